@@ -1,0 +1,184 @@
+# croft — GNU make, no configure step. `make help` lists what there is to do.
+#
+#   build/croft          the host program (dynamic, PIE)
+#   build/croft-guest    what runs inside a sandbox (static, musl)
+#   build/asan/…         both again, with tests, under ASan and UBSan
+#
+# Sources are found by folder and objects are linked directly, never from an archive, so rows that
+# the linker collects (commands, backends, tests) survive. make O=DIR builds elsewhere.
+
+O       ?= build
+PREFIX  ?= /usr/local
+DESTDIR ?=
+CC      := gcc
+MUSL    := musl-gcc
+VERSION := $(shell cat VERSION)
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+src   := $(shell find src -name '*.c')
+tests := $(filter %_test.c,$(src)) $(shell find test -name '*.c')
+code  := $(filter-out %_test.c src/main/%,$(src))
+guest := $(filter-out src/host/% src/image/% src/cli/%,$(code))
+fuzz  := $(patsubst fuzz/%.c,%,$(wildcard fuzz/*.c))
+bench := $(patsubst bench/%.c,%,$(wildcard bench/*.c))
+
+warn   := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 -Wvla \
+          -Wundef -Wpointer-arith -Wwrite-strings
+common := -std=gnu17 -g -D_GNU_SOURCE -Isrc -I. -DCROFT_VERSION='"$(VERSION)"' $(warn) -MMD -MP
+harden := -fstack-protector-strong -fstack-clash-protection -fcf-protection
+
+host_cflags  := $(common) -O2 -fPIE -D_FORTIFY_SOURCE=2 $(harden)
+host_ldflags := -pie -Wl,-z,relro,-z,now,-z,noexecstack
+host_libs    := -lyaml -lssl -lcrypto -lz -pthread
+
+guest_cflags  := $(common) -O2 -fno-pie -ffunction-sections -fdata-sections -fstack-protector-strong \
+                 -isystem $(O)/guest/include
+guest_ldflags := -static -no-pie -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack,--build-id=none
+guest_libs    := $(shell $(CC) -print-file-name=libz.a)
+
+san_cflags := $(common) -O1 -fno-omit-frame-pointer -fsanitize=address,undefined \
+              -fno-sanitize-recover=all
+san_ldflags := -fsanitize=address,undefined
+
+# Calls that fault_at(n) can make fail.
+wrapped := malloc calloc realloc read write readv writev pread pwrite open openat accept4 socket \
+           connect bind listen send recv sendmsg recvmsg epoll_ctl epoll_create1 eventfd \
+           timerfd_create timerfd_settime signalfd fsync fdatasync ftruncate rename renameat mkdirat \
+           unlinkat fork pipe2 socketpair mmap getsockname sendfile fstat
+wrap := $(foreach f,$(wrapped),-Wl,--wrap=$(f))
+
+host_obj  := $(code:%.c=$(O)/host/%.o)
+guest_obj := $(guest:%.c=$(O)/guest/%.o)
+test_obj  := $(tests:%.c=$(O)/host/%.o)
+san_obj   := $(code:%.c=$(O)/asan/%.o)
+san_test_obj  := $(tests:%.c=$(O)/asan/%.o)
+san_guest_obj := $(guest:%.c=$(O)/asan/%.o)
+
+.PHONY: all help run test check-plain check-asan layers lint format fuzz fuzz-build fuzz-short bench \
+        install clean deps deps-test
+all: $(O)/croft $(O)/croft-guest ## build both programs
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# --- programs -------------------------------------------------------------------------------------
+
+$(O)/croft: $(host_obj) $(O)/host/src/main/croft.o $(O)/host/embed.o
+	$(CC) $(host_ldflags) -o $@ $^ $(host_libs)
+
+$(O)/croft-guest: $(guest_obj) $(O)/guest/src/main/guest.o
+	$(MUSL) $(guest_ldflags) -o $@.tmp $^ $(guest_libs)
+	strip $@.tmp && mv $@.tmp $@
+
+$(O)/asan/croft: $(san_obj) $(O)/asan/src/main/croft.o $(O)/asan/embed.o
+	$(CC) $(san_ldflags) -o $@ $^ $(host_libs)
+
+$(O)/asan/croft-guest: $(san_guest_obj) $(O)/asan/src/main/guest.o
+	$(CC) $(san_ldflags) -o $@ $^ -lz -pthread
+
+$(O)/test-croft: $(host_obj) $(test_obj) $(O)/host/embed.o
+	$(CC) $(host_ldflags) $(wrap) -o $@ $^ $(host_libs)
+
+$(O)/asan/test-croft: $(san_obj) $(san_test_obj) $(O)/asan/embed.o
+	$(CC) $(san_ldflags) $(wrap) -o $@ $^ $(host_libs)
+
+$(O)/host/embed.o $(O)/asan/embed.o: src/main/embed.S $(O)/croft-guest
+	@mkdir -p $(@D)
+	$(CC) -c -DGUEST_FILE='"$(O)/croft-guest"' -o $@ $<
+
+$(O)/host/%.o: %.c Makefile | $(O)/.deps
+	@mkdir -p $(@D)
+	$(CC) $(host_cflags) -c -o $@ $<
+
+$(O)/asan/%.o: %.c Makefile | $(O)/.deps
+	@mkdir -p $(@D)
+	$(CC) $(san_cflags) -c -o $@ $<
+
+# musl has no kernel headers and no zlib of its own: lend it exactly those.
+$(O)/guest/include/.done: Makefile | $(O)/.deps
+	@mkdir -p $(@D)
+	@ln -sfn /usr/include/linux $(@D)/linux
+	@ln -sfn /usr/include/asm-generic $(@D)/asm-generic
+	@ln -sfn /usr/include/$(shell $(CC) -print-multiarch)/asm $(@D)/asm
+	@ln -sf /usr/include/zlib.h /usr/include/zconf.h $(@D)/
+	@touch $@
+
+$(O)/guest/%.o: %.c Makefile $(O)/guest/include/.done
+	@mkdir -p $(@D)
+	$(MUSL) $(guest_cflags) -c -o $@ $<
+
+-include $(shell [ -d $(O) ] && find $(O) -name '*.d')
+
+# --- what people type -----------------------------------------------------------------------------
+
+# Packages are looked at once per build folder; installing needs root or sudo and says so.
+$(O)/.deps: tools/deps
+	@tools/deps build
+	@mkdir -p $(O) && touch $@
+
+deps-test:
+	@tools/deps build test
+
+run: all ## build, then show what it does
+	@tools/demo $(O)/croft
+
+test: deps-test ## every test, plain and under ASan+UBSan, layers, lint, a short fuzz
+	@tools/test $(O)
+
+check-plain: $(O)/croft $(O)/croft-guest $(O)/test-croft ## tests only, as built; T=name filters
+	$(O)/test-croft $(T)
+
+check-asan: $(O)/asan/croft $(O)/asan/croft-guest $(O)/asan/test-croft ## tests under ASan+UBSan; T=name filters
+	$(O)/asan/test-croft $(T)
+
+layers: ## prove the include order of the folders
+	@tools/layers
+
+lint: ## clang-format and clang-tidy on what changed; BASE=rev
+	@tools/lint
+
+format: ## clang-format everything
+	@clang-format -i $(shell git ls-files '*.c' '*.h')
+
+# --- fuzzing: make fuzz TARGET=json SECONDS=600 -----------------------------------------------------
+
+fuzz_cflags := $(filter-out -MMD -MP,$(common)) -O1 -fsanitize=fuzzer,address,undefined \
+               -fno-sanitize-recover=all -Wno-gnu
+fuzz_code := $(filter-out src/host/% src/cli/%,$(code))
+
+$(O)/fuzz/%.o: %.c Makefile | $(O)/.deps
+	@mkdir -p $(@D)
+	clang $(common) -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -c -o $@ $<
+
+$(O)/fuzz/run-%: $(fuzz_code:%.c=$(O)/fuzz/%.o) $(O)/fuzz/fuzz/%.o
+	clang -fsanitize=fuzzer,address,undefined -o $@ $^ -lz -pthread
+
+.PRECIOUS: $(O)/fuzz/%.o $(O)/host/%.o $(O)/asan/%.o $(O)/guest/%.o
+
+TARGET  ?= $(fuzz)
+SECONDS ?= 60
+fuzz-build: $(fuzz:%=$(O)/fuzz/run-%)
+fuzz: fuzz-build ## fuzz each parser; TARGET=json SECONDS=600
+	@tools/fuzz $(O) $(SECONDS) $(TARGET)
+
+# --- speed: make bench, or make bench B=json ----------------------------------------------------------
+
+$(O)/bench/%: $(O)/host/bench/%.o $(host_obj) $(O)/host/embed.o
+	@mkdir -p $(@D)
+	$(CC) $(host_ldflags) -o $@ $^ $(host_libs) -lm
+
+B ?= all
+bench: all $(bench:%=$(O)/bench/%) ## ratios to peers, measured in the same run; B=json
+	@tools/deps build bench
+	@bench/run $(O) $(B)
+
+install: all ## into $(DESTDIR)$(PREFIX)
+	install -D -m 755 $(O)/croft $(DESTDIR)$(PREFIX)/bin/croft
+	install -D -m 755 $(O)/croft-guest $(DESTDIR)$(PREFIX)/lib/croft/croft-guest
+	install -D -m 644 doc/croft.1 $(DESTDIR)$(PREFIX)/share/man/man1/croft.1
+
+clean: ## remove what was built
+	rm -rf $(O)

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cfg.h — settings are rows: one row feeds loading, validation, --help, `croft config` and the man
+ * page.
+ *
+ *   static const struct cfg_row rows[] = {
+ *       CFG_UINT(serve_config, port, "server.port", 3000, "TCP port to listen on.", .max = 65535),
+ *       CFG_STR(serve_config, host, "server.host", "127.0.0.1", "Address to listen on."),
+ *   };
+ *
+ * Key "server.port" is [server] port in a file, CROFT_SERVER_PORT in the environment (or .env) and
+ * --port (or .flag) on the command line. Later wins: built-in, files in order, environment, flags.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/str.h"
+
+enum cfg_type {
+    CFG_TYPE_BOOL,   /* bool */
+    CFG_TYPE_INT,    /* int64_t */
+    CFG_TYPE_UINT,   /* uint64_t */
+    CFG_TYPE_DOUBLE, /* double */
+    CFG_TYPE_STR,    /* struct str; .p is NULL when unset */
+    CFG_TYPE_SECRET, /* struct str that is never printed */
+    CFG_TYPE_SIZE,   /* uint64_t bytes: 512M, 2GiB */
+    CFG_TYPE_MS,     /* uint64_t milliseconds: 500ms, 30s, 5m, 1h; a bare number is seconds */
+    CFG_TYPE_LIST,   /* struct json * array of strings, or NULL */
+    CFG_TYPE_DICT,   /* struct json * object, or NULL */
+};
+
+struct cfg_row {
+    const char *key; /* "section.name" */
+    enum cfg_type type;
+    size_t offset;         /* of the member in the settings struct */
+    const char *otherwise; /* the default, as one would write it in the environment; NULL: unset */
+    const char *help;
+    const char *flag; /* command line name without dashes; NULL: last part of the key, '-' for '_';
+                         "": none */
+    const char *env;  /* NULL: CROFT_SECTION_NAME */
+    const char *choices; /* "a|b|c" for strings; NULL: anything */
+    int64_t min, max;    /* for numbers; both 0: no bound beyond the type's */
+    bool foreign; /* OpenHands' own key: strict types of that project (§ environment rules) */
+};
+
+#define CFG_ROW_(type_, struct_, member_, key_, otherwise_, help_, ...)                            \
+    {                                                                                              \
+        .key = key_, .type = type_, .offset = offsetof(struct struct_, member_),                   \
+        .otherwise = otherwise_, .help = help_, __VA_ARGS__                                        \
+    }
+#define CFG_TEXT_(x)  CFG_TEXT__(x)
+#define CFG_TEXT__(x) #x
+#define CFG_BOOL(s, m, key, otherwise, help, ...)                                                  \
+    CFG_ROW_(CFG_TYPE_BOOL, s, m, key, CFG_TEXT_(otherwise), help, __VA_ARGS__)
+#define CFG_INT(s, m, key, otherwise, help, ...)                                                   \
+    CFG_ROW_(CFG_TYPE_INT, s, m, key, CFG_TEXT_(otherwise), help, __VA_ARGS__)
+#define CFG_UINT(s, m, key, otherwise, help, ...)                                                  \
+    CFG_ROW_(CFG_TYPE_UINT, s, m, key, CFG_TEXT_(otherwise), help, __VA_ARGS__)
+#define CFG_DOUBLE(s, m, key, otherwise, help, ...)                                                \
+    CFG_ROW_(CFG_TYPE_DOUBLE, s, m, key, CFG_TEXT_(otherwise), help, __VA_ARGS__)
+#define CFG_STR(s, m, key, otherwise, help, ...)                                                   \
+    CFG_ROW_(CFG_TYPE_STR, s, m, key, otherwise, help, __VA_ARGS__)
+#define CFG_SECRET(s, m, key, help, ...)                                                           \
+    CFG_ROW_(CFG_TYPE_SECRET, s, m, key, NULL, help, __VA_ARGS__)
+#define CFG_SIZE(s, m, key, otherwise, help, ...)                                                  \
+    CFG_ROW_(CFG_TYPE_SIZE, s, m, key, otherwise, help, __VA_ARGS__)
+#define CFG_MS(s, m, key, otherwise, help, ...)                                                    \
+    CFG_ROW_(CFG_TYPE_MS, s, m, key, otherwise, help, __VA_ARGS__)
+#define CFG_LIST(s, m, key, otherwise, help, ...)                                                  \
+    CFG_ROW_(CFG_TYPE_LIST, s, m, key, otherwise, help, __VA_ARGS__)
+#define CFG_DICT(s, m, key, otherwise, help, ...)                                                  \
+    CFG_ROW_(CFG_TYPE_DICT, s, m, key, otherwise, help, __VA_ARGS__)
+
+/* One table of rows with the struct it fills; a program loads several. */
+struct cfg_table {
+    const struct cfg_row *rows;
+    size_t count;
+    void *into;
+};
+
+/* Where each value came from, what was accepted without being ours. */
+struct cfg {
+    struct arena *arena; /* values live here */
+    const struct cfg_table *tables;
+    size_t table_count;
+    const struct json *notes; /* array of {"key","source","note"}: accepted, not ours */
+    const char *
+        *sources; /* one per row over all tables: "default", a file, "environment", "flag" */
+};
+
+fallible cfg_init(struct cfg *c, struct arena *a, const struct cfg_table *tables, size_t count);
+/* A tree from TOML, YAML or JSON. Unknown keys in a section of ours: an error that names the
+ * nearest; sections and keys listed as foreign: accepted and noted. */
+struct cfg_foreign {
+    const char *section;     /* "llm"; also matches "llm.*" tables */
+    const char *const *keys; /* known upstream keys of a shared section; NULL: every key */
+};
+fallible cfg_load_tree(struct cfg *c, const struct json *tree, const char *source,
+                       const struct cfg_foreign *foreign, size_t foreign_count);
+/* envp as for execve; values in Python literal syntax for lists and dicts, JSON too. */
+fallible cfg_load_env(struct cfg *c, const char *const *envp);
+/* Takes --flag value, --flag=value, --flag/--no-flag out of argv; what is left moves to the front
+ * and *argc shrinks. Stops at "--" (which stays). Unknown flags: an error that names the nearest.
+ */
+fallible cfg_load_flags(struct cfg *c, int *argc, char **argv);
+
+/* Options block of --help; columns aligned, defaults shown. */
+void cfg_put_help(const struct cfg_table *t, struct buf *out);
+/* The same rows as troff for the man page. */
+void cfg_put_man(const struct cfg_table *t, struct buf *out);
+/* Every value with its source, secrets as ***; JSON object by key when json is true. */
+void cfg_put_values(const struct cfg *c, struct buf *out, bool json);
+
+/* Values as users write them. */
+fallible cfg_parse_size(struct str text, uint64_t *ret_bytes);
+fallible cfg_parse_ms(struct str text, uint64_t *ret_ms);
+/* A Python literal: None True False numbers strings lists tuples dicts; JSON's null/true/false too.
+ */
+fallible cfg_parse_literal(struct arena *a, struct str text, struct json **ret_value);

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+/* clock.c — the system's clock and the three ways it is written. */
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <time.h>
+
+static uint64_t read_clock(clockid_t id)
+{
+    struct timespec ts;
+
+    clock_gettime(id, &ts);
+    return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t system_mono(const struct clock *c)
+{
+    (void)c;
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+static uint64_t system_wall(const struct clock *c)
+{
+    (void)c;
+    return read_clock(CLOCK_REALTIME);
+}
+
+const struct clock clock_system = {system_mono, system_wall};
+
+size_t clock_format_iso(uint64_t wall_ns, bool with_zone, char out[CLOCK_ISO_MAX])
+{
+    time_t s = (time_t)(wall_ns / NS_PER_S);
+    unsigned us = (unsigned)(wall_ns % NS_PER_S / 1000);
+    struct tm tm;
+    gmtime_r(&s, &tm);
+    size_t n = strftime(out, CLOCK_ISO_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
+    if (us)
+        n += (size_t)snprintf(out + n, CLOCK_ISO_MAX - n, ".%06u", us);
+    if (with_zone)
+        n += (size_t)snprintf(out + n, CLOCK_ISO_MAX - n, "+00:00");
+    return n;
+}
+
+/* Takes exactly `digits` digits off the front. */
+static bool digits_off(struct str *s, size_t digits, unsigned min, unsigned max, unsigned *ret)
+{
+    uint64_t v;
+
+    if (s->len < digits || !str_to_u64(str_first(*s, digits), &v) || v < min || v > max)
+        return false;
+    *s = str_from(*s, digits);
+    *ret = (unsigned)v;
+    return true;
+}
+
+static bool char_off(struct str *s, char c)
+{
+    if (!s->len || s->p[0] != c)
+        return false;
+    *s = str_from(*s, 1);
+    return true;
+}
+
+static uint64_t fraction_off(struct str *s)
+{
+    uint64_t ns = 0, unit = NS_PER_S / 10;
+
+    for (; s->len && s->p[0] >= '0' && s->p[0] <= '9'; *s = str_from(*s, 1), unit /= 10)
+        ns += (uint64_t)(s->p[0] - '0') * unit;
+    return ns;
+}
+
+static bool zone_off(struct str *s, int *ret_minutes)
+{
+    unsigned h, m;
+
+    *ret_minutes = 0;
+    if (!s->len || char_off(s, 'Z') || char_off(s, 'z'))
+        return true;
+    bool minus = s->p[0] == '-';
+    if (!minus && s->p[0] != '+')
+        return false;
+    *s = str_from(*s, 1);
+    if (!digits_off(s, 2, 0, 23, &h) || !char_off(s, ':') || !digits_off(s, 2, 0, 59, &m))
+        return false;
+    *ret_minutes = (int)(h * 60 + m) * (minus ? -1 : 1);
+    return true;
+}
+
+fallible clock_parse_iso(struct str text, uint64_t *ret_wall_ns)
+{
+    struct str s = text;
+    unsigned y, mo, d, h = 0, mi = 0, sec = 0;
+    uint64_t ns = 0;
+    int zone = 0;
+    bool ok = digits_off(&s, 4, 1970, 2261, &y) && char_off(&s, '-') &&
+              digits_off(&s, 2, 1, 12, &mo) && char_off(&s, '-') && digits_off(&s, 2, 1, 31, &d);
+
+    if (ok && s.len) {
+        ok = (char_off(&s, 'T') || char_off(&s, 't') || char_off(&s, ' ')) &&
+             digits_off(&s, 2, 0, 23, &h) && char_off(&s, ':') && digits_off(&s, 2, 0, 59, &mi);
+        if (ok && char_off(&s, ':'))
+            ok = digits_off(&s, 2, 0, 60, &sec);
+        if (ok && char_off(&s, '.'))
+            ns = fraction_off(&s);
+        ok = ok && zone_off(&s, &zone);
+    }
+    struct tm tm = {.tm_year = (int)y - 1900,
+                    .tm_mon = (int)mo - 1,
+                    .tm_mday = (int)d,
+                    .tm_hour = (int)h,
+                    .tm_min = (int)mi,
+                    .tm_sec = (int)sec};
+    time_t t = ok && !s.len ? timegm(&tm) - zone * 60 : -1;
+    if (t < 0 || tm.tm_mday != (int)d)
+        return err_new(ERR_INVALID, "'" STR_FMT "' is not a time like 2026-11-15T09:06:31Z",
+                       STR_ARG(str_first(text, 64)));
+    *ret_wall_ns = (uint64_t)t * NS_PER_S + ns;
+    return NULL;
+}
+
+void clock_format_http(uint64_t wall_s, char out[CLOCK_HTTP_LEN + 1])
+{
+    static const char days[] = "SunMonTueWedThuFriSat",
+                      months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    time_t s = (time_t)wall_s;
+    struct tm tm;
+
+    gmtime_r(&s, &tm);
+    snprintf(out, CLOCK_HTTP_LEN + 1, "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT",
+             days + tm.tm_wday * 3, tm.tm_mday % 100u, months + tm.tm_mon * 3,
+             (tm.tm_year + 1900) % 10000u, tm.tm_hour % 100u, tm.tm_min % 100u, tm.tm_sec % 100u);
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/* mem.c — cleared memory; see mem.h for who may abort. */
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *or_abort(void *p, size_t size)
+{
+    if (p)
+        return p;
+    fprintf(stderr, "croft: out of memory (%zu bytes)\n", size);
+    abort();
+}
+
+void *mem_new(size_t size)
+{
+    return or_abort(calloc(1, size), size);
+}
+
+void *mem_try(size_t size)
+{
+    return calloc(1, size);
+}
+
+char *mem_dup_cstr(const char *s)
+{
+    size_t size = strlen(s) + 1;
+    return memcpy(mem_new(size), s, size);
+}

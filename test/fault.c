@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+/* fault.c — makes the n-th call fail. The linker sends our objects' calls here (--wrap); calls
+ * made inside libraries are left alone. The list is `wrapped` in the Makefile. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "test/test.h"
+
+struct epoll_event;
+struct iovec;
+struct itimerspec;
+struct msghdr;
+struct sockaddr;
+struct stat;
+
+static struct {
+    atomic_uint left; /* calls until the fault; 0: disarmed */
+    atomic_uint calls;
+    atomic_bool fired;
+} fault;
+
+void fault_at(unsigned n)
+{
+    atomic_store(&fault.fired, false);
+    atomic_store(&fault.calls, 0);
+    atomic_store(&fault.left, n);
+}
+
+bool fault_fired(void)
+{
+    return atomic_load(&fault.fired);
+}
+
+unsigned fault_calls(void)
+{
+    return atomic_load(&fault.calls);
+}
+
+static bool strike(int errnum)
+{
+    if (atomic_load_explicit(&fault.left, memory_order_relaxed) == 0)
+        return false;
+    atomic_fetch_add(&fault.calls, 1);
+    if (atomic_fetch_sub(&fault.left, 1) != 1)
+        return false;
+    atomic_store(&fault.fired, true);
+    errno = errnum;
+    return true;
+}
+
+#define WRAP(type, name, fail, errnum, params, args)                                               \
+    type __real_##name params;                                                                     \
+    type __wrap_##name params;                                                                     \
+    type __wrap_##name params                                                                      \
+    {                                                                                              \
+        return strike(errnum) ? (fail) : __real_##name args;                                       \
+    }
+
+WRAP(void *, malloc, NULL, ENOMEM, (size_t n), (n))
+WRAP(void *, calloc, NULL, ENOMEM, (size_t n, size_t m), (n, m))
+WRAP(void *, realloc, NULL, ENOMEM, (void *p, size_t n), (p, n))
+WRAP(ssize_t, read, -1, EIO, (int fd, void *p, size_t n), (fd, p, n))
+WRAP(ssize_t, write, -1, ENOSPC, (int fd, const void *p, size_t n), (fd, p, n))
+WRAP(ssize_t, readv, -1, EIO, (int fd, const struct iovec *v, int n), (fd, v, n))
+WRAP(ssize_t, writev, -1, ENOSPC, (int fd, const struct iovec *v, int n), (fd, v, n))
+WRAP(ssize_t, pread, -1, EIO, (int fd, void *p, size_t n, off_t at), (fd, p, n, at))
+WRAP(ssize_t, pwrite, -1, ENOSPC, (int fd, const void *p, size_t n, off_t at), (fd, p, n, at))
+WRAP(int, accept4, -1, EMFILE, (int fd, struct sockaddr *a, unsigned *n, int fl), (fd, a, n, fl))
+WRAP(int, socket, -1, EMFILE, (int d, int t, int p), (d, t, p))
+WRAP(int, connect, -1, ENETUNREACH, (int fd, const struct sockaddr *a, unsigned n), (fd, a, n))
+WRAP(int, bind, -1, EADDRINUSE, (int fd, const struct sockaddr *a, unsigned n), (fd, a, n))
+WRAP(int, listen, -1, EADDRINUSE, (int fd, int n), (fd, n))
+WRAP(ssize_t, send, -1, ECONNRESET, (int fd, const void *p, size_t n, int fl), (fd, p, n, fl))
+WRAP(ssize_t, recv, -1, ECONNRESET, (int fd, void *p, size_t n, int fl), (fd, p, n, fl))
+WRAP(ssize_t, sendmsg, -1, ECONNRESET, (int fd, const struct msghdr *m, int fl), (fd, m, fl))
+WRAP(ssize_t, recvmsg, -1, ECONNRESET, (int fd, struct msghdr *m, int fl), (fd, m, fl))
+WRAP(int, epoll_ctl, -1, ENOMEM, (int e, int op, int fd, struct epoll_event *v), (e, op, fd, v))
+WRAP(int, epoll_create1, -1, EMFILE, (int fl), (fl))
+WRAP(int, eventfd, -1, EMFILE, (unsigned n, int fl), (n, fl))
+WRAP(int, timerfd_create, -1, EMFILE, (int c, int fl), (c, fl))
+WRAP(int, timerfd_settime, -1, EINVAL,
+     (int fd, int fl, const struct itimerspec *v, struct itimerspec *o), (fd, fl, v, o))
+WRAP(int, signalfd, -1, EMFILE, (int fd, const void *m, int fl), (fd, m, fl))
+WRAP(int, fsync, -1, EIO, (int fd), (fd))
+WRAP(int, fdatasync, -1, EIO, (int fd), (fd))
+WRAP(int, ftruncate, -1, ENOSPC, (int fd, off_t n), (fd, n))
+WRAP(int, rename, -1, ENOSPC, (const char *a, const char *b), (a, b))
+WRAP(int, renameat, -1, ENOSPC, (int d, const char *a, int e, const char *b), (d, a, e, b))
+WRAP(int, mkdirat, -1, ENOSPC, (int d, const char *p, mode_t m), (d, p, m))
+WRAP(int, unlinkat, -1, EIO, (int d, const char *p, int fl), (d, p, fl))
+WRAP(pid_t, fork, -1, EAGAIN, (void), ())
+WRAP(int, pipe2, -1, EMFILE, (int *fds, int fl), (fds, fl))
+WRAP(int, socketpair, -1, EMFILE, (int d, int t, int p, int *fds), (d, t, p, fds))
+WRAP(void *, mmap, (void *)-1, ENOMEM, (void *p, size_t n, int pr, int fl, int fd, off_t at),
+     (p, n, pr, fl, fd, at))
+WRAP(int, getsockname, -1, ENOBUFS, (int fd, struct sockaddr *a, unsigned *n), (fd, a, n))
+WRAP(ssize_t, sendfile, -1, EIO, (int o, int i, off_t *at, size_t n), (o, i, at, n))
+WRAP(int, fstat, -1, EIO, (int fd, struct stat *st), (fd, st))
+
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...)
+{
+    va_list ap;
+    va_start(ap, flags);
+    mode_t mode = va_arg(ap, mode_t); /* garbage when not given, and then not used */
+    va_end(ap);
+    return strike(EMFILE) ? -1 : __real_open(path, flags, mode);
+}
+
+int __real_openat(int dir, const char *path, int flags, ...);
+int __wrap_openat(int dir, const char *path, int flags, ...);
+int __wrap_openat(int dir, const char *path, int flags, ...)
+{
+    va_list ap;
+    va_start(ap, flags);
+    mode_t mode = va_arg(ap, mode_t);
+    va_end(ap);
+    return strike(EMFILE) ? -1 : __real_openat(dir, path, flags, mode);
+}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+/* support.h — what the runner and the helpers behind test.h share. */
+#pragma once
+
+#include <sys/types.h>
+
+_Noreturn void support_end_test(int code); /* leak check included under ASan */
+void support_remove_dir_of(pid_t pid);
