@@ -68,7 +68,7 @@ static void start(struct run *r, const struct test *t)
 {
     *r = (struct run){.test = t, .start_ns = clock_mono_ns(&clock_system)};
     r->output = memfd_create("test-output", MFD_CLOEXEC);
-    fflush(stdout);
+    fflush(NULL); /* or the child writes our buffers once more, the JUnit file too */
     r->pid = fork();
     if (r->pid == 0) {
         setpgid(0, 0); /* so that a test's own children can be ended with it */

@@ -119,6 +119,7 @@ const char *test_dir(void)
     if (path[0])
         return path;
     dir_of(getpid(), path, sizeof path);
+    support_remove_dir_of(getpid()); /* of a process of this number that was killed long ago */
     if (mkdir(path, 0700) < 0)
         FAIL("mkdir %s: %m", path);
     return path;

@@ -56,14 +56,18 @@ void arena_reset(struct arena *a)
 
 void *arena_alloc_slow(struct arena *a, size_t size)
 {
-    if (size > a->limit_bytes || a->used_bytes > a->limit_bytes - size) {
+    size_t need = arena_round(size);
+    size_t left = a->used_bytes < a->limit_bytes ? a->limit_bytes - a->used_bytes : 0;
+
+    if (size + !size > left || need < size || need > PTRDIFF_MAX - sizeof(struct arena_chunk)) {
         a->failed = true;
         return NULL;
     }
-    size_t need = (size + 7) & ~(size_t)7;
     size_t chunk = a->chunks ? a->chunks->size * 2 : FIRST_CHUNK;
     if (chunk > LAST_CHUNK)
         chunk = LAST_CHUNK;
+    if (chunk > left)
+        chunk = left & ~(size_t)7; /* what is in a chunk is given out without asking again */
     if (chunk < need)
         chunk = need;
     struct arena_chunk *c = malloc(sizeof *c + chunk);
@@ -89,7 +93,7 @@ void *arena_zalloc(struct arena *a, size_t size)
 
 struct str arena_copy(struct arena *a, struct str s)
 {
-    char *p = s.len < SIZE_MAX ? arena_alloc(a, s.len + 1) : NULL;
+    char *p = s.len < SIZE_MAX ? arena_alloc(a, s.len + 1) : arena_alloc_slow(a, SIZE_MAX);
 
     if (!p)
         return (struct str){NULL, 0};
@@ -110,7 +114,7 @@ struct str arena_printf(struct arena *a, const char *fmt, ...)
     va_start(ap, fmt);
     int n = vsnprintf(NULL, 0, fmt, ap);
     va_end(ap);
-    char *p = n < 0 ? NULL : arena_alloc(a, (size_t)n + 1);
+    char *p = n < 0 ? arena_alloc_slow(a, SIZE_MAX) : arena_alloc(a, (size_t)n + 1);
     if (!p)
         return (struct str){NULL, 0};
     va_start(ap, fmt);
@@ -121,9 +125,11 @@ struct str arena_printf(struct arena *a, const char *fmt, ...)
 
 void *arena_grow(struct arena *a, void *p, size_t old_size, size_t new_size)
 {
-    size_t old = (old_size + 7) & ~(size_t)7, want = (new_size + 7) & ~(size_t)7;
+    size_t old = arena_round(old_size), want = arena_round(new_size);
 
-    if (p && (char *)p + old == a->at && want - old <= (size_t)(a->end - a->at)) {
+    if (p && new_size <= old_size)
+        return p;
+    if (p && (char *)p + old == a->at && want >= old && want - old <= (size_t)(a->end - a->at)) {
         a->at += want - old;
         return p;
     }

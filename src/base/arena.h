@@ -26,10 +26,16 @@ void arena_reset(struct arena *a); /* empty; keeps one small chunk for the next 
 
 void *arena_alloc_slow(struct arena *a, size_t size);
 
+/* Never 0, so that every allocation has an address of its own; wraps round for the largest. */
+static inline size_t arena_round(size_t size)
+{
+    return (size + 7 + !size) & ~(size_t)7;
+}
+
 /* 8-aligned, not cleared. NULL when refused. */
 static inline void *arena_alloc(struct arena *a, size_t size)
 {
-    size_t n = (size + 7) & ~(size_t)7;
+    size_t n = arena_round(size);
 
     if (__builtin_expect(n < size || (size_t)(a->end - a->at) < n, 0))
         return arena_alloc_slow(a, size);

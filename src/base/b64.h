@@ -16,5 +16,6 @@ static inline size_t b64_len(size_t n)
 /* Writes b64_len(n) characters (fewer without padding) and gives the count; no NUL. */
 size_t b64_encode(const void *p, size_t n, char *out, bool url_safe, bool padding);
 void b64_add(struct buf *b, struct str data);
-/* Strict: padding required where due, no white space, unused bits zero. */
+/* Strict: standard alphabet, padding required where due, no white space, unused bits zero.
+ * Nothing is added when it refuses. */
 fallible b64_decode(struct str text, struct buf *into);

@@ -23,18 +23,18 @@ void buf_reset(struct buf *b)
 
 char *buf_reserve(struct buf *b, size_t n)
 {
-    if (n <= b->cap - b->len)
-        return b->p + b->len;
-    if (n > b->limit_bytes - b->len) {
+    if (n > b->limit_bytes - b->len) { /* first: buf_cstr makes cap one more than the limit */
         b->over_limit = true;
         return NULL;
     }
+    if (b->p && n <= b->cap - b->len)
+        return b->p + b->len;
     size_t cap = b->cap < 32 ? 64 : b->cap * 2;
     if (cap < b->len + n)
         cap = b->len + n;
     if (cap > b->limit_bytes)
         cap = b->limit_bytes;
-    char *p = realloc(b->p, cap);
+    char *p = realloc(b->p, cap ? cap : 1);
     if (!p) {
         b->no_memory = true;
         return NULL;
@@ -82,8 +82,10 @@ void buf_vaddf(struct buf *b, const char *fmt, va_list ap)
     va_copy(again, ap);
     int n = vsnprintf(small, sizeof small, fmt, again);
     va_end(again);
-    if (n < 0)
+    if (n < 0) { /* longer than an int can say */
+        b->over_limit = true;
         return;
+    }
     if ((size_t)n < sizeof small) {
         buf_add_mem(b, small, (size_t)n);
         return;

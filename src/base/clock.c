@@ -87,36 +87,69 @@ static bool zone_off(struct str *s, int *ret_minutes)
     return true;
 }
 
-fallible clock_parse_iso(struct str text, uint64_t *ret_wall_ns)
+static bool date_off(struct str *s, struct tm *tm)
 {
-    struct str s = text;
-    unsigned y, mo, d, h = 0, mi = 0, sec = 0;
+    static const uint8_t days[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    unsigned y, m, d;
+
+    if (!digits_off(s, 4, 1970, 2261, &y) || !char_off(s, '-') || !digits_off(s, 2, 1, 12, &m) ||
+        !char_off(s, '-') || !digits_off(s, 2, 1, days[m - 1], &d))
+        return false;
+    bool leap = y % 4 == 0 && (y % 100 != 0 || y % 400 == 0);
+    *tm = (struct tm){.tm_year = (int)y - 1900, .tm_mon = (int)m - 1, .tm_mday = (int)d};
+    return leap || m != 2 || d <= 28;
+}
+
+/* The second 60 of a leap second is the first of the next minute, as Unix counts. */
+static bool time_off(struct str *s, struct tm *tm, uint64_t *ret_ns)
+{
+    unsigned h, m, sec = 0;
+
+    if (!digits_off(s, 2, 0, 23, &h) || !char_off(s, ':') || !digits_off(s, 2, 0, 59, &m))
+        return false;
+    *ret_ns = 0;
+    if (char_off(s, ':')) {
+        if (!digits_off(s, 2, 0, 60, &sec))
+            return false;
+        if (char_off(s, '.')) {
+            if (!s->len || s->p[0] < '0' || s->p[0] > '9')
+                return false;
+            *ret_ns = fraction_off(s);
+        }
+    }
+    tm->tm_hour = (int)h;
+    tm->tm_min = (int)m;
+    tm->tm_sec = (int)sec;
+    return true;
+}
+
+static bool parse_iso(struct str s, uint64_t *ret_wall_ns)
+{
+    struct tm tm;
     uint64_t ns = 0;
     int zone = 0;
-    bool ok = digits_off(&s, 4, 1970, 2261, &y) && char_off(&s, '-') &&
-              digits_off(&s, 2, 1, 12, &mo) && char_off(&s, '-') && digits_off(&s, 2, 1, 31, &d);
 
-    if (ok && s.len) {
-        ok = (char_off(&s, 'T') || char_off(&s, 't') || char_off(&s, ' ')) &&
-             digits_off(&s, 2, 0, 23, &h) && char_off(&s, ':') && digits_off(&s, 2, 0, 59, &mi);
-        if (ok && char_off(&s, ':'))
-            ok = digits_off(&s, 2, 0, 60, &sec);
-        if (ok && char_off(&s, '.'))
-            ns = fraction_off(&s);
-        ok = ok && zone_off(&s, &zone);
+    if (!date_off(&s, &tm))
+        return false;
+    if (s.len) {
+        if (!char_off(&s, 'T') && !char_off(&s, 't') && !char_off(&s, ' '))
+            return false;
+        if (!time_off(&s, &tm, &ns) || !zone_off(&s, &zone))
+            return false;
     }
-    struct tm tm = {.tm_year = (int)y - 1900,
-                    .tm_mon = (int)mo - 1,
-                    .tm_mday = (int)d,
-                    .tm_hour = (int)h,
-                    .tm_min = (int)mi,
-                    .tm_sec = (int)sec};
-    time_t t = ok && !s.len ? timegm(&tm) - zone * 60 : -1;
-    if (t < 0 || tm.tm_mday != (int)d)
-        return err_new(ERR_INVALID, "'" STR_FMT "' is not a time like 2026-11-15T09:06:31Z",
-                       STR_ARG(str_first(text, 64)));
+    time_t t = timegm(&tm) - zone * 60;
+    if (s.len || t < 0)
+        return false;
     *ret_wall_ns = (uint64_t)t * NS_PER_S + ns;
-    return NULL;
+    return true;
+}
+
+fallible clock_parse_iso(struct str text, uint64_t *ret_wall_ns)
+{
+    if (parse_iso(text, ret_wall_ns))
+        return NULL;
+    return err_new(ERR_INVALID, "'" STR_FMT "' is not a time like 2026-11-15T09:06:31Z",
+                   STR_ARG(str_first(text, 64)));
 }
 
 void clock_format_http(uint64_t wall_s, char out[CLOCK_HTTP_LEN + 1])

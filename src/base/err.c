@@ -151,7 +151,7 @@ fallible err_wrap(struct err *e, const char *fmt, ...)
     size_t inner = strlen(e->text);
     char *tail = malloc(inner + 3);
     if (!tail)
-        return e; /* the story is shorter, the fact is kept */
+        return e; /* the story is shorter, the fact is kept; so below */
     memcpy(tail, ": ", 2);
     memcpy(tail + 2, e->text, inner + 1);
     va_list ap;
@@ -159,6 +159,8 @@ fallible err_wrap(struct err *e, const char *fmt, ...)
     struct err *outer = make(e->code, e->errnum, fmt, ap, tail);
     va_end(ap);
     free(tail);
+    if (outer == (const struct err *)&no_memory)
+        return e;
     err_free(e);
     return outer;
 }

@@ -48,11 +48,13 @@ struct err;
 /* Ignoring the result of a fallible function does not compile. */
 #define fallible __attribute__((warn_unused_result)) struct err *
 
-fallible err_new(enum err_code code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+fallible err_new(enum err_code code, const char *fmt, ...)
+    __attribute__((returns_nonnull, format(printf, 2, 3)));
 /* Adds ": <text of errno>" and picks the code from errno. */
-fallible err_sys(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-fallible err_sysno(int errnum, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-fallible err_no_memory(void);
+fallible err_sys(const char *fmt, ...) __attribute__((returns_nonnull, format(printf, 1, 2)));
+fallible err_sysno(int errnum, const char *fmt, ...)
+    __attribute__((returns_nonnull, format(printf, 2, 3)));
+fallible err_no_memory(void) __attribute__((returns_nonnull));
 /* Puts "<context>: " in front; takes e over and gives it back. NULL stays NULL. */
 fallible err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The same error under another code, for a caller that knows better what it means. */

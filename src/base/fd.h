@@ -10,7 +10,8 @@
 #include "base/str.h"
 
 /* Opens path beneath dir: "..", absolute paths and symlinks may not lead out, magic links are never
- * followed. O_CLOEXEC is added. Uses openat2, or a walk that is as strict where that is missing. */
+ * followed. "." is dir itself; "" is ERR_INVALID. O_CLOEXEC is added. Uses openat2, or a walk that
+ * is as strict where that is missing. */
 fallible fd_open_beneath(int dir, struct str path, int flags, mode_t mode, int *ret_fd);
 /* The walk alone, for the test that holds it against openat2. */
 fallible fd_open_beneath_walk(int dir, struct str path, int flags, mode_t mode, int *ret_fd);

@@ -4,15 +4,17 @@
 #include "base/log.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 
 static struct {
     int fd;
     enum log_level level;
-    bool json;
-} sink = {STDERR_FILENO, LOG_INFO, false};
+    bool json, colour;
+} sink = {STDERR_FILENO, LOG_INFO, false, false};
 
 static const struct {
     const char *word, *colour;
@@ -30,6 +32,8 @@ struct line {
 };
 
 #define LINE_TAIL 32 /* kept free for the end of a cut line */
+/* From here on there is no room for another \u009b. */
+#define LINE_FULL (sizeof((struct line *)0)->text - LINE_TAIL - 6)
 
 static void put(struct line *l, struct str s)
 {
@@ -45,21 +49,30 @@ static void put_cstr(struct line *l, const char *s)
     put(l, str_of(s));
 }
 
-/* Control characters never reach a terminal or break a JSON line. */
+/* C0, DEL, C1 (U+009B starts a sequence as ESC [ does), and bytes that are not UTF-8. */
+static bool must_escape(uint32_t cp, size_t len)
+{
+    return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || (cp == 0xfffd && len == 1);
+}
+
+/* Control characters never reach a terminal, broken bytes never break a JSON line. */
 static void put_escaped(struct line *l, struct str s)
 {
-    for (size_t i = 0; i < s.len && l->len < sizeof l->text - LINE_TAIL - 6; i++) {
-        unsigned char c = (unsigned char)s.p[i];
-        char esc[8];
-        if (c == '"' || c == '\\')
-            snprintf(esc, sizeof esc, "\\%c", c);
-        else if (c == '\n')
-            snprintf(esc, sizeof esc, "\\n");
-        else if (c < 0x20 || c == 0x7f)
-            snprintf(esc, sizeof esc, "\\u%04x", c);
-        else
-            snprintf(esc, sizeof esc, "%c", c);
-        put_cstr(l, esc);
+    while (s.len && l->len < LINE_FULL) {
+        uint32_t cp;
+        size_t n = utf8_decode(s, &cp);
+        char esc[16];
+        if (cp == '"' || cp == '\\') {
+            put_cstr(l, cp == '"' ? "\\\"" : "\\\\");
+        } else if (cp == '\n') {
+            put_cstr(l, "\\n");
+        } else if (must_escape(cp, n)) {
+            snprintf(esc, sizeof esc, "\\u%04x", cp);
+            put_cstr(l, esc);
+        } else {
+            put(l, str_first(s, n));
+        }
+        s = str_from(s, n);
     }
 }
 
@@ -72,10 +85,16 @@ static void put_quoted(struct line *l, struct str s)
 
 static bool is_plain(struct str s)
 {
-    for (size_t i = 0; i < s.len; i++)
-        if ((unsigned char)s.p[i] <= ' ' || s.p[i] == '"' || s.p[i] == '=' || s.p[i] == 0x7f)
+    bool some = s.len > 0;
+
+    while (s.len) {
+        uint32_t cp;
+        size_t n = utf8_decode(s, &cp);
+        if (cp == ' ' || cp == '"' || cp == '=' || must_escape(cp, n))
             return false;
-    return s.len > 0;
+        s = str_from(s, n);
+    }
+    return some;
 }
 
 static void put_text(struct line *l, struct str s)
@@ -136,9 +155,9 @@ static void put_head(struct line *l, enum log_level level, const char *msg)
     }
     put(l, str_n(when + 11, 8)); /* a person reads the hour, not the year */
     put_cstr(l, " ");
-    put_cstr(l, levels[level].colour);
+    put_cstr(l, sink.colour ? levels[level].colour : "");
     put_cstr(l, levels[level].word);
-    put_cstr(l, "\033[0m ");
+    put_cstr(l, sink.colour ? "\033[0m " : " ");
     put_escaped(l, str_of(msg));
 }
 
@@ -153,14 +172,14 @@ void log_event(enum log_level level, const char *msg, const struct log_kv *kv)
 
     l.len = 0;
     put_head(&l, level, msg);
-    bool cut = false;
+    bool cut = l.len >= LINE_FULL;
     for (; kv->kind != LOG_KV_END; kv++) {
         size_t before = l.len;
         put_cstr(&l, sink.json ? ",\"" : " ");
         put_escaped(&l, str_of(kv->key));
         put_cstr(&l, sink.json ? "\":" : "=");
         put_value(&l, kv);
-        if (l.len >= sizeof l.text - LINE_TAIL - 6) {
+        if (l.len >= LINE_FULL) {
             l.len = before; /* a field is whole or absent */
             cut = true;
         }
@@ -177,7 +196,10 @@ void log_setup(int fd, enum log_level level, enum log_format format)
 {
     sink.fd = fd;
     sink.level = level;
-    sink.json = format == LOG_JSON || (format == LOG_AUTO && !isatty(fd));
+    bool terminal = isatty(fd);
+    const char *no_colour = getenv("NO_COLOR");
+    sink.json = format == LOG_JSON || (format == LOG_AUTO && !terminal);
+    sink.colour = terminal && !(no_colour && no_colour[0]);
 }
 
 bool log_level_parse(struct str word, enum log_level *ret_level)

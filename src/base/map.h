@@ -30,7 +30,7 @@ void *map_del(struct map *m, struct str key);
 
 /* Do not put or delete inside. */
 #define MAP_EACH(slot, m)                                                                          \
-    for (struct map_slot *slot = (m)->slots; slot < (m)->slots + (m)->cap; slot++)                 \
+    for (struct map_slot *slot = (m)->slots; (size_t)(slot - (m)->slots) < (m)->cap; slot++)       \
         if (slot->value)
 
 uint64_t map_hash(const uint64_t seed[2], const void *p, size_t n); /* SipHash-1-3 */

@@ -111,16 +111,24 @@ bool str_to_i64(struct str s, int64_t *ret_value)
     return true;
 }
 
+static bool is_decimal(char c)
+{
+    return (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E';
+}
+
 bool str_to_double(struct str s, double *ret_value)
 {
-    char text[64], *end;
+    char text[512], *end; /* the longest double that is exact has 767 digits; nobody sends it */
 
-    if (s.len == 0 || s.len >= sizeof text || is_space(s.p[0]))
+    if (s.len == 0 || s.len >= sizeof text)
         return false;
+    for (size_t i = 0; i < s.len; i++) /* strtod would also take spaces, hex, inf and nan */
+        if (!is_decimal(s.p[i]))
+            return false;
     memcpy(text, s.p, s.len);
     text[s.len] = '\0';
     double v = strtod(text, &end);
-    if (end != text + s.len)
+    if (end != text + s.len || v - v != 0)
         return false;
     *ret_value = v;
     return true;

@@ -37,7 +37,9 @@ static inline bool str_eq(struct str a, struct str b)
 
 static inline struct str str_from(struct str s, size_t at)
 {
-    return at >= s.len ? (struct str){s.p + s.len, 0} : (struct str){s.p + at, s.len - at};
+    size_t n = at < s.len ? at : s.len;
+
+    return (struct str){n ? s.p + n : s.p, s.len - n}; /* NULL + 0 is undefined */
 }
 
 static inline struct str str_first(struct str s, size_t n)
@@ -56,6 +58,21 @@ ptrdiff_t str_find_char(struct str s, char c);
  * whole of s in *ret_head and s empty, when sep is not there; false with both empty at the end. */
 bool str_cut(struct str *s, char sep, struct str *ret_head);
 struct str str_trim(struct str s); /* spaces, tabs, CR, LF */
+
+static inline bool str_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* The worth of a digit in any base up to 16, letters in both cases; 16 for what is none. */
+static inline unsigned str_digit(char c)
+{
+    char low = (char)(c | 0x20);
+
+    if (str_is_digit(c))
+        return (unsigned)(c - '0');
+    return low >= 'a' && low <= 'f' ? (unsigned)(low - 'a') + 10 : 16;
+}
 
 /* The whole slice must be a number in range; digits only, no sign for u64, no spaces. */
 bool str_to_u64(struct str s, uint64_t *ret_value);
