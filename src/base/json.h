@@ -53,7 +53,8 @@ struct json_limits {
 fallible json_parse(struct arena *a, struct str text, const struct json_limits *limits,
                     struct json **ret_value);
 
-/* --- reading a tree; NULL and wrong types are answered with NULL or the default --- */
+/* --- reading a tree; NULL and wrong types are answered with NULL or the default; 30.0 is an
+ * integer, 30.5 is not --- */
 struct json *json_get(const struct json *object, struct str key);
 struct json *json_at(const struct json *array, size_t index);
 struct str json_get_str(const struct json *object, const char *key, struct str otherwise);
@@ -79,13 +80,14 @@ struct json *json_new_str(struct arena *a, struct str s); /* borrowed, not copie
 struct json *json_new_int(struct arena *a, int64_t i);
 struct json *json_new_double(struct arena *a, double d);
 struct json *json_new_bool(struct arena *a, bool b);
-/* A duplicate key replaces the value and keeps its place. NULL arguments are passed through. */
+/* Both give the value back, NULL when an argument is NULL. A duplicate key replaces the value and
+ * keeps its place; finding it walks the members. */
 struct json *json_set(struct json *object, struct str key, struct json *value);
 struct json *json_push(struct json *array, struct json *value);
 void json_remove(struct json *object, struct str key);
 bool json_equal(const struct json *a, const struct json *b); /* as Python's ==: 1 == 1.0 == true */
 
-/* --- writing --- */
+/* --- writing; broken UTF-8 in a string becomes U+FFFD, so what comes out is always JSON --- */
 enum {
     JW_ASCII = 1,     /* ensure_ascii */
     JW_SPACED = 2,    /* ", " and ": ", json.dumps' default; without it "," and ":" */
