@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* toml.h — TOML 1.0, whole, read into the same tree as JSON.
  *
- * Dates and times become strings in the form they were written (normalised to 'T' between). inf and
+ * Dates and times become strings as written, with a capital T between and Z at the end. inf and
  * nan are doubles. Errors name line and column. */
 #pragma once
 
