@@ -8,8 +8,13 @@
  *   };
  *
  * Key "server.port" is [server] port in a file, CROFT_SERVER_PORT in the environment (or .env) and
- * --port (or .flag) on the command line. Later wins: built-in, files in order, environment, flags.
- */
+ * --port (or .flag) on the command line. A key without a section is an option of one command: a
+ * flag only. Later wins: built-in, files in order, environment, flags; the order of the calls below
+ * does not matter, only that of files among themselves.
+ *
+ * An empty variable counts as unset. Rows marked foreign follow OpenHands: SECTION_NAME, or NAME
+ * for [core], in the environment; there a value of the wrong type is noted and skipped, and only
+ * "true" and "1" are true. Everything else that is wrong is an error. */
 #pragma once
 
 #include <stdbool.h>
@@ -40,12 +45,12 @@ struct cfg_row {
     size_t offset;         /* of the member in the settings struct */
     const char *otherwise; /* the default, as one would write it in the environment; NULL: unset */
     const char *help;
-    const char *flag; /* command line name without dashes; NULL: last part of the key, '-' for '_';
-                         "": none */
-    const char *env;  /* NULL: CROFT_SECTION_NAME */
+    const char *flag; /* command line name without dashes; NULL: last part of the key, '-' for '_',
+                         none for foreign rows; "": none */
+    const char *env;  /* NULL: CROFT_SECTION_NAME, as above for foreign rows */
     const char *choices; /* "a|b|c" for strings; NULL: anything */
     int64_t min, max;    /* for numbers; both 0: no bound beyond the type's */
-    bool foreign; /* OpenHands' own key: strict types of that project (§ environment rules) */
+    bool foreign;        /* a key of OpenHands', with that project's rules */
 };
 
 #define CFG_ROW_(type_, struct_, member_, key_, otherwise_, help_, ...)                            \
@@ -56,7 +61,7 @@ struct cfg_row {
 #define CFG_TEXT_(x)  CFG_TEXT__(x)
 #define CFG_TEXT__(x) #x
 #define CFG_BOOL(s, m, key, otherwise, help, ...)                                                  \
-    CFG_ROW_(CFG_TYPE_BOOL, s, m, key, CFG_TEXT_(otherwise), help, __VA_ARGS__)
+    CFG_ROW_(CFG_TYPE_BOOL, s, m, key, (otherwise) ? "true" : "false", help, __VA_ARGS__)
 #define CFG_INT(s, m, key, otherwise, help, ...)                                                   \
     CFG_ROW_(CFG_TYPE_INT, s, m, key, CFG_TEXT_(otherwise), help, __VA_ARGS__)
 #define CFG_UINT(s, m, key, otherwise, help, ...)                                                  \
@@ -88,32 +93,40 @@ struct cfg {
     struct arena *arena; /* values live here */
     const struct cfg_table *tables;
     size_t table_count;
-    const struct json *notes; /* array of {"key","source","note"}: accepted, not ours */
-    const char *
-        *sources; /* one per row over all tables: "default", a file, "environment", "flag" */
+    struct json *notes;   /* array of {"key","source","note"}: accepted but not ours, or skipped */
+    const char **sources; /* one per row over all tables: "default", "file:croft.toml",
+                             "env:CROFT_SERVER_PORT", "flag:--port" */
 };
 
 fallible cfg_init(struct cfg *c, struct arena *a, const struct cfg_table *tables, size_t count);
-/* A tree from TOML, YAML or JSON. Unknown keys in a section of ours: an error that names the
- * nearest; sections and keys listed as foreign: accepted and noted. */
+
 struct cfg_foreign {
     const char *section;     /* "llm"; also matches "llm.*" tables */
     const char *const *keys; /* known upstream keys of a shared section; NULL: every key */
 };
+/* A tree from TOML, YAML or JSON; it must live as long as the arena. source is "file:NAME". Unknown
+ * keys: an error that names the nearest; sections and keys listed as foreign: accepted and noted.
+ */
 fallible cfg_load_tree(struct cfg *c, const struct json *tree, const char *source,
                        const struct cfg_foreign *foreign, size_t foreign_count);
-/* envp as for execve; values in Python literal syntax for lists and dicts, JSON too. */
+/* NULL when envp, which may be NULL too, has no such variable. */
+const char *cfg_env_get(const char *const *envp, const char *name);
+/* envp as for execve; values in Python literal syntax for lists and dicts, JSON too; our own lists
+ * also as a,b,c. */
 fallible cfg_load_env(struct cfg *c, const char *const *envp);
 /* Takes --flag value, --flag=value, --flag/--no-flag out of argv; what is left moves to the front
  * and *argc shrinks. Stops at "--" (which stays). Unknown flags: an error that names the nearest.
  */
 fallible cfg_load_flags(struct cfg *c, int *argc, char **argv);
+/* The source of a key's value, NULL when no row has it. */
+const char *cfg_source(const struct cfg *c, const char *key);
 
 /* Options block of --help; columns aligned, defaults shown. */
 void cfg_put_help(const struct cfg_table *t, struct buf *out);
 /* The same rows as troff for the man page. */
 void cfg_put_man(const struct cfg_table *t, struct buf *out);
-/* Every value with its source, secrets as ***; JSON object by key when json is true. */
+/* Every value with its source, secrets as ***: lines of TOML, or an object by key with "value" and
+ * "source" when json is true. Options of the command are left out. */
 void cfg_put_values(const struct cfg *c, struct buf *out, bool json);
 
 /* Values as users write them. */

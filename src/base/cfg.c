@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cfg.c — rows filled from built-in values, trees, variables and flags; see cfg.h.
+ *
+ * Every value is judged, also one that a stronger source overrides: a broken file does not hide
+ * behind a flag. */
+#include "base/cfg.h"
+
+#include <stdio.h>
+
+#include "base/cfg_row.h"
+
+#define NOTE_DEPTH 3 /* parts of a foreign key that are listed; deeper tables count as one */
+
+struct where {
+    const struct cfg_row *row; /* NULL: not found */
+    void *into;
+    size_t index; /* over all tables */
+};
+
+/* --- rows and their names -----------------------------------------------------------------------
+ */
+
+bool cfg_row_is_option(const struct cfg_row *row)
+{
+    return strchr(row->key, '.') == NULL;
+}
+
+static void put_upper(char *out, const char *prefix, const char *key)
+{
+    int n = snprintf(out, CFG_NAME_MAX, "%s%s", prefix, key);
+
+    for (int i = 0; i < n && i < CFG_NAME_MAX; i++) {
+        if (out[i] >= 'a' && out[i] <= 'z')
+            out[i] -= 'a' - 'A';
+        else if (out[i] == '.' || out[i] == '-')
+            out[i] = '_';
+    }
+}
+
+bool cfg_row_env(const struct cfg_row *row, char *out)
+{
+    if (cfg_row_is_option(row))
+        return false;
+    if (row->env) {
+        snprintf(out, CFG_NAME_MAX, "%s", row->env);
+        return row->env[0] != '\0';
+    }
+    bool core = row->foreign && strncmp(row->key, "core.", 5) == 0;
+    put_upper(out, row->foreign ? "" : "CROFT_", core ? row->key + 5 : row->key);
+    return true;
+}
+
+bool cfg_row_flag(const struct cfg_row *row, char *out)
+{
+    if (!row->flag && row->foreign)
+        return false;
+    const char *last = strrchr(row->key, '.');
+    snprintf(out, CFG_NAME_MAX, "%s", row->flag ? row->flag : last ? last + 1 : row->key);
+    for (char *p = out; *p; p++)
+        if (*p == '_')
+            *p = '-';
+    return out[0] != '\0';
+}
+
+static bool each_row(const struct cfg *c, struct where *w, size_t n)
+{
+    *w = (struct where){.index = n};
+    for (size_t t = 0; t < c->table_count; t++) {
+        if (n < c->tables[t].count) {
+            w->row = &c->tables[t].rows[n];
+            w->into = c->tables[t].into;
+            return true;
+        }
+        n -= c->tables[t].count;
+    }
+    return false;
+}
+
+static struct where find_key(const struct cfg *c, struct str key)
+{
+    struct where w;
+
+    for (size_t n = 0; each_row(c, &w, n); n++)
+        if (str_eq(str_of(w.row->key), key))
+            break;
+    return w;
+}
+
+const char *cfg_source(const struct cfg *c, const char *key)
+{
+    struct where w = find_key(c, str_of(key));
+
+    return w.row ? c->sources[w.index] : NULL;
+}
+
+/* --- setting ------------------------------------------------------------------------------------
+ */
+
+static int rank(const char *source)
+{
+    switch (source[0]) {
+    case 'd':
+        return 0; /* default */
+    case 'e':
+        return 2; /* env: */
+    case 'f':
+        return source[1] == 'l' ? 3 : 1; /* flag:, file: */
+    default:
+        return 1;
+    }
+}
+
+static void set(struct cfg *c, const struct where *w, const union cfg_value *v, const char *source)
+{
+    if (rank(c->sources[w->index]) > rank(source))
+        return;
+    cfg_value_store(w->row, w->into, v);
+    c->sources[w->index] = source;
+}
+
+static fallible set_text(struct cfg *c, const struct where *w, struct str text, const char *source)
+{
+    union cfg_value v;
+
+    TRY_WRAP(cfg_value_from_text(c->arena, w->row, text, &v), "%s (%s)", w->row->key, source);
+    set(c, w, &v, source);
+    return NULL;
+}
+
+static fallible note(struct cfg *c, struct str key, const char *source, struct str text)
+{
+    struct json *n = json_new(c->arena, JSON_OBJECT);
+
+    json_set(n, STR("key"), json_new_str(c->arena, key));
+    json_set(n, STR("source"), json_new_str(c->arena, str_of(source)));
+    json_set(n, STR("note"), json_new_str(c->arena, text));
+    json_push(c->notes, n);
+    return arena_check(c->arena);
+}
+
+fallible cfg_init(struct cfg *c, struct arena *a, const struct cfg_table *tables, size_t count)
+{
+    struct where w;
+    size_t rows = 0;
+
+    for (size_t i = 0; i < count; i++)
+        rows += tables[i].count;
+    *c = (struct cfg){.arena = a, .tables = tables, .table_count = count};
+    c->notes = json_new(a, JSON_ARRAY);
+    c->sources = arena_alloc(a, (rows + 1) * sizeof *c->sources);
+    TRY(arena_check(a));
+    for (size_t n = 0; each_row(c, &w, n); n++) {
+        union cfg_value v = {0};
+        c->sources[n] = "default";
+        if (!w.row->otherwise) {
+            cfg_value_store(w.row, w.into, &v);
+            continue;
+        }
+        TRY(set_text(c, &w, str_of(w.row->otherwise), "default"));
+    }
+    return NULL;
+}
+
+/* --- near misses --------------------------------------------------------------------------------
+ */
+
+struct nearest {
+    struct str wanted, best;
+    unsigned distance;
+};
+
+static void consider(struct nearest *n, struct str name)
+{
+    unsigned d = str_distance(n->wanted, name);
+    const char *dot = memrchr(n->wanted.p, '.', n->wanted.len);
+
+    /* The right word in the wrong section is a near miss too. */
+    if (d > 1 && dot) {
+        struct str tail = str_from(n->wanted, (size_t)(dot - n->wanted.p));
+        if (str_ends(name, tail))
+            d = 1;
+    }
+    if (d < n->distance) {
+        n->distance = d;
+        n->best = name;
+    }
+}
+
+static struct nearest start_search(struct str wanted)
+{
+    unsigned most = (unsigned)(wanted.len < 64 ? wanted.len : 64) / 3;
+
+    return (struct nearest){.wanted = wanted, .distance = (most < 2 ? 2 : most) + 1};
+}
+
+struct load {
+    struct cfg *c;
+    const char *source;
+    const struct cfg_foreign *foreign;
+    size_t foreign_count;
+};
+
+static fallible unknown_key(const struct load *l, struct str key)
+{
+    struct nearest n = start_search(key);
+    bool section = memchr(key.p, '.', key.len) == NULL;
+    struct where w;
+
+    for (size_t i = 0; each_row(l->c, &w, i); i++) {
+        if (cfg_row_is_option(w.row))
+            continue;
+        size_t len = section ? strcspn(w.row->key, ".") : strlen(w.row->key);
+        consider(&n, str_n(w.row->key, len));
+    }
+    for (size_t i = 0; i < l->foreign_count; i++) {
+        if (section)
+            consider(&n, str_of(l->foreign[i].section));
+        for (const char *const *k = l->foreign[i].keys; k && *k && !section; k++) {
+            struct str full = arena_printf(l->c->arena, "%s.%s", l->foreign[i].section, *k);
+            if (full.p)
+                consider(&n, full);
+        }
+    }
+    struct str shown = str_first(key, 80);
+    if (n.best.p)
+        return err_new(ERR_INVALID, STR_FMT " (%s): no such %s; did you mean '" STR_FMT "'?",
+                       STR_ARG(shown), l->source, section ? "section" : "key", STR_ARG(n.best));
+    return err_new(ERR_INVALID, STR_FMT " (%s): no such %s; 'croft config' lists them all",
+                   STR_ARG(shown), l->source, section ? "section" : "key");
+}
+
+/* --- trees --------------------------------------------------------------------------------------
+ */
+
+static bool is_foreign(const struct load *l, struct str key)
+{
+    for (size_t i = 0; i < l->foreign_count; i++) {
+        struct str section = str_of(l->foreign[i].section);
+        if (!str_starts(key, section))
+            continue;
+        struct str rest = str_from(key, section.len);
+        if (!l->foreign[i].keys && (rest.len == 0 || rest.p[0] == '.'))
+            return true;
+        if (!l->foreign[i].keys || rest.len == 0 || rest.p[0] != '.')
+            continue;
+        for (const char *const *k = l->foreign[i].keys; *k; k++)
+            if (str_eq(str_from(rest, 1), str_of(*k)))
+                return true;
+    }
+    return false;
+}
+
+static bool is_section(const struct load *l, struct str key)
+{
+    struct where w;
+
+    for (size_t i = 0; each_row(l->c, &w, i); i++) {
+        struct str row = str_of(w.row->key);
+        if (row.len > key.len && row.p[key.len] == '.' && str_starts(row, key))
+            return true;
+    }
+    for (size_t i = 0; i < l->foreign_count; i++)
+        if (str_eq(str_of(l->foreign[i].section), key))
+            return true;
+    return false;
+}
+
+static struct str join(const struct load *l, struct str path, struct str key)
+{
+    return path.len ? arena_printf(l->c->arena, STR_FMT "." STR_FMT, STR_ARG(path), STR_ARG(key))
+                    : key;
+}
+
+static fallible note_foreign(struct load *l, const struct json *v, struct str key, unsigned parts)
+{
+    if (v->type != JSON_OBJECT || parts >= NOTE_DEPTH)
+        return note(l->c, key, l->source, STR("accepted, not used by croft"));
+    for (const struct json *m = v->first; m; m = m->next) {
+        struct str full = join(l, key, m->key);
+        TRY(arena_check(l->c->arena));
+        TRY(note_foreign(l, m, full, parts + 1));
+    }
+    return NULL;
+}
+
+static fallible load_member(struct load *l, const struct where *w, const struct json *m)
+{
+    union cfg_value v;
+    bool unset;
+
+    TRY_WRAP(cfg_value_from_json(l->c->arena, w->row, m, &v, &unset), "%s (%s)", w->row->key,
+             l->source);
+    if (!unset)
+        set(l->c, w, &v, l->source);
+    return NULL;
+}
+
+static fallible load_table(struct load *l, const struct json *table, struct str path,
+                           unsigned parts)
+{
+    for (const struct json *m = table->first; m; m = m->next) {
+        struct str key = join(l, path, m->key);
+        TRY(arena_check(l->c->arena));
+        struct where w = find_key(l->c, key);
+        if (w.row && parts > 0)
+            TRY(load_member(l, &w, m));
+        else if (is_foreign(l, key))
+            TRY(note_foreign(l, m, key, parts + 1));
+        else if (!is_section(l, key))
+            return unknown_key(l, key);
+        else if (m->type == JSON_OBJECT)
+            TRY(load_table(l, m, key, parts + 1));
+        else if (m->type != JSON_NULL)
+            return err_new(ERR_INVALID, STR_FMT " (%s): this is a section; write [" STR_FMT "]",
+                           STR_ARG(key), l->source, STR_ARG(key));
+    }
+    return NULL;
+}
+
+fallible cfg_load_tree(struct cfg *c, const struct json *tree, const char *source,
+                       const struct cfg_foreign *foreign, size_t foreign_count)
+{
+    struct str kept = arena_copy(c->arena, str_of(source));
+    struct load l = {c, kept.p, foreign, foreign_count};
+
+    TRY(arena_check(c->arena));
+    if (tree->type == JSON_NULL)
+        return NULL; /* an empty YAML file */
+    if (tree->type != JSON_OBJECT)
+        return err_new(ERR_INVALID, "(%s): sections should be here, not a value of type %s", source,
+                       json_type_word(tree));
+    return load_table(&l, tree, STR(""), 0);
+}
+
+/* --- variables ----------------------------------------------------------------------------------
+ */
+
+const char *cfg_env_get(const char *const *envp, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (; envp && *envp; envp++)
+        if (strncmp(*envp, name, n) == 0 && (*envp)[n] == '=')
+            return *envp + n + 1;
+    return NULL;
+}
+
+/* Upstream goes on without it; so do we, and say so. */
+static fallible skip_foreign(struct cfg *c, const struct where *w, const char *name,
+                             const char *source, struct err *e)
+{
+    struct str text = arena_printf(c->arena, "skipped: %s; check that %s is of the right type",
+                                   err_text(e), name);
+
+    err_free(e);
+    TRY(arena_check(c->arena));
+    return note(c, str_of(w->row->key), source, text);
+}
+
+/* CROFT_SERVER_PROT is nobody's, but close to ours: worth a word, not an error. */
+static fallible note_near_misses(struct cfg *c, const char *const *envp)
+{
+    char name[CFG_NAME_MAX], best[CFG_NAME_MAX];
+    struct where w;
+
+    for (; envp && *envp; envp++) {
+        struct str var = str_n(*envp, strcspn(*envp, "="));
+        unsigned distance = 3;
+        if (!str_starts(var, STR("CROFT_")))
+            continue;
+        for (size_t n = 0; each_row(c, &w, n); n++) {
+            if (!cfg_row_env(w.row, name) || str_distance(var, str_of(name)) >= distance)
+                continue;
+            distance = str_distance(var, str_of(name));
+            memcpy(best, name, sizeof best);
+        }
+        if (distance == 0 || distance == 3)
+            continue;
+        struct str text = arena_printf(c->arena, "no such variable; did you mean '%s'?", best);
+        TRY(note(c, arena_copy(c->arena, var), "env", text));
+    }
+    return arena_check(c->arena);
+}
+
+fallible cfg_load_env(struct cfg *c, const char *const *envp)
+{
+    char name[CFG_NAME_MAX];
+    struct where w;
+
+    for (size_t n = 0; each_row(c, &w, n); n++) {
+        const char *value = cfg_row_env(w.row, name) ? cfg_env_get(envp, name) : NULL;
+        if (!value || !*value)
+            continue;
+        struct str source = arena_printf(c->arena, "env:%s", name);
+        TRY(arena_check(c->arena));
+        struct err *e = set_text(c, &w, str_of(value), source.p);
+        if (e && !w.row->foreign)
+            return e;
+        if (e)
+            TRY(skip_foreign(c, &w, name, source.p, e));
+    }
+    return note_near_misses(c, envp);
+}
+
+/* --- flags --------------------------------------------------------------------------------------
+ */
+
+static struct where find_flag(const struct cfg *c, struct str name)
+{
+    char flag[CFG_NAME_MAX];
+    struct where w;
+
+    for (size_t n = 0; each_row(c, &w, n); n++)
+        if (cfg_row_flag(w.row, flag) && str_eq(str_of(flag), name))
+            break;
+    return w;
+}
+
+static fallible unknown_flag(const struct cfg *c, struct str name)
+{
+    struct nearest n = start_search(name);
+    char flag[CFG_NAME_MAX], best[CFG_NAME_MAX];
+    struct where w;
+
+    for (size_t i = 0; each_row(c, &w, i); i++) {
+        unsigned before = n.distance;
+        if (!cfg_row_flag(w.row, flag))
+            continue;
+        consider(&n, str_of(flag));
+        if (n.distance < before)
+            memcpy(best, flag, sizeof best);
+    }
+    struct str shown = str_first(name, 80);
+    if (n.best.p)
+        return err_new(ERR_INVALID, "--" STR_FMT ": no such option; did you mean '--%s'?",
+                       STR_ARG(shown), best);
+    return err_new(ERR_INVALID, "--" STR_FMT ": no such option; --help lists them", STR_ARG(shown));
+}
+
+/* argv[*at] is a flag; takes its value with it where it has one. */
+static fallible load_flag(struct cfg *c, int argc, char **argv, int *at)
+{
+    struct str value = str_of(argv[*at] + 2), name;
+    bool has_value = str_cut(&value, '=', &name);
+    struct where w = find_flag(c, name);
+    bool no = !w.row && str_starts(name, STR("no-"));
+
+    if (no)
+        w = find_flag(c, str_from(name, 3));
+    if (!w.row || (no && w.row->type != CFG_TYPE_BOOL))
+        return unknown_flag(c, name);
+    struct str source = arena_printf(c->arena, "flag:--" STR_FMT, STR_ARG(name));
+    TRY(arena_check(c->arena));
+    if (no && has_value)
+        return err_new(ERR_INVALID, "--" STR_FMT " takes no value", STR_ARG(name));
+    if (w.row->type == CFG_TYPE_BOOL && !has_value)
+        return set_text(c, &w, no ? STR("false") : STR("true"), source.p);
+    if (!has_value && *at + 1 >= argc)
+        return err_new(ERR_INVALID, "--" STR_FMT " needs a value", STR_ARG(name));
+    return set_text(c, &w, has_value ? value : str_of(argv[++*at]), source.p);
+}
+
+fallible cfg_load_flags(struct cfg *c, int *argc, char **argv)
+{
+    int kept = 0, at = 0;
+
+    for (; at < *argc && strcmp(argv[at], "--") != 0; at++) {
+        if (strncmp(argv[at], "--", 2) == 0)
+            TRY(load_flag(c, *argc, argv, &at));
+        else
+            argv[kept++] = argv[at];
+    }
+    while (at < *argc)
+        argv[kept++] = argv[at++];
+    *argc = kept;
+    return NULL;
+}
