@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+/* dial.c — see dial.h. */
+#include "net/dial.h"
+
+#include <errno.h>
+
+#include "base/mem.h"
+#include "loop/loop.h"
+#include "net/listen.h"
+#include "net/resolve.h"
+
+struct dial {
+    struct loop *loop;
+    void (*done)(void *owner, struct err *e, int fd);
+    void *owner;
+    struct resolve *resolve;
+    struct resolve_addrs addrs;
+    size_t at; /* the next to try */
+    int fd;
+    struct loop_io io;
+    struct loop_timer timer; /* of the resolver, or of one attempt */
+    uint32_t timeout_ms;
+    uint64_t deadline_ns;
+    struct err *last; /* why the address before failed */
+};
+
+static void stop_attempt(struct dial *d)
+{
+    loop_io_stop(&d->io);
+    own_close(take_fd(&d->fd));
+    loop_timer_stop(&d->timer);
+}
+
+void dial_cancel(struct dial *d)
+{
+    if (!d)
+        return;
+    stop_attempt(d);
+    resolve_cancel(d->resolve);
+    err_free(d->last);
+    free(d);
+}
+
+/* Tells the owner; the dial is gone. */
+static void finish(struct dial *d, struct err *e, int fd)
+{
+    void (*done)(void *owner, struct err *e, int fd) = d->done;
+    void *owner = d->owner;
+
+    dial_cancel(d);
+    done(owner, e, fd);
+}
+
+static void go_on(struct dial *d);
+
+static void attempt_failed(struct dial *d, struct err *why)
+{
+    stop_attempt(d);
+    err_free(d->last);
+    d->last = why;
+}
+
+static void on_attempt_deadline(struct loop_timer *t)
+{
+    struct dial *d = container_of(t, struct dial, timer);
+
+    attempt_failed(d, err_new(ERR_TIMEOUT, "no answer for %u ms", d->timeout_ms));
+    go_on(d);
+}
+
+static void on_connected(struct loop_io *io)
+{
+    struct dial *d = container_of(io, struct dial, io);
+    int error = 0;
+    socklen_t len = sizeof error;
+
+    if (getsockopt(d->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+        error = errno;
+    if (error) {
+        attempt_failed(d, err_sysno(error, "connect"));
+        go_on(d);
+        return;
+    }
+    loop_io_stop(&d->io);
+    finish(d, NULL, take_fd(&d->fd));
+}
+
+static fallible attempt(struct dial *d, size_t i)
+{
+    uint64_t now_ns = loop_now_ns(d->loop);
+
+    if (now_ns >= d->deadline_ns)
+        return err_new(ERR_TIMEOUT, "no answer for %u ms", d->timeout_ms);
+    TRY(connect_start(&d->addrs.at[i].addr, d->addrs.at[i].len, &d->fd));
+    TRY(loop_io_start(d->loop, &d->io, d->fd, EPOLLOUT, on_connected));
+    uint64_t left_ms = (d->deadline_ns - now_ns) / NS_PER_MS + 1;
+    loop_timer_start(d->loop, &d->timer, left_ms / (d->addrs.count - i), on_attempt_deadline);
+    return NULL;
+}
+
+/* Goes through the addresses that are left until one is under way. */
+static fallible try_next(struct dial *d)
+{
+    while (d->at < d->addrs.count) {
+        struct err *e = attempt(d, d->at++);
+        if (!e)
+            return NULL;
+        attempt_failed(d, e);
+    }
+    struct err *e = take(&d->last);
+    return e ? e : err_new(ERR_INVALID, "no address");
+}
+
+static void go_on(struct dial *d)
+{
+    struct err *e = try_next(d);
+
+    if (e)
+        finish(d, e, -1);
+}
+
+static void on_resolved(void *owner, struct err *e, const struct resolve_addrs *addrs)
+{
+    struct dial *d = owner;
+
+    d->resolve = NULL;
+    loop_timer_stop(&d->timer);
+    if (e) {
+        finish(d, e, -1);
+        return;
+    }
+    d->addrs = *addrs;
+    go_on(d);
+}
+
+static void on_resolve_deadline(struct loop_timer *t)
+{
+    struct dial *d = container_of(t, struct dial, timer);
+
+    finish(d, err_new(ERR_TIMEOUT, "the resolver gave no answer for %u ms", d->timeout_ms), -1);
+}
+
+static fallible begin(struct dial *d, const struct dial_target *t)
+{
+    struct sockaddr_storage *addr = &d->addrs.at[0].addr;
+    socklen_t *len = &d->addrs.at[0].len;
+
+    if (!t->addrs && !t->unix_path.len && !addr_numeric(t->host, t->port, addr, len)) {
+        TRY(resolve_start(d->loop, t->host, t->port, on_resolved, d, &d->resolve));
+        loop_timer_start(d->loop, &d->timer, t->timeout_ms, on_resolve_deadline);
+        return NULL;
+    }
+    d->addrs.count = 1;
+    if (t->unix_path.len)
+        TRY(addr_unix(t->unix_path, addr, len));
+    if (t->addrs)
+        d->addrs = *t->addrs;
+    return try_next(d);
+}
+
+fallible dial_start(struct loop *loop, const struct dial_target *target,
+                    void (*done)(void *owner, struct err *e, int fd), void *owner,
+                    struct dial **ret_dial)
+{
+    struct dial *d = mem_try(sizeof *d);
+
+    if (!d)
+        return err_no_memory();
+    d->loop = loop;
+    d->done = done;
+    d->owner = owner;
+    d->fd = -1;
+    d->timeout_ms = target->timeout_ms;
+    d->deadline_ns = loop_now_ns(loop) + target->timeout_ms * NS_PER_MS;
+    struct err *e = begin(d, target);
+    if (e) {
+        dial_cancel(d);
+        return e;
+    }
+    *ret_dial = d;
+    return NULL;
+}

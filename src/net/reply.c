@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+/* reply.c — answers: one head, then a body that is counted, chunked, or ends with the connection.
+ */
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "net/server_inner.h"
+
+#define LARGE_BODY (8u << 20) /* may not fit a stream's output limit */
+#define HEAD_ROOM  256        /* status line, date, length and type; names of ours are short */
+
+static char *put(char *to, struct str s)
+{
+    if (s.len)
+        memcpy(to, s.p, s.len);
+    return to + s.len;
+}
+
+void http_reply_header(struct http_req *req, struct str name, struct str value)
+{
+    struct request *r = request_of(req);
+
+    if (!http_is_token(name) || !http_is_field_value(value)) {
+        log_error("answer header dropped: it would break the head", KV("name", name));
+        return;
+    }
+    char *at = buf_reserve(&r->headers, name.len + value.len + 4); /* whole, or not at all */
+    if (!at)
+        return;
+    put(put(put(put(at, name), STR(": ")), value), STR("\r\n"));
+    buf_commit(&r->headers, name.len + value.len + 4);
+}
+
+static const char *date_now(struct http_server *s)
+{
+    const struct loop *loop = net_loop(s->net);
+    uint64_t now_s = loop_now_ns(loop) / NS_PER_S + 1;
+
+    if (now_s != s->date_s) {
+        s->date_s = now_s;
+        clock_format_http(clock_wall_ns(loop_clock(loop)) / NS_PER_S, s->date);
+    }
+    return s->date;
+}
+
+static char *put_number(char *to, uint64_t n)
+{
+    char digits[20];
+    size_t len = 0;
+
+    do
+        digits[len++] = (char)('0' + n % 10);
+    while (n /= 10);
+    while (len)
+        *to++ = digits[--len];
+    return to;
+}
+
+static bool has_body(int status)
+{
+    return status >= 200 && status != 204 && status != 304;
+}
+
+/* Is so much of the body still to come that reading it, to reach the next request, is not worth it?
+ * Or may it never come: a client that waited for "100 Continue" need not send it after a refusal,
+ * and what it sends instead cannot be told from a body. */
+static bool body_too_long_to_skip(const struct request *r)
+{
+    const struct conn *c = r->conn;
+
+    if (c->state != CONN_BODY || c->body.done ||
+        r->pub.on_body) /* a handler that streams takes it */
+        return false;
+    return r->pub.head.expect_continue || c->body.left > CONN_DISCARD_MAX;
+}
+
+/* Writes the head and leaves room for extra bytes behind it; gives where they go, or NULL. */
+static char *put_head(struct request *r, int status, struct str type, uint64_t length, size_t extra)
+{
+    struct conn *c = r->conn;
+    struct str reason = str_of(http_reason(status));
+
+    if (!http_is_field_value(type))
+        type = STR("application/octet-stream");
+    if (c->server->draining)
+        r->keep_alive = false;
+    if (body_too_long_to_skip(r))
+        r->keep_alive = false;
+    const char *name = c->server->config.server_name;
+    if (extra > LARGE_BODY) /* it is in memory already: that it is large says nothing of the peer */
+        stream_set_out_limit(c->stream, stream_pending(c->stream) + extra + LARGE_BODY);
+    char *start = stream_reserve(c->stream, HEAD_ROOM + reason.len + type.len + r->headers.len +
+                                                (name ? strlen(name) : 0) + extra);
+    if (!start)
+        return NULL;
+    char *at = put(start, STR("HTTP/1.1 "));
+    at = put(put(put(put_number(at, (unsigned)status), STR(" ")), reason), STR("\r\ndate: "));
+    at = put(at, str_n(date_now(c->server), CLOCK_HTTP_LEN));
+    if (name)
+        at = put(put(at, STR("\r\nserver: ")), str_of(name));
+    if (type.len)
+        at = put(put(at, STR("\r\ncontent-type: ")), type);
+    if (r->chunked)
+        at = put(at, STR("\r\ntransfer-encoding: chunked"));
+    else if (length != HTTP_LENGTH_UNKNOWN && has_body(status))
+        at = put_number(put(at, STR("\r\ncontent-length: ")), length);
+    if (!r->keep_alive)
+        at = put(at, STR("\r\nconnection: close"));
+    else if (r->pub.head.minor == 0)
+        at = put(at, STR("\r\nconnection: keep-alive"));
+    at = put(at, STR("\r\n"));
+    at = put(at, buf_str(&r->headers));
+    at = put(at, STR("\r\n"));
+    stream_commit(c->stream, (size_t)(at - start));
+    r->answer = ANSWER_BEGUN;
+    r->status = status;
+    return at;
+}
+
+static void access_log(const struct request *r)
+{
+    const struct http_server *s = r->pub.server;
+
+    if (!s || !s->config.access_log)
+        return;
+    uint64_t ns = loop_now_ns(net_loop(s->net)) - r->start_ns;
+    log_info("request", KV("method", r->pub.head.method), KV("path", r->pub.path),
+             KV("status", r->status), KV("bytes", r->sent_bytes), KV("ms", (double)ns / 1e6));
+}
+
+static void finish(struct request *r)
+{
+    access_log(r);
+    request_answered(r);
+}
+
+void http_reply(struct http_req *req, int status, struct str content_type, struct str body)
+{
+    struct request *r = request_of(req);
+
+    if (r->conn) {
+        bool with_body = has_body(status) && !r->head_only;
+        if (buf_failed(&r->headers))
+            r->keep_alive = false;
+        char *at = put_head(r, status, content_type, body.len, with_body ? body.len : 0);
+        if (at && with_body && body.len) {
+            memcpy(at, body.p, body.len);
+            stream_commit(r->conn->stream, body.len);
+            r->sent_bytes = body.len;
+        }
+        if (!at)
+            r->keep_alive = false; /* the stream has failed and will say so */
+    }
+    finish(r);
+}
+
+void http_reply_json(struct http_req *req, int status, struct str json)
+{
+    http_reply(req, status, STR("application/json"), json);
+}
+
+static void put_detail(struct buf *out, const struct err *e)
+{
+    struct jw w;
+
+    jw_init(&w, out, JW_WEB);
+    JW_OBJECT(&w, NULL)
+        jw_cstr(&w, "detail", err_text(e));
+}
+
+void http_reply_err(struct http_req *req, struct err *e)
+{
+    struct request *r = request_of(req);
+    int status = err_http_status(err_code(e));
+    own_done(buf) body;
+
+    buf_init(&body, 64u << 10);
+    put_detail(&body, e);
+    if (status >= 500)
+        log_error("request failed", KV("method", req->head.method), KV("path", req->path),
+                  KV("status", status), KV_ERR(e));
+    err_free(e);
+    if (r->answer == ANSWER_BEGUN) { /* too late for a status: the peer must see it broke */
+        http_reply_abort(req);
+        return;
+    }
+    http_reply_json(req, status, buf_str(&body));
+}
+
+void reply_bare(struct conn *c, struct err *e)
+{
+    int status = err_http_status(err_code(e));
+    own_done(buf) body;
+    char head[256];
+
+    buf_init(&body, 4096);
+    put_detail(&body, e);
+    err_free(e);
+    int n = snprintf(head, sizeof head,
+                     "HTTP/1.1 %d %s\r\ndate: %s\r\ncontent-type: application/json\r\n"
+                     "content-length: %zu\r\nconnection: close\r\n",
+                     status, http_reason(status), date_now(c->server), body.len);
+    stream_write(c->stream, str_n(head, (size_t)n));
+    if (c->req)
+        stream_write(c->stream, buf_str(&c->req->headers)); /* CORS, or a browser hides the rest */
+    stream_write(c->stream, STR("\r\n"));
+    stream_write(c->stream, buf_str(&body));
+    if (c->server->config.access_log)
+        log_info("request refused", KV("status", status));
+}
+
+void http_reply_begin(struct http_req *req, int status, struct str content_type, uint64_t length)
+{
+    struct request *r = request_of(req);
+
+    r->answer = ANSWER_BEGUN;
+    r->promised_bytes = length;
+    if (!r->conn)
+        return;
+    if (length == HTTP_LENGTH_UNKNOWN && has_body(status)) {
+        r->chunked = r->pub.head.minor > 0;
+        r->keep_alive &= r->chunked;
+    }
+    if (!put_head(r, status, content_type, length, 0))
+        r->keep_alive = false;
+    conn_set_deadline(r->conn);
+}
+
+void http_reply_write(struct http_req *req, struct str piece)
+{
+    struct request *r = request_of(req);
+    char size[20];
+
+    if (!r->conn || !piece.len || r->head_only || !has_body(r->status))
+        return;
+    struct stream *s = r->conn->stream;
+    r->sent_bytes += piece.len;
+    if (r->chunked)
+        stream_write(s, str_n(size, http_chunk_head(piece.len, size)));
+    stream_write(s, piece);
+    if (r->chunked)
+        stream_write(s, STR("\r\n"));
+    /* only a peer that does not read is on the clock, not a handler that has nothing to say */
+    if (stream_pending(s) < STREAM_HIGH || r->slow)
+        return;
+    r->slow = true; /* until on_conn_drain */
+    conn_set_deadline(r->conn);
+}
+
+size_t http_reply_pending(const struct http_req *req)
+{
+    const struct request *r = container_of(req, struct request, pub);
+
+    if (!r->conn)
+        return 0;
+    return stream_failed(r->conn->stream) ? SIZE_MAX : stream_pending(r->conn->stream);
+}
+
+void http_reply_end(struct http_req *req)
+{
+    struct request *r = request_of(req);
+
+    if (r->conn && r->promised_bytes != HTTP_LENGTH_UNKNOWN && !r->head_only &&
+        has_body(r->status) && r->sent_bytes != r->promised_bytes) {
+        log_error("answer cut: its length is not what its head says", KV("path", req->path),
+                  KV("promised", r->promised_bytes), KV("written", r->sent_bytes));
+        http_reply_abort(req); /* the next answer would be read as the rest of this one */
+        return;
+    }
+    if (r->conn && r->chunked && !r->head_only)
+        stream_write(r->conn->stream, STR("0\r\n\r\n"));
+    finish(r);
+}
+
+void http_reply_abort(struct http_req *req)
+{
+    struct request *r = request_of(req);
+
+    access_log(r);
+    r->answer = ANSWER_DONE;
+    if (r->conn)
+        conn_close(r->conn); /* recycles the request too */
+    else
+        request_answered(r);
+}

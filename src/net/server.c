@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+/* server.c — the server and its listeners; conn.c reads, reply.c answers. See server.h. */
+#include "net/server.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "net/server_inner.h"
+
+#define ACCEPTS_IN_ROW  64
+#define ACCEPT_RETRY_MS 100 /* after the descriptors ran out */
+
+static const struct http_limits default_limits = {
+    .head_ms = 10000,
+    .idle_ms = 75000,
+    .body_idle_ms = 30000,
+    .connections = 16384,
+    .body_bytes = 16u << 20,
+    .arena_bytes = 64u << 20,
+};
+
+static void fill_limits(struct http_limits *l)
+{
+    const struct http_limits *d = &default_limits;
+
+    l->head_ms = l->head_ms ? l->head_ms : d->head_ms;
+    l->idle_ms = l->idle_ms ? l->idle_ms : d->idle_ms;
+    l->body_idle_ms = l->body_idle_ms ? l->body_idle_ms : d->body_idle_ms;
+    l->connections = l->connections ? l->connections : d->connections;
+    l->body_bytes = l->body_bytes ? l->body_bytes : d->body_bytes;
+    l->arena_bytes = l->arena_bytes ? l->arena_bytes : d->arena_bytes;
+}
+
+fallible http_server_new(struct net *net, const struct http_server_config *config,
+                         struct http_server **ret_server)
+{
+    struct http_server *s = mem_try(sizeof *s);
+
+    if (!s)
+        return err_no_memory();
+    s->net = net;
+    s->config = *config;
+    fill_limits(&s->config.limits);
+    list_init(&s->listeners);
+    list_init(&s->conns);
+    list_init(&s->requests);
+    *ret_server = s;
+    return NULL;
+}
+
+struct net *http_server_net(const struct http_server *server)
+{
+    return server->net;
+}
+
+unsigned http_server_connections(const struct http_server *server)
+{
+    return server->conn_count;
+}
+
+/* --- accepting --- */
+
+static void on_accept_retry(struct loop_timer *t);
+
+static void listener_want(struct listener *l, bool accepting)
+{
+    struct err *e = loop_io_want(&l->io, accepting ? EPOLLIN : 0);
+
+    if (e && accepting) /* or it would be deaf for ever */
+        loop_timer_start(net_loop(l->server->net), &l->retry, ACCEPT_RETRY_MS, on_accept_retry);
+    err_free(e);
+}
+
+static void listeners_want(struct http_server *s, bool accepting)
+{
+    LIST_EACH(l, &s->listeners, struct listener, link)
+        listener_want(l, accepting);
+}
+
+static void on_drained(struct loop_later *l)
+{
+    struct http_server *s = container_of(l, struct http_server, drained);
+
+    if (s->on_drained)
+        s->on_drained(s->drained_ctx);
+}
+
+void server_lost_conn(struct http_server *s)
+{
+    s->conn_count--;
+    if (s->full && !s->draining) {
+        s->full = false;
+        listeners_want(s, true);
+    }
+    if (s->draining && s->conn_count == 0 && !s->freeing)
+        loop_later(net_loop(s->net), &s->drained, on_drained);
+}
+
+static void on_accept_retry(struct loop_timer *t)
+{
+    struct listener *l = container_of(t, struct listener, retry);
+
+    listener_want(l, true);
+}
+
+static void accept_paused(struct listener *l, int errnum)
+{
+    log_warn("cannot accept", KV("errno", strerror(errnum)));
+    listener_want(l, false);
+    loop_timer_start(net_loop(l->server->net), &l->retry, ACCEPT_RETRY_MS, on_accept_retry);
+}
+
+static void on_acceptable(struct loop_io *io)
+{
+    struct listener *l = container_of(io, struct listener, io);
+    struct http_server *s = l->server;
+    int one = 1;
+
+    for (int i = 0; i < ACCEPTS_IN_ROW; i++) {
+        if (s->conn_count >= s->config.limits.connections) {
+            s->full = true;
+            listeners_want(s, false);
+            return;
+        }
+        int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0) {
+            if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+                accept_paused(l, errno); /* out of descriptors or worse: do not spin on it */
+            return;
+        }
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one,
+                   sizeof one); /* fails on unix sockets: fine */
+        struct err *e = http_server_serve(s, fd);
+        if (e) {
+            log_warn("connection refused", KV_ERR(e));
+            err_free(e);
+        }
+    }
+}
+
+fallible http_server_listen(struct http_server *s, int listen_fd)
+{
+    struct listener *l = mem_try(sizeof *l);
+
+    if (!l) {
+        listen_close(listen_fd);
+        return err_no_memory();
+    }
+    l->server = s;
+    l->fd = listen_fd;
+    struct err *e = loop_io_start(net_loop(s->net), &l->io, listen_fd, EPOLLIN, on_acceptable);
+    if (e) {
+        listen_close(listen_fd);
+        free(l);
+        return e;
+    }
+    list_add(&s->listeners, &l->link);
+    return NULL;
+}
+
+static void close_listeners(struct http_server *s)
+{
+    LIST_EACH(l, &s->listeners, struct listener, link) {
+        list_del(&l->link);
+        loop_timer_stop(&l->retry);
+        loop_io_stop(&l->io);
+        listen_close(l->fd);
+        free(l);
+    }
+}
+
+void http_server_drain(struct http_server *s, void (*on_done)(void *ctx), void *ctx)
+{
+    s->draining = true;
+    s->on_drained = on_done;
+    s->drained_ctx = ctx;
+    close_listeners(s);
+    LIST_EACH(c, &s->conns, struct conn, link)
+        if (!c->req)
+            conn_close_when_sent(c);
+    if (s->conn_count == 0)
+        loop_later(net_loop(s->net), &s->drained, on_drained);
+}
+
+void http_server_free(struct http_server *s)
+{
+    if (!s)
+        return;
+    s->freeing = true;
+    close_listeners(s);
+    loop_later_cancel(&s->drained);
+    while (!list_empty(&s->conns)) /* on_gone may close others */
+        conn_abandon(container_of(s->conns.next, struct conn, link));
+    LIST_EACH(r, &s->requests, struct request, link) { /* their handlers still hold them */
+        list_del(&r->link);
+        r->pub.server = NULL;
+    }
+    while (s->spare) {
+        struct request *r = s->spare;
+        s->spare = r->next;
+        request_destroy(r);
+    }
+    free(s);
+}
