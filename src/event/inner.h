@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/* inner.h — what log.c, read.c and sub.c share. Not for users. */
+#pragma once
+
+#include "event/file.h"
+
+struct event_batch {
+    struct buf bytes;    /* records as they will lie in the file */
+    struct buf entries;  /* struct event_entry each */
+    struct list waiting; /* struct event_append in order */
+    uint64_t count;
+    struct event_chain chain; /* after the last of them */
+};
+
+struct event_log {
+    struct event_sink sink; /* first: the sink is the log */
+    struct loop *loop;
+    struct event_options options;
+    struct event_file file;
+    struct list subs;
+
+    struct event_batch batches[2];
+    struct event_batch *gather; /* being filled */
+    struct event_batch *flight; /* being written, or NULL */
+    struct loop_work work;
+    struct loop_later start, gone;
+    struct loop_timer delay;
+    struct err *poison; /* why nothing is appended any more */
+    uint64_t commits;
+    bool closing;
+    bool delivering; /* callbacks of appends run: the memory must stay */
+
+    /* the flight's, filled in before and read after the thread has it */
+    uint64_t flight_at;
+    bool flight_indexes; /* the index has no gap before the flight */
+    bool flight_indexed, flight_poisons;
+    struct err *flight_err;
+};
+
+void event_subs_notice(struct event_log *log); /* something new is durable */
+void event_subs_end(struct event_log *log, const struct err *why);
