@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+/* shell.h — a bash that lives as long as its session: one command at a time, its output, its
+ * status.
+ *
+ * Completion is an event (bash reports through a FIFO), never a guess from the screen, so output
+ * cannot fake it. A shell that dies is started again in its directory with its exported variables;
+ * the result says so. Timeouts end the waiting, never the command. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/str.h"
+
+struct loop;
+struct rng;
+struct shell;
+
+struct shell_config {       /* zero: the default; strings are copied */
+    const char *cwd;        /* "/" */
+    const char *const *env; /* "NAME=value" …, NULL at the end */
+    const char *bash;       /* "/bin/bash" */
+    const char *term;       /* TERM, "xterm-256color" */
+    const char *state_dir;  /* where the session makes its private directory: /dev/shm, else /tmp */
+    const char *user;       /* NULL: run as this process does */
+    struct rng *rng;        /* the system's */
+    unsigned columns, rows; /* 1000 each */
+    size_t history_lines;   /* of output kept per command: 11000 */
+    uint64_t soft_timeout_ms;         /* without new output: 10 s */
+    uint64_t start_timeout_ms;        /* for bash to begin a command: 10 s; then it is replaced */
+    bool named_keys;                  /* UP, ENTER … as input are keys, not only C-x */
+    uint64_t (*oom_kills)(void *arg); /* a counter that grows when a process was killed */
+    void (*on_output)(void *arg, struct str bytes); /* as the programs wrote it, live */
+    void (*on_closed)(void *arg);                   /* after shell_close: everything is gone */
+    void *arg;
+};
+
+enum shell_status {
+    SHELL_COMPLETED,
+    SHELL_NO_CHANGE,    /* no new output for the soft timeout; it runs on */
+    SHELL_HARD_TIMEOUT, /* it runs on */
+    SHELL_NOT_EXECUTED, /* the previous command still runs */
+    SHELL_NOTHING_RUNS, /* input, or a request for more output, and no command to have it from */
+    SHELL_SEVERAL,      /* several commands at once, see parts; nothing was sent */
+    SHELL_FAILED,       /* see error */
+};
+
+enum shell_event { /* bits of shell_result.happened */
+                   SHELL_RESPAWNED = 1 << 0,
+                   SHELL_OOM =
+                       1
+                       << 1, /* a process of the sandbox was killed for lack of memory meanwhile */
+};
+
+struct shell_meta { /* -1 and empty where unknown */
+    int exit_code;
+    int pid; /* last background process, $! */
+    struct str username, hostname, working_dir, python;
+};
+
+struct shell_result { /* everything borrowed, valid during the callback */
+    enum shell_status status;
+    struct str command;   /* as asked, stripped */
+    struct str previous;  /* what a command that ended unasked still had to say */
+    struct str text;      /* rendered; only what was not reported before */
+    size_t dropped_lines; /* of text: the oldest, not kept */
+    bool continued;       /* text follows what an earlier result reported */
+    bool is_input;
+    char key;          /* the x of C-x, or 0 */
+    double timeout_s;  /* the one that ended the waiting */
+    unsigned happened; /* SHELL_RESPAWNED … */
+    struct shell_meta meta;
+    const struct str *parts; /* SHELL_SEVERAL */
+    size_t parts_count;
+    const struct err *error; /* SHELL_FAILED */
+};
+
+struct shell_request {
+    struct str command;       /* empty: more output of the running command */
+    bool is_input;            /* for the running program */
+    bool blocking;            /* no soft timeout */
+    double hard_timeout_s;    /* 0: none */
+    uint64_t soft_timeout_ms; /* 0: the session's */
+    void (*done)(void *arg, const struct shell_result *result);
+    void *arg;
+};
+
+#define SHELL_COMMAND_MAX (16u << 20)
+
+fallible shell_new(struct loop *loop, const struct shell_config *config, struct shell **ret_shell);
+/* Kills the session with all its processes. Safe in every callback; a waiting request is answered
+ * SHELL_FAILED first. The memory goes once bash is reaped, by the loop. NULL is fine. */
+void shell_close(struct shell *s);
+
+/* done is called once, never from inside this call. ERR_BUSY while another request waits. */
+fallible shell_run(struct shell *s, const struct shell_request *request);
+/* The waiting request is dropped unanswered; its command runs on, as after a timeout. */
+void shell_forget(struct shell *s);
+void shell_interrupt(struct shell *s); /* as C-c typed at the terminal */
+
+bool shell_is_waiting(const struct shell *s); /* a request is */
+bool shell_is_running(const struct shell *s); /* a command is, asked about or not */
+struct str shell_cwd(const struct shell *s);  /* of the last command that completed */
+pid_t shell_pid(const struct shell *s);       /* of bash; 0 between two of them */

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+/* shell_files.c — the private directory: command text in, report out.
+ *
+ * Others may pass through the directory but not list it, so that a shell of another user inside the
+ * session (su) can report too while nobody can guess the names. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/rng.h"
+#include "guest/shell/shell_inner.h"
+
+static fallible make_report_fifo(struct shell_files *f)
+{
+    if (mkfifo(f->report, 0600) < 0 || chmod(f->report, 0666) < 0)
+        return err_sys("make '%s'", f->report);
+    int fd = open(f->report, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys("open '%s'", f->report);
+    f->report_fd = fd;
+    return NULL;
+}
+
+static fallible make_files(struct shell_files *f)
+{
+    TRY(make_report_fifo(f));
+    int fd = open(f->command, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return err_sys("open '%s'", f->command);
+    own_close(f->command_fd);
+    f->command_fd = fd;
+    if (fchmod(fd, 0644) < 0) /* whatever the umask is */
+        return err_sys("chmod '%s'", f->command);
+    return NULL;
+}
+
+fallible shell_files_open(struct shell_files *f, const char *base, struct rng *rng, uid_t uid)
+{
+    char name[RNG_HEX_LEN + 1], token[RNG_HEX_LEN + 1];
+
+    rng_hex(rng, name);
+    rng_hex(rng, token);
+    token[16] = '\0';
+    f->report_fd = f->command_fd = -1;
+    if (!base)
+        base = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
+    if (strlen(base) > 128 || strchr(base, '\''))
+        return err_new(ERR_INVALID, "shell state directory '%s' is not usable", base);
+    snprintf(f->dir, sizeof f->dir, "%s/croft-%.12s", base, name);
+    snprintf(f->report, sizeof f->report, "%s/r%s", f->dir, token);
+    snprintf(f->command, sizeof f->command, "%s/c%s", f->dir, token);
+    snprintf(f->env, sizeof f->env, "%s/e%s", f->dir, token);
+    snprintf(f->jobs, sizeof f->jobs, "%s/j%s", f->dir, token);
+    snprintf(f->cwd, sizeof f->cwd, "%s/w%s", f->dir, token);
+    if (mkdir(f->dir, 0711) < 0 || chmod(f->dir, 0711) < 0)
+        return err_sys("make '%s'", f->dir);
+    struct err *e = NULL;
+    if (uid != geteuid() && chown(f->dir, uid, (gid_t)-1) < 0)
+        e = err_sys("chown '%s'", f->dir);
+    if (!e)
+        e = make_files(f);
+    if (e)
+        shell_files_close(f);
+    return e;
+}
+
+bool shell_files_whole(const struct shell_files *f)
+{
+    struct stat path, fd;
+
+    return stat(f->report, &path) == 0 && fstat(f->report_fd, &fd) == 0 &&
+           path.st_ino == fd.st_ino && path.st_dev == fd.st_dev && fstat(f->command_fd, &fd) == 0 &&
+           fd.st_nlink > 0;
+}
+
+fallible shell_files_mend(struct shell_files *f)
+{
+    own_close(take_fd(&f->report_fd));
+    unlink(f->report);
+    unlink(f->command);
+    if (mkdir(f->dir, 0711) < 0 && errno != EEXIST)
+        return err_sys("make '%s' again", f->dir);
+    return make_files(f);
+}
+
+fallible shell_files_command(struct shell_files *f, struct str text)
+{
+    size_t done = 0;
+
+    while (done < text.len) {
+        ssize_t n = pwrite(f->command_fd, text.p + done, text.len - done, (off_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return err_sys("write command text");
+        done += (size_t)n;
+    }
+    if (ftruncate(f->command_fd, (off_t)text.len) < 0) /* may be shorter than the last one */
+        return err_sys("write command text");
+    return NULL;
+}
+
+void shell_files_close(struct shell_files *f)
+{
+    if (f->dir[0]) {
+        unlink(f->report);
+        unlink(f->command);
+        unlink(f->env);
+        unlink(f->cwd);
+        unlink(f->jobs);
+        rmdir(f->dir);
+        f->dir[0] = '\0';
+    }
+    own_close(f->report_fd);
+    own_close(f->command_fd);
+    f->report_fd = f->command_fd = -1;
+}

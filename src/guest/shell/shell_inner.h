@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+/* shell_inner.h — the parts of a session: files, process, terminal, requests. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/sm.h"
+#include "guest/shell/shell.h"
+#include "guest/term/term.h"
+#include "loop/loop.h"
+
+#define SHELL_NAME_MAX   64
+#define SHELL_SIDS_MAX   64
+#define SHELL_REPORT_MAX (1u << 20)
+#define SHELL_INPUT_MAX  (16u << 20)
+#define SHELL_ENV_MAX    4096
+
+enum shell_state {              /* of bash */
+                   SH_STARTING, /* it runs its start-up files */
+                   SH_READY,
+                   SH_DEAD, /* it does not start; the next request tries again */
+                   SH_CLOSED,
+};
+
+enum command_state { /* of the command it was given */
+                     CMD_NONE,
+                     CMD_QUEUED,  /* for a bash that is starting */
+                     CMD_RUNNING, /* perhaps with nobody waiting for it */
+                     CMD_ENDED,   /* while nobody asked: its result waits */
+                     CMD_HELD,    /* incomplete: bash has not seen it yet */
+};
+
+struct shell_files { /* a private directory; names inside cannot be guessed or listed by others */
+    char dir[256];
+    char report[320], command[320], env[320], cwd[320], jobs[320];
+    int report_fd;  /* FIFO, open for reading and writing: it never reports end of file */
+    int command_fd; /* regular */
+};
+
+struct shell_owned_meta { /* storage behind struct shell_meta */
+    int exit_code, pid;
+    uid_t uid;
+    char username[SHELL_NAME_MAX], hostname[SHELL_NAME_MAX];
+    struct buf working_dir, python;
+};
+
+struct shell {
+    struct loop *loop;
+    struct shell_config config;
+    char *owned_strings[6];
+    char **env;
+    struct sm sm, command;
+    char id[24];
+
+    struct shell_files files;
+    struct loop_io report_io;
+    struct buf report;
+
+    int master, slave; /* the slave is held so that we may flush it */
+    struct loop_io master_io;
+    struct loop_child child;
+    pid_t pid, report_pid;      /* bash; the shell that reported last, perhaps one inside it */
+    pid_t sids[SHELL_SIDS_MAX]; /* sessions of shells that died: background jobs live on in them */
+    size_t sids_len;
+    unsigned start_failures;
+    bool had_env; /* a dump of exported variables exists */
+
+    struct buf out; /* typed but not yet taken by the terminal */
+    struct buf pre; /* read but before the START mark */
+    struct buf typed;
+    struct buf early; /* input for a command that has not begun */
+    bool early_interrupt;
+    char sequence[48];
+    uint64_t number;
+    bool awaiting_mark, echo_known, lost_report, last_newline, retried;
+    char tail[96]; /* of what was read */
+    struct term *term;
+    uint64_t term_seen;
+
+    struct buf held;        /* command text: held back, queued or running */
+    struct buf text, since; /* rendered now; as last reported */
+    size_t since_dropped;
+    bool reported; /* something of the running command was */
+    struct buf previous;
+    struct shell_owned_meta meta;
+    unsigned happened;
+    uint64_t oom_before;
+
+    struct shell_request request;
+    struct buf request_command;
+    char request_key;
+    bool waiting;
+    struct loop_timer soft, hard, start, interrupt, quiet;
+    pid_t interrupted; /* process group in the foreground when C-c was typed */
+    unsigned interrupts;
+    bool keys_typed; /* into the running command: their echo belongs to it */
+    struct loop_later answer, gone;
+    struct shell_result result; /* of an answer that is due after this turn */
+    struct arena arena;         /* parts and the like of that answer */
+    struct err *error;
+};
+
+/* shell_files.c */
+fallible shell_files_open(struct shell_files *f, const char *base, struct rng *rng, uid_t uid);
+bool shell_files_whole(const struct shell_files *f); /* false: somebody removed them */
+fallible shell_files_mend(struct shell_files *f);    /* report_fd must not be watched */
+fallible shell_files_command(struct shell_files *f, struct str text);
+void shell_files_close(struct shell_files *f);
+
+/* shell_script.c */
+void shell_script_begin(struct buf *b, const struct shell_files *f); /* CROFT_B */
+void shell_script_hook(struct buf *b, const struct shell_files *f);  /* CROFT_H */
+void shell_script_init(struct buf *b, const struct shell_files *f, bool restore);
+void shell_script_line(struct buf *b, const char *sequence);
+void shell_script_mark(struct buf *b, const char *sequence);
+extern const char shell_script_prompt_command[];
+extern const struct str shell_script_probe; /* typed at a prompt: report */
+
+/* shell_process.c */
+fallible shell_spawn(struct shell *s); /* leaves the session in SH_STARTING */
+void shell_kill_session(pid_t sid);
+void shell_end_process(struct shell *s);
+
+/* shell_io.c */
+fallible shell_io_start(struct shell *s);
+void shell_io_stop(struct shell *s);
+void shell_type(struct shell *s, struct str bytes);
+fallible shell_begin(struct shell *s, struct str command); /* types the one line */
+void shell_input(struct shell *s, struct str bytes);
+void shell_drain(struct shell *s);
+void shell_interrupt_now(struct shell *s);
+void shell_give_up_mark(struct shell *s);
+
+/* shell_meta.c */
+struct shell_report {
+    struct str sequence, path, working_dir;
+    int exit_code, background, pid;
+    uid_t uid;
+};
+/* Length of the first report in bytes, 0 if it is not complete; fields only if it is well-formed.
+ */
+size_t shell_report_parse(struct str bytes, struct shell_report *ret, bool *ret_ok);
+void shell_meta_take(struct shell_owned_meta *m, const struct shell_report *r);
+void shell_meta_init(struct shell_owned_meta *m);
+void shell_meta_done(struct shell_owned_meta *m);
+struct shell_meta shell_meta_view(const struct shell_owned_meta *m);
+
+/* shell.c: what process and terminal tell the session */
+void shell_on_output(struct shell *s);
+void shell_on_report(struct shell *s, const struct shell_report *r); /* NULL: a lost one */
+void shell_on_death(struct shell *s, int exit_code);

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+/* shell_io.c — the terminal's master side and the report FIFO.
+ *
+ * Whatever is read before the START mark is the echo of our own line and what background jobs said
+ * meanwhile. A read of the master that says EAGAIN has seen every byte written before it was
+ * called, so after a report one drain gives the whole output. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/rng.h"
+#include "guest/shell/shell_inner.h"
+
+#define READ_BYTES         65536
+#define TURN_READS         8  /* per turn of the loop, so that a flood starves nobody */
+#define DRAIN_READS        64 /* a pty holds far less; a background flood must not keep us here */
+#define PRE_MAX            (1u << 20)
+#define PRE_KEEP           256u
+#define QUIET_MS           2
+#define INTERRUPT_CHECK_MS 100
+#define INTERRUPTS_MAX     20u
+
+/* Only a program that reads key by key waits for an answer of the terminal; otherwise it would be
+ * echoed and end up in somebody's input. */
+static bool reads_keys(const struct shell *s)
+{
+    struct termios t;
+
+    return tcgetattr(s->slave, &t) == 0 && !(t.c_lflag & ICANON);
+}
+
+static void feed(struct shell *s, struct str bytes)
+{
+    if (bytes.len == 0)
+        return;
+    term_feed(s->term, bytes);
+    s->last_newline = bytes.p[bytes.len - 1] == '\n';
+    struct str reply = term_replies(s->term);
+    if (reply.len && s->command.now == CMD_RUNNING && reads_keys(s))
+        shell_type(s, reply);
+    if (s->config.on_output)
+        s->config.on_output(s->config.arg, bytes);
+}
+
+/* Bytes before the mark without the echo of the typed line; unknown echo: nothing is kept. */
+static void feed_before_mark(struct shell *s, struct str before)
+{
+    ptrdiff_t at = s->echo_known ? str_find(before, buf_str(&s->typed)) : -1;
+
+    if (at < 0)
+        return;
+    feed(s, str_first(before, (size_t)at));
+    feed(s, str_from(before, (size_t)at + s->typed.len));
+}
+
+/* What came while bash was still reading our line. */
+static void type_early(struct shell *s)
+{
+    shell_type(s, buf_str(&s->early));
+    buf_done(&s->early);
+    if (s->early_interrupt)
+        shell_interrupt(s);
+    s->early_interrupt = false;
+}
+
+/* A control character would wipe our own line out of the terminal's queue: wait for the mark. */
+void shell_input(struct shell *s, struct str bytes)
+{
+    s->keys_typed = true;
+    if (s->awaiting_mark || s->command.now != CMD_RUNNING)
+        buf_add(&s->early, bytes);
+    else
+        shell_type(s, bytes);
+}
+
+static void take_marked(struct shell *s, struct str bytes)
+{
+    char space[96];
+    struct buf mark;
+
+    buf_add(&s->pre, bytes);
+    buf_init(&mark, sizeof space);
+    shell_script_mark(&mark, s->sequence);
+    ptrdiff_t at = str_find(buf_str(&s->pre), buf_str(&mark));
+    if (at >= 0) {
+        s->awaiting_mark = false;
+        loop_timer_stop(&s->start);
+        s->term_seen = UINT64_MAX; /* the soft timeout counts from here */
+        feed_before_mark(s, str_first(buf_str(&s->pre), (size_t)at));
+        feed(s, str_from(buf_str(&s->pre), (size_t)at + mark.len));
+        buf_done(&s->pre);
+        if (s->sm.now == SH_READY)
+            type_early(s);
+    } else if (s->pre.len > PRE_MAX / 2) {
+        buf_consume(&s->pre, s->pre.len - PRE_KEEP);
+        s->echo_known = false;
+    }
+    buf_done(&mark);
+}
+
+/* The FIFO was removed under the shell: it then reports in the output, the number says that it is
+ * no fake. Nothing can follow it. */
+static bool is_lost_report(struct shell *s, struct str bytes)
+{
+    char want[96];
+    size_t keep = sizeof s->tail - (bytes.len < sizeof s->tail ? bytes.len : sizeof s->tail);
+
+    memmove(s->tail, s->tail + sizeof s->tail - keep, keep);
+    memcpy(s->tail + keep, bytes.p + bytes.len - (sizeof s->tail - keep), sizeof s->tail - keep);
+    if (s->command.now != CMD_RUNNING || s->tail[sizeof s->tail - 1] != '\a')
+        return false;
+    int n = snprintf(want, sizeof want, "\033]7771;%s;", s->sequence);
+    const char *at = memmem(s->tail, sizeof s->tail, want, (size_t)n);
+    return at && sscanf(at + n, "%d", &s->meta.exit_code) == 1;
+}
+
+/* A shell without /dev/tty cannot print its mark; the echo of our line divides the text as well. */
+void shell_give_up_mark(struct shell *s)
+{
+    if (!s->awaiting_mark)
+        return;
+    s->awaiting_mark = false;
+    loop_timer_stop(&s->start);
+    if (s->sm.now == SH_READY)
+        feed_before_mark(s, buf_str(&s->pre));
+    buf_done(&s->pre);
+}
+
+static void take_bytes(struct shell *s, struct str bytes)
+{
+    s->lost_report |= is_lost_report(s, bytes);
+    if (s->awaiting_mark)
+        take_marked(s, bytes);
+    else if (s->sm.now != SH_STARTING)
+        feed(s, bytes);
+}
+
+static void read_master(struct shell *s, int reads)
+{
+    char bytes[READ_BYTES];
+
+    while (reads-- > 0 && s->master >= 0) {
+        ssize_t n = read(s->master, bytes, sizeof bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            if (n < 0 && errno == EIO) /* hung up: bash has gone, its pidfd says the rest */
+                loop_io_stop(&s->master_io);
+            return;
+        }
+        take_bytes(s, str_n(bytes, (size_t)n));
+    }
+}
+
+void shell_drain(struct shell *s)
+{
+    read_master(s, DRAIN_READS);
+}
+
+static void watch_master(struct shell *s)
+{
+    uint32_t want = (s->quiet.loop ? 0 : EPOLLIN) | (s->out.len ? EPOLLOUT : 0);
+
+    if (s->master_io.loop)
+        err_free(loop_io_want(&s->master_io, want)); /* modifying takes no memory */
+}
+
+static void on_quiet_end(struct loop_timer *t)
+{
+    watch_master(container_of(t, struct shell, quiet));
+}
+
+static void write_master(struct shell *s)
+{
+    while (s->out.len && s->master >= 0) {
+        ssize_t n = write(s->master, s->out.p, s->out.len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        buf_consume(&s->out, (size_t)n);
+    }
+    watch_master(s);
+}
+
+static void on_master_ready(struct loop_io *io)
+{
+    struct shell *s = container_of(io, struct shell, master_io);
+
+    if (io->ready & EPOLLOUT)
+        write_master(s);
+    read_master(s, TURN_READS);
+    if (s->lost_report)
+        shell_on_report(s, NULL);
+    else
+        shell_on_output(s);
+}
+
+void shell_type(struct shell *s, struct str bytes)
+{
+    buf_add(&s->out, bytes);
+    write_master(s);
+}
+
+static pid_t foreground_group(const struct shell *s)
+{
+    pid_t group = -1;
+
+    return ioctl(s->master, TIOCGPGRP, &group) == 0 ? group : -1;
+}
+
+/* A process that has no opinion on SIGINT and is alive never got it: the signal came between fork
+ * and exec, when the child still had bash's handler. */
+static bool missed_interrupt(pid_t pid)
+{
+    char path[64];
+    struct buf b;
+    uint64_t opinions = UINT64_MAX;
+
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    buf_init(&b, 65536);
+    struct err *e = fd_read_file(path, &b);
+    const char *at = !e && buf_cstr(&b) ? strstr(b.p, "SigBlk:") : NULL;
+    unsigned long long blocked, ignored, caught;
+    if (at &&
+        sscanf(at, "SigBlk: %llx SigIgn: %llx SigCgt: %llx", &blocked, &ignored, &caught) == 3)
+        opinions = blocked | ignored | caught;
+    err_free(e);
+    buf_done(&b);
+    return !(opinions & (1ull << (SIGINT - 1)));
+}
+
+static void on_interrupt_check(struct loop_timer *t)
+{
+    struct shell *s = container_of(t, struct shell, interrupt);
+
+    if (s->command.now != CMD_RUNNING || s->interrupts == INTERRUPTS_MAX)
+        return;
+    pid_t group = foreground_group(s);
+    if (group != s->interrupted || missed_interrupt(group))
+        shell_interrupt_now(s);
+    else if (group == getpgid(s->report_pid)) /* it has a prompt, but no hook any more */
+        shell_type(s, shell_script_probe);
+}
+
+/* A C-c that falls between the end of a job and bash taking the terminal back reaches nobody, and a
+ * loop of short jobs runs on. It is typed again if another job is then in the foreground; a program
+ * that merely takes its time to end is left alone. */
+void shell_interrupt_now(struct shell *s)
+{
+    s->interrupts++;
+    s->keys_typed = true;
+    s->interrupted = foreground_group(s);
+    shell_type(s, STR("\003"));
+    loop_timer_start(s->loop, &s->interrupt, INTERRUPT_CHECK_MS, on_interrupt_check);
+}
+
+/* A shell inside this one (bash, su) reports when it owns the terminal; one that merely inherited
+ * the environment, on a terminal of its own, does not. */
+static bool owns_terminal(const struct shell *s, pid_t pid)
+{
+    return foreground_group(s) == getpgid(pid);
+}
+
+static bool report_counts(const struct shell *s, const struct shell_report *r)
+{
+    bool mine = str_eq(r->sequence, str_of(s->sequence));
+
+    if (r->pid == s->report_pid)
+        return mine;
+    if (getpgid(r->pid) < 0) /* not of our pid namespace: the number is all there is */
+        return mine;
+    return owns_terminal(s, r->pid);
+}
+
+/* The kernel sends the signal of a C-c before its echo, so the report may overtake that. A look at
+ * the slave waits until what we typed has been dealt with. */
+static void await_echo(struct shell *s)
+{
+    struct pollfd slave = {.fd = s->slave, .events = POLLIN};
+
+    if (s->keys_typed)
+        poll(&slave, 1, 0);
+}
+
+static void on_report_readable(struct loop_io *io)
+{
+    struct shell *s = container_of(io, struct shell, report_io);
+    char *p = buf_reserve(&s->report, 16384);
+    ssize_t n = p ? read(s->files.report_fd, p, 16384) : -1;
+
+    if (!p)
+        buf_reset(&s->report); /* no report is that long */
+    if (n <= 0)
+        return;
+    buf_commit(&s->report, (size_t)n);
+    for (;;) {
+        struct shell_report r;
+        bool ok;
+        size_t used = shell_report_parse(buf_str(&s->report), &r, &ok);
+        if (used == 0)
+            return;
+        if (ok && report_counts(s, &r)) {
+            s->report_pid = r.pid;
+            await_echo(s);
+            shell_drain(s);
+            shell_on_report(s, &r);
+            if (s->sm.now == SH_CLOSED)
+                return;
+        }
+        buf_consume(&s->report, used);
+    }
+}
+
+/* A program may have left the terminal raw; a line could then not be typed. */
+static void mend_terminal(struct shell *s)
+{
+    struct termios t;
+
+    tcflush(s->slave, TCIFLUSH); /* what the last program did not read is not for the shell */
+    buf_reset(&s->out);
+    if (tcgetattr(s->slave, &t) < 0)
+        return;
+    tcflag_t l = ICANON | ISIG | IEXTEN, i = ICRNL, o = OPOST | ONLCR;
+    if ((t.c_lflag & l) != l || (t.c_iflag & i) != i || (t.c_oflag & o) != o) {
+        t.c_lflag |= l | ECHO | ECHOE | ECHOK;
+        t.c_iflag |= i;
+        t.c_oflag |= o;
+        t.c_iflag &= ~(tcflag_t)(IGNCR | INLCR | ISTRIP);
+        tcsetattr(s->slave, TCSANOW, &t);
+    }
+    /* a shell inside ours may edit lines: it then draws the line in a way of its own */
+    s->echo_known = (t.c_lflag & ECHO) != 0 && s->report_pid == s->pid;
+}
+
+static void on_start_timeout(struct loop_timer *t)
+{
+    struct shell *s = container_of(t, struct shell, start);
+
+    log_warn("shell does not begin a command", KV("shell", s->id), KV("pid", (int)s->pid));
+    if (s->pid > 0)
+        kill(s->pid, SIGKILL); /* its death starts another */
+}
+
+static fallible watch_files(struct shell *s)
+{
+    if (!shell_files_whole(&s->files)) {
+        loop_io_stop(&s->report_io);
+        TRY(shell_files_mend(&s->files));
+    }
+    if (s->report_io.loop)
+        return NULL;
+    return loop_io_start(s->loop, &s->report_io, s->files.report_fd, EPOLLIN, on_report_readable);
+}
+
+fallible shell_begin(struct shell *s, struct str command)
+{
+    struct buf text;
+
+    TRY(watch_files(s));
+    buf_init(&text, SHELL_COMMAND_MAX + 4096);
+    buf_add(&text, command);
+    buf_add_char(&text, '\0');
+    struct err *e = buf_check(&text);
+    if (!e)
+        e = shell_files_command(&s->files, buf_str(&text));
+    buf_done(&text);
+    if (e)
+        return e;
+    shell_drain(s);
+    mend_terminal(s);
+    snprintf(s->sequence, sizeof s->sequence, "%llu.%016llx", (unsigned long long)++s->number,
+             (unsigned long long)rng_u64(s->config.rng));
+    buf_reset(&s->typed);
+    shell_script_line(&s->typed, s->sequence);
+    TRY(buf_check(&s->typed));
+    s->awaiting_mark = true;
+    s->lost_report = false;
+    s->interrupts = 0;
+    s->keys_typed = false;
+    /* Its echo, mark and output need not wake us one by one: a short command is read in one go. */
+    loop_timer_start(s->loop, &s->quiet, QUIET_MS, on_quiet_end);
+    shell_type(s, buf_str(&s->typed));
+    s->typed.len--; /* the echo ends in CR LF */
+    buf_add_cstr(&s->typed, "\r\n");
+    loop_timer_start(s->loop, &s->start, s->config.start_timeout_ms, on_start_timeout);
+    return NULL;
+}
+
+fallible shell_io_start(struct shell *s)
+{
+    struct buf init;
+
+    term_reset(s->term);
+    s->last_newline = true;
+    TRY(loop_io_start(s->loop, &s->master_io, s->master, EPOLLIN, on_master_ready));
+    buf_init(&init, 4096);
+    shell_script_init(&init, &s->files, s->had_env);
+    struct err *e = shell_begin(s, buf_str(&init));
+    buf_done(&init);
+    return e;
+}
+
+void shell_io_stop(struct shell *s)
+{
+    loop_timer_stop(&s->start);
+    loop_timer_stop(&s->interrupt);
+    loop_timer_stop(&s->quiet);
+    loop_io_stop(&s->master_io);
+    own_close(s->master);
+    own_close(s->slave);
+    s->master = s->slave = -1;
+    buf_done(&s->pre);
+    buf_done(&s->out);
+    s->awaiting_mark = false;
+}

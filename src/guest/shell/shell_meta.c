@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+/* shell_meta.c — reading a report, and what follows from it: user, host, interpreter.
+ *
+ * Whatever runs in the session can write to the FIFO: a report is a peer's message. */
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "guest/shell/shell_inner.h"
+
+#define REPORT_FIELDS 7
+
+static bool to_int(struct str s, int64_t max, int *ret)
+{
+    uint64_t v;
+
+    if (!str_to_u64(s, &v) || v > (uint64_t)max)
+        return false;
+    *ret = (int)v;
+    return true;
+}
+
+/* The last report that begins in bytes: an interrupt may have cut the ones before it short. */
+static struct str last_beginning(struct str bytes)
+{
+    static const char begin[] = "\0(croft";
+
+    for (const char *p; bytes.len && (p = memmem(bytes.p, bytes.len, begin, sizeof begin));)
+        bytes = str_from(bytes, (size_t)(p - bytes.p) + sizeof begin);
+    return bytes;
+}
+
+size_t shell_report_parse(struct str bytes, struct shell_report *ret, bool *ret_ok)
+{
+    static const char end[] = "\0)croft";
+    const char *e = bytes.len ? memmem(bytes.p, bytes.len, end, sizeof end) : NULL;
+    struct str field[REPORT_FIELDS], rest;
+    struct shell_report r;
+
+    *ret_ok = false;
+    if (!e)
+        return 0;
+    size_t used = (size_t)(e - bytes.p) + sizeof end, n = 0;
+    rest = last_beginning(str_first(bytes, used - sizeof end));
+    while (n < REPORT_FIELDS && str_cut(&rest, '\0', &field[n]))
+        n++;
+    if (n < REPORT_FIELDS)
+        return used;
+    int uid;
+    r = (struct shell_report){.sequence = field[0], .working_dir = field[5], .path = field[6]};
+    r.background = -1;
+    if (field[2].len && !to_int(field[2], INT_MAX, &r.background))
+        return used;
+    if (!to_int(field[1], 255, &r.exit_code) || !to_int(field[3], INT_MAX, &r.pid) ||
+        !to_int(field[4], INT_MAX, &uid))
+        return used;
+    r.uid = (uid_t)uid;
+    *ret = r;
+    *ret_ok = r.pid > 0;
+    return used;
+}
+
+void shell_meta_init(struct shell_owned_meta *m)
+{
+    *m = (struct shell_owned_meta){.exit_code = -1, .pid = -1, .uid = (uid_t)-1};
+    buf_init(&m->working_dir, 1 << 16);
+    buf_init(&m->python, 1 << 16);
+}
+
+void shell_meta_done(struct shell_owned_meta *m)
+{
+    buf_done(&m->working_dir);
+    buf_done(&m->python);
+}
+
+static void find_user(struct shell_owned_meta *m, uid_t uid)
+{
+    struct passwd pw, *found = NULL;
+    char space[4096];
+
+    if (uid == m->uid)
+        return;
+    m->uid = uid;
+    if (getpwuid_r(uid, &pw, space, sizeof space, &found) == 0 && found)
+        snprintf(m->username, sizeof m->username, "%s", pw.pw_name);
+    else
+        snprintf(m->username, sizeof m->username, "I have no name!"); /* as bash prints \u */
+}
+
+static void find_host(struct shell_owned_meta *m)
+{
+    char name[256] = "";
+
+    gethostname(name, sizeof name - 1);
+    name[strcspn(name, ".")] = '\0';
+    snprintf(m->hostname, sizeof m->hostname, "%.63s", name);
+}
+
+/* What `which python` would say. */
+static void find_python(struct shell_owned_meta *m, struct str path)
+{
+    struct str dir;
+    bool more = path.len > 0;
+
+    while (more) {
+        more = str_cut(&path, ':', &dir);
+        buf_reset(&m->python);
+        if (dir.len == 0 || dir.p[0] != '/') {
+            buf_add(&m->python, buf_str(&m->working_dir));
+            buf_add_cstr(&m->python, "/");
+        }
+        buf_add(&m->python, dir);
+        buf_add_cstr(&m->python, "/python");
+        const char *file = buf_cstr(&m->python);
+        struct stat st;
+        if (file && !buf_failed(&m->python) && stat(file, &st) == 0 && S_ISREG(st.st_mode) &&
+            (st.st_mode & 0111))
+            return;
+    }
+    buf_reset(&m->python);
+}
+
+void shell_meta_take(struct shell_owned_meta *m, const struct shell_report *r)
+{
+    m->exit_code = r->exit_code;
+    m->pid = r->background;
+    buf_reset(&m->working_dir);
+    buf_add(&m->working_dir, r->working_dir);
+    find_user(m, r->uid);
+    find_host(m);
+    find_python(m, r->path);
+}
+
+struct shell_meta shell_meta_view(const struct shell_owned_meta *m)
+{
+    return (struct shell_meta){
+        .exit_code = m->exit_code,
+        .pid = m->pid,
+        .username = str_of(m->username),
+        .hostname = str_of(m->hostname),
+        .working_dir = buf_str(&m->working_dir),
+        .python = buf_str(&m->python),
+    };
+}

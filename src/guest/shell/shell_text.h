@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/* shell_text.h — the words of a result, to the byte as upstream's clients and models know them. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/str.h"
+#include "guest/shell/shell.h"
+
+struct shell_style {
+    struct str tool;    /* named in the hint: "execute_bash", "terminal" */
+    size_t limit_chars; /* of content, 0: none; 30000 upstream */
+    bool keep_indent;   /* of the first line of output; upstream loses it */
+};
+
+extern const struct shell_style shell_style_execute_bash, shell_style_terminal;
+
+/* Each appends. Prefix and suffix are empty for SHELL_SEVERAL and SHELL_FAILED, whose content is
+ * the text of an error. */
+void shell_text_content(struct buf *b, const struct shell_style *style,
+                        const struct shell_result *r);
+void shell_text_prefix(struct buf *b, const struct shell_result *r);
+void shell_text_suffix(struct buf *b, const struct shell_style *style,
+                       const struct shell_result *r);
+
+/* First half, a marker, last half, counted in code points. */
+void shell_text_truncate(struct buf *b, struct str text, size_t limit_chars);
+/* What now adds to before: a progress bar that was overwritten counts from the start of its line.
+ * dropped: lines lost from the top since before was taken. */
+struct str shell_text_since(struct str before, struct str now, size_t dropped);
+struct str shell_text_strip(struct str s); /* as Python's str.strip() */
