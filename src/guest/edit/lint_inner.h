@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/* lint_inner.h — what a language's checker is, and what it found. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "guest/edit/lint.h"
+
+struct lint_issue {
+    size_t line, column; /* from 1 */
+    struct str message;  /* in the arena */
+};
+
+struct lint_issues {
+    struct lint_issue list[LINT_ISSUES_MAX];
+    size_t count;
+};
+
+struct lint_checker {
+    const char *argv[12]; /* NULL-terminated; the text is its standard input */
+    /* One line of output; false: no issue. */
+    bool (*read_line)(struct arena *a, struct str line, struct lint_issue *ret_issue);
+    /* Instead of a tool. */
+    void (*check)(struct arena *a, struct str text, struct lint_issues *into);
+};
+
+/* NULL for a language nobody checks. */
+const struct lint_checker *lint_checker_of(struct str path);
+void lint_read_output(const struct lint_checker *c, struct arena *a, struct str output,
+                      struct lint_issues *into);
+/* Drops what the old text had at the line it came from. */
+fallible lint_drop_old(struct arena *a, struct str old_text, struct str new_text,
+                       const struct lint_issues *old_issues, struct lint_issues *issues);
+struct str lint_format(struct arena *a, const struct lint_issues *issues);
