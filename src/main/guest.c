@@ -1,5 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-int main(void)
+/* guest.c — croft-guest: what runs inside a sandbox. */
+#include <stdio.h>
+#include <string.h>
+
+#include "guest/exec/exec.h"
+
+static const char usage[] = "usage: croft-guest [action-server] PORT|ADDRESS [OPTION ...]\n"
+                            "       croft-guest --version | --help\n"
+                            "'croft-guest action-server --help' lists the options.\n";
+
+int main(int argc, char **argv, char **envp)
 {
-    return 0;
+    const char *const *env = (const char *const *)envp;
+    int foreign = exec_foreign_args(argc, argv);
+
+    if (foreign)
+        return exec_main(argc - foreign, argv + foreign, env);
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        puts("croft-guest " CROFT_VERSION);
+        return 0;
+    }
+    if (argc < 2) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    int skip = strcmp(argv[1], "action-server") == 0 ? 2 : 1;
+    return exec_main(argc - skip, argv + skip, env);
 }

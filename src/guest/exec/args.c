@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+/* args.c — the command line of the action server: ours, and the one foreign clients send. */
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "guest/exec/exec.h"
+#include "loop/loop.h"
+
+#define DEFAULT_SOFT_S 10
+
+static const char usage[] =
+    "usage: action-server PORT|ADDRESS [OPTION ...]\n"
+    "  PORT                TCP port; on loopback, or everywhere when SESSION_API_KEY is set\n"
+    "  ADDRESS             127.0.0.1:60000, unix:/path, or fd:3 for a socket that is passed in\n"
+    "  --working-dir DIR   absolute; where shells start [the current directory]\n"
+    "  --username NAME     who shells run as; must be who starts this, so far\n"
+    "  --user-id N         owner of new files when started by root [1000]\n"
+    "  --plugins NAME ...  accepted; none is there yet\n"
+    "  --no-enable-browser, --enable-browser, --browsergym-eval-env ID   accepted, not used yet\n"
+    "  --ready-fd N        an open descriptor: gets one byte when the server listens\n"
+    "environment: SESSION_API_KEY, NO_CHANGE_TIMEOUT_SECONDS [10], LOG_LEVEL [INFO]\n";
+
+struct args {
+    struct exec_config config;
+    char listen[200], cwd[PATH_MAX];
+};
+
+static const char *env_get(const char *const *envp, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (; envp && *envp; envp++)
+        if (strncmp(*envp, name, n) == 0 && (*envp)[n] == '=')
+            return *envp + n + 1;
+    return NULL;
+}
+
+/* Checked before anything is opened, which could take that very number. Standard error is where
+ * trouble is told: its number must not become a client's. */
+static fallible parse_ready_fd(const char *text, int *ret_fd)
+{
+    uint64_t n;
+
+    if (!str_to_u64(str_of(text), &n) || n <= STDERR_FILENO || n > INT_MAX ||
+        fcntl((int)n, F_GETFD) < 0)
+        return err_new(ERR_INVALID,
+                       "--ready-fd '%.80s': not the number of an open descriptor over 2", text);
+    *ret_fd = (int)n;
+    return NULL;
+}
+
+static fallible parse_option(struct args *a, const char *name, const char *value)
+{
+    uint64_t n;
+
+    if (!value)
+        return err_new(ERR_INVALID, "%.80s needs a value", name);
+    if (strcmp(name, "--working-dir") == 0)
+        a->config.working_dir = str_of(value);
+    else if (strcmp(name, "--username") == 0)
+        a->config.username = str_of(value);
+    else if (strcmp(name, "--ready-fd") == 0)
+        return parse_ready_fd(value, &a->config.ready_fd);
+    else if (strcmp(name, "--user-id") == 0) {
+        if (!str_to_u64(str_of(value), &n) || n > INT_MAX)
+            return err_new(ERR_INVALID, "--user-id '%.80s' is not a user's number", value);
+        a->config.uid = (uid_t)n;
+    } else if (strcmp(name, "--browsergym-eval-env") != 0) {
+        return err_new(ERR_INVALID, "unknown option '%.80s'", name);
+    }
+    return NULL;
+}
+
+static fallible parse_address(struct args *a, const char *text)
+{
+    uint64_t port;
+
+    if (!str_to_u64(str_of(text), &port)) {
+        snprintf(a->listen, sizeof a->listen, "%s", text);
+    } else {
+        if (port > 65535)
+            return err_new(ERR_INVALID, "port %.20s is over 65535", text);
+        snprintf(a->listen, sizeof a->listen, "%s:%u",
+                 a->config.session_key.len ? "0.0.0.0" : "127.0.0.1", (unsigned)port);
+    }
+    a->config.listen = str_of(a->listen);
+    return NULL;
+}
+
+static fallible parse(struct args *a, int argc, char **argv)
+{
+    const char *address = NULL;
+
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--plugins") == 0) {
+            while (i + 1 < argc && argv[i + 1][0] != '-')
+                i++;
+        } else if (strcmp(argv[i], "--enable-browser") == 0 ||
+                   strcmp(argv[i], "--no-enable-browser") == 0) {
+            continue;
+        } else if (argv[i][0] == '-') {
+            TRY(parse_option(a, argv[i], i + 1 < argc ? argv[i + 1] : NULL));
+            i++;
+        } else if (!address) {
+            address = argv[i];
+        } else {
+            return err_new(ERR_INVALID, "'%.80s' is not wanted here", argv[i]);
+        }
+    }
+    if (!address)
+        return err_new(ERR_INVALID, "name the port or address to listen on");
+    return parse_address(a, address);
+}
+
+static fallible read_env(struct args *a, const char *const *envp)
+{
+    const char *key = env_get(envp, "SESSION_API_KEY");
+    const char *soft = env_get(envp, "NO_CHANGE_TIMEOUT_SECONDS");
+    uint64_t seconds = DEFAULT_SOFT_S;
+
+    if (soft && soft[0] && (!str_to_u64(str_of(soft), &seconds) || seconds == 0 || seconds > 86400))
+        return err_new(ERR_INVALID,
+                       "NO_CHANGE_TIMEOUT_SECONDS is '%.40s': a number from 1 to 86400 is wanted",
+                       soft);
+    a->config.session_key = str_of(key ? key : "");
+    a->config.soft_timeout_ms = seconds * 1000;
+    a->config.envp = envp;
+    return NULL;
+}
+
+static fallible serve(const struct args *a)
+{
+    own(loop) loop = NULL;
+
+    TRY(loop_new(&clock_system, &loop));
+    return exec_run(loop, &a->config);
+}
+
+int exec_main(int argc, char **argv, const char *const *envp)
+{
+    struct args a = {.config = {.ready_fd = -1, .uid = 1000}};
+    enum log_level level = LOG_INFO;
+    const char *word = env_get(envp, "LOG_LEVEL");
+
+    if (argc == 1 && strcmp(argv[0], "--help") == 0) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    if (word)
+        log_level_parse(str_of(word), &level);
+    log_setup(STDERR_FILENO, level, LOG_AUTO);
+    signal(SIGPIPE, SIG_IGN);
+    struct err *e = read_env(&a, envp);
+    if (!e)
+        e = parse(&a, argc, argv);
+    if (!e && !a.config.working_dir.p) {
+        if (!getcwd(a.cwd, sizeof a.cwd))
+            e = err_sys("current directory");
+        a.config.working_dir = str_of(a.cwd);
+    }
+    int code = 2;
+    if (!e) {
+        e = serve(&a);
+        code = 1;
+    }
+    if (!e)
+        return 0;
+    fprintf(stderr, "action-server: %s\n", err_text(e));
+    err_free(e);
+    return code;
+}
+
+int exec_foreign_args(int argc, char **argv)
+{
+    for (int i = 0; i + 1 < argc; i++)
+        if (strcmp(argv[i], "-m") == 0 &&
+            strcmp(argv[i + 1], "openhands.runtime.action_execution_server") == 0)
+            return i + 2;
+    return 0;
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+/* exec.c — the server: routes, key, start and end. See exec.h. */
+#include "guest/exec/exec.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "guest/exec/act.h"
+#include "guest/exec/inner.h"
+#include "guest/shell/shell.h"
+#include "net/router.h"
+#include "net/server.h"
+
+#define BODY_BYTES (128u << 20)
+
+static fallible handle_alive(struct http_req *req)
+{
+    http_reply_json(req, 200, STR("{\"status\":\"ok\"}"));
+    return NULL;
+}
+
+static const struct route routes[] = {
+    {"GET", "/alive", handle_alive, .flags = ROUTE_OPEN},
+    {"GET", "/server_info", exec_handle_info, .flags = ROUTE_OPEN},
+    {"POST", "/execute_action", act_handle, .body_bytes = BODY_BYTES},
+};
+
+static fallible check_key(struct http_req *req)
+{
+    const struct exec *e = req->app;
+    struct str key = http_req_header(req, STR("x-session-api-key"));
+
+    if (e->config->session_key.len && !(key.p && hash_equal(key, e->config->session_key)))
+        return err_new(ERR_FORBIDDEN, "Invalid API Key");
+    return NULL;
+}
+
+struct str exec_cwd(const struct exec *e)
+{
+    struct str cwd = e->shell ? shell_cwd(e->shell) : STR("");
+
+    return cwd.len ? cwd : e->config->working_dir;
+}
+
+static void on_term(struct loop_signal *s)
+{
+    loop_stop(s->loop);
+}
+
+/* The undo stacks: a private directory that goes with the process. */
+static fallible open_history(struct exec *e)
+{
+    if (!mkdtemp(e->history_path)) {
+        e->history_path[0] = '\0';
+        return err_sys("make a directory for undo");
+    }
+    e->history_fd = open(e->history_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (e->history_fd < 0)
+        return err_sys("open '%s'", e->history_path);
+    e->editor.history_fd = e->history_fd;
+    return NULL;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    remove(path);
+    return 0;
+}
+
+static void close_history(struct exec *e)
+{
+    own_close(e->history_fd);
+    if (e->history_path[0])
+        nftw(e->history_path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+ROWS_OF(exec_parts, struct exec_part)
+
+static void add_parts(struct router *router)
+{
+    for (size_t i = 0; i < ROWS_LEN(exec_parts); i++)
+        if (ROWS_AT(exec_parts, i)->add_routes)
+            ROWS_AT(exec_parts, i)->add_routes(router);
+}
+
+static void close_parts(struct exec *e)
+{
+    for (size_t i = 0; i < ROWS_LEN(exec_parts); i++)
+        if (ROWS_AT(exec_parts, i)->close)
+            ROWS_AT(exec_parts, i)->close(e);
+}
+
+static fallible serve(struct exec *e)
+{
+    char name[160];
+    int fd;
+
+    TRY(listen_open(e->config->listen, &fd));
+    if (!e->config->session_key.len && !listen_is_loopback(fd)) {
+        listen_close(fd);
+        return err_new(ERR_INVALID,
+                       "'" STR_FMT "' can be reached from elsewhere: set SESSION_API_KEY",
+                       STR_ARG(e->config->listen));
+    }
+    TRY(http_server_listen(e->server, fd));
+    TRY(loop_signal_start(e->loop, &e->term, SIGTERM, on_term));
+    TRY(loop_signal_start(e->loop, &e->interrupt, SIGINT, on_term));
+    TRY(listen_name(fd, false, name, sizeof name));
+    log_info("action server listens", KV("address", name), KV("dir", e->config->working_dir));
+    own_fd ready = e->config->ready_fd;
+    if (ready >= 0 && write(ready, "1", 1) != 1)
+        return err_sys("tell that the server listens");
+    own_close(take_fd(&ready));
+    return loop_run(e->loop);
+}
+
+static fallible run(struct exec *e, const struct router *router)
+{
+    own(net) net = NULL;
+
+    TRY(net_new(e->loop, &net));
+    TRY(open_history(e));
+    struct http_server_config config = {.router = router, .app = e};
+    TRY(http_server_new(net, &config, &e->server));
+    e->net = net;
+    struct err *error = serve(e);
+    loop_signal_stop(&e->term);
+    loop_signal_stop(&e->interrupt);
+    exec_close_shells(e);
+    close_parts(e);
+    http_server_free(e->server);
+    return error;
+}
+
+fallible exec_run(struct loop *loop, const struct exec_config *config)
+{
+    struct exec e = {
+        .config = config, .loop = loop, .history_fd = -1, .history_path = "/tmp/croft-undo-XXXXXX"};
+    own(router) router = router_new(&(struct router_config){.auth = check_key});
+    struct stat st;
+    own_free char *dir = strndup(config->working_dir.p, config->working_dir.len);
+
+    if (!dir || dir[0] != '/')
+        return err_new(ERR_INVALID, "--working-dir must be an absolute path");
+    if (stat(dir, &st) < 0)
+        return err_sys("--working-dir '%s'", dir);
+    e.working_dir = dir;
+    e.start_ns = e.last_action_ns = e.cpu_sample_ns = loop_now_ns(loop);
+    e.editor.space.uid = geteuid() == 0 ? config->uid : EDIT_NO_OWNER;
+    e.editor.space.gid = geteuid() == 0 ? (gid_t)config->uid : (gid_t)-1;
+    e.editor.workdir = config->working_dir;
+    list_init(&e.shell_queue);
+    list_init(&e.static_runs);
+    e.transfer = (struct transfer){
+        .work_dir = dir, .root_fd = -1, .uid = e.editor.space.uid, .gid = e.editor.space.gid};
+    router_add(router, routes, ARRAY_LEN(routes));
+    add_parts(router);
+    e.acts = act_book_new(&e);
+    struct err *error = run(&e, router);
+    act_book_free(e.acts);
+    close_history(&e);
+    return error;
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+/* info.c — GET /server_info: how long, how busy, how large. */
+#include <stdio.h>
+#include <sys/statvfs.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "guest/exec/inner.h"
+#include "net/server.h"
+#include "wire/api.h"
+
+#define CPU_WINDOW_NS (100 * NS_PER_MS)
+
+static uint64_t cpu_used_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+    return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* Since the last time somebody asked, if that is a while ago; nobody waits for a window to pass. */
+static double cpu_percent(struct exec *e)
+{
+    uint64_t now = loop_now_ns(e->loop), used = cpu_used_ns();
+
+    if (now - e->cpu_sample_ns >= CPU_WINDOW_NS) {
+        e->cpu_percent = 100.0 * (double)(used - e->cpu_used_ns) / (double)(now - e->cpu_sample_ns);
+        e->cpu_sample_ns = now;
+        e->cpu_used_ns = used;
+    }
+    return (double)(int64_t)(e->cpu_percent * 10 + 0.5) / 10;
+}
+
+static struct wire_memory memory(void)
+{
+    struct wire_memory m = {0};
+    struct sysinfo si;
+    long pages = 0, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+
+    if (f && fscanf(f, "%ld %ld", &pages, &resident) == 2) {
+        m.vms = pages * sysconf(_SC_PAGESIZE);
+        m.rss = resident * sysconf(_SC_PAGESIZE);
+    }
+    if (f)
+        fclose(f);
+    if (sysinfo(&si) == 0 && si.totalram)
+        m.percent = 100.0 * (double)m.rss / ((double)si.totalram * si.mem_unit);
+    return m;
+}
+
+static struct wire_disk disk(void)
+{
+    struct wire_disk d = {0};
+    struct statvfs st;
+
+    if (statvfs("/", &st) < 0)
+        return d;
+    uint64_t unit = st.f_frsize;
+    d.total = (int64_t)(st.f_blocks * unit);
+    d.used = (int64_t)((st.f_blocks - st.f_bfree) * unit);
+    d.free = (int64_t)(st.f_bavail * unit);
+    if (d.used + d.free > 0)
+        d.percent =
+            (double)(int64_t)(1000.0 * (double)d.used / (double)(d.used + d.free) + 0.5) / 10;
+    return d;
+}
+
+static struct wire_io io(void)
+{
+    struct wire_io io = {0};
+    char line[128];
+    FILE *f = fopen("/proc/self/io", "re");
+    long long n;
+
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "read_bytes: %lld", &n) == 1)
+            io.read_bytes = n;
+        else if (sscanf(line, "write_bytes: %lld", &n) == 1)
+            io.write_bytes = n;
+    }
+    if (f)
+        fclose(f);
+    return io;
+}
+
+fallible exec_handle_info(struct http_req *req)
+{
+    struct exec *e = req->app;
+    uint64_t now = loop_now_ns(e->loop);
+    struct wire_server_info info = {
+        .uptime = (double)(now - e->start_ns) / 1e9,
+        .idle_time = (double)(now - e->last_action_ns) / 1e9,
+        .resources = {cpu_percent(e), memory(), disk(), io()},
+    };
+    own_done(buf) out;
+    struct jw w;
+
+    buf_init(&out, 4096);
+    jw_init(&w, &out, JW_WEB);
+    wire_put_server_info(&w, &info);
+    TRY(buf_check(&out));
+    http_reply_json(req, 200, buf_str(&out));
+    return NULL;
+}

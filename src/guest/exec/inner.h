@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+/* inner.h — the server's state, for the files below exec/. */
+#pragma once
+
+#include "base/list.h"
+#include "base/rows.h"
+#include "guest/edit/editor.h"
+#include "guest/exec/exec.h"
+#include "guest/transfer/transfer.h"
+#include "loop/loop.h"
+
+struct act_book;
+struct http_server;
+struct kernel;
+struct net;
+struct router;
+struct shell;
+
+struct exec {
+    struct transfer transfer; /* first: the handlers of transfers see only this */
+    const struct exec_config *config;
+    struct loop *loop;
+    struct net *net;
+    struct http_server *server;
+    struct act_book *acts;
+    struct loop_signal term, interrupt;
+    uint64_t start_ns, last_action_ns;
+
+    const char *working_dir; /* config's, terminated */
+    struct shell *shell;     /* the default session; started by the first command */
+    struct list shell_queue; /* run actions that wait for it, first in first out */
+    struct list static_runs;
+    unsigned shells_open; /* until their processes are gone */
+    bool shell_taken, closing;
+    struct kernel *kernel; /* started by the first cell */
+    struct editor editor;
+    int history_fd;
+    char history_path[32]; /* of the undo stacks; goes with the server */
+
+    uint64_t cpu_sample_ns, cpu_used_ns; /* for /server_info */
+    double cpu_percent;
+};
+
+/* What a build of the server may have or lack: a folder below parts/, ending in its row. */
+struct exec_part {
+    void (*add_routes)(struct router *r); /* may be NULL */
+    void (*close)(struct exec *e);        /* may be NULL */
+};
+#define EXEC_PART(id) ROW(exec_parts, struct exec_part, id)
+
+/* info.c */
+struct http_req;
+fallible exec_handle_info(struct http_req *req);
+/* Where relative paths of read and write start: the shell's directory. */
+struct str exec_cwd(const struct exec *e);
+/* actions/run/run.c: ends every session. */
+void exec_close_shells(struct exec *e);

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/* python.c — run_ipython: Python cells. The kernel starts with the first one and follows the
+ * shell's directory. */
+#include "base/rng.h"
+#include "guest/exec/act.h"
+#include "guest/exec/inner.h"
+#include "guest/jupyter/kernel.h"
+
+static fallible open_kernel(struct exec *e)
+{
+    struct kernel_config config = {
+        .net = e->net,
+        .rng = rng_system(),
+        .env = (char *const *)e->config->envp,
+        .skills = true,
+    };
+
+    return e->kernel ? NULL : kernel_new(&config, &e->kernel);
+}
+
+static struct json *images_of(struct act *act, const struct kernel_result *r)
+{
+    struct json *list = r->image_count ? json_new(&act->arena, JSON_ARRAY) : NULL;
+
+    for (unsigned i = 0; list && i < r->image_count; i++)
+        json_push(list, json_new_str(&act->arena, r->images[i]));
+    return list;
+}
+
+static void on_cell_done(void *owner, const struct kernel_result *r)
+{
+    struct act *act = owner;
+    struct wire_observation o;
+
+    if (r->failed) {
+        act_error(act, str_of(err_text(r->failed)));
+        return;
+    }
+    wire_observation_init(&o, WIRE_OBS_RUN_IPYTHON);
+    o.content = r->content;
+    o.run_ipython.code = act->action.run_ipython.code;
+    o.run_ipython.image_urls = images_of(act, r);
+    act_done(act, &o);
+}
+
+static fallible run_ipython_start(struct act *act)
+{
+    const struct wire_action *a = &act->action;
+    struct kernel_job *job;
+    struct kernel_cell cell = {
+        .code = a->run_ipython.code,
+        .cwd = exec_cwd(act->exec),
+        .timeout_s = a->has_timeout && a->timeout_s > 0 ? a->timeout_s : 0,
+        .include_extra = a->run_ipython.include_extra,
+        .done = on_cell_done,
+        .owner = act,
+    };
+
+    TRY(open_kernel(act->exec));
+    return kernel_run(act->exec->kernel, &cell, &job);
+}
+
+static void python_close(struct exec *e)
+{
+    kernel_free(take(&e->kernel));
+}
+
+EXEC_PART(python) = {.close = python_close};
+ACT_HANDLER(run_ipython) = {.type = WIRE_ACT_RUN_IPYTHON, .start = run_ipython_start};
