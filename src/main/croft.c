@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-int main(void)
+/* croft.c — the host program: everything is a sub-command, see src/cli/. */
+#include "cli/cli.h"
+
+int main(int argc, char **argv, char **envp)
 {
-    return 0;
+    return cli_main(argc, argv, (const char *const *)envp);
 }

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+/* action_server.c — croft action-server: the guest's server, stand-alone. */
+#include "cli/cli.h"
+#include "guest/exec/exec.h"
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    return exec_main(argc, argv, cli->envp);
+}
+
+CLI_COMMAND(action_server) = {
+    .name = "action-server",
+    .summary = "run agents' actions for HTTP clients, here, without a sandbox",
+    .usage = "PORT|ADDRESS [--working-dir DIR] [--username NAME] [--user-id N]",
+    .help = "Serves /execute_action and its relatives as croft-guest does inside a sandbox.\n"
+            "Here nothing is isolated: commands run as you, in the working directory.\n"
+            "Without SESSION_API_KEY in the environment it listens on loopback only.\n",
+    .run = run,
+};

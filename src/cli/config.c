@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/* config.c — croft config: every setting with its value and where that came from.
+ *
+ * The text is TOML: it can be saved and read back, but for secrets and variables, shown as ***. */
+#include "cli/cli.h"
+#include "host/config/settings.h"
+
+struct config_options {
+    bool json, check;
+    struct str config;
+};
+
+static const struct cfg_row rows[] = {
+    CFG_STR(config_options, config, "config", NULL,
+            "Read this file as well: TOML, or YAML or JSON by its name."),
+    CFG_BOOL(config_options, check, "check", false, "Print nothing unless something is wrong."),
+    CFG_BOOL(config_options, json, "json", false, "Print a JSON object."),
+};
+
+static struct str field(const struct json *note, const char *key)
+{
+    return json_get_str(note, key, STR(""));
+}
+
+static void put_json(const struct settings_loaded *l, struct buf *out)
+{
+    own_done(buf) values;
+    struct jw w;
+
+    buf_init(&values, 4u << 20);
+    cfg_put_values(&l->cfg, &values, true);
+    jw_init(&w, out, JW_SPACED);
+    JW_OBJECT(&w, NULL) {
+        jw_value(&w, "files", l->files);
+        jw_raw(&w, "settings", buf_str(&values));
+        jw_value(&w, "notes", l->cfg.notes);
+    }
+    buf_add_char(out, '\n');
+}
+
+static void put_notes(const struct json *notes, struct buf *out)
+{
+    for (const struct json *n = notes->first; n; n = n->next)
+        buf_addf(out, "# " STR_FMT " (" STR_FMT "): " STR_FMT "\n", STR_ARG(field(n, "key")),
+                 STR_ARG(field(n, "source")), STR_ARG(field(n, "note")));
+}
+
+static void put_text(const struct settings_loaded *l, struct buf *out)
+{
+    for (const struct json *f = l->files->first; f; f = f->next)
+        buf_addf(out, "# read " STR_FMT "\n", STR_ARG(f->s));
+    cfg_put_values(&l->cfg, out, false);
+    if (l->cfg.notes->count)
+        buf_add_cstr(out, "\n");
+    put_notes(l->cfg.notes, out);
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    own_done(settings_loaded) l;
+    own_done(buf) out;
+    struct settings s;
+    struct config_options o;
+    struct cfg_table options = {rows, ARRAY_LEN(rows), &o};
+
+    buf_init(&out, 16u << 20);
+    struct err *e = settings_begin(&l, &s, &options, &argc, argv);
+    if (!e)
+        e = cli_no_more(argc, argv);
+    if (e)
+        return cli_misuse(cli, e);
+    e = settings_load(&l, o.config, cli->envp);
+    if (e)
+        return cli_fail(cli, e);
+    if (o.check)
+        return CLI_OK;
+    if (o.json)
+        put_json(&l, &out);
+    else
+        put_text(&l, &out);
+    return cli_put(cli, &out);
+}
+
+CLI_COMMAND(config) = {
+    .name = "config",
+    .summary = "show every setting and where it came from",
+    .usage = "[--json | --check] [--config FILE] [SETTING ...]",
+    .help = "Settings come from, later wins: what is built in, /etc/croft/croft.toml,\n"
+            "$XDG_CONFIG_HOME/croft/croft.toml, --config FILE, the environment, flags.\n"
+            "Sections and keys of an OpenHands config.toml are accepted; those that croft\n"
+            "does not use are listed at the end.\n",
+    .options = {rows, ARRAY_LEN(rows), NULL},
+    .takes_settings = true,
+    .run = run,
+};

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/* man.c — croft man writes doc/croft.1 from the rows of commands and settings; hidden, for the
+ * build. No date in it: the page changes when the rows do and not otherwise. */
+#include "cli/cli.h"
+#include "host/config/settings.h"
+
+/* Hyphens that are meant to be typed, and lines that troff would take for requests. */
+static void put_text(struct buf *out, const char *s)
+{
+    for (bool start = true; *s; start = *s++ == '\n') {
+        if (start && (*s == '.' || *s == '\''))
+            buf_add_cstr(out, "\\&");
+        if (*s == '-')
+            buf_add_cstr(out, "\\-");
+        else if (*s == '\\')
+            buf_add_cstr(out, "\\e");
+        else
+            buf_add_char(out, *s);
+    }
+}
+
+static void put_command(struct buf *out, const struct cli_command *c)
+{
+    buf_addf(out, ".SS \"croft %s\"\n.B croft %s\n", c->name, c->name);
+    if (c->usage) {
+        put_text(out, c->usage);
+        buf_add_char(out, '\n');
+    }
+    buf_add_cstr(out, ".PP\n");
+    put_text(out, c->summary);
+    buf_add_cstr(out, ".\n");
+    if (c->help) {
+        buf_add_cstr(out, ".PP\n");
+        put_text(out, c->help);
+    }
+    cfg_put_man(&c->options, out);
+}
+
+static void put_page(struct buf *out)
+{
+    const struct cli_command *c;
+    struct cfg_table settings = settings_table(NULL);
+
+    buf_add_cstr(out, ".\\\" Made by 'croft man' from the tables in the source; do not edit.\n"
+                      ".TH CROFT 1 \"\" \"croft " CROFT_VERSION "\" \"User Commands\"\n"
+                      ".SH NAME\ncroft \\- sandboxes for agents, in one program\n"
+                      ".SH SYNOPSIS\n.B croft\n.I COMMAND\n[\\fIOPTION\\fR ...]\n.SH COMMANDS\n");
+    for (size_t i = 0; (c = cli_command_at(i)); i++)
+        if (!c->hidden)
+            put_command(out, c);
+    buf_add_cstr(out,
+                 ".SH SETTINGS\nEach line gives the key in a file, the flag if there is one, "
+                 "and the variable.\nA dot separates section and name: \\fBserver.listen\\fR is "
+                 "\\fBlisten\\fR in the section \\fB[server]\\fR.\n");
+    cfg_put_man(&settings, out);
+    buf_add_cstr(
+        out,
+        ".TP\n\\fISANDBOX_ENV_X\\fR\nSets the variable X in every sandbox.\n"
+        ".SH FILES\n.TP\n.I /etc/croft/croft.toml\nSettings of the machine.\n"
+        ".TP\n.I $XDG_CONFIG_HOME/croft/croft.toml\nSettings of the user; ~/.config without XDG.\n"
+        ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nNo color on a terminal.\n"
+        ".SH EXIT STATUS\n0 when done, 1 when it failed, 2 when used wrongly.\n");
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 4u << 20);
+    struct err *e = cli_no_more(argc, argv);
+    if (e)
+        return cli_misuse(cli, e);
+    put_page(&out);
+    return cli_put(cli, &out);
+}
+
+CLI_COMMAND(man) = {
+    .name = "man",
+    .summary = "print the manual page",
+    .hidden = true,
+    .run = run,
+};
