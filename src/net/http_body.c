@@ -32,17 +32,6 @@ void http_body_init(struct http_body *b, const struct http_head *head)
     };
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 static fallible bad_chunk(const char *what)
 {
     return err_new(ERR_INVALID, "bad chunk: %s", what);
@@ -55,13 +44,13 @@ static bool is_text(char c)
 
 static fallible size_digit(struct http_body *b, char c)
 {
-    int digit = hex_digit(c);
+    unsigned digit = str_digit(c);
 
-    if (digit < 0)
+    if (digit > 15)
         return bad_chunk("the size is not hexadecimal");
     if (b->left >> 58)
         return bad_chunk("the size is too large");
-    b->left = b->left << 4 | (unsigned)digit;
+    b->left = b->left << 4 | digit;
     b->state = CH_SIZE_MORE;
     return NULL;
 }

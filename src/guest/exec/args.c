@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cfg.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "guest/exec/exec.h"
@@ -20,7 +21,8 @@ static const char usage[] =
     "  PORT                TCP port; on loopback, or everywhere when SESSION_API_KEY is set\n"
     "  ADDRESS             127.0.0.1:60000, unix:/path, or fd:3 for a socket that is passed in\n"
     "  --working-dir DIR   absolute; where shells start [the current directory]\n"
-    "  --username NAME     who shells run as; must be who starts this, so far\n"
+    "  --username NAME     accepted; commands run as who starts this, which is said when it "
+    "differs\n"
     "  --user-id N         owner of new files when started by root [1000]\n"
     "  --plugins NAME ...  accepted; none is there yet\n"
     "  --no-enable-browser, --enable-browser, --browsergym-eval-env ID   accepted, not used yet\n"
@@ -31,16 +33,6 @@ struct args {
     struct exec_config config;
     char listen[200], cwd[PATH_MAX];
 };
-
-static const char *env_get(const char *const *envp, const char *name)
-{
-    size_t n = strlen(name);
-
-    for (; envp && *envp; envp++)
-        if (strncmp(*envp, name, n) == 0 && (*envp)[n] == '=')
-            return *envp + n + 1;
-    return NULL;
-}
 
 /* Checked before anything is opened, which could take that very number. Standard error is where
  * trouble is told: its number must not become a client's. */
@@ -101,7 +93,7 @@ static fallible parse(struct args *a, int argc, char **argv)
     for (int i = 0; i < argc; i++) {
         if (strcmp(argv[i], "--plugins") == 0) {
             while (i + 1 < argc && argv[i + 1][0] != '-')
-                i++;
+                log_warn("this plugin is not there yet", KV("name", argv[++i]));
         } else if (strcmp(argv[i], "--enable-browser") == 0 ||
                    strcmp(argv[i], "--no-enable-browser") == 0) {
             continue;
@@ -121,8 +113,8 @@ static fallible parse(struct args *a, int argc, char **argv)
 
 static fallible read_env(struct args *a, const char *const *envp)
 {
-    const char *key = env_get(envp, "SESSION_API_KEY");
-    const char *soft = env_get(envp, "NO_CHANGE_TIMEOUT_SECONDS");
+    const char *key = cfg_env_get(envp, "SESSION_API_KEY");
+    const char *soft = cfg_env_get(envp, "NO_CHANGE_TIMEOUT_SECONDS");
     uint64_t seconds = DEFAULT_SOFT_S;
 
     if (soft && soft[0] && (!str_to_u64(str_of(soft), &seconds) || seconds == 0 || seconds > 86400))
@@ -147,7 +139,7 @@ int exec_main(int argc, char **argv, const char *const *envp)
 {
     struct args a = {.config = {.ready_fd = -1, .uid = 1000}};
     enum log_level level = LOG_INFO;
-    const char *word = env_get(envp, "LOG_LEVEL");
+    const char *word = cfg_env_get(envp, "LOG_LEVEL");
 
     if (argc == 1 && strcmp(argv[0], "--help") == 0) {
         fputs(usage, stdout);

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <ftw.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,6 +101,16 @@ static void close_parts(struct exec *e)
             ROWS_AT(exec_parts, i)->close(e);
 }
 
+/* Whoever asks for another user must hear that commands do not run as that one. */
+static void tell_user(const struct exec_config *config)
+{
+    const struct passwd *me = getpwuid(geteuid());
+
+    if (config->username.len && !(me && str_eq(str_of(me->pw_name), config->username)))
+        log_warn("commands run as the user who started this, not as the one asked for",
+                 KV("asked", config->username), KV("runs_as", me ? me->pw_name : "?"));
+}
+
 static fallible serve(struct exec *e)
 {
     char name[160];
@@ -116,6 +127,7 @@ static fallible serve(struct exec *e)
     TRY(loop_signal_start(e->loop, &e->term, SIGTERM, on_term));
     TRY(loop_signal_start(e->loop, &e->interrupt, SIGINT, on_term));
     TRY(listen_name(fd, false, name, sizeof name));
+    tell_user(e->config);
     log_info("action server listens", KV("address", name), KV("dir", e->config->working_dir));
     own_fd ready = e->config->ready_fd;
     if (ready >= 0 && write(ready, "1", 1) != 1)
