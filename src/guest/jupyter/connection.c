@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/rng.h"
-#include "guest/jupyter/proc.h"
+#include "guest/proc/proc.h"
 
 void connection_path(const struct connection *c, int socket, char out[CONN_PATH_MAX])
 {

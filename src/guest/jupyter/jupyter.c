@@ -14,7 +14,7 @@
 #include "guest/jupyter/connection.h"
 #include "guest/jupyter/engine.h"
 #include "guest/jupyter/message.h"
-#include "guest/jupyter/proc.h"
+#include "guest/proc/proc.h"
 #include "guest/jupyter/spec.h"
 #include "guest/jupyter/zmtp_peer.h"
 #include "loop/loop.h"

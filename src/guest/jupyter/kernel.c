@@ -12,7 +12,7 @@
 #include "base/sm.h"
 #include "guest/jupyter/engine.h"
 #include "guest/jupyter/job.h"
-#include "guest/jupyter/proc.h"
+#include "guest/proc/proc.h"
 #include "guest/jupyter/setup.h"
 #include "guest/jupyter/spec.h"
 #include "net/stream.h"

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "guest/jupyter/embed.h"
 #include "guest/jupyter/engine.h"
-#include "guest/jupyter/proc.h"
+#include "guest/proc/proc.h"
 #include "guest/jupyter/spec.h"
 #include "loop/loop.h"
 #include "net/stream.h"

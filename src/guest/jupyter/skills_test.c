@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* skills_test.c — the functions cells find: their names, their text, their refusals. */
 #include "test/kernel_kit.h"
-#include "guest/jupyter/proc.h"
+#include "guest/proc/proc.h"
 
 static struct kit *skilled(void)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* proc.h — the process behind a kernel: its own session, ended with everything it started.
+/* proc.h — a process that serves us (a kernel, a plugin): its own session, ended with everything it started.
  *
  * What it writes to descriptors 1 and 2 comes through one pipe, in the order it was written. */
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* proc.c — see proc.h. Between fork and exec only calls that are safe after a fork of threads. */
-#include "guest/jupyter/proc.h"
+#include "guest/proc/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* proc_test.c — processes: their words, their end, and what fails on the way. */
-#include "guest/jupyter/proc.h"
+#include "guest/proc/proc.h"
 
 #include <fcntl.h>
 #include <poll.h>
