@@ -15,6 +15,7 @@
 #include "loop/loop.h"
 
 #define DEFAULT_SOFT_S 10
+#define PLUGINS_MAX    32
 
 static const char usage[] =
     "usage: action-server PORT|ADDRESS [OPTION ...]\n"
@@ -31,6 +32,8 @@ static const char usage[] =
 
 struct args {
     struct exec_config config;
+    const char *plugins[PLUGINS_MAX + 1];
+    size_t plugins_len;
     char listen[200], cwd[PATH_MAX];
 };
 
@@ -86,6 +89,15 @@ static fallible parse_address(struct args *a, const char *text)
     return NULL;
 }
 
+static fallible add_plugin(struct args *a, const char *name)
+{
+    if (a->plugins_len == PLUGINS_MAX)
+        return err_new(ERR_INVALID, "--plugins: more than %d names", PLUGINS_MAX);
+    log_warn("this plugin is not there yet", KV("name", name));
+    a->plugins[a->plugins_len++] = name;
+    return NULL;
+}
+
 static fallible parse(struct args *a, int argc, char **argv)
 {
     const char *address = NULL;
@@ -93,7 +105,7 @@ static fallible parse(struct args *a, int argc, char **argv)
     for (int i = 0; i < argc; i++) {
         if (strcmp(argv[i], "--plugins") == 0) {
             while (i + 1 < argc && argv[i + 1][0] != '-')
-                log_warn("this plugin is not there yet", KV("name", argv[++i]));
+                TRY(add_plugin(a, argv[++i]));
         } else if (strcmp(argv[i], "--enable-browser") == 0 ||
                    strcmp(argv[i], "--no-enable-browser") == 0) {
             continue;
@@ -124,6 +136,7 @@ static fallible read_env(struct args *a, const char *const *envp)
     a->config.session_key = str_of(key ? key : "");
     a->config.soft_timeout_ms = seconds * 1000;
     a->config.envp = envp;
+    a->config.plugins = a->plugins;
     return NULL;
 }
 

@@ -167,6 +167,7 @@ fallible exec_run(struct loop *loop, const struct exec_config *config)
     if (stat(dir, &st) < 0)
         return err_sys("--working-dir '%s'", dir);
     e.working_dir = dir;
+    e.env = config->envp;
     e.start_ns = e.last_action_ns = e.cpu_sample_ns = loop_now_ns(loop);
     e.editor.space.uid = geteuid() == 0 ? config->uid : EDIT_NO_OWNER;
     e.editor.space.gid = geteuid() == 0 ? (gid_t)config->uid : (gid_t)-1;

@@ -12,11 +12,12 @@
 struct loop;
 
 struct exec_config {
-    struct str listen;      /* address, see net/listen.h */
-    struct str working_dir; /* absolute: where shells start, root of relative paths */
-    struct str username;    /* who shells run as; empty: as this process does */
-    uid_t uid;              /* owner of new files, when we are root */
-    struct str session_key; /* X-Session-API-Key; empty: none */
+    struct str listen;          /* address, see net/listen.h */
+    struct str working_dir;     /* absolute: where shells start, root of relative paths */
+    struct str username;        /* who shells run as; empty: as this process does */
+    uid_t uid;                  /* owner of new files, when we are root */
+    const char *const *plugins; /* names, as asked for; NULL at the end */
+    struct str session_key;     /* X-Session-API-Key; empty: none */
     uint64_t soft_timeout_ms;
     const char *const *envp;
     int ready_fd; /* gets one byte when the server listens; -1: nobody waits; taken over */

@@ -13,6 +13,7 @@ struct act_book;
 struct http_server;
 struct kernel;
 struct net;
+struct proc_user;
 struct router;
 struct shell;
 
@@ -26,9 +27,11 @@ struct exec {
     struct loop_signal term, interrupt;
     uint64_t start_ns, last_action_ns;
 
-    const char *working_dir; /* config's, terminated */
-    struct shell *shell;     /* the default session; started by the first command */
-    struct list shell_queue; /* run actions that wait for it, first in first out */
+    const char *working_dir;        /* config's, terminated */
+    const struct proc_user *run_as; /* NULL: as we are */
+    const char *const *env;         /* of everything we start */
+    struct shell *shell;            /* the default session; started by the first command */
+    struct list shell_queue;        /* run actions that wait for it, first in first out */
     struct list static_runs;
     unsigned shells_open; /* until their processes are gone */
     bool shell_taken, closing;

@@ -11,7 +11,8 @@ static fallible open_kernel(struct exec *e)
     struct kernel_config config = {
         .net = e->net,
         .rng = rng_system(),
-        .env = (char *const *)e->config->envp,
+        .env = (char *const *)e->env,
+        .user = e->run_as,
         .skills = true,
     };
 
