@@ -14,6 +14,7 @@
 #include "guest/jupyter/connection.h"
 #include "guest/jupyter/engine.h"
 #include "guest/jupyter/message.h"
+#include "guest/proc/env.h"
 #include "guest/proc/proc.h"
 #include "guest/jupyter/spec.h"
 #include "guest/jupyter/zmtp_peer.h"
@@ -374,7 +375,7 @@ static fallible start_process(struct jupyter *j, const struct engine_config *c)
     j->engine.python = j->engine.magics = spec.python;
     char parent[32]; /* ipykernel ends when this process does */
     snprintf(parent, sizeof parent, "JPY_PARENT_PID=%d", (int)getpid());
-    char **env = spec_env_with(&a, spec.env, (char *[]){parent, NULL});
+    char **env = proc_env_with(&a, spec.env, (char *[]){parent, NULL});
     TRY(arena_check(&a));
     struct proc_config config = {
         .argv = spec.argv, .env = env, .cwd = c->cwd, .user = c->user, .extra_fd = -1};

@@ -12,9 +12,9 @@
 #include "base/sm.h"
 #include "guest/jupyter/engine.h"
 #include "guest/jupyter/job.h"
+#include "guest/proc/env.h"
 #include "guest/proc/proc.h"
 #include "guest/jupyter/setup.h"
-#include "guest/jupyter/spec.h"
 #include "net/stream.h"
 
 #define CONFIG_ARENA  (4u << 20)
@@ -284,7 +284,7 @@ static void start_engine(struct kernel *k)
                               .owner = k};
 
     move(k, K_STARTING);
-    struct err *e = spec_find_program(&k->strings, k->python, k->env, &k->python);
+    struct err *e = proc_find_program(&k->strings, k->python, k->env, &k->python);
     c.python = k->python;
     if (!e && k->plain)
         e = engine_start_plain(&c, &k->engine);
@@ -426,7 +426,7 @@ static char **copy_env(struct kernel *k, const struct kernel_config *c)
         more[1] = (char *)arena_printf(a, "LOGNAME=%s", c->user->name).p;
         more[2] = (char *)arena_printf(a, "HOME=%s", c->user->home).p;
     }
-    char **env = spec_env_with(a, c->env ? c->env : none, more);
+    char **env = proc_env_with(a, c->env ? c->env : none, more);
     for (char **v = env; v && *v; v++)
         *v = (char *)arena_cstr(a, str_of(*v));
     return env;

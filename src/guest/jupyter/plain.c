@@ -10,8 +10,8 @@
 #include "base/mem.h"
 #include "guest/jupyter/embed.h"
 #include "guest/jupyter/engine.h"
+#include "guest/proc/env.h"
 #include "guest/proc/proc.h"
-#include "guest/jupyter/spec.h"
 #include "loop/loop.h"
 #include "net/stream.h"
 
@@ -178,7 +178,7 @@ static fallible start(struct plain *p, const struct engine_config *c)
     own_fd theirs = ends[1];
     TRY(stream_new(p->net, ends[0], &stream_events, p, &p->stream));
     const char *program = arena_cstr(&a, embed_plain());
-    char **env = spec_env_with(&a, c->env, (char *[]){(char *)"PYTHONIOENCODING=utf-8", NULL});
+    char **env = proc_env_with(&a, c->env, (char *[]){(char *)"PYTHONIOENCODING=utf-8", NULL});
     TRY(arena_check(&a));
     char *argv[] = {(char *)c->python, (char *)"-u", (char *)"-c", (char *)program, NULL};
     struct proc_config config = {

@@ -7,72 +7,9 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "guest/proc/env.h"
 
-#define SPEC_SIZE    (256u << 10)
-#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-const char *spec_env_get(char *const *env, const char *name)
-{
-    size_t n = strlen(name);
-
-    for (; env && *env; env++)
-        if (strncmp(*env, name, n) == 0 && (*env)[n] == '=')
-            return *env + n + 1;
-    return NULL;
-}
-
-static bool named_in(char *const *more, const char *var)
-{
-    size_t n = strcspn(var, "=");
-
-    for (; *more; more++)
-        if (strcspn(*more, "=") == n && strncmp(*more, var, n) == 0)
-            return true;
-    return false;
-}
-
-char **spec_env_with(struct arena *a, char *const *env, char *const *more)
-{
-    size_t count = 1, at = 0;
-
-    for (char *const *v = env; v && *v; v++)
-        count++;
-    for (char *const *v = more; *v; v++)
-        count++;
-    char **all = arena_alloc(a, count * sizeof *all);
-    if (!all)
-        return NULL;
-    for (char *const *v = more; *v; v++)
-        all[at++] = *v;
-    for (char *const *v = env; v && *v; v++)
-        if (!named_in(more, *v))
-            all[at++] = *v;
-    all[at] = NULL;
-    return all;
-}
-
-fallible spec_find_program(struct arena *a, const char *name, char *const *env,
-                           const char **ret_path)
-{
-    const char *path = spec_env_get(env, "PATH");
-    struct str rest = str_of(path && *path ? path : DEFAULT_PATH), dir;
-
-    if (strchr(name, '/')) {
-        if (access(name, X_OK) < 0)
-            return err_sys("run '%s'", name);
-        *ret_path = name;
-        return NULL;
-    }
-    while (rest.len) {
-        str_cut(&rest, ':', &dir);
-        struct str full = arena_printf(a, "%.*s/%s", STR_ARG(dir), name);
-        if (dir.len && full.p && access(full.p, X_OK) == 0) {
-            *ret_path = full.p;
-            return NULL;
-        }
-    }
-    return err_new(ERR_NOT_FOUND, "there is no '%s' in PATH", name);
-}
+#define SPEC_SIZE (256u << 10)
 
 static const char *replace(struct arena *a, struct str word, struct str what, const char *with)
 {
@@ -112,7 +49,7 @@ static fallible fill_argv(struct arena *a, const struct json *argv, const char *
     }
     const char *program = python;
     if (!is_python_word(str_of(spec->argv[0])))
-        TRY(spec_find_program(a, spec->argv[0], env, &program));
+        TRY(proc_find_program(a, spec->argv[0], env, &program));
     spec->argv[0] = (char *)program;
     return NULL;
 }
@@ -129,7 +66,7 @@ static fallible fill_env(struct arena *a, const struct json *vars, char *const *
         if (v->type == JSON_STR)
             more[at++] = (char *)arena_printf(a, "%.*s=%.*s", STR_ARG(v->key), STR_ARG(v->s)).p;
     TRY(arena_check(a));
-    spec->env = spec_env_with(a, env, more);
+    spec->env = proc_env_with(a, env, more);
     return arena_check(a);
 }
 
@@ -170,8 +107,8 @@ static fallible try_dir(struct arena *a, struct str base, const char *name, cons
 /* All places, in Jupyter's order, joined by ':'. */
 static struct str places(struct arena *a, const char *python, char *const *env)
 {
-    const char *path = spec_env_get(env, "JUPYTER_PATH"), *home = spec_env_get(env, "HOME");
-    const char *data = spec_env_get(env, "JUPYTER_DATA_DIR");
+    const char *path = proc_env_get(env, "JUPYTER_PATH"), *home = proc_env_get(env, "HOME");
+    const char *data = proc_env_get(env, "JUPYTER_DATA_DIR");
     struct str prefix = str_of(python); /* <prefix>/bin/python3 */
 
     for (unsigned up = 0; up < 2; up++)

@@ -17,11 +17,3 @@ struct spec {
 /* name NULL: "<python> -m ipykernel_launcher -f <connection file>". */
 fallible spec_find(struct arena *a, const char *name, const char *python, char *const *env,
                    const char *connection_file, struct spec *ret_spec);
-
-/* Value in an environment, or NULL. */
-const char *spec_env_get(char *const *env, const char *name);
-/* A copy with more variables in front ("NAME=value"); what they name in env is left out. */
-char **spec_env_with(struct arena *a, char *const *env, char *const *more);
-/* The path of a program: itself if it holds a slash, else the first in PATH of env. */
-fallible spec_find_program(struct arena *a, const char *name, char *const *env,
-                           const char **ret_path);

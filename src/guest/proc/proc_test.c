@@ -13,6 +13,7 @@
 #include "base/rng.h"
 #include "guest/jupyter/connection.h"
 #include "guest/jupyter/spec.h"
+#include "guest/proc/env.h"
 #include "test/test.h"
 
 struct run {
@@ -151,13 +152,13 @@ TEST(spec_environment_replaces_by_name)
     char *more[] = {(char *)"AB=x", NULL};
 
     arena_init(&a, 4096);
-    char **all = spec_env_with(&a, env, more);
+    char **all = proc_env_with(&a, env, more);
     CHECK_STR(all[0], "AB=x");
     CHECK_STR(all[1], "A=1");
     CHECK_STR(all[2], "C=3");
     CHECK(!all[3]);
-    CHECK_STR(spec_env_get(all, "AB"), "x");
-    CHECK(!spec_env_get(all, "B"));
+    CHECK_STR(proc_env_get(all, "AB"), "x");
+    CHECK(!proc_env_get(all, "B"));
 }
 
 TEST(spec_of_another_kernel_is_read_from_its_file)
@@ -182,7 +183,7 @@ TEST(spec_of_another_kernel_is_read_from_its_file)
     CHECK_HAS(s.argv[2], "/kernels/mine/x");
     CHECK_STR(s.argv[3], "--file=/c.json");
     CHECK(!s.argv[4] && !s.python && s.interrupt_message);
-    CHECK_STR(spec_env_get(s.env, "K"), "v");
+    CHECK_STR(proc_env_get(s.env, "K"), "v");
     f = fopen(file, "w");
     fputs("{\"argv\": []}", f);
     fclose(f);
