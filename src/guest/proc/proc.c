@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/passwd.h"
 
-#define GROUPS_MAX   64
 #define READ_SIZE    (64u << 10)
 #define READS_IN_ROW 16
 #define STOP_MS      2000
@@ -25,8 +25,8 @@
 #define EXTRA_FD     3
 
 struct groups {
-    gid_t ids[GROUPS_MAX];
-    int count;
+    gid_t ids[PASSWD_GROUPS_MAX];
+    size_t count;
 };
 
 static void keep_words(struct proc *p, struct str text)
@@ -89,7 +89,7 @@ static _Noreturn void become(const struct proc_config *c, const struct groups *g
     for (int s = 1; s < NSIG; s++)
         if (s != SIGKILL && s != SIGSTOP)
             signal(s, SIG_DFL);
-    if (c->user && (setgroups((size_t)groups->count, groups->ids) < 0 || setgid(c->user->gid) < 0 ||
+    if (c->user && (setgroups(groups->count, groups->ids) < 0 || setgid(c->user->gid) < 0 ||
                     setuid(c->user->uid) < 0))
         _exit(EXIT_NO_USER);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of user clears it */
@@ -107,10 +107,9 @@ static _Noreturn void become(const struct proc_config *c, const struct groups *g
 
 static fallible find_groups(const struct proc_user *user, struct groups *ret)
 {
-    ret->count = GROUPS_MAX;
-    if (user && getgrouplist(user->name, user->gid, ret->ids, &ret->count) < 0)
-        return err_new(ERR_LIMIT, "user '%s' is in more than %d groups", user->name, GROUPS_MAX);
-    return NULL;
+    if (!user)
+        return NULL;
+    return passwd_groups(PASSWD_ETC, str_of(user->name), user->gid, ret->ids, &ret->count);
 }
 
 fallible proc_start(struct proc *p, struct loop *loop, const struct proc_config *config)

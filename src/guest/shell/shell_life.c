@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* shell_life.c — making and closing a session. */
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/passwd.h"
 #include "base/rng.h"
 #include "guest/shell/shell_inner.h"
 
@@ -142,11 +142,9 @@ static fallible open_session(struct shell *s)
     if (!s->term)
         return err_no_memory();
     if (s->config.user) {
-        struct passwd pw, *user = NULL;
-        char space[4096];
-        if (getpwnam_r(s->config.user, &pw, space, sizeof space, &user) != 0 || !user)
-            return err_new(ERR_NOT_FOUND, "no user '%s'", s->config.user);
-        uid = pw.pw_uid;
+        struct passwd_user user;
+        TRY(passwd_by_name(PASSWD_ETC, str_of(s->config.user), &user));
+        uid = user.uid;
     }
     TRY(shell_files_open(&s->files, s->config.state_dir, s->config.rng, uid));
     return shell_spawn(s);

@@ -3,12 +3,12 @@
  *
  * Whatever runs in the session can write to the FIFO: a report is a peer's message. */
 #include <limits.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/passwd.h"
 #include "guest/shell/shell_inner.h"
 
 #define REPORT_FIELDS 7
@@ -78,16 +78,15 @@ void shell_meta_done(struct shell_owned_meta *m)
 
 static void find_user(struct shell_owned_meta *m, uid_t uid)
 {
-    struct passwd pw, *found = NULL;
-    char space[4096];
+    struct passwd_user user;
 
     if (uid == m->uid)
         return;
     m->uid = uid;
-    if (getpwuid_r(uid, &pw, space, sizeof space, &found) == 0 && found)
-        snprintf(m->username, sizeof m->username, "%s", pw.pw_name);
-    else
-        snprintf(m->username, sizeof m->username, "I have no name!"); /* as bash prints \u */
+    struct err *e = passwd_by_uid(PASSWD_ETC, uid, &user);
+    snprintf(m->username, sizeof m->username, "%s",
+             e ? "I have no name!" : user.name); /* as bash prints \u */
+    err_free(e);
 }
 
 static void find_host(struct shell_owned_meta *m)

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,13 +19,17 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/passwd.h"
 #include "guest/shell/shell_inner.h"
 
 struct child_plan { /* all that the child needs, made before the fork */
     const char *bash;
     char *const *env;
     const char *cwd, *cwd_else;
-    const struct passwd *user;
+    bool other_user;
+    struct passwd_user user;
+    gid_t groups[PASSWD_GROUPS_MAX];
+    size_t groups_len;
     int slave;
 };
 
@@ -71,8 +74,8 @@ static _Noreturn void run_child(const struct child_plan *p)
     for (int fd = 0; fd < 3; fd++)
         dup2(p->slave, fd);
     syscall(SYS_close_range, 3u, ~0u, 0u);
-    if (p->user && (setgroups(0, NULL) < 0 || initgroups(p->user->pw_name, p->user->pw_gid) < 0 ||
-                    setgid(p->user->pw_gid) < 0 || setuid(p->user->pw_uid) < 0))
+    if (p->other_user && (setgroups(p->groups_len, p->groups) < 0 || setgid(p->user.gid) < 0 ||
+                          setuid(p->user.uid) < 0))
         _exit(126);
     umask(022);
     if (chdir(p->cwd) < 0 && chdir(p->cwd_else) < 0 && chdir("/") < 0)
@@ -144,16 +147,16 @@ static fallible child_env_fill(struct child_env *e, const struct shell *s)
 static fallible fork_bash(struct shell *s, struct child_env *env, int slave, pid_t *ret_pid)
 {
     struct buf cwd;
-    struct passwd pw, *user = NULL;
-    char space[4096];
+    struct child_plan plan = {.bash = s->config.bash, .env = env->list, .slave = slave};
 
-    if (s->config.user &&
-        (getpwnam_r(s->config.user, &pw, space, sizeof space, &user) != 0 || !user))
-        return err_new(ERR_NOT_FOUND, "no user '%s'", s->config.user);
+    if (s->config.user) {
+        plan.other_user = true;
+        TRY(passwd_by_name(PASSWD_ETC, str_of(s->config.user), &plan.user));
+        TRY(passwd_groups(PASSWD_ETC, str_of(s->config.user), plan.user.gid, plan.groups,
+                          &plan.groups_len));
+    }
     buf_init(&cwd, 1 << 16);
     buf_add(&cwd, buf_str(&s->meta.working_dir));
-    struct child_plan plan = {
-        .bash = s->config.bash, .env = env->list, .slave = slave, .user = user};
     plan.cwd = cwd.len && buf_cstr(&cwd) ? cwd.p : s->config.cwd;
     plan.cwd_else = s->config.cwd;
     pid_t pid = fork();

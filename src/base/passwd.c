@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+/* passwd.c — see passwd.h. */
+#include "base/passwd.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/fd.h"
+
+#define FILE_BYTES (16u << 20)
+#define FIELDS     7
+
+static size_t split(struct str line, struct str fields[FIELDS])
+{
+    size_t n = 0;
+    bool more = line.len > 0;
+
+    while (more && n < FIELDS)
+        more = str_cut(&line, ':', &fields[n++]);
+    return more ? FIELDS + 1 : n;
+}
+
+static bool copy(struct str from, char *to, size_t size)
+{
+    if (from.len >= size || (from.len && memchr(from.p, '\0', from.len)))
+        return false;
+    if (from.len)
+        memcpy(to, from.p, from.len);
+    to[from.len] = '\0';
+    return true;
+}
+
+static bool parse_id(struct str text, unsigned *ret)
+{
+    uint64_t n;
+
+    if (!str_to_u64(text, &n) || n >= UINT32_MAX) /* the last one means "none" to the kernel */
+        return false;
+    *ret = (unsigned)n;
+    return true;
+}
+
+bool passwd_parse(struct str line, struct passwd_user *ret_user)
+{
+    struct str f[FIELDS];
+    struct passwd_user u;
+
+    if (split(line, f) != FIELDS || !f[0].len || !parse_id(f[2], &u.uid) ||
+        !parse_id(f[3], &u.gid) || !copy(f[0], u.name, sizeof u.name) ||
+        !copy(f[5], u.home, sizeof u.home) || !copy(f[6], u.shell, sizeof u.shell))
+        return false;
+    *ret_user = u;
+    return true;
+}
+
+bool passwd_parse_group(struct str line, struct str *ret_name, gid_t *ret_gid,
+                        struct str *ret_members)
+{
+    struct str f[FIELDS];
+
+    if (split(line, f) != 4 || !f[0].len || !parse_id(f[2], ret_gid))
+        return false;
+    *ret_name = f[0];
+    *ret_members = f[3];
+    return true;
+}
+
+bool passwd_lists(struct str members, struct str name)
+{
+    struct str one;
+
+    while (members.len) {
+        str_cut(&members, ',', &one);
+        if (str_eq(one, name))
+            return true;
+    }
+    return false;
+}
+
+static fallible load(const char *etc, const char *name, struct buf *into)
+{
+    char path[512];
+
+    buf_init(into, FILE_BYTES);
+    snprintf(path, sizeof path, "%s/%s", etc, name);
+    struct err *e = fd_read_file(path, into);
+    if (e && err_errno(e) == ENOENT) {
+        err_free(e);
+        return NULL;
+    }
+    return e;
+}
+
+static fallible find_user(const char *etc, struct str name, uid_t uid, struct passwd_user *ret_user)
+{
+    own_done(buf) file;
+    struct str rest, line;
+    struct passwd_user u;
+
+    TRY(load(etc, "passwd", &file));
+    for (rest = buf_str(&file); rest.len;) {
+        str_cut(&rest, '\n', &line);
+        if (!passwd_parse(line, &u) || (name.p ? !str_eq(str_of(u.name), name) : u.uid != uid))
+            continue;
+        *ret_user = u;
+        return NULL;
+    }
+    if (name.p)
+        return err_new(ERR_NOT_FOUND, "no user '" STR_FMT "'", STR_ARG(str_first(name, 80)));
+    return err_new(ERR_NOT_FOUND, "no user with number %u", uid);
+}
+
+fallible passwd_by_name(const char *etc, struct str name, struct passwd_user *ret_user)
+{
+    return find_user(etc, name.p ? name : STR(""), 0, ret_user);
+}
+
+fallible passwd_by_uid(const char *etc, uid_t uid, struct passwd_user *ret_user)
+{
+    return find_user(etc, str_n(NULL, 0), uid, ret_user);
+}
+
+fallible passwd_group(const char *etc, struct str group, gid_t *ret_gid)
+{
+    own_done(buf) file;
+    struct str rest, line, name, members;
+    gid_t gid;
+
+    buf_init(&file, 0);
+    if (parse_id(group, ret_gid))
+        return NULL;
+    TRY(load(etc, "group", &file));
+    for (rest = buf_str(&file); rest.len;) {
+        str_cut(&rest, '\n', &line);
+        if (!passwd_parse_group(line, &name, &gid, &members) || !str_eq(name, group))
+            continue;
+        *ret_gid = gid;
+        return NULL;
+    }
+    return err_new(ERR_NOT_FOUND, "no group '" STR_FMT "'", STR_ARG(str_first(group, 80)));
+}
+
+fallible passwd_groups(const char *etc, struct str user, gid_t first,
+                       gid_t ret_gids[PASSWD_GROUPS_MAX], size_t *ret_count)
+{
+    own_done(buf) file;
+    struct str rest, line, name, members;
+    size_t n = 1;
+    gid_t gid;
+
+    ret_gids[0] = first;
+    TRY(load(etc, "group", &file));
+    for (rest = buf_str(&file); rest.len;) {
+        str_cut(&rest, '\n', &line);
+        if (!passwd_parse_group(line, &name, &gid, &members) || gid == first ||
+            !passwd_lists(members, user))
+            continue;
+        if (n == PASSWD_GROUPS_MAX)
+            return err_new(ERR_LIMIT, "user '" STR_FMT "' is in more than %d groups",
+                           STR_ARG(str_first(user, 80)), PASSWD_GROUPS_MAX);
+        ret_gids[n++] = gid;
+    }
+    *ret_count = n;
+    return NULL;
+}
