@@ -16,6 +16,7 @@ struct net;
 struct proc_user;
 struct router;
 struct shell;
+struct spawner;
 
 struct exec {
     struct transfer transfer; /* first: the handlers of transfers see only this */
@@ -28,6 +29,7 @@ struct exec {
     uint64_t start_ns, last_action_ns;
 
     const char *working_dir;        /* config's, terminated */
+    struct spawner *spawner;        /* NULL: fork here */
     const struct proc_user *run_as; /* NULL: as we are */
     const char *const *env;         /* of everything we start */
     struct shell *shell;            /* the default session; started by the first command */

@@ -14,6 +14,7 @@
 
 struct net;
 struct proc_user;
+struct spawner;
 struct rng;
 
 struct engine_events {
@@ -35,6 +36,7 @@ struct engine_config {
     const char *cwd;
     const char *run_dir; /* a private directory for sockets is made in it */
     const struct proc_user *user;
+    struct spawner *spawner;
     uint32_t start_ms;
     const struct engine_events *events;
     void *owner;

@@ -373,12 +373,16 @@ static fallible start_process(struct jupyter *j, const struct engine_config *c)
     TRY(spec_find(&a, c->kernel, c->python, c->env, j->conn.file, &spec));
     j->by_message = spec.interrupt_message;
     j->engine.python = j->engine.magics = spec.python;
-    char parent[32]; /* ipykernel ends when this process does */
-    snprintf(parent, sizeof parent, "JPY_PARENT_PID=%d", (int)getpid());
+    char parent[32]; /* ipykernel ends when this process does, unless pid 1 sees to it */
+    snprintf(parent, sizeof parent, "JPY_PARENT_PID=%d", c->spawner ? 0 : (int)getpid());
     char **env = proc_env_with(&a, spec.env, (char *[]){parent, NULL});
     TRY(arena_check(&a));
-    struct proc_config config = {
-        .argv = spec.argv, .env = env, .cwd = c->cwd, .user = c->user, .extra_fd = -1};
+    struct proc_config config = {.argv = spec.argv,
+                                 .env = env,
+                                 .cwd = c->cwd,
+                                 .user = c->user,
+                                 .spawner = c->spawner,
+                                 .extra_fd = -1};
     return proc_start(&j->proc, net_loop(j->net), &config);
 }
 

@@ -49,6 +49,7 @@ struct kernel {
     const char *python, *spec, *run_dir;
     char **env;
     struct proc_user user;
+    struct spawner *spawner;
     bool has_user, skills, plain, freed;
     bool lost;      /* a kernel is gone that had run cells */
     bool say_plain; /* not yet told what the plain engine lacks */
@@ -279,6 +280,7 @@ static void start_engine(struct kernel *k)
                               .env = k->env,
                               .run_dir = k->run_dir,
                               .user = k->has_user ? &k->user : NULL,
+                              .spawner = k->spawner,
                               .start_ms = k->start_ms,
                               .events = &engine_events,
                               .owner = k};
@@ -459,6 +461,7 @@ fallible kernel_new(const struct kernel_config *c, struct kernel **ret_kernel)
         k->user.home = keep(k, c->user->home, "/");
         k->has_user = true;
     }
+    k->spawner = c->spawner;
     TRY(arena_check(&k->strings));
     k->output_bytes = c->output_bytes;
     k->start_ms = c->start_ms ? c->start_ms : START_MS;

@@ -17,6 +17,7 @@ struct kernel_job;
 struct net;
 struct proc_user;
 struct rng;
+struct spawner;
 
 struct kernel_config { /* all strings are copied */
     struct net *net;
@@ -26,6 +27,7 @@ struct kernel_config { /* all strings are copied */
     char *const *env;             /* of the process; USER, LOGNAME and HOME follow user */
     const char *run_dir;          /* for a private directory with its sockets; NULL: "/tmp" */
     const struct proc_user *user; /* NULL: as we are */
+    struct spawner *spawner;      /* NULL: fork here */
     size_t output_bytes;          /* of a cell's text; 0: 4 MB */
     uint32_t start_ms;            /* 0: 60 s */
     bool skills;                  /* open_file and its friends are there from the first cell */

@@ -181,8 +181,12 @@ static fallible start(struct plain *p, const struct engine_config *c)
     char **env = proc_env_with(&a, c->env, (char *[]){(char *)"PYTHONIOENCODING=utf-8", NULL});
     TRY(arena_check(&a));
     char *argv[] = {(char *)c->python, (char *)"-u", (char *)"-c", (char *)program, NULL};
-    struct proc_config config = {
-        .argv = argv, .env = env, .cwd = c->cwd, .user = c->user, .extra_fd = theirs};
+    struct proc_config config = {.argv = argv,
+                                 .env = env,
+                                 .cwd = c->cwd,
+                                 .user = c->user,
+                                 .spawner = c->spawner,
+                                 .extra_fd = theirs};
     return proc_start(&p->proc, net_loop(p->net), &config);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* proc.h — a process that serves us (a kernel, a plugin): its own session, ended with everything it started.
+/* proc.h — a process that serves us (a kernel, a plugin): its own session, ended with everything it
+ * started.
  *
  * What it writes to descriptors 1 and 2 comes through one pipe, in the order it was written. */
 #pragma once
@@ -10,28 +11,24 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "guest/spawn/spawn.h"
 #include "loop/loop.h"
 
 #define PROC_LAST_WORDS 4096
-
-struct proc_user { /* NULL where it is asked for: as we are */
-    const char *name, *home;
-    uid_t uid;
-    gid_t gid;
-};
 
 struct proc_config {
     char *const *argv; /* argv[0] is a path */
     char *const *env;
     const char *cwd; /* NULL, or gone: "/" */
     const struct proc_user *user;
-    int extra_fd; /* becomes descriptor 3; -1: none. Borrowed */
+    struct spawner *spawner; /* NULL: fork here */
+    int extra_fd;            /* becomes descriptor 3; -1: none. Borrowed */
 };
 
 struct proc {
     struct loop *loop;
     pid_t pid; /* 0: not started, or reaped */
-    struct loop_child child;
+    struct spawn_child child;
     struct loop_io io;
     int out;          /* read end */
     struct buf words; /* the last it wrote, for the story of its death */

@@ -16,8 +16,10 @@
 #include "base/str.h"
 
 struct loop;
+struct proc_user;
 struct rng;
 struct shell;
+struct spawner;
 
 struct shell_config {       /* zero: the default; strings are copied */
     const char *cwd;        /* "/" */
@@ -25,10 +27,11 @@ struct shell_config {       /* zero: the default; strings are copied */
     const char *bash;       /* "/bin/bash" */
     const char *term;       /* TERM, "xterm-256color" */
     const char *state_dir;  /* where the session makes its private directory: /dev/shm, else /tmp */
-    const char *user;       /* NULL: run as this process does */
-    struct rng *rng;        /* the system's */
-    unsigned columns, rows; /* 1000 each */
-    size_t history_lines;   /* of output kept per command: 11000 */
+    const struct proc_user *user;     /* NULL: run as this process does; copied */
+    struct spawner *spawner;          /* NULL: fork here */
+    struct rng *rng;                  /* the system's */
+    unsigned columns, rows;           /* 1000 each */
+    size_t history_lines;             /* of output kept per command: 11000 */
     uint64_t soft_timeout_ms;         /* without new output: 10 s */
     uint64_t start_timeout_ms;        /* for bash to begin a command: 10 s; then it is replaced */
     bool named_keys;                  /* UP, ENTER … as input are keys, not only C-x */

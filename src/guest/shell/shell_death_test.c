@@ -3,6 +3,7 @@
 #include "test/test.h"
 
 #include "guest/shell/shell_kit.h"
+#include "guest/spawn/spawn.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -203,18 +204,19 @@ TEST(shell_says_when_bash_cannot_be_started)
 {
     struct kit k;
 
-    kit_open_with(&k, (struct shell_config){.bash = "/nonexistent/bash"});
+    kit_open_with(&k, (struct shell_config){.bash = "/bin/false"});
     kit_run(&k, "echo hi");
     CHECK_INT(k.status, SHELL_FAILED);
-    CHECK_STR(k.content, "'/nonexistent/bash' does not start: exit status 127");
+    CHECK_STR(k.content, "'/bin/false' does not start: exit status 1");
     kit_run(&k, "echo again");
     CHECK_INT(k.status, SHELL_FAILED);
     kit_close(&k);
     struct loop *loop;
     struct shell *s;
     CHECK_OK(loop_new(&clock_system, &loop));
-    CHECK_ERR(shell_new(loop, &(struct shell_config){.user = "nobody-of-this-name"}, &s),
-              ERR_NOT_FOUND, "open a shell session: no user 'nobody-of-this-name'");
+    CHECK_ERR(
+        shell_new(loop, &(struct shell_config){.bash = "/nonexistent/bash"}, &s), ERR_UNSUPPORTED,
+        "open a shell session: start a shell: '/nonexistent/bash': No such file or directory");
     CHECK_ERR(shell_new(loop, &(struct shell_config){.state_dir = "/nonexistent"}, &s),
               ERR_NOT_FOUND, "open a shell session: make '/nonexistent/croft-");
     loop_free(loop);
@@ -223,10 +225,11 @@ TEST(shell_says_when_bash_cannot_be_started)
 TEST(shell_runs_as_another_user)
 {
     struct kit k;
+    struct proc_user nobody = {"nobody", "/", 65534, 65534};
 
     if (geteuid() != 0)
         SKIP("needs root");
-    kit_open_with(&k, (struct shell_config){.user = "nobody", .cwd = "/", .state_dir = "/tmp"});
+    kit_open_with(&k, (struct shell_config){.user = &nobody, .cwd = "/", .state_dir = "/tmp"});
     kit_expect(&k, "id -un; id -gn", "nobody\nnogroup", 0);
     CHECK_STR(k.username, "nobody");
     kit_run(&k, "exit 2");

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/sm.h"
 #include "guest/shell/shell.h"
+#include "guest/spawn/spawn.h"
 #include "guest/term/term.h"
 #include "loop/loop.h"
 
@@ -49,6 +50,7 @@ struct shell {
     struct shell_config config;
     char *owned_strings[6];
     char **env;
+    struct proc_user user;
     struct sm sm, command;
     char id[24];
 
@@ -58,7 +60,7 @@ struct shell {
 
     int master, slave; /* the slave is held so that we may flush it */
     struct loop_io master_io;
-    struct loop_child child;
+    struct spawn_child child;
     pid_t pid, report_pid;      /* bash; the shell that reported last, perhaps one inside it */
     pid_t sids[SHELL_SIDS_MAX]; /* sessions of shells that died: background jobs live on in them */
     size_t sids_len;
@@ -118,7 +120,6 @@ extern const struct str shell_script_probe; /* typed at a prompt: report */
 
 /* shell_process.c */
 fallible shell_spawn(struct shell *s); /* leaves the session in SH_STARTING */
-void shell_kill_session(pid_t sid);
 void shell_end_process(struct shell *s);
 
 /* shell_io.c */

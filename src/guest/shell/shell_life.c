@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* shell_life.c — making and closing a session. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/passwd.h"
 #include "base/rng.h"
 #include "guest/shell/shell_inner.h"
 
@@ -71,7 +68,7 @@ static fallible copy_strings(struct shell *s, const struct shell_config *c)
         {c->bash, "/bin/bash", &s->config.bash},
         {c->term, "xterm-256color", &s->config.term},
         {c->state_dir, NULL, &s->config.state_dir},
-        {c->user, NULL, &s->config.user},
+        {c->user ? c->user->name : NULL, NULL, &s->user.name},
     };
     _Static_assert(ARRAY_LEN(strings) <= ARRAY_LEN(s->owned_strings), "room for each");
 
@@ -109,6 +106,10 @@ static fallible copy_config(struct shell *s, const struct shell_config *c)
     s->config.rows = c->rows ? c->rows : 1000;
     s->config.soft_timeout_ms = c->soft_timeout_ms ? c->soft_timeout_ms : 10000;
     s->config.start_timeout_ms = c->start_timeout_ms ? c->start_timeout_ms : 10000;
+    if (c->user) {
+        s->user = *c->user;
+        s->config.user = &s->user;
+    }
     TRY(copy_strings(s, c));
     return copy_env(s, c->env);
 }
@@ -117,7 +118,7 @@ static void free_shell(struct shell *s)
 {
     shell_io_stop(s);
     loop_io_stop(&s->report_io);
-    loop_child_stop(&s->child);
+    spawn_end(&s->child);
     shell_files_close(&s->files);
     term_free(s->term);
     done_buffers(s);
@@ -135,17 +136,12 @@ static fallible open_session(struct shell *s)
     struct term_config tc = {.columns = s->config.columns,
                              .rows = s->config.rows,
                              .history_lines = s->config.history_lines};
-    uid_t uid = geteuid();
+    uid_t uid = s->config.user ? s->user.uid : geteuid();
 
     snprintf(s->id, sizeof s->id, "%08x", (unsigned)rng_u64(s->config.rng));
     s->term = term_new(&tc);
     if (!s->term)
         return err_no_memory();
-    if (s->config.user) {
-        struct passwd_user user;
-        TRY(passwd_by_name(PASSWD_ETC, str_of(s->config.user), &user));
-        uid = user.uid;
-    }
     TRY(shell_files_open(&s->files, s->config.state_dir, s->config.rng, uid));
     return shell_spawn(s);
 }
@@ -166,10 +162,6 @@ fallible shell_new(struct loop *loop, const struct shell_config *config, struct 
     if (!e)
         e = open_session(s);
     if (e) {
-        if (s->pid > 0) {
-            kill(s->pid, SIGKILL);
-            waitpid(s->pid, NULL, 0);
-        }
         free_shell(s);
         return err_wrap(e, "open a shell session");
     }
@@ -188,7 +180,7 @@ static void on_gone(struct loop_later *l)
         on_closed(arg);
 }
 
-static void on_bash_reaped(struct loop_child *c)
+static void on_bash_reaped(struct spawn_child *c)
 {
     struct shell *s = container_of(c, struct shell, child);
 

@@ -1,37 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* shell_process.c — bash on a pty of its own, from fork to the last member of its session. */
-#include <dirent.h>
+/* shell_process.c — bash on a pty of its own, from start to the last member of its session. */
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/log.h"
 #include "base/mem.h"
-#include "base/passwd.h"
 #include "guest/shell/shell_inner.h"
-
-struct child_plan { /* all that the child needs, made before the fork */
-    const char *bash;
-    char *const *env;
-    const char *cwd, *cwd_else;
-    bool other_user;
-    struct passwd_user user;
-    gid_t groups[PASSWD_GROUPS_MAX];
-    size_t groups_len;
-    int slave;
-};
 
 static fallible open_pty(const struct shell_config *c, int *ret_master, int *ret_slave)
 {
@@ -56,32 +36,6 @@ static fallible open_pty(const struct shell_config *c, int *ret_master, int *ret
     *ret_master = take_fd(&master);
     *ret_slave = take_fd(&slave);
     return NULL;
-}
-
-/* Between fork and exec: system calls only. */
-static _Noreturn void run_child(const struct child_plan *p)
-{
-    char name[] = "bash", plain[] = "--noediting", interactive[] = "-i", literal[] = "+H";
-    char *const argv[] = {name, plain, interactive, literal, NULL};
-    sigset_t none;
-
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    for (int i = 1; i < NSIG; i++)
-        signal(i, SIG_DFL);
-    setsid();
-    ioctl(p->slave, TIOCSCTTY, 0);
-    for (int fd = 0; fd < 3; fd++)
-        dup2(p->slave, fd);
-    syscall(SYS_close_range, 3u, ~0u, 0u);
-    if (p->other_user && (setgroups(p->groups_len, p->groups) < 0 || setgid(p->user.gid) < 0 ||
-                          setuid(p->user.uid) < 0))
-        _exit(126);
-    umask(022);
-    if (chdir(p->cwd) < 0 && chdir(p->cwd_else) < 0 && chdir("/") < 0)
-        _exit(126);
-    execve(p->bash, argv, p->env);
-    _exit(127);
 }
 
 static bool has_name(const char *entry, const char *name)
@@ -144,33 +98,7 @@ static fallible child_env_fill(struct child_env *e, const struct shell *s)
     return NULL;
 }
 
-static fallible fork_bash(struct shell *s, struct child_env *env, int slave, pid_t *ret_pid)
-{
-    struct buf cwd;
-    struct child_plan plan = {.bash = s->config.bash, .env = env->list, .slave = slave};
-
-    if (s->config.user) {
-        plan.other_user = true;
-        TRY(passwd_by_name(PASSWD_ETC, str_of(s->config.user), &plan.user));
-        TRY(passwd_groups(PASSWD_ETC, str_of(s->config.user), plan.user.gid, plan.groups,
-                          &plan.groups_len));
-    }
-    buf_init(&cwd, 1 << 16);
-    buf_add(&cwd, buf_str(&s->meta.working_dir));
-    plan.cwd = cwd.len && buf_cstr(&cwd) ? cwd.p : s->config.cwd;
-    plan.cwd_else = s->config.cwd;
-    pid_t pid = fork();
-    if (pid == 0)
-        run_child(&plan);
-    int saved = errno;
-    buf_done(&cwd);
-    if (pid < 0)
-        return err_sysno(saved, "fork");
-    *ret_pid = pid;
-    return NULL;
-}
-
-static void on_bash_end(struct loop_child *c)
+static void on_bash_end(struct spawn_child *c)
 {
     struct shell *s = container_of(c, struct shell, child);
     int code = c->code == CLD_EXITED ? c->status : 128 + c->status;
@@ -185,10 +113,31 @@ static void on_bash_end(struct loop_child *c)
     shell_on_death(s, code < 0 ? 1 : code);
 }
 
+static fallible start_bash(struct shell *s, const struct child_env *env)
+{
+    static const char *const argv[] = {"bash", "--noediting", "-i", "+H", NULL};
+    const int fds[] = {s->slave, s->slave, s->slave};
+    own_done(buf) cwd;
+    struct spawn_plan plan = {
+        .program = s->config.bash,
+        .argv = argv,
+        .env = (const char *const *)env->list,
+        .cwd_else = s->config.cwd,
+        .user = s->config.user,
+        .fds = fds,
+        .fds_len = ARRAY_LEN(fds),
+        .tty = true,
+    };
+
+    buf_init(&cwd, 1 << 16);
+    buf_add(&cwd, buf_str(&s->meta.working_dir));
+    plan.cwd = cwd.len ? buf_cstr(&cwd) : NULL;
+    return spawn_start(s->loop, s->config.spawner, &plan, &s->child, on_bash_end);
+}
+
 fallible shell_spawn(struct shell *s)
 {
     own_free struct child_env *env = mem_try(sizeof *env);
-    pid_t pid = -1;
 
     if (!env)
         return err_no_memory();
@@ -198,54 +147,17 @@ fallible shell_spawn(struct shell *s)
     if (!e)
         e = open_pty(&s->config, &s->master, &s->slave);
     if (!e)
-        e = fork_bash(s, env, s->slave, &pid);
+        e = start_bash(s, env);
     child_env_done(env);
     if (e)
         return err_wrap(e, "start a shell");
-    s->pid = s->report_pid = pid;
-    e = loop_child_start(s->loop, &s->child, pid, -1, on_bash_end);
-    if (!e)
-        return shell_io_start(s);
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
-    s->pid = 0;
-    return err_wrap(e, "watch the shell");
-}
-
-/* The session id of a process, 0 if it is gone. Its name may hold anything, ')' included. */
-static pid_t session_of(const char *pid)
-{
-    char path[300], line[512];
-
-    snprintf(path, sizeof path, "/proc/%s/stat", pid);
-    own_fd fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
-    if (n <= 0)
-        return 0;
-    line[n] = '\0';
-    const char *p = strrchr(line, ')');
-    int state_len = 0, ppid, pgrp, sid = 0;
-    if (!p || sscanf(p + 1, " %*c%n %d %d %d", &state_len, &ppid, &pgrp, &sid) < 3)
-        return 0;
-    return p[2] == 'Z' ? 0 : sid;
-}
-
-void shell_kill_session(pid_t sid)
-{
-    bool found = true;
-
-    for (int round = 0; found && round < 16; round++) { /* a member may fork while we look */
-        DIR *proc = opendir("/proc");
-        if (!proc)
-            break;
-        found = false;
-        for (struct dirent *d; (d = readdir(proc));) {
-            if (d->d_name[0] < '1' || d->d_name[0] > '9' || session_of(d->d_name) != sid)
-                continue;
-            found = kill((pid_t)atoi(d->d_name), SIGKILL) == 0 || found;
-        }
-        closedir(proc);
+    s->pid = s->report_pid = s->child.pid;
+    e = shell_io_start(s);
+    if (e) {
+        spawn_end(&s->child);
+        s->pid = 0;
     }
+    return e;
 }
 
 /* Kills bash and all that stayed in its sessions; what called setsid is the sandbox's to end. */
@@ -253,11 +165,11 @@ void shell_end_process(struct shell *s)
 {
     if (s->pid > 0) {
         kill(s->pid, SIGSTOP); /* or it may start more while we look */
-        shell_kill_session(s->pid);
+        spawn_kill_session(s->pid);
         kill(s->pid, SIGKILL);
     }
     for (size_t i = 0; i < s->sids_len; i++)
         if (kill(s->sids[i], 0) < 0 && errno == ESRCH) /* or the number belongs to somebody else */
-            shell_kill_session(s->sids[i]);
+            spawn_kill_session(s->sids[i]);
     s->sids_len = 0;
 }

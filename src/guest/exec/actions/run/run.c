@@ -3,7 +3,6 @@
  * came; a static one has a session of its own and waits for nobody. */
 #include "guest/exec/act.h"
 #include "guest/exec/inner.h"
-#include "guest/proc/proc.h"
 #include "guest/shell/shell.h"
 #include "guest/shell/shell_text.h"
 
@@ -30,7 +29,8 @@ static fallible open_shell(struct exec *e, const char *cwd, struct shell **ret)
     struct shell_config config = {
         .cwd = cwd,
         .env = e->env,
-        .user = e->run_as ? e->run_as->name : NULL,
+        .user = e->run_as,
+        .spawner = e->spawner,
         .soft_timeout_ms = e->config->soft_timeout_ms,
         .on_closed = on_shell_closed,
         .arg = e,

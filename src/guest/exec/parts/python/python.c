@@ -13,6 +13,7 @@ static fallible open_kernel(struct exec *e)
         .rng = rng_system(),
         .env = (char *const *)e->env,
         .user = e->run_as,
+        .spawner = e->spawner,
         .skills = true,
     };
 

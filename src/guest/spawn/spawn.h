@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/* spawn.h — the one way a process is started in the guest.
+ *
+ * It gets a session of its own, exactly the descriptors it is given, and never the server's key.
+ * With a nursery it is forked there, in the cgroup of the work, and its parent is pid 1, which says
+ * when it ends; without one it is forked here. A program that cannot be run is an error that names
+ * it, in both cases. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/list.h"
+#include "loop/loop.h"
+
+#define SPAWN_FDS_MAX     12
+#define SPAWN_BYTES_MAX   (8u << 20) /* of arguments and environment */
+#define SPAWN_STRINGS_MAX 16384u
+
+struct proc_user { /* NULL where it is asked for: as we are */
+    const char *name, *home;
+    uid_t uid;
+    gid_t gid;
+};
+
+struct spawn_plan {
+    const char *program; /* a path */
+    const char *const *argv;
+    const char *const *env;     /* SESSION_API_KEY is left out */
+    const char *cwd, *cwd_else; /* NULL, or gone: the next one, then "/" */
+    const struct proc_user *user;
+    const int *fds; /* become 0, 1, 2 …; borrowed */
+    size_t fds_len;
+    bool tty;             /* descriptor 0 becomes the controlling terminal */
+    bool dies_with_maker; /* the server's death is its death */
+};
+
+struct spawner { /* a nursery; NULL where one is asked for: fork here */
+    int nursery; /* requests go here; borrowed */
+    struct list children;
+};
+
+struct spawn_child {
+    void (*fn)(struct spawn_child *c); /* reaped */
+    pid_t pid;                         /* 0: not started, or reaped */
+    int code, status;                  /* in fn, as in loop_child */
+    struct loop_child direct;
+    struct list link; /* among the nursery's */
+};
+
+void spawner_init(struct spawner *s, int nursery);
+/* What pid 1 says; a process nobody here waits for is fine. */
+void spawner_exited(struct spawner *s, pid_t pid, int code, int status);
+
+fallible spawn_start(struct loop *loop, struct spawner *s, const struct spawn_plan *plan,
+                     struct spawn_child *c, void (*fn)(struct spawn_child *c));
+/* A process started before us, whose end pid 1 will tell. */
+void spawn_adopt(struct spawner *s, struct spawn_child *c, pid_t pid,
+                 void (*fn)(struct spawn_child *c));
+void spawn_end(struct spawn_child *c); /* kills its session, fn is not called; twice is fine */
+void spawn_kill_session(pid_t sid);    /* every process that stayed in it */
+
+/* The nursery's life: forks what is asked for until the other end closes. born gets the number of
+ * each process, written by itself before it runs anything; -1: nobody counts. */
+void spawn_nursery(int requests, int born);
