@@ -21,25 +21,26 @@ MAKEFLAGS += --no-builtin-rules
 src   := $(shell find src -name '*.c')
 tests := $(filter %_test.c,$(src)) $(shell find test -name '*.c')
 code  := $(filter-out %_test.c src/main/%,$(src))
-# Not in croft-guest yet: with them it is over its 400 KB.
-guest_later := src/guest/jupyter/% src/guest/zip/% src/guest/transfer/% src/guest/exec/parts/%
-guest := $(filter-out src/host/% src/image/% src/cli/% $(guest_later),$(code))
+guest := $(filter-out src/host/% src/image/% src/cli/%,$(code))
+packed := $(patsubst %,$(O)/pack/%.z,$(shell find src -name '*.py' -o -name '*.js'))
+embeds := $(shell grep -rl --include='*.c' -w '^EMBED' src)
 fuzz  := $(patsubst fuzz/%.c,%,$(wildcard fuzz/*.c))
 bench := $(patsubst bench/%.c,%,$(wildcard bench/*.c))
 
 warn   := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 -Wvla \
           -Wundef -Wpointer-arith -Wwrite-strings -Wno-missing-field-initializers
-common := -std=gnu17 -g -D_GNU_SOURCE -Isrc -I. -DCROFT_VERSION='"$(VERSION)"' $(warn) -MMD -MP
+common := -std=gnu17 -g -D_GNU_SOURCE -Isrc -I. -DCROFT_VERSION='"$(VERSION)"' -DEMBED_DIR='"$(O)/pack/"' $(warn) -MMD -MP
 harden := -fstack-protector-strong -fstack-clash-protection -fcf-protection
 
 host_cflags  := $(common) -O2 -fPIE -D_FORTIFY_SOURCE=2 $(harden)
 host_ldflags := -pie -Wl,-z,relro,-z,now,-z,noexecstack
 host_libs    := -lyaml -lssl -lcrypto -lz -pthread
 
-guest_cflags  := $(common) -Os -fno-pie -fno-asynchronous-unwind-tables -ffunction-sections -fdata-sections -fstack-protector-strong \
-                 -isystem $(O)/guest/include
-guest_ldflags := -static -no-pie -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack,--build-id=none
-guest_libs    := $(shell $(CC) -print-file-name=libz.a)
+# The whole guest is optimised at once, for size. zlib stays out: base/inflate reads, nothing writes.
+guest_opt     := -Os -flto -flto-partition=one -fno-pie -fno-unwind-tables -fno-asynchronous-unwind-tables \
+                 -fmerge-all-constants -fstack-protector-strong
+guest_cflags  := $(common) $(guest_opt) -ffunction-sections -fdata-sections -isystem $(O)/guest/include
+guest_ldflags := $(guest_opt) -static -no-pie -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack,--build-id=none
 
 san_cflags := $(common) -O1 -fno-omit-frame-pointer -fsanitize=address,undefined \
               -fno-sanitize-recover=all
@@ -74,8 +75,8 @@ $(O)/croft: $(host_obj) $(O)/host/src/main/croft.o $(O)/host/embed.o
 
 $(O)/croft-guest: $(guest_obj) $(O)/guest/src/main/guest.o
 	@echo "  LINK  $@"
-	@$(MUSL) $(guest_ldflags) -o $@.tmp $^ $(guest_libs)
-	@strip $@.tmp && mv $@.tmp $@
+	@$(MUSL) $(guest_ldflags) -o $@.tmp $^
+	@strip -R .comment $@.tmp && mv $@.tmp $@
 
 $(O)/asan/croft: $(san_obj) $(O)/asan/src/main/croft.o $(O)/asan/embed.o
 	@echo "  LINK  $@"
@@ -106,6 +107,16 @@ $(O)/asan/%.o: %.c Makefile | $(O)/.deps
 	@mkdir -p $(@D)
 	@echo "  ASAN  $<"
 	@$(CC) $(san_cflags) -c -o $@ $<
+
+$(O)/pack/%.z: % $(O)/tools/pack
+	@mkdir -p $(@D)
+	@$(O)/tools/pack $< $@
+
+$(O)/tools/pack: tools/pack.c | $(O)/.deps
+	@mkdir -p $(@D)
+	@$(CC) -std=gnu17 -O1 -Wall -Wextra -Werror -D_GNU_SOURCE -o $@ $< -lz
+
+$(foreach d,host guest asan fuzz,$(embeds:%.c=$(O)/$d/%.o)): $(packed)
 
 # musl has no kernel headers and no zlib of its own: lend it exactly those.
 $(O)/guest/include/.done: Makefile | $(O)/.deps

@@ -63,7 +63,7 @@ static struct err *unpack(int fd, int dir, int staging, bool skip)
 
 static void pack_again(int dir, int other, int staging)
 {
-    struct zip_out_config config = {.deflate = true, .dirs = true, .links = ZIP_LINKS_STORE};
+    struct zip_out_config config = {.dirs = true, .links = ZIP_LINKS_STORE};
     struct zip_out *z = NULL;
     char piece[4096];
     size_t n = 1;

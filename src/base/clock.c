@@ -33,7 +33,10 @@ size_t clock_format_iso(uint64_t wall_ns, bool with_zone, char out[CLOCK_ISO_MAX
     unsigned us = (unsigned)(wall_ns % NS_PER_S / 1000);
     struct tm tm;
     gmtime_r(&s, &tm);
-    size_t n = strftime(out, CLOCK_ISO_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
+    size_t n =
+        (size_t)snprintf(out, CLOCK_ISO_MAX, "%04u-%02u-%02uT%02u:%02u:%02u",
+                         (tm.tm_year + 1900) % 10000u, (tm.tm_mon + 1) % 100u, tm.tm_mday % 100u,
+                         tm.tm_hour % 100u, tm.tm_min % 100u, tm.tm_sec % 100u);
     if (us)
         n += (size_t)snprintf(out + n, CLOCK_ISO_MAX - n, ".%06u", us);
     if (with_zone)

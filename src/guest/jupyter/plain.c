@@ -6,9 +6,9 @@
 #include <signal.h>
 #include <sys/socket.h>
 
+#include "base/embed.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "guest/jupyter/embed.h"
 #include "guest/jupyter/engine.h"
 #include "guest/proc/env.h"
 #include "guest/proc/proc.h"
@@ -19,6 +19,8 @@
 #define CODE_SIZE (64u << 20)
 #define ARENA     (1u << 20)
 #define HEAD_LEN  4
+
+EMBED(jupyter_plain, "src/guest/jupyter/plain.py");
 
 struct plain {
     struct engine engine;
@@ -170,17 +172,21 @@ static const struct engine_ops plain_ops = {
 static fallible start(struct plain *p, const struct engine_config *c)
 {
     own_done(arena) a;
+    own_done(buf) program;
     int ends[2];
 
     arena_init(&a, ARENA);
+    buf_init(&program, ARENA);
+    TRY(inflate_all(EMBEDDED(jupyter_plain), &program));
+    if (!buf_cstr(&program))
+        return err_no_memory();
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return err_sys("socketpair");
     own_fd theirs = ends[1];
     TRY(stream_new(p->net, ends[0], &stream_events, p, &p->stream));
-    const char *program = arena_cstr(&a, embed_plain());
     char **env = proc_env_with(&a, c->env, (char *[]){(char *)"PYTHONIOENCODING=utf-8", NULL});
     TRY(arena_check(&a));
-    char *argv[] = {(char *)c->python, (char *)"-u", (char *)"-c", (char *)program, NULL};
+    char *argv[] = {(char *)c->python, (char *)"-u", (char *)"-c", program.p, NULL};
     struct proc_config config = {.argv = argv,
                                  .env = env,
                                  .cwd = c->cwd,

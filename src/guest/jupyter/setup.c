@@ -2,8 +2,13 @@
 /* setup.c — see setup.h. A JSON string is a Python string: no quoting of our own. */
 #include "guest/jupyter/setup.h"
 
+#include "base/embed.h"
 #include "base/json.h"
-#include "guest/jupyter/embed.h"
+
+#define EMBED_MAX (1u << 20)
+
+EMBED(jupyter_setup, "src/guest/jupyter/setup.py");
+EMBED(jupyter_skills, "src/guest/jupyter/skills.py");
 
 static void put_literal(struct buf *code, struct str text)
 {
@@ -13,15 +18,30 @@ static void put_literal(struct buf *code, struct str text)
     jw_str(&w, NULL, text);
 }
 
+static void put_embedded(struct buf *code, struct str packed)
+{
+    own_done(buf) text;
+
+    buf_init(&text, EMBED_MAX);
+    struct err *e = inflate_all(packed, &text);
+    if (e)
+        code->no_memory = true; /* these bytes are our own: nothing else can be wrong */
+    err_free(e);
+    put_literal(code, buf_str(&text));
+}
+
 void setup_put_first(struct buf *code, bool magics, bool skills)
 {
     if (magics)
         buf_add_cstr(code, "%colors nocolor\n");
     buf_add_cstr(code, "exec(compile(");
-    put_literal(code, embed_setup());
+    put_embedded(code, EMBEDDED(jupyter_setup));
     buf_addf(code, ", '<setup>', 'exec'), {'ipython': %s, 'target': globals(), 'skills': ",
              magics ? "True" : "False");
-    put_literal(code, skills ? embed_skills() : STR(""));
+    if (skills)
+        put_embedded(code, EMBEDDED(jupyter_skills));
+    else
+        put_literal(code, STR(""));
     buf_add_cstr(code, "})\nimport sys; print(sys.executable)");
 }
 

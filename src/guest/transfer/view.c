@@ -7,18 +7,13 @@
 #include <unistd.h>
 
 #include "base/b64.h"
+#include "base/embed.h"
 #include "guest/transfer/inner.h"
 #include "net/router.h"
 
 #define PIECE (48u << 10) /* a multiple of three: no padding but at the end */
 
-/* The script's bytes, from the source tree. */
-__asm__(".pushsection .rodata\n"
-        ".global transfer_pdf_js\n.global transfer_pdf_js_end\n"
-        "transfer_pdf_js:\n.incbin \"src/guest/transfer/pdf.js\"\n"
-        "transfer_pdf_js_end:\n.byte 0\n"
-        ".popsection\n");
-extern const char transfer_pdf_js[], transfer_pdf_js_end[];
+EMBED(transfer_pdf, "src/guest/transfer/pdf.js");
 
 static const struct {
     struct str ext, type;
@@ -113,11 +108,13 @@ static void end_page(struct http_req *req)
 
     buf_init(&b, 64u << 10);
     if (v->pdf) {
-        size_t len = (size_t)(transfer_pdf_js_end - transfer_pdf_js);
         buf_add_cstr(&b, "\";\n");
-        http_reply_write(req, buf_str(&b));
-        http_reply_write(req, str_n(transfer_pdf_js, len));
-        buf_reset(&b);
+        struct err *e = inflate_all(EMBEDDED(transfer_pdf), &b);
+        if (e) {
+            err_free(e); /* no memory: the page cannot be finished, and must not look so */
+            on_view_gone(req);
+            return;
+        }
         buf_add_cstr(&b, "</script></body></html>\n");
     } else {
         buf_add_cstr(&b, "\" alt=\"");

@@ -4,19 +4,30 @@
  * of zlib, bits reflected. */
 #include "guest/zip/crc.h"
 
-#include <zlib.h>
+#include <stdbool.h>
 
-#define FOLD_MIN 64u
-#define ZLIB_MAX (1u << 30)
+#define FOLD_MIN 2048u /* at least 64; to ask the processor takes as long as this */
 
-static uint32_t crc_zlib(uint32_t crc, const unsigned char *p, size_t n)
+/* Four bits at a time: for the few bytes at an end, and for old processors. */
+static uint32_t crc_slow(uint32_t crc, const unsigned char *p, size_t n)
 {
-    for (; n > ZLIB_MAX; p += ZLIB_MAX, n -= ZLIB_MAX)
-        crc = (uint32_t)crc32(crc, p, ZLIB_MAX);
-    return n ? (uint32_t)crc32(crc, p, (uInt)n) : crc;
+    static const uint32_t table[16] = {
+        0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
+        0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
+        0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
+    };
+
+    crc = ~crc;
+    for (; n; n--) {
+        crc ^= *p++;
+        crc = crc >> 4 ^ table[crc & 15];
+        crc = crc >> 4 ^ table[crc & 15];
+    }
+    return ~crc;
 }
 
 #ifdef __x86_64__
+#include <cpuid.h>
 #include <immintrin.h>
 
 #define CLMUL __attribute__((target("pclmul,sse4.1")))
@@ -46,7 +57,7 @@ CLMUL static uint32_t reduce(__m128i x, __m128i k16)
     return (uint32_t)_mm_extract_epi32(_mm_xor_si128(x, t), 1);
 }
 
-/* n is a multiple of 16, at least FOLD_MIN. */
+/* n is a multiple of 16, at least 64. */
 CLMUL static uint32_t crc_folded(uint32_t crc, const unsigned char *p, size_t n)
 {
     const __m128i k64 = _mm_set_epi64x(0x1c6e41596, 0x154442bd4);
@@ -66,19 +77,21 @@ CLMUL static uint32_t crc_folded(uint32_t crc, const unsigned char *p, size_t n)
     return ~reduce(a, k16);
 }
 
-static int has_clmul(void)
+static bool has_clmul(void)
 {
-    return __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
+    unsigned a, b, c = 0, d;
+
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_PCLMUL) && (c & bit_SSE4_1);
 }
 #else
 static uint32_t crc_folded(uint32_t crc, const unsigned char *p, size_t n)
 {
-    return crc_zlib(crc, p, n);
+    return crc_slow(crc, p, n);
 }
 
-static int has_clmul(void)
+static bool has_clmul(void)
 {
-    return 0;
+    return false;
 }
 #endif
 
@@ -88,6 +101,6 @@ uint32_t zip_crc(uint32_t crc, const void *p, size_t n)
     size_t whole = n & ~(size_t)15;
 
     if (n < FOLD_MIN || !has_clmul())
-        return crc_zlib(crc, bytes, n);
-    return crc_zlib(crc_folded(crc, bytes, whole), bytes + whole, n - whole);
+        return crc_slow(crc, bytes, n);
+    return crc_slow(crc_folded(crc, bytes, whole), bytes + whole, n - whole);
 }

@@ -14,7 +14,7 @@ TEST(the_checksum_is_that_of_zlib)
     struct rng *rng = rng_fixed_init(&r, 7);
 
     rng->fill(rng, noise, sizeof noise);
-    for (size_t n = 0; n < 700; n++)
+    for (size_t n = 0; n < 2200; n += n < 200 || n > 2000 ? 1 : 13)
         for (size_t at = 0; at < 17; at += 4) {
             uint32_t start = (uint32_t)(n * 77777u);
             CHECK_INT(zip_crc(start, noise + at, n), crc32(start, noise + at, (uInt)n));

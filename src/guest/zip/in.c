@@ -218,8 +218,7 @@ fallible zip_in_new(int fd, const struct zip_in_config *config, struct zip_in **
         z->config.limits.ratio = 250;
     z->window = malloc(ZIP_WINDOW);
     z->in_buf = malloc(ZIP_UNPACK_BUF);
-    z->out_buf = malloc(ZIP_UNPACK_BUF);
-    if (!z->window || !z->in_buf || !z->out_buf)
+    if (!z->window || !z->in_buf)
         return err_no_memory();
     if (fstat(fd, &st) < 0)
         return err_sys("stat the archive");

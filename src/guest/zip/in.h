@@ -5,9 +5,8 @@
  * used; only positions are remembered. */
 #pragma once
 
-#include <zlib.h>
-
 #include "base/buf.h"
+#include "base/inflate.h"
 #include "guest/zip/place.h"
 #include "guest/zip/zip.h"
 
@@ -53,9 +52,10 @@ struct zip_in {
     struct zip_in_record now; /* but for its name */
     uint64_t data_at, data_end, written;
     uint32_t crc;
-    z_stream z;
-    bool z_ready, z_ended;
-    unsigned char *in_buf, *out_buf;
+    struct inflate *inflate; /* NULL until the first that is deflated */
+    struct str in;           /* read and not unpacked yet; in in_buf */
+    bool ended;
+    char *in_buf;
     /* where the last file went, to go on from there */
     int parent;
     struct buf parent_path;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/mem.h"
 #include "guest/zip/crc.h"
 #include "guest/zip/format.h"
 #include "guest/zip/in.h"
@@ -39,13 +40,11 @@ void zip_in_free(struct zip_in *z)
             unlinkat(z->config.staging, number_name(i, name), 0); /* nothing else to be done */
     own_close(z->out);
     own_close(z->parent);
-    if (z->z_ready)
-        inflateEnd(&z->z);
+    free(z->inflate);
     buf_done(&z->path);
     buf_done(&z->parent_path);
     free(z->window);
     free(z->in_buf);
-    free(z->out_buf);
     free(z->entries);
     free(z);
 }
@@ -78,15 +77,15 @@ static fallible find_data(struct zip_in *z, const struct zip_in_entry *e, uint64
 
 static fallible begin_inflate(struct zip_in *z)
 {
-    z->z_ended = false;
+    z->ended = false;
+    z->in = STR("");
     if (z->now.method == ZIP_STORED)
         return NULL;
-    z->z.avail_in = 0;
-    if (z->z_ready)
-        return inflateReset(&z->z) == Z_OK ? NULL : err_new(ERR_INTERNAL, "inflateReset");
-    if (inflateInit2(&z->z, -MAX_WBITS) != Z_OK)
+    if (!z->inflate)
+        z->inflate = mem_try(sizeof *z->inflate);
+    if (!z->inflate)
         return err_no_memory();
-    z->z_ready = true;
+    inflate_init(z->inflate);
     return NULL;
 }
 
@@ -148,27 +147,25 @@ static fallible unpack_stored(struct zip_in *z)
     size_t n = 0;
 
     TRY(read_data(z, z->in_buf, &n));
-    z->z_ended = n == 0;
+    z->ended = n == 0;
     return write_out(z, z->in_buf, n);
 }
 
 static fallible unpack_deflated(struct zip_in *z)
 {
-    if (z->z.avail_in == 0) {
+    struct str out;
+
+    if (!z->in.len) {
         size_t n = 0;
         TRY(read_data(z, z->in_buf, &n));
-        z->z.next_in = z->in_buf;
-        z->z.avail_in = (uInt)n;
+        z->in = str_n(z->in_buf, n);
     }
-    z->z.next_out = z->out_buf;
-    z->z.avail_out = ZIP_UNPACK_BUF;
-    int rc = inflate(&z->z, Z_NO_FLUSH);
-    if (rc == Z_MEM_ERROR)
-        return err_no_memory();
-    if (rc != Z_OK && rc != Z_STREAM_END)
+    bool last = z->data_at == z->data_end;
+    enum inflated how = inflate_next(z->inflate, &z->in, last, &out);
+    if (how == INFLATE_CORRUPT)
         return err_new(ERR_CORRUPT, "its data is damaged");
-    z->z_ended = rc == Z_STREAM_END;
-    return write_out(z, z->out_buf, ZIP_UNPACK_BUF - z->z.avail_out);
+    z->ended = how == INFLATE_END;
+    return write_out(z, out.p, out.len);
 }
 
 static fallible end_file(struct zip_in *z)
@@ -190,12 +187,12 @@ static fallible unpack_some(struct zip_in *z, int64_t *budget)
         uint64_t next = z->at + 1 < z->entry_count ? e[1].offset : z->index_at;
         TRY(begin_file(z, e, next));
     }
-    while (*budget > 0 && !z->z_ended) {
+    while (*budget > 0 && !z->ended) {
         uint64_t before = z->written;
         TRY(z->now.method == ZIP_STORED ? unpack_stored(z) : unpack_deflated(z));
         *budget -= (int64_t)(z->written - before) + 64;
     }
-    if (!z->z_ended)
+    if (!z->ended)
         return NULL;
     TRY(end_file(z));
     z->at++;

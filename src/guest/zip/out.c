@@ -16,7 +16,6 @@
 #include "guest/zip/format.h"
 
 #define INDEX_IN_MEMORY (256u << 10)
-#define IN_SIZE         (64u << 10)
 #define FILE_FLAGS      (O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
 static struct zip_out *out_new(const struct zip_out_config *config)
@@ -44,25 +43,10 @@ void zip_out_free(struct zip_out *z)
     buf_done(&z->head);
     buf_done(&z->index);
     buf_done(&z->entry.name);
-    if (z->z_ready)
-        deflateEnd(&z->z);
-    free(z->in);
     free(z);
 }
 
 /* --- entries --- */
-
-static fallible begin_deflate(struct zip_out *z)
-{
-    z->z_ended = false;
-    if (z->z_ready)
-        return deflateReset(&z->z) == Z_OK ? NULL : err_new(ERR_INTERNAL, "deflateReset");
-    z->in = malloc(IN_SIZE);
-    if (!z->in || deflateInit2(&z->z, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-        return err_no_memory();
-    z->z_ready = true;
-    return NULL;
-}
 
 static fallible begin_entry(struct zip_out *z, struct str name, const struct stat *st)
 {
@@ -91,8 +75,8 @@ static fallible put_whole(struct zip_out *z, struct str content)
     return buf_check(&z->head);
 }
 
-/* Takes the file over. Its size as of now is the most that is read, so the width of the sizes can
- * be chosen before; deflate makes nothing more than 1/1000 larger. */
+/* Takes the file over. Its size as of now is the most that is read, so the width of the sizes
+ * can be chosen before. */
 static fallible put_file(struct zip_out *z, int fd, struct str name)
 {
     own_fd file = fd;
@@ -108,9 +92,6 @@ static fallible put_file(struct zip_out *z, int fd, struct str name)
     struct zip_out_entry *e = &z->entry;
     e->data_after = true;
     e->large = (uint64_t)st.st_size > ZIP_MAX32 - (ZIP_MAX32 >> 8);
-    e->method = z->config.deflate ? ZIP_DEFLATED : ZIP_STORED;
-    if (z->config.deflate)
-        TRY(begin_deflate(z));
     zip_out_put_local(z);
     z->fd = take_fd(&file);
     z->left = (uint64_t)st.st_size;
@@ -245,32 +226,6 @@ static fallible next_stored(struct zip_out *z, char *p, size_t size, size_t *ret
     return *ret_len ? NULL : end_file(z);
 }
 
-static fallible next_deflated(struct zip_out *z, char *p, size_t size, size_t *ret_len)
-{
-    z_stream *s = &z->z;
-
-    if (z->z_ended) {
-        *ret_len = 0;
-        return end_file(z);
-    }
-    if (s->avail_in == 0) {
-        size_t n = 0;
-        TRY(read_file(z, z->in, IN_SIZE, &n));
-        s->next_in = z->in;
-        s->avail_in = (uInt)n;
-    }
-    uInt room = size < (1u << 30) ? (uInt)size : 1u << 30;
-    s->next_out = (Bytef *)p;
-    s->avail_out = room;
-    int rc = deflate(s, s->avail_in || z->left ? Z_NO_FLUSH : Z_FINISH);
-    if (rc == Z_STREAM_ERROR)
-        return err_new(ERR_INTERNAL, "deflate");
-    z->z_ended = rc == Z_STREAM_END;
-    *ret_len = room - s->avail_out;
-    z->entry.packed_bytes += *ret_len;
-    return NULL;
-}
-
 /* --- the index --- */
 
 static fallible spill_index(struct zip_out *z)
@@ -321,7 +276,7 @@ static fallible next_bytes(struct zip_out *z, char *p, size_t size, size_t *ret_
             TRY(spill_index(z));
         return put_next(z);
     case ZIP_OUT_DATA:
-        TRY((z->config.deflate ? next_deflated : next_stored)(z, p, size, ret_len));
+        TRY(next_stored(z, p, size, ret_len));
         z->made += *ret_len;
         return NULL;
     case ZIP_OUT_INDEX:

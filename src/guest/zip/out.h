@@ -2,8 +2,6 @@
 /* out.h — inside of the writer: its state, and the records between the data (out_record.c). */
 #pragma once
 
-#include <zlib.h>
-
 #include "base/buf.h"
 #include "guest/zip/walk.h"
 #include "guest/zip/zip.h"
@@ -15,7 +13,6 @@ struct zip_out_entry {
     uint64_t size_bytes, packed_bytes;
     uint64_t offset; /* of its local record */
     uint32_t crc;
-    uint16_t method;
     bool data_after; /* sizes follow the data */
     bool large;      /* 64-bit sizes */
 };
@@ -37,9 +34,6 @@ struct zip_out {
     int index_fd;
     uint64_t index_bytes, index_at; /* in index_fd */
     uint64_t index_start;
-    z_stream z;
-    bool z_ready, z_ended;
-    unsigned char *in; /* what is to be deflated */
 };
 
 void zip_out_put_local(struct zip_out *z);   /* into head */

@@ -11,12 +11,13 @@
 #define LOCAL_EXTRA (TIME_EXTRA + 20u)
 #define INDEX_EXTRA (TIME_EXTRA + 28u)
 
+/* In UTC; the exact time stands in the extra field, which readers prefer. */
 static uint32_t dos_time(int64_t seconds)
 {
     time_t t = (time_t)seconds;
     struct tm tm;
 
-    if (!localtime_r(&t, &tm) || tm.tm_year < 80)
+    if (!gmtime_r(&t, &tm) || tm.tm_year < 80)
         return 1u << 21 | 1u << 16; /* 1980-01-01: the format knows nothing older */
     if (tm.tm_year > 207)
         return 127u << 25 | 12u << 21 | 31u << 16 | 23u << 11 | 59u << 5 | 29u;
@@ -67,7 +68,7 @@ void zip_out_put_local(struct zip_out *z)
     zip_put32(&p, ZIP_SIG_LOCAL);
     zip_put16(&p, e->large ? 45 : 20);
     zip_put16(&p, flags_of(e));
-    zip_put16(&p, e->method);
+    zip_put16(&p, ZIP_STORED);
     zip_put32(&p, dos_time(e->mtime_s));
     zip_put32(&p, e->crc);
     zip_put32(&p, e->large ? ZIP_MAX32 : e->packed_bytes);
@@ -134,7 +135,7 @@ void zip_out_put_central(struct zip_out *z)
     zip_put16(&p, ZIP_MADE_BY_UNIX << 8 | (wide ? 45 : 20));
     zip_put16(&p, wide ? 45 : 20);
     zip_put16(&p, flags_of(e));
-    zip_put16(&p, e->method);
+    zip_put16(&p, ZIP_STORED);
     zip_put32(&p, dos_time(e->mtime_s));
     zip_put32(&p, e->crc);
     zip_put32(&p, cap32(e->packed_bytes));

@@ -21,9 +21,10 @@ enum zip_links {
     ZIP_LINKS_SKIP,
 };
 
-struct zip_out_config { /* zero: stored, files only, links followed */
-    bool deflate;
-    bool dirs; /* entries for directories, so that empty ones survive */
+/* Files are stored, as zipfile does by default: a transfer over loopback or a fast network gains
+ * nothing by packing. */
+struct zip_out_config { /* zero: files only, links followed */
+    bool dirs;          /* entries for directories, so that empty ones survive */
     enum zip_links links;
     /* With a boundary, a link is followed only beneath this directory; the tree's path from there.
      * Absolute links then lead nowhere. */
