@@ -104,7 +104,15 @@ fallible shell_run(struct shell *s, const struct shell_request *request);
 void shell_forget(struct shell *s);
 void shell_interrupt(struct shell *s); /* as C-c typed at the terminal */
 
-bool shell_is_waiting(const struct shell *s); /* a request is */
-bool shell_is_running(const struct shell *s); /* a command is, asked about or not */
-struct str shell_cwd(const struct shell *s);  /* of the last command that completed */
-pid_t shell_pid(const struct shell *s);       /* of bash; 0 between two of them */
+/* What a person does at the terminal while a command runs; ERR_CONFLICT when none does. */
+fallible shell_send(struct shell *s, struct str bytes); /* typed as they are */
+fallible shell_send_key(struct shell *s,
+                        struct str key); /* "C-c", "UP", "ENTER", or one character */
+/* The output so far is kept; what runs is told. */
+fallible shell_resize(struct shell *s, unsigned columns, unsigned rows);
+
+bool shell_is_waiting(const struct shell *s);    /* a request is */
+bool shell_is_running(const struct shell *s);    /* a command is, asked about or not */
+struct str shell_command(const struct shell *s); /* the one that runs; empty: none */
+struct str shell_cwd(const struct shell *s);     /* of the last command that completed */
+pid_t shell_pid(const struct shell *s);          /* of bash; 0 between two of them */

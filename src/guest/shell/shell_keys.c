@@ -26,22 +26,30 @@ char shell_keys_control(struct str text)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-void shell_keys_bytes(struct buf *b, struct str text, bool named, int tty)
+bool shell_keys_one(struct buf *b, struct str key)
 {
-    char control = shell_keys_control(text);
-    struct termios t;
+    char control = shell_keys_control(key);
 
     if (control) {
         bool has = control >= '@' && control != '`' && control < '{';
         buf_add_char(b, control == '?' ? '\177' : has ? (char)(control & 0x1f) : control);
-        return;
+        return true;
     }
-    for (size_t i = 0; named && i < ARRAY_LEN(keys); i++) {
-        if (str_eq(text, keys[i].name)) {
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        if (str_eq(key, keys[i].name)) {
             buf_add(b, keys[i].bytes);
-            return;
+            return true;
         }
     }
+    return false;
+}
+
+void shell_keys_bytes(struct buf *b, struct str text, bool named, int tty)
+{
+    struct termios t;
+
+    if ((named || shell_keys_control(text)) && shell_keys_one(b, text))
+        return;
     buf_add(b, text);
     /* Enter is CR; a line-wise terminal that does not translate it would wait for ever. */
     bool lf = tty >= 0 && tcgetattr(tty, &t) == 0 && (t.c_lflag & ICANON) && !(t.c_iflag & ICRNL);

@@ -13,3 +13,5 @@ char shell_keys_control(struct str text);
 /* named: UP, ENTER and their like are keys too. tty: how Enter must be typed depends on its mode.
  */
 void shell_keys_bytes(struct buf *b, struct str text, bool named, int tty);
+/* One key; false if there is none of that name. */
+bool shell_keys_one(struct buf *b, struct str key);

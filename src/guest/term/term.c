@@ -89,6 +89,58 @@ void term_reset(struct term *t)
     start(t);
 }
 
+static bool is_drawn(const struct term *t, unsigned y)
+{
+    return term_screen_row(t, &t->main, y)->len > 0;
+}
+
+/* The text so far, drawn again on a screen of the new size. */
+static void redraw(struct term *to, const struct term *from)
+{
+    own_done(buf) text;
+    const struct term_cursor *at = from->on == &from->alt ? &from->at_main : &from->at;
+    struct str rest, line;
+
+    buf_init(&text, SIZE_MAX / 2);
+    term_history_put(&from->history, &text);
+    term_put_screen(from, &from->main, &text, 0);
+    while (text.len && text.p[text.len - 1] == '\n')
+        text.len--;
+    for (unsigned y = at->y; y > 0 && (y >= from->main.used || !is_drawn(from, y)); y--)
+        buf_add_char(&text, '\n'); /* the cursor is that far below the text */
+    rest = buf_str(&text);
+    for (bool more = rest.len > 0; more;) {
+        more = str_cut(&rest, '\n', &line);
+        term_feed(to, line);
+        if (more)
+            term_feed(to, STR("\r\n"));
+    }
+    if (at->x > to->at.x && at->x < to->columns) /* behind blanks, which text has not */
+        to->at.x = at->x;
+    to->history.dropped += from->history.dropped;
+    to->version = from->version + 1;
+}
+
+bool term_resize(struct term *t, unsigned columns, unsigned rows)
+{
+    struct term_config config = t->config;
+
+    config.columns = columns;
+    config.rows = rows;
+    own(term) fresh = term_new(&config);
+    if (!fresh)
+        return false;
+    redraw(fresh, t);
+    if (t->on == &t->alt)
+        term_feed(fresh, STR("\033[?1049h"));
+    struct term old = *t;
+    *t = *fresh;
+    *fresh = old;
+    t->on = t->on == &fresh->main ? &t->main : &t->alt;
+    fresh->on = &fresh->main;
+    return true;
+}
+
 void term_text(const struct term *t, struct buf *out)
 {
     size_t start_len = out->len;

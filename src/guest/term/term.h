@@ -29,7 +29,9 @@ struct term *term_new(const struct term_config *config); /* NULL: no memory */
 void term_free(struct term *t);
 OWNABLE(term)
 void term_feed(struct term *t, struct str bytes); /* any split gives the same text */
-void term_reset(struct term *t);                  /* as new; memory beyond a little is given back */
+/* The text stays, what is drawn next goes by the new size. False: no memory, nothing changed. */
+bool term_resize(struct term *t, unsigned columns, unsigned rows);
+void term_reset(struct term *t); /* as new; memory beyond a little is given back */
 
 /* Appends the text so far: each line right-trimmed, wrapped lines joined, trailing empty lines
  * dropped, '\n' between. While the alternate screen is shown, it comes after the rest. */

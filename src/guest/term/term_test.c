@@ -385,3 +385,21 @@ TEST(term_renders_a_small_screen_the_same_way)
 {
     check_rows(small, ARRAY_LEN(small), &small_size);
 }
+
+TEST(term_resize_keeps_the_text_and_draws_on_by_the_new_size)
+{
+    own(term) t = term_new(&small_size);
+
+    term_feed(t, STR("abcdefghijKL\r\none\r\ntwo\r\nthree\r\nfour\r\nname: "));
+    check_text(t, "before", "", STR("abcdefghijKL\none\ntwo\nthree\nfour\nname:"));
+    CHECK(term_resize(t, 20, 8));
+    check_text(t, "wider", "", STR("abcdefghijKL\none\ntwo\nthree\nfour\nname:"));
+    term_feed(t, STR("x\r\n0123456789abcde\r\n"));
+    check_text(t, "wider", "drawn on",
+               STR("abcdefghijKL\none\ntwo\nthree\nfour\nname: x\n0123456789abcde"));
+    term_feed(t, STR("\033[?1049h\033[Hfull"));
+    CHECK(term_resize(t, 5, 2)); /* what runs draws its screen again */
+    term_feed(t, STR("\033[Hredrawn\033[?1049l\r\nend"));
+    check_text(t, "narrow", "",
+               STR("abcdefghijKL\none\ntwo\nthree\nfour\nname: x\n0123456789abcde\n\nend"));
+}
