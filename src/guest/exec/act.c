@@ -9,6 +9,7 @@
 #include "net/server.h"
 #include "wire/api.h"
 #include "wire/problem.h"
+#include "wire/shells.h"
 
 #define KEEP_MS      (2 * 60 * 1000)
 #define KEEP_BYTES   (64u << 20) /* of all kept answers; the oldest go first */
@@ -172,12 +173,13 @@ static void attach(struct entry *e, struct http_req *req)
 }
 
 /* An action of the same bytes whose first asker is, or may be, gone. */
-static struct entry *find_orphan(struct act_book *b, const uint8_t digest[SHA256_LEN])
+static struct entry *find_orphan(struct act_book *b, const uint8_t digest[SHA256_LEN],
+                                 struct str session)
 {
     LIST_EACH(a, &b->entries, struct act, link) {
         struct entry *e = container_of(a, struct entry, act);
         bool orphan = !e->req || e->doubtful;
-        if (orphan && memcmp(e->digest, digest, SHA256_LEN) == 0)
+        if (orphan && memcmp(e->digest, digest, SHA256_LEN) == 0 && str_eq(e->act.session, session))
             return e;
     }
     return NULL;
@@ -237,13 +239,15 @@ static fallible decode(struct entry *e, struct str body, struct wire_problem *pr
         return NULL;
     }
     TRY(error);
-    if (!wire_find_action(doc, &event, problem))
+    if (e->act.session.len)
+        TRY(wire_run_of(a, doc, &event));
+    else if (!wire_find_action(doc, &event, problem))
         return NULL;
     problem->type = NULL;
     return wire_decode_action(a, event, &e->act.action);
 }
 
-static fallible entry_new(struct act_book *b, const uint8_t digest[SHA256_LEN],
+static fallible entry_new(struct act_book *b, const uint8_t digest[SHA256_LEN], struct str session,
                           struct entry **ret_entry)
 {
     struct entry *e = mem_try(sizeof *e);
@@ -255,6 +259,7 @@ static fallible entry_new(struct act_book *b, const uint8_t digest[SHA256_LEN],
     memcpy(e->digest, digest, SHA256_LEN);
     arena_init(&e->act.arena, ACT_BYTES);
     buf_init(&e->answer, ANSWER_BYTES);
+    e->act.session = arena_copy(&e->act.arena, session);
     list_add(&b->entries, &e->act.link);
     *ret_entry = e;
     return NULL;
@@ -276,6 +281,11 @@ static void start(struct entry *e)
 
 fallible act_handle(struct http_req *req)
 {
+    return act_handle_run(req, STR(""));
+}
+
+fallible act_handle_run(struct http_req *req, struct str session)
+{
     struct exec *exec = req->app;
     struct entry *e;
     struct wire_problem problem = {0};
@@ -283,12 +293,12 @@ fallible act_handle(struct http_req *req)
 
     sha256(req->body, digest);
     exec->last_action_ns = loop_now_ns(exec->loop);
-    struct entry *orphan = find_orphan(exec->acts, digest);
+    struct entry *orphan = find_orphan(exec->acts, digest, session);
     if (orphan) {
         attach_retry(orphan, req);
         return NULL;
     }
-    TRY(entry_new(exec->acts, digest, &e));
+    TRY(entry_new(exec->acts, digest, session, &e));
     struct err *error = decode(e, req->body, &problem);
     if (error) {
         entry_free(e);

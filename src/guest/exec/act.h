@@ -24,8 +24,9 @@ struct act {
     struct exec *exec;
     struct arena arena; /* whatever lives as long as the action */
     struct wire_action action;
-    struct list link; /* among all actions and kept answers */
-    void *user;       /* the handler's own */
+    struct str session; /* the shell it is for; empty: the default one */
+    struct list link;   /* among all actions and kept answers */
+    void *user;         /* the handler's own */
 };
 
 /* A kind of action: a folder below actions/, ending in its row. */
@@ -43,6 +44,8 @@ void act_fail(struct act *act, struct err *e);
 void act_error(struct act *act, struct str content);
 
 fallible act_handle(struct http_req *req); /* POST /execute_action */
+/* A run action for one shell; the body is its arguments and timeout. */
+fallible act_handle_run(struct http_req *req, struct str session);
 
 /* exec.c uses these. */
 struct act_book; /* actions that run, answers that are kept */

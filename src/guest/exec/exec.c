@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "guest/exec/act.h"
 #include "guest/exec/inner.h"
-#include "guest/shell/shell.h"
 #include "net/router.h"
 #include "net/server.h"
 
@@ -41,13 +40,6 @@ static fallible check_key(struct http_req *req)
     if (e->config->session_key.len && !(key.p && hash_equal(key, e->config->session_key)))
         return err_new(ERR_FORBIDDEN, "Invalid API Key");
     return NULL;
-}
-
-struct str exec_cwd(const struct exec *e)
-{
-    struct str cwd = e->shell ? shell_cwd(e->shell) : STR("");
-
-    return cwd.len ? cwd : e->config->working_dir;
 }
 
 static void on_term(struct loop_signal *s)
@@ -145,7 +137,9 @@ static fallible run(struct exec *e, const struct router *router)
     struct http_server_config config = {.router = router, .app = e};
     TRY(http_server_new(net, &config, &e->server));
     e->net = net;
-    struct err *error = serve(e);
+    struct err *error = exec_open_shells(e);
+    if (!error)
+        error = serve(e);
     loop_signal_stop(&e->term);
     loop_signal_stop(&e->interrupt);
     exec_close_shells(e);
@@ -172,8 +166,6 @@ fallible exec_run(struct loop *loop, const struct exec_config *config)
     e.editor.space.uid = geteuid() == 0 ? config->uid : EDIT_NO_OWNER;
     e.editor.space.gid = geteuid() == 0 ? (gid_t)config->uid : (gid_t)-1;
     e.editor.workdir = config->working_dir;
-    list_init(&e.shell_queue);
-    list_init(&e.static_runs);
     e.transfer = (struct transfer){
         .work_dir = dir, .root_fd = -1, .uid = e.editor.space.uid, .gid = e.editor.space.gid};
     router_add(router, routes, ARRAY_LEN(routes));

@@ -15,7 +15,7 @@ struct kernel;
 struct net;
 struct proc_user;
 struct router;
-struct shell;
+struct session;
 struct spawner;
 
 struct exec {
@@ -32,11 +32,10 @@ struct exec {
     struct spawner *spawner;        /* NULL: fork here */
     const struct proc_user *run_as; /* NULL: as we are */
     const char *const *env;         /* of everything we start */
-    struct shell *shell;            /* the default session; started by the first command */
-    struct list shell_queue;        /* run actions that wait for it, first in first out */
-    struct list static_runs;
-    unsigned shells_open; /* until their processes are gone */
-    bool shell_taken, closing;
+    struct list sessions;           /* all shells, see actions/run/session.h */
+    struct session *main;           /* the one of actions that name none */
+    unsigned shell_number;          /* of the last that was given a name by us */
+    bool closing;
     struct kernel *kernel; /* started by the first cell */
     struct editor editor;
     int history_fd;
@@ -56,7 +55,8 @@ struct exec_part {
 /* info.c */
 struct http_req;
 fallible exec_handle_info(struct http_req *req);
-/* Where relative paths of read and write start: the shell's directory. */
-struct str exec_cwd(const struct exec *e);
-/* actions/run/run.c: ends every session. */
+/* actions/run/session.c: the default shell is there from start to end; closing ends every one. */
+fallible exec_open_shells(struct exec *e);
 void exec_close_shells(struct exec *e);
+/* Where relative paths of read and write start: the default shell's directory. */
+struct str exec_cwd(const struct exec *e);

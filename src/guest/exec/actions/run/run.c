@@ -1,45 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* run.c — shell commands. The default session takes them one after the other, in the order they
- * came; a static one has a session of its own and waits for nobody. */
+/* run.c — shell commands. A session takes them one after the other, in the order they came; a
+ * static one has a session of its own and waits for nobody. */
 #include "guest/exec/act.h"
+#include "guest/exec/actions/run/session.h"
 #include "guest/exec/inner.h"
 #include "guest/shell/shell.h"
 #include "guest/shell/shell_text.h"
 
-#define CLOSE_MS 5000 /* for all processes of the shells to end */
-
 struct run_act {
     struct act *act;
+    struct session *session;
     struct list link;
-    struct shell *own;          /* of a static run */
     struct loop_timer deadline; /* while it waits for its turn */
 };
 
-static void next_in_queue(struct exec *e);
-
-static void on_shell_closed(void *arg)
-{
-    struct exec *e = arg;
-
-    e->shells_open--;
-}
-
-static fallible open_shell(struct exec *e, const char *cwd, struct shell **ret)
-{
-    struct shell_config config = {
-        .cwd = cwd,
-        .env = e->env,
-        .user = e->run_as,
-        .spawner = e->spawner,
-        .soft_timeout_ms = e->config->soft_timeout_ms,
-        .on_closed = on_shell_closed,
-        .arg = e,
-    };
-
-    TRY(shell_new(e->loop, &config, ret));
-    e->shells_open++;
-    return NULL;
-}
+static void next_in_queue(struct session *s);
 
 static struct str text_of(struct buf *b)
 {
@@ -86,18 +61,14 @@ static void observe(struct act *act, const struct shell_result *r)
 static void on_result(void *arg, const struct shell_result *r)
 {
     struct run_act *run = arg;
-    struct exec *e = run->act->exec;
-    struct shell *own_shell = run->own;
+    struct session *s = run->session;
 
-    if (own_shell)
-        list_del(&run->link);
+    s->taken = false;
     observe(run->act, r); /* run is gone with its action */
-    if (own_shell) {
-        shell_close(own_shell);
-        return;
-    }
-    e->shell_taken = false;
-    next_in_queue(e);
+    if (!s->name[0])
+        session_close(s);
+    else
+        next_in_queue(s);
 }
 
 static fallible send_to(struct shell *shell, struct run_act *run)
@@ -115,22 +86,23 @@ static fallible send_to(struct shell *shell, struct run_act *run)
     return shell_run(shell, &request);
 }
 
-static fallible start_default(struct exec *e, struct run_act *run)
+static fallible start(struct run_act *run)
 {
-    if (!e->shell)
-        TRY(open_shell(e, e->working_dir, &e->shell));
-    TRY(send_to(e->shell, run));
-    e->shell_taken = true;
+    struct session *s = run->session;
+
+    TRY(session_start(s));
+    TRY(send_to(s->shell, run));
+    s->taken = true;
     return NULL;
 }
 
-static void next_in_queue(struct exec *e)
+static void next_in_queue(struct session *s)
 {
-    while (!e->closing && !e->shell_taken && !list_empty(&e->shell_queue)) {
-        struct run_act *run = container_of(e->shell_queue.next, struct run_act, link);
+    while (!s->gone && !s->taken && !list_empty(&s->queue)) {
+        struct run_act *run = container_of(s->queue.next, struct run_act, link);
         list_del(&run->link);
         loop_timer_stop(&run->deadline);
-        struct err *error = start_default(e, run);
+        struct err *error = start(run);
         if (error)
             act_fail(run->act, error);
     }
@@ -152,19 +124,13 @@ static void on_queue_deadline(struct loop_timer *t)
 
 static fallible start_static(struct exec *e, struct run_act *run)
 {
-    const struct wire_action *a = &run->act->action;
-    const char *cwd = e->working_dir;
+    struct str cwd = run->act->action.run.cwd;
+    struct session_config config = {.cwd = cwd.len ? cwd : str_of(e->working_dir)};
 
-    if (a->run.cwd.len)
-        cwd = arena_cstr(&run->act->arena, a->run.cwd);
-    if (!cwd)
-        return arena_check(&run->act->arena);
-    TRY(open_shell(e, cwd, &run->own));
-    struct err *error = send_to(run->own, run);
+    TRY(session_new(e, &config, &run->session));
+    struct err *error = start(run);
     if (error)
-        shell_close(run->own);
-    else
-        list_add(&e->static_runs, &run->link);
+        session_close(run->session);
     return error;
 }
 
@@ -176,32 +142,27 @@ static fallible run_start(struct act *act)
     if (!run)
         return arena_check(&act->arena);
     run->act = act;
+    run->session = e->main;
     list_init(&run->link);
-    if (act->action.run.is_static)
-        return start_static(e, run);
-    list_add(&e->shell_queue, &run->link);
+    if (act->session.len)
+        TRY(session_find(e, act->session, &run->session));
+    else if (act->action.run.is_static || e->closing)
+        return start_static(e, run); /* which says so, if the server is going down */
+    list_add(&run->session->queue, &run->link);
     if (act->action.has_timeout && act->action.timeout_s > 0)
         loop_timer_start(e->loop, &run->deadline, (uint64_t)(act->action.timeout_s * 1000),
                          on_queue_deadline);
-    next_in_queue(e);
+    next_in_queue(run->session);
     return NULL;
 }
 
-void exec_close_shells(struct exec *e)
+void run_fail_queue(struct session *s)
 {
-    uint64_t deadline = loop_now_ns(e->loop) + CLOSE_MS * NS_PER_MS;
-
-    e->closing = true;
-    LIST_EACH(run, &e->shell_queue, struct run_act, link) {
+    LIST_EACH(run, &s->queue, struct run_act, link) {
         list_del(&run->link);
         loop_timer_stop(&run->deadline);
-        act_fail(run->act, err_new(ERR_CLOSED, "the server is going down"));
+        act_fail(run->act, err_new(ERR_CLOSED, "the shell was closed"));
     }
-    while (!list_empty(&e->static_runs))
-        shell_close(container_of(e->static_runs.next, struct run_act, link)->own);
-    shell_close(take(&e->shell));
-    while (e->shells_open && loop_now_ns(e->loop) < deadline)
-        err_free(loop_turn(e->loop, CLOSE_MS)); /* until their processes are reaped */
 }
 
 ACT_HANDLER(run) = {.type = WIRE_ACT_RUN, .start = run_start};

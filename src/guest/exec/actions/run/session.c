@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+/* session.c — see session.h. */
+#include "guest/exec/actions/run/session.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "guest/exec/inner.h"
+#include "guest/shell/shell.h"
+
+#define CLOSE_MS 5000 /* for all processes of the shells to end */
+
+void session_free_env(char **env)
+{
+    for (char **v = env; v && *v; v++)
+        free(*v);
+    free(env);
+}
+
+static void free_if_over(struct session *s)
+{
+    if (!s->gone || s->open)
+        return;
+    list_del(&s->link);
+    live_done(&s->live);
+    session_free_env(s->env);
+    free(s->cwd);
+    free(s);
+}
+
+static bool is_name(struct str name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (!isalnum((unsigned char)name.p[i]) && !memchr("._-", name.p[i], 3))
+            return false;
+    return name.len <= SESSION_NAME_BYTES;
+}
+
+static fallible check_name(const struct exec *e, struct str name)
+{
+    unsigned named = 0, unnamed = 0;
+
+    if (e->closing)
+        return err_new(ERR_CLOSED, "the server is going down");
+    if (!is_name(name))
+        return err_new(ERR_UNPROCESSABLE, "'name' must be up to %d of A-Z a-z 0-9 . _ -",
+                       SESSION_NAME_BYTES);
+    LIST_EACH(s, &e->sessions, struct session, link) {
+        if (!s->gone && name.len && str_eq(str_of(s->name), name))
+            return err_new(ERR_CONFLICT, "shell '%s' is there already", s->name);
+        *(s->name[0] ? &named : &unnamed) += 1;
+    }
+    if (name.len && named > SESSIONS_MAX) /* the default one does not count */
+        return err_new(ERR_LIMIT, "%d shells are open: DELETE one first", SESSIONS_MAX);
+    if (!name.len && unnamed >= STATIC_MAX)
+        return err_new(ERR_LIMIT, "%d static commands run already: wait for one", STATIC_MAX);
+    return NULL;
+}
+
+fallible session_new(struct exec *e, const struct session_config *config,
+                     struct session **ret_session)
+{
+    struct err *error = check_name(e, config->name);
+    struct session *s = error ? NULL : mem_try(sizeof *s);
+    char *cwd = s ? strndup(config->cwd.p, config->cwd.len) : NULL;
+
+    if (!cwd) {
+        free(s);
+        session_free_env(config->env);
+        return error ? error : err_no_memory();
+    }
+    *s = (struct session){.exec = e,
+                          .cwd = cwd,
+                          .env = config->env,
+                          .columns = config->columns,
+                          .rows = config->rows};
+    memcpy(s->name, config->name.len ? config->name.p : "", config->name.len);
+    list_init(&s->queue);
+    live_init(&s->live);
+    list_add(&e->sessions, &s->link);
+    *ret_session = s;
+    return NULL;
+}
+
+fallible session_find(const struct exec *e, struct str name, struct session **ret_session)
+{
+    LIST_EACH(s, &e->sessions, struct session, link) {
+        if (!s->gone && s->name[0] && str_eq(str_of(s->name), name)) {
+            *ret_session = s;
+            return NULL;
+        }
+    }
+    return err_new(ERR_NOT_FOUND, "no shell '" STR_FMT "': GET /croft/v1/shells lists them",
+                   STR_ARG(str_first(name, SESSION_NAME_BYTES)));
+}
+
+static void on_shell_closed(void *arg)
+{
+    struct session *s = arg;
+
+    s->open--;
+    free_if_over(s);
+}
+
+static void on_shell_output(void *arg, struct str bytes)
+{
+    live_add(&((struct session *)arg)->live, bytes);
+}
+
+fallible session_start(struct session *s)
+{
+    const struct exec *e = s->exec;
+    struct shell_config config = {
+        .cwd = s->cwd,
+        .env = s->env ? (const char *const *)s->env : e->env,
+        .user = e->run_as,
+        .spawner = e->spawner,
+        .soft_timeout_ms = e->config->soft_timeout_ms,
+        .columns = s->columns,
+        .rows = s->rows,
+        .on_output = s->name[0] ? on_shell_output : NULL,
+        .on_closed = on_shell_closed,
+        .arg = s,
+    };
+
+    if (s->shell)
+        return NULL;
+    TRY(shell_new(e->loop, &config, &s->shell));
+    s->open++;
+    return NULL;
+}
+
+struct str exec_cwd(const struct exec *e)
+{
+    struct str cwd = e->main && e->main->shell ? shell_cwd(e->main->shell) : STR("");
+
+    return cwd.len ? cwd : e->config->working_dir;
+}
+
+void session_reset(struct session *s)
+{
+    shell_close(take(&s->shell));
+}
+
+void session_close(struct session *s)
+{
+    if (s->gone)
+        return;
+    s->gone = true;
+    s->open++; /* until we are done with it here */
+    run_fail_queue(s);
+    session_reset(s);
+    s->open--;
+    free_if_over(s);
+}
+
+void exec_close_shells(struct exec *e)
+{
+    uint64_t deadline = loop_now_ns(e->loop) + CLOSE_MS * NS_PER_MS;
+
+    e->closing = true;
+    e->main = NULL;
+    while (!list_empty(&e->sessions) && loop_now_ns(e->loop) < deadline) {
+        LIST_EACH(s, &e->sessions, struct session, link)
+            session_close(s);
+        if (!list_empty(&e->sessions))
+            err_free(loop_turn(e->loop, CLOSE_MS)); /* until their processes are reaped */
+    }
+}
+
+fallible exec_open_shells(struct exec *e)
+{
+    list_init(&e->sessions);
+    return session_new(
+        e, &(struct session_config){.name = STR(SESSION_DEFAULT), .cwd = str_of(e->working_dir)},
+        &e->main);
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+/* shells.c — /croft/v1/shells: sessions by name, from the outside. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "guest/exec/act.h"
+#include "guest/exec/actions/run/session.h"
+#include "guest/exec/inner.h"
+#include "guest/live/live_sse.h"
+#include "guest/shell/shell.h"
+#include "net/router.h"
+#include "net/server.h"
+#include "wire/shells.h"
+
+#define SIDE       1000 /* as shell.h has it */
+#define BODY_BYTES (32u << 20)
+
+static fallible find(struct http_req *req, struct session **ret_session)
+{
+    return session_find(req->app, http_req_param(req, "name"), ret_session);
+}
+
+static void put(struct jw *w, const struct session *s)
+{
+    const struct shell *shell = s->shell;
+    struct wire_shell v = {
+        .name = str_of(s->name),
+        .cwd = shell ? shell_cwd(shell) : str_of(s->cwd),
+        .command = shell ? shell_command(shell) : STR(""),
+        .pid = shell ? shell_pid(shell) : 0,
+        .columns = s->columns ? s->columns : SIDE,
+        .rows = s->rows ? s->rows : SIDE,
+        .output_bytes = live_end(&s->live),
+        .running = shell && shell_is_running(shell),
+    };
+
+    wire_put_shell(w, NULL, &v);
+}
+
+/* s NULL: all of them. */
+static fallible answer(struct http_req *req, int status, const struct session *s)
+{
+    const struct exec *e = req->app;
+    own_done(buf) out;
+    struct jw w;
+
+    buf_init(&out, 64u << 20);
+    jw_init(&w, &out, JW_WEB);
+    if (s) {
+        put(&w, s);
+    } else {
+        wire_begin_shells(&w);
+        LIST_EACH(one, &e->sessions, struct session, link)
+            if (one->name[0] && !one->gone)
+                put(&w, one);
+        wire_end_shells(&w);
+    }
+    TRY(buf_check(&out));
+    http_reply_json(req, status, buf_str(&out));
+    return NULL;
+}
+
+static fallible handle_list(struct http_req *req)
+{
+    return answer(req, 200, NULL);
+}
+
+static fallible handle_get(struct http_req *req)
+{
+    struct session *s;
+
+    TRY(find(req, &s));
+    return answer(req, 200, s);
+}
+
+/* The server's variables, then those asked for: bash takes the last of a name. */
+static fallible make_env(const struct exec *e, const struct json *more, char ***ret_env)
+{
+    size_t n = 0, at = 0;
+
+    while (e->env[n])
+        n++;
+    char **env = mem_try((n + more->count + 1) * sizeof *env);
+    if (!env)
+        return err_no_memory();
+    for (; at < n && (env[at] = strdup(e->env[at])); at++)
+        ;
+    for (const struct json *v = more->first; at >= n && v; v = v->next) {
+        size_t size = v->key.len + v->s.len + 2;
+        if (!(env[at] = mem_try(size)))
+            break;
+        snprintf(env[at++], size, STR_FMT "=" STR_FMT, STR_ARG(v->key), STR_ARG(v->s));
+    }
+    if (at < n + more->count) {
+        session_free_env(env);
+        return err_no_memory();
+    }
+    *ret_env = env;
+    return NULL;
+}
+
+static fallible check_dir(struct http_req *req, struct str cwd)
+{
+    const char *path = arena_cstr(&req->arena, cwd);
+    struct stat st;
+
+    if (!path)
+        return arena_check(&req->arena);
+    if (path[0] != '/' || stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+        return err_new(ERR_UNPROCESSABLE, "'cwd' must be the absolute path of a directory");
+    return NULL;
+}
+
+static fallible handle_new(struct http_req *req)
+{
+    struct exec *e = req->app;
+    struct session_config config = {.cwd = str_of(e->working_dir)};
+    struct wire_new_shell n;
+    struct json *body;
+    struct session *s;
+    char name[32];
+
+    TRY(http_req_json(req, &body));
+    TRY(wire_decode_new_shell(body, &n));
+    if (!n.name.len) {
+        snprintf(name, sizeof name, "shell-%u", ++e->shell_number);
+        n.name = str_of(name);
+    }
+    if (n.cwd.p) {
+        TRY(check_dir(req, n.cwd));
+        config.cwd = n.cwd;
+    }
+    if (n.env)
+        TRY(make_env(e, n.env, &config.env));
+    config.name = n.name;
+    config.columns = (unsigned)n.columns;
+    config.rows = (unsigned)n.rows;
+    TRY(session_new(e, &config, &s));
+    struct err *error = session_start(s);
+    if (error) {
+        session_close(s);
+        return error;
+    }
+    return answer(req, 201, s);
+}
+
+static fallible handle_delete(struct http_req *req)
+{
+    const struct exec *e = req->app;
+    struct session *s;
+
+    TRY(find(req, &s));
+    if (s == e->main)
+        session_reset(s); /* the next command starts another */
+    else
+        session_close(s);
+    http_reply(req, 204, STR(""), STR(""));
+    return NULL;
+}
+
+static fallible handle_run(struct http_req *req)
+{
+    struct session *s;
+
+    TRY(find(req, &s));
+    return act_handle_run(req, str_of(s->name));
+}
+
+static fallible find_open(struct http_req *req, struct session **ret_session,
+                          struct json **ret_body)
+{
+    TRY(find(req, ret_session));
+    TRY(http_req_json(req, ret_body));
+    return session_start(*ret_session);
+}
+
+static fallible handle_input(struct http_req *req)
+{
+    struct session *s;
+    struct json *body;
+    struct str bytes;
+
+    TRY(find_open(req, &s, &body));
+    TRY(wire_decode_input(&req->arena, body, &bytes));
+    TRY(shell_send(s->shell, bytes));
+    return answer(req, 200, s);
+}
+
+static fallible handle_keys(struct http_req *req)
+{
+    struct session *s;
+    struct json *body;
+    const struct json *keys;
+
+    TRY(find_open(req, &s, &body));
+    TRY(wire_decode_keys(body, &keys));
+    for (const struct json *k = keys->first; k; k = k->next)
+        TRY(shell_send_key(s->shell, k->s));
+    return answer(req, 200, s);
+}
+
+static fallible handle_resize(struct http_req *req)
+{
+    struct session *s;
+    struct json *body;
+    int64_t columns, rows;
+
+    TRY(find_open(req, &s, &body));
+    TRY(wire_decode_size(body, &columns, &rows));
+    TRY(shell_resize(s->shell, (unsigned)columns, (unsigned)rows));
+    s->columns = (unsigned)columns;
+    s->rows = (unsigned)rows;
+    return answer(req, 200, s);
+}
+
+static fallible handle_output(struct http_req *req)
+{
+    const struct exec *e = req->app;
+    struct session *s;
+
+    TRY(find(req, &s));
+    return live_sse(&s->live, e->loop, req);
+}
+
+#define SHELLS "/croft/v1/shells"
+static const struct route routes[] = {
+    {"GET", SHELLS, handle_list},
+    {"POST", SHELLS, handle_new},
+    {"GET", SHELLS "/{name}", handle_get},
+    {"DELETE", SHELLS "/{name}", handle_delete},
+    {"POST", SHELLS "/{name}/run", handle_run, .body_bytes = BODY_BYTES},
+    {"POST", SHELLS "/{name}/input", handle_input, .body_bytes = BODY_BYTES},
+    {"POST", SHELLS "/{name}/keys", handle_keys},
+    {"POST", SHELLS "/{name}/resize", handle_resize},
+    {"GET", SHELLS "/{name}/output", handle_output},
+};
+
+static void add_routes(struct router *r)
+{
+    router_add(r, routes, ARRAY_LEN(routes));
+}
+
+EXEC_PART(shells) = {.add_routes = add_routes};
