@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+/* hide.c — a layer of whiteouts over a host directory.
+ *
+ * The root of a sandbox owns the idmapped layers, so permission bits do not stop it: what not
+ * everybody on the host may read must not be there. Anybody may make a whiteout (0:0). */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "host/rootfs/inner.h"
+#include "host/tree/tree.h"
+
+struct hider {
+    struct tree_visitor v;
+    int host, layer;
+};
+
+static bool for_everybody(mode_t mode)
+{
+    if (S_ISDIR(mode))
+        return (mode & 05) == 05;
+    return S_ISLNK(mode) || (S_ISREG(mode) && (mode & S_IROTH));
+}
+
+static fallible like(int host, int layer, const char *path)
+{
+    struct stat st;
+    own_fd fd = openat(layer, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+
+    if (fd < 0 || fstatat(host, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_sys("look at '%s'", path);
+    struct timespec times[2] = {st.st_atim, st.st_mtim};
+    if ((geteuid() == 0 && fchown(fd, st.st_uid, st.st_gid) < 0) ||
+        fchmod(fd, st.st_mode & 01777) < 0 || futimens(fd, times) < 0)
+        return err_sys("make a copy of directory '%s'", path);
+    return NULL;
+}
+
+static fallible hide_one(struct tree_visitor *v, enum tree_when when, const struct tree_at *at,
+                         bool *skip)
+{
+    const struct hider *h = container_of(v, struct hider, v);
+    const char *slash = memrchr(at->path.p, '/', at->path.len);
+    struct str above = slash ? str_first(at->path, (size_t)(slash - at->path.p)) : STR(".");
+    own_fd dir = -1;
+
+    if (when == TREE_LEAVE || for_everybody(at->st->st_mode))
+        return NULL;
+    *skip = true;
+    TRY(fd_make_dirs(h->layer, above, 0755, &dir));
+    if (mknodat(dir, at->name, S_IFCHR, 0) < 0)
+        return err_sys("hide '%s'", at->path.p);
+    return NULL;
+}
+
+/* A merged directory has the owner, mode and times of its topmost layer. */
+static fallible finish_one(struct tree_visitor *v, enum tree_when when, const struct tree_at *at,
+                           bool *skip)
+{
+    const struct hider *h = container_of(v, struct hider, v);
+
+    (void)skip;
+    return when == TREE_LEAVE ? like(h->host, h->layer, at->path.p) : NULL;
+}
+
+fallible hide_build(int host_dir, int layer)
+{
+    struct hider h = {{.visit = hide_one, .one_filesystem = true}, host_dir, layer};
+
+    TRY(tree_walk(host_dir, &h.v));
+    h.v.visit = finish_one;
+    TRY(tree_walk(layer, &h.v));
+    return like(host_dir, layer, ".");
+}

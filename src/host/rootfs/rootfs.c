@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+/* rootfs.c — the layers of the host's own system: looked up by stamp, made when they are not there.
+ *
+ * state/rootfs/gen-RANDOM/{base,hide-usr,…} are the layers, state/rootfs/host-STAMP a link to the
+ * generation that fits the machine as it was. A generation never changes once it has its name. */
+#include "host/rootfs/rootfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/rng.h"
+#include "host/rootfs/inner.h"
+#include "host/tree/inner.h"
+#include "host/tree/tree.h"
+
+#define TRIES 3 /* while somebody installs packages on the host */
+
+void rootfs_init(struct rootfs *r)
+{
+    r->mount_count = 0;
+    r->id[0] = '\0';
+}
+
+void rootfs_done(struct rootfs *r)
+{
+    for (size_t i = 0; i < r->mount_count; i++) {
+        for (size_t k = 0; k < r->mounts[i].lower_count; k++)
+            own_close(r->mounts[i].lowers[k]);
+    }
+    r->mount_count = 0;
+}
+
+struct rootfs_mount *rootfs_add_mount(struct rootfs *r, const char *where, const char *upper,
+                                      const char *work)
+{
+    struct rootfs_mount *m = &r->mounts[r->mount_count++];
+
+    m->where = where;
+    m->upper = upper;
+    m->work = work;
+    m->lower_count = 0;
+    return m;
+}
+
+void rootfs_add_lower(struct rootfs_mount *m, int fd)
+{
+    m->lowers[m->lower_count++] = fd;
+}
+
+/* --- opening a generation --- */
+
+static const struct {
+    const char *hide, *upper, *work;
+} dir_names[HOST_DIRS] = {
+    {"hide-usr", "upper-usr", "work-usr"},          {"hide-bin", "upper-bin", "work-bin"},
+    {"hide-sbin", "upper-sbin", "work-sbin"},       {"hide-lib", "upper-lib", "work-lib"},
+    {"hide-lib32", "upper-lib32", "work-lib32"},    {"hide-lib64", "upper-lib64", "work-lib64"},
+    {"hide-libx32", "upper-libx32", "work-libx32"},
+};
+
+static int open_layer(int dir, const char *name)
+{
+    return openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+}
+
+static fallible open_host_dirs(int gen, int host, struct rootfs *r)
+{
+    for (size_t i = 0; i < HOST_DIRS; i++) {
+        own_fd dir = open_layer(host, host_dirs[i]), hide = open_layer(gen, dir_names[i].hide);
+        if (dir < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
+            continue; /* a link */
+        if (dir < 0)
+            return err_sys("open '/%s'", host_dirs[i]);
+        if (hide < 0 && geteuid() == 0) /* never the bare directory: guest root could read it all */
+            return err_sys("open layer '%s'", dir_names[i].hide);
+        struct rootfs_mount *m =
+            rootfs_add_mount(r, host_dirs[i], dir_names[i].upper, dir_names[i].work);
+        if (hide >= 0)
+            rootfs_add_lower(m, take_fd(&hide));
+        rootfs_add_lower(m, take_fd(&dir));
+    }
+    return NULL;
+}
+
+static fallible open_generation(int dir, int host, const char *name, struct rootfs *ret)
+{
+    struct rootfs r;
+    own_fd gen = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+
+    rootfs_init(&r);
+    snprintf(r.id, sizeof r.id, "%s", name);
+    own_fd base = gen < 0 ? -1 : open_layer(gen, "base");
+    if (base < 0)
+        return err_sys("open the layers '%s'", name);
+    rootfs_add_lower(rootfs_add_mount(&r, "", "upper", "work"), take_fd(&base));
+    struct err *e = open_host_dirs(gen, host, &r);
+    if (e) {
+        rootfs_done(&r);
+        return e;
+    }
+    *ret = r;
+    return NULL;
+}
+
+/* --- making one --- */
+
+static fallible build_layers(int gen, int host)
+{
+    own_fd base = -1;
+
+    TRY(fd_make_dirs(gen, STR("base"), 0755, &base));
+    TRY_WRAP(base_build(host, base), "make the root's layer");
+    for (size_t i = 0; geteuid() == 0 && i < HOST_DIRS; i++) {
+        own_fd hide = -1,
+               dir = openat(host, host_dirs[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+        if (dir < 0)
+            continue; /* a link, or not there */
+        TRY(fd_make_dirs(gen, str_of(dir_names[i].hide), 0755, &hide));
+        TRY_WRAP(hide_build(dir, hide), "hide what is private in '/%s'", host_dirs[i]);
+    }
+    if (syncfs(base) < 0)
+        return err_sys("write the layers to disk");
+    return NULL;
+}
+
+/* Gives the generation the name its stamp is looked up by; an older one of that stamp is let go. */
+static fallible publish(int dir, const char *gen, const char *link)
+{
+    char temp[sizeof ".link-" + RNG_HEX_LEN] = ".link-";
+
+    rng_hex(rng_system(), temp + strlen(temp));
+    if (symlinkat(gen, dir, temp) < 0)
+        return err_sys("make a link");
+    if (renameat(dir, temp, dir, link) < 0) {
+        struct err *e = err_sys("name the layers");
+        unlinkat(dir, temp, 0);
+        return e;
+    }
+    return NULL;
+}
+
+static fallible build(int dir, int host, const char *link)
+{
+    char temp[ROOTFS_ID_LEN] = ".new-", gen[ROOTFS_ID_LEN] = "gen-", hex[RNG_HEX_LEN + 1];
+
+    rng_hex(rng_system(), hex);
+    strcat(temp, hex);
+    strcat(gen, hex);
+    if (mkdirat(dir, temp, 0700) < 0)
+        return err_sys("make a directory for layers");
+    own_fd at = openat(dir, temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    struct err *e = at < 0 ? err_sys("open the directory for layers") : build_layers(at, host);
+    if (!e && renameat(dir, temp, dir, gen) < 0)
+        e = err_sys("name the layers");
+    if (!e)
+        e = publish(dir, gen, link);
+    if (e)
+        err_free(tree_remove(dir, temp)); /* prune removes what is left */
+    return e;
+}
+
+static fallible open_dir(int state, int *ret_fd)
+{
+    return err_wrap(fd_make_dirs(state, STR("rootfs"), 0700, ret_fd), "state directory");
+}
+
+static fallible lock(int dir, int *ret_fd)
+{
+    own_fd fd = openat(dir, ".lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd < 0)
+        return err_sys("open the lock of the root file systems");
+    while (flock(fd, LOCK_EX) < 0) {
+        if (errno != EINTR)
+            return err_sys("lock the root file systems");
+    }
+    *ret_fd = take_fd(&fd);
+    return NULL;
+}
+
+static bool look_up(int dir, const char *link, char gen[ROOTFS_ID_LEN])
+{
+    ssize_t n = readlinkat(dir, link, gen, ROOTFS_ID_LEN - 1);
+
+    if (n <= 0 || memchr(gen, '/', (size_t)n))
+        return false;
+    gen[n] = '\0';
+    return faccessat(dir, gen, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static fallible link_name(int host, char link[ROOTFS_ID_LEN])
+{
+    char stamp[STAMP_LEN + 1];
+
+    TRY(stamp_take(host, stamp));
+    snprintf(link, ROOTFS_ID_LEN, "host-%s", stamp);
+    return NULL;
+}
+
+static fallible ensure(int dir, int host, bool anew, char gen[ROOTFS_ID_LEN])
+{
+    char link[ROOTFS_ID_LEN];
+    own_fd locked = -1;
+    struct err *e = NULL;
+
+    TRY(link_name(host, link));
+    if (!anew && look_up(dir, link, gen))
+        return NULL;
+    TRY(lock(dir, &locked));
+    for (int i = 0; i < TRIES; i++) {
+        TRY(link_name(host, link));
+        if (!(anew && i == 0) && look_up(dir, link, gen)) /* made while we waited */
+            return NULL;
+        err_free(e);
+        e = build(dir, host, link); /* a stamp from before: a change meanwhile shows next time */
+        if (e && err_code(e) != ERR_CONFLICT && err_errno(e) != ENOENT)
+            break;
+    }
+    if (e || !look_up(dir, link, gen))
+        return err_wrap(e ? e : err_new(ERR_BUSY, "the host keeps changing"),
+                        "make the layers of the host's system");
+    return NULL;
+}
+
+fallible rootfs_host_open_at(int state, int host, struct rootfs *ret)
+{
+    char gen[ROOTFS_ID_LEN];
+    own_fd dir = -1;
+
+    TRY(open_dir(state, &dir));
+    TRY(ensure(dir, host, false, gen));
+    return open_generation(dir, host, gen, ret);
+}
+
+static fallible open_root(int *ret_fd)
+{
+    own_fd host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+
+    if (host < 0)
+        return err_sys("open '/'");
+    *ret_fd = take_fd(&host);
+    return NULL;
+}
+
+fallible rootfs_host_open(int state, struct rootfs *ret)
+{
+    own_fd host = -1;
+
+    TRY(open_root(&host));
+    return rootfs_host_open_at(state, host, ret);
+}
+
+fallible rootfs_host_refresh(int state)
+{
+    char gen[ROOTFS_ID_LEN];
+    own_fd dir = -1, host = -1;
+
+    TRY(open_dir(state, &dir));
+    TRY(open_root(&host));
+    return ensure(dir, host, true, gen);
+}
+
+/* --- letting go --- */
+
+static fallible prune_names(int dir, const char *current, bool (*in_use)(void *, const char *),
+                            void *arg)
+{
+    own_done(buf) names;
+    size_t count;
+    char gen[ROOTFS_ID_LEN];
+
+    TRY(tree_read_names(dir, 1u << 20, &names, &count));
+    for (const char *name = names.p; count--; name += strlen(name) + 1) {
+        struct str s = str_of(name);
+        bool link = str_starts(s, STR("host-"));
+        if (link && look_up(dir, name, gen) && strcmp(gen, current) == 0)
+            continue;
+        bool layers = str_starts(s, STR("gen-")) && strcmp(name, current) != 0 &&
+                      !(in_use && in_use(arg, name));
+        if (link || layers || str_starts(s, STR(".new-")) || str_starts(s, STR(".link-")))
+            TRY(tree_remove(dir, name));
+    }
+    return NULL;
+}
+
+fallible rootfs_host_prune(int state, bool (*in_use)(void *arg, const char *id), void *arg)
+{
+    char link[ROOTFS_ID_LEN], current[ROOTFS_ID_LEN] = "";
+    own_fd dir = -1, host = -1, locked = -1;
+
+    TRY(open_dir(state, &dir));
+    TRY(open_root(&host));
+    TRY(lock(dir, &locked));
+    TRY(link_name(host, link));
+    if (!look_up(dir, link, current))
+        current[0] = '\0';
+    return prune_names(dir, current, in_use, arg);
+}

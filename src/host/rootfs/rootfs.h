@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/* rootfs.h — what a sandbox sees as `/`: layers to mount, by descriptor, topmost first.
+ *
+ * A root file system is one overlay or several: overlay does not cross mounts, so the host's /usr
+ * cannot be part of the root's overlay without the whole of the host's / below it. It is mounted as
+ * an overlay of its own on the root's "usr", and nothing else of the host's tree is ever a layer:
+ * what is not on the list is not hidden, it is not there. ARCHITECTURE.md has the list.
+ *
+ * The kernel takes layers only from the mount namespace they are mounted in: enter it first, then
+ * open state and these. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+#define ROOTFS_MOUNTS_MAX 8
+#define ROOTFS_LOWERS_MAX 128
+#define ROOTFS_ID_LEN     48
+
+#define ROOTFS_USER       "openhands" /* in passwd beside root, may sudo */
+#define ROOTFS_USER_ID    1000
+
+struct rootfs_mount {
+    const char *where; /* below the root, "" is the root itself; the directory exists */
+    const char *upper; /* names of its directories beside each other in the sandbox's own */
+    const char *work;
+    int lowers[ROOTFS_LOWERS_MAX]; /* O_PATH; topmost first */
+    size_t lower_count;
+};
+
+struct rootfs {
+    char id[ROOTFS_ID_LEN];                        /* for the record; see rootfs_host_prune */
+    struct rootfs_mount mounts[ROOTFS_MOUNTS_MAX]; /* in the order to mount them */
+    size_t mount_count;
+};
+
+void rootfs_init(struct rootfs *r); /* empty: may be ended at once */
+void rootfs_done(struct rootfs *r); /* closes; what is mounted stays */
+/* Takes fd over. Mounts and their order are the caller's to keep right. */
+struct rootfs_mount *rootfs_add_mount(struct rootfs *r, const char *where, const char *upper,
+                                      const char *work);
+void rootfs_add_lower(struct rootfs_mount *m, int fd);
+
+/* The machine's own system, by the allow-list. What croft makes of it (a synthetic /etc, the
+ * package database, whiteouts for what not everybody may read) is kept below state/rootfs and made
+ * again when the machine changed; looking costs some 50 stat calls, making about a second. As an
+ * ordinary user there are no whiteouts: the kernel then refuses what the user may not read. */
+fallible rootfs_host_open(int state, struct rootfs *ret);
+/* The same of another tree, for tests. */
+fallible rootfs_host_open_at(int state, int host, struct rootfs *ret);
+/* Makes the layers again even if nothing seems to have changed: a file deep in /usr that lost its
+ * read permission is not seen by the look above. Off the request path, now and then. */
+fallible rootfs_host_refresh(int state);
+
+/* Removes layers that are neither current nor in use. */
+fallible rootfs_host_prune(int state, bool (*in_use)(void *arg, const char *id), void *arg);

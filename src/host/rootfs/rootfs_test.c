@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/rootfs/rootfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "test/test.h"
+
+struct kit {
+    int dir, host, state;
+    struct rootfs r;
+};
+
+static void dir_at(int dir, const char *path, mode_t mode)
+{
+    own_fd fd = -1;
+
+    CHECK_OK(fd_make_dirs(dir, str_of(path), 0755, &fd));
+    CHECK(fchmod(fd, mode) == 0);
+}
+
+static void file_at(int dir, const char *path, const char *text, mode_t mode)
+{
+    own_fd fd = openat(dir, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+    CHECK(fd >= 0);
+    CHECK_OK(fd_write_all(fd, str_of(text)));
+    CHECK(fchmod(fd, mode) == 0);
+}
+
+static void fill_host(int host)
+{
+    static const char *const dirs[] = {"usr/bin",
+                                       "usr/share/secrets",
+                                       "usr/lib",
+                                       "etc/ssl/certs",
+                                       "etc/ssl/private",
+                                       "etc/apt/auth.conf.d",
+                                       "etc/skel",
+                                       "root",
+                                       "home/ann",
+                                       "opt",
+                                       "srv",
+                                       "var/lib/dpkg/info",
+                                       "var/lib/apt/lists/partial",
+                                       "var/lib/croft"};
+
+    for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+        dir_at(host, dirs[i], 0755);
+    CHECK(fchmodat(host, "usr/share/secrets", 0750, 0) == 0);
+    CHECK(symlinkat("usr/bin", host, "bin") == 0 && symlinkat("usr/lib", host, "lib") == 0);
+    file_at(host, "usr/bin/tool", "tool", 04755);
+    file_at(host, "usr/bin/helper", "helper", 04750);
+    file_at(host, "usr/share/secrets/open", "x", 0644);
+    file_at(host, "etc/passwd",
+            "root:x:0:0:The Boss:/root:/bin/zsh\ntoor:x:0:0::/root:/bin/sh\n"
+            "daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\nann:x:1000:1000:Ann:/home/ann:/bin/"
+            "sh\n+nis::::::\nbroken:x:7\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false",
+            0644);
+    file_at(host, "etc/group", "root:x:0:\nsudo:x:27:ann\nann:x:1000:\nadm:x:4:ann\n", 0644);
+    file_at(host, "etc/shadow", "root:$y$secret:1::::::\n", 0640);
+    file_at(host, "etc/sudoers", "ann ALL=(ALL) ALL\n", 0440);
+    file_at(host, "etc/machine-id", "0123456789abcdef0123456789abcdef\n", 0444);
+    file_at(host, "etc/profile", "profile", 0644);
+    file_at(host, "etc/services", "services", 0600);
+    file_at(host, "etc/my-server.conf", "password", 0644);
+    file_at(host, "etc/apt/sources.list", "deb x", 0644);
+    file_at(host, "etc/apt/auth.conf.d/mirror", "password", 0644);
+    file_at(host, "etc/ssl/certs/ca.crt", "ca", 0644);
+    file_at(host, "etc/ssl/private/key", "key", 0644);
+    file_at(host, "etc/skel/.bashrc", "rc", 0644);
+    CHECK(symlinkat("/usr/share/zoneinfo/UTC", host, "etc/localtime") == 0);
+    file_at(host, "root/.ssh", "key", 0644);
+    file_at(host, "home/ann/diary", "x", 0644);
+    file_at(host, "var/lib/dpkg/status", "Package: x\n", 0644);
+    file_at(host, "var/lib/dpkg/lock", "", 0644);
+    file_at(host, "var/lib/dpkg/info/x.list", "/.\n", 0644);
+    file_at(host, "var/lib/apt/lists/Packages", "P", 0644);
+}
+
+static void kit_init(struct kit *k)
+{
+    k->dir = test_dir_fd();
+    umask(022);
+    CHECK_OK(fd_make_dirs(k->dir, STR("host"), 0755, &k->host));
+    CHECK_OK(fd_make_dirs(k->dir, STR("state"), 0700, &k->state));
+    fill_host(k->host);
+    rootfs_init(&k->r);
+}
+
+static void kit_done(struct kit *k)
+{
+    rootfs_done(&k->r);
+    close(k->host);
+    close(k->state);
+    close(k->dir);
+}
+
+static void open_again(struct kit *k)
+{
+    rootfs_done(&k->r);
+    CHECK_OK(rootfs_host_open_at(k->state, k->host, &k->r));
+}
+
+static struct str text_of(const struct kit *k, const char *path, struct buf *b)
+{
+    own_fd fd = openat(k->r.mounts[0].lowers[0], path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd < 0)
+        FAIL("%s: %m", path);
+    buf_reset(b);
+    CHECK_OK(fd_read_all(fd, b));
+    return buf_str(b);
+}
+
+static bool is_there(const struct kit *k, const char *path)
+{
+    struct stat st;
+
+    return fstatat(k->r.mounts[0].lowers[0], path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+TEST(rootfs_host_is_one_overlay_for_the_root_and_one_for_usr)
+{
+    struct kit k;
+
+    kit_init(&k);
+    open_again(&k);
+    CHECK_INT(k.r.mount_count, 2);
+    CHECK_STR(k.r.mounts[0].where, "");
+    CHECK_STR(k.r.mounts[0].upper, "upper");
+    CHECK_INT(k.r.mounts[0].lower_count, 1);
+    CHECK_STR(k.r.mounts[1].where, "usr");
+    CHECK_STR(k.r.mounts[1].work, "work-usr");
+    CHECK_INT(k.r.mounts[1].lower_count, geteuid() == 0 ? 2 : 1);
+    CHECK(is_there(&k, "bin") && is_there(&k, "workspace") && is_there(&k, "proc"));
+    kit_done(&k);
+}
+
+TEST(rootfs_host_takes_what_is_on_the_list_and_nothing_else)
+{
+    struct kit k;
+    static const char *const there[] = {"etc/profile",
+                                        "etc/localtime",
+                                        "etc/ssl/certs/ca.crt",
+                                        "etc/apt/sources.list",
+                                        "var/lib/dpkg/info/x.list",
+                                        "var/lib/apt/lists/Packages",
+                                        "root/.bashrc",
+                                        "home/openhands/.bashrc",
+                                        "var/cache/apt/archives/partial"};
+    static const char *const absent[] = {
+        "etc/services",        "etc/my-server.conf", "etc/ssl/private",
+        "etc/apt/auth.conf.d", "root/.ssh",          "home/ann",
+        "var/lib/croft",       "var/lib/dpkg/lock",  "usr/bin"};
+
+    kit_init(&k);
+    open_again(&k);
+    for (size_t i = 0; i < ARRAY_LEN(there); i++) {
+        if (!is_there(&k, there[i]))
+            FAIL("%s is missing", there[i]);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(absent); i++) {
+        if (is_there(&k, absent[i]))
+            FAIL("%s is there", absent[i]);
+    }
+    kit_done(&k);
+}
+
+TEST(rootfs_host_accounts_have_no_person_and_no_password)
+{
+    struct kit k;
+    own_done(buf) b = {.limit_bytes = 65536};
+
+    kit_init(&k);
+    open_again(&k);
+    CHECK_STR(text_of(&k, "etc/passwd", &b),
+              "root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n"
+              "nobody:x:65534:65534:nobody:/nonexistent:/bin/false\n"
+              "openhands:x:1000:1000::/home/openhands:/bin/bash\n");
+    CHECK_STR(text_of(&k, "etc/group", &b),
+              "root:x:0:\nsudo:x:27:openhands\nadm:x:4:\nopenhands:x:1000:\n");
+    CHECK_HAS(text_of(&k, "etc/shadow", &b), "root:*:19000:");
+    CHECK(str_find(text_of(&k, "etc/shadow", &b), STR("secret")) < 0);
+    CHECK_HAS(text_of(&k, "etc/sudoers", &b), "%sudo ALL=(ALL:ALL) NOPASSWD: ALL\n");
+    CHECK(str_find(text_of(&k, "etc/sudoers", &b), STR("ann")) < 0);
+    CHECK(str_find(text_of(&k, "etc/machine-id", &b), STR("0123456789abcdef")) < 0);
+    CHECK_INT(b.len, 33);
+    kit_done(&k);
+}
+
+static bool is_whiteout(int dir, const char *path)
+{
+    struct stat st;
+
+    return fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISCHR(st.st_mode) &&
+           st.st_rdev == 0;
+}
+
+TEST(rootfs_host_hides_what_not_everybody_may_read)
+{
+    struct kit k;
+    struct stat st;
+
+    kit_init(&k);
+    if (geteuid() != 0)
+        SKIP("needs root");
+    CHECK(fchownat(k.host, "usr/share", 3, 4, 0) == 0);
+    open_again(&k);
+    int hide = k.r.mounts[1].lowers[0];
+    CHECK(is_whiteout(hide, "bin/helper"));
+    CHECK(is_whiteout(hide, "share/secrets"));
+    CHECK(faccessat(hide, "bin/tool", F_OK, 0) < 0);
+    CHECK(fstatat(hide, "share", &st, 0) == 0);
+    CHECK_INT(st.st_uid, 3);
+    CHECK_INT(st.st_mode & 07777, 0755);
+    kit_done(&k);
+}
+
+TEST(rootfs_host_is_made_once_and_again_when_the_host_changed)
+{
+    struct kit k;
+    char first[ROOTFS_ID_LEN];
+    own_done(buf) b = {.limit_bytes = 65536};
+
+    kit_init(&k);
+    open_again(&k);
+    strcpy(first, k.r.id);
+    open_again(&k);
+    CHECK_STR(k.r.id, first);
+    file_at(k.host, "etc/profile", "other", 0644);
+    open_again(&k);
+    CHECK(strcmp(k.r.id, first) != 0);
+    CHECK_STR(text_of(&k, "etc/profile", &b), "other");
+    kit_done(&k);
+}
+
+TEST(rootfs_host_is_made_by_one_of_many_who_ask_at_once)
+{
+    struct kit k;
+    pid_t pids[4];
+    int status;
+
+    kit_init(&k);
+    for (size_t i = 0; i < ARRAY_LEN(pids); i++) {
+        pids[i] = fork();
+        CHECK(pids[i] >= 0);
+        if (!pids[i]) {
+            struct err *e = rootfs_host_open_at(k.state, k.host, &k.r);
+            _exit(e != NULL);
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(pids); i++) {
+        CHECK(waitpid(pids[i], &status, 0) == pids[i]);
+        CHECK_INT(status, 0);
+    }
+    open_again(&k);
+    struct stat st;
+    CHECK(fstatat(k.state, "rootfs", &st, 0) == 0);
+    CHECK_INT(st.st_nlink, 3); /* ".", ".." and one generation */
+    kit_done(&k);
+}
+
+TEST(rootfs_host_leaves_nothing_when_any_step_fails)
+{
+    struct kit k;
+
+    kit_init(&k);
+    for (unsigned n = 1;; n += 7) {
+        fault_at(n);
+        struct err *e = rootfs_host_open_at(k.state, k.host, &k.r);
+        bool fired = fault_fired();
+        fault_at(0);
+        rootfs_done(&k.r);
+        if (!fired) {
+            CHECK_OK(e);
+            break;
+        }
+        err_free(e); /* some steps may fail without harm */
+        struct stat st;
+        CHECK(fstatat(k.state, "rootfs", &st, 0) < 0 || st.st_nlink <= 3);
+        if (!e) {
+            CHECK(st.st_nlink == 3);
+            /* of the machine itself nothing is current here: all goes */
+            CHECK_OK(rootfs_host_prune(k.state, NULL, NULL));
+        }
+    }
+    kit_done(&k);
+}
+
+TEST(rootfs_host_of_an_ordinary_user_needs_no_whiteouts)
+{
+    struct kit k;
+
+    kit_init(&k);
+    if (geteuid() == 0) {
+        CHECK(fchownat(k.state, "", 65534, 65534, AT_EMPTY_PATH) == 0);
+        CHECK(chmod(test_dir(), 0711) == 0);
+        CHECK(setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0);
+    }
+    open_again(&k);
+    CHECK_INT(k.r.mounts[1].lower_count, 1);
+    CHECK(is_there(&k, "etc/passwd") && is_there(&k, "etc/sudoers"));
+    kit_done(&k);
+}
+
+/* --- the real machine, mounted --- */
+
+static void mount_overlay(const struct rootfs_mount *m, int dir, const char *root)
+{
+    int fs = (int)syscall(SYS_fsopen, "overlay", 1);
+    own_fd upper = -1, work = -1;
+    char where[600];
+
+    CHECK(fs >= 0);
+    CHECK_OK(fd_make_dirs(dir, str_of(m->upper), 0755, &upper));
+    CHECK_OK(fd_make_dirs(dir, str_of(m->work), 0755, &work));
+    for (size_t i = 0; i < m->lower_count; i++)
+        CHECK(syscall(SYS_fsconfig, fs, 5, "lowerdir+", NULL, m->lowers[i]) == 0);
+    CHECK(syscall(SYS_fsconfig, fs, 5, "upperdir", NULL, upper) == 0);
+    CHECK(syscall(SYS_fsconfig, fs, 5, "workdir", NULL, work) == 0);
+    if (syscall(SYS_fsconfig, fs, 6, NULL, NULL, 0) < 0) {
+        FAIL("overlay '%s': %m", m->where);
+    }
+    int mount_fd = (int)syscall(SYS_fsmount, fs, 1, 0);
+    CHECK(mount_fd >= 0);
+    snprintf(where, sizeof where, "%s/%s", root, m->where);
+    CHECK(syscall(SYS_move_mount, mount_fd, "", AT_FDCWD, where, 4) == 0);
+    close(mount_fd);
+    close(fs);
+}
+
+static int run_inside(const char *root, const char *command)
+{
+    int status;
+    pid_t pid = fork();
+
+    CHECK(pid >= 0);
+    if (!pid) {
+        if (chroot(root) < 0 || chdir("/") < 0)
+            _exit(99);
+        execl("/bin/sh", "sh", "-c", command, NULL);
+        _exit(98);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_LIMIT(rootfs_host_of_this_machine_runs_its_programs_and_package_tools, 120)
+{
+    struct rootfs r;
+    char root[300];
+    own_fd dir = -1, state = -1, own = -1;
+
+    if (geteuid() != 0)
+        SKIP("needs root");
+    umask(022);
+    CHECK(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+    dir = test_dir_fd();
+    CHECK_OK(fd_make_dirs(dir, STR("state"), 0700, &state));
+    CHECK_OK(fd_make_dirs(dir, STR("own"), 0700, &own));
+    CHECK_OK(rootfs_host_open(state, &r));
+    snprintf(root, sizeof root, "%s/root", test_dir());
+    CHECK(mkdir(root, 0755) == 0);
+    for (size_t i = 0; i < r.mount_count; i++)
+        mount_overlay(&r.mounts[i], own, root);
+    CHECK_INT(run_inside(root, "test \"$(id -un 1000)\" = openhands"), 0);
+    CHECK_INT(run_inside(root, "ls -d /usr/bin/env /etc/ssl/certs /tmp /workspace >/dev/null"), 0);
+    CHECK_INT(run_inside(root, "find /opt /run /srv -mindepth 1 | grep -q ."), 1);
+    if (access("/usr/bin/dpkg", X_OK) == 0) {
+        CHECK_INT(run_inside(root, "dpkg -l dpkg | grep -q ^ii"), 0);
+        CHECK_INT(run_inside(root, "apt-cache policy dpkg >/dev/null && apt-get check >/dev/null "
+                                   "2>&1"),
+                  0);
+    }
+    CHECK_INT(run_inside(root, "touch /usr/bin/new /etc/new && rm /usr/bin/env"), 0);
+    CHECK(access("/usr/bin/new", F_OK) < 0 && access("/usr/bin/env", F_OK) == 0);
+    for (size_t i = r.mount_count; i--;) {
+        char where[600];
+        snprintf(where, sizeof where, "%s/%s", root, r.mounts[i].where);
+        CHECK(umount2(where, MNT_DETACH) == 0);
+    }
+    rootfs_done(&r);
+}

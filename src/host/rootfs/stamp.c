@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/* stamp.c — has the machine changed since the layers were made?
+ *
+ * Installing a package touches dpkg's status and the directories it puts files in, so the times of
+ * a few dozen paths stand for the rest. A permission that changes deep inside /usr is not seen:
+ * that is what rootfs_host_refresh is for. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "host/rootfs/inner.h"
+
+#define FORMAT 1 /* of the layers: count up when they are made differently */
+
+static const char *const watched[] = {
+    ".",
+    "usr",
+    "usr/bin",
+    "usr/sbin",
+    "usr/lib",
+    "usr/lib32",
+    "usr/lib64",
+    "usr/libexec",
+    "usr/share",
+    "usr/include",
+    "usr/src",
+    "usr/lib/python3/dist-packages",
+    "usr/lib/x86_64-linux-gnu",
+    "usr/lib/aarch64-linux-gnu",
+    "usr/share/ca-certificates",
+    "usr/local",
+    "usr/local/bin",
+    "usr/local/sbin",
+    "usr/local/etc",
+    "usr/local/lib",
+    "usr/local/share",
+    "usr/local/share/ca-certificates",
+    "usr/local/src",
+    "usr/etc",
+    "bin",
+    "sbin",
+    "lib",
+    "lib64",
+    "etc",
+    "etc/passwd",
+    "etc/group",
+    "etc/nsswitch.conf",
+    "etc/ld.so.cache",
+    "etc/ld.so.conf.d",
+    "etc/alternatives",
+    "etc/ssl",
+    "etc/ssl/certs",
+    "etc/ssl/openssl.cnf",
+    "etc/ca-certificates.conf",
+    "etc/apt",
+    "etc/apt/sources.list",
+    "etc/apt/sources.list.d",
+    "etc/apt/apt.conf.d",
+    "etc/profile",
+    "etc/profile.d",
+    "etc/bash.bashrc",
+    "etc/localtime",
+    "etc/timezone",
+    "etc/pam.d",
+    "etc/login.defs",
+    "etc/locale.gen",
+    "etc/skel",
+    "var/lib/dpkg/status",
+    "var/lib/dpkg/info",
+    "var/lib/apt/lists",
+    "var/lib/apt/extended_states",
+};
+
+fallible stamp_take(int host, char out[STAMP_LEN + 1])
+{
+    struct sha256 h;
+    uint8_t digest[SHA256_LEN];
+    struct {
+        uint64_t format, user;
+    } who = {FORMAT, geteuid()};
+
+    sha256_init(&h);
+    sha256_add(&h, &who, sizeof who);
+    for (size_t i = 0; i < ARRAY_LEN(watched); i++) {
+        struct stat st = {0};
+        if (fstatat(host, watched[i], &st, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT &&
+            errno != ENOTDIR && errno != EACCES)
+            return err_sys("look at '/%s'", watched[i]);
+        struct {
+            uint64_t ino, dev, mode, changed_s, changed_ns;
+        } look = {st.st_ino, st.st_dev, st.st_mode, (uint64_t)st.st_ctim.tv_sec,
+                  (uint64_t)st.st_ctim.tv_nsec};
+        if (i == 0) /* of / only which one it is: its times change with every mount point */
+            look.changed_s = look.changed_ns = 0;
+        sha256_add(&h, &look, sizeof look);
+    }
+    sha256_done(&h, digest);
+    hash_hex(digest, STAMP_LEN / 2, out);
+    return NULL;
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/* tree.h — directory trees by descriptor: walk, copy, remove.
+ *
+ * A tree a guest wrote is input: any name, any depth, any kind of file. Nothing here follows a link
+ * or builds a path for the kernel, and a deep tree costs memory, not descriptors. Nobody else may
+ * move directories of the tree meanwhile; if somebody does, the walk ends with ERR_CONFLICT. */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "base/err.h"
+#include "base/str.h"
+
+enum tree_when {
+    TREE_LEAF,  /* anything but a directory */
+    TREE_ENTER, /* a directory, before what is in it */
+    TREE_LEAVE, /* the same directory, after it */
+};
+
+struct tree_at {
+    int dir; /* the directory that holds it */
+    const char *name;
+    struct str path; /* below the root, "a/b"; a NUL follows it */
+    const struct stat *st;
+};
+
+struct tree_visitor {
+    /* In the order of the names' bytes. *skip, at TREE_ENTER: do not go in; no TREE_LEAVE then. */
+    fallible (*visit)(struct tree_visitor *v, enum tree_when when, const struct tree_at *at,
+                      bool *skip);
+    bool one_filesystem; /* do not enter directories of other file systems, nor show them */
+};
+
+#define TREE_NAMES_MAX (256u << 20) /* bytes of names held at once; more is ERR_TOO_LARGE */
+#define TREE_PATH_MAX  (8u << 20)
+
+/* root may be O_PATH. Every entry below it, not root itself. */
+fallible tree_walk(int root, struct tree_visitor *v);
+
+/* Removes name in dir and all below it, of any size; a name that is not there is no error. */
+fallible tree_remove(int dir, const char *name);
+fallible tree_empty(int dir); /* all in it; dir itself stays */
+
+/* Copies the bytes of a regular file by descriptor, from its start; shares blocks where it can. */
+fallible tree_copy_bytes(int from, int to);
