@@ -25,10 +25,11 @@ static const char usage[] =
     "  --username NAME     accepted; commands run as who starts this, which is said when it "
     "differs\n"
     "  --user-id N         owner of new files when started by root [1000]\n"
-    "  --plugins NAME ...  accepted; none is there yet\n"
+    "  --plugins NAME ...  jupyter, agent_skills, vscode [the first two, started by use]\n"
     "  --no-enable-browser, --enable-browser, --browsergym-eval-env ID   accepted, not used yet\n"
     "  --ready-fd N        an open descriptor: gets one byte when the server listens\n"
-    "environment: SESSION_API_KEY, NO_CHANGE_TIMEOUT_SECONDS [10], LOG_LEVEL [INFO]\n";
+    "environment: SESSION_API_KEY, NO_CHANGE_TIMEOUT_SECONDS [10], LOG_LEVEL [INFO],\n"
+    "  INIT_PLUGIN_TIMEOUT [120], CROFT_KERNEL (a kernel by name), VSCODE_PORT, CROFT_VSCODE\n";
 
 struct args {
     struct exec_config config;
@@ -93,7 +94,6 @@ static fallible add_plugin(struct args *a, const char *name)
 {
     if (a->plugins_len == PLUGINS_MAX)
         return err_new(ERR_INVALID, "--plugins: more than %d names", PLUGINS_MAX);
-    log_warn("this plugin is not there yet", KV("name", name));
     a->plugins[a->plugins_len++] = name;
     return NULL;
 }

@@ -86,6 +86,16 @@ static void add_parts(struct router *router)
             ROWS_AT(exec_parts, i)->add_routes(router);
 }
 
+/* Ends when all that was asked for is ready or has failed, or by a signal: starting is not 0 then.
+ */
+static fallible start_parts(struct exec *e)
+{
+    for (size_t i = 0; i < ROWS_LEN(exec_parts); i++)
+        if (ROWS_AT(exec_parts, i)->start)
+            TRY(ROWS_AT(exec_parts, i)->start(e));
+    return e->starting ? loop_run(e->loop) : NULL;
+}
+
 static void close_parts(struct exec *e)
 {
     for (size_t i = 0; i < ROWS_LEN(exec_parts); i++)
@@ -108,6 +118,8 @@ static fallible serve(struct exec *e)
     char name[160];
     int fd;
 
+    TRY(loop_signal_start(e->loop, &e->term, SIGTERM, on_term));
+    TRY(loop_signal_start(e->loop, &e->interrupt, SIGINT, on_term));
     TRY(listen_open(e->config->listen, &fd));
     if (!e->config->session_key.len && !listen_is_loopback(fd)) {
         listen_close(fd);
@@ -115,9 +127,12 @@ static fallible serve(struct exec *e)
                        "'" STR_FMT "' can be reached from elsewhere: set SESSION_API_KEY",
                        STR_ARG(e->config->listen));
     }
+    struct err *error = start_parts(e);
+    if (error || e->starting) {
+        listen_close(fd);
+        return error;
+    }
     TRY(http_server_listen(e->server, fd));
-    TRY(loop_signal_start(e->loop, &e->term, SIGTERM, on_term));
-    TRY(loop_signal_start(e->loop, &e->interrupt, SIGINT, on_term));
     TRY(listen_name(fd, false, name, sizeof name));
     tell_user(e->config);
     log_info("action server listens", KV("address", name), KV("dir", e->config->working_dir));

@@ -13,6 +13,7 @@ struct act_book;
 struct http_server;
 struct kernel;
 struct net;
+struct plugins;
 struct proc_user;
 struct router;
 struct session;
@@ -37,6 +38,8 @@ struct exec {
     unsigned shell_number;          /* of the last that was given a name by us */
     bool closing;
     struct kernel *kernel; /* started by the first cell */
+    struct plugins *plugins;
+    unsigned starting; /* plugins that are neither ready nor failed; nobody is served before */
     struct editor editor;
     int history_fd;
     char history_path[32]; /* of the undo stacks; goes with the server */
@@ -47,14 +50,17 @@ struct exec {
 
 /* What a build of the server may have or lack: a folder below parts/, ending in its row. */
 struct exec_part {
-    void (*add_routes)(struct router *r); /* may be NULL */
-    void (*close)(struct exec *e);        /* may be NULL */
+    void (*add_routes)(struct router *r); /* each may be NULL */
+    fallible (*start)(struct exec *e);    /* before the server takes requests */
+    void (*close)(struct exec *e);
 };
 #define EXEC_PART(id) ROW(exec_parts, struct exec_part, id)
 
 /* info.c */
 struct http_req;
 fallible exec_handle_info(struct http_req *req);
+/* parts/python/python.c: there is a kernel from now on; it is started by its first cell. */
+fallible exec_open_kernel(struct exec *e);
 /* actions/run/session.c: the default shell is there from start to end; closing ends every one. */
 fallible exec_open_shells(struct exec *e);
 void exec_close_shells(struct exec *e);

@@ -15,6 +15,7 @@
 #include "guest/proc/env.h"
 #include "guest/proc/proc.h"
 #include "guest/jupyter/setup.h"
+#include "guest/jupyter/spec.h"
 #include "net/stream.h"
 
 #define CONFIG_ARENA  (4u << 20)
@@ -379,6 +380,14 @@ static void on_deadline(struct loop_timer *t)
 }
 
 /* --- for others --- */
+
+fallible kernel_probe(struct kernel *k)
+{
+    struct spec spec;
+
+    TRY(proc_find_program(&k->strings, k->python, k->env, &k->python));
+    return spec_find(&k->strings, k->spec, k->python, k->env, "", &spec);
+}
 
 fallible kernel_run(struct kernel *k, const struct kernel_cell *cell, struct kernel_job **ret_job)
 {

@@ -56,6 +56,8 @@ fallible kernel_new(const struct kernel_config *config, struct kernel **ret_kern
 void kernel_free(struct kernel *k); /* ends the process; nothing is called any more */
 OWNABLE(kernel)
 
+/* Is there a Python, and the kernel that was named? Starts nothing. */
+fallible kernel_probe(struct kernel *k);
 /* Queued behind earlier cells; the cell is copied. done never comes before this returns. */
 fallible kernel_run(struct kernel *k, const struct kernel_cell *cell, struct kernel_job **ret_job);
 /* done does not come any more; a cell that runs is interrupted. */

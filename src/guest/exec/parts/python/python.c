@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* python.c — run_ipython: Python cells. The kernel starts with the first one and follows the
  * shell's directory. */
+#include "base/cfg.h"
 #include "base/rng.h"
 #include "guest/exec/act.h"
 #include "guest/exec/inner.h"
+#include "guest/exec/plugin.h"
 #include "guest/jupyter/kernel.h"
 
-static fallible open_kernel(struct exec *e)
+fallible exec_open_kernel(struct exec *e)
 {
     struct kernel_config config = {
         .net = e->net,
@@ -14,10 +16,21 @@ static fallible open_kernel(struct exec *e)
         .env = (char *const *)e->env,
         .user = e->run_as,
         .spawner = e->spawner,
-        .skills = true,
+        .spec = cfg_env_get(e->config->envp, "CROFT_KERNEL"),
+        .skills = plugin_find(e, "agent_skills") != NULL,
     };
 
     return e->kernel ? NULL : kernel_new(&config, &e->kernel);
+}
+
+/* The words of the original, for whoever left the plugin out. One that failed is tried again: a
+ * Python may have been installed since. */
+static fallible check_plugin(struct exec *e)
+{
+    if (!plugin_find(e, "jupyter"))
+        return err_new(ERR_INTERNAL, "Internal server error: JupyterRequirement not found. Unable "
+                                     "to run IPython action.");
+    return exec_open_kernel(e);
 }
 
 static struct json *images_of(struct act *act, const struct kernel_result *r)
@@ -58,7 +71,7 @@ static fallible run_ipython_start(struct act *act)
         .owner = act,
     };
 
-    TRY(open_kernel(act->exec));
+    TRY(check_plugin(act->exec));
     return kernel_run(act->exec->kernel, &cell, &job);
 }
 
