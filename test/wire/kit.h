@@ -18,14 +18,19 @@ static inline struct json *kit_tree(struct str text)
 }
 
 /* {'a':'b'}: documents in C are easier to read with single quotes. */
-static inline struct json *kit_quoted(const char *text)
+static inline struct str kit_double(const char *text)
 {
     struct str s = arena_copy(&kit_arena, str_of(text));
 
     for (size_t i = 0; i < s.len; i++)
         if (s.p[i] == '\'')
             ((char *)s.p)[i] = '"';
-    return kit_tree(s);
+    return s;
+}
+
+static inline struct json *kit_quoted(const char *text)
+{
+    return kit_tree(kit_double(text));
 }
 
 static inline struct str kit_keep(struct buf *b)

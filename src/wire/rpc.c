@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/* rpc.c — see rpc.h. */
+#include "wire/rpc.h"
+
+static fallible wrong(const char *member)
+{
+    return err_new(ERR_INVALID, "member '%s' does not fit", member);
+}
+
+/* A member that must be an object where it is given; null is as good as nothing. */
+static fallible take_object(const struct json *o, const char *key, const struct json **ret)
+{
+    const struct json *v = json_get(o, str_of(key));
+
+    if (v && v->type == JSON_NULL)
+        v = NULL;
+    if (v && v->type != JSON_OBJECT)
+        return wrong(key);
+    *ret = v;
+    return NULL;
+}
+
+fallible rpc_parse(struct arena *a, struct str text, struct rpc *ret_message)
+{
+    struct rpc m = {.kind = RPC_NOTE};
+    struct json *o;
+
+    TRY(json_parse(a, text, NULL, &o));
+    if (!str_eq(json_get_str(o, "jsonrpc", STR("")), STR("2.0")))
+        return wrong("jsonrpc");
+    m.id = json_get(o, STR("id"));
+    if (m.id && m.id->type == JSON_NULL)
+        m.id = NULL;
+    if (m.id && m.id->type != JSON_STR && m.id->type != JSON_INT)
+        return wrong("id");
+    TRY(json_take_str(o, "method", &m.method));
+    TRY(take_object(o, "params", &m.params));
+    TRY(take_object(o, "result", &m.result));
+    TRY(take_object(o, "error", &m.error));
+    if (!!m.method.p + !!m.result + !!m.error != 1)
+        return err_new(ERR_INVALID, "one of 'method', 'result' and 'error' is wanted");
+    if (m.result && !m.id)
+        return wrong("id");
+    if (m.method.p)
+        m.kind = m.id ? RPC_REQUEST : RPC_NOTE;
+    else
+        m.kind = m.result ? RPC_RESULT : RPC_ERROR;
+    *ret_message = m;
+    return NULL;
+}
+
+void rpc_put(struct buf *out, const struct rpc *m)
+{
+    const char *key = m->kind == RPC_RESULT ? "result" : "params";
+    const struct json *value = m->kind == RPC_RESULT ? m->result : m->params;
+    struct jw w;
+
+    jw_init(&w, out, JW_WEB);
+    JW_OBJECT(&w, NULL) {
+        jw_cstr(&w, "jsonrpc", "2.0");
+        if (m->id)
+            jw_value(&w, "id", m->id);
+        if (m->method.p)
+            jw_str(&w, "method", m->method);
+        if (m->kind == RPC_ERROR)
+            jw_value(&w, "error", m->error);
+        else if (m->raw.p)
+            jw_raw(&w, key, m->raw);
+        else if (value)
+            jw_value(&w, key, value);
+    }
+}
+
+void rpc_put_error(struct buf *out, const struct json *id, int code, struct str message)
+{
+    struct jw w;
+
+    jw_init(&w, out, JW_WEB);
+    JW_OBJECT(&w, NULL) {
+        jw_cstr(&w, "jsonrpc", "2.0");
+        if (id)
+            jw_value(&w, "id", id);
+        else
+            jw_null(&w, "id");
+        JW_OBJECT(&w, "error") {
+            jw_int(&w, "code", code);
+            jw_str(&w, "message", message);
+        }
+    }
+}
