@@ -21,7 +21,7 @@ MAKEFLAGS += --no-builtin-rules
 src   := $(shell find src -name '*.c')
 tests := $(filter %_test.c,$(src)) $(shell find test -name '*.c')
 code  := $(filter-out %_test.c src/main/%,$(src))
-guest := $(filter-out src/host/% src/image/% src/cli/%,$(code))
+guest := $(filter-out src/sandbox/% src/host/% src/image/% src/cli/%,$(code))
 packed := $(patsubst %,$(O)/pack/%.z,$(shell find src -name '*.py' -o -name '*.js'))
 embeds := $(shell grep -rl --include='*.c' -w '^EMBED' src)
 fuzz  := $(patsubst fuzz/%.c,%,$(wildcard fuzz/*.c))

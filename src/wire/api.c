@@ -2,6 +2,7 @@
 /* api.c — bodies of the Action Execution Server; see api.h. */
 #include "wire/api.h"
 
+#include "wire/action.h"
 #include "wire/row.h"
 
 #define OF wire_memory
@@ -76,6 +77,11 @@ void wire_put_detail(struct jw *w, struct str detail)
     }
 }
 
+struct str wire_find_detail(const struct json *body)
+{
+    return json_get_str(body, "detail", STR(""));
+}
+
 void wire_put_alive(struct jw *w, bool is_ready)
 {
     JW_OBJECT(w, NULL) {
@@ -105,6 +111,13 @@ void wire_put_execute(struct jw *w, const struct json *event)
 {
     JW_OBJECT(w, NULL) {
         jw_value(w, "action", event);
+    }
+}
+
+void wire_put_execute_action(struct jw *w, const struct wire_action *action)
+{
+    JW_OBJECT(w, NULL) {
+        wire_put_action(w, "action", action);
     }
 }
 

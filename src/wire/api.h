@@ -8,12 +8,15 @@
 #include "wire/problem.h"
 
 void wire_put_detail(struct jw *w, struct str detail); /* {"detail":…}: every error but 422 */
+struct str wire_find_detail(const struct json *body);  /* of such a body; empty: it has none */
 void wire_put_alive(struct jw *w, bool is_ready);
 
 /* {"action":{…}} of /execute_action. False: *ret_problem says what the 422 must say. */
 bool wire_find_action(const struct json *body, const struct json **ret_event,
                       struct wire_problem *ret_problem);
 void wire_put_execute(struct jw *w, const struct json *event); /* the same, to send */
+struct wire_action;
+void wire_put_execute_action(struct jw *w, const struct wire_action *action);
 
 /* --- GET /server_info --- */
 struct wire_memory {
