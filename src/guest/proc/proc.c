@@ -69,13 +69,14 @@ fallible proc_start(struct proc *p, struct loop *loop, const struct proc_config 
     p->loop = loop;
     p->out = -1;
     buf_init(&p->words, (size_t)2 * PROC_LAST_WORDS);
-    own_fd nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    own_fd nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (nothing < 0)
         return err_sys("open /dev/null");
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_sys("pipe");
     own_fd read_end = ends[0], write_end = ends[1];
-    const int fds[] = {nothing, write_end, write_end, config->extra_fd};
+    const int fds[] = {config->in_fd > 0 ? config->in_fd : nothing, write_end,
+                       config->quiet ? nothing : write_end, config->extra_fd};
     const struct spawn_plan plan = {
         .program = config->argv[0],
         .argv = (const char *const *)config->argv,

@@ -22,6 +22,8 @@ struct proc_config {
     const char *cwd; /* NULL, or gone: "/" */
     const struct proc_user *user;
     struct spawner *spawner; /* NULL: fork here */
+    int in_fd;               /* its input; 0, -1: nothing. Borrowed */
+    bool quiet;              /* what it writes to descriptor 2 is dropped */
     int extra_fd;            /* becomes descriptor 3; -1: none. Borrowed */
 };
 
