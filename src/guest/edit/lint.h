@@ -7,12 +7,12 @@
  * nothing: an edit never fails for it. */
 #pragma once
 
-#include <sys/types.h>
-
 #include "guest/edit/edit.h"
 
 struct lint;
 struct loop;
+struct proc_user;
+struct spawner;
 
 #define LINT_TIMEOUT_MS   10000 /* for each of the two runs */
 #define LINT_OUTPUT_BYTES (64u << 10)
@@ -22,8 +22,8 @@ struct lint_args {
     struct str path;               /* says the language; nothing is read from it */
     struct str old_text, new_text; /* copied */
     const char *search_path;       /* PATH of the tools */
-    uid_t uid;           /* who runs them, if we are root: a compiler reads any file that */
-    gid_t gid;           /* is included; EDIT_NO_OWNER leaves it */
+    const struct proc_user *user;  /* who runs them: a compiler reads any file that is included */
+    struct spawner *spawner;
     unsigned timeout_ms; /* 0: LINT_TIMEOUT_MS */
     /* Called once, never from within lint_start; may free l. text is "\nNo linting issues found in
      * the changes.\n" or the list, and lives as long as l. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* lint_check.c — the languages: a tool and how to read what it prints, or a parser of ours. */
 #include "base/buf.h"
+#include "base/embed.h"
 #include "base/json.h"
 #include "base/toml.h"
 #include "base/utf8.h"
@@ -21,28 +22,7 @@ static bool read_place(struct arena *a, struct str line, struct lint_issue *ret_
     return !a->failed;
 }
 
-/* Syntax first; names only where pyflakes is there. -I: nothing is imported from the workspace. */
-static const char python_script[] =
-    "import sys, ast\n"
-    "src = sys.stdin.buffer.read()\n"
-    "say = lambda l, c, m: print('%d:%d:%s' % (l or 1, c or 1, m))\n"
-    "try:\n"
-    "    tree = compile(src, 'f', 'exec', ast.PyCF_ONLY_AST, True)\n"
-    "    compile(src, 'f', 'exec', 0, True)\n"
-    "except SyntaxError as e:\n"
-    "    say(e.lineno, e.offset, 'E999 %s: %s' % (type(e).__name__, e.msg))\n"
-    "    sys.exit()\n"
-    "except Exception as e:\n"
-    "    say(1, 1, 'E902 %s: %s' % (type(e).__name__, e))\n"
-    "    sys.exit()\n"
-    "try:\n"
-    "    from pyflakes.checker import Checker\n"
-    "except ImportError:\n"
-    "    sys.exit()\n"
-    "codes = {'UndefinedName': 'F821', 'UndefinedExport': 'F822', 'DuplicateArgument': 'F831'}\n"
-    "for m in sorted(Checker(tree, 'f').messages, key=lambda m: (m.lineno, m.col)):\n"
-    "    code = codes.get(type(m).__name__)\n"
-    "    if code: say(m.lineno, m.col + 1, code + ' ' + m.message % m.message_args)\n";
+EMBED(lint, "src/guest/edit/lint.py");
 
 static bool read_compiler(struct arena *a, struct str line, struct lint_issue *ret_issue)
 {
@@ -119,7 +99,7 @@ static void check_toml(struct arena *a, struct str text, struct lint_issues *int
 #define COMPILER(language) "cc", "-fsyntax-only", "-fmax-errors=50", "-w", "-x", language, "-"
 
 static const struct lint_checker python = {
-    .argv = {"python3", "-I", "-W", "ignore", "-c", python_script, NULL}, .read_line = read_place};
+    .argv = {"python3", "-I", "-W", "ignore", "-c"}, .is_python = true, .read_line = read_place};
 static const struct lint_checker c = {.argv = {COMPILER("c"), NULL}, .read_line = read_compiler};
 static const struct lint_checker cplus = {.argv = {COMPILER("c++"), NULL},
                                           .read_line = read_compiler};
@@ -146,6 +126,23 @@ const struct lint_checker *lint_checker_of(struct str path)
         if (str_eq(suffix, languages[i].suffix))
             return languages[i].checker;
     return NULL;
+}
+
+fallible lint_fill_argv(const struct lint_checker *checker, struct arena *a,
+                        const char *ret_argv[LINT_ARGV_MAX])
+{
+    own_done(buf) script;
+    size_t n = 0;
+
+    buf_init(&script, 64u << 10);
+    for (; checker->argv[n]; n++)
+        ret_argv[n] = checker->argv[n];
+    if (checker->is_python) {
+        TRY(inflate_all(EMBEDDED(lint), &script));
+        ret_argv[n++] = arena_cstr(a, buf_str(&script));
+    }
+    ret_argv[n] = NULL;
+    return arena_check(a);
 }
 
 void lint_read_output(const struct lint_checker *checker, struct arena *a, struct str output,

@@ -16,8 +16,11 @@ struct lint_issues {
     size_t count;
 };
 
+#define LINT_ARGV_MAX 8
+
 struct lint_checker {
-    const char *argv[12]; /* NULL-terminated; the text is its standard input */
+    const char *argv[LINT_ARGV_MAX]; /* NULL-terminated; the text is its standard input */
+    bool is_python;                  /* the last argument is lint.py */
     /* One line of output; false: no issue. */
     bool (*read_line)(struct arena *a, struct str line, struct lint_issue *ret_issue);
     /* Instead of a tool. */
@@ -26,6 +29,9 @@ struct lint_checker {
 
 /* NULL for a language nobody checks. */
 const struct lint_checker *lint_checker_of(struct str path);
+/* The command line, any script unpacked into the arena. */
+fallible lint_fill_argv(const struct lint_checker *c, struct arena *a,
+                        const char *ret_argv[LINT_ARGV_MAX]);
 void lint_read_output(const struct lint_checker *c, struct arena *a, struct str output,
                       struct lint_issues *into);
 /* Drops what the old text had at the line it came from. */

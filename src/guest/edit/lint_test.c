@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include "guest/edit/lint_inner.h"
+#include "guest/spawn/spawn.h"
 #include "loop/loop.h"
 #include "test/edit_kit.h"
 
@@ -47,8 +48,7 @@ static const char *lint(const char *path, const char *old_text, const char *new_
     return lint_with((struct lint_args){.path = str_of(path),
                                         .old_text = str_of(old_text),
                                         .new_text = str_of(new_text),
-                                        .search_path = TOOLS,
-                                        .uid = EDIT_NO_OWNER});
+                                        .search_path = TOOLS});
 }
 
 static void need(const char *program)
@@ -103,8 +103,7 @@ TEST(edit_lint_without_its_tool_finds_nothing)
     CHECK_STR(lint_with((struct lint_args){.path = STR("/w/a.py"),
                                            .old_text = STR(""),
                                            .new_text = STR("def f(:\n"),
-                                           .search_path = "/nowhere:",
-                                           .uid = EDIT_NO_OWNER}),
+                                           .search_path = "/nowhere:"}),
               NONE_FOUND);
 }
 
@@ -124,7 +123,6 @@ TEST(edit_lint_has_a_deadline_and_a_limit)
                              .old_text = STR("a"),
                              .new_text = STR("b"),
                              .search_path = k.dir.p,
-                             .uid = EDIT_NO_OWNER,
                              .timeout_ms = 50};
     unsigned fds = test_open_fds();
     put_tool(&k, "#!/bin/sh\n/bin/sleep 1000 & exec /bin/sleep 1000\n");
@@ -156,11 +154,8 @@ TEST(edit_lint_can_be_dropped_while_it_runs)
     put_tool(&k, "#!/bin/sh\nexec /bin/sleep 1000\n");
     CHECK_OK(loop_new(&clock_system, &loop));
     unsigned fds = test_open_fds();
-    struct lint_args args = {.path = STR("/w/a.sh"),
-                             .search_path = k.dir.p,
-                             .uid = EDIT_NO_OWNER,
-                             .done = on_done,
-                             .of = &o};
+    struct lint_args args = {
+        .path = STR("/w/a.sh"), .search_path = k.dir.p, .done = on_done, .of = &o};
     CHECK_OK(lint_start(loop, &args, &l));
     lint_free(l);
     args.path = STR("/w/a.json");
@@ -181,13 +176,13 @@ TEST(edit_lint_runs_its_tool_as_the_user)
     kit_init(&k);
     CHECK(chmod(test_dir(), 0755) == 0);
     put_tool(&k, "#!/bin/sh\necho \"x: line 1: $(/usr/bin/id -u) $(/usr/bin/id -G) $HOME\"\n");
-    CHECK_HAS(lint_with((struct lint_args){.path = STR("/w/a.sh"),
-                                           .old_text = STR("a"),
-                                           .new_text = STR("b"),
-                                           .search_path = k.dir.p,
-                                           .uid = 65534,
-                                           .gid = 65533}),
-              "1: 65534 65533 /nonexistent\n");
+    CHECK_HAS(
+        lint_with((struct lint_args){.path = STR("/w/a.sh"),
+                                     .old_text = STR("a"),
+                                     .new_text = STR("b"),
+                                     .search_path = k.dir.p,
+                                     .user = &(struct proc_user){"nobody", "/", 65534, 65533}}),
+        "1: 65534 65533 /nonexistent\n");
 }
 
 TEST(edit_lint_goes_between_snippet_and_closing)
@@ -203,8 +198,7 @@ TEST(edit_lint_goes_between_snippet_and_closing)
     struct str text = str_of(lint_with((struct lint_args){.path = k.r.path,
                                                           .old_text = k.r.old_text,
                                                           .new_text = k.r.new_text,
-                                                          .search_path = TOOLS,
-                                                          .uid = EDIT_NO_OWNER}));
+                                                          .search_path = TOOLS}));
     CHECK_OK(lint_insert(&k.a, &k.r, text));
     CHECK_HAS(k.r.content,
               "     2\t\n\nLinting issues found in the changes:\n- Line 1, Column 4: ");
@@ -231,7 +225,6 @@ TEST_LIMIT(edit_lint_survives_every_single_failure, 60)
                                  .old_text = STR("a"),
                                  .new_text = STR("b"),
                                  .search_path = k.dir.p,
-                                 .uid = EDIT_NO_OWNER,
                                  .done = on_done,
                                  .of = &o};
         fault_at(n);
