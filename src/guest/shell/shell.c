@@ -97,8 +97,14 @@ static void forget_output(struct shell *s)
     s->reported = false;
 }
 
+/* What was written before the question belongs to the answer, though the loop has not turned. */
 static void answer_running(struct shell *s, enum shell_status status)
 {
+    shell_drain(s);
+    if (s->lost_report && status != SHELL_NOT_EXECUTED) {
+        shell_on_report(s, NULL);
+        return;
+    }
     take_text(s);
     keep_reported(s);
     answer(s, status);

@@ -4,6 +4,7 @@
 
 #include "guest/shell/shell_kit.h"
 
+#include <fcntl.h>
 #include <pwd.h>
 
 TEST(shell_completes_simple_commands) /* 1 2 3 4 10 58 59 60 61 62 72 73 */
@@ -303,6 +304,29 @@ TEST(shell_interrupts) /* 36 43 48 42 */
     CHECK_STR(k.content, "");
     CHECK_INT(k.status, SHELL_COMPLETED);
     kit_expect(&k, "echo ok", "ok", 0);
+    kit_close(&k);
+}
+
+TEST(shell_answers_with_all_that_was_written_before_the_question) /* 42 */
+{
+    struct kit k;
+    char path[400];
+    int fd;
+
+    kit_open(&k);
+    kit_run(&k, "mkfifo gate seen");
+    kit_hard(&k, "read < gate; echo late; : > seen; sleep 30", 0.05);
+    CHECK_STR(k.content, "");
+    snprintf(path, sizeof path, "%s/gate", k.home);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    CHECK(fd >= 0 && write(fd, "\n", 1) == 1 && close(fd) == 0);
+    snprintf(path, sizeof path, "%s/seen", k.home);
+    fd = open(path, O_RDONLY | O_CLOEXEC); /* it was written by now; our loop did not turn */
+    CHECK(fd >= 0 && close(fd) == 0);
+    kit_soft(&k, "ls");
+    CHECK_INT(k.status, SHELL_NOT_EXECUTED);
+    CHECK_STR(k.content, "late");
+    kit_finish(&k, "C-c");
     kit_close(&k);
 }
 
