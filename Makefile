@@ -37,10 +37,10 @@ host_ldflags := -pie -Wl,-z,relro,-z,now,-z,noexecstack
 host_libs    := -lyaml -lssl -lcrypto -lz -pthread
 
 # The whole guest is optimised at once, for size. zlib stays out: base/inflate reads, nothing writes.
-guest_opt     := -Os -flto -flto-partition=one -fno-pie -fno-unwind-tables -fno-asynchronous-unwind-tables \
+guest_opt     := -Oz -flto -flto-partition=one -fno-pie -fno-unwind-tables -fno-asynchronous-unwind-tables \
                  -fmerge-all-constants -fstack-protector-strong
 guest_cflags  := $(common) $(guest_opt) -ffunction-sections -fdata-sections -isystem $(O)/guest/include
-guest_ldflags := $(guest_opt) -static -no-pie -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack,--build-id=none
+guest_ldflags := $(guest_opt) -static -no-pie -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack,-z,noseparate-code,--build-id=none
 
 san_cflags := $(common) -O1 -fno-omit-frame-pointer -fsanitize=address,undefined \
               -fno-sanitize-recover=all
@@ -73,7 +73,7 @@ $(O)/croft: $(host_obj) $(O)/host/src/main/croft.o $(O)/host/embed.o
 	@echo "  LINK  $@"
 	@$(CC) $(host_ldflags) -o $@ $^ $(host_libs)
 
-$(O)/croft-guest: $(guest_obj) $(O)/guest/src/main/guest.o
+$(O)/croft-guest: $(guest_obj) $(O)/guest/src/main/guest.o $(O)/guest/src/main/guest_libc.o
 	@echo "  LINK  $@"
 	@$(MUSL) $(guest_ldflags) -o $@.tmp $^
 	@strip -R .comment $@.tmp && mv $@.tmp $@

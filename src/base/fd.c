@@ -31,6 +31,18 @@ fallible fd_write_all(int fd, struct str data)
     return NULL;
 }
 
+void fd_print(int fd, const char *fmt, ...)
+{
+    own_done(buf) text;
+    va_list ap;
+
+    buf_init(&text, 1u << 20);
+    va_start(ap, fmt);
+    buf_vaddf(&text, fmt, ap);
+    va_end(ap);
+    err_free(fd_write_all(fd, buf_str(&text)));
+}
+
 fallible fd_read_all(int fd, struct buf *into)
 {
     for (;;) {

@@ -19,6 +19,8 @@ fallible fd_open_beneath_walk(int dir, struct str path, int flags, mode_t mode, 
 fallible fd_make_dirs(int dir, struct str path, mode_t mode, int *ret_fd);
 
 fallible fd_write_all(int fd, struct str data);
+/* For people, on stdout or stderr; a failure has nobody left to hear of it. */
+void fd_print(int fd, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Appends up to the buffer's limit; more is ERR_TOO_LARGE. */
 fallible fd_read_all(int fd, struct buf *into);
 fallible fd_read_file(const char *path, struct buf *into);

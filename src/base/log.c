@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/utf8.h"
 
 static struct {
@@ -129,7 +130,7 @@ static void put_value(struct line *l, const struct log_kv *kv)
         snprintf(number, sizeof number, "%llu", (unsigned long long)kv->u);
         break;
     case LOG_KV_DOUBLE:
-        snprintf(number, sizeof number, "%.6g", kv->d);
+        number[json_format_double(kv->d, number)] = '\0';
         if (sink.json && (kv->d - kv->d) != 0)
             snprintf(number, sizeof number, "null");
         break;

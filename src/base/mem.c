@@ -5,12 +5,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void *or_abort(void *p, size_t size)
 {
     if (p)
         return p;
-    fprintf(stderr, "croft: out of memory (%zu bytes)\n", size);
+    char text[64];
+    int n = snprintf(text, sizeof text, "croft: out of memory (%zu bytes)\n", size);
+    ssize_t said = write(STDERR_FILENO, text, (size_t)n);
+    (void)said; /* nothing more can be done */
     abort();
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* guest.c — croft-guest: what runs inside a sandbox. */
-#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/fd.h"
 #include "guest/exec/exec.h"
 
 static const char usage[] = "usage: croft-guest [action-server] PORT|ADDRESS [OPTION ...]\n"
@@ -17,15 +18,15 @@ int main(int argc, char **argv, char **envp)
     if (foreign)
         return exec_main(argc - foreign, argv + foreign, env);
     if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-        fputs(usage, stdout);
+        fd_print(STDOUT_FILENO, "%s", usage);
         return 0;
     }
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-        puts("croft-guest " CROFT_VERSION);
+        fd_print(STDOUT_FILENO, "croft-guest " CROFT_VERSION "\n");
         return 0;
     }
     if (argc < 2) {
-        fputs(usage, stderr);
+        fd_print(STDERR_FILENO, "%s", usage);
         return 2;
     }
     int skip = strcmp(argv[1], "action-server") == 0 ? 2 : 1;

@@ -10,6 +10,7 @@
 
 #include "base/cfg.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "guest/exec/exec.h"
 #include "loop/loop.h"
@@ -155,7 +156,7 @@ int exec_main(int argc, char **argv, const char *const *envp)
     const char *word = cfg_env_get(envp, "LOG_LEVEL");
 
     if (argc == 1 && strcmp(argv[0], "--help") == 0) {
-        fputs(usage, stdout);
+        fd_print(STDOUT_FILENO, "%s", usage);
         return 0;
     }
     if (word)
@@ -177,7 +178,7 @@ int exec_main(int argc, char **argv, const char *const *envp)
     }
     if (!e)
         return 0;
-    fprintf(stderr, "action-server: %s\n", err_text(e));
+    fd_print(STDERR_FILENO, "action-server: %s\n", err_text(e));
     err_free(e);
     return code;
 }

@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <ftw.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/passwd.h"
 #include "guest/exec/act.h"
 #include "guest/exec/inner.h"
 #include "net/router.h"
@@ -106,11 +106,12 @@ static void close_parts(struct exec *e)
 /* Whoever asks for another user must hear that commands do not run as that one. */
 static void tell_user(const struct exec_config *config)
 {
-    const struct passwd *me = getpwuid(geteuid());
+    struct passwd_user me = {.name = "?"};
 
-    if (config->username.len && !(me && str_eq(str_of(me->pw_name), config->username)))
+    err_free(passwd_by_uid(PASSWD_ETC, geteuid(), &me)); /* then nobody knows */
+    if (config->username.len && !str_eq(str_of(me.name), config->username))
         log_warn("commands run as the user who started this, not as the one asked for",
-                 KV("asked", config->username), KV("runs_as", me ? me->pw_name : "?"));
+                 KV("asked", config->username), KV("runs_as", me.name));
 }
 
 static fallible serve(struct exec *e)

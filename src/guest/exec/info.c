@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* info.c — GET /server_info: how long, how busy, how large. */
-#include <stdio.h>
 #include <sys/statvfs.h>
 #include <sys/sysinfo.h>
 #include <time.h>
@@ -34,19 +33,36 @@ static double cpu_percent(struct exec *e)
     return (double)(int64_t)(e->cpu_percent * 10 + 0.5) / 10;
 }
 
+static int64_t number_off(struct str *s)
+{
+    int64_t n = 0;
+
+    for (; s->len && str_is_digit(s->p[0]) && n < INT64_MAX / 100; *s = str_from(*s, 1))
+        n = n * 10 + (s->p[0] - '0');
+    return n;
+}
+
+static int64_t number_after(struct str s, struct str name)
+{
+    ptrdiff_t at = str_find(s, name);
+
+    s = str_from(s, at < 0 ? s.len : (size_t)at + name.len);
+    return number_off(&s);
+}
+
 static struct wire_memory memory(void)
 {
     struct wire_memory m = {0};
     struct sysinfo si;
-    long pages = 0, resident = 0;
-    FILE *f = fopen("/proc/self/statm", "re");
+    long page = sysconf(_SC_PAGESIZE);
+    own_done(buf) text;
 
-    if (f && fscanf(f, "%ld %ld", &pages, &resident) == 2) {
-        m.vms = pages * sysconf(_SC_PAGESIZE);
-        m.rss = resident * sysconf(_SC_PAGESIZE);
-    }
-    if (f)
-        fclose(f);
+    buf_init(&text, 4096);
+    err_free(fd_read_file("/proc/self/statm", &text)); /* all zero without it */
+    struct str s = buf_str(&text);
+    m.vms = number_off(&s) * page;
+    s = str_from(s, 1);
+    m.rss = number_off(&s) * page;
     if (sysinfo(&si) == 0 && si.totalram)
         m.percent = 100.0 * (double)m.rss / ((double)si.totalram * si.mem_unit);
     return m;
@@ -72,18 +88,12 @@ static struct wire_disk disk(void)
 static struct wire_io io(void)
 {
     struct wire_io io = {0};
-    char line[128];
-    FILE *f = fopen("/proc/self/io", "re");
-    long long n;
+    own_done(buf) text;
 
-    while (f && fgets(line, sizeof line, f)) {
-        if (sscanf(line, "read_bytes: %lld", &n) == 1)
-            io.read_bytes = n;
-        else if (sscanf(line, "write_bytes: %lld", &n) == 1)
-            io.write_bytes = n;
-    }
-    if (f)
-        fclose(f);
+    buf_init(&text, 4096);
+    err_free(fd_read_file("/proc/self/io", &text)); /* not everywhere */
+    io.read_bytes = number_after(buf_str(&text), STR("\nread_bytes: "));
+    io.write_bytes = number_after(buf_str(&text), STR("\nwrite_bytes: "));
     return io;
 }
 

@@ -396,7 +396,7 @@ fallible kernel_run(struct kernel *k, const struct kernel_cell *cell, struct ker
     if (k->waiting >= WAITING_MAX)
         return err_new(ERR_BUSY, "%u cells wait already", k->waiting);
     if (!(cell->timeout_s >= 0 && cell->timeout_s < 1e9))
-        return err_new(ERR_INVALID, "a timeout of %g seconds", cell->timeout_s);
+        return err_new(ERR_INVALID, "a timeout of %.3f seconds", cell->timeout_s);
     TRY(job_new(cell, k->output_bytes, &job));
     job->kernel = k;
     list_add(&k->jobs, &job->link);

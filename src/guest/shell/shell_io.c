@@ -118,7 +118,12 @@ static bool is_lost_report(struct shell *s, struct str bytes)
         return false;
     int n = snprintf(want, sizeof want, "\033]7771;%s;", s->sequence);
     const char *at = memmem(s->tail, sizeof s->tail, want, (size_t)n);
-    return at && sscanf(at + n, "%d", &s->meta.exit_code) == 1;
+    const char *end = s->tail + sizeof s->tail - 1; /* there the bell is */
+    int64_t code;
+    if (!at || !str_to_i64(str_n(at + n, (size_t)(end - at) - (size_t)n), &code))
+        return false;
+    s->meta.exit_code = (int)code;
+    return true;
 }
 
 /* A shell without /dev/tty cannot print its mark; the echo of our line divides the text as well. */
@@ -216,6 +221,24 @@ static pid_t foreground_group(const struct shell *s)
     return ioctl(s->master, TIOCGPGRP, &group) == 0 ? group : -1;
 }
 
+/* A line of hexadecimal digits in a status file; all signals when it is not there. */
+static uint64_t signal_set(struct str status, struct str name)
+{
+    ptrdiff_t at = str_find(status, name);
+    uint64_t set = 0;
+
+    if (at < 0)
+        return UINT64_MAX;
+    for (status = str_from(status, (size_t)at + name.len); status.len;
+         status = str_from(status, 1)) {
+        unsigned digit = str_digit(status.p[0]);
+        if (digit > 15)
+            break;
+        set = set << 4 | digit;
+    }
+    return set;
+}
+
 /* A process that has no opinion on SIGINT and is alive never got it: the signal came between fork
  * and exec, when the child still had bash's handler. */
 static bool missed_interrupt(pid_t pid)
@@ -227,11 +250,10 @@ static bool missed_interrupt(pid_t pid)
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
     buf_init(&b, 65536);
     struct err *e = fd_read_file(path, &b);
-    const char *at = !e && buf_cstr(&b) ? strstr(b.p, "SigBlk:") : NULL;
-    unsigned long long blocked, ignored, caught;
-    if (at &&
-        sscanf(at, "SigBlk: %llx SigIgn: %llx SigCgt: %llx", &blocked, &ignored, &caught) == 3)
-        opinions = blocked | ignored | caught;
+    if (!e)
+        opinions = signal_set(buf_str(&b), STR("SigBlk:\t")) |
+                   signal_set(buf_str(&b), STR("SigIgn:\t")) |
+                   signal_set(buf_str(&b), STR("SigCgt:\t"));
     err_free(e);
     buf_done(&b);
     return !(opinions & (1ull << (SIGINT - 1)));

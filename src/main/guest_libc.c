@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/* guest_libc.c — small versions of what libc does at length: these names are found first, so the
+ * large ones, and all of stdio behind them, stay out of croft-guest. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/format.h"
+
+int vsnprintf(char *restrict out, size_t size, const char *restrict fmt, va_list ap)
+{
+    return format_text(out, size, fmt, ap);
+}
+
+int snprintf(char *restrict out, size_t size, const char *restrict fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    int n = format_text(out, size, fmt, ap);
+    va_end(ap);
+    return n;
+}
+
+/* What assert calls in musl; the prototype is that of its assert.h. */
+_Noreturn void __assert_fail(const char *what, const char *file, int line, const char *function);
+_Noreturn void __assert_fail(const char *what, const char *file, int line, const char *function)
+{
+    fd_print(STDERR_FILENO, "%s:%d: %s: %s\n", file, line, function, what);
+    abort();
+}
