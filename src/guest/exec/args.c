@@ -30,7 +30,8 @@ static const char usage[] =
     "  --no-enable-browser, --enable-browser, --browsergym-eval-env ID   accepted, not used yet\n"
     "  --ready-fd N        an open descriptor: gets one byte when the server listens\n"
     "environment: SESSION_API_KEY, NO_CHANGE_TIMEOUT_SECONDS [10], LOG_LEVEL [INFO],\n"
-    "  INIT_PLUGIN_TIMEOUT [120], CROFT_KERNEL (a kernel by name), VSCODE_PORT, CROFT_VSCODE\n";
+    "  INIT_PLUGIN_TIMEOUT [120], CROFT_KERNEL (a kernel by name), VSCODE_PORT, CROFT_VSCODE,\n"
+    "  ENABLE_AUTO_LINT [false]: edits say what they broke\n";
 
 struct args {
     struct exec_config config;

@@ -98,6 +98,10 @@ static fallible start_parts(struct exec *e)
 
 static void close_parts(struct exec *e)
 {
+    LIST_EACH(job, &e->jobs, struct exec_job, link) {
+        exec_job_end(job);
+        job->stop(job);
+    }
     for (size_t i = 0; i < ROWS_LEN(exec_parts); i++)
         if (ROWS_AT(exec_parts, i)->close)
             ROWS_AT(exec_parts, i)->close(e);
@@ -182,6 +186,7 @@ fallible exec_run(struct loop *loop, const struct exec_config *config)
     e.editor.space.uid = geteuid() == 0 ? config->uid : EDIT_NO_OWNER;
     e.editor.space.gid = geteuid() == 0 ? (gid_t)config->uid : (gid_t)-1;
     e.editor.workdir = config->working_dir;
+    list_init(&e.jobs);
     e.transfer = (struct transfer){
         .work_dir = dir, .root_fd = -1, .uid = e.editor.space.uid, .gid = e.editor.space.gid};
     router_add(router, routes, ARRAY_LEN(routes));

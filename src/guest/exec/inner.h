@@ -36,6 +36,7 @@ struct exec {
     struct list sessions;           /* all shells, see actions/run/session.h */
     struct session *main;           /* the one of actions that name none */
     unsigned shell_number;          /* of the last that was given a name by us */
+    struct list jobs;               /* what actions wait for, beside the shells */
     bool closing;
     struct kernel *kernel; /* started by the first cell */
     struct plugins *plugins;
@@ -55,6 +56,22 @@ struct exec_part {
     void (*close)(struct exec *e);
 };
 #define EXEC_PART(id) ROW(exec_parts, struct exec_part, id)
+
+/* Something an action waits for; embedded in it. */
+struct exec_job {
+    struct list link;
+    void (*stop)(struct exec_job *job); /* the server goes down: end it, answer nobody */
+};
+static inline void exec_job_start(struct exec *e, struct exec_job *job,
+                                  void (*stop)(struct exec_job *job))
+{
+    job->stop = stop;
+    list_add(&e->jobs, &job->link);
+}
+static inline void exec_job_end(struct exec_job *job)
+{
+    list_del(&job->link);
+}
 
 /* info.c */
 struct http_req;
