@@ -59,7 +59,7 @@ struct wire_write {
 struct wire_edit {
     struct str path, command, content, thought, impl_source;
     struct str file_text, old_str, new_str; /* .p NULL: null */
-    struct wire_opt_int insert_line;
+    const struct json *insert_line;         /* an integer or a string; NULL: null */
     int64_t start, end, security_risk;
 };
 

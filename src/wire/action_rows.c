@@ -40,7 +40,7 @@ static const struct wire_field edit_rows[] = {
     NULL_STR(file_text),
     NULL_STR(old_str),
     NULL_STR(new_str),
-    NULL_INT(insert_line),
+    NULL_LINE(insert_line),
     TEXT(content, ""),
     INT(start, 1),
     INT(end, -1),

@@ -159,11 +159,14 @@ TEST(action_fills_its_struct)
     CHECK_STR(a->run.confirmation_state, "rejected");
     CHECK_INT(a->run.security_risk, WIRE_RISK_HIGH);
     a = decoded("{'action':'edit','args':{'path':'/f','insert_line':0,'old_str':'','start':2.0}}");
-    CHECK(a->edit.insert_line.is_set && a->edit.insert_line.value == 0);
+    CHECK(a->edit.insert_line && a->edit.insert_line->i == 0);
     CHECK(a->edit.old_str.p && !a->edit.new_str.p);
     CHECK_INT(a->edit.start, 2);
     CHECK_INT(a->edit.end, -1);
     CHECK_STR(a->edit.impl_source, "oh_aci");
+    a = decoded(
+        "{'action':'edit','args':{'path':'/f','insert_line':'2'}}"); /* the editor judges it */
+    CHECK_STR(a->edit.insert_line->s, "2");
     a = decoded("{'action':'read','args':{'path':'/f','view_range':[1,'x',null]}}");
     CHECK_INT(a->read.view_range->count, 3);
     CHECK(!a->has_timeout);

@@ -87,6 +87,10 @@ static bool is_of(const struct json *v, unsigned kind)
         return v->type == JSON_STR;
     case WIRE_BOOL:
         return v->type == JSON_BOOL;
+    case WIRE_LINE:
+        if (v->type == JSON_STR)
+            return true;
+        /* fall through */
     case WIRE_INT:
     case WIRE_OPT_INT:
         return wire_to_int(v, &i);
@@ -106,9 +110,9 @@ static const char *phrase_of(unsigned kind)
 {
     static const char *const phrases[] = {
         [WIRE_ANY] = "anything",    [WIRE_STR] = "a string",       [WIRE_BOOL] = "true or false",
-        [WIRE_INT] = "an integer",  [WIRE_OPT_INT] = "an integer", [WIRE_RISK] = "an integer",
-        [WIRE_LIST] = "an array",   [WIRE_OBJECT] = "an object",   [WIRE_GROUP] = "an object",
-        [WIRE_GROUPS] = "an array", [WIRE_DOUBLE] = "a number",
+        [WIRE_INT] = "an integer",  [WIRE_OPT_INT] = "an integer", [WIRE_LINE] = "an integer",
+        [WIRE_RISK] = "an integer", [WIRE_LIST] = "an array",      [WIRE_OBJECT] = "an object",
+        [WIRE_GROUP] = "an object", [WIRE_GROUPS] = "an array",    [WIRE_DOUBLE] = "a number",
     };
 
     return phrases[kind];
@@ -209,6 +213,7 @@ void wire_set_defaults(const struct wire_fields *fields, void *base)
         case WIRE_OPT_INT:
             *(struct wire_opt_int *)to = (struct wire_opt_int){0};
             break;
+        case WIRE_LINE:
         case WIRE_LIST:
         case WIRE_OBJECT:
         case WIRE_GROUPS:
@@ -244,6 +249,7 @@ static fallible store(struct arena *a, const char *path, const struct wire_field
     case WIRE_OPT_INT:
         ((struct wire_opt_int *)to)->is_set = wire_to_int(v, &((struct wire_opt_int *)to)->value);
         break;
+    case WIRE_LINE:
     case WIRE_LIST:
     case WIRE_OBJECT:
     case WIRE_GROUPS:
@@ -404,6 +410,7 @@ static void put_field(struct jw *w, const struct wire_field *f, const void *from
         if (opt->is_set)
             return jw_int(w, f->name, opt->value);
         return jw_null(w, f->name);
+    case WIRE_LINE:
     case WIRE_LIST:
     case WIRE_OBJECT:
     case WIRE_GROUPS:

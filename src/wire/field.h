@@ -18,6 +18,7 @@ enum wire_kind {
     WIRE_INT,     /* int64_t */
     WIRE_DOUBLE,  /* double; structs only */
     WIRE_OPT_INT, /* struct wire_opt_int */
+    WIRE_LINE,    /* const struct json *: an integer, or a string the editor judges */
     WIRE_RISK,    /* int64_t; null is WIRE_RISK_NULL, which is left out when written */
     WIRE_LIST,    /* const struct json *; NULL is null or [] */
     WIRE_OBJECT,  /* const struct json *; NULL is null or {} */

@@ -5,10 +5,10 @@
 static const char *word_of(unsigned kind)
 {
     static const char *const words[] = {
-        [WIRE_ANY] = "any",      [WIRE_STR] = "str",      [WIRE_BOOL] = "bool",
-        [WIRE_INT] = "int",      [WIRE_DOUBLE] = "float", [WIRE_OPT_INT] = "int",
-        [WIRE_RISK] = "int",     [WIRE_LIST] = "list",    [WIRE_OBJECT] = "object",
-        [WIRE_GROUP] = "object", [WIRE_GROUPS] = "list",
+        [WIRE_ANY] = "any",       [WIRE_STR] = "str",      [WIRE_BOOL] = "bool",
+        [WIRE_INT] = "int",       [WIRE_DOUBLE] = "float", [WIRE_OPT_INT] = "int",
+        [WIRE_LINE] = "int",      [WIRE_RISK] = "int",     [WIRE_LIST] = "list",
+        [WIRE_OBJECT] = "object", [WIRE_GROUP] = "object", [WIRE_GROUPS] = "list",
     };
 
     return words[kind];

@@ -16,6 +16,7 @@
 #define INT(member, value)   {AT(member), .kind = WIRE_INT, .number = value}
 #define NULL_INT(member)     {AT(member), .kind = WIRE_OPT_INT, .flags = WIRE_NULLABLE}
 #define DOUBLE(member)       {AT(member), .kind = WIRE_DOUBLE}
+#define NULL_LINE(member)    {AT(member), .kind = WIRE_LINE, .flags = WIRE_NULLABLE}
 #define LIST(member, more)   {AT(member), .kind = WIRE_LIST, .flags = more}
 #define STRS(member, more)   {AT(member), .kind = WIRE_LIST, .of = WIRE_STR, .flags = more}
 #define INTS(member, more)   {AT(member), .kind = WIRE_LIST, .of = WIRE_INT, .flags = more}

@@ -89,16 +89,10 @@ static fallible edit_start(struct act *act)
     const struct wire_edit *edit = &act->action.edit;
     struct editor ed = act->exec->editor;
     struct edit_result r = {0};
-    struct json *line = NULL;
 
     if (!str_eq(edit->impl_source, STR("oh_aci")))
         return err_new(ERR_INVALID, "impl_source '" STR_FMT "' is done by the client, not here",
                        STR_ARG(str_first(edit->impl_source, 80)));
-    if (edit->insert_line.is_set) {
-        line = json_new_int(&act->arena, edit->insert_line.value);
-        if (!line)
-            return arena_check(&act->arena);
-    }
     ed.space.cwd = exec_cwd(act->exec);
     struct editor_args args = {
         .command = edit->command,
@@ -106,7 +100,7 @@ static fallible edit_start(struct act *act)
         .file_text = edit->file_text,
         .old_str = edit->old_str,
         .new_str = edit->new_str,
-        .insert_line = line,
+        .insert_line = edit->insert_line,
         .lint = wants_lint(act->exec),
     };
     TRY(editor_run(&ed, &args, &act->arena, &r));
