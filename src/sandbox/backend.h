@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/* backend.h — one interface to every way of running a sandbox.
+ *
+ * A backend is a row and a folder beside this file. What it cannot do it does not claim: callers
+ * read its flags, and what it lacks is refused by name before the backend is asked. One operation
+ * of a sandbox at a time; each ends in its callback, and readiness and death are events. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/rows.h"
+#include "base/sm.h"
+#include "base/str.h"
+#include "loop/loop.h"
+
+struct net;
+struct sbx;
+struct sbx_driver; /* a backend at work; its own struct begins with this */
+
+enum sbx_cap { /* bits */
+               SBX_CAN_PAUSE = 1 << 0,
+               SBX_CAN_SNAPSHOT = 1 << 1, /* and fork from one */
+               SBX_CAN_EXPOSE = 1 << 2,   /* ports that programs open inside */
+               SBX_CAN_BIND = 1 << 3,     /* what is bound at claim, see sbx_bind */
+               SBX_CAN_LOG = 1 << 4,
+               SBX_LIMITS_MEMORY = 1 << 5,
+               SBX_LIMITS_PIDS = 1 << 6,
+               SBX_LIMITS_CPU = 1 << 7,
+               SBX_LIMITS_DISK = 1 << 8,
+               SBX_HIDES_FILES = 1 << 9, /* the host's files, processes, network are out of reach */
+               SBX_HIDES_PROCESSES = 1 << 10,
+               SBX_HIDES_NETWORK = 1 << 11,
+};
+const char *sbx_cap_name(unsigned bit); /* "pause"; NULL: no such bit */
+
+enum sbx_state { SBX_CREATED, SBX_STARTING, SBX_RUNNING, SBX_PAUSED, SBX_STOPPED };
+
+struct sbx_host { /* what the program lends every driver; borrowed */
+    struct loop *loop;
+    struct net *net;
+    const char *state_dir; /* absolute; drivers keep their files in a directory of their name */
+    int guest_fd;          /* croft-guest, readable */
+    const char *const *envp;
+    fallible (*remove_tree)(int dir, const char *name);
+};
+
+struct sbx_limits { /* 0: the backend's default */
+    uint64_t memory_bytes, disk_bytes;
+    uint32_t pids, cpu_permille, open_files;
+};
+
+struct sbx_spec {            /* copied as far as needed */
+    const char *id;          /* letters, digits, "-_."; NULL: one is made */
+    const char *image;       /* NULL: the backend's default root file system */
+    const char *workspace;   /* a directory of the host; NULL: an empty one that goes with it */
+    const char *session_key; /* NULL: none */
+    const char *const *env;  /* NULL: none; of everything inside */
+    struct sbx_limits limits;
+    /* The sandbox ended without being asked to; its state is SBX_STOPPED. May be NULL. */
+    void (*on_gone)(void *arg, struct sbx *s);
+    void *arg;
+};
+
+struct sbx_address {      /* of the action server, or of a port inside */
+    char unix_path[108];  /* empty: url's host */
+    char url[64];         /* "http://127.0.0.1:41000" */
+    uint16_t tunnel_port; /* not 0: ask for CONNECT 127.0.0.1:port first */
+};
+
+struct sbx_info {
+    enum sbx_state state;
+    pid_t pid;                  /* 0: none, or not on this machine */
+    struct sbx_address address; /* while it runs */
+    const char *workspace;      /* on the host; NULL: not there */
+    const char *failure;        /* why it ended; NULL: it was asked to, or has not */
+};
+
+typedef void sbx_done(void *arg, struct sbx *s, const struct err *e); /* e borrowed; NULL: done */
+
+struct sbx_backend {
+    const char *name, *summary;
+    const char *warning; /* said in every place a person looks; NULL: none */
+    unsigned caps;       /* at most; driver->caps is what holds on this machine */
+    fallible (*open)(const struct sbx_host *host, struct sbx_driver **ret_driver);
+    void (*close)(struct sbx_driver *d); /* no sandbox is left */
+    fallible (*create)(struct sbx_driver *d, const struct sbx_spec *spec, struct sbx *s);
+    /* Each ends in sbx_finish, at once or later; an error returned is that. */
+    fallible (*start)(struct sbx *s);
+    fallible (*stop)(struct sbx *s);
+    fallible (*pause)(struct sbx *s);
+    fallible (*resume)(struct sbx *s);
+    fallible (*snapshot)(struct sbx *s, struct str name);
+    void (*remove)(struct sbx *s); /* of one that does not run: whatever it left */
+    void (*inspect)(struct sbx *s, struct sbx_info *info); /* fills what the driver knows */
+    void (*logs)(struct sbx *s, struct buf *out);
+    fallible (*expose)(struct sbx *s, uint16_t port, struct sbx_address *ret_address);
+    fallible (*bind)(struct sbx *s, const struct sbx_spec *spec);
+    fallible (*fork)(struct sbx_driver *d, struct str snapshot, const struct sbx_spec *spec,
+                     struct sbx *s);
+    size_t size; /* of its struct, which begins with struct sbx */
+};
+#define SBX_BACKEND(id) ROW(sbx_backends, struct sbx_backend, id)
+
+/* NULL after the last, NULL when there is none of this name. */
+const struct sbx_backend *sbx_backend_at(size_t index);
+const struct sbx_backend *sbx_backend_find(struct str name);
+
+struct sbx_driver {
+    const struct sbx_backend *backend;
+    const struct sbx_host *host;
+    unsigned caps;
+    unsigned sandboxes;
+};

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+/* local.c — the guest as a plain process: no isolation at all, and it says so; see README.md. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cfg.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "sandbox/sandbox.h"
+
+#define LOG_BYTES    (64u << 10)
+#define STOP_MS      5000
+#define START_MS     30000
+#define ENV_MAX      4096
+#define EXIT_NO_EXEC 127
+#define READY_FD     3
+#define READ_SIZE    (16u << 10)
+#define CAPS         (SBX_CAN_EXPOSE | SBX_CAN_BIND | SBX_CAN_LOG)
+#define URL          "http://localhost"
+
+struct local_driver {
+    struct sbx_driver base;
+    int dir; /* state_dir/local */
+    char *path;
+};
+
+struct local {
+    struct sbx base;
+    int dir;         /* state_dir/local/ID: the socket, and the workspace if it is ours */
+    char *workspace; /* absolute */
+    struct buf env;  /* "A=b\0C=d\0" */
+    char socket[sizeof((struct sbx_address *)0)->unix_path];
+    pid_t pid; /* 0: none */
+    struct loop_child child;
+    struct loop_io ready, output;
+    struct loop_timer deadline;
+    struct buf log;
+};
+
+static struct local *local_of(struct sbx *s)
+{
+    return container_of(s, struct local, base);
+}
+
+static struct local_driver *driver_of(struct sbx_driver *d)
+{
+    return container_of(d, struct local_driver, base);
+}
+
+/* --- the driver --- */
+
+static void local_close(struct sbx_driver *driver)
+{
+    struct local_driver *d = driver_of(driver);
+
+    own_close(d->dir);
+    free(d->path);
+    free(d);
+}
+
+static fallible local_open(const struct sbx_host *host, struct sbx_driver **ret_driver)
+{
+    own_fd state = open(host->state_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (state < 0)
+        return err_sys("open '%s'", host->state_dir);
+    own_fd dir = -1;
+    TRY(fd_make_dirs(state, STR("local"), 0700, &dir));
+    struct local_driver *d = mem_new(sizeof *d);
+    d->base.caps = CAPS;
+    d->dir = take_fd(&dir);
+    if (asprintf(&d->path, "%s/local", host->state_dir) < 0)
+        abort();
+    *ret_driver = &d->base;
+    return NULL;
+}
+
+/* --- what a sandbox is made of --- */
+
+static void add_variable(struct buf *env, const char *name, const char *value)
+{
+    buf_addf(env, "%s=%s", name, value);
+    buf_add_char(env, '\0');
+}
+
+/* Known by name: whatever else the caller's environment holds, keys among them, is not for guests.
+ */
+static fallible set_environment(struct local *l, const struct sbx_spec *spec)
+{
+    static const char *const kept[] = {"PATH", "HOME",   "USER", "LOGNAME", "LANG",
+                                       "TERM", "LC_ALL", "TZ",   "TMPDIR"};
+
+    buf_reset(&l->env);
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
+        const char *value = cfg_env_get(l->base.driver->host->envp, kept[i]);
+        if (value)
+            add_variable(&l->env, kept[i], value);
+    }
+    for (size_t i = 0; spec->env && spec->env[i]; i++) {
+        if (spec->env[i][0] == '=' || !strchr(spec->env[i], '='))
+            return err_new(ERR_INVALID, "environment: '%.80s' is not NAME=value", spec->env[i]);
+        buf_add_mem(&l->env, spec->env[i], strlen(spec->env[i]) + 1);
+    }
+    if (spec->session_key)
+        add_variable(&l->env, "SESSION_API_KEY", spec->session_key);
+    return buf_check(&l->env);
+}
+
+static fallible set_workspace(struct local *l, const char *given)
+{
+    struct local_driver *d = driver_of(l->base.driver);
+    struct stat st;
+    char *path;
+
+    if (given && (given[0] != '/' || stat(given, &st) < 0 || !S_ISDIR(st.st_mode)))
+        return err_new(ERR_INVALID, "workspace '%.200s': an absolute path of a directory is wanted",
+                       given);
+    if (!given && mkdirat(l->dir, "workspace", 0700) < 0 && errno != EEXIST)
+        return err_sys("make a workspace");
+    if (given)
+        path = mem_dup_cstr(given);
+    else if (asprintf(&path, "%s/%s/workspace", d->path, l->base.id) < 0)
+        return err_no_memory();
+    free(l->workspace);
+    l->workspace = path;
+    return NULL;
+}
+
+static fallible set_address(struct local *l)
+{
+    struct local_driver *d = driver_of(l->base.driver);
+    int n = snprintf(l->socket, sizeof l->socket, "%s/%s/sock", d->path, l->base.id);
+
+    if (n < 0 || (size_t)n >= sizeof l->socket)
+        return err_new(ERR_INVALID, "the state directory's path is too long for a socket below it");
+    return NULL;
+}
+
+static void local_remove(struct sbx *s)
+{
+    struct local *l = local_of(s);
+    struct local_driver *d = driver_of(s->driver);
+
+    if (l->dir >= 0) {
+        own_close(take_fd(&l->dir));
+        err_free(s->driver->host->remove_tree(d->dir, s->id)); /* a guest's own mess may resist */
+    }
+    free(l->workspace);
+    buf_done(&l->env);
+    buf_done(&l->log);
+}
+
+static fallible set_up(struct local *l, const struct sbx_spec *spec)
+{
+    struct local_driver *d = driver_of(l->base.driver);
+
+    if (mkdirat(d->dir, l->base.id, 0700) < 0)
+        return errno == EEXIST
+                   ? err_new(ERR_CONFLICT, "there is a sandbox '%s' already", l->base.id)
+                   : err_sys("make a directory for '%s'", l->base.id);
+    l->dir = openat(d->dir, l->base.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (l->dir < 0)
+        return err_sys("open the directory of '%s'", l->base.id);
+    TRY(set_address(l));
+    TRY(set_environment(l, spec));
+    return set_workspace(l, spec->workspace);
+}
+
+static fallible check_spec(const struct sbx_spec *spec)
+{
+    const struct sbx_limits *n = &spec->limits;
+
+    if (spec->image)
+        return err_new(ERR_UNSUPPORTED,
+                       "image '%.200s': backend 'local' has no root file system of "
+                       "its own; leave it out or choose 'native'",
+                       spec->image);
+    if (n->memory_bytes || n->disk_bytes || n->pids || n->cpu_permille)
+        return err_new(ERR_UNSUPPORTED,
+                       "limits: backend 'local' cannot hold any; leave them out or "
+                       "choose 'native'");
+    return NULL;
+}
+
+static fallible local_create(struct sbx_driver *driver, const struct sbx_spec *spec, struct sbx *s)
+{
+    struct local *l = local_of(s);
+
+    (void)driver;
+    TRY(check_spec(spec));
+    l->dir = -1;
+    buf_init(&l->env, 1u << 20);
+    buf_init(&l->log, LOG_BYTES);
+    struct err *e = set_up(l, spec);
+    if (e)
+        local_remove(s);
+    return e;
+}
+
+static fallible local_bind(struct sbx *s, const struct sbx_spec *spec)
+{
+    struct local *l = local_of(s);
+
+    TRY(check_spec(spec));
+    TRY(set_environment(l, spec));
+    return set_workspace(l, spec->workspace);
+}
+
+/* --- running --- */
+
+static void keep_log(struct local *l, struct str text)
+{
+    if (text.len > LOG_BYTES)
+        text = str_from(text, text.len - LOG_BYTES);
+    if (l->log.len + text.len > LOG_BYTES)
+        buf_consume(&l->log, l->log.len + text.len - LOG_BYTES);
+    buf_add(&l->log, text);
+}
+
+static void stop_io(struct loop_io *io)
+{
+    if (!io->loop)
+        return;
+    loop_io_stop(io);
+    own_close(io->fd);
+}
+
+static void on_output(struct loop_io *io)
+{
+    struct local *l = container_of(io, struct local, output);
+    char page[READ_SIZE];
+    ssize_t n = read(io->fd, page, sizeof page);
+
+    if (n > 0)
+        keep_log(l, str_n(page, (size_t)n));
+    else if (n == 0 || errno != EAGAIN)
+        stop_io(io);
+}
+
+static void on_ready(struct loop_io *io)
+{
+    struct local *l = container_of(io, struct local, ready);
+    char byte;
+    ssize_t n = read(io->fd, &byte, 1);
+
+    if (n < 0 && errno == EAGAIN)
+        return;
+    stop_io(io);
+    if (n != 1)
+        return; /* it died: on_child tells the story */
+    loop_timer_stop(&l->deadline);
+    sbx_finish(&l->base, NULL);
+}
+
+static void end_all(struct local *l)
+{
+    if (l->pid > 0)
+        kill(-l->pid, SIGKILL);
+}
+
+static void on_too_slow(struct loop_timer *t)
+{
+    end_all(container_of(t, struct local, deadline));
+}
+
+static void on_child(struct loop_child *c)
+{
+    struct local *l = container_of(c, struct local, child);
+
+    kill(-l->pid, SIGKILL); /* what is left of its group */
+    l->pid = 0;
+    loop_timer_stop(&l->deadline);
+    if (l->output.loop)
+        on_output(&l->output); /* its last words */
+    stop_io(&l->ready);
+    stop_io(&l->output);
+    unlinkat(l->dir, "sock", 0);
+    if (l->base.op == SBX_STOP)
+        sbx_finish(&l->base, NULL);
+    else if (c->code == CLD_EXITED)
+        sbx_gone(&l->base, "the server left with exit status %d", c->status);
+    else
+        sbx_gone(&l->base, "the server was ended by signal %d", c->status);
+}
+
+static _Noreturn void become(const struct local *l, const char *const *argv, char *const *env,
+                             int guest, int ready, int out)
+{
+    sigset_t none;
+    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    setsid();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 ||
+        dup2(ready, READY_FD) < 0 || chdir(l->workspace) < 0)
+        _exit(EXIT_NO_EXEC);
+    syscall(SYS_execveat, guest, "", argv, env, AT_EMPTY_PATH);
+    _exit(EXIT_NO_EXEC);
+}
+
+static fallible list_environment(struct local *l, char **env)
+{
+    size_t n = 0;
+
+    for (size_t at = 0; at < l->env.len; at += strlen(l->env.p + at) + 1) {
+        if (n + 1 == ENV_MAX)
+            return err_new(ERR_LIMIT, "environment: more than %d variables", ENV_MAX);
+        env[n++] = l->env.p + at;
+    }
+    env[n] = NULL;
+    return NULL;
+}
+
+static fallible watch(struct local *l, int *ready, int *out)
+{
+    struct loop *loop = l->base.driver->host->loop;
+
+    TRY(loop_io_start(loop, &l->ready, *ready, EPOLLIN, on_ready));
+    take_fd(ready);
+    TRY(loop_io_start(loop, &l->output, *out, EPOLLIN, on_output));
+    take_fd(out);
+    return loop_child_start(loop, &l->child, l->pid, -1, on_child);
+}
+
+/* Nobody would be told of its end. */
+static void give_up(struct local *l)
+{
+    kill(l->pid, SIGKILL);
+    waitpid(l->pid, NULL, 0);
+    l->pid = 0;
+    stop_io(&l->ready);
+    stop_io(&l->output);
+}
+
+static fallible local_start(struct sbx *s)
+{
+    struct local *l = local_of(s);
+    char listen[sizeof l->socket + 8];
+    int ready[2], out[2];
+
+    snprintf(listen, sizeof listen, "unix:%s", l->socket);
+    const char *argv[] = {"croft-guest", "action-server", listen, "--working-dir",
+                          l->workspace,  "--ready-fd",    "3",    NULL};
+    own_free char **env = mem_new(ENV_MAX * sizeof *env);
+    TRY(list_environment(l, env));
+    if (pipe2(ready, O_CLOEXEC | O_NONBLOCK) < 0)
+        return err_sys("pipe");
+    own_fd ready_in = ready[0], ready_out = ready[1];
+    if (pipe2(out, O_CLOEXEC) < 0)
+        return err_sys("pipe");
+    own_fd out_in = out[0], out_out = out[1];
+    TRY(fd_set_nonblocking(out_in));
+    /* away from the numbers it will have in the child, where dup2 onto itself keeps O_CLOEXEC */
+    own_fd ready_high = fcntl(ready_out, F_DUPFD_CLOEXEC, 10);
+    own_fd out_high = fcntl(out_out, F_DUPFD_CLOEXEC, 10);
+    own_fd guest = fcntl(s->driver->host->guest_fd, F_DUPFD_CLOEXEC, 10);
+    if (ready_high < 0 || out_high < 0 || guest < 0)
+        return err_sys("duplicate a descriptor");
+    pid_t pid = fork();
+    if (pid < 0)
+        return err_sys("fork");
+    if (pid == 0)
+        become(l, argv, env, guest, ready_high, out_high);
+    l->pid = pid;
+    struct err *e = watch(l, &ready_in, &out_in);
+    if (e) {
+        give_up(l);
+        return e;
+    }
+    loop_timer_start(s->driver->host->loop, &l->deadline, START_MS, on_too_slow);
+    return NULL;
+}
+
+static fallible local_stop(struct sbx *s)
+{
+    struct local *l = local_of(s);
+
+    if (l->pid == 0) {
+        sbx_finish(s, NULL);
+        return NULL;
+    }
+    kill(l->pid, SIGTERM);
+    loop_timer_start(s->driver->host->loop, &l->deadline, STOP_MS, on_too_slow);
+    return NULL;
+}
+
+/* --- questions --- */
+
+static void local_inspect(struct sbx *s, struct sbx_info *info)
+{
+    const struct local *l = local_of(s);
+
+    info->pid = l->pid;
+    info->workspace = l->workspace;
+    snprintf(info->address.unix_path, sizeof info->address.unix_path, "%s", l->socket);
+    snprintf(info->address.url, sizeof info->address.url, "%s", URL);
+}
+
+static void local_logs(struct sbx *s, struct buf *out)
+{
+    const struct local *l = local_of(s);
+    struct str text = buf_str(&l->log);
+
+    if (text.len > out->limit_bytes - out->len)
+        text = str_from(text, text.len - (out->limit_bytes - out->len));
+    buf_add(out, text);
+}
+
+static fallible local_expose(struct sbx *s, uint16_t port, struct sbx_address *ret_address)
+{
+    (void)s;
+    *ret_address = (struct sbx_address){0};
+    snprintf(ret_address->url, sizeof ret_address->url, "http://127.0.0.1:%u", (unsigned)port);
+    return NULL;
+}
+
+SBX_BACKEND(local) = {
+    .name = "local",
+    .summary = "a plain process of this machine, in a directory of its own",
+    .warning = "no isolation: commands run as you, on your files, with your network",
+    .caps = CAPS,
+    .size = sizeof(struct local),
+    .open = local_open,
+    .close = local_close,
+    .create = local_create,
+    .start = local_start,
+    .stop = local_stop,
+    .remove = local_remove,
+    .inspect = local_inspect,
+    .logs = local_logs,
+    .expose = local_expose,
+    .bind = local_bind,
+};

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+/* sandbox.c — states, operations and refusals that are the same for every backend. */
+#include "sandbox/sandbox.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rng.h"
+
+ROWS_OF(sbx_backends, struct sbx_backend)
+
+static const struct sm_state states[] = {
+    [SBX_CREATED] = {"created", TO(SBX_STARTING)},
+    [SBX_STARTING] = {"starting", TO(SBX_RUNNING) | TO(SBX_STOPPED)},
+    [SBX_RUNNING] = {"running", TO(SBX_PAUSED) | TO(SBX_STOPPED)},
+    [SBX_PAUSED] = {"paused", TO(SBX_RUNNING) | TO(SBX_STOPPED)},
+    [SBX_STOPPED] = {"stopped", TO(SBX_STARTING)},
+};
+
+/* Where an operation may begin, and where it leads. */
+static const struct op {
+    const char *name;
+    unsigned from;
+    enum sbx_state to;
+    unsigned cap;
+} ops[] = {
+    [SBX_START] = {"start", TO(SBX_CREATED) | TO(SBX_STOPPED), SBX_RUNNING, 0},
+    [SBX_STOP] = {"stop", TO(SBX_RUNNING) | TO(SBX_PAUSED), SBX_STOPPED, 0},
+    [SBX_PAUSE] = {"pause", TO(SBX_RUNNING), SBX_PAUSED, SBX_CAN_PAUSE},
+    [SBX_RESUME] = {"resume", TO(SBX_PAUSED), SBX_RUNNING, SBX_CAN_PAUSE},
+    [SBX_SNAPSHOT] = {"snapshot",
+                      TO(SBX_CREATED) | TO(SBX_RUNNING) | TO(SBX_PAUSED) | TO(SBX_STOPPED),
+                      SBX_RUNNING, SBX_CAN_SNAPSHOT},
+};
+
+static const char *const cap_names[] = {
+    "pause",      "snapshot",     "expose",         "bind",
+    "log",        "limit-memory", "limit-pids",     "limit-cpu",
+    "limit-disk", "hide-files",   "hide-processes", "hide-network",
+};
+
+const char *sbx_cap_name(unsigned bit)
+{
+    return bit < ARRAY_LEN(cap_names) ? cap_names[bit] : NULL;
+}
+
+const struct sbx_backend *sbx_backend_at(size_t index)
+{
+    return index < ROWS_LEN(sbx_backends) ? ROWS_AT(sbx_backends, index) : NULL;
+}
+
+const struct sbx_backend *sbx_backend_find(struct str name)
+{
+    for (size_t i = 0; i < ROWS_LEN(sbx_backends); i++)
+        if (str_eq(name, str_of(ROWS_AT(sbx_backends, i)->name)))
+            return ROWS_AT(sbx_backends, i);
+    return NULL;
+}
+
+fallible sbx_driver_open(const struct sbx_backend *backend, const struct sbx_host *host,
+                         struct sbx_driver **ret_driver)
+{
+    struct sbx_driver *d;
+
+    TRY_WRAP(backend->open(host, &d), "backend '%s'", backend->name);
+    d->backend = backend;
+    d->host = host;
+    if (backend->warning)
+        log_warn(backend->warning, KV("backend", backend->name));
+    *ret_driver = d;
+    return NULL;
+}
+
+void sbx_driver_close(struct sbx_driver *d)
+{
+    if (d)
+        d->backend->close(d);
+}
+
+/* --- birth and end --- */
+
+static fallible check_id(const char *id)
+{
+    size_t n = strlen(id);
+
+    for (size_t i = 0; i < n; i++)
+        if (!isalnum((unsigned char)id[i]) && !strchr("-_.", id[i]))
+            return err_new(ERR_INVALID, "id '%.80s': letters, digits, '-', '_' and '.' only", id);
+    if (n == 0 || n > SBX_ID_MAX || id[0] == '.')
+        return err_new(ERR_INVALID, "id '%.80s': 1 to %d characters, not a dot first", id,
+                       SBX_ID_MAX);
+    return NULL;
+}
+
+static void sbx_free(struct sbx *s)
+{
+    loop_later_cancel(&s->answer);
+    err_free(s->result);
+    free(s->failure);
+    s->driver->sandboxes--;
+    free(s);
+}
+
+static fallible make(struct sbx_driver *d, const struct sbx_spec *spec, struct sbx **ret)
+{
+    struct sbx *s = mem_new(d->backend->size);
+
+    if (spec->id)
+        snprintf(s->id, sizeof s->id, "%s", spec->id);
+    else
+        rng_hex(rng_system(), s->id);
+    s->driver = d;
+    s->on_gone = spec->on_gone;
+    s->arg = spec->arg;
+    sm_init(&s->state, states, "sandbox", SBX_CREATED);
+    d->sandboxes++;
+    *ret = s;
+    return NULL;
+}
+
+fallible sbx_create(struct sbx_driver *d, const struct sbx_spec *spec, struct sbx **ret_sbx)
+{
+    struct sbx *s;
+
+    if (spec->id)
+        TRY(check_id(spec->id));
+    TRY(make(d, spec, &s));
+    struct err *e = d->backend->create(d, spec, s);
+    if (e) {
+        sbx_free(s);
+        return err_wrap(e, "create a sandbox");
+    }
+    *ret_sbx = s;
+    return NULL;
+}
+
+static fallible need(const struct sbx_driver *d, unsigned cap, const char *what)
+{
+    if ((d->caps & cap) == cap)
+        return NULL;
+    return err_new(ERR_UNSUPPORTED, "backend '%s' cannot %s here", d->backend->name, what);
+}
+
+fallible sbx_fork(struct sbx_driver *d, struct str snapshot, const struct sbx_spec *spec,
+                  struct sbx **ret_sbx)
+{
+    struct sbx *s;
+
+    TRY(need(d, SBX_CAN_SNAPSHOT, "fork"));
+    if (spec->id)
+        TRY(check_id(spec->id));
+    TRY(make(d, spec, &s));
+    struct err *e = d->backend->fork(d, snapshot, spec, s);
+    if (e) {
+        sbx_free(s);
+        return err_wrap(e, "fork '%.*s'", STR_ARG(snapshot));
+    }
+    *ret_sbx = s;
+    return NULL;
+}
+
+fallible sbx_remove(struct sbx *s)
+{
+    if (s->op)
+        return err_new(ERR_BUSY, "sandbox '%s' is busy: %s", s->id, ops[s->op].name);
+    if (s->state.now != SBX_CREATED && s->state.now != SBX_STOPPED)
+        return err_new(ERR_CONFLICT, "sandbox '%s' is %s: stop it first", s->id,
+                       sm_name(&s->state));
+    s->driver->backend->remove(s);
+    sbx_free(s);
+    return NULL;
+}
+
+/* --- operations --- */
+
+static void on_answer(struct loop_later *l)
+{
+    struct sbx *s = container_of(l, struct sbx, answer);
+    enum sbx_op op = s->op;
+    struct err *e = s->result;
+    sbx_done *done = s->done;
+
+    s->op = SBX_NO_OP;
+    s->result = NULL;
+    if (op == SBX_START && e && s->state.now != SBX_STOPPED)
+        sm_move(&s->state, SBX_STOPPED, s->id);
+    else if (op != SBX_SNAPSHOT && !e && s->state.now != SBX_STOPPED)
+        sm_move(&s->state, ops[op].to, s->id);
+    done(s->done_arg, s, e); /* may remove s */
+    err_free(e);
+}
+
+void sbx_finish(struct sbx *s, struct err *e)
+{
+    if (s->answer.waiting) { /* it ended and failed in one turn: the first word counts */
+        err_free(e);
+        return;
+    }
+    s->result = e ? err_wrap(e, "%s sandbox '%s'", ops[s->op].name, s->id) : NULL;
+    loop_later(s->driver->host->loop, &s->answer, on_answer);
+}
+
+static fallible begin(struct sbx *s, enum sbx_op op, sbx_done *done, void *arg)
+{
+    TRY(need(s->driver, ops[op].cap, ops[op].name));
+    if (s->op)
+        return err_new(ERR_BUSY, "sandbox '%s' is busy: %s", s->id, ops[s->op].name);
+    if (!(ops[op].from & TO(s->state.now)))
+        return err_new(ERR_CONFLICT, "sandbox '%s' is %s: it cannot %s now", s->id,
+                       sm_name(&s->state), ops[op].name);
+    s->op = op;
+    s->done = done;
+    s->done_arg = arg;
+    return NULL;
+}
+
+fallible sbx_start(struct sbx *s, sbx_done *done, void *arg)
+{
+    TRY(begin(s, SBX_START, done, arg));
+    free(s->failure);
+    s->failure = NULL;
+    sm_move(&s->state, SBX_STARTING, s->id);
+    struct err *e = s->driver->backend->start(s);
+    if (e)
+        sbx_finish(s, e);
+    return NULL;
+}
+
+static fallible ask(struct sbx *s, enum sbx_op op, fallible (*call)(struct sbx *s), sbx_done *done,
+                    void *arg)
+{
+    TRY(begin(s, op, done, arg));
+    struct err *e = call(s);
+    if (e)
+        sbx_finish(s, e);
+    return NULL;
+}
+
+fallible sbx_stop(struct sbx *s, sbx_done *done, void *arg)
+{
+    return ask(s, SBX_STOP, s->driver->backend->stop, done, arg);
+}
+
+fallible sbx_pause(struct sbx *s, sbx_done *done, void *arg)
+{
+    return ask(s, SBX_PAUSE, s->driver->backend->pause, done, arg);
+}
+
+fallible sbx_resume(struct sbx *s, sbx_done *done, void *arg)
+{
+    return ask(s, SBX_RESUME, s->driver->backend->resume, done, arg);
+}
+
+fallible sbx_snapshot(struct sbx *s, struct str name, sbx_done *done, void *arg)
+{
+    TRY(begin(s, SBX_SNAPSHOT, done, arg));
+    struct err *e = s->driver->backend->snapshot(s, name);
+    if (e)
+        sbx_finish(s, e);
+    return NULL;
+}
+
+void sbx_gone(struct sbx *s, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    if (vasprintf(&s->failure, fmt, ap) < 0)
+        s->failure = NULL;
+    va_end(ap);
+    log_warn("sandbox ended", KV("id", s->id), KV("why", s->failure ? s->failure : "?"));
+    sm_move(&s->state, SBX_STOPPED, s->id);
+    if (s->op && s->op != SBX_STOP)
+        sbx_finish(s, err_new(ERR_CLOSED, "it ended: %s", s->failure ? s->failure : "?"));
+    else if (s->op)
+        sbx_finish(s, NULL);
+    if (s->on_gone)
+        s->on_gone(s->arg, s);
+}
+
+/* --- questions --- */
+
+fallible sbx_bind(struct sbx *s, const struct sbx_spec *spec)
+{
+    TRY(need(s->driver, SBX_CAN_BIND, "bind"));
+    if (s->op || s->state.now != SBX_CREATED)
+        return err_new(ERR_CONFLICT, "sandbox '%s' is %s: only a new one can be bound", s->id,
+                       sm_name(&s->state));
+    return err_wrap(s->driver->backend->bind(s, spec), "bind sandbox '%s'", s->id);
+}
+
+static fallible need_running(const struct sbx *s)
+{
+    if (s->state.now == SBX_RUNNING)
+        return NULL;
+    return err_new(ERR_CONFLICT, "sandbox '%s' is %s, not running", s->id, sm_name(&s->state));
+}
+
+fallible sbx_expose(struct sbx *s, uint16_t port, struct sbx_address *ret_address)
+{
+    TRY(need(s->driver, SBX_CAN_EXPOSE, "expose a port"));
+    TRY(need_running(s));
+    if (port == 0)
+        return err_new(ERR_INVALID, "port 0 cannot be reached: name one from 1 to 65535");
+    return s->driver->backend->expose(s, port, ret_address);
+}
+
+fallible sbx_logs(struct sbx *s, struct buf *out)
+{
+    TRY(need(s->driver, SBX_CAN_LOG, "keep a log"));
+    s->driver->backend->logs(s, out);
+    return buf_check(out);
+}
+
+void sbx_inspect(struct sbx *s, struct sbx_info *ret_info)
+{
+    *ret_info = (struct sbx_info){.state = s->state.now, .failure = s->failure};
+    s->driver->backend->inspect(s, ret_info);
+}

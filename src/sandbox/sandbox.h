@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/* sandbox.h — a sandbox of any backend: what callers do with one, and what drivers say of it. */
+#pragma once
+
+#include "sandbox/backend.h"
+
+#define SBX_ID_MAX 64
+
+enum sbx_op { SBX_NO_OP, SBX_START, SBX_STOP, SBX_PAUSE, SBX_RESUME, SBX_SNAPSHOT };
+
+struct sbx { /* drivers embed it first */
+    struct sbx_driver *driver;
+    char id[SBX_ID_MAX + 1];
+    struct sm state;
+    enum sbx_op op; /* under way */
+    sbx_done *done;
+    void *done_arg;
+    struct loop_later answer; /* a callback never comes from inside the call */
+    struct err *result;
+    void (*on_gone)(void *arg, struct sbx *s);
+    void *arg;
+    char *failure;
+};
+
+fallible sbx_driver_open(const struct sbx_backend *backend, const struct sbx_host *host,
+                         struct sbx_driver **ret_driver);
+void sbx_driver_close(struct sbx_driver *d); /* all its sandboxes are freed */
+
+fallible sbx_create(struct sbx_driver *d, const struct sbx_spec *spec, struct sbx **ret_sbx);
+/* A new sandbox over what a snapshot froze: new keys, nothing writable shared. */
+fallible sbx_fork(struct sbx_driver *d, struct str snapshot, const struct sbx_spec *spec,
+                  struct sbx **ret_sbx);
+/* done is called once, never from inside. ERR_BUSY while another operation is under way,
+ * ERR_CONFLICT in a state that does not allow it, ERR_UNSUPPORTED when the backend cannot. */
+fallible sbx_start(struct sbx *s, sbx_done *done, void *arg);
+fallible sbx_stop(struct sbx *s, sbx_done *done, void *arg);
+fallible sbx_pause(struct sbx *s, sbx_done *done, void *arg);
+fallible sbx_resume(struct sbx *s, sbx_done *done, void *arg);
+fallible sbx_snapshot(struct sbx *s, struct str name, sbx_done *done, void *arg);
+/* What a started server gets at claim, before it is started: environment, key, workspace. */
+fallible sbx_bind(struct sbx *s, const struct sbx_spec *spec);
+fallible sbx_expose(struct sbx *s, uint16_t port, struct sbx_address *ret_address);
+fallible sbx_logs(struct sbx *s, struct buf *out); /* the newest, up to out's limit */
+void sbx_inspect(struct sbx *s, struct sbx_info *ret_info);
+/* Frees it and removes all it left; only when it does not run and nothing is under way. */
+fallible sbx_remove(struct sbx *s);
+
+/* --- for drivers --- */
+void sbx_finish(struct sbx *s, struct err *e);     /* the operation under way; takes e over */
+void sbx_gone(struct sbx *s, const char *fmt, ...) /* it ended by itself: why */
+    __attribute__((format(printf, 2, 3)));

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/* contract.h — what every backend must do, as rows; each backend's file runs them all.
+ *
+ * A row names the capabilities it is about; a backend that does not claim them has the row skipped,
+ * by name. Helpers turn the loop until their answer is there and fail the test after a minute. */
+#pragma once
+
+#include "sandbox/client/client.h"
+#include "sandbox/sandbox.h"
+#include "test/test.h"
+
+struct contract {
+    struct loop *loop;
+    struct net *net;
+    struct sbx_host host;
+    struct sbx_driver *driver;
+    unsigned gone;
+    char state_dir[200];
+};
+
+struct contract_backend {
+    const char *name;
+    /* Before the driver is opened: another user, say. NULL: nothing. SKIP where it cannot be. */
+    void (*prepare)(struct contract *c);
+};
+
+/* rows.c; X(name, capabilities) */
+#define CONTRACT_ROWS(X)                                                                           \
+    X(runs_commands, 0)                                                                            \
+    X(reads_what_was_written, 0)                                                                   \
+    X(edits_files, 0)                                                                              \
+    X(keeps_a_shell_between_commands, 0)                                                           \
+    X(gives_the_environment_of_the_spec, 0)                                                        \
+    X(keeps_the_callers_variables_out, 0)                                                          \
+    X(wants_the_session_key, 0)                                                                    \
+    X(hides_the_session_key_from_commands, 0)                                                      \
+    X(stops_and_starts_again, 0)                                                                   \
+    X(ends_its_processes_when_stopped, 0)                                                          \
+    X(leaves_nothing_when_removed, 0)                                                              \
+    X(runs_two_at_once_apart, 0)                                                                   \
+    X(refuses_an_id_twice, 0)                                                                      \
+    X(refuses_bad_ids, 0)                                                                          \
+    X(refuses_what_its_state_forbids, 0)                                                           \
+    X(does_one_operation_at_a_time, 0)                                                             \
+    X(refuses_by_name_what_it_lacks, 0)                                                            \
+    X(tells_when_a_sandbox_dies, 0)                                                                \
+    X(says_why_it_cannot_start, 0)                                                                 \
+    X(leaks_nothing_over_many_lives, 0)                                                            \
+    X(shows_a_workspace_of_the_host, 0)                                                            \
+    X(binds_before_the_start, SBX_CAN_BIND)                                                        \
+    X(keeps_a_log, SBX_CAN_LOG)                                                                    \
+    X(reaches_a_port_inside, SBX_CAN_EXPOSE)                                                       \
+    X(pauses_and_resumes, SBX_CAN_PAUSE)                                                           \
+    X(stops_while_paused, SBX_CAN_PAUSE)                                                           \
+    X(forks_a_snapshot, SBX_CAN_SNAPSHOT)                                                          \
+    X(holds_the_memory_limit, SBX_LIMITS_MEMORY)                                                   \
+    X(holds_the_process_limit, SBX_LIMITS_PIDS)                                                    \
+    X(hides_the_hosts_files, SBX_HIDES_FILES)                                                      \
+    X(hides_the_hosts_processes, SBX_HIDES_PROCESSES)                                              \
+    X(hides_the_hosts_network, SBX_HIDES_NETWORK)
+
+#define CONTRACT_DECLARE_(row, caps) void contract_##row(struct contract *c);
+CONTRACT_ROWS(CONTRACT_DECLARE_)
+
+void contract_run(const struct contract_backend *b, unsigned caps, void (*row)(struct contract *c));
+
+/* One TEST for each row: contract_native_runs_commands … */
+#define CONTRACT_TESTS(id, backend)                                                                \
+    static const struct contract_backend *const contract_of_##id = backend;                        \
+    CONTRACT_ROWS(CONTRACT_TEST_##id)
+#define CONTRACT_TEST(id, row, caps)                                                               \
+    TEST(contract_##id##_##row)                                                                    \
+    {                                                                                              \
+        contract_run(contract_of_##id, caps, contract_##row);                                      \
+    }
+
+/* --- for rows --- */
+struct sbx *contract_create(struct contract *c, const struct sbx_spec *spec); /* spec may be NULL */
+struct err *contract_start(struct contract *c, struct sbx *s); /* each gives its result */
+struct err *contract_stop(struct contract *c, struct sbx *s);
+struct err *contract_pause(struct contract *c, struct sbx *s);
+struct err *contract_resume(struct contract *c, struct sbx *s);
+struct err *contract_snapshot(struct contract *c, struct sbx *s, const char *name);
+struct sbx *contract_started(struct contract *c, const struct sbx_spec *spec);
+void contract_end(struct contract *c, struct sbx *s); /* stop if need be, remove */
+
+struct answer {
+    enum action_failure failure;
+    int http_status, exit_code;
+    enum wire_observation_type type;
+    char text[4096], error[600];
+};
+/* Runs a command; key NULL: the one of the spec is not needed. */
+struct answer contract_command(struct contract *c, struct sbx *s, const char *key,
+                               const char *command);
+struct answer contract_action(struct contract *c, struct sbx *s, const struct wire_action *a);
+/* Bytes that a GET of a port inside is answered with; empty when it cannot be reached. */
+void contract_get(struct contract *c, const struct sbx_address *address, char *out, size_t size);
+void contract_turns_until(struct contract *c, const bool *flag);
