@@ -4,6 +4,7 @@
  * answered yet. */
 #include "base/log.h"
 #include "base/mem.h"
+#include "net/local.h"
 #include "net/server_inner.h"
 
 /* --- requests: taken from and given back to a short list of spare ones --- */
@@ -226,6 +227,8 @@ static fallible route_request(struct conn *c, struct request *r)
     const struct router *router = c->server->config.router;
     const struct http_head *head = &r->pub.head;
 
+    if (c->server->config.local_names)
+        TRY(local_check(&r->pub));
     TRY(router_find(router, &r->pub, &r->route));
     if (!r->route)
         return NULL; /* answered */

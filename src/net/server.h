@@ -36,6 +36,7 @@ struct http_server_config {
     void *app; /* handlers find it as req->app */
     struct http_limits limits;
     bool access_log;
+    bool local_names;        /* Host and Origin must be names of this machine, see local.h */
     const char *server_name; /* Server: header; NULL: none */
     /* TLS or another filter for accepted connections; NULL: plain */
     fallible (*filter)(void *ctx, struct stream *s);
