@@ -302,30 +302,6 @@ TEST(action_bad_requests_get_their_status_and_words)
     guest_close(&g);
 }
 
-TEST(action_server_says_when_it_cannot_be_the_user_asked_for)
-{
-    own_done(buf) said;
-    char path[300], byte;
-    int ready[2];
-
-    buf_init(&said, 1u << 20);
-    snprintf(path, sizeof path, "%s/log", test_dir());
-    int log = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    CHECK(log >= 0 && pipe2(ready, O_CLOEXEC) == 0);
-    pid_t pid = program_start(
-        &(struct program){.argv = ARGS(test_program("croft-guest"), "127.0.0.1:0", "--username",
-                                       "no-such-user", "--ready-fd", "4"),
-                          .fds = (int[]){-1, -1, log, -1, ready[1]},
-                          .fd_count = 5});
-    close(ready[1]);
-    CHECK_INT(read(ready[0], &byte, 1), 1);
-    CHECK_INT(program_stop(pid), 0);
-    CHECK_OK(fd_read_file(path, &said));
-    CHECK_HAS(buf_str(&said), "\"asked\":\"no-such-user\"");
-    close(log);
-    close(ready[0]);
-}
-
 TEST(action_the_key_guards_all_but_alive_and_info)
 {
     struct guest g;

@@ -16,22 +16,30 @@
 #include "loop/loop.h"
 
 #define DEFAULT_SOFT_S 10
+#define VIEWER_URL     "/tmp/oh-server-url"
 #define PLUGINS_MAX    32
+
+enum { EXIT_FAILED = 1, EXIT_MISUSE = 2, EXIT_NO_START = 3 };
 
 static const char usage[] =
     "usage: action-server PORT|ADDRESS [OPTION ...]\n"
     "  PORT                TCP port; on loopback, or everywhere when SESSION_API_KEY is set\n"
     "  ADDRESS             127.0.0.1:60000, unix:/path, or fd:3 for a socket that is passed in\n"
-    "  --working-dir DIR   absolute; where shells start [the current directory]\n"
-    "  --username NAME     accepted; commands run as who starts this, which is said when it "
-    "differs\n"
-    "  --user-id N         owner of new files when started by root [1000]\n"
+    "  --working-dir DIR   absolute; where shells start; made if missing [the current directory]\n"
+    "  --username NAME     who commands run as; root makes the user if it is missing and gives it\n"
+    "                      the working directory; others can name only themselves [as this runs]\n"
+    "  --user-id N         number of a user that is made; owner of new files [1000]\n"
+    "  --git-user-name NAME, --git-user-email ADDRESS   of commits, into ~/.gitconfig\n"
     "  --plugins NAME ...  jupyter, agent_skills, vscode [the first two, started by use]\n"
     "  --no-enable-browser, --enable-browser, --browsergym-eval-env ID   accepted, not used yet\n"
     "  --ready-fd N        an open descriptor: gets one byte when the server listens\n"
+    "  --viewer-url FILE   tells where the file viewer listens; '' for no viewer\n"
+    "                      [/tmp/oh-server-url]\n"
     "environment: SESSION_API_KEY, NO_CHANGE_TIMEOUT_SECONDS [10], LOG_LEVEL [INFO],\n"
+    "  SU_TO_USER [true], SANDBOX_GROUP_ID [root], RUNTIME_MEMORY_MONITOR [false],\n"
     "  INIT_PLUGIN_TIMEOUT [120], CROFT_KERNEL (a kernel by name), VSCODE_PORT, CROFT_VSCODE,\n"
-    "  ENABLE_AUTO_LINT [false]: edits say what they broke\n";
+    "  ENABLE_AUTO_LINT [false]: edits say what they broke\n"
+    "exit: 0 stopped by a signal, 2 bad argument, 3 could not start, 1 any other failure\n";
 
 struct args {
     struct exec_config config;
@@ -64,14 +72,21 @@ static fallible parse_option(struct args *a, const char *name, const char *value
         a->config.working_dir = str_of(value);
     else if (strcmp(name, "--username") == 0)
         a->config.username = str_of(value);
+    else if (strcmp(name, "--git-user-name") == 0)
+        a->config.git_name = str_of(value);
+    else if (strcmp(name, "--git-user-email") == 0)
+        a->config.git_email = str_of(value);
+    else if (strcmp(name, "--viewer-url") == 0)
+        a->config.viewer_url = value;
     else if (strcmp(name, "--ready-fd") == 0)
         return parse_ready_fd(value, &a->config.ready_fd);
     else if (strcmp(name, "--user-id") == 0) {
         if (!str_to_u64(str_of(value), &n) || n > INT_MAX)
-            return err_new(ERR_INVALID, "--user-id '%.80s' is not a user's number", value);
+            return err_new(ERR_INVALID, "--user-id '%.80s': a user's number is wanted, as 1000",
+                           value);
         a->config.uid = (uid_t)n;
     } else if (strcmp(name, "--browsergym-eval-env") != 0) {
-        return err_new(ERR_INVALID, "unknown option '%.80s'", name);
+        return err_new(ERR_INVALID, "unknown option '%.80s'; --help lists them", name);
     }
     return NULL;
 }
@@ -138,21 +153,23 @@ static fallible read_env(struct args *a, const char *const *envp)
     a->config.session_key = str_of(key ? key : "");
     a->config.soft_timeout_ms = seconds * 1000;
     a->config.envp = envp;
+    a->config.viewer_url = VIEWER_URL;
     a->config.plugins = a->plugins;
     return NULL;
 }
 
-static fallible serve(const struct args *a)
+static fallible serve(const struct args *a, bool *ret_served)
 {
     own(loop) loop = NULL;
 
     TRY(loop_new(&clock_system, &loop));
-    return exec_run(loop, &a->config);
+    return exec_run(loop, &a->config, ret_served);
 }
 
 int exec_main(int argc, char **argv, const char *const *envp)
 {
-    struct args a = {.config = {.ready_fd = -1, .uid = 1000}};
+    struct args a = {.config = {.ready_fd = -1, .uid = EXEC_NO_UID}};
+    bool served = false;
     enum log_level level = LOG_INFO;
     const char *word = cfg_env_get(envp, "LOG_LEVEL");
 
@@ -172,13 +189,11 @@ int exec_main(int argc, char **argv, const char *const *envp)
             e = err_sys("current directory");
         a.config.working_dir = str_of(a.cwd);
     }
-    int code = 2;
-    if (!e) {
-        e = serve(&a);
-        code = 1;
-    }
+    if (!e)
+        e = serve(&a, &served);
     if (!e)
         return 0;
+    int code = served ? EXIT_FAILED : err_code(e) == ERR_INVALID ? EXIT_MISUSE : EXIT_NO_START;
     fd_print(STDERR_FILENO, "action-server: %s\n", err_text(e));
     err_free(e);
     return code;

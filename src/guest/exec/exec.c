@@ -107,59 +107,83 @@ static void close_parts(struct exec *e)
             ROWS_AT(exec_parts, i)->close(e);
 }
 
-/* Whoever asks for another user must hear that commands do not run as that one. */
-static void tell_user(const struct exec_config *config)
+static bool is_unix(int fd)
 {
-    struct passwd_user me = {.name = "?"};
+    int domain = 0;
+    socklen_t len = sizeof domain;
 
-    err_free(passwd_by_uid(PASSWD_ETC, geteuid(), &me)); /* then nobody knows */
-    if (config->username.len && !str_eq(str_of(me.name), config->username))
-        log_warn("commands run as the user who started this, not as the one asked for",
-                 KV("asked", config->username), KV("runs_as", me.name));
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_UNIX;
 }
 
-static fallible serve(struct exec *e)
+/* Without a key only who is on this machine is answered. */
+static fallible open_door(const struct exec *e, int *ret_fd)
 {
-    char name[160];
     int fd;
 
-    TRY(loop_signal_start(e->loop, &e->term, SIGTERM, on_term));
-    TRY(loop_signal_start(e->loop, &e->interrupt, SIGINT, on_term));
     TRY(listen_open(e->config->listen, &fd));
     if (!e->config->session_key.len && !listen_is_loopback(fd)) {
         listen_close(fd);
         return err_new(ERR_INVALID,
-                       "'" STR_FMT "' can be reached from elsewhere: set SESSION_API_KEY",
+                       "'" STR_FMT "' can be reached from elsewhere: set SESSION_API_KEY, or "
+                       "listen on 127.0.0.1",
                        STR_ARG(e->config->listen));
     }
+    *ret_fd = fd;
+    return NULL;
+}
+
+/* Takes the socket over, on failure too. A page that a browser here shows counts as elsewhere. */
+static fallible take_requests(struct exec *e, const struct router *router, int fd)
+{
+    struct http_server_config config = {.router = router, .app = e};
+    char name[160];
+
+    config.local_names = !e->config->session_key.len && !is_unix(fd);
+    struct err *error = listen_name(fd, false, name, sizeof name);
+    if (!error)
+        error = http_server_new(e->net, &config, &e->server);
+    if (error) {
+        listen_close(fd);
+        return error;
+    }
+    TRY(http_server_listen(e->server, fd));
+    log_info("action server listens", KV("address", name), KV("dir", e->config->working_dir),
+             KV("user", e->start.known ? e->start.account.name : "?"));
+    return NULL;
+}
+
+/* Nobody is answered before all is ready. */
+static fallible serve(struct exec *e, const struct router *router, bool *ret_served)
+{
+    own_fd ready = e->config->ready_fd;
+    int fd;
+
+    TRY(loop_signal_start(e->loop, &e->term, SIGTERM, on_term));
+    TRY(loop_signal_start(e->loop, &e->interrupt, SIGINT, on_term));
+    TRY(open_door(e, &fd));
     struct err *error = start_parts(e);
     if (error || e->starting) {
         listen_close(fd);
         return error;
     }
-    TRY(http_server_listen(e->server, fd));
-    TRY(listen_name(fd, false, name, sizeof name));
-    tell_user(e->config);
-    log_info("action server listens", KV("address", name), KV("dir", e->config->working_dir));
-    own_fd ready = e->config->ready_fd;
+    TRY(take_requests(e, router, fd));
     if (ready >= 0 && write(ready, "1", 1) != 1)
         return err_sys("tell that the server listens");
     own_close(take_fd(&ready));
+    *ret_served = true;
     return loop_run(e->loop);
 }
 
-static fallible run(struct exec *e, const struct router *router)
+static fallible run(struct exec *e, const struct router *router, bool *ret_served)
 {
     own(net) net = NULL;
 
     TRY(net_new(e->loop, &net));
     TRY(open_history(e));
-    struct http_server_config config = {.router = router, .app = e};
-    TRY(http_server_new(net, &config, &e->server));
     e->net = net;
     struct err *error = exec_open_shells(e);
     if (!error)
-        error = serve(e);
+        error = serve(e, router, ret_served);
     loop_signal_stop(&e->term);
     loop_signal_stop(&e->interrupt);
     exec_close_shells(e);
@@ -168,32 +192,46 @@ static fallible run(struct exec *e, const struct router *router)
     return error;
 }
 
-fallible exec_run(struct loop *loop, const struct exec_config *config)
+/* As the user's: what actions make. Only root can give things away. */
+static void set_owner(struct exec *e)
+{
+    const struct start *s = &e->start;
+    uid_t uid = s->give ? s->account.uid : e->config->uid;
+
+    e->editor.space.uid = geteuid() == 0 ? uid : EDIT_NO_OWNER;
+    e->editor.space.gid = (gid_t)e->editor.space.uid;
+}
+
+fallible exec_run(struct loop *loop, const struct exec_config *config, bool *ret_served)
 {
     struct exec e = {
         .config = config, .loop = loop, .history_fd = -1, .history_path = "/tmp/croft-undo-XXXXXX"};
     own(router) router = router_new(&(struct router_config){.auth = check_key});
-    struct stat st;
-    own_free char *dir = strndup(config->working_dir.p, config->working_dir.len);
 
-    if (!dir || dir[0] != '/')
-        return err_new(ERR_INVALID, "--working-dir must be an absolute path");
-    if (stat(dir, &st) < 0)
-        return err_sys("--working-dir '%s'", dir);
-    e.working_dir = dir;
-    e.env = config->envp;
+    *ret_served = false;
+    e.start.place = (struct account_place){PASSWD_ETC, "/home"};
+    struct err *error = start_all(&e.start, config);
+    if (error) {
+        start_done(&e.start);
+        return error;
+    }
+    e.working_dir = e.start.dir;
+    e.run_as = e.start.other ? &e.start.user : NULL;
+    e.env = e.start.env;
     e.start_ns = e.last_action_ns = e.cpu_sample_ns = loop_now_ns(loop);
-    e.editor.space.uid = geteuid() == 0 ? config->uid : EDIT_NO_OWNER;
-    e.editor.space.gid = geteuid() == 0 ? (gid_t)config->uid : (gid_t)-1;
+    set_owner(&e);
     e.editor.workdir = config->working_dir;
     list_init(&e.jobs);
-    e.transfer = (struct transfer){
-        .work_dir = dir, .root_fd = -1, .uid = e.editor.space.uid, .gid = e.editor.space.gid};
+    e.transfer = (struct transfer){.work_dir = e.working_dir,
+                                   .root_fd = -1,
+                                   .uid = e.editor.space.uid,
+                                   .gid = e.editor.space.gid};
     router_add(router, routes, ARRAY_LEN(routes));
     add_parts(router);
     e.acts = act_book_new(&e);
-    struct err *error = run(&e, router);
+    error = run(&e, router, ret_served);
     act_book_free(e.acts);
     close_history(&e);
+    start_done(&e.start);
     return error;
 }

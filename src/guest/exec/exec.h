@@ -11,11 +11,16 @@
 
 struct loop;
 
+#define EXEC_NO_UID ((uid_t)-1)
+
 struct exec_config {
-    struct str listen;          /* address, see net/listen.h */
-    struct str working_dir;     /* absolute: where shells start, root of relative paths */
-    struct str username;        /* who shells run as; empty: as this process does */
-    uid_t uid;                  /* owner of new files, when we are root */
+    struct str listen;              /* address, see net/listen.h */
+    struct str working_dir;         /* absolute: where shells start, root of relative paths */
+    struct str username;            /* who shells run as; empty: as this process does */
+    uid_t uid;                      /* of username when it is made; owner of new files, when we are
+                                     * root; EXEC_NO_UID: 1000, and whoever runs commands */
+    struct str git_name, git_email; /* of commits; empty: as git finds them */
+    const char *viewer_url;     /* the file that tells where the file viewer is; "": no viewer */
     const char *const *plugins; /* names, as asked for; NULL at the end */
     struct str session_key;     /* X-Session-API-Key; empty: none */
     uint64_t soft_timeout_ms;
@@ -23,8 +28,9 @@ struct exec_config {
     int ready_fd; /* gets one byte when the server listens; -1: nobody waits; taken over */
 };
 
-/* Serves until SIGTERM or SIGINT. */
-fallible exec_run(struct loop *loop, const struct exec_config *config);
+/* Serves until SIGTERM or SIGINT. *ret_served tells, after a failure too, whether it came so far.
+ */
+fallible exec_run(struct loop *loop, const struct exec_config *config, bool *ret_served);
 
 /* "action-server" and what follows it on the command line; gives the exit code. Also understands
  * the line foreign clients send (python -u -m openhands.runtime.action_execution_server …). */

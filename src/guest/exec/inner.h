@@ -6,22 +6,26 @@
 #include "base/rows.h"
 #include "guest/edit/editor.h"
 #include "guest/exec/exec.h"
+#include "guest/exec/start.h"
 #include "guest/transfer/transfer.h"
 #include "loop/loop.h"
 
 struct act_book;
 struct http_server;
 struct kernel;
+struct memory_watch;
 struct net;
 struct plugins;
 struct proc_user;
 struct router;
 struct session;
 struct spawner;
+struct viewer;
 
 struct exec {
     struct transfer transfer; /* first: the handlers of transfers see only this */
     const struct exec_config *config;
+    struct start start;
     struct loop *loop;
     struct net *net;
     struct http_server *server;
@@ -41,6 +45,8 @@ struct exec {
     struct kernel *kernel; /* started by the first cell */
     struct plugins *plugins;
     unsigned starting; /* plugins that are neither ready nor failed; nobody is served before */
+    struct viewer *viewer;
+    struct memory_watch *memory;
     struct editor editor;
     int history_fd;
     char history_path[32]; /* of the undo stacks; goes with the server */

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+/* account.c — see account.h. Every file is replaced as a whole, its mode and owner kept; one that
+ * is a mount of its own cannot be, and is written in place. */
+#include "guest/exec/account.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "guest/exec/tree.h"
+
+#define FILE_BYTES   (16u << 20)
+#define NAME_MAX_LEN 32
+#define SUDO_LINE    "%sudo ALL=(ALL) NOPASSWD:ALL\n"
+#define DAY_S        86400
+#define TRIES        100
+
+static fallible check_name(struct str name)
+{
+    bool fine = name.len && name.len <= NAME_MAX_LEN && name.p[0] != '-';
+
+    for (size_t i = 0; fine && i < name.len; i++) {
+        char c = name.p[i];
+        fine = (c >= 'a' && c <= 'z') || c == '_' || c == '-' || (i && str_is_digit(c));
+    }
+    if (fine)
+        return NULL;
+    return err_new(ERR_INVALID,
+                   "--username '" STR_FMT "' cannot be created: at most %d of a-z, 0-9, _ and -, a "
+                   "letter first",
+                   STR_ARG(str_first(name, 80)), NAME_MAX_LEN);
+}
+
+/* --- one file --- */
+
+/* False in *ret_there when there is no such file; that is no error. */
+static fallible load(int dir, const char *name, struct buf *text, struct stat *st, bool *ret_there)
+{
+    own_fd fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+
+    buf_init(text, FILE_BYTES);
+    *ret_there = fd >= 0;
+    if (fd < 0)
+        return errno == ENOENT ? NULL : err_sys("open '%s'", name);
+    if (fstat(fd, st) < 0)
+        return err_sys("stat '%s'", name);
+    TRY_WRAP(fd_read_all(fd, text), "read '%s'", name);
+    if (text->len && text->p[text->len - 1] != '\n')
+        buf_add_char(text, '\n');
+    return buf_check(text);
+}
+
+static fallible write_in_place(int dir, const char *name, struct str text)
+{
+    own_fd fd = openat(dir, name, O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_sys("open '%s'", name);
+    TRY_WRAP(fd_write_all(fd, text), "write '%s'", name);
+    if (ftruncate(fd, (off_t)text.len) < 0)
+        return err_sys("write '%s'", name);
+    return NULL;
+}
+
+static fallible store(int dir, const char *name, const struct buf *text, const struct stat *st)
+{
+    TRY(buf_check(text));
+    mode_t mask = umask(0); /* or passwd would be unreadable for a moment */
+    struct err *e = fd_replace_file(dir, name, buf_str(text), st->st_mode & 07777);
+    umask(mask);
+    if (e && err_errno(e) == EBUSY) {
+        err_free(e);
+        return write_in_place(dir, name, buf_str(text));
+    }
+    if (!e && fchownat(dir, name, st->st_uid, st->st_gid, 0) < 0)
+        e = err_sys("chown '%s'", name);
+    return e;
+}
+
+/* Where the line begins that starts with `start`; -1: nowhere. */
+static ptrdiff_t find_line(struct str text, struct str start)
+{
+    struct str rest = text, line;
+
+    while (rest.len) {
+        str_cut(&rest, '\n', &line);
+        if (str_starts(line, start))
+            return line.p - text.p;
+    }
+    return -1;
+}
+
+/* Adds the line unless one begins with `known` already. A file that is missing stays so. */
+static fallible add_line(int dir, const char *name, struct str known, struct str line)
+{
+    own_done(buf) text;
+    struct stat st;
+    bool there;
+
+    TRY(load(dir, name, &text, &st, &there));
+    if (!there || find_line(buf_str(&text), known) >= 0)
+        return NULL;
+    buf_add(&text, line);
+    return store(dir, name, &text, &st);
+}
+
+/* group and gshadow: four fields, the members in the last. */
+static fallible join_sudo(int dir, const char *name, struct str user)
+{
+    own_done(buf) text;
+    own_done(buf) next;
+    struct str rest, line = STR(""), field;
+    struct stat st;
+    bool there;
+
+    buf_init(&next, FILE_BYTES + 64);
+    TRY(load(dir, name, &text, &st, &there));
+    ptrdiff_t at = find_line(buf_str(&text), STR("sudo:"));
+    if (at < 0)
+        return NULL;
+    rest = str_from(buf_str(&text), (size_t)at);
+    str_cut(&rest, '\n', &line);
+    struct str members = line;
+    for (int i = 0; i < 3; i++)
+        str_cut(&members, ':', &field);
+    if (passwd_lists(members, user))
+        return NULL;
+    buf_add(&next, str_first(buf_str(&text), (size_t)at + line.len));
+    if (members.len)
+        buf_add_char(&next, ',');
+    buf_add(&next, user);
+    buf_add(&next, str_from(buf_str(&text), (size_t)at + line.len));
+    return store(dir, name, &next, &st);
+}
+
+/* --- the whole --- */
+
+static fallible make_home(const struct account_place *place, const struct passwd_user *u)
+{
+    char skel[300];
+
+    if (mkdir(place->homes, 0755) < 0 && errno != EEXIST)
+        return err_sys("make '%s'", place->homes);
+    bool made = mkdir(u->home, 0755) == 0;
+    if (!made && errno != EEXIST)
+        return err_sys("make '%s'", u->home);
+    own_fd home = open(u->home, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (home < 0)
+        return err_sys("open '%s'", u->home);
+    snprintf(skel, sizeof skel, "%s/skel", place->etc);
+    own_fd from = made ? open(skel, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (from >= 0)
+        TRY_WRAP(tree_copy(from, home, u->uid, u->gid), "fill '%s'", u->home);
+    if (fchown(home, u->uid, u->gid) < 0)
+        return err_sys("chown '%s'", u->home);
+    return NULL;
+}
+
+/* The lock that useradd and its kin take. */
+static fallible lock(int dir, int *ret_fd)
+{
+    own_fd fd = openat(dir, ".pwd.lock", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    if (fd < 0)
+        return err_sys("open '.pwd.lock'");
+    if (fcntl(fd, F_SETLK, &all) < 0)
+        return err_sys("another program is changing the users; try again");
+    *ret_fd = take_fd(&fd);
+    return NULL;
+}
+
+static fallible write_all(const struct account_place *place, int dir, const struct passwd_user *u)
+{
+    char line[600], start[80];
+    struct str name = str_of(u->name);
+    long long day = (long long)(clock_wall_ns(&clock_system) / NS_PER_S / DAY_S);
+
+    snprintf(start, sizeof start, "%s:", u->name);
+    TRY(join_sudo(dir, "group", name));
+    TRY(join_sudo(dir, "gshadow", name));
+    snprintf(line, sizeof line, "%s!:%lld::::::\n", start, day);
+    TRY(add_line(dir, "shadow", str_of(start), str_of(line)));
+    TRY(add_line(dir, "sudoers", str_first(STR(SUDO_LINE), sizeof SUDO_LINE - 2), STR(SUDO_LINE)));
+    TRY(make_home(place, u));
+    snprintf(line, sizeof line, "%sx:%u:%u::%s:%s\n", start, u->uid, u->gid, u->home, u->shell);
+    return add_line(dir, "passwd", str_of(start), str_of(line));
+}
+
+static fallible find_free(const struct account_place *place, uid_t first, uid_t *ret_uid)
+{
+    struct passwd_user other;
+
+    for (uid_t uid = first; uid - first < TRIES; uid++) {
+        struct err *e = passwd_by_uid(place->etc, uid, &other);
+        if (!e)
+            continue;
+        if (err_code(e) != ERR_NOT_FOUND)
+            return e;
+        err_free(e);
+        *ret_uid = uid;
+        return NULL;
+    }
+    return err_new(ERR_INVALID, "--user-id %u and the %d after it are taken: give another one",
+                   first, TRIES - 1);
+}
+
+fallible account_make(const struct account_place *place, struct str name, uid_t uid,
+                      struct passwd_user *ret_user)
+{
+    struct passwd_user u = {.shell = "/bin/bash"};
+    own_fd dir = -1, locked = -1;
+
+    TRY(check_name(name));
+    snprintf(u.name, sizeof u.name, STR_FMT, STR_ARG(name));
+    snprintf(u.home, sizeof u.home, "%s/%s", place->homes, u.name);
+    dir = open(place->etc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return err_sys("open '%s'", place->etc);
+    TRY(lock(dir, &locked));
+    TRY(find_free(place, uid, &u.uid));
+    TRY(write_all(place, dir, &u));
+    *ret_user = u;
+    return NULL;
+}

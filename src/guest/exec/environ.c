@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/* environ.c — the variables of everything we start: ours, without our keys, naming its user. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cfg.h"
+#include "guest/exec/start.h"
+
+#define ADDED_MAX 16
+
+struct environ {
+    struct start *s;
+    const char *const *from;
+    const char *added[ADDED_MAX];
+    size_t added_len;
+};
+
+/* Keys of this server, and sockets that were passed to it, are no business of its children. */
+static bool is_secret(struct str entry)
+{
+    static const char *const ends[] = {"_KEY", "_TOKEN", "_SECRET", "_PASSWORD"};
+    static const char *const starts[] = {"SESSION_API_KEY", "OH_SESSION_API_KEYS_",
+                                         "OH_SECRET_KEY",   "LISTEN_FDS",
+                                         "LISTEN_PID",      "LISTEN_FDNAMES"};
+    struct str name;
+
+    str_cut(&entry, '=', &name);
+    for (size_t i = 0; i < ARRAY_LEN(starts); i++)
+        if (str_starts(name, str_of(starts[i])))
+            return true;
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (str_starts(name, STR("CROFT_")) && str_ends(name, str_of(ends[i])))
+            return true;
+    return false;
+}
+
+static void set(struct environ *v, const char *name, const char *value)
+{
+    struct str entry = arena_printf(&v->s->arena, "%s=%s", name, value);
+
+    if (v->added_len < ADDED_MAX && entry.p)
+        v->added[v->added_len++] = arena_cstr(&v->s->arena, entry);
+}
+
+/* When nobody asked for a user, what the environment says of one stands. */
+static void set_account(struct environ *v, const char *name, const char *value)
+{
+    if (value[0] && (v->s->asked || !cfg_env_get(v->from, name)))
+        set(v, name, value);
+}
+
+static bool is_added(const struct environ *v, const char *entry)
+{
+    for (size_t i = 0; i < v->added_len; i++) {
+        size_t n = strcspn(v->added[i], "=") + 1;
+        if (strncmp(v->added[i], entry, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* git refuses to work in what belongs to somebody else, which a mounted directory may. */
+static void trust_dir(struct environ *v)
+{
+    if (!v->s->foreign_dir || cfg_env_get(v->from, "GIT_CONFIG_COUNT"))
+        return;
+    set(v, "GIT_CONFIG_COUNT", "2");
+    set(v, "GIT_CONFIG_KEY_0", "safe.directory");
+    set(v, "GIT_CONFIG_VALUE_0", v->s->dir);
+    set(v, "GIT_CONFIG_KEY_1", "safe.directory");
+    set(v, "GIT_CONFIG_VALUE_1",
+        arena_cstr(&v->s->arena, arena_printf(&v->s->arena, "%s/*", v->s->dir)) ?: "");
+}
+
+fallible start_environ(struct start *s, const struct exec_config *c)
+{
+    static const char *const none[] = {NULL};
+    struct environ v = {.s = s, .from = c->envp ? c->envp : none};
+    size_t n = 0, count = 0;
+
+    if (s->known && (s->other || s->account.uid == geteuid())) {
+        set_account(&v, "HOME", s->account.home);
+        set_account(&v, "USER", s->account.name);
+        set_account(&v, "LOGNAME", s->account.name);
+        set_account(&v, "SHELL", s->account.shell);
+    }
+    if (!cfg_env_get(v.from, "PATH"))
+        set(&v, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    trust_dir(&v);
+    while (v.from[count])
+        count++;
+    const char **list = arena_alloc(&s->arena, (count + v.added_len + 1) * sizeof *list);
+    TRY(arena_check(&s->arena));
+    for (size_t i = 0; i < count; i++)
+        if (!is_secret(str_of(v.from[i])) && !is_added(&v, v.from[i]))
+            list[n++] = v.from[i];
+    for (size_t i = 0; i < v.added_len; i++)
+        list[n++] = v.added[i];
+    list[n] = NULL;
+    s->env = list;
+    return NULL;
+}

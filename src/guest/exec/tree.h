@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+/* tree.h — directories as a whole: given to somebody, copied. Never through a link. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* chown -R of all below dir, not of dir itself. What could not be given is counted, not an error:
+ * a mount inside may be read-only. */
+struct tree_count {
+    unsigned long seen, failed;
+    int first_errno; /* of what failed */
+};
+void tree_give(int dir, uid_t uid, gid_t gid, struct tree_count *count);
+/* Files, directories and links below `from`, into `to`, with their modes, owned by uid and gid. */
+fallible tree_copy(int from, int to, uid_t uid, gid_t gid);

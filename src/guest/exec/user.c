@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+/* user.c — who commands run as. Never more than was asked for: what cannot be done is refused. */
+#include <unistd.h>
+
+#include "base/cfg.h"
+#include "base/log.h"
+#include "guest/exec/start.h"
+
+#define DEFAULT_UID 1000
+
+static fallible find(struct start *s, struct err *e)
+{
+    if (e && err_code(e) == ERR_NOT_FOUND) {
+        err_free(e);
+        return NULL;
+    }
+    s->known = !e;
+    return err_wrap(e, "look up the user");
+}
+
+/* Somebody who is there, or is made. Root only. */
+static fallible ensure(struct start *s, const struct exec_config *c)
+{
+    uid_t uid = c->uid == EXEC_NO_UID ? DEFAULT_UID : c->uid;
+
+    if (s->known) {
+        if (c->uid != EXEC_NO_UID && c->uid != s->account.uid)
+            log_warn("that user is there with another number; it is kept",
+                     KV("user", s->account.name), KV("asked", c->uid), KV("is", s->account.uid));
+        return NULL;
+    }
+    TRY_WRAP(account_make(&s->place, c->username, uid, &s->account),
+             "create the user of --username (make it in the image, or leave --username out)");
+    s->known = true;
+    if (s->account.uid != uid)
+        log_warn("that number is somebody else's; the next free one is taken",
+                 KV("user", s->account.name), KV("asked", uid), KV("is", s->account.uid));
+    log_info("user created", KV("user", s->account.name), KV("uid", s->account.uid));
+    return NULL;
+}
+
+static fallible find_group(struct start *s, const struct exec_config *c)
+{
+    const char *group = cfg_env_get(c->envp, "SANDBOX_GROUP_ID");
+
+    if (group && group[0])
+        TRY_WRAP(passwd_group(s->place.etc, str_of(group), &s->group),
+                 "SANDBOX_GROUP_ID '%.40s': a group's name or number is wanted", group);
+    return NULL;
+}
+
+static fallible be_other(struct start *s, const struct exec_config *c)
+{
+    if (geteuid() != 0)
+        return err_new(ERR_INVALID,
+                       "--username '" STR_FMT
+                       "': only root can run commands as another user; leave "
+                       "it out, start this as root, or set SU_TO_USER=false to run them as it is",
+                       STR_ARG(str_first(c->username, 80)));
+    s->other = true;
+    s->user = (struct proc_user){.name = s->account.name,
+                                 .home = s->account.home[0] ? s->account.home : "/",
+                                 .uid = s->account.uid,
+                                 .gid = s->account.gid};
+    return NULL;
+}
+
+fallible start_user(struct start *s, const struct exec_config *c)
+{
+    const char *me = cfg_env_get(c->envp, "USER");
+    bool root = geteuid() == 0, as_asked = start_flag(c->envp, "SU_TO_USER", true) &&
+                                           !start_flag(c->envp, "LOCAL_RUNTIME_MODE", false);
+    bool usual = str_eq(c->username, STR("root")) || str_eq(c->username, STR("openhands"));
+
+    if (!c->username.len)
+        return find(s, passwd_by_uid(s->place.etc, geteuid(), &s->account));
+    TRY(find_group(s, c));
+    TRY(find(s, passwd_by_name(s->place.etc, c->username, &s->account)));
+    bool said = me && str_eq(str_of(me), c->username); /* the environment is that user's already */
+    bool own_machine = said && !usual; /* of a developer: nothing of it is ours to change */
+    if (root && !own_machine && !str_eq(c->username, STR("root")))
+        TRY(ensure(s, c));
+    s->give = root && s->known && !own_machine;
+    bool we_are = s->known ? s->account.uid == geteuid() : root && str_eq(c->username, STR("root"));
+    s->asked = as_asked && !(said && we_are);
+    if (we_are || !as_asked)
+        return NULL;
+    if (!s->known && root)
+        return err_new(ERR_INVALID, "--username '" STR_FMT "': there is no such user",
+                       STR_ARG(str_first(c->username, 80)));
+    return be_other(s, c);
+}
