@@ -51,7 +51,8 @@ static struct decimal shortest(uint64_t c, int q, bool near_below)
 {
     int k = near_below ? floor_log10_3_4_pow2(q) : floor_log10_pow2(q);
     int shift = q + floor_log2_pow10(-k) + 1;
-    const uint64_t *g = dtoa_pow10[-k - DTOA_POW10_MIN];
+    uint64_t g[2];
+    dtoa_power(-k, g);
     uint64_t odd = c & 1; /* an even mantissa owns its boundaries */
     uint64_t low = multiply_to_odd(g, (4 * c - 2 + near_below) << shift) + odd;
     uint64_t value = multiply_to_odd(g, (4 * c) << shift);
@@ -103,8 +104,9 @@ static bool nearest_exact(uint64_t digits, int exp10, double *ret_value)
 
 static u128 pow10_rounded_down(int exp10)
 {
-    const uint64_t *g = dtoa_pow10[exp10 - DTOA_POW10_MIN];
+    uint64_t g[2];
 
+    dtoa_power(exp10, g);
     return ((u128)g[0] << 64 | g[1]) - (exp10 < 0 || exp10 > 55);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* dtoa.h — doubles to their shortest decimal digits and back, both exact.
  *
- * The one surprising fact: both directions read the same table of powers of ten. */
+ * The one surprising fact: both directions need the same powers of ten. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +9,8 @@
 
 #define DTOA_POW10_MIN (-292)
 #define DTOA_POW10_MAX 324
-extern const uint64_t dtoa_pow10[DTOA_POW10_MAX - DTOA_POW10_MIN + 1][2];
+/* The upper 128 bits of 10^exp10, rounded up. From a table, or in croft-guest from dtoa_slow.h. */
+void dtoa_power(int exp10, uint64_t ret_high_low[2]);
 
 struct decimal {
     uint64_t digits; /* up to 17 of them, never ending in 0 */

@@ -5,8 +5,10 @@
  * puts g between 2^127 and 2^128. Only 10^0 … 10^55 are exact. */
 #include "base/dtoa.h"
 
+#include <string.h>
+
 /* clang-format off */
-const uint64_t dtoa_pow10[DTOA_POW10_MAX - DTOA_POW10_MIN + 1][2] = {
+static const uint64_t powers[DTOA_POW10_MAX - DTOA_POW10_MIN + 1][2] = {
     {0xff77b1fcbebcdc4fu, 0x25e8e89c13bb0f7bu}, {0x9faacf3df73609b1u, 0x77b191618c54e9adu},
     {0xc795830d75038c1du, 0xd59df5b9ef6a2418u}, {0xf97ae3d0d2446f25u, 0x4b0573286b44ad1eu},
     {0x9becce62836ac577u, 0x4ee367f9430aec33u}, {0xc2e801fb244576d5u, 0x229c41f793cda740u},
@@ -317,3 +319,9 @@ const uint64_t dtoa_pow10[DTOA_POW10_MAX - DTOA_POW10_MIN + 1][2] = {
     {0xca5e89b18b602368u, 0x385bb19cb14bdfc5u}, {0xfcf62c1dee382c42u, 0x46729e03dd9ed7b6u},
     {0x9e19db92b4e31ba9u, 0x6c07a2c26a8346d2u},
 };
+/* clang-format on */
+
+void dtoa_power(int exp10, uint64_t ret_high_low[2])
+{
+    memcpy(ret_high_low, powers[exp10 - DTOA_POW10_MIN], sizeof powers[0]);
+}

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/dtoa.h"
+#include "base/dtoa_slow.h"
 #include "base/fd.h"
 #include "base/format.h"
 
@@ -22,6 +24,16 @@ int snprintf(char *restrict out, size_t size, const char *restrict fmt, ...)
     int n = format_text(out, size, fmt, ap);
     va_end(ap);
     return n;
+}
+
+double strtod(const char *restrict text, char **restrict ret_end)
+{
+    return dtoa_slow_read(text, ret_end);
+}
+
+void dtoa_power(int exp10, uint64_t ret_high_low[2])
+{
+    dtoa_slow_power(exp10, ret_high_low);
 }
 
 /* What assert calls in musl; the prototype is that of its assert.h. */
