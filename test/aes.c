@@ -180,6 +180,24 @@ int aes_send(struct aes *a, const char *method, const char *target, const char *
     return fd;
 }
 
+/* Pieces into one. */
+static struct str unchunk(struct aes *a, struct str chunked)
+{
+    own_done(buf) whole;
+    struct str line;
+
+    buf_init(&whole, ANSWER_MAX);
+    while (str_cut(&chunked, '\n', &line)) {
+        size_t size = strtoul(line.p, NULL, 16);
+        if (size == 0)
+            return arena_copy(&a->arena, whole.len ? buf_str(&whole) : STR(""));
+        CHECK(chunked.len >= size + 2);
+        buf_add(&whole, str_first(chunked, size));
+        chunked = str_from(chunked, size + 2);
+    }
+    FAIL("the answer stops in the middle");
+}
+
 struct aes_answer aes_take(struct aes *a, int fd)
 {
     struct aes_answer r = {0};
@@ -194,6 +212,8 @@ struct aes_answer aes_take(struct aes *a, int fd)
     r.status = atoi(got.p + 9);
     r.head = arena_copy(&a->arena, str_first(buf_str(&got), (size_t)end));
     r.body = arena_copy(&a->arena, str_from(buf_str(&got), (size_t)end + 4));
+    if (str_find(r.head, STR("transfer-encoding: chunked")) >= 0)
+        r.body = unchunk(a, r.body);
     return r;
 }
 

@@ -385,11 +385,11 @@ static void upload(struct aes *a, const char *target, const char *name, struct s
         FAIL("upload %s: %d " STR_FMT, name, r.status, STR_ARG(r.body));
 }
 
-TEST(aes_shell_row_82_sees_uploaded_files)
+AES_TEST(aes_shell_row_82_sees_uploaded_files)
 {
     struct aes a;
 
-    aes_open_plain(&a, "croft");
+    aes_open_plain(&a, program);
     upload(&a, a.dir, "a.txt", STR("one"));
     aes_run(&a, &(struct run_step){82, "cat a.txt", .want = {"=one"}});
     upload(&a, a.dir, "a.txt", STR("two"));
