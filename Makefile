@@ -52,7 +52,10 @@ san_ldflags := -fsanitize=address,undefined
 wrapped := malloc calloc realloc read write readv writev pread pwrite open openat accept4 socket \
            connect bind listen send recv sendmsg recvmsg epoll_ctl epoll_create1 eventfd \
            timerfd_create timerfd_settime signalfd fsync fdatasync ftruncate rename renameat mkdirat \
-           unlinkat fork pipe2 socketpair mmap getsockname sendfile fstat
+           unlinkat fork pipe2 socketpair mmap getsockname sendfile fstat \
+           mount umount2 unshare setns symlinkat mknodat setrlimit sethostname \
+           sys_open_tree sys_move_mount sys_mount_setattr sys_fsopen sys_fsconfig sys_fsmount \
+           sys_pivot_root sys_clone3 sys_close_range sys_execveat
 wrap := $(foreach f,$(wrapped),-Wl,--wrap=$(f))
 
 host_obj  := $(code:%.c=$(O)/host/%.o)

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/types.h>
 
 #include "test/test.h"
@@ -17,37 +18,46 @@ struct msghdr;
 struct sockaddr;
 struct stat;
 
-static struct {
+static struct fault {
     atomic_uint left; /* calls until the fault; 0: disarmed */
     atomic_uint calls;
     atomic_bool fired;
-} fault;
+} own_fault, *fault = &own_fault;
+
+void *__real_mmap(void *p, size_t n, int pr, int fl, int fd, off_t at);
+
+void fault_share(void)
+{
+    fault =
+        __real_mmap(NULL, sizeof *fault, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(fault != MAP_FAILED);
+}
 
 void fault_at(unsigned n)
 {
-    atomic_store(&fault.fired, false);
-    atomic_store(&fault.calls, 0);
-    atomic_store(&fault.left, n);
+    atomic_store(&fault->fired, false);
+    atomic_store(&fault->calls, 0);
+    atomic_store(&fault->left, n);
 }
 
 bool fault_fired(void)
 {
-    return atomic_load(&fault.fired);
+    return atomic_load(&fault->fired);
 }
 
 unsigned fault_calls(void)
 {
-    return atomic_load(&fault.calls);
+    return atomic_load(&fault->calls);
 }
 
 static bool strike(int errnum)
 {
-    if (atomic_load_explicit(&fault.left, memory_order_relaxed) == 0)
+    if (atomic_load_explicit(&fault->left, memory_order_relaxed) == 0)
         return false;
-    atomic_fetch_add(&fault.calls, 1);
-    if (atomic_fetch_sub(&fault.left, 1) != 1)
+    atomic_fetch_add(&fault->calls, 1);
+    if (atomic_fetch_sub(&fault->left, 1) != 1)
         return false;
-    atomic_store(&fault.fired, true);
+    atomic_store(&fault->fired, true);
     errno = errnum;
     return true;
 }
@@ -95,11 +105,33 @@ WRAP(int, unlinkat, -1, EIO, (int d, const char *p, int fl), (d, p, fl))
 WRAP(pid_t, fork, -1, EAGAIN, (void), ())
 WRAP(int, pipe2, -1, EMFILE, (int *fds, int fl), (fds, fl))
 WRAP(int, socketpair, -1, EMFILE, (int d, int t, int p, int *fds), (d, t, p, fds))
-WRAP(void *, mmap, (void *)-1, ENOMEM, (void *p, size_t n, int pr, int fl, int fd, off_t at),
+WRAP(void *, mmap, MAP_FAILED, ENOMEM, (void *p, size_t n, int pr, int fl, int fd, off_t at),
      (p, n, pr, fl, fd, at))
 WRAP(int, getsockname, -1, ENOBUFS, (int fd, struct sockaddr *a, unsigned *n), (fd, a, n))
 WRAP(ssize_t, sendfile, -1, EIO, (int o, int i, off_t *at, size_t n), (o, i, at, n))
 WRAP(int, fstat, -1, EIO, (int fd, struct stat *st), (fd, st))
+
+WRAP(int, mount, -1, EINVAL,
+     (const char *from, const char *to, const char *type, unsigned long fl, const void *data),
+     (from, to, type, fl, data))
+WRAP(int, umount2, -1, EBUSY, (const char *at, int fl), (at, fl))
+WRAP(int, unshare, -1, ENOSPC, (int fl), (fl))
+WRAP(int, setns, -1, EPERM, (int fd, int type), (fd, type))
+WRAP(int, symlinkat, -1, ENOSPC, (const char *to, int d, const char *p), (to, d, p))
+WRAP(int, mknodat, -1, EPERM, (int d, const char *p, mode_t m, dev_t n), (d, p, m, n))
+WRAP(int, setrlimit, -1, EPERM, (int what, const void *v), (what, v))
+WRAP(int, sethostname, -1, EPERM, (const char *p, size_t n), (p, n))
+WRAP(int, sys_open_tree, -1, EINVAL, (int d, const char *p, unsigned fl), (d, p, fl))
+WRAP(int, sys_move_mount, -1, EINVAL, (int from, int d, const char *p), (from, d, p))
+WRAP(int, sys_mount_setattr, -1, EINVAL, (int fd, void *attr), (fd, attr))
+WRAP(int, sys_fsopen, -1, ENODEV, (const char *type), (type))
+WRAP(int, sys_fsconfig, -1, EINVAL, (int fs, unsigned c, const char *k, const void *v, int aux),
+     (fs, c, k, v, aux))
+WRAP(int, sys_fsmount, -1, EPERM, (int fs, unsigned attr), (fs, attr))
+WRAP(int, sys_pivot_root, -1, EINVAL, (const char *a, const char *b), (a, b))
+WRAP(pid_t, sys_clone3, -1, EAGAIN, (void *args), (args))
+WRAP(int, sys_close_range, -1, ENOMEM, (unsigned a, unsigned b, unsigned fl), (a, b, fl))
+WRAP(int, sys_execveat, -1, ENOEXEC, (int fd, const void *v, const void *e), (fd, v, e))
 
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);

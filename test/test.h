@@ -69,6 +69,8 @@ void test_check_err(const char *file, int line, const char *what, struct err *e,
 /* Makes the n-th allocation or system call from now on fail (ENOMEM, or an errno that fits the
  * call), once; 0 disarms. Counts calls made by our objects, not by libraries. */
 void fault_at(unsigned n);
+/* From here on children count too: one fault in all of them together. */
+void fault_share(void);
 bool fault_fired(void);
 unsigned fault_calls(void); /* since it was last armed or counted: fault_at(UINT_MAX) counts only */
 

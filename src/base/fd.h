@@ -33,7 +33,7 @@ fallible fd_set_nonblocking(int fd);
 fallible fd_wait(int fd, short events, int timeout_ms);
 
 /* Descriptor passing over a unix socket. n data bytes, n >= 1; at most FD_PASS_MAX descriptors. */
-#define FD_PASS_MAX 16
+#define FD_PASS_MAX 32
 fallible fd_send(int sock, struct str data, const int *fds, size_t count);
 /* Received descriptors are O_CLOEXEC and owned by the caller; 0 bytes means the peer closed. */
 fallible fd_recv(int sock, void *data, size_t size, size_t *ret_len, int *fds, size_t max,

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+/* box.c — see box.h. This side stays outside; box_child.c is what it clones. */
+#include "host/launcher/box.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/fd.h"
+#include "base/own.h"
+#include "host/launcher/box_inner.h"
+#include "host/launcher/record.h"
+#include "host/launcher/sys.h"
+#include "host/launcher/tree.h"
+#include "host/launcher/wipe.h"
+
+void box_upper_name(unsigned mount, char out_upper[BOX_NAME], char out_work[BOX_NAME])
+{
+    snprintf(out_upper, BOX_NAME, "m%uu", mount);
+    snprintf(out_work, BOX_NAME, "m%uw", mount);
+}
+
+void box_group_name(unsigned slot, char out[BOX_NAME])
+{
+    snprintf(out, BOX_NAME, "s%u", slot);
+}
+
+/* --- embryos
+ * -------------------------------------------------------------------------------------- */
+
+static const struct box_embryo no_embryo = {
+    .pid = 0, .pidfd = -1, .sock = -1, .userns = -1, .dev = -1};
+
+static void reap(pid_t pid)
+{
+    while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
+        ;
+}
+
+/* Control groups and ids go with the process. Errors here would hide the one that brought us here,
+ * and what could not be removed is found again by its claim. */
+static void forget(struct box_host *h, unsigned slot)
+{
+    char group[BOX_NAME];
+
+    box_group_name(slot, group);
+    struct err *e = cg_remove(&h->cg, group);
+    if (!e)
+        e = ids_release(h->ids, slot);
+    err_free(e);
+}
+
+static fallible spawn(struct box_host *h, struct box_embryo *e)
+{
+    int pair[2];
+    own_fd group = -1;
+    char name[BOX_NAME];
+
+    box_group_name(e->slot, name);
+    TRY(cg_make_v2(&h->cg, name, e->leaves, &group));
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_sys("make a socket pair");
+    struct clone_args args = {.flags = CLONE_PIDFD | CLONE_NEWPID | CLONE_NEWNS |
+                                       (group >= 0 ? CLONE_INTO_CGROUP : 0),
+                              .pidfd = (uintptr_t)&e->pidfd,
+                              .exit_signal = SIGCHLD,
+                              .cgroup = group >= 0 ? (uint64_t)group : 0};
+    pid_t pid = sys_clone3(&args);
+    if (pid == 0) {
+        close(pair[0]);
+        box_child(h, e->slot, e->leaves, pair[1]);
+    }
+    close(pair[1]);
+    if (pid < 0) {
+        close(pair[0]);
+        return err_sys("clone");
+    }
+    e->pid = pid;
+    e->sock = pair[0];
+    return NULL;
+}
+
+static fallible conceive(struct box_host *h, struct box_embryo *e)
+{
+    TRY(spawn(h, e));
+    TRY(ids_make_userns(ids_base(e->slot), IDS_COUNT, &e->userns));
+    return tree_dev(e->userns, &e->dev);
+}
+
+fallible box_conceive(struct box_host *h, const char *claim, bool leaves,
+                      struct box_embryo *ret_embryo)
+{
+    struct box_embryo e = no_embryo;
+
+    e.leaves = leaves;
+    TRY(ids_claim(h->ids, claim, h->rng, &e.slot));
+    struct err *err = conceive(h, &e);
+    if (err)
+        box_drop(h, &e);
+    else
+        *ret_embryo = e;
+    return err;
+}
+
+static void close_embryo(struct box_embryo *e)
+{
+    own_close_p(&e->pidfd);
+    own_close_p(&e->sock);
+    own_close_p(&e->userns);
+    own_close_p(&e->dev);
+    *e = no_embryo;
+}
+
+void box_drop(struct box_host *h, struct box_embryo *e)
+{
+    unsigned slot = e->slot;
+
+    if (e->pid) {
+        kill(e->pid, SIGKILL);
+        reap(e->pid);
+    }
+    close_embryo(e);
+    forget(h, slot);
+}
+
+/* --- mounts
+ * --------------------------------------------------------------------------------------- */
+
+/* Everything that travels with an order, owned until it is sent. */
+struct cargo {
+    int fds[FD_PASS_MAX];
+    size_t count;
+    size_t lent; /* the first so many are not ours to close */
+};
+
+static void cargo_done(struct cargo *c)
+{
+    for (size_t i = c->lent; i < c->count; i++)
+        own_close_p(&c->fds[i]);
+}
+
+static void add(struct cargo *c, int fd)
+{
+    c->fds[c->count++] = fd;
+}
+
+struct build {
+    struct box_host *h;
+    const struct box_spec *spec;
+    int shifted; /* box/<ID> through an idmapped mount */
+    int userns;
+};
+
+static fallible open_pair(const struct build *b, const char *upper, const char *work,
+                          int *ret_upper, int *ret_work)
+{
+    if (mkdirat(b->shifted, upper, 0755) < 0 || mkdirat(b->shifted, work, 0700) < 0)
+        return err_sys("make an upper layer");
+    own_fd u = openat(b->shifted, upper, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    own_fd w = openat(b->shifted, work, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (u < 0 || w < 0)
+        return err_sys("open an upper layer");
+    *ret_upper = take_fd(&u);
+    *ret_work = take_fd(&w);
+    return NULL;
+}
+
+static fallible stack(const struct build *b, const struct box_root *r, bool throw_away,
+                      int *ret_mount)
+{
+    struct cargo lowers = {.count = 0};
+    own_fd upper = -1, work = -1;
+
+    if (r->lower_count > ARRAY_LEN(lowers.fds))
+        return err_new(ERR_LIMIT, "%zu layers, at most %zu", r->lower_count, ARRAY_LEN(lowers.fds));
+    struct err *e = open_pair(b, r->upper, r->work, &upper, &work);
+    for (size_t i = 0; i < r->lower_count && !e; i++) {
+        int mount = -1;
+        e = tree_clone(r->lowers[i], b->userns, true, &mount);
+        add(&lowers, mount);
+    }
+    if (!e)
+        e = tree_overlay(&(struct tree_overlay){.lowers = lowers.fds,
+                                                .lower_count = lowers.count,
+                                                .upper = upper,
+                                                .work = work,
+                                                .throw_away = throw_away},
+                         ret_mount);
+    cargo_done(&lowers);
+    return e;
+}
+
+static fallible build_mount(const struct build *b, unsigned n, int *ret_mount)
+{
+    const struct native_mount *m = &b->spec->req->mounts[n];
+    int source = b->spec->sources[n];
+    char upper[BOX_NAME], work[BOX_NAME];
+
+    if (m->mode != NATIVE_OVERLAY)
+        return tree_clone(source, b->userns, m->mode == NATIVE_RO, ret_mount);
+    box_upper_name(n, upper, work);
+    struct box_root r = {.upper = upper, .work = work, .lowers = &source, .lower_count = 1};
+    return stack(b, &r, false, ret_mount);
+}
+
+static fallible build_all(struct build *b, const struct box_embryo *e, struct cargo *c)
+{
+    const struct box_spec *s = b->spec;
+    int mount = -1;
+
+    add(c, e->userns);
+    add(c, b->h->exe);
+    add(c, s->block);
+    add(c, e->dev);
+    c->lent = c->count;
+    for (size_t i = 0; i < s->root_count; i++) {
+        TRY_WRAP(stack(b, &s->roots[i], true, &mount), "root file system '/%s'", s->roots[i].where);
+        add(c, mount);
+    }
+    for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
+        if (!s->req->mounts[i].mode)
+            continue;
+        TRY_WRAP(build_mount(b, i, &mount), "mount '%s'", s->req->mounts[i].target);
+        add(c, mount);
+    }
+    return NULL;
+}
+
+static fallible prepare(struct box_host *h, const struct box_embryo *e, const struct box_spec *spec,
+                        int dir, struct cargo *c)
+{
+    struct build b = {.h = h, .spec = spec, .userns = e->userns};
+    own_fd shifted = -1;
+
+    TRY(tree_clone(dir, e->userns, false, &shifted));
+    b.shifted = shifted;
+    uint32_t base = ids_base(e->slot);
+    TRY(ids_enter(base));
+    struct err *err = build_all(&b, e, c);
+    struct err *back = ids_leave();
+    if (err) {
+        err_free(back);
+        return err;
+    }
+    return back;
+}
+
+/* --- start
+ * ---------------------------------------------------------------------------------------- */
+
+static fallible send_order(const struct box_embryo *e, const struct box_spec *s, struct cargo *c)
+{
+    struct box_order order = {.req = *s->req, .flags = s->flags, .slot = e->slot};
+    int fds[FD_PASS_MAX];
+    size_t count = c->count;
+
+    memcpy(fds, c->fds, count * sizeof *fds);
+    order.fd_count = s->fd_count;
+    order.root_count = (uint32_t)s->root_count;
+    for (size_t i = 0; i < s->root_count; i++)
+        snprintf(order.where[i], sizeof order.where[i], "%s", s->roots[i].where);
+    for (unsigned i = 0; i < s->fd_count; i++) {
+        if (s->fds[i] < 0)
+            continue;
+        if (count == FD_PASS_MAX)
+            return err_new(ERR_LIMIT, "more descriptors than can be passed");
+        order.fd_given |= 1u << i;
+        fds[count++] = s->fds[i];
+    }
+    return fd_send(e->sock, str_n(&order, sizeof order), fds, count);
+}
+
+/* The child's socket closes when it is exec'd; before that it may send its terminal, or its end. */
+static fallible wait_for_exec(const struct box_embryo *e, int *ret_tty)
+{
+    for (;;) {
+        struct box_report r;
+        int tty = -1;
+        size_t n = 0, count = 0;
+        TRY(fd_wait(e->sock, POLLIN, BOX_WAIT_MS));
+        TRY(fd_recv(e->sock, &r, sizeof r, &n, &tty, 1, &count));
+        if (n == 0)
+            return NULL;
+        if (n == sizeof r && r.kind == REPORT_TTY && count == 1) {
+            own_close_p(ret_tty);
+            *ret_tty = tty;
+            continue;
+        }
+        own_close_p(&tty);
+        r.text[sizeof r.text - 1] = '\0';
+        return err_recode(err_new(ERR_INTERNAL, "%s", r.text), (enum err_code)r.code);
+    }
+}
+
+static fallible start(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
+                      int *ret_tty)
+{
+    own_fd dir = openat(h->boxes, spec->req->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct cargo c = {.count = 0};
+
+    if (dir < 0)
+        return err_sys("open its directory");
+    struct err *err = record_write(dir, e->slot, spec->req);
+    if (!err)
+        err = prepare(h, e, spec, dir, &c);
+    if (!err)
+        err = send_order(e, spec, &c);
+    cargo_done(&c);
+    if (!err)
+        err = wait_for_exec(e, ret_tty);
+    return err;
+}
+
+static fallible start_in_dir(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
+                             struct box *ret_box)
+{
+    struct box b = {.slot = e->slot, .pid = e->pid, .leaves = e->leaves, .tty = -1};
+
+    if (mkdirat(h->boxes, spec->req->id, 0700) < 0)
+        return errno == EEXIST ? err_new(ERR_CONFLICT, "there is one of this name already")
+                               : err_sys("make its directory");
+    struct err *err = start(h, e, spec, &b.tty);
+    if (err) {
+        own_close_p(&b.tty);
+        kill(e->pid, SIGKILL); /* it holds mounts of the directory */
+        reap(e->pid);
+        e->pid = 0;
+        err_free(wipe(h->boxes, spec->req->id)); /* the first error is the one to tell */
+        return err;
+    }
+    memcpy(b.id, spec->req->id, sizeof b.id);
+    b.pidfd = take_fd(&e->pidfd);
+    *ret_box = b;
+    return NULL;
+}
+
+fallible box_start(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
+                   struct box *ret_box)
+{
+    struct err *err = start_in_dir(h, e, spec, ret_box);
+
+    if (err)
+        box_drop(h, e);
+    else
+        close_embryo(e);
+    return err_wrap(err, "start sandbox '%s'", spec->req->id);
+}
+
+/* --- life and end
+ * --------------------------------------------------------------------------------- */
+
+fallible box_kill(const struct box_host *h, const struct box *b)
+{
+    char group[BOX_NAME];
+
+    box_group_name(b->slot, group);
+    if (sys_pidfd_kill(b->pidfd, SIGKILL) < 0 && errno != ESRCH)
+        return err_sys("kill sandbox '%s'", b->id);
+    if (!cg_has(&h->cg, CG_FREEZER))
+        return NULL;
+    return cg_kill(&h->cg, group); /* a frozen v1 group dies when it thaws */
+}
+
+fallible box_pause(const struct box_host *h, const struct box *b, bool paused)
+{
+    char group[BOX_NAME];
+
+    box_group_name(b->slot, group);
+    return cg_freeze(&h->cg, group, paused, BOX_WAIT_MS);
+}
+
+fallible box_remove(const struct box_host *h, struct box *b, bool keep)
+{
+    char group[BOX_NAME];
+
+    box_group_name(b->slot, group);
+    own_close_p(&b->pidfd);
+    own_close_p(&b->tty);
+    b->pidfd = b->tty = -1;
+    TRY(cg_remove(&h->cg, group));
+    if (!keep)
+        TRY(wipe(h->boxes, b->id));
+    return ids_release(h->ids, b->slot);
+}

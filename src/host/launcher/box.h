@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/* box.h — one native sandbox, from clone to removal.
+ *
+ * Made in two steps. An embryo has namespaces, control groups and a range of ids, and is good for
+ * any root file system; a start gives it one and runs pid 1. The embryo's process prepares itself
+ * while we build its mounts, so a cold start is both steps at once. An embryo is used once.
+ *
+ * Everything a sandbox leaves on the machine is its process, its control groups s<SLOT>, its claim
+ * ids/<SLOT> and its directory box/<ID>: box_remove() removes exactly these. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "host/launcher/cg.h"
+#include "host/launcher/confine.h"
+#include "host/launcher/ids.h"
+#include "sandbox/native/msg.h"
+
+#define BOX_FDS     8
+#define BOX_ROOTS   8
+#define BOX_NAME    16
+#define BOX_WAIT_MS 30000 /* for a start or a freeze on a machine that is on its knees */
+
+/* What all sandboxes of a process share. */
+struct box_host {
+    char state[4096]; /* the directory below which everything is kept, 0700 */
+    int dir;          /* that directory */
+    int boxes, ids;   /* directories in it */
+    int exe;          /* croft-guest, through a read-only mount */
+    bool user;        /* not root: one id, and what the kernel grants */
+    int landlock;     /* version, 0: none */
+    struct cg cg;
+    struct confine_filter filter;
+    struct rng *rng;
+};
+
+fallible box_host_open(struct box_host *h, const char *state, struct rng *rng);
+void box_host_close(struct box_host *h);
+
+enum { BOX_TTY = 1u << 0, BOX_DIE_WITH_PARENT = 1u << 1, BOX_EXEC_INSIDE = 1u << 2 };
+
+/* One overlay of the root file system: overlay does not cross mounts, so there may be several. */
+struct box_root {
+    const char *where;        /* below the root, "" is the root itself */
+    const char *upper, *work; /* names for its directories in box/<ID> */
+    const int *lowers;        /* O_PATH, topmost first */
+    size_t lower_count;
+};
+
+struct box_spec {
+    const struct native_request *req; /* checked */
+    unsigned flags;
+    const struct box_root *roots; /* in the order to mount them */
+    size_t root_count;
+    int sources[NATIVE_MOUNTS]; /* of req->mounts; O_PATH */
+    int block;                  /* memfd: argc + envc strings, each ended by NUL */
+    int fds[BOX_FDS];           /* fds[i] becomes i inside; -1: /dev/null up to 2, else closed */
+    unsigned fd_count;
+};
+
+struct box_embryo {
+    unsigned slot;
+    pid_t pid; /* 0: none */
+    int pidfd, sock, userns, dev;
+    bool leaves;
+};
+
+struct box {
+    char id[NATIVE_ID_MAX];
+    unsigned slot;
+    pid_t pid;
+    int pidfd;
+    int tty; /* master of the sandbox's terminal, with BOX_TTY */
+    bool leaves;
+};
+
+/* claim is what ids/<SLOT> says while there is no sandbox yet: its id, if known. */
+fallible box_conceive(struct box_host *h, const char *claim, bool leaves,
+                      struct box_embryo *ret_embryo);
+void box_drop(struct box_host *h, struct box_embryo *e); /* an embryo nobody wants */
+
+/* The embryo is used up whatever happens; on failure nothing is left and the error names the step.
+ * Returns when pid 1 has been exec'd. */
+fallible box_start(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
+                   struct box *ret_box);
+fallible box_kill(const struct box_host *h, const struct box *b);
+fallible box_pause(const struct box_host *h, const struct box *b, bool paused);
+/* Once pid 1 is dead: groups, claim and directory. keep leaves the directory to those who want the
+ * changes in it. */
+fallible box_remove(const struct box_host *h, struct box *b, bool keep);
+
+/* Upper layer and work directory of mount n in box/<ID>: "m0u", "m0w". */
+void box_upper_name(unsigned mount, char out_upper[BOX_NAME], char out_work[BOX_NAME]);
+void box_group_name(unsigned slot, char out[BOX_NAME]);

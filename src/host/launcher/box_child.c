@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+/* box_child.c — what the future pid 1 does to itself, from clone to exec.
+ *
+ * The first half needs nothing from outside and runs while the launcher builds mounts. Order
+ * matters: Landlock after the last mount, the filter after Landlock, capabilities last. */
+#include <errno.h>
+#include <grp.h>
+#include <linux/close_range.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "host/launcher/box_inner.h"
+#include "host/launcher/sys.h"
+#include "host/launcher/tree.h"
+
+#define HIGH_FD 64 /* above every number a sandbox is given */
+
+/* --- the first half: alone
+ * ------------------------------------------------------------------------ */
+
+static void reset_signals(void)
+{
+    sigset_t none;
+
+    for (int s = 1; s < NSIG; s++)
+        signal(s, SIG_DFL); /* refused for KILL and STOP, which is fine */
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static fallible write_file(const char *path, const char *text)
+{
+    own_fd fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0 || write(fd, text, strlen(text)) < 0)
+        return err_sys("write '%s'", path);
+    return NULL;
+}
+
+static fallible bring_up_loopback(void)
+{
+    own_fd s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ifreq r = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+
+    if (s < 0 || ioctl(s, SIOCSIFFLAGS, &r) < 0)
+        return err_sys("bring up the loopback interface");
+    /* Nobody inside has a say over this namespace, so low ports are for everybody. */
+    return write_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
+}
+
+/* What is not the sandbox's business, readable or not. */
+static const char *const masked_files[] = {"/proc/kcore",         "/proc/keys",
+                                           "/proc/timer_list",    "/proc/sched_debug",
+                                           "/proc/latency_stats", "/proc/sysrq-trigger"};
+static const char *const masked_dirs[] = {"/proc/acpi", "/proc/asound", "/proc/scsi",
+                                          "/proc/bus",  "/proc/irq",    "/proc/fs"};
+
+static fallible mask_files(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(masked_files); i++)
+        if (mount("/dev/null", masked_files[i], NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
+            return err_sys("mask '%s'", masked_files[i]);
+    return NULL;
+}
+
+/* The first one there gets an empty file system, the others are that one again. */
+static fallible mask_dirs(void)
+{
+    const char *empty = NULL;
+
+    for (size_t i = 0; i < ARRAY_LEN(masked_dirs); i++) {
+        const char *at = masked_dirs[i];
+        unsigned long flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
+        int r = empty ? mount(empty, at, NULL, MS_BIND, NULL)
+                      : mount("none", at, "tmpfs", flags, "size=4k,nr_inodes=2");
+        if (r < 0 && errno != ENOENT)
+            return err_sys("mask '%s'", at);
+        if (r == 0)
+            empty = at;
+    }
+    return NULL;
+}
+
+static fallible make_proc(void)
+{
+    /* Over the old one: it is moved into the new root with its masks. */
+    if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+        return err_sys("mount proc");
+    TRY(mask_files());
+    TRY(mask_dirs());
+    if (mount("/proc/sys", "/proc/sys", NULL, MS_BIND, NULL) < 0 ||
+        mount(NULL, "/proc/sys", NULL,
+              MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+        return err_sys("make '/proc/sys' read-only");
+    return NULL;
+}
+
+static fallible first_half(const struct box_host *h, unsigned slot, bool leaves)
+{
+    char group[BOX_NAME];
+
+    reset_signals();
+    umask(022);
+    if (setsid() < 0)
+        return err_sys("start a session");
+    box_group_name(slot, group);
+    TRY(cg_make(&h->cg, group, leaves));
+    TRY(cg_join_v1(&h->cg, group, leaves));
+    if (unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) < 0)
+        return err_sys("make namespaces");
+    TRY(bring_up_loopback());
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return err_sys("keep mounts to ourselves");
+    return make_proc();
+}
+
+/* --- the second half: by order
+ * -------------------------------------------------------------------- */
+
+struct inside {
+    const struct box_host *h;
+    struct box_order order;
+    int fds[FD_PASS_MAX];
+    size_t fd_count, at; /* at: the next one not used yet */
+    char *block;
+    const char **argv, **env;
+    int sock;
+};
+
+static fallible receive(struct inside *in)
+{
+    size_t n = 0;
+
+    TRY(fd_recv(in->sock, &in->order, sizeof in->order, &n, in->fds, FD_PASS_MAX, &in->fd_count));
+    if (n == 0)
+        return err_new(ERR_CLOSED, "nobody wants this sandbox");
+    if (n != sizeof in->order || in->fd_count < ORDER_FIXED + in->order.root_count ||
+        in->order.root_count < 1 || in->order.root_count > BOX_ROOTS)
+        return err_new(ERR_INTERNAL, "a torn order");
+    in->at = ORDER_FIXED;
+    return NULL;
+}
+
+/* Root becomes the working directory. */
+static fallible enter_root(struct inside *in)
+{
+    char at[sizeof in->h->state + 8];
+
+    snprintf(at, sizeof at, "%s/mnt", in->h->state);
+    if (sys_move_mount(in->fds[in->at++], AT_FDCWD, at) < 0)
+        return err_sys("mount the root file system");
+    if (chdir(at) < 0)
+        return err_sys("enter the root file system");
+    return NULL;
+}
+
+static fallible attach_new(const char *type, const char *const *options, unsigned attr, int root,
+                           const char *path)
+{
+    own_fd mount = -1;
+
+    TRY(tree_new_fs(type, options, attr, &mount));
+    return tree_attach(mount, root, path, false);
+}
+
+static fallible attach_system(struct inside *in, int root, uint32_t base)
+{
+    char gid[32];
+    const char *pts[] = {"newinstance", "ptmxmode=0666", "mode=620", gid, NULL};
+    static const char *const shm[] = {"mode=1777", "size=64m", NULL};
+    own_fd proc = sys_open_tree(AT_FDCWD, "/proc", 0);
+
+    snprintf(gid, sizeof gid, "gid=%u", base + 5); /* the tty group, as the host counts it */
+    TRY(tree_attach(in->fds[ORDER_DEV], root, "dev", false));
+    TRY(attach_new("devpts", pts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, root, "dev/pts"));
+    TRY(attach_new("tmpfs", shm, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, root, "dev/shm"));
+    if (proc < 0)
+        return err_sys("open '/proc'");
+    return tree_attach(proc, root, "proc", false);
+}
+
+static fallible attach_mounts(struct inside *in, int root)
+{
+    for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
+        const struct native_mount *m = &in->order.req.mounts[i];
+        struct stat st;
+        if (!m->mode)
+            continue;
+        if (in->at >= in->fd_count)
+            return err_new(ERR_INTERNAL, "a mount is missing");
+        int mount = in->fds[in->at++];
+        if (fstat(mount, &st) < 0)
+            return err_sys("look at the source of '%s'", m->target);
+        TRY(tree_attach(mount, root, m->target + 1, !S_ISDIR(st.st_mode)));
+    }
+    return NULL;
+}
+
+static fallible build_root(struct inside *in)
+{
+    uint32_t base = in->h->user ? 0 : ids_base(in->order.slot);
+
+    TRY(enter_root(in));
+    own_fd root = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0)
+        return err_sys("open the root file system");
+    TRY(ids_enter(base)); /* directories that are missing are made as the sandbox's root */
+    for (unsigned i = 1; i < in->order.root_count; i++)
+        TRY(tree_attach(in->fds[in->at++], root, in->order.where[i], false));
+    TRY(attach_system(in, root, base));
+    TRY(attach_mounts(in, root));
+    TRY(ids_leave());
+    if (sys_pivot_root(".", ".") < 0)
+        return err_sys("change the root");
+    if (umount2(".", MNT_DETACH) < 0)
+        return err_sys("let go of the old root");
+    if (chdir("/") < 0)
+        return err_sys("enter '/'");
+    if (sethostname(in->order.req.hostname, strlen(in->order.req.hostname)) < 0)
+        return err_sys("set the host name");
+    return NULL;
+}
+
+static fallible become_root_inside(struct inside *in)
+{
+    if (!in->h->user && setns(in->fds[ORDER_USERNS], CLONE_NEWUSER) < 0)
+        return err_sys("enter the user namespace");
+    if (!in->h->user && setgroups(0, NULL) < 0)
+        return err_sys("leave all groups");
+    if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
+        return err_sys("become root inside");
+    return NULL;
+}
+
+static fallible set_group_limits(const struct inside *in)
+{
+    char group[BOX_NAME];
+
+    box_group_name(in->order.slot, group);
+    return cg_limit(&in->h->cg, group, &in->order.req.limits);
+}
+
+static fallible set_limits(const struct native_request *r)
+{
+    struct rlimit core = {0, 0}, files = {r->limits.nofile, r->limits.nofile};
+
+    if (setrlimit(RLIMIT_CORE, &core) < 0) /* a core pattern may name a program of the host's */
+        return err_sys("forbid core files");
+    if (r->limits.nofile && setrlimit(RLIMIT_NOFILE, &files) < 0)
+        return err_sys("limit open files to %u", r->limits.nofile);
+    return NULL;
+}
+
+/* --- descriptors
+ * ---------------------------------------------------------------------------------- */
+
+/* A terminal of the sandbox's own: its master goes to the caller, its slave is stdin to stderr. */
+static fallible make_tty(struct inside *in, int *ret_slave)
+{
+    own_fd master = open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    struct box_report r = {.kind = REPORT_TTY};
+    int unlocked = 0;
+
+    if (master < 0 || ioctl(master, TIOCSPTLCK, &unlocked) < 0)
+        return err_sys("make a terminal");
+    own_fd slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (slave < 0 || ioctl(slave, TIOCSCTTY, 0) < 0)
+        return err_sys("take the terminal");
+    TRY(fd_send(in->sock, str_n(&r, sizeof r), &master, 1));
+    *ret_slave = take_fd(&slave);
+    return NULL;
+}
+
+static fallible place(int fd, int number)
+{
+    if (fd >= 0 && dup2(fd, number) < 0)
+        return err_sys("place descriptor %d", number);
+    return NULL;
+}
+
+static fallible lift(int *fd)
+{
+    if (*fd >= HIGH_FD)
+        return NULL;
+    int high = fcntl(*fd, F_DUPFD_CLOEXEC, HIGH_FD);
+    if (high < 0)
+        return err_sys("move a descriptor");
+    own_close(*fd);
+    *fd = high;
+    return NULL;
+}
+
+static fallible place_fds(struct inside *in)
+{
+    int last = -1, slave = -1;
+
+    TRY(lift(&in->sock));
+    for (size_t i = 0; i < in->fd_count; i++)
+        TRY(lift(&in->fds[i]));
+    if (in->order.flags & BOX_TTY)
+        TRY(make_tty(in, &slave));
+    own_fd null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0)
+        return err_sys("open '/dev/null'");
+    for (unsigned i = 0; i < in->order.fd_count || i < 3; i++) {
+        bool given = i < in->order.fd_count && in->order.fd_given >> i & 1;
+        if (given && in->at >= in->fd_count)
+            return err_new(ERR_INTERNAL, "a descriptor is missing");
+        int fd = given ? in->fds[in->at++] : i < 3 ? null : -1;
+        TRY(place(i < 3 && slave >= 0 ? slave : fd, (int)i));
+        last = (int)i;
+    }
+    if (slave > 2)
+        own_close(slave);
+    if (sys_close_range((unsigned)last + 1, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
+        return err_sys("close descriptors");
+    return NULL;
+}
+
+/* --- arguments
+ * ------------------------------------------------------------------------------------ */
+
+static char *split(char *at, const char *end, const char **into, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        char *nul = at < end ? memchr(at, '\0', (size_t)(end - at)) : NULL;
+        if (!nul)
+            return NULL;
+        into[i] = at;
+        at = nul + 1;
+    }
+    return at;
+}
+
+/* Only here, behind every wall, does anybody look at what the server wrote. */
+static fallible read_block(struct inside *in)
+{
+    const struct native_request *r = &in->order.req;
+    struct stat st;
+
+    if (fstat(in->fds[ORDER_BLOCK], &st) < 0)
+        return err_sys("look at the arguments");
+    if (st.st_size < 1 || st.st_size > NATIVE_BLOCK_MAX)
+        return err_new(ERR_INVALID, "arguments and environment of %lld bytes",
+                       (long long)st.st_size);
+    in->block = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE,
+                     in->fds[ORDER_BLOCK], 0);
+    if (in->block == MAP_FAILED)
+        return err_sys("map the arguments");
+    in->argv = mem_new((r->argc + 1) * sizeof *in->argv);
+    in->env = mem_new((r->envc + 1) * sizeof *in->env);
+    const char *end = in->block + st.st_size;
+    char *at = split(in->block, end, in->argv, r->argc);
+    if (!at || !split(at, end, in->env, r->envc))
+        return err_new(ERR_INVALID, "fewer arguments than announced");
+    in->argv[r->argc] = in->env[r->envc] = NULL;
+    return NULL;
+}
+
+static fallible confine(struct inside *in)
+{
+    if (in->h->landlock)
+        TRY(confine_landlock(in->h->landlock, in->fds[ORDER_EXE]));
+    if (in->order.req.flags & NATIVE_NO_NEW_PRIVS)
+        TRY(confine_no_new_privs());
+    TRY(confine_seccomp(&in->h->filter));
+    return confine_caps(CONFINE_CAPS);
+}
+
+static fallible second_half(struct inside *in)
+{
+    TRY(receive(in));
+    TRY(set_group_limits(in));
+    TRY(build_root(in));
+    TRY(set_limits(&in->order.req));
+    TRY(become_root_inside(in));
+    if (in->order.flags & BOX_DIE_WITH_PARENT)
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of ids, which clears it */
+    TRY(place_fds(in));
+    TRY(confine(in));
+    TRY(read_block(in));
+    if (in->order.flags & BOX_EXEC_INSIDE)
+        execve(in->argv[0], (char *const *)in->argv, (char *const *)in->env);
+    else
+        sys_execveat(in->fds[ORDER_EXE], in->argv, in->env);
+    return err_sys("run croft-guest");
+}
+
+_Noreturn void box_child(const struct box_host *h, unsigned slot, bool leaves, int sock)
+{
+    struct inside in = {.h = h, .sock = sock};
+    struct err *e = first_half(h, slot, leaves);
+
+    if (!e)
+        e = second_half(&in);
+    struct box_report r = {
+        .kind = REPORT_ERROR, .code = err_code(e), .errnum = (uint32_t)err_errno(e)};
+    snprintf(r.text, sizeof r.text, "%s", err_text(e));
+    err_free(fd_send(in.sock, str_n(&r, sizeof r), NULL, 0)); /* nobody there: nobody to tell */
+    _exit(125);
+}

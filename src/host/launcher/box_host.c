@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+/* box_host.c — the state directory and what all sandboxes of a process share. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/own.h"
+#include "host/launcher/box.h"
+#include "host/launcher/sys.h"
+#include "host/launcher/tree.h"
+
+extern const char croft_guest_start[], croft_guest_end[];
+
+static fallible make_dir(int parent, const char *name, int *ret_dir)
+{
+    if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
+        return err_sys("make '%s'", name);
+    *ret_dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return *ret_dir < 0 ? err_sys("open '%s'", name) : NULL;
+}
+
+/* Others may not enter: an upper layer can hold real set-uid files. */
+static fallible open_state(const char *path, int *ret_dir)
+{
+    struct stat st;
+    own_fd dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (dir < 0 && errno == ENOENT) {
+        own_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        own_fd made = -1;
+        if (root < 0)
+            return err_sys("open '/'");
+        TRY(fd_make_dirs(root, str_of(path + (*path == '/')), 0700, &made));
+        dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    if (dir < 0 || fstat(dir, &st) < 0)
+        return err_sys("open");
+    if (st.st_uid != geteuid())
+        return err_new(ERR_FORBIDDEN, "belongs to user %u, not to us", st.st_uid);
+    if ((st.st_mode & 077) && fchmod(dir, 0700) < 0)
+        return err_sys("close it to others");
+    *ret_dir = take_fd(&dir);
+    return NULL;
+}
+
+/* One file per build of croft, so that all sandboxes share its pages. Named by what changes with
+ * the build, because hashing it would cost as much as a start. */
+static fallible open_guest(int state, int *ret_exe)
+{
+    struct stat self, st;
+    char name[64];
+    struct str program = str_n(croft_guest_start, (size_t)(croft_guest_end - croft_guest_start));
+
+    if (stat("/proc/self/exe", &self) < 0)
+        return err_sys("look at ourselves");
+    snprintf(name, sizeof name, "guest-%" PRIx64 "-%" PRIx64 "%08lx", (uint64_t)self.st_ino,
+             (uint64_t)self.st_mtim.tv_sec, self.st_mtim.tv_nsec);
+    if (fstatat(state, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || (size_t)st.st_size != program.len)
+        TRY(fd_replace_file(state, name, program, 0555));
+    *ret_exe = openat(state, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    return *ret_exe < 0 ? err_sys("open '%s'", name) : NULL;
+}
+
+static fallible open_all(struct box_host *h)
+{
+    own_fd mnt = -1, exe = -1;
+
+    TRY(open_state(h->state, &h->dir));
+    TRY(make_dir(h->dir, "box", &h->boxes));
+    TRY(make_dir(h->dir, "ids", &h->ids));
+    TRY(make_dir(h->dir, "mnt", &mnt));
+    TRY(open_guest(h->dir, &exe));
+    if (h->user)
+        h->exe = take_fd(&exe); /* made read-only inside the sandbox's own namespace */
+    else
+        TRY(tree_clone(exe, -1, true, &h->exe));
+    return NULL;
+}
+
+fallible box_host_open(struct box_host *h, const char *state, struct rng *rng)
+{
+    *h = (struct box_host){
+        .dir = -1, .boxes = -1, .ids = -1, .exe = -1, .rng = rng, .user = geteuid() != 0};
+    if (state[0] != '/' || strlen(state) >= sizeof h->state - 64)
+        return err_new(ERR_INVALID, "state directory '%s': wanted an absolute path", state);
+    strcpy(h->state, state);
+    cg_open(&h->cg, "/sys/fs/cgroup", false);
+    h->landlock = confine_landlock_abi();
+    confine_build(&h->filter);
+    struct err *e = open_all(h);
+    if (e)
+        box_host_close(h);
+    return err_wrap(e, "state directory '%s'", state);
+}
+
+void box_host_close(struct box_host *h)
+{
+    own_close_p(&h->dir);
+    own_close_p(&h->boxes);
+    own_close_p(&h->ids);
+    own_close_p(&h->exe);
+    cg_close(&h->cg);
+    h->dir = h->boxes = h->ids = h->exe = -1;
+}

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cg.c — see cg.h. */
+#include "host/launcher/cg.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+
+#define OURS          "croft"
+#define CPU_PERIOD_US 100000
+#define FILE_MAX      4096
+
+static const char *const words[CG_COUNT] = {"memory", "pids", "cpu", "freezer"};
+static const char *const leaf_names[] = {"init", "work"};
+
+const char *cg_word(enum cg_controller c)
+{
+    return words[c];
+}
+
+/* --- what this machine has ----------------------------------------------------------------------
+ */
+
+static bool has_word(int dir, const char *file, const char *word)
+{
+    own_fd fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
+    own_done(buf) text;
+    struct str rest, part;
+
+    buf_init(&text, FILE_MAX);
+    if (fd < 0)
+        return false;
+    struct err *e = fd_read_all(fd, &text);
+    if (e) {
+        err_free(e);
+        return false;
+    }
+    rest = str_trim(buf_str(&text));
+    for (bool more = true; more;) {
+        more = str_cut(&rest, ' ', &part);
+        if (str_eq(part, str_of(word)))
+            return true;
+    }
+    return false;
+}
+
+static int open_ours(int parent)
+{
+    if (parent < 0 || (mkdirat(parent, OURS, 0755) < 0 && errno != EEXIST))
+        return -1;
+    return openat(parent, OURS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static bool put(const struct cg *cg, int dir, const char *file, const char *text)
+{
+    int make = cg->plain ? O_CREAT | O_TRUNC : 0;
+    own_fd fd = openat(dir, file, O_WRONLY | O_CLOEXEC | make, 0644);
+
+    return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+}
+
+/* A controller reaches our groups when every level above hands it on. */
+static void open_v2(struct cg *cg, int root)
+{
+    cg->v2 = open_ours(root);
+    if (cg->v2 < 0)
+        return;
+    for (unsigned c = CG_MEMORY; c <= CG_CPU; c++) {
+        char plus[16];
+        snprintf(plus, sizeof plus, "+%s", words[c]);
+        cg->on_v2[c] = has_word(root, "cgroup.controllers", words[c]) &&
+                       (has_word(root, "cgroup.subtree_control", words[c]) ||
+                        put(cg, root, "cgroup.subtree_control", plus)) &&
+                       (has_word(cg->v2, "cgroup.subtree_control", words[c]) ||
+                        put(cg, cg->v2, "cgroup.subtree_control", plus));
+    }
+    cg->on_v2[CG_FREEZER] = true;
+}
+
+static void open_v1(struct cg *cg, int base)
+{
+    for (unsigned c = 0; c < CG_COUNT; c++) {
+        own_fd dir = openat(base, words[c], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (!cg->on_v2[c] && dir >= 0)
+            cg->v1[c] = open_ours(dir);
+    }
+}
+
+void cg_open(struct cg *cg, const char *base, bool plain)
+{
+    own_fd dir = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    *cg = (struct cg){.v2 = -1, .v1 = {-1, -1, -1, -1}, .plain = plain};
+    if (dir < 0)
+        return;
+    if (faccessat(dir, "cgroup.controllers", F_OK, 0) == 0) {
+        open_v2(cg, dir);
+        return;
+    }
+    own_fd unified = openat(dir, "unified", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (unified >= 0)
+        open_v2(cg, unified);
+    open_v1(cg, dir);
+}
+
+void cg_close(struct cg *cg)
+{
+    own_close_p(&cg->v2);
+    for (unsigned c = 0; c < CG_COUNT; c++)
+        own_close_p(&cg->v1[c]);
+    *cg = (struct cg){.v2 = -1, .v1 = {-1, -1, -1, -1}};
+}
+
+bool cg_has(const struct cg *cg, enum cg_controller c)
+{
+    return cg->on_v2[c] || cg->v1[c] >= 0;
+}
+
+const char *cg_mechanism(const struct cg *cg, enum cg_controller c)
+{
+    return cg->on_v2[c] ? "v2" : cg->v1[c] >= 0 ? "v1" : "none";
+}
+
+/* --- making
+ * --------------------------------------------------------------------------------------- */
+
+static fallible make_dir(int parent, const char *name)
+{
+    if (mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
+        return err_sys("make control group '%s'", name);
+    return NULL;
+}
+
+static fallible open_group(int parent, const char *name, int *ret_dir)
+{
+    *ret_dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return *ret_dir < 0 ? err_sys("open control group '%s'", name) : NULL;
+}
+
+static fallible make_leaves(int parent, const char *name)
+{
+    own_fd dir = -1;
+
+    TRY(open_group(parent, name, &dir));
+    for (unsigned i = 0; i < ARRAY_LEN(leaf_names); i++)
+        TRY(make_dir(dir, leaf_names[i]));
+    return NULL;
+}
+
+static fallible set(const struct cg *cg, const char *name, int dir, const char *file,
+                    const char *text)
+{
+    if (!put(cg, dir, file, text))
+        return err_sys("write '%s' to %s of control group '%s'", text, file, name);
+    return NULL;
+}
+
+/* With leaves on v2 the controllers are handed on to them, so that kills are counted per leaf. */
+fallible cg_make_v2(const struct cg *cg, const char *name, bool leaves, int *ret_dir)
+{
+    *ret_dir = -1;
+    if (cg->v2 < 0)
+        return NULL;
+    TRY(make_dir(cg->v2, name));
+    bool split = leaves && cg->on_v2[CG_MEMORY];
+    own_fd dir = -1;
+    TRY(open_group(cg->v2, name, &dir));
+    if (split) {
+        TRY(set(cg, name, dir, "cgroup.subtree_control", "+memory"));
+        TRY(make_leaves(cg->v2, name));
+        return open_group(dir, leaf_names[0], ret_dir);
+    }
+    *ret_dir = take_fd(&dir);
+    return NULL;
+}
+
+fallible cg_make(const struct cg *cg, const char *name, bool leaves)
+{
+    for (unsigned c = 0; c < CG_COUNT; c++)
+        if (cg->v1[c] >= 0)
+            TRY(make_dir(cg->v1[c], name));
+    if (leaves && cg->v1[CG_MEMORY] >= 0)
+        TRY(make_leaves(cg->v1[CG_MEMORY], name));
+    return NULL;
+}
+
+/* --- limits
+ * --------------------------------------------------------------------------------------- */
+
+static fallible set_limit(const struct cg *cg, const char *name, enum cg_controller c,
+                          const char *v1_file, const char *v2_file, const char *text)
+{
+    own_fd dir = -1;
+
+    if (!cg_has(cg, c))
+        return err_new(ERR_UNSUPPORTED,
+                       "a %s limit needs the '%s' control group, which is not to be had here; "
+                       "'croft doctor' says why",
+                       words[c], words[c]);
+    TRY(open_group(cg->on_v2[c] ? cg->v2 : cg->v1[c], name, &dir));
+    return set(cg, name, dir, cg->on_v2[c] ? v2_file : v1_file, text);
+}
+
+fallible cg_limit(const struct cg *cg, const char *name, const struct native_limits *limits)
+{
+    char text[64];
+
+    if (limits->memory_bytes) {
+        snprintf(text, sizeof text, "%" PRIu64, limits->memory_bytes);
+        TRY(set_limit(cg, name, CG_MEMORY, "memory.limit_in_bytes", "memory.max", text));
+    }
+    if (limits->pids) {
+        snprintf(text, sizeof text, "%" PRIu32, limits->pids);
+        TRY(set_limit(cg, name, CG_PIDS, "pids.max", "pids.max", text));
+    }
+    if (!limits->cpu_milli)
+        return NULL;
+    uint64_t quota = (uint64_t)limits->cpu_milli * (CPU_PERIOD_US / 1000);
+    if (cg->on_v2[CG_CPU])
+        snprintf(text, sizeof text, "%" PRIu64 " %d", quota, CPU_PERIOD_US);
+    else
+        snprintf(text, sizeof text, "%" PRIu64, quota);
+    return set_limit(cg, name, CG_CPU, "cpu.cfs_quota_us", "cpu.max", text);
+}
+
+/* --- joining
+ * -------------------------------------------------------------------------------------- */
+
+fallible cg_join_v1(const struct cg *cg, const char *name, bool leaves)
+{
+    for (unsigned c = 0; c < CG_COUNT; c++) {
+        char path[NATIVE_ID_MAX + 32];
+        if (cg->v1[c] < 0)
+            continue;
+        snprintf(path, sizeof path, "%s/%scgroup.procs", name,
+                 leaves && c == CG_MEMORY ? "init/" : "");
+        TRY_WRAP(set(cg, name, cg->v1[c], path, "0"), "join %s", words[c]);
+    }
+    return NULL;
+}
+
+static int memory_parent(const struct cg *cg)
+{
+    return cg->on_v2[CG_MEMORY] ? cg->v2 : cg->v1[CG_MEMORY];
+}
+
+fallible cg_open_work(const struct cg *cg, const char *name, int *ret_fd)
+{
+    char path[NATIVE_ID_MAX + 32];
+
+    *ret_fd = -1;
+    if (memory_parent(cg) < 0)
+        return NULL;
+    snprintf(path, sizeof path, "%s/work/cgroup.procs", name);
+    *ret_fd =
+        openat(memory_parent(cg), path, O_WRONLY | O_CLOEXEC | (cg->plain ? O_CREAT : 0), 0644);
+    return *ret_fd < 0 ? err_sys("open '%s'", path) : NULL;
+}
+
+/* --- freezing, killing
+ * ---------------------------------------------------------------------------- */
+
+static fallible read_at(int dir, const char *file, struct buf *into)
+{
+    own_fd fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_sys("open '%s'", file);
+    return fd_read_all(fd, into);
+}
+
+/* cgroup.events is waited for, not asked again and again: a change raises POLLPRI. */
+static fallible wait_frozen(int dir, const char *name, const char *want, int timeout_ms)
+{
+    own_fd events = openat(dir, "cgroup.events", O_RDONLY | O_CLOEXEC);
+    uint64_t end = clock_mono_ns(&clock_system) + (uint64_t)timeout_ms * NS_PER_MS;
+
+    if (events < 0)
+        return err_sys("open cgroup.events of '%s'", name);
+    for (;;) {
+        char text[256];
+        ssize_t n = pread(events, text, sizeof text, 0);
+        if (n < 0)
+            return err_sys("read cgroup.events of '%s'", name);
+        if (str_find(str_n(text, (size_t)n), str_of(want)) >= 0)
+            return NULL;
+        uint64_t now = clock_mono_ns(&clock_system);
+        if (now >= end)
+            return err_new(ERR_TIMEOUT, "'%s' did not freeze within %d ms", name, timeout_ms);
+        struct pollfd p = {.fd = events, .events = POLLPRI};
+        if (poll(&p, 1, (int)((end - now) / NS_PER_MS) + 1) < 0 && errno != EINTR)
+            return err_sys("wait for cgroup.events of '%s'", name);
+    }
+}
+
+static fallible freeze_v1(const struct cg *cg, const char *name, int dir, bool frozen)
+{
+    /* FREEZING becomes FROZEN when it is written or read again: a few tries, each a system call. */
+    for (unsigned tries = 0; tries < 1000; tries++) {
+        own_done(buf) state;
+        buf_init(&state, FILE_MAX);
+        TRY(set(cg, name, dir, "freezer.state", frozen ? "FROZEN" : "THAWED"));
+        TRY(read_at(dir, "freezer.state", &state));
+        if (str_eq(str_trim(buf_str(&state)), frozen ? STR("FROZEN") : STR("THAWED")))
+            return NULL;
+    }
+    return err_new(ERR_TIMEOUT, "'%s' did not freeze", name);
+}
+
+fallible cg_freeze(const struct cg *cg, const char *name, bool frozen, int timeout_ms)
+{
+    own_fd dir = -1;
+
+    if (!cg_has(cg, CG_FREEZER))
+        return err_new(ERR_UNSUPPORTED, "pause needs a control group that freezes; 'croft doctor' "
+                                        "says what is missing");
+    TRY(open_group(cg->on_v2[CG_FREEZER] ? cg->v2 : cg->v1[CG_FREEZER], name, &dir));
+    if (!cg->on_v2[CG_FREEZER])
+        return freeze_v1(cg, name, dir, frozen);
+    TRY(set(cg, name, dir, "cgroup.freeze", frozen ? "1" : "0"));
+    return frozen ? wait_frozen(dir, name, "frozen 1", timeout_ms) : NULL;
+}
+
+fallible cg_kill(const struct cg *cg, const char *name)
+{
+    own_fd dir = -1;
+
+    if (cg->v2 < 0)
+        return cg->v1[CG_FREEZER] >= 0 ? cg_freeze(cg, name, false, 0) : NULL;
+    TRY(open_group(cg->v2, name, &dir));
+    return set(cg, name, dir, "cgroup.kill", "1");
+}
+
+/* --- the end
+ * -------------------------------------------------------------------------------------- */
+
+static fallible remove_group(const struct cg *cg, int parent, const char *name)
+{
+    char path[NATIVE_ID_MAX + 32];
+
+    if (parent < 0)
+        return NULL;
+    for (unsigned i = 0; i < ARRAY_LEN(leaf_names); i++) {
+        snprintf(path, sizeof path, "%s/%s", name, leaf_names[i]);
+        if (unlinkat(parent, path, AT_REMOVEDIR) < 0 && errno != ENOENT)
+            return err_sys("remove control group '%s'", path);
+    }
+    if (unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT && !cg->plain)
+        return err_sys("remove control group '%s'", name);
+    return NULL;
+}
+
+fallible cg_remove(const struct cg *cg, const char *name)
+{
+    struct err *first = remove_group(cg, cg->v2, name);
+
+    for (unsigned c = 0; c < CG_COUNT; c++) {
+        struct err *e = remove_group(cg, cg->v1[c], name);
+        if (first)
+            err_free(e); /* one story is enough */
+        else
+            first = e;
+    }
+    return first;
+}
+
+/* --- out of memory
+ * -------------------------------------------------------------------------------- */
+
+fallible cg_open_oom(const struct cg *cg, const char *name, bool leaves, int *ret_fd)
+{
+    char path[NATIVE_ID_MAX + 48];
+
+    *ret_fd = -1;
+    if (memory_parent(cg) < 0)
+        return NULL;
+    snprintf(path, sizeof path, "%s/%s%s", name, leaves ? "work/" : "",
+             cg->on_v2[CG_MEMORY] ? "memory.events" : "memory.oom_control");
+    *ret_fd = openat(memory_parent(cg), path, O_RDONLY | O_CLOEXEC);
+    return *ret_fd < 0 ? err_sys("open '%s'", path) : NULL;
+}
+
+/* Both files have a line "oom_kill N". */
+fallible cg_read_oom(int fd, uint64_t *ret_kills)
+{
+    char text[FILE_MAX];
+    ssize_t n = pread(fd, text, sizeof text, 0);
+    struct str rest = str_n(text, n > 0 ? (size_t)n : 0), line, word;
+
+    if (n < 0)
+        return err_sys("read the out-of-memory counter");
+    for (bool more = true; more;) {
+        more = str_cut(&rest, '\n', &line);
+        if (str_cut(&line, ' ', &word) && str_eq(word, STR("oom_kill")) &&
+            str_to_u64(str_trim(line), ret_kills))
+            return NULL;
+    }
+    return err_new(ERR_CORRUPT, "the out-of-memory counter has no line 'oom_kill'");
+}

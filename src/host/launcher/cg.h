@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cg.h — control groups of sandboxes: cgroup v2, v1, and the hybrid of both.
+ *
+ * Limits go to whichever hierarchy holds the controller; freezing and killing go to v2 where it is
+ * mounted, else to v1's freezer. A sandbox has one group per hierarchy, croft/NAME; where memory is
+ * counted it has two leaves, `init` (pid 1 and the server) and `work` (everything else), below the
+ * one limit. Everything here is a plain file write, so it is tested on plain directories. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "sandbox/native/msg.h"
+
+enum cg_controller { CG_MEMORY, CG_PIDS, CG_CPU, CG_FREEZER, CG_COUNT };
+
+struct cg {
+    int v2;           /* cgroup2: directory "croft", -1: not mounted or not ours to use */
+    int v1[CG_COUNT]; /* v1: directory "croft" below each controller, -1: not there */
+    bool on_v2[CG_COUNT];
+    bool plain; /* plain files instead of a kernel's, for tests: made when missing */
+};
+
+/* base is where the hierarchies are mounted, "/sys/fs/cgroup". What is missing is not an error:
+ * ask cg_has(). */
+void cg_open(struct cg *cg, const char *base, bool plain);
+void cg_close(struct cg *cg);
+bool cg_has(const struct cg *cg, enum cg_controller c);
+const char *cg_word(enum cg_controller c); /* "memory", … */
+/* "v2", "v1" or "none": who enforces it. */
+const char *cg_mechanism(const struct cg *cg, enum cg_controller c);
+
+/* The v2 part, apart, because a child is born into it: gives the group's directory, or -1. */
+fallible cg_make_v2(const struct cg *cg, const char *name, bool leaves, int *ret_dir);
+/* Everything else: groups and leaves. */
+fallible cg_make(const struct cg *cg, const char *name, bool leaves);
+/* A limit whose controller is missing is ERR_UNSUPPORTED. */
+fallible cg_limit(const struct cg *cg, const char *name, const struct native_limits *limits);
+fallible cg_join_v1(const struct cg *cg, const char *name, bool leaves); /* the caller */
+/* cgroup.procs of the leaf `work` where memory is counted, to be written "0" to; -1: none. */
+fallible cg_open_work(const struct cg *cg, const char *name, int *ret_fd);
+
+fallible cg_freeze(const struct cg *cg, const char *name, bool frozen, int timeout_ms);
+fallible cg_kill(const struct cg *cg, const char *name); /* nothing to do on pure v1 */
+/* Removes all that is there; what is not is fine. */
+fallible cg_remove(const struct cg *cg, const char *name);
+
+/* Read-only counter of out-of-memory kills, -1: not counted here. */
+fallible cg_open_oom(const struct cg *cg, const char *name, bool leaves, int *ret_fd);
+fallible cg_read_oom(int fd, uint64_t *ret_kills);

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/launcher/cg.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/own.h"
+#include "test/test.h"
+
+static const struct native_limits some = {.memory_bytes = 64u << 20, .pids = 50, .cpu_milli = 1500};
+
+static void put(const char *path, const char *text)
+{
+    char at[4200];
+
+    snprintf(at, sizeof at, "%s/%s", test_dir(), path);
+    own_fd fd = open(at, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    CHECK(fd >= 0);
+    CHECK_OK(fd_write_all(fd, str_of(text)));
+}
+
+static void make(const char *path)
+{
+    CHECK_INT(mkdirat(test_dir_fd(), path, 0755), 0);
+}
+
+static void check_file(const char *path, const char *want)
+{
+    char at[4200];
+    own_done(buf) text;
+
+    buf_init(&text, 4096);
+    snprintf(at, sizeof at, "%s/%s", test_dir(), path);
+    CHECK_OK(fd_read_file(at, &text));
+    CHECK_STR(buf_str(&text), want);
+}
+
+static void check_gone(const char *path)
+{
+    CHECK_INT(faccessat(test_dir_fd(), path, F_OK, 0), -1);
+}
+
+static void make_v2(void)
+{
+    put("cgroup.controllers", "cpuset cpu io memory hugetlb pids\n");
+    put("cgroup.subtree_control", "memory\n");
+}
+
+TEST(on_v2_every_limit_has_its_file_and_memory_its_leaves)
+{
+    struct cg cg;
+    own_fd dir = -1, work = -1;
+
+    make_v2();
+    cg_open(&cg, test_dir(), true);
+    CHECK_STR(cg_mechanism(&cg, CG_MEMORY), "v2");
+    CHECK_OK(cg_make_v2(&cg, "s1", true, &dir));
+    CHECK(dir >= 0);
+    CHECK_OK(cg_make(&cg, "s1", true));
+    CHECK_OK(cg_limit(&cg, "s1", &some));
+    check_file("croft/s1/memory.max", "67108864");
+    check_file("croft/s1/pids.max", "50");
+    check_file("croft/s1/cpu.max", "150000 100000");
+    check_file("croft/s1/cgroup.subtree_control", "+memory");
+    CHECK_OK(cg_join_v1(&cg, "s1", true)); /* nothing to do: it was born there */
+    CHECK_OK(cg_open_work(&cg, "s1", &work));
+    CHECK_INT(faccessat(test_dir_fd(), "croft/s1/work/cgroup.procs", F_OK, 0), 0);
+    cg_close(&cg);
+}
+
+TEST(on_v2_a_controller_is_handed_down_from_the_top)
+{
+    struct cg cg;
+
+    make_v2();
+    cg_open(&cg, test_dir(), true);
+    check_file("cgroup.subtree_control", "+cpu"); /* the last one that was missing */
+    check_file("croft/cgroup.subtree_control", "+cpu");
+    cg_close(&cg);
+}
+
+TEST(on_v1_each_controller_has_a_group_and_freezing_is_there)
+{
+    struct cg cg;
+    own_fd dir = -1;
+
+    make("memory");
+    make("pids");
+    make("cpu");
+    make("freezer");
+    cg_open(&cg, test_dir(), true);
+    CHECK_STR(cg_mechanism(&cg, CG_FREEZER), "v1");
+    CHECK_OK(cg_make_v2(&cg, "s1", true, &dir));
+    CHECK_INT(dir, -1);
+    CHECK_OK(cg_make(&cg, "s1", true));
+    CHECK_OK(cg_limit(&cg, "s1", &some));
+    check_file("memory/croft/s1/memory.limit_in_bytes", "67108864");
+    check_file("pids/croft/s1/pids.max", "50");
+    check_file("cpu/croft/s1/cpu.cfs_quota_us", "150000");
+    CHECK_OK(cg_join_v1(&cg, "s1", true));
+    check_file("memory/croft/s1/init/cgroup.procs", "0");
+    check_file("pids/croft/s1/cgroup.procs", "0");
+    CHECK_OK(cg_freeze(&cg, "s1", true, 1000));
+    check_file("freezer/croft/s1/freezer.state", "FROZEN");
+    CHECK_OK(cg_freeze(&cg, "s1", false, 1000));
+    check_file("freezer/croft/s1/freezer.state", "THAWED");
+    cg_close(&cg);
+}
+
+TEST(on_the_hybrid_limits_go_to_v1_and_freezing_to_v2)
+{
+    struct cg cg;
+    own_fd dir = -1;
+
+    make("memory");
+    make("pids");
+    make("freezer");
+    make("unified");
+    put("unified/cgroup.controllers", "hugetlb\n");
+    cg_open(&cg, test_dir(), true);
+    CHECK_STR(cg_mechanism(&cg, CG_MEMORY), "v1");
+    CHECK_STR(cg_mechanism(&cg, CG_FREEZER), "v2");
+    CHECK_STR(cg_mechanism(&cg, CG_CPU), "none");
+    CHECK_OK(cg_make_v2(&cg, "s1", true, &dir));
+    CHECK_OK(cg_make(&cg, "s1", true));
+    put("unified/croft/s1/cgroup.events", "populated 1\nfrozen 1\n");
+    CHECK_OK(cg_freeze(&cg, "s1", true, 1000));
+    check_file("unified/croft/s1/cgroup.freeze", "1");
+    CHECK_ERR(cg_limit(&cg, "s1", &some), ERR_UNSUPPORTED, "a cpu limit needs the 'cpu' control");
+    cg_close(&cg);
+}
+
+TEST(a_group_that_does_not_freeze_is_not_waited_for_forever)
+{
+    struct cg cg;
+    own_fd dir = -1;
+
+    make_v2();
+    cg_open(&cg, test_dir(), true);
+    CHECK_OK(cg_make_v2(&cg, "s1", false, &dir));
+    put("croft/s1/cgroup.events", "populated 1\nfrozen 0\n");
+    CHECK_ERR(cg_freeze(&cg, "s1", true, 1), ERR_TIMEOUT, "did not freeze");
+    cg_close(&cg);
+}
+
+TEST(without_control_groups_a_limit_is_refused_and_nothing_else_fails)
+{
+    struct cg cg;
+    own_fd dir = -1, oom = -1;
+
+    cg_open(&cg, "/nowhere", true);
+    CHECK(!cg_has(&cg, CG_MEMORY));
+    CHECK_OK(cg_make_v2(&cg, "s1", true, &dir));
+    CHECK_OK(cg_make(&cg, "s1", true));
+    CHECK_OK(cg_limit(&cg, "s1", &(struct native_limits){0}));
+    CHECK_ERR(cg_limit(&cg, "s1", &some), ERR_UNSUPPORTED, "croft doctor");
+    CHECK_ERR(cg_freeze(&cg, "s1", true, 1), ERR_UNSUPPORTED, "pause needs");
+    CHECK_OK(cg_open_oom(&cg, "s1", false, &oom));
+    CHECK_INT(oom, -1);
+    CHECK_OK(cg_remove(&cg, "s1"));
+    cg_close(&cg);
+}
+
+TEST(removing_takes_the_leaves_along_and_may_be_done_twice)
+{
+    struct cg cg;
+
+    make("memory");
+    cg_open(&cg, test_dir(), true);
+    CHECK_OK(cg_make(&cg, "s1", true));
+    CHECK_OK(cg_remove(&cg, "s1"));
+    check_gone("memory/croft/s1");
+    CHECK_OK(cg_remove(&cg, "s1"));
+    cg_close(&cg);
+}
+
+TEST(kills_for_want_of_memory_are_read_from_either_file)
+{
+    char at[4200];
+    uint64_t kills = 9;
+
+    put("v1", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
+    put("v2", "low 0\nhigh 0\nmax 12\noom 4\noom_kill 2\noom_group_kill 0\n");
+    put("none", "nothing\n");
+    snprintf(at, sizeof at, "%s/v1", test_dir());
+    own_fd v1 = open(at, O_RDONLY | O_CLOEXEC);
+    CHECK_OK(cg_read_oom(v1, &kills));
+    CHECK_INT(kills, 3);
+    own_fd v2 = openat(test_dir_fd(), "v2", O_RDONLY | O_CLOEXEC);
+    CHECK_OK(cg_read_oom(v2, &kills));
+    CHECK_INT(kills, 2);
+    own_fd none = openat(test_dir_fd(), "none", O_RDONLY | O_CLOEXEC);
+    CHECK_ERR(cg_read_oom(none, &kills), ERR_CORRUPT, "oom_kill");
+}

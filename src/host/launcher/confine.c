@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+/* confine.c — see confine.h. The filter is a deny-list written by hand: the kernel's cache of
+ * always-allowed calls makes everything not on it free. */
+#include "host/launcher/confine.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/landlock.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "base/own.h"
+#include "host/launcher/sys.h"
+
+/* --- seccomp
+ * -------------------------------------------------------------------------------------- */
+
+static const int denied[] = {
+    /* mounts and roots */
+    SYS_mount, SYS_umount2, SYS_pivot_root, SYS_move_mount, SYS_fsopen, SYS_fsconfig, SYS_fsmount,
+    SYS_fspick, SYS_open_tree, SYS_mount_setattr, SYS_swapon, SYS_swapoff, SYS_quotactl,
+    SYS_quotactl_fd, SYS_open_by_handle_at, SYS_name_to_handle_at,
+    /* namespaces; clone is looked at below */
+    SYS_setns, SYS_unshare,
+    /* the kernel itself */
+    SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_kexec_file_load,
+    SYS_reboot, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_syslog, SYS_acct, SYS_vhangup,
+    SYS_lookup_dcookie, SYS_nfsservctl, SYS__sysctl, SYS_uselib, SYS_ustat, SYS_sysfs,
+    SYS_create_module, SYS_get_kernel_syms, SYS_query_module, SYS_iopl, SYS_ioperm, SYS_modify_ldt,
+    SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register, SYS_add_key, SYS_request_key,
+    SYS_keyctl, SYS_fanotify_init, SYS_process_madvise, SYS_migrate_pages, SYS_move_pages,
+    /* the clock */
+    SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex};
+
+static const int families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+static const unsigned ioctls[] = {TIOCSTI, TIOCLINUX}; /* typing into somebody else's terminal */
+
+#define NEW_NAMESPACES                                                                             \
+    (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |  \
+     CLONE_NEWNET)
+#define X32_BIT 0x40000000u
+
+static void add(struct confine_filter *f, uint16_t code, uint32_t k, uint8_t yes, uint8_t no)
+{
+    assert(f->len < CONFINE_BPF_MAX);
+    f->code[f->len++] = (struct sock_filter)BPF_JUMP(code, k, yes, no);
+}
+
+static void load(struct confine_filter *f, size_t offset)
+{
+    add(f, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
+}
+
+static void answer(struct confine_filter *f, uint32_t action)
+{
+    add(f, BPF_RET | BPF_K, action, 0, 0);
+}
+
+#define JEQ        (BPF_JMP | BPF_JEQ | BPF_K)
+#define REFUSE     (SECCOMP_RET_ERRNO | EPERM)
+#define ARG_LOW(n) (offsetof(struct seccomp_data, args) + 8 * (n)) /* little-endian */
+
+/* if nr == call: look at the low half of an argument; in the list means `hit`, else `miss`. */
+static void add_choice(struct confine_filter *f, int call, unsigned arg, const unsigned *list,
+                       unsigned count, uint32_t hit, uint32_t miss)
+{
+    add(f, JEQ, (uint32_t)call, 0, (uint8_t)(count + 3));
+    load(f, ARG_LOW(arg));
+    for (unsigned i = 0; i < count; i++)
+        add(f, JEQ, list[i], (uint8_t)(count - i), 0);
+    answer(f, miss);
+    answer(f, hit);
+}
+
+void confine_build(struct confine_filter *f)
+{
+    unsigned allowed[ARRAY_LEN(families)];
+
+    f->len = 0;
+    load(f, offsetof(struct seccomp_data, arch));
+    add(f, JEQ, AUDIT_ARCH_X86_64, 1, 0);
+    answer(f, SECCOMP_RET_ERRNO | ENOSYS); /* i386 calls have other numbers: none of them */
+    load(f, offsetof(struct seccomp_data, nr));
+    add(f, BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 1);
+    answer(f, SECCOMP_RET_ERRNO | ENOSYS);
+    add(f, JEQ, SYS_clone3, 0, 1); /* flags lie in memory, out of reach: libc falls back to clone */
+    answer(f, SECCOMP_RET_ERRNO | ENOSYS);
+    add(f, JEQ, SYS_clone, 0, 4);
+    load(f, ARG_LOW(0));
+    add(f, BPF_JMP | BPF_JSET | BPF_K, NEW_NAMESPACES, 0, 1);
+    answer(f, REFUSE);
+    answer(f, SECCOMP_RET_ALLOW);
+    for (unsigned i = 0; i < ARRAY_LEN(families); i++)
+        allowed[i] = (unsigned)families[i];
+    add_choice(f, SYS_socket, 0, allowed, ARRAY_LEN(allowed), SECCOMP_RET_ALLOW,
+               SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+    add_choice(f, SYS_ioctl, 1, ioctls, ARRAY_LEN(ioctls), REFUSE, SECCOMP_RET_ALLOW);
+    unsigned count = ARRAY_LEN(denied);
+    for (unsigned i = 0; i < count; i++)
+        add(f, JEQ, (uint32_t)denied[i], (uint8_t)(count - i), 0);
+    answer(f, SECCOMP_RET_ALLOW);
+    answer(f, REFUSE);
+}
+
+fallible confine_seccomp(const struct confine_filter *f)
+{
+    struct sock_fprog program = {f->len, (struct sock_filter *)f->code};
+
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
+        return err_sys("install the system call filter");
+    return NULL;
+}
+
+/* --- Landlock
+ * ------------------------------------------------------------------------------------- */
+
+#define LL_FS_V1     ((1ull << 13) - 1)
+#define LL_REFER     (1ull << 13) /* since 2 */
+#define LL_TRUNCATE  (1ull << 14) /* since 3 */
+#define LL_IOCTL_DEV (1ull << 15) /* since 5 */
+#define LL_SCOPES    3ull         /* since 6: abstract sockets, signals */
+
+struct ruleset { /* as of version 6; older kernels take a shorter one */
+    uint64_t fs, net, scoped;
+};
+
+int confine_landlock_abi(void)
+{
+    long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+    return abi < 0 ? 0 : (int)abi;
+}
+
+static fallible allow_beneath(int rules, int fd, uint64_t access)
+{
+    struct landlock_path_beneath_attr rule = {.allowed_access = access, .parent_fd = fd};
+
+    if (syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
+        return err_sys("add a Landlock rule");
+    return NULL;
+}
+
+fallible confine_landlock(int abi, int exe)
+{
+    struct ruleset set = {.fs = LL_FS_V1};
+    size_t size = abi >= 6 ? sizeof set : sizeof set.fs;
+
+    set.fs |=
+        (abi >= 2 ? LL_REFER : 0) | (abi >= 3 ? LL_TRUNCATE : 0) | (abi >= 5 ? LL_IOCTL_DEV : 0);
+    set.scoped = abi >= 6 ? LL_SCOPES : 0;
+    own_fd rules = (int)syscall(SYS_landlock_create_ruleset, &set, size, 0);
+    if (rules < 0)
+        return err_sys("make a Landlock rule set");
+    own_fd root = open("/", O_PATH | O_CLOEXEC);
+    if (root < 0)
+        return err_sys("open '/'");
+    TRY(allow_beneath(rules, root, set.fs));
+    TRY(allow_beneath(rules, exe, LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE));
+    if (syscall(SYS_landlock_restrict_self, rules, 0) < 0)
+        return err_sys("enter Landlock");
+    return NULL;
+}
+
+/* --- capabilities
+ * --------------------------------------------------------------------------------- */
+
+#define CAP_HIGHEST 63
+
+struct caps {
+    struct __user_cap_header_struct head;
+    struct __user_cap_data_struct data[2];
+};
+
+fallible confine_caps(uint64_t keep)
+{
+    struct caps c = {
+        {_LINUX_CAPABILITY_VERSION_3, 0},
+        {{(uint32_t)keep, (uint32_t)keep, 0}, {(uint32_t)(keep >> 32), (uint32_t)(keep >> 32), 0}}};
+
+    for (unsigned cap = 0; cap <= CAP_HIGHEST; cap++) {
+        if (keep >> cap & 1)
+            continue;
+        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
+            if (errno == EINVAL && cap > 37)
+                break; /* past the newest this kernel knows */
+            return err_sys("drop capability %u", cap);
+        }
+    }
+    if (syscall(SYS_capset, &c.head, c.data) < 0)
+        return err_sys("set the capabilities");
+    return NULL;
+}
+
+fallible confine_raise_caps(void)
+{
+    struct caps c = {{_LINUX_CAPABILITY_VERSION_3, 0}, {{0}}};
+
+    if (syscall(SYS_capget, &c.head, c.data) < 0)
+        return err_sys("read the capabilities");
+    for (unsigned i = 0; i < 2; i++)
+        c.data[i].effective = c.data[i].permitted;
+    if (syscall(SYS_capset, &c.head, c.data) < 0)
+        return err_sys("raise the capabilities");
+    return NULL;
+}
+
+fallible confine_no_new_privs(void)
+{
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return err_sys("set no_new_privs");
+    return NULL;
+}

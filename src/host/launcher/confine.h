@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/* confine.h — what a sandboxed process gives up for good: Landlock, seccomp, capabilities.
+ *
+ * In that order, and before no_new_privs would be needed: seccomp and Landlock want CAP_SYS_ADMIN
+ * in the sandbox's own user namespace, which the last step drops. So sudo works inside. */
+#pragma once
+
+#include <linux/filter.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define CONFINE_BPF_MAX 256
+
+struct confine_filter {
+    struct sock_filter code[CONFINE_BPF_MAX];
+    unsigned short len;
+};
+
+/* Built once per launcher; the cost of a start is the kernel's JIT, linear in its length. */
+void confine_build(struct confine_filter *f);
+
+/* Docker's fourteen capabilities: enough to be root of one's own files and processes. */
+#define CONFINE_CAPS 0xa80425fbu
+
+int confine_landlock_abi(void); /* 0: none */
+/* Everything below "/" stays allowed; abstract sockets and signals do not leave. exe, which lies
+ * outside that root, may be run. */
+fallible confine_landlock(int abi, int exe);
+fallible confine_seccomp(const struct confine_filter *f);
+fallible confine_caps(uint64_t keep);
+fallible confine_no_new_privs(void);
+/* setfsuid takes the file capabilities away; this gives them back. */
+fallible confine_raise_caps(void);

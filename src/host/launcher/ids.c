@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+/* ids.c — see ids.h. */
+#include "host/launcher/ids.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "base/rng.h"
+#include "host/launcher/confine.h"
+#include "host/launcher/sys.h"
+
+/* --- ranges
+ * --------------------------------------------------------------------------------------- */
+
+#define NEAR_SLOTS 4096u /* keeps ids below 2^31 while there is room */
+#define NEAR_TRIES 16u
+#define TRIES      256u
+
+fallible ids_claim(int dir, const char *id, struct rng *rng, unsigned *ret_slot)
+{
+    for (unsigned i = 0; i < TRIES; i++) {
+        unsigned slot = (unsigned)rng_below(rng, i < NEAR_TRIES ? NEAR_SLOTS : IDS_SLOTS);
+        char name[16];
+        snprintf(name, sizeof name, "%u", slot);
+        if (symlinkat(id, dir, name) == 0) {
+            *ret_slot = slot;
+            return NULL;
+        }
+        if (errno != EEXIST)
+            return err_sys("claim a range of user ids");
+    }
+    return err_new(ERR_LIMIT, "no range of user ids is free; too many sandboxes");
+}
+
+fallible ids_release(int dir, unsigned slot)
+{
+    char name[16];
+
+    snprintf(name, sizeof name, "%u", slot);
+    if (unlinkat(dir, name, 0) < 0 && errno != ENOENT)
+        return err_sys("give back a range of user ids");
+    return NULL;
+}
+
+/* --- the user namespace
+ * --------------------------------------------------------------------------- */
+
+static fallible write_map(int proc, const char *file, uint32_t base, uint32_t count)
+{
+    char line[64];
+    int n = snprintf(line, sizeof line, "0 %" PRIu32 " %" PRIu32 "\n", base, count);
+    own_fd fd = openat(proc, file, O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0 || write(fd, line, (size_t)n) != n)
+        return err_sys("write %s", file);
+    return NULL;
+}
+
+static fallible map_and_open(pid_t pid, uint32_t base, uint32_t count, int *ret_ns)
+{
+    char path[32];
+
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    own_fd proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (proc < 0)
+        return err_sys("open '%s'", path);
+    TRY(write_map(proc, "uid_map", base, count));
+    TRY(write_map(proc, "gid_map", base, count));
+    own_fd ns = openat(proc, "ns/user", O_RDONLY | O_CLOEXEC);
+    if (ns < 0)
+        return err_sys("open the user namespace");
+    *ret_ns = take_fd(&ns);
+    return NULL;
+}
+
+_Noreturn static int hold(void *unused)
+{
+    (void)unused;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;)
+        pause();
+}
+
+/* The namespace exists when clone returns; nobody has to wait for its first process, which shares
+ * our memory (no page tables are copied), runs nothing, and is killed once the descriptor is ours.
+ */
+fallible ids_make_userns(uint32_t base, uint32_t count, int *ret_ns)
+{
+    _Alignas(16) char stack[8192];
+    pid_t pid = clone(hold, stack + sizeof stack, CLONE_VM | CLONE_NEWUSER | SIGCHLD, NULL);
+
+    if (pid < 0)
+        return err_sys("make a user namespace");
+    struct err *e = map_and_open(pid, base, count, ret_ns);
+    kill(pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    return e;
+}
+
+/* --- files of the range's root
+ * -------------------------------------------------------------------- */
+
+static fallible files_as(uint32_t id)
+{
+    setfsgid(id);
+    setfsuid(id);
+    if ((uint32_t)setfsuid((uid_t)-1) != id || (uint32_t)setfsgid((gid_t)-1) != id)
+        return err_new(ERR_FORBIDDEN, "cannot make files as user %" PRIu32, id);
+    return confine_raise_caps();
+}
+
+fallible ids_enter(uint32_t base)
+{
+    return files_as(base);
+}
+
+fallible ids_leave(void)
+{
+    return files_as(0);
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/* ids.h — the private range of 64 Ki user ids each sandbox has, and its user namespace.
+ *
+ * A range is claimed by a symlink named after it, which holds the sandbox's id: one system call,
+ * exclusive between every croft on the machine, and readable both ways after a crash. Layers are
+ * idmapped, so these ids never reach a disk. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define IDS_COUNT  65536u
+#define IDS_SLOTS  0x8000u
+#define IDS_LOWEST 0x70000000u /* above what distributions hand out */
+
+struct rng;
+
+static inline uint32_t ids_base(unsigned slot)
+{
+    return IDS_LOWEST + slot * IDS_COUNT;
+}
+
+/* dir holds the claims. ERR_LIMIT when none is found free. */
+fallible ids_claim(int dir, const char *id, struct rng *rng, unsigned *ret_slot);
+fallible ids_release(int dir, unsigned slot);
+
+/* A user namespace, child of ours, mapping 0..count-1 to base.., held by a descriptor alone. */
+fallible ids_make_userns(uint32_t base, uint32_t count, int *ret_ns);
+
+/* Files made from here to ids_leave belong to the range's root; an overlay needs that to make its
+ * work directory, or it silently mounts read-only. */
+fallible ids_enter(uint32_t base);
+fallible ids_leave(void);

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+/* tree.c — see tree.h. */
+#include "host/launcher/tree.h"
+
+#include <errno.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "host/launcher/sys.h"
+
+/* --- copies
+ * --------------------------------------------------------------------------------------- */
+
+fallible tree_clone(int dir, int userns, bool read_only, int *ret_mount)
+{
+    own_fd mount = sys_clone_tree(dir);
+    struct mount_attr attr = {.attr_set = (userns >= 0 ? MOUNT_ATTR_IDMAP : 0) |
+                                          (read_only ? MOUNT_ATTR_RDONLY : 0),
+                              .userns_fd = userns >= 0 ? (uint64_t)userns : 0};
+
+    if (mount < 0)
+        return err_sys("copy a mount");
+    if (attr.attr_set && sys_mount_setattr(mount, &attr) < 0)
+        return err_sys("%s", userns >= 0 ? "shift the ids of a mount" : "make a mount read-only");
+    *ret_mount = take_fd(&mount);
+    return NULL;
+}
+
+/* --- new file systems
+ * ----------------------------------------------------------------------------- */
+
+/* The kernel tells why in the context's log, "e overlay: …" per line. */
+static fallible fs_err(int fs, const char *what)
+{
+    char why[256];
+    int saved = errno;
+    ssize_t n = read(fs, why, sizeof why - 1);
+    struct str line = str_trim(str_n(why, n > 0 ? (size_t)n : 0));
+
+    if (line.len > 2 && line.p[1] == ' ')
+        line = str_from(line, 2);
+    if (!line.len)
+        return err_sysno(saved, "%s", what);
+    return err_sysno(saved, "%s (" STR_FMT ")", what, STR_ARG(line));
+}
+
+static fallible fs_create(int fs, unsigned attr, const char *what, int *ret_mount)
+{
+    if (sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+        return fs_err(fs, what);
+    *ret_mount = sys_fsmount(fs, attr);
+    return *ret_mount < 0 ? fs_err(fs, what) : NULL;
+}
+
+static fallible fs_option(int fs, const char *option)
+{
+    const char *equals = strchr(option, '=');
+    char key[32];
+    size_t n = equals ? (size_t)(equals - option) : strlen(option);
+
+    if (n >= sizeof key)
+        return err_new(ERR_INTERNAL, "mount option '%s' is too long", option);
+    memcpy(key, option, n);
+    key[n] = '\0';
+    int r = equals ? sys_fsconfig(fs, FSCONFIG_SET_STRING, key, equals + 1, 0)
+                   : sys_fsconfig(fs, FSCONFIG_SET_FLAG, key, NULL, 0);
+    return r < 0 ? fs_err(fs, option) : NULL;
+}
+
+fallible tree_new_fs(const char *type, const char *const *options, unsigned attr, int *ret_mount)
+{
+    own_fd fs = sys_fsopen(type);
+
+    if (fs < 0)
+        return err_sys("open a file system of type %s", type);
+    for (; *options; options++)
+        TRY_WRAP(fs_option(fs, *options), "set up %s", type);
+    return fs_create(fs, attr, type, ret_mount);
+}
+
+fallible tree_overlay(const struct tree_overlay *o, int *ret_mount)
+{
+    own_fd fs = sys_fsopen("overlay");
+
+    if (fs < 0)
+        return err_sys("open an overlay");
+    for (size_t i = 0; i < o->lower_count; i++)
+        if (sys_fsconfig(fs, FSCONFIG_SET_FD, "lowerdir+", NULL, o->lowers[i]) < 0)
+            return fs_err(fs, "add a layer to the overlay");
+    if (o->upper >= 0 && (sys_fsconfig(fs, FSCONFIG_SET_FD, "upperdir", NULL, o->upper) < 0 ||
+                          sys_fsconfig(fs, FSCONFIG_SET_FD, "workdir", NULL, o->work) < 0))
+        return fs_err(fs, "give the overlay its upper layer");
+    if (o->throw_away && o->upper >= 0)
+        TRY(fs_option(fs, "volatile"));
+    if (o->user)
+        TRY(fs_option(fs, "userxattr"));
+    return fs_create(fs, MOUNT_ATTR_NODEV | (o->no_set_id ? MOUNT_ATTR_NOSUID : 0),
+                     "mount the overlay", ret_mount);
+}
+
+/* --- /dev
+ * ----------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    unsigned major, minor;
+} nodes[] = {{"null", 1, 3},   {"zero", 1, 5},    {"full", 1, 7},
+             {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}};
+
+static const struct {
+    const char *name, *to;
+} links[] = {{"ptmx", "pts/ptmx"},
+             {"fd", "/proc/self/fd"},
+             {"stdin", "/proc/self/fd/0"},
+             {"stdout", "/proc/self/fd/1"},
+             {"stderr", "/proc/self/fd/2"}};
+
+static fallible fill_dev(int dir)
+{
+    for (size_t i = 0; i < ARRAY_LEN(nodes); i++)
+        if (mknodat(dir, nodes[i].name, S_IFCHR | 0666, makedev(nodes[i].major, nodes[i].minor)) <
+            0)
+            return err_sys("make /dev/%s", nodes[i].name);
+    for (size_t i = 0; i < ARRAY_LEN(links); i++)
+        if (symlinkat(links[i].to, dir, links[i].name) < 0)
+            return err_sys("make /dev/%s", links[i].name);
+    if (mkdirat(dir, "pts", 0755) < 0 || mkdirat(dir, "shm", 0755) < 0)
+        return err_sys("make directories in /dev");
+    return NULL;
+}
+
+fallible tree_dev(int userns, int *ret_mount)
+{
+    static const char *const options[] = {"mode=755", "size=64k", "nr_inodes=32", NULL};
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC,
+                              .userns_fd = userns >= 0 ? (uint64_t)userns : 0};
+    own_fd mount = -1;
+
+    TRY(tree_new_fs("tmpfs", options, MOUNT_ATTR_NOSUID, &mount));
+    mode_t before = umask(0);
+    struct err *e = fill_dev(mount);
+    umask(before);
+    TRY(e);
+    if (userns >= 0)
+        attr.attr_set |= MOUNT_ATTR_IDMAP;
+    if (sys_mount_setattr(mount, &attr) < 0)
+        return err_sys("seal /dev");
+    *ret_mount = take_fd(&mount);
+    return NULL;
+}
+
+/* --- putting them in place
+ * ------------------------------------------------------------------------ */
+
+static int open_plain(int root, const char *path)
+{
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+
+    return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+}
+
+/* Makes the missing parts of path one by one. */
+static fallible make_path(int root, const char *path, bool file)
+{
+    own_fd at = fcntl(root, F_DUPFD_CLOEXEC, 0);
+    struct str rest = str_of(path), part;
+
+    if (at < 0)
+        return err_sys("copy a descriptor");
+    for (bool more = true; more;) {
+        char name[256];
+        more = str_cut(&rest, '/', &part);
+        if (!part.len || part.len >= sizeof name)
+            return err_new(ERR_INVALID, "a part of '%s' is empty or too long", path);
+        memcpy(name, part.p, part.len);
+        name[part.len] = '\0';
+        if (!more && file) {
+            own_fd made = openat(at, name, O_CREAT | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0644);
+            return made < 0 ? err_sys("make '/%s'", path) : NULL;
+        }
+        if (mkdirat(at, name, 0755) < 0 && errno != EEXIST)
+            return err_sys("make '/%s'", path);
+        int next = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (next < 0)
+            return err_sys("'/%s' in the root file system is no plain directory", path);
+        own_close(at);
+        at = next;
+    }
+    return NULL;
+}
+
+fallible tree_attach(int mount, int root, const char *path, bool file)
+{
+    own_fd at = open_plain(root, path);
+
+    if (at < 0 && errno == ENOENT) {
+        TRY(make_path(root, path, file));
+        at = open_plain(root, path);
+    }
+    if (at < 0)
+        return err_sys("'/%s' in the root file system cannot be mounted on", path);
+    if (sys_move_mount(mount, at, "") < 0)
+        return err_sys("mount '/%s'", path);
+    return NULL;
+}

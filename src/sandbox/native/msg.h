@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/* msg.h — what the server and the launcher say to each other.
+ *
+ * One SEQPACKET message each way, of fixed size, with descriptors beside it. The launcher treats
+ * every request as hostile: native_check() is the whole of its parsing, and it looks at nothing a
+ * stranger wrote: arguments and environment are a memfd that only the sandboxed child opens. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define NATIVE_MAGIC     0x54465243u /* "CRFT" */
+#define NATIVE_VERSION   1
+#define NATIVE_ID_MAX    64
+#define NATIVE_PATH_MAX  256
+#define NATIVE_MOUNTS    8
+#define NATIVE_TEXT_MAX  256
+#define NATIVE_LIST_MAX  64         /* ids in one answer; ask again with the last one */
+#define NATIVE_BLOCK_MAX (4u << 20) /* arguments and environment of pid 1 */
+
+enum native_op {
+    NATIVE_START = 1, /* fds: the argument block, then stdin, stdout and stderr if FD_STDIO */
+    NATIVE_KILL,
+    NATIVE_REMOVE,
+    NATIVE_PAUSE,
+    NATIVE_RESUME,
+    NATIVE_INSPECT,
+    NATIVE_LIST,    /* ids after `id`, in order */
+    NATIVE_CONNECT, /* answers with a connection to the sandbox's inbound socket */
+    NATIVE_OP_END
+};
+
+enum native_flag {
+    NATIVE_NO_NEW_PRIVS = 1u << 0, /* sudo and set-uid programs gain nothing inside */
+    NATIVE_FD_STDIO = 1u << 1,
+    NATIVE_KEEP = 1u << 2, /* outlives the server's connection */
+    NATIVE_FLAGS = (1u << 3) - 1
+};
+
+enum native_mount_mode { NATIVE_RO = 1, NATIVE_RW, NATIVE_OVERLAY };
+enum native_network { NATIVE_NET_NONE = 0, NATIVE_NET_HOST };
+enum native_state { NATIVE_RUNNING = 1, NATIVE_PAUSED, NATIVE_EXITED };
+
+/* 0 means: the launcher's default, which its ceilings bound. */
+struct native_limits {
+    uint64_t memory_bytes, disk_bytes;
+    uint32_t pids, cpu_milli, nofile; /* cpu: thousandths of one processor */
+    uint32_t pad;
+};
+
+struct native_mount {
+    uint32_t mode;                /* 0: no mount */
+    uint32_t root;                /* index of a root the policy holds */
+    char path[NATIVE_PATH_MAX];   /* below it, resolved beneath; "." is the root itself */
+    char target[NATIVE_PATH_MAX]; /* absolute, in the sandbox */
+};
+
+struct native_request {
+    uint32_t magic, version, op, flags;
+    char id[NATIVE_ID_MAX];
+    struct native_limits limits;
+    uint32_t image; /* index of a root file system the policy holds */
+    uint32_t network;
+    uint32_t argc, envc; /* strings in the block */
+    char hostname[NATIVE_ID_MAX];
+    struct native_mount mounts[NATIVE_MOUNTS];
+};
+
+struct native_reply {
+    uint32_t magic, version, op;
+    uint32_t code; /* enum err_code + 1; 0: done */
+    char text[NATIVE_TEXT_MAX];
+    uint32_t state, exit_code, signal, count;
+    int32_t pid;
+    uint32_t pad;
+    uint64_t oom_kills;
+    char ids[NATIVE_LIST_MAX][NATIVE_ID_MAX];
+};
+
+/* Refuses what no honest server sends: wrong size, magic or version, unknown bits, text that is not
+ * terminated, ids that are not names, paths that climb. Policy comes after, in the launcher. */
+fallible native_check(const void *data, size_t size);
+/* Letters, digits, '-', '_' and '.', no dot first: fit for a file name. */
+bool native_id_ok(const char *id, size_t size);
+/* Absolute, no "..", no empty or "." parts, no trailing slash, not "/" itself. */
+bool native_target_ok(const char *path, size_t size);

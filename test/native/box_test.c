@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+/* box_test.c — native sandboxes, one at a time: they start, hold, and leave nothing. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/own.h"
+#include "test/native/kit.h"
+#include "test/test.h"
+
+/* Runs a script to its end and gives what it printed. */
+static int run(struct kit *k, const char *script, struct buf *out)
+{
+    struct kit_box b;
+    struct box box;
+
+    kit_prepare(k, &b, "t1", script);
+    kit_start(k, &b, &box);
+    return kit_end(k, &b, &box, out);
+}
+
+TEST(a_native_sandbox_runs_a_program_and_gives_its_exit_code)
+{
+    struct kit k;
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    kit_open(&k);
+    CHECK_INT(run(&k, "echo hello; exit 7", &out), 7);
+    CHECK_STR(buf_str(&out), "hello\n");
+    kit_close(&k);
+}
+
+TEST(a_native_sandbox_sees_itself_alone)
+{
+    struct kit k;
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    kit_open(&k);
+    CHECK_INT(run(&k,
+                  "id -u; hostname; ls -d /proc/[0-9]* | wc -l; ls /sys/class/net 2>/dev/null;"
+                  "grep -c : /proc/net/dev; cat /proc/self/uid_map | tr -s ' ';"
+                  "ls /proc/self/fd | wc -l",
+                  &out),
+              0);
+    /* one interface (two header lines have no colon after a name: lo and the headings) */
+    CHECK_HAS(buf_str(&out), "0\nbox\n");
+    CHECK_HAS(buf_str(&out), " 65536\n");
+    kit_close(&k);
+}
+
+TEST(a_native_sandbox_can_reconfigure_nothing)
+{
+    static const char script[] = "mount -t tmpfs none /mnt 2>/dev/null && echo mounted;"
+                                 "umount /proc 2>/dev/null && echo unmounted;"
+                                 "unshare -U true 2>/dev/null && echo userns;"
+                                 "unshare -n true 2>/dev/null && echo netns;"
+                                 "hostname other 2>/dev/null && echo hostname;"
+                                 "echo 1 2>/dev/null >/proc/sys/vm/drop_caches && echo sysctl;"
+                                 "echo h 2>/dev/null >/proc/sysrq-trigger;"
+                                 "mknod /dev/x c 1 1 2>/dev/null && echo node;"
+                                 "ip link add d0 type dummy 2>/dev/null && echo link;"
+                                 "dmesg >/dev/null 2>&1 && echo dmesg;"
+                                 "echo end";
+    struct kit k;
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    kit_open(&k);
+    CHECK_INT(run(&k, script, &out), 0);
+    CHECK_STR(buf_str(&out), "end\n");
+    kit_close(&k);
+}
+
+TEST(a_native_sandbox_writes_into_its_own_layer_with_plain_ids)
+{
+    struct kit k;
+    struct kit_box b;
+    struct box box;
+    struct stat st;
+
+    kit_open(&k);
+    kit_prepare(&k, &b, "t1", "echo x >/root-made; touch /theirs; chown 1000:1000 /theirs");
+    kit_start(&k, &b, &box);
+    CHECK_INT(kit_wait(&box), 0);
+    CHECK_INT(fstatat(k.h.boxes, "t1/u/root-made", &st, 0), 0);
+    CHECK_INT(st.st_uid, 0);
+    CHECK_INT(fstatat(k.h.boxes, "t1/u/theirs", &st, 0), 0);
+    CHECK_INT(st.st_uid, 1000);
+    CHECK_INT(access("/root-made", F_OK), -1);
+    CHECK_OK(box_remove(&k.h, &box, false));
+    kit_forget(&b);
+    kit_close(&k);
+}
+
+TEST(mounts_are_read_only_writable_or_a_copy_as_asked)
+{
+    static const char *const targets[] = {"/t/ro", "/t/rw", "/t/copy"};
+    struct kit k;
+    struct kit_box b;
+    struct box box;
+    struct stat st;
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    own_fd dir = test_dir_fd();
+    kit_open(&k);
+    CHECK_INT(mkdirat(dir, "src", 0755), 0);
+    kit_prepare(&k, &b, "t1",
+                "for m in ro rw copy; do { echo $m >/t/$m/$m; } 2>/dev/null && echo $m; done");
+    own_fd src = openat(dir, "src", O_PATH | O_CLOEXEC);
+    for (unsigned i = 0; i < 3; i++) {
+        b.req.mounts[i] = (struct native_mount){.mode = NATIVE_RO + i, .path = "."};
+        strcpy(b.req.mounts[i].target, targets[i]);
+        b.spec.sources[i] = src;
+    }
+    kit_start(&k, &b, &box);
+    CHECK_OK(fd_read_all(b.out, &out));
+    CHECK_INT(kit_wait(&box), 0);
+    CHECK_STR(buf_str(&out), "rw\ncopy\n");
+    CHECK_INT(fstatat(src, "rw", &st, 0), 0);
+    CHECK_INT(fstatat(src, "copy", &st, 0), -1);
+    CHECK_INT(fstatat(k.h.boxes, "t1/m2u/copy", &st, 0), 0);
+    CHECK_OK(box_remove(&k.h, &box, false));
+    kit_forget(&b);
+    close(take_fd(&src));
+    kit_close(&k);
+}
+
+TEST(a_sandbox_of_a_name_that_is_taken_is_refused_and_the_first_lives)
+{
+    struct kit k;
+    struct kit_box b, other;
+    struct box box, none;
+    own_done(buf) out;
+
+    buf_init(&out, 4096);
+    kit_open(&k);
+    kit_prepare(&k, &b, "t1", "read x; echo alive");
+    int in[2];
+    CHECK_INT(pipe2(in, O_CLOEXEC), 0);
+    b.spec.fds[0] = in[0];
+    kit_start(&k, &b, &box);
+    kit_prepare(&k, &other, "t1", "true");
+    CHECK_ERR(kit_try(&k, &other, &none), ERR_CONFLICT, "of this name already");
+    kit_forget(&other);
+    CHECK_OK(fd_write_all(in[1], STR("go\n")));
+    CHECK_INT(kit_end(&k, &b, &box, &out), 0);
+    CHECK_STR(buf_str(&out), "alive\n");
+    close(in[0]);
+    close(in[1]);
+    kit_close(&k);
+}
+
+TEST(killing_a_sandbox_ends_all_that_runs_in_it)
+{
+    struct kit k;
+    struct kit_box b;
+    struct box box;
+    char c;
+
+    kit_open(&k);
+    kit_prepare(&k, &b, "t1", "(setsid sleep 1000 &) ; echo up; sleep 1000");
+    kit_start(&k, &b, &box);
+    CHECK_INT(read(b.out, &c, 1), 1);
+    CHECK_OK(box_kill(&k.h, &box));
+    CHECK_INT(kit_end(&k, &b, &box, NULL), 128 + 9);
+    kit_close(&k);
+}
+
+TEST(a_paused_sandbox_does_nothing_until_it_is_resumed)
+{
+    struct kit k;
+    struct kit_box b;
+    struct box box;
+    char c = 0;
+    int in[2];
+
+    kit_open(&k);
+    if (!cg_has(&k.h.cg, CG_FREEZER))
+        SKIP("no control group that freezes");
+    kit_prepare(&k, &b, "t1", "echo up; read x; echo down");
+    CHECK_INT(pipe2(in, O_CLOEXEC), 0);
+    b.spec.fds[0] = in[0];
+    kit_start(&k, &b, &box);
+    CHECK_INT(read(b.out, &c, 1), 1);
+    CHECK_OK(box_pause(&k.h, &box, true));
+    CHECK_OK(fd_write_all(in[1], STR("x\n")));
+    char rest[8];
+    CHECK_INT(read(b.out, rest, sizeof rest), 2); /* what came before the pause */
+    CHECK_OK(fd_set_nonblocking(b.out));
+    CHECK_INT(read(b.out, rest, sizeof rest), -1);
+    CHECK_INT(errno, EAGAIN);
+    CHECK_OK(box_pause(&k.h, &box, false));
+    CHECK_OK(fd_wait(b.out, 1 /* POLLIN */, 20000));
+    CHECK_INT(kit_end(&k, &b, &box, NULL), 0);
+    close(in[0]);
+    close(in[1]);
+    kit_close(&k);
+}
+
+TEST(a_paused_sandbox_can_be_killed)
+{
+    struct kit k;
+    struct kit_box b;
+    struct box box;
+    char c;
+
+    kit_open(&k);
+    if (!cg_has(&k.h.cg, CG_FREEZER))
+        SKIP("no control group that freezes");
+    kit_prepare(&k, &b, "t1", "echo up; sleep 1000");
+    kit_start(&k, &b, &box);
+    CHECK_INT(read(b.out, &c, 1), 1);
+    CHECK_OK(box_pause(&k.h, &box, true));
+    CHECK_OK(box_kill(&k.h, &box));
+    CHECK_INT(kit_end(&k, &b, &box, NULL), 128 + 9);
+    kit_close(&k);
+}
+
+TEST(fifty_sandboxes_one_after_the_other_leave_nothing)
+{
+    struct kit k;
+
+    kit_open(&k);
+    for (unsigned i = 0; i < 50; i++)
+        CHECK_INT(run(&k, "exit 3", NULL), 3);
+    kit_close(&k);
+}
+
+TEST(an_embryo_nobody_wants_leaves_nothing)
+{
+    struct kit k;
+    struct box_embryo e;
+
+    kit_open(&k);
+    CHECK_OK(box_conceive(&k.h, "t1", true, &e));
+    box_drop(&k.h, &e);
+    kit_close(&k);
+}
+
+/* The n-th call, ours or the sandbox's, for every n: the start either works or says which step
+ * failed, and leaves nothing. */
+TEST_LIMIT(every_call_of_a_start_may_fail_and_nothing_is_left, 120)
+{
+    struct kit k;
+    unsigned failed = 0, ok = 0;
+
+    kit_open(&k);
+    fault_share();
+    for (unsigned n = 1; n < 400 && ok < 12; n++) {
+        struct kit_box b;
+        struct box box;
+        kit_prepare(&k, &b, "t1", "exit 0");
+        fault_at(n);
+        struct err *e = kit_try(&k, &b, &box);
+        fault_at(0);
+        failed += e != NULL;
+        ok = e ? 0 : ok + 1; /* some failures are survived; a run of successes is the end */
+        if (e) {
+            CHECK(strchr(err_text(e), ':') != NULL);
+            err_free(e);
+            kit_forget(&b);
+        } else {
+            own_close_p(&b.spec.fds[1]);
+            b.spec.fds[1] = -1;
+            kit_end(&k, &b, &box, NULL);
+        }
+        kit_check_empty("state/box");
+        kit_check_empty("state/ids");
+    }
+    CHECK(failed > 80);
+    CHECK_INT(ok, 12);
+    kit_close(&k);
+}
