@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+/* run.c — croft run: a command in a sandbox, here and now. */
+#include "host/run/run.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/own.h"
+#include "base/rng.h"
+#include "cli/cli.h"
+#include "host/config/settings.h"
+
+/* As docker has them: ours failed, cannot be run, not found, 128+n. */
+enum { RUN_OURS = 125 };
+
+#define MORE_MAX 64
+
+struct run_options {
+    bool json, no_workspace, no_new_privs, tty, discard;
+    struct str name, root, workdir, user, workspace, more; /* more: repeatable, taken out first */
+    uint64_t memory, pids, nofile;
+    double cpus;
+};
+
+static const struct cfg_row rows[] = {
+    CFG_STR(run_options, workspace, "workspace", NULL,
+            "Directory to work on, as a copy; default: the current one."),
+    CFG_BOOL(run_options, no_workspace, "bare", false, "No workspace at all."),
+    CFG_STR(run_options, more, "rw", NULL,
+            "HOST[:INSIDE]: a directory or file to change for real. Repeatable."),
+    CFG_STR(run_options, more, "ro", NULL, "HOST[:INSIDE]: the same, to read only. Repeatable."),
+    CFG_STR(run_options, more, "env", NULL,
+            "NAME=VALUE, or NAME to pass it on. Nothing else of yours goes in. Repeatable."),
+    CFG_SIZE(run_options, memory, "memory", "0",
+             "Most memory, such as 512M; 0: half of the machine's."),
+    CFG_UINT(run_options, pids, "pids", 4096, "Most processes and threads.", .min = 2,
+             .max = 4000000),
+    CFG_DOUBLE(run_options, cpus, "cpus", 0, "Most processor time, such as 1.5; 0: all there is."),
+    CFG_UINT(run_options, nofile, "nofile", 0, "Most open files per process; 0: as here.",
+             .max = 1000000),
+    CFG_STR(run_options, workdir, "workdir", NULL, "Where the command starts; default /workspace."),
+    CFG_STR(run_options, user, "user", "root", "Who it runs as, inside."),
+    CFG_STR(run_options, root, "root", NULL,
+            "A directory to be the root file system; default: this machine's system, as a copy."),
+    CFG_STR(run_options, name, "name", NULL, "What to call it; default: run- and eight letters."),
+    CFG_BOOL(run_options, discard, "discard", false, "Throw changes away without a word."),
+    CFG_BOOL(run_options, no_new_privs, "no-new-privs", false,
+             "sudo and set-uid programs gain nothing inside."),
+    CFG_BOOL(run_options, tty, "tty", true, "A terminal inside when there is one here."),
+    CFG_BOOL(run_options, json, "json", false,
+             "At the end, an object about the run on standard error."),
+};
+
+/* --- flags that may be given again
+ * ------------------------------------------------------------------ */
+
+struct more {
+    const char *env[MORE_MAX + 8];
+    size_t env_count;
+    struct run_mount mounts[NATIVE_MOUNTS];
+    size_t mount_count;
+    struct arena *a;
+    const char *const *envp;
+};
+
+static fallible add_env(struct more *m, const char *text)
+{
+    if (m->env_count >= ARRAY_LEN(m->env) - 1)
+        return err_new(ERR_LIMIT, "--env: at most %d", MORE_MAX);
+    if (strchr(text, '=')) {
+        m->env[m->env_count++] = text;
+        return NULL;
+    }
+    const char *value = cfg_env_get(m->envp, text);
+    if (!value)
+        return NULL; /* not set here, not set there */
+    struct str pair = arena_printf(m->a, "%s=%s", text, value);
+    TRY(arena_check(m->a));
+    m->env[m->env_count++] = pair.p;
+    return NULL;
+}
+
+static fallible add_mount(struct more *m, const char *text, enum native_mount_mode mode)
+{
+    const char *colon = strrchr(text, ':');
+    char here[4096];
+
+    if (m->mount_count == NATIVE_MOUNTS)
+        return err_new(ERR_LIMIT, "at most %d mounts", NATIVE_MOUNTS);
+    struct str host = colon ? str_n(text, (size_t)(colon - text)) : str_of(text);
+    struct run_mount *to = &m->mounts[m->mount_count++];
+    to->mode = mode;
+    to->source = arena_cstr(m->a, host);
+    to->target = colon ? colon + 1 : NULL;
+    if (!to->target && to->source && *to->source == '/')
+        to->target = to->source;
+    if (!to->target) {
+        if (!getcwd(here, sizeof here))
+            return err_sys("where are we");
+        to->target = arena_printf(m->a, "%s/" STR_FMT, here, STR_ARG(host)).p;
+    }
+    return arena_check(m->a);
+}
+
+static fallible take_one(struct more *m, struct str name, const char *value)
+{
+    if (str_eq(name, STR("env")))
+        return add_env(m, value);
+    return add_mount(m, value, str_eq(name, STR("rw")) ? NATIVE_RW : NATIVE_RO);
+}
+
+static bool is_repeatable(struct str name)
+{
+    return str_eq(name, STR("env")) || str_eq(name, STR("rw")) || str_eq(name, STR("ro"));
+}
+
+static fallible take_more(struct more *m, int *argc, char **argv)
+{
+    int kept = 0, at = 0;
+
+    for (; at < *argc && strcmp(argv[at], "--") != 0; at++) {
+        struct str value = str_of(argv[at]), name;
+        bool has = str_cut(&value, '=', &name);
+        bool flag = str_starts(name, STR("--"));
+        name = str_from(name, 2);
+        if (!flag || !is_repeatable(name)) {
+            argv[kept++] = argv[at];
+            continue;
+        }
+        if (!has && at + 1 >= *argc)
+            return err_new(ERR_INVALID, "--" STR_FMT " needs a value", STR_ARG(name));
+        TRY(take_one(m, name, has ? value.p : argv[++at]));
+    }
+    while (at < *argc)
+        argv[kept++] = argv[at++];
+    *argc = kept;
+    return NULL;
+}
+
+/* What was taken out left copies at the end. */
+static const char *const *command_of(int argc, char **argv)
+{
+    argv[argc] = NULL;
+    return (const char *const *)argv + 1;
+}
+
+/* --- what goes in
+ * --------------------------------------------------------------------------------- */
+
+static fallible base_env(struct more *m, const char *user)
+{
+    static const char *const pass[] = {"TERM", "COLORTERM", "LANG", "LC_ALL", "TZ", "NO_COLOR"};
+    bool root = strcmp(user, "root") == 0;
+
+    TRY(add_env(m, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"));
+    TRY(add_env(m, arena_printf(m->a, "HOME=%s%s", root ? "/" : "/home/", user).p));
+    TRY(add_env(m, arena_printf(m->a, "USER=%s", user).p));
+    for (size_t i = 0; i < ARRAY_LEN(pass); i++)
+        TRY(add_env(m, pass[i]));
+    return arena_check(m->a);
+}
+
+/* A copy-on-write view of `/` would show a sandbox everything there is. */
+static fallible add_workspace(struct more *m, const struct run_options *o)
+{
+    static const char *const never[] = {"/",     "/etc", "/proc", "/sys", "/dev",
+                                        "/root", "/var", "/run",  "/home"};
+    char path[4096];
+
+    if (o->no_workspace)
+        return NULL;
+    if (o->workspace.p && !realpath(o->workspace.p, path))
+        return err_sys("workspace '%s'", o->workspace.p);
+    if (!o->workspace.p && !getcwd(path, sizeof path))
+        return err_sys("where are we");
+    for (size_t i = 0; i < ARRAY_LEN(never) && !o->workspace.p; i++)
+        if (strcmp(path, never[i]) == 0)
+            return err_new(ERR_INVALID,
+                           "this is '%s': too much to show to a sandbox unasked; go to a project, "
+                           "or say --workspace DIR or --bare",
+                           path);
+    if (m->mount_count == NATIVE_MOUNTS)
+        return err_new(ERR_LIMIT, "at most %d mounts", NATIVE_MOUNTS);
+    memmove(m->mounts + 1, m->mounts, m->mount_count * sizeof *m->mounts);
+    m->mount_count++;
+    m->mounts[0] = (struct run_mount){
+        .source = arena_cstr(m->a, str_of(path)), .target = RUN_WORKSPACE, .mode = NATIVE_OVERLAY};
+    return arena_check(m->a);
+}
+
+static uint64_t half_of_memory(void)
+{
+    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+}
+
+static fallible state_dir(struct cli *cli, struct arena *a, struct str *ret_path)
+{
+    struct settings s;
+    struct settings_loaded l;
+    int none = 0;
+    struct err *e = settings_begin(&l, &s, NULL, &none, NULL);
+
+    if (!e)
+        e = settings_load(&l, (struct str){0}, cli->envp);
+    if (!e)
+        e = settings_state_dir(&s, a, cli->envp, geteuid() == 0, ret_path);
+    if (!e)
+        *ret_path = arena_copy(a, *ret_path);
+    settings_loaded_done(&l);
+    return e ? e : arena_check(a);
+}
+
+/* --- what to say
+ * ---------------------------------------------------------------------------------- */
+
+static void put_json(struct cli *cli, const struct run_spec *s, const struct run_result *r)
+{
+    own_done(buf) out;
+    struct jw w;
+
+    buf_init(&out, 1u << 16);
+    jw_init(&w, &out, JW_SPACED);
+    JW_OBJECT(&w, NULL) {
+        jw_cstr(&w, "id", s->id);
+        jw_int(&w, "exit_code", r->exit_code);
+        jw_double(&w, "start_ms", (double)r->start_ns / 1e6);
+        jw_double(&w, "run_ms", (double)r->run_ns / 1e6);
+        jw_uint(&w, "oom_kills", r->oom_kills);
+        jw_bool(&w, "kept", r->kept);
+    }
+    buf_add_char(&out, '\n');
+    err_free(err_wrap(fd_write_all(cli->err, buf_str(&out)), "say")); /* nobody left to tell */
+}
+
+static void talk(struct cli *cli, const struct run_spec *s, const struct run_result *r)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    if (r->oom_kills)
+        buf_addf(&out,
+                 "croft run: the kernel killed a process inside: out of memory (limit %llu MiB); "
+                 "try --memory\n",
+                 (unsigned long long)(s->limits.memory_bytes >> 20));
+    if (r->kept)
+        buf_addf(&out,
+                 "croft run: files changed in the copy; nothing here did. "
+                 "See them: croft diff %s   keep them: croft apply %s   drop them: croft rollback "
+                 "%s\n",
+                 s->id, s->id, s->id);
+    err_free(fd_write_all(cli->err, buf_str(&out))); /* nobody left to tell */
+}
+
+static fallible fill(struct cli *cli, struct arena *a, const struct run_options *o, struct more *m,
+                     struct run_spec *s)
+{
+    char name[RNG_HEX_LEN + 1];
+    struct str state = {0};
+
+    TRY(base_env(m, o->user.p));
+    TRY(add_workspace(m, o));
+    TRY(state_dir(cli, a, &state));
+    rng_hex(rng_system(), name);
+    s->state = state.p;
+    s->id = o->name.p ? o->name.p : arena_printf(a, "run-%.8s", name).p;
+    s->root = o->root.p;
+    s->workdir = o->workdir.p ? o->workdir.p : o->no_workspace ? "/" : RUN_WORKSPACE;
+    s->user = o->user.p;
+    s->mounts = m->mounts;
+    s->mount_count = m->mount_count;
+    s->env = m->env;
+    s->limits = (struct native_limits){.memory_bytes = o->memory ? o->memory : half_of_memory(),
+                                       .pids = (uint32_t)o->pids,
+                                       .cpu_milli = (uint32_t)(o->cpus * 1000),
+                                       .nofile = (uint32_t)o->nofile};
+    s->tty = o->tty && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    s->no_new_privs = o->no_new_privs;
+    s->keep = !o->discard;
+    return arena_check(a);
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    static const char *const shell[] = {"bash", NULL};
+    own_done(arena) a;
+    struct run_options o;
+    struct run_result r;
+    struct run_spec s = {.in = STDIN_FILENO, .out = STDOUT_FILENO, .err = STDERR_FILENO};
+
+    arena_init(&a, 8u << 20);
+    struct more m = {.a = &a, .envp = cli->envp};
+    struct err *e = take_more(&m, &argc, argv);
+    if (!e)
+        e = cli_flags(cli, &a, &o, &argc, argv);
+    if (!e && argc > 0 && strcmp(argv[0], "--") != 0)
+        e = err_new(ERR_INVALID, "'%.80s': put the command after '--'", argv[0]);
+    if (!e && (o.cpus < 0 || o.cpus > 1024))
+        e = err_new(ERR_INVALID, "--cpus: wanted 0 to 1024");
+    if (e)
+        return cli_misuse(cli, e), RUN_OURS;
+    s.argv = argc > 1 ? command_of(argc, argv) : shell;
+    e = fill(cli, &a, &o, &m, &s);
+    if (!e)
+        e = run_sandbox(&s, &r);
+    if (e)
+        return cli_fail(cli, e), RUN_OURS;
+    if (o.json)
+        put_json(cli, &s, &r);
+    else
+        talk(cli, &s, &r);
+    return r.exit_code;
+}
+
+CLI_COMMAND(run) = {
+    .name = "run",
+    .summary = "run a command, or a shell, in a sandbox of its own",
+    .usage = "[FLAG ...] [-- COMMAND ...]",
+    .help =
+        "Without a command: a shell. The current directory is /workspace inside, as a copy: the\n"
+        "command may wreck it, and at the end you are told what changed and how to keep it. The\n"
+        "rest of the system is this machine's own /usr, as a copy too, with no network, none of\n"
+        "your files, variables, processes or devices.\n"
+        "\n"
+        "  croft run                              a shell to try things in\n"
+        "  croft run -- make test                 builds here, changes nothing here\n"
+        "  croft run --memory 512M --pids 100 -- ./untrusted\n"
+        "  croft run --rw out:/workspace/out -- ./generate    out/ is changed for real\n"
+        "  croft run --env TOKEN -- ./script      passes one variable on\n"
+        "\n"
+        "Exit code: the command's; 128+n when signal n ended it; 125 when croft failed,\n"
+        "126 when the command cannot be run, 127 when there is none of that name.",
+    .options = {rows, ARRAY_LEN(rows), NULL},
+    .run = run,
+};

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+/* run.c — see run.h. */
+#include "host/run/run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/own.h"
+#include "base/rng.h"
+#include "host/launcher/box.h"
+#include "host/launcher/wipe.h"
+#include "host/rootfs/rootfs.h"
+#include "host/run/relay.h"
+
+/* --- what to start
+ * -------------------------------------------------------------------------------- */
+
+static fallible add_strings(struct buf *b, const char *const *list, uint32_t *ret_count)
+{
+    uint32_t n = 0;
+
+    for (; list[n]; n++)
+        buf_add_mem(b, list[n], strlen(list[n]) + 1);
+    *ret_count += n;
+    return buf_check(b);
+}
+
+/* pid 1 reaps and passes signals on; the command is its child. */
+static fallible make_block(const struct run_spec *s, struct native_request *req, int *ret_fd)
+{
+    const char *const init[] = {"/bin/sh",
+                                "-c",
+                                "cd \"$1\" && shift && \"$@\"; exit $?",
+                                "init",
+                                s->workdir ? s->workdir : "/",
+                                NULL};
+    own_done(buf) b;
+    own_fd fd = memfd_create("croft-args", MFD_CLOEXEC);
+
+    buf_init(&b, NATIVE_BLOCK_MAX);
+    if (fd < 0)
+        return err_sys("make a memfd");
+    TRY(add_strings(&b, init, &req->argc));
+    TRY(add_strings(&b, s->argv, &req->argc));
+    TRY_WRAP(add_strings(&b, s->env, &req->envc), "arguments and environment");
+    TRY(fd_write_all(fd, buf_str(&b)));
+    *ret_fd = take_fd(&fd);
+    return NULL;
+}
+
+struct plan {
+    struct native_request req;
+    struct box_spec spec;
+    struct rootfs rootfs;
+    struct box_root roots[ROOTFS_MOUNTS_MAX];
+};
+
+static void plan_done(struct plan *p)
+{
+    own_close_p(&p->spec.block);
+    rootfs_done(&p->rootfs);
+    for (unsigned i = 0; i < NATIVE_MOUNTS; i++)
+        own_close_p(&p->spec.sources[i]);
+}
+
+static fallible plan_mounts(const struct run_spec *s, struct plan *p)
+{
+    if (s->mount_count > NATIVE_MOUNTS)
+        return err_new(ERR_LIMIT, "%zu mounts, at most %d", s->mount_count, NATIVE_MOUNTS);
+    for (size_t i = 0; i < s->mount_count; i++) {
+        struct native_mount *m = &p->req.mounts[i];
+        if (!native_target_ok(s->mounts[i].target, strlen(s->mounts[i].target) + 1) ||
+            strlen(s->mounts[i].target) >= sizeof m->target)
+            return err_new(ERR_INVALID, "'%s' is no place to mount on", s->mounts[i].target);
+        m->mode = s->mounts[i].mode;
+        strcpy(m->path, ".");
+        strcpy(m->target, s->mounts[i].target);
+        p->spec.sources[i] = open(s->mounts[i].source, O_PATH | O_CLOEXEC);
+        if (p->spec.sources[i] < 0)
+            return err_sys("open '%s'", s->mounts[i].source);
+    }
+    return NULL;
+}
+
+static fallible plan_root(const struct box_host *h, const struct run_spec *s, struct plan *p)
+{
+    if (s->root) {
+        int root = open(s->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (root < 0)
+            return err_sys("open root file system '%s'", s->root);
+        rootfs_add_lower(rootfs_add_mount(&p->rootfs, "", "u", "w"), root);
+    } else
+        TRY_WRAP(rootfs_host_open(h->dir, &p->rootfs), "this machine's system as a root");
+    for (size_t i = 0; i < p->rootfs.mount_count; i++) {
+        const struct rootfs_mount *m = &p->rootfs.mounts[i];
+        p->roots[i] = (struct box_root){.where = m->where,
+                                        .upper = m->upper,
+                                        .work = m->work,
+                                        .lowers = m->lowers,
+                                        .lower_count = m->lower_count};
+    }
+    p->spec.roots = p->roots;
+    p->spec.root_count = p->rootfs.mount_count;
+    return NULL;
+}
+
+static fallible plan_make(const struct box_host *h, const struct run_spec *s, struct plan *p)
+{
+    if (!native_id_ok(s->id, strlen(s->id) + 1) || strlen(s->id) >= sizeof p->req.id)
+        return err_new(ERR_INVALID, "'%.80s' is no name for a sandbox: letters, digits, '-', '_'",
+                       s->id);
+    p->req.magic = NATIVE_MAGIC;
+    p->req.version = NATIVE_VERSION;
+    p->req.op = NATIVE_START;
+    p->req.flags = s->no_new_privs ? NATIVE_NO_NEW_PRIVS : 0;
+    p->req.limits = s->limits;
+    strcpy(p->req.id, s->id);
+    strcpy(p->req.hostname, s->id);
+    p->spec.req = &p->req;
+    p->spec.flags = BOX_DIE_WITH_PARENT | BOX_EXEC_INSIDE | (s->tty ? BOX_TTY : 0);
+    p->spec.fds[0] = s->in;
+    p->spec.fds[1] = s->out;
+    p->spec.fds[2] = s->err;
+    p->spec.fd_count = s->tty ? 0 : 3;
+    TRY(plan_mounts(s, p));
+    TRY(plan_root(h, s, p));
+    TRY(make_block(s, &p->req, &p->spec.block));
+    return native_check(&p->req, sizeof p->req);
+}
+
+/* --- what is left
+ * --------------------------------------------------------------------------------- */
+
+static bool is_empty(int parent, const char *name)
+{
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    unsigned entries = 0;
+
+    if (!d) {
+        own_close_p(&fd);
+        return true;
+    }
+    while (entries < 3 && readdir(d))
+        entries++;
+    closedir(d);
+    return entries < 3;
+}
+
+/* Keeps the upper layers that hold something, drops the rest. */
+static fallible tidy(const struct box_host *h, const struct run_spec *s, const struct plan *p,
+                     struct box *b, struct run_result *result)
+{
+    own_fd dir = openat(h->boxes, s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (dir < 0)
+        return err_sys("open the sandbox's directory");
+    for (size_t i = 0; i < s->mount_count && s->keep; i++) {
+        char upper[BOX_NAME], work[BOX_NAME];
+        box_upper_name((unsigned)i, upper, work);
+        if (s->mounts[i].mode == NATIVE_OVERLAY && !is_empty(dir, upper))
+            result->kept = true;
+        if (s->mounts[i].mode == NATIVE_OVERLAY)
+            TRY(wipe(dir, work));
+    }
+    for (size_t i = 0; i < p->spec.root_count && result->kept; i++) {
+        TRY(wipe(dir, p->roots[i].upper));
+        TRY(wipe(dir, p->roots[i].work));
+    }
+    return box_remove(h, b, result->kept);
+}
+
+static fallible wait_end(const struct box *b, struct run_result *result)
+{
+    siginfo_t info;
+
+    while (waitid(P_PIDFD, (id_t)b->pidfd, &info, WEXITED) < 0)
+        if (errno != EINTR)
+            return err_sys("wait for the sandbox");
+    result->exit_code = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+    return NULL;
+}
+
+static fallible run_box(struct box_host *h, const struct run_spec *s, struct plan *p,
+                        struct run_result *result)
+{
+    struct box_embryo e;
+    struct box b;
+    uint64_t begin = clock_mono_ns(&clock_system);
+    own_fd oom = -1;
+    char group[BOX_NAME];
+
+    TRY(box_conceive(h, s->id, false, &e));
+    TRY(box_start(h, &e, &p->spec, &b));
+    result->start_ns = clock_mono_ns(&clock_system) - begin;
+    struct relay r = {.in = s->in, .out = s->out, .master = b.tty, .pidfd = b.pidfd};
+    struct err *err = relay_run(&r);
+    if (err)
+        err_free(box_kill(h, &b)); /* the relay's error is the one to tell */
+    box_group_name(b.slot, group);
+    if (!err)
+        err = wait_end(&b, result);
+    if (!err)
+        err = cg_open_oom(&h->cg, group, false, &oom);
+    if (!err && oom >= 0)
+        err = cg_read_oom(oom, &result->oom_kills);
+    struct err *end = tidy(h, s, p, &b, result);
+    if (err)
+        err_free(end);
+    result->run_ns = clock_mono_ns(&clock_system) - begin - result->start_ns;
+    return err ? err : end;
+}
+
+fallible run_sandbox(const struct run_spec *spec, struct run_result *ret_result)
+{
+    struct plan p = {.spec = {.block = -1}};
+    struct box_host h;
+
+    for (unsigned i = 0; i < NATIVE_MOUNTS; i++)
+        p.spec.sources[i] = -1;
+    rootfs_init(&p.rootfs);
+    *ret_result = (struct run_result){0};
+    TRY(box_host_open(&h, spec->state, rng_system()));
+    struct err *e = plan_make(&h, spec, &p);
+    if (!e)
+        e = run_box(&h, spec, &p, ret_result);
+    plan_done(&p);
+    box_host_close(&h);
+    return e;
+}

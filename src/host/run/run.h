@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/* run.h — one command in one sandbox, here and now, no server needed. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "sandbox/native/msg.h"
+
+#define RUN_WORKSPACE "/workspace"
+
+struct run_mount {
+    const char *source; /* on the host */
+    const char *target; /* absolute, inside */
+    enum native_mount_mode mode;
+};
+
+struct run_spec {
+    const char *state; /* directory croft keeps sandboxes in */
+    const char *id;
+    const char *root; /* a directory that becomes the root; NULL: the machine's own system */
+    const char *workdir, *user; /* NULL: /workspace or /; root */
+    const struct run_mount *mounts;
+    size_t mount_count;
+    struct native_limits limits;
+    const char *const *argv; /* the command */
+    const char *const *env;  /* exactly this */
+    int in, out, err;
+    bool tty; /* a terminal of its own; ours is put in raw mode meanwhile */
+    bool no_new_privs;
+    bool keep; /* keep what changed in overlay mounts */
+};
+
+struct run_result {
+    int exit_code;      /* 128+n when a signal ended it */
+    uint64_t oom_kills; /* out-of-memory kills meanwhile */
+    uint64_t start_ns, run_ns;
+    bool kept; /* an overlay mount has changes, kept in the sandbox's directory */
+};
+
+/* An error means that the command did not run. */
+fallible run_sandbox(const struct run_spec *spec, struct run_result *ret_result);

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+/* run_test.c — croft run, as a person uses it. */
+#include <fcntl.h>
+#include <pty.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/own.h"
+#include "test/native/kit.h"
+#include "test/program.h"
+#include "test/test.h"
+
+TEST(croft_run_passes_output_and_exit_code_through)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    CHECK_INT(kit_run(ARGS("--discard"), ARGS("sh", "-c", "echo in; echo err >&2; exit 9"), &out),
+              9);
+    CHECK_STR(buf_str(&out), "in\nerr\n");
+    kit_check_empty("state/box");
+    kit_check_empty("state/ids");
+}
+
+TEST(croft_run_says_128_and_the_signal_127_and_125)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    CHECK_INT(kit_run(ARGS("--discard"), ARGS("sh", "-c", "kill -TERM $$"), &out), 128 + 15);
+    CHECK_INT(kit_run(ARGS("--discard"), ARGS("no-such-program"), &out), 127);
+    CHECK_INT(kit_run(ARGS("--rw", "/nowhere:/x"), ARGS("true"), &out), 125);
+    CHECK_HAS(buf_str(&out), "/nowhere");
+    kit_check_empty("state/box");
+}
+
+TEST(croft_run_works_on_a_copy_and_says_how_to_keep_it)
+{
+    own_done(buf) out;
+    own_fd dir = test_dir_fd();
+
+    buf_init(&out, 1u << 16);
+    CHECK_INT(mkdirat(dir, "ws", 0755), 0);
+    CHECK_INT(kit_run(ARGS("--name", "r1"), ARGS("sh", "-c", "pwd; echo x >made"), &out), 0);
+    CHECK_HAS(buf_str(&out), "/workspace\n");
+    CHECK_HAS(buf_str(&out), "croft apply r1");
+    CHECK_INT(faccessat(dir, "made", F_OK, 0), -1);
+    CHECK_INT(faccessat(dir, "state/box/r1/m0u/made", F_OK, 0), 0);
+    kit_check_empty("state/ids");
+}
+
+TEST(croft_run_leaves_nothing_of_ours_inside)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    setenv("CROFT_TEST_SECRET", "hunter2", 1);
+    setenv("CROFT_TEST_GIVEN", "yes", 1);
+    CHECK_INT(kit_run(ARGS("--discard", "--env", "CROFT_TEST_GIVEN", "--env", "A=b=c"),
+                      ARGS("sh", "-c", "env; ls /proc/self/fd"), &out),
+              0);
+    CHECK(str_find(buf_str(&out), STR("hunter2")) < 0);
+    CHECK_HAS(buf_str(&out), "CROFT_TEST_GIVEN=yes\n");
+    CHECK_HAS(buf_str(&out), "A=b=c\n");
+    CHECK_HAS(buf_str(&out), "0\n1\n2\n3\n"); /* 3 is ls's own */
+    CHECK(str_find(buf_str(&out), STR("\n4\n")) < 0);
+}
+
+TEST(croft_run_kills_what_takes_too_much_memory_and_says_so)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    CHECK_INT(kit_run(ARGS("--discard", "--memory", "32M"),
+                      ARGS("sh", "-c", "head -c 200m /dev/zero | tail -c 199m >/dev/null"), &out),
+              128 + 9);
+    CHECK_HAS(buf_str(&out), "out of memory (limit 32 MiB)");
+    kit_check_empty("state/ids");
+}
+
+TEST(croft_run_bounds_the_number_of_processes)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    kit_run(ARGS("--discard", "--pids", "8"),
+            ARGS("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do sleep 1 & done; wait"), &out);
+    CHECK_HAS(buf_str(&out), "annot fork");
+}
+
+TEST(croft_run_refuses_to_copy_the_whole_machine_unasked)
+{
+    own_done(buf) out;
+
+    kit_need_root();
+    buf_init(&out, 1u << 16);
+    CHECK_INT(chdir("/"), 0);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "run", "--", "true"), &out), 125);
+    CHECK_HAS(buf_str(&out), "--workspace DIR");
+}
+
+TEST(croft_run_refuses_a_command_without_dashes_and_an_unknown_flag)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "run", "ls"), &out), 125);
+    CHECK_HAS(buf_str(&out), "after '--'");
+    CHECK_INT(program_run(ARGS(test_program("croft"), "run", "--memry", "1G"), &out), 125);
+    CHECK_HAS(buf_str(&out), "--memory");
+}
+
+TEST(croft_run_on_a_terminal_gives_the_command_a_terminal_of_its_own)
+{
+    struct winsize size = {.ws_row = 33, .ws_col = 77};
+    int master, slave;
+    char state[4200];
+    own_done(buf) out;
+
+    kit_need_root();
+    buf_init(&out, 1u << 16);
+    snprintf(state, sizeof state, "%s/state", test_dir());
+    setenv("CROFT_SERVER_STATE_DIR", state, 1);
+    CHECK_INT(openpty(&master, &slave, NULL, NULL, &size), 0);
+    pid_t pid = program_start(
+        &(struct program){.argv = ARGS(test_program("croft"), "run", "--root", "/", "--bare", "--",
+                                       "sh", "-c", "tty; stty size; read x; echo got $x; exit 4"),
+                          .fds = (int[]){slave, slave, slave},
+                          .fd_count = 3});
+    close(slave);
+    CHECK_OK(fd_write_all(master, STR("word\n")));
+    char chunk[512];
+    for (ssize_t n; (n = read(master, chunk, sizeof chunk)) > 0;)
+        buf_add_mem(&out, chunk, (size_t)n);
+    CHECK_INT(program_wait(pid), 4);
+    CHECK_HAS(buf_str(&out), "/dev/pts/0\r\n");
+    CHECK_HAS(buf_str(&out), "33 77\r\n");
+    CHECK_HAS(buf_str(&out), "got word\r\n");
+    close(master);
+}
