@@ -98,10 +98,6 @@ static fallible start_parts(struct exec *e)
 
 static void close_parts(struct exec *e)
 {
-    LIST_EACH(job, &e->jobs, struct exec_job, link) {
-        exec_job_end(job);
-        job->stop(job);
-    }
     for (size_t i = 0; i < ROWS_LEN(exec_parts); i++)
         if (ROWS_AT(exec_parts, i)->close)
             ROWS_AT(exec_parts, i)->close(e);

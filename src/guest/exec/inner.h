@@ -84,7 +84,8 @@ struct http_req;
 fallible exec_handle_info(struct http_req *req);
 /* parts/python/python.c: there is a kernel from now on; it is started by its first cell. */
 fallible exec_open_kernel(struct exec *e);
-/* actions/run/session.c: the default shell is there from start to end; closing ends every one. */
+/* actions/run/session.c: the default shell is there from start to end; closing ends every one, and
+ * all jobs. */
 fallible exec_open_shells(struct exec *e);
 void exec_close_shells(struct exec *e);
 /* Where relative paths of read and write start: the default shell's directory. */

@@ -64,6 +64,10 @@ struct shell_meta { /* -1 and empty where unknown */
     struct str username, hostname, working_dir, python;
 };
 
+/* user, host and python as the shell of that user would have them, into the arena. */
+struct arena;
+fallible shell_meta_fill(struct arena *a, uid_t uid, struct str path, struct shell_meta *meta);
+
 struct shell_result { /* everything borrowed, valid during the callback */
     enum shell_status status;
     struct str command;   /* as asked, stripped */

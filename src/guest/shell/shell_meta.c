@@ -144,3 +144,16 @@ struct shell_meta shell_meta_view(const struct shell_owned_meta *m)
         .python = buf_str(&m->python),
     };
 }
+
+fallible shell_meta_fill(struct arena *a, uid_t uid, struct str path, struct shell_meta *meta)
+{
+    struct shell_owned_meta m;
+
+    shell_meta_init(&m);
+    shell_meta_take(&m, &(struct shell_report){.uid = uid, .path = path});
+    meta->username = arena_copy(a, str_of(m.username));
+    meta->hostname = arena_copy(a, str_of(m.hostname));
+    meta->python = arena_copy(a, buf_str(&m.python));
+    shell_meta_done(&m);
+    return arena_check(a);
+}

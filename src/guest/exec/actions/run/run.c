@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /* run.c — shell commands. A session takes them one after the other, in the order they came; a
  * static one has a session of its own and waits for nobody. */
+#include <unistd.h>
+
 #include "guest/exec/act.h"
+#include "guest/exec/actions/run/git.h"
 #include "guest/exec/actions/run/session.h"
 #include "guest/exec/inner.h"
+#include "guest/proc/env.h"
 #include "guest/shell/shell.h"
 #include "guest/shell/shell_text.h"
+#include "guest/spawn/spawn.h"
+#include "guest/tool/tool.h"
 
 struct run_act {
     struct act *act;
     struct session *session;
     struct list link;
     struct loop_timer deadline; /* while it waits for its turn */
+    struct git_job git;         /* instead of the shell */
+    struct exec_job job;
 };
 
 static void next_in_queue(struct session *s);
@@ -86,10 +94,62 @@ static fallible send_to(struct shell *shell, struct run_act *run)
     return shell_run(shell, &request);
 }
 
+/* --- what the git panel asks needs no shell --- */
+
+static void stop_git(struct exec_job *job)
+{
+    struct run_act *run = container_of(job, struct run_act, job);
+
+    tool_stop(run->git.tool);
+    session_release(run->session);
+}
+
+static void on_git_done(struct git_job *git, int exit_code, struct str printed)
+{
+    struct run_act *run = container_of(git, struct run_act, git);
+    struct session *s = run->session;
+    const struct exec *e = s->exec;
+    const char *path = proc_env_get((char *const *)e->env, "PATH");
+    struct shell_result r = {
+        .status = SHELL_COMPLETED,
+        .command = shell_text_strip(run->act->action.run.command),
+        .text = printed,
+        .meta = {.exit_code = exit_code, .pid = -1, .working_dir = session_cwd(s)},
+    };
+
+    err_free(shell_meta_fill(&run->act->arena, e->run_as ? e->run_as->uid : geteuid(),
+                             str_of(path ? path : ""), &r.meta)); /* then they are empty */
+    exec_job_end(&run->job);
+    on_result(run, &r);
+    session_release(s);
+}
+
+/* ret_done: the command is one of those. A cd that a later command would notice is bash's. */
+static fallible run_git(struct run_act *run, bool *ret_done)
+{
+    struct session *s = run->session;
+    struct git_ask ask;
+
+    *ret_done = git_parse(run->act->action.run.command, &ask) && !run->act->action.run.is_input &&
+                !(s->name[0] && ask.cwd.len) && !(s->shell && shell_command(s->shell).len);
+    if (!*ret_done)
+        return NULL;
+    run->git = (struct git_job){.arena = &run->act->arena, .done = on_git_done};
+    TRY(git_start(&run->git, s->exec, &ask, session_cwd(s)));
+    exec_job_start(s->exec, &run->job, stop_git);
+    session_hold(s);
+    s->taken = true;
+    return NULL;
+}
+
 static fallible start(struct run_act *run)
 {
     struct session *s = run->session;
+    bool done;
 
+    TRY(run_git(run, &done));
+    if (done)
+        return NULL;
     TRY(session_start(s));
     TRY(send_to(s->shell, run));
     s->taken = true;

@@ -96,12 +96,15 @@ fallible session_find(const struct exec *e, struct str name, struct session **re
                    STR_ARG(str_first(name, SESSION_NAME_BYTES)));
 }
 
-static void on_shell_closed(void *arg)
+void session_release(struct session *s)
 {
-    struct session *s = arg;
-
     s->open--;
     free_if_over(s);
+}
+
+static void on_shell_closed(void *arg)
+{
+    session_release(arg);
 }
 
 static void on_shell_output(void *arg, struct str bytes)
@@ -132,11 +135,14 @@ fallible session_start(struct session *s)
     return NULL;
 }
 
+struct str session_cwd(const struct session *s)
+{
+    return s->shell ? shell_cwd(s->shell) : str_of(s->cwd);
+}
+
 struct str exec_cwd(const struct exec *e)
 {
-    struct str cwd = e->main && e->main->shell ? shell_cwd(e->main->shell) : STR("");
-
-    return cwd.len ? cwd : e->config->working_dir;
+    return e->main ? session_cwd(e->main) : e->config->working_dir;
 }
 
 void session_reset(struct session *s)
@@ -149,11 +155,10 @@ void session_close(struct session *s)
     if (s->gone)
         return;
     s->gone = true;
-    s->open++; /* until we are done with it here */
+    session_hold(s); /* until we are done with it here */
     run_fail_queue(s);
     session_reset(s);
-    s->open--;
-    free_if_over(s);
+    session_release(s);
 }
 
 void exec_close_shells(struct exec *e)
@@ -162,6 +167,10 @@ void exec_close_shells(struct exec *e)
 
     e->closing = true;
     e->main = NULL;
+    LIST_EACH(job, &e->jobs, struct exec_job, link) {
+        exec_job_end(job);
+        job->stop(job);
+    }
     while (!list_empty(&e->sessions) && loop_now_ns(e->loop) < deadline) {
         LIST_EACH(s, &e->sessions, struct session, link)
             session_close(s);

@@ -51,6 +51,13 @@ fallible session_start(struct session *s); /* its bash, if it does not run */
 void session_close(struct session *s);
 /* The same for its bash alone: the next command starts another. */
 void session_reset(struct session *s);
+/* Something else than a shell works for it: it stays as long as that. */
+static inline void session_hold(struct session *s)
+{
+    s->open++;
+}
+void session_release(struct session *s);
+struct str session_cwd(const struct session *s); /* where its next command runs */
 void session_free_env(char **env);
 
 /* run.c: answers what waits in the queue. */

@@ -28,7 +28,7 @@ static void put(struct jw *w, const struct session *s)
     const struct shell *shell = s->shell;
     struct wire_shell v = {
         .name = str_of(s->name),
-        .cwd = shell ? shell_cwd(shell) : str_of(s->cwd),
+        .cwd = session_cwd(s),
         .command = shell ? shell_command(shell) : STR(""),
         .pid = shell ? shell_pid(shell) : 0,
         .columns = s->columns ? s->columns : SIDE,
