@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+/* viewer.c — the page that shows images and PDFs: a server of its own on loopback, for the browser
+ * in this sandbox. A file with a fixed name tells its address; the agent's prompt names that file.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "guest/exec/inner.h"
+#include "net/router.h"
+#include "net/server.h"
+
+#define TRIES 10
+#define RANGE 1024
+
+struct viewer {
+    struct router *router;
+    struct http_server *server;
+    char url[64];
+};
+
+/* Near the server's own port, as clients expect, or anywhere. */
+static fallible find_port(struct str listen, int *ret_fd)
+{
+    struct str rest = listen, last;
+    uint64_t port = 0;
+    char address[32];
+
+    while (str_cut(&rest, ':', &last))
+        ;
+    if (str_starts(listen, STR("unix:")) || str_starts(listen, STR("fd:")) ||
+        !str_to_u64(last, &port) || port >= UINT16_MAX)
+        port = 0;
+    uint64_t room = UINT16_MAX - port < RANGE ? UINT16_MAX - port : RANGE;
+    for (int i = 0; port && i < TRIES; i++) {
+        uint64_t near = port + 1 + rng_u64(rng_system()) % room;
+        snprintf(address, sizeof address, "127.0.0.1:%u", (unsigned)near);
+        struct err *e = listen_open(str_of(address), ret_fd);
+        if (!e)
+            return NULL;
+        err_free(e); /* taken: another one */
+    }
+    return listen_open(STR("127.0.0.1:0"), ret_fd);
+}
+
+/* By rename: the name lies in a directory where everybody may have put something before. */
+static fallible tell(const char *file, const char *url)
+{
+    char temp[300];
+
+    if (snprintf(temp, sizeof temp, "%s.%d", file, (int)getpid()) >= (int)sizeof temp)
+        return err_new(ERR_INVALID, "--viewer-url '%.80s' is too long", file);
+    own_fd fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return err_sys("--viewer-url '%s'", file);
+    struct err *e = fd_write_all(fd, str_of(url));
+    if (!e && rename(temp, file) < 0)
+        e = err_sys("--viewer-url '%s'", file);
+    if (e)
+        unlink(temp);
+    return e;
+}
+
+static void untell(const char *file, const char *url)
+{
+    own_done(buf) text;
+
+    buf_init(&text, 256);
+    err_free(fd_read_file(file, &text)); /* not there, not ours */
+    if (str_eq(buf_str(&text), str_of(url)))
+        unlink(file);
+}
+
+static fallible open_viewer(struct exec *e, struct viewer *v)
+{
+    struct http_server_config config = {.app = e, .local_names = true};
+    char name[80];
+    int fd;
+
+    config.router = v->router = router_new(&(struct router_config){0});
+    transfer_add_viewer_routes(v->router);
+    TRY(http_server_new(e->net, &config, &v->server));
+    TRY(find_port(e->config->listen, &fd));
+    struct err *error = listen_name(fd, false, name, sizeof name);
+    if (error) {
+        listen_close(fd);
+        return error;
+    }
+    TRY(http_server_listen(v->server, fd));
+    ptrdiff_t port = str_find(str_of(name), STR("0.1:"));
+    snprintf(v->url, sizeof v->url, "http://localhost%s", port < 0 ? "" : name + port + 3);
+    return NULL;
+}
+
+/* A server can do its work without it: what fails is told, no more. */
+static fallible viewer_start(struct exec *e)
+{
+    const char *file = e->config->viewer_url;
+
+    if (!file || !file[0])
+        return NULL;
+    e->viewer = mem_new(sizeof *e->viewer);
+    *e->viewer = (struct viewer){0};
+    struct err *error = open_viewer(e, e->viewer);
+    if (!error)
+        error = tell(file, e->viewer->url);
+    if (error)
+        log_warn("no file viewer", KV_ERR(error));
+    err_free(error);
+    return NULL;
+}
+
+static void viewer_close(struct exec *e)
+{
+    struct viewer *v = take(&e->viewer);
+
+    if (!v)
+        return;
+    if (v->url[0])
+        untell(e->config->viewer_url, v->url);
+    http_server_free(v->server);
+    router_free(v->router);
+    free(v);
+}
+
+EXEC_PART(viewer) = {.start = viewer_start, .close = viewer_close};
