@@ -45,6 +45,8 @@ struct args {
     struct exec_config config;
     const char *plugins[PLUGINS_MAX + 1];
     size_t plugins_len;
+    bool no_browser, eval_env;
+    char *key;
     char listen[200], cwd[PATH_MAX];
 };
 
@@ -85,7 +87,9 @@ static fallible parse_option(struct args *a, const char *name, const char *value
             return err_new(ERR_INVALID, "--user-id '%.80s': a user's number is wanted, as 1000",
                            value);
         a->config.uid = (uid_t)n;
-    } else if (strcmp(name, "--browsergym-eval-env") != 0) {
+    } else if (strcmp(name, "--browsergym-eval-env") == 0) {
+        a->eval_env = true;
+    } else {
         return err_new(ERR_INVALID, "unknown option '%.80s'; --help lists them", name);
     }
     return NULL;
@@ -125,16 +129,23 @@ static fallible parse(struct args *a, int argc, char **argv)
                 TRY(add_plugin(a, argv[++i]));
         } else if (strcmp(argv[i], "--enable-browser") == 0 ||
                    strcmp(argv[i], "--no-enable-browser") == 0) {
-            continue;
+            a->no_browser = argv[i][2] == 'n';
         } else if (argv[i][0] == '-') {
-            TRY(parse_option(a, argv[i], i + 1 < argc ? argv[i + 1] : NULL));
-            i++;
+            char *equals = strchr(argv[i], '=');
+            if (equals)
+                *equals++ = '\0';
+            TRY(parse_option(a, argv[i], equals ? equals : i + 1 < argc ? argv[i + 1] : NULL));
+            i += !equals;
         } else if (!address) {
             address = argv[i];
         } else {
             return err_new(ERR_INVALID, "'%.80s' is not wanted here", argv[i]);
         }
     }
+    if (a->no_browser && a->eval_env)
+        return err_new(ERR_INVALID, "Browser environment is not enabled in config, but "
+                                    "browsergym_eval_env is set: leave --no-enable-browser or "
+                                    "--browsergym-eval-env out");
     if (!address)
         return err_new(ERR_INVALID, "name the port or address to listen on");
     return parse_address(a, address);
@@ -150,7 +161,12 @@ static fallible read_env(struct args *a, const char *const *envp)
         return err_new(ERR_INVALID,
                        "NO_CHANGE_TIMEOUT_SECONDS is '%.40s': a number from 1 to 86400 is wanted",
                        soft);
-    a->config.session_key = str_of(key ? key : "");
+    a->key = strdup(key ? key : "");
+    if (!a->key)
+        return err_no_memory();
+    if (key) /* /proc shows a process's environment to all that its user runs */
+        explicit_bzero((char *)key, strlen(key));
+    a->config.session_key = str_of(a->key);
     a->config.soft_timeout_ms = seconds * 1000;
     a->config.envp = envp;
     a->config.viewer_url = VIEWER_URL;
@@ -191,6 +207,7 @@ int exec_main(int argc, char **argv, const char *const *envp)
     }
     if (!e)
         e = serve(&a, &served);
+    free(a.key);
     if (!e)
         return 0;
     int code = served ? EXIT_FAILED : err_code(e) == ERR_INVALID ? EXIT_MISUSE : EXIT_NO_START;
