@@ -59,13 +59,13 @@ static void start(struct aes *a, const struct aes_config *c, const char *address
 
     add_all(argv, &args,
             ARGS(test_program(c->program), "action-server", address, "--working-dir", a->dir,
-                 "--username", a->user, "--user-id", aes_text(a, "%u", geteuid()), "--ready-fd",
-                 "4"));
+                 "--viewer-url", aes_text(a, "%s/viewer-url", base), "--ready-fd", "4"));
     add_all(argv, &args, c->args);
     add_all(env, &vars,
             ARGS(aes_text(a, "PATH=%s/bin:/usr/local/bin:/usr/bin:/bin", base),
-                 aes_text(a, "HOME=%s/home", base), user, "LANG=C.UTF-8", "PAGER=cat",
-                 aes_text(a, "NO_CHANGE_TIMEOUT_SECONDS=%u", a->soft_s),
+                 aes_text(a, "HOME=%s/home", base), user,
+                 aes_text(a, "GIT_CONFIG_GLOBAL=%s/home/.gitconfig", base), "LANG=C.UTF-8",
+                 "PAGER=cat", aes_text(a, "NO_CHANGE_TIMEOUT_SECONDS=%u", a->soft_s),
                  aes_text(a, "SESSION_API_KEY=%s", c->key ? c->key : ""), "LOG_LEVEL=warn"));
     add_all(env, &vars, c->env);
     CHECK(pipe2(ready, O_CLOEXEC) == 0);
@@ -108,6 +108,14 @@ void aes_open(struct aes *a, const struct aes_config *config)
 void aes_open_plain(struct aes *a, const char *program)
 {
     aes_open(a, &(struct aes_config){.program = program});
+}
+
+void aes_want_own_home(struct aes *a)
+{
+    const struct json *o = aes_act(a, "run", "'command':'echo $HOME ~','blocking':true");
+    const char *home = aes_text(a, "%s/home", test_dir());
+
+    CHECK_STR(json_get_str(o, "content", STR("")), aes_text(a, "%s %s", home, home));
 }
 
 void aes_close(struct aes *a)

@@ -48,6 +48,8 @@ struct aes_answer {
 
 void aes_open(struct aes *a, const struct aes_config *config);
 void aes_open_plain(struct aes *a, const char *program);
+/* Ends the test unless the shell's home is the test's: before anything is written to ~. */
+void aes_want_own_home(struct aes *a);
 void aes_close(struct aes *a);
 
 /* printf into the arena; {D} is written as %s by whoever needs it. */
