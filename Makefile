@@ -22,7 +22,7 @@ src   := $(shell find src -name '*.c')
 tests := $(filter %_test.c,$(src)) $(shell find test -name '*.c')
 code  := $(filter-out %_test.c src/main/%,$(src))
 # What croft-guest has a smaller version of in src/main/guest_libc.c.
-guest_less := src/base/dtoa_pow10.c
+guest_less := src/base/dtoa_pow10.c src/net/resolve.c
 guest := $(filter-out src/sandbox/% src/host/% src/image/% src/cli/% $(guest_less),$(code))
 packed := $(patsubst %,$(O)/pack/%.z,$(shell find src -name '*.py' -o -name '*.js' -o -name '*.sh'))
 embeds := $(shell grep -rl --include='*.c' -w '^EMBED' src)

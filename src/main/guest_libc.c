@@ -10,6 +10,7 @@
 #include "base/dtoa_slow.h"
 #include "base/fd.h"
 #include "base/format.h"
+#include "net/resolve_dns.h"
 
 int vsnprintf(char *restrict out, size_t size, const char *restrict fmt, va_list ap)
 {
@@ -34,6 +35,22 @@ double strtod(const char *restrict text, char **restrict ret_end)
 void dtoa_power(int exp10, uint64_t ret_high_low[2])
 {
     dtoa_slow_power(exp10, ret_high_low);
+}
+
+fallible resolve_start(struct loop *loop, struct str host, uint16_t port,
+                       void (*done)(void *owner, struct err *e, const struct resolve_addrs *addrs),
+                       void *owner, struct resolve **ret_resolve)
+{
+    struct resolve_dns *r = NULL;
+
+    TRY(resolve_dns_start(loop, &resolve_dns_system, host, port, done, owner, &r));
+    *ret_resolve = (struct resolve *)r;
+    return NULL;
+}
+
+void resolve_cancel(struct resolve *r)
+{
+    resolve_dns_cancel((struct resolve_dns *)r);
 }
 
 /* What assert calls in musl; the prototype is that of its assert.h. */
