@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -130,6 +131,18 @@ fallible fd_set_nonblocking(int fd)
 
     if (flags < 0 || (!(flags & O_NONBLOCK) && fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0))
         return err_sys("make a descriptor non-blocking");
+    return NULL;
+}
+
+fallible fd_parse(const char *option, const char *text, int *ret_fd)
+{
+    uint64_t n;
+
+    if (!str_to_u64(str_of(text), &n) || n <= STDERR_FILENO || n > INT_MAX ||
+        fcntl((int)n, F_SETFD, FD_CLOEXEC) < 0)
+        return err_new(ERR_INVALID, "%s '%.80s': not the number of an open descriptor over 2",
+                       option, text);
+    *ret_fd = (int)n;
     return NULL;
 }
 

@@ -29,6 +29,9 @@ fallible fd_read_file(const char *path, struct buf *into);
 fallible fd_replace_file(int dir, const char *name, struct str data, mode_t mode);
 
 fallible fd_set_nonblocking(int fd);
+/* An option's value: the number of an open descriptor over 2; it becomes close-on-exec. Standard
+ * error is where trouble is told: its number must not become somebody's. */
+fallible fd_parse(const char *option, const char *text, int *ret_fd);
 /* Waits for POLLIN/POLLOUT on one descriptor outside a loop; ERR_TIMEOUT when time is up. */
 fallible fd_wait(int fd, short events, int timeout_ms);
 

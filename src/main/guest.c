@@ -5,14 +5,19 @@
 
 #include "base/fd.h"
 #include "guest/exec/exec.h"
+#include "guest/init/init.h"
 
 static const char usage[] = "usage: croft-guest [action-server] PORT|ADDRESS [OPTION ...]\n"
+                            "       croft-guest init [OPTION ...] -- SERVER-ARGS\n"
                             "       croft-guest --version | --help\n"
-                            "'croft-guest action-server --help' lists the options.\n";
+                            "'croft-guest action-server --help' lists the options, so does init.\n";
 
 int main(int argc, char **argv, char **envp)
 {
     const char *const *env = (const char *const *)envp;
+
+    if (argc >= 2 && strcmp(argv[1], "init") == 0)
+        return init_main(argc - 2, argv + 2, envp);
     int foreign = exec_foreign_args(argc, argv);
 
     if (foreign)

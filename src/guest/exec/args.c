@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/cfg.h"
@@ -13,11 +14,13 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "guest/exec/exec.h"
+#include "guest/keep/keep.h"
 #include "loop/loop.h"
 
 #define DEFAULT_SOFT_S 10
 #define VIEWER_URL     "/tmp/oh-server-url"
 #define PLUGINS_MAX    32
+#define INIT_FD        "--init-fd" /* what pid 1 adds; see guest/keep */
 
 enum { EXIT_FAILED = 1, EXIT_MISUSE = 2, EXIT_NO_START = 3 };
 
@@ -48,21 +51,8 @@ struct args {
     bool no_browser, eval_env;
     char *key;
     char listen[200], cwd[PATH_MAX];
+    struct keep keep;
 };
-
-/* Checked before anything is opened, which could take that very number. Standard error is where
- * trouble is told: its number must not become a client's. */
-static fallible parse_ready_fd(const char *text, int *ret_fd)
-{
-    uint64_t n;
-
-    if (!str_to_u64(str_of(text), &n) || n <= STDERR_FILENO || n > INT_MAX ||
-        fcntl((int)n, F_GETFD) < 0)
-        return err_new(ERR_INVALID,
-                       "--ready-fd '%.80s': not the number of an open descriptor over 2", text);
-    *ret_fd = (int)n;
-    return NULL;
-}
 
 static fallible parse_option(struct args *a, const char *name, const char *value)
 {
@@ -81,7 +71,7 @@ static fallible parse_option(struct args *a, const char *name, const char *value
     else if (strcmp(name, "--viewer-url") == 0)
         a->config.viewer_url = value;
     else if (strcmp(name, "--ready-fd") == 0)
-        return parse_ready_fd(value, &a->config.ready_fd);
+        return fd_parse(name, value, &a->config.ready_fd);
     else if (strcmp(name, "--user-id") == 0) {
         if (!str_to_u64(str_of(value), &n) || n > INT_MAX)
             return err_new(ERR_INVALID, "--user-id '%.80s': a user's number is wanted, as 1000",
@@ -89,7 +79,7 @@ static fallible parse_option(struct args *a, const char *name, const char *value
         a->config.uid = (uid_t)n;
     } else if (strcmp(name, "--browsergym-eval-env") == 0) {
         a->eval_env = true;
-    } else {
+    } else if (strcmp(name, INIT_FD) != 0) {
         return err_new(ERR_INVALID, "unknown option '%.80s'; --help lists them", name);
     }
     return NULL;
@@ -99,7 +89,11 @@ static fallible parse_address(struct args *a, const char *text)
 {
     uint64_t port;
 
-    if (!str_to_u64(str_of(text), &port)) {
+    if (a->keep.listen_fd >= 0) { /* whatever the line says: that one is there already */
+        snprintf(a->listen, sizeof a->listen, "fd:%d", take_fd(&a->keep.listen_fd));
+    } else if (!text) {
+        return err_new(ERR_INVALID, "name the port or address to listen on");
+    } else if (!str_to_u64(str_of(text), &port)) {
         snprintf(a->listen, sizeof a->listen, "%s", text);
     } else {
         if (port > 65535)
@@ -146,8 +140,6 @@ static fallible parse(struct args *a, int argc, char **argv)
         return err_new(ERR_INVALID, "Browser environment is not enabled in config, but "
                                     "browsergym_eval_env is set: leave --no-enable-browser or "
                                     "--browsergym-eval-env out");
-    if (!address)
-        return err_new(ERR_INVALID, "name the port or address to listen on");
     return parse_address(a, address);
 }
 
@@ -174,6 +166,24 @@ static fallible read_env(struct args *a, const char *const *envp)
     return NULL;
 }
 
+/* First of all: pid 1 hands over what the others build on. */
+static fallible open_keep(struct args *a, int argc, char **argv)
+{
+    int fd;
+
+    for (int i = 0; i + 1 < argc; i++) {
+        if (strcmp(argv[i], INIT_FD) != 0)
+            continue;
+        TRY(fd_parse(INIT_FD, argv[i + 1], &fd));
+        a->config.keep = &a->keep;
+        TRY_WRAP(keep_open(&a->keep, fd), "pid 1");
+        a->config.session_key = a->keep.session_key;
+        a->config.ready_fd = take_fd(&a->keep.ready_fd);
+        return NULL;
+    }
+    return NULL;
+}
+
 static fallible serve(const struct args *a, bool *ret_served)
 {
     own(loop) loop = NULL;
@@ -184,11 +194,12 @@ static fallible serve(const struct args *a, bool *ret_served)
 
 int exec_main(int argc, char **argv, const char *const *envp)
 {
-    struct args a = {.config = {.ready_fd = -1, .uid = EXEC_NO_UID}};
+    struct args a = {.config = {.ready_fd = -1, .uid = EXEC_NO_UID}, .keep = {.listen_fd = -1}};
     bool served = false;
     enum log_level level = LOG_INFO;
     const char *word = cfg_env_get(envp, "LOG_LEVEL");
 
+    prctl(PR_SET_DUMPABLE, 0); /* the key is in our memory, and descriptors nobody else may have */
     if (argc == 1 && strcmp(argv[0], "--help") == 0) {
         fd_print(STDOUT_FILENO, "%s", usage);
         return 0;
@@ -199,6 +210,8 @@ int exec_main(int argc, char **argv, const char *const *envp)
     signal(SIGPIPE, SIG_IGN);
     struct err *e = read_env(&a, envp);
     if (!e)
+        e = open_keep(&a, argc, argv);
+    if (!e)
         e = parse(&a, argc, argv);
     if (!e && !a.config.working_dir.p) {
         if (!getcwd(a.cwd, sizeof a.cwd))
@@ -208,6 +221,8 @@ int exec_main(int argc, char **argv, const char *const *envp)
     if (!e)
         e = serve(&a, &served);
     free(a.key);
+    if (a.config.keep)
+        keep_done(&a.keep);
     if (!e)
         return 0;
     int code = served ? EXIT_FAILED : err_code(e) == ERR_INVALID ? EXIT_MISUSE : EXIT_NO_START;

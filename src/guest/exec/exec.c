@@ -15,6 +15,7 @@
 #include "base/passwd.h"
 #include "guest/exec/act.h"
 #include "guest/exec/inner.h"
+#include "guest/keep/keep.h"
 #include "net/router.h"
 #include "net/server.h"
 
@@ -111,6 +112,11 @@ static bool is_unix(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_UNIX;
 }
 
+static void on_init_gone(struct keep *k)
+{
+    loop_stop(k->loop); /* nobody is left to restart us, or to reap */
+}
+
 /* Without a key only who is on this machine is answered. */
 static fallible open_door(const struct exec *e, int *ret_fd)
 {
@@ -156,6 +162,8 @@ static fallible serve(struct exec *e, const struct router *router, bool *ret_ser
 
     TRY(loop_signal_start(e->loop, &e->term, SIGTERM, on_term));
     TRY(loop_signal_start(e->loop, &e->interrupt, SIGINT, on_term));
+    if (e->config->keep)
+        TRY(keep_watch(e->config->keep, e->loop, on_init_gone));
     TRY(open_door(e, &fd));
     struct err *error = start_parts(e);
     if (error || e->starting) {
@@ -166,6 +174,8 @@ static fallible serve(struct exec *e, const struct router *router, bool *ret_ser
     if (ready >= 0 && write(ready, "1", 1) != 1)
         return err_sys("tell that the server listens");
     own_close(take_fd(&ready));
+    if (e->config->keep)
+        TRY(keep_ready(e->config->keep));
     *ret_served = true;
     return loop_run(e->loop);
 }
@@ -185,6 +195,8 @@ static fallible run(struct exec *e, const struct router *router, bool *ret_serve
     exec_close_shells(e);
     close_parts(e);
     http_server_free(e->server);
+    if (e->config->keep)
+        loop_io_stop(&e->config->keep->io);
     return error;
 }
 
@@ -214,6 +226,7 @@ fallible exec_run(struct loop *loop, const struct exec_config *config, bool *ret
     e.working_dir = e.start.dir;
     e.run_as = e.start.other ? &e.start.user : NULL;
     e.env = e.start.env;
+    e.spawner = config->keep ? &config->keep->spawner : NULL;
     e.start_ns = e.last_action_ns = e.cpu_sample_ns = loop_now_ns(loop);
     set_owner(&e);
     e.editor.workdir = config->working_dir;

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
+struct keep;
 struct loop;
 
 #define EXEC_NO_UID ((uid_t)-1)
@@ -25,7 +26,8 @@ struct exec_config {
     struct str session_key;     /* X-Session-API-Key; empty: none */
     uint64_t soft_timeout_ms;
     const char *const *envp;
-    int ready_fd; /* gets one byte when the server listens; -1: nobody waits; taken over */
+    struct keep *keep; /* what pid 1 holds for us; NULL: there is none of ours */
+    int ready_fd;      /* gets one byte when the server listens; -1: nobody waits; taken over */
 };
 
 /* Serves until SIGTERM or SIGINT. *ret_served tells, after a failure too, whether it came so far.

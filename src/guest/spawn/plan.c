@@ -44,7 +44,8 @@ fallible spawn_pack(struct buf *b, const struct spawn_plan *plan)
     gid_t groups[PASSWD_GROUPS_MAX];
     size_t groups_len;
     struct spawn_head h = {.flags = (user ? SPAWN_USER : 0u) | (plan->tty ? SPAWN_TTY : 0u) |
-                                    (plan->dies_with_maker ? SPAWN_DIES : 0u)};
+                                    (plan->dies_with_maker ? SPAWN_DIES : 0u) |
+                                    (plan->tty_if_free ? SPAWN_TTY_TRY : 0u)};
 
     buf_add_mem(b, &h, sizeof h);
     if (user) {
@@ -178,7 +179,8 @@ _Noreturn void spawn_become(const struct spawn_job *job, const int *fds, size_t 
     setsid();
     if (!arrange(fds, fds_len, &status))
         fail_at(status, SPAWN_AT_FDS);
-    if ((h->flags & SPAWN_TTY) && ioctl(0, TIOCSCTTY, 0) < 0)
+    if ((h->flags & (SPAWN_TTY | SPAWN_TTY_TRY)) && ioctl(0, TIOCSCTTY, 0) < 0 &&
+        (h->flags & SPAWN_TTY))
         fail_at(status, SPAWN_AT_TTY);
     if ((h->flags & SPAWN_USER) &&
         (setgroups(h->groups, job->groups) < 0 || setgid(h->gid) < 0 || setuid(h->uid) < 0))

@@ -86,17 +86,16 @@ static fallible start_error(const struct spawn_plan *plan, const struct spawn_st
                      (unsigned)s->step < ARRAY_LEN(steps) ? steps[s->step] : "?");
 }
 
-static void reap(pid_t pid)
+void spawn_reap(pid_t pid)
 {
     own_fd pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 
     if (pidfd >= 0)
-        err_free(fd_wait(pidfd, POLLIN, STOP_MS)); /* it was killed: this takes a moment, no more */
+        err_free(fd_wait(pidfd, POLLIN, STOP_MS));
     waitpid(pid, NULL, pidfd >= 0 ? WNOHANG : 0);
 }
 
-static fallible fork_here(struct loop *loop, const struct spawn_plan *plan, struct str bytes,
-                          struct spawn_child *c)
+static fallible fork_here(const struct spawn_plan *plan, struct str bytes, pid_t *ret_pid)
 {
     struct spawn_job job;
     struct spawn_status s = {0};
@@ -104,7 +103,7 @@ static fallible fork_here(struct loop *loop, const struct spawn_plan *plan, stru
 
     if (!spawn_parse(bytes, &job))
         return err_no_memory();
-    own_free char **block = job.argv;
+    own_free char **block __attribute__((unused)) = job.argv;
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_sys("pipe");
     own_fd status = ends[0], write_end = ends[1];
@@ -113,16 +112,45 @@ static fallible fork_here(struct loop *loop, const struct spawn_plan *plan, stru
         return err_sys("fork");
     if (pid == 0)
         spawn_become(&job, plan->fds, plan->fds_len, write_end);
-    (void)block;
     own_close(take_fd(&write_end));
     struct err *e = read_status(status, &s);
     if (!e && s.errnum)
         e = start_error(plan, &s);
-    if (!e)
-        e = loop_child_start(loop, &c->direct, pid, -1, on_child);
     if (e) {
         kill(pid, SIGKILL);
-        reap(pid);
+        spawn_reap(pid);
+        return e;
+    }
+    *ret_pid = pid;
+    return NULL;
+}
+
+static fallible pack(struct buf *bytes, const struct spawn_plan *plan)
+{
+    buf_init(bytes, SPAWN_BYTES_MAX);
+    if (plan->fds_len > SPAWN_FDS_MAX)
+        return err_new(ERR_LIMIT, "%zu descriptors for a process, at most %d", plan->fds_len,
+                       SPAWN_FDS_MAX);
+    return spawn_pack(bytes, plan);
+}
+
+fallible spawn_fork(const struct spawn_plan *plan, pid_t *ret_pid)
+{
+    own_done(buf) bytes;
+
+    TRY(pack(&bytes, plan));
+    return fork_here(plan, buf_str(&bytes), ret_pid);
+}
+
+static fallible start_here(struct loop *loop, const struct spawn_plan *plan, struct spawn_child *c)
+{
+    pid_t pid;
+
+    TRY(spawn_fork(plan, &pid));
+    struct err *e = loop_child_start(loop, &c->direct, pid, -1, on_child);
+    if (e) {
+        kill(pid, SIGKILL);
+        spawn_reap(pid);
         return e;
     }
     c->pid = pid;
@@ -160,15 +188,12 @@ fallible spawn_start(struct loop *loop, struct spawner *sp, const struct spawn_p
     struct spawn_status s = {0};
     own_done(buf) bytes;
 
+    buf_init(&bytes, SPAWN_BYTES_MAX);
     *c = (struct spawn_child){.fn = fn};
     list_init(&c->link);
-    buf_init(&bytes, SPAWN_BYTES_MAX);
-    if (plan->fds_len > SPAWN_FDS_MAX)
-        return err_new(ERR_LIMIT, "%zu descriptors for a process, at most %d", plan->fds_len,
-                       SPAWN_FDS_MAX);
-    TRY(spawn_pack(&bytes, plan));
     if (!sp)
-        return fork_here(loop, plan, buf_str(&bytes), c);
+        return start_here(loop, plan, c);
+    TRY(pack(&bytes, plan));
     for (int tries = 0; tries < 2 && !s.pid && !s.errnum; tries++)
         TRY_WRAP(ask_nursery(sp, plan, buf_str(&bytes), &s), "'%.300s'", plan->program);
     if (s.errnum)
@@ -235,7 +260,7 @@ void spawn_end(struct spawn_child *c)
     kill(c->pid, SIGKILL);
     if (c->direct.io.loop) {
         loop_child_stop(&c->direct);
-        reap(c->pid);
+        spawn_reap(c->pid);
     } else {
         list_del(&c->link);
     }

@@ -35,6 +35,7 @@ struct spawn_plan {
     const int *fds; /* become 0, 1, 2 …; borrowed */
     size_t fds_len;
     bool tty;             /* descriptor 0 becomes the controlling terminal */
+    bool tty_if_free;     /* … unless it is somebody else's */
     bool dies_with_maker; /* the server's death is its death */
 };
 
@@ -62,6 +63,10 @@ void spawn_adopt(struct spawner *s, struct spawn_child *c, pid_t pid,
                  void (*fn)(struct spawn_child *c));
 void spawn_end(struct spawn_child *c); /* kills its session, fn is not called; twice is fine */
 void spawn_kill_session(pid_t sid);    /* every process that stayed in it */
+
+/* Forks here, and whoever calls reaps. */
+fallible spawn_fork(const struct spawn_plan *plan, pid_t *ret_pid);
+void spawn_reap(pid_t pid); /* of one that was killed: takes a moment, no more */
 
 /* The nursery's life: forks what is asked for until the other end closes. born gets the number of
  * each process, written by itself before it runs anything; -1: nobody counts. */

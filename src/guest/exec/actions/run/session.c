@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "guest/exec/inner.h"
+#include "guest/keep/keep.h"
 #include "guest/shell/shell.h"
 
 #define CLOSE_MS 5000 /* for all processes of the shells to end */
@@ -112,6 +113,11 @@ static void on_shell_output(void *arg, struct str bytes)
     live_add(&((struct session *)arg)->live, bytes);
 }
 
+static uint64_t count_oom_kills(void *arg)
+{
+    return keep_oom_kills(((const struct session *)arg)->exec->config->keep);
+}
+
 fallible session_start(struct session *s)
 {
     const struct exec *e = s->exec;
@@ -125,6 +131,7 @@ fallible session_start(struct session *s)
         .rows = s->rows,
         .on_output = s->name[0] ? on_shell_output : NULL,
         .on_closed = on_shell_closed,
+        .oom_kills = e->config->keep ? count_oom_kills : NULL,
         .arg = s,
     };
 

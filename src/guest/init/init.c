@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+/* init.c — the life of pid 1: one job (the server, or one command), everything else is reaped. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "guest/init/inner.h"
+#include "guest/proc/env.h"
+
+#define SERVER_STOP_MS   15000 /* it ends its shells first */
+#define RESTART_MS       25    /* doubled with each death in a row */
+#define NURSERY_AGAIN_MS 200
+#define SERVER_ARGS_MAX  256
+#define EXIT_GAVE_UP     1
+
+static fallible start_server(struct init *in);
+
+/* --- the end of the job --- */
+
+static void finish(struct init *in, int exit_code)
+{
+    in->exit_code = exit_code;
+    loop_stop(in->loop);
+}
+
+static void on_restart(struct loop_timer *t)
+{
+    struct init *in = container_of(t, struct init, restart);
+    struct err *e = start_server(in);
+
+    if (!e)
+        return;
+    log_error("the server cannot be started again", KV_ERR(e));
+    err_free(e);
+    finish(in, EXIT_GAVE_UP);
+}
+
+/* At once the first time; slower with each death that follows, and then not at all. */
+static void restart(struct init *in, int code)
+{
+    uint64_t now = loop_now_ns(in->loop), window = INIT_DEATHS_MS * NS_PER_MS;
+
+    while (in->deaths_len && now - in->deaths[0] > window)
+        memmove(in->deaths, in->deaths + 1, --in->deaths_len * sizeof in->deaths[0]);
+    in->deaths[in->deaths_len++] = now;
+    if (in->deaths_len == INIT_DEATHS_MAX) {
+        log_error("the server dies too often: giving up", KV("deaths", INIT_DEATHS_MAX),
+                  KV("within_s", INIT_DEATHS_MS / 1000), KV("last_status", code));
+        finish(in, EXIT_GAVE_UP);
+        return;
+    }
+    log_warn("the server died and is started again", KV("status", code),
+             KV("deaths", (unsigned)in->deaths_len));
+    uint64_t wait_ms = in->deaths_len == 1 ? 0 : (uint64_t)RESTART_MS << in->deaths_len;
+    loop_timer_start(in->loop, &in->restart, wait_ms, on_restart);
+}
+
+static void on_job_end(struct init *in, const siginfo_t *info)
+{
+    bool exited = info->si_code == CLD_EXITED;
+    int code = exited ? info->si_status : 128 + info->si_status;
+
+    in->job = 0;
+    if (!in->config->exec) {
+        init_wire_close(in);
+        init_kill_born(in, false);
+    }
+    if (in->config->exec || in->stopping || (exited && (code == 0 || !in->ready)))
+        finish(in, code);
+    else
+        restart(in, code);
+}
+
+/* --- children --- */
+
+static void on_nursery_restart(struct loop_timer *t)
+{
+    struct init *in = container_of(t, struct init, nursery_restart);
+    struct err *e = init_start_nursery(in);
+
+    in->nursery_ns = loop_now_ns(in->loop);
+    if (!e)
+        return;
+    log_error("no nursery: nothing can be started", KV_ERR(e));
+    err_free(e);
+    if (in->nursery <= 0) /* otherwise its end brings us here again */
+        loop_timer_start(in->loop, t, NURSERY_AGAIN_MS, on_nursery_restart);
+}
+
+static void on_nursery_end(struct init *in)
+{
+    bool young = loop_now_ns(in->loop) - in->nursery_ns < NS_PER_S;
+
+    in->nursery = 0;
+    log_warn("the nursery died and is started again");
+    loop_timer_start(in->loop, &in->nursery_restart, young ? NURSERY_AGAIN_MS : 0,
+                     on_nursery_restart);
+}
+
+static void on_child(struct loop_signal *s)
+{
+    struct init *in = container_of(s, struct init, child);
+
+    for (;;) {
+        siginfo_t info = {0};
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
+            break;
+        if (info.si_pid == in->job)
+            on_job_end(in, &info);
+        else if (info.si_pid == in->nursery)
+            on_nursery_end(in);
+        else
+            init_note_end(in, info.si_pid, info.si_code, info.si_status);
+    }
+    init_wire_pump(in);
+}
+
+/* --- signals --- */
+
+static void on_kill_time(struct loop_timer *t)
+{
+    struct init *in = container_of(t, struct init, kill);
+
+    if (in->job > 0)
+        kill(in->job, SIGKILL);
+}
+
+/* A command gets what we got; the server is asked to end. */
+static void on_signal(struct loop_signal *s)
+{
+    struct init *in = container_of(s, struct init_signal, signal)->in;
+    bool user = s->signo == SIGUSR1 || s->signo == SIGUSR2; /* means nothing to the server */
+
+    if (in->config->exec) {
+        if (in->job > 0)
+            kill(in->job, s->signo);
+        return;
+    }
+    if (user)
+        return;
+    in->stopping = true;
+    if (in->job <= 0) {
+        finish(in, 0);
+        return;
+    }
+    kill(in->job, SIGTERM);
+    loop_timer_start(in->loop, &in->kill, SERVER_STOP_MS, on_kill_time);
+}
+
+static fallible watch_signals(struct init *in)
+{
+    static const int forwarded[INIT_SIGNALS] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+
+    for (size_t i = 0; i < INIT_SIGNALS; i++) {
+        in->signals[i].in = in;
+        TRY(loop_signal_start(in->loop, &in->signals[i].signal, forwarded[i], on_signal));
+    }
+    return loop_signal_start(in->loop, &in->child, SIGCHLD, on_child);
+}
+
+/* --- the host's connection: a byte is answered by a byte, its end is not ours --- */
+
+static void on_control(struct loop_io *io)
+{
+    char bytes[64];
+    ssize_t n = read(io->fd, bytes, sizeof bytes);
+
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        loop_io_stop(io);
+    for (ssize_t i = 0; i < n; i++)
+        if (bytes[i] == 'p' && send(io->fd, "P", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
+            break; /* a host that does not read needs no answer */
+}
+
+/* --- starting --- */
+
+static fallible start_server(struct init *in)
+{
+    const struct init_config *c = in->config;
+    const char *argv[SERVER_ARGS_MAX + 4] = {"croft-guest"};
+    size_t n = 1;
+    int theirs;
+
+    for (const char *const *a = c->argv; *a && n <= SERVER_ARGS_MAX; a++)
+        argv[n++] = *a;
+    argv[n++] = "--init-fd";
+    argv[n++] = "3";
+    TRY(init_wire_open(in, &theirs));
+    own_fd wire = theirs;
+    const int fds[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, wire};
+    const struct spawn_plan plan = {.program = c->program,
+                                    .argv = argv,
+                                    .env = c->env,
+                                    .cwd = c->cwd,
+                                    .fds = fds,
+                                    .fds_len = ARRAY_LEN(fds),
+                                    .dies_with_maker = true};
+    struct err *e = spawn_fork(&plan, &in->job);
+    if (e)
+        init_wire_close(in);
+    else
+        init_wire_pump(in);
+    return e;
+}
+
+static void on_command_end(struct spawn_child *c)
+{
+    (void)c; /* the kernel tells us, not another pid 1 */
+}
+
+static fallible start_command(struct init *in)
+{
+    const struct init_config *c = in->config;
+    const int fds[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+    own_done(arena) a;
+    struct spawn_plan plan = {.argv = c->argv,
+                              .env = c->env,
+                              .cwd = c->cwd,
+                              .user = c->has_user ? &c->user : NULL,
+                              .fds = fds,
+                              .fds_len = ARRAY_LEN(fds),
+                              .tty_if_free = isatty(STDIN_FILENO)};
+
+    arena_init(&a, 64u << 10);
+    in->command_failed = true;
+    TRY(proc_find_program(&a, c->argv[0], (char *const *)c->env, &plan.program));
+    spawner_init(&in->spawner, in->requests[0]);
+    TRY(spawn_start(in->loop, &in->spawner, &plan, &in->command, on_command_end));
+    in->command_failed = false;
+    in->job = in->command.pid;
+    return NULL;
+}
+
+static fallible open_nursery(struct init *in)
+{
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, in->requests) < 0)
+        return err_sys("socketpair");
+    if (pipe2(in->births, O_CLOEXEC) < 0)
+        return err_sys("pipe");
+    TRY(fd_set_nonblocking(in->births[0]));
+    return init_start_nursery(in);
+}
+
+static fallible start_all(struct init *in)
+{
+    const struct init_config *c = in->config;
+
+    TRY(open_nursery(in));
+    TRY(loop_new(&clock_system, &in->loop));
+    in->nursery_ns = loop_now_ns(in->loop);
+    TRY(watch_signals(in));
+    if (c->control_fd >= 0)
+        TRY(loop_io_start(in->loop, &in->control_io, c->control_fd, EPOLLIN, on_control));
+    if (c->connect_fd >= 0)
+        TRY(tunnels_start(&in->tunnels, in->loop, c->connect_fd));
+    return c->exec ? start_command(in) : start_server(in);
+}
+
+fallible init_start(struct init *in, const struct init_config *config)
+{
+    *in = (struct init){.config = config, .wire = -1, .requests = {-1, -1}, .births = {-1, -1}};
+    list_init(&in->things);
+    tunnels_init(&in->tunnels);
+    if (getpid() != 1 && prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+        return err_sys("become a subreaper");
+    struct err *e = start_all(in);
+    if (e)
+        init_done(in);
+    return e;
+}
+
+fallible init_serve(struct init *in, int *ret_code)
+{
+    TRY(loop_run(in->loop));
+    *ret_code = in->exit_code;
+    return NULL;
+}
+
+void init_done(struct init *in)
+{
+    if (in->job > 0) {
+        kill(in->job, SIGKILL);
+        spawn_reap(in->job);
+    }
+    init_wire_close(in);
+    if (in->births[0] >= 0)
+        init_kill_born(in, true);
+    if (in->nursery > 0) {
+        kill(in->nursery, SIGKILL);
+        spawn_reap(in->nursery);
+    }
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        ;
+    init_drop_things(in);
+    free(in->born);
+    tunnels_stop(&in->tunnels);
+    loop_io_stop(&in->control_io);
+    for (size_t i = 0; i < 2; i++) {
+        own_close(in->requests[i]);
+        own_close(in->births[i]);
+    }
+    loop_free(in->loop);
+}

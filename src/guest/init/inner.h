@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/* inner.h — the state of pid 1. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "guest/init/tunnel.h"
+#include "guest/keep/keep.h"
+
+#define INIT_CGROUPS_MAX 8
+#define INIT_DEATHS_MAX  8 /* of the server */
+#define INIT_DEATHS_MS   30000
+#define INIT_SIGNALS     6
+
+struct init_config {
+    int listen_fd, connect_fd, control_fd, ready_fd; /* -1: none */
+    int cgroup_fds[INIT_CGROUPS_MAX];                /* directories the work belongs to */
+    size_t cgroup_len;
+    int oom_fds[KEEP_OOM_MAX];
+    size_t oom_len;
+    const char *program;     /* of the server */
+    const char *const *argv; /* of the server, or of the one command */
+    const char *const *env;
+    struct str key;  /* SESSION_API_KEY, which is in no environment */
+    bool exec;       /* one command, no server */
+    const char *cwd; /* of the command */
+    struct proc_user user;
+    bool has_user;
+};
+
+struct init_born { /* a process of the nursery */
+    pid_t pid;
+    bool ended;
+    int code, status;
+};
+
+struct init;
+struct init_signal {
+    struct loop_signal signal;
+    struct init *in;
+};
+
+struct init {
+    const struct init_config *config;
+    struct loop *loop;
+    struct init_signal signals[INIT_SIGNALS];
+    struct loop_signal child;
+    int requests[2]; /* of the nursery: the server's end, its own end; each new one gets the same */
+    int births[2];
+    pid_t nursery;       /* 0: between two */
+    uint64_t nursery_ns; /* when it was started */
+    struct loop_timer nursery_restart;
+
+    pid_t job; /* the server, or the command; 0: between two servers */
+    int wire;  /* to the server; -1: none */
+    struct loop_io wire_io;
+    bool hello_sent, end_sent;
+    bool ready; /* a server once was */
+    struct list things;
+    size_t things_len;
+    struct init_born *born;
+    size_t born_len, born_cap;
+    struct spawner spawner; /* for the one command */
+    struct spawn_child command;
+    bool command_failed; /* at start: not we */
+
+    uint64_t deaths[INIT_DEATHS_MAX]; /* when, the oldest first */
+    size_t deaths_len;
+    struct loop_timer restart, kill;
+    struct loop_io control_io;
+    struct tunnels tunnels;
+    bool stopping;
+    int exit_code;
+};
+
+/* init.c */
+fallible init_start(struct init *in, const struct init_config *config);
+fallible init_serve(struct init *in, int *ret_code); /* until the job is over */
+void init_done(struct init *in);
+
+/* nursery.c */
+fallible init_start_nursery(struct init *in);
+
+/* wire.c: the server's end is in guest/keep */
+fallible init_wire_open(struct init *in, int *ret_theirs);
+void init_wire_close(struct init *in);
+void init_wire_pump(struct init *in); /* tells the server what it does not know yet */
+void init_read_births(struct init *in);
+void init_note_end(struct init *in, pid_t pid, int code, int status);
+void init_kill_born(struct init *in, bool all); /* or but for what is kept */
+void init_drop_things(struct init *in);

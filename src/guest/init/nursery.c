@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/* nursery.c — the process that forks shells and commands: in the cgroups of the work, a child of
+ * pid 1 like everything it makes. Forked before pid 1 has much memory, it shares what there is. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "guest/init/inner.h"
+
+#define JOIN_MS        10000
+#define OUT_OF_THE_WAY 64
+enum { REQUESTS = 3, BIRTHS }; /* its only descriptors beside standard error */
+
+static bool join(int dir)
+{
+    own_fd fd = openat(dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+
+    return fd >= 0 && write(fd, "0", 1) == 1;
+}
+
+static _Noreturn void live(const struct init *in, int status)
+{
+    const struct init_config *c = in->config;
+    int errnum = 0;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_NAME, "nursery");
+    for (size_t i = 0; i < c->cgroup_len && !errnum; i++)
+        errnum = join(c->cgroup_fds[i]) ? 0 : errno;
+    int requests = fcntl(in->requests[1], F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
+    int births = fcntl(in->births[1], F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
+    if (requests < 0 || births < 0)
+        errnum = errno;
+    syscall(SYS_write, status, &errnum, sizeof errnum);
+    if (errnum)
+        _exit(EXIT_FAILURE);
+    dup3(requests, REQUESTS, O_CLOEXEC);
+    dup3(births, BIRTHS, O_CLOEXEC);
+    syscall(SYS_close_range, BIRTHS + 1, ~0u, 0);
+    close(STDIN_FILENO);
+    close(STDOUT_FILENO);
+    spawn_nursery(REQUESTS, BIRTHS);
+    _exit(EXIT_SUCCESS);
+}
+
+fallible init_start_nursery(struct init *in)
+{
+    int ends[2], errnum = ECHILD;
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys("pipe");
+    own_fd status = ends[0], write_end = ends[1];
+    in->nursery = fork();
+    if (in->nursery < 0)
+        return err_sys("fork the nursery");
+    if (in->nursery == 0)
+        live(in, write_end);
+    own_close(take_fd(&write_end));
+    TRY_WRAP(fd_wait(status, POLLIN, JOIN_MS), "start the nursery");
+    if (read(status, &errnum, sizeof errnum) != sizeof errnum)
+        return err_sys("start the nursery");
+    if (errnum)
+        return err_sysno(errnum, "the nursery joins the cgroup of the work");
+    return NULL;
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+/* wire.c — pid 1's end of guest/keep: things held for the server, processes it must hear of. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "guest/init/inner.h"
+
+#define BORN_STEP 16
+
+/* --- things --- */
+
+static void drop_thing(struct init *in, uint32_t id)
+{
+    LIST_EACH(t, &in->things, struct keep_thing, link) {
+        if (t->id != id)
+            continue;
+        list_del(&t->link);
+        keep_thing_free(t);
+        in->things_len--;
+    }
+}
+
+static void put_thing(struct init *in, const struct keep_message *m, size_t len, const int *fds,
+                      size_t count)
+{
+    drop_thing(in, m->id);
+    struct keep_thing *t = keep_thing_new(m, len, fds, count);
+    if (!t || in->things_len == KEEP_THINGS_MAX) {
+        keep_thing_free(t);
+        log_warn("one thing more than can be kept", KV("id", m->id));
+        return;
+    }
+    t->sent = true; /* it is the server's own */
+    list_add(&in->things, &t->link);
+    in->things_len++;
+}
+
+static bool is_kept(const struct init *in, pid_t pid)
+{
+    LIST_EACH(t, &in->things, struct keep_thing, link) {
+        if (t->pid == pid)
+            return true;
+    }
+    return false;
+}
+
+/* --- processes --- */
+
+static void add_born(struct init *in, pid_t pid)
+{
+    if (in->born_len == in->born_cap) {
+        size_t cap = in->born_cap + BORN_STEP;
+        struct init_born *more = realloc(in->born, cap * sizeof *more);
+        if (!more) {
+            spawn_kill_session(pid); /* whose end could never be told */
+            return;
+        }
+        in->born = more;
+        in->born_cap = cap;
+    }
+    in->born[in->born_len++] = (struct init_born){.pid = pid};
+}
+
+static void forget_born(struct init *in, size_t i)
+{
+    in->born_len--; /* in order: a number may come twice, the older one first */
+    memmove(in->born + i, in->born + i + 1, (in->born_len - i) * sizeof *in->born);
+}
+
+void init_read_births(struct init *in)
+{
+    int32_t pids[64];
+    ssize_t n;
+
+    while ((n = read(in->births[0], pids, sizeof pids)) > 0)
+        for (size_t i = 0; i < (size_t)n / sizeof *pids; i++)
+            add_born(in, pids[i]);
+}
+
+static bool mark_ended(struct init *in, pid_t pid, int code, int status)
+{
+    for (size_t i = 0; i < in->born_len; i++)
+        if (in->born[i].pid == pid && !in->born[i].ended) {
+            in->born[i].ended = true;
+            in->born[i].code = code;
+            in->born[i].status = status;
+            return true;
+        }
+    return false;
+}
+
+void init_note_end(struct init *in, pid_t pid, int code, int status)
+{
+    if (mark_ended(in, pid, code, status))
+        return;
+    init_read_births(in); /* it may have been born and died since we looked */
+    mark_ended(in, pid, code, status);
+}
+
+/* Those of a server that is gone, but for what is kept; all of them at the end. */
+void init_kill_born(struct init *in, bool all)
+{
+    init_read_births(in);
+    for (size_t i = in->born_len; i-- > 0;) {
+        if (!all && is_kept(in, in->born[i].pid))
+            continue;
+        if (!in->born[i].ended)
+            spawn_kill_session(in->born[i].pid);
+        forget_born(in, i);
+    }
+}
+
+/* --- messages --- */
+
+static bool say(struct init *in, const struct keep_message *m, size_t len, const int *fds,
+                size_t count)
+{
+    struct err *e = keep_send(in->wire, m, len, fds, count);
+    bool ok = !e;
+
+    err_free(e); /* full: it goes on when there is room; dead: its end is told by the kernel */
+    return ok;
+}
+
+static bool say_hello(struct init *in)
+{
+    const struct init_config *c = in->config;
+    struct keep_message m = {.kind = KEEP_HELLO, .id = (uint32_t)c->oom_len << KEEP_OOM_SHIFT};
+    int fds[3 + KEEP_OOM_MAX] = {in->requests[0]};
+    size_t n = 1;
+
+    if (c->listen_fd >= 0) {
+        m.id |= KEEP_HAS_LISTEN;
+        fds[n++] = c->listen_fd;
+    }
+    if (c->ready_fd >= 0 && !in->ready) {
+        m.id |= KEEP_HAS_READY;
+        fds[n++] = c->ready_fd;
+    }
+    memcpy(fds + n, c->oom_fds, c->oom_len * sizeof *fds);
+    memcpy(m.data, c->key.len ? c->key.p : "", c->key.len);
+    return say(in, &m, c->key.len, fds, n + c->oom_len);
+}
+
+static bool say_thing(struct init *in, const struct keep_thing *t)
+{
+    struct keep_message m = {.kind = KEEP_THING, .id = t->id, .pid = (int32_t)t->pid};
+
+    memcpy(m.data, t->data, t->len);
+    return say(in, &m, t->len, t->fds, t->fds_len);
+}
+
+static bool say_ends(struct init *in)
+{
+    for (size_t i = 0; i < in->born_len;) {
+        const struct init_born *b = &in->born[i];
+        struct keep_message m = {
+            .kind = KEEP_EXIT, .pid = b->pid, .code = b->code, .status = b->status};
+        if (!b->ended) {
+            i++;
+            continue;
+        }
+        if (!say(in, &m, 0, NULL, 0))
+            return false;
+        forget_born(in, i);
+    }
+    return true;
+}
+
+static bool say_all(struct init *in)
+{
+    if (!in->hello_sent && !(in->hello_sent = say_hello(in)))
+        return false;
+    LIST_EACH(t, &in->things, struct keep_thing, link) {
+        if (!t->sent && !(t->sent = say_thing(in, t)))
+            return false;
+    }
+    if (!in->end_sent &&
+        !(in->end_sent = say(in, &(struct keep_message){.kind = KEEP_END}, 0, NULL, 0)))
+        return false;
+    return say_ends(in);
+}
+
+void init_wire_pump(struct init *in)
+{
+    if (in->wire < 0)
+        return;
+    uint32_t want = EPOLLIN | (say_all(in) ? 0u : EPOLLOUT);
+    if (in->wire_io.loop)
+        err_free(loop_io_want(&in->wire_io, want)); /* modifying takes no memory */
+}
+
+static void on_wire(struct loop_io *io)
+{
+    struct init *in = container_of(io, struct init, wire_io);
+    struct keep_message m;
+    int fds[FD_PASS_MAX];
+    size_t len, count;
+
+    if (io->ready & EPOLLOUT)
+        init_wire_pump(in);
+    if (!(io->ready & ~(uint32_t)EPOLLOUT))
+        return;
+    struct err *e = keep_recv(in->wire, &m, &len, fds, &count);
+    if (e || len == SIZE_MAX) {
+        if (!e || err_errno(e) != EAGAIN)
+            loop_io_stop(io); /* the server dies: SIGCHLD says the rest */
+        err_free(e);
+        return;
+    }
+    if (m.kind == KEEP_THING) {
+        put_thing(in, &m, len, fds, count);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        own_close(fds[i]);
+    if (m.kind == KEEP_DROP)
+        drop_thing(in, m.id);
+    else if (m.kind == KEEP_READY)
+        in->ready = true;
+}
+
+fallible init_wire_open(struct init *in, int *ret_theirs)
+{
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
+        return err_sys("socketpair");
+    own_fd ours = ends[0], theirs = ends[1];
+    TRY(loop_io_start(in->loop, &in->wire_io, ours, EPOLLIN, on_wire));
+    in->wire = take_fd(&ours);
+    in->hello_sent = in->end_sent = false;
+    LIST_EACH(t, &in->things, struct keep_thing, link)
+        t->sent = false;
+    *ret_theirs = take_fd(&theirs);
+    return NULL;
+}
+
+void init_wire_close(struct init *in)
+{
+    loop_io_stop(&in->wire_io);
+    own_close(take_fd(&in->wire));
+}
+
+void init_drop_things(struct init *in)
+{
+    while (!list_empty(&in->things))
+        drop_thing(in, container_of(in->things.next, struct keep_thing, link)->id);
+}

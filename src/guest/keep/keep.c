@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+/* keep.c — the wire between pid 1 and the server, and the server's end of it. */
+#include "guest/keep/keep.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+#define WAIT_MS 10000
+
+fallible keep_send(int sock, const struct keep_message *m, size_t len, const int *fds, size_t count)
+{
+    return fd_send(sock, str_n(m, KEEP_HEAD + len), fds, count);
+}
+
+fallible keep_recv(int sock, struct keep_message *m, size_t *ret_len, int fds[FD_PASS_MAX],
+                   size_t *ret_count)
+{
+    size_t n;
+
+    TRY(fd_recv(sock, m, sizeof *m, &n, fds, FD_PASS_MAX, ret_count));
+    if (n && n < KEEP_HEAD) {
+        for (size_t i = 0; i < *ret_count; i++)
+            own_close(fds[i]);
+        return err_new(ERR_CORRUPT, "a message of %zu bytes", n);
+    }
+    *ret_len = n ? n - KEEP_HEAD : SIZE_MAX;
+    return NULL;
+}
+
+void keep_thing_free(struct keep_thing *t)
+{
+    if (!t)
+        return;
+    for (size_t i = 0; i < t->fds_len; i++)
+        own_close(t->fds[i]);
+    free(t);
+}
+
+struct keep_thing *keep_thing_new(const struct keep_message *m, size_t len, const int *fds,
+                                  size_t count)
+{
+    struct keep_thing *t = mem_try(sizeof *t + len);
+
+    for (size_t i = t ? KEEP_FDS_MAX : 0; i < count; i++)
+        own_close(fds[i]);
+    if (!t)
+        return NULL;
+    t->id = m->id;
+    t->pid = m->pid;
+    t->len = len;
+    memcpy(t->data, m->data, len);
+    t->fds_len = count < KEEP_FDS_MAX ? count : KEEP_FDS_MAX;
+    memcpy(t->fds, fds, t->fds_len * sizeof *fds);
+    return t;
+}
+
+static fallible take_thing(struct keep *k, const struct keep_message *m, size_t len, const int *fds,
+                           size_t count)
+{
+    struct keep_thing *t = keep_thing_new(m, len, fds, count);
+
+    if (!t)
+        return err_no_memory();
+    list_add(&k->things, &t->link);
+    if (t->id > k->last_id)
+        k->last_id = t->id;
+    return NULL;
+}
+
+static void take_hello(struct keep *k, const struct keep_message *m, size_t len, const int *fds,
+                       size_t count)
+{
+    size_t at = 0, oom = m->id >> KEEP_OOM_SHIFT;
+
+    spawner_init(&k->spawner, at < count ? fds[at++] : -1);
+    if ((m->id & KEEP_HAS_LISTEN) && at < count)
+        k->listen_fd = fds[at++];
+    if ((m->id & KEEP_HAS_READY) && at < count)
+        k->ready_fd = fds[at++];
+    while (k->oom_len < oom && k->oom_len < KEEP_OOM_MAX && at < count)
+        k->oom_fds[k->oom_len++] = fds[at++];
+    memcpy(k->key, m->data, len);
+    k->session_key = str_n(k->key, len);
+}
+
+fallible keep_open(struct keep *k, int sock)
+{
+    *k = (struct keep){.sock = sock, .listen_fd = -1, .ready_fd = -1};
+    spawner_init(&k->spawner, -1);
+    list_init(&k->things);
+    for (;;) {
+        struct keep_message m;
+        int fds[FD_PASS_MAX];
+        size_t len, count;
+        TRY(fd_wait(sock, POLLIN, WAIT_MS));
+        TRY(keep_recv(sock, &m, &len, fds, &count));
+        if (len == SIZE_MAX)
+            return err_new(ERR_CLOSED, "pid 1 is gone");
+        if (m.kind == KEEP_HELLO && k->spawner.nursery < 0)
+            take_hello(k, &m, len, fds, count);
+        else if (m.kind == KEEP_THING)
+            TRY(take_thing(k, &m, len, fds, count));
+        else if (m.kind == KEEP_END)
+            return fd_set_nonblocking(sock);
+    }
+}
+
+void keep_done(struct keep *k)
+{
+    loop_io_stop(&k->io);
+    LIST_EACH(t, &k->things, struct keep_thing, link) {
+        list_del(&t->link);
+        keep_thing_free(t);
+    }
+    own_close(k->sock);
+    own_close(k->spawner.nursery);
+    own_close(k->listen_fd);
+    own_close(k->ready_fd);
+    for (size_t i = 0; i < k->oom_len; i++)
+        own_close(k->oom_fds[i]);
+}
+
+static void on_readable(struct loop_io *io)
+{
+    struct keep *k = container_of(io, struct keep, io);
+    struct keep_message m;
+    int fds[FD_PASS_MAX];
+    size_t len, count;
+
+    struct err *e = keep_recv(k->sock, &m, &len, fds, &count);
+    if (e || len == SIZE_MAX) {
+        err_free(e);
+        loop_io_stop(&k->io);
+        k->on_gone(k);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        own_close(fds[i]);
+    if (m.kind == KEEP_EXIT)
+        spawner_exited(&k->spawner, m.pid, m.code, m.status);
+}
+
+fallible keep_watch(struct keep *k, struct loop *loop, void (*on_gone)(struct keep *k))
+{
+    k->on_gone = on_gone;
+    k->loop = loop;
+    return loop_io_start(loop, &k->io, k->sock, EPOLLIN, on_readable);
+}
+
+static fallible tell(struct keep *k, struct keep_message *m, struct str data, const int *fds,
+                     size_t count)
+{
+    if (data.len > sizeof m->data || count > KEEP_FDS_MAX)
+        return err_new(ERR_TOO_LARGE, "too much to keep");
+    memcpy(m->data, data.len ? data.p : "", data.len);
+    TRY_WRAP(fd_wait(k->sock, POLLOUT, WAIT_MS), "pid 1");
+    TRY_WRAP(keep_send(k->sock, m, data.len, fds, count), "pid 1");
+    return NULL;
+}
+
+uint32_t keep_new_id(struct keep *k)
+{
+    return ++k->last_id;
+}
+
+fallible keep_put(struct keep *k, uint32_t id, struct str data, const int *fds, size_t count,
+                  pid_t pid)
+{
+    struct keep_message m = {.kind = KEEP_THING, .id = id, .pid = (int32_t)pid};
+
+    return tell(k, &m, data, fds, count);
+}
+
+void keep_drop(struct keep *k, uint32_t id)
+{
+    struct keep_message m = {.kind = KEEP_DROP, .id = id};
+
+    err_free(tell(k, &m, STR(""), NULL, 0)); /* it is gone, or pid 1 is */
+}
+
+fallible keep_ready(struct keep *k)
+{
+    struct keep_message m = {.kind = KEEP_READY};
+
+    return tell(k, &m, STR(""), NULL, 0);
+}
+
+struct keep_thing *keep_take(struct keep *k, struct str prefix)
+{
+    LIST_EACH(t, &k->things, struct keep_thing, link) {
+        if (!str_starts(str_n(t->data, t->len), prefix))
+            continue;
+        list_del(&t->link);
+        return t;
+    }
+    return NULL;
+}
+
+uint64_t keep_parse_oom(struct str text)
+{
+    struct str line;
+    uint64_t n = 0;
+
+    for (bool more = text.len > 0; more;) {
+        more = str_cut(&text, '\n', &line);
+        if (str_starts(line, STR("oom_kill ")))
+            return str_to_u64(str_from(line, 9), &n) ? n : 0;
+    }
+    return 0;
+}
+
+uint64_t keep_oom_kills(const struct keep *k)
+{
+    char text[512];
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < k->oom_len; i++) {
+        ssize_t n = pread(k->oom_fds[i], text, sizeof text, 0);
+        sum += n > 0 ? keep_parse_oom(str_n(text, (size_t)n)) : 0;
+    }
+    return sum;
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+/* init_test.c — pid 1 from the outside: what it keeps, restarts, forwards, reaps and refuses. */
+#include "test/init_kit.h"
+
+#include <sched.h>
+#include <sys/wait.h>
+
+static void kill_server(struct kit *k)
+{
+    pid_t init = kit_init(k), server = kit_server(k);
+
+    CHECK_INT(kill(server, SIGKILL), 0);
+    kit_await_child(init, "--init-fd", server);
+}
+
+static void check_restart(struct kit *k)
+{
+    CHECK_STR(kit_run(k, "echo one; cd /usr"), "one");
+    kill_server(k);
+    CHECK_STR(kit_run(k, "echo two"), "two");
+    kit_close(k);
+}
+
+TEST(init_restarts_a_server_that_was_killed)
+{
+    struct kit k;
+
+    kit_open(&k);
+    check_restart(&k);
+}
+
+TEST(init_restarts_a_server_as_pid_one)
+{
+    struct kit k;
+
+    kit_open_as_one(&k);
+    CHECK_STR(kit_run(&k, "ps -o ppid= -p $$ | tr -d ' '"), "1");
+    check_restart(&k);
+}
+
+TEST(init_gives_up_a_server_that_always_dies)
+{
+    struct kit k;
+
+    kit_open(&k);
+    for (int i = 0; i < 7; i++)
+        kill_server(&k);
+    CHECK_INT(kill(kit_server(&k), SIGKILL), 0);
+    CHECK_INT(program_wait(k.pid), 1);
+    CHECK_HAS(kit_log(&k), "the server dies too often: giving up");
+    CHECK_HAS(kit_log(&k), "\"last_status\":137");
+}
+
+TEST(init_tells_the_code_of_a_server_that_does_not_start)
+{
+    own_done(buf) said;
+
+    buf_init(&said, 1u << 16);
+    CHECK_INT(program_run(ARGS(test_program("croft-guest"), "init", "--", "action-server",
+                               "unix:/no/such/place", "--working-dir", test_dir()),
+                          &said),
+              3);
+    CHECK_HAS(buf_str(&said), "/no/such/place: No such file or directory");
+    buf_reset(&said);
+    CHECK_INT(
+        program_run(ARGS(test_program("croft-guest"), "init", "--", "--nonsense", "x"), &said), 2);
+    CHECK_HAS(buf_str(&said), "unknown option '--nonsense'");
+}
+
+TEST(init_starts_another_nursery_when_one_dies)
+{
+    struct kit k;
+
+    kit_open(&k);
+    pid_t nursery = kit_await_child(k.pid, "nursery", 0);
+    CHECK_STR(kit_run(&k, "echo one"), "one");
+    CHECK_INT(kill(nursery, SIGKILL), 0);
+    CHECK_STR(kit_run(&k, "exit 3"), "exit"); /* bash is started again: by whom? */
+    CHECK_STR(kit_run(&k, "echo two"), "two");
+    CHECK(kit_await_child(k.pid, "nursery", nursery) != nursery);
+    kit_close(&k);
+}
+
+TEST(init_shows_the_key_to_nobody)
+{
+    struct kit k;
+    own_done(buf) b;
+
+    kit_open(&k);
+    CHECK_STR(kit_run(&k, "env | grep -c SESSION_API_KEY"), "0");
+    buf_init(&b, 1u << 20);
+    const pid_t ours[] = {k.pid, kit_server(&k), kit_await_child(k.pid, "nursery", 0),
+                          kit_await_child(k.pid, "bash", 0)};
+    for (size_t i = 0; i < ARRAY_LEN(ours); i++) {
+        kit_read_proc(ours[i], "environ", &b);
+        CHECK(b.len > 20); /* there is one to look at */
+        CHECK(!memmem(b.p, b.len, "hunter2", 7));
+        buf_reset(&b);
+        struct stat st;
+        char path[64];
+        snprintf(path, sizeof path, "/proc/%d/environ", (int)ours[i]);
+        CHECK_INT(stat(path, &st), 0);
+        kit_read_proc(ours[i], "cmdline", &b);
+        CHECK(!memmem(b.p, b.len, "hunter2", 7));
+        buf_reset(&b);
+    }
+    if (geteuid() == 0) /* a process that is not dumpable: no stranger looks inside */
+        CHECK_STR(kit_run(&k, "setpriv --reuid 65534 --clear-groups cat /proc/$PPID/environ 2>&1 | "
+                              "grep -c 'Permission denied'"),
+                  "1");
+    kit_close(&k);
+}
+
+TEST(init_answers_the_host)
+{
+    struct kit k;
+    char byte;
+
+    kit_open(&k);
+    for (int i = 0; i < 3; i++) {
+        CHECK_INT(write(k.control, "p", 1), 1);
+        CHECK_INT(read(k.control, &byte, 1), 1);
+        CHECK_INT(byte, 'P');
+    }
+    CHECK_INT(write(k.control, "??", 2), 2); /* room for more */
+    shutdown(k.control, SHUT_RDWR);          /* the host may go: nothing here ends */
+    CHECK_STR(kit_run(&k, "echo alive"), "alive");
+    kit_close(&k);
+}
+
+TEST(init_says_when_memory_ran_out)
+{
+    struct kit k;
+
+    kit_open(&k);
+    CHECK_OK(fd_write_all(k.oom, STR("low 0\noom 0\noom_kill 4\n")));
+    struct json *o = kit_observe(&k, "\"command\":\"true\"");
+    const struct json *meta = json_get(json_get(o, STR("extras")), STR("metadata"));
+    CHECK_STR(json_get_str(meta, "suffix", STR("")), "\n[The command completed with exit code 0.]");
+    char command[500];
+    snprintf(command, sizeof command,
+             "\"command\":\"printf 'oom_kill 5\\\\n' > %s/oom; (exit 137)\"", k.dir);
+    o = kit_observe(&k, command);
+    meta = json_get(json_get(o, STR("extras")), STR("metadata"));
+    CHECK_HAS(json_get_str(meta, "suffix", STR("")), "memory");
+    kit_close(&k);
+}
+
+TEST(init_joins_the_cgroups_of_the_work_or_says_why_not)
+{
+    own_done(buf) said;
+    own_done(buf) written;
+    char path[300];
+
+    buf_init(&said, 1u << 16);
+    buf_init(&written, 100);
+    snprintf(path, sizeof path, "%s/cgroup.procs", test_dir());
+    int dir = open(test_dir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), out[2];
+    const char *const argv[] = {test_program("croft-guest"),
+                                "init",
+                                "--work-cgroup-fd",
+                                "3",
+                                "--exec",
+                                "--",
+                                "/bin/echo",
+                                "in",
+                                NULL};
+    for (int there = 0; there < 2; there++) {
+        CHECK_INT(pipe2(out, O_CLOEXEC), 0);
+        pid_t pid = program_start(&(struct program){
+            .argv = argv, .fds = (int[]){-1, out[1], out[1], dir}, .fd_count = 4});
+        close(out[1]);
+        buf_reset(&said);
+        CHECK_OK(fd_read_all(out[0], &said));
+        close(out[0]);
+        CHECK_INT(program_wait(pid), there ? 0 : 125);
+        CHECK_STR(buf_str(&said), there ? "in\n"
+                                        : "croft-guest: init: the nursery joins the cgroup of the "
+                                          "work: No such file or directory\n");
+        close(open(path, O_CREAT | O_WRONLY, 0600));
+    }
+    CHECK_OK(fd_read_file(path, &written));
+    CHECK_STR(buf_str(&written), "0");
+    close(dir);
+}
+
+static void check_exec(const char *const *args, int code, const char *text)
+{
+    const char *argv[32] = {test_program("croft-guest"), "init", "--exec"};
+    own_done(buf) said;
+
+    buf_init(&said, 1u << 16);
+    for (size_t i = 0; args[i]; i++)
+        argv[3 + i] = args[i];
+    CHECK_INT(program_run(argv, &said), code);
+    CHECK_STR(buf_str(&said), text);
+}
+
+TEST(init_runs_one_command_and_passes_its_end_through)
+{
+    check_exec(ARGS("--", "sh", "-c", "echo out; exit 7"), 7, "out\n");
+    check_exec(ARGS("--cwd", "/usr", "--", "pwd"), 0, "/usr\n");
+    check_exec(ARGS("--", "sh", "-c", "kill -9 $$"), 137, "");
+    check_exec(ARGS("--", "sh", "-c", "(sleep 0.05; echo late) & exit 0"), 0, "");
+    check_exec(ARGS("--", "no-such-program-here"), 127,
+               "croft-guest: init: there is no 'no-such-program-here' in PATH\n");
+    check_exec(ARGS("--", "/etc/passwd"), 126,
+               "croft-guest: init: run '/etc/passwd': Permission denied\n");
+    check_exec(ARGS("--"), 125, "croft-guest: init: name what to run after --\n");
+    check_exec(
+        ARGS("--listen-fd", "77", "--", "x"), 125,
+        "croft-guest: init: --listen-fd '77': not the number of an open descriptor over 2\n");
+    if (geteuid() != 0)
+        return;
+    check_exec(ARGS("--user", "65534:7", "--", "sh", "-c", "id -u; id -g; id -G"), 0,
+               "65534\n7\n7\n");
+    check_exec(ARGS("--user", "nobody", "--", "sh", "-c", "id -un"), 0, "nobody\n");
+    check_exec(ARGS("--user", "nobody-here", "--", "true"), 125,
+               "croft-guest: init: --user: no user 'nobody-here'\n");
+}
+
+TEST(init_forwards_signals_to_its_command)
+{
+    int out[2];
+    char line[16] = "";
+
+    CHECK_INT(pipe2(out, O_CLOEXEC), 0);
+    pid_t pid = program_start(&(struct program){
+        .argv = ARGS(test_program("croft-guest"), "init", "--exec", "--", "sh", "-c",
+                     "trap 'echo got; exit 9' USR1; echo set; while :; do sleep 0.01; done"),
+        .fds = (int[]){-1, out[1]},
+        .fd_count = 2});
+    close(out[1]);
+    CHECK_INT(read(out[0], line, 4), 4);
+    CHECK_INT(kill(pid, SIGUSR1), 0);
+    CHECK_INT(program_wait(pid), 9);
+    CHECK_INT(read(out[0], line, sizeof line), 4);
+    CHECK_STR(str_n(line, 4), "got\n");
+    close(out[0]);
+}
+
+TEST_LIMIT(init_leaks_nothing_in_a_thousand_commands, 120)
+{
+    struct kit k;
+    unsigned before[3] = {0}, after[3];
+
+    kit_open(&k);
+    const pid_t ours[] = {k.pid, kit_server(&k), kit_await_child(k.pid, "nursery", 0)};
+    kit_run(&k, "true");
+    for (int i = 0; i < 3; i++)
+        before[i] = kit_count_fds(ours[i]);
+    CHECK_STR(kit_run(&k, "(for i in {1..1000}; do (:) & done; wait; echo $i)"), "1000");
+    for (int i = 0; i < 40; i++)
+        CHECK_STR(json_get_str(kit_observe(&k, "\"command\":\"(sleep 9 & setsid true); echo x\","
+                                               "\"is_static\":true"),
+                               "content", STR("")),
+                  "x");
+    kit_run(&k, "true");
+    for (int i = 0; i < 3; i++) {
+        uint64_t end = clock_mono_ns(&clock_system) + KIT_HANG_NS;
+        do /* the last static shell may still be going */
+            after[i] = kit_count_fds(ours[i]);
+        while (after[i] > before[i] && clock_mono_ns(&clock_system) < end);
+        CHECK(after[i] <= before[i]);
+    }
+    CHECK_STR(kit_run(&k, "ps -eo ppid=,stat= | grep -c \\\"^ *$PPID Z\\\""), "0");
+    kit_close(&k);
+}
