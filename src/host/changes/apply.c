@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+/* apply.c — a sandbox's changes go into the directory they were made over.
+ *
+ * Runs as whoever asked for it. What comes through is bytes, names, permissions without set-id bits
+ * and the time of the last change; the owner is the one who owned the old file, or who owns the
+ * directory a new one is put in. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/rng.h"
+#include "host/changes/inner.h"
+#include "host/tree/tree.h"
+
+struct applier {
+    const struct changes_source *src;
+    struct changes_apply *how;
+    struct lookup to;
+};
+
+struct spot { /* where an entry goes */
+    int dir;
+    const char *name;
+    bool there;
+    struct stat old, above;
+    char temp[sizeof ".croft-" + RNG_HEX_LEN];
+};
+
+static fallible find_spot(struct applier *a, struct str path, struct spot *s)
+{
+    TRY(lookup_parent(&a->to, path, &s->dir, &s->name));
+    if (fstat(s->dir, &s->above) < 0)
+        return err_sys("look at the directory");
+    s->there = fstatat(s->dir, s->name, &s->old, AT_SYMLINK_NOFOLLOW) == 0;
+    if (!s->there && errno != ENOENT)
+        return err_sys("look");
+    strcpy(s->temp, ".croft-");
+    rng_hex(rng_system(), s->temp + strlen(s->temp));
+    return NULL;
+}
+
+/* The directory may have changed between the look and now. */
+static fallible still_as_seen(const struct applier *a, const struct change *c, const struct spot *s)
+{
+    bool was = c->old_mode != 0;
+    bool same = was == s->there;
+
+    if (same && was && !S_ISDIR(c->old_mode))
+        same = s->old.st_ctim.tv_sec == c->old_changed.tv_sec &&
+               s->old.st_ctim.tv_nsec == c->old_changed.tv_nsec;
+    if (same || a->how->force)
+        return NULL;
+    return err_new(ERR_CONFLICT, "it was changed a moment ago; run 'croft diff' and look again");
+}
+
+static fallible give_owner(int fd, const struct spot *s)
+{
+    uid_t uid = s->there ? s->old.st_uid : s->above.st_uid;
+    gid_t gid = s->there ? s->old.st_gid : s->above.st_gid;
+
+    if (geteuid() == 0 && fchownat(fd, "", uid, gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0)
+        return err_sys("set the owner");
+    return NULL;
+}
+
+static fallible clear_spot(const struct spot *s)
+{
+    return s->there ? tree_remove(s->dir, s->name) : NULL;
+}
+
+static fallible write_file(struct applier *a, const struct change *c, const struct spot *s)
+{
+    struct lookup upper;
+    struct stat st;
+    own_fd from = -1;
+
+    lookup_init(&upper, a->src->uppers[c->layer]);
+    struct err *e = lookup_open(&upper, c->path, S_IFREG, &from);
+    lookup_done(&upper);
+    TRY(e);
+    if (fstat(from, &st) < 0)
+        return err_sys("look at the sandbox's file");
+    own_fd to = openat(s->dir, s->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (to < 0)
+        return err_sys("create a file");
+    TRY(tree_copy_bytes(from, to));
+    TRY(give_owner(to, s));
+    struct timespec times[2] = {st.st_atim, st.st_mtim};
+    if (fchmod(to, c->mode & 0777) < 0 || futimens(to, times) < 0)
+        return err_sys("set mode and times");
+    return NULL;
+}
+
+static fallible write_link(const struct change *c, const struct spot *s)
+{
+    char text[4097];
+
+    if (c->target.len >= sizeof text)
+        return err_new(ERR_TOO_LARGE, "the link is too long");
+    memcpy(text, c->target.p, c->target.len);
+    text[c->target.len] = '\0';
+    if (symlinkat(text, s->dir, s->temp) < 0)
+        return err_sys("make a link");
+    own_fd fd = openat(s->dir, s->temp, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (fd < 0)
+        return err_sys("open the link");
+    return give_owner(fd, s);
+}
+
+/* The finished entry takes its name; one that was not there must not be there now either. */
+static fallible name_it(struct applier *a, const struct change *c, const struct spot *s)
+{
+    bool fresh = c->kind == CHANGE_ADDED || c->kind == CHANGE_RENAMED;
+
+    if (s->there && S_ISDIR(s->old.st_mode))
+        TRY(clear_spot(s));
+    if (fresh && !a->how->force) {
+        if (renameat2(s->dir, s->temp, s->dir, s->name, RENAME_NOREPLACE) == 0)
+            return NULL;
+        if (errno != EINVAL)
+            return err_sys("name it");
+    }
+    if (renameat(s->dir, s->temp, s->dir, s->name) < 0)
+        return err_sys("name it");
+    return NULL;
+}
+
+static fallible put_entry(struct applier *a, const struct change *c, const struct spot *s)
+{
+    struct err *e = S_ISLNK(c->mode) ? write_link(c, s) : write_file(a, c, s);
+
+    if (!e)
+        e = name_it(a, c, s);
+    if (e)
+        unlinkat(s->dir, s->temp, 0);
+    return e;
+}
+
+static fallible put_dir(const struct change *c, const struct spot *s)
+{
+    if (s->there && S_ISDIR(s->old.st_mode))
+        return NULL;
+    TRY(clear_spot(s));
+    if (mkdirat(s->dir, s->name, 0700 | (c->mode & 0777)) < 0)
+        return err_sys("make the directory");
+    own_fd fd = openat(s->dir, s->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (fd < 0)
+        return err_sys("open the directory");
+    struct spot fresh = *s;
+    fresh.there = false;
+    return give_owner(fd, &fresh);
+}
+
+static fallible set_mode(const struct change *c, const struct spot *s)
+{
+    char path[40];
+    struct stat st;
+    own_fd fd = openat(s->dir, s->name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_sys("open");
+    if (type_of(st.st_mode) != type_of(c->mode) || S_ISLNK(st.st_mode))
+        return err_new(ERR_CONFLICT, "it was replaced meanwhile");
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (chmod(path, c->mode & 0777) < 0)
+        return err_sys("set the mode");
+    return NULL;
+}
+
+static fallible remove_old(struct applier *a, struct str path)
+{
+    struct spot s;
+    struct err *e = find_spot(a, path, &s);
+
+    if (e && err_code(e) == ERR_NOT_FOUND) { /* it went with its directory */
+        err_free(e);
+        return NULL;
+    }
+    TRY(e);
+    TRY(clear_spot(&s));
+    lookup_forget(&a->to);
+    return NULL;
+}
+
+static fallible apply_one(struct applier *a, const struct change *c)
+{
+    struct spot s;
+
+    TRY(find_spot(a, c->path, &s));
+    TRY(still_as_seen(a, c, &s));
+    switch (c->kind) {
+    case CHANGE_ADDED:
+    case CHANGE_MODIFIED:
+    case CHANGE_REPLACED:
+        TRY(S_ISDIR(c->mode) ? put_dir(c, &s) : put_entry(a, c, &s));
+        break;
+    case CHANGE_RENAMED:
+        TRY(put_entry(a, c, &s));
+        TRY(remove_old(a, c->from));
+        break;
+    case CHANGE_MODE:
+        TRY(S_ISDIR(c->mode) ? NULL : set_mode(c, &s)); /* directories when they are full */
+        break;
+    case CHANGE_DELETED:
+        TRY(remove_old(a, c->path));
+        break;
+    case CHANGE_SPECIAL:
+    case CHANGE_KINDS:
+        a->how->skipped++;
+        return NULL;
+    }
+    a->how->applied++;
+    return NULL;
+}
+
+static bool is_wanted(const struct changes_apply *how, const struct change *c)
+{
+    if (!how->paths)
+        return true;
+    for (size_t i = 0; how->paths[i]; i++) {
+        struct str p = str_of(how->paths[i]);
+        while (p.len > 1 && p.p[p.len - 1] == '/')
+            p.len--;
+        bool way = S_ISDIR(c->mode) && path_beneath(p, c->path); /* it must be there first */
+        if (way || str_eq(c->path, p) || path_beneath(c->path, p) ||
+            (c->from.len && (str_eq(c->from, p) || path_beneath(c->from, p))))
+            return true;
+    }
+    return false;
+}
+
+static fallible finish_dir(struct applier *a, const struct change *c)
+{
+    struct spot s;
+
+    TRY(find_spot(a, c->path, &s));
+    return set_mode(c, &s);
+}
+
+static fallible apply_all(struct applier *a, const struct changes *c)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        if (is_wanted(a->how, &c->list[i]))
+            TRY_WRAP(apply_one(a, &c->list[i]), "apply '%.200s'", c->list[i].path.p);
+    }
+    for (size_t i = c->count; i--;) {
+        const struct change *x = &c->list[i];
+        if (S_ISDIR(x->mode) && x->kind != CHANGE_SPECIAL && is_wanted(a->how, x))
+            TRY_WRAP(finish_dir(a, x), "apply '%.200s'", x->path.p);
+    }
+    own_fd fd = openat(a->src->lower, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0 || syncfs(fd) < 0)
+        return err_sys("write the changes to disk");
+    return NULL;
+}
+
+fallible changes_apply(const struct changes_source *src, const struct changes *c,
+                       struct changes_apply *how)
+{
+    struct applier a = {.src = src, .how = how};
+    size_t conflicts = 0;
+
+    how->applied = how->skipped = 0;
+    for (size_t i = 0; i < c->count; i++)
+        conflicts += c->list[i].conflict && is_wanted(how, &c->list[i]);
+    if (conflicts && !how->force)
+        return err_new(ERR_CONFLICT,
+                       "%zu of these changed in the directory too since the sandbox began; look at "
+                       "'croft diff', then name the paths to apply or use --force",
+                       conflicts);
+    lookup_init(&a.to, src->lower);
+    struct err *e = apply_all(&a, c);
+    lookup_done(&a.to);
+    return e;
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/* changes.h — what a sandbox changed below a copy-on-write directory: list it, put it into the
+ * directory, or find out that the directory has moved on meanwhile.
+ *
+ * The layers are what a guest left behind, so every entry is input. They are read without following
+ * a link and need not be quiet: whatever is swapped meanwhile is refused, not believed. Mount with
+ * redirect_dir=off and metacopy=off; a layer that has such entries is refused. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+
+enum change_kind {
+    CHANGE_ADDED,
+    CHANGE_MODIFIED, /* other bytes, or a link that points elsewhere */
+    CHANGE_MODE,     /* nothing but the permissions */
+    CHANGE_REPLACED, /* by something of another type */
+    CHANGE_RENAMED,  /* an added file with the bytes of one that was deleted, which is not listed */
+    CHANGE_DELETED,  /* of a directory: with all in it */
+    CHANGE_SPECIAL,  /* a device, socket or fifo: shown, never applied */
+    CHANGE_KINDS
+};
+extern const char *const change_words[CHANGE_KINDS];
+extern const char change_letters[CHANGE_KINDS + 1];
+
+struct change {
+    enum change_kind kind;
+    bool conflict;         /* the directory's own entry changed since the sandbox began */
+    struct str path;       /* below the directory */
+    struct str from;       /* CHANGE_RENAMED: the old path */
+    struct str target;     /* what a link points to */
+    mode_t mode, old_mode; /* with the type; 0: not there */
+    uint64_t size, old_size;
+    struct timespec old_changed; /* when the directory's own entry last changed */
+    uint8_t layer;               /* which of the uppers has it */
+};
+
+#define CHANGES_MAX_LAYERS 128
+
+struct changes_source {
+    const int *uppers; /* topmost first */
+    size_t upper_count;
+    int lower; /* the directory itself */
+    /* Anything of the directory's that changed later is a conflict. 0: when the oldest upper was
+     * made. */
+    struct timespec since;
+};
+
+struct changes {
+    struct arena arena;
+    struct change *list; /* in the order of the paths */
+    size_t count, conflicts, kinds[CHANGE_KINDS];
+};
+
+#define CHANGES_MAX    1000000    /* entries of a layer; more is ERR_TOO_LARGE */
+#define CHANGES_MEMORY (1u << 30) /* bytes for all of it */
+#define CHANGES_HASH_BYTES                                                                         \
+    (256u << 20) /* read to recognise renames; what is beyond is not tried                         \
+                  */
+
+fallible changes_scan(const struct changes_source *src, struct changes *ret);
+void changes_done(struct changes *c);
+
+struct changes_apply {
+    bool force;               /* conflicts too: the sandbox's version wins */
+    const char *const *paths; /* only these and what is below them; NULL ends; NULL: all */
+    /* written */
+    size_t applied, skipped;
+};
+/* Puts the changes into the directory, as the caller: no set-id bit, no owner and no attribute of
+ * the guest's comes through; new files belong to the owner of the directory they are in. Each file
+ * is old or new, never half. With conflicts and without force nothing is done (ERR_CONFLICT). */
+fallible changes_apply(const struct changes_source *src, const struct changes *c,
+                       struct changes_apply *how);
+
+struct buf;
+struct jw;
+/* A name as one line of text that a terminal does not act on. */
+void changes_put_name(struct buf *out, struct str name);
+void changes_put_text(struct buf *out, const struct changes *c);
+
+void changes_put_json(struct jw *w, const struct changes *c); /* members of an open object */
+/* "3 added, 1 deleted", "no changes" */
+void changes_put_summary(struct buf *out, const struct changes *c);

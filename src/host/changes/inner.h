@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/* inner.h — shared by the files of this folder. */
+#pragma once
+
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "host/changes/changes.h"
+
+enum node_kind { NODE_WHITEOUT, NODE_DIR, NODE_FILE, NODE_LINK, NODE_SPECIAL };
+
+struct node { /* one entry of the layers, as if they were one */
+    struct str path;
+    mode_t mode;
+    uint64_t size;
+    uint8_t kind, layer;
+    bool opaque; /* a directory: nothing of what is below shows */
+};
+
+struct nodes {
+    struct node *at;
+    size_t count, cap;
+};
+void nodes_done(struct nodes *n);
+
+/* The entries of all layers, in the order of their paths. Texts live in a. */
+fallible layers_read(const struct changes_source *src, struct arena *a, struct nodes *ret);
+/* Bytes, but '/' before all others: a directory, what is in it, then its neighbours. */
+int path_cmp(struct str a, struct str b);
+bool path_beneath(struct str path, struct str dir);
+
+/* --- look.c: opening by path, without following anything --- */
+struct lookup { /* remembers the directory of the last path */
+    int root, dir;
+    struct buf above;
+};
+void lookup_init(struct lookup *l, int root);
+void lookup_done(struct lookup *l);
+void lookup_forget(struct lookup *l); /* after a directory went away */
+/* The directory that holds path, borrowed until the next call, and the last name. */
+fallible lookup_parent(struct lookup *l, struct str path, int *ret_dir, const char **ret_name);
+/* ERR_NOT_FOUND when it or a directory on the way is not there or is none. */
+fallible lookup_stat(struct lookup *l, struct str path, struct stat *ret);
+fallible lookup_open(struct lookup *l, struct str path, mode_t type, int *ret_fd);
+fallible lookup_link(struct lookup *l, struct str path, struct arena *a, struct str *ret);
+static inline mode_t type_of(mode_t mode)
+{
+    return mode & S_IFMT;
+}
+
+/* --- rename.c --- */
+fallible renames_find(const struct changes_source *src, struct changes *c);

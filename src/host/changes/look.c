@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+/* look.c — opening entries by path, a name at a time, following nothing.
+ *
+ * Paths may be longer than the kernel takes. The directory of the last path stays open: entries
+ * come in order, so most share it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/changes/inner.h"
+
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+void lookup_init(struct lookup *l, int root)
+{
+    l->root = root;
+    l->dir = -1;
+    buf_init(&l->above, 16u << 20);
+}
+
+void lookup_forget(struct lookup *l)
+{
+    own_close(l->dir);
+    l->dir = -1;
+}
+
+void lookup_done(struct lookup *l)
+{
+    lookup_forget(l);
+    buf_done(&l->above);
+}
+
+static fallible not_there(int errnum, struct str path)
+{
+    bool missing = errnum == ENOENT || errnum == ENOTDIR || errnum == ELOOP;
+    struct err *e = err_sysno(errnum, "open '" STR_FMT "'", STR_ARG(str_first(path, 200)));
+
+    return missing ? err_recode(e, ERR_NOT_FOUND) : e;
+}
+
+static fallible open_dir(int root, struct str path, int *ret_fd)
+{
+    own_fd fd = openat(root, ".", DIR_FLAGS, 0);
+    struct str rest = path, name;
+
+    if (fd < 0)
+        return not_there(errno, path);
+    while (str_cut(&rest, '/', &name) || name.len) {
+        char text[NAME_MAX + 1];
+        if (name.len > NAME_MAX)
+            return not_there(ENAMETOOLONG, path);
+        memcpy(text, name.p, name.len);
+        text[name.len] = '\0';
+        int next = openat(fd, text, DIR_FLAGS, 0);
+        if (next < 0)
+            return not_there(errno, path);
+        own_close(fd);
+        fd = next;
+    }
+    *ret_fd = take_fd(&fd);
+    return NULL;
+}
+
+fallible lookup_parent(struct lookup *l, struct str path, int *ret_dir, const char **ret_name)
+{
+    const char *slash = memrchr(path.p, '/', path.len);
+    struct str above = slash ? str_first(path, (size_t)(slash - path.p)) : STR("");
+
+    *ret_name = slash ? slash + 1 : path.p;
+    if (l->dir >= 0 && str_eq(buf_str(&l->above), above)) {
+        *ret_dir = l->dir;
+        return NULL;
+    }
+    lookup_forget(l);
+    buf_reset(&l->above);
+    TRY(open_dir(l->root, above, &l->dir));
+    buf_add(&l->above, above);
+    TRY(buf_check(&l->above));
+    *ret_dir = l->dir;
+    return NULL;
+}
+
+fallible lookup_stat(struct lookup *l, struct str path, struct stat *ret)
+{
+    const char *name;
+    int dir;
+
+    TRY(lookup_parent(l, path, &dir, &name));
+    if (fstatat(dir, name, ret, AT_SYMLINK_NOFOLLOW) < 0)
+        return not_there(errno, path);
+    return NULL;
+}
+
+fallible lookup_open(struct lookup *l, struct str path, mode_t type, int *ret_fd)
+{
+    const char *name;
+    int dir, flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    struct stat st;
+
+    TRY(lookup_parent(l, path, &dir, &name));
+    /* Opening a device or fifo is an act of its own: look first, and again at what was opened. */
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return not_there(errno, path);
+    own_fd fd = type_of(st.st_mode) == type ? openat(dir, name, flags, 0) : -1;
+    if (fd < 0 && type_of(st.st_mode) == type)
+        return not_there(errno, path);
+    if (fd < 0 || fstat(fd, &st) < 0 || type_of(st.st_mode) != type)
+        return err_new(ERR_CONFLICT, "'" STR_FMT "' was replaced while it was being read",
+                       STR_ARG(str_first(path, 200)));
+    *ret_fd = take_fd(&fd);
+    return NULL;
+}
+
+fallible lookup_link(struct lookup *l, struct str path, struct arena *a, struct str *ret)
+{
+    char text[PATH_MAX];
+    const char *name;
+    int dir;
+
+    TRY(lookup_parent(l, path, &dir, &name));
+    ssize_t n = readlinkat(dir, name, text, sizeof text);
+    if (n < 0)
+        return not_there(errno, path);
+    *ret = arena_copy(a, str_n(text, (size_t)n));
+    return ret->p ? NULL : err_no_memory();
+}

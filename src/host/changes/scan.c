@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+/* scan.c — the entries of the layers against the directory: what became different?
+ *
+ * Copy-up alone is no change: bytes are compared. After an apply the same scan finds nothing. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "host/changes/inner.h"
+#include "host/tree/inner.h"
+#include "host/tree/tree.h"
+
+#define PIECE (64u << 10)
+
+struct scan {
+    const struct changes_source *src;
+    struct changes *c;
+    struct timespec since;
+    struct lookup lower, *uppers;
+    struct nodes nodes;
+    size_t cap;
+    struct str opaque; /* the directory we are below that hides the lower one; .p NULL: none */
+    char *piece[2];
+};
+
+static fallible add(struct scan *s, const struct change *change)
+{
+    struct changes *c = s->c;
+
+    if (c->count == s->cap) {
+        size_t cap = s->cap ? 2 * s->cap : 64;
+        struct change *more = realloc(c->list, cap * sizeof *more);
+        if (!more)
+            return err_no_memory();
+        c->list = more;
+        s->cap = cap;
+    }
+    c->list[c->count++] = *change;
+    return NULL;
+}
+
+static bool later(struct timespec a, struct timespec b)
+{
+    return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+}
+
+static fallible read_piece(int fd, off_t at, char *into, size_t *ret_len)
+{
+    size_t len = 0;
+
+    while (len < PIECE) {
+        ssize_t n = pread(fd, into + len, PIECE - len, at + (off_t)len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_sys("read");
+        if (n == 0)
+            break;
+        len += (size_t)n;
+    }
+    *ret_len = len;
+    return NULL;
+}
+
+/* Where bytes come next, or the end of the file; a guest's empty terabytes are not read. */
+static off_t next_data(int fd, off_t at, off_t end)
+{
+    off_t data = lseek(fd, at, SEEK_DATA);
+
+    if (data < 0)
+        return errno == ENXIO ? end : at;
+    return data < end ? data : end;
+}
+
+static fallible same_bytes(struct scan *s, const struct node *n, bool *ret_same)
+{
+    own_fd a = -1, b = -1;
+    off_t end = (off_t)n->size;
+
+    TRY(lookup_open(&s->uppers[n->layer], n->path, S_IFREG, &a));
+    TRY(lookup_open(&s->lower, n->path, S_IFREG, &b));
+    *ret_same = true;
+    for (off_t at = 0; *ret_same && at < end; at += PIECE) {
+        off_t next[2] = {next_data(a, at, end), next_data(b, at, end)};
+        size_t len[2];
+        at = next[0] < next[1] ? next[0] : next[1];
+        TRY_WRAP(read_piece(a, at, s->piece[0], &len[0]), "'%.200s'", n->path.p);
+        TRY_WRAP(read_piece(b, at, s->piece[1], &len[1]), "'%.200s'", n->path.p);
+        *ret_same = len[0] == len[1] && memcmp(s->piece[0], s->piece[1], len[0]) == 0;
+    }
+    return NULL;
+}
+
+/* --- has the directory's own side moved since? --- */
+
+struct newer {
+    struct tree_visitor v;
+    struct timespec since;
+    bool found;
+};
+
+static fallible is_newer(struct tree_visitor *v, enum tree_when when, const struct tree_at *at,
+                         bool *skip)
+{
+    struct newer *n = container_of(v, struct newer, v);
+
+    (void)when;
+    n->found = n->found || later(at->st->st_ctim, n->since);
+    *skip = n->found;
+    return NULL;
+}
+
+static fallible moved_since(struct scan *s, struct str path, const struct stat *st, bool deep,
+                            bool *ret_moved)
+{
+    struct newer n = {{.visit = is_newer}, s->since, later(st->st_ctim, s->since)};
+    own_fd fd = -1;
+
+    if (deep && S_ISDIR(st->st_mode) && !n.found) {
+        TRY(lookup_open(&s->lower, path, S_IFDIR, &fd));
+        TRY(tree_walk(fd, &n.v));
+    }
+    *ret_moved = n.found;
+    return NULL;
+}
+
+/* --- one entry --- */
+
+static fallible on_deleted(struct scan *s, struct str path, const struct stat *old)
+{
+    struct change c = {.kind = CHANGE_DELETED,
+                       .path = path,
+                       .old_mode = old->st_mode,
+                       .old_size = S_ISREG(old->st_mode) ? (uint64_t)old->st_size : 0,
+                       .old_changed = old->st_ctim};
+
+    TRY(moved_since(s, path, old, true, &c.conflict));
+    return add(s, &c);
+}
+
+static fallible compare(struct scan *s, const struct node *n, const struct stat *old,
+                        struct change *c, bool *ret_same)
+{
+    bool same = true;
+
+    if (n->kind == NODE_FILE)
+        same = n->size == (uint64_t)old->st_size;
+    if (n->kind == NODE_FILE && same)
+        TRY(same_bytes(s, n, &same));
+    if (n->kind == NODE_LINK) {
+        struct str text;
+        TRY(lookup_link(&s->lower, n->path, &s->c->arena, &text));
+        same = str_eq(text, c->target);
+    }
+    *ret_same = same && (n->kind == NODE_LINK || ((n->mode ^ old->st_mode) & 0777) == 0);
+    c->kind = same ? CHANGE_MODE : CHANGE_MODIFIED;
+    if (n->kind != NODE_DIR) /* a directory's times change with every name in it */
+        TRY(moved_since(s, n->path, old, false, &c->conflict));
+    return NULL;
+}
+
+static bool has_node(const struct scan *s, struct str path)
+{
+    size_t low = 0, high = s->nodes.count;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int order = path_cmp(s->nodes.at[mid].path, path);
+        if (order == 0)
+            return true;
+        if (order < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return false;
+}
+
+/* Names of the lower directory that an opaque one does not have. */
+static fallible on_opaque(struct scan *s, const struct node *dir)
+{
+    own_done(buf) names;
+    own_fd fd = -1;
+    size_t count;
+
+    TRY(lookup_open(&s->lower, dir->path, S_IFDIR, &fd));
+    TRY(tree_read_names(fd, TREE_NAMES_MAX, &names, &count));
+    for (const char *name = names.p; count--; name += strlen(name) + 1) {
+        struct str path = arena_printf(&s->c->arena, STR_FMT "/%s", STR_ARG(dir->path), name);
+        struct stat old;
+        if (!path.p)
+            return arena_check(&s->c->arena);
+        if (has_node(s, path))
+            continue;
+        TRY(lookup_stat(&s->lower, path, &old));
+        TRY(on_deleted(s, path, &old));
+    }
+    return NULL;
+}
+
+static fallible on_new(struct scan *s, const struct node *n, const struct stat *old,
+                       struct change *c)
+{
+    c->kind = n->kind == NODE_SPECIAL ? CHANGE_SPECIAL : old ? CHANGE_REPLACED : CHANGE_ADDED;
+    if (old)
+        TRY(moved_since(s, n->path, old, true, &c->conflict));
+    return add(s, c);
+}
+
+static fallible on_node(struct scan *s, const struct node *n)
+{
+    struct stat old = {0};
+    bool same = false;
+    struct err *e = lookup_stat(&s->lower, n->path, &old);
+    bool there = !e;
+
+    if (e && err_code(e) != ERR_NOT_FOUND)
+        return e;
+    err_free(e);
+    if (n->kind == NODE_WHITEOUT)
+        return there ? on_deleted(s, n->path, &old) : NULL;
+    struct change c = {.path = n->path,
+                       .mode = n->mode & ~(mode_t)07000,
+                       .old_mode = old.st_mode,
+                       .size = n->size,
+                       .old_size = S_ISREG(old.st_mode) ? (uint64_t)old.st_size : 0,
+                       .old_changed = old.st_ctim,
+                       .layer = n->layer};
+    if (n->kind == NODE_LINK)
+        TRY(lookup_link(&s->uppers[n->layer], n->path, &s->c->arena, &c.target));
+    if (!there || n->kind == NODE_SPECIAL || type_of(n->mode) != type_of(old.st_mode))
+        return on_new(s, n, there ? &old : NULL, &c);
+    TRY(compare(s, n, &old, &c, &same));
+    if (!same)
+        TRY(add(s, &c));
+    bool below = s->opaque.p && path_beneath(n->path, s->opaque);
+    if (n->kind == NODE_DIR && (n->opaque || below)) {
+        if (!below)
+            s->opaque = n->path;
+        return on_opaque(s, n);
+    }
+    return NULL;
+}
+
+static fallible since_of(const struct changes_source *src, struct timespec *ret)
+{
+    struct statx x;
+
+    *ret = src->since;
+    if (ret->tv_sec)
+        return NULL;
+    if (statx(src->uppers[src->upper_count - 1], "", AT_EMPTY_PATH, STATX_BTIME, &x) < 0)
+        return err_sys("look at the layer");
+    if (!(x.stx_mask & STATX_BTIME))
+        return err_new(ERR_UNSUPPORTED, "the file system does not say when the layer was made");
+    *ret = (struct timespec){x.stx_btime.tv_sec, x.stx_btime.tv_nsec};
+    return NULL;
+}
+
+static int by_path(const void *a, const void *b)
+{
+    return path_cmp(((const struct change *)a)->path, ((const struct change *)b)->path);
+}
+
+static fallible scan_all(struct scan *s)
+{
+    struct changes *c = s->c;
+
+    TRY(since_of(s->src, &s->since));
+    TRY(layers_read(s->src, &c->arena, &s->nodes));
+    for (size_t i = 0; i < s->nodes.count; i++)
+        TRY(on_node(s, &s->nodes.at[i]));
+    if (c->count)
+        qsort(c->list, c->count, sizeof *c->list, by_path);
+    TRY(renames_find(s->src, c));
+    for (size_t i = 0; i < c->count; i++) {
+        c->kinds[c->list[i].kind]++;
+        c->conflicts += c->list[i].conflict;
+    }
+    return arena_check(&c->arena);
+}
+
+fallible changes_scan(const struct changes_source *src, struct changes *ret)
+{
+    struct changes c = {0};
+    struct lookup uppers[CHANGES_MAX_LAYERS];
+    struct scan s = {.src = src, .c = &c, .uppers = uppers};
+
+    if (!src->upper_count || src->upper_count > CHANGES_MAX_LAYERS)
+        return err_new(ERR_INVALID, "%zu layers, 1 to %d can be compared", src->upper_count,
+                       CHANGES_MAX_LAYERS);
+    arena_init(&c.arena, CHANGES_MEMORY);
+    lookup_init(&s.lower, src->lower);
+    for (size_t i = 0; i < src->upper_count; i++)
+        lookup_init(&uppers[i], src->uppers[i]);
+    s.piece[0] = mem_try(PIECE);
+    s.piece[1] = mem_try(PIECE);
+    struct err *e = s.piece[0] && s.piece[1] ? scan_all(&s) : err_no_memory();
+    for (size_t i = 0; i < src->upper_count; i++)
+        lookup_done(&uppers[i]);
+    lookup_done(&s.lower);
+    nodes_done(&s.nodes);
+    free(s.piece[0]);
+    free(s.piece[1]);
+    if (e)
+        changes_done(&c);
+    else
+        *ret = c;
+    return e;
+}
+
+void changes_done(struct changes *c)
+{
+    free(c->list);
+    arena_done(&c->arena);
+    *c = (struct changes){0};
+}
