@@ -53,6 +53,24 @@ TEST(croft_run_works_on_a_copy_and_says_how_to_keep_it)
     kit_check_empty("state/ids");
 }
 
+TEST(croft_run_changes_are_listed_applied_and_dropped)
+{
+    own_done(buf) out;
+    own_fd dir = test_dir_fd();
+
+    buf_init(&out, 1u << 16);
+    CHECK_INT(mkdirat(dir, "ws", 0755), 0);
+    CHECK_INT(kit_run(ARGS("--name", "r2"),
+                      ARGS("sh", "-c", "mkdir d && echo x >d/made && chmod 4755 d/made"), &out),
+              0);
+    buf_reset(&out);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "diff", "r2"), &out), 0);
+    CHECK_STR(buf_str(&out), "A  d/\nA  d/made\n");
+    CHECK_INT(program_run(ARGS(test_program("croft"), "apply", "r2"), &out), 0);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "rollback", "r2"), &out), 0);
+    kit_check_empty("state/box");
+}
+
 TEST(croft_run_leaves_nothing_of_ours_inside)
 {
     own_done(buf) out;

@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "base/rng.h"
+#include "host/kept/kept.h"
 #include "host/launcher/box.h"
 #include "host/launcher/wipe.h"
 #include "host/rootfs/rootfs.h"
@@ -189,6 +190,20 @@ static fallible wait_end(const struct box *b, struct run_result *result)
     return NULL;
 }
 
+/* So that diff and apply find the directories again. */
+static fallible note_sources(const struct box_host *h, const struct run_spec *s)
+{
+    own_fd dir = openat(h->boxes, s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (dir < 0)
+        return err_sys("open the sandbox's directory");
+    for (size_t i = 0; i < s->mount_count && s->keep; i++) {
+        if (s->mounts[i].mode == NATIVE_OVERLAY)
+            TRY(kept_note(dir, (unsigned)i, s->mounts[i].source));
+    }
+    return NULL;
+}
+
 static fallible run_box(struct box_host *h, const struct run_spec *s, struct plan *p,
                         struct run_result *result)
 {
@@ -202,7 +217,9 @@ static fallible run_box(struct box_host *h, const struct run_spec *s, struct pla
     TRY(box_start(h, &e, &p->spec, &b));
     result->start_ns = clock_mono_ns(&clock_system) - begin;
     struct relay r = {.in = s->in, .out = s->out, .master = b.tty, .pidfd = b.pidfd};
-    struct err *err = relay_run(&r);
+    struct err *err = note_sources(h, s);
+    if (!err)
+        err = relay_run(&r);
     if (err)
         err_free(box_kill(h, &b)); /* the relay's error is the one to tell */
     box_group_name(b.slot, group);

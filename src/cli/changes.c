@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+/* changes.c — croft diff, apply and rollback: what a sandbox did to its copy of a directory. */
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/state.h"
+#include "host/changes/changes.h"
+#include "host/kept/kept.h"
+
+struct changes_options {
+    bool json, force;
+};
+
+static const struct cfg_row rows[] = {
+    CFG_BOOL(changes_options, json, "json", false, "Print a JSON object."),
+};
+static const struct cfg_row apply_rows[] = {
+    CFG_BOOL(changes_options, force, "force", false,
+             "Also what changed in the directory meanwhile: the sandbox's version wins."),
+    CFG_BOOL(changes_options, json, "json", false, "Print a JSON object."),
+};
+
+struct job {
+    struct cli *cli;
+    struct changes_options o;
+    const char *id;
+    const char *const *paths; /* NULL: all */
+    int state;
+    struct kept kept;
+    struct buf out;
+    struct jw w;
+};
+
+static struct changes_source source_of(const struct kept_layer *l)
+{
+    return (struct changes_source){.uppers = &l->upper, .upper_count = 1, .lower = l->lower};
+}
+
+/* --- what to do with one directory --- */
+
+static fallible diff_layer(struct job *j, const struct kept_layer *l, struct changes *c)
+{
+    (void)l;
+    if (!j->o.json)
+        changes_put_text(&j->out, c);
+    return NULL;
+}
+
+static fallible apply_layer(struct job *j, const struct kept_layer *l, struct changes *c)
+{
+    struct changes_source src = source_of(l);
+    struct changes_apply how = {.force = j->o.force, .paths = j->paths};
+
+    TRY_WRAP(changes_apply(&src, c, &how), "'%s'", l->path);
+    if (!j->o.json)
+        buf_addf(&j->out, "applied %zu to '%s'%s\n", how.applied, l->path,
+                 how.skipped ? "; devices, sockets and fifos were left out" : "");
+    else {
+        jw_uint(&j->w, "applied", how.applied);
+        jw_uint(&j->w, "skipped", how.skipped);
+    }
+    return NULL;
+}
+
+typedef struct err *(*layer_fn)(struct job *j, const struct kept_layer *l, struct changes *c);
+
+static fallible one_layer(struct job *j, const struct kept_layer *l, layer_fn act)
+{
+    struct changes_source src = source_of(l);
+    struct changes c;
+
+    TRY_WRAP(changes_scan(&src, &c), "'%s'", l->path);
+    if (j->o.json) {
+        jw_begin_object(&j->w, NULL);
+        jw_cstr(&j->w, "directory", l->path);
+        changes_put_json(&j->w, &c);
+    } else if (j->kept.count > 1)
+        buf_addf(&j->out, "%s:\n", l->path);
+    struct err *e = act(j, l, &c);
+    if (j->o.json)
+        jw_end_object(&j->w);
+    changes_done(&c);
+    return e;
+}
+
+static fallible all_layers(struct job *j, layer_fn act)
+{
+    struct err *e = NULL;
+
+    jw_init(&j->w, &j->out, JW_SPACED);
+    if (j->o.json) {
+        jw_begin_object(&j->w, NULL);
+        jw_cstr(&j->w, "sandbox", j->kept.id);
+        jw_begin_array(&j->w, "directories");
+    }
+    for (size_t i = 0; !e && i < j->kept.count; i++)
+        e = one_layer(j, &j->kept.layers[i], act);
+    if (!j->o.json)
+        return e;
+    jw_end_array(&j->w);
+    jw_end_object(&j->w);
+    buf_add_char(&j->out, '\n');
+    return e;
+}
+
+/* --- the three commands --- */
+
+static fallible diff(struct job *j)
+{
+    return all_layers(j, diff_layer);
+}
+
+static fallible apply(struct job *j)
+{
+    return all_layers(j, apply_layer);
+}
+
+static fallible rollback(struct job *j)
+{
+    TRY(kept_drop(j->state, &j->kept));
+    if (!j->o.json) {
+        buf_addf(&j->out, "dropped the changes of '%s'\n", j->kept.id);
+        return NULL;
+    }
+    jw_init(&j->w, &j->out, JW_SPACED);
+    JW_OBJECT(&j->w, NULL) {
+        jw_cstr(&j->w, "sandbox", j->kept.id);
+        jw_bool(&j->w, "dropped", true);
+    }
+    buf_add_char(&j->out, '\n');
+    return NULL;
+}
+
+static fallible open_kept(struct job *j)
+{
+    char here[PATH_MAX];
+
+    TRY(cli_open_state(j->cli, &j->state));
+    return kept_open(j->state, j->id, getcwd(here, sizeof here), &j->kept);
+}
+
+static int do_job(struct job *j, struct err *(*act)(struct job *))
+{
+    buf_init(&j->out, 1u << 30);
+    struct err *e = open_kept(j);
+
+    if (!e)
+        e = act(j);
+    int code = e ? CLI_OK : cli_put(j->cli, &j->out);
+    if (e)
+        code = cli_fail(j->cli, e);
+    kept_done(&j->kept);
+    own_close(j->state);
+    buf_done(&j->out);
+    return code;
+}
+
+static int run(struct cli *cli, int argc, char **argv, bool takes_paths,
+               struct err *(*act)(struct job *))
+{
+    own_done(arena) a;
+    struct job j = {.cli = cli, .state = -1, .kept.dir = -1};
+
+    arena_init(&a, 1u << 20);
+    struct err *e = cli_flags(cli, &a, &j.o, &argc, argv);
+    if (!e && argc > 1 && !takes_paths)
+        e = cli_no_more(argc - 1, argv + 1);
+    if (e)
+        return cli_misuse(cli, e);
+    j.id = argc ? argv[0] : NULL;
+    if (argc > 1) {
+        argv[argc] = NULL;
+        j.paths = (const char *const *)argv + 1;
+    }
+    return do_job(&j, act);
+}
+
+static int run_diff(struct cli *cli, int argc, char **argv)
+{
+    return run(cli, argc, argv, false, diff);
+}
+
+static int run_apply(struct cli *cli, int argc, char **argv)
+{
+    return run(cli, argc, argv, true, apply);
+}
+
+static int run_rollback(struct cli *cli, int argc, char **argv)
+{
+    return run(cli, argc, argv, false, rollback);
+}
+
+CLI_COMMAND(diff) = {
+    .name = "diff",
+    .summary = "list what a sandbox changed in its copy of a directory",
+    .usage = "[SANDBOX] [--json]",
+    .help = "Without a name: the sandbox that last worked on this directory. One line each:\n"
+            "A added, M modified, P permissions, T of another type, R renamed, D deleted,\n"
+            "! a device, socket or fifo, which apply leaves behind. A '!' after the letter is a\n"
+            "conflict: the directory's own file changed too since the sandbox began.",
+    .options = {rows, ARRAY_LEN(rows), NULL},
+    .run = run_diff,
+};
+
+CLI_COMMAND(apply) = {
+    .name = "apply",
+    .summary = "put a sandbox's changes into the directory itself",
+    .usage = "[SANDBOX [PATH ...]] [--force] [--json]",
+    .help = "All changes, or those of the paths named, as croft diff shows them. A file is old or\n"
+            "new, never half. Owners, set-id bits and attributes from the sandbox do not come\n"
+            "through; nothing outside the directory is touched. When the directory's own files\n"
+            "changed as well, nothing is done unless --force says so. The changes stay listed in\n"
+            "the sandbox until 'croft rollback' drops it.",
+    .options = {apply_rows, ARRAY_LEN(apply_rows), NULL},
+    .run = run_apply,
+};
+
+CLI_COMMAND(rollback) = {
+    .name = "rollback",
+    .summary = "drop a sandbox's changes",
+    .usage = "[SANDBOX] [--json]",
+    .help = "The directory is as it was all along: only the sandbox's copy goes.",
+    .options = {rows, ARRAY_LEN(rows), NULL},
+    .run = run_rollback,
+};

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "host/kept/kept.h"
+#include "test/program.h"
+#include "test/test.h"
+
+/* A directory, and a sandbox "box-1" that changed its copy. */
+static void make_box(void)
+{
+    char script[2000];
+
+    umask(022);
+    snprintf(script, sizeof script,
+             "cd %s && mkdir -p work/d state/croft/box state/croft/ids && chmod 700 state/croft && "
+             "echo 1 >work/a && echo 2 >work/d/b && mkdir -p state/croft/box/box-1/m0u/d && "
+             "cd state/croft/box/box-1/m0u && echo one >a && mknod d/b c 0 0 && echo n >new && "
+             "mkfifo pipe",
+             test_dir());
+    CHECK_INT(system(script), 0); /* NOLINT(cert-env33-c): our own words */
+    char path[300];
+    snprintf(path, sizeof path, "%s/state/croft/box/box-1", test_dir());
+    own_fd box = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    snprintf(path, sizeof path, "%s/work", test_dir());
+    CHECK_OK(kept_note(box, 0, path));
+    snprintf(path, sizeof path, "%s/state", test_dir());
+    CHECK(setenv("XDG_STATE_HOME", path, 1) == 0);
+}
+
+static int croft(struct buf *into, const char *verb, const char *a, const char *b, const char *c)
+{
+    buf_reset(into);
+    return program_run(ARGS(test_program("croft"), verb, a, b, c), into);
+}
+
+static void go(const char *below)
+{
+    char path[300];
+
+    snprintf(path, sizeof path, "%s/%s", test_dir(), below);
+    CHECK(chdir(path) == 0);
+}
+
+TEST(diff_lists_changes_by_name_and_by_the_directory_we_are_in)
+{
+    own_done(buf) got = {.limit_bytes = 65536};
+
+    make_box();
+    CHECK_INT(croft(&got, "diff", "box-1", NULL, NULL), 0);
+    CHECK_STR(buf_str(&got), "M  a\nD  d/b\nA  new\n!  pipe\n");
+    go("work/d");
+    CHECK_INT(croft(&got, "diff", NULL, NULL, NULL), 0);
+    CHECK_STR(buf_str(&got), "M  a\nD  d/b\nA  new\n!  pipe\n");
+    CHECK_INT(croft(&got, "diff", "--json", NULL, NULL), 0);
+    CHECK_HAS(buf_str(&got), "{\"sandbox\": \"box-1\", \"directories\": [{\"directory\": \"");
+    CHECK_HAS(buf_str(&got), "{\"kind\": \"modified\", \"path\": \"a\", \"type\": \"file\", "
+                             "\"mode\": 420, \"size\": 4, \"old_size\": 2, \"conflict\": false}");
+}
+
+TEST(diff_without_a_sandbox_says_what_there_is)
+{
+    own_done(buf) got = {.limit_bytes = 65536};
+
+    make_box();
+    go("state");
+    CHECK_INT(croft(&got, "diff", NULL, NULL, NULL), 1);
+    CHECK_HAS(buf_str(&got), "name one of: 'box-1' over '");
+    CHECK_INT(croft(&got, "diff", "box-2", NULL, NULL), 1);
+    CHECK_HAS(buf_str(&got), "no sandbox 'box-2' has left changes; there are: 'box-1'");
+    CHECK_INT(croft(&got, "diff", "../x", NULL, NULL), 1);
+    CHECK_HAS(buf_str(&got), "is no name of a sandbox");
+    CHECK_INT(croft(&got, "diff", "a", "b", NULL), 2);
+    CHECK_INT(croft(&got, "rollback", "box-1", NULL, NULL), 0);
+    CHECK_INT(croft(&got, "diff", NULL, NULL, NULL), 1);
+    CHECK_HAS(buf_str(&got), "'croft run' makes one");
+}
+
+TEST(apply_puts_changes_into_the_directory_and_rollback_drops_them)
+{
+    own_done(buf) got = {.limit_bytes = 65536};
+
+    make_box();
+    go("work");
+    CHECK_INT(croft(&got, "apply", "box-1", "new", NULL), 0);
+    CHECK_HAS(buf_str(&got), "applied 1 to '");
+    CHECK(access("new", F_OK) == 0 && access("d/b", F_OK) == 0);
+    CHECK_INT(croft(&got, "apply", "box-1", "--json", NULL), 0);
+    CHECK_HAS(buf_str(&got), "\"applied\": 2, \"skipped\": 1}]}");
+    CHECK(access("d/b", F_OK) < 0);
+    CHECK_INT(croft(&got, "diff", NULL, NULL, NULL), 0);
+    CHECK_STR(buf_str(&got), "!  pipe\n");
+    CHECK_INT(croft(&got, "rollback", NULL, NULL, NULL), 0);
+    CHECK_HAS(buf_str(&got), "dropped the changes of 'box-1'");
+    go("state/croft/box");
+    CHECK(access("box-1", F_OK) < 0);
+}
+
+TEST(rollback_of_a_sandbox_that_runs_is_refused)
+{
+    own_done(buf) got = {.limit_bytes = 65536};
+
+    make_box();
+    go("state/croft/ids");
+    CHECK(symlink("box-1", "17") == 0);
+    CHECK_INT(croft(&got, "rollback", "box-1", NULL, NULL), 1);
+    CHECK_HAS(buf_str(&got), "still runs");
+    CHECK(access("../box/box-1", F_OK) == 0);
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+/* kept.c — see kept.h. */
+#include "host/kept/kept.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "host/tree/inner.h"
+#include "host/tree/tree.h"
+
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+static void name_of(unsigned n, char kind, char out[16])
+{
+    snprintf(out, 16, "m%u%c", n, kind);
+}
+
+fallible kept_note(int box, unsigned n, const char *path)
+{
+    char name[16];
+
+    name_of(n, 's', name);
+    if (symlinkat(path, box, name) < 0)
+        return err_sys("note the directory '%s'", path);
+    return NULL;
+}
+
+void kept_done(struct kept *k)
+{
+    for (size_t i = 0; i < k->count; i++) {
+        free(k->layers[i].path);
+        own_close(k->layers[i].upper);
+        own_close(k->layers[i].lower);
+    }
+    own_close(k->dir);
+    *k = (struct kept){.dir = -1};
+}
+
+static ssize_t read_note(int box, unsigned n, char out[PATH_MAX])
+{
+    char name[16];
+
+    name_of(n, 's', name);
+    ssize_t len = readlinkat(box, name, out, PATH_MAX - 1);
+    if (len >= 0)
+        out[len] = '\0';
+    return len;
+}
+
+static fallible open_layer(struct kept *k, unsigned n, const char *path)
+{
+    char name[16];
+    struct kept_layer *l = &k->layers[k->count];
+
+    name_of(n, 'u', name);
+    own_fd upper = openat(k->dir, name, DIR_FLAGS, 0);
+    if (upper < 0)
+        return errno == ENOENT ? NULL : err_sys("open layer '%s'", name);
+    own_fd lower = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (lower < 0)
+        return err_sys("open '%s', which sandbox '%s' worked on", path, k->id);
+    *l = (struct kept_layer){mem_dup_cstr(path), take_fd(&upper), take_fd(&lower)};
+    k->count++;
+    return NULL;
+}
+
+/* While a sandbox lives it holds a range of ids: a link with its name. */
+static fallible is_running(int state, const char *id, bool *ret_running)
+{
+    own_done(buf) names = {0};
+    own_fd ids = openat(state, "ids", DIR_FLAGS, 0);
+    size_t count = 0;
+    char text[KEPT_ID_MAX + 1];
+
+    *ret_running = false;
+    if (ids < 0)
+        return errno == ENOENT ? NULL : err_sys("open 'ids'");
+    TRY(tree_read_names(ids, 16u << 20, &names, &count));
+    for (const char *name = names.p; count--; name += strlen(name) + 1) {
+        ssize_t n = readlinkat(ids, name, text, sizeof text);
+        if (n > 0 && str_eq(str_n(text, (size_t)n), str_of(id)))
+            *ret_running = true;
+    }
+    return NULL;
+}
+
+static fallible open_one(int state, int boxes, const char *id, struct kept *ret)
+{
+    char path[PATH_MAX];
+    struct kept k = {.dir = openat(boxes, id, DIR_FLAGS, 0)};
+    struct err *e = k.dir < 0 ? err_sys("open sandbox '%s'", id) : NULL;
+
+    snprintf(k.id, sizeof k.id, "%s", id);
+    for (unsigned n = 0; !e && n < KEPT_LAYERS_MAX; n++) {
+        if (read_note(k.dir, n, path) > 0)
+            e = open_layer(&k, n, path);
+    }
+    if (!e && !k.count)
+        e = err_new(ERR_NOT_FOUND, "sandbox '%s' has no copy of a directory", id);
+    if (!e)
+        e = is_running(state, id, &k.running);
+    if (e)
+        kept_done(&k);
+    else
+        *ret = k;
+    return e;
+}
+
+static bool is_over(const char *path, const char *here)
+{
+    size_t n = strlen(path);
+
+    return strncmp(path, here, n) == 0 && (here[n] == '\0' || here[n] == '/' || n == 1);
+}
+
+struct choice {
+    char id[KEPT_ID_MAX];
+    struct timespec made;
+    struct buf others; /* all there are, for who asks in vain */
+};
+
+static void consider(struct choice *c, int boxes, const char *id, const char *here)
+{
+    own_fd box = openat(boxes, id, DIR_FLAGS, 0);
+    char path[PATH_MAX];
+    struct stat st;
+
+    if (box < 0 || strlen(id) >= KEPT_ID_MAX || fstat(box, &st) < 0)
+        return;
+    for (unsigned n = 0; n < KEPT_LAYERS_MAX; n++) {
+        if (read_note(box, n, path) <= 0)
+            continue;
+        buf_addf(&c->others, "%s'%s' over '%s'", c->others.len ? ", " : "", id, path);
+        bool newer = st.st_mtim.tv_sec != c->made.tv_sec ? st.st_mtim.tv_sec > c->made.tv_sec
+                                                         : st.st_mtim.tv_nsec > c->made.tv_nsec;
+        if (!here || !is_over(path, here) || (c->id[0] && !newer))
+            continue;
+        strcpy(c->id, id);
+        c->made = st.st_mtim;
+    }
+}
+
+static fallible choose(int boxes, const char *here, struct choice *c)
+{
+    own_done(buf) names = {0};
+    size_t count = 0;
+
+    TRY(tree_read_names(boxes, 16u << 20, &names, &count));
+    for (const char *name = names.p; count--; name += strlen(name) + 1)
+        consider(c, boxes, name, here);
+    return NULL;
+}
+
+static fallible nothing_there(const char *id, const struct choice *c)
+{
+    int shown = c->others.len > 400 ? 400 : (int)c->others.len;
+
+    if (!c->others.len)
+        return err_new(ERR_NOT_FOUND, "no sandbox has left changes; 'croft run' makes one");
+    if (id)
+        return err_new(ERR_NOT_FOUND, "no sandbox '%.80s' has left changes; there are: %.*s", id,
+                       shown, c->others.p);
+    return err_new(ERR_NOT_FOUND,
+                   "no sandbox has left changes to this directory; name one of: %.*s", shown,
+                   c->others.p);
+}
+
+fallible kept_open(int state, const char *id, const char *here, struct kept *ret)
+{
+    struct choice c = {0};
+    own_fd boxes = openat(state, "box", DIR_FLAGS, 0);
+
+    if (boxes < 0 && errno != ENOENT)
+        return err_sys("open the sandboxes' directory");
+    if (id && (!id[0] || strchr(id, '/') || id[0] == '.' || strlen(id) >= KEPT_ID_MAX))
+        return err_new(ERR_INVALID, "'%.80s' is no name of a sandbox", id);
+    if (id && boxes >= 0 && faccessat(boxes, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return open_one(state, boxes, id, ret);
+    buf_init(&c.others, 64u << 10);
+    struct err *e = boxes < 0 ? NULL : choose(boxes, id ? NULL : here, &c);
+    if (!e)
+        e = c.id[0] ? open_one(state, boxes, c.id, ret) : nothing_there(id, &c);
+    buf_done(&c.others);
+    return e;
+}
+
+fallible kept_drop(int state, struct kept *k)
+{
+    if (k->running)
+        return err_new(ERR_BUSY, "sandbox '%s' still runs; end it first", k->id);
+    own_fd boxes = openat(state, "box", DIR_FLAGS, 0);
+    if (boxes < 0)
+        return err_sys("open the sandboxes' directory");
+    TRY_WRAP(tree_remove(boxes, k->id), "drop sandbox '%s'", k->id);
+    return NULL;
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/* kept.h — changes that sandboxes left behind: state/box/ID/mNu is the layer over a directory, mNs
+ * a link whose text names that directory.
+ *
+ * A sandbox that runs has both too: its changes can be looked at and applied, not dropped. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+
+#define KEPT_LAYERS_MAX 8
+#define KEPT_ID_MAX     64
+
+struct kept_layer {
+    char *path; /* the directory on the host */
+    int upper, lower;
+};
+
+struct kept {
+    char id[KEPT_ID_MAX];
+    int dir; /* box/ID */
+    bool running;
+    struct kept_layer layers[KEPT_LAYERS_MAX];
+    size_t count;
+};
+
+/* Notes that mount n of the sandbox whose directory is box lies over path. */
+fallible kept_note(int box, unsigned n, const char *path);
+
+/* id NULL: the one that was last made over the directory here (an absolute path) or one above it.
+ * ERR_NOT_FOUND says what there is instead. */
+fallible kept_open(int state, const char *id, const char *here, struct kept *ret);
+void kept_done(struct kept *k);
+/* Drops the changes and the sandbox's directory; ERR_BUSY while it runs. */
+fallible kept_drop(int state, struct kept *k);
