@@ -141,6 +141,17 @@ AES_TEST(start_variables_reach_shell_cells_and_later_shells)
     aes_close(&a);
 }
 
+AES_TEST(start_makes_git_print_without_a_pager)
+{
+    struct aes a;
+
+    aes_open_plain(&a, program);
+    CHECK_STR(run(&a, "type git"), "git is aliased to `git --no-pager'");
+    run(&a, "kill -9 $$");
+    CHECK_STR(run(&a, "type git"), "git is aliased to `git --no-pager'"); /* in the next bash too */
+    aes_close(&a);
+}
+
 AES_TEST(start_hides_the_key_from_commands)
 {
     struct aes a;

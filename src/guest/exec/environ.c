@@ -86,6 +86,8 @@ fallible start_environ(struct start *s, const struct exec_config *c)
     }
     if (!cfg_env_get(v.from, "PATH"))
         set(&v, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    if (!cfg_env_get(v.from, "PAGER") && !cfg_env_get(v.from, "GIT_PAGER"))
+        set(&v, "GIT_PAGER", "cat"); /* in scripts too, where the alias of shells is not */
     trust_dir(&v);
     while (v.from[count])
         count++;

@@ -29,6 +29,7 @@ struct shell_config {       /* zero: the default; strings are copied */
     const char *state_dir;  /* where the session makes its private directory: /dev/shm, else /tmp */
     const struct proc_user *user;     /* NULL: run as this process does; copied */
     struct spawner *spawner;          /* NULL: fork here */
+    const char *init;                 /* what every new bash runs first, quietly; not copied */
     struct rng *rng;                  /* the system's */
     unsigned columns, rows;           /* 1000 each */
     size_t history_lines;             /* of output kept per command: 11000 */

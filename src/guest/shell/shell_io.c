@@ -425,6 +425,8 @@ fallible shell_io_start(struct shell *s)
     TRY(loop_io_start(s->loop, &s->master_io, s->master, EPOLLIN, on_master_ready));
     buf_init(&init, 4096);
     shell_script_init(&init, &s->files, s->had_env);
+    if (s->config.init)
+        buf_addf(&init, ";%s", s->config.init);
     struct err *e = shell_begin(s, buf_str(&init));
     buf_done(&init);
     return e;

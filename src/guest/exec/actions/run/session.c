@@ -126,6 +126,7 @@ fallible session_start(struct session *s)
         .env = s->env ? (const char *const *)s->env : e->env,
         .user = e->run_as,
         .spawner = e->spawner,
+        .init = s == e->main || s->name[0] ? "alias git='git --no-pager'" : NULL,
         .soft_timeout_ms = e->config->soft_timeout_ms,
         .columns = s->columns,
         .rows = s->rows,
