@@ -123,7 +123,7 @@ void contract_ends_its_processes_when_stopped(struct contract *c)
     struct sbx *s = contract_started(c, NULL);
     struct sbx_info info;
 
-    contract_command(c, s, NULL, "sleep 4511 &");
+    contract_command(c, s, NULL, "sleep 4511 & (setsid sleep 4511 &)");
     sbx_inspect(s, &info);
     int pidfd = info.pid ? (int)syscall(SYS_pidfd_open, info.pid, 0) : -1;
     CHECK_OK(contract_stop(c, s));

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -10,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -21,6 +23,7 @@
 #define NURSERY_AGAIN_MS 200
 #define SERVER_ARGS_MAX  256
 #define EXIT_GAVE_UP     1
+#define SWEEPS_MAX       100 /* they may fork meanwhile */
 
 static fallible start_server(struct init *in);
 
@@ -285,6 +288,31 @@ fallible init_serve(struct init *in, int *ret_code)
     return NULL;
 }
 
+/* What left its session came to us as orphans. As pid 1 our end is theirs; elsewhere it is not. */
+static void end_orphans(void)
+{
+    char path[64];
+    own_done(buf) list;
+    uint64_t pid;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    buf_init(&list, 1u << 20);
+    for (unsigned i = 0; i < SWEEPS_MAX && getpid() != 1; i++) {
+        buf_reset(&list);
+        err_free(fd_read_file(path, &list)); /* without it nothing can be found */
+        struct str rest = buf_str(&list), word;
+        if (rest.len == 0)
+            return;
+        while (rest.len > 0) {
+            str_cut(&rest, ' ', &word);
+            if (!str_to_u64(word, &pid))
+                continue;
+            kill((pid_t)pid, SIGKILL);
+            spawn_reap((pid_t)pid);
+        }
+    }
+}
+
 void init_done(struct init *in)
 {
     if (in->job > 0) {
@@ -298,6 +326,7 @@ void init_done(struct init *in)
         kill(in->nursery, SIGKILL);
         spawn_reap(in->nursery);
     }
+    end_orphans();
     while (waitpid(-1, NULL, WNOHANG) > 0)
         ;
     init_drop_things(in);

@@ -15,6 +15,7 @@
 #include "base/cfg.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "net/listen.h"
 #include "sandbox/sandbox.h"
 
 #define LOG_BYTES    (64u << 10)
@@ -22,7 +23,6 @@
 #define START_MS     30000
 #define ENV_MAX      4096
 #define EXIT_NO_EXEC 127
-#define READY_FD     3
 #define READ_SIZE    (16u << 10)
 #define CAPS         (SBX_CAN_EXPOSE | SBX_CAN_BIND | SBX_CAN_LOG)
 #define URL          "http://localhost"
@@ -292,8 +292,9 @@ static void on_child(struct loop_child *c)
         sbx_gone(&l->base, "the server was ended by signal %d", c->status);
 }
 
+/* fds become 1, 2, 3 and 4. */
 static _Noreturn void become(const struct local *l, const char *const *argv, char *const *env,
-                             int guest, int ready, int out)
+                             int guest, const int fds[4])
 {
     sigset_t none;
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -302,9 +303,11 @@ static _Noreturn void become(const struct local *l, const char *const *argv, cha
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 ||
-        dup2(ready, READY_FD) < 0 || chdir(l->workspace) < 0)
+    if (nothing < 0 || dup2(nothing, 0) < 0 || chdir(l->workspace) < 0)
         _exit(EXIT_NO_EXEC);
+    for (int i = 0; i < 4; i++)
+        if (dup2(fds[i], i + 1) < 0)
+            _exit(EXIT_NO_EXEC);
     syscall(SYS_execveat, guest, "", argv, env, AT_EMPTY_PATH);
     _exit(EXIT_NO_EXEC);
 }
@@ -343,15 +346,24 @@ static void give_up(struct local *l)
     stop_io(&l->output);
 }
 
+static fallible listen_at(struct local *l, int *ret_fd)
+{
+    char address[sizeof l->socket + 8];
+
+    unlinkat(l->dir, "sock", 0); /* of a life that ended badly */
+    snprintf(address, sizeof address, "unix:%s", l->socket);
+    return listen_open(str_of(address), ret_fd);
+}
+
 static fallible local_start(struct sbx *s)
 {
     struct local *l = local_of(s);
-    char listen[sizeof l->socket + 8];
     int ready[2], out[2];
-
-    snprintf(listen, sizeof listen, "unix:%s", l->socket);
-    const char *argv[] = {"croft-guest", "action-server", listen, "--working-dir",
-                          l->workspace,  "--ready-fd",    "3",    NULL};
+    const char *argv[] = {"croft-guest",   "init",       "--ready-fd", "3",
+                          "--listen-fd",   "4",          "--",         "action-server",
+                          "--working-dir", l->workspace, NULL};
+    own_fd inbound = -1;
+    TRY(listen_at(l, &inbound));
     own_free char **env = mem_new(ENV_MAX * sizeof *env);
     TRY(list_environment(l, env));
     if (pipe2(ready, O_CLOEXEC | O_NONBLOCK) < 0)
@@ -364,14 +376,15 @@ static fallible local_start(struct sbx *s)
     /* away from the numbers it will have in the child, where dup2 onto itself keeps O_CLOEXEC */
     own_fd ready_high = fcntl(ready_out, F_DUPFD_CLOEXEC, 10);
     own_fd out_high = fcntl(out_out, F_DUPFD_CLOEXEC, 10);
+    own_fd inbound_high = fcntl(inbound, F_DUPFD_CLOEXEC, 10);
     own_fd guest = fcntl(s->driver->host->guest_fd, F_DUPFD_CLOEXEC, 10);
-    if (ready_high < 0 || out_high < 0 || guest < 0)
+    if (ready_high < 0 || out_high < 0 || inbound_high < 0 || guest < 0)
         return err_sys("duplicate a descriptor");
     pid_t pid = fork();
     if (pid < 0)
         return err_sys("fork");
     if (pid == 0)
-        become(l, argv, env, guest, ready_high, out_high);
+        become(l, argv, env, guest, (const int[]){out_high, out_high, ready_high, inbound_high});
     l->pid = pid;
     struct err *e = watch(l, &ready_in, &out_in);
     if (e) {
