@@ -244,6 +244,8 @@ static fallible decode(struct entry *e, struct str body, struct wire_problem *pr
     else if (!wire_find_action(doc, &event, problem))
         return NULL;
     problem->type = NULL;
+    if (wire_event_kind(event) == WIRE_OBSERVATION)
+        return err_new(ERR_INVALID, "Invalid action type");
     return wire_decode_action(a, event, &e->act.action);
 }
 
@@ -273,8 +275,10 @@ static void start(struct entry *e)
     if (h)
         error = h->start(&e->act);
     else
-        error = err_new(ERR_INVALID, "action '%s' is not run here",
-                        wire_action_name(e->act.action.type));
+        error =
+            err_new(ERR_INVALID,
+                    "'ActionExecutor' object has no attribute '%s': this action is not run here",
+                    wire_action_name(e->act.action.type));
     if (error)
         act_fail(&e->act, error);
 }

@@ -186,7 +186,13 @@ static fallible start_static(struct exec *e, struct run_act *run)
 {
     struct str cwd = run->act->action.run.cwd;
     struct session_config config = {.cwd = cwd.len ? cwd : str_of(e->working_dir)};
+    struct err *wrong = cwd.len ? session_check_cwd(&run->act->arena, cwd) : NULL;
 
+    if (wrong) { /* as an observation: an agent can read it, and no client stops for it */
+        act_error(run->act, str_of(err_text(wrong)));
+        err_free(wrong);
+        return NULL;
+    }
     TRY(session_new(e, &config, &run->session));
     struct err *error = start(run);
     if (error)

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/mem.h"
 #include "guest/exec/inner.h"
@@ -116,6 +117,18 @@ static void on_shell_output(void *arg, struct str bytes)
 static uint64_t count_oom_kills(void *arg)
 {
     return keep_oom_kills(((const struct session *)arg)->exec->config->keep);
+}
+
+fallible session_check_cwd(struct arena *a, struct str cwd)
+{
+    const char *path = arena_cstr(a, cwd);
+    struct stat st;
+
+    if (!path)
+        return arena_check(a);
+    if (path[0] != '/' || stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+        return err_new(ERR_UNPROCESSABLE, "'cwd' must be the absolute path of a directory");
+    return NULL;
 }
 
 fallible session_start(struct session *s)

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "base/str.h"
@@ -46,6 +47,8 @@ fallible session_new(struct exec *e, const struct session_config *config,
                      struct session **ret_session);
 /* ERR_NOT_FOUND. */
 fallible session_find(const struct exec *e, struct str name, struct session **ret_session);
+/* ERR_UNPROCESSABLE unless it is the absolute path of a directory. */
+fallible session_check_cwd(struct arena *a, struct str cwd);
 fallible session_start(struct session *s); /* its bash, if it does not run */
 /* Whatever waits is answered; the processes are killed. Frees itself when they are gone. */
 void session_close(struct session *s);

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/mem.h"
 #include "guest/exec/act.h"
@@ -102,18 +101,6 @@ static fallible make_env(const struct exec *e, const struct json *more, char ***
     return NULL;
 }
 
-static fallible check_dir(struct http_req *req, struct str cwd)
-{
-    const char *path = arena_cstr(&req->arena, cwd);
-    struct stat st;
-
-    if (!path)
-        return arena_check(&req->arena);
-    if (path[0] != '/' || stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
-        return err_new(ERR_UNPROCESSABLE, "'cwd' must be the absolute path of a directory");
-    return NULL;
-}
-
 static fallible handle_new(struct http_req *req)
 {
     struct exec *e = req->app;
@@ -130,7 +117,7 @@ static fallible handle_new(struct http_req *req)
         n.name = str_of(name);
     }
     if (n.cwd.p) {
-        TRY(check_dir(req, n.cwd));
+        TRY(session_check_cwd(&req->arena, n.cwd));
         config.cwd = n.cwd;
     }
     if (n.env)
