@@ -57,6 +57,7 @@ static void start(struct aes *a, const struct aes_config *c, const char *address
     int ready[2];
     char byte;
 
+    add_all(argv, &args, c->wrap);
     add_all(argv, &args,
             ARGS(test_program(c->program), "action-server", address, "--working-dir", a->dir,
                  "--viewer-url", aes_text(a, "%s/viewer-url", base), "--ready-fd", "4"));

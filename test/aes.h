@@ -38,6 +38,7 @@ struct aes_config {
     bool tcp;                             /* on a free port of loopback instead of a unix socket */
     int log;                              /* its standard error; 0: the test's */
     const char *dir;                      /* the workspace, when not ws/ */
+    const char *const *wrap;              /* a command line that starts it; NULL: none */
     const char *const *args, *const *env; /* more of both; NULL: none */
 };
 
