@@ -12,8 +12,9 @@
 #include "net/server.h"
 #include "net/sse.h"
 
-#define EVENT_BYTES (16u << 10) /* of output in one event */
-#define BEAT_MS     15000       /* a comment, so that nobody takes the silence for death */
+#define EVENT_BYTES (16u << 10)       /* of output in one event */
+#define CODED_BYTES (8 * EVENT_BYTES) /* as JSON a byte takes up to six */
+#define BEAT_MS     15000             /* a comment, so that nobody takes the silence for death */
 
 struct watch { /* in the arena of its request */
     struct live_reader reader;
@@ -36,7 +37,7 @@ static void send_event(struct watch *w, struct str event, struct str data)
     own_done(buf) out;
     char id[24];
 
-    buf_init(&out, 4 * EVENT_BYTES + 1024);
+    buf_init(&out, CODED_BYTES + 1024);
     snprintf(id, sizeof id, "%llu", (unsigned long long)w->reader.at);
     sse_put(&out, str_of(id), event, data);
     http_reply_write(w->req, buf_str(&out));
@@ -63,11 +64,11 @@ static size_t on_bytes(struct live_reader *r, struct str bytes)
     own_done(buf) clean;
     struct jw jw;
 
+    buf_init(&data, CODED_BYTES);
+    buf_init(&clean, CODED_BYTES);
     if (http_reply_pending(w->req) >= STREAM_HIGH)
         return 0; /* on_drain */
     bytes = str_first(bytes, EVENT_BYTES);
-    buf_init(&data, 4 * EVENT_BYTES);
-    buf_init(&clean, 4 * EVENT_BYTES);
     if (w->text) {
         bytes = whole_characters(bytes);
         utf8_add_replaced(&clean, bytes);

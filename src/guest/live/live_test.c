@@ -154,6 +154,13 @@ TEST(live_events_carry_bytes_and_continue_by_id)
     live_add(&source, STR("\xa4 end"));
     web_read(&web, &text);
     CHECK_HAS(text_of(&text), "id: 9\nevent: output\ndata: \"\xc3\xa4 end\"\n\n");
+    char control[20000];
+    memset(control, '\033', sizeof control);
+    live_add(&source, str_n(control, sizeof control)); /* takes most room as JSON */
+    web_read(&web, &text);
+    CHECK_HAS(text_of(&text), "id: 16393\n");
+    CHECK_HAS(text_of(&text), "id: 20009\n");
+    CHECK_HAS(text_of(&text), "\\u001b\"\n\n");
     live_done(&source);
     web_read(&web, &all);
     CHECK_HAS(text_of(&all), "event: end\ndata: {\"reason\":\"closed\"}\n\n");
