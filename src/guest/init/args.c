@@ -27,7 +27,7 @@ static const char usage[] =
     "  --ready-fd N        gets one byte when the server listens\n"
     "  --connect-fd N      a listening socket for CONNECT 127.0.0.1:PORT\n"
     "  --control-fd N      a connection of the host: byte 'p' is answered 'P'\n"
-    "  --work-cgroup-fd N  a directory whose cgroup.procs shells and commands join; several\n"
+    "  --work-cgroup-fd N  a cgroup of shells and commands, or its cgroup.procs; several\n"
     "  --oom-fd N          memory.events or memory.oom_control of that cgroup; several\n";
 
 struct args {

@@ -16,11 +16,13 @@
 #define OUT_OF_THE_WAY 64
 enum { REQUESTS = 3, BIRTHS }; /* its only descriptors beside standard error */
 
-static bool join(int dir)
+/* A directory, or its cgroup.procs opened by somebody who may: in a sandbox we may not. */
+static bool join(int group)
 {
-    own_fd fd = openat(dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    own_fd fd = openat(group, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    int to = fd < 0 && errno == ENOTDIR ? group : fd;
 
-    return fd >= 0 && write(fd, "0", 1) == 1;
+    return to >= 0 && write(to, "0", 1) == 1;
 }
 
 static _Noreturn void live(const struct init *in, int status)
