@@ -75,6 +75,7 @@ void kit_close(struct kit *k)
 
 void kit_prepare(struct kit *k, struct kit_box *b, const char *id, const char *script)
 {
+    static const char *const pid1[] = {"croft-guest", "init", "--exec", "--", NULL};
     const char *const argv[] = {"/bin/sh", "-c", script};
     int out[2];
 
@@ -90,7 +91,7 @@ void kit_prepare(struct kit *k, struct kit_box *b, const char *id, const char *s
     b->root = (struct box_root){
         .where = "", .upper = "u", .work = "w", .lowers = &k->root, .lower_count = 1};
     b->spec = (struct box_spec){.req = &b->req,
-                                .flags = BOX_EXEC_INSIDE,
+                                .prefix = pid1,
                                 .roots = &b->root,
                                 .root_count = 1,
                                 .block = memfd_create("args", MFD_CLOEXEC),

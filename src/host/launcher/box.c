@@ -16,8 +16,8 @@
 #include "host/launcher/box_inner.h"
 #include "host/launcher/record.h"
 #include "host/launcher/sys.h"
-#include "host/launcher/tree.h"
-#include "host/launcher/wipe.h"
+#include "host/launcher/mounts.h"
+#include "host/tree/tree.h"
 
 void box_upper_name(unsigned mount, char out_upper[BOX_NAME], char out_work[BOX_NAME])
 {
@@ -89,7 +89,7 @@ static fallible conceive(struct box_host *h, struct box_embryo *e)
 {
     TRY(spawn(h, e));
     TRY(ids_make_userns(ids_base(e->slot), IDS_COUNT, &e->userns));
-    return tree_dev(e->userns, &e->dev);
+    return mounts_dev(e->userns, &e->dev);
 }
 
 fallible box_conceive(struct box_host *h, const char *claim, bool leaves,
@@ -181,16 +181,16 @@ static fallible stack(const struct build *b, const struct box_root *r, bool thro
     struct err *e = open_pair(b, r->upper, r->work, &upper, &work);
     for (size_t i = 0; i < r->lower_count && !e; i++) {
         int mount = -1;
-        e = tree_clone(r->lowers[i], b->userns, true, &mount);
+        e = mounts_clone(r->lowers[i], b->userns, true, &mount);
         add(&lowers, mount);
     }
     if (!e)
-        e = tree_overlay(&(struct tree_overlay){.lowers = lowers.fds,
-                                                .lower_count = lowers.count,
-                                                .upper = upper,
-                                                .work = work,
-                                                .throw_away = throw_away},
-                         ret_mount);
+        e = mounts_overlay(&(struct mounts_overlay){.lowers = lowers.fds,
+                                                    .lower_count = lowers.count,
+                                                    .upper = upper,
+                                                    .work = work,
+                                                    .throw_away = throw_away},
+                           ret_mount);
     cargo_done(&lowers);
     return e;
 }
@@ -202,7 +202,7 @@ static fallible build_mount(const struct build *b, unsigned n, int *ret_mount)
     char upper[BOX_NAME], work[BOX_NAME];
 
     if (m->mode != NATIVE_OVERLAY)
-        return tree_clone(source, b->userns, m->mode == NATIVE_RO, ret_mount);
+        return mounts_clone(source, b->userns, m->mode == NATIVE_RO, ret_mount);
     box_upper_name(n, upper, work);
     struct box_root r = {.upper = upper, .work = work, .lowers = &source, .lower_count = 1};
     return stack(b, &r, false, ret_mount);
@@ -237,7 +237,7 @@ static fallible prepare(struct box_host *h, const struct box_embryo *e, const st
     struct build b = {.h = h, .spec = spec, .userns = e->userns};
     own_fd shifted = -1;
 
-    TRY(tree_clone(dir, e->userns, false, &shifted));
+    TRY(mounts_clone(dir, e->userns, false, &shifted));
     b.shifted = shifted;
     uint32_t base = ids_base(e->slot);
     TRY(ids_enter(base));
@@ -253,6 +253,21 @@ static fallible prepare(struct box_host *h, const struct box_embryo *e, const st
 /* --- start
  * ---------------------------------------------------------------------------------------- */
 
+static fallible put_prefix(struct box_order *o, const char *const *list)
+{
+    size_t at = 0;
+
+    for (; list && *list; list++) {
+        size_t n = strlen(*list) + 1;
+        if (at + n > sizeof o->prefix)
+            return err_new(ERR_LIMIT, "too many arguments for pid 1");
+        memcpy(o->prefix + at, *list, n);
+        at += n;
+        o->prefix_count++;
+    }
+    return NULL;
+}
+
 static fallible send_order(const struct box_embryo *e, const struct box_spec *s, struct cargo *c)
 {
     struct box_order order = {.req = *s->req, .flags = s->flags, .slot = e->slot};
@@ -262,6 +277,9 @@ static fallible send_order(const struct box_embryo *e, const struct box_spec *s,
     memcpy(fds, c->fds, count * sizeof *fds);
     order.fd_count = s->fd_count;
     order.root_count = (uint32_t)s->root_count;
+    order.work_at = s->work_at;
+    order.oom_at = s->oom_at;
+    TRY(put_prefix(&order, s->prefix));
     for (size_t i = 0; i < s->root_count; i++)
         snprintf(order.where[i], sizeof order.where[i], "%s", s->roots[i].where);
     for (unsigned i = 0; i < s->fd_count; i++) {
@@ -316,21 +334,29 @@ static fallible start(struct box_host *h, struct box_embryo *e, const struct box
     return err;
 }
 
+fallible box_make_dir(const struct box_host *h, const char *id)
+{
+    if (mkdirat(h->boxes, id, 0700) == 0)
+        return NULL;
+    if (errno == EEXIST)
+        return err_new(ERR_CONFLICT, "there is one of this name already");
+    return err_sys("make the directory of '%s'", id);
+}
+
 static fallible start_in_dir(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
                              struct box *ret_box)
 {
     struct box b = {.slot = e->slot, .pid = e->pid, .leaves = e->leaves, .tty = -1};
 
-    if (mkdirat(h->boxes, spec->req->id, 0700) < 0)
-        return errno == EEXIST ? err_new(ERR_CONFLICT, "there is one of this name already")
-                               : err_sys("make its directory");
+    if (!(spec->flags & BOX_DIR_MADE))
+        TRY(box_make_dir(h, spec->req->id));
     struct err *err = start(h, e, spec, &b.tty);
     if (err) {
         own_close_p(&b.tty);
         kill(e->pid, SIGKILL); /* it holds mounts of the directory */
         reap(e->pid);
         e->pid = 0;
-        err_free(wipe(h->boxes, spec->req->id)); /* the first error is the one to tell */
+        err_free(tree_remove(h->boxes, spec->req->id)); /* the first error is the one to tell */
         return err;
     }
     memcpy(b.id, spec->req->id, sizeof b.id);
@@ -384,6 +410,6 @@ fallible box_remove(const struct box_host *h, struct box *b, bool keep)
     b->pidfd = b->tty = -1;
     TRY(cg_remove(&h->cg, group));
     if (!keep)
-        TRY(wipe(h->boxes, b->id));
+        TRY(tree_remove(h->boxes, b->id));
     return ids_release(h->ids, b->slot);
 }

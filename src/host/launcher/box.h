@@ -20,6 +20,7 @@
 #include "sandbox/native/msg.h"
 
 #define BOX_FDS     8
+#define BOX_PREFIX  512
 #define BOX_ROOTS   8
 #define BOX_NAME    16
 #define BOX_WAIT_MS 30000 /* for a start or a freeze on a machine that is on its knees */
@@ -40,7 +41,11 @@ struct box_host {
 fallible box_host_open(struct box_host *h, const char *state, struct rng *rng);
 void box_host_close(struct box_host *h);
 
-enum { BOX_TTY = 1u << 0, BOX_DIE_WITH_PARENT = 1u << 1, BOX_EXEC_INSIDE = 1u << 2 };
+enum {
+    BOX_TTY = 1u << 0,
+    BOX_DIE_WITH_PARENT = 1u << 1,
+    BOX_DIR_MADE = 1u << 2, /* box_make_dir() has been called */
+};
 
 /* One overlay of the root file system: overlay does not cross mounts, so there may be several. */
 struct box_root {
@@ -56,9 +61,11 @@ struct box_spec {
     const struct box_root *roots; /* in the order to mount them */
     size_t root_count;
     int sources[NATIVE_MOUNTS]; /* of req->mounts; O_PATH */
+    const char *const *prefix;  /* arguments before those of the block; NULL: none */
     int block;                  /* memfd: argc + envc strings, each ended by NUL */
     int fds[BOX_FDS];           /* fds[i] becomes i inside; -1: /dev/null up to 2, else closed */
     unsigned fd_count;
+    unsigned work_at, oom_at; /* descriptors of the leaf `work`, opened inside; 0: none */
 };
 
 struct box_embryo {
@@ -81,6 +88,9 @@ struct box {
 fallible box_conceive(struct box_host *h, const char *claim, bool leaves,
                       struct box_embryo *ret_embryo);
 void box_drop(struct box_host *h, struct box_embryo *e); /* an embryo nobody wants */
+
+/* For those who put something in it first; ERR_CONFLICT when the name is taken. */
+fallible box_make_dir(const struct box_host *h, const char *id);
 
 /* The embryo is used up whatever happens; on failure nothing is left and the error names the step.
  * Returns when pid 1 has been exec'd. */

@@ -23,7 +23,7 @@
 #include "base/mem.h"
 #include "host/launcher/box_inner.h"
 #include "host/launcher/sys.h"
-#include "host/launcher/tree.h"
+#include "host/launcher/mounts.h"
 
 #define HIGH_FD 64 /* above every number a sandbox is given */
 
@@ -136,7 +136,7 @@ struct inside {
     size_t fd_count, at; /* at: the next one not used yet */
     char *block;
     const char **argv, **env;
-    int sock;
+    int sock, work, oom;
 };
 
 static fallible receive(struct inside *in)
@@ -171,8 +171,8 @@ static fallible attach_new(const char *type, const char *const *options, unsigne
 {
     own_fd mount = -1;
 
-    TRY(tree_new_fs(type, options, attr, &mount));
-    return tree_attach(mount, root, path, false);
+    TRY(mounts_new(type, options, attr, &mount));
+    return mounts_attach(mount, root, path, false);
 }
 
 static fallible attach_system(struct inside *in, int root, uint32_t base)
@@ -183,12 +183,12 @@ static fallible attach_system(struct inside *in, int root, uint32_t base)
     own_fd proc = sys_open_tree(AT_FDCWD, "/proc", 0);
 
     snprintf(gid, sizeof gid, "gid=%u", base + 5); /* the tty group, as the host counts it */
-    TRY(tree_attach(in->fds[ORDER_DEV], root, "dev", false));
+    TRY(mounts_attach(in->fds[ORDER_DEV], root, "dev", false));
     TRY(attach_new("devpts", pts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, root, "dev/pts"));
     TRY(attach_new("tmpfs", shm, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, root, "dev/shm"));
     if (proc < 0)
         return err_sys("open '/proc'");
-    return tree_attach(proc, root, "proc", false);
+    return mounts_attach(proc, root, "proc", false);
 }
 
 static fallible attach_mounts(struct inside *in, int root)
@@ -203,7 +203,7 @@ static fallible attach_mounts(struct inside *in, int root)
         int mount = in->fds[in->at++];
         if (fstat(mount, &st) < 0)
             return err_sys("look at the source of '%s'", m->target);
-        TRY(tree_attach(mount, root, m->target + 1, !S_ISDIR(st.st_mode)));
+        TRY(mounts_attach(mount, root, m->target + 1, !S_ISDIR(st.st_mode)));
     }
     return NULL;
 }
@@ -218,7 +218,7 @@ static fallible build_root(struct inside *in)
         return err_sys("open the root file system");
     TRY(ids_enter(base)); /* directories that are missing are made as the sandbox's root */
     for (unsigned i = 1; i < in->order.root_count; i++)
-        TRY(tree_attach(in->fds[in->at++], root, in->order.where[i], false));
+        TRY(mounts_attach(in->fds[in->at++], root, in->order.where[i], false));
     TRY(attach_system(in, root, base));
     TRY(attach_mounts(in, root));
     TRY(ids_leave());
@@ -302,6 +302,31 @@ static fallible lift(int *fd)
     return NULL;
 }
 
+/* The leaf's files, while we may still open them; pid 1 only writes "0" and reads a number. */
+static fallible open_leaf(struct inside *in)
+{
+    char group[BOX_NAME];
+
+    in->work = in->oom = -1;
+    box_group_name(in->order.slot, group);
+    if (in->order.work_at)
+        TRY(cg_open_work(&in->h->cg, group, &in->work));
+    if (in->order.oom_at)
+        TRY(cg_open_oom(&in->h->cg, group, true, &in->oom));
+    return NULL;
+}
+
+static fallible place_leaf(struct inside *in, int *last)
+{
+    TRY(place(in->work, (int)in->order.work_at));
+    TRY(place(in->oom, (int)in->order.oom_at));
+    if (in->work >= 0 && (int)in->order.work_at > *last)
+        *last = (int)in->order.work_at;
+    if (in->oom >= 0 && (int)in->order.oom_at > *last)
+        *last = (int)in->order.oom_at;
+    return NULL;
+}
+
 static fallible place_fds(struct inside *in)
 {
     int last = -1, slave = -1;
@@ -309,6 +334,10 @@ static fallible place_fds(struct inside *in)
     TRY(lift(&in->sock));
     for (size_t i = 0; i < in->fd_count; i++)
         TRY(lift(&in->fds[i]));
+    if (in->work >= 0)
+        TRY(lift(&in->work));
+    if (in->oom >= 0)
+        TRY(lift(&in->oom));
     if (in->order.flags & BOX_TTY)
         TRY(make_tty(in, &slave));
     own_fd null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -322,6 +351,7 @@ static fallible place_fds(struct inside *in)
         TRY(place(i < 3 && slave >= 0 ? slave : fd, (int)i));
         last = (int)i;
     }
+    TRY(place_leaf(in, &last));
     if (slave > 2)
         own_close(slave);
     if (sys_close_range((unsigned)last + 1, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
@@ -359,13 +389,18 @@ static fallible read_block(struct inside *in)
                      in->fds[ORDER_BLOCK], 0);
     if (in->block == MAP_FAILED)
         return err_sys("map the arguments");
-    in->argv = mem_new((r->argc + 1) * sizeof *in->argv);
+    uint32_t argc = in->order.prefix_count + r->argc;
+    if (in->order.prefix_count > BOX_PREFIX)
+        return err_new(ERR_INTERNAL, "a torn order");
+    in->argv = mem_new((argc + 1) * sizeof *in->argv);
     in->env = mem_new((r->envc + 1) * sizeof *in->env);
+    char *prefix = in->order.prefix, *at = in->block;
     const char *end = in->block + st.st_size;
-    char *at = split(in->block, end, in->argv, r->argc);
-    if (!at || !split(at, end, in->env, r->envc))
+    if (!split(prefix, prefix + BOX_PREFIX, in->argv, in->order.prefix_count) ||
+        !(at = split(at, end, in->argv + in->order.prefix_count, r->argc)) ||
+        !split(at, end, in->env, r->envc))
         return err_new(ERR_INVALID, "fewer arguments than announced");
-    in->argv[r->argc] = in->env[r->envc] = NULL;
+    in->argv[argc] = in->env[r->envc] = NULL;
     return NULL;
 }
 
@@ -383,6 +418,7 @@ static fallible second_half(struct inside *in)
 {
     TRY(receive(in));
     TRY(set_group_limits(in));
+    TRY(open_leaf(in));
     TRY(build_root(in));
     TRY(set_limits(&in->order.req));
     TRY(become_root_inside(in));
@@ -391,10 +427,7 @@ static fallible second_half(struct inside *in)
     TRY(place_fds(in));
     TRY(confine(in));
     TRY(read_block(in));
-    if (in->order.flags & BOX_EXEC_INSIDE)
-        execve(in->argv[0], (char *const *)in->argv, (char *const *)in->env);
-    else
-        sys_execveat(in->fds[ORDER_EXE], in->argv, in->env);
+    sys_execveat(in->fds[ORDER_EXE], in->argv, in->env);
     return err_sys("run croft-guest");
 }
 

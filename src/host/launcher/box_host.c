@@ -10,7 +10,7 @@
 #include "base/own.h"
 #include "host/launcher/box.h"
 #include "host/launcher/sys.h"
-#include "host/launcher/tree.h"
+#include "host/launcher/mounts.h"
 
 extern const char croft_guest_start[], croft_guest_end[];
 
@@ -76,7 +76,7 @@ static fallible open_all(struct box_host *h)
     if (h->user)
         h->exe = take_fd(&exe); /* made read-only inside the sandbox's own namespace */
     else
-        TRY(tree_clone(exe, -1, true, &h->exe));
+        TRY(mounts_clone(exe, -1, true, &h->exe));
     return NULL;
 }
 

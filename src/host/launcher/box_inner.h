@@ -11,6 +11,9 @@ struct box_order {
     struct native_request req;
     uint32_t flags, slot, fd_count;
     uint32_t fd_given; /* bit i: fds[i] is among the descriptors */
+    uint32_t work_at, oom_at;
+    uint32_t prefix_count;
+    char prefix[BOX_PREFIX]; /* strings, each ended by NUL */
     uint32_t root_count;
     char where[BOX_ROOTS][NATIVE_PATH_MAX]; /* of root 1 and on */
 };

@@ -17,7 +17,7 @@
 #include "base/rng.h"
 #include "host/kept/kept.h"
 #include "host/launcher/box.h"
-#include "host/launcher/wipe.h"
+#include "host/tree/tree.h"
 #include "host/rootfs/rootfs.h"
 #include "host/run/relay.h"
 
@@ -34,22 +34,14 @@ static fallible add_strings(struct buf *b, const char *const *list, uint32_t *re
     return buf_check(b);
 }
 
-/* pid 1 reaps and passes signals on; the command is its child. */
 static fallible make_block(const struct run_spec *s, struct native_request *req, int *ret_fd)
 {
-    const char *const init[] = {"/bin/sh",
-                                "-c",
-                                "cd \"$1\" && shift && \"$@\"; exit $?",
-                                "init",
-                                s->workdir ? s->workdir : "/",
-                                NULL};
     own_done(buf) b;
     own_fd fd = memfd_create("croft-args", MFD_CLOEXEC);
 
     buf_init(&b, NATIVE_BLOCK_MAX);
     if (fd < 0)
         return err_sys("make a memfd");
-    TRY(add_strings(&b, init, &req->argc));
     TRY(add_strings(&b, s->argv, &req->argc));
     TRY_WRAP(add_strings(&b, s->env, &req->envc), "arguments and environment");
     TRY(fd_write_all(fd, buf_str(&b)));
@@ -62,6 +54,7 @@ struct plan {
     struct box_spec spec;
     struct rootfs rootfs;
     struct box_root roots[ROOTFS_MOUNTS_MAX];
+    const char *pid1[12];
 };
 
 static void plan_done(struct plan *p)
@@ -115,6 +108,10 @@ static fallible plan_root(const struct box_host *h, const struct run_spec *s, st
 
 static fallible plan_make(const struct box_host *h, const struct run_spec *s, struct plan *p)
 {
+    /* pid 1 reaps and passes signals on; the command is its child. */
+    const char *const pid1[] = {"croft-guest", "init",  "--exec", "--cwd", s->workdir,
+                                "--user",      s->user, "--",     NULL};
+
     if (!native_id_ok(s->id, strlen(s->id) + 1) || strlen(s->id) >= sizeof p->req.id)
         return err_new(ERR_INVALID, "'%.80s' is no name for a sandbox: letters, digits, '-', '_'",
                        s->id);
@@ -126,7 +123,9 @@ static fallible plan_make(const struct box_host *h, const struct run_spec *s, st
     strcpy(p->req.id, s->id);
     strcpy(p->req.hostname, s->id);
     p->spec.req = &p->req;
-    p->spec.flags = BOX_DIE_WITH_PARENT | BOX_EXEC_INSIDE | (s->tty ? BOX_TTY : 0);
+    memcpy(p->pid1, pid1, sizeof pid1);
+    p->spec.prefix = p->pid1;
+    p->spec.flags = BOX_DIE_WITH_PARENT | (s->tty ? BOX_TTY : 0);
     p->spec.fds[0] = s->in;
     p->spec.fds[1] = s->out;
     p->spec.fds[2] = s->err;
@@ -170,11 +169,11 @@ static fallible tidy(const struct box_host *h, const struct run_spec *s, const s
         if (s->mounts[i].mode == NATIVE_OVERLAY && !is_empty(dir, upper))
             result->kept = true;
         if (s->mounts[i].mode == NATIVE_OVERLAY)
-            TRY(wipe(dir, work));
+            TRY(tree_remove(dir, work));
     }
     for (size_t i = 0; i < p->spec.root_count && result->kept; i++) {
-        TRY(wipe(dir, p->roots[i].upper));
-        TRY(wipe(dir, p->roots[i].work));
+        TRY(tree_remove(dir, p->roots[i].upper));
+        TRY(tree_remove(dir, p->roots[i].work));
     }
     return box_remove(h, b, result->kept);
 }

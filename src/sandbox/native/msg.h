@@ -22,21 +22,23 @@
 #define NATIVE_BLOCK_MAX (4u << 20) /* arguments and environment of pid 1 */
 
 enum native_op {
-    NATIVE_START = 1, /* fds: the argument block, then stdin, stdout and stderr if FD_STDIO */
+    /* fds: the block, a sealed memfd, then a pipe for its output if FD_LOG. The answer brings two:
+     * a pipe that gets one byte when it is ready, and its control connection (EOF: it is dead). */
+    NATIVE_START = 1,
     NATIVE_KILL,
-    NATIVE_REMOVE,
+    NATIVE_REMOVE, /* answered when it is dead and gone */
     NATIVE_PAUSE,
     NATIVE_RESUME,
     NATIVE_INSPECT,
     NATIVE_LIST,    /* ids after `id`, in order */
-    NATIVE_CONNECT, /* answers with a connection to the sandbox's inbound socket */
+    NATIVE_CONNECT, /* answers with a connection to its server, or with TUNNEL to pid 1 */
     NATIVE_OP_END
 };
 
 enum native_flag {
     NATIVE_NO_NEW_PRIVS = 1u << 0, /* sudo and set-uid programs gain nothing inside */
-    NATIVE_FD_STDIO = 1u << 1,
-    NATIVE_KEEP = 1u << 2, /* outlives the server's connection */
+    NATIVE_FD_LOG = 1u << 1,
+    NATIVE_TUNNEL = 1u << 2,
     NATIVE_FLAGS = (1u << 3) - 1
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tree.h — the mounts a sandbox is made of, each built detached: nothing is ever attached to the
+/* mounts.h — the mounts a sandbox is made of, each built detached: nothing is ever attached to the
  * host's tree, so nothing can be left there. */
 #pragma once
 
@@ -10,9 +10,9 @@
 #include "base/err.h"
 
 /* A detached copy of dir's mount, its ids shifted into the namespace (-1: left alone). */
-fallible tree_clone(int dir, int userns, bool read_only, int *ret_mount);
+fallible mounts_clone(int dir, int userns, bool read_only, int *ret_mount);
 
-struct tree_overlay {
+struct mounts_overlay {
     const int *lowers; /* mounts or directories, topmost first */
     size_t lower_count;
     int upper, work; /* directories, reached through a mount idmapped like the lowers; -1: none */
@@ -20,14 +20,14 @@ struct tree_overlay {
     bool user;       /* made inside a user namespace */
     bool no_set_id;
 };
-fallible tree_overlay(const struct tree_overlay *o, int *ret_mount);
+fallible mounts_overlay(const struct mounts_overlay *o, int *ret_mount);
 
 /* null zero full random urandom tty, links, empty pts and shm; read-only. */
-fallible tree_dev(int userns, int *ret_mount);
+fallible mounts_dev(int userns, int *ret_mount);
 
 /* A new file system of a kind, with options "key=value" or "key" in a NULL-ended list. */
-fallible tree_new_fs(const char *type, const char *const *options, unsigned attr, int *ret_mount);
+fallible mounts_new(const char *type, const char *const *options, unsigned attr, int *ret_mount);
 
 /* Attaches the mount at path in root, a directory or a file that is made when missing; links on the
  * way are refused, so that an image cannot send a mount elsewhere. */
-fallible tree_attach(int mount, int root, const char *path, bool file);
+fallible mounts_attach(int mount, int root, const char *path, bool file);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tree.c — see tree.h. */
-#include "host/launcher/tree.h"
+/* mounts.c — see mounts.h. */
+#include "host/launcher/mounts.h"
 
 #include <errno.h>
 #include <linux/openat2.h>
@@ -16,7 +16,7 @@
 /* --- copies
  * --------------------------------------------------------------------------------------- */
 
-fallible tree_clone(int dir, int userns, bool read_only, int *ret_mount)
+fallible mounts_clone(int dir, int userns, bool read_only, int *ret_mount)
 {
     own_fd mount = sys_clone_tree(dir);
     struct mount_attr attr = {.attr_set = (userns >= 0 ? MOUNT_ATTR_IDMAP : 0) |
@@ -72,7 +72,7 @@ static fallible fs_option(int fs, const char *option)
     return r < 0 ? fs_err(fs, option) : NULL;
 }
 
-fallible tree_new_fs(const char *type, const char *const *options, unsigned attr, int *ret_mount)
+fallible mounts_new(const char *type, const char *const *options, unsigned attr, int *ret_mount)
 {
     own_fd fs = sys_fsopen(type);
 
@@ -83,7 +83,7 @@ fallible tree_new_fs(const char *type, const char *const *options, unsigned attr
     return fs_create(fs, attr, type, ret_mount);
 }
 
-fallible tree_overlay(const struct tree_overlay *o, int *ret_mount)
+fallible mounts_overlay(const struct mounts_overlay *o, int *ret_mount)
 {
     own_fd fs = sys_fsopen("overlay");
 
@@ -134,14 +134,14 @@ static fallible fill_dev(int dir)
     return NULL;
 }
 
-fallible tree_dev(int userns, int *ret_mount)
+fallible mounts_dev(int userns, int *ret_mount)
 {
     static const char *const options[] = {"mode=755", "size=64k", "nr_inodes=32", NULL};
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC,
                               .userns_fd = userns >= 0 ? (uint64_t)userns : 0};
     own_fd mount = -1;
 
-    TRY(tree_new_fs("tmpfs", options, MOUNT_ATTR_NOSUID, &mount));
+    TRY(mounts_new("tmpfs", options, MOUNT_ATTR_NOSUID, &mount));
     mode_t before = umask(0);
     struct err *e = fill_dev(mount);
     umask(before);
@@ -195,7 +195,7 @@ static fallible make_path(int root, const char *path, bool file)
     return NULL;
 }
 
-fallible tree_attach(int mount, int root, const char *path, bool file)
+fallible mounts_attach(int mount, int root, const char *path, bool file)
 {
     own_fd at = open_plain(root, path);
 

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/* launcher.h — the one privileged process, which makes sandboxes for a server it does not trust.
+ *
+ * Forked first, before anything a stranger wrote is read; single-threaded, in a session and a mount
+ * namespace of its own. What it may do was decided by its policy before the fork: a server names
+ * roots and images by index, asks for limits below the ceilings, and gets nothing else whatever it
+ * sends. */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "sandbox/native/msg.h"
+
+#define LAUNCHER_ROOTS 16
+
+struct launcher_root {
+    int dir;        /* O_PATH, borrowed */
+    unsigned modes; /* bit per enum native_mount_mode */
+};
+
+struct launcher_policy {
+    const char *state; /* absolute */
+    struct launcher_root roots[LAUNCHER_ROOTS];
+    size_t root_count;
+    const char *const *images; /* directories; NULL: the machine's own system; ended by count */
+    size_t image_count;
+    struct native_limits otherwise, ceiling; /* otherwise: for what is not asked for; 0: no bound */
+    unsigned most;                           /* sandboxes at once */
+    unsigned embryos;                        /* kept ready */
+};
+
+/* Gives the server's end of the socket. When that closes the launcher ends its sandboxes and
+ * itself. */
+fallible launcher_fork(const struct launcher_policy *policy, int *ret_sock, pid_t *ret_pid);

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_ops.c — what a server may ask of the launcher. The request has been checked for form; here
+ * it is held against the policy. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/own.h"
+#include "host/launcher/serve.h"
+#include "host/tree/tree.h"
+
+#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+/* Where pid 1 finds what it is given. */
+enum { AT_LOG = 1, AT_LISTEN = 3, AT_TUNNEL, AT_CONTROL, AT_READY, AT_WORK, AT_OOM, AT_END };
+
+static const char *const pid1_args[] = {"croft-guest",  "init", "--listen-fd",  "3",
+                                        "--connect-fd", "4",    "--control-fd", "5",
+                                        "--ready-fd",   "6",    "--",           NULL};
+static const char *const pid1_args_leaf[] = {
+    "croft-guest", "init", "--listen-fd",      "3", "--connect-fd", "4", "--control-fd", "5",
+    "--ready-fd",  "6",    "--work-cgroup-fd", "7", "--oom-fd",     "8", "--",           NULL};
+
+/* --- finding
+ * -------------------------------------------------------------------------------------- */
+
+struct serve_box *serve_find(struct serve *s, const char *id)
+{
+    LIST_EACH(b, &s->boxes, struct serve_box, link)
+        if (strcmp(b->box.id, id) == 0)
+            return b;
+    return NULL;
+}
+
+static fallible find(struct serve *s, const char *id, struct serve_box **ret_box)
+{
+    *ret_box = serve_find(s, id);
+    return *ret_box ? NULL : err_new(ERR_NOT_FOUND, "no sandbox '%s'", id);
+}
+
+static void insert(struct serve *s, struct serve_box *b)
+{
+    struct list *at = &s->boxes;
+
+    LIST_EACH(o, &s->boxes, struct serve_box, link)
+        if (at == &s->boxes && strcmp(o->box.id, b->box.id) > 0)
+            at = &o->link;
+    list_add(at, &b->link); /* before the first that is greater, or at the end */
+    s->box_count++;
+}
+
+/* --- policy
+ * --------------------------------------------------------------------------------------- */
+
+static fallible bound(const char *what, uint64_t ceiling, uint64_t asked)
+{
+    if (ceiling && asked > ceiling)
+        return err_new(ERR_FORBIDDEN, "%s: %llu is over the ceiling of %llu", what,
+                       (unsigned long long)asked, (unsigned long long)ceiling);
+    return NULL;
+}
+
+#define BOUND(field)                                                                               \
+    do {                                                                                           \
+        if (!r->limits.field)                                                                      \
+            r->limits.field = p->otherwise.field ? p->otherwise.field : p->ceiling.field;          \
+        TRY(bound(#field, p->ceiling.field, r->limits.field));                                     \
+    } while (0)
+
+static fallible apply_limits(const struct launcher_policy *p, struct native_request *r)
+{
+    BOUND(memory_bytes);
+    BOUND(disk_bytes);
+    BOUND(pids);
+    BOUND(cpu_milli);
+    BOUND(nofile);
+    return NULL;
+}
+
+static fallible apply_policy(const struct serve *s, struct native_request *r)
+{
+    const struct launcher_policy *p = s->policy;
+
+    if (s->box_count >= p->most)
+        return err_new(ERR_LIMIT, "%u sandboxes run, which is the most", s->box_count);
+    if (r->image >= p->image_count)
+        return err_new(ERR_FORBIDDEN, "image %u is not on the list", r->image);
+    if (r->network != NATIVE_NET_NONE)
+        return err_new(ERR_FORBIDDEN, "the host's network is not allowed");
+    if (r->limits.disk_bytes)
+        return err_new(ERR_UNSUPPORTED, "a disk limit cannot be enforced here");
+    for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
+        const struct native_mount *m = &r->mounts[i];
+        if (m->mode && (m->root >= p->root_count || !(p->roots[m->root].modes >> m->mode & 1)))
+            return err_new(ERR_FORBIDDEN, "mount '%s': root %u is not to be had in this way",
+                           m->target, m->root);
+    }
+    return apply_limits(p, r);
+}
+
+/* --- starting
+ * ------------------------------------------------------------------------------------- */
+
+struct making {
+    struct native_request req;
+    struct box_spec spec;
+    struct rootfs rootfs;
+    struct box_root roots[ROOTFS_MOUNTS_MAX];
+    int ours[AT_END]; /* ends we keep: ready, control */
+};
+
+static void making_done(struct making *m)
+{
+    rootfs_done(&m->rootfs);
+    for (unsigned i = 0; i < NATIVE_MOUNTS; i++)
+        own_close_p(&m->spec.sources[i]);
+    for (unsigned i = AT_LISTEN; i < m->spec.fd_count; i++)
+        own_close_p(&m->spec.fds[i]);
+    for (unsigned i = 0; i < AT_END; i++)
+        own_close_p(&m->ours[i]);
+}
+
+static fallible open_sources(const struct serve *s, struct making *m)
+{
+    for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
+        const struct native_mount *at = &m->req.mounts[i];
+        if (at->mode)
+            TRY_WRAP(fd_open_beneath(s->policy->roots[at->root].dir, str_of(at->path), O_PATH, 0,
+                                     &m->spec.sources[i]),
+                     "mount '%s'", at->target);
+    }
+    return NULL;
+}
+
+static fallible open_image(const struct serve *s, struct making *m)
+{
+    const char *path = s->policy->images[m->req.image];
+
+    if (!path)
+        TRY(rootfs_host_open(s->host.dir, &m->rootfs));
+    else {
+        int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (dir < 0)
+            return err_sys("open image '%s'", path);
+        rootfs_add_lower(rootfs_add_mount(&m->rootfs, "", "u", "w"), dir);
+    }
+    for (size_t i = 0; i < m->rootfs.mount_count; i++) {
+        const struct rootfs_mount *at = &m->rootfs.mounts[i];
+        m->roots[i] = (struct box_root){.where = at->where,
+                                        .upper = at->upper,
+                                        .work = at->work,
+                                        .lowers = at->lowers,
+                                        .lower_count = at->lower_count};
+    }
+    m->spec.roots = m->roots;
+    m->spec.root_count = m->rootfs.mount_count;
+    return NULL;
+}
+
+/* A memfd that can no longer change: the child maps it, and a file of the server's could block or
+ * shrink under it. Output goes to a pipe and nothing else: no socket of the host's enters. */
+static fallible take_fds(struct making *m, const struct serve_fds *in)
+{
+    bool log = m->req.flags & NATIVE_FD_LOG;
+    struct stat st;
+
+    if (in->count != 1u + log)
+        return err_new(ERR_INVALID, "%zu descriptors instead of %u", in->count, 1u + log);
+    if (fcntl(in->fds[0], F_GET_SEALS) != SEALS)
+        return err_new(ERR_INVALID, "the arguments must be a sealed memfd");
+    if (log && (fstat(in->fds[1], &st) < 0 || !S_ISFIFO(st.st_mode)))
+        return err_new(ERR_INVALID, "output may go to a pipe only");
+    m->spec.block = in->fds[0];
+    m->spec.fds[AT_LOG] = m->spec.fds[AT_LOG + 1] = log ? in->fds[1] : -1;
+    return NULL;
+}
+
+static fallible make_ends(struct making *m)
+{
+    int ready[2], control[2];
+
+    if (pipe2(ready, O_CLOEXEC) < 0)
+        return err_sys("make a pipe");
+    m->ours[AT_READY] = ready[0];
+    m->spec.fds[AT_READY] = ready[1];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) < 0)
+        return err_sys("make a control connection");
+    m->ours[AT_CONTROL] = control[0];
+    m->spec.fds[AT_CONTROL] = control[1];
+    return NULL;
+}
+
+/* The sockets' names are in the sandbox's directory, which only we can reach. */
+static fallible name_of(const struct serve *s, const char *id, bool tunnel, struct sockaddr_un *a)
+{
+    *a = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int n = snprintf(a->sun_path, sizeof a->sun_path, "/proc/self/fd/%d/%s/%s", s->host.boxes, id,
+                     tunnel ? "c" : "s");
+    return n < (int)sizeof a->sun_path ? NULL
+                                       : err_new(ERR_INTERNAL, "a socket's name is too long");
+}
+
+static fallible listen_at(const struct serve *s, const char *id, bool tunnel, int *ret_fd)
+{
+    struct sockaddr_un a;
+    own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    TRY(name_of(s, id, tunnel, &a));
+    if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a) < 0 || listen(fd, 128) < 0)
+        return err_sys("listen for sandbox '%s'", id);
+    *ret_fd = take_fd(&fd);
+    return NULL;
+}
+
+static fallible prepare(const struct serve *s, struct making *m, const struct serve_fds *in)
+{
+    bool leaf = cg_has(&s->host.cg, CG_MEMORY);
+
+    m->spec.req = &m->req;
+    m->spec.fd_count = AT_READY + 1;
+    m->spec.prefix = leaf ? pid1_args_leaf : pid1_args;
+    m->spec.work_at = leaf ? AT_WORK : 0;
+    m->spec.oom_at = leaf ? AT_OOM : 0;
+    TRY(take_fds(m, in));
+    TRY(open_sources(s, m));
+    TRY(open_image(s, m));
+    return make_ends(m);
+}
+
+static fallible take_embryo(struct serve *s, const char *id, struct box_embryo *ret_embryo)
+{
+    if (!s->spare_count)
+        return box_conceive(&s->host, id, true, ret_embryo);
+    *ret_embryo = s->spare[0]; /* the oldest: the most likely to have finished its half */
+    s->spare_count--;
+    memmove(s->spare, s->spare + 1, s->spare_count * sizeof *s->spare);
+    return NULL;
+}
+
+static void on_box_dead(struct loop_child *c)
+{
+    struct serve_box *b = container_of(c, struct serve_box, child);
+    struct native_reply reply = {.op = NATIVE_REMOVE};
+
+    b->state = NATIVE_EXITED;
+    b->exit_code = c->code == CLD_EXITED ? c->status : 128 + c->status;
+    b->signal = c->code == CLD_EXITED ? 0 : c->status;
+    b->box.pidfd = -1; /* the loop closed it */
+    if (b->remove_when_dead)
+        serve_remove(b->serve, b, &reply);
+}
+
+static fallible make_in_dir(struct serve *s, struct making *m, struct serve_box *b)
+{
+    struct box_embryo e;
+
+    TRY(listen_at(s, m->req.id, false, &m->spec.fds[AT_LISTEN]));
+    TRY(listen_at(s, m->req.id, true, &m->spec.fds[AT_TUNNEL]));
+    TRY(take_embryo(s, m->req.id, &e));
+    m->spec.flags = BOX_DIR_MADE;
+    return box_start(&s->host, &e, &m->spec, &b->box);
+}
+
+static fallible make(struct serve *s, struct making *m, struct serve_box *b)
+{
+    TRY(box_make_dir(&s->host, m->req.id));
+    struct err *e = make_in_dir(s, m, b);
+    if (e)
+        err_free(tree_remove(s->host.boxes, m->req.id)); /* the first error is the one to tell */
+    return e;
+}
+
+/* The loop cannot watch it: what nobody would see dying may not live. */
+static void undo(struct serve *s, struct serve_box *b)
+{
+    err_free(box_kill(&s->host, &b->box));
+    while (waitpid(b->box.pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    b->box.pidfd = -1; /* taken over, also by a failed start */
+    err_free(box_remove(&s->host, &b->box, false));
+}
+
+static fallible watch(struct serve *s, struct serve_box *b)
+{
+    struct err *e = loop_child_start(s->loop, &b->child, b->box.pid, b->box.pidfd, on_box_dead);
+
+    if (e)
+        undo(s, b);
+    return e;
+}
+
+static fallible start(struct serve *s, const struct native_request *r, struct serve_fds *in,
+                      struct native_reply *reply, struct serve_fds *out)
+{
+    struct making m = {.req = *r};
+    struct serve_box *b = mem_new(sizeof *b);
+
+    *b = (struct serve_box){.serve = s, .state = NATIVE_RUNNING};
+    rootfs_init(&m.rootfs);
+    memset(m.spec.sources, -1, sizeof m.spec.sources);
+    memset(m.spec.fds, -1, sizeof m.spec.fds);
+    memset(m.ours, -1, sizeof m.ours);
+    struct err *e = serve_find(s, r->id) ? err_new(ERR_CONFLICT, "there is a sandbox '%s'", r->id)
+                                         : apply_policy(s, &m.req);
+    if (!e)
+        e = prepare(s, &m, in);
+    if (!e)
+        e = make(s, &m, b);
+    if (!e)
+        e = watch(s, b);
+    if (e)
+        free(b);
+    else {
+        insert(s, b);
+        reply->pid = b->box.pid;
+        out->fds[0] = take_fd(&m.ours[AT_READY]);
+        out->fds[1] = take_fd(&m.ours[AT_CONTROL]);
+        out->count = 2;
+    }
+    making_done(&m);
+    return e;
+}
+
+/* --- the rest
+ * ------------------------------------------------------------------------------------- */
+
+void serve_remove(struct serve *s, struct serve_box *b, struct native_reply *reply)
+{
+    struct serve_fds none = {.count = 0};
+    struct err *e = box_remove(&s->host, &b->box, false);
+
+    list_del(&b->link);
+    s->box_count--;
+    free(b);
+    serve_answer(s, reply, e, &none);
+}
+
+static fallible pause_or_resume(struct serve *s, struct serve_box *b, bool pause)
+{
+    enum native_state from = pause ? NATIVE_RUNNING : NATIVE_PAUSED;
+
+    if (b->state != from)
+        return err_new(ERR_CONFLICT, "sandbox '%s' is not %s", b->box.id,
+                       pause ? "running" : "paused");
+    TRY(box_pause(&s->host, &b->box, pause));
+    b->state = pause ? NATIVE_PAUSED : NATIVE_RUNNING;
+    return NULL;
+}
+
+static fallible inspect(struct serve *s, struct serve_box *b, struct native_reply *reply)
+{
+    char group[BOX_NAME];
+    own_fd oom = -1;
+
+    reply->state = b->state;
+    reply->pid = b->box.pid;
+    reply->exit_code = (uint32_t)b->exit_code;
+    reply->signal = (uint32_t)b->signal;
+    box_group_name(b->box.slot, group);
+    TRY(cg_open_oom(&s->host.cg, group, b->box.leaves, &oom));
+    return oom >= 0 ? cg_read_oom(oom, &reply->oom_kills) : NULL;
+}
+
+static void list(struct serve *s, const char *after, struct native_reply *reply)
+{
+    LIST_EACH(b, &s->boxes, struct serve_box, link)
+        if (strcmp(b->box.id, after) > 0 && reply->count < NATIVE_LIST_MAX)
+            memcpy(reply->ids[reply->count++], b->box.id, NATIVE_ID_MAX);
+}
+
+static fallible dial(struct serve *s, const struct native_request *r, struct serve_fds *out)
+{
+    struct sockaddr_un a;
+    own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    TRY(name_of(s, r->id, r->flags & NATIVE_TUNNEL, &a));
+    if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof a) < 0)
+        return err_sys("connect to sandbox '%s'", r->id);
+    out->fds[out->count++] = take_fd(&fd);
+    return NULL;
+}
+
+fallible serve_do(struct serve *s, const struct native_request *r, struct serve_fds *in,
+                  struct native_reply *reply, struct serve_fds *out, bool *ret_later)
+{
+    struct serve_box *b = NULL;
+
+    if (r->op == NATIVE_START)
+        return start(s, r, in, reply, out);
+    if (in->count)
+        return err_new(ERR_INVALID, "descriptors nobody asked for");
+    if (r->op == NATIVE_LIST) {
+        list(s, r->id, reply);
+        return NULL;
+    }
+    TRY(find(s, r->id, &b));
+    switch ((enum native_op)r->op) {
+    case NATIVE_KILL:
+        return b->state == NATIVE_EXITED ? NULL : box_kill(&s->host, &b->box);
+    case NATIVE_PAUSE:
+    case NATIVE_RESUME:
+        return pause_or_resume(s, b, r->op == NATIVE_PAUSE);
+    case NATIVE_INSPECT:
+        return inspect(s, b, reply);
+    case NATIVE_CONNECT:
+        return dial(s, r, out);
+    case NATIVE_REMOVE:
+        *ret_later = true;
+        if (b->state == NATIVE_EXITED) {
+            serve_remove(s, b, reply);
+            return NULL;
+        }
+        b->remove_when_dead = true;
+        return box_kill(&s->host, &b->box);
+    default:
+        return err_new(ERR_INVALID, "operation %u is not known", r->op);
+    }
+}

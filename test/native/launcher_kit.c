@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+/* launcher_kit.c — see launcher_kit.h. */
+#include "test/native/launcher_kit.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/own.h"
+#include "test/native/kit.h"
+#include "test/program.h"
+#include "test/test.h"
+
+#define WAIT_MS 60000
+
+void rig_open(struct rig *r, unsigned embryos)
+{
+    static const char *const images[] = {"/"};
+
+    kit_need_root();
+    *r = (struct rig){.ready = -1, .control = -1};
+    own_fd dir = test_dir_fd();
+    CHECK_INT(mkdirat(dir, "shared", 0755), 0);
+    CHECK_INT(mkdirat(dir, "mine", 0755), 0);
+    snprintf(r->state, sizeof r->state, "%s/state", test_dir());
+    r->policy = (struct launcher_policy){
+        .state = r->state,
+        .roots = {{openat(dir, "shared", O_PATH | O_CLOEXEC),
+                   1u << NATIVE_RO | 1u << NATIVE_OVERLAY},
+                  {openat(dir, "mine", O_PATH | O_CLOEXEC),
+                   1u << NATIVE_RO | 1u << NATIVE_RW | 1u << NATIVE_OVERLAY}},
+        .root_count = 2,
+        .images = images,
+        .image_count = 1,
+        .ceiling = {.memory_bytes = 1u << 30, .pids = 500, .cpu_milli = 2000, .nofile = 4096},
+        .most = 8,
+        .embryos = embryos};
+    close(take_fd(&dir));
+    r->fds = test_open_fds();
+    CHECK_OK(launcher_fork(&r->policy, &r->sock, &r->pid));
+}
+
+void rig_close(struct rig *r)
+{
+    own_close_p(&r->ready);
+    own_close_p(&r->control);
+    close(r->sock);
+    CHECK_INT(program_wait(r->pid), 0);
+    CHECK_INT(test_open_fds(), r->fds);
+    kit_check_empty("state/box");
+    kit_check_empty("state/ids");
+}
+
+struct native_request rig_request(enum native_op op, const char *id)
+{
+    struct native_request r = {
+        .magic = NATIVE_MAGIC, .version = NATIVE_VERSION, .op = op, .argc = 1, .hostname = "box"};
+
+    snprintf(r.id, sizeof r.id, "%s", id);
+    return r;
+}
+
+int rig_block(const char *const *argv, const char *const *env)
+{
+    int fd = memfd_create("block", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    CHECK(fd >= 0);
+    for (; *argv; argv++)
+        CHECK_OK(fd_write_all(fd, str_n(*argv, strlen(*argv) + 1)));
+    for (; *env; env++)
+        CHECK_OK(fd_write_all(fd, str_n(*env, strlen(*env) + 1)));
+    CHECK_INT(fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE), 0);
+    return fd;
+}
+
+static void receive(struct rig *r, struct native_reply *reply, int fds[2])
+{
+    size_t n = 0, count = 0;
+
+    fds[0] = fds[1] = -1;
+    CHECK_OK(fd_wait(r->sock, POLLIN, WAIT_MS));
+    CHECK_OK(fd_recv(r->sock, reply, sizeof *reply, &n, fds, 2, &count));
+    CHECK_INT(n, sizeof *reply);
+    CHECK_INT(reply->magic, NATIVE_MAGIC);
+}
+
+void rig_ask(struct rig *r, const struct native_request *req, const int *send, size_t count,
+             struct native_reply *ret_reply, int ret_fds[2])
+{
+    CHECK_OK(fd_send(r->sock, str_n(req, sizeof *req), send, count));
+    receive(r, ret_reply, ret_fds);
+}
+
+void rig_ok(struct rig *r, const struct native_request *req)
+{
+    struct native_reply reply;
+    int fds[2];
+
+    rig_ask(r, req, NULL, 0, &reply, fds);
+    CHECK_STR(str_of(reply.text), "");
+    CHECK_INT(reply.code, 0);
+    own_close_p(&fds[0]);
+    own_close_p(&fds[1]);
+}
+
+void rig_refused(struct rig *r, const struct native_request *req, const int *send, size_t count,
+                 enum err_code code, const char *part)
+{
+    struct native_reply reply;
+    int fds[2];
+
+    rig_ask(r, req, send, count, &reply, fds);
+    CHECK_HAS(str_of(reply.text), str_of(part));
+    CHECK_INT(reply.code, (unsigned)code + 1);
+    CHECK_INT(fds[0], -1);
+    CHECK_INT(fds[1], -1);
+}
+
+void rig_start(struct rig *r, const char *id)
+{
+    struct native_request req = rig_request(NATIVE_START, id);
+    struct native_reply reply;
+    int fds[2];
+    char byte;
+
+    own_close_p(&r->ready);
+    own_close_p(&r->control);
+    own_fd block = rig_block(ARGS("action-server", "--no-auth"), ARGS("PATH=/usr/bin:/bin"));
+    req.argc = 1;
+    req.envc = 1;
+    rig_ask(r, &req, &block, 1, &reply, fds);
+    CHECK_STR(str_of(reply.text), "");
+    r->ready = fds[0];
+    r->control = fds[1];
+    CHECK_OK(fd_wait(r->ready, POLLIN, WAIT_MS));
+    CHECK_INT(read(r->ready, &byte, 1), 1);
+}

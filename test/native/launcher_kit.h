@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/* launcher_kit.h — a launcher with a small policy, and a server that may be anything but honest. */
+#pragma once
+
+#include "host/launcher/launcher.h"
+
+struct rig {
+    struct launcher_policy policy;
+    char state[4200];
+    int sock;
+    pid_t pid;
+    unsigned fds;
+    int ready, control; /* of the last start */
+};
+
+/* Root 0 is <dir>/shared, read-only or as a copy; root 1 is <dir>/mine, all ways; image 0 is `/`.
+ */
+void rig_open(struct rig *r, unsigned embryos);
+void rig_close(struct rig *r); /* the launcher must end well and leave nothing */
+
+struct native_request rig_request(enum native_op op, const char *id);
+/* Sends and waits for the answer; received descriptors in fds, -1 where none. */
+void rig_ask(struct rig *r, const struct native_request *req, const int *send, size_t count,
+             struct native_reply *ret_reply, int ret_fds[2]);
+/* An action server in a sandbox of this name; waits until it listens. */
+void rig_start(struct rig *r, const char *id);
+int rig_block(const char *const *argv, const char *const *env); /* sealed */
+/* Asks and checks: done, or refused with this code and a text that holds part. */
+void rig_ok(struct rig *r, const struct native_request *req);
+void rig_refused(struct rig *r, const struct native_request *req, const int *send, size_t count,
+                 enum err_code code, const char *part);

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+/* launcher_test.c — the privileged process, asked by an honest server and by a taken-over one. */
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/own.h"
+#include "base/rng.h"
+#include "test/native/launcher_kit.h"
+#include "test/program.h"
+#include "test/test.h"
+
+/* One request on a connection the launcher made; gives the answer's first line. */
+static void http(struct rig *r, const char *id, unsigned flags, const char *text, char *line,
+                 size_t size)
+{
+    struct native_request req = rig_request(NATIVE_CONNECT, id);
+    struct native_reply reply;
+    int fds[2];
+
+    req.flags = flags;
+    rig_ask(r, &req, NULL, 0, &reply, fds);
+    CHECK_STR(str_of(reply.text), "");
+    CHECK(fds[0] >= 0);
+    CHECK_OK(fd_write_all(fds[0], str_of(text)));
+    CHECK_OK(fd_wait(fds[0], POLLIN, 60000));
+    ssize_t n = read(fds[0], line, size - 1);
+    CHECK(n > 0);
+    line[n] = '\0';
+    close(fds[0]);
+}
+
+TEST(the_launcher_starts_a_server_that_answers_on_its_socket)
+{
+    struct rig r;
+    char line[512];
+
+    rig_open(&r, 0);
+    rig_start(&r, "a");
+    http(&r, "a", 0, "GET /alive HTTP/1.1\r\nHost: x\r\n\r\n", line, sizeof line);
+    CHECK_HAS(str_of(line), "HTTP/1.1 200");
+    rig_close(&r);
+}
+
+TEST(a_control_connection_answers_and_ends_with_its_sandbox)
+{
+    struct rig r;
+    struct native_request kill_a = rig_request(NATIVE_KILL, "a");
+    char byte = 'p';
+
+    rig_open(&r, 0);
+    rig_start(&r, "a");
+    CHECK_INT(write(r.control, &byte, 1), 1);
+    CHECK_OK(fd_wait(r.control, POLLIN, 60000));
+    CHECK_INT(read(r.control, &byte, 1), 1);
+    CHECK_INT(byte, 'P');
+    rig_ok(&r, &kill_a);
+    CHECK_OK(fd_wait(r.control, POLLIN, 60000));
+    CHECK_INT(read(r.control, &byte, 1), 0);
+    rig_close(&r);
+}
+
+TEST(the_launcher_lists_inspects_and_removes)
+{
+    struct rig r;
+    struct native_reply reply;
+    struct native_request req = rig_request(NATIVE_LIST, "");
+    int fds[2];
+
+    rig_open(&r, 2);
+    rig_start(&r, "b");
+    rig_start(&r, "a");
+    rig_ask(&r, &req, NULL, 0, &reply, fds);
+    CHECK_INT(reply.count, 2);
+    CHECK_STR(str_of(reply.ids[0]), "a");
+    CHECK_STR(str_of(reply.ids[1]), "b");
+    req = rig_request(NATIVE_INSPECT, "a");
+    rig_ask(&r, &req, NULL, 0, &reply, fds);
+    CHECK_INT(reply.state, NATIVE_RUNNING);
+    CHECK(reply.pid > 1);
+    req = rig_request(NATIVE_REMOVE, "a");
+    rig_ok(&r, &req);
+    req = rig_request(NATIVE_INSPECT, "a");
+    rig_refused(&r, &req, NULL, 0, ERR_NOT_FOUND, "no sandbox 'a'");
+    req = rig_request(NATIVE_LIST, "a");
+    rig_ask(&r, &req, NULL, 0, &reply, fds);
+    CHECK_INT(reply.count, 1);
+    rig_close(&r);
+}
+
+TEST(the_launcher_pauses_and_resumes_in_that_order_only)
+{
+    struct rig r;
+    struct native_request pause_a = rig_request(NATIVE_PAUSE, "a"),
+                          resume_a = rig_request(NATIVE_RESUME, "a");
+    char byte = 'p';
+
+    rig_open(&r, 0);
+    rig_start(&r, "a");
+    rig_refused(&r, &resume_a, NULL, 0, ERR_CONFLICT, "not paused");
+    rig_ok(&r, &pause_a);
+    rig_refused(&r, &pause_a, NULL, 0, ERR_CONFLICT, "not running");
+    CHECK_INT(write(r.control, &byte, 1), 1);
+    CHECK_ERR(fd_wait(r.control, POLLIN, 0), ERR_TIMEOUT, "");
+    rig_ok(&r, &resume_a);
+    CHECK_OK(fd_wait(r.control, POLLIN, 60000));
+    rig_close(&r);
+}
+
+TEST(a_command_inside_runs_in_the_leaf_of_the_work)
+{
+    struct rig r;
+    char line[4096];
+    static const char body[] =
+        "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"cat /proc/self/cgroup\"}}}";
+    char text[512];
+
+    rig_open(&r, 1);
+    rig_start(&r, "a");
+    snprintf(text, sizeof text,
+             "POST /execute_action HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+             "Content-Length: %zu\r\n\r\n%s",
+             sizeof body - 1, body);
+    http(&r, "a", 0, text, line, sizeof line);
+    CHECK_HAS(str_of(line), ":/../work");
+    rig_close(&r);
+}
+
+/* --- a taken-over server
+ * -------------------------------------------------------------------------- */
+
+TEST(a_taken_over_server_gets_no_root_mode_or_image_that_policy_does_not_name)
+{
+    struct rig r;
+    struct native_request req;
+
+    rig_open(&r, 0);
+    own_fd block = rig_block(ARGS("action-server"), ARGS(NULL));
+    req = rig_request(NATIVE_START, "a");
+    req.image = 1;
+    rig_refused(&r, &req, &block, 1, ERR_FORBIDDEN, "image 1");
+    req = rig_request(NATIVE_START, "a");
+    req.network = NATIVE_NET_HOST;
+    rig_refused(&r, &req, &block, 1, ERR_FORBIDDEN, "network");
+    req = rig_request(NATIVE_START, "a");
+    req.mounts[0] = (struct native_mount){.mode = NATIVE_RW, .path = ".", .target = "/w"};
+    rig_refused(&r, &req, &block, 1, ERR_FORBIDDEN, "root 0");
+    req.mounts[0].mode = NATIVE_RO;
+    req.mounts[0].root = 2;
+    rig_refused(&r, &req, &block, 1, ERR_FORBIDDEN, "root 2");
+    close(take_fd(&block));
+    rig_close(&r);
+}
+
+TEST(a_taken_over_server_gets_no_more_than_the_ceilings)
+{
+    struct rig r;
+    struct native_request req = rig_request(NATIVE_START, "a");
+
+    rig_open(&r, 0);
+    own_fd block = rig_block(ARGS("action-server"), ARGS(NULL));
+    req.limits.memory_bytes = 2ull << 30;
+    rig_refused(&r, &req, &block, 1, ERR_FORBIDDEN, "memory_bytes");
+    req = rig_request(NATIVE_START, "a");
+    req.limits.pids = 501;
+    rig_refused(&r, &req, &block, 1, ERR_FORBIDDEN, "pids");
+    close(take_fd(&block));
+    rig_close(&r);
+}
+
+TEST(a_taken_over_server_cannot_climb_out_of_a_root_by_a_link)
+{
+    struct rig r;
+    struct native_request req = rig_request(NATIVE_START, "a");
+    own_fd dir = test_dir_fd();
+
+    rig_open(&r, 0);
+    CHECK_INT(symlinkat("/etc", dir, "mine/out"), 0);
+    CHECK_INT(symlinkat("../shared", dir, "mine/up"), 0);
+    own_fd block = rig_block(ARGS("action-server"), ARGS(NULL));
+    req.mounts[0] =
+        (struct native_mount){.mode = NATIVE_RW, .root = 1, .path = "out", .target = "/w"};
+    struct native_reply reply;
+    int fds[2];
+    rig_ask(&r, &req, &block, 1, &reply, fds);
+    CHECK(reply.code != 0);
+    strcpy(req.mounts[0].path, "up");
+    rig_ask(&r, &req, &block, 1, &reply, fds);
+    CHECK(reply.code != 0);
+    close(take_fd(&block));
+    rig_close(&r);
+}
+
+TEST(a_taken_over_server_cannot_send_descriptors_that_bite)
+{
+    struct rig r;
+    struct native_request req = rig_request(NATIVE_START, "a");
+    int pair[2];
+
+    rig_open(&r, 0);
+    CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    rig_refused(&r, &req, pair, 1, ERR_INVALID, "sealed memfd");
+    own_fd loose = memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    rig_refused(&r, &req, &loose, 1, ERR_INVALID, "sealed memfd");
+    rig_refused(&r, &req, NULL, 0, ERR_INVALID, "0 descriptors");
+    own_fd block = rig_block(ARGS("action-server"), ARGS(NULL));
+    req.flags = NATIVE_FD_LOG;
+    rig_refused(&r, &req, (int[]){block, pair[0]}, 2, ERR_INVALID, "pipe only");
+    req = rig_request(NATIVE_LIST, "");
+    rig_refused(&r, &req, pair, 2, ERR_INVALID, "nobody asked for");
+    close(pair[0]);
+    close(pair[1]);
+    close(take_fd(&block));
+    close(take_fd(&loose));
+    rig_close(&r);
+}
+
+TEST(a_block_that_lies_about_its_strings_hurts_nobody)
+{
+    struct rig r;
+    struct native_request req = rig_request(NATIVE_START, "a");
+
+    rig_open(&r, 0);
+    own_fd block = rig_block(ARGS("action-server"), ARGS(NULL));
+    req.argc = 9;
+    rig_refused(&r, &req, &block, 1, ERR_INVALID, "fewer arguments");
+    close(take_fd(&block));
+    rig_close(&r);
+}
+
+TEST(a_server_that_talks_rubbish_is_answered_and_the_launcher_lives)
+{
+    struct rig r;
+    struct rng_fixed rng;
+    struct native_request req;
+    struct native_reply reply;
+
+    rig_open(&r, 0);
+    rng_fixed_init(&rng, 7);
+    for (unsigned i = 0; i < 300; i++) {
+        size_t n = 0, count = 0;
+        req = rig_request(NATIVE_INSPECT, "a");
+        size_t at = rng_below(&rng.rng, sizeof req - 8);
+        rng.rng.fill(&rng.rng, (char *)&req + at, 8);
+        req.op = req.op == NATIVE_START ? NATIVE_KILL : req.op;
+        size_t len = i % 7 ? sizeof req : 1 + rng_below(&rng.rng, sizeof req);
+        CHECK_OK(fd_send(r.sock, str_n(&req, len), NULL, 0));
+        CHECK_OK(fd_wait(r.sock, POLLIN, 60000));
+        CHECK_OK(fd_recv(r.sock, &reply, sizeof reply, &n, NULL, 0, &count));
+        CHECK_INT(n, sizeof reply);
+    }
+    req = rig_request(NATIVE_LIST, "");
+    rig_ok(&r, &req);
+    rig_close(&r);
+}
+
+TEST(no_more_sandboxes_run_than_policy_allows)
+{
+    struct rig r;
+    struct native_request req = rig_request(NATIVE_START, "z");
+    char name[16];
+
+    rig_open(&r, 0);
+    for (unsigned i = 0; i < r.policy.most; i++) {
+        snprintf(name, sizeof name, "a%u", i);
+        rig_start(&r, name);
+    }
+    own_fd block = rig_block(ARGS("action-server"), ARGS(NULL));
+    rig_refused(&r, &req, &block, 1, ERR_LIMIT, "the most");
+    close(take_fd(&block));
+    rig_close(&r);
+}
+
+/* The peer of the socket needs no rights of its own. */
+TEST(a_server_that_is_nobody_can_ask)
+{
+    struct rig r;
+
+    rig_open(&r, 0);
+    CHECK_INT(setgroups(0, NULL), 0);
+    CHECK_INT(setresgid(65534, 65534, 0), 0);
+    CHECK_INT(setresuid(65534, 65534, 0), 0);
+    rig_start(&r, "a");
+    CHECK_INT(setresuid(0, 0, 0), 0);
+    CHECK_INT(setresgid(0, 0, 0), 0);
+    rig_close(&r);
+}
