@@ -26,6 +26,17 @@ static void make_dir(const char *path)
         FAIL("mkdir %s: %m", path);
 }
 
+/* Is this variable among them? */
+static bool has_name(const char *const *list, const char *entry)
+{
+    size_t n = strcspn(entry, "=") + 1;
+
+    for (; list && *list; list++)
+        if (strncmp(*list, entry, n) == 0)
+            return true;
+    return false;
+}
+
 static void add_all(const char **list, size_t *n, const char *const *more)
 {
     for (; more && *more; more++) {
@@ -68,6 +79,11 @@ static void start(struct aes *a, const struct aes_config *c, const char *address
                  aes_text(a, "GIT_CONFIG_GLOBAL=%s/home/.gitconfig", base), "LANG=C.UTF-8",
                  "PAGER=cat", aes_text(a, "NO_CHANGE_TIMEOUT_SECONDS=%u", a->soft_s),
                  aes_text(a, "SESSION_API_KEY=%s", c->key ? c->key : ""), "LOG_LEVEL=warn"));
+    size_t kept = 0;
+    for (size_t i = 0; i < vars; i++)
+        if (!has_name(c->env, env[i]))
+            env[kept++] = env[i];
+    vars = kept;
     add_all(env, &vars, c->env);
     CHECK(pipe2(ready, O_CLOEXEC) == 0);
     a->wire.pid = program_start(

@@ -277,6 +277,11 @@ struct run_answer aes_run(struct aes *a, const struct run_step *step)
     return run_in(a, step, a->dir);
 }
 
+void aes_meet(struct aes *a, const char *what)
+{
+    meet(a, a->dir, what);
+}
+
 struct run_answer aes_run_plain(struct aes *a, const char *command)
 {
     return ask(a, &(struct run_step){.command = command});

@@ -48,6 +48,8 @@ struct run_answer {
 };
 
 struct run_answer aes_run(struct aes *a, const struct run_step *step);
+/* Meets the running command at its fifos in the workspace, as .first does. */
+void aes_meet(struct aes *a, const char *what);
 /* A command that completes; no checks. */
 struct run_answer aes_run_plain(struct aes *a, const char *command);
 /* Runs each row in a fresh directory {D}/row-N, in one shell. Failures name the row. */
