@@ -178,7 +178,7 @@ TEST(a_guest_that_cannot_listen_says_why_and_fails)
 
     CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
     CHECK(!guest_start(&w, "fd:3", fds[0]));
-    CHECK_INT(program_wait(w.pid), 1);
+    CHECK_INT(program_wait(w.pid), 2);
     close(fds[0]);
     close(fds[1]);
 }

@@ -202,14 +202,20 @@ static inline pid_t kit_init(const struct kit *k)
     return k->pid_one ? kit_find_child(k->pid, "init") : k->pid;
 }
 
-static inline void kit_close(struct kit *k)
+/* After init has ended. */
+static inline void kit_done(struct kit *k)
 {
-    CHECK_INT(kill(kit_init(k), SIGTERM), 0);
-    CHECK_INT(program_wait(k->pid), 0);
     close(k->control);
     close(k->oom);
     close(k->log);
     arena_done(&k->arena);
+}
+
+static inline void kit_close(struct kit *k)
+{
+    CHECK_INT(kill(kit_init(k), SIGTERM), 0);
+    CHECK_INT(program_wait(k->pid), 0);
+    kit_done(k);
 }
 
 /* Waits for a child other than `not`, hang guard only. */

@@ -160,11 +160,11 @@ static uint64_t nearest(const struct number *n)
 static int read_exponent(const char **at)
 {
     const char *p = *at + 1;
-    bool minus = *p == '-';
     int exp = 0;
 
     if ((**at | 0x20) != 'e')
         return 0;
+    bool minus = *p == '-';
     p += *p == '-' || *p == '+';
     if (!str_is_digit(*p))
         return 0;

@@ -240,7 +240,7 @@ TEST(the_full_number_of_descriptors_passes_and_one_more_is_refused)
     CHECK_OK(fd_send(pair[0], STR("x"), many, FD_PASS_MAX));
     CHECK_OK(fd_recv(pair[1], data, sizeof data, &len, got, FD_PASS_MAX, &count));
     CHECK_INT(count, FD_PASS_MAX);
-    CHECK_ERR(fd_send(pair[0], STR("x"), many, FD_PASS_MAX + 1), ERR_LIMIT, "17 descriptors");
+    CHECK_ERR(fd_send(pair[0], STR("x"), many, FD_PASS_MAX + 1), ERR_LIMIT, "33 descriptors");
     CHECK_ERR(fd_send(pair[0], STR(""), many, 1), ERR_INVALID, "a byte");
 }
 

@@ -49,6 +49,7 @@ TEST(init_gives_up_a_server_that_always_dies)
     CHECK_INT(program_wait(k.pid), 1);
     CHECK_HAS(kit_log(&k), "the server dies too often: giving up");
     CHECK_HAS(kit_log(&k), "\"last_status\":137");
+    kit_done(&k);
 }
 
 TEST(init_tells_the_code_of_a_server_that_does_not_start)

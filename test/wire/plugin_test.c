@@ -37,7 +37,7 @@ TEST(plugin_that_nobody_knows_ends_the_start)
     CHECK_INT(program_run(ARGS(test_program(PROGRAM), "action-server", address, "--plugins",
                                "jupyter", "telepathy"),
                           &said),
-              1);
+              2);
     CHECK_HAS(buf_str(&said), "Plugin telepathy not found; there are: ");
 }
 
