@@ -122,10 +122,13 @@ static fallible open_socket(const struct sockaddr_storage *addr, socklen_t len, 
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (addr->ss_family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
-    if (bind(fd, (const struct sockaddr *)addr, len) < 0)
-        return err_sys("listen on " STR_FMT, STR_ARG(str_first(address, 108)));
-    if (listen(fd, BACKLOG) < 0)
-        return err_sys("listen on " STR_FMT, STR_ARG(str_first(address, 108)));
+    bool bound = bind(fd, (const struct sockaddr *)addr, len) == 0;
+    if (!bound || listen(fd, BACKLOG) < 0) {
+        struct err *e = err_sys("listen on " STR_FMT, STR_ARG(str_first(address, 108)));
+        if (bound && addr->ss_family == AF_UNIX)
+            unlink(((const struct sockaddr_un *)addr)->sun_path);
+        return e;
+    }
     *ret_fd = take_fd(&fd);
     return NULL;
 }

@@ -157,7 +157,6 @@ static fallible take_requests(struct exec *e, const struct router *router, int f
 /* Nobody is answered before all is ready. */
 static fallible serve(struct exec *e, const struct router *router, bool *ret_served)
 {
-    own_fd ready = e->config->ready_fd;
     int fd;
 
     TRY(loop_signal_start(e->loop, &e->term, SIGTERM, on_term));
@@ -171,9 +170,9 @@ static fallible serve(struct exec *e, const struct router *router, bool *ret_ser
         return error;
     }
     TRY(take_requests(e, router, fd));
-    if (ready >= 0 && write(ready, "1", 1) != 1)
+    if (e->ready_fd >= 0 && write(e->ready_fd, "1", 1) != 1)
         return err_sys("tell that the server listens");
-    own_close(take_fd(&ready));
+    own_close(take_fd(&e->ready_fd));
     if (e->config->keep)
         TRY(keep_ready(e->config->keep));
     *ret_served = true;
@@ -210,37 +209,43 @@ static void set_owner(struct exec *e)
     e->editor.space.gid = (gid_t)e->editor.space.uid;
 }
 
+static fallible run_started(struct exec *e, struct router *router, bool *ret_served)
+{
+    TRY(start_all(&e->start, e->config));
+    e->working_dir = e->start.dir;
+    e->run_as = e->start.other ? &e->start.user : NULL;
+    e->env = e->start.env;
+    set_owner(e);
+    e->transfer = (struct transfer){.work_dir = e->working_dir,
+                                    .root_fd = -1,
+                                    .uid = e->editor.space.uid,
+                                    .gid = e->editor.space.gid};
+    router_add(router, routes, ARRAY_LEN(routes));
+    add_parts(router);
+    e->acts = act_book_new(e);
+    struct err *error = run(e, router, ret_served);
+    act_book_free(e->acts);
+    close_history(e);
+    return error;
+}
+
 fallible exec_run(struct loop *loop, const struct exec_config *config, bool *ret_served)
 {
-    struct exec e = {
-        .config = config, .loop = loop, .history_fd = -1, .history_path = "/tmp/croft-undo-XXXXXX"};
+    struct exec e = {.config = config,
+                     .loop = loop,
+                     .ready_fd = config->ready_fd,
+                     .history_fd = -1,
+                     .history_path = "/tmp/croft-undo-XXXXXX"};
     own(router) router = router_new(&(struct router_config){.auth = check_key});
 
     *ret_served = false;
     e.start.place = (struct account_place){PASSWD_ETC, "/home"};
-    struct err *error = start_all(&e.start, config);
-    if (error) {
-        start_done(&e.start);
-        return error;
-    }
-    e.working_dir = e.start.dir;
-    e.run_as = e.start.other ? &e.start.user : NULL;
-    e.env = e.start.env;
     e.spawner = config->keep ? &config->keep->spawner : NULL;
     e.start_ns = e.last_action_ns = e.cpu_sample_ns = loop_now_ns(loop);
-    set_owner(&e);
     e.editor.workdir = config->working_dir;
     list_init(&e.jobs);
-    e.transfer = (struct transfer){.work_dir = e.working_dir,
-                                   .root_fd = -1,
-                                   .uid = e.editor.space.uid,
-                                   .gid = e.editor.space.gid};
-    router_add(router, routes, ARRAY_LEN(routes));
-    add_parts(router);
-    e.acts = act_book_new(&e);
-    error = run(&e, router, ret_served);
-    act_book_free(e.acts);
-    close_history(&e);
+    struct err *error = run_started(&e, router, ret_served);
     start_done(&e.start);
+    own_close(e.ready_fd);
     return error;
 }

@@ -31,6 +31,7 @@ struct exec {
     struct http_server *server;
     struct act_book *acts;
     struct loop_signal term, interrupt;
+    int ready_fd; /* config's, until the byte is written */
     uint64_t start_ns, last_action_ns;
 
     const char *working_dir;        /* config's, terminated */
