@@ -191,10 +191,10 @@ bool wire_parse_bool(struct str text, bool *ret_value)
     return false;
 }
 
-void wire_put_state(struct jw *w, const char *name, const char *status, const char *error)
+void wire_put_state(struct jw *w, struct str name, const char *status, const char *error)
 {
     JW_OBJECT(w, NULL) {
-        jw_cstr(w, "name", name);
+        jw_str(w, "name", name);
         jw_cstr(w, "status", status);
         jw_cstr(w, "error", error);
     }

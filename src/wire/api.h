@@ -61,7 +61,7 @@ fallible wire_decode_upload(struct arena *a, const struct json *body,
 bool wire_parse_bool(struct str text, bool *ret_value);
 
 /* --- GET /croft/v1/plugins: one of them; error NULL: none --- */
-void wire_put_state(struct jw *w, const char *name, const char *status, const char *error);
+void wire_put_state(struct jw *w, struct str name, const char *status, const char *error);
 
 /* --- GET /vscode/connection_token --- */
 void wire_put_token(struct jw *w, struct str token); /* .p NULL: null */

@@ -49,6 +49,12 @@ fallible rpc_parse(struct arena *a, struct str text, struct rpc *ret_message)
     return NULL;
 }
 
+bool rpc_same_id(const struct json *a, const struct json *b)
+{
+    return a && b && a->type == b->type &&
+           (a->type == JSON_STR ? str_eq(a->s, b->s) : a->type == JSON_INT && a->i == b->i);
+}
+
 void rpc_put(struct buf *out, const struct rpc *m)
 {
     const char *key = m->kind == RPC_RESULT ? "result" : "params";

@@ -27,5 +27,6 @@ struct rpc {
 
 /* ERR_INVALID says which member does not fit. */
 fallible rpc_parse(struct arena *a, struct str text, struct rpc *ret_message);
+bool rpc_same_id(const struct json *a, const struct json *b); /* NULL is like no other */
 void rpc_put(struct buf *out, const struct rpc *m);
 void rpc_put_error(struct buf *out, const struct json *id, int code, struct str message);

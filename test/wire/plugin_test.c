@@ -9,7 +9,7 @@
 #include "test/aes.h"
 #include "test/program.h"
 
-#define PROGRAM "croft"
+#define PROGRAM "croft-guest"
 
 static struct str plugins(struct aes *a)
 {
@@ -181,7 +181,7 @@ TEST(plugin_vscode_says_what_is_wrong_and_stops_nothing)
     } rows[] = {
         {"VSCODE_PORT=", "X=", "root", "VSCODE_PORT is '': a port is wanted", false},
         {"VSCODE_PORT=x1", "X=", "root", "VSCODE_PORT is 'x1': a port is wanted", false},
-        {busy, "X=", "root", "Address already in use", true},
+        {busy, "X=", "root", "in use", true},
         {port, "X=", "root", "no openvscode-server and no code-server in this image", true},
         {port, "CROFT_VSCODE=/nowhere/x", "root", "CROFT_VSCODE: run '/nowhere/x': No such", true},
         {port, "", "root", "the server ended with exit status 3: no licence", true},

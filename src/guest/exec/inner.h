@@ -14,6 +14,7 @@ struct act_book;
 struct http_server;
 struct kernel;
 struct memory_watch;
+struct mcp_face;
 struct net;
 struct plugins;
 struct proc_user;
@@ -45,7 +46,8 @@ struct exec {
     bool closing;
     struct kernel *kernel; /* started by the first cell */
     struct plugins *plugins;
-    unsigned starting; /* plugins that are neither ready nor failed; nobody is served before */
+    struct mcp_face *mcp; /* servers of tools and who talks to them */
+    unsigned starting;    /* plugins that are neither ready nor failed; nobody is served before */
     struct viewer *viewer;
     struct memory_watch *memory;
     struct editor editor;

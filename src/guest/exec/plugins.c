@@ -181,7 +181,7 @@ static fallible handle_plugins(struct http_req *req)
     jw_init(&w, &out, JW_WEB);
     JW_ARRAY(&w, NULL)
         for (size_t i = 0; i < all->count; i++)
-            wire_put_state(&w, all->at[i].kind->name, status_words[all->at[i].status],
+            wire_put_state(&w, str_of(all->at[i].kind->name), status_words[all->at[i].status],
                            all->at[i].why ? err_text(all->at[i].why) : NULL);
     TRY(buf_check(&out));
     http_reply_json(req, 200, buf_str(&out));

@@ -75,7 +75,8 @@ fallible proc_start(struct proc *p, struct loop *loop, const struct proc_config 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_sys("pipe");
     own_fd read_end = ends[0], write_end = ends[1];
-    const int fds[] = {config->in_fd > 0 ? config->in_fd : nothing, write_end,
+    const int fds[] = {config->in_fd > 0 ? config->in_fd : nothing,
+                       config->out_fd > 0 ? config->out_fd : write_end,
                        config->quiet ? nothing : write_end, config->extra_fd};
     const struct spawn_plan plan = {
         .program = config->argv[0],

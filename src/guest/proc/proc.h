@@ -23,6 +23,7 @@ struct proc_config {
     const struct proc_user *user;
     struct spawner *spawner; /* NULL: fork here */
     int in_fd;               /* its input; 0, -1: nothing. Borrowed */
+    int out_fd;              /* its output; 0, -1: comes here. Borrowed */
     bool quiet;              /* what it writes to descriptor 2 is dropped */
     int extra_fd;            /* becomes descriptor 3; -1: none. Borrowed */
 };

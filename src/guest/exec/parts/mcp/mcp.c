@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+/* mcp.c — POST /update_mcp_server, and what became of the servers. An update is answered when each
+ * is ready or has failed, or after a while: the client waits for a minute and no longer. */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "guest/exec/parts/mcp/face.h"
+#include "net/router.h"
+#include "net/server.h"
+#include "wire/mcp.h"
+
+#define UPDATE_MS (30 * 1000)
+
+struct update {
+    struct http_req *req;
+    struct mcp_face *face;
+    struct list link;
+    struct loop_timer deadline;
+};
+
+static void answer_update(struct update *u)
+{
+    struct http_req *req = u->req;
+    own_done(buf) log;
+    own_done(buf) out;
+    struct jw w;
+
+    list_del(&u->link);
+    loop_timer_stop(&u->deadline);
+    req->on_gone = NULL;
+    buf_init(&log, 1u << 20);
+    buf_init(&out, 8u << 20);
+    mcp_put_errors(u->face->servers, &log);
+    jw_init(&w, &out, JW_WEB);
+    wire_put_mcp_updated(&w, log.len ? buf_str(&log) : STR(""));
+    http_reply_json(req, 200, buf_str(&out));
+}
+
+static void on_update_deadline(struct loop_timer *t)
+{
+    answer_update(container_of(t, struct update, deadline));
+}
+
+static void on_update_gone(struct http_req *req)
+{
+    struct update *u = req->user;
+
+    list_del(&u->link);
+    loop_timer_stop(&u->deadline);
+    http_reply_abort(req);
+}
+
+static fallible handle_update(struct http_req *req)
+{
+    struct mcp_face *f = ((struct exec *)req->app)->mcp;
+    struct update *u = arena_new(&req->arena, struct update);
+    struct wire_mcp_servers servers;
+    struct json *body;
+
+    TRY(http_req_json(req, &body));
+    TRY(arena_check(&req->arena));
+    TRY(wire_decode_mcp_servers(&req->arena, body, &servers));
+    TRY(mcp_update(f->servers, &servers));
+    *u = (struct update){.req = req, .face = f};
+    list_add(&f->updates, &u->link);
+    req->user = u;
+    req->on_gone = on_update_gone;
+    loop_timer_start(f->exec->loop, &u->deadline, UPDATE_MS, on_update_deadline);
+    return NULL; /* on_change comes after the turn, also when nothing had to be started */
+}
+
+static void on_change(void *owner)
+{
+    struct mcp_face *f = owner;
+
+    if (mcp_is_settled(f->servers))
+        while (!list_empty(&f->updates))
+            answer_update(container_of(f->updates.next, struct update, link));
+    mcp_sessions_changed(f);
+}
+
+static void on_note(void *owner, const struct rpc *note)
+{
+    mcp_sessions_note(owner, note);
+}
+
+static fallible handle_states(struct http_req *req)
+{
+    own_done(buf) out;
+    struct jw w;
+
+    buf_init(&out, 1u << 20);
+    jw_init(&w, &out, JW_WEB);
+    mcp_put_states(((struct exec *)req->app)->mcp->servers, &w);
+    TRY(buf_check(&out));
+    http_reply_json(req, 200, buf_str(&out));
+    return NULL;
+}
+
+static fallible face_start(struct exec *e)
+{
+    struct mcp_face *f = mem_new(sizeof *f);
+    const struct mcp_config config = {
+        .net = e->net,
+        .env = e->env,
+        .cwd = e->working_dir,
+        .user = e->run_as,
+        .spawner = e->spawner,
+        .on_change = on_change,
+        .on_note = on_note,
+        .owner = f,
+    };
+
+    f->exec = e;
+    list_init(&f->updates);
+    list_init(&f->sessions);
+    f->servers = mcp_new(&config);
+    e->mcp = f;
+    return NULL;
+}
+
+static void face_close(struct exec *e)
+{
+    struct mcp_face *f = take(&e->mcp);
+
+    if (!f)
+        return;
+    while (!list_empty(&f->updates))
+        answer_update(container_of(f->updates.next, struct update, link));
+    mcp_sessions_close(f);
+    mcp_free(f->servers);
+    free(f);
+}
+
+static void add_routes(struct router *r)
+{
+    static const struct route routes[] = {
+        {"POST", "/update_mcp_server", handle_update},
+        {"GET", "/croft/v1/mcp", handle_states},
+        {"GET", "/mcp/sse", mcp_handle_sse},
+        {"GET", "/sse", mcp_handle_sse},
+        {"POST", "/mcp/messages/", mcp_handle_message},
+        {"POST", "/mcp/messages", mcp_handle_message},
+        {"POST", "/messages/", mcp_handle_message},
+    };
+
+    router_add(r, routes, ARRAY_LEN(routes));
+}
+
+EXEC_PART(mcp) = {.add_routes = add_routes, .start = face_start, .close = face_close};

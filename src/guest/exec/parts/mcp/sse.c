@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+/* sse.c — sessions: a client reads events from one request and posts its messages in others. What
+ * it asks is answered by us or by the server whose tool it is; its going cancels what it waits for.
+ */
+#include "net/sse.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "guest/exec/parts/mcp/face.h"
+#include "net/server.h"
+#include "wire/rpc.h"
+
+#define SESSIONS_MAX  64
+#define ASKS_MAX      128 /* of one session */
+#define MESSAGE_BYTES (16u << 20)
+#define PING_MS       15000
+
+struct session {
+    struct mcp_face *face;
+    struct http_req *req;
+    struct list link;
+    struct list asks;
+    unsigned ask_count;
+    bool listed; /* it knows tools that may change */
+    char id[RNG_HEX_LEN + 1];
+};
+
+struct ask { /* a request of the client that waits for its answer */
+    struct session *session;
+    struct list link;
+    struct mcp_call call;
+    bool is_call; /* else it waits for the list of tools */
+    struct arena arena;
+    struct rpc m;
+};
+
+static void ask_free(struct ask *k)
+{
+    list_del(&k->link);
+    k->session->ask_count--;
+    arena_done(&k->arena);
+    free(k);
+}
+
+/* --- one session --- */
+
+static void session_free(struct session *s)
+{
+    LIST_EACH(k, &s->asks, struct ask, link) {
+        if (k->is_call)
+            mcp_call_cancel(&k->call);
+        ask_free(k);
+    }
+    list_del(&s->link);
+    s->face->session_count--;
+    free(s);
+}
+
+static void on_session_gone(struct http_req *req)
+{
+    session_free(req->user);
+    http_reply_abort(req);
+}
+
+static void send_event(struct session *s, struct str event, const struct buf *data)
+{
+    own_done(buf) out;
+
+    buf_init(&out, (size_t)4 * MESSAGE_BYTES);
+    sse_put(&out, STR(""), event, buf_str(data));
+    if (!buf_failed(data) && !buf_failed(&out))
+        http_reply_write(s->req, buf_str(&out));
+}
+
+static void send_message(struct session *s, const struct rpc *m)
+{
+    own_done(buf) text;
+
+    buf_init(&text, MESSAGE_BYTES);
+    rpc_put(&text, m);
+    if (buf_failed(&text)) {
+        buf_reset(&text);
+        rpc_put_error(&text, m->id, RPC_INTERNAL, STR("the answer is over 16 MB"));
+    }
+    send_event(s, STR("message"), &text);
+}
+
+static void send_error(struct session *s, const struct json *id, int code, const char *why)
+{
+    own_done(buf) text;
+
+    buf_init(&text, MESSAGE_BYTES);
+    rpc_put_error(&text, id, code, str_of(why));
+    send_event(s, STR("message"), &text);
+}
+
+static void send_result(struct session *s, const struct json *id, struct str raw)
+{
+    send_message(s, &(struct rpc){.kind = RPC_RESULT, .id = id, .raw = raw});
+}
+
+static void on_ping(struct loop_timer *t)
+{
+    struct mcp_face *f = container_of(t, struct mcp_face, ping);
+
+    LIST_EACH(s, &f->sessions, struct session, link)
+        http_reply_write(s->req, STR(": ping\n\n"));
+    if (f->session_count)
+        loop_timer_start(f->exec->loop, &f->ping, PING_MS, on_ping);
+}
+
+fallible mcp_handle_sse(struct http_req *req)
+{
+    struct mcp_face *f = ((struct exec *)req->app)->mcp;
+    own_done(buf) place;
+
+    buf_init(&place, 256);
+    if (mcp_is_empty(f->servers))
+        return err_new(ERR_NOT_FOUND, "Not Found");
+    if (f->session_count >= SESSIONS_MAX)
+        return err_new(ERR_LIMIT, "%d sessions are open already", SESSIONS_MAX);
+    struct session *s = mem_try(sizeof *s);
+    if (!s)
+        return err_no_memory();
+    s->face = f;
+    s->req = req;
+    list_init(&s->asks);
+    list_add(&f->sessions, &s->link);
+    f->session_count++;
+    rng_hex(rng_system(), s->id);
+    req->user = s;
+    req->on_gone = on_session_gone;
+    http_reply_header(req, STR("Cache-Control"), STR("no-store"));
+    http_reply_header(req, STR("X-Accel-Buffering"), STR("no"));
+    http_reply_begin(req, 200, STR("text/event-stream; charset=utf-8"), HTTP_LENGTH_UNKNOWN);
+    buf_addf(&place, STR_FMT "/messages/?session_id=%s",
+             STR_ARG(str_first(req->path, req->path.len - strlen("/sse"))), s->id);
+    send_event(s, STR("endpoint"), &place);
+    if (!f->ping.loop)
+        loop_timer_start(f->exec->loop, &f->ping, PING_MS, on_ping);
+    return NULL;
+}
+
+/* --- what it asks --- */
+
+static void put_tools(struct session *s, const struct json *id)
+{
+    own_done(buf) text;
+    struct jw w;
+
+    buf_init(&text, MESSAGE_BYTES);
+    jw_init(&w, &text, JW_WEB);
+    mcp_put_tools(s->face->servers, &w);
+    s->listed = true;
+    if (buf_failed(&text))
+        send_error(s, id, RPC_INTERNAL, "the list of tools is over 16 MB");
+    else
+        send_result(s, id, buf_str(&text));
+}
+
+static void initialize(struct session *s, const struct rpc *m)
+{
+    static const char *const versions[] = {"2025-06-18", "2025-03-26", "2024-11-05"};
+    struct str asked = json_get_str(m->params, "protocolVersion", STR(""));
+    const char *version = versions[0];
+    own_done(buf) text;
+
+    for (size_t i = 0; i < ARRAY_LEN(versions); i++)
+        if (str_eq(asked, str_of(versions[i])))
+            version = versions[i];
+    buf_init(&text, 1024);
+    buf_addf(&text,
+             "{\"protocolVersion\":\"%s\",\"capabilities\":{\"tools\":{\"listChanged\":true},"
+             "\"logging\":{}},\"serverInfo\":{\"name\":\"croft\",\"version\":\"" CROFT_VERSION
+             "\"}}",
+             version);
+    send_result(s, m->id, buf_str(&text));
+}
+
+/* What went wrong with a call is a result: the model shall read it. */
+static void send_failure(struct session *s, const struct json *id, const struct err *why)
+{
+    own_done(buf) text;
+    struct jw w;
+
+    buf_init(&text, 64u << 10);
+    jw_init(&w, &text, JW_WEB);
+    JW_OBJECT(&w, NULL) {
+        JW_ARRAY(&w, "content")
+            JW_OBJECT(&w, NULL) {
+                jw_cstr(&w, "type", "text");
+                jw_cstr(&w, "text", err_text(why));
+            }
+        jw_bool(&w, "isError", true);
+    }
+    send_result(s, id, buf_str(&text));
+}
+
+static void on_call_done(struct mcp_call *c, const struct rpc *answer, const struct err *why)
+{
+    struct ask *k = container_of(c, struct ask, call);
+
+    if (answer) {
+        struct rpc m = *answer;
+        m.id = k->m.id;
+        send_message(k->session, &m);
+    } else {
+        send_failure(k->session, k->m.id, why);
+    }
+    ask_free(k);
+}
+
+/* The token is the asker's own again. */
+static void on_progress(struct mcp_call *c, const struct json *params)
+{
+    struct ask *k = container_of(c, struct ask, call);
+    const struct json *token = json_get(json_get(k->m.params, STR("_meta")), STR("progressToken"));
+    own_done(buf) text;
+    struct jw w;
+
+    buf_init(&text, MESSAGE_BYTES);
+    if (!token)
+        return;
+    jw_init(&w, &text, JW_WEB);
+    JW_OBJECT(&w, NULL)
+        for (const struct json *v = params->first; v; v = v->next) {
+            jw_key(&w, v->key);
+            jw_value(&w, NULL, str_eq(v->key, STR("progressToken")) ? token : v);
+        }
+    send_message(k->session, &(struct rpc){.kind = RPC_NOTE,
+                                           .method = STR("notifications/progress"),
+                                           .raw = buf_str(&text)});
+}
+
+static void start_call(struct ask *k)
+{
+    k->call.done = on_call_done;
+    k->call.progress = on_progress;
+    own(err) e = mcp_call_start(k->session->face->servers, &k->call, k->m.params);
+    k->is_call = !e;
+    if (!e)
+        return;
+    if (err_code(e) == ERR_UNPROCESSABLE)
+        send_error(k->session, k->m.id, RPC_BAD_PARAM, err_text(e));
+    else
+        send_failure(k->session, k->m.id, e);
+    ask_free(k);
+}
+
+static void cancel(struct session *s, const struct rpc *m)
+{
+    const struct json *id = json_get(m->params, STR("requestId"));
+
+    LIST_EACH(k, &s->asks, struct ask, link)
+        if (rpc_same_id(k->m.id, id)) {
+            if (k->is_call)
+                mcp_call_cancel(&k->call);
+            ask_free(k);
+            return;
+        }
+}
+
+/* Takes k over. */
+static void on_message(struct ask *k)
+{
+    struct session *s = k->session;
+    const struct rpc *m = &k->m;
+
+    if (m->kind == RPC_REQUEST && str_eq(m->method, STR("tools/call"))) {
+        start_call(k);
+        return;
+    }
+    if (m->kind == RPC_REQUEST && str_eq(m->method, STR("tools/list"))) {
+        if (!mcp_is_settled(s->face->servers))
+            return; /* mcp_sessions_changed answers */
+        put_tools(s, m->id);
+    } else if (m->kind == RPC_REQUEST && str_eq(m->method, STR("initialize"))) {
+        initialize(s, m);
+    } else if (m->kind == RPC_REQUEST &&
+               (str_eq(m->method, STR("ping")) || str_eq(m->method, STR("logging/setLevel")))) {
+        send_result(s, m->id, STR("{}"));
+    } else if (m->kind == RPC_REQUEST) {
+        send_error(s, m->id, RPC_NO_METHOD, "Method not found");
+    } else if (m->kind == RPC_NOTE && str_eq(m->method, STR("notifications/cancelled"))) {
+        cancel(s, m);
+    }
+    ask_free(k);
+}
+
+/* --- its messages --- */
+
+static bool is_hex_id(struct str s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (str_digit(s.p[i]) > 15)
+            return false;
+    return s.len == RNG_HEX_LEN;
+}
+
+static fallible find_session(struct http_req *req, struct session **ret_session)
+{
+    struct str id = http_req_query(req, "session_id");
+
+    if (!id.p)
+        return err_new(ERR_INVALID, "session_id is required");
+    if (!is_hex_id(id))
+        return err_new(ERR_INVALID, "Invalid session ID");
+    LIST_EACH(s, &((struct exec *)req->app)->mcp->sessions, struct session, link)
+        if (str_eq(str_of(s->id), id)) {
+            *ret_session = s;
+            return NULL;
+        }
+    return err_new(ERR_NOT_FOUND, "Could not find session");
+}
+
+static fallible read_message(struct session *s, struct str body, struct ask **ret_ask)
+{
+    if (s->ask_count >= ASKS_MAX)
+        return err_new(ERR_LIMIT, "%d requests of this session are under way", ASKS_MAX);
+    struct ask *k = mem_try(sizeof *k);
+    if (!k)
+        return err_no_memory();
+    k->session = s;
+    arena_init(&k->arena, (size_t)8 * MESSAGE_BYTES);
+    list_add(&s->asks, &k->link);
+    s->ask_count++;
+    struct str text = arena_copy(&k->arena, body);
+    struct err *e = text.p ? rpc_parse(&k->arena, text, &k->m) : arena_check(&k->arena);
+    if (e) {
+        err_free(e);
+        ask_free(k);
+        return err_new(ERR_INVALID, "Could not parse message");
+    }
+    *ret_ask = k;
+    return NULL;
+}
+
+fallible mcp_handle_message(struct http_req *req)
+{
+    struct session *s = NULL;
+    struct ask *k = NULL;
+    own(err) e = find_session(req, &s);
+
+    if (!e)
+        e = read_message(s, req->body, &k);
+    http_reply(req, e ? err_http_status(err_code(e)) : 202, STR("text/plain"),
+               str_of(e ? err_text(e) : "Accepted"));
+    if (!e)
+        on_message(k);
+    return NULL;
+}
+
+/* --- what all of them hear --- */
+
+void mcp_sessions_changed(struct mcp_face *f)
+{
+    if (!mcp_is_settled(f->servers))
+        return;
+    LIST_EACH(s, &f->sessions, struct session, link) {
+        if (s->listed)
+            send_message(s, &(struct rpc){.kind = RPC_NOTE,
+                                          .method = STR("notifications/tools/list_changed")});
+        LIST_EACH(k, &s->asks, struct ask, link)
+            if (!k->is_call) {
+                put_tools(s, k->m.id);
+                ask_free(k);
+            }
+    }
+}
+
+void mcp_sessions_note(struct mcp_face *f, const struct rpc *note)
+{
+    LIST_EACH(s, &f->sessions, struct session, link)
+        send_message(s, note);
+}
+
+void mcp_sessions_close(struct mcp_face *f)
+{
+    loop_timer_stop(&f->ping);
+    LIST_EACH(s, &f->sessions, struct session, link) {
+        struct http_req *req = s->req;
+        req->on_gone = NULL;
+        session_free(s);
+        http_reply_end(req);
+    }
+}
