@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -158,5 +159,17 @@ int kit_run(const char *const *flags, const char *const *command, struct buf *in
     argv[n++] = "--";
     for (; *command; command++)
         argv[n++] = *command;
-    return program_run(argv, into);
+    int code = program_run(argv, into);
+    kit_settle();
+    return code;
+}
+
+void kit_settle(void)
+{
+    char path[4200];
+
+    snprintf(path, sizeof path, "%s/state/box", test_dir());
+    own_fd box = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (box >= 0)
+        CHECK_INT(flock(box, LOCK_EX), 0);
 }

@@ -35,6 +35,8 @@ int kit_end(struct kit *k, struct kit_box *b, struct box *box, struct buf *into)
 
 /* croft run with the test's state directory; both outputs into *into, exit code back. */
 int kit_run(const char *const *flags, const char *const *command, struct buf *into);
+/* Waits until every croft of the test's state is gone, those included that tidy up behind us. */
+void kit_settle(void);
 void kit_need_root(void);
 /* Names in a directory, joined by spaces; "" when empty. */
 void kit_check_empty(const char *relative);

@@ -2,6 +2,7 @@
 /* run_test.c — croft run, as a person uses it. */
 #include <fcntl.h>
 #include <pty.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -108,6 +109,38 @@ TEST(croft_run_bounds_the_number_of_processes)
     kit_run(ARGS("--discard", "--pids", "8"),
             ARGS("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do sleep 1 & done; wait"), &out);
     CHECK_HAS(buf_str(&out), "annot fork");
+}
+
+TEST(croft_run_sweeps_up_after_one_that_was_killed)
+{
+    own_done(buf) out;
+    char state[4200];
+    int in[2], from[2];
+    char byte;
+
+    kit_need_root();
+    buf_init(&out, 1u << 16);
+    snprintf(state, sizeof state, "%s/state", test_dir());
+    setenv("CROFT_SERVER_STATE_DIR", state, 1);
+    CHECK_INT(pipe2(in, O_CLOEXEC), 0);
+    CHECK_INT(pipe2(from, O_CLOEXEC), 0);
+    pid_t pid =
+        program_start(&(struct program){.argv = ARGS(test_program("croft"), "run", "--root", "/",
+                                                     "--bare", "--", "sh", "-c", "echo up; read x"),
+                                        .fds = (int[]){in[0], from[1], -1},
+                                        .fd_count = 3});
+    close(in[0]);
+    close(from[1]);
+    CHECK_INT(read(from[0], &byte, 1), 1);
+    CHECK_INT(kill(pid, SIGKILL), 0);
+    program_wait(pid);
+    while (read(from[0], &byte, 1) > 0) /* the sandbox dies with it */
+        ;
+    CHECK_INT(kit_run(ARGS("--discard"), ARGS("true"), &out), 0);
+    kit_check_empty("state/ids");
+    kit_check_empty("state/box");
+    close(in[1]);
+    close(from[0]);
 }
 
 TEST(croft_run_refuses_to_copy_the_whole_machine_unasked)

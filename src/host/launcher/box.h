@@ -102,6 +102,11 @@ fallible box_pause(const struct box_host *h, const struct box *b, bool paused);
  * changes in it. */
 fallible box_remove(const struct box_host *h, struct box *b, bool keep);
 
+/* What others left behind, if no other croft uses this state: claims without a living process go,
+ * with their groups and directories. Each box_host holds a shared lock on state/box until it and
+ * all its children are gone. */
+fallible box_sweep(struct box_host *h);
+
 /* Upper layer and work directory of mount n in box/<ID>: "m0u", "m0w". */
 void box_upper_name(unsigned mount, char out_upper[BOX_NAME], char out_work[BOX_NAME]);
 void box_group_name(unsigned slot, char out[BOX_NAME]);

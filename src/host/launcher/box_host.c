@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/fd.h"
@@ -70,6 +71,8 @@ static fallible open_all(struct box_host *h)
 
     TRY(open_state(h->state, &h->dir));
     TRY(make_dir(h->dir, "box", &h->boxes));
+    if (flock(h->boxes, LOCK_SH) < 0)
+        return err_sys("lock 'box'");
     TRY(make_dir(h->dir, "ids", &h->ids));
     TRY(make_dir(h->dir, "mnt", &mnt));
     TRY(open_guest(h->dir, &exe));

@@ -344,6 +344,34 @@ fallible cg_kill(const struct cg *cg, const char *name)
 /* --- the end
  * -------------------------------------------------------------------------------------- */
 
+static fallible has_process(int parent, const char *path, bool *ret_any)
+{
+    char byte;
+    own_fd fd = parent >= 0 ? openat(parent, path, O_RDONLY | O_CLOEXEC) : -1;
+    ssize_t n = fd >= 0 ? read(fd, &byte, 1) : 0;
+
+    if (n < 0)
+        return err_sys("read '%s'", path);
+    *ret_any |= n > 0;
+    return NULL;
+}
+
+fallible cg_populated(const struct cg *cg, const char *name, bool *ret_populated)
+{
+    static const char *const below[] = {"", "init/", "work/"};
+    bool any = false;
+
+    for (unsigned i = 0; i < ARRAY_LEN(below); i++) {
+        char path[NATIVE_ID_MAX + 32];
+        snprintf(path, sizeof path, "%s/%scgroup.procs", name, below[i]);
+        TRY(has_process(cg->v2, path, &any));
+        for (unsigned c = 0; c < CG_COUNT; c++)
+            TRY(has_process(cg->v1[c], path, &any));
+    }
+    *ret_populated = any;
+    return NULL;
+}
+
 static fallible remove_group(const struct cg *cg, int parent, const char *name)
 {
     char path[NATIVE_ID_MAX + 32];

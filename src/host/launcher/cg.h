@@ -44,6 +44,8 @@ fallible cg_open_work(const struct cg *cg, const char *name, int *ret_fd);
 
 fallible cg_freeze(const struct cg *cg, const char *name, bool frozen, int timeout_ms);
 fallible cg_kill(const struct cg *cg, const char *name); /* nothing to do on pure v1 */
+/* Does anything live in it? Without control groups nobody knows: false. */
+fallible cg_populated(const struct cg *cg, const char *name, bool *ret_populated);
 /* Removes all that is there; what is not is fine. */
 fallible cg_remove(const struct cg *cg, const char *name);
 

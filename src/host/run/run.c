@@ -106,15 +106,19 @@ static fallible plan_root(const struct box_host *h, const struct run_spec *s, st
     return NULL;
 }
 
+static fallible check_id(const char *id)
+{
+    if (native_id_ok(id, strlen(id) + 1) && strlen(id) < NATIVE_ID_MAX)
+        return NULL;
+    return err_new(ERR_INVALID, "'%.80s' is no name for a sandbox: letters, digits, '-', '_'", id);
+}
+
 static fallible plan_make(const struct box_host *h, const struct run_spec *s, struct plan *p)
 {
     /* pid 1 reaps and passes signals on; the command is its child. */
     const char *const pid1[] = {"croft-guest", "init",  "--exec", "--cwd", s->workdir,
                                 "--user",      s->user, "--",     NULL};
 
-    if (!native_id_ok(s->id, strlen(s->id) + 1) || strlen(s->id) >= sizeof p->req.id)
-        return err_new(ERR_INVALID, "'%.80s' is no name for a sandbox: letters, digits, '-', '_'",
-                       s->id);
     p->req.magic = NATIVE_MAGIC;
     p->req.version = NATIVE_VERSION;
     p->req.op = NATIVE_START;
@@ -155,27 +159,67 @@ static bool is_empty(int parent, const char *name)
     return entries < 3;
 }
 
-/* Keeps the upper layers that hold something, drops the rest. */
-static fallible tidy(const struct box_host *h, const struct run_spec *s, const struct plan *p,
-                     struct box *b, struct run_result *result)
+static bool has_changes(const struct run_spec *s, int dir)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < s->mount_count && s->keep; i++) {
+        char upper[BOX_NAME], work[BOX_NAME];
+        box_upper_name((unsigned)i, upper, work);
+        any |= s->mounts[i].mode == NATIVE_OVERLAY && !is_empty(dir, upper);
+    }
+    return any;
+}
+
+/* Only the upper layers of mounts are worth keeping. */
+static fallible thin_out(const struct run_spec *s, const struct plan *p, int dir)
+{
+    for (size_t i = 0; i < s->mount_count; i++) {
+        char upper[BOX_NAME], work[BOX_NAME];
+        box_upper_name((unsigned)i, upper, work);
+        TRY(tree_remove(dir, work));
+    }
+    for (size_t i = 0; i < p->spec.root_count; i++) {
+        TRY(tree_remove(dir, p->roots[i].upper));
+        TRY(tree_remove(dir, p->roots[i].work));
+    }
+    return NULL;
+}
+
+static fallible tidy(struct box_host *h, const struct run_spec *s, const struct plan *p,
+                     struct box *b, bool keep)
 {
     own_fd dir = openat(h->boxes, s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (dir < 0)
         return err_sys("open the sandbox's directory");
-    for (size_t i = 0; i < s->mount_count && s->keep; i++) {
-        char upper[BOX_NAME], work[BOX_NAME];
-        box_upper_name((unsigned)i, upper, work);
-        if (s->mounts[i].mode == NATIVE_OVERLAY && !is_empty(dir, upper))
-            result->kept = true;
-        if (s->mounts[i].mode == NATIVE_OVERLAY)
-            TRY(tree_remove(dir, work));
+    if (keep)
+        TRY(thin_out(s, p, dir));
+    TRY(box_remove(h, b, keep));
+    return box_sweep(h);
+}
+
+/* Nobody waits for the removal: a child does it, which holds nothing of the caller's. It shares our
+ * lock on the state, so whoever wants to see everything gone waits for that. */
+static fallible tidy_behind(struct box_host *h, const struct run_spec *s, const struct plan *p,
+                            struct box *b, bool keep)
+{
+    pid_t pid = fork();
+
+    if (pid < 0)
+        return tidy(h, s, p, b, keep);
+    if (pid > 0) {
+        own_close_p(&b->pidfd);
+        own_close_p(&b->tty);
+        return NULL;
     }
-    for (size_t i = 0; i < p->spec.root_count && result->kept; i++) {
-        TRY(tree_remove(dir, p->roots[i].upper));
-        TRY(tree_remove(dir, p->roots[i].work));
-    }
-    return box_remove(h, b, result->kept);
+    setsid();
+    for (int fd = 0; fd <= 2; fd++)
+        close(fd);
+    struct err *e = tidy(h, s, p, b, keep);
+    int code = e ? 1 : 0; /* what is left is found by the next sweep */
+    err_free(e);
+    _exit(code);
 }
 
 static fallible wait_end(const struct box *b, struct run_result *result)
@@ -203,36 +247,60 @@ static fallible note_sources(const struct box_host *h, const struct run_spec *s)
     return NULL;
 }
 
+static fallible count_kills(const struct box_host *h, const struct box *b, uint64_t *ret_kills)
+{
+    char group[BOX_NAME];
+    own_fd oom = -1;
+
+    box_group_name(b->slot, group);
+    TRY(cg_open_oom(&h->cg, group, false, &oom));
+    return oom >= 0 ? cg_read_oom(oom, ret_kills) : NULL;
+}
+
+static fallible live(struct box_host *h, const struct run_spec *s, struct box *b,
+                     struct run_result *result)
+{
+    struct relay r = {.in = s->in, .out = s->out, .master = b->tty, .pidfd = b->pidfd};
+    struct err *e = note_sources(h, s);
+
+    if (!e)
+        e = relay_run(&r);
+    if (e)
+        err_free(box_kill(h, b)); /* the relay's error is the one to tell */
+    struct err *end = wait_end(b, result);
+    if (e) {
+        err_free(end);
+        return e;
+    }
+    TRY(end);
+    own_fd dir = openat(h->boxes, s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    result->kept = dir >= 0 && has_changes(s, dir);
+    return count_kills(h, b, &result->oom_kills);
+}
+
+/* The embryo gets ready while we look at the rest of the plan. */
 static fallible run_box(struct box_host *h, const struct run_spec *s, struct plan *p,
                         struct run_result *result)
 {
-    struct box_embryo e;
+    struct box_embryo embryo;
     struct box b;
     uint64_t begin = clock_mono_ns(&clock_system);
-    own_fd oom = -1;
-    char group[BOX_NAME];
 
-    TRY(box_conceive(h, s->id, false, &e));
-    TRY(box_start(h, &e, &p->spec, &b));
+    TRY(box_conceive(h, s->id, false, &embryo));
+    struct err *e = plan_make(h, s, p);
+    if (e) {
+        box_drop(h, &embryo);
+        return e;
+    }
+    TRY(box_start(h, &embryo, &p->spec, &b));
     result->start_ns = clock_mono_ns(&clock_system) - begin;
-    struct relay r = {.in = s->in, .out = s->out, .master = b.tty, .pidfd = b.pidfd};
-    struct err *err = note_sources(h, s);
-    if (!err)
-        err = relay_run(&r);
-    if (err)
-        err_free(box_kill(h, &b)); /* the relay's error is the one to tell */
-    box_group_name(b.slot, group);
-    if (!err)
-        err = wait_end(&b, result);
-    if (!err)
-        err = cg_open_oom(&h->cg, group, false, &oom);
-    if (!err && oom >= 0)
-        err = cg_read_oom(oom, &result->oom_kills);
-    struct err *end = tidy(h, s, p, &b, result);
-    if (err)
-        err_free(end);
+    e = live(h, s, &b, result);
     result->run_ns = clock_mono_ns(&clock_system) - begin - result->start_ns;
-    return err ? err : end;
+    struct err *end = tidy_behind(h, s, p, &b, result->kept);
+    if (!e)
+        return end;
+    err_free(end);
+    return e;
 }
 
 fallible run_sandbox(const struct run_spec *spec, struct run_result *ret_result)
@@ -245,7 +313,7 @@ fallible run_sandbox(const struct run_spec *spec, struct run_result *ret_result)
     rootfs_init(&p.rootfs);
     *ret_result = (struct run_result){0};
     TRY(box_host_open(&h, spec->state, rng_system()));
-    struct err *e = plan_make(&h, spec, &p);
+    struct err *e = check_id(spec->id);
     if (!e)
         e = run_box(&h, spec, &p, ret_result);
     plan_done(&p);
