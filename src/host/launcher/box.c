@@ -159,7 +159,8 @@ struct build {
 static fallible open_pair(const struct build *b, const char *upper, const char *work,
                           int *ret_upper, int *ret_work)
 {
-    if (mkdirat(b->shifted, upper, 0755) < 0 || mkdirat(b->shifted, work, 0700) < 0)
+    bool made = mkdirat(b->shifted, upper, 0755) == 0 || errno == EEXIST; /* it lived before */
+    if (!made || mkdirat(b->shifted, work, 0700) < 0)
         return err_sys("make an upper layer");
     own_fd u = openat(b->shifted, upper, O_PATH | O_DIRECTORY | O_CLOEXEC);
     own_fd w = openat(b->shifted, work, O_PATH | O_DIRECTORY | O_CLOEXEC);

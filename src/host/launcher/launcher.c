@@ -81,6 +81,7 @@ static void on_request(struct loop_io *io)
         e = native_check(&m, n);
     if (!e) {
         reply.op = m.req.op;
+        reply.tag = m.req.tag;
         e = serve_do(s, &m.req, &in, &reply, &out, &later);
     }
     close_fds(&in);

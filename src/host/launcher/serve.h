@@ -15,7 +15,8 @@ struct serve_box {
     struct serve *serve;
     enum native_state state;
     int exit_code, signal;
-    bool remove_when_dead; /* somebody waits for it */
+    bool remove_when_dead, tell_when_dead; /* somebody waits for it */
+    uint64_t remove_tag, kill_tag;
 };
 
 struct serve {

@@ -249,14 +249,19 @@ static fallible take_embryo(struct serve *s, const char *id, struct box_embryo *
 static void on_box_dead(struct loop_child *c)
 {
     struct serve_box *b = container_of(c, struct serve_box, child);
-    struct native_reply reply = {.op = NATIVE_REMOVE};
+    struct native_reply killed = {.op = NATIVE_KILL, .tag = b->kill_tag};
+    struct native_reply removed = {.op = NATIVE_REMOVE, .tag = b->remove_tag};
+    struct serve_fds none = {.count = 0};
 
     b->state = NATIVE_EXITED;
     b->exit_code = c->code == CLD_EXITED ? c->status : 128 + c->status;
     b->signal = c->code == CLD_EXITED ? 0 : c->status;
     b->box.pidfd = -1; /* the loop closed it */
+    if (b->tell_when_dead)
+        serve_answer(b->serve, &killed, NULL, &none);
+    b->tell_when_dead = false;
     if (b->remove_when_dead)
-        serve_remove(b->serve, b, &reply);
+        serve_remove(b->serve, b, &removed);
 }
 
 static fallible make_in_dir(struct serve *s, struct making *m, struct serve_box *b)
@@ -270,8 +275,31 @@ static fallible make_in_dir(struct serve *s, struct making *m, struct serve_box 
     return box_start(&s->host, &e, &m->spec, &b->box);
 }
 
-static fallible make(struct serve *s, struct making *m, struct serve_box *b)
+/* A life before this one left its sockets, and work directories that overlay would refuse. */
+static fallible renew_dir(struct serve *s, const struct making *m)
 {
+    own_fd dir = openat(s->host.boxes, m->req.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char upper[BOX_NAME], work[BOX_NAME];
+
+    if (dir < 0)
+        return err_sys("open the directory of '%s'", m->req.id);
+    unlinkat(dir, "s", 0);
+    unlinkat(dir, "c", 0);
+    for (size_t i = 0; i < m->spec.root_count; i++)
+        TRY(tree_remove(dir, m->roots[i].work));
+    for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
+        box_upper_name(i, upper, work);
+        TRY(tree_remove(dir, work));
+    }
+    return NULL;
+}
+
+static fallible make(struct serve *s, struct making *m, struct serve_box *b, bool again)
+{
+    if (again) {
+        TRY(renew_dir(s, m));
+        return make_in_dir(s, m, b);
+    }
     TRY(box_make_dir(&s->host, m->req.id));
     struct err *e = make_in_dir(s, m, b);
     if (e)
@@ -298,10 +326,28 @@ static fallible watch(struct serve *s, struct serve_box *b)
     return e;
 }
 
+static fallible may_start(const struct serve *s, const struct serve_box *old,
+                          struct native_request *r)
+{
+    if (old && old->state != NATIVE_EXITED)
+        return err_new(ERR_CONFLICT, "there is a sandbox '%s'", r->id);
+    return apply_policy(s, r);
+}
+
+/* The groups and ids of its last life; its directory is the new one's. */
+static void bury(struct serve *s, struct serve_box *old)
+{
+    err_free(box_remove(&s->host, &old->box, true)); /* nothing runs in them any more */
+    list_del(&old->link);
+    s->box_count--;
+    free(old);
+}
+
 static fallible start(struct serve *s, const struct native_request *r, struct serve_fds *in,
                       struct native_reply *reply, struct serve_fds *out)
 {
     struct making m = {.req = *r};
+    struct serve_box *old = serve_find(s, r->id);
     struct serve_box *b = mem_new(sizeof *b);
 
     *b = (struct serve_box){.serve = s, .state = NATIVE_RUNNING};
@@ -309,17 +355,18 @@ static fallible start(struct serve *s, const struct native_request *r, struct se
     memset(m.spec.sources, -1, sizeof m.spec.sources);
     memset(m.spec.fds, -1, sizeof m.spec.fds);
     memset(m.ours, -1, sizeof m.ours);
-    struct err *e = serve_find(s, r->id) ? err_new(ERR_CONFLICT, "there is a sandbox '%s'", r->id)
-                                         : apply_policy(s, &m.req);
+    struct err *e = may_start(s, old, &m.req);
     if (!e)
         e = prepare(s, &m, in);
     if (!e)
-        e = make(s, &m, b);
+        e = make(s, &m, b, old != NULL);
     if (!e)
         e = watch(s, b);
     if (e)
         free(b);
     else {
+        if (old)
+            bury(s, old);
         insert(s, b);
         reply->pid = b->box.pid;
         out->fds[0] = take_fd(&m.ours[AT_READY]);
@@ -405,7 +452,13 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
     TRY(find(s, r->id, &b));
     switch ((enum native_op)r->op) {
     case NATIVE_KILL:
-        return b->state == NATIVE_EXITED ? NULL : box_kill(&s->host, &b->box);
+        if (b->state == NATIVE_EXITED || b->tell_when_dead)
+            return b->state == NATIVE_EXITED ? NULL
+                                             : err_new(ERR_BUSY, "it is being killed already");
+        TRY(box_kill(&s->host, &b->box));
+        b->tell_when_dead = *ret_later = true;
+        b->kill_tag = r->tag;
+        return NULL;
     case NATIVE_PAUSE:
     case NATIVE_RESUME:
         return pause_or_resume(s, b, r->op == NATIVE_PAUSE);
@@ -420,6 +473,7 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
             return NULL;
         }
         b->remove_when_dead = true;
+        b->remove_tag = r->tag;
         return box_kill(&s->host, &b->box);
     default:
         return err_new(ERR_INVALID, "operation %u is not known", r->op);

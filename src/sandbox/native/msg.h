@@ -23,9 +23,10 @@
 
 enum native_op {
     /* fds: the block, a sealed memfd, then a pipe for its output if FD_LOG. The answer brings two:
-     * a pipe that gets one byte when it is ready, and its control connection (EOF: it is dead). */
+     * a pipe that gets one byte when it is ready, and its control connection (EOF: it is dead).
+     * The id of one that has ended: it is started again, with the files it left. */
     NATIVE_START = 1,
-    NATIVE_KILL,
+    NATIVE_KILL,   /* answered when it is dead */
     NATIVE_REMOVE, /* answered when it is dead and gone */
     NATIVE_PAUSE,
     NATIVE_RESUME,
@@ -62,6 +63,7 @@ struct native_mount {
 
 struct native_request {
     uint32_t magic, version, op, flags;
+    uint64_t tag; /* comes back with the answer, for answers overtake each other */
     char id[NATIVE_ID_MAX];
     struct native_limits limits;
     uint32_t image; /* index of a root file system the policy holds */
@@ -74,6 +76,7 @@ struct native_request {
 struct native_reply {
     uint32_t magic, version, op;
     uint32_t code; /* enum err_code + 1; 0: done */
+    uint64_t tag;
     char text[NATIVE_TEXT_MAX];
     uint32_t state, exit_code, signal, count;
     int32_t pid;
