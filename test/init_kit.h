@@ -139,7 +139,7 @@ static inline struct str kit_post(struct kit *k, const char *path, const char *b
              path, strlen(body), body);
     wire_exchange(&k->wire, buf_str(&request), &got);
     ptrdiff_t end = str_find(buf_str(&got), STR("\r\n\r\n"));
-    if (!str_starts(buf_str(&got), STR("HTTP/1.1 200 ")) || end < 0)
+    if (!str_starts(buf_str(&got), STR("HTTP/1.1 20")) || end < 0)
         FAIL("got " STR_FMT, STR_ARG(buf_str(&got)));
     return arena_copy(&k->arena, str_from(buf_str(&got), (size_t)end + 4));
 }
@@ -228,7 +228,7 @@ static inline pid_t kit_await_child(pid_t parent, const char *word, pid_t not_th
         if (pid && pid != not_this)
             return pid;
         if (clock_mono_ns(&clock_system) > end)
-            FAIL("no '%s' below %d", word, (int)parent);
+            FAIL("no child '%s' of %d", word, (int)parent);
         sched_yield();
     }
 }

@@ -13,11 +13,17 @@ static void kill_server(struct kit *k)
     kit_await_child(init, "--init-fd", server);
 }
 
+/* Between two commands: the same bash, where it was, with what it had. */
 static void check_restart(struct kit *k)
 {
-    CHECK_STR(kit_run(k, "echo one; cd /usr"), "one");
+    CHECK_HAS(kit_run(k, "echo one; cd /usr; here=1; sleep 1000 & me=$$; f() { echo $me; }"),
+              "one\n[1] ");
+    struct str me = kit_run(k, "f");
     kill_server(k);
-    CHECK_STR(kit_run(k, "echo two"), "two");
+    CHECK_STR(kit_run(k, "echo $PWD $here; jobs %1 | grep -c Running"), "/usr 1\n1");
+    CHECK_STR(kit_run(k, "f"), me);
+    kill_server(k);
+    CHECK_HAS(kit_run(k, "kill %1; wait; echo $PWD"), "Terminated              sleep 1000\n/usr");
     kit_close(k);
 }
 
@@ -265,5 +271,157 @@ TEST_LIMIT(init_leaks_nothing_in_a_thousand_commands, 120)
         CHECK(after[i] <= before[i]);
     }
     CHECK_STR(kit_run(&k, "ps -eo ppid=,stat= | grep -c \\\"^ *$PPID Z\\\""), "0");
+    kit_close(&k);
+}
+
+static int send_run(struct kit *k, const char *args)
+{
+    own_done(buf) b;
+    char body[2000];
+    int fd = wire_connect(&k->wire);
+
+    snprintf(body, sizeof body, "{\"action\":{\"action\":\"run\",\"args\":{%s}}}", args);
+    buf_init(&b, 1u << 16);
+    buf_addf(&b,
+             "POST /execute_action HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+             "X-Session-API-Key: hunter2\r\nContent-Length: %zu\r\n\r\n%s",
+             strlen(body), body);
+    wire_send(fd, buf_str(&b));
+    return fd;
+}
+
+static void await_file(struct kit *k, const char *name)
+{
+    char path[300];
+    uint64_t end = clock_mono_ns(&clock_system) + KIT_HANG_NS;
+
+    snprintf(path, sizeof path, "%s/%s", k->dir, name);
+    while (access(path, F_OK) < 0 && clock_mono_ns(&clock_system) < end)
+        sched_yield();
+}
+
+static void make_file(struct kit *k, const char *name)
+{
+    char path[300];
+
+    snprintf(path, sizeof path, "%s/%s", k->dir, name);
+    close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+}
+
+#define WAITS                                                                                      \
+    "touch began; until [ -e go ]; do sleep 0.01; done; echo after; cd /usr; touch "               \
+    "$OLDPWD/ended; "                                                                              \
+    "(exit 5)"
+
+/* In the middle of a command: it runs on, and whoever asks again gets its end. */
+static void check_middle(bool ended_before)
+{
+    struct kit k;
+
+    kit_open(&k);
+    int fd = send_run(&k, "\"command\":\"" WAITS "\",\"blocking\":true");
+    await_file(&k, "began");
+    if (ended_before) { /* it ends while no server is there, as far as the kernel lets us */
+        pid_t server = kit_server(&k);
+        CHECK_INT(kill(server, SIGSTOP), 0);
+        make_file(&k, "go");
+        await_file(&k, "ended");
+        CHECK_INT(kill(server, SIGKILL), 0);
+        kit_await_child(k.pid, "--init-fd", server);
+    } else {
+        kill_server(&k);
+        const struct json *refused = kit_observe(&k, "\"command\":\"echo another\"");
+        CHECK_HAS(json_get_str(json_get(json_get(refused, STR("extras")), STR("metadata")),
+                               "suffix", STR("")),
+                  "NOT executed"); /* and by that the old one is nobody's any more */
+        make_file(&k, "go");
+    }
+    close(fd);
+    struct json *o = kit_observe(&k, ended_before ? "\"command\":\"" WAITS "\",\"blocking\":true"
+                                                  : "\"command\":\"\",\"blocking\":true");
+    const struct json *meta = json_get(json_get(o, STR("extras")), STR("metadata"));
+    CHECK_STR(json_get_str(o, "content", STR("")), "after");
+    CHECK_INT(json_get_int(meta, "exit_code", -99), 5);
+    CHECK_STR(json_get_str(meta, "working_dir", STR("")), "/usr");
+    CHECK_STR(kit_run(&k, "echo $?$PWD"), "5/usr");
+    kit_close(&k);
+}
+
+TEST(init_keeps_a_command_that_runs_while_the_server_dies)
+{
+    check_middle(false);
+}
+
+TEST(init_keeps_the_end_of_a_command_nobody_saw)
+{
+    check_middle(true);
+}
+
+TEST(init_attaches_whoever_asks_again_for_the_running_command)
+{
+    struct kit k;
+
+    kit_open(&k);
+    const char *args = "\"command\":\"" WAITS "\",\"blocking\":true";
+    int fd = send_run(&k, args);
+    await_file(&k, "began");
+    kill_server(&k);
+    close(fd);
+    fd = send_run(&k, args);
+    make_file(&k, "go");
+    own_done(buf) got;
+    buf_init(&got, 1u << 20);
+    wire_read_to_end(fd, &got);
+    close(fd);
+    CHECK_HAS(buf_str(&got), "\"content\":\"after\"");
+    CHECK_HAS(buf_str(&got), "\"exit_code\":5,");
+    kit_close(&k);
+}
+
+static struct str edit(struct kit *k, const char *command, const char *more)
+{
+    char text[1000];
+
+    snprintf(text, sizeof text,
+             "{\"action\":{\"action\":\"edit\",\"args\":{\"command\":\"%s\",\"path\":\"%s/f\"%s}}}",
+             command, k->dir, more);
+    return kit_post(k, "/execute_action", text);
+}
+
+TEST(init_keeps_shells_with_names_and_the_undo_of_edits)
+{
+    struct kit k;
+
+    kit_open(&k);
+    kit_post(&k, "/croft/v1/shells", "{\"name\":\"two\"}");
+    kit_post(&k, "/croft/v1/shells/two/run", "{\"command\":\"cd /usr; x=1\"}");
+    edit(&k, "create", ",\"file_text\":\"old\\n\"");
+    edit(&k, "str_replace", ",\"old_str\":\"old\",\"new_str\":\"new\"");
+    CHECK_STR(kit_run(&k, "cat f"), "new");
+    kill_server(&k);
+    CHECK_HAS(kit_post(&k, "/croft/v1/shells/two/run", "{\"command\":\"echo $PWD$x\"}"), "/usr1");
+    CHECK_HAS(edit(&k, "undo_edit", ""), "undone");
+    CHECK_STR(kit_run(&k, "cat f"), "old");
+    kit_close(&k);
+}
+
+TEST(init_kills_what_nobody_kept)
+{
+    struct kit k;
+
+    kit_open(&k);
+    kit_run(&k, "true");
+    int fd = send_run(&k, "\"command\":\"echo $$ > p.tmp; mv p.tmp p; sleep 1000\","
+                          "\"is_static\":true,\"blocking\":true");
+    await_file(&k, "p");
+    struct str pid = kit_run(&k, "cat p");
+    kill_server(&k);
+    close(fd);
+    CHECK_STR(kit_run(&k, arena_cstr(&k.arena,
+                                     arena_printf(&k.arena,
+                                                  "while kill -0 " STR_FMT
+                                                  " 2>/dev/null; do sleep 0.01; done; echo gone",
+                                                  STR_ARG(pid)))),
+              "gone");
     kit_close(&k);
 }

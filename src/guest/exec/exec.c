@@ -2,6 +2,7 @@
 /* exec.c — the server: routes, key, start and end. See exec.h. */
 #include "guest/exec/exec.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -19,6 +20,8 @@
 #include "net/router.h"
 #include "net/server.h"
 
+#define KEPT_UNDO  "undo " /* and where it is */
+#define UNDO_LEN   (sizeof KEPT_UNDO - 1)
 #define BODY_BYTES (128u << 20)
 
 static fallible handle_alive(struct http_req *req)
@@ -51,7 +54,13 @@ static void on_term(struct loop_signal *s)
 /* The undo stacks: a private directory that goes with the process. */
 static fallible open_history(struct exec *e)
 {
-    if (!mkdtemp(e->history_path)) {
+    struct keep *keep = e->config->keep;
+    own(keep_thing) old = keep ? keep_take(keep, STR(KEPT_UNDO)) : NULL;
+
+    if (old)
+        snprintf(e->history_path, sizeof e->history_path, STR_FMT, (int)(old->len - UNDO_LEN),
+                 old->data + UNDO_LEN);
+    else if (!mkdtemp(e->history_path)) {
         e->history_path[0] = '\0';
         return err_sys("make a directory for undo");
     }
@@ -59,6 +68,11 @@ static fallible open_history(struct exec *e)
     if (e->history_fd < 0)
         return err_sys("open '%s'", e->history_path);
     e->editor.history_fd = e->history_fd;
+    if (keep && !old) {
+        char text[UNDO_LEN + sizeof e->history_path];
+        snprintf(text, sizeof text, KEPT_UNDO "%s", e->history_path);
+        TRY(keep_put(keep, keep_new_id(keep), str_of(text), NULL, 0, 0));
+    }
     return NULL;
 }
 
@@ -170,7 +184,8 @@ static fallible serve(struct exec *e, const struct router *router, bool *ret_ser
         return error;
     }
     TRY(take_requests(e, router, fd));
-    if (e->ready_fd >= 0 && write(e->ready_fd, "1", 1) != 1)
+    if (e->ready_fd >= 0 && write(e->ready_fd, "1", 1) != 1 &&
+        errno != EPIPE) /* then nobody waits */
         return err_sys("tell that the server listens");
     own_close(take_fd(&e->ready_fd));
     if (e->config->keep)

@@ -164,6 +164,7 @@ static void end_command(struct shell *s)
     forget_output(s);
     note_memory(s);
     sm_move(&s->command, CMD_ENDED, s->id);
+    shell_keep_save(s);
     if (s->waiting)
         answer_completed(s);
 }
@@ -198,6 +199,7 @@ static void type_command(struct shell *s)
     struct err *e = shell_begin(s, buf_str(&s->held));
     if (!e) {
         sm_move(&s->command, CMD_RUNNING, s->id);
+        shell_keep_save(s);
         return;
     }
     sm_move(&s->command, CMD_NONE, s->id);
@@ -222,6 +224,7 @@ static void on_started(struct shell *s, const struct shell_report *r)
     s->had_env = true;
     term_reset(s->term);
     s->last_newline = true;
+    shell_keep_save(s);
     if (s->command.now == CMD_QUEUED)
         type_command(s);
 }
@@ -441,6 +444,18 @@ static void continue_command(struct shell *s)
     buf_done(&keys);
 }
 
+/* The client of a server that died asks again for the command that runs, or ended, since then. */
+static bool is_asked_again(struct shell *s)
+{
+    bool again = loop_now_ns(s->loop) < s->adopted_until_ns && !s->request.is_input &&
+                 (s->command.now == CMD_RUNNING || s->command.now == CMD_ENDED) &&
+                 str_eq(buf_str(&s->held), buf_str(&s->request_command));
+
+    if (!s->request.is_input && s->request_command.len)
+        s->adopted_until_ns = 0;
+    return again;
+}
+
 static void split_and_run(struct shell *s)
 {
     bool begun = s->command.now != CMD_NONE, empty = s->request_command.len == 0;
@@ -448,6 +463,13 @@ static void split_and_run(struct shell *s)
 
     if (!begun && (empty || s->request.is_input)) {
         answer(s, SHELL_NOTHING_RUNS);
+        return;
+    }
+    if (is_asked_again(s)) {
+        if (s->command.now == CMD_ENDED)
+            answer_completed(s);
+        else
+            start_timers(s);
         return;
     }
     struct err *e = split_commands(&s->arena, buf_str(&s->request_command), &split);

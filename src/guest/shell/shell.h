@@ -15,6 +15,8 @@
 #include "base/err.h"
 #include "base/str.h"
 
+struct keep;
+struct keep_thing;
 struct loop;
 struct proc_user;
 struct rng;
@@ -30,6 +32,8 @@ struct shell_config {       /* zero: the default; strings are copied */
     const struct proc_user *user;     /* NULL: run as this process does; copied */
     struct spawner *spawner;          /* NULL: fork here */
     const char *init;                 /* what every new bash runs first, quietly; not copied */
+    struct keep *keep;                /* pid 1, who holds it for the next server; NULL: nobody */
+    const char *keep_name;            /* under this name, "shell " in front */
     struct rng *rng;                  /* the system's */
     unsigned columns, rows;           /* 1000 each */
     size_t history_lines;             /* of output kept per command: 11000 */
@@ -99,6 +103,11 @@ struct shell_request {
 #define SHELL_COMMAND_MAX (16u << 20)
 
 fallible shell_new(struct loop *loop, const struct shell_config *config, struct shell **ret_shell);
+/* A session the server before us left: its bash, its directory, the command that runs and what it
+ * wrote since. The thing stays the caller's, without its descriptors. The first request for the
+ * very command that runs, or ended meanwhile, gets its result. */
+fallible shell_adopt(struct loop *loop, const struct shell_config *config, struct keep_thing *thing,
+                     struct shell **ret_shell);
 /* Kills the session with all its processes. Safe in every callback; a waiting request is answered
  * SHELL_FAILED first. The memory goes once bash is reaped, by the loop. NULL is fine. */
 void shell_close(struct shell *s);

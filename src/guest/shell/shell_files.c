@@ -38,24 +38,31 @@ static fallible make_files(struct shell_files *f)
     return NULL;
 }
 
+void shell_files_name(struct shell_files *f, const char *dir, const char *token)
+{
+    const struct {
+        char *to, letter;
+    } names[] = {{f->report, 'r'}, {f->command, 'c'}, {f->env, 'e'}, {f->jobs, 'j'}, {f->cwd, 'w'}};
+
+    snprintf(f->dir, sizeof f->dir, "%s", dir);
+    snprintf(f->token, sizeof f->token, "%.16s", token);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        snprintf(names[i].to, sizeof f->report, "%s/%c%s", f->dir, names[i].letter, f->token);
+}
+
 fallible shell_files_open(struct shell_files *f, const char *base, struct rng *rng, uid_t uid)
 {
-    char name[RNG_HEX_LEN + 1], token[RNG_HEX_LEN + 1];
+    char name[RNG_HEX_LEN + 1], token[RNG_HEX_LEN + 1], dir[256];
 
     rng_hex(rng, name);
     rng_hex(rng, token);
-    token[16] = '\0';
     f->report_fd = f->command_fd = -1;
     if (!base)
         base = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
     if (strlen(base) > 128 || strchr(base, '\''))
         return err_new(ERR_INVALID, "shell state directory '%s' is not usable", base);
-    snprintf(f->dir, sizeof f->dir, "%s/croft-%.12s", base, name);
-    snprintf(f->report, sizeof f->report, "%s/r%s", f->dir, token);
-    snprintf(f->command, sizeof f->command, "%s/c%s", f->dir, token);
-    snprintf(f->env, sizeof f->env, "%s/e%s", f->dir, token);
-    snprintf(f->jobs, sizeof f->jobs, "%s/j%s", f->dir, token);
-    snprintf(f->cwd, sizeof f->cwd, "%s/w%s", f->dir, token);
+    snprintf(dir, sizeof dir, "%s/croft-%.12s", base, name);
+    shell_files_name(f, dir, token);
     if (mkdir(f->dir, 0711) < 0 || chmod(f->dir, 0711) < 0)
         return err_sys("make '%s'", f->dir);
     struct err *e = NULL;

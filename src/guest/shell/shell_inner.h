@@ -31,8 +31,10 @@ enum command_state { /* of the command it was given */
                      CMD_HELD,    /* incomplete: bash has not seen it yet */
 };
 
+struct shell_page; /* see shell_keep.c */
+
 struct shell_files { /* a private directory; names inside cannot be guessed or listed by others */
-    char dir[256];
+    char dir[256], token[17];
     char report[320], command[320], env[320], cwd[320], jobs[320];
     int report_fd;  /* FIFO, open for reading and writing: it never reports end of file */
     int command_fd; /* regular */
@@ -48,7 +50,7 @@ struct shell_owned_meta { /* storage behind struct shell_meta */
 struct shell {
     struct loop *loop;
     struct shell_config config;
-    char *owned_strings[6];
+    char *owned_strings[7];
     char **env;
     struct proc_user user;
     struct sm sm, command;
@@ -100,9 +102,15 @@ struct shell {
     struct shell_result result; /* of an answer that is due after this turn */
     struct arena arena;         /* parts and the like of that answer */
     struct err *error;
+
+    struct shell_page *page; /* what the next server needs to know; NULL: nobody keeps us */
+    int page_fd;
+    uint32_t keep_id;
+    uint64_t adopted_until_ns; /* so long the command we found may be asked for again */
 };
 
 /* shell_files.c */
+void shell_files_name(struct shell_files *f, const char *dir, const char *token);
 fallible shell_files_open(struct shell_files *f, const char *base, struct rng *rng, uid_t uid);
 bool shell_files_whole(const struct shell_files *f); /* false: somebody removed them */
 fallible shell_files_mend(struct shell_files *f);    /* report_fd must not be watched */
@@ -121,9 +129,20 @@ extern const struct str shell_script_probe; /* typed at a prompt: report */
 /* shell_process.c */
 fallible shell_spawn(struct shell *s); /* leaves the session in SH_STARTING */
 void shell_end_process(struct shell *s);
+void shell_on_bash_end(struct spawn_child *c);
+
+/* shell_keep.c; all of them nothing without config.keep */
+void shell_keep_put(struct shell *s);  /* there is another bash, terminal or file */
+void shell_keep_save(struct shell *s); /* after every step of a command */
+void shell_keep_drop(struct shell *s);
+fallible shell_keep_restore(struct shell *s, struct keep_thing *t); /* up to shell_io_resume */
+
+/* shell_life.c */
+fallible shell_open_term(struct shell *s);
 
 /* shell_io.c */
 fallible shell_io_start(struct shell *s);
+fallible shell_io_resume(struct shell *s); /* of a bash that was there before us */
 void shell_io_stop(struct shell *s);
 void shell_type(struct shell *s, struct str bytes);
 fallible shell_begin(struct shell *s, struct str command); /* types the one line */

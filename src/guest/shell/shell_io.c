@@ -91,6 +91,7 @@ static void take_marked(struct shell *s, struct str bytes)
     ptrdiff_t at = str_find(buf_str(&s->pre), buf_str(&mark));
     if (at >= 0) {
         s->awaiting_mark = false;
+        shell_keep_save(s);
         loop_timer_stop(&s->start);
         s->term_seen = UINT64_MAX; /* the soft timeout counts from here */
         feed_before_mark(s, str_first(buf_str(&s->pre), (size_t)at));
@@ -376,10 +377,25 @@ static fallible watch_files(struct shell *s)
     if (!shell_files_whole(&s->files)) {
         loop_io_stop(&s->report_io);
         TRY(shell_files_mend(&s->files));
+        shell_keep_put(s);
     }
     if (s->report_io.loop)
         return NULL;
     return loop_io_start(s->loop, &s->report_io, s->files.report_fd, EPOLLIN, on_report_readable);
+}
+
+/* For the line of this sequence number, typed now or by the server before us. */
+static fallible await_mark(struct shell *s)
+{
+    buf_reset(&s->typed);
+    shell_script_line(&s->typed, s->sequence);
+    if (!buf_failed(&s->typed))
+        s->typed.len--; /* the echo ends in CR LF */
+    buf_add_cstr(&s->typed, "\r\n");
+    TRY(buf_check(&s->typed));
+    s->awaiting_mark = true;
+    loop_timer_start(s->loop, &s->start, s->config.start_timeout_ms, on_start_timeout);
+    return NULL;
 }
 
 fallible shell_begin(struct shell *s, struct str command)
@@ -400,19 +416,46 @@ fallible shell_begin(struct shell *s, struct str command)
     mend_terminal(s);
     snprintf(s->sequence, sizeof s->sequence, "%llu.%016llx", (unsigned long long)++s->number,
              (unsigned long long)rng_u64(s->config.rng));
-    buf_reset(&s->typed);
-    shell_script_line(&s->typed, s->sequence);
-    TRY(buf_check(&s->typed));
-    s->awaiting_mark = true;
     s->lost_report = false;
     s->interrupts = 0;
     s->keys_typed = false;
+    TRY(await_mark(s));
+    shell_keep_save(s);
     /* Its echo, mark and output need not wake us one by one: a short command is read in one go. */
     loop_timer_start(s->loop, &s->quiet, QUIET_MS, on_quiet_end);
-    shell_type(s, buf_str(&s->typed));
-    s->typed.len--; /* the echo ends in CR LF */
-    buf_add_cstr(&s->typed, "\r\n");
-    loop_timer_start(s->loop, &s->start, s->config.start_timeout_ms, on_start_timeout);
+    buf_add(&s->out, str_first(buf_str(&s->typed), s->typed.len - 2));
+    shell_type(s, STR("\n"));
+    return NULL;
+}
+
+/* The server before us may have died between reading a report and keeping what it said. With the
+ * report bash writes its variables down, the number among them. */
+static bool report_was_taken(const struct shell *s)
+{
+    struct pollfd report = {.fd = s->files.report_fd, .events = POLLIN};
+    own_done(buf) dump;
+    char want[80];
+
+    buf_init(&dump, 4u << 20);
+    snprintf(want, sizeof want, "CROFT_Q=\"%s\"", s->sequence);
+    if (poll(&report, 1, 0) != 0)
+        return false;
+    err_free(fd_read_file(s->files.env, &dump)); /* none: it runs */
+    return str_find(buf_str(&dump), str_of(want)) >= 0;
+}
+
+/* Where the next server begins: something may have been typed, read or reported since. */
+fallible shell_io_resume(struct shell *s)
+{
+    TRY(watch_files(s));
+    TRY(loop_io_start(s->loop, &s->master_io, s->master, EPOLLIN, on_master_ready));
+    if (s->awaiting_mark)
+        return await_mark(s);
+    if (s->command.now == CMD_RUNNING && report_was_taken(s)) {
+        s->meta.exit_code = -1;
+        shell_drain(s);
+        shell_on_report(s, NULL);
+    }
     return NULL;
 }
 

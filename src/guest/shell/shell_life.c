@@ -68,6 +68,7 @@ static fallible copy_strings(struct shell *s, const struct shell_config *c)
         {c->bash, "/bin/bash", &s->config.bash},
         {c->term, "xterm-256color", &s->config.term},
         {c->state_dir, NULL, &s->config.state_dir},
+        {c->keep_name, "", &s->config.keep_name},
         {c->user ? c->user->name : NULL, NULL, &s->user.name},
     };
     _Static_assert(ARRAY_LEN(strings) <= ARRAY_LEN(s->owned_strings), "room for each");
@@ -119,6 +120,7 @@ static void free_shell(struct shell *s)
     shell_io_stop(s);
     loop_io_stop(&s->report_io);
     spawn_end(&s->child);
+    shell_keep_drop(s);
     shell_files_close(&s->files);
     term_free(s->term);
     done_buffers(s);
@@ -131,42 +133,65 @@ static void free_shell(struct shell *s)
     free(s);
 }
 
-static fallible open_session(struct shell *s)
+fallible shell_open_term(struct shell *s)
 {
     struct term_config tc = {.columns = s->config.columns,
                              .rows = s->config.rows,
                              .history_lines = s->config.history_lines};
-    uid_t uid = s->config.user ? s->user.uid : geteuid();
 
     snprintf(s->id, sizeof s->id, "%08x", (unsigned)rng_u64(s->config.rng));
     s->term = term_new(&tc);
-    if (!s->term)
-        return err_no_memory();
+    return s->term ? NULL : err_no_memory();
+}
+
+static fallible open_session(struct shell *s)
+{
+    uid_t uid = s->config.user ? s->user.uid : geteuid();
+
+    TRY(shell_open_term(s));
     TRY(shell_files_open(&s->files, s->config.state_dir, s->config.rng, uid));
     return shell_spawn(s);
 }
 
-fallible shell_new(struct loop *loop, const struct shell_config *config, struct shell **ret_shell)
+static fallible resume_session(struct shell *s, struct keep_thing *thing)
+{
+    TRY(shell_keep_restore(s, thing));
+    return shell_io_resume(s);
+}
+
+/* thing NULL: a new one. */
+static fallible make(struct loop *loop, const struct shell_config *config, struct keep_thing *thing,
+                     struct shell **ret_shell)
 {
     struct shell *s = mem_try(sizeof *s);
 
     if (!s)
         return err_no_memory();
-    memset(s, 0, sizeof *s);
     s->loop = loop;
-    s->master = s->slave = s->files.report_fd = s->files.command_fd = -1;
+    s->master = s->slave = s->files.report_fd = s->files.command_fd = s->page_fd = -1;
     init_buffers(s);
     sm_init(&s->sm, shell_states, "shell", SH_STARTING);
     sm_init(&s->command, command_states, "command", CMD_NONE);
     struct err *e = copy_config(s, config);
     if (!e)
-        e = open_session(s);
+        e = thing ? resume_session(s, thing) : open_session(s);
     if (e) {
         free_shell(s);
         return err_wrap(e, "open a shell session");
     }
     *ret_shell = s;
     return NULL;
+}
+
+fallible shell_new(struct loop *loop, const struct shell_config *config, struct shell **ret_shell)
+{
+    return make(loop, config, NULL, ret_shell);
+}
+
+fallible shell_adopt(struct loop *loop, const struct shell_config *config, struct keep_thing *thing,
+                     struct shell **ret_shell)
+{
+    return make(loop, config, thing, ret_shell);
 }
 
 static void on_gone(struct loop_later *l)
@@ -196,6 +221,7 @@ void shell_close(struct shell *s)
     sm_move(&s->sm, SH_CLOSED, s->id);
     shell_forget(s);
     shell_end_process(s);
+    shell_keep_drop(s);
     shell_io_stop(s);
     loop_io_stop(&s->report_io);
     shell_files_close(&s->files);

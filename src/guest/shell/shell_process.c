@@ -98,7 +98,7 @@ static fallible child_env_fill(struct child_env *e, const struct shell *s)
     return NULL;
 }
 
-static void on_bash_end(struct spawn_child *c)
+void shell_on_bash_end(struct spawn_child *c)
 {
     struct shell *s = container_of(c, struct shell, child);
     int code = c->code == CLD_EXITED ? c->status : 128 + c->status;
@@ -132,7 +132,7 @@ static fallible start_bash(struct shell *s, const struct child_env *env)
     buf_init(&cwd, 1 << 16);
     buf_add(&cwd, buf_str(&s->meta.working_dir));
     plan.cwd = cwd.len ? buf_cstr(&cwd) : NULL;
-    return spawn_start(s->loop, s->config.spawner, &plan, &s->child, on_bash_end);
+    return spawn_start(s->loop, s->config.spawner, &plan, &s->child, shell_on_bash_end);
 }
 
 fallible shell_spawn(struct shell *s)
@@ -152,6 +152,7 @@ fallible shell_spawn(struct shell *s)
     if (e)
         return err_wrap(e, "start a shell");
     s->pid = s->report_pid = s->child.pid;
+    shell_keep_put(s);
     e = shell_io_start(s);
     if (e) {
         spawn_end(&s->child);

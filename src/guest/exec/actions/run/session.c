@@ -7,12 +7,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "guest/exec/inner.h"
 #include "guest/keep/keep.h"
 #include "guest/shell/shell.h"
 
-#define CLOSE_MS 5000 /* for all processes of the shells to end */
+#define KEPT_AS  "shell " /* and the name, see shell.h */
+#define CLOSE_MS 5000     /* for all processes of the shells to end */
 
 void session_free_env(char **env)
 {
@@ -131,15 +133,18 @@ fallible session_check_cwd(struct arena *a, struct str cwd)
     return NULL;
 }
 
-fallible session_start(struct session *s)
+static struct shell_config config_of(struct session *s)
 {
     const struct exec *e = s->exec;
-    struct shell_config config = {
+
+    return (struct shell_config){
         .cwd = s->cwd,
         .env = s->env ? (const char *const *)s->env : e->env,
         .user = e->run_as,
         .spawner = e->spawner,
         .init = s == e->main || s->name[0] ? "alias git='git --no-pager'" : NULL,
+        .keep = s->name[0] ? e->config->keep : NULL, /* a static run ends with its request */
+        .keep_name = s->name,
         .soft_timeout_ms = e->config->soft_timeout_ms,
         .columns = s->columns,
         .rows = s->rows,
@@ -148,10 +153,15 @@ fallible session_start(struct session *s)
         .oom_kills = e->config->keep ? count_oom_kills : NULL,
         .arg = s,
     };
+}
+
+fallible session_start(struct session *s)
+{
+    const struct shell_config config = config_of(s);
 
     if (s->shell)
         return NULL;
-    TRY(shell_new(e->loop, &config, &s->shell));
+    TRY(shell_new(s->exec->loop, &config, &s->shell));
     s->open++;
     return NULL;
 }
@@ -200,10 +210,42 @@ void exec_close_shells(struct exec *e)
     }
 }
 
+static fallible adopt(struct exec *e, struct keep_thing *t)
+{
+    struct str name = str_from(str_n(t->data, t->len), sizeof KEPT_AS - 1);
+    struct session *s = e->main;
+
+    if (!str_eq(name, STR(SESSION_DEFAULT)))
+        TRY(session_new(e, &(struct session_config){.name = name, .cwd = str_of(e->working_dir)},
+                        &s));
+    const struct shell_config config = config_of(s);
+    TRY(shell_adopt(e->loop, &config, t, &s->shell));
+    s->open++;
+    return NULL;
+}
+
+/* Sessions the server before us had; one that cannot be had starts anew with its next command. */
+static void adopt_all(struct exec *e)
+{
+    for (struct keep_thing *t; (t = keep_take(e->config->keep, STR(KEPT_AS)));) {
+        struct err *error = adopt(e, t);
+        if (error) {
+            log_warn("a shell is lost", KV("pid", (int)t->pid), KV_ERR(error));
+            err_free(error);
+            spawn_kill_session(t->pid);
+            keep_drop(e->config->keep, t->id);
+        }
+        keep_thing_free(t);
+    }
+}
+
 fallible exec_open_shells(struct exec *e)
 {
     list_init(&e->sessions);
-    return session_new(
+    TRY(session_new(
         e, &(struct session_config){.name = STR(SESSION_DEFAULT), .cwd = str_of(e->working_dir)},
-        &e->main);
+        &e->main));
+    if (e->config->keep)
+        adopt_all(e);
+    return NULL;
 }
