@@ -19,10 +19,11 @@ VERSION := $(shell cat VERSION)
 MAKEFLAGS += --no-builtin-rules
 
 src   := $(shell find src -name '*.c')
-tests := $(filter %_test.c,$(src)) $(shell find test -name '*.c')
+tests := $(filter %_test.c,$(src)) $(shell find test -name '*.c' -not -path '*/probe/*')
+probe := $(wildcard test/escape/probe/*.c)
 code  := $(filter-out %_test.c src/main/%,$(src))
 # What croft-guest has a smaller version of in src/main/guest_libc.c.
-guest_less := src/base/dtoa_pow10.c src/net/resolve.c
+guest_less := src/base/dtoa_pow10.c src/net/resolve.c src/loop/work.c
 guest := $(filter-out src/sandbox/% src/host/% src/image/% src/cli/% $(guest_less),$(code))
 packed := $(patsubst %,$(O)/pack/%.z,$(shell find src -name '*.py' -o -name '*.js' -o -name '*.sh'))
 embeds := $(shell grep -rl --include='*.c' -w '^EMBED' src)
@@ -100,6 +101,15 @@ $(O)/test-croft: $(host_obj) $(test_obj) $(O)/host/embed.o
 $(O)/asan/test-croft: $(san_obj) $(san_test_obj) $(O)/asan/embed.o
 	@echo "  LINK  $@"
 	@$(CC) $(san_ldflags) $(wrap) -o $@ $^ $(host_libs)
+
+# Tries to leave a sandbox; static, so that it needs nothing inside.
+$(O)/escape-probe $(O)/asan/escape-probe: $(probe) $(wildcard test/escape/probe/*.h) Makefile | $(O)/guest/include/.done
+	@echo "  LINK  $@"
+	@mkdir -p $(@D)
+	@$(MUSL) -static -O1 $(filter-out -MMD -MP,$(common)) -isystem $(O)/guest/include -o $@ $(probe)
+
+$(O)/test-croft: | $(O)/escape-probe
+$(O)/asan/test-croft: | $(O)/asan/escape-probe
 
 $(O)/host/embed.o $(O)/asan/embed.o: src/main/embed.S $(O)/croft-guest
 	@mkdir -p $(@D)

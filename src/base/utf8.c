@@ -3,6 +3,7 @@
  * range the next one must be in. Only the second byte has a range of its own (E0, ED, F0, F4), and
  * that is where overlong forms, surrogates and what is beyond U+10FFFF are caught. */
 #include "base/utf8.h"
+#include "base/lower_table.h"
 
 #define REPLACEMENT 0xfffdu
 #define ASCII_STEP  8
@@ -187,4 +188,19 @@ void utf8_add_replaced(struct buf *b, struct str s)
     }
     if (s.len > good)
         buf_add_mem(b, s.p + good, s.len - good);
+}
+
+uint32_t utf8_lower(uint32_t cp)
+{
+    if (cp < 0x80)
+        return cp - 'A' < 26 ? cp | 0x20 : cp;
+    for (size_t i = 0; i < ARRAY_LEN(lower_rows); i++) {
+        uint32_t first = lower_rows[i].run >> 8, count = lower_rows[i].run & 255;
+        uint32_t step = (uint32_t)lower_rows[i].step;
+        if (cp < first)
+            break;
+        if ((cp - first) % step == 0 && (cp - first) / step < count)
+            return cp + (uint32_t)lower_rows[i].by;
+    }
+    return cp;
 }

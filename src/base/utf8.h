@@ -21,5 +21,6 @@ size_t utf8_offset(struct str s, size_t n);
 /* Decodes one code point and gives its length; a broken byte gives U+FFFD and 1. s not empty. */
 size_t utf8_decode(struct str s, uint32_t *ret_cp);
 size_t utf8_encode(uint32_t cp, char out[4]); /* U+FFFD for what is no code point */
+uint32_t utf8_lower(uint32_t cp);             /* as Python, where the lower case is one character */
 /* Appends s with what is broken replaced by U+FFFD the way Python's errors="replace" does. */
 void utf8_add_replaced(struct buf *b, struct str s);

@@ -207,3 +207,18 @@ TEST(utf8_replacement_and_validity_equal_python)
     }
     CHECK_STR(buf_str(&got), buf_str(&want));
 }
+
+TEST(lower_case_is_that_of_python)
+{
+    static const uint32_t pairs[][2] = {
+        {'A', 'a'},         {'Z', 'z'},          {'@', '@'},       {'[', '['},
+        {'a', 'a'},         {0xc4, 0xe4},        {0xd7, 0xd7},     {0xdf, 0xdf},
+        {0x100, 0x101},     {0x101, 0x101},      {0x102, 0x103},   {0x130, 0x130},
+        {0x178, 0xff},      {0x394, 0x3b4},      {0x3a3, 0x3c3},   {0x416, 0x436},
+        {0x531, 0x561},     {0x10a0, 0x2d00},    {0x1e9e, 0xdf},   {0x2126, 0x3c9},
+        {0x13a0, 0xab70},   {0xff21, 0xff41},    {0x4e00, 0x4e00}, {0x10400, 0x10428},
+        {0x1e900, 0x1e922}, {0x10ffff, 0x10ffff}};
+
+    for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
+        CHECK_INT(utf8_lower(pairs[i][0]), pairs[i][1]);
+}

@@ -10,6 +10,7 @@
 #include "base/dtoa_slow.h"
 #include "base/fd.h"
 #include "base/format.h"
+#include "loop/inner.h"
 #include "net/resolve_dns.h"
 
 int vsnprintf(char *restrict out, size_t size, const char *restrict fmt, va_list ap)
@@ -51,6 +52,32 @@ fallible resolve_start(struct loop *loop, struct str host, uint16_t port,
 void resolve_cancel(struct resolve *r)
 {
     resolve_dns_cancel((struct resolve_dns *)r);
+}
+
+/* --- no threads: a guest forks --- */
+
+fallible loop_work(struct loop *l, struct loop_work *w, void (*run)(struct loop_work *w),
+                   void (*done)(struct loop_work *w))
+{
+    (void)l, (void)w, (void)run, (void)done;
+    return err_new(ERR_UNSUPPORTED, "the guest has no threads");
+}
+
+void loop_forbid_threads(struct loop *l)
+{
+    (void)l;
+}
+
+void loop_workers_end(struct loop *l)
+{
+    (void)l;
+}
+
+void loop_on_wake(struct loop_io *io)
+{
+    uint64_t count;
+    ssize_t ignored = read(io->fd, &count, sizeof count);
+    (void)ignored;
 }
 
 /* What assert calls in musl; the prototype is that of its assert.h. */

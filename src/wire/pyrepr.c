@@ -6,20 +6,6 @@
 
 #include "base/utf8.h"
 
-bool pyrepr_is_printable(uint32_t cp)
-{
-    size_t low = 0, high = PYREPR_TABLE_LEN; /* entries up to cp: an odd count is printable */
-
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (pyrepr_printable[middle] <= cp)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low & 1;
-}
-
 /* --- strings --- */
 
 /* As utf8_decode, but a lone surrogate, three bytes in a tree, is one character. */

@@ -15,7 +15,3 @@
 void pyrepr_add(struct buf *out, const struct json *v); /* NULL prints None */
 void pyrepr_add_str(struct buf *out, struct str s);     /* quotes chosen as Python does */
 bool pyrepr_is_printable(uint32_t cp);                  /* str.isprintable() of one character */
-
-/* Where printable characters begin and end, in turn; private to pyrepr*.c. */
-#define PYREPR_TABLE_LEN 1422
-extern const uint32_t pyrepr_printable[PYREPR_TABLE_LEN];

@@ -139,7 +139,7 @@ TEST(kernel_refuses_too_many_cells_and_odd_timeouts)
     struct kit *k = kit_with((struct kernel_config){0});
     struct kernel_cell cell = {.code = STR("1"), .cwd = STR("/"), .timeout_s = -1};
 
-    CHECK_ERR(kernel_run(k->kernel, &cell, NULL), ERR_INVALID, "a timeout of -1 seconds");
+    CHECK_ERR(kernel_run(k->kernel, &cell, NULL), ERR_INVALID, "a timeout of -1.000 seconds");
     cell.timeout_s = 0;
     cell.code.len = 17u << 20;
     CHECK_ERR(kernel_run(k->kernel, &cell, NULL), ERR_TOO_LARGE, "a cell of 17825792 bytes");

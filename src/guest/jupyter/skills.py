@@ -188,39 +188,239 @@ def _need(module, package):
         ) from None
 
 
-def _xml_of(path, member):
-    import xml.etree.ElementTree
-    import zipfile
-
-    with zipfile.ZipFile(path) as z:
-        return xml.etree.ElementTree.fromstring(z.read(member))
-
-
 def _tag(element):
     return element.tag.rsplit("}", 1)[-1]
 
 
-def parse_pdf(file_path: str) -> None:
-    """Prints the text of a PDF; needs the package pypdf (or PyPDF2)."""
-    print(f"[Reading PDF file from {file_path}]")
+def _attr(element, name):
+    """By its name alone: the space it is in is always the same, and long."""
+    return next((v for k, v in element.attrib.items() if k.rsplit("}", 1)[-1] == name), None)
+
+
+def _all(element, *tags):
+    return [e for e in element.iter() if _tag(e) in tags] if element is not None else []
+
+
+class _Parts:
+    """The XML inside an Office document, which is a zip archive."""
+
+    def __init__(self, path):
+        import zipfile
+
+        self.zip = zipfile.ZipFile(path)
+
+    def xml(self, name):
+        import xml.etree.ElementTree
+
+        if name not in self.zip.namelist():
+            return None
+        if self.zip.getinfo(name).file_size > 64 << 20:
+            raise ValueError(f"'{name}' is over 64 MB unpacked")
+        return xml.etree.ElementTree.fromstring(self.zip.read(name))
+
+    def related(self, name):
+        """What the ids in a part stand for."""
+        base, file = name.rsplit("/", 1)
+        found = {}
+        for e in _all(self.xml(f"{base}/_rels/{file}.rels"), "Relationship"):
+            path = os.path.normpath(os.path.join("/" + base, e.get("Target", "")))
+            found[e.get("Id")] = path.lstrip("/")
+        return found
+
+
+def _table(rows):
+    width = max(map(len, rows), default=0)
+    if not width:
+        return ""
+    rows = [[c.replace("|", "\\|").replace("\n", " ") for c in r] + [""] * (width - len(r)) for r in rows]
+    lines = ["| " + " | ".join(r) + " |" for r in rows]
+    return "\n".join([lines[0], "|" + " --- |" * width] + lines[1:])
+
+
+def _text(paragraph):
+    out = ""
+    for e in paragraph.iter():
+        out += (e.text or "") if _tag(e) == "t" else {"tab": "\t", "br": "\n"}.get(_tag(e), "")
+    return out
+
+
+def _styled(paragraph):
+    """Its runs, the bold and slanted ones marked."""
+    out = []
+    for run in _all(paragraph, "r"):
+        on = {_tag(e) for e in _all(run, "b", "i") if _attr(e, "val") not in ("0", "false", "none")}
+        mark = "**" * ("b" in on) + "*" * ("i" in on)
+        if out and out[-1][0] == mark:
+            out[-1][1] += _text(run)
+        else:
+            out.append([mark, _text(run)])
+    return "".join(f"{m}{t}{m[::-1]}" if t.strip() else t for m, t in out)
+
+
+def _docx_block(e):
+    if _tag(e) == "tbl":
+        return _table([[_text(c).strip() for c in _all(r, "tc")] for r in _all(e, "tr")])
+    style = next((_attr(s, "val") or "" for s in _all(e, "pStyle")), "")
+    level = 1 if style == "Title" else int(re.sub("\\D", "", style) or 1) if style.lower().startswith("heading") else 0
+    if level:
+        return "#" * min(level, 6) + " " + _text(e)
+    depth = next((int(_attr(i, "val") or 0) for i in _all(e, "ilvl")), 0)
+    return ("  " * depth + "* " if _all(e, "numPr") else "") + _styled(e)
+
+
+def _docx_blocks(path):
+    body = next(e for e in _Parts(path).xml("word/document.xml") if _tag(e) == "body")
+    return [e for e in body if _tag(e) in ("p", "tbl")]
+
+
+def _docx(path):
+    blocks = [_docx_block(e) for e in _docx_blocks(path)]
+    joined = "\n\n".join(b for b in blocks if b.strip())
+    return re.sub(r"(?m)^( *\* .*)\n\n(?= *\* )", r"\1\n", joined)
+
+
+def _cell(cell, strings):
+    value = next((v.text or "" for v in _all(cell, "v")), None)
+    kind = cell.get("t")
+    if kind == "s" and value:
+        return strings[int(value)]
+    if value is None or kind == "inlineStr":
+        return "".join(t.text or "" for t in _all(cell, "t"))
+    return {"0": "FALSE", "1": "TRUE"}.get(value, value) if kind == "b" else value
+
+
+def _column(place):
+    n = 0
+    for c in re.match("[A-Z]*", place or "").group():
+        n = n * 26 + ord(c) - 64
+    return n
+
+
+def _sheet(sheet, strings):
+    rows = []
+    for row in _all(sheet, "row"):
+        cells = []
+        for cell in _all(row, "c"):
+            cells += [""] * min(_column(cell.get("r")) - 1 - len(cells), 16384)
+            cells.append(_cell(cell, strings))
+        rows.append(cells)
+    return _table(rows)
+
+
+def _xlsx(path):
+    parts = _Parts(path)
+    shared = _all(parts.xml("xl/sharedStrings.xml"), "si")
+    strings = ["".join(t.text or "" for t in _all(si, "t")) for si in shared]
+    files = parts.related("xl/workbook.xml")
+    out = []
+    for s in _all(parts.xml("xl/workbook.xml"), "sheet"):
+        out.append(f"## {s.get('name')}\n" + _sheet(parts.xml(files.get(_attr(s, "id"))), strings))
+    return "\n\n".join(out)
+
+
+def _shapes(slide):
+    """(is it the title, text) of each shape that has text."""
+    for shape in _all(slide, "sp", "tbl"):
+        if _tag(shape) == "tbl":
+            yield False, _table([[_text(c).strip() for c in _all(r, "tc")] for r in _all(shape, "tr")])
+            continue
+        kind = next((p.get("type") for p in _all(shape, "ph")), None)
+        lines = [_text(p) for body in _all(shape, "txBody") for p in _all(body, "p")]
+        if lines and kind not in ("sldNum", "dt", "ftr"):
+            yield kind in ("title", "ctrTitle"), "\n".join(lines)
+
+
+def _slides(path):
+    """(shapes, shapes of the notes) of each slide, in their order."""
+    parts = _Parts(path)
+    files = parts.related("ppt/presentation.xml")
+    for s in _all(parts.xml("ppt/presentation.xml"), "sldId"):
+        file = files.get(next((v for k, v in s.attrib.items() if k.endswith("}id")), None), "")
+        notes = [n for n in parts.related(file).values() if "notesSlide" in n] if file else []
+        yield list(_shapes(parts.xml(file))), [x for n in notes for x in _shapes(parts.xml(n))]
+
+
+def _pptx(path):
+    out = []
+    for n, (shapes, notes) in enumerate(_slides(path), 1):
+        out.append(f"<!-- Slide number: {n} -->")
+        out += [("# " if title else "") + text for title, text in shapes if text.strip()]
+        said = "\n".join(text for _, text in notes if text.strip())
+        out += ["### Notes:\n" + said] if said else []
+    return "\n".join(out)
+
+
+def _pdf_pages(path):
+    import importlib
+    import subprocess
+
+    for name in ("pypdf", "PyPDF2"):
+        try:
+            reader = importlib.import_module(name).PdfReader(path)
+        except ImportError:
+            continue
+        return [page.extract_text() for page in reader.pages]
     try:
-        import PyPDF2 as pdf
-    except ImportError:
-        pdf = _need("pypdf", "pypdf")
-    pages = enumerate(pdf.PdfReader(file_path).pages, 1)
-    print("".join(f"@@ Page {n} @@\n{page.extract_text()}\n\n" for n, page in pages).strip())
+        run = subprocess.run(["pdftotext", "-layout", "--", path, "-"], capture_output=True)
+    except FileNotFoundError:
+        _need("pypdf", "pypdf")
+    if run.returncode:
+        raise RuntimeError(run.stderr.decode(errors="replace").strip())
+    return run.stdout.decode(errors="replace").split("\f")
+
+
+def _pdf(path):
+    return "\n\n".join(page.strip() for page in _pdf_pages(path))
+
+
+def _audio(path):
+    if path.lower().endswith(".wav"):
+        import wave
+
+        with wave.open(path) as w:
+            facts = [w.getnchannels(), w.getframerate(), w.getnframes() / w.getframerate()]
+    else:
+        info = _need("mutagen", "mutagen").File(path).info
+        facts = [info.channels, info.sample_rate, info.length]
+    head = "* Channels: {}\n* Sample rate: {} Hz\n* Length: {:.2f} s\n".format(*facts)
+    return head + "\nNo transcript: that needs a model outside the sandbox, which is not connected."
+
+
+_READERS = {".docx": _docx, ".xlsx": _xlsx, ".pptx": _pptx, ".pdf": _pdf}
+
+
+def _markdown(path):
+    """A document as the editor shows it."""
+    return _READERS.get(os.path.splitext(path)[1].lower(), _audio)(path).strip()
+
+
+def _print_markdown():
+    """The whole of a program that is given one document."""
+    import resource
+    import sys
+
+    resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+    try:
+        text, code = _markdown(sys.argv[1]), 0
+    except Exception as e:
+        text, code = f"{type(e).__name__}: {e}" if str(e) else type(e).__name__, 1
+    sys.stdout.buffer.write(text.encode(errors="replace"))
+    sys.stdout.flush()
+    os._exit(code)
+
+
+def parse_pdf(file_path: str) -> None:
+    """Prints the text of a PDF; needs the package pypdf (or PyPDF2, or pdftotext)."""
+    print(f"[Reading PDF file from {file_path}]")
+    pages = enumerate(_pdf_pages(file_path), 1)
+    print("".join(f"@@ Page {n} @@\n{page}\n\n" for n, page in pages).strip())
 
 
 def parse_docx(file_path: str) -> None:
     """Prints the paragraphs of a Word document."""
     print(f"[Reading DOCX file from {file_path}]")
-    body = next(e for e in _xml_of(file_path, "word/document.xml") if _tag(e) == "body")
-    text = ""
-    paragraphs = [e for e in body if _tag(e) == "p"]
-    for n, paragraph in enumerate(paragraphs, 1):
-        runs = "".join(e.text or "" for e in paragraph.iter() if _tag(e) == "t")
-        text += f"@@ Page {n} @@\n{runs}\n\n"
-    print(text)
+    paragraphs = [e for e in _docx_blocks(file_path) if _tag(e) == "p"]
+    print("".join(f"@@ Page {n} @@\n{_text(p)}\n\n" for n, p in enumerate(paragraphs, 1)))
 
 
 def parse_latex(file_path: str) -> None:
@@ -235,11 +435,9 @@ def parse_pptx(file_path: str) -> None:
     """Prints the text of the slides of a PowerPoint file."""
     print(f"[Reading PowerPoint file from {file_path}]")
     try:
-        Presentation = _need("pptx", "python-pptx").Presentation
         text = []
-        for n, slide in enumerate(Presentation(str(file_path)).slides, 1):
-            text.append(f"@@ Slide {n} @@")
-            text += [shape.text for shape in slide.shapes if hasattr(shape, "text")]
+        for n, (shapes, _) in enumerate(_slides(file_path), 1):
+            text += [f"@@ Slide {n} @@"] + [shape for _, shape in shapes]
         print("\n".join(text))
     except Exception as e:
         print(f"Error reading PowerPoint file: {e}")
@@ -271,6 +469,10 @@ _CLIPPED_FILE = _CLIPPED + (
 _CLIPPED_DIR = _CLIPPED + (
     "directory has been shown to you. You should use `ls -la` instead to view large directories "
     "incrementally.</NOTE>"
+)
+_CLIPPED_DOCUMENT = _CLIPPED + (
+    "file has been shown to you. Please use Python libraries to view the entire file or search for "
+    "specific content within the file.</NOTE>"
 )
 _history = {}  # path -> up to ten texts
 
@@ -420,10 +622,15 @@ def _view(path, span):
             raise _invalid("view_range", span, why)
         return {**_result(path, _listing(path)), "error": ""}  # as the original has it, not null
     if os.path.splitext(path)[1].lower() in _DOCUMENTS:
-        why = "no converter is here"
-        raise _Refused(
-            f"Error in converting file to Markdown: {why}. Please use Python code to read {path}"
-        )
+        try:
+            text = _markdown(path)
+        except Exception as e:
+            why = f"Error in converting file to Markdown: {e}. Please use Python code to read {path}"
+            raise _Refused(why) from None
+        if len(text) > _SHOW_MAX:
+            text = text[:_SHOW_MAX] + _CLIPPED_DOCUMENT
+        head = f"Here's the content of the file {path} displayed in Markdown format:\n"
+        return _result(path, head + text + "\n")
     text = _read(path)[0]
     if not span:
         return _result(path, _numbered(text, path))

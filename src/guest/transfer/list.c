@@ -3,16 +3,12 @@
  * a directory included: "a-b/" comes before "a/". */
 #include <dirent.h>
 #include <fcntl.h>
-#include <locale.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <wctype.h>
 
 #include "base/utf8.h"
 #include "guest/transfer/inner.h"
 #include "net/router.h"
-
-#define LOWER_LOCALE "C.UTF-8"
 
 struct name {
     struct str text, lower;
@@ -23,7 +19,6 @@ struct names {
     struct arena *arena;
     struct name *p;
     size_t count, cap;
-    locale_t locale;
 };
 
 static int by_name(const void *a, const void *b)
@@ -46,8 +41,7 @@ static struct str lower(struct names *n, struct str s)
     while (s.len) {
         uint32_t cp;
         size_t used = utf8_decode(s, &cp);
-        wint_t low = n->locale ? towlower_l((wint_t)cp, n->locale) : (wint_t)cp;
-        len += utf8_encode((uint32_t)low, out + len);
+        len += utf8_encode(utf8_lower(cp), out + len);
         s = str_from(s, used);
     }
     return str_n(out, len);
@@ -97,11 +91,8 @@ static fallible list_dir(const struct transfer *t, struct str path, struct names
         own_close(fd);
         return e;
     }
-    n->locale = newlocale(LC_CTYPE_MASK, LOWER_LOCALE, (locale_t)0);
     struct err *e = read_names(n, d);
     closedir(d);
-    if (n->locale)
-        freelocale(n->locale);
     if (!e && n->count)
         qsort(n->p, n->count, sizeof *n->p, by_name);
     return e;

@@ -9,6 +9,7 @@
 #include <linux/capability.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
@@ -18,8 +19,7 @@
 #include "base/own.h"
 #include "host/launcher/sys.h"
 
-/* --- seccomp
- * -------------------------------------------------------------------------------------- */
+/* --- seccomp --- */
 
 static const int denied[] = {
     /* mounts and roots */
@@ -34,11 +34,12 @@ static const int denied[] = {
     SYS_lookup_dcookie, SYS_nfsservctl, SYS__sysctl, SYS_uselib, SYS_ustat, SYS_sysfs,
     SYS_create_module, SYS_get_kernel_syms, SYS_query_module, SYS_iopl, SYS_ioperm, SYS_modify_ldt,
     SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register, SYS_add_key, SYS_request_key,
-    SYS_keyctl, SYS_fanotify_init, SYS_process_madvise, SYS_migrate_pages, SYS_move_pages,
+    SYS_keyctl, SYS_fanotify_init, SYS_fanotify_mark, SYS_kcmp, SYS_process_madvise,
+    SYS_migrate_pages, SYS_move_pages,
     /* the clock */
     SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex};
 
-static const int families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+static const unsigned personalities[] = {0, 0x8, 0x20000, 0x20008, 0x40000, 0xffffffff};
 static const unsigned ioctls[] = {TIOCSTI, TIOCLINUX}; /* typing into somebody else's terminal */
 
 #define NEW_NAMESPACES                                                                             \
@@ -78,10 +79,28 @@ static void add_choice(struct confine_filter *f, int call, unsigned arg, const u
     answer(f, hit);
 }
 
+/* Unix; IPv4 and IPv6 without the protocols nobody inside needs; of netlink the routes alone. */
+static void add_socket(struct confine_filter *f)
+{
+    add(f, JEQ, SYS_socket, 0, 14);
+    load(f, ARG_LOW(0));
+    add(f, JEQ, AF_UNIX, 11, 0);
+    add(f, JEQ, AF_INET, 6, 0);
+    add(f, JEQ, AF_INET6, 5, 0);
+    add(f, JEQ, AF_NETLINK, 1, 0);
+    answer(f, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+    load(f, ARG_LOW(2));
+    add(f, JEQ, 0 /* NETLINK_ROUTE */, 5, 0);
+    answer(f, SECCOMP_RET_ERRNO | EPROTONOSUPPORT);
+    load(f, ARG_LOW(2));
+    add(f, JEQ, IPPROTO_SCTP, 1, 0);
+    add(f, JEQ, IPPROTO_MPTCP, 0, 1);
+    answer(f, SECCOMP_RET_ERRNO | EPROTONOSUPPORT);
+    answer(f, SECCOMP_RET_ALLOW);
+}
+
 void confine_build(struct confine_filter *f)
 {
-    unsigned allowed[ARRAY_LEN(families)];
-
     f->len = 0;
     load(f, offsetof(struct seccomp_data, arch));
     add(f, JEQ, AUDIT_ARCH_X86_64, 1, 0);
@@ -96,10 +115,9 @@ void confine_build(struct confine_filter *f)
     add(f, BPF_JMP | BPF_JSET | BPF_K, NEW_NAMESPACES, 0, 1);
     answer(f, REFUSE);
     answer(f, SECCOMP_RET_ALLOW);
-    for (unsigned i = 0; i < ARRAY_LEN(families); i++)
-        allowed[i] = (unsigned)families[i];
-    add_choice(f, SYS_socket, 0, allowed, ARRAY_LEN(allowed), SECCOMP_RET_ALLOW,
-               SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+    add_socket(f);
+    add_choice(f, SYS_personality, 0, personalities, ARRAY_LEN(personalities), SECCOMP_RET_ALLOW,
+               REFUSE);
     add_choice(f, SYS_ioctl, 1, ioctls, ARRAY_LEN(ioctls), REFUSE, SECCOMP_RET_ALLOW);
     unsigned count = ARRAY_LEN(denied);
     for (unsigned i = 0; i < count; i++)
@@ -117,8 +135,7 @@ fallible confine_seccomp(const struct confine_filter *f)
     return NULL;
 }
 
-/* --- Landlock
- * ------------------------------------------------------------------------------------- */
+/* --- Landlock --- */
 
 #define LL_FS_V1     ((1ull << 13) - 1)
 #define LL_REFER     (1ull << 13) /* since 2 */
@@ -167,8 +184,7 @@ fallible confine_landlock(int abi, int exe)
     return NULL;
 }
 
-/* --- capabilities
- * --------------------------------------------------------------------------------- */
+/* --- capabilities --- */
 
 #define CAP_HIGHEST 63
 

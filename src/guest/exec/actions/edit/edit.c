@@ -4,6 +4,7 @@
 #include "guest/edit/editor.h"
 #include "guest/edit/lint.h"
 #include "guest/exec/act.h"
+#include "guest/exec/document.h"
 #include "guest/exec/inner.h"
 #include "guest/proc/env.h"
 #include "wire/api.h"
@@ -84,11 +85,21 @@ static fallible start_lint(struct act *act, const struct edit_result *r)
     return NULL;
 }
 
+static void on_edited(struct act *act, const struct edit_result *r)
+{
+    if (r->kind != EDIT_OK || !r->lint_at) {
+        observe(act, r);
+        return;
+    }
+    struct err *e = start_lint(act, r);
+    if (e)
+        act_fail(act, e);
+}
+
 static fallible edit_start(struct act *act)
 {
     const struct wire_edit *edit = &act->action.edit;
     struct editor ed = act->exec->editor;
-    struct edit_result r = {0};
 
     if (!str_eq(edit->impl_source, STR("oh_aci")))
         return err_new(ERR_INVALID, "impl_source '" STR_FMT "' is done by the client, not here",
@@ -103,11 +114,7 @@ static fallible edit_start(struct act *act)
         .insert_line = edit->insert_line,
         .lint = wants_lint(act->exec),
     };
-    TRY(editor_run(&ed, &args, &act->arena, &r));
-    if (r.kind == EDIT_OK && r.lint_at)
-        return start_lint(act, &r);
-    observe(act, &r);
-    return NULL;
+    return document_run(act, &ed, &args, on_edited);
 }
 
 ACT_HANDLER(edit) = {.type = WIRE_ACT_EDIT, .start = edit_start};
