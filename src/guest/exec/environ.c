@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* environ.c — the variables of everything we start: ours, without our keys, naming its user. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <unistd.h>
 
 #include "base/cfg.h"
@@ -72,6 +78,48 @@ static void trust_dir(struct environ *v)
         arena_cstr(&v->s->arena, arena_printf(&v->s->arena, "%s/*", v->s->dir)) ?: "");
 }
 
+/* With "." at its end, opening asks for the right to enter. */
+static bool may_enter(struct str dir)
+{
+    char path[PATH_MAX];
+
+    if (!str_starts(dir, STR("/")) || dir.len + 3 > sizeof path)
+        return true;
+    snprintf(path, sizeof path, STR_FMT "/.", STR_ARG(dir));
+    own_fd fd = open(path, O_PATH | O_CLOEXEC);
+    return fd >= 0 || errno != EACCES;
+}
+
+/* PATH without what its user may not enter: we are root and would find programs there. */
+static fallible set_path(struct environ *v, const char *path)
+{
+    const struct passwd_user *u = &v->s->account;
+    gid_t theirs[PASSWD_GROUPS_MAX], ours[PASSWD_GROUPS_MAX];
+    int count = getgroups(PASSWD_GROUPS_MAX, ours);
+    struct str rest = str_of(path), dir;
+    own_done(buf) kept;
+    size_t n;
+
+    buf_init(&kept, 1u << 20);
+    TRY(passwd_groups(v->s->place.etc, str_of(u->name), u->gid, theirs, &n));
+    if (count < 0 || setgroups(n, theirs) < 0)
+        return err_sys("groups of '%s'", u->name);
+    setfsgid(u->gid);
+    setfsuid(u->uid);
+    for (bool more = true; more;) {
+        more = str_cut(&rest, ':', &dir);
+        if (may_enter(dir))
+            buf_addf(&kept, "%s" STR_FMT, kept.len ? ":" : "", STR_ARG(dir));
+    }
+    setfsuid(geteuid());
+    setfsgid(getegid());
+    if (setgroups((size_t)count, ours) < 0)
+        return err_sys("groups of this process");
+    if (kept.len != strlen(path))
+        set(v, "PATH", buf_cstr(&kept) ?: "");
+    return buf_check(&kept);
+}
+
 fallible start_environ(struct start *s, const struct exec_config *c)
 {
     static const char *const none[] = {NULL};
@@ -84,7 +132,10 @@ fallible start_environ(struct start *s, const struct exec_config *c)
         set_account(&v, "LOGNAME", s->account.name);
         set_account(&v, "SHELL", s->account.shell);
     }
-    if (!cfg_env_get(v.from, "PATH"))
+    const char *path = cfg_env_get(v.from, "PATH");
+    if (path && s->other)
+        TRY(set_path(&v, path));
+    if (!path)
         set(&v, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     if (!cfg_env_get(v.from, "PAGER") && !cfg_env_get(v.from, "GIT_PAGER"))
         set(&v, "GIT_PAGER", "cat"); /* in scripts too, where the alias of shells is not */

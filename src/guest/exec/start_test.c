@@ -94,6 +94,29 @@ TEST(start_is_the_user_that_is_there_whatever_number_was_asked_for)
     start_done(&s);
 }
 
+TEST(start_keeps_in_path_what_the_user_may_enter)
+{
+    struct start s;
+    char path[1000], secret[300], shared[300];
+    gid_t groups[PASSWD_GROUPS_MAX];
+
+    need_root();
+    place(&s);
+    CHECK_INT(chmod(test_dir(), 0755), 0);
+    snprintf(secret, sizeof secret, "%s/secret", test_dir());
+    snprintf(shared, sizeof shared, "%s/shared", test_dir());
+    CHECK(mkdir(secret, 0700) == 0 && mkdir(shared, 0750) == 0 && chown(shared, 0, 1400) == 0);
+    snprintf(path, sizeof path, "PATH=%s:/no/such/dir:%s/bin:%s:/usr/bin", secret, secret, shared);
+    int before = getgroups(PASSWD_GROUPS_MAX, groups);
+    struct exec_config c = config("al", ENV(path));
+    CHECK_OK(start_all(&s, &c));
+    snprintf(path, sizeof path, "/no/such/dir:%s:/usr/bin", shared);
+    CHECK_STR(cfg_env_get(s.env, "PATH"), path);
+    CHECK_INT(getgroups(PASSWD_GROUPS_MAX, groups), before);
+    start_done(&s);
+    CHECK(open("/etc/shadow", O_RDONLY | O_CLOEXEC) >= 0); /* we are ourselves again */
+}
+
 TEST(start_makes_the_user_that_is_missing_and_gives_it_the_directory)
 {
     struct start s;
