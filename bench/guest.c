@@ -13,25 +13,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/own.h"
+#include "bench/kit/kit.h"
 #include "net/listen.h"
 
 #define RUNS      200
 #define PEER_RUNS 5
 #define CROWD     20
-#define BAR_KB    400
+#define BAR_BYTES 409600
 #define BAR_MS    1.0
 #define BAR_PSS   150
 
 extern char **environ;
-
-static _Noreturn void die(const char *what)
-{
-    fprintf(stderr, "bench/guest: %s: %m\n", what);
-    exit(1);
-}
 
 static void must(struct err *e)
 {
@@ -52,7 +46,7 @@ static void place_open(struct place *p)
 {
     strcpy(p->dir, "/tmp/bench-guest-XXXXXX");
     if (!mkdtemp(p->dir))
-        die("mkdtemp");
+        kit_die("mkdtemp");
     snprintf(p->address, sizeof p->address, "unix:%s/s", p->dir);
     must(listen_open(str_of(p->address), &p->fd));
     must(addr_unix(str_of(p->address + 5), &p->addr, &p->len));
@@ -77,14 +71,15 @@ static pid_t start(const char *const *argv, int fd, bool quiet)
     if (quiet)
         posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
     if (posix_spawn(&pid, argv[0], &actions, NULL, (char *const *)argv, environ))
-        die(argv[0]);
+        kit_die(argv[0]);
     posix_spawn_file_actions_destroy(&actions);
     return pid;
 }
 
+/* An init ends those below it. */
 static void end(pid_t pid)
 {
-    kill(pid, SIGKILL);
+    kill(pid, SIGTERM);
     waitpid(pid, NULL, 0);
 }
 
@@ -95,18 +90,13 @@ static void ask(const struct place *p)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     if (connect(fd, (const struct sockaddr *)&p->addr, p->len) < 0)
-        die("connect");
+        kit_die("connect");
     if (write(fd, request, sizeof request - 1) < 0)
-        die("write");
+        kit_die("write");
     ssize_t n = read(fd, answer, sizeof answer);
     if (n < 15 || memcmp(answer, "HTTP/1.1 200 OK", 15) != 0)
-        die("no answer");
+        kit_die("no answer");
     close(fd);
-}
-
-static double since_ms(uint64_t start_ns)
-{
-    return (double)(clock_mono_ns(&clock_system) - start_ns) / 1e6;
 }
 
 /* A fresh socket each time: an answer can only come from the process just started. */
@@ -115,10 +105,10 @@ static double answer_ms(const char *const *argv, bool quiet)
     struct place p;
 
     place_open(&p);
-    uint64_t began = clock_mono_ns(&clock_system);
+    double began = kit_now_ms();
     pid_t pid = start(argv, p.fd, quiet);
     ask(&p);
-    double ms = since_ms(began);
+    double ms = kit_now_ms() - began;
     end(pid);
     place_close(&p);
     return ms;
@@ -126,11 +116,11 @@ static double answer_ms(const char *const *argv, bool quiet)
 
 static double exit_ms(const char *const *argv)
 {
-    uint64_t began = clock_mono_ns(&clock_system);
+    double began = kit_now_ms();
     pid_t pid = start(argv, -1, false);
 
     waitpid(pid, NULL, 0);
-    return since_ms(began);
+    return kit_now_ms() - began;
 }
 
 static int by_value(const void *a, const void *b)
@@ -138,15 +128,6 @@ static int by_value(const void *a, const void *b)
     double x = *(const double *)a, y = *(const double *)b;
 
     return (x > y) - (x < y);
-}
-
-/* Sorts, prints and gives the median. */
-static double report(const char *name, double *ms, size_t n)
-{
-    qsort(ms, n, sizeof *ms, by_value);
-    printf("  %-35s min %7.2f  median %7.2f  p99 %7.2f ms  (%zu runs)\n", name, ms[0], ms[n / 2],
-           ms[n * 99 / 100], n);
-    return ms[n / 2];
 }
 
 static double pss_kb(pid_t pid)
@@ -157,10 +138,29 @@ static double pss_kb(pid_t pid)
     snprintf(path, sizeof path, "/proc/%d/smaps_rollup", (int)pid);
     FILE *f = fopen(path, "r");
     if (!f)
-        die(path);
+        kit_die(path);
     while (fgets(line, sizeof line, f) && sscanf(line, "Pss: %u kB", &kb) != 1)
         ;
     fclose(f);
+    return kb;
+}
+
+/* The process and all below it. */
+static double tree_pss_kb(pid_t pid)
+{
+    char path[64], line[256] = "";
+    double kb = pss_kb(pid);
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    FILE *f = fopen(path, "r");
+    if (!f)
+        kit_die(path);
+    if (!fgets(line, sizeof line, f))
+        line[0] = '\0';
+    fclose(f);
+    char *save = NULL;
+    for (char *word = strtok_r(line, " ", &save); word; word = strtok_r(NULL, " ", &save))
+        kb += tree_pss_kb((pid_t)atoi(word));
     return kb;
 }
 
@@ -174,10 +174,12 @@ static double crowd_pss_kb(const char *const *argv)
     for (int i = 0; i < CROWD; i++) {
         place_open(&places[i]);
         pids[i] = start(argv, places[i].fd, false);
+        if (pids[i] < 0)
+            kit_die("start");
         ask(&places[i]);
     }
     for (int i = 0; i < CROWD; i++)
-        kb[i] = pss_kb(pids[i]);
+        kb[i] = tree_pss_kb(pids[i]);
     for (int i = 0; i < CROWD; i++) {
         end(pids[i]);
         place_close(&places[i]);
@@ -210,7 +212,7 @@ static const char peer_text[] = "import uvicorn\n"
 static void bench_peer(double guest_ms)
 {
     const char *const argv[] = {"/usr/bin/python3", "-c", peer_text, NULL};
-    double ms[PEER_RUNS];
+    struct kit_series peers = {0};
 
     if (access("/usr/lib/python3/dist-packages/uvicorn", R_OK) < 0 ||
         access("/usr/lib/python3/dist-packages/fastapi", R_OK) < 0) {
@@ -218,42 +220,47 @@ static void bench_peer(double guest_ms)
         return;
     }
     for (int i = 0; i < PEER_RUNS; i++)
-        ms[i] = answer_ms(argv, true);
-    double peer = report("FastAPI hello, exec to first answer", ms, PEER_RUNS);
+        kit_add(&peers, answer_ms(argv, true));
+    double peer = kit_print("FastAPI hello, to first answer", &peers);
     printf("  croft-guest answers %.0f times as fast\n", peer / guest_ms);
 }
 
 int main(int argc, char **argv)
 {
     char dir[] = "/tmp/bench-floor-XXXXXX", program[512];
-    double guest_ms[RUNS], floor_ms[RUNS];
+    struct kit_series guests = {0}, floors = {0}, inits = {0};
     struct stat st;
 
     (void)argc;
     setenv("LOG_LEVEL", "warn", 1); /* of the servers: their greeting is not part of the figure */
     snprintf(program, sizeof program, "%s/../croft-guest", dirname(argv[0]));
     if (stat(program, &st) < 0 || !mkdtemp(dir))
-        die(program);
+        kit_die(program);
     const char *bare = build_floor(dir);
     const char *const guest_argv[] = {program, "fd:3", NULL};
+    const char *const init_argv[] = {program, "init",          "--listen-fd", "3",
+                                     "--",    "action-server", NULL};
     const char *const floor_argv[] = {bare, NULL};
     answer_ms(guest_argv, false); /* into the page cache */
     for (int i = 0; i < RUNS; i++) {
-        floor_ms[i] = exit_ms(floor_argv);
-        guest_ms[i] = answer_ms(guest_argv, false);
+        kit_add(&floors, exit_ms(floor_argv));
+        kit_add(&guests, answer_ms(guest_argv, false));
+        kit_add(&inits, answer_ms(init_argv, false));
     }
-    double floor = report("bare static program, exec to end", floor_ms, RUNS);
-    double guest = report("croft-guest, exec to first answer", guest_ms, RUNS);
+    double floor = kit_print("bare static program, exec to end", &floors);
+    double guest = kit_print("croft-guest, to first answer", &guests);
+    kit_print("below its own init, the same", &inits);
     bench_peer(guest);
-    double pss = crowd_pss_kb(guest_argv);
-    unsigned kb = (unsigned)((st.st_size + 1023) / 1024);
+    double pss = crowd_pss_kb(guest_argv), all = crowd_pss_kb(init_argv);
     if (strcmp(bare, "/bin/true") != 0)
         unlink(bare);
     rmdir(dir);
-    if (kb > BAR_KB || guest > BAR_MS || pss > BAR_PSS)
-        printf("  over the bar: %d KB, %.0f ms, %d KB PSS\n", BAR_KB, BAR_MS, BAR_PSS);
-    printf("bench/guest: %u KB, exec to first answer %.2f ms median (%.1fx a bare exec), "
-           "%.0f KB PSS\n",
-           kb, guest, guest / floor, pss);
+    kit_at_most("file", (double)st.st_size, BAR_BYTES, " bytes");
+    kit_at_most("exec to first answer, p50", guest, BAR_MS, " ms");
+    kit_at_most("idle, one of 20, PSS", pss, BAR_PSS, " KB");
+    printf("  %-34s %.0f KB\n", "with init and nursery, PSS", all);
+    printf("bench/guest: %lld bytes, exec to first answer %.2f ms p50 (%.1fx a bare exec), "
+           "%.0f KB PSS, %.0f with init\n",
+           (long long)st.st_size, guest, guest / floor, pss, all);
     return 0;
 }

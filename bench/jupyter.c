@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "bench/kit/kit.h"
 #include "guest/jupyter/kernel.h"
 #include "loop/loop.h"
 #include "net/stream.h"
@@ -80,7 +81,7 @@ static FILE *start_peer(pid_t *ret_pid)
 }
 
 /* One line of the peer; its numbers go to out. */
-static void peer_cells(FILE *peer, double *out)
+static void peer_cells(FILE *peer, struct kit_series *out)
 {
     char line[BLOCK * 16], *at = line;
 
@@ -89,26 +90,13 @@ static void peer_cells(FILE *peer, double *out)
     if (!fgets(line, sizeof line, peer))
         die("jupyter_client gave up");
     for (size_t i = 0; i < BLOCK; i++)
-        out[i] = strtod(at, &at);
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(double *v, size_t n)
-{
-    qsort(v, n, sizeof *v, by_value);
-    return v[n / 2];
+        kit_add(out, strtod(at, &at));
 }
 
 int main(void)
 {
     extern char **environ;
-    static double ours_ms[ROUNDS * BLOCK], theirs_ms[ROUNDS * BLOCK];
+    struct kit_series ours = {0}, theirs = {0};
     struct ours o = {0};
     struct net *net;
     pid_t pid;
@@ -128,12 +116,12 @@ int main(void)
     if (!fgets(line, sizeof line, peer))
         die("jupyter_client did not start");
     for (size_t r = 0; r < ROUNDS; r++) {
-        peer_cells(peer, theirs_ms + r * BLOCK);
+        peer_cells(peer, &theirs);
         for (size_t i = 0; i < BLOCK; i++)
-            ours_ms[r * BLOCK + i] = our_cell_ms(&o);
+            kit_add(&ours, our_cell_ms(&o));
     }
-    double our = median(ours_ms, ROUNDS * BLOCK), their = median(theirs_ms, ROUNDS * BLOCK);
-    printf("croft %.2f ms, jupyter_client %.2f ms, %zu cells each\n", our, their, ROUNDS * BLOCK);
+    double our = kit_print("cell 1+1", &ours), their = kit_print("by jupyter_client", &theirs);
+    kit_at_most("cell to jupyter_client", our / their, 1.2, "x");
     printf("bench/jupyter: %.1f ms per cell, %.2fx jupyter_client\n", our, our / their);
     fclose(peer);
     waitpid(pid, NULL, 0);

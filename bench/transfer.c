@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/rng.h"
+#include "bench/kit/kit.h"
 #include "guest/transfer/transfer.h"
 #include "net/file.h"
 #include "net/router.h"
@@ -28,6 +29,7 @@
 #define ROUNDS     5
 #define PIECE      (256u << 10)
 #define DEFAULT_MB 1024
+#define PEAK_KB    8192 /* of the whole server, whatever the size of the file */
 #define BOUNDARY   "0f1e2d3c4b5a69788796a5b4c3d2e1f0" /* as long as clients make it */
 
 static char dir[600];
@@ -49,20 +51,7 @@ static void must_be(bool good, const char *what)
 
 static double now_s(void)
 {
-    return (double)clock_mono_ns(&clock_system) / 1e9;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *v)
-{
-    qsort(v, ROUNDS, sizeof *v, compare);
-    return v[ROUNDS / 2];
+    return kit_now_ms() / 1000;
 }
 
 /* --- the server --- */
@@ -243,7 +232,7 @@ static void leave_dir(void)
 
 int main(int argc, char **argv)
 {
-    double cp[ROUNDS], up[ROUNDS], zip[ROUNDS], plain[ROUNDS];
+    struct kit_series cp = {0}, up = {0}, zip = {0}, plain = {0};
     struct sockaddr_in addr = {0};
     socklen_t len = sizeof addr;
     int listener, report[2];
@@ -264,29 +253,31 @@ int main(int argc, char **argv)
     snprintf(target, sizeof target, "/download_files?path=%s/source", dir);
     double cpu_up = 0, cpu_zip = 0;
     for (int i = 0; i < ROUNDS; i++) {
-        cp[i] = cp_s();
+        kit_add(&cp, cp_s() * 1000);
         double before = cpu_of(pid);
-        up[i] = upload_s(port);
+        kit_add(&up, upload_s(port) * 1000);
         double between = cpu_of(pid);
-        zip[i] = download_s(port, target);
+        kit_add(&zip, download_s(port, target) * 1000);
         cpu_up += between - before;
         cpu_zip += cpu_of(pid) - between;
-        plain[i] = download_s(port, "/plain");
+        kit_add(&plain, download_s(port, "/plain") * 1000);
     }
     double cpu_cp = cpu_of_children();
     kill(pid, SIGTERM);
     must_be(read(report[0], peak, sizeof peak - 1) > 0, "peak");
     waitpid(pid, NULL, 0);
     leave_dir();
-    double c = median(cp), gb = (double)file_bytes / 1e9;
-    printf("cp %.2f GB/s, upload %.2f, zip download %.2f, plain download %.2f (%llu MB, median of "
-           "%d)\n",
-           gb / c, gb / median(up), gb / median(zip), gb / median(plain),
-           (unsigned long long)(file_bytes >> 20), ROUNDS);
-    printf("processor s/GB: cp %.2f, server at upload %.2f, at zip download %.2f\n",
+    double gb = (double)file_bytes / 1e9;
+    printf("  %llu MB\n", (unsigned long long)(file_bytes >> 20));
+    double c = kit_print("cp", &cp), u = kit_print("upload", &up);
+    double z = kit_print("download, as an archive", &zip);
+    kit_print("download, as it is", &plain);
+    printf("  processor s/GB: cp %.2f, server at upload %.2f, at download %.2f\n",
            cpu_cp / gb / ROUNDS, cpu_up / gb / ROUNDS, cpu_zip / gb / ROUNDS);
-    printf("plain file through file_reply: %.2fx cp\n", c / median(plain));
-    printf("bench/transfer: upload %.2fx cp, download %.2fx cp, peak %ld KB\n", c / median(up),
-           c / median(zip), atol(peak));
+    kit_at_least("upload to cp", c / u, 0.6, "x");
+    kit_at_least("download to cp", c / z, 0.6, "x");
+    kit_at_most("peak memory", (double)atol(peak), PEAK_KB, " KB");
+    printf("bench/transfer: upload %.2fx cp, download %.2fx cp, peak %ld KB\n", c / u, c / z,
+           atol(peak));
     return 0;
 }

@@ -45,7 +45,7 @@ static pid_t start(const struct kit_guest *g, int listener)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     setenv("LOG_LEVEL", "warn", 1);
-    if (dup2(listener, 3) < 0)
+    if (listener == 3 ? fcntl(3, F_SETFD, 0) < 0 : dup2(listener, 3) < 0)
         _exit(126);
     execv(argv[0], (char *const *)argv);
     _exit(127);
