@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* plugin_test.c — --plugins from the outside. The editor in the browser is a stand-in script:
  * neither openvscode-server nor code-server is packaged for Debian. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "net/listen.h"
 #include "test/aes.h"
 #include "test/program.h"
@@ -79,6 +81,44 @@ TEST(plugin_kernel_by_a_name_that_is_not_there_says_so)
     struct json *o = aes_act(&a, "run_ipython", "'code':'1'");
     CHECK_STR(json_get_str(o, "observation", STR("")), "error");
     CHECK_HAS(json_get_str(o, "content", STR("")), "no kernel named 'cobol' is installed");
+    aes_close(&a);
+}
+
+TEST(plugin_kernel_by_name_is_found_dies_and_comes_back)
+{
+    static const char spec[] = "{\"argv\":[\"python3\",\"-m\",\"ipykernel_launcher\",\"-f\","
+                               "\"{connection_file}\"],\"language\":\"python\","
+                               "\"display_name\":\"x\",\"env\":{\"MARK\":\"mine\"}}";
+    struct aes a;
+
+    if (access("/usr/share/jupyter/kernels/python3/kernel.json", R_OK) != 0)
+        SKIP("/usr/bin/python3 has no ipykernel (apt install python3-ipykernel)");
+    char path[400];
+    snprintf(path, sizeof path, "JUPYTER_PATH=%s/jupyter", test_dir());
+    CHECK_INT(mkdirat(test_dir_fd(), "jupyter", 0755), 0);
+    CHECK_INT(mkdirat(test_dir_fd(), "jupyter/kernels", 0755), 0);
+    CHECK_INT(mkdirat(test_dir_fd(), "jupyter/kernels/mine", 0755), 0);
+    own_fd fd = openat(test_dir_fd(), "jupyter/kernels/mine/kernel.json",
+                       O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    CHECK(fd >= 0 && write(fd, spec, sizeof spec - 1) == (ssize_t)sizeof spec - 1);
+    aes_open(&a, &(struct aes_config){.program = PROGRAM,
+                                      .args = ARGS("--plugins", "agent_skills", "jupyter"),
+                                      .env = ARGS(path, "CROFT_KERNEL=mine")});
+    CHECK_HAS(plugins(&a), "{\"name\":\"agent_skills\",\"status\":\"ready\",\"error\":null}");
+    static const struct {
+        const char *code, *part;
+    } cells[] = {
+        {"import os; x = 1; os.environ[\\'MARK\\']", "'mine'"},
+        {"from openhands.runtime.plugins.agent_skills.agentskills import *; open_file(\\'/no\\')",
+         "not found"},
+        {"os._exit(7)", "[Python kernel died: "},
+        {"x", "[Python kernel restarted: variables and imports of earlier cells are lost.]"},
+        {"import os; os.environ[\\'MARK\\']", "'mine'"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cells); i++) {
+        struct json *o = aes_act(&a, "run_ipython", aes_text(&a, "'code':'%s'", cells[i].code));
+        CHECK_HAS(json_get_str(o, "content", STR("")), cells[i].part);
+    }
     aes_close(&a);
 }
 
