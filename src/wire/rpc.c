@@ -57,8 +57,8 @@ bool rpc_same_id(const struct json *a, const struct json *b)
 
 void rpc_put(struct buf *out, const struct rpc *m)
 {
-    const char *key = m->kind == RPC_RESULT ? "result" : "params";
-    const struct json *value = m->kind == RPC_RESULT ? m->result : m->params;
+    static const char *const keys[] = {"params", "params", "result", "error"};
+    const struct json *values[] = {m->params, m->params, m->result, m->error};
     struct jw w;
 
     jw_init(&w, out, JW_WEB);
@@ -68,29 +68,9 @@ void rpc_put(struct buf *out, const struct rpc *m)
             jw_value(&w, "id", m->id);
         if (m->method.p)
             jw_str(&w, "method", m->method);
-        if (m->kind == RPC_ERROR)
-            jw_value(&w, "error", m->error);
-        else if (m->raw.p)
-            jw_raw(&w, key, m->raw);
-        else if (value)
-            jw_value(&w, key, value);
-    }
-}
-
-void rpc_put_error(struct buf *out, const struct json *id, int code, struct str message)
-{
-    struct jw w;
-
-    jw_init(&w, out, JW_WEB);
-    JW_OBJECT(&w, NULL) {
-        jw_cstr(&w, "jsonrpc", "2.0");
-        if (id)
-            jw_value(&w, "id", id);
-        else
-            jw_null(&w, "id");
-        JW_OBJECT(&w, "error") {
-            jw_int(&w, "code", code);
-            jw_str(&w, "message", message);
-        }
+        if (m->raw.p)
+            jw_raw(&w, keys[m->kind], m->raw);
+        else if (values[m->kind])
+            jw_value(&w, keys[m->kind], values[m->kind]);
     }
 }

@@ -10,10 +10,9 @@
 
 enum rpc_kind { RPC_REQUEST, RPC_NOTE, RPC_RESULT, RPC_ERROR };
 
-/* Codes of errors we send. */
-#define RPC_NO_METHOD -32601
-#define RPC_BAD_PARAM -32602
-#define RPC_INTERNAL  -32603
+/* Errors we send. */
+#define RPC_NO_METHOD STR("{\"code\":-32601,\"message\":\"Method not found\"}")
+#define RPC_TOO_LARGE STR("{\"code\":-32603,\"message\":\"the answer is over 16 MB\"}")
 
 struct rpc {
     enum rpc_kind kind;
@@ -22,11 +21,10 @@ struct rpc {
     const struct json *params; /* of requests and notes: an object, or NULL */
     const struct json *result; /* an object */
     const struct json *error;  /* an object with code and message */
-    struct str raw;            /* written instead of params or result: text that is JSON already */
+    struct str raw;            /* written in their place: text that is JSON already */
 };
 
 /* ERR_INVALID says which member does not fit. */
 fallible rpc_parse(struct arena *a, struct str text, struct rpc *ret_message);
 bool rpc_same_id(const struct json *a, const struct json *b); /* NULL is like no other */
 void rpc_put(struct buf *out, const struct rpc *m);
-void rpc_put_error(struct buf *out, const struct json *id, int code, struct str message);

@@ -35,25 +35,26 @@ void mcp_server_send(struct mcp_server *s, struct str message)
     stream_write(s->io, STR("\n"));
 }
 
-void mcp_server_note(struct mcp_server *s, const char *method, struct str params)
+static void put(struct mcp_server *s, const struct rpc *m)
 {
     own_done(buf) out;
 
-    buf_init(&out, 64u << 10);
-    rpc_put(&out, &(struct rpc){.kind = RPC_NOTE, .method = str_of(method), .raw = params});
+    buf_init(&out, LINE_BYTES);
+    rpc_put(&out, m);
     mcp_server_send(s, buf_str(&out));
+}
+
+void mcp_server_note(struct mcp_server *s, const char *method, struct str params)
+{
+    put(s, &(struct rpc){.kind = RPC_NOTE, .method = str_of(method), .raw = params});
 }
 
 static void ask(struct mcp_server *s, const char *method, struct str params)
 {
-    own_done(buf) out;
     struct json id = {.type = JSON_INT, .i = ++s->next_id};
 
     s->own_id = id.i;
-    buf_init(&out, LINE_BYTES);
-    rpc_put(&out,
-            &(struct rpc){.kind = RPC_REQUEST, .id = &id, .method = str_of(method), .raw = params});
-    mcp_server_send(s, buf_str(&out));
+    put(s, &(struct rpc){.kind = RPC_REQUEST, .id = &id, .method = str_of(method), .raw = params});
 }
 
 /* --- its end --- */
@@ -264,14 +265,11 @@ static void on_note(struct mcp_server *s, const struct rpc *m)
 
 static void on_request(struct mcp_server *s, const struct rpc *m)
 {
-    own_done(buf) out;
+    bool ping = str_eq(m->method, STR("ping"));
 
-    buf_init(&out, 64u << 10);
-    if (str_eq(m->method, STR("ping")))
-        rpc_put(&out, &(struct rpc){.kind = RPC_RESULT, .id = m->id, .raw = STR("{}")});
-    else
-        rpc_put_error(&out, m->id, RPC_NO_METHOD, STR("Method not found"));
-    mcp_server_send(s, buf_str(&out));
+    put(s, &(struct rpc){.kind = ping ? RPC_RESULT : RPC_ERROR,
+                         .id = m->id,
+                         .raw = ping ? STR("{}") : RPC_NO_METHOD});
 }
 
 static void on_line(struct mcp_server *s, struct str line)

@@ -82,23 +82,15 @@ static void send_message(struct session *s, const struct rpc *m)
     rpc_put(&text, m);
     if (buf_failed(&text)) {
         buf_reset(&text);
-        rpc_put_error(&text, m->id, RPC_INTERNAL, STR("the answer is over 16 MB"));
+        rpc_put(&text, &(struct rpc){.kind = RPC_ERROR, .id = m->id, .raw = RPC_TOO_LARGE});
     }
     send_event(s, STR("message"), &text);
 }
 
-static void send_error(struct session *s, const struct json *id, int code, const char *why)
+static void send_answer(struct session *s, enum rpc_kind kind, const struct json *id,
+                        struct str raw)
 {
-    own_done(buf) text;
-
-    buf_init(&text, MESSAGE_BYTES);
-    rpc_put_error(&text, id, code, str_of(why));
-    send_event(s, STR("message"), &text);
-}
-
-static void send_result(struct session *s, const struct json *id, struct str raw)
-{
-    send_message(s, &(struct rpc){.kind = RPC_RESULT, .id = id, .raw = raw});
+    send_message(s, &(struct rpc){.kind = kind, .id = id, .raw = raw});
 }
 
 static void on_ping(struct loop_timer *t)
@@ -154,10 +146,8 @@ static void put_tools(struct session *s, const struct json *id)
     jw_init(&w, &text, JW_WEB);
     mcp_put_tools(s->face->servers, &w);
     s->listed = true;
-    if (buf_failed(&text))
-        send_error(s, id, RPC_INTERNAL, "the list of tools is over 16 MB");
-    else
-        send_result(s, id, buf_str(&text));
+    bool whole = !buf_failed(&text);
+    send_answer(s, whole ? RPC_RESULT : RPC_ERROR, id, whole ? buf_str(&text) : RPC_TOO_LARGE);
 }
 
 static void initialize(struct session *s, const struct rpc *m)
@@ -176,7 +166,7 @@ static void initialize(struct session *s, const struct rpc *m)
              "\"logging\":{}},\"serverInfo\":{\"name\":\"croft\",\"version\":\"" CROFT_VERSION
              "\"}}",
              version);
-    send_result(s, m->id, buf_str(&text));
+    send_answer(s, RPC_RESULT, m->id, buf_str(&text));
 }
 
 /* What went wrong with a call is a result: the model shall read it. */
@@ -195,7 +185,7 @@ static void send_failure(struct session *s, const struct json *id, const struct 
             }
         jw_bool(&w, "isError", true);
     }
-    send_result(s, id, buf_str(&text));
+    send_answer(s, RPC_RESULT, id, buf_str(&text));
 }
 
 static void on_call_done(struct mcp_call *c, const struct rpc *answer, const struct err *why)
@@ -242,10 +232,7 @@ static void start_call(struct ask *k)
     k->is_call = !e;
     if (!e)
         return;
-    if (err_code(e) == ERR_UNPROCESSABLE)
-        send_error(k->session, k->m.id, RPC_BAD_PARAM, err_text(e));
-    else
-        send_failure(k->session, k->m.id, e);
+    send_failure(k->session, k->m.id, e);
     ask_free(k);
 }
 
@@ -280,9 +267,9 @@ static void on_message(struct ask *k)
         initialize(s, m);
     } else if (m->kind == RPC_REQUEST &&
                (str_eq(m->method, STR("ping")) || str_eq(m->method, STR("logging/setLevel")))) {
-        send_result(s, m->id, STR("{}"));
+        send_answer(s, RPC_RESULT, m->id, STR("{}"));
     } else if (m->kind == RPC_REQUEST) {
-        send_error(s, m->id, RPC_NO_METHOD, "Method not found");
+        send_answer(s, RPC_ERROR, m->id, RPC_NO_METHOD);
     } else if (m->kind == RPC_NOTE && str_eq(m->method, STR("notifications/cancelled"))) {
         cancel(s, m);
     }
