@@ -33,6 +33,39 @@ fallible kept_note(int box, unsigned n, const char *path)
     return NULL;
 }
 
+fallible kept_note_image(int box, struct str id)
+{
+    char text[128];
+
+    snprintf(text, sizeof text, STR_FMT, STR_ARG(id));
+    if (symlinkat(text, box, "image") < 0)
+        return err_sys("note the image");
+    return NULL;
+}
+
+bool kept_image_in_use(int state, struct str id)
+{
+    own_done(buf) names = {0};
+    own_fd boxes = openat(state, "box", DIR_FLAGS, 0);
+    size_t count = 0;
+
+    if (boxes < 0)
+        return errno != ENOENT;
+    struct err *e = tree_read_names(boxes, 16u << 20, &names, &count);
+    if (e) {
+        err_free(e);
+        return true;
+    }
+    for (const char *name = names.p; count--; name += strlen(name) + 1) {
+        char path[PATH_MAX], text[128];
+        snprintf(path, sizeof path, "%s/image", name);
+        ssize_t n = readlinkat(boxes, path, text, sizeof text);
+        if (n > 0 && str_eq(str_n(text, (size_t)n), id))
+            return true;
+    }
+    return false;
+}
+
 void kept_done(struct kept *k)
 {
     for (size_t i = 0; i < k->count; i++) {

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/str.h"
 
 #define KEPT_LAYERS_MAX 8
 #define KEPT_ID_MAX     64
@@ -29,6 +30,10 @@ struct kept {
 
 /* Notes that mount n of the sandbox whose directory is box lies over path. */
 fallible kept_note(int box, unsigned n, const char *path);
+
+/* The same for the image it runs on, so that this is not removed under it. */
+fallible kept_note_image(int box, struct str id);
+bool kept_image_in_use(int state, struct str id); /* true also when we cannot tell */
 
 /* id NULL: the one that was last made over the directory here (an absolute path) or one above it.
  * ERR_NOT_FOUND says what there is instead. */

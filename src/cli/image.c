@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+/* image.c — croft image import, ls and rm: root file systems other than this machine's own. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/state.h"
+#include "host/images/images.h"
+#include "host/kept/kept.h"
+
+struct image_options {
+    bool json;
+    struct str name;
+    uint64_t max_size;
+};
+
+static const struct cfg_row rows[] = {
+    CFG_STR(image_options, name, "name", NULL,
+            "What to call it; default: as the archive says, such as debian:12."),
+    CFG_SIZE(image_options, max_size, "max-size", "32G", "Most bytes it may unpack to."),
+    CFG_BOOL(image_options, json, "json", false, "Print JSON."),
+};
+
+struct job {
+    struct cli *cli;
+    struct image_options o;
+    struct arena *a;
+    int state;
+    struct buf out;
+};
+
+static void put_image(struct jw *w, const struct image *i)
+{
+    JW_OBJECT(w, NULL) {
+        jw_str(w, "id", i->id);
+        jw_str(w, "name", i->name);
+        jw_uint(w, "layers", i->layer_count);
+        jw_uint(w, "bytes", i->bytes);
+        jw_value(w, "config", i->config);
+    }
+}
+
+static void put_one(struct job *j, const struct image *i)
+{
+    struct jw w;
+
+    jw_init(&w, &j->out, JW_SPACED);
+    if (j->o.json)
+        put_image(&w, i);
+    else
+        buf_addf(&j->out, "%.12s " STR_FMT, i->id.p, STR_ARG(i->name));
+    buf_add_char(&j->out, '\n');
+}
+
+/* --- import --- */
+
+static void on_progress(void *arg, size_t done, size_t count, bool shared)
+{
+    const struct job *j = arg;
+    own_done(buf) line;
+
+    buf_init(&line, 256);
+    buf_addf(&line, "croft image: layer %zu of %zu%s\n", done, count,
+             shared ? ", already here" : "");
+    if (count > 1)
+        err_free(fd_write_all(j->cli->err, buf_str(&line))); /* nobody left to tell */
+}
+
+static fallible import(struct job *j, const char *path)
+{
+    struct image_import how = {
+        .name = j->o.name.p, .limit_bytes = j->o.max_size, .progress = on_progress, .arg = j};
+    struct image image;
+    bool pipe = strcmp(path, "-") == 0;
+    own_fd file = pipe ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (!pipe && file < 0)
+        return err_sys("open '%s'", path);
+    TRY_WRAP(images_import(j->state, pipe ? STDIN_FILENO : file, &how, j->a, &image), "import '%s'",
+             path);
+    put_one(j, &image);
+    return NULL;
+}
+
+/* --- ls --- */
+
+static void put_size(struct buf *out, uint64_t bytes)
+{
+    static const char units[] = "BKMGT";
+    size_t unit = 0;
+    double n = (double)bytes;
+
+    for (; n >= 1000 && unit + 2 < sizeof units; unit++)
+        n /= 1024;
+    buf_addf(out, n < 10 && unit ? "%.1f%c" : "%.0f%c", n, units[unit]);
+}
+
+static fallible list(struct job *j)
+{
+    struct image *all;
+    size_t count;
+    struct jw w;
+
+    TRY(images_list(j->state, j->a, &all, &count));
+    if (j->o.json) {
+        jw_init(&w, &j->out, JW_SPACED);
+        JW_ARRAY(&w, NULL) {
+            for (size_t i = 0; i < count; i++)
+                put_image(&w, &all[i]);
+        }
+        buf_add_char(&j->out, '\n');
+        return NULL;
+    }
+    for (size_t i = 0; i < count; i++) {
+        buf_addf(&j->out, "%.12s  ", all[i].id.p);
+        put_size(&j->out, all[i].bytes);
+        buf_addf(&j->out, "\t" STR_FMT "\n", STR_ARG(all[i].name.len ? all[i].name : STR("-")));
+    }
+    return NULL;
+}
+
+/* --- rm --- */
+
+static bool in_use(void *arg, struct str id)
+{
+    const struct job *j = arg;
+
+    return kept_image_in_use(j->state, id);
+}
+
+static fallible remove_one(struct job *j, const char *which)
+{
+    struct image image;
+
+    TRY(images_find(j->state, which, j->a, &image));
+    TRY(images_remove(j->state, &image, in_use, j));
+    put_one(j, &image);
+    return NULL;
+}
+
+static fallible act(struct job *j, int argc, char **argv)
+{
+    TRY(cli_open_state(j->cli, &j->state));
+    if (strcmp(argv[0], "ls") == 0)
+        return list(j);
+    for (int i = 1; i < argc; i++)
+        TRY(strcmp(argv[0], "rm") == 0 ? remove_one(j, argv[i]) : import(j, argv[i]));
+    return NULL;
+}
+
+static fallible check_usage(int argc, char **argv)
+{
+    bool ls = argc && strcmp(argv[0], "ls") == 0;
+    bool rm = argc && strcmp(argv[0], "rm") == 0;
+
+    if ((ls && argc == 1) || (rm && argc > 1) || (argc == 2 && strcmp(argv[0], "import") == 0))
+        return NULL;
+    return err_new(ERR_INVALID, "wanted: import FILE, ls, or rm IMAGE");
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    own_done(arena) a;
+    struct job j = {.cli = cli, .a = &a, .state = -1};
+
+    arena_init(&a, 256u << 20);
+    struct err *e = cli_flags(cli, &a, &j.o, &argc, argv);
+    if (!e)
+        e = check_usage(argc, argv);
+    if (e)
+        return cli_misuse(cli, e);
+    buf_init(&j.out, 64u << 20);
+    e = act(&j, argc, argv);
+    int code = cli_put(cli, &j.out); /* what was done is said, also before a failure */
+    buf_done(&j.out);
+    own_close(j.state);
+    return e ? cli_fail(cli, e) : code;
+}
+
+CLI_COMMAND(image) = {
+    .name = "image",
+    .summary = "bring in, list and remove root file systems",
+    .usage = "import FILE | ls | rm IMAGE ...",
+    .help = "FILE is what 'docker save' or 'skopeo copy … oci-archive:' writes, or the tar of a\n"
+            "root file system; plain or with gzip, zstd or xz; '-' reads it from standard input.\n"
+            "It is unpacked by a process that can reach nothing but the new layer. Layers that\n"
+            "several images have are kept once. IMAGE is a name or the first digits of an id.",
+    .options = {rows, ARRAY_LEN(rows), NULL},
+    .run = run,
+};

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "test/program.h"
+#include "test/tar_kit.h"
+
+static int croft_image(struct buf *into, const char *a, const char *b, const char *c, const char *d)
+{
+    buf_reset(into);
+    return program_run(ARGS(test_program("croft"), "image", a, b, c, d), into);
+}
+
+TEST(image_command_imports_lists_and_removes)
+{
+    own_done(buf) tar, got = {.limit_bytes = 65536};
+    char path[300];
+
+    buf_init(&tar, 1u << 20);
+    CHECK(setenv("XDG_STATE_HOME", test_dir(), 1) == 0 && chdir(test_dir()) == 0);
+    TAR_PUT(&tar, .name = "etc/hello", .data = STR("hi"));
+    tar_end(&tar);
+    own_fd dir = test_dir_fd();
+    CHECK_OK(fd_replace_file(dir, "r.tar", buf_str(&tar), 0600));
+    CHECK_INT(croft_image(&got, "import", "r.tar", "--name", "mine"), 0);
+    CHECK_HAS(buf_str(&got), " mine\n");
+    CHECK_INT(croft_image(&got, "ls", NULL, NULL, NULL), 0);
+    CHECK_HAS(buf_str(&got), "\tmine\n");
+    CHECK_INT(croft_image(&got, "ls", "--json", NULL, NULL), 0);
+    CHECK_HAS(buf_str(&got), "\"name\": \"mine\", \"layers\": 1");
+    CHECK(mkdir("croft/box", 0700) == 0 && mkdir("croft/box/b", 0700) == 0);
+    snprintf(path, sizeof path, "%.64s", got.p + sizeof "[{\"id\": \"" - 1);
+    CHECK(symlink(path, "croft/box/b/image") == 0);
+    CHECK_INT(croft_image(&got, "rm", "mine", NULL, NULL), 1);
+    CHECK_HAS(buf_str(&got), "a sandbox runs on image");
+    CHECK(unlink("croft/box/b/image") == 0);
+    CHECK_INT(croft_image(&got, "rm", "mine", NULL, NULL), 0);
+    CHECK_INT(croft_image(&got, "rm", "mine", NULL, NULL), 1);
+    CHECK_HAS(buf_str(&got), "no image 'mine'");
+}
+
+TEST(image_command_used_wrongly_says_how)
+{
+    own_done(buf) got = {.limit_bytes = 65536};
+
+    CHECK(setenv("XDG_STATE_HOME", test_dir(), 1) == 0);
+    CHECK_INT(croft_image(&got, "pull", "x", NULL, NULL), 2);
+    CHECK_HAS(buf_str(&got), "import FILE");
+    CHECK_INT(croft_image(&got, "import", "/nonexistent.tar", NULL, NULL), 1);
+    CHECK_HAS(buf_str(&got), "No such file");
+    CHECK_INT(croft_image(&got, "import", test_dir(), NULL, NULL), 1);
+    CHECK_HAS(buf_str(&got), "is a directory");
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+/* store.c — records and layers on disk; see images.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "host/images/inner.h"
+#include "host/tree/inner.h"
+#include "host/tree/tree.h"
+
+#define LIST_MAX 10000
+
+void store_done(struct store *s)
+{
+    own_close(s->dir);
+    own_close(s->layers);
+    own_close(s->tmp);
+    own_close(s->lock);
+}
+
+static fallible open_parts(struct store *s, int state, bool change)
+{
+    TRY(fd_make_dirs(state, STR("images"), 0700, &s->dir));
+    TRY(fd_make_dirs(s->dir, STR("layers"), 0700, &s->layers));
+    TRY(fd_make_dirs(s->dir, STR("tmp"), 0700, &s->tmp));
+    if (!change)
+        return NULL;
+    s->lock = openat(s->dir, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (s->lock < 0)
+        return err_sys("open the lock");
+    while (flock(s->lock, LOCK_EX) < 0) {
+        if (errno != EINTR)
+            return err_sys("lock");
+    }
+    return tree_empty(s->tmp); /* of one who did not finish: nobody else is at work now */
+}
+
+fallible store_open(int state, bool change, struct store *ret)
+{
+    struct store s = {-1, -1, -1, -1};
+    struct err *e = open_parts(&s, state, change);
+
+    if (e) {
+        store_done(&s);
+        return err_wrap(e, "the store of images");
+    }
+    *ret = s;
+    return NULL;
+}
+
+/* --- records --- */
+
+static bool is_digest(struct str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        if (str_digit(s.p[i]) > 15)
+            return false;
+    }
+    return s.len == IMAGE_ID_LEN;
+}
+
+static void put_record(struct jw *w, const struct image *i)
+{
+    JW_OBJECT(w, NULL) {
+        jw_str(w, "id", i->id);
+        jw_str(w, "name", i->name);
+        jw_uint(w, "bytes", i->bytes);
+        jw_uint(w, "made_wall_ns", i->made_wall_ns);
+        JW_ARRAY(w, "layers") {
+            for (size_t k = 0; k < i->layer_count; k++)
+                jw_str(w, NULL, i->layers[k]);
+        }
+        jw_value(w, "config", i->config);
+    }
+}
+
+static fallible write_record(const struct store *s, const struct image *i)
+{
+    own_done(buf) text;
+    struct jw w;
+    char name[IMAGE_ID_LEN + 8];
+
+    buf_init(&text, RECORD_MAX);
+    jw_init(&w, &text, 0);
+    put_record(&w, i);
+    TRY(buf_check(&text));
+    snprintf(name, sizeof name, STR_FMT ".json", STR_ARG(i->id));
+    return fd_replace_file(s->dir, name, buf_str(&text), 0600);
+}
+
+static fallible parse_record(struct arena *a, struct str text, struct image *ret)
+{
+    struct json *doc;
+    struct image i = {0};
+
+    TRY(json_parse(a, text, NULL, &doc));
+    i.id = json_get_str(doc, "id", STR(""));
+    i.name = json_get_str(doc, "name", STR(""));
+    i.bytes = (uint64_t)json_get_int(doc, "bytes", 0);
+    i.made_wall_ns = (uint64_t)json_get_int(doc, "made_wall_ns", 0);
+    i.config = json_get(doc, STR("config"));
+    const struct json *layers = json_get(doc, STR("layers"));
+    if (!is_digest(i.id) || !layers || layers->type != JSON_ARRAY || !layers->count ||
+        layers->count > ARCHIVE_LAYERS_MAX)
+        return err_new(ERR_CORRUPT, "not a record of an image");
+    i.layers = arena_alloc(a, layers->count * sizeof *i.layers);
+    if (!i.layers)
+        return arena_check(a);
+    for (const struct json *l = layers->first; l; l = l->next) {
+        if (l->type != JSON_STR || !is_digest(l->s))
+            return err_new(ERR_CORRUPT, "not a record of an image: a layer without a digest");
+        i.layers[i.layer_count++] = l->s;
+    }
+    *ret = i;
+    return NULL;
+}
+
+static fallible read_record(const struct store *s, struct arena *a, const char *name,
+                            struct image *ret)
+{
+    own_done(buf) text;
+    own_fd fd = openat(s->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+
+    buf_init(&text, RECORD_MAX);
+    if (fd < 0)
+        return err_sys("open '%s'", name);
+    TRY_WRAP(fd_read_all(fd, &text), "'%s'", name);
+    struct str kept = arena_copy(a, buf_str(&text)); /* the tree points into its text */
+    if (!kept.p)
+        return arena_check(a);
+    TRY_WRAP(parse_record(a, kept, ret), "'%s'", name);
+    return NULL;
+}
+
+static int by_name(const void *x, const void *y)
+{
+    const struct image *a = x, *b = y;
+    int order = str_cmp(a->name, b->name);
+
+    return order ? order : str_cmp(a->id, b->id);
+}
+
+static fallible read_all(const struct store *s, struct arena *a, struct image **ret_list,
+                         size_t *ret_count)
+{
+    own_done(buf) names;
+    size_t count, n = 0;
+
+    TRY(tree_read_names(s->dir, 4u << 20, &names, &count));
+    if (count > LIST_MAX)
+        return err_new(ERR_TOO_LARGE, "more than %d images", LIST_MAX);
+    struct image *list = arena_alloc(a, count * sizeof *list);
+    if (!list)
+        return arena_check(a);
+    for (const char *name = names.p; count--; name += strlen(name) + 1) {
+        struct str id = str_of(name);
+        if (str_ends(id, STR(".json")) && is_digest(str_first(id, id.len - 5)))
+            TRY(read_record(s, a, name, &list[n++]));
+    }
+    qsort(list, n, sizeof *list, by_name);
+    *ret_list = list;
+    *ret_count = n;
+    return NULL;
+}
+
+fallible images_list(int state, struct arena *a, struct image **ret_list, size_t *ret_count)
+{
+    struct store s;
+
+    TRY(store_open(state, false, &s));
+    struct err *e = read_all(&s, a, ret_list, ret_count);
+    store_done(&s);
+    return e;
+}
+
+fallible store_publish(const struct store *s, const struct image *image)
+{
+    struct arena a;
+    struct image *list = NULL;
+    size_t count = 0;
+
+    arena_init(&a, 256u << 20);
+    struct err *e = read_all(s, &a, &list, &count);
+    for (size_t i = 0; !e && i < count; i++) {
+        if (!image->name.len || !str_eq(list[i].name, image->name) || str_eq(list[i].id, image->id))
+            continue;
+        list[i].name = STR("");
+        e = write_record(s, &list[i]);
+    }
+    if (!e)
+        e = write_record(s, image);
+    arena_done(&a);
+    return e;
+}
+
+/* --- finding, opening, removing --- */
+
+static bool matches(const struct image *i, struct str which)
+{
+    if (str_eq(i->id, which) || str_eq(i->name, which))
+        return true;
+    if (str_ends(i->name, STR(":latest")) && str_eq(str_first(i->name, i->name.len - 7), which))
+        return true;
+    return which.len >= 6 && str_starts(i->id, which);
+}
+
+fallible images_find(int state, const char *which, struct arena *a, struct image *ret)
+{
+    struct image *list;
+    size_t count, found = 0;
+    struct str text = str_of(which);
+
+    if (str_starts(text, STR("sha256:")))
+        text = str_from(text, 7);
+    TRY(images_list(state, a, &list, &count));
+    for (size_t i = 0; i < count && text.len; i++) {
+        if (!matches(&list[i], text))
+            continue;
+        *ret = list[i];
+        found++;
+    }
+    if (found == 1)
+        return NULL;
+    if (found)
+        return err_new(ERR_CONFLICT, "'%.80s' means %zu images; give more of the id", which, found);
+    return err_new(ERR_NOT_FOUND,
+                   "no image '%.80s'; 'croft image ls' lists them, 'croft image import' adds one",
+                   which);
+}
+
+fallible images_open(int state, const struct image *image, struct rootfs *ret)
+{
+    struct store s;
+    struct err *e = NULL;
+
+    TRY(store_open(state, false, &s));
+    struct rootfs_mount *m = rootfs_add_mount(ret, "", "upper", "work");
+    snprintf(ret->id, sizeof ret->id, "image-%.32s", image->id.p);
+    for (size_t i = image->layer_count; !e && i--;) {
+        char name[IMAGE_ID_LEN + 1];
+        snprintf(name, sizeof name, STR_FMT, STR_ARG(image->layers[i]));
+        int fd = openat(s.layers, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+        if (fd < 0)
+            e = err_sys("layer '%s' of the image", name);
+        else
+            rootfs_add_lower(m, fd);
+    }
+    store_done(&s);
+    return e;
+}
+
+static bool has_layer(const struct image *list, size_t count, struct str layer)
+{
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < list[i].layer_count; k++) {
+            if (str_eq(list[i].layers[k], layer))
+                return true;
+        }
+    }
+    return false;
+}
+
+fallible store_sweep(const struct store *s)
+{
+    struct arena a;
+    struct image *list = NULL;
+    size_t images = 0, count = 0;
+    own_done(buf) names = {0};
+
+    arena_init(&a, 256u << 20);
+    struct err *e = read_all(s, &a, &list, &images);
+    if (!e)
+        e = tree_read_names(s->layers, 16u << 20, &names, &count);
+    for (const char *name = names.p; !e && count--; name += strlen(name) + 1) {
+        if (!has_layer(list, images, str_of(name)))
+            e = tree_remove(s->layers, name);
+    }
+    arena_done(&a);
+    return e;
+}
+
+static fallible remove_image(const struct store *s, const struct image *image)
+{
+    char name[IMAGE_ID_LEN + 8];
+
+    snprintf(name, sizeof name, STR_FMT ".json", STR_ARG(image->id));
+    if (unlinkat(s->dir, name, 0) < 0 && errno != ENOENT)
+        return err_sys("remove '%s'", name);
+    return store_sweep(s);
+}
+
+fallible images_remove(int state, const struct image *image,
+                       bool (*in_use)(void *arg, struct str id), void *arg)
+{
+    struct store s;
+
+    if (in_use && in_use(arg, image->id))
+        return err_new(ERR_BUSY, "a sandbox runs on image '%.12s'; remove that first", image->id.p);
+    TRY(store_open(state, true, &s));
+    struct err *e = remove_image(&s, image);
+    store_done(&s);
+    return e;
+}

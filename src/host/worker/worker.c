@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+/* worker.c — see worker.h.
+ *
+ * As root the worker's ids are the host's own first 64 Ki, in a namespace where they carry no power
+ * beyond the files it can reach; as an ordinary user it is root of one id. */
+#include "host/worker/worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "host/launcher/confine.h"
+#include "host/worker/filter.h"
+
+/* chown, override and own files, keep set-id bits, set file capabilities */
+#define KEEP_CAPS (1ull << 0 | 1ull << 1 | 1ull << 3 | 1ull << 4 | 1ull << 31)
+
+#define ERROR_MAX 4096 /* fits in a pipe: saying it does not block */
+
+struct pipes { /* [0] is ours, [1] the worker's, but for go */
+    int ready[2], go[2], out[2], fail[2];
+};
+
+/* --- inside --- */
+
+static int by_number(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* Closes everything but standard error, out, and what the job needs. */
+static fallible close_others(const struct worker_job *job, const struct pipes *p)
+{
+    int keep[WORKER_FDS + 4] = {2, p->out[1], p->fail[1], job->root};
+    size_t n = 4;
+    unsigned from = 0;
+
+    for (size_t i = 0; i < job->fd_count; i++) {
+        if (job->fds[i] >= 0)
+            keep[n++] = job->fds[i];
+    }
+    qsort(keep, n, sizeof *keep, by_number);
+    for (size_t i = 0; i < n; i++) {
+        unsigned fd = (unsigned)keep[i];
+        if (fd > from && syscall(SYS_close_range, from, fd - 1, 0) < 0)
+            return err_sys("close descriptors");
+        from = fd + 1;
+    }
+    if (syscall(SYS_close_range, from, ~0u, 0) < 0)
+        return err_sys("close descriptors");
+    return NULL;
+}
+
+static fallible confine(const struct worker_job *job, const struct pipes *p)
+{
+    struct rlimit files = {64, 64}, none = {0, 0};
+
+    if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
+        return err_sys("take the worker's ids");
+    if (fchdir(job->root) < 0 || chroot(".") < 0)
+        return err_sys("change the root");
+    TRY(close_others(job, p));
+    umask(0);
+    if (setrlimit(RLIMIT_NOFILE, &files) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
+        return err_sys("set limits");
+    TRY(confine_caps(KEEP_CAPS));
+    TRY(confine_no_new_privs());
+    return filter_install();
+}
+
+static void say_error(int fail, const struct err *e)
+{
+    unsigned char code = (unsigned char)err_code(e);
+
+    /* if this fails too the pipe just ends, and the exit code says the rest */
+    err_free(fd_write_all(fail, str_n(&code, 1)));
+    err_free(fd_write_all(fail, str_first(str_of(err_text(e)), ERROR_MAX - 1)));
+}
+
+_Noreturn static void inside(const struct worker_job *job, const struct pipes *p)
+{
+    char byte;
+    struct err *e = NULL;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS) < 0)
+        e = err_sys("make the worker's namespaces");
+    if (!e && (write(p->ready[1], "r", 1) != 1 || read(p->go[0], &byte, 1) != 1))
+        _exit(1); /* the one who asked is gone */
+    if (!e)
+        e = err_wrap(confine(job, p), "confine the worker");
+    if (!e)
+        e = job->run(job->arg, p->out[1]);
+    if (e)
+        say_error(p->fail[1], e);
+    _exit(e ? 1 : 0);
+}
+
+/* --- outside --- */
+
+static fallible write_proc(pid_t pid, const char *file, const char *text)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
+    own_fd fd = open(path, O_WRONLY | O_CLOEXEC, 0);
+    if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+        return err_sys("write '%s'", path);
+    return NULL;
+}
+
+static fallible map_ids(pid_t pid)
+{
+    char uids[40] = "0 0 65536", gids[40] = "0 0 65536";
+
+    if (geteuid() != 0) {
+        snprintf(uids, sizeof uids, "0 %u 1", (unsigned)geteuid());
+        snprintf(gids, sizeof gids, "0 %u 1", (unsigned)getegid());
+        TRY(write_proc(pid, "setgroups", "deny"));
+    }
+    TRY(write_proc(pid, "uid_map", uids));
+    return write_proc(pid, "gid_map", gids);
+}
+
+static void close_pair(int pair[2])
+{
+    own_close(pair[0]);
+    own_close(pair[1]);
+    pair[0] = pair[1] = -1;
+}
+
+static void pipes_done(struct pipes *p)
+{
+    close_pair(p->ready);
+    close_pair(p->go);
+    close_pair(p->out);
+    close_pair(p->fail);
+}
+
+static fallible pipes_init(struct pipes *p)
+{
+    *p = (struct pipes){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+    if (pipe2(p->ready, O_CLOEXEC) < 0 || pipe2(p->go, O_CLOEXEC) < 0 ||
+        pipe2(p->out, O_CLOEXEC) < 0 || pipe2(p->fail, O_CLOEXEC) < 0) {
+        struct err *e = err_sys("make pipes");
+        pipes_done(p);
+        return e;
+    }
+    return NULL;
+}
+
+/* What the worker said went wrong, or how it ended. */
+static fallible outcome(const struct pipes *p, int status)
+{
+    own_done(buf) text;
+
+    buf_init(&text, ERROR_MAX);
+    TRY(fd_read_all(p->fail[0], &text));
+    if (text.len > 1) {
+        unsigned code = (unsigned char)text.p[0];
+        return err_new(code <= ERR_HTTP_VERSION ? (enum err_code)code : ERR_INTERNAL, STR_FMT,
+                       STR_ARG(str_from(buf_str(&text), 1)));
+    }
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return NULL;
+    if (WIFSIGNALED(status))
+        return err_new(ERR_INTERNAL, "the worker was ended by signal %d", WTERMSIG(status));
+    return err_new(ERR_INTERNAL, "the worker ended with %d and said nothing", WEXITSTATUS(status));
+}
+
+static fallible serve(pid_t pid, struct pipes *p, struct buf *answer)
+{
+    char byte;
+
+    if (read(p->ready[0], &byte, 1) == 1) { /* else it could not begin and has said why */
+        TRY_WRAP(map_ids(pid), "map the worker's ids");
+        if (write(p->go[1], "g", 1) != 1)
+            return err_sys("start the worker");
+    }
+    return fd_read_all(p->out[0], answer);
+}
+
+fallible worker_run(const struct worker_job *job, struct buf *answer)
+{
+    struct pipes p;
+    int status = 0;
+
+    if (job->fd_count > WORKER_FDS)
+        return err_new(ERR_INTERNAL, "%zu descriptors for a worker", job->fd_count);
+    TRY(pipes_init(&p));
+    pid_t pid = fork();
+    if (pid == 0)
+        inside(job, &p);
+    struct err *e = pid < 0 ? err_sys("fork a worker") : NULL;
+    int *theirs[] = {&p.ready[1], &p.go[0], &p.out[1], &p.fail[1]};
+    for (size_t i = 0; i < ARRAY_LEN(theirs); i++)
+        own_close(take_fd(theirs[i]));
+    if (!e)
+        e = serve(pid, &p, answer);
+    if (pid > 0 && e)
+        kill(pid, SIGKILL);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (!e)
+        e = outcome(&p, status);
+    pipes_done(&p);
+    return e;
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/* worker.h — a short-lived process that reads what strangers wrote, so that we do not.
+ *
+ * It has a user namespace and a network of its own, one directory as its root, the descriptors it
+ * was given, the capabilities to own files there, and some fifty system calls. It answers through a
+ * pipe; what it says is input too. Blocks until it ends: not for a loop's thread. */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+struct worker_job {
+    /* In the worker. What it writes to out is the answer; an error arrives as the caller's. */
+    fallible (*run)(void *arg, int out);
+    void *arg;
+    int root;        /* becomes its "/"; keeps its number */
+    const int *fds;  /* others it needs; -1 is passed over */
+    size_t fd_count; /* at most WORKER_FDS */
+};
+#define WORKER_FDS 8
+
+/* Appends the answer, up to the buffer's limit. */
+fallible worker_run(const struct worker_job *job, struct buf *answer);
