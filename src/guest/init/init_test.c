@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/* init_test.c — pid 1 from the inside: every call of its start fails once, and nothing is left. The
+ * programs from the outside are in test/wire/init_test.c. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "guest/init/inner.h"
+#include "net/listen.h"
+#include "test/test.h"
+
+static void check_starts(struct init_config config)
+{
+    static const char *const env[] = {"PATH=/usr/bin:/bin", NULL};
+    int before = (int)test_open_fds();
+    sigset_t mask;
+
+    config.env = env;
+    for (unsigned n = 1;; n++) {
+        struct init in;
+        fault_at(n);
+        struct err *e = init_start(&in, &config);
+        bool fired = fault_fired();
+        fault_at(0);
+        CHECK(fired || !e);
+        if (!e)
+            init_done(&in); /* some failures are mended later: a message is sent again */
+        err_free(e);
+        CHECK_INT(test_open_fds(), before);
+        CHECK_INT(waitpid(-1, NULL, WNOHANG), -1);
+        CHECK_INT(errno, ECHILD);
+        sigemptyset(&mask);
+        sigprocmask(SIG_SETMASK, &mask, NULL);
+        if (!fired)
+            return;
+    }
+}
+
+TEST(init_start_that_fails_leaves_nothing)
+{
+    static const char *const server[] = {"-c", "exec sleep 1000", NULL};
+    static const char *const command[] = {"sleep", "1000", NULL};
+    int connect_fd, control[2];
+
+    CHECK_OK(listen_open(STR("127.0.0.1:0"), &connect_fd));
+    CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control), 0);
+    struct init_config c = {.listen_fd = -1,
+                            .ready_fd = -1,
+                            .connect_fd = connect_fd,
+                            .control_fd = control[0],
+                            .program = "/bin/sh",
+                            .argv = server};
+    check_starts(c);
+    c.exec = true;
+    c.argv = command;
+    check_starts(c);
+    close(connect_fd);
+    close(control[0]);
+    close(control[1]);
+}
+
+TEST(keep_gives_back_what_was_put_and_refuses_too_much)
+{
+    struct keep k;
+    struct keep_message m = {.kind = KEEP_HELLO, .id = 1u << KEEP_OOM_SHIFT};
+    int ends[2], spare = open("/dev/null", O_RDONLY | O_CLOEXEC), fds[FD_PASS_MAX];
+    size_t len, count;
+    unsigned before;
+
+    CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    before = test_open_fds();
+    memcpy(m.data, "key", 3);
+    CHECK_OK(keep_send(ends[0], &m, 3, (int[]){spare, spare}, 2));
+    m = (struct keep_message){.kind = KEEP_THING, .id = 7, .pid = 42};
+    memcpy(m.data, "shell a", 7);
+    CHECK_OK(keep_send(ends[0], &m, 7, (int[]){spare, spare, spare}, 3));
+    m = (struct keep_message){.kind = KEEP_END};
+    CHECK_OK(keep_send(ends[0], &m, 0, NULL, 0));
+    CHECK_OK(keep_open(&k, ends[1]));
+    CHECK_STR(k.session_key, "key");
+    CHECK_INT(k.oom_len, 1);
+    CHECK_INT(k.listen_fd, -1);
+    CHECK(!keep_take(&k, STR("undo ")));
+    struct keep_thing *t = keep_take(&k, STR("shell "));
+    CHECK_INT(t->pid, 42);
+    CHECK_INT(t->fds_len, 3);
+    keep_thing_free(t);
+    CHECK_INT(keep_new_id(&k), 8); /* none is used twice */
+    CHECK_OK(keep_put(&k, 8, STR("x"), &spare, 1, 43));
+    CHECK_OK(keep_recv(ends[0], &m, &len, fds, &count));
+    CHECK_INT(m.kind, KEEP_THING);
+    CHECK_INT(m.pid, 43);
+    CHECK_INT(count, 1);
+    close(fds[0]);
+    char big[KEEP_DATA_MAX + 1] = "";
+    CHECK_ERR(keep_put(&k, 9, str_n(big, sizeof big), NULL, 0, 0), ERR_TOO_LARGE, "too much");
+    keep_done(&k);
+    CHECK_INT(test_open_fds(), before - 1);
+    CHECK_OK(keep_recv(ends[0], &m, &len, fds, &count));
+    CHECK(len == SIZE_MAX);
+    close(ends[0]);
+    close(spare);
+}
+
+TEST(keep_reads_the_counter_of_either_kind)
+{
+    CHECK_INT(keep_parse_oom(STR("low 0\nhigh 2\nmax 0\noom 3\noom_kill 4\noom_group_kill 9\n")),
+              4);
+    CHECK_INT(keep_parse_oom(STR("oom_kill_disable 0\nunder_oom 0\noom_kill 11\n")), 11);
+    CHECK_INT(keep_parse_oom(STR("")), 0);
+    CHECK_INT(keep_parse_oom(STR("oom_kill x\n")), 0);
+    CHECK_INT(keep_parse_oom(STR("oom_kill 5")), 5);
+}
