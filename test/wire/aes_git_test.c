@@ -3,6 +3,7 @@
  * what the scripts of the client's image would print. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "test/aes_run.h"
 
@@ -132,6 +133,10 @@ AES_TEST(git_panel_refuses_what_it_cannot_show)
     CHECK_HAS(diff(&a, "big", 1), "larger than 1 MiB");
     CHECK_INT(diff(&a, "fits", 0).len, 1048576 + 32);
     CHECK_HAS(diff(&a, "/etc/hostname", 1), "not in a repository");
+    aes_put(&a, "../bin/git", STR("#!/bin/sh\nexit 127\n")); /* as if there were none */
+    CHECK_INT(chmod(aes_text(&a, "%s/bin/git", test_dir()), 0755), 0);
+    CHECK_STR(changes(&a), "[]");
+    CHECK_STR(diff(&a, "e", 0), "{\"modified\": \"\", \"original\": \"\"}");
     aes_close(&a);
 }
 

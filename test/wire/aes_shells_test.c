@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "net/sse.h"
-#include "test/aes.h"
+#include "test/aes_run.h"
 
 #define SHELLS "/croft/v1/shells"
 
@@ -244,6 +244,23 @@ AES_TEST(shells_refuse_bad_input_by_name)
     for (int i = 0; i < 16; i++)
         post(&a, SHELLS, "{}", 201);
     CHECK_HAS(post(&a, SHELLS, "{}", 429).body, "16 shells are open");
+    aes_close(&a);
+}
+
+AES_TEST(shells_of_static_commands_end_with_them) /* DEF-38 */
+{
+    struct aes a;
+    struct run_answer r;
+
+    aes_open_plain(&a, program);
+    for (int i = 0; i < 5; i++) {
+        struct json *o = aes_act(&a, "run", "'command':'echo $$','is_static':true");
+        struct str pid = json_get_str(o, "content", STR(""));
+        do /* its end is under way when the answer comes */
+            r = aes_run_plain(&a, aes_text(&a, "kill -0 " STR_FMT " 2>/dev/null", STR_ARG(pid)));
+        while (r.rc == 0);
+        CHECK_INT(r.rc, 1);
+    }
     aes_close(&a);
 }
 
