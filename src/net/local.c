@@ -55,13 +55,13 @@ static fallible check(const char *what, struct str host, struct str shown)
 fallible local_check(const struct http_req *req)
 {
     struct str host = http_req_header(req, STR("host"));
-    struct str origin = http_req_header(req, STR("origin")), rest = origin;
+    struct str origin = http_req_header(req, STR("origin"));
 
     if (host.p)
         TRY(check("Host", host, host));
     if (!origin.p)
         return NULL;
     ptrdiff_t at = str_find(origin, STR("://"));
-    rest = at < 0 ? STR("") : str_from(origin, (size_t)at + 3);
+    struct str rest = at < 0 ? STR("") : str_from(origin, (size_t)at + 3);
     return check("Origin", rest, origin);
 }
