@@ -299,3 +299,34 @@ struct json *aes_act(struct aes *a, const char *name, const char *quoted_args)
         FAIL("%s {%s}: %d " STR_FMT, name, quoted_args, r.status, STR_ARG(r.body));
     return aes_json(a, r.body);
 }
+
+struct aes_answer aes_upload(struct aes *a, const char *query, const char *name, struct str content)
+{
+    own_done(buf) form;
+
+    buf_init(&form, ANSWER_MAX);
+    buf_addf(&form,
+             "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"%s\"\r\n"
+             "Content-Type: application/octet-stream\r\n\r\n",
+             name);
+    buf_add(&form, content);
+    buf_add(&form, STR("\r\n--b--\r\n"));
+    return aes_ask(a, "POST", aes_text(a, "/upload_file?%s", query),
+                   "Content-Type: multipart/form-data; boundary=b\r\n", buf_str(&form));
+}
+
+const char *aes_fill(struct aes *a, const char *text, const char *mark, const char *value)
+{
+    own_done(buf) b;
+    struct str rest = str_of(text);
+    ptrdiff_t at;
+
+    buf_init(&b, ANSWER_MAX);
+    while ((at = str_find(rest, str_of(mark))) >= 0) {
+        buf_add(&b, str_first(rest, (size_t)at));
+        buf_add_cstr(&b, value);
+        rest = str_from(rest, (size_t)at + strlen(mark));
+    }
+    buf_add(&b, rest);
+    return arena_cstr(&a->arena, b.len ? buf_str(&b) : STR(""));
+}

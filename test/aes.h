@@ -73,6 +73,12 @@ struct aes_answer aes_ask_post(struct aes *a, const char *target, const char *qu
 struct json *aes_json(struct aes *a, struct str text);
 struct str aes_quoted(struct aes *a, const char *text);
 
+/* A form with one file to /upload_file?query. */
+struct aes_answer aes_upload(struct aes *a, const char *query, const char *name,
+                             struct str content);
+/* The text with a value in place of each mark. */
+const char *aes_fill(struct aes *a, const char *text, const char *mark, const char *value);
+
 /* {"action":{"action":NAME,"args":{…}}} for quoted args; the answer must be 200. */
 struct json *aes_act(struct aes *a, const char *name, const char *quoted_args);
 struct aes_answer aes_try_act(struct aes *a, const char *name, const char *quoted_args);

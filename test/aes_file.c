@@ -5,23 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* {} in a text becomes the path. */
-static const char *fill(struct aes *a, const char *text, const char *path)
-{
-    own_done(buf) b;
-    struct str rest = str_of(text);
-    ptrdiff_t at;
-
-    buf_init(&b, 64u << 20);
-    while ((at = str_find(rest, STR("{}"))) >= 0) {
-        buf_add(&b, str_first(rest, (size_t)at));
-        buf_add_cstr(&b, path);
-        rest = str_from(rest, (size_t)at + 2);
-    }
-    buf_add(&b, rest);
-    return arena_cstr(&a->arena, b.len ? buf_str(&b) : STR(""));
-}
-
 static bool is(const struct file_step *s, const char *word)
 {
     return strcmp(s->does, word) == 0;
@@ -105,7 +88,7 @@ static void put_want(struct buf *out, struct aes *a, const struct file_step *s, 
             jw_cstr(&w, "observation", is_edit(s) ? "edit" : is(s, "write") ? "write" : "read");
             jw_str(&w, "content", content);
             JW_OBJECT(&w, "extras")
-                put_extras(&w, s, path, fill(a, s->diff ? s->diff : "", path));
+                put_extras(&w, s, path, aes_fill(a, s->diff ? s->diff : "", "{}", path));
         }
     }
 }
@@ -133,11 +116,11 @@ struct str aes_file(struct aes *a, const struct file_step *s)
         aes_put(a, s->name, str_of(s->put));
     struct str got = read_answer(a, s, path);
     struct str content = json_get_str(aes_json(a, got), "content", STR("(none)"));
-    const char *want = fill(a, s->want ? s->want : "", path);
+    const char *want = aes_fill(a, s->want ? s->want : "", "{}", path);
     bool part = want[0] == '~';
     if (part ? str_find(content, str_of(want + 1)) < 0 : !str_eq(content, str_of(want)))
         FAIL("%s: %s: want %s\n  got  " STR_FMT, s->row, s->does, want, STR_ARG(content));
-    put_want(&whole, a, s, s->seen ? fill(a, s->seen, a->dir) : path, content);
+    put_want(&whole, a, s, s->seen ? aes_fill(a, s->seen, "{}", a->dir) : path, content);
     if (!str_eq(got, buf_str(&whole)))
         FAIL("%s: %s: another observation\n  got  " STR_FMT "\n  want " STR_FMT, s->row, s->does,
              STR_ARG(got), STR_ARG(buf_str(&whole)));

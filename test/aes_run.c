@@ -16,23 +16,6 @@
     "parameter in execute_bash for future commands."
 #define CONTINUES "[Below is the output of the previous command.]\n"
 
-/* {D} in a text becomes the directory. */
-static const char *fill(struct aes *a, const char *text, const char *dir)
-{
-    own_done(buf) b;
-    struct str rest = str_of(text);
-    ptrdiff_t at;
-
-    buf_init(&b, 64u << 20);
-    while ((at = str_find(rest, STR("{D}"))) >= 0) {
-        buf_add(&b, str_first(rest, (size_t)at));
-        buf_add_cstr(&b, dir);
-        rest = str_from(rest, (size_t)at + 3);
-    }
-    buf_add(&b, rest);
-    return arena_cstr(&a->arena, b.len ? buf_str(&b) : STR(""));
-}
-
 static void put_request(struct buf *out, const struct run_step *s)
 {
     struct jw w;
@@ -253,10 +236,10 @@ static struct run_answer run_in(struct aes *a, const struct run_step *given, con
 {
     struct run_step s = *given;
 
-    s.command = fill(a, s.command, dir);
-    s.dir = s.dir ? fill(a, s.dir, dir) : NULL;
+    s.command = aes_fill(a, s.command, "{D}", dir);
+    s.dir = s.dir ? aes_fill(a, s.dir, "{D}", dir) : NULL;
     for (size_t i = 0; i < ARRAY_LEN(s.want) && s.want[i]; i++)
-        s.want[i] = fill(a, s.want[i], dir);
+        s.want[i] = aes_fill(a, s.want[i], "{D}", dir);
     meet(a, dir, s.first);
     struct run_answer r = ask(a, &s);
     for (int i = 0; i < POLLS_MAX && !all_hold(&s, r.content); i++) {

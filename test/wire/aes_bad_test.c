@@ -167,19 +167,6 @@ AES_TEST(aes_bad_permissions_are_told_in_the_words_of_the_contract)
 
 /* --- a full disk --- */
 
-static struct aes_answer upload(struct aes *a, const char *name, struct str content)
-{
-    own_done(buf) form;
-
-    buf_init(&form, 64u << 20);
-    buf_addf(&form, "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"%s\"\r\n\r\n",
-             name);
-    buf_add(&form, content);
-    buf_add(&form, STR("\r\n--b--\r\n"));
-    return aes_ask(a, "POST", aes_text(a, "/upload_file?destination=%s", a->dir),
-                   "Content-Type: multipart/form-data; boundary=b\r\n", buf_str(&form));
-}
-
 AES_TEST(aes_bad_disk_that_is_full_leaves_the_old_file_or_none)
 {
     size_t size = 2u << 20;
@@ -195,6 +182,7 @@ AES_TEST(aes_bad_disk_that_is_full_leaves_the_old_file_or_none)
     aes_open_plain(&a, program);
     memset(big, 'x', size);
     big[size] = '\0';
+    const char *here = aes_text(&a, "destination=%s", a.dir);
     aes_put(&a, "old", STR("old\n"));
     struct str text = str_n(big, size);
     struct str body =
@@ -212,10 +200,10 @@ AES_TEST(aes_bad_disk_that_is_full_leaves_the_old_file_or_none)
     aes_file(&a,
              &(struct file_step){"insert", "insert", "old", .line = "0", .new_str = big,
                                  .want = "~[Errno 28] No space left on device", .after = "old\n"});
-    r = upload(&a, "up", str_n(big, size));
+    r = aes_upload(&a, here, "up", str_n(big, size));
     CHECK_INT(r.status, 500);
     CHECK_HAS(r.body, "No space left on device");
     aes_run(&a, &(struct run_step){0, "ls -A", .want = {"=old"}}); /* nothing half-written */
-    CHECK_INT(upload(&a, "small", STR("fits")).status, 200);
+    CHECK_INT(aes_upload(&a, here, "small", STR("fits")).status, 200);
     aes_close(&a);
 }

@@ -167,11 +167,7 @@ AES_TEST(aes_def_9_what_is_made_belongs_to_the_user)
     CHECK_INT(chmod(test_dir(), 0755), 0);
     aes_open(&a, &(struct aes_config){.program = program, .args = ARGS("--username", "nobody")});
     aes_file(&a, &(struct file_step){"DEF-9", "write", "new/deep/f", .text = "x"});
-    struct aes_answer r =
-        aes_ask(&a, "POST", aes_text(&a, "/upload_file?destination=%s", a.dir),
-                "Content-Type: multipart/form-data; boundary=b\r\n",
-                STR("--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"up\"\r\n\r\n"
-                    "x\r\n--b--\r\n"));
+    struct aes_answer r = aes_upload(&a, aes_text(&a, "destination=%s", a.dir), "up", STR("x"));
     CHECK_INT(r.status, 200);
     for (size_t i = 0; i < ARRAY_LEN(made); i++) {
         CHECK(stat(aes_path(&a, made[i]), &st) == 0);

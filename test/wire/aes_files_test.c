@@ -145,46 +145,30 @@ AES_TEST(aes_files_are_listed)
     aes_close(&a);
 }
 
-static struct aes_answer upload(struct aes *a, const char *query, const char *name,
-                                struct str content)
-{
-    own_done(buf) form;
-
-    buf_init(&form, 64u << 20);
-    buf_addf(&form,
-             "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"%s\"\r\n"
-             "Content-Type: application/octet-stream\r\n\r\n",
-             name);
-    buf_add(&form, content);
-    buf_add(&form, STR("\r\n--b--\r\n"));
-    return aes_ask(a, "POST", aes_text(a, "/upload_file?%s", query),
-                   "Content-Type: multipart/form-data; boundary=b\r\n", buf_str(&form));
-}
-
 AES_TEST(aes_files_are_uploaded)
 {
     struct aes a;
 
     aes_open_plain(&a, program);
     const char *here = aes_text(&a, "destination=%s", a.dir);
-    struct aes_answer r = upload(&a, here, "a.txt", STR("one\n"));
+    struct aes_answer r = aes_upload(&a, here, "a.txt", STR("one\n"));
     CHECK_INT(r.status, 200);
     CHECK_STR(r.body, aes_text(&a,
                                "{\"filename\":\"a.txt\",\"destination\":\"%s\",\"recursive\":"
                                "false}",
                                a.dir));
     CHECK_STR(aes_get(&a, "a.txt"), "one\n");
-    CHECK_INT(upload(&a, here, "a.txt", STR("two")).status, 200);
+    CHECK_INT(aes_upload(&a, here, "a.txt", STR("two")).status, 200);
     CHECK_STR(aes_get(&a, "a.txt"), "two");
-    CHECK_INT(upload(&a, aes_text(&a, "%s/x/y", here), "n", STR("n")).status, 200);
+    CHECK_INT(aes_upload(&a, aes_text(&a, "%s/x/y", here), "n", STR("n")).status, 200);
     CHECK_STR(aes_get(&a, "x/y/n"), "n");
-    r = upload(&a, "destination=relative", "f", STR("x"));
+    r = aes_upload(&a, "destination=relative", "f", STR("x"));
     CHECK_INT(r.status, 400);
     CHECK_STR(r.body, "{\"detail\":\"Destination must be an absolute path\"}");
-    r = upload(&a, aes_text(&a, "%s&recursive=true", here), "f.tar", STR("x"));
+    r = aes_upload(&a, aes_text(&a, "%s&recursive=true", here), "f.tar", STR("x"));
     CHECK_INT(r.status, 400);
     CHECK_STR(r.body, "{\"detail\":\"Recursive uploads must be zip files\"}");
-    r = upload(&a, aes_text(&a, "%s&recursive=perhaps", here), "f.zip", STR("x"));
+    r = aes_upload(&a, aes_text(&a, "%s&recursive=perhaps", here), "f.zip", STR("x"));
     CHECK_INT(r.status, 422);
     CHECK_HAS(r.body, "{\"detail\":\"Invalid request parameters\",\"errors\":\"[{'type': "
                       "'bool_parsing', 'loc': ('query', 'recursive'), 'msg': ");
@@ -192,7 +176,7 @@ AES_TEST(aes_files_are_uploaded)
                 STR("--b--\r\n"));
     CHECK_INT(r.status, 422);
     CHECK_HAS(r.body, "'type': 'missing', 'loc': ('body', 'file'), 'msg': 'Field required'");
-    CHECK_INT(upload(&a, here, "../../up", STR("x")).status, 200); /* DEF-2 */
+    CHECK_INT(aes_upload(&a, here, "../../up", STR("x")).status, 200); /* DEF-2 */
     CHECK_STR(aes_get(&a, "up"), "x");
     CHECK_STR(list(&a, "{}").body, "[\"x/\",\"a.txt\",\"up\"]");
     aes_close(&a);

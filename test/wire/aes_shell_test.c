@@ -376,16 +376,8 @@ AES_TEST(aes_shell_row_83_static_commands_leave_the_session_alone)
 
 static void upload(struct aes *a, const char *target, const char *name, struct str content)
 {
-    own_done(buf) form;
+    struct aes_answer r = aes_upload(a, aes_text(a, "destination=%s", target), name, content);
 
-    buf_init(&form, 1u << 20);
-    buf_addf(&form, "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"%s\"\r\n\r\n",
-             name);
-    buf_add(&form, content);
-    buf_add(&form, STR("\r\n--b--\r\n"));
-    struct aes_answer r =
-        aes_ask(a, "POST", aes_text(a, "/upload_file?destination=%s", target),
-                "Content-Type: multipart/form-data; boundary=b\r\n", buf_str(&form));
     if (r.status != 200)
         FAIL("upload %s: %d " STR_FMT, name, r.status, STR_ARG(r.body));
 }
