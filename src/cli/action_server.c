@@ -11,10 +11,11 @@ static int run(struct cli *cli, int argc, char **argv)
 CLI_COMMAND(action_server) = {
     .name = "action-server",
     .summary = "run agents' actions for HTTP clients, here, without a sandbox",
-    .usage = "PORT|ADDRESS [--working-dir DIR] [--username NAME] [--user-id N]",
+    .usage = "PORT|ADDRESS [OPTION ...]",
     .help = "Serves /execute_action and its relatives as croft-guest does inside a sandbox.\n"
             "Here nothing is isolated: commands run as you, in the working directory. Root can\n"
             "name another user with --username, who is made if missing and gets that directory.\n"
-            "Without SESSION_API_KEY in the environment it listens on loopback only.\n",
+            "Without SESSION_API_KEY in the environment it listens on loopback only.\n"
+            "\n" EXEC_OPTIONS,
     .run = run,
 };

@@ -24,25 +24,7 @@
 
 enum { EXIT_FAILED = 1, EXIT_MISUSE = 2, EXIT_NO_START = 3 };
 
-static const char usage[] =
-    "usage: action-server PORT|ADDRESS [OPTION ...]\n"
-    "  PORT                TCP port; on loopback, or everywhere when SESSION_API_KEY is set\n"
-    "  ADDRESS             127.0.0.1:60000, unix:/path, or fd:3 for a socket that is passed in\n"
-    "  --working-dir DIR   absolute; where shells start; made if missing [the current directory]\n"
-    "  --username NAME     who commands run as; root makes the user if it is missing and gives it\n"
-    "                      the working directory; others can name only themselves [as this runs]\n"
-    "  --user-id N         number of a user that is made; owner of new files [1000]\n"
-    "  --git-user-name NAME, --git-user-email ADDRESS   of commits, into ~/.gitconfig\n"
-    "  --plugins NAME ...  jupyter, agent_skills, vscode [the first two, started by use]\n"
-    "  --no-enable-browser, --enable-browser, --browsergym-eval-env ID   accepted, not used yet\n"
-    "  --ready-fd N        an open descriptor: gets one byte when the server listens\n"
-    "  --viewer-url FILE   tells where the file viewer listens; '' for no viewer\n"
-    "                      [/tmp/oh-server-url]\n"
-    "environment: SESSION_API_KEY, NO_CHANGE_TIMEOUT_SECONDS [10], LOG_LEVEL [INFO],\n"
-    "  SU_TO_USER [true], SANDBOX_GROUP_ID [root], RUNTIME_MEMORY_MONITOR [false],\n"
-    "  INIT_PLUGIN_TIMEOUT [120], CROFT_KERNEL (a kernel by name), VSCODE_PORT, CROFT_VSCODE,\n"
-    "  ENABLE_AUTO_LINT [false]: edits say what they broke\n"
-    "exit: 0 stopped by a signal, 2 bad argument, 3 could not start, 1 any other failure\n";
+static const char usage[] = "usage: action-server PORT|ADDRESS [OPTION ...]\n" EXEC_OPTIONS;
 
 struct args {
     struct exec_config config;
