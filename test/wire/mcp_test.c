@@ -349,6 +349,28 @@ TEST(mcp_refuses_what_it_cannot_read)
     aes_close(&a);
 }
 
+TEST(mcp_sessions_have_a_limit_and_leave_room_when_they_go)
+{
+    struct aes a;
+    struct client c[64], extra;
+
+    open_with(&a, "");
+    for (size_t i = 0; i < ARRAY_LEN(c); i++)
+        client_open(&c[i], &a, "/mcp/sse");
+    struct aes_answer got = aes_ask_get(&a, "/mcp/sse");
+    CHECK_INT(got.status, 429);
+    CHECK_HAS(got.body, "64 sessions are open already");
+    CHECK_INT(mkfifo(aes_path(&a, "cancelled"), 0600), 0);
+    say(&c[0], "{'jsonrpc':'2.0','id':1,'method':'tools/call','params':{'name':'slow'}}");
+    client_close(&c[0]);
+    wait_for_cancelled(&a); /* so it is gone */
+    client_open(&extra, &a, "/mcp/sse");
+    client_close(&extra);
+    for (size_t i = 1; i < ARRAY_LEN(c); i++)
+        client_close(&c[i]);
+    aes_close(&a);
+}
+
 TEST(mcp_is_behind_the_key)
 {
     struct aes a;

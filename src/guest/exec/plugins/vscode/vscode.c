@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -114,9 +113,13 @@ static const char *base_path(struct vscode *v)
 
     if (base && *base)
         return base;
-    const char *host = url ? strstr(url, "://") : NULL;
-    const char *path = host ? strchr(host + 3, '/') : NULL;
-    if (!path || !id || !*id || !str_starts(str_of(path + 1), str_of(id)))
+    struct str rest = str_of(url);
+    ptrdiff_t host = str_find(rest, STR("://"));
+    if (host < 0 || !id || !*id)
+        return NULL;
+    rest = str_from(rest, (size_t)host + 3);
+    ptrdiff_t path = str_find_char(rest, '/');
+    if (path < 0 || !str_starts(str_from(rest, (size_t)path + 1), str_of(id)))
         return NULL;
     return arena_printf(&v->arena, "/%s/vscode", id).p;
 }
