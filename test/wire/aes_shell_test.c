@@ -400,3 +400,29 @@ AES_TEST(aes_shell_row_82_sees_uploaded_files)
     aes_run(&a, &(struct run_step){82, "cat un/dir/sub/f; ls un", .want = {"=x\ndir"}});
     aes_close(&a);
 }
+
+/* 3.5: which texts are several commands, and how they are told apart */
+static const struct run_step parts[] = {
+    {35, "ls; pwd;", .want = {"={D}"}},
+    {35, "true & wait", .want = {}},
+    {35, "ls |\n wc -l", .want = {"=0"}},
+    {35, "true &&\necho b", .want = {"=b"}},
+    {35, "cat <<EOF\ntext\nEOF\necho Done", ERROR,
+     .want = {"$commands:\n(1) cat <<EOF\ntext\nEOF\n(2) echo Done"}},
+    {35, "ls\n\npwd", ERROR, .want = {"$commands:\n(1) ls\n(2) pwd"}},
+    {35, "ls &\npwd", ERROR, .want = {"$commands:\n(1) ls &\n(2) pwd"}},
+    {35, "echo \"Hello\" # c\n# d\nls -l", ERROR,
+     .want = {"$commands:\n(1) echo \"Hello\" # c\n# d\n(2) ls -l"}},
+    {35, "f() {\n echo x\n}\nf", ERROR, .want = {"$commands:\n(1) f() {\n echo x\n}\n(2) f"}},
+    {35, "f() {\n echo x\n}; f", .want = {"=x"}},
+    {35, "export A=1\nexport B=2", ERROR, .want = {"$commands:\n(1) export A=1\n(2) export B=2"}},
+    {35, "[[ -d . ]] && echo y\nls", .want = {"=y"}},
+    {35, "echo $((1+2))\nls", .want = {"=3"}},
+    {35, "a=(1 2)\necho ${a[1]}", .want = {"=2"}},
+    {35, "for m in {01..04}; do\n touch \"$m\"\ndone && echo ok", .want = {"=ok"}},
+};
+
+AES_TEST(aes_shell_texts_that_are_several_commands)
+{
+    all(program, parts, ARRAY_LEN(parts));
+}
