@@ -43,7 +43,7 @@ host_libs    := -Wl,-Bstatic -lyaml -lssl -lcrypto -lz -lzstd -llzma -Wl,-Bdynam
 # guard of -strong, in all that take an address, would cost 17 KB more. zlib stays out: base/inflate
 # reads, nothing writes.
 guest_opt     := -Oz -flto -flto-partition=one -fno-pie -fno-unwind-tables -fno-asynchronous-unwind-tables \
-                 -fmerge-all-constants -fipa-pta -fstack-protector
+                 -fmerge-all-constants -fipa-pta -fno-jump-tables -malign-data=abi -fstack-protector
 guest_cflags  := $(common) $(guest_opt) -ffunction-sections -fdata-sections -isystem $(O)/guest/include
 guest_ldflags := $(guest_opt) -static -no-pie -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack,-z,noseparate-code,--build-id=none
 

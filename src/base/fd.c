@@ -2,6 +2,7 @@
 /* fd.c — reading, writing, waiting and passing descriptors; opening beneath is in fd_beneath.c. */
 #include "base/fd.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -123,6 +124,24 @@ fallible fd_replace_file(int dir, const char *name, struct str data, mode_t mode
     }
     TRY_WRAP(sync_dir(dir), "write '%s'", name);
     return NULL;
+}
+
+void fd_remove_tree(int dir, const char *name)
+{
+    const struct dirent *e;
+
+    if (unlinkat(dir, name, 0) == 0 || (errno != EISDIR && errno != EPERM))
+        return;
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d)
+        own_close(fd);
+    while (d && (e = readdir(d)))
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            fd_remove_tree(fd, e->d_name);
+    if (d)
+        closedir(d);
+    unlinkat(dir, name, AT_REMOVEDIR); /* what could not be removed keeps it */
 }
 
 fallible fd_set_nonblocking(int fd)

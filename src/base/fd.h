@@ -28,6 +28,9 @@ fallible fd_read_file(const char *path, struct buf *into);
  */
 fallible fd_replace_file(int dir, const char *name, struct str data, mode_t mode);
 
+/* A file, or a directory with all that is in it, as far as it can be; links are not followed. */
+void fd_remove_tree(int dir, const char *name);
+
 fallible fd_set_nonblocking(int fd);
 /* An option's value: the number of an open descriptor over 2; it becomes close-on-exec. Standard
  * error is where trouble is told: its number must not become somebody's. */

@@ -325,3 +325,20 @@ TEST(a_long_message_is_sent_whole_and_a_gone_peer_is_an_error_not_a_signal)
     close(pair[1]);
     CHECK_ERR(fd_send(pair[0], STR("x"), NULL, 0), ERR_CLOSED, "send");
 }
+
+TEST(a_tree_is_removed_and_links_are_not_followed)
+{
+    int dir = test_dir_fd();
+
+    CHECK(mkdirat(dir, "kept", 0755) == 0 && mkdirat(dir, "tree", 0755) == 0);
+    CHECK(mkdirat(dir, "tree/sub", 0755) == 0 && mkdirat(dir, "tree/sub/empty", 0755) == 0);
+    CHECK(mknodat(dir, "kept/file", S_IFREG | 0644, 0) == 0);
+    CHECK(mknodat(dir, "tree/sub/file", S_IFREG | 0644, 0) == 0);
+    CHECK(symlinkat("../kept", dir, "tree/link") == 0);
+    fd_remove_tree(dir, "tree");
+    fd_remove_tree(dir, "not there");
+    CHECK(faccessat(dir, "tree", F_OK, AT_SYMLINK_NOFOLLOW) < 0);
+    CHECK(faccessat(dir, "kept/file", F_OK, 0) == 0);
+    fd_remove_tree(dir, "kept/file");
+    CHECK(faccessat(dir, "kept/file", F_OK, 0) < 0);
+}

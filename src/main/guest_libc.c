@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* guest_libc.c — small versions of what libc does at length: these names are found first, so the
  * large ones, and all of stdio behind them, stay out of croft-guest. */
+#include <grp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/dtoa.h"
@@ -52,6 +55,58 @@ fallible resolve_start(struct loop *loop, struct str host, uint16_t port,
 void resolve_cancel(struct resolve *r)
 {
     resolve_dns_cancel((struct resolve_dns *)r);
+}
+
+/* --- sorting: as fast as libc's to a factor, at a tenth of the size --- */
+
+static void swap_bytes(char *a, char *b, size_t n)
+{
+    for (; n; n--, a++, b++) {
+        char c = *a;
+        *a = *b;
+        *b = c;
+    }
+}
+
+/* Lets the item sink until no child of it is larger. */
+static void sift(char *base, size_t at, size_t count, size_t size,
+                 int (*compare)(const void *, const void *))
+{
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && compare(base + child * size, base + (child + 1) * size) < 0)
+            child++;
+        if (compare(base + at * size, base + child * size) >= 0)
+            return;
+        swap_bytes(base + at * size, base + child * size, size);
+    }
+}
+
+void qsort(void *base, size_t count, size_t size, int (*compare)(const void *, const void *))
+{
+    for (size_t i = count / 2; i--;)
+        sift(base, i, count, size, compare);
+    while (count > 1) {
+        count--;
+        swap_bytes(base, (char *)base + count * size, size);
+        sift(base, 0, count, size, compare);
+    }
+}
+
+/* --- libc tells every thread of these, and asks many places for that --- */
+
+int setuid(uid_t uid)
+{
+    return (int)syscall(SYS_setuid, uid);
+}
+
+int setgid(gid_t gid)
+{
+    return (int)syscall(SYS_setgid, gid);
+}
+
+int setgroups(size_t count, const gid_t *groups)
+{
+    return (int)syscall(SYS_setgroups, count, groups);
 }
 
 /* --- no threads: a guest forks --- */

@@ -4,13 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/passwd.h"
@@ -76,20 +76,11 @@ static fallible open_history(struct exec *e)
     return NULL;
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st;
-    (void)kind;
-    (void)at;
-    remove(path);
-    return 0;
-}
-
 static void close_history(struct exec *e)
 {
-    own_close(e->history_fd);
     if (e->history_path[0])
-        nftw(e->history_path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        fd_remove_tree(AT_FDCWD, e->history_path);
+    own_close(e->history_fd);
 }
 
 ROWS_OF(exec_parts, struct exec_part)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* info.c — GET /server_info: how long, how busy, how large. */
+#include <sys/auxv.h>
 #include <sys/statvfs.h>
 #include <sys/sysinfo.h>
 #include <time.h>
@@ -54,7 +55,7 @@ static struct wire_memory memory(void)
 {
     struct wire_memory m = {0};
     struct sysinfo si;
-    long page = sysconf(_SC_PAGESIZE);
+    long page = (long)getauxval(AT_PAGESZ);
     own_done(buf) text;
 
     buf_init(&text, 4096);
