@@ -26,7 +26,7 @@ static const unsigned short allowed[] = {
     SYS_brk,        SYS_futex,           SYS_getrandom,       SYS_clock_gettime,  SYS_uname,
     SYS_exit,       SYS_exit_group,      SYS_rt_sigreturn,    SYS_rt_sigprocmask, SYS_rt_sigaction,
     SYS_getpid,     SYS_gettid,          SYS_restart_syscall, SYS_sched_yield,    SYS_geteuid,
-    SYS_flistxattr, SYS_fremovexattr,
+    SYS_flistxattr, SYS_fremovexattr,    SYS_sigaltstack,
 };
 
 #define LOAD(field)  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
