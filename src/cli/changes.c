@@ -37,7 +37,8 @@ struct job {
 
 static struct changes_source source_of(const struct kept_layer *l)
 {
-    return (struct changes_source){.uppers = &l->upper, .upper_count = 1, .lower = l->lower};
+    return (struct changes_source){
+        .uppers = l->uppers, .upper_count = l->upper_count, .lower = l->lower};
 }
 
 /* --- what to do with one directory --- */

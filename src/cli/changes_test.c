@@ -111,3 +111,36 @@ TEST(rollback_of_a_sandbox_that_runs_is_refused)
     CHECK_HAS(buf_str(&got), "still runs");
     CHECK(access("../box/box-1", F_OK) == 0);
 }
+
+TEST(snapshot_command_freezes_and_diff_still_shows_all)
+{
+    own_done(buf) got = {.limit_bytes = 65536};
+
+    make_box();
+    go("work");
+    CHECK_INT(croft(&got, "snapshot", "take", "--name", "s1"), 0);
+    CHECK_HAS(buf_str(&got), "s1\t");
+    CHECK_INT(croft(&got, "diff", "box-1", NULL, NULL), 0);
+    CHECK_STR(buf_str(&got), "M  a\nD  d/b\nA  new\n!  pipe\n");
+    CHECK_INT(croft(&got, "snapshot", "ls", "--json", NULL), 0);
+    CHECK_HAS(buf_str(&got), "[{\"name\": \"s1\", \"directory\": \"");
+    CHECK_INT(croft(&got, "snapshot", "take", "--name", "s1"), 1);
+    CHECK_HAS(buf_str(&got), "there is a snapshot 's1' already");
+    CHECK_INT(croft(&got, "snapshot", "rm", "s1", NULL), 0);
+    CHECK_INT(croft(&got, "diff", "box-1", NULL, NULL), 0); /* the sandbox stands on it still */
+    CHECK_STR(buf_str(&got), "M  a\nD  d/b\nA  new\n!  pipe\n");
+    CHECK_INT(croft(&got, "snapshot", "show", NULL, NULL), 2);
+}
+
+TEST(rollback_sweeps_the_layers_only_it_stood_on)
+{
+    own_done(buf) got = {.limit_bytes = 65536};
+
+    make_box();
+    go("work");
+    CHECK_INT(croft(&got, "snapshot", "take", "--name", "s1"), 0);
+    CHECK_INT(croft(&got, "snapshot", "rm", "s1", NULL), 0);
+    CHECK_INT(croft(&got, "rollback", "box-1", NULL, NULL), 0);
+    go("state/croft/snap");
+    CHECK(rmdir("layers") == 0); /* it is empty */
+}

@@ -70,7 +70,8 @@ void kept_done(struct kept *k)
 {
     for (size_t i = 0; i < k->count; i++) {
         free(k->layers[i].path);
-        own_close(k->layers[i].upper);
+        for (size_t n = 0; n < k->layers[i].upper_count; n++)
+            own_close(k->layers[i].uppers[n]);
         own_close(k->layers[i].lower);
     }
     own_close(k->dir);
@@ -88,10 +89,11 @@ static ssize_t read_note(int box, unsigned n, char out[PATH_MAX])
     return len;
 }
 
-static fallible open_layer(struct kept *k, unsigned n, const char *path)
+static fallible open_layer(int state, struct kept *k, unsigned n, const char *path)
 {
     char name[16];
     struct kept_layer *l = &k->layers[k->count];
+    struct snaps_stack below;
 
     name_of(n, 'u', name);
     own_fd upper = openat(k->dir, name, DIR_FLAGS, 0);
@@ -100,7 +102,11 @@ static fallible open_layer(struct kept *k, unsigned n, const char *path)
     own_fd lower = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (lower < 0)
         return err_sys("open '%s', which sandbox '%s' worked on", path, k->id);
-    *l = (struct kept_layer){mem_dup_cstr(path), take_fd(&upper), take_fd(&lower)};
+    TRY(snaps_open_noted(state, k->dir, n, &below));
+    *l = (struct kept_layer){.mount = n, .path = mem_dup_cstr(path), .lower = take_fd(&lower)};
+    l->uppers[l->upper_count++] = take_fd(&upper);
+    for (size_t i = 0; i < below.count; i++)
+        l->uppers[l->upper_count++] = below.fds[i];
     k->count++;
     return NULL;
 }
@@ -134,7 +140,7 @@ static fallible open_one(int state, int boxes, const char *id, struct kept *ret)
     snprintf(k.id, sizeof k.id, "%s", id);
     for (unsigned n = 0; !e && n < KEPT_LAYERS_MAX; n++) {
         if (read_note(k.dir, n, path) > 0)
-            e = open_layer(&k, n, path);
+            e = open_layer(state, &k, n, path);
     }
     if (!e && !k.count)
         e = err_new(ERR_NOT_FOUND, "sandbox '%s' has no copy of a directory", id);
@@ -233,5 +239,5 @@ fallible kept_drop(int state, struct kept *k)
     if (boxes < 0)
         return err_sys("open the sandboxes' directory");
     TRY_WRAP(tree_remove(boxes, k->id), "drop sandbox '%s'", k->id);
-    return NULL;
+    return snaps_sweep(state);
 }

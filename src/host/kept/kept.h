@@ -11,13 +11,17 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "host/snaps/snaps.h"
 
 #define KEPT_LAYERS_MAX 8
 #define KEPT_ID_MAX     64
 
 struct kept_layer {
-    char *path; /* the directory on the host */
-    int upper, lower;
+    unsigned mount;                   /* which of the sandbox's */
+    char *path;                       /* the directory on the host */
+    int lower;                        /* the same, open */
+    int uppers[1 + SNAPS_LAYERS_MAX]; /* its own layer, then those of snapshots it stands on */
+    size_t upper_count;
 };
 
 struct kept {

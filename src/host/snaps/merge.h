@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+/* merge.h — several layers as one directory; private to snaps. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+/* Fills the empty directory with what the layers, topmost first, say together: whiteouts and opaque
+ * directories included, so that it stands in for them over any lower directory. link: files are
+ * shared with the layers, which then must never change; otherwise their bytes are copied. */
+fallible merge_layers(const int *layers, size_t count, bool link, int into);

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/* snaps.h — snapshots of a sandbox's copy of a directory, and what forks start from.
+ *
+ * A snapshot is a list of frozen layers over the directory: the upper layer of a sandbox that has
+ * stopped is renamed and never written again, and the sandbox goes on with an empty one above it.
+ * That costs the same for any size. Of a sandbox that runs, and is paused meanwhile, its upper
+ * layer is copied: only what it changed. Layers are shared by all that stand on them;
+ * state/snap/layers has them, state/snap/NAME.json says which a snapshot is. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+
+#define SNAPS_LAYERS_MAX 100
+#define SNAPS_FLATTEN_AT 20 /* a longer stack becomes one layer when it is snapshot next */
+#define SNAPS_LAYER_LEN  32
+
+struct snap {
+    struct str name, source;             /* source: the directory on the host */
+    struct str layers[SNAPS_LAYERS_MAX]; /* topmost first */
+    size_t layer_count;
+    uint64_t made_wall_ns;
+};
+
+/* Of mount n of the sandbox whose directory is box. name must be new. copy: the sandbox exists
+ * still and is paused. Texts of the result live in a. */
+fallible snaps_take(int state, int box, unsigned n, const char *name, bool copy, struct arena *a,
+                    struct snap *ret);
+fallible snaps_find(int state, const char *name, struct arena *a, struct snap *ret);
+/* In the order of their names. */
+fallible snaps_list(int state, struct arena *a, struct snap **ret_list, size_t *ret_count);
+/* Layers that neither a snapshot nor a sandbox stands on go too. */
+fallible snaps_remove(int state, const char *name);
+fallible snaps_sweep(int state); /* those layers alone, after a sandbox went */
+
+/* --- what a sandbox stands on: box/mNl, a link that names the layers --- */
+
+struct snaps_stack {
+    int fds[SNAPS_LAYERS_MAX]; /* O_RDONLY directories, topmost first */
+    size_t count;
+};
+void snaps_stack_done(struct snaps_stack *s);
+/* Notes that mount n of a new sandbox stands on the snapshot. */
+fallible snaps_note(int box, unsigned n, const struct snap *snap);
+fallible snaps_open(int state, const struct snap *snap, struct snaps_stack *ret);
+/* The layers below mount n's own upper; none when it is no fork. */
+fallible snaps_open_noted(int state, int box, unsigned n, struct snaps_stack *ret);
