@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/rows.h"
 #include "base/sm.h"
 #include "base/str.h"
@@ -46,6 +47,11 @@ struct sbx_host { /* what the program lends every driver; borrowed */
     int guest_fd;          /* croft-guest, readable */
     const char *const *envp;
     fallible (*remove_tree)(int dir, const char *name);
+    /* native: the launcher's socket (-1: none), what it can do here, and the directories it may
+     * mount from, absolute, in the order of its policy, ended by NULL. */
+    int launcher;
+    unsigned native_caps;
+    const char *const *roots;
 };
 
 struct sbx_limits { /* 0: the backend's default */
@@ -94,7 +100,9 @@ struct sbx_backend {
     fallible (*pause)(struct sbx *s);
     fallible (*resume)(struct sbx *s);
     fallible (*snapshot)(struct sbx *s, struct str name);
-    void (*remove)(struct sbx *s); /* of one that does not run: whatever it left */
+    /* Of one that does not run: all it left, and the driver's part of s. Errors are for the log:
+     * the sandbox is gone for its caller. */
+    fallible (*remove)(struct sbx *s);
     void (*inspect)(struct sbx *s, struct sbx_info *info); /* fills what the driver knows */
     void (*logs)(struct sbx *s, struct buf *out);
     fallible (*expose)(struct sbx *s, uint16_t port, struct sbx_address *ret_address);
@@ -113,5 +121,6 @@ struct sbx_driver {
     const struct sbx_backend *backend;
     const struct sbx_host *host;
     unsigned caps;
+    struct list all; /* its sandboxes */
     unsigned sandboxes;
 };

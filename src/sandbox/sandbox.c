@@ -35,6 +35,7 @@ static const struct op {
     [SBX_SNAPSHOT] = {"snapshot",
                       TO(SBX_CREATED) | TO(SBX_RUNNING) | TO(SBX_PAUSED) | TO(SBX_STOPPED),
                       SBX_RUNNING, SBX_CAN_SNAPSHOT},
+    [SBX_REMOVE] = {"be removed", TO(SBX_CREATED) | TO(SBX_STOPPED), SBX_STOPPED, 0},
 };
 
 static const char *const cap_names[] = {
@@ -69,6 +70,7 @@ fallible sbx_driver_open(const struct sbx_backend *backend, const struct sbx_hos
     TRY_WRAP(backend->open(host, &d), "backend '%s'", backend->name);
     d->backend = backend;
     d->host = host;
+    list_init(&d->all);
     if (backend->warning)
         log_warn(backend->warning, KV("backend", backend->name));
     *ret_driver = d;
@@ -83,9 +85,13 @@ void sbx_driver_close(struct sbx_driver *d)
 
 /* --- birth and end --- */
 
-static fallible check_id(const char *id)
+static fallible check_id(const struct sbx_driver *d, const char *id)
 {
     size_t n = strlen(id);
+
+    LIST_EACH(s, &d->all, const struct sbx, sibling)
+        if (strcmp(s->id, id) == 0)
+            return err_new(ERR_CONFLICT, "there is a sandbox '%s' already", id);
 
     for (size_t i = 0; i < n; i++)
         if (!isalnum((unsigned char)id[i]) && !strchr("-_.", id[i]))
@@ -101,14 +107,16 @@ static void sbx_free(struct sbx *s)
     loop_later_cancel(&s->answer);
     err_free(s->result);
     free(s->failure);
+    list_del(&s->sibling);
     s->driver->sandboxes--;
     free(s);
 }
 
 static fallible make(struct sbx_driver *d, const struct sbx_spec *spec, struct sbx **ret)
 {
+    if (spec->id)
+        TRY(check_id(d, spec->id));
     struct sbx *s = mem_new(d->backend->size);
-
     if (spec->id)
         snprintf(s->id, sizeof s->id, "%s", spec->id);
     else
@@ -117,6 +125,7 @@ static fallible make(struct sbx_driver *d, const struct sbx_spec *spec, struct s
     s->on_gone = spec->on_gone;
     s->arg = spec->arg;
     sm_init(&s->state, states, "sandbox", SBX_CREATED);
+    list_add(&d->all, &s->sibling);
     d->sandboxes++;
     *ret = s;
     return NULL;
@@ -126,8 +135,6 @@ fallible sbx_create(struct sbx_driver *d, const struct sbx_spec *spec, struct sb
 {
     struct sbx *s;
 
-    if (spec->id)
-        TRY(check_id(spec->id));
     TRY(make(d, spec, &s));
     struct err *e = d->backend->create(d, spec, s);
     if (e) {
@@ -151,8 +158,6 @@ fallible sbx_fork(struct sbx_driver *d, struct str snapshot, const struct sbx_sp
     struct sbx *s;
 
     TRY(need(d, SBX_CAN_SNAPSHOT, "fork"));
-    if (spec->id)
-        TRY(check_id(spec->id));
     TRY(make(d, spec, &s));
     struct err *e = d->backend->fork(d, snapshot, spec, s);
     if (e) {
@@ -160,18 +165,6 @@ fallible sbx_fork(struct sbx_driver *d, struct str snapshot, const struct sbx_sp
         return err_wrap(e, "fork '%.*s'", STR_ARG(snapshot));
     }
     *ret_sbx = s;
-    return NULL;
-}
-
-fallible sbx_remove(struct sbx *s)
-{
-    if (s->op)
-        return err_new(ERR_BUSY, "sandbox '%s' is busy: %s", s->id, ops[s->op].name);
-    if (s->state.now != SBX_CREATED && s->state.now != SBX_STOPPED)
-        return err_new(ERR_CONFLICT, "sandbox '%s' is %s: stop it first", s->id,
-                       sm_name(&s->state));
-    s->driver->backend->remove(s);
-    sbx_free(s);
     return NULL;
 }
 
@@ -183,14 +176,17 @@ static void on_answer(struct loop_later *l)
     enum sbx_op op = s->op;
     struct err *e = s->result;
     sbx_done *done = s->done;
+    void *arg = s->done_arg;
 
     s->op = SBX_NO_OP;
     s->result = NULL;
     if (op == SBX_START && e && s->state.now != SBX_STOPPED)
         sm_move(&s->state, SBX_STOPPED, s->id);
+    else if (op == SBX_REMOVE)
+        sbx_free(s);
     else if (op != SBX_SNAPSHOT && !e && s->state.now != SBX_STOPPED)
         sm_move(&s->state, ops[op].to, s->id);
-    done(s->done_arg, s, e); /* may remove s */
+    done(arg, s, e);
     err_free(e);
 }
 
@@ -253,6 +249,14 @@ fallible sbx_pause(struct sbx *s, sbx_done *done, void *arg)
 fallible sbx_resume(struct sbx *s, sbx_done *done, void *arg)
 {
     return ask(s, SBX_RESUME, s->driver->backend->resume, done, arg);
+}
+
+fallible sbx_remove(struct sbx *s, sbx_done *done, void *arg)
+{
+    if (s->state.now == SBX_RUNNING || s->state.now == SBX_PAUSED)
+        return err_new(ERR_CONFLICT, "sandbox '%s' is %s: stop it first", s->id,
+                       sm_name(&s->state));
+    return ask(s, SBX_REMOVE, s->driver->backend->remove, done, arg);
 }
 
 fallible sbx_snapshot(struct sbx *s, struct str name, sbx_done *done, void *arg)

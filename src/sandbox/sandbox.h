@@ -4,12 +4,13 @@
 
 #include "sandbox/backend.h"
 
-#define SBX_ID_MAX 64
+#define SBX_ID_MAX 63
 
-enum sbx_op { SBX_NO_OP, SBX_START, SBX_STOP, SBX_PAUSE, SBX_RESUME, SBX_SNAPSHOT };
+enum sbx_op { SBX_NO_OP, SBX_START, SBX_STOP, SBX_PAUSE, SBX_RESUME, SBX_SNAPSHOT, SBX_REMOVE };
 
 struct sbx { /* drivers embed it first */
     struct sbx_driver *driver;
+    struct list sibling; /* among the driver's */
     char id[SBX_ID_MAX + 1];
     struct sm state;
     enum sbx_op op; /* under way */
@@ -42,8 +43,8 @@ fallible sbx_bind(struct sbx *s, const struct sbx_spec *spec);
 fallible sbx_expose(struct sbx *s, uint16_t port, struct sbx_address *ret_address);
 fallible sbx_logs(struct sbx *s, struct buf *out); /* the newest, up to out's limit */
 void sbx_inspect(struct sbx *s, struct sbx_info *ret_info);
-/* Frees it and removes all it left; only when it does not run and nothing is under way. */
-fallible sbx_remove(struct sbx *s);
+/* Removes all it left and frees it, before done is called: the pointer is then only a name. */
+fallible sbx_remove(struct sbx *s, sbx_done *done, void *arg);
 
 /* --- for drivers --- */
 void sbx_finish(struct sbx *s, struct err *e);     /* the operation under way; takes e over */

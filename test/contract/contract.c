@@ -45,8 +45,10 @@ void contract_run(const struct contract_backend *b, unsigned caps, void (*row)(s
         SKIP("backend '%s' does not claim it", b->name);
     setenv("CROFT_TEST_SECRET", "host-only", 1);
     make_state_dir(&c);
-    c.host = (struct sbx_host){
-        .state_dir = c.state_dir, .envp = (const char *const *)environ, .remove_tree = tree_remove};
+    c.host = (struct sbx_host){.state_dir = c.state_dir,
+                               .envp = (const char *const *)environ,
+                               .remove_tree = tree_remove,
+                               .launcher = -1};
     c.host.guest_fd = open(test_program("croft-guest"), O_RDONLY | O_CLOEXEC);
     CHECK(c.host.guest_fd >= 0);
     if (b->prepare)
@@ -61,6 +63,8 @@ void contract_run(const struct contract_backend *b, unsigned caps, void (*row)(s
     row(&c);
     CHECK_INT(c.driver->sandboxes, 0);
     sbx_driver_close(c.driver);
+    if (b->finish)
+        b->finish(&c);
     net_free(c.net);
     loop_free(c.loop);
     close(c.host.guest_fd);
@@ -145,6 +149,13 @@ struct err *contract_snapshot(struct contract *c, struct sbx *s, const char *nam
     return wait_for(c, &w, sbx_snapshot(s, str_of(name), on_done, &w));
 }
 
+struct err *contract_remove(struct contract *c, struct sbx *s)
+{
+    struct waited w = {0};
+
+    return wait_for(c, &w, sbx_remove(s, on_done, &w));
+}
+
 struct sbx *contract_started(struct contract *c, const struct sbx_spec *spec)
 {
     struct sbx *s = contract_create(c, spec);
@@ -160,7 +171,7 @@ void contract_end(struct contract *c, struct sbx *s)
     sbx_inspect(s, &info);
     if (info.state == SBX_RUNNING || info.state == SBX_PAUSED)
         CHECK_OK(contract_stop(c, s));
-    CHECK_OK(sbx_remove(s));
+    CHECK_OK(contract_remove(c, s));
 }
 
 /* --- actions --- */

@@ -22,6 +22,7 @@ struct contract_backend {
     const char *name;
     /* Before the driver is opened: another user, say. NULL: nothing. SKIP where it cannot be. */
     void (*prepare)(struct contract *c);
+    void (*finish)(struct contract *c); /* after the driver is closed; NULL: nothing */
 };
 
 /* rows.c; X(name, capabilities) */
@@ -80,6 +81,7 @@ struct err *contract_start(struct contract *c, struct sbx *s); /* each gives its
 struct err *contract_stop(struct contract *c, struct sbx *s);
 struct err *contract_pause(struct contract *c, struct sbx *s);
 struct err *contract_resume(struct contract *c, struct sbx *s);
+struct err *contract_remove(struct contract *c, struct sbx *s);
 struct err *contract_snapshot(struct contract *c, struct sbx *s, const char *name);
 struct sbx *contract_started(struct contract *c, const struct sbx_spec *spec);
 void contract_end(struct contract *c, struct sbx *s); /* stop if need be, remove */

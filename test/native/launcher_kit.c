@@ -29,11 +29,13 @@ void rig_open(struct rig *r, unsigned embryos)
     CHECK_INT(mkdirat(dir, "shared", 0755), 0);
     CHECK_INT(mkdirat(dir, "mine", 0755), 0);
     snprintf(r->state, sizeof r->state, "%s/state", test_dir());
+    snprintf(r->shared, sizeof r->shared, "%s/shared", test_dir());
+    snprintf(r->mine, sizeof r->mine, "%s/mine", test_dir());
     r->policy = (struct launcher_policy){
         .state = r->state,
-        .roots = {{openat(dir, "shared", O_PATH | O_CLOEXEC),
+        .roots = {{r->shared, openat(dir, "shared", O_PATH | O_CLOEXEC),
                    1u << NATIVE_RO | 1u << NATIVE_OVERLAY},
-                  {openat(dir, "mine", O_PATH | O_CLOEXEC),
+                  {r->mine, openat(dir, "mine", O_PATH | O_CLOEXEC),
                    1u << NATIVE_RO | 1u << NATIVE_RW | 1u << NATIVE_OVERLAY}},
         .root_count = 2,
         .images = images,

@@ -6,7 +6,7 @@
 
 struct rig {
     struct launcher_policy policy;
-    char state[4200];
+    char state[4200], shared[300], mine[300];
     int sock;
     pid_t pid;
     unsigned fds;

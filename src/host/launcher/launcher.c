@@ -4,6 +4,7 @@
 #include "host/launcher/launcher.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -151,9 +153,27 @@ static fallible serve_run(struct serve *s)
     return NULL;
 }
 
+/* A mount can be copied only from the namespace it is in, which is ours now. */
+static fallible open_roots(struct launcher_policy *p)
+{
+    struct stat before, now;
+
+    for (size_t i = 0; i < p->root_count; i++) {
+        struct launcher_root *r = &p->roots[i];
+        int dir = open(r->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (dir < 0 || fstat(dir, &now) < 0 || fstat(r->dir, &before) < 0)
+            return err_sys("open root '%s'", r->path);
+        if (before.st_dev != now.st_dev || before.st_ino != now.st_ino)
+            return err_new(ERR_CONFLICT, "root '%s' is not the directory it was", r->path);
+        r->dir = dir;
+    }
+    return NULL;
+}
+
 static _Noreturn void launcher_main(const struct launcher_policy *policy, int sock)
 {
-    struct serve s = {.policy = policy, .sock = sock};
+    struct launcher_policy own = *policy;
+    struct serve s = {.policy = &own, .sock = sock};
 
     list_init(&s.boxes);
     s.host.dir = s.host.boxes = s.host.ids = s.host.exe = s.host.cg.v2 = -1;
@@ -165,6 +185,8 @@ static _Noreturn void launcher_main(const struct launcher_policy *policy, int so
     if (!e && geteuid() == 0 &&
         (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0))
         e = err_sys("keep mounts to ourselves");
+    if (!e)
+        e = open_roots(&own);
     if (!e)
         e = serve_run(&s);
     if (e)

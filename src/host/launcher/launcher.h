@@ -16,8 +16,9 @@
 #define LAUNCHER_ROOTS 16
 
 struct launcher_root {
-    int dir;        /* O_PATH, borrowed */
-    unsigned modes; /* bit per enum native_mount_mode */
+    const char *path; /* absolute; opened by the launcher, in its own mount namespace */
+    int dir;          /* O_PATH, borrowed: the directory that path must still be */
+    unsigned modes;   /* bit per enum native_mount_mode */
 };
 
 struct launcher_policy {

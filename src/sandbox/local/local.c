@@ -12,18 +12,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/cfg.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "net/listen.h"
+#include "sandbox/environment.h"
+#include "sandbox/said.h"
 #include "sandbox/sandbox.h"
 
-#define LOG_BYTES    (64u << 10)
 #define STOP_MS      5000
 #define START_MS     30000
-#define ENV_MAX      4096
 #define EXIT_NO_EXEC 127
-#define READ_SIZE    (16u << 10)
 #define CAPS         (SBX_CAN_EXPOSE | SBX_CAN_BIND | SBX_CAN_LOG)
 #define URL          "http://localhost"
 
@@ -41,9 +39,9 @@ struct local {
     char socket[sizeof((struct sbx_address *)0)->unix_path];
     pid_t pid; /* 0: none */
     struct loop_child child;
-    struct loop_io ready, output;
+    struct loop_io ready;
+    struct said said;
     struct loop_timer deadline;
-    struct buf log;
 };
 
 static struct local *local_of(struct sbx *s)
@@ -86,33 +84,12 @@ static fallible local_open(const struct sbx_host *host, struct sbx_driver **ret_
 
 /* --- what a sandbox is made of --- */
 
-static void add_variable(struct buf *env, const char *name, const char *value)
-{
-    buf_addf(env, "%s=%s", name, value);
-    buf_add_char(env, '\0');
-}
-
-/* Known by name: whatever else the caller's environment holds, keys among them, is not for guests.
- */
 static fallible set_environment(struct local *l, const struct sbx_spec *spec)
 {
     static const char *const kept[] = {"PATH", "HOME",   "USER", "LOGNAME", "LANG",
-                                       "TERM", "LC_ALL", "TZ",   "TMPDIR"};
+                                       "TERM", "LC_ALL", "TZ",   "TMPDIR",  NULL};
 
-    buf_reset(&l->env);
-    for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
-        const char *value = cfg_env_get(l->base.driver->host->envp, kept[i]);
-        if (value)
-            add_variable(&l->env, kept[i], value);
-    }
-    for (size_t i = 0; spec->env && spec->env[i]; i++) {
-        if (spec->env[i][0] == '=' || !strchr(spec->env[i], '='))
-            return err_new(ERR_INVALID, "environment: '%.80s' is not NAME=value", spec->env[i]);
-        buf_add_mem(&l->env, spec->env[i], strlen(spec->env[i]) + 1);
-    }
-    if (spec->session_key)
-        add_variable(&l->env, "SESSION_API_KEY", spec->session_key);
-    return buf_check(&l->env);
+    return environment_make(&l->env, l->base.driver->host, kept, spec);
 }
 
 static fallible set_workspace(struct local *l, const char *given)
@@ -145,7 +122,7 @@ static fallible set_address(struct local *l)
     return NULL;
 }
 
-static void local_remove(struct sbx *s)
+static void release(struct sbx *s)
 {
     struct local *l = local_of(s);
     struct local_driver *d = driver_of(s->driver);
@@ -156,7 +133,7 @@ static void local_remove(struct sbx *s)
     }
     free(l->workspace);
     buf_done(&l->env);
-    buf_done(&l->log);
+    said_done(&l->said);
 }
 
 static fallible set_up(struct local *l, const struct sbx_spec *spec)
@@ -198,12 +175,19 @@ static fallible local_create(struct sbx_driver *driver, const struct sbx_spec *s
     (void)driver;
     TRY(check_spec(spec));
     l->dir = -1;
-    buf_init(&l->env, 1u << 20);
-    buf_init(&l->log, LOG_BYTES);
+    buf_init(&l->env, ENVIRONMENT_BYTES);
+    said_init(&l->said);
     struct err *e = set_up(l, spec);
     if (e)
-        local_remove(s);
+        release(s);
     return e;
+}
+
+static fallible local_remove(struct sbx *s)
+{
+    release(s);
+    sbx_finish(s, NULL);
+    return NULL;
 }
 
 static fallible local_bind(struct sbx *s, const struct sbx_spec *spec)
@@ -217,33 +201,12 @@ static fallible local_bind(struct sbx *s, const struct sbx_spec *spec)
 
 /* --- running --- */
 
-static void keep_log(struct local *l, struct str text)
-{
-    if (text.len > LOG_BYTES)
-        text = str_from(text, text.len - LOG_BYTES);
-    if (l->log.len + text.len > LOG_BYTES)
-        buf_consume(&l->log, l->log.len + text.len - LOG_BYTES);
-    buf_add(&l->log, text);
-}
-
 static void stop_io(struct loop_io *io)
 {
     if (!io->loop)
         return;
     loop_io_stop(io);
     own_close(io->fd);
-}
-
-static void on_output(struct loop_io *io)
-{
-    struct local *l = container_of(io, struct local, output);
-    char page[READ_SIZE];
-    ssize_t n = read(io->fd, page, sizeof page);
-
-    if (n > 0)
-        keep_log(l, str_n(page, (size_t)n));
-    else if (n == 0 || errno != EAGAIN)
-        stop_io(io);
 }
 
 static void on_ready(struct loop_io *io)
@@ -279,10 +242,8 @@ static void on_child(struct loop_child *c)
     kill(-l->pid, SIGKILL); /* what is left of its group */
     l->pid = 0;
     loop_timer_stop(&l->deadline);
-    if (l->output.loop)
-        on_output(&l->output); /* its last words */
     stop_io(&l->ready);
-    stop_io(&l->output);
+    said_stop(&l->said);
     unlinkat(l->dir, "sock", 0);
     if (l->base.op == SBX_STOP)
         sbx_finish(&l->base, NULL);
@@ -312,17 +273,11 @@ static _Noreturn void become(const struct local *l, const char *const *argv, cha
     _exit(EXIT_NO_EXEC);
 }
 
-static fallible list_environment(struct local *l, char **env)
+static void list_environment(const struct local *l, char **env)
 {
-    size_t n = 0;
-
-    for (size_t at = 0; at < l->env.len; at += strlen(l->env.p + at) + 1) {
-        if (n + 1 == ENV_MAX)
-            return err_new(ERR_LIMIT, "environment: more than %d variables", ENV_MAX);
-        env[n++] = l->env.p + at;
-    }
-    env[n] = NULL;
-    return NULL;
+    for (size_t at = 0; at < l->env.len; at += strlen(l->env.p + at) + 1)
+        *env++ = l->env.p + at;
+    *env = NULL;
 }
 
 static fallible watch(struct local *l, int *ready, int *out)
@@ -331,8 +286,7 @@ static fallible watch(struct local *l, int *ready, int *out)
 
     TRY(loop_io_start(loop, &l->ready, *ready, EPOLLIN, on_ready));
     take_fd(ready);
-    TRY(loop_io_start(loop, &l->output, *out, EPOLLIN, on_output));
-    take_fd(out);
+    TRY(said_start(&l->said, loop, take_fd(out)));
     return loop_child_start(loop, &l->child, l->pid, -1, on_child);
 }
 
@@ -343,7 +297,7 @@ static void give_up(struct local *l)
     waitpid(l->pid, NULL, 0);
     l->pid = 0;
     stop_io(&l->ready);
-    stop_io(&l->output);
+    said_stop(&l->said);
 }
 
 static fallible listen_at(struct local *l, int *ret_fd)
@@ -364,15 +318,14 @@ static fallible local_start(struct sbx *s)
                           "--working-dir", l->workspace, NULL};
     own_fd inbound = -1;
     TRY(listen_at(l, &inbound));
-    own_free char **env = mem_new(ENV_MAX * sizeof *env);
-    TRY(list_environment(l, env));
+    own_free char **env = mem_new((ENVIRONMENT_MAX + 1) * sizeof *env);
+    list_environment(l, env);
     if (pipe2(ready, O_CLOEXEC | O_NONBLOCK) < 0)
         return err_sys("pipe");
     own_fd ready_in = ready[0], ready_out = ready[1];
     if (pipe2(out, O_CLOEXEC) < 0)
         return err_sys("pipe");
     own_fd out_in = out[0], out_out = out[1];
-    TRY(fd_set_nonblocking(out_in));
     /* away from the numbers it will have in the child, where dup2 onto itself keeps O_CLOEXEC */
     own_fd ready_high = fcntl(ready_out, F_DUPFD_CLOEXEC, 10);
     own_fd out_high = fcntl(out_out, F_DUPFD_CLOEXEC, 10);
@@ -422,12 +375,7 @@ static void local_inspect(struct sbx *s, struct sbx_info *info)
 
 static void local_logs(struct sbx *s, struct buf *out)
 {
-    const struct local *l = local_of(s);
-    struct str text = buf_str(&l->log);
-
-    if (text.len > out->limit_bytes - out->len)
-        text = str_from(text, text.len - (out->limit_bytes - out->len));
-    buf_add(out, text);
+    said_copy(&local_of(s)->said, out);
 }
 
 static fallible local_expose(struct sbx *s, uint16_t port, struct sbx_address *ret_address)

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/* said.c — see said.h. */
+#include "sandbox/said.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+#define READ_SIZE (16u << 10)
+
+void said_init(struct said *o)
+{
+    buf_init(&o->text, SAID_BYTES);
+}
+
+static void close_pipe(struct said *o)
+{
+    if (!o->io.loop)
+        return;
+    loop_io_stop(&o->io);
+    own_close(o->io.fd);
+}
+
+void said_done(struct said *o)
+{
+    close_pipe(o);
+    buf_done(&o->text);
+}
+
+static void keep(struct said *o, struct str text)
+{
+    if (o->text.len + text.len > SAID_BYTES)
+        buf_consume(&o->text, o->text.len + text.len - SAID_BYTES);
+    buf_add(&o->text, text);
+}
+
+/* False when nothing more is there. */
+static bool read_once(struct said *o)
+{
+    char page[READ_SIZE];
+    ssize_t n = read(o->io.fd, page, sizeof page);
+
+    if (n > 0)
+        keep(o, str_n(page, (size_t)n));
+    else if (n == 0 || errno != EAGAIN)
+        close_pipe(o);
+    return n > 0;
+}
+
+static void on_readable(struct loop_io *io)
+{
+    read_once(container_of(io, struct said, io));
+}
+
+fallible said_start(struct said *o, struct loop *loop, int fd)
+{
+    own_fd mine = fd;
+
+    close_pipe(o);
+    TRY(fd_set_nonblocking(mine));
+    TRY(loop_io_start(loop, &o->io, mine, EPOLLIN, on_readable));
+    take_fd(&mine);
+    return NULL;
+}
+
+void said_stop(struct said *o)
+{
+    for (size_t got = 0; o->io.loop && got < SAID_BYTES && read_once(o); got += READ_SIZE)
+        ;
+    close_pipe(o);
+}
+
+void said_copy(const struct said *o, struct buf *out)
+{
+    struct str text = buf_str(&o->text);
+    size_t room = out->limit_bytes - out->len;
+
+    if (text.len > room)
+        text = str_from(text, text.len - room);
+    buf_add(out, text);
+}

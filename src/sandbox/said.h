@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/* said.h — the newest of what a sandbox's server said, read from a pipe as it comes. */
+#pragma once
+
+#include "base/buf.h"
+#include "loop/loop.h"
+
+#define SAID_BYTES (64u << 10)
+
+struct said { /* zero it first */
+    struct loop_io io;
+    struct buf text;
+};
+
+void said_init(struct said *o);
+void said_done(struct said *o);
+/* Takes the read end over, also on failure. What an earlier life said is kept. */
+fallible said_start(struct said *o, struct loop *loop, int fd);
+void said_stop(struct said *o); /* after its last words */
+/* As much of the end as out still takes. */
+void said_copy(const struct said *o, struct buf *out);
