@@ -12,16 +12,18 @@
 #include "base/own.h"
 #include "base/rng.h"
 #include "cli/cli.h"
-#include "host/config/settings.h"
+#include "cli/state.h"
 
 /* As docker has them: ours failed, cannot be run, not found, 128+n. */
 enum { RUN_OURS = 125 };
 
 #define MORE_MAX 64
+#define PIDS     4096
 
 struct run_options {
     bool json, no_workspace, no_new_privs, tty, discard;
-    struct str name, root, workdir, user, workspace, more; /* more: repeatable, taken out first */
+    struct str name, root, workdir, user, workspace, require,
+        more; /* more: repeatable, taken out first */
     uint64_t memory, pids, nofile;
     double cpus;
 };
@@ -37,8 +39,7 @@ static const struct cfg_row rows[] = {
             "NAME=VALUE, or NAME to pass it on. Nothing else of yours goes in. Repeatable."),
     CFG_SIZE(run_options, memory, "memory", "0",
              "Most memory, such as 512M; 0: half of the machine's."),
-    CFG_UINT(run_options, pids, "pids", 4096, "Most processes and threads.", .min = 2,
-             .max = 4000000),
+    CFG_UINT(run_options, pids, "pids", 0, "Most processes and threads; 0: 4096.", .max = 4000000),
     CFG_DOUBLE(run_options, cpus, "cpus", 0, "Most processor time, such as 1.5; 0: all there is."),
     CFG_UINT(run_options, nofile, "nofile", 0, "Most open files per process; 0: as here.",
              .max = 1000000),
@@ -47,6 +48,8 @@ static const struct cfg_row rows[] = {
     CFG_STR(run_options, root, "root", NULL,
             "A directory to be the root file system; default: this machine's system, as a copy."),
     CFG_STR(run_options, name, "name", NULL, "What to call it; default: run- and eight letters."),
+    CFG_STR(run_options, require, "require", NULL,
+            "Layers of isolation to insist on, such as ids,memory; 'croft doctor' lists them."),
     CFG_BOOL(run_options, discard, "discard", false, "Throw changes away without a word."),
     CFG_BOOL(run_options, no_new_privs, "no-new-privs", false,
              "sudo and set-uid programs gain nothing inside."),
@@ -197,23 +200,6 @@ static uint64_t half_of_memory(void)
     return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
 }
 
-static fallible state_dir(struct cli *cli, struct arena *a, struct str *ret_path)
-{
-    struct settings s;
-    struct settings_loaded l;
-    int none = 0;
-    struct err *e = settings_begin(&l, &s, NULL, &none, NULL);
-
-    if (!e)
-        e = settings_load(&l, (struct str){0}, cli->envp);
-    if (!e)
-        e = settings_state_dir(&s, a, cli->envp, geteuid() == 0, ret_path);
-    if (!e)
-        *ret_path = arena_copy(a, *ret_path);
-    settings_loaded_done(&l);
-    return e ? e : arena_check(a);
-}
-
 /* --- what to say
  * ---------------------------------------------------------------------------------- */
 
@@ -241,6 +227,10 @@ static void talk(struct cli *cli, const struct run_spec *s, const struct run_res
     own_done(buf) out;
 
     buf_init(&out, 1u << 16);
+    if (r->unlimited)
+        buf_add_cstr(&out,
+                     "croft run: no limits on memory and processes here, and one user id only; "
+                     "'croft doctor' says how to get them\n");
     if (r->oom_kills)
         buf_addf(&out,
                  "croft run: the kernel killed a process inside: out of memory (limit %llu MiB); "
@@ -263,7 +253,7 @@ static fallible fill(struct cli *cli, struct arena *a, const struct run_options 
 
     TRY(base_env(m, o->user.p));
     TRY(add_workspace(m, o));
-    TRY(state_dir(cli, a, &state));
+    TRY(cli_state_path(cli, a, &state));
     rng_hex(rng_system(), name);
     s->state = state.p;
     s->id = o->name.p ? o->name.p : arena_printf(a, "run-%.8s", name).p;
@@ -273,13 +263,15 @@ static fallible fill(struct cli *cli, struct arena *a, const struct run_options 
     s->mounts = m->mounts;
     s->mount_count = m->mount_count;
     s->env = m->env;
-    s->limits = (struct native_limits){.memory_bytes = o->memory ? o->memory : half_of_memory(),
+    s->limits = (struct native_limits){.memory_bytes = o->memory,
                                        .pids = (uint32_t)o->pids,
                                        .cpu_milli = (uint32_t)(o->cpus * 1000),
                                        .nofile = (uint32_t)o->nofile};
+    s->otherwise = (struct native_limits){.memory_bytes = half_of_memory(), .pids = PIDS};
     s->tty = o->tty && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     s->no_new_privs = o->no_new_privs;
     s->keep = !o->discard;
+    s->require = o->require;
     return arena_check(a);
 }
 

@@ -87,9 +87,11 @@ static fallible spawn(struct box_host *h, struct box_embryo *e)
 
 static fallible conceive(struct box_host *h, struct box_embryo *e)
 {
+    struct ids_range ids = box_ids(h, e->slot);
+
     TRY(spawn(h, e));
-    TRY(ids_make_userns(ids_base(e->slot), IDS_COUNT, &e->userns));
-    return mounts_dev(e->userns, &e->dev);
+    TRY(ids_make_userns(&ids, &e->userns));
+    return h->user ? NULL : mounts_dev(e->userns, &e->dev);
 }
 
 fallible box_conceive(struct box_host *h, const char *claim, bool leaves,
@@ -171,26 +173,41 @@ static fallible open_pair(const struct build *b, const char *upper, const char *
     return NULL;
 }
 
+/* Layers are idmapped copies; without a range of ids to shift into, the directories themselves. */
+static fallible clone_lowers(const struct build *b, const struct box_root *r, struct cargo *lowers)
+{
+    if (r->lower_count > ARRAY_LEN(lowers->fds))
+        return err_new(ERR_LIMIT, "%zu layers, at most %zu", r->lower_count,
+                       ARRAY_LEN(lowers->fds));
+    for (size_t i = 0; i < r->lower_count; i++) {
+        int mount = -1;
+        if (b->h->user)
+            mount = fcntl(r->lowers[i], F_DUPFD_CLOEXEC, 0);
+        else
+            TRY(mounts_clone(r->lowers[i], b->userns, true, &mount));
+        if (mount < 0)
+            return err_sys("copy a descriptor");
+        add(lowers, mount);
+    }
+    return NULL;
+}
+
 static fallible stack(const struct build *b, const struct box_root *r, bool throw_away,
                       int *ret_mount)
 {
     struct cargo lowers = {.count = 0};
     own_fd upper = -1, work = -1;
-
-    if (r->lower_count > ARRAY_LEN(lowers.fds))
-        return err_new(ERR_LIMIT, "%zu layers, at most %zu", r->lower_count, ARRAY_LEN(lowers.fds));
     struct err *e = open_pair(b, r->upper, r->work, &upper, &work);
-    for (size_t i = 0; i < r->lower_count && !e; i++) {
-        int mount = -1;
-        e = mounts_clone(r->lowers[i], b->userns, true, &mount);
-        add(&lowers, mount);
-    }
+
+    if (!e)
+        e = clone_lowers(b, r, &lowers);
     if (!e)
         e = mounts_overlay(&(struct mounts_overlay){.lowers = lowers.fds,
                                                     .lower_count = lowers.count,
                                                     .upper = upper,
                                                     .work = work,
-                                                    .throw_away = throw_away},
+                                                    .throw_away = throw_away,
+                                                    .user = b->h->user},
                            ret_mount);
     cargo_done(&lowers);
     return e;
@@ -209,6 +226,12 @@ static fallible build_mount(const struct build *b, unsigned n, int *ret_mount)
     return stack(b, &r, false, ret_mount);
 }
 
+/* An ordinary user's child makes its own; something has to travel in its place. */
+static int dev_of(const struct box_host *h, const struct box_embryo *e)
+{
+    return h->user ? h->exe : e->dev;
+}
+
 static fallible build_all(struct build *b, const struct box_embryo *e, struct cargo *c)
 {
     const struct box_spec *s = b->spec;
@@ -217,7 +240,7 @@ static fallible build_all(struct build *b, const struct box_embryo *e, struct ca
     add(c, e->userns);
     add(c, b->h->exe);
     add(c, s->block);
-    add(c, e->dev);
+    add(c, dev_of(b->h, e));
     c->lent = c->count;
     for (size_t i = 0; i < s->root_count; i++) {
         TRY_WRAP(stack(b, &s->roots[i], true, &mount), "root file system '/%s'", s->roots[i].where);
@@ -235,13 +258,13 @@ static fallible build_all(struct build *b, const struct box_embryo *e, struct ca
 static fallible prepare(struct box_host *h, const struct box_embryo *e, const struct box_spec *spec,
                         int dir, struct cargo *c)
 {
-    struct build b = {.h = h, .spec = spec, .userns = e->userns};
+    struct build b = {.h = h, .spec = spec, .userns = h->user ? -1 : e->userns};
     own_fd shifted = -1;
 
-    TRY(mounts_clone(dir, e->userns, false, &shifted));
+    TRY(mounts_clone(dir, b.userns, false, &shifted));
     b.shifted = shifted;
-    uint32_t base = ids_base(e->slot);
-    TRY(ids_enter(base));
+    struct ids_range ids = box_ids(h, e->slot);
+    TRY(ids_enter(&ids));
     struct err *err = build_all(&b, e, c);
     struct err *back = ids_leave();
     if (err) {

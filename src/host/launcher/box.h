@@ -39,6 +39,8 @@ struct box_host {
 };
 
 fallible box_host_open(struct box_host *h, const char *state, struct rng *rng);
+/* What the machine gives, without a state directory; good for layers.h only. */
+void box_host_look(struct box_host *h);
 void box_host_close(struct box_host *h);
 
 enum {
@@ -106,6 +108,9 @@ fallible box_remove(const struct box_host *h, struct box *b, bool keep);
  * with their groups and directories. Each box_host holds a shared lock on state/box until it and
  * all its children are gone. */
 fallible box_sweep(struct box_host *h);
+
+/* The ids a sandbox has: a range of its own, or an ordinary user's one and only. */
+struct ids_range box_ids(const struct box_host *h, unsigned slot);
 
 /* Upper layer and work directory of mount n in box/<ID>: "m0u", "m0w". */
 void box_upper_name(unsigned mount, char out_upper[BOX_NAME], char out_work[BOX_NAME]);

@@ -175,15 +175,18 @@ static fallible attach_new(const char *type, const char *const *options, unsigne
     return mounts_attach(mount, root, path, false);
 }
 
-static fallible attach_system(struct inside *in, int root, uint32_t base)
+static fallible attach_system(struct inside *in, int root, uint32_t root_gid)
 {
     char gid[32];
     const char *pts[] = {"newinstance", "ptmxmode=0666", "mode=620", gid, NULL};
     static const char *const shm[] = {"mode=1777", "size=64m", NULL};
     own_fd proc = sys_open_tree(AT_FDCWD, "/proc", 0);
 
-    snprintf(gid, sizeof gid, "gid=%u", base + 5); /* the tty group, as the host counts it */
-    TRY(mounts_attach(in->fds[ORDER_DEV], root, "dev", false));
+    snprintf(gid, sizeof gid, "gid=%u", root_gid + 5); /* the tty group, as the host counts it */
+    if (in->h->user)
+        pts[3] = NULL; /* there is no tty group */
+    TRY(in->h->user ? mounts_user_dev(root)
+                    : mounts_attach(in->fds[ORDER_DEV], root, "dev", false));
     TRY(attach_new("devpts", pts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, root, "dev/pts"));
     TRY(attach_new("tmpfs", shm, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, root, "dev/shm"));
     if (proc < 0)
@@ -210,16 +213,16 @@ static fallible attach_mounts(struct inside *in, int root)
 
 static fallible build_root(struct inside *in)
 {
-    uint32_t base = in->h->user ? 0 : ids_base(in->order.slot);
+    struct ids_range ids = box_ids(in->h, in->order.slot);
 
     TRY(enter_root(in));
     own_fd root = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
         return err_sys("open the root file system");
-    TRY(ids_enter(base)); /* directories that are missing are made as the sandbox's root */
+    TRY(ids_enter(&ids)); /* directories that are missing are made as the sandbox's root */
     for (unsigned i = 1; i < in->order.root_count; i++)
         TRY(mounts_attach(in->fds[in->at++], root, in->order.where[i], false));
-    TRY(attach_system(in, root, base));
+    TRY(attach_system(in, root, ids.gid));
     TRY(attach_mounts(in, root));
     TRY(ids_leave());
     if (sys_pivot_root(".", ".") < 0)
@@ -235,7 +238,7 @@ static fallible build_root(struct inside *in)
 
 static fallible become_root_inside(struct inside *in)
 {
-    if (!in->h->user && setns(in->fds[ORDER_USERNS], CLONE_NEWUSER) < 0)
+    if (setns(in->fds[ORDER_USERNS], CLONE_NEWUSER) < 0)
         return err_sys("enter the user namespace");
     if (!in->h->user && setgroups(0, NULL) < 0)
         return err_sys("leave all groups");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* box_host.c — the state directory and what all sandboxes of a process share. */
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -47,6 +48,23 @@ static fallible open_state(const char *path, int *ret_dir)
     return NULL;
 }
 
+/* Those of other builds: sandboxes that run from one keep it, a croft that misses it writes it
+ * anew. */
+static void drop_old_guests(int state)
+{
+    int fd = openat(state, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+
+    if (!d) {
+        own_close_p(&fd);
+        return; /* they take space, nothing else */
+    }
+    for (struct dirent *at; (at = readdir(d));)
+        if (strncmp(at->d_name, "guest-", 6) == 0)
+            unlinkat(state, at->d_name, 0);
+    closedir(d);
+}
+
 /* One file per build of croft, so that all sandboxes share its pages. Named by what changes with
  * the build, because hashing it would cost as much as a start. */
 static fallible open_guest(int state, int *ret_exe)
@@ -59,8 +77,10 @@ static fallible open_guest(int state, int *ret_exe)
         return err_sys("look at ourselves");
     snprintf(name, sizeof name, "guest-%" PRIx64 "-%" PRIx64 "%08lx", (uint64_t)self.st_ino,
              (uint64_t)self.st_mtim.tv_sec, self.st_mtim.tv_nsec);
-    if (fstatat(state, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || (size_t)st.st_size != program.len)
+    if (fstatat(state, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || (size_t)st.st_size != program.len) {
+        drop_old_guests(state);
         TRY(fd_replace_file(state, name, program, 0555));
+    }
     *ret_exe = openat(state, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     return *ret_exe < 0 ? err_sys("open '%s'", name) : NULL;
 }
@@ -76,27 +96,37 @@ static fallible open_all(struct box_host *h)
     TRY(make_dir(h->dir, "ids", &h->ids));
     TRY(make_dir(h->dir, "mnt", &mnt));
     TRY(open_guest(h->dir, &exe));
-    if (h->user)
-        h->exe = take_fd(&exe); /* made read-only inside the sandbox's own namespace */
-    else
-        TRY(mounts_clone(exe, -1, true, &h->exe));
-    return NULL;
+    return mounts_clone(exe, -1, true, &h->exe);
+}
+
+void box_host_look(struct box_host *h)
+{
+    *h = (struct box_host){.dir = -1, .boxes = -1, .ids = -1, .exe = -1, .user = geteuid() != 0};
+    cg_open(&h->cg, "/sys/fs/cgroup", false);
+    h->landlock = confine_landlock_abi();
 }
 
 fallible box_host_open(struct box_host *h, const char *state, struct rng *rng)
 {
-    *h = (struct box_host){
-        .dir = -1, .boxes = -1, .ids = -1, .exe = -1, .rng = rng, .user = geteuid() != 0};
     if (state[0] != '/' || strlen(state) >= sizeof h->state - 64)
         return err_new(ERR_INVALID, "state directory '%s': wanted an absolute path", state);
+    box_host_look(h);
     strcpy(h->state, state);
-    cg_open(&h->cg, "/sys/fs/cgroup", false);
-    h->landlock = confine_landlock_abi();
+    h->rng = rng;
     confine_build(&h->filter);
-    struct err *e = open_all(h);
+    struct err *e = h->user ? ids_own_namespaces() : NULL;
+    if (!e)
+        e = open_all(h);
     if (e)
         box_host_close(h);
     return err_wrap(e, "state directory '%s'", state);
+}
+
+struct ids_range box_ids(const struct box_host *h, unsigned slot)
+{
+    if (h->user)
+        return (struct ids_range){geteuid(), getegid(), 1};
+    return (struct ids_range){ids_base(slot), ids_base(slot), IDS_COUNT};
 }
 
 void box_host_close(struct box_host *h)

@@ -58,6 +58,8 @@ static int open_ours(int parent)
 {
     if (parent < 0 || (mkdirat(parent, OURS, 0755) < 0 && errno != EEXIST))
         return -1;
+    if (faccessat(parent, OURS, W_OK, AT_EACCESS) < 0)
+        return -1; /* root's, and we are not root */
     return openat(parent, OURS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 

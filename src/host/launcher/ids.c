@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/fsuid.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -62,7 +63,7 @@ static fallible write_map(int proc, const char *file, uint32_t base, uint32_t co
     return NULL;
 }
 
-static fallible map_and_open(pid_t pid, uint32_t base, uint32_t count, int *ret_ns)
+static fallible map_and_open(pid_t pid, const struct ids_range *r, int *ret_ns)
 {
     char path[32];
 
@@ -70,8 +71,8 @@ static fallible map_and_open(pid_t pid, uint32_t base, uint32_t count, int *ret_
     own_fd proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (proc < 0)
         return err_sys("open '%s'", path);
-    TRY(write_map(proc, "uid_map", base, count));
-    TRY(write_map(proc, "gid_map", base, count));
+    TRY(write_map(proc, "uid_map", r->uid, r->count));
+    TRY(write_map(proc, "gid_map", r->gid, r->count));
     own_fd ns = openat(proc, "ns/user", O_RDONLY | O_CLOEXEC);
     if (ns < 0)
         return err_sys("open the user namespace");
@@ -90,38 +91,63 @@ _Noreturn static int hold(void *unused)
 /* The namespace exists when clone returns; nobody has to wait for its first process, which shares
  * our memory (no page tables are copied), runs nothing, and is killed once the descriptor is ours.
  */
-fallible ids_make_userns(uint32_t base, uint32_t count, int *ret_ns)
+fallible ids_make_userns(const struct ids_range *r, int *ret_ns)
 {
     _Alignas(16) char stack[8192];
     pid_t pid = clone(hold, stack + sizeof stack, CLONE_VM | CLONE_NEWUSER | SIGCHLD, NULL);
 
     if (pid < 0)
         return err_sys("make a user namespace");
-    struct err *e = map_and_open(pid, base, count, ret_ns);
+    struct err *e = map_and_open(pid, r, ret_ns);
     kill(pid, SIGKILL);
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
     return e;
 }
 
+static fallible write_self(const char *file, const char *text)
+{
+    own_fd fd = open(file, O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0 || write(fd, text, strlen(text)) < 0)
+        return err_sys("write %s", file);
+    return NULL;
+}
+
+fallible ids_own_namespaces(void)
+{
+    char uid[32], gid[32];
+
+    snprintf(uid, sizeof uid, "%u %u 1\n", geteuid(), geteuid());
+    snprintf(gid, sizeof gid, "%u %u 1\n", getegid(), getegid());
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+        return err_sys("not root, and no user namespace to be had; 'croft doctor' says why");
+    TRY(write_self("/proc/self/uid_map", uid));
+    TRY(write_self("/proc/self/setgroups", "deny"));
+    TRY(write_self("/proc/self/gid_map", gid));
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return err_sys("keep mounts to ourselves");
+    return NULL;
+}
+
 /* --- files of the range's root
  * -------------------------------------------------------------------- */
 
-static fallible files_as(uint32_t id)
+static fallible files_as(uint32_t uid, uint32_t gid)
 {
-    setfsgid(id);
-    setfsuid(id);
-    if ((uint32_t)setfsuid((uid_t)-1) != id || (uint32_t)setfsgid((gid_t)-1) != id)
-        return err_new(ERR_FORBIDDEN, "cannot make files as user %" PRIu32, id);
+    setfsgid(gid);
+    setfsuid(uid);
+    if ((uint32_t)setfsuid((uid_t)-1) != uid || (uint32_t)setfsgid((gid_t)-1) != gid)
+        return err_new(ERR_FORBIDDEN, "cannot make files as user %" PRIu32, uid);
     return confine_raise_caps();
 }
 
-fallible ids_enter(uint32_t base)
+fallible ids_enter(const struct ids_range *r)
 {
-    return files_as(base);
+    return files_as(r->uid, r->gid);
 }
 
 fallible ids_leave(void)
 {
-    return files_as(0);
+    return files_as(geteuid(), getegid());
 }

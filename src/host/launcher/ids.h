@@ -25,10 +25,19 @@ static inline uint32_t ids_base(unsigned slot)
 fallible ids_claim(int dir, const char *id, struct rng *rng, unsigned *ret_slot);
 fallible ids_release(int dir, unsigned slot);
 
-/* A user namespace, child of ours, mapping 0..count-1 to base.., held by a descriptor alone. */
-fallible ids_make_userns(uint32_t base, uint32_t count, int *ret_ns);
+struct ids_range {
+    uint32_t uid, gid, count; /* what 0 inside is, here */
+};
+
+/* A user namespace, child of ours, held by a descriptor alone. */
+fallible ids_make_userns(const struct ids_range *r, int *ret_ns);
+
+/* An ordinary user's way: a user namespace in which this process keeps its id, the only one there,
+ * and may do everything, and a mount namespace to do it in. What was opened before is of no use
+ * for mounts after. */
+fallible ids_own_namespaces(void);
 
 /* Files made from here to ids_leave belong to the range's root; an overlay needs that to make its
  * work directory, or it silently mounts read-only. */
-fallible ids_enter(uint32_t base);
+fallible ids_enter(const struct ids_range *r);
 fallible ids_leave(void);

@@ -18,7 +18,9 @@
 
 fallible mounts_clone(int dir, int userns, bool read_only, int *ret_mount)
 {
-    own_fd mount = sys_clone_tree(dir);
+    /* Of an ordinary user's mounts the kernel gives all or nothing, lest one looks below them. */
+    unsigned all = userns >= 0 || geteuid() == 0 ? 0 : AT_RECURSIVE;
+    own_fd mount = sys_open_tree(dir, "", OPEN_TREE_CLONE | AT_EMPTY_PATH | all);
     struct mount_attr attr = {.attr_set = (userns >= 0 ? MOUNT_ATTR_IDMAP : 0) |
                                           (read_only ? MOUNT_ATTR_RDONLY : 0),
                               .userns_fd = userns >= 0 ? (uint64_t)userns : 0};
@@ -120,12 +122,17 @@ static const struct {
              {"stdout", "/proc/self/fd/1"},
              {"stderr", "/proc/self/fd/2"}};
 
-static fallible fill_dev(int dir)
+static fallible make_nodes(int dir)
 {
     for (size_t i = 0; i < ARRAY_LEN(nodes); i++)
         if (mknodat(dir, nodes[i].name, S_IFCHR | 0666, makedev(nodes[i].major, nodes[i].minor)) <
             0)
             return err_sys("make /dev/%s", nodes[i].name);
+    return NULL;
+}
+
+static fallible fill_dev(int dir)
+{
     for (size_t i = 0; i < ARRAY_LEN(links); i++)
         if (symlinkat(links[i].to, dir, links[i].name) < 0)
             return err_sys("make /dev/%s", links[i].name);
@@ -144,6 +151,8 @@ fallible mounts_dev(int userns, int *ret_mount)
     TRY(mounts_new("tmpfs", options, MOUNT_ATTR_NOSUID, &mount));
     mode_t before = umask(0);
     struct err *e = fill_dev(mount);
+    if (!e)
+        e = make_nodes(mount);
     umask(before);
     TRY(e);
     if (userns >= 0)
@@ -193,6 +202,26 @@ static fallible make_path(int root, const char *path, bool file)
         at = next;
     }
     return NULL;
+}
+
+fallible mounts_user_dev(int root)
+{
+    static const char *const options[] = {"mode=755", "size=64k", "nr_inodes=32", NULL};
+    struct mount_attr sealed = {.attr_set = MOUNT_ATTR_RDONLY};
+    own_fd dev = -1;
+
+    TRY(mounts_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, &dev));
+    TRY(fill_dev(dev));
+    TRY(mounts_attach(dev, root, "dev", false));
+    for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
+        char path[32];
+        snprintf(path, sizeof path, "/dev/%s", nodes[i].name);
+        own_fd node = sys_open_tree(AT_FDCWD, path, OPEN_TREE_CLONE);
+        if (node < 0)
+            return err_sys("borrow '%s'", path);
+        TRY(mounts_attach(node, root, path + 1, true));
+    }
+    return sys_mount_setattr(dev, &sealed) < 0 ? err_sys("seal /dev") : NULL;
 }
 
 fallible mounts_attach(int mount, int root, const char *path, bool file)

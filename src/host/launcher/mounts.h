@@ -25,6 +25,9 @@ fallible mounts_overlay(const struct mounts_overlay *o, int *ret_mount);
 /* null zero full random urandom tty, links, empty pts and shm; read-only. */
 fallible mounts_dev(int userns, int *ret_mount);
 
+/* The same for an ordinary user, who may make no nodes: the host's are bound, in root's "dev". */
+fallible mounts_user_dev(int root);
+
 /* A new file system of a kind, with options "key=value" or "key" in a NULL-ended list. */
 fallible mounts_new(const char *type, const char *const *options, unsigned attr, int *ret_mount);
 

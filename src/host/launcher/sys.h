@@ -24,9 +24,3 @@ pid_t sys_clone3(struct clone_args *args);
 int sys_pidfd_kill(int pidfd, int signo);
 int sys_close_range(unsigned first, unsigned last, unsigned flags);
 int sys_execveat(int fd, const char *const *argv, const char *const *env);
-
-/* A detached copy of one directory's mount. */
-static inline int sys_clone_tree(int dir)
-{
-    return sys_open_tree(dir, "", OPEN_TREE_CLONE | AT_EMPTY_PATH);
-}

@@ -17,6 +17,7 @@
 #include "base/rng.h"
 #include "host/kept/kept.h"
 #include "host/launcher/box.h"
+#include "host/launcher/layers.h"
 #include "host/tree/tree.h"
 #include "host/rootfs/rootfs.h"
 #include "host/run/relay.h"
@@ -55,6 +56,7 @@ struct plan {
     struct rootfs rootfs;
     struct box_root roots[ROOTFS_MOUNTS_MAX];
     const char *pid1[12];
+    bool unlimited;
 };
 
 static void plan_done(struct plan *p)
@@ -113,21 +115,41 @@ static fallible check_id(const char *id)
     return err_new(ERR_INVALID, "'%.80s' is no name for a sandbox: letters, digits, '-', '_'", id);
 }
 
+/* Gives false when a default has nobody to enforce it. */
+static bool plan_limits(const struct box_host *h, const struct run_spec *s,
+                        struct native_limits *limits)
+{
+    bool memory = cg_has(&h->cg, CG_MEMORY), pids = cg_has(&h->cg, CG_PIDS);
+
+    *limits = s->limits;
+    if (!limits->memory_bytes && memory)
+        limits->memory_bytes = s->otherwise.memory_bytes;
+    if (!limits->pids && pids)
+        limits->pids = s->otherwise.pids;
+    return memory && pids;
+}
+
 static fallible plan_make(const struct box_host *h, const struct run_spec *s, struct plan *p)
 {
     /* pid 1 reaps and passes signals on; the command is its child. */
-    const char *const pid1[] = {"croft-guest", "init",  "--exec", "--cwd", s->workdir,
-                                "--user",      s->user, "--",     NULL};
+    const char *const pid1[] = {"croft-guest", "init", "--exec", "--cwd", s->workdir};
+    const char *const as_user[] = {"--user", s->user};
+    size_t n = ARRAY_LEN(pid1);
 
+    memcpy(p->pid1, pid1, sizeof pid1);
+    if (strcmp(s->user, "root") != 0) {
+        memcpy(p->pid1 + n, as_user, sizeof as_user);
+        n += ARRAY_LEN(as_user);
+    }
+    p->pid1[n] = "--";
     p->req.magic = NATIVE_MAGIC;
     p->req.version = NATIVE_VERSION;
     p->req.op = NATIVE_START;
     p->req.flags = s->no_new_privs ? NATIVE_NO_NEW_PRIVS : 0;
-    p->req.limits = s->limits;
+    p->unlimited = !plan_limits(h, s, &p->req.limits);
     strcpy(p->req.id, s->id);
     strcpy(p->req.hostname, s->id);
     p->spec.req = &p->req;
-    memcpy(p->pid1, pid1, sizeof pid1);
     p->spec.prefix = p->pid1;
     p->spec.flags = BOX_DIE_WITH_PARENT | (s->tty ? BOX_TTY : 0);
     p->spec.fds[0] = s->in;
@@ -292,6 +314,7 @@ static fallible run_box(struct box_host *h, const struct run_spec *s, struct pla
         box_drop(h, &embryo);
         return e;
     }
+    result->unlimited = p->unlimited;
     TRY(box_start(h, &embryo, &p->spec, &b));
     result->start_ns = clock_mono_ns(&clock_system) - begin;
     e = live(h, s, &b, result);
@@ -314,6 +337,8 @@ fallible run_sandbox(const struct run_spec *spec, struct run_result *ret_result)
     *ret_result = (struct run_result){0};
     TRY(box_host_open(&h, spec->state, rng_system()));
     struct err *e = check_id(spec->id);
+    if (!e)
+        e = layers_require(&h, spec->require);
     if (!e)
         e = run_box(&h, spec, &p, ret_result);
     plan_done(&p);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/str.h"
 #include "sandbox/native/msg.h"
 
 #define RUN_WORKSPACE "/workspace"
@@ -23,11 +24,13 @@ struct run_spec {
     const char *workdir, *user; /* NULL: /workspace or /; root */
     const struct run_mount *mounts;
     size_t mount_count;
-    struct native_limits limits;
-    const char *const *argv; /* the command */
-    const char *const *env;  /* exactly this */
+    struct native_limits limits;    /* demanded: an error where they cannot be had */
+    struct native_limits otherwise; /* for those that are 0, where they can be had */
+    const char *const *argv;        /* the command */
+    const char *const *env;         /* exactly this */
     int in, out, err;
-    bool tty; /* a terminal of its own; ours is put in raw mode meanwhile */
+    struct str require; /* layers that must be there, "a,b" */
+    bool tty;           /* a terminal of its own; ours is put in raw mode meanwhile */
     bool no_new_privs;
     bool keep; /* keep what changed in overlay mounts */
 };
@@ -36,7 +39,8 @@ struct run_result {
     int exit_code;      /* 128+n when a signal ended it */
     uint64_t oom_kills; /* out-of-memory kills meanwhile */
     uint64_t start_ns, run_ns;
-    bool kept; /* an overlay mount has changes, kept in the sandbox's directory */
+    bool unlimited; /* the default limits cannot be enforced here */
+    bool kept;      /* an overlay mount has changes, kept in the sandbox's directory */
 };
 
 /* An error means that the command did not run. */

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/* doctor.c — croft doctor: which isolation is real here, and how to get the rest. */
+#include "host/doctor/doctor.h"
+
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "base/json.h"
+#include "base/own.h"
+#include "cli/cli.h"
+#include "cli/state.h"
+#include "host/launcher/layers.h"
+
+struct doctor_options {
+    bool json;
+};
+
+static const struct cfg_row rows[] = {
+    CFG_BOOL(doctor_options, json, "json", false, "Print a JSON object."),
+};
+
+static const char *const verdicts[] = {
+    [DOCTOR_HELD] = "refused", [DOCTOR_OPEN] = "POSSIBLE", [DOCTOR_UNKNOWN] = "unknown"};
+
+static void put_json(struct buf *out, const struct box_host *h, const struct doctor_report *r)
+{
+    struct utsname u;
+    struct jw w;
+
+    uname(&u);
+    jw_init(&w, out, JW_SPACED);
+    JW_OBJECT(&w, NULL) {
+        jw_cstr(&w, "kernel", u.release);
+        jw_bool(&w, "root", !h->user);
+        jw_bool(&w, "works", !r->trouble);
+        jw_cstr(&w, "trouble", r->trouble ? err_text(r->trouble) : NULL);
+        jw_double(&w, "start_ms", r->start_ms);
+        JW_OBJECT(&w, "layers") {
+            for (size_t i = 0; i < layers_len; i++)
+                JW_OBJECT(&w, layers[i].name) {
+                    jw_bool(&w, "there", layers[i].there(h));
+                    jw_cstr(&w, "how", layers[i].how(h));
+                    jw_cstr(&w, "remedy", layers[i].there(h) ? NULL : layers[i].remedy);
+                }
+        }
+        JW_OBJECT(&w, "acts") {
+            for (size_t i = 0; i < doctor_acts_len; i++)
+                jw_cstr(&w, doctor_acts[i].name, verdicts[r->acts[i]]);
+        }
+    }
+    buf_add_char(out, '\n');
+}
+
+static void put_text(struct buf *out, const struct box_host *h, const struct doctor_report *r)
+{
+    struct utsname u;
+
+    uname(&u);
+    buf_addf(out, "Linux %s, %s\n\nLayers of a native sandbox here:\n", u.release,
+             h->user ? "not root" : "root");
+    for (size_t i = 0; i < layers_len; i++) {
+        bool there = layers[i].there(h);
+        buf_addf(out, "  %-4s %-10s %-56s %s\n", there ? "yes" : "NO", layers[i].name,
+                 layers[i].means, layers[i].how(h));
+        if (!there)
+            buf_addf(out, "       %10s to get it: %s\n", "", layers[i].remedy);
+    }
+    if (r->trouble) {
+        buf_addf(out, "\nNo sandbox could be started: %s\n", err_text(r->trouble));
+        return;
+    }
+    buf_addf(out, "\nTried from inside a sandbox, which took %.1f ms to start:\n", r->start_ms);
+    for (size_t i = 0; i < doctor_acts_len; i++)
+        buf_addf(out, "  %-8s  %s\n", verdicts[r->acts[i]], doctor_acts[i].what);
+}
+
+static bool all_held(const struct doctor_report *r)
+{
+    for (size_t i = 0; i < doctor_acts_len; i++)
+        if (r->acts[i] == DOCTOR_OPEN)
+            return false;
+    return !r->trouble;
+}
+
+static int examine(struct cli *cli, const char *state, bool json)
+{
+    struct doctor_report r;
+    struct box_host h;
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    box_host_look(&h); /* first: as an ordinary user the rest changes our namespaces */
+    doctor_examine(state, &r);
+    if (json)
+        put_json(&out, &h, &r);
+    else
+        put_text(&out, &h, &r);
+    box_host_close(&h);
+    int code = cli_put(cli, &out);
+    bool held = all_held(&r);
+    err_free(r.trouble);
+    return held ? code : CLI_FAILED;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    own_done(arena) a;
+    struct doctor_options o = {0};
+    struct str state;
+
+    /* Not for people: what croft starts in the sandbox. */
+    if (argc > 1 && strcmp(argv[0], "--inside") == 0 && strcmp(argv[1], "--") == 0)
+        return doctor_inside(argc - 2, argv + 2);
+    arena_init(&a, 1u << 20);
+    struct err *e = cli_flags(cli, &a, &o, &argc, argv);
+    if (!e)
+        e = cli_no_more(argc, argv);
+    if (e)
+        return cli_misuse(cli, e);
+    e = cli_state_path(cli, &a, &state);
+    return e ? cli_fail(cli, e) : examine(cli, state.p, o.json);
+}
+
+CLI_COMMAND(doctor) = {
+    .name = "doctor",
+    .summary = "say which isolation is real on this machine",
+    .usage = "[--json]",
+    .help =
+        "Starts a sandbox and tries, from inside, what must not be possible; each act that can\n"
+        "be tried outside without harm is, so that a wall is not imagined. Lists the layers a\n"
+        "sandbox has here, by what means, and how to get those that are missing. Exits with 1\n"
+        "when no sandbox can be started or anything forbidden was possible.",
+    .options = {rows, ARRAY_LEN(rows), NULL},
+    .run = run,
+};

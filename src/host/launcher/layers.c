@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+/* layers.c — see layers.h. */
+#include "host/launcher/layers.h"
+
+#include <stdio.h>
+
+#include "base/own.h"
+#include "base/str.h"
+
+#define AS_ROOT "run croft as root"
+#define CGROUPS AS_ROOT ", on a kernel with this control group mounted below /sys/fs/cgroup"
+
+static bool always(const struct box_host *h)
+{
+    (void)h;
+    return true;
+}
+
+static bool never(const struct box_host *h)
+{
+    (void)h;
+    return false;
+}
+
+static const char *by_namespace(const struct box_host *h)
+{
+    return h->user ? "namespaces owned by a user namespace of yours"
+                   : "namespaces owned by the host";
+}
+
+static const char *by_filter(const struct box_host *h)
+{
+    (void)h;
+    return "seccomp";
+}
+
+static const char *by_nothing(const struct box_host *h)
+{
+    (void)h;
+    return "none";
+}
+
+static bool has_range(const struct box_host *h)
+{
+    return !h->user;
+}
+
+static const char *by_range(const struct box_host *h)
+{
+    return h->user ? "none: root inside is you" : "65,536 ids per sandbox, idmapped layers";
+}
+
+static bool has_landlock(const struct box_host *h)
+{
+    return h->landlock > 0;
+}
+
+static const char *by_landlock(const struct box_host *h)
+{
+    return h->landlock >= 6 ? "files, abstract sockets, signals" : h->landlock ? "files" : "none";
+}
+
+#define GROUP(word, controller)                                                                    \
+    static bool has_##word(const struct box_host *h)                                               \
+    {                                                                                              \
+        return cg_has(&h->cg, controller);                                                         \
+    }                                                                                              \
+    static const char *by_##word(const struct box_host *h)                                         \
+    {                                                                                              \
+        return cg_mechanism(&h->cg, controller);                                                   \
+    }
+GROUP(memory, CG_MEMORY)
+GROUP(pids, CG_PIDS)
+GROUP(cpu, CG_CPU)
+GROUP(pause, CG_FREEZER)
+
+const struct layer layers[] = {
+    {"files", "a root of its own", always, by_namespace, NULL},
+    {"processes", "sees and signals only its own", always, by_namespace, NULL},
+    {"network", "loopback and nothing else", always, by_namespace, NULL},
+    {"sealed", "root inside can reconfigure nothing", always, by_namespace, NULL},
+    {"ids", "root inside is nobody outside", has_range, by_range, AS_ROOT},
+    {"syscalls", "no mounts, namespaces, modules, bpf, keys, raw sockets", always, by_filter, NULL},
+    {"landlock", "a second wall around the files", has_landlock, by_landlock,
+     "boot a kernel with Landlock among its lsm= (Linux 5.13 or later)"},
+    {"memory", "a limit on memory", has_memory, by_memory, CGROUPS},
+    {"pids", "a limit on processes", has_pids, by_pids, CGROUPS},
+    {"cpu", "a limit on processor time", has_cpu, by_cpu, CGROUPS},
+    {"pause", "pause and resume", has_pause, by_pause, CGROUPS},
+    {"disk", "a limit on disk space", never, by_nothing,
+     "put the state directory on a file system of its own, as large as sandboxes may get"},
+};
+const size_t layers_len = ARRAY_LEN(layers);
+
+static const struct layer *find(struct str name)
+{
+    for (size_t i = 0; i < layers_len; i++)
+        if (str_eq(str_of(layers[i].name), name))
+            return &layers[i];
+    return NULL;
+}
+
+fallible layers_require(const struct box_host *h, struct str names)
+{
+    struct str name;
+
+    for (bool more = true; more && names.len;) {
+        more = str_cut(&names, ',', &name);
+        const struct layer *l = find(str_trim(name));
+        if (!l)
+            return err_new(ERR_INVALID, "'" STR_FMT "' is no layer; 'croft doctor' lists them",
+                           STR_ARG(name));
+        if (!l->there(h))
+            return err_new(ERR_UNSUPPORTED, "layer '%s' (%s) is not to be had here: %s", l->name,
+                           l->means, l->remedy);
+    }
+    return NULL;
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/* layers.h — the layers of isolation by name: which of them this machine gives, by what means, and
+ * how to get the others. `croft doctor` prints them, `--require` demands them. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "host/launcher/box.h"
+
+struct layer {
+    const char *name, *means; /* means: what it is for, in a few words */
+    bool (*there)(const struct box_host *h);
+    const char *(*how)(const struct box_host *h); /* the mechanism, "none" included */
+    const char *remedy;                           /* what to do when it is not there */
+};
+
+extern const struct layer layers[];
+extern const size_t layers_len;
+
+/* Each name in a list "a,b" must be there: ERR_UNSUPPORTED names the first that is not. */
+fallible layers_require(const struct box_host *h, struct str names);
