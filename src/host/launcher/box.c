@@ -33,6 +33,8 @@ void box_group_name(unsigned slot, char out[BOX_NAME])
 /* --- embryos
  * -------------------------------------------------------------------------------------- */
 
+#define CLAIM_TRIES 256
+
 static const struct box_embryo no_embryo = {
     .pid = 0, .pidfd = -1, .sock = -1, .userns = -1, .dev = -1};
 
@@ -94,13 +96,35 @@ static fallible conceive(struct box_host *h, struct box_embryo *e)
     return h->user ? NULL : mounts_dev(e->userns, &e->dev);
 }
 
+/* Claims are kept per state directory, control groups are the machine's: a slot is ours when both
+ * are, so that two states never share a range of ids. */
+static fallible claim_slot(struct box_host *h, const char *claim, unsigned *ret_slot)
+{
+    for (unsigned tries = 0; tries < CLAIM_TRIES; tries++) {
+        char group[BOX_NAME];
+        TRY(ids_claim(h->ids, claim, h->rng, ret_slot));
+        box_group_name(*ret_slot, group);
+        struct err *e = cg_claim(&h->cg, group);
+        if (!e)
+            return NULL;
+        bool taken = err_code(e) == ERR_CONFLICT;
+        struct err *back = ids_release(h->ids, *ret_slot);
+        if (!taken || back) {
+            err_free(back);
+            return e;
+        }
+        err_free(e);
+    }
+    return err_new(ERR_LIMIT, "no range of user ids is free; too many sandboxes");
+}
+
 fallible box_conceive(struct box_host *h, const char *claim, bool leaves,
                       struct box_embryo *ret_embryo)
 {
     struct box_embryo e = no_embryo;
 
     e.leaves = leaves;
-    TRY(ids_claim(h->ids, claim, h->rng, &e.slot));
+    TRY(claim_slot(h, claim, &e.slot));
     struct err *err = conceive(h, &e);
     if (err)
         box_drop(h, &e);

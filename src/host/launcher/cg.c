@@ -143,6 +143,19 @@ static fallible make_dir(int parent, const char *name)
     return NULL;
 }
 
+fallible cg_claim(const struct cg *cg, const char *name)
+{
+    int parent = cg->v2;
+
+    for (unsigned c = 0; c < CG_COUNT && parent < 0; c++)
+        parent = cg->v1[c];
+    if (parent < 0 || mkdirat(parent, name, 0755) == 0)
+        return NULL;
+    if (errno == EEXIST)
+        return err_new(ERR_CONFLICT, "control group '%s' is in use", name);
+    return err_sys("make control group '%s'", name);
+}
+
 static fallible open_group(int parent, const char *name, int *ret_dir)
 {
     *ret_dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -165,6 +165,18 @@ TEST(without_control_groups_a_limit_is_refused_and_nothing_else_fails)
     cg_close(&cg);
 }
 
+TEST(a_name_is_claimed_once_on_a_machine_whatever_the_hierarchy)
+{
+    struct cg cg;
+
+    make("memory");
+    cg_open(&cg, test_dir(), true);
+    CHECK_OK(cg_claim(&cg, "s1"));
+    CHECK_ERR(cg_claim(&cg, "s1"), ERR_CONFLICT, "in use");
+    CHECK_OK(cg_claim(&cg, "s2"));
+    cg_close(&cg);
+}
+
 TEST(removing_takes_the_leaves_along_and_may_be_done_twice)
 {
     struct cg cg;
