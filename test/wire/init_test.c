@@ -405,23 +405,27 @@ TEST(init_keeps_shells_with_names_and_the_undo_of_edits)
     kit_close(&k);
 }
 
-TEST(init_kills_what_nobody_kept)
+TEST(init_leaves_nothing_of_a_static_run_whose_server_died)
 {
     struct kit k;
 
     kit_open(&k);
     kit_run(&k, "true");
-    int fd = send_run(&k, "\"command\":\"echo $$ > p.tmp; mv p.tmp p; sleep 1000\","
-                          "\"is_static\":true,\"blocking\":true");
+    int fd =
+        send_run(&k, "\"command\":\"grep -o '/[a-z/]*/croft-[0-9a-f]*' <<< $CROFT_B | head -1 > d;"
+                     "echo $$ > p.tmp; mv p.tmp p; sleep 1000\","
+                     "\"is_static\":true,\"blocking\":true");
     await_file(&k, "p");
     struct str pid = kit_run(&k, "cat p");
     kill_server(&k);
     close(fd);
-    CHECK_STR(kit_run(&k, arena_cstr(&k.arena,
-                                     arena_printf(&k.arena,
-                                                  "while kill -0 " STR_FMT
-                                                  " 2>/dev/null; do sleep 0.01; done; echo gone",
-                                                  STR_ARG(pid)))),
-              "gone");
+    CHECK_STR(
+        kit_run(&k, arena_cstr(&k.arena, arena_printf(&k.arena,
+                                                      "while kill -0 " STR_FMT
+                                                      " 2>/dev/null; do sleep 0.01; done; "
+                                                      "while [ -e $(cat d) ]; do sleep 0.01; done; "
+                                                      "grep -c croft- d; echo gone",
+                                                      STR_ARG(pid)))),
+        "1\ngone");
     kit_close(&k);
 }

@@ -143,7 +143,7 @@ static struct shell_config config_of(struct session *s)
         .user = e->run_as,
         .spawner = e->spawner,
         .init = s == e->main || s->name[0] ? "alias git='git --no-pager'" : NULL,
-        .keep = s->name[0] ? e->config->keep : NULL, /* a static run ends with its request */
+        .keep = e->config->keep,
         .keep_name = s->name,
         .soft_timeout_ms = e->config->soft_timeout_ms,
         .columns = s->columns,
@@ -219,9 +219,12 @@ static fallible adopt(struct exec *e, struct keep_thing *t)
         TRY(session_new(e, &(struct session_config){.name = name, .cwd = str_of(e->working_dir)},
                         &s));
     const struct shell_config config = config_of(s);
-    TRY(shell_adopt(e->loop, &config, t, &s->shell));
-    s->open++;
-    return NULL;
+    struct err *error = shell_adopt(e->loop, &config, t, &s->shell);
+    if (!error)
+        s->open++;
+    if (!name.len) /* a static run: its request died with the server */
+        session_close(s);
+    return error;
 }
 
 /* Sessions the server before us had; one that cannot be had starts anew with its next command. */
