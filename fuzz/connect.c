@@ -16,8 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(copy, data, size);
     struct err *e = tunnel_parse(str_n(copy, size), &port, &any);
     struct str head = str_n(copy, size);
-    if (!e && (port == 0 || !(str_starts(head, STR("CONNECT 127.0.0.1:")) ||
-                              str_starts(head, STR("CONNECT localhost:")))))
+    if (!e && (port == 0 || (str_find(head, STR("CONNECT 127.0.0.1:")) < 0 &&
+                             str_find(head, STR("CONNECT localhost:")) < 0)))
         abort();
     err_free(e);
     free(copy);
