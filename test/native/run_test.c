@@ -193,3 +193,25 @@ TEST(croft_run_on_a_terminal_gives_the_command_a_terminal_of_its_own)
     CHECK_HAS(buf_str(&out), "got word\r\n");
     close(master);
 }
+
+TEST(croft_run_leaves_changes_that_the_next_command_may_drop)
+{
+    own_done(buf) out;
+    char dir[300], state[300];
+
+    kit_need_root();
+    buf_init(&out, 1u << 16);
+    snprintf(dir, sizeof dir, "%s/project", test_dir());
+    snprintf(state, sizeof state, "%s/state", test_dir());
+    CHECK_INT(mkdir(dir, 0755), 0);
+    setenv("CROFT_SERVER_STATE_DIR", state, 1);
+    const char *croft = test_program("croft");
+    for (int i = 0; i < 5; i++) {
+        CHECK_INT(program_run(ARGS(croft, "run", "--root", "/", "--workspace", dir, "--", "sh",
+                                   "-c", "echo x > /workspace/made; mkdir -p /var/a/b/c/d"),
+                              &out),
+                  0);
+        CHECK_INT(chdir(dir), 0);
+        CHECK_INT(program_run(ARGS(croft, "rollback"), &out), 0);
+    }
+}

@@ -222,11 +222,12 @@ static fallible tidy(struct box_host *h, const struct run_spec *s, const struct 
 }
 
 /* Nobody waits for the removal: a child does it, which holds nothing of the caller's. It shares our
- * lock on the state, so whoever wants to see everything gone waits for that. */
+ * lock on the state, so whoever wants to see everything gone waits for that. What is kept may be
+ * applied or dropped by the very next command, so that is tidied up first. */
 static fallible tidy_behind(struct box_host *h, const struct run_spec *s, const struct plan *p,
                             struct box *b, bool keep)
 {
-    pid_t pid = fork();
+    pid_t pid = keep ? -1 : fork();
 
     if (pid < 0)
         return tidy(h, s, p, b, keep);
