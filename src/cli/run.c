@@ -13,6 +13,8 @@
 #include "base/rng.h"
 #include "cli/cli.h"
 #include "cli/state.h"
+#include "host/images/images.h"
+#include "host/snaps/snaps.h"
 
 /* As docker has them: ours failed, cannot be run, not found, 128+n. */
 enum { RUN_OURS = 125 };
@@ -22,7 +24,7 @@ enum { RUN_OURS = 125 };
 
 struct run_options {
     bool json, no_workspace, no_new_privs, tty, discard;
-    struct str name, root, workdir, user, workspace, require,
+    struct str name, root, image, from, workdir, user, workspace, require,
         more; /* more: repeatable, taken out first */
     uint64_t memory, pids, nofile;
     double cpus;
@@ -47,6 +49,10 @@ static const struct cfg_row rows[] = {
     CFG_STR(run_options, user, "user", "root", "Who it runs as, inside."),
     CFG_STR(run_options, root, "root", NULL,
             "A directory to be the root file system; default: this machine's system, as a copy."),
+    CFG_STR(run_options, image, "image", NULL,
+            "An image as the root file system, by name or id; 'croft image ls' lists them."),
+    CFG_STR(run_options, from, "from", NULL,
+            "A snapshot to go on from; its directory is the workspace."),
     CFG_STR(run_options, name, "name", NULL, "What to call it; default: run- and eight letters."),
     CFG_STR(run_options, require, "require", NULL,
             "Layers of isolation to insist on, such as ids,memory; 'croft doctor' lists them."),
@@ -154,16 +160,46 @@ static const char *const *command_of(int argc, char **argv)
 /* --- what goes in
  * --------------------------------------------------------------------------------- */
 
+static bool has_env(const struct more *m, const char *text)
+{
+    size_t n = strcspn(text, "=");
+
+    for (size_t i = 0; i < m->env_count; i++) {
+        if (strncmp(m->env[i], text, n) == 0 && m->env[i][n] == '=')
+            return true;
+    }
+    return false;
+}
+
+/* What was asked for with --env, or by the image, stays. */
+static fallible add_default(struct more *m, const char *text)
+{
+    return text && has_env(m, text) ? NULL : add_env(m, text);
+}
+
+static fallible image_env(struct more *m, const struct image *image)
+{
+    const struct json *env = json_get(image->config, STR("Env"));
+
+    for (size_t i = 0; env && env->type == JSON_ARRAY && i < env->count; i++) {
+        const struct json *v = json_at(env, i);
+        const char *text = v->type == JSON_STR ? arena_cstr(m->a, v->s) : NULL;
+        if (text && strchr(text, '=') > text)
+            TRY(add_default(m, text));
+    }
+    return arena_check(m->a);
+}
+
 static fallible base_env(struct more *m, const char *user)
 {
     static const char *const pass[] = {"TERM", "COLORTERM", "LANG", "LC_ALL", "TZ", "NO_COLOR"};
     bool root = strcmp(user, "root") == 0;
 
-    TRY(add_env(m, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"));
-    TRY(add_env(m, arena_printf(m->a, "HOME=%s%s", root ? "/" : "/home/", user).p));
-    TRY(add_env(m, arena_printf(m->a, "USER=%s", user).p));
+    TRY(add_default(m, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"));
+    TRY(add_default(m, arena_printf(m->a, "HOME=%s%s", root ? "/" : "/home/", user).p));
+    TRY(add_default(m, arena_printf(m->a, "USER=%s", user).p));
     for (size_t i = 0; i < ARRAY_LEN(pass); i++)
-        TRY(add_env(m, pass[i]));
+        TRY(add_default(m, pass[i]));
     return arena_check(m->a);
 }
 
@@ -245,12 +281,75 @@ static void talk(struct cli *cli, const struct run_spec *s, const struct run_res
     err_free(fd_write_all(cli->err, buf_str(&out))); /* nobody left to tell */
 }
 
+/* --- what the store has
+ * --------------------------------------------------------------------------- */
+
+struct stored {
+    struct image image;
+    struct snap snap;
+};
+
+static fallible find_stored(struct cli *cli, struct arena *a, struct run_options *o,
+                            struct stored *ret, struct run_spec *s)
+{
+    own_fd state = -1;
+
+    if (!o->image.p && !o->from.p)
+        return NULL;
+    if (o->image.p && o->root.p)
+        return err_new(ERR_INVALID, "--root and --image are two root file systems; give one");
+    if (o->from.p && (o->no_workspace || o->workspace.p))
+        return err_new(ERR_INVALID,
+                       "--from brings its own workspace: not with --workspace, --bare");
+    TRY(cli_open_state(cli, &state));
+    if (o->image.p) {
+        TRY(images_find(state, o->image.p, a, &ret->image));
+        s->image = &ret->image;
+    }
+    if (o->from.p) {
+        TRY(snaps_find(state, o->from.p, a, &ret->snap));
+        s->from = &ret->snap;
+        o->workspace = arena_copy(a, ret->snap.source);
+    }
+    return arena_check(a);
+}
+
+/* What an image runs when nothing else is said: its entry point and command, or a shell. */
+static fallible image_command(struct arena *a, const struct image *image,
+                              const char *const **ret_argv)
+{
+    static const char *const keys[] = {"Entrypoint", "Cmd"};
+    const char **argv = arena_alloc(a, (MORE_MAX + 2) * sizeof *argv);
+    size_t n = 0;
+
+    if (!argv)
+        return arena_check(a);
+    for (size_t k = 0; k < ARRAY_LEN(keys); k++) {
+        const struct json *list = json_get(image->config, str_of(keys[k]));
+        for (size_t i = 0; list && list->type == JSON_ARRAY && i < list->count; i++) {
+            const struct json *word = json_at(list, i);
+            if (n == MORE_MAX || word->type != JSON_STR)
+                return err_new(ERR_INVALID, "the image's command is not one; say one after '--'");
+            argv[n++] = arena_cstr(a, word->s);
+        }
+    }
+    if (!n)
+        argv[n++] = "sh";
+    argv[n] = NULL;
+    *ret_argv = argv;
+    return arena_check(a);
+}
+
 static fallible fill(struct cli *cli, struct arena *a, const struct run_options *o, struct more *m,
                      struct run_spec *s)
 {
     char name[RNG_HEX_LEN + 1];
     struct str state = {0};
 
+    if (s->image)
+        TRY(image_env(m, s->image));
+    if (s->image && !s->argv)
+        TRY(image_command(a, s->image, &s->argv));
     TRY(base_env(m, o->user.p));
     TRY(add_workspace(m, o));
     TRY(cli_state_path(cli, a, &state));
@@ -294,8 +393,11 @@ static int run(struct cli *cli, int argc, char **argv)
         e = err_new(ERR_INVALID, "--cpus: wanted 0 to 1024");
     if (e)
         return cli_misuse(cli, e), RUN_OURS;
-    s.argv = argc > 1 ? command_of(argc, argv) : shell;
-    e = fill(cli, &a, &o, &m, &s);
+    struct stored stored;
+    e = find_stored(cli, &a, &o, &stored, &s);
+    s.argv = argc > 1 ? command_of(argc, argv) : s.image ? NULL : shell;
+    if (!e)
+        e = fill(cli, &a, &o, &m, &s);
     if (!e)
         e = run_sandbox(&s, &r);
     if (e)
@@ -322,6 +424,8 @@ CLI_COMMAND(run) = {
         "  croft run --memory 512M --pids 100 -- ./untrusted\n"
         "  croft run --rw out:/workspace/out -- ./generate    out/ is changed for real\n"
         "  croft run --env TOKEN -- ./script      passes one variable on\n"
+        "  croft run --image debian:12            another system, see croft image\n"
+        "  croft run --from SNAPSHOT              goes on where croft snapshot was taken\n"
         "\n"
         "Exit code: the command's; 128+n when signal n ended it; 125 when croft failed,\n"
         "126 when the command cannot be run, 127 when there is none of that name.",

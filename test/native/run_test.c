@@ -4,6 +4,7 @@
 #include <pty.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -214,4 +215,83 @@ TEST(croft_run_leaves_changes_that_the_next_command_may_drop)
         CHECK_INT(chdir(dir), 0);
         CHECK_INT(program_run(ARGS(croft, "rollback"), &out), 0);
     }
+}
+
+static int croft(struct buf *into, const char *verb, const char *a, const char *b, const char *c,
+                 const char *d)
+{
+    buf_reset(into);
+    return program_run(ARGS(test_program("croft"), verb, a, b, c, d), into);
+}
+
+TEST(croft_run_forks_a_snapshot_and_diff_shows_both_layers)
+{
+    own_done(buf) out;
+    own_fd dir = test_dir_fd();
+    char workspace[300];
+
+    buf_init(&out, 1u << 16);
+    /* not the one above: layers may not lie in each other */
+    CHECK_INT(mkdirat(dir, "ws", 0755), 0);
+    snprintf(workspace, sizeof workspace, "%s/ws", test_dir());
+    CHECK_INT(kit_run(ARGS("--name", "s1", "--workspace", workspace),
+                      ARGS("sh", "-c", "echo x >one"), &out),
+              0);
+    CHECK_INT(croft(&out, "snapshot", "take", "s1", "--name", "snap"), 0);
+    for (int i = 0; i < 2; i++) { /* two forks that do not see each other */
+        const char *name = i ? "f1" : "f0";
+        buf_reset(&out);
+        CHECK_INT(program_run(ARGS(test_program("croft"), "run", "--root", "/", "--from", "snap",
+                                   "--name", name, "--", "sh", "-c",
+                                   "cat one; ls; echo more >>one; echo y >two"),
+                              &out),
+                  0);
+        CHECK_HAS(buf_str(&out), "x\none\n");
+        CHECK(str_find(buf_str(&out), STR("two")) < 0);
+        CHECK_INT(croft(&out, "diff", name, NULL, NULL, NULL), 0);
+        CHECK_STR(buf_str(&out), "A  one\nA  two\n");
+    }
+    CHECK_INT(faccessat(dir, "ws/one", F_OK, 0), -1);
+    CHECK_INT(croft(&out, "rollback", "s1", NULL, NULL, NULL), 0);
+    CHECK_INT(croft(&out, "snapshot", "rm", "snap", NULL, NULL), 0);
+    CHECK_INT(croft(&out, "apply", "f0", NULL, NULL, NULL), 0);
+    CHECK_INT(faccessat(dir, "ws/one", F_OK, 0), 0);
+    CHECK_INT(croft(&out, "rollback", "f0", NULL, NULL, NULL), 0);
+    CHECK_INT(croft(&out, "rollback", "f1", NULL, NULL, NULL), 0);
+    kit_check_empty("state/snap/layers");
+    kit_check_empty("state/box");
+    CHECK_INT(croft(&out, "run", "--from", "snap", NULL, NULL), 125);
+    CHECK_HAS(buf_str(&out), "no snapshot 'snap'");
+}
+
+TEST(croft_run_starts_an_imported_image)
+{
+    own_done(buf) out;
+    char tar[300], script[900];
+
+    buf_init(&out, 1u << 16);
+    kit_need_root();
+    if (access("/bin/busybox", X_OK) < 0)
+        SKIP("needs busybox-static");
+    snprintf(script, sizeof script,
+             "cd %s && mkdir -p r/bin && cp /bin/busybox r/bin && ln -s busybox r/bin/sh && "
+             "ln -s busybox r/bin/ls && echo of-the-image >r/mark && tar -C r -czf r.tgz .",
+             test_dir());
+    CHECK_INT(system(script), 0); /* NOLINT(cert-env33-c): our own words */
+    CHECK_INT(kit_run(ARGS("--discard"), ARGS("true"), &out), 0); /* sets the state directory */
+    snprintf(tar, sizeof tar, "%s/r.tgz", test_dir());
+    CHECK_INT(croft(&out, "image", "import", tar, "--name", "bb"), 0);
+    buf_reset(&out);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "run", "--image", "bb", "--bare", "--", "sh",
+                               "-c", "read x </mark; echo $x; ls /usr 2>&1; echo y >/new"),
+                          &out),
+              0);
+    CHECK_HAS(buf_str(&out), "of-the-image\n");
+    CHECK_HAS(buf_str(&out), "/usr: No such file");
+    buf_reset(&out);
+    CHECK_INT(
+        program_run(
+            ARGS(test_program("croft"), "run", "--image", "bb", "--root", "/", "--", "true"), &out),
+        125);
+    CHECK_INT(croft(&out, "image", "rm", "bb", NULL, NULL), 0);
 }

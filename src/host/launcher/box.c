@@ -197,12 +197,16 @@ static fallible open_pair(const struct build *b, const char *upper, const char *
     return NULL;
 }
 
+struct stack {
+    int fds[BOX_LOWERS];
+    size_t count;
+};
+
 /* Layers are idmapped copies; without a range of ids to shift into, the directories themselves. */
-static fallible clone_lowers(const struct build *b, const struct box_root *r, struct cargo *lowers)
+static fallible clone_lowers(const struct build *b, const struct box_root *r, struct stack *lowers)
 {
-    if (r->lower_count > ARRAY_LEN(lowers->fds))
-        return err_new(ERR_LIMIT, "%zu layers, at most %zu", r->lower_count,
-                       ARRAY_LEN(lowers->fds));
+    if (r->lower_count > BOX_LOWERS)
+        return err_new(ERR_LIMIT, "%zu layers, at most %d", r->lower_count, BOX_LOWERS);
     for (size_t i = 0; i < r->lower_count; i++) {
         int mount = -1;
         if (b->h->user)
@@ -211,7 +215,7 @@ static fallible clone_lowers(const struct build *b, const struct box_root *r, st
             TRY(mounts_clone(r->lowers[i], b->userns, true, &mount));
         if (mount < 0)
             return err_sys("copy a descriptor");
-        add(lowers, mount);
+        lowers->fds[lowers->count++] = mount;
     }
     return NULL;
 }
@@ -219,7 +223,7 @@ static fallible clone_lowers(const struct build *b, const struct box_root *r, st
 static fallible stack(const struct build *b, const struct box_root *r, bool throw_away,
                       int *ret_mount)
 {
-    struct cargo lowers = {.count = 0};
+    struct stack lowers = {.count = 0};
     own_fd upper = -1, work = -1;
     struct err *e = open_pair(b, r->upper, r->work, &upper, &work);
 
@@ -233,7 +237,8 @@ static fallible stack(const struct build *b, const struct box_root *r, bool thro
                                                     .throw_away = throw_away,
                                                     .user = b->h->user},
                            ret_mount);
-    cargo_done(&lowers);
+    while (lowers.count)
+        own_close(lowers.fds[--lowers.count]);
     return e;
 }
 
@@ -246,7 +251,14 @@ static fallible build_mount(const struct build *b, unsigned n, int *ret_mount)
     if (m->mode != NATIVE_OVERLAY)
         return mounts_clone(source, b->userns, m->mode == NATIVE_RO, ret_mount);
     box_upper_name(n, upper, work);
-    struct box_root r = {.upper = upper, .work = work, .lowers = &source, .lower_count = 1};
+    int lowers[BOX_LOWERS];
+    size_t above = b->spec->layer_count[n];
+    if (above >= BOX_LOWERS)
+        return err_new(ERR_LIMIT, "%zu layers, at most %d", above + 1, BOX_LOWERS);
+    if (above)
+        memcpy(lowers, b->spec->layers[n], above * sizeof *lowers);
+    lowers[above] = source;
+    struct box_root r = {.upper = upper, .work = work, .lowers = lowers, .lower_count = above + 1};
     return stack(b, &r, false, ret_mount);
 }
 

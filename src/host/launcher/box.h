@@ -23,6 +23,7 @@
 #define BOX_PREFIX  512
 #define BOX_ROOTS   8
 #define BOX_NAME    16
+#define BOX_LOWERS  128   /* layers of one overlay */
 #define BOX_WAIT_MS 30000 /* for a start or a freeze on a machine that is on its knees */
 
 /* What all sandboxes of a process share. */
@@ -63,9 +64,12 @@ struct box_spec {
     const struct box_root *roots; /* in the order to mount them */
     size_t root_count;
     int sources[NATIVE_MOUNTS]; /* of req->mounts; O_PATH */
-    const char *const *prefix;  /* arguments before those of the block; NULL: none */
-    int block;                  /* memfd: argc + envc strings, each ended by NUL */
-    int fds[BOX_FDS];           /* fds[i] becomes i inside; -1: /dev/null up to 2, else closed */
+    /* Frozen layers between an overlay mount's upper and its source, topmost first. */
+    const int *layers[NATIVE_MOUNTS];
+    size_t layer_count[NATIVE_MOUNTS];
+    const char *const *prefix; /* arguments before those of the block; NULL: none */
+    int block;                 /* memfd: argc + envc strings, each ended by NUL */
+    int fds[BOX_FDS];          /* fds[i] becomes i inside; -1: /dev/null up to 2, else closed */
     unsigned fd_count;
     unsigned work_at, oom_at; /* descriptors of the leaf `work`, opened inside; 0: none */
 };

@@ -99,6 +99,11 @@ fallible mounts_overlay(const struct mounts_overlay *o, int *ret_mount)
         return fs_err(fs, "give the overlay its upper layer");
     if (o->throw_away && o->upper >= 0)
         TRY(fs_option(fs, "volatile"));
+    /* No redirects and no metadata-only copies, whatever the machine's default: host/changes reads
+     * the layers, and these would hide bytes. userxattr implies it. */
+    static const char *const plain[] = {"redirect_dir=off", "metacopy=off"};
+    for (size_t i = 0; !o->user && i < ARRAY_LEN(plain); i++)
+        TRY(fs_option(fs, plain[i]));
     if (o->user)
         TRY(fs_option(fs, "userxattr"));
     return fs_create(fs, MOUNT_ATTR_NODEV | (o->no_set_id ? MOUNT_ATTR_NOSUID : 0),

@@ -15,12 +15,14 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "base/rng.h"
+#include "host/images/images.h"
 #include "host/kept/kept.h"
 #include "host/launcher/box.h"
 #include "host/launcher/layers.h"
 #include "host/tree/tree.h"
 #include "host/rootfs/rootfs.h"
 #include "host/run/relay.h"
+#include "host/snaps/snaps.h"
 
 /* --- what to start
  * -------------------------------------------------------------------------------- */
@@ -55,6 +57,7 @@ struct plan {
     struct box_spec spec;
     struct rootfs rootfs;
     struct box_root roots[ROOTFS_MOUNTS_MAX];
+    struct snaps_stack below;
     const char *pid1[12];
     bool unlimited;
 };
@@ -63,6 +66,7 @@ static void plan_done(struct plan *p)
 {
     own_close_p(&p->spec.block);
     rootfs_done(&p->rootfs);
+    snaps_stack_done(&p->below);
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++)
         own_close_p(&p->spec.sources[i]);
 }
@@ -86,6 +90,26 @@ static fallible plan_mounts(const struct run_spec *s, struct plan *p)
     return NULL;
 }
 
+static fallible plan_fork(const struct box_host *h, const struct run_spec *s, struct plan *p)
+{
+    if (!s->from)
+        return NULL;
+    if (!s->mount_count || s->mounts[0].mode != NATIVE_OVERLAY ||
+        !str_eq(str_of(s->mounts[0].source), s->from->source))
+        return err_new(ERR_INVALID, "snapshot '" STR_FMT "' is of '" STR_FMT "'",
+                       STR_ARG(s->from->name), STR_ARG(s->from->source));
+    struct str state = str_of(h->state);
+    if (str_starts(state, s->from->source) && state.p[s->from->source.len] == '/')
+        return err_new(ERR_INVALID,
+                       "the state directory '%s' lies in the workspace: layers may not lie in each "
+                       "other; set CROFT_SERVER_STATE_DIR",
+                       h->state);
+    TRY(snaps_open(h->dir, s->from, &p->below));
+    p->spec.layers[0] = p->below.fds;
+    p->spec.layer_count[0] = p->below.count;
+    return NULL;
+}
+
 static fallible plan_root(const struct box_host *h, const struct run_spec *s, struct plan *p)
 {
     if (s->root) {
@@ -93,7 +117,9 @@ static fallible plan_root(const struct box_host *h, const struct run_spec *s, st
         if (root < 0)
             return err_sys("open root file system '%s'", s->root);
         rootfs_add_lower(rootfs_add_mount(&p->rootfs, "", "u", "w"), root);
-    } else
+    } else if (s->image)
+        TRY_WRAP(images_open(h->dir, s->image, &p->rootfs), "the image as a root");
+    else
         TRY_WRAP(rootfs_host_open(h->dir, &p->rootfs), "this machine's system as a root");
     for (size_t i = 0; i < p->rootfs.mount_count; i++) {
         const struct rootfs_mount *m = &p->rootfs.mounts[i];
@@ -157,6 +183,7 @@ static fallible plan_make(const struct box_host *h, const struct run_spec *s, st
     p->spec.fds[2] = s->err;
     p->spec.fd_count = s->tty ? 0 : 3;
     TRY(plan_mounts(s, p));
+    TRY(plan_fork(h, s, p));
     TRY(plan_root(h, s, p));
     TRY(make_block(s, &p->req, &p->spec.block));
     return native_check(&p->req, sizeof p->req);
@@ -267,7 +294,9 @@ static fallible note_sources(const struct box_host *h, const struct run_spec *s)
         if (s->mounts[i].mode == NATIVE_OVERLAY)
             TRY(kept_note(dir, (unsigned)i, s->mounts[i].source));
     }
-    return NULL;
+    if (s->from)
+        TRY(snaps_note(dir, 0, s->from));
+    return s->image ? kept_note_image(dir, s->image->id) : NULL;
 }
 
 static fallible count_kills(const struct box_host *h, const struct box *b, uint64_t *ret_kills)
@@ -298,6 +327,8 @@ static fallible live(struct box_host *h, const struct run_spec *s, struct box *b
     TRY(end);
     own_fd dir = openat(h->boxes, s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     result->kept = dir >= 0 && has_changes(s, dir);
+    if (s->image)
+        unlinkat(dir, "image", 0); /* it may be removed from now on */
     return count_kills(h, b, &result->oom_kills);
 }
 

@@ -11,6 +11,9 @@
 
 #define RUN_WORKSPACE "/workspace"
 
+struct image;
+struct snap;
+
 struct run_mount {
     const char *source; /* on the host */
     const char *target; /* absolute, inside */
@@ -21,6 +24,8 @@ struct run_spec {
     const char *state; /* directory croft keeps sandboxes in */
     const char *id;
     const char *root; /* a directory that becomes the root; NULL: the machine's own system */
+    const struct image *image;  /* the same from the store; NULL: none */
+    const struct snap *from;    /* what mounts[0], an overlay, stands on; NULL: its source alone */
     const char *workdir, *user; /* NULL: /workspace or /; root */
     const struct run_mount *mounts;
     size_t mount_count;
