@@ -25,6 +25,8 @@ struct contract_backend {
     void (*finish)(struct contract *c); /* after the driver is closed; NULL: nothing */
 };
 
+extern const struct contract_backend contract_native; /* a launcher, as root */
+
 /* rows.c; X(name, capabilities) */
 #define CONTRACT_ROWS(X)                                                                           \
     X(runs_commands, 0)                                                                            \

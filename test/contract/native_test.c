@@ -1,32 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The contract, kept by `native`, as root. */
-#include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
-#include <stdio.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "host/launcher/launcher.h"
 #include "test/contract/contract.h"
+#include "test/native/kit.h"
 #include "test/program.h"
 
 static pid_t launcher;
-
-/* The layers of the host's system are made once for all rows: each row's state directory has the
- * same ones mounted, in a namespace of the test's own. */
-static void share_layers(struct contract *c)
-{
-    char cache[600], here[300];
-
-    snprintf(cache, sizeof cache, "%s", test_program("test-state"));
-    snprintf(here, sizeof here, "%s/rootfs", c->state_dir);
-    CHECK(mkdir(cache, 0700) == 0 || errno == EEXIST);
-    CHECK(mkdir(here, 0700) == 0);
-    CHECK(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
-    CHECK(mount(cache, here, NULL, MS_BIND, NULL) == 0);
-}
 
 static void fork_launcher(struct contract *c)
 {
@@ -35,7 +17,7 @@ static void fork_launcher(struct contract *c)
 
     if (geteuid() != 0)
         SKIP("needs root");
-    share_layers(c);
+    kit_share_layers(c->state_dir);
     int fd = open(test_dir(), O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct launcher_policy policy = {
         .state = c->state_dir,
@@ -61,8 +43,8 @@ static void end_launcher(struct contract *c)
     CHECK_INT(program_wait(launcher), 0);
 }
 
-static const struct contract_backend native = {
+const struct contract_backend contract_native = {
     .name = "native", .prepare = fork_launcher, .finish = end_launcher};
 
 #define CONTRACT_TEST_native(row, caps) CONTRACT_TEST(native, row, caps)
-CONTRACT_TESTS(native, &native)
+CONTRACT_TESTS(native, &contract_native)

@@ -2,26 +2,11 @@
 /* escape.c — see escape.h. The verdict is the host's: the probe's lines are only what it met. */
 #include "test/escape/escape.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <unistd.h>
+#include <string.h>
 
-#include "base/rng.h"
 #include "test/program.h"
 #include "test/test.h"
-
-void escape_secret_make(struct escape_secret *s)
-{
-    char token[RNG_HEX_LEN + 1];
-
-    rng_hex(rng_system(), token);
-    snprintf(s->path, sizeof s->path, "%s/host-secret", test_dir());
-    snprintf(s->file_word, sizeof s->file_word, "FILE=%s", s->path);
-    snprintf(s->secret_word, sizeof s->secret_word, "SECRET=%s", token);
-    int fd = open(s->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    CHECK(fd >= 0 && write(fd, token, RNG_HEX_LEN) == RNG_HEX_LEN);
-    close(fd);
-}
 
 bool escape_next(struct str *text, struct escape_line *ret_line)
 {
@@ -39,15 +24,12 @@ bool escape_next(struct str *text, struct escape_line *ret_line)
     return true;
 }
 
-struct str escape_control(const struct escape_secret *s)
+void escape_control(const struct escape_bait *b, struct buf *out)
 {
-    static struct buf out;
+    const char *argv[ESCAPE_WORDS + 3] = {test_program("escape-probe"), "control"};
 
-    buf_init(&out, 1u << 20);
-    char program[512];
-    snprintf(program, sizeof program, "%s", test_program("escape-probe"));
-    CHECK_INT(program_run(ARGS(program, "control", s->file_word, s->secret_word), &out), 0);
-    return buf_str(&out);
+    memcpy(argv + 2, b->words, sizeof b->words);
+    CHECK_INT(program_run(argv, out), 0);
 }
 
 static struct str verdict_of(struct str text, struct str name, struct str *ret_note)
@@ -63,22 +45,30 @@ static struct str verdict_of(struct str text, struct str name, struct str *ret_n
     return STR("missing");
 }
 
-unsigned escape_judge(struct str control, struct str inside)
+unsigned escape_compare(struct str control, struct str inside, unsigned *ret_doors)
 {
     struct escape_line line;
-    unsigned doors = 0, open = 0;
+    unsigned open = 0;
 
+    *ret_doors = 0;
     while (escape_next(&control, &line)) {
         struct str note = STR("");
         struct str verdict = verdict_of(inside, line.name, &note);
         if (!str_eq(line.verdict, STR("OPEN")))
             continue;
-        doors++;
+        ++*ret_doors;
         if (str_eq(verdict, STR("refused")))
             continue;
         open++;
-        fprintf(stderr, "%.*s: %.*s %.*s\n", STR_ARG(line.name), STR_ARG(verdict), STR_ARG(note));
+        printf("%.*s: %.*s %.*s\n", STR_ARG(line.name), STR_ARG(verdict), STR_ARG(note));
     }
+    return open;
+}
+
+unsigned escape_judge(struct str control, struct str inside)
+{
+    unsigned doors, open = escape_compare(control, inside, &doors);
+
     if (open)
         FAIL("%u of %u doors are not shut", open, doors);
     return doors;

@@ -2,14 +2,27 @@
 /* escape.h — the corpus of attempts, run outside as a control and inside as a test. */
 #pragma once
 
+#include <sys/types.h>
+
 #include "base/buf.h"
 #include "base/str.h"
 
-/* A file of the host with a secret in it, and the words that tell the probe of it. */
-struct escape_secret {
-    char path[300], file_word[320], secret_word[64];
+#define ESCAPE_WORDS    16
+#define ESCAPE_ATTEMPTS 120 /* with a control that is open here: fewer, and the corpus is blind */
+
+/* Things of the host that nobody inside may reach, and the words that tell the probe of them. */
+struct escape_bait {
+    char file[300], dev_shm[64], pts[64], text[ESCAPE_WORDS][340];
+    const char *words[ESCAPE_WORDS + 1]; /* "FILE=…", …; ends with NULL */
+    unsigned count;
+    int sysv_shm, sysv_msg, sysv_sem;
+    int abstract, path, tcp, udp, pty; /* sockets that listen, and a terminal */
+    pid_t victim, janitor;
+    int life; /* while it is open the janitor waits */
 };
-void escape_secret_make(struct escape_secret *s);
+/* uid: whose process the victim is. */
+void escape_bait_lay(struct escape_bait *b, uid_t uid);
+void escape_bait_take_up(struct escape_bait *b);
 
 struct escape_line {
     struct str name, verdict, note; /* "4-calls/mount", "refused", … */
@@ -17,8 +30,10 @@ struct escape_line {
 /* Takes the next line off *text; false at "end". Fails the test when the probe broke off. */
 bool escape_next(struct str *text, struct escape_line *ret_line);
 
-/* What the control printed, run once per process. */
-struct str escape_control(const struct escape_secret *s);
-/* Holds what a probe printed inside against the control; fails the test with all that is open.
+/* What the control prints, into *out. */
+void escape_control(const struct escape_bait *b, struct buf *out);
+/* How many doors that are open outside are not shut inside; says which. */
+unsigned escape_compare(struct str control, struct str inside, unsigned *ret_doors);
+/* Holds what a probe printed inside against the control; fails the test if any is open.
  * Gives how many attempts had an open door outside. */
 unsigned escape_judge(struct str control, struct str inside);

@@ -5,10 +5,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -172,4 +175,52 @@ void kit_settle(void)
     own_fd box = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (box >= 0)
         CHECK_INT(flock(box, LOCK_EX), 0);
+}
+
+void kit_share_layers(const char *state)
+{
+    char cache[600], here[4300];
+
+    snprintf(cache, sizeof cache, "%s", test_program("test-state"));
+    snprintf(here, sizeof here, "%s/rootfs", state);
+    CHECK(mkdir(state, 0755) == 0 || errno == EEXIST);
+    CHECK(mkdir(cache, 0700) == 0 || errno == EEXIST);
+    CHECK(mkdir(here, 0700) == 0);
+    CHECK(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+    CHECK(mount(cache, here, NULL, MS_BIND, NULL) == 0);
+}
+
+int kit_as_nobody(const char *const *args, struct buf *out)
+{
+    const char *argv[64] = {"setpriv", "--reuid",        "65534", "--regid",
+                            "65534",   "--clear-groups", "--",    test_program("croft")};
+    size_t n = 8;
+
+    for (; *args; args++)
+        argv[n++] = *args;
+    int code = program_run(argv, out);
+    kit_settle();
+    return code;
+}
+
+void kit_be_nobody(void)
+{
+    char home[4200];
+    own_done(buf) out;
+
+    kit_need_root();
+    buf_init(&out, 1u << 16);
+    snprintf(home, sizeof home, "%s", test_dir());
+    CHECK_INT(chmod(home, 0755), 0);
+    CHECK_INT(chown(home, KIT_NOBODY, KIT_NOBODY), 0);
+    setenv("HOME", home, 1);
+    strcat(home, "/state");
+    setenv("CROFT_SERVER_STATE_DIR", home, 1);
+    CHECK_INT(chdir(test_dir()), 0);
+    if (kit_as_nobody(ARGS("version"), &out) != 0)
+        SKIP("user nobody may not run the program under test");
+    if (program_run(ARGS("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--",
+                         "unshare", "-U", "true"),
+                    &out) != 0)
+        SKIP("ordinary users have no user namespaces here");
 }

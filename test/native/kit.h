@@ -38,5 +38,14 @@ int kit_run(const char *const *flags, const char *const *command, struct buf *in
 /* Waits until every croft of the test's state is gone, those included that tidy up behind us. */
 void kit_settle(void);
 void kit_need_root(void);
+/* The layers of the machine's system are made once for all tests: a state directory gets the same
+ * ones mounted, in a mount namespace of the test's own. */
+void kit_share_layers(const char *state);
+
+#define KIT_NOBODY 65534
+/* Gives nobody the test's directory, as home, workspace and state; skips the test, by name, where
+ * an ordinary user has no sandboxes. */
+void kit_be_nobody(void);
+int kit_as_nobody(const char *const *args, struct buf *out); /* croft ARGS */
 /* Names in a directory, joined by spaces; "" when empty. */
 void kit_check_empty(const char *relative);

@@ -12,66 +12,31 @@
 #include "test/program.h"
 #include "test/test.h"
 
-/* Runs croft as nobody, with a home and a workspace of its own. */
-static int as_nobody(const char *const *args, struct buf *out)
-{
-    const char *argv[40] = {"setpriv", "--reuid",        "65534", "--regid",
-                            "65534",   "--clear-groups", "--",    test_program("croft")};
-    size_t n = 8;
-
-    for (; *args; args++)
-        argv[n++] = *args;
-    int code = program_run(argv, out);
-    kit_settle();
-    return code;
-}
-
-static void be_able_to(void)
-{
-    char home[4200];
-    own_done(buf) out;
-
-    kit_need_root();
-    buf_init(&out, 1u << 16);
-    snprintf(home, sizeof home, "%s", test_dir());
-    CHECK_INT(chmod(home, 0755), 0);
-    CHECK_INT(chown(home, 65534, 65534), 0);
-    setenv("HOME", home, 1);
-    strcat(home, "/state");
-    setenv("CROFT_SERVER_STATE_DIR", home, 1);
-    CHECK_INT(chdir(test_dir()), 0);
-    if (as_nobody(ARGS("version"), &out) != 0)
-        SKIP("user nobody may not run the program under test");
-    if (program_run(ARGS("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--",
-                         "unshare", "-U", "true"),
-                    &out) != 0)
-        SKIP("ordinary users have no user namespaces here");
-}
-
 TEST_LIMIT(an_ordinary_user_has_sandboxes_too_and_hears_what_they_lack, 120)
 {
     own_done(buf) out;
 
     buf_init(&out, 1u << 16);
-    be_able_to();
-    CHECK_INT(as_nobody(ARGS("run", "--discard", "--", "sh", "-c",
-                             "id -u; pwd; echo x >made; ls; mount -t tmpfs x /mnt 2>/dev/null;"
-                             "hostname y 2>/dev/null; unshare -U true 2>/dev/null;"
-                             "cat /etc/shadow >/dev/null; exit 5"),
-                        &out),
+    kit_be_nobody();
+    CHECK_INT(kit_as_nobody(ARGS("run", "--discard", "--", "sh", "-c",
+                                 "id -u; pwd; echo x >made; ls; mount -t tmpfs x /mnt 2>/dev/null;"
+                                 "hostname y 2>/dev/null; unshare -U true 2>/dev/null;"
+                                 "cat /etc/shadow >/dev/null; exit 5"),
+                            &out),
               5);
     CHECK_HAS(buf_str(&out), "0\n/workspace\nmade\n");
     CHECK_HAS(buf_str(&out), "no limits on memory and processes");
     kit_check_empty("state/box");
     kit_check_empty("state/ids");
     buf_reset(&out);
-    CHECK_INT(as_nobody(ARGS("run", "--memory", "100M", "--bare", "--", "true"), &out), 125);
+    CHECK_INT(kit_as_nobody(ARGS("run", "--memory", "100M", "--bare", "--", "true"), &out), 125);
     CHECK_HAS(buf_str(&out), "a memory limit needs");
     buf_reset(&out);
-    CHECK_INT(as_nobody(ARGS("run", "--require", "files,ids", "--bare", "--", "true"), &out), 125);
+    CHECK_INT(kit_as_nobody(ARGS("run", "--require", "files,ids", "--bare", "--", "true"), &out),
+              125);
     CHECK_HAS(buf_str(&out), "layer 'ids'");
     buf_reset(&out);
-    CHECK_INT(as_nobody(ARGS("doctor"), &out), 0);
+    CHECK_INT(kit_as_nobody(ARGS("doctor"), &out), 0);
     CHECK_HAS(buf_str(&out), "none: root inside is you");
     CHECK_HAS(buf_str(&out), "refused   connect to a server on this machine\n");
     kit_check_empty("state/box");

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The corpus, tried inside: through croft run, as an ordinary user, and through the launcher. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/own.h"
+#include "test/contract/contract.h"
+#include "test/escape/escape.h"
+#include "test/native/kit.h"
+#include "test/program.h"
+
+#define LIMIT_S 240
+
+/* The probe alone in a directory, which becomes the workspace; anybody may write there. */
+static void place_probe(char dir[300])
+{
+    own_done(buf) program;
+    char path[400];
+
+    buf_init(&program, 1u << 24);
+    snprintf(dir, 300, "%s/probe", test_dir());
+    snprintf(path, sizeof path, "%s/escape-probe", dir);
+    CHECK(mkdir(dir, 0777) == 0 && chmod(dir, 0777) == 0);
+    CHECK_OK(fd_read_file(test_program("escape-probe"), &program));
+    own_fd fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+    CHECK(fd >= 0 && fchmod(fd, 0755) == 0);
+    CHECK_OK(fd_write_all(fd, buf_str(&program)));
+}
+
+static void judge(const struct escape_bait *b, struct str inside)
+{
+    own_done(buf) control;
+
+    buf_init(&control, 1u << 20);
+    escape_control(b, &control);
+    unsigned doors = escape_judge(buf_str(&control), inside);
+    printf("%u doors open outside, none inside\n", doors);
+    CHECK(doors >= ESCAPE_ATTEMPTS);
+}
+
+/* "run" and its flags, then the probe and its words. */
+static void run_args(const struct escape_bait *b, const char *dir, const char **argv)
+{
+    const char *const args[] = {"run", "--discard", "--workspace",
+                                dir,   "--",        "/workspace/escape-probe"};
+
+    memcpy(argv, args, sizeof args);
+    memcpy(argv + ARRAY_LEN(args), b->words, sizeof b->words);
+}
+
+TEST_LIMIT(no_door_of_the_escape_corpus_is_open_in_croft_run, LIMIT_S)
+{
+    const char *argv[40];
+    char state[4200], dir[300];
+    struct escape_bait b;
+    own_done(buf) out;
+
+    kit_need_root();
+    buf_init(&out, 1u << 20);
+    snprintf(state, sizeof state, "%s/state", test_dir());
+    setenv("CROFT_SERVER_STATE_DIR", state, 1);
+    kit_share_layers(state);
+    place_probe(dir);
+    escape_bait_lay(&b, 0);
+    argv[0] = test_program("croft");
+    run_args(&b, dir, argv + 1);
+    CHECK_INT(program_run(argv, &out), 0);
+    kit_settle();
+    judge(&b, buf_str(&out));
+    escape_bait_take_up(&b);
+    kit_check_empty("state/box");
+}
+
+TEST_LIMIT(no_door_of_the_escape_corpus_is_open_to_an_ordinary_users_sandbox, LIMIT_S)
+{
+    const char *argv[40];
+    char dir[300];
+    struct escape_bait b;
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 20);
+    kit_be_nobody();
+    place_probe(dir);
+    escape_bait_lay(&b, KIT_NOBODY);
+    run_args(&b, dir, argv);
+    CHECK_INT(kit_as_nobody(argv, &out), 0);
+    judge(&b, buf_str(&out));
+    escape_bait_take_up(&b);
+    kit_check_empty("state/box");
+}
+
+/* Its output goes to a file: an observation has room for a part of it only. */
+static void try_through_launcher(struct contract *c)
+{
+    char dir[300], path[400];
+    struct escape_bait b;
+    own_done(buf) command;
+    own_done(buf) out;
+
+    buf_init(&command, 1u << 16);
+    buf_init(&out, 1u << 20);
+    place_probe(dir);
+    escape_bait_lay(&b, 0);
+    buf_add(&command, STR("./escape-probe"));
+    for (unsigned i = 0; i < b.count; i++)
+        buf_addf(&command, " '%s'", b.words[i]);
+    buf_addf(&command, " >lines%c", '\0');
+    struct sbx *s = contract_started(c, &(struct sbx_spec){.workspace = dir});
+    CHECK_INT(contract_command(c, s, NULL, command.p).exit_code, 0);
+    contract_end(c, s);
+    snprintf(path, sizeof path, "%s/lines", dir);
+    CHECK_OK(fd_read_file(path, &out));
+    judge(&b, buf_str(&out));
+    escape_bait_take_up(&b);
+}
+
+TEST_LIMIT(no_door_of_the_escape_corpus_is_open_behind_the_launcher, LIMIT_S)
+{
+    contract_run(&contract_native, 0, try_through_launcher);
+}
