@@ -349,6 +349,18 @@ TEST(mcp_refuses_what_it_cannot_read)
     aes_close(&a);
 }
 
+TEST(mcp_events_asked_for_by_head_have_only_a_head)
+{
+    struct aes a;
+
+    open_with(&a, "");
+    struct aes_answer got = aes_ask(&a, "HEAD", "/mcp/sse", "Connection: close\r\n", STR(""));
+    CHECK_INT(got.status, 200);
+    CHECK_HAS(got.head, "content-type: text/event-stream");
+    CHECK_STR(got.body, "");
+    aes_close(&a);
+}
+
 TEST(mcp_sessions_have_a_limit_and_leave_room_when_they_go)
 {
     struct aes a;

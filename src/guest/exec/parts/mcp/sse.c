@@ -16,6 +16,7 @@
 #define ASKS_MAX      128 /* of one session */
 #define MESSAGE_BYTES (16u << 20)
 #define PING_MS       15000
+#define SSE_TYPE      STR("text/event-stream; charset=utf-8")
 
 struct session {
     struct mcp_face *face;
@@ -111,6 +112,10 @@ fallible mcp_handle_sse(struct http_req *req)
     buf_init(&place, 256);
     if (mcp_is_empty(f->servers))
         return err_new(ERR_NOT_FOUND, "Not Found");
+    if (str_eq(req->head.method, STR("HEAD"))) { /* nobody would read the events */
+        http_reply(req, 200, SSE_TYPE, STR(""));
+        return NULL;
+    }
     if (f->session_count >= SESSIONS_MAX)
         return err_new(ERR_LIMIT, "%d sessions are open already", SESSIONS_MAX);
     struct session *s = mem_try(sizeof *s);
@@ -126,7 +131,7 @@ fallible mcp_handle_sse(struct http_req *req)
     req->on_gone = on_session_gone;
     http_reply_header(req, STR("Cache-Control"), STR("no-store"));
     http_reply_header(req, STR("X-Accel-Buffering"), STR("no"));
-    http_reply_begin(req, 200, STR("text/event-stream; charset=utf-8"), HTTP_LENGTH_UNKNOWN);
+    http_reply_begin(req, 200, SSE_TYPE, HTTP_LENGTH_UNKNOWN);
     buf_addf(&place, STR_FMT "/messages/?session_id=%s",
              STR_ARG(str_first(req->path, req->path.len - strlen("/sse"))), s->id);
     send_event(s, STR("endpoint"), &place);
