@@ -30,7 +30,8 @@ struct kit {
     int control, oom, log;
     char dir[200];
     struct arena arena;
-    bool pid_one; /* in a namespace of its own */
+    bool pid_one;     /* in a namespace of its own */
+    const char *user; /* --username; NULL: none */
 };
 
 static inline int kit_listen(const struct kit *k, struct wire *w, const char *name)
@@ -82,6 +83,10 @@ static inline void kit_open_with(struct kit *k, const char *const *before)
                                 k->dir};
     for (size_t i = 0; i < ARRAY_LEN(rest); i++)
         argv[n++] = rest[i];
+    if (k->user) {
+        argv[n++] = "--username";
+        argv[n++] = k->user;
+    }
     k->pid = program_start(&(struct program){
         .argv = argv,
         .env = ARGS("SESSION_API_KEY=hunter2", "NO_CHANGE_TIMEOUT_SECONDS=1", "PATH=/usr/bin:/bin",

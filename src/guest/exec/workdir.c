@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "guest/exec/start.h"
 #include "guest/exec/tree.h"
+#include "guest/keep/keep.h"
 
 /* As mkdir -p: what fails on the way shows when the last one is opened. */
 static void make_dirs(const char *path)
@@ -60,9 +61,11 @@ fallible start_workdir(struct start *s, const struct exec_config *c)
     dir = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0 || fstat(dir, &st) < 0)
         return err_sys("--working-dir '%.200s'", s->dir);
-    if (s->give && s->dir[strspn(s->dir, "/")])
+    /* once in the life of a sandbox: what root made there since is root's */
+    bool to_give = s->give && !(c->keep && !list_empty(&c->keep->things));
+    if (to_give && s->dir[strspn(s->dir, "/")])
         give(s, dir, &st);
-    else if (s->give)
+    else if (to_give)
         log_warn("the working directory is the root of all: it stays whose it is");
     s->foreign_dir = fstat(dir, &st) == 0 && st.st_uid != (s->other ? s->user.uid : geteuid());
     return NULL;
