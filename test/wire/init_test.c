@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* init_test.c — pid 1 from the outside: what it keeps, restarts, forwards, reaps and refuses. */
+#include <errno.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+
 #include "test/init_kit.h"
 
 #include <sched.h>
@@ -411,10 +416,10 @@ TEST(init_leaves_nothing_of_a_static_run_whose_server_died)
 
     kit_open(&k);
     kit_run(&k, "true");
-    int fd =
-        send_run(&k, "\"command\":\"grep -o '/[a-z/]*/croft-[0-9a-f]*' <<< $CROFT_B | head -1 > d;"
-                     "echo $$ > p.tmp; mv p.tmp p; sleep 1000\","
-                     "\"is_static\":true,\"blocking\":true");
+    int fd = send_run(
+        &k, "\"command\":\"grep -o '/[a-z/]*/croft-shell-[0-9a-f]*' <<< $CROFT_B | head -1 > d;"
+            "echo $$ > p.tmp; mv p.tmp p; sleep 1000\","
+            "\"is_static\":true,\"blocking\":true");
     await_file(&k, "p");
     struct str pid = kit_run(&k, "cat p");
     kill_server(&k);
@@ -428,4 +433,68 @@ TEST(init_leaves_nothing_of_a_static_run_whose_server_died)
                                                       STR_ARG(pid)))),
         "1\ngone");
     kit_close(&k);
+}
+
+TEST(init_gives_the_working_directory_away_once)
+{
+    struct kit k = {.user = "nobody"};
+    char path[300];
+    struct stat st;
+
+    if (geteuid() != 0)
+        SKIP("only root gives things away");
+    CHECK_INT(chmod(test_dir(), 0755), 0);
+    kit_open_with(&k, ARGS());
+    CHECK_STR(kit_run(&k, "id -un; touch theirs"), "nobody");
+    snprintf(path, sizeof path, "%s/ours", k.dir);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    CHECK(fd >= 0);
+    kill_server(&k);
+    CHECK_STR(kit_run(&k, "stat -c %U ours theirs"), "root\nnobody");
+    CHECK(fstat(fd, &st) == 0 && st.st_uid == 0);
+    close(fd);
+    kit_close(&k);
+}
+
+/* A file or directory the process has open, whose path holds word; fifos are not held. */
+static int open_same(pid_t pid, const char *word)
+{
+    char link[64], path[300];
+    struct stat st;
+
+    for (int i = 3; i < 64; i++) {
+        snprintf(link, sizeof link, "/proc/%d/fd/%d", (int)pid, i);
+        ssize_t n = readlink(link, path, sizeof path - 1);
+        path[n < 0 ? 0 : n] = '\0';
+        if (strstr(path, word) && (stat(path, &st) < 0 || !S_ISFIFO(st.st_mode)))
+            return open(path, O_RDONLY | O_CLOEXEC);
+    }
+    FAIL("%d has nothing like %s open", (int)pid, word);
+}
+
+TEST(init_holds_what_a_server_left_so_that_no_other_sweeps_it)
+{
+    static const char *const words[] = {"/croft-undo-", "/croft-shell-"};
+    struct kit k;
+    int fds[2];
+
+    kit_open(&k);
+    kit_run(&k, "true");
+    pid_t server = kit_server(&k), init = kit_init(&k);
+    for (int i = 0; i < 2; i++)
+        fds[i] = open_same(server, words[i]);
+    CHECK_INT(kill(init, SIGSTOP), 0);
+    CHECK_INT(kill(server, SIGKILL), 0);
+    own_fd left = (int)syscall(SYS_pidfd_open, server, 0);
+    CHECK(left >= 0);
+    CHECK_OK(fd_wait(left, POLLIN, 30000));
+    for (int i = 0; i < 2; i++) /* nobody but pid 1 is there now */
+        CHECK(flock(fds[i], LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK);
+    CHECK_INT(kill(init, SIGCONT), 0);
+    CHECK_STR(kit_run(&k, "echo on"), "on");
+    kit_close(&k);
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(flock(fds[i], LOCK_EX | LOCK_NB), 0);
+        close(fds[i]);
+    }
 }

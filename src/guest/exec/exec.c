@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -17,6 +18,7 @@
 #include "guest/exec/act.h"
 #include "guest/exec/inner.h"
 #include "guest/keep/keep.h"
+#include "guest/litter/litter.h"
 #include "net/router.h"
 #include "net/server.h"
 
@@ -56,7 +58,10 @@ static fallible open_history(struct exec *e)
 {
     struct keep *keep = e->config->keep;
     own(keep_thing) old = keep ? keep_take(keep, STR(KEPT_UNDO)) : NULL;
+    uint64_t now_s = clock_wall_ns(&clock_system) / NS_PER_S;
 
+    litter_sweep("/tmp", now_s);
+    litter_sweep("/dev/shm", now_s);
     if (old)
         snprintf(e->history_path, sizeof e->history_path, STR_FMT, (int)(old->len - UNDO_LEN),
                  old->data + UNDO_LEN);
@@ -64,14 +69,18 @@ static fallible open_history(struct exec *e)
         e->history_path[0] = '\0';
         return err_sys("make a directory for undo");
     }
-    e->history_fd = open(e->history_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (old && old->fds_len)
+        e->history_fd = take_fd(&old->fds[0]);
+    else
+        e->history_fd = open(e->history_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (e->history_fd < 0)
         return err_sys("open '%s'", e->history_path);
+    litter_hold(e->history_fd);
     e->editor.history_fd = e->history_fd;
     if (keep && !old) {
         char text[UNDO_LEN + sizeof e->history_path];
         snprintf(text, sizeof text, KEPT_UNDO "%s", e->history_path);
-        TRY(keep_put(keep, keep_new_id(keep), str_of(text), NULL, 0, 0));
+        TRY(keep_put(keep, keep_new_id(keep), str_of(text), &e->history_fd, 1, 0));
     }
     return NULL;
 }
@@ -241,7 +250,7 @@ fallible exec_run(struct loop *loop, const struct exec_config *config, bool *ret
                      .loop = loop,
                      .ready_fd = config->ready_fd,
                      .history_fd = -1,
-                     .history_path = "/tmp/croft-undo-XXXXXX"};
+                     .history_path = "/tmp/" LITTER_UNDO "XXXXXX"};
     own(router) router = router_new(&(struct router_config){.auth = check_key});
 
     *ret_served = false;

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/rng.h"
+#include "guest/litter/litter.h"
 #include "guest/proc/proc.h"
 
 void connection_path(const struct connection *c, int socket, char out[CONN_PATH_MAX])
@@ -44,11 +45,12 @@ static void put_file(const struct connection *c, struct buf *out)
 static fallible write_file(struct connection *c, const struct proc_user *user)
 {
     own_done(buf) text;
-    own_fd fd = open(c->file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd = c->hold_fd = open(c->file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
     buf_init(&text, 4096);
     if (fd < 0)
         return err_sys("create '%s'", c->file);
+    litter_hold(fd);
     put_file(c, &text);
     TRY(buf_check(&text));
     TRY(fd_write_all(fd, buf_str(&text)));
@@ -62,11 +64,11 @@ fallible connection_init(struct connection *c, const char *run_dir, struct rng *
 {
     char name[RNG_HEX_LEN + 1];
 
-    *c = (struct connection){0};
+    *c = (struct connection){.hold_fd = -1};
     rng_hex(rng, c->key);
     rng_hex(rng, name);
     name[12] = '\0'; /* the path of a unix socket is short */
-    int n = snprintf(c->dir, sizeof c->dir, "%s/kernel-%s", run_dir, name);
+    int n = snprintf(c->dir, sizeof c->dir, "%s/" LITTER_KERNEL "%s", run_dir, name);
     if (n < 0 || n > 84) {
         c->dir[0] = '\0';
         return err_new(ERR_INVALID, "'%s' is too long a place for sockets", run_dir);
@@ -89,6 +91,7 @@ void connection_done(struct connection *c)
 
     if (!c->dir[0])
         return;
+    own_close(take_fd(&c->hold_fd));
     for (int i = CONN_SHELL; i <= CONN_HB; i++) {
         connection_path(c, i, path);
         unlink(path);

@@ -17,6 +17,7 @@ struct connection {
     char dir[CONN_PATH_MAX]; /* "": nothing to remove */
     char file[CONN_PATH_MAX];
     char key[CONN_KEY_LEN + 1];
+    int hold_fd; /* as long as it is open, the directory is in use */
 };
 
 fallible connection_init(struct connection *c, const char *run_dir, struct rng *rng,

@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/rng.h"
+#include "guest/litter/litter.h"
 #include "guest/shell/shell_inner.h"
 
 static fallible make_report_fifo(struct shell_files *f)
@@ -33,6 +34,7 @@ static fallible make_files(struct shell_files *f)
         return err_sys("open '%s'", f->command);
     own_close(f->command_fd);
     f->command_fd = fd;
+    litter_hold(fd);
     if (fchmod(fd, 0644) < 0) /* whatever the umask is */
         return err_sys("chmod '%s'", f->command);
     return NULL;
@@ -61,7 +63,7 @@ fallible shell_files_open(struct shell_files *f, const char *base, struct rng *r
         base = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
     if (strlen(base) > 128 || strchr(base, '\''))
         return err_new(ERR_INVALID, "shell state directory '%s' is not usable", base);
-    snprintf(dir, sizeof dir, "%s/croft-%.12s", base, name);
+    snprintf(dir, sizeof dir, "%s/" LITTER_SHELL "%.12s", base, name);
     shell_files_name(f, dir, token);
     if (mkdir(f->dir, 0711) < 0 || chmod(f->dir, 0711) < 0)
         return err_sys("make '%s'", f->dir);

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+/* litter.h — private directories whose owners were killed.
+ *
+ * The server's directories outside of the workspace (undo, shells, kernels) go when it ends. One
+ * that is killed leaves them, so the next one looks: a directory of ours is somebody's as long as a
+ * descriptor that was marked with litter_hold, of it or of a file in it, is open anywhere, be it in
+ * pid 1 alone. */
+#pragma once
+
+#include <stdint.h>
+
+#define LITTER_UNDO   "croft-undo-"
+#define LITTER_SHELL  "croft-shell-"
+#define LITTER_KERNEL "croft-kernel-"
+
+/* Not being able to is no harm but that the next server may sweep it in an hour. */
+void litter_hold(int fd);
+/* Removes what nobody holds and nobody has touched for an hour, a bounded part of it per call. */
+void litter_sweep(const char *place, uint64_t now_s);
