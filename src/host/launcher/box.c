@@ -375,6 +375,15 @@ static fallible wait_for_exec(const struct box_embryo *e, int *ret_tty)
     }
 }
 
+/* So that host/rootfs keeps these layers as long as the sandbox has its directory. */
+static fallible note_root(int dir, const char *id)
+{
+    unlinkat(dir, "root", 0); /* of its life before */
+    if (id && *id && symlinkat(id, dir, "root") < 0)
+        return err_sys("note its root file system");
+    return NULL;
+}
+
 static fallible start(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
                       int *ret_tty)
 {
@@ -384,6 +393,8 @@ static fallible start(struct box_host *h, struct box_embryo *e, const struct box
     if (dir < 0)
         return err_sys("open its directory");
     struct err *err = record_write(dir, e->slot, spec->req);
+    if (!err)
+        err = note_root(dir, spec->root_id);
     if (!err)
         err = prepare(h, e, spec, dir, &c);
     if (!err)

@@ -63,6 +63,7 @@ struct box_spec {
     unsigned flags;
     const struct box_root *roots; /* in the order to mount them */
     size_t root_count;
+    const char *root_id; /* whose layers they are, noted as box/<ID>/root; NULL or "": nobody's */
     int sources[NATIVE_MOUNTS]; /* of req->mounts; O_PATH */
     /* Frozen layers between an overlay mount's upper and its source, topmost first. */
     const int *layers[NATIVE_MOUNTS];

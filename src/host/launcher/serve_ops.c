@@ -163,6 +163,7 @@ static fallible open_image(const struct serve *s, struct making *m)
     }
     m->spec.roots = m->roots;
     m->spec.root_count = m->rootfs.mount_count;
+    m->spec.root_id = m->rootfs.id;
     return NULL;
 }
 

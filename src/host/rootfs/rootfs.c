@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -25,6 +26,7 @@ void rootfs_init(struct rootfs *r)
 {
     r->mount_count = 0;
     r->id[0] = '\0';
+    r->held = -1;
 }
 
 void rootfs_done(struct rootfs *r)
@@ -33,7 +35,8 @@ void rootfs_done(struct rootfs *r)
         for (size_t k = 0; k < r->mounts[i].lower_count; k++)
             own_close(r->mounts[i].lowers[k]);
     }
-    r->mount_count = 0;
+    own_close(r->held);
+    rootfs_init(r);
 }
 
 struct rootfs_mount *rootfs_add_mount(struct rootfs *r, const char *where, const char *upper,
@@ -91,10 +94,12 @@ static fallible open_host_dirs(int gen, int host, struct rootfs *r)
 static fallible open_generation(int dir, int host, const char *name, struct rootfs *ret)
 {
     struct rootfs r;
-    own_fd gen = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    own_fd gen = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 
     rootfs_init(&r);
     snprintf(r.id, sizeof r.id, "%s", name);
+    if (gen >= 0 && flock(gen, LOCK_SH) < 0)
+        return err_sys("hold the layers '%s'", name);
     own_fd base = gen < 0 ? -1 : open_layer(gen, "base");
     if (base < 0)
         return err_sys("open the layers '%s'", name);
@@ -104,7 +109,61 @@ static fallible open_generation(int dir, int host, const char *name, struct root
         rootfs_done(&r);
         return e;
     }
+    r.held = take_fd(&gen);
     *ret = r;
+    return NULL;
+}
+
+/* --- letting go --- */
+
+static fallible is_noted(int boxes, const char *gen, bool *ret)
+{
+    own_done(buf) names = {0};
+    size_t count = 0;
+    char path[NAME_MAX + 8], text[ROOTFS_ID_LEN];
+
+    *ret = false;
+    if (boxes >= 0)
+        TRY(tree_read_names(boxes, 16u << 20, &names, &count));
+    for (const char *name = names.p; count--; name += strlen(name) + 1) {
+        snprintf(path, sizeof path, "%s/root", name);
+        ssize_t n = readlinkat(boxes, path, text, sizeof text);
+        *ret = *ret || (n > 0 && str_eq(str_n(text, (size_t)n), str_of(gen)));
+    }
+    return NULL;
+}
+
+/* Only when nobody holds it, nor can come to while we look. */
+static fallible prune_one(int dir, int boxes, const char *gen)
+{
+    own_fd fd = openat(dir, gen, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    bool noted = true;
+
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return NULL;
+    TRY(is_noted(boxes, gen, &noted));
+    return noted ? NULL : tree_remove(dir, gen);
+}
+
+static bool look_up(int dir, const char *link, char gen[ROOTFS_ID_LEN]);
+
+static fallible prune(int dir, int boxes, const char *current)
+{
+    own_done(buf) names;
+    size_t count;
+    char gen[ROOTFS_ID_LEN];
+
+    TRY(tree_read_names(dir, 1u << 20, &names, &count));
+    for (const char *name = names.p; count--; name += strlen(name) + 1) {
+        struct str s = str_of(name);
+        bool link = str_starts(s, STR("host-"));
+        if (link && look_up(dir, name, gen) && strcmp(gen, current) == 0)
+            continue;
+        if (str_starts(s, STR("gen-")) && strcmp(name, current) != 0)
+            TRY(prune_one(dir, boxes, name));
+        if (link || str_starts(s, STR(".new-")) || str_starts(s, STR(".link-")))
+            TRY(tree_remove(dir, name));
+    }
     return NULL;
 }
 
@@ -203,7 +262,7 @@ static fallible link_name(int host, char link[ROOTFS_ID_LEN])
     return NULL;
 }
 
-static fallible ensure(int dir, int host, bool anew, char gen[ROOTFS_ID_LEN])
+static fallible ensure(int dir, int host, int boxes, bool anew, char gen[ROOTFS_ID_LEN])
 {
     char link[ROOTFS_ID_LEN];
     own_fd locked = -1;
@@ -215,8 +274,8 @@ static fallible ensure(int dir, int host, bool anew, char gen[ROOTFS_ID_LEN])
     TRY(lock(dir, &locked));
     for (int i = 0; i < TRIES; i++) {
         TRY(link_name(host, link));
-        if (!(anew && i == 0) && look_up(dir, link, gen)) /* made while we waited */
-            return NULL;
+        if (!(anew && i == 0) && look_up(dir, link, gen)) /* made while we waited, or just now */
+            return i ? prune(dir, boxes, gen) : NULL;
         err_free(e);
         e = build(dir, host, link); /* a stamp from before: a change meanwhile shows next time */
         if (e && err_code(e) != ERR_CONFLICT && err_errno(e) != ENOENT)
@@ -225,16 +284,21 @@ static fallible ensure(int dir, int host, bool anew, char gen[ROOTFS_ID_LEN])
     if (e || !look_up(dir, link, gen))
         return err_wrap(e ? e : err_new(ERR_BUSY, "the host keeps changing"),
                         "make the layers of the host's system");
-    return NULL;
+    return prune(dir, boxes, gen);
+}
+
+static int open_boxes(int state)
+{
+    return openat(state, "box", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 }
 
 fallible rootfs_host_open_at(int state, int host, struct rootfs *ret)
 {
     char gen[ROOTFS_ID_LEN];
-    own_fd dir = -1;
+    own_fd dir = -1, boxes = open_boxes(state);
 
     TRY(open_dir(state, &dir));
-    TRY(ensure(dir, host, false, gen));
+    TRY(ensure(dir, host, boxes, false, gen));
     return open_generation(dir, host, gen, ret);
 }
 
@@ -259,40 +323,31 @@ fallible rootfs_host_open(int state, struct rootfs *ret)
 fallible rootfs_host_refresh(int state)
 {
     char gen[ROOTFS_ID_LEN];
-    own_fd dir = -1, host = -1;
+    own_fd dir = -1, host = -1, boxes = open_boxes(state);
 
     TRY(open_dir(state, &dir));
     TRY(open_root(&host));
-    return ensure(dir, host, true, gen);
+    return ensure(dir, host, boxes, true, gen);
 }
 
-/* --- letting go --- */
-
-static fallible prune_names(int dir, const char *current, bool (*in_use)(void *, const char *),
-                            void *arg)
+bool rootfs_host_is_ready(int state)
 {
-    own_done(buf) names;
-    size_t count;
-    char gen[ROOTFS_ID_LEN];
+    own_fd dir = openat(state, "rootfs", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    own_fd host = -1;
+    char link[ROOTFS_ID_LEN], gen[ROOTFS_ID_LEN];
+    struct err *e = open_root(&host);
 
-    TRY(tree_read_names(dir, 1u << 20, &names, &count));
-    for (const char *name = names.p; count--; name += strlen(name) + 1) {
-        struct str s = str_of(name);
-        bool link = str_starts(s, STR("host-"));
-        if (link && look_up(dir, name, gen) && strcmp(gen, current) == 0)
-            continue;
-        bool layers = str_starts(s, STR("gen-")) && strcmp(name, current) != 0 &&
-                      !(in_use && in_use(arg, name));
-        if (link || layers || str_starts(s, STR(".new-")) || str_starts(s, STR(".link-")))
-            TRY(tree_remove(dir, name));
-    }
-    return NULL;
+    if (!e)
+        e = link_name(host, link);
+    bool ready = !e && dir >= 0 && look_up(dir, link, gen);
+    err_free(e); /* opening them will say it */
+    return ready;
 }
 
-fallible rootfs_host_prune(int state, bool (*in_use)(void *arg, const char *id), void *arg)
+fallible rootfs_host_prune(int state)
 {
-    char link[ROOTFS_ID_LEN], current[ROOTFS_ID_LEN] = "";
-    own_fd dir = -1, host = -1, locked = -1;
+    char link[ROOTFS_ID_LEN], current[ROOTFS_ID_LEN];
+    own_fd dir = -1, host = -1, locked = -1, boxes = open_boxes(state);
 
     TRY(open_dir(state, &dir));
     TRY(open_root(&host));
@@ -300,5 +355,5 @@ fallible rootfs_host_prune(int state, bool (*in_use)(void *arg, const char *id),
     TRY(link_name(host, link));
     if (!look_up(dir, link, current))
         current[0] = '\0';
-    return prune_names(dir, current, in_use, arg);
+    return prune(dir, boxes, current);
 }

@@ -34,6 +34,7 @@ struct rootfs {
     char id[ROOTFS_ID_LEN];                        /* for the record; see rootfs_host_prune */
     struct rootfs_mount mounts[ROOTFS_MOUNTS_MAX]; /* in the order to mount them */
     size_t mount_count;
+    int held; /* keeps the layers from being pruned until rootfs_done */
 };
 
 void rootfs_init(struct rootfs *r); /* empty: may be ended at once */
@@ -54,5 +55,9 @@ fallible rootfs_host_open_at(int state, int host, struct rootfs *ret);
  * read permission is not seen by the look above. Off the request path, now and then. */
 fallible rootfs_host_refresh(int state);
 
-/* Removes layers that are neither current nor in use. */
-fallible rootfs_host_prune(int state, bool (*in_use)(void *arg, const char *id), void *arg);
+/* Are they made? Else the next open takes seconds, which somebody may want to be told. */
+bool rootfs_host_is_ready(int state);
+
+/* Removes layers that are not current, not held, and not noted by a sandbox: a link
+ * state/box/ID/root with their id. Done whenever new ones were made. */
+fallible rootfs_host_prune(int state);

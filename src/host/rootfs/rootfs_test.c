@@ -246,6 +246,40 @@ TEST(rootfs_host_is_made_once_and_again_when_the_host_changed)
     kit_done(&k);
 }
 
+static unsigned generations(const struct kit *k)
+{
+    struct stat st;
+
+    CHECK(fstatat(k->state, "rootfs", &st, 0) == 0);
+    return (unsigned)st.st_nlink - 2;
+}
+
+TEST(rootfs_host_lets_go_of_old_layers_nobody_uses)
+{
+    struct kit k;
+    struct rootfs held;
+    char path[300];
+
+    kit_init(&k);
+    dir_at(k.state, "box/one", 0700);
+    CHECK_OK(rootfs_host_open_at(k.state, k.host, &held));
+    file_at(k.host, "etc/profile", "second", 0644);
+    open_again(&k);
+    CHECK_INT(generations(&k), 2); /* the first is held */
+    CHECK(symlinkat(held.id, k.state, "box/one/root") == 0);
+    rootfs_done(&held);
+    file_at(k.host, "etc/profile", "third", 0644);
+    open_again(&k);
+    CHECK_INT(generations(&k), 2); /* the first is noted, the second went */
+    snprintf(path, sizeof path, "%s/state/box/one/root", test_dir());
+    CHECK(unlink(path) == 0);
+    file_at(k.host, "etc/profile", "fourth", 0644);
+    rootfs_done(&k.r);
+    open_again(&k);
+    CHECK_INT(generations(&k), 1);
+    kit_done(&k);
+}
+
 TEST(rootfs_host_is_made_by_one_of_many_who_ask_at_once)
 {
     struct kit k;
@@ -293,7 +327,7 @@ TEST(rootfs_host_leaves_nothing_when_any_step_fails)
         if (!e) {
             CHECK(st.st_nlink == 3);
             /* of the machine itself nothing is current here: all goes */
-            CHECK_OK(rootfs_host_prune(k.state, NULL, NULL));
+            CHECK_OK(rootfs_host_prune(k.state));
         }
     }
     kit_done(&k);

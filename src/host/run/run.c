@@ -131,6 +131,7 @@ static fallible plan_root(const struct box_host *h, const struct run_spec *s, st
     }
     p->spec.roots = p->roots;
     p->spec.root_count = p->rootfs.mount_count;
+    p->spec.root_id = p->rootfs.id;
     return NULL;
 }
 
@@ -327,8 +328,10 @@ static fallible live(struct box_host *h, const struct run_spec *s, struct box *b
     TRY(end);
     own_fd dir = openat(h->boxes, s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     result->kept = dir >= 0 && has_changes(s, dir);
-    if (s->image)
-        unlinkat(dir, "image", 0); /* it may be removed from now on */
+    if (dir >= 0) { /* what its root was made of may go from now on */
+        unlinkat(dir, "image", 0);
+        unlinkat(dir, "root", 0);
+    }
     return count_kills(h, b, &result->oom_kills);
 }
 
