@@ -144,3 +144,18 @@ TEST(rollback_sweeps_the_layers_only_it_stood_on)
     go("state/croft/snap");
     CHECK(rmdir("layers") == 0); /* it is empty */
 }
+
+TEST(diff_passes_over_sandboxes_that_changed_nothing)
+{
+    own_done(buf) got = {.limit_bytes = 65536};
+    char source[300];
+
+    make_box();
+    go("state/croft/box");
+    CHECK(mkdir("later", 0700) == 0 && mkdir("later/m0u", 0755) == 0);
+    snprintf(source, sizeof source, "%s/work", test_dir());
+    CHECK(symlink(source, "later/m0s") == 0);
+    go("work");
+    CHECK_INT(croft(&got, "diff", NULL, NULL, NULL), 0);
+    CHECK_STR(buf_str(&got), "M  a\nD  d/b\nA  new\n!  pipe\n");
+}

@@ -160,6 +160,24 @@ static bool is_over(const char *path, const char *here)
     return strncmp(path, here, n) == 0 && (here[n] == '\0' || here[n] == '/' || n == 1);
 }
 
+/* One that changed nothing is not meant; it may be on its way out. */
+static bool has_changes(int box, unsigned n)
+{
+    own_done(buf) names = {0};
+    char name[16], text[8];
+    size_t count = 0;
+
+    name_of(n, 'l', name);
+    if (readlinkat(box, name, text, sizeof text) > 0)
+        return true; /* it stands on snapshots */
+    name_of(n, 'u', name);
+    own_fd upper = openat(box, name, DIR_FLAGS, 0);
+    struct err *e = upper < 0 ? NULL : tree_read_names(upper, 1u << 20, &names, &count);
+    bool any = count > 0 || (e && err_code(e) == ERR_TOO_LARGE);
+    err_free(e);
+    return any;
+}
+
 struct choice {
     char id[KEPT_ID_MAX];
     struct timespec made;
@@ -175,7 +193,7 @@ static void consider(struct choice *c, int boxes, const char *id, const char *he
     if (box < 0 || strlen(id) >= KEPT_ID_MAX || fstat(box, &st) < 0)
         return;
     for (unsigned n = 0; n < KEPT_LAYERS_MAX; n++) {
-        if (read_note(box, n, path) <= 0)
+        if (read_note(box, n, path) <= 0 || !has_changes(box, n))
             continue;
         buf_addf(&c->others, "%s'%s' over '%s'", c->others.len ? ", " : "", id, path);
         bool newer = st.st_mtim.tv_sec != c->made.tv_sec ? st.st_mtim.tv_sec > c->made.tv_sec
