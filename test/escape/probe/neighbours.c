@@ -184,7 +184,7 @@ static enum probe_result try_abstract(const void *data, char *note, size_t size)
         return snprintf(note, size, "not told"), PROBE_ABSENT;
     return try_unix(name, true, note, size);
 }
-PROBE(abstract_socket) = {"5-sockets", "abstract_socket_of_host", try_abstract, NULL};
+PROBE(abstract_socket) = {"5-sockets", "cve_2020_15257_abstract_socket", try_abstract, NULL};
 
 static enum probe_result try_path_socket(const void *data, char *note, size_t size)
 {
