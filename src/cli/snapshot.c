@@ -56,6 +56,20 @@ static void put_one(struct job *j, const struct snap *s)
     buf_add_char(&j->out, '\n');
 }
 
+/* A child of its own, when the stack has grown long: nobody waits for it. */
+static void flatten_behind(const struct job *j, const struct kept *k, const struct snap *s)
+{
+    pid_t pid = s->layer_count > SNAPS_FLATTEN_AT ? fork() : -1;
+
+    if (pid != 0)
+        return; /* could not: the next snapshot tries again */
+    setsid();
+    for (int fd = 0; fd <= 2; fd++)
+        close(fd);
+    struct err *e = snaps_flatten(j->state, k->dir, k->layers[0].mount, s->name.p);
+    _exit(e ? CLI_FAILED : CLI_OK);
+}
+
 static fallible take_open(struct job *j, struct kept *k)
 {
     char hex[RNG_HEX_LEN + 1];
@@ -70,6 +84,7 @@ static fallible take_open(struct job *j, struct kept *k)
     const char *name = j->o.name.p ? j->o.name.p : arena_printf(j->a, "snap-%.8s", hex).p;
     TRY(arena_check(j->a));
     TRY(snaps_take(j->state, k->dir, k->layers[0].mount, name, false, j->a, &s));
+    flatten_behind(j, k, &s);
     put_one(j, &s);
     return NULL;
 }

@@ -212,14 +212,11 @@ static fallible check_name(const char *name)
     return NULL;
 }
 
-static fallible write_record(const struct store *s, const struct snap *snap)
+static void put_record(struct buf *to, const struct snap *snap)
 {
-    own_done(buf) text;
     struct jw w;
-    char file[NAME_LIMIT + 8];
 
-    buf_init(&text, RECORD_MAX);
-    jw_init(&w, &text, 0);
+    jw_init(&w, to, 0);
     JW_OBJECT(&w, NULL) {
         jw_str(&w, "name", snap->name);
         jw_str(&w, "source", snap->source);
@@ -229,13 +226,18 @@ static fallible write_record(const struct store *s, const struct snap *snap)
                 jw_str(&w, NULL, snap->layers[i]);
         }
     }
+}
+
+static fallible write_record(const struct store *s, const struct snap *snap)
+{
+    own_done(buf) text;
+    char file[NAME_LIMIT + 8];
+
+    buf_init(&text, RECORD_MAX);
+    put_record(&text, snap);
     TRY(buf_check(&text));
     snprintf(file, sizeof file, STR_FMT ".json", STR_ARG(snap->name));
-    own_fd fd = openat(s->dir, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0 && errno == EEXIST)
-        return err_new(ERR_CONFLICT, "there is a snapshot '" STR_FMT "' already",
-                       STR_ARG(snap->name));
-    return fd < 0 ? err_sys("write '%s'", file) : fd_write_all(fd, buf_str(&text));
+    return fd_replace_file(s->dir, file, buf_str(&text), 0600);
 }
 
 static fallible parse_record(struct arena *a, struct str text, struct snap *ret)
@@ -421,7 +423,7 @@ static fallible take_one(const struct store *s, int box, unsigned n, bool copy, 
         return err_new(ERR_NOT_FOUND, "the sandbox has no copy of a directory");
     snap->source = arena_copy(a, str_of(path));
     TRY(read_noted(box, n, a, snap));
-    if (snap->layer_count >= SNAPS_FLATTEN_AT)
+    if (snap->layer_count == SNAPS_LAYERS_MAX - 1) /* nobody has done it since layer 20 */
         TRY_WRAP(flatten(s, a, snap), "flatten its layers");
     TRY(new_layer_name(a, &layer));
     TRY(take_upper(s, box, upper, copy, layer.p));
@@ -451,6 +453,48 @@ fallible snaps_take(int state, int box, unsigned n, const char *name, bool copy,
     if (!e)
         *ret = snap;
     return e ? e : arena_check(a);
+}
+
+/* --- keeping stacks short --- */
+
+static bool same_stack(const struct snap *a, const struct snap *b)
+{
+    for (size_t i = 0; i < a->layer_count && a->layer_count == b->layer_count; i++) {
+        if (!str_eq(a->layers[i], b->layers[i]))
+            return false;
+    }
+    return a->layer_count == b->layer_count;
+}
+
+static fallible flatten_open(const struct store *s, const char *name, int box, unsigned n,
+                             struct arena *a)
+{
+    struct snap old, noted = {.layer_count = 0};
+    char file[NAME_LIMIT + 8];
+
+    snprintf(file, sizeof file, "%s.json", name);
+    TRY(read_record(s, file, a, &old));
+    TRY(read_noted(box, n, a, &noted));
+    if (old.layer_count <= SNAPS_FLATTEN_AT)
+        return NULL;
+    struct snap flat = old;
+    TRY(flatten(s, a, &flat));
+    TRY(write_record(s, &flat));
+    return same_stack(&old, &noted) ? write_note(box, n, &flat) : NULL;
+}
+
+fallible snaps_flatten(int state, int box, unsigned n, const char *name)
+{
+    struct store s;
+    struct arena a;
+
+    TRY(check_name(name));
+    TRY(store_open(state, true, &s));
+    arena_init(&a, 1u << 20);
+    struct err *e = flatten_open(&s, name, box, n, &a);
+    arena_done(&a);
+    store_done(&s);
+    return e;
 }
 
 /* --- letting go --- */

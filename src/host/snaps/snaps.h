@@ -17,7 +17,7 @@
 #include "base/str.h"
 
 #define SNAPS_LAYERS_MAX 100
-#define SNAPS_FLATTEN_AT 20 /* a longer stack becomes one layer when it is snapshot next */
+#define SNAPS_FLATTEN_AT 20 /* longer stacks are worth snaps_flatten */
 #define SNAPS_LAYER_LEN  32
 
 struct snap {
@@ -31,6 +31,10 @@ struct snap {
  * still and is paused. Texts of the result live in a. */
 fallible snaps_take(int state, int box, unsigned n, const char *name, bool copy, struct arena *a,
                     struct snap *ret);
+/* Makes one layer of a stack that has grown long, for the snapshot and the stopped sandbox it was
+ * taken of; sharing files by hard links, some 10 us each. Whoever stands on the old layers keeps
+ * them. Off the path of whoever took it. */
+fallible snaps_flatten(int state, int box, unsigned n, const char *name);
 fallible snaps_find(int state, const char *name, struct arena *a, struct snap *ret);
 /* In the order of their names. */
 fallible snaps_list(int state, struct arena *a, struct snap **ret_list, size_t *ret_count);
