@@ -50,6 +50,7 @@ struct sbx_host { /* what the program lends every driver; borrowed */
     /* native: the launcher's socket (-1: none), what it can do here, and the directories it may
      * mount from, absolute, in the order of its policy, ended by NULL. */
     int launcher;
+    const char *sockets; /* its directory of sockets; NULL: state_dir/run */
     unsigned native_caps;
     const char *const *roots;
 };

@@ -2,11 +2,14 @@
 /* launcher_kit.c — see launcher_kit.h. */
 #include "test/native/launcher_kit.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +22,7 @@
 
 #define WAIT_MS 60000
 
-void rig_open(struct rig *r, unsigned embryos)
+void rig_prepare(struct rig *r, unsigned embryos)
 {
     static const char *const images[] = {"/"};
 
@@ -45,7 +48,35 @@ void rig_open(struct rig *r, unsigned embryos)
         .embryos = embryos};
     close(take_fd(&dir));
     r->fds = test_open_fds();
+    CHECK_INT(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+}
+
+void rig_fork(struct rig *r)
+{
     CHECK_OK(launcher_fork(&r->policy, &r->sock, &r->pid));
+}
+
+void rig_open(struct rig *r, unsigned embryos)
+{
+    rig_prepare(r, embryos);
+    rig_fork(r);
+}
+
+void rig_kill(struct rig *r)
+{
+    CHECK_INT(kill(r->pid, SIGKILL), 0);
+    CHECK_INT(program_wait(r->pid), 128 + SIGKILL);
+    own_close_p(&r->ready);
+    own_close_p(&r->control);
+    r->ready = r->control = -1;
+    close(r->sock);
+}
+
+void rig_reap(void)
+{
+    while (waitpid(-1, NULL, __WALL) > 0)
+        ;
+    CHECK_INT(errno, ECHILD);
 }
 
 void rig_close(struct rig *r)
@@ -57,6 +88,7 @@ void rig_close(struct rig *r)
     CHECK_INT(test_open_fds(), r->fds);
     kit_check_empty("state/box");
     kit_check_empty("state/ids");
+    kit_check_empty("state/run");
 }
 
 struct native_request rig_request(enum native_op op, const char *id)
@@ -109,6 +141,19 @@ void rig_ok(struct rig *r, const struct native_request *req)
     CHECK_INT(reply.code, 0);
     own_close_p(&fds[0]);
     own_close_p(&fds[1]);
+}
+
+struct native_reply rig_tell(struct rig *r, enum native_op op, const char *id)
+{
+    struct native_request req = rig_request(op, id);
+    struct native_reply reply;
+    int fds[2];
+
+    rig_ask(r, &req, NULL, 0, &reply, fds);
+    CHECK_STR(str_of(reply.text), "");
+    own_close_p(&fds[0]);
+    own_close_p(&fds[1]);
+    return reply;
 }
 
 void rig_refused(struct rig *r, const struct native_request *req, const int *send, size_t count,

@@ -16,8 +16,17 @@ struct rig {
 /* Root 0 is <dir>/shared, read-only or as a copy; root 1 is <dir>/mine, all ways; image 0 is `/`.
  */
 void rig_open(struct rig *r, unsigned embryos);
+/* The same in two steps, for those who change the policy. Orphans become the test's children. */
+void rig_prepare(struct rig *r, unsigned embryos);
+void rig_fork(struct rig *r);
+/* SIGKILL, and the server's end closed. */
+void rig_kill(struct rig *r);
+/* Reaps the sandboxes of launchers that were killed; all must be dead. */
+void rig_reap(void);
 void rig_close(struct rig *r); /* the launcher must end well and leave nothing */
 
+/* Asks for one sandbox and wants it done; the answer, without its descriptors. */
+struct native_reply rig_tell(struct rig *r, enum native_op op, const char *id);
 struct native_request rig_request(enum native_op op, const char *id);
 /* Sends and waits for the answer; received descriptors in fds, -1 where none. */
 void rig_ask(struct rig *r, const struct native_request *req, const int *send, size_t count,

@@ -384,6 +384,12 @@ static fallible note_root(int dir, const char *id)
     return NULL;
 }
 
+static uint32_t record_flags(const struct box_embryo *e, const struct box_spec *spec)
+{
+    return (spec->flags & BOX_LAUNCHER ? RECORD_LAUNCHER : 0) |
+           (spec->flags & BOX_KEPT ? RECORD_KEPT : 0) | (e->leaves ? RECORD_LEAVES : 0);
+}
+
 static fallible start(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
                       int *ret_tty)
 {
@@ -392,7 +398,9 @@ static fallible start(struct box_host *h, struct box_embryo *e, const struct box
 
     if (dir < 0)
         return err_sys("open its directory");
-    struct err *err = record_write(dir, e->slot, spec->req);
+    struct record life = {.slot = e->slot, .pid = e->pid, .flags = record_flags(e, spec)};
+    memcpy(life.boot, h->boot, sizeof life.boot);
+    struct err *err = record_write(dir, &life, spec->req);
     if (!err)
         err = note_root(dir, spec->root_id);
     if (!err)
@@ -427,7 +435,8 @@ static fallible start_in_dir(struct box_host *h, struct box_embryo *e, const str
         kill(e->pid, SIGKILL); /* it holds mounts of the directory */
         reap(e->pid);
         e->pid = 0;
-        err_free(tree_remove(h->boxes, spec->req->id)); /* the first error is the one to tell */
+        if (!(spec->flags & BOX_DIR_MADE)) /* who made it knows what else is in it */
+            err_free(tree_remove(h->boxes, spec->req->id)); /* the first error is the one to tell */
         return err;
     }
     memcpy(b.id, spec->req->id, sizeof b.id);

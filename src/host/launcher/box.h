@@ -37,6 +37,7 @@ struct box_host {
     struct cg cg;
     struct confine_filter filter;
     struct rng *rng;
+    char boot[40]; /* which run of the machine this is */
 };
 
 fallible box_host_open(struct box_host *h, const char *state, struct rng *rng);
@@ -48,6 +49,8 @@ enum {
     BOX_TTY = 1u << 0,
     BOX_DIE_WITH_PARENT = 1u << 1,
     BOX_DIR_MADE = 1u << 2, /* box_make_dir() has been called */
+    BOX_LAUNCHER = 1u << 3, /* the next launcher answers for it */
+    BOX_KEPT = 1u << 4,     /* its files outlive it, until it is removed */
 };
 
 /* One overlay of the root file system: overlay does not cross mounts, so there may be several. */
@@ -113,6 +116,18 @@ fallible box_remove(const struct box_host *h, struct box *b, bool keep);
  * with their groups and directories. Each box_host holds a shared lock on state/box until it and
  * all its children are gone. */
 fallible box_sweep(struct box_host *h);
+
+/* What a launcher that was killed left, for the one that holds the lock of launchers now.
+ * box_adopt(): a sandbox by its name; *ret_alive says whether its process lives, is the one of the
+ * record, and is in its control group: only then are slot, pid and pidfd set. ERR_NOT_FOUND for
+ * what no launcher made. box_clear_claims(): ends and forgets what holds a slot and is not in use.
+ */
+struct record;
+fallible box_adopt(struct box_host *h, const char *id, struct box *ret_box,
+                   struct record *ret_record, bool *ret_alive);
+fallible box_clear_claims(struct box_host *h, bool (*in_use)(void *arg, unsigned slot), void *arg);
+/* Of one that does not run: its directory, unless it holds changes to somebody's files. */
+fallible box_clear_dir(const struct box_host *h, const char *id);
 
 /* The ids a sandbox has: a range of its own, or an ordinary user's one and only. */
 struct ids_range box_ids(const struct box_host *h, unsigned slot);

@@ -106,6 +106,14 @@ void box_host_look(struct box_host *h)
     h->landlock = confine_landlock_abi();
 }
 
+static void read_boot(struct box_host *h)
+{
+    own_fd fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, h->boot, sizeof h->boot - 1) : 0;
+
+    h->boot[n > 0 ? n : 0] = '\0'; /* without it, pid, start time and group must do */
+}
+
 fallible box_host_open(struct box_host *h, const char *state, struct rng *rng)
 {
     if (state[0] != '/' || strlen(state) >= sizeof h->state - 64)
@@ -113,6 +121,7 @@ fallible box_host_open(struct box_host *h, const char *state, struct rng *rng)
     box_host_look(h);
     strcpy(h->state, state);
     h->rng = rng;
+    read_boot(h);
     confine_build(&h->filter);
     struct err *e = h->user ? ids_own_namespaces() : NULL;
     if (!e)

@@ -3,18 +3,21 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "base/str.h"
 #include "host/launcher/box.h"
+#include "host/launcher/record.h"
 #include "host/tree/tree.h"
 
 /* Something ran in it: what it wrote into a copy of the user's files is kept, the rest goes. */
-static fallible sweep_dir(const struct box_host *h, const char *id)
+fallible box_clear_dir(const struct box_host *h, const char *id)
 {
     own_fd dir = openat(h->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     bool keep = false;
@@ -31,16 +34,38 @@ static fallible sweep_dir(const struct box_host *h, const char *id)
     return keep ? NULL : tree_remove(h->boxes, id);
 }
 
+/* A launcher's are its successor's to judge: whoever uses it may want to start it again. */
+static fallible sweep_dir(const struct box_host *h, const char *id)
+{
+    own_fd dir = openat(h->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    struct record r = {.flags = 0};
+
+    if (dir >= 0)
+        err_free(record_read(dir, &r)); /* none, or torn: nobody's */
+    return r.flags & RECORD_LAUNCHER ? NULL : box_clear_dir(h, id);
+}
+
+static bool read_claim(const struct box_host *h, const char *name, unsigned *ret_slot,
+                       char id[static NATIVE_ID_MAX + 1])
+{
+    uint64_t slot;
+    ssize_t n = readlinkat(h->ids, name, id, NATIVE_ID_MAX + 1);
+
+    if (n <= 0 || n >= NATIVE_ID_MAX || !str_to_u64(str_of(name), &slot) || slot >= IDS_SLOTS)
+        return false; /* not a claim of ours */
+    id[n] = '\0';
+    *ret_slot = (unsigned)slot;
+    return true;
+}
+
 static fallible sweep_claim(struct box_host *h, const char *name)
 {
     char id[NATIVE_ID_MAX + 1], group[BOX_NAME];
-    uint64_t slot;
-    ssize_t n = readlinkat(h->ids, name, id, sizeof id);
+    unsigned slot;
 
-    if (n <= 0 || n >= NATIVE_ID_MAX || !str_to_u64(str_of(name), &slot) || slot >= IDS_SLOTS)
-        return NULL; /* not a claim of ours */
-    id[n] = '\0';
-    box_group_name((unsigned)slot, group);
+    if (!read_claim(h, name, &slot, id))
+        return NULL;
+    box_group_name(slot, group);
     bool alive = true;
     TRY(cg_populated(&h->cg, group, &alive));
     if (alive)
@@ -48,10 +73,43 @@ static fallible sweep_claim(struct box_host *h, const char *name)
     TRY(cg_remove(&h->cg, group));
     if (native_id_ok(id, sizeof id))
         TRY(sweep_dir(h, id));
-    return ids_release(h->ids, (unsigned)slot);
+    return ids_release(h->ids, slot);
 }
 
-static fallible sweep_all(struct box_host *h)
+struct clearing {
+    bool (*in_use)(void *arg, unsigned slot);
+    void *arg;
+};
+
+/* "+PID" is a launcher's embryo or a sandbox made of one; a name is judged by its record. */
+static bool by_launcher(const struct box_host *h, const char *id)
+{
+    struct record r = {.flags = 0};
+
+    if (id[0] == '+')
+        return true;
+    if (!native_id_ok(id, NATIVE_ID_MAX))
+        return false;
+    own_fd dir = openat(h->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (dir >= 0)
+        err_free(record_read(dir, &r));
+    return r.flags & RECORD_LAUNCHER;
+}
+
+static fallible clear_claim(struct box_host *h, const char *name, const struct clearing *c)
+{
+    char id[NATIVE_ID_MAX + 1], group[BOX_NAME];
+    unsigned slot;
+
+    if (!read_claim(h, name, &slot, id) || c->in_use(c->arg, slot) || !by_launcher(h, id))
+        return NULL;
+    box_group_name(slot, group);
+    TRY(cg_end(&h->cg, group, BOX_WAIT_MS));
+    TRY(cg_remove(&h->cg, group));
+    return ids_release(h->ids, slot);
+}
+
+static fallible each_claim(struct box_host *h, const struct clearing *c)
 {
     int fd = openat(h->ids, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
@@ -62,7 +120,7 @@ static fallible sweep_all(struct box_host *h)
         return err_sys("list the claims");
     }
     for (struct dirent *at; !e && (at = readdir(d));)
-        e = sweep_claim(h, at->d_name);
+        e = c ? clear_claim(h, at->d_name, c) : sweep_claim(h, at->d_name);
     closedir(d);
     return e;
 }
@@ -71,8 +129,66 @@ fallible box_sweep(struct box_host *h)
 {
     if (flock(h->boxes, LOCK_EX | LOCK_NB) < 0)
         return flock(h->boxes, LOCK_SH) < 0 ? err_sys("lock 'box'") : NULL; /* others are at work */
-    struct err *e = sweep_all(h);
+    struct err *e = each_claim(h, NULL);
     if (flock(h->boxes, LOCK_SH) < 0 && !e)
         e = err_sys("lock 'box'");
     return e;
+}
+
+fallible box_clear_claims(struct box_host *h, bool (*in_use)(void *arg, unsigned slot), void *arg)
+{
+    return each_claim(h, &(struct clearing){in_use, arg});
+}
+
+/* --- adoption --- */
+
+/* Opened before it is looked at: from then on the number cannot become another process. */
+static fallible open_living(const struct box_host *h, const struct record *r, int *ret_pidfd)
+{
+    char group[BOX_NAME];
+    uint64_t started = 0;
+    bool inside = false;
+    own_fd pidfd = r->pid > 1 ? (int)syscall(SYS_pidfd_open, r->pid, 0) : -1;
+
+    if (pidfd < 0)
+        return NULL;
+    struct err *e = record_started(r->pid, &started);
+    if (e || started != r->started) {
+        err_free(e); /* it went while we looked */
+        return NULL;
+    }
+    box_group_name(r->slot, group);
+    TRY(cg_holds(&h->cg, group, r->pid, &inside));
+    struct pollfd p = {.fd = pidfd, .events = POLLIN};
+    if (inside && poll(&p, 1, 0) == 0) /* readable: dead, and not yet buried */
+        *ret_pidfd = take_fd(&pidfd);
+    return NULL;
+}
+
+fallible box_adopt(struct box_host *h, const char *id, struct box *ret_box,
+                   struct record *ret_record, bool *ret_alive)
+{
+    struct box b = {.tty = -1, .pidfd = -1};
+    struct record r = {.flags = 0};
+    own_fd dir = openat(h->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+    if (dir < 0)
+        return err_sys("open '%s'", id);
+    struct err *e = record_read(dir, &r);
+    bool strange = e || strcmp(r.id, id) != 0 || !(r.flags & RECORD_LAUNCHER);
+    err_free(e); /* none, or torn by a death before anything ran */
+    if (strange)
+        return err_new(ERR_NOT_FOUND, "'%s' is no launcher's", id);
+    if (strcmp(r.boot, h->boot) == 0 && r.slot < IDS_SLOTS)
+        TRY(open_living(h, &r, &b.pidfd));
+    memcpy(b.id, r.id, sizeof b.id);
+    b.leaves = r.flags & RECORD_LEAVES;
+    *ret_alive = b.pidfd >= 0;
+    if (*ret_alive) {
+        b.slot = r.slot;
+        b.pid = r.pid;
+    }
+    *ret_box = b;
+    *ret_record = r;
+    return NULL;
 }

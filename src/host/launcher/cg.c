@@ -6,9 +6,11 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -385,6 +387,111 @@ fallible cg_populated(const struct cg *cg, const char *name, bool *ret_populated
     }
     *ret_populated = any;
     return NULL;
+}
+
+/* --- those who live in it
+ * -------------------------------------------------------------------------- */
+
+#define PROCS_MAX (1u << 20)
+
+/* Whichever hierarchy knows everybody: v2 always, else any. */
+static int any_parent(const struct cg *cg)
+{
+    int parent = cg->v2;
+
+    for (unsigned c = 0; c < CG_COUNT && parent < 0; c++)
+        parent = cg->v1[c];
+    return parent;
+}
+
+static fallible read_procs(const struct cg *cg, const char *name, struct buf *into)
+{
+    static const char *const below[] = {"", "init/", "work/"};
+
+    for (unsigned i = 0; i < ARRAY_LEN(below); i++) {
+        char path[NATIVE_ID_MAX + 32];
+        snprintf(path, sizeof path, "%s/%scgroup.procs", name, below[i]);
+        own_fd fd = openat(any_parent(cg), path, O_RDONLY | O_CLOEXEC);
+        if (fd >= 0)
+            TRY_WRAP(fd_read_all(fd, into), "read '%s'", path);
+    }
+    return NULL;
+}
+
+static bool next_pid(struct str *rest, pid_t *ret_pid)
+{
+    struct str line;
+    uint64_t pid;
+
+    while (rest->len) {
+        str_cut(rest, '\n', &line);
+        if (str_to_u64(line, &pid) && pid > 1 && pid < INT32_MAX) {
+            *ret_pid = (pid_t)pid;
+            return true;
+        }
+    }
+    return false;
+}
+
+fallible cg_holds(const struct cg *cg, const char *name, pid_t pid, bool *ret_inside)
+{
+    own_done(buf) text;
+    pid_t at;
+
+    buf_init(&text, PROCS_MAX);
+    *ret_inside = any_parent(cg) < 0;
+    if (*ret_inside)
+        return NULL;
+    TRY(read_procs(cg, name, &text));
+    for (struct str rest = buf_str(&text); !*ret_inside && next_pid(&rest, &at);)
+        *ret_inside = at == pid;
+    return NULL;
+}
+
+fallible cg_is_frozen(const struct cg *cg, const char *name, bool *ret_frozen)
+{
+    own_done(buf) text;
+    own_fd dir = -1;
+    bool v2 = cg->on_v2[CG_FREEZER];
+
+    *ret_frozen = false;
+    if (!cg_has(cg, CG_FREEZER))
+        return NULL;
+    buf_init(&text, FILE_MAX);
+    TRY(open_group(v2 ? cg->v2 : cg->v1[CG_FREEZER], name, &dir));
+    TRY(read_at(dir, v2 ? "cgroup.freeze" : "freezer.state", &text));
+    *ret_frozen = str_eq(str_trim(buf_str(&text)), v2 ? STR("1") : STR("FROZEN"));
+    return NULL;
+}
+
+/* A process that is gone already is fine; one that will not go is not. */
+static fallible end_process(pid_t pid, int timeout_ms)
+{
+    own_fd pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+    if (pidfd < 0)
+        return errno == ESRCH ? NULL : err_sys("open process %d", (int)pid);
+    if (kill(pid, SIGKILL) < 0 && errno != ESRCH)
+        return err_sys("kill process %d", (int)pid);
+    return fd_wait(pidfd, POLLIN, timeout_ms);
+}
+
+fallible cg_end(const struct cg *cg, const char *name, int timeout_ms)
+{
+    /* Killed as a whole where that can be done; else again for those who were born meanwhile. */
+    for (unsigned round = 0; round < 100; round++) {
+        own_done(buf) text;
+        pid_t pid;
+        buf_init(&text, PROCS_MAX);
+        TRY(read_procs(cg, name, &text));
+        struct str rest = buf_str(&text);
+        if (!next_pid(&rest, &pid))
+            return NULL;
+        TRY(cg_kill(cg, name));
+        for (rest = buf_str(&text); next_pid(&rest, &pid);)
+            TRY(end_process(pid, timeout_ms));
+    }
+    return err_new(ERR_BUSY, "control group '%s' does not end", name);
 }
 
 static fallible remove_group(const struct cg *cg, int parent, const char *name)

@@ -48,6 +48,11 @@ fallible cg_freeze(const struct cg *cg, const char *name, bool frozen, int timeo
 fallible cg_kill(const struct cg *cg, const char *name); /* nothing to do on pure v1 */
 /* Does anything live in it? Without control groups nobody knows: false. */
 fallible cg_populated(const struct cg *cg, const char *name, bool *ret_populated);
+/* Is this process in it? Without control groups nobody knows: true. */
+fallible cg_holds(const struct cg *cg, const char *name, pid_t pid, bool *ret_inside);
+fallible cg_is_frozen(const struct cg *cg, const char *name, bool *ret_frozen);
+/* Kills all that is in it and waits until it is dead. */
+fallible cg_end(const struct cg *cg, const char *name, int timeout_ms);
 /* Removes all that is there; what is not is fine. */
 fallible cg_remove(const struct cg *cg, const char *name);
 

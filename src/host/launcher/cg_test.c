@@ -208,3 +208,27 @@ TEST(kills_for_want_of_memory_are_read_from_either_file)
     own_fd none = openat(test_dir_fd(), "none", O_RDONLY | O_CLOEXEC);
     CHECK_ERR(cg_read_oom(none, &kills), ERR_CORRUPT, "oom_kill");
 }
+
+TEST(a_group_knows_who_is_in_it_and_whether_it_is_frozen)
+{
+    struct cg cg;
+    own_fd dir = -1;
+    bool yes = false;
+
+    make_v2();
+    cg_open(&cg, test_dir(), true);
+    CHECK_OK(cg_make_v2(&cg, "s1", true, &dir));
+    put("croft/s1/init/cgroup.procs", "17\n4711\n");
+    put("croft/s1/cgroup.freeze", "1\n");
+    CHECK_OK(cg_holds(&cg, "s1", 4711, &yes));
+    CHECK(yes);
+    CHECK_OK(cg_holds(&cg, "s1", 471, &yes));
+    CHECK(!yes);
+    CHECK_OK(cg_is_frozen(&cg, "s1", &yes));
+    CHECK(yes);
+    put("croft/s1/cgroup.freeze", "0\n");
+    CHECK_OK(cg_is_frozen(&cg, "s1", &yes));
+    CHECK(!yes);
+    close(take_fd(&dir));
+    cg_close(&cg);
+}

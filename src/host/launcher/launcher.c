@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +14,8 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +24,8 @@
 #include "base/own.h"
 #include "base/rng.h"
 #include "host/launcher/serve.h"
+
+#define LAUNCHER_SOCKET "launcher"
 
 /* --- answers
  * -------------------------------------------------------------------------------------- */
@@ -41,6 +46,10 @@ void serve_answer(struct serve *s, struct native_reply *reply, struct err *e, st
         snprintf(reply->text, sizeof reply->text, "%s", err_text(e));
         err_free(e);
     }
+    if (s->sock < 0) { /* who asked is gone */
+        close_fds(fds);
+        return;
+    }
     struct err *lost = fd_send(s->sock, str_n(reply, sizeof *reply), fds->fds, fds->count);
     if (lost)
         log_warn("answer lost", KV_ERR(lost));
@@ -54,11 +63,11 @@ void serve_answer(struct serve *s, struct native_reply *reply, struct err *e, st
 static void on_server_gone(struct serve *s)
 {
     loop_io_stop(&s->io);
-    s->ending = true;
+    own_close_p(&s->sock);
+    s->sock = -1;
     LIST_EACH(b, &s->boxes, struct serve_box, link)
-        if (b->state != NATIVE_EXITED)
-            err_free(box_kill(&s->host, &b->box)); /* the dead are counted in on_box_dead */
-    loop_stop(s->loop);
+        b->tell_when_dead = false;
+    s->ending = !s->policy->keep || !serve_any_alive(s);
 }
 
 static void on_request(struct loop_io *io)
@@ -114,34 +123,140 @@ static void on_refill(struct loop_later *l)
     s->spare_count++;
 }
 
+/* --- the next server
+ * ------------------------------------------------------------------------------ */
+
+/* A server that died is not in the way of the next, even if we have not come to its end: what it
+ * asked last is done first. */
+static void hear_out(struct serve *s)
+{
+    struct pollfd p = {.fd = s->sock, .events = POLLRDHUP};
+
+    while (s->sock >= 0 && poll(&p, 1, 0) > 0)
+        on_request(&s->io);
+}
+
+static fallible take_server(struct serve *s, int *conn)
+{
+    struct ucred who = {.uid = (uid_t)-1};
+    socklen_t size = sizeof who;
+
+    if (getsockopt(*conn, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0)
+        return err_sys("see who it is");
+    if (who.uid != s->policy->server && who.uid != geteuid())
+        return err_new(ERR_FORBIDDEN, "user %u is not the server", who.uid);
+    hear_out(s);
+    if (s->sock >= 0)
+        return err_new(ERR_BUSY, "the launcher has a server");
+    TRY(loop_io_start(s->loop, &s->io, *conn, EPOLLIN, on_request));
+    s->sock = take_fd(conn);
+    s->ending = false;
+    return NULL;
+}
+
+static void on_knock(struct loop_io *io)
+{
+    struct serve *s = container_of(io, struct serve, knock);
+    own_fd conn = accept4(io->fd, NULL, NULL, SOCK_CLOEXEC);
+
+    if (conn < 0)
+        return; /* it changed its mind */
+    struct err *e = take_server(s, &conn);
+    if (!e)
+        return;
+    struct native_reply reply = {
+        .magic = NATIVE_MAGIC, .version = NATIVE_VERSION, .code = (uint32_t)err_code(e) + 1};
+    snprintf(reply.text, sizeof reply.text, "%s", err_text(e));
+    log_warn("server refused", KV_ERR(e));
+    err_free(e);
+    if (send(conn, &reply, sizeof reply, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        log_warn("refusal lost", KV("why", strerror(errno)));
+}
+
+static fallible open_sockets(struct serve *s)
+{
+    const char *given = s->policy->sockets;
+    struct stat st;
+
+    if (given && given[0] != '/')
+        return err_new(ERR_INVALID, "directory of sockets '%s': wanted an absolute path", given);
+    own_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0)
+        return err_sys("open '/'");
+    TRY(fd_make_dirs(given ? root : s->host.dir, given ? str_of(given + 1) : STR("run"),
+                     given ? 0711 : 0700, &s->sockets));
+    /* Nobody but us may put anything there: we connect by these names ourselves. */
+    if (fstat(s->sockets, &st) < 0 || fchmod(s->sockets, given ? 0711 : 0700) < 0)
+        return err_sys("close the directory of sockets to others");
+    if (st.st_uid != geteuid())
+        return err_new(ERR_FORBIDDEN, "the directory of sockets belongs to user %u, not to us",
+                       st.st_uid);
+    return NULL;
+}
+
 /* --- life
  * ----------------------------------------------------------------------------------------- */
 
-static void drop_all(struct serve *s)
+#define LOCK_WAIT_MS 3000 /* for one that is ending its sandboxes */
+
+static fallible try_lock(const struct serve *s, pid_t *ret_holder)
 {
-    while (s->spare_count)
-        box_drop(&s->host, &s->spare[--s->spare_count]);
-    LIST_EACH(b, &s->boxes, struct serve_box, link) {
-        siginfo_t info;
-        loop_child_stop(&b->child);
-        if (b->state != NATIVE_EXITED)
-            while (waitid(P_PID, (id_t)b->box.pid, &info, WEXITED) < 0 && errno == EINTR)
-                ;
-        struct err *e = box_remove(&s->host, &b->box, false);
-        if (e)
-            log_warn("sandbox not removed", KV("id", b->box.id), KV_ERR(e));
-        err_free(e);
-        list_del(&b->link);
-        free(b);
-    }
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    *ret_holder = 0;
+    if (fcntl(s->lock, F_SETLK, &lock) == 0)
+        return NULL;
+    if (fcntl(s->lock, F_GETLK, &lock) < 0)
+        return err_sys("lock the state");
+    *ret_holder = lock.l_type == F_UNLCK ? -1 : lock.l_pid; /* -1: it went meanwhile */
+    return NULL;
 }
 
-static fallible serve_run(struct serve *s)
+/* A lock of the process, which embryos do not inherit: it ends with us, whoever lives on. */
+static fallible lock_state(struct serve *s)
+{
+    pid_t holder = 0;
+
+    s->lock = openat(s->host.dir, "launcher", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (s->lock < 0)
+        return err_sys("open the lock of launchers");
+    TRY(try_lock(s, &holder));
+    if (!holder)
+        return NULL;
+    own_fd other = holder > 0 ? (int)syscall(SYS_pidfd_open, holder, 0) : -1;
+    if (other >= 0)
+        err_free(fd_wait(other, POLLIN, LOCK_WAIT_MS)); /* the lock tells */
+    TRY(try_lock(s, &holder));
+    return holder ? err_new(ERR_BUSY, "process %d is the launcher of this state", (int)holder)
+                  : NULL;
+}
+
+static void on_term(struct loop_signal *sig)
+{
+    struct serve *s = container_of(sig, struct serve, term);
+
+    s->ending = true;
+}
+
+static fallible serve_open(struct serve *s)
 {
     TRY(loop_new(&clock_system, &s->loop));
     loop_forbid_threads(s->loop);
     TRY(box_host_open(&s->host, s->policy->state, rng_system()));
-    TRY(loop_io_start(s->loop, &s->io, s->sock, EPOLLIN, on_request));
+    TRY(lock_state(s));
+    TRY(open_sockets(s));
+    TRY(serve_adopt_all(s));
+    TRY(loop_signal_start(s->loop, &s->term, SIGTERM, on_term));
+    if (s->policy->keep) {
+        TRY(serve_listen(s, SOCK_SEQPACKET, LAUNCHER_SOCKET, &s->listener));
+        TRY(loop_io_start(s->loop, &s->knock, s->listener, EPOLLIN, on_knock));
+    }
+    return loop_io_start(s->loop, &s->io, s->sock, EPOLLIN, on_request);
+}
+
+static fallible serve_run(struct serve *s)
+{
+    TRY(serve_open(s));
     loop_later(s->loop, &s->refill, on_refill);
     while (!s->ending) {
         /* One embryo per idle turn, so that a request never waits for more than one. */
@@ -173,7 +288,7 @@ static fallible open_roots(struct launcher_policy *p)
 static _Noreturn void launcher_main(const struct launcher_policy *policy, int sock)
 {
     struct launcher_policy own = *policy;
-    struct serve s = {.policy = &own, .sock = sock};
+    struct serve s = {.policy = &own, .sock = sock, .listener = -1, .sockets = -1, .lock = -1};
 
     list_init(&s.boxes);
     s.host.dir = s.host.boxes = s.host.ids = s.host.exe = s.host.cg.v2 = -1;
@@ -193,8 +308,12 @@ static _Noreturn void launcher_main(const struct launcher_policy *policy, int so
         log_error("launcher", KV_ERR(e));
     int code = e ? 1 : 0;
     err_free(e);
+    if (!own.keep)
+        serve_kill_all(&s);
     if (s.host.dir >= 0)
-        drop_all(&s);
+        serve_drop_all(&s);
+    if (s.listener >= 0)
+        unlinkat(s.sockets, LAUNCHER_SOCKET, 0);
     _exit(code);
 }
 
@@ -216,5 +335,24 @@ fallible launcher_fork(const struct launcher_policy *policy, int *ret_sock, pid_
     }
     *ret_sock = pair[0];
     *ret_pid = pid;
+    return NULL;
+}
+
+fallible launcher_connect(const char *sockets, int *ret_sock)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    own_fd fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    int n = snprintf(a.sun_path, sizeof a.sun_path, "%s/" LAUNCHER_SOCKET, sockets);
+    if (n >= (int)sizeof a.sun_path)
+        return err_new(ERR_INVALID, "directory of sockets '%s': the path is too long", sockets);
+    if (fd < 0)
+        return err_sys("make a socket");
+    if (connect(fd, (struct sockaddr *)&a, sizeof a) < 0) {
+        if (errno == ENOENT || errno == ECONNREFUSED)
+            return err_new(ERR_NOT_FOUND, "no launcher at '%s'", a.sun_path);
+        return err_sys("connect to '%s'", a.sun_path);
+    }
+    *ret_sock = take_fd(&fd);
     return NULL;
 }

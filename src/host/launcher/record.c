@@ -12,18 +12,41 @@
 #include "base/own.h"
 
 #define RECORD_MAGIC   0x43525843u
-#define RECORD_VERSION 1
+#define RECORD_VERSION 2
+#define STAT_STARTED   20 /* words of /proc/PID/stat after the name, before the one we want */
+
+/* The name is in brackets and may hold anything, brackets and spaces included. */
+fallible record_started(pid_t pid, uint64_t *ret_ticks)
+{
+    char path[32], text[1024];
+    struct str rest, word = {.len = 0};
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    own_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (n < 0)
+        return err_sys("read '%s'", path);
+    text[n] = '\0';
+    const char *end = strrchr(text, ')');
+    rest = end ? str_of(end + 1) : str_of("");
+    for (unsigned i = 0; i <= STAT_STARTED; i++)
+        str_cut(&rest, ' ', &word);
+    if (!str_to_u64(word, ret_ticks))
+        return err_new(ERR_CORRUPT, "'%s' has no start time", path);
+    return NULL;
+}
 
 /* Not synced: after a crash of the machine there is no sandbox left to adopt. */
-fallible record_write(int dir, unsigned slot, const struct native_request *req)
+fallible record_write(int dir, const struct record *life, const struct native_request *req)
 {
-    struct record r = {.magic = RECORD_MAGIC,
-                       .version = RECORD_VERSION,
-                       .slot = slot,
-                       .image = req->image,
-                       .made_wall_ns = clock_wall_ns(&clock_system),
-                       .limits = req->limits};
+    struct record r = *life;
 
+    r.magic = RECORD_MAGIC;
+    r.version = RECORD_VERSION;
+    r.image = req->image;
+    r.made_wall_ns = clock_wall_ns(&clock_system);
+    r.limits = req->limits;
+    TRY(record_started(r.pid, &r.started));
     memcpy(r.id, req->id, sizeof r.id);
     memcpy(r.mounts, req->mounts, sizeof r.mounts);
     own_fd fd = openat(dir, "record.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

@@ -4,18 +4,34 @@
 #pragma once
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "sandbox/native/msg.h"
 
+#define RECORD_BOOT 40 /* the kernel's name for this run of the machine */
+
+enum {
+    RECORD_LAUNCHER = 1u << 0, /* a launcher made it, and the next one answers for it */
+    RECORD_KEPT = 1u << 1,     /* its files stay when it has ended, until somebody removes it */
+    RECORD_LEAVES = 1u << 2,
+};
+
 struct record {
     uint32_t magic, version, slot, image;
+    uint32_t flags;
+    int32_t pid;
+    uint64_t started; /* by the kernel's clock: tells this process from a later one of its number */
+    char boot[RECORD_BOOT];
     uint64_t made_wall_ns;
     struct native_limits limits;
     char id[NATIVE_ID_MAX];
     struct native_mount mounts[NATIVE_MOUNTS];
 };
 
-fallible record_write(int dir, unsigned slot, const struct native_request *req);
+/* life: slot, flags, pid and boot; the rest is filled in. */
+fallible record_write(int dir, const struct record *life, const struct native_request *req);
+/* When a process began, in the kernel's ticks. */
+fallible record_started(pid_t pid, uint64_t *ret_ticks);
 /* ERR_CORRUPT for anything that is not a record of this version. */
 fallible record_read(int dir, struct record *ret_record);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* serve.h — shared by the files of the launcher's process: launcher.c and serve_ops.c. */
+/* serve.h — shared by the files of the launcher's process: launcher.c has its sockets, serve_ops.c
+ * what it is asked, serve_life.c its sandboxes, those of a launcher before it included. */
 #pragma once
 
 #include "base/list.h"
@@ -9,12 +10,17 @@
 #include "loop/loop.h"
 
 struct serve_box {
-    struct box box;
+    struct box box; /* slot and pid mean nothing once it has ended and !holds_slot */
     struct loop_child child;
+    struct loop_io orphan; /* instead, for one that another launcher made */
+    bool adopted;
+    bool holds_slot;  /* groups and ids, given back when it ends */
     struct list link; /* in the order of ids */
     struct serve *serve;
     enum native_state state;
     int exit_code, signal;
+    bool code_unknown;
+    uint64_t oom_kills;                    /* once it has ended */
     bool remove_when_dead, tell_when_dead; /* somebody waits for it */
     uint64_t remove_tag, kill_tag;
 };
@@ -23,8 +29,12 @@ struct serve {
     struct loop *loop;
     const struct launcher_policy *policy;
     struct box_host host;
-    struct loop_io io;
-    int sock;
+    struct loop_io io, knock;
+    int sock;     /* the server's, -1: none */
+    int listener; /* where the next server comes, -1: nowhere */
+    int sockets;  /* directory of those of the sandboxes */
+    int lock;     /* one launcher for one state directory */
+    struct loop_signal term;
     struct list boxes;
     unsigned box_count;
     struct box_embryo spare[64];
@@ -45,4 +55,27 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
 struct serve_box *serve_find(struct serve *s, const char *id);
 void serve_answer(struct serve *s, struct native_reply *reply, struct err *e,
                   struct serve_fds *fds);
+
+/* A socket in the directory of sockets, the server's to connect to. */
+fallible serve_listen(const struct serve *s, int type, const char *name, int *ret_fd);
+
+/* --- serve_life.c --- */
+
+#define SERVE_SOCKET_NAME (NATIVE_ID_MAX + 8)
+
+void serve_insert(struct serve *s, struct serve_box *b);
+/* On failure the sandbox is gone: what nobody would see dying may not live. */
+fallible serve_watch(struct serve *s, struct serve_box *b);
+/* Of one that has ended: its directory and sockets; frees b. */
+fallible serve_bury(struct serve *s, struct serve_box *b);
+/* The same, but leaves its directory to its next life. */
+void serve_replace(struct serve *s, struct serve_box *b);
 void serve_remove(struct serve *s, struct serve_box *b, struct native_reply *reply);
+void serve_socket_name(const char *id, bool tunnel, char out[SERVE_SOCKET_NAME]);
+void serve_drop_sockets(const struct serve *s, const char *id);
+bool serve_any_alive(const struct serve *s);
+/* Takes over what a launcher before us left alive, forgets what is dead. */
+fallible serve_adopt_all(struct serve *s);
+void serve_kill_all(struct serve *s);
+/* At the end: those that live are waited for, or left alone if they are to be kept. */
+void serve_drop_all(struct serve *s);

@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -45,17 +44,6 @@ static fallible find(struct serve *s, const char *id, struct serve_box **ret_box
 {
     *ret_box = serve_find(s, id);
     return *ret_box ? NULL : err_new(ERR_NOT_FOUND, "no sandbox '%s'", id);
-}
-
-static void insert(struct serve *s, struct serve_box *b)
-{
-    struct list *at = &s->boxes;
-
-    LIST_EACH(o, &s->boxes, struct serve_box, link)
-        if (at == &s->boxes && strcmp(o->box.id, b->box.id) > 0)
-            at = &o->link;
-    list_add(at, &b->link); /* before the first that is greater, or at the end */
-    s->box_count++;
 }
 
 /* --- policy
@@ -200,26 +188,43 @@ static fallible make_ends(struct making *m)
     return NULL;
 }
 
-/* The sockets' names are in the sandbox's directory, which only we can reach. */
+/* Connecting takes the right to write to the socket: it is the server's alone. */
 static fallible name_of(const struct serve *s, const char *id, bool tunnel, struct sockaddr_un *a)
 {
+    char name[SERVE_SOCKET_NAME];
+
+    serve_socket_name(id, tunnel, name);
     *a = (struct sockaddr_un){.sun_family = AF_UNIX};
-    int n = snprintf(a->sun_path, sizeof a->sun_path, "/proc/self/fd/%d/%s/%s", s->host.boxes, id,
-                     tunnel ? "c" : "s");
+    int n = snprintf(a->sun_path, sizeof a->sun_path, "/proc/self/fd/%d/%s", s->sockets, name);
     return n < (int)sizeof a->sun_path ? NULL
                                        : err_new(ERR_INTERNAL, "a socket's name is too long");
 }
 
-static fallible listen_at(const struct serve *s, const char *id, bool tunnel, int *ret_fd)
+fallible serve_listen(const struct serve *s, int type, const char *name, int *ret_fd)
 {
-    struct sockaddr_un a;
-    own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    own_fd fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    TRY(name_of(s, id, tunnel, &a));
-    if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a) < 0 || listen(fd, 128) < 0)
-        return err_sys("listen for sandbox '%s'", id);
+    snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d/%s", s->sockets, name);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a) < 0)
+        return err_sys("make socket '%s'", name);
+    bool ours = s->policy->server == 0 || s->host.user;
+    if (fchmodat(s->sockets, name, 0600, 0) < 0 ||
+        (!ours &&
+         fchownat(s->sockets, name, s->policy->server, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0))
+        return err_sys("give socket '%s' to the server", name);
+    if (listen(fd, 128) < 0)
+        return err_sys("listen at '%s'", name);
     *ret_fd = take_fd(&fd);
     return NULL;
+}
+
+static fallible listen_at(const struct serve *s, const char *id, bool tunnel, int *ret_fd)
+{
+    char name[SERVE_SOCKET_NAME];
+
+    serve_socket_name(id, tunnel, name);
+    return serve_listen(s, SOCK_STREAM, name, ret_fd);
 }
 
 static fallible prepare(const struct serve *s, struct making *m, const struct serve_fds *in)
@@ -247,24 +252,6 @@ static fallible take_embryo(struct serve *s, const char *id, struct box_embryo *
     return NULL;
 }
 
-static void on_box_dead(struct loop_child *c)
-{
-    struct serve_box *b = container_of(c, struct serve_box, child);
-    struct native_reply killed = {.op = NATIVE_KILL, .tag = b->kill_tag};
-    struct native_reply removed = {.op = NATIVE_REMOVE, .tag = b->remove_tag};
-    struct serve_fds none = {.count = 0};
-
-    b->state = NATIVE_EXITED;
-    b->exit_code = c->code == CLD_EXITED ? c->status : 128 + c->status;
-    b->signal = c->code == CLD_EXITED ? 0 : c->status;
-    b->box.pidfd = -1; /* the loop closed it */
-    if (b->tell_when_dead)
-        serve_answer(b->serve, &killed, NULL, &none);
-    b->tell_when_dead = false;
-    if (b->remove_when_dead)
-        serve_remove(b->serve, b, &removed);
-}
-
 static fallible make_in_dir(struct serve *s, struct making *m, struct serve_box *b)
 {
     struct box_embryo e;
@@ -272,7 +259,7 @@ static fallible make_in_dir(struct serve *s, struct making *m, struct serve_box 
     TRY(listen_at(s, m->req.id, false, &m->spec.fds[AT_LISTEN]));
     TRY(listen_at(s, m->req.id, true, &m->spec.fds[AT_TUNNEL]));
     TRY(take_embryo(s, m->req.id, &e));
-    m->spec.flags = BOX_DIR_MADE;
+    m->spec.flags = BOX_DIR_MADE | BOX_LAUNCHER | (s->policy->keep ? BOX_KEPT : 0);
     return box_start(&s->host, &e, &m->spec, &b->box);
 }
 
@@ -284,8 +271,7 @@ static fallible renew_dir(struct serve *s, const struct making *m)
 
     if (dir < 0)
         return err_sys("open the directory of '%s'", m->req.id);
-    unlinkat(dir, "s", 0);
-    unlinkat(dir, "c", 0);
+    serve_drop_sockets(s, m->req.id);
     for (size_t i = 0; i < m->spec.root_count; i++)
         TRY(tree_remove(dir, m->roots[i].work));
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
@@ -303,27 +289,10 @@ static fallible make(struct serve *s, struct making *m, struct serve_box *b, boo
     }
     TRY(box_make_dir(&s->host, m->req.id));
     struct err *e = make_in_dir(s, m, b);
-    if (e)
+    if (e) {
         err_free(tree_remove(s->host.boxes, m->req.id)); /* the first error is the one to tell */
-    return e;
-}
-
-/* The loop cannot watch it: what nobody would see dying may not live. */
-static void undo(struct serve *s, struct serve_box *b)
-{
-    err_free(box_kill(&s->host, &b->box));
-    while (waitpid(b->box.pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-    b->box.pidfd = -1; /* taken over, also by a failed start */
-    err_free(box_remove(&s->host, &b->box, false));
-}
-
-static fallible watch(struct serve *s, struct serve_box *b)
-{
-    struct err *e = loop_child_start(s->loop, &b->child, b->box.pid, b->box.pidfd, on_box_dead);
-
-    if (e)
-        undo(s, b);
+        serve_drop_sockets(s, m->req.id);
+    }
     return e;
 }
 
@@ -335,15 +304,6 @@ static fallible may_start(const struct serve *s, const struct serve_box *old,
     return apply_policy(s, r);
 }
 
-/* The groups and ids of its last life; its directory is the new one's. */
-static void bury(struct serve *s, struct serve_box *old)
-{
-    err_free(box_remove(&s->host, &old->box, true)); /* nothing runs in them any more */
-    list_del(&old->link);
-    s->box_count--;
-    free(old);
-}
-
 static fallible start(struct serve *s, const struct native_request *r, struct serve_fds *in,
                       struct native_reply *reply, struct serve_fds *out)
 {
@@ -351,7 +311,7 @@ static fallible start(struct serve *s, const struct native_request *r, struct se
     struct serve_box *old = serve_find(s, r->id);
     struct serve_box *b = mem_new(sizeof *b);
 
-    *b = (struct serve_box){.serve = s, .state = NATIVE_RUNNING};
+    *b = (struct serve_box){.serve = s, .state = NATIVE_RUNNING, .holds_slot = true};
     rootfs_init(&m.rootfs);
     memset(m.spec.sources, -1, sizeof m.spec.sources);
     memset(m.spec.fds, -1, sizeof m.spec.fds);
@@ -362,13 +322,13 @@ static fallible start(struct serve *s, const struct native_request *r, struct se
     if (!e)
         e = make(s, &m, b, old != NULL);
     if (!e)
-        e = watch(s, b);
+        e = serve_watch(s, b);
     if (e)
         free(b);
     else {
         if (old)
-            bury(s, old);
-        insert(s, b);
+            serve_replace(s, old);
+        serve_insert(s, b);
         reply->pid = b->box.pid;
         out->fds[0] = take_fd(&m.ours[AT_READY]);
         out->fds[1] = take_fd(&m.ours[AT_CONTROL]);
@@ -380,17 +340,6 @@ static fallible start(struct serve *s, const struct native_request *r, struct se
 
 /* --- the rest
  * ------------------------------------------------------------------------------------- */
-
-void serve_remove(struct serve *s, struct serve_box *b, struct native_reply *reply)
-{
-    struct serve_fds none = {.count = 0};
-    struct err *e = box_remove(&s->host, &b->box, false);
-
-    list_del(&b->link);
-    s->box_count--;
-    free(b);
-    serve_answer(s, reply, e, &none);
-}
 
 static fallible pause_or_resume(struct serve *s, struct serve_box *b, bool pause)
 {
@@ -413,9 +362,27 @@ static fallible inspect(struct serve *s, struct serve_box *b, struct native_repl
     reply->pid = b->box.pid;
     reply->exit_code = (uint32_t)b->exit_code;
     reply->signal = (uint32_t)b->signal;
+    reply->flags = b->code_unknown ? NATIVE_CODE_UNKNOWN : 0;
+    reply->oom_kills = b->oom_kills;
+    if (b->state == NATIVE_EXITED)
+        return NULL;
     box_group_name(b->box.slot, group);
     TRY(cg_open_oom(&s->host.cg, group, b->box.leaves, &oom));
     return oom >= 0 ? cg_read_oom(oom, &reply->oom_kills) : NULL;
+}
+
+static fallible adopt(struct serve *s, struct serve_box *b, struct native_reply *reply,
+                      struct serve_fds *out)
+{
+    TRY(inspect(s, b, reply));
+    if (b->state == NATIVE_EXITED)
+        return NULL;
+    int watched = b->adopted ? b->orphan.fd : b->child.io.fd;
+    int copy = fcntl(watched, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0)
+        return err_sys("copy a descriptor");
+    out->fds[out->count++] = copy;
+    return NULL;
 }
 
 static void list(struct serve *s, const char *after, struct native_reply *reply)
@@ -465,6 +432,8 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
         return pause_or_resume(s, b, r->op == NATIVE_PAUSE);
     case NATIVE_INSPECT:
         return inspect(s, b, reply);
+    case NATIVE_ADOPT:
+        return adopt(s, b, reply, out);
     case NATIVE_CONNECT:
         return dial(s, r, out);
     case NATIVE_REMOVE:

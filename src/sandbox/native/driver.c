@@ -450,7 +450,9 @@ static fallible native_remove(struct sbx *s)
 static void set_address(const struct native *n, const char *name, struct sbx_address *ret)
 {
     *ret = (struct sbx_address){.url = URL};
-    snprintf(ret->unix_path, sizeof ret->unix_path, "%s/box/%s/%s", n->base.driver->host->state_dir,
+    const struct sbx_host *host = n->base.driver->host;
+    snprintf(ret->unix_path, sizeof ret->unix_path, "%s%s/%s.%s",
+             host->sockets ? host->sockets : host->state_dir, host->sockets ? "" : "/run",
              n->base.id, name);
 }
 

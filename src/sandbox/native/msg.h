@@ -33,6 +33,9 @@ enum native_op {
     NATIVE_INSPECT,
     NATIVE_LIST,    /* ids after `id`, in order */
     NATIVE_CONNECT, /* answers with a connection to its server, or with TUNNEL to pid 1 */
+    /* For a server that came later: state as INSPECT gives it and, of one that lives, a descriptor
+     * that becomes readable when it is dead and is good for nothing else (a pidfd). */
+    NATIVE_ADOPT,
     NATIVE_OP_END
 };
 
@@ -42,6 +45,9 @@ enum native_flag {
     NATIVE_TUNNEL = 1u << 2,
     NATIVE_FLAGS = (1u << 3) - 1
 };
+
+/* In a reply: it was not the launcher's child when it ended, so nobody knows how. */
+#define NATIVE_CODE_UNKNOWN 1u
 
 enum native_mount_mode { NATIVE_RO = 1, NATIVE_RW, NATIVE_OVERLAY };
 enum native_network { NATIVE_NET_NONE = 0, NATIVE_NET_HOST };
@@ -80,7 +86,7 @@ struct native_reply {
     char text[NATIVE_TEXT_MAX];
     uint32_t state, exit_code, signal, count;
     int32_t pid;
-    uint32_t pad;
+    uint32_t flags; /* NATIVE_CODE_UNKNOWN */
     uint64_t oom_kills;
     char ids[NATIVE_LIST_MAX][NATIVE_ID_MAX];
 };

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_life.c — the launcher's sandboxes from birth to burial, and those it inherits.
+ *
+ * Groups and ids go when a sandbox ends, its directory when it is removed: one that has ended
+ * holds files and nothing else. A sandbox of a launcher that was killed is nobody's child of ours:
+ * we see it die by its pidfd, but not how. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/own.h"
+#include "host/launcher/record.h"
+#include "host/launcher/serve.h"
+#include "host/tree/tree.h"
+
+void serve_insert(struct serve *s, struct serve_box *b)
+{
+    struct list *at = &s->boxes;
+
+    LIST_EACH(o, &s->boxes, struct serve_box, link)
+        if (at == &s->boxes && strcmp(o->box.id, b->box.id) > 0)
+            at = &o->link;
+    list_add(at, &b->link); /* before the first that is greater, or at the end */
+    s->box_count++;
+}
+
+bool serve_any_alive(const struct serve *s)
+{
+    LIST_EACH(b, &s->boxes, const struct serve_box, link)
+        if (b->state != NATIVE_EXITED)
+            return true;
+    return false;
+}
+
+/* --- sockets --- */
+
+void serve_socket_name(const char *id, bool tunnel, char out[SERVE_SOCKET_NAME])
+{
+    snprintf(out, SERVE_SOCKET_NAME, "%s.%s", id, tunnel ? "c" : "s");
+}
+
+void serve_drop_sockets(const struct serve *s, const char *id)
+{
+    char name[SERVE_SOCKET_NAME];
+
+    for (unsigned i = 0; i < 2; i++) {
+        serve_socket_name(id, i, name);
+        unlinkat(s->sockets, name, 0); /* not there: nothing to do */
+    }
+}
+
+/* --- death --- */
+
+static fallible release_slot(struct serve_box *b)
+{
+    if (!b->holds_slot)
+        return NULL;
+    TRY(box_remove(&b->serve->host, &b->box, true));
+    b->holds_slot = false;
+    return NULL;
+}
+
+static void read_oom(struct serve_box *b)
+{
+    const struct cg *cg = &b->serve->host.cg;
+    char group[BOX_NAME];
+    own_fd oom = -1;
+
+    box_group_name(b->box.slot, group);
+    struct err *e = cg_open_oom(cg, group, b->box.leaves, &oom);
+    if (!e && oom >= 0)
+        e = cg_read_oom(oom, &b->oom_kills);
+    err_free(e); /* not counted is 0 */
+}
+
+static void warn(const char *what, const struct serve_box *b, struct err *e)
+{
+    if (e)
+        log_warn(what, KV("id", b->box.id), KV_ERR(e));
+    err_free(e);
+}
+
+static void ended(struct serve_box *b)
+{
+    b->state = NATIVE_EXITED;
+    read_oom(b);
+    warn("groups of a sandbox not removed", b, release_slot(b)); /* tried again at removal */
+}
+
+static void tell(struct serve_box *b)
+{
+    struct serve *s = b->serve;
+    struct native_reply killed = {.op = NATIVE_KILL, .tag = b->kill_tag};
+    struct native_reply removed = {.op = NATIVE_REMOVE, .tag = b->remove_tag};
+    struct serve_fds none = {.count = 0};
+
+    if (b->tell_when_dead)
+        serve_answer(s, &killed, NULL, &none);
+    b->tell_when_dead = false;
+    if (b->remove_when_dead)
+        serve_remove(s, b, &removed);
+    if (s->sock < 0 && !serve_any_alive(s))
+        s->ending = true; /* nobody asks, nothing runs */
+}
+
+static void on_box_dead(struct loop_child *c)
+{
+    struct serve_box *b = container_of(c, struct serve_box, child);
+
+    b->exit_code = c->code == CLD_EXITED ? c->status : 128 + c->status;
+    b->signal = c->code == CLD_EXITED ? 0 : c->status;
+    b->box.pidfd = -1; /* the loop closed it */
+    ended(b);
+    tell(b);
+}
+
+static void on_orphan_dead(struct loop_io *io)
+{
+    struct serve_box *b = container_of(io, struct serve_box, orphan);
+
+    loop_io_stop(io);
+    b->code_unknown = true;
+    ended(b);
+    tell(b);
+}
+
+static void undo(struct serve *s, struct serve_box *b)
+{
+    err_free(box_kill(&s->host, &b->box));
+    while (waitpid(b->box.pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    b->box.pidfd = -1; /* taken over, also by a failed start */
+    err_free(box_remove(&s->host, &b->box, false));
+    serve_drop_sockets(s, b->box.id);
+}
+
+/* The loop has the descriptor; box_kill() needs it as long as the process is there. */
+fallible serve_watch(struct serve *s, struct serve_box *b)
+{
+    struct err *e = loop_child_start(s->loop, &b->child, b->box.pid, b->box.pidfd, on_box_dead);
+
+    if (e)
+        undo(s, b);
+    return e;
+}
+
+/* --- burial --- */
+
+static void forget(struct serve *s, struct serve_box *b)
+{
+    list_del(&b->link);
+    s->box_count--;
+    free(b);
+}
+
+fallible serve_bury(struct serve *s, struct serve_box *b)
+{
+    struct err *e = release_slot(b);
+    struct err *dir = tree_remove(s->host.boxes, b->box.id);
+
+    serve_drop_sockets(s, b->box.id);
+    forget(s, b);
+    if (!e)
+        return dir;
+    err_free(dir); /* one story is enough */
+    return e;
+}
+
+void serve_replace(struct serve *s, struct serve_box *b)
+{
+    warn("groups of a sandbox not removed", b, release_slot(b));
+    forget(s, b);
+}
+
+void serve_remove(struct serve *s, struct serve_box *b, struct native_reply *reply)
+{
+    struct serve_fds none = {.count = 0};
+
+    serve_answer(s, reply, serve_bury(s, b), &none);
+}
+
+/* --- inheritance --- */
+
+static bool slot_in_use(void *arg, unsigned slot)
+{
+    const struct serve *s = arg;
+
+    LIST_EACH(b, &s->boxes, const struct serve_box, link)
+        if (b->holds_slot && b->box.slot == slot)
+            return true;
+    return false;
+}
+
+static fallible inherit(struct serve *s, const struct box *box, bool alive)
+{
+    struct serve_box *b = mem_new(sizeof *b);
+    char group[BOX_NAME];
+    bool frozen = false;
+
+    *b = (struct serve_box){.box = *box,
+                            .serve = s,
+                            .adopted = true,
+                            .holds_slot = alive,
+                            .code_unknown = !alive,
+                            .state = alive ? NATIVE_RUNNING : NATIVE_EXITED};
+    serve_insert(s, b);
+    if (!alive)
+        return NULL;
+    box_group_name(box->slot, group);
+    TRY(cg_is_frozen(&s->host.cg, group, &frozen));
+    b->state = frozen ? NATIVE_PAUSED : NATIVE_RUNNING;
+    return loop_io_start(s->loop, &b->orphan, b->box.pidfd, EPOLLIN, on_orphan_dead);
+}
+
+static fallible look_at(struct serve *s, const char *id)
+{
+    struct box box;
+    struct record r;
+    bool alive = false;
+    struct err *e = box_adopt(&s->host, id, &box, &r, &alive);
+
+    if (e && err_code(e) == ERR_NOT_FOUND) {
+        err_free(e); /* another program's, see box_sweep() */
+        return NULL;
+    }
+    if (e)
+        return e;
+    if (alive)
+        log_info("sandbox adopted", KV("id", id));
+    return alive || r.flags & RECORD_KEPT ? inherit(s, &box, alive) : box_clear_dir(&s->host, id);
+}
+
+static fallible each_name(int parent, const char *what,
+                          fallible (*fn)(struct serve *s, const char *), struct serve *s)
+{
+    int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    struct err *e = NULL;
+
+    if (!d) {
+        own_close_p(&fd);
+        return err_sys("list the %s", what);
+    }
+    for (struct dirent *at; !e && (at = readdir(d));)
+        if (at->d_name[0] != '.')
+            e = err_wrap(fn(s, at->d_name), "'%s'", at->d_name);
+    closedir(d);
+    return e;
+}
+
+/* "ID.s" and "ID.c" of those that live; the launcher's own was its predecessor's. */
+static fallible look_at_socket(struct serve *s, const char *name)
+{
+    char mine[2][SERVE_SOCKET_NAME];
+
+    LIST_EACH(b, &s->boxes, const struct serve_box, link) {
+        serve_socket_name(b->box.id, false, mine[0]);
+        serve_socket_name(b->box.id, true, mine[1]);
+        if (b->state != NATIVE_EXITED && (strcmp(mine[0], name) == 0 || strcmp(mine[1], name) == 0))
+            return NULL;
+    }
+    if (unlinkat(s->sockets, name, 0) < 0 && errno != ENOENT)
+        return err_sys("remove an old socket");
+    return NULL;
+}
+
+fallible serve_adopt_all(struct serve *s)
+{
+    TRY_WRAP(each_name(s->host.boxes, "sandboxes", look_at, s), "adopt sandboxes");
+    TRY_WRAP(box_clear_claims(&s->host, slot_in_use, s), "clear old claims");
+    TRY_WRAP(each_name(s->sockets, "sockets", look_at_socket, s), "clear old sockets");
+    return box_sweep(&s->host);
+}
+
+/* --- the end --- */
+
+void serve_kill_all(struct serve *s)
+{
+    LIST_EACH(b, &s->boxes, struct serve_box, link)
+        if (b->state != NATIVE_EXITED)
+            warn("sandbox not killed", b, box_kill(&s->host, &b->box));
+}
+
+static void wait_for(struct serve_box *b)
+{
+    siginfo_t info;
+
+    if (b->adopted)
+        err_free(fd_wait(b->box.pidfd, POLLIN, BOX_WAIT_MS)); /* then its groups will not go */
+    else
+        while (waitid(P_PID, (id_t)b->box.pid, &info, WEXITED) < 0 && errno == EINTR)
+            ;
+}
+
+static void stop_watching(struct serve_box *b)
+{
+    if (b->adopted) {
+        loop_io_stop(&b->orphan);
+        return;
+    }
+    loop_child_stop(&b->child);
+    b->box.pidfd = -1;
+}
+
+void serve_drop_all(struct serve *s)
+{
+    while (s->spare_count)
+        box_drop(&s->host, &s->spare[--s->spare_count]);
+    LIST_EACH(b, &s->boxes, struct serve_box, link) {
+        bool alive = b->state != NATIVE_EXITED;
+        if (alive)
+            (s->policy->keep ? stop_watching : wait_for)(b);
+        if (s->policy->keep) {
+            forget(s, b);
+            continue;
+        }
+        if (alive) {
+            stop_watching(b);
+            ended(b);
+        }
+        struct err *e = serve_bury(s, b);
+        if (e)
+            log_warn("sandbox not removed", KV_ERR(e));
+        err_free(e);
+    }
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+/* adopt_test.c — servers and launchers die, sandboxes live on, and whoever comes next finds them.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/own.h"
+#include "host/launcher/record.h"
+#include "test/native/kit.h"
+#include "test/native/launcher_kit.h"
+#include "test/program.h"
+#include "test/test.h"
+
+/* By path, as the sandbox proxy does, launcher or not. */
+static void check_answers(const struct rig *r, const char *id)
+{
+    static const char text[] = "GET /alive HTTP/1.1\r\nHost: x\r\n\r\n";
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    char line[512];
+
+    snprintf(a.sun_path, sizeof a.sun_path, "%.80s/run/%s.s", r->state, id);
+    own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK_INT(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    CHECK_OK(fd_write_all(fd, str_of(text)));
+    CHECK_OK(fd_wait(fd, POLLIN, 60000));
+    ssize_t n = read(fd, line, sizeof line);
+    CHECK(n > 0);
+    CHECK_HAS(str_n(line, (size_t)n), "HTTP/1.1 200");
+}
+
+static int adopt(struct rig *r, const char *id, enum native_state state)
+{
+    struct native_request req = rig_request(NATIVE_ADOPT, id);
+    struct native_reply reply;
+    int fds[2];
+
+    rig_ask(r, &req, NULL, 0, &reply, fds);
+    CHECK_STR(str_of(reply.text), "");
+    CHECK_INT(reply.state, state);
+    CHECK_INT(fds[1], -1);
+    return fds[0];
+}
+
+static void check_list(struct rig *r, const char *const *ids)
+{
+    struct native_request req = rig_request(NATIVE_LIST, "");
+    struct native_reply reply;
+    int fds[2];
+    unsigned n = 0;
+
+    rig_ask(r, &req, NULL, 0, &reply, fds);
+    for (; ids[n]; n++)
+        CHECK_STR(str_of(reply.ids[n]), str_of(ids[n]));
+    CHECK_INT(reply.count, n);
+}
+
+TEST(sandboxes_of_a_killed_launcher_live_on_and_the_next_one_adopts_them)
+{
+    struct rig r;
+
+    rig_open(&r, 2);
+    rig_start(&r, "b");
+    rig_start(&r, "a");
+    rig_tell(&r, NATIVE_PAUSE, "b");
+    pid_t pid = rig_tell(&r, NATIVE_INSPECT, "a").pid;
+    rig_kill(&r);
+    check_answers(&r, "a");
+
+    rig_fork(&r);
+    check_list(&r, ARGS("a", "b"));
+    CHECK_INT(rig_tell(&r, NATIVE_INSPECT, "a").pid, pid);
+    CHECK_INT(rig_tell(&r, NATIVE_INSPECT, "b").state, NATIVE_PAUSED);
+    own_fd a = adopt(&r, "a", NATIVE_RUNNING), b = adopt(&r, "b", NATIVE_PAUSED);
+    rig_tell(&r, NATIVE_RESUME, "b");
+    check_answers(&r, "b");
+    CHECK_ERR(fd_wait(a, POLLIN, 0), ERR_TIMEOUT, "");
+    rig_tell(&r, NATIVE_KILL, "a");
+    CHECK_OK(fd_wait(a, POLLIN, 60000));
+    CHECK_ERR(fd_wait(b, POLLIN, 0), ERR_TIMEOUT, "");
+    struct native_reply dead = rig_tell(&r, NATIVE_INSPECT, "a");
+    CHECK_INT(dead.state, NATIVE_EXITED);
+    CHECK_INT(dead.flags, NATIVE_CODE_UNKNOWN);
+    CHECK_INT(adopt(&r, "a", NATIVE_EXITED), -1);
+    rig_tell(&r, NATIVE_REMOVE, "a");
+    close(take_fd(&a));
+    close(take_fd(&b));
+    rig_close(&r);
+    rig_reap();
+}
+
+TEST(an_adopted_sandbox_that_dies_by_itself_is_seen_and_starts_again)
+{
+    struct rig r;
+
+    rig_open(&r, 0);
+    rig_start(&r, "a");
+    rig_kill(&r);
+    rig_fork(&r);
+    pid_t pid = rig_tell(&r, NATIVE_INSPECT, "a").pid;
+    own_fd death = adopt(&r, "a", NATIVE_RUNNING);
+    CHECK_INT(kill(pid, SIGKILL), 0);
+    CHECK_OK(fd_wait(death, POLLIN, 60000));
+    rig_tell(&r, NATIVE_KILL, "a"); /* answered when it is dead, here at once or soon */
+    CHECK_INT(rig_tell(&r, NATIVE_INSPECT, "a").state, NATIVE_EXITED);
+    kit_check_empty("state/ids");
+    rig_start(&r, "a");
+    check_answers(&r, "a");
+    close(take_fd(&death));
+    rig_close(&r);
+    rig_reap();
+}
+
+TEST(embryos_and_torn_starts_of_a_killed_launcher_are_swept)
+{
+    struct rig r;
+    struct native_request req = rig_request(NATIVE_START, "a");
+
+    rig_open(&r, 4);
+    rig_tell(&r, NATIVE_LIST, "");
+    own_fd block = rig_block(ARGS("action-server"), ARGS(NULL));
+    CHECK_OK(fd_send(r.sock, str_n(&req, sizeof req), &block, 1));
+    rig_kill(&r);
+    close(take_fd(&block));
+    r.policy.embryos = 0;
+    rig_fork(&r);
+    rig_tell(&r, NATIVE_LIST, "");
+    rig_close(&r);
+    rig_reap();
+}
+
+/* A number that is another process's by now; that one must not be taken for the sandbox. */
+TEST(a_record_that_names_another_process_is_not_believed)
+{
+    struct rig r;
+    struct record rec;
+    char path[4300];
+
+    rig_prepare(&r, 0);
+    r.policy.keep = true;
+    rig_fork(&r);
+    rig_start(&r, "a");
+    pid_t pid = rig_tell(&r, NATIVE_INSPECT, "a").pid;
+    rig_kill(&r);
+    CHECK_INT(kill(pid, SIGKILL), 0);
+    rig_reap();
+    snprintf(path, sizeof path, "%s/box/a/record", r.state);
+    own_fd fd = open(path, O_RDWR | O_CLOEXEC);
+    CHECK_INT(read(fd, &rec, sizeof rec), sizeof rec);
+    rec.pid = getpid();
+    CHECK_INT(pwrite(fd, &rec, sizeof rec, 0), sizeof rec);
+    close(take_fd(&fd));
+    rig_fork(&r);
+    CHECK_INT(rig_tell(&r, NATIVE_INSPECT, "a").state, NATIVE_EXITED);
+    rig_tell(&r, NATIVE_KILL, "a");
+    rig_tell(&r, NATIVE_REMOVE, "a");
+    rig_close(&r);
+}
+
+/* --- keep: the server goes, the launcher stays --- */
+
+TEST(a_launcher_that_keeps_waits_for_the_next_server)
+{
+    struct rig r;
+    char sockets[4300];
+    int other;
+    struct native_reply reply;
+    size_t n, count;
+
+    rig_prepare(&r, 1);
+    r.policy.keep = true;
+    rig_fork(&r);
+    snprintf(sockets, sizeof sockets, "%s/run", r.state);
+    rig_start(&r, "a");
+    CHECK_OK(launcher_connect(sockets, &other));
+    CHECK_OK(fd_wait(other, POLLIN, 60000));
+    CHECK_OK(fd_recv(other, &reply, sizeof reply, &n, NULL, 0, &count));
+    CHECK_STR(str_of(reply.text), "the launcher has a server");
+    CHECK_INT(reply.code, ERR_BUSY + 1);
+    close(other);
+
+    own_close_p(&r.ready);
+    own_close_p(&r.control);
+    r.ready = r.control = -1;
+    close(r.sock); /* the server dies */
+    check_answers(&r, "a");
+    CHECK_OK(launcher_connect(sockets, &r.sock));
+    check_list(&r, ARGS("a"));
+    own_fd death = adopt(&r, "a", NATIVE_RUNNING);
+    rig_tell(&r, NATIVE_REMOVE, "a");
+    CHECK_OK(fd_wait(death, POLLIN, 60000));
+    close(take_fd(&death));
+    rig_close(&r); /* nothing lives: it ends */
+}
+
+TEST(files_of_a_kept_sandbox_outlive_launcher_and_sandbox)
+{
+    struct rig r;
+    char path[4300];
+    struct stat st;
+
+    rig_prepare(&r, 0);
+    r.policy.keep = true;
+    rig_fork(&r);
+    rig_start(&r, "a");
+    rig_tell(&r, NATIVE_KILL, "a");
+    snprintf(path, sizeof path, "%s/box/a/u/kept", r.state);
+    CHECK_INT(mkdir(path, 0755), 0);
+    close(r.sock);
+    CHECK_INT(program_wait(r.pid), 0);
+    CHECK_INT(stat(path, &st), 0);
+    rig_fork(&r);
+    CHECK_INT(rig_tell(&r, NATIVE_INSPECT, "a").state, NATIVE_EXITED);
+    rig_start(&r, "a");
+    check_answers(&r, "a");
+    CHECK_INT(stat(path, &st), 0);
+    rig_tell(&r, NATIVE_REMOVE, "a");
+    rig_close(&r);
+}
+
+TEST(a_state_has_one_launcher)
+{
+    struct rig r;
+    int sock;
+    pid_t pid;
+
+    rig_open(&r, 0);
+    rig_tell(&r, NATIVE_LIST, ""); /* it has the lock */
+    CHECK_OK(launcher_fork(&r.policy, &sock, &pid));
+    CHECK_INT(program_wait(pid), 1);
+    close(sock);
+    rig_start(&r, "a");
+    rig_close(&r);
+}
