@@ -284,6 +284,45 @@ TEST(image_import_refuses_hostile_archives_and_leaves_nothing)
     kit_done(&k);
 }
 
+TEST_LIMIT(image_import_fails_cleanly_at_every_step, 120)
+{
+    struct kit k;
+    own_done(buf) b;
+
+    kit_init(&k);
+    buf_init(&b, 1u << 20);
+    TAR_PUT(&b, .name = "etc/", .type = '5', .mode = 0755);
+    TAR_PUT(&b, .name = "etc/file", .data = STR("x"));
+    tar_end(&b);
+    own_fd fd = tar_file(&b);
+    for (unsigned n = 1;; n += 3) { /* every import waits for the disk */
+        unsigned fds = test_open_fds();
+        fault_at(n); /* counts on in the workers too, each from where it was forked */
+        struct err *e = images_import(k.state, fd, &k.how, &k.a, &k.image);
+        bool fired = fault_fired();
+        fault_at(0);
+        CHECK_INT(test_open_fds(), fds);
+        if (!fired && !e)
+            break;
+        if (!e) /* a step whose failure does no harm */
+            CHECK_OK(images_remove(k.state, &k.image, NULL, NULL));
+        k.image = (struct image){0};
+        err_free(e);
+        arena_done(&k.a); /* it remembers that it was refused memory */
+        arena_init(&k.a, 64u << 20);
+        struct stat st;
+        if (fstatat(k.state, "images/layers", &st, 0) == 0 &&
+            fstatat(k.state, "images/tmp", &st, 0) == 0)
+            CHECK_OK(
+                images_import(k.state, fd, &k.how, &k.a, &k.image)); /* nothing is in its way */
+        if (k.image.id.p)
+            CHECK_OK(images_remove(k.state, &k.image, NULL, NULL));
+        k.image = (struct image){0};
+    }
+    CHECK_INT(count_in(&k, "images/layers"), 1);
+    kit_done(&k);
+}
+
 /* --- with the programs people use --- */
 
 static void sh(const char *script)

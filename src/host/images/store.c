@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -31,13 +30,7 @@ static fallible open_parts(struct store *s, int state, bool change)
     TRY(fd_make_dirs(s->dir, STR("tmp"), 0700, &s->tmp));
     if (!change)
         return NULL;
-    s->lock = openat(s->dir, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (s->lock < 0)
-        return err_sys("open the lock");
-    while (flock(s->lock, LOCK_EX) < 0) {
-        if (errno != EINTR)
-            return err_sys("lock");
-    }
+    TRY(tree_lock(s->dir, &s->lock));
     return tree_empty(s->tmp); /* of one who did not finish: nobody else is at work now */
 }
 

@@ -229,20 +229,6 @@ static fallible open_dir(int state, int *ret_fd)
     return err_wrap(fd_make_dirs(state, STR("rootfs"), 0700, ret_fd), "state directory");
 }
 
-static fallible lock(int dir, int *ret_fd)
-{
-    own_fd fd = openat(dir, ".lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-
-    if (fd < 0)
-        return err_sys("open the lock of the root file systems");
-    while (flock(fd, LOCK_EX) < 0) {
-        if (errno != EINTR)
-            return err_sys("lock the root file systems");
-    }
-    *ret_fd = take_fd(&fd);
-    return NULL;
-}
-
 static bool look_up(int dir, const char *link, char gen[ROOTFS_ID_LEN])
 {
     ssize_t n = readlinkat(dir, link, gen, ROOTFS_ID_LEN - 1);
@@ -271,7 +257,7 @@ static fallible ensure(int dir, int host, int boxes, bool anew, char gen[ROOTFS_
     TRY(link_name(host, link));
     if (!anew && look_up(dir, link, gen))
         return NULL;
-    TRY(lock(dir, &locked));
+    TRY_WRAP(tree_lock(dir, &locked), "the root file systems");
     for (int i = 0; i < TRIES; i++) {
         TRY(link_name(host, link));
         if (!(anew && i == 0) && look_up(dir, link, gen)) /* made while we waited, or just now */
@@ -351,7 +337,7 @@ fallible rootfs_host_prune(int state)
 
     TRY(open_dir(state, &dir));
     TRY(open_root(&host));
-    TRY(lock(dir, &locked));
+    TRY_WRAP(tree_lock(dir, &locked), "the root file systems");
     TRY(link_name(host, link));
     if (!look_up(dir, link, current))
         current[0] = '\0';

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,14 +43,7 @@ static fallible open_parts(struct store *s, int state, bool change)
     TRY(fd_make_dirs(state, STR("box"), 0700, &s->boxes));
     if (!change)
         return NULL;
-    s->lock = openat(s->dir, ".lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (s->lock < 0)
-        return err_sys("open the lock");
-    while (flock(s->lock, LOCK_EX) < 0) {
-        if (errno != EINTR)
-            return err_sys("lock");
-    }
-    return NULL;
+    return tree_lock(s->dir, &s->lock);
 }
 
 static fallible store_open(int state, bool change, struct store *ret)

@@ -156,8 +156,8 @@ fallible tree_empty(int dir)
 
     if (r.fd < 0)
         return err_sys("open the directory");
-    r.piece = mem_new(PIECE);
-    struct err *e = remove_all(&r);
+    r.piece = mem_try(PIECE);
+    struct err *e = r.piece ? remove_all(&r) : err_no_memory();
     own_close(r.fd);
     free(r.piece);
     free(r.above);

@@ -44,3 +44,6 @@ fallible tree_empty(int dir); /* all in it; dir itself stays */
 
 /* Copies the bytes of a regular file by descriptor, from its start; shares blocks where it can. */
 fallible tree_copy_bytes(int from, int to);
+
+/* Waits for the exclusive lock of a store: dir/.lock, until the descriptor is closed. */
+fallible tree_lock(int dir, int *ret_fd);
