@@ -116,7 +116,8 @@ static void on_refill(struct loop_later *l)
     snprintf(claim, sizeof claim, "+%d", (int)getpid());
     struct err *e = box_conceive(&s->host, claim, true, &s->spare[s->spare_count]);
     if (e) {
-        log_warn("no embryo", KV_ERR(e)); /* the next start makes its own, and tries again */
+        s->barren = true; /* the next start makes its own, and tries again */
+        log_warn("no embryo", KV_ERR(e));
         err_free(e);
         return;
     }
@@ -260,7 +261,8 @@ static fallible serve_run(struct serve *s)
     loop_later(s->loop, &s->refill, on_refill);
     while (!s->ending) {
         /* One embryo per idle turn, so that a request never waits for more than one. */
-        bool short_of = s->spare_count < s->policy->embryos && s->spare_count < ARRAY_LEN(s->spare);
+        bool short_of = !s->barren && s->spare_count < s->policy->embryos &&
+                        s->spare_count < ARRAY_LEN(s->spare);
         TRY(loop_turn(s->loop, short_of ? 0 : -1));
         if (short_of)
             loop_later(s->loop, &s->refill, on_refill);

@@ -40,6 +40,7 @@ struct serve {
     struct box_embryo spare[64];
     unsigned spare_count;
     struct loop_later refill;
+    bool barren; /* no embryo could be made: not again before the next start */
     bool ending;
 };
 

@@ -244,6 +244,7 @@ static fallible prepare(const struct serve *s, struct making *m, const struct se
 
 static fallible take_embryo(struct serve *s, const char *id, struct box_embryo *ret_embryo)
 {
+    s->barren = false;
     if (!s->spare_count)
         return box_conceive(&s->host, id, true, ret_embryo);
     *ret_embryo = s->spare[0]; /* the oldest: the most likely to have finished its half */
