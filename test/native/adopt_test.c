@@ -6,9 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -18,23 +16,6 @@
 #include "test/native/launcher_kit.h"
 #include "test/program.h"
 #include "test/test.h"
-
-/* By path, as the sandbox proxy does, launcher or not. */
-static void check_answers(const struct rig *r, const char *id)
-{
-    static const char text[] = "GET /alive HTTP/1.1\r\nHost: x\r\n\r\n";
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
-    char line[512];
-
-    snprintf(a.sun_path, sizeof a.sun_path, "%.80s/run/%s.s", r->state, id);
-    own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CHECK_INT(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
-    CHECK_OK(fd_write_all(fd, str_of(text)));
-    CHECK_OK(fd_wait(fd, POLLIN, 60000));
-    ssize_t n = read(fd, line, sizeof line);
-    CHECK(n > 0);
-    CHECK_HAS(str_n(line, (size_t)n), "HTTP/1.1 200");
-}
 
 static int adopt(struct rig *r, const char *id, enum native_state state)
 {
@@ -72,7 +53,7 @@ TEST(sandboxes_of_a_killed_launcher_live_on_and_the_next_one_adopts_them)
     rig_tell(&r, NATIVE_PAUSE, "b");
     pid_t pid = rig_tell(&r, NATIVE_INSPECT, "a").pid;
     rig_kill(&r);
-    check_answers(&r, "a");
+    rig_check_answers(&r, "a");
 
     rig_fork(&r);
     check_list(&r, ARGS("a", "b"));
@@ -80,7 +61,7 @@ TEST(sandboxes_of_a_killed_launcher_live_on_and_the_next_one_adopts_them)
     CHECK_INT(rig_tell(&r, NATIVE_INSPECT, "b").state, NATIVE_PAUSED);
     own_fd a = adopt(&r, "a", NATIVE_RUNNING), b = adopt(&r, "b", NATIVE_PAUSED);
     rig_tell(&r, NATIVE_RESUME, "b");
-    check_answers(&r, "b");
+    rig_check_answers(&r, "b");
     CHECK_ERR(fd_wait(a, POLLIN, 0), ERR_TIMEOUT, "");
     rig_tell(&r, NATIVE_KILL, "a");
     CHECK_OK(fd_wait(a, POLLIN, 60000));
@@ -112,7 +93,7 @@ TEST(an_adopted_sandbox_that_dies_by_itself_is_seen_and_starts_again)
     CHECK_INT(rig_tell(&r, NATIVE_INSPECT, "a").state, NATIVE_EXITED);
     kit_check_empty("state/ids");
     rig_start(&r, "a");
-    check_answers(&r, "a");
+    rig_check_answers(&r, "a");
     close(take_fd(&death));
     rig_close(&r);
     rig_reap();
@@ -190,7 +171,7 @@ TEST(a_launcher_that_keeps_waits_for_the_next_server)
     own_close_p(&r.control);
     r.ready = r.control = -1;
     close(r.sock); /* the server dies */
-    check_answers(&r, "a");
+    rig_check_answers(&r, "a");
     CHECK_OK(launcher_connect(sockets, &r.sock));
     check_list(&r, ARGS("a"));
     own_fd death = adopt(&r, "a", NATIVE_RUNNING);
@@ -219,7 +200,7 @@ TEST(files_of_a_kept_sandbox_outlive_launcher_and_sandbox)
     rig_fork(&r);
     CHECK_INT(rig_tell(&r, NATIVE_INSPECT, "a").state, NATIVE_EXITED);
     rig_start(&r, "a");
-    check_answers(&r, "a");
+    rig_check_answers(&r, "a");
     CHECK_INT(stat(path, &st), 0);
     rig_tell(&r, NATIVE_REMOVE, "a");
     rig_close(&r);

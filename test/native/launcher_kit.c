@@ -10,7 +10,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,7 +90,7 @@ void rig_close(struct rig *r)
     CHECK_INT(test_open_fds(), r->fds);
     kit_check_empty("state/box");
     kit_check_empty("state/ids");
-    kit_check_empty("state/run");
+    kit_check_empty(r->policy.sockets ? "sockets" : "state/run");
 }
 
 struct native_request rig_request(enum native_op op, const char *id)
@@ -187,4 +189,21 @@ void rig_start(struct rig *r, const char *id)
     r->control = fds[1];
     CHECK_OK(fd_wait(r->ready, POLLIN, WAIT_MS));
     CHECK_INT(read(r->ready, &byte, 1), 1);
+}
+
+void rig_check_answers(const struct rig *r, const char *id)
+{
+    static const char text[] = "GET /alive HTTP/1.1\r\nHost: x\r\n\r\n";
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    char line[512];
+
+    snprintf(a.sun_path, sizeof a.sun_path, "%.70s%s/%s.s",
+             r->policy.sockets ? r->policy.sockets : r->state, r->policy.sockets ? "" : "/run", id);
+    own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK_INT(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    CHECK_OK(fd_write_all(fd, str_of(text)));
+    CHECK_OK(fd_wait(fd, POLLIN, WAIT_MS));
+    ssize_t n = read(fd, line, sizeof line);
+    CHECK(n > 0);
+    CHECK_HAS(str_n(line, (size_t)n), "HTTP/1.1 200");
 }

@@ -25,6 +25,8 @@ void rig_kill(struct rig *r);
 void rig_reap(void);
 void rig_close(struct rig *r); /* the launcher must end well and leave nothing */
 
+/* One request to a sandbox's socket, by path as the proxy does; what it answers begins with 200. */
+void rig_check_answers(const struct rig *r, const char *id);
 /* Asks for one sandbox and wants it done; the answer, without its descriptors. */
 struct native_reply rig_tell(struct rig *r, enum native_op op, const char *id);
 struct native_request rig_request(enum native_op op, const char *id);

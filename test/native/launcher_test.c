@@ -292,3 +292,82 @@ TEST(a_server_that_is_nobody_can_ask)
     CHECK_INT(setresgid(0, 0, 0), 0);
     rig_close(&r);
 }
+
+/* It would keep the launcher waiting for ever, and with it the next server. */
+TEST(a_server_that_never_reads_is_hung_up)
+{
+    struct rig r;
+    struct native_request req = rig_request(NATIVE_LIST, "");
+    struct native_request bad = rig_request(NATIVE_KILL, "none");
+    char path[4300];
+
+    rig_prepare(&r, 0);
+    r.policy.keep = true;
+    rig_fork(&r);
+    rig_start(&r, "a");
+    while (send(r.sock, &bad, sizeof bad, MSG_NOSIGNAL) == sizeof bad)
+        ; /* ends when it is cut off */
+    close(r.sock);
+    snprintf(path, sizeof path, "%s/run", r.state);
+    CHECK_OK(launcher_connect(path, &r.sock));
+    rig_ok(&r, &req);
+    rig_tell(&r, NATIVE_REMOVE, "a");
+    rig_close(&r);
+}
+
+static void hostile(struct rig *r, const struct native_request *req)
+{
+    struct native_reply reply;
+    int fds[2];
+
+    rig_ask(r, req, NULL, 0, &reply, fds);
+    CHECK(reply.code != 0);
+    CHECK(reply.text[0] != '\0');
+    CHECK_INT(fds[0], -1);
+}
+
+/* Every operation, on names that are not sandboxes: the state's own, others', and none. */
+TEST(a_taken_over_server_reaches_nothing_by_a_name)
+{
+    static const char *const ids[] = {"..",     ".",      "../ids", "/etc",     "a/b", "launcher",
+                                      "record", "guest",  "a\nb",   "-a",       "a b", "a.s",
+                                      "+1",     "%s%s%n", "\xff",   "\x7f\x01", "ids", "box"};
+    struct rig r;
+
+    rig_open(&r, 0);
+    rig_start(&r, "a");
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        for (unsigned op = NATIVE_KILL; op < NATIVE_OP_END; op++) {
+            struct native_request req = rig_request(op, ids[i]);
+            if (op != NATIVE_LIST)
+                hostile(&r, &req);
+        }
+    CHECK_INT(rig_tell(&r, NATIVE_INSPECT, "a").state, NATIVE_RUNNING);
+    rig_close(&r);
+}
+
+TEST(a_taken_over_server_cannot_mount_over_what_holds_the_walls)
+{
+    static const char *const targets[] = {"/",  "/../x", "/proc/../x", "w",
+                                          "",   "/w/",   "//w",        "/w/./x",
+                                          "/.", "/..",   "/w\n/x",     "/a//b/c"};
+    struct rig r;
+
+    rig_open(&r, 0);
+    own_fd block = rig_block(ARGS("action-server"), ARGS(NULL));
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        struct native_request req = rig_request(NATIVE_START, "a");
+        req.mounts[0] = (struct native_mount){.mode = NATIVE_RW, .root = 1, .path = "."};
+        snprintf(req.mounts[0].target, sizeof req.mounts[0].target, "%s", targets[i]);
+        rig_refused(&r, &req, &block, 1, ERR_INVALID, "target");
+    }
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const paths[] = {"..", "/etc", "a/../../b"};
+        struct native_request req = rig_request(NATIVE_START, "a");
+        req.mounts[0] = (struct native_mount){.mode = NATIVE_RW, .root = 1, .target = "/w"};
+        snprintf(req.mounts[0].path, sizeof req.mounts[0].path, "%s", paths[i]);
+        rig_refused(&r, &req, &block, 1, ERR_INVALID, "source");
+    }
+    close(take_fd(&block));
+    rig_close(&r);
+}

@@ -193,12 +193,8 @@ struct caps {
     struct __user_cap_data_struct data[2];
 };
 
-fallible confine_caps(uint64_t keep)
+fallible confine_bounding_set(uint64_t keep)
 {
-    struct caps c = {
-        {_LINUX_CAPABILITY_VERSION_3, 0},
-        {{(uint32_t)keep, (uint32_t)keep, 0}, {(uint32_t)(keep >> 32), (uint32_t)(keep >> 32), 0}}};
-
     for (unsigned cap = 0; cap <= CAP_HIGHEST; cap++) {
         if (keep >> cap & 1)
             continue;
@@ -208,9 +204,24 @@ fallible confine_caps(uint64_t keep)
             return err_sys("drop capability %u", cap);
         }
     }
+    return NULL;
+}
+
+fallible confine_set_caps(uint64_t keep)
+{
+    struct caps c = {
+        {_LINUX_CAPABILITY_VERSION_3, 0},
+        {{(uint32_t)keep, (uint32_t)keep, 0}, {(uint32_t)(keep >> 32), (uint32_t)(keep >> 32), 0}}};
+
     if (syscall(SYS_capset, &c.head, c.data) < 0)
         return err_sys("set the capabilities");
     return NULL;
+}
+
+fallible confine_caps(uint64_t keep)
+{
+    TRY(confine_bounding_set(keep));
+    return confine_set_caps(keep);
 }
 
 fallible confine_raise_caps(void)

@@ -29,7 +29,9 @@ int confine_landlock_abi(void); /* 0: none */
  * outside that root, may be run. */
 fallible confine_landlock(int abi, int exe);
 fallible confine_seccomp(const struct confine_filter *f);
-fallible confine_caps(uint64_t keep);
+fallible confine_caps(uint64_t keep); /* both of these: */
+fallible confine_bounding_set(uint64_t keep);
+fallible confine_set_caps(uint64_t keep);
 fallible confine_no_new_privs(void);
 /* setfsuid takes the file capabilities away; this gives them back. */
 fallible confine_raise_caps(void);

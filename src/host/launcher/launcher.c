@@ -26,6 +26,7 @@
 #include "host/launcher/serve.h"
 
 #define LAUNCHER_SOCKET "launcher"
+#define ANSWER_WAIT_MS  5000 /* for a server that reads; while one does not, we stand still */
 
 /* --- answers
  * -------------------------------------------------------------------------------------- */
@@ -50,9 +51,13 @@ void serve_answer(struct serve *s, struct native_reply *reply, struct err *e, st
         close_fds(fds);
         return;
     }
-    struct err *lost = fd_send(s->sock, str_n(reply, sizeof *reply), fds->fds, fds->count);
-    if (lost)
+    struct err *lost = fd_wait(s->sock, POLLOUT, ANSWER_WAIT_MS);
+    if (!lost)
+        lost = fd_send(s->sock, str_n(reply, sizeof *reply), fds->fds, fds->count);
+    if (lost) {
         log_warn("answer lost", KV_ERR(lost));
+        shutdown(s->sock, SHUT_RDWR); /* it does not read, or is dead: we hear of it in a moment */
+    }
     err_free(lost);
     close_fds(fds);
 }

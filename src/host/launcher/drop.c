@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/* drop.c — see drop.h. */
+#include "host/launcher/drop.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdbool.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "host/launcher/confine.h"
+
+fallible launcher_find_user(struct launcher_user *ret_user)
+{
+    static const char *const names[] = {"croft", "nobody"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const struct passwd *p = getpwnam(names[i]);
+        if (!p || p->pw_uid == 0 || p->pw_gid == 0)
+            continue;
+        *ret_user = (struct launcher_user){p->pw_uid, p->pw_gid};
+        return NULL;
+    }
+    return err_new(ERR_NOT_FOUND, "no user for the server: add one with "
+                                  "'useradd --system --no-create-home croft'");
+}
+
+/* A change of ids that is not one would leave a server that is root and believed not to be. */
+static bool is_gone_for_good(const struct launcher_user *u)
+{
+    uid_t r, e, s;
+    gid_t rg, eg, sg;
+
+    return getresuid(&r, &e, &s) == 0 && r == u->uid && e == u->uid && s == u->uid &&
+           getresgid(&rg, &eg, &sg) == 0 && rg == u->gid && eg == u->gid && sg == u->gid &&
+           getgroups(0, NULL) == 0 && setuid(0) < 0;
+}
+
+fallible launcher_drop_privileges(const struct launcher_user *user)
+{
+    if (user->uid == 0 || user->gid == 0)
+        return err_new(ERR_INVALID, "the server's user must not be root");
+    TRY(confine_bounding_set(0)); /* takes a capability that goes with the ids */
+    if (setgroups(0, NULL) < 0)
+        return err_sys("leave all groups");
+    if (setresgid(user->gid, user->gid, user->gid) < 0)
+        return err_sys("become group %u", user->gid);
+    if (setresuid(user->uid, user->uid, user->uid) < 0)
+        return err_sys("become user %u", user->uid);
+    TRY(confine_set_caps(0)); /* those to inherit stay with a change of ids */
+    TRY(confine_no_new_privs());
+    if (prctl(PR_SET_DUMPABLE, 0) < 0)
+        return err_sys("forbid tracing");
+    if (!is_gone_for_good(user))
+        return err_new(ERR_INTERNAL, "still root after giving it up");
+    return NULL;
+}
