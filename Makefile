@@ -149,7 +149,7 @@ $(O)/guest/%.o: %.c Makefile $(O)/guest/include/.done
 	@echo "  GUEST $<"
 	@$(MUSL) $(guest_cflags) -c -o $@ $<
 
--include $(shell [ -d $(O) ] && find $(O) -name test-state -prune -o -name "*.d" -type f -print)
+-include $(shell [ -d $(O) ] && find $(O) -name 'test-state*' -prune -o -name "*.d" -type f -print)
 
 # --- what people type -----------------------------------------------------------------------------
 

@@ -112,10 +112,31 @@ static void sbx_free(struct sbx *s)
     free(s);
 }
 
+static fallible need(const struct sbx_driver *d, unsigned cap, const char *what)
+{
+    if ((d->caps & cap) == cap)
+        return NULL;
+    return err_new(ERR_UNSUPPORTED, "backend '%s' cannot %s here", d->backend->name, what);
+}
+
+static fallible check_limits(const struct sbx_driver *d, const struct sbx_limits *l)
+{
+    if (l->memory_bytes)
+        TRY(need(d, SBX_LIMITS_MEMORY, "limit memory"));
+    if (l->pids)
+        TRY(need(d, SBX_LIMITS_PIDS, "limit processes"));
+    if (l->cpu_permille)
+        TRY(need(d, SBX_LIMITS_CPU, "limit processor time"));
+    if (l->disk_bytes)
+        TRY(need(d, SBX_LIMITS_DISK, "limit disk space"));
+    return NULL;
+}
+
 static fallible make(struct sbx_driver *d, const struct sbx_spec *spec, struct sbx **ret)
 {
     if (spec->id)
         TRY(check_id(d, spec->id));
+    TRY(check_limits(d, &spec->limits));
     struct sbx *s = mem_new(d->backend->size);
     if (spec->id)
         snprintf(s->id, sizeof s->id, "%s", spec->id);
@@ -143,13 +164,6 @@ fallible sbx_create(struct sbx_driver *d, const struct sbx_spec *spec, struct sb
     }
     *ret_sbx = s;
     return NULL;
-}
-
-static fallible need(const struct sbx_driver *d, unsigned cap, const char *what)
-{
-    if ((d->caps & cap) == cap)
-        return NULL;
-    return err_new(ERR_UNSUPPORTED, "backend '%s' cannot %s here", d->backend->name, what);
 }
 
 fallible sbx_fork(struct sbx_driver *d, struct str snapshot, const struct sbx_spec *spec,
@@ -294,6 +308,7 @@ fallible sbx_bind(struct sbx *s, const struct sbx_spec *spec)
     if (s->op || s->state.now != SBX_CREATED)
         return err_new(ERR_CONFLICT, "sandbox '%s' is %s: only a new one can be bound", s->id,
                        sm_name(&s->state));
+    TRY(check_limits(s->driver, &spec->limits));
     return err_wrap(s->driver->backend->bind(s, spec), "bind sandbox '%s'", s->id);
 }
 

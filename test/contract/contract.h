@@ -77,6 +77,10 @@ void contract_run(const struct contract_backend *b, unsigned caps, void (*row)(s
         contract_run(contract_of_##id, caps, contract_##row);                                      \
     }
 
+/* native_test.c: a launcher of whoever we are, and its end. */
+void contract_native_fork(struct contract *c);
+void contract_native_end(struct contract *c);
+
 /* --- for rows --- */
 struct sbx *contract_create(struct contract *c, const struct sbx_spec *spec); /* spec may be NULL */
 struct err *contract_start(struct contract *c, struct sbx *s); /* each gives its result */

@@ -10,14 +10,10 @@
 
 static pid_t launcher;
 
-static void fork_launcher(struct contract *c)
+void contract_native_fork(struct contract *c)
 {
     static const char *const images[] = {NULL}; /* the machine's own system */
     static const char *roots[2];
-
-    if (geteuid() != 0)
-        SKIP("needs root");
-    kit_share_layers(c->state_dir);
     int fd = open(test_dir(), O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct launcher_policy policy = {
         .state = c->state_dir,
@@ -25,10 +21,12 @@ static void fork_launcher(struct contract *c)
         .root_count = 1,
         .images = images,
         .image_count = 1,
-        .ceiling = {.memory_bytes = 1u << 30, .pids = 500, .cpu_milli = 2000, .nofile = 4096},
         .most = 8,
         .embryos = 2};
 
+    if (geteuid() == 0)
+        policy.ceiling = (struct native_limits){
+            .memory_bytes = 1u << 30, .pids = 500, .cpu_milli = 2000, .nofile = 4096};
     CHECK(fd >= 0);
     roots[0] = test_dir();
     CHECK_OK(launcher_fork(&policy, &c->host.launcher, &launcher));
@@ -37,14 +35,22 @@ static void fork_launcher(struct contract *c)
     c->host.native_caps = ~0u;
 }
 
-static void end_launcher(struct contract *c)
+void contract_native_end(struct contract *c)
 {
     close(c->host.launcher);
     CHECK_INT(program_wait(launcher), 0);
 }
 
+static void as_root(struct contract *c)
+{
+    if (geteuid() != 0)
+        SKIP("needs root");
+    kit_share_layers(c->state_dir);
+    contract_native_fork(c);
+}
+
 const struct contract_backend contract_native = {
-    .name = "native", .prepare = fork_launcher, .finish = end_launcher};
+    .name = "native", .prepare = as_root, .finish = contract_native_end};
 
 #define CONTRACT_TEST_native(row, caps) CONTRACT_TEST(native, row, caps)
 CONTRACT_TESTS(native, &contract_native)

@@ -179,13 +179,19 @@ void kit_settle(void)
 
 void kit_share_layers(const char *state)
 {
+    kit_share_layers_as(state, "test-state", 0);
+}
+
+void kit_share_layers_as(const char *state, const char *name, unsigned owner)
+{
     char cache[600], here[4300];
 
-    snprintf(cache, sizeof cache, "%s", test_program("test-state"));
+    snprintf(cache, sizeof cache, "%s", test_program(name));
     snprintf(here, sizeof here, "%s/rootfs", state);
     CHECK(mkdir(state, 0755) == 0 || errno == EEXIST);
     CHECK(mkdir(cache, 0700) == 0 || errno == EEXIST);
     CHECK(mkdir(here, 0700) == 0);
+    CHECK(chown(state, owner, owner) == 0 && chown(cache, owner, owner) == 0);
     CHECK(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
     CHECK(mount(cache, here, NULL, MS_BIND, NULL) == 0);
 }

@@ -41,6 +41,7 @@ void kit_need_root(void);
 /* The layers of the machine's system are made once for all tests: a state directory gets the same
  * ones mounted, in a mount namespace of the test's own. */
 void kit_share_layers(const char *state);
+void kit_share_layers_as(const char *state, const char *cache, unsigned owner);
 
 #define KIT_NOBODY 65534
 /* Gives nobody the test's directory, as home, workspace and state; skips the test, by name, where

@@ -244,11 +244,29 @@ static void on_term(struct loop_signal *sig)
     s->ending = true;
 }
 
+/* A mount can be copied only from the namespace it is in, which is ours now. */
+static fallible open_roots(struct launcher_policy *p)
+{
+    struct stat before, now;
+
+    for (size_t i = 0; i < p->root_count; i++) {
+        struct launcher_root *r = &p->roots[i];
+        int dir = open(r->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (dir < 0 || fstat(dir, &now) < 0 || fstat(r->dir, &before) < 0)
+            return err_sys("open root '%s'", r->path);
+        if (before.st_dev != now.st_dev || before.st_ino != now.st_ino)
+            return err_new(ERR_CONFLICT, "root '%s' is not the directory it was", r->path);
+        r->dir = dir;
+    }
+    return NULL;
+}
+
 static fallible serve_open(struct serve *s)
 {
     TRY(loop_new(&clock_system, &s->loop));
     loop_forbid_threads(s->loop);
     TRY(box_host_open(&s->host, s->policy->state, rng_system()));
+    TRY(open_roots(&s->own)); /* an ordinary user is in a new namespace only now */
     TRY(lock_state(s));
     TRY(open_sockets(s));
     TRY(serve_adopt_all(s));
@@ -275,27 +293,10 @@ static fallible serve_run(struct serve *s)
     return NULL;
 }
 
-/* A mount can be copied only from the namespace it is in, which is ours now. */
-static fallible open_roots(struct launcher_policy *p)
-{
-    struct stat before, now;
-
-    for (size_t i = 0; i < p->root_count; i++) {
-        struct launcher_root *r = &p->roots[i];
-        int dir = open(r->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (dir < 0 || fstat(dir, &now) < 0 || fstat(r->dir, &before) < 0)
-            return err_sys("open root '%s'", r->path);
-        if (before.st_dev != now.st_dev || before.st_ino != now.st_ino)
-            return err_new(ERR_CONFLICT, "root '%s' is not the directory it was", r->path);
-        r->dir = dir;
-    }
-    return NULL;
-}
-
 static _Noreturn void launcher_main(const struct launcher_policy *policy, int sock)
 {
-    struct launcher_policy own = *policy;
-    struct serve s = {.policy = &own, .sock = sock, .listener = -1, .sockets = -1, .lock = -1};
+    struct serve s = {
+        .own = *policy, .policy = &s.own, .sock = sock, .listener = -1, .sockets = -1, .lock = -1};
 
     list_init(&s.boxes);
     s.host.dir = s.host.boxes = s.host.ids = s.host.exe = s.host.cg.v2 = -1;
@@ -308,14 +309,12 @@ static _Noreturn void launcher_main(const struct launcher_policy *policy, int so
         (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0))
         e = err_sys("keep mounts to ourselves");
     if (!e)
-        e = open_roots(&own);
-    if (!e)
         e = serve_run(&s);
     if (e)
         log_error("launcher", KV_ERR(e));
     int code = e ? 1 : 0;
     err_free(e);
-    if (!own.keep)
+    if (!s.own.keep)
         serve_kill_all(&s);
     if (s.host.dir >= 0)
         serve_drop_all(&s);

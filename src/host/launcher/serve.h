@@ -27,7 +27,8 @@ struct serve_box {
 
 struct serve {
     struct loop *loop;
-    const struct launcher_policy *policy;
+    struct launcher_policy own;           /* with roots as we see them */
+    const struct launcher_policy *policy; /* that */
     struct box_host host;
     struct loop_io io, knock;
     int sock;     /* the server's, -1: none */

@@ -154,17 +154,11 @@ static fallible set_up(struct local *l, const struct sbx_spec *spec)
 
 static fallible check_spec(const struct sbx_spec *spec)
 {
-    const struct sbx_limits *n = &spec->limits;
-
     if (spec->image)
         return err_new(ERR_UNSUPPORTED,
                        "image '%.200s': backend 'local' has no root file system of "
                        "its own; leave it out or choose 'native'",
                        spec->image);
-    if (n->memory_bytes || n->disk_bytes || n->pids || n->cpu_permille)
-        return err_new(ERR_UNSUPPORTED,
-                       "limits: backend 'local' cannot hold any; leave them out or "
-                       "choose 'native'");
     return NULL;
 }
 
