@@ -139,7 +139,10 @@ static void lay_pty(struct escape_bait *b)
     CHECK(b->pty >= 0 && grantpt(b->pty) == 0 && unlockpt(b->pty) == 0);
     CHECK_INT(ptsname_r(b->pty, b->pts, sizeof b->pts), 0);
     CHECK_INT(chmod(b->pts, 0666), 0);
+    struct stat st;
+    CHECK_INT(stat(b->pts, &st), 0);
     tell(b, "PTS=%s", b->pts);
+    tell(b, "PTS_DEV=%lu", (unsigned long)st.st_dev);
 }
 
 void escape_bait_lay(struct escape_bait *b, uid_t uid)

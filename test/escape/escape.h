@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 
-#define ESCAPE_WORDS    16
+#define ESCAPE_WORDS    20
 #define ESCAPE_ATTEMPTS 120 /* with a control that is open here: fewer, and the corpus is blind */
 
 /* Things of the host that nobody inside may reach, and the words that tell the probe of them. */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/ioctl.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
@@ -156,14 +157,18 @@ PROBE(sysv_sem) = {"10-neighbours", "sysv_semaphores_of_host", try_sem, NULL};
 
 static enum probe_result try_pts(const void *data, char *note, size_t size)
 {
-    const char *pts = probe_word("PTS");
+    const char *pts = probe_word("PTS"), *dev = probe_word("PTS_DEV");
+    struct stat st;
 
     (void)data;
-    if (!pts)
+    if (!pts || !dev)
         return snprintf(note, size, "not told"), PROBE_ABSENT;
-    if (open(pts, O_RDWR | O_NOCTTY | O_CLOEXEC) >= 0)
+    int fd = open(pts, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return probe_refused(note, size);
+    if ((unsigned long)st.st_dev == strtoul(dev, NULL, 10))
         return PROBE_OPEN;
-    return probe_refused(note, size);
+    return snprintf(note, size, "one of its own, of the same name"), PROBE_REFUSED;
 }
 PROBE(pts_of_host) = {"8-processes", "terminal_of_host", try_pts, NULL};
 
