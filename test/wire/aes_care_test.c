@@ -2,10 +2,10 @@
 /* aes_care_test.c — what a server leaves behind, and what it never loses. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -56,5 +56,137 @@ AES_TEST(aes_server_that_was_killed_is_tidied_up_after_by_the_next)
     aes_open_plain(&a, program);
     for (int i = 0; i < 3; i++)
         CHECK(stat(dirs[i], &st) < 0 && errno == ENOENT);
+    aes_close(&a);
+}
+
+/* --- a request that is sent again --- */
+
+/* Counts its runs; waits at the fifos of aes_meet. */
+#define COUNTED                                                                                    \
+    "'command':'echo x >> count; : > seen; until read < gate; do :; done; wc -l < count; touch "   \
+    "done','blocking':true"
+
+static const struct retried {
+    const char *target, *body;
+} retried[] = {
+    {"/execute_action", "{'action':{'action':'run','args':{" COUNTED "}}}"},
+    {"/croft/v1/shells/other/run", "{" COUNTED "}"},
+};
+
+static void open_retry(struct aes *a, const char *program)
+{
+    aes_open_plain(a, program);
+    aes_run_plain(a, "mkfifo gate seen");
+    CHECK_INT(aes_ask_post(a, "/croft/v1/shells", "{'name':'other'}").status, 201);
+}
+
+static int send_counted(struct aes *a, const struct retried *r)
+{
+    int fd = aes_send(a, "POST", r->target, "", aes_quoted(a, r->body));
+
+    CHECK_INT(aes_ask_get(a, "/alive").status, 200); /* it is in: requests are taken in order */
+    return fd;
+}
+
+static void cut(struct aes *a, int fd)
+{
+    close(fd);
+    CHECK_INT(aes_ask_get(a, "/alive").status, 200);
+}
+
+/* A command of another shell sees the file, so the server is running, too. */
+static void await(struct aes *a, const char *file)
+{
+    aes_act(a, "run",
+            aes_text(a,
+                     "'command':'until [ -e %s ]; do sleep 0.01; done; rm %s',"
+                     "'is_static':true,'blocking':true",
+                     file, file));
+}
+
+AES_TEST(aes_retry_after_every_cut_is_attached_while_it_runs_and_when_it_has_ended)
+{
+    struct aes a;
+
+    open_retry(&a, program);
+    for (size_t i = 0; i < ARRAY_LEN(retried); i++) {
+        int fd = send_counted(&a, &retried[i]);
+        aes_meet(&a, "s");
+        for (int k = 0; k < 4; k++) { /* four of five are cut */
+            cut(&a, fd);
+            fd = send_counted(&a, &retried[i]);
+        }
+        cut(&a, fd);
+        aes_meet(&a, "g");
+        await(&a, "done"); /* nobody was there when it ended */
+        struct aes_answer r = aes_take(&a, send_counted(&a, &retried[i]));
+        CHECK_INT(r.status, 200);
+        CHECK_HAS(r.body, "\"content\":\"1\"");
+        CHECK_STR(aes_get(&a, "count"), "x\n");
+        fd = send_counted(&a, &retried[i]); /* that one was answered: this is another command */
+        aes_meet(&a, "s");
+        aes_meet(&a, "g");
+        CHECK_HAS(aes_take(&a, fd).body, "\"content\":\"2\"");
+        CHECK_INT(unlink(aes_path(&a, "count")), 0);
+        await(&a, "done");
+    }
+    aes_close(&a);
+}
+
+AES_TEST(aes_same_request_of_two_clients_runs_twice)
+{
+    struct aes a;
+
+    open_retry(&a, program);
+    for (size_t i = 0; i < ARRAY_LEN(retried); i++) {
+        int first = send_counted(&a, &retried[i]);
+        aes_meet(&a, "s");
+        int second = send_counted(&a, &retried[i]);
+        aes_meet(&a, "g");
+        CHECK_HAS(aes_take(&a, first).body, "\"content\":\"1\"");
+        aes_meet(&a, "s");
+        aes_meet(&a, "g");
+        CHECK_HAS(aes_take(&a, second).body, "\"content\":\"2\"");
+        CHECK_INT(unlink(aes_path(&a, "count")), 0);
+    }
+    aes_close(&a);
+}
+
+AES_TEST(aes_retry_for_one_shell_is_never_the_command_of_another)
+{
+    static const char body[] = "{'command':'echo x >> count; until [ -e go ]; do sleep 0.01; done; "
+                               "wc -l < count','blocking':true}";
+    const struct retried rows[] = {{"/croft/v1/shells/other/run", body},
+                                   {"/croft/v1/shells/third/run", body}};
+    struct aes a;
+
+    open_retry(&a, program);
+    CHECK_INT(aes_ask_post(&a, "/croft/v1/shells", "{'name':'third'}").status, 201);
+    cut(&a, send_counted(&a, &rows[0]));
+    int fd = send_counted(&a, &rows[1]);
+    aes_act(&a, "run",
+            "'command':'until [ $(wc -l < count) = 2 ]; do sleep 0.01; done; touch go',"
+            "'blocking':true");
+    CHECK_HAS(aes_take(&a, fd).body, "\"content\":\"2\"");
+    aes_close(&a);
+}
+
+/* The end of the command and of the connection come to the server at the same time. */
+AES_TEST(aes_answer_is_kept_when_the_cut_comes_with_it)
+{
+    struct aes a;
+
+    open_retry(&a, program);
+    int fd = send_counted(&a, &retried[0]);
+    aes_meet(&a, "s");
+    CHECK_INT(kill(a.wire.pid, SIGSTOP), 0);
+    aes_meet(&a, "g");
+    for (struct stat st; stat(aes_path(&a, "done"), &st) < 0;)
+        sched_yield();
+    close(fd);
+    CHECK_INT(kill(a.wire.pid, SIGCONT), 0);
+    CHECK_INT(aes_ask_get(&a, "/alive").status, 200);
+    CHECK_HAS(aes_take(&a, send_counted(&a, &retried[0])).body, "\"content\":\"1\"");
+    CHECK_STR(aes_get(&a, "count"), "x\n");
     aes_close(&a);
 }
