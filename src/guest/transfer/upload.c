@@ -140,6 +140,10 @@ static fallible begin_unpack(struct incoming *in)
     in->archive = openat(in->staging, in->file->name.p, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (in->archive < 0)
         return err_sys("open '%s'", in->file->name.p);
+    if (!in->rest.len) { /* what is there may be in the way */
+        TRY(place_dirs(in->above, in->rest, owner_of(in), &in->dest));
+        config.dir = in->dest;
+    }
     TRY_WRAP(zip_in_new(in->archive, &config, &in->zip), "%s", in->file->name.p);
     loop_later(in->loop, &in->step, on_unpack_step);
     return NULL;

@@ -30,7 +30,7 @@ struct zip_in_record {
     size_t record_bytes;
 };
 
-enum zip_in_phase { ZIP_IN_UNPACK, ZIP_IN_PLACE, ZIP_IN_DONE };
+enum zip_in_phase { ZIP_IN_UNPACK, ZIP_IN_CHECK, ZIP_IN_PLACE, ZIP_IN_DONE };
 
 struct zip_in {
     struct zip_in_config config;

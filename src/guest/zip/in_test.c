@@ -78,6 +78,39 @@ TEST(a_link_and_a_file_behind_it_are_refused)
     CHECK_STR(kit_sh("ls -A out"), "");
 }
 
+TEST(what_is_in_the_way_is_found_before_anything_is_placed)
+{
+    static const struct {
+        const char *there, *why;
+    } cases[] = {
+        {"mkdir out/m", "'m': give the file its name: Is a directory"},
+        {"touch out/z", "'z/f'"},
+        {"ln -s nowhere out/z", "'z/f'"},
+        {"ln -s .. out/z", "'z/f'"},
+        {"mkdir -p out/z/y/f", "'z/y/f': give the file its name: Is a directory"},
+        {"mkdir out/z; touch out/z/e", "'z/e'"},
+    };
+    char command[200];
+
+    kit_sh("mkdir -p in/z/y in/z/e; for f in a m z/f z/y/f; do echo new >in/$f; done; cd in && "
+           "zip -q ../t.zip a m z/f z/y/f z/e");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        snprintf(command, sizeof command,
+                 "rm -rf out was; mkdir out; echo old >out/a; %s; cp -a out was", cases[i].there);
+        kit_sh(command);
+        own(err) e = kit_unpack("t.zip", NULL);
+        CHECK(e != NULL);
+        CHECK_HAS(err_text(e), cases[i].why);
+        CHECK_STR(kit_sh("cd was; find . ! -type l | sort | xargs ls -ld >../1; cd ../out; find . "
+                         "! -type l | sort | xargs ls -ld >../2; cmp ../1 ../2; cat a"),
+                  "old\n");
+    }
+    kit_sh("rm -rf out; mkdir -p out/z/y out/real; echo old >out/z/y/f; ln -s nowhere out/m");
+    CHECK_OK(kit_unpack("t.zip", NULL));
+    CHECK_STR(kit_sh("cat out/a out/m out/z/f out/z/y/f; ls -d out/z/e"),
+              "new\nnew\nnew\nnew\nout/z/e\n");
+}
+
 TEST(names_that_come_twice_are_refused_and_case_counts)
 {
     kit_python("import zipfile, warnings\nwarnings.simplefilter('ignore')\n"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* in_unpack.c — files are unpacked into staging under the numbers of their entries, checked, and
- * get their names only when all of them are whole. */
+ * get their names only when all of them are whole and nothing that is there already is in the way.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ void zip_in_free(struct zip_in *z)
 
     if (!z)
         return;
-    size_t placed = z->phase == ZIP_IN_UNPACK ? 0 : z->at;
+    size_t placed = z->phase < ZIP_IN_PLACE ? 0 : z->at;
     size_t unpacked = z->phase == ZIP_IN_UNPACK ? z->at + 1 : z->entry_count;
     for (size_t i = placed; i < unpacked && i < z->entry_count; i++)
         if (!is_dir(&z->entries[i]))
@@ -217,63 +218,98 @@ static fallible unpack_step(struct zip_in *z)
     }
     if (z->at < z->entry_count)
         return NULL;
-    z->phase = ZIP_IN_PLACE;
+    z->phase = z->config.dir < 0 ? ZIP_IN_PLACE : ZIP_IN_CHECK; /* is there something already? */
     z->at = 0;
     return NULL;
 }
 
 /* --- giving names --- */
 
+/* The entry's path, and its last name, terminated. */
+static fallible read_place(struct zip_in *z, struct str *ret_above, const char **ret_name)
+{
+    struct zip_in_record r;
+    enum zip_in_name kind;
+
+    TRY(zip_in_read_record(z, z->entries[z->at].at, &r));
+    TRY(zip_in_read_path(z, &r, &kind));
+    if (kind == ZIP_NAME_UNSAFE || kind == ZIP_NAME_NOTHING)
+        return err_new(ERR_CORRUPT, "the archive changed while it was unpacked");
+    if (!buf_cstr(&z->path))
+        return err_no_memory();
+    struct str path = buf_str(&z->path);
+    size_t slash = path.len;
+    while (slash && path.p[slash - 1] != '/')
+        slash--;
+    *ret_above = str_first(path, slash ? slash - 1 : 0);
+    *ret_name = path.p + slash;
+    return NULL;
+}
+
+static fallible note_parent(struct zip_in *z, struct str path)
+{
+    own_close(take_fd(&z->parent));
+    buf_reset(&z->parent_path);
+    buf_add(&z->parent_path, path);
+    return buf_check(&z->parent_path);
+}
+
+/* What place_entry would do, but for doing it. */
+static fallible check_entry(struct zip_in *z)
+{
+    struct str above;
+    const char *name;
+
+    TRY(read_place(z, &above, &name));
+    if (is_dir(&z->entries[z->at]))
+        above = buf_str(&z->path);
+    if (!z->at || !str_eq(above, buf_str(&z->parent_path))) {
+        TRY(note_parent(z, above));
+        TRY(place_find(z->config.dir, above, &z->parent));
+    }
+    return is_dir(&z->entries[z->at]) || z->parent < 0 ? NULL : place_may(z->parent, name);
+}
+
 static fallible open_parent(struct zip_in *z, struct str path)
 {
     if (z->parent >= 0 && str_eq(path, buf_str(&z->parent_path)))
         return NULL;
-    own_close(take_fd(&z->parent));
-    buf_reset(&z->parent_path);
-    buf_add(&z->parent_path, path);
-    TRY(buf_check(&z->parent_path));
+    TRY(note_parent(z, path));
     return place_dirs(z->config.dir, path, (struct place_owner){z->config.uid, z->config.gid},
                       &z->parent);
 }
 
 static fallible place_entry(struct zip_in *z)
 {
-    struct zip_in_record r;
-    enum zip_in_name kind;
+    struct str above;
+    const char *name;
     char number[24];
 
-    TRY(zip_in_read_record(z, z->entries[z->at].at, &r));
-    TRY(zip_in_read_path(z, &r, &kind));
-    if (kind == ZIP_NAME_UNSAFE || kind == ZIP_NAME_NOTHING)
-        return err_new(ERR_CORRUPT, "the archive changed while it was unpacked");
-    struct str path = buf_str(&z->path);
+    TRY(read_place(z, &above, &name));
     if (is_dir(&z->entries[z->at]))
-        return open_parent(z, path);
-    if (!buf_cstr(&z->path))
-        return err_no_memory();
-    path = buf_str(&z->path);
-    size_t slash = path.len;
-    while (slash && path.p[slash - 1] != '/')
-        slash--;
-    TRY(open_parent(z, str_first(path, slash ? slash - 1 : 0)));
-    return place_file(z->config.staging, number_name(z->at, number), z->parent, path.p + slash);
+        return open_parent(z, buf_str(&z->path));
+    TRY(open_parent(z, above));
+    return place_file(z->config.staging, number_name(z->at, number), z->parent, name);
 }
 
-static fallible place_step(struct zip_in *z)
+static fallible each_step(struct zip_in *z, fallible (*handle)(struct zip_in *z))
 {
     for (int i = 0; i < STEP_FILES && z->at < z->entry_count; i++, z->at++)
-        TRY_WRAP(place_entry(z), "'" STR_FMT "'", STR_ARG(buf_str(&z->path)));
-    if (z->at == z->entry_count)
-        z->phase = ZIP_IN_DONE;
-    return NULL;
+        TRY_WRAP(handle(z), "'" STR_FMT "'", STR_ARG(buf_str(&z->path)));
+    if (z->at < z->entry_count)
+        return NULL;
+    if (++z->phase == ZIP_IN_DONE)
+        return NULL;
+    z->at = 0;
+    return note_parent(z, STR(""));
 }
 
 fallible zip_in_step(struct zip_in *z, bool *ret_done)
 {
     if (z->phase == ZIP_IN_UNPACK)
         TRY(unpack_step(z));
-    else if (z->phase == ZIP_IN_PLACE)
-        TRY(place_step(z));
+    else if (z->phase != ZIP_IN_DONE)
+        TRY(each_step(z, z->phase == ZIP_IN_CHECK ? check_entry : place_entry));
     *ret_done = z->phase == ZIP_IN_DONE;
     return NULL;
 }

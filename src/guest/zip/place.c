@@ -26,10 +26,8 @@ fallible place_own(int fd, struct place_owner owner)
     return NULL;
 }
 
-static fallible make_dir(int dir, int parent, struct str path, struct place_owner owner,
-                         int *ret_fd)
+static fallible last_name(struct str path, char name[NAME_MAX + 1])
 {
-    char name[NAME_MAX + 1];
     struct str last = path, head;
 
     while (str_find_char(last, '/') >= 0)
@@ -38,6 +36,15 @@ static fallible make_dir(int dir, int parent, struct str path, struct place_owne
         return err_sysno(ENAMETOOLONG, "make directory '" STR_FMT "'", STR_ARG(path));
     memcpy(name, last.p, last.len);
     name[last.len] = '\0';
+    return NULL;
+}
+
+static fallible make_dir(int dir, int parent, struct str path, struct place_owner owner,
+                         int *ret_fd)
+{
+    char name[NAME_MAX + 1];
+
+    TRY(last_name(path, name));
     bool made = mkdirat(parent, name, 0755) == 0;
     if (!made && errno != EEXIST)
         return err_sys("make directory '" STR_FMT "'", STR_ARG(path));
@@ -49,9 +56,12 @@ static fallible make_dir(int dir, int parent, struct str path, struct place_owne
     return NULL;
 }
 
-fallible place_dirs(int dir, struct str path, struct place_owner owner, int *ret_fd)
+/* NULL owner: stops at the first that is missing, with -1. */
+static fallible walk_dirs(int dir, struct str path, const struct place_owner *owner, int *ret_fd)
 {
     own_fd parent = -1;
+    char name[NAME_MAX + 1] = "";
+    struct stat st;
     struct err *whole = fd_open_beneath(dir, path.len ? path : STR("."), DIR_FLAGS, 0, ret_fd);
 
     if (!whole || err_errno(whole) != ENOENT)
@@ -62,11 +72,17 @@ fallible place_dirs(int dir, struct str path, struct place_owner owner, int *ret
         if (!ends_name || path.p[end - 1] == '/')
             continue;
         struct str so_far = str_first(path, end);
-        int fd = -1;
+        int fd = -1, above = parent >= 0 ? parent : dir;
         struct err *e = fd_open_beneath(dir, so_far, DIR_FLAGS, 0, &fd);
-        if (e && err_errno(e) == ENOENT) {
+        if (e && err_errno(e) == ENOENT && owner) {
             err_free(e);
-            e = make_dir(dir, parent >= 0 ? parent : dir, so_far, owner, &fd);
+            e = make_dir(dir, above, so_far, *owner, &fd);
+        } else if (e && err_errno(e) == ENOENT) {
+            err_free(last_name(so_far, name)); /* ENOENT: it is not too long */
+            if (fstatat(above, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+                return e; /* a link to nowhere */
+            err_free(e);
+            return NULL;
         }
         TRY(e);
         own_close(parent);
@@ -74,6 +90,30 @@ fallible place_dirs(int dir, struct str path, struct place_owner owner, int *ret
     }
     *ret_fd = take_fd(&parent);
     return NULL;
+}
+
+fallible place_dirs(int dir, struct str path, struct place_owner owner, int *ret_fd)
+{
+    return walk_dirs(dir, path, &owner, ret_fd);
+}
+
+fallible place_find(int dir, struct str path, int *ret_fd)
+{
+    *ret_fd = -1;
+    return walk_dirs(dir, path, NULL, ret_fd);
+}
+
+fallible place_may(int dir, const char *name)
+{
+    struct stat st;
+
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+        errno = EISDIR;
+    else if (strlen(name) > NAME_MAX)
+        errno = ENAMETOOLONG;
+    else
+        return NULL;
+    return err_sys("give the file its name");
 }
 
 static fallible copy_bytes(int from, int to)
