@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /* aes_bad_test.c — what clients get wrong, and what goes wrong below: a status, words, and nothing
  * half-written. */
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/own.h"
 #include "test/aes_file.h"
 #include "test/aes_run.h"
@@ -205,5 +208,86 @@ AES_TEST(aes_bad_disk_that_is_full_leaves_the_old_file_or_none)
     CHECK_HAS(r.body, "No space left on device");
     aes_run(&a, &(struct run_step){0, "ls -A", .want = {"=old"}}); /* nothing half-written */
     CHECK_INT(aes_upload(&a, here, "small", STR("fits")).status, 200);
+    aes_close(&a);
+}
+
+/* A file system of its own for /tmp and /dev/shm, which hold what is the server's; the test's own
+ * directory stays where it was. */
+static void small_places(const char *options)
+{
+    char path[300];
+
+    snprintf(path, sizeof path, "%s", test_dir());
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount(path, "/mnt", NULL, MS_BIND, NULL) < 0 ||
+        mount("tmpfs", "/tmp", "tmpfs", 0, options) < 0 ||
+        mount("tmpfs", "/dev/shm", "tmpfs", 0, options) < 0)
+        SKIP("no private mount namespace here");
+    for (char *at = path + 1; (at = strchr(at, '/')); *at++ = '/') {
+        *at = '\0';
+        mkdir(path, 0755); /* some are there */
+    }
+    CHECK(mkdir(path, 0755) == 0 || errno == EEXIST);
+    CHECK_INT(mount("/mnt", path, NULL, MS_BIND, NULL), 0);
+}
+
+AES_TEST(aes_bad_disk_of_the_server_that_is_full_changes_nothing_and_is_told)
+{
+    size_t size = 300u << 10;
+    own_free char *big = malloc(size + 1);
+    struct aes a;
+
+    small_places("size=64k");
+    memset(big, 'x', size);
+    big[size] = '\0';
+    aes_open_plain(&a, program);
+    aes_run(&a, &(struct run_step){0, "echo first", .want = {"=first"}});
+    /* undo cannot keep the text: then it is not changed */
+    aes_put(&a, "old", str_n(big, size));
+    aes_file(&a, &(struct file_step){"insert", "insert", "old", .line = "0", .new_str = "y",
+                                     .want = "~[Errno 28] No space left on device", .after = big});
+    aes_file(&a,
+             &(struct file_step){"undo", "undo_edit", "old", .want = "~No edit history found for"});
+    aes_put(&a, "old", STR("old\n"));
+    aes_act(
+        &a, "edit",
+        aes_text(&a, "'command':'insert','path':'%s/old','insert_line':0,'new_str':'y'", a.dir));
+    CHECK_STR(aes_get(&a, "old"), "y\nold\n");
+    /* a command that does not fit is not run in part */
+    struct str body =
+        str_of(aes_text(&a,
+                        "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"touch ran; : %s"
+                        "\"}}}",
+                        big));
+    struct aes_answer r = aes_ask(&a, "POST", "/execute_action", "", body);
+    CHECK_HAS(r.body, "No space left on device");
+    CHECK(!aes_exists(&a, "ran"));
+    aes_run(&a, &(struct run_step){0, "echo after", .want = {"=after"}});
+    aes_close(&a);
+}
+
+AES_TEST(aes_bad_disk_that_is_full_places_nothing_of_an_archive)
+{
+    char path[300];
+    struct aes a;
+
+    snprintf(path, sizeof path, "%s/ws", test_dir());
+    CHECK_INT(mkdir(path, 0755), 0);
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("tmpfs", path, "tmpfs", 0, "size=1m") < 0)
+        SKIP("no private mount namespace here");
+    aes_open_plain(&a, program);
+    aes_run_plain(&a, "cd .. && python3 -c \"import os, zipfile; z = zipfile.ZipFile('t.zip', 'w', "
+                      "zipfile.ZIP_DEFLATED); z.writestr('old', 'new'); [z.writestr('f%d' % i, "
+                      "os.urandom(3000) * 100) for i in range(5)]; z.close()\"; cd ws; echo old > "
+                      "old");
+    own_done(buf) zip;
+    buf_init(&zip, 4u << 20);
+    CHECK_OK(fd_read_file(aes_text(&a, "%s/t.zip", test_dir()), &zip));
+    struct aes_answer r =
+        aes_upload(&a, aes_text(&a, "destination=%s", a.dir), "t.zip", buf_str(&zip));
+    CHECK(r.status == 413 || r.status == 500);
+    CHECK_HAS(r.body, "the disk has ");
+    aes_run(&a, &(struct run_step){0, "ls -A; cat old", .want = {"=old\nold"}});
     aes_close(&a);
 }

@@ -49,8 +49,8 @@ AES_TEST(aes_server_that_was_killed_is_tidied_up_after_by_the_next)
     }
     CHECK_INT(kill(a.wire.pid, SIGKILL), 0);
     CHECK_INT(program_wait(a.wire.pid), 128 + SIGKILL);
-    arena_done(&a.arena);
     CHECK_INT(unlink(aes_text(&a, "%s/sock", test_dir())), 0);
+    arena_done(&a.arena);
     for (int i = 0; i < 3; i++)
         CHECK_INT(utimensat(AT_FDCWD, dirs[i], old, 0), 0);
     aes_open_plain(&a, program);
