@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/hash.h"
 #include "host/rootfs/inner.h"
 #include "host/tree/tree.h"
 
@@ -74,4 +75,41 @@ fallible hide_build(int host_dir, int layer)
     h.v.visit = finish_one;
     TRY(tree_walk(layer, &h.v));
     return like(host_dir, layer, ".");
+}
+
+struct digester {
+    struct tree_visitor v;
+    struct sha256 hash;
+};
+
+static fallible digest_one(struct tree_visitor *v, enum tree_when when, const struct tree_at *at,
+                           bool *skip)
+{
+    struct digester *d = container_of(v, struct digester, v);
+    uint32_t look[4] = {when, at->st->st_mode, at->st->st_uid, at->st->st_gid};
+
+    (void)skip;
+    sha256_add(&d->hash, look, sizeof look);
+    sha256_add(&d->hash, at->path.p, at->path.len + 1);
+    return NULL;
+}
+
+static fallible digest(int layer, uint8_t out[SHA256_LEN])
+{
+    struct digester d = {{.visit = digest_one}};
+
+    sha256_init(&d.hash);
+    TRY(tree_walk(layer, &d.v));
+    sha256_done(&d.hash, out);
+    return NULL;
+}
+
+fallible hide_compare(int layer, int other, bool *ret_same)
+{
+    uint8_t a[SHA256_LEN], b[SHA256_LEN];
+
+    TRY(digest(layer, a));
+    TRY(digest(other, b));
+    *ret_same = memcmp(a, b, sizeof a) == 0;
+    return NULL;
 }

@@ -30,6 +30,8 @@ fallible accounts_write(int host_etc, int etc);
 
 /* --- hide.c: whiteouts over what is not for everybody --- */
 fallible hide_build(int host_dir, int layer);
+/* Do two such layers hide the same? */
+fallible hide_compare(int layer, int other, bool *ret_same);
 
 /* --- take.c: copies what everybody may read --- */
 struct take_limits {

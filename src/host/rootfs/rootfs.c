@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/rng.h"
 #include "host/rootfs/inner.h"
@@ -169,12 +170,8 @@ static fallible prune(int dir, int boxes, const char *current)
 
 /* --- making one --- */
 
-static fallible build_layers(int gen, int host)
+static fallible build_hidden(int gen, int host)
 {
-    own_fd base = -1;
-
-    TRY(fd_make_dirs(gen, STR("base"), 0755, &base));
-    TRY_WRAP(base_build(host, base), "make the root's layer");
     for (size_t i = 0; geteuid() == 0 && i < HOST_DIRS; i++) {
         own_fd hide = -1,
                dir = openat(host, host_dirs[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -183,6 +180,16 @@ static fallible build_layers(int gen, int host)
         TRY(fd_make_dirs(gen, str_of(dir_names[i].hide), 0755, &hide));
         TRY_WRAP(hide_build(dir, hide), "hide what is private in '/%s'", host_dirs[i]);
     }
+    return NULL;
+}
+
+static fallible build_layers(int gen, int host)
+{
+    own_fd base = -1;
+
+    TRY(fd_make_dirs(gen, STR("base"), 0755, &base));
+    TRY_WRAP(base_build(host, base), "make the root's layer");
+    TRY(build_hidden(gen, host));
     if (syncfs(base) < 0)
         return err_sys("write the layers to disk");
     return NULL;
@@ -306,17 +313,63 @@ fallible rootfs_host_open(int state, struct rootfs *ret)
     return rootfs_host_open_at(state, host, ret);
 }
 
-fallible rootfs_host_refresh(int state)
+/* Makes the whiteouts once more and compares. */
+static fallible hides_the_same(int dir, int host, const char *gen, bool *ret_same)
 {
-    char gen[ROOTFS_ID_LEN];
-    own_fd dir = -1, host = -1, boxes = open_boxes(state);
+    static const char temp[] = ".new-hidden";
 
-    TRY(open_dir(state, &dir));
-    TRY(open_root(&host));
-    return ensure(dir, host, boxes, true, gen);
+    TRY(tree_remove(dir, temp));
+    if (mkdirat(dir, temp, 0700) < 0)
+        return err_sys("make a directory");
+    own_fd fresh = openat(dir, temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    own_fd old = openat(dir, gen, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fresh < 0 || old < 0)
+        return err_sys("open the layers");
+    TRY(build_hidden(fresh, host));
+    *ret_same = true;
+    for (size_t i = 0; *ret_same && i < HOST_DIRS; i++) {
+        own_fd a = open_layer(fresh, dir_names[i].hide), b = open_layer(old, dir_names[i].hide);
+        *ret_same = (a < 0) == (b < 0);
+        if (a >= 0 && b >= 0)
+            TRY(hide_compare(a, b, ret_same));
+    }
+    if (*ret_same && futimens(old, NULL) < 0)
+        return err_sys("note the time");
+    return tree_remove(dir, temp);
 }
 
-bool rootfs_host_is_ready(int state)
+static fallible refresh(int dir, int host, bool *ret_same)
+{
+    char link[ROOTFS_ID_LEN], gen[ROOTFS_ID_LEN];
+    own_fd locked = -1;
+
+    TRY_WRAP(tree_lock(dir, &locked), "the root file systems");
+    TRY(link_name(host, link));
+    *ret_same = false;
+    return look_up(dir, link, gen) ? hides_the_same(dir, host, gen, ret_same) : NULL;
+}
+
+fallible rootfs_host_refresh_at(int state, int host)
+{
+    char gen[ROOTFS_ID_LEN];
+    own_fd dir = -1, boxes = open_boxes(state);
+    bool same;
+
+    TRY(open_dir(state, &dir));
+    TRY(refresh(dir, host, &same));
+    return same ? NULL : ensure(dir, host, boxes, true, gen);
+}
+
+fallible rootfs_host_refresh(int state)
+{
+    own_fd host = -1;
+
+    TRY(open_root(&host));
+    return rootfs_host_refresh_at(state, host);
+}
+
+/* The current generation; false when there is none. */
+static bool find_current(int state, struct stat *ret)
 {
     own_fd dir = openat(state, "rootfs", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     own_fd host = -1;
@@ -325,9 +378,25 @@ bool rootfs_host_is_ready(int state)
 
     if (!e)
         e = link_name(host, link);
-    bool ready = !e && dir >= 0 && look_up(dir, link, gen);
+    bool found = !e && dir >= 0 && look_up(dir, link, gen) &&
+                 fstatat(dir, gen, ret, AT_SYMLINK_NOFOLLOW) == 0;
     err_free(e); /* opening them will say it */
-    return ready;
+    return found;
+}
+
+bool rootfs_host_is_ready(int state)
+{
+    struct stat st;
+
+    return find_current(state, &st);
+}
+
+bool rootfs_host_is_stale(int state)
+{
+    struct stat st;
+    uint64_t now_s = clock_wall_ns(&clock_system) / NS_PER_S;
+
+    return find_current(state, &st) && (uint64_t)st.st_mtim.tv_sec + ROOTFS_FRESH_S < now_s;
 }
 
 fallible rootfs_host_prune(int state)

@@ -51,9 +51,13 @@ void rootfs_add_lower(struct rootfs_mount *m, int fd);
 fallible rootfs_host_open(int state, struct rootfs *ret);
 /* The same of another tree, for tests. */
 fallible rootfs_host_open_at(int state, int host, struct rootfs *ret);
-/* Makes the layers again even if nothing seems to have changed: a file deep in /usr that lost its
- * read permission is not seen by the look above. Off the request path, now and then. */
+/* A file deep in /usr that lost its read permission is not seen by the look above. This looks at
+ * all of them, about a second, and makes new layers if there is more to hide. Off the request path,
+ * when the last time is ROOTFS_FRESH_S ago. */
+#define ROOTFS_FRESH_S 600
+bool rootfs_host_is_stale(int state);
 fallible rootfs_host_refresh(int state);
+fallible rootfs_host_refresh_at(int state, int host); /* for tests */
 
 /* Are they made? Else the next open takes seconds, which somebody may want to be told. */
 bool rootfs_host_is_ready(int state);

@@ -280,6 +280,31 @@ TEST(rootfs_host_lets_go_of_old_layers_nobody_uses)
     kit_done(&k);
 }
 
+TEST(rootfs_host_refresh_hides_what_became_private_deep_inside)
+{
+    struct kit k;
+    char first[ROOTFS_ID_LEN];
+
+    kit_init(&k);
+    if (geteuid() != 0)
+        SKIP("needs root");
+    dir_at(k.host, "usr/lib/deep/er", 0755);
+    file_at(k.host, "usr/lib/deep/er/key", "x", 0644);
+    open_again(&k);
+    strcpy(first, k.r.id);
+    CHECK_OK(rootfs_host_refresh_at(k.state, k.host));
+    open_again(&k);
+    CHECK_STR(k.r.id, first); /* nothing more to hide: the same layers */
+    CHECK(fchmodat(k.host, "usr/lib/deep/er/key", 0600, 0) == 0);
+    open_again(&k);
+    CHECK_STR(k.r.id, first); /* a look does not see it */
+    CHECK_OK(rootfs_host_refresh_at(k.state, k.host));
+    open_again(&k);
+    CHECK(strcmp(k.r.id, first) != 0);
+    CHECK(is_whiteout(k.r.mounts[1].lowers[0], "lib/deep/er/key"));
+    kit_done(&k);
+}
+
 TEST(rootfs_host_is_made_by_one_of_many_who_ask_at_once)
 {
     struct kit k;

@@ -268,6 +268,8 @@ static fallible tidy_behind(struct box_host *h, const struct run_spec *s, const 
     for (int fd = 0; fd <= 2; fd++)
         close(fd);
     struct err *e = tidy(h, s, p, b, keep);
+    if (!e && !s->root && !s->image && rootfs_host_is_stale(h->dir))
+        e = rootfs_host_refresh(h->dir);
     int code = e ? 1 : 0; /* what is left is found by the next sweep */
     err_free(e);
     _exit(code);
