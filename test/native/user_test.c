@@ -14,16 +14,14 @@
 
 TEST_LIMIT(an_ordinary_user_has_sandboxes_too_and_hears_what_they_lack, 120)
 {
+    static const char script[] = "id -u; pwd; echo x >made; ls; mount -t tmpfs x /mnt 2>/dev/null;"
+                                 "hostname y 2>/dev/null; unshare -U true 2>/dev/null;"
+                                 "cat /etc/shadow >/dev/null; exit 5";
     own_done(buf) out;
 
     buf_init(&out, 1u << 16);
     kit_be_nobody();
-    CHECK_INT(kit_as_nobody(ARGS("run", "--discard", "--", "sh", "-c",
-                                 "id -u; pwd; echo x >made; ls; mount -t tmpfs x /mnt 2>/dev/null;"
-                                 "hostname y 2>/dev/null; unshare -U true 2>/dev/null;"
-                                 "cat /etc/shadow >/dev/null; exit 5"),
-                            &out),
-              5);
+    CHECK_INT(kit_as_nobody(ARGS("run", "--discard", "--", "sh", "-c", script), &out), 5);
     CHECK_HAS(buf_str(&out), "0\n/workspace\nmade\n");
     CHECK_HAS(buf_str(&out), "no limits on memory and processes");
     kit_check_empty("state/box");
