@@ -68,7 +68,7 @@ san_obj   := $(code:%.c=$(O)/asan/%.o)
 san_test_obj  := $(tests:%.c=$(O)/asan/%.o)
 san_guest_obj := $(patsubst %.c,$(O)/asan/%.o,$(guest) $(guest_less))
 
-.PHONY: all help run test check-plain check-asan layers lint format fuzz fuzz-build fuzz-short bench \
+.PHONY: all help run test check-plain check-asan soak layers lint format fuzz fuzz-build fuzz-short bench \
         install clean deps deps-test
 all: $(O)/croft $(O)/croft-guest ## build both programs
 
@@ -172,6 +172,12 @@ check-plain: $(O)/croft $(O)/croft-guest $(O)/test-croft ## tests only, as built
 
 check-asan: $(O)/asan/croft $(O)/asan/croft-guest $(O)/asan/test-croft ## tests under ASan+UBSan; T=name filters
 	$(O)/asan/test-croft $(T)
+
+SOAK_CYCLES ?= 10000
+SOAK_KILLS  ?= 200
+soak: $(O)/croft $(O)/croft-guest $(O)/test-croft ## 10,000 sandboxes made and removed, 200 kills, nothing left; minutes
+	@CROFT_SOAK_CYCLES=$(SOAK_CYCLES) CROFT_SOAK_KILLS=$(SOAK_KILLS) CROFT_SOAK_PROGRESS=/proc/$$$$/fd/2 \
+	    $(O)/test-croft --jobs 1 native/soak_test
 
 layers: ## prove the include order of the folders
 	@tools/layers

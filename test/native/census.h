@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/* census.h — everything sandboxes could leave behind, counted before and after.
+ *
+ * Other tests use the same machine meanwhile, so groups are known by the number the kernel gave
+ * them, not by their names. A namespace or a port lives by a process, a descriptor or a mount, and
+ * these are counted. */
+#pragma once
+
+#include <stddef.h>
+#include <sys/types.h>
+
+struct census {
+    unsigned fds, mounts, children; /* of one process */
+    unsigned files;                 /* in the state directory, at any depth */
+};
+
+struct census_groups { /* control groups that were ours once */
+    struct census_group *at;
+    size_t count, room;
+};
+
+void census_take(struct census *c, pid_t pid, const char *state);
+void census_compare(const struct census *before, const struct census *after);
+
+/* Notes the groups of every slot that is claimed now. */
+void census_note_groups(struct census_groups *g, const char *state);
+/* None of them but those still claimed is left; forgets all. */
+void census_check_groups(struct census_groups *g, const char *state);
