@@ -295,3 +295,28 @@ TEST(croft_run_starts_an_imported_image)
         125);
     CHECK_INT(croft(&out, "image", "rm", "bb", NULL, NULL), 0);
 }
+
+TEST(sudo_inside_works_and_gains_nothing_with_no_new_privs)
+{
+    own_done(buf) out;
+    char state[300];
+
+    kit_need_root();
+    if (access("/usr/bin/sudo", X_OK) < 0)
+        SKIP("this machine has no sudo");
+    buf_init(&out, 1u << 16);
+    snprintf(state, sizeof state, "%s/state", test_dir());
+    setenv("CROFT_SERVER_STATE_DIR", state, 1);
+    kit_share_layers(state);
+    const char *croft = test_program("croft");
+    CHECK_INT(program_run(ARGS(croft, "run", "--bare", "--user", "openhands", "--", "sh", "-c",
+                               "id -u; sudo -n id -u; sudo -n touch /etc/made && ls /etc/made"),
+                          &out),
+              0);
+    CHECK_STR(buf_str(&out), "1000\n0\n/etc/made\n");
+    buf_reset(&out);
+    CHECK(program_run(ARGS(croft, "run", "--bare", "--no-new-privs", "--user", "openhands", "--",
+                           "sudo", "-n", "id"),
+                      &out) != 0);
+    CHECK_HAS(buf_str(&out), "no new privileges");
+}
