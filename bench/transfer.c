@@ -109,10 +109,33 @@ static int dial(uint16_t port)
 
 static char piece[PIECE];
 
+/* All of one to the other, as a client that has a file or wants one; gives how much it was. */
+static uint64_t pump(int from, int to)
+{
+    uint64_t total = 0;
+
+    for (ssize_t got; (got = read(from, piece, sizeof piece)) > 0; total += (uint64_t)got)
+        must(fd_write_all(to, str_n(piece, (size_t)got)), "write");
+    return total;
+}
+
+static void push(int fd)
+{
+    int in = open("source", O_RDONLY | O_CLOEXEC);
+
+    pump(in, fd);
+    close(in);
+}
+
+static int open_copy(void)
+{
+    return open("copy", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+}
+
 static double upload_s(uint16_t port)
 {
     char head[800], form[300], tail[] = "\r\n--" BOUNDARY "--\r\n", answer[2000];
-    int in = open("source", O_RDONLY | O_CLOEXEC), fd = dial(port);
+    int fd = dial(port);
     int form_len = snprintf(form, sizeof form,
                             "--" BOUNDARY "\r\nContent-Disposition: form-data; name=\"file\"; "
                             "filename=\"copy\"\r\n\r\n");
@@ -128,34 +151,29 @@ static double upload_s(uint16_t port)
     double start = now_s();
     must(fd_write_all(fd, str_n(head, (size_t)n)), "send");
     must(fd_write_all(fd, str_n(form, (size_t)form_len)), "send");
-    for (ssize_t got; (got = read(in, piece, sizeof piece)) > 0;)
-        must(fd_write_all(fd, str_n(piece, (size_t)got)), "send");
+    push(fd);
     must(fd_write_all(fd, str_of(tail)), "send");
     ssize_t got = read(fd, answer, sizeof answer);
     double s = now_s() - start;
     struct stat st;
     must_be(got > 15 && memcmp(answer, "HTTP/1.1 200 OK", 15) == 0, "answer");
     must_be(stat("copy", &st) == 0 && (uint64_t)st.st_size == file_bytes, "copy");
-    close(in);
     close(fd);
     return s;
 }
 
-/* Into a file, as a client that downloads does. */
 static double download_s(uint16_t port, const char *target)
 {
     char head[800];
     int fd = dial(port),
         n = snprintf(head, sizeof head, "GET %s HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
                      target);
-    uint64_t total = 0;
 
     unlink("copy");
-    int out = open("copy", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int out = open_copy();
     double start = now_s();
     must(fd_write_all(fd, str_n(head, (size_t)n)), "send");
-    for (ssize_t got; (got = read(fd, piece, sizeof piece)) > 0; total += (uint64_t)got)
-        must(fd_write_all(out, str_n(piece, (size_t)got)), "write");
+    uint64_t total = pump(fd, out);
     double s = now_s() - start;
     must_be(total > file_bytes, "whole");
     close(fd);
@@ -230,54 +248,107 @@ static void leave_dir(void)
     rmdir(dir);
 }
 
-int main(int argc, char **argv)
+static uint16_t listen_here(int *ret_fd)
 {
-    struct kit_series cp = {0}, up = {0}, zip = {0}, plain = {0};
     struct sockaddr_in addr = {0};
     socklen_t len = sizeof addr;
+
+    must(listen_open(STR("127.0.0.1:0"), ret_fd), "listen");
+    must_be(getsockname(*ret_fd, (struct sockaddr *)&addr, &len) == 0, "port");
+    return ntohs(addr.sin_port);
+}
+
+/* The same bytes through a bare socket: what is possible. */
+static double bare_s(void)
+{
+    int listener;
+    uint16_t port = listen_here(&listener);
+
+    unlink("copy");
+    double start = now_s();
+    pid_t pid = fork();
+    if (pid == 0) {
+        push(dial(port));
+        _exit(0);
+    }
+    must_be(fcntl(listener, F_SETFL, 0) == 0, "listener");
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC), out = open_copy();
+    uint64_t total = pump(fd, out);
+    double s = now_s() - start;
+    must_be(total == file_bytes, "whole");
+    waitpid(pid, NULL, 0);
+    close(listener);
+    close(fd);
+    close(out);
+    return s;
+}
+
+struct figures {
+    struct kit_series cp, bare, up, zip, plain;
+    double cpu_cp, cpu_up, cpu_zip; /* s, of all rounds */
+};
+
+/* In turns: the machine's mood changes. */
+static void take_round(struct figures *f, pid_t pid, uint16_t port)
+{
+    char target[700];
+
+    snprintf(target, sizeof target, "/download_files?path=%s/source", dir);
+    double before = cpu_of_children();
+    kit_add(&f->cp, cp_s() * 1000);
+    f->cpu_cp += cpu_of_children() - before;
+    kit_add(&f->bare, bare_s() * 1000);
+    before = cpu_of(pid);
+    kit_add(&f->up, upload_s(port) * 1000);
+    double between = cpu_of(pid);
+    kit_add(&f->zip, download_s(port, target) * 1000);
+    f->cpu_up += between - before;
+    f->cpu_zip += cpu_of(pid) - between;
+    kit_add(&f->plain, download_s(port, "/plain") * 1000);
+}
+
+static void print(struct figures *f, long peak_kb)
+{
+    double gb = (double)file_bytes / 1e9 * ROUNDS;
+
+    printf("  %llu MB\n", (unsigned long long)(file_bytes >> 20));
+    double cp = kit_print("cp", &f->cp);
+    kit_print("a bare socket, into a file", &f->bare);
+    double up = cp / kit_print("upload", &f->up), zip = cp / kit_print("download, zip", &f->zip);
+    kit_print("download, as it is", &f->plain);
+    printf("  by the best rounds: bare socket %.2fx cp, upload %.2fx, zip %.2fx, as it is %.2fx\n",
+           f->cp.ms[0] / f->bare.ms[0], f->cp.ms[0] / f->up.ms[0], f->cp.ms[0] / f->zip.ms[0],
+           f->cp.ms[0] / f->plain.ms[0]);
+    printf("  processor s/GB: cp %.2f, server at upload %.2f, at download %.2f\n", f->cpu_cp / gb,
+           f->cpu_up / gb, f->cpu_zip / gb);
+    kit_at_least("upload to cp", up, 0.6, "x");
+    kit_at_least("download to cp", zip, 0.6, "x");
+    kit_at_most("peak memory", (double)peak_kb, PEAK_KB, " KB");
+    printf("bench/transfer: upload %.2fx cp, download %.2fx cp, peak %ld KB\n", up, zip, peak_kb);
+}
+
+int main(int argc, char **argv)
+{
+    struct figures f = {0};
     int listener, report[2];
-    char target[700], peak[32] = "";
+    char peak[32] = "";
 
     if (argc > 1)
         file_bytes = (uint64_t)atoi(argv[1]) << 20;
     log_setup(2, LOG_WARN, LOG_TEXT);
     enter_dir();
-    must(listen_open(STR("127.0.0.1:0"), &listener), "listen");
-    must_be(getsockname(listener, (struct sockaddr *)&addr, &len) == 0, "port");
+    uint16_t port = listen_here(&listener);
     must_be(pipe(report) == 0, "pipe");
     pid_t pid = fork();
     if (pid == 0)
         serve(listener, report[1]);
-    uint16_t port = ntohs(addr.sin_port);
     make_source();
-    snprintf(target, sizeof target, "/download_files?path=%s/source", dir);
-    double cpu_up = 0, cpu_zip = 0;
-    for (int i = 0; i < ROUNDS; i++) {
-        kit_add(&cp, cp_s() * 1000);
-        double before = cpu_of(pid);
-        kit_add(&up, upload_s(port) * 1000);
-        double between = cpu_of(pid);
-        kit_add(&zip, download_s(port, target) * 1000);
-        cpu_up += between - before;
-        cpu_zip += cpu_of(pid) - between;
-        kit_add(&plain, download_s(port, "/plain") * 1000);
-    }
-    double cpu_cp = cpu_of_children();
+    for (int i = 0; i < ROUNDS; i++)
+        take_round(&f, pid, port);
     kill(pid, SIGTERM);
     must_be(read(report[0], peak, sizeof peak - 1) > 0, "peak");
     waitpid(pid, NULL, 0);
     leave_dir();
-    double gb = (double)file_bytes / 1e9;
-    printf("  %llu MB\n", (unsigned long long)(file_bytes >> 20));
-    double c = kit_print("cp", &cp), u = kit_print("upload", &up);
-    double z = kit_print("download, as an archive", &zip);
-    kit_print("download, as it is", &plain);
-    printf("  processor s/GB: cp %.2f, server at upload %.2f, at download %.2f\n",
-           cpu_cp / gb / ROUNDS, cpu_up / gb / ROUNDS, cpu_zip / gb / ROUNDS);
-    kit_at_least("upload to cp", c / u, 0.6, "x");
-    kit_at_least("download to cp", c / z, 0.6, "x");
-    kit_at_most("peak memory", (double)atol(peak), PEAK_KB, " KB");
-    printf("bench/transfer: upload %.2fx cp, download %.2fx cp, peak %ld KB\n", c / u, c / z,
-           atol(peak));
+    print(&f, atol(peak));
     return 0;
 }
