@@ -4,9 +4,7 @@
  * of zlib, bits reflected. */
 #include "guest/zip/crc.h"
 
-#include <stdbool.h>
-
-#define FOLD_MIN 2048u /* at least 64; to ask the processor takes as long as this */
+#define FOLD_MIN 64u
 
 /* Four bits at a time: for the few bytes at an end, and for old processors. */
 static uint32_t crc_slow(uint32_t crc, const unsigned char *p, size_t n)
@@ -77,7 +75,7 @@ CLMUL static uint32_t crc_folded(uint32_t crc, const unsigned char *p, size_t n)
     return ~reduce(a, k16);
 }
 
-static bool has_clmul(void)
+bool zip_crc_can_fold(void)
 {
     unsigned a, b, c = 0, d;
 
@@ -89,18 +87,18 @@ static uint32_t crc_folded(uint32_t crc, const unsigned char *p, size_t n)
     return crc_slow(crc, p, n);
 }
 
-static bool has_clmul(void)
+bool zip_crc_can_fold(void)
 {
     return false;
 }
 #endif
 
-uint32_t zip_crc(uint32_t crc, const void *p, size_t n)
+uint32_t zip_crc(uint32_t crc, const void *p, size_t n, bool fold)
 {
     const unsigned char *bytes = p;
     size_t whole = n & ~(size_t)15;
 
-    if (n < FOLD_MIN || !has_clmul())
+    if (n < FOLD_MIN || !fold)
         return crc_slow(crc, bytes, n);
     return crc_slow(crc_folded(crc, bytes, whole), bytes + whole, n - whole);
 }

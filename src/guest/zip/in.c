@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "guest/zip/crc.h"
 #include "guest/zip/format.h"
 
 #define COMMENT_MAX 0xffffu
@@ -210,6 +211,7 @@ fallible zip_in_new(int fd, const struct zip_in_config *config, struct zip_in **
     z->config = *config;
     z->fd = fd;
     z->out = z->parent = -1;
+    z->fold = zip_crc_can_fold();
     buf_init(&z->path, ZIP_PATH_MAX);
     buf_init(&z->parent_path, ZIP_PATH_MAX);
     if (!z->config.limits.entries)

@@ -52,6 +52,7 @@ struct zip_in {
     struct zip_in_record now; /* but for its name */
     uint64_t data_at, data_end, written;
     uint32_t crc;
+    bool fold;               /* zip_crc_can_fold() */
     struct inflate *inflate; /* NULL until the first that is deflated */
     struct str in;           /* read and not unpacked yet; in in_buf */
     bool ended;

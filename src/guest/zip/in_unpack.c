@@ -119,7 +119,7 @@ static fallible write_out(struct zip_in *z, const void *p, size_t n)
 {
     if (n > z->now.size_bytes - z->written)
         return err_new(ERR_CORRUPT, "it is larger than the index says");
-    z->crc = zip_crc(z->crc, p, n);
+    z->crc = zip_crc(z->crc, p, n, z->fold);
     z->written += n;
     return fd_write_all(z->out, str_n(p, n));
 }

@@ -27,6 +27,7 @@ static struct zip_out *out_new(const struct zip_out_config *config)
     if (config)
         z->config = *config;
     z->fd = z->index_fd = -1;
+    z->fold = zip_crc_can_fold();
     buf_init(&z->head, (size_t)4 * ZIP_WALK_PATH_MAX);
     buf_init(&z->index, INDEX_IN_MEMORY + (size_t)2 * ZIP_WALK_PATH_MAX);
     buf_init(&z->entry.name, ZIP_WALK_PATH_MAX + 1);
@@ -67,7 +68,7 @@ static fallible put_whole(struct zip_out *z, struct str content)
     struct zip_out_entry *e = &z->entry;
 
     e->size_bytes = e->packed_bytes = content.len;
-    e->crc = zip_crc(0, content.p, content.len);
+    e->crc = zip_crc(0, content.p, content.len, z->fold);
     zip_out_put_local(z);
     buf_add(&z->head, content);
     z->made += content.len;
@@ -213,7 +214,7 @@ static fallible read_file(struct zip_out *z, void *p, size_t size, size_t *ret_l
             return err_sys("read '" STR_FMT "'", STR_ARG(buf_str(&e->name)));
     }
     z->left = n ? z->left - (uint64_t)n : 0;
-    e->crc = zip_crc(e->crc, p, (size_t)n);
+    e->crc = zip_crc(e->crc, p, (size_t)n, z->fold);
     e->size_bytes += (uint64_t)n;
     *ret_len = (size_t)n;
     return NULL;

@@ -22,6 +22,7 @@ enum zip_out_state { ZIP_OUT_NEXT, ZIP_OUT_DATA, ZIP_OUT_INDEX, ZIP_OUT_END, ZIP
 struct zip_out {
     struct zip_out_config config;
     enum zip_out_state state;
+    bool fold;             /* zip_crc_can_fold() */
     struct zip_walk *walk; /* NULL: one file, or its end */
     struct zip_out_entry entry;
     int fd;          /* of the entry's file */
