@@ -9,7 +9,7 @@
 #include "base/own.h"
 #include "net/server.h"
 
-#define PIECE (64u << 10)
+#define PIECE STREAM_HIGH
 
 struct file_send {
     int fd;
@@ -77,15 +77,18 @@ static void on_file_gone(struct http_req *req)
 static void on_file_drain(struct http_req *req)
 {
     struct file_send *f = req->user;
-    char piece[PIECE];
 
     while (f->left && http_reply_pending(req) < STREAM_HIGH) {
-        ssize_t n = pread(f->fd, piece, f->left < PIECE ? (size_t)f->left : PIECE, (off_t)f->at);
+        size_t want = f->left < PIECE ? (size_t)f->left : PIECE;
+        char *piece = http_reply_reserve(req, want);
+        if (!piece)
+            return; /* on_file_gone is coming */
+        ssize_t n = pread(f->fd, piece, want, (off_t)f->at);
         if (n <= 0) { /* it shrank, or the disk failed */
             send_done(req, false);
             return;
         }
-        http_reply_write(req, str_n(piece, (size_t)n));
+        http_reply_commit(req, (size_t)n);
         f->at += (uint64_t)n;
         f->left -= (uint64_t)n;
     }

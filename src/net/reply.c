@@ -227,25 +227,65 @@ void http_reply_begin(struct http_req *req, int status, struct str content_type,
     conn_set_deadline(r->conn);
 }
 
+static bool takes_body(const struct request *r)
+{
+    return r->conn && !r->head_only && has_body(r->status);
+}
+
+/* Only a peer that does not read is on the clock, not a handler that has nothing to say. */
+static void wrote(struct request *r, size_t n)
+{
+    r->sent_bytes += n;
+    if (stream_pending(r->conn->stream) < STREAM_HIGH || r->slow)
+        return;
+    r->slow = true; /* until on_conn_drain */
+    conn_set_deadline(r->conn);
+}
+
 void http_reply_write(struct http_req *req, struct str piece)
 {
     struct request *r = request_of(req);
     char size[20];
 
-    if (!r->conn || !piece.len || r->head_only || !has_body(r->status))
+    if (!piece.len || !takes_body(r))
         return;
     struct stream *s = r->conn->stream;
-    r->sent_bytes += piece.len;
     if (r->chunked)
         stream_write(s, str_n(size, http_chunk_head(piece.len, size)));
     stream_write(s, piece);
     if (r->chunked)
         stream_write(s, STR("\r\n"));
-    /* only a peer that does not read is on the clock, not a handler that has nothing to say */
-    if (stream_pending(s) < STREAM_HIGH || r->slow)
+    wrote(r, piece.len);
+}
+
+#define CHUNK_HEAD 10 /* a size of eight digits, whatever comes to be there, and a line end */
+
+char *http_reply_reserve(struct http_req *req, size_t n)
+{
+    struct request *r = request_of(req);
+
+    if (!takes_body(r))
+        return NULL;
+    char *at = stream_reserve(r->conn->stream, n + (r->chunked ? CHUNK_HEAD + 2 : 0));
+    return at && r->chunked ? at + CHUNK_HEAD : at;
+}
+
+void http_reply_commit(struct http_req *req, size_t n)
+{
+    struct request *r = request_of(req);
+    char head[20];
+
+    if (!n || !takes_body(r))
         return;
-    r->slow = true; /* until on_conn_drain */
-    conn_set_deadline(r->conn);
+    struct stream *s = r->conn->stream;
+    size_t frame = r->chunked ? CHUNK_HEAD + 2 : 0;
+    char *at = stream_reserve(s, n + frame); /* it is there already */
+    if (r->chunked) {
+        snprintf(head, sizeof head, "%08zx\r\n", n);
+        put(put(at, str_n(head, CHUNK_HEAD)) + n, STR("\r\n"));
+    }
+    stream_commit(s, n + frame);
+    wrote(r, n);
 }
 
 size_t http_reply_pending(const struct http_req *req)

@@ -108,6 +108,10 @@ void http_reply_err(struct http_req *req, struct err *e);
 /* A streaming answer: chunked when the length is unknown (or until close, for HTTP/1.0). */
 void http_reply_begin(struct http_req *req, int status, struct str content_type, uint64_t length);
 void http_reply_write(struct http_req *req, struct str piece);
+/* Room for a piece of up to n bytes where it is sent from, then how much of it there is. NULL:
+ * nothing goes out, because the peer is gone (on_gone has come or is coming) or wants no body. */
+char *http_reply_reserve(struct http_req *req, size_t n);
+void http_reply_commit(struct http_req *req, size_t n);
 /* Compare with STREAM_HIGH; more than that when the connection has failed and on_gone is coming. */
 size_t http_reply_pending(const struct http_req *req);
 void http_reply_end(struct http_req *req); /* req is gone after this */

@@ -128,6 +128,25 @@ static fallible down(struct http_req *req)
     return NULL;
 }
 
+/* More room than is used, as for a file that shrinks; the length is in the path: 0 for unknown. */
+static fallible in_place(struct http_req *req)
+{
+    bool counted = str_eq(http_req_param(req, "kind"), STR("counted"));
+
+    http_reply_begin(req, 200, STR(""), counted ? 11 : HTTP_LENGTH_UNKNOWN);
+    for (int i = 0; i < 2; i++) {
+        char *at = http_reply_reserve(req, 1000);
+        CHECK(!at == str_eq(req->head.method, STR("HEAD")));
+        if (at)
+            memcpy(at, i ? " there" : "hello", 6);
+        http_reply_commit(req, 0); /* nothing, and no end of the answer */
+        if (at)
+            http_reply_commit(req, i ? 6 : 5);
+    }
+    http_reply_end(req);
+    return NULL;
+}
+
 static fallible whole(struct http_req *req)
 {
     http_reply(req, 200, STR("text/plain"), arena_printf(&req->arena, "%zu", req->body.len));
@@ -141,6 +160,7 @@ static const struct route routes[] = {
     {"POST", "/sour", sour, ROUTE_STREAM, 0},
     {"POST", "/begins", begins, ROUTE_STREAM, 0},
     {"GET", "/down", down, 0, 0},
+    {"GET", "/in_place/{kind}", in_place, 0, 0},
     {"POST", "/talks", talks, ROUTE_STREAM, 0},
     {"POST", "/whole", whole, 0, 0},
     {"POST", "/small", whole, 0, 10},
@@ -465,6 +485,27 @@ TEST(a_large_body_nobody_wanted_ends_the_connection_but_not_the_answer)
     web_read(&w, &c);
     CHECK(c.eof);
     CHECK_INT(c.errnum, 0);
+    close_web(&w, &c);
+}
+
+TEST(a_piece_may_be_made_where_it_is_sent_from)
+{
+    struct web w;
+    struct web_client c;
+
+    open_web(&w, &c);
+    for (int i = 0; i < 2; i++) { /* on one connection: the framing must hold */
+        CHECK(web_send(&w, &c, STR(GET("/in_place/counted"))));
+        CHECK_STR(web_take(&w, &c).body, "hello there");
+        CHECK(web_send(&w, &c, STR(REQ("HEAD", "/in_place/chunked") "\r\n")));
+        CHECK(web_read(&w, &c) > 0);
+        c.len = 0;
+        CHECK(web_send(&w, &c, STR(GET("/in_place/chunked"))));
+        CHECK(web_read(&w, &c) > 0);
+        CHECK_HAS(str_n(c.p, c.len),
+                  "\r\n\r\n00000005\r\nhello\r\n00000006\r\n there\r\n0\r\n\r\n");
+        CHECK_STR(web_take(&w, &c).body, "hello there");
+    }
     close_web(&w, &c);
 }
 

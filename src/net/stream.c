@@ -11,10 +11,10 @@
 #include "base/mem.h"
 #include "net/stream_inner.h"
 
-#define IN_LIMIT     (128u << 10) /* unconsumed input; more stays in the socket */
-#define READS_IN_ROW 4            /* then others have their turn */
-#define FILTER_READS 16           /* the same, of filters that give 16 KB at a time */
-#define LINGER_MS    2000         /* for the peer to take our last bytes */
+#define IN_LIMIT     STREAM_READ_SIZE /* unconsumed input; more stays in the socket */
+#define READS_IN_ROW 2                /* then others have their turn */
+#define FILTER_READS 16               /* the same, of filters that give 16 KB at a time */
+#define LINGER_MS    2000             /* for the peer to take our last bytes */
 #define LINGER_BYTES (1u << 20)
 
 bool stream_failed(const struct stream *s)
@@ -179,7 +179,9 @@ static bool send_out(struct stream *s)
         s->out_at += (size_t)n;
         touch(s);
     }
-    if (!stream_pending(s))
+    if (!stream_pending(s) && s->high)
+        s->out.len = s->out_at = 0; /* for whoever waits for on_drain */
+    else if (!stream_pending(s))
         stream_out_release(s);
     else if (s->out_at >= STREAM_READ_SIZE && s->out_at >= s->out.len / 2)
         stream_out_compact(s);
@@ -197,6 +199,8 @@ static void flush(struct stream *s)
         s->high = false;
         if (s->events->on_drain)
             s->events->on_drain(s);
+        if (!stream_pending(s))
+            stream_out_release(s);
     }
 }
 
@@ -247,8 +251,6 @@ static bool read_once(struct stream *s)
     char *page = s->net->page;
     size_t room = IN_LIMIT - s->in.len;
 
-    if (room > STREAM_READ_SIZE)
-        room = STREAM_READ_SIZE;
     if (!room)
         return false;
     ssize_t n = raw_read(s, page, room);

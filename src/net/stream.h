@@ -25,7 +25,7 @@ void net_free(struct net *net);
 OWNABLE(net)
 struct loop *net_loop(const struct net *net);
 
-#define STREAM_READ_SIZE (64u << 10)
+#define STREAM_READ_SIZE (256u << 10) /* large: a system call per piece, and less to switch */
 /* A producer stops above HIGH and is called back (on_drain) below LOW. */
 #define STREAM_HIGH (256u << 10)
 #define STREAM_LOW  (64u << 10)

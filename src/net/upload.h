@@ -4,7 +4,7 @@
  * All or nothing: files are written under temporary names and get their own when the form is
  * whole; upload_free removes what did not get that far. A file that exists is replaced. Writing is
  * plain write(2) on the loop: it ends in the page cache and costs about what copying costs; a disk
- * that is behind slows one piece of 64 KB at a time. Nothing is synced. */
+ * that is behind slows one piece of STREAM_READ_SIZE at a time. Nothing is synced. */
 #pragma once
 
 #include <stdint.h>

@@ -7,7 +7,8 @@
 #include "base/log.h"
 #include "guest/transfer/inner.h"
 
-#define PIECE (64u << 10)
+#define FIRST (4u << 10)
+#define PIECE STREAM_HIGH
 
 struct download {
     struct zip_out *zip;
@@ -41,16 +42,18 @@ static void on_download_gone(struct http_req *req)
 static void on_download_drain(struct http_req *req)
 {
     struct download *d = req->user;
-    char piece[PIECE];
 
     while (http_reply_pending(req) < STREAM_HIGH) {
         size_t n = 0;
-        struct err *e = zip_out_next(d->zip, piece, sizeof piece, &n);
+        char *piece = http_reply_reserve(req, PIECE);
+        if (!piece)
+            return; /* on_download_gone is coming */
+        struct err *e = zip_out_next(d->zip, piece, PIECE, &n);
         if (e || !n) {
             end(req, e);
             return;
         }
-        http_reply_write(req, str_n(piece, n));
+        http_reply_commit(req, n);
     }
 }
 
@@ -101,7 +104,7 @@ fallible transfer_download_files(struct http_req *req)
     struct str path = http_req_query(req, "path");
     struct download *d = arena_new(&req->arena, struct download);
     own(zip_out) zip = NULL;
-    char piece[PIECE];
+    char piece[FIRST];
     size_t n = 0;
 
     if (!d)

@@ -168,6 +168,51 @@ TEST(a_bad_archive_leaves_nothing_not_even_the_destination)
     kit_close_web(&k);
 }
 
+TEST(what_follows_an_upload_on_its_connection_is_the_next_request)
+{
+    static char content[1000000]; /* over several reads, with half a boundary at every seam */
+    struct kit k;
+    own_done(buf) b;
+    struct web_client c;
+
+    kit_sh("mkdir w");
+    kit_open_web(&k, false);
+    for (size_t i = 0; i + 7 < sizeof content; i += 4096)
+        memcpy(content + i, "\r\n--\r\n-", 7);
+    for (size_t len = sizeof content - 8; len <= sizeof content; len++) {
+        kit_form(&b, kit_into("w", ""), "file", "f", str_n(content, len));
+        buf_add_cstr(&b, "GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n");
+        web_connect(&k.web, &c, 65536);
+        CHECK(web_send(&k.web, &c, buf_str(&b)));
+        CHECK_INT(web_take(&k.web, &c).status, 200);
+        CHECK_INT(web_take(&k.web, &c).status, 404);
+        CHECK(str_eq(kit_file("w/f"), str_n(content, len)));
+        web_close_client(&c);
+        buf_done(&b);
+    }
+    buf_init(&b, 0);
+    kit_close_web(&k);
+}
+
+TEST(a_length_that_is_too_short_cuts_the_form_and_leaves_nothing)
+{
+    static char content[400000];
+    struct kit k;
+    own_done(buf) b;
+
+    kit_sh(":");
+    kit_open_web(&k, false);
+    kit_form(&b, kit_into("w", ""), "file", "f", str_n(content, sizeof content));
+    char *length = strstr(b.p, "Content-Length: 400");
+    CHECK(length);
+    memcpy(length + strlen("Content-Length: "), "300", 3);
+    struct web_answer a = kit_send(&k, buf_str(&b));
+    CHECK_INT(a.status, 400);
+    CHECK_HAS(a.body, "stops before its last boundary");
+    CHECK_STR(kit_sh("ls -A"), "");
+    kit_close_web(&k);
+}
+
 TEST(an_interrupted_upload_leaves_nothing)
 {
     struct kit k;
