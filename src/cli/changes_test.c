@@ -159,3 +159,16 @@ TEST(diff_passes_over_sandboxes_that_changed_nothing)
     CHECK_INT(croft(&got, "diff", NULL, NULL, NULL), 0);
     CHECK_STR(buf_str(&got), "M  a\nD  d/b\nA  new\n!  pipe\n");
 }
+
+TEST(apply_does_not_follow_a_directory_that_became_a_link)
+{
+    own_done(buf) got = {.limit_bytes = 65536};
+
+    make_box();
+    go("");
+    CHECK(mkdir("elsewhere", 0755) == 0 && rename("work", "moved") == 0);
+    CHECK(symlink("elsewhere", "work") == 0);
+    CHECK_INT(croft(&got, "apply", "box-1", NULL, NULL), 1);
+    CHECK_HAS(buf_str(&got), "now leads to");
+    CHECK(access("elsewhere/new", F_OK) < 0);
+}

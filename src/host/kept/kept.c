@@ -25,10 +25,12 @@ static void name_of(unsigned n, char kind, char out[16])
 
 fallible kept_note(int box, unsigned n, const char *path)
 {
-    char name[16];
+    char name[16], real[PATH_MAX];
 
     name_of(n, 's', name);
-    if (symlinkat(path, box, name) < 0)
+    if (!realpath(path, real))
+        return err_sys("find '%s'", path);
+    if (symlinkat(real, box, name) < 0)
         return err_sys("note the directory '%s'", path);
     return NULL;
 }
@@ -89,6 +91,25 @@ static ssize_t read_note(int box, unsigned n, char out[PATH_MAX])
     return len;
 }
 
+/* The path was one without links: whoever put one in since would send our writes elsewhere. */
+static fallible open_source(const char *path, int *ret_fd)
+{
+    char link[40], now[PATH_MAX];
+    own_fd fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+
+    if (fd < 0)
+        return err_sys("open '%s'", path);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, now, sizeof now - 1);
+    if (n < 0)
+        return err_sys("look at '%s'", path);
+    now[n] = '\0';
+    if (strcmp(now, path) != 0)
+        return err_new(ERR_CONFLICT, "'%s' now leads to '%s'", path, now);
+    *ret_fd = take_fd(&fd);
+    return NULL;
+}
+
 static fallible open_layer(int state, struct kept *k, unsigned n, const char *path)
 {
     char name[16];
@@ -99,9 +120,8 @@ static fallible open_layer(int state, struct kept *k, unsigned n, const char *pa
     own_fd upper = openat(k->dir, name, DIR_FLAGS, 0);
     if (upper < 0)
         return errno == ENOENT ? NULL : err_sys("open layer '%s'", name);
-    own_fd lower = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    if (lower < 0)
-        return err_sys("open '%s', which sandbox '%s' worked on", path, k->id);
+    own_fd lower = -1;
+    TRY_WRAP(open_source(path, &lower), "the directory sandbox '%s' worked on", k->id);
     TRY(snaps_open_noted(state, k->dir, n, &below));
     *l = (struct kept_layer){.mount = n, .path = mem_dup_cstr(path), .lower = take_fd(&lower)};
     l->uppers[l->upper_count++] = take_fd(&upper);
