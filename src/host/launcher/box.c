@@ -339,6 +339,8 @@ static fallible send_order(const struct box_embryo *e, const struct box_spec *s,
     order.root_count = (uint32_t)s->root_count;
     order.work_at = s->work_at;
     order.oom_at = s->oom_at;
+    order.tty_rows = s->tty_rows;
+    order.tty_cols = s->tty_cols;
     TRY(put_prefix(&order, s->prefix));
     for (size_t i = 0; i < s->root_count; i++)
         snprintf(order.where[i], sizeof order.where[i], "%s", s->roots[i].where);

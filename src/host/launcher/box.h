@@ -75,7 +75,8 @@ struct box_spec {
     int block;                 /* memfd: argc + envc strings, each ended by NUL */
     int fds[BOX_FDS];          /* fds[i] becomes i inside; -1: /dev/null up to 2, else closed */
     unsigned fd_count;
-    unsigned work_at, oom_at; /* descriptors of the leaf `work`, opened inside; 0: none */
+    unsigned short tty_rows, tty_cols; /* with BOX_TTY: its size, before anybody asks; 0: none */
+    unsigned work_at, oom_at;          /* descriptors of the leaf `work`, opened inside; 0: none */
 };
 
 struct box_embryo {

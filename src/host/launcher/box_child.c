@@ -278,6 +278,9 @@ static fallible make_tty(struct inside *in, int *ret_slave)
 
     if (master < 0 || ioctl(master, TIOCSPTLCK, &unlocked) < 0)
         return err_sys("make a terminal");
+    struct winsize size = {.ws_row = in->order.tty_rows, .ws_col = in->order.tty_cols};
+    if (size.ws_row && ioctl(master, TIOCSWINSZ, &size) < 0)
+        return err_sys("give the terminal its size");
     own_fd slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (slave < 0 || ioctl(slave, TIOCSCTTY, 0) < 0)
         return err_sys("take the terminal");

@@ -12,6 +12,7 @@ struct box_order {
     uint32_t flags, slot, fd_count;
     uint32_t fd_given; /* bit i: fds[i] is among the descriptors */
     uint32_t work_at, oom_at;
+    uint16_t tty_rows, tty_cols;
     uint32_t prefix_count;
     char prefix[BOX_PREFIX]; /* strings, each ended by NUL */
     uint32_t root_count;

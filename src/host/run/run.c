@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -179,6 +180,11 @@ static fallible plan_make(const struct box_host *h, const struct run_spec *s, st
     p->spec.req = &p->req;
     p->spec.prefix = p->pid1;
     p->spec.flags = BOX_DIE_WITH_PARENT | (s->tty ? BOX_TTY : 0);
+    struct winsize size;
+    if (s->tty && ioctl(s->in, TIOCGWINSZ, &size) == 0) {
+        p->spec.tty_rows = size.ws_row;
+        p->spec.tty_cols = size.ws_col;
+    }
     p->spec.fds[0] = s->in;
     p->spec.fds[1] = s->out;
     p->spec.fds[2] = s->err;
