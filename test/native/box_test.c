@@ -2,6 +2,7 @@
 /* box_test.c — native sandboxes, one at a time: they start, hold, and leave nothing. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -229,6 +230,30 @@ TEST(fifty_sandboxes_one_after_the_other_leave_nothing)
     kit_open(&k);
     for (unsigned i = 0; i < 50; i++)
         CHECK_INT(run(&k, "exit 3", NULL), 3);
+    kit_close(&k);
+}
+
+TEST(links_a_sandbox_leaves_in_its_layer_lead_the_removal_nowhere)
+{
+    struct kit k;
+    struct kit_box b;
+    struct box box;
+    char script[512];
+    own_fd dir = test_dir_fd();
+
+    kit_open(&k);
+    CHECK_INT(mkdirat(dir, "src", 0755), 0);
+    CHECK_INT(mkdirat(dir, "incompat", 0755), 0);
+    CHECK_INT(mkdirat(dir, "incompat/volatile", 0755), 0);
+    snprintf(script, sizeof script, "ln -s %s /t/work", test_dir());
+    kit_prepare(&k, &b, "t1", script);
+    own_fd src = openat(dir, "src", O_PATH | O_CLOEXEC);
+    b.req.mounts[0] = (struct native_mount){.mode = NATIVE_OVERLAY, .path = ".", .target = "/t"};
+    b.spec.sources[0] = src;
+    kit_start(&k, &b, &box);
+    CHECK_INT(kit_end(&k, &b, &box, NULL), 0);
+    CHECK_INT(faccessat(dir, "incompat/volatile", F_OK, 0), 0);
+    close(take_fd(&src));
     kit_close(&k);
 }
 

@@ -2,6 +2,7 @@
 /* box.c — see box.h. This side stays outside; box_child.c is what it clones. */
 #include "host/launcher/box.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
@@ -482,6 +483,46 @@ fallible box_pause(const struct box_host *h, const struct box *b, bool paused)
     return cg_freeze(&h->cg, group, paused, BOX_WAIT_MS);
 }
 
+/* "w", "work-usr", "m0w": only overlay itself writes there. Below an upper layer a guest chose
+ * every name, and one that is a link would lead elsewhere. */
+static bool is_work(const char *name)
+{
+    return name[0] == 'w' || (name[0] == 'm' && name[strlen(name) - 1] == 'w');
+}
+
+/* Most sandboxes leave empty layers and what overlay made in their work directories: gone by name,
+ * without listing any of it. Whatever is not empty, or called otherwise, is for tree_remove. */
+static void remove_skeleton(int dir)
+{
+    static const char *const parts[] = {"", "/work", "/work/incompat", "/work/incompat/volatile"};
+    int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
+
+    if (!d) {
+        own_close_p(&copy);
+        return;
+    }
+    for (struct dirent *at; (at = readdir(d));) {
+        char path[320];
+        if (at->d_type != DT_DIR || at->d_name[0] == '.')
+            continue;
+        for (unsigned i = is_work(at->d_name) ? ARRAY_LEN(parts) : 1; i-- > 0;) {
+            snprintf(path, sizeof path, "%s%s", at->d_name, parts[i]);
+            unlinkat(dir, path, AT_REMOVEDIR);
+        }
+    }
+    closedir(d);
+}
+
+static fallible remove_dir(const struct box_host *h, const char *id)
+{
+    own_fd dir = openat(h->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+    if (dir >= 0)
+        remove_skeleton(dir);
+    return tree_remove(h->boxes, id);
+}
+
 fallible box_remove(const struct box_host *h, struct box *b, bool keep)
 {
     char group[BOX_NAME];
@@ -492,6 +533,6 @@ fallible box_remove(const struct box_host *h, struct box *b, bool keep)
     b->pidfd = b->tty = -1;
     TRY(cg_remove(&h->cg, group));
     if (!keep)
-        TRY(tree_remove(h->boxes, b->id));
+        TRY(remove_dir(h, b->id));
     return ids_release(h->ids, b->slot);
 }
