@@ -20,8 +20,7 @@ TEST(rpc_messages_come_out_as_they_went_in)
 {
     static const char *const cases[] = {
         "{'jsonrpc':'2.0','id':1,'method':'ping'}",
-        "{'jsonrpc':'2.0','id':'a\\u00e9','method':'tools/"
-        "call','params':{'name':'x','n':[1.0,null]}}",
+        "{'jsonrpc':'2.0','id':'a\\u00e9','method':'m','params':{'name':'x','n':[1.0,null]}}",
         "{'jsonrpc':'2.0','method':'notifications/initialized'}",
         "{'jsonrpc':'2.0','id':-3,'result':{}}",
         "{'jsonrpc':'2.0','id':1,'error':{'code':-32601,'message':'no'}}",
@@ -29,10 +28,10 @@ TEST(rpc_messages_come_out_as_they_went_in)
     };
 
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-        CHECK_STR(passed(cases[i]),
-                  i == 1 ? STR("{\"jsonrpc\":\"2.0\",\"id\":\"aé\",\"method\":\"tools/call\","
-                               "\"params\":{\"name\":\"x\",\"n\":[1.0,null]}}")
-                         : kit_double(cases[i]));
+        CHECK_STR(passed(cases[i]), i == 1
+                                        ? STR("{\"jsonrpc\":\"2.0\",\"id\":\"aé\",\"method\":\"m\","
+                                              "\"params\":{\"name\":\"x\",\"n\":[1.0,null]}}")
+                                        : kit_double(cases[i]));
     arena_done(&kit_arena);
 }
 

@@ -35,13 +35,18 @@ void mcp_server_send(struct mcp_server *s, struct str message)
     stream_write(s->io, STR("\n"));
 }
 
+static void fail(struct mcp_server *s, struct err *why);
+
 static void put(struct mcp_server *s, const struct rpc *m)
 {
     own_done(buf) out;
 
     buf_init(&out, LINE_BYTES);
     rpc_put(&out, m);
-    mcp_server_send(s, buf_str(&out));
+    if (buf_failed(&out)) /* half a message would never be answered */
+        fail(s, buf_check(&out));
+    else
+        mcp_server_send(s, buf_str(&out));
 }
 
 void mcp_server_note(struct mcp_server *s, const char *method, struct str params)
