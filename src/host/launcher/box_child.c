@@ -398,8 +398,10 @@ static fallible read_block(struct inside *in)
     uint32_t argc = in->order.prefix_count + r->argc;
     if (in->order.prefix_count > BOX_PREFIX)
         return err_new(ERR_INTERNAL, "a torn order");
-    in->argv = mem_new((argc + 1) * sizeof *in->argv);
-    in->env = mem_new((r->envc + 1) * sizeof *in->env);
+    in->argv = mem_try((argc + 1) * sizeof *in->argv); /* an abort would look like an exec */
+    in->env = mem_try((r->envc + 1) * sizeof *in->env);
+    if (!in->argv || !in->env)
+        return err_new(ERR_LIMIT, "no memory for %u arguments: start it again later", argc);
     char *prefix = in->order.prefix, *at = in->block;
     const char *end = in->block + st.st_size;
     if (!split(prefix, prefix + BOX_PREFIX, in->argv, in->order.prefix_count) ||

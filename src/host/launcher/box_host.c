@@ -106,12 +106,19 @@ void box_host_look(struct box_host *h)
     h->landlock = confine_landlock_abi();
 }
 
-static void read_boot(struct box_host *h)
+/* Where the kernel does not say, pid, start time and group must do; but to know it once and not the
+ * next time would make every living sandbox one of another boot. */
+static fallible read_boot(struct box_host *h)
 {
     own_fd fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, h->boot, sizeof h->boot - 1) : 0;
 
-    h->boot[n > 0 ? n : 0] = '\0'; /* without it, pid, start time and group must do */
+    if (fd < 0 && errno == ENOENT)
+        return NULL;
+    ssize_t n = fd >= 0 ? read(fd, h->boot, sizeof h->boot - 1) : -1;
+    if (n < 0)
+        return err_sys("read the machine's boot id");
+    h->boot[n] = '\0';
+    return NULL;
 }
 
 fallible box_host_open(struct box_host *h, const char *state, struct rng *rng)
@@ -121,9 +128,10 @@ fallible box_host_open(struct box_host *h, const char *state, struct rng *rng)
     box_host_look(h);
     strcpy(h->state, state);
     h->rng = rng;
-    read_boot(h);
     confine_build(&h->filter);
-    struct err *e = h->user ? ids_own_namespaces() : NULL;
+    struct err *e = read_boot(h);
+    if (!e && h->user)
+        e = ids_own_namespaces();
     if (!e)
         e = open_all(h);
     if (e)

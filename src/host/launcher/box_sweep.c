@@ -34,14 +34,28 @@ fallible box_clear_dir(const struct box_host *h, const char *id)
     return keep ? NULL : tree_remove(h->boxes, id);
 }
 
+/* No record, or one that death tore, is nobody's: all zero. One that cannot be read is an error: to
+ * take it for none would end what lives. */
+static fallible read_record(const struct box_host *h, const char *id, struct record *ret_record)
+{
+    own_fd dir = openat(h->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+    *ret_record = (struct record){.flags = 0};
+    if (dir < 0)
+        return errno == ENOENT || errno == ENOTDIR ? NULL : err_sys("open '%s'", id);
+    struct err *e = record_read(dir, ret_record);
+    if (!e || (err_code(e) != ERR_CORRUPT && err_code(e) != ERR_NOT_FOUND))
+        return e;
+    err_free(e);
+    return NULL;
+}
+
 /* A launcher's are its successor's to judge: whoever uses it may want to start it again. */
 static fallible sweep_dir(const struct box_host *h, const char *id)
 {
-    own_fd dir = openat(h->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    struct record r = {.flags = 0};
+    struct record r;
 
-    if (dir >= 0)
-        err_free(record_read(dir, &r)); /* none, or torn: nobody's */
+    TRY(read_record(h, id, &r));
     return r.flags & RECORD_LAUNCHER ? NULL : box_clear_dir(h, id);
 }
 
@@ -82,26 +96,26 @@ struct clearing {
 };
 
 /* "+PID" is a launcher's embryo or a sandbox made of one; a name is judged by its record. */
-static bool by_launcher(const struct box_host *h, const char *id)
+static fallible by_launcher(const struct box_host *h, const char *id, bool *ret_yes)
 {
     struct record r = {.flags = 0};
 
-    if (id[0] == '+')
-        return true;
-    if (!native_id_ok(id, NATIVE_ID_MAX))
-        return false;
-    own_fd dir = openat(h->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (dir >= 0)
-        err_free(record_read(dir, &r));
-    return r.flags & RECORD_LAUNCHER;
+    if (native_id_ok(id, NATIVE_ID_MAX))
+        TRY(read_record(h, id, &r));
+    *ret_yes = id[0] == '+' || r.flags & RECORD_LAUNCHER;
+    return NULL;
 }
 
 static fallible clear_claim(struct box_host *h, const char *name, const struct clearing *c)
 {
     char id[NATIVE_ID_MAX + 1], group[BOX_NAME];
     unsigned slot;
+    bool ours = false;
 
-    if (!read_claim(h, name, &slot, id) || c->in_use(c->arg, slot) || !by_launcher(h, id))
+    if (!read_claim(h, name, &slot, id) || c->in_use(c->arg, slot))
+        return NULL;
+    TRY(by_launcher(h, id, &ours));
+    if (!ours)
         return NULL;
     box_group_name(slot, group);
     TRY(cg_end(&h->cg, group, BOX_WAIT_MS));
@@ -148,15 +162,18 @@ static fallible open_living(const struct box_host *h, const struct record *r, in
     char group[BOX_NAME];
     uint64_t started = 0;
     bool inside = false;
-    own_fd pidfd = r->pid > 1 ? (int)syscall(SYS_pidfd_open, r->pid, 0) : -1;
-
-    if (pidfd < 0)
+    if (r->pid <= 1)
         return NULL;
+    own_fd pidfd = (int)syscall(SYS_pidfd_open, r->pid, 0);
+    if (pidfd < 0)
+        return errno == ESRCH || errno == EINVAL ? NULL : err_sys("open process %d", r->pid);
     struct err *e = record_started(r->pid, &started);
-    if (e || started != r->started) {
+    if (e && (err_errno(e) == ENOENT || err_errno(e) == ESRCH)) {
         err_free(e); /* it went while we looked */
         return NULL;
     }
+    if (e || started != r->started)
+        return e;
     box_group_name(r->slot, group);
     TRY(cg_holds(&h->cg, group, r->pid, &inside));
     struct pollfd p = {.fd = pidfd, .events = POLLIN};
@@ -169,15 +186,10 @@ fallible box_adopt(struct box_host *h, const char *id, struct box *ret_box,
                    struct record *ret_record, bool *ret_alive)
 {
     struct box b = {.tty = -1, .pidfd = -1};
-    struct record r = {.flags = 0};
-    own_fd dir = openat(h->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    struct record r;
 
-    if (dir < 0)
-        return err_sys("open '%s'", id);
-    struct err *e = record_read(dir, &r);
-    bool strange = e || strcmp(r.id, id) != 0 || !(r.flags & RECORD_LAUNCHER);
-    err_free(e); /* none, or torn by a death before anything ran */
-    if (strange)
+    TRY(read_record(h, id, &r));
+    if (strcmp(r.id, id) != 0 || !(r.flags & RECORD_LAUNCHER))
         return err_new(ERR_NOT_FOUND, "'%s' is no launcher's", id);
     if (strcmp(r.boot, h->boot) == 0 && r.slot < IDS_SLOTS)
         TRY(open_living(h, &r, &b.pidfd));

@@ -365,8 +365,10 @@ static fallible has_process(int parent, const char *path, bool *ret_any)
 {
     char byte;
     own_fd fd = parent >= 0 ? openat(parent, path, O_RDONLY | O_CLOEXEC) : -1;
-    ssize_t n = fd >= 0 ? read(fd, &byte, 1) : 0;
 
+    if (fd < 0 && parent >= 0 && errno != ENOENT)
+        return err_sys("open '%s'", path);
+    ssize_t n = fd >= 0 ? read(fd, &byte, 1) : 0;
     if (n < 0)
         return err_sys("read '%s'", path);
     *ret_any |= n > 0;
@@ -412,6 +414,8 @@ static fallible read_procs(const struct cg *cg, const char *name, struct buf *in
         char path[NATIVE_ID_MAX + 32];
         snprintf(path, sizeof path, "%s/%scgroup.procs", name, below[i]);
         own_fd fd = openat(any_parent(cg), path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0 && errno != ENOENT) /* to take it for empty would end who lives in it */
+            return err_sys("open '%s'", path);
         if (fd >= 0)
             TRY_WRAP(fd_read_all(fd, into), "read '%s'", path);
     }

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+/* starve_test.c — a launcher whose disk is full, whose every call may fail: it says at which step,
+ * leaves nothing, harms nobody, and works again when there is room. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/own.h"
+#include "test/native/kit.h"
+#include "test/native/launcher_kit.h"
+#include "test/program.h"
+#include "test/test.h"
+
+/* --- a full disk --- */
+
+/* The state is a small file system of its own, which goes with the test's mounts. */
+static void small_state(struct rig *r, const char *options)
+{
+    rig_prepare(r, 0);
+    CHECK(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+    CHECK_INT(mkdir(r->state, 0700), 0);
+    CHECK_INT(mount("none", r->state, "tmpfs", 0, options), 0);
+}
+
+/* Takes all there is but so many inodes and blocks; gives back everything with 0, 0 files. */
+static void leave_free(const struct rig *r, unsigned inodes, unsigned pages)
+{
+    char path[4300];
+    struct statvfs v;
+    static unsigned taken;
+
+    for (; taken > 0; taken--) {
+        snprintf(path, sizeof path, "%s/take%u", r->state, taken);
+        CHECK_INT(unlink(path), 0);
+    }
+    CHECK_INT(statvfs(r->state, &v), 0);
+    if (inodes == 0 && pages == 0)
+        return;
+    for (unsigned n = (unsigned)v.f_ffree; n > inodes; n--) {
+        snprintf(path, sizeof path, "%s/take%u", r->state, ++taken);
+        own_fd fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        CHECK(fd >= 0);
+        unsigned long take = taken == 1 && v.f_bfree > pages ? v.f_bfree - pages : 0;
+        if (take)
+            CHECK_INT(fallocate(fd, 0, 0, (off_t)(take * v.f_bsize)), 0);
+    }
+}
+
+static void check_nothing_left(void)
+{
+    kit_check_empty("state/box");
+    kit_check_empty("state/ids");
+    kit_check_empty("state/run");
+}
+
+/* Starts `a` if it can be; true if so, and it is removed again. */
+static bool starts(struct rig *r, char text[NATIVE_TEXT_MAX])
+{
+    struct native_request req = rig_request(NATIVE_START, "a");
+    struct native_reply reply;
+    int fds[2];
+
+    own_fd block = rig_block(ARGS("action-server"), ARGS(NULL));
+    rig_ask(r, &req, &block, 1, &reply, fds);
+    close(take_fd(&block));
+    own_close_p(&fds[0]);
+    own_close_p(&fds[1]);
+    memcpy(text, reply.text, NATIVE_TEXT_MAX);
+    if (reply.code == 0)
+        rig_tell(r, NATIVE_REMOVE, "a");
+    check_nothing_left();
+    return reply.code == 0;
+}
+
+TEST(on_a_full_disk_a_start_names_its_step_and_leaves_nothing)
+{
+    struct rig r;
+    char text[NATIVE_TEXT_MAX], last[NATIVE_TEXT_MAX] = "";
+    unsigned free_inodes = 1, steps = 0;
+
+    small_state(&r, "size=8m,nr_inodes=200");
+    rig_fork(&r);
+    CHECK(starts(&r, text));
+    for (leave_free(&r, 1, 1); !starts(&r, text); leave_free(&r, ++free_inodes, 100)) {
+        CHECK_HAS(str_of(text), "No space left");
+        CHECK(strchr(text, ':') != NULL);
+        steps += strcmp(text, last) != 0;
+        memcpy(last, text, sizeof last);
+        CHECK(free_inodes < 100);
+    }
+    CHECK(steps >= 4); /* claim, directory, sockets, record, layers */
+    leave_free(&r, 0, 0);
+    rig_start(&r, "a");
+    rig_check_answers(&r, "a");
+    rig_close(&r);
+}
+
+TEST(a_launcher_that_finds_a_full_disk_ends_with_an_error)
+{
+    struct rig r;
+
+    small_state(&r, "size=64k");
+    rig_fork(&r);
+    CHECK_INT(program_wait(r.pid), 1);
+    close(r.sock);
+}
+
+/* --- every call --- */
+
+/* The server's own calls must not be the ones that fail: the kernel is asked past the counter. */
+static long raw_send(int sock, const struct native_request *req, int fd)
+{
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof fd)];
+    } c = {.head = {
+               .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+    struct iovec v = {(void *)req, sizeof *req};
+    struct msghdr m = {
+        .msg_iov = &v, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof c};
+
+    memcpy(CMSG_DATA(&c.head), &fd, sizeof fd);
+    return syscall(SYS_sendmsg, sock, &m, MSG_NOSIGNAL);
+}
+
+enum outcome { STARTED, REFUSED, LOST };
+
+static enum outcome start_with_fault(struct rig *r, unsigned n, int block, char *text)
+{
+    struct native_request req = rig_request(NATIVE_START, "a");
+    struct native_reply reply;
+    struct iovec v = {&reply, sizeof reply};
+    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1}; /* no room for descriptors: dropped */
+    struct pollfd p = {.fd = r->sock, .events = POLLIN};
+
+    fault_at(n);
+    CHECK_INT(raw_send(r->sock, &req, block), sizeof req);
+    CHECK_INT(poll(&p, 1, 60000), 1);
+    long got = syscall(SYS_recvmsg, r->sock, &m, 0);
+    fault_at(0);
+    if (got != sizeof reply)
+        return LOST;
+    snprintf(text, NATIVE_TEXT_MAX, "%s", reply.text);
+    return reply.code ? REFUSED : STARTED;
+}
+
+/* Killed by an allocation that failed, or hung up because it could not answer: the next one puts it
+ * right. */
+static void renew(struct rig *r)
+{
+    close(r->sock);
+    program_wait(r->pid);
+    rig_fork(r);
+    struct native_reply list = rig_tell(r, NATIVE_LIST, "");
+    for (unsigned i = 0; i < list.count; i++)
+        rig_tell(r, NATIVE_REMOVE, list.ids[i]);
+}
+
+TEST_LIMIT(every_call_of_a_launchers_start_may_fail_and_nothing_is_left, 300)
+{
+    struct rig r;
+    char text[NATIVE_TEXT_MAX];
+    unsigned refused = 0, in_a_row = 0;
+
+    fault_share();
+    rig_open(&r, 0);
+    rig_tell(&r, NATIVE_LIST, ""); /* it has begun */
+    own_fd block = rig_block(ARGS("action-server"), ARGS(NULL));
+    /* The first call receives the request, which would be there still. */
+    for (unsigned n = 2; in_a_row < 12; n++) {
+        enum outcome o = start_with_fault(&r, n, block, text);
+        printf("call %u: outcome %d %s\n", n, (int)o, o == REFUSED ? text : "");
+        in_a_row = o == STARTED ? in_a_row + 1 : 0;
+        refused += o == REFUSED;
+        if (o == REFUSED && !strchr(text, ':'))
+            FAIL("call %u: '%s' does not name a step", n, text);
+        if (o == STARTED)
+            rig_tell(&r, NATIVE_REMOVE, "a");
+        if (o == LOST)
+            renew(&r);
+        check_nothing_left();
+        CHECK(n < 1000);
+    }
+    CHECK(refused > 80);
+    close(take_fd(&block));
+    rig_close(&r);
+    rig_reap();
+}
+
+/* What a launcher cannot read it must not take for dead. */
+TEST_LIMIT(every_call_of_an_adoption_may_fail_and_the_sandbox_lives, 300)
+{
+    struct rig r;
+    unsigned failed = 0, in_a_row = 0;
+
+    fault_share();
+    rig_prepare(&r, 0);
+    r.policy.keep = true;
+    rig_fork(&r);
+    rig_start(&r, "a");
+    pid_t inside = rig_tell(&r, NATIVE_INSPECT, "a").pid;
+    rig_kill(&r);
+    for (unsigned n = 1; in_a_row < 60; n++) {
+        struct native_request req = rig_request(NATIVE_LIST, "");
+        char byte;
+        fault_at(UINT32_MAX);
+        rig_fork(&r);
+        fault_at(n);
+        syscall(SYS_sendto, r.sock, &req, sizeof req, MSG_NOSIGNAL, NULL, 0);
+        struct pollfd p = {.fd = r.sock, .events = POLLIN};
+        CHECK_INT(poll(&p, 1, 60000), 1);
+        bool ok = syscall(SYS_recvfrom, r.sock, &byte, 1, 0, NULL, NULL) == 1;
+        fault_at(0);
+        printf("call %u: %s\n", n, ok ? "adopted" : "failed");
+        failed += !ok;
+        in_a_row = ok ? in_a_row + 1 : 0;
+        close(r.sock);
+        kill(r.pid, SIGKILL); /* it may wait for a server, or have ended */
+        CHECK(program_wait(r.pid) >= 0);
+        CHECK_INT(kill(inside, 0), 0);
+        rig_check_answers(&r, "a");
+        CHECK(n < 1000);
+    }
+    CHECK(failed > 20);
+    rig_fork(&r);
+    CHECK_INT(rig_tell(&r, NATIVE_ADOPT, "a").state, NATIVE_RUNNING);
+    rig_tell(&r, NATIVE_REMOVE, "a");
+    rig_close(&r);
+    rig_reap();
+}
