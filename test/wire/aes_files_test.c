@@ -57,6 +57,7 @@ AES_TEST(aes_files_reads_media_as_data_urls)
         {"a.JPEG", "data:image/jpeg;base64,AP//"}, {"a.bmp", "data:image/bmp;base64,AP//"},
         {"a.gif", "data:image/gif;base64,AP//"},   {"a.pdf", "data:application/pdf;base64,AP//"},
         {"a.mp4", "data:video/mp4;base64,AP//"},   {"a.webm", "data:video/webm;base64,AP//"},
+        {"a.mp3", "data:audio/mpeg;base64,AP//"},  {"a.flac", "data:audio/flac;base64,AP//"},
     };
     struct aes a;
 

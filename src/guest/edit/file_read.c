@@ -16,11 +16,20 @@
 static const struct {
     struct str suffix, mime;
 } media[] = {
-    {STR_INIT(".png"), STR_INIT("image/png")},   {STR_INIT(".jpg"), STR_INIT("image/jpeg")},
-    {STR_INIT(".jpeg"), STR_INIT("image/jpeg")}, {STR_INIT(".bmp"), STR_INIT("image/bmp")},
-    {STR_INIT(".gif"), STR_INIT("image/gif")},   {STR_INIT(".pdf"), STR_INIT("application/pdf")},
-    {STR_INIT(".mp4"), STR_INIT("video/mp4")},   {STR_INIT(".webm"), STR_INIT("video/webm")},
+    {STR_INIT(".png"), STR_INIT("image/png")},
+    {STR_INIT(".jpg"), STR_INIT("image/jpeg")},
+    {STR_INIT(".jpeg"), STR_INIT("image/jpeg")},
+    {STR_INIT(".bmp"), STR_INIT("image/bmp")},
+    {STR_INIT(".gif"), STR_INIT("image/gif")},
+    {STR_INIT(".pdf"), STR_INIT("application/pdf")},
+    {STR_INIT(".mp4"), STR_INIT("video/mp4")},
+    {STR_INIT(".webm"), STR_INIT("video/webm")},
     {STR_INIT(".ogg"), STR_INIT("video/mp4")}, /* Python has no type for it and falls back */
+    /* upstream calls these binary; a model that hears wants them as it wants pictures */
+    {STR_INIT(".mp3"), STR_INIT("audio/mpeg")},
+    {STR_INIT(".wav"), STR_INIT("audio/x-wav")},
+    {STR_INIT(".m4a"), STR_INIT("audio/mp4")},
+    {STR_INIT(".flac"), STR_INIT("audio/flac")},
 };
 
 /* By the end of the path, so that ".png" alone counts as well. */

@@ -113,7 +113,8 @@ TEST(edit_read_media_as_data_urls)
         {"a.png", "image/png"}, {"a.JPG", "image/jpeg"},  {"a.jpeg", "image/jpeg"},
         {"a.bmp", "image/bmp"}, {"a.gif", "image/gif"},   {"a.pdf", "application/pdf"},
         {"a.mp4", "video/mp4"}, {"a.webm", "video/webm"}, {"a.ogg", "video/mp4"},
-        {".png", "image/png"},
+        {".png", "image/png"},  {"a.mp3", "audio/mpeg"},  {"a.WAV", "audio/x-wav"},
+        {"a.m4a", "audio/mp4"}, {"a.flac", "audio/flac"},
     };
     __attribute__((cleanup(kit_done))) struct kit k;
     struct file_read_args strict = {.end = -1, .refuse_media = true};
