@@ -35,6 +35,7 @@ enum sbx_cap { /* bits */
                SBX_HIDES_FILES = 1 << 9, /* the host's files, processes, network are out of reach */
                SBX_HIDES_PROCESSES = 1 << 10,
                SBX_HIDES_NETWORK = 1 << 11,
+               SBX_CAN_ADOPT = 1 << 12, /* sandboxes that outlived the program that started them */
 };
 const char *sbx_cap_name(unsigned bit); /* "pause"; NULL: no such bit */
 
@@ -100,6 +101,7 @@ struct sbx_backend {
     fallible (*stop)(struct sbx *s);
     fallible (*pause)(struct sbx *s);
     fallible (*resume)(struct sbx *s);
+    fallible (*adopt)(struct sbx *s); /* sets s->found first */
     fallible (*snapshot)(struct sbx *s, struct str name);
     /* Of one that does not run: all it left, and the driver's part of s. Errors are for the log:
      * the sandbox is gone for its caller. */

@@ -14,7 +14,8 @@
 ROWS_OF(sbx_backends, struct sbx_backend)
 
 static const struct sm_state states[] = {
-    [SBX_CREATED] = {"created", TO(SBX_STARTING)},
+    [SBX_CREATED] = {"created",
+                     TO(SBX_STARTING) | TO(SBX_RUNNING) | TO(SBX_PAUSED) | TO(SBX_STOPPED)},
     [SBX_STARTING] = {"starting", TO(SBX_RUNNING) | TO(SBX_STOPPED)},
     [SBX_RUNNING] = {"running", TO(SBX_PAUSED) | TO(SBX_STOPPED)},
     [SBX_PAUSED] = {"paused", TO(SBX_RUNNING) | TO(SBX_STOPPED)},
@@ -36,12 +37,13 @@ static const struct op {
                       TO(SBX_CREATED) | TO(SBX_RUNNING) | TO(SBX_PAUSED) | TO(SBX_STOPPED),
                       SBX_RUNNING, SBX_CAN_SNAPSHOT},
     [SBX_REMOVE] = {"be removed", TO(SBX_CREATED) | TO(SBX_STOPPED), SBX_STOPPED, 0},
+    [SBX_ADOPT] = {"adopt", TO(SBX_CREATED), SBX_RUNNING, SBX_CAN_ADOPT},
 };
 
 static const char *const cap_names[] = {
-    "pause",      "snapshot",     "expose",         "bind",
-    "log",        "limit-memory", "limit-pids",     "limit-cpu",
-    "limit-disk", "hide-files",   "hide-processes", "hide-network",
+    "pause",          "snapshot",     "expose",    "bind",       "log",
+    "limit-memory",   "limit-pids",   "limit-cpu", "limit-disk", "hide-files",
+    "hide-processes", "hide-network", "adopt",
 };
 
 const char *sbx_cap_name(unsigned bit)
@@ -199,7 +201,7 @@ static void on_answer(struct loop_later *l)
     else if (op == SBX_REMOVE)
         sbx_free(s);
     else if (op != SBX_SNAPSHOT && !e && s->state.now != SBX_STOPPED)
-        sm_move(&s->state, ops[op].to, s->id);
+        sm_move(&s->state, op == SBX_ADOPT ? s->found : ops[op].to, s->id);
     done(arg, s, e);
     err_free(e);
 }
@@ -248,6 +250,11 @@ static fallible ask(struct sbx *s, enum sbx_op op, fallible (*call)(struct sbx *
     if (e)
         sbx_finish(s, e);
     return NULL;
+}
+
+fallible sbx_adopt(struct sbx *s, sbx_done *done, void *arg)
+{
+    return ask(s, SBX_ADOPT, s->driver->backend->adopt, done, arg);
 }
 
 fallible sbx_stop(struct sbx *s, sbx_done *done, void *arg)

@@ -6,7 +6,16 @@
 
 #define SBX_ID_MAX 63
 
-enum sbx_op { SBX_NO_OP, SBX_START, SBX_STOP, SBX_PAUSE, SBX_RESUME, SBX_SNAPSHOT, SBX_REMOVE };
+enum sbx_op {
+    SBX_NO_OP,
+    SBX_START,
+    SBX_STOP,
+    SBX_PAUSE,
+    SBX_RESUME,
+    SBX_SNAPSHOT,
+    SBX_REMOVE,
+    SBX_ADOPT
+};
 
 struct sbx { /* drivers embed it first */
     struct sbx_driver *driver;
@@ -21,6 +30,7 @@ struct sbx { /* drivers embed it first */
     void (*on_gone)(void *arg, struct sbx *s);
     void *arg;
     char *failure;
+    enum sbx_state found; /* by SBX_ADOPT */
 };
 
 fallible sbx_driver_open(const struct sbx_backend *backend, const struct sbx_host *host,
@@ -34,6 +44,9 @@ fallible sbx_fork(struct sbx_driver *d, struct str snapshot, const struct sbx_sp
 /* done is called once, never from inside. ERR_BUSY while another operation is under way,
  * ERR_CONFLICT in a state that does not allow it, ERR_UNSUPPORTED when the backend cannot. */
 fallible sbx_start(struct sbx *s, sbx_done *done, void *arg);
+/* Instead of the first start: one of this id, started by a program that is gone. Its state is then
+ * what it is: running, paused, or stopped with its files. ERR_NOT_FOUND: there is none. */
+fallible sbx_adopt(struct sbx *s, sbx_done *done, void *arg);
 fallible sbx_stop(struct sbx *s, sbx_done *done, void *arg);
 fallible sbx_pause(struct sbx *s, sbx_done *done, void *arg);
 fallible sbx_resume(struct sbx *s, sbx_done *done, void *arg);

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "host/launcher/record.h"
+#include "sandbox/sandbox.h"
 #include "test/native/kit.h"
 #include "test/native/launcher_kit.h"
 #include "test/program.h"
@@ -218,5 +219,116 @@ TEST(a_state_has_one_launcher)
     CHECK_INT(program_wait(pid), 1);
     close(sock);
     rig_start(&r, "a");
+    rig_close(&r);
+}
+
+/* --- the server's side: the driver --- */
+
+struct served {
+    struct loop *loop;
+    struct sbx_host host;
+    struct sbx_driver *driver;
+    unsigned gone;
+};
+
+static void open_driver(struct served *v, struct rig *r)
+{
+    *v = (struct served){.gone = 0};
+    CHECK_OK(loop_new(&clock_system, &v->loop));
+    v->host = (struct sbx_host){.loop = v->loop,
+                                .launcher = r->sock,
+                                .state_dir = r->state,
+                                .native_caps = ~0u,
+                                .guest_fd = -1};
+    CHECK_OK(sbx_driver_open(sbx_backend_find(STR("native")), &v->host, &v->driver));
+}
+
+static void on_gone(void *arg, struct sbx *s)
+{
+    (void)s;
+    ((struct served *)arg)->gone++;
+}
+
+static struct sbx *create(struct served *v, const char *id)
+{
+    struct sbx_spec spec = {.id = id, .on_gone = on_gone, .arg = v};
+    struct sbx *s;
+
+    CHECK_OK(sbx_create(v->driver, &spec, &s));
+    return s;
+}
+
+struct waiting {
+    bool done;
+    int code; /* of the error; -1: none */
+};
+
+static void on_done(void *arg, struct sbx *s, const struct err *e)
+{
+    (void)s;
+    *(struct waiting *)arg = (struct waiting){true, e ? (int)err_code(e) : -1};
+}
+
+static int wait_for(struct served *v, struct sbx *s,
+                    struct err *(*op)(struct sbx *s, sbx_done *done, void *arg))
+{
+    struct waiting w = {.done = false};
+
+    CHECK_OK(op(s, on_done, &w));
+    while (!w.done)
+        CHECK_OK(loop_turn(v->loop, 60000));
+    return w.code;
+}
+
+/* A server of its own process, which dies without a word. */
+static void start_and_die(struct rig *r, const char *id)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        struct served v;
+        open_driver(&v, r);
+        CHECK_INT(wait_for(&v, create(&v, id), sbx_start), -1);
+        _exit(0);
+    }
+    close(r->sock);
+    CHECK_INT(program_wait(pid), 0);
+}
+
+TEST(a_driver_adopts_what_a_server_before_it_started)
+{
+    struct rig r;
+    struct served v;
+    struct sbx_info info;
+    char sockets[4300];
+
+    rig_prepare(&r, 0);
+    r.policy.keep = true;
+    rig_fork(&r);
+    start_and_die(&r, "a");
+    snprintf(sockets, sizeof sockets, "%s/run", r.state);
+    CHECK_OK(launcher_connect(sockets, &r.sock));
+    open_driver(&v, &r);
+    struct sbx *a = create(&v, "a"), *none = create(&v, "none");
+    CHECK_INT(wait_for(&v, a, sbx_adopt), -1);
+    CHECK_INT(wait_for(&v, none, sbx_adopt), ERR_NOT_FOUND);
+    sbx_inspect(a, &info);
+    CHECK_INT(info.state, SBX_RUNNING);
+    CHECK(info.pid > 1);
+    CHECK_INT(wait_for(&v, a, sbx_pause), -1);
+    CHECK_INT(wait_for(&v, a, sbx_resume), -1);
+    rig_check_answers(&r, "a");
+    CHECK_INT(kill(info.pid, SIGKILL), 0);
+    while (!v.gone)
+        CHECK_OK(loop_turn(v.loop, 60000));
+    sbx_inspect(a, &info);
+    CHECK_INT(info.state, SBX_STOPPED);
+    CHECK_STR(info.failure, "pid 1 was ended by signal 9");
+    CHECK_INT(wait_for(&v, a, sbx_start), -1);
+    CHECK_INT(wait_for(&v, a, sbx_stop), -1);
+    CHECK_INT(wait_for(&v, a, sbx_remove), -1);
+    CHECK_INT(wait_for(&v, none, sbx_remove), -1);
+    sbx_driver_close(v.driver);
+    loop_free(v.loop);
     rig_close(&r);
 }

@@ -61,6 +61,9 @@ void serve_answer(struct serve *s, struct native_reply *reply, struct err *e,
 /* A socket in the directory of sockets, the server's to connect to. */
 fallible serve_listen(const struct serve *s, int type, const char *name, int *ret_fd);
 
+/* State, and how it ended. */
+void serve_describe(const struct serve_box *b, struct native_reply *reply);
+
 /* --- serve_life.c --- */
 
 #define SERVE_SOCKET_NAME (NATIVE_ID_MAX + 8)

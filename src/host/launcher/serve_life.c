@@ -101,6 +101,7 @@ static void tell(struct serve_box *b)
 {
     struct serve *s = b->serve;
     struct native_reply killed = {.op = NATIVE_KILL, .tag = b->kill_tag};
+    serve_describe(b, &killed);
     struct native_reply removed = {.op = NATIVE_REMOVE, .tag = b->remove_tag};
     struct serve_fds none = {.count = 0};
 

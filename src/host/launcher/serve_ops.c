@@ -354,17 +354,22 @@ static fallible pause_or_resume(struct serve *s, struct serve_box *b, bool pause
     return NULL;
 }
 
-static fallible inspect(struct serve *s, struct serve_box *b, struct native_reply *reply)
+void serve_describe(const struct serve_box *b, struct native_reply *reply)
 {
-    char group[BOX_NAME];
-    own_fd oom = -1;
-
     reply->state = b->state;
     reply->pid = b->box.pid;
     reply->exit_code = (uint32_t)b->exit_code;
     reply->signal = (uint32_t)b->signal;
     reply->flags = b->code_unknown ? NATIVE_CODE_UNKNOWN : 0;
     reply->oom_kills = b->oom_kills;
+}
+
+static fallible inspect(struct serve *s, struct serve_box *b, struct native_reply *reply)
+{
+    char group[BOX_NAME];
+    own_fd oom = -1;
+
+    serve_describe(b, reply);
     if (b->state == NATIVE_EXITED)
         return NULL;
     box_group_name(b->box.slot, group);
@@ -422,7 +427,7 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
     switch ((enum native_op)r->op) {
     case NATIVE_KILL:
         if (b->state == NATIVE_EXITED || b->tell_when_dead)
-            return b->state == NATIVE_EXITED ? NULL
+            return b->state == NATIVE_EXITED ? inspect(s, b, reply)
                                              : err_new(ERR_BUSY, "it is being killed already");
         TRY(box_kill(&s->host, &b->box));
         b->tell_when_dead = *ret_later = true;

@@ -26,7 +26,8 @@
 #define START_MS  60000 /* a machine on its knees */
 #define CAPS_MAX                                                                                   \
     (SBX_CAN_PAUSE | SBX_CAN_EXPOSE | SBX_CAN_BIND | SBX_CAN_LOG | SBX_LIMITS_MEMORY |             \
-     SBX_LIMITS_PIDS | SBX_LIMITS_CPU | SBX_HIDES_FILES | SBX_HIDES_PROCESSES | SBX_HIDES_NETWORK)
+     SBX_LIMITS_PIDS | SBX_LIMITS_CPU | SBX_HIDES_FILES | SBX_HIDES_PROCESSES |                    \
+     SBX_HIDES_NETWORK | SBX_CAN_ADOPT)
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 static const char *const server_args[] = {"action-server", "--working-dir", WORKSPACE};
@@ -319,6 +320,8 @@ static void on_inspected(struct native *n, const struct native_reply *r, int *fd
     end_life(n);
     if (e)
         sbx_gone(&n->base, "%s", err_text(e));
+    else if (r->flags & NATIVE_CODE_UNKNOWN)
+        sbx_gone(&n->base, "it ended, nobody knows how: who started it was gone by then");
     else if (r->signal)
         sbx_gone(&n->base, "pid 1 was ended by signal %u", r->signal);
     else
@@ -326,7 +329,8 @@ static void on_inspected(struct native *n, const struct native_reply *r, int *fd
     err_free(e);
 }
 
-/* EOF: dead. A sandbox that is being stopped is told of by the answer to that. */
+/* EOF, or of an adopted one a pidfd that is readable: dead. A sandbox that is being stopped is told
+ * of by the answer to that. */
 static void on_control(struct loop_io *io)
 {
     struct native *n = container_of(io, struct native, control);
@@ -365,6 +369,26 @@ static void on_started(struct native *n, const struct native_reply *r, int *fds,
     }
     end_life(n);
     sbx_finish(&n->base, e);
+}
+
+static void on_adopted(struct native *n, const struct native_reply *r, int *fds, struct err *e)
+{
+    if (!e && r->state != NATIVE_EXITED)
+        e = loop_io_start(n->base.driver->host->loop, &n->control, fds[0], EPOLLIN, on_control);
+    if (!e) {
+        bool alive = r->state != NATIVE_EXITED;
+        if (alive)
+            take_fd(&fds[0]);
+        n->pid = alive ? r->pid : 0;
+        n->known = true;
+        n->base.found = !alive ? SBX_STOPPED : r->state == NATIVE_PAUSED ? SBX_PAUSED : SBX_RUNNING;
+    }
+    sbx_finish(&n->base, e);
+}
+
+static fallible native_adopt(struct sbx *s)
+{
+    return ask_op(native_of(s), NATIVE_ADOPT, on_adopted);
 }
 
 /* Arguments and environment, sealed: the launcher passes them on unread. */
@@ -489,6 +513,7 @@ SBX_BACKEND(native) = {
     .stop = native_stop,
     .pause = native_pause,
     .resume = native_resume,
+    .adopt = native_adopt,
     .remove = native_remove,
     .inspect = native_inspect,
     .logs = native_logs,

@@ -26,7 +26,7 @@ enum native_op {
      * a pipe that gets one byte when it is ready, and its control connection (EOF: it is dead).
      * The id of one that has ended: it is started again, with the files it left. */
     NATIVE_START = 1,
-    NATIVE_KILL,   /* answered when it is dead */
+    NATIVE_KILL,   /* answered when it is dead, with how it ended */
     NATIVE_REMOVE, /* answered when it is dead and gone */
     NATIVE_PAUSE,
     NATIVE_RESUME,
