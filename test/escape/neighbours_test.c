@@ -247,8 +247,7 @@ static const char *const abuses[] = {
     "bomb() { bomb | bomb & }; (bomb) >/dev/null 2>&1 &",
     "(while :; do tail /dev/zero; done) >/dev/null 2>&1 &",
     "(while :; do cat /dev/zero >/dev/shm/full; done) >/dev/null 2>&1 &",
-    "(ulimit -n $(ulimit -Hn); exec python3 -c '\nl = []\nwhile 1:\n try: l.append(open(\"/\", "
-    "\"rb\", opener=__import__(\"os\").open))\n except OSError: pass') >/dev/null 2>&1 &",
+    "(while :; do for i in {10..1000}; do eval exec $i'<'/; done; done) >/dev/null 2>&1 &",
     "(i=0; while [ $((i++)) -lt 20000 ]; do : >/tmp/f$i; done) >/dev/null 2>&1 &",
     "yes &",
     "(for i in 1 2 3 4; do while :; do :; done & done) >/dev/null 2>&1 &",

@@ -227,8 +227,10 @@ static enum probe_result try_reach(const void *data, char *note, size_t size)
     if (r->type == SOCK_STREAM)
         return PROBE_OPEN;
     /* Nobody listens: the second packet hears of it. */
-    if (send(fd, "x", 1, 0) == 1 && send(fd, "x", 1, 0) == 1)
-        return PROBE_OPEN;
+    for (int i = 0; i < 2; i++)
+        if (send(fd, "x", 1, 0) != 1)
+            return probe_refused(note, size);
+    return PROBE_OPEN;
     return probe_refused(note, size);
 }
 
