@@ -62,6 +62,7 @@ static fallible open_history(struct exec *e)
 
     litter_sweep("/tmp", now_s);
     litter_sweep("/dev/shm", now_s);
+    litter_sweep(e->working_dir, now_s);
     if (old)
         snprintf(e->history_path, sizeof e->history_path, STR_FMT, (int)(old->len - UNDO_LEN),
                  old->data + UNDO_LEN);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "base/rng.h"
 #include "base/str.h"
 
 #define AGE_S      3600  /* one that is being made is not held yet */
@@ -82,23 +83,31 @@ static bool remove_entry(struct sweep *s, int dir, const char *name)
     return fd >= 0 && each(s, fd, remove_file) && unlinkat(dir, name, AT_REMOVEDIR) == 0;
 }
 
-static bool is_ours(const struct sweep *s, int fd)
+static bool is_ours(const struct sweep *s, int fd, unsigned age_s)
 {
     struct stat st;
 
     return fstat(fd, &st) == 0 && (st.st_uid == geteuid() || geteuid() == 0) &&
-           (uint64_t)st.st_mtim.tv_sec + AGE_S < s->now_s;
+           (uint64_t)st.st_mtim.tv_sec + age_s <= s->now_s;
 }
 
 static bool visit(struct sweep *s, int dir, const char *name)
 {
-    static const char *const prefixes[] = {LITTER_UNDO, LITTER_SHELL, LITTER_KERNEL};
+    static const struct {
+        const char *prefix;
+        unsigned age_s;
+        size_t len; /* of the whole name; 0: any */
+    } kinds[] = {{LITTER_UNDO, AGE_S, 0},
+                 {LITTER_SHELL, AGE_S, 0},
+                 {LITTER_KERNEL, AGE_S, 0},
+                 {LITTER_UPLOAD, 0, sizeof LITTER_UPLOAD - 1 + RNG_HEX_LEN}};
 
-    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
-        if (strncmp(name, prefixes[i], strlen(prefixes[i])) != 0)
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        if (strncmp(name, kinds[i].prefix, strlen(kinds[i].prefix)) != 0 ||
+            (kinds[i].len && strlen(name) != kinds[i].len))
             continue;
         own_fd fd = openat(dir, name, DIR_FLAGS, 0);
-        if (fd >= 0 && is_ours(s, fd) && take_lock(fd) && each(s, fd, is_free) &&
+        if (fd >= 0 && is_ours(s, fd, kinds[i].age_s) && take_lock(fd) && each(s, fd, is_free) &&
             each(s, fd, remove_entry))
             unlinkat(dir, name, AT_REMOVEDIR);
     }

@@ -12,8 +12,12 @@
 #define LITTER_UNDO   "croft-undo-"
 #define LITTER_SHELL  "croft-shell-"
 #define LITTER_KERNEL "croft-kernel-"
+#define LITTER_UPLOAD                                                                              \
+    ".upload-" /* and RNG_HEX_LEN digits; in the workspace, so not after an hour                   \
+                * but at once */
 
 /* Not being able to is no harm but that the next server may sweep it in an hour. */
 void litter_hold(int fd);
-/* Removes what nobody holds and nobody has touched for an hour, a bounded part of it per call. */
+/* Removes what nobody holds and, but for uploads, nobody has touched for an hour; a bounded part of
+ * it per call. */
 void litter_sweep(const char *place, uint64_t now_s);

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/rng.h"
+#include "guest/litter/litter.h"
 #include "guest/transfer/inner.h"
 #include "guest/zip/place.h"
 
@@ -22,7 +23,7 @@ struct incoming {
     struct str destination, rest; /* rest: what of it does not exist yet */
     bool recursive;
     int above, staging, dest, archive;
-    char staging_name[sizeof ".upload-" + RNG_HEX_LEN];
+    char staging_name[sizeof LITTER_UPLOAD + RNG_HEX_LEN];
     struct upload *form;
     const struct upload_file *file;
     struct zip_in *zip;
@@ -218,14 +219,16 @@ static fallible make_staging(struct incoming *in)
 
     if (e)
         return as_answer(err_wrap(e, "destination"));
-    char name[sizeof in->staging_name] = ".upload-";
+    char name[sizeof in->staging_name] = LITTER_UPLOAD;
     rng_hex(rng_system(), name + strlen(name));
     memcpy(in->staging_name, name, sizeof name);
     if (mkdirat(in->above, name, 0700) < 0)
         return as_answer(err_sys("destination '" STR_FMT "'", STR_ARG(in->destination)));
     in->staging = openat(in->above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-    if (in->staging >= 0)
+    if (in->staging >= 0) {
+        litter_hold(in->staging);
         return NULL;
+    }
     e = err_sys("destination '" STR_FMT "'", STR_ARG(in->destination));
     unlinkat(in->above, name, AT_REMOVEDIR);
     return e;
