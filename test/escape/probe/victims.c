@@ -231,7 +231,6 @@ static enum probe_result try_reach(const void *data, char *note, size_t size)
         if (send(fd, "x", 1, 0) != 1)
             return probe_refused(note, size);
     return PROBE_OPEN;
-    return probe_refused(note, size);
 }
 
 #define REACH(id, ...)                                                                             \
