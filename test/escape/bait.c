@@ -119,6 +119,7 @@ static void leave_to_janitor(struct escape_bait *b)
             clear_away(b);
         _exit(0);
     }
+    CHECK_INT(setpgid(b->janitor, 0), 0); /* out of the group that the runner ends with us */
     close(life[0]);
     b->life = life[1];
 }
