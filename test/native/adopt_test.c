@@ -2,10 +2,12 @@
 /* adopt_test.c — servers and launchers die, sandboxes live on, and whoever comes next finds them.
  */
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -144,6 +146,36 @@ TEST(a_record_that_names_another_process_is_not_believed)
     rig_tell(&r, NATIVE_KILL, "a");
     rig_tell(&r, NATIVE_REMOVE, "a");
     rig_close(&r);
+}
+
+/* No control groups to look into: the process' number and start time must do. */
+TEST(an_ordinary_users_launcher_adopts_too)
+{
+    struct rig r;
+
+    static const char *const system[] = {NULL}; /* the machine's own: '/' has mounts below it */
+
+    rig_prepare(&r, 1);
+    r.policy.images = system;
+    r.policy.ceiling = (struct native_limits){.nofile = 4096}; /* the rest needs groups */
+    kit_be_nobody();
+    kit_share_layers_as(r.state, "test-state-user", KIT_NOBODY);
+    CHECK_INT(setgroups(0, NULL), 0);
+    CHECK_INT(setresgid(KIT_NOBODY, KIT_NOBODY, KIT_NOBODY), 0);
+    CHECK_INT(setresuid(KIT_NOBODY, KIT_NOBODY, KIT_NOBODY), 0);
+    CHECK_INT(prctl(PR_SET_DUMPABLE, 1), 0); /* or it may not write its own maps */
+    rig_fork(&r);
+    rig_start(&r, "a");
+    pid_t pid = rig_tell(&r, NATIVE_INSPECT, "a").pid;
+    rig_kill(&r);
+    rig_check_answers(&r, "a");
+    rig_fork(&r);
+    CHECK_INT(rig_tell(&r, NATIVE_ADOPT, "a").pid, pid);
+    rig_check_answers(&r, "a");
+    rig_tell(&r, NATIVE_KILL, "a");
+    rig_tell(&r, NATIVE_REMOVE, "a");
+    rig_close(&r);
+    rig_reap();
 }
 
 /* --- keep: the server goes, the launcher stays --- */

@@ -410,6 +410,8 @@ static fallible read_procs(const struct cg *cg, const char *name, struct buf *in
 {
     static const char *const below[] = {"", "init/", "work/"};
 
+    if (any_parent(cg) < 0)
+        return NULL; /* an ordinary user's: nobody is listed anywhere */
     for (unsigned i = 0; i < ARRAY_LEN(below); i++) {
         char path[NATIVE_ID_MAX + 32];
         snprintf(path, sizeof path, "%s/%scgroup.procs", name, below[i]);
