@@ -4,7 +4,10 @@
  *
  * CROFT_B begins a command: it reads the text, asserts the prompt hook and prints the START mark.
  * CROFT_H reports; it stands at the end of the typed line and again at the prompt, should an
- * interrupt or a fatal expansion error have skipped the first. CROFT_D says that it was done. */
+ * interrupt or a fatal expansion error have skipped the first. CROFT_D says that it was done.
+ *
+ * To expand and parse a character takes bash hundreds of instructions, so what is seldom needed
+ * stands apart: CROFT_P for the beginning, CROFT_J for the report. */
 #include "guest/shell/shell_inner.h"
 
 /* A redirection costs bash ten system calls: there are as few as can be. */
@@ -20,8 +23,7 @@ void shell_script_hook(struct buf *b, const struct shell_files *f)
     buf_addf(
         b,
         "CROFT_S=$?;"
-        "case $- in *x*)CROFT_X=1;\\builtin set +x;;esac;" /* no trace of our own steps */
-        "case ${!-} in '');;*)\\builtin jobs -n >|'%s';;esac;"
+        "case $-.${!-} in *x*.*|*.?*)\\builtin eval \"$CROFT_J\";;esac;"
         "\\builtin printf '\\0(croft\\0%%s\\0%%s\\0%%s\\0%%s\\0%%s\\0%%s\\0%%s\\0\\0)croft\\0' "
         "\"${CROFT_Q-}\" \"$CROFT_S\" \"${!-}\" \"$$\" \"$EUID\" \"${PWD-}\" \"${PATH-}\" 1<>'%s'||"
         "\\builtin printf '\\e]7771;%%s;%%s\\a' \"${CROFT_Q-}\" \"$CROFT_S\" >/dev/tty;"
@@ -33,22 +35,34 @@ void shell_script_hook(struct buf *b, const struct shell_files *f)
         "case ${#PROMPT_COMMAND[@]}${PROMPT_COMMAND-} in '1" PROMPT_COMMAND "');;"
         "*)\\builtin unset PROMPT_COMMAND;\\builtin export PROMPT_COMMAND='" PROMPT_COMMAND
         "'||:;;esac",
-        f->jobs, f->report, f->env);
+        f->report, f->env);
+}
+
+void shell_script_hook_seldom(struct buf *b, const struct shell_files *f)
+{
+    buf_addf(b,
+             "case $- in *x*)CROFT_X=1;\\builtin set +x;;esac;" /* no trace of our own steps */
+             "case ${!-} in '');;*)\\builtin jobs -n >|'%s';;esac",
+             f->jobs);
 }
 
 void shell_script_begin(struct buf *b, const struct shell_files *f)
 {
-    buf_addf(b,
-             "CROFT_D=;\\builtin export CROFT_Q;"
-             "IFS= \\builtin read -rd '' CROFT_C <'%s'||:;"
-             "case $- in *a*)\\builtin export -n CROFT_C CROFT_D CROFT_S CROFT_X;;esac;"
-             "case ${CROFT_X-} in 1)CROFT_X= CROFT_C=\"set -x;$CROFT_C\";;esac;"
-             "\\builtin printf '\\e]7771;%%s\\a' \"$CROFT_Q\" >/dev/tty;"
-             /* the command must see the status of the one before it */
-             "case $-:${CROFT_S:-0} in *e*:*|*:0);;*)"
-             "CROFT_R(){ \\builtin return \"$1\";};CROFT_R \"$CROFT_S\";;esac",
-             f->command);
+    buf_addf(
+        b,
+        "CROFT_D=;\\builtin export CROFT_Q;"
+        "IFS= \\builtin read -rd '' CROFT_C <'%s'||:;"
+        "\\builtin printf '\\e]7771;%%s\\a' \"$CROFT_Q\" >/dev/tty;"
+        "case $-${CROFT_X-}:${CROFT_S:-0} in *[a1]*:*|*:[!0]*)\\builtin eval \"$CROFT_P\";;esac",
+        f->command);
 }
+
+const char shell_script_begin_seldom[] =
+    "case $- in *a*)\\builtin export -n CROFT_C CROFT_D CROFT_S CROFT_X;;esac;"
+    "case ${CROFT_X-} in 1)CROFT_X= CROFT_C=\"set -x;$CROFT_C\";;esac;"
+    /* the command must see the status of the one before it */
+    "case $-:${CROFT_S:-0} in *e*:*|*:0);;*)"
+    "CROFT_R(){ \\builtin return \"$1\";};CROFT_R \"$CROFT_S\";;esac";
 
 void shell_script_init(struct buf *b, const struct shell_files *f, bool restore)
 {
