@@ -253,14 +253,16 @@ fallible cg_limit(const struct cg *cg, const char *name, const struct native_lim
 /* --- joining
  * -------------------------------------------------------------------------------------- */
 
+/* By "tasks", not "cgroup.procs": both move all of a process with one thread, but moving a whole
+ * process by the latter stops every fork and exec of the machine, and waits for an RCU grace period
+ * to do so: ten milliseconds where there is work. */
 fallible cg_join_v1(const struct cg *cg, const char *name, bool leaves)
 {
     for (unsigned c = 0; c < CG_COUNT; c++) {
         char path[NATIVE_ID_MAX + 32];
         if (cg->v1[c] < 0)
             continue;
-        snprintf(path, sizeof path, "%s/%scgroup.procs", name,
-                 leaves && c == CG_MEMORY ? "init/" : "");
+        snprintf(path, sizeof path, "%s/%stasks", name, leaves && c == CG_MEMORY ? "init/" : "");
         TRY_WRAP(set(cg, name, cg->v1[c], path, "0"), "join %s", words[c]);
     }
     return NULL;
@@ -278,7 +280,8 @@ fallible cg_open_work(const struct cg *cg, const char *name, int *ret_fd)
     *ret_fd = -1;
     if (memory_parent(cg) < 0)
         return NULL;
-    snprintf(path, sizeof path, "%s/work/cgroup.procs", name);
+    snprintf(path, sizeof path, "%s/work/%s", name,
+             cg->on_v2[CG_MEMORY] ? "cgroup.procs" : "tasks");
     *ret_fd =
         openat(memory_parent(cg), path, O_WRONLY | O_CLOEXEC | (cg->plain ? O_CREAT : 0), 0644);
     return *ret_fd < 0 ? err_sys("open '%s'", path) : NULL;
@@ -296,7 +299,22 @@ static fallible read_at(int dir, const char *file, struct buf *into)
     return fd_read_all(fd, into);
 }
 
-/* cgroup.events is waited for, not asked again and again: a change raises POLLPRI. */
+#define LOOK_AGAIN_US 100
+
+/* A change of cgroup.events raises POLLPRI; but of two within 10 ms the kernel tells the second
+ * only when these are over, so until then we also look, half as often each time. */
+static fallible wait_event(int events, const char *name, uint64_t left_ns, unsigned looks)
+{
+    struct pollfd p = {.fd = events, .events = POLLPRI};
+    uint64_t soon = (uint64_t)LOOK_AGAIN_US * 1000 << (looks < 16 ? looks : 16);
+    uint64_t wait = soon < left_ns ? soon : left_ns;
+    struct timespec t = {(time_t)(wait / NS_PER_S), (long)(wait % NS_PER_S)};
+
+    if (ppoll(&p, 1, &t, NULL) < 0 && errno != EINTR)
+        return err_sys("wait for cgroup.events of '%s'", name);
+    return NULL;
+}
+
 static fallible wait_frozen(int dir, const char *name, const char *want, int timeout_ms)
 {
     own_fd events = openat(dir, "cgroup.events", O_RDONLY | O_CLOEXEC);
@@ -304,7 +322,7 @@ static fallible wait_frozen(int dir, const char *name, const char *want, int tim
 
     if (events < 0)
         return err_sys("open cgroup.events of '%s'", name);
-    for (;;) {
+    for (unsigned looks = 0;; looks++) {
         char text[256];
         ssize_t n = pread(events, text, sizeof text, 0);
         if (n < 0)
@@ -314,9 +332,7 @@ static fallible wait_frozen(int dir, const char *name, const char *want, int tim
         uint64_t now = clock_mono_ns(&clock_system);
         if (now >= end)
             return err_new(ERR_TIMEOUT, "'%s' did not freeze within %d ms", name, timeout_ms);
-        struct pollfd p = {.fd = events, .events = POLLPRI};
-        if (poll(&p, 1, (int)((end - now) / NS_PER_MS) + 1) < 0 && errno != EINTR)
-            return err_sys("wait for cgroup.events of '%s'", name);
+        TRY(wait_event(events, name, end - now, looks));
     }
 }
 

@@ -41,7 +41,8 @@ fallible cg_make(const struct cg *cg, const char *name, bool leaves);
 /* A limit whose controller is missing is ERR_UNSUPPORTED. */
 fallible cg_limit(const struct cg *cg, const char *name, const struct native_limits *limits);
 fallible cg_join_v1(const struct cg *cg, const char *name, bool leaves); /* the caller */
-/* cgroup.procs of the leaf `work` where memory is counted, to be written "0" to; -1: none. */
+/* The file of the leaf `work`, where memory is counted, that one thread joins by with "0"; -1:
+ * none. */
 fallible cg_open_work(const struct cg *cg, const char *name, int *ret_fd);
 
 fallible cg_freeze(const struct cg *cg, const char *name, bool frozen, int timeout_ms);

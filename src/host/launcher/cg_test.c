@@ -102,8 +102,8 @@ TEST(on_v1_each_controller_has_a_group_and_freezing_is_there)
     check_file("pids/croft/s1/pids.max", "50");
     check_file("cpu/croft/s1/cpu.cfs_quota_us", "150000");
     CHECK_OK(cg_join_v1(&cg, "s1", true));
-    check_file("memory/croft/s1/init/cgroup.procs", "0");
-    check_file("pids/croft/s1/cgroup.procs", "0");
+    check_file("memory/croft/s1/init/tasks", "0");
+    check_file("pids/croft/s1/tasks", "0");
     CHECK_OK(cg_freeze(&cg, "s1", true, 1000));
     check_file("freezer/croft/s1/freezer.state", "FROZEN");
     CHECK_OK(cg_freeze(&cg, "s1", false, 1000));
