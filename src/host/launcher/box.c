@@ -490,36 +490,53 @@ static bool is_work(const char *name)
     return name[0] == 'w' || (name[0] == 'm' && name[strlen(name) - 1] == 'w');
 }
 
-/* Most sandboxes leave empty layers and what overlay made in their work directories: gone by name,
- * without listing any of it. Whatever is not empty, or called otherwise, is for tree_remove. */
-static void remove_skeleton(int dir)
+/* False: it holds something, or something that is none of our layers. */
+static bool remove_layer(int dir, const char *name)
 {
-    static const char *const parts[] = {"", "/work", "/work/incompat", "/work/incompat/volatile"};
-    int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
+    static const char *const below[] = {"/work/incompat/volatile", "/work/incompat", "/work"};
+    char path[320];
 
-    if (!d) {
-        own_close_p(&copy);
-        return;
-    }
-    for (struct dirent *at; (at = readdir(d));) {
-        char path[320];
-        if (at->d_type != DT_DIR || at->d_name[0] == '.')
-            continue;
-        for (unsigned i = is_work(at->d_name) ? ARRAY_LEN(parts) : 1; i-- > 0;) {
-            snprintf(path, sizeof path, "%s%s", at->d_name, parts[i]);
+    if (is_work(name)) {
+        snprintf(path, sizeof path, "%s/work/incompat/volatile/dirty", name);
+        unlinkat(dir, path, 0);
+        for (size_t i = 0; i < ARRAY_LEN(below); i++) {
+            snprintf(path, sizeof path, "%s%s", name, below[i]);
             unlinkat(dir, path, AT_REMOVEDIR);
         }
     }
-    closedir(d);
+    return unlinkat(dir, name, AT_REMOVEDIR) == 0;
 }
 
-static fallible remove_dir(const struct box_host *h, const char *id)
+/* Most sandboxes leave empty layers and what overlay made in their work directories: gone by name,
+ * without listing any of it. Gives false when more is there, which is for tree_remove; the record
+ * goes when nothing else is left. */
+static bool remove_skeleton(int dir)
+{
+    int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
+    bool bare = true;
+
+    if (!d) {
+        own_close_p(&copy);
+        return false;
+    }
+    for (struct dirent *at; (at = readdir(d));) {
+        if (at->d_name[0] == '.')
+            continue;
+        bool ours = strcmp(at->d_name, "record") == 0 || strcmp(at->d_name, "root") == 0;
+        bare &= at->d_type == DT_DIR ? remove_layer(dir, at->d_name) : ours;
+    }
+    closedir(d);
+    return bare && unlinkat(dir, "record", 0) == 0 &&
+           (unlinkat(dir, "root", 0) == 0 || errno == ENOENT);
+}
+
+fallible box_remove_dir(const struct box_host *h, const char *id)
 {
     own_fd dir = openat(h->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
-    if (dir >= 0)
-        remove_skeleton(dir);
+    if (dir >= 0 && remove_skeleton(dir) && unlinkat(h->boxes, id, AT_REMOVEDIR) == 0)
+        return NULL;
     return tree_remove(h->boxes, id);
 }
 
@@ -533,6 +550,6 @@ fallible box_remove(const struct box_host *h, struct box *b, bool keep)
     b->pidfd = b->tty = -1;
     TRY(cg_remove(&h->cg, group));
     if (!keep)
-        TRY(remove_dir(h, b->id));
+        TRY(box_remove_dir(h, b->id));
     return ids_release(h->ids, b->slot);
 }

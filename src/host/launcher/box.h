@@ -112,6 +112,7 @@ fallible box_pause(const struct box_host *h, const struct box *b, bool paused);
 /* Once pid 1 is dead: groups, claim and directory. keep leaves the directory to those who want the
  * changes in it. */
 fallible box_remove(const struct box_host *h, struct box *b, bool keep);
+fallible box_remove_dir(const struct box_host *h, const char *id); /* quick when it is bare */
 
 /* What others left behind, if no other croft uses this state: claims without a living process go,
  * with their groups and directories. Each box_host holds a shared lock on state/box until it and

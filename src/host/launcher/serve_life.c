@@ -21,7 +21,6 @@
 #include "base/own.h"
 #include "host/launcher/record.h"
 #include "host/launcher/serve.h"
-#include "host/tree/tree.h"
 
 void serve_insert(struct serve *s, struct serve_box *b)
 {
@@ -167,7 +166,7 @@ static void forget(struct serve *s, struct serve_box *b)
 fallible serve_bury(struct serve *s, struct serve_box *b)
 {
     struct err *e = release_slot(b);
-    struct err *dir = tree_remove(s->host.boxes, b->box.id);
+    struct err *dir = box_remove_dir(&s->host, b->box.id);
 
     serve_drop_sockets(s, b->box.id);
     forget(s, b);
