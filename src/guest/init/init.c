@@ -220,6 +220,12 @@ static void on_command_end(struct spawn_child *c)
     (void)c; /* the kernel tells us, not another pid 1 */
 }
 
+/* One command in the cgroup we are in anyway is our own child. */
+static bool needs_nursery(const struct init_config *c)
+{
+    return !c->exec || c->cgroup_len;
+}
+
 static fallible start_command(struct init *in)
 {
     const struct init_config *c = in->config;
@@ -236,10 +242,13 @@ static fallible start_command(struct init *in)
     arena_init(&a, 64u << 10);
     in->command_failed = true;
     TRY(proc_find_program(&a, c->argv[0], (char *const *)c->env, &plan.program));
-    spawner_init(&in->spawner, in->requests[0]);
-    TRY(spawn_start(in->loop, &in->spawner, &plan, &in->command, on_command_end));
+    if (needs_nursery(c)) {
+        spawner_init(&in->spawner, in->requests[0]);
+        TRY(spawn_start(in->loop, &in->spawner, &plan, &in->command, on_command_end));
+        in->job = in->command.pid;
+    } else
+        TRY(spawn_fork(&plan, &in->job));
     in->command_failed = false;
-    in->job = in->command.pid;
     return NULL;
 }
 
@@ -257,7 +266,8 @@ static fallible start_all(struct init *in)
 {
     const struct init_config *c = in->config;
 
-    TRY(open_nursery(in));
+    if (needs_nursery(c))
+        TRY(open_nursery(in));
     TRY(loop_new(&clock_system, &in->loop));
     in->nursery_ns = loop_now_ns(in->loop);
     TRY(watch_signals(in));
