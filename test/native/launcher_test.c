@@ -339,9 +339,17 @@ TEST(a_taken_over_server_reaches_nothing_by_a_name)
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
         for (unsigned op = NATIVE_KILL; op < NATIVE_OP_END; op++) {
             struct native_request req = rig_request(op, ids[i]);
-            if (op != NATIVE_LIST)
+            if (op == NATIVE_SNAPSHOT_REMOVE)
+                snprintf(req.snapshot, sizeof req.snapshot, "%s", ids[i]);
+            if (op != NATIVE_LIST && (op != NATIVE_SNAPSHOT_LIST || !native_id_ok(ids[i], 64)))
                 hostile(&r, &req);
         }
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        struct native_request req = rig_request(NATIVE_SNAPSHOT, "a");
+        snprintf(req.snapshot, sizeof req.snapshot, "%s", ids[i]);
+        if (!native_id_ok(ids[i], 64))
+            hostile(&r, &req);
+    }
     CHECK_INT(rig_tell(&r, NATIVE_INSPECT, "a").state, NATIVE_RUNNING);
     rig_close(&r);
 }

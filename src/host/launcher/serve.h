@@ -7,7 +7,10 @@
 #include "host/launcher/box.h"
 #include "host/launcher/launcher.h"
 #include "host/rootfs/rootfs.h"
+#include "host/snaps/snaps.h"
 #include "loop/loop.h"
+
+struct serve_job; /* a child that works on files, see serve_snap.c */
 
 struct serve_box {
     struct box box; /* slot and pid mean nothing once it has ended and !holds_slot */
@@ -23,6 +26,7 @@ struct serve_box {
     uint64_t oom_kills;                    /* once it has ended */
     bool remove_when_dead, tell_when_dead; /* somebody waits for it */
     uint64_t remove_tag, kill_tag;
+    struct serve_job *job; /* its files are being copied; NULL: not */
 };
 
 struct serve {
@@ -38,6 +42,7 @@ struct serve {
     struct loop_signal term;
     struct list boxes;
     unsigned box_count;
+    struct list jobs;
     struct box_embryo spare[64];
     unsigned spare_count;
     struct loop_later refill;
@@ -84,3 +89,18 @@ fallible serve_adopt_all(struct serve *s);
 void serve_kill_all(struct serve *s);
 /* At the end: those that live are waited for, or left alone if they are to be kept. */
 void serve_drop_all(struct serve *s);
+
+/* --- serve_snap.c --- */
+
+fallible serve_snapshot(struct serve *s, struct serve_box *b, const struct native_request *r,
+                        bool *ret_later);
+fallible serve_snapshot_remove(struct serve *s, const struct native_request *r, bool *ret_later);
+fallible serve_snapshot_list(struct serve *s, const char *after, struct native_reply *reply);
+/* Makes the directory of a sandbox that goes on from a snapshot. */
+fallible serve_stand(const struct serve *s, const struct native_request *r);
+/* The layers a sandbox stands on, above its root file system's and its mounts' own. */
+fallible serve_add_layers(const struct serve *s, const struct native_request *r, struct rootfs *fs,
+                          struct snaps_stack below[NATIVE_MOUNTS]);
+bool serve_stands(const struct serve *s, const char *id);
+void serve_sweep_layers(struct serve *s); /* those nobody stands on, behind our back */
+void serve_end_jobs(struct serve *s);

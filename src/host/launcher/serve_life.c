@@ -21,6 +21,7 @@
 #include "base/own.h"
 #include "host/launcher/record.h"
 #include "host/launcher/serve.h"
+#include "host/snaps/whole.h"
 
 void serve_insert(struct serve *s, struct serve_box *b)
 {
@@ -165,11 +166,14 @@ static void forget(struct serve *s, struct serve_box *b)
 
 fallible serve_bury(struct serve *s, struct serve_box *b)
 {
+    bool stands = serve_stands(s, b->box.id);
     struct err *e = release_slot(b);
     struct err *dir = box_remove_dir(&s->host, b->box.id);
 
     serve_drop_sockets(s, b->box.id);
     forget(s, b);
+    if (stands && !s->ending)
+        serve_sweep_layers(s);
     if (!e)
         return dir;
     err_free(dir); /* one story is enough */
@@ -279,7 +283,8 @@ fallible serve_adopt_all(struct serve *s)
     TRY_WRAP(each_name(s->host.boxes, "sandboxes", look_at, s), "adopt sandboxes");
     TRY_WRAP(box_clear_claims(&s->host, slot_in_use, s), "clear old claims");
     TRY_WRAP(each_name(s->sockets, "sockets", look_at_socket, s), "clear old sockets");
-    return box_sweep(&s->host);
+    TRY(box_sweep(&s->host));
+    return err_wrap(whole_sweep(s->host.dir), "clear old layers");
 }
 
 /* --- the end --- */
@@ -314,6 +319,7 @@ static void stop_watching(struct serve_box *b)
 
 void serve_drop_all(struct serve *s)
 {
+    serve_end_jobs(s);
     while (s->spare_count)
         box_drop(&s->host, &s->spare[--s->spare_count]);
     LIST_EACH(b, &s->boxes, struct serve_box, link) {

@@ -104,11 +104,16 @@ struct making {
     struct rootfs rootfs;
     struct box_root roots[ROOTFS_MOUNTS_MAX];
     int ours[AT_END]; /* ends we keep: ready, control */
+    bool again;       /* it lived before */
+    bool made;        /* its directory, to stand on a snapshot */
+    struct snaps_stack below[NATIVE_MOUNTS];
 };
 
 static void making_done(struct making *m)
 {
     rootfs_done(&m->rootfs);
+    for (unsigned i = 0; i < NATIVE_MOUNTS; i++)
+        snaps_stack_done(&m->below[i]);
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++)
         own_close_p(&m->spec.sources[i]);
     for (unsigned i = AT_LISTEN; i < m->spec.fd_count; i++)
@@ -140,6 +145,12 @@ static fallible open_image(const struct serve *s, struct making *m)
         if (dir < 0)
             return err_sys("open image '%s'", path);
         rootfs_add_lower(rootfs_add_mount(&m->rootfs, "", "u", "w"), dir);
+    }
+    if (m->again || m->made)
+        TRY(serve_add_layers(s, &m->req, &m->rootfs, m->below));
+    for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
+        m->spec.layers[i] = m->below[i].fds;
+        m->spec.layer_count[i] = m->below[i].count;
     }
     for (size_t i = 0; i < m->rootfs.mount_count; i++) {
         const struct rootfs_mount *at = &m->rootfs.mounts[i];
@@ -282,15 +293,30 @@ static fallible renew_dir(struct serve *s, const struct making *m)
     return NULL;
 }
 
-static fallible make(struct serve *s, struct making *m, struct serve_box *b, bool again)
+static fallible make(struct serve *s, struct making *m, struct serve_box *b)
 {
-    if (again) {
+    if (m->again) {
         TRY(renew_dir(s, m));
         return make_in_dir(s, m, b);
     }
-    TRY(box_make_dir(&s->host, m->req.id));
-    struct err *e = make_in_dir(s, m, b);
-    if (e) {
+    if (!m->made)
+        TRY(box_make_dir(&s->host, m->req.id));
+    m->made = true;
+    return make_in_dir(s, m, b);
+}
+
+/* On failure nothing of a new one is left. */
+static fallible prepare_and_make(struct serve *s, struct making *m, struct serve_box *b,
+                                 const struct serve_fds *in)
+{
+    if (m->req.snapshot[0]) {
+        TRY(serve_stand(s, &m->req));
+        m->made = true;
+    }
+    struct err *e = prepare(s, m, in);
+    if (!e)
+        e = make(s, m, b);
+    if (e && m->made) {
         err_free(tree_remove(s->host.boxes, m->req.id)); /* the first error is the one to tell */
         serve_drop_sockets(s, m->req.id);
     }
@@ -300,16 +326,20 @@ static fallible make(struct serve *s, struct making *m, struct serve_box *b, boo
 static fallible may_start(const struct serve *s, const struct serve_box *old,
                           struct native_request *r)
 {
+    if (old && old->job)
+        return err_new(ERR_BUSY, "a snapshot of sandbox '%s' is being taken", r->id);
     if (old && old->state != NATIVE_EXITED)
         return err_new(ERR_CONFLICT, "there is a sandbox '%s'", r->id);
+    if (old && r->snapshot[0])
+        return err_new(ERR_CONFLICT, "sandbox '%s' has files of its own to go on from", r->id);
     return apply_policy(s, r);
 }
 
 static fallible start(struct serve *s, const struct native_request *r, struct serve_fds *in,
                       struct native_reply *reply, struct serve_fds *out)
 {
-    struct making m = {.req = *r};
     struct serve_box *old = serve_find(s, r->id);
+    struct making m = {.req = *r, .again = old != NULL};
     struct serve_box *b = mem_new(sizeof *b);
 
     *b = (struct serve_box){.serve = s, .state = NATIVE_RUNNING, .holds_slot = true};
@@ -319,9 +349,7 @@ static fallible start(struct serve *s, const struct native_request *r, struct se
     memset(m.ours, -1, sizeof m.ours);
     struct err *e = may_start(s, old, &m.req);
     if (!e)
-        e = prepare(s, &m, in);
-    if (!e)
-        e = make(s, &m, b, old != NULL);
+        e = prepare_and_make(s, &m, b, in);
     if (!e)
         e = serve_watch(s, b);
     if (e)
@@ -419,11 +447,17 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
         return start(s, r, in, reply, out);
     if (in->count)
         return err_new(ERR_INVALID, "descriptors nobody asked for");
+    if (r->op == NATIVE_SNAPSHOT_REMOVE)
+        return serve_snapshot_remove(s, r, ret_later);
+    if (r->op == NATIVE_SNAPSHOT_LIST)
+        return serve_snapshot_list(s, r->snapshot, reply);
     if (r->op == NATIVE_LIST) {
         list(s, r->id, reply);
         return NULL;
     }
     TRY(find(s, r->id, &b));
+    if (b->job && r->op != NATIVE_INSPECT && r->op != NATIVE_KILL)
+        return err_new(ERR_BUSY, "a snapshot of sandbox '%s' is being taken", b->box.id);
     switch ((enum native_op)r->op) {
     case NATIVE_KILL:
         if (b->state == NATIVE_EXITED || b->tell_when_dead)
@@ -440,6 +474,8 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
         return inspect(s, b, reply);
     case NATIVE_ADOPT:
         return adopt(s, b, reply, out);
+    case NATIVE_SNAPSHOT:
+        return serve_snapshot(s, b, r, ret_later);
     case NATIVE_CONNECT:
         return dial(s, r, out);
     case NATIVE_REMOVE:

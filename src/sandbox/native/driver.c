@@ -25,9 +25,9 @@
 #define URL       "http://localhost"
 #define START_MS  60000 /* a machine on its knees */
 #define CAPS_MAX                                                                                   \
-    (SBX_CAN_PAUSE | SBX_CAN_EXPOSE | SBX_CAN_BIND | SBX_CAN_LOG | SBX_LIMITS_MEMORY |             \
-     SBX_LIMITS_PIDS | SBX_LIMITS_CPU | SBX_HIDES_FILES | SBX_HIDES_PROCESSES |                    \
-     SBX_HIDES_NETWORK | SBX_CAN_ADOPT)
+    (SBX_CAN_PAUSE | SBX_CAN_SNAPSHOT | SBX_CAN_EXPOSE | SBX_CAN_BIND | SBX_CAN_LOG |              \
+     SBX_LIMITS_MEMORY | SBX_LIMITS_PIDS | SBX_LIMITS_CPU | SBX_HIDES_FILES |                      \
+     SBX_HIDES_PROCESSES | SBX_HIDES_NETWORK | SBX_CAN_ADOPT)
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 static const char *const server_args[] = {"action-server", "--working-dir", WORKSPACE};
@@ -239,6 +239,21 @@ static void release(struct native *n)
     said_done(&n->said);
 }
 
+static fallible set_snapshot(struct native_request *req, struct str name)
+{
+    if (name.len >= sizeof req->snapshot)
+        return err_new(ERR_INVALID, "a snapshot's name has at most %zu characters",
+                       sizeof req->snapshot - 1);
+    memcpy(req->snapshot, name.p, name.len);
+    req->snapshot[name.len] = '\0';
+    if (strlen(req->snapshot) != name.len || !native_id_ok(req->snapshot, sizeof req->snapshot))
+        return err_new(ERR_INVALID,
+                       "'%.80s' is no name for a snapshot: letters, digits, '-', '_', "
+                       "'.', the first a letter or digit",
+                       req->snapshot);
+    return NULL;
+}
+
 static fallible native_create(struct sbx_driver *driver, const struct sbx_spec *spec, struct sbx *s)
 {
     struct native *n = native_of(s);
@@ -257,6 +272,16 @@ static fallible native_create(struct sbx_driver *driver, const struct sbx_spec *
     if (e)
         release(n);
     return e;
+}
+
+/* The launcher knows it, and whether it fits, when the sandbox is started. */
+static fallible native_fork(struct sbx_driver *driver, struct str snapshot,
+                            const struct sbx_spec *spec, struct sbx *s)
+{
+    struct native *n = native_of(s);
+
+    TRY(set_snapshot(&n->req, snapshot));
+    return native_create(driver, spec, s);
 }
 
 static fallible native_bind(struct sbx *s, const struct sbx_spec *spec)
@@ -354,6 +379,7 @@ static void on_started(struct native *n, const struct native_reply *r, int *fds,
     if (!e) {
         n->pid = r->pid;
         n->known = true;
+        n->req.snapshot[0] = '\0'; /* from now on it has files of its own */
         e = fd_set_nonblocking(fds[0]);
     }
     if (!e)
@@ -450,6 +476,17 @@ static fallible native_resume(struct sbx *s)
     return ask_op(native_of(s), NATIVE_RESUME, on_done);
 }
 
+static fallible native_snapshot(struct sbx *s, struct str name)
+{
+    struct native *n = native_of(s);
+    struct native_request req = {.op = NATIVE_SNAPSHOT};
+
+    if (!n->known)
+        return err_new(ERR_CONFLICT, "sandbox '%s' has no files before its first start", s->id);
+    TRY(set_snapshot(&req, name));
+    return ask(n, &req, NULL, 0, on_done);
+}
+
 static void on_removed(struct native *n, const struct native_reply *r, int *fds, struct err *e)
 {
     (void)r, (void)fds;
@@ -514,6 +551,8 @@ SBX_BACKEND(native) = {
     .pause = native_pause,
     .resume = native_resume,
     .adopt = native_adopt,
+    .snapshot = native_snapshot,
+    .fork = native_fork,
     .remove = native_remove,
     .inspect = native_inspect,
     .logs = native_logs,

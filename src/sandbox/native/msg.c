@@ -82,6 +82,11 @@ static fallible check_start(const struct native_request *r)
     return check_mounts(r);
 }
 
+static bool needs_snapshot(uint32_t op)
+{
+    return op == NATIVE_SNAPSHOT || op == NATIVE_SNAPSHOT_REMOVE;
+}
+
 fallible native_check(const void *data, size_t size)
 {
     const struct native_request *r = data;
@@ -94,7 +99,11 @@ fallible native_check(const void *data, size_t size)
         return err_new(ERR_INVALID, "operation %u is not known", r->op);
     if (r->flags & ~(unsigned)NATIVE_FLAGS)
         return err_new(ERR_INVALID, "flags %#x are not known", r->flags);
-    if (r->op == NATIVE_LIST && !r->id[0])
+    if (r->snapshot[0] ? !native_id_ok(r->snapshot, sizeof r->snapshot) : needs_snapshot(r->op))
+        return err_new(ERR_INVALID, "the snapshot is not a name");
+    bool any =
+        r->op == NATIVE_LIST || r->op == NATIVE_SNAPSHOT_REMOVE || r->op == NATIVE_SNAPSHOT_LIST;
+    if (any && !r->id[0])
         return NULL;
     if (!native_id_ok(r->id, sizeof r->id))
         return err_new(ERR_INVALID, "the id is not a name");

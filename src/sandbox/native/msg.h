@@ -13,7 +13,7 @@
 #include "base/err.h"
 
 #define NATIVE_MAGIC     0x54465243u /* "CRFT" */
-#define NATIVE_VERSION   1
+#define NATIVE_VERSION   2
 #define NATIVE_ID_MAX    64
 #define NATIVE_PATH_MAX  256
 #define NATIVE_MOUNTS    8
@@ -36,6 +36,11 @@ enum native_op {
     /* For a server that came later: state as INSPECT gives it and, of one that lives, a descriptor
      * that becomes readable when it is dead and is good for nothing else (a pidfd). */
     NATIVE_ADOPT,
+    /* All files of the sandbox as they are now, under the name `snapshot`. One that runs stands
+     * still meanwhile. */
+    NATIVE_SNAPSHOT,
+    NATIVE_SNAPSHOT_REMOVE, /* who was started from it keeps what is below */
+    NATIVE_SNAPSHOT_LIST,   /* names after `snapshot`, in order */
     NATIVE_OP_END
 };
 
@@ -76,6 +81,8 @@ struct native_request {
     uint32_t network;
     uint32_t argc, envc; /* strings in the block */
     char hostname[NATIVE_ID_MAX];
+    /* Of a start: what a new sandbox goes on from; empty: its root file system alone. */
+    char snapshot[NATIVE_ID_MAX];
     struct native_mount mounts[NATIVE_MOUNTS];
 };
 

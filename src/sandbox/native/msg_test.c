@@ -103,3 +103,26 @@ TEST(arguments_have_a_count_that_can_be_true)
     r.argc = 1u << 20;
     CHECK_ERR(native_check(&r, sizeof r), ERR_INVALID, "too many");
 }
+
+TEST(snapshots_are_names_and_asked_for_by_name)
+{
+    static const char *const bad[] = {".", "..", ".a", "-a", "a/b", "../x", "a b", "a\n", "ä"};
+    struct native_request r = good();
+
+    strcpy(r.snapshot, "point-1");
+    CHECK_OK(native_check(&r, sizeof r));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        memset(r.snapshot, 0, sizeof r.snapshot);
+        strcpy(r.snapshot, bad[i]);
+        CHECK_ERR(native_check(&r, sizeof r), ERR_INVALID, "snapshot");
+    }
+    memset(r.snapshot, 'a', sizeof r.snapshot); /* not terminated */
+    CHECK_ERR(native_check(&r, sizeof r), ERR_INVALID, "snapshot");
+    memset(r.snapshot, 0, sizeof r.snapshot);
+    r.op = NATIVE_SNAPSHOT;
+    CHECK_ERR(native_check(&r, sizeof r), ERR_INVALID, "snapshot");
+    r.op = NATIVE_SNAPSHOT_REMOVE;
+    CHECK_ERR(native_check(&r, sizeof r), ERR_INVALID, "snapshot");
+    r.op = NATIVE_SNAPSHOT_LIST;
+    CHECK_OK(native_check(&r, sizeof r));
+}

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_snap.c — snapshots of the launcher's sandboxes, and those that go on from one.
+ *
+ * What takes as long as a guest's tree is large is done by a child, so that nobody waits for it:
+ * copying, flattening, sweeping. It is root and not a host/worker: overlay's own attributes are
+ * hidden from every other user namespace. It dies with us. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/own.h"
+#include "host/launcher/record.h"
+#include "host/launcher/serve.h"
+#include "host/snaps/whole.h"
+#include "host/tree/tree.h"
+
+struct verdict { /* what a child says at its end, if it failed */
+    uint32_t code;
+    char text[NATIVE_TEXT_MAX];
+};
+
+struct serve_job {
+    struct loop_child child;
+    struct list link;
+    struct serve *serve;
+    struct serve_box *box; /* whose copy is made; NULL: nobody's */
+    fallible (*run)(struct serve_job *j);
+    int dir;   /* the box's, -1: none */
+    int heard; /* the pipe's end we read */
+    char name[NATIVE_ID_MAX];
+    struct native_reply reply; /* op 0: nobody waits */
+    bool thaw;
+};
+
+/* --- children --- */
+
+static void job_free(struct serve_job *j)
+{
+    own_close_p(&j->dir);
+    own_close_p(&j->heard);
+    list_del(&j->link);
+    free(j);
+}
+
+static _Noreturn void job_child(struct serve_job *j, int out)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    own_close_p(&j->serve->sock); /* its end is ours to tell, not this child's */
+    struct err *e = j->run(j);
+    if (!e)
+        _exit(0);
+    struct verdict v = {.code = (uint32_t)err_code(e)};
+    snprintf(v.text, sizeof v.text, "%s", err_text(e));
+    err_free(fd_write_all(out, str_n(&v, sizeof v))); /* the exit code tells too */
+    _exit(1);
+}
+
+static fallible job_result(struct serve_job *j)
+{
+    struct verdict v;
+
+    if (j->child.code == CLD_EXITED && j->child.status == 0)
+        return NULL;
+    if (read(j->heard, &v, sizeof v) != sizeof v)
+        return err_new(ERR_INTERNAL, "who copied the files was ended");
+    v.text[sizeof v.text - 1] = '\0';
+    return err_recode(err_new(ERR_INTERNAL, "%s", v.text), (enum err_code)v.code);
+}
+
+static fallible unfreeze(struct serve_box *b)
+{
+    return b->state == NATIVE_EXITED ? NULL : box_pause(&b->serve->host, &b->box, false);
+}
+
+static fallible run_flatten(struct serve_job *j)
+{
+    TRY(whole_flatten(j->serve->host.dir, j->name));
+    return snaps_sweep(j->serve->host.dir);
+}
+
+static void start_or_warn(struct serve *s, const char *name, fallible (*run)(struct serve_job *j));
+
+static void on_job_dead(struct loop_child *c)
+{
+    struct serve_job *j = container_of(c, struct serve_job, child);
+    struct serve *s = j->serve;
+    struct serve_fds none = {.count = 0};
+    struct err *e = job_result(j);
+
+    if (j->box)
+        j->box->job = NULL;
+    if (j->thaw) {
+        struct err *stuck = unfreeze(j->box);
+        if (e)
+            err_free(stuck); /* the first error is the one to tell */
+        else
+            e = stuck;
+    }
+    if (j->reply.op == NATIVE_SNAPSHOT && !e)
+        start_or_warn(s, j->name, run_flatten);
+    if (j->reply.op)
+        serve_answer(s, &j->reply, e, &none);
+    else if (e) {
+        log_warn("snapshots", KV_ERR(e));
+        err_free(e);
+    }
+    job_free(j);
+}
+
+static struct serve_job *job_new(struct serve *s, fallible (*run)(struct serve_job *j))
+{
+    struct serve_job *j = mem_new(sizeof *j);
+
+    *j = (struct serve_job){.serve = s, .run = run, .dir = -1, .heard = -1};
+    list_add(&s->jobs, &j->link);
+    return j;
+}
+
+static fallible job_start(struct serve_job *j)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys("make a pipe");
+    j->heard = ends[0];
+    own_fd out = ends[1];
+    pid_t pid = fork();
+    if (pid == 0)
+        job_child(j, out);
+    if (pid < 0)
+        return err_sys("fork");
+    struct err *e = loop_child_start(j->serve->loop, &j->child, pid, -1, on_job_dead);
+    if (e) {
+        kill(pid, SIGKILL); /* our child, not reaped */
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    return e;
+}
+
+static void start_or_warn(struct serve *s, const char *name, fallible (*run)(struct serve_job *j))
+{
+    struct serve_job *j = job_new(s, run);
+
+    snprintf(j->name, sizeof j->name, "%s", name);
+    struct err *e = job_start(j);
+    if (!e)
+        return;
+    log_warn("snapshots", KV_ERR(e));
+    err_free(e);
+    job_free(j);
+}
+
+static fallible run_sweep(struct serve_job *j)
+{
+    return snaps_sweep(j->serve->host.dir);
+}
+
+void serve_sweep_layers(struct serve *s)
+{
+    start_or_warn(s, "", run_sweep);
+}
+
+void serve_end_jobs(struct serve *s)
+{
+    siginfo_t info;
+
+    LIST_EACH(j, &s->jobs, struct serve_job, link) {
+        kill(j->child.pid, SIGKILL); /* our child, not reaped */
+        while (waitid(P_PID, (id_t)j->child.pid, &info, WEXITED) < 0 && errno == EINTR)
+            ;
+        loop_child_stop(&j->child);
+        if (j->box)
+            j->box->job = NULL;
+        if (j->thaw)
+            err_free(unfreeze(j->box)); /* the next launcher can resume it */
+        job_free(j);
+    }
+}
+
+/* --- taking one --- */
+
+static fallible open_box(const struct serve *s, const char *id, int *ret_dir)
+{
+    *ret_dir = openat(s->host.boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return *ret_dir < 0 ? err_sys("open the directory of '%s'", id) : NULL;
+}
+
+/* What it has of the host's own directories would not be in it, and nobody would be told. */
+static fallible check_mounts(int box)
+{
+    struct record r;
+
+    TRY(record_read(box, &r));
+    for (unsigned i = 0; i < NATIVE_MOUNTS; i++)
+        if (r.mounts[i].mode == NATIVE_RW)
+            return err_new(ERR_UNSUPPORTED,
+                           "'%.*s' is a directory of the host's, which no snapshot can hold",
+                           NATIVE_PATH_MAX, r.mounts[i].target);
+    return NULL;
+}
+
+static fallible run_copy(struct serve_job *j)
+{
+    return whole_take(j->serve->host.dir, j->dir, j->name, true, NULL);
+}
+
+static fallible copy_alive(struct serve *s, struct serve_box *b, struct serve_job *j)
+{
+    if (b->state == NATIVE_RUNNING && !cg_has(&s->host.cg, CG_FREEZER))
+        return err_new(ERR_UNSUPPORTED,
+                       "sandbox '%s' runs and cannot be paused here: stop it "
+                       "first",
+                       b->box.id);
+    j->thaw = b->state == NATIVE_RUNNING;
+    if (j->thaw)
+        TRY(box_pause(&s->host, &b->box, true));
+    struct err *e = job_start(j);
+    if (e && j->thaw)
+        err_free(unfreeze(b)); /* the first error is the one to tell */
+    return e;
+}
+
+static fallible take_dead(struct serve *s, const char *name, int dir)
+{
+    size_t deepest = 0;
+
+    TRY(whole_take(s->host.dir, dir, name, false, &deepest));
+    if (deepest > SNAPS_FLATTEN_AT)
+        start_or_warn(s, name, run_flatten);
+    return NULL;
+}
+
+fallible serve_snapshot(struct serve *s, struct serve_box *b, const struct native_request *r,
+                        bool *ret_later)
+{
+    own_fd dir = -1;
+
+    if (b->tell_when_dead || b->remove_when_dead)
+        return err_new(ERR_BUSY, "sandbox '%s' is being ended", b->box.id);
+    TRY(whole_check_new(s->host.dir, r->snapshot));
+    TRY(open_box(s, b->box.id, &dir));
+    TRY(check_mounts(dir));
+    if (b->state == NATIVE_EXITED)
+        return take_dead(s, r->snapshot, dir);
+    struct serve_job *j = job_new(s, run_copy);
+    j->box = b;
+    j->dir = take_fd(&dir);
+    j->reply = (struct native_reply){.op = r->op, .tag = r->tag};
+    snprintf(j->name, sizeof j->name, "%s", r->snapshot);
+    struct err *e = copy_alive(s, b, j);
+    if (e) {
+        job_free(j);
+        return e;
+    }
+    b->job = j;
+    *ret_later = true;
+    return NULL;
+}
+
+/* --- the others --- */
+
+static fallible run_remove(struct serve_job *j)
+{
+    return whole_remove(j->serve->host.dir, j->name);
+}
+
+fallible serve_snapshot_remove(struct serve *s, const struct native_request *r, bool *ret_later)
+{
+    own_fd dir = -1;
+
+    TRY(whole_open(s->host.dir, r->snapshot, &dir));
+    struct serve_job *j = job_new(s, run_remove);
+    j->reply = (struct native_reply){.op = r->op, .tag = r->tag};
+    snprintf(j->name, sizeof j->name, "%s", r->snapshot);
+    struct err *e = job_start(j);
+    if (e)
+        job_free(j);
+    *ret_later = !e;
+    return e;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+fallible serve_snapshot_list(struct serve *s, const char *after, struct native_reply *reply)
+{
+    own_done(buf) names;
+    size_t count = 0;
+
+    buf_init(&names, 16u << 20);
+    TRY(whole_list(s->host.dir, &names, &count));
+    own_free const char **sorted = mem_new((count + 1) * sizeof *sorted);
+    const char *at = names.p;
+    for (size_t i = 0; i < count; i++, at += strlen(at) + 1)
+        sorted[i] = at;
+    qsort(sorted, count, sizeof *sorted, by_name);
+    for (size_t i = 0; i < count && reply->count < NATIVE_LIST_MAX; i++)
+        if (strcmp(sorted[i], after) > 0 && strlen(sorted[i]) < NATIVE_ID_MAX)
+            strcpy(reply->ids[reply->count++], sorted[i]);
+    return NULL;
+}
+
+/* --- going on from one --- */
+
+/* Layers fit what they were above, and nothing else. */
+static fallible check_fits(int whole, const struct native_request *r)
+{
+    struct record of;
+
+    TRY(record_read(whole, &of));
+    if (of.image != r->image)
+        return err_new(ERR_INVALID, "the snapshot is of image %u, not %u", of.image, r->image);
+    for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
+        const struct native_mount *was = &of.mounts[i], *is = &r->mounts[i];
+        bool same = is->mode == was->mode && is->root == was->root &&
+                    strncmp(is->path, was->path, sizeof is->path) == 0 &&
+                    strncmp(is->target, was->target, sizeof is->target) == 0;
+        if (was->mode == NATIVE_OVERLAY && !same)
+            return err_new(ERR_INVALID, "mount %u: the snapshot has '%.*s' there", i,
+                           NATIVE_PATH_MAX, was->target);
+    }
+    return NULL;
+}
+
+static fallible stand(const struct serve *s, const struct native_request *r)
+{
+    own_fd whole = -1, box = -1;
+
+    TRY(whole_open(s->host.dir, r->snapshot, &whole));
+    TRY_WRAP(check_fits(whole, r), "snapshot '%s'", r->snapshot);
+    TRY(open_box(s, r->id, &box));
+    return whole_stand(s->host.dir, r->snapshot, box);
+}
+
+fallible serve_stand(const struct serve *s, const struct native_request *r)
+{
+    TRY(box_make_dir(&s->host, r->id));
+    struct err *e = stand(s, r);
+    if (e)
+        err_free(tree_remove(s->host.boxes, r->id)); /* the first error is the one to tell */
+    return e;
+}
+
+static fallible add_layers(const struct serve *s, int box, struct rootfs_mount *m)
+{
+    struct snaps_stack below = {.count = 0};
+
+    TRY(whole_layers(s->host.dir, box, m->upper, &below));
+    if (m->lower_count + below.count > ROOTFS_LOWERS_MAX) {
+        snaps_stack_done(&below);
+        return err_new(ERR_LIMIT, "more than %d layers", ROOTFS_LOWERS_MAX);
+    }
+    memmove(m->lowers + below.count, m->lowers, m->lower_count * sizeof *m->lowers);
+    memcpy(m->lowers, below.fds, below.count * sizeof *m->lowers);
+    m->lower_count += below.count;
+    return NULL;
+}
+
+fallible serve_add_layers(const struct serve *s, const struct native_request *r, struct rootfs *fs,
+                          struct snaps_stack below[NATIVE_MOUNTS])
+{
+    own_fd box = -1;
+
+    TRY(open_box(s, r->id, &box));
+    for (size_t i = 0; i < fs->mount_count; i++)
+        TRY(add_layers(s, box, &fs->mounts[i]));
+    for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
+        char upper[BOX_NAME], work[BOX_NAME];
+        box_upper_name(i, upper, work);
+        if (r->mounts[i].mode == NATIVE_OVERLAY)
+            TRY(whole_layers(s->host.dir, box, upper, &below[i]));
+    }
+    return NULL;
+}
+
+/* --- burial --- */
+
+bool serve_stands(const struct serve *s, const char *id)
+{
+    struct stat st;
+    own_fd box = -1;
+
+    if (fstatat(s->host.dir, "snap", &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return false;
+    struct err *e = open_box(s, id, &box);
+    bool stands = !e && whole_stands(box);
+    err_free(e); /* nothing to be seen: nothing stands */
+    return stands;
+}

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+/* whole.c — see whole.h. */
+#include "host/snaps/whole.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/fd.h"
+#include "base/rng.h"
+#include "host/snaps/inner.h"
+#include "host/snaps/merge.h"
+#include "host/tree/inner.h"
+#include "host/tree/tree.h"
+
+#define MEMORY   (4u << 20)
+#define PART_MAX 24 /* the name of an upper */
+#define STAGING  ".new-"
+#define NOTE     ".l"
+
+/* --- names --- */
+
+/* What launchers call upper layers: "u", "upper", "upper-usr", and "m0u" of a mount. */
+static bool is_upper(const char *name)
+{
+    size_t n = strlen(name);
+
+    if (n >= PART_MAX || strchr(name, '.'))
+        return false;
+    return strcmp(name, "u") == 0 || strncmp(name, "upper", 5) == 0 ||
+           (n == 3 && name[0] == 'm' && name[2] == 'u');
+}
+
+/* Of a mount it is the one that snaps.h writes. */
+static void note_of(const char *upper, char out[SNAPS_NOTE])
+{
+    if (upper[0] == 'm')
+        snprintf(out, SNAPS_NOTE, "%.2sl", upper);
+    else
+        snprintf(out, SNAPS_NOTE, "%s" NOTE, upper);
+}
+
+static fallible open_wholes(const struct snapstore *s, int *ret_fd)
+{
+    return fd_make_dirs(s->dir, STR("whole"), 0700, ret_fd);
+}
+
+typedef fallible part_fn(void *arg, const char *name);
+
+/* fn for each upper named in dir. */
+static fallible each_part(int dir, part_fn *fn, void *arg)
+{
+    own_done(buf) names = {0};
+    size_t count = 0;
+
+    TRY(tree_read_names(dir, 1u << 20, &names, &count));
+    for (const char *name = names.p; count--; name += strlen(name) + 1)
+        if (is_upper(name))
+            TRY_WRAP(fn(arg, name), "'%s'", name);
+    return NULL;
+}
+
+/* --- with the store --- */
+
+struct at_work {
+    struct snapstore s;
+    struct arena a;
+    int wholes, dir; /* of all, and of the one */
+};
+
+static void work_done(struct at_work *w)
+{
+    own_close_p(&w->dir);
+    own_close_p(&w->wholes);
+    arena_done(&w->a);
+    snapstore_close(&w->s);
+}
+
+static fallible work_open(int state, bool change, struct at_work *w)
+{
+    TRY(snapstore_open(state, change, &w->s));
+    arena_init(&w->a, MEMORY);
+    w->wholes = w->dir = -1;
+    struct err *e = open_wholes(&w->s, &w->wholes);
+    if (e)
+        work_done(w);
+    return e;
+}
+
+static fallible open_named(struct at_work *w, const char *name)
+{
+    w->dir = openat(w->wholes, name, DIR_FLAGS, 0);
+    if (w->dir >= 0)
+        return NULL;
+    return errno == ENOENT ? err_new(ERR_NOT_FOUND, "no snapshot '%s' of a sandbox", name)
+                           : err_sys("open snapshot '%s'", name);
+}
+
+static fallible check_new(const struct at_work *w, const char *name)
+{
+    if (faccessat(w->wholes, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return err_new(ERR_CONFLICT, "there is a snapshot '%s' already", name);
+    return NULL;
+}
+
+fallible whole_check_new(int state, const char *name)
+{
+    struct at_work w;
+
+    TRY(snapstore_check_name(name));
+    TRY(work_open(state, false, &w));
+    struct err *e = check_new(&w, name);
+    work_done(&w);
+    return e;
+}
+
+fallible whole_open(int state, const char *name, int *ret_dir)
+{
+    struct at_work w;
+
+    TRY(snapstore_check_name(name));
+    TRY(work_open(state, false, &w));
+    struct err *e = open_named(&w, name);
+    if (!e)
+        *ret_dir = take_fd(&w.dir);
+    work_done(&w);
+    return e;
+}
+
+/* --- taking one --- */
+
+struct taking {
+    struct at_work *w;
+    int box, staging;
+    bool copy;
+    size_t deepest;
+};
+
+/* Not under the lock: it takes as long as there is to copy. */
+static fallible copy_part(void *arg, const char *upper)
+{
+    const struct taking *t = arg;
+    char copy[PART_MAX + 2];
+
+    own_fd from = openat(t->box, upper, DIR_FLAGS, 0);
+    snprintf(copy, sizeof copy, "+%s", upper);
+    if (from < 0 || mkdirat(t->staging, copy, 0755) < 0)
+        return err_sys("make a copy");
+    own_fd into = openat(t->staging, copy, DIR_FLAGS, 0);
+    if (into < 0)
+        return err_sys("open the copy");
+    int layers[] = {from};
+    return merge_layers(layers, 1, false, into);
+}
+
+/* The copy becomes a layer, or the upper itself does. */
+static fallible take_part(void *arg, const char *upper)
+{
+    struct taking *t = arg;
+    struct at_work *w = t->w;
+    struct snap stack = {.layer_count = 0};
+    struct str layer;
+    char note[SNAPS_NOTE], copy[PART_MAX + 2];
+
+    note_of(upper, note);
+    TRY(snapstore_read(&w->s, t->box, note, &w->a, &stack));
+    if (stack.layer_count == SNAPS_LAYERS_MAX - 1) /* nobody has done it since layer 20 */
+        TRY_WRAP(snapstore_flatten(&w->s, &w->a, &stack), "flatten its layers");
+    TRY(snapstore_layer_name(&w->a, &layer));
+    snapstore_push(&stack, layer);
+    if (!t->copy)
+        TRY(snapstore_freeze(&w->s, t->box, upper, note, &stack));
+    snprintf(copy, sizeof copy, "+%s", upper);
+    if (t->copy && renameat(t->staging, copy, w->s.layers, layer.p) < 0)
+        return err_sys("name the layer");
+    if (stack.layer_count > t->deepest)
+        t->deepest = stack.layer_count;
+    return snapstore_note(t->staging, upper, &stack);
+}
+
+static fallible commit(struct taking *t, const char *staging, const char *name)
+{
+    struct at_work *w = t->w;
+
+    TRY(check_new(w, name));
+    /* It is replaced by rename, never written again. */
+    if (linkat(t->box, "record", t->staging, "record", 0) < 0)
+        return err_sys("keep the sandbox's record");
+    TRY(each_part(t->box, take_part, t));
+    if (renameat(w->wholes, staging, w->wholes, name) < 0)
+        return err_sys("name the snapshot");
+    return NULL;
+}
+
+static fallible take_in(struct taking *t, const char *staging, const char *name)
+{
+    struct at_work *w = t->w;
+
+    if (mkdirat(w->wholes, staging, 0700) < 0)
+        return err_sys("make room for a snapshot");
+    own_fd dir = openat(w->wholes, staging, DIR_FLAGS, 0);
+    if (dir < 0)
+        return err_sys("open room for a snapshot");
+    t->staging = dir;
+    if (t->copy)
+        TRY(each_part(t->box, copy_part, t));
+    TRY(tree_lock(w->s.dir, &w->s.lock));
+    return commit(t, staging, name);
+}
+
+fallible whole_take(int state, int box, const char *name, bool copy, size_t *ret_deepest)
+{
+    struct at_work w;
+    struct taking t = {.w = &w, .box = box, .copy = copy};
+    char hex[RNG_HEX_LEN + 1], staging[sizeof STAGING + RNG_HEX_LEN];
+
+    TRY(whole_check_new(state, name));
+    TRY(work_open(state, false, &w));
+    rng_hex(rng_system(), hex);
+    snprintf(staging, sizeof staging, STAGING "%s", hex);
+    struct err *e = take_in(&t, staging, name);
+    if (e)
+        err_free(tree_remove(w.wholes, staging)); /* the first error is the one to tell */
+    else if (ret_deepest)
+        *ret_deepest = t.deepest;
+    work_done(&w);
+    return err_wrap(e, "snapshot '%s'", name);
+}
+
+/* --- standing on one --- */
+
+struct standing {
+    struct at_work *w;
+    int box;
+};
+
+static fallible stand_part(void *arg, const char *upper)
+{
+    const struct standing *t = arg;
+    struct snap stack = {.layer_count = 0};
+    struct stat top;
+    char note[SNAPS_NOTE];
+
+    TRY(snapstore_read_plain(t->w->dir, upper, &t->w->a, &stack));
+    if (!stack.layer_count)
+        return err_new(ERR_CORRUPT, "a part of the snapshot has no layers");
+    if (fstatat(t->w->s.layers, stack.layers[0].p, &top, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_sys("look at a layer");
+    TRY(snapstore_empty(t->box, upper, &top));
+    note_of(upper, note);
+    return snapstore_note(t->box, note, &stack);
+}
+
+fallible whole_stand(int state, const char *name, int box)
+{
+    struct at_work w;
+    struct standing t = {.w = &w, .box = box};
+
+    TRY(snapstore_check_name(name));
+    TRY(work_open(state, true, &w));
+    struct err *e = open_named(&w, name);
+    if (!e)
+        e = each_part(w.dir, stand_part, &t);
+    work_done(&w);
+    return e;
+}
+
+fallible whole_layers(int state, int box, const char *upper, struct snaps_stack *ret)
+{
+    struct at_work w;
+    struct snap stack = {.layer_count = 0};
+    char note[SNAPS_NOTE];
+
+    note_of(upper, note);
+    ret->count = 0;
+    if (!snapstore_is_noted(box, note))
+        return NULL;
+    TRY(work_open(state, false, &w));
+    struct err *e = snapstore_read(&w.s, box, note, &w.a, &stack);
+    if (!e && stack.layer_count)
+        e = snapstore_open_stack(&w.s, &stack, ret);
+    work_done(&w);
+    return e;
+}
+
+/* --- keeping stacks short --- */
+
+static fallible flatten_part(void *arg, const char *upper)
+{
+    struct at_work *w = arg;
+    struct snap stack = {.layer_count = 0};
+
+    TRY(snapstore_read_plain(w->dir, upper, &w->a, &stack));
+    if (stack.layer_count <= SNAPS_FLATTEN_AT)
+        return NULL;
+    TRY(snapstore_flatten(&w->s, &w->a, &stack));
+    return snapstore_note(w->dir, upper, &stack);
+}
+
+fallible whole_flatten(int state, const char *name)
+{
+    struct at_work w;
+
+    TRY(snapstore_check_name(name));
+    TRY(work_open(state, true, &w));
+    struct err *e = open_named(&w, name);
+    if (!e)
+        e = each_part(w.dir, flatten_part, &w);
+    work_done(&w);
+    return e;
+}
+
+/* --- letting go --- */
+
+fallible whole_remove(int state, const char *name)
+{
+    struct at_work w;
+    char hex[RNG_HEX_LEN + 1], gone[sizeof STAGING + RNG_HEX_LEN];
+
+    TRY(snapstore_check_name(name));
+    TRY(work_open(state, true, &w));
+    rng_hex(rng_system(), hex);
+    snprintf(gone, sizeof gone, STAGING "%s", hex);
+    struct err *e = open_named(&w, name);
+    if (!e && renameat(w.wholes, name, w.wholes, gone) < 0)
+        e = err_sys("remove snapshot '%s'", name);
+    if (!e)
+        e = tree_remove(w.wholes, gone);
+    work_done(&w);
+    return e ? e : snaps_sweep(state);
+}
+
+fallible whole_list(int state, struct buf *names, size_t *ret_count)
+{
+    own_done(buf) all = {0};
+    struct at_work w;
+    size_t count = 0;
+
+    TRY(work_open(state, false, &w));
+    struct err *e = tree_read_names(w.wholes, 16u << 20, &all, &count);
+    work_done(&w);
+    *ret_count = 0;
+    for (const char *name = all.p; !e && count--; name += strlen(name) + 1) {
+        if (name[0] == '.')
+            continue;
+        buf_add(names, str_n(name, strlen(name) + 1));
+        ++*ret_count;
+    }
+    return e ? e : buf_check(names);
+}
+
+fallible whole_sweep(int state)
+{
+    own_done(buf) names = {0};
+    struct at_work w;
+    size_t count = 0;
+    struct stat st;
+
+    if (fstatat(state, "snap", &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+        return NULL;
+    TRY(work_open(state, true, &w));
+    struct err *e = tree_read_names(w.wholes, 16u << 20, &names, &count);
+    for (const char *name = names.p; !e && count--; name += strlen(name) + 1)
+        if (name[0] == '.')
+            e = tree_remove(w.wholes, name);
+    work_done(&w);
+    return e ? e : snaps_sweep(state);
+}
+
+/* --- who stands on what --- */
+
+struct using
+{
+    int dir;
+    struct arena *a;
+    whole_each *fn;
+    void *arg;
+};
+
+static fallible use_part(void *arg, const char *upper)
+{
+    const struct using *u = arg;
+    struct snap stack = {.layer_count = 0};
+
+    TRY(snapstore_read_plain(u->dir, upper, u->a, &stack));
+    u->fn(u->arg, &stack);
+    return NULL;
+}
+
+fallible whole_each_used(const struct snapstore *s, struct arena *a, whole_each *fn, void *arg)
+{
+    own_done(buf) names = {0};
+    own_fd wholes = -1;
+    size_t count = 0;
+
+    TRY(open_wholes(s, &wholes));
+    TRY(tree_read_names(wholes, 16u << 20, &names, &count));
+    for (const char *name = names.p; count--; name += strlen(name) + 1) {
+        own_fd dir = name[0] == '.' ? -1 : openat(wholes, name, DIR_FLAGS, 0);
+        if (dir < 0 && name[0] != '.')
+            return err_sys("open snapshot '%s'", name);
+        if (dir >= 0)
+            TRY(each_part(dir, use_part, &(struct using){dir, a, fn, arg}));
+    }
+    return NULL;
+}
+
+/* Notes that are, and those that were about to be. */
+static bool is_note(const char *name)
+{
+    name += name[0] == '.';
+    size_t n = strlen(name);
+    return (n > 2 && n < SNAPS_NOTE && strcmp(name + n - 2, NOTE) == 0) ||
+           (n == 3 && name[0] == 'm' && name[2] == 'l');
+}
+
+fallible whole_each_of_box(int box, struct arena *a, whole_each *fn, void *arg)
+{
+    own_done(buf) names = {0};
+    size_t count = 0;
+
+    TRY(tree_read_names(box, 1u << 20, &names, &count));
+    for (const char *name = names.p; count--; name += strlen(name) + 1) {
+        struct snap stack = {.layer_count = 0};
+        if (!is_note(name))
+            continue;
+        TRY(snapstore_read_plain(box, name, a, &stack));
+        fn(arg, &stack);
+    }
+    return NULL;
+}
+
+static void count_one(void *arg, const struct snap *stack)
+{
+    *(size_t *)arg += stack->layer_count;
+}
+
+bool whole_stands(int box)
+{
+    struct arena a;
+    size_t count = 0;
+
+    arena_init(&a, MEMORY);
+    err_free(whole_each_of_box(box, &a, count_one, &count)); /* unreadable: for the next sweep */
+    arena_done(&a);
+    return count != 0;
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/* whole.h — snapshots of a whole sandbox: every upper layer it has, its root file system's too.
+ *
+ * state/snap/whole/NAME holds one link for each upper, which names its frozen layers, and the
+ * sandbox's record. The layers are in the store that snaps.h has, and are swept with it. What the
+ * sandbox saw of the host's own directories is not in it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "host/snaps/snaps.h"
+
+/* ERR_CONFLICT: the name is taken. */
+fallible whole_check_new(int state, const char *name);
+/* Of the sandbox whose directory is box, which must not write meanwhile. copy: it exists still, and
+ * its upper layers are copied; else they are frozen in place, which costs the same for any size.
+ * *ret_deepest, if wanted: layers of its tallest stack. */
+fallible whole_take(int state, int box, const char *name, bool copy, size_t *ret_deepest);
+/* Its directory, with the file "record" of the sandbox it was taken of. */
+fallible whole_open(int state, const char *name, int *ret_dir);
+/* A new sandbox, whose directory is box, stands on it from now on. */
+fallible whole_stand(int state, const char *name, int box);
+/* The layers below an upper of this sandbox; none when it stands on nothing. */
+fallible whole_layers(int state, int box, const char *upper, struct snaps_stack *ret);
+bool whole_stands(int box); /* on layers of the store */
+
+/* One layer of each stack that has grown long, by hard links. Who stands on the old ones keeps
+ * them. */
+fallible whole_flatten(int state, const char *name);
+/* Who stands on its layers keeps them; the others go. */
+fallible whole_remove(int state, const char *name);
+/* Names one after the other, each with its NUL, in no order. */
+fallible whole_list(int state, struct buf *names, size_t *ret_count);
+/* What one that was killed left half made, and layers nobody stands on. Nobody takes one meanwhile.
+ */
+fallible whole_sweep(int state);
+
+/* --- for snaps.c: every layer a snapshot or a sandbox stands on --- */
+struct snapstore;
+struct snap;
+typedef void whole_each(void *arg, const struct snap *stack);
+fallible whole_each_used(const struct snapstore *s, struct arena *a, whole_each *fn, void *arg);
+fallible whole_each_of_box(int box, struct arena *a, whole_each *fn, void *arg);
