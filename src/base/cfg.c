@@ -369,9 +369,13 @@ static fallible note_near_misses(struct cfg *c, const char *const *envp)
         if (!str_starts(var, STR("CROFT_")))
             continue;
         for (size_t n = 0; each_row(c, &w, n); n++) {
-            if (!cfg_row_env(w.row, name) || str_distance(var, str_of(name)) >= distance)
+            size_t len = cfg_row_env(w.row, name) ? strlen(name) : 0;
+            if (len + distance <= var.len || var.len + distance <= len)
+                continue; /* the lengths say it already */
+            unsigned d = str_distance(var, str_n(name, len));
+            if (d >= distance)
                 continue;
-            distance = str_distance(var, str_of(name));
+            distance = d;
             memcpy(best, name, sizeof best);
         }
         if (distance == 0 || distance == 3)

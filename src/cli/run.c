@@ -14,7 +14,6 @@
 #include "cli/cli.h"
 #include "cli/state.h"
 #include "host/images/images.h"
-#include "host/rootfs/rootfs.h"
 #include "host/snaps/snaps.h"
 
 /* As docker has them: ours failed, cannot be run, not found, 128+n. */
@@ -376,12 +375,10 @@ static fallible fill(struct cli *cli, struct arena *a, const struct run_options 
 }
 
 /* The first run on a machine, or after it changed, takes seconds: say why. */
-static void announce(struct cli *cli, const struct run_spec *s)
+static void announce(void *arg)
 {
-    own_fd state = open(s->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct cli *cli = arg;
 
-    if (s->root || s->image || (state >= 0 && rootfs_host_is_ready(state)))
-        return;
     err_free(fd_write_all(cli->err, /* nobody left to tell */
                           STR("croft run: making layers of this machine's system, once; this takes "
                               "a few seconds\n")));
@@ -411,8 +408,8 @@ static int run(struct cli *cli, int argc, char **argv)
     s.argv = argc > 1 ? command_of(argc, argv) : s.image ? NULL : shell;
     if (!e)
         e = fill(cli, &a, &o, &m, &s);
-    if (!e)
-        announce(cli, &s);
+    s.on_making = announce;
+    s.arg = cli;
     if (!e)
         e = run_sandbox(&s, &r);
     if (e)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -120,8 +121,11 @@ static fallible plan_root(const struct box_host *h, const struct run_spec *s, st
         rootfs_add_lower(rootfs_add_mount(&p->rootfs, "", "u", "w"), root);
     } else if (s->image)
         TRY_WRAP(images_open(h->dir, s->image, &p->rootfs), "the image as a root");
-    else
+    else {
+        if (s->on_making && !rootfs_host_is_ready(h->dir))
+            s->on_making(s->arg);
         TRY_WRAP(rootfs_host_open(h->dir, &p->rootfs), "this machine's system as a root");
+    }
     for (size_t i = 0; i < p->rootfs.mount_count; i++) {
         const struct rootfs_mount *m = &p->rootfs.mounts[i];
         p->roots[i] = (struct box_root){.where = m->where,
@@ -255,30 +259,70 @@ static fallible tidy(struct box_host *h, const struct run_spec *s, const struct 
     return box_sweep(h);
 }
 
-/* Nobody waits for the removal: a child does it, which holds nothing of the caller's. It shares our
- * lock on the state, so whoever wants to see everything gone waits for that. What is kept may be
- * applied or dropped by the very next command, so that is tidied up first. */
-static fallible tidy_behind(struct box_host *h, const struct run_spec *s, const struct plan *p,
-                            struct box *b, bool keep)
-{
-    pid_t pid = keep ? -1 : fork();
+/* Nobody waits for the removal: a child does it, which holds nothing of the caller's. It is forked
+ * while the command runs, and starts at a word of ours. It shares our lock on the state, so whoever
+ * wants to see everything gone waits for that. */
+struct broom {
+    pid_t pid; /* -1: none */
+    int word;
+};
 
-    if (pid < 0)
-        return tidy(h, s, p, b, keep);
-    if (pid > 0) {
-        own_close_p(&b->pidfd);
-        own_close_p(&b->tty);
-        return NULL;
-    }
+static _Noreturn void broom_live(struct box_host *h, const struct run_spec *s, const struct plan *p,
+                                 struct box *b, int word)
+{
+    char byte;
+
     setsid();
+    own_close_p(&b->tty);
+    b->tty = -1;
     for (int fd = 0; fd <= 2; fd++)
         close(fd);
-    struct err *e = tidy(h, s, p, b, keep);
+    if (recv(word, &byte, 1, 0) != 1)
+        _exit(0); /* somebody else does it, or the next sweep */
+    struct err *e = tidy(h, s, p, b, false);
     if (!e && !s->root && !s->image && rootfs_host_is_stale(h->dir))
         e = rootfs_host_refresh(h->dir);
     int code = e ? 1 : 0; /* what is left is found by the next sweep */
     err_free(e);
     _exit(code);
+}
+
+static struct broom broom_start(struct box_host *h, const struct run_spec *s, const struct plan *p,
+                                struct box *b)
+{
+    struct broom none = {-1, -1};
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return none;
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(pair[0]);
+        broom_live(h, s, p, b, pair[1]);
+    }
+    close(pair[1]);
+    if (pid < 0) {
+        close(pair[0]);
+        return none;
+    }
+    return (struct broom){pid, pair[0]};
+}
+
+/* What is kept may be applied or dropped by the very next command, so that is tidied up first. */
+static fallible broom_end(struct broom *broom, struct box_host *h, const struct run_spec *s,
+                          const struct plan *p, struct box *b, bool keep)
+{
+    bool taken = !keep && broom->pid > 0 && send(broom->word, "", 1, MSG_NOSIGNAL) == 1;
+
+    own_close_p(&broom->word);
+    if (taken) {
+        own_close_p(&b->pidfd);
+        own_close_p(&b->tty);
+        return NULL;
+    }
+    while (broom->pid > 0 && waitpid(broom->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    return tidy(h, s, p, b, keep);
 }
 
 static fallible wait_end(const struct box *b, struct run_result *result)
@@ -360,9 +404,10 @@ static fallible run_box(struct box_host *h, const struct run_spec *s, struct pla
     result->unlimited = p->unlimited;
     TRY(box_start(h, &embryo, &p->spec, &b));
     result->start_ns = clock_mono_ns(&clock_system) - begin;
+    struct broom broom = broom_start(h, s, p, &b);
     e = live(h, s, &b, result);
     result->run_ns = clock_mono_ns(&clock_system) - begin - result->start_ns;
-    struct err *end = tidy_behind(h, s, p, &b, result->kept);
+    struct err *end = broom_end(&broom, h, s, p, &b, result->kept);
     if (!e)
         return end;
     err_free(end);

@@ -37,7 +37,9 @@ struct run_spec {
     struct str require; /* layers that must be there, "a,b" */
     bool tty;           /* a terminal of its own; ours is put in raw mode meanwhile */
     bool no_new_privs;
-    bool keep; /* keep what changed in overlay mounts */
+    bool keep;                    /* keep what changed in overlay mounts */
+    void (*on_making)(void *arg); /* layers of the machine's system are made now, in seconds */
+    void *arg;
 };
 
 struct run_result {
