@@ -56,6 +56,11 @@ extern const struct contract_backend contract_native; /* a launcher, as root */
     X(pauses_and_resumes, SBX_CAN_PAUSE)                                                           \
     X(stops_while_paused, SBX_CAN_PAUSE)                                                           \
     X(forks_a_snapshot, SBX_CAN_SNAPSHOT)                                                          \
+    X(keeps_forks_apart, SBX_CAN_SNAPSHOT)                                                         \
+    X(forks_a_fork, SBX_CAN_SNAPSHOT)                                                              \
+    X(snapshots_what_is_stopped, SBX_CAN_SNAPSHOT)                                                 \
+    X(snapshots_what_is_paused, SBX_CAN_SNAPSHOT | SBX_CAN_PAUSE)                                  \
+    X(refuses_snapshots_by_name, SBX_CAN_SNAPSHOT)                                                 \
     X(holds_the_memory_limit, SBX_LIMITS_MEMORY)                                                   \
     X(holds_the_process_limit, SBX_LIMITS_PIDS)                                                    \
     X(hides_the_hosts_files, SBX_HIDES_FILES)                                                      \

@@ -422,22 +422,6 @@ void contract_stops_while_paused(struct contract *c)
     contract_end(c, s);
 }
 
-void contract_forks_a_snapshot(struct contract *c)
-{
-    struct sbx *s = contract_started(c, NULL), *child;
-
-    contract_command(c, s, NULL, "echo before > f");
-    CHECK_OK(contract_snapshot(c, s, "point"));
-    contract_command(c, s, NULL, "echo after > f");
-    CHECK_OK(sbx_fork(c->driver, STR("point"), &(struct sbx_spec){0}, &child));
-    CHECK_OK(contract_start(c, child));
-    CHECK_STR(contract_command(c, child, NULL, "cat f").text, "before");
-    contract_command(c, child, NULL, "echo child > f");
-    CHECK_STR(contract_command(c, s, NULL, "cat f").text, "after");
-    contract_end(c, child);
-    contract_end(c, s);
-}
-
 void contract_holds_the_memory_limit(struct contract *c)
 {
     struct sbx_spec spec = {.limits.memory_bytes = 64u << 20};

@@ -92,6 +92,8 @@ void serve_drop_all(struct serve *s);
 
 /* --- serve_snap.c --- */
 
+#define SERVE_THAW "thaw" /* in box/<ID>: frozen for a snapshot alone */
+
 fallible serve_snapshot(struct serve *s, struct serve_box *b, const struct native_request *r,
                         bool *ret_later);
 fallible serve_snapshot_remove(struct serve *s, const struct native_request *r, bool *ret_later);

@@ -205,6 +205,14 @@ static bool slot_in_use(void *arg, unsigned slot)
     return false;
 }
 
+/* Whoever took it is dead, and nobody else would let the sandbox go on. */
+static bool was_for_snapshot(const struct serve *s, const char *id)
+{
+    own_fd dir = openat(s->host.boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+    return dir >= 0 && unlinkat(dir, SERVE_THAW, 0) == 0;
+}
+
 static fallible inherit(struct serve *s, const struct box *box, bool alive)
 {
     struct serve_box *b = mem_new(sizeof *b);
@@ -222,6 +230,10 @@ static fallible inherit(struct serve *s, const struct box *box, bool alive)
         return NULL;
     box_group_name(box->slot, group);
     TRY(cg_is_frozen(&s->host.cg, group, &frozen));
+    if (frozen && was_for_snapshot(s, box->id)) {
+        TRY(box_pause(&s->host, &b->box, false));
+        frozen = false;
+    }
     b->state = frozen ? NATIVE_PAUSED : NATIVE_RUNNING;
     return loop_io_start(s->loop, &b->orphan, b->box.pidfd, EPOLLIN, on_orphan_dead);
 }

@@ -38,11 +38,18 @@ struct serve_job {
     int dir;   /* the box's, -1: none */
     int heard; /* the pipe's end we read */
     char name[NATIVE_ID_MAX];
+    char id[NATIVE_ID_MAX];    /* of the sandbox that stands on the long stack; empty: none */
     struct native_reply reply; /* op 0: nobody waits */
     bool thaw;
 };
 
 /* --- children --- */
+
+static fallible open_box(const struct serve *s, const char *id, int *ret_dir)
+{
+    *ret_dir = openat(s->host.boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    return *ret_dir < 0 ? err_sys("open the directory of '%s'", id) : NULL;
+}
 
 static void job_free(struct serve_job *j)
 {
@@ -77,9 +84,12 @@ static fallible job_result(struct serve_job *j)
     return err_recode(err_new(ERR_INTERNAL, "%s", v.text), (enum err_code)v.code);
 }
 
-static fallible unfreeze(struct serve_box *b)
+static fallible unfreeze(const struct serve_job *j)
 {
-    return b->state == NATIVE_EXITED ? NULL : box_pause(&b->serve->host, &b->box, false);
+    if (j->box->state != NATIVE_EXITED)
+        TRY(box_pause(&j->serve->host, &j->box->box, false));
+    unlinkat(j->dir, SERVE_THAW, 0); /* left behind it does no harm */
+    return NULL;
 }
 
 static fallible run_flatten(struct serve_job *j)
@@ -88,7 +98,22 @@ static fallible run_flatten(struct serve_job *j)
     return snaps_sweep(j->serve->host.dir);
 }
 
-static void start_or_warn(struct serve *s, const char *name, fallible (*run)(struct serve_job *j));
+static void start_or_warn(struct serve *s, const char *name, const char *id,
+                          fallible (*run)(struct serve_job *j));
+
+/* The old layers are mounted as long as it runs; it moves when it does not. */
+static fallible restand(struct serve *s, const struct serve_job *j)
+{
+    const struct serve_box *b = serve_find(s, j->id);
+    own_fd dir = -1;
+
+    if (!b || b->state != NATIVE_EXITED)
+        return NULL;
+    TRY(open_box(s, j->id, &dir));
+    TRY(whole_restand(s->host.dir, j->name, dir));
+    serve_sweep_layers(s);
+    return NULL;
+}
 
 static void on_job_dead(struct loop_child *c)
 {
@@ -100,14 +125,16 @@ static void on_job_dead(struct loop_child *c)
     if (j->box)
         j->box->job = NULL;
     if (j->thaw) {
-        struct err *stuck = unfreeze(j->box);
+        struct err *stuck = unfreeze(j);
         if (e)
             err_free(stuck); /* the first error is the one to tell */
         else
             e = stuck;
     }
     if (j->reply.op == NATIVE_SNAPSHOT && !e)
-        start_or_warn(s, j->name, run_flatten);
+        start_or_warn(s, j->name, "", run_flatten);
+    if (j->id[0] && !e)
+        e = restand(s, j);
     if (j->reply.op)
         serve_answer(s, &j->reply, e, &none);
     else if (e) {
@@ -148,11 +175,13 @@ static fallible job_start(struct serve_job *j)
     return e;
 }
 
-static void start_or_warn(struct serve *s, const char *name, fallible (*run)(struct serve_job *j))
+static void start_or_warn(struct serve *s, const char *name, const char *id,
+                          fallible (*run)(struct serve_job *j))
 {
     struct serve_job *j = job_new(s, run);
 
     snprintf(j->name, sizeof j->name, "%s", name);
+    snprintf(j->id, sizeof j->id, "%s", id);
     struct err *e = job_start(j);
     if (!e)
         return;
@@ -168,7 +197,7 @@ static fallible run_sweep(struct serve_job *j)
 
 void serve_sweep_layers(struct serve *s)
 {
-    start_or_warn(s, "", run_sweep);
+    start_or_warn(s, "", "", run_sweep);
 }
 
 void serve_end_jobs(struct serve *s)
@@ -183,18 +212,12 @@ void serve_end_jobs(struct serve *s)
         if (j->box)
             j->box->job = NULL;
         if (j->thaw)
-            err_free(unfreeze(j->box)); /* the next launcher can resume it */
+            err_free(unfreeze(j)); /* the next launcher can resume it */
         job_free(j);
     }
 }
 
 /* --- taking one --- */
-
-static fallible open_box(const struct serve *s, const char *id, int *ret_dir)
-{
-    *ret_dir = openat(s->host.boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    return *ret_dir < 0 ? err_sys("open the directory of '%s'", id) : NULL;
-}
 
 /* What it has of the host's own directories would not be in it, and nobody would be told. */
 static fallible check_mounts(int box)
@@ -223,21 +246,25 @@ static fallible copy_alive(struct serve *s, struct serve_box *b, struct serve_jo
                        "first",
                        b->box.id);
     j->thaw = b->state == NATIVE_RUNNING;
-    if (j->thaw)
-        TRY(box_pause(&s->host, &b->box, true));
-    struct err *e = job_start(j);
-    if (e && j->thaw)
-        err_free(unfreeze(b)); /* the first error is the one to tell */
+    if (!j->thaw)
+        return job_start(j);
+    if (symlinkat("snapshot", j->dir, SERVE_THAW) < 0 && errno != EEXIST)
+        return err_sys("note that it is to go on");
+    struct err *e = box_pause(&s->host, &b->box, true);
+    if (!e)
+        e = job_start(j);
+    if (e)
+        err_free(unfreeze(j)); /* the first error is the one to tell */
     return e;
 }
 
-static fallible take_dead(struct serve *s, const char *name, int dir)
+static fallible take_dead(struct serve *s, const char *name, const char *id, int dir)
 {
     size_t deepest = 0;
 
     TRY(whole_take(s->host.dir, dir, name, false, &deepest));
     if (deepest > SNAPS_FLATTEN_AT)
-        start_or_warn(s, name, run_flatten);
+        start_or_warn(s, name, id, run_flatten);
     return NULL;
 }
 
@@ -252,7 +279,7 @@ fallible serve_snapshot(struct serve *s, struct serve_box *b, const struct nativ
     TRY(open_box(s, b->box.id, &dir));
     TRY(check_mounts(dir));
     if (b->state == NATIVE_EXITED)
-        return take_dead(s, r->snapshot, dir);
+        return take_dead(s, r->snapshot, b->box.id, dir);
     struct serve_job *j = job_new(s, run_copy);
     j->box = b;
     j->dir = take_fd(&dir);

@@ -289,14 +289,23 @@ fallible whole_layers(int state, int box, const char *upper, struct snaps_stack 
 
 /* --- keeping stacks short --- */
 
+/* What a part was before it was flattened. */
+static void was_of(const char *upper, char out[SNAPS_NOTE])
+{
+    snprintf(out, SNAPS_NOTE, "%s.was", upper);
+}
+
 static fallible flatten_part(void *arg, const char *upper)
 {
     struct at_work *w = arg;
     struct snap stack = {.layer_count = 0};
+    char was[SNAPS_NOTE];
 
     TRY(snapstore_read_plain(w->dir, upper, &w->a, &stack));
     if (stack.layer_count <= SNAPS_FLATTEN_AT)
         return NULL;
+    was_of(upper, was);
+    TRY(snapstore_note(w->dir, was, &stack));
     TRY(snapstore_flatten(&w->s, &w->a, &stack));
     return snapstore_note(w->dir, upper, &stack);
 }
@@ -310,6 +319,38 @@ fallible whole_flatten(int state, const char *name)
     struct err *e = open_named(&w, name);
     if (!e)
         e = each_part(w.dir, flatten_part, &w);
+    work_done(&w);
+    return e;
+}
+
+static fallible restand_part(void *arg, const char *upper)
+{
+    const struct standing *t = arg;
+    struct snap stack = {.layer_count = 0};
+    char note[SNAPS_NOTE], was[SNAPS_NOTE], old[PATH_MAX], now[PATH_MAX];
+
+    note_of(upper, note);
+    was_of(upper, was);
+    TRY(snapstore_link(t->w->dir, was, old));
+    TRY(snapstore_link(t->box, note, now));
+    if (!old[0])
+        return NULL;
+    if (strcmp(old, now) == 0) {
+        TRY(snapstore_read_plain(t->w->dir, upper, &t->w->a, &stack));
+        TRY(snapstore_note(t->box, note, &stack));
+    }
+    return unlinkat(t->w->dir, was, 0) < 0 ? err_sys("forget what it was") : NULL;
+}
+
+fallible whole_restand(int state, const char *name, int box)
+{
+    struct at_work w;
+    struct standing t = {.w = &w, .box = box};
+
+    TRY(work_open(state, true, &w));
+    struct err *e = open_named(&w, name);
+    if (!e)
+        e = each_part(w.dir, restand_part, &t);
     work_done(&w);
     return e;
 }

@@ -30,6 +30,8 @@ bool whole_stands(int box); /* on layers of the store */
 /* One layer of each stack that has grown long, by hard links. Who stands on the old ones keeps
  * them. */
 fallible whole_flatten(int state, const char *name);
+/* After it: the sandbox it was taken of, which must not run, stands on the short stacks too. */
+fallible whole_restand(int state, const char *name, int box);
 /* Who stands on its layers keeps them; the others go. */
 fallible whole_remove(int state, const char *name);
 /* Names one after the other, each with its NUL, in no order. */

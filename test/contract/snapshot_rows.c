@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+/* snapshot_rows.c — what the contract says of snapshots and forks; see contract.h. */
+#include "test/contract/contract.h"
+
+/* Who cannot be paused is stopped for it. */
+static void snapshot(struct contract *c, struct sbx *s, const char *name)
+{
+    bool stop = !(c->driver->caps & SBX_CAN_PAUSE);
+
+    if (stop)
+        CHECK_OK(contract_stop(c, s));
+    CHECK_OK(contract_snapshot(c, s, name));
+    if (stop)
+        CHECK_OK(contract_start(c, s));
+}
+
+static struct sbx *forked(struct contract *c, const char *name)
+{
+    struct sbx *child;
+
+    CHECK_OK(sbx_fork(c->driver, str_of(name), &(struct sbx_spec){0}, &child));
+    CHECK_OK(contract_start(c, child));
+    return child;
+}
+
+void contract_forks_a_snapshot(struct contract *c)
+{
+    struct sbx *s = contract_started(c, NULL);
+
+    contract_command(c, s, NULL, "echo before > f");
+    snapshot(c, s, "point");
+    contract_command(c, s, NULL, "echo after > f; echo later > g");
+    struct sbx *child = forked(c, "point");
+    CHECK_STR(contract_command(c, child, NULL, "cat f; test ! -e g && echo none").text,
+              "before\nnone");
+    contract_command(c, child, NULL, "echo child > f");
+    CHECK_STR(contract_command(c, s, NULL, "cat f g").text, "after\nlater");
+    contract_end(c, child);
+    contract_end(c, s);
+}
+
+void contract_keeps_forks_apart(struct contract *c)
+{
+    struct sbx *s = contract_started(c, NULL);
+
+    contract_command(c, s, NULL, "echo shared > f");
+    snapshot(c, s, "point");
+    struct sbx *one = forked(c, "point"), *two = forked(c, "point");
+    contract_end(c, s); /* its files stay as long as somebody stands on them */
+    contract_command(c, one, NULL, "echo one > who; rm f");
+    CHECK_STR(contract_command(c, two, NULL, "cat f; test ! -e who && echo none").text,
+              "shared\nnone");
+    CHECK_OK(contract_stop(c, one));
+    CHECK_OK(contract_start(c, one));
+    CHECK_STR(contract_command(c, one, NULL, "cat who; test ! -e f && echo none").text,
+              "one\nnone");
+    contract_end(c, one);
+    CHECK_STR(contract_command(c, two, NULL, "cat f").text, "shared");
+    contract_end(c, two);
+}
+
+void contract_forks_a_fork(struct contract *c)
+{
+    struct sbx *s = contract_started(c, NULL);
+
+    contract_command(c, s, NULL,
+                     "mkdir d e; echo 1 > d/old; echo 2 > e/gone; echo 3 > stays; ln -s stays l");
+    snapshot(c, s, "first");
+    struct sbx *child = forked(c, "first");
+    contract_command(c, child, NULL, "rm -r d; mkdir d; echo new > d/new; rm e/gone; echo 4 > own");
+    snapshot(c, child, "second");
+    contract_command(c, child, NULL, "echo later > own");
+    struct sbx *grandchild = forked(c, "second");
+    contract_end(c, child);
+    CHECK_STR(contract_command(c, grandchild, NULL, "echo d/* e/*; cat own stays l").text,
+              "d/new e/*\n4\n3\n3");
+    contract_end(c, grandchild);
+    CHECK_STR(contract_command(c, s, NULL, "echo d/* e/* *").text, "d/old e/gone d e l stays");
+    contract_end(c, s);
+}
+
+void contract_snapshots_what_is_stopped(struct contract *c)
+{
+    struct sbx *s = contract_started(c, NULL);
+
+    contract_command(c, s, NULL, "echo before > f; echo other > g");
+    CHECK_OK(contract_stop(c, s));
+    CHECK_OK(contract_snapshot(c, s, "point"));
+    CHECK_OK(contract_start(c, s));
+    CHECK_STR(contract_command(c, s, NULL, "cat f g; rm g; echo after > f").text, "before\nother");
+    struct sbx *child = forked(c, "point");
+    CHECK_STR(contract_command(c, child, NULL, "cat f g").text, "before\nother");
+    contract_end(c, child);
+    CHECK_OK(contract_stop(c, s));
+    CHECK_OK(contract_snapshot(c, s, "next"));
+    contract_end(c, s);
+    child = forked(c, "next");
+    CHECK_STR(contract_command(c, child, NULL, "cat f; test ! -e g && echo none").text,
+              "after\nnone");
+    contract_end(c, child);
+}
+
+void contract_snapshots_what_is_paused(struct contract *c)
+{
+    struct sbx *s = contract_started(c, NULL);
+    struct sbx_info info;
+
+    contract_command(c, s, NULL, "echo before > f");
+    CHECK_OK(contract_pause(c, s));
+    CHECK_OK(contract_snapshot(c, s, "point"));
+    sbx_inspect(s, &info);
+    CHECK_INT(info.state, SBX_PAUSED);
+    struct sbx *child = forked(c, "point");
+    CHECK_STR(contract_command(c, child, NULL, "cat f").text, "before");
+    contract_end(c, child);
+    CHECK_OK(contract_resume(c, s));
+    CHECK_STR(contract_command(c, s, NULL, "cat f").text, "before");
+    contract_end(c, s);
+}
+
+static void refused(struct contract *c, struct sbx *s, const char *name, enum err_code code)
+{
+    struct err *e = contract_snapshot(c, s, name);
+
+    CHECK(e != NULL);
+    CHECK_INT(err_code(e), code);
+    err_free(e);
+}
+
+void contract_refuses_snapshots_by_name(struct contract *c)
+{
+    static const char *const bad[] = {"", "..", ".hidden", "a/b", "../up", "-x", "a b", "a\nb"};
+    struct sbx *s = contract_started(c, NULL), *child;
+
+    snapshot(c, s, "point");
+    CHECK_OK(contract_stop(c, s));
+    refused(c, s, "point", ERR_CONFLICT);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        refused(c, s, bad[i], ERR_INVALID);
+    CHECK_OK(contract_start(c, s));
+    CHECK_STR(contract_command(c, s, NULL, "echo on").text, "on");
+    contract_end(c, s);
+    struct err *e = sbx_fork(c->driver, STR("unknown"), &(struct sbx_spec){0}, &child);
+    if (!e) { /* it may look only when it starts */
+        e = contract_start(c, child);
+        CHECK_OK(contract_remove(c, child));
+    }
+    CHECK(e != NULL);
+    CHECK_INT(err_code(e), ERR_NOT_FOUND);
+    err_free(e);
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+/* snapshot_test.c — the launcher's snapshots where a server is not honest, or somebody dies. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/own.h"
+#include "host/snaps/snaps.h"
+#include "host/snaps/whole.h"
+#include "test/native/kit.h"
+#include "test/native/launcher_kit.h"
+#include "test/program.h"
+#include "test/test.h"
+
+/* The machine's own system: the kit's `/` has the store in it, and overlay refuses that. */
+static void rig_prepare_host(struct rig *r)
+{
+    static const char *const images[] = {NULL};
+
+    rig_prepare(r, 0);
+    kit_share_layers(r->state);
+    r->policy.images = images;
+    r->fds = test_open_fds();
+}
+
+static struct native_request snap_request(enum native_op op, const char *id, const char *name)
+{
+    struct native_request r = rig_request(op, id);
+
+    snprintf(r.snapshot, sizeof r.snapshot, "%s", name);
+    return r;
+}
+
+static void snap(struct rig *r, enum native_op op, const char *id, const char *name)
+{
+    struct native_request req = snap_request(op, id, name);
+
+    rig_ok(r, &req);
+}
+
+static void start_from(struct rig *r, const char *id, const char *name)
+{
+    struct native_request req = snap_request(NATIVE_START, id, name);
+    struct native_reply reply;
+    char byte;
+    int fds[2];
+
+    own_fd block = rig_block(ARGS("action-server", "--no-auth"), ARGS("PATH=/usr/bin:/bin"));
+    req.envc = 1;
+    rig_ask(r, &req, &block, 1, &reply, fds);
+    CHECK_STR(str_of(reply.text), "");
+    CHECK_OK(fd_wait(fds[0], POLLIN, 60000));
+    CHECK_INT(read(fds[0], &byte, 1), 1);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+/* What a sandbox wrote, as its upper layer has it. */
+static void put(const struct rig *r, const char *id, const char *name)
+{
+    char path[4400];
+
+    snprintf(path, sizeof path, "%s/box/%s/upper/%s", r->state, id, name);
+    own_fd fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    CHECK(fd >= 0);
+}
+
+static unsigned count(const struct rig *r, const char *below)
+{
+    char path[4400];
+    unsigned n = 0;
+
+    snprintf(path, sizeof path, "%s/%s", r->state, below);
+    DIR *d = opendir(path);
+    CHECK(d != NULL);
+    for (struct dirent *e; (e = readdir(d));)
+        n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    closedir(d);
+    return n;
+}
+
+/* Sees the file as the sandbox does, through its process. */
+static bool sees(struct rig *r, const char *id, const char *name)
+{
+    char path[400];
+
+    snprintf(path, sizeof path, "/proc/%d/root/%s", rig_tell(r, NATIVE_INSPECT, id).pid, name);
+    return access(path, F_OK) == 0;
+}
+
+static void stopped(struct rig *r, const char *id)
+{
+    rig_start(r, id);
+    rig_tell(r, NATIVE_KILL, id);
+}
+
+TEST(snapshot_in_use_can_be_removed_and_its_layers_go_with_the_last_fork)
+{
+    struct rig r;
+
+    rig_prepare_host(&r);
+    rig_fork(&r);
+    stopped(&r, "a");
+    put(&r, "a", "kept-file");
+    snap(&r, NATIVE_SNAPSHOT, "a", "point");
+    start_from(&r, "b", "point");
+    rig_tell(&r, NATIVE_REMOVE, "a");
+    snap(&r, NATIVE_SNAPSHOT_REMOVE, "", "point");
+    CHECK(sees(&r, "b", "kept-file"));
+    CHECK(count(&r, "snap/layers") > 0);
+    struct native_request gone = snap_request(NATIVE_SNAPSHOT_REMOVE, "", "point");
+    rig_refused(&r, &gone, NULL, 0, ERR_NOT_FOUND, "point");
+    rig_tell(&r, NATIVE_REMOVE, "b");
+    rig_close(&r);
+    own_fd state = open(r.state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK_OK(whole_sweep(state)); /* as the next launcher does */
+    CHECK_INT(count(&r, "snap/layers"), 0);
+}
+
+TEST(snapshots_are_listed_in_order)
+{
+    struct rig r;
+    struct native_request req = rig_request(NATIVE_SNAPSHOT_LIST, "");
+    struct native_reply reply;
+    int fds[2];
+
+    rig_prepare_host(&r);
+    rig_fork(&r);
+    stopped(&r, "a");
+    snap(&r, NATIVE_SNAPSHOT, "a", "two");
+    snap(&r, NATIVE_SNAPSHOT, "a", "one");
+    rig_ask(&r, &req, NULL, 0, &reply, fds);
+    CHECK_INT(reply.count, 2);
+    CHECK_STR(str_of(reply.ids[0]), "one");
+    CHECK_STR(str_of(reply.ids[1]), "two");
+    rig_close(&r);
+}
+
+TEST(snapshot_of_a_host_directory_is_refused_by_its_name)
+{
+    struct rig r;
+    struct native_request req = rig_request(NATIVE_START, "a");
+    struct native_reply reply;
+    int fds[2];
+
+    rig_prepare_host(&r);
+    rig_fork(&r);
+    own_fd block = rig_block(ARGS("action-server"), ARGS(NULL));
+    req.mounts[0] =
+        (struct native_mount){.mode = NATIVE_RW, .root = 1, .path = ".", .target = "/workspace"};
+    rig_ask(&r, &req, &block, 1, &reply, fds);
+    CHECK_STR(str_of(reply.text), "");
+    close(fds[0]);
+    close(fds[1]);
+    close(take_fd(&block));
+    struct native_request take = snap_request(NATIVE_SNAPSHOT, "a", "point");
+    rig_refused(&r, &take, NULL, 0, ERR_UNSUPPORTED, "/workspace");
+    rig_close(&r);
+}
+
+TEST(fork_with_other_mounts_than_its_snapshot_is_refused)
+{
+    struct rig r;
+    struct native_request req = rig_request(NATIVE_START, "a");
+    struct native_reply reply;
+    int fds[2];
+
+    rig_prepare_host(&r);
+    rig_fork(&r);
+    own_fd block = rig_block(ARGS("action-server"), ARGS(NULL));
+    req.mounts[0] =
+        (struct native_mount){.mode = NATIVE_OVERLAY, .root = 0, .path = ".", .target = "/w"};
+    rig_ask(&r, &req, &block, 1, &reply, fds);
+    CHECK_STR(str_of(reply.text), "");
+    close(fds[0]);
+    close(fds[1]);
+    snap(&r, NATIVE_SNAPSHOT, "a", "point");
+    req = snap_request(NATIVE_START, "b", "point");
+    rig_refused(&r, &req, &block, 1, ERR_INVALID, "/w");
+    req.mounts[0] =
+        (struct native_mount){.mode = NATIVE_OVERLAY, .root = 1, .path = ".", .target = "/w"};
+    rig_refused(&r, &req, &block, 1, ERR_INVALID, "/w");
+    req.mounts[0].root = 0;
+    rig_ask(&r, &req, &block, 1, &reply, fds);
+    CHECK_STR(str_of(reply.text), "");
+    close(fds[0]);
+    close(fds[1]);
+    close(take_fd(&block));
+    rig_close(&r);
+}
+
+TEST(fork_cannot_take_the_place_of_a_sandbox_that_was)
+{
+    struct rig r;
+
+    rig_prepare_host(&r);
+    rig_fork(&r);
+    stopped(&r, "a");
+    snap(&r, NATIVE_SNAPSHOT, "a", "point");
+    own_fd block = rig_block(ARGS("action-server"), ARGS(NULL));
+    struct native_request req = snap_request(NATIVE_START, "a", "point");
+    rig_refused(&r, &req, &block, 1, ERR_CONFLICT, "files of its own");
+    close(take_fd(&block));
+    rig_close(&r);
+}
+
+/* A killed launcher leaves what it had not finished, and a sandbox that stands still for it. */
+TEST(next_launcher_sweeps_half_a_snapshot_and_lets_its_sandbox_go_on)
+{
+    struct rig r;
+    char path[4400];
+
+    rig_prepare_host(&r);
+    r.policy.keep = true;
+    rig_fork(&r);
+    rig_start(&r, "a");
+    snap(&r, NATIVE_SNAPSHOT, "a", "point");
+    rig_tell(&r, NATIVE_PAUSE, "a");
+    rig_kill(&r);
+    snprintf(path, sizeof path, "%s/box/a/thaw", r.state);
+    CHECK_INT(symlink("snapshot", path), 0);
+    snprintf(path, sizeof path, "%s/snap/whole/.new-0", r.state);
+    CHECK_INT(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/snap/layers/0123456789abcdef0123456789abcdef", r.state);
+    CHECK_INT(mkdir(path, 0755), 0);
+    unsigned layers = count(&r, "snap/layers");
+    rig_fork(&r);
+    CHECK_INT(rig_tell(&r, NATIVE_INSPECT, "a").state, NATIVE_RUNNING);
+    CHECK_INT(count(&r, "snap/whole"), 1);
+    CHECK_INT(count(&r, "snap/layers"), layers - 1);
+    start_from(&r, "b", "point");
+    rig_tell(&r, NATIVE_REMOVE, "b");
+    rig_tell(&r, NATIVE_REMOVE, "a");
+    rig_close(&r);
+    rig_reap();
+}
+
+/* Death between the note and the exchange, and between the exchange and the note's taking effect:
+ * the files are there either way. */
+TEST(sandbox_keeps_its_files_when_its_freezing_was_cut_short)
+{
+    static const char layer[] = "0123456789abcdef0123456789abcdef";
+    struct rig r;
+    char upper[4400], note[4400], frozen[4400];
+
+    rig_prepare_host(&r);
+    r.policy.keep = true;
+    rig_fork(&r);
+    stopped(&r, "a");
+    snap(&r, NATIVE_SNAPSHOT, "a", "first");
+    put(&r, "a", "precious");
+    rig_kill(&r);
+    snprintf(upper, sizeof upper, "%s/box/a/upper", r.state);
+    snprintf(note, sizeof note, "%s/box/a/.upper.l", r.state);
+    snprintf(frozen, sizeof frozen, "%s/snap/layers/%s", r.state, layer);
+    CHECK_INT(rename(upper, frozen), 0);
+    CHECK_INT(mkdir(upper, 0755), 0);
+    CHECK_INT(symlink(layer, note), 0);
+    rig_fork(&r);
+    rig_start(&r, "a");
+    CHECK(sees(&r, "a", "precious"));
+    rig_tell(&r, NATIVE_REMOVE, "a");
+    rig_close(&r);
+    rig_reap();
+}
+
+TEST(long_stacks_are_flattened_behind_the_servers_back)
+{
+    struct rig r;
+    char name[32];
+
+    rig_prepare_host(&r);
+    rig_fork(&r);
+    stopped(&r, "a");
+    for (unsigned i = 0; i < SNAPS_FLATTEN_AT + 5; i++) {
+        snprintf(name, sizeof name, "file-%u", i);
+        put(&r, "a", name);
+        snprintf(name, sizeof name, "s%u", i);
+        snap(&r, NATIVE_SNAPSHOT, "a", name);
+    }
+    start_from(&r, "b", name);
+    for (unsigned i = 0; i < SNAPS_FLATTEN_AT + 5; i++) {
+        snprintf(name, sizeof name, "file-%u", i);
+        CHECK(sees(&r, "b", name));
+    }
+    rig_start(&r, "a");
+    CHECK(sees(&r, "a", "file-0") && sees(&r, "a", "file-24"));
+    rig_close(&r);
+    own_fd state = open(r.state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK_OK(whole_flatten(state, "s24"));
+    own_fd dir = -1;
+    char stack[4096];
+    CHECK_OK(whole_open(state, "s24", &dir));
+    ssize_t n = readlinkat(dir, "upper", stack, sizeof stack);
+    CHECK(n > 0 && n < (ssize_t)(SNAPS_FLATTEN_AT + 1) * (SNAPS_LAYER_LEN + 1));
+}
