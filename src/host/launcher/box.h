@@ -130,6 +130,8 @@ fallible box_adopt(struct box_host *h, const char *id, struct box *ret_box,
 fallible box_clear_claims(struct box_host *h, bool (*in_use)(void *arg, unsigned slot), void *arg);
 /* Of one that does not run: its directory, unless it holds changes to somebody's files. */
 fallible box_clear_dir(const struct box_host *h, const char *id);
+/* A directory whose maker died before it wrote a record; croft run claims its name before that. */
+fallible box_clear_unborn(const struct box_host *h, const char *id);
 
 /* The ids a sandbox has: a range of its own, or an ordinary user's one and only. */
 struct ids_range box_ids(const struct box_host *h, unsigned slot);

@@ -154,6 +154,36 @@ fallible box_clear_claims(struct box_host *h, bool (*in_use)(void *arg, unsigned
     return each_claim(h, &(struct clearing){in_use, arg});
 }
 
+static fallible is_claimed(const struct box_host *h, const char *id, bool *ret_yes)
+{
+    char name[NATIVE_ID_MAX + 1];
+    int fd = openat(h->ids, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    unsigned slot;
+
+    *ret_yes = false;
+    if (!d) {
+        own_close_p(&fd);
+        return err_sys("list the claims");
+    }
+    for (struct dirent *at; (at = readdir(d));)
+        *ret_yes |= read_claim(h, at->d_name, &slot, name) && strcmp(name, id) == 0;
+    closedir(d);
+    return NULL;
+}
+
+fallible box_clear_unborn(const struct box_host *h, const char *id)
+{
+    struct record r;
+    bool claimed = true;
+
+    TRY(read_record(h, id, &r));
+    if (r.id[0])
+        return NULL; /* it has an owner */
+    TRY(is_claimed(h, id, &claimed));
+    return claimed ? NULL : box_clear_dir(h, id);
+}
+
 /* --- adoption --- */
 
 /* Opened before it is looked at: from then on the number cannot become another process. */

@@ -246,8 +246,8 @@ static fallible look_at(struct serve *s, const char *id)
     struct err *e = box_adopt(&s->host, id, &box, &r, &alive);
 
     if (e && err_code(e) == ERR_NOT_FOUND) {
-        err_free(e); /* another program's, see box_sweep() */
-        return NULL;
+        err_free(e); /* another program's, see box_sweep(), or nobody's yet */
+        return box_clear_unborn(&s->host, id);
     }
     if (e)
         return e;
