@@ -59,9 +59,11 @@ static void job_free(struct serve_job *j)
     free(j);
 }
 
-static _Noreturn void job_child(struct serve_job *j, int out)
+static _Noreturn void job_child(struct serve_job *j, pid_t launcher, int out)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != launcher)
+        _exit(1);
     own_close_p(&j->serve->sock); /* its end is ours to tell, not this child's */
     struct err *e = j->run(j);
     if (!e)
@@ -161,9 +163,9 @@ static fallible job_start(struct serve_job *j)
         return err_sys("make a pipe");
     j->heard = ends[0];
     own_fd out = ends[1];
-    pid_t pid = fork();
+    pid_t launcher = getpid(), pid = fork();
     if (pid == 0)
-        job_child(j, out);
+        job_child(j, launcher, out);
     if (pid < 0)
         return err_sys("fork");
     struct err *e = loop_child_start(j->serve->loop, &j->child, pid, -1, on_job_dead);

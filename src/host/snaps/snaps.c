@@ -315,7 +315,8 @@ static fallible find_used(const struct snapstore *s, struct used *u)
     return NULL;
 }
 
-static fallible sweep(const struct snapstore *s)
+/* Out of the store by name: what takes long is done when the store is free again. */
+static fallible set_aside(const struct snapstore *s, int gone)
 {
     own_done(buf) names = {0};
     struct used u;
@@ -327,22 +328,43 @@ static fallible sweep(const struct snapstore *s)
     if (!e)
         e = tree_read_names(s->layers, 16u << 20, &names, &count);
     for (const char *name = names.p; !e && count--; name += strlen(name) + 1) {
-        if (!map_get(&u.map, str_of(name)))
+        if (map_get(&u.map, str_of(name)))
+            continue;
+        if (strcmp(name, ".new") == 0) /* of one who was killed */
             e = tree_remove(s->layers, name);
+        else if (renameat(s->layers, name, gone, name) < 0)
+            e = err_sys("set layer '%.100s' aside", name);
     }
     map_done(&u.map);
     arena_done(&u.a);
     return e;
 }
 
+static fallible remove_gone(int gone)
+{
+    own_done(buf) names = {0};
+    own_fd lock = -1;
+    size_t count = 0;
+
+    TRY(tree_lock(gone, &lock));
+    TRY(tree_read_names(gone, 16u << 20, &names, &count));
+    for (const char *name = names.p; count--; name += strlen(name) + 1)
+        if (snapstore_is_layer(str_of(name)))
+            TRY(tree_remove(gone, name));
+    return NULL;
+}
+
 fallible snaps_sweep(int state)
 {
     struct snapstore s;
+    own_fd gone = -1;
 
     TRY(snapstore_open(state, true, &s));
-    struct err *e = sweep(&s);
+    struct err *e = fd_make_dirs(s.dir, STR("gone"), 0700, &gone);
+    if (!e)
+        e = set_aside(&s, gone);
     snapstore_close(&s);
-    return e;
+    return e ? e : remove_gone(gone);
 }
 
 fallible snaps_remove(int state, const char *name)
@@ -360,9 +382,9 @@ fallible snaps_remove(int state, const char *name)
         snprintf(file, sizeof file, "%s.json", name);
         if (unlinkat(s.dir, file, 0) < 0)
             e = err_sys("remove snapshot '%s'", name);
-        if (!e)
-            e = sweep(&s);
         snapstore_close(&s);
+        if (!e)
+            e = snaps_sweep(state);
     }
     arena_done(&a);
     return e;

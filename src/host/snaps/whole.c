@@ -17,10 +17,11 @@
 #include "host/tree/inner.h"
 #include "host/tree/tree.h"
 
-#define MEMORY   (4u << 20)
-#define PART_MAX 24 /* the name of an upper */
-#define STAGING  ".new-"
-#define NOTE     ".l"
+#define MEMORY      (4u << 20)
+#define PART_MAX    24 /* the name of an upper */
+#define STAGING     ".new-"
+#define STAGING_MAX (sizeof STAGING + RNG_HEX_LEN)
+#define NOTE        ".l"
 
 /* --- names --- */
 
@@ -47,6 +48,14 @@ static void note_of(const char *upper, char out[SNAPS_NOTE])
 static fallible open_wholes(const struct snapstore *s, int *ret_fd)
 {
     return fd_make_dirs(s->dir, STR("whole"), 0700, ret_fd);
+}
+
+static void new_staging(char out[STAGING_MAX])
+{
+    char hex[RNG_HEX_LEN + 1];
+
+    rng_hex(rng_system(), hex);
+    snprintf(out, STAGING_MAX, STAGING "%s", hex);
 }
 
 typedef fallible part_fn(void *arg, const char *name);
@@ -216,12 +225,11 @@ fallible whole_take(int state, int box, const char *name, bool copy, size_t *ret
 {
     struct at_work w;
     struct taking t = {.w = &w, .box = box, .copy = copy};
-    char hex[RNG_HEX_LEN + 1], staging[sizeof STAGING + RNG_HEX_LEN];
+    char staging[STAGING_MAX];
 
     TRY(whole_check_new(state, name));
     TRY(work_open(state, false, &w));
-    rng_hex(rng_system(), hex);
-    snprintf(staging, sizeof staging, STAGING "%s", hex);
+    new_staging(staging);
     struct err *e = take_in(&t, staging, name);
     if (e)
         err_free(tree_remove(w.wholes, staging)); /* the first error is the one to tell */
@@ -295,19 +303,58 @@ static void was_of(const char *upper, char out[SNAPS_NOTE])
     snprintf(out, SNAPS_NOTE, "%s.was", upper);
 }
 
+/* Is the part still what was merged? Then the layer takes the place of its stack. */
+static fallible put_flat(struct at_work *w, const char *upper, const char *staging,
+                         const struct snap *merged)
+{
+    struct snap now = {.layer_count = 0}, flat = {.layer_count = 1};
+    char was[SNAPS_NOTE];
+
+    TRY(snapstore_read_plain(w->dir, upper, &w->a, &now));
+    if (now.layer_count != merged->layer_count || !str_eq(now.layers[0], merged->layers[0]))
+        return err_new(ERR_CONFLICT, "the snapshot changed meanwhile");
+    TRY(snapstore_layer_name(&w->a, &flat.layers[0]));
+    if (renameat(w->wholes, staging, w->s.layers, flat.layers[0].p) < 0)
+        return err_sys("name the layer");
+    was_of(upper, was);
+    TRY(snapstore_note(w->dir, was, &now));
+    return snapstore_note(w->dir, upper, &flat);
+}
+
+/* Merged without the lock, put in place under it. */
+static fallible merge_part(struct at_work *w, const char *upper, const char *staging,
+                           const struct snap *stack)
+{
+    struct snaps_stack from = {.count = 0};
+
+    if (mkdirat(w->wholes, staging, 0755) < 0)
+        return err_sys("make a layer");
+    own_fd into = openat(w->wholes, staging, DIR_FLAGS, 0);
+    if (into < 0)
+        return err_sys("open the new layer");
+    TRY(snapstore_open_stack(&w->s, stack, &from));
+    struct err *e = merge_layers(from.fds, from.count, true, into);
+    snaps_stack_done(&from);
+    TRY(e);
+    own_fd lock = -1;
+    TRY(tree_lock(w->s.dir, &lock));
+    return put_flat(w, upper, staging, stack);
+}
+
 static fallible flatten_part(void *arg, const char *upper)
 {
     struct at_work *w = arg;
     struct snap stack = {.layer_count = 0};
-    char was[SNAPS_NOTE];
+    char staging[STAGING_MAX];
 
     TRY(snapstore_read_plain(w->dir, upper, &w->a, &stack));
     if (stack.layer_count <= SNAPS_FLATTEN_AT)
         return NULL;
-    was_of(upper, was);
-    TRY(snapstore_note(w->dir, was, &stack));
-    TRY(snapstore_flatten(&w->s, &w->a, &stack));
-    return snapstore_note(w->dir, upper, &stack);
+    new_staging(staging);
+    struct err *e = merge_part(w, upper, staging, &stack);
+    if (e)
+        err_free(tree_remove(w->wholes, staging)); /* the first error is the one to tell */
+    return e;
 }
 
 fallible whole_flatten(int state, const char *name)
@@ -315,7 +362,7 @@ fallible whole_flatten(int state, const char *name)
     struct at_work w;
 
     TRY(snapstore_check_name(name));
-    TRY(work_open(state, true, &w));
+    TRY(work_open(state, false, &w));
     struct err *e = open_named(&w, name);
     if (!e)
         e = each_part(w.dir, flatten_part, &w);
@@ -360,12 +407,11 @@ fallible whole_restand(int state, const char *name, int box)
 fallible whole_remove(int state, const char *name)
 {
     struct at_work w;
-    char hex[RNG_HEX_LEN + 1], gone[sizeof STAGING + RNG_HEX_LEN];
+    char gone[STAGING_MAX];
 
     TRY(snapstore_check_name(name));
     TRY(work_open(state, true, &w));
-    rng_hex(rng_system(), hex);
-    snprintf(gone, sizeof gone, STAGING "%s", hex);
+    new_staging(gone);
     struct err *e = open_named(&w, name);
     if (!e && renameat(w.wholes, name, w.wholes, gone) < 0)
         e = err_sys("remove snapshot '%s'", name);
