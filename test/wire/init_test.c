@@ -208,6 +208,12 @@ static void check_exec(const char *const *args, int code, const char *text)
     CHECK_STR(buf_str(&said), text);
 }
 
+TEST(init_has_its_one_command_as_its_only_child)
+{
+    check_exec(ARGS("--", "sh", "-c", "set -- $(cat /proc/$PPID/task/$PPID/children); echo $#"), 0,
+               "1\n");
+}
+
 TEST(init_runs_one_command_and_passes_its_end_through)
 {
     check_exec(ARGS("--", "sh", "-c", "echo out; exit 7"), 7, "out\n");
