@@ -64,7 +64,8 @@ void contract_forks_a_fork(struct contract *c)
     struct sbx *s = contract_started(c, NULL);
 
     contract_command(c, s, NULL,
-                     "mkdir d e; echo 1 > d/old; echo 2 > e/gone; echo 3 > stays; ln -s stays l");
+                     "mkdir d e; echo 1 > d/old; echo 2 > e/gone; echo 3 > stays; ln -s stays l; "
+                     "mkfifo -m 640 p; umask 0; : > x; chmod 751 x");
     snapshot(c, s, "first");
     struct sbx *child = forked(c, "first");
     contract_command(c, child, NULL, "rm -r d; mkdir d; echo new > d/new; rm e/gone; echo 4 > own");
@@ -72,10 +73,12 @@ void contract_forks_a_fork(struct contract *c)
     contract_command(c, child, NULL, "echo later > own");
     struct sbx *grandchild = forked(c, "second");
     contract_end(c, child);
-    CHECK_STR(contract_command(c, grandchild, NULL, "echo d/* e/*; cat own stays l").text,
-              "d/new e/*\n4\n3\n3");
+    CHECK_STR(
+        contract_command(c, grandchild, NULL, "echo d/* e/*; cat own stays l; stat -c '%F %a' p x")
+            .text,
+        "d/new e/*\n4\n3\n3\nfifo 640\nregular empty file 751");
     contract_end(c, grandchild);
-    CHECK_STR(contract_command(c, s, NULL, "echo d/* e/* *").text, "d/old e/gone d e l stays");
+    CHECK_STR(contract_command(c, s, NULL, "echo d/* e/* *").text, "d/old e/gone d e l p stays x");
     contract_end(c, s);
 }
 

@@ -240,6 +240,47 @@ TEST(next_launcher_sweeps_half_a_snapshot_and_lets_its_sandbox_go_on)
     rig_reap();
 }
 
+/* Wherever it was cut: whole or not there, and the sandbox runs. */
+TEST(launcher_killed_while_it_copies_leaves_a_store_that_the_next_one_sweeps)
+{
+    struct rig r;
+    char name[32];
+
+    rig_prepare_host(&r);
+    r.policy.keep = true;
+    rig_fork(&r);
+    rig_start(&r, "a");
+    snap(&r, NATIVE_SNAPSHOT, "a", "point");
+    for (unsigned i = 0; i < 500; i++) {
+        snprintf(name, sizeof name, "file-%u", i);
+        put(&r, "a", name);
+    }
+    for (unsigned round = 0; round < 3; round++) {
+        snprintf(name, sizeof name, "s%u", round);
+        struct native_request req = snap_request(NATIVE_SNAPSHOT, "a", name);
+        CHECK_OK(fd_send(r.sock, str_n(&req, sizeof req), NULL, 0));
+        if (round) { /* answered beside the copying, so that has begun */
+            struct native_request look = rig_request(NATIVE_INSPECT, "a");
+            CHECK_OK(fd_send(r.sock, str_n(&look, sizeof look), NULL, 0));
+            CHECK_OK(fd_wait(r.sock, POLLIN, 60000));
+        }
+        rig_kill(&r);
+        rig_fork(&r);
+        CHECK_INT(rig_tell(&r, NATIVE_INSPECT, "a").state, NATIVE_RUNNING);
+        rig_check_answers(&r, "a");
+        unsigned whole = count(&r, "snap/whole");
+        snprintf(name, sizeof name, "again%u", round);
+        snap(&r, NATIVE_SNAPSHOT, "a", name);
+        CHECK_INT(count(&r, "snap/whole"), whole + 1);
+    }
+    start_from(&r, "b", name);
+    CHECK(sees(&r, "b", "file-0") && sees(&r, "b", "file-499"));
+    rig_tell(&r, NATIVE_REMOVE, "b");
+    rig_tell(&r, NATIVE_REMOVE, "a");
+    rig_close(&r);
+    rig_reap();
+}
+
 /* Death between the note and the exchange, and between the exchange and the note's taking effect:
  * the files are there either way. */
 TEST(sandbox_keeps_its_files_when_its_freezing_was_cut_short)

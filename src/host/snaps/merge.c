@@ -94,6 +94,22 @@ static fallible put_link(struct merger *m, const struct node *n, int dir, const 
     return NULL;
 }
 
+static fallible put_fifo(struct merger *m, const struct node *n, int dir, const char *name)
+{
+    const char *last;
+    struct stat st;
+    int above;
+
+    TRY(lookup_parent(&m->from[n->layer], n->path, &above, &last));
+    if (fstatat(above, last, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_sys("look at the pipe");
+    if (mkfifoat(dir, name, 0600) < 0 ||
+        (geteuid() == 0 && fchownat(dir, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0) ||
+        fchmodat(dir, name, st.st_mode & 07777, 0) < 0)
+        return err_sys("make the pipe");
+    return NULL;
+}
+
 /* A frozen layer's entry under one more name. */
 static fallible share(struct merger *m, const struct node *n, int dir, const char *name)
 {
@@ -134,6 +150,10 @@ static fallible put_node(struct merger *m, const struct node *n)
         return m->link ? share(m, n, dir, name) : put_file(m, n, dir, name);
     case NODE_LINK:
         return m->link ? share(m, n, dir, name) : put_link(m, n, dir, name);
+    case NODE_SPECIAL: /* sockets are nobody's once their maker is gone */
+        if (!S_ISFIFO(n->mode))
+            return NULL;
+        return m->link ? share(m, n, dir, name) : put_fifo(m, n, dir, name);
     default:
         return NULL;
     }
