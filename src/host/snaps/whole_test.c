@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/snaps/whole.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "test/test.h"
+
+struct place {
+    int state, box;
+};
+
+static void place_open(struct place *p)
+{
+    own_fd dir = test_dir_fd(), upper = -1;
+
+    CHECK_OK(fd_make_dirs(dir, STR("state"), 0700, &p->state));
+    CHECK_OK(fd_make_dirs(dir, STR("state/box/b"), 0700, &p->box));
+    CHECK_OK(fd_make_dirs(p->box, STR("u"), 0755, &upper));
+    CHECK_OK(fd_replace_file(p->box, "record", STR("r"), 0600));
+}
+
+static void place_close(struct place *p)
+{
+    close(p->state);
+    close(p->box);
+}
+
+static void put(const struct place *p, const char *name)
+{
+    char path[40];
+
+    snprintf(path, sizeof path, "u/%s", name);
+    own_fd fd = openat(p->box, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    CHECK(fd >= 0);
+}
+
+static size_t layers_below(const struct place *p)
+{
+    struct snaps_stack below;
+
+    CHECK_OK(whole_layers(p->state, p->box, "u", &below));
+    size_t count = below.count;
+    snaps_stack_done(&below);
+    return count;
+}
+
+TEST(stopped_sandbox_moves_to_the_flattened_stack_and_keeps_its_files)
+{
+    struct place p;
+    struct snaps_stack below;
+    char name[32];
+
+    place_open(&p);
+    for (unsigned i = 0; i <= SNAPS_FLATTEN_AT; i++) {
+        snprintf(name, sizeof name, "s%u", i);
+        put(&p, name);
+        CHECK_OK(whole_take(p.state, p.box, name, false, NULL));
+    }
+    CHECK_INT(layers_below(&p), SNAPS_FLATTEN_AT + 1);
+    CHECK_OK(whole_flatten(p.state, name));
+    CHECK_INT(layers_below(&p), SNAPS_FLATTEN_AT + 1); /* not under its feet */
+    CHECK_OK(whole_restand(p.state, name, p.box));
+    CHECK_OK(whole_layers(p.state, p.box, "u", &below));
+    CHECK_INT(below.count, 1);
+    CHECK_INT(faccessat(below.fds[0], "s0", F_OK, 0), 0);
+    CHECK_INT(faccessat(below.fds[0], "s20", F_OK, 0), 0);
+    snaps_stack_done(&below);
+    place_close(&p);
+}
+
+TEST(sandbox_that_went_on_since_is_not_moved)
+{
+    struct place p;
+    char name[32];
+
+    place_open(&p);
+    for (unsigned i = 0; i <= SNAPS_FLATTEN_AT; i++) {
+        snprintf(name, sizeof name, "s%u", i);
+        CHECK_OK(whole_take(p.state, p.box, name, false, NULL));
+    }
+    CHECK_OK(whole_take(p.state, p.box, "after", false, NULL));
+    CHECK_OK(whole_flatten(p.state, name));
+    CHECK_OK(whole_restand(p.state, name, p.box));
+    CHECK_INT(layers_below(&p), SNAPS_FLATTEN_AT + 2);
+    place_close(&p);
+}
