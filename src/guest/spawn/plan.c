@@ -141,11 +141,12 @@ static _Noreturn void fail_at(int status, enum spawn_step step)
 
 static void default_signals(void)
 {
+    static const char by_default[32]; /* as the kernel has it: handler, flags, restorer, mask */
     sigset_t none;
 
-    for (int s = 1; s < NSIG; s++)
-        if (s != SIGKILL && s != SIGSTOP)
-            signal(s, SIG_DFL);
+    for (int s = 1; s <= 64;
+         s++) /* not by libc, which keeps two for itself; KILL and STOP refuse */
+        syscall(SYS_rt_sigaction, s, by_default, NULL, 8);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
