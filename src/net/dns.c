@@ -64,13 +64,13 @@ static bool skip_name(struct str *s)
 
 static void add_address(struct resolve_addrs *into, struct str data, uint16_t port)
 {
+    if (into->count == RESOLVE_MAX)
+        return;
     struct sockaddr_storage *addr = &into->at[into->count].addr;
     struct sockaddr_in *v4 = (struct sockaddr_in *)addr;
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)addr;
     bool four = data.len == sizeof v4->sin_addr;
 
-    if (into->count == RESOLVE_MAX)
-        return;
     *addr = (struct sockaddr_storage){.ss_family = four ? AF_INET : AF_INET6};
     memcpy(four ? (void *)&v4->sin_addr : (void *)&v6->sin6_addr, data.p, data.len);
     v4->sin_port = htons(port); /* at the same place in both */
