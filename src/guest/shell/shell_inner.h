@@ -120,6 +120,7 @@ void shell_files_close(struct shell_files *f);
 /* shell_script.c */
 void shell_script_begin(struct buf *b, const struct shell_files *f);       /* CROFT_B */
 void shell_script_hook(struct buf *b, const struct shell_files *f);        /* CROFT_H */
+void shell_script_tail(struct buf *b, const struct shell_files *f);        /* CROFT_T */
 void shell_script_hook_seldom(struct buf *b, const struct shell_files *f); /* CROFT_J */
 extern const char shell_script_begin_seldom[];                             /* CROFT_P */
 void shell_script_init(struct buf *b, const struct shell_files *f, bool restore);

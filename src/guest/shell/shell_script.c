@@ -7,7 +7,7 @@
  * interrupt or a fatal expansion error have skipped the first. CROFT_D says that it was done.
  *
  * To expand and parse a character takes bash hundreds of instructions, so what is seldom needed
- * stands apart: CROFT_P for the beginning, CROFT_J for the report. */
+ * stands apart: CROFT_P for the beginning, CROFT_J for the report, CROFT_T for what follows it. */
 #include "guest/shell/shell_inner.h"
 
 /* A redirection costs bash ten system calls: there are as few as can be. */
@@ -27,15 +27,24 @@ void shell_script_hook(struct buf *b, const struct shell_files *f)
         "\\builtin printf '\\0(croft\\0%%s\\0%%s\\0%%s\\0%%s\\0%%s\\0%%s\\0%%s\\0\\0)croft\\0' "
         "\"${CROFT_Q-}\" \"$CROFT_S\" \"${!-}\" \"$$\" \"$EUID\" \"${PWD-}\" \"${PATH-}\" 1<>'%s'||"
         "\\builtin printf '\\e]7771;%%s;%%s\\a' \"${CROFT_Q-}\" \"$CROFT_S\" >/dev/tty;"
-        /* The report is out, what follows delays nobody: the dump is a write per variable. A new
-         * shell that has not read it yet must not make it. */
+        /* the report is out, what follows delays nobody, and is not even parsed before */
+        "\\builtin eval \"$CROFT_T\"",
+        f->report);
+}
+
+void shell_script_tail(struct buf *b, const struct shell_files *f)
+{
+    buf_addf(
+        b,
+        /* The dump is a write per variable. A new shell that has not read it yet must not make it.
+         */
         "case ${CROFT_Q-} in '');;*)\\builtin declare -px >|'%s';;esac;"
         "PS1= PS2=;"
         /* what others put there would write between two commands */
         "case ${#PROMPT_COMMAND[@]}${PROMPT_COMMAND-} in '1" PROMPT_COMMAND "');;"
         "*)\\builtin unset PROMPT_COMMAND;\\builtin export PROMPT_COMMAND='" PROMPT_COMMAND
         "'||:;;esac",
-        f->report, f->env);
+        f->env);
 }
 
 void shell_script_hook_seldom(struct buf *b, const struct shell_files *f)
