@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "bench/kit/kit.h"
 #include "host/launcher/launcher.h"
 #include "host/tree/tree.h"
 
@@ -23,25 +24,6 @@
 #define FILES 100 /* in each */
 #define BYTES (50u << 10)
 #define RUNS  15
-
-static void must(struct err *e)
-{
-    if (!e)
-        return;
-    fprintf(stderr, "bench/fork: %s\n", err_text(e));
-    exit(1);
-}
-
-static void check(bool ok, const char *what)
-{
-    if (!ok)
-        must(err_sys("%s", what));
-}
-
-static double ms_since(uint64_t start)
-{
-    return (double)(clock_mono_ns(&clock_system) - start) / 1e6;
-}
 
 static void fill(int upper)
 {
@@ -52,12 +34,12 @@ static void fill(int upper)
         data[i] = (char)(i * 2654435761u >> 13);
     for (int d = 0; d < DIRS; d++) {
         snprintf(path, sizeof path, "d%d", d);
-        check(mkdirat(upper, path, 0755) == 0, path);
+        kit_check(mkdirat(upper, path, 0755) == 0, path);
         for (int f = 0; f < FILES; f++) {
             snprintf(path, sizeof path, "d%d/f%d", d, f);
             own_fd fd = openat(upper, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-            check(fd >= 0, path);
-            must(fd_write_all(fd, str_n(data, sizeof data)));
+            kit_check(fd >= 0, path);
+            kit_must(fd_write_all(fd, str_n(data, sizeof data)));
         }
     }
 }
@@ -74,10 +56,10 @@ static pid_t ask(enum native_op op, const char *id, const char *snapshot, int fd
     fds[0] = fds[1] = -1;
     snprintf(req.id, sizeof req.id, "%s", id);
     snprintf(req.snapshot, sizeof req.snapshot, "%s", snapshot);
-    must(fd_send(sock, str_n(&req, sizeof req), &block, op == NATIVE_START));
-    must(fd_recv(sock, &reply, sizeof reply, &n, fds, 2, &count));
+    kit_must(fd_send(sock, str_n(&req, sizeof req), &block, op == NATIVE_START));
+    kit_must(fd_recv(sock, &reply, sizeof reply, &n, fds, 2, &count));
     if (reply.code)
-        must(err_new(ERR_INTERNAL, "%s", reply.text));
+        kit_must(err_new(ERR_INTERNAL, "%s", reply.text));
     return reply.pid;
 }
 
@@ -94,11 +76,11 @@ static double start(const char *id, const char *from, uint64_t since, const char
     int fds[2];
     char byte, path[64];
     pid_t pid = ask(NATIVE_START, id, from, fds);
-    double answered = ms_since(since);
+    double answered = kit_ms_since(since);
 
-    check(read(fds[0], &byte, 1) == 1, "ready");
+    kit_check(read(fds[0], &byte, 1) == 1, "ready");
     snprintf(path, sizeof path, "/proc/%d/root/%s", (int)pid, must_have);
-    check(access(path, R_OK) == 0, path);
+    kit_check(access(path, R_OK) == 0, path);
     close(fds[0]);
     close(fds[1]);
     return answered;
@@ -129,9 +111,9 @@ static void run_all(int upper)
         snprintf(name, sizeof name, "s%d", i);
         uint64_t t = clock_mono_ns(&clock_system);
         tell(NATIVE_SNAPSHOT, "a", name);
-        snap[i] = ms_since(t);
+        snap[i] = kit_ms_since(t);
         fork[i] = start("b", name, t, "d99/f99");
-        ready[i] = ms_since(t);
+        ready[i] = kit_ms_since(t);
         tell(NATIVE_REMOVE, "b", "");
     }
     printf("%d files, %d MB, N=%d, stopped source, on 1 to %d layers\n", DIRS * FILES,
@@ -142,7 +124,7 @@ static void run_all(int upper)
     start("a", "", clock_mono_ns(&clock_system), "d99/f99");
     uint64_t t = clock_mono_ns(&clock_system);
     tell(NATIVE_SNAPSHOT, "a", "running");
-    printf("  running source, nothing new: snapshot %.2f ms\n", ms_since(t));
+    printf("  running source, nothing new: snapshot %.2f ms\n", kit_ms_since(t));
     start("c", "s0", clock_mono_ns(&clock_system), "d99/f99");
     printf("bench/fork: snapshot and fork %.2f ms (bar 20: %s)\n", both,
            both <= 20 ? "met" : "MISSED");
@@ -154,12 +136,12 @@ static void run_copy(const char *state)
 
     snprintf(path, sizeof path, "%s/box/c/upper", state);
     own_fd upper = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    check(upper >= 0 && mkdirat(upper, "more", 0755) == 0, path);
+    kit_check(upper >= 0 && mkdirat(upper, "more", 0755) == 0, path);
     own_fd more = openat(upper, "more", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     fill(more);
     uint64_t t = clock_mono_ns(&clock_system);
     tell(NATIVE_SNAPSHOT, "c", "copied");
-    printf("  running source, all of it new: snapshot %.0f ms\n", ms_since(t));
+    printf("  running source, all of it new: snapshot %.0f ms\n", kit_ms_since(t));
 }
 
 int main(void)
@@ -174,21 +156,21 @@ int main(void)
         printf("fork: skipped, needs root\n");
         return 0;
     }
-    check(mkdtemp(dir) != NULL, dir);
+    kit_check(mkdtemp(dir) != NULL, dir);
     block = memfd_create("args", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    must(fd_write_all(block, str_n("action-server", 14)));
+    kit_must(fd_write_all(block, str_n("action-server", 14)));
     fcntl(block, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
-    must(launcher_fork(&policy, &sock, &pid));
+    kit_must(launcher_fork(&policy, &sock, &pid));
     start("a", "", clock_mono_ns(&clock_system), "usr");
     tell(NATIVE_KILL, "a", "");
     snprintf(path, sizeof path, "%s/box/a/upper", dir);
     own_fd upper = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    check(upper >= 0, path);
+    kit_check(upper >= 0, path);
     run_all(upper);
     run_copy(dir);
     close(sock);
     waitpid(pid, NULL, 0);
     own_fd tmp = open("/var/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    must(tree_remove(tmp, strrchr(dir, '/') + 1));
+    kit_must(tree_remove(tmp, strrchr(dir, '/') + 1));
     return 0;
 }

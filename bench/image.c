@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "bench/kit/kit.h"
 #include "host/images/images.h"
 #include "host/tree/tree.h"
 
@@ -20,40 +21,16 @@
 #define BYTES (20u << 10)
 #define RUNS  3
 
-static void must(struct err *e)
-{
-    if (!e)
-        return;
-    fprintf(stderr, "image: %s\n", err_text(e));
-    exit(1);
-}
-
-static void check(bool ok, const char *what)
-{
-    if (!ok)
-        must(err_sys("%s", what));
-}
-
-static double ms_since(uint64_t start)
-{
-    return (double)(clock_mono_ns(&clock_system) - start) / 1e6;
-}
-
-static void shell(const char *command)
-{
-    check(system(command) == 0, command); /* NOLINT(cert-env33-c): our own words */
-}
-
 static void fill(void)
 {
     static char data[BYTES];
     char path[64];
     uint32_t seed = 1;
 
-    check(mkdir("r", 0755) == 0, "mkdir");
+    kit_check(mkdir("r", 0755) == 0, "mkdir");
     for (int d = 0; d < DIRS; d++) {
         snprintf(path, sizeof path, "r/d%d", d);
-        check(mkdir(path, 0755) == 0, path);
+        kit_check(mkdir(path, 0755) == 0, path);
         for (int f = 0; f < FILES; f++) {
             for (size_t i = 0; i < sizeof data; i++) { /* as compressible as text */
                 seed = seed * 1664525 + 1013904223;
@@ -61,8 +38,8 @@ static void fill(void)
             }
             snprintf(path, sizeof path, "r/d%d/f%d", d, f);
             own_fd fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-            check(fd >= 0, path);
-            must(fd_write_all(fd, str_n(data, sizeof data)));
+            kit_check(fd >= 0, path);
+            kit_must(fd_write_all(fd, str_n(data, sizeof data)));
         }
     }
 }
@@ -76,13 +53,13 @@ static double import_ms(int state, const char *path)
         struct image image;
         struct image_import how = {.name = "bench"};
         own_fd fd = open(path, O_RDONLY | O_CLOEXEC);
-        check(fd >= 0, path);
+        kit_check(fd >= 0, path);
         arena_init(&a, 16u << 20);
         uint64_t start = clock_mono_ns(&clock_system);
-        must(images_import(state, fd, &how, &a, &image));
-        double ms = ms_since(start);
+        kit_must(images_import(state, fd, &how, &a, &image));
+        double ms = kit_ms_since(start);
         best = ms < best ? ms : best;
-        must(images_remove(state, &image, NULL, NULL));
+        kit_must(images_remove(state, &image, NULL, NULL));
         arena_done(&a);
     }
     return best;
@@ -96,10 +73,10 @@ static double tar_ms(const char *path)
     snprintf(command, sizeof command, "mkdir x && tar -C x -xf %s && sync -f x", path);
     for (int i = 0; i < RUNS; i++) {
         uint64_t start = clock_mono_ns(&clock_system);
-        shell(command);
-        double ms = ms_since(start);
+        kit_shell(command);
+        double ms = kit_ms_since(start);
         best = ms < best ? ms : best;
-        shell("rm -r x");
+        kit_shell("rm -r x");
     }
     return best;
 }
@@ -110,11 +87,11 @@ int main(void)
     char dir[] = "/var/tmp/croft-bench-image-XXXXXX";
     double ours[3], theirs[3];
 
-    check(mkdtemp(dir) && chdir(dir) == 0, dir);
+    kit_check(mkdtemp(dir) && chdir(dir) == 0, dir);
     umask(022);
     fill();
-    shell("tar -C r -cf r.tar . && gzip -k -1 r.tar && zstd -q -1 r.tar");
-    check(mkdir("state", 0700) == 0, "mkdir");
+    kit_shell("tar -C r -cf r.tar . && gzip -k -1 r.tar && zstd -q -1 r.tar");
+    kit_check(mkdir("state", 0700) == 0, "mkdir");
     own_fd state = open("state", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     printf("%d files, %d MB, best of %d\n", DIRS * FILES, DIRS * FILES * (int)(BYTES >> 10) / 1000,
            RUNS);
@@ -126,8 +103,8 @@ int main(void)
     }
     printf("bench/image: plain %.2fx, gzip %.2fx, zstd %.2fx of tar -x\n", ours[0] / theirs[0],
            ours[1] / theirs[1], ours[2] / theirs[2]);
-    check(chdir("/") == 0, "chdir");
+    kit_check(chdir("/") == 0, "chdir");
     own_fd tmp = open("/var/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    must(tree_remove(tmp, strrchr(dir, '/') + 1));
+    kit_must(tree_remove(tmp, strrchr(dir, '/') + 1));
     return 0;
 }

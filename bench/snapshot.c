@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "bench/kit/kit.h"
 #include "host/kept/kept.h"
 #include "host/snaps/snaps.h"
 #include "host/tree/tree.h"
@@ -22,30 +23,6 @@
 #define FILES 100 /* in each */
 #define BYTES (50u << 10)
 #define RUNS  21
-
-static void must(struct err *e)
-{
-    if (!e)
-        return;
-    fprintf(stderr, "snapshot: %s\n", err_text(e));
-    exit(1);
-}
-
-static void check(bool ok, const char *what)
-{
-    if (!ok)
-        must(err_sys("%s", what));
-}
-
-static double ms_since(uint64_t start)
-{
-    return (double)(clock_mono_ns(&clock_system) - start) / 1e6;
-}
-
-static void shell(const char *command)
-{
-    check(system(command) == 0, command); /* NOLINT(cert-env33-c): our own words */
-}
 
 static void fill(int upper)
 {
@@ -56,12 +33,12 @@ static void fill(int upper)
         data[i] = (char)(i * 2654435761u >> 13);
     for (int d = 0; d < DIRS; d++) {
         snprintf(path, sizeof path, "d%d", d);
-        check(mkdirat(upper, path, 0755) == 0, path);
+        kit_check(mkdirat(upper, path, 0755) == 0, path);
         for (int f = 0; f < FILES; f++) {
             snprintf(path, sizeof path, "d%d/f%d", d, f);
             own_fd fd = openat(upper, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-            check(fd >= 0, path);
-            must(fd_write_all(fd, str_n(data, sizeof data)));
+            kit_check(fd >= 0, path);
+            kit_must(fd_write_all(fd, str_n(data, sizeof data)));
         }
     }
 }
@@ -75,11 +52,11 @@ static void mount_fork(const struct snap *s, int run)
         n += (size_t)snprintf(options + n, sizeof options - n,
                               "state/snap/layers/%s:", s->layers[i].p);
     snprintf(path, sizeof path, "u%d", run);
-    check(mkdir(path, 0755) == 0, path);
+    kit_check(mkdir(path, 0755) == 0, path);
     snprintf(path, sizeof path, "w%d", run);
-    check(mkdir(path, 0755) == 0, path);
+    kit_check(mkdir(path, 0755) == 0, path);
     snprintf(options + n, sizeof options - n, "work,upperdir=u%d,workdir=w%d", run, run);
-    check(mount("overlay", "fork", "overlay", 0, options) == 0, options);
+    kit_check(mount("overlay", "fork", "overlay", 0, options) == 0, options);
 }
 
 static int by_value(const void *a, const void *b)
@@ -97,23 +74,23 @@ static void run_all(double snap_ms[RUNS], double both_ms[RUNS])
     char name[32];
 
     arena_init(&a, 64u << 20);
-    must(fd_make_dirs(here, STR("state"), 0700, &state));
-    must(fd_make_dirs(here, STR("state/box/b"), 0700, &box));
-    must(fd_make_dirs(box, STR("m0u"), 0755, &upper));
-    must(kept_note(box, 0, "work"));
+    kit_must(fd_make_dirs(here, STR("state"), 0700, &state));
+    kit_must(fd_make_dirs(here, STR("state/box/b"), 0700, &box));
+    kit_must(fd_make_dirs(box, STR("m0u"), 0755, &upper));
+    kit_must(kept_note(box, 0, "work"));
     fill(upper);
     for (int i = 0; i < RUNS; i++) {
         snprintf(name, sizeof name, "s%d", i);
         uint64_t start = clock_mono_ns(&clock_system);
-        must(snaps_take(state, box, 0, name, false, &a, &s));
-        snap_ms[i] = ms_since(start);
+        kit_must(snaps_take(state, box, 0, name, false, &a, &s));
+        snap_ms[i] = kit_ms_since(start);
         mount_fork(&s, i);
-        both_ms[i] = ms_since(start);
-        check(access("fork/d99/f99", R_OK) == 0, "look into the fork");
-        check(umount("fork") == 0, "unmount");
+        both_ms[i] = kit_ms_since(start);
+        kit_check(access("fork/d99/f99", R_OK) == 0, "look into the fork");
+        kit_check(umount("fork") == 0, "unmount");
         own_fd fresh = openat(box, "m0u", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         own_fd one = openat(fresh, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-        check(one >= 0, name);
+        kit_check(one >= 0, name);
     }
     arena_done(&a);
 }
@@ -127,19 +104,19 @@ int main(void)
         printf("snapshot: skipped, mounting needs root\n");
         return 0;
     }
-    check(mkdtemp(dir) && chdir(dir) == 0, dir);
-    check(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0,
-          "unshare");
-    check(mkdir("work", 0755) == 0 && mkdir("fork", 0755) == 0, "mkdir");
+    kit_check(mkdtemp(dir) && chdir(dir) == 0, dir);
+    kit_check(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0,
+              "unshare");
+    kit_check(mkdir("work", 0755) == 0 && mkdir("fork", 0755) == 0, "mkdir");
     run_all(snap_ms, both_ms);
     qsort(snap_ms, RUNS, sizeof *snap_ms, by_value);
     qsort(both_ms, RUNS, sizeof *both_ms, by_value);
     uint64_t start = clock_mono_ns(&clock_system);
-    shell("cp -a state/snap/layers copy");
-    double copy_ms = ms_since(start);
+    kit_shell("cp -a state/snap/layers copy");
+    double copy_ms = kit_ms_since(start);
     start = clock_mono_ns(&clock_system);
-    shell("tar -cf copy.tar -C state/snap layers");
-    double tar_ms = ms_since(start);
+    kit_shell("tar -cf copy.tar -C state/snap layers");
+    double tar_ms = kit_ms_since(start);
     printf("%d files, %d MB, N=%d, on 1 to %d layers\n", DIRS * FILES, DIRS * FILES / 1000 * 50,
            RUNS, RUNS);
     printf("  snapshot         min %6.2f  p50 %6.2f  p90 %6.2f  max %6.2f ms\n", snap_ms[0],
@@ -148,8 +125,8 @@ int main(void)
            both_ms[RUNS / 2], both_ms[RUNS * 9 / 10], both_ms[RUNS - 1]);
     printf("bench/snapshot: snapshot and fork %.2f ms (bar 20: %s), cp -a %.0f ms, tar %.0f ms\n",
            both_ms[RUNS / 2], both_ms[RUNS / 2] <= 20 ? "met" : "MISSED", copy_ms, tar_ms);
-    check(chdir("/") == 0, "chdir");
+    kit_check(chdir("/") == 0, "chdir");
     own_fd tmp = open("/var/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    must(tree_remove(tmp, strrchr(dir, '/') + 1));
+    kit_must(tree_remove(tmp, strrchr(dir, '/') + 1));
     return 0;
 }

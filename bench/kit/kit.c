@@ -21,6 +21,30 @@ _Noreturn void kit_die(const char *what)
     exit(1);
 }
 
+void kit_must(struct err *e)
+{
+    if (!e)
+        return;
+    fprintf(stderr, "bench: %s\n", err_text(e));
+    exit(1);
+}
+
+void kit_check(bool ok, const char *what)
+{
+    if (!ok)
+        kit_die(what);
+}
+
+void kit_shell(const char *command)
+{
+    kit_check(system(command) == 0, command); /* NOLINT(cert-env33-c): our own words */
+}
+
+double kit_ms_since(uint64_t start_ns)
+{
+    return (double)(clock_mono_ns(&clock_system) - start_ns) / 1e6;
+}
+
 double kit_now_ms(void)
 {
     return (double)clock_mono_ns(&clock_system) / 1e6;

@@ -10,10 +10,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/err.h"
 #include "base/str.h"
 
-_Noreturn void kit_die(const char *what); /* with errno */
+_Noreturn void kit_die(const char *what);  /* with errno */
+void kit_must(struct err *e);              /* takes it over */
+void kit_check(bool ok, const char *what); /* with errno */
+void kit_shell(const char *command);       /* which must succeed */
 double kit_now_ms(void);
+double kit_ms_since(uint64_t start_ns); /* of clock_mono_ns */
 
 /* --- figures --- */
 struct kit_series {
