@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "host/launcher/box_inner.h"
+#include "host/launcher/identity.h"
 #include "host/launcher/record.h"
 #include "host/launcher/sys.h"
 #include "host/launcher/mounts.h"
@@ -203,13 +204,20 @@ struct stack {
     size_t count;
 };
 
-/* Layers are idmapped copies; without a range of ids to shift into, the directories themselves. */
-static fallible clone_lowers(const struct build *b, const struct box_root *r, struct stack *lowers)
+/* Layers are idmapped copies; without a range of ids to shift into, the directories themselves.
+ * names is reached through such a copy already. */
+static fallible clone_lowers(const struct build *b, const struct box_root *r, int names,
+                             struct stack *lowers)
 {
-    if (r->lower_count > BOX_LOWERS)
+    if (r->lower_count + (names >= 0) > BOX_LOWERS)
         return err_new(ERR_LIMIT, "%zu layers, at most %d", r->lower_count, BOX_LOWERS);
     for (size_t i = 0; i < r->lower_count; i++) {
         int mount = -1;
+        if (names >= 0 && i == r->frozen) {
+            lowers->fds[lowers->count++] = fcntl(names, F_DUPFD_CLOEXEC, 0);
+            if (lowers->fds[lowers->count - 1] < 0)
+                return err_sys("copy a descriptor");
+        }
         if (b->h->user)
             mount = fcntl(r->lowers[i], F_DUPFD_CLOEXEC, 0);
         else
@@ -221,7 +229,7 @@ static fallible clone_lowers(const struct build *b, const struct box_root *r, st
     return NULL;
 }
 
-static fallible stack(const struct build *b, const struct box_root *r, bool throw_away,
+static fallible stack(const struct build *b, const struct box_root *r, bool throw_away, int names,
                       int *ret_mount)
 {
     struct stack lowers = {.count = 0};
@@ -229,7 +237,7 @@ static fallible stack(const struct build *b, const struct box_root *r, bool thro
     struct err *e = open_pair(b, r->upper, r->work, &upper, &work);
 
     if (!e)
-        e = clone_lowers(b, r, &lowers);
+        e = clone_lowers(b, r, names, &lowers);
     if (!e)
         e = mounts_overlay(&(struct mounts_overlay){.lowers = lowers.fds,
                                                     .lower_count = lowers.count,
@@ -260,13 +268,28 @@ static fallible build_mount(const struct build *b, unsigned n, int *ret_mount)
         memcpy(lowers, b->spec->layers[n], above * sizeof *lowers);
     lowers[above] = source;
     struct box_root r = {.upper = upper, .work = work, .lowers = lowers, .lower_count = above + 1};
-    return stack(b, &r, false, ret_mount);
+    return stack(b, &r, false, -1, ret_mount);
 }
 
 /* An ordinary user's child makes its own; something has to travel in its place. */
 static int dev_of(const struct box_host *h, const struct box_embryo *e)
 {
     return h->user ? h->exe : e->dev;
+}
+
+/* A directory that croft's own state lies in takes no layer from there: it keeps its names. */
+static fallible build_root(struct build *b, const struct box_root *r, int *ret_mount)
+{
+    bool named = !r->where[0] && identity_fits(r->lowers + r->frozen, r->lower_count - r->frozen);
+    own_fd names = -1;
+
+    if (named)
+        TRY(identity_make(b->shifted, b->spec->req->hostname, b->h->rng, &names));
+    struct err *e = stack(b, r, true, names, ret_mount);
+    if (!e || names < 0 || err_errno(e) != ELOOP)
+        return e;
+    err_free(e);
+    return stack(b, r, true, -1, ret_mount);
 }
 
 static fallible build_all(struct build *b, const struct box_embryo *e, struct cargo *c)
@@ -280,7 +303,7 @@ static fallible build_all(struct build *b, const struct box_embryo *e, struct ca
     add(c, dev_of(b->h, e));
     c->lent = c->count;
     for (size_t i = 0; i < s->root_count; i++) {
-        TRY_WRAP(stack(b, &s->roots[i], true, &mount), "root file system '/%s'", s->roots[i].where);
+        TRY_WRAP(build_root(b, &s->roots[i], &mount), "root file system '/%s'", s->roots[i].where);
         add(c, mount);
     }
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
@@ -496,6 +519,8 @@ static bool remove_layer(int dir, const char *name)
     static const char *const below[] = {"/work/incompat/volatile", "/work/incompat", "/work"};
     char path[320];
 
+    if (strcmp(name, IDENTITY_DIR) == 0)
+        identity_empty(dir);
     if (is_work(name)) {
         snprintf(path, sizeof path, "%s/work/incompat/volatile/dirty", name);
         unlinkat(dir, path, 0);

@@ -59,6 +59,7 @@ struct box_root {
     const char *upper, *work; /* names for its directories in box/<ID> */
     const int *lowers;        /* O_PATH, topmost first */
     size_t lower_count;
+    size_t frozen; /* the first so many are a snapshot's, not its image's */
 };
 
 struct box_spec {

@@ -158,7 +158,8 @@ static fallible open_image(const struct serve *s, struct making *m)
                                         .upper = at->upper,
                                         .work = at->work,
                                         .lowers = at->lowers,
-                                        .lower_count = at->lower_count};
+                                        .lower_count = at->lower_count,
+                                        .frozen = at->frozen};
     }
     m->spec.roots = m->roots;
     m->spec.root_count = m->rootfs.mount_count;

@@ -395,6 +395,7 @@ static fallible add_layers(const struct serve *s, int box, struct rootfs_mount *
     memmove(m->lowers + below.count, m->lowers, m->lower_count * sizeof *m->lowers);
     memcpy(m->lowers, below.fds, below.count * sizeof *m->lowers);
     m->lower_count += below.count;
+    m->frozen = below.count;
     return NULL;
 }
 

@@ -48,7 +48,7 @@ struct rootfs_mount *rootfs_add_mount(struct rootfs *r, const char *where, const
     m->where = where;
     m->upper = upper;
     m->work = work;
-    m->lower_count = 0;
+    m->lower_count = m->frozen = 0;
     return m;
 }
 

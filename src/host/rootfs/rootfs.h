@@ -28,6 +28,7 @@ struct rootfs_mount {
     const char *work;
     int lowers[ROOTFS_LOWERS_MAX]; /* O_PATH; topmost first */
     size_t lower_count;
+    size_t frozen; /* the first so many were put above them, by a snapshot */
 };
 
 struct rootfs {

@@ -20,6 +20,7 @@
 #include "host/images/images.h"
 #include "host/kept/kept.h"
 #include "host/launcher/box.h"
+#include "host/launcher/identity.h"
 #include "host/launcher/layers.h"
 #include "host/tree/tree.h"
 #include "host/rootfs/rootfs.h"
@@ -243,7 +244,7 @@ static fallible thin_out(const struct run_spec *s, const struct plan *p, int dir
         TRY(tree_remove(dir, p->roots[i].upper));
         TRY(tree_remove(dir, p->roots[i].work));
     }
-    return NULL;
+    return tree_remove(dir, IDENTITY_DIR);
 }
 
 static fallible tidy(struct box_host *h, const struct run_spec *s, const struct plan *p,
