@@ -17,6 +17,7 @@
 #include "base/sm.h"
 #include "base/str.h"
 #include "loop/loop.h"
+#include "sandbox/spec.h"
 
 struct net;
 struct sbx;
@@ -36,10 +37,23 @@ enum sbx_cap { /* bits */
                SBX_HIDES_PROCESSES = 1 << 10,
                SBX_HIDES_NETWORK = 1 << 11,
                SBX_CAN_ADOPT = 1 << 12, /* sandboxes that outlived the program that started them */
+               SBX_CAN_CLAIM = 1 << 13, /* warm ones, see sbx_claim */
+               SBX_CAN_LIST = 1 << 14,  /* what is there, whoever started it */
 };
 const char *sbx_cap_name(unsigned bit); /* "pause"; NULL: no such bit */
 
-enum sbx_state { SBX_CREATED, SBX_STARTING, SBX_RUNNING, SBX_PAUSED, SBX_STOPPED };
+/* SBX_WARM: finished, with nothing of anybody's in it; its server waits for sbx_claim(). */
+enum sbx_state { SBX_CREATED, SBX_STARTING, SBX_RUNNING, SBX_PAUSED, SBX_STOPPED, SBX_WARM };
+
+/* What a start is made of. Only what a backend can tell apart is not 0. */
+enum sbx_phase {
+    SBX_PHASE_QUEUE, /* before anybody worked on it */
+    SBX_PHASE_NAMESPACES,
+    SBX_PHASE_MOUNTS,
+    SBX_PHASE_EXEC,
+    SBX_PHASE_READY, /* from there until the server listened */
+    SBX_PHASES
+};
 
 struct sbx_host { /* what the program lends every driver; borrowed */
     struct loop *loop;
@@ -54,23 +68,7 @@ struct sbx_host { /* what the program lends every driver; borrowed */
     const char *sockets; /* its directory of sockets; NULL: state_dir/run */
     unsigned native_caps;
     const char *const *roots;
-};
-
-struct sbx_limits { /* 0: the backend's default */
-    uint64_t memory_bytes, disk_bytes;
-    uint32_t pids, cpu_permille, open_files;
-};
-
-struct sbx_spec {            /* copied as far as needed */
-    const char *id;          /* letters, digits, "-_."; NULL: one is made */
-    const char *image;       /* NULL: the backend's default root file system */
-    const char *workspace;   /* a directory of the host; NULL: an empty one that goes with it */
-    const char *session_key; /* NULL: none */
-    const char *const *env;  /* NULL: none; of everything inside */
-    struct sbx_limits limits;
-    /* The sandbox ended without being asked to; its state is SBX_STOPPED. May be NULL. */
-    void (*on_gone)(void *arg, struct sbx *s);
-    void *arg;
+    const char *const *images; /* names, in the order of its policy, ended by NULL; NULL: "host" */
 };
 
 struct sbx_address {      /* of the action server, or of a port inside */
@@ -81,13 +79,22 @@ struct sbx_address {      /* of the action server, or of a port inside */
 
 struct sbx_info {
     enum sbx_state state;
-    pid_t pid;                  /* 0: none, or not on this machine */
-    struct sbx_address address; /* while it runs */
-    const char *workspace;      /* on the host; NULL: not there */
-    const char *failure;        /* why it ended; NULL: it was asked to, or has not */
+    pid_t pid;                     /* 0: none, or not on this machine */
+    struct sbx_address address;    /* while it runs */
+    const char *workspace;         /* on the host; NULL: not there */
+    const char *failure;           /* why it ended; NULL: it was asked to, or has not */
+    uint64_t phase_ns[SBX_PHASES]; /* of its last start; a claim is a start: QUEUE, EXEC and READY
+                                    * are then the claim's own */
 };
 
 typedef void sbx_done(void *arg, struct sbx *s, const struct err *e); /* e borrowed; NULL: done */
+
+struct sbx_listed { /* a sandbox the backend has, known to this program or not */
+    char id[64];
+    enum sbx_state state;
+};
+typedef void sbx_list_done(void *arg, const struct sbx_listed *all, size_t count,
+                           const struct err *e); /* all borrowed */
 
 struct sbx_backend {
     const char *name, *summary;
@@ -110,6 +117,8 @@ struct sbx_backend {
     void (*logs)(struct sbx *s, struct buf *out);
     fallible (*expose)(struct sbx *s, uint16_t port, struct sbx_address *ret_address);
     fallible (*bind)(struct sbx *s, const struct sbx_spec *spec);
+    fallible (*claim)(struct sbx *s, const struct sbx_spec *spec);
+    fallible (*list)(struct sbx_driver *d, sbx_list_done *done, void *arg);
     fallible (*fork)(struct sbx_driver *d, struct str snapshot, const struct sbx_spec *spec,
                      struct sbx *s);
     size_t size; /* of its struct, which begins with struct sbx */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -14,12 +15,13 @@
 ROWS_OF(sbx_backends, struct sbx_backend)
 
 static const struct sm_state states[] = {
-    [SBX_CREATED] = {"created",
-                     TO(SBX_STARTING) | TO(SBX_RUNNING) | TO(SBX_PAUSED) | TO(SBX_STOPPED)},
-    [SBX_STARTING] = {"starting", TO(SBX_RUNNING) | TO(SBX_STOPPED)},
+    [SBX_CREATED] = {"created", TO(SBX_STARTING) | TO(SBX_RUNNING) | TO(SBX_PAUSED) |
+                                    TO(SBX_STOPPED) | TO(SBX_WARM)},
+    [SBX_STARTING] = {"starting", TO(SBX_RUNNING) | TO(SBX_STOPPED) | TO(SBX_WARM)},
     [SBX_RUNNING] = {"running", TO(SBX_PAUSED) | TO(SBX_STOPPED)},
     [SBX_PAUSED] = {"paused", TO(SBX_RUNNING) | TO(SBX_STOPPED)},
     [SBX_STOPPED] = {"stopped", TO(SBX_STARTING)},
+    [SBX_WARM] = {"warm", TO(SBX_RUNNING) | TO(SBX_STOPPED)},
 };
 
 /* Where an operation may begin, and where it leads. */
@@ -30,7 +32,7 @@ static const struct op {
     unsigned cap;
 } ops[] = {
     [SBX_START] = {"start", TO(SBX_CREATED) | TO(SBX_STOPPED), SBX_RUNNING, 0},
-    [SBX_STOP] = {"stop", TO(SBX_RUNNING) | TO(SBX_PAUSED), SBX_STOPPED, 0},
+    [SBX_STOP] = {"stop", TO(SBX_RUNNING) | TO(SBX_PAUSED) | TO(SBX_WARM), SBX_STOPPED, 0},
     [SBX_PAUSE] = {"pause", TO(SBX_RUNNING), SBX_PAUSED, SBX_CAN_PAUSE},
     [SBX_RESUME] = {"resume", TO(SBX_PAUSED), SBX_RUNNING, SBX_CAN_PAUSE},
     [SBX_SNAPSHOT] = {"snapshot",
@@ -38,12 +40,13 @@ static const struct op {
                       SBX_RUNNING, SBX_CAN_SNAPSHOT},
     [SBX_REMOVE] = {"be removed", TO(SBX_CREATED) | TO(SBX_STOPPED), SBX_STOPPED, 0},
     [SBX_ADOPT] = {"adopt", TO(SBX_CREATED), SBX_RUNNING, SBX_CAN_ADOPT},
+    [SBX_CLAIM] = {"claim", TO(SBX_WARM), SBX_RUNNING, SBX_CAN_CLAIM},
 };
 
 static const char *const cap_names[] = {
     "pause",          "snapshot",     "expose",    "bind",       "log",
     "limit-memory",   "limit-pids",   "limit-cpu", "limit-disk", "hide-files",
-    "hide-processes", "hide-network", "adopt",
+    "hide-processes", "hide-network", "adopt",     "claim",      "list",
 };
 
 const char *sbx_cap_name(unsigned bit)
@@ -139,6 +142,8 @@ static fallible make(struct sbx_driver *d, const struct sbx_spec *spec, struct s
     if (spec->id)
         TRY(check_id(d, spec->id));
     TRY(check_limits(d, &spec->limits));
+    if (spec->warm)
+        TRY(need(d, SBX_CAN_CLAIM, "keep a sandbox warm"));
     struct sbx *s = mem_new(d->backend->size);
     if (spec->id)
         snprintf(s->id, sizeof s->id, "%s", spec->id);
@@ -147,6 +152,7 @@ static fallible make(struct sbx_driver *d, const struct sbx_spec *spec, struct s
     s->driver = d;
     s->on_gone = spec->on_gone;
     s->arg = spec->arg;
+    s->warm = spec->warm;
     sm_init(&s->state, states, "sandbox", SBX_CREATED);
     list_add(&d->all, &s->sibling);
     d->sandboxes++;
@@ -186,6 +192,23 @@ fallible sbx_fork(struct sbx_driver *d, struct str snapshot, const struct sbx_sp
 
 /* --- operations --- */
 
+static void move_on(struct sbx *s, enum sbx_op op, bool failed)
+{
+    enum sbx_state to = ops[op].to;
+
+    if (failed && op != SBX_START && (op != SBX_CLAIM || s->found == SBX_WARM))
+        return; /* it is what it was */
+    if (failed)
+        to = SBX_STOPPED;
+    else if (op == SBX_ADOPT)
+        to = s->found;
+    else if (op == SBX_START && s->warm)
+        to = SBX_WARM;
+    else if (op == SBX_CLAIM)
+        s->warm = false; /* started again, it is what it was claimed for */
+    sm_move(&s->state, to, s->id);
+}
+
 static void on_answer(struct loop_later *l)
 {
     struct sbx *s = container_of(l, struct sbx, answer);
@@ -196,12 +219,10 @@ static void on_answer(struct loop_later *l)
 
     s->op = SBX_NO_OP;
     s->result = NULL;
-    if (op == SBX_START && e && s->state.now != SBX_STOPPED)
-        sm_move(&s->state, SBX_STOPPED, s->id);
-    else if (op == SBX_REMOVE)
+    if (op == SBX_REMOVE)
         sbx_free(s);
-    else if (op != SBX_SNAPSHOT && !e && s->state.now != SBX_STOPPED)
-        sm_move(&s->state, op == SBX_ADOPT ? s->found : ops[op].to, s->id);
+    else if (op != SBX_SNAPSHOT && s->state.now != SBX_STOPPED)
+        move_on(s, op, e != NULL);
     done(arg, s, e);
     err_free(e);
 }
@@ -227,6 +248,7 @@ static fallible begin(struct sbx *s, enum sbx_op op, sbx_done *done, void *arg)
     s->op = op;
     s->done = done;
     s->done_arg = arg;
+    s->begun_ns = clock_mono_ns(&clock_system);
     return NULL;
 }
 
@@ -255,6 +277,28 @@ static fallible ask(struct sbx *s, enum sbx_op op, fallible (*call)(struct sbx *
 fallible sbx_adopt(struct sbx *s, sbx_done *done, void *arg)
 {
     return ask(s, SBX_ADOPT, s->driver->backend->adopt, done, arg);
+}
+
+fallible sbx_claim(struct sbx *s, const struct sbx_spec *spec, sbx_done *done, void *arg)
+{
+    TRY(begin(s, SBX_CLAIM, done, arg));
+    s->found = SBX_WARM;
+    struct err *e = check_limits(s->driver, &spec->limits);
+    if (!e)
+        e = s->driver->backend->claim(s, spec);
+    if (e) {
+        sbx_finish(s, e);
+        return NULL;
+    }
+    s->on_gone = spec->on_gone;
+    s->arg = spec->arg;
+    return NULL;
+}
+
+fallible sbx_list(struct sbx_driver *d, sbx_list_done *done, void *arg)
+{
+    TRY(need(d, SBX_CAN_LIST, "list its sandboxes"));
+    return d->backend->list(d, done, arg);
 }
 
 fallible sbx_stop(struct sbx *s, sbx_done *done, void *arg)

@@ -14,7 +14,8 @@ enum sbx_op {
     SBX_RESUME,
     SBX_SNAPSHOT,
     SBX_REMOVE,
-    SBX_ADOPT
+    SBX_ADOPT,
+    SBX_CLAIM
 };
 
 struct sbx { /* drivers embed it first */
@@ -30,7 +31,9 @@ struct sbx { /* drivers embed it first */
     void (*on_gone)(void *arg, struct sbx *s);
     void *arg;
     char *failure;
-    enum sbx_state found; /* by SBX_ADOPT */
+    enum sbx_state found; /* by SBX_ADOPT, and by a SBX_CLAIM that failed */
+    bool warm;            /* its next start ends in SBX_WARM */
+    uint64_t begun_ns;    /* the operation under way */
 };
 
 fallible sbx_driver_open(const struct sbx_backend *backend, const struct sbx_host *host,
@@ -47,6 +50,13 @@ fallible sbx_start(struct sbx *s, sbx_done *done, void *arg);
 /* Instead of the first start: one of this id, started by a program that is gone. Its state is then
  * what it is: running, paused, or stopped with its files. ERR_NOT_FOUND: there is none. */
 fallible sbx_adopt(struct sbx *s, sbx_done *done, void *arg);
+/* Binds environment, key, user, directory, hostname, limits, mounts and command of a warm one and
+ * lets its server begin; done when that listens. spec's id, image and warm do not count; on_gone
+ * and arg are spec's from now on. Refused before anything was bound it is warm as before, after
+ * that it is stopped: what was bound to one is never given to another. */
+fallible sbx_claim(struct sbx *s, const struct sbx_spec *spec, sbx_done *done, void *arg);
+/* All that are there, of programs that are gone too. done once, never from inside. */
+fallible sbx_list(struct sbx_driver *d, sbx_list_done *done, void *arg);
 fallible sbx_stop(struct sbx *s, sbx_done *done, void *arg);
 fallible sbx_pause(struct sbx *s, sbx_done *done, void *arg);
 fallible sbx_resume(struct sbx *s, sbx_done *done, void *arg);
