@@ -95,6 +95,19 @@ struct sbx_listed { /* a sandbox the backend has, known to this program or not *
 };
 typedef void sbx_list_done(void *arg, const struct sbx_listed *all, size_t count,
                            const struct err *e); /* all borrowed */
+/* Something asked of a driver that is not about one of its sandboxes; see sandbox.h. */
+struct sbx_question {
+    struct sbx_driver *driver;
+    struct list sibling;
+    char name[64];    /* what it is about; empty: everything */
+    struct buf names; /* the answer: each with its NUL */
+    size_t count;
+    void *mine; /* the driver's; freed with the question */
+    void (*done)(void *arg, const char *names, size_t count, const struct err *e);
+    void *arg;
+    struct loop_later answer;
+    struct err *result;
+};
 
 struct sbx_backend {
     const char *name, *summary;
@@ -110,6 +123,9 @@ struct sbx_backend {
     fallible (*resume)(struct sbx *s);
     fallible (*adopt)(struct sbx *s); /* sets s->found first */
     fallible (*snapshot)(struct sbx *s, struct str name);
+    /* Each ends in sbx_question_finish, at once or later; an error returned is that. */
+    fallible (*snapshot_list)(struct sbx_question *q);
+    fallible (*snapshot_remove)(struct sbx_question *q);
     /* Of one that does not run: all it left, and the driver's part of s. Errors are for the log:
      * the sandbox is gone for its caller. */
     fallible (*remove)(struct sbx *s);
@@ -133,6 +149,7 @@ struct sbx_driver {
     const struct sbx_backend *backend;
     const struct sbx_host *host;
     unsigned caps;
-    struct list all; /* its sandboxes */
+    struct list all;       /* its sandboxes */
+    struct list questions; /* without an answer so far */
     unsigned sandboxes;
 };

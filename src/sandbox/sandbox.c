@@ -76,6 +76,7 @@ fallible sbx_driver_open(const struct sbx_backend *backend, const struct sbx_hos
     d->backend = backend;
     d->host = host;
     list_init(&d->all);
+    list_init(&d->questions);
     if (backend->warning)
         log_warn(backend->warning, KV("backend", backend->name));
     *ret_driver = d;
@@ -84,8 +85,11 @@ fallible sbx_driver_open(const struct sbx_backend *backend, const struct sbx_hos
 
 void sbx_driver_close(struct sbx_driver *d)
 {
-    if (d)
-        d->backend->close(d);
+    if (!d)
+        return;
+    LIST_EACH(q, &d->questions, struct sbx_question, sibling)
+        sbx_question_drop(q);
+    d->backend->close(d);
 }
 
 /* --- birth and end --- */

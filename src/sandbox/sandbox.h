@@ -38,7 +38,8 @@ struct sbx { /* drivers embed it first */
 
 fallible sbx_driver_open(const struct sbx_backend *backend, const struct sbx_host *host,
                          struct sbx_driver **ret_driver);
-void sbx_driver_close(struct sbx_driver *d); /* all its sandboxes are freed */
+/* All its sandboxes are freed; what was asked of it has no answer any more. */
+void sbx_driver_close(struct sbx_driver *d);
 
 fallible sbx_create(struct sbx_driver *d, const struct sbx_spec *spec, struct sbx **ret_sbx);
 /* A new sandbox over what a snapshot froze: new keys, nothing writable shared. */
@@ -69,7 +70,16 @@ void sbx_inspect(struct sbx *s, struct sbx_info *ret_info);
 /* Removes all it left and frees it, before done is called: the pointer is then only a name. */
 fallible sbx_remove(struct sbx *s, sbx_done *done, void *arg);
 
+/* Snapshots of a driver, in the order of their names: names one after the other, each with its NUL,
+ * borrowed for the call; e borrowed. done is called once, never from inside. */
+typedef void sbx_answered(void *arg, const char *names, size_t count, const struct err *e);
+fallible sbx_snapshot_list(struct sbx_driver *d, sbx_answered *done, void *arg);
+/* Sandboxes that were forked from it keep what they stand on. ERR_NOT_FOUND: there is none. */
+fallible sbx_snapshot_remove(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg);
+
 /* --- for drivers --- */
+void sbx_question_finish(struct sbx_question *q, struct err *e); /* takes e over */
+void sbx_question_drop(struct sbx_question *q);                  /* without an answer */
 void sbx_finish(struct sbx *s, struct err *e);     /* the operation under way; takes e over */
 void sbx_gone(struct sbx *s, const char *fmt, ...) /* it ended by itself: why */
     __attribute__((format(printf, 2, 3)));

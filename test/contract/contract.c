@@ -148,6 +148,32 @@ struct err *contract_snapshot(struct contract *c, struct sbx *s, const char *nam
     return wait_for(c, &w, sbx_snapshot(s, str_of(name), on_done, &w));
 }
 
+struct named {
+    struct waited w;
+    char *out;
+    size_t size;
+};
+
+static void on_named(void *arg, const char *names, size_t count, const struct err *e)
+{
+    struct named *n = arg;
+
+    n->out[0] = '\0';
+    for (; count--; names += strlen(names) + 1)
+        snprintf(n->out + strlen(n->out), n->size - strlen(n->out), "%s%s", n->out[0] ? " " : "",
+                 names);
+    on_done(&n->w, NULL, e);
+}
+
+struct err *contract_snapshots(struct contract *c, const char *remove, char *out, size_t size)
+{
+    struct named n = {.out = out, .size = size};
+
+    return wait_for(c, &n.w,
+                    remove ? sbx_snapshot_remove(c->driver, str_of(remove), on_named, &n)
+                           : sbx_snapshot_list(c->driver, on_named, &n));
+}
+
 struct err *contract_remove(struct contract *c, struct sbx *s)
 {
     struct waited w = {0};

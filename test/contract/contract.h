@@ -61,6 +61,7 @@ extern const struct contract_backend contract_native; /* a launcher, as root */
     X(snapshots_what_is_stopped, SBX_CAN_SNAPSHOT)                                                 \
     X(snapshots_what_is_paused, SBX_CAN_SNAPSHOT | SBX_CAN_PAUSE)                                  \
     X(refuses_snapshots_by_name, SBX_CAN_SNAPSHOT)                                                 \
+    X(lists_and_removes_snapshots, SBX_CAN_SNAPSHOT)                                               \
     X(holds_the_memory_limit, SBX_LIMITS_MEMORY)                                                   \
     X(holds_the_process_limit, SBX_LIMITS_PIDS)                                                    \
     X(hides_the_hosts_files, SBX_HIDES_FILES)                                                      \
@@ -94,6 +95,8 @@ struct err *contract_pause(struct contract *c, struct sbx *s);
 struct err *contract_resume(struct contract *c, struct sbx *s);
 struct err *contract_remove(struct contract *c, struct sbx *s);
 struct err *contract_snapshot(struct contract *c, struct sbx *s, const char *name);
+/* Names joined by spaces; removing gives "" */
+struct err *contract_snapshots(struct contract *c, const char *remove, char *out, size_t size);
 struct sbx *contract_started(struct contract *c, const struct sbx_spec *spec);
 void contract_end(struct contract *c, struct sbx *s); /* stop if need be, remove */
 

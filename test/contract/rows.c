@@ -287,6 +287,9 @@ void contract_refuses_by_name_what_it_lacks(struct contract *c)
         CHECK_ERR(sbx_snapshot(s, STR("x"), never, NULL), ERR_UNSUPPORTED, "snapshot");
         CHECK_ERR(sbx_fork(c->driver, STR("x"), &(struct sbx_spec){0}, &other), ERR_UNSUPPORTED,
                   "fork");
+        CHECK_ERR(sbx_snapshot_list(c->driver, NULL, NULL), ERR_UNSUPPORTED, "snapshots");
+        CHECK_ERR(sbx_snapshot_remove(c->driver, STR("x"), NULL, NULL), ERR_UNSUPPORTED,
+                  c->driver->backend->name);
     }
     if (!(caps & SBX_LIMITS_MEMORY)) {
         struct sbx_spec spec = {.limits.memory_bytes = 64u << 20};

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* snapshot_rows.c — what the contract says of snapshots and forks; see contract.h. */
+#include <stdio.h>
+#include <string.h>
+
 #include "test/contract/contract.h"
 
 /* Who cannot be paused is stopped for it. */
@@ -151,4 +154,56 @@ void contract_refuses_snapshots_by_name(struct contract *c)
     CHECK(e != NULL);
     CHECK_INT(err_code(e), ERR_NOT_FOUND);
     err_free(e);
+}
+
+static void not_removed(struct contract *c, const char *name)
+{
+    char said[64];
+    struct err *e = contract_snapshots(c, name, said, sizeof said);
+
+    CHECK(e != NULL);
+    CHECK_INT(err_code(e), ERR_NOT_FOUND);
+    err_free(e);
+}
+
+static void never(void *arg, const char *names, size_t count, const struct err *e)
+{
+    (void)arg, (void)names, (void)count, (void)e;
+    FAIL("a closed driver answered");
+}
+
+/* More than fit one answer of any backend, in the order of their names. */
+void contract_lists_and_removes_snapshots(struct contract *c)
+{
+    enum { MANY = 70 };
+    char said[4096], want[4096] = "", name[16];
+    struct sbx *s = contract_started(c, NULL);
+
+    CHECK_OK(contract_snapshots(c, NULL, said, sizeof said));
+    CHECK_STR(str_of(said), "");
+    contract_command(c, s, NULL, "echo kept > f");
+    CHECK_OK(contract_stop(c, s));
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "p%02u", MANY - 1 - i);
+        CHECK_OK(contract_snapshot(c, s, name));
+        snprintf(want + strlen(want), sizeof want - strlen(want), "%sp%02u", i ? " " : "", i);
+    }
+    CHECK_OK(contract_snapshots(c, NULL, said, sizeof said));
+    CHECK_STR(str_of(said), str_of(want));
+    struct sbx *child = forked(c, "p03");
+    CHECK_OK(contract_snapshots(c, "p03", said, sizeof said));
+    CHECK_STR(contract_command(c, child, NULL, "cat f").text, "kept");
+    not_removed(c, "p03");
+    not_removed(c, "../box");
+    not_removed(c, "");
+    for (unsigned i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "p%02u", i);
+        if (i != 3)
+            CHECK_OK(contract_snapshots(c, name, said, sizeof said));
+    }
+    CHECK_OK(contract_snapshots(c, NULL, said, sizeof said));
+    CHECK_STR(str_of(said), "");
+    contract_end(c, child);
+    contract_end(c, s);
+    CHECK_OK(sbx_snapshot_list(c->driver, never, NULL)); /* and the driver is closed */
 }

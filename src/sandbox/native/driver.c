@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* driver.c — native sandboxes as a backend: asks the launcher, which alone has privilege.
- *
- * The launcher answers in its own time and order; each answer finds its request by tag. A sandbox's
- * control connection ends when the sandbox does. */
+/* driver.c — native sandboxes as a backend: asks the launcher, which alone has privilege. A
+ * sandbox's control connection ends when the sandbox does. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,10 +12,9 @@
 
 #include "base/fd.h"
 #include "base/list.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "sandbox/environment.h"
-#include "sandbox/native/msg.h"
+#include "sandbox/native/inner.h"
 #include "sandbox/said.h"
 #include "sandbox/sandbox.h"
 
@@ -32,13 +29,6 @@
 
 static const char *const server_args[] = {"action-server", "--working-dir", WORKSPACE};
 
-struct native_driver {
-    struct sbx_driver base;
-    struct loop_io io;
-    struct list asked; /* requests that wait for their answer */
-    uint64_t last_tag;
-};
-
 struct native {
     struct sbx base;
     struct native_request req; /* of the start */
@@ -50,8 +40,7 @@ struct native {
     pid_t pid;
     bool known; /* to the launcher */
 
-    struct list link; /* among asked; one request at a time */
-    uint64_t tag;
+    struct native_call call; /* one at a time */
     void (*answered)(struct native *n, const struct native_reply *r, int *fds, struct err *e);
 };
 
@@ -65,24 +54,21 @@ static struct native_driver *driver_of(const struct native *n)
     return container_of(n->base.driver, struct native_driver, base);
 }
 
-/* --- asking the launcher --- */
+static void on_answered(struct native_call *c, const struct native_reply *r, int *fds,
+                        struct err *e)
+{
+    struct native *n = container_of(c, struct native, call);
+
+    n->answered(n, r, fds, e);
+}
 
 static fallible ask(struct native *n, struct native_request *req, const int *fds, size_t count,
                     void (*answered)(struct native *n, const struct native_reply *r, int *fds,
                                      struct err *e))
 {
-    struct native_driver *d = driver_of(n);
-
-    req->magic = NATIVE_MAGIC;
-    req->version = NATIVE_VERSION;
-    req->tag = ++d->last_tag;
     snprintf(req->id, sizeof req->id, "%s", n->base.id);
-    TRY_WRAP(fd_send(d->base.host->launcher, str_n(req, sizeof *req), fds, count),
-             "ask the launcher");
-    n->tag = req->tag;
     n->answered = answered;
-    list_add(&d->asked, &n->link);
-    return NULL;
+    return native_call(driver_of(n), &n->call, req, fds, count, on_answered);
 }
 
 static fallible ask_op(struct native *n, enum native_op op,
@@ -94,56 +80,6 @@ static fallible ask_op(struct native *n, enum native_op op,
     return ask(n, &req, NULL, 0, answered);
 }
 
-static fallible error_of(const struct native_reply *r)
-{
-    if (!r->code)
-        return NULL;
-    return err_recode(err_new(ERR_INTERNAL, "%.*s", NATIVE_TEXT_MAX, r->text),
-                      (enum err_code)(r->code - 1));
-}
-
-static void close_both(int fds[2])
-{
-    own_close_p(&fds[0]);
-    own_close_p(&fds[1]);
-}
-
-static void on_launcher_gone(struct native_driver *d)
-{
-    loop_io_stop(&d->io);
-    log_error("the launcher is gone");
-    LIST_EACH(n, &d->asked, struct native, link) {
-        int none[2] = {-1, -1};
-        list_del(&n->link);
-        n->answered(n, NULL, none, err_new(ERR_CLOSED, "the launcher is gone"));
-    }
-}
-
-static void on_reply(struct loop_io *io)
-{
-    struct native_driver *d = container_of(io, struct native_driver, io);
-    struct native_reply r;
-    int fds[2] = {-1, -1};
-    size_t n = 0, count = 0;
-    struct err *e = fd_recv(io->fd, &r, sizeof r, &n, fds, 2, &count);
-
-    if (e || n != sizeof r || r.magic != NATIVE_MAGIC) {
-        err_free(e);
-        close_both(fds);
-        on_launcher_gone(d);
-        return;
-    }
-    r.text[sizeof r.text - 1] = '\0';
-    LIST_EACH(at, &d->asked, struct native, link) {
-        if (at->tag != r.tag)
-            continue;
-        list_del(&at->link);
-        at->answered(at, &r, fds, error_of(&r));
-        break;
-    }
-    close_both(fds);
-}
-
 /* --- the driver --- */
 
 static fallible native_open(const struct sbx_host *host, struct sbx_driver **ret_driver)
@@ -151,9 +87,8 @@ static fallible native_open(const struct sbx_host *host, struct sbx_driver **ret
     if (host->launcher < 0)
         return err_new(ERR_UNSUPPORTED, "there is no launcher to ask");
     struct native_driver *d = mem_new(sizeof *d);
-    list_init(&d->asked);
     d->base.caps = host->native_caps & CAPS_MAX;
-    struct err *e = loop_io_start(host->loop, &d->io, host->launcher, EPOLLIN, on_reply);
+    struct err *e = native_calls_start(d, host->loop, host->launcher);
     if (e) {
         free(d);
         return e;
@@ -232,7 +167,7 @@ static fallible set_spec(struct native *n, const struct sbx_spec *spec)
 
 static void release(struct native *n)
 {
-    list_del(&n->link);
+    list_del(&n->call.link);
     loop_timer_stop(&n->deadline);
     free(n->workspace);
     buf_done(&n->env);
@@ -259,7 +194,7 @@ static fallible native_create(struct sbx_driver *driver, const struct sbx_spec *
     struct native *n = native_of(s);
 
     (void)driver;
-    list_init(&n->link);
+    list_init(&n->call.link);
     buf_init(&n->env, ENVIRONMENT_BYTES);
     said_init(&n->said);
     n->req.op = NATIVE_START;
@@ -365,7 +300,7 @@ static void on_control(struct loop_io *io)
     if (got > 0 || (got < 0 && errno == EAGAIN))
         return;
     stop_io(io);
-    if (n->base.op == SBX_STOP || !list_empty(&n->link))
+    if (n->base.op == SBX_STOP || !list_empty(&n->call.link))
         return;
     struct err *e = ask_op(n, NATIVE_KILL, on_inspected); /* and wait until it is reaped */
     if (e)
@@ -552,6 +487,8 @@ SBX_BACKEND(native) = {
     .resume = native_resume,
     .adopt = native_adopt,
     .snapshot = native_snapshot,
+    .snapshot_list = native_snapshot_list,
+    .snapshot_remove = native_snapshot_remove,
     .fork = native_fork,
     .remove = native_remove,
     .inspect = native_inspect,

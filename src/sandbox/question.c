@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/* question.c — what is asked of a driver and is not about one sandbox: its snapshots. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "sandbox/sandbox.h"
+
+#define NAMES_BYTES (16u << 20)
+
+void sbx_question_drop(struct sbx_question *q)
+{
+    loop_later_cancel(&q->answer);
+    list_del(&q->sibling);
+    err_free(q->result);
+    buf_done(&q->names);
+    free(q->mine);
+    free(q);
+}
+
+static void on_answer(struct loop_later *l)
+{
+    struct sbx_question *q = container_of(l, struct sbx_question, answer);
+    size_t count = q->result ? 0 : q->count;
+
+    q->done(q->arg, count ? q->names.p : "", count, q->result);
+    sbx_question_drop(q);
+}
+
+void sbx_question_finish(struct sbx_question *q, struct err *e)
+{
+    q->result = e ? e : buf_check(&q->names);
+    loop_later(q->driver->host->loop, &q->answer, on_answer);
+}
+
+static fallible ask(struct sbx_driver *d, fallible (*call)(struct sbx_question *q), struct str name,
+                    sbx_answered *done, void *arg)
+{
+    if (!(d->caps & SBX_CAN_SNAPSHOT))
+        return err_new(ERR_UNSUPPORTED, "backend '%s' has no snapshots here", d->backend->name);
+    struct sbx_question *q = mem_new(sizeof *q);
+    *q = (struct sbx_question){.driver = d, .done = done, .arg = arg};
+    if (name.len >= sizeof q->name || memchr(name.p, '\0', name.len)) {
+        free(q);
+        return err_new(ERR_NOT_FOUND, "no snapshot has such a name");
+    }
+    memcpy(q->name, name.p, name.len);
+    buf_init(&q->names, NAMES_BYTES);
+    list_add(&d->questions, &q->sibling);
+    struct err *e = call(q);
+    if (e)
+        sbx_question_finish(q, e);
+    return NULL;
+}
+
+fallible sbx_snapshot_list(struct sbx_driver *d, sbx_answered *done, void *arg)
+{
+    return ask(d, d->backend->snapshot_list, STR(""), done, arg);
+}
+
+fallible sbx_snapshot_remove(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg)
+{
+    return ask(d, d->backend->snapshot_remove, name, done, arg);
+}
