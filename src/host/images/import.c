@@ -14,7 +14,7 @@
 #include "host/tree/tree.h"
 
 struct import {
-    struct store store;
+    struct imagestore store;
     struct image_import *how;
     struct arena *a;
     struct archive archive;
@@ -210,7 +210,7 @@ static fallible import_all(struct import *im, int given)
     for (size_t i = 0; i < im->archive.layer_count; i++)
         TRY_WRAP(import_layer(im, i), "layer %zu of %u", i + 1, im->archive.layer_count);
     TRY(describe(im));
-    return store_publish(&im->store, &im->image);
+    return imagestore_publish(&im->store, &im->image);
 }
 
 fallible images_import(int state, int fd, struct image_import *how, struct arena *a,
@@ -221,15 +221,15 @@ fallible images_import(int state, int fd, struct image_import *how, struct arena
     if (!how->limit_bytes)
         how->limit_bytes = LAYER_BYTES_DEFAULT;
     how->left_out = 0;
-    TRY(store_open(state, true, &im.store));
+    TRY(imagestore_open(state, true, &im.store));
     struct err *e = import_all(&im, fd);
     if (e) { /* what cannot be removed now is by the next import */
         err_free(tree_empty(im.store.tmp));
-        err_free(store_sweep(&im.store));
+        err_free(imagestore_sweep(&im.store));
     }
     own_close(im.fd);
     own_close(im.spool);
-    store_done(&im.store);
+    imagestore_done(&im.store);
     if (!e)
         *ret = im.image;
     return e;

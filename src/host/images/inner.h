@@ -9,18 +9,18 @@
 
 #define RECORD_MAX (2u << 20)
 
-struct store {
+struct imagestore {
     int dir, layers, tmp; /* state/images and the two below it */
     int lock;             /* held while the store is changed */
 };
-fallible store_open(int state, bool change, struct store *ret);
-void store_done(struct store *s);
+fallible imagestore_open(int state, bool change, struct imagestore *ret);
+void imagestore_done(struct imagestore *s);
 
 /* Writes the record; an older image of the same name loses it. */
-fallible store_publish(const struct store *s, const struct image *image);
+fallible imagestore_publish(const struct imagestore *s, const struct image *image);
 
 /* Removes the layers no image has. */
-fallible store_sweep(const struct store *s);
+fallible imagestore_sweep(const struct imagestore *s);
 
 /* --- unpack.c: what workers do --- */
 /* What the archive holds. spool is an empty file that takes it when it is compressed; *ret_spooled

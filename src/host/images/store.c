@@ -15,7 +15,7 @@
 
 #define LIST_MAX 10000
 
-void store_done(struct store *s)
+void imagestore_done(struct imagestore *s)
 {
     own_close(s->dir);
     own_close(s->layers);
@@ -23,7 +23,7 @@ void store_done(struct store *s)
     own_close(s->lock);
 }
 
-static fallible open_parts(struct store *s, int state, bool change)
+static fallible open_parts(struct imagestore *s, int state, bool change)
 {
     TRY(fd_make_dirs(state, STR("images"), 0700, &s->dir));
     TRY(fd_make_dirs(s->dir, STR("layers"), 0700, &s->layers));
@@ -34,13 +34,13 @@ static fallible open_parts(struct store *s, int state, bool change)
     return tree_empty(s->tmp); /* of one who did not finish: nobody else is at work now */
 }
 
-fallible store_open(int state, bool change, struct store *ret)
+fallible imagestore_open(int state, bool change, struct imagestore *ret)
 {
-    struct store s = {-1, -1, -1, -1};
+    struct imagestore s = {-1, -1, -1, -1};
     struct err *e = open_parts(&s, state, change);
 
     if (e) {
-        store_done(&s);
+        imagestore_done(&s);
         return err_wrap(e, "the store of images");
     }
     *ret = s;
@@ -73,7 +73,7 @@ static void put_record(struct jw *w, const struct image *i)
     }
 }
 
-static fallible write_record(const struct store *s, const struct image *i)
+static fallible write_record(const struct imagestore *s, const struct image *i)
 {
     own_done(buf) text;
     struct jw w;
@@ -114,7 +114,7 @@ static fallible parse_record(struct arena *a, struct str text, struct image *ret
     return NULL;
 }
 
-static fallible read_record(const struct store *s, struct arena *a, const char *name,
+static fallible read_record(const struct imagestore *s, struct arena *a, const char *name,
                             struct image *ret)
 {
     own_done(buf) text;
@@ -139,7 +139,7 @@ static int by_name(const void *x, const void *y)
     return order ? order : str_cmp(a->id, b->id);
 }
 
-static fallible read_all(const struct store *s, struct arena *a, struct image **ret_list,
+static fallible read_all(const struct imagestore *s, struct arena *a, struct image **ret_list,
                          size_t *ret_count)
 {
     own_done(buf) names;
@@ -164,15 +164,15 @@ static fallible read_all(const struct store *s, struct arena *a, struct image **
 
 fallible images_list(int state, struct arena *a, struct image **ret_list, size_t *ret_count)
 {
-    struct store s;
+    struct imagestore s;
 
-    TRY(store_open(state, false, &s));
+    TRY(imagestore_open(state, false, &s));
     struct err *e = read_all(&s, a, ret_list, ret_count);
-    store_done(&s);
+    imagestore_done(&s);
     return e;
 }
 
-fallible store_publish(const struct store *s, const struct image *image)
+fallible imagestore_publish(const struct imagestore *s, const struct image *image)
 {
     struct arena a;
     struct image *list = NULL;
@@ -229,10 +229,10 @@ fallible images_find(int state, const char *which, struct arena *a, struct image
 
 fallible images_open(int state, const struct image *image, struct rootfs *ret)
 {
-    struct store s;
+    struct imagestore s;
     struct err *e = NULL;
 
-    TRY(store_open(state, false, &s));
+    TRY(imagestore_open(state, false, &s));
     struct rootfs_mount *m = rootfs_add_mount(ret, "", "upper", "work");
     snprintf(ret->id, sizeof ret->id, "image-%.32s", image->id.p);
     for (size_t i = image->layer_count; !e && i--;) {
@@ -244,7 +244,7 @@ fallible images_open(int state, const struct image *image, struct rootfs *ret)
         else
             rootfs_add_lower(m, fd);
     }
-    store_done(&s);
+    imagestore_done(&s);
     return e;
 }
 
@@ -259,7 +259,7 @@ static bool has_layer(const struct image *list, size_t count, struct str layer)
     return false;
 }
 
-fallible store_sweep(const struct store *s)
+fallible imagestore_sweep(const struct imagestore *s)
 {
     struct arena a;
     struct image *list = NULL;
@@ -278,25 +278,25 @@ fallible store_sweep(const struct store *s)
     return e;
 }
 
-static fallible remove_image(const struct store *s, const struct image *image)
+static fallible remove_image(const struct imagestore *s, const struct image *image)
 {
     char name[IMAGE_ID_LEN + 8];
 
     snprintf(name, sizeof name, STR_FMT ".json", STR_ARG(image->id));
     if (unlinkat(s->dir, name, 0) < 0 && errno != ENOENT)
         return err_sys("remove '%s'", name);
-    return store_sweep(s);
+    return imagestore_sweep(s);
 }
 
 fallible images_remove(int state, const struct image *image,
                        bool (*in_use)(void *arg, struct str id), void *arg)
 {
-    struct store s;
+    struct imagestore s;
 
     if (in_use && in_use(arg, image->id))
         return err_new(ERR_BUSY, "a sandbox runs on image '%.12s'; remove that first", image->id.p);
-    TRY(store_open(state, true, &s));
+    TRY(imagestore_open(state, true, &s));
     struct err *e = remove_image(&s, image);
-    store_done(&s);
+    imagestore_done(&s);
     return e;
 }
