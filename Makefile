@@ -37,7 +37,7 @@ harden := -fstack-protector-strong -fstack-clash-protection -fcf-protection
 
 host_cflags  := $(common) -O2 -fPIE -D_FORTIFY_SOURCE=2 $(harden)
 host_ldflags := -pie -Wl,-z,relro,-z,now,-z,noexecstack
-host_libs    := -Wl,-Bstatic -lyaml -lssl -lcrypto -lz -lzstd -llzma -Wl,-Bdynamic -pthread
+host_libs    := -Wl,-Bstatic -lyaml -lssl -lcrypto -lz -lzstd -llzma -lsqlite3 -Wl,-Bdynamic -lm -pthread
 
 # The whole guest is optimised at once, for size. Functions with a character buffer are guarded; the
 # guard of -strong, in all that take an address, would cost 17 KB more. zlib stays out: base/inflate

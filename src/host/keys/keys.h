@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+/* keys.h — who may ask: named keys with scopes and quotas.
+ *
+ * A secret is 256 random bits; the store has its SHA-256, which for a secret that nobody can guess
+ * is as good as a slow hash and costs a microsecond per request. Keys are looked up by that digest
+ * and compared in constant time. While no key exists, peers on this machine need none. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "host/store/store.h"
+#include "net/router.h"
+
+struct http_req;
+struct jw;
+struct json;
+
+enum key_scope {
+    KEY_ADMIN = 1,   /* keys and pools; sees the runtimes of every key */
+    KEY_RUNTIME = 2, /* makes and ends runtimes of its own */
+    KEY_READ = 4,    /* looks at them */
+};
+#define KEY_ALL         (KEY_ADMIN | KEY_RUNTIME | KEY_READ)
+
+#define KEY_NAME_SIZE   64
+#define KEY_SECRET_SIZE 56 /* "croft_", 43 letters and digits, NUL */
+#define KEYS_MOST       10000
+
+struct key {
+    char name[KEY_NAME_SIZE];
+    unsigned scopes;
+    uint64_t made_ms, revoked_ms;              /* wall clock; 0: not revoked */
+    uint32_t most_runtimes, starts_per_minute; /* 0: no limit */
+};
+
+struct keys;
+fallible keys_open(struct store *s, struct keys **ret_keys); /* loads the rows */
+void keys_free(struct keys *k);                              /* before store_close */
+OWNABLE(keys)
+
+/* Is there one that is not revoked? */
+bool keys_any(const struct keys *k);
+/* NULL: unknown or revoked. A key lives as long as keys, revoked or not. */
+const struct key *keys_find(const struct keys *k, struct str secret);
+const struct key *keys_find_name(const struct keys *k, struct str name);
+/* Revoked ones too, oldest first. */
+void keys_list(const struct keys *k, void (*fn)(void *arg, const struct key *key), void *arg);
+
+/* want gives name (letters, digits, "-", "_", "."), scopes and quotas. secret is filled at once and
+ * valid when done says that the row is on disk. A name is used once: a revoked one stays taken. */
+fallible keys_create(struct keys *k, const struct key *want, char secret[KEY_SECRET_SIZE],
+                     store_done *done, void *arg);
+/* Not accepted from now on; done when that is on disk. ERR_NOT_FOUND, ERR_CONFLICT at once. */
+fallible keys_revoke(struct keys *k, struct str name, store_done *done, void *arg);
+/* A key whose secret comes from outside (CROFT_API_KEY): made, or its secret and scopes replaced.
+ * Accepted at once. */
+fallible keys_ensure(struct keys *k, const char *name, struct str secret, unsigned scopes);
+
+/* One more start, please: ERR_LIMIT names the limit. The seconds for Retry-After are asked for
+ * right after; a start that is not made after all gives its turn back. */
+fallible keys_admit(struct keys *k, const struct key *key, unsigned live_runtimes);
+unsigned keys_retry_s(const struct keys *k);
+void keys_give_back(struct keys *k, const struct key *key);
+
+/* X-API-Key, or Authorization: Bearer. Without any: 401, unless no key exists and the peer is of
+ * this machine, who is then key "default" with every scope. 403 when the scope is missing. Either
+ * of several scopes will do. */
+fallible keys_check(struct keys *k, struct http_req *req, unsigned scope,
+                    const struct key **ret_key);
+
+/* What req->app begins with on the runtime face: the routes of several folders find their own. */
+struct builds;
+struct face {
+    struct keys *keys;
+    struct builds *builds; /* NULL: none */
+};
+/* /croft/v1/tokens, for KEY_ADMIN. */
+extern const struct route keys_routes[];
+extern const size_t keys_route_count;

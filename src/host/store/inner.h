@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/* inner.h — what the files of store/ share; nobody else includes it. */
+#pragma once
+
+#include <pthread.h>
+#include <sqlite3.h>
+
+#include "base/list.h"
+#include "host/store/store.h"
+#include "loop/loop.h"
+
+#define STORE_STATEMENTS 32 /* prepared and kept, for writes */
+
+struct store_stmt {
+    char *sql;
+    sqlite3_stmt *stmt;
+};
+
+struct store {
+    struct loop *loop;
+    char *path;
+    sqlite3 *db, *reader; /* db is the worker's while one flies */
+
+    struct list gather, flight, refused;
+    unsigned queued; /* in gather */
+    size_t queued_bytes;
+    bool flying, closed, checkpoints; /* checkpoints: that is what flies */
+    int wal_pages;                    /* that wait to be moved into the file */
+    struct loop_work work;
+    struct loop_later start, gone;
+
+    pthread_mutex_t lock; /* landed, for store_close alone */
+    pthread_cond_t landing;
+    bool landed;
+
+    struct store_stmt statements[STORE_STATEMENTS];
+    unsigned statement_next;
+};
+
+/* What SQLite's code means for us, with the file and a remedy. */
+fallible store_err(sqlite3 *db, const char *path, int rc);
+fallible store_exec(sqlite3 *db, const char *path, const char *sql);
+/* Ours, and not of a newer croft? Reads only. */
+fallible store_schema_check(sqlite3 *db, const char *path, size_t *ret_version);
+/* Brings a fresh or old database to the newest schema. */
+fallible store_schema_apply(sqlite3 *db, const char *path);
+/* Binds and keeps the values until the statement is reset. */
+int store_bind(sqlite3_stmt *stmt, const struct store_value *values, size_t count);
+/* Opens both connections and looks whether the file is sound. */
+fallible store_open_files(struct store *s);

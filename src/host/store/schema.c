@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/* schema.c — the tables, as numbered steps. A step that was landed is never edited: add one. */
+#include <stdio.h>
+
+#include "base/own.h"
+#include "host/store/inner.h"
+
+#define APPLICATION 0x63726674 /* "crft" in the file's header */
+
+static const char *const steps[] = {
+    /* 1 */
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;"
+    "CREATE TABLE runtimes ("
+    " id TEXT PRIMARY KEY,"
+    " session_id TEXT NOT NULL,"
+    " key_name TEXT NOT NULL,"
+    " status TEXT NOT NULL,"
+    " status_detail TEXT,"
+    " image TEXT NOT NULL,"
+    " command TEXT," /* JSON: array, string or null, as asked */
+    " working_dir TEXT,"
+    " environment TEXT,"          /* JSON object */
+    " session_key TEXT NOT NULL," /* clients read it back, so it cannot be hashed */
+    " resource_factor INTEGER NOT NULL DEFAULT 1,"
+    " run_as_user INTEGER,"
+    " run_as_group INTEGER,"
+    " fs_group INTEGER,"
+    " sandbox_id TEXT," /* by which the launcher knows it; NULL: as id */
+    " pool TEXT,"       /* it was claimed from; NULL: cold */
+    " keep INTEGER NOT NULL DEFAULT 0,"
+    " port INTEGER," /* of its loopback listener */
+    " ports TEXT,"   /* JSON object: inner port to listener */
+    " restart_count INTEGER NOT NULL DEFAULT 0,"
+    " restart_reasons TEXT," /* JSON array */
+    " cpu_millicores INTEGER,"
+    " memory_mb INTEGER,"
+    " storage_mb INTEGER,"
+    " created_ms INTEGER NOT NULL,"
+    " changed_ms INTEGER NOT NULL,"
+    " active_ms INTEGER," /* last call, connection or process */
+    " stopped_ms INTEGER,"
+    " running_ms INTEGER NOT NULL DEFAULT 0," /* spent so */
+    " paused_ms INTEGER NOT NULL DEFAULT 0,"
+    " timeline TEXT," /* JSON: phases of its start */
+    " extra TEXT"     /* JSON object */
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE INDEX runtimes_session ON runtimes (key_name, session_id);"
+    "CREATE TABLE api_keys ("
+    " name TEXT PRIMARY KEY,"
+    " hash BLOB NOT NULL UNIQUE,"
+    " scopes INTEGER NOT NULL,"
+    " most_runtimes INTEGER NOT NULL DEFAULT 0,"
+    " starts_per_minute INTEGER NOT NULL DEFAULT 0,"
+    " made_ms INTEGER NOT NULL,"
+    " revoked_ms INTEGER NOT NULL DEFAULT 0"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TABLE pools ("
+    " name TEXT PRIMARY KEY,"
+    " image TEXT NOT NULL,"
+    " target INTEGER NOT NULL,"
+    " ceiling INTEGER NOT NULL,"
+    " extra TEXT," /* JSON object: command, environment, working_dir … */
+    " changed_ms INTEGER NOT NULL"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE TABLE builds ("
+    " id TEXT PRIMARY KEY,"
+    " key_name TEXT NOT NULL,"
+    " status TEXT NOT NULL,"
+    " image TEXT NOT NULL,"
+    " tags TEXT," /* JSON array */
+    " error TEXT,"
+    " created_ms INTEGER NOT NULL,"
+    " changed_ms INTEGER NOT NULL"
+    ") STRICT, WITHOUT ROWID;",
+};
+
+static fallible get_int(sqlite3 *db, const char *path, const char *sql, int64_t *ret_value)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
+
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(stmt);
+    struct err *e = rc == SQLITE_ROW ? NULL : store_err(db, path, rc);
+    if (!e)
+        *ret_value = sqlite3_column_int64(stmt, 0);
+    sqlite3_finalize(stmt);
+    return e;
+}
+
+fallible store_schema_check(sqlite3 *db, const char *path, size_t *ret_version)
+{
+    int64_t version, application, tables;
+
+    TRY(get_int(db, path, "PRAGMA user_version", &version));
+    TRY(get_int(db, path, "PRAGMA application_id", &application));
+    TRY(get_int(db, path, "SELECT count(*) FROM sqlite_master", &tables));
+    if (application != APPLICATION && (application || version || tables))
+        return err_new(ERR_INVALID,
+                       "database '%s' is another program's: move it away, or name another --state",
+                       path);
+    if (version < 0 || version > (int64_t)ARRAY_LEN(steps))
+        return err_new(
+            ERR_UNSUPPORTED,
+            "database '%s' has schema %lld and this croft knows up to %zu: run the newer "
+            "croft that made it, or name another --state",
+            path, (long long)version, ARRAY_LEN(steps));
+    *ret_version = (size_t)version;
+    return NULL;
+}
+
+static fallible apply(sqlite3 *db, const char *path)
+{
+    size_t version;
+    char sql[64];
+
+    TRY(store_schema_check(db, path, &version));
+    for (size_t at = version; at < ARRAY_LEN(steps); at++)
+        TRY_WRAP(store_exec(db, path, steps[at]), "schema step %zu", at + 1);
+    if (version == ARRAY_LEN(steps))
+        return NULL;
+    snprintf(sql, sizeof sql, "PRAGMA user_version=%zu", ARRAY_LEN(steps));
+    TRY(store_exec(db, path, sql));
+    snprintf(sql, sizeof sql, "PRAGMA application_id=%d", APPLICATION);
+    return store_exec(db, path, sql);
+}
+
+fallible store_schema_apply(sqlite3 *db, const char *path)
+{
+    TRY(store_exec(db, path, "BEGIN IMMEDIATE"));
+    struct err *e = apply(db, path);
+    if (!e)
+        e = store_exec(db, path, "COMMIT");
+    if (e && !sqlite3_get_autocommit(db))
+        err_free(store_exec(db, path, "ROLLBACK")); /* the first error is the story */
+    return e;
+}

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+/* store.c — group commit: while one transaction is written and synced, the next one gathers.
+ *
+ * The thread touches the writing connection, the statements, the flight and nothing else. Moving
+ * the log into the file (a checkpoint) flies on its own, after those who waited were told. */
+#include "host/store/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "host/store/inner.h"
+
+#define WAL_SOON 500  /* pages: moved when nothing waits */
+#define WAL_MOST 4000 /* moved although others wait */
+
+struct write {
+    struct list link;
+    store_done *done;
+    void *arg;
+    struct err *err;
+    size_t bytes;
+    char *sql; /* behind the values, with what they hold */
+    size_t count;
+    struct store_value values[];
+};
+
+static void fly(struct store *s);
+
+/* --- one write --- */
+
+static char *put_bytes(char *at, const char *p, size_t n)
+{
+    memcpy(at, n ? p : "", n);
+    return at + n;
+}
+
+static struct write *write_new(const char *sql, const struct store_value *values, size_t count)
+{
+    size_t sql_len = strlen(sql) + 1, bytes = sizeof(struct write) + count * sizeof *values;
+
+    for (size_t i = 0; i < count; i++)
+        bytes += values[i].type >= STORE_TEXT ? values[i].text.len : 0;
+    struct write *w = mem_try(bytes + sql_len);
+    if (!w)
+        return NULL;
+    *w = (struct write){.bytes = bytes + sql_len, .count = count};
+    list_init(&w->link);
+    char *at = (char *)&w->values[count];
+    w->sql = at;
+    at = put_bytes(at, sql, sql_len);
+    for (size_t i = 0; i < count; i++) {
+        w->values[i] = values[i];
+        if (values[i].type < STORE_TEXT)
+            continue;
+        w->values[i].text.p = at;
+        at = put_bytes(at, values[i].text.p, values[i].text.len);
+    }
+    return w;
+}
+
+static void tell(struct list *list)
+{
+    struct write *w;
+
+    while ((w = LIST_FIRST(list, struct write, link))) {
+        list_del(&w->link);
+        struct err *e = w->err;
+        if (w->done)
+            w->done(w->arg, e);
+        else if (e)
+            log_error("row not written", KV_ERR(e));
+        if (!w->done)
+            err_free(e);
+        free(w);
+    }
+}
+
+static void list_move_all(struct list *to, struct list *from)
+{
+    while (!list_empty(from)) {
+        struct list *first = from->next;
+        list_del(first);
+        list_add(to, first);
+    }
+}
+
+/* --- on the thread --- */
+
+int store_bind(sqlite3_stmt *stmt, const struct store_value *values, size_t count)
+{
+    int rc = SQLITE_OK;
+
+    for (size_t i = 0; i < count && rc == SQLITE_OK; i++) {
+        const struct store_value *v = &values[i];
+        int at = (int)i + 1;
+        switch (v->type) {
+        case STORE_NULL:
+            rc = sqlite3_bind_null(stmt, at);
+            break;
+        case STORE_INT:
+            rc = sqlite3_bind_int64(stmt, at, v->i);
+            break;
+        case STORE_TEXT:
+            rc = sqlite3_bind_text64(stmt, at, v->text.len ? v->text.p : "", v->text.len,
+                                     SQLITE_STATIC, SQLITE_UTF8);
+            break;
+        case STORE_BLOB:
+            rc = sqlite3_bind_blob64(stmt, at, v->text.len ? v->text.p : "", v->text.len,
+                                     SQLITE_STATIC);
+            break;
+        }
+    }
+    return rc;
+}
+
+static int prepare(struct store *s, const char *sql, sqlite3_stmt **ret_stmt)
+{
+    for (size_t i = 0; i < STORE_STATEMENTS; i++)
+        if (s->statements[i].sql && strcmp(s->statements[i].sql, sql) == 0) {
+            *ret_stmt = s->statements[i].stmt;
+            return SQLITE_OK;
+        }
+    int rc = sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret_stmt, NULL);
+    if (rc != SQLITE_OK)
+        return rc;
+    struct store_stmt *slot = &s->statements[s->statement_next++ % STORE_STATEMENTS];
+    sqlite3_finalize(slot->stmt);
+    free(slot->sql);
+    *slot = (struct store_stmt){mem_dup_cstr(sql), *ret_stmt};
+    return SQLITE_OK;
+}
+
+static fallible run_write(struct store *s, const struct write *w)
+{
+    sqlite3_stmt *stmt;
+    int rc = prepare(s, w->sql, &stmt);
+
+    if (rc != SQLITE_OK)
+        return store_err(s->db, s->path, rc);
+    rc = store_bind(stmt, w->values, w->count);
+    while (rc == SQLITE_OK || rc == SQLITE_ROW)
+        rc = sqlite3_step(stmt);
+    struct err *e = rc == SQLITE_DONE ? NULL : store_err(s->db, s->path, rc);
+    sqlite3_reset(stmt);
+    sqlite3_clear_bindings(stmt);
+    return e;
+}
+
+/* Nobody of this flight is on disk. One that failed by itself keeps its own story. */
+static void fail_all(struct store *s, struct err *why)
+{
+    LIST_EACH(w, &s->flight, struct write, link) {
+        if (!w->err)
+            w->err = err_copy(why);
+    }
+    err_free(why);
+}
+
+static fallible run_all(struct store *s)
+{
+    TRY(store_exec(s->db, s->path, "BEGIN IMMEDIATE"));
+    LIST_EACH(w, &s->flight, struct write, link) {
+        w->err = run_write(s, w);
+        if (w->err && sqlite3_get_autocommit(s->db)) /* SQLite undid the whole transaction */
+            return err_copy(w->err);
+    }
+    return store_exec(s->db, s->path, "COMMIT");
+}
+
+static void flight_run(struct store *s)
+{
+    int left = 0;
+
+    if (s->checkpoints) { /* what cannot be moved now stays in the log, where it is as safe */
+        int rc = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &left, NULL);
+        s->wal_pages = 0; /* counted anew by the next commit */
+        (void)rc;
+        return;
+    }
+    struct err *e = run_all(s);
+    if (e && !sqlite3_get_autocommit(s->db))
+        err_free(store_exec(s->db, s->path, "ROLLBACK")); /* e is the story */
+    if (e)
+        fail_all(s, e);
+}
+
+static int on_wal(void *arg, sqlite3 *db, const char *name, int pages)
+{
+    struct store *s = arg;
+
+    (void)db, (void)name;
+    s->wal_pages = pages;
+    return SQLITE_OK;
+}
+
+static void on_work_run(struct loop_work *w)
+{
+    struct store *s = container_of(w, struct store, work);
+
+    flight_run(s);
+    pthread_mutex_lock(&s->lock);
+    s->landed = true;
+    pthread_cond_signal(&s->landing);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* --- on the loop --- */
+
+static void store_destroy(struct store *s)
+{
+    for (size_t i = 0; i < STORE_STATEMENTS; i++) {
+        sqlite3_finalize(s->statements[i].stmt);
+        free(s->statements[i].sql);
+    }
+    sqlite3_close(s->reader);
+    sqlite3_close(s->db);
+    pthread_mutex_destroy(&s->lock);
+    pthread_cond_destroy(&s->landing);
+    free(s->path);
+    free(s);
+}
+
+static void on_gone(struct loop_later *l)
+{
+    store_destroy(container_of(l, struct store, gone));
+}
+
+/* Takes the flight first: a callee may write, or close the store. */
+static void land(struct store *s)
+{
+    struct list told;
+
+    list_init(&told);
+    list_move_all(&told, &s->flight);
+    s->flying = s->checkpoints = false;
+    tell(&told);
+}
+
+static void on_work_done(struct loop_work *w)
+{
+    struct store *s = container_of(w, struct store, work);
+
+    if (s->closed) { /* store_close landed it */
+        store_destroy(s);
+        return;
+    }
+    land(s);
+    if (!s->closed)
+        fly(s);
+}
+
+static bool take_off(struct store *s)
+{
+    if (s->wal_pages >= WAL_MOST || (s->wal_pages >= WAL_SOON && !s->queued))
+        s->checkpoints = true;
+    else if (s->queued)
+        list_move_all(&s->flight, &s->gather);
+    else
+        return false;
+    if (!s->checkpoints)
+        s->queued = 0, s->queued_bytes = 0;
+    s->landed = false;
+    s->flying = true;
+    return true;
+}
+
+static void fly(struct store *s)
+{
+    while (!s->closed && !s->flying && take_off(s)) {
+        struct err *e = loop_work(s->loop, &s->work, on_work_run, on_work_done);
+        if (!e)
+            return;
+        err_free(e); /* no thread to be had: then the loop waits for the disk itself */
+        flight_run(s);
+        land(s);
+    }
+}
+
+static void on_start(struct loop_later *l)
+{
+    struct store *s = container_of(l, struct store, start);
+    struct list told;
+
+    list_init(&told);
+    list_move_all(&told, &s->refused);
+    fly(s);
+    tell(&told);
+}
+
+static fallible admit(const struct store *s, const struct write *w)
+{
+    if (s->queued >= STORE_QUEUE || s->queued_bytes + w->bytes > STORE_QUEUE_BYTES)
+        return err_new(ERR_BUSY, "database '%s': %u writes wait already: try again", s->path,
+                       s->queued);
+    return NULL;
+}
+
+void store_write(struct store *s, const char *sql, const struct store_value *values, size_t count,
+                 store_done *done, void *arg)
+{
+    struct err *e = s->closed ? err_new(ERR_CLOSED, "database '%s' is closed", s->path) : NULL;
+    struct write *w = e ? NULL : write_new(sql, values, count);
+
+    if (!w) {
+        e = e ? e : err_no_memory();
+        if (done)
+            done(arg, e);
+        else
+            err_free(e);
+        return;
+    }
+    w->done = done;
+    w->arg = arg;
+    w->err = admit(s, w);
+    list_add(w->err ? &s->refused : &s->gather, &w->link);
+    if (!w->err) {
+        s->queued++;
+        s->queued_bytes += w->bytes;
+    }
+    if (w->err || !s->flying)
+        loop_later(s->loop, &s->start, on_start);
+}
+
+/* --- its life --- */
+
+fallible store_open(struct loop *loop, const char *path, struct store **ret_store)
+{
+    struct store *s = mem_new(sizeof *s);
+
+    *s = (struct store){.loop = loop, .path = mem_dup_cstr(path)};
+    list_init(&s->gather);
+    list_init(&s->flight);
+    list_init(&s->refused);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->landing, NULL);
+    struct err *e = store_open_files(s);
+    if (e) {
+        store_destroy(s);
+        return e;
+    }
+    sqlite3_wal_hook(s->db, on_wal, s);
+    *ret_store = s;
+    return NULL;
+}
+
+void store_close(struct store *s)
+{
+    if (!s || s->closed)
+        return;
+    bool flying = s->flying;
+    loop_later_cancel(&s->start);
+    pthread_mutex_lock(&s->lock);
+    while (flying && !s->landed)
+        pthread_cond_wait(&s->landing, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+    land(s);
+    while (s->queued) { /* those who are told may write once more */
+        s->wal_pages = 0;
+        take_off(s);
+        flight_run(s);
+        land(s);
+    }
+    loop_later_cancel(&s->start);
+    s->closed = true;
+    tell(&s->refused);
+    if (!flying) /* else the loop still has its work, and on_work_done destroys it */
+        loop_later(s->loop, &s->gone, on_gone);
+}
+
+struct loop *store_loop(const struct store *s)
+{
+    return s->loop;
+}

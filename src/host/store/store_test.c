@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/store/store.h"
+
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "test/store_kit.h"
+
+#define ALL "SELECT name, value FROM meta ORDER BY name"
+
+static void start(struct rows_kit *k, struct buf *got)
+{
+    log_setup(2, LOG_OFF, LOG_TEXT);
+    buf_init(got, 1u << 20);
+    rows_init(k);
+    rows_open(k);
+}
+
+TEST(a_row_that_was_told_is_there_after_opening_again)
+{
+    struct rows_kit k;
+    struct rows_wait w;
+    own_done(buf) got;
+
+    start(&k, &got);
+    rows_put(&k, &w, "a", "1");
+    CHECK_INT(w.calls, 0); /* never before the row is on disk */
+    rows_wait(&k, &w);
+    CHECK(!w.failed);
+    CHECK_STR(rows_read(&k, ALL, &got), "a 1 ");
+    rows_close(&k);
+    rows_open(&k);
+    CHECK_STR(rows_read(&k, ALL, &got), "a 1 ");
+    rows_done(&k);
+}
+
+TEST(writes_are_done_in_the_order_they_were_asked_for)
+{
+    struct rows_kit k;
+    struct rows_wait w[100];
+    char name[16], value[16];
+    own_done(buf) got;
+
+    start(&k, &got);
+    for (int i = 0; i < 100; i++) {
+        struct store_value v[2];
+        snprintf(name, sizeof name, "n%d", i % 3);
+        snprintf(value, sizeof value, "%d", i);
+        v[0] = store_text(str_of(name));
+        v[1] = store_text(str_of(value));
+        w[i] = (struct rows_wait){0};
+        store_write(k.store, "INSERT OR REPLACE INTO meta VALUES (?1, ?2)", v, 2, rows_on_done,
+                    &w[i]);
+    }
+    rows_wait(&k, &w[99]);
+    for (int i = 0; i < 100; i++)
+        CHECK(w[i].calls == 1 && !w[i].failed);
+    CHECK_STR(rows_read(&k, ALL, &got), "n0 99 n1 97 n2 98 ");
+    rows_done(&k);
+}
+
+TEST(one_that_breaks_a_constraint_fails_alone)
+{
+    struct rows_kit k;
+    struct rows_wait w[4];
+    own_done(buf) got;
+
+    start(&k, &got);
+    rows_put(&k, &w[0], "a", "1");
+    rows_put(&k, &w[1], "a", "2");
+    rows_put(&k, &w[2], "b", "3");
+    w[3] = (struct rows_wait){0};
+    store_write(k.store, "INSERT INTO nowhere VALUES (1)", NULL, 0, rows_on_done, &w[3]);
+    rows_wait(&k, &w[3]);
+    CHECK(!w[0].failed && !w[2].failed);
+    CHECK(w[1].failed && w[1].code == ERR_CONFLICT);
+    CHECK_HAS(w[1].text, "UNIQUE constraint failed: meta.name");
+    CHECK_HAS(w[3].text, "no such table: nowhere");
+    CHECK_STR(rows_read(&k, ALL, &got), "a 1 b 3 ");
+    rows_done(&k);
+}
+
+TEST(values_of_every_type_come_back_as_they_were)
+{
+    struct rows_kit k;
+    struct rows_wait w = {0};
+    own_done(buf) got;
+    struct store_value v[] = {
+        store_text(STR("k")), store_blob(STR("\0\1\2")),
+        store_int(INT64_MIN), store_int(1),
+        store_int(2),         store_int(0),
+    };
+
+    start(&k, &got);
+    store_write(k.store,
+                "INSERT INTO api_keys (name, hash, scopes, most_runtimes, made_ms, revoked_ms)"
+                " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                v, 6, rows_on_done, &w);
+    rows_wait(&k, &w);
+    CHECK_STR(w.text, "");
+    CHECK_STR(rows_read(&k, "SELECT name, hex(hash), scopes, NULL, '' FROM api_keys", &got),
+              "k 000102 -9223372036854775808 null  ");
+    rows_done(&k);
+}
+
+TEST(closing_writes_and_tells_what_was_asked_for)
+{
+    struct rows_kit k;
+    struct rows_wait w[3];
+    own_done(buf) got;
+
+    start(&k, &got);
+    rows_put(&k, &w[0], "a", "1");
+    CHECK_OK(loop_turn(k.loop, 0)); /* the thread has it now, or had it */
+    rows_put(&k, &w[1], "b", "2");
+    rows_put(&k, &w[2], "c", "3");
+    store_close(k.store);
+    for (int i = 0; i < 3; i++)
+        CHECK(w[i].calls == 1 && !w[i].failed);
+    rows_open(&k);
+    CHECK_STR(rows_read(&k, ALL, &got), "a 1 b 2 c 3 ");
+    rows_done(&k);
+}
+
+struct closer {
+    struct rows_kit *k;
+    unsigned calls;
+};
+
+static void close_it(void *arg, struct err *e)
+{
+    struct closer *c = arg;
+
+    err_free(e);
+    c->calls++;
+    store_close(c->k->store);
+    c->k->store = NULL;
+}
+
+TEST(who_is_told_may_close_the_store)
+{
+    struct rows_kit k;
+    struct rows_wait w;
+    own_done(buf) got;
+    struct closer c = {.k = &k};
+    struct store_value v[] = {store_text(STR("x")), store_text(STR("y"))};
+
+    start(&k, &got);
+    store_write(k.store, "INSERT INTO meta VALUES (?1, ?2)", v, 2, close_it, &c);
+    rows_put(&k, &w, "a", "1");
+    rows_wait(&k, &w);
+    CHECK(c.calls == 1 && !w.failed);
+    rows_done(&k);
+}
+
+TEST(a_full_queue_refuses_and_forgets_nothing)
+{
+    struct rows_kit k;
+    static struct rows_wait w[STORE_QUEUE + 10];
+    char name[16];
+    own_done(buf) got;
+
+    start(&k, &got);
+    for (unsigned i = 0; i < STORE_QUEUE + 10; i++) {
+        snprintf(name, sizeof name, "n%u", i);
+        rows_put(&k, &w[i], name, "x");
+    }
+    for (unsigned i = 0; i < STORE_QUEUE + 10; i++)
+        rows_wait(&k, &w[i]);
+    for (unsigned i = 0; i < STORE_QUEUE + 10; i++)
+        CHECK_INT(w[i].failed, i >= STORE_QUEUE);
+    CHECK_INT(w[STORE_QUEUE].code, ERR_BUSY);
+    CHECK_HAS(w[STORE_QUEUE].text, "4096 writes wait already");
+    CHECK_STR(rows_read(&k, "SELECT count(*) FROM meta", &got), "4096 ");
+    rows_done(&k);
+}
+
+TEST(bytes_that_wait_are_limited_too)
+{
+    struct rows_kit k;
+    struct rows_wait w;
+    own_done(buf) got;
+    own_free char *big = malloc(STORE_QUEUE_BYTES);
+
+    start(&k, &got);
+    memset(big, 'x', STORE_QUEUE_BYTES - 1);
+    big[STORE_QUEUE_BYTES - 1] = 0;
+    rows_put(&k, &w, "a", big);
+    rows_wait(&k, &w);
+    CHECK(w.failed && w.code == ERR_BUSY);
+    rows_done(&k);
+}
+
+TEST(a_loop_without_threads_waits_for_the_disk_itself)
+{
+    struct rows_kit k;
+    struct rows_wait w[2];
+    own_done(buf) got;
+
+    start(&k, &got);
+    loop_forbid_threads(k.loop);
+    rows_put(&k, &w[0], "a", "1");
+    rows_put(&k, &w[1], "b", "2");
+    rows_wait(&k, &w[1]);
+    CHECK_STR(rows_read(&k, ALL, &got), "a 1 b 2 ");
+    rows_done(&k);
+}
+
+TEST(the_log_does_not_grow_without_end)
+{
+    struct rows_kit k;
+    struct rows_wait w;
+    own_done(buf) got;
+    struct stat st;
+    char wal[600];
+    own_free char *value = malloc(40000);
+
+    start(&k, &got);
+    memset(value, 'x', 39999);
+    value[39999] = 0;
+    for (int i = 0; i < 1000; i++) { /* 40 MB through it */
+        struct store_value v[] = {store_text(STR("a")), store_text(str_of(value))};
+        w = (struct rows_wait){0};
+        store_write(k.store, "INSERT OR REPLACE INTO meta VALUES (?1, ?2)", v, 2, rows_on_done, &w);
+        rows_wait(&k, &w);
+        CHECK_STR(w.text, "");
+    }
+    snprintf(wal, sizeof wal, "%s-wal", k.path);
+    CHECK(stat(wal, &st) == 0);
+    CHECK(st.st_size < 8 << 20);
+    rows_done(&k);
+}
+
+TEST(a_machine_that_was_started_anew_is_noticed)
+{
+    struct rows_kit k;
+    struct rows_wait w = {0}, v = {0};
+    own_done(buf) got;
+    bool changed = true;
+
+    start(&k, &got);
+    CHECK_OK(store_boot_changed(k.store, &changed));
+    CHECK(!changed);
+    store_note_boot(k.store, rows_on_done, &w);
+    rows_wait(&k, &w);
+    CHECK_OK(store_boot_changed(k.store, &changed));
+    CHECK(!changed);
+    store_write(k.store, "UPDATE meta SET value='another' WHERE name='boot'", NULL, 0, rows_on_done,
+                &v);
+    rows_wait(&k, &v);
+    CHECK_OK(store_boot_changed(k.store, &changed));
+    CHECK(changed);
+    rows_done(&k);
+}
