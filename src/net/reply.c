@@ -118,20 +118,23 @@ static char *put_head(struct request *r, int status, struct str type, uint64_t l
     return at;
 }
 
-static void access_log(const struct request *r)
+static void tell_answer(const struct request *r)
 {
     const struct http_server *s = r->pub.server;
 
-    if (!s || !s->config.access_log)
+    if (!s || !(s->config.access_log || s->config.on_answer))
         return;
     uint64_t ns = loop_now_ns(net_loop(s->net)) - r->start_ns;
-    log_info("request", KV("method", r->pub.head.method), KV("path", r->pub.path),
-             KV("status", r->status), KV("bytes", r->sent_bytes), KV("ms", (double)ns / 1e6));
+    if (s->config.on_answer)
+        s->config.on_answer(&r->pub, r->status, ns);
+    if (s->config.access_log)
+        log_info("request", KV("method", r->pub.head.method), KV("path", r->pub.path),
+                 KV("status", r->status), KV("bytes", r->sent_bytes), KV("ms", (double)ns / 1e6));
 }
 
 static void finish(struct request *r)
 {
-    access_log(r);
+    tell_answer(r);
     request_answered(r);
 }
 
@@ -317,7 +320,7 @@ void http_reply_abort(struct http_req *req)
 {
     struct request *r = request_of(req);
 
-    access_log(r);
+    tell_answer(r);
     r->answer = ANSWER_DONE;
     if (r->conn)
         conn_close(r->conn); /* recycles the request too */

@@ -36,6 +36,8 @@ struct http_server_config {
     void *app; /* handlers find it as req->app */
     struct http_limits limits;
     bool access_log;
+    /* Every answer of a handler, when it is complete: for counting. May be NULL. */
+    void (*on_answer)(const struct http_req *req, int status, uint64_t ns);
     bool local_names;        /* Host and Origin must be names of this machine, see local.h */
     const char *server_name; /* Server: header; NULL: none */
     /* TLS or another filter for accepted connections; NULL: plain */

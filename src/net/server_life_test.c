@@ -185,6 +185,40 @@ TEST(a_handler_may_take_its_time)
     web_close(&w);
 }
 
+static struct counted {
+    int answers, last_status;
+    uint64_t last_ns;
+} counted;
+
+static void on_counted_answer(const struct http_req *req, int status, uint64_t ns)
+{
+    CHECK_STR(req->head.method, "GET");
+    counted = (struct counted){counted.answers + 1, status, ns};
+}
+
+TEST(who_counts_is_told_of_every_answer_when_it_is_complete)
+{
+    struct http_server_config sc = {.on_answer = on_counted_answer};
+    struct web w;
+    struct web_client c;
+
+    web_open(&w, WEB_ROUTES(routes), NULL, &sc);
+    web_connect(&w, &c, 4096);
+    CHECK(web_send(&w, &c, STR(GET("/hold"))));
+    web_pass(&w, 30);
+    CHECK_INT(counted.answers, 0);
+    answer_held(0);
+    CHECK_STR(web_take(&w, &c).body, "late");
+    CHECK_INT(counted.answers, 1);
+    CHECK_INT(counted.last_ns, 30000000);
+    CHECK(web_send(&w, &c, STR(GET("/nowhere"))));
+    CHECK_INT(web_take(&w, &c).status, 404);
+    CHECK_INT(counted.answers, 2);
+    CHECK_INT(counted.last_status, 404);
+    web_close_client(&c);
+    web_close(&w);
+}
+
 TEST(the_deadline_of_a_head_ends_with_it)
 {
     struct web w;
