@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+/* journal.c — see journal.h. The tenant is the record's id, so that a follower is filtered before
+ * anything is decoded. */
+#include "host/ops/journal.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "event/log.h"
+#include "net/server.h"
+#include "net/sse.h"
+
+#define NAME       "journal"
+#define NOTE_BYTES (64u << 10)
+#define DELAY_MS   5
+#define BEAT_MS    15000
+
+struct journal {
+    struct loop *loop;
+    struct event_log *log;
+    bool failed; /* said already */
+};
+
+static const struct str kinds[] = {
+    [JOURNAL_STATUS] = {"status", 6},
+    [JOURNAL_AUDIT] = {"audit", 5},
+};
+
+fallible journal_open(struct loop *loop, int dir, struct journal **ret_journal)
+{
+    const struct event_options options = {.delay_ms = DELAY_MS};
+    struct journal *j = mem_new(sizeof *j);
+    struct err *e = event_log_open(loop, dir, STR(NAME), &options, &j->log);
+
+    if (e) {
+        free(j);
+        return err_wrap(e, "the journal");
+    }
+    j->loop = loop;
+    *ret_journal = j;
+    return NULL;
+}
+
+void journal_free(struct journal *j)
+{
+    if (j)
+        event_log_free(j->log);
+    free(j);
+}
+
+static void put_text(struct jw *w, const char *key, struct str value)
+{
+    if (value.len)
+        jw_str(w, key, value);
+}
+
+void journal_add(struct journal *j, const struct journal_note *n)
+{
+    own_done(buf) payload;
+    struct jw w;
+
+    buf_init(&payload, NOTE_BYTES);
+    jw_init(&w, &payload, JW_WEB);
+    JW_OBJECT(&w, NULL) {
+        put_text(&w, "actor", n->tenant);
+        put_text(&w, "sandbox", n->sandbox);
+        put_text(&w, "session_id", n->session);
+        put_text(&w, "level", n->level);
+        put_text(&w, "status", n->status);
+        put_text(&w, "message", n->message);
+        put_text(&w, "action", n->action);
+        put_text(&w, "object", n->object);
+        put_text(&w, "decision", n->decision);
+        put_text(&w, "rule", n->rule);
+        put_text(&w, "request_id", n->request);
+    }
+    const struct event_record r = {
+        .kind = kinds[n->kind],
+        .id = str_first(n->tenant, EVENT_ID_MAX),
+        .payload = buf_str(&payload),
+    };
+    struct err *e = buf_check(&payload);
+    if (!e)
+        e = event_log_append(j->log, &r, NULL);
+    if (e && !j->failed)
+        log_error("the journal cannot be written", KV_ERR(e));
+    j->failed = e != NULL;
+    err_free(e);
+}
+
+/* --- followers --- */
+
+struct follower { /* in the arena of its request */
+    struct event_sub sub;
+    struct event_filter filter;
+    struct str kind;
+    struct http_req *req;
+    struct loop *loop;
+    struct loop_timer beat;
+};
+
+static void on_beat(struct loop_timer *t)
+{
+    struct follower *f = container_of(t, struct follower, beat);
+
+    http_reply_write(f->req, STR(":\n\n"));
+    loop_timer_start(f->loop, t, BEAT_MS, on_beat);
+}
+
+static void on_record(struct event_sub *s, const struct event_record *r)
+{
+    struct follower *f = container_of(s, struct follower, sub);
+    own_done(buf) data;
+    own_done(buf) out;
+    char id[24], when[CLOCK_ISO_MAX];
+    struct jw w;
+
+    buf_init(&data, 2 * NOTE_BYTES);
+    buf_init(&out, 3 * NOTE_BYTES);
+    jw_init(&w, &data, JW_WEB);
+    JW_OBJECT(&w, NULL) {
+        jw_str(&w, "ts", str_n(when, clock_format_iso(r->wall_ns, true, when)));
+        jw_raw(&w, "event", r->payload);
+    }
+    snprintf(id, sizeof id, "%" PRIu64, r->seq);
+    sse_put(&out, str_of(id), r->kind, buf_str(&data));
+    http_reply_write(f->req, buf_str(&out));
+    loop_timer_start(f->loop, &f->beat, BEAT_MS, on_beat);
+    if (http_reply_pending(f->req) >= STREAM_HIGH)
+        event_sub_pause(s);
+}
+
+static void end_follower(struct follower *f)
+{
+    event_sub_stop(&f->sub);
+    loop_timer_stop(&f->beat);
+    f->req->on_gone = f->req->on_hangup = NULL;
+    f->req->on_drain = NULL;
+}
+
+static void on_end(struct event_sub *s, const struct err *why)
+{
+    struct follower *f = container_of(s, struct follower, sub);
+    own_done(buf) out;
+
+    buf_init(&out, NOTE_BYTES);
+    sse_put(&out, STR(""), STR("end"), str_of(err_text(why)));
+    http_reply_write(f->req, buf_str(&out));
+    end_follower(f);
+    http_reply_end(f->req);
+}
+
+static void on_drain(struct http_req *req)
+{
+    event_sub_resume(&((struct follower *)req->user)->sub);
+}
+
+static void on_gone(struct http_req *req)
+{
+    end_follower(req->user);
+    http_reply_abort(req);
+}
+
+static fallible read_question(struct http_req *req, struct follower *f)
+{
+    struct str after = http_req_header(req, STR("last-event-id"));
+    struct str kind = http_req_query(req, "kind");
+
+    if (!after.p)
+        after = http_req_query(req, "after");
+    if (after.p && !str_to_u64(after, &f->sub.after))
+        return err_new(ERR_UNPROCESSABLE, "'after' and Last-Event-ID must be the id of an event");
+    if (!kind.p)
+        return NULL;
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (str_eq(kind, kinds[i])) {
+            f->kind = kind;
+            f->filter.kinds = &f->kind;
+            f->filter.kind_count = 1;
+            return NULL;
+        }
+    return err_new(ERR_UNPROCESSABLE, "'kind' is 'status' or 'audit'");
+}
+
+fallible journal_follow(struct journal *j, struct http_req *req, struct str tenant)
+{
+    struct follower *f = arena_alloc(&req->arena, sizeof *f);
+
+    if (!f)
+        return err_no_memory();
+    *f = (struct follower){
+        .sub = {.on_record = on_record, .on_end = on_end}, .req = req, .loop = j->loop};
+    f->sub.filter = &f->filter;
+    TRY(read_question(req, f));
+    assert(!tenant.p || tenant.len); /* an empty id would let everything through */
+    if (tenant.p)
+        f->filter.id = arena_copy(&req->arena, str_first(tenant, EVENT_ID_MAX));
+    TRY(arena_check(&req->arena));
+    TRY(event_sub_start(j->log, &f->sub));
+    req->user = f;
+    req->on_gone = req->on_hangup = on_gone;
+    req->on_drain = on_drain;
+    http_reply_header(req, STR("cache-control"), STR("no-store"));
+    http_reply_begin(req, 200, STR("text/event-stream"), HTTP_LENGTH_UNKNOWN);
+    loop_timer_start(j->loop, &f->beat, BEAT_MS, on_beat);
+    return NULL;
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/* journal.h — what happened on this host: every change of a sandbox's state, and who asked for
+ * what. Kept in an event log, so that it cannot be rewritten unnoticed (croft events verify), and
+ * followed as server-sent events.
+ *
+ * A tenant sees what concerns it; whoever may administer sees all. */
+#pragma once
+
+#include "base/err.h"
+#include "base/own.h"
+#include "base/str.h"
+
+struct http_req;
+struct journal;
+struct loop;
+
+enum journal_kind { JOURNAL_STATUS, JOURNAL_AUDIT };
+
+struct journal_note { /* what is empty is left out */
+    enum journal_kind kind;
+    struct str tenant;                 /* whom it concerns; seen by it, not written */
+    struct str sandbox, session;       /* */
+    struct str level, status, message; /* as callbacks have them: info, STATUS$READY, text */
+    struct str action, object;         /* who did what is the tenant, */
+    struct str decision, rule;         /* allowed or denied, and by which rule */
+    struct str request;                /* its id */
+};
+
+fallible journal_open(struct loop *loop, int dir, struct journal **ret_journal);
+void journal_free(struct journal *j); /* what was noted is written first */
+OWNABLE(journal)
+
+/* Gathered and written within a few milliseconds; nobody waits for it. A journal that cannot be
+ * written is said in the log, once, and stops nothing. */
+void journal_add(struct journal *j, const struct journal_note *n);
+
+/* GET …/events: from Last-Event-ID (or ?after=N) on, then as they happen. tenant: only what
+ * concerns it, copied; .p NULL: all. ?kind=status|audit. */
+fallible journal_follow(struct journal *j, struct http_req *req, struct str tenant);
