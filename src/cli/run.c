@@ -15,6 +15,7 @@
 #include "cli/state.h"
 #include "host/images/images.h"
 #include "host/snaps/snaps.h"
+#include "host/snaps/whole.h"
 
 /* As docker has them: ours failed, cannot be run, not found, 128+n. */
 enum { RUN_OURS = 125 };
@@ -52,7 +53,7 @@ static const struct cfg_row rows[] = {
     CFG_STR(run_options, image, "image", NULL,
             "An image as the root file system, by name or id; 'croft image ls' lists them."),
     CFG_STR(run_options, from, "from", NULL,
-            "A snapshot to go on from; its directory is the workspace."),
+            "A snapshot to go on from; its files are the workspace."),
     CFG_STR(run_options, name, "name", NULL, "What to call it; default: run- and eight letters."),
     CFG_STR(run_options, require, "require", NULL,
             "Layers of isolation to insist on, such as ids,memory; 'croft doctor' lists them."),
@@ -289,6 +290,31 @@ struct stored {
     struct snap snap;
 };
 
+/* Of a directory, or of a whole sandbox, whose files are all in it: the directory too. */
+static fallible find_snapshot(int state, struct arena *a, struct run_options *o, struct stored *ret,
+                              struct run_spec *s)
+{
+    own_fd whole = -1;
+    struct err *e = snaps_find(state, o->from.p, a, &ret->snap);
+
+    if (!e) {
+        s->from = &ret->snap;
+        o->workspace = arena_copy(a, ret->snap.source);
+        return NULL;
+    }
+    if (err_code(e) != ERR_NOT_FOUND)
+        return e;
+    struct err *neither = whole_open(state, o->from.p, &whole);
+    if (neither) {
+        err_free(neither);
+        return e;
+    }
+    err_free(e);
+    s->whole = o->from.p;
+    o->no_workspace = true;
+    return NULL;
+}
+
 static fallible find_stored(struct cli *cli, struct arena *a, struct run_options *o,
                             struct stored *ret, struct run_spec *s)
 {
@@ -306,11 +332,8 @@ static fallible find_stored(struct cli *cli, struct arena *a, struct run_options
         TRY(images_find(state, o->image.p, a, &ret->image));
         s->image = &ret->image;
     }
-    if (o->from.p) {
-        TRY(snaps_find(state, o->from.p, a, &ret->snap));
-        s->from = &ret->snap;
-        o->workspace = arena_copy(a, ret->snap.source);
-    }
+    if (o->from.p)
+        TRY(find_snapshot(state, a, o, ret, s));
     return arena_check(a);
 }
 
@@ -357,7 +380,7 @@ static fallible fill(struct cli *cli, struct arena *a, const struct run_options 
     s->state = state.p;
     s->id = o->name.p ? o->name.p : arena_printf(a, "run-%.8s", name).p;
     s->root = o->root.p;
-    s->workdir = o->workdir.p ? o->workdir.p : o->no_workspace ? "/" : RUN_WORKSPACE;
+    s->workdir = o->workdir.p ? o->workdir.p : o->no_workspace && !s->whole ? "/" : RUN_WORKSPACE;
     s->user = o->user.p;
     s->mounts = m->mounts;
     s->mount_count = m->mount_count;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* snapshot.c — croft snapshot take, ls and rm: points a sandbox's files can be forked from. */
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -10,7 +12,9 @@
 #include "cli/cli.h"
 #include "cli/state.h"
 #include "host/kept/kept.h"
+#include "host/launcher/record.h"
 #include "host/snaps/snaps.h"
+#include "host/snaps/whole.h"
 
 struct snapshot_options {
     bool json;
@@ -31,28 +35,64 @@ struct job {
     struct buf out;
 };
 
-static void put_snap(struct jw *w, const struct snap *s)
+struct shown { /* a snapshot of either kind */
+    struct str name;
+    struct str of; /* the directory; of a whole sandbox, which */
+    bool whole;
+    size_t layers;
+    uint64_t made_wall_ns;
+};
+
+static struct shown shown_of(const struct snap *s)
+{
+    return (struct shown){.name = s->name,
+                          .of = s->source,
+                          .layers = s->layer_count,
+                          .made_wall_ns = s->made_wall_ns};
+}
+
+static fallible find_whole(struct job *j, const char *name, struct shown *ret)
+{
+    struct record r;
+    struct stat st;
+    own_fd dir = -1;
+
+    TRY(whole_open(j->state, name, &dir));
+    TRY(record_read(dir, &r));
+    if (fstat(dir, &st) < 0)
+        return err_sys("look at snapshot '%s'", name);
+    *ret = (struct shown){.name = arena_copy(j->a, str_of(name)),
+                          .of = arena_copy(j->a, str_of(r.id)),
+                          .whole = true,
+                          .made_wall_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u +
+                                          (uint64_t)st.st_mtim.tv_nsec};
+    return arena_check(j->a);
+}
+
+static void put_json(struct jw *w, const struct shown *s)
 {
     char made[CLOCK_ISO_MAX];
     size_t n = clock_format_iso(s->made_wall_ns, true, made);
 
     JW_OBJECT(w, NULL) {
         jw_str(w, "name", s->name);
-        jw_str(w, "directory", s->source);
-        jw_uint(w, "layers", s->layer_count);
+        jw_str(w, s->whole ? "sandbox" : "directory", s->of);
+        if (!s->whole)
+            jw_uint(w, "layers", s->layers);
         jw_str(w, "made", str_n(made, n));
     }
 }
 
-static void put_one(struct job *j, const struct snap *s)
+static void put_one(struct job *j, const struct shown *s)
 {
     struct jw w;
 
     jw_init(&w, &j->out, JW_SPACED);
     if (j->o.json)
-        put_snap(&w, s);
+        put_json(&w, s);
     else
-        buf_addf(&j->out, STR_FMT "\t" STR_FMT, STR_ARG(s->name), STR_ARG(s->source));
+        buf_addf(&j->out, STR_FMT "\t%s" STR_FMT, STR_ARG(s->name), s->whole ? "sandbox " : "",
+                 STR_ARG(s->of));
     buf_add_char(&j->out, '\n');
 }
 
@@ -85,7 +125,8 @@ static fallible take_open(struct job *j, struct kept *k)
     TRY(arena_check(j->a));
     TRY(snaps_take(j->state, k->dir, k->layers[0].mount, name, false, j->a, &s));
     flatten_behind(j, k, &s);
-    put_one(j, &s);
+    struct shown shown = shown_of(&s);
+    put_one(j, &shown);
     return NULL;
 }
 
@@ -100,13 +141,46 @@ static fallible take_snapshot(struct job *j, const char *id)
     return e;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return str_cmp(((const struct shown *)a)->name, ((const struct shown *)b)->name);
+}
+
+/* Both kinds, in the order of their names. */
+static fallible collect(struct job *j, struct shown **ret_all, size_t *ret_count)
+{
+    own_done(buf) names;
+    struct snap *snaps;
+    size_t n, wholes = 0;
+
+    buf_init(&names, 16u << 20);
+    TRY(snaps_list(j->state, j->a, &snaps, &n));
+    TRY(whole_list(j->state, &names, &wholes));
+    struct shown *all = arena_alloc(j->a, (n + wholes + 1) * sizeof *all);
+    if (!all)
+        return arena_check(j->a);
+    for (size_t i = 0; i < n; i++)
+        all[i] = shown_of(&snaps[i]);
+    for (const char *name = names.p; wholes--; name += strlen(name) + 1) {
+        struct err *e = find_whole(j, name, &all[n]);
+        if (e && err_code(e) != ERR_NOT_FOUND) /* removed meanwhile */
+            return err_wrap(e, "snapshot '%s'", name);
+        n += !e;
+        err_free(e);
+    }
+    qsort(all, n, sizeof *all, by_name);
+    *ret_all = all;
+    *ret_count = n;
+    return NULL;
+}
+
 static fallible list(struct job *j)
 {
-    struct snap *all;
-    size_t count;
+    struct shown *all = NULL;
+    size_t count = 0;
     struct jw w;
 
-    TRY(snaps_list(j->state, j->a, &all, &count));
+    TRY(collect(j, &all, &count));
     jw_init(&w, &j->out, JW_SPACED);
     if (!j->o.json) {
         for (size_t i = 0; i < count; i++)
@@ -115,7 +189,7 @@ static fallible list(struct job *j)
     }
     JW_ARRAY(&w, NULL) {
         for (size_t i = 0; i < count; i++)
-            put_snap(&w, &all[i]);
+            put_json(&w, &all[i]);
     }
     buf_add_char(&j->out, '\n');
     return NULL;
@@ -124,10 +198,24 @@ static fallible list(struct job *j)
 static fallible remove_one(struct job *j, const char *name)
 {
     struct snap s;
+    struct shown shown;
+    struct err *e = snaps_find(j->state, name, j->a, &s);
 
-    TRY(snaps_find(j->state, name, j->a, &s));
-    TRY(snaps_remove(j->state, name));
-    put_one(j, &s);
+    if (e && err_code(e) == ERR_NOT_FOUND) {
+        struct err *neither = find_whole(j, name, &shown);
+        if (neither && err_code(neither) == ERR_NOT_FOUND) {
+            err_free(neither);
+            return e;
+        }
+        err_free(e);
+        TRY(neither);
+        TRY(whole_remove(j->state, name));
+    } else {
+        TRY(e);
+        shown = shown_of(&s);
+        TRY(snaps_remove(j->state, name));
+    }
+    put_one(j, &shown);
     return NULL;
 }
 
@@ -179,7 +267,8 @@ CLI_COMMAND(snapshot) = {
         "Freezes what a sandbox that has ended changed in its copy of a directory. That takes\n"
         "the same time for any size: nothing is copied. Without a name: the sandbox that last\n"
         "worked on this directory. 'croft diff' and 'croft apply' of the sandbox show and apply\n"
-        "what is in its snapshots as well.",
+        "what is in its snapshots as well. Snapshots of whole sandboxes, which a server takes,\n"
+        "are listed, removed and gone on from ('croft run --from') in the same way.",
     .options = {rows, ARRAY_LEN(rows), NULL},
     .run = run,
 };

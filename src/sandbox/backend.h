@@ -21,6 +21,7 @@
 
 struct net;
 struct sbx;
+struct sbx_question;
 struct sbx_driver; /* a backend at work; its own struct begins with this */
 
 enum sbx_cap { /* bits */
@@ -95,19 +96,6 @@ struct sbx_listed { /* a sandbox the backend has, known to this program or not *
 };
 typedef void sbx_list_done(void *arg, const struct sbx_listed *all, size_t count,
                            const struct err *e); /* all borrowed */
-/* Something asked of a driver that is not about one of its sandboxes; see sandbox.h. */
-struct sbx_question {
-    struct sbx_driver *driver;
-    struct list sibling;
-    char name[64];    /* what it is about; empty: everything */
-    struct buf names; /* the answer: each with its NUL */
-    size_t count;
-    void *mine; /* the driver's; freed with the question */
-    void (*done)(void *arg, const char *names, size_t count, const struct err *e);
-    void *arg;
-    struct loop_later answer;
-    struct err *result;
-};
 
 struct sbx_backend {
     const char *name, *summary;

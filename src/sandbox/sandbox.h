@@ -78,6 +78,21 @@ fallible sbx_snapshot_list(struct sbx_driver *d, sbx_answered *done, void *arg);
 fallible sbx_snapshot_remove(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg);
 
 /* --- for drivers --- */
+
+/* Something asked of a driver that is not about one of its sandboxes. */
+struct sbx_question {
+    struct sbx_driver *driver;
+    struct list sibling;
+    char name[64];    /* what it is about; empty: everything */
+    struct buf names; /* the answer: each with its NUL */
+    size_t count;
+    void *mine; /* the driver's; freed with the question */
+    void (*done)(void *arg, const char *names, size_t count, const struct err *e);
+    void *arg;
+    struct loop_later answer;
+    struct err *result;
+};
+
 void sbx_question_finish(struct sbx_question *q, struct err *e); /* takes e over */
 void sbx_question_drop(struct sbx_question *q);                  /* without an answer */
 void sbx_finish(struct sbx *s, struct err *e);     /* the operation under way; takes e over */

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -339,4 +340,77 @@ TEST(long_stacks_are_flattened_behind_the_servers_back)
     CHECK_OK(whole_open(state, "s24", &dir));
     ssize_t n = readlinkat(dir, "upper", stack, sizeof stack);
     CHECK(n > 0 && n < (ssize_t)(SNAPS_FLATTEN_AT + 1) * (SNAPS_LAYER_LEN + 1));
+}
+
+/* --- on the command line --- */
+
+TEST_LIMIT(croft_lists_removes_and_runs_from_the_launchers_snapshots, 120)
+{
+    struct rig r;
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    rig_prepare_host(&r);
+    rig_fork(&r);
+    setenv("CROFT_SERVER_STATE_DIR", r.state, 1);
+    stopped(&r, "a");
+    put(&r, "a", "root-file");
+    snap(&r, NATIVE_SNAPSHOT, "a", "point");
+    CHECK_INT(program_run(ARGS(test_program("croft"), "snapshot", "ls"), &out), 0);
+    CHECK_STR(buf_str(&out), "point\tsandbox a\n");
+    buf_reset(&out);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "snapshot", "ls", "--json"), &out), 0);
+    CHECK_HAS(buf_str(&out), "{\"name\": \"point\", \"sandbox\": \"a\", \"made\": \"");
+    buf_reset(&out);
+    CHECK_INT(
+        program_run(ARGS(test_program("croft"), "run", "--from", "point", "--name", "c", "--", "sh",
+                         "-c", "pwd; ls /root-file; cat /etc/hostname; echo x >/root-file"),
+                    &out),
+        0);
+    CHECK_STR(buf_str(&out), "/workspace\n/root-file\nc\n");
+    buf_reset(&out);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "run", "--from", "point", "--root", "/usr",
+                               "--", "true"),
+                          &out),
+              125);
+    CHECK_HAS(buf_str(&out), "this machine's own system");
+    buf_reset(&out);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "run", "--from", "pint", "--", "true"), &out),
+              125);
+    CHECK_HAS(buf_str(&out), "no snapshot 'pint'");
+    buf_reset(&out);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "snapshot", "rm", "point"), &out), 0);
+    CHECK_STR(buf_str(&out), "point\tsandbox a\n");
+    CHECK_INT(program_run(ARGS(test_program("croft"), "snapshot", "rm", "point"), &out), 1);
+    CHECK_HAS(buf_str(&out), "no snapshot 'point'");
+    rig_tell(&r, NATIVE_REMOVE, "a");
+    rig_close(&r);
+}
+
+TEST_LIMIT(copy_of_a_directory_in_a_snapshot_is_not_guessed_at, 120)
+{
+    struct rig r;
+    struct native_request req = rig_request(NATIVE_START, "a");
+    struct native_reply reply;
+    own_done(buf) out;
+    int fds[2];
+
+    buf_init(&out, 1u << 16);
+    rig_prepare_host(&r);
+    rig_fork(&r);
+    setenv("CROFT_SERVER_STATE_DIR", r.state, 1);
+    own_fd block = rig_block(ARGS("action-server"), ARGS(NULL));
+    req.mounts[0] =
+        (struct native_mount){.mode = NATIVE_OVERLAY, .root = 0, .path = ".", .target = "/w"};
+    rig_ask(&r, &req, &block, 1, &reply, fds);
+    CHECK_STR(str_of(reply.text), "");
+    close(fds[0]);
+    close(fds[1]);
+    close(take_fd(&block));
+    snap(&r, NATIVE_SNAPSHOT, "a", "point");
+    CHECK_INT(
+        program_run(ARGS(test_program("croft"), "run", "--from", "point", "--", "true"), &out),
+        125);
+    CHECK_HAS(buf_str(&out), "a copy of a directory that its server alone can find");
+    rig_close(&r);
 }

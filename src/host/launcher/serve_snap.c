@@ -383,22 +383,6 @@ fallible serve_stand(const struct serve *s, const struct native_request *r)
     return e;
 }
 
-static fallible add_layers(const struct serve *s, int box, struct rootfs_mount *m)
-{
-    struct snaps_stack below = {.count = 0};
-
-    TRY(whole_layers(s->host.dir, box, m->upper, &below));
-    if (m->lower_count + below.count > ROOTFS_LOWERS_MAX) {
-        snaps_stack_done(&below);
-        return err_new(ERR_LIMIT, "more than %d layers", ROOTFS_LOWERS_MAX);
-    }
-    memmove(m->lowers + below.count, m->lowers, m->lower_count * sizeof *m->lowers);
-    memcpy(m->lowers, below.fds, below.count * sizeof *m->lowers);
-    m->lower_count += below.count;
-    m->frozen = below.count;
-    return NULL;
-}
-
 fallible serve_add_layers(const struct serve *s, const struct native_request *r, struct rootfs *fs,
                           struct snaps_stack below[NATIVE_MOUNTS])
 {
@@ -406,7 +390,7 @@ fallible serve_add_layers(const struct serve *s, const struct native_request *r,
 
     TRY(open_box(s, r->id, &box));
     for (size_t i = 0; i < fs->mount_count; i++)
-        TRY(add_layers(s, box, &fs->mounts[i]));
+        TRY(whole_add_below(s->host.dir, box, &fs->mounts[i]));
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
         char upper[BOX_NAME], work[BOX_NAME];
         box_upper_name(i, upper, work);

@@ -26,6 +26,7 @@
 #include "host/rootfs/rootfs.h"
 #include "host/run/relay.h"
 #include "host/snaps/snaps.h"
+#include "host/snaps/whole.h"
 
 /* --- what to start
  * -------------------------------------------------------------------------------- */
@@ -63,6 +64,7 @@ struct plan {
     struct snaps_stack below;
     const char *pid1[12];
     bool unlimited;
+    bool made; /* its directory, to stand on a snapshot */
 };
 
 static void plan_done(struct plan *p)
@@ -113,6 +115,26 @@ static fallible plan_fork(const struct box_host *h, const struct run_spec *s, st
     return NULL;
 }
 
+/* Its root file system goes on from the snapshot's, whose layers are noted in its directory first:
+ * nobody may sweep them from then on. */
+static fallible plan_whole(const struct box_host *h, const struct run_spec *s, struct plan *p)
+{
+    own_fd whole = -1;
+
+    TRY(whole_open(h->dir, s->whole, &whole));
+    TRY_WRAP(whole_check_fits(whole, &p->rootfs), "snapshot '%s'", s->whole);
+    TRY(box_make_dir(h, s->id));
+    p->made = true;
+    p->spec.flags |= BOX_DIR_MADE;
+    own_fd box = openat(h->boxes, s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (box < 0)
+        return err_sys("open the sandbox's directory");
+    TRY(whole_stand(h->dir, s->whole, box));
+    for (size_t i = 0; i < p->rootfs.mount_count; i++)
+        TRY(whole_add_below(h->dir, box, &p->rootfs.mounts[i]));
+    return NULL;
+}
+
 static fallible plan_root(const struct box_host *h, const struct run_spec *s, struct plan *p)
 {
     if (s->root) {
@@ -127,13 +149,16 @@ static fallible plan_root(const struct box_host *h, const struct run_spec *s, st
             s->on_making(s->arg);
         TRY_WRAP(rootfs_host_open(h->dir, &p->rootfs), "this machine's system as a root");
     }
+    if (s->whole)
+        TRY(plan_whole(h, s, p));
     for (size_t i = 0; i < p->rootfs.mount_count; i++) {
         const struct rootfs_mount *m = &p->rootfs.mounts[i];
         p->roots[i] = (struct box_root){.where = m->where,
                                         .upper = m->upper,
                                         .work = m->work,
                                         .lowers = m->lowers,
-                                        .lower_count = m->lower_count};
+                                        .lower_count = m->lower_count,
+                                        .frozen = m->frozen};
     }
     p->spec.roots = p->roots;
     p->spec.root_count = p->rootfs.mount_count;
@@ -398,12 +423,14 @@ static fallible run_box(struct box_host *h, const struct run_spec *s, struct pla
 
     TRY(box_conceive(h, s->id, false, &embryo));
     struct err *e = plan_make(h, s, p);
-    if (e) {
+    if (e)
         box_drop(h, &embryo);
-        return e;
-    }
+    else
+        e = box_start(h, &embryo, &p->spec, &b);
+    if (e && p->made)
+        err_free(tree_remove(h->boxes, s->id)); /* the first error is the one to tell */
+    TRY(e);
     result->unlimited = p->unlimited;
-    TRY(box_start(h, &embryo, &p->spec, &b));
     result->start_ns = clock_mono_ns(&clock_system) - begin;
     struct broom broom = broom_start(h, s, p, &b);
     e = live(h, s, &b, result);

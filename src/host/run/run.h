@@ -26,6 +26,7 @@ struct run_spec {
     const char *root; /* a directory that becomes the root; NULL: the machine's own system */
     const struct image *image;  /* the same from the store; NULL: none */
     const struct snap *from;    /* what mounts[0], an overlay, stands on; NULL: its source alone */
+    const char *whole;          /* the snapshot of a whole sandbox to go on from; NULL: none */
     const char *workdir, *user; /* NULL: /workspace or /; root */
     const struct run_mount *mounts;
     size_t mount_count;

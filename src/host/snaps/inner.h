@@ -24,6 +24,7 @@ fallible snapstore_open(int state, bool change, struct snapstore *ret);
 void snapstore_close(struct snapstore *s);
 
 fallible snapstore_check_name(const char *name);
+bool snapstore_is_taken(const struct snapstore *s, const char *name); /* of either kind */
 bool snapstore_is_layer(struct str s);
 void snapstore_mount_name(unsigned n, char kind, char out[16]); /* "m0u" */
 fallible snapstore_link(int box, const char *name, char out[PATH_MAX]);

@@ -227,7 +227,7 @@ fallible snaps_take(int state, int box, unsigned n, const char *name, bool copy,
     TRY(snapstore_open(state, true, &s));
     snprintf(file, sizeof file, "%s.json", name);
     struct err *e = NULL;
-    if (faccessat(s.dir, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+    if (snapstore_is_taken(&s, name))
         e = err_new(ERR_CONFLICT, "there is a snapshot '%s' already", name);
     if (!e)
         e = take_one(&s, box, n, copy, a, &snap);

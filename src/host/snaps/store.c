@@ -48,6 +48,17 @@ fallible snapstore_open(int state, bool change, struct snapstore *ret)
 
 /* --- names of layers --- */
 
+bool snapstore_is_taken(const struct snapstore *s, const char *name)
+{
+    char path[NAME_LIMIT + 16];
+
+    snprintf(path, sizeof path, "%s.json", name);
+    if (faccessat(s->dir, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return true;
+    snprintf(path, sizeof path, "whole/%s", name);
+    return faccessat(s->dir, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 bool snapstore_is_layer(struct str s)
 {
     for (size_t i = 0; i < s.len; i++) {

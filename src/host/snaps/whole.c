@@ -111,7 +111,7 @@ static fallible open_named(struct at_work *w, const char *name)
 
 static fallible check_new(const struct at_work *w, const char *name)
 {
-    if (faccessat(w->wholes, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+    if (snapstore_is_taken(&w->s, name))
         return err_new(ERR_CONFLICT, "there is a snapshot '%s' already", name);
     return NULL;
 }
@@ -293,6 +293,41 @@ fallible whole_layers(int state, int box, const char *upper, struct snaps_stack 
         e = snapstore_open_stack(&w.s, &stack, ret);
     work_done(&w);
     return e;
+}
+
+fallible whole_add_below(int state, int box, struct rootfs_mount *m)
+{
+    struct snaps_stack below = {.count = 0};
+
+    TRY(whole_layers(state, box, m->upper, &below));
+    if (m->lower_count + below.count > ROOTFS_LOWERS_MAX) {
+        snaps_stack_done(&below);
+        return err_new(ERR_LIMIT, "more than %d layers", ROOTFS_LOWERS_MAX);
+    }
+    memmove(m->lowers + below.count, m->lowers, m->lower_count * sizeof *m->lowers);
+    memcpy(m->lowers, below.fds, below.count * sizeof *m->lowers);
+    m->lower_count += below.count;
+    m->frozen = below.count;
+    return NULL;
+}
+
+static fallible part_fits(void *arg, const char *upper)
+{
+    const struct rootfs *fs = arg;
+
+    for (size_t i = 0; i < fs->mount_count; i++)
+        if (strcmp(fs->mounts[i].upper, upper) == 0)
+            return NULL;
+    if (upper[0] == 'm')
+        return err_new(ERR_UNSUPPORTED, "a copy of a directory that its server alone can find");
+    return err_new(ERR_INVALID, upper[0] == 'u' && !upper[1]
+                                    ? "it is of an image: name that with --image or --root"
+                                    : "it is of this machine's own system, not of an image");
+}
+
+fallible whole_check_fits(int whole, struct rootfs *fs)
+{
+    return each_part(whole, part_fits, fs);
 }
 
 /* --- keeping stacks short --- */

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "host/rootfs/rootfs.h"
 #include "host/snaps/snaps.h"
 
 /* ERR_CONFLICT: the name is taken. */
@@ -25,7 +26,11 @@ fallible whole_open(int state, const char *name, int *ret_dir);
 fallible whole_stand(int state, const char *name, int box);
 /* The layers below an upper of this sandbox; none when it stands on nothing. */
 fallible whole_layers(int state, int box, const char *upper, struct snaps_stack *ret);
+/* The same, put above those the mount has. */
+fallible whole_add_below(int state, int box, struct rootfs_mount *m);
 bool whole_stands(int box); /* on layers of the store */
+/* Has a root file system made of these mounts a place for each part of the snapshot? */
+fallible whole_check_fits(int whole, struct rootfs *fs);
 
 /* One layer of each stack that has grown long, by hard links. Who stands on the old ones keeps
  * them. */
