@@ -39,10 +39,10 @@ struct key {
 
 struct keys;
 fallible keys_open(struct store *s, struct keys **ret_keys); /* loads the rows */
-void keys_free(struct keys *k);                              /* before store_close */
+void keys_free(struct keys *k);                              /* after store_close */
 OWNABLE(keys)
 
-/* Is there one that is not revoked? */
+/* Has there ever been one? Those who revoke the last key do not open the door to all. */
 bool keys_any(const struct keys *k);
 /* NULL: unknown or revoked. A key lives as long as keys, revoked or not. */
 const struct key *keys_find(const struct keys *k, struct str secret);
@@ -54,7 +54,7 @@ void keys_list(const struct keys *k, void (*fn)(void *arg, const struct key *key
  * valid when done says that the row is on disk. A name is used once: a revoked one stays taken. */
 fallible keys_create(struct keys *k, const struct key *want, char secret[KEY_SECRET_SIZE],
                      store_done *done, void *arg);
-/* Not accepted from now on; done when that is on disk. ERR_NOT_FOUND, ERR_CONFLICT at once. */
+/* Not accepted from now on; done when that is on disk. Once more is fine. ERR_NOT_FOUND at once. */
 fallible keys_revoke(struct keys *k, struct str name, store_done *done, void *arg);
 /* A key whose secret comes from outside (CROFT_API_KEY): made, or its secret and scopes replaced.
  * Accepted at once. */
@@ -65,6 +65,12 @@ fallible keys_ensure(struct keys *k, const char *name, struct str secret, unsign
 fallible keys_admit(struct keys *k, const struct key *key, unsigned live_runtimes);
 unsigned keys_retry_s(const struct keys *k);
 void keys_give_back(struct keys *k, const struct key *key);
+
+/* {"name": …, "scopes": ["runtime"], "most_runtimes": 5, "starts_per_minute": 0}; default scopes:
+ * runtime and read. ERR_UNPROCESSABLE names the field. */
+fallible keys_parse_want(const struct json *body, struct key *ret_want);
+/* As the routes answer; secret may be NULL. */
+void keys_put_one(struct jw *w, const char *name, const struct key *key, const char *secret);
 
 /* X-API-Key, or Authorization: Bearer. Without any: 401, unless no key exists and the peer is of
  * this machine, who is then key "default" with every scope. 403 when the scope is missing. Either
@@ -78,6 +84,6 @@ struct face {
     struct keys *keys;
     struct builds *builds; /* NULL: none */
 };
-/* /croft/v1/tokens, for KEY_ADMIN. */
+/* GET, POST /croft/v1/tokens; DELETE /croft/v1/tokens/{name}; for KEY_ADMIN. */
 extern const struct route keys_routes[];
 extern const size_t keys_route_count;

@@ -52,8 +52,10 @@ fallible store_read(struct store *s, const char *sql, const struct store_value *
 
     if (rc == SQLITE_OK)
         rc = store_bind(stmt, values, count);
-    if (rc == SQLITE_OK)
-        got = mem_new((size_t)(sqlite3_column_count(stmt) + 1) * sizeof *got);
+    if (rc == SQLITE_OK) {
+        got = mem_try((size_t)(sqlite3_column_count(stmt) + 1) * sizeof *got);
+        rc = got ? SQLITE_OK : SQLITE_NOMEM;
+    }
     if (rc == SQLITE_OK)
         while ((rc = sqlite3_step(stmt)) == SQLITE_ROW && !e)
             e = give_row(stmt, got, row, arg);

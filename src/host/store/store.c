@@ -126,10 +126,15 @@ static int prepare(struct store *s, const char *sql, sqlite3_stmt **ret_stmt)
     int rc = sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret_stmt, NULL);
     if (rc != SQLITE_OK)
         return rc;
+    char *kept = strdup(sql);
+    if (!kept) {
+        sqlite3_finalize(*ret_stmt);
+        return SQLITE_NOMEM;
+    }
     struct store_stmt *slot = &s->statements[s->statement_next++ % STORE_STATEMENTS];
     sqlite3_finalize(slot->stmt);
     free(slot->sql);
-    *slot = (struct store_stmt){mem_dup_cstr(sql), *ret_stmt};
+    *slot = (struct store_stmt){kept, *ret_stmt};
     return SQLITE_OK;
 }
 
@@ -328,15 +333,18 @@ void store_write(struct store *s, const char *sql, const struct store_value *val
 
 fallible store_open(struct loop *loop, const char *path, struct store **ret_store)
 {
-    struct store *s = mem_new(sizeof *s);
+    struct store *s = mem_try(sizeof *s);
 
-    *s = (struct store){.loop = loop, .path = mem_dup_cstr(path)};
+    if (!s)
+        return err_no_memory();
+    s->loop = loop;
+    s->path = strdup(path);
     list_init(&s->gather);
     list_init(&s->flight);
     list_init(&s->refused);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->landing, NULL);
-    struct err *e = store_open_files(s);
+    struct err *e = s->path ? store_open_files(s) : err_no_memory();
     if (e) {
         store_destroy(s);
         return e;

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+/* api.c — /croft/v1/tokens: who administers makes, lists and revokes keys. The secret is in the
+ * answer that makes a key and nowhere else. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "host/keys/inner.h"
+#include "host/keys/keys.h"
+#include "net/server.h"
+
+static const struct {
+    const char *word;
+    unsigned scope;
+} scopes[] = {{"admin", KEY_ADMIN}, {"runtime", KEY_RUNTIME}, {"read", KEY_READ}};
+
+/* --- bodies --- */
+
+static fallible add_scope(const struct json *word, unsigned *into)
+{
+    if (word->type != JSON_STR)
+        return err_new(ERR_UNPROCESSABLE, "scopes: wanted strings, got %s", json_type_word(word));
+    for (size_t i = 0; i < ARRAY_LEN(scopes); i++)
+        if (str_eq(word->s, str_of(scopes[i].word))) {
+            *into |= scopes[i].scope;
+            return NULL;
+        }
+    return err_new(ERR_UNPROCESSABLE, "scopes: '" STR_FMT "' is none of admin, runtime, read",
+                   STR_ARG(str_first(word->s, 40)));
+}
+
+fallible keys_parse_want(const struct json *body, struct key *ret_want)
+{
+    struct key want = {.scopes = 0};
+    struct str name;
+    int64_t most = 0, starts = 0;
+    const struct json *list = json_get(body, STR("scopes"));
+
+    TRY(json_want_str(body, "name", &name));
+    if (name.len >= sizeof want.name || memchr(name.p, 0, name.len))
+        return err_new(ERR_UNPROCESSABLE, "name: wanted at most %zu characters",
+                       sizeof want.name - 1);
+    memcpy(want.name, name.p, name.len);
+    TRY(json_take_int(body, "most_runtimes", 0, UINT32_MAX, &most));
+    TRY(json_take_int(body, "starts_per_minute", 0, 60000, &starts));
+    if (list && list->type != JSON_ARRAY && list->type != JSON_NULL)
+        return err_new(ERR_UNPROCESSABLE, "scopes: wanted an array, got %s", json_type_word(list));
+    if (!list || list->type == JSON_NULL)
+        want.scopes = KEY_RUNTIME | KEY_READ;
+    else
+        for (const struct json *word = list->first; word; word = word->next)
+            TRY(add_scope(word, &want.scopes));
+    want.most_runtimes = (uint32_t)most;
+    want.starts_per_minute = (uint32_t)starts;
+    *ret_want = want;
+    return NULL;
+}
+
+static void put_time(struct jw *w, const char *name, uint64_t ms)
+{
+    char text[CLOCK_ISO_MAX];
+
+    if (ms)
+        jw_str(w, name, str_n(text, clock_format_iso(ms * NS_PER_MS, true, text)));
+    else
+        jw_null(w, name);
+}
+
+void keys_put_one(struct jw *w, const char *name, const struct key *key, const char *secret)
+{
+    JW_OBJECT(w, name) {
+        jw_cstr(w, "name", key->name);
+        JW_ARRAY(w, "scopes") {
+            for (size_t i = 0; i < ARRAY_LEN(scopes); i++)
+                if (key->scopes & scopes[i].scope)
+                    jw_cstr(w, NULL, scopes[i].word);
+        }
+        jw_uint(w, "most_runtimes", key->most_runtimes);
+        jw_uint(w, "starts_per_minute", key->starts_per_minute);
+        put_time(w, "created_at", key->made_ms);
+        put_time(w, "revoked_at", key->revoked_ms);
+        if (secret)
+            jw_cstr(w, "secret", secret);
+    }
+}
+
+/* --- routes --- */
+
+static fallible admin(struct http_req *req, struct keys **ret_keys)
+{
+    const struct face *face = req->app;
+    const struct key *key;
+
+    *ret_keys = face->keys;
+    return keys_check(face->keys, req, KEY_ADMIN, &key);
+}
+
+struct lister {
+    struct jw w;
+};
+
+static void put_listed(void *arg, const struct key *key)
+{
+    struct lister *l = arg;
+
+    keys_put_one(&l->w, NULL, key, NULL);
+}
+
+static fallible on_list(struct http_req *req)
+{
+    struct keys *k;
+    own_done(buf) out;
+    struct lister l;
+
+    buf_init(&out, 8u << 20); /* KEYS_MOST of them */
+    TRY(admin(req, &k));
+    jw_init(&l.w, &out, JW_WEB);
+    JW_OBJECT(&l.w, NULL) {
+        JW_ARRAY(&l.w, "tokens") {
+            keys_list(k, put_listed, &l);
+        }
+    }
+    TRY(buf_check(&out));
+    http_reply_json(req, 200, buf_str(&out));
+    return NULL;
+}
+
+struct change {
+    struct http_req *req;
+    struct keys *keys;
+    char name[KEY_NAME_SIZE], secret[KEY_SECRET_SIZE];
+    int status;
+};
+
+static void on_changed(void *arg, struct err *e)
+{
+    struct change *c = arg;
+    own_done(buf) out;
+    struct jw w;
+
+    buf_init(&out, 4096);
+    if (e) {
+        http_reply_err(c->req, e);
+    } else {
+        jw_init(&w, &out, JW_WEB);
+        keys_put_one(&w, NULL, keys_find_name(c->keys, str_of(c->name)),
+                     c->secret[0] ? c->secret : NULL);
+        log_info(c->secret[0] ? "key made" : "key revoked", KV("key", (const char *)c->name));
+        http_reply_json(c->req, c->status, buf_str(&out));
+    }
+    explicit_bzero(c->secret, sizeof c->secret);
+    free(c);
+}
+
+static fallible change_new(struct http_req *req, struct keys *k, struct str name, int status,
+                           struct change **ret_change)
+{
+    struct change *c = mem_try(sizeof *c);
+
+    if (!c)
+        return err_no_memory();
+    *c = (struct change){.req = req, .keys = k, .status = status};
+    snprintf(c->name, sizeof c->name, STR_FMT, STR_ARG(name));
+    *ret_change = c;
+    return NULL;
+}
+
+static fallible on_create(struct http_req *req)
+{
+    struct keys *k;
+    struct json *body;
+    struct key want;
+    struct change *c;
+
+    TRY(admin(req, &k));
+    TRY(http_req_json(req, &body));
+    TRY(keys_parse_want(body, &want));
+    TRY(change_new(req, k, str_of(want.name), 201, &c));
+    struct err *e = keys_create(k, &want, c->secret, on_changed, c);
+    if (e)
+        free(c);
+    return e;
+}
+
+static fallible on_revoke(struct http_req *req)
+{
+    struct keys *k;
+    struct change *c;
+    struct str name = http_req_param(req, "name");
+
+    TRY(admin(req, &k));
+    TRY(change_new(req, k, name, 200, &c));
+    struct err *e = keys_revoke(k, name, on_changed, c);
+    if (e)
+        free(c);
+    return e;
+}
+
+const struct route keys_routes[] = {
+    {"GET", "/croft/v1/tokens", on_list, 0, 0},
+    {"POST", "/croft/v1/tokens", on_create, 0, 64u << 10},
+    {"DELETE", "/croft/v1/tokens/{name}", on_revoke, 0, 0},
+};
+const size_t keys_route_count = ARRAY_LEN(keys_routes);

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/* check.c — which key a request shows. */
+#include "host/keys/inner.h"
+#include "host/keys/keys.h"
+#include "net/local.h"
+#include "net/server.h"
+
+/* Who administers may make itself any key, and who makes runtimes may look at them. */
+static unsigned grants(unsigned has)
+{
+    if (has & KEY_ADMIN)
+        return KEY_ALL;
+    return has & KEY_RUNTIME ? has | KEY_READ : has;
+}
+
+/* A page in a browser here has a peer address of this machine too: Host and Origin tell. */
+static fallible check_local(struct http_req *req)
+{
+    struct str peer = http_req_peer(req);
+
+    if (str_eq(peer, STR("unix")))
+        return NULL;
+    if (!str_starts(peer, STR("127.")) && !str_starts(peer, STR("[::1]:")) &&
+        !str_starts(peer, STR("[::ffff:127.")))
+        return err_new(
+            ERR_UNAUTHORIZED,
+            "there is no key yet, and only peers on this machine are served without one: "
+            "make one there with 'croft token create'");
+    return local_check(req);
+}
+
+static struct str shown_secret(const struct http_req *req)
+{
+    struct str secret = http_req_header(req, STR("X-API-Key"));
+    struct str bearer = http_req_header(req, STR("Authorization"));
+
+    if (secret.p)
+        return str_trim(secret);
+    if (bearer.len > 7 && str_eq_nocase(str_first(bearer, 7), STR("Bearer ")))
+        return str_trim(str_from(bearer, 7));
+    return (struct str){0};
+}
+
+fallible keys_check(struct keys *k, struct http_req *req, unsigned scope,
+                    const struct key **ret_key)
+{
+    const struct key *key = &k->open.key;
+
+    if (!keys_any(k)) {
+        TRY(check_local(req));
+    } else {
+        struct str secret = shown_secret(req);
+        key = keys_find(k, secret);
+        if (!key)
+            http_reply_header(req, STR("WWW-Authenticate"), STR("Bearer"));
+        if (!key && !secret.len)
+            return err_new(ERR_UNAUTHORIZED, "wanted a key in X-API-Key");
+        if (!key)
+            return err_new(ERR_UNAUTHORIZED, "the key in X-API-Key is not accepted");
+    }
+    if (!(grants(key->scopes) & scope))
+        return err_new(ERR_FORBIDDEN, "key '%s' lacks the scope '%s'", key->name,
+                       scope & KEY_READ      ? "read"
+                       : scope & KEY_RUNTIME ? "runtime"
+                                             : "admin");
+    *ret_key = key;
+    return NULL;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/* inner.h — what the files of keys/ share; nobody else includes it. */
+#pragma once
+
+#include "base/hash.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "host/keys/keys.h"
+
+struct key_entry {
+    struct key key;
+    uint8_t hash[SHA256_LEN];
+    bool ready;        /* its row is on disk */
+    uint64_t paced_ns; /* when the starts made so far would have been made at an even pace */
+    struct keys *keys;
+    struct list link; /* oldest first */
+    store_done *done; /* of what is being written */
+    void *arg;
+};
+
+struct keys {
+    struct store *store;
+    struct map by_name, by_hash; /* by_hash: ready and not revoked */
+    struct list all;
+    size_t count;
+    bool any;
+    unsigned retry_s;
+    struct key_entry open; /* who needs no key */
+};

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+/* keys.c — keys in memory, as their rows are; a key is accepted once its row is on disk. */
+#include "host/keys/keys.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "host/keys/inner.h"
+#include "loop/loop.h"
+
+#define SECRET_SHORT 16
+#define SECRET_MOST  512
+
+static struct str hash_of(const struct key_entry *e)
+{
+    return str_n(e->hash, sizeof e->hash);
+}
+
+static uint64_t now_ms(const struct keys *k)
+{
+    return clock_wall_ns(loop_clock(store_loop(k->store))) / NS_PER_MS;
+}
+
+static void entry_link(struct keys *k, struct key_entry *e)
+{
+    e->keys = k;
+    list_add(&k->all, &e->link);
+    map_put(&k->by_name, str_of(e->key.name), e);
+    k->count++;
+}
+
+static void entry_ready(struct keys *k, struct key_entry *e)
+{
+    e->ready = k->any = true;
+    if (!e->key.revoked_ms)
+        map_put(&k->by_hash, hash_of(e), e);
+}
+
+static void entry_drop(struct keys *k, struct key_entry *e)
+{
+    list_del(&e->link);
+    map_del(&k->by_name, str_of(e->key.name));
+    k->count--;
+    free(e);
+}
+
+/* --- loading --- */
+
+static fallible on_row(void *arg, const struct store_value *v, size_t count)
+{
+    struct keys *k = arg;
+
+    if (count != 7 || v[0].text.len >= KEY_NAME_SIZE || v[1].text.len != SHA256_LEN)
+        return err_new(ERR_CORRUPT, "table api_keys: the row '" STR_FMT "' is damaged",
+                       STR_ARG(str_first(v[0].text, KEY_NAME_SIZE)));
+    struct key_entry *e = mem_new(sizeof *e);
+    memcpy(e->key.name, v[0].text.p, v[0].text.len);
+    memcpy(e->hash, v[1].text.p, SHA256_LEN);
+    e->key.scopes = (unsigned)v[2].i;
+    e->key.most_runtimes = (uint32_t)v[3].i;
+    e->key.starts_per_minute = (uint32_t)v[4].i;
+    e->key.made_ms = (uint64_t)v[5].i;
+    e->key.revoked_ms = (uint64_t)v[6].i;
+    entry_link(k, e);
+    entry_ready(k, e);
+    return NULL;
+}
+
+fallible keys_open(struct store *s, struct keys **ret_keys)
+{
+    own(keys) k = mem_new(sizeof *k);
+
+    k->store = s;
+    map_init(&k->by_name);
+    map_init(&k->by_hash);
+    list_init(&k->all);
+    k->open.key = (struct key){.name = "default", .scopes = KEY_ALL};
+    TRY_WRAP(store_read(s,
+                        "SELECT name, hash, scopes, most_runtimes, starts_per_minute, made_ms,"
+                        " revoked_ms FROM api_keys ORDER BY made_ms, name",
+                        NULL, 0, on_row, k),
+             "load the keys");
+    *ret_keys = take(&k);
+    return NULL;
+}
+
+void keys_free(struct keys *k)
+{
+    if (!k)
+        return;
+    LIST_EACH(e, &k->all, struct key_entry, link)
+        free(e);
+    map_done(&k->by_name);
+    map_done(&k->by_hash);
+    free(k);
+}
+
+/* --- finding --- */
+
+bool keys_any(const struct keys *k)
+{
+    return k->any;
+}
+
+/* The map's time depends on the digest alone, and knowing a digest helps nobody to a secret. */
+static struct key_entry *find(const struct keys *k, struct str secret)
+{
+    uint8_t hash[SHA256_LEN];
+
+    sha256(secret, hash);
+    struct key_entry *e = map_get(&k->by_hash, str_n(hash, sizeof hash));
+    return e && hash_equal(hash_of(e), str_n(hash, sizeof hash)) ? e : NULL;
+}
+
+const struct key *keys_find(const struct keys *k, struct str secret)
+{
+    const struct key_entry *e = secret.len && secret.len <= SECRET_MOST ? find(k, secret) : NULL;
+
+    return e ? &e->key : NULL;
+}
+
+const struct key *keys_find_name(const struct keys *k, struct str name)
+{
+    const struct key_entry *e = map_get(&k->by_name, name);
+
+    return e && e->ready ? &e->key : NULL;
+}
+
+void keys_list(const struct keys *k, void (*fn)(void *arg, const struct key *key), void *arg)
+{
+    LIST_EACH(e, &k->all, struct key_entry, link) {
+        if (e->ready)
+            fn(arg, &e->key);
+    }
+}
+
+/* --- making and ending --- */
+
+static bool is_name(const char *name)
+{
+    size_t n = strnlen(name, KEY_NAME_SIZE);
+
+    if (!n || n == KEY_NAME_SIZE || name[0] == '.' || name[0] == '-')
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        char low = (char)(name[i] | 0x20);
+        if (!(low >= 'a' && low <= 'z') && !str_is_digit(name[i]) && !strchr("-_.", name[i]))
+            return false;
+    }
+    return true;
+}
+
+static fallible check_new(const struct keys *k, const struct key *want)
+{
+    if (!is_name(want->name))
+        return err_new(
+            ERR_UNPROCESSABLE,
+            "name: wanted 1 to %d letters, digits, '-', '_' or '.', with a letter, digit "
+            "or '_' first",
+            KEY_NAME_SIZE - 1);
+    if (!want->scopes || (want->scopes & ~(unsigned)KEY_ALL))
+        return err_new(ERR_UNPROCESSABLE, "scopes: wanted some of admin, runtime, read");
+    if (map_get(&k->by_name, str_of(want->name)))
+        return err_new(
+            ERR_CONFLICT,
+            "name: there is or was a key '%s', and its runtimes are of that name: choose "
+            "another",
+            want->name);
+    if (!k->any && !(want->scopes & KEY_ADMIN))
+        return err_new(
+            ERR_UNPROCESSABLE,
+            "scopes: the first key must have 'admin': once there is a key, nobody without "
+            "one can make another");
+    if (k->count >= KEYS_MOST)
+        return err_new(ERR_LIMIT, "there are %d keys, revoked ones included, and no more are kept",
+                       KEYS_MOST);
+    return NULL;
+}
+
+static void write_entry(struct keys *k, const struct key_entry *e, store_done *done, void *arg)
+{
+    struct store_value v[] = {
+        store_text(str_of(e->key.name)),       store_blob(hash_of(e)),
+        store_int((int64_t)e->key.scopes),     store_int((int64_t)e->key.most_runtimes),
+        store_int(e->key.starts_per_minute),   store_int((int64_t)e->key.made_ms),
+        store_int((int64_t)e->key.revoked_ms),
+    };
+
+    store_write(k->store,
+                "INSERT OR REPLACE INTO api_keys (name, hash, scopes, most_runtimes,"
+                " starts_per_minute, made_ms, revoked_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                v, ARRAY_LEN(v), done, arg);
+}
+
+static void on_created(void *arg, struct err *err)
+{
+    struct key_entry *e = arg;
+    struct keys *k = e->keys;
+    store_done *done = e->done;
+    void *to = e->arg;
+
+    if (err)
+        entry_drop(k, e);
+    else
+        entry_ready(k, e);
+    if (done)
+        done(to, err);
+    else
+        err_free(err);
+}
+
+fallible keys_create(struct keys *k, const struct key *want, char secret[KEY_SECRET_SIZE],
+                     store_done *done, void *arg)
+{
+    TRY(check_new(k, want));
+    struct key_entry *e = mem_try(sizeof *e);
+    if (!e)
+        return err_no_memory();
+    memcpy(secret, "croft_", 6);
+    rng_token(rng_system(), secret + 6, 44); /* 43 of 62 letters: 256 bits */
+    sha256(str_of(secret), e->hash);
+    e->key = *want;
+    e->key.made_ms = now_ms(k);
+    e->key.revoked_ms = 0;
+    e->done = done;
+    e->arg = arg;
+    entry_link(k, e);
+    write_entry(k, e, on_created, e);
+    return NULL;
+}
+
+fallible keys_revoke(struct keys *k, struct str name, store_done *done, void *arg)
+{
+    struct key_entry *e = map_get(&k->by_name, name);
+
+    if (!e || !e->ready)
+        return err_new(ERR_NOT_FOUND, "there is no key '" STR_FMT "'",
+                       STR_ARG(str_first(name, KEY_NAME_SIZE)));
+    if (!e->key.revoked_ms)
+        e->key.revoked_ms = now_ms(k);
+    map_del(&k->by_hash, hash_of(e));
+    write_entry(k, e, done, arg); /* should this fail it is revoked here only: ask again */
+    return NULL;
+}
+
+static fallible check_secret(struct str secret)
+{
+    bool bad = !secret.len || secret.len > SECRET_MOST;
+
+    for (size_t i = 0; i < secret.len && !bad; i++)
+        bad = secret.p[i] <= ' ' || secret.p[i] > '~';
+    if (bad)
+        return err_new(ERR_INVALID, "wanted 1 to %d visible ASCII characters without spaces",
+                       SECRET_MOST);
+    return NULL;
+}
+
+fallible keys_ensure(struct keys *k, const char *name, struct str secret, unsigned scopes)
+{
+    uint8_t hash[SHA256_LEN];
+    struct key_entry *e = map_get(&k->by_name, str_of(name));
+
+    TRY_WRAP(check_secret(secret), "secret of key '%s'", name);
+    if (!is_name(name))
+        return err_new(ERR_INVALID, "'%s' is no name for a key", name);
+    if (secret.len < SECRET_SHORT)
+        log_warn("the API key is short enough to be guessed", KV("key", name));
+    sha256(secret, hash);
+    const struct key_entry *other = find(k, secret);
+    if (other && other != e)
+        return err_new(ERR_CONFLICT, "key '%s' has this secret already", other->key.name);
+    if (e && e == other && e->key.scopes == scopes)
+        return NULL;
+    if (!e) {
+        e = mem_new(sizeof *e);
+        snprintf(e->key.name, sizeof e->key.name, "%s", name);
+        e->key.made_ms = now_ms(k);
+        entry_link(k, e);
+    }
+    map_del(&k->by_hash, hash_of(e));
+    memcpy(e->hash, hash, sizeof hash);
+    e->key.scopes = scopes;
+    e->key.revoked_ms = 0;
+    entry_ready(k, e);
+    write_entry(k, e, NULL, NULL);
+    return NULL;
+}
+
+/* --- quotas --- */
+
+static struct key_entry *entry_of(struct keys *k, const struct key *key)
+{
+    struct key_entry *e = container_of(key, struct key_entry, key);
+
+    (void)k;
+    return e;
+}
+
+/* A burst of as many as a minute may have, then one every n-th part of it. */
+fallible keys_admit(struct keys *k, const struct key *key, unsigned live_runtimes)
+{
+    struct key_entry *e = entry_of(k, key);
+
+    if (key->most_runtimes && live_runtimes >= key->most_runtimes) {
+        k->retry_s = 10; /* when one ends is theirs to say */
+        return err_new(ERR_LIMIT,
+                       "key '%s' has %u live runtimes and its limit most_runtimes is %u: stop one "
+                       "first",
+                       key->name, live_runtimes, key->most_runtimes);
+    }
+    if (!key->starts_per_minute)
+        return NULL;
+    uint64_t now = loop_now_ns(store_loop(k->store));
+    uint64_t gap = 60 * NS_PER_S / key->starts_per_minute, burst = 60 * NS_PER_S - gap;
+    if (e->paced_ns > now + burst) {
+        uint64_t wait_ns = e->paced_ns - now - burst;
+        k->retry_s = (unsigned)((wait_ns + NS_PER_S - 1) / NS_PER_S);
+        return err_new(ERR_LIMIT,
+                       "key '%s' has used up its limit starts_per_minute, %u: try again in %u s",
+                       key->name, key->starts_per_minute, k->retry_s);
+    }
+    e->paced_ns = (e->paced_ns > now ? e->paced_ns : now) + gap;
+    return NULL;
+}
+
+unsigned keys_retry_s(const struct keys *k)
+{
+    return k->retry_s;
+}
+
+void keys_give_back(struct keys *k, const struct key *key)
+{
+    struct key_entry *e = entry_of(k, key);
+    uint64_t gap = key->starts_per_minute ? 60 * NS_PER_S / key->starts_per_minute : 0;
+
+    e->paced_ns -= e->paced_ns > gap ? gap : e->paced_ns;
+}
