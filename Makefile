@@ -25,7 +25,7 @@ code  := $(filter-out %_test.c src/main/%,$(src))
 # What croft-guest has a smaller version of in src/main/guest_libc.c.
 guest_less := src/base/dtoa_pow10.c src/net/resolve.c src/loop/work.c
 guest := $(filter-out src/sandbox/% src/host/% src/image/% src/cli/% $(guest_less),$(code))
-packed := $(patsubst %,$(O)/pack/%.z,$(shell find src -name '*.py' -o -name '*.js' -o -name '*.sh'))
+packed := $(patsubst %,$(O)/pack/%.z,$(shell find src -name '*.py' -o -name '*.js' -o -name '*.sh' -o -name '*.html' -o -name '*.json'))
 embeds := $(shell grep -rl --include='*.c' -w '^EMBED' src)
 fuzz  := $(patsubst fuzz/%.c,%,$(wildcard fuzz/*.c))
 bench := $(patsubst bench/%.c,%,$(wildcard bench/*.c))

@@ -4,7 +4,8 @@
  *   EMBED(skills, "src/guest/jupyter/skills.py");     at file scope, in one file
  *   TRY(inflate_all(EMBEDDED(skills), &text));        where it is needed
  *
- * Anything that ends in .py, .js or .sh below src can be named; make does the rest. */
+ * Anything that ends in .py, .js, .sh, .html or .json below src can be named; make does the rest.
+ */
 #pragma once
 
 #include "base/inflate.h"
