@@ -15,6 +15,8 @@
 #include "guest/litter/litter.h"
 #include "guest/shell/shell_inner.h"
 
+#define COMMAND_KEEP 65536
+
 static fallible make_report_fifo(struct shell_files *f)
 {
     if (mkfifo(f->report, 0600) < 0 || chmod(f->report, 0666) < 0)
@@ -26,8 +28,23 @@ static fallible make_report_fifo(struct shell_files *f)
     return NULL;
 }
 
+/* Whoever reads it must find all of it: it is there before a shell is. */
+static fallible make_hook(struct shell_files *f)
+{
+    own_done(buf) text;
+    own_fd fd = open(f->hook, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+
+    buf_init(&text, 1 << 14);
+    if (fd < 0 || fchmod(fd, 0644) < 0)
+        return err_sys("open '%s'", f->hook);
+    shell_script_hook(&text, f);
+    TRY(buf_check(&text));
+    return fd_write_all(fd, buf_str(&text));
+}
+
 static fallible make_files(struct shell_files *f)
 {
+    TRY(make_hook(f));
     TRY(make_report_fifo(f));
     int fd = open(f->command, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0)
@@ -44,7 +61,8 @@ void shell_files_name(struct shell_files *f, const char *dir, const char *token)
 {
     const struct {
         char *to, letter;
-    } names[] = {{f->report, 'r'}, {f->command, 'c'}, {f->env, 'e'}, {f->jobs, 'j'}, {f->cwd, 'w'}};
+    } names[] = {{f->report, 'r'}, {f->command, 'c'}, {f->env, 'e'},
+                 {f->jobs, 'j'},   {f->cwd, 'w'},     {f->hook, 'h'}};
 
     snprintf(f->dir, sizeof f->dir, "%s", dir);
     snprintf(f->token, sizeof f->token, "%.16s", token);
@@ -61,7 +79,7 @@ fallible shell_files_open(struct shell_files *f, const char *base, struct rng *r
     f->report_fd = f->command_fd = -1;
     if (!base)
         base = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
-    if (strlen(base) > 128 || strchr(base, '\''))
+    if (strlen(base) > 128 || strpbrk(base, "'\"$`\\\n"))
         return err_new(ERR_INVALID, "shell state directory '%s' is not usable", base);
     snprintf(dir, sizeof dir, "%s/" LITTER_SHELL "%.12s", base, name);
     shell_files_name(f, dir, token);
@@ -108,8 +126,10 @@ fallible shell_files_command(struct shell_files *f, struct str text)
             return err_sys("write command text");
         done += (size_t)n;
     }
-    if (ftruncate(f->command_fd, (off_t)text.len) < 0) /* may be shorter than the last one */
+    /* it ends in NUL; what a longer one left behind that need not be kept long */
+    if (f->command_len > COMMAND_KEEP && ftruncate(f->command_fd, (off_t)text.len) < 0)
         return err_sys("write command text");
+    f->command_len = text.len;
     return NULL;
 }
 
@@ -121,6 +141,7 @@ void shell_files_close(struct shell_files *f)
         unlink(f->env);
         unlink(f->cwd);
         unlink(f->jobs);
+        unlink(f->hook);
         rmdir(f->dir);
         f->dir[0] = '\0';
     }

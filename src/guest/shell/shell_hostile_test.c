@@ -192,6 +192,10 @@ TEST(shell_mends_what_programs_do_to_it)
         "cd /; export HOME=/nonexistent TERM=dumb",
         "HISTFILE=/dev/null; set +o history",
         "sleep 300 & disown; kill $!",
+        "unset -f CROFT_B CROFT_H; CROFT_B() { :; }; CROFT_H() { :; }",
+        "unset CROFT_L CROFT_D CROFT_S CROFT_X",
+        "FUNCNEST=1; shopt -s extdebug",
+        "set -H; set -o history",
     };
     struct kit k;
 
@@ -208,6 +212,33 @@ TEST(shell_mends_what_programs_do_to_it)
             FAIL("after '%s': exit code %d", acts[i], k.exit_code);
         kit_close(&k);
     }
+}
+
+TEST(shell_shows_programs_one_variable_of_its_own)
+{
+    struct kit k;
+
+    kit_open(&k);
+    kit_expect(&k, "env | grep -o ^CROFT_.", "CROFT_Q", 0);
+    kit_expect(&k, "bash -c 'declare -F; compgen -v CROFT_'", "CROFT_Q", 0);
+    kit_close(&k);
+}
+
+TEST(shell_runs_the_same_text_however_it_gets_to_bash)
+{
+    static const char *const commands[] = {
+        "printf '%s|' a\\\\b \"c d\" '$x'", "printf %s\\| a\\\\b \"c d\" \"\\$x\"",
+        "printf \"%s|\" a\\\\b \"c d\" \\$x", "printf '%s|' 'a\\b' 'c d' '$x' # \303\244 !"};
+    struct kit k;
+
+    kit_open(&k);
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+        kit_expect(&k, commands[i], "a\\b|c d|$x|", 0);
+    kit_run(&k, "false");
+    kit_expect(&k, "echo $?", "1", 0);
+    kit_run(&k, "false");
+    kit_expect(&k, "echo $? '!'", "1 !", 0);
+    kit_close(&k);
 }
 
 TEST(shell_that_lost_its_hook_can_be_interrupted)

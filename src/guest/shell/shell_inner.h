@@ -35,9 +35,10 @@ struct shell_page; /* see shell_keep.c */
 
 struct shell_files { /* a private directory; names inside cannot be guessed or listed by others */
     char dir[256], token[17];
-    char report[320], command[320], env[320], cwd[320], jobs[320];
+    char report[320], command[320], env[320], cwd[320], jobs[320], hook[320];
     int report_fd;  /* FIFO, open for reading and writing: it never reports end of file */
     int command_fd; /* regular */
+    size_t command_len;
 };
 
 struct shell_owned_meta { /* storage behind struct shell_meta */
@@ -118,15 +119,18 @@ fallible shell_files_command(struct shell_files *f, struct str text);
 void shell_files_close(struct shell_files *f);
 
 /* shell_script.c */
-void shell_script_begin(struct buf *b, const struct shell_files *f);       /* CROFT_B */
-void shell_script_hook(struct buf *b, const struct shell_files *f);        /* CROFT_H */
-void shell_script_tail(struct buf *b, const struct shell_files *f);        /* CROFT_T */
-void shell_script_hook_seldom(struct buf *b, const struct shell_files *f); /* CROFT_J */
-extern const char shell_script_begin_seldom[];                             /* CROFT_P */
+enum shell_line {                    /* typed at a prompt, to run a command: */
+                  SHELL_LINE_FIRST,  /* bash has not read its functions yet */
+                  SHELL_LINE_FILE,   /* the text is in the file */
+                  SHELL_LINE_INLINE, /* ... in the line */
+};
+void shell_script_hook(struct buf *b, const struct shell_files *f); /* the file of that name */
+void shell_script_prompt_command(struct buf *b, const struct shell_files *f);
 void shell_script_init(struct buf *b, const struct shell_files *f, bool restore);
-void shell_script_line(struct buf *b, const char *sequence);
+bool shell_script_fits(struct str text); /* in the line */
+void shell_script_line(struct buf *b, const struct shell_files *f, enum shell_line line,
+                       const char *sequence, struct str text);
 void shell_script_mark(struct buf *b, const char *sequence);
-extern const char shell_script_prompt_command[];
 extern const struct str shell_script_probe; /* typed at a prompt: report */
 
 /* shell_process.c */

@@ -384,11 +384,19 @@ static fallible watch_files(struct shell *s)
     return loop_io_start(s->loop, &s->report_io, s->files.report_fd, EPOLLIN, on_report_readable);
 }
 
+static enum shell_line line_for(const struct shell *s, struct str command)
+{
+    if (s->sm.now == SH_STARTING)
+        return SHELL_LINE_FIRST;
+    return s->report_pid == s->pid && shell_script_fits(command) ? SHELL_LINE_INLINE
+                                                                 : SHELL_LINE_FILE;
+}
+
 /* For the line of this sequence number, typed now or by the server before us. */
-static fallible await_mark(struct shell *s)
+static fallible await_mark(struct shell *s, struct str command)
 {
     buf_reset(&s->typed);
-    shell_script_line(&s->typed, s->sequence);
+    shell_script_line(&s->typed, &s->files, line_for(s, command), s->sequence, command);
     if (!buf_failed(&s->typed))
         s->typed.len--; /* the echo ends in CR LF */
     buf_add_cstr(&s->typed, "\r\n");
@@ -419,7 +427,7 @@ fallible shell_begin(struct shell *s, struct str command)
     s->lost_report = false;
     s->interrupts = 0;
     s->keys_typed = false;
-    TRY(await_mark(s));
+    TRY(await_mark(s, command));
     shell_keep_save(s);
     /* Its echo, mark and output need not wake us one by one: a short command is read in one go. */
     loop_timer_start(s->loop, &s->quiet, QUIET_MS, on_quiet_end);
@@ -450,7 +458,7 @@ fallible shell_io_resume(struct shell *s)
     TRY(watch_files(s));
     TRY(loop_io_start(s->loop, &s->master_io, s->master, EPOLLIN, on_master_ready));
     if (s->awaiting_mark)
-        return await_mark(s);
+        return await_mark(s, buf_str(&s->held));
     if (s->command.now == CMD_RUNNING && report_was_taken(s)) {
         s->meta.exit_code = -1;
         shell_drain(s);

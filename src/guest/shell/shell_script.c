@@ -1,77 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
-/* shell_script.c — what bash is told. No fork, no descriptor kept open, no function to be
- * redefined.
+/* shell_script.c — what bash is told. No fork, no descriptor kept open.
  *
- * CROFT_B begins a command: it reads the text, asserts the prompt hook and prints the START mark.
- * CROFT_H reports; it stands at the end of the typed line and again at the prompt, should an
- * interrupt or a fatal expansion error have skipped the first. CROFT_D says that it was done.
+ * CROFT_B begins a command: it takes the number and prints the START mark. CROFT_H reports; it
+ * stands at the end of the typed line and again at the prompt, should an interrupt or a fatal
+ * expansion error have skipped the first. CROFT_D says that it was done.
  *
- * To expand and parse a character takes bash hundreds of instructions, so what is seldom needed
- * stands apart: CROFT_P for the beginning, CROFT_J for the report, CROFT_T for what follows it. */
+ * Both are functions, read-only, from a file that a shell reads once: to expand and parse a
+ * character takes bash hundreds of instructions. Of all this a program sees PROMPT_COMMAND, by
+ * which a shell inside this one finds the file, and CROFT_Q. A shell knows by its number in CROFT_L
+ * that it has read it. */
 #include "guest/shell/shell_inner.h"
 
-/* A redirection costs bash ten system calls: there are as few as can be. */
-#define PROMPT_COMMAND                                                                             \
-    "case ${CROFT_D-} in \"\")\\builtin eval \"$CROFT_H\" 2>/dev/null;;*)CROFT_D=;;esac"
-#define REPORT "{ \\builtin eval \"$CROFT_H\";CROFT_D=1;} 2>/dev/null"
+#define INLINE_MAX 1024 /* a line of the terminal holds 4095 */
 
-const char shell_script_prompt_command[] = PROMPT_COMMAND;
+/* A redirection costs bash ten system calls: there are as few as can be. */
+#define REPORT "{ CROFT_H;} 2>/dev/null"
+
 const struct str shell_script_probe = STR_INIT(" " REPORT "\n");
+
+void shell_script_prompt_command(struct buf *b, const struct shell_files *f)
+{
+    buf_addf(
+        b,
+        "case ${CROFT_D-} in \"\"){ case ${CROFT_L-} in $$)CROFT_H;;*)\\builtin . \"%s\";;esac;} "
+        "2>/dev/null;;*)CROFT_D=;;esac",
+        f->hook);
+}
+
+static void add_begin(struct buf *b, const struct shell_files *f)
+{
+    buf_addf(b,
+             "CROFT_B(){\n"
+             "CROFT_D= CROFT_Q=$1\n"
+             "case ${2-} in '');;*)IFS= \\builtin read -rd '' CROFT_C <'%s'||:;;esac\n"
+             "\\builtin printf '\\e]7771;%%s\\a' \"$1\" >/dev/tty\n"
+             "case $-:${CROFT_S:-0} in *a*:*|*:[!0]*)\n"
+             "case $- in *a*)\\builtin export -n CROFT_C CROFT_D CROFT_L CROFT_S CROFT_X;;esac\n"
+             /* the command must see the status of the one before it */
+             "case $- in *e*);;*)\\builtin return \"$CROFT_S\";;esac;;esac\n"
+             "}\n",
+             f->command);
+}
+
+static void add_report(struct buf *b, const struct shell_files *f)
+{
+    buf_addf(
+        b,
+        "CROFT_H(){\n"
+        "CROFT_S=${1-$?}\n"
+        "case $-.${!-} in *x*.*|*.?*)\n"
+        "case $- in *x*)\\builtin set +x;CROFT_X='CROFT_X=;\\builtin set -x;';;esac\n"
+        "case ${!-} in '');;*)\\builtin jobs -n >|'%s';;esac;;esac\n"
+        "\\builtin printf '\\0(croft\\0%%s\\0%%s\\0%%s\\0%%s\\0%%s\\0%%s\\0%%s\\0\\0)croft\\0' "
+        "\"${CROFT_Q-}\" \"$CROFT_S\" \"${!-}\" \"$$\" \"$EUID\" \"${PWD-}\" \"${PATH-}\" 1<>'%s'||"
+        "\\builtin printf '\\e]7771;%%s;%%s\\a' \"${CROFT_Q-}\" \"$CROFT_S\" >/dev/tty\n"
+        /* The report is out, what follows delays nobody. The dump is a write per variable. A new
+         * shell that has not read it yet must not make it. */
+        "case ${CROFT_Q-} in '');;*)\\builtin declare -px >|'%s'||:;;esac\n"
+        "PS1= PS2=\n",
+        f->jobs, f->report, f->env);
+    /* what others put there would write between two commands */
+    buf_add_cstr(b, "case ${#PROMPT_COMMAND[@]}${PROMPT_COMMAND-} in '1");
+    shell_script_prompt_command(b, f);
+    buf_add_cstr(b, "');;*)\\builtin unset PROMPT_COMMAND\n\\builtin export PROMPT_COMMAND='");
+    shell_script_prompt_command(b, f);
+    buf_add_cstr(b, "'||:;;esac\nCROFT_D=1\n}\n");
+}
 
 void shell_script_hook(struct buf *b, const struct shell_files *f)
 {
-    buf_addf(
-        b,
-        "CROFT_S=$?;"
-        "case $-.${!-} in *x*.*|*.?*)\\builtin eval \"$CROFT_J\";;esac;"
-        "\\builtin printf '\\0(croft\\0%%s\\0%%s\\0%%s\\0%%s\\0%%s\\0%%s\\0%%s\\0\\0)croft\\0' "
-        "\"${CROFT_Q-}\" \"$CROFT_S\" \"${!-}\" \"$$\" \"$EUID\" \"${PWD-}\" \"${PATH-}\" 1<>'%s'||"
-        "\\builtin printf '\\e]7771;%%s;%%s\\a' \"${CROFT_Q-}\" \"$CROFT_S\" >/dev/tty;"
-        /* the report is out, what follows delays nobody, and is not even parsed before */
-        "\\builtin eval \"$CROFT_T\"",
-        f->report);
+    buf_add_cstr(b, "CROFT_S=$?\ncase ${CROFT_L-} in $$);;*)\n");
+    add_begin(b, f);
+    add_report(b, f);
+    buf_add_cstr(b, "\\builtin readonly -f CROFT_B CROFT_H\n"
+                    "\\builtin export CROFT_Q\n"
+                    "CROFT_L=$$\n"
+                    "CROFT_H \"$CROFT_S\";;esac\n");
 }
-
-void shell_script_tail(struct buf *b, const struct shell_files *f)
-{
-    buf_addf(
-        b,
-        /* The dump is a write per variable. A new shell that has not read it yet must not make it.
-         */
-        "case ${CROFT_Q-} in '');;*)\\builtin declare -px >|'%s';;esac;"
-        "PS1= PS2=;"
-        /* what others put there would write between two commands */
-        "case ${#PROMPT_COMMAND[@]}${PROMPT_COMMAND-} in '1" PROMPT_COMMAND "');;"
-        "*)\\builtin unset PROMPT_COMMAND;\\builtin export PROMPT_COMMAND='" PROMPT_COMMAND
-        "'||:;;esac",
-        f->env);
-}
-
-void shell_script_hook_seldom(struct buf *b, const struct shell_files *f)
-{
-    buf_addf(b,
-             "case $- in *x*)CROFT_X=1;\\builtin set +x;;esac;" /* no trace of our own steps */
-             "case ${!-} in '');;*)\\builtin jobs -n >|'%s';;esac",
-             f->jobs);
-}
-
-void shell_script_begin(struct buf *b, const struct shell_files *f)
-{
-    buf_addf(
-        b,
-        "CROFT_D=;\\builtin export CROFT_Q;"
-        "IFS= \\builtin read -rd '' CROFT_C <'%s'||:;"
-        "\\builtin printf '\\e]7771;%%s\\a' \"$CROFT_Q\" >/dev/tty;"
-        "case $-${CROFT_X-}:${CROFT_S:-0} in *[a1]*:*|*:[!0]*)\\builtin eval \"$CROFT_P\";;esac",
-        f->command);
-}
-
-const char shell_script_begin_seldom[] =
-    "case $- in *a*)\\builtin export -n CROFT_C CROFT_D CROFT_S CROFT_X;;esac;"
-    "case ${CROFT_X-} in 1)CROFT_X= CROFT_C=\"set -x;$CROFT_C\";;esac;"
-    /* the command must see the status of the one before it */
-    "case $-:${CROFT_S:-0} in *e*:*|*:0);;*)"
-    "CROFT_R(){ \\builtin return \"$1\";};CROFT_R \"$CROFT_S\";;esac";
 
 void shell_script_init(struct buf *b, const struct shell_files *f, bool restore)
 {
@@ -87,11 +92,28 @@ void shell_script_init(struct buf *b, const struct shell_files *f, bool restore)
              f->env, f->cwd);
 }
 
-/* The leading blank keeps it out of the history. */
-void shell_script_line(struct buf *b, const char *sequence)
+/* Every character of it stands for itself between quotes, on a terminal and in the history. */
+bool shell_script_fits(struct str text)
 {
-    buf_addf(b, " CROFT_Q=%s;\\builtin eval \"$CROFT_B\";\\builtin eval \"$CROFT_C\";" REPORT "\n",
-             sequence);
+    if (text.len > INLINE_MAX)
+        return false;
+    for (size_t i = 0; i < text.len; i++)
+        if (text.p[i] < ' ' || text.p[i] > '~' || text.p[i] == '\'' || text.p[i] == '!')
+            return false;
+    return true;
+}
+
+/* The leading blank keeps it out of the history. */
+void shell_script_line(struct buf *b, const struct shell_files *f, enum shell_line line,
+                       const char *sequence, struct str text)
+{
+    if (line == SHELL_LINE_FIRST) /* a start-up file may have set another hook */
+        buf_addf(b, " case ${CROFT_L-} in $$);;*)\\builtin . '%s';;esac;", f->hook);
+    if (line == SHELL_LINE_INLINE)
+        buf_addf(b, " CROFT_B %s;\\builtin eval \"${CROFT_X-}\"'" STR_FMT "';" REPORT "\n",
+                 sequence, STR_ARG(text));
+    else
+        buf_addf(b, " CROFT_B %s 1;\\builtin eval \"${CROFT_X-}$CROFT_C\";" REPORT "\n", sequence);
 }
 
 void shell_script_mark(struct buf *b, const char *sequence)
