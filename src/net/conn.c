@@ -28,6 +28,7 @@ static struct request *request_new(struct conn *c)
     r->conn = c;
     r->pub.server = s;
     r->pub.app = s->config.app;
+    r->pub.tag = c->tag;
     r->start_ns = loop_now_ns(net_loop(s->net));
     list_add(&s->requests, &r->link);
     c->req = r;
@@ -224,18 +225,22 @@ static fallible begin_request(struct conn *c, struct str head)
 
 static fallible route_request(struct conn *c, struct request *r)
 {
-    const struct router *router = c->server->config.router;
+    const struct http_server_config *config = &c->server->config;
     const struct http_head *head = &r->pub.head;
 
-    if (c->server->config.local_names)
-        TRY(local_check(&r->pub));
-    TRY(router_find(router, &r->pub, &r->route));
-    if (!r->route)
-        return NULL; /* answered */
-    TRY(router_check_auth(router, &r->pub, r->route));
+    if (config->intercept)
+        TRY(config->intercept(&r->pub, &r->route));
+    if (!r->route) {
+        if (config->local_names)
+            TRY(local_check(&r->pub));
+        TRY(router_find(config->router, &r->pub, &r->route));
+        if (!r->route)
+            return NULL; /* answered */
+        TRY(router_check_auth(config->router, &r->pub, r->route));
+    }
     r->body_limit = r->route->body_bytes               ? r->route->body_bytes
                     : (r->route->flags & ROUTE_STREAM) ? UINT64_MAX
-                                                       : c->server->config.limits.body_bytes;
+                                                       : config->limits.body_bytes;
     if (head->framing == HTTP_LENGTH && head->length > r->body_limit)
         return err_new(ERR_TOO_LARGE, "the body has %llu bytes, at most %llu are taken",
                        (unsigned long long)head->length, (unsigned long long)r->body_limit);
@@ -253,7 +258,7 @@ static void start_request(struct conn *c, struct request *r)
     }
     if (c->req != r || r->answer != ANSWER_NONE)
         return;
-    if (r->pub.head.expect_continue)
+    if (r->pub.head.expect_continue && !(r->route->flags & ROUTE_EXPECT))
         stream_write(c->stream, STR("HTTP/1.1 100 Continue\r\n\r\n"));
     conn_set_deadline(c); /* a handler has its own */
     if ((r->route->flags & ROUTE_STREAM) || c->state == CONN_BUSY)
@@ -554,12 +559,18 @@ void http_body_resume(struct http_req *req)
 
 fallible http_server_serve(struct http_server *s, int fd)
 {
+    return conn_new(s, fd, 0);
+}
+
+fallible conn_new(struct http_server *s, int fd, uint64_t tag)
+{
     own_fd sock = fd;
     struct conn *c = mem_try(sizeof *c);
 
     if (!c)
         return err_no_memory();
     c->server = s;
+    c->tag = tag;
     struct err *e = stream_new(s->net, take_fd(&sock), &conn_events, c, &c->stream);
     if (!e && s->config.filter) {
         e = s->config.filter(s->config.filter_ctx, c->stream);

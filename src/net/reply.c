@@ -79,7 +79,7 @@ static bool body_too_long_to_skip(const struct request *r)
 static char *put_head(struct request *r, int status, struct str type, uint64_t length, size_t extra)
 {
     struct conn *c = r->conn;
-    struct str reason = str_of(http_reason(status));
+    struct str reason = r->reason.p ? r->reason : str_of(http_reason(status));
 
     if (!http_is_field_value(type))
         type = STR("application/octet-stream");
@@ -87,7 +87,7 @@ static char *put_head(struct request *r, int status, struct str type, uint64_t l
         r->keep_alive = false;
     if (body_too_long_to_skip(r))
         r->keep_alive = false;
-    const char *name = c->server->config.server_name;
+    const char *name = r->reason.p ? NULL : c->server->config.server_name;
     if (extra > LARGE_BODY) /* it is in memory already: that it is large says nothing of the peer */
         stream_set_out_limit(c->stream, stream_pending(c->stream) + extra + LARGE_BODY);
     char *start = stream_reserve(c->stream, HEAD_ROOM + reason.len + type.len + r->headers.len +
@@ -95,8 +95,9 @@ static char *put_head(struct request *r, int status, struct str type, uint64_t l
     if (!start)
         return NULL;
     char *at = put(start, STR("HTTP/1.1 "));
-    at = put(put(put(put_number(at, (unsigned)status), STR(" ")), reason), STR("\r\ndate: "));
-    at = put(at, str_n(date_now(c->server), CLOCK_HTTP_LEN));
+    at = put(put(put_number(at, (unsigned)status), STR(" ")), reason);
+    if (!r->reason.p)
+        at = put(put(at, STR("\r\ndate: ")), str_n(date_now(c->server), CLOCK_HTTP_LEN));
     if (name)
         at = put(put(at, STR("\r\nserver: ")), str_of(name));
     if (type.len)
@@ -211,6 +212,21 @@ void reply_bare(struct conn *c, struct err *e)
     stream_write(c->stream, buf_str(&body));
     if (c->server->config.access_log)
         log_info("request refused", KV("status", status));
+}
+
+void http_reply_interim(struct http_req *req, struct str head)
+{
+    struct request *r = request_of(req);
+
+    if (r->conn && r->answer == ANSWER_NONE && req->head.minor)
+        stream_write(r->conn->stream, head);
+}
+
+void http_reply_foreign(struct http_req *req, struct str reason)
+{
+    struct request *r = request_of(req);
+
+    r->reason = arena_copy(&req->arena, http_is_field_value(reason) ? reason : STR(""));
 }
 
 void http_reply_begin(struct http_req *req, int status, struct str content_type, uint64_t length)

@@ -14,6 +14,7 @@ struct router;
 enum {
     ROUTE_STREAM = 1, /* the handler runs at the head and takes the body in pieces (on_body) */
     ROUTE_OPEN = 2,   /* the auth hook is not asked */
+    ROUTE_EXPECT = 4, /* the handler sends "100 Continue" itself (http_reply_interim) */
 };
 
 struct route {

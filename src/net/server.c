@@ -46,6 +46,7 @@ fallible http_server_new(struct net *net, const struct http_server_config *confi
     s->config = *config;
     fill_limits(&s->config.limits);
     list_init(&s->listeners);
+    list_init(&s->stalled);
     list_init(&s->conns);
     list_init(&s->requests);
     *ret_server = s;
@@ -66,19 +67,13 @@ unsigned http_server_connections(const struct http_server *server)
 
 static void on_accept_retry(struct loop_timer *t);
 
-static void listener_want(struct listener *l, bool accepting)
+static void listener_want(struct http_listener *l, bool accepting)
 {
     struct err *e = loop_io_want(&l->io, accepting ? EPOLLIN : 0);
 
     if (e && accepting) /* or it would be deaf for ever */
         loop_timer_start(net_loop(l->server->net), &l->retry, ACCEPT_RETRY_MS, on_accept_retry);
     err_free(e);
-}
-
-static void listeners_want(struct http_server *s, bool accepting)
-{
-    LIST_EACH(l, &s->listeners, struct listener, link)
-        listener_want(l, accepting);
 }
 
 static void on_drained(struct loop_later *l)
@@ -92,9 +87,11 @@ static void on_drained(struct loop_later *l)
 void server_lost_conn(struct http_server *s)
 {
     s->conn_count--;
-    if (s->full && !s->draining) {
-        s->full = false;
-        listeners_want(s, true);
+    if (!list_empty(&s->stalled)) { /* the one that waits longest takes what became free */
+        struct http_listener *l = container_of(s->stalled.next, struct http_listener, link);
+        list_del(&l->link);
+        list_add(&s->listeners, &l->link);
+        listener_want(l, true);
     }
     if (s->draining && s->conn_count == 0 && !s->freeing)
         loop_later(net_loop(s->net), &s->drained, on_drained);
@@ -102,12 +99,12 @@ void server_lost_conn(struct http_server *s)
 
 static void on_accept_retry(struct loop_timer *t)
 {
-    struct listener *l = container_of(t, struct listener, retry);
+    struct http_listener *l = container_of(t, struct http_listener, retry);
 
     listener_want(l, true);
 }
 
-static void accept_paused(struct listener *l, int errnum)
+static void accept_paused(struct http_listener *l, int errnum)
 {
     log_warn("cannot accept", KV("errno", strerror(errnum)));
     listener_want(l, false);
@@ -116,14 +113,15 @@ static void accept_paused(struct listener *l, int errnum)
 
 static void on_acceptable(struct loop_io *io)
 {
-    struct listener *l = container_of(io, struct listener, io);
+    struct http_listener *l = container_of(io, struct http_listener, io);
     struct http_server *s = l->server;
     int one = 1;
 
     for (int i = 0; i < ACCEPTS_IN_ROW; i++) {
         if (s->conn_count >= s->config.limits.connections) {
-            s->full = true;
-            listeners_want(s, false);
+            list_del(&l->link);
+            list_add(&s->stalled, &l->link);
+            listener_want(l, false);
             return;
         }
         int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -134,7 +132,7 @@ static void on_acceptable(struct loop_io *io)
         }
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one,
                    sizeof one); /* fails on unix sockets: fine */
-        struct err *e = http_server_serve(s, fd);
+        struct err *e = conn_new(s, fd, l->tag);
         if (e) {
             log_warn("connection refused", KV_ERR(e));
             err_free(e);
@@ -142,9 +140,10 @@ static void on_acceptable(struct loop_io *io)
     }
 }
 
-fallible http_server_listen(struct http_server *s, int listen_fd)
+fallible http_server_listen_as(struct http_server *s, int listen_fd, uint64_t tag,
+                               struct http_listener **ret_listener)
 {
-    struct listener *l = mem_try(sizeof *l);
+    struct http_listener *l = mem_try(sizeof *l);
 
     if (!l) {
         listen_close(listen_fd);
@@ -152,6 +151,7 @@ fallible http_server_listen(struct http_server *s, int listen_fd)
     }
     l->server = s;
     l->fd = listen_fd;
+    l->tag = tag;
     struct err *e = loop_io_start(net_loop(s->net), &l->io, listen_fd, EPOLLIN, on_acceptable);
     if (e) {
         listen_close(listen_fd);
@@ -159,18 +159,34 @@ fallible http_server_listen(struct http_server *s, int listen_fd)
         return e;
     }
     list_add(&s->listeners, &l->link);
+    *ret_listener = l;
     return NULL;
+}
+
+fallible http_server_listen(struct http_server *s, int listen_fd)
+{
+    struct http_listener *l;
+
+    return http_server_listen_as(s, listen_fd, 0, &l);
+}
+
+void http_server_unlisten(struct http_listener *l)
+{
+    if (!l)
+        return;
+    list_del(&l->link);
+    loop_timer_stop(&l->retry);
+    loop_io_stop(&l->io);
+    listen_close(l->fd);
+    free(l);
 }
 
 static void close_listeners(struct http_server *s)
 {
-    LIST_EACH(l, &s->listeners, struct listener, link) {
-        list_del(&l->link);
-        loop_timer_stop(&l->retry);
-        loop_io_stop(&l->io);
-        listen_close(l->fd);
-        free(l);
-    }
+    LIST_EACH(l, &s->listeners, struct http_listener, link)
+        http_server_unlisten(l);
+    LIST_EACH(l, &s->stalled, struct http_listener, link)
+        http_server_unlisten(l);
 }
 
 void http_server_drain(struct http_server *s, void (*on_done)(void *ctx), void *ctx)

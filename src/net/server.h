@@ -19,7 +19,9 @@
 #include "net/url.h"
 
 struct http_server;
+struct http_listener;
 struct http_req;
+struct route;
 struct router;
 
 struct http_limits {       /* zero: the default */
@@ -35,6 +37,9 @@ struct http_server_config {
     const struct router *router;
     void *app; /* handlers find it as req->app */
     struct http_limits limits;
+    /* Asked before anything else is looked at, Host included; what it gives is the request's route,
+     * and no auth is asked. NULL or nothing given: the router decides. */
+    fallible (*intercept)(struct http_req *req, const struct route **ret_route);
     bool access_log;
     /* Every answer of a handler, when it is complete: for counting. May be NULL. */
     void (*on_answer)(const struct http_req *req, int status, uint64_t ns);
@@ -51,6 +56,10 @@ void http_server_free(struct http_server *server); /* closes listeners and conne
 OWNABLE(http_server)
 /* Takes the listening descriptor over; several may be given. */
 fallible http_server_listen(struct http_server *server, int listen_fd);
+/* The same; requests carry the tag, and the listener can be closed alone. Its connections stay. */
+fallible http_server_listen_as(struct http_server *server, int listen_fd, uint64_t tag,
+                               struct http_listener **ret_listener);
+void http_server_unlisten(struct http_listener *l); /* NULL is fine */
 /* A connected socket, from socketpair or received; taken over, also on failure. */
 fallible http_server_serve(struct http_server *server, int fd);
 /* Stops accepting, lets answers in progress finish; on_done when the last connection is gone. */
@@ -71,7 +80,8 @@ struct http_req {
     struct arena arena;
     struct http_server *server;
     void *app;
-    void *user; /* the handler's own */
+    void *user;   /* the handler's own */
+    uint64_t tag; /* of the listener; 0: none was given */
 
     /* The connection is lost: called at most once, before or while the answer is due. The answer is
      * still required and goes nowhere. */
@@ -105,6 +115,11 @@ void http_reply(struct http_req *req, int status, struct str content_type, struc
 void http_reply_json(struct http_req *req, int status, struct str json);
 /* {"detail": text} with the code's status; takes e over. */
 void http_reply_err(struct http_req *req, struct err *e);
+
+/* A whole 1xx head, as it goes out; dropped when it is too late for one. */
+void http_reply_interim(struct http_req *req, struct str head);
+/* The answer is somebody else's: this reason, and neither Date nor Server of ours. Copied. */
+void http_reply_foreign(struct http_req *req, struct str reason);
 
 #define HTTP_LENGTH_UNKNOWN UINT64_MAX
 /* A streaming answer: chunked when the length is unknown (or until close, for HTTP/1.0). */

@@ -11,11 +11,12 @@
 #define SPARE_REQUESTS   64
 #define CONN_DISCARD_MAX (256u << 10) /* of a body nobody wants; more closes the connection */
 
-struct listener {
+struct http_listener {
     struct http_server *server;
     struct loop_io io;
     struct loop_timer retry;
-    struct list link;
+    struct list link; /* among all, or among those that wait for room */
+    uint64_t tag;
     int fd;
 };
 
@@ -23,10 +24,11 @@ struct http_server {
     struct net *net;
     struct http_server_config config;
     struct list listeners;
+    struct list stalled; /* listeners that have a connection and no room for it */
     struct list conns;
     struct list requests; /* every one that is not answered yet, connected or not */
     unsigned conn_count;
-    bool draining, full, freeing;
+    bool draining, freeing;
     void (*on_drained)(void *ctx);
     void *drained_ctx;
     struct loop_later drained;
@@ -54,6 +56,7 @@ struct conn {
     struct loop_later later; /* the end of a body that was paused, or of the connection */
     size_t scanned;          /* of the head so far */
     size_t discarded;        /* of an unwanted body */
+    uint64_t tag;
     uint8_t state;
 };
 
@@ -67,6 +70,7 @@ struct request {
     const struct route *route;
     struct buf body;
     struct buf headers; /* of the answer, as they go out */
+    struct str reason;  /* of somebody else's answer; .p NULL: it is ours */
     uint64_t start_ns;
     uint64_t sent_bytes, promised_bytes, body_bytes, body_limit;
     int status;
@@ -91,6 +95,8 @@ void conn_close(struct conn *c);
 void conn_close_when_sent(struct conn *c);
 void conn_set_deadline(struct conn *c); /* of a request: by what the peer owes us now */
 void conn_abandon(struct conn *c);      /* the server ends: what is queued still goes out */
+
+fallible conn_new(struct http_server *s, int fd, uint64_t tag);
 
 /* server.c */
 void server_lost_conn(struct http_server *s);

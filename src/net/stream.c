@@ -142,6 +142,16 @@ static struct err *io_error(struct stream *s, const char *what)
     return err_sys("%s", what);
 }
 
+static void finish_output(struct stream *s)
+{
+    uint32_t want;
+
+    s->fin = false;
+    if (s->filter) /* what it cannot say at once stays unsaid: the end is seen all the same */
+        s->filter->shutdown(s->filter_state, s->io.fd, &want);
+    shutdown(s->io.fd, SHUT_WR);
+}
+
 /* All is out: says so to the peer, then waits for it to close. */
 static void linger(struct stream *s)
 {
@@ -194,6 +204,8 @@ static void flush(struct stream *s)
         return;
     if (s->state == ST_SENDING && !stream_pending(s))
         linger(s);
+    if (s->fin && s->state == ST_OPEN && !stream_pending(s))
+        finish_output(s);
     update_want(s);
     if (s->high && s->state == ST_OPEN && stream_pending(s) < STREAM_LOW) {
         s->high = false;
@@ -445,6 +457,14 @@ void stream_close_when_sent(struct stream *s)
     if (!s->idle_ms)
         s->idle_ms = LINGER_MS * 5;
     touch(s); /* also when it was the deadline that brought us here */
+    stream_later(s);
+}
+
+void stream_shutdown(struct stream *s)
+{
+    if (s->state != ST_OPEN)
+        return;
+    s->fin = true;
     stream_later(s);
 }
 

@@ -72,6 +72,9 @@ void stream_close(struct stream *s);
  * any more. */
 void stream_close_when_sent(struct stream *s);
 
+/* Says to the peer, once queued output is out, that no more comes; reading goes on. */
+void stream_shutdown(struct stream *s);
+
 void *stream_owner(const struct stream *s);
 struct net *stream_net(const struct stream *s);
 int stream_fd(const struct stream *s); /* borrowed: for addresses and credentials */

@@ -41,7 +41,7 @@ struct stream {
     uint32_t read_want, write_want; /* what a filter waits for instead; 0: the natural one */
     uint32_t lingered_bytes;
     uint8_t state;
-    bool paused, eof, hung_up, dispatching, resumed, blocked, high, deliver_due, tell_closed;
+    bool paused, eof, hung_up, dispatching, resumed, blocked, high, deliver_due, tell_closed, fin;
     bool maybe_held; /* a filter may hold input that epoll knows nothing of */
 };
 
