@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+/* head.c — heads on their way through: what is between two machines only stays behind, keys of ours
+ * above all, and the sandbox learns who asked and by which name. Framing is made anew. */
+#include "host/proxy/inner.h"
+#include "net/local.h"
+
+static const struct str hop_by_hop[] = {
+    STR_INIT("connection"),
+    STR_INIT("keep-alive"),
+    STR_INIT("te"),
+    STR_INIT("trailer"),
+    STR_INIT("transfer-encoding"),
+    STR_INIT("upgrade"),
+    STR_INIT("proxy-connection"),
+    STR_INIT("proxy-authorization"),
+    STR_INIT("content-length"),
+    STR_INIT("proxy-authenticate"),
+};
+
+/* Of requests: ours to say, or not for the sandbox. */
+static const struct str not_inside[] = {
+    STR_INIT("x-api-key"),         STR_INIT("x-forwarded-for"),    STR_INIT("x-forwarded-host"),
+    STR_INIT("x-forwarded-proto"), STR_INIT("x-forwarded-prefix"), STR_INIT("forwarded"),
+};
+
+static bool is_one_of(struct str name, const struct str *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (list[i].len == name.len && str_eq_nocase(name, list[i]))
+            return true;
+    return false;
+}
+
+/* Does a Connection header name it? The usual values name nothing. */
+static bool is_named(const struct http_head *h, struct str name)
+{
+    for (size_t i = 0; i < h->header_count; i++) {
+        struct str value = h->headers[i].value;
+        if (h->headers[i].name.len == 10 && str_eq_nocase(h->headers[i].name, STR("connection")) &&
+            !str_eq_nocase(value, STR("keep-alive")) && !str_eq_nocase(value, STR("close")) &&
+            !str_eq_nocase(value, STR("upgrade")) && http_has_token(value, name))
+            return true;
+    }
+    return false;
+}
+
+static bool stays_behind(const struct http_head *h, struct str name)
+{
+    return is_one_of(name, hop_by_hop, ARRAY_LEN(hop_by_hop)) || is_named(h, name);
+}
+
+/* A key made by croft, as a bearer: other programs' are theirs. */
+static bool is_our_bearer(const struct http_header *h)
+{
+    return str_eq_nocase(h->name, STR("authorization")) && h->value.len > 13 &&
+           str_eq_nocase(str_first(h->value, 7), STR("bearer ")) &&
+           str_starts(str_trim(str_from(h->value, 7)), STR("croft_"));
+}
+
+static void put_line(struct buf *b, struct str name, struct str value)
+{
+    buf_add(b, name);
+    buf_add(b, STR(": "));
+    buf_add(b, value);
+    buf_add(b, STR("\r\n"));
+}
+
+/* --- in --- */
+
+static void put_request_headers(struct buf *b, const struct http_head *h)
+{
+    for (size_t i = 0; i < h->header_count; i++) {
+        const struct http_header *one = &h->headers[i];
+        if (!stays_behind(h, one->name) &&
+            !is_one_of(one->name, not_inside, ARRAY_LEN(not_inside)) && !is_our_bearer(one))
+            put_line(b, one->name, one->value);
+    }
+}
+
+/* "127.0.0.1:5123" without its port; "unix" is an unknown one. */
+static struct str peer_address(struct str peer)
+{
+    size_t n = peer.len;
+
+    while (n && peer.p[n - 1] != ':')
+        n--;
+    return n ? str_first(peer, n - 1) : STR("unknown");
+}
+
+/* Whoever is on this machine may be another proxy and is believed; nobody else is. */
+static void put_forwarded(struct buf *b, const struct call *c, const struct proxy_name *name)
+{
+    struct str peer = http_req_peer(c->req);
+    bool believed = str_eq(peer, STR("unix")) || local_is_name(peer);
+    bool tls = c->p->config.tls && c->req->server != c->p->server;
+    const struct {
+        struct str name, ours;
+    } rows[] = {
+        {STR("X-Forwarded-Host"), http_req_header(c->req, STR("host"))},
+        {STR("X-Forwarded-Proto"), tls ? STR("https") : STR("http")},
+        {STR("X-Forwarded-Prefix"), name->prefix},
+    };
+    struct str before = http_req_header(c->req, STR("x-forwarded-for"));
+
+    buf_add(b, STR("X-Forwarded-For: "));
+    if (believed && before.len) {
+        buf_add(b, before);
+        buf_add(b, STR(", "));
+    }
+    buf_add(b, peer_address(peer));
+    buf_add(b, STR("\r\n"));
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct str theirs = http_req_header(c->req, rows[i].name);
+        bool keep = believed && theirs.len && !(i == 2 && rows[i].ours.len);
+        if (keep || rows[i].ours.len)
+            put_line(b, rows[i].name, keep ? theirs : rows[i].ours);
+    }
+}
+
+static void put_framing(struct buf *b, const struct http_head *h)
+{
+    if (h->framing == HTTP_CHUNKED)
+        buf_add(b, STR("Transfer-Encoding: chunked\r\n"));
+    else if (h->framing == HTTP_LENGTH || http_header_get(h, STR("content-length")).p)
+        buf_addf(b, "Content-Length: %llu\r\n", (unsigned long long)h->length);
+    if (h->upgrade) {
+        buf_add(b, STR("Connection: Upgrade\r\n"));
+        put_line(b, STR("Upgrade"), http_header_get(h, STR("upgrade")));
+    }
+}
+
+fallible head_to_sandbox(const struct call *c, const struct proxy_name *name, struct str *ret_head)
+{
+    const struct http_head *h = &c->req->head;
+    struct buf *b = &c->p->scratch;
+
+    buf_reset(b);
+    buf_add(b, h->method);
+    buf_add_char(b, ' ');
+    buf_add(b, name->path);
+    if (c->req->query.len) {
+        buf_add_char(b, '?');
+        buf_add(b, c->req->query);
+    }
+    buf_add(b, STR(" HTTP/1.1\r\n"));
+    if (!http_header_get(h, STR("host")).p) /* HTTP/1.0 need not have one */
+        buf_add(b, STR("Host: localhost\r\n"));
+    put_request_headers(b, h);
+    put_forwarded(b, c, name);
+    put_framing(b, h);
+    buf_add(b, STR("\r\n"));
+    TRY_WRAP(buf_check(b), "the head of the request");
+    *ret_head = arena_copy(&c->req->arena, buf_str(b));
+    return arena_check(&c->req->arena);
+}
+
+/* --- out --- */
+
+/* A path of the sandbox's is one below the prefix to the client. */
+static struct str client_location(const struct call *c, struct str value)
+{
+    if (!c->prefix.len || !str_starts(value, STR("/")) || str_starts(value, STR("//")))
+        return value;
+    return arena_printf(&c->req->arena, STR_FMT STR_FMT, STR_ARG(c->prefix), STR_ARG(value));
+}
+
+void head_to_client(const struct call *c, const struct http_head *h)
+{
+    http_reply_foreign(c->req, h->reason);
+    for (size_t i = 0; i < h->header_count; i++) {
+        const struct http_header *one = &h->headers[i];
+        if (stays_behind(h, one->name))
+            continue;
+        bool location = one->name.len == 8 && str_eq_nocase(one->name, STR("location"));
+        http_reply_header(c->req, one->name,
+                          location ? client_location(c, one->value) : one->value);
+    }
+}
+
+struct str head_of_upgrade(struct proxy *p, const struct http_head *h)
+{
+    struct buf *b = &p->scratch;
+
+    buf_reset(b);
+    buf_add(b, STR("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"));
+    put_line(b, STR("Upgrade"), http_header_get(h, STR("upgrade")));
+    for (size_t i = 0; i < h->header_count; i++)
+        if (!stays_behind(h, h->headers[i].name))
+            put_line(b, h->headers[i].name, h->headers[i].value);
+    buf_add(b, STR("\r\n"));
+    return buf_str(b);
+}

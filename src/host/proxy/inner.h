@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+/* inner.h — what the files of the proxy share; nobody else includes it. */
+#pragma once
+
+#include "base/map.h"
+#include "host/proxy/name.h"
+#include "host/proxy/proxy.h"
+#include "net/dial.h"
+#include "net/http.h"
+#include "net/server.h"
+
+#define IDLE_PER_TARGET 8  /* unused connections to one sandbox */
+#define SPARE_CALLS     64 /* kept for the next requests */
+
+struct proxy_door { /* a listener */
+    struct proxy_door *next;
+    struct proxy_target *target;
+    struct http_listener *listener;
+    uint64_t tag;
+    uint16_t inside; /* 0: the sandbox's server */
+};
+
+struct proxy {
+    struct proxy_config config;
+    struct net *net;
+    struct loop *loop;
+    struct http_server *server; /* of all doors */
+    struct map by_id, by_tag;
+    struct list targets;
+    uint64_t last_tag;
+    uint16_t next_port;
+    uint32_t parked;
+    struct call *spare;
+    unsigned spare_count;
+    struct buf scratch; /* heads are put together here */
+};
+
+enum call_state {
+    CALL_WAIT,   /* for the sandbox */
+    CALL_DIAL,   /* for a connection */
+    CALL_TUNNEL, /* for pid 1 to reach the port inside */
+    CALL_HEAD,   /* for the answer */
+    CALL_BODY,
+};
+
+struct call { /* one request and its answer */
+    struct proxy *p;
+    struct proxy_target *target;
+    struct http_req *req;
+    struct list link;
+    struct call *next_spare;
+    struct dial *dial;
+    struct stream *stream; /* to the sandbox; NULL: not yet */
+    struct loop_timer timer;
+    struct str head;   /* of the request, as it goes in; in its arena */
+    struct str prefix; /* taken off the path */
+    struct http_body in;
+    size_t scanned;
+    unsigned interim;
+    uint32_t again_ms; /* until the next attempt on a full backlog */
+    uint16_t inside;   /* port; 0: the sandbox's server */
+    uint8_t state;
+    bool parked, reused, retried;
+    bool answered; /* a byte came from inside */
+    bool body_ended, keep_alive, half_closed;
+};
+
+/* call.c: takes the request over. */
+fallible call_take(struct proxy *p, struct proxy_target *t, struct http_req *req, uint16_t inside,
+                   const struct proxy_name *name);
+void call_go_on(struct call *c);              /* its target's state changed */
+void call_cut(struct call *c, struct err *e); /* answers e if that is still possible */
+void call_free_spares(struct proxy *p);
+void call_set_timer(struct call *c, uint32_t ms);
+void call_open(struct call *c, struct stream *s, bool reused); /* up.c has a connection */
+void call_fail(struct call *c, struct err *e);
+/* The connection inside was lost; e is why. */
+void call_lost(struct call *c, struct err *e);
+
+/* up.c: connections to sandboxes */
+void up_connect(struct call *c);
+void up_keep(struct call *c); /* for the next one; takes c->stream */
+void up_drop_idle(struct proxy_target *t);
+
+/* head.c: heads as they go in and come out. */
+fallible head_to_sandbox(const struct call *c, const struct proxy_name *name, struct str *ret_head);
+void head_to_client(const struct call *c, const struct http_head *h);
+struct str head_of_upgrade(struct proxy *p, const struct http_head *h); /* 101; in scratch */
+
+/* relay.c: both streams are taken over. */
+void relay_start(struct proxy *p, struct proxy_target *t, struct stream *client,
+                 struct stream *inside);
+void relay_close_all(struct proxy_target *t);

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/* name.h — which sandbox, and what of it, a request names by its path or its Host. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/str.h"
+
+#define NAME_ID_MAX 64 /* bytes of an id; a label of a host name has 63 */
+
+struct proxy_name {
+    struct str id;     /* letters, digits, "-_." */
+    int service;       /* enum proxy_service; -1: its server */
+    struct str prefix; /* what was taken off the path; empty when named by host */
+    struct str path;   /* the rest, with its slash */
+};
+
+/* The word of a service in paths and host names. */
+struct str name_of_service(int service);
+/* "/sandbox/ID/…"; slashes may be repeated. False: it names none. */
+bool name_by_path(struct str path, struct proxy_name *ret_name);
+/* "LABEL.domain[:port]", without regard to case; gives the label in small letters. It is an id, or
+ * "SERVICE-ID": who knows the ids decides. A domain that begins with "-" is joined without a dot.
+ */
+bool name_by_host(struct str host, struct str domain, char label[NAME_ID_MAX],
+                  struct str *ret_label);
+/* Takes "SERVICE-" off a label. False: there is none. */
+bool name_split_label(struct str label, int *ret_service, struct str *ret_id);

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+/* proxy.c — targets, their listeners and states. See proxy.h; a request's way is in call.c. */
+#include "host/proxy/proxy.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "host/proxy/inner.h"
+#include "net/local.h"
+#include "net/router.h"
+
+#define CLIENTS_MAX 16384 /* connections to all listeners together */
+
+static uint32_t or_default(uint32_t value, uint32_t fallback)
+{
+    return value ? value : fallback;
+}
+
+static void fill_config(struct proxy_config *c)
+{
+    c->address = c->address ? c->address : "127.0.0.1";
+    c->most_parked = or_default(c->most_parked, 1024);
+    c->park_ms = or_default(c->park_ms, 30000);
+    c->start_ms = or_default(c->start_ms, 60000);
+    c->connect_ms = or_default(c->connect_ms, 10000);
+    c->answer_ms = or_default(c->answer_ms, 6u * 3600 * 1000);
+    c->idle_ms = or_default(c->idle_ms, 4000);
+    c->retry_after_s = or_default(c->retry_after_s, 1);
+}
+
+struct proxy_target *proxy_find(const struct proxy *p, struct str id)
+{
+    return map_get(&p->by_id, id);
+}
+
+/* --- requests --- */
+
+/* Pages of other sites must not reach a sandbox by a name that leads here, nor by ours. */
+static bool host_is_ours(const struct proxy *p, struct str host)
+{
+    char label[NAME_ID_MAX];
+    struct str found;
+
+    return local_is_name(host) || name_by_host(host, p->config.domain, label, &found);
+}
+
+static fallible check_names(const struct proxy *p, const struct http_req *req)
+{
+    struct str host = http_req_header(req, STR("host"));
+    struct str origin = http_req_header(req, STR("origin"));
+    ptrdiff_t at = origin.p ? str_find(origin, STR("://")) : -1;
+
+    if (p->config.any_host)
+        return NULL;
+    if (host.p && !host_is_ours(p, host))
+        return err_new(ERR_FORBIDDEN, "Host '" STR_FMT "' is not this machine",
+                       STR_ARG(str_first(host, 80)));
+    if (origin.p && !host_is_ours(p, at < 0 ? STR("") : str_from(origin, (size_t)at + 3)))
+        return err_new(ERR_FORBIDDEN, "Origin '" STR_FMT "' is not this machine",
+                       STR_ARG(str_first(origin, 80)));
+    return NULL;
+}
+
+/* A request of an own listener; the target may have gone since its connection was made. */
+static fallible on_door_request(struct http_req *req)
+{
+    struct proxy *p = req->app;
+    const struct proxy_door *d = map_get(&p->by_tag, str_n(&req->tag, sizeof req->tag));
+    struct proxy_name name = {.service = -1, .path = req->path};
+
+    TRY(check_names(p, req));
+    if (!d) {
+        http_reply_header(req, STR("connection"), STR("close"));
+        return err_new(ERR_NOT_FOUND, "this sandbox is gone");
+    }
+    return call_take(p, d->target, req, d->inside, &name);
+}
+
+static fallible door_intercept(struct http_req *req, const struct route **ret_route)
+{
+    static const struct route route = {.handle = on_door_request,
+                                       .flags = ROUTE_STREAM | ROUTE_OPEN | ROUTE_EXPECT};
+
+    (void)req;
+    *ret_route = &route;
+    return NULL;
+}
+
+static struct proxy_target *find_label(const struct proxy *p, struct str label,
+                                       struct proxy_name *n)
+{
+    struct proxy_target *t = proxy_find(p, label);
+    struct str id;
+    int service;
+
+    n->id = label;
+    if (t || !name_split_label(label, &service, &id))
+        return t;
+    n->id = id;
+    n->service = service;
+    return proxy_find(p, id);
+}
+
+/* False: the request names no sandbox at all. *ret_target may be NULL all the same. */
+static bool find_named(const struct proxy *p, struct http_req *req, struct proxy_name *n,
+                       struct proxy_target **ret_target)
+{
+    struct str host = http_req_header(req, STR("host")), label;
+    char bytes[NAME_ID_MAX];
+
+    if (host.p && name_by_host(host, p->config.domain, bytes, &label)) {
+        *n = (struct proxy_name){.service = -1, .path = req->path};
+        *ret_target = find_label(p, label, n);
+        n->id = STR(""); /* its bytes do not last */
+        return true;
+    }
+    if (!name_by_path(req->path, n))
+        return false;
+    *ret_target = proxy_find(p, n->id);
+    return true;
+}
+
+fallible proxy_handle(struct proxy *p, struct http_req *req)
+{
+    static const uint16_t usual[PROXY_SERVICES] = {60001, 12000, 12001};
+    struct proxy_target *t = NULL;
+    struct proxy_name n;
+    uint16_t inside = 0;
+
+    if (!find_named(p, req, &n, &t))
+        return err_new(ERR_NOT_FOUND, "Not Found");
+    if (!t)
+        return err_new(ERR_NOT_FOUND, "no such sandbox");
+    if (n.service >= 0)
+        inside = t->services[n.service] ? t->services[n.service] : usual[n.service];
+    return call_take(p, t, req, inside, &n);
+}
+
+static fallible on_main_request(struct http_req *req)
+{
+    return proxy_handle(take(&req->user), req);
+}
+
+fallible proxy_intercept(struct proxy *p, struct http_req *req, const struct route **ret_route)
+{
+    static const struct route route = {.handle = on_main_request,
+                                       .flags = ROUTE_STREAM | ROUTE_OPEN | ROUTE_EXPECT};
+    struct proxy_target *t;
+    struct proxy_name n;
+
+    if (find_named(p, req, &n, &t)) {
+        req->user = p;
+        *ret_route = &route;
+    }
+    return NULL;
+}
+
+/* --- listeners --- */
+
+static fallible open_port(struct proxy *p, uint16_t port, int *ret_fd)
+{
+    char address[80];
+    bool v6 = strchr(p->config.address, ':') != NULL;
+
+    snprintf(address, sizeof address, v6 ? "[%s]:%u" : "%s:%u", p->config.address, port);
+    struct err *e = listen_open(str_of(address), ret_fd);
+    return e && err_errno(e) == EADDRINUSE ? err_recode(e, ERR_CONFLICT) : e;
+}
+
+/* The next free one of the range; those used before come last. */
+static fallible open_any(struct proxy *p, int *ret_fd)
+{
+    const struct proxy_config *c = &p->config;
+
+    if (!c->port_first)
+        return open_port(p, 0, ret_fd);
+    for (unsigned i = c->port_first; i <= c->port_last; i++) {
+        uint16_t port = p->next_port;
+        p->next_port = port == c->port_last ? c->port_first : port + 1;
+        struct err *e = open_port(p, port, ret_fd);
+        if (!e || err_code(e) != ERR_CONFLICT)
+            return e;
+        err_free(e);
+    }
+    return err_new(ERR_LIMIT, "all ports from %u to %u are taken", c->port_first, c->port_last);
+}
+
+static uint16_t port_of(int fd)
+{
+    struct sockaddr_storage a = {0};
+    socklen_t len = sizeof a;
+
+    if (getsockname(fd, (struct sockaddr *)&a, &len) < 0)
+        return 0;
+    return ntohs(a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port
+                                         : ((struct sockaddr_in *)&a)->sin_port);
+}
+
+static fallible open_door(struct proxy *p, struct proxy_target *t, uint16_t inside, uint16_t *port)
+{
+    struct http_listener *listener;
+    int fd = -1;
+
+    TRY(*port ? open_port(p, *port, &fd) : open_any(p, &fd));
+    uint16_t got = port_of(fd);
+    uint64_t tag = ++p->last_tag;
+    TRY(http_server_listen_as(p->server, fd, tag, &listener));
+    struct proxy_door *d = mem_new(sizeof *d);
+    *d = (struct proxy_door){t->doors, t, listener, tag, inside};
+    t->doors = d;
+    map_put(&p->by_tag, str_n(&d->tag, sizeof d->tag), d);
+    *port = got;
+    return NULL;
+}
+
+static void close_doors(struct proxy *p, struct proxy_target *t)
+{
+    while (t->doors) {
+        struct proxy_door *d = t->doors;
+        t->doors = d->next;
+        map_del(&p->by_tag, str_n(&d->tag, sizeof d->tag));
+        http_server_unlisten(d->listener);
+        free(d);
+    }
+}
+
+/* --- targets --- */
+
+static bool is_added(const struct proxy *p, const struct proxy_target *t)
+{
+    return proxy_find(p, str_of(t->id)) == t;
+}
+
+void proxy_add_quiet(struct proxy *p, struct proxy_target *t)
+{
+    t->doors = NULL;
+    t->port = 0;
+    t->open = t->idlers = 0;
+    t->woken = false;
+    t->last_ns = loop_now_ns(p->loop);
+    list_init(&t->calls);
+    list_init(&t->parked);
+    list_init(&t->relays);
+    list_init(&t->idle);
+    list_add(&p->targets, &t->link);
+    map_put(&p->by_id, str_of(t->id), t);
+}
+
+fallible proxy_add(struct proxy *p, struct proxy_target *t, uint16_t port)
+{
+    proxy_add_quiet(p, t);
+    struct err *e = open_door(p, t, 0, &port);
+    if (e) {
+        proxy_remove(p, t);
+        return e;
+    }
+    t->port = port;
+    return NULL;
+}
+
+fallible proxy_add_inner(struct proxy *p, struct proxy_target *t, uint16_t inside, uint16_t *port)
+{
+    return open_door(p, t, inside, port);
+}
+
+static void cut_calls(struct list *calls)
+{
+    while (!list_empty(calls))
+        call_cut(container_of(calls->next, struct call, link),
+                 err_new(ERR_NOT_FOUND, "this sandbox is gone"));
+}
+
+static void let_go(struct proxy_target *t)
+{
+    cut_calls(&t->parked);
+    cut_calls(&t->calls);
+    relay_close_all(t);
+    up_drop_idle(t);
+}
+
+void proxy_remove(struct proxy *p, struct proxy_target *t)
+{
+    if (!is_added(p, t))
+        return;
+    t->state = PROXY_GONE;
+    close_doors(p, t);
+    map_del(&p->by_id, str_of(t->id));
+    list_del(&t->link);
+    let_go(t);
+    t->port = 0;
+}
+
+static void wake_parked(struct proxy_target *t)
+{
+    struct list waiting;
+
+    list_init(&waiting); /* what is parked again meanwhile must not come round in this turn */
+    while (!list_empty(&t->parked)) {
+        struct list *first = t->parked.next;
+        list_del(first);
+        list_add(&waiting, first);
+    }
+    while (!list_empty(&waiting)) {
+        struct call *c = container_of(waiting.next, struct call, link);
+        list_del(&c->link);
+        list_add(&t->parked, &c->link);
+        call_go_on(c);
+    }
+}
+
+void proxy_set_state(struct proxy *p, struct proxy_target *t, enum proxy_state state)
+{
+    if (t->state == state)
+        return;
+    t->state = state;
+    if (!is_added(p, t))
+        return;
+    t->woken = false;
+    if (state == PROXY_GONE) {
+        let_go(t);
+        return;
+    }
+    if (state != PROXY_OPEN)
+        up_drop_idle(t); /* their age is not seen inside while it stands still */
+    wake_parked(t);
+}
+
+/* --- the proxy --- */
+
+fallible proxy_new(const struct proxy_config *config, struct proxy **ret_proxy)
+{
+    if (config->port_first > config->port_last)
+        return err_new(ERR_INVALID, "ports %u to %u are no range", config->port_first,
+                       config->port_last);
+    struct proxy *p = mem_new(sizeof *p);
+    p->config = *config;
+    fill_config(&p->config);
+    p->net = config->net;
+    p->loop = net_loop(config->net);
+    p->next_port = config->port_first;
+    map_init(&p->by_id);
+    map_init(&p->by_tag);
+    list_init(&p->targets);
+    buf_init(&p->scratch, HTTP_MAX_HEAD + 4096);
+    struct http_server_config sc = {
+        .app = p,
+        .intercept = door_intercept,
+        .limits = {.connections = CLIENTS_MAX},
+    };
+    struct err *e = http_server_new(p->net, &sc, &p->server);
+    if (e) {
+        proxy_free(p);
+        return e;
+    }
+    *ret_proxy = p;
+    return NULL;
+}
+
+void proxy_free(struct proxy *p)
+{
+    if (!p)
+        return;
+    while (!list_empty(&p->targets))
+        proxy_remove(p, container_of(p->targets.next, struct proxy_target, link));
+    http_server_free(p->server);
+    call_free_spares(p);
+    map_done(&p->by_id);
+    map_done(&p->by_tag);
+    buf_done(&p->scratch);
+    free(p);
+}

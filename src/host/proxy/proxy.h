@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/* proxy.h — the one way into sandboxes: HTTP from clients to the unix socket of a sandbox's server,
+ * and by CONNECT through its pid 1 to ports that programs open inside.
+ *
+ * A target is found by a loopback listener of its own, by "/sandbox/ID/…" or by "ID.domain" (and
+ * "vscode-ID.domain", "/sandbox/ID/work-1/…"). Bodies stream both ways in bounded memory; after an
+ * upgrade bytes are relayed. What a client sees: 404 no such sandbox, 503 with Retry-After paused
+ * or not started in time, 502 nobody listens inside, 504 no answer in time. A connection that is
+ * lost inside after it took a request that must not be repeated is lost outside too: clients that
+ * know of such cuts send again, and the sandbox gives them the answer it kept. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "net/stream.h"
+#include "sandbox/backend.h"
+
+struct http_req;
+struct proxy;
+struct proxy_door;
+struct route;
+
+enum proxy_state { PROXY_STARTING, PROXY_OPEN, PROXY_PAUSED, PROXY_GONE };
+enum proxy_service { PROXY_VSCODE, PROXY_WORK_1, PROXY_WORK_2, PROXY_SERVICES };
+
+struct proxy_target {           /* a sandbox as the proxy sees it; embedded in its owner */
+    const char *id;             /* borrowed until proxy_remove */
+    struct sbx_address address; /* of its server: unix_path; with tunnel_port, of pid 1's socket */
+    struct sbx_address inner;   /* of pid 1's socket, for CONNECT: unix_path */
+    enum proxy_state state;     /* read; changed by proxy_set_state */
+    uint16_t port;              /* of its own listener; 0: none */
+    uint16_t services[PROXY_SERVICES];       /* ports inside; 0: 60001, 12000, 12001 */
+    unsigned open;                           /* requests and upgraded connections under way */
+    uint64_t last_ns;                        /* last byte either way, on the loop's clock */
+    bool park;                               /* paused: hold requests and ask for a resume */
+    void (*on_wake)(struct proxy_target *t); /* a request waits; once per pause; may be NULL */
+
+    /* the proxy's own */
+    struct proxy_door *doors; /* its listeners */
+    struct list link;
+    struct list calls, parked; /* requests under way; held back */
+    struct list relays;        /* upgraded connections */
+    struct list idle;          /* connections to it that nobody uses */
+    unsigned idlers;           /* in idle */
+    bool woken;
+};
+
+struct proxy_config { /* zero: the default */
+    struct net *net;
+    struct str domain;   /* "runtime.example.com", or "-runtime.example.com"; empty: not by name */
+    const char *address; /* of listeners; 127.0.0.1 */
+    /* Listeners get ports from this range, in turn; 0: whatever the kernel gives. A range below
+     * net.ipv4.ip_local_port_range is not taken by outgoing connections while a server restarts. */
+    uint16_t port_first, port_last;
+    bool any_host; /* own listeners answer to any Host; otherwise to this machine's and domain's */
+    bool tls;      /* the main server's connections are: X-Forwarded-Proto */
+    uint32_t most_parked;   /* 1024: requests that wait for a sandbox, of all together */
+    uint32_t park_ms;       /* 30 s: for a resume */
+    uint32_t start_ms;      /* 60 s: for a start */
+    uint32_t connect_ms;    /* 10 s: to the sandbox, or to a port inside */
+    uint32_t answer_ms;     /* 6 h: for the head of an answer; no limit behind it */
+    uint32_t idle_ms;       /* 4 s: an unused connection to a sandbox is kept so long */
+    uint32_t retry_after_s; /* 1: what 503 says */
+};
+
+fallible proxy_new(const struct proxy_config *config, struct proxy **ret_proxy);
+void proxy_free(struct proxy *p); /* all targets are removed */
+OWNABLE(proxy)
+
+/* Opens its listener. Port 0: any; another: exactly that one, ERR_CONFLICT when it is taken. The
+ * owner has zeroed the proxy's part of t. */
+fallible proxy_add(struct proxy *p, struct proxy_target *t, uint16_t port);
+/* The same without a listener: by name and path only. */
+void proxy_add_quiet(struct proxy *p, struct proxy_target *t);
+/* One more listener, for a port inside. *port 0: any; then it says which. */
+fallible proxy_add_inner(struct proxy *p, struct proxy_target *t, uint16_t inside, uint16_t *port);
+/* Requests under way are answered 404 or cut; listeners are closed. Twice is fine. */
+void proxy_remove(struct proxy *p, struct proxy_target *t);
+void proxy_set_state(struct proxy *p, struct proxy_target *t, enum proxy_state state);
+struct proxy_target *proxy_find(const struct proxy *p, struct str id); /* NULL: no such */
+
+/* For the main server's config.intercept: gives the route of a request that names a sandbox, by
+ * Host or path, known or not. Its handler needs no req->app. */
+fallible proxy_intercept(struct proxy *p, struct http_req *req, const struct route **ret_route);
+/* The same for a ROUTE_STREAM handler: ERR_NOT_FOUND when the request names none. */
+fallible proxy_handle(struct proxy *p, struct http_req *req);
