@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,21 +16,31 @@
 #include "base/mem.h"
 #include "base/own.h"
 #include "host/launcher/launcher.h"
+#include "host/tree/tree.h"
 
-#define WAIT_MS 30000
-#define SEALS   (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+#define WAIT_MS    30000
+#define SEALS      (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
-extern char **environ;
+#define SNAPSHOTS  10
+#define TREE_DIRS  20
+#define TREE_FILES 50 /* in each */
+#define FILE_BYTES (50u << 10)
 
 static const struct bench_row no_rows[BENCH_ROWS] = {
     [BENCH_START] = {.what = "start, until a server listens inside"},
-    [BENCH_PAUSE] = {.what = "pause", .bar_ms = 1},
-    [BENCH_RESUME] = {.what = "resume", .bar_ms = 0.5},
     [BENCH_REMOVE] = {.what = "end and remove"},
-    [BENCH_COMMAND] = {.what = "croft run -- true, exec to exit",
-                       .peer = "bwrap --unshare-all -- true, the same",
-                       .bar_ratio = 1.5},
-    [BENCH_PEER] = {.what = "bwrap --unshare-all -- true, the same"},
+    [BENCH_PAUSE] = {.what = "pause", .bar_ms = 1},
+    [BENCH_PAUSE_DOCKER] = {.what = "docker pause", .peer = "docker", .of = BENCH_PAUSE},
+    [BENCH_RESUME] = {.what = "resume", .bar_ms = 0.5},
+    [BENCH_RESUME_DOCKER] = {.what = "docker unpause", .peer = "docker", .of = BENCH_RESUME},
+    [BENCH_COMMAND] = {.what = "croft run -- true, exec to exit"},
+    [BENCH_COMMAND_BWRAP] = {.what = "bwrap --unshare-all -- true, the same",
+                             .peer = "bwrap",
+                             .of = BENCH_COMMAND,
+                             .bar_ratio = 1.5},
+    [BENCH_ANSWER] = {.what = "croft run --root, exec to an answer"},
+    [BENCH_SNAPSHOT] = {.what = "snapshot of 1,000 files, 50 MB"},
+    [BENCH_SNAPSHOT_CP] = {.what = "cp -a of the same", .peer = "cp", .of = BENCH_SNAPSHOT},
 };
 
 static double now_ms(void)
@@ -39,9 +48,25 @@ static double now_ms(void)
     return (double)clock_mono_ns(&clock_system) / 1e6;
 }
 
+static void add(struct bench_row *r, double ms)
+{
+    if (r->count < r->room)
+        r->ms[r->count++] = ms;
+}
+
 static void note(struct bench_row *r, double begin_ms)
 {
-    r->ms[r->count++] = now_ms() - begin_ms;
+    add(r, now_ms() - begin_ms);
+}
+
+/* A time, or one failure more. */
+static void count(struct bench_row *r, double ms, struct err *e)
+{
+    if (e)
+        r->failed++;
+    else
+        add(r, ms);
+    err_free(e);
 }
 
 static int by_size(const void *a, const void *b)
@@ -56,28 +81,51 @@ double bench_at(const struct bench_row *r, double part)
     return r->count ? r->ms[(size_t)(part * (double)(r->count - 1) + 0.5)] : 0;
 }
 
+double bench_ratio(const struct bench *b, const struct bench_row *r)
+{
+    const struct bench_row *ours = &b->rows[r->of];
+
+    return r->peer && r->count && ours->count ? bench_at(ours, .5) / bench_at(r, .5) : 0;
+}
+
 void bench_done(struct bench *b)
 {
     for (size_t i = 0; i < BENCH_ROWS; i++)
         free(b->rows[i].ms);
 }
 
+static void bench_init(struct bench *b, unsigned runs)
+{
+    *b = (struct bench){.lives_per_s = 0};
+    memcpy(b->rows, no_rows, sizeof no_rows);
+    for (size_t i = 0; i < BENCH_ROWS; i++) {
+        b->rows[i].room = (runs > SNAPSHOTS ? runs : SNAPSHOTS) + 1;
+        b->rows[i].ms = mem_new(b->rows[i].room * sizeof *b->rows[i].ms);
+    }
+}
+
 /* --- through the launcher --- */
 
-static fallible ask(int sock, enum native_op op, const int *fds, size_t count, int ret_fds[2])
+static struct native_request request(enum native_op op)
+{
+    return (struct native_request){.magic = NATIVE_MAGIC,
+                                   .version = NATIVE_VERSION,
+                                   .op = op,
+                                   .id = "bench",
+                                   .hostname = "bench",
+                                   .argc = op == NATIVE_START};
+}
+
+/* block: of a start, which brings back two descriptors; NULL: none of both. */
+static fallible ask(int sock, const struct native_request *req, const int *block, int ret_fds[2])
 {
     static struct native_reply reply; /* large */
-    struct native_request req = {.magic = NATIVE_MAGIC,
-                                 .version = NATIVE_VERSION,
-                                 .op = op,
-                                 .id = "bench",
-                                 .hostname = "bench",
-                                 .argc = 1};
+    int none[2] = {-1, -1};
     size_t n = 0, got = 0;
 
-    TRY(fd_send(sock, str_n(&req, sizeof req), fds, count));
+    TRY(fd_send(sock, str_n(req, sizeof *req), block, block ? 1 : 0));
     TRY(fd_wait(sock, POLLIN, WAIT_MS));
-    TRY(fd_recv(sock, &reply, sizeof reply, &n, ret_fds, 2, &got));
+    TRY(fd_recv(sock, &reply, sizeof reply, &n, ret_fds ? ret_fds : none, 2, &got));
     if (n != sizeof reply)
         return err_new(ERR_CLOSED, "the launcher is gone");
     if (reply.code)
@@ -86,44 +134,51 @@ static fallible ask(int sock, enum native_op op, const int *fds, size_t count, i
     return NULL;
 }
 
-static fallible ask_timed(int sock, enum native_op op, struct bench_row *r)
+static fallible tell(int sock, enum native_op op)
 {
-    int fds[2] = {-1, -1};
+    struct native_request req = request(op);
+
+    return ask(sock, &req, NULL, NULL);
+}
+
+static fallible tell_timed(int sock, enum native_op op, struct bench_row *r)
+{
     double begin = now_ms();
 
-    TRY(ask(sock, op, NULL, 0, fds));
+    TRY(tell(sock, op));
     note(r, begin);
     return NULL;
 }
 
-static fallible start(int sock, int block, struct bench_row *r)
+static fallible start(int sock, int block)
 {
+    struct native_request req = request(NATIVE_START);
     int fds[2] = {-1, -1};
     char byte;
-    double begin = now_ms();
 
-    TRY(ask(sock, NATIVE_START, &block, 1, fds));
+    TRY(ask(sock, &req, &block, fds));
     own_fd ready = fds[0], control = fds[1];
     TRY(fd_wait(ready, POLLIN, WAIT_MS));
     if (read(ready, &byte, 1) != 1)
         return err_new(ERR_CLOSED, "the server inside ended at once");
     (void)control;
-    note(r, begin);
     return NULL;
 }
 
 static fallible one_life(int sock, int block, bool can_pause, struct bench *b)
 {
-    struct err *e = start(sock, block, &b->rows[BENCH_START]);
+    double begin = now_ms();
+    struct err *e = start(sock, block);
 
-    if (!e && can_pause)
-        e = ask_timed(sock, NATIVE_PAUSE, &b->rows[BENCH_PAUSE]);
-    if (!e && can_pause)
-        e = ask_timed(sock, NATIVE_RESUME, &b->rows[BENCH_RESUME]);
     if (!e)
-        return ask_timed(sock, NATIVE_REMOVE, &b->rows[BENCH_REMOVE]);
-    int fds[2] = {-1, -1};
-    err_free(ask(sock, NATIVE_REMOVE, NULL, 0, fds)); /* what went wrong is told already */
+        note(&b->rows[BENCH_START], begin);
+    if (!e && can_pause)
+        e = tell_timed(sock, NATIVE_PAUSE, &b->rows[BENCH_PAUSE]);
+    if (!e && can_pause)
+        e = tell_timed(sock, NATIVE_RESUME, &b->rows[BENCH_RESUME]);
+    if (!e)
+        return tell_timed(sock, NATIVE_REMOVE, &b->rows[BENCH_REMOVE]);
+    err_free(tell(sock, NATIVE_REMOVE)); /* what went wrong is told already */
     return e;
 }
 
@@ -180,61 +235,194 @@ static fallible bench_lives(const struct bench_plan *plan, struct bench *b)
 
 /* --- whole processes --- */
 
-static void run_whole(const char *const *argv, struct bench_row *r)
+static void run_whole(const struct peers *p, const char *const *argv, struct bench_row *r)
 {
-    pid_t pid;
-    int status = 0;
-    double begin = now_ms();
+    double ms = 0;
+    struct err *e = peers_call(p, argv, &ms);
 
-    if (posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)argv, environ) != 0) {
-        r->failed++;
-        return;
-    }
-    waitpid(pid, &status, 0);
-    if (status)
-        r->failed++;
-    else
-        note(r, begin);
+    count(r, ms, e);
 }
 
-/* In turns, so that a neighbour's noise falls on both. */
-static void bench_commands(const struct bench_plan *plan, struct bench *b)
+static void bench_commands(const struct bench_plan *plan, struct peers *p, struct bench *b)
 {
     const char *const ours[] = {plan->self, "run", "--bare", "--discard", "--", "true", NULL};
-    const char *const peer[] = {"bwrap",     "--unshare-all", "--ro-bind", "/usr",      "/usr",
-                                "--symlink", "usr/bin",       "/bin",      "--symlink", "usr/lib",
-                                "/lib",      "--symlink",     "usr/lib64", "/lib64",    "--proc",
-                                "/proc",     "--dev",         "/dev",      "true",      NULL};
-    struct bench_row *p = &b->rows[BENCH_PEER];
+    const struct peer *bwrap = &p->at[PEER_BWRAP];
+    const char *const peer[] = {
+        bwrap->program, "--unshare-all", "--ro-bind", "/usr", "/usr",      "--symlink", "usr/bin",
+        "/bin",         "--symlink",     "usr/lib",   "/lib", "--symlink", "usr/lib64", "/lib64",
+        "--proc",       "/proc",         "--dev",     "/dev", "true",      NULL};
 
-    setenv("CROFT_SERVER_STATE_DIR", plan->state, 1);
-    run_whole(peer, p); /* is there one? */
-    bool has_peer = p->count == 1;
-    p->count = p->failed = 0;
     for (unsigned i = 0; i < plan->runs; i++) {
-        run_whole(ours, &b->rows[BENCH_COMMAND]);
-        if (has_peer)
-            run_whole(peer, p);
+        run_whole(p, ours, &b->rows[BENCH_COMMAND]);
+        if (bwrap->there)
+            run_whole(p, peer, &b->rows[BENCH_COMMAND_BWRAP]);
     }
+}
+
+static void bench_answers(const struct bench_plan *plan, struct peers *p, struct bench *b)
+{
+    const char *const ours[] = {plan->self, "run", "--bare",       "--discard", "--root",
+                                p->root,    "--",  "/croft-guest", "--version", NULL};
+
+    for (unsigned turn = 0; turn < plan->runs; turn++) {
+        double ms = 0;
+        struct err *e = peers_ask(p, ours, &ms);
+        count(&b->rows[BENCH_ANSWER], ms, e);
+        for (size_t i = 0; i < PEERS; i++)
+            if (peers_turn(&p->at[i], turn, plan->runs)) {
+                e = peers_answer(p, i, &ms);
+                count(&b->rows[BENCH_ANSWER_PEER + i], ms, e);
+            }
+    }
+}
+
+static void bench_docker_pause(const struct bench_plan *plan, struct peers *p, struct bench *b)
+{
+    unsigned runs = plan->runs < PEERS_LEAST ? plan->runs : PEERS_LEAST;
+
+    if (!p->at[PEER_DOCKER].there)
+        return;
+    struct err *e = docker_start_idle(p);
+    if (e) {
+        count(&b->rows[BENCH_PAUSE_DOCKER], 0, e);
+        return;
+    }
+    for (unsigned i = 0; i < runs; i++) {
+        double ms = 0;
+        e = docker_pause(p, true, &ms);
+        count(&b->rows[BENCH_PAUSE_DOCKER], ms, e);
+        e = docker_pause(p, false, &ms);
+        count(&b->rows[BENCH_RESUME_DOCKER], ms, e);
+    }
+}
+
+/* --- snapshots --- */
+
+static fallible fill(const char *path)
+{
+    static char data[FILE_BYTES];
+    own_fd here = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), tree = -1;
+    char name[32];
+
+    if (here < 0)
+        return err_sys("open '%s'", path);
+    TRY(fd_make_dirs(here, STR("files"), 0755, &tree));
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (char)(i * 2654435761u >> 13);
+    for (unsigned i = 0; i < TREE_DIRS * TREE_FILES; i++) {
+        own_fd dir = -1;
+        snprintf(name, sizeof name, "d%u", i / TREE_FILES);
+        TRY(fd_make_dirs(tree, str_of(name), 0755, &dir));
+        snprintf(name, sizeof name, "f%u", i % TREE_FILES);
+        own_fd fd = openat(dir, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+        if (fd < 0)
+            return err_sys("make '%s'", name);
+        TRY(fd_write_all(fd, str_n(data, sizeof data)));
+    }
+    return NULL;
+}
+
+static fallible take_snapshot(int sock, unsigned i)
+{
+    struct native_request req = request(NATIVE_SNAPSHOT);
+
+    snprintf(req.snapshot, sizeof req.snapshot, "bench-%u", i);
+    return ask(sock, &req, NULL, NULL);
+}
+
+static fallible copy(const struct peers *p, const char *to, double *ret_ms)
+{
+    char cp[PEERS_PATH], from[PEERS_PATH];
+    const char *const argv[] = {cp, "-a", from, to, NULL};
+
+    snprintf(from, sizeof from, "%s/files", p->scratch.dir);
+    if (!peers_find("cp", cp))
+        return err_new(ERR_NOT_FOUND, "'cp' is not installed");
+    return peers_call(p, argv, ret_ms);
+}
+
+/* Of a sandbox that has run; what it "wrote" is put into its upper layer from outside. */
+static fallible run_snapshots(int sock, const struct peers *p, struct bench *b)
+{
+    char to[PEERS_PATH];
+    own_fd block = -1;
+    double ms = 0;
+
+    TRY(make_block(&block));
+    TRY(start(sock, block));
+    TRY(tell(sock, NATIVE_KILL));
+    TRY(fill(p->scratch.dir));
+    snprintf(to, sizeof to, "%s/state/box/bench/u", p->scratch.dir);
+    TRY(fill(to));
+    for (unsigned i = 0; i < SNAPSHOTS; i++) {
+        double begin = now_ms();
+        struct err *e = take_snapshot(sock, i);
+        count(&b->rows[BENCH_SNAPSHOT], now_ms() - begin, e);
+        snprintf(to, sizeof to, "%s/copy", p->scratch.dir);
+        e = copy(p, to, &ms);
+        count(&b->rows[BENCH_SNAPSHOT_CP], ms, e);
+        TRY(tree_remove(AT_FDCWD, to));
+    }
+    return NULL;
+}
+
+/* With a state of their own: snapshots outlive a bench that is killed, a scratch does not. */
+static fallible bench_snapshots(const struct peers *p, struct bench *b)
+{
+    char state[PEERS_PATH];
+    const char *const images[] = {p->root};
+    struct launcher_policy policy = {
+        .state = state, .images = images, .image_count = 1, .most = 4, .embryos = 1};
+    int sock;
+    pid_t pid;
+
+    snprintf(state, sizeof state, "%s/state", p->scratch.dir);
+    TRY(launcher_fork(&policy, &sock, &pid));
+    struct err *e = run_snapshots(sock, p, b);
+    close(sock);
+    waitpid(pid, NULL, 0);
+    return e;
+}
+
+/* --- all of it --- */
+
+static fallible measure(const struct bench_plan *plan, struct peers *p, struct bench *b)
+{
+    for (size_t i = 0; i < PEERS; i++) {
+        b->peers[i] = p->at[i];
+        b->rows[BENCH_ANSWER_PEER + i].what = p->at[i].what;
+        b->rows[BENCH_ANSWER_PEER + i].peer = p->at[i].name;
+        b->rows[BENCH_ANSWER_PEER + i].of = BENCH_ANSWER;
+    }
+    setenv("CROFT_SERVER_STATE_DIR", plan->state, 1); /* croft run's */
+    plan->progress(plan->arg, "sandboxes, one after the other");
+    TRY(bench_lives(plan, b));
+    plan->progress(plan->arg, "docker pause");
+    bench_docker_pause(plan, p, b);
+    plan->progress(plan->arg, "whole commands");
+    bench_commands(plan, p, b);
+    plan->progress(plan->arg, "answers from inside, all peers in turns");
+    bench_answers(plan, p, b);
+    plan->progress(plan->arg, "snapshots");
+    return bench_snapshots(p, b);
 }
 
 fallible bench_run(const struct bench_plan *plan, struct bench *ret_bench)
 {
-    struct bench b = {.lives_per_s = 0};
+    struct peers p;
 
-    memcpy(b.rows, no_rows, sizeof no_rows);
+    plan->progress(plan->arg, "looking for peers, starting a dockerd if there is one");
+    TRY(peers_open(&p, plan->tmp));
+    bench_init(ret_bench, plan->runs);
+    struct err *e = measure(plan, &p, ret_bench);
+    struct err *left = peers_close(&p);
+    if (!e)
+        e = left;
+    else
+        err_free(left);
     for (size_t i = 0; i < BENCH_ROWS; i++)
-        b.rows[i].ms = mem_new((plan->runs + 1) * sizeof *b.rows[i].ms);
-    plan->progress(plan->arg, "sandboxes, one after the other");
-    struct err *e = bench_lives(plan, &b);
-    if (e) {
-        bench_done(&b);
-        return e;
-    }
-    plan->progress(plan->arg, "whole commands, beside bwrap where it is installed");
-    bench_commands(plan, &b);
-    for (size_t i = 0; i < BENCH_ROWS; i++)
-        qsort(b.rows[i].ms, b.rows[i].count, sizeof *b.rows[i].ms, by_size);
-    *ret_bench = b;
-    return NULL;
+        qsort(ret_bench->rows[i].ms, ret_bench->rows[i].count, sizeof(double), by_size);
+    if (e)
+        bench_done(ret_bench);
+    return e;
 }
