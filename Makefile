@@ -52,8 +52,8 @@ san_cflags := $(common) -O1 -fno-omit-frame-pointer -fsanitize=address,undefined
 san_ldflags := -fsanitize=address,undefined
 
 # Calls that fault_at(n) can make fail.
-wrapped := malloc calloc realloc read write readv writev pread pwrite open openat accept4 socket \
-           connect bind listen send recv sendmsg recvmsg epoll_ctl epoll_create1 eventfd \
+wrapped := malloc calloc realloc read write readv writev pread pwrite pread64 pwrite64 \
+           ftruncate64 open openat accept4 socket connect bind listen send recv sendmsg recvmsg epoll_ctl epoll_create1 eventfd \
            timerfd_create timerfd_settime signalfd fsync fdatasync ftruncate rename renameat mkdirat \
            unlinkat fork pipe2 socketpair mmap getsockname sendfile fstat \
            mount umount2 unshare setns symlinkat mknodat setrlimit sethostname \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fault.c — makes the n-th call fail. The linker sends our objects' calls here (--wrap); calls
- * made inside libraries are left alone. The list is `wrapped` in the Makefile. */
+/* fault.c — makes the n-th call fail. The linker sends our objects' calls here (--wrap), and those
+ * of libraries it binds in (SQLite's are the …64 ones); calls made inside libc are left alone. The
+ * list is `wrapped` in the Makefile. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -79,6 +80,8 @@ WRAP(ssize_t, readv, -1, EIO, (int fd, const struct iovec *v, int n), (fd, v, n)
 WRAP(ssize_t, writev, -1, ENOSPC, (int fd, const struct iovec *v, int n), (fd, v, n))
 WRAP(ssize_t, pread, -1, EIO, (int fd, void *p, size_t n, off_t at), (fd, p, n, at))
 WRAP(ssize_t, pwrite, -1, ENOSPC, (int fd, const void *p, size_t n, off_t at), (fd, p, n, at))
+WRAP(ssize_t, pread64, -1, EIO, (int fd, void *p, size_t n, off_t at), (fd, p, n, at))
+WRAP(ssize_t, pwrite64, -1, ENOSPC, (int fd, const void *p, size_t n, off_t at), (fd, p, n, at))
 WRAP(int, accept4, -1, EMFILE, (int fd, struct sockaddr *a, unsigned *n, int fl), (fd, a, n, fl))
 WRAP(int, socket, -1, EMFILE, (int d, int t, int p), (d, t, p))
 WRAP(int, connect, -1, ENETUNREACH, (int fd, const struct sockaddr *a, unsigned n), (fd, a, n))
@@ -98,6 +101,7 @@ WRAP(int, signalfd, -1, EMFILE, (int fd, const void *m, int fl), (fd, m, fl))
 WRAP(int, fsync, -1, EIO, (int fd), (fd))
 WRAP(int, fdatasync, -1, EIO, (int fd), (fd))
 WRAP(int, ftruncate, -1, ENOSPC, (int fd, off_t n), (fd, n))
+WRAP(int, ftruncate64, -1, ENOSPC, (int fd, off_t n), (fd, n))
 WRAP(int, rename, -1, ENOSPC, (const char *a, const char *b), (a, b))
 WRAP(int, renameat, -1, ENOSPC, (int d, const char *a, int e, const char *b), (d, a, e, b))
 WRAP(int, mkdirat, -1, ENOSPC, (int d, const char *p, mode_t m), (d, p, m))
