@@ -40,6 +40,7 @@ enum sbx_cap { /* bits */
                SBX_CAN_ADOPT = 1 << 12, /* sandboxes that outlived the program that started them */
                SBX_CAN_CLAIM = 1 << 13, /* warm ones, see sbx_claim */
                SBX_CAN_LIST = 1 << 14,  /* what is there, whoever started it */
+               SBX_CAN_MOUNT = 1 << 15, /* directories of this machine: workspace, mounts */
 };
 const char *sbx_cap_name(unsigned bit); /* "pause"; NULL: no such bit */
 
@@ -69,12 +70,14 @@ struct sbx_host { /* what the program lends every driver; borrowed */
     const char *sockets; /* its directory of sockets; NULL: state_dir/run */
     unsigned native_caps;
     const char *const *roots;
+    /* remote: the other server, "http://host:3000", and a key of it; NULL: none. */
+    const char *remote_url, *remote_key;
     const char *const *images; /* names, in the order of its policy, ended by NULL; NULL: "host" */
 };
 
 struct sbx_address {      /* of the action server, or of a port inside */
     char unix_path[108];  /* empty: url's host */
-    char url[64];         /* "http://127.0.0.1:41000" */
+    char url[192];        /* "http://127.0.0.1:41000" */
     uint16_t tunnel_port; /* not 0: ask for CONNECT 127.0.0.1:port first */
 };
 
@@ -83,6 +86,7 @@ struct sbx_info {
     pid_t pid;                     /* 0: none, or not on this machine */
     struct sbx_address address;    /* while it runs */
     const char *workspace;         /* on the host; NULL: not there */
+    const char *session_key;       /* of its server's making; NULL: that of the spec, if any */
     const char *failure;           /* why it ended; NULL: it was asked to, or has not */
     uint64_t phase_ns[SBX_PHASES]; /* of its last start; a claim is a start: QUEUE, EXEC and READY
                                     * are then the claim's own */

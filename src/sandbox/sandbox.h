@@ -4,7 +4,8 @@
 
 #include "sandbox/backend.h"
 
-#define SBX_ID_MAX 63
+#define SBX_ID_MAX  63
+#define SBX_KEY_MAX 255
 
 enum sbx_op {
     SBX_NO_OP,

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -230,6 +231,8 @@ static struct answer ask(struct contract *c, struct sbx *s, const char *key,
     struct action_client *client;
 
     sbx_inspect(s, &info);
+    if (info.session_key && !(key && strcmp(key, CONTRACT_WRONG_KEY) == 0))
+        key = info.session_key;
     struct action_client_config config = {.net = c->net,
                                           .url = str_of(info.address.url),
                                           .unix_path = str_of(info.address.unix_path),

@@ -49,7 +49,7 @@ extern const struct contract_backend contract_native; /* a launcher, as root */
     X(tells_when_a_sandbox_dies, 0)                                                                \
     X(says_why_it_cannot_start, 0)                                                                 \
     X(leaks_nothing_over_many_lives, 0)                                                            \
-    X(shows_a_workspace_of_the_host, 0)                                                            \
+    X(shows_a_workspace_of_the_host, SBX_CAN_MOUNT)                                                \
     X(binds_before_the_start, SBX_CAN_BIND)                                                        \
     X(keeps_a_log, SBX_CAN_LOG)                                                                    \
     X(reaches_a_port_inside, SBX_CAN_EXPOSE)                                                       \
@@ -106,7 +106,9 @@ struct answer {
     enum wire_observation_type type;
     char text[4096], error[600];
 };
-/* Runs a command; key NULL: the one of the spec is not needed. */
+#define CONTRACT_WRONG_KEY "wrong"
+/* Runs a command; key NULL: the one of the spec is not needed. A server that made its own key gets
+ * that instead, but for the wrong one. */
 struct answer contract_command(struct contract *c, struct sbx *s, const char *key,
                                const char *command);
 struct answer contract_action(struct contract *c, struct sbx *s, const struct wire_action *a);

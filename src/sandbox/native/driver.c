@@ -24,7 +24,7 @@
 #define CAPS_MAX                                                                                   \
     (SBX_CAN_PAUSE | SBX_CAN_SNAPSHOT | SBX_CAN_EXPOSE | SBX_CAN_BIND | SBX_CAN_LOG |              \
      SBX_LIMITS_MEMORY | SBX_LIMITS_PIDS | SBX_LIMITS_CPU | SBX_HIDES_FILES |                      \
-     SBX_HIDES_PROCESSES | SBX_HIDES_NETWORK | SBX_CAN_ADOPT)
+     SBX_HIDES_PROCESSES | SBX_HIDES_NETWORK | SBX_CAN_ADOPT | SBX_CAN_MOUNT)
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 static const char *const server_args[] = {"action-server", "--working-dir", WORKSPACE};

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+/* remote.c — see remote.h. */
+#include "wire/remote.h"
+
+#include <string.h>
+
+static void put_environment(struct jw *w, const char *const *env)
+{
+    JW_OBJECT(w, "environment")
+        for (; env && *env; env++) {
+            const char *is = strchr(*env, '=');
+            jw_key(w, str_n(*env, is ? (size_t)(is - *env) : strlen(*env)));
+            jw_str(w, NULL, str_of(is ? is + 1 : ""));
+        }
+}
+
+void wire_put_remote_start(struct jw *w, const struct wire_remote_start *s)
+{
+    JW_OBJECT(w, NULL) {
+        jw_str(w, "image", s->image);
+        if (s->command)
+            JW_ARRAY(w, "command")
+                for (const char *const *arg = s->command; *arg; arg++)
+                    jw_cstr(w, NULL, *arg);
+        else
+            jw_null(w, "command");
+        if (s->working_dir.p)
+            jw_str(w, "working_dir", s->working_dir);
+        put_environment(w, s->env);
+        jw_str(w, "session_id", s->session_id);
+        jw_int(w, "resource_factor", 1);
+        if (s->has_user) {
+            jw_int(w, "run_as_user", s->uid);
+            jw_int(w, "run_as_group", s->gid);
+        }
+        if (s->from.p)
+            jw_str(w, "from", s->from);
+    }
+}
+
+void wire_put_remote_id(struct jw *w, struct str runtime_id)
+{
+    JW_OBJECT(w, NULL)
+        jw_str(w, "runtime_id", runtime_id);
+}
+
+void wire_put_remote_name(struct jw *w, struct str name)
+{
+    JW_OBJECT(w, NULL)
+        jw_str(w, "name", name);
+}
+
+static enum wire_remote_state state_of(struct str status, struct str pod)
+{
+    static const char *const failed[] = {"failed", "unknown", "crashloopbackoff"};
+
+    if (str_eq(status, STR("paused")))
+        return WIRE_REMOTE_PAUSED;
+    if (str_eq(status, STR("stopped")))
+        return WIRE_REMOTE_STOPPED;
+    if (str_eq(status, STR("error")))
+        return WIRE_REMOTE_FAILED;
+    for (size_t i = 0; i < ARRAY_LEN(failed); i++)
+        if (str_eq_nocase(pod, str_of(failed[i])))
+            return WIRE_REMOTE_FAILED;
+    if (pod.len)
+        return str_eq_nocase(pod, STR("ready")) ? WIRE_REMOTE_READY : WIRE_REMOTE_WAIT;
+    return str_eq(status, STR("running")) ? WIRE_REMOTE_READY : WIRE_REMOTE_WAIT;
+}
+
+fallible wire_decode_remote(const struct json *body, struct wire_remote *ret)
+{
+    struct wire_remote r = {0};
+
+    if (!body || body->type != JSON_OBJECT)
+        return err_new(ERR_UPSTREAM, "the server's answer is no runtime object");
+    r.runtime_id = json_get_str(body, "runtime_id", json_get_str(body, "id", STR("")));
+    r.url = json_get_str(body, "url", STR(""));
+    r.session_api_key = json_get_str(body, "session_api_key", STR(""));
+    r.detail = json_get_str(body, "status_detail", STR(""));
+    if (!r.runtime_id.len || !r.url.len)
+        return err_new(ERR_UPSTREAM, "the server's runtime object has no runtime_id or no url");
+    r.state =
+        state_of(json_get_str(body, "status", STR("")), json_get_str(body, "pod_status", STR("")));
+    *ret = r;
+    return NULL;
+}
+
+struct str wire_remote_detail(const struct json *body)
+{
+    return json_get_str(body, "detail", STR(""));
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+/* remote.h — the Runtime API from its client's side: the body of POST /start, and what a client
+ * reads of a runtime object. See runtime.h for the server's. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/json.h"
+
+struct wire_remote_start {
+    struct str image, session_id, working_dir; /* .p NULL: left out */
+    const char *const *command;                /* NULL: null */
+    const char *const *env;                    /* "NAME=value"; NULL: none */
+    bool has_user;
+    uint32_t uid, gid;
+    struct str from; /* a snapshot, for servers that know some; .p NULL: left out */
+};
+void wire_put_remote_start(struct jw *w, const struct wire_remote_start *s);
+void wire_put_remote_id(struct jw *w, struct str runtime_id);
+void wire_put_remote_name(struct jw *w, struct str name);
+
+enum wire_remote_state { /* what a client does next */
+                         WIRE_REMOTE_WAIT,
+                         WIRE_REMOTE_READY,
+                         WIRE_REMOTE_PAUSED,
+                         WIRE_REMOTE_STOPPED,
+                         WIRE_REMOTE_FAILED,
+};
+
+struct wire_remote {
+    struct str runtime_id, url, session_api_key, detail;
+    enum wire_remote_state state;
+};
+/* Points into the body. pod_status decides where there is one: "running" is not yet ready. */
+fallible wire_decode_remote(const struct json *body, struct wire_remote *ret);
+/* The text of {"detail": …}; empty when there is none. */
+struct str wire_remote_detail(const struct json *body);
