@@ -115,7 +115,7 @@ static void bench_open(struct bench *b, const char *self)
 }
 
 /* Starts one whose pid 1 answers and ends, or waits on its control connection. */
-static void start(struct bench *b, struct box_embryo *e, bool leaves, struct box *ret, int out)
+static void start(struct bench *b, struct box_embryo *e, struct box *ret, int out)
 {
     static const char *const pid1[] = {"croft-guest", NULL};
     struct native_request req = {.magic = NATIVE_MAGIC,
@@ -137,7 +137,7 @@ static void start(struct bench *b, struct box_embryo *e, bool leaves, struct box
 
     snprintf(req.id, sizeof req.id, "b%u", b->next++);
     if (!e) {
-        must(box_conceive(&b->h, req.id, leaves, &mine));
+        must(box_conceive(&b->h, req.id, &mine));
         e = &mine;
     }
     must(box_start(&b->h, e, &spec, ret));
@@ -167,7 +167,7 @@ static void cold(struct bench *b, struct column *c, struct box_embryo *e)
     if (pipe2(out, O_CLOEXEC) < 0)
         die("pipe");
     uint64_t t = now();
-    start(b, e, false, &box, out[1]);
+    start(b, e, &box, out[1]);
     read_answer(out[0]);
     note(c, t);
     close(out[0]);
@@ -235,7 +235,7 @@ static void bench_cold(struct bench *b)
     for (unsigned i = 0; i < RUNS; i++) {
         cold(b, &ours, NULL);
         peer_answer(bwrap, &peer);
-        must(box_conceive(&b->h, "+bench", false, &e));
+        must(box_conceive(&b->h, "+bench", &e));
         struct pollfd none = {.fd = -1};
         poll(&none, 1, 3); /* time for its own half: it is made off the request path */
         cold(b, &ready, &e);

@@ -263,7 +263,7 @@ TEST(an_embryo_nobody_wants_leaves_nothing)
     struct box_embryo e;
 
     kit_open(&k);
-    CHECK_OK(box_conceive(&k.h, "t1", true, &e));
+    CHECK_OK(box_conceive(&k.h, "t1", &e));
     box_drop(&k.h, &e);
     kit_close(&k);
 }

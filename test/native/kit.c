@@ -118,7 +118,7 @@ fallible kit_try(struct kit *k, struct kit_box *b, struct box *ret_box)
     struct box_embryo e;
 
     TRY(native_check(&b->req, sizeof b->req));
-    TRY(box_conceive(&k->h, b->req.id, false, &e));
+    TRY(box_conceive(&k->h, b->req.id, &e));
     return box_start(&k->h, &e, &b->spec, ret_box);
 }
 

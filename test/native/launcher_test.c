@@ -114,12 +114,13 @@ TEST(the_launcher_pauses_and_resumes_in_that_order_only)
     rig_close(&r);
 }
 
-TEST(a_command_inside_runs_in_the_leaf_of_the_work)
+TEST(a_command_inside_dies_before_pid_1_and_the_server_and_is_in_their_group)
 {
     struct rig r;
     char line[4096];
     static const char body[] =
-        "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"cat /proc/self/cgroup\"}}}";
+        "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"cat /proc/self/cgroup; "
+        "echo adj $(cat /proc/self/oom_score_adj /proc/$PPID/oom_score_adj)\"}}}";
     char text[512];
 
     rig_open(&r, 1);
@@ -129,7 +130,9 @@ TEST(a_command_inside_runs_in_the_leaf_of_the_work)
              "Content-Length: %zu\r\n\r\n%s",
              sizeof body - 1, body);
     http(&r, "a", 0, text, line, sizeof line);
-    CHECK_HAS(str_of(line), ":/../work");
+    CHECK_HAS(str_of(line), "0::/\\n");
+    CHECK(!strstr(line, ".."));
+    CHECK_HAS(str_of(line), "adj 1000 0");
     rig_close(&r);
 }
 

@@ -84,12 +84,23 @@ TEST(init_starts_another_nursery_when_one_dies)
     struct kit k;
 
     kit_open(&k);
-    pid_t nursery = kit_await_child(k.pid, "nursery", 0);
     CHECK_STR(kit_run(&k, "echo one"), "one");
+    pid_t nursery = kit_await_child(k.pid, "nursery", 0);
     CHECK_INT(kill(nursery, SIGKILL), 0);
     CHECK_STR(kit_run(&k, "exit 3"), "exit"); /* bash is started again: by whom? */
     CHECK_STR(kit_run(&k, "echo two"), "two");
     CHECK(kit_await_child(k.pid, "nursery", nursery) != nursery);
+    kit_close(&k);
+}
+
+TEST(init_has_no_nursery_before_the_first_command_and_the_work_dies_first)
+{
+    struct kit k;
+
+    kit_open(&k);
+    CHECK_INT(kit_find_child(k.pid, "nursery"), 0);
+    CHECK_STR(kit_run(&k, "cat /proc/self/oom_score_adj"), "1000");
+    CHECK(kit_find_child(k.pid, "nursery") > 0);
     kit_close(&k);
 }
 
@@ -263,8 +274,8 @@ TEST_LIMIT(init_leaks_nothing_in_a_thousand_commands, 120)
     unsigned before[3] = {0}, after[3];
 
     kit_open(&k);
-    const pid_t ours[] = {k.pid, kit_server(&k), kit_await_child(k.pid, "nursery", 0)};
     kit_run(&k, "true");
+    const pid_t ours[] = {k.pid, kit_server(&k), kit_await_child(k.pid, "nursery", 0)};
     for (int i = 0; i < 3; i++)
         before[i] = kit_count_fds(ours[i]);
     CHECK_STR(kit_run(&k, "(for i in {1..1000}; do (:) & done; wait; echo $i)"), "1000");

@@ -85,18 +85,40 @@ static void on_job_end(struct init *in, const siginfo_t *info)
 
 /* --- children --- */
 
-static void on_nursery_restart(struct loop_timer *t)
-{
-    struct init *in = container_of(t, struct init, nursery_restart);
-    struct err *e = init_start_nursery(in);
+static fallible await_request(struct init *in);
 
-    in->nursery_ns = loop_now_ns(in->loop);
+static void on_nursery_again(struct loop_timer *t);
+
+/* The request that waits is not lost: the next one reads it. */
+static void no_nursery(struct init *in, struct err *e)
+{
     if (!e)
         return;
     log_error("no nursery: nothing can be started", KV_ERR(e));
     err_free(e);
     if (in->nursery <= 0) /* otherwise its end brings us here again */
-        loop_timer_start(in->loop, t, NURSERY_AGAIN_MS, on_nursery_restart);
+        loop_timer_start(in->loop, &in->nursery_again, NURSERY_AGAIN_MS, on_nursery_again);
+}
+
+static void on_nursery_again(struct loop_timer *t)
+{
+    struct init *in = container_of(t, struct init, nursery_again);
+
+    no_nursery(in, await_request(in));
+}
+
+static void on_nursery_wanted(struct loop_io *io)
+{
+    struct init *in = container_of(io, struct init, wanted);
+
+    loop_io_stop(io);
+    in->nursery_ns = loop_now_ns(in->loop);
+    no_nursery(in, init_start_nursery(in));
+}
+
+static fallible await_request(struct init *in)
+{
+    return loop_io_start(in->loop, &in->wanted, in->requests[1], EPOLLIN, on_nursery_wanted);
 }
 
 static void on_nursery_end(struct init *in)
@@ -104,9 +126,8 @@ static void on_nursery_end(struct init *in)
     bool young = loop_now_ns(in->loop) - in->nursery_ns < NS_PER_S;
 
     in->nursery = 0;
-    log_warn("the nursery died and is started again");
-    loop_timer_start(in->loop, &in->nursery_restart, young ? NURSERY_AGAIN_MS : 0,
-                     on_nursery_restart);
+    log_warn("the nursery died, another one is for the next command");
+    loop_timer_start(in->loop, &in->nursery_again, young ? NURSERY_AGAIN_MS : 0, on_nursery_again);
 }
 
 static void on_child(struct loop_signal *s)
@@ -259,7 +280,7 @@ static fallible open_nursery(struct init *in)
     if (pipe2(in->births, O_CLOEXEC) < 0)
         return err_sys("pipe");
     TRY(fd_set_nonblocking(in->births[0]));
-    return init_start_nursery(in);
+    return in->config->exec ? init_start_nursery(in) : NULL;
 }
 
 static fallible start_all(struct init *in)
@@ -271,6 +292,8 @@ static fallible start_all(struct init *in)
     TRY(loop_new(&clock_system, &in->loop));
     in->nursery_ns = loop_now_ns(in->loop);
     TRY(watch_signals(in));
+    if (!c->exec) /* a process, and so memory: none before the first request */
+        TRY(await_request(in));
     if (c->control_fd >= 0)
         TRY(loop_io_start(in->loop, &in->control_io, c->control_fd, EPOLLIN, on_control));
     if (c->connect_fd >= 0)
@@ -343,6 +366,7 @@ void init_done(struct init *in)
     free(in->born);
     tunnels_stop(&in->tunnels);
     loop_io_stop(&in->control_io);
+    loop_io_stop(&in->wanted);
     for (size_t i = 0; i < 2; i++) {
         own_close(in->requests[i]);
         own_close(in->births[i]);

@@ -47,9 +47,10 @@ struct init {
     struct loop_signal child;
     int requests[2]; /* of the nursery: the server's end, its own end; each new one gets the same */
     int births[2];
-    pid_t nursery;       /* 0: between two */
-    uint64_t nursery_ns; /* when it was started */
-    struct loop_timer nursery_restart;
+    pid_t nursery;         /* 0: none yet, or between two */
+    uint64_t nursery_ns;   /* when it was started */
+    struct loop_io wanted; /* a request waits, and there is no nursery */
+    struct loop_timer nursery_again;
 
     pid_t job; /* the server, or the command; 0: between two servers */
     int wire;  /* to the server; -1: none */

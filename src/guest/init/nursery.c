@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* nursery.c — the process that forks shells and commands: in the cgroups of the work, a child of
- * pid 1 like everything it makes. Forked before pid 1 has much memory, it shares what there is. */
+ * pid 1 like everything it makes. Forked for the first request: an idle sandbox has none. When
+ * memory runs out the work is killed first. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -25,6 +26,15 @@ static bool join(int group)
     return to >= 0 && write(to, "0", 1) == 1;
 }
 
+/* Before pid 1 and the server, however small: all that is forked here inherits it. Where it cannot
+ * be said, the kernel goes by size. */
+static void die_first(void)
+{
+    own_fd fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    syscall(SYS_write, fd, "1000", 4);
+}
+
 static _Noreturn void live(const struct init *in, int status)
 {
     const struct init_config *c = in->config;
@@ -32,6 +42,7 @@ static _Noreturn void live(const struct init *in, int status)
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "nursery");
+    die_first();
     for (size_t i = 0; i < c->cgroup_len && !errnum; i++)
         errnum = join(c->cgroup_fds[i]) ? 0 : errno;
     int requests = fcntl(in->requests[1], F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);

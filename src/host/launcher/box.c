@@ -66,7 +66,7 @@ static fallible spawn(struct box_host *h, struct box_embryo *e)
     char name[BOX_NAME];
 
     box_group_name(e->slot, name);
-    TRY(cg_make_v2(&h->cg, name, e->leaves, &group));
+    TRY(cg_make_v2(&h->cg, name, &group));
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_sys("make a socket pair");
     struct clone_args args = {.flags = CLONE_PIDFD | CLONE_NEWPID | CLONE_NEWNS |
@@ -77,7 +77,7 @@ static fallible spawn(struct box_host *h, struct box_embryo *e)
     pid_t pid = sys_clone3(&args);
     if (pid == 0) {
         close(pair[0]);
-        box_child(h, e->slot, e->leaves, pair[1]);
+        box_child(h, e->slot, pair[1]);
     }
     close(pair[1]);
     if (pid < 0) {
@@ -120,12 +120,10 @@ static fallible claim_slot(struct box_host *h, const char *claim, unsigned *ret_
     return err_new(ERR_LIMIT, "no range of user ids is free; too many sandboxes");
 }
 
-fallible box_conceive(struct box_host *h, const char *claim, bool leaves,
-                      struct box_embryo *ret_embryo)
+fallible box_conceive(struct box_host *h, const char *claim, struct box_embryo *ret_embryo)
 {
     struct box_embryo e = no_embryo;
 
-    e.leaves = leaves;
     TRY(claim_slot(h, claim, &e.slot));
     struct err *err = conceive(h, &e);
     if (err)
@@ -361,7 +359,6 @@ static fallible send_order(const struct box_embryo *e, const struct box_spec *s,
     memcpy(fds, c->fds, count * sizeof *fds);
     order.fd_count = s->fd_count;
     order.root_count = (uint32_t)s->root_count;
-    order.work_at = s->work_at;
     order.oom_at = s->oom_at;
     order.tty_rows = s->tty_rows;
     order.tty_cols = s->tty_cols;
@@ -410,10 +407,10 @@ static fallible note_root(int dir, const char *id)
     return NULL;
 }
 
-static uint32_t record_flags(const struct box_embryo *e, const struct box_spec *spec)
+static uint32_t record_flags(const struct box_spec *spec)
 {
     return (spec->flags & BOX_LAUNCHER ? RECORD_LAUNCHER : 0) |
-           (spec->flags & BOX_KEPT ? RECORD_KEPT : 0) | (e->leaves ? RECORD_LEAVES : 0);
+           (spec->flags & BOX_KEPT ? RECORD_KEPT : 0);
 }
 
 static fallible start(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
@@ -424,7 +421,7 @@ static fallible start(struct box_host *h, struct box_embryo *e, const struct box
 
     if (dir < 0)
         return err_sys("open its directory");
-    struct record life = {.slot = e->slot, .pid = e->pid, .flags = record_flags(e, spec)};
+    struct record life = {.slot = e->slot, .pid = e->pid, .flags = record_flags(spec)};
     memcpy(life.boot, h->boot, sizeof life.boot);
     struct err *err = record_write(dir, &life, spec->req);
     if (!err)
@@ -451,7 +448,7 @@ fallible box_make_dir(const struct box_host *h, const char *id)
 static fallible start_in_dir(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
                              struct box *ret_box)
 {
-    struct box b = {.slot = e->slot, .pid = e->pid, .leaves = e->leaves, .tty = -1};
+    struct box b = {.slot = e->slot, .pid = e->pid, .tty = -1};
 
     if (!(spec->flags & BOX_DIR_MADE))
         TRY(box_make_dir(h, spec->req->id));

@@ -77,14 +77,13 @@ struct box_spec {
     int fds[BOX_FDS];          /* fds[i] becomes i inside; -1: /dev/null up to 2, else closed */
     unsigned fd_count;
     unsigned short tty_rows, tty_cols; /* with BOX_TTY: its size, before anybody asks; 0: none */
-    unsigned work_at, oom_at;          /* descriptors of the leaf `work`, opened inside; 0: none */
+    unsigned oom_at; /* a descriptor: its counter of kills, opened inside; 0: none */
 };
 
 struct box_embryo {
     unsigned slot;
     pid_t pid; /* 0: none */
     int pidfd, sock, userns, dev;
-    bool leaves;
 };
 
 struct box {
@@ -93,12 +92,10 @@ struct box {
     pid_t pid;
     int pidfd;
     int tty; /* master of the sandbox's terminal, with BOX_TTY */
-    bool leaves;
 };
 
 /* claim is what ids/<SLOT> says while there is no sandbox yet: its id, if known. */
-fallible box_conceive(struct box_host *h, const char *claim, bool leaves,
-                      struct box_embryo *ret_embryo);
+fallible box_conceive(struct box_host *h, const char *claim, struct box_embryo *ret_embryo);
 void box_drop(struct box_host *h, struct box_embryo *e); /* an embryo nobody wants */
 
 /* For those who put something in it first; ERR_CONFLICT when the name is taken. */

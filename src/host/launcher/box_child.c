@@ -109,7 +109,7 @@ static fallible make_proc(void)
     return NULL;
 }
 
-static fallible first_half(const struct box_host *h, unsigned slot, bool leaves)
+static fallible first_half(const struct box_host *h, unsigned slot)
 {
     char group[BOX_NAME];
 
@@ -118,8 +118,8 @@ static fallible first_half(const struct box_host *h, unsigned slot, bool leaves)
     if (setsid() < 0)
         return err_sys("start a session");
     box_group_name(slot, group);
-    TRY(cg_make(&h->cg, group, leaves));
-    TRY(cg_join_v1(&h->cg, group, leaves));
+    TRY(cg_make(&h->cg, group));
+    TRY(cg_join_v1(&h->cg, group));
     if (unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) < 0)
         return err_sys("make namespaces");
     TRY(bring_up_loopback());
@@ -138,7 +138,7 @@ struct inside {
     size_t fd_count, at; /* at: the next one not used yet */
     char *block;
     const char **argv, **env;
-    int sock, work, oom;
+    int sock, oom;
 };
 
 static fallible receive(struct inside *in)
@@ -310,29 +310,14 @@ static fallible lift(int *fd)
     return NULL;
 }
 
-/* The leaf's files, while we may still open them; pid 1 only writes "0" and reads a number. */
-static fallible open_leaf(struct inside *in)
+/* The counter of kills, while we may still open it: pid 1 only reads a number. */
+static fallible open_oom(struct inside *in)
 {
     char group[BOX_NAME];
 
-    in->work = in->oom = -1;
+    in->oom = -1;
     box_group_name(in->order.slot, group);
-    if (in->order.work_at)
-        TRY(cg_open_work(&in->h->cg, group, &in->work));
-    if (in->order.oom_at)
-        TRY(cg_open_oom(&in->h->cg, group, true, &in->oom));
-    return NULL;
-}
-
-static fallible place_leaf(struct inside *in, int *last)
-{
-    TRY(place(in->work, (int)in->order.work_at));
-    TRY(place(in->oom, (int)in->order.oom_at));
-    if (in->work >= 0 && (int)in->order.work_at > *last)
-        *last = (int)in->order.work_at;
-    if (in->oom >= 0 && (int)in->order.oom_at > *last)
-        *last = (int)in->order.oom_at;
-    return NULL;
+    return in->order.oom_at ? cg_open_oom(&in->h->cg, group, &in->oom) : NULL;
 }
 
 static fallible place_fds(struct inside *in)
@@ -342,8 +327,6 @@ static fallible place_fds(struct inside *in)
     TRY(lift(&in->sock));
     for (size_t i = 0; i < in->fd_count; i++)
         TRY(lift(&in->fds[i]));
-    if (in->work >= 0)
-        TRY(lift(&in->work));
     if (in->oom >= 0)
         TRY(lift(&in->oom));
     if (in->order.flags & BOX_TTY)
@@ -359,7 +342,9 @@ static fallible place_fds(struct inside *in)
         TRY(place(i < 3 && slave >= 0 ? slave : fd, (int)i));
         last = (int)i;
     }
-    TRY(place_leaf(in, &last));
+    TRY(place(in->oom, (int)in->order.oom_at));
+    if (in->oom >= 0 && (int)in->order.oom_at > last)
+        last = (int)in->order.oom_at;
     if (slave > 2)
         own_close(slave);
     if (sys_close_range((unsigned)last + 1, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
@@ -428,7 +413,7 @@ static fallible second_half(struct inside *in)
 {
     TRY(receive(in));
     TRY(set_group_limits(in));
-    TRY(open_leaf(in));
+    TRY(open_oom(in));
     TRY(build_root(in));
     TRY(set_limits(&in->order.req));
     TRY(become_root_inside(in));
@@ -441,10 +426,10 @@ static fallible second_half(struct inside *in)
     return err_sys("run croft-guest");
 }
 
-_Noreturn void box_child(const struct box_host *h, unsigned slot, bool leaves, int sock)
+_Noreturn void box_child(const struct box_host *h, unsigned slot, int sock)
 {
     struct inside in = {.h = h, .sock = sock};
-    struct err *e = first_half(h, slot, leaves);
+    struct err *e = first_half(h, slot);
 
     if (!e)
         e = second_half(&in);

@@ -11,7 +11,7 @@ struct box_order {
     struct native_request req;
     uint32_t flags, slot, fd_count;
     uint32_t fd_given; /* bit i: fds[i] is among the descriptors */
-    uint32_t work_at, oom_at;
+    uint32_t oom_at;
     uint16_t tty_rows, tty_cols;
     uint32_t prefix_count;
     char prefix[BOX_PREFIX]; /* strings, each ended by NUL */
@@ -27,4 +27,4 @@ struct box_report {
 };
 
 /* The embryo's process; does not return. */
-_Noreturn void box_child(const struct box_host *h, unsigned slot, bool leaves, int sock);
+_Noreturn void box_child(const struct box_host *h, unsigned slot, int sock);

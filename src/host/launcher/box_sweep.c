@@ -224,7 +224,6 @@ fallible box_adopt(struct box_host *h, const char *id, struct box *ret_box,
     if (strcmp(r.boot, h->boot) == 0 && r.slot < IDS_SLOTS)
         TRY(open_living(h, &r, &b.pidfd));
     memcpy(b.id, r.id, sizeof b.id);
-    b.leaves = r.flags & RECORD_LEAVES;
     *ret_alive = b.pidfd >= 0;
     if (*ret_alive) {
         b.slot = r.slot;

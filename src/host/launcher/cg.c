@@ -23,7 +23,6 @@
 #define FILE_MAX      4096
 
 static const char *const words[CG_COUNT] = {"memory", "pids", "cpu", "freezer"};
-static const char *const leaf_names[] = {"init", "work"};
 
 const char *cg_word(enum cg_controller c)
 {
@@ -164,16 +163,6 @@ static fallible open_group(int parent, const char *name, int *ret_dir)
     return *ret_dir < 0 ? err_sys("open control group '%s'", name) : NULL;
 }
 
-static fallible make_leaves(int parent, const char *name)
-{
-    own_fd dir = -1;
-
-    TRY(open_group(parent, name, &dir));
-    for (unsigned i = 0; i < ARRAY_LEN(leaf_names); i++)
-        TRY(make_dir(dir, leaf_names[i]));
-    return NULL;
-}
-
 static fallible set(const struct cg *cg, const char *name, int dir, const char *file,
                     const char *text)
 {
@@ -182,32 +171,20 @@ static fallible set(const struct cg *cg, const char *name, int dir, const char *
     return NULL;
 }
 
-/* With leaves on v2 the controllers are handed on to them, so that kills are counted per leaf. */
-fallible cg_make_v2(const struct cg *cg, const char *name, bool leaves, int *ret_dir)
+fallible cg_make_v2(const struct cg *cg, const char *name, int *ret_dir)
 {
     *ret_dir = -1;
     if (cg->v2 < 0)
         return NULL;
     TRY(make_dir(cg->v2, name));
-    bool split = leaves && cg->on_v2[CG_MEMORY];
-    own_fd dir = -1;
-    TRY(open_group(cg->v2, name, &dir));
-    if (split) {
-        TRY(set(cg, name, dir, "cgroup.subtree_control", "+memory"));
-        TRY(make_leaves(cg->v2, name));
-        return open_group(dir, leaf_names[0], ret_dir);
-    }
-    *ret_dir = take_fd(&dir);
-    return NULL;
+    return open_group(cg->v2, name, ret_dir);
 }
 
-fallible cg_make(const struct cg *cg, const char *name, bool leaves)
+fallible cg_make(const struct cg *cg, const char *name)
 {
     for (unsigned c = 0; c < CG_COUNT; c++)
         if (cg->v1[c] >= 0)
             TRY(make_dir(cg->v1[c], name));
-    if (leaves && cg->v1[CG_MEMORY] >= 0)
-        TRY(make_leaves(cg->v1[CG_MEMORY], name));
     return NULL;
 }
 
@@ -256,35 +233,16 @@ fallible cg_limit(const struct cg *cg, const char *name, const struct native_lim
 /* By "tasks", not "cgroup.procs": both move all of a process with one thread, but moving a whole
  * process by the latter stops every fork and exec of the machine, and waits for an RCU grace period
  * to do so: ten milliseconds where there is work. */
-fallible cg_join_v1(const struct cg *cg, const char *name, bool leaves)
+fallible cg_join_v1(const struct cg *cg, const char *name)
 {
     for (unsigned c = 0; c < CG_COUNT; c++) {
         char path[NATIVE_ID_MAX + 32];
         if (cg->v1[c] < 0)
             continue;
-        snprintf(path, sizeof path, "%s/%stasks", name, leaves && c == CG_MEMORY ? "init/" : "");
+        snprintf(path, sizeof path, "%s/tasks", name);
         TRY_WRAP(set(cg, name, cg->v1[c], path, "0"), "join %s", words[c]);
     }
     return NULL;
-}
-
-static int memory_parent(const struct cg *cg)
-{
-    return cg->on_v2[CG_MEMORY] ? cg->v2 : cg->v1[CG_MEMORY];
-}
-
-fallible cg_open_work(const struct cg *cg, const char *name, int *ret_fd)
-{
-    char path[NATIVE_ID_MAX + 32];
-
-    *ret_fd = -1;
-    if (memory_parent(cg) < 0)
-        return NULL;
-    snprintf(path, sizeof path, "%s/work/%s", name,
-             cg->on_v2[CG_MEMORY] ? "cgroup.procs" : "tasks");
-    *ret_fd =
-        openat(memory_parent(cg), path, O_WRONLY | O_CLOEXEC | (cg->plain ? O_CREAT : 0), 0644);
-    return *ret_fd < 0 ? err_sys("open '%s'", path) : NULL;
 }
 
 /* --- freezing, killing
@@ -393,16 +351,13 @@ static fallible has_process(int parent, const char *path, bool *ret_any)
 
 fallible cg_populated(const struct cg *cg, const char *name, bool *ret_populated)
 {
-    static const char *const below[] = {"", "init/", "work/"};
+    char path[NATIVE_ID_MAX + 32];
     bool any = false;
 
-    for (unsigned i = 0; i < ARRAY_LEN(below); i++) {
-        char path[NATIVE_ID_MAX + 32];
-        snprintf(path, sizeof path, "%s/%scgroup.procs", name, below[i]);
-        TRY(has_process(cg->v2, path, &any));
-        for (unsigned c = 0; c < CG_COUNT; c++)
-            TRY(has_process(cg->v1[c], path, &any));
-    }
+    snprintf(path, sizeof path, "%s/cgroup.procs", name);
+    TRY(has_process(cg->v2, path, &any));
+    for (unsigned c = 0; c < CG_COUNT; c++)
+        TRY(has_process(cg->v1[c], path, &any));
     *ret_populated = any;
     return NULL;
 }
@@ -424,20 +379,15 @@ static int any_parent(const struct cg *cg)
 
 static fallible read_procs(const struct cg *cg, const char *name, struct buf *into)
 {
-    static const char *const below[] = {"", "init/", "work/"};
+    char path[NATIVE_ID_MAX + 32];
 
     if (any_parent(cg) < 0)
         return NULL; /* an ordinary user's: nobody is listed anywhere */
-    for (unsigned i = 0; i < ARRAY_LEN(below); i++) {
-        char path[NATIVE_ID_MAX + 32];
-        snprintf(path, sizeof path, "%s/%scgroup.procs", name, below[i]);
-        own_fd fd = openat(any_parent(cg), path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0 && errno != ENOENT) /* to take it for empty would end who lives in it */
-            return err_sys("open '%s'", path);
-        if (fd >= 0)
-            TRY_WRAP(fd_read_all(fd, into), "read '%s'", path);
-    }
-    return NULL;
+    snprintf(path, sizeof path, "%s/cgroup.procs", name);
+    own_fd fd = openat(any_parent(cg), path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) /* to take it for empty would end who lives in it */
+        return errno == ENOENT ? NULL : err_sys("open '%s'", path);
+    return err_wrap(fd_read_all(fd, into), "read '%s'", path);
 }
 
 static bool next_pid(struct str *rest, pid_t *ret_pid)
@@ -518,16 +468,7 @@ fallible cg_end(const struct cg *cg, const char *name, int timeout_ms)
 
 static fallible remove_group(const struct cg *cg, int parent, const char *name)
 {
-    char path[NATIVE_ID_MAX + 32];
-
-    if (parent < 0)
-        return NULL;
-    for (unsigned i = 0; i < ARRAY_LEN(leaf_names); i++) {
-        snprintf(path, sizeof path, "%s/%s", name, leaf_names[i]);
-        if (unlinkat(parent, path, AT_REMOVEDIR) < 0 && errno != ENOENT)
-            return err_sys("remove control group '%s'", path);
-    }
-    if (unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT && !cg->plain)
+    if (parent >= 0 && unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT && !cg->plain)
         return err_sys("remove control group '%s'", name);
     return NULL;
 }
@@ -549,16 +490,16 @@ fallible cg_remove(const struct cg *cg, const char *name)
 /* --- out of memory
  * -------------------------------------------------------------------------------- */
 
-fallible cg_open_oom(const struct cg *cg, const char *name, bool leaves, int *ret_fd)
+fallible cg_open_oom(const struct cg *cg, const char *name, int *ret_fd)
 {
+    bool v2 = cg->on_v2[CG_MEMORY];
     char path[NATIVE_ID_MAX + 48];
 
     *ret_fd = -1;
-    if (memory_parent(cg) < 0)
+    if (!cg_has(cg, CG_MEMORY))
         return NULL;
-    snprintf(path, sizeof path, "%s/%s%s", name, leaves ? "work/" : "",
-             cg->on_v2[CG_MEMORY] ? "memory.events" : "memory.oom_control");
-    *ret_fd = openat(memory_parent(cg), path, O_RDONLY | O_CLOEXEC);
+    snprintf(path, sizeof path, "%s/%s", name, v2 ? "memory.events" : "memory.oom_control");
+    *ret_fd = openat(v2 ? cg->v2 : cg->v1[CG_MEMORY], path, O_RDONLY | O_CLOEXEC);
     return *ret_fd < 0 ? err_sys("open '%s'", path) : NULL;
 }
 

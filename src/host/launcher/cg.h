@@ -2,9 +2,10 @@
 /* cg.h — control groups of sandboxes: cgroup v2, v1, and the hybrid of both.
  *
  * Limits go to whichever hierarchy holds the controller; freezing and killing go to v2 where it is
- * mounted, else to v1's freezer. A sandbox has one group per hierarchy, croft/NAME; where memory is
- * counted it has two leaves, `init` (pid 1 and the server) and `work` (everything else), below the
- * one limit. Everything here is a plain file write, so it is tested on plain directories. */
+ * mounted, else to v1's freezer. A sandbox has one group per hierarchy, croft/NAME, and none below
+ * it: each group that counts memory costs 16 bytes for every file system mounted on the machine,
+ * so the price of two in every sandbox grows with the square of the crowd. Everything here is a
+ * plain file write, so it is tested on plain directories. */
 #pragma once
 
 #include <stdbool.h>
@@ -35,15 +36,11 @@ const char *cg_mechanism(const struct cg *cg, enum cg_controller c);
 /* Takes the name for good on this machine: ERR_CONFLICT when somebody has it. */
 fallible cg_claim(const struct cg *cg, const char *name);
 /* The v2 part, apart, because a child is born into it: gives the group's directory, or -1. */
-fallible cg_make_v2(const struct cg *cg, const char *name, bool leaves, int *ret_dir);
-/* Everything else: groups and leaves. */
-fallible cg_make(const struct cg *cg, const char *name, bool leaves);
+fallible cg_make_v2(const struct cg *cg, const char *name, int *ret_dir);
+fallible cg_make(const struct cg *cg, const char *name); /* the others */
 /* A limit whose controller is missing is ERR_UNSUPPORTED. */
 fallible cg_limit(const struct cg *cg, const char *name, const struct native_limits *limits);
-fallible cg_join_v1(const struct cg *cg, const char *name, bool leaves); /* the caller */
-/* The file of the leaf `work`, where memory is counted, that one thread joins by with "0"; -1:
- * none. */
-fallible cg_open_work(const struct cg *cg, const char *name, int *ret_fd);
+fallible cg_join_v1(const struct cg *cg, const char *name); /* the caller */
 
 fallible cg_freeze(const struct cg *cg, const char *name, bool frozen, int timeout_ms);
 fallible cg_kill(const struct cg *cg, const char *name); /* nothing to do on pure v1 */
@@ -58,5 +55,5 @@ fallible cg_end(const struct cg *cg, const char *name, int timeout_ms);
 fallible cg_remove(const struct cg *cg, const char *name);
 
 /* Read-only counter of out-of-memory kills, -1: not counted here. */
-fallible cg_open_oom(const struct cg *cg, const char *name, bool leaves, int *ret_fd);
+fallible cg_open_oom(const struct cg *cg, const char *name, int *ret_fd);
 fallible cg_read_oom(int fd, uint64_t *ret_kills);

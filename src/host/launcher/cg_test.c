@@ -50,25 +50,23 @@ static void make_v2(void)
     put("cgroup.subtree_control", "memory\n");
 }
 
-TEST(on_v2_every_limit_has_its_file_and_memory_its_leaves)
+TEST(on_v2_every_limit_has_its_file)
 {
     struct cg cg;
-    own_fd dir = -1, work = -1;
+    own_fd dir = -1;
 
     make_v2();
     cg_open(&cg, test_dir(), true);
     CHECK_STR(cg_mechanism(&cg, CG_MEMORY), "v2");
-    CHECK_OK(cg_make_v2(&cg, "s1", true, &dir));
+    CHECK_OK(cg_make_v2(&cg, "s1", &dir));
     CHECK(dir >= 0);
-    CHECK_OK(cg_make(&cg, "s1", true));
+    CHECK_OK(cg_make(&cg, "s1"));
     CHECK_OK(cg_limit(&cg, "s1", &some));
     check_file("croft/s1/memory.max", "67108864");
     check_file("croft/s1/pids.max", "50");
     check_file("croft/s1/cpu.max", "150000 100000");
-    check_file("croft/s1/cgroup.subtree_control", "+memory");
-    CHECK_OK(cg_join_v1(&cg, "s1", true)); /* nothing to do: it was born there */
-    CHECK_OK(cg_open_work(&cg, "s1", &work));
-    CHECK_INT(faccessat(test_dir_fd(), "croft/s1/work/cgroup.procs", F_OK, 0), 0);
+    CHECK_OK(cg_join_v1(&cg, "s1"));               /* nothing to do: it was born there */
+    check_gone("croft/s1/cgroup.subtree_control"); /* one group, none below it */
     cg_close(&cg);
 }
 
@@ -94,15 +92,15 @@ TEST(on_v1_each_controller_has_a_group_and_freezing_is_there)
     make("freezer");
     cg_open(&cg, test_dir(), true);
     CHECK_STR(cg_mechanism(&cg, CG_FREEZER), "v1");
-    CHECK_OK(cg_make_v2(&cg, "s1", true, &dir));
+    CHECK_OK(cg_make_v2(&cg, "s1", &dir));
     CHECK_INT(dir, -1);
-    CHECK_OK(cg_make(&cg, "s1", true));
+    CHECK_OK(cg_make(&cg, "s1"));
     CHECK_OK(cg_limit(&cg, "s1", &some));
     check_file("memory/croft/s1/memory.limit_in_bytes", "67108864");
     check_file("pids/croft/s1/pids.max", "50");
     check_file("cpu/croft/s1/cpu.cfs_quota_us", "150000");
-    CHECK_OK(cg_join_v1(&cg, "s1", true));
-    check_file("memory/croft/s1/init/tasks", "0");
+    CHECK_OK(cg_join_v1(&cg, "s1"));
+    check_file("memory/croft/s1/tasks", "0");
     check_file("pids/croft/s1/tasks", "0");
     CHECK_OK(cg_freeze(&cg, "s1", true, 1000));
     check_file("freezer/croft/s1/freezer.state", "FROZEN");
@@ -125,8 +123,8 @@ TEST(on_the_hybrid_limits_go_to_v1_and_freezing_to_v2)
     CHECK_STR(cg_mechanism(&cg, CG_MEMORY), "v1");
     CHECK_STR(cg_mechanism(&cg, CG_FREEZER), "v2");
     CHECK_STR(cg_mechanism(&cg, CG_CPU), "none");
-    CHECK_OK(cg_make_v2(&cg, "s1", true, &dir));
-    CHECK_OK(cg_make(&cg, "s1", true));
+    CHECK_OK(cg_make_v2(&cg, "s1", &dir));
+    CHECK_OK(cg_make(&cg, "s1"));
     put("unified/croft/s1/cgroup.events", "populated 1\nfrozen 1\n");
     CHECK_OK(cg_freeze(&cg, "s1", true, 1000));
     check_file("unified/croft/s1/cgroup.freeze", "1");
@@ -141,7 +139,7 @@ TEST(a_group_that_does_not_freeze_is_not_waited_for_forever)
 
     make_v2();
     cg_open(&cg, test_dir(), true);
-    CHECK_OK(cg_make_v2(&cg, "s1", false, &dir));
+    CHECK_OK(cg_make_v2(&cg, "s1", &dir));
     put("croft/s1/cgroup.events", "populated 1\nfrozen 0\n");
     CHECK_ERR(cg_freeze(&cg, "s1", true, 1), ERR_TIMEOUT, "did not freeze");
     cg_close(&cg);
@@ -154,12 +152,12 @@ TEST(without_control_groups_a_limit_is_refused_and_nothing_else_fails)
 
     cg_open(&cg, "/nowhere", true);
     CHECK(!cg_has(&cg, CG_MEMORY));
-    CHECK_OK(cg_make_v2(&cg, "s1", true, &dir));
-    CHECK_OK(cg_make(&cg, "s1", true));
+    CHECK_OK(cg_make_v2(&cg, "s1", &dir));
+    CHECK_OK(cg_make(&cg, "s1"));
     CHECK_OK(cg_limit(&cg, "s1", &(struct native_limits){0}));
     CHECK_ERR(cg_limit(&cg, "s1", &some), ERR_UNSUPPORTED, "croft doctor");
     CHECK_ERR(cg_freeze(&cg, "s1", true, 1), ERR_UNSUPPORTED, "pause needs");
-    CHECK_OK(cg_open_oom(&cg, "s1", false, &oom));
+    CHECK_OK(cg_open_oom(&cg, "s1", &oom));
     CHECK_INT(oom, -1);
     CHECK_OK(cg_remove(&cg, "s1"));
     cg_close(&cg);
@@ -177,13 +175,13 @@ TEST(a_name_is_claimed_once_on_a_machine_whatever_the_hierarchy)
     cg_close(&cg);
 }
 
-TEST(removing_takes_the_leaves_along_and_may_be_done_twice)
+TEST(removing_may_be_done_twice)
 {
     struct cg cg;
 
     make("memory");
     cg_open(&cg, test_dir(), true);
-    CHECK_OK(cg_make(&cg, "s1", true));
+    CHECK_OK(cg_make(&cg, "s1"));
     CHECK_OK(cg_remove(&cg, "s1"));
     check_gone("memory/croft/s1");
     CHECK_OK(cg_remove(&cg, "s1"));
@@ -217,8 +215,8 @@ TEST(a_group_knows_who_is_in_it_and_whether_it_is_frozen)
 
     make_v2();
     cg_open(&cg, test_dir(), true);
-    CHECK_OK(cg_make_v2(&cg, "s1", true, &dir));
-    put("croft/s1/init/cgroup.procs", "17\n4711\n");
+    CHECK_OK(cg_make_v2(&cg, "s1", &dir));
+    put("croft/s1/cgroup.procs", "17\n4711\n");
     put("croft/s1/cgroup.freeze", "1\n");
     CHECK_OK(cg_holds(&cg, "s1", 4711, &yes));
     CHECK(yes);

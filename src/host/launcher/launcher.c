@@ -119,7 +119,7 @@ static void on_refill(struct loop_later *l)
         return;
     char claim[32];
     snprintf(claim, sizeof claim, "+%d", (int)getpid());
-    struct err *e = box_conceive(&s->host, claim, true, &s->spare[s->spare_count]);
+    struct err *e = box_conceive(&s->host, claim, &s->spare[s->spare_count]);
     if (e) {
         s->barren = true; /* the next start makes its own, and tries again */
         log_warn("no embryo", KV_ERR(e));

@@ -14,7 +14,6 @@
 enum {
     RECORD_LAUNCHER = 1u << 0, /* a launcher made it, and the next one answers for it */
     RECORD_KEPT = 1u << 1,     /* its files stay when it has ended, until somebody removes it */
-    RECORD_LEAVES = 1u << 2,
 };
 
 struct record {

@@ -77,7 +77,7 @@ static void read_oom(struct serve_box *b)
     own_fd oom = -1;
 
     box_group_name(b->box.slot, group);
-    struct err *e = cg_open_oom(cg, group, b->box.leaves, &oom);
+    struct err *e = cg_open_oom(cg, group, &oom);
     if (!e && oom >= 0)
         e = cg_read_oom(oom, &b->oom_kills);
     err_free(e); /* not counted is 0 */

@@ -20,14 +20,14 @@
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 /* Where pid 1 finds what it is given. */
-enum { AT_LOG = 1, AT_LISTEN = 3, AT_TUNNEL, AT_CONTROL, AT_READY, AT_WORK, AT_OOM, AT_END };
+enum { AT_LOG = 1, AT_LISTEN = 3, AT_TUNNEL, AT_CONTROL, AT_READY, AT_OOM, AT_END };
 
 static const char *const pid1_args[] = {"croft-guest",  "init", "--listen-fd",  "3",
                                         "--connect-fd", "4",    "--control-fd", "5",
                                         "--ready-fd",   "6",    "--",           NULL};
-static const char *const pid1_args_leaf[] = {
-    "croft-guest", "init", "--listen-fd",      "3", "--connect-fd", "4", "--control-fd", "5",
-    "--ready-fd",  "6",    "--work-cgroup-fd", "7", "--oom-fd",     "8", "--",           NULL};
+static const char *const pid1_args_oom[] = {
+    "croft-guest", "init", "--listen-fd", "3", "--connect-fd", "4", "--control-fd", "5",
+    "--ready-fd",  "6",    "--oom-fd",    "7", "--",           NULL};
 
 /* --- finding
  * -------------------------------------------------------------------------------------- */
@@ -241,13 +241,12 @@ static fallible listen_at(const struct serve *s, const char *id, bool tunnel, in
 
 static fallible prepare(const struct serve *s, struct making *m, const struct serve_fds *in)
 {
-    bool leaf = cg_has(&s->host.cg, CG_MEMORY);
+    bool counted = cg_has(&s->host.cg, CG_MEMORY);
 
     m->spec.req = &m->req;
     m->spec.fd_count = AT_READY + 1;
-    m->spec.prefix = leaf ? pid1_args_leaf : pid1_args;
-    m->spec.work_at = leaf ? AT_WORK : 0;
-    m->spec.oom_at = leaf ? AT_OOM : 0;
+    m->spec.prefix = counted ? pid1_args_oom : pid1_args;
+    m->spec.oom_at = counted ? AT_OOM : 0;
     TRY(take_fds(m, in));
     TRY(open_sources(s, m));
     TRY(open_image(s, m));
@@ -258,7 +257,7 @@ static fallible take_embryo(struct serve *s, const char *id, struct box_embryo *
 {
     s->barren = false;
     if (!s->spare_count)
-        return box_conceive(&s->host, id, true, ret_embryo);
+        return box_conceive(&s->host, id, ret_embryo);
     *ret_embryo = s->spare[0]; /* the oldest: the most likely to have finished its half */
     s->spare_count--;
     memmove(s->spare, s->spare + 1, s->spare_count * sizeof *s->spare);
@@ -402,7 +401,7 @@ static fallible inspect(struct serve *s, struct serve_box *b, struct native_repl
     if (b->state == NATIVE_EXITED)
         return NULL;
     box_group_name(b->box.slot, group);
-    TRY(cg_open_oom(&s->host.cg, group, b->box.leaves, &oom));
+    TRY(cg_open_oom(&s->host.cg, group, &oom));
     return oom >= 0 ? cg_read_oom(oom, &reply->oom_kills) : NULL;
 }
 

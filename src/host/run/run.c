@@ -384,7 +384,7 @@ static fallible count_kills(const struct box_host *h, const struct box *b, uint6
     own_fd oom = -1;
 
     box_group_name(b->slot, group);
-    TRY(cg_open_oom(&h->cg, group, false, &oom));
+    TRY(cg_open_oom(&h->cg, group, &oom));
     return oom >= 0 ? cg_read_oom(oom, ret_kills) : NULL;
 }
 
@@ -421,7 +421,7 @@ static fallible run_box(struct box_host *h, const struct run_spec *s, struct pla
     struct box b;
     uint64_t begin = clock_mono_ns(&clock_system);
 
-    TRY(box_conceive(h, s->id, false, &embryo));
+    TRY(box_conceive(h, s->id, &embryo));
     struct err *e = plan_make(h, s, p);
     if (e)
         box_drop(h, &embryo);
