@@ -287,6 +287,7 @@ static fallible build_root(struct build *b, const struct box_root *r, int *ret_m
     if (!e || names < 0 || err_errno(e) != ELOOP)
         return e;
     err_free(e);
+    TRY(tree_remove(b->shifted, r->work)); /* the first try's, which overlay would refuse */
     return stack(b, r, true, -1, ret_mount);
 }
 
