@@ -120,6 +120,25 @@ fallible passwd_by_uid(const char *etc, uid_t uid, struct passwd_user *ret_user)
     return find_user(etc, str_n(NULL, 0), uid, ret_user);
 }
 
+fallible passwd_find(const char *etc, struct str text, struct passwd_user *ret_user)
+{
+    struct passwd_user u = {.uid = 0};
+    struct str rest = text, who;
+    bool has_gid = str_cut(&rest, ':', &who), number = parse_id(who, &u.uid);
+    struct err *e = find_user(etc, number ? str_n(NULL, 0) : who, u.uid, ret_user);
+
+    if (e && number && err_code(e) == ERR_NOT_FOUND) {
+        err_free(e);
+        u.gid = (gid_t)u.uid;
+        *ret_user = u;
+    } else if (e)
+        return e;
+    if (has_gid && !parse_id(rest, &ret_user->gid))
+        return err_new(ERR_INVALID, "'" STR_FMT "': the group is not a number",
+                       STR_ARG(str_first(text, 80)));
+    return NULL;
+}
+
 fallible passwd_group(const char *etc, struct str group, gid_t *ret_gid)
 {
     own_done(buf) file;

@@ -16,6 +16,7 @@
 #include "guest/exec/exec.h"
 #include "guest/keep/keep.h"
 #include "loop/loop.h"
+#include "wire/bind.h"
 
 #define DEFAULT_SOFT_S 10
 #define VIEWER_URL     "/tmp/oh-server-url"
@@ -34,6 +35,7 @@ struct args {
     char *key;
     char listen[200], cwd[PATH_MAX];
     struct keep keep;
+    struct wire_bind bound;
 };
 
 static fallible parse_option(struct args *a, const char *name, const char *value)
@@ -46,6 +48,8 @@ static fallible parse_option(struct args *a, const char *name, const char *value
         a->config.working_dir = str_of(value);
     else if (strcmp(name, "--username") == 0)
         a->config.username = str_of(value);
+    else if (strcmp(name, "--user") == 0)
+        a->config.user = str_of(value);
     else if (strcmp(name, "--git-user-name") == 0)
         a->config.git_name = str_of(value);
     else if (strcmp(name, "--git-user-email") == 0)
@@ -140,7 +144,7 @@ static fallible read_env(struct args *a, const char *const *envp)
         return err_no_memory();
     if (key) /* /proc shows a process's environment to all that its user runs */
         explicit_bzero((char *)key, strlen(key));
-    a->config.session_key = str_of(a->key);
+    a->config.session_key = a->keep.session_key.len ? a->keep.session_key : str_of(a->key);
     a->config.soft_timeout_ms = seconds * 1000;
     a->config.envp = envp;
     a->config.viewer_url = VIEWER_URL;
@@ -166,6 +170,25 @@ static fallible open_keep(struct args *a, int argc, char **argv)
     return NULL;
 }
 
+/* In a warm sandbox: who we are comes with its claim. */
+static fallible await(struct args *a, int *argc, char ***argv, const char *const **envp)
+{
+    int fd;
+
+    if (a->config.ready_fd >= 0 && write(a->config.ready_fd, "w", 1) != 1)
+        return err_sys("tell that the server waits");
+    TRY(keep_await(&a->keep, &fd));
+    own_fd block = fd;
+    TRY(wire_bind_read(block, &a->bound));
+    int skip = exec_foreign_args((int)a->bound.argc, a->bound.argv);
+    if (!skip)
+        skip = strcmp(a->bound.argv[0], "action-server") == 0;
+    *argc = (int)a->bound.argc - skip;
+    *argv = a->bound.argv + skip;
+    *envp = (const char *const *)a->bound.env;
+    return NULL;
+}
+
 static fallible serve(const struct args *a, bool *ret_served)
 {
     own(loop) loop = NULL;
@@ -174,25 +197,34 @@ static fallible serve(const struct args *a, bool *ret_served)
     return exec_run(loop, &a->config, ret_served);
 }
 
+static void set_log(const char *const *envp)
+{
+    enum log_level level = LOG_INFO;
+    const char *word = cfg_env_get(envp, "LOG_LEVEL");
+
+    if (word)
+        log_level_parse(str_of(word), &level);
+    log_setup(STDERR_FILENO, level, LOG_AUTO);
+}
+
 int exec_main(int argc, char **argv, const char *const *envp)
 {
     struct args a = {.config = {.ready_fd = -1, .uid = EXEC_NO_UID}, .keep = {.listen_fd = -1}};
     bool served = false;
-    enum log_level level = LOG_INFO;
-    const char *word = cfg_env_get(envp, "LOG_LEVEL");
-
     prctl(PR_SET_DUMPABLE, 0); /* the key is in our memory, and descriptors nobody else may have */
     if (argc == 1 && strcmp(argv[0], "--help") == 0) {
         fd_print(STDOUT_FILENO, "%s", usage);
         return 0;
     }
-    if (word)
-        log_level_parse(str_of(word), &level);
-    log_setup(STDERR_FILENO, level, LOG_AUTO);
+    set_log(envp);
     signal(SIGPIPE, SIG_IGN);
-    struct err *e = read_env(&a, envp);
+    struct err *e = open_keep(&a, argc, argv);
+    if (!e && a.keep.awaits) {
+        e = await(&a, &argc, &argv, &envp);
+        set_log(envp);
+    }
     if (!e)
-        e = open_keep(&a, argc, argv);
+        e = read_env(&a, envp);
     if (!e)
         e = parse(&a, argc, argv);
     if (!e && !a.config.working_dir.p) {
@@ -205,6 +237,7 @@ int exec_main(int argc, char **argv, const char *const *envp)
     free(a.key);
     if (a.config.keep)
         keep_done(&a.keep);
+    wire_bind_done(&a.bound);
     if (!e)
         return 0;
     int code = served ? EXIT_FAILED : err_code(e) == ERR_INVALID ? EXIT_MISUSE : EXIT_NO_START;

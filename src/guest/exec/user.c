@@ -72,6 +72,13 @@ fallible start_user(struct start *s, const struct exec_config *c)
                                            !start_flag(c->envp, "LOCAL_RUNTIME_MODE", false);
     bool usual = str_eq(c->username, STR("root")) || str_eq(c->username, STR("openhands"));
 
+    if (c->user.len) {
+        TRY_WRAP(passwd_find(s->place.etc, c->user, &s->account), "--user");
+        s->known = s->asked = true;
+        s->give = root;
+        s->group = s->account.gid;
+        return s->account.uid == geteuid() ? NULL : be_other(s, c);
+    }
     if (!c->username.len)
         return find(s, passwd_by_uid(s->place.etc, geteuid(), &s->account));
     TRY(find_group(s, c));

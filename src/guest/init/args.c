@@ -22,6 +22,7 @@
 static const char usage[] =
     "usage: croft-guest init [OPTION ...] -- SERVER-ARGS\n"
     "       croft-guest init --exec [--cwd DIR] [--user NAME|UID[:GID]] [OPTION ...] -- COMMAND\n"
+    "       croft-guest init --await --control-fd N [OPTION ...]   what to run comes with a claim\n"
     "Pid 1 of a sandbox, or of a few processes elsewhere. N is an open descriptor:\n"
     "  --listen-fd N       the server's listening socket; SERVER-ARGS then need no address\n"
     "  --ready-fd N        gets one byte when the server listens\n"
@@ -30,34 +31,17 @@ static const char usage[] =
     "  --work-cgroup-fd N  a cgroup of shells and commands, or its cgroup.procs; several\n"
     "  --oom-fd N          memory.events or memory.oom_control of that cgroup; several\n";
 
-struct args {
-    struct init_config config;
-    struct passwd_user user;
-};
-
-static fallible parse_user(struct args *a, const char *text)
+fallible init_parse_user(struct init_config *c, const char *text)
 {
-    struct str name = str_of(text), uid;
-    uint64_t u, g;
+    const struct passwd_user *u = &c->account;
 
-    a->config.has_user = true;
-    bool has_gid = str_cut(&name, ':', &uid);
-    if (str_to_u64(uid, &u) && u < UINT32_MAX) {
-        struct err *e = passwd_by_uid(PASSWD_ETC, (uid_t)u, &a->user);
-        if (e) /* a number needs no name */
-            a->user = (struct passwd_user){.uid = (uid_t)u, .gid = (gid_t)u};
-        err_free(e);
-    } else {
-        TRY_WRAP(passwd_by_name(PASSWD_ETC, uid, &a->user), "--user");
-    }
-    if (has_gid && (!str_to_u64(name, &g) || g >= UINT32_MAX))
-        return err_new(ERR_INVALID, "--user '%.80s': the group is not a number", text);
-    if (has_gid)
-        a->user.gid = (gid_t)g;
-    a->config.user = (struct proc_user){
-        .name = a->user.name, .home = a->user.home, .uid = a->user.uid, .gid = a->user.gid};
+    TRY_WRAP(passwd_find(PASSWD_ETC, str_of(text), &c->account), "--user");
+    c->has_user = true;
+    c->user = (struct proc_user){.name = u->name, .home = u->home, .uid = u->uid, .gid = u->gid};
     return NULL;
 }
+
+static const char *const dormant[] = {"action-server", NULL};
 
 static fallible add_fd(int *list, size_t *len, size_t max, const char *name, const char *value)
 {
@@ -68,9 +52,8 @@ static fallible add_fd(int *list, size_t *len, size_t max, const char *name, con
     return NULL;
 }
 
-static fallible parse_option(struct args *a, const char *name, const char *value)
+static fallible parse_option(struct init_config *c, const char *name, const char *value)
 {
-    struct init_config *c = &a->config;
     const struct {
         const char *name;
         int *to;
@@ -89,35 +72,40 @@ static fallible parse_option(struct args *a, const char *name, const char *value
     if (strcmp(name, "--oom-fd") == 0)
         return add_fd(c->oom_fds, &c->oom_len, KEEP_OOM_MAX, name, value);
     if (strcmp(name, "--user") == 0)
-        return parse_user(a, value);
+        return init_parse_user(c, value);
     if (strcmp(name, "--cwd") != 0)
         return err_new(ERR_INVALID, "unknown option '%.80s'", name);
     c->cwd = value;
     return NULL;
 }
 
-static fallible parse(struct args *a, int argc, char **argv)
+static fallible parse(struct init_config *c, int argc, char **argv)
 {
     int i = 0;
 
     for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strcmp(argv[i], "--exec") == 0) {
-            a->config.exec = true;
+        bool exec = strcmp(argv[i], "--exec") == 0, await = strcmp(argv[i], "--await") == 0;
+        c->exec |= exec;
+        c->await |= await;
+        if (exec || await)
             continue;
-        }
-        TRY(parse_option(a, argv[i], i + 1 < argc ? argv[i + 1] : NULL));
+        TRY(parse_option(c, argv[i], i + 1 < argc ? argv[i + 1] : NULL));
         i++;
+    }
+    if (c->await) {
+        c->argv = dormant;
+        return c->control_fd >= 0 ? NULL : err_new(ERR_INVALID, "--await needs --control-fd");
     }
     if (i + 1 >= argc)
         return err_new(ERR_INVALID, "name what to run after --");
-    a->config.argv = (const char *const *)argv + i + 1;
-    if (!a->config.exec && (a->config.cwd || a->config.has_user))
+    c->argv = (const char *const *)argv + i + 1;
+    if (!c->exec && (c->cwd || c->has_user))
         return err_new(ERR_INVALID, "--cwd and --user are for --exec");
     return NULL;
 }
 
 /* The key goes to the server by another way; here nobody finds it in /proc. */
-static struct str take_key(char **envp, char key[KEEP_DATA_MAX])
+void init_take_key(struct init_config *c, char **envp)
 {
     static const char name[] = "SESSION_API_KEY=";
 
@@ -126,11 +114,10 @@ static struct str take_key(char **envp, char key[KEEP_DATA_MAX])
             continue;
         char *value = *envp + sizeof name - 1;
         size_t n = strnlen(value, KEEP_DATA_MAX - 1);
-        memcpy(key, value, n);
+        memcpy(c->key_bytes, value, n);
         explicit_bzero(value, strlen(value));
-        return str_n(key, n);
+        c->key = str_n(c->key_bytes, n);
     }
-    return STR("");
 }
 
 static int trouble(struct err *e, int code)
@@ -152,12 +139,11 @@ static int start_code(const struct init *in, const struct err *e)
 
 int init_main(int argc, char **argv, char **envp)
 {
-    char key[KEEP_DATA_MAX];
-    struct args a = {.config = {.listen_fd = -1,
-                                .connect_fd = -1,
-                                .control_fd = -1,
-                                .ready_fd = -1,
-                                .program = "/proc/self/exe"}};
+    struct init_config c = {.listen_fd = -1,
+                            .connect_fd = -1,
+                            .control_fd = -1,
+                            .ready_fd = -1,
+                            .program = "/proc/self/exe"};
     struct init in;
     int code;
 
@@ -168,12 +154,12 @@ int init_main(int argc, char **argv, char **envp)
         return 0;
     }
     log_setup(STDERR_FILENO, LOG_WARN, LOG_AUTO);
-    struct err *e = parse(&a, argc, argv);
+    struct err *e = parse(&c, argc, argv);
     if (e)
-        return trouble(e, a.config.exec ? EXIT_OURS : EXIT_USAGE);
-    a.config.env = (const char *const *)envp;
-    a.config.key = take_key(envp, key);
-    e = init_start(&in, &a.config);
+        return trouble(e, c.exec ? EXIT_OURS : EXIT_USAGE);
+    c.env = (const char *const *)envp;
+    init_take_key(&c, envp);
+    e = init_start(&in, &c);
     if (e) {
         code = start_code(&in, e);
         return trouble(e, code);

@@ -77,7 +77,9 @@ static void on_job_end(struct init *in, const siginfo_t *info)
         init_wire_close(in);
         init_kill_born(in, false);
     }
-    if (in->config->exec || in->stopping || (exited && (code == 0 || !in->ready)))
+    if (in->config->await)
+        finish(in, code ? code : EXIT_GAVE_UP); /* what waits for its claim is whole, or gone */
+    else if (in->config->exec || in->stopping || (exited && (code == 0 || !in->ready)))
         finish(in, code);
     else
         restart(in, code);
@@ -191,20 +193,6 @@ static fallible watch_signals(struct init *in)
     return loop_signal_start(in->loop, &in->child, SIGCHLD, on_child);
 }
 
-/* --- the host's connection: a byte is answered by a byte, its end is not ours --- */
-
-static void on_control(struct loop_io *io)
-{
-    char bytes[64];
-    ssize_t n = read(io->fd, bytes, sizeof bytes);
-
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-        loop_io_stop(io);
-    for (ssize_t i = 0; i < n; i++)
-        if (bytes[i] == 'p' && send(io->fd, "P", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
-            break; /* a host that does not read needs no answer */
-}
-
 /* --- starting --- */
 
 static fallible start_server(struct init *in)
@@ -247,7 +235,7 @@ static bool needs_nursery(const struct init_config *c)
     return !c->exec || c->cgroup_len;
 }
 
-static fallible start_command(struct init *in)
+fallible init_start_command(struct init *in)
 {
     const struct init_config *c = in->config;
     const int fds[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
@@ -270,6 +258,8 @@ static fallible start_command(struct init *in)
     } else
         TRY(spawn_fork(&plan, &in->job));
     in->command_failed = false;
+    if (c->ready_fd >= 0 && write(c->ready_fd, "1", 1) != 1 && errno != EPIPE)
+        return err_sys("tell that the command runs");
     return NULL;
 }
 
@@ -295,15 +285,16 @@ static fallible start_all(struct init *in)
     if (!c->exec) /* a process, and so memory: none before the first request */
         TRY(await_request(in));
     if (c->control_fd >= 0)
-        TRY(loop_io_start(in->loop, &in->control_io, c->control_fd, EPOLLIN, on_control));
+        TRY(loop_io_start(in->loop, &in->control_io, c->control_fd, EPOLLIN, init_on_control));
     if (c->connect_fd >= 0)
         TRY(tunnels_start(&in->tunnels, in->loop, c->connect_fd));
-    return c->exec ? start_command(in) : start_server(in);
+    return c->exec ? init_start_command(in) : start_server(in);
 }
 
-fallible init_start(struct init *in, const struct init_config *config)
+fallible init_start(struct init *in, struct init_config *config)
 {
-    *in = (struct init){.config = config, .wire = -1, .requests = {-1, -1}, .births = {-1, -1}};
+    *in = (struct init){
+        .config = config, .bind_fd = -1, .wire = -1, .requests = {-1, -1}, .births = {-1, -1}};
     list_init(&in->things);
     tunnels_init(&in->tunnels);
     if (getpid() != 1 && prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
@@ -364,6 +355,7 @@ void init_done(struct init *in)
         ;
     init_drop_things(in);
     free(in->born);
+    wire_bind_done(&in->bound);
     tunnels_stop(&in->tunnels);
     loop_io_stop(&in->control_io);
     loop_io_stop(&in->wanted);

@@ -4,8 +4,10 @@
 
 #include <stdbool.h>
 
+#include "base/passwd.h"
 #include "guest/init/tunnel.h"
 #include "guest/keep/keep.h"
+#include "wire/bind.h"
 
 #define INIT_CGROUPS_MAX 8
 #define INIT_DEATHS_MAX  8 /* of the server */
@@ -21,10 +23,13 @@ struct init_config {
     const char *program;     /* of the server */
     const char *const *argv; /* of the server, or of the one command */
     const char *const *env;
-    struct str key;  /* SESSION_API_KEY, which is in no environment */
+    struct str key; /* SESSION_API_KEY, which is in no environment */
+    char key_bytes[KEEP_DATA_MAX];
     bool exec;       /* one command, no server */
-    const char *cwd; /* of the command */
+    bool await;      /* all of the above comes with the claim, see wire/bind.h */
+    const char *cwd; /* of the job */
     struct proc_user user;
+    struct passwd_user account;
     bool has_user;
 };
 
@@ -41,7 +46,9 @@ struct init_signal {
 };
 
 struct init {
-    const struct init_config *config;
+    struct init_config *config;
+    struct wire_bind bound;
+    int bind_fd; /* not yet told to the server; -1: none */
     struct loop *loop;
     struct init_signal signals[INIT_SIGNALS];
     struct loop_signal child;
@@ -74,10 +81,19 @@ struct init {
     int exit_code;
 };
 
+/* args.c */
+fallible init_parse_user(struct init_config *c, const char *text);
+void init_take_key(struct init_config *c, char **envp);
+
 /* init.c */
-fallible init_start(struct init *in, const struct init_config *config);
+fallible init_start(struct init *in, struct init_config *config);
 fallible init_serve(struct init *in, int *ret_code); /* until the job is over */
 void init_done(struct init *in);
+
+fallible init_start_command(struct init *in);
+
+/* bind.c: what comes over the control connection, the claim above all */
+void init_on_control(struct loop_io *io);
 
 /* nursery.c */
 fallible init_start_nursery(struct init *in);

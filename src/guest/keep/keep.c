@@ -76,6 +76,7 @@ static void take_hello(struct keep *k, const struct keep_message *m, size_t len,
 {
     size_t at = 0, oom = m->id >> KEEP_OOM_SHIFT;
 
+    k->awaits = m->id & KEEP_AWAITS;
     spawner_init(&k->spawner, at < count ? fds[at++] : -1);
     if ((m->id & KEEP_HAS_LISTEN) && at < count)
         k->listen_fd = fds[at++];
@@ -107,6 +108,20 @@ fallible keep_open(struct keep *k, int sock)
         else if (m.kind == KEEP_END)
             return fd_set_nonblocking(sock);
     }
+}
+
+fallible keep_await(struct keep *k, int *ret_fd)
+{
+    struct keep_message m;
+    int fds[FD_PASS_MAX];
+    size_t len, count;
+
+    TRY(fd_wait(k->sock, POLLIN, -1));
+    TRY(keep_recv(k->sock, &m, &len, fds, &count));
+    if (len == SIZE_MAX || m.kind != KEEP_BIND || count != 1)
+        return err_new(ERR_CLOSED, "pid 1 is gone");
+    *ret_fd = fds[0];
+    return NULL;
 }
 
 void keep_done(struct keep *k)

@@ -28,8 +28,14 @@ enum keep_kind {
     KEEP_EXIT,  /* to the server: a process ended */
     KEEP_DROP,  /* to pid 1 */
     KEEP_READY, /* to pid 1: the server listens */
+    KEEP_BIND,  /* to a server that awaits its claim: a memory file, see wire/bind.h */
 };
-enum { KEEP_HAS_LISTEN = 1, KEEP_HAS_READY = 2, KEEP_OOM_SHIFT = 2 /* how many, above */ };
+enum {
+    KEEP_HAS_LISTEN = 1,
+    KEEP_HAS_READY = 2,
+    KEEP_AWAITS = 4,
+    KEEP_OOM_SHIFT = 3 /* a number */
+};
 
 struct keep_message {
     uint32_t kind, id;
@@ -73,12 +79,15 @@ struct keep {
     char key[KEEP_DATA_MAX];
     struct str session_key;
     struct list things;
+    bool awaits; /* a claim, see keep_await() */
     uint32_t last_id;
     void (*on_gone)(struct keep *k); /* pid 1 has died */
 };
 
 /* Waits for the hello and everything that was kept. sock is taken over. */
 fallible keep_open(struct keep *k, int sock);
+/* The memory file with what we are to be; the caller's. Waits as long as pid 1 is there. */
+fallible keep_await(struct keep *k, int *ret_fd);
 void keep_done(struct keep *k); /* what nobody took is closed */
 fallible keep_watch(struct keep *k, struct loop *loop, void (*on_gone)(struct keep *k));
 

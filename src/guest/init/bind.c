@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/* bind.c — the host's connection: a byte is answered by a byte, and once a claim comes. Its end is
+ * not ours, unless we still wait for that: nobody can claim us any more. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "guest/init/inner.h"
+
+#define EXIT_UNBOUND 1
+
+static fallible make_cwd(const struct init_config *c)
+{
+    own_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), dir = -1;
+
+    if (access(c->cwd, F_OK) == 0)
+        return NULL;
+    TRY_WRAP(fd_make_dirs(root, str_of(c->cwd + 1), 0755, &dir), "working directory '%.200s'",
+             c->cwd);
+    if (c->has_user && fchown(dir, c->user.uid, c->user.gid) < 0)
+        return err_sys("chown '%.200s'", c->cwd);
+    return NULL;
+}
+
+/* The dormant server is not wanted. */
+static fallible bind_command(struct init *in)
+{
+    struct init_config *c = in->config;
+
+    kill(in->job, SIGKILL);
+    spawn_reap(in->job);
+    in->job = 0;
+    init_wire_close(in);
+    c->exec = true;
+    if (in->bound.user[0])
+        TRY(init_parse_user(c, in->bound.user));
+    if (in->bound.cwd[0]) {
+        c->cwd = in->bound.cwd;
+        TRY(make_cwd(c));
+    }
+    return init_start_command(in);
+}
+
+static fallible be_bound(struct init *in, int *fd)
+{
+    struct init_config *c = in->config;
+
+    TRY(wire_bind_read(*fd, &in->bound));
+    c->await = false;
+    c->argv = (const char *const *)in->bound.argv;
+    c->env = (const char *const *)in->bound.env;
+    init_take_key(c, in->bound.env);
+    if (in->bound.command)
+        return bind_command(in);
+    in->bind_fd = take_fd(fd);
+    init_wire_pump(in);
+    return NULL;
+}
+
+static void give_up(struct init *in, struct err *e)
+{
+    if (e)
+        log_error("the claim failed", KV_ERR(e));
+    err_free(e);
+    in->exit_code = EXIT_UNBOUND;
+    loop_stop(in->loop);
+}
+
+void init_on_control(struct loop_io *io)
+{
+    struct init *in = container_of(io, struct init, control_io);
+    char bytes[64];
+    int fd = -1;
+    size_t n = 0, count = 0;
+    struct err *e = fd_recv(io->fd, bytes, sizeof bytes, &n, &fd, 1, &count);
+
+    if (e ? err_errno(e) != EAGAIN : n == 0) {
+        loop_io_stop(io);
+        if (in->config->await)
+            give_up(in, NULL);
+    }
+    err_free(e);
+    for (size_t i = 0; i < n; i++) {
+        if (bytes[i] == 'p' && send(io->fd, "P", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
+            break; /* a host that does not read needs no answer */
+        if (bytes[i] == BIND_BYTE && count && in->config->await && (e = be_bound(in, &fd)))
+            give_up(in, e);
+    }
+    own_close(fd);
+}
