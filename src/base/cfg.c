@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "base/cfg_family.h"
 #include "base/cfg_row.h"
 
 #define NOTE_DEPTH 3 /* parts of a foreign key that are listed; deeper tables count as one */
@@ -138,18 +139,11 @@ static fallible note(struct cfg *c, struct str key, const char *source, struct s
     return arena_check(c->arena);
 }
 
-fallible cfg_init(struct cfg *c, struct arena *a, const struct cfg_table *tables, size_t count)
+static fallible set_defaults(struct cfg *c, size_t from)
 {
     struct where w;
-    size_t rows = 0;
 
-    for (size_t i = 0; i < count; i++)
-        rows += tables[i].count;
-    *c = (struct cfg){.arena = a, .tables = tables, .table_count = count};
-    c->notes = json_new(a, JSON_ARRAY);
-    c->sources = arena_alloc(a, (rows + 1) * sizeof *c->sources);
-    TRY(arena_check(a));
-    for (size_t n = 0; each_row(c, &w, n); n++) {
+    for (size_t n = from; each_row(c, &w, n); n++) {
         union cfg_value v = {0};
         c->sources[n] = "default";
         if (!w.row->otherwise) {
@@ -159,6 +153,104 @@ fallible cfg_init(struct cfg *c, struct arena *a, const struct cfg_table *tables
         TRY(set_text(c, &w, str_of(w.row->otherwise), "default"));
     }
     return NULL;
+}
+
+fallible cfg_init(struct cfg *c, struct arena *a, const struct cfg_table *tables, size_t count)
+{
+    size_t rows = 0;
+
+    for (size_t i = 0; i < count; i++)
+        rows += tables[i].count;
+    *c = (struct cfg){.arena = a, .tables = tables, .table_count = count};
+    c->notes = json_new(a, JSON_ARRAY);
+    c->sources = arena_alloc(a, (rows + 1) * sizeof *c->sources);
+    TRY(arena_check(a));
+    return set_defaults(c, 0);
+}
+
+/* --- tables that come by name -------------------------------------------------------------------
+ */
+
+static const struct cfg_family *find_family(const struct cfg *c, struct str section)
+{
+    for (size_t i = 0; i < c->family_count; i++)
+        if (str_eq(str_of(c->families[i].section), section))
+            return &c->families[i];
+    return NULL;
+}
+
+static fallible check_name(const struct cfg *c, const struct cfg_family *f, struct str name)
+{
+    unsigned count = 0;
+    bool good = name.len > 0 && name.len < 64;
+
+    for (size_t i = 0; i < name.len && good; i++) {
+        char low = (char)(name.p[i] | 0x20);
+        good = (low >= 'a' && low <= 'z') || str_is_digit(name.p[i]) || name.p[i] == '_' ||
+               name.p[i] == '-';
+    }
+    if (!good)
+        return err_new(ERR_INVALID, "names are 1 to 63 letters, digits, '-' and '_'");
+    for (const struct cfg_named *n = c->named; n; n = n->next)
+        count += n->family == f;
+    if (count >= f->most)
+        return err_new(ERR_INVALID, "there may be %u of these", f->most);
+    return NULL;
+}
+
+static void link_last(struct cfg *c, struct cfg_named *n)
+{
+    struct cfg_named **at = &c->named;
+
+    while (*at)
+        at = &(*at)->next;
+    *at = n;
+}
+
+/* One more table at the end: the rows there are keep their places. */
+static fallible add_named(struct cfg *c, const struct cfg_family *f, struct str name)
+{
+    size_t rows = 0;
+
+    for (size_t i = 0; i < c->table_count; i++)
+        rows += c->tables[i].count;
+    struct cfg_row *own = arena_alloc(c->arena, f->count * sizeof *own);
+    struct cfg_table *tables = arena_alloc(c->arena, (c->table_count + 1) * sizeof *tables);
+    const char **sources = arena_alloc(c->arena, (rows + f->count + 1) * sizeof *sources);
+    struct cfg_named *n = arena_alloc(c->arena, sizeof *n);
+    void *into = arena_alloc(c->arena, f->size);
+    TRY(arena_check(c->arena));
+    memset(into, 0, f->size);
+    memcpy(tables, c->tables, c->table_count * sizeof *tables);
+    memcpy(sources, c->sources, rows * sizeof *sources);
+    *n = (struct cfg_named){f, arena_copy(c->arena, name), into, NULL};
+    for (size_t i = 0; i < f->count; i++) {
+        own[i] = f->rows[i];
+        own[i].key =
+            arena_printf(c->arena, "%s." STR_FMT ".%s", f->section, STR_ARG(name), own[i].key).p;
+        own[i].env = own[i].flag = ""; /* a name in a variable would be ambiguous */
+        TRY(arena_check(c->arena));
+    }
+    tables[c->table_count] = (struct cfg_table){own, f->count, into};
+    c->tables = tables;
+    c->table_count++;
+    c->sources = sources;
+    link_last(c, n);
+    return set_defaults(c, rows);
+}
+
+static fallible meet_name(struct cfg *c, struct str section, struct str name, const char *source)
+{
+    const struct cfg_family *f = find_family(c, section);
+
+    for (const struct cfg_named *n = f ? c->named : NULL; n; n = n->next)
+        if (n->family == f && str_eq(n->name, name))
+            return NULL;
+    if (!f)
+        return NULL;
+    TRY_WRAP(check_name(c, f, name), STR_FMT "." STR_FMT " (%s)", STR_ARG(section),
+             STR_ARG(str_first(name, 80)), source);
+    return add_named(c, f, name);
 }
 
 /* --- near misses --------------------------------------------------------------------------------
@@ -212,6 +304,8 @@ static fallible unknown_key(const struct load *l, struct str key)
         size_t len = section ? strcspn(w.row->key, ".") : strlen(w.row->key);
         consider(&n, str_n(w.row->key, len));
     }
+    for (size_t i = 0; section && i < l->c->family_count; i++)
+        consider(&n, str_of(l->c->families[i].section));
     for (size_t i = 0; i < l->foreign_count; i++) {
         if (section)
             consider(&n, str_of(l->foreign[i].section));
@@ -262,7 +356,7 @@ static bool is_section(const struct load *l, struct str key)
     for (size_t i = 0; i < l->foreign_count; i++)
         if (str_eq(str_of(l->foreign[i].section), key))
             return true;
-    return false;
+    return find_family(l->c, key) != NULL;
 }
 
 static struct str join(const struct load *l, struct str path, struct str key)
@@ -301,6 +395,7 @@ static fallible load_table(struct load *l, const struct json *table, struct str 
     for (const struct json *m = table->first; m; m = m->next) {
         struct str key = join(l, path, m->key);
         TRY(arena_check(l->c->arena));
+        TRY(meet_name(l->c, path, m->key, l->source));
         struct where w = find_key(l->c, key);
         if (w.row && parts > 0)
             TRY(load_member(l, &w, m));

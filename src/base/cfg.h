@@ -96,6 +96,10 @@ struct cfg {
     struct json *notes;   /* array of {"key","source","note"}: accepted but not ours, or skipped */
     const char **sources; /* one per row over all tables: "default", "file:croft.toml",
                              "env:CROFT_SERVER_PORT", "flag:--port" */
+    const struct cfg_family
+        *families; /* see cfg_family.h; set after cfg_init, before a tree is loaded */
+    size_t family_count;
+    struct cfg_named *named;
 };
 
 fallible cfg_init(struct cfg *c, struct arena *a, const struct cfg_table *tables, size_t count);

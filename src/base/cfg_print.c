@@ -2,6 +2,7 @@
 /* cfg_print.c — what rows say to people: --help, the man page, and every value with its source. */
 #include <stdio.h>
 
+#include "base/cfg_family.h"
 #include "base/cfg_row.h"
 
 #define LEFT_MAX 34
@@ -72,6 +73,21 @@ static void put_troff_font(struct buf *out, char font, const char *before, const
     buf_add_cstr(out, "\\fR");
 }
 
+static void put_man_tail(const struct cfg_row *row, bool choices, bool otherwise, struct buf *out)
+{
+    put_troff(out, row->help);
+    if (row->choices && choices) {
+        buf_add_cstr(out, " One of ");
+        put_troff(out, row->choices);
+        buf_add_char(out, '.');
+    }
+    if (row->otherwise && row->otherwise[0] && otherwise) {
+        buf_add_cstr(out, " Default: ");
+        put_troff(out, row->otherwise);
+    }
+    buf_add_char(out, '\n');
+}
+
 void cfg_put_man(const struct cfg_table *t, struct buf *out)
 {
     char left[256], env[CFG_NAME_MAX];
@@ -90,17 +106,20 @@ void cfg_put_man(const struct cfg_table *t, struct buf *out)
             put_troff_font(out, 'I', "", env);
         }
         buf_add_char(out, '\n');
-        put_troff(out, row->help);
-        if (row->choices && !flag) {
-            buf_add_cstr(out, " One of ");
-            put_troff(out, row->choices);
-            buf_add_char(out, '.');
-        }
-        if (row->otherwise && row->otherwise[0] && !option) {
-            buf_add_cstr(out, " Default: ");
-            put_troff(out, row->otherwise);
-        }
+        put_man_tail(row, !flag, !option, out);
+    }
+}
+
+void cfg_put_family_man(const struct cfg_family *f, struct buf *out)
+{
+    char key[CFG_NAME_MAX];
+
+    for (size_t i = 0; i < f->count; i++) {
+        snprintf(key, sizeof key, "%s.NAME.%s", f->section, f->rows[i].key);
+        buf_add_cstr(out, ".TP\n");
+        put_troff_font(out, 'B', "", key);
         buf_add_char(out, '\n');
+        put_man_tail(&f->rows[i], true, true, out);
     }
 }
 

@@ -53,6 +53,8 @@ static void put_page(struct buf *out)
                  "and the variable.\nA dot separates section and name: \\fBserver.listen\\fR is "
                  "\\fBlisten\\fR in the section \\fB[server]\\fR.\n");
     cfg_put_man(&settings, out);
+    for (size_t i = 0; i < settings_family_count; i++)
+        cfg_put_family_man(&settings_families[i], out);
     buf_add_cstr(
         out,
         ".TP\n\\fISANDBOX_ENV_X\\fR\nSets the variable X in every sandbox.\n"

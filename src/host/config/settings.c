@@ -124,6 +124,31 @@ static fallible collect_env(struct settings *s, struct arena *a, const char *con
     return arena_check(a);
 }
 
+/* --- pools --------------------------------------------------------------------------------------
+ */
+
+static fallible collect_pools(struct settings_loaded *l)
+{
+    struct settings *s = l->settings;
+
+    s->pools = arena_alloc(&l->arena, SETTINGS_POOLS * sizeof *s->pools);
+    TRY(arena_check(&l->arena));
+    for (const struct cfg_named *n = l->cfg.named; n; n = n->next) {
+        struct settings_pool *p = n->into;
+        p->name = n->name;
+        if (!p->ceiling)
+            p->ceiling = p->target;
+        if (p->ceiling < p->target) {
+            struct str key = arena_printf(&l->arena, "pool." STR_FMT ".ceiling", STR_ARG(n->name));
+            return err_new(ERR_INVALID, STR_FMT " (%s): it is %llu, and the target is %llu",
+                           STR_ARG(key), cfg_source(&l->cfg, key.p), (unsigned long long)p->ceiling,
+                           (unsigned long long)p->target);
+        }
+        s->pools[s->pool_count++] = *p;
+    }
+    return NULL;
+}
+
 /* --- all of it ----------------------------------------------------------------------------------
  */
 
@@ -141,6 +166,8 @@ fallible settings_begin(struct settings_loaded *l, struct settings *s,
     l->files = json_new(&l->arena, JSON_ARRAY);
     TRY(arena_check(&l->arena));
     TRY(cfg_init(&l->cfg, &l->arena, l->tables, count));
+    l->cfg.families = settings_families;
+    l->cfg.family_count = settings_family_count;
     return cfg_load_flags(&l->cfg, argc,
                           argv); /* first, to learn --config; they win all the same */
 }
@@ -155,6 +182,7 @@ fallible settings_load(struct settings_loaded *l, struct str config_file, const 
         TRY(settings_load_file(l, path));
     }
     TRY(cfg_load_env(&l->cfg, envp));
+    TRY(collect_pools(l));
     return collect_env(l->settings, &l->arena, envp);
 }
 

@@ -6,7 +6,7 @@
  * names it: a cloned repository must not configure the program that is to contain it. */
 #pragma once
 
-#include "base/cfg.h"
+#include "base/cfg_family.h"
 
 struct settings_core { /* OpenHands' [core]; variables are the bare names */
     struct str runtime, file_store, file_store_path, cache_dir;
@@ -47,10 +47,39 @@ struct settings_kubernetes {
     bool privileged;
 };
 
+struct settings_limits { /* of a sandbox of resource_factor 1; 0: none */
+    uint64_t memory, disk, pids, open_files;
+    double cpus;
+};
+
+struct settings_idle { /* milliseconds; 0: never */
+    uint64_t pause_after, stop_after, delete_after;
+};
+
+struct settings_tenant { /* of keys that were made without; 0: no limit */
+    uint64_t most_runtimes, starts_per_minute;
+};
+
+struct settings_pool { /* [pool.NAME] */
+    struct str name;
+    struct str image, working_dir;
+    struct json *command, *environment; /* array, object; NULL: not set */
+    uint64_t target, ceiling;
+    int64_t run_as_user, run_as_group, fs_group; /* -1: not set */
+};
+#define SETTINGS_POOLS 64
+
 struct settings {
     struct str log_level, log_format;
     struct str listen, state_dir; /* state_dir unset: by XDG, see settings_state_dir */
     struct str api_key;           /* asked for on every face; needed off loopback */
+    struct str domain;            /* sandboxes answer at ID.domain too; unset: not */
+    uint64_t most_starts;         /* that wait or are under way */
+    struct settings_limits limits;
+    struct settings_idle idle;
+    struct settings_tenant tenant;
+    struct settings_pool *pools; /* pool_count of them; not rows */
+    size_t pool_count;
     struct settings_core core;
     struct settings_sandbox sandbox;
     struct settings_security security;
@@ -59,6 +88,8 @@ struct settings {
 
 /* The rows, for --help and the man page; into is set. */
 struct cfg_table settings_table(struct settings *s);
+extern const struct cfg_family settings_families[];
+extern const size_t settings_family_count;
 
 struct settings_loaded {
     struct arena arena; /* owns everything below */

@@ -17,6 +17,38 @@ static const struct cfg_row rows[] = {
             "Where conversations, sandboxes and keys are kept; by XDG when unset."),
     CFG_SECRET(settings, api_key, "server.api_key",
                "Key that clients must show; needed to listen beyond loopback.", .flag = ""),
+    CFG_STR(settings, domain, "server.domain", NULL,
+            "Sandboxes answer at ID.domain too, on the server's own port.", .flag = ""),
+    CFG_UINT(settings, most_starts, "server.most_starts", 256,
+             "Starts that may wait or be under way; more are told to come back.", .flag = "",
+             .min = 1, .max = 100000),
+
+    CFG_SIZE(settings, limits.memory, "limits.memory", "3G",
+             "Memory of a sandbox; resource_factor multiplies it. 0 is no limit.", .flag = ""),
+    CFG_DOUBLE(settings, limits.cpus, "limits.cpus", 2,
+               "Processors of a sandbox; resource_factor multiplies it. 0 is no limit.", .flag = "",
+               .max = 4096),
+    CFG_UINT(settings, limits.pids, "limits.pids", 4096,
+             "Processes and threads of a sandbox. 0 is no limit.", .flag = "", .max = 4194304),
+    CFG_SIZE(settings, limits.disk, "limits.disk", "10G",
+             "What a sandbox may write to its disk. 0 is no limit.", .flag = ""),
+    CFG_UINT(settings, limits.open_files, "limits.open_files", 0,
+             "Files a process of a sandbox may have open. 0 is as the host has it.", .flag = "",
+             .max = 1048576),
+
+    CFG_MS(settings, idle.pause_after, "idle.pause_after", "0s",
+           "A runtime nobody used so long is paused. 0 is never.", .flag = ""),
+    CFG_MS(settings, idle.stop_after, "idle.stop_after", "0s",
+           "A runtime nobody used so long is stopped. 0 is never.", .flag = ""),
+    CFG_MS(settings, idle.delete_after, "idle.delete_after", "0s",
+           "What a stopped runtime left is removed after so long. 0 is never.", .flag = ""),
+
+    CFG_UINT(settings, tenant.most_runtimes, "tenant.most_runtimes", 0,
+             "Live runtimes of a key that was made without a limit of its own. 0 is no limit.",
+             .flag = "", .max = 1000000),
+    CFG_UINT(settings, tenant.starts_per_minute, "tenant.starts_per_minute", 0,
+             "Starts in a minute of a key that was made without a limit of its own. 0 is no limit.",
+             .flag = "", .max = 60000),
 
     CFG_STR(settings, core.runtime, "core.runtime", "docker", "Sandbox backend.", OH),
     CFG_STR(settings, core.file_store, "core.file_store", "local", "Kind of file store.", OH),
@@ -164,6 +196,31 @@ static const struct cfg_row rows[] = {
     CFG_BOOL(settings, kubernetes.privileged, "kubernetes.privileged", false,
              "Run pods privileged.", OH),
 };
+
+static const struct cfg_row pool_rows[] = {
+    CFG_STR(settings_pool, image, "image", "host", "Image of the sandboxes kept ready."),
+    CFG_UINT(settings_pool, target, "target", 2, "Sandboxes kept ready.", .max = 10000),
+    CFG_UINT(settings_pool, ceiling, "ceiling", 0,
+             "Most that target may be raised to while the server runs; 0 is target.", .max = 10000),
+    CFG_LIST(settings_pool, command, "command", NULL,
+             "Command that clients are told to start them with."),
+    CFG_DICT(settings_pool, environment, "environment", NULL,
+             "Variables that clients are told to start them with."),
+    CFG_STR(settings_pool, working_dir, "working_dir", NULL,
+            "Directory that clients are told to start them in."),
+    CFG_INT(settings_pool, run_as_user, "run_as_user", -1,
+            "User id that clients are told to ask for; -1 is none.", .min = -1, .max = 65535),
+    CFG_INT(settings_pool, run_as_group, "run_as_group", -1,
+            "Group id that clients are told to ask for; -1 is none.", .min = -1, .max = 65535),
+    CFG_INT(settings_pool, fs_group, "fs_group", -1,
+            "Group of files that clients are told to ask for; -1 is none.", .min = -1,
+            .max = 65535),
+};
+
+const struct cfg_family settings_families[] = {
+    {"pool", pool_rows, ARRAY_LEN(pool_rows), sizeof(struct settings_pool), SETTINGS_POOLS},
+};
+const size_t settings_family_count = ARRAY_LEN(settings_families);
 
 struct cfg_table settings_table(struct settings *s)
 {

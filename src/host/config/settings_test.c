@@ -207,3 +207,79 @@ TEST(settings_state_dir_follows_xdg)
     CHECK_OK(settings_state_dir(&f.s, &f.l.arena, home, false, &path));
     CHECK_STR(path, "/d");
 }
+
+TEST(settings_pools_come_by_name)
+{
+    own_done(fixture) f;
+    own_done(buf) out;
+
+    CHECK_OK(load(&f,
+                  write_file("p.toml", "[pool.web]\nimage = 'host'\ntarget = 8\nceiling = 20\n"
+                                       "command = ['a', 'b']\n[pool.big]\nimage = 'debian:12'\n"
+                                       "[limits]\nmemory = '1G'\n[idle]\npause_after = '20m'\n"),
+                  no_env, NULL));
+    CHECK_INT(f.s.pool_count, 2);
+    CHECK_STR(f.s.pools[0].name, "web");
+    CHECK_STR(f.s.pools[0].image, "host");
+    CHECK(f.s.pools[0].target == 8 && f.s.pools[0].ceiling == 20);
+    CHECK_STR(f.s.pools[0].command->first->s, "a");
+    CHECK_STR(f.s.pools[1].name, "big");
+    CHECK(f.s.pools[1].target == 2 && f.s.pools[1].ceiling == 2);
+    CHECK_INT(f.s.pools[1].run_as_user, -1);
+    CHECK(f.s.limits.memory == 1u << 30 && f.s.idle.pause_after == 20 * 60 * 1000);
+    CHECK_HAS(cfg_source(&f.l.cfg, "pool.web.target"), "p.toml");
+    CHECK_STR(cfg_source(&f.l.cfg, "pool.big.target"), "default");
+    buf_init(&out, 1u << 20);
+    cfg_put_values(&f.l.cfg, &out, false);
+    CHECK_HAS(buf_str(&out), "ceiling = 20");
+}
+
+TEST(settings_a_later_file_changes_one_key_of_a_pool)
+{
+    own_done(fixture) f;
+    int argc = 0;
+
+    CHECK_OK(settings_begin(&f.l, &f.s, NULL, &argc, NULL));
+    CHECK_OK(settings_load_file(
+        &f.l, write_file("a.toml", "[pool.web]\nimage='one'\ntarget=3\n[pool.a]\n")));
+    CHECK_OK(settings_load(&f.l, str_of(write_file("b.toml", "[pool.web]\ntarget=4\n")), no_env));
+    CHECK_INT(f.s.pool_count, 2);
+    CHECK_STR(f.s.pools[0].image, "one");
+    CHECK_INT(f.s.pools[0].target, 4);
+}
+
+TEST(settings_a_pool_that_cannot_be_is_refused_by_key)
+{
+    static const struct {
+        const char *toml, *why;
+    } bad[] = {
+        {"[pool.web]\nimgae = 'x'", "no such key; did you mean 'pool.web.image'?"},
+        {"[pool.web]\ntarget = -1", "pool.web.target"},
+        {"[pool.web]\ntarget = 'x'", "pool.web.target"},
+        {"[pool.web]\ntarget = 5\nceiling = 4", "pool.web.ceiling (file:"},
+        {"[pool]\ntarget = 5", "pool.target (file:"},
+        {"[pool.'a b']\n", "names are 1 to 63 letters"},
+        {"[poll.web]\ntarget = 1", "no such section; did you mean 'pool'?"},
+        {"[limits]\nmemroy = '1G'", "did you mean 'limits.memory'?"},
+        {"[idle]\npause_after = 'soon'", "idle.pause_after"},
+        {"[server]\nmost_starts = 0", "server.most_starts"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        own_done(fixture) f;
+        CHECK_ERR(load(&f, write_file("p.toml", bad[i].toml), no_env, NULL), ERR_INVALID,
+                  bad[i].why);
+    }
+}
+
+TEST(settings_there_is_a_bound_on_pools)
+{
+    own_done(fixture) f;
+    own_done(buf) text;
+
+    buf_init(&text, 1u << 16);
+    for (int i = 0; i <= SETTINGS_POOLS; i++)
+        buf_addf(&text, "[pool.p%d]\n", i);
+    CHECK_ERR(load(&f, write_file("p.toml", buf_cstr(&text)), no_env, NULL), ERR_INVALID,
+              "pool.p64 (file:");
+}
