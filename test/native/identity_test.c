@@ -189,3 +189,23 @@ TEST(image_whose_etc_is_a_link_keeps_it_and_its_host_gets_nothing)
     CHECK(S_ISLNK(st.st_mode));
     kit_check_empty("state/box");
 }
+
+/* Layers of one overlay may not lie in each other. */
+TEST(a_root_that_croft_keeps_its_state_in_starts_with_its_own_names)
+{
+    own_done(buf) out;
+    char state[4200], guest[4200];
+
+    kit_need_root();
+    buf_init(&out, 1u << 16);
+    snprintf(state, sizeof state, "%s/state", test_dir());
+    snprintf(guest, sizeof guest, "%s/croft-guest", test_dir());
+    setenv("CROFT_SERVER_STATE_DIR", state, 1);
+    CHECK_INT(program_run(ARGS("cp", test_program("croft-guest"), guest), &out), 0);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "run", "--bare", "--root", test_dir(), "--",
+                               "/croft-guest", "--version"),
+                          &out),
+              0);
+    CHECK_HAS(buf_str(&out), "croft-guest ");
+    kit_settle();
+}
