@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bench/native.c — native sandboxes beside bubblewrap (and crun, runc where they are), in the same
- * run and in turns, so that a neighbour's noise falls on both. "Answer" means bytes computed
- * inside: croft-guest, which is static, says its version. Needs root. */
+/* bench/native.c — native sandboxes beside bubblewrap, crun, runc and docker, in the same run and
+ * in turns, so that a neighbour's noise falls on all. "Answer" means bytes computed inside:
+ * croft-guest, which is static, says its version. Needs root. Interrupted, it leaves nothing. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,13 +19,12 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "base/rng.h"
+#include "host/bench/peers.h"
 #include "host/launcher/box.h"
 #include "host/launcher/launcher.h"
-#include "host/tree/tree.h"
 
-#define RUNS 200
-
-extern char **environ;
+#define RUNS        200
+#define DOCKER_RUNS 20
 
 static _Noreturn void die(const char *what)
 {
@@ -54,12 +51,22 @@ static uint64_t now(void)
 struct column {
     const char *name;
     double ms[4096];
-    unsigned n;
+    unsigned n, failed;
 };
 
 static void note(struct column *c, uint64_t from)
 {
     c->ms[c->n++] = (double)(now() - from) / 1e6;
+}
+
+static void count(struct column *c, double ms, struct err *e)
+{
+    if (e) {
+        fprintf(stderr, "bench/native: %s: %s\n", c->name, err_text(e));
+        c->failed++;
+    } else
+        c->ms[c->n++] = ms;
+    err_free(e);
 }
 
 static int by_size(const void *a, const void *b)
@@ -77,8 +84,16 @@ static double at(struct column *c, double part)
 
 static void show(struct column *c)
 {
-    printf("  %-44s min %7.3f  p50 %7.3f  p95 %7.3f  p99 %7.3f ms  N %u\n", c->name, at(c, 0),
-           at(c, .5), at(c, .95), at(c, .99), c->n);
+    printf("  %-44s min %7.3f  p50 %7.3f  p95 %7.3f  p99 %7.3f ms  N %4u  ok %3.0f%%\n", c->name,
+           at(c, 0), at(c, .5), at(c, .95), at(c, .99), c->n, 100. * c->n / (c->n + c->failed));
+}
+
+/* Of a peer: where croft's p50 is, seen from its own. */
+static void show_peer(struct column *c, struct column *ours)
+{
+    show(c);
+    if (c->n && ours->n)
+        printf("    %-42s %.4fx\n", "croft's p50 over this", at(ours, .5) / at(c, .5));
 }
 
 static void verdict(const char *what, double got, double bar, const char *unit)
@@ -91,7 +106,8 @@ static void verdict(const char *what, double got, double bar, const char *unit)
 
 struct bench {
     struct box_host h;
-    char state[64], guest[4096], croft[4096];
+    struct peers peers;
+    char state[SCRATCH_DIR + 8], croft[4096];
     int root, block;
     unsigned next;
 };
@@ -100,15 +116,13 @@ static void bench_open(struct bench *b, const char *self)
 {
     char dir[4096];
 
-    strcpy(b->state, "/var/tmp/bench-native-XXXXXX");
-    if (!mkdtemp(b->state))
-        die("mkdtemp");
+    must(peers_open(&b->peers, "/var/tmp"));
+    snprintf(b->state, sizeof b->state, "%s/state", b->peers.scratch.dir); /* swept with it */
     snprintf(dir, sizeof dir, "%s", self);
     char *build = dirname(dirname(dir));
     snprintf(b->croft, sizeof b->croft, "%.4000s/croft", build);
-    snprintf(b->guest, sizeof b->guest, "%.4000s/croft-guest", build);
     must(box_host_open(&b->h, b->state, rng_system()));
-    b->root = open("/", O_PATH | O_CLOEXEC);
+    b->root = open(b->peers.root, O_PATH | O_CLOEXEC); /* the same as the peers have */
     b->block = memfd_create("args", MFD_CLOEXEC);
     must(fd_write_all(b->block, str_n("--version", 10)));
     b->next = 0;
@@ -178,45 +192,12 @@ static void cold(struct bench *b, struct column *c, struct box_embryo *e)
 /* --- peers
  * ---------------------------------------------------------------------------------------- */
 
-static pid_t spawn(const char *const *argv, int out)
+static void whole(const struct bench *b, const char *const *argv, struct column *c)
 {
-    posix_spawn_file_actions_t a;
-    pid_t pid;
+    double ms = 0;
+    struct err *e = peers_call(&b->peers, argv, &ms);
 
-    posix_spawn_file_actions_init(&a);
-    if (out >= 0)
-        posix_spawn_file_actions_adddup2(&a, out, 1);
-    if (posix_spawnp(&pid, argv[0], &a, NULL, (char *const *)argv, environ))
-        die(argv[0]);
-    posix_spawn_file_actions_destroy(&a);
-    return pid;
-}
-
-static void peer_answer(const char *const *argv, struct column *c)
-{
-    int out[2];
-
-    if (pipe2(out, O_CLOEXEC) < 0)
-        die("pipe");
-    uint64_t t = now();
-    pid_t pid = spawn(argv, out[1]);
-    read_answer(out[0]);
-    note(c, t);
-    waitpid(pid, NULL, 0);
-    close(out[0]);
-    close(out[1]);
-}
-
-static void whole(const char *const *argv, struct column *c)
-{
-    int status;
-    uint64_t t = now();
-    pid_t pid = spawn(argv, -1);
-
-    waitpid(pid, &status, 0);
-    note(c, t);
-    if (status)
-        die(argv[0]);
+    count(c, ms, e);
 }
 
 /* --- the bars
@@ -225,16 +206,17 @@ static void whole(const char *const *argv, struct column *c)
 static void bench_cold(struct bench *b)
 {
     static struct column ours = {"croft, cold: request to first answer"},
-                         ready = {"croft, from an embryo"},
-                         peer = {"bwrap --unshare-all, same program"};
-    const char *const bwrap[] = {"bwrap", "--unshare-all", "--bind",    "/",
-                                 "/",     "--proc",        "/proc",     "--dev",
-                                 "/dev",  b->guest,        "--version", NULL};
+                         ready = {"croft, from an embryo"}, peers[PEERS];
     struct box_embryo e;
+    double ms;
 
-    for (unsigned i = 0; i < RUNS; i++) {
+    for (unsigned turn = 0; turn < RUNS; turn++) {
         cold(b, &ours, NULL);
-        peer_answer(bwrap, &peer);
+        for (size_t i = 0; i < PEERS; i++)
+            if (peers_turn(&b->peers.at[i], turn, RUNS)) {
+                struct err *failed = peers_answer(&b->peers, i, &ms);
+                count(&peers[i], ms, failed);
+            }
         must(box_conceive(&b->h, "+bench", &e));
         struct pollfd none = {.fd = -1};
         poll(&none, 1, 3); /* time for its own half: it is made off the request path */
@@ -242,30 +224,62 @@ static void bench_cold(struct bench *b)
     }
     show(&ours);
     show(&ready);
-    show(&peer);
+    for (size_t i = 0; i < PEERS; i++) {
+        peers[i].name = b->peers.at[i].what;
+        if (b->peers.at[i].there)
+            show_peer(&peers[i], &ours);
+        else
+            printf("  %-44s without it: %s\n", peers[i].name, b->peers.at[i].why);
+    }
     verdict("cold start", at(&ours, .5), 3, "ms");
-    verdict("cold start / bwrap", at(&ours, .5) / at(&peer, .5), 1, "x");
+    if (b->peers.at[PEER_BWRAP].there)
+        verdict("cold start / bwrap", at(&ours, .5) / at(&peers[PEER_BWRAP], .5), 1, "x");
 }
 
 static void bench_run(struct bench *b)
 {
     static struct column ours = {"croft run --bare -- true, whole process"},
+                         same = {"croft run --root, whole process"},
                          peer = {"bwrap --unshare-all true, whole process"};
     const char *const run[] = {b->croft, "run", "--bare", "--discard", "--", "true", NULL};
-    const char *const bwrap[] = {"bwrap",     "--unshare-all", "--ro-bind", "/usr",      "/usr",
-                                 "--symlink", "usr/bin",       "/bin",      "--symlink", "usr/lib",
-                                 "/lib",      "--symlink",     "usr/lib64", "/lib64",    "--proc",
-                                 "/proc",     "--dev",         "/dev",      "true",      NULL};
+    const char *const run_root[] = {b->croft,      "run", "--bare",       "--discard", "--root",
+                                    b->peers.root, "--",  "/croft-guest", "--version", NULL};
+    const char *const bwrap[] = {b->peers.at[PEER_BWRAP].program,
+                                 "--unshare-all",
+                                 "--ro-bind",
+                                 "/usr",
+                                 "/usr",
+                                 "--symlink",
+                                 "usr/bin",
+                                 "/bin",
+                                 "--symlink",
+                                 "usr/lib",
+                                 "/lib",
+                                 "--symlink",
+                                 "usr/lib64",
+                                 "/lib64",
+                                 "--proc",
+                                 "/proc",
+                                 "--dev",
+                                 "/dev",
+                                 "true",
+                                 NULL};
     static struct column first = {"(the first makes the layers)"};
+    bool beside = b->peers.at[PEER_BWRAP].there;
 
     setenv("CROFT_SERVER_STATE_DIR", b->state, 1);
-    whole(run, &first);
+    whole(b, run, &first);
     for (unsigned i = 0; i < RUNS; i++) {
-        whole(run, &ours);
-        whole(bwrap, &peer);
+        whole(b, run, &ours);
+        whole(b, run_root, &same);
+        if (beside)
+            whole(b, bwrap, &peer);
     }
     show(&ours);
-    show(&peer);
+    show(&same);
+    if (!beside)
+        return;
+    show_peer(&peer, &ours);
     verdict("croft run / bwrap", at(&ours, .5) / at(&peer, .5), 1.5, "x");
 }
 
@@ -306,6 +320,25 @@ static void ask(int sock, struct native_request *req, const int *fd, struct nati
         fprintf(stderr, "bench/native: %s\n", reply->text);
         exit(1);
     }
+}
+
+/* Each is a whole command, as its user gives it; without docker bench_cold() said why. */
+static void bench_docker_pause(struct bench *b, struct column *pause, struct column *resume)
+{
+    static struct column paused = {"docker pause"}, resumed = {"docker unpause"};
+    double ms;
+
+    if (!b->peers.at[PEER_DOCKER].there)
+        return;
+    must(docker_start_idle(&b->peers));
+    for (unsigned i = 0; i < DOCKER_RUNS; i++) {
+        struct err *e = docker_pause(&b->peers, true, &ms);
+        count(&paused, ms, e);
+        e = docker_pause(&b->peers, false, &ms);
+        count(&resumed, ms, e);
+    }
+    show_peer(&paused, pause);
+    show_peer(&resumed, resume);
 }
 
 static void bench_ready(struct bench *b)
@@ -355,6 +388,7 @@ static void bench_ready(struct bench *b)
     show(&hand);
     show(&pause_);
     show(&resume);
+    bench_docker_pause(b, &pause_, &resume);
     verdict("hand-off", at(&hand, .5), .1, "ms");
     verdict("pause", at(&pause_, .5), 1, "ms");
     verdict("resume", at(&resume, .5), .5, "ms");
@@ -473,7 +507,7 @@ int main(int argc, char **argv)
     bench_ready(&b);
     bench_crowd(&b);
     box_host_close(&b.h);
-    must(tree_remove(AT_FDCWD, b.state));
-    puts("bench/native: every start succeeded");
+    must(peers_close(&b.peers));
+    puts("bench/native: every start of croft's succeeded");
     return 0;
 }

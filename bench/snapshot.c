@@ -15,9 +15,9 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "bench/kit/kit.h"
+#include "host/bench/scratch.h"
 #include "host/kept/kept.h"
 #include "host/snaps/snaps.h"
-#include "host/tree/tree.h"
 
 #define DIRS  100
 #define FILES 100 /* in each */
@@ -97,14 +97,15 @@ static void run_all(double snap_ms[RUNS], double both_ms[RUNS])
 
 int main(void)
 {
-    char dir[] = "/var/tmp/croft-bench-snapshot-XXXXXX";
+    struct scratch scratch;
     double snap_ms[RUNS], both_ms[RUNS];
 
     if (geteuid() != 0) {
         printf("snapshot: skipped, mounting needs root\n");
         return 0;
     }
-    kit_check(mkdtemp(dir) && chdir(dir) == 0, dir);
+    kit_must(scratch_open(&scratch, "/var/tmp"));
+    kit_check(chdir(scratch.dir) == 0, scratch.dir);
     kit_check(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0,
               "unshare");
     kit_check(mkdir("work", 0755) == 0 && mkdir("fork", 0755) == 0, "mkdir");
@@ -126,7 +127,6 @@ int main(void)
     printf("bench/snapshot: snapshot and fork %.2f ms (bar 20: %s), cp -a %.0f ms, tar %.0f ms\n",
            both_ms[RUNS / 2], both_ms[RUNS / 2] <= 20 ? "met" : "MISSED", copy_ms, tar_ms);
     kit_check(chdir("/") == 0, "chdir");
-    own_fd tmp = open("/var/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    kit_must(tree_remove(tmp, strrchr(dir, '/') + 1));
+    kit_must(scratch_close(&scratch));
     return 0;
 }
