@@ -232,3 +232,24 @@ TEST(cli_guest_writes_out_a_program_that_runs)
     CHECK_INT(none.code, 2);
     CHECK_HAS(buf_str(&none.err), "name the file to write");
 }
+
+TEST(a_command_for_a_server_says_how_to_get_one)
+{
+    struct ran r;
+    char state[400];
+
+    snprintf(state, sizeof state, "CROFT_SERVER_STATE_DIR=%s/nobody", test_dir());
+    run_croft(&r, (const char *const[]){"ps", NULL}, (const char *const[]){state, NULL});
+    CHECK_INT(r.code, 1);
+    CHECK_HAS(buf_str(&r.err), "start one with 'croft serve'");
+    CHECK_INT(r.out.len, 0);
+    ran_done(&r);
+    run_croft(&r, (const char *const[]){"ps", NULL},
+              (const char *const[]){"CROFT_HOST=example.org", NULL});
+    CHECK_HAS(buf_str(&r.err), "wanted http://HOST:PORT or unix:/PATH");
+    ran_done(&r);
+    run_croft(&r, (const char *const[]){"stop", NULL}, NULL);
+    CHECK_INT(r.code, 2);
+    CHECK_HAS(buf_str(&r.err), "which sandbox?");
+    ran_done(&r);
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+/* ask.c — see ask.h. A command waits for its answer: the loop turns inside the call. */
+#include "cli/ask.h"
+
+#include <string.h>
+
+#include "base/cfg.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/state.h"
+#include "loop/loop.h"
+#include "net/client.h"
+#include "net/stream.h"
+
+#define ARENA_MAX  (256u << 20)
+#define ANSWER_MAX (64u << 20)
+#define IDLE_MS    (10 * 60 * 1000) /* an event stream may be silent for long; beats come */
+
+static fallible find_server(struct ask *k)
+{
+    const char *host = cfg_env_get(k->cli->envp, "CROFT_HOST");
+    const char *key = cfg_env_get(k->cli->envp, "CROFT_API_KEY");
+    struct str state;
+
+    k->key = str_of(key ? key : "");
+    k->url = STR("http://localhost");
+    if (host && *host) {
+        struct str at = str_of(host);
+        if (str_starts(at, STR("unix:")))
+            k->unix_path = str_from(at, 5);
+        else if (str_starts(at, STR("http://")) || str_starts(at, STR("https://")))
+            k->url = str_ends(at, STR("/")) ? str_first(at, at.len - 1) : at;
+        else
+            return err_new(ERR_INVALID,
+                           "CROFT_HOST '%.200s': wanted http://HOST:PORT or unix:/PATH", host);
+        return NULL;
+    }
+    TRY(cli_state_path(k->cli, &k->arena, &state));
+    k->unix_path = arena_printf(&k->arena, STR_FMT "/" ASK_SOCKET, STR_ARG(state));
+    return arena_check(&k->arena);
+}
+
+fallible ask_open(struct ask *k, struct cli *cli)
+{
+    *k = (struct ask){.cli = cli};
+    arena_init(&k->arena, ARENA_MAX);
+    TRY(find_server(k));
+    TRY(loop_new(&clock_system, &k->loop));
+    TRY(net_new(k->loop, &k->net));
+    return http_client_new(k->net, &(struct http_client_config){0}, &k->client);
+}
+
+void ask_close(struct ask *k)
+{
+    http_client_free(k->client);
+    net_free(k->net);
+    loop_free(k->loop);
+    arena_done(&k->arena);
+}
+
+/* --- one call --- */
+
+struct pending {
+    const struct ask_stream *stream;
+    struct http_call *call; /* NULL: over */
+    int status;
+    bool done, enough;
+    struct err *error;
+};
+
+static void on_head(struct http_call *call, const struct http_head *head)
+{
+    ((struct pending *)http_call_owner(call))->status = head->status;
+}
+
+static void on_body(struct http_call *call, struct str piece)
+{
+    struct pending *p = http_call_owner(call);
+
+    if (!p->enough && !p->stream->each(p->stream->arg, piece))
+        p->enough = true;
+}
+
+static void on_done(struct http_call *call, struct err *e)
+{
+    struct pending *p = http_call_owner(call);
+
+    p->error = e;
+    p->done = true;
+    p->call = NULL;
+}
+
+static fallible no_server(const struct ask *k, const struct ask_stream *s, struct err *e)
+{
+    struct str at = s->unix_path.p   ? s->unix_path
+                    : s->url.p       ? s->url
+                    : k->unix_path.p ? k->unix_path
+                                     : k->url;
+
+    if (s->url.p || s->unix_path.p)
+        return e;
+    return err_wrap(e,
+                    "no croft server answers at '" STR_FMT "'; start one with 'croft serve', or "
+                    "set CROFT_HOST to where it is",
+                    STR_ARG(at));
+}
+
+fallible ask_stream(struct ask *k, const struct ask_stream *s, int *ret_status)
+{
+    static const struct http_call_events events = {on_head, on_body, NULL, on_done};
+    struct pending p = {.stream = s};
+    const struct http_header headers[] = {
+        {s->key_name.p ? s->key_name : STR("X-API-Key"), s->key_name.p ? s->key : k->key},
+        {STR("Content-Type"), s->type.p ? s->type : STR("application/json")},
+    };
+    bool elsewhere = s->url.p != NULL;
+    struct str url = arena_printf(&k->arena, STR_FMT STR_FMT, STR_ARG(elsewhere ? s->url : k->url),
+                                  STR_ARG(s->path));
+    const struct http_call_spec spec = {
+        .method = str_of(s->method),
+        .url = url,
+        .unix_path = elsewhere ? s->unix_path : k->unix_path,
+        .headers = headers,
+        .header_count = ARRAY_LEN(headers),
+        .body = s->body,
+        .idle_ms = IDLE_MS,
+        .max_body_bytes = UINT64_MAX,
+    };
+
+    TRY(arena_check(&k->arena));
+    TRY(http_call_start(k->client, &spec, &events, &p, &p.call));
+    struct err *e = NULL;
+    while (!e && !p.done && !p.enough)
+        e = loop_turn(k->loop, -1);
+    if (p.call)
+        http_call_cancel(p.call);
+    if (e)
+        return e;
+    if (p.error)
+        return p.status ? p.error : no_server(k, s, p.error);
+    *ret_status = p.status;
+    return NULL;
+}
+
+static bool keep(void *arg, struct str piece)
+{
+    struct buf *b = arg;
+
+    buf_add(b, piece);
+    return !buf_failed(b);
+}
+
+static enum err_code code_of(int status)
+{
+    switch (status) {
+    case 401:
+        return ERR_UNAUTHORIZED;
+    case 403:
+        return ERR_FORBIDDEN;
+    case 404:
+        return ERR_NOT_FOUND;
+    case 409:
+        return ERR_CONFLICT;
+    case 429:
+        return ERR_LIMIT;
+    case 501:
+        return ERR_UNSUPPORTED;
+    case 503:
+        return ERR_BUSY;
+    default:
+        return status < 500 ? ERR_INVALID : ERR_UPSTREAM;
+    }
+}
+
+fallible ask_json(struct ask *k, const char *method, struct str path, struct str body,
+                  struct ask_answer *ret_answer)
+{
+    own_done(buf) text;
+    struct ask_answer r = {0};
+
+    buf_init(&text, ANSWER_MAX);
+    TRY(ask_stream(k,
+                   &(struct ask_stream){
+                       .method = method, .path = path, .body = body, .each = keep, .arg = &text},
+                   &r.status));
+    TRY(buf_check(&text));
+    r.text = arena_copy(&k->arena, buf_str(&text));
+    TRY(arena_check(&k->arena));
+    if (r.text.len)
+        err_free(json_parse(&k->arena, r.text, NULL, &r.body)); /* then it is only text */
+    if (r.status == 401)
+        return err_new(ERR_UNAUTHORIZED, "the server wants a key: set CROFT_API_KEY ('croft token "
+                                         "create' makes one)");
+    if (r.status >= 400) {
+        struct str detail = json_get_str(r.body, "detail", str_first(r.text, 300));
+        return err_new(code_of(r.status), STR_FMT, STR_ARG(detail));
+    }
+    *ret_answer = r;
+    return NULL;
+}
+
+/* --- which sandbox --- */
+
+struct str ask_path(struct ask *k, const struct json *sandbox, const char *rest)
+{
+    struct str id = json_get_str(sandbox, "runtime_id", STR(""));
+
+    return arena_printf(&k->arena, "/croft/v1/sandboxes/" STR_FMT "%s", STR_ARG(id), rest);
+}
+
+fallible ask_sandbox(struct ask *k, const char *name, struct json **ret_sandbox)
+{
+    struct ask_answer all;
+    struct json *found = NULL;
+    struct str want = str_of(name), other = {0};
+    unsigned begin = 0;
+
+    TRY(ask_json(k, "GET", STR("/croft/v1/sandboxes?status=all"), (struct str){0}, &all));
+    struct json *list = json_get(all.body, STR("sandboxes"));
+    for (struct json *s = list ? list->first : NULL; s; s = s->next) {
+        struct str id = json_get_str(s, "runtime_id", STR(""));
+        struct str session = json_get_str(s, "session_id", STR(""));
+        if (str_eq(id, want) || str_eq(session, want)) {
+            *ret_sandbox = s;
+            return NULL;
+        }
+        other = session.len ? session : id;
+        if (want.len && (str_starts(id, want) || str_starts(session, want))) {
+            found = s;
+            begin++;
+        }
+    }
+    if (begin == 1) {
+        *ret_sandbox = found;
+        return NULL;
+    }
+    if (begin > 1)
+        return err_new(ERR_CONFLICT, "'%.80s' is the beginning of %u sandboxes' names; say more",
+                       name, begin);
+    if (list && list->count == 1)
+        return err_new(ERR_NOT_FOUND, "no sandbox '%.80s'; did you mean '" STR_FMT "'? (croft ps)",
+                       name, STR_ARG(other));
+    return err_new(ERR_NOT_FOUND, "no sandbox '%.80s' ('croft ps --all' lists them)", name);
+}

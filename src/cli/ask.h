@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/* ask.h — questions of a command to a croft server, one at a time, each with its answer.
+ *
+ * The server is CROFT_HOST ("http://host:port", "unix:/path"), else the socket of the state
+ * directory; the key is CROFT_API_KEY. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "cli/cli.h"
+
+#define ASK_SOCKET "server/api.sock" /* below the state directory */
+
+struct ask {
+    struct cli *cli;
+    struct arena arena; /* answers live here */
+    struct loop *loop;
+    struct net *net;
+    struct http_client *client;
+    struct str url, unix_path, key; /* unix_path.p NULL: by url */
+};
+
+fallible ask_open(struct ask *k, struct cli *cli);
+void ask_close(struct ask *k); /* of one that was opened, or zeroed */
+
+struct ask_answer {
+    int status;
+    struct json *body; /* NULL: it was no JSON */
+    struct str text;
+};
+/* body.p NULL: none; otherwise JSON. A status of 400 and more is an error with the server's detail;
+ * no server there is one that says how to start it. */
+fallible ask_json(struct ask *k, const char *method, struct str path, struct str body,
+                  struct ask_answer *ret_answer);
+/* An answer of any length, as it comes; each false: enough. headers may be NULL. */
+struct ask_stream {
+    const char *method;
+    struct str url, unix_path; /* .p NULL: the server */
+    struct str path, key_name, key;
+    struct str body, type; /* type: of the body */
+    bool (*each)(void *arg, struct str piece);
+    void *arg;
+};
+fallible ask_stream(struct ask *k, const struct ask_stream *s, int *ret_status);
+
+/* The sandbox a person means: its id, its session, or the beginning of an id that only one has.
+ * ERR_NOT_FOUND names the nearest. */
+fallible ask_sandbox(struct ask *k, const char *name, struct json **ret_sandbox);
+/* "/croft/v1/sandboxes/ID" and what follows it. */
+struct str ask_path(struct ask *k, const struct json *sandbox, const char *rest);

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+/* inspect.c — croft inspect, stats, logs and fork: one sandbox of a server, looked at closely. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/ask.h"
+
+struct inspect_options {
+    bool json, follow;
+    uint64_t count;
+};
+
+/* One sandbox and the server it is on; ended by close_job whatever came of it. */
+struct job {
+    struct ask k;
+    struct inspect_options o;
+    struct json *sandbox;
+    struct buf out;
+};
+
+static fallible open_job(struct job *j, struct cli *cli, int argc, char **argv)
+{
+    buf_init(&j->out, 64u << 20);
+    TRY(ask_open(&j->k, cli));
+    TRY(cli_flags(cli, &j->k.arena, &j->o, &argc, argv));
+    if (argc != 1)
+        return err_new(ERR_INVALID, argc ? "one sandbox at a time" : "which sandbox?");
+    return ask_sandbox(&j->k, argv[0], &j->sandbox);
+}
+
+static int close_job(struct job *j, struct cli *cli, struct err *e)
+{
+    int code = e ? cli_fail(cli, e) : cli_put(cli, &j->out);
+
+    buf_done(&j->out);
+    ask_close(&j->k);
+    return code;
+}
+
+static void put_value(struct buf *out, const struct json *v, unsigned indent)
+{
+    struct jw w;
+
+    if ((v->type == JSON_OBJECT || v->type == JSON_ARRAY) && v->count) {
+        for (const struct json *at = v->first; at; at = at->next) {
+            buf_addf(out, "\n%*s", (int)indent + 2, "");
+            if (v->type == JSON_OBJECT)
+                buf_addf(out, STR_FMT "  ", STR_ARG(at->key));
+            put_value(out, at, indent + 2);
+        }
+        return;
+    }
+    if (v->type == JSON_STR) {
+        buf_add(out, v->s);
+        return;
+    }
+    jw_init(&w, out, 0);
+    jw_value(&w, NULL, v);
+}
+
+static void put_object(struct buf *out, const struct json *object)
+{
+    for (const struct json *at = object->first; at; at = at->next) {
+        buf_addf(out, "%-16.*s  ", STR_ARG(at->key));
+        put_value(out, at, 16);
+        buf_add_char(out, '\n');
+    }
+}
+
+static fallible show(struct job *j, const char *rest)
+{
+    struct ask_answer r;
+
+    TRY(ask_json(&j->k, "GET", ask_path(&j->k, j->sandbox, rest), (struct str){0}, &r));
+    if (j->o.json)
+        buf_addf(&j->out, STR_FMT "\n", STR_ARG(r.text));
+    else if (r.body)
+        put_object(&j->out, r.body);
+    return NULL;
+}
+
+static int run_inspect(struct cli *cli, int argc, char **argv)
+{
+    struct job j = {0};
+    struct err *e = open_job(&j, cli, argc, argv);
+
+    if (!e)
+        e = show(&j, "");
+    return close_job(&j, cli, e);
+}
+
+static int run_stats(struct cli *cli, int argc, char **argv)
+{
+    struct job j = {0};
+    struct err *e = open_job(&j, cli, argc, argv);
+
+    if (!e)
+        e = show(&j, "/stats");
+    return close_job(&j, cli, e);
+}
+
+/* --- logs --- */
+
+static bool write_out(void *arg, struct str piece)
+{
+    struct job *j = arg;
+
+    buf_add(&j->out, piece);
+    bool ok = cli_put(j->k.cli, &j->out) == CLI_OK;
+    buf_reset(&j->out);
+    return ok;
+}
+
+static fallible stream_logs(struct job *j)
+{
+    int status;
+    struct ask_stream s = {
+        .method = "GET",
+        .path = ask_path(&j->k, j->sandbox, j->o.follow ? "/logs?follow=true" : "/logs"),
+        .each = write_out,
+        .arg = j,
+    };
+
+    TRY(arena_check(&j->k.arena));
+    TRY(ask_stream(&j->k, &s, &status));
+    return status < 400 ? NULL : err_new(ERR_UPSTREAM, "the server answered %d", status);
+}
+
+static int run_logs(struct cli *cli, int argc, char **argv)
+{
+    struct job j = {0};
+    struct err *e = open_job(&j, cli, argc, argv);
+
+    if (!e)
+        e = stream_logs(&j);
+    return close_job(&j, cli, e);
+}
+
+/* --- fork --- */
+
+static fallible fork_it(struct job *j)
+{
+    struct ask_answer r;
+    char body[64];
+
+    snprintf(body, sizeof body, "{\"count\": %" PRIu64 "}", j->o.count);
+    TRY(ask_json(&j->k, "POST", ask_path(&j->k, j->sandbox, "/fork"), str_of(body), &r));
+    if (j->o.json) {
+        buf_addf(&j->out, STR_FMT "\n", STR_ARG(r.text));
+        return NULL;
+    }
+    const struct json *list = json_get(r.body, STR("sandboxes"));
+    for (const struct json *s = list ? list->first : NULL; s; s = s->next)
+        buf_addf(&j->out, STR_FMT "  " STR_FMT "\n",
+                 STR_ARG(json_get_str(s, "runtime_id", STR(""))),
+                 STR_ARG(json_get_str(s, "url", STR(""))));
+    return NULL;
+}
+
+static int run_fork(struct cli *cli, int argc, char **argv)
+{
+    struct job j = {0};
+    struct err *e = open_job(&j, cli, argc, argv);
+
+    if (!e)
+        e = fork_it(&j);
+    return close_job(&j, cli, e);
+}
+
+#define JSON_ROW CFG_BOOL(inspect_options, json, "json", false, "Print JSON.")
+
+static const struct cfg_row json_rows[] = {JSON_ROW};
+static const struct cfg_row logs_rows[] = {
+    CFG_BOOL(inspect_options, follow, "follow", false, "Go on as more is said."),
+};
+static const struct cfg_row fork_rows[] = {
+    CFG_UINT(inspect_options, count, "count", 1, "How many.", .min = 1, .max = 100),
+    JSON_ROW,
+};
+
+CLI_COMMAND(inspect) = {
+    .name = "inspect",
+    .summary = "show all a server knows of a sandbox, and where its start took time",
+    .usage = "SANDBOX",
+    .options = {.rows = json_rows, .count = ARRAY_LEN(json_rows)},
+    .run = run_inspect,
+};
+
+CLI_COMMAND(stats) = {
+    .name = "stats",
+    .summary = "show what a server's sandbox uses",
+    .usage = "SANDBOX",
+    .options = {.rows = json_rows, .count = ARRAY_LEN(json_rows)},
+    .run = run_stats,
+};
+
+CLI_COMMAND(logs) = {
+    .name = "logs",
+    .summary = "show what the server inside a sandbox said",
+    .usage = "SANDBOX",
+    .options = {.rows = logs_rows, .count = ARRAY_LEN(logs_rows)},
+    .run = run_logs,
+};
+
+CLI_COMMAND(fork) = {
+    .name = "fork",
+    .summary = "start copies of a server's sandbox, over the same files",
+    .usage = "SANDBOX",
+    .help = "The files are shared and copied when they are written; processes are not copied.\n",
+    .options = {.rows = fork_rows, .count = ARRAY_LEN(fork_rows)},
+    .run = run_fork,
+};

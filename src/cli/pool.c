@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+/* pool.c — croft pool: what a server keeps warm, and how often that was of use. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/ask.h"
+
+struct pool_options {
+    bool json;
+    int64_t target, ceiling;
+};
+
+static const struct cfg_row rows[] = {
+    CFG_INT(pool_options, target, "target", -1, "Sandboxes to keep ready.", .min = -1,
+            .max = 100000),
+    CFG_INT(pool_options, ceiling, "ceiling", -1, "Never more than this, those in the making too.",
+            .min = -1, .max = 100000),
+    CFG_BOOL(pool_options, json, "json", false, "Print JSON."),
+};
+
+static void put_pool(struct buf *out, const struct json *p)
+{
+    const struct json *misses = json_get(p, STR("misses"));
+
+    buf_addf(out, "%-12.*s  %-12.*s  %6" PRId64 "  %6" PRId64 "  %8" PRId64 "  %8" PRId64 "  ",
+             STR_ARG(json_get_str(p, "name", STR("-"))),
+             STR_ARG(json_get_str(p, "image", STR("-"))), json_get_int(p, "ready", 0),
+             json_get_int(p, "target", 0), json_get_int(p, "starting", 0),
+             json_get_int(p, "hits", 0));
+    for (const struct json *m = misses ? misses->first : NULL; m; m = m->next)
+        if (m->type == JSON_INT && m->i)
+            buf_addf(out, STR_FMT " %" PRId64 " ", STR_ARG(m->key), m->i);
+    buf_add_char(out, '\n');
+}
+
+static void put_head(struct buf *out)
+{
+    buf_addf(out, "%-12s  %-12s  %6s  %6s  %8s  %8s  %s\n", "POOL", "IMAGE", "READY", "TARGET",
+             "STARTING", "HITS", "MISSES");
+}
+
+static fallible set(struct ask *k, const struct pool_options *o, const char *name,
+                    struct ask_answer *ret)
+{
+    own_done(buf) body;
+    struct jw w;
+
+    if (o->target < 0 && o->ceiling < 0)
+        return err_new(ERR_INVALID, "what to set? --target N, --ceiling N, or both");
+    buf_init(&body, 4096);
+    jw_init(&w, &body, JW_WEB);
+    JW_OBJECT(&w, NULL) {
+        if (o->target >= 0)
+            jw_int(&w, "target", o->target);
+        if (o->ceiling >= 0)
+            jw_int(&w, "ceiling", o->ceiling);
+    }
+    return ask_json(k, "PATCH", arena_printf(&k->arena, "/croft/v1/pool/%s", name), buf_str(&body),
+                    ret);
+}
+
+static fallible answer(struct ask *k, struct pool_options *o, int argc, char **argv,
+                       struct buf *out)
+{
+    struct ask_answer r;
+    const struct json *list;
+
+    TRY(cli_flags(k->cli, &k->arena, o, &argc, argv));
+    if (argc == 2 && strcmp(argv[0], "set") == 0)
+        TRY(set(k, o, argv[1], &r));
+    else if (argc == 0 || (argc == 1 && strcmp(argv[0], "ls") == 0))
+        TRY(ask_json(k, "GET", STR("/croft/v1/pool"), (struct str){0}, &r));
+    else
+        return err_new(ERR_INVALID, "wanted 'ls', or 'set NAME --target N'");
+    if (o->json) {
+        buf_addf(out, STR_FMT "\n", STR_ARG(r.text));
+        return NULL;
+    }
+    put_head(out);
+    list = json_get(r.body, STR("pools"));
+    if (!list && r.body)
+        put_pool(out, r.body);
+    for (const struct json *p = list ? list->first : NULL; p; p = p->next)
+        put_pool(out, p);
+    return NULL;
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct pool_options o = {0};
+    struct ask k = {0};
+    own_done(buf) out;
+
+    buf_init(&out, 4u << 20);
+    struct err *e = ask_open(&k, cli);
+    if (!e)
+        e = answer(&k, &o, argc, argv, &out);
+    int code = e ? cli_fail(cli, e) : cli_put(cli, &out);
+    ask_close(&k);
+    return code;
+}
+
+CLI_COMMAND(pool) = {
+    .name = "pool",
+    .summary = "show or change what a server keeps warm",
+    .usage = "ls | set NAME",
+    .help = "A start that finds a warm sandbox of its image is a hit; misses are counted by why.\n",
+    .options = {.rows = rows, .count = ARRAY_LEN(rows)},
+    .run = run,
+};

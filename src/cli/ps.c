@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+/* ps.c — croft ps: the sandboxes of a server. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "cli/ask.h"
+
+struct ps_options {
+    bool all, quiet, json;
+};
+
+static const struct cfg_row rows[] = {
+    CFG_BOOL(ps_options, all, "all", false, "Stopped ones too."),
+    CFG_BOOL(ps_options, quiet, "quiet", false, "Only their ids."),
+    CFG_BOOL(ps_options, json, "json", false, "Print JSON."),
+};
+
+static void put_age(struct buf *out, struct str created)
+{
+    uint64_t ns;
+    uint64_t now = clock_wall_ns(&clock_system);
+    struct err *e = clock_parse_iso(created, &ns);
+    char text[32] = "-";
+
+    if (!e && ns <= now) {
+        uint64_t s = (now - ns) / NS_PER_S;
+        if (s < 120)
+            snprintf(text, sizeof text, "%" PRIu64 "s", s);
+        else if (s < 7200)
+            snprintf(text, sizeof text, "%" PRIu64 "m", s / 60);
+        else if (s < 172800)
+            snprintf(text, sizeof text, "%" PRIu64 "h", s / 3600);
+        else
+            snprintf(text, sizeof text, "%" PRIu64 "d", s / 86400);
+    }
+    err_free(e);
+    buf_addf(out, "%-6s", text);
+}
+
+static void put_row(struct buf *out, const struct json *s)
+{
+    buf_addf(out, "%-16.*s  %-8.*s  %-5.*s  ", STR_ARG(json_get_str(s, "runtime_id", STR("-"))),
+             STR_ARG(json_get_str(s, "status", STR("-"))),
+             STR_ARG(json_get_str(s, "launch_type", STR("-"))));
+    put_age(out, json_get_str(s, "created_at", STR("")));
+    buf_addf(out, "  %-10.*s  %-28.*s  %.*s\n", STR_ARG(json_get_str(s, "image", STR("-"))),
+             STR_ARG(json_get_str(s, "url", STR("-"))),
+             STR_ARG(json_get_str(s, "session_id", STR(""))));
+}
+
+static void put_list(struct buf *out, const struct ps_options *o, const struct json *list)
+{
+    const struct json *s = list ? list->first : NULL;
+
+    if (!s && !o->quiet)
+        buf_add_cstr(out, "no sandboxes; 'croft run' starts one here, POST /start one there\n");
+    else if (!o->quiet)
+        buf_addf(out, "%-16s  %-8s  %-5s  %-6s  %-10s  %-28s  %s\n", "ID", "STATUS", "START", "AGE",
+                 "IMAGE", "URL", "SESSION");
+    for (; s; s = s->next)
+        if (o->quiet)
+            buf_addf(out, STR_FMT "\n", STR_ARG(json_get_str(s, "runtime_id", STR(""))));
+        else
+            put_row(out, s);
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    struct ps_options o = {0};
+    struct ask k = {0};
+    struct ask_answer r;
+    own_done(buf) out;
+
+    buf_init(&out, 64u << 20);
+    struct err *e = ask_open(&k, cli);
+    if (!e)
+        e = cli_flags(cli, &k.arena, &o, &argc, argv);
+    if (!e)
+        e = cli_no_more(argc, argv);
+    if (!e)
+        e = ask_json(&k, "GET",
+                     o.all ? STR("/croft/v1/sandboxes?status=all") : STR("/croft/v1/sandboxes"),
+                     (struct str){0}, &r);
+    if (!e && o.json)
+        buf_addf(&out, STR_FMT "\n", STR_ARG(r.text));
+    else if (!e)
+        put_list(&out, &o, json_get(r.body, STR("sandboxes")));
+    int code = e ? cli_fail(cli, e) : cli_put(cli, &out);
+    ask_close(&k);
+    return code;
+}
+
+CLI_COMMAND(ps) = {
+    .name = "ps",
+    .summary = "list a server's sandboxes",
+    .options = {.rows = rows, .count = ARRAY_LEN(rows)},
+    .help = "The server is CROFT_HOST (http://HOST:PORT or unix:/PATH), else the one of this\n"
+            "machine's state directory; its key is CROFT_API_KEY.\n",
+    .run = run,
+};
