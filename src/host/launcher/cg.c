@@ -426,10 +426,10 @@ fallible cg_is_frozen(const struct cg *cg, const char *name, bool *ret_frozen)
     own_fd dir = -1;
     bool v2 = cg->on_v2[CG_FREEZER];
 
+    buf_init(&text, FILE_MAX);
     *ret_frozen = false;
     if (!cg_has(cg, CG_FREEZER))
         return NULL;
-    buf_init(&text, FILE_MAX);
     TRY(open_group(v2 ? cg->v2 : cg->v1[CG_FREEZER], name, &dir));
     TRY(read_at(dir, v2 ? "cgroup.freeze" : "freezer.state", &text));
     *ret_frozen = str_eq(str_trim(buf_str(&text)), v2 ? STR("1") : STR("FROZEN"));
