@@ -89,7 +89,7 @@ static int examine(struct cli *cli, const char *state, bool json)
     own_done(buf) out;
 
     buf_init(&out, 1u << 16);
-    box_host_look(&h); /* first: as an ordinary user the rest changes our namespaces */
+    box_host_look(&h, state); /* first: as an ordinary user the rest changes our namespaces */
     doctor_examine(state, &r);
     if (json)
         put_json(&out, &h, &r);

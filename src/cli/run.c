@@ -27,7 +27,7 @@ struct run_options {
     bool json, no_workspace, no_new_privs, tty, discard;
     struct str name, root, image, from, workdir, user, workspace, require,
         more; /* more: repeatable, taken out first */
-    uint64_t memory, pids, nofile;
+    uint64_t memory, disk, pids, nofile;
     double cpus;
 };
 
@@ -42,6 +42,8 @@ static const struct cfg_row rows[] = {
             "NAME=VALUE, or NAME to pass it on. Nothing else of yours goes in. Repeatable."),
     CFG_SIZE(run_options, memory, "memory", "0",
              "Most memory, such as 512M; 0: half of the machine's."),
+    CFG_SIZE(run_options, disk, "disk", "0",
+             "Most disk space for what it writes to its copies, such as 2G; 0: all there is."),
     CFG_UINT(run_options, pids, "pids", 0, "Most processes and threads; 0: 4096.", .max = 4000000),
     CFG_DOUBLE(run_options, cpus, "cpus", 0, "Most processor time, such as 1.5; 0: all there is."),
     CFG_UINT(run_options, nofile, "nofile", 0, "Most open files per process; 0: as here.",
@@ -253,6 +255,7 @@ static void put_json(struct cli *cli, const struct run_spec *s, const struct run
         jw_double(&w, "start_ms", (double)r->start_ns / 1e6);
         jw_double(&w, "run_ms", (double)r->run_ns / 1e6);
         jw_uint(&w, "oom_kills", r->oom_kills);
+        jw_cstr(&w, "disk_limit", native_disk_word(r->disk));
         jw_bool(&w, "kept", r->kept);
     }
     buf_add_char(&out, '\n');
@@ -386,6 +389,7 @@ static fallible fill(struct cli *cli, struct arena *a, const struct run_options 
     s->mount_count = m->mount_count;
     s->env = m->env;
     s->limits = (struct native_limits){.memory_bytes = o->memory,
+                                       .disk_bytes = o->disk,
                                        .pids = (uint32_t)o->pids,
                                        .cpu_milli = (uint32_t)(o->cpus * 1000),
                                        .nofile = (uint32_t)o->nofile};

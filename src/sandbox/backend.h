@@ -87,6 +87,7 @@ struct sbx_info {
     struct sbx_address address;    /* while it runs */
     const char *workspace;         /* on the host; NULL: not there */
     const char *session_key;       /* of its server's making; NULL: that of the spec, if any */
+    const char *disk;              /* what limits its disk space: "loop", …; NULL: nothing */
     const char *failure;           /* why it ended; NULL: it was asked to, or has not */
     uint64_t phase_ns[SBX_PHASES]; /* of its last start; a claim is a start: QUEUE, EXEC and READY
                                     * are then the claim's own */

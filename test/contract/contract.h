@@ -64,6 +64,7 @@ extern const struct contract_backend contract_native; /* a launcher, as root */
     X(lists_and_removes_snapshots, SBX_CAN_SNAPSHOT)                                               \
     X(holds_the_memory_limit, SBX_LIMITS_MEMORY)                                                   \
     X(holds_the_process_limit, SBX_LIMITS_PIDS)                                                    \
+    X(holds_the_disk_limit, SBX_LIMITS_DISK)                                                       \
     X(hides_the_hosts_files, SBX_HIDES_FILES)                                                      \
     X(hides_the_hosts_processes, SBX_HIDES_PROCESSES)                                              \
     X(hides_the_hosts_network, SBX_HIDES_NETWORK)

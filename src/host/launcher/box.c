@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "host/launcher/box_inner.h"
+#include "host/launcher/disk.h"
 #include "host/launcher/identity.h"
 #include "host/launcher/record.h"
 #include "host/launcher/sys.h"
@@ -178,7 +179,8 @@ static void add(struct cargo *c, int fd)
 struct build {
     struct box_host *h;
     const struct box_spec *spec;
-    int shifted; /* box/<ID> through an idmapped mount */
+    int dir;     /* box/<ID> */
+    int shifted; /* what upper layers are in, through an idmapped mount */
     int userns;
 };
 
@@ -186,12 +188,16 @@ static fallible open_pair(const struct build *b, const char *upper, const char *
                           int *ret_upper, int *ret_work)
 {
     bool made = mkdirat(b->shifted, upper, 0755) == 0 || errno == EEXIST; /* it lived before */
+    if (made && b->spec->disk != NATIVE_DISK_NONE)
+        TRY(tree_remove(b->shifted, work)); /* of that life, which overlay would refuse */
     if (!made || mkdirat(b->shifted, work, 0700) < 0)
         return err_sys("make an upper layer");
     own_fd u = openat(b->shifted, upper, O_PATH | O_DIRECTORY | O_CLOEXEC);
     own_fd w = openat(b->shifted, work, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (u < 0 || w < 0)
         return err_sys("open an upper layer");
+    TRY(disk_count(b->spec->disk, b->dir, u));
+    TRY(disk_count(b->spec->disk, b->dir, w));
     *ret_upper = take_fd(&u);
     *ret_work = take_fd(&w);
     return NULL;
@@ -315,13 +321,13 @@ static fallible build_all(struct build *b, const struct box_embryo *e, struct ca
 }
 
 static fallible prepare(struct box_host *h, const struct box_embryo *e, const struct box_spec *spec,
-                        int dir, struct cargo *c)
+                        int dir, struct cargo *c, struct box *box)
 {
-    struct build b = {.h = h, .spec = spec, .userns = h->user ? -1 : e->userns};
-    own_fd shifted = -1;
+    struct build b = {.h = h, .spec = spec, .dir = dir, .userns = h->user ? -1 : e->userns};
 
-    TRY(mounts_clone(dir, b.userns, false, &shifted));
-    b.shifted = shifted;
+    TRY(mounts_clone(dir, b.userns, false, &box->home));
+    TRY(disk_open(h, spec->disk, dir, spec->req->limits.disk_bytes, b.userns, &box->disk));
+    b.shifted = box->disk >= 0 ? box->disk : box->home;
     struct ids_range ids = box_ids(h, e->slot);
     TRY(ids_enter(&ids));
     struct err *err = build_all(&b, e, c);
@@ -415,7 +421,7 @@ static uint32_t record_flags(const struct box_spec *spec)
 }
 
 static fallible start(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
-                      int *ret_tty)
+                      struct box *box)
 {
     own_fd dir = openat(h->boxes, spec->req->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct cargo c = {.count = 0};
@@ -428,12 +434,12 @@ static fallible start(struct box_host *h, struct box_embryo *e, const struct box
     if (!err)
         err = note_root(dir, spec->root_id);
     if (!err)
-        err = prepare(h, e, spec, dir, &c);
+        err = prepare(h, e, spec, dir, &c, box);
     if (!err)
         err = send_order(e, spec, &c);
     cargo_done(&c);
     if (!err)
-        err = wait_for_exec(e, ret_tty);
+        err = wait_for_exec(e, &box->tty);
     return err;
 }
 
@@ -449,13 +455,16 @@ fallible box_make_dir(const struct box_host *h, const char *id)
 static fallible start_in_dir(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
                              struct box *ret_box)
 {
-    struct box b = {.slot = e->slot, .pid = e->pid, .tty = -1};
+    struct box b = {.slot = e->slot, .pid = e->pid, .tty = -1, .disk = -1, .home = -1};
 
     if (!(spec->flags & BOX_DIR_MADE))
         TRY(box_make_dir(h, spec->req->id));
-    struct err *err = start(h, e, spec, &b.tty);
+    struct err *err = start(h, e, spec, &b);
+    if (err || b.disk < 0)
+        own_close_p(&b.home);
     if (err) {
         own_close_p(&b.tty);
+        own_close_p(&b.disk);
         kill(e->pid, SIGKILL); /* it holds mounts of the directory */
         reap(e->pid);
         e->pid = 0;
@@ -463,6 +472,7 @@ static fallible start_in_dir(struct box_host *h, struct box_embryo *e, const str
             err_free(tree_remove(h->boxes, spec->req->id)); /* the first error is the one to tell */
         return err;
     }
+    b.home = b.disk < 0 ? -1 : b.home;
     memcpy(b.id, spec->req->id, sizeof b.id);
     b.pidfd = take_fd(&e->pidfd);
     *ret_box = b;
@@ -546,7 +556,8 @@ static bool remove_skeleton(int dir)
     for (struct dirent *at; (at = readdir(d));) {
         if (at->d_name[0] == '.')
             continue;
-        bool ours = strcmp(at->d_name, "record") == 0 || strcmp(at->d_name, "root") == 0;
+        bool ours = strcmp(at->d_name, "record") == 0 || strcmp(at->d_name, "root") == 0 ||
+                    (strcmp(at->d_name, DISK_IMAGE) == 0 && unlinkat(dir, DISK_IMAGE, 0) == 0);
         bare &= at->d_type == DT_DIR ? remove_layer(dir, at->d_name) : ours;
     }
     closedir(d);
@@ -558,6 +569,8 @@ fallible box_remove_dir(const struct box_host *h, const char *id)
 {
     own_fd dir = openat(h->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
+    if (dir >= 0)
+        disk_forget(dir);
     if (dir >= 0 && remove_skeleton(dir) && unlinkat(h->boxes, id, AT_REMOVEDIR) == 0)
         return NULL;
     return tree_remove(h->boxes, id);
@@ -570,7 +583,9 @@ fallible box_remove(const struct box_host *h, struct box *b, bool keep)
     box_group_name(b->slot, group);
     own_close_p(&b->pidfd);
     own_close_p(&b->tty);
-    b->pidfd = b->tty = -1;
+    own_close_p(&b->disk);
+    own_close_p(&b->home);
+    b->pidfd = b->tty = b->disk = b->home = -1;
     TRY(cg_remove(&h->cg, group));
     if (!keep)
         TRY(box_remove_dir(h, b->id));

@@ -41,8 +41,9 @@ struct box_host {
 };
 
 fallible box_host_open(struct box_host *h, const char *state, struct rng *rng);
-/* What the machine gives, without a state directory; good for layers.h only. */
-void box_host_look(struct box_host *h);
+/* What the machine gives; good for layers.h only. state: the directory it would be kept in, which
+ * need not be there; NULL: none. */
+void box_host_look(struct box_host *h, const char *state);
 void box_host_close(struct box_host *h);
 
 enum {
@@ -77,6 +78,7 @@ struct box_spec {
     int fds[BOX_FDS];          /* fds[i] becomes i inside; -1: /dev/null up to 2, else closed */
     unsigned fd_count;
     unsigned short tty_rows, tty_cols; /* with BOX_TTY: its size, before anybody asks; 0: none */
+    enum native_disk disk;             /* what limits req's disk space, by disk_choose() */
     unsigned oom_at; /* a descriptor: its counter of kills, opened inside; 0: none */
 };
 
@@ -92,6 +94,9 @@ struct box {
     pid_t pid;
     int pidfd;
     int tty; /* master of the sandbox's terminal, with BOX_TTY */
+    /* Where its upper layers are, if not in box/<ID>, and that directory with the same ids, for who
+     * wants to take something out; whoever does not closes them. -1: not there. */
+    int disk, home;
 };
 
 /* claim is what ids/<SLOT> says while there is no sandbox yet: its id, if known. */

@@ -99,9 +99,11 @@ static fallible open_all(struct box_host *h)
     return mounts_clone(exe, -1, true, &h->exe);
 }
 
-void box_host_look(struct box_host *h)
+void box_host_look(struct box_host *h, const char *state)
 {
     *h = (struct box_host){.dir = -1, .boxes = -1, .ids = -1, .exe = -1, .user = geteuid() != 0};
+    if (state)
+        h->dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* not there: nothing to see */
     cg_open(&h->cg, "/sys/fs/cgroup", false);
     h->landlock = confine_landlock_abi();
 }
@@ -125,7 +127,7 @@ fallible box_host_open(struct box_host *h, const char *state, struct rng *rng)
 {
     if (state[0] != '/' || strlen(state) >= sizeof h->state - 64)
         return err_new(ERR_INVALID, "state directory '%s': wanted an absolute path", state);
-    box_host_look(h);
+    box_host_look(h, NULL);
     strcpy(h->state, state);
     h->rng = rng;
     confine_build(&h->filter);

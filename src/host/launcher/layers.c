@@ -6,6 +6,8 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "host/launcher/disk.h"
+#include "sandbox/backend.h"
 
 #define AS_ROOT "run croft as root"
 #define CGROUPS AS_ROOT ", on a kernel with this control group mounted below /sys/fs/cgroup"
@@ -14,12 +16,6 @@ static bool always(const struct box_host *h)
 {
     (void)h;
     return true;
-}
-
-static bool never(const struct box_host *h)
-{
-    (void)h;
-    return false;
 }
 
 static const char *by_namespace(const struct box_host *h)
@@ -32,12 +28,6 @@ static const char *by_filter(const struct box_host *h)
 {
     (void)h;
     return "seccomp";
-}
-
-static const char *by_nothing(const struct box_host *h)
-{
-    (void)h;
-    return "none";
 }
 
 static bool has_range(const struct box_host *h)
@@ -58,6 +48,11 @@ static bool has_landlock(const struct box_host *h)
 static const char *by_landlock(const struct box_host *h)
 {
     return h->landlock >= 6 ? "files, abstract sockets, signals" : h->landlock ? "files" : "none";
+}
+
+static bool has_disk(const struct box_host *h)
+{
+    return disk_mechanism(h, true) != NATIVE_DISK_NONE;
 }
 
 #define GROUP(word, controller)                                                                    \
@@ -87,8 +82,8 @@ const struct layer layers[] = {
     {"pids", "a limit on processes", has_pids, by_pids, CGROUPS},
     {"cpu", "a limit on processor time", has_cpu, by_cpu, CGROUPS},
     {"pause", "pause and resume", has_pause, by_pause, CGROUPS},
-    {"disk", "a limit on disk space", never, by_nothing,
-     "put the state directory on a file system of its own, as large as sandboxes may get"},
+    {"disk", "a limit on disk space", has_disk, disk_describe,
+     AS_ROOT ", with project quotas on the state directory, or /dev/loop-control and mkfs.ext4"},
 };
 const size_t layers_len = ARRAY_LEN(layers);
 
@@ -115,4 +110,14 @@ fallible layers_require(const struct box_host *h, struct str names)
                            l->means, l->remedy);
     }
     return NULL;
+}
+
+unsigned layers_caps(const struct box_host *h)
+{
+    unsigned caps = ~(unsigned)(SBX_CAN_PAUSE | SBX_LIMITS_MEMORY | SBX_LIMITS_PIDS |
+                                SBX_LIMITS_CPU | SBX_LIMITS_DISK);
+
+    return caps | (has_pause(h) ? SBX_CAN_PAUSE : 0) | (has_memory(h) ? SBX_LIMITS_MEMORY : 0) |
+           (has_pids(h) ? SBX_LIMITS_PIDS : 0) | (has_cpu(h) ? SBX_LIMITS_CPU : 0) |
+           (has_disk(h) ? SBX_LIMITS_DISK : 0);
 }

@@ -22,3 +22,5 @@ extern const size_t layers_len;
 
 /* Each name in a list "a,b" must be there: ERR_UNSUPPORTED names the first that is not. */
 fallible layers_require(const struct box_host *h, struct str names);
+/* The same as sbx_host.native_caps: all a native sandbox can but for what this machine lacks. */
+unsigned layers_caps(const struct box_host *h);

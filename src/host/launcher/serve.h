@@ -23,7 +23,8 @@ struct serve_box {
     enum native_state state;
     int exit_code, signal;
     bool code_unknown;
-    uint64_t oom_kills;                    /* once it has ended */
+    uint64_t oom_kills; /* once it has ended */
+    enum native_disk disk;
     bool remove_when_dead, tell_when_dead; /* somebody waits for it */
     uint64_t remove_tag, kill_tag;
     struct serve_job *job; /* its files are being copied; NULL: not */

@@ -20,6 +20,7 @@
 #include "base/mem.h"
 #include "base/own.h"
 #include "host/launcher/record.h"
+#include "host/launcher/disk.h"
 #include "host/launcher/serve.h"
 #include "host/snaps/whole.h"
 
@@ -218,8 +219,10 @@ static fallible inherit(struct serve *s, const struct box *box, bool alive)
     struct serve_box *b = mem_new(sizeof *b);
     char group[BOX_NAME];
     bool frozen = false;
+    own_fd dir = openat(s->host.boxes, box->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
     *b = (struct serve_box){.box = *box,
+                            .disk = disk_of(dir),
                             .serve = s,
                             .adopted = true,
                             .holds_slot = alive,

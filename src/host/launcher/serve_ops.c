@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/own.h"
+#include "host/launcher/disk.h"
 #include "host/launcher/serve.h"
 #include "host/tree/tree.h"
 
@@ -84,8 +85,6 @@ static fallible apply_policy(const struct serve *s, struct native_request *r)
         return err_new(ERR_FORBIDDEN, "image %u is not on the list", r->image);
     if (r->network != NATIVE_NET_NONE)
         return err_new(ERR_FORBIDDEN, "the host's network is not allowed");
-    if (r->limits.disk_bytes)
-        return err_new(ERR_UNSUPPORTED, "a disk limit cannot be enforced here");
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
         const struct native_mount *m = &r->mounts[i];
         if (m->mode && (m->root >= p->root_count || !(p->roots[m->root].modes >> m->mode & 1)))
@@ -272,7 +271,24 @@ static fallible make_in_dir(struct serve *s, struct making *m, struct serve_box 
     TRY(listen_at(s, m->req.id, true, &m->spec.fds[AT_TUNNEL]));
     TRY(take_embryo(s, m->req.id, &e));
     m->spec.flags = BOX_DIR_MADE | BOX_LAUNCHER | (s->policy->keep ? BOX_KEPT : 0);
-    return box_start(&s->host, &e, &m->spec, &b->box);
+    TRY(box_start(&s->host, &e, &m->spec, &b->box));
+    own_close_p(&b->box.disk); /* it has them mounted */
+    own_close_p(&b->box.home);
+    b->box.disk = b->box.home = -1;
+    b->disk = m->spec.disk;
+    return NULL;
+}
+
+static fallible choose_disk(const struct serve *s, struct making *m)
+{
+    own_fd dir = -1;
+
+    if (m->again) {
+        dir = openat(s->host.boxes, m->req.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (dir < 0)
+            return err_sys("open the directory of '%s'", m->req.id);
+    }
+    return disk_choose(&s->host, &m->req.limits, true, dir, &m->spec.disk);
 }
 
 /* A life before this one left its sockets, and work directories that overlay would refuse. */
@@ -313,7 +329,9 @@ static fallible prepare_and_make(struct serve *s, struct making *m, struct serve
         TRY(serve_stand(s, &m->req));
         m->made = true;
     }
-    struct err *e = prepare(s, m, in);
+    struct err *e = choose_disk(s, m);
+    if (!e)
+        e = prepare(s, m, in);
     if (!e)
         e = make(s, m, b);
     if (e && m->made) {
@@ -359,6 +377,7 @@ static fallible start(struct serve *s, const struct native_request *r, struct se
             serve_replace(s, old);
         serve_insert(s, b);
         reply->pid = b->box.pid;
+        reply->disk = b->disk;
         out->fds[0] = take_fd(&m.ours[AT_READY]);
         out->fds[1] = take_fd(&m.ours[AT_CONTROL]);
         out->count = 2;
@@ -390,6 +409,7 @@ void serve_describe(const struct serve_box *b, struct native_reply *reply)
     reply->signal = (uint32_t)b->signal;
     reply->flags = b->code_unknown ? NATIVE_CODE_UNKNOWN : 0;
     reply->oom_kills = b->oom_kills;
+    reply->disk = b->disk;
 }
 
 static fallible inspect(struct serve *s, struct serve_box *b, struct native_reply *reply)

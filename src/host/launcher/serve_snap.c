@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/own.h"
+#include "host/launcher/disk.h"
 #include "host/launcher/record.h"
 #include "host/launcher/serve.h"
 #include "host/snaps/whole.h"
@@ -237,11 +238,27 @@ static fallible check_mounts(int box)
 
 static fallible run_copy(struct serve_job *j)
 {
-    return whole_take(j->serve->host.dir, j->dir, j->name, true, NULL);
+    return whole_take(j->serve->host.dir, j->dir, j->dir, j->name, true, NULL);
+}
+
+/* What is in an image of its own is copied too: layers of the store are in one file system. */
+static fallible run_copy_disk(struct serve_job *j)
+{
+    own_fd disk = -1;
+
+    TRY(disk_open(&j->serve->host, NATIVE_DISK_LOOP, j->dir, 0, -1, &disk));
+    return whole_take(j->serve->host.dir, j->dir, disk, j->name, true, NULL);
 }
 
 static fallible copy_alive(struct serve *s, struct serve_box *b, struct serve_job *j)
 {
+    if (b->state == NATIVE_EXITED)
+        return job_start(j);
+    if (b->disk == NATIVE_DISK_LOOP)
+        return err_new(ERR_UNSUPPORTED,
+                       "the disk of sandbox '%s' is limited by an image of its own, which is "
+                       "mounted: stop it first",
+                       b->box.id);
     if (b->state == NATIVE_RUNNING && !cg_has(&s->host.cg, CG_FREEZER))
         return err_new(ERR_UNSUPPORTED,
                        "sandbox '%s' runs and cannot be paused here: stop it "
@@ -264,7 +281,7 @@ static fallible take_dead(struct serve *s, const char *name, const char *id, int
 {
     size_t deepest = 0;
 
-    TRY(whole_take(s->host.dir, dir, name, false, &deepest));
+    TRY(whole_take(s->host.dir, dir, dir, name, false, &deepest));
     if (deepest > SNAPS_FLATTEN_AT)
         start_or_warn(s, name, id, run_flatten);
     return NULL;
@@ -280,9 +297,10 @@ fallible serve_snapshot(struct serve *s, struct serve_box *b, const struct nativ
     TRY(whole_check_new(s->host.dir, r->snapshot));
     TRY(open_box(s, b->box.id, &dir));
     TRY(check_mounts(dir));
-    if (b->state == NATIVE_EXITED)
+    bool disk = b->disk == NATIVE_DISK_LOOP;
+    if (b->state == NATIVE_EXITED && !disk)
         return take_dead(s, r->snapshot, b->box.id, dir);
-    struct serve_job *j = job_new(s, run_copy);
+    struct serve_job *j = job_new(s, disk ? run_copy_disk : run_copy);
     j->box = b;
     j->dir = take_fd(&dir);
     j->reply = (struct native_reply){.op = r->op, .tag = r->tag};

@@ -20,11 +20,13 @@
 #include "host/images/images.h"
 #include "host/kept/kept.h"
 #include "host/launcher/box.h"
+#include "host/launcher/disk.h"
 #include "host/launcher/identity.h"
 #include "host/launcher/layers.h"
 #include "host/tree/tree.h"
 #include "host/rootfs/rootfs.h"
 #include "host/run/relay.h"
+#include "host/snaps/merge.h"
 #include "host/snaps/snaps.h"
 #include "host/snaps/whole.h"
 
@@ -205,6 +207,7 @@ static fallible plan_make(const struct box_host *h, const struct run_spec *s, st
     p->req.op = NATIVE_START;
     p->req.flags = s->no_new_privs ? NATIVE_NO_NEW_PRIVS : 0;
     p->unlimited = !plan_limits(h, s, &p->req.limits);
+    TRY(disk_choose(h, &p->req.limits, false, -1, &p->spec.disk));
     strcpy(p->req.id, s->id);
     strcpy(p->req.hostname, s->id);
     p->spec.req = &p->req;
@@ -245,6 +248,37 @@ static bool is_empty(int parent, const char *name)
     return entries < 3;
 }
 
+/* What stays of a disk of its own goes where it would have been without one. */
+static fallible take_out(const struct run_spec *s, const struct box *b)
+{
+    for (size_t i = 0; i < s->mount_count && s->keep; i++) {
+        char upper[BOX_NAME], work[BOX_NAME];
+        box_upper_name((unsigned)i, upper, work);
+        if (s->mounts[i].mode != NATIVE_OVERLAY || is_empty(b->disk, upper))
+            continue;
+        if (mkdirat(b->home, upper, 0755) < 0)
+            return err_sys("make a directory for what changed");
+        own_fd from = openat(b->disk, upper, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        own_fd to = openat(b->home, upper, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (from < 0 || to < 0)
+            return err_sys("open what changed");
+        TRY_WRAP(merge_layers(&(const int){from}, 1, false, to), "keep what changed");
+    }
+    return NULL;
+}
+
+static fallible take_out_as(const struct box_host *h, const struct run_spec *s, const struct box *b)
+{
+    struct ids_range ids = box_ids(h, b->slot);
+
+    TRY(ids_enter(&ids));
+    struct err *e = take_out(s, b), *back = ids_leave();
+    if (!e)
+        return back;
+    err_free(back);
+    return e;
+}
+
 static bool has_changes(const struct run_spec *s, int dir)
 {
     bool any = false;
@@ -269,6 +303,7 @@ static fallible thin_out(const struct run_spec *s, const struct plan *p, int dir
         TRY(tree_remove(dir, p->roots[i].upper));
         TRY(tree_remove(dir, p->roots[i].work));
     }
+    TRY(tree_remove(dir, DISK_IMAGE));
     return tree_remove(dir, IDENTITY_DIR);
 }
 
@@ -300,7 +335,9 @@ static _Noreturn void broom_live(struct box_host *h, const struct run_spec *s, c
 
     setsid();
     own_close_p(&b->tty);
-    b->tty = -1;
+    own_close_p(&b->disk);
+    own_close_p(&b->home);
+    b->tty = b->disk = b->home = -1;
     for (int fd = 0; fd <= 2; fd++)
         close(fd);
     if (recv(word, &byte, 1, 0) != 1)
@@ -344,6 +381,8 @@ static fallible broom_end(struct broom *broom, struct box_host *h, const struct 
     if (taken) {
         own_close_p(&b->pidfd);
         own_close_p(&b->tty);
+        own_close_p(&b->disk);
+        own_close_p(&b->home);
         return NULL;
     }
     while (broom->pid > 0 && waitpid(broom->pid, NULL, 0) < 0 && errno == EINTR)
@@ -404,6 +443,8 @@ static fallible live(struct box_host *h, const struct run_spec *s, struct box *b
         return e;
     }
     TRY(end);
+    if (b->disk >= 0)
+        TRY(take_out_as(h, s, b));
     own_fd dir = openat(h->boxes, s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     result->kept = dir >= 0 && has_changes(s, dir);
     if (dir >= 0) { /* what its root was made of may go from now on */
@@ -431,6 +472,7 @@ static fallible run_box(struct box_host *h, const struct run_spec *s, struct pla
         err_free(tree_remove(h->boxes, s->id)); /* the first error is the one to tell */
     TRY(e);
     result->unlimited = p->unlimited;
+    result->disk = p->spec.disk;
     result->start_ns = clock_mono_ns(&clock_system) - begin;
     struct broom broom = broom_start(h, s, p, &b);
     e = live(h, s, &b, result);

@@ -47,8 +47,9 @@ struct run_result {
     int exit_code;      /* 128+n when a signal ended it */
     uint64_t oom_kills; /* out-of-memory kills meanwhile */
     uint64_t start_ns, run_ns;
-    bool unlimited; /* the default limits cannot be enforced here */
-    bool kept;      /* an overlay mount has changes, kept in the sandbox's directory */
+    enum native_disk disk; /* what limited its disk space */
+    bool unlimited;        /* the default limits cannot be enforced here */
+    bool kept;             /* an overlay mount has changes, kept in the sandbox's directory */
 };
 
 /* An error means that the command did not run. */

@@ -144,7 +144,7 @@ fallible whole_open(int state, const char *name, int *ret_dir)
 
 struct taking {
     struct at_work *w;
-    int box, staging;
+    int box, uppers, staging;
     bool copy;
     size_t deepest;
 };
@@ -155,7 +155,7 @@ static fallible copy_part(void *arg, const char *upper)
     const struct taking *t = arg;
     char copy[PART_MAX + 2];
 
-    own_fd from = openat(t->box, upper, DIR_FLAGS, 0);
+    own_fd from = openat(t->uppers, upper, DIR_FLAGS, 0);
     snprintf(copy, sizeof copy, "+%s", upper);
     if (from < 0 || mkdirat(t->staging, copy, 0755) < 0)
         return err_sys("make a copy");
@@ -199,7 +199,7 @@ static fallible commit(struct taking *t, const char *staging, const char *name)
     /* It is replaced by rename, never written again. */
     if (linkat(t->box, "record", t->staging, "record", 0) < 0)
         return err_sys("keep the sandbox's record");
-    TRY(each_part(t->box, take_part, t));
+    TRY(each_part(t->uppers, take_part, t));
     if (renameat(w->wholes, staging, w->wholes, name) < 0)
         return err_sys("name the snapshot");
     return NULL;
@@ -216,15 +216,16 @@ static fallible take_in(struct taking *t, const char *staging, const char *name)
         return err_sys("open room for a snapshot");
     t->staging = dir;
     if (t->copy)
-        TRY(each_part(t->box, copy_part, t));
+        TRY(each_part(t->uppers, copy_part, t));
     TRY(tree_lock(w->s.dir, &w->s.lock));
     return commit(t, staging, name);
 }
 
-fallible whole_take(int state, int box, const char *name, bool copy, size_t *ret_deepest)
+fallible whole_take(int state, int box, int uppers, const char *name, bool copy,
+                    size_t *ret_deepest)
 {
     struct at_work w;
-    struct taking t = {.w = &w, .box = box, .copy = copy};
+    struct taking t = {.w = &w, .box = box, .uppers = uppers, .copy = copy};
     char staging[STAGING_MAX];
 
     TRY(whole_check_new(state, name));

@@ -16,10 +16,12 @@
 
 /* ERR_CONFLICT: the name is taken. */
 fallible whole_check_new(int state, const char *name);
-/* Of the sandbox whose directory is box, which must not write meanwhile. copy: it exists still, and
- * its upper layers are copied; else they are frozen in place, which costs the same for any size.
+/* Of the sandbox whose directory is box, which must not write meanwhile; uppers: where its upper
+ * layers are, mostly box. copy: it exists still, or they are elsewhere, and they are copied; else
+ * they are frozen in place, which costs the same for any size.
  * *ret_deepest, if wanted: layers of its tallest stack. */
-fallible whole_take(int state, int box, const char *name, bool copy, size_t *ret_deepest);
+fallible whole_take(int state, int box, int uppers, const char *name, bool copy,
+                    size_t *ret_deepest);
 /* Its directory, with the file "record" of the sandbox it was taken of. */
 fallible whole_open(int state, const char *name, int *ret_dir);
 /* A new sandbox, whose directory is box, stands on it from now on. */

@@ -57,7 +57,7 @@ TEST(stopped_sandbox_moves_to_the_flattened_stack_and_keeps_its_files)
     for (unsigned i = 0; i <= SNAPS_FLATTEN_AT; i++) {
         snprintf(name, sizeof name, "s%u", i);
         put(&p, name);
-        CHECK_OK(whole_take(p.state, p.box, name, false, NULL));
+        CHECK_OK(whole_take(p.state, p.box, p.box, name, false, NULL));
     }
     CHECK_INT(layers_below(&p), SNAPS_FLATTEN_AT + 1);
     CHECK_OK(whole_flatten(p.state, name));
@@ -79,9 +79,9 @@ TEST(sandbox_that_went_on_since_is_not_moved)
     place_open(&p);
     for (unsigned i = 0; i <= SNAPS_FLATTEN_AT; i++) {
         snprintf(name, sizeof name, "s%u", i);
-        CHECK_OK(whole_take(p.state, p.box, name, false, NULL));
+        CHECK_OK(whole_take(p.state, p.box, p.box, name, false, NULL));
     }
-    CHECK_OK(whole_take(p.state, p.box, "after", false, NULL));
+    CHECK_OK(whole_take(p.state, p.box, p.box, "after", false, NULL));
     CHECK_OK(whole_flatten(p.state, name));
     CHECK_OK(whole_restand(p.state, name, p.box));
     CHECK_INT(layers_below(&p), SNAPS_FLATTEN_AT + 2);

@@ -23,7 +23,7 @@
 #define START_MS  60000 /* a machine on its knees */
 #define CAPS_MAX                                                                                   \
     (SBX_CAN_PAUSE | SBX_CAN_SNAPSHOT | SBX_CAN_EXPOSE | SBX_CAN_BIND | SBX_CAN_LOG |              \
-     SBX_LIMITS_MEMORY | SBX_LIMITS_PIDS | SBX_LIMITS_CPU | SBX_HIDES_FILES |                      \
+     SBX_LIMITS_MEMORY | SBX_LIMITS_PIDS | SBX_LIMITS_CPU | SBX_LIMITS_DISK | SBX_HIDES_FILES |    \
      SBX_HIDES_PROCESSES | SBX_HIDES_NETWORK | SBX_CAN_ADOPT | SBX_CAN_MOUNT)
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
@@ -38,7 +38,8 @@ struct native {
     struct loop_io ready, control;
     struct loop_timer deadline;
     pid_t pid;
-    bool known; /* to the launcher */
+    uint32_t disk; /* enum native_disk, as the launcher says */
+    bool known;    /* to the launcher */
 
     struct native_call call; /* one at a time */
     void (*answered)(struct native *n, const struct native_reply *r, int *fds, struct err *e);
@@ -313,6 +314,7 @@ static void on_started(struct native *n, const struct native_reply *r, int *fds,
 
     if (!e) {
         n->pid = r->pid;
+        n->disk = r->disk;
         n->known = true;
         n->req.snapshot[0] = '\0'; /* from now on it has files of its own */
         e = fd_set_nonblocking(fds[0]);
@@ -341,6 +343,7 @@ static void on_adopted(struct native *n, const struct native_reply *r, int *fds,
         if (alive)
             take_fd(&fds[0]);
         n->pid = alive ? r->pid : 0;
+        n->disk = r->disk;
         n->known = true;
         n->base.found = !alive ? SBX_STOPPED : r->state == NATIVE_PAUSED ? SBX_PAUSED : SBX_RUNNING;
     }
@@ -458,6 +461,7 @@ static void native_inspect(struct sbx *s, struct sbx_info *info)
 
     info->pid = n->pid;
     info->workspace = n->workspace;
+    info->disk = n->disk ? native_disk_word(n->disk) : NULL;
     set_address(n, "s", &info->address);
 }
 

@@ -6,6 +6,13 @@
 
 #include "base/str.h"
 
+const char *native_disk_word(unsigned disk)
+{
+    static const char *const words[] = {"none", "project", "tmpfs", "loop"};
+
+    return disk < ARRAY_LEN(words) ? words[disk] : "unknown";
+}
+
 static bool terminated(const char *s, size_t size)
 {
     return memchr(s, '\0', size) != NULL;

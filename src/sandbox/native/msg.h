@@ -59,6 +59,10 @@ enum native_network { NATIVE_NET_NONE = 0, NATIVE_NET_HOST };
 enum native_state { NATIVE_RUNNING = 1, NATIVE_PAUSED, NATIVE_EXITED };
 
 /* 0 means: the launcher's default, which its ceilings bound. */
+/* What limits the disk space of a sandbox. */
+enum native_disk { NATIVE_DISK_NONE, NATIVE_DISK_PROJECT, NATIVE_DISK_TMPFS, NATIVE_DISK_LOOP };
+const char *native_disk_word(unsigned disk); /* "none", "project", … */
+
 struct native_limits {
     uint64_t memory_bytes, disk_bytes;
     uint32_t pids, cpu_milli, nofile; /* cpu: thousandths of one processor */
@@ -93,7 +97,8 @@ struct native_reply {
     char text[NATIVE_TEXT_MAX];
     uint32_t state, exit_code, signal, count;
     int32_t pid;
-    uint32_t flags; /* NATIVE_CODE_UNKNOWN */
+    uint32_t flags;     /* NATIVE_CODE_UNKNOWN */
+    uint32_t disk, pad; /* enum native_disk; of START, INSPECT, ADOPT */
     uint64_t oom_kills;
     char ids[NATIVE_LIST_MAX][NATIVE_ID_MAX];
 };
