@@ -20,11 +20,17 @@ static fallible make_dir(int parent, const char *name, int *ret_dir)
 {
     if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
         return err_sys("make '%s'", name);
-    *ret_dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return *ret_dir < 0 ? err_sys("open '%s'", name) : NULL;
+    own_fd dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return err_sys("open '%s'", name);
+    if (fchmod(dir, 0700) < 0)
+        return err_sys("close '%s' to others", name);
+    *ret_dir = take_fd(&dir);
+    return NULL;
 }
 
-/* Others may not enter: an upper layer can hold real set-uid files. */
+/* Others may at most pass through, which a server needs that is not root (0711): an upper layer can
+ * hold real set-uid files, and every directory of the launcher's in it is 0700. */
 static fallible open_state(const char *path, int *ret_dir)
 {
     struct stat st;
@@ -42,7 +48,7 @@ static fallible open_state(const char *path, int *ret_dir)
         return err_sys("open");
     if (st.st_uid != geteuid())
         return err_new(ERR_FORBIDDEN, "belongs to user %u, not to us", st.st_uid);
-    if ((st.st_mode & 077) && fchmod(dir, 0700) < 0)
+    if ((st.st_mode & 066) && fchmod(dir, 0700) < 0)
         return err_sys("close it to others");
     *ret_dir = take_fd(&dir);
     return NULL;
