@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+/* runtime.c — see runtime.h. */
+#include "wire/runtime.h"
+
+static fallible check_text(const char *field, struct str s, size_t max)
+{
+    if (!s.len)
+        return err_new(ERR_UNPROCESSABLE, "%s: must not be empty", field);
+    if (s.len > max)
+        return err_new(ERR_UNPROCESSABLE, "%s: %zu bytes, at most %zu", field, s.len, max);
+    if (memchr(s.p, '\0', s.len))
+        return err_new(ERR_UNPROCESSABLE, "%s: must not hold a NUL", field);
+    return NULL;
+}
+
+static fallible decode_command(const struct json *body, const struct json **ret)
+{
+    const struct json *v = json_get(body, STR("command"));
+
+    *ret = NULL;
+    if (!v || v->type == JSON_NULL)
+        return NULL;
+    if (v->type != JSON_STR && v->type != JSON_ARRAY)
+        return err_new(ERR_UNPROCESSABLE, "command: wanted a list of strings, a string or null");
+    if (v->type == JSON_ARRAY && !v->count)
+        return err_new(ERR_UNPROCESSABLE, "command: the list is empty; null is our own server");
+    size_t at = 0;
+    for (const struct json *c = v->type == JSON_ARRAY ? v->first : NULL; c; c = c->next, at++)
+        if (c->type != JSON_STR || memchr(c->s.p, '\0', c->s.len))
+            return err_new(ERR_UNPROCESSABLE, "command[%zu]: wanted a string without NUL", at);
+    if (v->type == JSON_STR && memchr(v->s.p, '\0', v->s.len))
+        return err_new(ERR_UNPROCESSABLE, "command: must not hold a NUL");
+    *ret = v;
+    return NULL;
+}
+
+static fallible decode_environment(const struct json *body, const struct json **ret)
+{
+    const struct json *v = json_get(body, STR("environment"));
+
+    *ret = NULL;
+    if (!v || v->type == JSON_NULL)
+        return NULL;
+    if (v->type != JSON_OBJECT)
+        return err_new(ERR_UNPROCESSABLE, "environment: wanted an object of strings");
+    for (const struct json *c = v->first; c; c = c->next) {
+        if (!c->key.len || memchr(c->key.p, '=', c->key.len) || memchr(c->key.p, '\0', c->key.len))
+            return err_new(ERR_UNPROCESSABLE, "environment: '%.80s' is no name of a variable",
+                           c->key.len ? c->key.p : "");
+        if (c->type != JSON_STR || memchr(c->s.p, '\0', c->s.len))
+            return err_new(ERR_UNPROCESSABLE,
+                           "environment." STR_FMT ": wanted a string without NUL",
+                           STR_ARG(str_first(c->key, 80)));
+    }
+    *ret = v;
+    return NULL;
+}
+
+fallible wire_decode_start(const struct json *body, struct wire_start *ret_start)
+{
+    struct wire_start s = {
+        .resource_factor = 1, .run_as_user = -1, .run_as_group = -1, .fs_group = -1};
+    struct str ignored = {0};
+
+    if (body->type != JSON_OBJECT)
+        return err_new(ERR_UNPROCESSABLE, "the body: wanted an object");
+    TRY(json_want_str(body, "image", &s.image));
+    TRY(check_text("image", s.image, WIRE_IMAGE_MAX));
+    TRY(json_want_str(body, "session_id", &s.session_id));
+    TRY(check_text("session_id", s.session_id, WIRE_SESSION_MAX));
+    TRY(decode_command(body, &s.command));
+    TRY(decode_environment(body, &s.environment));
+    TRY(json_take_str(body, "working_dir", &s.working_dir));
+    if (s.working_dir.p) {
+        TRY(check_text("working_dir", s.working_dir, 4095));
+        if (s.working_dir.p[0] != '/')
+            return err_new(ERR_UNPROCESSABLE, "working_dir: wanted an absolute path");
+    }
+    TRY(json_take_int(body, "resource_factor", 1, WIRE_FACTOR_MAX, &s.resource_factor));
+    TRY(json_take_int(body, "run_as_user", 0, 65535, &s.run_as_user));
+    TRY(json_take_int(body, "run_as_group", 0, 65535, &s.run_as_group));
+    TRY(json_take_int(body, "fs_group", 0, 65535, &s.fs_group));
+    TRY(json_take_str(body, "runtime_class", &ignored)); /* there is one class here */
+    TRY(json_take_str(body, "image_pull_policy", &ignored));
+    *ret_start = s;
+    return NULL;
+}
+
+fallible wire_decode_runtime_id(const struct json *body, struct str *ret_id)
+{
+    const struct json *v = json_get(body, STR("runtime_id"));
+
+    if (body->type != JSON_OBJECT)
+        return err_new(ERR_UNPROCESSABLE, "the body: wanted an object");
+    if (!v || (v->type != JSON_STR && v->type != JSON_NULL))
+        return err_new(ERR_UNPROCESSABLE, "runtime_id: wanted a string");
+    *ret_id = v->type == JSON_STR ? v->s : (struct str){0};
+    return NULL;
+}
+
+static void put_or_null(struct jw *w, const char *key, struct str s)
+{
+    if (s.p)
+        jw_str(w, key, s);
+    else
+        jw_null(w, key);
+}
+
+void wire_put_runtime(struct jw *w, const struct wire_runtime *r)
+{
+    JW_OBJECT(w, NULL) {
+        jw_str(w, "runtime_id", r->runtime_id);
+        jw_str(w, "session_id", r->session_id);
+        jw_str(w, "url", r->url);
+        put_or_null(w, "session_api_key", r->session_api_key);
+        jw_str(w, "status", r->status);
+        put_or_null(w, "status_detail", r->status_detail);
+        jw_str(w, "pod_status", r->pod_status);
+        JW_OBJECT(w, "work_hosts") {
+            for (size_t i = 0; i < WIRE_WORKERS; i++)
+                if (r->work_hosts[i].url.p) {
+                    jw_key(w, r->work_hosts[i].url);
+                    jw_int(w, NULL, r->work_hosts[i].port);
+                }
+        }
+        put_or_null(w, "vscode_url", r->vscode_url);
+        jw_int(w, "restart_count", r->restart_count);
+        JW_ARRAY(w, "restart_reasons") {
+            if (r->restart_reason.p)
+                jw_str(w, NULL, r->restart_reason);
+        }
+        JW_ARRAY(w, "container_statuses") {
+        }
+        JW_ARRAY(w, "events") {
+        }
+        jw_str(w, "pod_logs", STR(""));
+    }
+}
+
+static void put_id(struct jw *w, const char *key, int64_t id)
+{
+    if (id >= 0)
+        jw_int(w, key, id);
+}
+
+void wire_put_warm_config(struct jw *w, const struct wire_warm_config *c)
+{
+    JW_OBJECT(w, NULL) {
+        jw_str(w, "name", c->name);
+        jw_str(w, "image", c->image);
+        JW_ARRAY(w, "command") {
+            for (const struct json *v = c->command ? c->command->first : NULL; v; v = v->next)
+                jw_value(w, NULL, v);
+        }
+        JW_OBJECT(w, "environment") {
+            for (const struct json *v = c->environment ? c->environment->first : NULL; v;
+                 v = v->next) {
+                jw_key(w, v->key);
+                jw_value(w, NULL, v);
+            }
+        }
+        jw_str(w, "working_dir", c->working_dir.p ? c->working_dir : STR("/workspace"));
+        put_id(w, "run_as_user", c->run_as_user);
+        put_id(w, "run_as_group", c->run_as_group);
+        put_id(w, "fs_group", c->fs_group);
+    }
+}
