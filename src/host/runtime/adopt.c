@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+/* adopt.c — a new server: the rows of the one before are joined with what lives.
+ *
+ * Both: the runtime goes on, on the same port. A row that was acknowledged and has no process yet
+ * is started; one whose process is gone is stopped. What has no row, warm ones above all, is ended.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "host/runtime/inner.h"
+
+#define JUNK_MOST 8 /* ended at a time */
+
+struct junk { /* a sandbox nobody knows */
+    struct manager *m;
+    struct list link;
+    struct sbx *sbx;
+    char id[64];
+};
+
+struct adopting {
+    struct map there; /* ids the backend has; values are not looked at */
+    struct sbx_listed *all;
+    unsigned waiting; /* runtimes not looked at yet */
+    void (*done)(void *arg, struct err *e);
+    void *arg;
+    struct loop_later later;
+};
+
+/* --- junk --- */
+
+static void junk_next(struct manager *m);
+
+static void junk_end(struct junk *j)
+{
+    struct manager *m = j->m;
+
+    m->garbage_count--;
+    free(j);
+    gate_leave(m);
+    junk_next(m);
+}
+
+static void on_junk_removed(void *arg, struct sbx *s, const struct err *e)
+{
+    struct junk *j = arg;
+
+    (void)s;
+    if (e)
+        log_warn("an unknown sandbox stays", KV("id", j->id), KV_ERR(e));
+    junk_end(j);
+}
+
+static void remove_junk(struct junk *j)
+{
+    struct err *e = sbx_remove(j->sbx, on_junk_removed, j);
+
+    if (!e)
+        return;
+    on_junk_removed(j, j->sbx, e);
+    err_free(e);
+}
+
+static void on_junk_stopped(void *arg, struct sbx *s, const struct err *e)
+{
+    (void)s;
+    (void)e; /* removing it tells */
+    remove_junk(arg);
+}
+
+static void on_junk_adopted(void *arg, struct sbx *s, const struct err *e)
+{
+    struct junk *j = arg;
+
+    if (e || s->state.now == SBX_STOPPED) {
+        remove_junk(j);
+        return;
+    }
+    own(err) why = sbx_stop(s, on_junk_stopped, j);
+    if (why)
+        remove_junk(j);
+}
+
+static void begin_junk(struct junk *j)
+{
+    struct sbx_spec spec = {.id = j->id};
+    struct err *e = sbx_create(j->m->config.driver, &spec, &j->sbx);
+
+    list_del(&j->link);
+    j->m->at_gate++;
+    if (!e)
+        e = sbx_adopt(j->sbx, on_junk_adopted, j);
+    if (!e)
+        return;
+    log_warn("an unknown sandbox stays", KV("id", j->id), KV_ERR(e));
+    err_free(e);
+    junk_end(j);
+}
+
+static void junk_next(struct manager *m)
+{
+    if (!list_empty(&m->garbage))
+        begin_junk(LIST_FIRST(&m->garbage, struct junk, link));
+}
+
+static void collect_junk(struct manager *m, const struct sbx_listed *all, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct runtime *r = map_get(&m->ids, str_of(all[i].id));
+        if (r && r->status.now != RUNTIME_STOPPED)
+            continue;
+        struct junk *j = mem_new(sizeof *j);
+        j->m = m;
+        memcpy(j->id, all[i].id, sizeof j->id);
+        list_add(&m->garbage, &j->link);
+        m->garbage_count++;
+    }
+    if (m->garbage_count)
+        log_info("unknown sandboxes are ended", KV("count", m->garbage_count));
+    for (unsigned i = 0; i < JUNK_MOST; i++)
+        junk_next(m);
+}
+
+/* --- one runtime --- */
+
+static void on_all_adopted(struct loop_later *l)
+{
+    struct adopting *a = container_of(l, struct adopting, later);
+
+    a->done(a->arg, NULL);
+    map_done(&a->there);
+    free(a->all);
+    free(a);
+}
+
+static void adopted_one(struct manager *m)
+{
+    struct adopting *a = m->adopting;
+
+    if (--a->waiting)
+        return;
+    m->adopting = NULL;
+    loop_later(m->config.loop, &a->later, on_all_adopted);
+}
+
+static void open_port(struct runtime *r)
+{
+    struct err *e = proxy_add(r->manager->config.proxy, &r->target, r->port);
+
+    if (e && err_code(e) == ERR_CONFLICT) { /* somebody took it meanwhile */
+        log_warn("a runtime gets another port", KV("id", r->id), KV_ERR(e));
+        err_free(e);
+        e = proxy_add(r->manager->config.proxy, &r->target, 0);
+        r->port = r->target.port;
+        row_set_port(r);
+    }
+    if (e)
+        log_error("a runtime cannot be reached", KV("id", r->id), KV_ERR(e));
+    err_free(e);
+}
+
+static void is_gone(struct runtime *r, const char *why)
+{
+    r->manager->counters.lost++;
+    runtime_set_detail(r, "%s", why);
+    runtime_move(r, RUNTIME_STOPPED);
+    row_update(r, NULL);
+}
+
+static void on_gone_removed(void *arg, struct sbx *s, const struct err *e)
+{
+    struct runtime *r = arg;
+
+    (void)s;
+    (void)e; /* there is nothing of it */
+    r->sbx = NULL;
+    r->op = RUNTIME_NO_OP;
+    gate_leave(r->manager);
+    adopted_one(r->manager);
+    runtime_next(r);
+}
+
+static void settle(struct runtime *r, enum runtime_status status, enum proxy_state state)
+{
+    r->status.now = status; /* as it is, not as it was left */
+    r->manager->counters.adopted++;
+    open_port(r);
+    own(err) e = runtime_set_addresses(r);
+    if (e)
+        log_error("a runtime cannot be reached", KV("id", r->id), KV_ERR(e));
+    proxy_set_state(r->manager->config.proxy, &r->target, state);
+    idle_watch(r);
+}
+
+static void on_adopted(void *arg, struct sbx *s, const struct err *e)
+{
+    struct runtime *r = arg;
+
+    if (e) { /* no process, no files */
+        is_gone(r, "its sandbox was gone when the server started");
+        struct err *why = sbx_remove(s, on_gone_removed, r);
+        if (why)
+            on_gone_removed(r, s, why);
+        err_free(why);
+        return;
+    }
+    gate_leave(r->manager);
+    r->op = RUNTIME_NO_OP;
+    if (s->state.now != SBX_WARM)
+        runtime_drop_spec(r);
+    switch (s->state.now) {
+    case SBX_RUNNING:
+        settle(r, RUNTIME_RUNNING, PROXY_OPEN);
+        break;
+    case SBX_PAUSED:
+        settle(r, RUNTIME_PAUSED, PROXY_PAUSED);
+        break;
+    case SBX_WARM: /* acknowledged, and not yet bound */
+        open_port(r);
+        r->status.now = RUNTIME_STARTING;
+        r->warm = true;
+        runtime_begin_from_row(r);
+        break;
+    default:
+        open_port(r);
+        if (r->status.now != RUNTIME_ERROR) {
+            runtime_set_detail(r, "it ended while no server was there");
+            runtime_move(r, RUNTIME_ERROR);
+            row_update(r, NULL);
+        }
+        proxy_set_state(r->manager->config.proxy, &r->target, PROXY_PAUSED);
+    }
+    adopted_one(r->manager);
+    runtime_next(r);
+}
+
+static void pass_adopt(struct runtime *r)
+{
+    struct err *e = sbx_adopt(r->sbx, on_adopted, r);
+
+    if (!e)
+        return;
+    on_adopted(r, r->sbx, e);
+    err_free(e);
+}
+
+/* The sandbox as it was asked for: should it end, it can be started again. */
+static fallible make_sandbox(struct runtime *r)
+{
+    own_done(arena) a;
+    struct wire_start start;
+    const char *image;
+
+    arena_init(&a, 16u << 20);
+    TRY(runtime_read_spec(r, &a, &start));
+    TRY(start_known_image(r->manager, start.image, &image));
+    r->spec = mem_new(sizeof *r->spec);
+    TRY(spec_make(r, &start, image, r->spec));
+    r->published = r->spec->sbx.face == SBX_FACE_COMMAND ? r->spec->sbx.port : 0;
+    return sbx_create(r->manager->config.driver, &r->spec->sbx, &r->sbx);
+}
+
+static void adopt_one(struct runtime *r)
+{
+    struct manager *m = r->manager;
+    bool there = map_get(&m->adopting->there, str_of(r->id)) != NULL;
+    bool unborn = r->status.now == RUNTIME_STARTING;
+
+    r->target.park = m->config.park;
+    r->target.on_wake = runtime_on_wake;
+    own(err) e = there || unborn ? make_sandbox(r) : NULL;
+    if (e)
+        log_error("a runtime cannot be taken over", KV("id", r->id), KV_ERR(e));
+    if (!r->sbx) {
+        is_gone(r, e ? err_text(e) : "its sandbox was gone when the server started");
+        adopted_one(m);
+        return;
+    }
+    if (there) {
+        r->op = RUNTIME_START;
+        gate_wait(r, true, pass_adopt);
+        return;
+    }
+    open_port(r); /* acknowledged, never begun */
+    runtime_begin_from_row(r);
+    adopted_one(m);
+}
+
+/* --- all of them --- */
+
+static fallible on_row(struct manager *m, struct runtime *r)
+{
+    manager_add(m, r);
+    if (r->status.now == RUNTIME_STOPPED) {
+        list_add(&m->stopped, &r->order);
+        m->stopped_count++;
+        idle_watch(r);
+    }
+    return NULL;
+}
+
+static void on_listed(void *arg, const struct sbx_listed *all, size_t count, const struct err *e)
+{
+    struct manager *m = arg;
+    struct adopting *a = m->adopting;
+
+    if (e)
+        log_error("sandboxes cannot be listed", KV_ERR(e));
+    a->all = mem_new((count + 1) * sizeof *a->all);
+    if (count)
+        memcpy(a->all, all, count * sizeof *a->all);
+    for (size_t i = 0; i < count; i++)
+        map_put(&a->there, str_of(a->all[i].id), &a->all[i]);
+    collect_junk(m, a->all, count);
+    a->waiting = 1;
+    MAP_EACH(slot, &m->tenants) {
+        struct tenant *t = slot->value;
+        LIST_EACH(r, &t->runtimes, struct runtime, link) {
+            if (r->status.now == RUNTIME_STOPPED)
+                continue;
+            a->waiting++;
+            adopt_one(r);
+        }
+    }
+    adopted_one(m);
+}
+
+static void stop_all(struct manager *m)
+{
+    MAP_EACH(slot, &m->ids) {
+        struct runtime *r = slot->value;
+        if (r->status.now != RUNTIME_STOPPED)
+            is_gone(r, "the machine was started anew");
+    }
+}
+
+fallible manager_adopt(struct manager *m, void (*done)(void *arg, struct err *e), void *arg)
+{
+    bool new_boot;
+
+    TRY(store_boot_changed(m->config.store, &new_boot));
+    TRY_WRAP(row_load(m, on_row), "the rows of runtimes");
+    if (new_boot)
+        stop_all(m);
+    store_note_boot(m->config.store, NULL, NULL);
+    m->adopting = mem_new(sizeof *m->adopting);
+    map_init(&m->adopting->there);
+    m->adopting->done = done;
+    m->adopting->arg = arg;
+    if (m->config.driver->caps & SBX_CAN_LIST)
+        return sbx_list(m->config.driver, on_listed, m);
+    on_listed(m, NULL, 0, NULL);
+    return NULL;
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/* api.h — the Runtime API: the routes that OpenHands' clients know. Thin: each is a function of
+ * runtime.h and the object it answers with. */
+#pragma once
+
+#include "host/keys/keys.h"
+#include "net/router.h"
+
+struct manager;
+
+/* req->app of the runtime face. */
+struct runtime_face {
+    struct face face; /* first: other folders' routes find their own there */
+    struct manager *manager;
+};
+
+extern const struct route runtime_routes[];
+extern const size_t runtime_route_count;
+
+/* Says when to come back, for 429 and 503. */
+void runtime_retry_after(struct http_req *req, const struct runtime_face *f, const struct err *e);

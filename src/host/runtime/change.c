@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+/* change.c — what is done to a runtime that there is: pause, resume, stop; what is asked of it
+ * next; and its end by itself. */
+#include "base/log.h"
+#include "host/runtime/inner.h"
+
+/* --- pause and resume --- */
+
+static void on_half_row(void *arg, struct err *e)
+{
+    struct runtime *r = arg;
+
+    if (runtime_half_done(r, PENDING_ROW, e))
+        runtime_finish(r, take(&r->failed));
+}
+
+static void on_paused(void *arg, struct sbx *s, const struct err *e)
+{
+    struct runtime *r = arg;
+
+    (void)s;
+    gate_leave(r->manager);
+    if (!e) {
+        r->manager->counters.pauses++;
+        runtime_move(r, RUNTIME_PAUSED);
+        manager_emit(r, RUNTIME_EVENT_PAUSED, "");
+        row_update(r, on_half_row);
+    } else if (r->sbx->state.now == SBX_STOPPED)
+        runtime_fail(r, e);
+    else
+        proxy_set_state(r->manager->config.proxy, &r->target, PROXY_OPEN);
+    if (e)
+        r->pending &= ~(unsigned)PENDING_ROW;
+    if (runtime_half_done(r, PENDING_SANDBOX, e ? err_copy(e) : NULL))
+        runtime_finish(r, take(&r->failed));
+}
+
+static void pass_pause(struct runtime *r)
+{
+    struct err *e = sbx_pause(r->sbx, on_paused, r);
+
+    if (!e)
+        return;
+    on_paused(r, r->sbx, e);
+    err_free(e);
+}
+
+static void on_resumed(void *arg, struct sbx *s, const struct err *e)
+{
+    struct runtime *r = arg;
+
+    (void)s;
+    gate_leave(r->manager);
+    if (!e) {
+        r->manager->counters.resumes++;
+        runtime_move(r, RUNTIME_RUNNING);
+        proxy_set_state(r->manager->config.proxy, &r->target, PROXY_OPEN);
+        manager_emit(r, RUNTIME_EVENT_READY, "");
+        row_update(r, on_half_row);
+    } else if (r->sbx->state.now == SBX_STOPPED)
+        runtime_fail(r, e);
+    if (e)
+        r->pending &= ~(unsigned)PENDING_ROW;
+    if (runtime_half_done(r, PENDING_SANDBOX, e ? err_copy(e) : NULL))
+        runtime_finish(r, take(&r->failed));
+}
+
+static void pass_resume(struct runtime *r)
+{
+    struct err *e = sbx_resume(r->sbx, on_resumed, r);
+
+    if (!e)
+        return;
+    on_resumed(r, r->sbx, e);
+    err_free(e);
+}
+
+/* --- stop --- */
+
+static void end_stop(struct runtime *r)
+{
+    struct err *e = take(&r->failed);
+
+    if (e && r->sbx && r->sbx->state.now != SBX_STOPPED && r->sbx->state.now != SBX_CREATED) {
+        runtime_finish(r, e); /* it lives: nothing is said that is not so */
+        return;
+    }
+    runtime_finish(r, e);
+    runtime_remove_sandbox(r);
+}
+
+static void on_stop_row(void *arg, struct err *e)
+{
+    struct runtime *r = arg;
+
+    if (runtime_half_done(r, PENDING_ROW, e))
+        end_stop(r);
+}
+
+static void sandbox_is_gone(struct runtime *r)
+{
+    if (r->status.now != RUNTIME_STOPPED)
+        runtime_move(r, RUNTIME_STOPPED);
+    r->manager->counters.stops++;
+    manager_emit(r, RUNTIME_EVENT_STOPPED, "");
+    if (r->durable)
+        row_update(r, on_stop_row);
+    else
+        r->pending &= ~(unsigned)PENDING_ROW;
+}
+
+static void on_stopped(void *arg, struct sbx *s, const struct err *e)
+{
+    struct runtime *r = arg;
+
+    gate_leave(r->manager);
+    bool dead = !e || s->state.now == SBX_STOPPED;
+    if (dead)
+        sandbox_is_gone(r);
+    else
+        r->pending &= ~(unsigned)PENDING_ROW;
+    if (runtime_half_done(r, PENDING_SANDBOX, dead ? NULL : err_copy(e)))
+        end_stop(r);
+}
+
+static void pass_stop(struct runtime *r)
+{
+    struct err *e = sbx_stop(r->sbx, on_stopped, r);
+
+    if (!e)
+        return;
+    on_stopped(r, r->sbx, e); /* it ended meanwhile, or there is nobody to ask */
+    err_free(e);
+}
+
+static void begin_stop(struct runtime *r)
+{
+    r->pending = PENDING_ROW | PENDING_SANDBOX;
+    proxy_remove(r->manager->config.proxy, &r->target);
+    if (r->sbx && (r->sbx->state.now == SBX_RUNNING || r->sbx->state.now == SBX_PAUSED ||
+                   r->sbx->state.now == SBX_WARM)) {
+        gate_wait(r, true, pass_stop);
+        return;
+    }
+    sandbox_is_gone(r);
+    if (runtime_half_done(r, PENDING_SANDBOX, NULL))
+        end_stop(r);
+}
+
+/* --- what is asked next --- */
+
+/* NULL and false: there is nothing to do, which is fine. */
+static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
+{
+    unsigned now = r->status.now;
+    bool same = (op == RUNTIME_STOP && now == RUNTIME_STOPPED && (!r->sbx || r->durable)) ||
+                (op == RUNTIME_PAUSE && now == RUNTIME_PAUSED) ||
+                (op == RUNTIME_RESUME && now == RUNTIME_RUNNING);
+
+    *ret_begun = !same;
+    if (same)
+        return NULL;
+    r->op = op;
+    r->pending = PENDING_ROW | PENDING_SANDBOX;
+    if (op == RUNTIME_STOP)
+        begin_stop(r);
+    else if (op == RUNTIME_PAUSE && now == RUNTIME_RUNNING) {
+        proxy_set_state(r->manager->config.proxy, &r->target, PROXY_PAUSED);
+        gate_wait(r, true, pass_pause);
+    } else if (op == RUNTIME_RESUME && now == RUNTIME_PAUSED)
+        gate_wait(r, true, pass_resume);
+    else if (op == RUNTIME_RESUME && now == RUNTIME_ERROR && r->sbx)
+        runtime_begin_again(r);
+    else {
+        r->op = RUNTIME_NO_OP;
+        r->pending = 0;
+        *ret_begun = false;
+        return err_new(ERR_CONFLICT, "runtime '%s' is %s: it cannot be %s", r->id,
+                       sm_name(&r->status), op == RUNTIME_PAUSE ? "paused" : "resumed");
+    }
+    return NULL;
+}
+
+void runtime_next(struct runtime *r)
+{
+    while (!r->op && !list_empty(&r->asks)) {
+        struct runtime_ask *ask = LIST_FIRST(&r->asks, struct runtime_ask, link);
+        bool begun;
+
+        list_del(&ask->link);
+        r->asked = ask;
+        struct err *e = begin(r, ask->op, &begun);
+        if (begun && !e)
+            continue; /* it may have ended at once */
+        r->asked = NULL;
+        runtime_answer_later(ask, r, e);
+    }
+}
+
+/* Of one that is dropped. */
+void runtime_refuse_all(struct runtime *r)
+{
+    LIST_EACH(ask, &r->asks, struct runtime_ask, link) {
+        list_del(&ask->link);
+        runtime_answer(ask, NULL, err_new(ERR_NOT_FOUND, "runtime '%s' is gone", r->id));
+    }
+}
+
+static void on_own(struct runtime_ask *ask, struct runtime *r, struct err *e)
+{
+    (void)ask;
+    if (e)
+        log_warn("runtime not changed", KV("id", r ? r->id : "?"), KV_ERR(e));
+    err_free(e);
+}
+
+void runtime_ask_own(struct runtime *r, enum runtime_op op)
+{
+    if (r->own.op)
+        return; /* the one before is not done */
+    r->own.done = on_own;
+    manager_ask(r, op, &r->own);
+}
+
+void manager_ask(struct runtime *r, enum runtime_op op, struct runtime_ask *ask)
+{
+    ask->op = op;
+    list_add(&r->asks, &ask->link);
+    runtime_next(r);
+}
+
+/* --- its end by itself --- */
+
+void runtime_on_gone(void *arg, struct sbx *s)
+{
+    struct runtime *r = arg;
+
+    if (r->op) /* the operation under way is told, and tells */
+        return;
+    r->manager->counters.gone++;
+    struct err *e = err_new(ERR_CLOSED, "%s", s->failure ? s->failure : "it ended");
+    runtime_fail(r, e);
+    err_free(e);
+    manager_check_end(r->manager);
+}
+
+void runtime_on_wake(struct proxy_target *t)
+{
+    runtime_ask_own(container_of(t, struct runtime, target), RUNTIME_RESUME);
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/* describe.c — a runtime as clients see it. */
+#include "host/runtime/inner.h"
+
+/* "ready" only when its server answers; clients wait 2 s for each other word. */
+static const char *const pod_words[] = {
+    [RUNTIME_STARTING] = "pending",  [RUNTIME_RUNNING] = "ready", [RUNTIME_PAUSED] = "not found",
+    [RUNTIME_STOPPED] = "not found", [RUNTIME_ERROR] = "failed",
+};
+
+static struct str url_of(const struct runtime *r, struct arena *a)
+{
+    const struct manager_config *c = &r->manager->config;
+
+    if (c->domain.len)
+        return arena_printf(a, "http://%s%s" STR_FMT, r->id, c->domain.p[0] == '-' ? "" : ".",
+                            STR_ARG(c->domain));
+    if (c->by_path)
+        return arena_printf(a, STR_FMT "/sandbox/%s", STR_ARG(c->base_url), r->id);
+    return arena_printf(a, "http://127.0.0.1:%u", r->port);
+}
+
+static struct str service(const struct runtime *r, struct arena *a, const char *name)
+{
+    const struct manager_config *c = &r->manager->config;
+
+    if (c->domain.len)
+        return arena_printf(a, "http://%s-%s%s" STR_FMT, name, r->id,
+                            c->domain.p[0] == '-' ? "" : ".", STR_ARG(c->domain));
+    return arena_printf(a, STR_FMT "/sandbox/%s/%s", STR_ARG(c->base_url), r->id, name);
+}
+
+fallible runtime_describe(const struct runtime *r, struct arena *a, struct wire_runtime *ret)
+{
+    *ret = (struct wire_runtime){
+        .runtime_id = str_of(r->id),
+        .session_id = str_of(r->session_id),
+        .url = url_of(r, a),
+        .session_api_key = str_of(r->session_key),
+        .status = str_of(sm_name(&r->status)),
+        .pod_status = str_of(pod_words[r->status.now]),
+        .status_detail = str_of(r->detail),
+        .restart_count = r->restarts,
+    };
+    ret->work_hosts[0].url = service(r, a, "work-1");
+    ret->work_hosts[0].port = RUNTIME_WORKER;
+    ret->work_hosts[1].url = service(r, a, "work-2");
+    ret->work_hosts[1].port = RUNTIME_WORKER + 1;
+    ret->vscode_url = service(r, a, "vscode");
+    if (r->restarts)
+        ret->restart_reason = STR("it had ended and was resumed");
+    return arena_check(a);
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/* events.c — see events.h. */
+#include "host/runtime/events.h"
+
+#include "base/log.h"
+#include "host/runtime/inner.h"
+
+static const struct {
+    const char *level, *status;
+} kinds[RUNTIME_EVENTS] = {
+    [RUNTIME_EVENT_STARTING] = {"info", "STATUS$STARTING_RUNTIME"},
+    [RUNTIME_EVENT_STARTED] = {"info", "STATUS$RUNTIME_STARTED"},
+    [RUNTIME_EVENT_READY] = {"info", "STATUS$READY"},
+    [RUNTIME_EVENT_PAUSED] = {"info", "STATUS$STOPPED"},
+    [RUNTIME_EVENT_STOPPED] = {"info", "STATUS$STOPPED"},
+    [RUNTIME_EVENT_ERROR] = {"error", "STATUS$ERROR"},
+    [RUNTIME_EVENT_DISCONNECTED] = {"error", "STATUS$ERROR_RUNTIME_DISCONNECTED"},
+    [RUNTIME_EVENT_MEMORY] = {"error", "STATUS$ERROR_MEMORY"},
+};
+
+void manager_subscribe(struct manager *m, struct runtime_subscriber *s)
+{
+    list_add(&m->subscribers, &s->link);
+}
+
+void manager_unsubscribe(struct runtime_subscriber *s)
+{
+    list_del(&s->link);
+}
+
+void manager_emit(struct runtime *r, enum runtime_event_status kind, const char *message)
+{
+    const struct runtime_event event = {.level = kinds[kind].level,
+                                        .status = kinds[kind].status,
+                                        .message = message ? message : "",
+                                        .kind = kind,
+                                        .wall_ms = manager_now_ms(r->manager),
+                                        .runtime = r};
+
+    log_info("runtime", KV("id", r->id), KV("session", r->session_id), KV("key", r->tenant->name),
+             KV("status", event.status), KV("message", event.message));
+    LIST_EACH(s, &r->manager->subscribers, struct runtime_subscriber, link)
+        s->fn(s, &event);
+}
+
+const struct runtime_counters *manager_counters(const struct manager *m)
+{
+    return &m->counters;
+}
+
+void manager_gauges(const struct manager *m, struct runtime_gauges *ret)
+{
+    *ret = (struct runtime_gauges){.live = m->live,
+                                   .starting = m->starting,
+                                   .stopped = m->stopped_count,
+                                   .warm = pool_count(m),
+                                   .at_gate = m->at_gate};
+    for (const struct list *l = m->waiting.next; l != &m->waiting; l = l->next)
+        ret->waiting++;
+    for (const struct list *l = m->urgent.next; l != &m->urgent; l = l->next)
+        ret->waiting++;
+}

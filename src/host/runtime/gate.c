@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/* gate.c — how much is asked of the launcher at once.
+ *
+ * It works on one request at a time and its socket holds a few dozen; one more would make both of
+ * us wait for each other. Claims, stops, pauses go before starts, starts before the pool. */
+#include "host/runtime/inner.h"
+
+static void pass(struct manager *m, struct runtime *r)
+{
+    list_del(&r->gate);
+    m->at_gate++;
+    r->pass(r);
+}
+
+void gate_wait(struct runtime *r, bool urgent, void (*fn)(struct runtime *r))
+{
+    struct manager *m = r->manager;
+
+    r->pass = fn;
+    if (m->at_gate < GATE_MOST && list_empty(&m->urgent) && (urgent || list_empty(&m->waiting)))
+        pass(m, r);
+    else
+        list_add(urgent ? &m->urgent : &m->waiting, &r->gate);
+}
+
+bool gate_try(struct manager *m)
+{
+    /* Half of it stays free for people. */
+    if (m->at_gate >= GATE_MOST / 2 || !list_empty(&m->urgent) || !list_empty(&m->waiting))
+        return false;
+    m->at_gate++;
+    return true;
+}
+
+static void on_open_gate(struct loop_later *l)
+{
+    struct manager *m = container_of(l, struct manager, open_gate);
+
+    while (m->at_gate < GATE_MOST) {
+        struct list *first = !list_empty(&m->urgent) ? &m->urgent : &m->waiting;
+        if (list_empty(first))
+            break;
+        pass(m, LIST_FIRST(first, struct runtime, gate));
+    }
+    pool_refill(m);
+    manager_check_end(m);
+}
+
+void gate_leave(struct manager *m)
+{
+    m->at_gate--;
+    loop_later(m->config.loop, &m->open_gate, on_open_gate);
+}

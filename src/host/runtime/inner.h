@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+/* inner.h — what the files of runtime/ share; nobody else includes it. */
+#pragma once
+
+#include "base/buf.h"
+#include "host/runtime/events.h"
+#include "host/runtime/pool.h"
+#include "host/runtime/runtime.h"
+#include "host/store/store.h"
+
+#define GATE_MOST    24   /* requests the launcher has at once: more would fill its socket */
+#define GRACE_MS     25   /* a start that is ready so soon is told as running */
+#define STOPPED_MOST 1000 /* stopped runtimes that can still be looked at */
+
+enum { PENDING_ROW = 1, PENDING_SANDBOX = 2 };
+
+struct tenant {
+    char name[KEY_NAME_SIZE];
+    struct map sessions; /* of struct runtime; stopped ones too until they are replaced */
+    struct list runtimes;
+    unsigned live; /* neither stopped nor failed */
+};
+
+struct manager {
+    struct manager_config config;
+    struct map ids, tenants;
+    struct list stopped; /* oldest first */
+    unsigned stopped_count, live, starting;
+
+    unsigned at_gate; /* requests the launcher has now */
+    struct list urgent, waiting;
+    struct loop_later open_gate;
+
+    struct list pools;
+    struct loop_later refill;
+    struct loop_timer refill_again;
+    unsigned refill_fails;
+
+    struct list subscribers;
+    struct runtime_counters counters;
+    uint64_t misses[POOL_MISSES];
+
+    struct list garbage; /* sandboxes nobody knows, being ended */
+    unsigned garbage_count;
+    struct adopting *adopting;
+    bool ending;
+    void (*ended)(void *arg);
+    void *ended_arg;
+    struct loop_later check_end;
+};
+
+/* --- manager.c --- */
+struct tenant *tenant_get(struct manager *m, const char *name); /* made when it is new */
+/* Known from now on; the session's old one, if any, is not found by it any more. */
+void manager_add(struct manager *m, struct runtime *r);
+void manager_drop(struct runtime *r); /* forgets it and frees it */
+struct runtime *runtime_new(struct manager *m, struct tenant *t, const char *id);
+void runtime_set_text(char **to, const char *text);
+void runtime_set_detail(struct runtime *r, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void runtime_make_id(char id[RUNTIME_ID_LEN + 1]);
+void manager_check_end(struct manager *m);
+uint64_t manager_now_ms(const struct manager *m);
+
+/* --- life.c --- */
+void runtime_move(struct runtime *r, enum runtime_status to);
+void runtime_free(struct runtime *r); /* of one that was never added */
+/* The first operation of a new one; r->sbx is new, or warm, and r->spec made. */
+void runtime_begin(struct runtime *r, const struct wire_start *start, struct runtime_ask *ask);
+/* To be answered when its row is on disk and, if that takes a moment only, its server listens. */
+void runtime_watch(struct runtime *r, struct runtime_ask *ask);
+
+/* The same from its row, after a restart of the server; made is r->spec. */
+void runtime_begin_from_row(struct runtime *r);
+void runtime_drop_spec(struct runtime *r);
+fallible runtime_set_addresses(struct runtime *r); /* where the proxy finds it */
+/* The operation under way is over: who asked is told, what comes next begins. Takes e over. */
+void runtime_finish(struct runtime *r, struct err *e);
+/* Is that all of it? The first error of both halves is the story. */
+bool runtime_half_done(struct runtime *r, unsigned half, struct err *e);
+void runtime_fail(struct runtime *r, const struct err *e); /* it is in error, and why */
+void runtime_remove_sandbox(struct runtime *r);            /* its files too, behind everybody */
+void runtime_begin_again(struct runtime *r);               /* after it ended by itself */
+void runtime_answer(struct runtime_ask *ask, struct runtime *r, struct err *e);
+void runtime_answer_later(struct runtime_ask *ask, struct runtime *r, struct err *e);
+
+/* --- change.c --- */
+void runtime_ask_own(struct runtime *r, enum runtime_op op); /* nobody waits for it */
+void runtime_refuse_all(struct runtime *r);
+void runtime_next(struct runtime *r); /* what is asked next, if nothing is under way */
+void runtime_on_gone(void *arg, struct sbx *s);
+void runtime_on_wake(struct proxy_target *t);
+
+/* --- gate.c --- */
+/* Calls pass as soon as the launcher may be asked, at once if possible. */
+void gate_wait(struct runtime *r, bool urgent, void (*pass)(struct runtime *r));
+/* For what can wait: only when nobody else does. */
+bool gate_try(struct manager *m);
+void gate_leave(struct manager *m);
+
+/* --- row.c --- */
+void row_insert(struct runtime *r, const struct wire_start *start, store_done *done);
+void row_update(struct runtime *r, store_done *done); /* status, detail, key, restarts; done NULL */
+void row_set_port(struct runtime *r);
+void row_delete(struct manager *m, const char *id);
+fallible row_load(struct manager *m, fallible (*fn)(struct manager *m, struct runtime *r));
+
+/* --- spec.c --- */
+struct spec {
+    struct sbx_spec sbx;
+    struct arena arena;
+    const char *note; /* for status_detail; NULL: none */
+};
+void spec_done(struct spec *s);
+/* What the sandbox is told. */
+fallible spec_make(const struct runtime *r, const struct wire_start *start, const char *image,
+                   struct spec *ret);
+
+/* --- start.c --- */
+/* The backend's name of an image; ERR_UNPROCESSABLE: there is none. */
+fallible start_known_image(const struct manager *m, struct str image, const char **ret_known);
+
+/* --- pool.c --- */
+/* The oldest warm one of this image, NULL and why; pool_give() when it is to be had for good. */
+struct sbx *pool_look(struct manager *m, const char *image, const char **ret_pool,
+                      enum pool_miss *ret_miss);
+void pool_give(struct manager *m, struct sbx *warm);
+void pool_missed(struct manager *m, const char *image, enum pool_miss miss);
+void pool_refill(struct manager *m); /* soon, behind what is under way */
+void pool_drain(struct manager *m);
+void pool_free_all(struct manager *m);
+unsigned pool_count(const struct manager *m); /* sandboxes in all pools, in the making too */
+
+/* --- idle.c --- */
+void idle_watch(struct runtime *r); /* after each change of its status */
+void idle_stop(struct runtime *r);

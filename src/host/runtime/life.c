@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+/* life.c — how a runtime starts, and what all operations of one share.
+ *
+ * An operation has two halves that run side by side, the row and the sandbox; it is done when both
+ * are. The next one begins then. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "host/runtime/inner.h"
+
+static uint64_t now_ns(const struct runtime *r)
+{
+    return clock_mono_ns(loop_clock(r->manager->config.loop));
+}
+
+static uint32_t us_since(const struct runtime *r, uint64_t ns)
+{
+    return (uint32_t)((now_ns(r) - ns) / 1000);
+}
+
+/* --- answers --- */
+
+void runtime_answer(struct runtime_ask *ask, struct runtime *r, struct err *e)
+{
+    ask->op = RUNTIME_NO_OP;
+    ask->done(ask, r, e);
+}
+
+static void on_answer_now(struct loop_later *l)
+{
+    struct runtime_ask *ask = container_of(l, struct runtime_ask, now);
+
+    runtime_answer(ask, ask->runtime, take(&ask->error));
+}
+
+void runtime_answer_later(struct runtime_ask *ask, struct runtime *r, struct err *e)
+{
+    ask->runtime = r;
+    ask->error = e;
+    loop_later(r->manager->config.loop, &ask->now, on_answer_now);
+}
+
+/* All who wait for a start. */
+static void answer_watchers(struct runtime *r, const struct err *e)
+{
+    loop_timer_stop(&r->grace);
+    LIST_EACH(ask, &r->watchers, struct runtime_ask, link) {
+        list_del(&ask->link);
+        runtime_answer(ask, r, e ? err_copy(e) : NULL);
+    }
+}
+
+static void on_grace(struct loop_timer *t)
+{
+    answer_watchers(container_of(t, struct runtime, grace), NULL);
+}
+
+/* Told when the row is on disk; a server that is about to listen is worth a moment. */
+static void look_at_watchers(struct runtime *r)
+{
+    if (!r->durable || list_empty(&r->watchers))
+        return;
+    if (r->status.now != RUNTIME_STARTING)
+        answer_watchers(r, NULL);
+    else if (!r->grace.loop)
+        loop_timer_start(r->manager->config.loop, &r->grace, GRACE_MS, on_grace);
+}
+
+void runtime_watch(struct runtime *r, struct runtime_ask *ask)
+{
+    ask->op = RUNTIME_START;
+    if (r->durable && r->status.now != RUNTIME_STARTING) {
+        runtime_answer_later(ask, r, NULL);
+        return;
+    }
+    list_add(&r->watchers, &ask->link);
+    look_at_watchers(r);
+}
+
+/* --- the end of an operation --- */
+
+static void prune_stopped(struct manager *m)
+{
+    while (m->stopped_count > STOPPED_MOST) {
+        struct runtime *old = LIST_FIRST(&m->stopped, struct runtime, order);
+        if (old->op || old->sbx || !list_empty(&old->asks) || old->own.op)
+            return; /* the next time */
+        row_delete(m, old->id);
+        manager_drop(old);
+    }
+}
+
+void runtime_finish(struct runtime *r, struct err *e)
+{
+    struct manager *m = r->manager;
+    struct runtime_ask *ask = take(&r->asked);
+
+    r->op = RUNTIME_NO_OP;
+    r->pending = 0;
+    if (ask)
+        runtime_answer(ask, r, e);
+    else
+        err_free(e);
+    runtime_next(r);
+    prune_stopped(m);
+    manager_check_end(m);
+}
+
+/* Is that all of it? The first error of both halves is the story. */
+bool runtime_half_done(struct runtime *r, unsigned half, struct err *e)
+{
+    r->pending &= ~half;
+    if (!r->failed)
+        r->failed = e;
+    else
+        err_free(e);
+    return !r->pending;
+}
+
+/* --- removing what is left of a sandbox --- */
+
+static void on_removed(void *arg, struct sbx *s, const struct err *e)
+{
+    struct runtime *r = arg;
+    struct manager *m = r->manager;
+
+    (void)s;
+    if (e)
+        log_warn("files of a sandbox stay", KV("id", r->id), KV_ERR(e));
+    r->sbx = NULL;
+    gate_leave(m);
+    if (!r->durable) /* it never was */
+        manager_drop(r);
+    else
+        prune_stopped(m);
+    manager_check_end(m);
+}
+
+static void pass_remove(struct runtime *r)
+{
+    struct err *e = sbx_remove(r->sbx, on_removed, r);
+
+    if (!e)
+        return;
+    log_warn("a sandbox stays", KV("id", r->id), KV_ERR(e));
+    err_free(e);
+    r->removing = false;
+    gate_leave(r->manager);
+}
+
+void runtime_remove_sandbox(struct runtime *r)
+{
+    if (!r->sbx || r->removing)
+        return;
+    r->removing = true;
+    gate_wait(r, false, pass_remove);
+}
+
+/* --- start --- */
+
+void runtime_drop_spec(struct runtime *r)
+{
+    if (r->spec)
+        spec_done(r->spec);
+    free(r->spec);
+    r->spec = NULL;
+}
+
+static void pass_start(struct runtime *r);
+static void started(struct runtime *r, const struct err *e);
+
+/* A warm one that was not well: the same runtime starts cold. */
+static void on_unwarmed(void *arg, struct sbx *s, const struct err *e)
+{
+    struct runtime *r = arg;
+
+    (void)s;
+    (void)e; /* told by the start, if it matters */
+    r->sbx = NULL;
+    own(err) why = sbx_create(r->manager->config.driver, &r->spec->sbx, &r->sbx);
+    gate_leave(r->manager);
+    if (why)
+        started(r, why);
+    else
+        gate_wait(r, false, pass_start);
+}
+
+static bool start_cold_after_all(struct runtime *r)
+{
+    if (!r->warm || r->retried || r->sbx->state.now != SBX_STOPPED)
+        return false;
+    r->retried = true;
+    r->warm = false;
+    runtime_set_detail(r, "cold: the warm sandbox was not well");
+    own(err) e = sbx_remove(r->sbx, on_unwarmed, r);
+    return !e;
+}
+
+/* Nobody was told of it, or only that it could not be: it has no row. */
+static void undo_start(struct runtime *r)
+{
+    struct err *e = take(&r->failed);
+
+    runtime_move(r, RUNTIME_STOPPED);
+    proxy_remove(r->manager->config.proxy, &r->target);
+    answer_watchers(r, e);
+    runtime_finish(r, e);
+    if (!r->sbx)
+        manager_drop(r);
+    else if (!r->op && r->sbx->state.now == SBX_RUNNING)
+        runtime_ask_own(r, RUNTIME_STOP);
+    else if (!r->op)
+        runtime_remove_sandbox(r);
+}
+
+static void end_start(struct runtime *r)
+{
+    runtime_drop_spec(r);
+    if (!r->durable) {
+        undo_start(r);
+        return;
+    }
+    struct err *e = take(&r->failed);
+    look_at_watchers(r);
+    runtime_finish(r, e);
+}
+
+static void on_start_row(void *arg, struct err *e)
+{
+    struct runtime *r = arg;
+
+    r->phase_us[RUNTIME_PHASE_ROW] = us_since(r, r->begun_ns);
+    if (e) {
+        log_warn("a start was not written down", KV("id", r->id), KV_ERR(e));
+        r->manager->counters.failures++;
+    }
+    r->durable = !e;
+    look_at_watchers(r);
+    if (runtime_half_done(r, PENDING_ROW, e))
+        end_start(r);
+}
+
+static void note_phases(struct runtime *r)
+{
+    static const uint8_t of[SBX_PHASES] = {[SBX_PHASE_QUEUE] = RUNTIME_PHASE_QUEUE,
+                                           [SBX_PHASE_NAMESPACES] = RUNTIME_PHASE_NAMESPACES,
+                                           [SBX_PHASE_MOUNTS] = RUNTIME_PHASE_MOUNTS,
+                                           [SBX_PHASE_EXEC] = RUNTIME_PHASE_EXEC,
+                                           [SBX_PHASE_READY] = RUNTIME_PHASE_READY};
+    struct sbx_info info;
+
+    sbx_inspect(r->sbx, &info);
+    for (unsigned i = 0; i < SBX_PHASES; i++)
+        r->phase_us[of[i]] += (uint32_t)(info.phase_ns[i] / 1000);
+}
+
+/* Where the proxy finds it: its server, or the port of the command that was run as given. */
+fallible runtime_set_addresses(struct runtime *r)
+{
+    struct sbx_info info;
+
+    sbx_inspect(r->sbx, &info);
+    r->target.address = info.address;
+    TRY(sbx_expose(r->sbx, RUNTIME_WORKER, &r->target.inner));
+    r->target.inner.tunnel_port = 0;
+    return r->published ? sbx_expose(r->sbx, r->published, &r->target.address) : NULL;
+}
+
+void runtime_fail(struct runtime *r, const struct err *e)
+{
+    r->manager->counters.failures++;
+    runtime_set_detail(r, "%s", err_text(e));
+    if (r->status.now != RUNTIME_ERROR && r->status.now != RUNTIME_STOPPED)
+        runtime_move(r, RUNTIME_ERROR);
+    proxy_set_state(r->manager->config.proxy, &r->target, PROXY_PAUSED);
+    manager_emit(r, RUNTIME_EVENT_ERROR, r->detail);
+    row_update(r, NULL);
+}
+
+static void started(struct runtime *r, const struct err *e)
+{
+    own(err) why = e ? err_copy(e) : runtime_set_addresses(r);
+
+    r->manager->starting--;
+    if (why)
+        runtime_fail(r, why);
+    else {
+        runtime_move(r, RUNTIME_RUNNING);
+        proxy_set_state(r->manager->config.proxy, &r->target, PROXY_OPEN);
+        manager_emit(r, RUNTIME_EVENT_STARTED, "");
+        manager_emit(r, RUNTIME_EVENT_READY, "");
+        row_update(r, NULL); /* nobody waits for it: it says that there was a process */
+    }
+    look_at_watchers(r);
+    if (runtime_half_done(r, PENDING_SANDBOX, NULL)) /* what failed is told as the status */
+        end_start(r);
+}
+
+static void on_started(void *arg, struct sbx *s, const struct err *e)
+{
+    struct runtime *r = arg;
+
+    if (e && start_cold_after_all(r))
+        return;
+    gate_leave(r->manager);
+    note_phases(r);
+    if (r->warm)
+        r->phase_us[RUNTIME_PHASE_CLAIM] = us_since(r, s->begun_ns);
+    started(r, e);
+}
+
+static void pass_start(struct runtime *r)
+{
+    r->phase_us[RUNTIME_PHASE_QUEUE] = us_since(r, r->begun_ns);
+    struct err *e = r->warm ? sbx_claim(r->sbx, &r->spec->sbx, on_started, r)
+                            : sbx_start(r->sbx, on_started, r);
+    if (!e)
+        return;
+    on_started(r, r->sbx, e);
+    err_free(e);
+}
+
+void runtime_begin(struct runtime *r, const struct wire_start *start, struct runtime_ask *ask)
+{
+    r->op = RUNTIME_START;
+    r->pending = PENDING_ROW | PENDING_SANDBOX;
+    r->begun_ns = now_ns(r);
+    r->manager->starting++;
+    runtime_watch(r, ask);
+    manager_emit(r, RUNTIME_EVENT_STARTING, "");
+    gate_wait(r, r->warm, pass_start);
+    row_insert(r, start, on_start_row);
+}
+
+/* --- again, after it ended by itself --- */
+
+static void on_again_row(void *arg, struct err *e)
+{
+    struct runtime *r = arg;
+
+    if (e)
+        log_warn("a restart was not written down", KV("id", r->id), KV_ERR(e));
+    err_free(e); /* its row says that it failed: the next server starts from there */
+    if (runtime_half_done(r, PENDING_ROW, NULL))
+        end_start(r);
+}
+
+void runtime_begin_again(struct runtime *r)
+{
+    r->begun_ns = now_ns(r);
+    r->restarts++;
+    r->manager->starting++;
+    memset(r->phase_us, 0, sizeof r->phase_us);
+    runtime_move(r, RUNTIME_STARTING);
+    r->warm = false;
+    proxy_set_state(r->manager->config.proxy, &r->target, PROXY_STARTING);
+    struct runtime_ask *ask = take(&r->asked);
+    if (ask)
+        runtime_watch(r, ask);
+    manager_emit(r, RUNTIME_EVENT_STARTING, "");
+    gate_wait(r, false, pass_start);
+    row_update(r, on_again_row);
+}
+
+/* A row that was acknowledged by a server before us; r->spec is made from it. */
+void runtime_begin_from_row(struct runtime *r)
+{
+    r->op = RUNTIME_START;
+    r->pending = PENDING_ROW | PENDING_SANDBOX;
+    r->begun_ns = now_ns(r);
+    r->manager->starting++;
+    proxy_set_state(r->manager->config.proxy, &r->target, PROXY_STARTING);
+    manager_emit(r, RUNTIME_EVENT_STARTING, "");
+    gate_wait(r, r->warm, pass_start);
+    row_update(r, on_again_row);
+}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+/* manager.c — which runtimes there are: by id, by tenant and session. See runtime.h. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "host/runtime/inner.h"
+
+/* The one table of what may follow what. */
+static const struct sm_state states[] = {
+    [RUNTIME_STARTING] = {"starting",
+                          TO(RUNTIME_RUNNING) | TO(RUNTIME_STOPPED) | TO(RUNTIME_ERROR)},
+    [RUNTIME_RUNNING] = {"running", TO(RUNTIME_PAUSED) | TO(RUNTIME_STOPPED) | TO(RUNTIME_ERROR)},
+    [RUNTIME_PAUSED] = {"paused", TO(RUNTIME_RUNNING) | TO(RUNTIME_STOPPED) | TO(RUNTIME_ERROR)},
+    [RUNTIME_STOPPED] = {"stopped", 0},
+    [RUNTIME_ERROR] = {"error", TO(RUNTIME_STARTING) | TO(RUNTIME_STOPPED)},
+};
+
+const char *const runtime_phase_names[RUNTIME_PHASES] = {
+    [RUNTIME_PHASE_QUEUE] = "queue",
+    [RUNTIME_PHASE_CLAIM] = "claim",
+    [RUNTIME_PHASE_NAMESPACES] = "namespaces",
+    [RUNTIME_PHASE_MOUNTS] = "mounts",
+    [RUNTIME_PHASE_EXEC] = "exec",
+    [RUNTIME_PHASE_READY] = "ready",
+    [RUNTIME_PHASE_ROW] = "row",
+    [RUNTIME_PHASE_FIRST_COMMAND] = "first_command",
+};
+
+fallible manager_new(const struct manager_config *config, struct manager **ret_manager)
+{
+    struct manager *m = mem_new(sizeof *m);
+
+    m->config = *config;
+    map_init(&m->ids);
+    map_init(&m->tenants);
+    list_init(&m->stopped);
+    list_init(&m->urgent);
+    list_init(&m->waiting);
+    list_init(&m->pools);
+    list_init(&m->subscribers);
+    list_init(&m->garbage);
+    *ret_manager = m;
+    return NULL;
+}
+
+uint64_t manager_now_ms(const struct manager *m)
+{
+    return clock_wall_ns(loop_clock(m->config.loop)) / NS_PER_MS;
+}
+
+/* --- tenants --- */
+
+struct tenant *tenant_get(struct manager *m, const char *name)
+{
+    struct tenant *t = map_get(&m->tenants, str_of(name));
+
+    if (t)
+        return t;
+    t = mem_new(sizeof *t);
+    snprintf(t->name, sizeof t->name, "%s", name);
+    map_init(&t->sessions);
+    list_init(&t->runtimes);
+    map_put(&m->tenants, str_of(t->name), t);
+    return t;
+}
+
+/* --- runtimes --- */
+
+void runtime_make_id(char id[RUNTIME_ID_LEN + 1])
+{
+    uint64_t bits = 0;
+
+    for (unsigned i = 0; i < RUNTIME_ID_LEN; i++, bits /= 26) {
+        if (i % 8 == 0) /* 26^8 is far below 2^64: no letter is likelier than another */
+            bits = rng_u64(rng_system());
+        id[i] = (char)('a' + bits % 26);
+    }
+    id[RUNTIME_ID_LEN] = '\0';
+}
+
+void runtime_set_text(char **to, const char *text)
+{
+    free(*to);
+    *to = text ? mem_dup_cstr(text) : NULL;
+}
+
+void runtime_set_detail(struct runtime *r, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    runtime_set_text(&r->detail, text);
+}
+
+struct runtime *runtime_new(struct manager *m, struct tenant *t, const char *id)
+{
+    struct runtime *r = mem_new(sizeof *r);
+
+    snprintf(r->id, sizeof r->id, "%s", id);
+    r->manager = m;
+    r->tenant = t;
+    list_init(&r->link);
+    list_init(&r->order);
+    list_init(&r->asks);
+    list_init(&r->watchers);
+    list_init(&r->gate);
+    sm_init(&r->status, states, "runtime", RUNTIME_STARTING);
+    r->target.id = r->id;
+    return r;
+}
+
+static bool is_live(const struct runtime *r)
+{
+    return r->status.now != RUNTIME_STOPPED && r->status.now != RUNTIME_ERROR;
+}
+
+static void forget_session(struct runtime *r)
+{
+    struct map *sessions = &r->tenant->sessions;
+
+    if (map_get(sessions, str_of(r->session_id)) == r)
+        map_del(sessions, str_of(r->session_id));
+}
+
+void manager_add(struct manager *m, struct runtime *r)
+{
+    struct runtime *old = map_get(&r->tenant->sessions, str_of(r->session_id));
+
+    if (old) {
+        old->replaced = true;
+        forget_session(old); /* the map holds the old one's text */
+    }
+    map_put(&r->tenant->sessions, str_of(r->session_id), r);
+    map_put(&m->ids, str_of(r->id), r);
+    list_add(&r->tenant->runtimes, &r->link);
+    if (is_live(r)) {
+        r->tenant->live++;
+        m->live++;
+    }
+}
+
+void runtime_free(struct runtime *r)
+{
+    loop_timer_stop(&r->grace);
+    idle_stop(r);
+    proxy_remove(r->manager->config.proxy, &r->target);
+    list_del(&r->link);
+    list_del(&r->order);
+    list_del(&r->gate);
+    free(r->session_id);
+    free(r->image);
+    free(r->detail);
+    free(r->pool);
+    err_free(r->failed);
+    if (r->spec)
+        spec_done(r->spec);
+    free(r->spec);
+    free(r);
+}
+
+void manager_drop(struct runtime *r)
+{
+    struct manager *m = r->manager;
+
+    if (r->status.now == RUNTIME_STOPPED && !list_empty(&r->order))
+        m->stopped_count--;
+    if (is_live(r)) {
+        r->tenant->live--;
+        m->live--;
+    }
+    forget_session(r);
+    map_del(&m->ids, str_of(r->id));
+    runtime_refuse_all(r);
+    runtime_free(r);
+}
+
+/* Counts follow the status; what is stopped can be looked at for a while. */
+void runtime_move(struct runtime *r, enum runtime_status to)
+{
+    struct manager *m = r->manager;
+    bool was = is_live(r);
+
+    sm_move(&r->status, to, r->id);
+    r->changed_ms = manager_now_ms(m);
+    if (was != is_live(r)) {
+        r->tenant->live += was ? -1u : 1u;
+        m->live += was ? -1u : 1u;
+    }
+    if (to == RUNTIME_STOPPED) {
+        list_add(&m->stopped, &r->order);
+        m->stopped_count++;
+    }
+    idle_watch(r);
+}
+
+/* --- finding --- */
+
+static const char *name_of(const struct key *key)
+{
+    return key->name;
+}
+
+struct runtime *manager_find_id(const struct manager *m, const struct key *key, struct str id)
+{
+    struct runtime *r = map_get(&m->ids, id);
+
+    return r && (!key || strcmp(r->tenant->name, name_of(key)) == 0) ? r : NULL;
+}
+
+struct runtime *manager_find_session(const struct manager *m, const struct key *key,
+                                     struct str session_id)
+{
+    const struct tenant *t = map_get(&m->tenants, str_of(name_of(key)));
+
+    return t ? map_get(&t->sessions, session_id) : NULL;
+}
+
+static void each_of(struct tenant *t, bool stopped, void (*fn)(void *arg, struct runtime *r),
+                    void *arg)
+{
+    LIST_EACH(r, &t->runtimes, struct runtime, link)
+        if (stopped || r->status.now != RUNTIME_STOPPED)
+            fn(arg, r);
+}
+
+void manager_each(struct manager *m, const struct key *key, bool stopped,
+                  void (*fn)(void *arg, struct runtime *r), void *arg)
+{
+    if (key) {
+        struct tenant *t = map_get(&m->tenants, str_of(name_of(key)));
+        if (t)
+            each_of(t, stopped, fn, arg);
+        return;
+    }
+    MAP_EACH(slot, &m->tenants)
+        each_of(slot->value, stopped, fn, arg);
+}
+
+struct str manager_registry_prefix(const struct manager *m)
+{
+    return m->config.registry_prefix;
+}
+
+const char *runtime_key_name(const struct runtime *r)
+{
+    return r->tenant->name;
+}
+
+/* --- the end --- */
+
+void manager_free(struct manager *m)
+{
+    if (!m)
+        return;
+    loop_later_cancel(&m->open_gate);
+    loop_later_cancel(&m->refill);
+    loop_later_cancel(&m->check_end);
+    loop_timer_stop(&m->refill_again);
+    MAP_EACH(slot, &m->ids) {
+        struct runtime *r = slot->value;
+        runtime_free(r);
+    }
+    MAP_EACH(slot, &m->tenants) {
+        struct tenant *t = slot->value;
+        map_done(&t->sessions);
+        free(t);
+    }
+    pool_free_all(m);
+    map_done(&m->tenants);
+    map_done(&m->ids);
+    free(m);
+}
+
+static void on_check_end(struct loop_later *l)
+{
+    struct manager *m = container_of(l, struct manager, check_end);
+    bool busy = m->garbage_count || pool_count(m) || m->at_gate;
+
+    MAP_EACH(slot, &m->ids) {
+        const struct runtime *r = slot->value;
+        busy |= r->op || (!r->keep && r->sbx);
+    }
+    if (busy || !m->ended)
+        return;
+    void (*ended)(void *arg) = m->ended;
+    m->ended = NULL;
+    ended(m->ended_arg);
+}
+
+void manager_check_end(struct manager *m)
+{
+    if (m->ended)
+        loop_later(m->config.loop, &m->check_end, on_check_end);
+}
+
+void manager_shutdown(struct manager *m, void (*done)(void *arg), void *arg)
+{
+    m->ending = true;
+    m->ended = done;
+    m->ended_arg = arg;
+    pool_drain(m);
+    MAP_EACH(slot, &m->ids) {
+        struct runtime *r = slot->value;
+        idle_stop(r);
+        if (!r->keep && r->status.now != RUNTIME_STOPPED)
+            runtime_ask_own(r, RUNTIME_STOP);
+    }
+    manager_check_end(m);
+}

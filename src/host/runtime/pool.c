@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+/* pool.c — see pool.h. */
+#include "host/runtime/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "host/runtime/inner.h"
+
+#define REFILL_PAUSE_MS 200 /* after a failure; doubled each time, up to: */
+#define REFILL_MAX_MS   30000
+
+struct pool {
+    struct manager *manager;
+    struct list link;
+    char name[POOL_NAME_MAX + 1];
+    char *image, *wire;
+    unsigned target, ceiling, ready, making;
+    bool closed;           /* goes when its last sandbox is gone */
+    struct list sandboxes; /* ready ones, oldest first */
+    uint64_t hits, misses[POOL_MISSES], made, failed;
+};
+
+struct warm { /* a sandbox of a pool */
+    struct pool *pool;
+    struct sbx *sbx;
+    struct list link;
+    bool ready, ending;
+};
+
+const char *const pool_miss_words[POOL_MISSES] = {
+    [POOL_HIT] = "",
+    [POOL_NO_POOL] = "no pool has this image",
+    [POOL_EMPTY] = "the pool is empty",
+    [POOL_COLD] = "this backend keeps nothing warm",
+};
+
+static bool can_claim(const struct manager *m)
+{
+    return m->config.driver->caps & SBX_CAN_CLAIM;
+}
+
+static void free_pool(struct pool *p)
+{
+    list_del(&p->link);
+    free(p->image);
+    free(p->wire);
+    free(p);
+}
+
+/* --- ending one --- */
+
+static void forget_warm(struct warm *w)
+{
+    struct pool *p = w->pool;
+    struct manager *m = p->manager;
+
+    list_del(&w->link);
+    if (w->ready)
+        p->ready--;
+    else
+        p->making--;
+    free(w);
+    if (p->closed && !p->ready && !p->making)
+        free_pool(p);
+    manager_check_end(m);
+}
+
+static void on_warm_removed(void *arg, struct sbx *s, const struct err *e)
+{
+    struct warm *w = arg;
+    struct manager *m = w->pool->manager;
+
+    (void)s;
+    if (e)
+        log_warn("files of a warm sandbox stay", KV_ERR(e));
+    gate_leave(m);
+    forget_warm(w);
+    pool_refill(m);
+}
+
+static void remove_warm(struct warm *w)
+{
+    struct err *e = sbx_remove(w->sbx, on_warm_removed, w);
+
+    if (!e)
+        return;
+    log_warn("a warm sandbox stays", KV("id", w->sbx->id), KV_ERR(e));
+    err_free(e);
+    gate_leave(w->pool->manager);
+    forget_warm(w);
+}
+
+static void on_warm_stopped(void *arg, struct sbx *s, const struct err *e)
+{
+    (void)s;
+    (void)e; /* removing it tells */
+    remove_warm(arg);
+}
+
+/* It counts as being made until it is gone: the machine carries it so long. */
+static void end_warm(struct warm *w)
+{
+    struct pool *p = w->pool;
+
+    if (w->ending)
+        return;
+    w->ending = true;
+    list_del(&w->link);
+    if (w->ready) {
+        w->ready = false;
+        p->ready--;
+        p->making++;
+    }
+    p->manager->at_gate++; /* few at a time, and nobody waits for room to end something */
+    own(err) e = sbx_stop(w->sbx, on_warm_stopped, w);
+    if (e)
+        remove_warm(w);
+}
+
+/* --- making one --- */
+
+static void on_refill_again(struct loop_timer *t)
+{
+    pool_refill(container_of(t, struct manager, refill_again));
+}
+
+static void refill_later(struct manager *m)
+{
+    uint64_t ms = (uint64_t)REFILL_PAUSE_MS << (m->refill_fails < 8 ? m->refill_fails : 8);
+
+    m->refill_fails++;
+    loop_timer_start(m->config.loop, &m->refill_again, ms < REFILL_MAX_MS ? ms : REFILL_MAX_MS,
+                     on_refill_again);
+}
+
+static void on_warm_gone(void *arg, struct sbx *s)
+{
+    struct warm *w = arg;
+
+    if (!w->ready || w->ending)
+        return; /* who made it, or ends it, is told */
+    log_warn("a warm sandbox ended", KV("id", s->id), KV("why", s->failure ? s->failure : "?"));
+    w->pool->failed++;
+    end_warm(w);
+}
+
+static void on_warm_started(void *arg, struct sbx *s, const struct err *e)
+{
+    struct warm *w = arg;
+    struct pool *p = w->pool;
+    struct manager *m = p->manager;
+
+    gate_leave(m);
+    if (e) {
+        log_warn("no warm sandbox", KV("pool", p->name), KV_ERR(e));
+        p->failed++;
+        refill_later(m);
+        m->at_gate++;
+        remove_warm(w);
+        return;
+    }
+    (void)s;
+    m->refill_fails = 0;
+    p->made++;
+    p->making--;
+    p->ready++;
+    w->ready = true;
+    list_add(&p->sandboxes, &w->link);
+    if (p->closed || m->ending)
+        end_warm(w);
+}
+
+static bool make_warm(struct pool *p)
+{
+    struct manager *m = p->manager;
+    char id[RUNTIME_ID_LEN + 1];
+    struct warm *w = mem_new(sizeof *w);
+    struct sbx_spec spec = {.id = id,
+                            .image = strcmp(p->image, "host") == 0 ? NULL : p->image,
+                            .warm = true,
+                            .limits = m->config.limits,
+                            .on_gone = on_warm_gone,
+                            .arg = w};
+
+    runtime_make_id(id);
+    w->pool = p;
+    list_init(&w->link);
+    struct err *e = sbx_create(m->config.driver, &spec, &w->sbx);
+    if (!e)
+        e = sbx_start(w->sbx, on_warm_started, w); /* of a new one nothing is under way */
+    if (e) {
+        log_warn("no warm sandbox", KV("pool", p->name), KV_ERR(e));
+        err_free(e);
+        free(w);
+        p->failed++;
+        gate_leave(m);
+        refill_later(m);
+        return false;
+    }
+    p->making++;
+    return true;
+}
+
+/* The pool that is furthest from its target goes first. */
+static struct pool *neediest(struct manager *m)
+{
+    struct pool *found = NULL;
+    unsigned most = 0;
+
+    LIST_EACH(p, &m->pools, struct pool, link) {
+        unsigned have = p->ready + p->making;
+        unsigned want = p->target < p->ceiling ? p->target : p->ceiling;
+        if (p->closed || have >= want || want - have <= most)
+            continue;
+        most = want - have;
+        found = p;
+    }
+    return found;
+}
+
+static void on_refill(struct loop_later *l)
+{
+    struct manager *m = container_of(l, struct manager, refill);
+    struct pool *p;
+
+    if (m->refill_again.loop || m->ending || !can_claim(m))
+        return;
+    while (m->live + pool_count(m) < m->config.most && (p = neediest(m)) && gate_try(m))
+        if (!make_warm(p))
+            return;
+}
+
+void pool_refill(struct manager *m)
+{
+    if (!m->ending && !list_empty(&m->pools))
+        loop_later(m->config.loop, &m->refill, on_refill);
+}
+
+/* --- taking one --- */
+
+static struct pool *pool_of(struct manager *m, const char *image)
+{
+    struct pool *other = NULL;
+
+    LIST_EACH(p, &m->pools, struct pool, link)
+        if (!p->closed && strcmp(p->image, image) == 0) {
+            if (p->ready)
+                return p;
+            other = p;
+        }
+    return other;
+}
+
+struct sbx *pool_look(struct manager *m, const char *image, const char **ret_pool,
+                      enum pool_miss *ret_miss)
+{
+    struct pool *p = pool_of(m, image);
+
+    *ret_miss = !can_claim(m) ? POOL_COLD : !p ? POOL_NO_POOL : !p->ready ? POOL_EMPTY : POOL_HIT;
+    if (*ret_miss != POOL_HIT)
+        return NULL;
+    *ret_pool = p->name;
+    return LIST_FIRST(&p->sandboxes, struct warm, link)->sbx;
+}
+
+void pool_missed(struct manager *m, const char *image, enum pool_miss miss)
+{
+    struct pool *p = pool_of(m, image);
+
+    m->misses[miss]++;
+    if (p)
+        p->misses[miss]++;
+    pool_refill(m);
+}
+
+void pool_give(struct manager *m, struct sbx *warm)
+{
+    struct warm *w = warm->arg;
+    struct pool *p = w->pool;
+
+    list_del(&w->link);
+    p->ready--;
+    p->hits++;
+    free(w); /* its sandbox is the runtime's from here on */
+    pool_refill(m);
+}
+
+/* --- configuration --- */
+
+static struct pool *find(const struct manager *m, struct str name)
+{
+    LIST_EACH(p, &m->pools, struct pool, link)
+        if (!p->closed && str_eq(str_of(p->name), name))
+            return p;
+    return NULL;
+}
+
+static void end_newest(struct pool *p, unsigned keep)
+{
+    while (p->ready > keep)
+        end_warm(container_of(p->sandboxes.prev, struct warm, link));
+}
+
+static void close_pool(struct pool *p)
+{
+    p->closed = true;
+    end_newest(p, 0);
+    if (!p->ready && !p->making)
+        free_pool(p);
+}
+
+static void set_size(struct pool *p, unsigned target, unsigned ceiling)
+{
+    p->target = target;
+    p->ceiling = ceiling;
+    end_newest(p, target < ceiling ? target : ceiling);
+    pool_refill(p->manager);
+}
+
+static fallible check(const struct pool_config *c)
+{
+    struct str name = c->wire.name;
+
+    if (!name.len || name.len > POOL_NAME_MAX)
+        return err_new(ERR_UNPROCESSABLE, "pool: a name has 1 to %d characters", POOL_NAME_MAX);
+    if (c->target > c->ceiling || c->ceiling > POOL_MOST)
+        return err_new(ERR_UNPROCESSABLE,
+                       "pool." STR_FMT ": target %u, ceiling %u: wanted target <= ceiling <= %d",
+                       STR_ARG(name), c->target, c->ceiling, POOL_MOST);
+    return NULL;
+}
+
+fallible pool_change(struct manager *m, struct str name, const struct json *change)
+{
+    struct pool *p = find(m, name);
+
+    if (!p)
+        return err_new(ERR_NOT_FOUND, "pool '" STR_FMT "' not found",
+                       STR_ARG(str_first(name, POOL_NAME_MAX)));
+    int64_t target = p->target, ceiling = p->ceiling;
+    TRY(json_take_int(change, "target", 0, POOL_MOST, &target));
+    TRY(json_take_int(change, "ceiling", 0, POOL_MOST, &ceiling));
+    struct pool_config c = {
+        .wire.name = str_of(p->name), .target = (unsigned)target, .ceiling = (unsigned)ceiling};
+    TRY(check(&c));
+    set_size(p, c.target, c.ceiling);
+    return NULL;
+}
+
+fallible pool_set(struct manager *m, const struct pool_config *config)
+{
+    struct pool *p = find(m, config->wire.name);
+    own_done(buf) text;
+    const char *image;
+    struct jw w;
+
+    buf_init(&text, 1u << 20);
+    jw_init(&w, &text, JW_WEB);
+    wire_put_warm_config(&w, &config->wire);
+    TRY(check(config));
+    TRY_WRAP(buf_check(&text), "pool." STR_FMT, STR_ARG(config->wire.name));
+    TRY_WRAP(start_known_image(m, config->wire.image, &image), "pool." STR_FMT,
+             STR_ARG(config->wire.name));
+    if (p && strcmp(p->image, image) != 0) {
+        close_pool(p); /* what it holds is of no use to the new one */
+        p = NULL;
+    }
+    if (!p) {
+        p = mem_new(sizeof *p);
+        p->manager = m;
+        memcpy(p->name, config->wire.name.p, config->wire.name.len);
+        p->image = mem_dup_cstr(image);
+        list_init(&p->sandboxes);
+        list_add(&m->pools, &p->link);
+    }
+    free(p->wire);
+    p->wire = strndup(text.p, text.len);
+    set_size(p, config->target, config->ceiling);
+    return NULL;
+}
+
+bool pool_remove(struct manager *m, struct str name)
+{
+    struct pool *p = find(m, name);
+
+    if (p)
+        close_pool(p);
+    return p != NULL;
+}
+
+void pool_each(struct manager *m, void (*fn)(void *arg, const struct pool_info *info), void *arg)
+{
+    LIST_EACH(p, &m->pools, struct pool, link) {
+        struct pool_info info = {.name = str_of(p->name),
+                                 .image = str_of(p->image),
+                                 .wire = str_of(p->wire),
+                                 .target = p->target,
+                                 .ceiling = p->ceiling,
+                                 .ready = p->ready,
+                                 .making = p->making,
+                                 .hits = p->hits,
+                                 .made = p->made,
+                                 .failed = p->failed};
+        memcpy(info.misses, p->misses, sizeof info.misses);
+        if (!p->closed)
+            fn(arg, &info);
+    }
+}
+
+unsigned pool_count(const struct manager *m)
+{
+    unsigned n = 0;
+
+    LIST_EACH(p, &m->pools, const struct pool, link)
+        n += p->ready + p->making;
+    return n;
+}
+
+void pool_drain(struct manager *m)
+{
+    loop_timer_stop(&m->refill_again);
+    LIST_EACH(p, &m->pools, struct pool, link)
+        close_pool(p);
+}
+
+void pool_free_all(struct manager *m)
+{
+    LIST_EACH(p, &m->pools, struct pool, link) {
+        LIST_EACH(w, &p->sandboxes, struct warm, link) {
+            list_del(&w->link);
+            free(w);
+        }
+        free_pool(p);
+    }
+}

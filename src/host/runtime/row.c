@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+/* row.c — a runtime's row. What a client asked for is kept as it was asked. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/runtime/inner.h"
+
+#define JSON_BYTES (4u << 20)
+
+static struct store_value text(const char *s)
+{
+    return store_text(str_of(s));
+}
+
+static struct store_value number_or_null(int64_t n)
+{
+    return n < 0 ? (struct store_value){.type = STORE_NULL} : store_int(n);
+}
+
+static struct store_value json_text(struct buf *b, const struct json *v)
+{
+    if (!v)
+        return (struct store_value){.type = STORE_NULL};
+    json_write(b, v, JW_WEB);
+    return store_text(buf_str(b));
+}
+
+void row_insert(struct runtime *r, const struct wire_start *start, store_done *done)
+{
+    own_done(buf) command;
+    own_done(buf) environment;
+
+    buf_init(&command, JSON_BYTES);
+    buf_init(&environment, JSON_BYTES);
+    const struct store_value v[] = {
+        text(r->id),
+        text(r->session_id),
+        text(r->tenant->name),
+        text(sm_name(&r->status)),
+        text(r->detail),
+        text(r->image),
+        json_text(&command, start->command),
+        store_text(start->working_dir),
+        json_text(&environment, start->environment),
+        text(r->session_key),
+        store_int(r->factor),
+        number_or_null(start->run_as_user),
+        number_or_null(start->run_as_group),
+        number_or_null(start->fs_group),
+        text(r->pool),
+        store_int(r->keep),
+        store_int(r->port),
+        store_int((int64_t)r->created_ms),
+        store_int((int64_t)r->changed_ms),
+    };
+    store_write(r->manager->config.store,
+                "INSERT INTO runtimes (id, session_id, key_name, status, status_detail, image,"
+                " command, working_dir, environment, session_key, resource_factor, run_as_user,"
+                " run_as_group, fs_group, pool, keep, port, created_ms, changed_ms)"
+                " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19)",
+                v, ARRAY_LEN(v), done, r);
+}
+
+void row_update(struct runtime *r, store_done *done)
+{
+    bool stopped = r->status.now == RUNTIME_STOPPED;
+    const struct store_value v[] = {
+        text(r->id),
+        text(sm_name(&r->status)),
+        text(r->detail),
+        store_int((int64_t)r->changed_ms),
+        store_int(r->restarts),
+        stopped ? store_int((int64_t)r->changed_ms) : (struct store_value){.type = STORE_NULL},
+    };
+    store_write(r->manager->config.store,
+                "UPDATE runtimes SET status=?2, status_detail=?3, changed_ms=?4, restart_count=?5,"
+                " stopped_ms=?6 WHERE id=?1",
+                v, ARRAY_LEN(v), done, r);
+}
+
+void row_set_port(struct runtime *r)
+{
+    const struct store_value v[] = {text(r->id), store_int(r->port)};
+
+    store_write(r->manager->config.store, "UPDATE runtimes SET port=?2 WHERE id=?1", v,
+                ARRAY_LEN(v), NULL, NULL);
+}
+
+void row_delete(struct manager *m, const char *id)
+{
+    const struct store_value v[] = {text(id)};
+
+    store_write(m->config.store, "DELETE FROM runtimes WHERE id=?1", v, 1, NULL, NULL);
+}
+
+/* --- reading --- */
+
+struct reading {
+    struct manager *m;
+    fallible (*fn)(struct manager *m, struct runtime *r);
+};
+
+static char *dup_text(const struct store_value *v)
+{
+    return v->type == STORE_TEXT ? strndup(v->text.p, v->text.len) : NULL;
+}
+
+static void copy_text(char *to, size_t size, const struct store_value *v)
+{
+    size_t n = v->type == STORE_TEXT ? v->text.len : 0;
+
+    n = n < size ? n : size - 1;
+    memcpy(to, n ? v->text.p : "", n);
+    to[n] = '\0';
+}
+
+static enum runtime_status status_of(struct str word)
+{
+    static const struct {
+        const char *word;
+        enum runtime_status status;
+    } words[] = {{"starting", RUNTIME_STARTING},
+                 {"running", RUNTIME_RUNNING},
+                 {"paused", RUNTIME_PAUSED},
+                 {"stopped", RUNTIME_STOPPED}};
+
+    for (size_t i = 0; i < ARRAY_LEN(words); i++)
+        if (str_eq(word, str_of(words[i].word)))
+            return words[i].status;
+    return RUNTIME_ERROR;
+}
+
+static fallible on_row(void *arg, const struct store_value *v, size_t count)
+{
+    struct reading *reading = arg;
+    char id[RUNTIME_ID_LEN + 1], tenant[KEY_NAME_SIZE];
+
+    (void)count;
+    copy_text(id, sizeof id, &v[0]);
+    copy_text(tenant, sizeof tenant, &v[2]);
+    struct runtime *r = runtime_new(reading->m, tenant_get(reading->m, tenant), id);
+    r->session_id = dup_text(&v[1]);
+    r->status.now = status_of(v[3].text);
+    r->detail = dup_text(&v[4]);
+    r->image = dup_text(&v[5]);
+    copy_text(r->session_key, sizeof r->session_key, &v[6]);
+    r->factor = (uint16_t)v[7].i;
+    r->keep = v[8].i != 0;
+    r->port = (uint16_t)v[9].i;
+    r->restarts = (uint8_t)v[10].i;
+    r->created_ms = (uint64_t)v[11].i;
+    r->changed_ms = (uint64_t)v[12].i;
+    r->pool = dup_text(&v[13]);
+    r->durable = true;
+    return reading->fn(reading->m, r);
+}
+
+fallible row_load(struct manager *m, fallible (*fn)(struct manager *m, struct runtime *r))
+{
+    struct reading reading = {m, fn};
+
+    return store_read(m->config.store,
+                      "SELECT id, session_id, key_name, status, status_detail, image, session_key,"
+                      " resource_factor, keep, port, restart_count, created_ms, changed_ms, pool"
+                      " FROM runtimes ORDER BY created_ms, id",
+                      NULL, 0, on_row, &reading);
+}
+
+struct spec_reading {
+    struct arena *a;
+    struct wire_start *start;
+    bool found;
+};
+
+static fallible read_json(struct arena *a, const struct store_value *v, const struct json **ret)
+{
+    struct json *tree = NULL;
+
+    if (v->type == STORE_TEXT)
+        TRY(json_parse(a, arena_copy(a, v->text), NULL, &tree));
+    *ret = tree;
+    return arena_check(a);
+}
+
+static fallible on_spec(void *arg, const struct store_value *v, size_t count)
+{
+    struct spec_reading *s = arg;
+
+    (void)count;
+    s->found = true;
+    s->start->image = arena_copy(s->a, v[0].text);
+    s->start->session_id = arena_copy(s->a, v[1].text);
+    TRY(read_json(s->a, &v[2], &s->start->command));
+    if (v[3].type == STORE_TEXT)
+        s->start->working_dir = arena_copy(s->a, v[3].text);
+    TRY(read_json(s->a, &v[4], &s->start->environment));
+    s->start->resource_factor = v[5].i;
+    s->start->run_as_user = v[6].type == STORE_INT ? v[6].i : -1;
+    s->start->run_as_group = v[7].type == STORE_INT ? v[7].i : -1;
+    s->start->fs_group = v[8].type == STORE_INT ? v[8].i : -1;
+    return arena_check(s->a);
+}
+
+fallible runtime_read_spec(const struct runtime *r, struct arena *a, struct wire_start *ret)
+{
+    struct wire_start start = {0};
+    struct spec_reading s = {.a = a, .start = &start};
+    const struct store_value id = text(r->id);
+
+    TRY(store_read(r->manager->config.store,
+                   "SELECT image, session_id, command, working_dir, environment, resource_factor,"
+                   " run_as_user, run_as_group, fs_group FROM runtimes WHERE id=?1",
+                   &id, 1, on_spec, &s));
+    if (!s.found)
+        return err_new(ERR_NOT_FOUND, "runtime '%s' has no row", r->id);
+    *ret = start;
+    return NULL;
+}

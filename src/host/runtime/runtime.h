@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+/* runtime.h — runtimes: sandboxes that somebody asked for, by session, with rows that outlive us.
+ *
+ * A runtime has one operation under way and a queue of what is asked of it next. It is visible from
+ * the moment it is asked for; an answer acknowledges it only when its row is on disk. Its id is the
+ * sandbox's too, so that rows and the launcher's list can be joined after we were killed. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/map.h"
+#include "base/sm.h"
+#include "host/keys/keys.h"
+#include "host/proxy/proxy.h"
+#include "loop/loop.h"
+#include "sandbox/sandbox.h"
+#include "wire/runtime.h"
+
+struct manager;
+struct pool;
+struct runtime;
+struct tenant;
+
+#define RUNTIME_ID_LEN  16
+#define RUNTIME_KEY_LEN 43
+#define RUNTIME_PORT    60000 /* of a command that does not say which */
+#define RUNTIME_VSCODE  60001
+#define RUNTIME_WORKER  12000 /* and the one after it */
+
+enum runtime_status {
+    RUNTIME_STARTING,
+    RUNTIME_RUNNING,
+    RUNTIME_PAUSED,
+    RUNTIME_STOPPED,
+    RUNTIME_ERROR
+};
+
+enum runtime_op { RUNTIME_NO_OP, RUNTIME_START, RUNTIME_PAUSE, RUNTIME_RESUME, RUNTIME_STOP };
+
+/* Where the time of a start went; nanoseconds. The sandbox's own phases follow in this order. */
+enum runtime_phase {
+    RUNTIME_PHASE_QUEUE, /* until the launcher was asked */
+    RUNTIME_PHASE_CLAIM, /* of a warm one; 0: it was not warm */
+    RUNTIME_PHASE_NAMESPACES,
+    RUNTIME_PHASE_MOUNTS,
+    RUNTIME_PHASE_EXEC,
+    RUNTIME_PHASE_READY,
+    RUNTIME_PHASE_ROW,           /* until its row was on disk, beside all of the above */
+    RUNTIME_PHASE_FIRST_COMMAND, /* from ready to the first request through the proxy */
+    RUNTIME_PHASES
+};
+extern const char *const runtime_phase_names[RUNTIME_PHASES];
+
+/* e is the callee's; r is NULL when there is none. */
+struct runtime_ask {
+    void (*done)(struct runtime_ask *ask, struct runtime *r, struct err *e);
+    enum runtime_op op;
+    struct list link;
+    struct loop_later now; /* a callback never comes from inside the call */
+    struct runtime *runtime;
+    struct err *error;
+};
+
+struct runtime {
+    char id[RUNTIME_ID_LEN + 1];
+    struct manager *manager;
+    struct tenant *tenant;
+    struct list link, order; /* among the tenant's; among those that are stopped, oldest first */
+    struct sm status;
+    char *session_id, *image;
+    char *detail, *pool; /* NULL: none; not from one */
+    char session_key[RUNTIME_KEY_LEN + 1];
+    uint64_t created_ms, changed_ms;
+    uint16_t factor;
+    uint16_t port;      /* of its listener, also when that is closed */
+    uint16_t published; /* port inside of a command run as given; 0: our own server answers */
+    bool keep, warm;    /* warm: being claimed */
+    bool durable;       /* its row is on disk */
+    uint8_t restarts;
+    uint32_t phase_us[RUNTIME_PHASES];
+    struct sbx *sbx; /* NULL: none any more */
+    struct proxy_target target;
+
+    /* the manager's own */
+    enum runtime_op op;        /* under way */
+    struct runtime_ask *asked; /* for it; NULL: nobody waits any more */
+    struct list asks;          /* what comes next */
+    struct list watchers;      /* starts that wait for the row, and a little for the server */
+    struct list gate;
+    void (*pass)(struct runtime *r);
+    unsigned pending; /* halves of the operation: row, sandbox */
+    struct err *failed;
+    struct spec *spec;           /* of a start under way */
+    uint64_t begun_ns, since_ns; /* the start; its status */
+    bool retried, replaced;      /* cold after all; its session has another by now */
+    bool removing;
+    struct loop_timer grace, idle;
+    struct runtime_ask own; /* what the idle policy asks */
+};
+
+struct manager_config {
+    struct loop *loop;
+    struct store *store;
+    struct keys *keys;
+    struct proxy *proxy;
+    struct sbx_driver *driver;
+    struct str base_url;      /* of this server, as clients reach it; no last slash */
+    bool by_path;             /* urls are below base_url instead of a listener each */
+    struct str domain;        /* urls are http://ID.domain instead */
+    struct sbx_limits limits; /* of factor 1 */
+    unsigned most, queue;     /* sandboxes at once; starts that may wait */
+    uint64_t pause_after_ms, stop_after_ms, delete_after_ms; /* 0: never */
+    bool keep, park;
+    struct str registry_prefix;
+};
+
+fallible manager_new(const struct manager_config *config, struct manager **ret_manager);
+/* Joins the rows with what lives; done when it is known which runtimes there are. */
+fallible manager_adopt(struct manager *m, void (*done)(void *arg, struct err *e), void *arg);
+/* Stops what is not to be kept, ends what is warm; done when all of that is gone. */
+void manager_shutdown(struct manager *m, void (*done)(void *arg), void *arg);
+void manager_free(struct manager *m); /* forgets what is left: it lives on */
+OWNABLE(manager)
+
+/* An error returned: nothing was begun. Otherwise ask->done comes, once, later; the ask is the
+ * caller's and must live so long. A start of a session that has a runtime gives that one. */
+fallible manager_start(struct manager *m, const struct key *key, const struct wire_start *start,
+                       struct runtime_ask *ask);
+/* RUNTIME_PAUSE, RUNTIME_RESUME, RUNTIME_STOP: done when it is so, and on disk. */
+void manager_ask(struct runtime *r, enum runtime_op op, struct runtime_ask *ask);
+
+/* NULL: no such, or another tenant's. key NULL: of anybody. */
+struct runtime *manager_find_id(const struct manager *m, const struct key *key, struct str id);
+struct runtime *manager_find_session(const struct manager *m, const struct key *key,
+                                     struct str session_id);
+/* Those of a key, oldest first; key NULL: of all. Stopped ones are left out unless asked for. */
+void manager_each(struct manager *m, const struct key *key, bool stopped,
+                  void (*fn)(void *arg, struct runtime *r), void *arg);
+
+struct str manager_registry_prefix(const struct manager *m);
+
+/* The object of the wire; its text is in the arena or in r. */
+fallible runtime_describe(const struct runtime *r, struct arena *a, struct wire_runtime *ret);
+const char *runtime_key_name(const struct runtime *r);
+/* What it was started with, read from its row: rare. */
+fallible runtime_read_spec(const struct runtime *r, struct arena *a, struct wire_start *ret);

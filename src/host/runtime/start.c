@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+/* start.c — who gets a runtime, and which: the session's own, a warm one, a new one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "host/runtime/inner.h"
+
+/* False: it needs a new one. */
+static bool use_existing(struct runtime *r, struct runtime_ask *ask)
+{
+    bool ending = r->op == RUNTIME_STOP;
+
+    LIST_EACH(next, &r->asks, struct runtime_ask, link)
+        ending |= next->op == RUNTIME_STOP;
+    if (ending)
+        return false;
+    switch ((enum runtime_status)r->status.now) {
+    case RUNTIME_STARTING:
+    case RUNTIME_RUNNING:
+        runtime_watch(r, ask);
+        return true;
+    case RUNTIME_PAUSED:
+        manager_ask(r, RUNTIME_RESUME, ask);
+        return true;
+    case RUNTIME_STOPPED:
+    case RUNTIME_ERROR:
+        break;
+    }
+    return false;
+}
+
+static fallible check_room(struct manager *m)
+{
+    const struct manager_config *c = &m->config;
+
+    if (m->ending)
+        return err_new(ERR_BUSY, "the server is being stopped");
+    if (m->starting >= c->queue)
+        return err_new(ERR_BUSY, "%u starts are under way, which is the most (runtime.queue)",
+                       m->starting);
+    if (m->live >= c->most)
+        return err_new(ERR_LIMIT, "%u runtimes are there, which is the most (runtime.most)",
+                       m->live);
+    return NULL;
+}
+
+static void give_to(struct runtime *r, const struct wire_start *start)
+{
+    r->session_id = strndup(start->session_id.p, start->session_id.len);
+    r->image = strndup(start->image.p, start->image.len);
+    r->factor = (uint16_t)start->resource_factor;
+    r->keep = r->manager->config.keep;
+    r->created_ms = r->changed_ms = manager_now_ms(r->manager);
+}
+
+/* Names of the policy, or with ":latest" behind. */
+fallible start_known_image(const struct manager *m, struct str image, const char **ret_known)
+{
+    const char *const *names = m->config.driver->host->images;
+
+    *ret_known = "host";
+    if (str_eq(image, STR("host")))
+        return NULL;
+    for (; names && *names; names++) {
+        struct str name = str_of(*names);
+        *ret_known = *names;
+        if (str_eq(name, image) ||
+            (str_starts(name, image) && str_eq(str_from(name, image.len), STR(":latest"))))
+            return NULL;
+    }
+    return err_new(ERR_UNPROCESSABLE,
+                   "image: '" STR_FMT "' is not here; 'host' is this machine's own system, "
+                   "'croft image ls' lists the others",
+                   STR_ARG(str_first(image, 200)));
+}
+
+static void tell_where_from(struct runtime *r, const char *pool, enum pool_miss miss)
+{
+    const char *note = r->spec->note;
+
+    if (r->warm)
+        runtime_set_detail(r, "warm: from pool '%s'%s%s", pool, note ? "; " : "", note ? note : "");
+    else
+        runtime_set_detail(r, "cold: %s%s%s", pool_miss_words[miss], note ? "; " : "",
+                           note ? note : "");
+    runtime_set_text(&r->pool, r->warm ? pool : NULL);
+}
+
+/* A warm one by preference; r gets its id. A pool gives it away only when nothing can fail. */
+static fallible find_sandbox(struct manager *m, struct runtime *r, const struct wire_start *start)
+{
+    enum pool_miss miss;
+    const char *pool = NULL, *image;
+
+    TRY(start_known_image(m, start->image, &image));
+    struct sbx *warm = pool_look(m, image, &pool, &miss);
+    if (warm)
+        memcpy(r->id, warm->id, sizeof r->id);
+    else
+        runtime_make_id(r->id);
+    r->warm = warm != NULL;
+    r->spec = mem_new(sizeof *r->spec);
+    TRY(spec_make(r, start, image, r->spec));
+    r->published = r->spec->sbx.face == SBX_FACE_COMMAND ? r->spec->sbx.port : 0;
+    tell_where_from(r, pool, miss);
+    TRY(proxy_add(m->config.proxy, &r->target, 0));
+    r->port = r->target.port;
+    if (warm) {
+        pool_give(m, warm);
+        r->sbx = warm;
+        return NULL;
+    }
+    pool_missed(m, image, miss);
+    return sbx_create(m->config.driver, &r->spec->sbx, &r->sbx);
+}
+
+static fallible make(struct manager *m, struct tenant *t, const struct wire_start *start,
+                     struct runtime **ret)
+{
+    struct runtime *r = runtime_new(m, t, "");
+
+    rng_token(rng_system(), r->session_key, sizeof r->session_key);
+    give_to(r, start);
+    r->target.park = m->config.park;
+    r->target.on_wake = runtime_on_wake;
+    struct err *e = find_sandbox(m, r, start);
+    if (e) {
+        runtime_free(r);
+        return e;
+    }
+    *ret = r;
+    return NULL;
+}
+
+fallible manager_start(struct manager *m, const struct key *key, const struct wire_start *start,
+                       struct runtime_ask *ask)
+{
+    struct tenant *t = tenant_get(m, key->name);
+    struct runtime *old = map_get(&t->sessions, start->session_id), *r;
+
+    list_init(&ask->link);
+    if (old && use_existing(old, ask))
+        return NULL;
+    TRY(check_room(m));
+    TRY(keys_admit(m->config.keys, key, t->live));
+    struct err *e = make(m, t, start, &r);
+    if (e) {
+        keys_give_back(m->config.keys, key);
+        m->counters.refused++;
+        return e;
+    }
+    m->counters.starts++;
+    m->counters.hits += r->warm;
+    manager_add(m, r);
+    if (old && old->status.now == RUNTIME_ERROR)
+        runtime_ask_own(old, RUNTIME_STOP); /* what it left goes */
+    runtime_begin(r, start, ask);
+    return NULL;
+}
