@@ -75,6 +75,10 @@ struct settings {
     struct str api_key;           /* asked for on every face; needed off loopback */
     struct str domain;            /* sandboxes answer at ID.domain too; unset: not */
     uint64_t most_starts;         /* that wait or are under way */
+    uint64_t most_sandboxes;      /* at once, warm ones included */
+    struct str public_url;        /* how clients reach us; sandboxes are then below it */
+    struct str registry_prefix;   /* where clients tell us to put images they built */
+    bool resume_on_request;       /* a request to a paused sandbox wakes it */
     struct settings_limits limits;
     struct settings_idle idle;
     struct settings_tenant tenant;

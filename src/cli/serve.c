@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve.c — croft serve: the Runtime API and its sandboxes. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "host/config/settings.h"
+#include "host/serve/server.h"
+
+#define KEY_BYTES 4096
+
+struct serve_options {
+    struct str config, state, api_key_file;
+};
+
+static const struct cfg_row rows[] = {
+    CFG_STR(serve_options, state, "state", NULL,
+            "Where sandboxes, rows and keys are kept; the same as --state-dir."),
+    CFG_STR(serve_options, api_key_file, "api-key-file", NULL,
+            "A file with the first key; or set CROFT_API_KEY."),
+    CFG_STR(serve_options, config, "config", NULL,
+            "Read this file as well: TOML, or YAML or JSON by its name."),
+};
+
+/* The first that is there: the file, CROFT_API_KEY, the setting. */
+static fallible find_key(const struct serve_options *o, const struct settings *s, struct arena *a,
+                         const char *const *envp, struct str *ret_key)
+{
+    own_done(buf) file;
+    const char *named = cfg_env_get(envp, "CROFT_API_KEY");
+
+    buf_init(&file, KEY_BYTES);
+    *ret_key = s->api_key;
+    if (named && *named)
+        *ret_key = str_of(named);
+    if (o->api_key_file.p) {
+        TRY_WRAP(fd_read_file(o->api_key_file.p, &file), "--api-key-file");
+        *ret_key = arena_copy(a, str_trim(buf_str(&file)));
+        TRY(arena_check(a));
+        if (!ret_key->len)
+            return err_new(ERR_INVALID, "--api-key-file '" STR_FMT "' is empty",
+                           STR_ARG(o->api_key_file));
+    }
+    return NULL;
+}
+
+static fallible find_state(const struct serve_options *o, const struct settings *s, struct arena *a,
+                           const char *const *envp, struct str *ret_path)
+{
+    char here[4096];
+
+    if (!o->state.p)
+        return settings_state_dir(s, a, envp, geteuid() == 0, ret_path);
+    *ret_path = o->state;
+    if (o->state.len && o->state.p[0] == '/')
+        return NULL;
+    if (!getcwd(here, sizeof here))
+        return err_sys("where are we");
+    *ret_path = arena_printf(a, "%s/" STR_FMT, here, STR_ARG(o->state));
+    return arena_check(a);
+}
+
+static fallible serve(struct cli *cli, const struct serve_options *o, const struct settings *s,
+                      struct arena *a)
+{
+    enum log_level level = LOG_INFO;
+    enum log_format format = LOG_AUTO;
+    struct str state;
+    struct server_config c = {.settings = s, .envp = cli->envp, .out = cli->out};
+
+    log_level_parse(s->log_level, &level);
+    if (!str_eq(s->log_format, STR("auto")))
+        format = str_eq(s->log_format, STR("text")) ? LOG_TEXT : LOG_JSON;
+    log_setup(cli->err, level, format);
+    TRY(find_key(o, s, a, cli->envp, &c.api_key));
+    TRY(find_state(o, s, a, cli->envp, &state));
+    while (state.len > 1 && state.p[state.len - 1] == '/')
+        state.len--;
+    c.state = arena_cstr(a, state);
+    TRY(arena_check(a));
+    return server_run(&c);
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    own_done(settings_loaded) l;
+    struct settings s;
+    struct serve_options o;
+    struct cfg_table options = {rows, ARRAY_LEN(rows), &o};
+
+    struct err *e = settings_begin(&l, &s, &options, &argc, argv);
+    if (!e)
+        e = cli_no_more(argc, argv);
+    if (e)
+        return cli_misuse(cli, e);
+    e = settings_load(&l, o.config, cli->envp);
+    if (!e)
+        e = serve(cli, &o, &s, &l.arena);
+    return cli_fail(cli, e);
+}
+
+CLI_COMMAND(serve) = {
+    .name = "serve",
+    .summary = "serve the Runtime API: sandboxes for agents, over HTTP",
+    .usage = "[--listen ADDRESS:PORT] [--state DIR] [--api-key-file FILE]",
+    .help = "Prints its address when it is ready. Without a key it listens on loopback only and\n"
+            "anybody on this machine may ask; the first key is CROFT_API_KEY or in the file of\n"
+            "--api-key-file, others are made with 'croft token'. Also listens on the unix socket\n"
+            "server/api.sock below the state directory. Started by root it becomes the user\n"
+            "'croft', or 'nobody', after it has forked the process that makes sandboxes.\n"
+            "SIGTERM stops what keep_runtime_alive does not keep; killed, it loses nothing: the\n"
+            "next one takes over what lives.",
+    .options = {rows, ARRAY_LEN(rows), NULL},
+    .takes_settings = true,
+    .run = run,
+};

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/* launch.h — the launcher of a server: the one that lives, or a new one. */
+#pragma once
+
+#include "host/serve/layout.h"
+#include "sandbox/backend.h"
+
+#define LAUNCH_IMAGES 256
+
+struct settings;
+
+struct launch {
+    int sock;
+    pid_t pid;                /* of one we forked; 0: it was there */
+    unsigned caps;            /* of native sandboxes here */
+    struct sbx_limits limits; /* of factor 1: what is asked for and can be enforced */
+};
+
+/* As who we are, before privileges go and before any other descriptor is opened: the launcher
+ * inherits what is open. */
+fallible launch_open(struct launch *l, const struct layout *where, const struct settings *s);

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/* layout.c — see layout.h. */
+#include "host/serve/layout.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+#define SOCKET_ROOM                                                                                \
+    32 /* "/sock/", an id and ".s": paths of sockets are short, by the kernel's rule */
+
+static fallible open_state(struct layout *l, int *ret_dir)
+{
+    own_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), dir = -1;
+    struct stat st;
+
+    if (root < 0)
+        return err_sys("open '/'");
+    dir = open(l->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        TRY(fd_make_dirs(root, str_of(l->state + 1), 0700, &dir));
+    if (fstat(dir, &st) < 0)
+        return err_sys("look at it");
+    if (st.st_uid != geteuid())
+        return err_new(ERR_FORBIDDEN, "belongs to user %u, not to us", st.st_uid);
+    if (fchmod(dir, l->separate ? 0711 : 0700) < 0)
+        return err_sys("set its mode");
+    *ret_dir = take_fd(&dir);
+    return NULL;
+}
+
+/* What lies in it was made by the server's user: nothing there is followed by root. */
+static fallible open_own(const struct layout *l, int state, int *ret_dir)
+{
+    if (mkdirat(state, "server", 0700) < 0 && errno != EEXIST)
+        return err_sys("make 'server'");
+    own_fd dir = openat(state, "server", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0 || fchmod(dir, 0700) < 0)
+        return err_sys("open 'server'");
+    if (l->separate && fchown(dir, l->user.uid, l->user.gid) < 0)
+        return err_sys("give 'server' to user %u", l->user.uid);
+    *ret_dir = take_fd(&dir);
+    return NULL;
+}
+
+/* A lock of the process: the launcher, forked later, does not inherit it, and it goes with us. */
+static fallible lock(int state, int *ret_lock)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    own_fd fd = openat(state, "server.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd < 0)
+        return err_sys("open 'server.lock'");
+    if (fcntl(fd, F_SETLK, &lock) < 0) {
+        if (errno != EAGAIN && errno != EACCES)
+            return err_sys("lock 'server.lock'");
+        return err_new(ERR_BUSY, "another 'croft serve' uses it; stop that one, or name another "
+                                 "with --state");
+    }
+    *ret_lock = take_fd(&fd);
+    return NULL;
+}
+
+static fallible open_all(struct layout *l)
+{
+    own_fd state = -1, own = -1;
+
+    if (l->separate)
+        TRY(launcher_find_user(&l->user));
+    TRY(open_state(l, &state));
+    TRY(open_own(l, state, &own));
+    return lock(state, &l->lock);
+}
+
+fallible layout_open(struct layout *l, const char *state)
+{
+    struct sockaddr_un un;
+
+    *l = (struct layout){.lock = -1, .separate = geteuid() == 0};
+    if (state[0] != '/')
+        return err_new(ERR_INVALID, "state directory '%s': wanted an absolute path", state);
+    if (strlen(state) + SOCKET_ROOM >= sizeof un.sun_path)
+        return err_new(ERR_INVALID, "state directory '%s': %zu characters at most", state,
+                       sizeof un.sun_path - SOCKET_ROOM - 1);
+    snprintf(l->state, sizeof l->state, "%s", state);
+    snprintf(l->own, sizeof l->own, "%s/server", state);
+    snprintf(l->sockets, sizeof l->sockets, "%s/sock", state);
+    snprintf(l->rows, sizeof l->rows, "%s/croft.db", l->own);
+    snprintf(l->api, sizeof l->api, "%s/api.sock", l->own);
+    return err_wrap(open_all(l), "state directory '%s'", state);
+}
+
+void layout_close(struct layout *l)
+{
+    own_close_p(&l->lock);
+    l->lock = -1;
+}

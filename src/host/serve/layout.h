@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/* layout.h — the directories of a server, below its state directory.
+ *
+ *   STATE          0711 when root started it: the server, who is not root, passes through
+ *   STATE/server   the server's own, 0700: rows (croft.db), lock, api.sock
+ *   STATE/sock     root's: where sandboxes and the launcher listen; the sockets are the server's
+ *
+ * All else in STATE is the launcher's, 0700. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "host/launcher/drop.h"
+
+struct layout {
+    char state[4096], own[4200], sockets[4200], rows[4300], api[4300];
+    int lock;      /* one server for one state, held while we live */
+    bool separate; /* root started it, so the server becomes `user` */
+    struct launcher_user user;
+};
+
+/* Makes what is missing; as who we are, before privileges go. ERR_BUSY: it has a server. */
+fallible layout_open(struct layout *l, const char *state);
+void layout_close(struct layout *l);

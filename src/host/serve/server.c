@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+/* server.c — see server.h. */
+#include "host/serve/server.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "host/config/settings.h"
+#include "host/keys/keys.h"
+#include "host/ops/docs.h"
+#include "host/ops/notify.h"
+#include "host/proxy/proxy.h"
+#include "host/runtime/api.h"
+#include "host/runtime/pool.h"
+#include "host/runtime/runtime.h"
+#include "host/serve/launch.h"
+#include "host/serve/layout.h"
+#include "host/store/store.h"
+#include "loop/loop.h"
+#include "net/listen.h"
+#include "net/local.h"
+#include "net/router.h"
+#include "net/server.h"
+
+struct server {
+    const struct server_config *config;
+    const struct settings *settings;
+    struct runtime_face face; /* req->app */
+    struct layout layout;
+    struct launch launch;
+    struct loop *loop;
+    struct net *net;
+    struct store *store;
+    struct keys *keys;
+    struct proxy *proxy;
+    struct sbx_host host;
+    struct sbx_driver *driver;
+    struct manager *manager;
+    struct router *router;
+    struct http_server *http;
+    struct loop_signal term, interrupt;
+    int listener;
+    char url[160];
+    bool local, ending;
+    struct err *failed;
+};
+
+/* --- before anything is read that a stranger wrote --- */
+
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static fallible become_ordinary(struct server *s)
+{
+    if (!s->layout.separate)
+        return NULL;
+    TRY(launcher_drop_privileges(&s->layout.user));
+    log_info("the server is an ordinary user now", KV("uid", s->layout.user.uid));
+    return NULL;
+}
+
+/* --- the parts --- */
+
+static struct proxy *proxy_of(struct http_req *req)
+{
+    return container_of(req->app, struct server, face)->proxy;
+}
+
+/* A request that names a sandbox needs that sandbox's key, not ours. */
+static fallible intercept(struct http_req *req, const struct route **ret_route)
+{
+    return proxy_intercept(proxy_of(req), req, ret_route);
+}
+
+/* Without a key a page in a browser of this machine could ask too: names of this machine only. */
+static fallible check_names(struct http_req *req)
+{
+    struct server *s = container_of(req->app, struct server, face);
+    bool keyless = !keys_any(s->keys);
+
+    return keyless && s->local ? local_check(req) : NULL;
+}
+
+static fallible open_rows(struct server *s)
+{
+    TRY(store_open(s->loop, s->layout.rows, &s->store));
+    TRY(keys_open(s->store, &s->keys));
+    if (s->config->api_key.p)
+        TRY(keys_ensure(s->keys, "default", s->config->api_key, KEY_ALL));
+    if (!s->local && !keys_any(s->keys))
+        return err_new(ERR_FORBIDDEN,
+                       "'" STR_FMT "' can be reached from elsewhere and there is no key: set "
+                       "CROFT_API_KEY or --api-key-file, or make one with 'croft token'",
+                       STR_ARG(s->settings->listen));
+    return NULL;
+}
+
+static fallible open_driver(struct server *s)
+{
+    s->host = (struct sbx_host){.loop = s->loop,
+                                .net = s->net,
+                                .state_dir = s->layout.state,
+                                .guest_fd = -1,
+                                .envp = s->config->envp,
+                                .launcher = s->launch.sock,
+                                .sockets = s->layout.sockets,
+                                .native_caps = s->launch.caps};
+    return sbx_driver_open(sbx_backend_find(STR("native")), &s->host, &s->driver);
+}
+
+static fallible open_manager(struct server *s)
+{
+    const struct settings *r = s->settings;
+    struct manager_config c = {.loop = s->loop,
+                               .store = s->store,
+                               .keys = s->keys,
+                               .proxy = s->proxy,
+                               .driver = s->driver,
+                               .base_url = r->public_url.p ? r->public_url : str_of(s->url),
+                               .by_path = r->public_url.p != NULL,
+                               .domain = r->domain,
+                               .limits = s->launch.limits,
+                               .most = (unsigned)r->most_sandboxes,
+                               .queue = (unsigned)r->most_starts,
+                               .pause_after_ms = r->idle.pause_after,
+                               .stop_after_ms = r->idle.stop_after,
+                               .delete_after_ms = r->idle.delete_after,
+                               .keep = r->sandbox.keep_runtime_alive,
+                               .park = r->resume_on_request,
+                               .registry_prefix = r->registry_prefix};
+
+    while (c.base_url.len && c.base_url.p[c.base_url.len - 1] == '/')
+        c.base_url.len--;
+    TRY(manager_new(&c, &s->manager));
+    s->face = (struct runtime_face){.face = {.keys = s->keys}, .manager = s->manager};
+    return NULL;
+}
+
+static fallible open_http(struct server *s)
+{
+    s->router = router_new(&(struct router_config){.auth = check_names, .collapse_slashes = true});
+    router_add(s->router, runtime_routes, runtime_route_count);
+    router_add(s->router, keys_routes, keys_route_count);
+    router_add(s->router, docs_routes, DOCS_ROUTES);
+    struct http_server_config config = {
+        .router = s->router, .app = &s->face, .intercept = intercept, .server_name = "croft"};
+    return http_server_new(s->net, &config, &s->http);
+}
+
+static fallible open_parts(struct server *s)
+{
+    struct proxy_config proxy = {.domain = s->settings->domain};
+
+    TRY(loop_new(&clock_system, &s->loop));
+    TRY(net_new(s->loop, &s->net));
+    proxy.net = s->net;
+    TRY_WRAP(open_rows(s), "rows");
+    TRY(proxy_new(&proxy, &s->proxy));
+    TRY(open_driver(s));
+    TRY(open_manager(s));
+    return open_http(s);
+}
+
+/* --- pools --- */
+
+static fallible open_pools(struct server *s)
+{
+    static const struct wire_warm_config otherwise = {.name = STR_INIT("default"),
+                                                      .image = STR_INIT("host"),
+                                                      .run_as_user = -1,
+                                                      .run_as_group = -1,
+                                                      .fs_group = -1};
+    struct pool_config c = {.wire = otherwise, .target = 4, .ceiling = 64};
+
+    if (!s->settings->pool_count)
+        return pool_set(s->manager, &c);
+    for (size_t i = 0; i < s->settings->pool_count; i++) {
+        const struct settings_pool *p = &s->settings->pools[i];
+        c = (struct pool_config){.wire = {.name = p->name,
+                                          .image = p->image,
+                                          .working_dir = p->working_dir,
+                                          .command = p->command,
+                                          .environment = p->environment,
+                                          .run_as_user = p->run_as_user,
+                                          .run_as_group = p->run_as_group,
+                                          .fs_group = p->fs_group},
+                                 .target = (unsigned)p->target,
+                                 .ceiling = (unsigned)(p->ceiling ? p->ceiling : p->target)};
+        TRY(pool_set(s->manager, &c));
+    }
+    return NULL;
+}
+
+/* --- life --- */
+
+static void fail(struct server *s, struct err *e)
+{
+    if (s->failed)
+        err_free(e);
+    else
+        s->failed = e;
+    loop_stop(s->loop);
+}
+
+static fallible serve(struct server *s)
+{
+    char path[4400];
+    int api;
+
+    snprintf(path, sizeof path, "unix:%s", s->layout.api);
+    TRY(listen_open(str_of(path), &api));
+    TRY(http_server_listen(s->http, api));
+    TRY(http_server_listen(s->http, take_fd(&s->listener)));
+    TRY(open_pools(s));
+    fd_print(s->config->out, "%s\n", s->url);
+    own(err) unsaid = notify_send(s->config->envp, "READY=1");
+    if (unsaid)
+        log_warn("the service manager was not told", KV_ERR(unsaid));
+    return NULL;
+}
+
+static void on_adopted(void *arg, struct err *e)
+{
+    struct server *s = arg;
+
+    if (!e)
+        e = serve(s);
+    if (e)
+        fail(s, e);
+}
+
+static void on_shut_down(void *arg)
+{
+    struct server *s = arg;
+
+    loop_stop(s->loop);
+}
+
+static void on_drained(void *arg)
+{
+    struct server *s = arg;
+
+    manager_shutdown(s->manager, on_shut_down, s);
+}
+
+static void end(struct server *s)
+{
+    if (s->ending) { /* asked twice: at once */
+        loop_stop(s->loop);
+        return;
+    }
+    s->ending = true;
+    err_free(notify_send(s->config->envp, "STOPPING=1")); /* it asked for it */
+    log_info("stopping");
+    on_drained(s);
+}
+
+static void on_term(struct loop_signal *sig)
+{
+    end(container_of(sig, struct server, term));
+}
+
+static void on_interrupt(struct loop_signal *sig)
+{
+    end(container_of(sig, struct server, interrupt));
+}
+
+static fallible live(struct server *s)
+{
+    TRY(open_parts(s));
+    TRY(loop_signal_start(s->loop, &s->term, SIGTERM, on_term));
+    TRY(loop_signal_start(s->loop, &s->interrupt, SIGINT, on_interrupt));
+    TRY(manager_adopt(s->manager, on_adopted, s));
+    TRY(loop_run(s->loop));
+    return take(&s->failed);
+}
+
+static void close_parts(struct server *s)
+{
+    if (s->loop) {
+        loop_signal_stop(&s->term);
+        loop_signal_stop(&s->interrupt);
+    }
+    http_server_free(s->http);
+    router_free(s->router);
+    manager_free(s->manager);
+    keys_free(s->keys);
+    store_close(s->store);
+    proxy_free(s->proxy);
+    sbx_driver_close(s->driver);
+    net_free(s->net);
+    loop_free(s->loop);
+    err_free(s->failed);
+}
+
+static fallible run(struct server *s)
+{
+    TRY(layout_open(&s->layout, s->config->state));
+    TRY(launch_open(&s->launch, &s->layout, s->settings));
+    TRY(listen_open(s->settings->listen, &s->listener));
+    TRY(listen_name(s->listener, false, s->url, sizeof s->url));
+    s->local = listen_is_loopback(s->listener);
+    TRY(become_ordinary(s));
+    struct err *e = live(s);
+    close_parts(s);
+    return e;
+}
+
+fallible server_run(const struct server_config *config)
+{
+    struct server s = {
+        .config = config, .settings = config->settings, .launch = {.sock = -1}, .listener = -1};
+
+    s.layout.lock = -1;
+    signal(SIGPIPE, SIG_IGN);
+    raise_descriptor_limit();
+    struct err *e = run(&s);
+    own_close_p(&s.listener);
+    own_close_p(&s.launch.sock);
+    layout_close(&s.layout);
+    return e;
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/* server.h — the process of `croft serve`.
+ *
+ * The launcher is forked first, or joined when one lives; then root is given up, if it was root;
+ * only then is anything read that a stranger wrote. */
+#pragma once
+
+#include "base/err.h"
+#include "base/str.h"
+
+struct settings;
+
+struct server_config {
+    const struct settings *settings;
+    const char *state;  /* absolute */
+    struct str api_key; /* the first key; .p NULL: none is given */
+    const char *const *envp;
+    int out; /* where the address is said, one line */
+};
+
+/* Until SIGTERM or SIGINT. */
+fallible server_run(const struct server_config *config);

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_kit.c — see serve_kit.h. */
+#include "test/serve_kit.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "test/native/kit.h"
+#include "test/program.h"
+
+#define ANSWER_MAX  (64u << 20)
+#define ARENA_BYTES (1u << 30)
+#define READY_MS    60000
+#define READY_STEP  20
+
+const char *serve_text(struct serve *s, const char *fmt, ...)
+{
+    char *text = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    CHECK(vasprintf(&text, fmt, ap) >= 0);
+    va_end(ap);
+    struct str copy = arena_copy(&s->arena, str_of(text));
+    free(text);
+    CHECK(copy.p != NULL);
+    return copy.p;
+}
+
+/* --- the program --- */
+
+void serve_prepare(struct serve *s)
+{
+    const char *key = s->key;
+
+    kit_need_root();
+    *s = (struct serve){.key = key, .log = s->log};
+    arena_init(&s->arena, ARENA_BYTES);
+    snprintf(s->state, sizeof s->state, "%s/state", test_dir());
+    CHECK_INT(chmod(test_dir(), 0711), 0); /* the server, who is nobody, passes through */
+    kit_share_layers(s->state);
+    CHECK_INT(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    setenv("HOME", test_dir(), 1);
+}
+
+void serve_run(struct serve *s, const char *const *args)
+{
+    const char *argv[24] = {"serve",  "--listen",    "127.0.0.1:0", "--state",
+                            s->state, "--log-level", "warn"};
+    size_t n = 7;
+
+    for (; args && *args; args++) {
+        CHECK(n + 1 < ARRAY_LEN(argv));
+        argv[n++] = *args;
+    }
+    wire_start_log(&s->wire, "croft", argv, s->log ? s->log : -1);
+}
+
+void serve_open(struct serve *s)
+{
+    serve_prepare(s);
+    serve_run(s, NULL);
+}
+
+void serve_reap(void)
+{
+    while (waitpid(-1, NULL, __WALL) > 0 || errno == EINTR)
+        ;
+    CHECK_INT(errno, ECHILD);
+}
+
+void serve_kill(struct serve *s)
+{
+    CHECK_INT(kill(s->wire.pid, SIGKILL), 0);
+    CHECK_INT(program_wait(s->wire.pid), 128 + SIGKILL);
+}
+
+void serve_close(struct serve *s)
+{
+    CHECK_INT(wire_stop(&s->wire), 0);
+    serve_reap();
+    kit_check_empty("state/box");
+    kit_check_empty("state/ids");
+    kit_check_empty("state/sock");
+    arena_done(&s->arena);
+}
+
+/* --- asking --- */
+
+static struct str quoted_of(struct serve *s, const char *quoted)
+{
+    char *text = strdup(quoted);
+
+    for (char *p = text; *p; p++)
+        *p = *p == '\'' ? '"' : *p;
+    struct str copy = arena_copy(&s->arena, str_of(text));
+    free(text);
+    return copy;
+}
+
+static struct serve_answer ask_at(struct serve *s, const struct wire *to, const char *header,
+                                  const char *method, const char *target, const char *quoted)
+{
+    own_done(buf) got;
+    struct serve_answer a = {.status = 0};
+    struct str body = quoted ? quoted_of(s, quoted) : STR("");
+    const char *head = serve_text(s,
+                                  "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s"
+                                  "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+                                  method, target, header, body.len, body.p);
+
+    buf_init(&got, ANSWER_MAX);
+    wire_exchange(to, str_of(head), &got);
+    struct str all = arena_copy(&s->arena, buf_str(&got));
+    ptrdiff_t end = str_find(all, STR("\r\n\r\n"));
+    if (end < 0)
+        FAIL("%s %s: no answer but '%.100s'", method, target, all.p);
+    a.head = str_first(all, (size_t)end);
+    a.body = str_from(all, (size_t)end + 4);
+    a.status = atoi(a.head.p + sizeof "HTTP/1.1");
+    err_free(json_parse(&s->arena, a.body, NULL, &a.json)); /* NULL then */
+    return a;
+}
+
+struct serve_answer serve_ask(struct serve *s, const char *method, const char *target,
+                              const char *quoted)
+{
+    const char *header = s->key ? serve_text(s, "X-API-Key: %s\r\n", s->key) : "";
+
+    return ask_at(s, &s->wire, header, method, target, quoted);
+}
+
+struct serve_answer serve_get(struct serve *s, const char *target)
+{
+    return serve_ask(s, "GET", target, NULL);
+}
+
+struct json *serve_want(struct serve *s, int status, const char *method, const char *target,
+                        const char *quoted)
+{
+    struct serve_answer a = serve_ask(s, method, target, quoted);
+
+    if (a.status != status || !a.json)
+        FAIL("%s %s: %d " STR_FMT, method, target, a.status, STR_ARG(a.body));
+    return a.json;
+}
+
+void serve_refused(struct serve *s, int status, const char *part, const char *method,
+                   const char *target, const char *quoted)
+{
+    const struct json *o = serve_want(s, status, method, target, quoted);
+
+    CHECK_HAS(json_get_str(o, "detail", STR("")), str_of(part));
+}
+
+const char *serve_field(struct serve *s, const struct json *o, const char *key)
+{
+    return serve_text(s, STR_FMT, STR_ARG(json_get_str(o, key, STR(""))));
+}
+
+/* --- runtimes --- */
+
+struct json *serve_start(struct serve *s, const char *session, const char *more)
+{
+    struct json *r = serve_want(
+        s, 200, "POST", "/start",
+        serve_text(s, "{'image':'host','session_id':'%s'%s%s}", session, *more ? "," : "", more));
+
+    for (int ms = 0; str_eq(json_get_str(r, "status", STR("")), STR("starting"));
+         ms += READY_STEP) {
+        if (ms > READY_MS)
+            FAIL("session %s does not start", session);
+        poll(NULL, 0, READY_STEP); /* as its clients do */
+        r = serve_want(s, 200, "GET", serve_text(s, "/sessions/%s", session), NULL);
+    }
+    CHECK_STR(json_get_str(r, "status", STR("")), "running");
+    return r;
+}
+
+struct json *serve_tell(struct serve *s, const char *target, const struct json *runtime)
+{
+    return serve_want(s, 200, "POST", target,
+                      serve_text(s, "{'runtime_id':'%s'}", serve_field(s, runtime, "runtime_id")));
+}
+
+static struct serve_answer visit(struct serve *s, const struct json *runtime, const char *method,
+                                 const char *target, const char *quoted)
+{
+    struct wire to = {.pid = 0};
+    const char *header =
+        serve_text(s, "X-Session-API-Key: %s\r\n", serve_field(s, runtime, "session_api_key"));
+
+    wire_at(&to, serve_field(s, runtime, "url"));
+    return ask_at(s, &to, header, method, target, quoted);
+}
+
+int serve_visit(struct serve *s, const struct json *runtime, const char *target)
+{
+    return visit(s, runtime, "GET", target, NULL).status;
+}
+
+struct str serve_exec(struct serve *s, const struct json *runtime, const char *command)
+{
+    struct serve_answer a =
+        visit(s, runtime, "POST", "/execute_action",
+              serve_text(s, "{'action':{'action':'run','args':{'command':'%s','blocking':true}}}",
+                         command));
+
+    if (a.status != 200 || !a.json)
+        FAIL("%s: %d " STR_FMT, command, a.status, STR_ARG(a.body));
+    return json_get_str(a.json, "content", STR("(none)"));
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_kit.h — `croft serve` from the outside: the real program, real sandboxes, real HTTP.
+ *
+ * One server at a time per test, its state in test_dir()/state. serve_close() ends it and wants
+ * nothing left: no process, no directory, no claim, no socket. Needs root. */
+#pragma once
+
+#include "base/json.h"
+#include "test/test.h"
+#include "test/wire.h"
+
+struct serve {
+    struct wire wire;
+    char state[300];
+    const char *key;    /* sent as X-API-Key; NULL: none */
+    struct arena arena; /* of all answers */
+    int log;            /* 0: the test's own standard error */
+};
+
+struct serve_answer {
+    int status;
+    struct str head, body;
+    struct json *json; /* NULL: it is not JSON */
+};
+
+void serve_prepare(struct serve *s);                      /* layers, subreaper; once per test */
+void serve_run(struct serve *s, const char *const *args); /* more arguments; NULL: none */
+void serve_open(struct serve *s);                         /* both */
+void serve_kill(struct serve *s);                         /* SIGKILL, and wait for its end */
+void serve_close(struct serve *s);
+void serve_reap(void); /* waits for every child and orphan of the test */
+
+/* quoted: JSON with single quotes for double ones; NULL: no body. */
+struct serve_answer serve_ask(struct serve *s, const char *method, const char *target,
+                              const char *quoted);
+struct serve_answer serve_get(struct serve *s, const char *target);
+/* The body, of an answer with this status. */
+struct json *serve_want(struct serve *s, int status, const char *method, const char *target,
+                        const char *quoted);
+/* Must be refused so, with a detail that holds part. */
+void serve_refused(struct serve *s, int status, const char *part, const char *method,
+                   const char *target, const char *quoted);
+const char *serve_text(struct serve *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+const char *serve_field(struct serve *s, const struct json *o, const char *key); /* "": none */
+/* A runtime of image host, running; waits for it. more: further members, quoted, or "". */
+struct json *serve_start(struct serve *s, const char *session, const char *more);
+/* {"runtime_id": …} to one of /stop, /pause, /resume. */
+struct json *serve_tell(struct serve *s, const char *target, const struct json *runtime);
+/* Runs a command in it, by its url and key; what it printed. */
+struct str serve_exec(struct serve *s, const struct json *runtime, const char *command);
+/* One request to the runtime's url with its key; the status. */
+int serve_visit(struct serve *s, const struct json *runtime, const char *target);

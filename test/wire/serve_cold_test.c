@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_cold_test.c — croft serve: one runtime from start to stop, and what is refused. */
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "test/native/kit.h"
+#include "test/program.h"
+#include "test/serve_kit.h"
+
+static void check_members(const struct json *o)
+{
+    static const struct {
+        const char *name;
+        enum json_type type;
+    } members[] = {{"runtime_id", JSON_STR},    {"session_id", JSON_STR},
+                   {"url", JSON_STR},           {"session_api_key", JSON_STR},
+                   {"status", JSON_STR},        {"status_detail", JSON_STR},
+                   {"pod_status", JSON_STR},    {"work_hosts", JSON_OBJECT},
+                   {"restart_count", JSON_INT}, {"restart_reasons", JSON_ARRAY},
+                   {"events", JSON_ARRAY},      {"container_statuses", JSON_ARRAY},
+                   {"pod_logs", JSON_STR},      {"vscode_url", JSON_STR}};
+
+    for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+        const struct json *v = json_get(o, str_of(members[i].name));
+        if (!v || v->type != members[i].type)
+            FAIL("member '%s' is %s", members[i].name, v ? json_type_word(v) : "missing");
+    }
+    CHECK_INT(json_get(o, STR("work_hosts"))->count, 2);
+}
+
+TEST(serve_starts_pauses_resumes_and_stops_a_runtime)
+{
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    CHECK_INT(serve_get(&s, "/health").status, 200);
+    struct json *r = serve_start(&s, "one", "'command':null,'environment':{'COLOUR':'blue'}");
+    check_members(r);
+    CHECK_INT(json_get_str(r, "runtime_id", STR("")).len, 16);
+    CHECK_STR(json_get_str(r, "pod_status", STR("")), "ready");
+    CHECK_INT(serve_visit(&s, r, "/alive"), 200);
+    CHECK_STR(serve_exec(&s, r, "echo $COLOUR $WORKER_2 $RUNTIME_ID"),
+              serve_text(&s, "blue 12001 %s", serve_field(&s, r, "runtime_id")));
+    CHECK_STR(json_get_str(serve_tell(&s, "/pause", r), "status", STR("")), "paused");
+    CHECK_INT(serve_visit(&s, r, "/alive"), 503);
+    CHECK_STR(json_get_str(serve_tell(&s, "/pause", r), "status", STR("")), "paused");
+    struct json *again = serve_tell(&s, "/resume", r);
+    check_members(again);
+    CHECK_STR(json_get_str(again, "status", STR("")), "running");
+    CHECK_STR(json_get_str(again, "session_api_key", STR("")),
+              json_get_str(r, "session_api_key", STR("")));
+    CHECK_INT(serve_visit(&s, r, "/alive"), 200);
+    struct json *end = serve_tell(&s, "/stop", r);
+    check_members(end);
+    CHECK_STR(json_get_str(end, "status", STR("")), "stopped");
+    serve_tell(&s, "/stop", r);
+    serve_refused(&s, 409, "is stopped", "POST", "/resume",
+                  serve_text(&s, "{'runtime_id':'%s'}", serve_field(&s, r, "runtime_id")));
+    struct json *list = serve_want(&s, 200, "GET", "/list", NULL);
+    CHECK_INT(json_get_int(list, "total", -1), 0);
+    serve_close(&s);
+}
+
+TEST(serve_gives_a_session_the_runtime_it_has)
+{
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    struct json *a = serve_start(&s, "a", ""), *b = serve_start(&s, "b", "");
+    struct json *same = serve_start(&s, "a", "");
+    CHECK_STR(serve_field(&s, same, "runtime_id"), serve_field(&s, a, "runtime_id"));
+    serve_tell(&s, "/pause", a);
+    same = serve_start(&s, "a", "");
+    CHECK_STR(serve_field(&s, same, "runtime_id"), serve_field(&s, a, "runtime_id"));
+    CHECK_INT(serve_visit(&s, a, "/alive"), 200);
+    struct serve_answer batch = serve_get(&s, "/sessions/batch?ids=a&ids=none&ids=b");
+    CHECK_INT(batch.json->type, JSON_ARRAY);
+    CHECK_INT(batch.json->count, 2);
+    batch = serve_get(&s, "/sessions/batch?ids=b,a");
+    CHECK_STR(json_get_str(json_at(batch.json, 0), "session_id", STR("")), "b");
+    struct json *list = serve_want(&s, 200, "GET", "//list", NULL);
+    CHECK_INT(json_get_int(list, "total", -1), 2);
+    CHECK_INT(json_get(list, STR("runtimes"))->count, 2);
+    serve_tell(&s, "/stop", a);
+    struct json *other = serve_start(&s, "a", "");
+    CHECK(!str_eq(json_get_str(other, "runtime_id", STR("")),
+                  json_get_str(a, "runtime_id", STR(""))));
+    (void)b;
+    serve_close(&s);
+}
+
+TEST(serve_refuses_what_is_wrong_and_names_the_field)
+{
+    static const struct {
+        int status;
+        const char *part, *target, *body;
+    } cases[] = {
+        {422, "JSON", "/start", "{"},
+        {422, "image", "/start", "{'session_id':'x'}"},
+        {422, "session_id", "/start", "{'image':'host'}"},
+        {422, "session_id", "/start", "{'image':'host','session_id':7}"},
+        {422, "image: 'no/such:1' is not here", "/start", "{'image':'no/such:1','session_id':'x'}"},
+        {422, "command", "/start", "{'image':'host','session_id':'x','command':[]}"},
+        {422, "command[1]", "/start", "{'image':'host','session_id':'x','command':['a',1]}"},
+        {422, "environment.A", "/start", "{'image':'host','session_id':'x','environment':{'A':1}}"},
+        {422, "working_dir", "/start", "{'image':'host','session_id':'x','working_dir':'here'}"},
+        {422, "resource_factor", "/start",
+         "{'image':'host','session_id':'x','resource_factor':99}"},
+        {404, "null", "/stop", "{'runtime_id':null}"},
+        {404, "runtime 'nobody' not found", "/pause", "{'runtime_id':'nobody'}"},
+        {422, "runtime_id", "/resume", "{}"},
+    };
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        serve_refused(&s, cases[i].status, cases[i].part, "POST", cases[i].target, cases[i].body);
+    serve_refused(&s, 404, "not found", "GET", "/runtime/abcdefghijklmnop", NULL);
+    serve_refused(&s, 404, "not found", "GET", "/sessions/nobody", NULL);
+    serve_close(&s);
+}
+
+TEST(serve_tells_tenants_nothing_of_each_other)
+{
+    struct serve s = {.key = "first-secret"};
+
+    setenv("CROFT_API_KEY", "first-secret", 1);
+    serve_open(&s);
+    struct json *mine = serve_start(&s, "shared", "");
+    struct json *made = serve_want(&s, 201, "POST", "/croft/v1/tokens", "{'name':'other'}");
+    const char *stop = serve_text(&s, "{'runtime_id':'%s'}", serve_field(&s, mine, "runtime_id"));
+    s.key = serve_field(&s, made, "secret");
+    serve_refused(&s, 404, "not found", "GET", "/sessions/shared", NULL);
+    serve_refused(&s, 404, "not found", "GET",
+                  serve_text(&s, "/runtime/%s", serve_field(&s, mine, "runtime_id")), NULL);
+    serve_refused(&s, 404, "not found", "POST", "/stop", stop);
+    struct json *theirs = serve_start(&s, "shared", "");
+    CHECK(!str_eq(json_get_str(theirs, "runtime_id", STR("")),
+                  json_get_str(mine, "runtime_id", STR(""))));
+    s.key = "wrong";
+    serve_refused(&s, 401, "", "GET", "/list", NULL);
+    s.key = NULL;
+    serve_refused(&s, 401, "", "GET", "/list", NULL);
+    CHECK_INT(serve_get(&s, "/health").status, 200);
+    serve_close(&s);
+}
+
+TEST(serve_needs_a_key_beyond_loopback_and_a_state_to_itself)
+{
+    struct serve s = {.key = NULL};
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 20);
+    serve_open(&s);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "serve", "--listen", "127.0.0.1:0", "--state",
+                               s.state),
+                          &out),
+              1);
+    CHECK_HAS(buf_str(&out), "another 'croft serve' uses it");
+    serve_close(&s);
+    buf_reset(&out);
+    CHECK_INT(program_run(
+                  ARGS(test_program("croft"), "serve", "--listen", "0.0.0.0:0", "--state", s.state),
+                  &out),
+              1);
+    CHECK_HAS(buf_str(&out), "there is no key");
+    serve_reap();
+}
