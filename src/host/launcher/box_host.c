@@ -110,7 +110,11 @@ void box_host_look(struct box_host *h, const char *state)
     *h = (struct box_host){.dir = -1, .boxes = -1, .ids = -1, .exe = -1, .user = geteuid() != 0};
     if (state)
         h->dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* not there: nothing to see */
-    cg_open(&h->cg, "/sys/fs/cgroup", false);
+    own_done(buf) member;
+    buf_init(&member, 1u << 16);
+    if (h->user)
+        err_free(fd_read_file("/proc/self/cgroup", &member)); /* then there is none */
+    cg_open(&h->cg, "/sys/fs/cgroup", buf_str(&member), false);
     h->landlock = confine_landlock_abi();
 }
 

@@ -17,8 +17,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "host/launcher/cg_inner.h"
 
-#define OURS          "croft"
 #define CPU_PERIOD_US 100000
 #define FILE_MAX      4096
 
@@ -29,91 +29,12 @@ const char *cg_word(enum cg_controller c)
     return words[c];
 }
 
-/* --- what this machine has ----------------------------------------------------------------------
- */
-
-static bool has_word(int dir, const char *file, const char *word)
-{
-    own_fd fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
-    own_done(buf) text;
-    struct str rest, part;
-
-    buf_init(&text, FILE_MAX);
-    if (fd < 0)
-        return false;
-    struct err *e = fd_read_all(fd, &text);
-    if (e) {
-        err_free(e);
-        return false;
-    }
-    rest = str_trim(buf_str(&text));
-    for (bool more = true; more;) {
-        more = str_cut(&rest, ' ', &part);
-        if (str_eq(part, str_of(word)))
-            return true;
-    }
-    return false;
-}
-
-static int open_ours(int parent)
-{
-    if (parent < 0 || (mkdirat(parent, OURS, 0755) < 0 && errno != EEXIST))
-        return -1;
-    if (faccessat(parent, OURS, W_OK, AT_EACCESS) < 0)
-        return -1; /* root's, and we are not root */
-    return openat(parent, OURS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
-static bool put(const struct cg *cg, int dir, const char *file, const char *text)
+bool cg_put(const struct cg *cg, int dir, const char *file, const char *text)
 {
     int make = cg->plain ? O_CREAT | O_TRUNC : 0;
     own_fd fd = openat(dir, file, O_WRONLY | O_CLOEXEC | make, 0644);
 
     return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-}
-
-/* A controller reaches our groups when every level above hands it on. */
-static void open_v2(struct cg *cg, int root)
-{
-    cg->v2 = open_ours(root);
-    if (cg->v2 < 0)
-        return;
-    for (unsigned c = CG_MEMORY; c <= CG_CPU; c++) {
-        char plus[16];
-        snprintf(plus, sizeof plus, "+%s", words[c]);
-        cg->on_v2[c] = has_word(root, "cgroup.controllers", words[c]) &&
-                       (has_word(root, "cgroup.subtree_control", words[c]) ||
-                        put(cg, root, "cgroup.subtree_control", plus)) &&
-                       (has_word(cg->v2, "cgroup.subtree_control", words[c]) ||
-                        put(cg, cg->v2, "cgroup.subtree_control", plus));
-    }
-    cg->on_v2[CG_FREEZER] = true;
-}
-
-static void open_v1(struct cg *cg, int base)
-{
-    for (unsigned c = 0; c < CG_COUNT; c++) {
-        own_fd dir = openat(base, words[c], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (!cg->on_v2[c] && dir >= 0)
-            cg->v1[c] = open_ours(dir);
-    }
-}
-
-void cg_open(struct cg *cg, const char *base, bool plain)
-{
-    own_fd dir = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    *cg = (struct cg){.v2 = -1, .v1 = {-1, -1, -1, -1}, .plain = plain};
-    if (dir < 0)
-        return;
-    if (faccessat(dir, "cgroup.controllers", F_OK, 0) == 0) {
-        open_v2(cg, dir);
-        return;
-    }
-    own_fd unified = openat(dir, "unified", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (unified >= 0)
-        open_v2(cg, unified);
-    open_v1(cg, dir);
 }
 
 void cg_close(struct cg *cg)
@@ -131,7 +52,11 @@ bool cg_has(const struct cg *cg, enum cg_controller c)
 
 const char *cg_mechanism(const struct cg *cg, enum cg_controller c)
 {
-    return cg->on_v2[c] ? "v2" : cg->v1[c] >= 0 ? "v1" : "none";
+    if (!cg_has(cg, c))
+        return "none";
+    return cg->delegated  ? cg->on_v2[c] ? "v2, delegated to you" : "v1, delegated to you"
+           : cg->on_v2[c] ? "v2"
+                          : "v1";
 }
 
 /* --- making
@@ -157,6 +82,12 @@ fallible cg_claim(const struct cg *cg, const char *name)
     return err_sys("make control group '%s'", name);
 }
 
+/* Of a croft in another delegated group there is nothing to be seen from here. */
+static bool is_here(int parent, const char *name)
+{
+    return faccessat(parent, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static fallible open_group(int parent, const char *name, int *ret_dir)
 {
     *ret_dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -166,7 +97,7 @@ static fallible open_group(int parent, const char *name, int *ret_dir)
 static fallible set(const struct cg *cg, const char *name, int dir, const char *file,
                     const char *text)
 {
-    if (!put(cg, dir, file, text))
+    if (!cg_put(cg, dir, file, text))
         return err_sys("write '%s' to %s of control group '%s'", text, file, name);
     return NULL;
 }
@@ -328,6 +259,8 @@ fallible cg_kill(const struct cg *cg, const char *name)
 
     if (cg->v2 < 0)
         return cg->v1[CG_FREEZER] >= 0 ? cg_freeze(cg, name, false, 0) : NULL;
+    if (cg->delegated && !is_here(cg->v2, name))
+        return NULL;
     TRY(open_group(cg->v2, name, &dir));
     return set(cg, name, dir, "cgroup.kill", "1");
 }
@@ -411,7 +344,7 @@ fallible cg_holds(const struct cg *cg, const char *name, pid_t pid, bool *ret_in
     pid_t at;
 
     buf_init(&text, PROCS_MAX);
-    *ret_inside = any_parent(cg) < 0;
+    *ret_inside = any_parent(cg) < 0 || (cg->delegated && !is_here(any_parent(cg), name));
     if (*ret_inside)
         return NULL;
     TRY(read_procs(cg, name, &text));
@@ -428,7 +361,7 @@ fallible cg_is_frozen(const struct cg *cg, const char *name, bool *ret_frozen)
 
     buf_init(&text, FILE_MAX);
     *ret_frozen = false;
-    if (!cg_has(cg, CG_FREEZER))
+    if (!cg_has(cg, CG_FREEZER) || (cg->delegated && !is_here(any_parent(cg), name)))
         return NULL;
     TRY(open_group(v2 ? cg->v2 : cg->v1[CG_FREEZER], name, &dir));
     TRY(read_at(dir, v2 ? "cgroup.freeze" : "freezer.state", &text));

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/str.h"
 #include "sandbox/native/msg.h"
 
 enum cg_controller { CG_MEMORY, CG_PIDS, CG_CPU, CG_FREEZER, CG_COUNT };
@@ -21,16 +22,18 @@ struct cg {
     int v2;           /* cgroup2: directory "croft", -1: not mounted or not ours to use */
     int v1[CG_COUNT]; /* v1: directory "croft" below each controller, -1: not there */
     bool on_v2[CG_COUNT];
-    bool plain; /* plain files instead of a kernel's, for tests: made when missing */
+    bool delegated; /* below a group this process was given, not below the machine's */
+    bool plain;     /* plain files instead of a kernel's, for tests: made when missing */
 };
 
-/* base is where the hierarchies are mounted, "/sys/fs/cgroup". What is missing is not an error:
- * ask cg_has(). */
-void cg_open(struct cg *cg, const char *base, bool plain);
+/* base is where the hierarchies are mounted, "/sys/fs/cgroup"; member what /proc/self/cgroup says,
+ * for who may not use the machine's groups, or empty. What is missing is not an error: ask
+ * cg_has(). */
+void cg_open(struct cg *cg, const char *base, struct str member, bool plain);
 void cg_close(struct cg *cg);
 bool cg_has(const struct cg *cg, enum cg_controller c);
 const char *cg_word(enum cg_controller c); /* "memory", … */
-/* "v2", "v1" or "none": who enforces it. */
+/* "v2", "v1", either "delegated to you", or "none": who enforces it. */
 const char *cg_mechanism(const struct cg *cg, enum cg_controller c);
 
 /* Takes the name for good on this machine: ERR_CONFLICT when somebody has it. */

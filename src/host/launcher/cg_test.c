@@ -56,7 +56,7 @@ TEST(on_v2_every_limit_has_its_file)
     own_fd dir = -1;
 
     make_v2();
-    cg_open(&cg, test_dir(), true);
+    cg_open(&cg, test_dir(), STR(""), true);
     CHECK_STR(cg_mechanism(&cg, CG_MEMORY), "v2");
     CHECK_OK(cg_make_v2(&cg, "s1", &dir));
     CHECK(dir >= 0);
@@ -75,7 +75,7 @@ TEST(on_v2_a_controller_is_handed_down_from_the_top)
     struct cg cg;
 
     make_v2();
-    cg_open(&cg, test_dir(), true);
+    cg_open(&cg, test_dir(), STR(""), true);
     check_file("cgroup.subtree_control", "+cpu"); /* the last one that was missing */
     check_file("croft/cgroup.subtree_control", "+cpu");
     cg_close(&cg);
@@ -90,7 +90,7 @@ TEST(on_v1_each_controller_has_a_group_and_freezing_is_there)
     make("pids");
     make("cpu");
     make("freezer");
-    cg_open(&cg, test_dir(), true);
+    cg_open(&cg, test_dir(), STR(""), true);
     CHECK_STR(cg_mechanism(&cg, CG_FREEZER), "v1");
     CHECK_OK(cg_make_v2(&cg, "s1", &dir));
     CHECK_INT(dir, -1);
@@ -119,7 +119,7 @@ TEST(on_the_hybrid_limits_go_to_v1_and_freezing_to_v2)
     make("freezer");
     make("unified");
     put("unified/cgroup.controllers", "hugetlb\n");
-    cg_open(&cg, test_dir(), true);
+    cg_open(&cg, test_dir(), STR(""), true);
     CHECK_STR(cg_mechanism(&cg, CG_MEMORY), "v1");
     CHECK_STR(cg_mechanism(&cg, CG_FREEZER), "v2");
     CHECK_STR(cg_mechanism(&cg, CG_CPU), "none");
@@ -138,7 +138,7 @@ TEST(a_group_that_does_not_freeze_is_not_waited_for_forever)
     own_fd dir = -1;
 
     make_v2();
-    cg_open(&cg, test_dir(), true);
+    cg_open(&cg, test_dir(), STR(""), true);
     CHECK_OK(cg_make_v2(&cg, "s1", &dir));
     put("croft/s1/cgroup.events", "populated 1\nfrozen 0\n");
     CHECK_ERR(cg_freeze(&cg, "s1", true, 1), ERR_TIMEOUT, "did not freeze");
@@ -150,7 +150,7 @@ TEST(without_control_groups_a_limit_is_refused_and_nothing_else_fails)
     struct cg cg;
     own_fd dir = -1, oom = -1;
 
-    cg_open(&cg, "/nowhere", true);
+    cg_open(&cg, "/nowhere", STR(""), true);
     CHECK(!cg_has(&cg, CG_MEMORY));
     CHECK_OK(cg_make_v2(&cg, "s1", &dir));
     CHECK_OK(cg_make(&cg, "s1"));
@@ -168,7 +168,7 @@ TEST(a_name_is_claimed_once_on_a_machine_whatever_the_hierarchy)
     struct cg cg;
 
     make("memory");
-    cg_open(&cg, test_dir(), true);
+    cg_open(&cg, test_dir(), STR(""), true);
     CHECK_OK(cg_claim(&cg, "s1"));
     CHECK_ERR(cg_claim(&cg, "s1"), ERR_CONFLICT, "in use");
     CHECK_OK(cg_claim(&cg, "s2"));
@@ -180,7 +180,7 @@ TEST(removing_may_be_done_twice)
     struct cg cg;
 
     make("memory");
-    cg_open(&cg, test_dir(), true);
+    cg_open(&cg, test_dir(), STR(""), true);
     CHECK_OK(cg_make(&cg, "s1"));
     CHECK_OK(cg_remove(&cg, "s1"));
     check_gone("memory/croft/s1");
@@ -214,7 +214,7 @@ TEST(a_group_knows_who_is_in_it_and_whether_it_is_frozen)
     bool yes = false;
 
     make_v2();
-    cg_open(&cg, test_dir(), true);
+    cg_open(&cg, test_dir(), STR(""), true);
     CHECK_OK(cg_make_v2(&cg, "s1", &dir));
     put("croft/s1/cgroup.procs", "17\n4711\n");
     put("croft/s1/cgroup.freeze", "1\n");
@@ -229,4 +229,76 @@ TEST(a_group_knows_who_is_in_it_and_whether_it_is_frozen)
     CHECK(!yes);
     close(take_fd(&dir));
     cg_close(&cg);
+}
+
+/* --- a group that somebody gave us --- */
+
+static bool become_ordinary(void)
+{
+    return geteuid() != 0 || (chmod(test_dir(), 0555) == 0 && setresgid(65534, 65534, 65534) == 0 &&
+                              setresuid(65534, 65534, 65534) == 0);
+}
+
+static void give(const char *path)
+{
+    if (geteuid() == 0)
+        CHECK_INT(fchownat(test_dir_fd(), path, 65534, 65534, 0), 0);
+}
+
+TEST(on_v2_a_delegated_group_takes_the_place_of_the_top)
+{
+    struct cg cg;
+
+    make_v2();
+    make("user.slice");
+    make("user.slice/mine");
+    give("user.slice/mine");
+    put("user.slice/mine/cgroup.controllers", "cpu memory pids\n");
+    put("user.slice/mine/cgroup.subtree_control", "cpu memory\n");
+    give("user.slice/mine/cgroup.subtree_control");
+    CHECK(become_ordinary());
+    cg_open(&cg, test_dir(), STR("0::/user.slice/mine\n"), true);
+    CHECK_STR(cg_mechanism(&cg, CG_MEMORY), "v2, delegated to you");
+    CHECK_OK(cg_claim(&cg, "s1"));
+    CHECK_OK(cg_limit(&cg, "s1", &some));
+    check_file("user.slice/mine/cgroup.subtree_control", "+cpu"); /* the last that was missing */
+    check_file("user.slice/mine/croft/s1/memory.max", "67108864");
+    cg_close(&cg);
+}
+
+TEST(on_v1_each_controller_is_looked_for_where_this_process_is)
+{
+    static const char member[] = "7:name=systemd:/x\n4:memory:/mine\n3:cpu,cpuacct:/no/such\n"
+                                 "2:pids:/mine/../..\n1:freezer:/theirs\n0::/\n";
+    struct cg cg;
+
+    make("memory");
+    make("memory/mine");
+    give("memory/mine");
+    make("cpu");
+    make("pids");
+    make("pids/mine");
+    make("freezer");
+    make("freezer/theirs");
+    CHECK(become_ordinary());
+    cg_open(&cg, test_dir(), str_of(member), true);
+    CHECK_STR(cg_mechanism(&cg, CG_MEMORY), "v1, delegated to you");
+    for (unsigned c = CG_PIDS; c < CG_COUNT; c++)
+        CHECK_STR(cg_mechanism(&cg, c), "none");
+    cg_close(&cg);
+}
+
+TEST(member_lines_that_are_none_are_passed_over)
+{
+    static const char *const bad[] = {"\n\n",        "0:",      "0::",       "::/",
+                                      "0::relative", "a:b:c:d", "0::/../up", "0::/\n"};
+    struct cg cg;
+
+    make_v2();
+    CHECK(become_ordinary());
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        cg_open(&cg, test_dir(), str_of(bad[i]), true);
+        CHECK(!cg_has(&cg, CG_MEMORY));
+        cg_close(&cg);
+    }
 }

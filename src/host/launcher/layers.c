@@ -10,7 +10,9 @@
 #include "sandbox/backend.h"
 
 #define AS_ROOT "run croft as root"
-#define CGROUPS AS_ROOT ", on a kernel with this control group mounted below /sys/fs/cgroup"
+#define CGROUPS                                                                                    \
+    AS_ROOT ", on a kernel with this control group mounted below /sys/fs/cgroup; or as you, in a " \
+            "group of your own: systemd-run --user --scope -p Delegate=yes croft …"
 
 static bool always(const struct box_host *h)
 {
