@@ -25,6 +25,5 @@ struct keys {
     size_t count;
     bool any;
     unsigned retry_s;
-    uint32_t most_runtimes, starts_per_minute; /* of keys that have no quota of their own */
-    struct key_entry open;                     /* who needs no key */
+    struct key_entry open; /* who needs no key */
 };

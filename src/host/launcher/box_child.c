@@ -77,14 +77,16 @@ static fallible mask_files(void)
     return NULL;
 }
 
-/* The first one there gets the empty directory, the others are that one again. */
-static fallible mask_dirs(int none)
+/* The first one there gets an empty file system, the others are that one again. */
+static fallible mask_dirs(void)
 {
     const char *empty = NULL;
 
     for (size_t i = 0; i < ARRAY_LEN(masked_dirs); i++) {
         const char *at = masked_dirs[i];
-        int r = empty ? mount(empty, at, NULL, MS_BIND, NULL) : sys_move_mount(none, AT_FDCWD, at);
+        unsigned long flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
+        int r = empty ? mount(empty, at, NULL, MS_BIND, NULL)
+                      : mount("none", at, "tmpfs", flags, "size=4k,nr_inodes=2");
         if (r < 0 && errno != ENOENT)
             return err_sys("mask '%s'", at);
         if (r == 0)
@@ -93,13 +95,13 @@ static fallible mask_dirs(int none)
     return NULL;
 }
 
-static fallible make_proc(int none)
+static fallible make_proc(void)
 {
     /* Over the old one: it is moved into the new root with its masks. */
     if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         return err_sys("mount proc");
     TRY(mask_files());
-    TRY(mask_dirs(none));
+    TRY(mask_dirs());
     if (mount("/proc/sys", "/proc/sys", NULL, MS_BIND, NULL) < 0 ||
         mount(NULL, "/proc/sys", NULL,
               MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
@@ -107,24 +109,7 @@ static fallible make_proc(int none)
     return NULL;
 }
 
-/* Where the root file system is mounted, in the end. */
-static void mount_point(const struct box_host *h, char out[BOX_STATE + 8])
-{
-    snprintf(out, BOX_STATE + 8, "%s/mnt", h->state);
-}
-
-static fallible make_memory(const struct box_host *h, unsigned slot, struct mounts_memory *memory)
-{
-    struct ids_range ids = box_ids(h, slot);
-    char at[BOX_STATE + 8];
-
-    mount_point(h, at);
-    TRY(ids_enter(&ids));
-    TRY(mounts_memory(at, h->user, memory));
-    return ids_leave();
-}
-
-static fallible first_half(const struct box_host *h, unsigned slot, struct mounts_memory *memory)
+static fallible first_half(const struct box_host *h, unsigned slot)
 {
     char group[BOX_NAME];
 
@@ -140,10 +125,7 @@ static fallible first_half(const struct box_host *h, unsigned slot, struct mount
     TRY(bring_up_loopback());
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return err_sys("keep mounts to ourselves");
-    TRY(make_memory(h, slot, memory));
-    struct err *e = make_proc(memory->none);
-    own_close_p(&memory->none);
-    return e;
+    return make_proc();
 }
 
 /* --- the second half: by order
@@ -157,7 +139,6 @@ struct inside {
     char *block;
     const char **argv, **env;
     int sock, oom;
-    struct mounts_memory memory;
 };
 
 static fallible receive(struct inside *in)
@@ -177,9 +158,9 @@ static fallible receive(struct inside *in)
 /* Root becomes the working directory. */
 static fallible enter_root(struct inside *in)
 {
-    char at[BOX_STATE + 8];
+    char at[sizeof in->h->state + 8];
 
-    mount_point(in->h, at);
+    snprintf(at, sizeof at, "%s/mnt", in->h->state);
     if (sys_move_mount(in->fds[in->at++], AT_FDCWD, at) < 0)
         return err_sys("mount the root file system");
     if (chdir(at) < 0)
@@ -200,15 +181,16 @@ static fallible attach_system(struct inside *in, int root, uint32_t root_gid)
 {
     char gid[32];
     const char *pts[] = {"newinstance", "ptmxmode=0666", "mode=620", gid, NULL};
+    static const char *const shm[] = {"mode=1777", "size=64m", NULL};
     own_fd proc = sys_open_tree(AT_FDCWD, "/proc", 0);
 
     snprintf(gid, sizeof gid, "gid=%u", root_gid + 5); /* the tty group, as the host counts it */
     if (in->h->user)
         pts[3] = NULL; /* there is no tty group */
-    TRY(in->h->user ? mounts_user_dev(in->memory.dev, root)
-                    : mounts_attach(in->memory.dev, root, "dev", false));
+    TRY(in->h->user ? mounts_user_dev(root)
+                    : mounts_attach(in->fds[ORDER_DEV], root, "dev", false));
     TRY(attach_new("devpts", pts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, root, "dev/pts"));
-    TRY(mounts_attach(in->memory.shm, root, "dev/shm", false));
+    TRY(attach_new("tmpfs", shm, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, root, "dev/shm"));
     if (proc < 0)
         return err_sys("open '/proc'");
     return mounts_attach(proc, root, "proc", false);
@@ -447,7 +429,7 @@ static fallible second_half(struct inside *in)
 _Noreturn void box_child(const struct box_host *h, unsigned slot, int sock)
 {
     struct inside in = {.h = h, .sock = sock};
-    struct err *e = first_half(h, slot, &in.memory);
+    struct err *e = first_half(h, slot);
 
     if (!e)
         e = second_half(&in);
