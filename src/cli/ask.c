@@ -142,7 +142,7 @@ fallible ask_stream(struct ask *k, const struct ask_stream *s, int *ret_status)
     return NULL;
 }
 
-static bool keep(void *arg, struct str piece)
+bool ask_keep(void *arg, struct str piece)
 {
     struct buf *b = arg;
 
@@ -179,10 +179,11 @@ fallible ask_json(struct ask *k, const char *method, struct str path, struct str
     struct ask_answer r = {0};
 
     buf_init(&text, ANSWER_MAX);
-    TRY(ask_stream(k,
-                   &(struct ask_stream){
-                       .method = method, .path = path, .body = body, .each = keep, .arg = &text},
-                   &r.status));
+    TRY(ask_stream(
+        k,
+        &(struct ask_stream){
+            .method = method, .path = path, .body = body, .each = ask_keep, .arg = &text},
+        &r.status));
     TRY(buf_check(&text));
     r.text = arena_copy(&k->arena, buf_str(&text));
     TRY(arena_check(&k->arena));

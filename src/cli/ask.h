@@ -34,7 +34,7 @@ struct ask_answer {
  * no server there is one that says how to start it. */
 fallible ask_json(struct ask *k, const char *method, struct str path, struct str body,
                   struct ask_answer *ret_answer);
-/* An answer of any length, as it comes; each false: enough. headers may be NULL. */
+/* An answer of any length, as it comes; each false: enough. */
 struct ask_stream {
     const char *method;
     struct str url, unix_path; /* .p NULL: the server */
@@ -44,6 +44,7 @@ struct ask_stream {
     void *arg;
 };
 fallible ask_stream(struct ask *k, const struct ask_stream *s, int *ret_status);
+bool ask_keep(void *buf, struct str piece); /* an `each` that gathers up to the buffer's limit */
 
 /* The sandbox a person means: its id, its session, or the beginning of an id that only one has.
  * ERR_NOT_FOUND names the nearest. */

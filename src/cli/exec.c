@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: Apache-2.0
+/* exec.c — croft exec and croft shell: a command in a server's sandbox, on a terminal of its own.
+ *
+ * The command runs in a shell of the sandbox's server that nobody else uses. Three requests are
+ * under way: its output as events, the run, whose answer is the exit code, and what is typed. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/b64.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/rng.h"
+#include "cli/ask.h"
+#include "loop/loop.h"
+#include "net/client.h"
+#include "net/sse.h"
+
+enum { EXEC_OURS = 125 }; /* as docker has it: we failed, not the command */
+
+#define DAYS_MS               (7u * 24 * 3600 * 1000)
+#define DAYS_S                "604800"
+#define EVENT_MAX             (1u << 20)
+#define QUEUE_BYTES           (1u << 20)
+#define SIDE_OR(n, otherwise) ((n) ? (n) : (otherwise))
+
+struct exec_options {
+    bool interactive;
+    struct str workdir;
+};
+
+static const struct cfg_row rows[] = {
+    CFG_BOOL(exec_options, interactive, "interactive", false,
+             "Pass on what comes in here even when it is no terminal."),
+    CFG_STR(exec_options, workdir, "workdir", NULL, "Where it runs; default: where shells start."),
+};
+
+struct exec {
+    struct ask k;
+    struct exec_options o;
+    struct str url, key, shell; /* of the sandbox's server; shell: its path */
+    struct http_call *watch, *run, *send;
+    struct sse_parser sse;
+    struct buf answer, queue; /* queue: typed and not yet sent */
+    uint64_t seen, want;      /* bytes of output */
+    bool knows_end, resized, in_ended, raw, tty_out;
+    struct termios before;
+    struct loop_io in;
+    struct loop_signal winch;
+    bool over;
+    int code;
+    struct err *failed;
+};
+
+static void end(struct exec *x, struct err *e)
+{
+    if (x->failed)
+        err_free(e);
+    else
+        x->failed = e;
+    x->over = true;
+}
+
+/* --- requests to the sandbox's server --- */
+
+static fallible start_call(struct exec *x, const char *method, const char *rest, struct str body,
+                           const struct http_call_events *events, struct http_call **ret)
+{
+    const struct http_header headers[] = {{STR("X-Session-API-Key"), x->key},
+                                          {STR("Content-Type"), STR("application/json")}};
+    struct str url =
+        arena_printf(&x->k.arena, STR_FMT STR_FMT "%s", STR_ARG(x->url), STR_ARG(x->shell), rest);
+
+    TRY(arena_check(&x->k.arena));
+    return http_call_start(x->k.client,
+                           &(struct http_call_spec){.method = str_of(method),
+                                                    .url = url,
+                                                    .headers = headers,
+                                                    .header_count = ARRAY_LEN(headers),
+                                                    .body = body,
+                                                    .idle_ms = DAYS_MS,
+                                                    .max_body_bytes = UINT64_MAX},
+                           events, x, ret);
+}
+
+static void keep_answer(struct http_call *call, struct str piece)
+{
+    struct exec *x = http_call_owner(call);
+
+    buf_add(&x->answer, piece);
+}
+
+/* --- what it writes --- */
+
+static void put_out(struct exec *x, struct str bytes)
+{
+    own_done(buf) out;
+
+    buf_init(&out, EVENT_MAX);
+    for (size_t i = 0; i < bytes.len; i++) /* a terminal's line ends, for who is none */
+        if (x->tty_out || bytes.p[i] != '\r' || i + 1 == bytes.len || bytes.p[i + 1] != '\n')
+            buf_add_char(&out, bytes.p[i]);
+    if (cli_put(x->k.cli, &out) != CLI_OK)
+        end(x, NULL);
+}
+
+static void on_event(void *ctx, const struct sse_event *e)
+{
+    struct exec *x = ctx;
+    own_done(buf) bytes;
+
+    buf_init(&bytes, EVENT_MAX);
+    if (str_eq(e->event, STR("end")))
+        end(x, err_new(ERR_CLOSED, "the shell in the sandbox ended"));
+    if (!str_eq(e->event, STR("output")))
+        return;
+    struct err *bad = b64_decode(e->data, &bytes);
+    if (bad) {
+        end(x, bad);
+        return;
+    }
+    put_out(x, buf_str(&bytes));
+    if (!str_to_u64(e->id, &x->seen))
+        end(x, err_new(ERR_UPSTREAM, "an event without an id"));
+    if (x->knows_end && x->seen >= x->want)
+        x->over = true;
+}
+
+static void on_watch_body(struct http_call *call, struct str piece)
+{
+    struct exec *x = http_call_owner(call);
+    struct err *e = sse_parser_feed(&x->sse, piece);
+
+    if (e)
+        end(x, e);
+}
+
+static void on_watch_done(struct http_call *call, struct err *e)
+{
+    struct exec *x = http_call_owner(call);
+
+    x->watch = NULL;
+    end(x, e ? e : err_new(ERR_CLOSED, "the sandbox's server ended the output"));
+}
+
+/* --- its end --- */
+
+static void on_size_done(struct http_call *call, struct err *e)
+{
+    struct exec *x = http_call_owner(call);
+    struct json *shell = NULL;
+
+    x->run = NULL;
+    if (!e)
+        e = json_parse(&x->k.arena, arena_copy(&x->k.arena, buf_str(&x->answer)), NULL, &shell);
+    if (e) {
+        end(x, e);
+        return;
+    }
+    x->want = (uint64_t)json_get_int(shell, "output_bytes", 0);
+    x->knows_end = true;
+    x->over = x->over || x->seen >= x->want;
+}
+
+static fallible read_run(struct exec *x)
+{
+    struct json *body;
+    struct str text = arena_copy(&x->k.arena, buf_str(&x->answer));
+
+    TRY(buf_check(&x->answer));
+    TRY(json_parse(&x->k.arena, text, NULL, &body));
+    const struct json *extras = json_get(body, STR("extras"));
+    const struct json *metadata = json_get(extras, STR("metadata"));
+    if (!metadata)
+        return err_new(ERR_UPSTREAM, STR_FMT,
+                       STR_ARG(json_get_str(body, "detail", str_first(text, 300))));
+    x->code = (int)json_get_int(metadata, "exit_code", EXEC_OURS);
+    return NULL;
+}
+
+static void on_run_done(struct http_call *call, struct err *e)
+{
+    static const struct http_call_events events = {.on_body = keep_answer, .on_done = on_size_done};
+    struct exec *x = http_call_owner(call);
+
+    x->run = NULL;
+    if (!e)
+        e = read_run(x);
+    buf_reset(&x->answer);
+    if (!e)
+        e = start_call(x, "GET", "", (struct str){0}, &events, &x->run);
+    if (e)
+        end(x, e);
+}
+
+/* --- what is typed --- */
+
+static void send_next(struct exec *x);
+
+static void on_send_done(struct http_call *call, struct err *e)
+{
+    struct exec *x = http_call_owner(call);
+
+    x->send = NULL;
+    if (e)
+        end(x, e);
+    else
+        send_next(x);
+}
+
+static void get_size(struct winsize *size)
+{
+    if (ioctl(STDIN_FILENO, TIOCGWINSZ, size) < 0)
+        *size = (struct winsize){0};
+    size->ws_col = SIDE_OR(size->ws_col, 80);
+    size->ws_row = SIDE_OR(size->ws_row, 24);
+}
+
+static void put_input(struct exec *x, struct jw *w, struct buf *coded)
+{
+    b64_add(coded, buf_str(&x->queue));
+    JW_OBJECT(w, NULL)
+        jw_str(w, "base64", buf_str(coded));
+    buf_reset(&x->queue);
+}
+
+static void put_size(struct jw *w)
+{
+    struct winsize size;
+
+    get_size(&size);
+    JW_OBJECT(w, NULL) {
+        jw_int(w, "columns", size.ws_col);
+        jw_int(w, "rows", size.ws_row);
+    }
+}
+
+static void send_next(struct exec *x)
+{
+    static const struct http_call_events events = {.on_done = on_send_done};
+    own_done(buf) body;
+    own_done(buf) coded;
+    struct jw w;
+    bool size = x->resized;
+
+    if (x->send || (!size && x->queue.len == 0))
+        return;
+    buf_init(&body, 2 * QUEUE_BYTES);
+    buf_init(&coded, 2 * QUEUE_BYTES);
+    jw_init(&w, &body, JW_WEB);
+    if (size)
+        put_size(&w);
+    else
+        put_input(x, &w, &coded);
+    x->resized = false;
+    struct err *e =
+        start_call(x, "POST", size ? "/resize" : "/input", buf_str(&body), &events, &x->send);
+    if (e)
+        end(x, e);
+    else if (!x->in_ended && x->in.loop)
+        err_free(loop_io_want(&x->in, EPOLLIN)); /* cannot fail for what is watched already */
+}
+
+static void on_input(struct loop_io *io)
+{
+    struct exec *x = container_of(io, struct exec, in);
+    char page[16384];
+    ssize_t n = read(io->fd, page, sizeof page);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        loop_io_stop(io);
+        x->in_ended = true;
+        buf_add_char(&x->queue, '\x04'); /* end of input, as a terminal says it */
+    } else {
+        buf_add_mem(&x->queue, page, (size_t)n);
+        if (x->queue.len > QUEUE_BYTES / 2)
+            err_free(loop_io_want(io, 0));
+    }
+    send_next(x);
+}
+
+static void on_winch(struct loop_signal *s)
+{
+    struct exec *x = container_of(s, struct exec, winch);
+
+    x->resized = true;
+    send_next(x);
+}
+
+static fallible open_input(struct exec *x)
+{
+    bool tty = isatty(STDIN_FILENO);
+
+    x->tty_out = isatty(x->k.cli->out);
+    if (!x->o.interactive && !(tty && x->tty_out))
+        return NULL;
+    if (tty && tcgetattr(STDIN_FILENO, &x->before) == 0) {
+        struct termios t = x->before;
+        cfmakeraw(&t);
+        x->raw = tcsetattr(STDIN_FILENO, TCSADRAIN, &t) == 0;
+        TRY(loop_signal_start(x->k.loop, &x->winch, SIGWINCH, on_winch));
+    }
+    struct err *e = loop_io_start(x->k.loop, &x->in, STDIN_FILENO, EPOLLIN, on_input);
+    if (e && err_code(e) != ERR_FORBIDDEN)
+        log_warn("what comes in cannot be watched: a file, say; use a pipe", KV_ERR(e));
+    err_free(e);
+    return NULL;
+}
+
+/* --- all of it --- */
+
+static void put_quoted(struct buf *out, const char *arg)
+{
+    buf_add_char(out, '\'');
+    for (; *arg; arg++)
+        if (*arg == '\'')
+            buf_add_cstr(out, "'\\''");
+        else
+            buf_add_char(out, *arg);
+    buf_add_cstr(out, "' ");
+}
+
+static fallible ask_shell(struct exec *x, const char *method, struct str path, struct str body)
+{
+    own_done(buf) text;
+    struct json *answer = NULL;
+    int status;
+    struct ask_stream s = {.method = method,
+                           .url = x->url,
+                           .path = path,
+                           .key_name = STR("X-Session-API-Key"),
+                           .key = x->key,
+                           .body = body,
+                           .each = ask_keep,
+                           .arg = &text};
+
+    buf_init(&text, EVENT_MAX);
+    TRY(ask_stream(&x->k, &s, &status));
+    if (status < 400)
+        return NULL;
+    struct str copy = arena_copy(&x->k.arena, buf_str(&text));
+    err_free(json_parse(&x->k.arena, copy, NULL, &answer));
+    return err_new(ERR_UPSTREAM, STR_FMT,
+                   STR_ARG(json_get_str(answer, "detail", str_first(copy, 300))));
+}
+
+static fallible make_shell(struct exec *x)
+{
+    own_done(buf) body;
+    struct winsize size;
+    struct jw w;
+    char token[13];
+
+    rng_token(rng_system(), token, sizeof token);
+    struct str name = arena_printf(&x->k.arena, "exec-%s", token);
+    x->shell = arena_printf(&x->k.arena, "/croft/v1/shells/" STR_FMT, STR_ARG(name));
+    TRY(arena_check(&x->k.arena));
+    buf_init(&body, 1u << 16);
+    jw_init(&w, &body, JW_WEB);
+    get_size(&size);
+    JW_OBJECT(&w, NULL) {
+        jw_str(&w, "name", name);
+        jw_int(&w, "columns", size.ws_col);
+        jw_int(&w, "rows", size.ws_row);
+        if (x->o.workdir.len)
+            jw_str(&w, "cwd", x->o.workdir);
+    }
+    TRY(buf_check(&body));
+    return ask_shell(x, "POST", STR("/croft/v1/shells"), buf_str(&body));
+}
+
+static fallible begin(struct exec *x, const char *const *argv)
+{
+    static const struct http_call_events watch = {.on_body = on_watch_body,
+                                                  .on_done = on_watch_done};
+    static const struct http_call_events run = {.on_body = keep_answer, .on_done = on_run_done};
+    own_done(buf) line;
+    own_done(buf) body;
+    struct jw w;
+
+    buf_init(&line, 4u << 20);
+    buf_init(&body, 8u << 20);
+    for (; *argv; argv++)
+        put_quoted(&line, *argv);
+    jw_init(&w, &body, JW_WEB);
+    JW_OBJECT(&w, NULL) {
+        jw_str(&w, "command", buf_str(&line));
+        jw_bool(&w, "blocking", true);
+        jw_raw(&w, "timeout", STR(DAYS_S));
+    }
+    TRY(buf_check(&line));
+    TRY(buf_check(&body));
+    TRY(start_call(x, "GET", "/output", (struct str){0}, &watch, &x->watch));
+    TRY(start_call(x, "POST", "/run", buf_str(&body), &run, &x->run));
+    return open_input(x);
+}
+
+static void finish(struct exec *x)
+{
+    struct http_call *const calls[] = {x->watch, x->run, x->send};
+
+    if (x->raw)
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &x->before);
+    loop_io_stop(&x->in);
+    loop_signal_stop(&x->winch);
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++)
+        if (calls[i])
+            http_call_cancel(calls[i]);
+    if (x->shell.p)
+        err_free(ask_shell(x, "DELETE", x->shell, (struct str){0})); /* it may be gone with all */
+    sse_parser_done(&x->sse);
+    buf_done(&x->answer);
+    buf_done(&x->queue);
+}
+
+static fallible in_sandbox(struct exec *x, const char *name, const char *const *argv)
+{
+    struct json *sandbox;
+
+    TRY(ask_sandbox(&x->k, name, &sandbox));
+    x->url = json_get_str(sandbox, "url", STR(""));
+    x->key = json_get_str(sandbox, "session_api_key", STR(""));
+    struct str status = json_get_str(sandbox, "status", STR(""));
+    if (!str_eq(status, STR("running")))
+        return err_new(ERR_CONFLICT, "sandbox '%.80s' is " STR_FMT "; 'croft resume %.80s' first",
+                       name, STR_ARG(status), name);
+    TRY(make_shell(x));
+    TRY(begin(x, argv));
+    while (!x->over)
+        TRY(loop_turn(x->k.loop, -1));
+    return x->failed;
+}
+
+static int run_in(struct cli *cli, int argc, char **argv, const char *const *otherwise)
+{
+    struct exec x = {0};
+    struct err *e = ask_open(&x.k, cli);
+
+    sse_parser_init(&x.sse, EVENT_MAX, on_event, &x);
+    buf_init(&x.answer, 64u << 20);
+    buf_init(&x.queue, QUEUE_BYTES);
+    if (!e)
+        e = cli_flags(cli, &x.k.arena, &x.o, &argc, argv);
+    bool dashes = argc > 1 && strcmp(argv[1], "--") == 0;
+    int at = dashes ? 2 : 1;
+    const char *const *command = argc > at ? (const char *const *)argv + at : otherwise;
+    int code = EXEC_OURS;
+    if (!e && (argc == 0 || !command)) {
+        code = cli_misuse(cli, err_new(ERR_INVALID, argc ? "which command?" : "which sandbox?"));
+    } else {
+        if (!e)
+            e = in_sandbox(&x, argv[0], command);
+        if (e)
+            cli_fail(cli, e);
+        else
+            code = x.code < 0 ? EXEC_OURS : x.code;
+    }
+    finish(&x);
+    ask_close(&x.k);
+    return code;
+}
+
+static int run_exec(struct cli *cli, int argc, char **argv)
+{
+    return run_in(cli, argc, argv, NULL);
+}
+
+static int run_shell(struct cli *cli, int argc, char **argv)
+{
+    static const char *const bash[] = {"bash", "-i", NULL};
+
+    return run_in(cli, argc, argv, bash);
+}
+
+CLI_COMMAND(exec) = {
+    .name = "exec",
+    .summary = "run a command in a server's sandbox",
+    .usage = "SANDBOX -- COMMAND [ARGUMENT ...]",
+    .help = "On a terminal of its own, as wide as this one; its exit code is ours. 125: croft\n"
+            "itself failed.\n",
+    .options = {.rows = rows, .count = ARRAY_LEN(rows)},
+    .run = run_exec,
+};
+
+CLI_COMMAND(shell) = {
+    .name = "shell",
+    .summary = "a shell in a server's sandbox",
+    .usage = "SANDBOX",
+    .options = {.rows = rows, .count = ARRAY_LEN(rows)},
+    .run = run_shell,
+};
