@@ -34,6 +34,7 @@ static fallible handle_alive(struct http_req *req)
 
 static const struct route routes[] = {
     {"GET", "/alive", handle_alive, .flags = ROUTE_OPEN},
+    {"GET", "/health", handle_alive, .flags = ROUTE_OPEN}, /* as clients of later servers ask */
     {"GET", "/server_info", exec_handle_info, .flags = ROUTE_OPEN},
     {"POST", "/execute_action", act_handle, .body_bytes = BODY_BYTES},
 };
