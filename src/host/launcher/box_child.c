@@ -58,7 +58,14 @@ static fallible bring_up_loopback(void)
 
     if (s < 0 || ioctl(s, SIOCSIFFLAGS, &r) < 0)
         return err_sys("bring up the loopback interface");
-    /* Nobody inside has a say over this namespace, so low ports are for everybody. */
+    return NULL;
+}
+
+/* Nobody inside has a say over the network namespace, so low ports are for everybody. Written by
+ * our own proc: in the machine's the kernel keeps a name like this for every network namespace, and
+ * looks through all of them. */
+static fallible open_low_ports(void)
+{
     return write_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
 }
 
@@ -100,6 +107,7 @@ static fallible make_proc(void)
     /* Over the old one: it is moved into the new root with its masks. */
     if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         return err_sys("mount proc");
+    TRY(open_low_ports());
     TRY(mask_files());
     TRY(mask_dirs());
     if (mount("/proc/sys", "/proc/sys", NULL, MS_BIND, NULL) < 0 ||

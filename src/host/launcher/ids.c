@@ -19,14 +19,14 @@
 /* --- ranges
  * --------------------------------------------------------------------------------------- */
 
-#define NEAR_SLOTS 4096u /* keeps ids below 2^31 while there is room */
-#define NEAR_TRIES 16u
+#define NEAR_SLOTS 4096u /* at first; keeps ids below 2^31 while there is room */
 #define TRIES      256u
 
 fallible ids_claim(int dir, const char *id, struct rng *rng, unsigned *ret_slot)
 {
     for (unsigned i = 0; i < TRIES; i++) {
-        unsigned slot = (unsigned)rng_below(rng, i < NEAR_TRIES ? NEAR_SLOTS : IDS_SLOTS);
+        unsigned from = i < 8 ? NEAR_SLOTS << i / 2 : IDS_SLOTS; /* a full place costs two tries */
+        unsigned slot = (unsigned)rng_below(rng, from < IDS_SLOTS ? from : IDS_SLOTS);
         char name[16];
         snprintf(name, sizeof name, "%u", slot);
         if (symlinkat(id, dir, name) == 0) {

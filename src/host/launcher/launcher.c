@@ -299,6 +299,7 @@ static _Noreturn void launcher_main(const struct launcher_policy *policy, int so
         .own = *policy, .policy = &s.own, .sock = sock, .listener = -1, .sockets = -1, .lock = -1};
 
     list_init(&s.boxes);
+    map_init(&s.by_id);
     list_init(&s.jobs);
     s.host.dir = s.host.boxes = s.host.ids = s.host.exe = s.host.cg.v2 = -1;
     signal(SIGINT, SIG_IGN); /* a Ctrl-C is for the server, which tells us */

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/list.h"
+#include "base/map.h"
 #include "host/launcher/box.h"
 #include "host/launcher/launcher.h"
 #include "host/rootfs/rootfs.h"
@@ -17,8 +18,8 @@ struct serve_box {
     struct loop_child child;
     struct loop_io orphan; /* instead, for one that another launcher made */
     bool adopted;
-    bool holds_slot;  /* groups and ids, given back when it ends */
-    struct list link; /* in the order of ids */
+    bool holds_slot; /* groups and ids, given back when it ends */
+    struct list link;
     struct serve *serve;
     enum native_state state;
     int exit_code, signal;
@@ -42,6 +43,7 @@ struct serve {
     int lock;     /* one launcher for one state directory */
     struct loop_signal term;
     struct list boxes;
+    struct map by_id; /* the same */
     unsigned box_count;
     struct list jobs;
     struct box_embryo spare[64];

@@ -26,12 +26,8 @@
 
 void serve_insert(struct serve *s, struct serve_box *b)
 {
-    struct list *at = &s->boxes;
-
-    LIST_EACH(o, &s->boxes, struct serve_box, link)
-        if (at == &s->boxes && strcmp(o->box.id, b->box.id) > 0)
-            at = &o->link;
-    list_add(at, &b->link); /* before the first that is greater, or at the end */
+    list_add(&s->boxes, &b->link);
+    map_put(&s->by_id, str_of(b->box.id), b);
     s->box_count++;
 }
 
@@ -161,6 +157,7 @@ fallible serve_watch(struct serve *s, struct serve_box *b)
 static void forget(struct serve *s, struct serve_box *b)
 {
     list_del(&b->link);
+    map_del(&s->by_id, str_of(b->box.id));
     s->box_count--;
     free(b);
 }
@@ -280,14 +277,12 @@ static fallible each_name(int parent, const char *what,
 /* "ID.s" and "ID.c" of those that live; the launcher's own was its predecessor's. */
 static fallible look_at_socket(struct serve *s, const char *name)
 {
-    char mine[2][SERVE_SOCKET_NAME];
+    struct str id = str_of(name);
+    bool ours = str_ends(id, STR(".s")) || str_ends(id, STR(".c"));
+    const struct serve_box *b = ours ? map_get(&s->by_id, str_n(id.p, id.len - 2)) : NULL;
 
-    LIST_EACH(b, &s->boxes, const struct serve_box, link) {
-        serve_socket_name(b->box.id, false, mine[0]);
-        serve_socket_name(b->box.id, true, mine[1]);
-        if (b->state != NATIVE_EXITED && (strcmp(mine[0], name) == 0 || strcmp(mine[1], name) == 0))
-            return NULL;
-    }
+    if (b && b->state != NATIVE_EXITED)
+        return NULL;
     if (unlinkat(s->sockets, name, 0) < 0 && errno != ENOENT)
         return err_sys("remove an old socket");
     return NULL;

@@ -35,10 +35,7 @@ static const char *const pid1_args_oom[] = {
 
 struct serve_box *serve_find(struct serve *s, const char *id)
 {
-    LIST_EACH(b, &s->boxes, struct serve_box, link)
-        if (strcmp(b->box.id, id) == 0)
-            return b;
-    return NULL;
+    return map_get(&s->by_id, str_of(id));
 }
 
 static fallible find(struct serve *s, const char *id, struct serve_box **ret_box)
@@ -439,11 +436,26 @@ static fallible adopt(struct serve *s, struct serve_box *b, struct native_reply 
     return NULL;
 }
 
+/* Puts an id among those of an answer, in order; the greatest falls out when there are too many. */
+static void list_id(struct native_reply *reply, const char *id)
+{
+    uint32_t at = reply->count;
+
+    while (at && strcmp(reply->ids[at - 1], id) > 0)
+        at--;
+    if (at == NATIVE_LIST_MAX)
+        return;
+    uint32_t stay = reply->count < NATIVE_LIST_MAX ? reply->count : NATIVE_LIST_MAX - 1;
+    memmove(reply->ids[at + 1], reply->ids[at], (stay - at) * sizeof reply->ids[0]);
+    memcpy(reply->ids[at], id, NATIVE_ID_MAX);
+    reply->count = stay + 1;
+}
+
 static void list(struct serve *s, const char *after, struct native_reply *reply)
 {
     LIST_EACH(b, &s->boxes, struct serve_box, link)
-        if (strcmp(b->box.id, after) > 0 && reply->count < NATIVE_LIST_MAX)
-            memcpy(reply->ids[reply->count++], b->box.id, NATIVE_ID_MAX);
+        if (strcmp(b->box.id, after) > 0)
+            list_id(reply, b->box.id);
 }
 
 static fallible dial(struct serve *s, const struct native_request *r, struct serve_fds *out)
