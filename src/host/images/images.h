@@ -38,6 +38,11 @@ fallible images_import(int state, int fd, struct image_import *how, struct arena
 fallible images_list(int state, struct arena *a, struct image **ret_list, size_t *ret_count);
 /* By name ("x" is also "x:latest"), by id, or by the first 6 digits or more of one. */
 fallible images_find(int state, const char *which, struct arena *a, struct image *ret);
+/* By its whole id: one record is read. */
+fallible images_get(int state, struct str id, struct arena *a, struct image *ret);
+/* The file that says what it is, to be read by whoever may not see the store: an object with "id",
+ * "name", "bytes", "made_wall_ns", "layers" and "config". */
+fallible images_open_record(int state, const struct image *image, int *ret_fd);
 /* Layers no other image has go too. in_use is asked for every image; NULL: nothing is. */
 fallible images_remove(int state, const struct image *image,
                        bool (*in_use)(void *arg, struct str id), void *arg);

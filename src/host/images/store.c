@@ -227,6 +227,39 @@ fallible images_find(int state, const char *which, struct arena *a, struct image
                    which);
 }
 
+fallible images_get(int state, struct str id, struct arena *a, struct image *ret)
+{
+    struct imagestore s;
+    char name[IMAGE_ID_LEN + 8];
+
+    if (!is_digest(id))
+        return err_new(ERR_INVALID, "the id of an image has %d hex digits", IMAGE_ID_LEN);
+    snprintf(name, sizeof name, STR_FMT ".json", STR_ARG(id));
+    TRY(imagestore_open(state, false, &s));
+    struct err *e = read_record(&s, a, name, ret);
+    imagestore_done(&s);
+    if (e && err_code(e) == ERR_NOT_FOUND) {
+        err_free(e);
+        e = err_new(ERR_NOT_FOUND, "no image %.12s", id.p);
+    }
+    return e;
+}
+
+fallible images_open_record(int state, const struct image *image, int *ret_fd)
+{
+    struct imagestore s;
+    char name[IMAGE_ID_LEN + 8];
+
+    snprintf(name, sizeof name, STR_FMT ".json", STR_ARG(image->id));
+    TRY(imagestore_open(state, false, &s));
+    int fd = openat(s.dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+    struct err *e = fd < 0 ? err_sys("open the record of image %.12s", image->id.p) : NULL;
+    imagestore_done(&s);
+    if (!e)
+        *ret_fd = fd;
+    return e;
+}
+
 fallible images_open(int state, const struct image *image, struct rootfs *ret)
 {
     struct imagestore s;

@@ -27,6 +27,10 @@ struct launcher_policy {
     size_t root_count;
     const char *const *images; /* directories; NULL: the machine's own system; ended by count */
     size_t image_count;
+    /* Whole images of state/images, by id, those that come later included; and may a server add
+     * some? import_bytes: what one may unpack to, 0: LAYER_BYTES_DEFAULT. */
+    bool stored_images, import_images;
+    uint64_t import_bytes;
     struct native_limits otherwise, ceiling; /* otherwise: for what is not asked for; 0: no bound */
     unsigned most;                           /* sandboxes at once */
     unsigned embryos;                        /* kept ready */

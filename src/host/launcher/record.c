@@ -12,7 +12,7 @@
 #include "base/own.h"
 
 #define RECORD_MAGIC   0x43525843u
-#define RECORD_VERSION 2
+#define RECORD_VERSION 3
 #define STAT_STARTED   20 /* words of /proc/PID/stat after the name, before the one we want */
 
 /* The name is in brackets and may hold anything, brackets and spaces included. */
@@ -48,6 +48,7 @@ fallible record_write(int dir, const struct record *life, const struct native_re
     r.limits = req->limits;
     TRY(record_started(r.pid, &r.started));
     memcpy(r.id, req->id, sizeof r.id);
+    memcpy(r.image_name, req->image_name, sizeof r.image_name);
     memcpy(r.mounts, req->mounts, sizeof r.mounts);
     own_fd fd = openat(dir, "record.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)

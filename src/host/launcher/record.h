@@ -25,6 +25,7 @@ struct record {
     uint64_t made_wall_ns;
     struct native_limits limits;
     char id[NATIVE_ID_MAX];
+    char image_name[NATIVE_IMAGE_MAX]; /* of NATIVE_IMAGE_STORED */
     struct native_mount mounts[NATIVE_MOUNTS];
 };
 

@@ -11,7 +11,7 @@
 #include "host/snaps/snaps.h"
 #include "loop/loop.h"
 
-struct serve_job; /* a child that works on files, see serve_snap.c */
+struct serve_job; /* a child that works on files, see serve_job.h */
 
 struct serve_box {
     struct box box; /* slot and pid mean nothing once it has ended and !holds_slot */
@@ -109,3 +109,14 @@ fallible serve_add_layers(const struct serve *s, const struct native_request *r,
 bool serve_stands(const struct serve *s, const char *id);
 void serve_sweep_layers(struct serve *s); /* those nobody stands on, behind our back */
 void serve_end_jobs(struct serve *s);
+
+/* --- serve_image.c --- */
+
+fallible serve_image_find(struct serve *s, const struct native_request *r, struct serve_fds *out);
+fallible serve_image_import(struct serve *s, const struct native_request *r, struct serve_fds *in,
+                            bool *ret_later);
+/* The layers of the stored image a request names. */
+fallible serve_image_open(const struct serve *s, const struct native_request *r,
+                          struct rootfs *ret);
+/* In box/ID, so that it is not removed while the sandbox, or what it left, is there. */
+fallible serve_image_note(const struct serve *s, const struct native_request *r);

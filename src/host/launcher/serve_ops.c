@@ -78,7 +78,7 @@ static fallible apply_policy(const struct serve *s, struct native_request *r)
 
     if (s->box_count >= p->most)
         return err_new(ERR_LIMIT, "%u sandboxes run, which is the most", s->box_count);
-    if (r->image >= p->image_count)
+    if (r->image == NATIVE_IMAGE_STORED ? !p->stored_images : r->image >= p->image_count)
         return err_new(ERR_FORBIDDEN, "image %u is not on the list", r->image);
     if (r->network != NATIVE_NET_NONE)
         return err_new(ERR_FORBIDDEN, "the host's network is not allowed");
@@ -132,9 +132,12 @@ static fallible open_sources(const struct serve *s, struct making *m)
 
 static fallible open_image(const struct serve *s, struct making *m)
 {
-    const char *path = s->policy->images[m->req.image];
+    bool stored = m->req.image == NATIVE_IMAGE_STORED;
+    const char *path = stored ? NULL : s->policy->images[m->req.image];
 
-    if (!path)
+    if (stored)
+        TRY(serve_image_open(s, &m->req, &m->rootfs));
+    else if (!path)
         TRY(rootfs_host_open(s->host.dir, &m->rootfs));
     else {
         int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -315,6 +318,8 @@ static fallible make(struct serve *s, struct making *m, struct serve_box *b)
     if (!m->made)
         TRY(box_make_dir(&s->host, m->req.id));
     m->made = true;
+    if (m->req.image == NATIVE_IMAGE_STORED)
+        TRY(serve_image_note(s, &m->req));
     return make_in_dir(s, m, b);
 }
 
@@ -477,12 +482,16 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
 
     if (r->op == NATIVE_START)
         return start(s, r, in, reply, out);
+    if (r->op == NATIVE_IMAGE_IMPORT)
+        return serve_image_import(s, r, in, ret_later);
     if (in->count)
         return err_new(ERR_INVALID, "descriptors nobody asked for");
     if (r->op == NATIVE_SNAPSHOT_REMOVE)
         return serve_snapshot_remove(s, r, ret_later);
     if (r->op == NATIVE_SNAPSHOT_LIST)
         return serve_snapshot_list(s, r->snapshot, reply);
+    if (r->op == NATIVE_IMAGE_FIND)
+        return serve_image_find(s, r, out);
     if (r->op == NATIVE_LIST) {
         list(s, r->id, reply);
         return NULL;

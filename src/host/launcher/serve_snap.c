@@ -22,27 +22,9 @@
 #include "host/launcher/disk.h"
 #include "host/launcher/record.h"
 #include "host/launcher/serve.h"
+#include "host/launcher/serve_job.h"
 #include "host/snaps/whole.h"
 #include "host/tree/tree.h"
-
-struct verdict { /* what a child says at its end, if it failed */
-    uint32_t code;
-    char text[NATIVE_TEXT_MAX];
-};
-
-struct serve_job {
-    struct loop_child child;
-    struct list link;
-    struct serve *serve;
-    struct serve_box *box; /* whose copy is made; NULL: nobody's */
-    fallible (*run)(struct serve_job *j);
-    int dir;   /* the box's, -1: none */
-    int heard; /* the pipe's end we read */
-    char name[NATIVE_ID_MAX];
-    char id[NATIVE_ID_MAX];    /* of the sandbox that stands on the long stack; empty: none */
-    struct native_reply reply; /* op 0: nobody waits */
-    bool thaw;
-};
 
 /* --- children --- */
 
@@ -50,41 +32,6 @@ static fallible open_box(const struct serve *s, const char *id, int *ret_dir)
 {
     *ret_dir = openat(s->host.boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     return *ret_dir < 0 ? err_sys("open the directory of '%s'", id) : NULL;
-}
-
-static void job_free(struct serve_job *j)
-{
-    own_close_p(&j->dir);
-    own_close_p(&j->heard);
-    list_del(&j->link);
-    free(j);
-}
-
-static _Noreturn void job_child(struct serve_job *j, pid_t launcher, int out)
-{
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != launcher)
-        _exit(1);
-    own_close_p(&j->serve->sock); /* its end is ours to tell, not this child's */
-    struct err *e = j->run(j);
-    if (!e)
-        _exit(0);
-    struct verdict v = {.code = (uint32_t)err_code(e)};
-    snprintf(v.text, sizeof v.text, "%s", err_text(e));
-    err_free(fd_write_all(out, str_n(&v, sizeof v))); /* the exit code tells too */
-    _exit(1);
-}
-
-static fallible job_result(struct serve_job *j)
-{
-    struct verdict v;
-
-    if (j->child.code == CLD_EXITED && j->child.status == 0)
-        return NULL;
-    if (read(j->heard, &v, sizeof v) != sizeof v)
-        return err_new(ERR_INTERNAL, "who copied the files was ended");
-    v.text[sizeof v.text - 1] = '\0';
-    return err_recode(err_new(ERR_INTERNAL, "%s", v.text), (enum err_code)v.code);
 }
 
 static fallible unfreeze(const struct serve_job *j)
@@ -118,12 +65,10 @@ static fallible restand(struct serve *s, const struct serve_job *j)
     return NULL;
 }
 
-static void on_job_dead(struct loop_child *c)
+static void on_snap_ended(struct serve_job *j, struct err *e)
 {
-    struct serve_job *j = container_of(c, struct serve_job, child);
     struct serve *s = j->serve;
     struct serve_fds none = {.count = 0};
-    struct err *e = job_result(j);
 
     if (j->box)
         j->box->job = NULL;
@@ -144,53 +89,26 @@ static void on_job_dead(struct loop_child *c)
         log_warn("snapshots", KV_ERR(e));
         err_free(e);
     }
-    job_free(j);
 }
 
-static struct serve_job *job_new(struct serve *s, fallible (*run)(struct serve_job *j))
+static struct serve_job *snap_job(struct serve *s, fallible (*run)(struct serve_job *j))
 {
-    struct serve_job *j = mem_new(sizeof *j);
-
-    *j = (struct serve_job){.serve = s, .run = run, .dir = -1, .heard = -1};
-    list_add(&s->jobs, &j->link);
-    return j;
-}
-
-static fallible job_start(struct serve_job *j)
-{
-    int ends[2];
-
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return err_sys("make a pipe");
-    j->heard = ends[0];
-    own_fd out = ends[1];
-    pid_t launcher = getpid(), pid = fork();
-    if (pid == 0)
-        job_child(j, launcher, out);
-    if (pid < 0)
-        return err_sys("fork");
-    struct err *e = loop_child_start(j->serve->loop, &j->child, pid, -1, on_job_dead);
-    if (e) {
-        kill(pid, SIGKILL); /* our child, not reaped */
-        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-            ;
-    }
-    return e;
+    return serve_job_new(s, run, on_snap_ended);
 }
 
 static void start_or_warn(struct serve *s, const char *name, const char *id,
                           fallible (*run)(struct serve_job *j))
 {
-    struct serve_job *j = job_new(s, run);
+    struct serve_job *j = snap_job(s, run);
 
     snprintf(j->name, sizeof j->name, "%s", name);
     snprintf(j->id, sizeof j->id, "%s", id);
-    struct err *e = job_start(j);
+    struct err *e = serve_job_start(j);
     if (!e)
         return;
     log_warn("snapshots", KV_ERR(e));
     err_free(e);
-    job_free(j);
+    serve_job_free(j);
 }
 
 static fallible run_sweep(struct serve_job *j)
@@ -203,21 +121,12 @@ void serve_sweep_layers(struct serve *s)
     start_or_warn(s, "", "", run_sweep);
 }
 
-void serve_end_jobs(struct serve *s)
+void serve_snap_cut(struct serve_job *j)
 {
-    siginfo_t info;
-
-    LIST_EACH(j, &s->jobs, struct serve_job, link) {
-        kill(j->child.pid, SIGKILL); /* our child, not reaped */
-        while (waitid(P_PID, (id_t)j->child.pid, &info, WEXITED) < 0 && errno == EINTR)
-            ;
-        loop_child_stop(&j->child);
-        if (j->box)
-            j->box->job = NULL;
-        if (j->thaw)
-            err_free(unfreeze(j)); /* the next launcher can resume it */
-        job_free(j);
-    }
+    if (j->box)
+        j->box->job = NULL;
+    if (j->thaw)
+        err_free(unfreeze(j)); /* the next launcher can resume it */
 }
 
 /* --- taking one --- */
@@ -253,7 +162,7 @@ static fallible run_copy_disk(struct serve_job *j)
 static fallible copy_alive(struct serve *s, struct serve_box *b, struct serve_job *j)
 {
     if (b->state == NATIVE_EXITED)
-        return job_start(j);
+        return serve_job_start(j);
     if (b->disk == NATIVE_DISK_LOOP)
         return err_new(ERR_UNSUPPORTED,
                        "the disk of sandbox '%s' is limited by an image of its own, which is "
@@ -266,12 +175,12 @@ static fallible copy_alive(struct serve *s, struct serve_box *b, struct serve_jo
                        b->box.id);
     j->thaw = b->state == NATIVE_RUNNING;
     if (!j->thaw)
-        return job_start(j);
+        return serve_job_start(j);
     if (symlinkat("snapshot", j->dir, SERVE_THAW) < 0 && errno != EEXIST)
         return err_sys("note that it is to go on");
     struct err *e = box_pause(&s->host, &b->box, true);
     if (!e)
-        e = job_start(j);
+        e = serve_job_start(j);
     if (e)
         err_free(unfreeze(j)); /* the first error is the one to tell */
     return e;
@@ -300,14 +209,14 @@ fallible serve_snapshot(struct serve *s, struct serve_box *b, const struct nativ
     bool disk = b->disk == NATIVE_DISK_LOOP;
     if (b->state == NATIVE_EXITED && !disk)
         return take_dead(s, r->snapshot, b->box.id, dir);
-    struct serve_job *j = job_new(s, disk ? run_copy_disk : run_copy);
+    struct serve_job *j = snap_job(s, disk ? run_copy_disk : run_copy);
     j->box = b;
     j->dir = take_fd(&dir);
     j->reply = (struct native_reply){.op = r->op, .tag = r->tag};
     snprintf(j->name, sizeof j->name, "%s", r->snapshot);
     struct err *e = copy_alive(s, b, j);
     if (e) {
-        job_free(j);
+        serve_job_free(j);
         return e;
     }
     b->job = j;
@@ -327,12 +236,12 @@ fallible serve_snapshot_remove(struct serve *s, const struct native_request *r, 
     own_fd dir = -1;
 
     TRY(whole_open(s->host.dir, r->snapshot, &dir));
-    struct serve_job *j = job_new(s, run_remove);
+    struct serve_job *j = snap_job(s, run_remove);
     j->reply = (struct native_reply){.op = r->op, .tag = r->tag};
     snprintf(j->name, sizeof j->name, "%s", r->snapshot);
-    struct err *e = job_start(j);
+    struct err *e = serve_job_start(j);
     if (e)
-        job_free(j);
+        serve_job_free(j);
     *ret_later = !e;
     return e;
 }
@@ -370,6 +279,9 @@ static fallible check_fits(int whole, const struct native_request *r)
     TRY(record_read(whole, &of));
     if (of.image != r->image)
         return err_new(ERR_INVALID, "the snapshot is of image %u, not %u", of.image, r->image);
+    if (strncmp(of.image_name, r->image_name, sizeof of.image_name) != 0)
+        return err_new(ERR_INVALID, "the snapshot is of image %.12s, not %.12s", of.image_name,
+                       r->image_name);
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
         const struct native_mount *was = &of.mounts[i], *is = &r->mounts[i];
         bool same = is->mode == was->mode && is->root == was->root &&

@@ -77,6 +77,34 @@ static fallible check_mounts(const struct native_request *r)
     return NULL;
 }
 
+/* A name as registries have them, or an id. */
+static bool image_ok(const char *name)
+{
+    for (const char *c = name; *c; c++)
+        if (!name_char(*c) && *c != '/' && *c != ':' && *c != '@' && *c != '+')
+            return false;
+    return name[0] && name[0] != '-' && name[0] != '/';
+}
+
+static bool digest_ok(const char *id)
+{
+    return strlen(id) == 64 && strspn(id, "0123456789abcdef") == 64;
+}
+
+static fallible check_image(const struct native_request *r)
+{
+    bool named = r->op == NATIVE_IMAGE_FIND || r->op == NATIVE_IMAGE_IMPORT;
+    bool stored = r->op == NATIVE_START && r->image == NATIVE_IMAGE_STORED;
+
+    if (!terminated(r->image_name, sizeof r->image_name))
+        return err_new(ERR_INVALID, "the image's name has no end");
+    if (named ? !image_ok(r->image_name) : stored ? !digest_ok(r->image_name) : r->image_name[0])
+        return err_new(ERR_INVALID, named    ? "the image is not a name"
+                                    : stored ? "the image is not an id"
+                                             : "an image nobody asked for");
+    return NULL;
+}
+
 static fallible check_start(const struct native_request *r)
 {
     if (!native_id_ok(r->hostname, sizeof r->hostname))
@@ -108,8 +136,10 @@ fallible native_check(const void *data, size_t size)
         return err_new(ERR_INVALID, "flags %#x are not known", r->flags);
     if (r->snapshot[0] ? !native_id_ok(r->snapshot, sizeof r->snapshot) : needs_snapshot(r->op))
         return err_new(ERR_INVALID, "the snapshot is not a name");
-    bool any =
-        r->op == NATIVE_LIST || r->op == NATIVE_SNAPSHOT_REMOVE || r->op == NATIVE_SNAPSHOT_LIST;
+    TRY(check_image(r));
+    bool any = r->op == NATIVE_LIST || r->op == NATIVE_SNAPSHOT_REMOVE ||
+               r->op == NATIVE_SNAPSHOT_LIST || r->op == NATIVE_IMAGE_FIND ||
+               r->op == NATIVE_IMAGE_IMPORT;
     if (any && !r->id[0])
         return NULL;
     if (!native_id_ok(r->id, sizeof r->id))

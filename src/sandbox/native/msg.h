@@ -13,12 +13,13 @@
 #include "base/err.h"
 
 #define NATIVE_MAGIC     0x54465243u /* "CRFT" */
-#define NATIVE_VERSION   2
+#define NATIVE_VERSION   3
 #define NATIVE_ID_MAX    64
 #define NATIVE_PATH_MAX  256
 #define NATIVE_MOUNTS    8
 #define NATIVE_TEXT_MAX  256
-#define NATIVE_LIST_MAX  64         /* ids in one answer; ask again with the last one */
+#define NATIVE_LIST_MAX  64 /* ids in one answer; ask again with the last one */
+#define NATIVE_IMAGE_MAX 256
 #define NATIVE_BLOCK_MAX (4u << 20) /* arguments and environment of pid 1 */
 
 enum native_op {
@@ -41,6 +42,12 @@ enum native_op {
     NATIVE_SNAPSHOT,
     NATIVE_SNAPSHOT_REMOVE, /* who was started from it keeps what is below */
     NATIVE_SNAPSHOT_LIST,   /* names after `snapshot`, in order */
+    /* The image that the store has by the name, or the id, `image_name`: answers with a descriptor
+     * of its record (host/images), to be read. */
+    NATIVE_IMAGE_FIND,
+    /* fds: an archive as 'docker save' writes it, a regular file. Answered when it is in the store,
+     * named `image_name`; text is its id. */
+    NATIVE_IMAGE_IMPORT,
     NATIVE_OP_END
 };
 
@@ -76,17 +83,21 @@ struct native_mount {
     char target[NATIVE_PATH_MAX]; /* absolute, in the sandbox */
 };
 
+/* The image of the store whose id, 64 hex digits, is `image_name`. */
+#define NATIVE_IMAGE_STORED UINT32_MAX
+
 struct native_request {
     uint32_t magic, version, op, flags;
     uint64_t tag; /* comes back with the answer, for answers overtake each other */
     char id[NATIVE_ID_MAX];
     struct native_limits limits;
-    uint32_t image; /* index of a root file system the policy holds */
+    uint32_t image; /* index of a root file system the policy holds, or NATIVE_IMAGE_STORED */
     uint32_t network;
     uint32_t argc, envc; /* strings in the block */
     char hostname[NATIVE_ID_MAX];
     /* Of a start: what a new sandbox goes on from; empty: its root file system alone. */
     char snapshot[NATIVE_ID_MAX];
+    char image_name[NATIVE_IMAGE_MAX];
     struct native_mount mounts[NATIVE_MOUNTS];
 };
 

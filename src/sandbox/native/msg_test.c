@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sandbox/native/msg.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "test/test.h"
@@ -125,4 +126,29 @@ TEST(snapshots_are_names_and_asked_for_by_name)
     CHECK_ERR(native_check(&r, sizeof r), ERR_INVALID, "snapshot");
     r.op = NATIVE_SNAPSHOT_LIST;
     CHECK_OK(native_check(&r, sizeof r));
+}
+
+TEST(images_are_names_or_ids)
+{
+    static const char *const bad[] = {"", "a b", "-a", "/a", "a\n", "ä", "a;b", "a'"};
+    struct native_request r = good();
+
+    snprintf(r.image_name, sizeof r.image_name, "one");
+    CHECK_ERR(native_check(&r, sizeof r), ERR_INVALID, "nobody asked for");
+    r.image = NATIVE_IMAGE_STORED;
+    CHECK_ERR(native_check(&r, sizeof r), ERR_INVALID, "not an id");
+    memset(r.image_name, 'A', 64);
+    CHECK_ERR(native_check(&r, sizeof r), ERR_INVALID, "not an id");
+    memset(r.image_name, 'a', 64);
+    CHECK_OK(native_check(&r, sizeof r));
+    r.op = NATIVE_IMAGE_FIND;
+    snprintf(r.image_name, sizeof r.image_name, "example.com:5000/a/b_c:1.0-x@sha256");
+    CHECK_OK(native_check(&r, sizeof r));
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        memset(r.image_name, 0, sizeof r.image_name);
+        strcpy(r.image_name, bad[i]);
+        CHECK_ERR(native_check(&r, sizeof r), ERR_INVALID, "not a name");
+    }
+    memset(r.image_name, 'a', sizeof r.image_name);
+    CHECK_ERR(native_check(&r, sizeof r), ERR_INVALID, "no end");
 }

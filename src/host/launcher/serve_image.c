@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_image.c — images of the store, those included that came after the fork.
+ *
+ * The server cannot see the store: it asks for a name and reads the record it is given, starts by
+ * id, and hands in archives, which a child of ours unpacks by workers as 'croft image import' does.
+ * What has a record is whole, so that an id is all there is to check. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/own.h"
+#include "host/images/images.h"
+#include "host/kept/kept.h"
+#include "host/launcher/serve_job.h"
+
+#define RECORDS_BYTES (64u << 20) /* of all images, when one is looked for by its name */
+#define IMPORTS       2           /* at a time */
+
+fallible serve_image_find(struct serve *s, const struct native_request *r, struct serve_fds *out)
+{
+    own_done(arena) a;
+    struct image image;
+    int fd;
+
+    arena_init(&a, RECORDS_BYTES);
+    if (!s->policy->stored_images)
+        return err_new(ERR_FORBIDDEN, "the store of images is not open to servers");
+    TRY(images_find(s->host.dir, r->image_name, &a, &image));
+    TRY(images_open_record(s->host.dir, &image, &fd));
+    out->fds[out->count++] = fd;
+    return NULL;
+}
+
+fallible serve_image_open(const struct serve *s, const struct native_request *r, struct rootfs *ret)
+{
+    own_done(arena) a;
+    struct image image;
+
+    arena_init(&a, RECORDS_BYTES);
+    TRY(images_get(s->host.dir, str_of(r->image_name), &a, &image));
+    return images_open(s->host.dir, &image, ret);
+}
+
+fallible serve_image_note(const struct serve *s, const struct native_request *r)
+{
+    own_fd dir = openat(s->host.boxes, r->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+    if (dir < 0)
+        return err_sys("open the directory of '%s'", r->id);
+    return kept_note_image(dir, str_of(r->image_name));
+}
+
+/* --- importing --- */
+
+static fallible run_import(struct serve_job *j)
+{
+    own_done(arena) a;
+    struct image_import how = {.name = j->name, .limit_bytes = j->serve->policy->import_bytes};
+    struct image image;
+
+    arena_init(&a, RECORDS_BYTES);
+    TRY_WRAP(images_import(j->serve->host.dir, j->dir, &how, &a, &image), "import '%s'", j->name);
+    snprintf(j->reply.text, sizeof j->reply.text, STR_FMT, STR_ARG(image.id));
+    return NULL;
+}
+
+static void on_imported(struct serve_job *j, struct err *e)
+{
+    struct serve_fds none = {.count = 0};
+
+    serve_answer(j->serve, &j->reply, e, &none);
+}
+
+fallible serve_image_import(struct serve *s, const struct native_request *r, struct serve_fds *in,
+                            bool *ret_later)
+{
+    struct stat st;
+
+    if (!s->policy->import_images)
+        return err_new(ERR_FORBIDDEN, "servers may not add images");
+    if (in->count != 1 || fstat(in->fds[0], &st) < 0 || !S_ISREG(st.st_mode))
+        return err_new(ERR_INVALID, "the archive must be one regular file");
+    if (serve_job_count(s, run_import) >= IMPORTS)
+        return err_new(ERR_BUSY, "%d images are being imported: try again", IMPORTS);
+    struct serve_job *j = serve_job_new(s, run_import, on_imported);
+    j->reply = (struct native_reply){.op = r->op, .tag = r->tag};
+    j->dir = take_fd(&in->fds[0]);
+    snprintf(j->name, sizeof j->name, "%s", r->image_name);
+    struct err *e = serve_job_start(j);
+    if (e)
+        serve_job_free(j);
+    *ret_later = !e;
+    return e;
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_job.c — see serve_job.h. */
+#include "host/launcher/serve_job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/own.h"
+
+struct verdict { /* what a child says at its end; one that did well need not */
+    uint32_t code;
+    char text[NATIVE_TEXT_MAX];
+};
+
+struct serve_job *serve_job_new(struct serve *s, fallible (*run)(struct serve_job *j),
+                                void (*ended)(struct serve_job *j, struct err *e))
+{
+    struct serve_job *j = mem_new(sizeof *j);
+
+    *j = (struct serve_job){.serve = s, .run = run, .ended = ended, .dir = -1, .heard = -1};
+    list_add(&s->jobs, &j->link);
+    return j;
+}
+
+void serve_job_free(struct serve_job *j)
+{
+    own_close_p(&j->dir);
+    own_close_p(&j->heard);
+    list_del(&j->link);
+    free(j);
+}
+
+unsigned serve_job_count(const struct serve *s, fallible (*run)(struct serve_job *j))
+{
+    unsigned n = 0;
+
+    LIST_EACH(j, &s->jobs, struct serve_job, link)
+        n += j->run == run;
+    return n;
+}
+
+static _Noreturn void job_child(struct serve_job *j, pid_t launcher, int out)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != launcher)
+        _exit(1);
+    own_close_p(&j->serve->sock); /* its end is ours to tell, not this child's */
+    struct err *e = j->run(j);
+    struct verdict v = {.code = e ? (uint32_t)err_code(e) : 0};
+    snprintf(v.text, sizeof v.text, "%s", e ? err_text(e) : j->reply.text);
+    err_free(fd_write_all(out, str_n(&v, sizeof v))); /* the exit code tells too */
+    _exit(e != NULL);
+}
+
+static fallible job_result(struct serve_job *j)
+{
+    struct verdict v;
+    bool heard = read(j->heard, &v, sizeof v) == sizeof v;
+
+    if (!heard)
+        return err_new(ERR_INTERNAL, "who worked on the files was ended");
+    v.text[sizeof v.text - 1] = '\0';
+    if (j->child.code != CLD_EXITED || j->child.status != 0)
+        return err_recode(err_new(ERR_INTERNAL, "%s", v.text), (enum err_code)v.code);
+    memcpy(j->reply.text, v.text, sizeof v.text);
+    return NULL;
+}
+
+static void on_job_dead(struct loop_child *c)
+{
+    struct serve_job *j = container_of(c, struct serve_job, child);
+
+    j->ended(j, job_result(j));
+    serve_job_free(j);
+}
+
+fallible serve_job_start(struct serve_job *j)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys("make a pipe");
+    j->heard = ends[0];
+    own_fd out = ends[1];
+    pid_t launcher = getpid(), pid = fork();
+    if (pid == 0)
+        job_child(j, launcher, out);
+    if (pid < 0)
+        return err_sys("fork");
+    struct err *e = loop_child_start(j->serve->loop, &j->child, pid, -1, on_job_dead);
+    if (e) {
+        kill(pid, SIGKILL); /* our child, not reaped */
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    return e;
+}
+
+void serve_end_jobs(struct serve *s)
+{
+    siginfo_t info;
+
+    LIST_EACH(j, &s->jobs, struct serve_job, link) {
+        kill(j->child.pid, SIGKILL); /* our child, not reaped */
+        while (waitid(P_PID, (id_t)j->child.pid, &info, WEXITED) < 0 && errno == EINTR)
+            ;
+        loop_child_stop(&j->child);
+        serve_snap_cut(j);
+        serve_job_free(j);
+    }
+}

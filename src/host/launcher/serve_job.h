@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_job.h — children of the launcher that work on files, so that nobody waits for it: copying,
+ * flattening, sweeping, importing. They die with the launcher. */
+#pragma once
+
+#include "host/launcher/serve.h"
+
+struct serve_job {
+    struct loop_child child;
+    struct list link;
+    struct serve *serve;
+    struct serve_box *box; /* whose copy is made; NULL: nobody's */
+    /* In the child. It may fill reply.text for the launcher. */
+    fallible (*run)(struct serve_job *j);
+    /* In the launcher; e is the callee's. The job is freed after it. */
+    void (*ended)(struct serve_job *j, struct err *e);
+    int dir;   /* the box's, or what is worked on; -1: none */
+    int heard; /* the pipe's end we read */
+    char name[NATIVE_IMAGE_MAX];
+    char id[NATIVE_ID_MAX];    /* of the sandbox that stands on the long stack; empty: none */
+    struct native_reply reply; /* op 0: nobody waits */
+    bool thaw;
+};
+
+struct serve_job *serve_job_new(struct serve *s, fallible (*run)(struct serve_job *j),
+                                void (*ended)(struct serve_job *j, struct err *e));
+fallible serve_job_start(struct serve_job *j); /* on failure it is still the caller's */
+void serve_job_free(struct serve_job *j);
+unsigned serve_job_count(const struct serve *s, fallible (*run)(struct serve_job *j));
+/* serve_snap.c: a snapshot's child was ended before it was done. */
+void serve_snap_cut(struct serve_job *j);
