@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+/* token.c — croft token create, ls and rm: the keys of a server.
+ *
+ * A server that runs is asked; the database of one that does not is changed directly, while the
+ * lock of the state keeps a server from starting. Both answer the same JSON. */
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "cli/ask.h"
+#include "cli/cli.h"
+#include "cli/state.h"
+#include "host/keys/keys.h"
+#include "host/launcher/drop.h"
+#include "host/serve/layout.h"
+#include "host/store/store.h"
+#include "loop/loop.h"
+#include "net/listen.h"
+
+struct token_options {
+    bool json;
+    struct json *scope;
+    uint64_t most_runtimes, starts_per_minute;
+};
+
+static const struct cfg_row rows[] = {
+    CFG_LIST(token_options, scope, "scope", "runtime,read",
+             "What it may do: admin (keys and pools, and all else), runtime (make and end "
+             "runtimes), read (look at them)."),
+    CFG_UINT(token_options, most_runtimes, "most-runtimes", 0,
+             "Runtimes it may have at a time. 0 is the server's tenant.most_runtimes.",
+             .max = UINT32_MAX),
+    CFG_UINT(token_options, starts_per_minute, "starts-per-minute", 0,
+             "Runtimes it may start in a minute. 0 is the server's tenant.starts_per_minute.",
+             .max = 60000),
+    CFG_BOOL(token_options, json, "json", false, "Print JSON."),
+};
+
+struct job {
+    struct cli *cli;
+    struct token_options o;
+    struct arena *a;
+    struct buf out;
+    struct ask ask;
+    bool running; /* a server answers; otherwise its database is ours: */
+    struct layout layout;
+    struct loop *loop;
+    struct store *store;
+    struct keys *keys;
+    bool told;
+    struct err *err;
+};
+
+/* --- without a server --- */
+
+static fallible open_rows(struct job *j)
+{
+    struct str state;
+
+    TRY(cli_state_path(j->cli, j->a, &state));
+    TRY(layout_open(&j->layout, state.p));
+    if (j->layout.separate) /* the file is the server's, and what opens it is he */
+        TRY(launcher_drop_privileges(&j->layout.user));
+    TRY(loop_new(&clock_system, &j->loop));
+    TRY(store_open(j->loop, j->layout.rows, &j->store));
+    return keys_open(j->store, &j->keys);
+}
+
+static void on_told(void *arg, struct err *e)
+{
+    struct job *j = arg;
+
+    j->told = true;
+    j->err = e;
+}
+
+static fallible wait_told(struct job *j)
+{
+    while (!j->told)
+        TRY(loop_turn(j->loop, -1));
+    j->told = false;
+    return take(&j->err);
+}
+
+static void put_key(void *arg, const struct key *key)
+{
+    keys_put_one(arg, NULL, key, NULL);
+}
+
+static fallible act_here(struct job *j, struct str body, const char *name, struct buf *out)
+{
+    char secret[KEY_SECRET_SIZE] = "";
+    struct json *tree;
+    struct key want;
+    struct jw w;
+
+    jw_init(&w, out, JW_WEB);
+    if (!body.p && !name) {
+        JW_OBJECT(&w, NULL) {
+            JW_ARRAY(&w, "tokens") {
+                keys_list(j->keys, put_key, &w);
+            }
+        }
+        return NULL;
+    }
+    if (body.p) {
+        TRY(json_parse(j->a, body, NULL, &tree));
+        TRY(keys_parse_want(tree, &want));
+        TRY(keys_create(j->keys, &want, secret, on_told, j));
+        name = want.name;
+    } else {
+        TRY(keys_revoke(j->keys, str_of(name), on_told, j));
+    }
+    TRY(wait_told(j));
+    keys_put_one(&w, NULL, keys_find_name(j->keys, str_of(name)), secret[0] ? secret : NULL);
+    return NULL;
+}
+
+static fallible ask_here(struct job *j, struct str body, const char *name, struct json **ret_json)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 16u << 20);
+    TRY(act_here(j, body, name, &out));
+    struct str text = arena_copy(j->a, buf_str(&out)); /* the tree points into it */
+    TRY(arena_check(j->a));
+    return json_parse(j->a, text, NULL, ret_json);
+}
+
+static void close_rows(struct job *j)
+{
+    store_close(j->store);
+    keys_free(j->keys);
+    if (j->loop)
+        loop_free(j->loop);
+    layout_close(&j->layout);
+}
+
+/* --- what is asked --- */
+
+/* body makes one, name ends one, neither lists all. */
+static fallible ask(struct job *j, struct str body, const char *name, struct json **ret_json)
+{
+    struct ask_answer answer;
+    struct str path = STR("/croft/v1/tokens");
+
+    if (!j->running)
+        return ask_here(j, body, name, ret_json);
+    if (name) {
+        for (const char *p = name; *p; p++) /* a name with a slash is nobody's */
+            if (*p <= ' ' || strchr("/?#%", *p))
+                return err_new(ERR_NOT_FOUND, "there is no key '%s'", name);
+        path = arena_printf(j->a, "/croft/v1/tokens/%s", name);
+    }
+    const char *method = body.p ? "POST" : name ? "DELETE" : "GET";
+    TRY(ask_json(&j->ask, method, path, body, &answer));
+    if (!answer.body)
+        return err_new(ERR_UPSTREAM, "the server's answer is not JSON");
+    *ret_json = answer.body;
+    return NULL;
+}
+
+static void put_json(struct job *j, const struct json *value)
+{
+    json_write(&j->out, value, JW_SPACED);
+    buf_add_char(&j->out, '\n');
+}
+
+static fallible create(struct job *j, const char *name)
+{
+    own_done(buf) body;
+    struct jw w;
+    struct json *made;
+
+    buf_init(&body, 64u << 10);
+    jw_init(&w, &body, JW_WEB);
+    JW_OBJECT(&w, NULL) {
+        jw_cstr(&w, "name", name);
+        jw_value(&w, "scopes", j->o.scope);
+        jw_uint(&w, "most_runtimes", j->o.most_runtimes);
+        jw_uint(&w, "starts_per_minute", j->o.starts_per_minute);
+    }
+    TRY(buf_check(&body));
+    TRY(ask(j, buf_str(&body), NULL, &made));
+    if (j->o.json) {
+        put_json(j, made);
+        return NULL;
+    }
+    fd_print(j->cli->err, "croft token: key '%s' is made; its secret is shown this once\n", name);
+    buf_addf(&j->out, STR_FMT "\n", STR_ARG(json_get_str(made, "secret", STR(""))));
+    return NULL;
+}
+
+static void put_limit(struct job *j, const struct json *key, const char *name)
+{
+    int64_t n = json_get_int(key, name, 0);
+
+    if (n)
+        buf_addf(&j->out, "%lld\t", (long long)n);
+    else
+        buf_add_cstr(&j->out, "-\t");
+}
+
+static fallible list(struct job *j)
+{
+    struct json *all;
+
+    TRY(ask(j, (struct str){0}, NULL, &all));
+    const struct json *keys = json_get(all, STR("tokens"));
+    if (j->o.json) {
+        put_json(j, keys);
+        return NULL;
+    }
+    buf_add_cstr(&j->out, "NAME\tSCOPES\tRUNTIMES\tSTARTS/MIN\tCREATED\tREVOKED\n");
+    for (const struct json *key = keys ? keys->first : NULL; key; key = key->next) {
+        const struct json *scopes = json_get(key, STR("scopes"));
+        buf_addf(&j->out, STR_FMT "\t", STR_ARG(json_get_str(key, "name", STR(""))));
+        for (const struct json *s = scopes ? scopes->first : NULL; s; s = s->next)
+            buf_addf(&j->out, STR_FMT "%s", STR_ARG(s->s), s->next ? "," : "\t");
+        put_limit(j, key, "most_runtimes");
+        put_limit(j, key, "starts_per_minute");
+        buf_addf(&j->out, "%.19s\t%.19s\n", json_get_str(key, "created_at", STR("-")).p,
+                 json_get_str(key, "revoked_at", STR("-")).p);
+    }
+    return NULL;
+}
+
+static fallible end(struct job *j, const char *name)
+{
+    struct json *gone;
+
+    TRY(ask(j, (struct str){0}, name, &gone));
+    if (j->o.json)
+        put_json(j, gone);
+    else
+        buf_addf(&j->out, "%s\n", name);
+    return NULL;
+}
+
+/* A server that was named must answer; one of this state may not run. */
+static bool is_there(const struct job *j)
+{
+    const char *named = cfg_env_get(j->cli->envp, "CROFT_HOST");
+    struct sockaddr_storage at;
+    socklen_t len;
+
+    if (named && *named)
+        return true;
+    struct err *e = addr_unix(j->ask.unix_path, &at, &len);
+    own_fd fd = e ? -1 : socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    err_free(e); /* then nobody listens there */
+    return fd >= 0 && connect(fd, (const struct sockaddr *)&at, len) == 0;
+}
+
+static fallible act(struct job *j, int argc, char **argv)
+{
+    TRY(ask_open(&j->ask, j->cli));
+    j->running = is_there(j);
+    if (!j->running)
+        TRY(open_rows(j));
+    if (strcmp(argv[0], "ls") == 0)
+        return list(j);
+    for (int i = 1; i < argc; i++)
+        TRY(strcmp(argv[0], "rm") == 0 ? end(j, argv[i]) : create(j, argv[i]));
+    return NULL;
+}
+
+static fallible check_usage(int argc, char **argv)
+{
+    bool ls = argc && strcmp(argv[0], "ls") == 0;
+    bool rm = argc && strcmp(argv[0], "rm") == 0;
+
+    if ((ls && argc == 1) || (rm && argc > 1) || (argc == 2 && strcmp(argv[0], "create") == 0))
+        return NULL;
+    return err_new(ERR_INVALID, "wanted: create NAME, ls, or rm NAME");
+}
+
+static int run(struct cli *cli, int argc, char **argv)
+{
+    own_done(arena) a;
+    struct job j = {.cli = cli, .a = &a, .layout.lock = -1};
+
+    arena_init(&a, 256u << 20);
+    struct err *e = cli_flags(cli, &a, &j.o, &argc, argv);
+    if (!e)
+        e = check_usage(argc, argv);
+    if (e)
+        return cli_misuse(cli, e);
+    buf_init(&j.out, 64u << 20);
+    e = act(&j, argc, argv);
+    close_rows(&j);
+    ask_close(&j.ask);
+    int code = cli_put(cli, &j.out); /* a key that was made is shown, also before a failure */
+    buf_done(&j.out);
+    return e ? cli_fail(cli, e) : code;
+}
+
+CLI_COMMAND(token) = {
+    .name = "token",
+    .summary = "make, list and revoke the keys of a server",
+    .usage = "create NAME | ls | rm NAME ...",
+    .help = "A running server is asked (CROFT_HOST, CROFT_API_KEY; else the socket in the state\n"
+            "directory); if none runs, its database is changed directly. The first key must have\n"
+            "the scope admin: from then on every request needs a key. A name is used once, also\n"
+            "after it was revoked, because runtimes belong to it.",
+    .options = {rows, ARRAY_LEN(rows), NULL},
+    .run = run,
+};
