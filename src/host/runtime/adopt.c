@@ -23,6 +23,7 @@ struct junk { /* a sandbox nobody knows */
 struct adopting {
     struct map there; /* ids the backend has; values are not looked at */
     struct sbx_listed *all;
+    bool listed;      /* otherwise each is asked for */
     unsigned waiting; /* runtimes not looked at yet */
     void (*done)(void *arg, struct err *e);
     void *arg;
@@ -194,10 +195,22 @@ static void settle(struct runtime *r, enum runtime_status status, enum proxy_sta
     idle_watch(r);
 }
 
+static void begin_unborn(struct runtime *r)
+{
+    open_port(r);
+    runtime_begin_from_row(r);
+}
+
 static void on_adopted(void *arg, struct sbx *s, const struct err *e)
 {
     struct runtime *r = arg;
 
+    if (e && r->status.now == RUNTIME_STARTING) { /* acknowledged, never begun */
+        gate_leave(r->manager);
+        begin_unborn(r);
+        adopted_one(r->manager);
+        return;
+    }
     if (e) { /* no process, no files */
         is_gone(r, "its sandbox was gone when the server started");
         struct err *why = sbx_remove(s, on_gone_removed, r);
@@ -265,7 +278,7 @@ static fallible make_sandbox(struct runtime *r)
 static void adopt_one(struct runtime *r)
 {
     struct manager *m = r->manager;
-    bool there = map_get(&m->adopting->there, str_of(r->id)) != NULL;
+    bool there = !m->adopting->listed || map_get(&m->adopting->there, str_of(r->id));
     bool unborn = r->status.now == RUNTIME_STARTING;
 
     r->target.park = m->config.park;
@@ -283,8 +296,7 @@ static void adopt_one(struct runtime *r)
         gate_wait(r, true, pass_adopt);
         return;
     }
-    open_port(r); /* acknowledged, never begun */
-    runtime_begin_from_row(r);
+    begin_unborn(r);
     adopted_one(m);
 }
 
@@ -308,6 +320,7 @@ static void on_listed(void *arg, const struct sbx_listed *all, size_t count, con
 
     if (e)
         log_error("sandboxes cannot be listed", KV_ERR(e));
+    a->listed = !e && (m->config.driver->caps & SBX_CAN_LIST);
     a->all = mem_new((count + 1) * sizeof *a->all);
     if (count)
         memcpy(a->all, all, count * sizeof *a->all);

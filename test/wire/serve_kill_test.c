@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_kill_test.c — the server is killed; what it acknowledged is there when the next one comes.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/rng.h"
+#include "test/native/kit.h"
+#include "test/program.h"
+#include "test/serve_kit.h"
+
+static const char *status_of(struct serve *s, const char *session)
+{
+    return serve_field(s, serve_want(s, 200, "GET", serve_text(s, "/sessions/%s", session), NULL),
+                       "status");
+}
+
+TEST_LIMIT(serve_killed_gives_its_runtimes_to_the_next_server, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    struct json *a = serve_start(&s, "a", "'environment':{'COLOUR':'red'}");
+    struct json *b = serve_start(&s, "b", ""), *c = serve_start(&s, "c", "");
+    CHECK_STR(serve_exec(&s, a, "cd /tmp; X=kept; echo ok"), "ok");
+    serve_tell(&s, "/pause", b);
+    serve_tell(&s, "/stop", c);
+    serve_kill(&s);
+
+    serve_run(&s, NULL);
+    struct json *again = serve_want(&s, 200, "GET", "/sessions/a", NULL);
+    CHECK_STR(serve_field(&s, again, "status"), "running");
+    CHECK_STR(serve_field(&s, again, "url"), serve_field(&s, a, "url"));
+    CHECK_STR(serve_field(&s, again, "session_api_key"), serve_field(&s, a, "session_api_key"));
+    CHECK_STR(serve_exec(&s, a, "echo $X $COLOUR; pwd"), "kept red\n/tmp");
+    CHECK_STR(status_of(&s, "b"), "paused");
+    CHECK_INT(serve_visit(&s, b, "/alive"), 503);
+    serve_tell(&s, "/resume", b);
+    CHECK_INT(serve_visit(&s, b, "/alive"), 200);
+    CHECK_STR(status_of(&s, "c"), "stopped");
+    serve_close(&s);
+}
+
+/* Starts until it is killed; what was answered is noted in the pipe. */
+static _Noreturn void load(struct serve *s, unsigned round, int note)
+{
+    for (unsigned i = 0;; i++) {
+        const char *session = serve_text(s, "r%u-%u", round, i);
+        struct serve_answer a = serve_ask(
+            s, "POST", "/start", serve_text(s, "{'image':'host','session_id':'%s'}", session));
+        if (a.status != 200)
+            _exit(1);
+        const char *line = serve_text(s, "%s %s\n", session, serve_field(s, a.json, "runtime_id"));
+        if (write(note, line, strlen(line)) < 0)
+            _exit(1);
+    }
+}
+
+static void read_some(int fd, struct buf *into, unsigned lines)
+{
+    char byte;
+
+    while (lines && read(fd, &byte, 1) == 1) {
+        buf_add_char(into, byte);
+        lines -= byte == '\n';
+    }
+}
+
+static void check_all(struct serve *s, struct str noted)
+{
+    struct str line, session;
+
+    while (str_cut(&noted, '\n', &line)) {
+        str_cut(&line, ' ', &session);
+        struct json *r = serve_start(s, serve_text(s, STR_FMT, STR_ARG(session)), "");
+        CHECK_STR(json_get_str(r, "runtime_id", STR("")), line);
+        CHECK_INT(serve_visit(s, r, "/alive"), 200);
+        serve_tell(s, "/stop", r);
+    }
+}
+
+TEST_LIMIT(serve_killed_five_times_under_load_loses_nothing_it_acknowledged, 300)
+{
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    for (unsigned round = 0; round < 5; round++) {
+        own_done(buf) noted;
+        int ends[2];
+
+        buf_init(&noted, 1u << 20);
+        CHECK_INT(pipe(ends), 0);
+        pid_t pid = fork();
+        if (pid == 0)
+            load(&s, round, ends[1]);
+        close(ends[1]);
+        read_some(ends[0], &noted, 1 + (unsigned)rng_below(rng_system(), 8));
+        serve_kill(&s);
+        program_wait(pid); /* its connection is gone: so is it */
+        read_some(ends[0], &noted, 1000000);
+        close(ends[0]);
+        serve_run(&s, NULL);
+        check_all(&s, buf_str(&noted));
+    }
+    serve_close(&s);
+}
