@@ -30,6 +30,9 @@ void pkit_open(struct pkit *k, const struct proxy_config *config, const struct r
 void pkit_close(struct pkit *k);
 /* A client of a loopback port. */
 void pkit_dial(struct pkit *k, uint16_t port, struct web_client *c, size_t cap_bytes);
+/* The next answer; a proxy takes more turns than a server. */
+struct web_answer pkit_take(struct pkit *k, struct web_client *c);
+#define PKIT_TURNS 16 /* from end to end and back */
 /* One request to t's own listener, on a connection of its own. */
 struct web_answer pkit_ask(struct pkit *k, struct str request);
 void pkit_answer_held(struct pkit *k, unsigned i);

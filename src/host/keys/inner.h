@@ -25,5 +25,6 @@ struct keys {
     size_t count;
     bool any;
     unsigned retry_s;
-    struct key_entry open; /* who needs no key */
+    uint32_t most_runtimes, starts_per_minute; /* of keys that have no quota of their own */
+    struct key_entry open;                     /* who needs no key */
 };

@@ -292,36 +292,41 @@ fallible keys_ensure(struct keys *k, const char *name, struct str secret, unsign
 
 /* --- quotas --- */
 
-static struct key_entry *entry_of(struct keys *k, const struct key *key)
+void keys_set_defaults(struct keys *k, uint32_t most_runtimes, uint32_t starts_per_minute)
 {
-    struct key_entry *e = container_of(key, struct key_entry, key);
+    k->most_runtimes = most_runtimes;
+    k->starts_per_minute = starts_per_minute;
+}
 
-    (void)k;
-    return e;
+static uint64_t gap_ns(const struct keys *k, const struct key *key)
+{
+    uint32_t starts = key->starts_per_minute ? key->starts_per_minute : k->starts_per_minute;
+
+    return starts ? 60 * NS_PER_S / starts : 0;
 }
 
 /* A burst of as many as a minute may have, then one every n-th part of it. */
 fallible keys_admit(struct keys *k, const struct key *key, unsigned live_runtimes)
 {
-    struct key_entry *e = entry_of(k, key);
+    struct key_entry *e = container_of(key, struct key_entry, key);
+    uint32_t most = key->most_runtimes ? key->most_runtimes : k->most_runtimes;
+    uint64_t now = loop_now_ns(store_loop(k->store)), gap = gap_ns(k, key);
 
-    if (key->most_runtimes && live_runtimes >= key->most_runtimes) {
+    if (most && live_runtimes >= most) {
         k->retry_s = 10; /* when one ends is theirs to say */
         return err_new(ERR_LIMIT,
                        "key '%s' has %u live runtimes and its limit most_runtimes is %u: stop one "
                        "first",
-                       key->name, live_runtimes, key->most_runtimes);
+                       key->name, live_runtimes, most);
     }
-    if (!key->starts_per_minute)
+    if (!gap)
         return NULL;
-    uint64_t now = loop_now_ns(store_loop(k->store));
-    uint64_t gap = 60 * NS_PER_S / key->starts_per_minute, burst = 60 * NS_PER_S - gap;
-    if (e->paced_ns > now + burst) {
-        uint64_t wait_ns = e->paced_ns - now - burst;
+    if (e->paced_ns > now + 60 * NS_PER_S - gap) {
+        uint64_t wait_ns = e->paced_ns - now - (60 * NS_PER_S - gap);
         k->retry_s = (unsigned)((wait_ns + NS_PER_S - 1) / NS_PER_S);
         return err_new(ERR_LIMIT,
-                       "key '%s' has used up its limit starts_per_minute, %u: try again in %u s",
-                       key->name, key->starts_per_minute, k->retry_s);
+                       "key '%s' has used up its limit starts_per_minute, %llu: try again in %u s",
+                       key->name, (unsigned long long)(60 * NS_PER_S / gap), k->retry_s);
     }
     e->paced_ns = (e->paced_ns > now ? e->paced_ns : now) + gap;
     return NULL;
@@ -334,8 +339,8 @@ unsigned keys_retry_s(const struct keys *k)
 
 void keys_give_back(struct keys *k, const struct key *key)
 {
-    struct key_entry *e = entry_of(k, key);
-    uint64_t gap = key->starts_per_minute ? 60 * NS_PER_S / key->starts_per_minute : 0;
+    struct key_entry *e = container_of(key, struct key_entry, key);
+    uint64_t gap = gap_ns(k, key);
 
     e->paced_ns -= e->paced_ns > gap ? gap : e->paced_ns;
 }

@@ -60,6 +60,8 @@ fallible keys_revoke(struct keys *k, struct str name, store_done *done, void *ar
  * Accepted at once. */
 fallible keys_ensure(struct keys *k, const char *name, struct str secret, unsigned scopes);
 
+/* Quotas of keys that have none of their own; 0: no limit. */
+void keys_set_defaults(struct keys *k, uint32_t most_runtimes, uint32_t starts_per_minute);
 /* One more start, please: ERR_LIMIT names the limit. The seconds for Retry-After are asked for
  * right after; a start that is not made after all gives its turn back. */
 fallible keys_admit(struct keys *k, const struct key *key, unsigned live_runtimes);

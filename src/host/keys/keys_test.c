@@ -203,6 +203,23 @@ TEST(quotas_name_the_limit_and_when_to_come_back)
     finish(&k);
 }
 
+TEST(a_key_without_quotas_has_those_of_the_settings)
+{
+    struct kit k;
+
+    start(&k);
+    CHECK_OK(keys_ensure(k.keys, "default", STR("secret-0123456789"), KEY_ALL));
+    const struct key *key = keys_find(k.keys, STR("secret-0123456789"));
+    for (int i = 0; i < 1000; i++)
+        CHECK_OK(keys_admit(k.keys, key, 1000));
+    keys_set_defaults(k.keys, 10, 3);
+    CHECK_ERR(keys_admit(k.keys, key, 10), ERR_LIMIT, "most_runtimes is 10");
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(keys_admit(k.keys, key, 9));
+    CHECK_ERR(keys_admit(k.keys, key, 9), ERR_LIMIT, "starts_per_minute, 3");
+    finish(&k);
+}
+
 /* --- over HTTP --- */
 
 struct site {

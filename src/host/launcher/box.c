@@ -38,8 +38,7 @@ void box_group_name(unsigned slot, char out[BOX_NAME])
 
 #define CLAIM_TRIES 256
 
-static const struct box_embryo no_embryo = {
-    .pid = 0, .pidfd = -1, .sock = -1, .userns = -1, .dev = -1};
+static const struct box_embryo no_embryo = {.pid = 0, .pidfd = -1, .sock = -1, .userns = -1};
 
 static void reap(pid_t pid)
 {
@@ -95,8 +94,7 @@ static fallible conceive(struct box_host *h, struct box_embryo *e)
     struct ids_range ids = box_ids(h, e->slot);
 
     TRY(spawn(h, e));
-    TRY(ids_make_userns(&ids, &e->userns));
-    return h->user ? NULL : mounts_dev(e->userns, &e->dev);
+    return ids_make_userns(&ids, &e->userns);
 }
 
 /* Claims are kept per state directory, control groups are the machine's: a slot is ours when both
@@ -139,7 +137,6 @@ static void close_embryo(struct box_embryo *e)
     own_close_p(&e->pidfd);
     own_close_p(&e->sock);
     own_close_p(&e->userns);
-    own_close_p(&e->dev);
     *e = no_embryo;
 }
 
@@ -275,12 +272,6 @@ static fallible build_mount(const struct build *b, unsigned n, int *ret_mount)
     return stack(b, &r, false, -1, ret_mount);
 }
 
-/* An ordinary user's child makes its own; something has to travel in its place. */
-static int dev_of(const struct box_host *h, const struct box_embryo *e)
-{
-    return h->user ? h->exe : e->dev;
-}
-
 /* A directory that croft's own state lies in takes no layer from there: it keeps its names. */
 static fallible build_root(struct build *b, const struct box_root *r, int *ret_mount)
 {
@@ -305,7 +296,6 @@ static fallible build_all(struct build *b, const struct box_embryo *e, struct ca
     add(c, e->userns);
     add(c, b->h->exe);
     add(c, s->block);
-    add(c, dev_of(b->h, e));
     c->lent = c->count;
     for (size_t i = 0; i < s->root_count; i++) {
         TRY_WRAP(build_root(b, &s->roots[i], &mount), "root file system '/%s'", s->roots[i].where);

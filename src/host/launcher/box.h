@@ -23,17 +23,18 @@
 #define BOX_PREFIX  512
 #define BOX_ROOTS   8
 #define BOX_NAME    16
+#define BOX_STATE   4096
 #define BOX_LOWERS  128   /* layers of one overlay */
 #define BOX_WAIT_MS 30000 /* for a start or a freeze on a machine that is on its knees */
 
 /* What all sandboxes of a process share. */
 struct box_host {
-    char state[4096]; /* the directory below which everything is kept, 0700 */
-    int dir;          /* that directory */
-    int boxes, ids;   /* directories in it */
-    int exe;          /* croft-guest, through a read-only mount */
-    bool user;        /* not root: one id, and what the kernel grants */
-    int landlock;     /* version, 0: none */
+    char state[BOX_STATE]; /* the directory below which everything is kept, 0700 */
+    int dir;               /* that directory */
+    int boxes, ids;        /* directories in it */
+    int exe;               /* croft-guest, through a read-only mount */
+    bool user;             /* not root: one id, and what the kernel grants */
+    int landlock;          /* version, 0: none */
     struct cg cg;
     struct confine_filter filter;
     struct rng *rng;
@@ -85,7 +86,7 @@ struct box_spec {
 struct box_embryo {
     unsigned slot;
     pid_t pid; /* 0: none */
-    int pidfd, sock, userns, dev;
+    int pidfd, sock, userns;
 };
 
 struct box {

@@ -84,16 +84,14 @@ static fallible mask_files(void)
     return NULL;
 }
 
-/* The first one there gets an empty file system, the others are that one again. */
-static fallible mask_dirs(void)
+/* The first one there gets the empty directory, the others are that one again. */
+static fallible mask_dirs(int none)
 {
     const char *empty = NULL;
 
     for (size_t i = 0; i < ARRAY_LEN(masked_dirs); i++) {
         const char *at = masked_dirs[i];
-        unsigned long flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
-        int r = empty ? mount(empty, at, NULL, MS_BIND, NULL)
-                      : mount("none", at, "tmpfs", flags, "size=4k,nr_inodes=2");
+        int r = empty ? mount(empty, at, NULL, MS_BIND, NULL) : sys_move_mount(none, AT_FDCWD, at);
         if (r < 0 && errno != ENOENT)
             return err_sys("mask '%s'", at);
         if (r == 0)
@@ -102,14 +100,14 @@ static fallible mask_dirs(void)
     return NULL;
 }
 
-static fallible make_proc(void)
+static fallible make_proc(int none)
 {
     /* Over the old one: it is moved into the new root with its masks. */
     if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         return err_sys("mount proc");
     TRY(open_low_ports());
     TRY(mask_files());
-    TRY(mask_dirs());
+    TRY(mask_dirs(none));
     if (mount("/proc/sys", "/proc/sys", NULL, MS_BIND, NULL) < 0 ||
         mount(NULL, "/proc/sys", NULL,
               MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
@@ -117,7 +115,24 @@ static fallible make_proc(void)
     return NULL;
 }
 
-static fallible first_half(const struct box_host *h, unsigned slot)
+/* Where the root file system is mounted, in the end. */
+static void mount_point(const struct box_host *h, char out[BOX_STATE + 8])
+{
+    snprintf(out, BOX_STATE + 8, "%s/mnt", h->state);
+}
+
+static fallible make_memory(const struct box_host *h, unsigned slot, struct mounts_memory *memory)
+{
+    struct ids_range ids = box_ids(h, slot);
+    char at[BOX_STATE + 8];
+
+    mount_point(h, at);
+    TRY(ids_enter(&ids));
+    TRY(mounts_memory(at, h->user, memory));
+    return ids_leave();
+}
+
+static fallible first_half(const struct box_host *h, unsigned slot, struct mounts_memory *memory)
 {
     char group[BOX_NAME];
 
@@ -133,7 +148,10 @@ static fallible first_half(const struct box_host *h, unsigned slot)
     TRY(bring_up_loopback());
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return err_sys("keep mounts to ourselves");
-    return make_proc();
+    TRY(make_memory(h, slot, memory));
+    struct err *e = make_proc(memory->none);
+    own_close_p(&memory->none);
+    return e;
 }
 
 /* --- the second half: by order
@@ -147,6 +165,7 @@ struct inside {
     char *block;
     const char **argv, **env;
     int sock, oom;
+    struct mounts_memory memory;
 };
 
 static fallible receive(struct inside *in)
@@ -166,9 +185,9 @@ static fallible receive(struct inside *in)
 /* Root becomes the working directory. */
 static fallible enter_root(struct inside *in)
 {
-    char at[sizeof in->h->state + 8];
+    char at[BOX_STATE + 8];
 
-    snprintf(at, sizeof at, "%s/mnt", in->h->state);
+    mount_point(in->h, at);
     if (sys_move_mount(in->fds[in->at++], AT_FDCWD, at) < 0)
         return err_sys("mount the root file system");
     if (chdir(at) < 0)
@@ -189,16 +208,15 @@ static fallible attach_system(struct inside *in, int root, uint32_t root_gid)
 {
     char gid[32];
     const char *pts[] = {"newinstance", "ptmxmode=0666", "mode=620", gid, NULL};
-    static const char *const shm[] = {"mode=1777", "size=64m", NULL};
     own_fd proc = sys_open_tree(AT_FDCWD, "/proc", 0);
 
     snprintf(gid, sizeof gid, "gid=%u", root_gid + 5); /* the tty group, as the host counts it */
     if (in->h->user)
         pts[3] = NULL; /* there is no tty group */
-    TRY(in->h->user ? mounts_user_dev(root)
-                    : mounts_attach(in->fds[ORDER_DEV], root, "dev", false));
+    TRY(in->h->user ? mounts_user_dev(in->memory.dev, root)
+                    : mounts_attach(in->memory.dev, root, "dev", false));
     TRY(attach_new("devpts", pts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, root, "dev/pts"));
-    TRY(attach_new("tmpfs", shm, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, root, "dev/shm"));
+    TRY(mounts_attach(in->memory.shm, root, "dev/shm", false));
     if (proc < 0)
         return err_sys("open '/proc'");
     return mounts_attach(proc, root, "proc", false);
@@ -437,7 +455,7 @@ static fallible second_half(struct inside *in)
 _Noreturn void box_child(const struct box_host *h, unsigned slot, int sock)
 {
     struct inside in = {.h = h, .sock = sock};
-    struct err *e = first_half(h, slot);
+    struct err *e = first_half(h, slot, &in.memory);
 
     if (!e)
         e = second_half(&in);

@@ -5,7 +5,7 @@
 #include "host/launcher/box.h"
 
 /* Descriptors that go with an order, in this order; then roots, mounts, the sandbox's own. */
-enum { ORDER_USERNS, ORDER_EXE, ORDER_BLOCK, ORDER_DEV, ORDER_FIXED };
+enum { ORDER_USERNS, ORDER_EXE, ORDER_BLOCK, ORDER_FIXED };
 
 struct box_order {
     struct native_request req;

@@ -110,7 +110,7 @@ fallible mounts_overlay(const struct mounts_overlay *o, int *ret_mount)
                      "mount the overlay", ret_mount);
 }
 
-/* --- /dev
+/* --- in memory
  * ----------------------------------------------------------------------------------------- */
 
 static const struct {
@@ -146,25 +146,48 @@ static fallible fill_dev(int dir)
     return NULL;
 }
 
-fallible mounts_dev(int userns, int *ret_mount)
+static fallible fill_memory(int fs, bool user)
 {
-    static const char *const options[] = {"mode=755", "size=64k", "nr_inodes=32", NULL};
-    struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC,
-                              .userns_fd = userns >= 0 ? (uint64_t)userns : 0};
-    own_fd mount = -1;
+    if (mkdirat(fs, "dev", 0755) < 0 || mkdirat(fs, "shm", 01777) < 0 ||
+        mkdirat(fs, "none", 0555) < 0)
+        return err_sys("make directories in memory");
+    own_fd dev = openat(fs, "dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dev < 0)
+        return err_sys("open /dev in memory");
+    TRY(fill_dev(dev));
+    return user ? NULL : make_nodes(dev);
+}
 
-    TRY(mounts_new("tmpfs", options, MOUNT_ATTR_NOSUID, &mount));
+static fallible part(int fs, const char *name, uint64_t attr_set, int *ret_mount)
+{
+    struct mount_attr attr = {.attr_set = attr_set};
+    own_fd mount = sys_open_tree(fs, name, OPEN_TREE_CLONE);
+
+    if (mount < 0 || (attr_set && sys_mount_setattr(mount, &attr) < 0))
+        return err_sys("take '%s' out of memory", name);
+    *ret_mount = take_fd(&mount);
+    return NULL;
+}
+
+fallible mounts_memory(const char *at, bool user, struct mounts_memory *ret_memory)
+{
+    /* Whose it is is told by its options, to everybody inside: root's, not the range's. */
+    const char *const options[] = {"mode=755", "size=64m", user ? NULL : "uid=0", "gid=0", NULL};
+    const uint64_t sealed = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC;
+    own_fd fs = -1, dev = -1, shm = -1;
+
+    TRY(mounts_new("tmpfs", options, MOUNT_ATTR_NOSUID, &fs));
     mode_t before = umask(0);
-    struct err *e = fill_dev(mount);
-    if (!e)
-        e = make_nodes(mount);
+    struct err *e = fill_memory(fs, user);
     umask(before);
     TRY(e);
-    if (userns >= 0)
-        attr.attr_set |= MOUNT_ATTR_IDMAP;
-    if (sys_mount_setattr(mount, &attr) < 0)
-        return err_sys("seal /dev");
-    *ret_mount = take_fd(&mount);
+    if (sys_move_mount(fs, AT_FDCWD, at) < 0) /* only what is mounted can be taken apart */
+        return err_sys("mount memory at '%s'", at);
+    TRY(part(fs, "dev", user ? MOUNT_ATTR_NOEXEC : sealed, &dev));
+    TRY(part(fs, "shm", MOUNT_ATTR_NODEV, &shm));
+    TRY(part(fs, "none", sealed | MOUNT_ATTR_NODEV, &ret_memory->none));
+    ret_memory->dev = take_fd(&dev);
+    ret_memory->shm = take_fd(&shm);
     return NULL;
 }
 
@@ -209,14 +232,10 @@ static fallible make_path(int root, const char *path, bool file)
     return NULL;
 }
 
-fallible mounts_user_dev(int root)
+fallible mounts_user_dev(int dev, int root)
 {
-    static const char *const options[] = {"mode=755", "size=64k", "nr_inodes=32", NULL};
     struct mount_attr sealed = {.attr_set = MOUNT_ATTR_RDONLY};
-    own_fd dev = -1;
 
-    TRY(mounts_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, &dev));
-    TRY(fill_dev(dev));
     TRY(mounts_attach(dev, root, "dev", false));
     for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
         char path[32];

@@ -22,11 +22,17 @@ struct mounts_overlay {
 };
 fallible mounts_overlay(const struct mounts_overlay *o, int *ret_mount);
 
-/* null zero full random urandom tty, links, empty pts and shm; read-only. */
-fallible mounts_dev(int userns, int *ret_mount);
-
-/* The same for an ordinary user, who may make no nodes: the host's are bound, in root's "dev". */
-fallible mounts_user_dev(int root);
+/* What a sandbox has in memory, as three mounts of one file system: each more would cost every
+ * memory group of the machine (see cg.h). */
+struct mounts_memory {
+    int dev;  /* null zero full random urandom tty, links, empty pts and shm; read-only */
+    int shm;  /* 64 MB, for everybody */
+    int none; /* an empty directory; read-only */
+};
+/* It stays mounted at `at`, below whatever comes there next. An ordinary user may make no nodes:
+ * dev is then sealed by mounts_user_dev(), which binds the host's. */
+fallible mounts_memory(const char *at, bool user, struct mounts_memory *ret_memory);
+fallible mounts_user_dev(int dev, int root);
 
 /* A new file system of a kind, with options "key=value" or "key" in a NULL-ended list. */
 fallible mounts_new(const char *type, const char *const *options, unsigned attr, int *ret_mount);

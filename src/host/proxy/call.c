@@ -93,7 +93,6 @@ void call_fail(struct call *c, struct err *e)
         err_free(e);
         reply_later(p, req, "the sandbox is busy");
         return;
-    case ERR_NOT_FOUND:
     case ERR_TIMEOUT:
         http_reply_err(req, e);
         return;

@@ -9,9 +9,11 @@
 #include "test/proxy_kit.h"
 #include "test/test.h"
 
-#define REQ(method, path, headers)                                                                 \
-    STR(method " " path " HTTP/1.1\r\nHost: 127.0.0.1\r\n" headers "\r\n")
-#define AT(host, path, headers) STR("GET " path " HTTP/1.1\r\nHost: " host "\r\n" headers "\r\n")
+#define HOST              "Host: 127.0.0.1\r\n"
+#define GET(path)         STR("GET " path " HTTP/1.1\r\n" HOST "\r\n")
+#define AT(host, path, h) STR("GET " path " HTTP/1.1\r\nHost: " host "\r\n" h "\r\n")
+
+/* --- heads --- */
 
 TEST(a_request_goes_in_without_keys_and_hop_by_hop_headers)
 {
@@ -19,7 +21,7 @@ TEST(a_request_goes_in_without_keys_and_hop_by_hop_headers)
 
     pkit_open(&k, NULL, NULL, 0);
     struct web_answer a = pkit_ask(
-        &k, STR("POST /a%2Fb?c=d HTTP/1.1\r\nHost: 127.0.0.1\r\nX-API-Key: secret\r\n"
+        &k, STR("POST /a%2Fb?c=d HTTP/1.1\r\n" HOST "X-API-Key: secret\r\n"
                 "X-Session-API-Key: theirs\r\nTE: trailers\r\nX-Drop: 1\r\nX-Keep: 2\r\n"
                 "Connection: x-drop, keep-alive\r\nAuthorization: Bearer croft_abc\r\n"
                 "Accept: a\r\nAccept: b\r\nKeep-Alive: 3\r\nContent-Length: 5\r\n\r\nhello"));
@@ -27,7 +29,7 @@ TEST(a_request_goes_in_without_keys_and_hop_by_hop_headers)
                       "Accept: a\nAccept: b\nX-Forwarded-For: 127.0.0.1\n"
                       "X-Forwarded-Host: 127.0.0.1\nX-Forwarded-Proto: http\n"
                       "Content-Length: 5\n\nhello");
-    a = pkit_ask(&k, REQ("GET", "/", "Authorization: Bearer other\r\n"));
+    a = pkit_ask(&k, STR("GET / HTTP/1.1\r\n" HOST "Authorization: Bearer other\r\n\r\n"));
     CHECK_HAS(a.body, "Authorization: Bearer other\n");
     pkit_close(&k);
 }
@@ -41,9 +43,251 @@ TEST(answers_pass_with_their_own_heads)
     struct pkit k;
 
     pkit_open(&k, NULL, &script, 1);
-    struct web_answer a = pkit_ask(&k, REQ("GET", "/x", ""));
+    struct web_answer a = pkit_ask(&k, GET("/x"));
     CHECK_STR(a.head, "HTTP/1.1 201 Made It\r\ncontent-length: 5\r\nDate: then\r\n"
                       "Server: theirs\r\nX-A: 1\r\nX-A: 2\r\n\r\n");
     CHECK_STR(a.body, "hello");
+    pkit_close(&k);
+}
+
+TEST(a_sandbox_is_found_by_path_with_its_prefix_removed)
+{
+    struct pkit k;
+
+    pkit_open(&k, NULL, NULL, 0);
+    struct web_answer a = web_ask(&k.web, GET("/sandbox/" PKIT_ID "/a/b?c"));
+    CHECK_HAS(a.body, "GET /a/b?c\n");
+    CHECK_HAS(a.body, "X-Forwarded-Prefix: /sandbox/" PKIT_ID "\n");
+    a = web_ask(&k.web, GET("/sandbox/" PKIT_ID));
+    CHECK_HAS(a.body, "GET /\n");
+    a = web_ask(&k.web, GET("/sandbox/abcdefghijklmnoq/a"));
+    CHECK_INT(a.status, 404);
+    CHECK_STR(a.body, "{\"detail\":\"no such sandbox\"}");
+    CHECK_INT(web_ask(&k.web, GET("/other")).status, 404);
+    pkit_close(&k);
+}
+
+TEST(a_sandbox_is_found_by_host_name)
+{
+    struct proxy_config config = {.domain = STR("run.example")};
+    struct pkit k;
+
+    pkit_open(&k, &config, NULL, 0);
+    struct web_answer a = web_ask(&k.web, AT("ABCDEFGHIJKLMNOP.run.example:99", "/sandbox/x", ""));
+    CHECK_HAS(a.body, "GET /sandbox/x\n");
+    CHECK_HAS(a.body, "X-Forwarded-Host: ABCDEFGHIJKLMNOP.run.example:99\n");
+    CHECK_INT(web_ask(&k.web, AT("other.run.example", "/", "")).status, 404);
+    CHECK_HAS(pkit_ask(&k, AT(PKIT_ID ".run.example", "/", "")).body, "GET /\n");
+    pkit_close(&k);
+}
+
+/* Behind a proxy on this machine the client is the one that proxy names. */
+TEST(forwarded_headers_are_believed_from_this_machine_only)
+{
+    struct pkit k;
+
+    pkit_open(&k, NULL, NULL, 0);
+    struct web_answer a =
+        pkit_ask(&k, STR("GET / HTTP/1.1\r\n" HOST "X-Forwarded-For: 9.9.9.9\r\n"
+                         "X-Forwarded-Proto: https\r\nX-Forwarded-Host: far\r\n\r\n"));
+    CHECK_HAS(a.body, "X-Forwarded-For: 9.9.9.9, 127.0.0.1\nX-Forwarded-Host: far\n"
+                      "X-Forwarded-Proto: https\n");
+    pkit_close(&k);
+}
+
+TEST(a_redirect_of_the_sandbox_stays_below_the_prefix)
+{
+    static const struct raw_script script = {
+        .answers = {STR_INIT("HTTP/1.1 302 F\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"),
+                    STR_INIT("HTTP/1.1 302 F\r\nLocation: //o/b\r\nContent-Length: 0\r\n\r\n"),
+                    STR_INIT("HTTP/1.1 302 F\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n")}};
+    struct pkit k;
+
+    pkit_open(&k, NULL, &script, 1);
+    CHECK_HAS(web_ask(&k.web, GET("/sandbox/" PKIT_ID "/a")).head,
+              "Location: /sandbox/" PKIT_ID "/b\r\n");
+    CHECK_HAS(web_ask(&k.web, GET("/sandbox/" PKIT_ID "/a")).head, "Location: //o/b\r\n");
+    CHECK_HAS(pkit_ask(&k, GET("/a")).head, "Location: /b\r\n");
+    pkit_close(&k);
+}
+
+/* --- listeners --- */
+
+TEST(own_listeners_answer_to_names_of_this_machine_only)
+{
+    struct pkit k;
+
+    pkit_open(&k, NULL, NULL, 0);
+    CHECK_INT(pkit_ask(&k, AT("evil.example", "/", "")).status, 403);
+    CHECK_INT(pkit_ask(&k, AT("localhost", "/", "Origin: http://evil.example\r\n")).status, 403);
+    CHECK_INT(pkit_ask(&k, AT("localhost", "/", "Origin: null\r\n")).status, 403);
+    CHECK_INT(pkit_ask(&k, AT("localhost", "/", "Origin: http://localhost:3000\r\n")).status, 200);
+    CHECK_INT(pkit_ask(&k, AT("[::1]:80", "/", "")).status, 200);
+    pkit_close(&k);
+}
+
+TEST(a_port_is_had_again_and_a_taken_one_is_refused)
+{
+    struct proxy_target other = {.id = "other", .state = PROXY_OPEN};
+    struct proxy_config config = {0};
+    struct web_client c;
+    struct pkit k;
+
+    pkit_open(&k, NULL, NULL, 0);
+    uint16_t port = k.t.port;
+    CHECK_ERR(proxy_add(k.proxy, &other, port), ERR_CONFLICT, "listen on 127.0.0.1");
+    CHECK(proxy_find(k.proxy, STR("other")) == NULL);
+    pkit_dial(&k, port, &c, 4096); /* a connection is there while the proxy restarts */
+    CHECK(web_send(&k.web, &c, GET("/")));
+    CHECK_INT(pkit_take(&k, &c).status, 200);
+    proxy_free(k.proxy);
+    config.net = k.web.net;
+    CHECK_OK(proxy_new(&config, &k.proxy));
+    k.t.state = PROXY_OPEN;
+    CHECK_OK(proxy_add(k.proxy, &k.t, port));
+    CHECK_INT(k.t.port, port);
+    CHECK_INT(pkit_ask(&k, GET("/")).status, 200);
+    web_close_client(&c);
+    pkit_close(&k);
+}
+
+TEST(ports_of_a_range_come_in_turn_and_may_run_out)
+{
+    struct proxy_target t[4] = {{.id = "a"}, {.id = "b"}, {.id = "c"}, {.id = "d"}};
+    struct proxy_config config = {0};
+    struct pkit k;
+
+    pkit_open(&k, NULL, NULL, 0);
+    uint16_t first = k.t.port; /* free soon, and its neighbours with luck */
+    proxy_free(k.proxy);
+    config.net = k.web.net;
+    config.port_first = first;
+    config.port_last = (uint16_t)(first + 2);
+    CHECK_OK(proxy_new(&config, &k.proxy));
+    CHECK_OK(proxy_add(k.proxy, &t[0], 0));
+    CHECK_OK(proxy_add(k.proxy, &t[1], 0));
+    CHECK(t[1].port > t[0].port && t[1].port <= first + 2);
+    struct err *e = proxy_add(k.proxy, &t[2], 0); /* another program may have it */
+    err_free(e);
+    CHECK_ERR(proxy_add(k.proxy, &t[3], 0), ERR_LIMIT, "all ports from");
+    proxy_remove(k.proxy, &t[0]);
+    CHECK_OK(proxy_add(k.proxy, &t[3], 0));
+    CHECK_INT(t[3].port, first);
+    config.port_last = 1;
+    struct proxy *none;
+    CHECK_ERR(proxy_new(&config, &none), ERR_INVALID, "no range");
+    pkit_close(&k);
+}
+
+TEST(who_was_connected_to_a_sandbox_that_is_gone_hears_404)
+{
+    struct proxy_target next = {.id = "next", .state = PROXY_OPEN};
+    struct web_client idle, busy;
+    struct pkit k;
+
+    pkit_open(&k, NULL, NULL, 0);
+    uint16_t port = k.t.port;
+    next.address = k.t.address;
+    pkit_dial(&k, port, &idle, 4096);
+    pkit_dial(&k, port, &busy, 4096);
+    CHECK(web_send(&k.web, &idle, GET("/")));
+    CHECK_INT(pkit_take(&k, &idle).status, 200);
+    CHECK(web_send(&k.web, &busy, GET("/hold")));
+    web_turns(&k.web, PKIT_TURNS);
+    CHECK_INT(k.t.open, 1);
+    proxy_remove(k.proxy, &k.t);
+    CHECK_INT(k.t.open, 0);
+    CHECK_INT(pkit_take(&k, &busy).status, 404);
+    CHECK_OK(proxy_add(k.proxy, &next, port)); /* not the sandbox it was connected to */
+    CHECK(web_send(&k.web, &idle, GET("/")));
+    CHECK_INT(pkit_take(&k, &idle).status, 404);
+    web_turns(&k.web, PKIT_TURNS);
+    CHECK_INT(k.hangups, 1); /* inside they see that nobody waits */
+    proxy_remove(k.proxy, &next);
+    web_close_client(&idle);
+    web_close_client(&busy);
+    pkit_close(&k);
+}
+
+TEST(an_idle_target_costs_one_descriptor)
+{
+    struct proxy_target t = {.id = "t", .state = PROXY_OPEN};
+    struct pkit k;
+
+    pkit_open(&k, NULL, NULL, 0);
+    unsigned before = test_open_fds();
+    t.address = k.t.address;
+    CHECK_OK(proxy_add(k.proxy, &t, 0));
+    CHECK_INT(test_open_fds(), before + 1);
+    struct web_answer a = web_ask(&k.web, GET("/sandbox/t/"));
+    CHECK_INT(a.status, 200);
+    CHECK_INT(t.idlers, 1);
+    web_pass(&k.web, 5000); /* a connection that nobody uses is not kept */
+    CHECK_INT(test_open_fds(), before + 1);
+    proxy_remove(k.proxy, &t);
+    CHECK_INT(test_open_fds(), before);
+    pkit_close(&k);
+}
+
+/* --- ports inside --- */
+
+TEST(ports_inside_are_asked_of_pid_1)
+{
+    static const struct raw_script script = {
+        .answers = {STR_INIT("HTTP/1.1 200 Connection established\r\n\r\n"),
+                    STR_INIT("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"),
+                    STR_INIT("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nagain")}};
+    struct pkit k;
+
+    pkit_open(&k, NULL, &script, 1);
+    k.t.services[PROXY_WORK_2] = 4000;
+    struct web_answer a = web_ask(&k.web, GET("/sandbox/" PKIT_ID "/work-2/x"));
+    CHECK_STR(a.body, "hello");
+    CHECK_HAS(buf_str(&k.raw.seen), "CONNECT localhost:4000 HTTP/1.1\r\nHost: localhost:4000\r\n"
+                                    "\r\nGET /x HTTP/1.1\r\n");
+    CHECK_STR(web_ask(&k.web, GET("/sandbox/" PKIT_ID "/work-2/")).body, "again");
+    CHECK_INT(k.raw.accepted, 1); /* the same connection */
+    pkit_close(&k);
+}
+
+TEST(a_port_inside_has_a_listener_of_its_own)
+{
+    static const struct raw_script script = {
+        .answers = {STR_INIT("HTTP/1.1 200 Connection established\r\n\r\n"),
+                    STR_INIT("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")}};
+    uint16_t port = 0;
+    struct web_client c;
+    struct pkit k;
+
+    pkit_open(&k, NULL, &script, 1);
+    CHECK_OK(proxy_add_inner(k.proxy, &k.t, 60001, &port));
+    CHECK(port != 0 && port != k.t.port);
+    pkit_dial(&k, port, &c, 4096);
+    CHECK(web_send(&k.web, &c, GET("/x")));
+    CHECK_STR(pkit_take(&k, &c).body, "hello");
+    CHECK_HAS(buf_str(&k.raw.seen), "CONNECT localhost:60001 ");
+    web_close_client(&c);
+    pkit_close(&k);
+}
+
+TEST(a_port_that_nobody_listens_on_is_502)
+{
+    static const struct raw_script scripts[] = {
+        {.answers = {STR_INIT("HTTP/1.1 502 Bad\r\nConnection: close\r\n\r\nport 12000: refused")},
+         .end = RAW_CLOSE},
+        {.answers = {STR_INIT("HTTP/1.1 504 Slow\r\nConnection: close\r\n\r\n")}},
+        {.answers = {STR_INIT("what?\r\n\r\n")}},
+        {.answers = {STR_INIT("")}, .end = RAW_CLOSE},
+    };
+    static const int statuses[] = {502, 504, 502, 502};
+    struct pkit k;
+
+    pkit_open(&k, NULL, scripts, ARRAY_LEN(scripts));
+    for (size_t i = 0; i < ARRAY_LEN(statuses); i++) {
+        struct web_answer a = web_ask(&k.web, GET("/sandbox/" PKIT_ID "/work-1/"));
+        CHECK_INT(a.status, statuses[i]);
+        CHECK_HAS(a.body, "port 12000 inside");
+    }
+    CHECK_INT(k.t.open, 0);
     pkit_close(&k);
 }

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+/* name_test.c — paths and host names that name sandboxes, and those that do not. */
+#include "host/proxy/name.h"
+
+#include "host/proxy/proxy.h"
+#include "test/test.h"
+
+TEST(a_path_names_a_sandbox_and_what_of_it)
+{
+    static const struct {
+        struct str path, id, prefix, rest;
+        int service;
+    } rows[] = {
+        {STR_INIT("/sandbox/abc"), STR_INIT("abc"), STR_INIT("/sandbox/abc"), STR_INIT("/"), -1},
+        {STR_INIT("/sandbox/abc/"), STR_INIT("abc"), STR_INIT("/sandbox/abc"), STR_INIT("/"), -1},
+        {STR_INIT("/sandbox/a-b_c.9/x//y"), STR_INIT("a-b_c.9"), STR_INIT("/sandbox/a-b_c.9"),
+         STR_INIT("/x//y"), -1},
+        {STR_INIT("//sandbox///abc//x"), STR_INIT("abc"), STR_INIT("//sandbox///abc"),
+         STR_INIT("//x"), -1},
+        {STR_INIT("/sandbox/abc/vscode"), STR_INIT("abc"), STR_INIT("/sandbox/abc/vscode"),
+         STR_INIT("/"), PROXY_VSCODE},
+        {STR_INIT("/sandbox/abc/work-2/a/b"), STR_INIT("abc"), STR_INIT("/sandbox/abc/work-2"),
+         STR_INIT("/a/b"), PROXY_WORK_2},
+        {STR_INIT("/sandbox/abc/work-1/"), STR_INIT("abc"), STR_INIT("/sandbox/abc/work-1"),
+         STR_INIT("/"), PROXY_WORK_1},
+        {STR_INIT("/sandbox/abc/work-3"), STR_INIT("abc"), STR_INIT("/sandbox/abc"),
+         STR_INIT("/work-3"), -1},
+        {STR_INIT("/sandbox/abc/vscodex"), STR_INIT("abc"), STR_INIT("/sandbox/abc"),
+         STR_INIT("/vscodex"), -1},
+        {STR_INIT("/sandbox/abc/vscode/connection_token"), STR_INIT("abc"),
+         STR_INIT("/sandbox/abc"), STR_INIT("/vscode/connection_token"), -1},
+    };
+    struct proxy_name n;
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        CHECK(name_by_path(rows[i].path, &n));
+        CHECK_STR(n.id, rows[i].id);
+        CHECK_STR(n.prefix, rows[i].prefix);
+        CHECK_STR(n.path, rows[i].rest);
+        CHECK_INT(n.service, rows[i].service);
+    }
+}
+
+TEST(other_paths_name_none)
+{
+    static const struct str rows[] = {
+        STR_INIT(""),
+        STR_INIT("/"),
+        STR_INIT("/sandbox"),
+        STR_INIT("/sandbox/"),
+        STR_INIT("/sandbox//"),
+        STR_INIT("sandbox/abc"),
+        STR_INIT("/sandboxes/abc"),
+        STR_INIT("/x/sandbox/abc"),
+        STR_INIT("/sandbox/a%62c"),
+        STR_INIT("/sandbox/a b"),
+        STR_INIT("/sandbox/"
+                 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
+        STR_INIT("*"),
+    };
+    struct proxy_name n;
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        CHECK(!name_by_path(rows[i], &n));
+}
+
+TEST(a_host_below_the_domain_names_a_sandbox)
+{
+    static const struct {
+        struct str host, domain, label; /* label empty: none */
+    } rows[] = {
+        {STR_INIT("abc.run.example"), STR_INIT("run.example"), STR_INIT("abc")},
+        {STR_INIT("ABC.Run.Example:8443"), STR_INIT("run.example"), STR_INIT("abc")},
+        {STR_INIT("abc.run.example."), STR_INIT("run.example"), STR_INIT("abc")},
+        {STR_INIT("vscode-abc.run.example"), STR_INIT("run.example"), STR_INIT("vscode-abc")},
+        {STR_INIT("abc-run.example"), STR_INIT("-run.example"), STR_INIT("abc")},
+        {STR_INIT("a.b.run.example"), STR_INIT("run.example"), STR_INIT("")},
+        {STR_INIT("run.example"), STR_INIT("run.example"), STR_INIT("")},
+        {STR_INIT(".run.example"), STR_INIT("run.example"), STR_INIT("")},
+        {STR_INIT("abcrun.example"), STR_INIT("run.example"), STR_INIT("")},
+        {STR_INIT("-run.example"), STR_INIT("-run.example"), STR_INIT("")},
+        {STR_INIT("abc.run.example.evil"), STR_INIT("run.example"), STR_INIT("")},
+        {STR_INIT("[::1]:80"), STR_INIT("run.example"), STR_INIT("")},
+        {STR_INIT("abc.run.example"), STR_INIT(""), STR_INIT("")},
+        {STR_INIT(""), STR_INIT("run.example"), STR_INIT("")},
+    };
+    char bytes[NAME_ID_MAX];
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct str label = STR("");
+        CHECK(name_by_host(rows[i].host, rows[i].domain, bytes, &label) == (rows[i].label.len > 0));
+        CHECK_STR(label, rows[i].label);
+    }
+}
+
+TEST(a_label_splits_into_service_and_id)
+{
+    struct str id;
+    int service;
+
+    CHECK(name_split_label(STR("work-1-abc"), &service, &id));
+    CHECK_INT(service, PROXY_WORK_1);
+    CHECK_STR(id, "abc");
+    CHECK(name_split_label(STR("vscode-abc"), &service, &id));
+    CHECK_INT(service, PROXY_VSCODE);
+    CHECK(!name_split_label(STR("vscode-"), &service, &id));
+    CHECK(!name_split_label(STR("vscodeabc"), &service, &id));
+    CHECK(!name_split_label(STR("work-3-abc"), &service, &id));
+}
