@@ -275,6 +275,7 @@ static fallible serve_open(struct serve *s)
         TRY(serve_listen(s, SOCK_SEQPACKET, LAUNCHER_SOCKET, &s->listener));
         TRY(loop_io_start(s->loop, &s->knock, s->listener, EPOLLIN, on_knock));
     }
+    serve_fresh_start(s);
     return loop_io_start(s->loop, &s->io, s->sock, EPOLLIN, on_request);
 }
 

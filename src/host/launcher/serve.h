@@ -49,6 +49,13 @@ struct serve {
     struct box_embryo spare[64];
     unsigned spare_count;
     struct loop_later refill;
+    struct serve_fresh {
+        struct loop_io changed; /* inotify; stopped: nobody looks */
+        struct loop_timer quiet, deep;
+        bool under_way, again;
+        bool used; /* a sandbox was made of the layers since they were looked at deeply */
+        bool old;  /* there are layers of before, kept for who stands on them */
+    } fresh;
     bool barren; /* no embryo could be made: not again before the next start */
     bool ending;
 };
@@ -120,3 +127,10 @@ fallible serve_image_open(const struct serve *s, const struct native_request *r,
                           struct rootfs *ret);
 /* In box/ID, so that it is not removed while the sandbox, or what it left, is there. */
 fallible serve_image_note(const struct serve *s, const struct native_request *r);
+
+/* --- serve_fresh.c: the layers of the host's own system, as it changes --- */
+
+void serve_fresh_start(struct serve *s);
+void serve_fresh_used(struct serve *s);  /* a sandbox was made of them */
+void serve_fresh_swept(struct serve *s); /* a sandbox's directory went */
+void serve_fresh_end(struct serve *s);

@@ -172,6 +172,7 @@ fallible serve_bury(struct serve *s, struct serve_box *b)
     forget(s, b);
     if (stands && !s->ending)
         serve_sweep_layers(s);
+    serve_fresh_swept(s);
     if (!e)
         return dir;
     err_free(dir); /* one story is enough */
@@ -329,6 +330,7 @@ static void stop_watching(struct serve_box *b)
 
 void serve_drop_all(struct serve *s)
 {
+    serve_fresh_end(s);
     serve_end_jobs(s);
     while (s->spare_count)
         box_drop(&s->host, &s->spare[--s->spare_count]);

@@ -130,16 +130,17 @@ static fallible open_sources(const struct serve *s, struct making *m)
     return NULL;
 }
 
-static fallible open_image(const struct serve *s, struct making *m)
+static fallible open_image(struct serve *s, struct making *m)
 {
     bool stored = m->req.image == NATIVE_IMAGE_STORED;
     const char *path = stored ? NULL : s->policy->images[m->req.image];
 
     if (stored)
         TRY(serve_image_open(s, &m->req, &m->rootfs));
-    else if (!path)
+    else if (!path) {
         TRY(rootfs_host_open(s->host.dir, &m->rootfs));
-    else {
+        serve_fresh_used(s);
+    } else {
         int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (dir < 0)
             return err_sys("open image '%s'", path);
@@ -238,7 +239,7 @@ static fallible listen_at(const struct serve *s, const char *id, bool tunnel, in
     return serve_listen(s, SOCK_STREAM, name, ret_fd);
 }
 
-static fallible prepare(const struct serve *s, struct making *m, const struct serve_fds *in)
+static fallible prepare(struct serve *s, struct making *m, const struct serve_fds *in)
 {
     bool counted = cg_has(&s->host.cg, CG_MEMORY);
 

@@ -412,3 +412,16 @@ fallible rootfs_host_prune(int state)
         current[0] = '\0';
     return prune(dir, boxes, current);
 }
+
+bool rootfs_host_has_old(int state)
+{
+    own_done(buf) names = {0};
+    own_fd dir = openat(state, "rootfs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    size_t count = 0, gens = 0;
+    struct err *e = dir < 0 ? NULL : tree_read_names(dir, 1u << 20, &names, &count);
+
+    for (const char *name = names.p; !e && count--; name += strlen(name) + 1)
+        gens += str_starts(str_of(name), STR("gen-"));
+    err_free(e); /* then the next who makes layers removes them */
+    return gens > 1;
+}

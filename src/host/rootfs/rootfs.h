@@ -66,3 +66,9 @@ bool rootfs_host_is_ready(int state);
 /* Removes layers that are not current, not held, and not noted by a sandbox: a link
  * state/box/ID/root with their id. Done whenever new ones were made. */
 fallible rootfs_host_prune(int state);
+/* Does it have any but the current ones to remove, now or when their last sandbox has gone? */
+bool rootfs_host_has_old(int state);
+
+/* Watches, by inotify, what the look above looks at: an event says that it may be worth another.
+ * Who heard one watches again, for what was replaced is no longer watched. */
+fallible rootfs_host_watch(int inotify);

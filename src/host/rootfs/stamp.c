@@ -6,11 +6,14 @@
  * that is what rootfs_host_refresh is for. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/hash.h"
 #include "host/rootfs/inner.h"
+#include "host/rootfs/rootfs.h"
 
 #define FORMAT 1 /* of the layers: count up when they are made differently */
 
@@ -99,4 +102,19 @@ fallible stamp_take(int host, char out[STAMP_LEN + 1])
     sha256_done(&h, digest);
     hash_hex(digest, STAMP_LEN / 2, out);
     return NULL;
+}
+
+/* A file that is replaced is seen by its directory, which is watched too. */
+fallible rootfs_host_watch(int inotify)
+{
+    char path[128];
+    bool any = false;
+
+    for (size_t i = 1; i < ARRAY_LEN(watched); i++) {
+        snprintf(path, sizeof path, "/%s", watched[i]);
+        any |= inotify_add_watch(inotify, path,
+                                 IN_ATTRIB | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVE |
+                                     IN_DELETE_SELF | IN_MOVE_SELF) >= 0;
+    }
+    return any ? NULL : err_sys("watch the host's system");
 }
