@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/list.h"
+#include "base/map.h"
 #include "base/rows.h"
 #include "base/sm.h"
 #include "base/str.h"
@@ -117,6 +118,7 @@ struct sbx_backend {
     fallible (*adopt)(struct sbx *s); /* sets s->found first */
     fallible (*snapshot)(struct sbx *s, struct str name);
     /* Each ends in sbx_question_finish, at once or later; an error returned is that. */
+    fallible (*list)(struct sbx_question *q); /* its names are struct sbx_listed */
     fallible (*snapshot_list)(struct sbx_question *q);
     fallible (*snapshot_remove)(struct sbx_question *q);
     /* Of one that does not run: all it left, and the driver's part of s. Errors are for the log:
@@ -127,7 +129,6 @@ struct sbx_backend {
     fallible (*expose)(struct sbx *s, uint16_t port, struct sbx_address *ret_address);
     fallible (*bind)(struct sbx *s, const struct sbx_spec *spec);
     fallible (*claim)(struct sbx *s, const struct sbx_spec *spec);
-    fallible (*list)(struct sbx_driver *d, sbx_list_done *done, void *arg);
     fallible (*fork)(struct sbx_driver *d, struct str snapshot, const struct sbx_spec *spec,
                      struct sbx *s);
     size_t size; /* of its struct, which begins with struct sbx */
@@ -143,6 +144,7 @@ struct sbx_driver {
     const struct sbx_host *host;
     unsigned caps;
     struct list all;       /* its sandboxes */
+    struct map by_id;      /* the same */
     struct list questions; /* without an answer so far */
     unsigned sandboxes;
 };

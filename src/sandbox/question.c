@@ -23,7 +23,11 @@ static void on_answer(struct loop_later *l)
     struct sbx_question *q = container_of(l, struct sbx_question, answer);
     size_t count = q->result ? 0 : q->count;
 
-    q->done(q->arg, count ? q->names.p : "", count, q->result);
+    if (q->listed) /* from malloc, so aligned for anything */
+        q->listed(q->arg, count ? (const struct sbx_listed *)(const void *)q->names.p : NULL, count,
+                  q->result);
+    else
+        q->done(q->arg, count ? q->names.p : "", count, q->result);
     sbx_question_drop(q);
 }
 
@@ -33,23 +37,48 @@ void sbx_question_finish(struct sbx_question *q, struct err *e)
     loop_later(q->driver->host->loop, &q->answer, on_answer);
 }
 
+static struct sbx_question *question_new(struct sbx_driver *d, void *arg)
+{
+    struct sbx_question *q = mem_new(sizeof *q);
+
+    *q = (struct sbx_question){.driver = d, .arg = arg};
+    buf_init(&q->names, NAMES_BYTES);
+    list_init(&q->sibling);
+    return q;
+}
+
+static void pose(struct sbx_question *q, fallible (*call)(struct sbx_question *q))
+{
+    list_add(&q->driver->questions, &q->sibling);
+    struct err *e = call(q);
+    if (e)
+        sbx_question_finish(q, e);
+}
+
+fallible sbx_list(struct sbx_driver *d, sbx_list_done *done, void *arg)
+{
+    if (!(d->caps & SBX_CAN_LIST))
+        return err_new(ERR_UNSUPPORTED, "backend '%s' cannot list its sandboxes here",
+                       d->backend->name);
+    struct sbx_question *q = question_new(d, arg);
+    q->listed = done;
+    pose(q, d->backend->list);
+    return NULL;
+}
+
 static fallible ask(struct sbx_driver *d, fallible (*call)(struct sbx_question *q), struct str name,
                     sbx_answered *done, void *arg)
 {
     if (!(d->caps & SBX_CAN_SNAPSHOT))
         return err_new(ERR_UNSUPPORTED, "backend '%s' has no snapshots here", d->backend->name);
-    struct sbx_question *q = mem_new(sizeof *q);
-    *q = (struct sbx_question){.driver = d, .done = done, .arg = arg};
+    struct sbx_question *q = question_new(d, arg);
+    q->done = done;
     if (name.len >= sizeof q->name || memchr(name.p, '\0', name.len)) {
-        free(q);
+        sbx_question_drop(q);
         return err_new(ERR_NOT_FOUND, "no snapshot has such a name");
     }
     memcpy(q->name, name.p, name.len);
-    buf_init(&q->names, NAMES_BYTES);
-    list_add(&d->questions, &q->sibling);
-    struct err *e = call(q);
-    if (e)
-        sbx_question_finish(q, e);
+    pose(q, call);
     return NULL;
 }
 

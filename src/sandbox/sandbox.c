@@ -77,6 +77,7 @@ fallible sbx_driver_open(const struct sbx_backend *backend, const struct sbx_hos
     d->backend = backend;
     d->host = host;
     list_init(&d->all);
+    map_init(&d->by_id);
     list_init(&d->questions);
     if (backend->warning)
         log_warn(backend->warning, KV("backend", backend->name));
@@ -90,6 +91,7 @@ void sbx_driver_close(struct sbx_driver *d)
         return;
     LIST_EACH(q, &d->questions, struct sbx_question, sibling)
         sbx_question_drop(q);
+    map_done(&d->by_id);
     d->backend->close(d);
 }
 
@@ -99,10 +101,8 @@ static fallible check_id(const struct sbx_driver *d, const char *id)
 {
     size_t n = strlen(id);
 
-    LIST_EACH(s, &d->all, const struct sbx, sibling)
-        if (strcmp(s->id, id) == 0)
-            return err_new(ERR_CONFLICT, "there is a sandbox '%s' already", id);
-
+    if (map_get(&d->by_id, str_of(id)))
+        return err_new(ERR_CONFLICT, "there is a sandbox '%s' already", id);
     for (size_t i = 0; i < n; i++)
         if (!isalnum((unsigned char)id[i]) && !strchr("-_.", id[i]))
             return err_new(ERR_INVALID, "id '%.80s': letters, digits, '-', '_' and '.' only", id);
@@ -118,6 +118,7 @@ static void sbx_free(struct sbx *s)
     err_free(s->result);
     free(s->failure);
     list_del(&s->sibling);
+    map_del(&s->driver->by_id, str_of(s->id));
     s->driver->sandboxes--;
     free(s);
 }
@@ -160,6 +161,7 @@ static fallible make(struct sbx_driver *d, const struct sbx_spec *spec, struct s
     s->warm = spec->warm;
     sm_init(&s->state, states, "sandbox", SBX_CREATED);
     list_add(&d->all, &s->sibling);
+    map_put(&d->by_id, str_of(s->id), s);
     d->sandboxes++;
     *ret = s;
     return NULL;
@@ -300,12 +302,6 @@ fallible sbx_claim(struct sbx *s, const struct sbx_spec *spec, sbx_done *done, v
     return NULL;
 }
 
-fallible sbx_list(struct sbx_driver *d, sbx_list_done *done, void *arg)
-{
-    TRY(need(d, SBX_CAN_LIST, "list its sandboxes"));
-    return d->backend->list(d, done, arg);
-}
-
 fallible sbx_stop(struct sbx *s, sbx_done *done, void *arg)
 {
     return ask(s, SBX_STOP, s->driver->backend->stop, done, arg);
@@ -323,7 +319,7 @@ fallible sbx_resume(struct sbx *s, sbx_done *done, void *arg)
 
 fallible sbx_remove(struct sbx *s, sbx_done *done, void *arg)
 {
-    if (s->state.now == SBX_RUNNING || s->state.now == SBX_PAUSED)
+    if (TO(s->state.now) & (TO(SBX_RUNNING) | TO(SBX_PAUSED) | TO(SBX_WARM)))
         return err_new(ERR_CONFLICT, "sandbox '%s' is %s: stop it first", s->id,
                        sm_name(&s->state));
     return ask(s, SBX_REMOVE, s->driver->backend->remove, done, arg);

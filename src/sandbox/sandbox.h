@@ -88,7 +88,8 @@ struct sbx_question {
     struct buf names; /* the answer: each with its NUL */
     size_t count;
     void *mine; /* the driver's; freed with the question */
-    void (*done)(void *arg, const char *names, size_t count, const struct err *e);
+    sbx_answered *done;
+    sbx_list_done *listed; /* instead of done */
     void *arg;
     struct loop_later answer;
     struct err *result;

@@ -121,6 +121,16 @@ struct err *contract_start(struct contract *c, struct sbx *s)
     return wait_for(c, &w, sbx_start(s, on_done, &w));
 }
 
+struct err *contract_claim(struct contract *c, struct sbx *s, const struct sbx_spec *spec)
+{
+    struct sbx_spec own = *spec;
+    struct waited w = {0};
+
+    own.on_gone = on_gone;
+    own.arg = c;
+    return wait_for(c, &w, sbx_claim(s, &own, on_done, &w));
+}
+
 struct err *contract_stop(struct contract *c, struct sbx *s)
 {
     struct waited w = {0};
@@ -195,7 +205,7 @@ void contract_end(struct contract *c, struct sbx *s)
     struct sbx_info info;
 
     sbx_inspect(s, &info);
-    if (info.state == SBX_RUNNING || info.state == SBX_PAUSED)
+    if (info.state == SBX_RUNNING || info.state == SBX_PAUSED || info.state == SBX_WARM)
         CHECK_OK(contract_stop(c, s));
     CHECK_OK(contract_remove(c, s));
 }

@@ -65,6 +65,17 @@ extern const struct contract_backend contract_native; /* a launcher, as root */
     X(holds_the_memory_limit, SBX_LIMITS_MEMORY)                                                   \
     X(holds_the_process_limit, SBX_LIMITS_PIDS)                                                    \
     X(holds_the_disk_limit, SBX_LIMITS_DISK)                                                       \
+    X(claims_a_warm_one, SBX_CAN_CLAIM)                                                            \
+    X(starts_a_claimed_one_again, SBX_CAN_CLAIM)                                                   \
+    X(claims_only_what_is_warm_and_once, SBX_CAN_CLAIM)                                            \
+    X(leaves_a_warm_one_alone, SBX_CAN_CLAIM)                                                      \
+    X(stays_warm_when_a_claim_is_refused, SBX_CAN_CLAIM)                                           \
+    X(mounts_at_the_claim, SBX_CAN_CLAIM)                                                          \
+    X(limits_at_the_claim, SBX_CAN_CLAIM | SBX_LIMITS_PIDS)                                        \
+    X(runs_as_the_user_of_the_spec, SBX_CAN_CLAIM)                                                 \
+    X(runs_a_command_as_given, SBX_CAN_CLAIM | SBX_CAN_EXPOSE)                                     \
+    X(tells_how_a_command_ended, SBX_CAN_CLAIM)                                                    \
+    X(lists_what_is_there, SBX_CAN_LIST)                                                           \
     X(hides_the_hosts_files, SBX_HIDES_FILES)                                                      \
     X(hides_the_hosts_processes, SBX_HIDES_PROCESSES)                                              \
     X(hides_the_hosts_network, SBX_HIDES_NETWORK)
@@ -91,6 +102,7 @@ void contract_native_end(struct contract *c);
 /* --- for rows --- */
 struct sbx *contract_create(struct contract *c, const struct sbx_spec *spec); /* spec may be NULL */
 struct err *contract_start(struct contract *c, struct sbx *s); /* each gives its result */
+struct err *contract_claim(struct contract *c, struct sbx *s, const struct sbx_spec *spec);
 struct err *contract_stop(struct contract *c, struct sbx *s);
 struct err *contract_pause(struct contract *c, struct sbx *s);
 struct err *contract_resume(struct contract *c, struct sbx *s);

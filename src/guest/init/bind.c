@@ -2,7 +2,6 @@
 /* bind.c — the host's connection: a byte is answered by a byte, and once a claim comes. Its end is
  * not ours, unless we still wait for that: nobody can claim us any more. */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,19 +11,6 @@
 #include "guest/init/inner.h"
 
 #define EXIT_UNBOUND 1
-
-static fallible make_cwd(const struct init_config *c)
-{
-    own_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), dir = -1;
-
-    if (access(c->cwd, F_OK) == 0)
-        return NULL;
-    TRY_WRAP(fd_make_dirs(root, str_of(c->cwd + 1), 0755, &dir), "working directory '%.200s'",
-             c->cwd);
-    if (c->has_user && fchown(dir, c->user.uid, c->user.gid) < 0)
-        return err_sys("chown '%.200s'", c->cwd);
-    return NULL;
-}
 
 /* The dormant server is not wanted. */
 static fallible bind_command(struct init *in)
@@ -38,25 +24,26 @@ static fallible bind_command(struct init *in)
     c->exec = true;
     if (in->bound.user[0])
         TRY(init_parse_user(c, in->bound.user));
-    if (in->bound.cwd[0]) {
+    if (in->bound.cwd[0])
         c->cwd = in->bound.cwd;
-        TRY(make_cwd(c));
-    }
     return init_start_command(in);
 }
 
-static fallible be_bound(struct init *in, int *fd)
+/* fds: what we are bound to, and where a command's output goes. */
+static fallible be_bound(struct init *in, int fds[2])
 {
     struct init_config *c = in->config;
 
-    TRY(wire_bind_read(*fd, &in->bound));
+    TRY(wire_bind_read(fds[0], &in->bound));
     c->await = false;
     c->argv = (const char *const *)in->bound.argv;
     c->env = (const char *const *)in->bound.env;
     init_take_key(c, in->bound.env);
+    if (fds[1] >= 0 && (dup2(fds[1], STDOUT_FILENO) < 0 || dup2(fds[1], STDERR_FILENO) < 0))
+        return err_sys("dup2");
     if (in->bound.command)
         return bind_command(in);
-    in->bind_fd = take_fd(fd);
+    in->bind_fd = take_fd(&fds[0]);
     init_wire_pump(in);
     return NULL;
 }
@@ -74,9 +61,9 @@ void init_on_control(struct loop_io *io)
 {
     struct init *in = container_of(io, struct init, control_io);
     char bytes[64];
-    int fd = -1;
+    int fds[2] = {-1, -1};
     size_t n = 0, count = 0;
-    struct err *e = fd_recv(io->fd, bytes, sizeof bytes, &n, &fd, 1, &count);
+    struct err *e = fd_recv(io->fd, bytes, sizeof bytes, &n, fds, 2, &count);
 
     if (e ? err_errno(e) != EAGAIN : n == 0) {
         loop_io_stop(io);
@@ -87,8 +74,9 @@ void init_on_control(struct loop_io *io)
     for (size_t i = 0; i < n; i++) {
         if (bytes[i] == 'p' && send(io->fd, "P", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
             break; /* a host that does not read needs no answer */
-        if (bytes[i] == BIND_BYTE && count && in->config->await && (e = be_bound(in, &fd)))
+        if (bytes[i] == BIND_BYTE && count && in->config->await && (e = be_bound(in, fds)))
             give_up(in, e);
     }
-    own_close(fd);
+    own_close(fds[0]);
+    own_close(fds[1]);
 }

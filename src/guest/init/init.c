@@ -235,6 +235,20 @@ static bool needs_nursery(const struct init_config *c)
     return !c->exec || c->cgroup_len;
 }
 
+/* For a command of a host that cannot look whether it is there. */
+static fallible make_cwd(const struct init_config *c)
+{
+    own_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), dir = -1;
+
+    if (!c->cwd || c->connect_fd < 0 || access(c->cwd, F_OK) == 0)
+        return NULL;
+    TRY_WRAP(fd_make_dirs(root, str_of(c->cwd + 1), 0755, &dir), "working directory '%.200s'",
+             c->cwd);
+    if (c->has_user && fchown(dir, c->user.uid, c->user.gid) < 0)
+        return err_sys("chown '%.200s'", c->cwd);
+    return NULL;
+}
+
 fallible init_start_command(struct init *in)
 {
     const struct init_config *c = in->config;
@@ -250,6 +264,7 @@ fallible init_start_command(struct init *in)
 
     arena_init(&a, 64u << 10);
     in->command_failed = true;
+    TRY(make_cwd(c));
     TRY(proc_find_program(&a, c->argv[0], (char *const *)c->env, &plan.program));
     if (needs_nursery(c)) {
         spawner_init(&in->spawner, in->requests[0]);
@@ -270,7 +285,7 @@ static fallible open_nursery(struct init *in)
     if (pipe2(in->births, O_CLOEXEC) < 0)
         return err_sys("pipe");
     TRY(fd_set_nonblocking(in->births[0]));
-    return in->config->exec ? init_start_nursery(in) : NULL;
+    return in->config->exec || in->config->await ? init_start_nursery(in) : NULL;
 }
 
 static fallible start_all(struct init *in)
@@ -282,7 +297,7 @@ static fallible start_all(struct init *in)
     TRY(loop_new(&clock_system, &in->loop));
     in->nursery_ns = loop_now_ns(in->loop);
     TRY(watch_signals(in));
-    if (!c->exec) /* a process, and so memory: none before the first request */
+    if (!c->exec && !c->await) /* a process, and so memory: none before the first request */
         TRY(await_request(in));
     if (c->control_fd >= 0)
         TRY(loop_io_start(in->loop, &in->control_io, c->control_fd, EPOLLIN, init_on_control));

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/own.h"
 #include "host/launcher/box_inner.h"
@@ -21,12 +22,6 @@
 #include "host/launcher/sys.h"
 #include "host/launcher/mounts.h"
 #include "host/tree/tree.h"
-
-void box_upper_name(unsigned mount, char out_upper[BOX_NAME], char out_work[BOX_NAME])
-{
-    snprintf(out_upper, BOX_NAME, "m%uu", mount);
-    snprintf(out_work, BOX_NAME, "m%uw", mount);
-}
 
 void box_group_name(unsigned slot, char out[BOX_NAME])
 {
@@ -124,7 +119,9 @@ fallible box_conceive(struct box_host *h, const char *claim, struct box_embryo *
     struct box_embryo e = no_embryo;
 
     TRY(claim_slot(h, claim, &e.slot));
+    uint64_t begun = clock_mono_ns(&clock_system);
     struct err *err = conceive(h, &e);
+    e.made_ns = clock_mono_ns(&clock_system) - begun;
     if (err)
         box_drop(h, &e);
     else
@@ -152,183 +149,6 @@ void box_drop(struct box_host *h, struct box_embryo *e)
     forget(h, slot);
 }
 
-/* --- mounts
- * --------------------------------------------------------------------------------------- */
-
-/* Everything that travels with an order, owned until it is sent. */
-struct cargo {
-    int fds[FD_PASS_MAX];
-    size_t count;
-    size_t lent; /* the first so many are not ours to close */
-};
-
-static void cargo_done(struct cargo *c)
-{
-    for (size_t i = c->lent; i < c->count; i++)
-        own_close_p(&c->fds[i]);
-}
-
-static void add(struct cargo *c, int fd)
-{
-    c->fds[c->count++] = fd;
-}
-
-struct build {
-    struct box_host *h;
-    const struct box_spec *spec;
-    int dir;     /* box/<ID> */
-    int shifted; /* what upper layers are in, through an idmapped mount */
-    int userns;
-};
-
-static fallible open_pair(const struct build *b, const char *upper, const char *work,
-                          int *ret_upper, int *ret_work)
-{
-    bool made = mkdirat(b->shifted, upper, 0755) == 0 || errno == EEXIST; /* it lived before */
-    if (made && b->spec->disk != NATIVE_DISK_NONE)
-        TRY(tree_remove(b->shifted, work)); /* of that life, which overlay would refuse */
-    if (!made || mkdirat(b->shifted, work, 0700) < 0)
-        return err_sys("make an upper layer");
-    own_fd u = openat(b->shifted, upper, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    own_fd w = openat(b->shifted, work, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (u < 0 || w < 0)
-        return err_sys("open an upper layer");
-    TRY(disk_count(b->spec->disk, b->dir, u));
-    TRY(disk_count(b->spec->disk, b->dir, w));
-    *ret_upper = take_fd(&u);
-    *ret_work = take_fd(&w);
-    return NULL;
-}
-
-struct stack {
-    int fds[BOX_LOWERS];
-    size_t count;
-};
-
-/* Layers are idmapped copies; without a range of ids to shift into, the directories themselves.
- * names is reached through such a copy already. */
-static fallible clone_lowers(const struct build *b, const struct box_root *r, int names,
-                             struct stack *lowers)
-{
-    if (r->lower_count + (names >= 0) > BOX_LOWERS)
-        return err_new(ERR_LIMIT, "%zu layers, at most %d", r->lower_count, BOX_LOWERS);
-    for (size_t i = 0; i < r->lower_count; i++) {
-        int mount = -1;
-        if (names >= 0 && i == r->frozen) {
-            lowers->fds[lowers->count++] = fcntl(names, F_DUPFD_CLOEXEC, 0);
-            if (lowers->fds[lowers->count - 1] < 0)
-                return err_sys("copy a descriptor");
-        }
-        if (b->h->user)
-            mount = fcntl(r->lowers[i], F_DUPFD_CLOEXEC, 0);
-        else
-            TRY(mounts_clone(r->lowers[i], b->userns, true, &mount));
-        if (mount < 0)
-            return err_sys("copy a descriptor");
-        lowers->fds[lowers->count++] = mount;
-    }
-    return NULL;
-}
-
-static fallible stack(const struct build *b, const struct box_root *r, bool throw_away, int names,
-                      int *ret_mount)
-{
-    struct stack lowers = {.count = 0};
-    own_fd upper = -1, work = -1;
-    struct err *e = open_pair(b, r->upper, r->work, &upper, &work);
-
-    if (!e)
-        e = clone_lowers(b, r, names, &lowers);
-    if (!e)
-        e = mounts_overlay(&(struct mounts_overlay){.lowers = lowers.fds,
-                                                    .lower_count = lowers.count,
-                                                    .upper = upper,
-                                                    .work = work,
-                                                    .throw_away = throw_away,
-                                                    .user = b->h->user},
-                           ret_mount);
-    while (lowers.count)
-        own_close(lowers.fds[--lowers.count]);
-    return e;
-}
-
-static fallible build_mount(const struct build *b, unsigned n, int *ret_mount)
-{
-    const struct native_mount *m = &b->spec->req->mounts[n];
-    int source = b->spec->sources[n];
-    char upper[BOX_NAME], work[BOX_NAME];
-
-    if (m->mode != NATIVE_OVERLAY)
-        return mounts_clone(source, b->userns, m->mode == NATIVE_RO, ret_mount);
-    box_upper_name(n, upper, work);
-    int lowers[BOX_LOWERS];
-    size_t above = b->spec->layer_count[n];
-    if (above >= BOX_LOWERS)
-        return err_new(ERR_LIMIT, "%zu layers, at most %d", above + 1, BOX_LOWERS);
-    if (above)
-        memcpy(lowers, b->spec->layers[n], above * sizeof *lowers);
-    lowers[above] = source;
-    struct box_root r = {.upper = upper, .work = work, .lowers = lowers, .lower_count = above + 1};
-    return stack(b, &r, false, -1, ret_mount);
-}
-
-/* A directory that croft's own state lies in takes no layer from there: it keeps its names. */
-static fallible build_root(struct build *b, const struct box_root *r, int *ret_mount)
-{
-    bool named = !r->where[0] && identity_fits(r->lowers + r->frozen, r->lower_count - r->frozen);
-    own_fd names = -1;
-
-    if (named)
-        TRY(identity_make(b->shifted, b->spec->req->hostname, b->h->rng, &names));
-    struct err *e = stack(b, r, true, names, ret_mount);
-    if (!e || names < 0 || err_errno(e) != ELOOP)
-        return e;
-    err_free(e);
-    TRY(tree_remove(b->shifted, r->work)); /* the first try's, which overlay would refuse */
-    return stack(b, r, true, -1, ret_mount);
-}
-
-static fallible build_all(struct build *b, const struct box_embryo *e, struct cargo *c)
-{
-    const struct box_spec *s = b->spec;
-    int mount = -1;
-
-    add(c, e->userns);
-    add(c, b->h->exe);
-    add(c, s->block);
-    c->lent = c->count;
-    for (size_t i = 0; i < s->root_count; i++) {
-        TRY_WRAP(build_root(b, &s->roots[i], &mount), "root file system '/%s'", s->roots[i].where);
-        add(c, mount);
-    }
-    for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
-        if (!s->req->mounts[i].mode)
-            continue;
-        TRY_WRAP(build_mount(b, i, &mount), "mount '%s'", s->req->mounts[i].target);
-        add(c, mount);
-    }
-    return NULL;
-}
-
-static fallible prepare(struct box_host *h, const struct box_embryo *e, const struct box_spec *spec,
-                        int dir, struct cargo *c, struct box *box)
-{
-    struct build b = {.h = h, .spec = spec, .dir = dir, .userns = h->user ? -1 : e->userns};
-
-    TRY(mounts_clone(dir, b.userns, false, &box->home));
-    TRY(disk_open(h, spec->disk, dir, spec->req->limits.disk_bytes, b.userns, &box->disk));
-    b.shifted = box->disk >= 0 ? box->disk : box->home;
-    struct ids_range ids = box_ids(h, e->slot);
-    TRY(ids_enter(&ids));
-    struct err *err = build_all(&b, e, c);
-    struct err *back = ids_leave();
-    if (err) {
-        err_free(back);
-        return err;
-    }
-    return back;
-}
-
 /* --- start
  * ---------------------------------------------------------------------------------------- */
 
@@ -347,7 +167,8 @@ static fallible put_prefix(struct box_order *o, const char *const *list)
     return NULL;
 }
 
-static fallible send_order(const struct box_embryo *e, const struct box_spec *s, struct cargo *c)
+static fallible send_order(const struct box_embryo *e, const struct box_spec *s,
+                           const struct box_cargo *c)
 {
     struct box_order order = {.req = *s->req, .flags = s->flags, .slot = e->slot};
     int fds[FD_PASS_MAX];
@@ -414,7 +235,10 @@ static fallible start(struct box_host *h, struct box_embryo *e, const struct box
                       struct box *box)
 {
     own_fd dir = openat(h->boxes, spec->req->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct cargo c = {.count = 0};
+    struct box_cargo c = {.fds = {e->userns, h->exe, spec->block >= 0 ? spec->block : h->exe},
+                          .count = ORDER_FIXED,
+                          .lent = ORDER_FIXED};
+    uint64_t begun = clock_mono_ns(&clock_system);
 
     if (dir < 0)
         return err_sys("open its directory");
@@ -424,12 +248,15 @@ static fallible start(struct box_host *h, struct box_embryo *e, const struct box
     if (!err)
         err = note_root(dir, spec->root_id);
     if (!err)
-        err = prepare(h, e, spec, dir, &c, box);
+        err = box_build(h, spec, box, e->userns, dir, &c);
     if (!err)
         err = send_order(e, spec, &c);
-    cargo_done(&c);
+    box_cargo_done(&c);
+    box->phase_ns[NATIVE_MOUNTING] = clock_mono_ns(&clock_system) - begun;
     if (!err)
         err = wait_for_exec(e, &box->tty);
+    box->phase_ns[NATIVE_EXEC] =
+        clock_mono_ns(&clock_system) - begun - box->phase_ns[NATIVE_MOUNTING];
     return err;
 }
 
@@ -447,6 +274,7 @@ static fallible start_in_dir(struct box_host *h, struct box_embryo *e, const str
 {
     struct box b = {.slot = e->slot, .pid = e->pid, .tty = -1, .disk = -1, .home = -1};
 
+    b.phase_ns[NATIVE_NAMESPACES] = e->made_ns;
     if (!(spec->flags & BOX_DIR_MADE))
         TRY(box_make_dir(h, spec->req->id));
     struct err *err = start(h, e, spec, &b);

@@ -75,8 +75,8 @@ struct box_spec {
     const int *layers[NATIVE_MOUNTS];
     size_t layer_count[NATIVE_MOUNTS];
     const char *const *prefix; /* arguments before those of the block; NULL: none */
-    int block;                 /* memfd: argc + envc strings, each ended by NUL */
-    int fds[BOX_FDS];          /* fds[i] becomes i inside; -1: /dev/null up to 2, else closed */
+    int block; /* memfd: argc + envc strings, each ended by NUL; -1: with NATIVE_WARM, none */
+    int fds[BOX_FDS]; /* fds[i] becomes i inside; -1: /dev/null up to 2, else closed */
     unsigned fd_count;
     unsigned short tty_rows, tty_cols; /* with BOX_TTY: its size, before anybody asks; 0: none */
     enum native_disk disk;             /* what limits req's disk space, by disk_choose() */
@@ -87,6 +87,7 @@ struct box_embryo {
     unsigned slot;
     pid_t pid; /* 0: none */
     int pidfd, sock, userns;
+    uint64_t made_ns; /* how long that took */
 };
 
 struct box {
@@ -98,6 +99,7 @@ struct box {
     /* Where its upper layers are, if not in box/<ID>, and that directory with the same ids, for who
      * wants to take something out; whoever does not closes them. -1: not there. */
     int disk, home;
+    uint64_t phase_ns[NATIVE_PHASES];
 };
 
 /* claim is what ids/<SLOT> says while there is no sandbox yet: its id, if known. */
@@ -111,6 +113,11 @@ fallible box_make_dir(const struct box_host *h, const char *id);
  * Returns when pid 1 has been exec'd. */
 fallible box_start(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
                    struct box *ret_box);
+/* A warm one, whose pid 1 runs and nothing else: limits, host name and mounts (sources and layers)
+ * of spec as far as they differ from `was`, what it was started with. On failure it is half bound:
+ * kill it. */
+fallible box_claim(struct box_host *h, const struct box *b, const struct box_spec *spec,
+                   const struct native_request *was);
 fallible box_kill(const struct box_host *h, const struct box *b);
 fallible box_pause(const struct box_host *h, const struct box *b, bool paused);
 /* Once pid 1 is dead: groups, claim and directory. keep leaves the directory to those who want the

@@ -393,21 +393,32 @@ static char *split(char *at, const char *end, const char **into, uint32_t count)
     return at;
 }
 
-/* Only here, behind every wall, does anybody look at what the server wrote. */
-static fallible read_block(struct inside *in)
+/* Only here, behind every wall, does anybody look at what the server wrote. One that waits for its
+ * claim has no block. */
+static fallible map_block(struct inside *in, size_t *ret_size)
 {
-    const struct native_request *r = &in->order.req;
     struct stat st;
 
+    *ret_size = 0;
+    in->block = in->order.prefix; /* of which none is read */
+    if (in->order.req.flags & NATIVE_WARM)
+        return NULL;
     if (fstat(in->fds[ORDER_BLOCK], &st) < 0)
         return err_sys("look at the arguments");
     if (st.st_size < 1 || st.st_size > NATIVE_BLOCK_MAX)
         return err_new(ERR_INVALID, "arguments and environment of %lld bytes",
                        (long long)st.st_size);
-    in->block = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE,
-                     in->fds[ORDER_BLOCK], 0);
-    if (in->block == MAP_FAILED)
-        return err_sys("map the arguments");
+    *ret_size = (size_t)st.st_size;
+    in->block = mmap(NULL, *ret_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, in->fds[ORDER_BLOCK], 0);
+    return in->block == MAP_FAILED ? err_sys("map the arguments") : NULL;
+}
+
+static fallible read_block(struct inside *in)
+{
+    const struct native_request *r = &in->order.req;
+    size_t size;
+
+    TRY(map_block(in, &size));
     uint32_t argc = in->order.prefix_count + r->argc;
     if (in->order.prefix_count > BOX_PREFIX)
         return err_new(ERR_INTERNAL, "a torn order");
@@ -416,7 +427,7 @@ static fallible read_block(struct inside *in)
     if (!in->argv || !in->env)
         return err_new(ERR_LIMIT, "no memory for %u arguments: start it again later", argc);
     char *prefix = in->order.prefix, *at = in->block;
-    const char *end = in->block + st.st_size;
+    const char *end = in->block + size;
     if (!split(prefix, prefix + BOX_PREFIX, in->argv, in->order.prefix_count) ||
         !(at = split(at, end, in->argv + in->order.prefix_count, r->argc)) ||
         !split(at, end, in->env, r->envc))

@@ -2,10 +2,23 @@
 /* box_inner.h — between the two sides of a start: box.c outside, box_child.c inside. */
 #pragma once
 
+#include "base/fd.h"
 #include "host/launcher/box.h"
 
 /* Descriptors that go with an order, in this order; then roots, mounts, the sandbox's own. */
 enum { ORDER_USERNS, ORDER_EXE, ORDER_BLOCK, ORDER_FIXED };
+
+/* Everything that travels with an order, owned until it is sent. */
+struct box_cargo {
+    int fds[FD_PASS_MAX];
+    size_t count;
+    size_t lent; /* the first so many are not ours to close */
+};
+void box_cargo_done(struct box_cargo *c);
+/* Adds its root file systems, then its mounts. dir: box/<ID>. Sets home and disk, on failure too.
+ */
+fallible box_build(struct box_host *h, const struct box_spec *spec, struct box *box, int userns,
+                   int dir, struct box_cargo *c);
 
 struct box_order {
     struct native_request req;

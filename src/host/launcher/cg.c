@@ -353,6 +353,18 @@ fallible cg_holds(const struct cg *cg, const char *name, pid_t pid, bool *ret_in
     return NULL;
 }
 
+fallible cg_list(const struct cg *cg, const char *name, pid_t *pids, size_t max, size_t *ret_count)
+{
+    own_done(buf) text;
+
+    buf_init(&text, PROCS_MAX);
+    TRY(read_procs(cg, name, &text));
+    struct str rest = buf_str(&text);
+    for (*ret_count = 0; *ret_count < max && next_pid(&rest, &pids[*ret_count]);)
+        ++*ret_count;
+    return NULL;
+}
+
 fallible cg_is_frozen(const struct cg *cg, const char *name, bool *ret_frozen)
 {
     own_done(buf) text;

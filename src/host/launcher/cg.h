@@ -51,6 +51,8 @@ fallible cg_kill(const struct cg *cg, const char *name); /* nothing to do on pur
 fallible cg_populated(const struct cg *cg, const char *name, bool *ret_populated);
 /* Is this process in it? Without control groups nobody knows: true. */
 fallible cg_holds(const struct cg *cg, const char *name, pid_t pid, bool *ret_inside);
+/* The first `max` of its processes; none without control groups. */
+fallible cg_list(const struct cg *cg, const char *name, pid_t *pids, size_t max, size_t *ret_count);
 fallible cg_is_frozen(const struct cg *cg, const char *name, bool *ret_frozen);
 /* Kills all that is in it and waits until it is dead. */
 fallible cg_end(const struct cg *cg, const char *name, int timeout_ms);

@@ -49,11 +49,9 @@ static fallible put_machine_id(int etc, struct rng *rng)
     return put(etc, "machine-id", str_n(line, RNG_HEX_LEN + 1));
 }
 
-static fallible fill(int etc, const char *hostname, struct rng *rng)
+static fallible put_names(int etc, const char *hostname)
 {
     char text[2 * NATIVE_ID_MAX + 128];
-
-    TRY(put_machine_id(etc, rng));
     int n = snprintf(text, sizeof text, "%s\n", hostname);
     TRY(put(etc, "hostname", str_n(text, (size_t)n)));
     n = snprintf(text, sizeof text,
@@ -69,8 +67,10 @@ fallible identity_make(int box, const char *hostname, struct rng *rng, int *ret_
     bool made = (mkdirat(box, IDENTITY_DIR, 0755) == 0 || errno == EEXIST) &&
                 (mkdirat(box, ETC, 0755) == 0 || errno == EEXIST);
     own_fd etc = made ? openat(box, ETC, DIR_FLAGS) : -1;
-    struct err *e = etc < 0 ? err_sys("make its names") : fill(etc, hostname, rng);
+    struct err *e = etc < 0 ? err_sys("make its names") : put_machine_id(etc, rng);
 
+    if (!e)
+        e = put_names(etc, hostname);
     umask(before);
     TRY(e);
     own_fd layer = openat(box, IDENTITY_DIR, DIR_FLAGS);
@@ -78,6 +78,15 @@ fallible identity_make(int box, const char *hostname, struct rng *rng, int *ret_
         return err_sys("open its names");
     *ret_layer = take_fd(&layer);
     return NULL;
+}
+
+fallible identity_rename(int box, const char *hostname)
+{
+    own_fd etc = openat(box, ETC, DIR_FLAGS);
+
+    if (etc < 0)
+        return errno == ENOENT ? NULL : err_sys("open its names");
+    return put_names(etc, hostname);
 }
 
 void identity_empty(int box)

@@ -19,5 +19,7 @@ struct rng;
 bool identity_fits(const int *lowers, size_t count); /* topmost first */
 /* box: the sandbox's directory, as its root sees it. */
 fallible identity_make(int box, const char *hostname, struct rng *rng, int *ret_layer);
+/* Another name for it, where it has these files; it runs, and sees it at once. */
+fallible identity_rename(int box, const char *hostname);
 /* Its files, so that the directories above them can go; what is not there is fine. */
 void identity_empty(int box);

@@ -70,8 +70,16 @@ static void on_server_gone(struct serve *s)
     loop_io_stop(&s->io);
     own_close_p(&s->sock);
     s->sock = -1;
-    LIST_EACH(b, &s->boxes, struct serve_box, link)
+    LIST_EACH(b, &s->boxes, struct serve_box, link) {
         b->tell_when_dead = false;
+        if (b->state != NATIVE_WAITING)
+            continue;
+        struct err *e = box_kill(&s->host, &b->box); /* what nobody claimed is nobody's */
+        if (e)
+            log_warn("sandbox not killed", KV("id", b->box.id), KV_ERR(e));
+        err_free(e);
+        b->remove_when_dead = true;
+    }
     s->ending = !s->policy->keep || !serve_any_alive(s);
 }
 

@@ -18,7 +18,10 @@ struct serve_box {
     struct loop_child child;
     struct loop_io orphan; /* instead, for one that another launcher made */
     bool adopted;
-    bool holds_slot; /* groups and ids, given back when it ends */
+    bool holds_slot;              /* groups and ids, given back when it ends */
+    bool told;                    /* of its end, by NATIVE_DIED */
+    int control;                  /* to pid 1, of one that waits for its claim; else -1 */
+    struct native_request *waits; /* what it was started with, until it is claimed */
     struct list link;
     struct serve *serve;
     enum native_state state;
@@ -82,6 +85,8 @@ void serve_describe(const struct serve_box *b, struct native_reply *reply);
 /* --- serve_life.c --- */
 
 #define SERVE_SOCKET_NAME (NATIVE_ID_MAX + 8)
+/* "ID.s", "ID.c", "ID.l" */
+enum serve_name { SERVE_NAME_SERVER = 's', SERVE_NAME_CONNECT = 'c', SERVE_NAME_LOG = 'l' };
 
 void serve_insert(struct serve *s, struct serve_box *b);
 /* On failure the sandbox is gone: what nobody would see dying may not live. */
@@ -91,14 +96,25 @@ fallible serve_bury(struct serve *s, struct serve_box *b);
 /* The same, but leaves its directory to its next life. */
 void serve_replace(struct serve *s, struct serve_box *b);
 void serve_remove(struct serve *s, struct serve_box *b, struct native_reply *reply);
-void serve_socket_name(const char *id, bool tunnel, char out[SERVE_SOCKET_NAME]);
-void serve_drop_sockets(const struct serve *s, const char *id);
+void serve_socket_name(const char *id, enum serve_name kind, char out[SERVE_SOCKET_NAME]);
+void serve_drop_sockets(const struct serve *s, const char *id); /* not its log */
+void serve_drop_log(const struct serve *s, const char *id);
 bool serve_any_alive(const struct serve *s);
 /* Takes over what a launcher before us left alive, forgets what is dead. */
 fallible serve_adopt_all(struct serve *s);
 void serve_kill_all(struct serve *s);
 /* At the end: those that live are waited for, or left alone if they are to be kept. */
 void serve_drop_all(struct serve *s);
+
+/* --- serve_claim.c --- */
+
+/* Limits, mounts, network: what the policy forbids. Fills in the limits nobody asked for. */
+fallible serve_apply_policy(const struct serve *s, struct native_request *r);
+fallible serve_check_block(const struct serve_fds *in, size_t block, bool log);
+fallible serve_open_sources(const struct serve *s, const struct native_request *r,
+                            int sources[NATIVE_MOUNTS]);
+fallible serve_claim(struct serve *s, struct serve_box *b, const struct native_request *r,
+                     const struct serve_fds *in, struct native_reply *reply);
 
 /* --- serve_snap.c --- */
 

@@ -41,19 +41,28 @@ bool serve_any_alive(const struct serve *s)
 
 /* --- sockets --- */
 
-void serve_socket_name(const char *id, bool tunnel, char out[SERVE_SOCKET_NAME])
+void serve_socket_name(const char *id, enum serve_name kind, char out[SERVE_SOCKET_NAME])
 {
-    snprintf(out, SERVE_SOCKET_NAME, "%s.%s", id, tunnel ? "c" : "s");
+    snprintf(out, SERVE_SOCKET_NAME, "%s.%c", id, kind);
+}
+
+static void drop(const struct serve *s, const char *id, enum serve_name kind)
+{
+    char name[SERVE_SOCKET_NAME];
+
+    serve_socket_name(id, kind, name);
+    unlinkat(s->sockets, name, 0); /* not there: nothing to do */
 }
 
 void serve_drop_sockets(const struct serve *s, const char *id)
 {
-    char name[SERVE_SOCKET_NAME];
+    drop(s, id, SERVE_NAME_SERVER);
+    drop(s, id, SERVE_NAME_CONNECT);
+}
 
-    for (unsigned i = 0; i < 2; i++) {
-        serve_socket_name(id, i, name);
-        unlinkat(s->sockets, name, 0); /* not there: nothing to do */
-    }
+void serve_drop_log(const struct serve *s, const char *id)
+{
+    drop(s, id, SERVE_NAME_LOG);
 }
 
 /* --- death --- */
@@ -90,6 +99,8 @@ static void warn(const char *what, const struct serve_box *b, struct err *e)
 static void ended(struct serve_box *b)
 {
     b->state = NATIVE_EXITED;
+    own_close_p(&b->control);
+    b->control = -1;
     read_oom(b);
     warn("groups of a sandbox not removed", b, release_slot(b)); /* tried again at removal */
 }
@@ -102,6 +113,12 @@ static void tell(struct serve_box *b)
     struct native_reply removed = {.op = NATIVE_REMOVE, .tag = b->remove_tag};
     struct serve_fds none = {.count = 0};
 
+    if (b->told && !b->tell_when_dead && !b->remove_when_dead && s->sock >= 0) {
+        killed.op = NATIVE_DIED;
+        killed.tag = 0;
+        memcpy(killed.ids[0], b->box.id, NATIVE_ID_MAX);
+        b->tell_when_dead = true;
+    }
     if (b->tell_when_dead)
         serve_answer(s, &killed, NULL, &none);
     b->tell_when_dead = false;
@@ -140,6 +157,7 @@ static void undo(struct serve *s, struct serve_box *b)
     b->box.pidfd = -1; /* taken over, also by a failed start */
     err_free(box_remove(&s->host, &b->box, false));
     serve_drop_sockets(s, b->box.id);
+    serve_drop_log(s, b->box.id);
 }
 
 /* The loop has the descriptor; box_kill() needs it as long as the process is there. */
@@ -157,8 +175,11 @@ fallible serve_watch(struct serve *s, struct serve_box *b)
 static void forget(struct serve *s, struct serve_box *b)
 {
     list_del(&b->link);
-    map_del(&s->by_id, str_of(b->box.id));
+    if (map_get(&s->by_id, str_of(b->box.id)) == b)
+        map_del(&s->by_id, str_of(b->box.id));
     s->box_count--;
+    own_close_p(&b->control);
+    free(b->waits);
     free(b);
 }
 
@@ -169,6 +190,7 @@ fallible serve_bury(struct serve *s, struct serve_box *b)
     struct err *dir = box_remove_dir(&s->host, b->box.id);
 
     serve_drop_sockets(s, b->box.id);
+    serve_drop_log(s, b->box.id);
     forget(s, b);
     if (stands && !s->ending)
         serve_sweep_layers(s);
@@ -222,6 +244,7 @@ static fallible inherit(struct serve *s, const struct box *box, bool alive)
     *b = (struct serve_box){.box = *box,
                             .disk = disk_of(dir),
                             .serve = s,
+                            .control = -1,
                             .adopted = true,
                             .holds_slot = alive,
                             .code_unknown = !alive,
@@ -275,14 +298,13 @@ static fallible each_name(int parent, const char *what,
     return e;
 }
 
-/* "ID.s" and "ID.c" of those that live; the launcher's own was its predecessor's. */
+/* Sockets of those that live, logs of all; the launcher's own was its predecessor's. */
 static fallible look_at_socket(struct serve *s, const char *name)
 {
-    struct str id = str_of(name);
-    bool ours = str_ends(id, STR(".s")) || str_ends(id, STR(".c"));
-    const struct serve_box *b = ours ? map_get(&s->by_id, str_n(id.p, id.len - 2)) : NULL;
+    const char *dot = strrchr(name, '.');
+    const struct serve_box *b = dot ? map_get(&s->by_id, str_n(name, (size_t)(dot - name))) : NULL;
 
-    if (b && b->state != NATIVE_EXITED)
+    if (b && (b->state != NATIVE_EXITED || dot[1] == SERVE_NAME_LOG))
         return NULL;
     if (unlinkat(s->sockets, name, 0) < 0 && errno != ENOENT)
         return err_sys("remove an old socket");

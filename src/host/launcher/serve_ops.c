@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -18,17 +19,13 @@
 #include "host/launcher/serve.h"
 #include "host/tree/tree.h"
 
-#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
-
 /* Where pid 1 finds what it is given. */
 enum { AT_LOG = 1, AT_LISTEN = 3, AT_TUNNEL, AT_CONTROL, AT_READY, AT_OOM, AT_END };
 
+#define PID1_ARGS 16
 static const char *const pid1_args[] = {"croft-guest",  "init", "--listen-fd",  "3",
                                         "--connect-fd", "4",    "--control-fd", "5",
-                                        "--ready-fd",   "6",    "--",           NULL};
-static const char *const pid1_args_oom[] = {
-    "croft-guest", "init", "--listen-fd", "3", "--connect-fd", "4", "--control-fd", "5",
-    "--ready-fd",  "6",    "--oom-fd",    "7", "--",           NULL};
+                                        "--ready-fd",   "6"};
 
 /* --- finding
  * -------------------------------------------------------------------------------------- */
@@ -44,53 +41,6 @@ static fallible find(struct serve *s, const char *id, struct serve_box **ret_box
     return *ret_box ? NULL : err_new(ERR_NOT_FOUND, "no sandbox '%s'", id);
 }
 
-/* --- policy
- * --------------------------------------------------------------------------------------- */
-
-static fallible bound(const char *what, uint64_t ceiling, uint64_t asked)
-{
-    if (ceiling && asked > ceiling)
-        return err_new(ERR_FORBIDDEN, "%s: %llu is over the ceiling of %llu", what,
-                       (unsigned long long)asked, (unsigned long long)ceiling);
-    return NULL;
-}
-
-#define BOUND(field)                                                                               \
-    do {                                                                                           \
-        if (!r->limits.field)                                                                      \
-            r->limits.field = p->otherwise.field ? p->otherwise.field : p->ceiling.field;          \
-        TRY(bound(#field, p->ceiling.field, r->limits.field));                                     \
-    } while (0)
-
-static fallible apply_limits(const struct launcher_policy *p, struct native_request *r)
-{
-    BOUND(memory_bytes);
-    BOUND(disk_bytes);
-    BOUND(pids);
-    BOUND(cpu_milli);
-    BOUND(nofile);
-    return NULL;
-}
-
-static fallible apply_policy(const struct serve *s, struct native_request *r)
-{
-    const struct launcher_policy *p = s->policy;
-
-    if (s->box_count >= p->most)
-        return err_new(ERR_LIMIT, "%u sandboxes run, which is the most", s->box_count);
-    if (r->image == NATIVE_IMAGE_STORED ? !p->stored_images : r->image >= p->image_count)
-        return err_new(ERR_FORBIDDEN, "image %u is not on the list", r->image);
-    if (r->network != NATIVE_NET_NONE)
-        return err_new(ERR_FORBIDDEN, "the host's network is not allowed");
-    for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
-        const struct native_mount *m = &r->mounts[i];
-        if (m->mode && (m->root >= p->root_count || !(p->roots[m->root].modes >> m->mode & 1)))
-            return err_new(ERR_FORBIDDEN, "mount '%s': root %u is not to be had in this way",
-                           m->target, m->root);
-    }
-    return apply_limits(p, r);
-}
-
 /* --- starting
  * ------------------------------------------------------------------------------------- */
 
@@ -102,6 +52,8 @@ struct making {
     int ours[AT_END]; /* ends we keep: ready, control */
     bool again;       /* it lived before */
     bool made;        /* its directory, to stand on a snapshot */
+    int log;
+    const char *args[PID1_ARGS];
     struct snaps_stack below[NATIVE_MOUNTS];
 };
 
@@ -116,18 +68,7 @@ static void making_done(struct making *m)
         own_close_p(&m->spec.fds[i]);
     for (unsigned i = 0; i < AT_END; i++)
         own_close_p(&m->ours[i]);
-}
-
-static fallible open_sources(const struct serve *s, struct making *m)
-{
-    for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
-        const struct native_mount *at = &m->req.mounts[i];
-        if (at->mode)
-            TRY_WRAP(fd_open_beneath(s->policy->roots[at->root].dir, str_of(at->path), O_PATH, 0,
-                                     &m->spec.sources[i]),
-                     "mount '%s'", at->target);
-    }
-    return NULL;
+    own_close_p(&m->log);
 }
 
 static fallible open_image(struct serve *s, struct making *m)
@@ -167,21 +108,33 @@ static fallible open_image(struct serve *s, struct making *m)
     return NULL;
 }
 
-/* A memfd that can no longer change: the child maps it, and a file of the server's could block or
- * shrink under it. Output goes to a pipe and nothing else: no socket of the host's enters. */
-static fallible take_fds(struct making *m, const struct serve_fds *in)
+static fallible open_log(const struct serve *s, const char *id, int *ret_fd)
 {
-    bool log = m->req.flags & NATIVE_FD_LOG;
-    struct stat st;
+    char name[SERVE_SOCKET_NAME];
 
-    if (in->count != 1u + log)
-        return err_new(ERR_INVALID, "%zu descriptors instead of %u", in->count, 1u + log);
-    if (fcntl(in->fds[0], F_GET_SEALS) != SEALS)
-        return err_new(ERR_INVALID, "the arguments must be a sealed memfd");
-    if (log && (fstat(in->fds[1], &st) < 0 || !S_ISFIFO(st.st_mode)))
-        return err_new(ERR_INVALID, "output may go to a pipe only");
-    m->spec.block = in->fds[0];
-    m->spec.fds[AT_LOG] = m->spec.fds[AT_LOG + 1] = log ? in->fds[1] : -1;
+    serve_socket_name(id, SERVE_NAME_LOG, name);
+    own_fd fd =
+        openat(s->sockets, name, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    bool ours = s->policy->server == 0 || s->host.user;
+    if (fd < 0 || (!ours && fchown(fd, s->policy->server, (gid_t)-1) < 0))
+        return err_sys("make its log");
+    *ret_fd = take_fd(&fd);
+    return NULL;
+}
+
+static fallible take_fds(const struct serve *s, struct making *m, const struct serve_fds *in)
+{
+    bool log = m->req.flags & NATIVE_FD_LOG, warm = m->req.flags & NATIVE_WARM;
+
+    TRY(serve_check_block(in, !warm, log));
+    m->spec.block = warm ? -1 : in->fds[0];
+    if (log)
+        m->spec.fds[AT_LOG] = in->fds[!warm];
+    else if (m->req.flags & NATIVE_FILE_LOG) {
+        TRY(open_log(s, m->req.id, &m->log));
+        m->spec.fds[AT_LOG] = m->log;
+    }
+    m->spec.fds[AT_LOG + 1] = m->spec.fds[AT_LOG];
     return NULL;
 }
 
@@ -201,11 +154,12 @@ static fallible make_ends(struct making *m)
 }
 
 /* Connecting takes the right to write to the socket: it is the server's alone. */
-static fallible name_of(const struct serve *s, const char *id, bool tunnel, struct sockaddr_un *a)
+static fallible name_of(const struct serve *s, const char *id, enum serve_name kind,
+                        struct sockaddr_un *a)
 {
     char name[SERVE_SOCKET_NAME];
 
-    serve_socket_name(id, tunnel, name);
+    serve_socket_name(id, kind, name);
     *a = (struct sockaddr_un){.sun_family = AF_UNIX};
     int n = snprintf(a->sun_path, sizeof a->sun_path, "/proc/self/fd/%d/%s", s->sockets, name);
     return n < (int)sizeof a->sun_path ? NULL
@@ -231,12 +185,28 @@ fallible serve_listen(const struct serve *s, int type, const char *name, int *re
     return NULL;
 }
 
-static fallible listen_at(const struct serve *s, const char *id, bool tunnel, int *ret_fd)
+static fallible listen_at(const struct serve *s, const char *id, enum serve_name kind, int *ret_fd)
 {
     char name[SERVE_SOCKET_NAME];
 
-    serve_socket_name(id, tunnel, name);
+    serve_socket_name(id, kind, name);
     return serve_listen(s, SOCK_STREAM, name, ret_fd);
+}
+
+static void name_args(struct making *m, bool counted)
+{
+    size_t n = ARRAY_LEN(pid1_args);
+
+    memcpy(m->args, pid1_args, sizeof pid1_args);
+    if (counted) {
+        m->args[n++] = "--oom-fd";
+        m->args[n++] = "7";
+    }
+    if (m->req.flags & NATIVE_WARM)
+        m->args[n++] = "--await";
+    else if (!(m->req.flags & NATIVE_OWN_ARGS))
+        m->args[n++] = "--";
+    m->spec.prefix = m->args;
 }
 
 static fallible prepare(struct serve *s, struct making *m, const struct serve_fds *in)
@@ -245,10 +215,10 @@ static fallible prepare(struct serve *s, struct making *m, const struct serve_fd
 
     m->spec.req = &m->req;
     m->spec.fd_count = AT_READY + 1;
-    m->spec.prefix = counted ? pid1_args_oom : pid1_args;
+    name_args(m, counted);
     m->spec.oom_at = counted ? AT_OOM : 0;
-    TRY(take_fds(m, in));
-    TRY(open_sources(s, m));
+    TRY(take_fds(s, m, in));
+    TRY(serve_open_sources(s, &m->req, m->spec.sources));
     TRY(open_image(s, m));
     return make_ends(m);
 }
@@ -268,8 +238,8 @@ static fallible make_in_dir(struct serve *s, struct making *m, struct serve_box 
 {
     struct box_embryo e;
 
-    TRY(listen_at(s, m->req.id, false, &m->spec.fds[AT_LISTEN]));
-    TRY(listen_at(s, m->req.id, true, &m->spec.fds[AT_TUNNEL]));
+    TRY(listen_at(s, m->req.id, SERVE_NAME_SERVER, &m->spec.fds[AT_LISTEN]));
+    TRY(listen_at(s, m->req.id, SERVE_NAME_CONNECT, &m->spec.fds[AT_TUNNEL]));
     TRY(take_embryo(s, m->req.id, &e));
     m->spec.flags = BOX_DIR_MADE | BOX_LAUNCHER | (s->policy->keep ? BOX_KEPT : 0);
     TRY(box_start(&s->host, &e, &m->spec, &b->box));
@@ -353,17 +323,24 @@ static fallible may_start(const struct serve *s, const struct serve_box *old,
         return err_new(ERR_CONFLICT, "there is a sandbox '%s'", r->id);
     if (old && r->snapshot[0])
         return err_new(ERR_CONFLICT, "sandbox '%s' has files of its own to go on from", r->id);
-    return apply_policy(s, r);
+    if (s->box_count >= s->policy->most)
+        return err_new(ERR_LIMIT, "%u sandboxes run, which is the most", s->box_count);
+    return serve_apply_policy(s, r);
 }
 
 static fallible start(struct serve *s, const struct native_request *r, struct serve_fds *in,
                       struct native_reply *reply, struct serve_fds *out)
 {
     struct serve_box *old = serve_find(s, r->id);
-    struct making m = {.req = *r, .again = old != NULL};
+    struct making m = {.req = *r, .again = old != NULL, .log = -1};
+    bool warm = r->flags & NATIVE_WARM, told = r->flags & NATIVE_TELL;
     struct serve_box *b = mem_new(sizeof *b);
 
-    *b = (struct serve_box){.serve = s, .state = NATIVE_RUNNING, .holds_slot = true};
+    *b = (struct serve_box){.serve = s,
+                            .state = warm ? NATIVE_WAITING : NATIVE_RUNNING,
+                            .holds_slot = true,
+                            .told = told,
+                            .control = -1};
     rootfs_init(&m.rootfs);
     memset(m.spec.sources, -1, sizeof m.spec.sources);
     memset(m.spec.fds, -1, sizeof m.spec.fds);
@@ -381,9 +358,15 @@ static fallible start(struct serve *s, const struct native_request *r, struct se
         serve_insert(s, b);
         reply->pid = b->box.pid;
         reply->disk = b->disk;
-        out->fds[0] = take_fd(&m.ours[AT_READY]);
-        out->fds[1] = take_fd(&m.ours[AT_CONTROL]);
-        out->count = 2;
+        memcpy(reply->phase_ns, b->box.phase_ns, sizeof reply->phase_ns);
+        if (warm) {
+            b->waits = mem_new(sizeof *b->waits);
+            *b->waits = m.req;
+            b->control = take_fd(&m.ours[AT_CONTROL]);
+        }
+        out->fds[out->count++] = take_fd(&m.ours[AT_READY]);
+        if (!told && !warm)
+            out->fds[out->count++] = take_fd(&m.ours[AT_CONTROL]);
     }
     making_done(&m);
     return e;
@@ -428,11 +411,12 @@ static fallible inspect(struct serve *s, struct serve_box *b, struct native_repl
     return oom >= 0 ? cg_read_oom(oom, &reply->oom_kills) : NULL;
 }
 
-static fallible adopt(struct serve *s, struct serve_box *b, struct native_reply *reply,
+static fallible adopt(struct serve *s, struct serve_box *b, bool tell, struct native_reply *reply,
                       struct serve_fds *out)
 {
     TRY(inspect(s, b, reply));
-    if (b->state == NATIVE_EXITED)
+    b->told = tell;
+    if (b->state == NATIVE_EXITED || tell)
         return NULL;
     int watched = b->adopted ? b->orphan.fd : b->child.io.fd;
     int copy = fcntl(watched, F_DUPFD_CLOEXEC, 0);
@@ -442,26 +426,28 @@ static fallible adopt(struct serve *s, struct serve_box *b, struct native_reply 
     return NULL;
 }
 
-/* Puts an id among those of an answer, in order; the greatest falls out when there are too many. */
-static void list_id(struct native_reply *reply, const char *id)
+static int by_name(const void *a, const void *b)
 {
-    uint32_t at = reply->count;
-
-    while (at && strcmp(reply->ids[at - 1], id) > 0)
-        at--;
-    if (at == NATIVE_LIST_MAX)
-        return;
-    uint32_t stay = reply->count < NATIVE_LIST_MAX ? reply->count : NATIVE_LIST_MAX - 1;
-    memmove(reply->ids[at + 1], reply->ids[at], (stay - at) * sizeof reply->ids[0]);
-    memcpy(reply->ids[at], id, NATIVE_ID_MAX);
-    reply->count = stay + 1;
+    return strcmp((*(struct serve_box *const *)a)->box.id, (*(struct serve_box *const *)b)->box.id);
 }
 
-static void list(struct serve *s, const char *after, struct native_reply *reply)
+static fallible list(struct serve *s, const char *after, struct native_reply *reply)
 {
+    own_free struct serve_box **all = mem_try((s->box_count + 1) * sizeof(struct serve_box *));
+    size_t count = 0;
+
+    if (!all)
+        return err_no_memory();
     LIST_EACH(b, &s->boxes, struct serve_box, link)
         if (strcmp(b->box.id, after) > 0)
-            list_id(reply, b->box.id);
+            all[count++] = b;
+    qsort(all, count, sizeof(struct serve_box *), by_name);
+    for (size_t i = 0; i < count && i < NATIVE_LIST_MAX; i++) {
+        reply->states[i] = (uint8_t)all[i]->state;
+        memcpy(reply->ids[i], all[i]->box.id, NATIVE_ID_MAX);
+    }
+    reply->count = (uint32_t)(count < NATIVE_LIST_MAX ? count : NATIVE_LIST_MAX);
+    return NULL;
 }
 
 static fallible dial(struct serve *s, const struct native_request *r, struct serve_fds *out)
@@ -469,7 +455,7 @@ static fallible dial(struct serve *s, const struct native_request *r, struct ser
     struct sockaddr_un a;
     own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    TRY(name_of(s, r->id, r->flags & NATIVE_TUNNEL, &a));
+    TRY(name_of(s, r->id, r->flags & NATIVE_TUNNEL ? SERVE_NAME_CONNECT : SERVE_NAME_SERVER, &a));
     if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof a) < 0)
         return err_sys("connect to sandbox '%s'", r->id);
     out->fds[out->count++] = take_fd(&fd);
@@ -485,6 +471,10 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
         return start(s, r, in, reply, out);
     if (r->op == NATIVE_IMAGE_IMPORT)
         return serve_image_import(s, r, in, ret_later);
+    if (r->op == NATIVE_CLAIM) {
+        TRY(find(s, r->id, &b));
+        return serve_claim(s, b, r, in, reply);
+    }
     if (in->count)
         return err_new(ERR_INVALID, "descriptors nobody asked for");
     if (r->op == NATIVE_SNAPSHOT_REMOVE)
@@ -493,10 +483,8 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
         return serve_snapshot_list(s, r->snapshot, reply);
     if (r->op == NATIVE_IMAGE_FIND)
         return serve_image_find(s, r, out);
-    if (r->op == NATIVE_LIST) {
-        list(s, r->id, reply);
-        return NULL;
-    }
+    if (r->op == NATIVE_LIST)
+        return list(s, r->id, reply);
     TRY(find(s, r->id, &b));
     if (b->job && r->op != NATIVE_INSPECT && r->op != NATIVE_KILL)
         return err_new(ERR_BUSY, "a snapshot of sandbox '%s' is being taken", b->box.id);
@@ -515,7 +503,7 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
     case NATIVE_INSPECT:
         return inspect(s, b, reply);
     case NATIVE_ADOPT:
-        return adopt(s, b, reply, out);
+        return adopt(s, b, r->flags & NATIVE_TELL, reply, out);
     case NATIVE_SNAPSHOT:
         return serve_snapshot(s, b, r, ret_later);
     case NATIVE_CONNECT:

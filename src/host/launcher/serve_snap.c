@@ -161,6 +161,9 @@ static fallible run_copy_disk(struct serve_job *j)
 
 static fallible copy_alive(struct serve *s, struct serve_box *b, struct serve_job *j)
 {
+    if (b->state == NATIVE_WAITING)
+        return err_new(ERR_CONFLICT, "sandbox '%s' waits for its claim: it has no files yet",
+                       b->box.id);
     if (b->state == NATIVE_EXITED)
         return serve_job_start(j);
     if (b->disk == NATIVE_DISK_LOOP)

@@ -61,6 +61,11 @@ static void on_reply(struct loop_io *io)
         return;
     }
     r.text[sizeof r.text - 1] = '\0';
+    if (r.op == NATIVE_DIED && !r.tag) {
+        native_died(d, &r);
+        close_both(fds);
+        return;
+    }
     LIST_EACH(c, &d->asked, struct native_call, link) {
         if (c->tag != r.tag)
             continue;

@@ -1,49 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-/* driver.c — native sandboxes as a backend: asks the launcher, which alone has privilege. A
- * sandbox's control connection ends when the sandbox does. */
+/* driver.c — native sandboxes as a backend: asks the launcher, which alone has privilege, and tells
+ * of every end. A sandbox that runs holds no descriptor here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
-#include "base/list.h"
 #include "base/mem.h"
-#include "sandbox/environment.h"
 #include "sandbox/native/inner.h"
-#include "sandbox/said.h"
-#include "sandbox/sandbox.h"
 
-#define WORKSPACE "/workspace"
-#define URL       "http://localhost"
-#define START_MS  60000 /* a machine on its knees */
+#define URL      "http://localhost"
+#define START_MS 60000 /* a machine on its knees */
 #define CAPS_MAX                                                                                   \
     (SBX_CAN_PAUSE | SBX_CAN_SNAPSHOT | SBX_CAN_EXPOSE | SBX_CAN_BIND | SBX_CAN_LOG |              \
      SBX_LIMITS_MEMORY | SBX_LIMITS_PIDS | SBX_LIMITS_CPU | SBX_LIMITS_DISK | SBX_HIDES_FILES |    \
-     SBX_HIDES_PROCESSES | SBX_HIDES_NETWORK | SBX_CAN_ADOPT | SBX_CAN_MOUNT)
-#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
-
-static const char *const server_args[] = {"action-server", "--working-dir", WORKSPACE};
-
-struct native {
-    struct sbx base;
-    struct native_request req; /* of the start */
-    struct buf env;
-    char *workspace; /* on the host; NULL: none */
-    struct said said;
-    struct loop_io ready, control;
-    struct loop_timer deadline;
-    pid_t pid;
-    uint32_t disk; /* enum native_disk, as the launcher says */
-    bool known;    /* to the launcher */
-
-    struct native_call call; /* one at a time */
-    void (*answered)(struct native *n, const struct native_reply *r, int *fds, struct err *e);
-};
+     SBX_HIDES_PROCESSES | SBX_HIDES_NETWORK | SBX_CAN_ADOPT | SBX_CAN_MOUNT | SBX_CAN_CLAIM |     \
+     SBX_CAN_LIST)
+#define FLAGS (NATIVE_TELL | NATIVE_FILE_LOG)
 
 static struct native *native_of(struct sbx *s)
 {
@@ -76,7 +53,7 @@ static fallible ask_op(struct native *n, enum native_op op,
                        void (*answered)(struct native *n, const struct native_reply *r, int *fds,
                                         struct err *e))
 {
-    struct native_request req = {.op = op};
+    struct native_request req = {.op = op, .flags = op == NATIVE_ADOPT ? NATIVE_TELL : 0};
 
     return ask(n, &req, NULL, 0, answered);
 }
@@ -108,85 +85,30 @@ static void native_close(struct sbx_driver *driver)
 
 /* --- what a sandbox is made of --- */
 
-static bool is_below(const char *path, const char *root, const char **ret_rest)
-{
-    size_t n = strlen(root);
-
-    while (n > 1 && root[n - 1] == '/')
-        n--;
-    if (strncmp(path, root, n) != 0 || (path[n] && path[n] != '/' && n > 1))
-        return false;
-    path += n;
-    while (*path == '/')
-        path++;
-    *ret_rest = *path ? path : ".";
-    return true;
-}
-
-/* The launcher holds the roots; a path outside them has no name it would understand. */
-static fallible set_workspace(struct native *n, const char *path)
-{
-    const char *const *roots = n->base.driver->host->roots;
-    struct native_mount *m = &n->req.mounts[0];
-    const char *rest;
-
-    *m = (struct native_mount){.mode = 0};
-    free(n->workspace);
-    n->workspace = path ? mem_dup_cstr(path) : NULL;
-    if (!path)
-        return NULL;
-    for (uint32_t i = 0; roots && roots[i]; i++) {
-        if (!is_below(path, roots[i], &rest))
-            continue;
-        if (strlen(rest) >= sizeof m->path)
-            return err_new(ERR_INVALID, "workspace '%.300s': the path is too long", path);
-        *m = (struct native_mount){.mode = NATIVE_RW, .root = i};
-        snprintf(m->path, sizeof m->path, "%s", rest);
-        snprintf(m->target, sizeof m->target, WORKSPACE);
-        return NULL;
-    }
-    return err_new(ERR_FORBIDDEN,
-                   "workspace '%.300s' is below none of the directories sandboxes may use", path);
-}
-
-static fallible set_spec(struct native *n, const struct sbx_spec *spec)
-{
-    static const char *const kept[] = {"LANG", "LC_ALL", "TERM", "TZ", NULL};
-    const struct sbx_limits *l = &spec->limits;
-
-    if (spec->image)
-        return err_new(ERR_NOT_FOUND, "image '%.200s' is not known; 'croft image ls' lists them",
-                       spec->image);
-    n->req.limits = (struct native_limits){.memory_bytes = l->memory_bytes,
-                                           .disk_bytes = l->disk_bytes,
-                                           .pids = l->pids,
-                                           .cpu_milli = l->cpu_permille,
-                                           .nofile = l->open_files};
-    TRY(environment_make(&n->env, n->base.driver->host, kept, spec));
-    return set_workspace(n, spec->workspace);
-}
-
 static void release(struct native *n)
 {
     list_del(&n->call.link);
     loop_timer_stop(&n->deadline);
+    if (n->said)
+        said_done(n->said);
+    free(n->said);
     free(n->workspace);
-    buf_done(&n->env);
-    said_done(&n->said);
+    free(n->mounts);
+    free(n->block);
 }
 
-static fallible set_snapshot(struct native_request *req, struct str name)
+static fallible set_snapshot(char to[NATIVE_ID_MAX], struct str name)
 {
-    if (name.len >= sizeof req->snapshot)
-        return err_new(ERR_INVALID, "a snapshot's name has at most %zu characters",
-                       sizeof req->snapshot - 1);
-    memcpy(req->snapshot, name.p, name.len);
-    req->snapshot[name.len] = '\0';
-    if (strlen(req->snapshot) != name.len || !native_id_ok(req->snapshot, sizeof req->snapshot))
+    if (name.len >= NATIVE_ID_MAX)
+        return err_new(ERR_INVALID, "a snapshot's name has at most %d characters",
+                       NATIVE_ID_MAX - 1);
+    memcpy(to, name.p, name.len);
+    to[name.len] = '\0';
+    if (strlen(to) != name.len || !native_id_ok(to, NATIVE_ID_MAX))
         return err_new(ERR_INVALID,
                        "'%.80s' is no name for a snapshot: letters, digits, '-', '_', "
                        "'.', the first a letter or digit",
-                       req->snapshot);
+                       to);
     return NULL;
 }
 
@@ -196,14 +118,8 @@ static fallible native_create(struct sbx_driver *driver, const struct sbx_spec *
 
     (void)driver;
     list_init(&n->call.link);
-    buf_init(&n->env, ENVIRONMENT_BYTES);
-    said_init(&n->said);
-    n->req.op = NATIVE_START;
-    n->req.flags = NATIVE_FD_LOG;
-    n->req.argc = ARRAY_LEN(server_args);
-    snprintf(n->req.hostname, sizeof n->req.hostname, "%s", s->id);
     struct err *e = native_id_ok(s->id, NATIVE_ID_MAX)
-                        ? set_spec(n, spec)
+                        ? native_set_new(n, spec)
                         : err_new(ERR_INVALID, "id '%.80s': not a dot or a dash first", s->id);
     if (e)
         release(n);
@@ -216,13 +132,13 @@ static fallible native_fork(struct sbx_driver *driver, struct str snapshot,
 {
     struct native *n = native_of(s);
 
-    TRY(set_snapshot(&n->req, snapshot));
+    TRY(set_snapshot(n->snapshot, snapshot));
     return native_create(driver, spec, s);
 }
 
 static fallible native_bind(struct sbx *s, const struct sbx_spec *spec)
 {
-    return set_spec(native_of(s), spec);
+    return native_set_new(native_of(s), spec);
 }
 
 /* --- running --- */
@@ -239,23 +155,36 @@ static void end_life(struct native *n)
 {
     loop_timer_stop(&n->deadline);
     stop_io(&n->ready);
-    stop_io(&n->control);
-    said_stop(&n->said);
+    if (n->said)
+        said_stop(n->said);
     n->pid = 0;
 }
 
+static void finish(struct native *n)
+{
+    uint64_t now = clock_mono_ns(&clock_system);
+
+    loop_timer_stop(&n->deadline);
+    n->phase_ns[SBX_PHASE_READY] = now - n->answered_ns;
+    sbx_finish(&n->base, NULL);
+}
+
+/* 'w': it waits for its claim; anything else: the server listens. */
 static void on_ready(struct loop_io *io)
 {
     struct native *n = container_of(io, struct native, ready);
     char byte;
 
     if (read(io->fd, &byte, 1) != 1) {
-        stop_io(io); /* it died: its control connection tells */
+        stop_io(io); /* it died: the launcher tells */
         return;
     }
-    stop_io(io);
-    loop_timer_stop(&n->deadline);
-    sbx_finish(&n->base, NULL);
+    if (byte != 'w') {
+        stop_io(io);
+        n->listens = true;
+    }
+    if (n->base.op == SBX_START || n->bound)
+        finish(n);
 }
 
 /* It said nothing for so long; a stop by us that looks like an accident, and is told as one. */
@@ -271,41 +200,40 @@ static void on_too_slow(struct loop_timer *t)
 {
     struct native *n = container_of(t, struct native, deadline);
 
-    stop_io(&n->control);
     err_free(ask_op(n, NATIVE_KILL, on_killed_slow)); /* without a launcher nothing runs */
 }
 
-static void on_inspected(struct native *n, const struct native_reply *r, int *fds, struct err *e)
+/* A sandbox that is being stopped is told of by the answer to that. */
+void native_died(struct native_driver *d, const struct native_reply *r)
 {
-    (void)fds;
+    struct str id = str_n(r->ids[0], strnlen(r->ids[0], NATIVE_ID_MAX));
+    struct sbx *s = map_get(&d->base.by_id, id);
+
+    if (!s || s->op == SBX_STOP || s->op == SBX_REMOVE || s->state.now == SBX_STOPPED)
+        return;
+    struct native *n = native_of(s);
+    const char *who = n->command ? "command" : "server";
+    list_del(&n->call.link); /* nobody waits for that answer now */
     end_life(n);
-    if (e)
-        sbx_gone(&n->base, "%s", err_text(e));
-    else if (r->flags & NATIVE_CODE_UNKNOWN)
-        sbx_gone(&n->base, "it ended, nobody knows how: who started it was gone by then");
+    if (r->flags & NATIVE_CODE_UNKNOWN)
+        sbx_gone(s, "it ended, nobody knows how: who started it was gone by then");
     else if (r->signal)
-        sbx_gone(&n->base, "pid 1 was ended by signal %u", r->signal);
+        sbx_gone(s, "pid 1 was ended by signal %u", r->signal);
     else
-        sbx_gone(&n->base, "the server left with exit status %u", r->exit_code);
-    err_free(e);
+        sbx_gone(s, "the %s left with exit status %u", who, r->exit_code);
 }
 
-/* EOF, or of an adopted one a pidfd that is readable: dead. A sandbox that is being stopped is told
- * of by the answer to that. */
-static void on_control(struct loop_io *io)
+static void note_start(struct native *n, const struct native_reply *r)
 {
-    struct native *n = container_of(io, struct native, control);
-    char bytes[64];
-    ssize_t got = read(io->fd, bytes, sizeof bytes);
+    uint64_t sum = 0;
 
-    if (got > 0 || (got < 0 && errno == EAGAIN))
-        return;
-    stop_io(io);
-    if (n->base.op == SBX_STOP || !list_empty(&n->call.link))
-        return;
-    struct err *e = ask_op(n, NATIVE_KILL, on_inspected); /* and wait until it is reaped */
-    if (e)
-        on_inspected(n, NULL, NULL, e);
+    n->answered_ns = clock_mono_ns(&clock_system);
+    for (unsigned i = 0; i < NATIVE_PHASES; i++) {
+        n->phase_ns[SBX_PHASE_NAMESPACES + i] = r->phase_ns[i];
+        sum += i ? r->phase_ns[i] : 0; /* an embryo's namespaces were made before */
+    }
+    uint64_t all = n->answered_ns - n->base.begun_ns;
+    n->phase_ns[SBX_PHASE_QUEUE] = all > sum ? all - sum : 0;
 }
 
 static void on_started(struct native *n, const struct native_reply *r, int *fds, struct err *e)
@@ -316,17 +244,14 @@ static void on_started(struct native *n, const struct native_reply *r, int *fds,
         n->pid = r->pid;
         n->disk = r->disk;
         n->known = true;
-        n->req.snapshot[0] = '\0'; /* from now on it has files of its own */
+        n->snapshot[0] = '\0'; /* from now on it has files of its own */
+        note_start(n, r);
         e = fd_set_nonblocking(fds[0]);
     }
     if (!e)
         e = loop_io_start(loop, &n->ready, fds[0], EPOLLIN, on_ready);
-    if (!e)
-        take_fd(&fds[0]);
-    if (!e)
-        e = loop_io_start(loop, &n->control, fds[1], EPOLLIN, on_control);
     if (!e) {
-        take_fd(&fds[1]);
+        take_fd(&fds[0]);
         loop_timer_start(loop, &n->deadline, START_MS, on_too_slow);
         return;
     }
@@ -336,16 +261,17 @@ static void on_started(struct native *n, const struct native_reply *r, int *fds,
 
 static void on_adopted(struct native *n, const struct native_reply *r, int *fds, struct err *e)
 {
-    if (!e && r->state != NATIVE_EXITED)
-        e = loop_io_start(n->base.driver->host->loop, &n->control, fds[0], EPOLLIN, on_control);
+    static const enum sbx_state states[] = {[NATIVE_RUNNING] = SBX_RUNNING,
+                                            [NATIVE_PAUSED] = SBX_PAUSED,
+                                            [NATIVE_EXITED] = SBX_STOPPED,
+                                            [NATIVE_WAITING] = SBX_WARM};
+
+    (void)fds;
     if (!e) {
-        bool alive = r->state != NATIVE_EXITED;
-        if (alive)
-            take_fd(&fds[0]);
-        n->pid = alive ? r->pid : 0;
+        n->base.found = r->state < ARRAY_LEN(states) ? states[r->state] : SBX_STOPPED;
+        n->pid = n->base.found == SBX_STOPPED ? 0 : r->pid;
         n->disk = r->disk;
         n->known = true;
-        n->base.found = !alive ? SBX_STOPPED : r->state == NATIVE_PAUSED ? SBX_PAUSED : SBX_RUNNING;
     }
     sbx_finish(&n->base, e);
 }
@@ -355,35 +281,89 @@ static fallible native_adopt(struct sbx *s)
     return ask_op(native_of(s), NATIVE_ADOPT, on_adopted);
 }
 
-/* Arguments and environment, sealed: the launcher passes them on unread. */
-static fallible make_block(const struct native *n, int *ret_fd)
+/* A command may say as much as it likes: what it says is read, and the newest kept. */
+static fallible open_pipe(struct native *n, int *ret_fd)
 {
-    own_fd fd = memfd_create("block", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int ends[2];
 
-    if (fd < 0)
-        return err_sys("make a memory file");
-    for (size_t i = 0; i < ARRAY_LEN(server_args); i++)
-        TRY(fd_write_all(fd, str_n(server_args[i], strlen(server_args[i]) + 1)));
-    TRY(fd_write_all(fd, buf_str(&n->env)));
-    if (fcntl(fd, F_ADD_SEALS, SEALS) < 0)
-        return err_sys("seal a memory file");
-    *ret_fd = take_fd(&fd);
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys("pipe");
+    own_fd write_end = ends[1];
+    if (!n->said) {
+        n->said = mem_new(sizeof *n->said);
+        said_init(n->said);
+    }
+    TRY(said_start(n->said, n->base.driver->host->loop, ends[0]));
+    *ret_fd = take_fd(&write_end);
     return NULL;
+}
+
+/* The request with its block, and with a pipe for a command. */
+static fallible ask_made(struct native *n, struct native_request *req,
+                         void (*answered)(struct native *n, const struct native_reply *r, int *fds,
+                                          struct err *e))
+{
+    own_fd block = -1, out = -1;
+    int fds[2];
+    size_t count = 0;
+
+    native_fill(n, req);
+    if (!(req->flags & NATIVE_WARM)) {
+        TRY(native_make_block(n, req, &block));
+        fds[count++] = block;
+        if (n->command) {
+            TRY(open_pipe(n, &out));
+            fds[count++] = out;
+            req->flags = (req->flags & ~(uint32_t)NATIVE_FILE_LOG) | NATIVE_FD_LOG;
+        }
+    }
+    struct err *e = ask(n, req, fds, count, answered);
+    if (e && n->said)
+        said_stop(n->said);
+    return e;
 }
 
 static fallible native_start(struct sbx *s)
 {
     struct native *n = native_of(s);
-    own_fd block = -1;
-    int ends[2];
+    struct native_request req = {.op = NATIVE_START, .flags = FLAGS};
 
-    TRY(make_block(n, &block));
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return err_sys("pipe");
-    own_fd write_end = ends[1];
-    TRY(said_start(&n->said, s->driver->host->loop, ends[0]));
-    n->req.envc = environment_count(&n->env);
-    return ask(n, &n->req, (const int[]){block, write_end}, 2, on_started);
+    req.flags |= s->warm ? NATIVE_WARM : n->command ? NATIVE_OWN_ARGS : 0;
+    n->bound = n->listens = false;
+    return ask_made(n, &req, on_started);
+}
+
+/* --- a claim --- */
+
+static void on_claimed(struct native *n, const struct native_reply *r, int *fds, struct err *e)
+{
+    (void)fds;
+    if (e) {
+        if (!r || r->state != NATIVE_WAITING) {
+            n->base.found = SBX_STOPPED;
+            end_life(n);
+        }
+        sbx_finish(&n->base, e);
+        return;
+    }
+    n->answered_ns = clock_mono_ns(&clock_system);
+    memset(n->phase_ns, 0, sizeof n->phase_ns);
+    n->phase_ns[SBX_PHASE_EXEC] = n->answered_ns - n->base.begun_ns;
+    n->bound = true;
+    if (n->listens)
+        finish(n);
+    else
+        loop_timer_start(n->base.driver->host->loop, &n->deadline, START_MS, on_too_slow);
+}
+
+static fallible native_claim(struct sbx *s, const struct sbx_spec *spec)
+{
+    struct native *n = native_of(s);
+    struct native_request req = {.op = NATIVE_CLAIM};
+
+    n->bound = n->listens = false;
+    TRY(native_set_spec(n, spec));
+    return ask_made(n, &req, on_claimed);
 }
 
 static void on_stopped(struct native *n, const struct native_reply *r, int *fds, struct err *e)
@@ -421,7 +401,7 @@ static fallible native_snapshot(struct sbx *s, struct str name)
 
     if (!n->known)
         return err_new(ERR_CONFLICT, "sandbox '%s' has no files before its first start", s->id);
-    TRY(set_snapshot(&req, name));
+    TRY(set_snapshot(req.snapshot, name));
     return ask(n, &req, NULL, 0, on_done);
 }
 
@@ -463,11 +443,33 @@ static void native_inspect(struct sbx *s, struct sbx_info *info)
     info->workspace = n->workspace;
     info->disk = n->disk ? native_disk_word(n->disk) : NULL;
     set_address(n, "s", &info->address);
+    if (n->command)
+        set_address(n, "c", &info->address);
+    memcpy(info->phase_ns, n->phase_ns, sizeof info->phase_ns);
 }
 
+/* The end of what pid 1 and our server wrote, then what a command did. */
 static void native_logs(struct sbx *s, struct buf *out)
 {
-    said_copy(&native_of(s)->said, out);
+    const struct native *n = native_of(s);
+    struct sbx_address a;
+    char text[4096];
+    size_t room = out->limit_bytes - out->len;
+
+    set_address(n, "l", &a);
+    own_fd fd = open(a.unix_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
+    if (size > (off_t)room)
+        lseek(fd, size - (off_t)room, SEEK_SET);
+    else if (size > 0)
+        lseek(fd, 0, SEEK_SET);
+    for (ssize_t got = 1; size > 0 && got > 0;) {
+        got = read(fd, text, sizeof text);
+        if (got > 0 && (size_t)got <= out->limit_bytes - out->len)
+            buf_add_mem(out, text, (size_t)got);
+    }
+    if (n->said)
+        said_copy(n->said, out);
 }
 
 static fallible native_expose(struct sbx *s, uint16_t port, struct sbx_address *ret_address)
@@ -499,4 +501,6 @@ SBX_BACKEND(native) = {
     .logs = native_logs,
     .expose = native_expose,
     .bind = native_bind,
+    .claim = native_claim,
+    .list = native_list,
 };

@@ -2,7 +2,8 @@
 /* inner.h — between the files of the native driver. */
 #pragma once
 
-#include "sandbox/backend.h"
+#include "sandbox/said.h"
+#include "sandbox/sandbox.h"
 #include "sandbox/native/msg.h"
 
 struct native_driver {
@@ -11,6 +12,8 @@ struct native_driver {
     struct list asked; /* calls that wait for their answer */
     uint64_t last_tag;
 };
+
+struct native;
 
 /* One request to the launcher, which answers in its own time and order. fds: what came with the
  * answer, closed afterwards unless taken; r is NULL when there is no launcher any more. */
@@ -27,5 +30,45 @@ fallible native_call(struct native_driver *d, struct native_call *c, struct nati
                      void (*fn)(struct native_call *c, const struct native_reply *r, int *fds,
                                 struct err *e));
 
+struct native {
+    struct sbx base;
+    /* make.c: what it is to be */
+    struct native_limits limits;
+    uint32_t image;
+    char hostname[NATIVE_ID_MAX], snapshot[NATIVE_ID_MAX];
+    struct native_mount *mounts;
+    size_t mount_count;
+    char *block; /* of a claim; from args_at on that of a start */
+    size_t block_len, args_at;
+    bool command;
+    char *workspace; /* on the host; NULL: none */
+
+    struct said *said;    /* of a command; our server's words are in a file; NULL: none */
+    struct loop_io ready; /* until the server listens */
+    struct loop_timer deadline;
+    pid_t pid;
+    uint32_t disk;        /* enum native_disk, as the launcher says */
+    bool known;           /* to the launcher */
+    bool bound, listens;  /* of a claim: the launcher's answer, the server's byte */
+    uint64_t answered_ns; /* when the launcher had done its part */
+    uint64_t phase_ns[SBX_PHASES];
+
+    struct native_call call; /* one at a time */
+    void (*answered)(struct native *n, const struct native_reply *r, int *fds, struct err *e);
+};
+
+/* NATIVE_DIED came: of whom, and how. */
+void native_died(struct native_driver *d, const struct native_reply *r);
+
+/* --- make.c --- */
+
+/* On failure n may hold some of it. */
+fallible native_set_spec(struct native *n, const struct sbx_spec *spec); /* all but the image */
+fallible native_set_new(struct native *n, const struct sbx_spec *spec);
+/* A NATIVE_START or NATIVE_CLAIM; then its block, a sealed memory file. */
+void native_fill(const struct native *n, struct native_request *req);
+fallible native_make_block(const struct native *n, struct native_request *req, int *ret_fd);
+
+fallible native_list(struct sbx_question *q);
 fallible native_snapshot_list(struct sbx_question *q);
 fallible native_snapshot_remove(struct sbx_question *q);

@@ -109,7 +109,8 @@ static fallible check_start(const struct native_request *r)
 {
     if (!native_id_ok(r->hostname, sizeof r->hostname))
         return err_new(ERR_INVALID, "the host name is not a name");
-    if (r->argc < 1 || r->argc > 4096 || r->envc > 4096)
+    bool none = r->op == NATIVE_CLAIM || r->flags & NATIVE_WARM;
+    if (none ? r->argc || r->envc : r->argc < 1 || r->argc > 4096 || r->envc > 4096)
         return err_new(ERR_INVALID, "%u arguments and %u variables: too few or too many", r->argc,
                        r->envc);
     if (r->network > NATIVE_NET_HOST)
@@ -144,5 +145,5 @@ fallible native_check(const void *data, size_t size)
         return NULL;
     if (!native_id_ok(r->id, sizeof r->id))
         return err_new(ERR_INVALID, "the id is not a name");
-    return r->op == NATIVE_START ? check_start(r) : NULL;
+    return r->op == NATIVE_START || r->op == NATIVE_CLAIM ? check_start(r) : NULL;
 }

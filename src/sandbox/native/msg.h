@@ -48,14 +48,29 @@ enum native_op {
     /* fds: an archive as 'docker save' writes it, a regular file. Answered when it is in the store,
      * named `image_name`; text is its id. */
     NATIVE_IMAGE_IMPORT,
+    /* A warm one gets its limits, host name and mounts; fds: what it is bound to (wire/bind.h), a
+     * sealed memfd that goes to pid 1 unread, and with FD_LOG a pipe for a command's output. Only
+     * once. Refused with state NATIVE_WAITING nothing was done; after any other failure it dies. */
+    NATIVE_CLAIM,
     NATIVE_OP_END
 };
+
+/* The op of a message nobody asked for, tag 0: the sandbox ids[0], for which there was TELL, has
+ * ended, as INSPECT would say. Not when it was killed or removed: the answer to that tells. */
+#define NATIVE_DIED 100u
 
 enum native_flag {
     NATIVE_NO_NEW_PRIVS = 1u << 0, /* sudo and set-uid programs gain nothing inside */
     NATIVE_FD_LOG = 1u << 1,
     NATIVE_TUNNEL = 1u << 2,
-    NATIVE_FLAGS = (1u << 3) - 1
+    /* Of a start: pid 1 and its server wait for NATIVE_CLAIM; there is no block. The ready pipe
+     * gets one byte now and one when the server listens. */
+    NATIVE_WARM = 1u << 3,
+    NATIVE_OWN_ARGS = 1u << 4, /* the block begins with options of pid 1, and has its "--" */
+    /* Of a start or adoption: NATIVE_DIED instead of a control connection or pidfd. */
+    NATIVE_TELL = 1u << 5,
+    NATIVE_FILE_LOG = 1u << 6, /* output goes to the file ID.l beside its sockets, the server's */
+    NATIVE_FLAGS = (1u << 7) - 1
 };
 
 /* In a reply: it was not the launcher's child when it ended, so nobody knows how. */
@@ -63,7 +78,8 @@ enum native_flag {
 
 enum native_mount_mode { NATIVE_RO = 1, NATIVE_RW, NATIVE_OVERLAY };
 enum native_network { NATIVE_NET_NONE = 0, NATIVE_NET_HOST };
-enum native_state { NATIVE_RUNNING = 1, NATIVE_PAUSED, NATIVE_EXITED };
+enum native_state { NATIVE_RUNNING = 1, NATIVE_PAUSED, NATIVE_EXITED, NATIVE_WAITING };
+enum native_phase { NATIVE_NAMESPACES, NATIVE_MOUNTING, NATIVE_EXEC, NATIVE_PHASES };
 
 /* 0 means: the launcher's default, which its ceilings bound. */
 /* What limits the disk space of a sandbox. */
@@ -111,6 +127,8 @@ struct native_reply {
     uint32_t flags;     /* NATIVE_CODE_UNKNOWN */
     uint32_t disk, pad; /* enum native_disk; of START, INSPECT, ADOPT */
     uint64_t oom_kills;
+    uint64_t phase_ns[NATIVE_PHASES]; /* of a start */
+    uint8_t states[NATIVE_LIST_MAX];  /* of LIST: enum native_state */
     char ids[NATIVE_LIST_MAX][NATIVE_ID_MAX];
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* stored.c — the launcher's snapshots: which there are, and away with one. */
+/* stored.c — what the launcher has: sandboxes, snapshots; and away with one of those. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static fallible ask(struct stored *s, enum native_op op, const char *name,
     struct native_driver *d = container_of(s->question->driver, struct native_driver, base);
     struct native_request req = {.op = op};
 
-    snprintf(req.snapshot, sizeof req.snapshot, "%s", name);
+    snprintf(op == NATIVE_LIST ? req.id : req.snapshot, NATIVE_ID_MAX, "%s", name);
     return native_call(d, &s->call, &req, NULL, 0, fn);
 }
 
@@ -57,6 +57,37 @@ static void on_names(struct native_call *c, const struct native_reply *r, int *f
 fallible native_snapshot_list(struct sbx_question *q)
 {
     return ask(stored_new(q), NATIVE_SNAPSHOT_LIST, "", on_names);
+}
+
+static const enum sbx_state states[] = {[NATIVE_RUNNING] = SBX_RUNNING,
+                                        [NATIVE_PAUSED] = SBX_PAUSED,
+                                        [NATIVE_EXITED] = SBX_STOPPED,
+                                        [NATIVE_WAITING] = SBX_WARM};
+
+static void on_list(struct native_call *c, const struct native_reply *r, int *fds, struct err *e)
+{
+    struct stored *s = container_of(c, struct stored, call);
+    struct sbx_question *q = s->question;
+    uint32_t n = e || r->count > NATIVE_LIST_MAX ? 0 : r->count;
+    struct sbx_listed one = {.id = ""};
+
+    (void)fds;
+    for (uint32_t i = 0; i < n; i++) {
+        memcpy(one.id, r->ids[i], sizeof one.id);
+        one.id[sizeof one.id - 1] = '\0';
+        one.state = r->states[i] < ARRAY_LEN(states) ? states[r->states[i]] : SBX_STOPPED;
+        buf_add_mem(&q->names, &one, sizeof one);
+    }
+    q->count += n;
+    if (n == NATIVE_LIST_MAX && !e)
+        e = ask(s, NATIVE_LIST, one.id, on_list);
+    if (e || n < NATIVE_LIST_MAX)
+        sbx_question_finish(q, e);
+}
+
+fallible native_list(struct sbx_question *q)
+{
+    return ask(stored_new(q), NATIVE_LIST, "", on_list);
 }
 
 static void on_removed(struct native_call *c, const struct native_reply *r, int *fds, struct err *e)

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+/* box_mounts.c — the layers and mounts of a sandbox, built outside it and attached nowhere yet. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/own.h"
+#include "host/launcher/box_inner.h"
+#include "host/launcher/disk.h"
+#include "host/launcher/identity.h"
+#include "host/launcher/mounts.h"
+#include "host/tree/tree.h"
+
+void box_upper_name(unsigned mount, char out_upper[BOX_NAME], char out_work[BOX_NAME])
+{
+    snprintf(out_upper, BOX_NAME, "m%uu", mount);
+    snprintf(out_work, BOX_NAME, "m%uw", mount);
+}
+
+void box_cargo_done(struct box_cargo *c)
+{
+    for (size_t i = c->lent; i < c->count; i++)
+        own_close_p(&c->fds[i]);
+}
+
+struct build {
+    struct box_host *h;
+    const struct box_spec *spec;
+    int dir;     /* box/<ID> */
+    int shifted; /* what upper layers are in, through an idmapped mount */
+    int userns;
+};
+
+static fallible open_pair(const struct build *b, const char *upper, const char *work,
+                          int *ret_upper, int *ret_work)
+{
+    bool made = mkdirat(b->shifted, upper, 0755) == 0 || errno == EEXIST; /* it lived before */
+    if (made && b->spec->disk != NATIVE_DISK_NONE)
+        TRY(tree_remove(b->shifted, work)); /* of that life, which overlay would refuse */
+    if (!made || mkdirat(b->shifted, work, 0700) < 0)
+        return err_sys("make an upper layer");
+    own_fd u = openat(b->shifted, upper, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    own_fd w = openat(b->shifted, work, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (u < 0 || w < 0)
+        return err_sys("open an upper layer");
+    TRY(disk_count(b->spec->disk, b->dir, u));
+    TRY(disk_count(b->spec->disk, b->dir, w));
+    *ret_upper = take_fd(&u);
+    *ret_work = take_fd(&w);
+    return NULL;
+}
+
+struct stack {
+    int fds[BOX_LOWERS];
+    size_t count;
+};
+
+/* Layers are idmapped copies; without a range of ids to shift into, the directories themselves.
+ * names is reached through such a copy already. */
+static fallible clone_lowers(const struct build *b, const struct box_root *r, int names,
+                             struct stack *lowers)
+{
+    if (r->lower_count + (names >= 0) > BOX_LOWERS)
+        return err_new(ERR_LIMIT, "%zu layers, at most %d", r->lower_count, BOX_LOWERS);
+    for (size_t i = 0; i < r->lower_count; i++) {
+        int mount = -1;
+        if (names >= 0 && i == r->frozen) {
+            lowers->fds[lowers->count++] = fcntl(names, F_DUPFD_CLOEXEC, 0);
+            if (lowers->fds[lowers->count - 1] < 0)
+                return err_sys("copy a descriptor");
+        }
+        if (b->h->user)
+            mount = fcntl(r->lowers[i], F_DUPFD_CLOEXEC, 0);
+        else
+            TRY(mounts_clone(r->lowers[i], b->userns, true, &mount));
+        if (mount < 0)
+            return err_sys("copy a descriptor");
+        lowers->fds[lowers->count++] = mount;
+    }
+    return NULL;
+}
+
+static fallible stack(const struct build *b, const struct box_root *r, bool throw_away, int names,
+                      int *ret_mount)
+{
+    struct stack lowers = {.count = 0};
+    own_fd upper = -1, work = -1;
+    struct err *e = open_pair(b, r->upper, r->work, &upper, &work);
+
+    if (!e)
+        e = clone_lowers(b, r, names, &lowers);
+    if (!e)
+        e = mounts_overlay(&(struct mounts_overlay){.lowers = lowers.fds,
+                                                    .lower_count = lowers.count,
+                                                    .upper = upper,
+                                                    .work = work,
+                                                    .throw_away = throw_away,
+                                                    .user = b->h->user},
+                           ret_mount);
+    while (lowers.count)
+        own_close(lowers.fds[--lowers.count]);
+    return e;
+}
+
+static fallible build_mount(const struct build *b, unsigned n, int *ret_mount)
+{
+    const struct native_mount *m = &b->spec->req->mounts[n];
+    int source = b->spec->sources[n];
+    char upper[BOX_NAME], work[BOX_NAME];
+
+    if (m->mode != NATIVE_OVERLAY)
+        return mounts_clone(source, b->userns, m->mode == NATIVE_RO, ret_mount);
+    box_upper_name(n, upper, work);
+    int lowers[BOX_LOWERS];
+    size_t above = b->spec->layer_count[n];
+    if (above >= BOX_LOWERS)
+        return err_new(ERR_LIMIT, "%zu layers, at most %d", above + 1, BOX_LOWERS);
+    if (above)
+        memcpy(lowers, b->spec->layers[n], above * sizeof *lowers);
+    lowers[above] = source;
+    struct box_root r = {.upper = upper, .work = work, .lowers = lowers, .lower_count = above + 1};
+    return stack(b, &r, false, -1, ret_mount);
+}
+
+/* A directory that croft's own state lies in takes no layer from there: it keeps its names. */
+static fallible build_root(struct build *b, const struct box_root *r, int *ret_mount)
+{
+    bool named = !r->where[0] && identity_fits(r->lowers + r->frozen, r->lower_count - r->frozen);
+    own_fd names = -1;
+
+    if (named)
+        TRY(identity_make(b->shifted, b->spec->req->hostname, b->h->rng, &names));
+    struct err *e = stack(b, r, true, names, ret_mount);
+    if (!e || names < 0 || err_errno(e) != ELOOP)
+        return e;
+    err_free(e);
+    TRY(tree_remove(b->shifted, r->work)); /* the first try's, which overlay would refuse */
+    return stack(b, r, true, -1, ret_mount);
+}
+
+static fallible build_all(struct build *b, struct box_cargo *c)
+{
+    const struct box_spec *s = b->spec;
+    int mount = -1;
+
+    for (size_t i = 0; i < s->root_count; i++) {
+        TRY_WRAP(build_root(b, &s->roots[i], &mount), "root file system '/%s'", s->roots[i].where);
+        c->fds[c->count++] = mount;
+    }
+    for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
+        if (!s->req->mounts[i].mode)
+            continue;
+        TRY_WRAP(build_mount(b, i, &mount), "mount '%s'", s->req->mounts[i].target);
+        c->fds[c->count++] = mount;
+    }
+    return NULL;
+}
+
+fallible box_build(struct box_host *h, const struct box_spec *spec, struct box *box, int userns,
+                   int dir, struct box_cargo *c)
+{
+    struct build b = {.h = h, .spec = spec, .dir = dir, .userns = h->user ? -1 : userns};
+
+    TRY(mounts_clone(dir, b.userns, false, &box->home));
+    TRY(disk_open(h, spec->disk, dir, spec->req->limits.disk_bytes, b.userns, &box->disk));
+    b.shifted = box->disk >= 0 ? box->disk : box->home;
+    struct ids_range ids = box_ids(h, box->slot);
+    TRY(ids_enter(&ids));
+    struct err *err = build_all(&b, c);
+    struct err *back = ids_leave();
+    if (err) {
+        err_free(back);
+        return err;
+    }
+    return back;
+}

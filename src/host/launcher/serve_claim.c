@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_claim.c — what the policy lets a server have, and the claim of a warm sandbox. A claim asks
+ * for no more than a start may: the same rules, once. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "host/launcher/serve.h"
+#include "wire/bind.h"
+
+#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+/* --- policy
+ * --------------------------------------------------------------------------------------- */
+
+static fallible bound(const char *what, uint64_t ceiling, uint64_t asked)
+{
+    if (ceiling && asked > ceiling)
+        return err_new(ERR_FORBIDDEN, "%s: %llu is over the ceiling of %llu", what,
+                       (unsigned long long)asked, (unsigned long long)ceiling);
+    return NULL;
+}
+
+#define BOUND(field)                                                                               \
+    do {                                                                                           \
+        if (!r->limits.field)                                                                      \
+            r->limits.field = p->otherwise.field ? p->otherwise.field : p->ceiling.field;          \
+        TRY(bound(#field, p->ceiling.field, r->limits.field));                                     \
+    } while (0)
+
+static fallible apply_limits(const struct launcher_policy *p, struct native_request *r)
+{
+    BOUND(memory_bytes);
+    BOUND(disk_bytes);
+    BOUND(pids);
+    BOUND(cpu_milli);
+    BOUND(nofile);
+    return NULL;
+}
+
+fallible serve_apply_policy(const struct serve *s, struct native_request *r)
+{
+    const struct launcher_policy *p = s->policy;
+
+    if (r->image == NATIVE_IMAGE_STORED ? !p->stored_images : r->image >= p->image_count)
+        return err_new(ERR_FORBIDDEN, "image %u is not on the list", r->image);
+    if (r->network != NATIVE_NET_NONE)
+        return err_new(ERR_FORBIDDEN, "the host's network is not allowed");
+    for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
+        const struct native_mount *m = &r->mounts[i];
+        if (m->mode && (m->root >= p->root_count || !(p->roots[m->root].modes >> m->mode & 1)))
+            return err_new(ERR_FORBIDDEN, "mount '%s': root %u is not to be had in this way",
+                           m->target, m->root);
+    }
+    return apply_limits(p, r);
+}
+
+/* A memfd that can no longer change: the child maps it, and a file of the server's could block or
+ * shrink under it. Output goes to a pipe and nothing else: no socket of the host's enters. */
+fallible serve_check_block(const struct serve_fds *in, size_t block, bool log)
+{
+    struct stat st;
+
+    if (in->count != block + log)
+        return err_new(ERR_INVALID, "%zu descriptors instead of %zu", in->count, block + log);
+    if (block && fcntl(in->fds[0], F_GET_SEALS) != SEALS)
+        return err_new(ERR_INVALID, "the arguments must be a sealed memfd");
+    if (log && (fstat(in->fds[block], &st) < 0 || !S_ISFIFO(st.st_mode)))
+        return err_new(ERR_INVALID, "output may go to a pipe only");
+    return NULL;
+}
+
+fallible serve_open_sources(const struct serve *s, const struct native_request *r,
+                            int sources[NATIVE_MOUNTS])
+{
+    for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
+        const struct native_mount *at = &r->mounts[i];
+        if (at->mode)
+            TRY_WRAP(fd_open_beneath(s->policy->roots[at->root].dir, str_of(at->path), O_PATH, 0,
+                                     &sources[i]),
+                     "mount '%s'", at->target);
+    }
+    return NULL;
+}
+
+/* --- claims
+ * --------------------------------------------------------------------------------------- */
+
+/* Where its files are was decided when it was started. */
+static fallible may_use_disk(const struct serve_box *b, const struct native_request *r)
+{
+    if (r->limits.disk_bytes != b->waits->limits.disk_bytes)
+        return err_new(ERR_UNSUPPORTED, "a warm sandbox keeps the disk limit it was started with");
+    for (unsigned i = 0; i < NATIVE_MOUNTS; i++)
+        if (r->mounts[i].mode == NATIVE_OVERLAY && b->disk > NATIVE_DISK_PROJECT)
+            return err_new(ERR_UNSUPPORTED,
+                           "mount '%s': a warm sandbox with a disk of its own takes no overlay",
+                           r->mounts[i].target);
+    return NULL;
+}
+
+static fallible may_claim(const struct serve *s, const struct serve_box *b,
+                          struct native_request *r, const struct serve_fds *in)
+{
+    if (b->state != NATIVE_WAITING)
+        return err_new(ERR_CONFLICT, "sandbox '%s' does not wait for a claim", b->box.id);
+    r->image = b->waits->image;
+    memcpy(r->image_name, b->waits->image_name, sizeof r->image_name);
+    TRY(serve_apply_policy(s, r));
+    TRY(may_use_disk(b, r));
+    return serve_check_block(in, 1, r->flags & NATIVE_FD_LOG);
+}
+
+static fallible give(struct serve_box *b, const struct serve_fds *in)
+{
+    static const char byte = BIND_BYTE;
+
+    TRY_WRAP(fd_send(b->control, str_n(&byte, 1), in->fds, in->count), "tell pid 1");
+    own_close_p(&b->control);
+    b->control = -1;
+    return NULL;
+}
+
+static fallible claim(struct serve *s, struct serve_box *b, const struct box_spec *spec,
+                      const struct serve_fds *in)
+{
+    TRY(box_claim(&s->host, &b->box, spec, b->waits));
+    return give(b, in);
+}
+
+fallible serve_claim(struct serve *s, struct serve_box *b, const struct native_request *r,
+                     const struct serve_fds *in, struct native_reply *reply)
+{
+    struct native_request req = *r;
+    struct box_spec spec = {.req = &req,
+                            .disk = b->disk == NATIVE_DISK_PROJECT ? b->disk : NATIVE_DISK_NONE};
+    struct err *e = may_claim(s, b, &req, in);
+
+    memset(spec.sources, -1, sizeof spec.sources);
+    if (!e)
+        e = serve_open_sources(s, &req, spec.sources);
+    reply->state = b->state;
+    if (!e && (e = claim(s, b, &spec, in))) {
+        reply->state = NATIVE_EXITED;
+        struct err *lives = box_kill(&s->host, &b->box); /* half bound: nobody else's */
+        if (lives)
+            log_warn("sandbox not killed", KV("id", b->box.id), KV_ERR(lives));
+        err_free(lives);
+        b->told = false; /* by this answer */
+    } else if (!e) {
+        b->state = reply->state = NATIVE_RUNNING;
+        free(b->waits);
+        b->waits = NULL;
+    }
+    for (unsigned i = 0; i < NATIVE_MOUNTS; i++)
+        own_close_p(&spec.sources[i]);
+    return e;
+}
