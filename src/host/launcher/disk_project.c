@@ -23,7 +23,7 @@
 
 static int quota(int fd, int what, uint32_t project, void *arg)
 {
-    return (int)syscall(SYS_quotactl_fd, fd, QCMD(what, PRJQUOTA), project, arg);
+    return (int)syscall(SYS_quotactl_fd, fd, QCMD((unsigned)what, PRJQUOTA), project, arg);
 }
 
 bool disk_has_projects(int state)
