@@ -14,9 +14,9 @@ void spec_done(struct spec *s)
     arena_done(&s->arena);
 }
 
-static const char *pair(struct spec *s, const char *name, struct str value)
+static const char *pair(struct spec *s, const char *name, const char *value)
 {
-    return arena_printf(&s->arena, "%s=" STR_FMT, name, STR_ARG(value)).p;
+    return arena_printf(&s->arena, "%s=%s", name, value).p;
 }
 
 /* Keys are ours to give, whatever a client sends. */
@@ -44,13 +44,13 @@ static fallible add_environment(struct spec *s, const struct runtime *r, const s
         if (!is_ours(c->key))
             env[n++] =
                 arena_printf(&s->arena, STR_FMT "=" STR_FMT, STR_ARG(c->key), STR_ARG(c->s)).p;
-    env[n++] = pair(s, "OH_SESSION_API_KEYS_0", str_of(r->session_key));
-    env[n++] = pair(s, "RUNTIME_ID", str_of(r->id));
-    env[n++] = pair(s, "OH_RUNTIME_ID", str_of(r->id));
+    env[n++] = pair(s, "OH_SESSION_API_KEYS_0", r->session_key);
+    env[n++] = pair(s, "RUNTIME_ID", r->id);
+    env[n++] = pair(s, "OH_RUNTIME_ID", r->id);
     for (size_t i = 0; i < ARRAY_LEN(ports); i++) {
         snprintf(number, sizeof number, "%u", ports[i].port);
         if (!given || !json_get(given, str_of(ports[i].name)))
-            env[n++] = pair(s, ports[i].name, str_of(number));
+            env[n++] = pair(s, ports[i].name, number);
     }
     env[n] = NULL;
     s->sbx.env = env;
