@@ -433,10 +433,9 @@ TEST(init_leaves_nothing_of_a_static_run_whose_server_died)
 
     kit_open(&k);
     kit_run(&k, "true");
-    int fd = send_run(
-        &k, "\"command\":\"grep -o '/[a-z/]*/croft-shell-[0-9a-f]*' <<< $PROMPT_COMMAND > d;"
-            "echo $$ > p.tmp; mv p.tmp p; sleep 1000\","
-            "\"is_static\":true,\"blocking\":true");
+    int fd = send_run(&k, "\"command\":\"grep -o '/[a-z/]*/croft-shell-[0-9a-f]*' <<< $CROFT_A > d;"
+                          "echo $$ > p.tmp; mv p.tmp p; sleep 1000\","
+                          "\"is_static\":true,\"blocking\":true");
     await_file(&k, "p");
     struct str pid = kit_run(&k, "cat p");
     kill_server(&k);

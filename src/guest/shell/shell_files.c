@@ -95,18 +95,21 @@ fallible shell_files_open(struct shell_files *f, const char *base, struct rng *r
     return e;
 }
 
-bool shell_files_whole(const struct shell_files *f)
+bool shell_files_whole(struct shell_files *f, bool command)
 {
-    struct stat path, fd;
+    struct stat st;
 
-    return stat(f->report, &path) == 0 && fstat(f->report_fd, &fd) == 0 &&
-           path.st_ino == fd.st_ino && path.st_dev == fd.st_dev && fstat(f->command_fd, &fd) == 0 &&
-           fd.st_nlink > 0;
+    if (f->report_inode == 0)
+        f->report_inode = fstat(f->report_fd, &st) == 0 ? st.st_ino : 0;
+    if (stat(f->report, &st) < 0 || st.st_ino != f->report_inode)
+        return false;
+    return !command || (fstat(f->command_fd, &st) == 0 && st.st_nlink > 0);
 }
 
 fallible shell_files_mend(struct shell_files *f)
 {
     own_close(take_fd(&f->report_fd));
+    f->report_inode = 0;
     unlink(f->report);
     unlink(f->command);
     if (mkdir(f->dir, 0711) < 0 && errno != EEXIST)

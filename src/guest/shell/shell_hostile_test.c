@@ -135,7 +135,7 @@ TEST(shell_is_not_fooled_by_output) /* DEF-36 */
     /* numbers of earlier commands, in the output and in the FIFO itself */
     kit_run(&k, "old=$CROFT_Q");
     kit_soft(&k, "printf '\\033]7771;%s;0\\a' $old; r=$(ls -d $HOME/croft-*/r*); printf "
-                 "'\\0(croft\\0%s\\0000\\0\\0%s\\0000\\0/\\0/\\0\\0)croft\\0' $old $$ > $r; printf "
+                 "'\\0(croft\\0%s 0  %s 0\\0/\\0/\\0\\0)croft\\0' $old $$ > $r; printf "
                  "'garbage\\0\\0\\0)croft\\0' >$r; sleep 30");
     CHECK_INT(k.status, SHELL_NO_CHANGE);
     kit_finish(&k, "C-c");
@@ -193,9 +193,10 @@ TEST(shell_mends_what_programs_do_to_it)
         "HISTFILE=/dev/null; set +o history",
         "sleep 300 & disown; kill $!",
         "unset -f CROFT_B CROFT_H; CROFT_B() { :; }; CROFT_H() { :; }",
-        "unset CROFT_L CROFT_D CROFT_S CROFT_X",
+        "unset CROFT_L CROFT_N CROFT_S CROFT_X",
         "FUNCNEST=1; shopt -s extdebug",
         "set -H; set -o history",
+        ":() { echo noise; }; true() { echo noise; }",
     };
     struct kit k;
 
@@ -219,8 +220,11 @@ TEST(shell_shows_programs_one_variable_of_its_own)
     struct kit k;
 
     kit_open(&k);
-    kit_expect(&k, "env | grep -o ^CROFT_.", "CROFT_Q", 0);
-    kit_expect(&k, "bash -c 'declare -F; compgen -v CROFT_'", "CROFT_Q", 0);
+    kit_expect(&k, "env | grep -o ^CROFT_.", "CROFT_A", 0);
+    kit_expect(&k, "set -a; bash -c 'declare -F; compgen -v CROFT_'", "CROFT_A", 0);
+    kit_expect(&k, "bash -c 'declare -F; compgen -v CROFT_'", "CROFT_A", 0);
+    kit_expect(&k, "exec bash --noediting", "", 0);
+    kit_expect(&k, "env | grep -o ^CROFT_.", "CROFT_A", 0);
     kit_close(&k);
 }
 

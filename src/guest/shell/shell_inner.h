@@ -39,6 +39,7 @@ struct shell_files { /* a private directory; names inside cannot be guessed or l
     int report_fd;  /* FIFO, open for reading and writing: it never reports end of file */
     int command_fd; /* regular */
     size_t command_len;
+    ino_t report_inode; /* 0: not known yet */
 };
 
 struct shell_owned_meta { /* storage behind struct shell_meta */
@@ -78,6 +79,7 @@ struct shell {
     char sequence[48];
     uint64_t number;
     bool awaiting_mark, echo_known, lost_report, last_newline, retried;
+    bool stray;    /* more than lines for bash was typed: some of it may not have been read */
     char tail[96]; /* of what was read */
     struct term *term;
     uint64_t term_seen;
@@ -113,8 +115,9 @@ struct shell {
 /* shell_files.c */
 void shell_files_name(struct shell_files *f, const char *dir, const char *token);
 fallible shell_files_open(struct shell_files *f, const char *base, struct rng *rng, uid_t uid);
-bool shell_files_whole(const struct shell_files *f); /* false: somebody removed them */
-fallible shell_files_mend(struct shell_files *f);    /* report_fd must not be watched */
+/* False: somebody removed them. The command's matters if bash is to read it. */
+bool shell_files_whole(struct shell_files *f, bool command);
+fallible shell_files_mend(struct shell_files *f); /* report_fd must not be watched */
 fallible shell_files_command(struct shell_files *f, struct str text);
 void shell_files_close(struct shell_files *f);
 
@@ -124,8 +127,9 @@ enum shell_line {                    /* typed at a prompt, to run a command: */
                   SHELL_LINE_FILE,   /* the text is in the file */
                   SHELL_LINE_INLINE, /* ... in the line */
 };
-void shell_script_hook(struct buf *b, const struct shell_files *f); /* the file of that name */
-void shell_script_prompt_command(struct buf *b, const struct shell_files *f);
+void shell_script_hook(struct buf *b, const struct shell_files *f);      /* the file of that name */
+void shell_script_find_hook(struct buf *b, const struct shell_files *f); /* CROFT_A */
+extern const char shell_script_prompt_command[];
 void shell_script_init(struct buf *b, const struct shell_files *f, bool restore);
 bool shell_script_fits(struct str text); /* in the line */
 void shell_script_line(struct buf *b, const struct shell_files *f, enum shell_line line,

@@ -211,6 +211,7 @@ static void on_master_ready(struct loop_io *io)
 
 void shell_type(struct shell *s, struct str bytes)
 {
+    s->stray = true;
     buf_add(&s->out, bytes);
     write_master(s);
 }
@@ -295,11 +296,12 @@ static bool owns_terminal(const struct shell *s, pid_t pid)
 static bool report_counts(const struct shell *s, const struct shell_report *r)
 {
     bool mine = str_eq(r->sequence, str_of(s->sequence));
+    bool first = r->sequence.len == 0 && s->sm.now == SH_READY; /* of a shell inside ours */
 
-    if (r->pid == s->report_pid)
-        return mine;
-    if (getpgid(r->pid) < 0) /* not of our pid namespace: the number is all there is */
-        return mine;
+    if (r->pid == s->report_pid) /* `exec bash` changes no number */
+        return mine || (first && owns_terminal(s, r->pid));
+    if (getpgid(r->pid) < 0) /* not of our pid namespace */
+        return mine || first;
     return owns_terminal(s, r->pid);
 }
 
@@ -347,7 +349,9 @@ static void mend_terminal(struct shell *s)
 {
     struct termios t;
 
-    tcflush(s->slave, TCIFLUSH); /* what the last program did not read is not for the shell */
+    if (s->stray) /* what the last program did not read is not for the shell */
+        tcflush(s->slave, TCIFLUSH);
+    s->stray = false;
     buf_reset(&s->out);
     if (tcgetattr(s->slave, &t) < 0)
         return;
@@ -372,9 +376,9 @@ static void on_start_timeout(struct loop_timer *t)
         kill(s->pid, SIGKILL); /* its death starts another */
 }
 
-static fallible watch_files(struct shell *s)
+static fallible watch_files(struct shell *s, bool command)
 {
-    if (!shell_files_whole(&s->files)) {
+    if (!shell_files_whole(&s->files, command)) {
         loop_io_stop(&s->report_io);
         TRY(shell_files_mend(&s->files));
         shell_keep_put(s);
@@ -406,20 +410,25 @@ static fallible await_mark(struct shell *s, struct str command)
     return NULL;
 }
 
-fallible shell_begin(struct shell *s, struct str command)
+/* For bash, or the next server: it ends in NUL. */
+static fallible write_command(struct shell *s, struct str command)
 {
-    struct buf text;
+    own_done(buf) text;
 
-    TRY(watch_files(s));
     buf_init(&text, SHELL_COMMAND_MAX + 4096);
     buf_add(&text, command);
     buf_add_char(&text, '\0');
-    struct err *e = buf_check(&text);
-    if (!e)
-        e = shell_files_command(&s->files, buf_str(&text));
-    buf_done(&text);
-    if (e)
-        return e;
+    TRY(buf_check(&text));
+    return shell_files_command(&s->files, buf_str(&text));
+}
+
+fallible shell_begin(struct shell *s, struct str command)
+{
+    bool in_file = line_for(s, command) != SHELL_LINE_INLINE;
+
+    TRY(watch_files(s, in_file));
+    if (in_file || s->page)
+        TRY(write_command(s, command));
     shell_drain(s);
     mend_terminal(s);
     snprintf(s->sequence, sizeof s->sequence, "%llu.%016llx", (unsigned long long)++s->number,
@@ -432,7 +441,8 @@ fallible shell_begin(struct shell *s, struct str command)
     /* Its echo, mark and output need not wake us one by one: a short command is read in one go. */
     loop_timer_start(s->loop, &s->quiet, QUIET_MS, on_quiet_end);
     buf_add(&s->out, str_first(buf_str(&s->typed), s->typed.len - 2));
-    shell_type(s, STR("\n"));
+    buf_add_char(&s->out, '\n');
+    write_master(s);
     return NULL;
 }
 
@@ -455,7 +465,8 @@ static bool report_was_taken(const struct shell *s)
 /* Where the next server begins: something may have been typed, read or reported since. */
 fallible shell_io_resume(struct shell *s)
 {
-    TRY(watch_files(s));
+    TRY(watch_files(s, true));
+    s->stray = true;
     TRY(loop_io_start(s->loop, &s->master_io, s->master, EPOLLIN, on_master_ready));
     if (s->awaiting_mark)
         return await_mark(s, buf_str(&s->held));

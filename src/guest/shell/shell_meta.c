@@ -11,7 +11,9 @@
 #include "base/passwd.h"
 #include "guest/shell/shell_inner.h"
 
-#define REPORT_FIELDS 7
+/* Number, status, last job, process and user, with blanks between; directory; search path. */
+#define REPORT_FIELDS 3
+#define REPORT_WORDS  5
 
 static bool to_int(struct str s, int64_t max, int *ret)
 {
@@ -33,12 +35,29 @@ static struct str last_beginning(struct str bytes)
     return bytes;
 }
 
+static bool parse_fields(const struct str field[], struct shell_report *r)
+{
+    struct str word[REPORT_WORDS], rest = field[0];
+    int uid;
+
+    for (size_t n = 0; n < REPORT_WORDS; n++)
+        if (str_cut(&rest, ' ', &word[n]) != (n + 1 < REPORT_WORDS))
+            return false;
+    *r = (struct shell_report){
+        .sequence = word[0], .background = -1, .working_dir = field[1], .path = field[2]};
+    if ((word[2].len && !to_int(word[2], INT_MAX, &r->background)) ||
+        !to_int(word[1], 255, &r->exit_code) || !to_int(word[3], INT_MAX, &r->pid) ||
+        !to_int(word[4], INT_MAX, &uid))
+        return false;
+    r->uid = (uid_t)uid;
+    return r->pid > 0;
+}
+
 size_t shell_report_parse(struct str bytes, struct shell_report *ret, bool *ret_ok)
 {
     static const char end[] = "\0)croft";
     const char *e = bytes.len ? memmem(bytes.p, bytes.len, end, sizeof end) : NULL;
     struct str field[REPORT_FIELDS], rest;
-    struct shell_report r;
 
     *ret_ok = false;
     if (!e)
@@ -47,19 +66,7 @@ size_t shell_report_parse(struct str bytes, struct shell_report *ret, bool *ret_
     rest = last_beginning(str_first(bytes, used - sizeof end));
     while (n < REPORT_FIELDS && str_cut(&rest, '\0', &field[n]))
         n++;
-    if (n < REPORT_FIELDS)
-        return used;
-    int uid;
-    r = (struct shell_report){.sequence = field[0], .working_dir = field[5], .path = field[6]};
-    r.background = -1;
-    if (field[2].len && !to_int(field[2], INT_MAX, &r.background))
-        return used;
-    if (!to_int(field[1], 255, &r.exit_code) || !to_int(field[3], INT_MAX, &r.pid) ||
-        !to_int(field[4], INT_MAX, &uid))
-        return used;
-    r.uid = (uid_t)uid;
-    *ret = r;
-    *ret_ok = r.pid > 0;
+    *ret_ok = n == REPORT_FIELDS && parse_fields(field, ret);
     return used;
 }
 

@@ -48,8 +48,8 @@ static bool has_name(const char *entry, const char *name)
 /* After a death everything exported comes from the dump, so that what was unset stays unset. */
 static bool passes(const struct shell *s, const char *entry)
 {
-    static const char *const ours[] = {
-        "TERM", "PROMPT_COMMAND", "CROFT_D", "CROFT_L", "CROFT_Q", "PS1", "PS2"};
+    static const char *const ours[] = {"TERM",    "PROMPT_COMMAND", "CROFT_A", "CROFT_L",
+                                       "CROFT_N", "CROFT_Q",        "PS1",     "PS2"};
     static const char *const needed[] = {"HOME", "PATH", "LANG", "USER", "LOGNAME", "SHELL"};
 
     for (size_t i = 0; i < ARRAY_LEN(ours); i++)
@@ -62,25 +62,27 @@ static bool passes(const struct shell *s, const char *entry)
 }
 
 struct child_env {
-    char *list[SHELL_ENV_MAX + 3];
-    struct buf prompt, term;
+    char *list[SHELL_ENV_MAX + 4];
+    struct buf prompt, find, term;
 };
 
 static void child_env_done(struct child_env *e)
 {
     buf_done(&e->prompt);
+    buf_done(&e->find);
     buf_done(&e->term);
 }
 
 static fallible child_env_fill(struct child_env *e, const struct shell *s)
 {
-    struct buf *const ours[] = {&e->prompt, &e->term};
+    struct buf *const ours[] = {&e->prompt, &e->find, &e->term};
     size_t n = 0;
 
     for (size_t i = 0; i < ARRAY_LEN(ours); i++)
         buf_init(ours[i], 1 << 16);
-    buf_add_cstr(&e->prompt, "PROMPT_COMMAND=");
-    shell_script_prompt_command(&e->prompt, &s->files);
+    buf_addf(&e->prompt, "PROMPT_COMMAND=%s", shell_script_prompt_command);
+    buf_add_cstr(&e->find, "CROFT_A=");
+    shell_script_find_hook(&e->find, &s->files);
     buf_addf(&e->term, "TERM=%s", s->config.term);
     for (char **p = s->env; p && *p && n < SHELL_ENV_MAX; p++)
         if (passes(s, *p))

@@ -2,80 +2,73 @@
 /* shell_script.c — what bash is told. No fork, no descriptor kept open.
  *
  * CROFT_B begins a command: it takes the number and prints the START mark. CROFT_H reports; it
- * stands at the end of the typed line and again at the prompt, should an interrupt or a fatal
- * expansion error have skipped the first. CROFT_D says that it was done.
+ * stands at the end of the typed line and, named by CROFT_N, again at the prompt, should an
+ * interrupt or a fatal expansion error have skipped the first.
  *
- * Both are functions, read-only, from a file that a shell reads once: to expand and parse a
- * character takes bash hundreds of instructions. Of all this a program sees PROMPT_COMMAND, by
- * which a shell inside this one finds the file, and CROFT_Q. A shell knows by its number in CROFT_L
- * that it has read it. */
+ * They are functions, read-only, from a file that a shell reads once, and every word counts: a
+ * function is copied whole at every call, and to expand and parse a character takes bash hundreds
+ * of instructions. So what is seldom needed is text to be evaluated, and PROMPT_COMMAND is short.
+ * Of all this a program sees PROMPT_COMMAND and CROFT_A, by which a shell inside this one finds the
+ * file; a variable that is exported and changes would make bash build its environment anew for
+ * every program. A shell knows by its number in CROFT_L that it has read the file. */
 #include "guest/shell/shell_inner.h"
 
-#define INLINE_MAX 1024 /* a line of the terminal holds 4095 */
+#define INLINE_MAX     1024 /* a line of the terminal holds 4095 */
 
+#define PROMPT_COMMAND "${CROFT_N-eval \"$CROFT_A\"}"
 /* A redirection costs bash ten system calls: there are as few as can be. */
 #define REPORT "{ CROFT_H;} 2>/dev/null"
 
+const char shell_script_prompt_command[] = PROMPT_COMMAND;
 const struct str shell_script_probe = STR_INIT(" " REPORT "\n");
 
-void shell_script_prompt_command(struct buf *b, const struct shell_files *f)
-{
-    buf_addf(
-        b,
-        "case ${CROFT_D-} in \"\"){ case ${CROFT_L-} in $$)CROFT_H;;*)\\builtin . \"%s\";;esac;} "
-        "2>/dev/null;;*)CROFT_D=;;esac",
-        f->hook);
-}
+static const char begin[] =
+    "CROFT_B(){\n"
+    "CROFT_N=CROFT_R CROFT_Q=$1\n"
+    "case ${2-} in '');;*)IFS= \\builtin read -rd '' CROFT_C <'%s'||:;;esac\n"
+    "\\builtin printf '\\e]7771;%%s\\a' \"$1\" >/dev/tty\n"
+    "case $-:${CROFT_S:-0} in *a*:*|*:[!0]*)\\builtin eval '"
+    "case $- in *a*)\\builtin export -n CROFT_C CROFT_L CROFT_N CROFT_Q CROFT_S CROFT_X;;esac;"
+    /* the command must see the status of the one before it */
+    "case $- in *e*);;*)\\builtin return \"$CROFT_S\";;esac';;esac\n"
+    "}\n";
 
-static void add_begin(struct buf *b, const struct shell_files *f)
-{
-    buf_addf(b,
-             "CROFT_B(){\n"
-             "CROFT_D= CROFT_Q=$1\n"
-             "case ${2-} in '');;*)IFS= \\builtin read -rd '' CROFT_C <'%s'||:;;esac\n"
-             "\\builtin printf '\\e]7771;%%s\\a' \"$1\" >/dev/tty\n"
-             "case $-:${CROFT_S:-0} in *a*:*|*:[!0]*)\n"
-             "case $- in *a*)\\builtin export -n CROFT_C CROFT_D CROFT_L CROFT_S CROFT_X;;esac\n"
-             /* the command must see the status of the one before it */
-             "case $- in *e*);;*)\\builtin return \"$CROFT_S\";;esac;;esac\n"
-             "}\n",
-             f->command);
-}
-
-static void add_report(struct buf *b, const struct shell_files *f)
-{
-    buf_addf(
-        b,
-        "CROFT_H(){\n"
-        "CROFT_S=${1-$?}\n"
-        "case $-.${!-} in *x*.*|*.?*)\n"
-        "case $- in *x*)\\builtin set +x;CROFT_X='CROFT_X=;\\builtin set -x;';;esac\n"
-        "case ${!-} in '');;*)\\builtin jobs -n >|'%s';;esac;;esac\n"
-        "\\builtin printf '\\0(croft\\0%%s\\0%%s\\0%%s\\0%%s\\0%%s\\0%%s\\0%%s\\0\\0)croft\\0' "
-        "\"${CROFT_Q-}\" \"$CROFT_S\" \"${!-}\" \"$$\" \"$EUID\" \"${PWD-}\" \"${PATH-}\" 1<>'%s'||"
-        "\\builtin printf '\\e]7771;%%s;%%s\\a' \"${CROFT_Q-}\" \"$CROFT_S\" >/dev/tty\n"
-        /* The report is out, what follows delays nobody. The dump is a write per variable. A new
-         * shell that has not read it yet must not make it. */
-        "case ${CROFT_Q-} in '');;*)\\builtin declare -px >|'%s'||:;;esac\n"
-        "PS1= PS2=\n",
-        f->jobs, f->report, f->env);
+static const char report[] =
+    "CROFT_H(){\n"
+    "CROFT_S=${1-$?}\n"
+    "case $-.${!-} in *x*.*|*.?*)\\builtin eval '"
+    "case $- in *x*)\\builtin set +x;CROFT_X=\"CROFT_X=;\\builtin set -x;\";;esac;"
+    "case ${!-} in \"\");;*)\\builtin jobs -n >|\"%s\";;esac';;esac\n"
+    "\\builtin printf '\\0(croft\\0%%s\\0%%s\\0%%s\\0\\0)croft\\0' "
+    "\"${CROFT_Q-} $CROFT_S ${!-} $$ $EUID\" \"${PWD-}\" \"${PATH-}\" 1<>'%s'||"
+    "\\builtin eval '"
+    "\\builtin printf \"\\e]7771;%%s;%%s\\a\" \"${CROFT_Q-}\" \"$CROFT_S\" >/dev/tty'\n"
+    /* The report is out, what follows delays nobody. The dump is a write per variable. A new shell
+     * that has not read it yet must not make it. */
+    "case ${CROFT_Q-} in '');;*)"
+    "{ \\builtin declare -px;\\builtin declare -p CROFT_Q;} >|'%s'||:;;esac\n"
+    "PS1= PS2= CROFT_N=\n"
     /* what others put there would write between two commands */
-    buf_add_cstr(b, "case ${#PROMPT_COMMAND[@]}${PROMPT_COMMAND-} in '1");
-    shell_script_prompt_command(b, f);
-    buf_add_cstr(b, "');;*)\\builtin unset PROMPT_COMMAND\n\\builtin export PROMPT_COMMAND='");
-    shell_script_prompt_command(b, f);
-    buf_add_cstr(b, "'||:;;esac\nCROFT_D=1\n}\n");
-}
+    "case ${#PROMPT_COMMAND[@]}${PROMPT_COMMAND-} in '1" PROMPT_COMMAND "');;*)\\builtin eval '"
+    "\\builtin unset PROMPT_COMMAND;"
+    "\\builtin export PROMPT_COMMAND='\\''" PROMPT_COMMAND "'\\''||:';;esac\n"
+    "}\n"
+    "CROFT_R(){ CROFT_H 2>/dev/null;}\n";
 
 void shell_script_hook(struct buf *b, const struct shell_files *f)
 {
     buf_add_cstr(b, "CROFT_S=$?\ncase ${CROFT_L-} in $$);;*)\n");
-    add_begin(b, f);
-    add_report(b, f);
-    buf_add_cstr(b, "\\builtin readonly -f CROFT_B CROFT_H\n"
-                    "\\builtin export CROFT_Q\n"
+    buf_addf(b, begin, f->command);
+    buf_addf(b, report, f->jobs, f->report, f->env);
+    buf_add_cstr(b, "\\builtin readonly -f CROFT_B CROFT_H CROFT_R\n"
+                    "\\builtin export -n CROFT_L CROFT_N CROFT_Q\n"
                     "CROFT_L=$$\n"
                     "CROFT_H \"$CROFT_S\";;esac\n");
+}
+
+void shell_script_find_hook(struct buf *b, const struct shell_files *f)
+{
+    buf_addf(b, "\\builtin . \"%s\" 2>/dev/null", f->hook);
 }
 
 void shell_script_init(struct buf *b, const struct shell_files *f, bool restore)

@@ -74,12 +74,14 @@ static void tab_back(struct term *t, unsigned n)
 
 void term_reset_tabs(struct term *t)
 {
+    t->own_tabs = false;
     for (unsigned x = 0; x < t->columns; x++)
         t->tab_stops[x] = x % TAB_COLUMNS == 0;
 }
 
 static void clear_tabs(struct term *t, unsigned which)
 {
+    t->own_tabs = true;
     if (which == 0 && t->at.x < t->columns)
         t->tab_stops[t->at.x] = false;
     if (which == 3)
@@ -316,7 +318,7 @@ void term_escape(struct term *t, char c)
         term_line_feed(t);
         break;
     case 'H':
-        t->tab_stops[at_most(t->at.x, t->columns - 1)] = true;
+        t->tab_stops[at_most(t->at.x, t->columns - 1)] = t->own_tabs = true;
         break;
     case 'M':
         t->homed = false;

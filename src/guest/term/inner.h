@@ -20,7 +20,8 @@ struct term_screen {
     struct term_row *rows; /* NULL: not in use */
     unsigned *order;       /* a ring of indices into rows, from first */
     unsigned first;
-    unsigned used; /* rows from here on are blank */
+    unsigned used;    /* rows from here on are blank */
+    unsigned touched; /* ... and from here on have never been drawn on */
     struct term_cursor saved;
 };
 
@@ -52,9 +53,9 @@ struct term {
     struct term_cursor at, at_main; /* at_main: to return to from the alternate screen */
     unsigned top, bottom;           /* margins, both inside */
     bool no_wrap, insert, newline;
-    bool homed;          /* by its address, and not moved since */
-    uint32_t repeatable; /* the last character drawn, for REP; 0: none */
-    bool *tab_stops;
+    bool homed;                /* by its address, and not moved since */
+    uint32_t repeatable;       /* the last character drawn, for REP; 0: none */
+    bool *tab_stops, own_tabs; /* own: they are not those of a fresh terminal */
     struct term_history history;
     struct term_parser parser;
     struct buf scratch, replies;

@@ -46,6 +46,8 @@ static void limit_history(struct term *t)
 void term_screen_grow(struct term *t)
 {
     t->on->used = t->at.y + 1;
+    if (t->on->touched < t->on->used)
+        t->on->touched = t->on->used;
     limit_history(t);
 }
 
@@ -102,6 +104,7 @@ static void reverse(struct term *t, unsigned y, unsigned end)
 /* Rows y + n and on move to y; the first n come after them. */
 static void rotate(struct term *t, unsigned y, unsigned end, unsigned n)
 {
+    t->on->touched = t->rows;
     if (y == 0 && end == t->rows) {
         t->on->first = (t->on->first + n) % t->rows;
         return;

@@ -25,7 +25,6 @@ static void start(struct term *t)
 {
     t->on = &t->main;
     term_reset_modes(t);
-    term_reset_tabs(t);
     term_history_init(&t->history, t->config.history_bytes);
     buf_init(&t->scratch, SIZE_MAX / 2); /* holds one row, which is bounded */
     buf_init(&t->replies, REPLIES_MAX_BYTES);
@@ -52,6 +51,7 @@ struct term *term_new(const struct term_config *config)
         return NULL;
     }
     start(t);
+    term_reset_tabs(t);
     return t;
 }
 
@@ -82,9 +82,11 @@ void term_reset(struct term *t)
                          .tab_stops = t->tab_stops,
                          .version = t->version + 1};
 
-    for (unsigned i = 0; i < t->rows; i++)
-        term_row_done(&t->main.rows[i]);
+    for (unsigned i = 0; i < t->main.touched; i++) /* of a thousand: it is done at every command */
+        term_row_done(&t->main.rows[t->main.order[i]]);
     drop_contents(t);
+    if (t->own_tabs)
+        term_reset_tabs(t);
     *t = fresh;
     start(t);
 }
