@@ -212,7 +212,7 @@ struct str ask_path(struct ask *k, const struct json *sandbox, const char *rest)
 fallible ask_sandbox(struct ask *k, const char *name, struct json **ret_sandbox)
 {
     struct ask_answer all;
-    struct json *found = NULL;
+    struct json *found = NULL, *exact = NULL;
     struct str want = str_of(name), other = {0};
     unsigned begin = 0;
 
@@ -221,24 +221,25 @@ fallible ask_sandbox(struct ask *k, const char *name, struct json **ret_sandbox)
     for (struct json *s = list ? list->first : NULL; s; s = s->next) {
         struct str id = json_get_str(s, "runtime_id", STR(""));
         struct str session = json_get_str(s, "session_id", STR(""));
-        if (str_eq(id, want) || str_eq(session, want)) {
-            *ret_sandbox = s;
-            return NULL;
-        }
+        bool stopped = str_eq(json_get_str(s, "status", STR("")), STR("stopped"));
+        if (str_eq(id, want) || str_eq(session, want))
+            exact = !exact || !stopped ? s : exact; /* a session may have had several */
+        if (stopped)
+            continue;
         other = session.len ? session : id;
         if (want.len && (str_starts(id, want) || str_starts(session, want))) {
             found = s;
             begin++;
         }
     }
-    if (begin == 1) {
-        *ret_sandbox = found;
+    if (exact || begin == 1) {
+        *ret_sandbox = exact ? exact : found;
         return NULL;
     }
     if (begin > 1)
         return err_new(ERR_CONFLICT, "'%.80s' is the beginning of %u sandboxes' names; say more",
                        name, begin);
-    if (list && list->count == 1)
+    if (other.len)
         return err_new(ERR_NOT_FOUND, "no sandbox '%.80s'; did you mean '" STR_FMT "'? (croft ps)",
                        name, STR_ARG(other));
     return err_new(ERR_NOT_FOUND, "no sandbox '%.80s' ('croft ps --all' lists them)", name);

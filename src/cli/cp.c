@@ -122,11 +122,11 @@ static fallible is_dir_inside(struct copy *c, struct str path, bool *ret_dir)
     struct jw w;
     int status;
 
+    buf_init(&text, 64u << 20);
+    buf_init(&body, 1u << 16);
     *ret_dir = str_ends(path, STR("/")) || str_eq(name, STR(".")) || str_eq(name, STR(".."));
     if (*ret_dir)
         return NULL;
-    buf_init(&text, 64u << 20);
-    buf_init(&body, 1u << 16);
     jw_init(&w, &body, JW_WEB);
     JW_OBJECT(&w, NULL)
         jw_str(&w, "path", parent_of(path));

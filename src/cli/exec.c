@@ -45,8 +45,9 @@ struct exec {
     struct str url, key, shell; /* of the sandbox's server; shell: its path */
     struct http_call *watch, *run, *send;
     struct sse_parser sse;
-    struct buf answer, queue; /* queue: typed and not yet sent */
-    uint64_t seen, want;      /* bytes of output */
+    struct buf answer, looked, queue; /* queue: typed and not yet sent */
+    uint64_t seen, want;              /* bytes of output */
+    bool began; /* the command has: what is typed before it would be the shell's */
     bool knows_end, resized, in_ended, raw, tty_out;
     struct termios before;
     struct loop_io in;
@@ -200,6 +201,39 @@ static void on_run_done(struct http_call *call, struct err *e)
 /* --- what is typed --- */
 
 static void send_next(struct exec *x);
+static void look(struct exec *x);
+
+/* Not begun: the run is still on its way to the shell, and the next look comes after it. */
+static void on_look_done(struct http_call *call, struct err *e)
+{
+    struct exec *x = http_call_owner(call);
+    struct json *shell = NULL;
+
+    x->send = NULL;
+    if (!e)
+        e = json_parse(&x->k.arena, arena_copy(&x->k.arena, buf_str(&x->looked)), NULL, &shell);
+    x->began = json_get_bool(shell, "running", false) || x->knows_end;
+    if (e)
+        end(x, e);
+    else
+        send_next(x);
+}
+
+static void on_look_body(struct http_call *call, struct str piece)
+{
+    buf_add(&((struct exec *)http_call_owner(call))->looked, piece);
+}
+
+static void look(struct exec *x)
+{
+    static const struct http_call_events events = {.on_body = on_look_body,
+                                                   .on_done = on_look_done};
+
+    buf_reset(&x->looked);
+    struct err *e = start_call(x, "GET", "", (struct str){0}, &events, &x->send);
+    if (e)
+        end(x, e);
+}
 
 static void on_send_done(struct http_call *call, struct err *e)
 {
@@ -247,10 +281,14 @@ static void send_next(struct exec *x)
     struct jw w;
     bool size = x->resized;
 
+    buf_init(&coded, 2 * QUEUE_BYTES);
+    buf_init(&body, 2 * QUEUE_BYTES);
     if (x->send || (!size && x->queue.len == 0))
         return;
-    buf_init(&body, 2 * QUEUE_BYTES);
-    buf_init(&coded, 2 * QUEUE_BYTES);
+    if (!x->began) {
+        look(x);
+        return;
+    }
     jw_init(&w, &body, JW_WEB);
     if (size)
         put_size(&w);
@@ -357,11 +395,11 @@ static fallible make_shell(struct exec *x)
     struct jw w;
     char token[13];
 
+    buf_init(&body, 1u << 16);
     rng_token(rng_system(), token, sizeof token);
     struct str name = arena_printf(&x->k.arena, "exec-%s", token);
     x->shell = arena_printf(&x->k.arena, "/croft/v1/shells/" STR_FMT, STR_ARG(name));
     TRY(arena_check(&x->k.arena));
-    buf_init(&body, 1u << 16);
     jw_init(&w, &body, JW_WEB);
     get_size(&size);
     JW_OBJECT(&w, NULL) {
@@ -416,6 +454,7 @@ static void finish(struct exec *x)
         err_free(ask_shell(x, "DELETE", x->shell, (struct str){0})); /* it may be gone with all */
     sse_parser_done(&x->sse);
     buf_done(&x->answer);
+    buf_done(&x->looked);
     buf_done(&x->queue);
 }
 
@@ -427,6 +466,8 @@ static fallible in_sandbox(struct exec *x, const char *name, const char *const *
     x->url = json_get_str(sandbox, "url", STR(""));
     x->key = json_get_str(sandbox, "session_api_key", STR(""));
     struct str status = json_get_str(sandbox, "status", STR(""));
+    if (str_eq(status, STR("starting")))
+        return err_new(ERR_BUSY, "sandbox '%.80s' is starting; try again", name);
     if (!str_eq(status, STR("running")))
         return err_new(ERR_CONFLICT, "sandbox '%.80s' is " STR_FMT "; 'croft resume %.80s' first",
                        name, STR_ARG(status), name);
@@ -444,9 +485,11 @@ static int run_in(struct cli *cli, int argc, char **argv, const char *const *oth
 
     sse_parser_init(&x.sse, EVENT_MAX, on_event, &x);
     buf_init(&x.answer, 64u << 20);
+    buf_init(&x.looked, 1u << 20);
     buf_init(&x.queue, QUEUE_BYTES);
     if (!e)
         e = cli_flags(cli, &x.k.arena, &x.o, &argc, argv);
+    argv[argc] = NULL; /* flags were taken out before it */
     bool dashes = argc > 1 && strcmp(argv[1], "--") == 0;
     int at = dashes ? 2 : 1;
     const char *const *command = argc > at ? (const char *const *)argv + at : otherwise;

@@ -46,9 +46,9 @@ static fallible set(struct ask *k, const struct pool_options *o, const char *nam
     own_done(buf) body;
     struct jw w;
 
+    buf_init(&body, 4096);
     if (o->target < 0 && o->ceiling < 0)
         return err_new(ERR_INVALID, "what to set? --target N, --ceiling N, or both");
-    buf_init(&body, 4096);
     jw_init(&w, &body, JW_WEB);
     JW_OBJECT(&w, NULL) {
         if (o->target >= 0)

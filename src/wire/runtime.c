@@ -106,35 +106,39 @@ static void put_or_null(struct jw *w, const char *key, struct str s)
         jw_null(w, key);
 }
 
+void wire_put_runtime_members(struct jw *w, const struct wire_runtime *r)
+{
+    jw_str(w, "runtime_id", r->runtime_id);
+    jw_str(w, "session_id", r->session_id);
+    jw_str(w, "url", r->url);
+    put_or_null(w, "session_api_key", r->session_api_key);
+    jw_str(w, "status", r->status);
+    put_or_null(w, "status_detail", r->status_detail);
+    jw_str(w, "pod_status", r->pod_status);
+    JW_OBJECT(w, "work_hosts") {
+        for (size_t i = 0; i < WIRE_WORKERS; i++)
+            if (r->work_hosts[i].url.p) {
+                jw_key(w, r->work_hosts[i].url);
+                jw_int(w, NULL, r->work_hosts[i].port);
+            }
+    }
+    put_or_null(w, "vscode_url", r->vscode_url);
+    jw_int(w, "restart_count", r->restart_count);
+    JW_ARRAY(w, "restart_reasons") {
+        if (r->restart_reason.p)
+            jw_str(w, NULL, r->restart_reason);
+    }
+    JW_ARRAY(w, "container_statuses") {
+    }
+    JW_ARRAY(w, "events") {
+    }
+    jw_str(w, "pod_logs", STR(""));
+}
+
 void wire_put_runtime(struct jw *w, const struct wire_runtime *r)
 {
-    JW_OBJECT(w, NULL) {
-        jw_str(w, "runtime_id", r->runtime_id);
-        jw_str(w, "session_id", r->session_id);
-        jw_str(w, "url", r->url);
-        put_or_null(w, "session_api_key", r->session_api_key);
-        jw_str(w, "status", r->status);
-        put_or_null(w, "status_detail", r->status_detail);
-        jw_str(w, "pod_status", r->pod_status);
-        JW_OBJECT(w, "work_hosts") {
-            for (size_t i = 0; i < WIRE_WORKERS; i++)
-                if (r->work_hosts[i].url.p) {
-                    jw_key(w, r->work_hosts[i].url);
-                    jw_int(w, NULL, r->work_hosts[i].port);
-                }
-        }
-        put_or_null(w, "vscode_url", r->vscode_url);
-        jw_int(w, "restart_count", r->restart_count);
-        JW_ARRAY(w, "restart_reasons") {
-            if (r->restart_reason.p)
-                jw_str(w, NULL, r->restart_reason);
-        }
-        JW_ARRAY(w, "container_statuses") {
-        }
-        JW_ARRAY(w, "events") {
-        }
-        jw_str(w, "pod_logs", STR(""));
-    }
+    JW_OBJECT(w, NULL)
+        wire_put_runtime_members(w, r);
 }
 
 static void put_id(struct jw *w, const char *key, int64_t id)
@@ -163,5 +167,44 @@ void wire_put_warm_config(struct jw *w, const struct wire_warm_config *c)
         put_id(w, "run_as_user", c->run_as_user);
         put_id(w, "run_as_group", c->run_as_group);
         put_id(w, "fs_group", c->fs_group);
+    }
+}
+
+void wire_put_sandbox(struct jw *w, const struct wire_sandbox *s)
+{
+    JW_OBJECT(w, NULL) {
+        wire_put_runtime_members(w, &s->runtime);
+        jw_str(w, "image", s->image);
+        jw_str(w, "backend", s->backend);
+        put_or_null(w, "pool", s->pool);
+        jw_str(w, "launch_type", s->pool.p ? STR("warm") : STR("cold"));
+        jw_str(w, "key", s->key);
+        jw_str(w, "created_at", s->created_at);
+        jw_str(w, "changed_at", s->changed_at);
+        jw_bool(w, "keep", s->keep);
+        jw_int(w, "resource_factor", s->resource_factor);
+        JW_OBJECT(w, "timeline")
+            for (size_t i = 0; i < s->phase_count; i++) {
+                jw_key(w, s->phases[i].name);
+                jw_uint(w, NULL, s->phases[i].ns);
+            }
+    }
+}
+
+void wire_put_pool(struct jw *w, const struct wire_pool *p)
+{
+    JW_OBJECT(w, NULL) {
+        jw_str(w, "name", p->name);
+        jw_str(w, "image", p->image);
+        jw_uint(w, "target", p->target);
+        jw_uint(w, "ceiling", p->ceiling);
+        jw_uint(w, "ready", p->ready);
+        jw_uint(w, "starting", p->starting);
+        jw_uint(w, "hits", p->hits);
+        JW_OBJECT(w, "misses")
+            for (size_t i = 0; i < p->miss_count; i++) {
+                jw_key(w, p->misses[i].reason);
+                jw_uint(w, NULL, p->misses[i].count);
+            }
     }
 }

@@ -36,6 +36,7 @@ struct wire_runtime {
     struct str restart_reason; /* the last one; .p NULL: none */
 };
 void wire_put_runtime(struct jw *w, const struct wire_runtime *r);
+void wire_put_runtime_members(struct jw *w, const struct wire_runtime *r); /* of an open object */
 
 /* An element of /api/warm-runtime-configs: what clients are told to start with. */
 struct wire_warm_config {
@@ -44,3 +45,31 @@ struct wire_warm_config {
     int64_t run_as_user, run_as_group, fs_group; /* -1: not set */
 };
 void wire_put_warm_config(struct jw *w, const struct wire_warm_config *c);
+
+/* The object of /croft/v1/sandboxes: a runtime and what only croft knows of it. */
+#define WIRE_PHASES 12
+struct wire_sandbox {
+    struct wire_runtime runtime;
+    struct str image, backend, key, created_at, changed_at;
+    struct str pool; /* it came from; .p NULL: none */
+    bool keep;
+    int64_t resource_factor;
+    struct {
+        struct str name; /* "queue_ns" */
+        uint64_t ns;
+    } phases[WIRE_PHASES];
+    size_t phase_count;
+};
+void wire_put_sandbox(struct jw *w, const struct wire_sandbox *s);
+
+#define WIRE_MISSES 8
+struct wire_pool {
+    struct str name, image;
+    uint64_t target, ceiling, ready, starting, hits;
+    struct {
+        struct str reason;
+        uint64_t count;
+    } misses[WIRE_MISSES];
+    size_t miss_count;
+};
+void wire_put_pool(struct jw *w, const struct wire_pool *p);

@@ -6,12 +6,16 @@
 #include "host/keys/keys.h"
 #include "net/router.h"
 
+struct journal;
 struct manager;
+struct metrics;
 
 /* req->app of the runtime face. */
 struct runtime_face {
     struct face face; /* first: other folders' routes find their own there */
     struct manager *manager;
+    struct journal *journal; /* NULL: none */
+    struct metrics *metrics; /* NULL: none */
 };
 
 extern const struct route runtime_routes[];

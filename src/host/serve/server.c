@@ -2,6 +2,7 @@
 /* server.c — see server.h. */
 #include "host/serve/server.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -19,7 +20,9 @@
 #include "host/runtime/runtime.h"
 #include "host/serve/launch.h"
 #include "host/serve/layout.h"
+#include "host/serve/watch.h"
 #include "host/store/store.h"
+#include "host/v1/v1.h"
 #include "loop/loop.h"
 #include "net/listen.h"
 #include "net/local.h"
@@ -40,6 +43,7 @@ struct server {
     struct sbx_host host;
     struct sbx_driver *driver;
     struct manager *manager;
+    struct watch watch;
     struct router *router;
     struct http_server *http;
     struct loop_signal term, interrupt;
@@ -144,17 +148,24 @@ static fallible open_manager(struct server *s)
         c.base_url.len--;
     TRY(manager_new(&c, &s->manager));
     s->face = (struct runtime_face){.face = {.keys = s->keys}, .manager = s->manager};
-    return NULL;
+    own_fd dir = open(s->layout.own, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return err_sys("open '%s'", s->layout.own);
+    return watch_open(&s->watch, s->loop, dir, s->manager, &s->face);
 }
 
 static fallible open_http(struct server *s)
 {
     s->router = router_new(&(struct router_config){.auth = check_names, .collapse_slashes = true});
     router_add(s->router, runtime_routes, runtime_route_count);
+    router_add(s->router, v1_routes, v1_route_count);
     router_add(s->router, keys_routes, keys_route_count);
     router_add(s->router, docs_routes, DOCS_ROUTES);
-    struct http_server_config config = {
-        .router = s->router, .app = &s->face, .intercept = intercept, .server_name = "croft"};
+    struct http_server_config config = {.router = s->router,
+                                        .app = &s->face,
+                                        .intercept = intercept,
+                                        .server_name = "croft",
+                                        .on_answer = watch_answer};
     return http_server_new(s->net, &config, &s->http);
 }
 
@@ -294,6 +305,7 @@ static void close_parts(struct server *s)
     }
     http_server_free(s->http);
     router_free(s->router);
+    watch_close(&s->watch);
     manager_free(s->manager);
     keys_free(s->keys);
     store_close(s->store);

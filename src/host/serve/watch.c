@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+/* watch.c — see watch.h. */
+#include "host/serve/watch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "host/ops/journal.h"
+#include "host/ops/metrics.h"
+#include "host/runtime/api.h"
+#include "host/runtime/runtime.h"
+
+/* --- events --- */
+
+static void observe_start(struct metrics *m, const struct runtime *r)
+{
+    uint64_t us = 0;
+    const char *launch = r->pool ? "warm" : "cold";
+
+    for (int i = RUNTIME_PHASE_QUEUE; i <= RUNTIME_PHASE_READY; i++)
+        us += r->phase_us[i];
+    metrics_observe_ns(m, METRIC_START_SECONDS, us * 1000, METRIC_LABELS("native", launch));
+    metrics_observe_ns(m, METRIC_CLAIM_SECONDS, (uint64_t)r->phase_us[RUNTIME_PHASE_ROW] * 1000,
+                       METRIC_LABELS(r->pool ? r->pool : "", launch));
+}
+
+static void on_event(struct runtime_subscriber *s, const struct runtime_event *e)
+{
+    struct watch *w = container_of(s, struct watch, events);
+
+    if (e->kind == RUNTIME_EVENT_READY && e->runtime->op == RUNTIME_START)
+        observe_start(w->metrics, e->runtime);
+    metrics_add(w->metrics, METRIC_EVENTS, 1, NULL);
+    journal_add(w->journal, &(struct journal_note){.kind = JOURNAL_STATUS,
+                                                   .tenant = str_of(runtime_key_name(e->runtime)),
+                                                   .sandbox = str_of(e->runtime->id),
+                                                   .session = str_of(e->runtime->session_id),
+                                                   .level = str_of(e->level),
+                                                   .status = str_of(e->status),
+                                                   .message = str_of(e->message)});
+}
+
+/* --- requests --- */
+
+static bool changes_something(struct str method)
+{
+    return !str_eq(method, STR("GET")) && !str_eq(method, STR("HEAD")) &&
+           !str_eq(method, STR("OPTIONS"));
+}
+
+/* Who it was is known by the key alone; a refused one is nobody's. */
+static void audit(const struct runtime_face *f, const struct http_req *req, int status)
+{
+    char action[32], text[16];
+    struct str secret = http_req_header(req, STR("x-api-key"));
+    const struct key *key = secret.p ? keys_find(f->face.keys, secret) : NULL;
+
+    snprintf(action, sizeof action, STR_FMT, STR_ARG(str_first(req->head.method, 16)));
+    snprintf(text, sizeof text, "%d", status);
+    journal_add(f->journal,
+                &(struct journal_note){
+                    .kind = JOURNAL_AUDIT,
+                    .tenant = key ? str_of(key->name) : STR("default"),
+                    .action = str_of(action),
+                    .object = str_first(req->path, 512),
+                    .decision = status == 401 || status == 403 ? STR("denied") : STR("allowed"),
+                    .rule = str_of(text),
+                    .request = str_first(http_req_header(req, STR("x-request-id")), 128)});
+}
+
+void watch_answer(const struct http_req *req, int status, uint64_t ns)
+{
+    static const char *const methods[] = {"GET", "POST", "DELETE", "PATCH",
+                                          "PUT", "HEAD", "OPTIONS"};
+    const struct runtime_face *f = req->app;
+    const char *method = "other";
+    char code[16];
+
+    if (!f->metrics)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(methods); i++)
+        if (str_eq(req->head.method, str_of(methods[i])))
+            method = methods[i];
+    const char *face = str_starts(req->path, STR("/sandbox/"))    ? "sandbox"
+                       : str_starts(req->path, STR("/croft/v1/")) ? "croft"
+                                                                  : "runtime";
+    snprintf(code, sizeof code, "%d", status);
+    metrics_add(f->metrics, METRIC_HTTP_REQUESTS, 1, METRIC_LABELS(face, method, code));
+    metrics_observe_ns(f->metrics, METRIC_HTTP_SECONDS, ns, METRIC_LABELS(face, method));
+    if (status == 401 || status == 403 || status == 429)
+        metrics_add(f->metrics, METRIC_DENIALS, 1,
+                    METRIC_LABELS(status == 401   ? "key"
+                                  : status == 403 ? "scope"
+                                                  : "limit"));
+    bool refused = status == 401 || status == 403;
+    if (strcmp(face, "sandbox") != 0 && (refused || changes_something(req->head.method)))
+        audit(f, req, status);
+}
+
+/* --- life --- */
+
+fallible watch_open(struct watch *w, struct loop *loop, int dir, struct manager *m,
+                    struct runtime_face *face)
+{
+    TRY(journal_open(loop, dir, &w->journal));
+    w->metrics = metrics_new();
+    metrics_set(w->metrics, METRIC_BUILD_INFO, 1, METRIC_LABELS(CROFT_VERSION, "glibc"));
+    w->events.fn = on_event;
+    manager_subscribe(m, &w->events);
+    face->journal = w->journal;
+    face->metrics = w->metrics;
+    return NULL;
+}
+
+void watch_close(struct watch *w)
+{
+    if (w->events.fn)
+        manager_unsubscribe(&w->events);
+    journal_free(w->journal);
+    metrics_free(w->metrics);
+}

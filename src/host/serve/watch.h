@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/* watch.h — what a server notes of itself: numbers, the journal, who asked for what. */
+#pragma once
+
+#include "base/err.h"
+#include "host/runtime/events.h"
+#include "net/server.h"
+
+struct journal;
+struct loop;
+struct manager;
+struct metrics;
+struct runtime_face;
+
+struct watch {
+    struct metrics *metrics;
+    struct journal *journal;
+    struct runtime_subscriber events;
+};
+
+/* dir: where the journal is; a journal that cannot be opened is an error: it is the audit. */
+fallible watch_open(struct watch *w, struct loop *loop, int dir, struct manager *m,
+                    struct runtime_face *face);
+void watch_close(struct watch *w); /* before the manager */
+/* Of http_server_config; req->app is the runtime_face. */
+void watch_answer(const struct http_req *req, int status, uint64_t ns);

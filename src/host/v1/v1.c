@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+/* v1.c — see v1.h. A sandbox of another tenant is answered exactly like one that never was. */
+#include "host/v1/v1.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "host/ops/journal.h"
+#include "host/ops/metrics.h"
+#include "host/runtime/api.h"
+#include "host/runtime/events.h"
+#include "host/runtime/pool.h"
+#include "host/runtime/runtime.h"
+#include "net/server.h"
+
+#define BODY_BYTES (4u << 20)
+#define LIST_BYTES (64u << 20)
+#define LOG_BYTES  (1u << 20)
+#define NS_PER_US  1000u
+
+static struct runtime_face *face_of(struct http_req *req)
+{
+    return req->app;
+}
+
+static fallible check(struct http_req *req, unsigned scope, const struct key **ret_key)
+{
+    return keys_check(face_of(req)->face.keys, req, scope, ret_key);
+}
+
+/* Whose runtimes: an administrator sees everybody's. */
+static const struct key *whose(const struct key *key)
+{
+    return key && (key->scopes & KEY_ADMIN) ? NULL : key;
+}
+
+static fallible find(struct http_req *req, unsigned scope, struct runtime **ret)
+{
+    struct str id = http_req_param(req, "id");
+    const struct key *key;
+
+    TRY(check(req, scope, &key));
+    struct runtime *r = manager_find_id(face_of(req)->manager, whose(key), id);
+    if (!r)
+        return err_new(ERR_NOT_FOUND, "sandbox '" STR_FMT "' not found",
+                       STR_ARG(str_first(id, 100)));
+    *ret = r;
+    return NULL;
+}
+
+/* --- a sandbox --- */
+
+static struct str time_of(struct arena *a, uint64_t wall_ms)
+{
+    char text[CLOCK_ISO_MAX];
+    size_t n = clock_format_iso(wall_ms * NS_PER_MS, true, text);
+
+    return arena_copy(a, str_n(text, n));
+}
+
+static fallible describe(const struct runtime *r, struct arena *a, struct wire_sandbox *ret)
+{
+    *ret = (struct wire_sandbox){
+        .image = str_of(r->image),
+        .backend = STR("native"),
+        .pool = r->pool ? str_of(r->pool) : (struct str){0},
+        .key = str_of(runtime_key_name(r)),
+        .created_at = time_of(a, r->created_ms),
+        .changed_at = time_of(a, r->changed_ms),
+        .keep = r->keep,
+        .resource_factor = r->factor,
+        .phase_count = RUNTIME_PHASES,
+    };
+    for (size_t i = 0; i < RUNTIME_PHASES; i++) {
+        ret->phases[i].name = arena_printf(a, "%s_ns", runtime_phase_names[i]);
+        ret->phases[i].ns = (uint64_t)r->phase_us[i] * NS_PER_US;
+    }
+    return runtime_describe(r, a, &ret->runtime);
+}
+_Static_assert(RUNTIME_PHASES <= WIRE_PHASES, "every phase has a place on the wire");
+
+static fallible put(struct http_req *req, struct jw *w, const struct runtime *r)
+{
+    struct wire_sandbox s;
+
+    TRY(describe(r, &req->arena, &s));
+    wire_put_sandbox(w, &s);
+    return NULL;
+}
+
+static fallible reply(struct http_req *req, const struct runtime *r)
+{
+    own_done(buf) out;
+    struct jw w;
+
+    buf_init(&out, BODY_BYTES);
+    jw_init(&w, &out, JW_WEB);
+    TRY(put(req, &w, r));
+    TRY(buf_check(&out));
+    http_reply_json(req, 200, buf_str(&out));
+    return NULL;
+}
+
+static fallible handle_get(struct http_req *req)
+{
+    struct runtime *r;
+
+    TRY(find(req, KEY_RUNTIME | KEY_READ, &r));
+    return reply(req, r);
+}
+
+struct listing {
+    struct http_req *req;
+    struct str status; /* .p NULL: all */
+    struct jw w;
+    struct err *e;
+};
+
+static void list_one(void *arg, struct runtime *r)
+{
+    struct listing *l = arg;
+
+    if (!l->e && (!l->status.p || str_eq(l->status, str_of(sm_name(&r->status)))))
+        l->e = put(l->req, &l->w, r);
+}
+
+/* ?status=all, or one of its words; without: those that are not stopped. */
+static fallible handle_list(struct http_req *req)
+{
+    own_done(buf) out;
+    const struct key *key;
+    struct str status = http_req_query(req, "status");
+    bool all = str_eq(status, STR("all"));
+    struct listing l = {.req = req, .status = all ? (struct str){0} : status};
+
+    buf_init(&out, LIST_BYTES);
+    TRY(check(req, KEY_RUNTIME | KEY_READ, &key));
+    jw_init(&l.w, &out, JW_WEB);
+    JW_OBJECT(&l.w, NULL)
+        JW_ARRAY(&l.w, "sandboxes")
+            manager_each(face_of(req)->manager, whose(key), status.p != NULL, list_one, &l);
+    TRY(l.e);
+    TRY(buf_check(&out));
+    http_reply_json(req, 200, buf_str(&out));
+    return NULL;
+}
+
+/* --- what is asked of it --- */
+
+struct asking {
+    struct runtime_ask ask;
+    struct http_req *req;
+    bool quiet; /* no body */
+};
+
+static void on_done(struct runtime_ask *ask, struct runtime *r, struct err *e)
+{
+    struct asking *a = container_of(ask, struct asking, ask);
+    struct http_req *req = a->req;
+
+    if (!e && a->quiet)
+        http_reply(req, 204, STR(""), STR(""));
+    else if (!e)
+        e = reply(req, r);
+    if (!e)
+        return;
+    runtime_retry_after(req, face_of(req), e);
+    http_reply_err(req, e);
+}
+
+static fallible new_asking(struct http_req *req, struct asking **ret)
+{
+    struct asking *a = arena_new(&req->arena, struct asking);
+
+    if (!a)
+        return arena_check(&req->arena);
+    a->req = req;
+    a->ask.done = on_done;
+    *ret = a;
+    return NULL;
+}
+
+static fallible ask(struct http_req *req, enum runtime_op op, bool quiet)
+{
+    struct runtime *r;
+    struct asking *a = NULL;
+
+    TRY(find(req, KEY_RUNTIME, &r));
+    TRY(new_asking(req, &a));
+    a->quiet = quiet;
+    manager_ask(r, op, &a->ask);
+    return NULL;
+}
+
+static fallible handle_pause(struct http_req *req)
+{
+    return ask(req, RUNTIME_PAUSE, false);
+}
+
+static fallible handle_resume(struct http_req *req)
+{
+    return ask(req, RUNTIME_RESUME, false);
+}
+
+static fallible handle_stop(struct http_req *req)
+{
+    return ask(req, RUNTIME_STOP, false);
+}
+
+static fallible handle_delete(struct http_req *req)
+{
+    return ask(req, RUNTIME_STOP, true);
+}
+
+static fallible handle_create(struct http_req *req)
+{
+    const struct key *key;
+    struct wire_start start;
+    struct asking *a = NULL;
+    struct json *body;
+
+    TRY(check(req, KEY_RUNTIME, &key));
+    TRY(http_req_json(req, &body));
+    TRY(wire_decode_start(body, &start));
+    TRY(new_asking(req, &a));
+    struct err *e = manager_start(face_of(req)->manager, key, &start, &a->ask);
+    if (e)
+        runtime_retry_after(req, face_of(req), e);
+    return e;
+}
+
+static fallible handle_logs(struct http_req *req)
+{
+    own_done(buf) out;
+    struct runtime *r;
+
+    buf_init(&out, LOG_BYTES);
+    TRY(find(req, KEY_RUNTIME | KEY_READ, &r));
+    if (r->sbx)
+        TRY(sbx_logs(r->sbx, &out));
+    http_reply(req, 200, STR("text/plain; charset=utf-8"), buf_str(&out));
+    return NULL;
+}
+
+/* --- pools --- */
+
+static void describe_pool(const struct pool_info *info, struct wire_pool *ret)
+{
+    *ret = (struct wire_pool){
+        .name = info->name,
+        .image = info->image,
+        .target = info->target,
+        .ceiling = info->ceiling,
+        .ready = info->ready,
+        .starting = info->making,
+        .hits = info->hits,
+    };
+    for (size_t i = 0; i < POOL_MISSES; i++)
+        if (i != POOL_HIT) {
+            ret->misses[ret->miss_count].reason = str_of(pool_miss_words[i]);
+            ret->misses[ret->miss_count++].count = info->misses[i];
+        }
+}
+_Static_assert(POOL_MISSES - 1 <= WIRE_MISSES, "every reason has a place on the wire");
+
+static void put_pool(void *arg, const struct pool_info *info)
+{
+    struct wire_pool p;
+
+    describe_pool(info, &p);
+    wire_put_pool(arg, &p);
+}
+
+static fallible handle_pools(struct http_req *req)
+{
+    own_done(buf) out;
+    const struct key *key;
+    struct jw w;
+
+    buf_init(&out, BODY_BYTES);
+    TRY(check(req, KEY_RUNTIME | KEY_READ, &key));
+    jw_init(&w, &out, JW_WEB);
+    JW_OBJECT(&w, NULL)
+        JW_ARRAY(&w, "pools")
+            pool_each(face_of(req)->manager, put_pool, &w);
+    TRY(buf_check(&out));
+    http_reply_json(req, 200, buf_str(&out));
+    return NULL;
+}
+
+struct pool_wanted {
+    struct str name;
+    struct jw w;
+};
+
+static void put_wanted(void *arg, const struct pool_info *info)
+{
+    struct pool_wanted *p = arg;
+
+    if (str_eq(info->name, p->name))
+        put_pool(&p->w, info);
+}
+
+static fallible handle_set_pool(struct http_req *req)
+{
+    own_done(buf) out;
+    const struct key *key;
+    struct json *body;
+    struct pool_wanted wanted = {.name = http_req_param(req, "name")};
+
+    buf_init(&out, BODY_BYTES);
+    TRY(check(req, KEY_ADMIN, &key));
+    TRY(http_req_json(req, &body));
+    TRY(pool_change(face_of(req)->manager, wanted.name, body));
+    jw_init(&wanted.w, &out, JW_WEB);
+    pool_each(face_of(req)->manager, put_wanted, &wanted);
+    TRY(buf_check(&out));
+    http_reply_json(req, 200, buf_str(&out));
+    return NULL;
+}
+
+/* --- for whoever runs it --- */
+
+static fallible handle_events(struct http_req *req)
+{
+    const struct key *key;
+
+    TRY(check(req, KEY_RUNTIME | KEY_READ, &key));
+    if (!face_of(req)->journal)
+        return err_new(ERR_UNSUPPORTED, "this server keeps no journal");
+    const struct key *only = whose(key);
+    return journal_follow(face_of(req)->journal, req, only ? str_of(only->name) : (struct str){0});
+}
+
+static void set_pool_gauges(void *arg, const struct pool_info *info)
+{
+    struct metrics *m = arg;
+    char name[POOL_NAME_MAX + 1];
+
+    snprintf(name, sizeof name, STR_FMT, STR_ARG(info->name));
+    const char *const labels[] = {name, NULL};
+    metrics_set(m, METRIC_POOL_READY, info->ready, labels);
+    metrics_set(m, METRIC_POOL_TARGET, info->target, labels);
+    metrics_set(m, METRIC_POOL_STARTING, info->making, labels);
+    metrics_set(m, METRIC_CLAIMS, (double)info->hits, METRIC_LABELS(name, "hit"));
+    for (size_t i = 0; i < POOL_MISSES; i++)
+        if (i != POOL_HIT)
+            metrics_set(m, METRIC_POOL_MISSES, (double)info->misses[i],
+                        METRIC_LABELS(name, pool_miss_words[i]));
+}
+
+static fallible handle_metrics(struct http_req *req)
+{
+    own_done(buf) out;
+    struct runtime_face *f = face_of(req);
+    struct runtime_gauges g;
+
+    buf_init(&out, LIST_BYTES);
+    if (!f->metrics)
+        return err_new(ERR_NOT_FOUND, "this server counts nothing");
+    manager_gauges(f->manager, &g);
+    metrics_set(f->metrics, METRIC_SANDBOXES, g.live, METRIC_LABELS("native", "live"));
+    metrics_set(f->metrics, METRIC_SANDBOXES, g.starting, METRIC_LABELS("native", "starting"));
+    metrics_set(f->metrics, METRIC_SANDBOXES, g.stopped, METRIC_LABELS("native", "stopped"));
+    metrics_set(f->metrics, METRIC_SANDBOXES, g.warm, METRIC_LABELS("native", "warm"));
+    pool_each(f->manager, set_pool_gauges, f->metrics);
+    metrics_put(f->metrics, &out);
+    TRY(buf_check(&out));
+    http_reply(req, 200, STR("text/plain; version=0.0.4; charset=utf-8"), buf_str(&out));
+    return NULL;
+}
+
+#define SANDBOXES "/croft/v1/sandboxes"
+const struct route v1_routes[] = {
+    {"GET", SANDBOXES, handle_list},
+    {"POST", SANDBOXES, handle_create, .body_bytes = BODY_BYTES},
+    {"GET", SANDBOXES "/{id}", handle_get},
+    {"DELETE", SANDBOXES "/{id}", handle_delete},
+    {"POST", SANDBOXES "/{id}/pause", handle_pause},
+    {"POST", SANDBOXES "/{id}/resume", handle_resume},
+    {"POST", SANDBOXES "/{id}/stop", handle_stop},
+    {"GET", SANDBOXES "/{id}/logs", handle_logs},
+    {"GET", "/croft/v1/pool", handle_pools},
+    {"PATCH", "/croft/v1/pool/{name}", handle_set_pool},
+    {"GET", "/croft/v1/events", handle_events},
+    {"GET", "/metrics", handle_metrics, .flags = ROUTE_OPEN},
+    {"GET", "/internal/metrics", handle_metrics, .flags = ROUTE_OPEN},
+};
+const size_t v1_route_count = ARRAY_LEN(v1_routes);
