@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_cli_test.c — commands against a server, as a person types them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/program.h"
+#include "test/serve_kit.h"
+#include "test/test.h"
+
+static const char *at_server(struct serve *s)
+{
+    setenv("CROFT_HOST", serve_text(s, "unix:%s/server/api.sock", s->state), 1);
+    const char *program = test_program("croft");
+    setenv(
+        "PATH",
+        serve_text(s, "%.*s:%s", (int)(strrchr(program, '/') - program), program, getenv("PATH")),
+        1);
+    return serve_start(s, "demo", "") ? "demo" : NULL;
+}
+
+/* What a line of shell prints, and its exit code. */
+static int sh(const char *line, struct buf *out)
+{
+    buf_init(out, 1u << 20);
+    return program_run((const char *const[]){"bash", "-c", line, NULL}, out);
+}
+
+static void check(const char *line, int code, const char *want)
+{
+    own_done(buf) out;
+    int got = sh(line, &out);
+
+    if (got != code)
+        FAIL("%s: exit code %d, want %d: %.*s", line, got, code, (int)out.len, out.p);
+    CHECK_STR(buf_str(&out), want);
+}
+
+static void check_has(const char *line, const char *part)
+{
+    own_done(buf) out;
+
+    sh(line, &out);
+    CHECK_HAS(buf_str(&out), part);
+}
+
+TEST(serve_cli_runs_commands_and_gives_their_exit_codes)
+{
+    struct serve s = {0};
+
+    serve_open(&s);
+    CHECK_STR(at_server(&s), "demo");
+    check("croft exec demo -- sh -c 'echo hello; exit 3'", 3, "hello\n");
+    check("croft exec demo -- echo \"it's\" '$HOME' 'a b'", 0, "it's $HOME a b\n");
+    check("croft exec --workdir /usr demo -- pwd", 0, "/usr\n");
+    check("echo typed | croft exec --interactive demo -- sed 's/typed/got it/' | tail -1", 0,
+          "got it\n");
+    check("croft exec nobody -- true 2>&1", 125,
+          "croft exec: no sandbox 'nobody'; did you mean 'demo'? (croft ps)\n");
+    check("croft exec 2>/dev/null", 2, "");
+    check("croft shell demo <<< '' | grep -c 2004 >/dev/null; echo done", 0, "done\n");
+    check("croft rm demo | grep -c .", 0, "1\n");
+    serve_close(&s);
+}
+
+TEST(serve_cli_copies_files_and_trees_both_ways)
+{
+    struct serve s = {0};
+
+    serve_open(&s);
+    CHECK_STR(at_server(&s), "demo");
+    setenv("D", test_dir(), 1);
+    check("mkdir -p $D/t/e && cd $D && echo one > t/a && echo two > t/e/b && "
+          "head -c 5000000 /dev/urandom > big && croft cp t demo:/workspace && "
+          "croft exec demo -- sh -c 'cd /workspace; find t -type f | sort | xargs cat'",
+          0, "one\ntwo\n");
+    check("cd $D && croft cp demo:/workspace/t out && diff -r t out && croft cp demo:/workspace/t "
+          "out && diff -r t out/t && echo same",
+          0, "same\n");
+    check("cd $D && croft cp big demo:/workspace/other && croft cp demo:/workspace/other . && cmp "
+          "big other && echo same",
+          0, "same\n");
+    check_has("croft cp demo:/nowhere/x $D/y 2>&1", "croft cp:");
+    check_has("croft cp a b 2>&1", "one of FROM and TO is SANDBOX:PATH");
+    serve_close(&s);
+}
+
+TEST(serve_cli_lists_inspects_pauses_and_resumes)
+{
+    struct serve s = {0};
+
+    serve_open(&s);
+    CHECK_STR(at_server(&s), "demo");
+    check("croft ps --quiet | wc -l", 0, "1\n");
+    check_has("croft ps", "running");
+    check_has("croft inspect demo", "timeline");
+    check("croft inspect --json demo | python3 -c 'import json, sys; d = json.load(sys.stdin); "
+          "print(d[\"session_id\"], d[\"image\"])'",
+          0, "demo host\n");
+    check("croft pause demo >/dev/null && croft exec demo -- true 2>&1", 125,
+          "croft exec: sandbox 'demo' is paused; 'croft resume demo' first\n");
+    check("croft resume dem >/dev/null && croft exec demo -- echo back", 0, "back\n");
+    check_has("croft pool", "default");
+    check_has("croft pool set default --target 1 --ceiling 2", "default");
+    check_has("croft pool set nosuch --target 1 2>&1", "nosuch");
+    check("croft stop demo nobody 2>&1 >/dev/null | grep -c nobody", 0, "1\n");
+    check("croft ps --quiet", 0, "");
+    serve_close(&s);
+}
+
+TEST(serve_metrics_are_read_by_promtool)
+{
+    struct serve s = {0};
+
+    serve_open(&s);
+    CHECK_STR(at_server(&s), "demo");
+    check_has(serve_text(&s, "curl -s http://127.0.0.1:%u/metrics", s.wire.port),
+              "croft_http_requests_total{face=\"runtime\",method=\"POST\",code=\"200\"} 1");
+    check(
+        serve_text(&s,
+                   "command -v promtool >/dev/null || exit 0; curl -s http://127.0.0.1:%u/metrics "
+                   "| promtool check metrics",
+                   s.wire.port),
+        0, "");
+    check_has(serve_text(&s,
+                         "timeout 5 curl -sN http://127.0.0.1:%u/croft/v1/events | grep -m 1 READY",
+                         s.wire.port),
+              "STATUS$READY");
+    serve_close(&s);
+}
