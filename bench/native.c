@@ -2,7 +2,6 @@
 /* bench/native.c — native sandboxes beside bubblewrap, crun, runc and docker, in the same run and
  * in turns, so that a neighbour's noise falls on all. "Answer" means bytes computed inside:
  * croft-guest, which is static, says its version. Needs root. Interrupted, it leaves nothing. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <poll.h>
@@ -394,100 +393,6 @@ static void bench_ready(struct bench *b)
     verdict("resume", at(&resume, .5), .5, "ms");
 }
 
-/* --- a crowd
- * -------------------------------------------------------------------------------------- */
-
-static double available_kb(void)
-{
-    own_done(buf) text;
-    struct str rest, line, word;
-    uint64_t kb = 0;
-
-    buf_init(&text, 1u << 16);
-    must(fd_read_file("/proc/meminfo", &text));
-    rest = buf_str(&text);
-    for (bool more = true; more;) {
-        more = str_cut(&rest, '\n', &line);
-        if (!str_starts(line, STR("MemAvailable:")))
-            continue;
-        str_cut(&line, ':', &word);
-        line = str_trim(line);
-        str_cut(&line, ' ', &word);
-        str_to_u64(word, &kb);
-    }
-    return (double)kb;
-}
-
-static unsigned count_fds(pid_t pid)
-{
-    char path[64];
-    unsigned n = 0;
-
-    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
-    DIR *d = opendir(path);
-    if (!d)
-        die(path);
-    while (readdir(d))
-        n++;
-    closedir(d);
-    return n - 2;
-}
-
-static void crowd_start(unsigned n, int sock, struct column *starts)
-{
-    struct native_request req = {.magic = NATIVE_MAGIC,
-                                 .version = NATIVE_VERSION,
-                                 .op = NATIVE_START,
-                                 .argc = 1,
-                                 .hostname = "box"};
-    static struct native_reply reply;
-    int fds[2];
-    char byte;
-
-    own_fd block = memfd_create("args", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    must(fd_write_all(block, str_n("action-server", 14)));
-    fcntl(block, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
-    for (unsigned i = 0; i < n; i++) {
-        snprintf(req.id, sizeof req.id, "c%u", i);
-        uint64_t t = now();
-        ask(sock, &req, &block, &reply, fds);
-        if (read(fds[0], &byte, 1) != 1)
-            die("ready");
-        note(starts, t);
-        close(fds[0]); /* the control connection stays: one descriptor each on this side */
-    }
-}
-
-/* Idle sandboxes, each with a server that listens, before the first command. Memory is what the
- * whole machine lost, a neighbour's builds included: run it alone, with CROFT_BENCH_CROWD=1000. */
-static void bench_crowd(struct bench *b)
-{
-    static struct column starts = {"start to a listening server, one of a crowd"};
-    static const char *const images[] = {"/"};
-    const char *many = getenv("CROFT_BENCH_CROWD");
-    unsigned n = many ? (unsigned)atoi(many) : 100;
-    struct launcher_policy policy = {
-        .state = b->state, .images = images, .image_count = 1, .most = n, .embryos = 4};
-    int sock;
-    pid_t pid;
-
-    if (n < 1 || n > ARRAY_LEN(starts.ms))
-        die("CROFT_BENCH_CROWD");
-    must(launcher_fork(&policy, &sock, &pid));
-    double before = available_kb();
-    crowd_start(n, sock, &starts);
-    double each = (before - available_kb()) / n;
-    unsigned held = count_fds(pid);
-    uint64_t t = now();
-    close(sock); /* ends them all */
-    waitpid(pid, NULL, 0);
-    double end_ms = (double)(now() - t) / 1e6 / n;
-    show(&starts);
-    printf("  %-44s %.3f ms each\n", "end and removal of all", end_ms);
-    verdict("memory per idle sandbox, machine-wide", each / 1024, .6, "MB");
-    verdict("descriptors per sandbox in the launcher", (double)held / n, 3, "");
-}
-
 int main(int argc, char **argv)
 {
     struct bench b;
@@ -505,7 +410,6 @@ int main(int argc, char **argv)
     bench_run(&b);
     bench_rate(&b);
     bench_ready(&b);
-    bench_crowd(&b);
     box_host_close(&b.h);
     must(peers_close(&b.peers));
     puts("bench/native: every start of croft's succeeded");
