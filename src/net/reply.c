@@ -261,7 +261,8 @@ static void wrote(struct request *r, size_t n)
     conn_set_deadline(r->conn);
 }
 
-void http_reply_write(struct http_req *req, struct str piece)
+static void put_piece(struct http_req *req, struct str piece,
+                      void (*write)(struct stream *s, struct str data))
 {
     struct request *r = request_of(req);
     char size[20];
@@ -271,10 +272,20 @@ void http_reply_write(struct http_req *req, struct str piece)
     struct stream *s = r->conn->stream;
     if (r->chunked)
         stream_write(s, str_n(size, http_chunk_head(piece.len, size)));
-    stream_write(s, piece);
+    write(s, piece);
     if (r->chunked)
         stream_write(s, STR("\r\n"));
     wrote(r, piece.len);
+}
+
+void http_reply_write(struct http_req *req, struct str piece)
+{
+    put_piece(req, piece, stream_write);
+}
+
+void http_reply_pass(struct http_req *req, struct str piece)
+{
+    put_piece(req, piece, stream_pass);
 }
 
 #define CHUNK_HEAD 10 /* a size of eight digits, whatever comes to be there, and a line end */

@@ -125,6 +125,7 @@ void http_reply_foreign(struct http_req *req, struct str reason);
 /* A streaming answer: chunked when the length is unknown (or until close, for HTTP/1.0). */
 void http_reply_begin(struct http_req *req, int status, struct str content_type, uint64_t length);
 void http_reply_write(struct http_req *req, struct str piece);
+void http_reply_pass(struct http_req *req, struct str piece); /* see stream_pass */
 /* Room for a piece of up to n bytes where it is sent from, then how much of it there is. NULL:
  * nothing goes out, because the peer is gone (on_gone has come or is coming) or wants no body. */
 char *http_reply_reserve(struct http_req *req, size_t n);

@@ -114,7 +114,7 @@ TEST(of_many_full_listeners_the_longest_waiting_gets_the_free_place)
     }
     web_close_client(&first);
     for (int i = 0; i < 3; i++) {
-        char want[8];
+        char want[20];
         snprintf(want, sizeof want, "tag %d", i + 1);
         CHECK_STR(web_take(&w, &c[i]).body, want);
         CHECK_INT(http_server_connections(w.server), 1);
@@ -134,6 +134,39 @@ TEST(an_intercepted_request_goes_past_router_names_and_auth)
     CHECK_INT(web_ask(&w, STR(GET("/tag"))).status, 403);
     CHECK_INT(web_ask(&w, STR("GET /tag HTTP/1.1\r\nHost: localhost\r\n\r\n")).status, 401);
     CHECK_HAS(web_ask(&w, STR(GET("/bad"))).body, "refused by the hook");
+    web_close(&w);
+}
+
+static fallible say_much(struct http_req *req)
+{
+    static char much[100000];
+
+    memset(much, 'm', sizeof much);
+    http_reply_begin(req, 200, STR(""), HTTP_LENGTH_UNKNOWN);
+    for (int i = 0; i < 40; i++) {
+        much[0] = (char)('a' + i % 26);
+        http_reply_pass(req, str_n(much, sizeof much));
+    }
+    http_reply_end(req);
+    return NULL;
+}
+
+/* Small and large pieces, more of them than the socket takes: what is sent at once passes nothing
+ * that was queued before. */
+TEST(large_pieces_leave_at_once_and_in_order)
+{
+    static const struct route much = {"GET", "/much", say_much, 0, 0};
+    struct web_client c;
+    struct web w;
+
+    web_open(&w, &much, 1, NULL, NULL);
+    web_connect(&w, &c, 8u << 20);
+    CHECK(web_send(&w, &c, STR(GET("/much"))));
+    struct web_answer a = web_take(&w, &c);
+    CHECK_INT(a.body.len, 40 * 100000);
+    for (size_t i = 0; i < a.body.len; i++)
+        CHECK(a.body.p[i] == (i % 100000 ? 'm' : (char)('a' + i / 100000 % 26)));
+    web_close_client(&c);
     web_close(&w);
 }
 

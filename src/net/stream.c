@@ -99,7 +99,7 @@ static void on_idle(struct loop_timer *t)
         close_now(s);
 }
 
-static void touch(struct stream *s)
+void stream_touch(struct stream *s)
 {
     if (s->idle_ms)
         loop_timer_start(s->net->loop, &s->idle, s->idle_ms, on_idle);
@@ -111,7 +111,7 @@ void stream_set_idle(struct stream *s, uint32_t idle_ms)
         return;
     s->idle_ms = idle_ms;
     if (idle_ms)
-        touch(s);
+        stream_touch(s);
     else
         loop_timer_stop(&s->idle);
 }
@@ -169,7 +169,7 @@ static void linger(struct stream *s)
     s->paused = false;
     s->in.len = 0;
     s->idle_ms = LINGER_MS;
-    touch(s);
+    stream_touch(s);
 }
 
 /* Sends what the socket takes. False when it fails. */
@@ -187,7 +187,7 @@ static bool send_out(struct stream *s)
             return false;
         }
         s->out_at += (size_t)n;
-        touch(s);
+        stream_touch(s);
     }
     if (!stream_pending(s) && s->high)
         s->out.len = s->out_at = 0; /* for whoever waits for on_drain */
@@ -275,7 +275,7 @@ static bool read_once(struct stream *s)
         got_eof(s);
         return false;
     }
-    touch(s);
+    stream_touch(s);
     if (!s->in.len) {
         dispatch(s, str_n(page, (size_t)n));
         return s->filter || (size_t)n == room;
@@ -456,7 +456,7 @@ void stream_close_when_sent(struct stream *s)
     s->paused = true; /* input is of no interest until all is out */
     if (!s->idle_ms)
         s->idle_ms = LINGER_MS * 5;
-    touch(s); /* also when it was the deadline that brought us here */
+    stream_touch(s); /* also when it was the deadline that brought us here */
     stream_later(s);
 }
 

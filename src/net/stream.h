@@ -85,6 +85,10 @@ void stream_set_events(struct stream *s, const struct stream_events *events, voi
 void stream_set_filter(struct stream *s, const struct stream_filter *filter, void *state);
 
 void stream_write(struct stream *s, struct str data);
+/* The same for what is passed on: of a large piece as much as the socket takes leaves at once, from
+ * where it is. Look at stream_pending after it: on_drain comes only if that was over STREAM_HIGH.
+ */
+void stream_pass(struct stream *s, struct str data);
 /* Room for n bytes directly in the queue; NULL when over the limit. Then stream_commit. */
 char *stream_reserve(struct stream *s, size_t n);
 void stream_commit(struct stream *s, size_t n);

@@ -47,6 +47,7 @@ struct stream {
 
 /* stream.c */
 void stream_fail_soon(struct stream *s, struct err *why);
+void stream_touch(struct stream *s); /* a byte moved */
 void stream_later(struct stream *s); /* asks for a flush after the turn */
 
 /* stream_out.c */

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* stream_out.c — what streams of a net share, and their output: queues that exist only while there
  * is something in them, in buffers that go from one writer to the next. */
+#include <sys/socket.h>
+#include <sys/uio.h>
+
 #include "net/stream_inner.h"
 
 #define SPARE_SIZE (16u << 10) /* output buffers kept for the next writer */
+#define AT_ONCE    (32u << 10) /* so much is not worth a copy */
 
 fallible net_new(struct loop *loop, struct net **ret_net)
 {
@@ -101,6 +105,29 @@ void stream_commit(struct stream *s, size_t n)
         stream_later(s);
 }
 
+/* Large data goes out from where it is, what is queued before it first; gives how much of it went.
+ * A write that fails fails again when the rest is flushed. */
+static size_t send_at_once(struct stream *s, struct str data)
+{
+    size_t queued = stream_pending(s);
+    struct iovec parts[2] = {{s->out.p + s->out_at, queued}, {(char *)data.p, data.len}};
+    struct msghdr m = {.msg_iov = parts + !queued, .msg_iovlen = queued ? 2 : 1};
+
+    if (s->filter || s->blocked || s->high || s->failed || s->state != ST_OPEN)
+        return 0; /* who waits for on_drain is told of it by the flush alone */
+    ssize_t n = sendmsg(s->io.fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n <= 0)
+        return 0;
+    stream_touch(s);
+    if ((size_t)n < queued) {
+        s->out_at += (size_t)n;
+        return 0;
+    }
+    if (queued)
+        stream_out_release(s);
+    return (size_t)n - queued;
+}
+
 void stream_write(struct stream *s, struct str data)
 {
     char *to = data.len ? stream_reserve(s, data.len) : NULL;
@@ -109,6 +136,11 @@ void stream_write(struct stream *s, struct str data)
         return;
     memcpy(to, data.p, data.len);
     stream_commit(s, data.len);
+}
+
+void stream_pass(struct stream *s, struct str data)
+{
+    stream_write(s, data.len < AT_ONCE ? data : str_from(data, send_at_once(s, data)));
 }
 
 void stream_set_out_limit(struct stream *s, size_t limit_bytes)

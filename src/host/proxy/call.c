@@ -260,7 +260,7 @@ static fallible on_client_body(struct http_req *req, struct str piece)
     }
     if (chunked)
         stream_write(c->stream, str_n(size, http_chunk_head(piece.len, size)));
-    stream_write(c->stream, piece);
+    stream_pass(c->stream, piece);
     if (chunked)
         stream_write(c->stream, STR("\r\n"));
     if (stream_pending(c->stream) >= STREAM_HIGH)
@@ -383,7 +383,7 @@ static bool take_body(struct call *c, struct str *in)
         bad_answer(c, e);
         return false;
     }
-    http_reply_write(c->req, piece);
+    http_reply_pass(c->req, piece);
     if (c->in.done) {
         call_finish(c, *in);
         return false;

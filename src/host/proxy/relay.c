@@ -46,7 +46,7 @@ static size_t on_side_data(struct stream *s, struct str data)
     struct stream *to = other_side(r, s);
 
     r->target->last_ns = loop_now_ns(r->p->loop);
-    stream_write(to, data);
+    stream_pass(to, data);
     if (stream_pending(to) >= STREAM_HIGH)
         stream_pause(s);
     return data.len;

@@ -168,6 +168,8 @@ static void on_dialled(void *owner, struct err *e, int fd)
     uint16_t port = c->inside ? c->inside : c->target->address.tunnel_port;
 
     c->dial = NULL;
+    if (!e) /* room for one piece read from a client, or every piece goes in two */
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){2 * STREAM_READ_SIZE}, sizeof(int));
     if (!e)
         e = stream_new(c->p->net, fd, &tunnel_events, c, &s);
     if (e) {
