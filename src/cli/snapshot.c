@@ -13,6 +13,7 @@
 #include "cli/state.h"
 #include "host/kept/kept.h"
 #include "host/launcher/record.h"
+#include "host/snaps/fence.h"
 #include "host/snaps/snaps.h"
 #include "host/snaps/whole.h"
 
@@ -106,7 +107,9 @@ static void flatten_behind(const struct job *j, const struct kept *k, const stru
     setsid();
     for (int fd = 0; fd <= 2; fd++)
         close(fd);
-    struct err *e = snaps_flatten(j->state, k->dir, k->layers[0].mount, s->name.p);
+    struct err *e = snaps_fence(j->state, k->dir, -1, -1);
+    if (!e)
+        e = snaps_flatten(j->state, k->dir, k->layers[0].mount, s->name.p);
     _exit(e ? CLI_FAILED : CLI_OK);
 }
 

@@ -163,7 +163,8 @@ static fallible allow_beneath(int rules, int fd, uint64_t access)
     return NULL;
 }
 
-fallible confine_landlock(int abi, int exe)
+/* All that this version can forbid. */
+static fallible new_rules(int abi, uint64_t *ret_fs, int *ret_rules)
 {
     struct ruleset set = {.fs = LL_FS_V1};
     size_t size = abi >= 6 ? sizeof set : sizeof set.fs;
@@ -171,13 +172,37 @@ fallible confine_landlock(int abi, int exe)
     set.fs |=
         (abi >= 2 ? LL_REFER : 0) | (abi >= 3 ? LL_TRUNCATE : 0) | (abi >= 5 ? LL_IOCTL_DEV : 0);
     set.scoped = abi >= 6 ? LL_SCOPES : 0;
-    own_fd rules = (int)syscall(SYS_landlock_create_ruleset, &set, size, 0);
-    if (rules < 0)
-        return err_sys("make a Landlock rule set");
+    *ret_fs = set.fs;
+    *ret_rules = (int)syscall(SYS_landlock_create_ruleset, &set, size, 0);
+    return *ret_rules < 0 ? err_sys("make a Landlock rule set") : NULL;
+}
+
+fallible confine_landlock_beneath(int abi, const int *work, size_t count, int look)
+{
+    own_fd rules = -1;
+    uint64_t all;
+
+    TRY(new_rules(abi, &all, &rules));
+    for (size_t i = 0; i < count; i++)
+        if (work[i] >= 0)
+            TRY(allow_beneath(rules, work[i], all));
+    if (look >= 0)
+        TRY(allow_beneath(rules, look, LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR));
+    if (syscall(SYS_landlock_restrict_self, rules, 0) < 0)
+        return err_sys("enter Landlock");
+    return NULL;
+}
+
+fallible confine_landlock(int abi, int exe)
+{
+    own_fd rules = -1;
+    uint64_t all;
+
+    TRY(new_rules(abi, &all, &rules));
     own_fd root = open("/", O_PATH | O_CLOEXEC);
     if (root < 0)
         return err_sys("open '/'");
-    TRY(allow_beneath(rules, root, set.fs));
+    TRY(allow_beneath(rules, root, all));
     TRY(allow_beneath(rules, exe, LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE));
     if (syscall(SYS_landlock_restrict_self, rules, 0) < 0)
         return err_sys("enter Landlock");

@@ -53,6 +53,7 @@ static _Noreturn void job_child(struct serve_job *j, pid_t launcher, int out)
     if (getppid() != launcher)
         _exit(1);
     own_close_p(&j->serve->sock); /* its end is ours to tell, not this child's */
+    j->out = out;
     struct err *e = j->run(j);
     struct verdict v = {.code = e ? (uint32_t)err_code(e) : 0};
     snprintf(v.text, sizeof v.text, "%s", e ? err_text(e) : j->reply.text);

@@ -16,6 +16,7 @@ struct serve_job {
     void (*ended)(struct serve_job *j, struct err *e);
     int dir;   /* the box's, or what is worked on; -1: none */
     int heard; /* the pipe's end we read */
+    int out;   /* in the child: the other end */
     char name[NATIVE_IMAGE_MAX];
     char id[NATIVE_ID_MAX];    /* of the sandbox that stands on the long stack; empty: none */
     struct native_reply reply; /* op 0: nobody waits */

@@ -2,8 +2,8 @@
 /* serve_snap.c — snapshots of the launcher's sandboxes, and those that go on from one.
  *
  * What takes as long as a guest's tree is large is done by a child, so that nobody waits for it:
- * copying, flattening, sweeping. It is root and not a host/worker: overlay's own attributes are
- * hidden from every other user namespace. It dies with us. */
+ * copying, flattening, sweeping. It is root, for overlay's own attributes are hidden from every
+ * other user namespace, behind a fence (snaps/fence.h). It dies with us. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -23,6 +23,7 @@
 #include "host/launcher/record.h"
 #include "host/launcher/serve.h"
 #include "host/launcher/serve_job.h"
+#include "host/snaps/fence.h"
 #include "host/snaps/whole.h"
 #include "host/tree/tree.h"
 
@@ -42,8 +43,15 @@ static fallible unfreeze(const struct serve_job *j)
     return NULL;
 }
 
+/* disk: where upper layers are, if not in the box's directory. */
+static fallible fence(const struct serve_job *j, int disk)
+{
+    return snaps_fence(j->serve->host.dir, j->dir, disk, j->out);
+}
+
 static fallible run_flatten(struct serve_job *j)
 {
+    TRY(fence(j, -1));
     TRY(whole_flatten(j->serve->host.dir, j->name));
     return snaps_sweep(j->serve->host.dir);
 }
@@ -113,6 +121,7 @@ static void start_or_warn(struct serve *s, const char *name, const char *id,
 
 static fallible run_sweep(struct serve_job *j)
 {
+    TRY(fence(j, -1));
     return snaps_sweep(j->serve->host.dir);
 }
 
@@ -147,6 +156,7 @@ static fallible check_mounts(int box)
 
 static fallible run_copy(struct serve_job *j)
 {
+    TRY(fence(j, -1));
     return whole_take(j->serve->host.dir, j->dir, j->dir, j->name, true, NULL);
 }
 
@@ -156,6 +166,7 @@ static fallible run_copy_disk(struct serve_job *j)
     own_fd disk = -1;
 
     TRY(disk_open(&j->serve->host, NATIVE_DISK_LOOP, j->dir, 0, -1, &disk));
+    TRY(fence(j, disk));
     return whole_take(j->serve->host.dir, j->dir, disk, j->name, true, NULL);
 }
 
@@ -231,6 +242,7 @@ fallible serve_snapshot(struct serve *s, struct serve_box *b, const struct nativ
 
 static fallible run_remove(struct serve_job *j)
 {
+    TRY(fence(j, -1));
     return whole_remove(j->serve->host.dir, j->name);
 }
 

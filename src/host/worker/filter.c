@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/fs.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <sys/prctl.h>
@@ -26,7 +27,8 @@ static const unsigned short allowed[] = {
     SYS_brk,        SYS_futex,           SYS_getrandom,       SYS_clock_gettime,  SYS_uname,
     SYS_exit,       SYS_exit_group,      SYS_rt_sigreturn,    SYS_rt_sigprocmask, SYS_rt_sigaction,
     SYS_getpid,     SYS_gettid,          SYS_restart_syscall, SYS_sched_yield,    SYS_geteuid,
-    SYS_flistxattr, SYS_fremovexattr,    SYS_sigaltstack,
+    SYS_flistxattr, SYS_fremovexattr,    SYS_sigaltstack,     SYS_flock,          SYS_faccessat2,
+    SYS_openat2,    SYS_umask,
 };
 
 #define LOAD(field)  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
@@ -34,7 +36,7 @@ static const unsigned short allowed[] = {
 
 fallible filter_install(void)
 {
-    struct sock_filter code[ARRAY_LEN(allowed) + 8];
+    struct sock_filter code[ARRAY_LEN(allowed) + 16];
     unsigned short n = 0;
 
     code[n++] = (struct sock_filter)LOAD(arch);
@@ -42,9 +44,13 @@ fallible filter_install(void)
     code[n++] = (struct sock_filter)RETURN(SECCOMP_RET_KILL_PROCESS);
     code[n++] = (struct sock_filter)LOAD(nr);
     for (size_t i = 0; i < ARRAY_LEN(allowed); i++) {
-        unsigned char past = (unsigned char)(ARRAY_LEN(allowed) - i); /* to the last line */
+        unsigned char past = (unsigned char)(ARRAY_LEN(allowed) - i + 3); /* to the last line */
         code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], past, 0);
     }
+    /* Of ioctl the one that shares blocks between files. */
+    code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 2);
+    code[n++] = (struct sock_filter)LOAD(args[1]);
+    code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FICLONE, 1, 0);
     code[n++] = (struct sock_filter)RETURN(SECCOMP_RET_ERRNO | EPERM);
     code[n++] = (struct sock_filter)RETURN(SECCOMP_RET_ALLOW);
     struct sock_fprog program = {n, code};

@@ -40,20 +40,15 @@ static int by_number(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* Closes everything but standard error, out, and what the job needs. */
-static fallible close_others(const struct worker_job *job, const struct pipes *p)
+static fallible close_all_but(int *keep, size_t n)
 {
-    int keep[WORKER_FDS + 4] = {2, p->out[1], p->fail[1], job->root};
-    size_t n = 4;
     unsigned from = 0;
 
-    for (size_t i = 0; i < job->fd_count; i++) {
-        if (job->fds[i] >= 0)
-            keep[n++] = job->fds[i];
-    }
     qsort(keep, n, sizeof *keep, by_number);
     for (size_t i = 0; i < n; i++) {
         unsigned fd = (unsigned)keep[i];
+        if (keep[i] < 0 || fd < from)
+            continue; /* named twice, or none */
         if (fd > from && syscall(SYS_close_range, from, fd - 1, 0) < 0)
             return err_sys("close descriptors");
         from = fd + 1;
@@ -61,6 +56,17 @@ static fallible close_others(const struct worker_job *job, const struct pipes *p
     if (syscall(SYS_close_range, from, ~0u, 0) < 0)
         return err_sys("close descriptors");
     return NULL;
+}
+
+/* Closes everything but standard error, out, and what the job needs. */
+static fallible close_others(const struct worker_job *job, const struct pipes *p)
+{
+    int keep[WORKER_FDS + 4] = {2, p->out[1], p->fail[1], job->root};
+    size_t n = 4;
+
+    for (size_t i = 0; i < job->fd_count; i++)
+        keep[n++] = job->fds[i];
+    return close_all_but(keep, n);
 }
 
 static fallible confine(const struct worker_job *job, const struct pipes *p)
@@ -217,4 +223,44 @@ fallible worker_run(const struct worker_job *job, struct buf *answer)
         e = outcome(&p, status);
     pipes_done(&p);
     return e;
+}
+
+/* --- a fence --- */
+
+/* As KEEP_CAPS, and: to read what nobody may, to make whiteouts, and overlay's attributes. What
+ * else the last of these is good for, the filter of system calls forbids. */
+#define FENCE_CAPS     (KEEP_CAPS | 1ull << 2 | 1ull << 27 | 1ull << 21)
+#define LANDLOCK_MOVES 2 /* since this version files may move */
+
+static fallible keep_only(const struct worker_fence *f)
+{
+    int keep[WORKER_FDS + 6] = {2, f->root, f->work[0], f->work[1], f->work[2], f->look};
+    size_t n = 6;
+
+    if (f->fd_count > WORKER_FDS)
+        return err_new(ERR_INTERNAL, "%zu descriptors are too many", f->fd_count);
+    for (size_t i = 0; i < f->fd_count; i++)
+        keep[n++] = f->fds[i];
+    return close_all_but(keep, n);
+}
+
+fallible worker_fence(const struct worker_fence *f)
+{
+    struct rlimit none = {0, 0};
+    int abi = confine_landlock_abi();
+
+    if (fchdir(f->root) < 0)
+        return err_sys("enter the root");
+    bool powers = chroot(".") == 0; /* an ordinary user has none to give up */
+    if (!powers && (errno != EPERM || geteuid() == 0))
+        return err_sys("change the root");
+    TRY(keep_only(f));
+    if (setrlimit(RLIMIT_CORE, &none) < 0)
+        return err_sys("set limits");
+    TRY(confine_no_new_privs());
+    if (abi >= LANDLOCK_MOVES)
+        TRY(confine_landlock_beneath(abi, f->work, ARRAY_LEN(f->work), f->look));
+    if (powers)
+        TRY(confine_caps(FENCE_CAPS));
+    return filter_install();
 }

@@ -23,3 +23,14 @@ struct worker_job {
 
 /* Appends the answer, up to the buffer's limit. */
 fallible worker_run(const struct worker_job *job, struct buf *answer);
+
+/* The same walls around this very process, for good, but for the user namespace: overlay's own
+ * attributes can be seen in none but the host's. In its place Landlock, where there is one: of the
+ * files below root, which becomes its "/", it may change those below work and read those below
+ * look. Nothing but fds, these and standard error stays open. */
+struct worker_fence {
+    int root, work[3], look; /* -1 is passed over */
+    const int *fds;
+    size_t fd_count; /* at most WORKER_FDS */
+};
+fallible worker_fence(const struct worker_fence *f);

@@ -10,8 +10,11 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -161,4 +164,100 @@ TEST(worker_gives_files_to_the_ids_of_a_sandbox)
     CHECK_INT(st.st_gid, 2000);
     CHECK_INT(st.st_mode & 07777, 04755);
     kit_done(&k);
+}
+
+/* --- a fence --- */
+
+struct fenced {
+    int root, work, look, other, secret;
+};
+
+/* Gives what was possible, as letters; all small ones must be there and no capital. */
+static void try_all(const struct fenced *f, char *out)
+{
+    struct stat st;
+    bool root = geteuid() == 0;
+    own_fd made = openat(f->work, "made", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    own_fd seen = openat(f->look, "seen", O_RDONLY | O_CLOEXEC);
+
+    *out++ = made >= 0 ? 'a' : '-';
+    *out++ =
+        fsetxattr(made, root ? "trusted.overlay.x" : "user.overlay.x", "y", 1, 0) == 0 ? 'b' : '-';
+    *out++ = mknodat(f->work, "gone", S_IFCHR, 0) == 0 ? 'c' : '-';
+    *out++ = seen >= 0 ? 'd' : '-';
+    *out++ = linkat(f->work, "made", f->work, "link", 0) == 0 ? 'e' : '-';
+    *out++ = openat(f->look, "new", O_WRONLY | O_CREAT | O_CLOEXEC, 0600) >= 0 ? 'A' : '.';
+    *out++ = openat(f->look, "seen", O_WRONLY | O_CLOEXEC) >= 0 ? 'B' : '.';
+    *out++ = openat(f->root, "other/file", O_RDONLY | O_CLOEXEC) >= 0 ? 'C' : '.';
+    *out++ = mkdirat(f->root, "x", 0700) == 0 ? 'D' : '.';
+    *out++ = fstat(f->secret, &st) == 0 || fstat(f->other, &st) == 0 ? 'E' : '.';
+    *out++ = open("/etc/passwd", O_RDONLY | O_CLOEXEC) >= 0 ? 'F' : '.';
+    *out++ = socket(AF_UNIX, SOCK_STREAM, 0) >= 0 ? 'G' : '.';
+    *out++ = syscall(SYS_fork) >= 0 ? 'H' : '.';
+    *out++ = unshare(CLONE_NEWNS) == 0 ? 'I' : '.';
+    *out++ = mount("none", "/", "tmpfs", 0, NULL) == 0 ? 'J' : '.';
+    *out++ = kill(getppid(), 0) == 0 ? 'K' : '.';
+    *out++ = ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0 ? 'L' : '.';
+    *out++ = syscall(SYS_execve, "/proc/self/exe", NULL, NULL) == 0 ? 'M' : '.';
+    *out++ = fchdir(f->root) == 0 && chroot("..") == 0 ? 'N' : '.';
+    *out = '\0';
+}
+
+static void in_fence(struct fenced *f, int out)
+{
+    char said[64] = "";
+    struct err *e = worker_fence(&(struct worker_fence){
+        .root = f->root, .work = {f->work, -1, -1}, .look = f->look, .fds = &out, .fd_count = 1});
+
+    if (e)
+        snprintf(said, sizeof said, "%.60s", err_text(e));
+    else
+        try_all(f, said);
+    _exit(write(out, said, strlen(said)) < 0);
+}
+
+static void check_fence(bool as_nobody)
+{
+    own_fd dir = test_dir_fd();
+    struct fenced f = {.secret = open("/etc/passwd", O_RDONLY | O_CLOEXEC)};
+    char said[64];
+    int ends[2];
+
+    if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1) < 2)
+        SKIP("this kernel has no Landlock that would do");
+    CHECK_OK(fd_make_dirs(dir, STR("root"), 0755, &f.root));
+    CHECK_OK(fd_make_dirs(f.root, STR("work"), 0755, &f.work));
+    CHECK_OK(fd_make_dirs(f.root, STR("look"), 0755, &f.look));
+    CHECK_OK(fd_make_dirs(f.root, STR("other"), 0755, &f.other));
+    CHECK_OK(fd_replace_file(f.look, "seen", STR("x"), 0600));
+    CHECK_OK(fd_replace_file(f.other, "file", STR("x"), 0600));
+    CHECK_INT(pipe2(ends, O_CLOEXEC), 0);
+    if (as_nobody)
+        CHECK(fchown(f.work, 65534, 65534) == 0 && fchmodat(f.look, "seen", 0644, 0) == 0 &&
+              fchmodat(f.other, "file", 0644, 0) == 0 && chmod(test_dir(), 0755) == 0);
+    pid_t pid = fork();
+    if (pid == 0 && as_nobody && (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534)))
+        _exit(9);
+    if (pid == 0)
+        in_fence(&f, ends[1]);
+    close(ends[1]);
+    ssize_t n = read(ends[0], said, sizeof said - 1);
+    CHECK(n > 0);
+    said[n] = '\0';
+    CHECK_STR(str_of(said), "abcde..............");
+    int status;
+    CHECK_INT(waitpid(pid, &status, 0), pid);
+    CHECK_INT(status, 0);
+}
+
+TEST(fence_leaves_the_named_directories_and_nothing_else)
+{
+    check_fence(false);
+}
+
+TEST(fence_holds_an_ordinary_user_too)
+{
+    if (geteuid() != 0)
+        SKIP("needs root to become somebody else");
+    check_fence(true);
 }
