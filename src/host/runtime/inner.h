@@ -25,7 +25,7 @@ struct manager {
     struct manager_config config;
     struct map ids, tenants;
     struct list stopped; /* oldest first */
-    unsigned stopped_count, live, starting;
+    unsigned stopped_count, live, starting, claiming;
 
     unsigned at_gate; /* requests the launcher has now */
     struct list urgent, waiting;

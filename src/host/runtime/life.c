@@ -194,6 +194,7 @@ static bool start_cold_after_all(struct runtime *r)
         return false;
     r->retried = true;
     r->warm = false;
+    r->manager->claiming--;
     runtime_set_detail(r, "cold: the warm sandbox was not well");
     own(err) e = sbx_remove(r->sbx, on_unwarmed, r);
     return !e;
@@ -285,6 +286,9 @@ static void started(struct runtime *r, const struct err *e)
     own(err) why = e ? err_copy(e) : runtime_set_addresses(r);
 
     r->manager->starting--;
+    if (r->warm && !--r->manager->claiming)
+        pool_refill(r->manager);
+    r->warm = false;
     if (why)
         runtime_fail(r, why);
     else {
@@ -292,6 +296,11 @@ static void started(struct runtime *r, const struct err *e)
         proxy_set_state(r->manager->config.proxy, &r->target, PROXY_OPEN);
         manager_emit(r, RUNTIME_EVENT_STARTED, "");
         manager_emit(r, RUNTIME_EVENT_READY, "");
+        log_debug("timeline", KV("id", r->id), KV("queue_us", r->phase_us[RUNTIME_PHASE_QUEUE]),
+                  KV("claim_us", r->phase_us[RUNTIME_PHASE_CLAIM]),
+                  KV("exec_us", r->phase_us[RUNTIME_PHASE_EXEC]),
+                  KV("ready_us", r->phase_us[RUNTIME_PHASE_READY]),
+                  KV("row_us", r->phase_us[RUNTIME_PHASE_ROW]));
         row_update(r, NULL); /* nobody waits for it: it says that there was a process */
     }
     look_at_watchers(r);
@@ -329,6 +338,7 @@ void runtime_begin(struct runtime *r, const struct wire_start *start, struct run
     r->pending = PENDING_ROW | PENDING_SANDBOX;
     r->begun_ns = now_ns(r);
     r->manager->starting++;
+    r->manager->claiming += r->warm;
     runtime_watch(r, ask);
     manager_emit(r, RUNTIME_EVENT_STARTING, "");
     gate_wait(r, r->warm, pass_start);
@@ -372,6 +382,7 @@ void runtime_begin_from_row(struct runtime *r)
     r->pending = PENDING_ROW | PENDING_SANDBOX;
     r->begun_ns = now_ns(r);
     r->manager->starting++;
+    r->manager->claiming += r->warm;
     proxy_set_state(r->manager->config.proxy, &r->target, PROXY_STARTING);
     manager_emit(r, RUNTIME_EVENT_STARTING, "");
     gate_wait(r, r->warm, pass_start);

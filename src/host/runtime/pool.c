@@ -204,7 +204,8 @@ static bool make_warm(struct pool *p)
     return true;
 }
 
-/* The pool that is furthest from its target goes first. */
+/* The pool that is furthest from its target goes first. While somebody waits for a claim the
+ * processors are his, unless a pool is running dry. */
 static struct pool *neediest(struct manager *m)
 {
     struct pool *found = NULL;
@@ -213,7 +214,8 @@ static struct pool *neediest(struct manager *m)
     LIST_EACH(p, &m->pools, struct pool, link) {
         unsigned have = p->ready + p->making;
         unsigned want = p->target < p->ceiling ? p->target : p->ceiling;
-        if (p->closed || have >= want || want - have <= most)
+        bool dry = p->ready <= want / 2;
+        if (p->closed || have >= want || want - have <= most || (m->claiming && !dry))
             continue;
         most = want - have;
         found = p;

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_pool_test.c — warm sandboxes: who gets one, what is bound to it, and that nobody gets one
+ * twice. */
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "test/program.h"
+#include "test/serve_kit.h"
+
+#define BURST 24
+
+static const char *detail_of(struct serve *s, const struct json *r)
+{
+    return serve_field(s, r, "status_detail");
+}
+
+/* Until one is warm: what tells is a start itself. */
+static struct json *start_warm(struct serve *s, const char *prefix, const char *more)
+{
+    for (unsigned i = 0; i < 3000; i++) {
+        struct json *r = serve_start(s, serve_text(s, "%s-%u", prefix, i), more);
+        if (strncmp(detail_of(s, r), "warm", 4) == 0)
+            return r;
+        serve_tell(s, "/stop", r);
+        poll(NULL, 0, 20);
+    }
+    FAIL("nothing becomes warm");
+}
+
+static void write_config(struct serve *s, const char *text)
+{
+    own_fd dir = test_dir_fd();
+
+    CHECK_OK(fd_replace_file(dir, "croft.toml", str_of(text), 0644));
+    (void)s;
+}
+
+TEST_LIMIT(serve_binds_a_warm_sandbox_to_whoever_claims_it, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    struct json *r = start_warm(&s, "a",
+                                "'environment':{'COLOUR':'green'},'working_dir':'/srv/here',"
+                                "'run_as_user':4321,'run_as_group':4322,'command':null");
+    CHECK_HAS(str_of(detail_of(&s, r)), "pool 'default'");
+    CHECK_STR(serve_exec(&s, r, "echo $COLOUR $RUNTIME_ID; pwd; id -u; id -g; hostname"),
+              serve_text(&s, "green %s\n/srv/here\n4321\n4322\n%s",
+                         serve_field(&s, r, "runtime_id"), serve_field(&s, r, "runtime_id")));
+    struct json *other = start_warm(&s, "b", "'command':null");
+    CHECK_STR(
+        serve_exec(&s, other, "echo x$COLOUR; pwd; id -u; ls -A /workspace /tmp | wc -l"),
+        serve_exec(&s, other, "echo x; echo /workspace; echo 0; ls -A /workspace /tmp | wc -l"));
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_gives_no_sandbox_to_two_sessions, 120)
+{
+    struct serve s = {.key = NULL};
+    struct json *got[BURST];
+    int fds[BURST];
+
+    serve_open(&s);
+    serve_tell(&s, "/stop", start_warm(&s, "first", ""));
+    for (unsigned i = 0; i < BURST; i++) {
+        fds[i] = wire_connect(&s.wire);
+        const char *body = serve_text(&s, "{\"image\":\"host\",\"session_id\":\"s%u\"}", i);
+        wire_send(fds[i], str_of(serve_text(&s,
+                                            "POST /start HTTP/1.1\r\nHost: localhost\r\n"
+                                            "Connection: close\r\nContent-Length: %zu\r\n\r\n%s",
+                                            strlen(body), body)));
+    }
+    for (unsigned i = 0; i < BURST; i++) {
+        own_done(buf) answer;
+        buf_init(&answer, 1u << 20);
+        wire_read_to_end(fds[i], &answer);
+        close(fds[i]);
+        CHECK_HAS(buf_str(&answer), "HTTP/1.1 200");
+    }
+    for (unsigned i = 0; i < BURST; i++) {
+        got[i] = serve_start(&s, serve_text(&s, "s%u", i), "");
+        for (unsigned k = 0; k < i; k++)
+            CHECK(!str_eq(json_get_str(got[i], "runtime_id", STR("")),
+                          json_get_str(got[k], "runtime_id", STR(""))));
+        CHECK_STR(serve_exec(&s, got[i], serve_text(&s, "echo %u > /tmp/mine; cat /tmp/mine", i)),
+                  serve_text(&s, "%u", i));
+    }
+    for (unsigned i = 0; i < BURST; i++)
+        CHECK_STR(serve_exec(&s, got[i], "cat /tmp/mine"), serve_text(&s, "%u", i));
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_says_why_a_start_was_not_warm, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    write_config(&s, "[pool.none]\nimage = 'host'\ntarget = 0\n");
+    serve_run(&s, ARGS("--config", serve_text(&s, "%s/croft.toml", test_dir())));
+    struct json *r = serve_start(&s, "a", "");
+    CHECK_HAS(str_of(detail_of(&s, r)), "cold: the pool is empty");
+    struct json *configs = serve_want(&s, 200, "GET", "/api/warm-runtime-configs", NULL);
+    const struct json *c = json_at(json_get(configs, STR("configs")), 0);
+    CHECK_STR(json_get_str(c, "name", STR("")), "none");
+    CHECK_STR(json_get_str(c, "image", STR("")), "host");
+    CHECK_INT(json_get(c, STR("command"))->type, JSON_ARRAY);
+    CHECK_INT(json_get(c, STR("environment"))->type, JSON_OBJECT);
+    serve_close(&s);
+}
+
+/* serve_close() looks: none of them may be left. */
+TEST_LIMIT(serve_ends_warm_sandboxes_of_a_server_that_was_killed, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    struct json *a = start_warm(&s, "a", "");
+    serve_kill(&s);
+    serve_run(&s, NULL);
+    CHECK_INT(serve_visit(&s, a, "/alive"), 200);
+    struct json *b = start_warm(&s, "b", "");
+    CHECK_INT(serve_visit(&s, b, "/alive"), 200);
+    serve_close(&s);
+}
