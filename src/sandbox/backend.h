@@ -121,6 +121,8 @@ struct sbx_backend {
     fallible (*list)(struct sbx_question *q); /* its names are struct sbx_listed */
     fallible (*snapshot_list)(struct sbx_question *q);
     fallible (*snapshot_remove)(struct sbx_question *q);
+    fallible (*image_find)(struct sbx_question *q); /* NULL: it has no store of images */
+    fallible (*image_import)(struct sbx_question *q);
     /* Of one that does not run: all it left, and the driver's part of s. Errors are for the log:
      * the sandbox is gone for its caller. */
     fallible (*remove)(struct sbx *s);

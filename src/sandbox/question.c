@@ -66,28 +66,44 @@ fallible sbx_list(struct sbx_driver *d, sbx_list_done *done, void *arg)
     return NULL;
 }
 
-static fallible ask(struct sbx_driver *d, fallible (*call)(struct sbx_question *q), struct str name,
-                    sbx_answered *done, void *arg)
+static fallible ask(struct sbx_driver *d, fallible (*call)(struct sbx_question *q),
+                    const char *what, struct str name, int file, sbx_answered *done, void *arg)
 {
-    if (!(d->caps & SBX_CAN_SNAPSHOT))
-        return err_new(ERR_UNSUPPORTED, "backend '%s' has no snapshots here", d->backend->name);
+    if (!call)
+        return err_new(ERR_UNSUPPORTED, "backend '%s' has no %ss here", d->backend->name, what);
     struct sbx_question *q = question_new(d, arg);
     q->done = done;
-    if (name.len >= sizeof q->name || memchr(name.p, '\0', name.len)) {
+    q->file = file;
+    if (name.len >= sizeof q->name || (name.len && memchr(name.p, '\0', name.len))) {
         sbx_question_drop(q);
-        return err_new(ERR_NOT_FOUND, "no snapshot has such a name");
+        return err_new(ERR_NOT_FOUND, "no %s has such a name", what);
     }
-    memcpy(q->name, name.p, name.len);
+    memcpy(q->name, name.len ? name.p : "", name.len);
     pose(q, call);
     return NULL;
 }
 
 fallible sbx_snapshot_list(struct sbx_driver *d, sbx_answered *done, void *arg)
 {
-    return ask(d, d->backend->snapshot_list, STR(""), done, arg);
+    bool can = d->caps & SBX_CAN_SNAPSHOT;
+
+    return ask(d, can ? d->backend->snapshot_list : NULL, "snapshot", STR(""), -1, done, arg);
 }
 
 fallible sbx_snapshot_remove(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg)
 {
-    return ask(d, d->backend->snapshot_remove, name, done, arg);
+    bool can = d->caps & SBX_CAN_SNAPSHOT;
+
+    return ask(d, can ? d->backend->snapshot_remove : NULL, "snapshot", name, -1, done, arg);
+}
+
+fallible sbx_image_find(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg)
+{
+    return ask(d, d->backend->image_find, "image", name, -1, done, arg);
+}
+
+fallible sbx_image_import(struct sbx_driver *d, int file, struct str name, sbx_answered *done,
+                          void *arg)
+{
+    return ask(d, d->backend->image_import, "image", name, file, done, arg);
 }

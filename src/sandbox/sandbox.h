@@ -78,13 +78,21 @@ fallible sbx_snapshot_list(struct sbx_driver *d, sbx_answered *done, void *arg);
 /* Sandboxes that were forked from it keep what they stand on. ERR_NOT_FOUND: there is none. */
 fallible sbx_snapshot_remove(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg);
 
+/* Images of a driver's store. names is then what is known of it, JSON as host/images writes it;
+ * ERR_NOT_FOUND: there is none. */
+fallible sbx_image_find(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg);
+/* file: an archive, a regular file, borrowed for the call. names is then its id. */
+fallible sbx_image_import(struct sbx_driver *d, int file, struct str name, sbx_answered *done,
+                          void *arg);
+
 /* --- for drivers --- */
 
 /* Something asked of a driver that is not about one of its sandboxes. */
 struct sbx_question {
     struct sbx_driver *driver;
     struct list sibling;
-    char name[64];    /* what it is about; empty: everything */
+    char name[256];   /* what it is about; empty: everything */
+    int file;         /* what is given with it, inside the call; -1: nothing */
     struct buf names; /* the answer: each with its NUL */
     size_t count;
     void *mine; /* the driver's; freed with the question */

@@ -72,3 +72,5 @@ fallible native_make_block(const struct native *n, struct native_request *req, i
 fallible native_list(struct sbx_question *q);
 fallible native_snapshot_list(struct sbx_question *q);
 fallible native_snapshot_remove(struct sbx_question *q);
+fallible native_image_find(struct sbx_question *q);
+fallible native_image_import(struct sbx_question *q);

@@ -86,6 +86,13 @@ static bool image_ok(const char *name)
     return name[0] && name[0] != '-' && name[0] != '/';
 }
 
+fallible native_image_check(const char *name)
+{
+    if (image_ok(name) && strlen(name) < NATIVE_IMAGE_MAX)
+        return NULL;
+    return err_new(ERR_INVALID, "image '%.100s' is not a name as registries have them", name);
+}
+
 static bool digest_ok(const char *id)
 {
     return strlen(id) == 64 && strspn(id, "0123456789abcdef") == 64;

@@ -137,5 +137,7 @@ struct native_reply {
 fallible native_check(const void *data, size_t size);
 /* Letters, digits, '-', '_' and '.', no dot first: fit for a file name. */
 bool native_id_ok(const char *id, size_t size);
+/* A name as registries have them; ERR_INVALID otherwise. */
+fallible native_image_check(const char *name);
 /* Absolute, no "..", no empty or "." parts, no trailing slash, not "/" itself. */
 bool native_target_ok(const char *path, size_t size);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* stored.c — what the launcher has: sandboxes, snapshots; and away with one of those. */
+/* stored.c — what the launcher has: sandboxes, snapshots, the store of images. */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
 #include "sandbox/native/inner.h"
 #include "sandbox/sandbox.h"
@@ -98,7 +99,61 @@ static void on_removed(struct native_call *c, const struct native_reply *r, int 
 
 fallible native_snapshot_remove(struct sbx_question *q)
 {
-    if (!native_id_ok(q->name, sizeof q->name))
+    if (strlen(q->name) >= NATIVE_ID_MAX || !native_id_ok(q->name, sizeof q->name))
         return err_new(ERR_NOT_FOUND, "no snapshot '%.80s'", q->name);
     return ask(stored_new(q), NATIVE_SNAPSHOT_REMOVE, q->name, on_removed);
+}
+
+/* --- images --- */
+
+static fallible ask_image(struct stored *s, enum native_op op,
+                          void (*fn)(struct native_call *c, const struct native_reply *r, int *fds,
+                                     struct err *e))
+{
+    const struct sbx_question *q = s->question;
+    struct native_driver *d = container_of(q->driver, struct native_driver, base);
+    struct native_request req = {.op = op};
+
+    snprintf(req.image_name, sizeof req.image_name, "%s", q->name);
+    TRY(native_image_check(q->name));
+    return native_call(d, &s->call, &req, &q->file, q->file >= 0, fn);
+}
+
+static void on_record(struct native_call *c, const struct native_reply *r, int *fds, struct err *e)
+{
+    struct sbx_question *q = container_of(c, struct stored, call)->question;
+
+    (void)r;
+    if (!e && fds[0] < 0)
+        e = err_new(ERR_INTERNAL, "the launcher sent no record");
+    if (!e)
+        e = fd_read_all(fds[0], &q->names);
+    if (!e) {
+        buf_add_char(&q->names, '\0');
+        q->count = 1;
+    }
+    sbx_question_finish(q, e);
+}
+
+fallible native_image_find(struct sbx_question *q)
+{
+    return ask_image(stored_new(q), NATIVE_IMAGE_FIND, on_record);
+}
+
+static void on_imported(struct native_call *c, const struct native_reply *r, int *fds,
+                        struct err *e)
+{
+    struct sbx_question *q = container_of(c, struct stored, call)->question;
+
+    (void)fds;
+    if (!e) {
+        buf_add_mem(&q->names, r->text, strlen(r->text) + 1);
+        q->count = 1;
+    }
+    sbx_question_finish(q, e);
+}
+
+fallible native_image_import(struct sbx_question *q)
+{
+    return ask_image(stored_new(q), NATIVE_IMAGE_IMPORT, on_imported);
 }
