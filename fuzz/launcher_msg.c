@@ -27,9 +27,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (strchr(r.snapshot, '/') || r.snapshot[0] == '.')
             abort();
     }
-    if (!e && (!memchr(r.image_name, '\0', sizeof r.image_name) ||
-               (r.op == NATIVE_START && strpbrk(r.image_name, "/."))))
-        abort(); /* an id is a file name */
+    if (!e && (!memchr(r.image_name, '\0', sizeof r.image_name) || r.image_name[0] == '/' ||
+               strpbrk(r.image_name, " \n\"\\")))
+        abort();
     if (!e && r.op == NATIVE_START) {
         plain(r.id, sizeof r.id);
         plain(r.hostname, sizeof r.hostname);

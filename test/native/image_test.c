@@ -107,11 +107,15 @@ TEST(an_image_imported_while_the_launcher_runs_can_be_started)
     import(&r, "two", "this is two", two);
     start_on(&r, "a", one, "");
     check_hello(&r, "a", "this is one");
-    start_on(&r, "b", two, "");
+    start_on(&r, "b", "two", ""); /* by name */
     check_hello(&r, "b", "this is two");
-    rig_tell(&r, NATIVE_KILL, "a");
-    start_on(&r, "a", one, ""); /* its next life */
-    check_hello(&r, "a", "this is one");
+    import(&r, "two", "another two", two);
+    start_on(&r, "c", "two", "");
+    check_hello(&r, "c", "another two");
+    rig_tell(&r, NATIVE_KILL, "b");
+    start_on(&r, "b", "two", ""); /* its next life, on what it had */
+    check_hello(&r, "b", "this is two");
+    rig_tell(&r, NATIVE_REMOVE, "c");
     rig_tell(&r, NATIVE_REMOVE, "a");
     rig_tell(&r, NATIVE_REMOVE, "b");
     rig_close(&r);
@@ -230,9 +234,11 @@ TEST(images_that_are_none_are_refused)
     req.argc = 1;
     req.image = NATIVE_IMAGE_STORED;
     memset(req.image_name, 'a', 64);
-    rig_refused(&r, &req, &block, 1, ERR_NOT_FOUND, "no image aaaaaaaaaaaa");
+    rig_refused(&r, &req, &block, 1, ERR_NOT_FOUND, "no image 'aaaa");
     memcpy(req.image_name, "../../etc", 10);
-    rig_refused(&r, &req, &block, 1, ERR_INVALID, "the image is not an id");
+    rig_refused(&r, &req, &block, 1, ERR_NOT_FOUND, "no image '../../etc'");
+    memcpy(req.image_name, "/etc", 5);
+    rig_refused(&r, &req, &block, 1, ERR_INVALID, "the image is not a name");
     memset(req.image_name, 'a', sizeof req.image_name);
     rig_refused(&r, &req, &block, 1, ERR_INVALID, "has no end");
     req = rig_request(NATIVE_IMAGE_IMPORT, "");

@@ -34,6 +34,12 @@ struct serve_box {
     struct serve_job *job; /* its files are being copied; NULL: not */
 };
 
+#define SERVE_IMAGES 16
+
+struct serve_image { /* what a name meant when it was last looked for */
+    char name[NATIVE_IMAGE_MAX], id[72];
+};
+
 struct serve {
     struct loop *loop;
     struct launcher_policy own;           /* with roots as we see them */
@@ -59,6 +65,9 @@ struct serve {
         bool used; /* a sandbox was made of the layers since they were looked at deeply */
         bool old;  /* there are layers of before, kept for who stands on them */
     } fresh;
+    struct serve_image images[SERVE_IMAGES]; /* as long as the store does not change */
+    unsigned image_next;
+    struct timespec images_changed;
     bool barren; /* no embryo could be made: not again before the next start */
     bool ending;
 };
@@ -138,7 +147,9 @@ void serve_end_jobs(struct serve *s);
 fallible serve_image_find(struct serve *s, const struct native_request *r, struct serve_fds *out);
 fallible serve_image_import(struct serve *s, const struct native_request *r, struct serve_fds *in,
                             bool *ret_later);
-/* The layers of the stored image a request names. */
+/* Puts the id in the place of the name; a sandbox that lived before has the image it had. */
+fallible serve_image_resolve(struct serve *s, struct native_request *r, bool again);
+/* The layers of the stored image a request names by id. */
 fallible serve_image_open(const struct serve *s, const struct native_request *r,
                           struct rootfs *ret);
 /* In box/ID, so that it is not removed while the sandbox, or what it left, is there. */

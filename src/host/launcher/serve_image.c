@@ -4,8 +4,10 @@
  * The server cannot see the store: it asks for a name and reads the record it is given, starts by
  * id, and hands in archives, which a child of ours unpacks by workers as 'croft image import' does.
  * What has a record is whole, so that an id is all there is to check. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,6 +32,62 @@ fallible serve_image_find(struct serve *s, const struct native_request *r, struc
     TRY(images_find(s->host.dir, r->image_name, &a, &image));
     TRY(images_open_record(s->host.dir, &image, &fd));
     out->fds[out->count++] = fd;
+    return NULL;
+}
+
+/* --- by name --- */
+
+/* A record comes and goes by rename and unlink, which the directory's time tells. */
+static fallible forget_old(struct serve *s)
+{
+    struct stat st;
+
+    if (fstatat(s->host.dir, "images", &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? NULL : err_sys("look at the store of images");
+    if (st.st_mtim.tv_sec == s->images_changed.tv_sec &&
+        st.st_mtim.tv_nsec == s->images_changed.tv_nsec)
+        return NULL;
+    memset(s->images, 0, sizeof s->images);
+    s->images_changed = st.st_mtim;
+    return NULL;
+}
+
+static fallible look_up(struct serve *s, const char *name, struct serve_image **ret_entry)
+{
+    own_done(arena) a;
+    struct image image;
+
+    for (unsigned i = 0; i < SERVE_IMAGES; i++)
+        if (strcmp(s->images[i].name, name) == 0) {
+            *ret_entry = &s->images[i];
+            return NULL;
+        }
+    arena_init(&a, RECORDS_BYTES);
+    TRY(images_find(s->host.dir, name, &a, &image));
+    struct serve_image *entry = &s->images[s->image_next++ % SERVE_IMAGES];
+    snprintf(entry->name, sizeof entry->name, "%s", name);
+    snprintf(entry->id, sizeof entry->id, STR_FMT, STR_ARG(image.id));
+    *ret_entry = entry;
+    return NULL;
+}
+
+fallible serve_image_resolve(struct serve *s, struct native_request *r, bool again)
+{
+    char path[NATIVE_ID_MAX + 8], id[72];
+    struct serve_image *entry;
+
+    snprintf(path, sizeof path, "%s/image", r->id);
+    ssize_t n = again ? readlinkat(s->host.boxes, path, id, sizeof id) : -1;
+    if (n == IMAGE_ID_LEN) {
+        snprintf(r->image_name, sizeof r->image_name, "%.*s", IMAGE_ID_LEN, id);
+        return NULL;
+    }
+    if (again)
+        return err_new(ERR_CONFLICT, "sandbox '%s' did not run on an image of the store", r->id);
+    TRY(forget_old(s));
+    TRY(look_up(s, r->image_name, &entry));
+    memset(r->image_name, 0, sizeof r->image_name);
+    memcpy(r->image_name, entry->id, IMAGE_ID_LEN);
     return NULL;
 }
 

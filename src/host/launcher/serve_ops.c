@@ -346,6 +346,8 @@ static fallible start(struct serve *s, const struct native_request *r, struct se
     memset(m.spec.fds, -1, sizeof m.spec.fds);
     memset(m.ours, -1, sizeof m.ours);
     struct err *e = may_start(s, old, &m.req);
+    if (!e && m.req.image == NATIVE_IMAGE_STORED)
+        e = serve_image_resolve(s, &m.req, m.again);
     if (!e)
         e = prepare_and_make(s, &m, b, in);
     if (!e)

@@ -7,6 +7,7 @@
 #include "host/runtime/pool.h"
 #include "host/runtime/runtime.h"
 #include "net/server.h"
+#include "sandbox/sandbox.h"
 
 #define BODY_BYTES  (4u << 20)
 #define LIST_BYTES  (64u << 20)
@@ -69,6 +70,8 @@ static fallible not_found(struct str id)
 struct asking {
     struct runtime_ask ask;
     struct http_req *req;
+    const struct key *key; /* of a start: */
+    struct wire_start start;
 };
 
 static void on_done(struct runtime_ask *ask, struct runtime *r, struct err *e)
@@ -95,21 +98,49 @@ static fallible new_asking(struct http_req *req, struct asking **ret)
     return NULL;
 }
 
+static fallible begin(struct asking *a)
+{
+    struct runtime_face *f = face_of(a->req);
+    struct err *e = manager_start(f->manager, a->key, &a->start, &a->ask);
+
+    if (e)
+        runtime_retry_after(a->req, f, e);
+    return e;
+}
+
+static void on_image(void *arg, const char *record, size_t count, const struct err *why)
+{
+    struct asking *a = arg;
+    struct str image = str_first(a->start.image, 200);
+    struct err *e = NULL;
+
+    (void)record, (void)count;
+    if (why && (err_code(why) == ERR_NOT_FOUND || err_code(why) == ERR_INVALID))
+        e = err_new(ERR_UNPROCESSABLE,
+                    "image: '" STR_FMT "' is not here; 'host' is this machine's own system, "
+                    "'croft image ls' lists the others, 'croft image import' adds one",
+                    STR_ARG(image));
+    else if (why)
+        e = err_wrap(err_copy(why), "image '" STR_FMT "'", STR_ARG(image));
+    else
+        e = begin(a);
+    if (e)
+        http_reply_err(a->req, e);
+}
+
+/* An image that is not here is refused now, and not found out by a sandbox that does not start. */
 static fallible handle_start(struct http_req *req)
 {
-    const struct key *key;
-    struct wire_start start;
     struct asking *a = NULL;
     struct json *body;
 
-    TRY(check(req, KEY_RUNTIME, &key));
-    TRY(http_req_json(req, &body));
-    TRY(wire_decode_start(body, &start));
     TRY(new_asking(req, &a));
-    struct err *e = manager_start(face_of(req)->manager, key, &start, &a->ask);
-    if (e)
-        runtime_retry_after(req, face_of(req), e);
-    return e;
+    TRY(check(req, KEY_RUNTIME, &a->key));
+    TRY(http_req_json(req, &body));
+    TRY(wire_decode_start(body, &a->start));
+    if (manager_has_image(face_of(req)->manager, a->start.image))
+        return begin(a);
+    return sbx_image_find(manager_driver(face_of(req)->manager), a->start.image, on_image, a);
 }
 
 static fallible ask(struct http_req *req, enum runtime_op op)

@@ -24,6 +24,7 @@ struct tenant {
 struct manager {
     struct manager_config config;
     struct map ids, tenants;
+    struct map images;   /* names that were asked for, kept for their specs */
     struct list stopped; /* oldest first */
     unsigned stopped_count, live, starting, claiming;
 
@@ -118,7 +119,7 @@ fallible spec_make(const struct runtime *r, const struct wire_start *start, cons
 
 /* --- start.c --- */
 /* The backend's name of an image; ERR_UNPROCESSABLE: there is none. */
-fallible start_known_image(const struct manager *m, struct str image, const char **ret_known);
+fallible start_known_image(struct manager *m, struct str image, const char **ret_known);
 
 /* --- pool.c --- */
 /* The oldest warm one of this image, NULL and why; pool_give() when it is to be had for good. */

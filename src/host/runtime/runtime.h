@@ -140,7 +140,9 @@ void manager_each(struct manager *m, const struct key *key, bool stopped,
                   void (*fn)(void *arg, struct runtime *r), void *arg);
 
 struct str manager_registry_prefix(const struct manager *m);
-
+struct sbx_driver *manager_driver(const struct manager *m);
+/* Without asking the driver: the machine's own, and what the policy lists. */
+bool manager_has_image(const struct manager *m, struct str image);
 /* The object of the wire; its text is in the arena or in r. */
 fallible runtime_describe(const struct runtime *r, struct arena *a, struct wire_runtime *ret);
 const char *runtime_key_name(const struct runtime *r);

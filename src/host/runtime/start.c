@@ -56,24 +56,47 @@ static void give_to(struct runtime *r, const struct wire_start *start)
 }
 
 /* Names of the policy, or with ":latest" behind. */
-fallible start_known_image(const struct manager *m, struct str image, const char **ret_known)
+static const char *policy_image(const struct manager *m, struct str image)
 {
     const char *const *names = m->config.driver->host->images;
 
-    *ret_known = "host";
     if (str_eq(image, STR("host")))
-        return NULL;
+        return "host";
     for (; names && *names; names++) {
         struct str name = str_of(*names);
-        *ret_known = *names;
         if (str_eq(name, image) ||
             (str_starts(name, image) && str_eq(str_from(name, image.len), STR(":latest"))))
-            return NULL;
+            return *names;
     }
-    return err_new(ERR_UNPROCESSABLE,
-                   "image: '" STR_FMT "' is not here; 'host' is this machine's own system, "
-                   "'croft image ls' lists the others",
-                   STR_ARG(str_first(image, 200)));
+    return NULL;
+}
+
+bool manager_has_image(const struct manager *m, struct str image)
+{
+    return policy_image(m, image) != NULL;
+}
+
+struct sbx_driver *manager_driver(const struct manager *m)
+{
+    return m->config.driver;
+}
+
+/* Whether a store has it is known to the driver alone, when the sandbox starts. */
+fallible start_known_image(struct manager *m, struct str image, const char **ret_known)
+{
+    *ret_known = policy_image(m, image);
+    if (*ret_known)
+        return NULL;
+    if (!image.len || image.len > 255)
+        return err_new(ERR_UNPROCESSABLE, "image: wanted 1 to 255 characters");
+    char *kept = map_get(&m->images, image);
+    if (!kept) {
+        kept = mem_new(image.len + 1);
+        memcpy(kept, image.p, image.len);
+        map_put(&m->images, str_of(kept), kept);
+    }
+    *ret_known = kept;
+    return NULL;
 }
 
 static void tell_where_from(struct runtime *r, const char *pool, enum pool_miss miss)

@@ -47,6 +47,8 @@ static struct launcher_policy policy_of(const struct layout *where, const struct
     return (struct launcher_policy){.state = where->state,
                                     .images = images,
                                     .image_count = ARRAY_LEN(images),
+                                    .stored_images = true,
+                                    .import_images = true,
                                     .most = (unsigned)s->most_sandboxes,
                                     .embryos = EMBRYOS,
                                     .keep = true,

@@ -100,6 +100,8 @@ static fallible open_rows(struct server *s)
 {
     TRY(store_open(s->loop, s->layout.rows, &s->store));
     TRY(keys_open(s->store, &s->keys));
+    keys_set_defaults(s->keys, (uint32_t)s->settings->tenant.most_runtimes,
+                      (uint32_t)s->settings->tenant.starts_per_minute);
     if (s->config->api_key.p)
         TRY(keys_ensure(s->keys, "default", s->config->api_key, KEY_ALL));
     if (!s->local && !keys_any(s->keys))

@@ -95,6 +95,7 @@ static void release(struct native *n)
     free(n->workspace);
     free(n->mounts);
     free(n->block);
+    free(n->image_name);
 }
 
 static fallible set_snapshot(char to[NATIVE_ID_MAX], struct str name)

@@ -35,6 +35,7 @@ struct native {
     /* make.c: what it is to be */
     struct native_limits limits;
     uint32_t image;
+    char *image_name; /* of NATIVE_IMAGE_STORED */
     char hostname[NATIVE_ID_MAX], snapshot[NATIVE_ID_MAX];
     struct native_mount *mounts;
     size_t mount_count;

@@ -106,7 +106,8 @@ static fallible set_image(struct native *n, const char *name)
     const char *const *images = n->base.driver->host->images;
 
     n->image = 0;
-    if (!name || (!images && strcmp(name, "host") == 0))
+    free(take(&n->image_name));
+    if (!name || strcmp(name, "host") == 0)
         return NULL;
     for (uint32_t i = 0; images && images[i]; i++) {
         if (strcmp(images[i], name) != 0)
@@ -114,7 +115,10 @@ static fallible set_image(struct native *n, const char *name)
         n->image = i;
         return NULL;
     }
-    return err_new(ERR_NOT_FOUND, "image '%.200s' is not known; 'croft image ls' lists them", name);
+    TRY(native_image_check(name)); /* the launcher's store has it, or the start fails */
+    n->image = NATIVE_IMAGE_STORED;
+    n->image_name = mem_dup_cstr(name);
+    return NULL;
 }
 
 static fallible set_name(struct native *n, const char *name)
@@ -259,6 +263,8 @@ void native_fill(const struct native *n, struct native_request *req)
     memcpy(&head, n->block, sizeof head);
     req->limits = n->limits;
     req->image = n->image;
+    if (n->image_name && req->op == NATIVE_START)
+        snprintf(req->image_name, sizeof req->image_name, "%s", n->image_name);
     memcpy(req->hostname, n->hostname, sizeof req->hostname);
     memcpy(req->snapshot, n->snapshot, sizeof req->snapshot);
     bool bare = n->base.warm && req->op == NATIVE_START; /* the rest comes with its claim */

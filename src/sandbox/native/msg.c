@@ -93,22 +93,16 @@ fallible native_image_check(const char *name)
     return err_new(ERR_INVALID, "image '%.100s' is not a name as registries have them", name);
 }
 
-static bool digest_ok(const char *id)
-{
-    return strlen(id) == 64 && strspn(id, "0123456789abcdef") == 64;
-}
-
 static fallible check_image(const struct native_request *r)
 {
-    bool named = r->op == NATIVE_IMAGE_FIND || r->op == NATIVE_IMAGE_IMPORT;
-    bool stored = r->op == NATIVE_START && r->image == NATIVE_IMAGE_STORED;
+    bool named = r->op == NATIVE_IMAGE_FIND || r->op == NATIVE_IMAGE_IMPORT ||
+                 (r->op == NATIVE_START && r->image == NATIVE_IMAGE_STORED);
 
     if (!terminated(r->image_name, sizeof r->image_name))
         return err_new(ERR_INVALID, "the image's name has no end");
-    if (named ? !image_ok(r->image_name) : stored ? !digest_ok(r->image_name) : r->image_name[0])
-        return err_new(ERR_INVALID, named    ? "the image is not a name"
-                                    : stored ? "the image is not an id"
-                                             : "an image nobody asked for");
+    if (named ? !image_ok(r->image_name) : r->image_name[0])
+        return err_new(ERR_INVALID,
+                       named ? "the image is not a name" : "an image nobody asked for");
     return NULL;
 }
 

@@ -99,7 +99,7 @@ struct native_mount {
     char target[NATIVE_PATH_MAX]; /* absolute, in the sandbox */
 };
 
-/* The image of the store whose id, 64 hex digits, is `image_name`. */
+/* The image of the store whose name or id is `image_name`. */
 #define NATIVE_IMAGE_STORED UINT32_MAX
 
 struct native_request {
