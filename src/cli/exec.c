@@ -461,13 +461,16 @@ static void finish(struct exec *x)
 static fallible in_sandbox(struct exec *x, const char *name, const char *const *argv)
 {
     struct json *sandbox;
+    struct ask_answer r;
 
     TRY(ask_sandbox(&x->k, name, &sandbox));
     x->url = json_get_str(sandbox, "url", STR(""));
     x->key = json_get_str(sandbox, "session_api_key", STR(""));
     struct str status = json_get_str(sandbox, "status", STR(""));
-    if (str_eq(status, STR("starting")))
-        return err_new(ERR_BUSY, "sandbox '%.80s' is starting; try again", name);
+    if (str_eq(status, STR("starting"))) { /* answered when it runs */
+        TRY(ask_json(&x->k, "POST", ask_path(&x->k, sandbox, "/resume"), (struct str){0}, &r));
+        status = json_get_str(r.body, "status", STR(""));
+    }
     if (!str_eq(status, STR("running")))
         return err_new(ERR_CONFLICT, "sandbox '%.80s' is " STR_FMT "; 'croft resume %.80s' first",
                        name, STR_ARG(status), name);

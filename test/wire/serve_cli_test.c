@@ -103,8 +103,26 @@ TEST(serve_cli_lists_inspects_pauses_and_resumes)
     check_has("croft pool", "default");
     check_has("croft pool set default --target 1 --ceiling 2", "default");
     check_has("croft pool set nosuch --target 1 2>&1", "nosuch");
+    check("croft exec demo -- sh -c 'echo stays > /workspace/kept'", 0, "");
     check("croft stop demo nobody 2>&1 >/dev/null | grep -c nobody", 0, "1\n");
-    check("croft ps --quiet", 0, "");
+    check_has("croft inspect demo", "its files are kept");
+    check("croft resume demo >/dev/null && croft exec demo -- cat /workspace/kept", 0, "stays\n");
+    check("croft rm demo >/dev/null && croft ps --quiet", 0, "");
+    serve_close(&s);
+}
+
+TEST(serve_halted_sandboxes_outlive_the_server)
+{
+    struct serve s = {0};
+
+    serve_open(&s);
+    CHECK_STR(at_server(&s), "demo");
+    check("croft exec demo -- sh -c 'echo stays > /workspace/kept' && croft stop demo >/dev/null",
+          0, "");
+    serve_kill(&s);
+    serve_run(&s, NULL);
+    check_has("croft ps", "paused");
+    check("croft resume demo >/dev/null && croft exec demo -- cat /workspace/kept", 0, "stays\n");
     serve_close(&s);
 }
 

@@ -238,7 +238,7 @@ static void on_adopted(void *arg, struct sbx *s, const struct err *e)
         break;
     default:
         open_port(r);
-        if (r->status.now != RUNTIME_ERROR) {
+        if (r->status.now != RUNTIME_ERROR && r->status.now != RUNTIME_PAUSED) {
             runtime_set_detail(r, "it ended while no server was there");
             runtime_move(r, RUNTIME_ERROR);
             row_update(r, NULL);

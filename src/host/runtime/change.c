@@ -75,6 +75,44 @@ static void pass_resume(struct runtime *r)
     err_free(e);
 }
 
+/* --- halt: its processes end, its files stay --- */
+
+#define HALTED "its processes were ended, its files are kept"
+
+static void on_halted(void *arg, struct sbx *s, const struct err *e)
+{
+    struct runtime *r = arg;
+    bool dead = !e || s->state.now == SBX_STOPPED;
+
+    gate_leave(r->manager);
+    if (dead) {
+        r->manager->counters.pauses++;
+        runtime_set_detail(r, HALTED);
+        if (r->status.now == RUNTIME_PAUSED)
+            idle_watch(r);
+        else
+            runtime_move(r, RUNTIME_PAUSED);
+        manager_emit(r, RUNTIME_EVENT_PAUSED, HALTED);
+        row_update(r, on_half_row);
+    } else {
+        proxy_set_state(r->manager->config.proxy, &r->target,
+                        s->state.now == SBX_PAUSED ? PROXY_PAUSED : PROXY_OPEN);
+        r->pending &= ~(unsigned)PENDING_ROW;
+    }
+    if (runtime_half_done(r, PENDING_SANDBOX, dead ? NULL : err_copy(e)))
+        runtime_finish(r, take(&r->failed));
+}
+
+static void pass_halt(struct runtime *r)
+{
+    struct err *e = sbx_stop(r->sbx, on_halted, r);
+
+    if (!e)
+        return;
+    on_halted(r, r->sbx, e); /* it ended meanwhile, or there is nobody to ask */
+    err_free(e);
+}
+
 /* --- stop --- */
 
 static void end_stop(struct runtime *r)
@@ -155,6 +193,7 @@ static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
     unsigned now = r->status.now;
     bool same = (op == RUNTIME_STOP && now == RUNTIME_STOPPED && (!r->sbx || r->durable)) ||
                 (op == RUNTIME_PAUSE && now == RUNTIME_PAUSED) ||
+                (op == RUNTIME_HALT && runtime_is_halted(r)) ||
                 (op == RUNTIME_RESUME && now == RUNTIME_RUNNING);
 
     *ret_begun = !same;
@@ -167,16 +206,22 @@ static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
     else if (op == RUNTIME_PAUSE && now == RUNTIME_RUNNING) {
         proxy_set_state(r->manager->config.proxy, &r->target, PROXY_PAUSED);
         gate_wait(r, true, pass_pause);
-    } else if (op == RUNTIME_RESUME && now == RUNTIME_PAUSED)
+    } else if (op == RUNTIME_HALT && (now == RUNTIME_RUNNING || now == RUNTIME_PAUSED)) {
+        proxy_set_state(r->manager->config.proxy, &r->target, PROXY_PAUSED);
+        gate_wait(r, true, pass_halt);
+    } else if (op == RUNTIME_RESUME && now == RUNTIME_PAUSED && !runtime_is_halted(r))
         gate_wait(r, true, pass_resume);
-    else if (op == RUNTIME_RESUME && now == RUNTIME_ERROR && r->sbx)
+    else if (op == RUNTIME_RESUME && r->sbx && (now == RUNTIME_ERROR || runtime_is_halted(r)))
         runtime_begin_again(r);
     else {
         r->op = RUNTIME_NO_OP;
         r->pending = 0;
         *ret_begun = false;
         return err_new(ERR_CONFLICT, "runtime '%s' is %s: it cannot be %s", r->id,
-                       sm_name(&r->status), op == RUNTIME_PAUSE ? "paused" : "resumed");
+                       sm_name(&r->status),
+                       op == RUNTIME_PAUSE  ? "paused"
+                       : op == RUNTIME_HALT ? "stopped"
+                                            : "resumed");
     }
     return NULL;
 }

@@ -29,9 +29,10 @@ static uint64_t allowed_ms(const struct runtime *r)
 
     switch ((enum runtime_status)r->status.now) {
     case RUNTIME_RUNNING:
-        return sooner(c->pause_after_ms, c->stop_after_ms);
+        return sooner(sooner(c->pause_after_ms, c->stop_after_ms), c->delete_after_ms);
     case RUNTIME_PAUSED:
-        return sooner(c->stop_after_ms, c->delete_after_ms);
+        return runtime_is_halted(r) ? c->delete_after_ms
+                                    : sooner(c->stop_after_ms, c->delete_after_ms);
     case RUNTIME_ERROR:
     case RUNTIME_STOPPED:
         return c->delete_after_ms;
@@ -41,20 +42,33 @@ static uint64_t allowed_ms(const struct runtime *r)
     return 0;
 }
 
-static void act(struct runtime *r)
+/* What is due first of what may still be done to it. */
+static enum runtime_op due(const struct runtime *r)
 {
     const struct manager_config *c = &r->manager->config;
-    bool pause = r->status.now == RUNTIME_RUNNING && c->pause_after_ms &&
-                 (!c->stop_after_ms || c->pause_after_ms < c->stop_after_ms);
+    uint64_t allowed = allowed_ms(r);
+
+    if (r->status.now == RUNTIME_RUNNING && allowed == c->pause_after_ms)
+        return RUNTIME_PAUSE;
+    if ((r->status.now == RUNTIME_RUNNING || r->status.now == RUNTIME_PAUSED) &&
+        !runtime_is_halted(r) && allowed == c->stop_after_ms)
+        return RUNTIME_HALT;
+    return RUNTIME_STOP;
+}
+
+static void act(struct runtime *r)
+{
+    static const char *const words[] = {
+        [RUNTIME_PAUSE] = "pause", [RUNTIME_HALT] = "stop", [RUNTIME_STOP] = "delete"};
+    enum runtime_op op = due(r);
 
     if (r->status.now == RUNTIME_STOPPED) {
         row_delete(r->manager, r->id);
         manager_drop(r);
         return;
     }
-    log_info("idle", KV("id", r->id), KV("was", sm_name(&r->status)),
-             KV("then", pause ? "pause" : "stop"));
-    runtime_ask_own(r, pause ? RUNTIME_PAUSE : RUNTIME_STOP);
+    log_info("idle", KV("id", r->id), KV("was", sm_name(&r->status)), KV("then", words[op]));
+    runtime_ask_own(r, op);
 }
 
 static void on_idle(struct loop_timer *t)

@@ -132,6 +132,12 @@ void pool_drain(struct manager *m);
 void pool_free_all(struct manager *m);
 unsigned pool_count(const struct manager *m); /* sandboxes in all pools, in the making too */
 
+/* Paused, and without a process: a resume starts it again. */
+static inline bool runtime_is_halted(const struct runtime *r)
+{
+    return r->status.now == RUNTIME_PAUSED && r->sbx && r->sbx->state.now == SBX_STOPPED;
+}
+
 /* --- idle.c --- */
 void idle_watch(struct runtime *r); /* after each change of its status */
 void idle_stop(struct runtime *r);

@@ -15,7 +15,8 @@ static const struct sm_state states[] = {
     [RUNTIME_STARTING] = {"starting",
                           TO(RUNTIME_RUNNING) | TO(RUNTIME_STOPPED) | TO(RUNTIME_ERROR)},
     [RUNTIME_RUNNING] = {"running", TO(RUNTIME_PAUSED) | TO(RUNTIME_STOPPED) | TO(RUNTIME_ERROR)},
-    [RUNTIME_PAUSED] = {"paused", TO(RUNTIME_RUNNING) | TO(RUNTIME_STOPPED) | TO(RUNTIME_ERROR)},
+    [RUNTIME_PAUSED] = {"paused", TO(RUNTIME_STARTING) | TO(RUNTIME_RUNNING) | TO(RUNTIME_STOPPED) |
+                                      TO(RUNTIME_ERROR)},
     [RUNTIME_STOPPED] = {"stopped", 0},
     [RUNTIME_ERROR] = {"error", TO(RUNTIME_STARTING) | TO(RUNTIME_STOPPED)},
 };

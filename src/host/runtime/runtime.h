@@ -37,7 +37,16 @@ enum runtime_status {
     RUNTIME_ERROR
 };
 
-enum runtime_op { RUNTIME_NO_OP, RUNTIME_START, RUNTIME_PAUSE, RUNTIME_RESUME, RUNTIME_STOP };
+/* RUNTIME_HALT: its processes end, its files stay; it is paused then, and a resume starts it again.
+ */
+enum runtime_op {
+    RUNTIME_NO_OP,
+    RUNTIME_START,
+    RUNTIME_PAUSE,
+    RUNTIME_RESUME,
+    RUNTIME_HALT,
+    RUNTIME_STOP
+};
 
 /* Where the time of a start went; nanoseconds. The sandbox's own phases follow in this order. */
 enum runtime_phase {
@@ -128,7 +137,7 @@ OWNABLE(manager)
  * caller's and must live so long. A start of a session that has a runtime gives that one. */
 fallible manager_start(struct manager *m, const struct key *key, const struct wire_start *start,
                        struct runtime_ask *ask);
-/* RUNTIME_PAUSE, RUNTIME_RESUME, RUNTIME_STOP: done when it is so, and on disk. */
+/* Any but RUNTIME_START: done when it is so, and on disk. */
 void manager_ask(struct runtime *r, enum runtime_op op, struct runtime_ask *ask);
 
 /* NULL: no such, or another tenant's. key NULL: of anybody. */

@@ -204,7 +204,7 @@ static fallible handle_resume(struct http_req *req)
 
 static fallible handle_stop(struct http_req *req)
 {
-    return ask(req, RUNTIME_STOP, false);
+    return ask(req, RUNTIME_HALT, false);
 }
 
 static fallible handle_delete(struct http_req *req)
