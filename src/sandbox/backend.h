@@ -42,6 +42,7 @@ enum sbx_cap { /* bits */
                SBX_CAN_CLAIM = 1 << 13, /* warm ones, see sbx_claim */
                SBX_CAN_LIST = 1 << 14,  /* what is there, whoever started it */
                SBX_CAN_MOUNT = 1 << 15, /* directories of this machine: workspace, mounts */
+               SBX_IS_HERE = 1 << 16,   /* its processes and files are this machine's */
 };
 const char *sbx_cap_name(unsigned bit); /* "pause"; NULL: no such bit */
 

@@ -44,10 +44,10 @@ static const struct op {
 };
 
 static const char *const cap_names[] = {
-    "pause",      "snapshot",     "expose",         "bind",
-    "log",        "limit-memory", "limit-pids",     "limit-cpu",
-    "limit-disk", "hide-files",   "hide-processes", "hide-network",
-    "adopt",      "claim",        "list",           "mount",
+    "pause",          "snapshot",     "expose",    "bind",       "log",
+    "limit-memory",   "limit-pids",   "limit-cpu", "limit-disk", "hide-files",
+    "hide-processes", "hide-network", "adopt",     "claim",      "list",
+    "mount",          "here",
 };
 
 const char *sbx_cap_name(unsigned bit)

@@ -39,14 +39,14 @@ extern const struct contract_backend contract_native; /* a launcher, as root */
     X(hides_the_session_key_from_commands, 0)                                                      \
     X(stops_and_starts_again, 0)                                                                   \
     X(ends_its_processes_when_stopped, 0)                                                          \
-    X(leaves_nothing_when_removed, 0)                                                              \
+    X(leaves_nothing_when_removed, SBX_IS_HERE)                                                    \
     X(runs_two_at_once_apart, 0)                                                                   \
     X(refuses_an_id_twice, 0)                                                                      \
     X(refuses_bad_ids, 0)                                                                          \
     X(refuses_what_its_state_forbids, 0)                                                           \
     X(does_one_operation_at_a_time, 0)                                                             \
     X(refuses_by_name_what_it_lacks, 0)                                                            \
-    X(tells_when_a_sandbox_dies, 0)                                                                \
+    X(tells_when_a_sandbox_dies, SBX_IS_HERE)                                                      \
     X(says_why_it_cannot_start, 0)                                                                 \
     X(leaks_nothing_over_many_lives, 0)                                                            \
     X(shows_a_workspace_of_the_host, SBX_CAN_MOUNT)                                                \

@@ -22,7 +22,7 @@
 #define STOP_MS      5000
 #define START_MS     30000
 #define EXIT_NO_EXEC 127
-#define CAPS         (SBX_CAN_EXPOSE | SBX_CAN_BIND | SBX_CAN_LOG | SBX_CAN_MOUNT)
+#define CAPS         (SBX_CAN_EXPOSE | SBX_CAN_BIND | SBX_CAN_LOG | SBX_CAN_MOUNT | SBX_IS_HERE)
 #define URL          "http://localhost"
 
 struct local_driver {

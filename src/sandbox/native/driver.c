@@ -18,8 +18,8 @@
 #define CAPS_MAX                                                                                   \
     (SBX_CAN_PAUSE | SBX_CAN_SNAPSHOT | SBX_CAN_EXPOSE | SBX_CAN_BIND | SBX_CAN_LOG |              \
      SBX_LIMITS_MEMORY | SBX_LIMITS_PIDS | SBX_LIMITS_CPU | SBX_LIMITS_DISK | SBX_HIDES_FILES |    \
-     SBX_HIDES_PROCESSES | SBX_HIDES_NETWORK | SBX_CAN_ADOPT | SBX_CAN_MOUNT | SBX_CAN_CLAIM |     \
-     SBX_CAN_LIST)
+     SBX_HIDES_PROCESSES | SBX_HIDES_NETWORK | SBX_CAN_ADOPT | SBX_CAN_MOUNT | SBX_IS_HERE |       \
+     SBX_CAN_CLAIM | SBX_CAN_LIST)
 #define FLAGS (NATIVE_TELL | NATIVE_FILE_LOG)
 
 static struct native *native_of(struct sbx *s)
