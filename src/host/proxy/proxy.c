@@ -6,11 +6,14 @@
 #include <netinet/in.h>
 #include <stdio.h>
 
+#include "base/fd.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "host/proxy/inner.h"
 #include "net/local.h"
 #include "net/router.h"
 
+#define PORTS       12000 /* of the default range */
 #define CLIENTS_MAX 16384 /* connections to all listeners together */
 
 static uint32_t or_default(uint32_t value, uint32_t fallback)
@@ -18,8 +21,28 @@ static uint32_t or_default(uint32_t value, uint32_t fallback)
     return value ? value : fallback;
 }
 
+/* Where there is no such room, whatever the kernel gives. */
+static void default_ports(struct proxy_config *c)
+{
+    own_done(buf) text;
+    struct str rest, word;
+    uint64_t first;
+
+    buf_init(&text, 256);
+    struct err *e = fd_read_file("/proc/sys/net/ipv4/ip_local_port_range", &text);
+    rest = str_trim(buf_str(&text));
+    str_cut(&rest, '\t', &word);
+    if (!e && str_to_u64(word, &first) && first > PORTS + 1024 && first <= UINT16_MAX) {
+        c->port_first = (uint16_t)(first - PORTS);
+        c->port_last = (uint16_t)(first - 1);
+    }
+    err_free(e);
+}
+
 static void fill_config(struct proxy_config *c)
 {
+    if (!c->port_first)
+        default_ports(c);
     c->address = c->address ? c->address : "127.0.0.1";
     c->most_parked = or_default(c->most_parked, 1024);
     c->park_ms = or_default(c->park_ms, 30000);
@@ -339,7 +362,9 @@ fallible proxy_new(const struct proxy_config *config, struct proxy **ret_proxy)
     fill_config(&p->config);
     p->net = config->net;
     p->loop = net_loop(config->net);
-    p->next_port = config->port_first;
+    /* Servers beside each other should not meet: one's ports are free while it restarts. */
+    unsigned range = p->config.port_last - p->config.port_first + 1u;
+    p->next_port = (uint16_t)(p->config.port_first + rng_u64(rng_system()) % range);
     map_init(&p->by_id);
     map_init(&p->by_tag);
     list_init(&p->targets);

@@ -53,8 +53,8 @@ struct proxy_config { /* zero: the default */
     struct net *net;
     struct str domain;   /* "runtime.example.com", or "-runtime.example.com"; empty: not by name */
     const char *address; /* of listeners; 127.0.0.1 */
-    /* Listeners get ports from this range, in turn; 0: whatever the kernel gives. A range below
-     * net.ipv4.ip_local_port_range is not taken by outgoing connections while a server restarts. */
+    /* Listeners get ports from this range, in turn; 0: the 12,000 below those of outgoing
+     * connections, which would take them while a server restarts. */
     uint16_t port_first, port_last;
     bool any_host; /* own listeners answer to any Host; otherwise to this machine's and domain's */
     bool tls;      /* the main server's connections are: X-Forwarded-Proto */

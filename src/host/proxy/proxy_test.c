@@ -166,13 +166,15 @@ TEST(ports_of_a_range_come_in_turn_and_may_run_out)
     CHECK_OK(proxy_new(&config, &k.proxy));
     CHECK_OK(proxy_add(k.proxy, &t[0], 0));
     CHECK_OK(proxy_add(k.proxy, &t[1], 0));
-    CHECK(t[1].port > t[0].port && t[1].port <= first + 2);
+    CHECK(t[0].port >= first && t[0].port <= first + 2);
+    CHECK(t[1].port != t[0].port && t[1].port >= first && t[1].port <= first + 2);
     struct err *e = proxy_add(k.proxy, &t[2], 0); /* another program may have it */
     err_free(e);
     CHECK_ERR(proxy_add(k.proxy, &t[3], 0), ERR_LIMIT, "all ports from");
+    uint16_t freed = t[0].port;
     proxy_remove(k.proxy, &t[0]);
     CHECK_OK(proxy_add(k.proxy, &t[3], 0));
-    CHECK_INT(t[3].port, first);
+    CHECK_INT(t[3].port, freed);
     config.port_last = 1;
     struct proxy *none;
     CHECK_ERR(proxy_new(&config, &none), ERR_INVALID, "no range");
