@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_proxy_test.c — through the proxy of a real server into real sandboxes, with curl and bare
+ * sockets: files both ways, ports inside, an answer that survives its connection, and pauses under
+ * load. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "net/http.h"
+#include "test/program.h"
+#include "test/serve_kit.h"
+
+#define FILE_BYTES (120u << 20)
+
+/* curl with the runtime's key; what it printed. */
+static struct str curl(struct serve *s, const struct json *r, const char *const *more)
+{
+    const char *argv[24] = {
+        "curl",       "-sS",
+        "--max-time", "60",
+        "-H",         serve_text(s, "X-Session-API-Key: %s", serve_field(s, r, "session_api_key"))};
+    struct buf out;
+    size_t n = 6;
+
+    for (; *more; more++)
+        argv[n++] = *more;
+    buf_init(&out, 1u << 20);
+    int code = program_run(argv, &out);
+    struct str text = arena_copy(&s->arena, buf_str(&out));
+    buf_done(&out);
+    if (code == 127)
+        SKIP("curl is not there");
+    if (code != 0)
+        FAIL("curl: %d " STR_FMT, code, STR_ARG(text));
+    return text;
+}
+
+static long peak_kb(pid_t pid)
+{
+    char path[64];
+    struct buf b;
+
+    buf_init(&b, 65536);
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    CHECK_OK(fd_read_file(path, &b));
+    const char *line = strstr(buf_cstr(&b), "VmHWM:");
+    CHECK(line != NULL);
+    long kb = atol(line + 6);
+    buf_done(&b);
+    return kb;
+}
+
+TEST_LIMIT(serve_passes_large_files_into_and_out_of_a_sandbox, 180)
+{
+    static const char same[] =
+        "import sys, zipfile\nz = zipfile.ZipFile(sys.argv[2])\nname, = z.namelist()\n"
+        "a, b = open(sys.argv[1], 'rb'), z.open(name)\n"
+        "while True:\n x, y = a.read(1 << 20), b.read(1 << 20)\n assert x == y\n"
+        " if not x: break\n";
+    struct serve s = {.key = NULL};
+    char from[300], into[300];
+    struct buf said;
+
+    buf_init(&said, 65536);
+    serve_open(&s);
+    struct json *r = serve_start(&s, "one", "");
+    const char *url = serve_field(&s, r, "url");
+    snprintf(from, sizeof from, "%s/big", test_dir());
+    snprintf(into, sizeof into, "%s/back", test_dir());
+    const char *make = serve_text(&s, "head -c %u /dev/urandom > '%s'", FILE_BYTES, from);
+    CHECK_INT(program_run(ARGS("sh", "-c", make), &said), 0);
+    curl(&s, r,
+         ARGS("-F", serve_text(&s, "file=@%s", from), "-H", "Expect: 100-continue",
+              serve_text(&s, "%s/upload_file?destination=/workspace/d", url)));
+    curl(&s, r, ARGS("-o", into, serve_text(&s, "%s/download_files?path=/workspace/d", url)));
+    if (program_run(ARGS("python3", "-c", same, from, into), &said) != 0)
+        FAIL(STR_FMT, STR_ARG(buf_str(&said)));
+    CHECK(peak_kb(s.wire.pid) < 48 * 1024); /* ASan and all */
+    buf_done(&said);
+    serve_tell(&s, "/stop", r);
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_reaches_ports_inside_by_path_and_by_their_own, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    struct json *r = serve_start(&s, "one", "");
+    const char *id = serve_field(&s, r, "runtime_id");
+    struct serve_answer a = serve_get(&s, serve_text(&s, "/sandbox/%s/work-1/a", id));
+    CHECK_INT(a.status, 502);
+    serve_exec(&s, r,
+               "mkdir -p /tmp/w; cd /tmp/w; echo deep > a; "
+               "python3 -m http.server 12000 > /dev/null 2>&1 &");
+    serve_exec(&s, r,
+               "for i in $(seq 200); do (: < /dev/tcp/127.0.0.1/12000) 2> /dev/null && break; "
+               "sleep 0.05; done");
+    a = serve_get(&s, serve_text(&s, "/sandbox/%s/work-1/a", id));
+    CHECK_INT(a.status, 200);
+    CHECK_STR(a.body, "deep\n");
+    a = serve_get(&s, serve_text(&s, "/sandbox/%s/work-1/none", id));
+    CHECK_INT(a.status, 404);
+    CHECK_INT(serve_get(&s, serve_text(&s, "/sandbox/%s/alive", id)).status, 200);
+    CHECK_INT(serve_get(&s, "/sandbox/aaaaaaaaaaaaaaaa/alive").status, 404);
+    serve_tell(&s, "/stop", r);
+    serve_close(&s);
+}
+
+/* --- bare sockets --- */
+
+struct visitor {
+    int fd;
+    struct buf in;
+    bool asked, exec;
+    unsigned ok, paused;
+    uint64_t since_ns;
+};
+
+static int connect_url(const char *url)
+{
+    struct wire w;
+
+    wire_at(&w, url);
+    return wire_connect(&w);
+}
+
+static void ask(struct serve *s, struct visitor *v, const struct json *r)
+{
+    const char *key = serve_field(s, r, "session_api_key");
+    const char *body = "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"echo hi\"}}}";
+    char text[600];
+    int n = v->exec ? snprintf(text, sizeof text,
+                               "POST /execute_action HTTP/1.1\r\nHost: localhost\r\n"
+                               "X-Session-API-Key: %s\r\nContent-Type: application/json\r\n"
+                               "Content-Length: %zu\r\n\r\n%s",
+                               key, strlen(body), body)
+                    : snprintf(text, sizeof text, "GET /alive HTTP/1.1\r\nHost: localhost\r\n\r\n");
+
+    CHECK_INT(send(v->fd, text, (size_t)n, MSG_NOSIGNAL), n);
+    v->asked = true;
+    v->since_ns = clock_mono_ns(&clock_system);
+}
+
+/* Reads what is there; takes an answer that is whole. */
+static void look(struct visitor *v)
+{
+    struct http_head h;
+    struct arena a;
+    size_t scanned = 0, end = 0;
+    char *room = buf_reserve(&v->in, 65536);
+    ssize_t n = recv(v->fd, room, 65536, MSG_DONTWAIT);
+
+    if (n < 0 && errno == EAGAIN)
+        return;
+    CHECK(n > 0);
+    buf_commit(&v->in, (size_t)n);
+    CHECK_OK(http_head_end(buf_str(&v->in), &scanned, &end));
+    if (!end)
+        return;
+    arena_init(&a, 1u << 20);
+    CHECK_OK(http_parse_response(&a, str_first(buf_str(&v->in), end), STR("GET"), &h));
+    if (v->in.len - end >= h.length) {
+        CHECK(h.status == 200 || h.status == 503);
+        CHECK(h.status == 200 || http_header_get(&h, STR("retry-after")).p);
+        CHECK_INT(v->in.len, end + h.length);
+        *(h.status == 200 ? &v->ok : &v->paused) += 1;
+        v->in.len = 0;
+        v->asked = false;
+    }
+    arena_done(&a);
+}
+
+enum { VISITORS = 8, PAUSES = 250 };
+
+/* Asks and looks until so many more answers came; nobody waits longer than a minute. */
+static void drive(struct serve *s, struct visitor *all, const struct json *r, unsigned rounds,
+                  bool ask_more)
+{
+    struct pollfd p[VISITORS];
+
+    while (rounds--) {
+        for (int i = 0; i < VISITORS; i++) {
+            if (!all[i].asked && ask_more)
+                ask(s, &all[i], r);
+            p[i] = (struct pollfd){all[i].asked ? all[i].fd : -1, POLLIN, 0};
+            CHECK(!all[i].asked || clock_mono_ns(&clock_system) - all[i].since_ns < 60 * NS_PER_S);
+        }
+        poll(p, VISITORS, ask_more ? 1 : 100);
+        for (int i = 0; i < VISITORS; i++)
+            if (all[i].asked)
+                look(&all[i]);
+    }
+}
+
+TEST_LIMIT(serve_pauses_a_busy_sandbox_again_and_again_and_nothing_hangs, 240)
+{
+    struct visitor all[VISITORS] = {0};
+    struct serve s = {.key = NULL};
+    unsigned ok = 0, paused = 0;
+
+    serve_open(&s);
+    struct json *r = serve_start(&s, "one", "");
+    for (int i = 0; i < VISITORS; i++) {
+        all[i].fd = connect_url(serve_field(&s, r, "url"));
+        all[i].exec = i % 4 == 3;
+        buf_init(&all[i].in, 1u << 20);
+    }
+    for (int pause = 0; pause < PAUSES; pause++) {
+        drive(&s, all, r, 1 + (unsigned)pause % 3, true);
+        CHECK_STR(json_get_str(serve_tell(&s, "/pause", r), "status", STR("")), "paused");
+        drive(&s, all, r, 1 + (unsigned)pause % 2, true);
+        CHECK_STR(json_get_str(serve_tell(&s, "/resume", r), "status", STR("")), "running");
+    }
+    for (int i = 0; i < VISITORS; i++)
+        while (all[i].asked)
+            drive(&s, all, r, 1, false);
+    for (int i = 0; i < VISITORS; i++) {
+        ok += all[i].ok;
+        paused += all[i].paused;
+        close(all[i].fd);
+        buf_done(&all[i].in);
+    }
+    CHECK(ok > PAUSES);
+    CHECK(paused > 0);
+    CHECK_STR(serve_exec(&s, r, "echo still here"), "still here");
+    serve_tell(&s, "/stop", r);
+    serve_close(&s);
+}
+
+/* --- what V0 clients do when a connection breaks --- */
+
+static int send_command(struct serve *s, const struct json *r, const char *command)
+{
+    const char *body =
+        serve_text(s, "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"%s\"}}}", command);
+    const char *text = serve_text(s,
+                                  "POST /execute_action HTTP/1.1\r\nHost: localhost\r\n"
+                                  "X-Session-API-Key: %s\r\nContent-Type: application/json\r\n"
+                                  "Content-Length: %zu\r\n\r\n%s",
+                                  serve_field(s, r, "session_api_key"), strlen(body), body);
+    int fd = connect_url(serve_field(s, r, "url"));
+
+    wire_send(fd, str_of(text));
+    return fd;
+}
+
+static void check_answer(int fd, const char *part)
+{
+    struct buf in;
+
+    buf_init(&in, 1u << 20);
+    wire_read_answer(fd, &in);
+    CHECK_HAS(buf_str(&in), "HTTP/1.1 200");
+    CHECK_HAS(buf_str(&in), part);
+    buf_done(&in);
+    close(fd);
+}
+
+/* Inside they see that the first one has gone: otherwise these were two clients, and two commands.
+ */
+TEST_LIMIT(serve_attaches_a_client_that_comes_back_to_its_command, 120)
+{
+    static const char command[] = "echo x >> /tmp/n; sleep 1; echo $(wc -l < /tmp/n) time";
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    struct json *r = serve_start(&s, "one", "");
+    int fd = send_command(&s, r, command);
+    CHECK_INT(serve_visit(&s, r, "/alive"), 200);
+    close(fd);
+    check_answer(send_command(&s, r, command), "1 time");
+    CHECK_STR(serve_exec(&s, r, "wc -l < /tmp/n"), "1");
+    serve_tell(&s, "/stop", r);
+    serve_close(&s);
+}
+
+/* The server inside dies with the command's connection; ours must break too, and not say 502. */
+TEST_LIMIT(serve_cuts_a_command_whose_server_dies_and_gives_its_answer_later, 120)
+{
+    static const char command[] =
+        "echo x >> /tmp/n; (sleep 0.3; kill -9 $(pgrep -f -- --init-fd)) & sleep 1.5; "
+        "echo $(wc -l < /tmp/n) time";
+    struct serve s = {.key = NULL};
+    struct buf in;
+
+    serve_open(&s);
+    struct json *r = serve_start(&s, "one", "");
+    int fd = send_command(&s, r, command);
+    buf_init(&in, 65536);
+    wire_read_to_end(fd, &in);
+    CHECK_INT(in.len, 0);
+    close(fd);
+    check_answer(send_command(&s, r, command), "1 time");
+    buf_done(&in);
+    serve_tell(&s, "/stop", r);
+    serve_close(&s);
+}
