@@ -334,6 +334,25 @@ TEST(shell_stands_a_flood)
     kit_close(&k);
 }
 
+/* Not how much comes through but that it is bounded: on a slow machine it is less. */
+TEST(shell_reads_a_flood_nobody_waits_for_at_leisure)
+{
+    struct kit k;
+
+    kit_open(&k);
+    kit_run(&k, "yes background &");
+    size_t before = k.live_bytes;
+    uint64_t begin = clock_mono_ns(&clock_system), ms = 0;
+    while (k.live_bytes - before < 300000) {
+        CHECK_OK(loop_turn(k.loop, 1000));
+        ms = (clock_mono_ns(&clock_system) - begin) / 1000000;
+    }
+    CHECK(ms > 90); /* three rests at least, each after 64 KB and the rest of a turn */
+    kit_run(&k, "kill $!; wait; echo ok");
+    CHECK_HAS(k.content, "ok");
+    kit_close(&k);
+}
+
 TEST(shell_shows_what_background_jobs_said_meanwhile)
 {
     struct kit k;

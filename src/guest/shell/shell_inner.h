@@ -79,8 +79,9 @@ struct shell {
     char sequence[48];
     uint64_t number;
     bool awaiting_mark, echo_known, lost_report, last_newline, retried;
-    bool stray;    /* more than lines for bash was typed: some of it may not have been read */
-    char tail[96]; /* of what was read */
+    bool stray;     /* more than lines for bash was typed: some of it may not have been read */
+    char tail[96];  /* of what was read */
+    size_t unasked; /* bytes read since nobody waits */
     struct term *term;
     uint64_t term_seen;
 
