@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -14,9 +15,10 @@
 #include "base/str.h"
 #include "host/launcher/cg_inner.h"
 
-#define OURS     "croft"
-#define ASIDE    "croft-self" /* where this process goes: a group that hands on has none */
-#define FILE_MAX 4096
+#define OURS       "croft"
+#define CPU_WEIGHT 2            /* ordinary processes on each processor */
+#define ASIDE      "croft-self" /* where this process goes: a group that hands on has none */
+#define FILE_MAX   4096
 
 static bool has_word(int dir, const char *file, const char *word)
 {
@@ -136,6 +138,25 @@ static void open_all(struct cg *cg, int base, struct str member)
     }
 }
 
+/* All sandboxes together are one group, and by default it weighs as much as one process: on a busy
+ * machine one that takes what it can would leave its neighbours nothing. What an administrator
+ * chose stays; that the kernel refuses harms nobody. */
+static void weigh(const struct cg *cg)
+{
+    bool v2 = cg->on_v2[CG_CPU];
+    int dir = v2 ? cg->v2 : cg->v1[CG_CPU];
+    const char *file = v2 ? "cpu.weight" : "cpu.shares";
+    unsigned one = v2 ? 100 : 1024, most = v2 ? 10000 : 262144;
+    unsigned weight = one * CPU_WEIGHT * (unsigned)get_nprocs();
+    char text[16];
+
+    snprintf(text, sizeof text, "%u", one);
+    if (dir < 0 || !has_word(dir, file, text))
+        return;
+    snprintf(text, sizeof text, "%u", weight < most ? weight : most);
+    (void)cg_put(cg, dir, file, text);
+}
+
 static bool has_any(const struct cg *cg)
 {
     for (unsigned c = 0; c < CG_COUNT; c++)
@@ -152,6 +173,7 @@ void cg_open(struct cg *cg, const char *base, struct str member, bool plain)
     if (dir < 0)
         return;
     open_all(cg, dir, STR(""));
+    weigh(cg);
     if (has_any(cg) || !member.len)
         return;
     cg->delegated = true;

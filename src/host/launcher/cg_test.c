@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -79,6 +80,31 @@ TEST(on_v2_a_controller_is_handed_down_from_the_top)
     check_file("cgroup.subtree_control", "+cpu"); /* the last one that was missing */
     check_file("croft/cgroup.subtree_control", "+cpu");
     cg_close(&cg);
+}
+
+TEST(all_sandboxes_weigh_two_processes_on_each_processor_unless_somebody_chose)
+{
+    struct cg cg;
+    char want[16];
+
+    make("cpu");
+    make("cpu/croft");
+    put("cpu/croft/cpu.shares", "1024\n");
+    cg_open(&cg, test_dir(), STR(""), true);
+    cg_close(&cg);
+    snprintf(want, sizeof want, "%d", 2048 * get_nprocs());
+    check_file("cpu/croft/cpu.shares", want);
+    put("cpu/croft/cpu.shares", "512\n");
+    cg_open(&cg, test_dir(), STR(""), true);
+    cg_close(&cg);
+    check_file("cpu/croft/cpu.shares", "512\n");
+    make_v2();
+    make("croft");
+    put("croft/cpu.weight", "100\n");
+    cg_open(&cg, test_dir(), STR(""), true);
+    cg_close(&cg);
+    snprintf(want, sizeof want, "%d", 200 * get_nprocs());
+    check_file("croft/cpu.weight", want);
 }
 
 TEST(on_v1_each_controller_has_a_group_and_freezing_is_there)
