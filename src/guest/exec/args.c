@@ -36,6 +36,8 @@ struct args {
     char listen[200], cwd[PATH_MAX];
     struct keep keep;
     struct wire_bind bound;
+    struct loop *loop;
+    struct exec *exec;
 };
 
 static fallible parse_option(struct args *a, const char *name, const char *value)
@@ -189,12 +191,10 @@ static fallible await(struct args *a, int *argc, char ***argv, const char *const
     return NULL;
 }
 
-static fallible serve(const struct args *a, bool *ret_served)
+static fallible prepare(struct args *a)
 {
-    own(loop) loop = NULL;
-
-    TRY(loop_new(&clock_system, &loop));
-    return exec_run(loop, &a->config, ret_served);
+    TRY(loop_new(&clock_system, &a->loop));
+    return exec_new(a->loop, a->config.keep, &a->exec);
 }
 
 static void set_log(const char *const *envp)
@@ -220,7 +220,9 @@ int exec_main(int argc, char **argv, const char *const *envp)
     signal(SIGPIPE, SIG_IGN);
     struct err *e = open_keep(&a, argc, argv);
     if (!e && a.keep.awaits) {
-        e = await(&a, &argc, &argv, &envp);
+        e = prepare(&a);
+        if (!e)
+            e = await(&a, &argc, &argv, &envp);
         set_log(envp);
     }
     if (!e)
@@ -232,8 +234,12 @@ int exec_main(int argc, char **argv, const char *const *envp)
             e = err_sys("current directory");
         a.config.working_dir = str_of(a.cwd);
     }
+    if (!e && !a.exec)
+        e = prepare(&a);
     if (!e)
-        e = serve(&a, &served);
+        e = exec_run(a.exec, &a.config, &served);
+    exec_free(a.exec);
+    loop_free(a.loop);
     free(a.key);
     if (a.config.keep)
         keep_done(&a.keep);

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/passwd.h"
 #include "guest/exec/act.h"
 #include "guest/exec/inner.h"
@@ -55,15 +56,13 @@ static void on_term(struct loop_signal *s)
 }
 
 /* The undo stacks: a private directory that goes with the process. */
-static fallible open_history(struct exec *e)
+static fallible open_history(struct exec *e, struct keep *keep)
 {
-    struct keep *keep = e->config->keep;
     own(keep_thing) old = keep ? keep_take(keep, STR(KEPT_UNDO)) : NULL;
     uint64_t now_s = clock_wall_ns(&clock_system) / NS_PER_S;
 
     litter_sweep("/tmp", now_s);
     litter_sweep("/dev/shm", now_s);
-    litter_sweep(e->working_dir, now_s);
     if (old)
         snprintf(e->history_path, sizeof e->history_path, STR_FMT, (int)(old->len - UNDO_LEN),
                  old->data + UNDO_LEN);
@@ -151,9 +150,9 @@ static fallible open_door(const struct exec *e, int *ret_fd)
 }
 
 /* Takes the socket over, on failure too. A page that a browser here shows counts as elsewhere. */
-static fallible take_requests(struct exec *e, const struct router *router, int fd)
+static fallible take_requests(struct exec *e, int fd)
 {
-    struct http_server_config config = {.router = router, .app = e};
+    struct http_server_config config = {.router = e->router, .app = e};
     char name[160];
 
     config.local_names = !e->config->session_key.len && !is_unix(fd);
@@ -171,7 +170,7 @@ static fallible take_requests(struct exec *e, const struct router *router, int f
 }
 
 /* Nobody is answered before all is ready. */
-static fallible serve(struct exec *e, const struct router *router, bool *ret_served)
+static fallible serve(struct exec *e, bool *ret_served)
 {
     int fd;
 
@@ -185,7 +184,7 @@ static fallible serve(struct exec *e, const struct router *router, bool *ret_ser
         listen_close(fd);
         return error;
     }
-    TRY(take_requests(e, router, fd));
+    TRY(take_requests(e, fd));
     if (e->ready_fd >= 0 && write(e->ready_fd, "1", 1) != 1 &&
         errno != EPIPE) /* then nobody waits */
         return err_sys("tell that the server listens");
@@ -193,19 +192,17 @@ static fallible serve(struct exec *e, const struct router *router, bool *ret_ser
     if (e->config->keep)
         TRY(keep_ready(e->config->keep));
     *ret_served = true;
+    if (e->config->keep && e->config->keep->awaits)
+        exec_start_shell(e); /* claimed: while its client comes to its first request */
     return loop_run(e->loop);
 }
 
-static fallible run(struct exec *e, const struct router *router, bool *ret_served)
+static fallible run(struct exec *e, bool *ret_served)
 {
-    own(net) net = NULL;
-
-    TRY(net_new(e->loop, &net));
-    TRY(open_history(e));
-    e->net = net;
     struct err *error = exec_open_shells(e);
+
     if (!error)
-        error = serve(e, router, ret_served);
+        error = serve(e, ret_served);
     loop_signal_stop(&e->term);
     loop_signal_stop(&e->interrupt);
     exec_close_shells(e);
@@ -226,9 +223,15 @@ static void set_owner(struct exec *e)
     e->editor.space.gid = (gid_t)e->editor.space.uid;
 }
 
-static fallible run_started(struct exec *e, struct router *router, bool *ret_served)
+fallible exec_run(struct exec *e, const struct exec_config *config, bool *ret_served)
 {
-    TRY(start_all(&e->start, e->config));
+    *ret_served = false;
+    e->config = config;
+    e->ready_fd = config->ready_fd;
+    e->spawner = config->keep ? &config->keep->spawner : NULL;
+    e->start_ns = e->last_action_ns = e->cpu_sample_ns = loop_now_ns(e->loop);
+    e->editor.workdir = config->working_dir;
+    TRY(start_all(&e->start, config));
     e->working_dir = e->start.dir;
     e->run_as = e->start.other ? &e->start.user : NULL;
     e->env = e->start.env;
@@ -237,32 +240,43 @@ static fallible run_started(struct exec *e, struct router *router, bool *ret_ser
                                     .root_fd = -1,
                                     .uid = e->editor.space.uid,
                                     .gid = e->editor.space.gid};
-    router_add(router, routes, ARRAY_LEN(routes));
-    add_parts(router);
+    litter_sweep(e->working_dir, clock_wall_ns(&clock_system) / NS_PER_S);
+    return run(e, ret_served);
+}
+
+fallible exec_new(struct loop *loop, struct keep *keep, struct exec **ret_exec)
+{
+    struct exec *e = mem_new(sizeof *e);
+
+    *e = (struct exec){.loop = loop,
+                       .ready_fd = -1,
+                       .history_fd = -1,
+                       .history_path = "/tmp/" LITTER_UNDO "XXXXXX"};
+    e->start.place = (struct account_place){PASSWD_ETC, "/home"};
+    list_init(&e->jobs);
+    e->router = router_new(&(struct router_config){.auth = check_key});
+    router_add(e->router, routes, ARRAY_LEN(routes));
+    add_parts(e->router);
     e->acts = act_book_new(e);
-    struct err *error = run(e, router, ret_served);
-    act_book_free(e->acts);
-    close_history(e);
+    struct err *error = net_new(loop, &e->net);
+    if (!error)
+        error = open_history(e, keep);
+    if (error)
+        exec_free(e);
+    else
+        *ret_exec = e;
     return error;
 }
 
-fallible exec_run(struct loop *loop, const struct exec_config *config, bool *ret_served)
+void exec_free(struct exec *e)
 {
-    struct exec e = {.config = config,
-                     .loop = loop,
-                     .ready_fd = config->ready_fd,
-                     .history_fd = -1,
-                     .history_path = "/tmp/" LITTER_UNDO "XXXXXX"};
-    own(router) router = router_new(&(struct router_config){.auth = check_key});
-
-    *ret_served = false;
-    e.start.place = (struct account_place){PASSWD_ETC, "/home"};
-    e.spawner = config->keep ? &config->keep->spawner : NULL;
-    e.start_ns = e.last_action_ns = e.cpu_sample_ns = loop_now_ns(loop);
-    e.editor.workdir = config->working_dir;
-    list_init(&e.jobs);
-    struct err *error = run_started(&e, router, ret_served);
-    start_done(&e.start);
-    own_close(e.ready_fd);
-    return error;
+    if (!e)
+        return;
+    net_free(e->net);
+    act_book_free(e->acts);
+    close_history(e);
+    router_free(e->router);
+    start_done(&e->start);
+    own_close(e->ready_fd);
+    free(e);
 }

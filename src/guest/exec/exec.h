@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/own.h"
 #include "base/str.h"
 
 struct keep;
@@ -32,9 +33,14 @@ struct exec_config {
     int ready_fd;      /* gets one byte when the server listens; -1: nobody waits; taken over */
 };
 
-/* Serves until SIGTERM or SIGINT. *ret_served tells, after a failure too, whether it came so far.
- */
-fallible exec_run(struct loop *loop, const struct exec_config *config, bool *ret_served);
+/* All that does not depend on what it is to be. keep: NULL, or config's. */
+struct exec;
+fallible exec_new(struct loop *loop, struct keep *keep, struct exec **ret_exec);
+/* Serves until SIGTERM or SIGINT, once. *ret_served tells, after a failure too, whether it came so
+ * far. */
+fallible exec_run(struct exec *e, const struct exec_config *config, bool *ret_served);
+void exec_free(struct exec *e);
+OWNABLE(exec)
 
 /* For --help, of the guest and of the host's command. */
 #define EXEC_OPTIONS                                                                               \

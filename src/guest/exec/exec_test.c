@@ -42,7 +42,13 @@ static struct err *start_and_stop(const char *address, const char *url, unsigned
     c.ready_fd = ready[1];
     CHECK_OK(loop_io_start(loop, &io, ready[0], EPOLLIN, on_ready));
     fault_at(n);
-    struct err *e = exec_run(loop, &c, &served);
+    struct exec *exec = NULL;
+    struct err *e = exec_new(loop, NULL, &exec);
+    if (!e)
+        e = exec_run(exec, &c, &served);
+    else
+        close(ready[1]);
+    exec_free(exec);
     *ret_fired = fault_fired();
     fault_at(0);
     CHECK(served || e);

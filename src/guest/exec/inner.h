@@ -29,6 +29,7 @@ struct exec {
     struct start start;
     struct loop *loop;
     struct net *net;
+    struct router *router;
     struct http_server *server;
     struct act_book *acts;
     struct loop_signal term, interrupt;
@@ -91,5 +92,6 @@ fallible exec_open_kernel(struct exec *e);
  * all jobs. */
 fallible exec_open_shells(struct exec *e);
 void exec_close_shells(struct exec *e);
+void exec_start_shell(struct exec *e); /* ahead of its first command */
 /* Where relative paths of read and write start: the default shell's directory. */
 struct str exec_cwd(const struct exec *e);

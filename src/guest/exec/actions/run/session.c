@@ -192,6 +192,11 @@ void session_close(struct session *s)
     session_release(s);
 }
 
+void exec_start_shell(struct exec *e)
+{
+    err_free(session_start(e->main)); /* the first command tries again, and tells */
+}
+
 void exec_close_shells(struct exec *e)
 {
     uint64_t deadline = loop_now_ns(e->loop) + CLOSE_MS * NS_PER_MS;
