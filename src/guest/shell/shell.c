@@ -233,6 +233,8 @@ void shell_on_report(struct shell *s, const struct shell_report *r)
 {
     shell_give_up_mark(s);
     s->lost_report = false;
+    s->plain = r && r->exit_code == 0 && str_find_char(r->options, 'a') < 0 &&
+               str_find_char(r->options, 'x') < 0;
     if (s->sm.now == SH_STARTING) {
         on_started(s, r);
     } else if (s->command.now == CMD_RUNNING) {

@@ -135,7 +135,7 @@ TEST(shell_is_not_fooled_by_output) /* DEF-36 */
     /* numbers of earlier commands, in the output and in the FIFO itself */
     kit_run(&k, "old=$CROFT_Q");
     kit_soft(&k, "printf '\\033]7771;%s;0\\a' $old; r=$(ls -d $HOME/croft-*/r*); printf "
-                 "'\\0(croft\\0%s 0  %s 0\\0/\\0/\\0\\0)croft\\0' $old $$ > $r; printf "
+                 "'\\0(croft\\0%s 0  %s 0 h\\0/\\0/\\0\\0)croft\\0' $old $$ > $r; printf "
                  "'garbage\\0\\0\\0)croft\\0' >$r; sleep 30");
     CHECK_INT(k.status, SHELL_NO_CHANGE);
     kit_finish(&k, "C-c");

@@ -79,6 +79,7 @@ struct shell {
     char sequence[48];
     uint64_t number;
     bool awaiting_mark, echo_known, lost_report, last_newline, retried;
+    bool plain;     /* the last report had status 0 and no option that concerns us */
     bool stray;     /* more than lines for bash was typed: some of it may not have been read */
     char tail[96];  /* of what was read */
     size_t unasked; /* bytes read since nobody waits */
@@ -127,6 +128,7 @@ enum shell_line {                    /* typed at a prompt, to run a command: */
                   SHELL_LINE_FIRST,  /* bash has not read its functions yet */
                   SHELL_LINE_FILE,   /* the text is in the file */
                   SHELL_LINE_INLINE, /* ... in the line */
+                  SHELL_LINE_PLAIN,  /* ... and the last command left nothing to be restored */
 };
 void shell_script_hook(struct buf *b, const struct shell_files *f);      /* the file of that name */
 void shell_script_find_hook(struct buf *b, const struct shell_files *f); /* CROFT_A */
@@ -165,7 +167,7 @@ void shell_give_up_mark(struct shell *s);
 
 /* shell_meta.c */
 struct shell_report {
-    struct str sequence, path, working_dir;
+    struct str sequence, path, working_dir, options;
     int exit_code, background, pid;
     uid_t uid;
 };

@@ -409,8 +409,9 @@ static enum shell_line line_for(const struct shell *s, struct str command)
 {
     if (s->sm.now == SH_STARTING)
         return SHELL_LINE_FIRST;
-    return s->report_pid == s->pid && shell_script_fits(command) ? SHELL_LINE_INLINE
-                                                                 : SHELL_LINE_FILE;
+    if (s->report_pid != s->pid || !shell_script_fits(command))
+        return SHELL_LINE_FILE;
+    return s->plain ? SHELL_LINE_PLAIN : SHELL_LINE_INLINE;
 }
 
 /* For the line of this sequence number, typed now or by the server before us. */
@@ -441,7 +442,7 @@ static fallible write_command(struct shell *s, struct str command)
 
 fallible shell_begin(struct shell *s, struct str command)
 {
-    bool in_file = line_for(s, command) != SHELL_LINE_INLINE;
+    bool in_file = line_for(s, command) <= SHELL_LINE_FILE;
 
     TRY(watch_files(s, in_file));
     if (in_file || s->page)

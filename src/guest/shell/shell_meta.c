@@ -11,7 +11,8 @@
 #include "base/passwd.h"
 #include "guest/shell/shell_inner.h"
 
-/* Number, status, last job, process and user, with blanks between; directory; search path. */
+/* Number, status, last job, process, user and options, with blanks between; directory; search
+ * path. */
 #define REPORT_FIELDS 3
 #define REPORT_WORDS  5
 
@@ -41,10 +42,13 @@ static bool parse_fields(const struct str field[], struct shell_report *r)
     int uid;
 
     for (size_t n = 0; n < REPORT_WORDS; n++)
-        if (str_cut(&rest, ' ', &word[n]) != (n + 1 < REPORT_WORDS))
+        if (!str_cut(&rest, ' ', &word[n]))
             return false;
-    *r = (struct shell_report){
-        .sequence = word[0], .background = -1, .working_dir = field[1], .path = field[2]};
+    *r = (struct shell_report){.sequence = word[0],
+                               .background = -1,
+                               .options = rest,
+                               .working_dir = field[1],
+                               .path = field[2]};
     if ((word[2].len && !to_int(word[2], INT_MAX, &r->background)) ||
         !to_int(word[1], 255, &r->exit_code) || !to_int(word[3], INT_MAX, &r->pid) ||
         !to_int(word[4], INT_MAX, &uid))

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* shell_script.c — what bash is told. No fork, no descriptor kept open.
  *
- * CROFT_B begins a command: it takes the number and prints the START mark. CROFT_H reports; it
+ * CROFT_B begins a command: it takes the number and prints the START mark; CROFT_V does what some
+ * commands need besides. CROFT_H reports; it
  * stands at the end of the typed line and, named by CROFT_N, again at the prompt, should an
  * interrupt or a fatal expansion error have skipped the first.
  *
@@ -25,12 +26,13 @@ const struct str shell_script_probe = STR_INIT(" " REPORT "\n");
 static const char begin[] =
     "CROFT_B(){\n"
     "CROFT_N=CROFT_R CROFT_Q=$1\n"
-    "case ${2-} in '');;*)IFS= \\builtin read -rd '' CROFT_C <'%s'||:;;esac\n"
     "\\builtin printf '\\e]7771;%%s\\a' \"$1\" >/dev/tty\n"
-    "case $-:${CROFT_S:-0} in *a*:*|*:[!0]*)\\builtin eval '"
-    "case $- in *a*)\\builtin export -n CROFT_C CROFT_L CROFT_N CROFT_Q CROFT_S CROFT_X;;esac;"
+    "}\n"
+    "CROFT_V(){\n"
+    "case ${1-} in '');;*)IFS= \\builtin read -rd '' CROFT_C <'%s'||:;;esac\n"
+    "case $- in *a*)\\builtin export -n CROFT_C CROFT_L CROFT_N CROFT_Q CROFT_S CROFT_X;;esac\n"
     /* the command must see the status of the one before it */
-    "case $- in *e*);;*)\\builtin return \"$CROFT_S\";;esac';;esac\n"
+    "case $- in *e*);;*)\\builtin return \"${CROFT_S-0}\";;esac\n"
     "}\n";
 
 static const char report[] =
@@ -40,7 +42,7 @@ static const char report[] =
     "case $- in *x*)\\builtin set +x;CROFT_X=\"CROFT_X=;\\builtin set -x;\";;esac;"
     "case ${!-} in \"\");;*)\\builtin jobs -n >|\"%s\";;esac';;esac\n"
     "\\builtin printf '\\0(croft\\0%%s\\0%%s\\0%%s\\0\\0)croft\\0' "
-    "\"${CROFT_Q-} $CROFT_S ${!-} $$ $EUID\" \"${PWD-}\" \"${PATH-}\" 1<>'%s'||"
+    "\"${CROFT_Q-} $CROFT_S ${!-} $$ $EUID $-${CROFT_X-}\" \"${PWD-}\" \"${PATH-}\" 1<>'%s'||"
     "\\builtin eval '"
     "\\builtin printf \"\\e]7771;%%s;%%s\\a\" \"${CROFT_Q-}\" \"$CROFT_S\" >/dev/tty'\n"
     /* The report is out, what follows delays nobody. The dump is a write per variable. A new shell
@@ -60,7 +62,7 @@ void shell_script_hook(struct buf *b, const struct shell_files *f)
     buf_add_cstr(b, "CROFT_S=$?\ncase ${CROFT_L-} in $$);;*)\n");
     buf_addf(b, begin, f->command);
     buf_addf(b, report, f->jobs, f->report, f->env);
-    buf_add_cstr(b, "\\builtin readonly -f CROFT_B CROFT_H CROFT_R\n"
+    buf_add_cstr(b, "\\builtin readonly -f CROFT_B CROFT_H CROFT_R CROFT_V\n"
                     "\\builtin export -n CROFT_L CROFT_N CROFT_Q\n"
                     "CROFT_L=$$\n"
                     "CROFT_H \"$CROFT_S\";;esac\n");
@@ -102,11 +104,14 @@ void shell_script_line(struct buf *b, const struct shell_files *f, enum shell_li
 {
     if (line == SHELL_LINE_FIRST) /* a start-up file may have set another hook */
         buf_addf(b, " case ${CROFT_L-} in $$);;*)\\builtin . '%s';;esac;", f->hook);
-    if (line == SHELL_LINE_INLINE)
-        buf_addf(b, " CROFT_B %s;\\builtin eval \"${CROFT_X-}\"'" STR_FMT "';" REPORT "\n",
-                 sequence, STR_ARG(text));
+    buf_addf(b, " CROFT_B %s;", sequence);
+    if (line == SHELL_LINE_PLAIN)
+        buf_addf(b, "\\builtin eval '" STR_FMT "'", STR_ARG(text));
+    else if (line == SHELL_LINE_INLINE)
+        buf_addf(b, "CROFT_V;\\builtin eval \"${CROFT_X-}\"'" STR_FMT "'", STR_ARG(text));
     else
-        buf_addf(b, " CROFT_B %s 1;\\builtin eval \"${CROFT_X-}$CROFT_C\";" REPORT "\n", sequence);
+        buf_add_cstr(b, "CROFT_V 1;\\builtin eval \"${CROFT_X-}$CROFT_C\"");
+    buf_add_cstr(b, ";" REPORT "\n");
 }
 
 void shell_script_mark(struct buf *b, const char *sequence)
