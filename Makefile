@@ -178,6 +178,7 @@ SOAK_KILLS  ?= 200
 soak: $(O)/croft $(O)/croft-guest $(O)/test-croft ## 10,000 sandboxes made and removed, 200 kills, nothing left; minutes
 	@CROFT_SOAK_CYCLES=$(SOAK_CYCLES) CROFT_SOAK_KILLS=$(SOAK_KILLS) CROFT_SOAK_PROGRESS=/proc/$$$$/fd/2 \
 	    $(O)/test-croft --jobs 1 native/soak_test
+	@CROFT_SOAK_CLAIMS=1000 $(O)/test-croft --jobs 1 many_claims_leave_nothing
 
 layers: ## prove the include order of the folders
 	@tools/layers

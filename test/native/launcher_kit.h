@@ -36,6 +36,12 @@ void rig_ask(struct rig *r, const struct native_request *req, const int *send, s
 /* An action server in a sandbox of this name; waits until it listens. */
 void rig_start(struct rig *r, const char *id);
 int rig_block(const char *const *argv, const char *const *env); /* sealed */
+/* The launcher's n-th call from here on fails, with fault_share(); false: it hung up. */
+bool rig_ask_with_fault(struct rig *r, unsigned n, const struct native_request *req, int fd,
+                        struct native_reply *ret_reply);
+/* Killed by an allocation that failed, or hung up because it could not answer: the next one puts it
+ * right. */
+void rig_renew(struct rig *r);
 /* Asks and checks: done, or refused with this code and a text that holds part. */
 void rig_ok(struct rig *r, const struct native_request *req);
 void rig_refused(struct rig *r, const struct native_request *req, const int *send, size_t count,

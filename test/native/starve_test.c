@@ -119,53 +119,17 @@ TEST(a_launcher_that_finds_a_full_disk_ends_with_an_error)
 
 /* --- every call --- */
 
-/* The server's own calls must not be the ones that fail: the kernel is asked past the counter. */
-static long raw_send(int sock, const struct native_request *req, int fd)
-{
-    union {
-        struct cmsghdr head;
-        char room[CMSG_SPACE(sizeof fd)];
-    } c = {.head = {
-               .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
-    struct iovec v = {(void *)req, sizeof *req};
-    struct msghdr m = {
-        .msg_iov = &v, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof c};
-
-    memcpy(CMSG_DATA(&c.head), &fd, sizeof fd);
-    return syscall(SYS_sendmsg, sock, &m, MSG_NOSIGNAL);
-}
-
 enum outcome { STARTED, REFUSED, LOST };
 
 static enum outcome start_with_fault(struct rig *r, unsigned n, int block, char *text)
 {
     struct native_request req = rig_request(NATIVE_START, "a");
     struct native_reply reply;
-    struct iovec v = {&reply, sizeof reply};
-    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1}; /* no room for descriptors: dropped */
-    struct pollfd p = {.fd = r->sock, .events = POLLIN};
 
-    fault_at(n);
-    CHECK_INT(raw_send(r->sock, &req, block), sizeof req);
-    CHECK_INT(poll(&p, 1, 60000), 1);
-    long got = syscall(SYS_recvmsg, r->sock, &m, 0);
-    fault_at(0);
-    if (got != sizeof reply)
+    if (!rig_ask_with_fault(r, n, &req, block, &reply))
         return LOST;
     snprintf(text, NATIVE_TEXT_MAX, "%s", reply.text);
     return reply.code ? REFUSED : STARTED;
-}
-
-/* Killed by an allocation that failed, or hung up because it could not answer: the next one puts it
- * right. */
-static void renew(struct rig *r)
-{
-    close(r->sock);
-    program_wait(r->pid);
-    rig_fork(r);
-    struct native_reply list = rig_tell(r, NATIVE_LIST, "");
-    for (unsigned i = 0; i < list.count; i++)
-        rig_tell(r, NATIVE_REMOVE, list.ids[i]);
 }
 
 TEST_LIMIT(every_call_of_a_launchers_start_may_fail_and_nothing_is_left, 300)
@@ -189,7 +153,7 @@ TEST_LIMIT(every_call_of_a_launchers_start_may_fail_and_nothing_is_left, 300)
         if (o == STARTED)
             rig_tell(&r, NATIVE_REMOVE, "a");
         if (o == LOST)
-            renew(&r);
+            rig_renew(&r);
         check_nothing_left();
         CHECK(n < 1000);
     }
