@@ -111,6 +111,56 @@ TEST(serve_cli_lists_inspects_pauses_and_resumes)
     serve_close(&s);
 }
 
+TEST(serve_forks_share_files_and_nothing_else)
+{
+    struct serve s = {0};
+
+    serve_open(&s);
+    CHECK_STR(at_server(&s), "demo");
+    check("croft exec demo -- sh -c 'echo old > /workspace/f; echo word > /root/g'", 0, "");
+    check("croft fork demo --count 3 | wc -l", 0, "3\n");
+    check("croft ps --quiet | wc -l", 0, "4\n");
+    check("for i in 1 2 3; do croft exec $(croft ps --quiet | sed -n $((i + 1))p) -- sh -c "
+          "\"cat /workspace/f /root/g; echo $i > /workspace/f\"; done",
+          0, "old\nword\nold\nword\nold\nword\n");
+    check("croft exec demo -- cat /workspace/f", 0, "old\n");
+    serve_close(&s);
+}
+
+TEST(serve_snapshots_are_gone_on_from_and_belong_to_their_tenant)
+{
+    struct serve s = {.key = "one-key-that-is-long-enough"};
+
+    setenv("CROFT_API_KEY", s.key, 1);
+    serve_open(&s);
+    struct json *a = serve_start(&s, "a", "");
+    const char *id = serve_field(&s, a, "runtime_id");
+    serve_exec(&s, a, "echo before > /workspace/f");
+    const char *path = serve_text(&s, "/croft/v1/sandboxes/%s/snapshot", id);
+    serve_want(&s, 200, "POST", path, "{'name': 'good'}");
+    serve_refused(&s, 409, "good", "POST", path, "{'name': 'good'}");
+    serve_refused(&s, 422, "name", "POST", path, "{'name': 'a/b'}");
+    serve_exec(&s, a, "echo after > /workspace/f");
+    serve_want(&s, 200, "POST", "/croft/v1/sandboxes",
+               "{'image': 'host', 'session_id': 'b', 'from': 'good'}");
+    struct json *b = serve_start(&s, "b", "");
+    CHECK_HAS(serve_exec(&s, b, "cat /workspace/f"), "before");
+    serve_refused(&s, 404, "nosuch", "POST", "/croft/v1/sandboxes",
+                  "{'image': 'host', 'session_id': 'c', 'from': 'nosuch'}");
+    struct json *made = serve_want(&s, 201, "POST", "/croft/v1/tokens",
+                                   "{'name': 'other', 'scopes': ['runtime', 'read']}");
+    s.key = serve_field(&s, made, "secret");
+    CHECK_HAS(serve_get(&s, "/croft/v1/snapshots").body, "{\"snapshots\":[]}");
+    serve_refused(&s, 404, "good", "POST", "/croft/v1/sandboxes",
+                  "{'image': 'host', 'session_id': 'c', 'from': 'good'}");
+    serve_refused(&s, 404, id, "GET", serve_text(&s, "/croft/v1/sandboxes/%s", id), NULL);
+    serve_refused(&s, 404, "good", "DELETE", "/croft/v1/snapshots/good", NULL);
+    s.key = "one-key-that-is-long-enough";
+    CHECK_INT(serve_ask(&s, "DELETE", "/croft/v1/snapshots/good", NULL).status, 204);
+    CHECK_HAS(serve_exec(&s, b, "cat /workspace/f"), "before");
+    serve_close(&s);
+}
+
 TEST(serve_halted_sandboxes_outlive_the_server)
 {
     struct serve s = {0};

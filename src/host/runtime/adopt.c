@@ -272,7 +272,9 @@ static fallible make_sandbox(struct runtime *r)
     r->spec = mem_new(sizeof *r->spec);
     TRY(spec_make(r, &start, image, r->spec));
     r->published = r->spec->sbx.face == SBX_FACE_COMMAND ? r->spec->sbx.port : 0;
-    return sbx_create(r->manager->config.driver, &r->spec->sbx, &r->sbx);
+    if (r->status.now != RUNTIME_STARTING)
+        start.from = (struct str){0}; /* it has files of its own */
+    return start_new_sandbox(r, &start);
 }
 
 static void adopt_one(struct runtime *r)
@@ -355,6 +357,7 @@ fallible manager_adopt(struct manager *m, void (*done)(void *arg, struct err *e)
 
     TRY(store_boot_changed(m->config.store, &new_boot));
     TRY_WRAP(row_load(m, on_row), "the rows of runtimes");
+    TRY_WRAP(snapshots_load(m), "the rows of snapshots");
     if (new_boot)
         stop_all(m);
     store_note_boot(m->config.store, NULL, NULL);

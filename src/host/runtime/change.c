@@ -213,15 +213,18 @@ static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
         gate_wait(r, true, pass_resume);
     else if (op == RUNTIME_RESUME && r->sbx && (now == RUNTIME_ERROR || runtime_is_halted(r)))
         runtime_begin_again(r);
+    else if (op == RUNTIME_SNAPSHOT && (now == RUNTIME_RUNNING || now == RUNTIME_PAUSED))
+        runtime_begin_snapshot(r, take(&r->asked->snapshot));
     else {
         r->op = RUNTIME_NO_OP;
         r->pending = 0;
         *ret_begun = false;
         return err_new(ERR_CONFLICT, "runtime '%s' is %s: it cannot be %s", r->id,
                        sm_name(&r->status),
-                       op == RUNTIME_PAUSE  ? "paused"
-                       : op == RUNTIME_HALT ? "stopped"
-                                            : "resumed");
+                       op == RUNTIME_PAUSE      ? "paused"
+                       : op == RUNTIME_HALT     ? "stopped"
+                       : op == RUNTIME_SNAPSHOT ? "kept as a snapshot"
+                                                : "resumed");
     }
     return NULL;
 }
@@ -238,6 +241,7 @@ void runtime_next(struct runtime *r)
         if (begun && !e)
             continue; /* it may have ended at once */
         r->asked = NULL;
+        runtime_drop_snapshot(ask);
         runtime_answer_later(ask, r, e);
     }
 }
@@ -247,6 +251,7 @@ void runtime_refuse_all(struct runtime *r)
 {
     LIST_EACH(ask, &r->asks, struct runtime_ask, link) {
         list_del(&ask->link);
+        runtime_drop_snapshot(ask);
         runtime_answer(ask, NULL, err_new(ERR_NOT_FOUND, "runtime '%s' is gone", r->id));
     }
 }

@@ -32,6 +32,8 @@ struct manager {
     struct list urgent, waiting;
     struct loop_later open_gate;
 
+    struct list snapshots;
+
     struct list pools;
     struct loop_later refill;
     struct loop_timer refill_again;
@@ -120,6 +122,15 @@ fallible spec_make(const struct runtime *r, const struct wire_start *start, cons
 /* --- start.c --- */
 /* The backend's name of an image; ERR_UNPROCESSABLE: there is none. */
 fallible start_known_image(struct manager *m, struct str image, const char **ret_known);
+
+/* r->sbx, of r->spec. */
+fallible start_new_sandbox(struct runtime *r, const struct wire_start *start);
+
+/* --- snapshots.c --- */
+fallible snapshots_load(struct manager *m);
+void snapshots_free(struct manager *m);
+void runtime_begin_snapshot(struct runtime *r, struct snapshot *s);
+void runtime_drop_snapshot(struct runtime_ask *ask); /* of one that is not begun after all */
 
 /* --- pool.c --- */
 /* The oldest warm one of this image, NULL and why; pool_give() when it is to be had for good. */

@@ -43,6 +43,7 @@ fallible manager_new(const struct manager_config *config, struct manager **ret_m
     list_init(&m->stopped);
     list_init(&m->urgent);
     list_init(&m->waiting);
+    list_init(&m->snapshots);
     list_init(&m->pools);
     list_init(&m->subscribers);
     list_init(&m->garbage);
@@ -276,6 +277,7 @@ void manager_free(struct manager *m)
         free(t);
     }
     pool_free_all(m);
+    snapshots_free(m);
     map_done(&m->tenants);
     map_done(&m->ids);
     MAP_EACH(slot, &m->images)

@@ -35,6 +35,7 @@ const char *const pool_miss_words[POOL_MISSES] = {
     [POOL_NO_POOL] = "no pool has this image",
     [POOL_EMPTY] = "the pool is empty",
     [POOL_COLD] = "this backend keeps nothing warm",
+    [POOL_FORK] = "it goes on from a snapshot",
 };
 
 static bool can_claim(const struct manager *m)

@@ -27,6 +27,7 @@ enum pool_miss {
     POOL_NO_POOL, /* none has this image */
     POOL_EMPTY,   /* all are taken, new ones are being made */
     POOL_COLD,    /* nothing here can be warm */
+    POOL_FORK,    /* it goes on from a snapshot */
     POOL_MISSES
 };
 extern const char *const pool_miss_words[POOL_MISSES];

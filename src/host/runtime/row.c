@@ -52,12 +52,13 @@ void row_insert(struct runtime *r, const struct wire_start *start, store_done *d
         store_int(r->port),
         store_int((int64_t)r->created_ms),
         store_int((int64_t)r->changed_ms),
+        store_text(start->from),
     };
     store_write(r->manager->config.store,
                 "INSERT INTO runtimes (id, session_id, key_name, status, status_detail, image,"
                 " command, working_dir, environment, session_key, resource_factor, run_as_user,"
-                " run_as_group, fs_group, pool, keep, port, created_ms, changed_ms)"
-                " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19)",
+                " run_as_group, fs_group, pool, keep, port, created_ms, changed_ms, snapshot)"
+                " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20)",
                 v, ARRAY_LEN(v), done, r);
 }
 
@@ -198,6 +199,8 @@ static fallible on_spec(void *arg, const struct store_value *v, size_t count)
     s->start->run_as_user = v[6].type == STORE_INT ? v[6].i : -1;
     s->start->run_as_group = v[7].type == STORE_INT ? v[7].i : -1;
     s->start->fs_group = v[8].type == STORE_INT ? v[8].i : -1;
+    if (v[9].type == STORE_TEXT)
+        s->start->from = arena_copy(s->a, v[9].text);
     return arena_check(s->a);
 }
 
@@ -209,7 +212,7 @@ fallible runtime_read_spec(const struct runtime *r, struct arena *a, struct wire
 
     TRY(store_read(r->manager->config.store,
                    "SELECT image, session_id, command, working_dir, environment, resource_factor,"
-                   " run_as_user, run_as_group, fs_group FROM runtimes WHERE id=?1",
+                   " run_as_user, run_as_group, fs_group, snapshot FROM runtimes WHERE id=?1",
                    &id, 1, on_spec, &s));
     if (!s.found)
         return err_new(ERR_NOT_FOUND, "runtime '%s' has no row", r->id);

@@ -21,6 +21,7 @@
 struct manager;
 struct pool;
 struct runtime;
+struct snapshot;
 struct tenant;
 
 #define RUNTIME_ID_LEN  16
@@ -45,6 +46,7 @@ enum runtime_op {
     RUNTIME_PAUSE,
     RUNTIME_RESUME,
     RUNTIME_HALT,
+    RUNTIME_SNAPSHOT, /* by manager_snapshot() */
     RUNTIME_STOP
 };
 
@@ -70,6 +72,7 @@ struct runtime_ask {
     struct loop_later now; /* a callback never comes from inside the call */
     struct runtime *runtime;
     struct err *error;
+    struct snapshot *snapshot; /* of RUNTIME_SNAPSHOT, until it is begun */
 };
 
 struct runtime {
@@ -102,6 +105,7 @@ struct runtime {
     unsigned pending; /* halves of the operation: row, sandbox */
     struct err *failed;
     struct spec *spec;           /* of a start under way */
+    struct snapshot *snapshot;   /* being taken */
     uint64_t begun_ns, since_ns; /* the start; its status */
     bool retried, replaced;      /* cold after all; its session has another by now */
     bool removing;

@@ -99,6 +99,15 @@ fallible start_known_image(struct manager *m, struct str image, const char **ret
     return NULL;
 }
 
+/* Above the files of a snapshot, if there is one. */
+fallible start_new_sandbox(struct runtime *r, const struct wire_start *start)
+{
+    struct sbx_driver *d = r->manager->config.driver;
+
+    return start->from.p ? sbx_fork(d, start->from, &r->spec->sbx, &r->sbx)
+                         : sbx_create(d, &r->spec->sbx, &r->sbx);
+}
+
 static void tell_where_from(struct runtime *r, const char *pool, enum pool_miss miss)
 {
     const char *note = r->spec->note;
@@ -118,7 +127,11 @@ static fallible find_sandbox(struct manager *m, struct runtime *r, const struct 
     const char *pool = NULL, *image;
 
     TRY(start_known_image(m, start->image, &image));
-    struct sbx *warm = pool_look(m, image, &pool, &miss);
+    struct sbx *warm = NULL;
+    if (start->from.p)
+        miss = POOL_FORK;
+    else
+        warm = pool_look(m, image, &pool, &miss);
     if (warm)
         memcpy(r->id, warm->id, sizeof r->id);
     else
@@ -136,7 +149,7 @@ static fallible find_sandbox(struct manager *m, struct runtime *r, const struct 
         return NULL;
     }
     pool_missed(m, image, miss);
-    return sbx_create(m->config.driver, &r->spec->sbx, &r->sbx);
+    return start_new_sandbox(r, start);
 }
 
 static fallible make(struct manager *m, struct tenant *t, const struct wire_start *start,

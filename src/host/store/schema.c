@@ -72,6 +72,17 @@ static const char *const steps[] = {
     " created_ms INTEGER NOT NULL,"
     " changed_ms INTEGER NOT NULL"
     ") STRICT, WITHOUT ROWID;",
+    /* 2 */
+    "ALTER TABLE runtimes ADD COLUMN snapshot TEXT;" /* it was started from; NULL: none */
+    "CREATE TABLE snapshots ("
+    " id TEXT PRIMARY KEY," /* by which the backend knows it */
+    " key_name TEXT NOT NULL,"
+    " name TEXT NOT NULL,"
+    " sandbox TEXT NOT NULL,"
+    " image TEXT NOT NULL,"
+    " created_ms INTEGER NOT NULL,"
+    " UNIQUE (key_name, name)"
+    ") STRICT, WITHOUT ROWID;",
 };
 
 static fallible get_int(sqlite3 *db, const char *path, const char *sql, int64_t *ret_value)

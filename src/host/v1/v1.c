@@ -11,6 +11,7 @@
 #include "host/runtime/events.h"
 #include "host/runtime/pool.h"
 #include "host/runtime/runtime.h"
+#include "host/v1/inner.h"
 #include "net/server.h"
 
 #define BODY_BYTES (4u << 20)
@@ -18,29 +19,29 @@
 #define LOG_BYTES  (1u << 20)
 #define NS_PER_US  1000u
 
-static struct runtime_face *face_of(struct http_req *req)
+struct runtime_face *v1_face(struct http_req *req)
 {
     return req->app;
 }
 
-static fallible check(struct http_req *req, unsigned scope, const struct key **ret_key)
+fallible v1_check(struct http_req *req, unsigned scope, const struct key **ret_key)
 {
-    return keys_check(face_of(req)->face.keys, req, scope, ret_key);
+    return keys_check(v1_face(req)->face.keys, req, scope, ret_key);
 }
 
 /* Whose runtimes: an administrator sees everybody's. */
-static const struct key *whose(const struct key *key)
+const struct key *v1_whose(const struct key *key)
 {
     return key && (key->scopes & KEY_ADMIN) ? NULL : key;
 }
 
-static fallible find(struct http_req *req, unsigned scope, struct runtime **ret)
+fallible v1_find(struct http_req *req, unsigned scope, struct runtime **ret)
 {
     struct str id = http_req_param(req, "id");
     const struct key *key;
 
-    TRY(check(req, scope, &key));
-    struct runtime *r = manager_find_id(face_of(req)->manager, whose(key), id);
+    TRY(v1_check(req, scope, &key));
+    struct runtime *r = manager_find_id(v1_face(req)->manager, v1_whose(key), id);
     if (!r)
         return err_new(ERR_NOT_FOUND, "sandbox '" STR_FMT "' not found",
                        STR_ARG(str_first(id, 100)));
@@ -50,7 +51,7 @@ static fallible find(struct http_req *req, unsigned scope, struct runtime **ret)
 
 /* --- a sandbox --- */
 
-static struct str time_of(struct arena *a, uint64_t wall_ms)
+struct str v1_time(struct arena *a, uint64_t wall_ms)
 {
     char text[CLOCK_ISO_MAX];
     size_t n = clock_format_iso(wall_ms * NS_PER_MS, true, text);
@@ -65,8 +66,8 @@ static fallible describe(const struct runtime *r, struct arena *a, struct wire_s
         .backend = STR("native"),
         .pool = r->pool ? str_of(r->pool) : (struct str){0},
         .key = str_of(runtime_key_name(r)),
-        .created_at = time_of(a, r->created_ms),
-        .changed_at = time_of(a, r->changed_ms),
+        .created_at = v1_time(a, r->created_ms),
+        .changed_at = v1_time(a, r->changed_ms),
         .keep = r->keep,
         .resource_factor = r->factor,
         .phase_count = RUNTIME_PHASES,
@@ -79,7 +80,7 @@ static fallible describe(const struct runtime *r, struct arena *a, struct wire_s
 }
 _Static_assert(RUNTIME_PHASES <= WIRE_PHASES, "every phase has a place on the wire");
 
-static fallible put(struct http_req *req, struct jw *w, const struct runtime *r)
+fallible v1_put(struct http_req *req, struct jw *w, const struct runtime *r)
 {
     struct wire_sandbox s;
 
@@ -95,7 +96,7 @@ static fallible reply(struct http_req *req, const struct runtime *r)
 
     buf_init(&out, BODY_BYTES);
     jw_init(&w, &out, JW_WEB);
-    TRY(put(req, &w, r));
+    TRY(v1_put(req, &w, r));
     TRY(buf_check(&out));
     http_reply_json(req, 200, buf_str(&out));
     return NULL;
@@ -105,7 +106,7 @@ static fallible handle_get(struct http_req *req)
 {
     struct runtime *r;
 
-    TRY(find(req, KEY_RUNTIME | KEY_READ, &r));
+    TRY(v1_find(req, KEY_RUNTIME | KEY_READ, &r));
     return reply(req, r);
 }
 
@@ -121,7 +122,7 @@ static void list_one(void *arg, struct runtime *r)
     struct listing *l = arg;
 
     if (!l->e && (!l->status.p || str_eq(l->status, str_of(sm_name(&r->status)))))
-        l->e = put(l->req, &l->w, r);
+        l->e = v1_put(l->req, &l->w, r);
 }
 
 /* ?status=all, or one of its words; without: those that are not stopped. */
@@ -134,11 +135,11 @@ static fallible handle_list(struct http_req *req)
     struct listing l = {.req = req, .status = all ? (struct str){0} : status};
 
     buf_init(&out, LIST_BYTES);
-    TRY(check(req, KEY_RUNTIME | KEY_READ, &key));
+    TRY(v1_check(req, KEY_RUNTIME | KEY_READ, &key));
     jw_init(&l.w, &out, JW_WEB);
     JW_OBJECT(&l.w, NULL)
         JW_ARRAY(&l.w, "sandboxes")
-            manager_each(face_of(req)->manager, whose(key), status.p != NULL, list_one, &l);
+            manager_each(v1_face(req)->manager, v1_whose(key), status.p != NULL, list_one, &l);
     TRY(l.e);
     TRY(buf_check(&out));
     http_reply_json(req, 200, buf_str(&out));
@@ -164,7 +165,7 @@ static void on_done(struct runtime_ask *ask, struct runtime *r, struct err *e)
         e = reply(req, r);
     if (!e)
         return;
-    runtime_retry_after(req, face_of(req), e);
+    runtime_retry_after(req, v1_face(req), e);
     http_reply_err(req, e);
 }
 
@@ -185,7 +186,7 @@ static fallible ask(struct http_req *req, enum runtime_op op, bool quiet)
     struct runtime *r;
     struct asking *a = NULL;
 
-    TRY(find(req, KEY_RUNTIME, &r));
+    TRY(v1_find(req, KEY_RUNTIME, &r));
     TRY(new_asking(req, &a));
     a->quiet = quiet;
     manager_ask(r, op, &a->ask);
@@ -219,13 +220,14 @@ static fallible handle_create(struct http_req *req)
     struct asking *a = NULL;
     struct json *body;
 
-    TRY(check(req, KEY_RUNTIME, &key));
+    TRY(v1_check(req, KEY_RUNTIME, &key));
     TRY(http_req_json(req, &body));
     TRY(wire_decode_start(body, &start));
+    TRY(v1_take_from(req, key, body, &start));
     TRY(new_asking(req, &a));
-    struct err *e = manager_start(face_of(req)->manager, key, &start, &a->ask);
+    struct err *e = manager_start(v1_face(req)->manager, key, &start, &a->ask);
     if (e)
-        runtime_retry_after(req, face_of(req), e);
+        runtime_retry_after(req, v1_face(req), e);
     return e;
 }
 
@@ -235,7 +237,7 @@ static fallible handle_logs(struct http_req *req)
     struct runtime *r;
 
     buf_init(&out, LOG_BYTES);
-    TRY(find(req, KEY_RUNTIME | KEY_READ, &r));
+    TRY(v1_find(req, KEY_RUNTIME | KEY_READ, &r));
     if (r->sbx)
         TRY(sbx_logs(r->sbx, &out));
     http_reply(req, 200, STR("text/plain; charset=utf-8"), buf_str(&out));
@@ -278,11 +280,11 @@ static fallible handle_pools(struct http_req *req)
     struct jw w;
 
     buf_init(&out, BODY_BYTES);
-    TRY(check(req, KEY_RUNTIME | KEY_READ, &key));
+    TRY(v1_check(req, KEY_RUNTIME | KEY_READ, &key));
     jw_init(&w, &out, JW_WEB);
     JW_OBJECT(&w, NULL)
         JW_ARRAY(&w, "pools")
-            pool_each(face_of(req)->manager, put_pool, &w);
+            pool_each(v1_face(req)->manager, put_pool, &w);
     TRY(buf_check(&out));
     http_reply_json(req, 200, buf_str(&out));
     return NULL;
@@ -309,11 +311,11 @@ static fallible handle_set_pool(struct http_req *req)
     struct pool_wanted wanted = {.name = http_req_param(req, "name")};
 
     buf_init(&out, BODY_BYTES);
-    TRY(check(req, KEY_ADMIN, &key));
+    TRY(v1_check(req, KEY_ADMIN, &key));
     TRY(http_req_json(req, &body));
-    TRY(pool_change(face_of(req)->manager, wanted.name, body));
+    TRY(pool_change(v1_face(req)->manager, wanted.name, body));
     jw_init(&wanted.w, &out, JW_WEB);
-    pool_each(face_of(req)->manager, put_wanted, &wanted);
+    pool_each(v1_face(req)->manager, put_wanted, &wanted);
     TRY(buf_check(&out));
     http_reply_json(req, 200, buf_str(&out));
     return NULL;
@@ -325,11 +327,11 @@ static fallible handle_events(struct http_req *req)
 {
     const struct key *key;
 
-    TRY(check(req, KEY_RUNTIME | KEY_READ, &key));
-    if (!face_of(req)->journal)
+    TRY(v1_check(req, KEY_RUNTIME | KEY_READ, &key));
+    if (!v1_face(req)->journal)
         return err_new(ERR_UNSUPPORTED, "this server keeps no journal");
-    const struct key *only = whose(key);
-    return journal_follow(face_of(req)->journal, req, only ? str_of(only->name) : (struct str){0});
+    const struct key *only = v1_whose(key);
+    return journal_follow(v1_face(req)->journal, req, only ? str_of(only->name) : (struct str){0});
 }
 
 static void set_pool_gauges(void *arg, const struct pool_info *info)
@@ -352,7 +354,7 @@ static void set_pool_gauges(void *arg, const struct pool_info *info)
 static fallible handle_metrics(struct http_req *req)
 {
     own_done(buf) out;
-    struct runtime_face *f = face_of(req);
+    struct runtime_face *f = v1_face(req);
     struct runtime_gauges g;
 
     buf_init(&out, LIST_BYTES);
@@ -380,6 +382,10 @@ const struct route v1_routes[] = {
     {"POST", SANDBOXES "/{id}/resume", handle_resume},
     {"POST", SANDBOXES "/{id}/stop", handle_stop},
     {"GET", SANDBOXES "/{id}/logs", handle_logs},
+    {"POST", SANDBOXES "/{id}/snapshot", v1_handle_snapshot},
+    {"POST", SANDBOXES "/{id}/fork", v1_handle_fork},
+    {"GET", "/croft/v1/snapshots", v1_handle_snapshots},
+    {"DELETE", "/croft/v1/snapshots/{name}", v1_handle_snapshot_delete},
     {"GET", "/croft/v1/pool", handle_pools},
     {"PATCH", "/croft/v1/pool/{name}", handle_set_pool},
     {"GET", "/croft/v1/events", handle_events},

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+/* snapshots.c — see snapshots.h. */
+#include "host/runtime/snapshots.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "host/runtime/inner.h"
+
+static bool is_of(const struct snapshot *s, const struct key *key)
+{
+    return !key || strcmp(s->tenant, key->name) == 0;
+}
+
+struct snapshot *manager_find_snapshot(const struct manager *m, const struct key *key,
+                                       struct str name)
+{
+    LIST_EACH(s, &m->snapshots, struct snapshot, link)
+        if (is_of(s, key) && str_eq(str_of(s->name), name))
+            return s;
+    return NULL;
+}
+
+void manager_each_snapshot(const struct manager *m, const struct key *key,
+                           void (*fn)(void *arg, const struct snapshot *s), void *arg)
+{
+    LIST_EACH(s, &m->snapshots, struct snapshot, link)
+        if (is_of(s, key))
+            fn(arg, s);
+}
+
+static void forget(struct snapshot *s)
+{
+    list_del(&s->link);
+    free(s->image);
+    free(s);
+}
+
+static void on_removed(void *arg, const char *names, size_t count, const struct err *e)
+{
+    (void)arg, (void)names, (void)count;
+    if (e)
+        log_warn("files of a snapshot stay", KV_ERR(e));
+}
+
+static void remove_files(struct manager *m, const char *id)
+{
+    struct err *e = sbx_snapshot_remove(m->config.driver, str_of(id), on_removed, NULL);
+
+    if (e)
+        on_removed(NULL, NULL, 0, e);
+    err_free(e);
+}
+
+void manager_remove_snapshot(struct manager *m, struct snapshot *s)
+{
+    const struct store_value id = store_text(str_of(s->id));
+
+    store_write(m->config.store, "DELETE FROM snapshots WHERE id=?1", &id, 1, NULL, NULL);
+    remove_files(m, s->id);
+    forget(s);
+}
+
+void snapshots_free(struct manager *m)
+{
+    LIST_EACH(s, &m->snapshots, struct snapshot, link)
+        forget(s);
+}
+
+/* --- rows --- */
+
+static void copy(char *to, size_t size, struct str s)
+{
+    snprintf(to, size, STR_FMT, STR_ARG(s));
+}
+
+static fallible on_row(void *arg, const struct store_value *v, size_t count)
+{
+    struct manager *m = arg;
+    struct snapshot *s = mem_new(sizeof *s);
+
+    (void)count;
+    copy(s->id, sizeof s->id, v[0].text);
+    copy(s->tenant, sizeof s->tenant, v[1].text);
+    copy(s->name, sizeof s->name, v[2].text);
+    copy(s->sandbox, sizeof s->sandbox, v[3].text);
+    s->image = strndup(v[4].text.p, v[4].text.len);
+    s->created_ms = (uint64_t)v[5].i;
+    list_add(&m->snapshots, &s->link);
+    return NULL;
+}
+
+fallible snapshots_load(struct manager *m)
+{
+    return store_read(m->config.store,
+                      "SELECT id, key_name, name, sandbox, image, created_ms FROM snapshots"
+                      " ORDER BY created_ms, id",
+                      NULL, 0, on_row, m);
+}
+
+/* --- taking one --- */
+
+static void on_written(void *arg, struct err *e)
+{
+    struct runtime *r = arg;
+    struct snapshot *s = take(&r->snapshot);
+
+    if (e) {
+        remove_files(r->manager, s->id);
+        forget(s);
+    }
+    runtime_finish(r, e);
+}
+
+static void on_taken(void *arg, struct sbx *sbx, const struct err *e)
+{
+    struct runtime *r = arg;
+    struct snapshot *s = r->snapshot;
+
+    (void)sbx;
+    gate_leave(r->manager);
+    if (e) {
+        r->snapshot = NULL;
+        forget(s);
+        runtime_finish(r, err_copy(e));
+        return;
+    }
+    const struct store_value v[] = {
+        store_text(str_of(s->id)),    store_text(str_of(s->tenant)),
+        store_text(str_of(s->name)),  store_text(str_of(s->sandbox)),
+        store_text(str_of(s->image)), store_int((int64_t)s->created_ms),
+    };
+    store_write(r->manager->config.store,
+                "INSERT INTO snapshots (id, key_name, name, sandbox, image, created_ms)"
+                " VALUES (?1,?2,?3,?4,?5,?6)",
+                v, ARRAY_LEN(v), on_written, r);
+}
+
+static void pass_snapshot(struct runtime *r)
+{
+    struct err *e = sbx_snapshot(r->sbx, str_of(r->snapshot->id), on_taken, r);
+
+    if (!e)
+        return;
+    on_taken(r, r->sbx, e);
+    err_free(e);
+}
+
+void runtime_begin_snapshot(struct runtime *r, struct snapshot *s)
+{
+    r->snapshot = s;
+    gate_wait(r, true, pass_snapshot);
+}
+
+static fallible check_name(struct str name)
+{
+    if (!name.len || name.len > SNAPSHOT_NAME_MAX)
+        return err_new(ERR_UNPROCESSABLE, "name: wanted 1 to %d characters", SNAPSHOT_NAME_MAX);
+    for (size_t i = 0; i < name.len; i++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.", name.p[i]))
+            return err_new(ERR_UNPROCESSABLE, "name: letters, digits, '-', '_' and '.' only");
+    return NULL;
+}
+
+fallible manager_snapshot(struct runtime *r, struct str name, struct runtime_ask *ask)
+{
+    struct manager *m = r->manager;
+
+    TRY(check_name(name));
+    LIST_EACH(old, &m->snapshots, struct snapshot, link)
+        if (strcmp(old->tenant, r->tenant->name) == 0 && str_eq(str_of(old->name), name))
+            return err_new(ERR_CONFLICT, "there is a snapshot '" STR_FMT "' already",
+                           STR_ARG(name));
+    struct snapshot *s = mem_new(sizeof *s);
+    runtime_make_id(s->id);
+    copy(s->name, sizeof s->name, name);
+    copy(s->tenant, sizeof s->tenant, str_of(r->tenant->name));
+    copy(s->sandbox, sizeof s->sandbox, str_of(r->id));
+    s->image = mem_dup_cstr(r->image);
+    s->created_ms = manager_now_ms(m);
+    list_add(&m->snapshots, &s->link); /* the name is taken from now on */
+    ask->snapshot = s;
+    manager_ask(r, RUNTIME_SNAPSHOT, ask);
+    return NULL;
+}
+
+/* Of an ask that is not begun after all. */
+void runtime_drop_snapshot(struct runtime_ask *ask)
+{
+    if (ask->snapshot)
+        forget(take(&ask->snapshot));
+}

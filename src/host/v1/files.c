@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+/* files.c — snapshots and forks: the files of a sandbox, kept and gone on from. */
+#include <stdio.h>
+
+#include "base/rng.h"
+#include "host/runtime/snapshots.h"
+#include "host/v1/inner.h"
+
+#define BODY_BYTES (4u << 20)
+#define FORKS_MOST 100
+
+static fallible no_snapshot(struct str name)
+{
+    return err_new(ERR_NOT_FOUND, "snapshot '" STR_FMT "' not found",
+                   STR_ARG(str_first(name, 100)));
+}
+
+static void refuse(struct http_req *req, struct err *e)
+{
+    runtime_retry_after(req, v1_face(req), e);
+    http_reply_err(req, e);
+}
+
+fallible v1_take_from(struct http_req *req, const struct key *key, const struct json *body,
+                      struct wire_start *start)
+{
+    struct str from = {0};
+
+    TRY(json_take_str(body, "from", &from));
+    if (!from.p)
+        return NULL;
+    const struct snapshot *s = manager_find_snapshot(v1_face(req)->manager, v1_whose(key), from);
+    if (!s)
+        return no_snapshot(from);
+    if (!str_eq(start->image, str_of(s->image)))
+        return err_new(ERR_UNPROCESSABLE, "image: snapshot '%s' is of image '%s'", s->name,
+                       s->image);
+    start->from = str_of(s->id);
+    return NULL;
+}
+
+/* --- a snapshot --- */
+
+struct taking {
+    struct runtime_ask ask;
+    struct http_req *req;
+    struct str name;
+};
+
+static void reply_name(struct http_req *req, struct str name)
+{
+    own_done(buf) out;
+    struct jw w;
+
+    buf_init(&out, BODY_BYTES);
+    jw_init(&w, &out, JW_WEB);
+    JW_OBJECT(&w, NULL)
+        jw_str(&w, "name", name);
+    http_reply_json(req, 200, buf_str(&out));
+}
+
+static void on_taken(struct runtime_ask *ask, struct runtime *r, struct err *e)
+{
+    struct taking *t = container_of(ask, struct taking, ask);
+
+    (void)r;
+    if (e)
+        refuse(t->req, e);
+    else
+        reply_name(t->req, t->name);
+}
+
+fallible v1_handle_snapshot(struct http_req *req)
+{
+    struct runtime *r;
+    struct json *body;
+    struct taking *t = arena_new(&req->arena, struct taking);
+
+    TRY(v1_find(req, KEY_RUNTIME, &r));
+    TRY(http_req_json(req, &body));
+    if (!t)
+        return arena_check(&req->arena);
+    t->req = req;
+    t->ask.done = on_taken;
+    TRY(json_want_str(body, "name", &t->name));
+    return manager_snapshot(r, t->name, &t->ask);
+}
+
+struct listing {
+    struct arena *a;
+    struct jw w;
+};
+
+static void put_snapshot(void *arg, const struct snapshot *s)
+{
+    struct listing *l = arg;
+
+    JW_OBJECT(&l->w, NULL) {
+        jw_cstr(&l->w, "name", s->name);
+        jw_cstr(&l->w, "sandbox", s->sandbox);
+        jw_cstr(&l->w, "image", s->image);
+        jw_cstr(&l->w, "key", s->tenant);
+        jw_str(&l->w, "created_at", v1_time(l->a, s->created_ms));
+    }
+}
+
+fallible v1_handle_snapshots(struct http_req *req)
+{
+    own_done(buf) out;
+    const struct key *key;
+    struct listing l = {.a = &req->arena};
+
+    buf_init(&out, 16 * BODY_BYTES);
+    TRY(v1_check(req, KEY_RUNTIME | KEY_READ, &key));
+    jw_init(&l.w, &out, JW_WEB);
+    JW_OBJECT(&l.w, NULL)
+        JW_ARRAY(&l.w, "snapshots")
+            manager_each_snapshot(v1_face(req)->manager, v1_whose(key), put_snapshot, &l);
+    TRY(buf_check(&out));
+    http_reply_json(req, 200, buf_str(&out));
+    return NULL;
+}
+
+fallible v1_handle_snapshot_delete(struct http_req *req)
+{
+    const struct key *key;
+    struct str name = http_req_param(req, "name");
+
+    TRY(v1_check(req, KEY_RUNTIME, &key));
+    struct snapshot *s = manager_find_snapshot(v1_face(req)->manager, v1_whose(key), name);
+    if (!s)
+        return no_snapshot(name);
+    manager_remove_snapshot(v1_face(req)->manager, s);
+    http_reply(req, 204, STR(""), STR(""));
+    return NULL;
+}
+
+/* --- forks: a snapshot nobody sees, and starts from it --- */
+
+struct fork {
+    struct runtime_ask ask;
+    struct forks *all;
+    struct str session;
+    struct runtime *runtime; /* NULL: it failed */
+};
+
+struct forks {
+    struct runtime_ask ask; /* of the snapshot */
+    struct http_req *req;
+    struct key key; /* a copy: whose the source is */
+    struct wire_start start;
+    struct str name; /* of the snapshot */
+    struct fork *each;
+    size_t count, waiting;
+    struct err *failed; /* the first */
+};
+
+static void put_all(struct forks *f, struct jw *w, struct err **ret_error)
+{
+    JW_OBJECT(w, NULL)
+        JW_ARRAY(w, "sandboxes")
+            for (size_t i = 0; i < f->count && !*ret_error; i++)
+                if (f->each[i].runtime)
+                    *ret_error = v1_put(f->req, w, f->each[i].runtime);
+}
+
+/* What was started stays, also when another could not be. */
+static void finish(struct forks *f)
+{
+    own_done(buf) out;
+    struct manager *m = v1_face(f->req)->manager;
+    struct snapshot *s = manager_find_snapshot(m, v1_whose(&f->key), f->name);
+    struct err *e = take(&f->failed);
+    struct jw w;
+
+    buf_init(&out, 16 * BODY_BYTES);
+    if (s)
+        manager_remove_snapshot(m, s);
+    jw_init(&w, &out, JW_WEB);
+    if (!e)
+        put_all(f, &w, &e);
+    if (!e)
+        e = buf_check(&out);
+    if (e)
+        refuse(f->req, e);
+    else
+        http_reply_json(f->req, 200, buf_str(&out));
+}
+
+static void on_forked(struct runtime_ask *ask, struct runtime *r, struct err *e)
+{
+    struct fork *one = container_of(ask, struct fork, ask);
+    struct forks *f = one->all;
+
+    one->runtime = e ? NULL : r;
+    if (f->failed)
+        err_free(e);
+    else
+        f->failed = e;
+    if (--f->waiting == 0)
+        finish(f);
+}
+
+static void on_frozen(struct runtime_ask *ask, struct runtime *r, struct err *e)
+{
+    struct forks *f = container_of(ask, struct forks, ask);
+    struct manager *m = v1_face(f->req)->manager;
+    const struct snapshot *s = e ? NULL : manager_find_snapshot(m, v1_whose(&f->key), f->name);
+
+    (void)r;
+    if (!s) {
+        refuse(f->req, e ? e : no_snapshot(f->name));
+        return;
+    }
+    f->start.from = arena_copy(&f->req->arena, str_of(s->id));
+    f->waiting = f->count + 1; /* ours: none may be the last before all were asked for */
+    for (size_t i = 0; i < f->count; i++) {
+        struct fork *one = &f->each[i];
+        f->start.session_id = one->session;
+        one->all = f;
+        one->ask.done = on_forked;
+        struct err *why = manager_start(m, &f->key, &f->start, &one->ask);
+        if (why)
+            on_forked(&one->ask, NULL, why);
+    }
+    if (--f->waiting == 0)
+        finish(f);
+}
+
+static fallible name_forks(struct forks *f, struct str session)
+{
+    char token[9];
+
+    rng_token(rng_system(), token, sizeof token);
+    f->name = arena_printf(&f->req->arena, "fork-%s", token);
+    for (size_t i = 0; i < f->count; i++)
+        f->each[i].session =
+            arena_printf(&f->req->arena, STR_FMT "-%s-%zu",
+                         STR_ARG(str_first(session, WIRE_SESSION_MAX - 20)), token, i + 1);
+    return arena_check(&f->req->arena);
+}
+
+fallible v1_handle_fork(struct http_req *req)
+{
+    struct runtime *r;
+    struct json *body;
+    const struct key *key;
+    int64_t count = 1;
+    struct str session = {0};
+    struct forks *f = arena_new(&req->arena, struct forks);
+
+    TRY(v1_find(req, KEY_RUNTIME, &r));
+    TRY(v1_check(req, KEY_RUNTIME, &key));
+    TRY(http_req_json(req, &body));
+    TRY(json_take_int(body, "count", 1, FORKS_MOST, &count));
+    session = str_of(r->session_id);
+    TRY(json_take_str(body, "session_id", &session));
+    if (!f)
+        return arena_check(&req->arena);
+    f->req = req;
+    f->key = *key;
+    f->ask.done = on_frozen;
+    f->count = (size_t)count;
+    f->each = arena_zalloc(&req->arena, f->count * sizeof *f->each);
+    TRY(arena_check(&req->arena));
+    TRY(name_forks(f, session));
+    TRY(runtime_read_spec(r, &req->arena, &f->start));
+    return manager_snapshot(r, f->name, &f->ask);
+}

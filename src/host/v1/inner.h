@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/* inner.h — what the files of v1/ share. */
+#pragma once
+
+#include "base/json.h"
+#include "host/runtime/api.h"
+#include "host/runtime/runtime.h"
+#include "net/server.h"
+
+struct runtime_face *v1_face(struct http_req *req);
+fallible v1_check(struct http_req *req, unsigned scope, const struct key **ret_key);
+const struct key *v1_whose(const struct key *key); /* whose runtimes: an administrator sees all */
+fallible v1_find(struct http_req *req, unsigned scope, struct runtime **ret); /* {id} of the path */
+fallible v1_put(struct http_req *req, struct jw *w, const struct runtime *r);
+struct str v1_time(struct arena *a, uint64_t wall_ms);
+
+/* files.c */
+fallible v1_handle_snapshot(struct http_req *req);
+fallible v1_handle_fork(struct http_req *req);
+fallible v1_handle_snapshots(struct http_req *req);
+fallible v1_handle_snapshot_delete(struct http_req *req);
+/* "from" of a start: a snapshot of the key's, whose image it then has. */
+fallible v1_take_from(struct http_req *req, const struct key *key, const struct json *body,
+                      struct wire_start *start);
