@@ -18,7 +18,7 @@ static struct call *call_new(struct proxy *p)
     struct call *c = p->spare;
 
     if (!c)
-        return mem_new(sizeof *c);
+        return mem_try(sizeof *c);
     p->spare = c->next_spare;
     p->spare_count--;
     *c = (struct call){0};
@@ -153,8 +153,8 @@ static void on_call_timer(struct loop_timer *timer)
         bool starting = c->target->state == PROXY_STARTING;
         reply_later(p, call_end(c), starting ? "the sandbox is starting" : "the sandbox is paused");
     } else if (c->target->state == PROXY_PAUSED) { /* its clock stands still */
-        call_set_timer(c, c->p->config.connect_ms);
-    } else if (c->state == CALL_DIAL && c->again_ms && !c->dial) {
+        call_set_timer(c, c->state == CALL_HEAD ? c->p->config.answer_ms : c->p->config.connect_ms);
+    } else if (c->state == CALL_DIAL && !c->dial) {
         up_connect(c);
     } else {
         call_fail(c, err_new(ERR_TIMEOUT, "the sandbox did not answer in time"));
@@ -164,6 +164,20 @@ static void on_call_timer(struct loop_timer *timer)
 void call_set_timer(struct call *c, uint32_t ms)
 {
     loop_timer_start(c->p->loop, &c->timer, ms, on_call_timer);
+}
+
+/* What waited for room in the backlog need not wait out its time; the clocks of the others begin
+ * anew, for theirs stood still. */
+void call_resumed(struct proxy_target *t)
+{
+    LIST_EACH(c, &t->calls, struct call, link) {
+        if (c->state == CALL_DIAL && !c->dial)
+            up_connect(c);
+        else if (c->state == CALL_HEAD)
+            call_set_timer(c, c->p->config.answer_ms);
+        else if (c->state != CALL_BODY)
+            call_set_timer(c, c->p->config.connect_ms);
+    }
 }
 
 static void call_park(struct call *c, uint32_t ms, const char *why)
@@ -451,6 +465,8 @@ fallible call_take(struct proxy *p, struct proxy_target *t, struct http_req *req
     if (str_eq(req->head.method, STR("CONNECT")))
         return err_new(ERR_METHOD, "CONNECT is not for clients");
     struct call *c = call_new(p);
+    if (!c)
+        return err_no_memory();
     c->p = p;
     c->target = t;
     c->req = req;

@@ -69,6 +69,7 @@ struct call { /* one request and its answer */
 fallible call_take(struct proxy *p, struct proxy_target *t, struct http_req *req, uint16_t inside,
                    const struct proxy_name *name);
 void call_go_on(struct call *c);              /* its target's state changed */
+void call_resumed(struct proxy_target *t);    /* for calls that were under way */
 void call_cut(struct call *c, struct err *e); /* answers e if that is still possible */
 void call_free_spares(struct proxy *p);
 void call_set_timer(struct call *c, uint32_t ms);

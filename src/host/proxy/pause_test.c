@@ -78,6 +78,7 @@ TEST(what_is_in_flight_is_held_over_a_pause_however_long)
     CHECK_INT(k.t.open, 1);
     proxy_set_state(k.proxy, &k.t, PROXY_OPEN);
     web_turns(&k.web, PKIT_TURNS);
+    web_pass(&k.web, 59000);
     pkit_answer_held(&k, 0);
     CHECK_STR(pkit_take(&k, &c).body, "late");
     web_close_client(&c);

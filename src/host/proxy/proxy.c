@@ -345,7 +345,9 @@ void proxy_set_state(struct proxy *p, struct proxy_target *t, enum proxy_state s
         let_go(t);
         return;
     }
-    if (state != PROXY_OPEN)
+    if (state == PROXY_OPEN)
+        call_resumed(t);
+    else
         up_drop_idle(t); /* their age is not seen inside while it stands still */
     wake_parked(t);
 }

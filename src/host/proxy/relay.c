@@ -87,9 +87,14 @@ static const struct stream_events relay_events = {
 void relay_start(struct proxy *p, struct proxy_target *t, struct stream *client,
                  struct stream *inside)
 {
-    struct relay *r = mem_new(sizeof *r);
+    struct relay *r = mem_try(sizeof *r);
     int one = 1, idle_s = KEEPALIVE_S, fd = stream_fd(client);
 
+    if (!r) {
+        stream_close(client);
+        stream_close(inside);
+        return;
+    }
     *r = (struct relay){.p = p, .target = t, .client = client, .inside = inside};
     list_add(&t->relays, &r->link);
     t->open++;
