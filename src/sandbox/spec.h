@@ -17,6 +17,7 @@ enum sbx_mount_mode { SBX_MOUNT_RO, SBX_MOUNT_RW, SBX_MOUNT_OVERLAY };
 struct sbx_mount {
     const char *source, *target; /* absolute: of the host, in the sandbox */
     enum sbx_mount_mode mode;
+    const char *image; /* instead of source, with MOUNT_OVERLAY: an image of the store */
 };
 
 struct sbx_limits { /* 0: the backend's default */
@@ -42,7 +43,9 @@ struct sbx_spec {            /* copied as far as needed */
     uint32_t uid, gid;
     const struct sbx_mount *mounts; /* beside the workspace */
     size_t mount_count;
-    bool warm; /* only image and limits count: the rest comes with sbx_claim() */
+    int output;  /* FACE_COMMAND: a pipe for what it says, borrowed; 0: kept, for sbx_logs */
+    bool nested; /* it may make namespaces and mounts of its own: to build images, native only */
+    bool warm;   /* only image and limits count: the rest comes with sbx_claim() */
     /* The sandbox ended without being asked to; its state is SBX_STOPPED. May be NULL. */
     void (*on_gone)(void *arg, struct sbx *s);
     void *arg;

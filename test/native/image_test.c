@@ -209,6 +209,14 @@ TEST(images_are_had_by_policy_alone)
     req.image = NATIVE_IMAGE_STORED;
     memset(req.image_name, 'a', 64);
     rig_refused(&r, &req, &block, 1, ERR_FORBIDDEN, "is not on the list");
+    req = rig_request(NATIVE_START, "a");
+    req.argc = 1;
+    req.mounts[0] = (struct native_mount){
+        .mode = NATIVE_OVERLAY, .root = NATIVE_ROOT_IMAGE, .path = "one", .target = "/base"};
+    rig_refused(&r, &req, &block, 1, ERR_FORBIDDEN, "no image is to be had");
+    req.mounts[0].mode = 0;
+    req.flags |= NATIVE_NESTED;
+    rig_refused(&r, &req, &block, 1, ERR_FORBIDDEN, "may not make namespaces");
     req = rig_request(NATIVE_IMAGE_IMPORT, "");
     snprintf(req.image_name, sizeof req.image_name, "one");
     rig_refused(&r, &req, &file, 1, ERR_FORBIDDEN, "may not add images");

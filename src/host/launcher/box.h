@@ -36,7 +36,7 @@ struct box_host {
     bool user;             /* not root: one id, and what the kernel grants */
     int landlock;          /* version, 0: none */
     struct cg cg;
-    struct confine_filter filter;
+    struct confine_filter filter, nested; /* nested: of NATIVE_NESTED */
     struct rng *rng;
     char boot[40]; /* which run of the machine this is */
 };

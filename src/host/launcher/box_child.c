@@ -438,11 +438,13 @@ static fallible read_block(struct inside *in)
 
 static fallible confine(struct inside *in)
 {
-    if (in->h->landlock)
+    bool nested = in->order.req.flags & NATIVE_NESTED;
+
+    if (in->h->landlock && !nested)
         TRY(confine_landlock(in->h->landlock, in->fds[ORDER_EXE]));
     if (in->order.req.flags & NATIVE_NO_NEW_PRIVS)
         TRY(confine_no_new_privs());
-    TRY(confine_seccomp(&in->h->filter));
+    TRY(confine_seccomp(nested ? &in->h->nested : &in->h->filter));
     return confine_caps(CONFINE_CAPS);
 }
 

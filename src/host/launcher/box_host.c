@@ -140,7 +140,8 @@ fallible box_host_open(struct box_host *h, const char *state, struct rng *rng)
     box_host_look(h, NULL);
     strcpy(h->state, state);
     h->rng = rng;
-    confine_build(&h->filter);
+    confine_build(&h->filter, false);
+    confine_build(&h->nested, true);
     struct err *e = read_boot(h);
     if (!e && h->user)
         e = ids_own_namespaces();

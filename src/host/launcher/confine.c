@@ -21,13 +21,16 @@
 
 /* --- seccomp --- */
 
+/* What a sandbox that builds images needs for the containers it makes in itself. */
+static const int nesting[] = {SYS_mount, SYS_umount2, SYS_unshare};
+
 static const int denied[] = {
     /* mounts and roots */
-    SYS_mount, SYS_umount2, SYS_pivot_root, SYS_move_mount, SYS_fsopen, SYS_fsconfig, SYS_fsmount,
-    SYS_fspick, SYS_open_tree, SYS_mount_setattr, SYS_swapon, SYS_swapoff, SYS_quotactl,
-    SYS_quotactl_fd, SYS_open_by_handle_at, SYS_name_to_handle_at,
+    SYS_pivot_root, SYS_move_mount, SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_fspick,
+    SYS_open_tree, SYS_mount_setattr, SYS_swapon, SYS_swapoff, SYS_quotactl, SYS_quotactl_fd,
+    SYS_open_by_handle_at, SYS_name_to_handle_at,
     /* namespaces; clone is looked at below */
-    SYS_setns, SYS_unshare,
+    SYS_setns,
     /* the kernel itself */
     SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_kexec_file_load,
     SYS_reboot, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_syslog, SYS_acct, SYS_vhangup,
@@ -99,8 +102,10 @@ static void add_socket(struct confine_filter *f)
     answer(f, SECCOMP_RET_ALLOW);
 }
 
-void confine_build(struct confine_filter *f)
+void confine_build(struct confine_filter *f, bool nested)
 {
+    const unsigned more = nested ? 0 : ARRAY_LEN(nesting), all = ARRAY_LEN(denied) + more;
+
     f->len = 0;
     load(f, offsetof(struct seccomp_data, arch));
     add(f, JEQ, AUDIT_ARCH_X86_64, 1, 0);
@@ -110,18 +115,19 @@ void confine_build(struct confine_filter *f)
     answer(f, SECCOMP_RET_ERRNO | ENOSYS);
     add(f, JEQ, SYS_clone3, 0, 1); /* flags lie in memory, out of reach: libc falls back to clone */
     answer(f, SECCOMP_RET_ERRNO | ENOSYS);
-    add(f, JEQ, SYS_clone, 0, 4);
-    load(f, ARG_LOW(0));
-    add(f, BPF_JMP | BPF_JSET | BPF_K, NEW_NAMESPACES, 0, 1);
-    answer(f, REFUSE);
-    answer(f, SECCOMP_RET_ALLOW);
+    if (!nested) {
+        add(f, JEQ, SYS_clone, 0, 4);
+        load(f, ARG_LOW(0));
+        add(f, BPF_JMP | BPF_JSET | BPF_K, NEW_NAMESPACES, 0, 1);
+        answer(f, REFUSE);
+        answer(f, SECCOMP_RET_ALLOW);
+    }
     add_socket(f);
     add_choice(f, SYS_personality, 0, personalities, ARRAY_LEN(personalities), SECCOMP_RET_ALLOW,
                REFUSE);
     add_choice(f, SYS_ioctl, 1, ioctls, ARRAY_LEN(ioctls), REFUSE, SECCOMP_RET_ALLOW);
-    unsigned count = ARRAY_LEN(denied);
-    for (unsigned i = 0; i < count; i++)
-        add(f, JEQ, (uint32_t)denied[i], (uint8_t)(count - i), 0);
+    for (unsigned i = 0; i < all; i++)
+        add(f, JEQ, (uint32_t)(i < more ? nesting[i] : denied[i - more]), (uint8_t)(all - i), 0);
     answer(f, SECCOMP_RET_ALLOW);
     answer(f, REFUSE);
 }

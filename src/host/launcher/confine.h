@@ -20,7 +20,7 @@ struct confine_filter {
 };
 
 /* Built once per launcher; the cost of a start is the kernel's JIT, linear in its length. */
-void confine_build(struct confine_filter *f);
+void confine_build(struct confine_filter *f, bool nested);
 
 /* Docker's fourteen capabilities: enough to be root of one's own files and processes. */
 #define CONFINE_CAPS 0xa80425fbu

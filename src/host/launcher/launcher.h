@@ -31,6 +31,7 @@ struct launcher_policy {
      * some? import_bytes: what one may unpack to, 0: LAYER_BYTES_DEFAULT. */
     bool stored_images, import_images;
     uint64_t import_bytes;
+    bool nested;                             /* NATIVE_NESTED may be asked for */
     struct native_limits otherwise, ceiling; /* otherwise: for what is not asked for; 0: no bound */
     unsigned most;                           /* sandboxes at once */
     unsigned embryos;                        /* kept ready */

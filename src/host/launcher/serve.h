@@ -152,6 +152,9 @@ fallible serve_image_resolve(struct serve *s, struct native_request *r, bool aga
 /* The layers of the stored image a request names by id. */
 fallible serve_image_open(const struct serve *s, const struct native_request *r,
                           struct rootfs *ret);
+/* Those of its mounts that are images: the lowest layer is the source, the others stand on it. */
+fallible serve_image_mounts(const struct serve *s, const struct native_request *r, bool before,
+                            int sources[NATIVE_MOUNTS], struct snaps_stack below[NATIVE_MOUNTS]);
 /* In box/ID, so that it is not removed while the sandbox, or what it left, is there. */
 fallible serve_image_note(const struct serve *s, const struct native_request *r);
 

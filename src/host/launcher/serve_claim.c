@@ -48,10 +48,18 @@ fallible serve_apply_policy(const struct serve *s, struct native_request *r)
 
     if (r->image == NATIVE_IMAGE_STORED ? !p->stored_images : r->image >= p->image_count)
         return err_new(ERR_FORBIDDEN, "image %u is not on the list", r->image);
+    if ((r->flags & NATIVE_NESTED) && !p->nested)
+        return err_new(ERR_FORBIDDEN, "sandboxes may not make namespaces here");
     if (r->network != NATIVE_NET_NONE)
         return err_new(ERR_FORBIDDEN, "the host's network is not allowed");
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
         const struct native_mount *m = &r->mounts[i];
+        if (m->mode && m->root == NATIVE_ROOT_IMAGE) {
+            if (!p->stored_images || m->mode != NATIVE_OVERLAY || r->op != NATIVE_START)
+                return err_new(ERR_FORBIDDEN, "mount '%s': no image is to be had in this way",
+                               m->target);
+            continue;
+        }
         if (m->mode && (m->root >= p->root_count || !(p->roots[m->root].modes >> m->mode & 1)))
             return err_new(ERR_FORBIDDEN, "mount '%s': root %u is not to be had in this way",
                            m->target, m->root);
@@ -79,7 +87,7 @@ fallible serve_open_sources(const struct serve *s, const struct native_request *
 {
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
         const struct native_mount *at = &r->mounts[i];
-        if (at->mode)
+        if (at->mode && at->root != NATIVE_ROOT_IMAGE)
             TRY_WRAP(fd_open_beneath(s->policy->roots[at->root].dir, str_of(at->path), O_PATH, 0,
                                      &sources[i]),
                      "mount '%s'", at->target);

@@ -110,6 +110,47 @@ fallible serve_image_note(const struct serve *s, const struct native_request *r)
     return kept_note_image(dir, str_of(r->image_name));
 }
 
+/* --- as mounts --- */
+
+static fallible open_mount(const struct serve *s, const char *name, int *source,
+                           struct snaps_stack *below)
+{
+    own_done(arena) a;
+    struct image image;
+    struct rootfs r;
+
+    arena_init(&a, RECORDS_BYTES);
+    rootfs_init(&r);
+    TRY(images_find(s->host.dir, name, &a, &image));
+    if (image.layer_count > SNAPS_LAYERS_MAX + 1)
+        return err_new(ERR_LIMIT, "image '%.80s' has %zu layers, and %d can be mounted", name,
+                       image.layer_count, SNAPS_LAYERS_MAX + 1);
+    struct err *e = images_open(s->host.dir, &image, &r);
+    if (!e) {
+        struct rootfs_mount *m = &r.mounts[0];
+        *source = take_fd(&m->lowers[m->lower_count - 1]);
+        for (size_t i = 0; i + 1 < m->lower_count; i++)
+            below->fds[below->count++] = take_fd(&m->lowers[i]);
+    }
+    rootfs_done(&r);
+    return e;
+}
+
+fallible serve_image_mounts(const struct serve *s, const struct native_request *r, bool before,
+                            int sources[NATIVE_MOUNTS], struct snaps_stack below[NATIVE_MOUNTS])
+{
+    for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
+        const struct native_mount *m = &r->mounts[i];
+        if (!m->mode || m->root != NATIVE_ROOT_IMAGE)
+            continue;
+        if (before)
+            return err_new(ERR_UNSUPPORTED, "mount '%s': images are mounted in new sandboxes only",
+                           m->target);
+        TRY_WRAP(open_mount(s, m->path, &sources[i], &below[i]), "mount '%s'", m->target);
+    }
+    return NULL;
+}
+
 /* --- importing --- */
 
 static fallible run_import(struct serve_job *j)

@@ -219,6 +219,7 @@ static fallible prepare(struct serve *s, struct making *m, const struct serve_fd
     m->spec.oom_at = counted ? AT_OOM : 0;
     TRY(take_fds(s, m, in));
     TRY(serve_open_sources(s, &m->req, m->spec.sources));
+    TRY(serve_image_mounts(s, &m->req, m->again || m->made, m->spec.sources, m->below));
     TRY(open_image(s, m));
     return make_ends(m);
 }

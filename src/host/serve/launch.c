@@ -44,16 +44,20 @@ static struct launcher_policy policy_of(const struct layout *where, const struct
 {
     static const char *const images[] = {NULL}; /* the machine's own system */
 
-    return (struct launcher_policy){.state = where->state,
-                                    .images = images,
-                                    .image_count = ARRAY_LEN(images),
-                                    .stored_images = true,
-                                    .import_images = true,
-                                    .most = (unsigned)s->most_sandboxes,
-                                    .embryos = EMBRYOS,
-                                    .keep = true,
-                                    .sockets = where->sockets,
-                                    .server = where->separate ? where->user.uid : geteuid()};
+    return (struct launcher_policy){
+        .state = where->state,
+        .images = images,
+        .image_count = ARRAY_LEN(images),
+        .roots = {{.path = where->builds, .dir = where->builds_dir, .modes = 1u << NATIVE_RO}},
+        .root_count = 1,
+        .nested = true,
+        .stored_images = true,
+        .import_images = true,
+        .most = (unsigned)s->most_sandboxes,
+        .embryos = EMBRYOS,
+        .keep = true,
+        .sockets = where->sockets,
+        .server = where->separate ? where->user.uid : geteuid()};
 }
 
 /* One question, so that we know it is there, and ours. */

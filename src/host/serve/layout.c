@@ -49,6 +49,17 @@ static fallible open_own(const struct layout *l, int state, int *ret_dir)
     return NULL;
 }
 
+static fallible open_builds(struct layout *l, int own)
+{
+    if (mkdirat(own, "build", 0700) < 0 && errno != EEXIST)
+        return err_sys("make 'build'");
+    own_fd dir = openat(own, "build", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0 || (l->separate && fchown(dir, l->user.uid, l->user.gid) < 0))
+        return err_sys("open 'build'");
+    l->builds_dir = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return l->builds_dir < 0 ? err_sys("open 'build'") : NULL;
+}
+
 /* A lock of the process: the launcher, forked later, does not inherit it, and it goes with us. */
 static fallible lock(int state, int *ret_lock)
 {
@@ -75,6 +86,7 @@ static fallible open_all(struct layout *l)
         TRY(launcher_find_user(&l->user));
     TRY(open_state(l, &state));
     TRY(open_own(l, state, &own));
+    TRY(open_builds(l, own));
     return lock(state, &l->lock);
 }
 
@@ -82,7 +94,7 @@ fallible layout_open(struct layout *l, const char *state)
 {
     struct sockaddr_un un;
 
-    *l = (struct layout){.lock = -1, .separate = geteuid() == 0};
+    *l = (struct layout){.lock = -1, .builds_dir = -1, .separate = geteuid() == 0};
     if (state[0] != '/')
         return err_new(ERR_INVALID, "state directory '%s': wanted an absolute path", state);
     if (strlen(state) + SOCKET_ROOM >= sizeof un.sun_path)
@@ -92,6 +104,7 @@ fallible layout_open(struct layout *l, const char *state)
     snprintf(l->own, sizeof l->own, "%s/server", state);
     snprintf(l->sockets, sizeof l->sockets, "%s/sock", state);
     snprintf(l->rows, sizeof l->rows, "%s/croft.db", l->own);
+    snprintf(l->builds, sizeof l->builds, "%s/build", l->own);
     snprintf(l->api, sizeof l->api, "%s/api.sock", l->own);
     return err_wrap(open_all(l), "state directory '%s'", state);
 }
@@ -99,5 +112,7 @@ fallible layout_open(struct layout *l, const char *state)
 void layout_close(struct layout *l)
 {
     own_close_p(&l->lock);
+    own_close_p(&l->builds_dir);
+    l->builds_dir = -1;
     l->lock = -1;
 }

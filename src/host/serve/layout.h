@@ -2,7 +2,8 @@
 /* layout.h — the directories of a server, below its state directory.
  *
  *   STATE          0711 when root started it: the server, who is not root, passes through
- *   STATE/server   the server's own, 0700: rows (croft.db), lock, api.sock
+ *   STATE/server   the server's own, 0700: rows (croft.db), lock, api.sock; build: contexts of
+ *                  builds, which sandboxes may mount for reading
  *   STATE/sock     root's: where sandboxes and the launcher listen; the sockets are the server's
  *
  * All else in STATE is the launcher's, 0700. */
@@ -14,9 +15,10 @@
 #include "host/launcher/drop.h"
 
 struct layout {
-    char state[4096], own[4200], sockets[4200], rows[4300], api[4300];
-    int lock;      /* one server for one state, held while we live */
-    bool separate; /* root started it, so the server becomes `user` */
+    char state[4096], own[4200], sockets[4200], rows[4300], api[4300], builds[4300];
+    int builds_dir; /* O_PATH */
+    int lock;       /* one server for one state, held while we live */
+    bool separate;  /* root started it, so the server becomes `user` */
     struct launcher_user user;
 };
 

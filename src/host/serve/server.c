@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "host/config/settings.h"
+#include "host/build/build.h"
 #include "host/keys/keys.h"
 #include "host/ops/docs.h"
 #include "host/ops/notify.h"
@@ -41,6 +42,8 @@ struct server {
     struct keys *keys;
     struct proxy *proxy;
     struct sbx_host host;
+    const char *roots[2];
+    struct builds *builds;
     struct sbx_driver *driver;
     struct manager *manager;
     struct watch watch;
@@ -114,6 +117,7 @@ static fallible open_rows(struct server *s)
 
 static fallible open_driver(struct server *s)
 {
+    s->roots[0] = s->layout.builds; /* the one root of the launcher's policy */
     s->host = (struct sbx_host){.loop = s->loop,
                                 .net = s->net,
                                 .state_dir = s->layout.state,
@@ -121,7 +125,8 @@ static fallible open_driver(struct server *s)
                                 .envp = s->config->envp,
                                 .launcher = s->launch.sock,
                                 .sockets = s->layout.sockets,
-                                .native_caps = s->launch.caps};
+                                .native_caps = s->launch.caps,
+                                .roots = s->roots};
     return sbx_driver_open(sbx_backend_find(STR("native")), &s->host, &s->driver);
 }
 
@@ -149,7 +154,14 @@ static fallible open_manager(struct server *s)
     while (c.base_url.len && c.base_url.p[c.base_url.len - 1] == '/')
         c.base_url.len--;
     TRY(manager_new(&c, &s->manager));
-    s->face = (struct runtime_face){.face = {.keys = s->keys}, .manager = s->manager};
+    struct builds_config builds = {.loop = s->loop,
+                                   .store = s->store,
+                                   .driver = s->driver,
+                                   .dir = s->layout.builds,
+                                   .limits = s->launch.limits};
+    TRY(builds_open(&builds, &s->builds));
+    s->face = (struct runtime_face){.face = {.keys = s->keys, .builds = s->builds},
+                                    .manager = s->manager};
     own_fd dir = open(s->layout.own, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return err_sys("open '%s'", s->layout.own);
@@ -162,6 +174,7 @@ static fallible open_http(struct server *s)
     router_add(s->router, runtime_routes, runtime_route_count);
     router_add(s->router, v1_routes, v1_route_count);
     router_add(s->router, keys_routes, keys_route_count);
+    router_add(s->router, build_routes, build_route_count);
     router_add(s->router, docs_routes, DOCS_ROUTES);
     struct http_server_config config = {.router = s->router,
                                         .app = &s->face,
@@ -309,8 +322,9 @@ static void close_parts(struct server *s)
     router_free(s->router);
     watch_close(&s->watch);
     manager_free(s->manager);
+    builds_free(s->builds);
+    store_close(s->store); /* tells what waits, keys among it */
     keys_free(s->keys);
-    store_close(s->store);
     proxy_free(s->proxy);
     sbx_driver_close(s->driver);
     net_free(s->net);
@@ -336,7 +350,7 @@ fallible server_run(const struct server_config *config)
     struct server s = {
         .config = config, .settings = config->settings, .launch = {.sock = -1}, .listener = -1};
 
-    s.layout.lock = -1;
+    s.layout.lock = s.layout.builds_dir = -1;
     signal(SIGPIPE, SIG_IGN);
     raise_descriptor_limit();
     struct err *e = run(&s);

@@ -96,6 +96,8 @@ static void release(struct native *n)
     free(n->mounts);
     free(n->block);
     free(n->image_name);
+    if (n->output > 0)
+        own_close(n->output);
 }
 
 static fallible set_snapshot(char to[NATIVE_ID_MAX], struct str name)
@@ -313,7 +315,10 @@ static fallible ask_made(struct native *n, struct native_request *req,
         TRY(native_make_block(n, req, &block));
         fds[count++] = block;
         if (n->command) {
-            TRY(open_pipe(n, &out));
+            out = n->output ? n->output : -1;
+            n->output = 0;
+            if (out < 0)
+                TRY(open_pipe(n, &out));
             fds[count++] = out;
             req->flags = (req->flags & ~(uint32_t)NATIVE_FILE_LOG) | NATIVE_FD_LOG;
         }

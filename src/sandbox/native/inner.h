@@ -41,7 +41,8 @@ struct native {
     size_t mount_count;
     char *block; /* of a claim; from args_at on that of a start */
     size_t block_len, args_at;
-    bool command;
+    bool command, nested;
+    int output;      /* of a command, until it is started; 0: none */
     char *workspace; /* on the host; NULL: none */
 
     struct said *said;    /* of a command; our server's words are in a file; NULL: none */

@@ -73,13 +73,19 @@ static fallible add_mount(const struct sbx_host *host, const char *what,
     if (n >= sizeof m->target || !native_target_ok(m->target, sizeof m->target))
         return err_new(ERR_INVALID, "%s at '%.200s': an absolute, plain path is wanted", what,
                        from->target);
-    return find_root(host, what, from->source, m);
+    if (!from->image)
+        return find_root(host, what, from->source, m);
+    TRY(native_image_check(from->image));
+    m->root = NATIVE_ROOT_IMAGE;
+    snprintf(m->path, sizeof m->path, "%s", from->image);
+    return NULL;
 }
 
 static fallible set_mounts(struct native *n, const struct sbx_spec *spec)
 {
     const struct sbx_host *host = n->base.driver->host;
-    const struct sbx_mount workspace = {spec->workspace, WORKSPACE, SBX_MOUNT_RW};
+    const struct sbx_mount workspace = {
+        .source = spec->workspace, .target = WORKSPACE, .mode = SBX_MOUNT_RW};
     size_t count = spec->mount_count + (spec->workspace != NULL), at = 0;
 
     if (count > NATIVE_MOUNTS)
@@ -251,6 +257,11 @@ fallible native_set_spec(struct native *n, const struct sbx_spec *spec)
 fallible native_set_new(struct native *n, const struct sbx_spec *spec)
 {
     TRY(set_image(n, spec->image));
+    n->nested = spec->nested;
+    if (spec->output)
+        n->output = fcntl(spec->output, F_DUPFD_CLOEXEC, 3);
+    if (n->output < 0)
+        return err_sys("copy the pipe of its output");
     return native_set_spec(n, spec);
 }
 
@@ -263,6 +274,7 @@ void native_fill(const struct native *n, struct native_request *req)
     memcpy(&head, n->block, sizeof head);
     req->limits = n->limits;
     req->image = n->image;
+    req->flags |= n->nested && req->op == NATIVE_START ? NATIVE_NESTED : 0;
     if (n->image_name && req->op == NATIVE_START)
         snprintf(req->image_name, sizeof req->image_name, "%s", n->image_name);
     memcpy(req->hostname, n->hostname, sizeof req->hostname);

@@ -70,7 +70,10 @@ enum native_flag {
     /* Of a start or adoption: NATIVE_DIED instead of a control connection or pidfd. */
     NATIVE_TELL = 1u << 5,
     NATIVE_FILE_LOG = 1u << 6, /* output goes to the file ID.l beside its sockets, the server's */
-    NATIVE_FLAGS = (1u << 7) - 1
+    /* Of a start: it may make namespaces of its own, below its own, and mount in them. For what
+     * builds images; Landlock, under which nobody mounts, is left away. */
+    NATIVE_NESTED = 1u << 7,
+    NATIVE_FLAGS = (1u << 8) - 1
 };
 
 /* In a reply: it was not the launcher's child when it ended, so nobody knows how. */
@@ -92,9 +95,12 @@ struct native_limits {
     uint32_t pad;
 };
 
+/* Of a new sandbox: the image of the store whose name or id is `path`, as NATIVE_OVERLAY. */
+#define NATIVE_ROOT_IMAGE UINT32_MAX
+
 struct native_mount {
     uint32_t mode;                /* 0: no mount */
-    uint32_t root;                /* index of a root the policy holds */
+    uint32_t root;                /* index of a root the policy holds, or NATIVE_ROOT_IMAGE */
     char path[NATIVE_PATH_MAX];   /* below it, resolved beneath; "." is the root itself */
     char target[NATIVE_PATH_MAX]; /* absolute, in the sandbox */
 };

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_build_test.c — images built by a server, as RemoteRuntimeBuilder asks for them. */
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/b64.h"
+#include "test/program.h"
+#include "test/serve_kit.h"
+#include "test/tar_kit.h"
+
+#define BOUNDARY "xYzZY"
+
+static void need_buildah(void)
+{
+    if (access("/usr/bin/buildah", X_OK) < 0)
+        SKIP("buildah is not installed");
+    if (access("/bin/busybox", X_OK) < 0)
+        SKIP("busybox is not installed");
+}
+
+/* A tar.gz with a Dockerfile and busybox, as base64 text. */
+static void put_context(struct buf *out, const char *dockerfile)
+{
+    own_done(buf) tar, busybox, packed;
+    own_fd dir = test_dir_fd();
+    char path[300];
+
+    buf_init(&tar, 16u << 20);
+    buf_init(&busybox, 16u << 20);
+    buf_init(&packed, 16u << 20);
+    CHECK_OK(fd_read_file("/bin/busybox", &busybox));
+    TAR_PUT(&tar, .name = "Dockerfile", .data = str_of(dockerfile));
+    TAR_PUT(&tar, .name = "busybox", .mode = 0755, .data = buf_str(&busybox));
+    tar_end(&tar);
+    CHECK_OK(fd_replace_file(dir, "context.tar", buf_str(&tar), 0600));
+    snprintf(path, sizeof path, "%s/context.tar", test_dir());
+    CHECK_INT(program_run(ARGS("gzip", "-1", "-f", path), &packed), 0);
+    snprintf(path, sizeof path, "%s/context.tar.gz", test_dir());
+    buf_reset(&packed);
+    CHECK_OK(fd_read_file(path, &packed));
+    b64_add(out, buf_str(&packed));
+}
+
+static void put_part(struct buf *out, const char *name, const char *more, struct str value)
+{
+    buf_addf(out, "--" BOUNDARY "\r\nContent-Disposition: form-data; name=\"%s\"%s\r\n\r\n", name,
+             more);
+    buf_add(out, value);
+    buf_add_cstr(out, "\r\n");
+}
+
+/* fields: target_image, then tags; the answer's body is JSON. */
+static struct serve_answer post(struct serve *s, struct str context, const char *target)
+{
+    own_done(buf) body, all, got;
+    struct serve_answer a = {0};
+
+    buf_init(&body, 64u << 20);
+    buf_init(&all, 64u << 20);
+    buf_init(&got, 1u << 20);
+    if (context.p)
+        put_part(&body, "context", "; filename=\"context.tar.gz\"", context);
+    if (target)
+        put_part(&body, "target_image", "", str_of(target));
+    put_part(&body, "tags", "", STR("example.com/runtime:other"));
+    buf_add_cstr(&body, "--" BOUNDARY "--\r\n");
+    buf_addf(&all,
+             "POST /build HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s%s%s"
+             "Content-Type: multipart/form-data; boundary=" BOUNDARY "\r\nContent-Length: %zu\r\n"
+             "\r\n",
+             s->key ? "X-API-Key: " : "", s->key ? s->key : "", s->key ? "\r\n" : "", body.len);
+    buf_add(&all, buf_str(&body));
+    CHECK(!buf_failed(&all));
+    wire_exchange(&s->wire, buf_str(&all), &got);
+    a.status = atoi(got.p + 9);
+    ptrdiff_t at = str_find(buf_str(&got), STR("\r\n\r\n"));
+    a.body = arena_copy(&s->arena, str_from(buf_str(&got), (size_t)at + 4));
+    err_free(json_parse(&s->arena, a.body, NULL, &a.json));
+    return a;
+}
+
+static const char *build(struct serve *s, const char *dockerfile, const char *target)
+{
+    own_done(buf) context;
+
+    buf_init(&context, 32u << 20);
+    put_context(&context, dockerfile);
+    struct serve_answer a = post(s, buf_str(&context), target);
+    if (a.status != 200)
+        FAIL("%d " STR_FMT, a.status, STR_ARG(a.body));
+    return serve_field(s, a.json, "build_id");
+}
+
+static struct json *wait_for(struct serve *s, const char *id)
+{
+    const char *target = serve_text(s, "/build_status?build_id=%s", id);
+
+    for (;;) {
+        struct json *now = serve_want(s, 200, "GET", target, NULL);
+        const char *status = serve_field(s, now, "status");
+        if (strcmp(status, "QUEUED") != 0 && strcmp(status, "WORKING") != 0)
+            return now;
+        poll(NULL, 0, 50); /* as its clients do: there is no event to wait for */
+    }
+}
+
+#define BASE                                                                                       \
+    "FROM scratch\nCOPY busybox /bin/busybox\nCOPY busybox /bin/sh\nCOPY busybox /bin/cat\n"       \
+    "RUN echo base >/etc/base || (mkdir /etc; echo base >/etc/base)\nENV KIND=base\n"
+
+TEST_LIMIT(serve_builds_an_image_and_another_on_top_of_it, 180)
+{
+    struct serve s = {.key = NULL};
+
+    need_buildah();
+    serve_open(&s);
+    struct json *none = serve_want(&s, 200, "GET", "/image_exists?image=example.com/base:1", NULL);
+    CHECK(!json_get_bool(none, "exists", true));
+    struct json *done = wait_for(&s, build(&s, BASE, "example.com/base:1"));
+    CHECK_STR(serve_field(&s, done, "error"), "");
+    CHECK_STR(serve_field(&s, done, "status"), "SUCCESS");
+    CHECK_STR(serve_field(&s, done, "image"), "example.com/base:1");
+    struct json *there = serve_want(&s, 200, "GET", "/image_exists?image=example.com/base:1", NULL);
+    CHECK(json_get_bool(there, "exists", false));
+    const struct json *image = json_get(there, STR("image"));
+    CHECK(json_get_int(image, "image_size_bytes", 0) > 1000000);
+    CHECK_HAS(serve_field(&s, image, "upload_time"), "20");
+    done = wait_for(&s, build(&s,
+                              "ARG WHAT=example.com/base:1\nFROM $WHAT AS first\n"
+                              "RUN echo $KIND $(cat /etc/base) >/etc/top; mkdir /home; "
+                              "busybox=/bin/busybox; $busybox chown 1000:1000 /home\n"
+                              "FROM first\n"
+                              "RUN [ \"$(cat /etc/top) $(/bin/busybox stat -c %u /home)\" = "
+                              "'base base 1000' ]\n",
+                              "example.com/top:1"));
+    CHECK_STR(serve_field(&s, done, "error"), "");
+    CHECK_STR(serve_field(&s, done, "status"), "SUCCESS");
+    struct json *r = serve_want(&s, 200, "POST", "/start",
+                                "{'image':'example.com/top:1','session_id':'t',"
+                                "'command':['/bin/busybox','sleep','1000']}");
+    while (strcmp(serve_field(&s, r, "status"), "starting") == 0)
+        r = serve_want(&s, 200, "GET", "/sessions/t", NULL);
+    CHECK_STR(serve_field(&s, r, "status"), "running");
+    serve_tell(&s, "/stop", r);
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_says_why_an_image_was_not_built, 180)
+{
+    static const struct {
+        const char *dockerfile, *why;
+    } bad[] = {
+        {"FROM nowhere:1\n", "FROM nowhere:1: this image is not in the store"},
+        {"FROM scratch\nCOPY busybox /bin/sh\nRUN echo some words; exit 7\n", "some words"},
+        {"FROM scratch\nCOPY missing /x\n", "missing"},
+        {"FROM 'a b;c'\n", "FROM: image"},
+        {"NONSENSE\n", "the build failed"},
+    };
+    struct serve s = {.key = NULL};
+
+    need_buildah();
+    serve_open(&s);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct json *done = wait_for(&s, build(&s, bad[i].dockerfile, "x:1"));
+        CHECK_STR(serve_field(&s, done, "status"), "FAILURE");
+        CHECK_HAS(serve_field(&s, done, "error"), bad[i].why);
+    }
+    struct json *none = serve_want(&s, 200, "GET", "/image_exists?image=x:1", NULL);
+    CHECK(!json_get_bool(none, "exists", true));
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_refuses_a_build_it_cannot_read, 120)
+{
+    struct serve s = {.key = NULL};
+    own_done(buf) text;
+
+    need_buildah();
+    buf_init(&text, 1024);
+    serve_open(&s);
+    CHECK_HAS(post(&s, (struct str){0}, "x:1").body, "context: it is missing");
+    CHECK_INT(post(&s, STR("AAAA"), NULL).status, 422);
+    CHECK_HAS(post(&s, STR("AAAA"), NULL).body, "target_image: it is missing");
+    CHECK_HAS(post(&s, STR("A!AA"), "x:1").body, "context: ");
+    CHECK_HAS(post(&s, STR("AAA"), "x:1").body, "base64: it ends in the middle");
+    CHECK_HAS(post(&s, STR("AA==AAAA"), "x:1").body, "more after its end");
+    CHECK_HAS(post(&s, STR("AAAA"), "a b").body, "target_image: image 'a b' is not a name");
+    struct serve_answer a = post(&s, STR("AAAA"), "x:1"); /* base64, but no archive */
+    CHECK_INT(a.status, 200);
+    struct json *done = wait_for(&s, serve_field(&s, a.json, "build_id"));
+    CHECK_STR(serve_field(&s, done, "status"), "FAILURE");
+    CHECK_HAS(serve_field(&s, done, "error"), "the context is not a tar.gz");
+    serve_refused(&s, 400, "multipart", "POST", "/build", "{}");
+    serve_refused(&s, 404, "there is no build 'none'", "GET", "/build_status?build_id=none", NULL);
+    serve_refused(&s, 422, "build_id", "GET", "/build_status", NULL);
+    serve_refused(&s, 422, "image", "GET", "/image_exists", NULL);
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_keeps_builds_of_tenants_apart_and_says_which_were_cut_short, 180)
+{
+    struct serve s = {.key = NULL};
+    char boss[128], other[128];
+
+    need_buildah();
+    serve_open(&s);
+    struct json *made =
+        serve_want(&s, 201, "POST", "/croft/v1/tokens", "{'name':'boss','scopes':['admin']}");
+    snprintf(boss, sizeof boss, "%s", serve_field(&s, made, "secret"));
+    s.key = boss;
+    made = serve_want(&s, 201, "POST", "/croft/v1/tokens", "{'name':'other'}");
+    snprintf(other, sizeof other, "%s", serve_field(&s, made, "secret"));
+    const char *id = build(&s, BASE, "base:1");
+    CHECK_STR(serve_field(&s, wait_for(&s, id), "status"), "SUCCESS");
+    s.key = other;
+    serve_refused(&s, 404, "there is no build", "GET",
+                  serve_text(&s, "/build_status?build_id=%s", id), NULL);
+    CHECK_INT(post(&s, STR("AAAA"), "base:1").status, 409); /* not his to replace */
+    id = build(&s, "FROM base:1\nRUN while :; do :; done\n", "mine:1");
+    const char *target = serve_text(&s, "/build_status?build_id=%s", id);
+    while (strcmp(serve_field(&s, serve_want(&s, 200, "GET", target, NULL), "status"), "QUEUED") ==
+           0)
+        poll(NULL, 0, 10);
+    serve_kill(&s);
+    serve_run(&s, NULL);
+    struct json *cut = serve_want(&s, 200, "GET", target, NULL);
+    CHECK_STR(serve_field(&s, cut, "status"), "INTERNAL_ERROR");
+    CHECK_HAS(serve_field(&s, cut, "error"), "build it again");
+    serve_close(&s);
+}
