@@ -78,7 +78,7 @@ static void on_idle(struct loop_timer *t)
 
     if (!allowed)
         return;
-    bool busy = r->op || !list_empty(&r->asks);
+    bool busy = r->op || r->removing || r->hidden || !list_empty(&r->asks);
     if (idle < allowed || busy) {
         loop_timer_start(r->manager->config.loop, &r->idle, idle < allowed ? allowed - idle : 1000,
                          on_idle);

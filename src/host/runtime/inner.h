@@ -57,6 +57,8 @@ struct tenant *tenant_get(struct manager *m, const char *name); /* made when it 
 /* Known from now on; the session's old one, if any, is not found by it any more. */
 void manager_add(struct manager *m, struct runtime *r);
 void manager_drop(struct runtime *r); /* forgets it and frees it */
+/* Not found any more, though not gone: to be dropped. */
+void manager_hide(struct runtime *r);
 struct runtime *runtime_new(struct manager *m, struct tenant *t, const char *id);
 void runtime_set_text(char **to, const char *text);
 void runtime_set_detail(struct runtime *r, const char *fmt, ...)

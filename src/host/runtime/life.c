@@ -131,6 +131,7 @@ static void on_removed(void *arg, struct sbx *s, const struct err *e)
     if (e)
         log_warn("files of a sandbox stay", KV("id", r->id), KV_ERR(e));
     r->sbx = NULL;
+    r->removing = false;
     gate_leave(m);
     if (!r->durable) /* it never was */
         manager_drop(r);
@@ -206,6 +207,7 @@ static void undo_start(struct runtime *r)
     struct err *e = take(&r->failed);
 
     runtime_move(r, RUNTIME_STOPPED);
+    manager_hide(r);
     proxy_remove(r->manager->config.proxy, &r->target);
     answer_watchers(r, e);
     runtime_finish(r, e);

@@ -169,6 +169,17 @@ void runtime_free(struct runtime *r)
     free(r);
 }
 
+void manager_hide(struct runtime *r)
+{
+    struct manager *m = r->manager;
+
+    forget_session(r);
+    map_del(&m->ids, str_of(r->id));
+    list_del(&r->link);
+    r->hidden = true;
+    m->garbage_count++;
+}
+
 void manager_drop(struct runtime *r)
 {
     struct manager *m = r->manager;
@@ -179,8 +190,13 @@ void manager_drop(struct runtime *r)
         r->tenant->live--;
         m->live--;
     }
-    forget_session(r);
-    map_del(&m->ids, str_of(r->id));
+    if (r->hidden) {
+        m->garbage_count--;
+        manager_check_end(m);
+    } else {
+        forget_session(r);
+        map_del(&m->ids, str_of(r->id));
+    }
     runtime_refuse_all(r);
     runtime_free(r);
 }

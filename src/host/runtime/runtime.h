@@ -108,7 +108,7 @@ struct runtime {
     struct snapshot *snapshot;   /* being taken */
     uint64_t begun_ns, since_ns; /* the start; its status */
     bool retried, replaced;      /* cold after all; its session has another by now */
-    bool removing;
+    bool removing, hidden;
     struct loop_timer grace, idle;
     struct runtime_ask own; /* what the idle policy asks */
 };

@@ -38,11 +38,11 @@ static fallible check_room(struct manager *m)
     if (m->ending)
         return err_new(ERR_BUSY, "the server is being stopped");
     if (m->starting >= c->queue)
-        return err_new(ERR_BUSY, "%u starts are under way, which is the most (runtime.queue)",
+        return err_new(ERR_BUSY, "%u starts are under way, which is the most (server.most_starts)",
                        m->starting);
     if (m->live >= c->most)
-        return err_new(ERR_LIMIT, "%u runtimes are there, which is the most (runtime.most)",
-                       m->live);
+        return err_new(ERR_LIMIT,
+                       "%u runtimes are there, which is the most (server.most_sandboxes)", m->live);
     return NULL;
 }
 

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_bounds_test.c — too many, no disk, a locked file, a launcher that stands still: an answer
+ * that says so, and never a hang. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "test/program.h"
+#include "test/serve_kit.h"
+
+static void run_with(struct serve *s, const char *config)
+{
+    own_fd dir = test_dir_fd();
+
+    CHECK_OK(fd_replace_file(dir, "croft.toml", str_of(config), 0644));
+    serve_run(s, ARGS("--config", serve_text(s, "%s/croft.toml", test_dir())));
+}
+
+static struct serve_answer start(struct serve *s, const char *session)
+{
+    return serve_ask(s, "POST", "/start",
+                     serve_text(s, "{'image':'host','session_id':'%s'}", session));
+}
+
+static void check_come_back(const struct serve_answer *a, int status, const char *part)
+{
+    CHECK_INT(a->status, status);
+    CHECK_HAS(json_get_str(a->json, "detail", STR("")), str_of(part));
+    CHECK_HAS(a->head, "retry-after: ");
+}
+
+TEST_LIMIT(serve_refuses_one_runtime_too_many_and_says_when_to_come_back, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    run_with(&s, "[server]\nmost_sandboxes = 2\n");
+    serve_start(&s, "a", "");
+    struct json *b = serve_start(&s, "b", "");
+    struct serve_answer c = start(&s, "c");
+    check_come_back(&c, 429, "server.most_sandboxes");
+    CHECK_INT(start(&s, "a").status, 200); /* has one already */
+    serve_tell(&s, "/stop", b);
+    serve_start(&s, "c", "");
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_holds_a_key_to_its_quota, 120)
+{
+    struct serve s = {.key = "a-rather-long-first-secret-of-a-test"};
+
+    setenv("CROFT_API_KEY", s.key, 1);
+    serve_open(&s);
+    struct json *made =
+        serve_want(&s, 201, "POST", "/croft/v1/tokens", "{'name':'small','most_runtimes':1}");
+    s.key = serve_field(&s, made, "secret");
+    serve_start(&s, "a", "");
+    struct serve_answer b = start(&s, "b");
+    check_come_back(&b, 429, "most_runtimes");
+    serve_close(&s);
+}
+
+/* The launcher is the server's one child that is not asked for anything else. */
+static pid_t launcher_of(const struct serve *s)
+{
+    char path[100];
+    int pid = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", s->wire.pid, s->wire.pid);
+    FILE *f = fopen(path, "re");
+    CHECK(f != NULL);
+    CHECK_INT(fscanf(f, "%d", &pid), 1);
+    fclose(f);
+    return pid;
+}
+
+TEST_LIMIT(serve_answers_while_the_launcher_stands_still, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    run_with(&s, "[server]\nmost_starts = 3\n[pool.p]\ntarget = 0\n");
+    struct json *first = serve_start(&s, "first", "");
+    pid_t launcher = launcher_of(&s);
+    CHECK_INT(kill(launcher, SIGSTOP), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        struct serve_answer a = start(&s, serve_text(&s, "s%u", i));
+        CHECK_INT(a.status, 200);
+        CHECK_STR(json_get_str(a.json, "status", STR("")), "starting");
+        CHECK_STR(json_get_str(a.json, "pod_status", STR("")), "pending");
+    }
+    struct serve_answer over = start(&s, "s3");
+    check_come_back(&over, 503, "server.most_starts");
+    CHECK_INT(serve_visit(&s, first, "/alive"), 200);
+    struct json *list = serve_want(&s, 200, "GET", "/list", NULL);
+    CHECK_INT(json_get_int(list, "total", 0), 4);
+    CHECK_INT(kill(launcher, SIGCONT), 0);
+    for (unsigned i = 0; i < 4; i++)
+        serve_start(&s, serve_text(&s, "s%u", i), "");
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_starts_nothing_it_cannot_write_down, 120)
+{
+    struct serve s = {.key = NULL};
+    own_done(buf) zeros;
+
+    serve_prepare(&s);
+    char own[320];
+    snprintf(own, sizeof own, "%s/server", s.state);
+    CHECK_INT(mkdir(own, 0700), 0);
+    CHECK_INT(mount("none", own, "tmpfs", 0, "size=2m"), 0);
+    serve_run(&s, NULL);
+    serve_start(&s, "before", "");
+    const char *filler = serve_text(&s, "%s/filler", own);
+    own_fd fd = open(filler, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    buf_init(&zeros, 64u << 10);
+    memset(buf_reserve(&zeros, 4096), 0, 4096);
+    buf_commit(&zeros, 4096);
+    while (write(fd, zeros.p, zeros.len) > 0)
+        ;
+    struct serve_answer a = {.status = 200};
+    for (unsigned i = 0; i < 200 && a.status == 200; i++) /* the log has room for a few */
+        a = start(&s, serve_text(&s, "during%u", i));
+    check_come_back(&a, 503, "");
+    unsigned long long live =
+        (unsigned long long)json_get_int(serve_want(&s, 200, "GET", "/list", NULL), "total", 0);
+    CHECK(live >= 1);
+    close(take_fd(&fd));
+    CHECK_INT(unlink(filler), 0);
+    serve_start(&s, "after", "");
+    serve_close(&s);
+    CHECK_INT(umount2(own, MNT_DETACH), 0);
+}
+
+TEST_LIMIT(serve_says_that_it_is_busy_while_its_rows_are_locked, 120)
+{
+    static const char script[] = "import sqlite3,sys\n"
+                                 "d=sqlite3.connect(sys.argv[1],isolation_level=None)\n"
+                                 "d.execute('BEGIN IMMEDIATE')\n"
+                                 "sys.stdout.write('x'); sys.stdout.flush()\n"
+                                 "sys.stdin.read()\n";
+    struct serve s = {.key = NULL};
+    int in[2], out[2];
+    char byte;
+
+    serve_open(&s);
+    serve_start(&s, "before", "");
+    CHECK_INT(pipe(in), 0);
+    CHECK_INT(pipe(out), 0);
+    pid_t locker = program_start(&(struct program){
+        .argv = ARGS("python3", "-c", script, serve_text(&s, "%s/server/croft.db", s.state)),
+        .fds = (int[]){in[0], out[1]},
+        .fd_count = 2});
+    CHECK_INT(read(out[0], &byte, 1), 1);
+    struct serve_answer a = start(&s, "during");
+    check_come_back(&a, 503, "");
+    CHECK_INT(serve_get(&s, "/sessions/before").status, 200);
+    CHECK_INT(serve_get(&s, "/sessions/during").status, 404);
+    close(in[0]);
+    close(in[1]);
+    close(out[1]);
+    close(out[0]);
+    CHECK_INT(kill(locker, SIGKILL), 0);
+    program_wait(locker);
+    serve_start(&s, "after", "");
+    serve_close(&s);
+}
