@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+/* api.c — GET /image_exists, POST /build, GET /build_status. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "host/build/form.h"
+#include "host/build/inner.h"
+#include "net/server.h"
+
+static fallible check(struct http_req *req, unsigned scope, struct builds **ret_builds,
+                      const struct key **ret_key)
+{
+    const struct face *face = req->app;
+
+    TRY(keys_check(face->keys, req, scope, ret_key));
+    if (!face->builds)
+        return err_new(ERR_UNSUPPORTED, "this server has no store of images");
+    *ret_builds = face->builds;
+    return NULL;
+}
+
+/* --- is there such an image? --- */
+
+static void put_image(struct jw *w, const struct json *record)
+{
+    char text[CLOCK_ISO_MAX];
+    uint64_t made = (uint64_t)json_get_int(record, "made_wall_ns", 0);
+
+    JW_OBJECT(w, "image") {
+        jw_str(w, "upload_time", str_n(text, clock_format_iso(made, true, text)));
+        jw_int(w, "image_size_bytes", json_get_int(record, "bytes", 0));
+    }
+}
+
+/* Also for the machine's own system, which has no record. */
+static void answer_exists(struct http_req *req, bool exists, const struct json *record)
+{
+    own_done(buf) out;
+    struct jw w;
+
+    buf_init(&out, 4096);
+    jw_init(&w, &out, JW_WEB);
+    JW_OBJECT(&w, NULL) {
+        jw_bool(&w, "exists", exists);
+        if (exists)
+            put_image(&w, record);
+        else
+            jw_null(&w, "image");
+    }
+    http_reply_json(req, 200, buf_str(&out));
+}
+
+static void on_found(void *arg, const char *text, size_t count, const struct err *e)
+{
+    struct http_req *req = arg;
+    struct json *record = NULL;
+    struct err *bad = NULL;
+
+    if (e && (err_code(e) == ERR_NOT_FOUND || err_code(e) == ERR_INVALID))
+        answer_exists(req, false, NULL);
+    else if (e)
+        http_reply_err(req, err_copy(e));
+    else if ((bad = json_parse(&req->arena, count ? str_of(text) : STR(""), NULL, &record)))
+        http_reply_err(req, bad);
+    else
+        answer_exists(req, true, record);
+}
+
+static fallible handle_exists(struct http_req *req)
+{
+    struct builds *b;
+    const struct key *key;
+    struct str image = http_req_query(req, "image");
+
+    TRY(check(req, KEY_RUNTIME | KEY_READ, &b, &key));
+    if (!image.len)
+        return err_new(ERR_UNPROCESSABLE, "image: name one, as in ?image=debian:12");
+    if (str_eq(image, STR("host"))) {
+        answer_exists(req, true, NULL);
+        return NULL;
+    }
+    return sbx_image_find(b->config.driver, image, on_found, req);
+}
+
+/* --- how is a build? --- */
+
+static fallible handle_status(struct http_req *req)
+{
+    struct builds *b;
+    const struct key *key;
+    struct build_row row;
+    own_done(buf) out;
+    struct jw w;
+
+    buf_init(&out, 4 * BUILD_LOG);
+    TRY(check(req, KEY_RUNTIME | KEY_READ, &b, &key));
+    struct str id = http_req_query(req, "build_id");
+    if (!id.len)
+        return err_new(ERR_UNPROCESSABLE, "build_id: it is missing");
+    TRY(build_row_read(b, id, key, &row));
+    jw_init(&w, &out, JW_WEB);
+    JW_OBJECT(&w, NULL) {
+        jw_cstr(&w, "status", row.status);
+        jw_cstr(&w, "image", row.image);
+        if (row.error)
+            jw_cstr(&w, "error", row.error);
+    }
+    free(row.error);
+    TRY(buf_check(&out));
+    http_reply_json(req, 200, buf_str(&out));
+    return NULL;
+}
+
+/* --- a new build --- */
+
+struct posting {
+    struct http_req *req;
+    struct build *build; /* NULL once it is queued */
+    struct form *form;
+    char id[BUILD_ID_LEN + 1];
+    bool admin, gone; /* gone: the peer, before the form was whole */
+};
+
+static void posting_free(struct posting *p)
+{
+    form_free(p->form);
+    if (p->build)
+        build_drop(p->build);
+    free(p);
+}
+
+static void on_queued(void *arg, struct err *e)
+{
+    struct posting *p = arg;
+    char text[96];
+
+    if (e) {
+        http_reply_err(p->req, e);
+    } else {
+        int n = snprintf(text, sizeof text, "{\"build_id\":\"%s\"}", p->id);
+        http_reply_json(p->req, 200, str_n(text, (size_t)n));
+    }
+    posting_free(p);
+}
+
+/* A name that is taken is its maker's to give again: an image of somebody else's must not change
+ * under those who start it. */
+static fallible check_owner(const struct posting *p, const struct err *missing)
+{
+    struct build *b = p->build;
+    bool owns = false;
+
+    if (missing && err_code(missing) == ERR_NOT_FOUND)
+        return NULL;
+    if (missing)
+        return err_copy(missing);
+    TRY(build_row_owns(b->builds, str_of(b->tags[0]), b->key_name, &owns));
+    if (owns || p->admin)
+        return NULL;
+    return err_new(ERR_CONFLICT, "target_image: there is an image '%s' that key '%s' did not build",
+                   b->tags[0], b->key_name);
+}
+
+static void on_target(void *arg, const char *record, size_t count, const struct err *missing)
+{
+    struct posting *p = arg;
+    struct err *e = check_owner(p, missing);
+
+    (void)record, (void)count;
+    if (!e)
+        e = build_check_room(p->build->builds);
+    if (e) {
+        http_reply_header(p->req, STR("Retry-After"), STR("30"));
+        http_reply_err(p->req, e);
+        posting_free(p);
+        return;
+    }
+    build_queue(take(&p->build), on_queued, p);
+}
+
+static void on_peer_gone(struct http_req *req)
+{
+    struct posting *p = req->user;
+
+    p->gone = true;
+    posting_free(p);
+    http_reply_err(req, err_new(ERR_CLOSED, "the client went away"));
+}
+
+static fallible take_body(struct posting *p, struct str piece)
+{
+    if (piece.len)
+        return form_feed(p->form, piece);
+    TRY(form_end(p->form));
+    p->req->on_gone = NULL; /* from now on it is answered */
+    return sbx_image_find(p->build->builds->config.driver, str_of(p->build->tags[0]), on_target, p);
+}
+
+static fallible on_body(struct http_req *req, struct str piece)
+{
+    struct posting *p = req->user;
+    struct err *e = take_body(p, piece);
+
+    if (e) {
+        req->on_gone = NULL;
+        posting_free(p);
+    }
+    return e;
+}
+
+static bool has_buildah(void)
+{
+    static const char *const paths[] = {"/usr/bin/buildah", "/usr/local/bin/buildah"};
+
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+        if (access(paths[i], X_OK) == 0)
+            return true;
+    return false;
+}
+
+static fallible handle_build(struct http_req *req)
+{
+    struct builds *b;
+    const struct key *key;
+    struct posting *p;
+
+    TRY(check(req, KEY_RUNTIME, &b, &key));
+    if (!has_buildah())
+        return err_new(ERR_UNSUPPORTED,
+                       "images cannot be built here: buildah is not installed "
+                       "(package 'buildah'); 'croft image import' takes ready ones");
+    struct err *e = build_check_room(b);
+    if (e) {
+        http_reply_header(req, STR("Retry-After"), STR("30"));
+        return e;
+    }
+    p = mem_try(sizeof *p);
+    if (!p)
+        return err_no_memory();
+    *p = (struct posting){.req = req, .admin = key->scopes & KEY_ADMIN};
+    e = build_new(b, key->name, &p->build);
+    if (!e)
+        e = form_new(http_req_header(req, STR("Content-Type")), p->build, &p->form);
+    if (e) {
+        posting_free(p);
+        return e;
+    }
+    memcpy(p->id, p->build->id, sizeof p->id);
+    req->user = p;
+    req->on_body = on_body;
+    req->on_gone = on_peer_gone;
+    return NULL;
+}
+
+const struct route build_routes[] = {
+    {"GET", "/image_exists", handle_exists, 0, 0},
+    {"POST", "/build", handle_build, ROUTE_STREAM, BUILDS_CONTEXT / 3 * 4 + (1u << 20)},
+    {"GET", "/build_status", handle_status, 0, 0},
+};
+const size_t build_route_count = ARRAY_LEN(build_routes);

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+/* build.c — the queue of builds: a few at a time, the others wait, and there is a bound. */
+#include "host/build/build.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "host/build/inner.h"
+#include "host/tree/tree.h"
+
+static void on_next(struct loop_later *l)
+{
+    struct builds *all = container_of(l, struct builds, next);
+
+    while (all->working_count < BUILDS_AT_ONCE && !list_empty(&all->waiting)) {
+        struct build *b = LIST_FIRST(&all->waiting, struct build, link);
+        list_del(&b->link);
+        all->waiting_count--;
+        list_add(&all->working, &b->link);
+        all->working_count++;
+        b->status = BUILD_WORKING;
+        build_row_write(b, NULL, NULL);
+        build_run(b);
+    }
+}
+
+fallible build_check_room(const struct builds *b)
+{
+    if (b->waiting_count >= BUILDS_WAIT)
+        return err_new(ERR_LIMIT, "%u builds wait already, which is the most", b->waiting_count);
+    return NULL;
+}
+
+fallible build_new(struct builds *all, const char *key_name, struct build **ret_build)
+{
+    struct build *b = mem_try(sizeof *b);
+
+    if (!b)
+        return err_no_memory();
+    *b = (struct build){.builds = all, .dir = -1, .archive = -1};
+    list_init(&b->link);
+    rng_hex(rng_system(), b->id);
+    snprintf(b->key_name, sizeof b->key_name, "%s", key_name);
+    if (mkdirat(all->dir, b->id, 0700) == 0)
+        b->dir = openat(all->dir, b->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (b->dir < 0) {
+        struct err *e = err_sys("make a directory for the build");
+        build_drop(b);
+        return e;
+    }
+    *ret_build = b;
+    return NULL;
+}
+
+void build_drop(struct build *b)
+{
+    fd_remove_tree(b->builds->dir, b->id);
+    own_close_p(&b->dir);
+    own_close_p(&b->archive);
+    free(b->error);
+    free(b);
+}
+
+void build_queue(struct build *b, store_done *done, void *arg)
+{
+    struct builds *all = b->builds;
+
+    list_add(&all->waiting, &b->link);
+    all->waiting_count++;
+    build_row_write(b, done, arg);
+    loop_later(all->config.loop, &all->next, on_next);
+}
+
+void build_end(struct build *b, enum build_status status, const char *fmt, ...)
+{
+    struct builds *all = b->builds;
+    char text[BUILD_LOG + 512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    build_stop(b);
+    b->status = status;
+    if (text[0])
+        b->error = strdup(text);
+    log_info("build ended", KV("build", (const char *)b->id), KV("image", (const char *)b->tags[0]),
+             KV("status", build_status_word(status)));
+    build_row_write(b, NULL, NULL);
+    list_del(&b->link);
+    all->working_count--;
+    build_drop(b);
+    loop_later(all->config.loop, &all->next, on_next);
+}
+
+fallible builds_open(const struct builds_config *config, struct builds **ret_builds)
+{
+    struct builds *all = mem_new(sizeof *all);
+    own(builds) owned = all;
+
+    *all = (struct builds){.config = *config, .dir = -1, .path = mem_dup_cstr(config->dir)};
+    list_init(&all->waiting);
+    list_init(&all->working);
+    all->config.dir = all->path;
+    if (!all->config.timeout_ms)
+        all->config.timeout_ms = 30 * 60 * 1000;
+    if (!all->config.image_bytes)
+        all->config.image_bytes = 16ull << 30;
+    if (mkdir(all->path, 0700) < 0 && errno != EEXIST)
+        return err_sys("make '%s'", all->path);
+    all->dir = open(all->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (all->dir < 0)
+        return err_sys("open '%s'", all->path);
+    TRY_WRAP(tree_empty(all->dir), "'%s'", all->path); /* of a server before us */
+    TRY(build_rows_recover(all));
+    *ret_builds = take(&owned);
+    return NULL;
+}
+
+void builds_free(struct builds *all)
+{
+    if (!all)
+        return;
+    loop_later_cancel(&all->next);
+    LIST_EACH(b, &all->working, struct build, link) {
+        build_stop(b);
+        build_drop(b);
+    }
+    LIST_EACH(b, &all->waiting, struct build, link)
+        build_drop(b);
+    own_close_p(&all->dir);
+    free(all->path);
+    free(all);
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/* build.h — images from a Dockerfile and its context, as a client of the Runtime API sends them.
+ *
+ * A build is a sandbox: the context is unpacked and `buildah` runs inside one that may make
+ * namespaces of its own and has no network; its result is an archive like any other, which the
+ * launcher imports. Base images are those of the store, mounted into it. Rows survive the server; a
+ * build does not. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "net/router.h"
+#include "sandbox/spec.h"
+
+struct builds;
+struct loop;
+struct sbx_driver;
+struct store;
+
+#define BUILDS_AT_ONCE 2
+#define BUILDS_WAIT    16
+#define BUILDS_CONTEXT (2ull << 30) /* bytes of a context, decoded */
+
+struct builds_config {
+    struct loop *loop;
+    struct store *store;
+    struct sbx_driver *driver;
+    const char *dir; /* absolute, ours: contexts; sandboxes may mount it for reading */
+    struct sbx_limits limits;
+    uint64_t timeout_ms;  /* of one; 0: half an hour */
+    uint64_t image_bytes; /* of a result's archive; 0: 16 GiB */
+};
+
+/* Builds that a server before us did not finish are INTERNAL_ERROR from now on. */
+fallible builds_open(const struct builds_config *config, struct builds **ret_builds);
+void builds_free(struct builds *b); /* those under way are given up; before the driver is closed */
+OWNABLE(builds)
+
+/* GET /image_exists, POST /build, GET /build_status; struct face has the builds. */
+extern const struct route build_routes[];
+extern const size_t build_route_count;

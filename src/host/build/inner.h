@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/* inner.h — what the files of build/ share; nobody else includes it. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "host/build/build.h"
+#include "host/keys/keys.h"
+#include "loop/loop.h"
+#include "sandbox/sandbox.h"
+
+#define BUILD_ID_LEN 32
+#define BUILD_BASES  6 /* images that the FROMs of one Dockerfile may name */
+#define BUILD_TAGS   8
+#define BUILD_NAME   256
+#define BUILD_LOG    (16u << 10) /* of its words, in the error */
+
+enum build_status {
+    BUILD_QUEUED,
+    BUILD_WORKING,
+    BUILD_SUCCESS,
+    BUILD_FAILURE,
+    BUILD_INTERNAL_ERROR,
+    BUILD_TIMEOUT,
+};
+const char *build_status_word(enum build_status s);
+
+struct build {
+    char id[BUILD_ID_LEN + 1];
+    char key_name[KEY_NAME_SIZE];
+    struct builds *builds;
+    struct list link; /* waiting or working */
+    enum build_status status;
+    char tags[BUILD_TAGS][BUILD_NAME]; /* the first is the image's name, the others too */
+    unsigned tag_count, tags_done;
+    char *error;
+
+    int dir; /* dir/ID: the context */
+    /* while it works */
+    struct sbx *sandbox;
+    bool scanning; /* for its FROMs; the build comes after */
+    char bases[BUILD_BASES][BUILD_NAME];
+    unsigned base_count, base_at;
+    struct loop_io out;   /* what the sandbox says */
+    struct buf said;      /* words, up to a mark */
+    int archive;          /* -1: not yet */
+    uint64_t left;        /* of the archive */
+    bool taking;          /* the archive's bytes come */
+    bool failed, scanned; /* it said so */
+    struct loop_timer deadline;
+};
+
+struct builds {
+    struct builds_config config;
+    char *path;
+    int dir;
+    struct list waiting, working;
+    unsigned waiting_count, working_count;
+    struct loop_later next;
+};
+
+/* --- build.c --- */
+fallible build_check_room(const struct builds *b);
+/* A directory of its own; QUEUED is on disk when done says so. */
+fallible build_new(struct builds *b, const char *key_name, struct build **ret_build);
+void build_drop(struct build *b); /* of one that was never queued */
+void build_queue(struct build *b, store_done *done, void *arg);
+void build_end(struct build *b, enum build_status status, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* --- run.c --- */
+void build_run(struct build *b);
+void build_stop(struct build *b); /* nothing of it goes on */
+extern const char build_scan_script[], build_script[];
+
+/* --- rows.c --- */
+struct build_row {
+    char status[32], image[BUILD_NAME];
+    char *error; /* NULL: none */
+};
+void build_row_write(struct build *b, store_done *done, void *arg);
+/* Of that key, or of all; ERR_NOT_FOUND. */
+fallible build_row_read(struct builds *b, struct str id, const struct key *key,
+                        struct build_row *ret);
+/* Did a build of this key make the image of this name, the last time one did? */
+fallible build_row_owns(struct builds *b, struct str image, const char *key_name, bool *ret_owns);
+fallible build_rows_recover(struct builds *b);

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+/* run.c — one build: a sandbox says which base images it wants, another one builds, the launcher
+ * imports. What they say is a stranger's: lines with a mark, then as many bytes as it announced. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "host/build/inner.h"
+#include "sandbox/native/msg.h"
+
+#define PIECE (64u << 10)
+
+/* --- away with a sandbox, whatever it does; the build may be gone --- */
+
+static void dispose(struct sbx *s);
+
+static void on_disposed_of(void *arg, struct sbx *s, const struct err *e)
+{
+    (void)arg, (void)s;
+    if (e)
+        log_warn("a build's sandbox was not removed", KV_ERR(e));
+}
+
+static void on_then_dispose(void *arg, struct sbx *s, const struct err *e)
+{
+    (void)arg, (void)e;
+    dispose(s);
+}
+
+static void dispose(struct sbx *s)
+{
+    struct err *e = NULL;
+    enum sbx_state now = (enum sbx_state)s->state.now;
+
+    s->on_gone = NULL;
+    if (s->op) {
+        s->done = on_then_dispose;
+        s->done_arg = NULL;
+        return;
+    }
+    e = now == SBX_RUNNING ? sbx_stop(s, on_then_dispose, NULL)
+                           : sbx_remove(s, on_disposed_of, NULL);
+    if (e)
+        log_warn("a build's sandbox was not removed", KV_ERR(e));
+    err_free(e);
+}
+
+void build_stop(struct build *b)
+{
+    loop_timer_stop(&b->deadline);
+    if (b->out.loop) {
+        loop_io_stop(&b->out);
+        own_close(b->out.fd);
+    }
+    buf_done(&b->said);
+    if (b->sandbox)
+        dispose(take(&b->sandbox));
+}
+
+/* --- a sandbox and what it says --- */
+
+static void start_build(struct build *b);
+static void look_for_bases(struct build *b);
+static void import(struct build *b);
+
+static void on_started(void *arg, struct sbx *s, const struct err *e)
+{
+    struct build *b = arg;
+
+    (void)s;
+    if (e)
+        build_end(b, BUILD_INTERNAL_ERROR, "start a sandbox to build in: %s", err_text(e));
+}
+
+static void end_step(struct build *b)
+{
+    struct str said = buf_str(&b->said);
+
+    if (b->failed) {
+        build_end(b, BUILD_FAILURE, STR_FMT, STR_ARG(said));
+        return;
+    }
+    if (b->scanning ? !b->scanned : !b->taking || b->left) {
+        build_end(b, BUILD_FAILURE, "the sandbox it was built in ended too early: " STR_FMT,
+                  STR_ARG(said));
+        return;
+    }
+    build_stop(b);
+    if (b->scanning)
+        look_for_bases(b);
+    else
+        import(b);
+}
+
+static fallible take_base(struct build *b, struct str name)
+{
+    char text[BUILD_NAME];
+
+    if (name.len >= sizeof text || memchr(name.p, '\0', name.len))
+        return err_new(ERR_INVALID, "FROM: the name is too long");
+    memcpy(text, name.p, name.len);
+    text[name.len] = '\0';
+    TRY_WRAP(native_image_check(text), "FROM");
+    if (b->base_count == BUILD_BASES)
+        return err_new(ERR_LIMIT, "FROM: more than %d images", BUILD_BASES);
+    memcpy(b->bases[b->base_count++], text, sizeof text);
+    return NULL;
+}
+
+static fallible take_size(struct build *b, struct str text)
+{
+    uint64_t size;
+
+    if (!str_to_u64(text, &size) || size > b->builds->config.image_bytes)
+        return err_new(ERR_TOO_LARGE, "the image is larger than %llu bytes",
+                       (unsigned long long)b->builds->config.image_bytes);
+    b->archive = openat(b->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (b->archive < 0)
+        return err_sys("make a file for the image");
+    b->left = size;
+    b->taking = true;
+    return NULL;
+}
+
+static fallible take_line(struct build *b, struct str line)
+{
+    if (b->scanning && str_starts(line, STR("CROFT-FROM ")))
+        return take_base(b, str_from(line, 11));
+    if (b->scanning && str_eq(line, STR("CROFT-END")))
+        b->scanned = true;
+    else if (!b->scanning && str_starts(line, STR("CROFT-OK ")))
+        return take_size(b, str_from(line, 9));
+    else if (str_starts(line, STR("CROFT-ERR "))) {
+        b->failed = true;
+        buf_add(&b->said, str_from(line, 10)); /* what follows is its log */
+        buf_add_cstr(&b->said, ":\n");
+    }
+    return NULL;
+}
+
+/* Takes lines off piece until the archive, or the log of a failure, begins. */
+static fallible take_words(struct build *b, struct str *piece)
+{
+    while (piece->len && !b->taking && !b->failed) {
+        ptrdiff_t end = str_find_char(*piece, '\n');
+        size_t n = end < 0 ? piece->len : (size_t)end;
+        buf_add(&b->said, str_first(*piece, n));
+        *piece = str_from(*piece, n + (end >= 0));
+        if (end < 0)
+            break;
+        own_done(buf) line = b->said;
+        buf_init(&b->said, BUILD_LOG);
+        TRY(take_line(b, buf_str(&line)));
+    }
+    return NULL;
+}
+
+static fallible take_piece(struct build *b, struct str piece)
+{
+    TRY(take_words(b, &piece));
+    if (b->failed) {
+        buf_add(&b->said, str_first(piece, BUILD_LOG - b->said.len));
+    } else if (b->taking && b->left) {
+        struct str part = str_first(piece, b->left < piece.len ? (size_t)b->left : piece.len);
+        TRY_WRAP(fd_write_all(b->archive, part), "keep the image");
+        b->left -= part.len;
+    }
+    return NULL;
+}
+
+static void on_output(struct loop_io *io)
+{
+    struct build *b = container_of(io, struct build, out);
+    char piece[PIECE];
+    ssize_t n = read(io->fd, piece, sizeof piece);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    struct err *e = n > 0 ? take_piece(b, str_n(piece, (size_t)n)) : NULL;
+    if (e) {
+        build_end(b, err_errno(e) ? BUILD_INTERNAL_ERROR : BUILD_FAILURE, "%s", err_text(e));
+        err_free(e);
+    } else if (n <= 0 || (b->taking && !b->left)) {
+        end_step(b);
+    }
+}
+
+static fallible open_output(struct build *b, int *ret_write)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys("make a pipe");
+    own_fd reader = ends[0], writer = ends[1];
+    TRY(fd_set_nonblocking(reader));
+    TRY(loop_io_start(b->builds->config.loop, &b->out, reader, EPOLLIN, on_output));
+    take_fd(&reader);
+    *ret_write = take_fd(&writer);
+    return NULL;
+}
+
+/* The context is at /in, base images at /base/0 and so on. */
+static fallible start(struct build *b)
+{
+    const struct builds_config *c = &b->builds->config;
+    char in[4400], where[BUILD_BASES][24], bases[BUILD_BASES * BUILD_NAME + 8] = "BASES=";
+    struct sbx_mount mounts[1 + BUILD_BASES] = {
+        {.source = in, .target = "/in", .mode = SBX_MOUNT_RO}};
+    const char *command[] = {"bash", "-c", b->scanning ? build_scan_script : build_script, NULL};
+    const char *env[] = {bases, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                         NULL};
+    struct sbx_spec spec = {.face = SBX_FACE_COMMAND,
+                            .command = command,
+                            .env = env,
+                            .limits = c->limits,
+                            .mounts = mounts,
+                            .mount_count = 1,
+                            .nested = !b->scanning};
+    own_fd writer = -1;
+
+    snprintf(in, sizeof in, "%s/%s", c->dir, b->id);
+    for (unsigned i = 0; i < b->base_count && !b->scanning; i++) {
+        snprintf(where[i], sizeof where[i], "/base/%u", i);
+        mounts[spec.mount_count++] =
+            (struct sbx_mount){.target = where[i], .mode = SBX_MOUNT_OVERLAY, .image = b->bases[i]};
+        strcat(strcat(bases, b->bases[i]), " ");
+    }
+    buf_init(&b->said, BUILD_LOG);
+    TRY(open_output(b, &writer));
+    spec.output = writer;
+    TRY(sbx_create(c->driver, &spec, &b->sandbox));
+    return sbx_start(b->sandbox, on_started, b);
+}
+
+static void step(struct build *b)
+{
+    struct err *e = start(b);
+
+    if (e)
+        build_end(b, BUILD_INTERNAL_ERROR, "make a sandbox to build in: %s", err_text(e));
+    err_free(e);
+}
+
+static void on_deadline(struct loop_timer *t)
+{
+    struct build *b = container_of(t, struct build, deadline);
+
+    build_end(b, BUILD_TIMEOUT, "it was not built within %llu s",
+              (unsigned long long)b->builds->config.timeout_ms / 1000);
+}
+
+void build_run(struct build *b)
+{
+    b->scanning = true;
+    loop_timer_start(b->builds->config.loop, &b->deadline, b->builds->config.timeout_ms,
+                     on_deadline);
+    step(b);
+}
+
+static void start_build(struct build *b)
+{
+    b->scanning = false;
+    loop_timer_start(b->builds->config.loop, &b->deadline, b->builds->config.timeout_ms,
+                     on_deadline);
+    step(b);
+}
+
+/* --- base images --- */
+
+static void put_arg(struct buf *out, const char *option, struct str value)
+{
+    buf_add_mem(out, option, strlen(option) + 1);
+    buf_add(out, value);
+    buf_add_char(out, '\0');
+}
+
+static void put_list(struct buf *out, const char *option, const struct json *list)
+{
+    own_done(buf) text;
+
+    if (!list || list->type != JSON_ARRAY)
+        return;
+    buf_init(&text, 1u << 20);
+    json_write(&text, list, JW_WEB);
+    put_arg(out, option, buf_str(&text));
+}
+
+/* Options of `buildah config`, each with its NUL: what the image says of itself. */
+static fallible write_config(struct build *b, const char *record)
+{
+    own_done(arena) a;
+    own_done(buf) out;
+    struct json *doc;
+    char name[16];
+
+    arena_init(&a, 16u << 20);
+    buf_init(&out, 1u << 20);
+    TRY(json_parse(&a, str_of(record), NULL, &doc));
+    const struct json *config = json_get(doc, STR("config"));
+    const struct json *env = json_get(config, STR("Env"));
+    for (const struct json *v = env && env->type == JSON_ARRAY ? env->first : NULL; v; v = v->next)
+        if (v->type == JSON_STR)
+            put_arg(&out, "--env", v->s);
+    struct str dir = json_get_str(config, "WorkingDir", STR(""));
+    struct str user = json_get_str(config, "User", STR(""));
+    if (dir.len)
+        put_arg(&out, "--workingdir", dir);
+    if (user.len)
+        put_arg(&out, "--user", user);
+    put_list(&out, "--entrypoint", json_get(config, STR("Entrypoint")));
+    put_list(&out, "--cmd", json_get(config, STR("Cmd")));
+    TRY(buf_check(&out));
+    snprintf(name, sizeof name, "base%u", b->base_at);
+    return fd_replace_file(b->dir, name, buf_str(&out), 0600);
+}
+
+static void on_base(void *arg, const char *record, size_t count, const struct err *why)
+{
+    struct build *b = arg;
+    struct err *e = NULL;
+
+    if (why && err_code(why) == ERR_NOT_FOUND)
+        build_end(b, BUILD_FAILURE,
+                  "FROM %s: this image is not in the store, and nothing is fetched from elsewhere: "
+                  "'croft image import' adds one",
+                  b->bases[b->base_at]);
+    else if (why || !count)
+        build_end(b, BUILD_INTERNAL_ERROR, "FROM %s: %s", b->bases[b->base_at],
+                  why ? err_text(why) : "no record");
+    else if ((e = write_config(b, record)))
+        build_end(b, BUILD_INTERNAL_ERROR, "FROM %s: %s", b->bases[b->base_at], err_text(e));
+    else {
+        b->base_at++;
+        look_for_bases(b);
+    }
+    err_free(e);
+}
+
+static void look_for_bases(struct build *b)
+{
+    if (b->base_at == b->base_count) {
+        start_build(b);
+        return;
+    }
+    struct err *e =
+        sbx_image_find(b->builds->config.driver, str_of(b->bases[b->base_at]), on_base, b);
+    if (e)
+        build_end(b, BUILD_INTERNAL_ERROR, "%s", err_text(e));
+    err_free(e);
+}
+
+/* --- the result --- */
+
+static void on_imported(void *arg, const char *id, size_t count, const struct err *e)
+{
+    struct build *b = arg;
+
+    (void)id, (void)count;
+    if (e)
+        build_end(b, BUILD_INTERNAL_ERROR, "%s", err_text(e));
+    else if (++b->tags_done < b->tag_count)
+        import(b); /* the same once more, under its next name */
+    else
+        build_end(b, BUILD_SUCCESS, "%s", "");
+}
+
+static void import(struct build *b)
+{
+    struct err *e = lseek(b->archive, 0, SEEK_SET) == 0
+                        ? sbx_image_import(b->builds->config.driver, b->archive, str_of(b->tags[0]),
+                                           on_imported, b)
+                        : err_sys("read the image");
+
+    if (e)
+        build_end(b, BUILD_INTERNAL_ERROR, "%s", err_text(e));
+    err_free(e);
+}
