@@ -343,14 +343,13 @@ TEST_LIMIT(many_claims_leave_nothing, 3600)
     struct census before, after;
     struct census_groups groups = {.at = NULL};
 
-    rig_open(&r, 1);
+    rig_open(&r, 0); /* an embryo tries slots, and others' groups would be noted as ours */
     for (unsigned i = 0; i <= cycles; i++) {
         start_warm(&r, "w", NATIVE_TELL);
         census_note_groups(&groups, r.state);
         if (i % 4)
             claim(&r, "w"); /* every fourth goes unclaimed */
         rig_tell(&r, NATIVE_REMOVE, "w");
-        rig_tell(&r, NATIVE_LIST, ""); /* the embryo for the next one is there */
         if (i == 0)
             census_take(&before, r.pid, r.state);
     }
