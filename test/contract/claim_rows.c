@@ -246,6 +246,19 @@ void contract_tells_how_a_command_ended(struct contract *c)
     contract_end(c, s);
 }
 
+void contract_starts_where_the_spec_says(struct contract *c)
+{
+    char dir[300];
+
+    snprintf(dir, sizeof dir, "/tmp/%.200s", strrchr(test_dir(), '/') + 1);
+    static const char *const line[] = {
+        "python", "-u", "-m", "openhands.runtime.action_execution_server", "60000", NULL};
+    struct sbx *s = contract_started(c, &(struct sbx_spec){.working_dir = dir, .command = line});
+    CHECK_STR(contract_command(c, s, NULL, "pwd").text, dir);
+    contract_command(c, s, NULL, "cd /; rmdir \"$OLDPWD\"");
+    contract_end(c, s);
+}
+
 /* --- lists --- */
 
 struct listing {

@@ -74,7 +74,8 @@ extern const struct contract_backend contract_native; /* a launcher, as root */
     X(limits_at_the_claim, SBX_CAN_CLAIM | SBX_LIMITS_PIDS)                                        \
     X(runs_as_the_user_of_the_spec, SBX_CAN_CLAIM)                                                 \
     X(runs_a_command_as_given, SBX_CAN_CLAIM | SBX_CAN_EXPOSE)                                     \
-    X(tells_how_a_command_ended, SBX_CAN_CLAIM)                                                    \
+    X(tells_how_a_command_ended, SBX_CAN_BIND)                                                     \
+    X(starts_where_the_spec_says, SBX_CAN_BIND)                                                    \
     X(lists_what_is_there, SBX_CAN_LIST)                                                           \
     X(hides_the_hosts_files, SBX_HIDES_FILES)                                                      \
     X(hides_the_hosts_processes, SBX_HIDES_PROCESSES)                                              \

@@ -25,6 +25,9 @@
 #define CAPS         (SBX_CAN_EXPOSE | SBX_CAN_BIND | SBX_CAN_LOG | SBX_CAN_MOUNT | SBX_IS_HERE)
 #define URL          "http://localhost"
 
+static const char *const start_args[] = {"croft-guest", "init",        "--ready-fd",
+                                         "3",           "--listen-fd", "4"};
+
 struct local_driver {
     struct sbx_driver base;
     int dir; /* state_dir/local */
@@ -36,6 +39,8 @@ struct local {
     int dir;         /* state_dir/local/ID: the socket, and the workspace if it is ours */
     char *workspace; /* absolute */
     struct buf env;  /* "A=b\0C=d\0" */
+    struct buf args; /* of pid 1, from its own options on */
+    bool command;    /* instead of our server */
     char socket[sizeof((struct sbx_address *)0)->unix_path];
     pid_t pid; /* 0: none */
     struct loop_child child;
@@ -122,6 +127,51 @@ static fallible set_address(struct local *l)
     return NULL;
 }
 
+static void put(struct buf *b, const char *text)
+{
+    buf_add_mem(b, text, strlen(text) + 1);
+}
+
+static bool has_option(const char *const *argv, const char *name)
+{
+    for (; *argv; argv++)
+        if (strcmp(*argv, name) == 0)
+            return true;
+    return false;
+}
+
+/* Our server, with the line of a client or without; or a command as it is. */
+static fallible set_arguments(struct local *l, const struct sbx_spec *spec)
+{
+    static const char *const ours[] = {"action-server", NULL};
+    const char *const *argv = spec->command ? spec->command : ours;
+    const char *dir = spec->working_dir ? spec->working_dir : l->workspace;
+    bool command = spec->face == SBX_FACE_COMMAND;
+
+    if (!argv[0] || (command && !spec->command))
+        return err_new(ERR_INVALID, "command: it is empty; name a program to run");
+    if (dir[0] != '/')
+        return err_new(ERR_INVALID, "working_dir '%.200s' must be an absolute path", dir);
+    buf_reset(&l->args);
+    l->command = command;
+    if (command) {
+        put(&l->args, "--exec");
+        put(&l->args, "--cwd");
+        put(&l->args, dir);
+    }
+    put(&l->args, "--");
+    for (const char *const *a = argv; *a; a++)
+        put(&l->args, *a);
+    if (!command && !has_option(argv, "--working-dir")) {
+        put(&l->args, "--working-dir");
+        put(&l->args, dir);
+    }
+    TRY_WRAP(buf_check(&l->args), "command");
+    if (environment_count(&l->args) + ARRAY_LEN(start_args) > ENVIRONMENT_MAX)
+        return err_new(ERR_LIMIT, "command: too many arguments");
+    return NULL;
+}
+
 static void release(struct sbx *s)
 {
     struct local *l = local_of(s);
@@ -133,6 +183,7 @@ static void release(struct sbx *s)
     }
     free(l->workspace);
     buf_done(&l->env);
+    buf_done(&l->args);
     said_done(&l->said);
 }
 
@@ -149,12 +200,21 @@ static fallible set_up(struct local *l, const struct sbx_spec *spec)
         return err_sys("open the directory of '%s'", l->base.id);
     TRY(set_address(l));
     TRY(set_environment(l, spec));
-    return set_workspace(l, spec->workspace);
+    TRY(set_workspace(l, spec->workspace));
+    return set_arguments(l, spec);
 }
 
 static fallible check_spec(const struct sbx_spec *spec)
 {
-    if (spec->image)
+    const char *lacks = spec->hostname      ? "hostname: a name of its own"
+                        : spec->has_user    ? "run_as_user: another user"
+                        : spec->mount_count ? "mounts: mounts of its own"
+                                            : NULL;
+
+    if (lacks)
+        return err_new(ERR_UNSUPPORTED, "%s is not to be had from backend 'local'; choose 'native'",
+                       lacks);
+    if (spec->image && strcmp(spec->image, "host") != 0)
         return err_new(ERR_UNSUPPORTED,
                        "image '%.200s': backend 'local' has no root file system of "
                        "its own; leave it out or choose 'native'",
@@ -170,6 +230,7 @@ static fallible local_create(struct sbx_driver *driver, const struct sbx_spec *s
     TRY(check_spec(spec));
     l->dir = -1;
     buf_init(&l->env, ENVIRONMENT_BYTES);
+    buf_init(&l->args, ENVIRONMENT_BYTES);
     said_init(&l->said);
     struct err *e = set_up(l, spec);
     if (e)
@@ -190,7 +251,8 @@ static fallible local_bind(struct sbx *s, const struct sbx_spec *spec)
 
     TRY(check_spec(spec));
     TRY(set_environment(l, spec));
-    return set_workspace(l, spec->workspace);
+    TRY(set_workspace(l, spec->workspace));
+    return set_arguments(l, spec);
 }
 
 /* --- running --- */
@@ -232,6 +294,7 @@ static void on_too_slow(struct loop_timer *t)
 static void on_child(struct loop_child *c)
 {
     struct local *l = container_of(c, struct local, child);
+    const char *who = l->command ? "command" : "server";
 
     kill(-l->pid, SIGKILL); /* what is left of its group */
     l->pid = 0;
@@ -242,9 +305,9 @@ static void on_child(struct loop_child *c)
     if (l->base.op == SBX_STOP)
         sbx_finish(&l->base, NULL);
     else if (c->code == CLD_EXITED)
-        sbx_gone(&l->base, "the server left with exit status %d", c->status);
+        sbx_gone(&l->base, "the %s left with exit status %d", who, c->status);
     else
-        sbx_gone(&l->base, "the server was ended by signal %d", c->status);
+        sbx_gone(&l->base, "the %s was ended by signal %d", who, c->status);
 }
 
 /* fds become 1, 2, 3 and 4. */
@@ -267,11 +330,11 @@ static _Noreturn void become(const struct local *l, const char *const *argv, cha
     _exit(EXIT_NO_EXEC);
 }
 
-static void list_environment(const struct local *l, char **env)
+static void list_strings(const struct buf *b, char **list)
 {
-    for (size_t at = 0; at < l->env.len; at += strlen(l->env.p + at) + 1)
-        *env++ = l->env.p + at;
-    *env = NULL;
+    for (size_t at = 0; at < b->len; at += strlen(b->p + at) + 1)
+        *list++ = b->p + at;
+    *list = NULL;
 }
 
 static fallible watch(struct local *l, int *ready, int *out)
@@ -307,13 +370,13 @@ static fallible local_start(struct sbx *s)
 {
     struct local *l = local_of(s);
     int ready[2], out[2];
-    const char *argv[] = {"croft-guest",   "init",       "--ready-fd", "3",
-                          "--listen-fd",   "4",          "--",         "action-server",
-                          "--working-dir", l->workspace, NULL};
     own_fd inbound = -1;
     TRY(listen_at(l, &inbound));
     own_free char **env = mem_new((ENVIRONMENT_MAX + 1) * sizeof *env);
-    list_environment(l, env);
+    list_strings(&l->env, env);
+    own_free char **argv = mem_new((ENVIRONMENT_MAX + 1) * sizeof *argv);
+    memcpy(argv, start_args, sizeof start_args);
+    list_strings(&l->args, argv + ARRAY_LEN(start_args));
     if (pipe2(ready, O_CLOEXEC | O_NONBLOCK) < 0)
         return err_sys("pipe");
     own_fd ready_in = ready[0], ready_out = ready[1];
@@ -331,7 +394,8 @@ static fallible local_start(struct sbx *s)
     if (pid < 0)
         return err_sys("fork");
     if (pid == 0)
-        become(l, argv, env, guest, (const int[]){out_high, out_high, ready_high, inbound_high});
+        become(l, (const char *const *)argv, env, guest,
+               (const int[]){out_high, out_high, ready_high, inbound_high});
     l->pid = pid;
     struct err *e = watch(l, &ready_in, &out_in);
     if (e) {
