@@ -418,24 +418,8 @@ static fallible remove_group(const struct cg *cg, int parent, const char *name)
     return NULL;
 }
 
-/* Pages it read or wrote first, shared ones too, are charged to it and would keep the group in the
- * kernel when it is gone from here, with its tables (see cg.h), until somebody needs the memory. */
-static void let_go(const struct cg *cg, const char *name)
-{
-    bool v2 = cg->on_v2[CG_MEMORY];
-    char path[NATIVE_ID_MAX + 32];
-
-    if (!cg_has(cg, CG_MEMORY))
-        return;
-    snprintf(path, sizeof path, "%s/%s", name, v2 ? "memory.reclaim" : "memory.force_empty");
-    own_fd fd = openat(v2 ? cg->v2 : cg->v1[CG_MEMORY], path, O_WRONLY | O_CLOEXEC);
-    if (fd >= 0 && write(fd, "1G", 2) < 0)
-        return; /* what is left goes in its time */
-}
-
 fallible cg_remove(const struct cg *cg, const char *name)
 {
-    let_go(cg, name);
     struct err *first = remove_group(cg, cg->v2, name);
 
     for (unsigned c = 0; c < CG_COUNT; c++) {

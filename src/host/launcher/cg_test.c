@@ -201,19 +201,6 @@ TEST(a_name_is_claimed_once_on_a_machine_whatever_the_hierarchy)
     cg_close(&cg);
 }
 
-TEST(removing_gives_back_the_pages_first)
-{
-    struct cg cg;
-
-    make("memory");
-    cg_open(&cg, test_dir(), STR(""), true);
-    CHECK_OK(cg_make(&cg, "s1"));
-    put("memory/croft/s1/memory.force_empty", "");
-    CHECK_OK(cg_remove(&cg, "s1"));
-    check_file("memory/croft/s1/memory.force_empty", "1G");
-    cg_close(&cg);
-}
-
 TEST(removing_may_be_done_twice)
 {
     struct cg cg;
