@@ -215,6 +215,24 @@ TEST(shell_mends_what_programs_do_to_it)
     }
 }
 
+TEST(shell_removes_functions_that_hide_its_commands_and_says_so)
+{
+    static const char *const acts[] = {"builtin() { false; }", "builtin() { :; }; eval() { :; }",
+                                       "unset() { :; }; builtin() { :; }; enable() { :; }",
+                                       "enable -n builtin"};
+    struct kit k;
+
+    kit_open(&k);
+    for (size_t i = 0; i < ARRAY_LEN(acts); i++) {
+        kit_run(&k, acts[i]);
+        CHECK_STR(k.content,
+                  "croft: removed the function builtin, which hid commands of the shell");
+        CHECK_INT(k.exit_code, 0);
+        kit_expect(&k, "type -t builtin; set -o | grep -c \"^posix.*on\"", "builtin\n0", 1);
+    }
+    kit_close(&k);
+}
+
 TEST(shell_shows_programs_one_variable_of_its_own)
 {
     struct kit k;

@@ -30,7 +30,8 @@ static const char begin[] =
     "}\n"
     "CROFT_V(){\n"
     "case ${1-} in '');;*)IFS= \\builtin read -rd '' CROFT_C <'%s'||:;;esac\n"
-    "case $- in *a*)\\builtin export -n CROFT_C CROFT_L CROFT_N CROFT_Q CROFT_S CROFT_X;;esac\n"
+    "case $- in *a*)\\builtin export -n CROFT_C CROFT_K CROFT_L CROFT_N CROFT_Q CROFT_S "
+    "CROFT_X;;esac\n"
     /* the command must see the status of the one before it */
     "case $- in *e*);;*)\\builtin return \"${CROFT_S-0}\";;esac\n"
     "}\n";
@@ -49,19 +50,36 @@ static const char report[] =
      * that has not read it yet must not make it. */
     "case ${CROFT_Q-} in '');;*)"
     "{ \\builtin declare -px;\\builtin declare -p CROFT_Q;} >|'%s'||:;;esac\n"
-    "PS1= PS2= CROFT_N=\n"
+    "PS1= PS2=\n"
+    "\\builtin printf -v CROFT_N ''\n" /* by printf: only if that did anything above */
     /* what others put there would write between two commands */
     "case ${#PROMPT_COMMAND[@]}${PROMPT_COMMAND-} in '1" PROMPT_COMMAND "');;*)\\builtin eval '"
     "\\builtin unset PROMPT_COMMAND;"
     "\\builtin export PROMPT_COMMAND='\\''" PROMPT_COMMAND "'\\''||:';;esac\n"
-    "}\n"
-    "CROFT_R(){ CROFT_H 2>/dev/null;}\n";
+    "}\n";
+
+/* A function named builtin hides the commands of the shell. It can be unset where unset itself
+ * cannot be hidden: in POSIX mode. */
+static const char prompt[] =
+    "CROFT_R(){\n"
+    "CROFT_S=$? CROFT_K=\n"
+    "\\builtin printf -v CROFT_K 1\n"
+    "case $CROFT_K in 1);;*)\n"
+    "CROFT_K=$SHELLOPTS POSIXLY_CORRECT=1\n"
+    "\\unset -f builtin enable\n"
+    "case $CROFT_K in *posix*);;*)\\unset POSIXLY_CORRECT;;esac\n"
+    "\\enable builtin\n"
+    "\\builtin printf 'croft: removed the function builtin, which hid commands of the shell\\n' "
+    ">/dev/tty;;esac\n"
+    "CROFT_H \"$CROFT_S\"\n"
+    "} 2>/dev/null\n";
 
 void shell_script_hook(struct buf *b, const struct shell_files *f)
 {
     buf_add_cstr(b, "CROFT_S=$?\ncase ${CROFT_L-} in $$);;*)\n");
     buf_addf(b, begin, f->command);
     buf_addf(b, report, f->jobs, f->report, f->env);
+    buf_add_cstr(b, prompt);
     buf_add_cstr(b, "\\builtin readonly -f CROFT_B CROFT_H CROFT_R CROFT_V\n"
                     "\\builtin export -n CROFT_L CROFT_N CROFT_Q\n"
                     "CROFT_L=$$\n"
