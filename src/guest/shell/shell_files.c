@@ -145,8 +145,9 @@ void shell_files_close(struct shell_files *f)
         unlink(f->cwd);
         unlink(f->jobs);
         unlink(f->hook);
-        rmdir(f->dir);
-        f->dir[0] = '\0';
+        if (rmdir(f->dir) == 0 || errno != ENOTEMPTY)
+            f->dir[0] =
+                '\0'; /* else a bash that was killed just now wrote: again when it is reaped */
     }
     own_close(f->report_fd);
     own_close(f->command_fd);
