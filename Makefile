@@ -58,7 +58,9 @@ wrapped := malloc calloc realloc read write readv writev pread pwrite pread64 pw
            unlinkat fork pipe2 socketpair mmap getsockname sendfile fstat \
            mount umount2 unshare setns symlinkat mknodat setrlimit sethostname \
            sys_open_tree sys_move_mount sys_mount_setattr sys_fsopen sys_fsconfig sys_fsmount \
-           sys_pivot_root sys_clone3 sys_close_range sys_execveat
+           sys_pivot_root sys_clone3 sys_close_range sys_execveat \
+           chdir dup2 fchmod fchmodat fchown fchownat flock fstatat readlinkat poll setsid setgroups \
+           setresgid setresuid prlimit sys_pidfd_kill fcntl ioctl prctl syscall
 wrap := $(foreach f,$(wrapped),-Wl,--wrap=$(f))
 
 host_obj  := $(code:%.c=$(O)/host/%.o)

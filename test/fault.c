@@ -7,7 +7,10 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 
 #include "test/test.h"
@@ -17,12 +20,15 @@ struct iovec;
 struct itimerspec;
 struct msghdr;
 struct sockaddr;
+struct pollfd;
+struct rlimit;
 struct stat;
 
 static struct fault {
     atomic_uint left; /* calls until the fault; 0: disarmed */
     atomic_uint calls;
-    atomic_bool fired;
+    atomic_bool fired, deep;
+    char name[32];
 } own_fault, *fault = &own_fault;
 
 void *__real_mmap(void *p, size_t n, int pr, int fl, int fd, off_t at);
@@ -36,9 +42,20 @@ void fault_share(void)
 
 void fault_at(unsigned n)
 {
-    atomic_store(&fault->fired, false);
+    if (n) /* disarmed, it still tells whether it was fired */
+        atomic_store(&fault->fired, false);
     atomic_store(&fault->calls, 0);
     atomic_store(&fault->left, n);
+}
+
+void fault_deep(void)
+{
+    atomic_store(&fault->deep, true);
+}
+
+const char *fault_name(void)
+{
+    return fault->name;
 }
 
 bool fault_fired(void)
@@ -51,15 +68,32 @@ unsigned fault_calls(void)
     return atomic_load(&fault->calls);
 }
 
-static bool strike(int errnum)
+static bool strike(const char *name, int errnum)
 {
     if (atomic_load_explicit(&fault->left, memory_order_relaxed) == 0)
         return false;
     atomic_fetch_add(&fault->calls, 1);
     if (atomic_fetch_sub(&fault->left, 1) != 1)
         return false;
+    strncpy(fault->name, name, sizeof fault->name - 1);
     atomic_store(&fault->fired, true);
     errno = errnum;
+    return true;
+}
+
+static bool strike_deep(const char *name, int errnum)
+{
+    return atomic_load_explicit(&fault->deep, memory_order_relaxed) && strike(name, errnum);
+}
+
+/* Signal handlers are put back one by one, those too that cannot be: nobody minds a failure. */
+static bool strike_number(const char *name, long number, int errnum)
+{
+    if (name[0] == 's' && number == SYS_rt_sigaction)
+        return false;
+    if (!strike_deep(name, errnum))
+        return false;
+    snprintf(fault->name, sizeof fault->name, "%s %ld", name, number);
     return true;
 }
 
@@ -68,7 +102,7 @@ static bool strike(int errnum)
     type __wrap_##name params;                                                                     \
     type __wrap_##name params                                                                      \
     {                                                                                              \
-        return strike(errnum) ? (fail) : __real_##name args;                                       \
+        return strike(#name, errnum) ? (fail) : __real_##name args;                                \
     }
 
 WRAP(void *, malloc, NULL, ENOMEM, (size_t n), (n))
@@ -145,7 +179,7 @@ int __wrap_open(const char *path, int flags, ...)
     va_start(ap, flags);
     mode_t mode = va_arg(ap, mode_t); /* garbage when not given, and then not used */
     va_end(ap);
-    return strike(EMFILE) ? -1 : __real_open(path, flags, mode);
+    return strike("open", EMFILE) ? -1 : __real_open(path, flags, mode);
 }
 
 int __real_openat(int dir, const char *path, int flags, ...);
@@ -156,5 +190,57 @@ int __wrap_openat(int dir, const char *path, int flags, ...)
     va_start(ap, flags);
     mode_t mode = va_arg(ap, mode_t);
     va_end(ap);
-    return strike(EMFILE) ? -1 : __real_openat(dir, path, flags, mode);
+    return strike("openat", EMFILE) ? -1 : __real_openat(dir, path, flags, mode);
 }
+
+/* --- with fault_deep() only --- */
+
+#define WRAP_DEEP(type, name, fail, errnum, params, args)                                          \
+    type __real_##name params;                                                                     \
+    type __wrap_##name params;                                                                     \
+    type __wrap_##name params                                                                      \
+    {                                                                                              \
+        return strike_deep(#name, errnum) ? (fail) : __real_##name args;                           \
+    }
+
+WRAP_DEEP(int, chdir, -1, EACCES, (const char *p), (p))
+WRAP_DEEP(int, dup2, -1, EMFILE, (int a, int b), (a, b))
+WRAP_DEEP(int, fchmod, -1, EPERM, (int fd, mode_t m), (fd, m))
+WRAP_DEEP(int, fchmodat, -1, EPERM, (int d, const char *p, mode_t m, int fl), (d, p, m, fl))
+WRAP_DEEP(int, fchown, -1, EPERM, (int fd, uid_t u, gid_t g), (fd, u, g))
+WRAP_DEEP(int, fchownat, -1, EPERM, (int d, const char *p, uid_t u, gid_t g, int fl),
+          (d, p, u, g, fl))
+WRAP_DEEP(int, flock, -1, ENOLCK, (int fd, int op), (fd, op))
+WRAP_DEEP(int, fstatat, -1, EIO, (int d, const char *p, struct stat *st, int fl), (d, p, st, fl))
+WRAP_DEEP(ssize_t, readlinkat, -1, EIO, (int d, const char *p, char *to, size_t n), (d, p, to, n))
+WRAP_DEEP(int, poll, -1, ENOMEM, (struct pollfd * p, unsigned long n, int ms), (p, n, ms))
+WRAP_DEEP(pid_t, setsid, -1, EPERM, (void), ())
+WRAP_DEEP(int, setgroups, -1, EPERM, (size_t n, const gid_t *g), (n, g))
+WRAP_DEEP(int, setresgid, -1, EPERM, (gid_t r, gid_t e, gid_t s), (r, e, s))
+WRAP_DEEP(int, setresuid, -1, EAGAIN, (uid_t r, uid_t e, uid_t s), (r, e, s))
+WRAP_DEEP(int, prlimit, -1, EPERM, (pid_t p, int what, const struct rlimit *n, struct rlimit *o),
+          (p, what, n, o))
+WRAP_DEEP(int, sys_pidfd_kill, -1, ESRCH, (int fd, int signo), (fd, signo))
+
+/* Those with any number of arguments: as many as the kernel takes, garbage where none were given.
+ */
+#define WRAP_ANY(type, name, first, fail, errnum)                                                  \
+    type __real_##name(first a, ...);                                                              \
+    type __wrap_##name(first a, ...);                                                              \
+    type __wrap_##name(first a, ...)                                                               \
+    {                                                                                              \
+        va_list ap;                                                                                \
+        va_start(ap, a);                                                                           \
+        long v[6];                                                                                 \
+        for (int i = 0; i < 6; i++)                                                                \
+            v[i] = va_arg(ap, long);                                                               \
+        va_end(ap);                                                                                \
+        return strike_number(#name, (long)a, errnum)                                               \
+                   ? (fail)                                                                        \
+                   : __real_##name(a, v[0], v[1], v[2], v[3], v[4], v[5]);                         \
+    }
+
+WRAP_ANY(int, fcntl, int, -1, EMFILE)
+WRAP_ANY(int, ioctl, int, -1, EPERM)
+WRAP_ANY(int, prctl, int, -1, EPERM)
+WRAP_ANY(long, syscall, long, -1, EPERM)

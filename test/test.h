@@ -71,7 +71,15 @@ void test_check_err(const char *file, int line, const char *what, struct err *e,
 void fault_at(unsigned n);
 /* From here on children count too: one fault in all of them together. */
 void fault_share(void);
+/* From here on calls fail as well that only one who makes walls minds: ids, capabilities, filters,
+ * owners, descriptors. */
+void fault_deep(void);
 bool fault_fired(void);
+const char *fault_name(void); /* of the call that failed; of syscall and prctl with its number */
+/* Past the counter, for a test that counts in another process. */
+long __real_syscall(long number, ...);
+struct pollfd;
+int __real_poll(struct pollfd *p, unsigned long n, int timeout_ms);
 unsigned fault_calls(void); /* since it was last armed or counted: fault_at(UINT_MAX) counts only */
 
 /* A fresh directory, removed with all in it when the test ends; the path lives as long as it. */

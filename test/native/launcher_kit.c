@@ -223,7 +223,7 @@ static long raw_send(int sock, const struct native_request *req, int fd)
         .msg_iov = &v, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof c};
 
     memcpy(CMSG_DATA(&c.head), &fd, sizeof fd);
-    return syscall(SYS_sendmsg, sock, &m, MSG_NOSIGNAL);
+    return __real_syscall(SYS_sendmsg, sock, &m, MSG_NOSIGNAL);
 }
 
 bool rig_ask_with_fault(struct rig *r, unsigned n, const struct native_request *req, int fd,
@@ -235,8 +235,8 @@ bool rig_ask_with_fault(struct rig *r, unsigned n, const struct native_request *
 
     fault_at(n);
     CHECK_INT(raw_send(r->sock, req, fd), sizeof *req);
-    CHECK_INT(poll(&p, 1, WAIT_MS), 1);
-    long got = syscall(SYS_recvmsg, r->sock, &m, 0);
+    CHECK_INT(__real_poll(&p, 1, WAIT_MS), 1);
+    long got = __real_syscall(SYS_recvmsg, r->sock, &m, 0);
     fault_at(0);
     return got == sizeof *ret_reply;
 }

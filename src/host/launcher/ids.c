@@ -144,7 +144,11 @@ static fallible files_as(uint32_t uid, uint32_t gid)
 
 fallible ids_enter(const struct ids_range *r)
 {
-    return files_as(r->uid, r->gid);
+    struct err *e = files_as(r->uid, r->gid);
+
+    if (e)
+        err_free(ids_leave()); /* the first error is the one to tell */
+    return e;
 }
 
 fallible ids_leave(void)

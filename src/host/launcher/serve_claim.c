@@ -76,9 +76,9 @@ fallible serve_check_block(const struct serve_fds *in, size_t block, bool log)
     if (in->count != block + log)
         return err_new(ERR_INVALID, "%zu descriptors instead of %zu", in->count, block + log);
     if (block && fcntl(in->fds[0], F_GET_SEALS) != SEALS)
-        return err_new(ERR_INVALID, "the arguments must be a sealed memfd");
+        return err_new(ERR_INVALID, "arguments: wanted a sealed memfd");
     if (log && (fstat(in->fds[block], &st) < 0 || !S_ISFIFO(st.st_mode)))
-        return err_new(ERR_INVALID, "output may go to a pipe only");
+        return err_new(ERR_INVALID, "output: may go to a pipe only");
     return NULL;
 }
 
