@@ -84,7 +84,8 @@ TEST_LIMIT(serve_passes_large_files_into_and_out_of_a_sandbox, 180)
     curl(&s, r, ARGS("-o", into, serve_text(&s, "%s/download_files?path=/workspace/d", url)));
     if (program_run(ARGS("python3", "-c", same, from, into), &said) != 0)
         FAIL(STR_FMT, STR_ARG(buf_str(&said)));
-    CHECK(peak_kb(s.wire.pid) < 48 * 1024); /* ASan and all */
+    if (!strstr(test_program("croft"), "/asan/")) /* which keeps what is freed */
+        CHECK(peak_kb(s.wire.pid) < 24 * 1024);
     buf_done(&said);
     serve_tell(&s, "/stop", r);
     serve_close(&s);
