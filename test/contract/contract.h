@@ -25,7 +25,8 @@ struct contract_backend {
     void (*finish)(struct contract *c); /* after the driver is closed; NULL: nothing */
 };
 
-extern const struct contract_backend contract_native; /* a launcher, as root */
+extern const struct contract_backend contract_native;      /* a launcher, as root */
+extern const struct contract_backend contract_native_user; /* the same, as nobody */
 
 /* rows.c; X(name, capabilities) */
 #define CONTRACT_ROWS(X)                                                                           \

@@ -26,8 +26,8 @@ static void become_nobody(struct contract *c)
     c->host.native_caps = USER_CAPS;
 }
 
-static const struct contract_backend native_user = {
+const struct contract_backend contract_native_user = {
     .name = "native", .prepare = become_nobody, .finish = contract_native_end};
 
 #define CONTRACT_TEST_native_user(row, caps) CONTRACT_TEST(native_user, row, caps)
-CONTRACT_TESTS(native_user, &native_user)
+CONTRACT_TESTS(native_user, &contract_native_user)

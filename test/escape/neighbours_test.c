@@ -83,6 +83,11 @@ TEST_LIMIT(a_sandbox_finds_nothing_of_its_neighbour, LIMIT_S)
     contract_run(&contract_native, 0, look_around);
 }
 
+TEST_LIMIT(an_ordinary_users_sandbox_finds_nothing_of_its_neighbour, LIMIT_S)
+{
+    contract_run(&contract_native_user, 0, look_around);
+}
+
 /* --- sockets: one way in, and none of the host's network --- */
 
 static bool is_of(pid_t pid, const char *ns)
@@ -200,6 +205,11 @@ TEST_LIMIT(no_command_breaks_the_server_for_the_next_one, LIMIT_S)
     contract_run(&contract_native, 0, poison);
 }
 
+TEST_LIMIT(no_command_breaks_an_ordinary_users_server_for_the_next_one, LIMIT_S)
+{
+    contract_run(&contract_native_user, 0, poison);
+}
+
 /* --- paths through the server's own hands --- */
 
 static void read_through_links(struct contract *c)
@@ -241,10 +251,15 @@ TEST_LIMIT(the_servers_file_actions_do_not_follow_links_out, LIMIT_S)
     contract_run(&contract_native, 0, read_through_links);
 }
 
+TEST_LIMIT(an_ordinary_users_file_actions_do_not_follow_links_out, LIMIT_S)
+{
+    contract_run(&contract_native_user, 0, read_through_links);
+}
+
 /* --- abuse --- */
 
 static const char *const abuses[] = {
-    "bomb() { bomb | bomb & }; (bomb) >/dev/null 2>&1 &",
+    "bomb() { bomb | bomb & }; (bomb) >/dev/null 2>&1 &", /* the first two: only within limits */
     "(while :; do tail /dev/zero; done) >/dev/null 2>&1 &",
     "(while :; do cat /dev/zero >/dev/shm/full; done) >/dev/null 2>&1 &",
     "(while :; do for i in {10..1000}; do eval exec $i'<'/; done; done) >/dev/null 2>&1 &",
@@ -257,9 +272,11 @@ static const char *const abuses[] = {
 static void be_abused(struct contract *c)
 {
     struct sbx *b = contract_started(c, NULL);
+    bool limits = c->driver->caps & SBX_LIMITS_MEMORY && c->driver->caps & SBX_LIMITS_PIDS;
 
-    for (size_t i = 0; i < sizeof abuses / sizeof *abuses; i++) {
-        struct sbx_spec spec = {.limits = {.memory_bytes = 128u << 20, .pids = 100}};
+    for (size_t i = limits ? 0 : 2; i < sizeof abuses / sizeof *abuses; i++) {
+        struct sbx_spec spec = {
+            .limits = {.memory_bytes = limits ? 128u << 20 : 0, .pids = limits ? 100 : 0}};
         struct sbx *a = contract_started(c, &spec);
         struct wire_action act;
         wire_action_init(&act, WIRE_ACT_RUN);
@@ -279,4 +296,9 @@ static void be_abused(struct contract *c)
 TEST_LIMIT(abuse_in_one_sandbox_leaves_launcher_and_neighbour_answering, LIMIT_S)
 {
     contract_run(&contract_native, SBX_LIMITS_MEMORY | SBX_LIMITS_PIDS, be_abused);
+}
+
+TEST_LIMIT(abuse_that_needs_no_limit_leaves_an_ordinary_users_others_answering, LIMIT_S)
+{
+    contract_run(&contract_native_user, 0, be_abused);
 }

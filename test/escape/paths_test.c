@@ -23,6 +23,7 @@
 struct ground {
     char root[300], trap[300], secret[300], state[300];
     int dir;
+    bool user; /* not root, but nobody */
 };
 
 static void put(int dir, const char *name, const char *text, mode_t mode)
@@ -33,11 +34,16 @@ static void put(int dir, const char *name, const char *text, mode_t mode)
     CHECK_OK(fd_write_all(fd, str_of(text)));
 }
 
-static void prepare(struct ground *g)
+static const char *const owned[] = {"root", "root/probe", "trap", "given", "given/mark", "secret"};
+
+static void prepare(struct ground *g, bool user)
 {
     own_done(buf) program;
 
     kit_need_root();
+    g->user = user;
+    if (user)
+        kit_be_nobody();
     buf_init(&program, 1u << 24);
     g->dir = test_dir_fd();
     snprintf(g->root, sizeof g->root, "%s/root", test_dir());
@@ -52,6 +58,28 @@ static void prepare(struct ground *g)
     CHECK_OK(fd_write_all(fd, buf_str(&program)));
     put(g->dir, "secret", SECRET, 0644);
     put(g->dir, "given/mark", "given", 0644);
+    for (size_t i = 0; user && i < ARRAY_LEN(owned); i++)
+        CHECK_INT(fchownat(g->dir, owned[i], KIT_NOBODY, KIT_NOBODY, 0), 0);
+}
+
+static void use_layers(struct ground *g)
+{
+    if (g->user)
+        kit_share_layers_as(g->state, "test-state-user", KIT_NOBODY);
+    else
+        kit_share_layers(g->state);
+}
+
+static int croft(const struct ground *g, const char *const *args, struct buf *out)
+{
+    const char *argv[32] = {test_program("croft")};
+    size_t n = 1;
+
+    if (g->user)
+        return kit_as_nobody(args, out);
+    for (; *args; args++)
+        argv[n++] = *args;
+    return program_run(argv, out);
 }
 
 static void finish(struct ground *g)
@@ -70,10 +98,11 @@ static int try_root(struct ground *g, const char *flag, const char *value, struc
     snprintf(file, sizeof file, "FILE=%s", g->secret);
     snprintf(words, sizeof words, "SECRET=%s", SECRET);
     buf_reset(out);
-    return program_run(ARGS(test_program("croft"), "run", "--discard", "--bare", "--root", g->root,
-                            flag, value, "--workdir", "/", "--", "/probe", file, words,
-                            "by_its_name", "dot_dot_chain", "root_of_every_process"),
-                       out);
+    return croft(g,
+                 ARGS("run", "--discard", "--bare", "--root", g->root, flag, value, "--workdir",
+                      "/", "--", "/probe", file, words, "by_its_name", "dot_dot_chain",
+                      "root_of_every_process"),
+                 out);
 }
 
 static void link_name(struct ground *g, const char *name, const char *to)
@@ -93,13 +122,13 @@ static void unlink_name(struct ground *g, const char *name)
 }
 
 /* CVE-2026-41579, CVE-2025-52881. */
-TEST_LIMIT(a_root_whose_directories_are_links_leads_nowhere, LIMIT_S)
+static void try_a_root_whose_directories_are_links_leads_nowhere(bool user)
 {
     static const char *const names[] = {"dev", "proc", "sys", "etc", "tmp", "workspace", "usr"};
     struct ground g;
     own_done(buf) out;
 
-    prepare(&g);
+    prepare(&g, user);
     buf_init(&out, 1u << 20);
     const char *const targets[] = {g.trap, "../trap", "/proc/self/fd/3", "/proc/1/root", "."};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
@@ -117,13 +146,23 @@ TEST_LIMIT(a_root_whose_directories_are_links_leads_nowhere, LIMIT_S)
     finish(&g);
 }
 
+TEST_LIMIT(a_root_whose_directories_are_links_leads_nowhere, LIMIT_S)
+{
+    try_a_root_whose_directories_are_links_leads_nowhere(false);
+}
+
+TEST_LIMIT(an_ordinary_users_root_of_links_leads_nowhere, LIMIT_S)
+{
+    try_a_root_whose_directories_are_links_leads_nowhere(true);
+}
+
 /* The control of the one above: the same root, honest, works, and the probe finds what is there. */
-TEST_LIMIT(a_root_of_plain_directories_works_and_is_probed, LIMIT_S)
+static void try_a_root_of_plain_directories_works_and_is_probed(bool user)
 {
     struct ground g;
     own_done(buf) out;
 
-    prepare(&g);
+    prepare(&g, user);
     buf_init(&out, 1u << 20);
     CHECK_INT(try_root(&g, "--name", "plain", &out), 0);
     CHECK_HAS(buf_str(&out), "1-paths/by_its_name refused");
@@ -133,14 +172,24 @@ TEST_LIMIT(a_root_of_plain_directories_works_and_is_probed, LIMIT_S)
     finish(&g);
 }
 
+TEST_LIMIT(a_root_of_plain_directories_works_and_is_probed, LIMIT_S)
+{
+    try_a_root_of_plain_directories_works_and_is_probed(false);
+}
+
+TEST_LIMIT(an_ordinary_users_plain_root_works_and_is_probed, LIMIT_S)
+{
+    try_a_root_of_plain_directories_works_and_is_probed(true);
+}
+
 /* CVE-2024-42472: the place to mount on is a link, or lies behind one. */
-TEST_LIMIT(a_mount_goes_through_no_link_of_the_root, LIMIT_S)
+static void try_a_mount_goes_through_no_link_of_the_root(bool user)
 {
     char given[2][400];
     struct ground g;
     own_done(buf) out;
 
-    prepare(&g);
+    prepare(&g, user);
     buf_init(&out, 1u << 20);
     snprintf(given[0], sizeof given[0], "%s/given:/at", test_dir());
     snprintf(given[1], sizeof given[1], "%s/given:/at/below", test_dir());
@@ -157,15 +206,25 @@ TEST_LIMIT(a_mount_goes_through_no_link_of_the_root, LIMIT_S)
     finish(&g);
 }
 
+TEST_LIMIT(a_mount_goes_through_no_link_of_the_root, LIMIT_S)
+{
+    try_a_mount_goes_through_no_link_of_the_root(false);
+}
+
+TEST_LIMIT(an_ordinary_users_mount_goes_through_no_link_of_the_root, LIMIT_S)
+{
+    try_a_mount_goes_through_no_link_of_the_root(true);
+}
+
 /* CVE-2021-30465: the same, while somebody exchanges directory and link as fast as he can. */
-TEST_LIMIT(a_mount_goes_through_no_link_that_comes_and_goes, LIMIT_S)
+static void try_a_mount_goes_through_no_link_that_comes_and_goes(bool user)
 {
     char given[400];
     struct ground g;
     unsigned ran = 0;
     own_done(buf) out;
 
-    prepare(&g);
+    prepare(&g, user);
     buf_init(&out, 1u << 20);
     snprintf(given, sizeof given, "%s/given:/at/below", test_dir());
     CHECK(mkdirat(g.dir, "root/at", 0755) == 0 && mkdirat(g.dir, "root/at/below", 0755) == 0);
@@ -187,23 +246,33 @@ TEST_LIMIT(a_mount_goes_through_no_link_that_comes_and_goes, LIMIT_S)
     finish(&g);
 }
 
+TEST_LIMIT(a_mount_goes_through_no_link_that_comes_and_goes, LIMIT_S)
+{
+    try_a_mount_goes_through_no_link_that_comes_and_goes(false);
+}
+
+TEST_LIMIT(an_ordinary_users_mount_goes_through_no_link_that_comes_and_goes, LIMIT_S)
+{
+    try_a_mount_goes_through_no_link_that_comes_and_goes(true);
+}
+
 /* CVE-2024-21626. */
-TEST_LIMIT(a_working_directory_that_is_a_descriptor_leads_nowhere, LIMIT_S)
+static void try_a_working_directory_that_is_a_descriptor_leads_nowhere(bool user)
 {
     char workdir[64], file[600];
     struct ground g;
     own_done(buf) out;
 
-    prepare(&g);
+    prepare(&g, user);
     buf_init(&out, 1u << 20);
-    kit_share_layers(g.state);
+    use_layers(&g);
     snprintf(file, sizeof file, "../../../../../../../../..%s", g.secret);
     for (int fd = 0; fd < 24; fd++) {
         snprintf(workdir, sizeof workdir, "/proc/self/fd/%d", fd);
         buf_reset(&out);
-        program_run(ARGS(test_program("croft"), "run", "--discard", "--bare", "--workdir", workdir,
-                         "--", "/usr/bin/cat", file),
-                    &out);
+        croft(&g,
+              ARGS("run", "--discard", "--bare", "--workdir", workdir, "--", "/usr/bin/cat", file),
+              &out);
         if (str_find(buf_str(&out), STR(SECRET)) >= 0)
             FAIL("descriptor %d leads out", fd);
         kit_settle();
@@ -211,29 +280,52 @@ TEST_LIMIT(a_working_directory_that_is_a_descriptor_leads_nowhere, LIMIT_S)
     finish(&g);
 }
 
+TEST_LIMIT(a_working_directory_that_is_a_descriptor_leads_nowhere, LIMIT_S)
+{
+    try_a_working_directory_that_is_a_descriptor_leads_nowhere(false);
+}
+
+TEST_LIMIT(an_ordinary_users_working_directory_that_is_a_descriptor_leads_nowhere, LIMIT_S)
+{
+    try_a_working_directory_that_is_a_descriptor_leads_nowhere(true);
+}
+
 static const char move_and_look[] =
     "mkdir /part/deep && cd /part/deep && mv /all/part/deep /all/deep && "
     "cat ../mark ../../secret ../../../../../../../../../../etc/hostname; true";
 
 /* Two views of one directory: what is carried out of the one does not lead above the other. */
-TEST_LIMIT(a_directory_moved_out_of_its_mount_leads_nowhere, LIMIT_S)
+static void try_a_directory_moved_out_of_its_mount_leads_nowhere(bool user)
 {
     char all[400], part[400];
     struct ground g;
     own_done(buf) out;
 
-    prepare(&g);
+    prepare(&g, user);
     buf_init(&out, 1u << 20);
-    kit_share_layers(g.state);
+    use_layers(&g);
     CHECK_INT(mkdirat(g.dir, "given/part", 0777), 0);
+    if (user)
+        CHECK_INT(fchownat(g.dir, "given/part", KIT_NOBODY, KIT_NOBODY, 0), 0);
     snprintf(all, sizeof all, "%s/given:/all", test_dir());
     snprintf(part, sizeof part, "%s/given/part:/part", test_dir());
-    program_run(ARGS(test_program("croft"), "run", "--discard", "--bare", "--rw", all, "--rw", part,
-                     "--", "sh", "-c", move_and_look),
-                &out);
+    croft(&g,
+          ARGS("run", "--discard", "--bare", "--rw", all, "--rw", part, "--", "sh", "-c",
+               move_and_look),
+          &out);
     CHECK(str_find(buf_str(&out), STR(SECRET)) < 0);
     CHECK_INT(faccessat(g.dir, "given/deep", F_OK, 0), 0); /* it was moved */
     finish(&g);
+}
+
+TEST_LIMIT(a_directory_moved_out_of_its_mount_leads_nowhere, LIMIT_S)
+{
+    try_a_directory_moved_out_of_its_mount_leads_nowhere(false);
+}
+
+TEST_LIMIT(an_ordinary_users_moved_directory_leads_nowhere, LIMIT_S)
+{
+    try_a_directory_moved_out_of_its_mount_leads_nowhere(true);
 }
 
 /* A set-id program in an upper layer is one on the host's disk: nobody may get at it, and apply
@@ -245,7 +337,7 @@ TEST_LIMIT(set_id_files_made_inside_are_none_outside, LIMIT_S)
     struct ground g;
     own_done(buf) out;
 
-    prepare(&g);
+    prepare(&g, false);
     buf_init(&out, 1u << 20);
     kit_share_layers(g.state);
     CHECK_INT(chmod(test_dir(), 0755), 0);
