@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "cli/cli.h"
 #include "host/config/settings.h"
 #include "host/serve/server.h"
@@ -63,13 +64,73 @@ static fallible find_state(const struct serve_options *o, const struct settings 
     return arena_check(a);
 }
 
-static fallible serve(struct cli *cli, const struct serve_options *o, const struct settings *s,
-                      struct arena *a)
+/* What the settings are made of, once more at SIGHUP: files, environment, flags. Flags are taken
+ * out of an argv, so each reading has a copy. The server borrows from all of them, so they stay. */
+#define ARGS_MAX 64
+struct reading {
+    struct cli *cli;
+    char *argv[ARGS_MAX + 1];
+    int argc;
+    struct settings_loaded loaded;
+    struct settings settings;
+    struct serve_options options;
+    struct reading *next; /* the newest is the first's next */
+};
+
+/* *ret_usage: what was typed is wrong, not what was read. */
+static fallible read_all(struct reading *r, bool *ret_usage)
 {
+    struct cfg_table options = {rows, ARRAY_LEN(rows), &r->options};
+    char *argv[ARGS_MAX + 1];
+    int argc = r->argc;
+
+    memcpy(argv, r->argv, sizeof argv);
+    *ret_usage = true;
+    TRY(settings_begin(&r->loaded, &r->settings, &options, &argc, argv));
+    TRY(cli_no_more(argc, argv));
+    *ret_usage = false;
+    return settings_load(&r->loaded, r->options.config, r->cli->envp);
+}
+
+static fallible reload(void *arg, const struct settings **ret_settings)
+{
+    struct reading *first = arg, *r = mem_new(sizeof *r);
+    bool usage;
+
+    r->cli = first->cli;
+    r->argc = first->argc;
+    memcpy(r->argv, first->argv, sizeof r->argv);
+    struct err *e = read_all(r, &usage);
+    if (e) {
+        settings_loaded_done(&r->loaded);
+        free(r);
+        return e;
+    }
+    r->next = first->next;
+    first->next = r;
+    *ret_settings = &r->settings;
+    return NULL;
+}
+
+static void free_readings(struct reading *r)
+{
+    for (struct reading *next; r; r = next) {
+        next = r->next;
+        settings_loaded_done(&r->loaded);
+        free(r);
+    }
+}
+
+static fallible serve(struct cli *cli, struct reading *r)
+{
+    const struct serve_options *o = &r->options;
+    const struct settings *s = &r->settings;
+    struct arena *a = &r->loaded.arena;
     enum log_level level = LOG_INFO;
     enum log_format format = LOG_AUTO;
     struct str state;
-    struct server_config c = {.settings = s, .envp = cli->envp, .out = cli->out};
+    struct server_config c = {
+        .settings = s, .envp = cli->envp, .out = cli->out, .reload = reload, .arg = r};
 
     log_level_parse(s->log_level, &level);
     if (!str_eq(s->log_format, STR("auto")))
@@ -86,33 +147,35 @@ static fallible serve(struct cli *cli, const struct serve_options *o, const stru
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    own_done(settings_loaded) l;
-    struct settings s;
-    struct serve_options o;
-    struct cfg_table options = {rows, ARRAY_LEN(rows), &o};
+    bool usage = true;
 
-    struct err *e = settings_begin(&l, &s, &options, &argc, argv);
+    if (argc > ARGS_MAX)
+        return cli_misuse(cli, err_new(ERR_INVALID, "more than %d arguments", ARGS_MAX));
+    struct reading *r = mem_new(sizeof *r);
+    r->cli = cli;
+    r->argc = argc;
+    memcpy(r->argv, argv, (size_t)argc * sizeof *argv);
+    struct err *e = read_all(r, &usage);
     if (!e)
-        e = cli_no_more(argc, argv);
-    if (e)
-        return cli_misuse(cli, e);
-    e = settings_load(&l, o.config, cli->envp);
-    if (!e)
-        e = serve(cli, &o, &s, &l.arena);
-    return cli_fail(cli, e);
+        e = serve(cli, r);
+    int code = e && usage ? cli_misuse(cli, e) : cli_fail(cli, e);
+    free_readings(r);
+    return code;
 }
 
 CLI_COMMAND(serve) = {
     .name = "serve",
     .summary = "serve the Runtime API: sandboxes for agents, over HTTP",
     .usage = "[--listen ADDRESS:PORT] [--state DIR] [--api-key-file FILE]",
-    .help = "Prints its address when it is ready. Without a key it listens on loopback only and\n"
-            "anybody on this machine may ask; the first key is CROFT_API_KEY or in the file of\n"
-            "--api-key-file, others are made with 'croft token'. Also listens on the unix socket\n"
-            "server/api.sock below the state directory. Started by root it becomes the user\n"
-            "'croft', or 'nobody', after it has forked the process that makes sandboxes.\n"
-            "SIGTERM stops what keep_runtime_alive does not keep; killed, it loses nothing: the\n"
-            "next one takes over what lives.",
+    .help =
+        "Prints its address when it is ready. Without a key it listens on loopback only and\n"
+        "anybody on this machine may ask; the first key is CROFT_API_KEY or in the file of\n"
+        "--api-key-file, others are made with 'croft token'. Also listens on the unix socket\n"
+        "server/api.sock below the state directory. Started by root it becomes the user\n"
+        "'croft', or 'nobody', after it has forked the process that makes sandboxes.\n"
+        "SIGTERM stops what keep_runtime_alive does not keep; killed, it loses nothing: the\n"
+        "next one takes over what lives. SIGHUP reads the settings anew: pools, quotas, times and\n"
+        "bounds.",
     .options = {rows, ARRAY_LEN(rows), NULL},
     .takes_settings = true,
     .run = run,

@@ -53,6 +53,7 @@ fallible notify_listen_fds(const char *const *envp, int fds[NOTIFY_FDS_MAX], siz
                            "descriptor %d of LISTEN_FDS does not listen; "
                            "ListenStream= and Accept=no are expected",
                            fd);
+        TRY(fd_set_nonblocking(fd));
         fds[i] = fd;
     }
     *ret_count = (size_t)count;

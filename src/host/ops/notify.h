@@ -7,8 +7,9 @@
 
 #define NOTIFY_FDS_MAX 16
 
-/* Descriptors passed to this process, close-on-exec; *ret_count is 0 when there are none. A
- * variable that makes no sense is an error: a service without its sockets is not what was meant. */
+/* Descriptors passed to this process, close-on-exec and non-blocking; *ret_count is 0 when there
+ * are none. A variable that makes no sense is an error: a service without its sockets is not what
+ * was meant. */
 fallible notify_listen_fds(const char *const *envp, int fds[NOTIFY_FDS_MAX], size_t *ret_count);
 
 /* "READY=1", "STOPPING=1", "STATUS=serving 12 sandboxes"; several lines may be sent at once. The

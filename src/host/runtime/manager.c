@@ -51,6 +51,18 @@ fallible manager_new(const struct manager_config *config, struct manager **ret_m
     return NULL;
 }
 
+void manager_reconfigure(struct manager *m, const struct manager_config *config)
+{
+    m->config.most = config->most;
+    m->config.queue = config->queue;
+    m->config.pause_after_ms = config->pause_after_ms;
+    m->config.stop_after_ms = config->stop_after_ms;
+    m->config.delete_after_ms = config->delete_after_ms;
+    m->config.keep = config->keep; /* of those that start from now on */
+    MAP_EACH(slot, &m->ids)
+        idle_watch(slot->value);
+}
+
 uint64_t manager_now_ms(const struct manager *m)
 {
     return clock_wall_ns(loop_clock(m->config.loop)) / NS_PER_MS;

@@ -132,6 +132,8 @@ struct manager_config {
 fallible manager_new(const struct manager_config *config, struct manager **ret_manager);
 /* Joins the rows with what lives; done when it is known which runtimes there are. */
 fallible manager_adopt(struct manager *m, void (*done)(void *arg, struct err *e), void *arg);
+/* Bounds and times of config, from now on; the rest of it does not change. */
+void manager_reconfigure(struct manager *m, const struct manager_config *config);
 /* Stops what is not to be kept, ends what is warm; done when all of that is gone. */
 void manager_shutdown(struct manager *m, void (*done)(void *arg), void *arg);
 void manager_free(struct manager *m); /* forgets what is left: it lives on */

@@ -49,8 +49,11 @@ struct server {
     struct watch watch;
     struct router *router;
     struct http_server *http;
-    struct loop_signal term, interrupt;
+    struct loop_signal term, interrupt, hangup;
+    struct loop_timer watchdog;
     int listener;
+    int passed[NOTIFY_FDS_MAX]; /* by a service manager; the first is the listener */
+    size_t passed_count;
     char url[160];
     bool local, ending;
     struct err *failed;
@@ -130,26 +133,32 @@ static fallible open_driver(struct server *s)
     return sbx_driver_open(sbx_backend_find(STR("native")), &s->host, &s->driver);
 }
 
-static fallible open_manager(struct server *s)
+static struct manager_config manager_settings(const struct server *s)
 {
     const struct settings *r = s->settings;
-    struct manager_config c = {.loop = s->loop,
-                               .store = s->store,
-                               .keys = s->keys,
-                               .proxy = s->proxy,
-                               .driver = s->driver,
-                               .base_url = r->public_url.p ? r->public_url : str_of(s->url),
-                               .by_path = r->public_url.p != NULL,
-                               .domain = r->domain,
-                               .limits = s->launch.limits,
-                               .most = (unsigned)r->most_sandboxes,
-                               .queue = (unsigned)r->most_starts,
-                               .pause_after_ms = r->idle.pause_after,
-                               .stop_after_ms = r->idle.stop_after,
-                               .delete_after_ms = r->idle.delete_after,
-                               .keep = r->sandbox.keep_runtime_alive,
-                               .park = r->resume_on_request,
-                               .registry_prefix = r->registry_prefix};
+
+    return (struct manager_config){.loop = s->loop,
+                                   .store = s->store,
+                                   .keys = s->keys,
+                                   .proxy = s->proxy,
+                                   .driver = s->driver,
+                                   .base_url = r->public_url.p ? r->public_url : str_of(s->url),
+                                   .by_path = r->public_url.p != NULL,
+                                   .domain = r->domain,
+                                   .limits = s->launch.limits,
+                                   .most = (unsigned)r->most_sandboxes,
+                                   .queue = (unsigned)r->most_starts,
+                                   .pause_after_ms = r->idle.pause_after,
+                                   .stop_after_ms = r->idle.stop_after,
+                                   .delete_after_ms = r->idle.delete_after,
+                                   .keep = r->sandbox.keep_runtime_alive,
+                                   .park = r->resume_on_request,
+                                   .registry_prefix = r->registry_prefix};
+}
+
+static fallible open_manager(struct server *s)
+{
+    struct manager_config c = manager_settings(s);
 
     while (c.base_url.len && c.base_url.p[c.base_url.len - 1] == '/')
         c.base_url.len--;
@@ -239,6 +248,17 @@ static void fail(struct server *s, struct err *e)
     loop_stop(s->loop);
 }
 
+static void on_watchdog(struct loop_timer *t)
+{
+    struct server *s = container_of(t, struct server, watchdog);
+    unsigned every_ms = notify_watchdog_ms(s->config->envp);
+
+    if (!every_ms)
+        return;
+    err_free(notify_send(s->config->envp, "WATCHDOG=1")); /* it restarts us if it does not hear */
+    loop_timer_start(s->loop, t, every_ms, on_watchdog);
+}
+
 static fallible serve(struct server *s)
 {
     char path[4400];
@@ -248,11 +268,14 @@ static fallible serve(struct server *s)
     TRY(listen_open(str_of(path), &api));
     TRY(http_server_listen(s->http, api));
     TRY(http_server_listen(s->http, take_fd(&s->listener)));
+    for (size_t i = 1; i < s->passed_count; i++)
+        TRY(http_server_listen(s->http, s->passed[i]));
     TRY(open_pools(s));
     fd_print(s->config->out, "%s\n", s->url);
     own(err) unsaid = notify_send(s->config->envp, "READY=1");
     if (unsaid)
         log_warn("the service manager was not told", KV_ERR(unsaid));
+    on_watchdog(&s->watchdog);
     return NULL;
 }
 
@@ -302,9 +325,62 @@ static void on_interrupt(struct loop_signal *sig)
     end(container_of(sig, struct server, interrupt));
 }
 
+/* --- settings anew --- */
+
+struct wanted_pools {
+    const struct settings *settings;
+    struct str gone; /* one that is there and not wanted any more */
+};
+
+static void find_gone(void *arg, const struct pool_info *info)
+{
+    struct wanted_pools *w = arg;
+
+    for (size_t i = 0; i < w->settings->pool_count; i++)
+        if (str_eq(w->settings->pools[i].name, info->name))
+            return;
+    if (w->settings->pool_count || !str_eq(info->name, STR("default")))
+        w->gone = info->name;
+}
+
+static fallible apply(struct server *s)
+{
+    struct manager_config c = manager_settings(s);
+    struct wanted_pools w = {.settings = s->settings};
+
+    manager_reconfigure(s->manager, &c);
+    keys_set_defaults(s->keys, (uint32_t)s->settings->tenant.most_runtimes,
+                      (uint32_t)s->settings->tenant.starts_per_minute);
+    TRY(open_pools(s));
+    do {
+        w.gone = (struct str){0};
+        pool_each(s->manager, find_gone, &w);
+    } while (w.gone.p && pool_remove(s->manager, w.gone));
+    return NULL;
+}
+
+/* What cannot be read or makes no sense changes nothing. */
+static void on_hangup(struct loop_signal *sig)
+{
+    struct server *s = container_of(sig, struct server, hangup);
+    const struct settings *settings;
+    struct err *e = s->config->reload ? s->config->reload(s->config->arg, &settings) : NULL;
+
+    if (!e && s->config->reload) {
+        s->settings = settings;
+        e = apply(s);
+    }
+    if (e)
+        log_error("settings were not read anew", KV_ERR(e));
+    else
+        log_info("settings were read anew");
+    err_free(e);
+}
+
 static fallible live(struct server *s)
 {
     TRY(open_parts(s));
+    TRY(loop_signal_start(s->loop, &s->hangup, SIGHUP, on_hangup));
     TRY(loop_signal_start(s->loop, &s->term, SIGTERM, on_term));
     TRY(loop_signal_start(s->loop, &s->interrupt, SIGINT, on_interrupt));
     TRY(manager_adopt(s->manager, on_adopted, s));
@@ -315,6 +391,8 @@ static fallible live(struct server *s)
 static void close_parts(struct server *s)
 {
     if (s->loop) {
+        loop_signal_stop(&s->hangup);
+        loop_timer_stop(&s->watchdog);
         loop_signal_stop(&s->term);
         loop_signal_stop(&s->interrupt);
     }
@@ -336,7 +414,11 @@ static fallible run(struct server *s)
 {
     TRY(layout_open(&s->layout, s->config->state));
     TRY(launch_open(&s->launch, &s->layout, s->settings));
-    TRY(listen_open(s->settings->listen, &s->listener));
+    TRY(notify_listen_fds(s->config->envp, s->passed, &s->passed_count));
+    if (s->passed_count)
+        s->listener = s->passed[0];
+    else
+        TRY(listen_open(s->settings->listen, &s->listener));
     TRY(listen_name(s->listener, false, s->url, sizeof s->url));
     s->local = listen_is_loopback(s->listener);
     TRY(become_ordinary(s));

@@ -16,7 +16,11 @@ struct server_config {
     struct str api_key; /* the first key; .p NULL: none is given */
     const char *const *envp;
     int out; /* where the address is said, one line */
+    /* Settings anew, at SIGHUP; good until the next time. NULL: none. */
+    fallible (*reload)(void *arg, const struct settings **ret_settings);
+    void *arg;
 };
 
-/* Until SIGTERM or SIGINT. */
+/* Until SIGTERM or SIGINT. Listens on what a service manager passes, instead of settings->listen.
+ */
 fallible server_run(const struct server_config *config);

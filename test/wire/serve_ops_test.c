@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_ops_test.c — the server under a service manager: sockets it is given, words it says,
+ * settings it reads anew. */
+#include <arpa/inet.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "test/program.h"
+#include "test/serve_kit.h"
+#include "test/test.h"
+
+extern char **environ;
+
+static void write_config(struct serve *s, const char *text)
+{
+    int dir = test_dir_fd();
+
+    CHECK_OK(fd_replace_file(dir, "croft.toml", str_of(text), 0644));
+    (void)s;
+}
+
+/* Until the server says so: the signal is handled in its own time. */
+static void wait_for(struct serve *s, const char *target, const char *part)
+{
+    for (int i = 0; i < 3000; i++) {
+        struct serve_answer a = serve_get(s, target);
+        if (str_find(a.body, str_of(part)) >= 0)
+            return;
+        usleep(10000); /* a deadline against a hang, nothing is measured */
+    }
+    FAIL("%s never had %s", target, part);
+}
+
+TEST(serve_reads_its_settings_anew_at_sighup)
+{
+    struct serve s = {0};
+
+    serve_prepare(&s);
+    write_config(&s, "[pool.small]\nimage = \"host\"\ntarget = 1\n");
+    serve_run(&s,
+              (const char *const[]){"--config", serve_text(&s, "%s/croft.toml", test_dir()), NULL});
+    wait_for(&s, "/croft/v1/pool", "\"name\":\"small\",\"image\":\"host\",\"target\":1,");
+    write_config(&s, "[pool.other]\nimage = \"host\"\ntarget = 2\n");
+    CHECK_INT(kill(s.wire.pid, SIGHUP), 0);
+    wait_for(&s, "/croft/v1/pool", "\"name\":\"other\",\"image\":\"host\",\"target\":2,");
+    CHECK_INT(str_find(serve_get(&s, "/croft/v1/pool").body, STR("small")), -1);
+    write_config(&s, "[pool.other]\ntaget = 3\n");
+    CHECK_INT(kill(s.wire.pid, SIGHUP), 0);
+    CHECK_INT(serve_get(&s, "/health").status, 200); /* what makes no sense changes nothing */
+    CHECK_HAS(serve_get(&s, "/croft/v1/pool").body, "\"target\":2,");
+    serve_close(&s);
+}
+
+TEST(serve_tells_a_service_manager_when_it_is_ready)
+{
+    struct serve s = {0};
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    char got[200] = "";
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    serve_prepare(&s);
+    snprintf(at.sun_path, sizeof at.sun_path, "%s/notify", test_dir());
+    CHECK_INT(bind(fd, (const struct sockaddr *)&at, sizeof at), 0);
+    setenv("NOTIFY_SOCKET", at.sun_path, 1);
+    CHECK_INT(system(serve_text(&s, "chmod 777 %s", at.sun_path)), 0);
+    serve_run(&s, NULL);
+    CHECK(recv(fd, got, sizeof got - 1, 0) > 0);
+    CHECK_STR(got, "READY=1");
+    unsetenv("NOTIFY_SOCKET");
+    serve_close(&s);
+    memset(got, 0, sizeof got);
+    CHECK(recv(fd, got, sizeof got - 1, MSG_DONTWAIT) > 0);
+    CHECK_STR(got, "STOPPING=1");
+    close(fd);
+}
+
+TEST(serve_listens_on_the_socket_it_was_given)
+{
+    struct serve s = {0};
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), out[2];
+    char url[200] = "";
+
+    serve_prepare(&s);
+    CHECK(bind(listener, (struct sockaddr *)&at, sizeof at) == 0 && listen(listener, 8) == 0);
+    CHECK(getsockname(listener, (struct sockaddr *)&at, &size) == 0 && pipe(out) == 0);
+    const char *const argv[] = {
+        "/bin/sh",
+        "-c",
+        "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" serve --state \"$1\" --log-level error",
+        test_program("croft"),
+        s.state,
+        NULL};
+    struct program p = {.argv = argv,
+                        .env = (const char *const *)environ,
+                        .fds = (int[]){-1, out[1], -1, listener},
+                        .fd_count = 4};
+    pid_t pid = program_start(&p);
+    close(out[1]);
+    close(listener);
+    CHECK(read(out[0], url, sizeof url - 1) > 0);
+    url[strcspn(url, "\n")] = '\0';
+    CHECK_STR(url, serve_text(&s, "http://127.0.0.1:%u", ntohs(at.sin_port)));
+    wire_at(&s.wire, url);
+    s.wire.pid = pid;
+    CHECK_INT(serve_get(&s, "/health").status, 200);
+    close(out[0]);
+    serve_close(&s);
+}
