@@ -47,7 +47,7 @@ static const char *const cap_names[] = {
     "pause",          "snapshot",     "expose",    "bind",       "log",
     "limit-memory",   "limit-pids",   "limit-cpu", "limit-disk", "hide-files",
     "hide-processes", "hide-network", "adopt",     "claim",      "list",
-    "mount",          "here",
+    "mount",          "here",         "user",
 };
 
 const char *sbx_cap_name(unsigned bit)
@@ -143,6 +143,11 @@ static fallible check_limits(const struct sbx_driver *d, const struct sbx_limits
     return NULL;
 }
 
+static fallible check_user(const struct sbx_driver *d, const struct sbx_spec *spec)
+{
+    return spec->has_user ? need(d, SBX_CAN_USER, "run a sandbox as another user") : NULL;
+}
+
 static fallible make(struct sbx_driver *d, const struct sbx_spec *spec, struct sbx **ret)
 {
     if (spec->id)
@@ -150,6 +155,7 @@ static fallible make(struct sbx_driver *d, const struct sbx_spec *spec, struct s
     TRY(check_limits(d, &spec->limits));
     if (spec->warm)
         TRY(need(d, SBX_CAN_CLAIM, "keep a sandbox warm"));
+    TRY(check_user(d, spec));
     struct sbx *s = mem_new(d->backend->size);
     if (spec->id)
         snprintf(s->id, sizeof s->id, "%s", spec->id);
@@ -291,6 +297,8 @@ fallible sbx_claim(struct sbx *s, const struct sbx_spec *spec, sbx_done *done, v
     TRY(begin(s, SBX_CLAIM, done, arg));
     s->found = SBX_WARM;
     struct err *e = check_limits(s->driver, &spec->limits);
+    if (!e)
+        e = check_user(s->driver, spec);
     if (!e)
         e = s->driver->backend->claim(s, spec);
     if (e) {

@@ -73,8 +73,8 @@ extern const struct contract_backend contract_native_user; /* the same, as nobod
     X(stays_warm_when_a_claim_is_refused, SBX_CAN_CLAIM)                                           \
     X(mounts_at_the_claim, SBX_CAN_CLAIM)                                                          \
     X(limits_at_the_claim, SBX_CAN_CLAIM | SBX_LIMITS_PIDS)                                        \
-    X(runs_as_the_user_of_the_spec, SBX_CAN_CLAIM)                                                 \
-    X(runs_a_command_as_given, SBX_CAN_CLAIM | SBX_CAN_EXPOSE)                                     \
+    X(runs_as_the_user_of_the_spec, SBX_CAN_CLAIM | SBX_CAN_USER)                                  \
+    X(runs_a_command_as_given, SBX_CAN_CLAIM | SBX_CAN_EXPOSE | SBX_CAN_USER)                      \
     X(tells_how_a_command_ended, SBX_CAN_BIND)                                                     \
     X(starts_where_the_spec_says, SBX_CAN_BIND)                                                    \
     X(lists_what_is_there, SBX_CAN_LIST)                                                           \

@@ -5,7 +5,6 @@
  * lives there, but nothing here relies on that. The host name's namespace is entered by ourselves
  * and left at once; the mounts' by a child, which dies there. */
 #include <errno.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,51 +57,50 @@ static fallible set_limits(const struct box_host *h, const struct box *b,
     return CHANGED(nofile) ? limit_files(h, b, now->nofile) : NULL;
 }
 
-/* --- its name
- * ------------------------------------------------------------------------------------- */
-
-static fallible set_name(const struct box *b, int dir, const char *name)
-{
-    own_fd home = open("/proc/self/ns/uts", O_RDONLY | O_CLOEXEC);
-
-    if (home < 0 || setns(b->pidfd, CLONE_NEWUTS) < 0)
-        return err_sys("enter its namespace of names");
-    int set = sethostname(name, strlen(name)), errnum = errno;
-    if (setns(home, CLONE_NEWUTS) < 0)
-        abort(); /* every sandbox from here on would be built in somebody else's */
-    if (set < 0)
-        return err_sysno(errnum, "set the host name");
-    return identity_rename(dir, name);
-}
-
-/* --- mounts
+/* --- inside
  * --------------------------------------------------------------------------------------- */
 
-static fallible attach_all(const struct box_host *h, const struct box *b,
-                           const struct native_mount *mounts, const struct box_cargo *c, int root)
+struct visit {
+    const struct box_host *h;
+    const struct box *b;
+    const struct native_request *req;
+    bool renamed;
+    struct box_cargo c; /* mounts */
+    int root;           /* as pid 1 sees it */
+};
+
+static fallible attach_all(const struct visit *v)
 {
-    struct ids_range ids = box_ids(h, b->slot);
+    struct ids_range ids = box_ids(v->h, v->b->slot);
     size_t at = 0;
 
-    if (setns(b->pidfd, CLONE_NEWNS) < 0)
+    if (setns(v->b->pidfd, CLONE_NEWNS) < 0)
         return err_sys("enter its namespace of mounts");
     TRY(ids_enter(&ids)); /* directories that are missing are made as the sandbox's root */
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
+        const struct native_mount *m = &v->req->mounts[i];
         struct stat st;
-        if (!mounts[i].mode)
+        if (!m->mode)
             continue;
-        if (fstat(c->fds[at], &st) < 0)
-            return err_sys("look at the source of '%s'", mounts[i].target);
-        TRY(mounts_attach(c->fds[at++], root, mounts[i].target + 1, !S_ISDIR(st.st_mode)));
+        if (fstat(v->c.fds[at], &st) < 0)
+            return err_sys("look at the source of '%s'", m->target);
+        TRY(mounts_attach(v->c.fds[at++], v->root, m->target + 1, !S_ISDIR(st.st_mode)));
     }
     return NULL;
 }
 
-static _Noreturn void attach_and_die(const struct box_host *h, const struct box *b,
-                                     const struct native_mount *mounts, const struct box_cargo *c,
-                                     int root, int sock)
+static fallible go_in(const struct visit *v)
 {
-    struct err *e = attach_all(h, b, mounts, c, root);
+    const char *name = v->req->hostname;
+
+    if (v->renamed && (setns(v->b->pidfd, CLONE_NEWUTS) < 0 || sethostname(name, strlen(name)) < 0))
+        return err_sys("set the host name");
+    return v->c.count ? attach_all(v) : NULL;
+}
+
+static _Noreturn void go_in_and_die(const struct visit *v, int sock)
+{
+    struct err *e = go_in(v);
     struct box_report r = {.kind = REPORT_ERROR};
 
     if (e) {
@@ -113,8 +111,7 @@ static _Noreturn void attach_and_die(const struct box_host *h, const struct box 
     _exit(e || !told ? 1 : 0);
 }
 
-static fallible in_a_child(const struct box_host *h, const struct box *b,
-                           const struct native_mount *mounts, const struct box_cargo *c, int root)
+static fallible in_a_child(const struct visit *v)
 {
     struct box_report r = {.kind = 0};
     int pair[2], status = 0;
@@ -124,7 +121,7 @@ static fallible in_a_child(const struct box_host *h, const struct box *b,
     own_fd ours = pair[0], theirs = pair[1];
     pid_t pid = fork();
     if (pid == 0)
-        attach_and_die(h, b, mounts, c, root, theirs);
+        go_in_and_die(v, theirs);
     if (pid < 0)
         return err_sys("fork");
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -132,7 +129,7 @@ static fallible in_a_child(const struct box_host *h, const struct box *b,
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return NULL;
     if (recv(ours, &r, sizeof r, MSG_DONTWAIT) != sizeof r)
-        return err_new(ERR_INTERNAL, "who attaches its mounts died");
+        return err_new(ERR_INTERNAL, "go inside: the child died");
     r.text[sizeof r.text - 1] = '\0';
     return err_recode(err_new(ERR_INTERNAL, "%s", r.text), (enum err_code)r.code);
 }
@@ -146,19 +143,14 @@ static fallible open_proc(pid_t pid, const char *what, int flags, int *ret_fd)
     return *ret_fd < 0 ? err_sys("open '%s'", path) : NULL;
 }
 
-static fallible add_mounts(struct box_host *h, const struct box *b, const struct box_spec *spec,
-                           int dir)
+static fallible build(struct visit *v, struct box_host *h, const struct box_spec *spec, int dir)
 {
-    struct box_cargo c = {.count = 0};
-    struct box copy = {.slot = b->slot, .home = -1, .disk = -1};
-    own_fd userns = -1, root = -1;
+    struct box copy = {.slot = v->b->slot, .home = -1, .disk = -1};
+    own_fd userns = -1;
 
-    TRY(open_proc(b->pid, "ns/user", O_RDONLY, &userns)); /* our child, not reaped: still its own */
-    TRY(open_proc(b->pid, "root", O_PATH | O_DIRECTORY, &root));
-    struct err *e = box_build(h, spec, &copy, userns, dir, &c);
-    if (!e)
-        e = in_a_child(h, b, spec->req->mounts, &c, root);
-    box_cargo_done(&c);
+    TRY(open_proc(v->b->pid, "ns/user", O_RDONLY, &userns)); /* our child: the number is its own */
+    TRY(open_proc(v->b->pid, "root", O_PATH | O_DIRECTORY, &v->root));
+    struct err *e = box_build(h, spec, &copy, userns, dir, &v->c);
     own_close_p(&copy.home);
     return e;
 }
@@ -184,19 +176,27 @@ fallible box_claim(struct box_host *h, const struct box *b, const struct box_spe
                    const struct native_request *was)
 {
     const struct native_request *req = spec->req;
-    bool renamed = strcmp(req->hostname, was->hostname) != 0, mounts = has_mounts(req);
-    own_fd dir = -1;
+    bool mounts = has_mounts(req);
+    struct visit v = {.h = h,
+                      .b = b,
+                      .req = req,
+                      .renamed = strcmp(req->hostname, was->hostname) != 0,
+                      .root = -1};
 
     TRY_WRAP(set_limits(h, b, &req->limits, &was->limits), "limits");
-    if (!renamed && !mounts)
+    if (!v.renamed && !mounts)
         return NULL;
-    dir = openat(h->boxes, b->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    own_fd dir = openat(h->boxes, b->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return err_sys("open its directory");
-    if (renamed)
-        TRY_WRAP(set_name(b, dir, req->hostname), "host name");
-    if (!mounts)
-        return NULL;
-    TRY(add_mounts(h, b, spec, dir));
-    return note(dir, req);
+    struct err *e = mounts ? build(&v, h, spec, dir) : NULL;
+    if (!e)
+        e = in_a_child(&v);
+    if (!e && v.renamed)
+        e = err_wrap(identity_rename(dir, req->hostname), "host name");
+    if (!e && mounts)
+        e = note(dir, req);
+    box_cargo_done(&v.c);
+    own_close_p(&v.root);
+    return e;
 }

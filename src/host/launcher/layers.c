@@ -117,9 +117,10 @@ fallible layers_require(const struct box_host *h, struct str names)
 unsigned layers_caps(const struct box_host *h)
 {
     unsigned caps = ~(unsigned)(SBX_CAN_PAUSE | SBX_LIMITS_MEMORY | SBX_LIMITS_PIDS |
-                                SBX_LIMITS_CPU | SBX_LIMITS_DISK);
+                                SBX_LIMITS_CPU | SBX_LIMITS_DISK | SBX_CAN_USER);
 
     return caps | (has_pause(h) ? SBX_CAN_PAUSE : 0) | (has_memory(h) ? SBX_LIMITS_MEMORY : 0) |
            (has_pids(h) ? SBX_LIMITS_PIDS : 0) | (has_cpu(h) ? SBX_LIMITS_CPU : 0) |
-           (has_disk(h) ? SBX_LIMITS_DISK : 0);
+           (has_disk(h) ? SBX_LIMITS_DISK : 0) |
+           (box_ids(h, 0).count > 1 ? SBX_CAN_USER : 0); /* with one id there is nobody else */
 }

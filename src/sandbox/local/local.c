@@ -207,7 +207,6 @@ static fallible set_up(struct local *l, const struct sbx_spec *spec)
 static fallible check_spec(const struct sbx_spec *spec)
 {
     const char *lacks = spec->hostname      ? "hostname: a name of its own"
-                        : spec->has_user    ? "run_as_user: another user"
                         : spec->mount_count ? "mounts: mounts of its own"
                                             : NULL;
 

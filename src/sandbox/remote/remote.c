@@ -25,7 +25,8 @@
 #define ANSWER_MAX  (1u << 20)
 #define BODY_MAX    (4u << 20)
 #define CAPS                                                                                       \
-    (SBX_CAN_PAUSE | SBX_CAN_ADOPT | SBX_HIDES_FILES | SBX_HIDES_PROCESSES | SBX_HIDES_NETWORK)
+    (SBX_CAN_USER | SBX_CAN_PAUSE | SBX_CAN_ADOPT | SBX_HIDES_FILES | SBX_HIDES_PROCESSES |        \
+     SBX_HIDES_NETWORK)
 
 struct remote_driver {
     struct sbx_driver base;
