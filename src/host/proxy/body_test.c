@@ -395,6 +395,27 @@ TEST(inside_they_see_that_the_client_hung_up_and_it_may_still_be_answered)
     pkit_close(&k);
 }
 
+/* As `printf … | nc -N` does: all is said, and the answer is waited for. */
+TEST(who_closes_its_half_with_the_request_is_answered)
+{
+    struct web_client c;
+    struct pkit k;
+
+    pkit_open(&k, NULL, NULL, 0);
+    for (int parked = 0; parked < 2; parked++) {
+        struct str request = GET("/");
+        k.t.park = true;
+        if (parked)
+            proxy_set_state(k.proxy, &k.t, PROXY_PAUSED);
+        pkit_dial(&k, k.t.port, &c, 4096);
+        CHECK_INT(send(c.fd, request.p, request.len, 0), (long long)request.len);
+        shutdown(c.fd, SHUT_WR);
+        CHECK_INT(pkit_take(&k, &c).status, parked ? 503 : 200);
+        web_close_client(&c);
+    }
+    pkit_close(&k);
+}
+
 TEST(an_upload_that_breaks_off_breaks_off_inside)
 {
     struct web_client c;

@@ -31,6 +31,7 @@ static void unpark(struct call *c)
         return;
     c->parked = false;
     c->p->parked--;
+    c->target->waiting--;
 }
 
 /* Lets go of everything but the request, which is given back to be answered. */
@@ -185,13 +186,14 @@ static void call_park(struct call *c, uint32_t ms, const char *why)
     struct proxy *p = c->p;
     struct proxy_target *t = c->target;
 
-    if (!c->parked && p->parked >= p->config.most_parked) {
+    if (!c->parked && (p->parked >= p->config.most_parked || t->waiting >= PARKED_PER_TARGET)) {
         reply_later(p, call_end(c), why);
         return;
     }
     if (!c->parked) {
         c->parked = true;
         p->parked++;
+        t->waiting++;
         list_del(&c->link);
         list_add(&t->parked, &c->link);
         call_set_timer(c, ms);
@@ -237,17 +239,18 @@ static void on_client_gone(struct http_req *req)
 }
 
 /* It may have gone, or wait all the same. The sandbox must know: an answer that nobody took is kept
- * there for whoever asks again. Who waits for a sandbox is not worth waking it. */
+ * there for whoever asks again. But who has most likely gone is not worth waking it. */
 static void on_client_hangup(struct http_req *req)
 {
     struct call *c = req->user;
 
-    if (c->state < CALL_HEAD) {
-        http_reply_abort(call_end(c));
+    if (c->state == CALL_WAIT) {
+        struct proxy *p = c->p;
+        reply_later(p, call_end(c), "the sandbox is not running");
         return;
     }
     c->half_closed = true;
-    if (c->body_ended)
+    if (c->state >= CALL_HEAD && c->body_ended)
         stream_shutdown(c->stream);
 }
 
@@ -296,6 +299,8 @@ void call_open(struct call *c, struct stream *s, bool reused)
     call_set_timer(c, c->p->config.answer_ms);
     if (!c->body_ended)
         http_body_resume(c->req);
+    else if (c->half_closed)
+        stream_shutdown(s);
 }
 
 static void call_finish(struct call *c, struct str left)

@@ -9,8 +9,9 @@
 #include "net/http.h"
 #include "net/server.h"
 
-#define IDLE_PER_TARGET 8  /* unused connections to one sandbox */
-#define SPARE_CALLS     64 /* kept for the next requests */
+#define IDLE_PER_TARGET   8   /* unused connections to one sandbox */
+#define PARKED_PER_TARGET 128 /* so that one sandbox does not take the room of all */
+#define SPARE_CALLS       64  /* kept for the next requests */
 
 struct proxy_door { /* a listener */
     struct proxy_door *next;

@@ -168,6 +168,32 @@ TEST(parking_has_a_bound)
     pkit_close(&k);
 }
 
+TEST(one_sandbox_does_not_take_all_the_room_to_park)
+{
+    enum { MANY = 129 };
+    static struct web_client c[MANY];
+    struct pkit k;
+
+    pkit_open(&k, NULL, NULL, 0);
+    k.t.park = true;
+    proxy_set_state(k.proxy, &k.t, PROXY_PAUSED);
+    for (int i = 0; i < MANY; i++) {
+        pkit_dial(&k, k.t.port, &c[i], 1024);
+        CHECK(web_send(&k.web, &c[i], GET("/")));
+        web_turns(&k.web, PKIT_TURNS);
+    }
+    CHECK_INT(pkit_take(&k, &c[MANY - 1]).status, 503);
+    CHECK_INT(k.t.open, MANY - 1);
+    proxy_set_state(k.proxy, &k.t, PROXY_OPEN);
+    for (int i = 0; i < MANY - 1; i++) {
+        CHECK_INT(pkit_take(&k, &c[i]).status, 200);
+        web_close_client(&c[i]);
+    }
+    web_close_client(&c[MANY - 1]);
+    CHECK_INT(k.t.waiting, 0);
+    pkit_close(&k);
+}
+
 TEST(requests_wait_for_a_start_but_not_for_ever)
 {
     struct web_client c;

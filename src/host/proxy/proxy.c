@@ -260,7 +260,7 @@ void proxy_add_quiet(struct proxy *p, struct proxy_target *t)
 {
     t->doors = NULL;
     t->port = 0;
-    t->open = t->idlers = 0;
+    t->open = t->idlers = t->waiting = 0;
     t->woken = false;
     t->last_ns = loop_now_ns(p->loop);
     list_init(&t->calls);

@@ -45,7 +45,7 @@ struct proxy_target {           /* a sandbox as the proxy sees it; embedded in i
     struct list calls, parked; /* requests under way; held back */
     struct list relays;        /* upgraded connections */
     struct list idle;          /* connections to it that nobody uses */
-    unsigned idlers;           /* in idle */
+    unsigned idlers, waiting;  /* in idle, in parked */
     bool woken;
 };
 
@@ -58,7 +58,7 @@ struct proxy_config { /* zero: the default */
     uint16_t port_first, port_last;
     bool any_host; /* own listeners answer to any Host; otherwise to this machine's and domain's */
     bool tls;      /* the main server's connections are: X-Forwarded-Proto */
-    uint32_t most_parked;   /* 1024: requests that wait for a sandbox, of all together */
+    uint32_t most_parked;   /* 1024: requests that wait for a sandbox; of one, 128 */
     uint32_t park_ms;       /* 30 s: for a resume */
     uint32_t start_ms;      /* 60 s: for a start */
     uint32_t connect_ms;    /* 10 s: to the sandbox, or to a port inside */
