@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/edit_kit.h"
 
+#include <dirent.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
 static struct str write_lines(struct kit *k, const char *path, const char *text, int64_t start,
                               int64_t end)
 {
@@ -184,4 +189,44 @@ TEST(edit_write_in_place_where_the_directory_is_not_ours)
     CHECK(seteuid(0) == 0 && stat(path.p, &after) == 0);
     CHECK_STR(kit_get(&k, "f"), "short\n");
     CHECK_INT(after.st_ino, before.st_ino);
+}
+
+static unsigned count_files(const char *path)
+{
+    DIR *d = opendir(path);
+    unsigned n = 0;
+
+    for (const struct dirent *e; d && (e = readdir(d));)
+        n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    closedir(d);
+    return n;
+}
+
+TEST(edit_write_that_is_killed_leaves_the_old_file_and_nothing_beside_it)
+{
+    __attribute__((cleanup(kit_done))) struct kit k;
+    char text[16384];
+    int status;
+
+    kit_init(&k);
+    CHECK(mkdir(kit_path(&k, "d").p, 0755) == 0);
+    kit_put(&k, "d/f", STR("old\n"));
+    own_fd fd = open(kit_path(&k, "d").p, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+    if (fd < 0)
+        SKIP("the file system has no files without a name");
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    pid_t pid = fork();
+    if (pid == 0) {
+        const struct rlimit none = {0, 0}, little = {4096, 4096};
+        signal(SIGXFSZ, SIG_DFL);
+        setrlimit(RLIMIT_CORE, &none);
+        setrlimit(RLIMIT_FSIZE, &little); /* a write beyond it ends the process */
+        write_all(&k, "d/f", text);
+        _exit(0);
+    }
+    CHECK_INT(waitpid(pid, &status, 0), pid);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
+    CHECK_STR(kit_get(&k, "d/f"), "old\n");
+    CHECK_INT(count_files(kit_path(&k, "d").p), 1);
 }

@@ -124,31 +124,60 @@ static fallible put_name(const struct place *p, const char *temp, bool is_new)
     return NULL;
 }
 
-/* *ret_owner_err is set only for a new file; for an old one losing its owner is a failure. */
-static fallible replace(const struct edit_space *s, const struct space_save *save,
-                        const struct place *p, struct err **ret_owner_err)
+/* Without a name until it is whole, where the file system can: nothing is left if we are killed. */
+static int open_beside(const struct place *p, const char *temp, bool named)
+{
+    if (!named)
+        return openat(p->dir, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600);
+    return openat(p->dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+static bool give_name(const struct place *p, const char *temp, int fd)
+{
+    char self[32];
+
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, self, p->dir, temp, AT_SYMLINK_FOLLOW) == 0;
+}
+
+/* *ret_again: it could not be made without a name, or not be given one. *ret_owner_err is set only
+ * for a new file; for an old one losing its owner is a failure. */
+static fallible replace_by(const struct edit_space *s, const struct space_save *save,
+                           const struct place *p, bool named, bool *ret_again,
+                           struct err **ret_owner_err)
 {
     char temp[sizeof ".croft-" + RNG_HEX_LEN] = ".croft-";
     const struct stat *old = save->old;
 
     rng_hex(rng_system(), temp + strlen(temp));
-    own_fd fd = openat(p->dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    own_fd fd = open_beside(p, temp, named);
+    *ret_again = fd < 0 && !named;
     if (fd < 0)
-        return err_sys("create a file beside '%s'", p->name);
+        return named ? err_sys("create a file beside '%s'", p->name) : NULL;
     struct err *owner = set_owner(fd, old ? old->st_uid : s->uid, old ? old->st_gid : s->gid,
                                   old ? old->st_mode : save->mode);
     struct err *e = old ? owner : NULL;
     if (!e)
         e = fill(fd, save->data);
-    if (!e)
+    *ret_again = !e && !named && !give_name(p, temp, fd);
+    if (!e && !*ret_again)
         e = put_name(p, temp, !old);
     if (e)
         unlinkat(p->dir, temp, 0);
-    if (!old && !e && ret_owner_err)
+    if (!old && !e && !*ret_again && ret_owner_err)
         *ret_owner_err = owner;
     else if (!old)
         err_free(owner); /* the file is there, or something worse is being told */
     return e;
+}
+
+static fallible replace(const struct edit_space *s, const struct space_save *save,
+                        const struct place *p, struct err **ret_owner_err)
+{
+    bool again;
+
+    TRY(replace_by(s, save, p, false, &again, ret_owner_err));
+    return again ? replace_by(s, save, p, true, &again, ret_owner_err) : NULL;
 }
 
 static fallible pwrite_all(int fd, struct str data)
