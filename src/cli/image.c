@@ -39,6 +39,10 @@ static void put_image(struct jw *w, const struct image *i)
     JW_OBJECT(w, NULL) {
         jw_str(w, "id", i->id);
         jw_str(w, "name", i->name);
+        JW_ARRAY(w, "aliases") {
+            for (size_t k = 0; k < i->alias_count; k++)
+                jw_str(w, NULL, i->aliases[k]);
+        }
         jw_uint(w, "layers", i->layer_count);
         jw_uint(w, "bytes", i->bytes);
         jw_value(w, "config", i->config);
@@ -119,7 +123,10 @@ static fallible list(struct job *j)
     for (size_t i = 0; i < count; i++) {
         buf_addf(&j->out, "%.12s  ", all[i].id.p);
         put_size(&j->out, all[i].bytes);
-        buf_addf(&j->out, "\t" STR_FMT "\n", STR_ARG(all[i].name.len ? all[i].name : STR("-")));
+        buf_addf(&j->out, "\t" STR_FMT, STR_ARG(all[i].name.len ? all[i].name : STR("-")));
+        for (size_t k = 0; k < all[i].alias_count; k++)
+            buf_addf(&j->out, " " STR_FMT, STR_ARG(all[i].aliases[k]));
+        buf_add_char(&j->out, '\n');
     }
     return NULL;
 }

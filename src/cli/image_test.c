@@ -29,7 +29,7 @@ TEST(image_command_imports_lists_and_removes)
     CHECK_INT(croft_image(&got, "ls", NULL, NULL, NULL), 0);
     CHECK_HAS(buf_str(&got), "\tmine\n");
     CHECK_INT(croft_image(&got, "ls", "--json", NULL, NULL), 0);
-    CHECK_HAS(buf_str(&got), "\"name\": \"mine\", \"layers\": 1");
+    CHECK_HAS(buf_str(&got), "\"name\": \"mine\", \"aliases\": [], \"layers\": 1");
     CHECK(mkdir("croft/box", 0700) == 0 && mkdir("croft/box/b", 0700) == 0);
     snprintf(path, sizeof path, "%.64s", got.p + sizeof "[{\"id\": \"" - 1);
     CHECK(symlink(path, "croft/box/b/image") == 0);

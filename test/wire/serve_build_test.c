@@ -50,7 +50,6 @@ static void put_part(struct buf *out, const char *name, const char *more, struct
     buf_add_cstr(out, "\r\n");
 }
 
-/* fields: target_image, then tags; the answer's body is JSON. */
 static struct serve_answer post(struct serve *s, struct str context, const char *target)
 {
     own_done(buf) body, all, got;
@@ -63,7 +62,8 @@ static struct serve_answer post(struct serve *s, struct str context, const char 
         put_part(&body, "context", "; filename=\"context.tar.gz\"", context);
     if (target)
         put_part(&body, "target_image", "", str_of(target));
-    put_part(&body, "tags", "", STR("example.com/runtime:other"));
+    if (target)
+        put_part(&body, "tags", "", str_of(serve_text(s, "%s-other", target)));
     buf_add_cstr(&body, "--" BOUNDARY "--\r\n");
     buf_addf(&all,
              "POST /build HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s%s%s"
@@ -126,6 +126,8 @@ TEST_LIMIT(serve_builds_an_image_and_another_on_top_of_it, 180)
     const struct json *image = json_get(there, STR("image"));
     CHECK(json_get_int(image, "image_size_bytes", 0) > 1000000);
     CHECK_HAS(serve_field(&s, image, "upload_time"), "20");
+    there = serve_want(&s, 200, "GET", "/image_exists?image=example.com/base:1-other", NULL);
+    CHECK(json_get_bool(there, "exists", false)); /* the other tag */
     done = wait_for(&s, build(&s,
                               "ARG WHAT=example.com/base:1\nFROM $WHAT AS first\n"
                               "RUN echo $KIND $(cat /etc/base) >/etc/top; mkdir /home; "

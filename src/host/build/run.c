@@ -373,9 +373,10 @@ static void on_imported(void *arg, const char *id, size_t count, const struct er
 
 static void import(struct build *b)
 {
+    struct str name = str_of(b->tags[b->tags_done]);
+    struct sbx_driver *d = b->builds->config.driver;
     struct err *e = lseek(b->archive, 0, SEEK_SET) == 0
-                        ? sbx_image_import(b->builds->config.driver, b->archive, str_of(b->tags[0]),
-                                           on_imported, b)
+                        ? sbx_image_import(d, b->archive, name, on_imported, b)
                         : err_sys("read the image");
 
     if (e)

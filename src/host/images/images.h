@@ -15,7 +15,9 @@
 
 struct image {
     struct str id, name; /* name is "" when another image has taken it */
-    struct str *layers;  /* digests, lowest first */
+    struct str *aliases; /* more names: of an archive that was imported again under another */
+    size_t alias_count;
+    struct str *layers; /* digests, lowest first */
     size_t layer_count;
     uint64_t bytes; /* of its layers, as their tars were */
     uint64_t made_wall_ns;

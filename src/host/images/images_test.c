@@ -220,6 +220,36 @@ TEST(image_layers_are_kept_once_and_go_with_the_last_image)
     kit_done(&k);
 }
 
+TEST(image_imported_under_several_names_has_them_all)
+{
+    struct kit k;
+    struct two t;
+    struct image found;
+
+    kit_init(&k);
+    make_docker(&t);
+    CHECK_OK(import(&k, &t.archive));
+    k.how.name = "three:1";
+    CHECK_OK(import(&k, &t.archive));
+    k.how.name = "four:latest";
+    CHECK_OK(import(&k, &t.archive));
+    CHECK_OK(import(&k, &t.archive)); /* once more changes nothing */
+    CHECK_OK(images_find(k.state, "two", &k.a, &found));
+    CHECK_STR(found.name, "four:latest");
+    CHECK_INT(found.alias_count, 2);
+    CHECK_OK(images_find(k.state, "three:1", &k.a, &found));
+    CHECK_OK(images_find(k.state, "four", &k.a, &found));
+    k.how.name = "four:latest";
+    CHECK_OK(import(&k, &t.lower)); /* another image takes one name */
+    CHECK_OK(images_find(k.state, "four", &k.a, &found));
+    CHECK_STR(found.id, t.lower_id);
+    CHECK_OK(images_find(k.state, "three:1", &k.a, &found));
+    CHECK_INT(found.alias_count, 1);
+    CHECK_OK(images_find(k.state, "two", &k.a, &found));
+    two_done(&t);
+    kit_done(&k);
+}
+
 TEST(image_name_moves_to_the_newest)
 {
     struct kit k;

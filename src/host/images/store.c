@@ -13,7 +13,8 @@
 #include "host/tree/inner.h"
 #include "host/tree/tree.h"
 
-#define LIST_MAX 10000
+#define LIST_MAX    10000
+#define ALIASES_MAX 32
 
 void imagestore_done(struct imagestore *s)
 {
@@ -63,6 +64,10 @@ static void put_record(struct jw *w, const struct image *i)
     JW_OBJECT(w, NULL) {
         jw_str(w, "id", i->id);
         jw_str(w, "name", i->name);
+        JW_ARRAY(w, "aliases") {
+            for (size_t k = 0; k < i->alias_count; k++)
+                jw_str(w, NULL, i->aliases[k]);
+        }
         jw_uint(w, "bytes", i->bytes);
         jw_uint(w, "made_wall_ns", i->made_wall_ns);
         JW_ARRAY(w, "layers") {
@@ -87,6 +92,18 @@ static fallible write_record(const struct imagestore *s, const struct image *i)
     return fd_replace_file(s->dir, name, buf_str(&text), 0600);
 }
 
+static fallible parse_aliases(struct arena *a, const struct json *list, struct image *i)
+{
+    if (!list || list->type != JSON_ARRAY)
+        return NULL;                                                     /* of an older croft */
+    i->aliases = arena_alloc(a, (list->count + 1) * sizeof *i->aliases); /* room for the name */
+    TRY(arena_check(a));
+    for (const struct json *n = list->first; n; n = n->next)
+        if (n->type == JSON_STR)
+            i->aliases[i->alias_count++] = n->s;
+    return NULL;
+}
+
 static fallible parse_record(struct arena *a, struct str text, struct image *ret)
 {
     struct json *doc;
@@ -95,6 +112,7 @@ static fallible parse_record(struct arena *a, struct str text, struct image *ret
     TRY(json_parse(a, text, NULL, &doc));
     i.id = json_get_str(doc, "id", STR(""));
     i.name = json_get_str(doc, "name", STR(""));
+    TRY(parse_aliases(a, json_get(doc, STR("aliases")), &i));
     i.bytes = (uint64_t)json_get_int(doc, "bytes", 0);
     i.made_wall_ns = (uint64_t)json_get_int(doc, "made_wall_ns", 0);
     i.config = json_get(doc, STR("config"));
@@ -172,6 +190,37 @@ fallible images_list(int state, struct arena *a, struct image **ret_list, size_t
     return e;
 }
 
+/* Gives whether it had it. */
+static bool lose_name(struct image *i, struct str name)
+{
+    size_t kept = 0;
+    bool had = str_eq(i->name, name);
+
+    for (size_t k = 0; k < i->alias_count; k++) {
+        had |= str_eq(i->aliases[k], name);
+        if (!str_eq(i->aliases[k], name))
+            i->aliases[kept++] = i->aliases[k];
+    }
+    i->alias_count = kept;
+    if (!str_eq(i->name, name))
+        return had;
+    i->name = kept ? i->aliases[--i->alias_count] : STR("");
+    return true;
+}
+
+/* The same archive under another name has both. */
+static void keep_names(struct arena *a, struct image *image, struct image *before)
+{
+    lose_name(before, image->name);
+    image->aliases = arena_alloc(a, (before->alias_count + 1) * sizeof *image->aliases);
+    if (!image->aliases)
+        return; /* the caller checks the arena */
+    for (size_t k = 0; k < before->alias_count && k < ALIASES_MAX - 1; k++)
+        image->aliases[image->alias_count++] = before->aliases[k];
+    if (before->name.len)
+        image->aliases[image->alias_count++] = before->name;
+}
+
 fallible imagestore_publish(const struct imagestore *s, const struct image *image)
 {
     struct arena a;
@@ -180,26 +229,36 @@ fallible imagestore_publish(const struct imagestore *s, const struct image *imag
 
     arena_init(&a, 256u << 20);
     struct err *e = read_all(s, &a, &list, &count);
-    for (size_t i = 0; !e && i < count; i++) {
-        if (!image->name.len || !str_eq(list[i].name, image->name) || str_eq(list[i].id, image->id))
-            continue;
-        list[i].name = STR("");
-        e = write_record(s, &list[i]);
+    struct image named = *image;
+    for (size_t i = 0; !e && i < count && image->name.len; i++) {
+        if (str_eq(list[i].id, image->id))
+            keep_names(&a, &named, &list[i]);
+        else if (lose_name(&list[i], image->name))
+            e = write_record(s, &list[i]);
     }
     if (!e)
-        e = write_record(s, image);
+        e = arena_check(&a);
+    if (!e)
+        e = write_record(s, &named);
     arena_done(&a);
     return e;
 }
 
 /* --- finding, opening, removing --- */
 
+static bool is_named(struct str name, struct str which)
+{
+    return str_eq(name, which) ||
+           (str_ends(name, STR(":latest")) && str_eq(str_first(name, name.len - 7), which));
+}
+
 static bool matches(const struct image *i, struct str which)
 {
-    if (str_eq(i->id, which) || str_eq(i->name, which))
+    if (str_eq(i->id, which) || is_named(i->name, which))
         return true;
-    if (str_ends(i->name, STR(":latest")) && str_eq(str_first(i->name, i->name.len - 7), which))
-        return true;
+    for (size_t k = 0; k < i->alias_count; k++)
+        if (is_named(i->aliases[k], which))
+            return true;
     return which.len >= 6 && str_starts(i->id, which);
 }
 
