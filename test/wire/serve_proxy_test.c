@@ -113,6 +113,9 @@ TEST_LIMIT(serve_reaches_ports_inside_by_path_and_by_their_own, 120)
     CHECK_INT(a.status, 404);
     CHECK_INT(serve_get(&s, serve_text(&s, "/sandbox/%s/alive", id)).status, 200);
     CHECK_INT(serve_get(&s, "/sandbox/aaaaaaaaaaaaaaaa/alive").status, 404);
+    CHECK_INT(serve_visit(&s, r, "/alive"), 200); /* by its own port: counted as well */
+    CHECK_HAS(serve_get(&s, "/metrics").body,
+              "croft_http_requests_total{face=\"sandbox\",method=\"GET\",code=\"200\"} 3\n");
     serve_tell(&s, "/stop", r);
     serve_close(&s);
 }

@@ -354,6 +354,13 @@ void proxy_set_state(struct proxy *p, struct proxy_target *t, enum proxy_state s
 
 /* --- the proxy --- */
 
+static void on_door_answer(const struct http_req *req, int status, uint64_t ns)
+{
+    struct proxy *p = req->app;
+
+    p->config.on_answer(p->config.ctx, req, status, ns);
+}
+
 fallible proxy_new(const struct proxy_config *config, struct proxy **ret_proxy)
 {
     if (config->port_first > config->port_last)
@@ -374,6 +381,7 @@ fallible proxy_new(const struct proxy_config *config, struct proxy **ret_proxy)
     struct http_server_config sc = {
         .app = p,
         .intercept = door_intercept,
+        .on_answer = config->on_answer ? on_door_answer : NULL,
         .limits = {.connections = CLIENTS_MAX},
     };
     struct err *e = http_server_new(p->net, &sc, &p->server);

@@ -51,6 +51,9 @@ struct proxy_target {           /* a sandbox as the proxy sees it; embedded in i
 
 struct proxy_config { /* zero: the default */
     struct net *net;
+    /* Every answer on listeners of ours, when it is complete, for counting; may be NULL. */
+    void (*on_answer)(void *ctx, const struct http_req *req, int status, uint64_t ns);
+    void *ctx;
     struct str domain;   /* "runtime.example.com", or "-runtime.example.com"; empty: not by name */
     const char *address; /* of listeners; 127.0.0.1 */
     /* Listeners get ports from this range, in turn; 0: the 12,000 below those of outgoing

@@ -195,7 +195,8 @@ static fallible open_http(struct server *s)
 
 static fallible open_parts(struct server *s)
 {
-    struct proxy_config proxy = {.domain = s->settings->domain};
+    struct proxy_config proxy = {
+        .domain = s->settings->domain, .on_answer = watch_sandbox_answer, .ctx = &s->face};
 
     TRY(loop_new(&clock_system, &s->loop));
     TRY(net_new(s->loop, &s->net));
@@ -399,6 +400,8 @@ static void close_parts(struct server *s)
     http_server_free(s->http);
     router_free(s->router);
     watch_close(&s->watch);
+    s->face.metrics = NULL; /* sandboxes' clients are still answered */
+    s->face.journal = NULL;
     manager_free(s->manager);
     builds_free(s->builds);
     store_close(s->store); /* tells what waits, keys among it */

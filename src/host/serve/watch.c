@@ -68,25 +68,42 @@ static void audit(const struct runtime_face *f, const struct http_req *req, int 
                     .request = str_first(http_req_header(req, STR("x-request-id")), 128)});
 }
 
-void watch_answer(const struct http_req *req, int status, uint64_t ns)
+static void count(const struct runtime_face *f, const char *face, const struct http_req *req,
+                  int status, uint64_t ns)
 {
     static const char *const methods[] = {"GET", "POST", "DELETE", "PATCH",
                                           "PUT", "HEAD", "OPTIONS"};
-    const struct runtime_face *f = req->app;
     const char *method = "other";
     char code[16];
 
-    if (!f->metrics)
-        return;
     for (size_t i = 0; i < ARRAY_LEN(methods); i++)
         if (str_eq(req->head.method, str_of(methods[i])))
             method = methods[i];
+    snprintf(code, sizeof code, "%d", status);
+    if (strcmp(http_reason(status), "Unknown") == 0) /* sandboxes may make them up */
+        snprintf(code, sizeof code, "other");
+    metrics_add(f->metrics, METRIC_HTTP_REQUESTS, 1, METRIC_LABELS(face, method, code));
+    metrics_observe_ns(f->metrics, METRIC_HTTP_SECONDS, ns, METRIC_LABELS(face, method));
+}
+
+void watch_sandbox_answer(void *ctx, const struct http_req *req, int status, uint64_t ns)
+{
+    const struct runtime_face *f = ctx;
+
+    if (f->metrics)
+        count(f, "sandbox", req, status, ns);
+}
+
+void watch_answer(const struct http_req *req, int status, uint64_t ns)
+{
+    const struct runtime_face *f = req->app;
+
+    if (!f->metrics)
+        return;
     const char *face = str_starts(req->path, STR("/sandbox/"))    ? "sandbox"
                        : str_starts(req->path, STR("/croft/v1/")) ? "croft"
                                                                   : "runtime";
-    snprintf(code, sizeof code, "%d", status);
-    metrics_add(f->metrics, METRIC_HTTP_REQUESTS, 1, METRIC_LABELS(face, method, code));
-    metrics_observe_ns(f->metrics, METRIC_HTTP_SECONDS, ns, METRIC_LABELS(face, method));
+    count(f, face, req, status, ns);
     if (status == 401 || status == 403 || status == 429)
         metrics_add(f->metrics, METRIC_DENIALS, 1,
                     METRIC_LABELS(status == 401   ? "key"
