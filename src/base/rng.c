@@ -103,8 +103,13 @@ void rng_token(struct rng *r, char *out, size_t size)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-    for (size_t i = 0; i + 1 < size; i++)
-        out[i] = letters[rng_below(r, sizeof letters - 1)];
+    uint64_t bits = 0;
+
+    for (size_t i = 0; i + 1 < size; i++, bits /= sizeof letters - 1) {
+        if (i % 5 == 0) /* 62^5 is far below 2^64: no letter is likelier than another */
+            bits = rng_u64(r);
+        out[i] = letters[bits % (sizeof letters - 1)];
+    }
     if (size)
         out[size - 1] = '\0';
 }
