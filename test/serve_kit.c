@@ -209,14 +209,25 @@ int serve_visit(struct serve *s, const struct json *runtime, const char *target)
     return visit(s, runtime, "GET", target, NULL).status;
 }
 
-struct str serve_exec(struct serve *s, const struct json *runtime, const char *command)
+static struct str exec_by(struct serve *s, const struct json *runtime, const char *command,
+                          const char *blocking)
 {
     struct serve_answer a =
         visit(s, runtime, "POST", "/execute_action",
-              serve_text(s, "{'action':{'action':'run','args':{'command':'%s','blocking':true}}}",
-                         command));
+              serve_text(s, "{'action':{'action':'run','args':{'command':'%s','blocking':%s}}}",
+                         command, blocking));
 
     if (a.status != 200 || !a.json)
         FAIL("%s: %d " STR_FMT, command, a.status, STR_ARG(a.body));
     return json_get_str(a.json, "content", STR("(none)"));
+}
+
+struct str serve_exec(struct serve *s, const struct json *runtime, const char *command)
+{
+    return exec_by(s, runtime, command, "true");
+}
+
+struct str serve_exec_soft(struct serve *s, const struct json *runtime, const char *command)
+{
+    return exec_by(s, runtime, command, "false");
 }

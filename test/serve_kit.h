@@ -49,5 +49,7 @@ struct json *serve_start(struct serve *s, const char *session, const char *more)
 struct json *serve_tell(struct serve *s, const char *target, const struct json *runtime);
 /* Runs a command in it, by its url and key; what it printed. */
 struct str serve_exec(struct serve *s, const struct json *runtime, const char *command);
+/* The same; it may still run when this is answered (NO_CHANGE_TIMEOUT_SECONDS). */
+struct str serve_exec_soft(struct serve *s, const struct json *runtime, const char *command);
 /* One request to the runtime's url with its key; the status. */
 int serve_visit(struct serve *s, const struct json *runtime, const char *target);

@@ -35,6 +35,17 @@ void wire_end_shells(struct jw *w)
     jw_end_object(w);
 }
 
+bool wire_any_shell_runs(const struct json *body)
+{
+    const struct json *list = body ? json_get(body, STR("shells")) : NULL;
+
+    for (const struct json *s = list && list->type == JSON_ARRAY ? list->first : NULL; s;
+         s = s->next)
+        if (json_get_bool(s, "running", false))
+            return true;
+    return false;
+}
+
 static bool is_variable(struct str name)
 {
     for (size_t i = 0; i < name.len; i++)

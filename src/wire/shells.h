@@ -15,6 +15,7 @@ struct wire_shell {
 void wire_put_shell(struct jw *w, const char *key, const struct wire_shell *shell);
 void wire_begin_shells(struct jw *w); /* {"shells":[, then each, then the end */
 void wire_end_shells(struct jw *w);
+bool wire_any_shell_runs(const struct json *body); /* of that list */
 
 struct wire_new_shell { /* .p NULL and 0: not given */
     struct str name, cwd;

@@ -4,8 +4,16 @@
  * A timer per runtime, set for the earliest time something may be due; when it fires, what happened
  * meanwhile is looked at. Use costs nothing: the proxy notes the last byte of each target anyway.
  */
+#include <stdlib.h>
+
 #include "base/log.h"
+#include "base/mem.h"
 #include "host/runtime/inner.h"
+#include "net/client.h"
+#include "wire/shells.h"
+
+#define SEEN_BYTES (64u << 10)
+#define SEEN_MS    5000
 
 static uint64_t idle_ms(const struct runtime *r)
 {
@@ -71,20 +79,90 @@ static void act(struct runtime *r)
     runtime_ask_own(r, op);
 }
 
+/* --- a process that runs is use too, though nobody is connected --- */
+
+static void on_idle(struct loop_timer *t);
+
+static void look_again(struct runtime *r, uint64_t after_ms)
+{
+    loop_timer_start(r->manager->config.loop, &r->idle, after_ms, on_idle);
+}
+
+static void on_seen_body(struct http_call *call, struct str piece)
+{
+    struct runtime *r = http_call_owner(call);
+
+    buf_add(r->seen, piece);
+}
+
+static void forget_seen(struct runtime *r)
+{
+    r->looking = NULL;
+    buf_done(r->seen);
+    free(r->seen);
+    r->seen = NULL;
+}
+
+/* Who does not answer gets a second period before he is taken for idle. */
+static void on_seen(struct http_call *call, struct err *e)
+{
+    struct runtime *r = http_call_owner(call);
+    uint64_t allowed = allowed_ms(r);
+    struct json *body = NULL;
+    own_done(arena) a;
+
+    arena_init(&a, SEEN_BYTES * 4);
+    if (!e)
+        e = json_parse(&a, buf_str(r->seen), NULL, &body);
+    bool unknown = e != NULL, runs = !e && wire_any_shell_runs(body);
+    err_free(e);
+    forget_seen(r);
+    if (!allowed)
+        return;
+    if (runs)
+        r->since_ns = loop_now_ns(r->manager->config.loop);
+    if (runs || idle_ms(r) < allowed || r->op || (unknown && idle_ms(r) < 2 * allowed))
+        look_again(r, allowed);
+    else
+        act(r);
+}
+
+static bool look_inside(struct runtime *r)
+{
+    static const struct http_call_events events = {.on_body = on_seen_body, .on_done = on_seen};
+    const struct http_header key = {STR("X-Session-API-Key"), str_of(r->session_key)};
+    const struct http_call_spec spec = {.method = STR("GET"),
+                                        .url = STR("http://localhost/croft/v1/shells"),
+                                        .unix_path = str_of(r->target.address.unix_path),
+                                        .headers = &key,
+                                        .header_count = 1,
+                                        .total_ms = SEEN_MS,
+                                        .max_body_bytes = SEEN_BYTES};
+
+    if (r->status.now != RUNTIME_RUNNING || r->published || !r->manager->config.client)
+        return false; /* nothing runs, or it is not our server */
+    own(err) e = http_call_start(r->manager->config.client, &spec, &events, r, &r->looking);
+    if (e)
+        return false;
+    r->seen = mem_new(sizeof *r->seen);
+    buf_init(r->seen, SEEN_BYTES);
+    return true;
+}
+
 static void on_idle(struct loop_timer *t)
 {
     struct runtime *r = container_of(t, struct runtime, idle);
     uint64_t allowed = allowed_ms(r), idle = idle_ms(r);
 
-    if (!allowed)
+    if (!allowed || r->looking)
         return;
     bool busy = r->op || r->removing || r->hidden || !list_empty(&r->asks);
     if (idle < allowed || busy) {
-        loop_timer_start(r->manager->config.loop, &r->idle, idle < allowed ? allowed - idle : 1000,
-                         on_idle);
+        look_again(r, idle < allowed ? allowed - idle : 1000);
         return;
     }
-    act(r);
+    if (!look_inside(r))
+        act(r);
 }
 
 void idle_watch(struct runtime *r)
@@ -101,4 +179,8 @@ void idle_watch(struct runtime *r)
 void idle_stop(struct runtime *r)
 {
     loop_timer_stop(&r->idle);
+    if (!r->looking)
+        return;
+    http_call_cancel(r->looking);
+    forget_seen(r);
 }

@@ -10,6 +10,7 @@
 
 #define GATE_MOST    24   /* requests the launcher has at once: more would fill its socket */
 #define GRACE_MS     25   /* a start that is ready so soon is told as running */
+#define NOTE_MS      1000 /* until it is written down that it runs */
 #define STOPPED_MOST 1000 /* stopped runtimes that can still be looked at */
 
 enum { PENDING_ROW = 1, PENDING_SANDBOX = 2 };

@@ -82,8 +82,11 @@ void runtime_watch(struct runtime *r, struct runtime_ask *ask)
 
 /* --- the end of an operation --- */
 
+/* Many at once: a row's end is a write like any other. */
 static void prune_stopped(struct manager *m)
 {
+    if (m->stopped_count < STOPPED_MOST + STOPPED_MOST / 4)
+        return;
     while (m->stopped_count > STOPPED_MOST) {
         struct runtime *old = LIST_FIRST(&m->stopped, struct runtime, order);
         if (old->op || old->sbx || !list_empty(&old->asks) || old->own.op)
@@ -283,6 +286,18 @@ void runtime_fail(struct runtime *r, const struct err *e)
     row_update(r, NULL);
 }
 
+static void on_note(struct loop_timer *t)
+{
+    row_update(container_of(t, struct runtime, note), NULL);
+}
+
+/* That there was a process: a row that still says "starting" is begun by the next server. Nobody
+ * waits for it, and of one that is stopped at once nobody needs it. */
+static void note_running(struct runtime *r)
+{
+    loop_timer_start(r->manager->config.loop, &r->note, NOTE_MS, on_note);
+}
+
 static void started(struct runtime *r, const struct err *e)
 {
     own(err) why = e ? err_copy(e) : runtime_set_addresses(r);
@@ -303,9 +318,10 @@ static void started(struct runtime *r, const struct err *e)
                   KV("exec_us", r->phase_us[RUNTIME_PHASE_EXEC]),
                   KV("ready_us", r->phase_us[RUNTIME_PHASE_READY]),
                   KV("row_us", r->phase_us[RUNTIME_PHASE_ROW]));
-        row_update(r, NULL); /* nobody waits for it: it says that there was a process */
     }
     look_at_watchers(r);
+    if (!why)
+        note_running(r);
     if (runtime_half_done(r, PENDING_SANDBOX, NULL)) /* what failed is told as the status */
         end_start(r);
 }

@@ -165,6 +165,7 @@ void manager_add(struct manager *m, struct runtime *r)
 void runtime_free(struct runtime *r)
 {
     loop_timer_stop(&r->grace);
+    loop_timer_stop(&r->note);
     idle_stop(r);
     proxy_remove(r->manager->config.proxy, &r->target);
     list_del(&r->link);
@@ -219,6 +220,7 @@ void runtime_move(struct runtime *r, enum runtime_status to)
     struct manager *m = r->manager;
     bool was = is_live(r);
 
+    loop_timer_stop(&r->note);
     sm_move(&r->status, to, r->id);
     r->changed_ms = manager_now_ms(m);
     if (was != is_live(r)) {

@@ -109,7 +109,9 @@ struct runtime {
     uint64_t begun_ns, since_ns; /* the start; its status */
     bool retried, replaced;      /* cold after all; its session has another by now */
     bool removing, hidden;
-    struct loop_timer grace, idle;
+    struct loop_timer grace, note, idle;
+    struct http_call *looking; /* inside, whether it is idle; NULL: not */
+    struct buf *seen;
     struct runtime_ask own; /* what the idle policy asks */
 };
 
@@ -119,11 +121,12 @@ struct manager_config {
     struct keys *keys;
     struct proxy *proxy;
     struct sbx_driver *driver;
-    struct str base_url;      /* of this server, as clients reach it; no last slash */
-    bool by_path;             /* urls are below base_url instead of a listener each */
-    struct str domain;        /* urls are http://ID.domain instead */
-    struct sbx_limits limits; /* of factor 1 */
-    unsigned most, queue;     /* sandboxes at once; starts that may wait */
+    struct http_client *client; /* to ask inside; NULL: nobody is asked */
+    struct str base_url;        /* of this server, as clients reach it; no last slash */
+    bool by_path;               /* urls are below base_url instead of a listener each */
+    struct str domain;          /* urls are http://ID.domain instead */
+    struct sbx_limits limits;   /* of factor 1 */
+    unsigned most, queue;       /* sandboxes at once; starts that may wait */
     uint64_t pause_after_ms, stop_after_ms, delete_after_ms; /* 0: never */
     bool keep, park;
     struct str registry_prefix;

@@ -25,6 +25,7 @@
 #include "host/store/store.h"
 #include "host/v1/v1.h"
 #include "loop/loop.h"
+#include "net/client.h"
 #include "net/listen.h"
 #include "net/local.h"
 #include "net/router.h"
@@ -41,6 +42,7 @@ struct server {
     struct store *store;
     struct keys *keys;
     struct proxy *proxy;
+    struct http_client *client;
     struct sbx_host host;
     const char *roots[2];
     struct builds *builds;
@@ -142,6 +144,7 @@ static struct manager_config manager_settings(const struct server *s)
                                    .keys = s->keys,
                                    .proxy = s->proxy,
                                    .driver = s->driver,
+                                   .client = s->client,
                                    .base_url = r->public_url.p ? r->public_url : str_of(s->url),
                                    .by_path = r->public_url.p != NULL,
                                    .domain = r->domain,
@@ -203,6 +206,7 @@ static fallible open_parts(struct server *s)
     proxy.net = s->net;
     TRY_WRAP(open_rows(s), "rows");
     TRY(proxy_new(&proxy, &s->proxy));
+    TRY(http_client_new(s->net, &(struct http_client_config){.idle_ms = 1}, &s->client));
     TRY(open_driver(s));
     TRY(open_manager(s));
     return open_http(s);
@@ -407,6 +411,7 @@ static void close_parts(struct server *s)
     store_close(s->store); /* tells what waits, keys among it */
     keys_free(s->keys);
     proxy_free(s->proxy);
+    http_client_free(s->client);
     sbx_driver_close(s->driver);
     net_free(s->net);
     loop_free(s->loop);

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_idle_test.c — what nobody uses is paused; what somebody uses is not. */
+#include <poll.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "test/program.h"
+#include "test/serve_kit.h"
+
+static void run_with(struct serve *s, const char *config)
+{
+    own_fd dir = test_dir_fd();
+
+    CHECK_OK(fd_replace_file(dir, "croft.toml", str_of(config), 0644));
+    serve_run(s, ARGS("--config", serve_text(s, "%s/croft.toml", test_dir())));
+}
+
+static const char *status_of(struct serve *s, const char *session)
+{
+    return serve_field(s, serve_want(s, 200, "GET", serve_text(s, "/sessions/%s", session), NULL),
+                       "status");
+}
+
+static void wait_for(struct serve *s, const char *session, const char *status)
+{
+    for (unsigned i = 0; i < 3000; i++) {
+        if (strcmp(status_of(s, session), status) == 0)
+            return;
+        poll(NULL, 0, 20);
+    }
+    FAIL("session %s is %s, never %s", session, status_of(s, session), status);
+}
+
+TEST_LIMIT(serve_pauses_what_is_idle_and_not_what_runs_something, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    run_with(&s, "[idle]\npause_after = '300ms'\n");
+    struct json *busy = serve_start(&s, "busy", "'environment':{'NO_CHANGE_TIMEOUT_SECONDS':'1'}");
+    CHECK_HAS(serve_exec_soft(&s, busy, "echo on; sleep 600"), "on");
+    serve_start(&s, "idle", "");
+    wait_for(&s, "idle", "paused");
+    serve_start(&s, "later", "");
+    wait_for(&s, "later", "paused");
+    CHECK_STR(status_of(&s, "busy"), "running");
+    serve_close(&s);
+}
