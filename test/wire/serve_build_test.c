@@ -219,6 +219,11 @@ TEST_LIMIT(serve_keeps_builds_of_tenants_apart_and_says_which_were_cut_short, 18
     serve_refused(&s, 404, "there is no build", "GET",
                   serve_text(&s, "/build_status?build_id=%s", id), NULL);
     CHECK_INT(post(&s, STR("AAAA"), "base:1").status, 409); /* not his to replace */
+    s.key = boss;
+    CHECK_STR(serve_field(&s, wait_for(&s, build(&s, BASE, "free:1")), "status"), "SUCCESS");
+    wait_for(&s, build(&s, "FROM free:1\nRUN echo new >/etc/base\n", "free:1"));
+    s.key = other;
+    CHECK_HAS(post(&s, STR("AAAA"), "free:1-other").body, "did not build"); /* by any of its tags */
     id = build(&s, "FROM base:1\nRUN while :; do :; done\n", "mine:1");
     const char *target = serve_text(&s, "/build_status?build_id=%s", id);
     while (strcmp(serve_field(&s, serve_want(&s, 200, "GET", target, NULL), "status"), "QUEUED") ==

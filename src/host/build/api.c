@@ -122,7 +122,8 @@ struct posting {
     struct build *build; /* NULL once it is queued */
     struct form *form;
     char id[BUILD_ID_LEN + 1];
-    bool admin, gone; /* gone: the peer, before the form was whole */
+    bool admin;
+    unsigned tag; /* that is looked for */
 };
 
 static void posting_free(struct posting *p)
@@ -158,12 +159,14 @@ static fallible check_owner(const struct posting *p, const struct err *missing)
         return NULL;
     if (missing)
         return err_copy(missing);
-    TRY(build_row_owns(b->builds, str_of(b->tags[0]), b->key_name, &owns));
+    TRY(build_row_owns(b->builds, str_of(b->tags[p->tag]), b->key_name, &owns));
     if (owns || p->admin)
         return NULL;
-    return err_new(ERR_CONFLICT, "target_image: there is an image '%s' that key '%s' did not build",
-                   b->tags[0], b->key_name);
+    return err_new(ERR_CONFLICT, "%s: there is an image '%s' that key '%s' did not build",
+                   p->tag ? "tags" : "target_image", b->tags[p->tag], b->key_name);
 }
+
+static fallible look_for_tag(struct posting *p);
 
 static void on_target(void *arg, const char *record, size_t count, const struct err *missing)
 {
@@ -171,6 +174,11 @@ static void on_target(void *arg, const char *record, size_t count, const struct 
     struct err *e = check_owner(p, missing);
 
     (void)record, (void)count;
+    if (!e && ++p->tag < p->build->tag_count) {
+        e = look_for_tag(p);
+        if (!e)
+            return;
+    }
     if (!e)
         e = build_check_room(p->build->builds);
     if (e) {
@@ -182,11 +190,17 @@ static void on_target(void *arg, const char *record, size_t count, const struct 
     build_queue(take(&p->build), on_queued, p);
 }
 
+static fallible look_for_tag(struct posting *p)
+{
+    struct build *b = p->build;
+
+    return sbx_image_find(b->builds->config.driver, str_of(b->tags[p->tag]), on_target, p);
+}
+
 static void on_peer_gone(struct http_req *req)
 {
     struct posting *p = req->user;
 
-    p->gone = true;
     posting_free(p);
     http_reply_err(req, err_new(ERR_CLOSED, "the client went away"));
 }
@@ -197,7 +211,7 @@ static fallible take_body(struct posting *p, struct str piece)
         return form_feed(p->form, piece);
     TRY(form_end(p->form));
     p->req->on_gone = NULL; /* from now on it is answered */
-    return sbx_image_find(p->build->builds->config.driver, str_of(p->build->tags[0]), on_target, p);
+    return look_for_tag(p);
 }
 
 static fallible on_body(struct http_req *req, struct str piece)

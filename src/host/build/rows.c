@@ -86,10 +86,11 @@ fallible build_row_owns(struct builds *b, struct str image, const char *key_name
     struct store_value v[] = {store_text(image), store_text(str_of(key_name))};
 
     *ret_owns = false;
-    return store_read(b->config.store,
-                      "SELECT key_name=?2 FROM builds WHERE image=?1 AND status='SUCCESS'"
-                      " ORDER BY changed_ms DESC LIMIT 1",
-                      v, ARRAY_LEN(v), on_owner, ret_owns);
+    return store_read(
+        b->config.store,
+        "SELECT key_name=?2 FROM builds WHERE status='SUCCESS' AND"
+        " EXISTS (SELECT 1 FROM json_each(tags) WHERE value=?1) ORDER BY changed_ms DESC LIMIT 1",
+        v, ARRAY_LEN(v), on_owner, ret_owns);
 }
 
 fallible build_rows_recover(struct builds *b)
