@@ -21,6 +21,7 @@ static const char *const hierarchies[] = {
     "/sys/fs/cgroup/croft",      "/sys/fs/cgroup/unified/croft", "/sys/fs/cgroup/memory/croft",
     "/sys/fs/cgroup/pids/croft", "/sys/fs/cgroup/cpu/croft",     "/sys/fs/cgroup/freezer/croft"};
 #define HIERARCHIES (sizeof hierarchies / sizeof *hierarchies)
+_Static_assert(HIERARCHIES == CENSUS_HIERARCHIES, "one number each");
 
 struct census_group {
     char name[24];
@@ -139,7 +140,7 @@ static void note(struct census_groups *g, const char *slot)
 
     snprintf(one.name + 1, sizeof one.name - 1, "%.20s", slot);
     for (size_t i = 0; i < HIERARCHIES; i++)
-        one.ino[i] = inode_of(i, one.name);
+        one.ino[i] = inode_of(i, one.name) > g->since[i] ? inode_of(i, one.name) : 0;
     for (size_t i = g->count, seen = 0; i-- > 0 && seen < 64; seen++)
         if (same(&g->at[i], &one))
             return;
@@ -149,6 +150,20 @@ static void note(struct census_groups *g, const char *slot)
         CHECK(g->at);
     }
     g->at[g->count++] = one;
+}
+
+void census_open_groups(struct census_groups *g)
+{
+    *g = (struct census_groups){.at = NULL};
+    for (size_t i = 0; i < HIERARCHIES; i++) {
+        char name[32], path[128];
+        snprintf(name, sizeof name, "census-%d", (int)getpid());
+        snprintf(path, sizeof path, "%s/%s", hierarchies[i], name);
+        if (mkdir(path, 0755) < 0)
+            continue; /* not there: then nothing is left in it */
+        g->since[i] = inode_of(i, name);
+        CHECK_INT(rmdir(path), 0);
+    }
 }
 
 void census_note_groups(struct census_groups *g, const char *state)

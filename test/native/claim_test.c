@@ -342,8 +342,10 @@ TEST_LIMIT(many_claims_leave_nothing, 3600)
     unsigned cycles = asked ? (unsigned)strtoul(asked, NULL, 10) : 40;
     struct rig r;
     struct census before, after;
-    struct census_groups groups = {.at = NULL};
+    struct census_groups groups;
 
+    kit_need_root();
+    census_open_groups(&groups);
     rig_open(&r, 0); /* an embryo tries slots, and others' groups would be noted as ours */
     for (unsigned i = 0; i <= cycles; i++) {
         start_warm(&r, "w", NATIVE_TELL);

@@ -66,8 +66,10 @@ TEST_LIMIT(sandboxes_made_and_removed_many_times_leave_nothing, 3600)
     unsigned cycles = from_env("CROFT_SOAK_CYCLES", 300);
     struct rig r;
     struct census ours[2], launchers[2];
-    struct census_groups groups = {.at = NULL};
+    struct census_groups groups;
 
+    kit_need_root();
+    census_open_groups(&groups);
     rig_open(&r, EMBRYOS);
     cycle(&r, &groups);
     settle(&r);
@@ -216,6 +218,7 @@ TEST_LIMIT(whoever_is_killed_at_random_nothing_is_lost_and_nothing_left, 3600)
     struct census before, after;
 
     rig_prepare(&s.r, EMBRYOS);
+    census_open_groups(&s.groups);
     s.r.policy.keep = true;
     rng_fixed_init(&s.rng, from_env("CROFT_SOAK_SEED", (unsigned)getpid()));
     snprintf(s.sockets, sizeof s.sockets, "%s/run", s.r.state);
