@@ -64,23 +64,20 @@ static fallible spawn(struct box_host *h, struct box_embryo *e)
     TRY(cg_make_v2(&h->cg, name, &group));
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_sys("make a socket pair");
-    struct clone_args args = {.flags = CLONE_PIDFD | CLONE_NEWPID | CLONE_NEWNS |
+    own_fd theirs = pair[1];
+    e->sock = pair[0];
+    TRY(seat_put(&h->seat, theirs));
+    struct clone_args args = {.flags = CLONE_PIDFD | CLONE_NEWPID | CLONE_NEWNS | CLONE_FILES |
                                        (group >= 0 ? CLONE_INTO_CGROUP : 0),
                               .pidfd = (uintptr_t)&e->pidfd,
                               .exit_signal = SIGCHLD,
                               .cgroup = group >= 0 ? (uint64_t)group : 0};
     pid_t pid = sys_clone3(&args);
-    if (pid == 0) {
-        close(pair[0]);
-        box_child(h, e->slot, pair[1]);
-    }
-    close(pair[1]);
-    if (pid < 0) {
-        close(pair[0]);
+    if (pid == 0)
+        box_child(h, e->slot, seat_leave(&h->seat));
+    if (pid < 0)
         return err_sys("clone");
-    }
     e->pid = pid;
-    e->sock = pair[0];
     return NULL;
 }
 
@@ -89,7 +86,9 @@ static fallible conceive(struct box_host *h, struct box_embryo *e)
     struct ids_range ids = box_ids(h, e->slot);
 
     TRY(spawn(h, e));
-    return ids_make_userns(&ids, &e->userns);
+    struct err *err = ids_make_userns(&ids, &e->userns);
+    seat_clear(&h->seat, e->pidfd); /* meanwhile it has left */
+    return err;
 }
 
 /* Claims are kept per state directory, control groups are the machine's: a slot is ours when both

@@ -17,6 +17,7 @@
 #include "host/launcher/cg.h"
 #include "host/launcher/confine.h"
 #include "host/launcher/ids.h"
+#include "host/launcher/seat.h"
 #include "sandbox/native/msg.h"
 
 #define BOX_FDS     8
@@ -39,6 +40,7 @@ struct box_host {
     struct confine_filter filter, nested; /* nested: of NATIVE_NESTED */
     struct rng *rng;
     char boot[40]; /* which run of the machine this is */
+    struct seat seat;
 };
 
 fallible box_host_open(struct box_host *h, const char *state, struct rng *rng);

@@ -468,6 +468,8 @@ static fallible second_half(struct inside *in)
 _Noreturn void box_child(const struct box_host *h, unsigned slot, int sock)
 {
     struct inside in = {.h = h, .sock = sock};
+    if (sock < 0)
+        _exit(125); /* every descriptor here is the launcher's */
     struct err *e = first_half(h, slot, &in.memory);
 
     if (!e)

@@ -91,6 +91,18 @@ static fallible open_guest(int state, int *ret_exe)
     return *ret_exe < 0 ? err_sys("open '%s'", name) : NULL;
 }
 
+static int last_fd(const struct box_host *h)
+{
+    const int fds[] = {h->dir, h->boxes, h->ids, h->exe, h->cg.v2};
+    int last = STDERR_FILENO;
+
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        last = fds[i] > last ? fds[i] : last;
+    for (size_t i = 0; i < CG_COUNT; i++)
+        last = h->cg.v1[i] > last ? h->cg.v1[i] : last;
+    return last;
+}
+
 static fallible open_all(struct box_host *h)
 {
     own_fd mnt = -1, exe = -1;
@@ -102,12 +114,14 @@ static fallible open_all(struct box_host *h)
     TRY(make_dir(h->dir, "ids", &h->ids));
     TRY(make_dir(h->dir, "mnt", &mnt));
     TRY(open_guest(h->dir, &exe));
-    return mounts_clone(exe, -1, true, &h->exe);
+    TRY(mounts_clone(exe, -1, true, &h->exe));
+    return seat_open(&h->seat, last_fd(h));
 }
 
 void box_host_look(struct box_host *h, const char *state)
 {
-    *h = (struct box_host){.dir = -1, .boxes = -1, .ids = -1, .exe = -1, .user = geteuid() != 0};
+    *h = (struct box_host){
+        .dir = -1, .boxes = -1, .ids = -1, .exe = -1, .user = geteuid() != 0, .seat = {.fd = -1}};
     if (state)
         h->dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* not there: nothing to see */
     own_done(buf) member;
@@ -165,6 +179,7 @@ void box_host_close(struct box_host *h)
     own_close_p(&h->boxes);
     own_close_p(&h->ids);
     own_close_p(&h->exe);
+    seat_close(&h->seat);
     cg_close(&h->cg);
     h->dir = h->boxes = h->ids = h->exe = -1;
 }
