@@ -97,18 +97,16 @@ static fallible claim_slot(struct box_host *h, const char *claim, unsigned *ret_
 {
     for (unsigned tries = 0; tries < CLAIM_TRIES; tries++) {
         char group[BOX_NAME];
+        bool taken = false;
         TRY(ids_claim(h->ids, claim, h->rng, ret_slot));
         box_group_name(*ret_slot, group);
-        struct err *e = cg_claim(&h->cg, group);
-        if (!e)
+        struct err *e = cg_claim(&h->cg, group, &taken);
+        if (!e && !taken)
             return NULL;
-        bool taken = err_code(e) == ERR_CONFLICT;
         struct err *back = ids_release(h->ids, *ret_slot);
-        if (!taken || back) {
-            err_free(back);
-            return e;
-        }
-        err_free(e);
+        if (e)
+            err_free(back); /* the first error is the one to tell */
+        TRY(e ? e : back);
     }
     return err_new(ERR_LIMIT, "no range of user ids is free; too many sandboxes");
 }

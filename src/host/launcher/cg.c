@@ -69,17 +69,15 @@ static fallible make_dir(int parent, const char *name)
     return NULL;
 }
 
-fallible cg_claim(const struct cg *cg, const char *name)
+fallible cg_claim(const struct cg *cg, const char *name, bool *ret_taken)
 {
     int parent = cg->v2;
 
     for (unsigned c = 0; c < CG_COUNT && parent < 0; c++)
         parent = cg->v1[c];
-    if (parent < 0 || mkdirat(parent, name, 0755) == 0)
-        return NULL;
-    if (errno == EEXIST)
-        return err_new(ERR_CONFLICT, "control group '%s' is in use", name);
-    return err_sys("make control group '%s'", name);
+    bool made = parent < 0 || mkdirat(parent, name, 0755) == 0;
+    *ret_taken = !made && errno == EEXIST;
+    return made || *ret_taken ? NULL : err_sys("make control group '%s'", name);
 }
 
 /* Of a croft in another delegated group there is nothing to be seen from here. */

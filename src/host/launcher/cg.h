@@ -36,8 +36,8 @@ const char *cg_word(enum cg_controller c); /* "memory", … */
 /* "v2", "v1", either "delegated to you", or "none": who enforces it. */
 const char *cg_mechanism(const struct cg *cg, enum cg_controller c);
 
-/* Takes the name for good on this machine: ERR_CONFLICT when somebody has it. */
-fallible cg_claim(const struct cg *cg, const char *name);
+/* Takes the name for good on this machine; *ret_taken: somebody has it. */
+fallible cg_claim(const struct cg *cg, const char *name, bool *ret_taken);
 /* The v2 part, apart, because a child is born into it: gives the group's directory, or -1. */
 fallible cg_make_v2(const struct cg *cg, const char *name, int *ret_dir);
 fallible cg_make(const struct cg *cg, const char *name); /* the others */

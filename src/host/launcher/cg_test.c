@@ -192,12 +192,16 @@ TEST(without_control_groups_a_limit_is_refused_and_nothing_else_fails)
 TEST(a_name_is_claimed_once_on_a_machine_whatever_the_hierarchy)
 {
     struct cg cg;
+    bool taken = true;
 
     make("memory");
     cg_open(&cg, test_dir(), STR(""), true);
-    CHECK_OK(cg_claim(&cg, "s1"));
-    CHECK_ERR(cg_claim(&cg, "s1"), ERR_CONFLICT, "in use");
-    CHECK_OK(cg_claim(&cg, "s2"));
+    CHECK_OK(cg_claim(&cg, "s1", &taken));
+    CHECK(!taken);
+    CHECK_OK(cg_claim(&cg, "s1", &taken));
+    CHECK(taken);
+    CHECK_OK(cg_claim(&cg, "s2", &taken));
+    CHECK(!taken);
     cg_close(&cg);
 }
 
@@ -274,6 +278,7 @@ static void give(const char *path)
 TEST(on_v2_a_delegated_group_takes_the_place_of_the_top)
 {
     struct cg cg;
+    bool taken;
 
     make_v2();
     make("user.slice");
@@ -285,7 +290,7 @@ TEST(on_v2_a_delegated_group_takes_the_place_of_the_top)
     CHECK(become_ordinary());
     cg_open(&cg, test_dir(), STR("0::/user.slice/mine\n"), true);
     CHECK_STR(cg_mechanism(&cg, CG_MEMORY), "v2, delegated to you");
-    CHECK_OK(cg_claim(&cg, "s1"));
+    CHECK_OK(cg_claim(&cg, "s1", &taken));
     CHECK_OK(cg_limit(&cg, "s1", &some));
     check_file("user.slice/mine/cgroup.subtree_control", "+cpu"); /* the last that was missing */
     check_file("user.slice/mine/croft/s1/memory.max", "67108864");
