@@ -168,7 +168,7 @@ static bool makes_a_wall(const char *call)
     return false;
 }
 
-TEST_LIMIT(every_call_of_a_launchers_start_may_fail_and_nothing_is_left, 300)
+TEST_LIMIT(every_call_of_a_launchers_start_may_fail_and_nothing_is_left, 900)
 {
     struct rig r;
     char text[NATIVE_TEXT_MAX];
