@@ -157,6 +157,38 @@ TEST(only_what_waits_is_claimed_and_only_once)
     rig_close(&r);
 }
 
+TEST(a_claim_goes_before_what_takes_long)
+{
+    struct rig r;
+    struct native_request start[3], last = ask_for(NATIVE_CLAIM, "w", 0);
+    struct native_reply reply;
+    int fds[2];
+
+    rig_open(&r, 0);
+    start_warm(&r, "w", 0);
+    own_fd block = bind_block();
+    CHECK_INT(kill(r.pid, SIGSTOP), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        start[i] = ask_for(NATIVE_START, (const char *[]){"a", "b", "c"}[i], NATIVE_WARM);
+        start[i].tag = i + 1;
+        CHECK_OK(fd_send(r.sock, str_n(&start[i], sizeof start[i]), NULL, 0));
+    }
+    last.tag = 9;
+    CHECK_OK(fd_send(r.sock, str_n(&last, sizeof last), &block, 1));
+    CHECK_INT(kill(r.pid, SIGCONT), 0);
+    for (unsigned i = 0; i < 4; i++) {
+        size_t n = 0, count = 0;
+        fds[0] = fds[1] = -1;
+        CHECK_OK(fd_wait(r.sock, POLLIN, WAIT_MS));
+        CHECK_OK(fd_recv(r.sock, &reply, sizeof reply, &n, fds, 2, &count));
+        CHECK_STR(str_of(reply.text), "");
+        CHECK_INT(reply.tag, i ? i : 9);
+        own_close_p(&fds[0]);
+    }
+    close(take_fd(&block));
+    rig_close(&r);
+}
+
 /* --- deaths --- */
 
 static struct native_reply next_word(struct rig *r)

@@ -26,6 +26,7 @@
 #include "host/launcher/serve.h"
 
 #define LAUNCHER_SOCKET "launcher"
+#define LETTERS         8
 #define ANSWER_WAIT_MS  5000 /* for a server that reads; while one does not, we stand still */
 
 /* --- answers
@@ -83,35 +84,85 @@ static void on_server_gone(struct serve *s)
     s->ending = !s->policy->keep || !serve_any_alive(s);
 }
 
-static void on_request(struct loop_io *io)
-{
-    struct serve *s = container_of(io, struct serve, io);
+struct letter {
     union { /* one byte more, to see that it is too long */
         struct native_request req;
         char bytes[sizeof(struct native_request) + 1];
     } m;
-    struct serve_fds in = {.count = 0}, out = {.count = 0};
-    struct native_reply reply = {.op = 0};
+    struct serve_fds in;
+    struct err *e; /* why it cannot be read, or done */
+};
+
+/* False: the server is gone. */
+static bool receive(struct serve *s, struct letter *l)
+{
     size_t n = 0;
+
+    l->in.count = 0;
+    l->e = fd_recv(s->sock, &l->m, sizeof l->m, &n, l->in.fds, ARRAY_LEN(l->in.fds), &l->in.count);
+    if (!l->e && n == 0) {
+        close_fds(&l->in);
+        return false;
+    }
+    if (!l->e)
+        l->e = native_check(&l->m, n);
+    return true;
+}
+
+static void answer(struct serve *s, struct letter *l)
+{
+    struct serve_fds out = {.count = 0};
+    struct native_reply reply = {.op = 0};
+    struct err *e = l->e;
     bool later = false;
 
-    struct err *e = fd_recv(s->sock, &m, sizeof m, &n, in.fds, ARRAY_LEN(in.fds), &in.count);
-    if (!e && n == 0) {
-        close_fds(&in);
-        on_server_gone(s);
-        return;
-    }
-    if (!e)
-        e = native_check(&m, n);
     if (!e) {
-        reply.op = m.req.op;
-        reply.tag = m.req.tag;
-        e = serve_do(s, &m.req, &in, &reply, &out, &later);
+        reply.op = l->m.req.op;
+        reply.tag = l->m.req.tag;
+        e = serve_do(s, &l->m.req, &l->in, &reply, &out, &later);
     }
-    close_fds(&in);
+    close_fds(&l->in);
     if (later && !e)
         return;
     serve_answer(s, &reply, e, &out);
+}
+
+static bool more_waits(const struct serve *s)
+{
+    struct pollfd p = {.fd = s->sock, .events = POLLIN};
+
+    return poll(&p, 1, 0) > 0;
+}
+
+/* A start or a removal takes milliseconds, a claim has a client that waits: it goes before those
+ * that came with it. All others keep their order. */
+static void on_request(struct loop_io *io)
+{
+    struct serve *s = container_of(io, struct serve, io);
+    struct letter letters[LETTERS];
+    unsigned count = 0, done = 0;
+    bool gone = false;
+
+    do {
+        while (!gone && count < ARRAY_LEN(letters) && (!count || more_waits(s))) {
+            struct letter *l = &letters[count];
+            gone = !receive(s, l);
+            enum native_op op = gone || l->e ? 0 : (enum native_op)l->m.req.op;
+            bool slow = op == NATIVE_START || op == NATIVE_REMOVE;
+            if (gone)
+                break;
+            if (op == NATIVE_CLAIM || (!count && !slow))
+                answer(s, l);
+            else
+                count++;
+            if (!count)
+                return;
+        }
+        if (done < count)
+            answer(s, &letters[done++]);
+    } while (done < count);
+    if (gone)
+        on_server_gone(s);
 }
 
 /* --- embryos
