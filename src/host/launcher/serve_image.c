@@ -57,12 +57,12 @@ static fallible look_up(struct serve *s, const char *name, struct serve_image **
     own_done(arena) a;
     struct image image;
 
+    arena_init(&a, RECORDS_BYTES);
     for (unsigned i = 0; i < SERVE_IMAGES; i++)
         if (strcmp(s->images[i].name, name) == 0) {
             *ret_entry = &s->images[i];
             return NULL;
         }
-    arena_init(&a, RECORDS_BYTES);
     TRY(images_find(s->host.dir, name, &a, &image));
     struct serve_image *entry = &s->images[s->image_next++ % SERVE_IMAGES];
     snprintf(entry->name, sizeof entry->name, "%s", name);
