@@ -3,6 +3,7 @@
 #include "test/serve_kit.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -39,14 +40,29 @@ const char *serve_text(struct serve *s, const char *fmt, ...)
 
 /* --- the program --- */
 
-void serve_prepare(struct serve *s)
+static void begin(struct serve *s)
 {
-    const char *key = s->key;
-
-    kit_need_root();
-    *s = (struct serve){.key = key, .log = s->log};
+    *s = (struct serve){.key = s->key, .log = s->log};
     arena_init(&s->arena, ARENA_BYTES);
     snprintf(s->state, sizeof s->state, "%s/state", test_dir());
+}
+
+void serve_prepare_user(struct serve *s)
+{
+    kit_be_nobody();
+    begin(s);
+    kit_share_layers_as(s->state, "test-state-user", KIT_NOBODY);
+    CHECK_INT(setgroups(0, NULL), 0);
+    CHECK_INT(setresgid(KIT_NOBODY, KIT_NOBODY, KIT_NOBODY), 0);
+    CHECK_INT(setresuid(KIT_NOBODY, KIT_NOBODY, KIT_NOBODY), 0);
+    CHECK_INT(prctl(PR_SET_DUMPABLE, 1), 0); /* or it may not write its own maps */
+    CHECK_INT(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+}
+
+void serve_prepare(struct serve *s)
+{
+    kit_need_root();
+    begin(s);
     CHECK_INT(chmod(test_dir(), 0711), 0); /* the server, who is nobody, passes through */
     kit_share_layers(s->state);
     CHECK_INT(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);

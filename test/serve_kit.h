@@ -23,7 +23,8 @@ struct serve_answer {
     struct json *json; /* NULL: it is not JSON */
 };
 
-void serve_prepare(struct serve *s);                      /* layers, subreaper; once per test */
+void serve_prepare(struct serve *s);      /* layers, subreaper; once per test */
+void serve_prepare_user(struct serve *s); /* the same, and the test is nobody from here on */
 void serve_run(struct serve *s, const char *const *args); /* more arguments; NULL: none */
 void serve_open(struct serve *s);                         /* both */
 void serve_kill(struct serve *s);                         /* SIGKILL, and wait for its end */

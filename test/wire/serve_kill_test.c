@@ -81,12 +81,15 @@ static void check_all(struct serve *s, struct str noted)
     }
 }
 
-TEST_LIMIT(serve_killed_five_times_under_load_loses_nothing_it_acknowledged, 300)
+/* Five times here, CROFT_SOAK_SERVER_KILLS in make soak. serve_close() looks for orphans. */
+TEST_LIMIT(serve_killed_under_load_again_and_again_loses_nothing_it_acknowledged, 1800)
 {
     struct serve s = {.key = NULL};
+    const char *text = getenv("CROFT_SOAK_SERVER_KILLS");
+    unsigned rounds = text && *text ? (unsigned)atoi(text) : 5;
 
     serve_open(&s);
-    for (unsigned round = 0; round < 5; round++) {
+    for (unsigned round = 0; round < rounds; round++) {
         own_done(buf) noted;
         int ends[2];
 
@@ -104,5 +107,21 @@ TEST_LIMIT(serve_killed_five_times_under_load_loses_nothing_it_acknowledged, 300
         serve_run(&s, NULL);
         check_all(&s, buf_str(&noted));
     }
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_of_an_ordinary_user_starts_claims_and_takes_over_too, 180)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare_user(&s);
+    serve_run(&s, NULL);
+    struct json *a = serve_start(&s, "a", "'environment':{'COLOUR':'blue'}");
+    CHECK_STR(serve_exec(&s, a, "X=kept; echo $COLOUR; id -u"), "blue\n0");
+    serve_kill(&s);
+    serve_run(&s, NULL);
+    CHECK_STR(status_of(&s, "a"), "running");
+    CHECK_STR(serve_exec(&s, a, "echo $X"), "kept");
+    serve_tell(&s, "/stop", a);
     serve_close(&s);
 }
