@@ -360,3 +360,31 @@ TEST_LIMIT(set_id_files_made_inside_are_none_outside, LIMIT_S)
     CHECK_INT(program_run(ARGS(test_program("croft"), "rollback", "setid"), &out), 0);
     finish(&g);
 }
+
+/* The directory itself, changed for real: what would run as root there is none once it has ended.
+ */
+TEST_LIMIT(set_id_files_left_in_a_writable_directory_are_taken_off, LIMIT_S)
+{
+    char given[400];
+    struct stat st;
+    struct ground g;
+    own_done(buf) out;
+
+    prepare(&g, false);
+    buf_init(&out, 1u << 20);
+    kit_share_layers(g.state);
+    snprintf(given, sizeof given, "%s/given:/given", test_dir());
+    CHECK_INT(
+        program_run(ARGS(test_program("croft"), "run", "--bare", "--rw", given, "--", "sh", "-c",
+                         "cd /given; mkdir deep; cp /usr/bin/id deep/id; chmod 6755 deep/id;"
+                         "chmod 2775 deep; ls -l deep/id; setcap cap_setuid+ep deep/id || :"),
+                    &out),
+        0);
+    CHECK_HAS(buf_str(&out), "-rwsr-sr-x");
+    kit_settle();
+    CHECK_INT(fstatat(g.dir, "given/deep/id", &st, 0), 0);
+    CHECK_INT(st.st_mode & 07777, 0755);
+    CHECK_INT(fstatat(g.dir, "given/deep", &st, 0), 0);
+    CHECK_INT(st.st_mode & 07777, 02775); /* of a directory the bit gives nobody anything */
+    finish(&g);
+}

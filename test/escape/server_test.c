@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -187,4 +188,30 @@ TEST_LIMIT(a_script_that_runs_the_runtime_itself_cannot_change_it, LIMIT_S)
 TEST_LIMIT(an_ordinary_users_script_that_runs_the_runtime_cannot_change_it, LIMIT_S)
 {
     contract_run(&contract_native_user, 0, run_itself);
+}
+
+/* --- programs left for the host --- */
+
+static void leave_set_id(struct contract *c)
+{
+    char ws[300], path[320], events[4096];
+    struct stat st;
+
+    snprintf(ws, sizeof ws, "%s/ws", test_dir());
+    snprintf(path, sizeof path, "%s/id", ws);
+    CHECK_INT(mkdir(ws, 0777), 0);
+    struct sbx *s = contract_started(c, &(struct sbx_spec){.workspace = ws});
+    CHECK_INT(contract_command(c, s, NULL, "cp /usr/bin/id id && chmod 6755 id").exit_code, 0);
+    CHECK(stat(path, &st) == 0 && st.st_mode & S_ISUID); /* there is something to take off */
+    own_fd fd = inotify_init1(IN_CLOEXEC);
+    CHECK(inotify_add_watch(fd, ws, IN_ATTRIB) >= 0);
+    CHECK_OK(contract_stop(c, s));
+    while (stat(path, &st) == 0 && st.st_mode & (S_ISUID | S_ISGID))
+        CHECK(read(fd, events, sizeof events) > 0);
+    contract_end(c, s);
+}
+
+TEST_LIMIT(set_id_files_a_server_left_in_its_workspace_are_taken_off, LIMIT_S)
+{
+    contract_run(&contract_native, 0, leave_set_id);
 }

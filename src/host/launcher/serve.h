@@ -164,3 +164,8 @@ void serve_fresh_start(struct serve *s);
 void serve_fresh_used(struct serve *s);  /* a sandbox was made of them */
 void serve_fresh_swept(struct serve *s); /* a sandbox's directory went */
 void serve_fresh_end(struct serve *s);
+
+/* --- serve_strip.c --- */
+
+/* Of one that has ended: set-id files in the host's own directories, by a child. */
+void serve_strip(struct serve *s, const char *id);

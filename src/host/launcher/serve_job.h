@@ -21,6 +21,7 @@ struct serve_job {
     char id[NATIVE_ID_MAX];    /* of the sandbox that stands on the long stack; empty: none */
     struct native_reply reply; /* op 0: nobody waits */
     bool thaw;
+    uint64_t since_wall_ns; /* of serve_strip.c */
 };
 
 struct serve_job *serve_job_new(struct serve *s, fallible (*run)(struct serve_job *j),

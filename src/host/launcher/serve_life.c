@@ -103,6 +103,8 @@ static void ended(struct serve_box *b)
     b->control = -1;
     read_oom(b);
     warn("groups of a sandbox not removed", b, release_slot(b)); /* tried again at removal */
+    if (!b->serve->ending)
+        serve_strip(b->serve, b->box.id);
 }
 
 static void tell(struct serve_box *b)

@@ -23,6 +23,7 @@
 #include "host/launcher/disk.h"
 #include "host/launcher/identity.h"
 #include "host/launcher/layers.h"
+#include "host/launcher/setid.h"
 #include "host/tree/tree.h"
 #include "host/rootfs/rootfs.h"
 #include "host/run/relay.h"
@@ -65,6 +66,7 @@ struct plan {
     struct box_root roots[ROOTFS_MOUNTS_MAX];
     struct snaps_stack below;
     const char *pid1[12];
+    uint64_t began_wall_ns;
     bool unlimited;
     bool made; /* its directory, to stand on a snapshot */
 };
@@ -307,6 +309,16 @@ static fallible thin_out(const struct run_spec *s, const struct plan *p, int dir
     return tree_remove(dir, IDENTITY_DIR);
 }
 
+/* Root's alone: an ordinary user's set-id file is his own. */
+static fallible strip_set_ids(const struct box_host *h, const struct run_spec *s,
+                              const struct plan *p)
+{
+    for (size_t i = 0; i < s->mount_count && !h->user; i++)
+        if (s->mounts[i].mode == NATIVE_RW)
+            TRY(setid_strip(p->spec.sources[i], p->began_wall_ns));
+    return NULL;
+}
+
 static fallible tidy(struct box_host *h, const struct run_spec *s, const struct plan *p,
                      struct box *b, bool keep)
 {
@@ -314,6 +326,7 @@ static fallible tidy(struct box_host *h, const struct run_spec *s, const struct 
 
     if (dir < 0)
         return err_sys("open the sandbox's directory");
+    TRY(strip_set_ids(h, s, p));
     if (keep)
         TRY(thin_out(s, p, dir));
     TRY(box_remove(h, b, keep));
@@ -462,6 +475,7 @@ static fallible run_box(struct box_host *h, const struct run_spec *s, struct pla
     struct box b;
     uint64_t begin = clock_mono_ns(&clock_system);
 
+    p->began_wall_ns = clock_wall_ns(&clock_system);
     TRY(box_conceive(h, s->id, &embryo));
     struct err *e = plan_make(h, s, p);
     if (e)
