@@ -285,9 +285,9 @@ static void put_list(struct buf *out, const char *option, const struct json *lis
 {
     own_done(buf) text;
 
+    buf_init(&text, 1u << 20);
     if (!list || list->type != JSON_ARRAY)
         return;
-    buf_init(&text, 1u << 20);
     json_write(&text, list, JW_WEB);
     put_arg(out, option, buf_str(&text));
 }
