@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* serve_clients_test.c — clients nobody here wrote the rules for, against the real server. */
+/* serve_clients_test.c — three clients nobody here wrote the rules for, against the real server. */
 #include <stdlib.h>
 
 #include "test/program.h"
@@ -27,6 +27,11 @@ static void client(const char *kind)
         FAIL("%s: %.*s", kind, (int)said.len, said.p);
     CHECK_HAS(buf_str(&said), "all of it");
     serve_close(&s);
+}
+
+TEST_LIMIT(serve_keeps_what_the_oldest_client_relies_on, 120)
+{
+    client("v0");
 }
 
 TEST_LIMIT(serve_keeps_what_the_sandbox_service_relies_on, 120)
