@@ -96,6 +96,10 @@ struct sbx_info {
                                     * are then the claim's own */
 };
 
+struct sbx_usage { /* 0: nobody counts it */
+    uint64_t memory_bytes, cpu_ns, pids, oom_kills;
+};
+
 typedef void sbx_done(void *arg, struct sbx *s, const struct err *e); /* e borrowed; NULL: done */
 
 struct sbx_listed { /* a sandbox the backend has, known to this program or not */
@@ -119,6 +123,7 @@ struct sbx_backend {
     fallible (*resume)(struct sbx *s);
     fallible (*adopt)(struct sbx *s); /* sets s->found first */
     fallible (*snapshot)(struct sbx *s, struct str name);
+    fallible (*measure)(struct sbx *s); /* fills s->usage; NULL: it cannot */
     /* Each ends in sbx_question_finish, at once or later; an error returned is that. */
     fallible (*list)(struct sbx_question *q); /* its names are struct sbx_listed */
     fallible (*snapshot_list)(struct sbx_question *q);

@@ -41,6 +41,8 @@ static const struct op {
     [SBX_REMOVE] = {"be removed", TO(SBX_CREATED) | TO(SBX_STOPPED), SBX_STOPPED, 0},
     [SBX_ADOPT] = {"adopt", TO(SBX_CREATED), SBX_RUNNING, SBX_CAN_ADOPT},
     [SBX_CLAIM] = {"claim", TO(SBX_WARM), SBX_RUNNING, SBX_CAN_CLAIM},
+    [SBX_MEASURE] = {"be measured", TO(SBX_RUNNING) | TO(SBX_PAUSED) | TO(SBX_WARM), SBX_RUNNING,
+                     0},
 };
 
 static const char *const cap_names[] = {
@@ -234,7 +236,7 @@ static void on_answer(struct loop_later *l)
     s->result = NULL;
     if (op == SBX_REMOVE)
         sbx_free(s);
-    else if (op != SBX_SNAPSHOT && s->state.now != SBX_STOPPED)
+    else if (op != SBX_SNAPSHOT && op != SBX_MEASURE && s->state.now != SBX_STOPPED)
         move_on(s, op, e != NULL);
     done(arg, s, e);
     err_free(e);
@@ -331,6 +333,18 @@ fallible sbx_remove(struct sbx *s, sbx_done *done, void *arg)
         return err_new(ERR_CONFLICT, "sandbox '%s' is %s: stop it first", s->id,
                        sm_name(&s->state));
     return ask(s, SBX_REMOVE, s->driver->backend->remove, done, arg);
+}
+
+fallible sbx_measure(struct sbx *s, sbx_done *done, void *arg)
+{
+    if (!s->driver->backend->measure)
+        return err_new(ERR_UNSUPPORTED, "backend '%s' does not count what a sandbox uses",
+                       s->driver->backend->name);
+    TRY(begin(s, SBX_MEASURE, done, arg));
+    struct err *e = s->driver->backend->measure(s);
+    if (e)
+        sbx_finish(s, e);
+    return NULL;
 }
 
 fallible sbx_snapshot(struct sbx *s, struct str name, sbx_done *done, void *arg)

@@ -16,7 +16,8 @@ enum sbx_op {
     SBX_SNAPSHOT,
     SBX_REMOVE,
     SBX_ADOPT,
-    SBX_CLAIM
+    SBX_CLAIM,
+    SBX_MEASURE
 };
 
 struct sbx { /* drivers embed it first */
@@ -32,9 +33,10 @@ struct sbx { /* drivers embed it first */
     void (*on_gone)(void *arg, struct sbx *s);
     void *arg;
     char *failure;
-    enum sbx_state found; /* by SBX_ADOPT, and by a SBX_CLAIM that failed */
-    bool warm;            /* its next start ends in SBX_WARM */
-    uint64_t begun_ns;    /* the operation under way */
+    enum sbx_state found;   /* by SBX_ADOPT, and by a SBX_CLAIM that failed */
+    bool warm;              /* its next start ends in SBX_WARM */
+    uint64_t begun_ns;      /* the operation under way */
+    struct sbx_usage usage; /* of the last sbx_measure() */
 };
 
 fallible sbx_driver_open(const struct sbx_backend *backend, const struct sbx_host *host,
@@ -63,6 +65,8 @@ fallible sbx_stop(struct sbx *s, sbx_done *done, void *arg);
 fallible sbx_pause(struct sbx *s, sbx_done *done, void *arg);
 fallible sbx_resume(struct sbx *s, sbx_done *done, void *arg);
 fallible sbx_snapshot(struct sbx *s, struct str name, sbx_done *done, void *arg);
+/* What it uses now, in s->usage when done. ERR_UNSUPPORTED: nobody here can tell. */
+fallible sbx_measure(struct sbx *s, sbx_done *done, void *arg);
 /* What a started server gets at claim, before it is started: environment, key, workspace. */
 fallible sbx_bind(struct sbx *s, const struct sbx_spec *spec);
 fallible sbx_expose(struct sbx *s, uint16_t port, struct sbx_address *ret_address);

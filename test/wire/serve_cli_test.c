@@ -94,6 +94,9 @@ TEST(serve_cli_lists_inspects_pauses_and_resumes)
     check("croft ps --quiet | wc -l", 0, "1\n");
     check_has("croft ps", "running");
     check_has("croft inspect demo", "timeline");
+    check("croft stats --json demo | python3 -c 'import json, sys; d = json.load(sys.stdin); "
+          "print(d[\"memory_bytes\"] > 10000, d[\"pids\"] > 0, d[\"oom_kills\"])'",
+          0, "True True 0\n");
     check("croft inspect --json demo | python3 -c 'import json, sys; d = json.load(sys.stdin); "
           "print(d[\"session_id\"], d[\"image\"])'",
           0, "demo host\n");

@@ -463,3 +463,40 @@ fallible cg_read_oom(int fd, uint64_t *ret_kills)
     }
     return err_new(ERR_CORRUPT, "the out-of-memory counter has no line 'oom_kill'");
 }
+
+/* --- usage --- */
+
+/* A number, or the one behind key in a file of lines "key N". */
+static uint64_t read_number(int parent, const char *name, const char *file, struct str key)
+{
+    char path[NATIVE_ID_MAX + 48], text[FILE_MAX];
+    struct str line, word;
+    uint64_t n = 0;
+
+    snprintf(path, sizeof path, "%s/%s", name, file);
+    own_fd fd = parent >= 0 ? openat(parent, path, O_RDONLY | O_CLOEXEC) : -1;
+    ssize_t got = fd >= 0 ? pread(fd, text, sizeof text, 0) : 0;
+    struct str rest = str_n(text, got > 0 ? (size_t)got : 0);
+    if (!key.len)
+        return str_to_u64(str_trim(rest), &n) ? n : 0;
+    for (bool more = true; more;) {
+        more = str_cut(&rest, '\n', &line);
+        if (str_cut(&line, ' ', &word) && str_eq(word, key) && str_to_u64(str_trim(line), &n))
+            return n;
+    }
+    return 0;
+}
+
+void cg_usage(const struct cg *cg, const char *name, struct native_usage *ret_usage)
+{
+    struct str none = STR("");
+    uint64_t cpu_us = read_number(cg->v2, name, "cpu.stat", STR("usage_usec"));
+
+    ret_usage->memory_bytes =
+        cg->on_v2[CG_MEMORY] ? read_number(cg->v2, name, "memory.current", none)
+                             : read_number(cg->v1[CG_MEMORY], name, "memory.usage_in_bytes", none);
+    ret_usage->pids = cg->on_v2[CG_PIDS] ? read_number(cg->v2, name, "pids.current", none)
+                                         : read_number(cg->v1[CG_PIDS], name, "pids.current", none);
+    ret_usage->cpu_ns =
+        cpu_us ? cpu_us * 1000 : read_number(cg->v1[CG_CPU], name, "cpuacct.usage", none);
+}

@@ -62,3 +62,5 @@ fallible cg_remove(const struct cg *cg, const char *name);
 /* Read-only counter of out-of-memory kills, -1: not counted here. */
 fallible cg_open_oom(const struct cg *cg, const char *name, int *ret_fd);
 fallible cg_read_oom(int fd, uint64_t *ret_kills);
+/* What it uses now; what is not counted here is 0. */
+void cg_usage(const struct cg *cg, const char *name, struct native_usage *ret_usage);

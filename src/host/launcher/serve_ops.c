@@ -410,6 +410,7 @@ static fallible inspect(struct serve *s, struct serve_box *b, struct native_repl
     if (b->state == NATIVE_EXITED)
         return NULL;
     box_group_name(b->box.slot, group);
+    cg_usage(&s->host.cg, group, &reply->usage);
     TRY(cg_open_oom(&s->host.cg, group, &oom));
     return oom >= 0 ? cg_read_oom(oom, &reply->oom_kills) : NULL;
 }

@@ -113,6 +113,27 @@ static void pass_halt(struct runtime *r)
     err_free(e);
 }
 
+/* --- measure --- */
+
+static void on_measured(void *arg, struct sbx *s, const struct err *e)
+{
+    struct runtime *r = arg;
+
+    (void)s;
+    gate_leave(r->manager);
+    runtime_finish(r, e ? err_copy(e) : NULL);
+}
+
+static void pass_measure(struct runtime *r)
+{
+    struct err *e = sbx_measure(r->sbx, on_measured, r);
+
+    if (!e)
+        return;
+    on_measured(r, r->sbx, e);
+    err_free(e);
+}
+
 /* --- stop --- */
 
 static void end_stop(struct runtime *r)
@@ -213,6 +234,9 @@ static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
         gate_wait(r, true, pass_resume);
     else if (op == RUNTIME_RESUME && r->sbx && (now == RUNTIME_ERROR || runtime_is_halted(r)))
         runtime_begin_again(r);
+    else if (op == RUNTIME_MEASURE && !runtime_is_halted(r) &&
+             (now == RUNTIME_RUNNING || now == RUNTIME_PAUSED))
+        gate_wait(r, true, pass_measure);
     else if (op == RUNTIME_SNAPSHOT && (now == RUNTIME_RUNNING || now == RUNTIME_PAUSED))
         runtime_begin_snapshot(r, take(&r->asked->snapshot));
     else {
@@ -224,6 +248,7 @@ static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
                        op == RUNTIME_PAUSE      ? "paused"
                        : op == RUNTIME_HALT     ? "stopped"
                        : op == RUNTIME_SNAPSHOT ? "kept as a snapshot"
+                       : op == RUNTIME_MEASURE  ? "measured"
                                                 : "resumed");
     }
     return NULL;

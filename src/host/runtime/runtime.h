@@ -47,6 +47,7 @@ enum runtime_op {
     RUNTIME_RESUME,
     RUNTIME_HALT,
     RUNTIME_SNAPSHOT, /* by manager_snapshot() */
+    RUNTIME_MEASURE,  /* then r->sbx->usage is of now */
     RUNTIME_STOP
 };
 

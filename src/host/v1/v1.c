@@ -231,6 +231,44 @@ static fallible handle_create(struct http_req *req)
     return e;
 }
 
+static void put_usage(struct jw *w, const struct sbx_usage *u)
+{
+    JW_OBJECT(w, NULL) {
+        jw_uint(w, "memory_bytes", u->memory_bytes);
+        jw_uint(w, "cpu_ns", u->cpu_ns);
+        jw_uint(w, "pids", u->pids);
+        jw_uint(w, "oom_kills", u->oom_kills);
+    }
+}
+
+static void on_measured(struct runtime_ask *ask, struct runtime *r, struct err *e)
+{
+    struct http_req *req = container_of(ask, struct asking, ask)->req;
+    own_done(buf) out;
+    struct jw w;
+
+    buf_init(&out, BODY_BYTES);
+    if (e) {
+        http_reply_err(req, e);
+        return;
+    }
+    jw_init(&w, &out, JW_WEB);
+    put_usage(&w, &r->sbx->usage);
+    http_reply_json(req, 200, buf_str(&out));
+}
+
+static fallible handle_stats(struct http_req *req)
+{
+    struct runtime *r;
+    struct asking *a = NULL;
+
+    TRY(v1_find(req, KEY_RUNTIME | KEY_READ, &r));
+    TRY(new_asking(req, &a));
+    a->ask.done = on_measured;
+    manager_ask(r, RUNTIME_MEASURE, &a->ask);
+    return NULL;
+}
+
 static fallible handle_logs(struct http_req *req)
 {
     own_done(buf) out;
@@ -382,6 +420,7 @@ const struct route v1_routes[] = {
     {"POST", SANDBOXES "/{id}/resume", handle_resume},
     {"POST", SANDBOXES "/{id}/stop", handle_stop},
     {"GET", SANDBOXES "/{id}/logs", handle_logs},
+    {"GET", SANDBOXES "/{id}/stats", handle_stats},
     {"POST", SANDBOXES "/{id}/snapshot", v1_handle_snapshot},
     {"POST", SANDBOXES "/{id}/fork", v1_handle_fork},
     {"GET", "/croft/v1/snapshots", v1_handle_snapshots},

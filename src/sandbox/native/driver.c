@@ -390,6 +390,22 @@ static void on_done(struct native *n, const struct native_reply *r, int *fds, st
     sbx_finish(&n->base, e);
 }
 
+static void on_measured(struct native *n, const struct native_reply *r, int *fds, struct err *e)
+{
+    (void)fds;
+    if (!e)
+        n->base.usage = (struct sbx_usage){.memory_bytes = r->usage.memory_bytes,
+                                           .cpu_ns = r->usage.cpu_ns,
+                                           .pids = r->usage.pids,
+                                           .oom_kills = r->oom_kills};
+    sbx_finish(&n->base, e);
+}
+
+static fallible native_measure(struct sbx *s)
+{
+    return ask_op(native_of(s), NATIVE_INSPECT, on_measured);
+}
+
 static fallible native_pause(struct sbx *s)
 {
     return ask_op(native_of(s), NATIVE_PAUSE, on_done);
@@ -499,6 +515,7 @@ SBX_BACKEND(native) = {
     .resume = native_resume,
     .adopt = native_adopt,
     .snapshot = native_snapshot,
+    .measure = native_measure,
     .snapshot_list = native_snapshot_list,
     .snapshot_remove = native_snapshot_remove,
     .image_find = native_image_find,

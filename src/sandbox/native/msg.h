@@ -123,6 +123,10 @@ struct native_request {
     struct native_mount mounts[NATIVE_MOUNTS];
 };
 
+struct native_usage { /* 0: nobody counts it */
+    uint64_t memory_bytes, cpu_ns, pids;
+};
+
 struct native_reply {
     uint32_t magic, version, op;
     uint32_t code; /* enum err_code + 1; 0: done */
@@ -133,6 +137,7 @@ struct native_reply {
     uint32_t flags;     /* NATIVE_CODE_UNKNOWN */
     uint32_t disk, pad; /* enum native_disk; of START, INSPECT, ADOPT */
     uint64_t oom_kills;
+    struct native_usage usage;        /* of INSPECT */
     uint64_t phase_ns[NATIVE_PHASES]; /* of a start */
     uint8_t states[NATIVE_LIST_MAX];  /* of LIST: enum native_state */
     char ids[NATIVE_LIST_MAX][NATIVE_ID_MAX];
