@@ -5,12 +5,15 @@
 
 static struct err *decode(const char *text, struct wire_remote *r)
 {
-    static struct arena a;
+    own_done(arena) a;
     struct json *body;
 
     arena_init(&a, 1 << 16);
     CHECK_OK(json_parse(&a, str_of(text), NULL, &body));
-    return wire_decode_remote(body, r);
+    struct err *e = wire_decode_remote(body, r);
+    if (!e)
+        CHECK_STR(r->url, "http://x"); /* as long as the body lives */
+    return e;
 }
 
 #define OBJECT(status, pod)                                                                        \
