@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bench.c — croft bench [--runs N] [--json]: how fast sandboxes are here. */
+/* bench.c — croft bench [tti|burst|exec|density]: how fast sandboxes are here, and a server. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysinfo.h>
@@ -9,7 +9,10 @@
 #include "base/fd.h"
 #include "cli/cli.h"
 #include "cli/state.h"
+#include "host/bench/bars.h"
 #include "host/bench/bench.h"
+
+#define CROWD 200
 
 struct bench_options {
     uint64_t runs;
@@ -54,19 +57,29 @@ static void put_bars(struct buf *out, const struct bench *b, const struct bench_
                  bench_at(r, .5) <= r->bar_ms ? "held" : "missed");
 }
 
-static void put_text(struct buf *out, const struct bench *b, const struct utsname *u)
+static void put_head(struct buf *out, const struct utsname *u, const char *last)
 {
     buf_addf(out, "Linux %s, %d processors, %s\n\n", u->release, get_nprocs(),
              geteuid() == 0 ? "root" : "not root");
-    buf_addf(out, "%-40s %8s %8s %8s %8s %5s %5s  %s\n", "milliseconds", "min", "p50", "p95", "p99",
-             "N", "ok", "croft/peer");
+    buf_addf(out, "%-40s %8s %8s %8s %8s %5s %5s%s\n", "milliseconds", "min", "p50", "p95", "p99",
+             "N", "ok", last);
+}
+
+static void put_figures(struct buf *out, const struct bench_row *r)
+{
+    buf_addf(out, "%s%-*s %8.3f %8.3f %8.3f %8.3f %5zu %4.0f%%", r->peer ? "  " : "",
+             r->peer ? 38 : 40, r->what, bench_at(r, 0), bench_at(r, .5), bench_at(r, .95),
+             bench_at(r, .99), r->count, 100 * success(r));
+}
+
+static void put_text(struct buf *out, const struct bench *b, const struct utsname *u)
+{
+    put_head(out, u, "  croft/peer");
     for (size_t i = 0; i < BENCH_ROWS; i++) {
         const struct bench_row *r = &b->rows[i];
         if (!was_tried(r))
             continue;
-        buf_addf(out, "%s%-*s %8.3f %8.3f %8.3f %8.3f %5zu %4.0f%%", r->peer ? "  " : "",
-                 r->peer ? 38 : 40, r->what, bench_at(r, 0), bench_at(r, .5), bench_at(r, .95),
-                 bench_at(r, .99), r->count, 100 * success(r));
+        put_figures(out, r);
         put_bars(out, b, r);
         buf_add_char(out, '\n');
     }
@@ -77,17 +90,29 @@ static void put_text(struct buf *out, const struct bench *b, const struct utsnam
             buf_addf(out, "without %s: %s\n", b->peers[i].name, b->peers[i].why);
 }
 
+static void put_row_figures(struct jw *w, const struct bench_row *r)
+{
+    jw_cstr(w, "what", r->what);
+    jw_int(w, "n", (int64_t)r->count);
+    jw_int(w, "failed", (int64_t)r->failed);
+    jw_double(w, "success", success(r));
+    jw_double(w, "min_ms", bench_at(r, 0));
+    jw_double(w, "p50_ms", bench_at(r, .5));
+    jw_double(w, "p95_ms", bench_at(r, .95));
+    jw_double(w, "p99_ms", bench_at(r, .99));
+}
+
+static void put_machine(struct jw *w, const struct utsname *u)
+{
+    jw_cstr(w, "kernel", u->release);
+    jw_int(w, "processors", get_nprocs());
+    jw_bool(w, "root", geteuid() == 0);
+}
+
 static void put_row(struct jw *w, const struct bench *b, const struct bench_row *r)
 {
     JW_OBJECT(w, NULL) {
-        jw_cstr(w, "what", r->what);
-        jw_int(w, "n", (int64_t)r->count);
-        jw_int(w, "failed", (int64_t)r->failed);
-        jw_double(w, "success", success(r));
-        jw_double(w, "min_ms", bench_at(r, 0));
-        jw_double(w, "p50_ms", bench_at(r, .5));
-        jw_double(w, "p95_ms", bench_at(r, .95));
-        jw_double(w, "p99_ms", bench_at(r, .99));
+        put_row_figures(w, r);
         if (r->bar_ms > 0)
             jw_double(w, "bar_ms", r->bar_ms);
         if (r->peer) {
@@ -118,9 +143,7 @@ static void put_json(struct buf *out, const struct bench *b, const struct utsnam
 
     jw_init(&w, out, JW_SPACED);
     JW_OBJECT(&w, NULL) {
-        jw_cstr(&w, "kernel", u->release);
-        jw_int(&w, "processors", get_nprocs());
-        jw_bool(&w, "root", geteuid() == 0);
+        put_machine(&w, u);
         jw_double(&w, "lives_per_s", b->lives_per_s);
         JW_ARRAY(&w, "rows") {
             for (size_t i = 0; i < BENCH_ROWS; i++)
@@ -135,6 +158,81 @@ static void put_json(struct buf *out, const struct bench *b, const struct utsnam
     buf_add_char(out, '\n');
 }
 
+/* --- the bars of a server --- */
+
+static const char *verdict(const struct bar *b)
+{
+    return !b->measured ? "not measured" : bar_met(b) ? "met" : "missed";
+}
+
+static void put_bars_text(struct buf *out, const struct bars *b, const struct utsname *u)
+{
+    put_head(out, u, "");
+    for (size_t i = 0; i < b->row_count; i++) {
+        put_figures(out, &b->rows[i]);
+        buf_add_char(out, '\n');
+    }
+    if (b->has_phases)
+        buf_add_cstr(out, "\na median start, ms:");
+    for (size_t i = 0; b->has_phases && i < BARS_PHASES; i++)
+        buf_addf(out, " %s %.3f", bars_phases[i], b->phase_ms[i]);
+    buf_add_cstr(out, b->has_phases ? "\n\n" : "\n");
+    for (size_t i = 0; i < b->bar_count; i++) {
+        const struct bar *bar = &b->bars[i];
+        buf_addf(out, "%-40s %8.3f %s, bar %s %.3f %s: %s\n", bar->what, bar->got, bar->unit,
+                 bar->at_least ? ">=" : "<=", bar->bar, bar->unit, verdict(bar));
+    }
+    if (b->failure[0])
+        buf_addf(out, "first failure: %s\n", b->failure);
+}
+
+static void put_bars_json(struct buf *out, const struct bars *b, const struct utsname *u)
+{
+    struct jw w;
+
+    jw_init(&w, out, JW_SPACED);
+    JW_OBJECT(&w, NULL) {
+        put_machine(&w, u);
+        JW_ARRAY(&w, "rows") {
+            for (size_t i = 0; i < b->row_count; i++)
+                JW_OBJECT(&w, NULL) {
+                    put_row_figures(&w, &b->rows[i]);
+                }
+        }
+        JW_ARRAY(&w, "bars") {
+            for (size_t i = 0; i < b->bar_count; i++)
+                JW_OBJECT(&w, NULL) {
+                    jw_cstr(&w, "what", b->bars[i].what);
+                    jw_double(&w, "got", b->bars[i].got);
+                    jw_cstr(&w, "wanted", b->bars[i].at_least ? "at least" : "at most");
+                    jw_double(&w, "bar", b->bars[i].bar);
+                    jw_cstr(&w, "unit", b->bars[i].unit);
+                    jw_cstr(&w, "verdict", verdict(&b->bars[i]));
+                }
+        }
+        if (b->has_phases)
+            JW_OBJECT(&w, "median_start_ms") {
+                for (size_t i = 0; i < BARS_PHASES; i++)
+                    jw_double(&w, bars_phases[i], b->phase_ms[i]);
+            }
+        if (b->failure[0])
+            jw_cstr(&w, "failure", b->failure);
+    }
+    buf_add_char(out, '\n');
+}
+
+/* CROFT_BENCH_CROWD: the sandboxes of density. */
+static fallible find_crowd(const struct cli *cli, unsigned *ret_crowd)
+{
+    const char *text = cfg_env_get(cli->envp, "CROFT_BENCH_CROWD");
+    uint64_t n = CROWD;
+
+    if (text && (!str_to_u64(str_of(text), &n) || n == 0 || n > BARS_CROWD))
+        return err_new(ERR_INVALID, "CROFT_BENCH_CROWD '%.40s': from 1 to %u", text, BARS_CROWD);
+    *ret_crowd = (unsigned)n;
+    return NULL;
+}
+
 /* A short path: sockets are in it. */
 static const char *tmp_dir(const struct cli *cli)
 {
@@ -143,24 +241,29 @@ static const char *tmp_dir(const struct cli *cli)
     return own && own[0] == '/' && strlen(own) <= 40 && !strpbrk(own, ",:") ? own : "/var/tmp";
 }
 
+static const char *find_self(char path[4096])
+{
+    ssize_t n = readlink("/proc/self/exe", path, 4095);
+
+    if (n <= 0)
+        return "/proc/self/exe";
+    path[n] = '\0';
+    return path;
+}
+
 static fallible measure(struct cli *cli, const struct bench_options *o, const char *state,
                         struct buf *out)
 {
     struct bench b;
     struct utsname u;
+    char self[4096];
     struct bench_plan plan = {.state = state,
                               .tmp = tmp_dir(cli),
-                              .self = "/proc/self/exe",
+                              .self = find_self(self),
                               .runs = (unsigned)o->runs,
                               .progress = on_progress,
                               .arg = cli};
-    char self[4096];
-    ssize_t n = readlink(plan.self, self, sizeof self - 1);
 
-    if (n > 0) {
-        self[n] = '\0';
-        plan.self = self;
-    }
     TRY(bench_run(&plan, &b));
     uname(&u);
     if (o->json)
@@ -168,6 +271,29 @@ static fallible measure(struct cli *cli, const struct bench_options *o, const ch
     else
         put_text(out, &b, &u);
     bench_done(&b);
+    return NULL;
+}
+
+static fallible measure_server(struct cli *cli, const struct bench_options *o, const char *name,
+                               struct buf *out)
+{
+    struct bars b;
+    struct utsname u;
+    char self[4096];
+    struct bars_plan plan = {.tmp = tmp_dir(cli),
+                             .self = find_self(self),
+                             .runs = (unsigned)o->runs,
+                             .progress = on_progress,
+                             .arg = cli};
+
+    TRY(find_crowd(cli, &plan.crowd));
+    TRY(bars_run(name, &plan, &b));
+    uname(&u);
+    if (o->json)
+        put_bars_json(out, &b, &u);
+    else
+        put_bars_text(out, &b, &u);
+    bars_done(&b);
     return NULL;
 }
 
@@ -181,14 +307,18 @@ static int run(struct cli *cli, int argc, char **argv)
     buf_init(&out, 1u << 16);
     arena_init(&a, 1u << 20);
     struct err *e = cli_flags(cli, &a, &o, &argc, argv);
-    if (!e)
-        e = cli_no_more(argc, argv);
+    const char *name = !e && argc ? argv[0] : NULL;
+    if (name && !bars_known(name))
+        e = err_new(ERR_INVALID, "no measurement '%.40s'; tti, burst, exec or density", name);
+    if (!e && argc > 1)
+        e = cli_no_more(argc - 1, argv + 1);
     if (!e && (o.runs == 0 || o.runs > BENCH_RUNS_MAX))
         e = err_new(ERR_INVALID, "--runs: from 1 to %u", BENCH_RUNS_MAX);
     if (e)
         return cli_misuse(cli, e);
-    e = cli_state_path(cli, &a, &state);
-    if (!e)
+    if (name)
+        e = measure_server(cli, &o, name, &out);
+    else if (!(e = cli_state_path(cli, &a, &state)))
         e = measure(cli, &o, state.p, &out);
     return e ? cli_fail(cli, e) : cli_put(cli, &out);
 }
@@ -196,14 +326,22 @@ static int run(struct cli *cli, int argc, char **argv)
 CLI_COMMAND(bench) = {
     .name = "bench",
     .summary = "measure how fast sandboxes are on this machine",
-    .usage = "[--runs N] [--json]",
+    .usage = "[tti|burst|exec|density] [--runs N] [--json]",
     .help =
         "Starts, pauses, resumes and removes sandboxes, takes snapshots, and runs whole commands\n"
         "in new ones, beside those of bubblewrap, crun, runc and docker that are installed: all\n"
         "start the same static program apart from the rest and give its answer. Their times are\n"
         "from the same run and in turns, so the ratio holds on a busy machine too. What is\n"
         "missing is named, with the package that brings it. For docker a dockerd is started in\n"
-        "namespaces of its own; nothing of it stays. 'make bench' in the source tree does more.\n",
+        "namespaces of its own; nothing of it stays. 'make bench' in the source tree does more.\n"
+        "\n"
+        "With a name it measures a 'croft serve' that it starts for this, with the settings "
+        "nobody\n"
+        "changed, and says which bars are met: tti, from POST /start to the output of the first\n"
+        "command, beside a bare bash; burst, 100 starts at once, beside as many bashes; exec, "
+        "what\n"
+        "the proxy adds to a command; density, what requests cost with 10 sandboxes and with\n"
+        "CROFT_BENCH_CROWD (200, up to 5,000).\n",
     .options = {rows, ARRAY_LEN(rows), NULL},
     .run = run,
 };

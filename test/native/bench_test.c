@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -174,4 +175,53 @@ TEST(croft_bench_refuses_a_number_of_runs_that_makes_no_sense)
     buf_init(&out, 1u << 16);
     CHECK_INT(program_run(ARGS(test_program("croft"), "bench", "--runs", "0"), &out), 2);
     CHECK_HAS(buf_str(&out), "--runs: from 1 to 10000");
+}
+
+/* The scratch is gone, and with it the server, its sandboxes and their groups. */
+static void check_server_bench(const char *name, const char *row, const char *bar)
+{
+    own_done(buf) out;
+    char left[64];
+
+    be_ready();
+    CHECK_INT(chmod(test_dir(), 0711), 0); /* the server, who is nobody, passes through */
+    setenv("CROFT_BENCH_CROWD", "12", 1);
+    buf_init(&out, 1u << 16);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "bench", name, "--runs", "2"), &out), 0);
+    CHECK_HAS(buf_str(&out), str_of(row));
+    CHECK_HAS(buf_str(&out), str_of(bar));
+    CHECK_HAS(buf_str(&out), "100%");
+    CHECK_INT(str_find(buf_str(&out), STR("failure")), -1);
+    CHECK_INT(str_find(buf_str(&out), STR("not measured")), -1);
+    CHECK(!find_name(test_dir(), "croft-bench-", left));
+    check_no_process(test_dir());
+}
+
+TEST_LIMIT(croft_bench_tti_prints_starts_beside_bashes_and_a_timeline, 120)
+{
+    check_server_bench("tti", "POST /start to its answer, warm", "a median start, ms: queue");
+}
+
+TEST_LIMIT(croft_bench_burst_prints_starts_at_once_beside_bashes, 120)
+{
+    check_server_bench("burst", "as many 'bash -c :' at once", ", bar >= 500.000 /s: m");
+}
+
+TEST_LIMIT(croft_bench_exec_prints_what_the_proxy_adds, 120)
+{
+    check_server_bench("exec", "straight to its socket", ", bar <= 0.100 ms: m");
+}
+
+TEST_LIMIT(croft_bench_density_prints_a_few_beside_a_crowd, 120)
+{
+    check_server_bench("density", "GET /runtime, all sandboxes", ", bar <= 20.047 MB: m");
+}
+
+TEST(croft_bench_refuses_a_measurement_it_does_not_know)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "bench", "speed"), &out), 2);
+    CHECK_HAS(buf_str(&out), "no measurement 'speed'; tti, burst, exec or density");
 }

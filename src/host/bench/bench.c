@@ -59,8 +59,7 @@ static void note(struct bench_row *r, double begin_ms)
     add(r, now_ms() - begin_ms);
 }
 
-/* A time, or one failure more. */
-static void count(struct bench_row *r, double ms, struct err *e)
+void bench_count(struct bench_row *r, double ms, struct err *e)
 {
     if (e)
         r->failed++;
@@ -74,6 +73,11 @@ static int by_size(const void *a, const void *b)
     double x = *(const double *)a, y = *(const double *)b;
 
     return (x > y) - (x < y);
+}
+
+void bench_sort(struct bench_row *r)
+{
+    qsort(r->ms, r->count, sizeof *r->ms, by_size);
 }
 
 double bench_at(const struct bench_row *r, double part)
@@ -240,7 +244,7 @@ static void run_whole(const struct peers *p, const char *const *argv, struct ben
     double ms = 0;
     struct err *e = peers_call(p, argv, &ms);
 
-    count(r, ms, e);
+    bench_count(r, ms, e);
 }
 
 static void bench_commands(const struct bench_plan *plan, struct peers *p, struct bench *b)
@@ -267,11 +271,11 @@ static void bench_answers(const struct bench_plan *plan, struct peers *p, struct
     for (unsigned turn = 0; turn < plan->runs; turn++) {
         double ms = 0;
         struct err *e = peers_ask(p, ours, &ms);
-        count(&b->rows[BENCH_ANSWER], ms, e);
+        bench_count(&b->rows[BENCH_ANSWER], ms, e);
         for (size_t i = 0; i < PEERS; i++)
             if (peers_turn(&p->at[i], turn, plan->runs)) {
                 e = peers_answer(p, i, &ms);
-                count(&b->rows[BENCH_ANSWER_PEER + i], ms, e);
+                bench_count(&b->rows[BENCH_ANSWER_PEER + i], ms, e);
             }
     }
 }
@@ -284,15 +288,15 @@ static void bench_docker_pause(const struct bench_plan *plan, struct peers *p, s
         return;
     struct err *e = docker_start_idle(p);
     if (e) {
-        count(&b->rows[BENCH_PAUSE_DOCKER], 0, e);
+        bench_count(&b->rows[BENCH_PAUSE_DOCKER], 0, e);
         return;
     }
     for (unsigned i = 0; i < runs; i++) {
         double ms = 0;
         e = docker_pause(p, true, &ms);
-        count(&b->rows[BENCH_PAUSE_DOCKER], ms, e);
+        bench_count(&b->rows[BENCH_PAUSE_DOCKER], ms, e);
         e = docker_pause(p, false, &ms);
-        count(&b->rows[BENCH_RESUME_DOCKER], ms, e);
+        bench_count(&b->rows[BENCH_RESUME_DOCKER], ms, e);
     }
 }
 
@@ -357,10 +361,10 @@ static fallible run_snapshots(int sock, const struct peers *p, struct bench *b)
     for (unsigned i = 0; i < SNAPSHOTS; i++) {
         double begin = now_ms();
         struct err *e = take_snapshot(sock, i);
-        count(&b->rows[BENCH_SNAPSHOT], now_ms() - begin, e);
+        bench_count(&b->rows[BENCH_SNAPSHOT], now_ms() - begin, e);
         snprintf(to, sizeof to, "%s/copy", p->scratch.dir);
         e = copy(p, to, &ms);
-        count(&b->rows[BENCH_SNAPSHOT_CP], ms, e);
+        bench_count(&b->rows[BENCH_SNAPSHOT_CP], ms, e);
         TRY(tree_remove(AT_FDCWD, to));
     }
     return NULL;
@@ -421,7 +425,7 @@ fallible bench_run(const struct bench_plan *plan, struct bench *ret_bench)
     else
         err_free(left);
     for (size_t i = 0; i < BENCH_ROWS; i++)
-        qsort(ret_bench->rows[i].ms, ret_bench->rows[i].count, sizeof(double), by_size);
+        bench_sort(&ret_bench->rows[i]);
     if (e)
         bench_done(ret_bench);
     return e;

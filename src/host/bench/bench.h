@@ -56,6 +56,9 @@ struct bench_plan {
 
 fallible bench_run(const struct bench_plan *plan, struct bench *ret_bench);
 void bench_done(struct bench *b);
+/* A time, or one failure more; e is taken over. Then, when all is measured, in order. */
+void bench_count(struct bench_row *r, double ms, struct err *e);
+void bench_sort(struct bench_row *r);
 /* part 0 is the least, 1 the most; 0 when nothing was measured. */
 double bench_at(const struct bench_row *r, double part);
 /* What a peer's row is held against: croft's p50 over its own; 0 when one of them is missing. */

@@ -26,7 +26,7 @@
 #define PARENT_MAX   40
 #define HANDED_MAX   8
 #define JANITOR_WORD 3
-#define POLITE_MS    10000 /* for one that was asked to end */
+#define POLITE_MS    60000 /* for one that was asked to end, and may have sandboxes to end */
 #define TRIES        50    /* of what another process' death may hold up */
 #define PAUSE_MS     100   /* between them */
 

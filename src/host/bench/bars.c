@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: Apache-2.0
+/* bars.c — see bars.h. */
+#include "host/bench/bars.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/own.h"
+#include "host/bench/lives.h"
+
+#define POOL       32
+#define SPAN_MS    5000 /* of one part, on a machine that is busy: then fewer runs are enough */
+#define LEAST      10   /* runs, even so */
+#define STAGGER_MS 20
+#define BURST      100
+#define ROUNDS     5
+#define AT_ONCE    16           /* users who start and stop */
+#define FEW        10           /* sandboxes of a server that has hardly any */
+#define RSS_BASE   20.0         /* MB */
+#define RSS_EACH   (4.0 / 1024) /* MB */
+
+extern char **environ;
+
+const char *const bars_phases[BARS_PHASES] = {"queue", "claim", "namespaces", "mounts",
+                                              "exec",  "ready", "row",        "first_command"};
+
+/* --- rows and bars --- */
+
+static struct bench_row *add_row(struct bars *b, const char *what, size_t room)
+{
+    struct bench_row *r = &b->rows[b->row_count++];
+
+    *r = (struct bench_row){.what = what, .room = room, .ms = mem_new(room * sizeof(double))};
+    return r;
+}
+
+static struct bar *add_bar(struct bars *b, const char *what, double bar, const char *unit)
+{
+    struct bar *new = &b->bars[b->bar_count++];
+
+    *new = (struct bar){.what = what, .unit = unit, .bar = bar};
+    return new;
+}
+
+static void set_bar(struct bar *bar, double got, bool measured)
+{
+    bar->got = got;
+    bar->measured = measured;
+}
+
+static void count(struct bars *b, struct bench_row *r, double ms, struct err *e)
+{
+    if (e && !b->failure[0])
+        snprintf(b->failure, sizeof b->failure, "%s: %s", r->what, err_text(e));
+    bench_count(r, ms, e);
+}
+
+/* The error stays the life's: it is told of a copy. */
+static void count_life(struct bars *b, struct bench_row *r, double ms, const struct life *l)
+{
+    count(b, r, ms, l->error ? err_new(ERR_INTERNAL, "%s", err_text(l->error)) : NULL);
+}
+
+static void sort_all(struct bars *b)
+{
+    for (size_t i = 0; i < b->row_count; i++)
+        bench_sort(&b->rows[i]);
+}
+
+static double median(const struct bench_row *r)
+{
+    return bench_at(r, .5);
+}
+
+bool bar_met(const struct bar *b)
+{
+    return b->measured && (b->at_least ? b->got >= b->bar : b->got <= b->bar);
+}
+
+void bars_done(struct bars *b)
+{
+    for (size_t i = 0; i < b->row_count; i++)
+        free(b->rows[i].ms);
+}
+
+static void say(const struct bars_plan *plan, const char *what)
+{
+    plan->progress(plan->arg, what);
+}
+
+/* Whether another run fits in; i have been done since begin. */
+static bool goes_on(double begin_ms, unsigned i, unsigned least, unsigned most)
+{
+    return i < most && (i < least || lives_now_ms() - begin_ms < SPAN_MS);
+}
+
+/* --- tti: from a request to the output of the first command --- */
+
+struct timeline {
+    double end_ms, phase_ms[BARS_PHASES];
+};
+
+static fallible read_timeline(struct served *s, const struct life *l, struct timeline *t)
+{
+    char text[80];
+    struct json *o;
+
+    snprintf(text, sizeof text, "/croft/v1/sandboxes/%s", l->id);
+    TRY(served_ask(s, "GET", text, NULL, &o));
+    const struct json *line = json_get(o, STR("timeline"));
+    t->end_ms = l->end_ms;
+    for (size_t i = 0; line && i < BARS_PHASES; i++) {
+        snprintf(text, sizeof text, "%s_ns", bars_phases[i]);
+        t->phase_ms[i] = (double)json_get_int(line, text, 0) / 1e6;
+    }
+    if (t->phase_ms[BARS_PHASES - 1] <= 0) /* the server did not see it: as we did */
+        t->phase_ms[BARS_PHASES - 1] = l->end_ms - l->claim_ms;
+    return NULL;
+}
+
+static int by_end(const void *a, const void *b)
+{
+    double x = ((const struct timeline *)a)->end_ms, y = ((const struct timeline *)b)->end_ms;
+
+    return (x > y) - (x < y);
+}
+
+static fallible stop_all(struct served *s, struct life *l, size_t n)
+{
+    struct lives_plan plan = {s, LIVES_STOP, n, n < AT_ONCE ? n : AT_ONCE, 0};
+    double ms;
+
+    return lives_run(&plan, l, &ms);
+}
+
+/* One sandbox, then one bash, and again. */
+static fallible tti_in_turns(struct served *s, const struct bars_plan *plan, struct bars *b,
+                             struct bench_row *claim, struct bench_row *first,
+                             struct bench_row *bash, struct timeline *lines, size_t *ret_count)
+{
+    struct lives_plan ours = {s, LIVES_COMMAND_OUT, 1, 1, 0}, peer = {NULL, LIVES_BASH, 1, 1, 0};
+    double ms, begin = lives_now_ms();
+
+    for (unsigned i = 0; goes_on(begin, i, LEAST, plan->runs); i++) {
+        struct life l, p;
+        lives_init(&l, 1);
+        lives_init(&p, 1);
+        TRY(served_wait_full(s));
+        TRY(lives_run(&ours, &l, &ms));
+        count_life(b, claim, l.claim_ms, &l);
+        count_life(b, first, l.end_ms, &l);
+        if (!l.error)
+            TRY(read_timeline(s, &l, &lines[(*ret_count)++]));
+        TRY(stop_all(s, &l, 1));
+        TRY(served_wait_full(s));
+        TRY(lives_run(&peer, &p, &ms));
+        count_life(b, bash, p.end_ms, &p);
+        lives_done(&l, 1);
+        lives_done(&p, 1);
+    }
+    return NULL;
+}
+
+/* One every 20 ms, whatever the others do; and as many bashes likewise. */
+static fallible tti_staggered(struct served *s, const struct bars_plan *plan, struct bars *b,
+                              struct bench_row *first, struct bench_row *bash)
+{
+    size_t n = plan->runs;
+    struct lives_plan ours = {s, LIVES_COMMAND_OUT, n, n < 64 ? n : 64, STAGGER_MS};
+    struct lives_plan peer = {NULL, LIVES_BASH, n, n, STAGGER_MS};
+    own_free struct life *l = mem_new(n * sizeof *l), *p = mem_new(n * sizeof *p);
+    double ms;
+
+    lives_init(l, n);
+    lives_init(p, n);
+    TRY(served_wait_full(s));
+    TRY(lives_run(&ours, l, &ms));
+    for (size_t i = 0; i < n; i++)
+        count_life(b, first, l[i].end_ms, &l[i]);
+    TRY(stop_all(s, l, n));
+    TRY(served_wait_full(s));
+    TRY(lives_run(&peer, p, &ms));
+    for (size_t i = 0; i < n; i++)
+        count_life(b, bash, p[i].end_ms, &p[i]);
+    lives_done(l, n);
+    lives_done(p, n);
+    return NULL;
+}
+
+static fallible run_tti(struct served *s, const struct bars_plan *plan, struct bars *b)
+{
+    struct bench_row *claim = add_row(b, "POST /start to its answer, warm", plan->runs);
+    struct bench_row *first = add_row(b, "to the first command's output", plan->runs);
+    struct bench_row *bash = add_row(b, "  bash on a pty, the same", plan->runs);
+    struct bench_row *late = add_row(b, "one every 20 ms, to the output", plan->runs);
+    struct bench_row *peer = add_row(b, "  bash on a pty, one every 20 ms", plan->runs);
+    own_free struct timeline *lines = mem_new(plan->runs * sizeof *lines);
+    size_t n = 0;
+
+    TRY(served_set_pool(s, POOL));
+    say(plan, "starts and bashes in turns");
+    TRY(tti_in_turns(s, plan, b, claim, first, bash, lines, &n));
+    say(plan, "one every 20 ms");
+    TRY(tti_staggered(s, plan, b, late, peer));
+    sort_all(b);
+    set_bar(add_bar(b, "warm claim, p50", 0.5, "ms"), median(claim), claim->count);
+    set_bar(add_bar(b, "warm claim, p99", 10, "ms"), bench_at(claim, .99), claim->count);
+    set_bar(add_bar(b, "first output over a bash's, p50", 1, "ms"), median(first) - median(bash),
+            first->count && bash->count);
+    set_bar(add_bar(b, "one every 20 ms, over a bash's, p50", 1, "ms"), median(late) - median(peer),
+            late->count && peer->count);
+    b->has_phases = n > 0;
+    if (n) {
+        qsort(lines, n, sizeof *lines, by_end);
+        memcpy(b->phase_ms, lines[n / 2].phase_ms, sizeof b->phase_ms);
+    }
+    return NULL;
+}
+
+/* --- burst: many at once --- */
+
+/* As many bare bashes as we start sandboxes, all at once, until the last has ended. */
+static fallible burst_of_bashes(size_t n, double *ret_ms)
+{
+    static const char *const argv[] = {"bash", "-c", ":", NULL};
+    own_free pid_t *pids = mem_new(n * sizeof *pids);
+    double begin = lives_now_ms();
+    bool good = true;
+    size_t began = 0;
+
+    for (; good && began < n; began += good)
+        good = posix_spawnp(&pids[began], argv[0], NULL, NULL, (char *const *)argv, environ) == 0;
+    for (size_t i = 0; i < began; i++) {
+        int status = -1;
+        waitpid(pids[i], &status, 0);
+        good &= status == 0;
+    }
+    *ret_ms = lives_now_ms() - begin;
+    return good ? NULL : err_new(ERR_INTERNAL, "a 'bash -c :' did not end well");
+}
+
+static fallible burst_once(struct served *s, size_t n, struct bars *b, struct bench_row *wall,
+                           struct bench_row *each)
+{
+    struct lives_plan ours = {s, LIVES_START, n, n, 0};
+    own_free struct life *l = mem_new(n * sizeof *l);
+    double ms;
+    size_t failed = 0;
+
+    lives_init(l, n);
+    TRY(served_wait_full(s));
+    TRY(lives_run(&ours, l, &ms));
+    for (size_t i = 0; i < n; i++) {
+        count_life(b, each, l[i].end_ms, &l[i]);
+        failed += l[i].error != NULL;
+    }
+    count(b, wall, ms, failed ? err_new(ERR_INTERNAL, "%zu of %zu failed", failed, n) : NULL);
+    TRY(stop_all(s, l, n));
+    lives_done(l, n);
+    return NULL;
+}
+
+/* Started and stopped again by a few users, as fast as it goes: the pool fills meanwhile. */
+static fallible burst_lives(struct served *s, struct bars *b, struct bench_row *r, size_t n,
+                            double *ret_per_s)
+{
+    struct lives_plan plan = {s, LIVES_WHOLE, n, n < AT_ONCE ? n : AT_ONCE, 0};
+    own_free struct life *l = mem_new(n * sizeof *l);
+    double ms;
+
+    lives_init(l, n);
+    TRY(served_wait_full(s));
+    TRY(lives_run(&plan, l, &ms));
+    for (size_t i = 0; i < n; i++)
+        count_life(b, r, l[i].end_ms, &l[i]);
+    *ret_per_s = (double)r->count * 1e3 / ms;
+    lives_done(l, n);
+    return NULL;
+}
+
+static fallible run_burst(struct served *s, const struct bars_plan *plan, struct bars *b)
+{
+    size_t n = plan->runs < BURST ? plan->runs : BURST, lives = 4 * n;
+    struct bench_row *wall = add_row(b, "all at once, until the last runs", ROUNDS);
+    struct bench_row *bash = add_row(b, "  as many 'bash -c :' at once", ROUNDS);
+    struct bench_row *each = add_row(b, "one of those starts", ROUNDS * n);
+    struct bench_row *whole = add_row(b, "start and stop, 16 at once", lives);
+    double ms = 0, per_s = 0;
+
+    TRY(served_set_pool(s, (unsigned)n));
+    say(plan, "all at once, and as many bashes");
+    double begin = lives_now_ms();
+    for (unsigned i = 0; goes_on(begin, i, 1, ROUNDS); i++) {
+        TRY(burst_once(s, n, b, wall, each));
+        TRY(served_wait_full(s));
+        struct err *e = burst_of_bashes(n, &ms);
+        count(b, bash, ms, e);
+    }
+    say(plan, "start and stop");
+    TRY(burst_lives(s, b, whole, lives, &per_s));
+    sort_all(b);
+    struct bar *good = add_bar(b, "starts at once that succeed", 100, "%");
+    good->at_least = true;
+    set_bar(good, 100.0 * (double)each->count / (double)(each->count + each->failed), true);
+    set_bar(add_bar(b, "all at once over as many bashes", 1.5, "x"), median(wall) / median(bash),
+            wall->count && bash->count);
+    struct bar *rate = add_bar(b, "start and stop", 500, "/s");
+    rate->at_least = true;
+    set_bar(rate, per_s, whole->count);
+    return NULL;
+}
+
+/* --- exec: a command in one that runs --- */
+
+static fallible run_exec(struct served *s, const struct bars_plan *plan, struct bars *b)
+{
+    static const char command[] = LIVES_ACTION("true");
+    struct lives_plan one = {s, LIVES_COMMAND_OUT, 1, 1, 0};
+    unsigned n = plan->runs * 5;
+    struct bench_row *by[4] = {
+        add_row(b, "a command through the proxy", n), add_row(b, "  straight to its socket", n),
+        add_row(b, "GET /alive through the proxy", n), add_row(b, "  straight to its socket", n)};
+    struct talk talks[2] = {{.fd = -1}, {.fd = -1}};
+    char path[sizeof s->state + 64];
+    struct life l;
+    double begin;
+
+    lives_init(&l, 1);
+    TRY(served_set_pool(s, 1));
+    TRY(lives_run(&one, &l, &begin));
+    if (l.error)
+        return l.error;
+    snprintf(path, sizeof path, "%s/sock/%s.s", s->state, l.id);
+    struct err *e = talk_tcp(&talks[0], l.port);
+    if (!e)
+        e = talk_unix(&talks[1], path);
+    say(plan, "commands, through the proxy and straight, in turns");
+    double first = lives_now_ms();
+    for (unsigned i = 0; !e && (i % 4 || goes_on(first, i, 4 * LEAST, 4 * n)); i++) {
+        begin = lives_now_ms();
+        struct err *wrong = i % 4 < 2
+                                ? talk_ask(&talks[i % 2], "POST", "/execute_action", l.key, command)
+                                : talk_ask(&talks[i % 2], "GET", "/alive", l.key, NULL);
+        count(b, by[i % 4], lives_now_ms() - begin, wrong);
+    }
+    for (size_t i = 0; i < 2; i++)
+        if (talks[i].fd >= 0)
+            talk_close(&talks[i]);
+    if (e)
+        return e;
+    sort_all(b);
+    set_bar(add_bar(b, "the proxy adds to a command, p50", 0.1, "ms"),
+            median(by[0]) - median(by[1]), by[0]->count && by[1]->count);
+    set_bar(add_bar(b, "the proxy adds to GET /alive, p50", 0.1, "ms"),
+            median(by[2]) - median(by[3]), by[2]->count && by[3]->count);
+    return stop_all(s, &l, 1);
+}
+
+/* --- density: a few sandboxes, and a crowd --- */
+
+/* Gives the id of one that stays. */
+static fallible fill(struct served *s, unsigned n, char id[40])
+{
+    struct lives_plan plan = {s, LIVES_START, n, n < AT_ONCE ? n : AT_ONCE, 0};
+    own_free struct life *l = mem_new(n * sizeof *l);
+    struct err *e = NULL;
+    double ms;
+
+    lives_init(l, n);
+    TRY(served_set_pool(s, AT_ONCE));
+    TRY(lives_run(&plan, l, &ms));
+    snprintf(id, 40, "%s", l[n / 2].id);
+    for (unsigned i = 0; i < n && !e; i++)
+        if (l[i].error)
+            e = err_new(ERR_INTERNAL, "sandbox %u of %u: %s", i + 1, n, err_text(l[i].error));
+    lives_done(l, n);
+    if (!e)
+        e = served_wait_full(s);
+    return e;
+}
+
+/* One request or one life at each of the two, in turns. */
+static fallible density_in_turns(struct served *two[2], char id[2][40], unsigned runs,
+                                 struct bars *b, struct bench_row *rows[4])
+{
+    for (unsigned i = 0; i < 20 * runs; i++) {
+        char target[60];
+        snprintf(target, sizeof target, "/runtime/%s", id[i % 2]);
+        double begin = lives_now_ms();
+        struct err *e = talk_ask(&two[i % 2]->api, "GET", target, NULL, NULL);
+        count(b, rows[i % 2], lives_now_ms() - begin, e);
+    }
+    double first = lives_now_ms();
+    for (unsigned i = 0; i % 2 || goes_on(first, i, 2 * LEAST, 2 * runs); i++) {
+        struct lives_plan plan = {two[i % 2], LIVES_WHOLE, 1, 1, 0};
+        struct life l;
+        double ms;
+        lives_init(&l, 1);
+        TRY(served_wait_full(two[0]));
+        TRY(served_wait_full(two[1]));
+        TRY(lives_run(&plan, &l, &ms));
+        count_life(b, rows[2 + i % 2], l.end_ms, &l);
+        lives_done(&l, 1);
+    }
+    return NULL;
+}
+
+static fallible measure_density(struct served *crowd, struct served *few,
+                                const struct bars_plan *plan, struct bars *b)
+{
+    struct served *two[2] = {few, crowd};
+    unsigned small = plan->crowd < FEW ? plan->crowd : FEW;
+    char id[2][40];
+    uint64_t kb;
+    struct bench_row *rows[4] = {add_row(b, "GET /runtime, 10 sandboxes", 10 * plan->runs),
+                                 add_row(b, "GET /runtime, all sandboxes", 10 * plan->runs),
+                                 add_row(b, "start and stop, 10 sandboxes", plan->runs),
+                                 add_row(b, "start and stop, all sandboxes", plan->runs)};
+
+    TRY(fill(few, small, id[0]));
+    TRY(fill(crowd, plan->crowd, id[1]));
+    say(plan, "requests to both, in turns");
+    TRY(density_in_turns(two, id, plan->runs, b, rows));
+    TRY(served_rss_kb(crowd, &kb));
+    sort_all(b);
+    set_bar(add_bar(b, "GET /runtime, all over 10", 1.2, "x"), median(rows[1]) / median(rows[0]),
+            rows[0]->count && rows[1]->count);
+    set_bar(add_bar(b, "start and stop, all over 10", 1.2, "x"), median(rows[3]) / median(rows[2]),
+            rows[2]->count && rows[3]->count);
+    set_bar(add_bar(b, "resident memory of the server", RSS_BASE + RSS_EACH * plan->crowd, "MB"),
+            (double)kb / 1024, true);
+    return NULL;
+}
+
+/* A second server has the few, so that both are asked in turns and not one after the other. */
+static fallible run_density(struct served *crowd, const struct bars_plan *plan, struct bars *b)
+{
+    struct served few;
+    struct err *e = served_open(&few, plan->tmp, plan->self);
+
+    if (!e) {
+        say(plan, "a server with few sandboxes, and one with all");
+        e = measure_density(crowd, &few, plan, b);
+    }
+    struct err *left = served_close(&few);
+    if (!e)
+        return left;
+    err_free(left); /* what went wrong first is told */
+    return e;
+}
+
+/* --- by name --- */
+
+static const struct {
+    const char *name;
+    fallible (*run)(struct served *s, const struct bars_plan *plan, struct bars *b);
+} kinds[] = {{"tti", run_tti}, {"burst", run_burst}, {"exec", run_exec}, {"density", run_density}};
+
+static size_t kind_of(const char *name)
+{
+    size_t i = 0;
+
+    while (i < ARRAY_LEN(kinds) && strcmp(kinds[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+bool bars_known(const char *name)
+{
+    return kind_of(name) < ARRAY_LEN(kinds);
+}
+
+fallible bars_run(const char *name, const struct bars_plan *plan, struct bars *ret_bars)
+{
+    size_t kind = kind_of(name);
+    struct served s;
+
+    if (kind == ARRAY_LEN(kinds))
+        return err_new(ERR_NOT_FOUND, "no measurement '%.40s'", name);
+    *ret_bars = (struct bars){.row_count = 0};
+    say(plan, "starting a server");
+    struct err *e = served_open(&s, plan->tmp, plan->self);
+    if (!e)
+        e = kinds[kind].run(&s, plan, ret_bars);
+    struct err *left = served_close(&s);
+    if (!e)
+        e = left;
+    else
+        err_free(left);
+    if (e)
+        bars_done(ret_bars);
+    return e;
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/* served.h — a `croft serve` of the bench's own: the real program, a free port, a scratch for its
+ * state, the settings nobody changed. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "host/bench/scratch.h"
+#include "host/bench/talk.h"
+
+struct served {
+    struct scratch scratch;
+    char state[SCRATCH_DIR + 16];
+    pid_t pid; /* of the server itself; 0: none */
+    uint16_t port;
+    struct talk api; /* for questions whose time does not count */
+    struct arena arena;
+    unsigned sessions; /* names given out */
+};
+
+fallible served_open(struct served *s, const char *tmp, const char *self);
+/* SIGTERM, its end, and nothing left: an error says what is. For one that did not open as well. */
+fallible served_close(struct served *s);
+
+/* The answer is good until the next question. */
+fallible served_ask(struct served *s, const char *method, const char *target, const char *body,
+                    struct json **ret_json);
+fallible served_set_pool(struct served *s, unsigned target);
+fallible served_wait_full(struct served *s); /* until the pool has what it wants */
+fallible served_rss_kb(const struct served *s, uint64_t *ret_kb);
