@@ -15,8 +15,9 @@
 #include "host/bench/lives.h"
 
 #define POOL       32
-#define SPAN_MS    5000 /* of one part, on a machine that is busy: then fewer runs are enough */
+#define SPAN_MS    4000 /* of one part, on a machine that is busy: then fewer runs are enough */
 #define LEAST      10   /* runs, even so */
+#define BATCH      100  /* that run before they are stopped */
 #define STAGGER_MS 20
 #define BURST      100
 #define ROUNDS     5
@@ -106,6 +107,12 @@ struct timeline {
     double end_ms, phase_ms[BARS_PHASES];
 };
 
+struct tti_rows {
+    struct bench_row *claim, *after, *first, *bash, *late, *late_bash;
+    struct timeline *lines;
+    size_t line_count;
+};
+
 static fallible read_timeline(struct served *s, const struct life *l, struct timeline *t)
 {
     char text[80];
@@ -139,30 +146,78 @@ static fallible stop_all(struct served *s, struct life *l, size_t n)
     return lives_run(&plan, l, &ms);
 }
 
-/* One sandbox, then one bash, and again. */
-static fallible tti_in_turns(struct served *s, const struct bars_plan *plan, struct bars *b,
-                             struct bench_row *claim, struct bench_row *first,
-                             struct bench_row *bash, struct timeline *lines, size_t *ret_count)
+/* The launcher does one thing after the other: a claim is answered when what was stopped before it
+ * is gone. So those that ran are stopped later, BATCH at a time; after_stops() has the other case.
+ */
+static fallible settle(struct served *s)
+{
+    struct lives_plan one = {s, LIVES_WHOLE, 1, 1, 0};
+    struct life l;
+    double ms;
+
+    lives_init(&l, 1);
+    TRY(lives_run(&one, &l, &ms));
+    lives_done(&l, 1);
+    return served_wait_full(s);
+}
+
+static fallible one_of_each(struct served *s, struct bars *b, struct tti_rows *r, struct life *l)
 {
     struct lives_plan ours = {s, LIVES_COMMAND_OUT, 1, 1, 0}, peer = {NULL, LIVES_BASH, 1, 1, 0};
-    double ms, begin = lives_now_ms();
+    struct life p;
+    double ms;
+
+    lives_init(&p, 1);
+    TRY(served_wait_full(s));
+    TRY(lives_run(&ours, l, &ms));
+    count_life(b, r->claim, l->claim_ms, l);
+    count_life(b, r->first, l->end_ms, l);
+    if (!l->error)
+        TRY(read_timeline(s, l, &r->lines[r->line_count++]));
+    TRY(served_wait_full(s));
+    TRY(lives_run(&peer, &p, &ms));
+    count_life(b, r->bash, p.end_ms, &p);
+    lives_done(&p, 1);
+    return NULL;
+}
+
+/* One sandbox, then one bash, and again. */
+static fallible tti_in_turns(struct served *s, const struct bars_plan *plan, struct bars *b,
+                             struct tti_rows *r)
+{
+    struct life batch[BATCH];
+    double begin = lives_now_ms();
+    size_t n = 0;
 
     for (unsigned i = 0; goes_on(begin, i, LEAST, plan->runs); i++) {
-        struct life l, p;
+        lives_init(&batch[n], 1);
+        TRY(one_of_each(s, b, r, &batch[n++]));
+        if (n < BATCH && i + 1 < plan->runs)
+            continue;
+        TRY(stop_all(s, batch, n));
+        lives_done(batch, n);
+        n = 0;
+        TRY(settle(s));
+    }
+    struct err *e = n ? stop_all(s, batch, n) : NULL;
+    lives_done(batch, n);
+    return e;
+}
+
+/* The next one starts when one was told to stop: as when users come and go. */
+static fallible after_stops(struct served *s, const struct bars_plan *plan, struct bars *b,
+                            struct bench_row *r)
+{
+    struct lives_plan one = {s, LIVES_WHOLE, 1, 1, 0};
+    double begin = lives_now_ms(), ms;
+
+    for (unsigned i = 0; goes_on(begin, i, LEAST, plan->runs / 2 + 1); i++) {
+        struct life l;
         lives_init(&l, 1);
-        lives_init(&p, 1);
         TRY(served_wait_full(s));
-        TRY(lives_run(&ours, &l, &ms));
-        count_life(b, claim, l.claim_ms, &l);
-        count_life(b, first, l.end_ms, &l);
-        if (!l.error)
-            TRY(read_timeline(s, &l, &lines[(*ret_count)++]));
-        TRY(stop_all(s, &l, 1));
-        TRY(served_wait_full(s));
-        TRY(lives_run(&peer, &p, &ms));
-        count_life(b, bash, p.end_ms, &p);
+        TRY(lives_run(&one, &l, &ms));
+        count_life(b, r, l.claim_ms, &l);
         lives_done(&l, 1);
-        lives_done(&p, 1);
     }
     return NULL;
 }
@@ -183,11 +238,11 @@ static fallible tti_staggered(struct served *s, const struct bars_plan *plan, st
     TRY(lives_run(&ours, l, &ms));
     for (size_t i = 0; i < n; i++)
         count_life(b, first, l[i].end_ms, &l[i]);
-    TRY(stop_all(s, l, n));
     TRY(served_wait_full(s));
     TRY(lives_run(&peer, p, &ms));
     for (size_t i = 0; i < n; i++)
         count_life(b, bash, p[i].end_ms, &p[i]);
+    TRY(stop_all(s, l, n));
     lives_done(l, n);
     lives_done(p, n);
     return NULL;
@@ -195,30 +250,36 @@ static fallible tti_staggered(struct served *s, const struct bars_plan *plan, st
 
 static fallible run_tti(struct served *s, const struct bars_plan *plan, struct bars *b)
 {
-    struct bench_row *claim = add_row(b, "POST /start to its answer, warm", plan->runs);
-    struct bench_row *first = add_row(b, "to the first command's output", plan->runs);
-    struct bench_row *bash = add_row(b, "  bash on a pty, the same", plan->runs);
-    struct bench_row *late = add_row(b, "one every 20 ms, to the output", plan->runs);
-    struct bench_row *peer = add_row(b, "  bash on a pty, one every 20 ms", plan->runs);
     own_free struct timeline *lines = mem_new(plan->runs * sizeof *lines);
-    size_t n = 0;
+    struct tti_rows r = {
+        .claim = add_row(b, "POST /start to its answer, warm", plan->runs),
+        .after = add_row(b, "the same, right after a stop", plan->runs),
+        .first = add_row(b, "to the first command's output", plan->runs),
+        .bash = add_row(b, "  bash on a pty, the same", plan->runs),
+        .late = add_row(b, "one every 20 ms, to the output", plan->runs),
+        .late_bash = add_row(b, "  bash on a pty, one every 20 ms", plan->runs),
+        .lines = lines,
+    };
 
     TRY(served_set_pool(s, POOL));
     say(plan, "starts and bashes in turns");
-    TRY(tti_in_turns(s, plan, b, claim, first, bash, lines, &n));
+    TRY(tti_in_turns(s, plan, b, &r));
+    say(plan, "starts right after a stop");
+    TRY(after_stops(s, plan, b, r.after));
     say(plan, "one every 20 ms");
-    TRY(tti_staggered(s, plan, b, late, peer));
+    TRY(settle(s));
+    TRY(tti_staggered(s, plan, b, r.late, r.late_bash));
     sort_all(b);
-    set_bar(add_bar(b, "warm claim, p50", 0.5, "ms"), median(claim), claim->count);
-    set_bar(add_bar(b, "warm claim, p99", 10, "ms"), bench_at(claim, .99), claim->count);
-    set_bar(add_bar(b, "first output over a bash's, p50", 1, "ms"), median(first) - median(bash),
-            first->count && bash->count);
-    set_bar(add_bar(b, "one every 20 ms, over a bash's, p50", 1, "ms"), median(late) - median(peer),
-            late->count && peer->count);
-    b->has_phases = n > 0;
-    if (n) {
-        qsort(lines, n, sizeof *lines, by_end);
-        memcpy(b->phase_ms, lines[n / 2].phase_ms, sizeof b->phase_ms);
+    set_bar(add_bar(b, "warm claim, p50", 0.5, "ms"), median(r.claim), r.claim->count);
+    set_bar(add_bar(b, "warm claim, p99", 10, "ms"), bench_at(r.claim, .99), r.claim->count);
+    set_bar(add_bar(b, "first output over a bash's, p50", 1, "ms"),
+            median(r.first) - median(r.bash), r.first->count && r.bash->count);
+    set_bar(add_bar(b, "one every 20 ms, over a bash's, p50", 1, "ms"),
+            median(r.late) - median(r.late_bash), r.late->count && r.late_bash->count);
+    b->has_phases = r.line_count > 0;
+    if (r.line_count) {
+        qsort(lines, r.line_count, sizeof *lines, by_end);
+        memcpy(b->phase_ms, lines[r.line_count / 2].phase_ms, sizeof b->phase_ms);
     }
     return NULL;
 }
@@ -245,8 +306,9 @@ static fallible burst_of_bashes(size_t n, double *ret_ms)
     return good ? NULL : err_new(ERR_INTERNAL, "a 'bash -c :' did not end well");
 }
 
+/* The bashes come before the stops: nothing but what we measure is under way beside either. */
 static fallible burst_once(struct served *s, size_t n, struct bars *b, struct bench_row *wall,
-                           struct bench_row *each)
+                           struct bench_row *each, struct bench_row *bash)
 {
     struct lives_plan ours = {s, LIVES_START, n, n, 0};
     own_free struct life *l = mem_new(n * sizeof *l);
@@ -261,9 +323,12 @@ static fallible burst_once(struct served *s, size_t n, struct bars *b, struct be
         failed += l[i].error != NULL;
     }
     count(b, wall, ms, failed ? err_new(ERR_INTERNAL, "%zu of %zu failed", failed, n) : NULL);
+    TRY(served_wait_full(s));
+    struct err *e = burst_of_bashes(n, &ms);
+    count(b, bash, ms, e);
     TRY(stop_all(s, l, n));
     lives_done(l, n);
-    return NULL;
+    return settle(s);
 }
 
 /* Started and stopped again by a few users, as fast as it goes: the pool fills meanwhile. */
@@ -291,17 +356,13 @@ static fallible run_burst(struct served *s, const struct bars_plan *plan, struct
     struct bench_row *bash = add_row(b, "  as many 'bash -c :' at once", ROUNDS);
     struct bench_row *each = add_row(b, "one of those starts", ROUNDS * n);
     struct bench_row *whole = add_row(b, "start and stop, 16 at once", lives);
-    double ms = 0, per_s = 0;
+    double per_s = 0;
 
     TRY(served_set_pool(s, (unsigned)n));
     say(plan, "all at once, and as many bashes");
     double begin = lives_now_ms();
-    for (unsigned i = 0; goes_on(begin, i, 1, ROUNDS); i++) {
-        TRY(burst_once(s, n, b, wall, each));
-        TRY(served_wait_full(s));
-        struct err *e = burst_of_bashes(n, &ms);
-        count(b, bash, ms, e);
-    }
+    for (unsigned i = 0; goes_on(begin, i, 1, ROUNDS); i++)
+        TRY(burst_once(s, n, b, wall, each, bash));
     say(plan, "start and stop");
     TRY(burst_lives(s, b, whole, lives, &per_s));
     sort_all(b);
