@@ -146,9 +146,8 @@ static fallible stop_all(struct served *s, struct life *l, size_t n)
     return lives_run(&plan, l, &ms);
 }
 
-/* The launcher does one thing after the other: a claim is answered when what was stopped before it
- * is gone. So those that ran are stopped later, BATCH at a time; after_stops() has the other case.
- */
+/* What goes on in the machine while a stopped one is removed is not to fall on the next claim:
+ * those that ran are stopped later, BATCH at a time; after_stops() has the other case. */
 static fallible settle(struct served *s)
 {
     struct lives_plan one = {s, LIVES_WHOLE, 1, 1, 0};
