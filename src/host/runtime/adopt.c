@@ -64,10 +64,11 @@ static void remove_junk(struct junk *j)
     err_free(e);
 }
 
+/* One that cannot be stopped is being ended already: an unclaimed one dies with its server. */
 static void on_junk_stopped(void *arg, struct sbx *s, const struct err *e)
 {
-    (void)s;
-    (void)e; /* removing it tells */
+    if (e && s->state.now != SBX_STOPPED)
+        sbx_gone(s, "%s", err_text(e));
     remove_junk(arg);
 }
 
@@ -81,7 +82,7 @@ static void on_junk_adopted(void *arg, struct sbx *s, const struct err *e)
     }
     own(err) why = sbx_stop(s, on_junk_stopped, j);
     if (why)
-        remove_junk(j);
+        on_junk_stopped(j, s, why);
 }
 
 static void begin_junk(struct junk *j)

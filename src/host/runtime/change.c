@@ -53,6 +53,7 @@ static void on_resumed(void *arg, struct sbx *s, const struct err *e)
     gate_leave(r->manager);
     if (!e) {
         r->manager->counters.resumes++;
+        err_free(runtime_set_addresses(r)); /* of one that was adopted paused; it runs now */
         runtime_move(r, RUNTIME_RUNNING);
         proxy_set_state(r->manager->config.proxy, &r->target, PROXY_OPEN);
         manager_emit(r, RUNTIME_EVENT_READY, "");
