@@ -221,8 +221,9 @@ static fallible list(struct job *j)
             buf_addf(&j->out, STR_FMT "%s", STR_ARG(s->s), s->next ? "," : "\t");
         put_limit(j, key, "most_runtimes");
         put_limit(j, key, "starts_per_minute");
-        buf_addf(&j->out, "%.19s\t%.19s\n", json_get_str(key, "created_at", STR("-")).p,
-                 json_get_str(key, "revoked_at", STR("-")).p);
+        buf_addf(&j->out, STR_FMT "\t" STR_FMT "\n",
+                 STR_ARG(str_first(json_get_str(key, "created_at", STR("-")), 19)),
+                 STR_ARG(str_first(json_get_str(key, "revoked_at", STR("-")), 19)));
     }
     return NULL;
 }

@@ -45,8 +45,8 @@ static fallible decode_environment(const struct json *body, const struct json **
         return err_new(ERR_UNPROCESSABLE, "environment: wanted an object of strings");
     for (const struct json *c = v->first; c; c = c->next) {
         if (!c->key.len || memchr(c->key.p, '=', c->key.len) || memchr(c->key.p, '\0', c->key.len))
-            return err_new(ERR_UNPROCESSABLE, "environment: '%.80s' is no name of a variable",
-                           c->key.len ? c->key.p : "");
+            return err_new(ERR_UNPROCESSABLE, "environment: '" STR_FMT "' is no name of a variable",
+                           STR_ARG(str_first(c->key, 80)));
         if (c->type != JSON_STR || memchr(c->s.p, '\0', c->s.len))
             return err_new(ERR_UNPROCESSABLE,
                            "environment." STR_FMT ": wanted a string without NUL",
