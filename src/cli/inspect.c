@@ -7,7 +7,7 @@
 #include "cli/ask.h"
 
 struct inspect_options {
-    bool json, follow;
+    bool json;
     uint64_t count;
 };
 
@@ -117,7 +117,7 @@ static fallible stream_logs(struct job *j)
     int status;
     struct ask_stream s = {
         .method = "GET",
-        .path = ask_path(&j->k, j->sandbox, j->o.follow ? "/logs?follow=true" : "/logs"),
+        .path = ask_path(&j->k, j->sandbox, "/logs"),
         .each = write_out,
         .arg = j,
     };
@@ -171,9 +171,6 @@ static int run_fork(struct cli *cli, int argc, char **argv)
 #define JSON_ROW CFG_BOOL(inspect_options, json, "json", false, "Print JSON.")
 
 static const struct cfg_row json_rows[] = {JSON_ROW};
-static const struct cfg_row logs_rows[] = {
-    CFG_BOOL(inspect_options, follow, "follow", false, "Go on as more is said."),
-};
 static const struct cfg_row fork_rows[] = {
     CFG_UINT(inspect_options, count, "count", 1, "How many.", .min = 1, .max = 100),
     JSON_ROW,
@@ -199,7 +196,6 @@ CLI_COMMAND(logs) = {
     .name = "logs",
     .summary = "show what the server inside a sandbox said",
     .usage = "SANDBOX",
-    .options = {.rows = logs_rows, .count = ARRAY_LEN(logs_rows)},
     .run = run_logs,
 };
 
