@@ -217,6 +217,7 @@ void native_died(struct native_driver *d, const struct native_reply *r)
     struct native *n = native_of(s);
     const char *who = n->command ? "command" : "server";
     list_del(&n->call.link); /* nobody waits for that answer now */
+    n->known = true;         /* also of one whose adoption this overtook: it left files */
     end_life(n);
     if (r->flags & NATIVE_CODE_UNKNOWN)
         sbx_gone(s, "it ended, nobody knows how: who started it was gone by then");
