@@ -226,7 +226,7 @@ static fallible on_body(struct http_req *req, struct str piece)
     return e;
 }
 
-static bool has_buildah(void)
+bool builds_possible(void)
 {
     static const char *const paths[] = {"/usr/bin/buildah", "/usr/local/bin/buildah"};
 
@@ -243,7 +243,7 @@ static fallible handle_build(struct http_req *req)
     struct posting *p;
 
     TRY(check(req, KEY_RUNTIME, &b, &key));
-    if (!has_buildah())
+    if (!builds_possible())
         return err_new(ERR_UNSUPPORTED,
                        "images cannot be built here: buildah is not installed "
                        "(package 'buildah'); 'croft image import' takes ready ones");

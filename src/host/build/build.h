@@ -32,6 +32,8 @@ struct builds_config {
     uint64_t image_bytes; /* of a result's archive; 0: 16 GiB */
 };
 
+/* Is there what builds? A launcher lets nobody nest sandboxes on a machine without. */
+bool builds_possible(void);
 /* Builds that a server before us did not finish are INTERNAL_ERROR from now on. */
 fallible builds_open(const struct builds_config *config, struct builds **ret_builds);
 void builds_free(struct builds *b); /* those under way are given up; before the driver is closed */

@@ -54,6 +54,7 @@ struct builds {
     struct builds_config config;
     char *path;
     int dir;
+    int64_t opened_ms; /* wall clock: rows that are older are of a server before us */
     struct list waiting, working;
     unsigned waiting_count, working_count;
     struct loop_later next;
@@ -76,6 +77,7 @@ extern const char build_scan_script[], build_script[];
 /* --- rows.c --- */
 struct build_row {
     char status[32], image[BUILD_NAME];
+    int64_t changed_ms;
     char *error; /* NULL: none */
 };
 void build_row_write(struct build *b, store_done *done, void *arg);

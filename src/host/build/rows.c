@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/mem.h"
 #include "host/build/inner.h"
 #include "host/store/store.h"
 
@@ -55,7 +56,22 @@ static fallible on_row(void *arg, const struct store_value *v, size_t count)
     snprintf(r->image, sizeof r->image, STR_FMT, STR_ARG(v[1].text));
     if (v[2].type == STORE_TEXT)
         r->error = strndup(v[2].text.p, v[2].text.len);
+    r->changed_ms = v[3].i;
     return NULL;
+}
+
+#define CUT_SHORT "the server was stopped while it was built: build it again"
+
+/* Of a server before us, and not written down as such yet. */
+static void tell_if_cut_short(const struct builds *all, struct build_row *r)
+{
+    bool open = strcmp(r->status, "QUEUED") == 0 || strcmp(r->status, "WORKING") == 0;
+
+    if (!open || r->changed_ms >= all->opened_ms)
+        return;
+    snprintf(r->status, sizeof r->status, "INTERNAL_ERROR");
+    free(r->error);
+    r->error = mem_dup_cstr(CUT_SHORT);
 }
 
 fallible build_row_read(struct builds *b, struct str id, const struct key *key,
@@ -65,12 +81,14 @@ fallible build_row_read(struct builds *b, struct str id, const struct key *key,
                               store_int(key->scopes & KEY_ADMIN)};
 
     *ret = (struct build_row){.error = NULL};
-    TRY(store_read(b->config.store,
-                   "SELECT status, image, error FROM builds WHERE id=?1 AND (key_name=?2 OR ?3)", v,
-                   ARRAY_LEN(v), on_row, ret));
+    TRY(store_read(
+        b->config.store,
+        "SELECT status, image, error, changed_ms FROM builds WHERE id=?1 AND (key_name=?2 OR ?3)",
+        v, ARRAY_LEN(v), on_row, ret));
     if (!ret->status[0])
         return err_new(ERR_NOT_FOUND, "build_id: there is no build '" STR_FMT "'",
                        STR_ARG(str_first(id, 64)));
+    tell_if_cut_short(b, ret);
     return NULL;
 }
 
@@ -95,13 +113,13 @@ fallible build_row_owns(struct builds *b, struct str image, const char *key_name
 
 fallible build_rows_recover(struct builds *b)
 {
+    b->opened_ms = (int64_t)(clock_wall_ns(loop_clock(b->config.loop)) / NS_PER_MS);
     store_write(b->config.store,
-                "UPDATE builds SET status='INTERNAL_ERROR', error='the server was stopped while it"
-                " was built: build it again' WHERE status IN ('QUEUED', 'WORKING')",
+                "UPDATE builds SET status='INTERNAL_ERROR', error='" CUT_SHORT
+                "' WHERE status IN ('QUEUED', 'WORKING')",
                 NULL, 0, NULL, NULL);
     /* Ninety days are enough to be asked about; the rows must not grow without end. */
-    struct store_value before = store_int(
-        (int64_t)(clock_wall_ns(loop_clock(b->config.loop)) / NS_PER_MS) - 90ll * 24 * 3600 * 1000);
+    struct store_value before = store_int(b->opened_ms - 90ll * 24 * 3600 * 1000);
     store_write(b->config.store, "DELETE FROM builds WHERE changed_ms<?1 AND status<>'SUCCESS'",
                 &before, 1, NULL, NULL);
     return NULL;

@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "host/build/build.h"
 #include "host/config/settings.h"
 #include "host/launcher/box.h"
 #include "host/launcher/launcher.h"
@@ -51,7 +52,7 @@ static struct launcher_policy policy_of(const struct layout *where, const struct
         .image_count = ARRAY_LEN(images),
         .roots = {{.path = where->builds, .dir = where->builds_dir, .modes = 1u << NATIVE_RO}},
         .root_count = 1,
-        .nested = true,
+        .nested = builds_possible(),
         .stored_images = true,
         .import_images = true,
         .most = (unsigned)s->most_sandboxes + ENDING_MOST,
