@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /* runner.c — runs every registered test in a process of its own, several at once.
  *
- *   test-croft [--list] [--jobs N] [--junit FILE] [--summary FILE] [WORD …]
+ *   test-croft [--list] [--jobs N] [--slow N] [--junit FILE] [--summary FILE] [WORD …]
  *
- * A test runs if its "folder/file.name" holds any WORD. Output is shown only for failures. */
+ * A test runs if its "folder/file.name" holds any WORD. Output is shown only for failures. --slow
+ * lists the N tests that took longest, with the processor time of all that each of them started. */
 #include "test/test.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -21,7 +21,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "test/support.h"
+#include "test/keeper.h"
 
 ROWS_OF(tests, struct test)
 
@@ -30,18 +30,25 @@ enum { EXIT_PASS = 0, EXIT_FAIL = 1, EXIT_SKIP = 77 };
 
 struct run {
     const struct test *test;
-    pid_t pid;
+    pid_t pid; /* of its keeper */
     int pidfd, output;
     uint64_t start_ns;
-    bool timed_out;
+};
+
+struct took {
+    const struct test *test;
+    double seconds, cpu_seconds;
 };
 
 struct totals {
     unsigned passed, failed, skipped;
+    struct took *took; /* of each that has ended */
+    size_t ended;
+    FILE *junit; /* NULL: none */
 };
 
 struct options {
-    unsigned jobs;
+    unsigned jobs, slow;
     bool list;
     const char *junit, *summary;
     char **words;
@@ -68,17 +75,7 @@ static void start(struct run *r, const struct test *t)
 {
     *r = (struct run){.test = t, .start_ns = clock_mono_ns(&clock_system)};
     r->output = memfd_create("test-output", MFD_CLOEXEC);
-    fflush(NULL); /* or the child writes our buffers once more, the JUnit file too */
-    r->pid = fork();
-    if (r->pid == 0) {
-        setpgid(0, 0); /* so that a test's own children can be ended with it */
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        dup2(r->output, STDOUT_FILENO);
-        dup2(r->output, STDERR_FILENO);
-        signal(SIGPIPE, SIG_IGN);
-        t->run();
-        support_end_test(EXIT_PASS);
-    }
+    r->pid = keeper_start(t, t->limit_s ? t->limit_s : DEFAULT_LIMIT_S, r->output);
     r->pidfd = (int)syscall(SYS_pidfd_open, r->pid, 0);
 }
 
@@ -105,56 +102,65 @@ static void junit_case(FILE *f, const struct run *r, int code, double seconds)
     if (code == EXIT_SKIP)
         fprintf(f, "<skipped/>");
     else if (code != EXIT_PASS)
-        fprintf(f, "<failure message=\"exit %d%s\"/>", code, r->timed_out ? ", time limit" : "");
+        fprintf(f, "<failure message=\"exit %d%s\"/>", code,
+                code == KEEPER_LATE ? ", time limit" : "");
     fprintf(f, "</testcase>\n");
 }
 
-static void finish(struct run *r, struct totals *totals, FILE *junit)
+static double seconds_of(struct timeval t)
 {
+    return (double)t.tv_sec + (double)t.tv_usec / 1e6;
+}
+
+static void say_failed(const struct run *r, int code, double seconds)
+{
+    printf("%s %s.%s (%.2f s)%s\n", code == EXIT_SKIP ? "skip" : "FAIL", short_file(r->test->file),
+           r->test->name, seconds, code == KEEPER_LATE ? " over its time limit" : "");
+    if (code > 128)
+        printf("     ended by signal %d (%s)\n", code - 128, strsignal(code - 128));
+    show_output(r);
+}
+
+static void finish(struct run *r, struct totals *totals)
+{
+    struct rusage used = {0};
     int status = 0;
 
-    while (waitpid(r->pid, &status, 0) < 0 && errno == EINTR)
+    while (wait4(r->pid, &status, 0, &used) < 0 && errno == EINTR)
         ;
-    kill(-r->pid, SIGKILL); /* whatever it left running */
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     double seconds = (double)(clock_mono_ns(&clock_system) - r->start_ns) / 1e9;
-    if (r->timed_out)
-        code = 124;
-    if (code == EXIT_PASS) {
-        totals->passed++;
-    } else {
-        const char *word = code == EXIT_SKIP ? "skip" : "FAIL";
-        totals->skipped += code == EXIT_SKIP;
-        totals->failed += code != EXIT_SKIP;
-        printf("%s %s.%s (%.2f s)%s\n", word, short_file(r->test->file), r->test->name, seconds,
-               r->timed_out ? " over its time limit" : "");
-        if (code > 128)
-            printf("     ended by signal %d (%s)\n", code - 128, strsignal(code - 128));
-        show_output(r);
-    }
-    junit_case(junit, r, code, seconds);
+    totals->passed += code == EXIT_PASS;
+    totals->skipped += code == EXIT_SKIP;
+    totals->failed += code != EXIT_PASS && code != EXIT_SKIP;
+    if (code != EXIT_PASS)
+        say_failed(r, code, seconds);
+    junit_case(totals->junit, r, code, seconds);
+    totals->took[totals->ended++] =
+        (struct took){r->test, seconds, seconds_of(used.ru_utime) + seconds_of(used.ru_stime)};
     close(r->pidfd);
     close(r->output);
-    support_remove_dir_of(r->pid);
     r->pid = 0;
 }
 
-static void end_overdue(struct run *runs, unsigned jobs)
+static int compare_took(const void *a, const void *b)
 {
-    uint64_t now = clock_mono_ns(&clock_system);
+    const struct took *x = a, *y = b;
 
-    for (unsigned i = 0; i < jobs; i++) {
-        unsigned limit =
-            runs[i].pid && runs[i].test->limit_s ? runs[i].test->limit_s : DEFAULT_LIMIT_S;
-        if (!runs[i].pid || now - runs[i].start_ns < limit * NS_PER_S)
-            continue;
-        runs[i].timed_out = true;
-        kill(-runs[i].pid, SIGKILL);
-        kill(runs[i].pid, SIGKILL);
+    return (x->seconds < y->seconds) - (x->seconds > y->seconds);
+}
+
+static void say_slow(struct totals *totals, unsigned n)
+{
+    qsort(totals->took, totals->ended, sizeof *totals->took, compare_took);
+    for (size_t i = 0; i < n && i < totals->ended; i++) {
+        const struct took *t = &totals->took[i];
+        printf("%7.2f s, %6.2f s of processor  %s.%s\n", t->seconds, t->cpu_seconds,
+               short_file(t->test->file), t->test->name);
     }
 }
 
-static void run_all(const struct options *o, struct totals *totals, FILE *junit)
+static void run_all(const struct options *o, struct totals *totals)
 {
     struct run *runs = mem_new(o->jobs * sizeof *runs);
     struct pollfd *polls = mem_new(o->jobs * sizeof *polls);
@@ -173,11 +179,10 @@ static void run_all(const struct options *o, struct totals *totals, FILE *junit)
         }
         if (!busy)
             break;
-        poll(polls, o->jobs, 500);
+        poll(polls, o->jobs, -1);
         for (unsigned i = 0; i < o->jobs; i++)
             if (polls[i].revents)
-                finish(&runs[i], totals, junit);
-        end_overdue(runs, o->jobs);
+                finish(&runs[i], totals);
     }
     free(runs);
     free(polls);
@@ -193,13 +198,16 @@ static struct options parse(int argc, char **argv)
             o.list = true;
         else if (i + 1 < argc && strcmp(argv[i], "--jobs") == 0)
             o.jobs = (unsigned)atoi(argv[++i]);
+        else if (i + 1 < argc && strcmp(argv[i], "--slow") == 0)
+            o.slow = (unsigned)atoi(argv[++i]);
         else if (i + 1 < argc && strcmp(argv[i], "--junit") == 0)
             o.junit = argv[++i];
         else if (i + 1 < argc && strcmp(argv[i], "--summary") == 0)
             o.summary = argv[++i];
         else {
             fprintf(stderr,
-                    "usage: %s [--list] [--jobs N] [--junit FILE] [--summary FILE] [WORD …]\n",
+                    "usage: %s [--list] [--jobs N] [--slow N] [--junit FILE] [--summary FILE]"
+                    " [WORD …]\n",
                     argv[0]);
             exit(2);
         }
@@ -214,7 +222,7 @@ static struct options parse(int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct options o = parse(argc, argv);
-    struct totals totals = {0};
+    struct totals totals = {.took = mem_new(ROWS_LEN(tests) * sizeof *totals.took)};
 
     if (o.list) {
         for (size_t i = 0; i < ROWS_LEN(tests); i++)
@@ -222,19 +230,21 @@ int main(int argc, char **argv)
                 printf("%s.%s\n", short_file(ROWS_AT(tests, i)->file), ROWS_AT(tests, i)->name);
         return 0;
     }
-    FILE *junit = o.junit ? fopen(o.junit, "w") : NULL;
-    if (junit)
-        fprintf(junit, "<testsuite name=\"croft\">\n");
-    run_all(&o, &totals, junit);
-    if (junit) {
-        fprintf(junit, "</testsuite>\n");
-        fclose(junit);
+    totals.junit = o.junit ? fopen(o.junit, "w") : NULL;
+    if (totals.junit)
+        fprintf(totals.junit, "<testsuite name=\"croft\">\n");
+    run_all(&o, &totals);
+    if (totals.junit) {
+        fprintf(totals.junit, "</testsuite>\n");
+        fclose(totals.junit);
     }
+    say_slow(&totals, o.slow);
     FILE *summary = o.summary ? fopen(o.summary, "a") : NULL;
     if (summary) {
         fprintf(summary, "%u %u %u\n", totals.passed, totals.failed, totals.skipped);
         fclose(summary);
     }
     printf("%u passed, %u failed, %u skipped\n", totals.passed, totals.failed, totals.skipped);
+    free(totals.took);
     return totals.failed || !totals.passed;
 }
