@@ -62,8 +62,9 @@ struct serve {
         struct loop_io changed; /* inotify; stopped: nobody looks */
         struct loop_timer quiet, deep;
         bool under_way, again;
-        bool used; /* a sandbox was made of the layers since they were looked at deeply */
-        bool old;  /* there are layers of before, kept for who stands on them */
+        bool swept; /* a sandbox has gone since this look began */
+        bool used;  /* a sandbox was made of the layers since they were looked at deeply */
+        bool old;   /* there are layers of before, kept for who stands on them */
     } fresh;
     struct serve_image images[SERVE_IMAGES]; /* as long as the store does not change */
     unsigned image_next;

@@ -49,7 +49,7 @@ static void on_made(struct serve_job *j, struct err *e)
     err_free(e);
     f->under_way = false;
     f->old = rootfs_host_has_old(s->host.dir);
-    if (f->again && !s->ending)
+    if ((f->again || (f->old && f->swept)) && !s->ending)
         look(s);
 }
 
@@ -61,6 +61,7 @@ static void look(struct serve *s)
     if (f->under_way)
         return;
     f->under_way = true;
+    f->swept = false;
     if (f->changed.loop)
         err_free(rootfs_host_watch(f->changed.fd)); /* what was there at first is watched still */
     struct serve_job *j = serve_job_new(s, make_layers, on_made);
@@ -105,6 +106,7 @@ void serve_fresh_used(struct serve *s)
 
 void serve_fresh_swept(struct serve *s)
 {
+    s->fresh.swept = s->fresh.under_way; /* who looks now may have seen the sandbox still */
     if (s->fresh.old && !s->ending)
         look(s);
 }
