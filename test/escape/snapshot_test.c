@@ -22,6 +22,7 @@
 
 static const char have[] = "{ echo control-words >/root/file; export EXPORTED=of-a\n"
                            "cp /usr/bin/sleep /tmp/croft-src && { /tmp/croft-src 1000 & }\n"
+                           "until grep -qs '^croft-src$' /proc/$!/comm; do :; done\n" /* exec'd */
                            "cat /etc/machine-id >/root/id; hostname >/root/host\n"
                            "head -c 16 /dev/urandom | od -An -tx1 >/root/random\n}";
 
