@@ -112,6 +112,7 @@ fallible ask_stream(struct ask *k, const struct ask_stream *s, int *ret_status)
     const struct http_header headers[] = {
         {s->key_name.p ? s->key_name : STR("X-API-Key"), s->key_name.p ? s->key : k->key},
         {STR("Content-Type"), s->type.p ? s->type : STR("application/json")},
+        {STR("Accept"), s->accept.p ? s->accept : STR("*/*")},
     };
     bool elsewhere = s->url.p != NULL;
     struct str url = arena_printf(&k->arena, STR_FMT STR_FMT, STR_ARG(elsewhere ? s->url : k->url),

@@ -40,6 +40,7 @@ struct ask_stream {
     struct str url, unix_path; /* .p NULL: the server */
     struct str path, key_name, key;
     struct str body, type; /* type: of the body */
+    struct str accept;     /* .p NULL: anything */
     bool (*each)(void *arg, struct str piece);
     void *arg;
 };

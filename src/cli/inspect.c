@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* inspect.c — croft inspect, stats, logs and fork: one sandbox of a server, looked at closely. */
+/* inspect.c — croft inspect, stats and fork: one sandbox of a server, looked at closely. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -100,43 +100,6 @@ static int run_stats(struct cli *cli, int argc, char **argv)
     return close_job(&j, cli, e);
 }
 
-/* --- logs --- */
-
-static bool write_out(void *arg, struct str piece)
-{
-    struct job *j = arg;
-
-    buf_add(&j->out, piece);
-    bool ok = cli_put(j->k.cli, &j->out) == CLI_OK;
-    buf_reset(&j->out);
-    return ok;
-}
-
-static fallible stream_logs(struct job *j)
-{
-    int status;
-    struct ask_stream s = {
-        .method = "GET",
-        .path = ask_path(&j->k, j->sandbox, "/logs"),
-        .each = write_out,
-        .arg = j,
-    };
-
-    TRY(arena_check(&j->k.arena));
-    TRY(ask_stream(&j->k, &s, &status));
-    return status < 400 ? NULL : err_new(ERR_UPSTREAM, "the server answered %d", status);
-}
-
-static int run_logs(struct cli *cli, int argc, char **argv)
-{
-    struct job j = {0};
-    struct err *e = open_job(&j, cli, argc, argv);
-
-    if (!e)
-        e = stream_logs(&j);
-    return close_job(&j, cli, e);
-}
-
 /* --- fork --- */
 
 static fallible fork_it(struct job *j)
@@ -190,13 +153,6 @@ CLI_COMMAND(stats) = {
     .usage = "SANDBOX",
     .options = {.rows = json_rows, .count = ARRAY_LEN(json_rows)},
     .run = run_stats,
-};
-
-CLI_COMMAND(logs) = {
-    .name = "logs",
-    .summary = "show what the server inside a sandbox said",
-    .usage = "SANDBOX",
-    .run = run_logs,
 };
 
 CLI_COMMAND(fork) = {

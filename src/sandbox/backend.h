@@ -22,6 +22,7 @@
 
 struct net;
 struct sbx;
+struct sbx_place;
 struct sbx_question;
 struct sbx_driver; /* a backend at work; its own struct begins with this */
 
@@ -135,6 +136,11 @@ struct sbx_backend {
     fallible (*remove)(struct sbx *s);
     void (*inspect)(struct sbx *s, struct sbx_info *info); /* fills what the driver knows */
     void (*logs)(struct sbx *s, struct buf *out);
+    /* See follow.h. NULL: what it says cannot be followed. Watching twice is fine; from then on
+     * sbx_said() comes when there is more. */
+    void (*log_read)(struct sbx *s, struct sbx_place *at, struct buf *out);
+    void (*log_end)(struct sbx *s, struct sbx_place *ret_end);
+    fallible (*log_watch)(struct sbx *s, bool on);
     fallible (*expose)(struct sbx *s, uint16_t port, struct sbx_address *ret_address);
     fallible (*bind)(struct sbx *s, const struct sbx_spec *spec);
     fallible (*claim)(struct sbx *s, const struct sbx_spec *spec);

@@ -33,6 +33,9 @@ static void keep(struct said *o, struct str text)
     if (o->text.len + text.len > SAID_BYTES)
         buf_consume(&o->text, o->text.len + text.len - SAID_BYTES);
     buf_add(&o->text, text);
+    o->total += text.len;
+    if (o->on_more)
+        o->on_more(o);
 }
 
 /* False when nothing more is there. */
@@ -79,4 +82,16 @@ void said_copy(const struct said *o, struct buf *out)
     if (text.len > room)
         text = str_from(text, text.len - room);
     buf_add(out, text);
+}
+
+void said_read(const struct said *o, uint64_t *at, struct buf *out)
+{
+    uint64_t first = o->total - o->text.len;
+
+    if (*at < first || *at > o->total) /* dropped; or a place in another life */
+        *at = first;
+    struct str text = str_from(buf_str(&o->text), (size_t)(*at - first));
+    text = str_first(text, out->limit_bytes - out->len);
+    buf_add(out, text);
+    *at += text.len;
 }

@@ -10,6 +10,9 @@
 struct said { /* zero it first */
     struct loop_io io;
     struct buf text;
+    uint64_t total;                  /* bytes, with those that are not kept any more */
+    void (*on_more)(struct said *o); /* may be NULL */
+    void *owner;                     /* for on_more */
 };
 
 void said_init(struct said *o);
@@ -19,3 +22,6 @@ fallible said_start(struct said *o, struct loop *loop, int fd);
 void said_stop(struct said *o); /* after its last words */
 /* As much of the end as out still takes. */
 void said_copy(const struct said *o, struct buf *out);
+/* What follows the first *at bytes of all, as much as out still takes; *at moves on, also past what
+ * is not kept any more. */
+void said_read(const struct said *o, uint64_t *at, struct buf *out);

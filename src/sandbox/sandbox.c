@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "sandbox/follow.h"
 
 ROWS_OF(sbx_backends, struct sbx_backend)
 
@@ -116,6 +117,7 @@ static fallible check_id(const struct sbx_driver *d, const char *id)
 
 static void sbx_free(struct sbx *s)
 {
+    sbx_followers_end(s);
     loop_later_cancel(&s->answer);
     err_free(s->result);
     free(s->failure);
@@ -168,6 +170,7 @@ static fallible make(struct sbx_driver *d, const struct sbx_spec *spec, struct s
     s->arg = spec->arg;
     s->warm = spec->warm;
     sm_init(&s->state, states, "sandbox", SBX_CREATED);
+    list_init(&s->followers);
     list_add(&d->all, &s->sibling);
     map_put(&d->by_id, str_of(s->id), s);
     d->sandboxes++;
@@ -222,6 +225,7 @@ static void move_on(struct sbx *s, enum sbx_op op, bool failed)
     else if (op == SBX_CLAIM)
         s->warm = false; /* started again, it is what it was claimed for */
     sm_move(&s->state, to, s->id);
+    sbx_followers_moved(s);
 }
 
 static void on_answer(struct loop_later *l)
@@ -332,6 +336,7 @@ fallible sbx_remove(struct sbx *s, sbx_done *done, void *arg)
     if (TO(s->state.now) & (TO(SBX_RUNNING) | TO(SBX_PAUSED) | TO(SBX_WARM)))
         return err_new(ERR_CONFLICT, "sandbox '%s' is %s: stop it first", s->id,
                        sm_name(&s->state));
+    sbx_followers_end(s);
     return ask(s, SBX_REMOVE, s->driver->backend->remove, done, arg);
 }
 
@@ -366,6 +371,7 @@ void sbx_gone(struct sbx *s, const char *fmt, ...)
     va_end(ap);
     log_warn("sandbox ended", KV("id", s->id), KV("why", s->failure ? s->failure : "?"));
     sm_move(&s->state, SBX_STOPPED, s->id);
+    sbx_followers_moved(s);
     if (s->op && s->op != SBX_STOP)
         sbx_finish(s, err_new(ERR_CLOSED, "it ended: %s", s->failure ? s->failure : "?"));
     else if (s->op)

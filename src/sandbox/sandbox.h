@@ -37,6 +37,7 @@ struct sbx { /* drivers embed it first */
     bool warm;              /* its next start ends in SBX_WARM */
     uint64_t begun_ns;      /* the operation under way */
     struct sbx_usage usage; /* of the last sbx_measure() */
+    struct list followers;  /* see follow.h */
 };
 
 fallible sbx_driver_open(const struct sbx_backend *backend, const struct sbx_host *host,

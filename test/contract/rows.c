@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "sandbox/follow.h"
 #include "test/contract/contract.h"
 
 void contract_runs_commands(struct contract *c)
@@ -369,15 +370,51 @@ void contract_binds_before_the_start(struct contract *c)
     contract_end(c, s);
 }
 
+struct log_reader {
+    struct sbx_follower follower;
+    struct sbx_place at;
+    struct buf heard;
+    bool ended;
+};
+
+static void on_more(struct sbx_follower *f)
+{
+    struct log_reader *r = container_of(f, struct log_reader, follower);
+
+    CHECK_OK(sbx_log_read(f->sbx, &r->at, &r->heard));
+}
+
+static void on_log_end(struct sbx_follower *f, struct sbx *s)
+{
+    struct log_reader *r = container_of(f, struct log_reader, follower);
+
+    CHECK_OK(sbx_log_read(s, &r->at, &r->heard));
+    r->ended = true;
+}
+
 void contract_keeps_a_log(struct contract *c)
 {
-    own_done(buf) out;
-    struct sbx *s = contract_started(c, NULL);
+    own_done(buf) out, last;
+    struct log_reader r = {.follower = {.on_more = on_more, .on_end = on_log_end}};
+    struct sbx *s = contract_create(c, NULL);
 
     buf_init(&out, 1u << 20);
+    buf_init(&last, 1u << 20);
+    buf_init(&r.heard, 1u << 20);
+    CHECK_OK(sbx_follow(s, &r.follower));
+    CHECK_OK(contract_start(c, s));
+    CHECK(!r.ended);
     CHECK_OK(contract_stop(c, s));
+    CHECK(r.ended && !r.follower.sbx);
     CHECK_OK(sbx_logs(s, &out));
     CHECK(out.len > 0);
+    CHECK_STR(buf_str(&r.heard), buf_str(&out)); /* all of it, and nothing twice */
+    CHECK_ERR(sbx_follow(s, &r.follower), ERR_CONFLICT, "has ended");
+    CHECK_OK(sbx_log_tail(s, 1, 1u << 20, &r.at));
+    CHECK_OK(sbx_log_read(s, &r.at, &last));
+    CHECK(last.len > 0 && str_ends(buf_str(&out), buf_str(&last)));
+    CHECK_INT(str_find_char(buf_str(&last), '\n'), (long long)last.len - 1);
+    buf_done(&r.heard);
     contract_end(c, s);
 }
 

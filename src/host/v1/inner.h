@@ -14,6 +14,9 @@ fallible v1_find(struct http_req *req, unsigned scope, struct runtime **ret); /*
 fallible v1_put(struct http_req *req, struct jw *w, const struct runtime *r);
 struct str v1_time(struct arena *a, uint64_t wall_ms);
 
+/* logs.c */
+fallible v1_handle_logs(struct http_req *req);
+
 /* files.c */
 fallible v1_handle_snapshot(struct http_req *req);
 fallible v1_handle_fork(struct http_req *req);

@@ -16,7 +16,6 @@
 
 #define BODY_BYTES (4u << 20)
 #define LIST_BYTES (64u << 20)
-#define LOG_BYTES  (1u << 20)
 #define NS_PER_US  1000u
 
 struct runtime_face *v1_face(struct http_req *req)
@@ -269,19 +268,6 @@ static fallible handle_stats(struct http_req *req)
     return NULL;
 }
 
-static fallible handle_logs(struct http_req *req)
-{
-    own_done(buf) out;
-    struct runtime *r;
-
-    buf_init(&out, LOG_BYTES);
-    TRY(v1_find(req, KEY_RUNTIME | KEY_READ, &r));
-    if (r->sbx)
-        TRY(sbx_logs(r->sbx, &out));
-    http_reply(req, 200, STR("text/plain; charset=utf-8"), buf_str(&out));
-    return NULL;
-}
-
 /* --- pools --- */
 
 static void describe_pool(const struct pool_info *info, struct wire_pool *ret)
@@ -419,7 +405,7 @@ const struct route v1_routes[] = {
     {"POST", SANDBOXES "/{id}/pause", handle_pause},
     {"POST", SANDBOXES "/{id}/resume", handle_resume},
     {"POST", SANDBOXES "/{id}/stop", handle_stop},
-    {"GET", SANDBOXES "/{id}/logs", handle_logs},
+    {"GET", SANDBOXES "/{id}/logs", v1_handle_logs},
     {"GET", SANDBOXES "/{id}/stats", handle_stats},
     {"POST", SANDBOXES "/{id}/snapshot", v1_handle_snapshot},
     {"POST", SANDBOXES "/{id}/fork", v1_handle_fork},

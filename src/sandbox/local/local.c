@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "net/listen.h"
 #include "sandbox/environment.h"
+#include "sandbox/follow.h"
 #include "sandbox/said.h"
 #include "sandbox/sandbox.h"
 
@@ -435,6 +436,28 @@ static void local_logs(struct sbx *s, struct buf *out)
     said_copy(&local_of(s)->said, out);
 }
 
+static void local_log_read(struct sbx *s, struct sbx_place *at, struct buf *out)
+{
+    at->file = 0;
+    said_read(&local_of(s)->said, &at->said, out);
+}
+
+static void local_log_end(struct sbx *s, struct sbx_place *ret_end)
+{
+    *ret_end = (struct sbx_place){.said = local_of(s)->said.total};
+}
+
+static void on_said(struct said *o)
+{
+    sbx_said(&container_of(o, struct local, said)->base);
+}
+
+static fallible local_log_watch(struct sbx *s, bool on)
+{
+    local_of(s)->said.on_more = on ? on_said : NULL;
+    return NULL;
+}
+
 static fallible local_expose(struct sbx *s, uint16_t port, struct sbx_address *ret_address)
 {
     (void)s;
@@ -457,6 +480,9 @@ SBX_BACKEND(local) = {
     .remove = local_remove,
     .inspect = local_inspect,
     .logs = local_logs,
+    .log_read = local_log_read,
+    .log_end = local_log_end,
+    .log_watch = local_log_watch,
     .expose = local_expose,
     .bind = local_bind,
 };

@@ -22,12 +22,12 @@
      SBX_CAN_CLAIM | SBX_CAN_LIST | SBX_CAN_USER)
 #define FLAGS (NATIVE_TELL | NATIVE_FILE_LOG)
 
-static struct native *native_of(struct sbx *s)
+struct native *native_of(struct sbx *s)
 {
     return container_of(s, struct native, base);
 }
 
-static struct native_driver *driver_of(const struct native *n)
+struct native_driver *native_driver_of(const struct native *n)
 {
     return container_of(n->base.driver, struct native_driver, base);
 }
@@ -46,7 +46,7 @@ static fallible ask(struct native *n, struct native_request *req, const int *fds
 {
     snprintf(req->id, sizeof req->id, "%s", n->base.id);
     n->answered = answered;
-    return native_call(driver_of(n), &n->call, req, fds, count, on_answered);
+    return native_call(native_driver_of(n), &n->call, req, fds, count, on_answered);
 }
 
 static fallible ask_op(struct native *n, enum native_op op,
@@ -66,6 +66,7 @@ static fallible native_open(const struct sbx_host *host, struct sbx_driver **ret
         return err_new(ERR_UNSUPPORTED, "there is no launcher to ask");
     struct native_driver *d = mem_new(sizeof *d);
     d->base.caps = host->native_caps & CAPS_MAX;
+    list_init(&d->watched);
     struct err *e = native_calls_start(d, host->loop, host->launcher);
     if (e) {
         free(d);
@@ -80,6 +81,7 @@ static void native_close(struct sbx_driver *driver)
     struct native_driver *d = container_of(driver, struct native_driver, base);
 
     loop_io_stop(&d->io);
+    native_log_close(d);
     free(d);
 }
 
@@ -87,6 +89,7 @@ static void native_close(struct sbx_driver *driver)
 
 static void release(struct native *n)
 {
+    err_free(native_log_watch(&n->base, false)); /* it cannot fail */
     list_del(&n->call.link);
     loop_timer_stop(&n->deadline);
     if (n->said)
@@ -296,6 +299,7 @@ static fallible open_pipe(struct native *n, int *ret_fd)
     if (!n->said) {
         n->said = mem_new(sizeof *n->said);
         said_init(n->said);
+        native_log_said(n);
     }
     TRY(said_start(n->said, n->base.driver->host->loop, ends[0]));
     *ret_fd = take_fd(&write_end);
@@ -449,7 +453,7 @@ static fallible native_remove(struct sbx *s)
 
 /* --- questions --- */
 
-static void set_address(const struct native *n, const char *name, struct sbx_address *ret)
+void native_set_address(const struct native *n, const char *name, struct sbx_address *ret)
 {
     *ret = (struct sbx_address){.url = URL};
     const struct sbx_host *host = n->base.driver->host;
@@ -465,39 +469,15 @@ static void native_inspect(struct sbx *s, struct sbx_info *info)
     info->pid = n->pid;
     info->workspace = n->workspace;
     info->disk = n->disk ? native_disk_word(n->disk) : NULL;
-    set_address(n, "s", &info->address);
+    native_set_address(n, "s", &info->address);
     if (n->command)
-        set_address(n, "c", &info->address);
+        native_set_address(n, "c", &info->address);
     memcpy(info->phase_ns, n->phase_ns, sizeof info->phase_ns);
-}
-
-/* The end of what pid 1 and our server wrote, then what a command did. */
-static void native_logs(struct sbx *s, struct buf *out)
-{
-    const struct native *n = native_of(s);
-    struct sbx_address a;
-    char text[4096];
-    size_t room = out->limit_bytes - out->len;
-
-    set_address(n, "l", &a);
-    own_fd fd = open(a.unix_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
-    if (size > (off_t)room)
-        lseek(fd, size - (off_t)room, SEEK_SET);
-    else if (size > 0)
-        lseek(fd, 0, SEEK_SET);
-    for (ssize_t got = 1; size > 0 && got > 0;) {
-        got = read(fd, text, sizeof text);
-        if (got > 0 && (size_t)got <= out->limit_bytes - out->len)
-            buf_add_mem(out, text, (size_t)got);
-    }
-    if (n->said)
-        said_copy(n->said, out);
 }
 
 static fallible native_expose(struct sbx *s, uint16_t port, struct sbx_address *ret_address)
 {
-    set_address(native_of(s), "c", ret_address);
+    native_set_address(native_of(s), "c", ret_address);
     ret_address->tunnel_port = port;
     return NULL;
 }
@@ -525,6 +505,9 @@ SBX_BACKEND(native) = {
     .remove = native_remove,
     .inspect = native_inspect,
     .logs = native_logs,
+    .log_read = native_log_read,
+    .log_end = native_log_end,
+    .log_watch = native_log_watch,
     .expose = native_expose,
     .bind = native_bind,
     .claim = native_claim,

@@ -2,6 +2,7 @@
 /* inner.h — between the files of the native driver. */
 #pragma once
 
+#include "sandbox/follow.h"
 #include "sandbox/said.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/native/msg.h"
@@ -9,7 +10,9 @@
 struct native_driver {
     struct sbx_driver base;
     struct loop_io io;
-    struct list asked; /* calls that wait for their answer */
+    struct list asked;      /* calls that wait for their answer */
+    struct loop_io notices; /* of logs that are followed: one inotify for all */
+    struct list watched;    /* of struct native_watch */
     uint64_t last_tag;
 };
 
@@ -45,8 +48,9 @@ struct native {
     int output;      /* of a command, until it is started; 0: none */
     char *workspace; /* on the host; NULL: none */
 
-    struct said *said;    /* of a command; our server's words are in a file; NULL: none */
-    struct loop_io ready; /* until the server listens */
+    struct said *said;          /* of a command; our server's words are in a file; NULL: none */
+    struct native_watch *watch; /* of its log; NULL: nobody follows it */
+    struct loop_io ready;       /* until the server listens */
     struct loop_timer deadline;
     pid_t pid;
     uint32_t disk;        /* enum native_disk, as the launcher says */
@@ -58,6 +62,19 @@ struct native {
     struct native_call call; /* one at a time */
     void (*answered)(struct native *n, const struct native_reply *r, int *fds, struct err *e);
 };
+
+/* --- log.c --- */
+void native_logs(struct sbx *s, struct buf *out);
+void native_log_read(struct sbx *s, struct sbx_place *at, struct buf *out);
+void native_log_end(struct sbx *s, struct sbx_place *ret_end);
+fallible native_log_watch(struct sbx *s, bool on);
+void native_log_close(struct native_driver *d);
+void native_log_said(struct native *n); /* n->said is new */
+
+/* "NAME.KIND" in the directory of sockets. */
+void native_set_address(const struct native *n, const char *kind, struct sbx_address *ret);
+struct native *native_of(struct sbx *s);
+struct native_driver *native_driver_of(const struct native *n);
 
 /* NATIVE_DIED came: of whom, and how. */
 void native_died(struct native_driver *d, const struct native_reply *r);

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+/* logs.c — what a sandbox says: the newest of it, or from a place on and as it is said, as plain
+ * bytes or as server-sent events whose ids are places.
+ *
+ * A reader is sent more when it took what it has; one that takes nothing for long is cut off. */
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "host/v1/inner.h"
+#include "net/sse.h"
+#include "sandbox/follow.h"
+
+#define NEWEST_BYTES (1u << 20)
+#define REST_BYTES   (4u << 20) /* for who reads slowly, when it ends */
+#define PIECE_BYTES  (16u << 10)
+#define EVENT_BYTES  (8 * PIECE_BYTES)
+#define BEAT_MS      15000
+#define PLACE_HEADER "x-croft-log-place"
+
+struct reading { /* in the arena of its request */
+    struct sbx_follower follower;
+    struct http_req *req;
+    struct loop *loop;
+    struct loop_timer beat;
+    struct sbx_place at;
+    bool events, ended;
+};
+
+/* --- what is sent --- */
+
+/* Without the beginning of a character whose rest is to come. */
+static struct str whole_characters(struct str text)
+{
+    size_t n = text.len;
+
+    while (n && text.len - n < 3 && ((unsigned char)text.p[n - 1] & 0xc0) == 0x80)
+        n--;
+    if (!n || (unsigned char)text.p[n - 1] < 0xc0)
+        return text;
+    unsigned char first = (unsigned char)text.p[n - 1];
+    size_t wanted = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    return text.len - (n - 1) < wanted ? str_first(text, n - 1) : text;
+}
+
+static void send_event(struct http_req *req, const struct sbx_place *at, struct str text)
+{
+    own_done(buf) data;
+    own_done(buf) out;
+    char id[SBX_PLACE_MAX];
+    struct str place = str_n(id, sbx_place_format(at, id));
+    struct jw w;
+
+    buf_init(&data, EVENT_BYTES);
+    buf_init(&out, 2 * EVENT_BYTES);
+    jw_init(&w, &data, JW_WEB);
+    JW_OBJECT(&w, NULL) {
+        jw_str(&w, "place", place);
+        jw_str(&w, "text", text);
+    }
+    sse_put(&out, place, STR("log"), buf_str(&data));
+    http_reply_write(req, buf_str(&out));
+}
+
+/* False: that is all so far. */
+static bool send_piece(struct reading *g, struct sbx *s)
+{
+    own_done(buf) piece;
+    struct sbx_place before = g->at;
+
+    buf_init(&piece, PIECE_BYTES);
+    own(err) e = sbx_log_read(s, &g->at, &piece);
+    struct str text = buf_str(&piece);
+    if (e || !text.len)
+        return false;
+    if (!g->events) {
+        http_reply_write(g->req, text);
+        return true;
+    }
+    struct str whole = g->ended ? text : whole_characters(text);
+    size_t cut = text.len - whole.len;
+    if (g->at.said - before.said >= cut) /* the end of the piece is of the command, if it spoke */
+        g->at.said -= cut;
+    else
+        g->at.file -= cut;
+    if (whole.len)
+        send_event(g->req, &g->at, whole);
+    return whole.len > 0;
+}
+
+static void send_all(struct reading *g, struct sbx *s)
+{
+    while (http_reply_pending(g->req) < STREAM_HIGH && send_piece(g, s))
+        ;
+}
+
+/* --- following --- */
+
+static void on_more(struct sbx_follower *f)
+{
+    struct reading *g = container_of(f, struct reading, follower);
+
+    send_all(g, f->sbx);
+}
+
+static void on_drain(struct http_req *req)
+{
+    struct reading *g = req->user;
+
+    if (g->follower.sbx)
+        on_more(&g->follower);
+}
+
+static void on_beat(struct loop_timer *t)
+{
+    struct reading *g = container_of(t, struct reading, beat);
+
+    http_reply_write(g->req, STR(":\n\n"));
+    loop_timer_start(g->loop, t, BEAT_MS, on_beat);
+}
+
+static void let_go(struct reading *g)
+{
+    sbx_unfollow(&g->follower);
+    loop_timer_stop(&g->beat);
+    g->req->on_gone = g->req->on_hangup = g->req->on_drain = NULL;
+}
+
+static void on_gone(struct http_req *req)
+{
+    let_go(req->user);
+    http_reply_abort(req);
+}
+
+/* What there is now, whatever waits already. */
+static void send_rest(struct reading *g, struct sbx *s)
+{
+    g->ended = true;
+    for (size_t sent = 0; sent < REST_BYTES && send_piece(g, s); sent += PIECE_BYTES)
+        ;
+}
+
+static void on_end(struct sbx_follower *f, struct sbx *s)
+{
+    struct reading *g = container_of(f, struct reading, follower);
+
+    send_rest(g, s);
+    let_go(g);
+    if (g->events)
+        http_reply_write(g->req, STR("event: end\ndata: the sandbox ended\n\n"));
+    http_reply_end(g->req);
+}
+
+static void begin(struct reading *g)
+{
+    http_reply_begin(g->req, 200,
+                     g->events ? STR("text/event-stream") : STR("text/plain; charset=utf-8"),
+                     HTTP_LENGTH_UNKNOWN);
+}
+
+static fallible follow(struct reading *g, struct sbx *s)
+{
+    struct http_req *req = g->req;
+
+    g->follower.on_more = on_more;
+    g->follower.on_end = on_end;
+    TRY(sbx_follow(s, &g->follower));
+    req->user = g;
+    req->on_gone = req->on_hangup = on_gone;
+    req->on_drain = on_drain;
+    begin(g);
+    if (g->events)
+        on_beat(&g->beat);
+    send_all(g, s);
+    return NULL;
+}
+
+/* --- the question --- */
+
+static fallible read_flag(struct http_req *req, const char *name, bool *ret)
+{
+    struct str text = http_req_query(req, name);
+
+    *ret = str_eq(text, STR("true")) || str_eq(text, STR("1"));
+    if (text.p && !*ret && !str_eq(text, STR("false")) && !str_eq(text, STR("0")))
+        return err_new(ERR_UNPROCESSABLE, "'%s' is true or false", name);
+    return NULL;
+}
+
+/* since=PLACE or Last-Event-ID, else the last lines, else the newest that fits. */
+static fallible find_place(struct http_req *req, struct sbx *s, struct sbx_place *ret_at)
+{
+    struct str since = http_req_header(req, STR("last-event-id"));
+    struct str tail = http_req_query(req, "tail");
+    uint64_t lines = UINT64_MAX;
+
+    if (!since.p)
+        since = http_req_query(req, "since");
+    if (tail.p && !str_eq(tail, STR("all")) && !str_to_u64(tail, &lines))
+        return err_new(ERR_UNPROCESSABLE, "'tail' is a number of lines, or 'all'");
+    if (since.p && !sbx_place_parse(since, ret_at))
+        return err_new(ERR_UNPROCESSABLE,
+                       "'since' and Last-Event-ID must be a place in the log, as in '1200.0'");
+    return since.p ? NULL : sbx_log_tail(s, lines, NEWEST_BYTES, ret_at);
+}
+
+/* ?follow=true&since=PLACE&tail=LINES; events for who accepts text/event-stream. */
+fallible v1_handle_logs(struct http_req *req)
+{
+    struct reading *g = arena_new(&req->arena, struct reading);
+    char place[SBX_PLACE_MAX];
+    struct runtime *r;
+    bool follows;
+
+    TRY(v1_find(req, KEY_RUNTIME | KEY_READ, &r));
+    TRY(read_flag(req, "follow", &follows));
+    if (!g)
+        return arena_check(&req->arena);
+    if (!r->sbx) {
+        http_reply(req, 200, STR("text/plain; charset=utf-8"), STR(""));
+        return NULL;
+    }
+    g->req = req;
+    g->loop = net_loop(http_server_net(req->server));
+    g->events = str_find(http_req_header(req, STR("accept")), STR("text/event-stream")) >= 0;
+    TRY(find_place(req, r->sbx, &g->at));
+    http_reply_header(req, STR(PLACE_HEADER), str_n(place, sbx_place_format(&g->at, place)));
+    http_reply_header(req, STR("cache-control"), STR("no-store"));
+    if (follows && r->sbx->state.now != SBX_STOPPED)
+        return follow(g, r->sbx);
+    begin(g);
+    send_rest(g, r->sbx);
+    http_reply_end(req);
+    return NULL;
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+/* log.c — what a native sandbox says: pid 1 and our server into a file that the launcher made, a
+ * command into a pipe whose newest words are kept. The file is watched, not asked. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "sandbox/native/inner.h"
+
+struct native_watch {
+    struct native *native;
+    struct list link;
+    int number; /* of inotify's */
+};
+
+static int open_file(const struct native *n, uint64_t *ret_size)
+{
+    struct sbx_address a;
+
+    native_set_address(n, "l", &a);
+    own_fd fd = open(a.unix_path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
+    *ret_size = size > 0 ? (uint64_t)size : 0;
+    return take_fd(&fd);
+}
+
+static void read_file(const struct native *n, uint64_t *at, struct buf *out)
+{
+    uint64_t size;
+    own_fd fd = open_file(n, &size);
+
+    if (*at > size) /* a place in another life */
+        *at = 0;
+    for (ssize_t got = 1; *at < size && got > 0;) {
+        char text[4096];
+        size_t room = out->limit_bytes - out->len;
+        got = pread(fd, text, room < sizeof text ? room : sizeof text, (off_t)*at);
+        if (got > 0) {
+            buf_add_mem(out, text, (size_t)got);
+            *at += (uint64_t)got;
+        }
+    }
+}
+
+void native_log_read(struct sbx *s, struct sbx_place *at, struct buf *out)
+{
+    const struct native *n = native_of(s);
+
+    read_file(n, &at->file, out);
+    if (n->said)
+        said_read(n->said, &at->said, out);
+}
+
+void native_log_end(struct sbx *s, struct sbx_place *ret_end)
+{
+    const struct native *n = native_of(s);
+    struct sbx_place end = {.said = n->said ? n->said->total : 0};
+
+    own_fd fd = open_file(n, &end.file);
+    *ret_end = end;
+}
+
+void native_logs(struct sbx *s, struct buf *out)
+{
+    const struct native *n = native_of(s);
+    struct sbx_place end;
+    size_t room = out->limit_bytes - out->len;
+
+    native_log_end(s, &end);
+    uint64_t at = end.file > room ? end.file - room : 0;
+    read_file(n, &at, out);
+    if (n->said)
+        said_copy(n->said, out);
+}
+
+/* --- notices --- */
+
+static void on_notices(struct loop_io *io)
+{
+    struct native_driver *d = container_of(io, struct native_driver, notices);
+    _Alignas(struct inotify_event) char page[4096];
+    ssize_t got = read(io->fd, page, sizeof page);
+
+    for (char *p = page; got > 0 && p < page + got;) {
+        const struct inotify_event *event = (const struct inotify_event *)p;
+        LIST_EACH(w, &d->watched, struct native_watch, link)
+            if (w->number == event->wd || event->wd < 0) /* some were lost: all are told */
+                sbx_said(&w->native->base);
+        p += sizeof *event + event->len;
+    }
+}
+
+static fallible open_notices(struct native_driver *d)
+{
+    if (d->notices.loop)
+        return NULL;
+    own_fd fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (fd < 0)
+        return err_sys("watch logs");
+    TRY(loop_io_start(d->base.host->loop, &d->notices, fd, EPOLLIN, on_notices));
+    take_fd(&fd);
+    return NULL;
+}
+
+void native_log_close(struct native_driver *d)
+{
+    if (!d->notices.loop)
+        return;
+    loop_io_stop(&d->notices);
+    own_close(d->notices.fd);
+}
+
+static void on_said(struct said *o)
+{
+    sbx_said(&((struct native *)o->owner)->base);
+}
+
+void native_log_said(struct native *n)
+{
+    n->said->owner = n;
+    n->said->on_more = n->watch ? on_said : NULL;
+}
+
+static void stop_watching(struct native *n)
+{
+    struct native_watch *w = take(&n->watch);
+
+    if (n->said)
+        n->said->on_more = NULL;
+    if (!w)
+        return;
+    list_del(&w->link);
+    if (w->number >= 0)
+        inotify_rm_watch(native_driver_of(n)->notices.fd, w->number);
+    free(w);
+}
+
+fallible native_log_watch(struct sbx *s, bool on)
+{
+    struct native *n = native_of(s);
+    struct native_driver *d = native_driver_of(n);
+    struct sbx_address a;
+
+    if (!on) {
+        stop_watching(n);
+        return NULL;
+    }
+    TRY(open_notices(d));
+    if (!n->watch) {
+        n->watch = mem_new(sizeof *n->watch);
+        *n->watch = (struct native_watch){.native = n, .number = -1};
+        list_add(&d->watched, &n->watch->link);
+    }
+    if (n->said)
+        native_log_said(n);
+    native_set_address(n, "l", &a);
+    int number = inotify_add_watch(d->notices.fd, a.unix_path, IN_MODIFY | IN_DONT_FOLLOW);
+    if (number < 0 && errno != ENOENT) /* none: before its start, or it is a command's */
+        return err_sys("watch the log of sandbox '%s'", s->id);
+    n->watch->number = number;
+    return NULL;
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_logs_test.c — what sandboxes say, read and followed. The launcher makes a file for what pid
+ * 1 and the server inside write; here the test is who writes into it. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "test/program.h"
+#include "test/serve_kit.h"
+
+#define MUCH (3u << 20)
+
+static void say(struct serve *s, const char *id, struct str text)
+{
+    own_fd fd = open(serve_text(s, "%s/sock/%s.l", s->state, id), O_WRONLY | O_APPEND | O_CLOEXEC);
+
+    CHECK(fd >= 0);
+    CHECK_OK(fd_write_all(fd, text));
+}
+
+struct listener {
+    pid_t pid;
+    int fd;
+    struct buf heard;
+};
+
+static void hear(struct listener *l, const char *line)
+{
+    int ends[2];
+
+    CHECK_INT(pipe2(ends, O_CLOEXEC), 0);
+    l->pid = program_start(&(struct program){
+        .argv = ARGS("bash", "-c", line), .fds = (int[]){-1, ends[1]}, .fd_count = 2});
+    close(ends[1]);
+    l->fd = ends[0];
+    buf_init(&l->heard, 8u << 20);
+}
+
+/* Waits until it was said; "": for the end. */
+static void wait_to_hear(struct listener *l, const char *what)
+{
+    char page[4096];
+    ssize_t got = 1;
+
+    while (got > 0 && (!*what || str_find(buf_str(&l->heard), str_of(what)) < 0)) {
+        got = read(l->fd, page, sizeof page);
+        if (got > 0)
+            buf_add_mem(&l->heard, page, (size_t)got);
+    }
+    if (*what && got <= 0)
+        FAIL("'%s' was never heard, only '" STR_FMT "'", what, STR_ARG(buf_str(&l->heard)));
+}
+
+static void end_hearing(struct listener *l)
+{
+    wait_to_hear(l, "");
+    CHECK_INT(program_wait(l->pid), 0);
+    close(l->fd);
+}
+
+static void at_server(struct serve *s)
+{
+    setenv("CROFT_HOST", serve_text(s, "unix:%s/server/api.sock", s->state), 1);
+    setenv("CROFT", test_program("croft"), 1);
+}
+
+/* A client that asked, has the head of the answer and takes no more so far. */
+static int ask_slowly(struct serve *s, const char *target)
+{
+    int fd = wire_connect(&s->wire), small = 64 << 10;
+
+    CHECK_INT(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small), 0);
+    wire_send(fd, str_of(serve_text(s, "GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n", target)));
+    for (char last[5] = ""; strcmp(last, "\r\n\r\n") != 0;) {
+        memmove(last, last + 1, 3);
+        CHECK_INT(read(fd, last + 3, 1), 1);
+    }
+    return fd;
+}
+
+static void check_reads(struct serve *s, const char *id)
+{
+    const char *logs = serve_text(s, "/croft/v1/sandboxes/%s/logs", id);
+    struct serve_answer a = serve_get(s, serve_text(s, "%s?tail=0", logs));
+
+    CHECK_INT(a.status, 200);
+    ptrdiff_t at = str_find(a.head, STR("x-croft-log-place: "));
+    CHECK(at > 0);
+    struct str place = str_from(a.head, (size_t)at + strlen("x-croft-log-place: ")), line;
+    str_cut(&place, '\r', &line);
+    say(s, id, STR("one\ntwo\nthree\n"));
+    CHECK_STR(serve_get(s, serve_text(s, "%s?since=" STR_FMT, logs, STR_ARG(line))).body,
+              "e\r\none\ntwo\nthree\n\r\n0\r\n\r\n");
+    CHECK_STR(serve_get(s, serve_text(s, "%s?tail=2", logs)).body,
+              "a\r\ntwo\nthree\n\r\n0\r\n\r\n");
+    CHECK_HAS(serve_get(s, logs).body, "one\ntwo\nthree\n");
+    serve_refused(s, 422, "tail", "GET", serve_text(s, "%s?tail=-1", logs), NULL);
+    serve_refused(s, 422, "since", "GET", serve_text(s, "%s?since=1.x", logs), NULL);
+    serve_refused(s, 422, "follow", "GET", serve_text(s, "%s?follow=yes", logs), NULL);
+}
+
+TEST_LIMIT(serve_follows_what_a_sandbox_says_until_it_ends, 120)
+{
+    struct serve s = {.key = NULL};
+    struct listener plain, events, again;
+    own_done(buf) slow;
+
+    serve_open(&s);
+    at_server(&s);
+    struct json *r = serve_start(&s, "demo", "");
+    const char *id = serve_field(&s, r, "runtime_id");
+    check_reads(&s, id);
+    hear(&plain, "exec $CROFT logs -f -n 1 demo");
+    wait_to_hear(&plain, "three\n");
+    hear(&events, "exec $CROFT logs -f --json --tail 1 demo");
+    wait_to_hear(&events, "three");
+    say(&s, id, STR("fo\303"));
+    wait_to_hear(&plain, "fo\303");
+    say(&s, id, STR("\274r\n"));
+    wait_to_hear(&plain, "\274r\n");
+    int fd = ask_slowly(&s, serve_text(&s, "/croft/v1/sandboxes/%s/logs?follow=1&tail=0", id));
+    wait_to_hear(&events, "r\\n\"}\n");
+    hear(&again, serve_text(&s,
+                            "curl -sN -H 'Accept: text/event-stream' -H 'Last-Event-ID: 0' "
+                            "http://127.0.0.1:%u/croft/v1/sandboxes/%s/logs?follow=true",
+                            s.wire.port, id));
+    wait_to_hear(&again, "two\\nthree\\n");
+
+    char *much = malloc(MUCH);
+    memset(much, 'm', MUCH);
+    say(&s, id, str_n(much, MUCH)); /* the slow one takes none of it yet */
+    free(much);
+    wait_to_hear(&plain, "mmm");
+    CHECK_INT(serve_get(&s, "/health").status, 200);
+    serve_tell(&s, "/stop", r);
+    buf_init(&slow, 8u << 20);
+    wire_read_to_end(fd, &slow);
+    close(fd);
+    CHECK_INT(slow.len, MUCH);
+    end_hearing(&plain);
+    CHECK_HAS(buf_str(&plain.heard), "mmm");
+    CHECK_INT(str_find(buf_str(&plain.heard), STR("two")), -1);
+    end_hearing(&events);
+    CHECK_HAS(buf_str(&events.heard), "{\"place\":\"");
+    end_hearing(&again);
+    CHECK_HAS(buf_str(&again.heard), "event: end\n");
+    buf_done(&plain.heard);
+    buf_done(&events.heard);
+    buf_done(&again.heard);
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_follows_what_a_command_run_as_given_says, 120)
+{
+    struct serve s = {.key = NULL};
+    struct listener l;
+
+    serve_open(&s);
+    at_server(&s);
+    struct json *r =
+        serve_start(&s, "site", "'command':'python3 -u -m http.server 60000','working_dir':'/usr'");
+    hear(&l, "exec $CROFT logs --follow site");
+    while (serve_visit(&s, r, "/lib/") != 200) /* it listens when it likes */
+        ;
+    wait_to_hear(&l, "GET /lib/");
+    CHECK_INT(serve_visit(&s, r, "/share/"), 200);
+    wait_to_hear(&l, "GET /share/");
+    serve_tell(&s, "/stop", r);
+    end_hearing(&l);
+    buf_done(&l.heard);
+    serve_close(&s);
+}
