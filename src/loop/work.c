@@ -27,7 +27,9 @@ static void *worker(void *arg)
         w->run(w);
         pthread_mutex_lock(&ws->lock);
         list_add(&ws->finished, &w->link);
+        pthread_mutex_unlock(&ws->lock); /* or the loop wakes up only to wait for it */
         loop_wake(l);
+        pthread_mutex_lock(&ws->lock);
     }
     pthread_mutex_unlock(&ws->lock);
     return NULL;
@@ -114,9 +116,10 @@ fallible loop_work(struct loop *l, struct loop_work *w, void (*run)(struct loop_
         *w = (struct loop_work){.run = run, .done = done, .loop = l};
         list_add(&ws->todo, &w->link);
         ws->waiting++;
-        pthread_cond_signal(&ws->more);
     }
     pthread_mutex_unlock(&ws->lock);
+    if (!e)
+        pthread_cond_signal(&ws->more);
     return e;
 }
 
