@@ -28,6 +28,7 @@ struct store {
     int wal_pages;                    /* that wait to be moved into the file */
     struct loop_work work;
     struct loop_later start, gone;
+    struct loop_timer quiet; /* until the log is moved into the file */
 
     pthread_mutex_t lock; /* landed, for store_close alone */
     pthread_cond_t landing;

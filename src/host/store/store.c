@@ -2,7 +2,7 @@
 /* store.c — group commit: while one transaction is written and synced, the next one gathers.
  *
  * The thread touches the writing connection, the statements, the flight and nothing else. Moving
- * the log into the file (a checkpoint) flies on its own, after those who waited were told. */
+ * the log into the file (a checkpoint) flies on its own, when nobody writes. */
 #include "host/store/store.h"
 
 #include <stdlib.h>
@@ -13,8 +13,9 @@
 #include "base/mem.h"
 #include "host/store/inner.h"
 
-#define WAL_SOON 500  /* pages: moved when nothing waits */
-#define WAL_MOST 4000 /* moved although others wait */
+#define WAL_SOON 500  /* pages: moved when nothing was written for */
+#define QUIET_MS 100  /* so long: who writes next would wait for it */
+#define WAL_MOST 1500 /* moved although others wait */
 
 struct write {
     struct list link;
@@ -257,29 +258,47 @@ static void on_work_done(struct loop_work *w)
         fly(s);
 }
 
+static void on_quiet(struct loop_timer *t)
+{
+    struct store *s = container_of(t, struct store, quiet);
+
+    if (s->flying)
+        return; /* its end looks again */
+    s->checkpoints = true;
+    fly(s);
+}
+
 static bool take_off(struct store *s)
 {
-    if (s->wal_pages >= WAL_MOST || (s->wal_pages >= WAL_SOON && !s->queued))
-        s->checkpoints = true;
-    else if (s->queued)
-        list_move_all(&s->flight, &s->gather);
-    else
+    s->checkpoints |= s->wal_pages >= WAL_MOST;
+    if (!s->checkpoints && !s->queued) {
+        if (s->wal_pages >= WAL_SOON)
+            loop_timer_start(s->loop, &s->quiet, QUIET_MS, on_quiet);
         return false;
-    if (!s->checkpoints)
+    }
+    loop_timer_stop(&s->quiet);
+    if (!s->checkpoints) {
+        list_move_all(&s->flight, &s->gather);
         s->queued = 0, s->queued_bytes = 0;
+    }
     s->landed = false;
     s->flying = true;
     return true;
 }
 
+static bool hand_over(struct store *s)
+{
+    own(err) e = loop_work(s->loop, &s->work, on_work_run, on_work_done);
+
+    return !e;
+}
+
 static void fly(struct store *s)
 {
     while (!s->closed && !s->flying && take_off(s)) {
-        struct err *e = loop_work(s->loop, &s->work, on_work_run, on_work_done);
-        if (!e)
+        if (hand_over(s))
             return;
-        err_free(e); /* no thread to be had: then the loop waits for the disk itself */
-        flight_run(s);
+        flight_run(s); /* no thread to be had: then the loop waits for the disk itself */
         land(s);
     }
 }
@@ -329,6 +348,21 @@ void store_write(struct store *s, const char *sql, const struct store_value *val
         loop_later(s->loop, &s->start, on_start);
 }
 
+void store_hurry(struct store *s)
+{
+    unsigned queued = s->queued;
+    size_t bytes = s->queued_bytes;
+
+    if (s->closed || s->flying || !queued || !take_off(s) || hand_over(s))
+        return;
+    if (!s->checkpoints) { /* no thread to be had: in its turn, and told from there */
+        list_move_all(&s->gather, &s->flight);
+        s->queued = queued;
+        s->queued_bytes = bytes;
+    }
+    s->flying = s->checkpoints = false;
+}
+
 /* --- its life --- */
 
 fallible store_open(struct loop *loop, const char *path, struct store **ret_store)
@@ -360,6 +394,7 @@ void store_close(struct store *s)
         return;
     bool flying = s->flying;
     loop_later_cancel(&s->start);
+    loop_timer_stop(&s->quiet);
     pthread_mutex_lock(&s->lock);
     while (flying && !s->landed)
         pthread_cond_wait(&s->landing, &s->lock);
@@ -372,6 +407,7 @@ void store_close(struct store *s)
         land(s);
     }
     loop_later_cancel(&s->start);
+    loop_timer_stop(&s->quiet);
     s->closed = true;
     tell(&s->refused);
     if (!flying) /* else the loop still has its work, and on_work_done destroys it */

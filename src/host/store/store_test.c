@@ -2,6 +2,7 @@
 #include "host/store/store.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -204,7 +205,29 @@ TEST(a_loop_without_threads_waits_for_the_disk_itself)
     loop_forbid_threads(k.loop);
     rows_put(&k, &w[0], "a", "1");
     rows_put(&k, &w[1], "b", "2");
+    store_hurry(k.store); /* there is nobody to hurry, and nothing is lost by it */
+    CHECK_INT(w[0].calls, 0);
     rows_wait(&k, &w[1]);
+    CHECK_STR(rows_read(&k, ALL, &got), "a 1 b 2 ");
+    rows_done(&k);
+}
+
+TEST(a_row_somebody_waits_for_does_not_wait_for_the_end_of_the_turn)
+{
+    struct rows_kit k;
+    struct rows_wait w[2];
+    own_done(buf) got;
+
+    start(&k, &got);
+    rows_put(&k, &w[0], "a", "1");
+    store_hurry(k.store);
+    while (!str_eq(rows_read(&k, ALL, &got), STR("a 1 ")))
+        sched_yield(); /* the loop does not turn */
+    CHECK_INT(w[0].calls, 0);
+    rows_put(&k, &w[1], "b", "2"); /* gathers meanwhile */
+    store_hurry(k.store);
+    rows_wait(&k, &w[1]);
+    CHECK(w[0].calls == 1 && !w[0].failed && !w[1].failed);
     CHECK_STR(rows_read(&k, ALL, &got), "a 1 b 2 ");
     rows_done(&k);
 }
