@@ -37,8 +37,8 @@ struct manager {
 
     struct list pools;
     struct loop_later refill;
-    struct loop_timer refill_again;
-    unsigned refill_fails;
+    struct loop_timer refill_again, calm;
+    unsigned refill_fails, refilling; /* refilling: that are being started */
 
     struct list subscribers;
     struct runtime_counters counters;
@@ -141,7 +141,8 @@ struct sbx *pool_look(struct manager *m, const char *image, const char **ret_poo
                       enum pool_miss *ret_miss);
 void pool_give(struct manager *m, struct sbx *warm);
 void pool_missed(struct manager *m, const char *image, enum pool_miss miss);
-void pool_refill(struct manager *m); /* soon, behind what is under way */
+void pool_refill(struct manager *m);      /* soon, behind what is under way */
+void pool_claims_over(struct manager *m); /* nobody waits for one now: it is filled up again */
 void pool_drain(struct manager *m);
 void pool_free_all(struct manager *m);
 unsigned pool_count(const struct manager *m); /* sandboxes in all pools, in the making too */

@@ -192,13 +192,19 @@ static void on_unwarmed(void *arg, struct sbx *s, const struct err *e)
         gate_wait(r, false, pass_start);
 }
 
+static void end_claim(struct manager *m)
+{
+    if (!--m->claiming)
+        pool_claims_over(m);
+}
+
 static bool start_cold_after_all(struct runtime *r)
 {
     if (!r->warm || r->retried || r->sbx->state.now != SBX_STOPPED)
         return false;
     r->retried = true;
     r->warm = false;
-    r->manager->claiming--;
+    end_claim(r->manager);
     runtime_set_detail(r, "cold: the warm sandbox was not well");
     own(err) e = sbx_remove(r->sbx, on_unwarmed, r);
     return !e;
@@ -222,16 +228,23 @@ static void undo_start(struct runtime *r)
         runtime_remove_sandbox(r);
 }
 
+/* The pool is filled up behind him who was waiting, and not beside him. */
 static void end_start(struct runtime *r)
 {
+    struct manager *m = r->manager;
+    bool claimed = r->warm;
+
+    r->warm = false;
     runtime_drop_spec(r);
-    if (!r->durable) {
+    if (r->durable) {
+        struct err *e = take(&r->failed);
+        look_at_watchers(r);
+        runtime_finish(r, e);
+    } else {
         undo_start(r);
-        return;
     }
-    struct err *e = take(&r->failed);
-    look_at_watchers(r);
-    runtime_finish(r, e);
+    if (claimed)
+        end_claim(m);
 }
 
 static void on_start_row(void *arg, struct err *e)
@@ -303,9 +316,6 @@ static void started(struct runtime *r, const struct err *e)
     own(err) why = e ? err_copy(e) : runtime_set_addresses(r);
 
     r->manager->starting--;
-    if (r->warm && !--r->manager->claiming)
-        pool_refill(r->manager);
-    r->warm = false;
     if (why)
         runtime_fail(r, why);
     else {
@@ -358,9 +368,9 @@ void runtime_begin(struct runtime *r, const struct wire_start *start, struct run
     r->manager->starting++;
     r->manager->claiming += r->warm;
     runtime_watch(r, ask);
+    row_insert(r, start, on_start_row); /* first: the disk works while we do */
     manager_emit(r, RUNTIME_EVENT_STARTING, "");
     gate_wait(r, r->warm, pass_start);
-    row_insert(r, start, on_start_row);
 }
 
 /* --- again, after it ended by itself --- */

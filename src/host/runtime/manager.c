@@ -297,6 +297,7 @@ void manager_free(struct manager *m)
     loop_later_cancel(&m->refill);
     loop_later_cancel(&m->check_end);
     loop_timer_stop(&m->refill_again);
+    loop_timer_stop(&m->calm);
     MAP_EACH(slot, &m->ids) {
         struct runtime *r = slot->value;
         runtime_free(r);

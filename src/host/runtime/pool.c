@@ -11,6 +11,8 @@
 
 #define REFILL_PAUSE_MS 200 /* after a failure; doubled each time, up to: */
 #define REFILL_MAX_MS   30000
+#define REFILL_MOST     4  /* being made at once: more would only stand in each other's way */
+#define CALM_MS         10 /* what was claimed last has the processors for its first command */
 
 struct pool {
     struct manager *manager;
@@ -154,6 +156,7 @@ static void on_warm_started(void *arg, struct sbx *s, const struct err *e)
     struct pool *p = w->pool;
     struct manager *m = p->manager;
 
+    m->refilling--;
     gate_leave(m);
     if (e) {
         log_warn("no warm sandbox", KV("pool", p->name), KV_ERR(e));
@@ -202,21 +205,25 @@ static bool make_warm(struct pool *p)
         return false;
     }
     p->making++;
+    m->refilling++;
     return true;
 }
 
 /* The pool that is furthest from its target goes first. While somebody waits for a claim the
- * processors are his, unless a pool is running dry. */
+ * processors are his: should the pool be empty by then, who comes next is started cold, which is no
+ * claim, so this ends. A moment later it is filled up, at once if half of it is gone. */
 static struct pool *neediest(struct manager *m)
 {
     struct pool *found = NULL;
     unsigned most = 0;
 
+    if (m->claiming || m->refilling >= REFILL_MOST)
+        return NULL;
     LIST_EACH(p, &m->pools, struct pool, link) {
         unsigned have = p->ready + p->making;
         unsigned want = p->target < p->ceiling ? p->target : p->ceiling;
         bool dry = p->ready <= want / 2;
-        if (p->closed || have >= want || want - have <= most || (m->claiming && !dry))
+        if (p->closed || have >= want || want - have <= most || (m->calm.loop && !dry))
             continue;
         most = want - have;
         found = p;
@@ -234,6 +241,18 @@ static void on_refill(struct loop_later *l)
     while (m->live + pool_count(m) < m->config.most && (p = neediest(m)) && gate_try(m))
         if (!make_warm(p))
             return;
+}
+
+static void on_calm(struct loop_timer *t)
+{
+    pool_refill(container_of(t, struct manager, calm));
+}
+
+void pool_claims_over(struct manager *m)
+{
+    if (!m->ending && !list_empty(&m->pools))
+        loop_timer_start(m->config.loop, &m->calm, CALM_MS, on_calm);
+    pool_refill(m);
 }
 
 void pool_refill(struct manager *m)
@@ -425,6 +444,7 @@ unsigned pool_count(const struct manager *m)
 void pool_drain(struct manager *m)
 {
     loop_timer_stop(&m->refill_again);
+    loop_timer_stop(&m->calm);
     LIST_EACH(p, &m->pools, struct pool, link)
         close_pool(p);
 }

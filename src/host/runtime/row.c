@@ -60,6 +60,7 @@ void row_insert(struct runtime *r, const struct wire_start *start, store_done *d
                 " run_as_group, fs_group, pool, keep, port, created_ms, changed_ms, snapshot)"
                 " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20)",
                 v, ARRAY_LEN(v), done, r);
+    store_hurry(r->manager->config.store);
 }
 
 void row_update(struct runtime *r, store_done *done)
@@ -77,6 +78,8 @@ void row_update(struct runtime *r, store_done *done)
                 "UPDATE runtimes SET status=?2, status_detail=?3, changed_ms=?4, restart_count=?5,"
                 " stopped_ms=?6 WHERE id=?1",
                 v, ARRAY_LEN(v), done, r);
+    if (done)
+        store_hurry(r->manager->config.store);
 }
 
 void row_set_port(struct runtime *r)
