@@ -18,7 +18,7 @@
 
 #define NAME       "journal"
 #define NOTE_BYTES (64u << 10)
-#define DELAY_MS   5
+#define DELAY_MS   25 /* each commit is a sync, and rows need the disk too */
 #define BEAT_MS    15000
 
 struct journal {

@@ -37,8 +37,17 @@ void manager_emit(struct runtime *r, enum runtime_event_status kind, const char 
                                         .wall_ms = manager_now_ms(r->manager),
                                         .runtime = r};
 
-    log_info("runtime", KV("id", r->id), KV("session", r->session_id), KV("key", r->tenant->name),
-             KV("status", event.status), KV("message", event.message));
+    /* On the way there, and there: the second is enough for most. */
+    bool passing = kind == RUNTIME_EVENT_STARTING || kind == RUNTIME_EVENT_STARTED;
+    enum log_level level = passing ? LOG_DEBUG : LOG_INFO;
+    const struct log_kv fields[] = {KV("id", r->id),
+                                    KV("session", r->session_id),
+                                    KV("key", r->tenant->name),
+                                    KV("status", event.status),
+                                    KV("message", event.message),
+                                    {0}};
+    if (log_enabled(level))
+        log_event(level, "runtime", fields);
     LIST_EACH(s, &r->manager->subscribers, struct runtime_subscriber, link)
         s->fn(s, &event);
 }
