@@ -268,9 +268,8 @@ static void talk(struct cli *cli, const struct run_spec *s, const struct run_res
 
     buf_init(&out, 1u << 16);
     if (r->unlimited)
-        buf_add_cstr(&out,
-                     "croft run: no limits on memory and processes here, and one user id only; "
-                     "'croft doctor' says how to get them\n");
+        buf_add_cstr(&out, "croft run: no limits on memory and processes here; "
+                           "'croft doctor' says how to get them\n");
     if (r->oom_kills)
         buf_addf(&out,
                  "croft run: the kernel killed a process inside: out of memory (limit %llu MiB); "

@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "host/config/settings.h"
+#include "host/subids/subids.h"
 
 fallible cli_state_path(struct cli *cli, struct arena *a, struct str *ret_path)
 {
@@ -57,10 +58,14 @@ static fallible open_path(struct str path, int *ret_fd)
 fallible cli_open_state(struct cli *cli, int *ret_fd)
 {
     own_done(arena) a;
+    struct subids ids;
     struct str path;
 
     arena_init(&a, 1u << 20);
     TRY(cli_state_path(cli, &a, &path));
+    subids_find(&ids);
+    if (ids.count) /* what inner users made can be read and removed among their ids only */
+        TRY(subids_enter(&ids));
     TRY_WRAP(open_path(path, ret_fd), "state directory '" STR_FMT "'", STR_ARG(path));
     return NULL;
 }

@@ -25,8 +25,9 @@ struct contract_backend {
     void (*finish)(struct contract *c); /* after the driver is closed; NULL: nothing */
 };
 
-extern const struct contract_backend contract_native;      /* a launcher, as root */
-extern const struct contract_backend contract_native_user; /* the same, as nobody */
+extern const struct contract_backend contract_native;       /* a launcher, as root */
+extern const struct contract_backend contract_native_user;  /* the same, as nobody */
+extern const struct contract_backend contract_native_range; /* who has a range of ids */
 
 /* rows.c; X(name, capabilities) */
 #define CONTRACT_ROWS(X)                                                                           \

@@ -93,6 +93,41 @@ TEST_LIMIT(no_door_of_the_escape_corpus_is_open_to_an_ordinary_users_sandbox, LI
     kit_check_empty("state/box");
 }
 
+/* Root inside, who is nobody outside, and one who is nothing but a number there. */
+static void try_in_range(const char *user)
+{
+    const char *argv[44];
+    char dir[300], state[4200];
+    struct escape_bait b;
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 20);
+    kit_be_nobody();
+    kit_sub_ids(KIT_SUB_IDS);
+    snprintf(state, sizeof state, "%s/state", test_dir());
+    kit_share_layers_as(state, "test-state-range", KIT_NOBODY);
+    place_probe(dir);
+    escape_bait_lay(&b, KIT_NOBODY);
+    run_args(&b, dir, argv + 2);
+    argv[0] = "run";
+    argv[1] = "--user";
+    argv[2] = user;
+    CHECK_INT(kit_as_nobody(argv, &out), 0);
+    judge(&b, buf_str(&out));
+    escape_bait_take_up(&b);
+    kit_check_empty("state/box");
+}
+
+TEST_LIMIT(no_door_of_the_escape_corpus_is_open_to_a_sandbox_with_a_range, LIMIT_S)
+{
+    try_in_range("root");
+}
+
+TEST_LIMIT(no_door_of_the_escape_corpus_is_open_to_a_user_of_a_range, LIMIT_S)
+{
+    try_in_range("openhands");
+}
+
 /* Its output goes to a file: an observation has room for a part of it only. */
 static void try_through_launcher(struct contract *c)
 {

@@ -230,3 +230,27 @@ void kit_be_nobody(void)
                     &out) != 0)
         SKIP("ordinary users have no user namespaces here");
 }
+
+void kit_pretend(const char *path, const char *text, mode_t mode)
+{
+    const char *slash = strrchr(path, '/');
+    char copy[4300];
+
+    snprintf(copy, sizeof copy, "%s/pretend-%s", test_dir(), slash + 1);
+    own_fd fd = open(copy, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    CHECK(fd >= 0);
+    CHECK_OK(fd_write_all(fd, str_of(text)));
+    CHECK_INT(fchmod(fd, mode), 0);
+    CHECK_INT(mount(copy, path, NULL, MS_BIND, NULL), 0);
+}
+
+void kit_sub_ids(const char *lines)
+{
+    kit_need_root();
+    if (access("/usr/bin/newuidmap", X_OK) < 0 || access("/etc/subuid", R_OK) < 0 ||
+        access("/etc/subgid", R_OK) < 0)
+        SKIP("needs newuidmap (Debian: uidmap)");
+    CHECK(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+    kit_pretend("/etc/subuid", lines, 0644);
+    kit_pretend("/etc/subgid", lines, 0644);
+}

@@ -48,5 +48,12 @@ void kit_share_layers_as(const char *state, const char *cache, unsigned owner);
  * an ordinary user has no sandboxes. */
 void kit_be_nobody(void);
 int kit_as_nobody(const char *const *args, struct buf *out); /* croft ARGS */
+/* What /etc/subuid and /etc/subgid say from here on to this test and what it starts, in a mount
+ * namespace of its own: the machine's are not touched. Skips where there is no newuidmap. */
+void kit_sub_ids(const char *lines);
+#define KIT_SUB_FIRST 1610612736
+#define KIT_SUB_IDS   "nobody:1610612736:65536\n"
+/* The same for any file: a copy with these bytes and mode. */
+void kit_pretend(const char *path, const char *text, mode_t mode);
 /* Names in a directory, joined by spaces; "" when empty. */
 void kit_check_empty(const char *relative);

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "host/images/inner.h"
+#include "host/subids/subids.h"
 #include "host/worker/worker.h"
 #include "image/tar.h"
 
@@ -231,7 +232,10 @@ static fallible set_opaque(int dir, struct str path)
 fallible unpack_layer(int dir, int fd, const struct archive_piece *piece,
                       const struct layer_limits *limits, struct layer_result *ret)
 {
-    struct layer_job j = {{note_opaque}, dir, fd, piece, limits, geteuid() == 0, {0}};
+    struct subids ids;
+    subids_find(&ids);
+    bool owners = geteuid() == 0 || subids_entered(&ids);
+    struct layer_job j = {{note_opaque}, dir, fd, piece, limits, owners, {0}};
     struct worker_job job = {layer_inside, &j, dir, &fd, 1};
     own_done(buf) answer;
 

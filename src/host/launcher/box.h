@@ -18,6 +18,7 @@
 #include "host/launcher/confine.h"
 #include "host/launcher/ids.h"
 #include "host/launcher/seat.h"
+#include "host/subids/subids.h"
 #include "sandbox/native/msg.h"
 
 #define BOX_FDS     8
@@ -34,7 +35,8 @@ struct box_host {
     int dir;               /* that directory */
     int boxes, ids;        /* directories in it */
     int exe;               /* croft-guest, through a read-only mount */
-    bool user;             /* not root: one id, and what the kernel grants */
+    bool user;             /* not root: what the kernel grants, with one id or */
+    struct subids sub;     /* with a range */
     int landlock;          /* version, 0: none */
     struct cg cg;
     struct confine_filter filter, nested; /* nested: of NATIVE_NESTED */
@@ -146,7 +148,7 @@ fallible box_clear_dir(const struct box_host *h, const char *id);
 /* A directory whose maker died before it wrote a record; croft run claims its name before that. */
 fallible box_clear_unborn(const struct box_host *h, const char *id);
 
-/* The ids a sandbox has: a range of its own, or an ordinary user's one and only. */
+/* The ids a sandbox has: a range of its own, or all that an ordinary user has. */
 struct ids_range box_ids(const struct box_host *h, unsigned slot);
 
 /* Upper layer and work directory of mount n in box/<ID>: "m0u", "m0w". */

@@ -25,7 +25,8 @@
 #include "host/launcher/sys.h"
 #include "host/launcher/mounts.h"
 
-#define HIGH_FD 64 /* above every number a sandbox is given */
+#define HIGH_FD   64 /* above every number a sandbox is given */
+#define TTY_GROUP 5
 
 /* --- the first half: alone
  * ------------------------------------------------------------------------ */
@@ -204,15 +205,17 @@ static fallible attach_new(const char *type, const char *const *options, unsigne
     return mounts_attach(mount, root, path, false);
 }
 
-static fallible attach_system(struct inside *in, int root, uint32_t root_gid)
+static fallible attach_system(struct inside *in, int root, const struct ids_range *ids)
 {
     char gid[32];
     const char *pts[] = {"newinstance", "ptmxmode=0666", "mode=620", gid, NULL};
     own_fd proc = sys_open_tree(AT_FDCWD, "/proc", 0);
 
-    snprintf(gid, sizeof gid, "gid=%u", root_gid + 5); /* the tty group, as the host counts it */
-    if (in->h->user)
-        pts[3] = NULL; /* there is no tty group */
+    /* the tty group, as the host counts it */
+    snprintf(gid, sizeof gid, "gid=%u",
+             ids->sub_count ? ids->sub_gid + TTY_GROUP - ids->count : ids->gid + TTY_GROUP);
+    if (ids->count == 1 && !ids->sub_count)
+        pts[3] = NULL; /* there is none */
     TRY(in->h->user ? mounts_user_dev(in->memory.dev, root)
                     : mounts_attach(in->memory.dev, root, "dev", false));
     TRY(attach_new("devpts", pts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, root, "dev/pts"));
@@ -250,7 +253,7 @@ static fallible build_root(struct inside *in)
     TRY(ids_enter(&ids)); /* directories that are missing are made as the sandbox's root */
     for (unsigned i = 1; i < in->order.root_count; i++)
         TRY(mounts_attach(in->fds[in->at++], root, in->order.where[i], false));
-    TRY(attach_system(in, root, ids.gid));
+    TRY(attach_system(in, root, &ids));
     TRY(attach_mounts(in, root));
     TRY(ids_leave());
     if (sys_pivot_root(".", ".") < 0)
@@ -268,7 +271,7 @@ static fallible become_root_inside(struct inside *in)
 {
     if (setns(in->fds[ORDER_USERNS], CLONE_NEWUSER) < 0)
         return err_sys("enter the user namespace");
-    if (!in->h->user && setgroups(0, NULL) < 0)
+    if ((!in->h->user || in->h->sub.count) && setgroups(0, NULL) < 0)
         return err_sys("leave all groups");
     if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
         return err_sys("become root inside");

@@ -130,6 +130,7 @@ void box_host_look(struct box_host *h, const char *state)
         err_free(fd_read_file("/proc/self/cgroup", &member)); /* then there is none */
     cg_open(&h->cg, "/sys/fs/cgroup", buf_str(&member), false);
     h->landlock = confine_landlock_abi();
+    subids_find(&h->sub);
 }
 
 /* Where the kernel does not say, pid, start time and group must do; but to know it once and not the
@@ -158,7 +159,7 @@ fallible box_host_open(struct box_host *h, const char *state, struct rng *rng)
     confine_build(&h->nested, true);
     struct err *e = read_boot(h);
     if (!e && h->user)
-        e = ids_own_namespaces();
+        e = subids_enter(&h->sub);
     if (!e)
         e = open_all(h);
     if (e)
@@ -169,8 +170,8 @@ fallible box_host_open(struct box_host *h, const char *state, struct rng *rng)
 struct ids_range box_ids(const struct box_host *h, unsigned slot)
 {
     if (h->user)
-        return (struct ids_range){geteuid(), getegid(), 1};
-    return (struct ids_range){ids_base(slot), ids_base(slot), IDS_COUNT};
+        return (struct ids_range){geteuid(), getegid(), 1, h->sub.uid, h->sub.gid, h->sub.count};
+    return (struct ids_range){.uid = ids_base(slot), .gid = ids_base(slot), .count = IDS_COUNT};
 }
 
 void box_host_close(struct box_host *h)

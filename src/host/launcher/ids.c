@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/fsuid.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -52,13 +51,17 @@ fallible ids_release(int dir, unsigned slot)
 /* --- the user namespace
  * --------------------------------------------------------------------------- */
 
-static fallible write_map(int proc, const char *file, uint32_t base, uint32_t count)
+static fallible write_map(int proc, const char *file, const struct ids_range *r, uint32_t base,
+                          uint32_t sub)
 {
-    char line[64];
-    int n = snprintf(line, sizeof line, "0 %" PRIu32 " %" PRIu32 "\n", base, count);
+    char lines[96];
+    int n = snprintf(lines, sizeof lines, "0 %" PRIu32 " %" PRIu32 "\n", base, r->count);
     own_fd fd = openat(proc, file, O_WRONLY | O_CLOEXEC);
 
-    if (fd < 0 || write(fd, line, (size_t)n) != n)
+    if (r->sub_count)
+        n += snprintf(lines + n, sizeof lines - (size_t)n, "%" PRIu32 " %" PRIu32 " %" PRIu32 "\n",
+                      r->count, sub, r->sub_count);
+    if (fd < 0 || write(fd, lines, (size_t)n) != n)
         return err_sys("write %s", file);
     return NULL;
 }
@@ -71,8 +74,8 @@ static fallible map_and_open(pid_t pid, const struct ids_range *r, int *ret_ns)
     own_fd proc = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (proc < 0)
         return err_sys("open '%s'", path);
-    TRY(write_map(proc, "uid_map", r->uid, r->count));
-    TRY(write_map(proc, "gid_map", r->gid, r->count));
+    TRY(write_map(proc, "uid_map", r, r->uid, r->sub_uid));
+    TRY(write_map(proc, "gid_map", r, r->gid, r->sub_gid));
     own_fd ns = openat(proc, "ns/user", O_RDONLY | O_CLOEXEC);
     if (ns < 0)
         return err_sys("open the user namespace");
@@ -103,31 +106,6 @@ fallible ids_make_userns(const struct ids_range *r, int *ret_ns)
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
     return e;
-}
-
-static fallible write_self(const char *file, const char *text)
-{
-    own_fd fd = open(file, O_WRONLY | O_CLOEXEC);
-
-    if (fd < 0 || write(fd, text, strlen(text)) < 0)
-        return err_sys("write %s", file);
-    return NULL;
-}
-
-fallible ids_own_namespaces(void)
-{
-    char uid[32], gid[32];
-
-    snprintf(uid, sizeof uid, "%u %u 1\n", geteuid(), geteuid());
-    snprintf(gid, sizeof gid, "%u %u 1\n", getegid(), getegid());
-    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
-        return err_sys("not root, and no user namespace to be had; 'croft doctor' says why");
-    TRY(write_self("/proc/self/uid_map", uid));
-    TRY(write_self("/proc/self/setgroups", "deny"));
-    TRY(write_self("/proc/self/gid_map", gid));
-    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-        return err_sys("keep mounts to ourselves");
-    return NULL;
 }
 
 /* --- files of the range's root

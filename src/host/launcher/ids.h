@@ -27,15 +27,12 @@ fallible ids_release(int dir, unsigned slot);
 
 struct ids_range {
     uint32_t uid, gid, count; /* what 0 inside is, here */
+    uint32_t sub_uid, sub_gid,
+        sub_count; /* what follows, if it lies elsewhere: an ordinary user's */
 };
 
 /* A user namespace, child of ours, held by a descriptor alone. */
 fallible ids_make_userns(const struct ids_range *r, int *ret_ns);
-
-/* An ordinary user's way: a user namespace in which this process keeps its id, the only one there,
- * and may do everything, and a mount namespace to do it in. What was opened before is of no use
- * for mounts after. */
-fallible ids_own_namespaces(void);
 
 /* Files made from here to ids_leave belong to the range's root; an overlay needs that to make its
  * work directory, or it silently mounts read-only. */

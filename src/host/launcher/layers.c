@@ -42,6 +42,16 @@ static const char *by_range(const struct box_host *h)
     return h->user ? "none: root inside is you" : "65,536 ids per sandbox, idmapped layers";
 }
 
+static bool has_users(const struct box_host *h)
+{
+    return !h->user || h->sub.count;
+}
+
+static const char *by_users(const struct box_host *h)
+{
+    return h->user ? h->sub.says : "65,536 of them";
+}
+
 static bool has_landlock(const struct box_host *h)
 {
     return h->landlock > 0;
@@ -77,6 +87,7 @@ const struct layer layers[] = {
     {"network", "loopback and nothing else", always, by_namespace, NULL},
     {"sealed", "root inside can reconfigure nothing", always, by_namespace, NULL},
     {"ids", "root inside is nobody outside", has_range, by_range, AS_ROOT},
+    {"users", "root inside, and others beside it", has_users, by_users, SUBIDS_REMEDY},
     {"syscalls", "no mounts, namespaces, modules, bpf, keys, raw sockets", always, by_filter, NULL},
     {"landlock", "a second wall around the files", has_landlock, by_landlock,
      "boot a kernel with Landlock among its lsm= (Linux 5.13 or later)"},
@@ -121,6 +132,5 @@ unsigned layers_caps(const struct box_host *h)
 
     return caps | (has_pause(h) ? SBX_CAN_PAUSE : 0) | (has_memory(h) ? SBX_LIMITS_MEMORY : 0) |
            (has_pids(h) ? SBX_LIMITS_PIDS : 0) | (has_cpu(h) ? SBX_LIMITS_CPU : 0) |
-           (has_disk(h) ? SBX_LIMITS_DISK : 0) |
-           (box_ids(h, 0).count > 1 ? SBX_CAN_USER : 0); /* with one id there is nobody else */
+           (has_disk(h) ? SBX_LIMITS_DISK : 0) | (has_users(h) ? SBX_CAN_USER : 0);
 }

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "host/rootfs/inner.h"
 #include "host/rootfs/rootfs.h"
+#include "host/subids/subids.h"
 #include "host/tree/tree.h"
 
 const char *const host_dirs[HOST_DIRS] = {"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"};
@@ -110,7 +111,7 @@ static fallible take_lists(int host, int layer)
 }
 
 /* What useradd would have given them. */
-static fallible fill_home(int layer, const char *home, uid_t owner)
+static fallible fill_home(int layer, const char *home, uid_t uid, gid_t gid)
 {
     static const char *const names[] = {".bashrc", ".profile", ".bash_logout"};
     own_fd skel = openat(layer, "etc/skel", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
@@ -124,8 +125,7 @@ static fallible fill_home(int layer, const char *home, uid_t owner)
     struct take t = {skel, to, NULL, &left};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         TRY(take_path(&t, names[i]));
-        if (geteuid() == 0 && fchownat(to, names[i], owner, owner, AT_SYMLINK_NOFOLLOW) < 0 &&
-            errno != ENOENT)
+        if (fchownat(to, names[i], uid, gid, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT)
             return err_sys("set the owner of '%s'", names[i]);
     }
     return NULL;
@@ -135,19 +135,23 @@ fallible base_build(int host, int layer)
 {
     struct take_limits left = {256u << 20, 1u << 30, 200000};
     struct take t = {host, layer, without, &left};
+    struct subids ids;
 
+    subids_find(&ids);
     for (size_t i = 0; i < ARRAY_LEN(taken); i++)
         TRY(take_path(&t, taken[i]));
     TRY(take_lists(host, layer));
     for (size_t i = 0; i < ARRAY_LEN(places); i++)
-        TRY(take_dir(layer, places[i].path, places[i].mode, places[i].owner, places[i].owner));
+        TRY(take_dir(layer, places[i].path, places[i].mode, subids_uid(&ids, places[i].owner),
+                     subids_gid(&ids, places[i].owner)));
     own_fd etc = openat(layer, "etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (etc < 0)
         return err_sys("open the new /etc");
     TRY(etc_build(host, etc));
     TRY(make_links(host, layer));
-    TRY(fill_home(layer, "home/" ROOTFS_USER, ROOTFS_USER_ID));
-    TRY(fill_home(layer, "root", 0));
+    TRY(fill_home(layer, "home/" ROOTFS_USER, subids_uid(&ids, ROOTFS_USER_ID),
+                  subids_gid(&ids, ROOTFS_USER_ID)));
+    TRY(fill_home(layer, "root", subids_uid(&ids, 0), subids_gid(&ids, 0)));
     if (fchmod(layer, 0755) < 0)
         return err_sys("set the mode of the root");
     return NULL;

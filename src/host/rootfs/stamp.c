@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "base/hash.h"
 #include "host/rootfs/inner.h"
 #include "host/rootfs/rootfs.h"
+#include "host/subids/subids.h"
 
 #define FORMAT 1 /* of the layers: count up when they are made differently */
 
@@ -80,10 +82,19 @@ fallible stamp_take(int host, char out[STAMP_LEN + 1])
 {
     struct sha256 h;
     uint8_t digest[SHA256_LEN];
+    struct subids ids;
     struct {
         uint64_t format, user;
-    } who = {FORMAT, geteuid()};
+        uint32_t uid, gid, count;
+    } who;
 
+    subids_find(&ids);
+    memset(&who, 0, sizeof who); /* what lies between, too */
+    who.format = FORMAT;
+    who.user = geteuid();
+    who.count = ids.count;
+    who.uid = ids.count ? ids.uid : 0;
+    who.gid = ids.count ? ids.gid : 0;
     sha256_init(&h);
     sha256_add(&h, &who, sizeof who);
     for (size_t i = 0; i < ARRAY_LEN(watched); i++) {

@@ -203,7 +203,7 @@ fallible take_dir(int dir, const char *name, mode_t mode, uid_t uid, gid_t gid)
     own_fd fd = -1;
 
     TRY(fd_make_dirs(dir, str_of(name), 0755, &fd));
-    if (geteuid() == 0 && fchown(fd, uid, gid) < 0)
+    if ((geteuid() == 0 || uid) && fchown(fd, uid, gid) < 0)
         return err_sys("set the owner of '%s'", name);
     if (fchmod(fd, mode) < 0)
         return err_sys("set the mode of '%s'", name);

@@ -511,6 +511,8 @@ fallible run_sandbox(const struct run_spec *spec, struct run_result *ret_result)
     struct err *e = check_id(spec->id);
     if (!e)
         e = layers_require(&h, spec->require);
+    if (!e && strcmp(spec->user, "root") != 0)
+        e = err_wrap(layers_require(&h, STR("users")), "run as '%s'", spec->user);
     if (!e)
         e = run_box(&h, spec, &p, ret_result);
     plan_done(&p);

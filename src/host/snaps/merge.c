@@ -55,8 +55,7 @@ static fallible like(struct merger *m, int from, int to)
 
     if (fstat(from, &st) < 0)
         return err_sys("look");
-    if (geteuid() == 0 && fchown(to, st.st_uid, st.st_gid) < 0)
-        return err_sys("set the owner");
+    TRY(tree_chown_like(to, "", &st));
     if (fchmod(to, st.st_mode & 07777) < 0)
         return err_sys("set the mode");
     TRY(copy_xattrs(m, from, to));
@@ -88,10 +87,9 @@ static fallible put_link(struct merger *m, const struct node *n, int dir, const 
     if (len < 0 || fstatat(above, last, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return err_sys("read the link");
     text[len] = '\0';
-    if (symlinkat(text, dir, name) < 0 ||
-        (geteuid() == 0 && fchownat(dir, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0))
+    if (symlinkat(text, dir, name) < 0)
         return err_sys("make the link");
-    return NULL;
+    return tree_chown_like(dir, name, &st);
 }
 
 static fallible put_fifo(struct merger *m, const struct node *n, int dir, const char *name)
@@ -103,11 +101,10 @@ static fallible put_fifo(struct merger *m, const struct node *n, int dir, const 
     TRY(lookup_parent(&m->from[n->layer], n->path, &above, &last));
     if (fstatat(above, last, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return err_sys("look at the pipe");
-    if (mkfifoat(dir, name, 0600) < 0 ||
-        (geteuid() == 0 && fchownat(dir, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0) ||
-        fchmodat(dir, name, st.st_mode & 07777, 0) < 0)
+    if (mkfifoat(dir, name, 0600) < 0)
         return err_sys("make the pipe");
-    return NULL;
+    TRY(tree_chown_like(dir, name, &st));
+    return fchmodat(dir, name, st.st_mode & 07777, 0) < 0 ? err_sys("set the pipe's mode") : NULL;
 }
 
 /* A frozen layer's entry under one more name. */

@@ -253,10 +253,10 @@ fallible snapstore_empty(int box, const char *upper, const struct stat *like)
     if (mkdirat(box, upper, 0755) < 0)
         return err_sys("make an empty layer");
     own_fd fd = openat(box, upper, DIR_FLAGS, 0);
-    if (fd < 0 || (geteuid() == 0 && fchown(fd, like->st_uid, like->st_gid) < 0) ||
-        fchmod(fd, like->st_mode & 07777) < 0)
-        return err_sys("give the empty layer its owner");
-    return NULL;
+    if (fd < 0)
+        return err_sys("open the empty layer");
+    TRY(tree_chown_like(fd, "", like));
+    return fchmod(fd, like->st_mode & 07777) < 0 ? err_sys("set the empty layer's mode") : NULL;
 }
 
 /* Announced, exchanged, noted: whoever dies in between, nothing is lost, and the next who looks

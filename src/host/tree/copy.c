@@ -2,6 +2,7 @@
 /* copy.c — the bytes of one file into another; holes stay holes, or a guest's empty terabyte
  * would fill the disk. */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -78,4 +79,12 @@ fallible tree_copy_bytes(int from, int to)
     if (ftruncate(to, st.st_size) < 0)
         return err_sys("set the size");
     return NULL;
+}
+
+fallible tree_chown_like(int dir, const char *name, const struct stat *like)
+{
+    if (fchownat(dir, name, like->st_uid, like->st_gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == 0 ||
+        (geteuid() != 0 && (errno == EPERM || errno == EINVAL)))
+        return NULL;
+    return err_sys("set the owner");
 }

@@ -45,5 +45,9 @@ fallible tree_empty(int dir); /* all in it; dir itself stays */
 /* Copies the bytes of a regular file by descriptor, from its start; shares blocks where it can. */
 fallible tree_copy_bytes(int from, int to);
 
+/* Gives name in dir ("": dir itself) the owner of another. An ordinary user gives away only to ids
+ * he has: the rest stays his. */
+fallible tree_chown_like(int dir, const char *name, const struct stat *like);
+
 /* Waits for the exclusive lock of a store: dir/.lock, until the descriptor is closed. */
 fallible tree_lock(int dir, int *ret_fd);

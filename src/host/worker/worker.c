@@ -2,7 +2,7 @@
 /* worker.c — see worker.h.
  *
  * As root the worker's ids are the host's own first 64 Ki, in a namespace where they carry no power
- * beyond the files it can reach; as an ordinary user it is root of one id. */
+ * beyond the files it can reach; as an ordinary user it is root of one id, or of his range. */
 #include "host/worker/worker.h"
 
 #include <errno.h>
@@ -22,6 +22,7 @@
 
 #include "base/fd.h"
 #include "host/launcher/confine.h"
+#include "host/subids/subids.h"
 #include "host/worker/filter.h"
 
 /* chown, override and own files, keep set-id bits, set file capabilities */
@@ -129,12 +130,17 @@ static fallible write_proc(pid_t pid, const char *file, const char *text)
 
 static fallible map_ids(pid_t pid)
 {
-    char uids[40] = "0 0 65536", gids[40] = "0 0 65536";
+    char uids[SUBIDS_LINES] = "0 0 65536", gids[SUBIDS_LINES] = "0 0 65536";
+    struct subids ids;
 
     if (geteuid() != 0) {
-        snprintf(uids, sizeof uids, "0 %u 1", (unsigned)geteuid());
-        snprintf(gids, sizeof gids, "0 %u 1", (unsigned)getegid());
-        TRY(write_proc(pid, "setgroups", "deny"));
+        subids_find(&ids);
+        if (!subids_entered(&ids)) {
+            ids.count = 0;
+            TRY(write_proc(pid, "setgroups", "deny"));
+        }
+        subids_lines(&ids, false, uids);
+        subids_lines(&ids, true, gids);
     }
     TRY(write_proc(pid, "uid_map", uids));
     return write_proc(pid, "gid_map", gids);
