@@ -110,27 +110,6 @@ static fallible take_lists(int host, int layer)
     return tree_remove(layer, "var/lib/apt/lists");
 }
 
-/* What useradd would have given them. */
-static fallible fill_home(int layer, const char *home, uid_t uid, gid_t gid)
-{
-    static const char *const names[] = {".bashrc", ".profile", ".bash_logout"};
-    own_fd skel = openat(layer, "etc/skel", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    own_fd to = openat(layer, home, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-
-    if (skel < 0)
-        return errno == ENOENT ? NULL : err_sys("open '/etc/skel'");
-    if (to < 0)
-        return err_sys("open '/%s'", home);
-    struct take_limits left = {1u << 20, 1u << 20, 16};
-    struct take t = {skel, to, NULL, &left};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        TRY(take_path(&t, names[i]));
-        if (fchownat(to, names[i], uid, gid, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT)
-            return err_sys("set the owner of '%s'", names[i]);
-    }
-    return NULL;
-}
-
 fallible base_build(int host, int layer)
 {
     struct take_limits left = {256u << 20, 1u << 30, 200000};
@@ -149,9 +128,9 @@ fallible base_build(int host, int layer)
         return err_sys("open the new /etc");
     TRY(etc_build(host, etc));
     TRY(make_links(host, layer));
-    TRY(fill_home(layer, "home/" ROOTFS_USER, subids_uid(&ids, ROOTFS_USER_ID),
+    TRY(home_fill(host, layer, "home/" ROOTFS_USER, subids_uid(&ids, ROOTFS_USER_ID),
                   subids_gid(&ids, ROOTFS_USER_ID)));
-    TRY(fill_home(layer, "root", subids_uid(&ids, 0), subids_gid(&ids, 0)));
+    TRY(home_fill(host, layer, "root", subids_uid(&ids, 0), subids_gid(&ids, 0)));
     if (fchmod(layer, 0755) < 0)
         return err_sys("set the mode of the root");
     return NULL;

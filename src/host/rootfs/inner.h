@@ -22,6 +22,9 @@ fallible stamp_take(int host, char out[STAMP_LEN + 1]);
 /* --- base.c: the layer of the root itself --- */
 fallible base_build(int host, int layer);
 
+/* --- home.c --- */
+fallible home_fill(int host, int layer, const char *home, uid_t uid, gid_t gid);
+
 /* --- etc.c --- */
 fallible etc_build(int host, int etc);
 

@@ -17,12 +17,13 @@
 #include "host/rootfs/rootfs.h"
 #include "host/subids/subids.h"
 
-#define FORMAT 1 /* of the layers: count up when they are made differently */
+#define FORMAT 2 /* of the layers: count up when they are made differently */
 
 static const char *const watched[] = {
     ".",
     "usr",
     "usr/bin",
+    "usr/bin/dircolors",
     "usr/sbin",
     "usr/lib",
     "usr/lib32",
