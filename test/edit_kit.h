@@ -20,6 +20,7 @@
 struct kit {
     struct arena a;
     struct editor ed;
+    struct editor_undo undo;
     struct str dir; /* the workspace */
     struct edit_result r;
 };
@@ -29,20 +30,27 @@ static inline struct str kit_path(struct kit *k, const char *name)
     return arena_printf(&k->a, STR_FMT "/%s", STR_ARG(k->dir), name);
 }
 
+static inline void kit_open_undo(struct editor_undo *u)
+{
+    CHECK(mkdirat(test_dir_fd(), "h", 0700) == 0);
+    u->fd = openat(test_dir_fd(), "h", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 __attribute__((unused)) static void kit_init(struct kit *k)
 {
     *k = (struct kit){.r = {.kind = EDIT_OK}};
     arena_init(&k->a, 512u << 20);
     k->dir = arena_printf(&k->a, "%s/w", test_dir());
-    CHECK(mkdirat(test_dir_fd(), "w", 0755) == 0 && mkdirat(test_dir_fd(), "h", 0700) == 0);
-    k->ed.history_fd = openat(test_dir_fd(), "h", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK(mkdirat(test_dir_fd(), "w", 0755) == 0);
+    k->undo = (struct editor_undo){-1, kit_open_undo};
+    k->ed.undo = &k->undo;
     k->ed.space =
         (struct edit_space){.cwd = k->dir, .root_fd = -1, .uid = EDIT_NO_OWNER, .gid = (gid_t)-1};
 }
 
 __attribute__((unused)) static void kit_done(struct kit *k)
 {
-    own_close(k->ed.history_fd);
+    own_close(k->undo.fd);
     own_close(k->ed.space.root_fd);
     arena_done(&k->a);
 }

@@ -108,13 +108,17 @@ static bool save_raw(struct job *j, struct str raw, const struct str *keep, bool
                               .old = is_new ? NULL : &j->st,
                               .old_data = j->old.raw,
                               .mode = NEW_FILE_MODE};
-    int history = j->ed->history_fd;
+    struct editor_undo *u = j->ed->undo;
 
-    own(err) e = keep ? history_push(history, j->path, *keep) : NULL;
+    if (keep && u->fd < 0)
+        u->open(u);
+    own(err) e = !keep       ? NULL
+                 : u->fd < 0 ? err_sys("make a directory for undo")
+                             : history_push(u->fd, j->path, *keep);
     if (!e) {
         e = space_save(&j->ed->space, &save, NULL);
         if (e && keep)
-            err_free(history_drop(history, j->path)); /* an undo too many does nothing */
+            err_free(history_drop(u->fd, j->path)); /* an undo too many does nothing */
     }
     if (!e)
         return true;
@@ -170,7 +174,8 @@ static void undo(struct job *j)
     buf_init(&b, SIZE_MAX / 2);
     if (!job_validate(j) || !job_load(j))
         return;
-    own(err) e = history_last(j->ed->history_fd, j->path, &raw, &found);
+    int history = j->ed->undo->fd;
+    own(err) e = history < 0 ? NULL : history_last(history, j->path, &raw, &found);
     if (e) {
         job_fail_os(j, e, "read");
         return;
@@ -185,7 +190,7 @@ static void undo(struct job *j)
     answer_buf(j->a, j->r, EDIT_OK, &b);
     if (j->a->failed || !job_diff(j, j->old.view, back.view) || !save_raw(j, back.raw, NULL, false))
         return;
-    err_free(history_drop(j->ed->history_fd, j->path)); /* then the next undo does it again */
+    err_free(history_drop(history, j->path)); /* then the next undo does it again */
 }
 
 static void fail_relative(struct job *j)

@@ -13,10 +13,15 @@
 #define EDITOR_MAX_FILE_BYTES (10u << 20)
 #define EDITOR_MAX_CHARS      16000 /* shown at once, in code points */
 
+struct editor_undo {
+    int fd;                              /* a private directory for the undo stacks; -1: none yet */
+    void (*open)(struct editor_undo *u); /* makes it; fd stays -1, with errno, when that fails */
+};
+
 /* Everything is borrowed. */
 struct editor {
     struct edit_space space;
-    int history_fd;     /* a private directory for the undo stacks */
+    struct editor_undo *undo;
     struct str workdir; /* for "Maybe you meant …?"; empty: no such hint */
     /* Turns .pdf, .docx and the like into Markdown; NULL: viewing them says it cannot be done. */
     fallible (*to_markdown)(const struct editor *ed, struct str path, struct arena *a,

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+
 #include "test/edit_kit.h"
 
 #define REVIEW                                                                                     \
@@ -284,6 +286,32 @@ TEST(edit_undo_goes_back_step_by_step)
     CHECK_STR(kit_get(&k, "a"), "one\r\ntwo");
     CHECK_STR(kit_edit(&k, (struct editor_args){.lint = false}, "undo_edit", "a"),
               kit_says(&k, "ERROR:\nNo edit history found for {}.", "a"));
+}
+
+static void open_nothing(struct editor_undo *u)
+{
+    (void)u;
+    errno = ENOSPC;
+}
+
+TEST(edit_undo_has_no_place_before_the_first_edit_and_no_edit_is_without)
+{
+    struct kit k;
+    struct editor_args change = {.old_str = STR("a"), .new_str = STR("b")};
+
+    kit_init(&k);
+    kit_put(&k, "a", STR("a"));
+    kit_edit(&k, (struct editor_args){.lint = false}, "view", "a");
+    CHECK_HAS(kit_edit(&k, (struct editor_args){.lint = false}, "undo_edit", "a"), "No edit");
+    CHECK(k.undo.fd < 0 && faccessat(test_dir_fd(), "h", F_OK, 0) < 0);
+    k.undo.open = open_nothing;
+    CHECK_HAS(kit_edit(&k, change, "str_replace", "a"), "No space left");
+    CHECK_STR(kit_get(&k, "a"), "a");
+    k.undo.open = kit_open_undo;
+    kit_edit(&k, change, "str_replace", "a");
+    CHECK_STR(kit_get(&k, "a"), "b");
+    CHECK(k.undo.fd >= 0);
+    kit_done(&k);
 }
 
 TEST(edit_undo_after_create_succeeds_once_and_does_nothing)

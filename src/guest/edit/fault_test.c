@@ -79,6 +79,7 @@ TEST_LIMIT(edit_survives_every_single_failure, 120)
     __attribute__((cleanup(kit_done))) struct kit k;
 
     kit_init(&k);
+    kit_open_undo(&k.undo);
     for (int fenced = 0; fenced < 2; fenced++) {
         for (size_t row = 0; row < ARRAY_LEN(rows); row++)
             for (unsigned n = 1; fault_once(&k, row, n, fenced); n++)

@@ -25,6 +25,7 @@
 
 #define KEPT_UNDO  "undo " /* and where it is */
 #define UNDO_LEN   (sizeof KEPT_UNDO - 1)
+#define UNDO_PATH  "/tmp/" LITTER_UNDO "XXXXXX"
 #define BODY_BYTES (128u << 20)
 
 static fallible handle_alive(struct http_req *req)
@@ -40,57 +41,55 @@ static const struct route routes[] = {
     {"POST", "/execute_action", act_handle, .body_bytes = BODY_BYTES},
 };
 
-static fallible check_key(struct http_req *req)
-{
-    const struct exec *e = req->app;
-    struct str key = http_req_header(req, STR("x-session-api-key"));
-
-    if (e->config->session_key.len && !(key.p && hash_equal(key, e->config->session_key)))
-        return err_new(ERR_FORBIDDEN, "Invalid API Key");
-    return NULL;
-}
-
 static void on_term(struct loop_signal *s)
 {
     loop_stop(s->loop);
 }
 
-/* The undo stacks: a private directory that goes with the process. */
-static fallible open_history(struct exec *e, struct keep *keep)
+/* The undo stacks of the server before us. */
+static void take_history(struct exec *e, struct keep *keep)
 {
-    own(keep_thing) old = keep ? keep_take(keep, STR(KEPT_UNDO)) : NULL;
-    uint64_t now_s = clock_wall_ns(&clock_system) / NS_PER_S;
+    own(keep_thing) old = keep_take(keep, STR(KEPT_UNDO));
 
-    litter_sweep("/tmp", now_s);
-    litter_sweep("/dev/shm", now_s);
-    if (old)
-        snprintf(e->history_path, sizeof e->history_path, STR_FMT, (int)(old->len - UNDO_LEN),
-                 old->data + UNDO_LEN);
-    else if (!mkdtemp(e->history_path)) {
-        e->history_path[0] = '\0';
-        return err_sys("make a directory for undo");
-    }
-    if (old && old->fds_len)
-        e->history_fd = take_fd(&old->fds[0]);
-    else
-        e->history_fd = open(e->history_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (e->history_fd < 0)
-        return err_sys("open '%s'", e->history_path);
-    litter_hold(e->history_fd);
-    e->editor.history_fd = e->history_fd;
-    if (keep && !old) {
-        char text[UNDO_LEN + sizeof e->history_path];
-        snprintf(text, sizeof text, KEPT_UNDO "%s", e->history_path);
-        TRY(keep_put(keep, keep_new_id(keep), str_of(text), &e->history_fd, 1, 0));
-    }
-    return NULL;
+    if (!old || !old->fds_len)
+        return;
+    snprintf(e->undo_path, sizeof e->undo_path, STR_FMT, (int)(old->len - UNDO_LEN),
+             old->data + UNDO_LEN);
+    e->undo.fd = take_fd(&old->fds[0]);
+}
+
+/* A private directory that goes with the process; there is none before the first edit. */
+static void open_history(struct editor_undo *u)
+{
+    struct exec *e = container_of(u, struct exec, undo);
+    struct keep *keep = e->config->keep;
+    char text[UNDO_LEN + sizeof e->undo_path];
+
+    memcpy(e->undo_path, UNDO_PATH, sizeof UNDO_PATH);
+    if (mkdtemp(e->undo_path))
+        u->fd = open(e->undo_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (u->fd < 0)
+        return;
+    litter_hold(u->fd);
+    snprintf(text, sizeof text, KEPT_UNDO "%s", e->undo_path);
+    if (keep)
+        err_free(keep_put(keep, keep_new_id(keep), str_of(text), &u->fd, 1, 0));
 }
 
 static void close_history(struct exec *e)
 {
-    if (e->history_path[0])
-        fd_remove_tree(AT_FDCWD, e->history_path);
-    own_close(e->history_fd);
+    if (e->undo.fd >= 0)
+        fd_remove_tree(AT_FDCWD, e->undo_path);
+    own_close(e->undo.fd);
+}
+
+/* What killed servers left; it delays nobody. */
+static void sweep(const struct exec *e)
+{
+    const char *const places[] = {"/tmp", "/dev/shm", e->working_dir};
+
+    for (size_t i = 0; i < ARRAY_LEN(places); i++)
+        litter_sweep(places[i], clock_wall_ns(&clock_system) / NS_PER_S);
 }
 
 ROWS_OF(exec_parts, struct exec_part)
@@ -102,14 +101,38 @@ static void add_parts(struct router *router)
             ROWS_AT(exec_parts, i)->add_routes(router);
 }
 
+static fallible begin_parts(struct exec *e, bool late)
+{
+    for (size_t i = 0; i < ROWS_LEN(exec_parts); i++) {
+        const struct exec_part *p = ROWS_AT(exec_parts, i);
+        if (p->start && p->late == late)
+            TRY(p->start(e));
+    }
+    return NULL;
+}
+
 /* Ends when all that was asked for is ready or has failed, or by a signal: starting is not 0 then.
  */
 static fallible start_parts(struct exec *e)
 {
-    for (size_t i = 0; i < ROWS_LEN(exec_parts); i++)
-        if (ROWS_AT(exec_parts, i)->start)
-            TRY(ROWS_AT(exec_parts, i)->start(e));
+    e->lacks_late = e->config->keep && e->config->keep->awaits;
+    TRY(begin_parts(e, false));
+    if (!e->lacks_late)
+        TRY(begin_parts(e, true));
     return e->starting ? loop_run(e->loop) : NULL;
+}
+
+static fallible check_key(struct http_req *req)
+{
+    struct exec *e = req->app;
+    struct str key = http_req_header(req, STR("x-session-api-key"));
+
+    if (e->config->session_key.len && !(key.p && hash_equal(key, e->config->session_key)))
+        return err_new(ERR_FORBIDDEN, "Invalid API Key");
+    if (!e->lacks_late)
+        return NULL;
+    e->lacks_late = false;
+    return begin_parts(e, true);
 }
 
 static void close_parts(struct exec *e)
@@ -194,6 +217,7 @@ static fallible serve(struct exec *e, bool *ret_served)
     *ret_served = true;
     if (e->config->keep && e->config->keep->awaits)
         exec_start_shell(e); /* claimed: while its client comes to its first request */
+    sweep(e);
     return loop_run(e->loop);
 }
 
@@ -240,7 +264,6 @@ fallible exec_run(struct exec *e, const struct exec_config *config, bool *ret_se
                                     .root_fd = -1,
                                     .uid = e->editor.space.uid,
                                     .gid = e->editor.space.gid};
-    litter_sweep(e->working_dir, clock_wall_ns(&clock_system) / NS_PER_S);
     return run(e, ret_served);
 }
 
@@ -248,10 +271,8 @@ fallible exec_new(struct loop *loop, struct keep *keep, struct exec **ret_exec)
 {
     struct exec *e = mem_new(sizeof *e);
 
-    *e = (struct exec){.loop = loop,
-                       .ready_fd = -1,
-                       .history_fd = -1,
-                       .history_path = "/tmp/" LITTER_UNDO "XXXXXX"};
+    *e = (struct exec){.loop = loop, .ready_fd = -1, .undo = {-1, open_history}};
+    e->editor.undo = &e->undo;
     e->start.place = (struct account_place){PASSWD_ETC, "/home"};
     list_init(&e->jobs);
     e->router = router_new(&(struct router_config){.auth = check_key});
@@ -259,8 +280,8 @@ fallible exec_new(struct loop *loop, struct keep *keep, struct exec **ret_exec)
     add_parts(e->router);
     e->acts = act_book_new(e);
     struct err *error = net_new(loop, &e->net);
-    if (!error)
-        error = open_history(e, keep);
+    if (keep)
+        take_history(e, keep);
     if (error)
         exec_free(e);
     else

@@ -48,12 +48,13 @@ struct exec {
     struct kernel *kernel; /* started by the first cell */
     struct plugins *plugins;
     struct mcp_face *mcp; /* servers of tools and who talks to them */
+    bool lacks_late;      /* parts */
     unsigned starting;    /* plugins that are neither ready nor failed; nobody is served before */
     struct viewer *viewer;
     struct memory_watch *memory;
     struct editor editor;
-    int history_fd;
-    char history_path[32]; /* of the undo stacks; goes with the server */
+    struct editor_undo undo;
+    char undo_path[32]; /* goes with the server */
 
     uint64_t cpu_sample_ns, cpu_used_ns; /* for /server_info */
     double cpu_percent;
@@ -64,6 +65,7 @@ struct exec_part {
     void (*add_routes)(struct router *r); /* each may be NULL */
     fallible (*start)(struct exec *e);    /* before the server takes requests */
     void (*close)(struct exec *e);
+    bool late; /* a claimed sandbox need not have it before the first request that has the key */
 };
 #define EXEC_PART(id) ROW(exec_parts, struct exec_part, id)
 

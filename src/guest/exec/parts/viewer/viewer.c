@@ -128,4 +128,4 @@ static void viewer_close(struct exec *e)
     free(v);
 }
 
-EXEC_PART(viewer) = {.start = viewer_start, .close = viewer_close};
+EXEC_PART(viewer) = {.start = viewer_start, .close = viewer_close, .late = true};
