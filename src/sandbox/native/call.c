@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/own.h"
+#include "base/rng.h"
 #include "sandbox/native/inner.h"
 
 fallible native_call(struct native_driver *d, struct native_call *c, struct native_request *req,
@@ -79,5 +80,6 @@ static void on_reply(struct loop_io *io)
 fallible native_calls_start(struct native_driver *d, struct loop *loop, int launcher)
 {
     list_init(&d->asked);
+    d->last_tag = rng_u64(rng_system()) >> 1; /* answers to a server before us are nobody's */
     return loop_io_start(loop, &d->io, launcher, EPOLLIN, on_reply);
 }
