@@ -303,10 +303,28 @@ void call_open(struct call *c, struct stream *s, bool reused)
         stream_shutdown(s);
 }
 
+static bool is_command(const struct http_req *req, uint16_t inside)
+{
+    return !inside && str_eq(req->head.method, STR("POST")) &&
+           (str_ends(req->path, STR("/execute_action")) ||
+            str_find(req->path, STR("/croft/v1/shells/")) >= 0);
+}
+
+static void tell_first(const struct call *c)
+{
+    struct proxy_target *t = c->target;
+    void (*fn)(struct proxy_target * t, uint64_t ns) = take(&t->on_first);
+
+    if (fn)
+        fn(t, t->last_ns - c->begun_ns);
+}
+
 static void call_finish(struct call *c, struct str left)
 {
     bool whole = c->body_ended && !stream_pending(c->stream) && !left.len && !c->half_closed;
 
+    if (c->begun_ns)
+        tell_first(c);
     if (c->keep_alive && whole && c->target->state == PROXY_OPEN)
         up_keep(c);
     http_reply_end(call_end(c));
@@ -353,6 +371,8 @@ static bool take_final_head(struct call *c, const struct http_head *h, struct st
         return false;
     }
     c->state = CALL_BODY;
+    if (h->status != 200)
+        c->begun_ns = 0;
     c->keep_alive = h->keep_alive;
     loop_timer_stop(&c->timer);
     http_body_init(&c->in, h);
@@ -482,6 +502,8 @@ fallible call_take(struct proxy *p, struct proxy_target *t, struct http_req *req
     list_add(&t->calls, &c->link);
     t->open++;
     t->last_ns = loop_now_ns(p->loop);
+    if (t->on_first && is_command(req, inside))
+        c->begun_ns = t->last_ns;
     struct err *e = head_to_sandbox(c, name, &c->head);
     if (e) {
         call_end(c);

@@ -57,6 +57,7 @@ struct call { /* one request and its answer */
     struct str prefix; /* taken off the path */
     struct http_body in;
     size_t scanned;
+    uint64_t begun_ns; /* of a first command; 0: it is none, or not well */
     unsigned interim;
     uint32_t again_ms; /* until the next attempt on a full backlog */
     uint16_t inside;   /* port; 0: the sandbox's server */

@@ -38,6 +38,9 @@ struct proxy_target {           /* a sandbox as the proxy sees it; embedded in i
     uint64_t last_ns;                        /* last byte either way, on the loop's clock */
     bool park;                               /* paused: hold requests and ask for a resume */
     void (*on_wake)(struct proxy_target *t); /* a request waits; once per pause; may be NULL */
+    /* The first command was answered with 200, ns after it was asked for; the proxy forgets it
+     * then. May be NULL. */
+    void (*on_first)(struct proxy_target *t, uint64_t ns);
 
     /* the proxy's own */
     struct proxy_door *doors; /* its listeners */

@@ -34,6 +34,7 @@ struct runtime_event {
 
 struct runtime_subscriber { /* the caller's */
     void (*fn)(struct runtime_subscriber *s, const struct runtime_event *event);
+    void (*on_first)(struct runtime_subscriber *s, const struct runtime *r); /* command; or NULL */
     struct list link;
 };
 void manager_subscribe(struct manager *m, struct runtime_subscriber *s);

@@ -311,6 +311,16 @@ static void note_running(struct runtime *r)
     loop_timer_start(r->manager->config.loop, &r->note, NOTE_MS, on_note);
 }
 
+static void on_first(struct proxy_target *t, uint64_t ns)
+{
+    struct runtime *r = container_of(t, struct runtime, target);
+
+    r->phase_us[RUNTIME_PHASE_FIRST_COMMAND] = (uint32_t)(ns / 1000);
+    LIST_EACH(s, &r->manager->subscribers, struct runtime_subscriber, link)
+        if (s->on_first)
+            s->on_first(s, r);
+}
+
 static void started(struct runtime *r, const struct err *e)
 {
     own(err) why = e ? err_copy(e) : runtime_set_addresses(r);
@@ -320,6 +330,7 @@ static void started(struct runtime *r, const struct err *e)
         runtime_fail(r, why);
     else {
         runtime_move(r, RUNTIME_RUNNING);
+        r->target.on_first = on_first;
         proxy_set_state(r->manager->config.proxy, &r->target, PROXY_OPEN);
         manager_emit(r, RUNTIME_EVENT_STARTED, "");
         manager_emit(r, RUNTIME_EVENT_READY, "");

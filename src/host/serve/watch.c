@@ -24,6 +24,13 @@ static void observe_start(struct metrics *m, const struct runtime *r)
                        METRIC_LABELS(r->pool ? r->pool : "", launch));
 }
 
+static void on_first(struct runtime_subscriber *s, const struct runtime *r)
+{
+    metrics_observe_ns(container_of(s, struct watch, events)->metrics, METRIC_FIRST_SECONDS,
+                       (uint64_t)r->phase_us[RUNTIME_PHASE_FIRST_COMMAND] * 1000,
+                       METRIC_LABELS("native", r->pool ? "warm" : "cold"));
+}
+
 static void on_event(struct runtime_subscriber *s, const struct runtime_event *e)
 {
     struct watch *w = container_of(s, struct watch, events);
@@ -123,6 +130,7 @@ fallible watch_open(struct watch *w, struct loop *loop, int dir, struct manager 
     w->metrics = metrics_new();
     metrics_set(w->metrics, METRIC_BUILD_INFO, 1, METRIC_LABELS(CROFT_VERSION, "glibc"));
     w->events.fn = on_event;
+    w->events.on_first = on_first;
     manager_subscribe(m, &w->events);
     face->journal = w->journal;
     face->metrics = w->metrics;
