@@ -6,6 +6,7 @@
 
 #include "host/runtime/words.h"
 #include "wire/runtime.h"
+#include "wire/wants.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,6 +32,33 @@ static void check(struct arena *a, const struct json *body)
     err_free(e);
 }
 
+/* What is taken is bounded, and says the same when it is read back. */
+static void check_wants(struct arena *a, const struct json *body)
+{
+    struct wire_wants wants, again;
+    bool any = false, back = false;
+    own_done(buf) text;
+    struct json *tree;
+    struct jw w;
+    struct err *e = wire_decode_wants(body, &wants, &any);
+
+    buf_init(&text, 1u << 20);
+    if (!e && any) {
+        if (wants.mount_count > WIRE_MOUNTS || wants.hostname.len > 63)
+            abort();
+        jw_init(&w, &text, JW_WEB);
+        JW_OBJECT(&w, NULL)
+            wire_put_wants(&w, &wants);
+        e = json_parse(a, buf_str(&text), NULL, &tree);
+        if (!e)
+            e = wire_decode_wants(tree, &again, &back);
+        if (e || again.memory_bytes != wants.memory_bytes || again.cpu_milli != wants.cpu_milli ||
+            again.pids != wants.pids || again.mount_count != wants.mount_count)
+            abort();
+    }
+    err_free(e);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct str id;
@@ -41,6 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct err *e = json_parse(&a, str_n(data, size), NULL, &body);
     if (!e) {
         check(&a, body);
+        check_wants(&a, body);
         e = wire_decode_runtime_id(body, &id);
     }
     err_free(e);

@@ -2,6 +2,8 @@
 /* runtime.c — see runtime.h. */
 #include "wire/runtime.h"
 
+#include "wire/wants.h"
+
 static fallible check_text(const char *field, struct str s, size_t max)
 {
     if (!s.len)
@@ -183,6 +185,7 @@ void wire_put_sandbox(struct jw *w, const struct wire_sandbox *s)
         jw_str(w, "changed_at", s->changed_at);
         jw_bool(w, "keep", s->keep);
         jw_int(w, "resource_factor", s->resource_factor);
+        wire_put_wants(w, s->has);
         JW_OBJECT(w, "timeline")
             for (size_t i = 0; i < s->phase_count; i++) {
                 jw_key(w, s->phases[i].name);

@@ -7,6 +7,8 @@
 
 #define WIRE_WORKERS 2
 
+struct wire_wants;
+
 struct wire_start {
     struct str image, session_id;
     const struct json *command;     /* an array of strings or one string; NULL: null */
@@ -14,7 +16,8 @@ struct wire_start {
     struct str working_dir;         /* .p NULL: not given */
     int64_t resource_factor;
     int64_t run_as_user, run_as_group, fs_group; /* -1: not given */
-    struct str from; /* the backend's name of a snapshot; not decoded here */
+    struct str from;                /* the backend's name of a snapshot; not decoded here */
+    const struct wire_wants *wants; /* the same; NULL: none */
 };
 #define WIRE_FACTOR_MAX  16
 #define WIRE_SESSION_MAX 256
@@ -55,6 +58,7 @@ struct wire_sandbox {
     struct str pool; /* it came from; .p NULL: none */
     bool keep;
     int64_t resource_factor;
+    const struct wire_wants *has; /* limits, host name, mounts */
     struct {
         struct str name; /* "queue_ns" */
         uint64_t ns;

@@ -124,28 +124,80 @@ static fallible collect_env(struct settings *s, struct arena *a, const char *con
     return arena_check(a);
 }
 
-/* --- pools --------------------------------------------------------------------------------------
+/* --- pools and mounts ---------------------------------------------------------------------------
  */
 
-static fallible collect_pools(struct settings_loaded *l)
+static fallible add_pool(struct settings_loaded *l, const struct cfg_named *n)
+{
+    struct settings *s = l->settings;
+    struct settings_pool *p = n->into;
+
+    p->name = n->name;
+    if (!p->ceiling)
+        p->ceiling = p->target;
+    if (p->ceiling < p->target) {
+        struct str key = arena_printf(&l->arena, "pool." STR_FMT ".ceiling", STR_ARG(n->name));
+        return err_new(ERR_INVALID, STR_FMT " (%s): it is %llu, and the target is %llu",
+                       STR_ARG(key), cfg_source(&l->cfg, key.p), (unsigned long long)p->ceiling,
+                       (unsigned long long)p->target);
+    }
+    s->pools[s->pool_count++] = *p;
+    return NULL;
+}
+
+static unsigned mode_bit(const struct json *word)
+{
+    static const struct {
+        const char *word;
+        unsigned may;
+    } modes[] = {{"ro", SETTINGS_RO},
+                 {"overlay", SETTINGS_OVERLAY},
+                 {"apply", SETTINGS_APPLY | SETTINGS_OVERLAY},
+                 {"rw", SETTINGS_RW}};
+
+    for (size_t i = 0; word->type == JSON_STR && i < ARRAY_LEN(modes); i++)
+        if (str_eq(word->s, str_of(modes[i].word)))
+            return modes[i].may;
+    return 0;
+}
+
+static fallible add_mount(struct settings_loaded *l, const struct cfg_named *n)
+{
+    struct settings *s = l->settings;
+    struct settings_mount *m = n->into;
+
+    m->name = n->name;
+    while (m->path.len > 1 && m->path.p[m->path.len - 1] == '/')
+        m->path.len--;
+    if (m->path.len < 2 || m->path.len > SETTINGS_MOUNT_PATH || m->path.p[0] != '/' ||
+        str_find(m->path, STR("/../")) >= 0 || str_find(m->path, STR("//")) >= 0)
+        return err_new(ERR_INVALID,
+                       "mount." STR_FMT ".path: wanted an absolute, plain path of at most %d bytes",
+                       STR_ARG(n->name), SETTINGS_MOUNT_PATH);
+    m->path = str_of(arena_cstr(&l->arena, m->path));
+    for (const struct json *word = m->modes->first; word; word = word->next) {
+        if (!mode_bit(word))
+            return err_new(ERR_INVALID, "mount." STR_FMT ".modes: wanted ro, overlay, apply, rw",
+                           STR_ARG(n->name));
+        m->may |= mode_bit(word);
+    }
+    for (const struct json *key = m->keys->first; key; key = key->next)
+        if (key->type != JSON_STR)
+            return err_new(ERR_INVALID, "mount." STR_FMT ".keys: wanted names of keys",
+                           STR_ARG(n->name));
+    s->mounts[s->mount_count++] = *m;
+    return arena_check(&l->arena);
+}
+
+static fallible collect_named(struct settings_loaded *l)
 {
     struct settings *s = l->settings;
 
     s->pools = arena_alloc(&l->arena, SETTINGS_POOLS * sizeof *s->pools);
+    s->mounts = arena_alloc(&l->arena, SETTINGS_MOUNTS * sizeof *s->mounts);
     TRY(arena_check(&l->arena));
-    for (const struct cfg_named *n = l->cfg.named; n; n = n->next) {
-        struct settings_pool *p = n->into;
-        p->name = n->name;
-        if (!p->ceiling)
-            p->ceiling = p->target;
-        if (p->ceiling < p->target) {
-            struct str key = arena_printf(&l->arena, "pool." STR_FMT ".ceiling", STR_ARG(n->name));
-            return err_new(ERR_INVALID, STR_FMT " (%s): it is %llu, and the target is %llu",
-                           STR_ARG(key), cfg_source(&l->cfg, key.p), (unsigned long long)p->ceiling,
-                           (unsigned long long)p->target);
-        }
-        s->pools[s->pool_count++] = *p;
-    }
+    for (const struct cfg_named *n = l->cfg.named; n; n = n->next)
+        TRY(strcmp(n->family->section, "mount") == 0 ? add_mount(l, n) : add_pool(l, n));
     return NULL;
 }
 
@@ -182,7 +234,7 @@ fallible settings_load(struct settings_loaded *l, struct str config_file, const 
         TRY(settings_load_file(l, path));
     }
     TRY(cfg_load_env(&l->cfg, envp));
-    TRY(collect_pools(l));
+    TRY(collect_named(l));
     return collect_env(l->settings, &l->arena, envp);
 }
 

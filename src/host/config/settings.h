@@ -69,6 +69,21 @@ struct settings_pool { /* [pool.NAME] */
 };
 #define SETTINGS_POOLS 64
 
+enum { /* what sandboxes may do with a directory; bits */
+       SETTINGS_RO = 1 << 0,
+       SETTINGS_OVERLAY = 1 << 1,
+       SETTINGS_APPLY = 1 << 2, /* changes of an overlay may be taken over */
+       SETTINGS_RW = 1 << 3,
+};
+struct settings_mount { /* [mount.NAME] */
+    struct str name;
+    struct str path;           /* absolute */
+    struct json *modes, *keys; /* arrays of strings; keys empty: all that have the scope */
+    unsigned may;              /* modes as bits */
+};
+#define SETTINGS_MOUNTS     15
+#define SETTINGS_MOUNT_PATH 255
+
 struct settings {
     struct str log_level, log_format;
     struct str listen, state_dir; /* state_dir unset: by XDG, see settings_state_dir */
@@ -84,6 +99,8 @@ struct settings {
     struct settings_tenant tenant;
     struct settings_pool *pools; /* pool_count of them; not rows */
     size_t pool_count;
+    struct settings_mount *mounts; /* mount_count of them; not rows */
+    size_t mount_count;
     struct settings_core core;
     struct settings_sandbox sandbox;
     struct settings_security security;

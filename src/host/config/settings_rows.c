@@ -227,7 +227,19 @@ static const struct cfg_row pool_rows[] = {
             .max = 65535),
 };
 
+static const struct cfg_row mount_rows[] = {
+    CFG_STR(settings_mount, path, "path", NULL,
+            "A directory of this machine that sandboxes may mount, or parts of it. Taken over by "
+            "a launcher when it starts: with sandboxes alive, a change comes with the next."),
+    CFG_LIST(settings_mount, modes, "modes", "['ro', 'overlay']",
+             "How: ro, overlay (copy-on-write), apply (and changes of an overlay may be put into "
+             "the directory), rw (the directory itself)."),
+    CFG_LIST(settings_mount, keys, "keys", "[]",
+             "Names of keys that may; empty is every key with the scope 'mount'."),
+};
+
 const struct cfg_family settings_families[] = {
+    {"mount", mount_rows, ARRAY_LEN(mount_rows), sizeof(struct settings_mount), SETTINGS_MOUNTS},
     {"pool", pool_rows, ARRAY_LEN(pool_rows), sizeof(struct settings_pool), SETTINGS_POOLS},
 };
 const size_t settings_family_count = ARRAY_LEN(settings_families);

@@ -15,7 +15,8 @@
 static const struct {
     const char *word;
     unsigned scope;
-} scopes[] = {{"admin", KEY_ADMIN}, {"runtime", KEY_RUNTIME}, {"read", KEY_READ}};
+} scopes[] = {
+    {"admin", KEY_ADMIN}, {"runtime", KEY_RUNTIME}, {"read", KEY_READ}, {"mount", KEY_MOUNT}};
 
 /* --- bodies --- */
 
@@ -28,7 +29,8 @@ static fallible add_scope(const struct json *word, unsigned *into)
             *into |= scopes[i].scope;
             return NULL;
         }
-    return err_new(ERR_UNPROCESSABLE, "scopes: '" STR_FMT "' is none of admin, runtime, read",
+    return err_new(ERR_UNPROCESSABLE,
+                   "scopes: '" STR_FMT "' is none of admin, runtime, read, mount",
                    STR_ARG(str_first(word->s, 40)));
 }
 

@@ -163,7 +163,7 @@ static fallible check_new(const struct keys *k, const struct key *want)
             "or '_' first",
             KEY_NAME_SIZE - 1);
     if (!want->scopes || (want->scopes & ~(unsigned)KEY_ALL))
-        return err_new(ERR_UNPROCESSABLE, "scopes: wanted some of admin, runtime, read");
+        return err_new(ERR_UNPROCESSABLE, "scopes: wanted some of admin, runtime, read, mount");
     if (map_get(&k->by_name, str_of(want->name)))
         return err_new(
             ERR_CONFLICT,

@@ -23,8 +23,9 @@ enum key_scope {
     KEY_ADMIN = 1,   /* keys and pools; sees the runtimes of every key */
     KEY_RUNTIME = 2, /* makes and ends runtimes of its own */
     KEY_READ = 4,    /* looks at them */
+    KEY_MOUNT = 8,   /* may have directories of the host in them, those of [mount.NAME] */
 };
-#define KEY_ALL         (KEY_ADMIN | KEY_RUNTIME | KEY_READ)
+#define KEY_ALL         (KEY_ADMIN | KEY_RUNTIME | KEY_READ | KEY_MOUNT)
 
 #define KEY_NAME_SIZE   64
 #define KEY_SECRET_SIZE 56 /* "croft_", 43 letters and digits, NUL */

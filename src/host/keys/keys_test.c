@@ -135,7 +135,7 @@ TEST(a_wish_for_a_key_that_cannot_be_is_refused_by_field)
         {"{\"name\":\"a b\"}", "name: wanted 1 to 63"},
         {"{\"name\":\"../x\"}", "name: wanted 1 to 63"},
         {"{\"name\":\"a\",\"scopes\":\"admin\"}", "scopes: wanted an array"},
-        {"{\"name\":\"a\",\"scopes\":[\"root\"]}", "'root' is none of admin, runtime, read"},
+        {"{\"name\":\"a\",\"scopes\":[\"root\"]}", "'root' is none of admin, runtime, read, mount"},
         {"{\"name\":\"a\",\"scopes\":[1]}", "scopes: wanted strings"},
         {"{\"name\":\"a\",\"scopes\":[]}", "scopes: wanted some of"},
         {"{\"name\":\"a\"}", "the first key must have 'admin'"},

@@ -18,8 +18,9 @@
 struct launcher_root {
     const char *path; /* absolute; opened by the launcher, in its own mount namespace */
     int dir;          /* O_PATH, borrowed: the directory that path must still be */
-    unsigned modes;   /* bit per enum native_mount_mode */
+    unsigned modes;   /* bit per enum native_mount_mode, and LAUNCHER_APPLY */
 };
+#define LAUNCHER_APPLY (1u << 8) /* changes of an overlay may be put into the directory */
 
 struct launcher_policy {
     const char *state; /* absolute */

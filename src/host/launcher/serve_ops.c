@@ -312,6 +312,8 @@ static fallible prepare_and_make(struct serve *s, struct making *m, struct serve
         err_free(tree_remove(s->host.boxes, m->req.id)); /* the first error is the one to tell */
         serve_drop_sockets(s, m->req.id);
     }
+    if (e && !m->again)
+        serve_drop_log(s, m->req.id);
     return e;
 }
 
@@ -454,6 +456,16 @@ static fallible list(struct serve *s, const char *after, struct native_reply *re
     return NULL;
 }
 
+static fallible tell_root(const struct serve *s, uint32_t index, struct native_reply *reply)
+{
+    if (index >= s->policy->root_count)
+        return err_new(ERR_NOT_FOUND, "no root %u", index);
+    snprintf(reply->text, sizeof reply->text, "%s", s->policy->roots[index].path);
+    reply->flags = s->policy->roots[index].modes;
+    reply->count = (uint32_t)s->policy->root_count;
+    return NULL;
+}
+
 static fallible dial(struct serve *s, const struct native_request *r, struct serve_fds *out)
 {
     struct sockaddr_un a;
@@ -489,6 +501,8 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
         return serve_image_find(s, r, out);
     if (r->op == NATIVE_LIST)
         return list(s, r->id, reply);
+    if (r->op == NATIVE_ROOT)
+        return tell_root(s, r->image, reply);
     TRY(find(s, r->id, &b));
     if (b->job && r->op != NATIVE_INSPECT && r->op != NATIVE_KILL)
         return err_new(ERR_BUSY, "a snapshot of sandbox '%s' is being taken", b->box.id);

@@ -275,6 +275,13 @@ static fallible make_sandbox(struct runtime *r)
     r->published = r->spec->sbx.face == SBX_FACE_COMMAND ? r->spec->sbx.port : 0;
     if (r->status.now != RUNTIME_STARTING)
         start.from = (struct str){0}; /* it has files of its own */
+    struct err *e = start_new_sandbox(r, &start);
+    if (!e || err_code(e) != ERR_FORBIDDEN)
+        return e;
+    /* A directory it has mounted is not granted any more: that is no reason to end it. */
+    log_warn("a sandbox can be taken over, and not started again", KV("id", r->id), KV_ERR(e));
+    err_free(e);
+    r->spec->sbx.mount_count = 0;
     return start_new_sandbox(r, &start);
 }
 

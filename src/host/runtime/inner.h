@@ -122,6 +122,15 @@ void spec_done(struct spec *s);
 fallible spec_make(const struct runtime *r, const struct wire_start *start, const char *image,
                    struct spec *ret);
 
+/* --- wants.c --- */
+/* From a row's text; what it holds was checked when it was written. */
+fallible wants_read(struct arena *a, struct str text, const struct wire_wants **ret_wants);
+char *wants_text(const struct wire_wants *wants); /* the caller's; NULL stays NULL */
+/* Limits, host name and mounts into a spec made without. */
+fallible wants_apply(const struct wire_wants *wants, struct spec *s);
+/* No warm sandbox has, or can still get, this. */
+bool wants_need_a_new_one(const struct manager *m, const struct wire_start *start);
+
 /* --- start.c --- */
 /* The backend's name of an image; ERR_UNPROCESSABLE: there is none. */
 fallible start_known_image(struct manager *m, struct str image, const char **ret_known);

@@ -58,6 +58,8 @@ void manager_reconfigure(struct manager *m, const struct manager_config *config)
     m->config.pause_after_ms = config->pause_after_ms;
     m->config.stop_after_ms = config->stop_after_ms;
     m->config.delete_after_ms = config->delete_after_ms;
+    m->config.mounts = config->mounts; /* a launcher that lives grants no more than it did */
+    m->config.mount_count = config->mount_count;
     m->config.keep = config->keep; /* of those that start from now on */
     MAP_EACH(slot, &m->ids)
         idle_watch(slot->value);
@@ -175,6 +177,7 @@ void runtime_free(struct runtime *r)
     free(r->image);
     free(r->detail);
     free(r->pool);
+    free(r->wants);
     err_free(r->failed);
     if (r->spec)
         spec_done(r->spec);

@@ -38,6 +38,7 @@ const char *const pool_miss_words[POOL_MISSES] = {
     [POOL_EMPTY] = "the pool is empty",
     [POOL_COLD] = "this backend keeps nothing warm",
     [POOL_FORK] = "it goes on from a snapshot",
+    [POOL_DISK] = "it has a disk limit of its own",
 };
 
 static bool can_claim(const struct manager *m)

@@ -28,6 +28,7 @@ enum pool_miss {
     POOL_EMPTY,   /* all are taken, new ones are being made */
     POOL_COLD,    /* nothing here can be warm */
     POOL_FORK,    /* it goes on from a snapshot */
+    POOL_DISK,    /* where its files lie would have to be decided before its claim */
     POOL_MISSES
 };
 extern const char *const pool_miss_words[POOL_MISSES];

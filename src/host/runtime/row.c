@@ -53,12 +53,15 @@ void row_insert(struct runtime *r, const struct wire_start *start, store_done *d
         store_int((int64_t)r->created_ms),
         store_int((int64_t)r->changed_ms),
         store_text(start->from),
+        text(r->wants),
     };
     store_write(r->manager->config.store,
                 "INSERT INTO runtimes (id, session_id, key_name, status, status_detail, image,"
                 " command, working_dir, environment, session_key, resource_factor, run_as_user,"
-                " run_as_group, fs_group, pool, keep, port, created_ms, changed_ms, snapshot)"
-                " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20)",
+                " run_as_group, fs_group, pool, keep, port, created_ms, changed_ms, snapshot,"
+                " wants)"
+                " VALUES "
+                "(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21)",
                 v, ARRAY_LEN(v), done, r);
     store_hurry(r->manager->config.store);
 }
@@ -155,6 +158,7 @@ static fallible on_row(void *arg, const struct store_value *v, size_t count)
     r->created_ms = (uint64_t)v[11].i;
     r->changed_ms = (uint64_t)v[12].i;
     r->pool = dup_text(&v[13]);
+    r->wants = dup_text(&v[14]);
     r->durable = true;
     return reading->fn(reading->m, r);
 }
@@ -165,8 +169,8 @@ fallible row_load(struct manager *m, fallible (*fn)(struct manager *m, struct ru
 
     return store_read(m->config.store,
                       "SELECT id, session_id, key_name, status, status_detail, image, session_key,"
-                      " resource_factor, keep, port, restart_count, created_ms, changed_ms, pool"
-                      " FROM runtimes ORDER BY created_ms, id",
+                      " resource_factor, keep, port, restart_count, created_ms, changed_ms, pool,"
+                      " wants FROM runtimes ORDER BY created_ms, id",
                       NULL, 0, on_row, &reading);
 }
 
@@ -204,6 +208,8 @@ static fallible on_spec(void *arg, const struct store_value *v, size_t count)
     s->start->fs_group = v[8].type == STORE_INT ? v[8].i : -1;
     if (v[9].type == STORE_TEXT)
         s->start->from = arena_copy(s->a, v[9].text);
+    if (v[10].type == STORE_TEXT)
+        TRY(wants_read(s->a, v[10].text, &s->start->wants));
     return arena_check(s->a);
 }
 
@@ -213,10 +219,11 @@ fallible runtime_read_spec(const struct runtime *r, struct arena *a, struct wire
     struct spec_reading s = {.a = a, .start = &start};
     const struct store_value id = text(r->id);
 
-    TRY(store_read(r->manager->config.store,
-                   "SELECT image, session_id, command, working_dir, environment, resource_factor,"
-                   " run_as_user, run_as_group, fs_group, snapshot FROM runtimes WHERE id=?1",
-                   &id, 1, on_spec, &s));
+    TRY(store_read(
+        r->manager->config.store,
+        "SELECT image, session_id, command, working_dir, environment, resource_factor,"
+        " run_as_user, run_as_group, fs_group, snapshot, wants FROM runtimes WHERE id=?1",
+        &id, 1, on_spec, &s));
     if (!s.found)
         return err_new(ERR_NOT_FOUND, "runtime '%s' has no row", r->id);
     *ret = start;

@@ -17,10 +17,12 @@
 #include "loop/loop.h"
 #include "sandbox/sandbox.h"
 #include "wire/runtime.h"
+#include "wire/wants.h"
 
 struct manager;
 struct pool;
 struct runtime;
+struct settings_mount;
 struct snapshot;
 struct tenant;
 
@@ -60,7 +62,7 @@ enum runtime_phase {
     RUNTIME_PHASE_EXEC,
     RUNTIME_PHASE_READY,
     RUNTIME_PHASE_ROW,           /* until its row was on disk, beside all of the above */
-    RUNTIME_PHASE_FIRST_COMMAND, /* from ready to the first request through the proxy */
+    RUNTIME_PHASE_FIRST_COMMAND, /* its first command, from request to answer */
     RUNTIME_PHASES
 };
 extern const char *const runtime_phase_names[RUNTIME_PHASES];
@@ -84,6 +86,7 @@ struct runtime {
     struct sm status;
     char *session_id, *image;
     char *detail, *pool; /* NULL: none; not from one */
+    char *wants;         /* limits, host name, mounts it was started with, JSON; NULL: none */
     char session_key[RUNTIME_KEY_LEN + 1];
     uint64_t created_ms, changed_ms;
     uint16_t factor;
@@ -122,12 +125,14 @@ struct manager_config {
     struct keys *keys;
     struct proxy *proxy;
     struct sbx_driver *driver;
-    struct http_client *client; /* to ask inside; NULL: nobody is asked */
-    struct str base_url;        /* of this server, as clients reach it; no last slash */
-    bool by_path;               /* urls are below base_url instead of a listener each */
-    struct str domain;          /* urls are http://ID.domain instead */
-    struct sbx_limits limits;   /* of factor 1 */
-    unsigned most, queue;       /* sandboxes at once; starts that may wait */
+    struct http_client *client;          /* to ask inside; NULL: nobody is asked */
+    struct str base_url;                 /* of this server, as clients reach it; no last slash */
+    bool by_path;                        /* urls are below base_url instead of a listener each */
+    struct str domain;                   /* urls are http://ID.domain instead */
+    struct sbx_limits limits;            /* of factor 1 */
+    const struct settings_mount *mounts; /* what may be asked for; borrowed */
+    size_t mount_count;
+    unsigned most, queue; /* sandboxes at once; starts that may wait */
     uint64_t pause_after_ms, stop_after_ms, delete_after_ms; /* 0: never */
     bool keep, park;
     struct str registry_prefix;
@@ -162,6 +167,11 @@ struct str manager_registry_prefix(const struct manager *m);
 struct sbx_driver *manager_driver(const struct manager *m);
 /* Without asking the driver: the machine's own, and what the policy lists. */
 bool manager_has_image(const struct manager *m, struct str image);
+/* May the key have this in a sandbox here? ERR_UNPROCESSABLE and ERR_FORBIDDEN name the field. */
+fallible manager_check_wants(const struct manager *m, const struct key *key,
+                             const struct wire_wants *wants);
+/* What it has: limits of its own or of its factor; 0: none. */
+fallible runtime_wants(const struct runtime *r, struct arena *a, struct wire_wants *ret);
 /* The object of the wire; its text is in the arena or in r. */
 fallible runtime_describe(const struct runtime *r, struct arena *a, struct wire_runtime *ret);
 const char *runtime_key_name(const struct runtime *r);

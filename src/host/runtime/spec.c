@@ -116,7 +116,9 @@ fallible spec_make(const struct runtime *r, const struct wire_start *start, cons
         ret->sbx.gid = (uint32_t)(start->run_as_group >= 0 ? start->run_as_group
                                   : start->fs_group >= 0   ? start->fs_group
                                                            : start->run_as_user);
-    struct err *e = set_command(ret, start);
+    struct err *e = start->wants ? wants_apply(start->wants, ret) : NULL;
+    if (!e)
+        e = set_command(ret, start);
     if (!e)
         e = add_environment(ret, r, start->environment);
     return e;

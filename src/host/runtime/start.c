@@ -52,6 +52,7 @@ static void give_to(struct runtime *r, const struct wire_start *start)
     r->image = strndup(start->image.p, start->image.len);
     r->factor = (uint16_t)start->resource_factor;
     r->keep = r->manager->config.keep;
+    r->wants = wants_text(start->wants);
     r->created_ms = r->changed_ms = manager_now_ms(r->manager);
 }
 
@@ -130,6 +131,8 @@ static fallible find_sandbox(struct manager *m, struct runtime *r, const struct 
     struct sbx *warm = NULL;
     if (start->from.p)
         miss = POOL_FORK;
+    else if (wants_need_a_new_one(m, start))
+        miss = POOL_DISK;
     else
         warm = pool_look(m, image, &pool, &miss);
     if (warm)

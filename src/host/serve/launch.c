@@ -4,9 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/sched.h>
 #include <linux/sched/types.h>
 #include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -46,6 +50,44 @@ static void look(struct launch *l, const struct layout *where, const struct sett
                  KV("memory", memory), KV("pids", pids), KV("cpu", cpu), KV("disk", disk));
 }
 
+/* --- what sandboxes may mount --- */
+
+static bool is_within(const char *path, const char *dir)
+{
+    size_t n = strlen(dir);
+
+    return strncmp(path, dir, n) == 0 && (!path[n] || path[n] == '/');
+}
+
+static fallible open_mount(const struct layout *where, const struct settings_mount *m,
+                           struct launcher_root *ret)
+{
+    char real[PATH_MAX], state[PATH_MAX];
+    static const struct {
+        unsigned may, modes;
+    } bits[] = {{SETTINGS_RO, 1u << NATIVE_RO},
+                {SETTINGS_RW, 1u << NATIVE_RW},
+                {SETTINGS_OVERLAY, 1u << NATIVE_OVERLAY},
+                {SETTINGS_APPLY, LAUNCHER_APPLY}};
+
+    if (!realpath(m->path.p, real) || !realpath(where->state, state))
+        return err_sys("mount." STR_FMT ".path '%s'", STR_ARG(m->name), m->path.p);
+    if (is_within(real, state) || is_within(state, real))
+        return err_new(ERR_INVALID,
+                       "mount." STR_FMT ".path '%s': the server's own state is there; no sandbox "
+                       "may see it",
+                       STR_ARG(m->name), m->path.p);
+    ret->path = m->path.p;
+    ret->dir = open(m->path.p, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (ret->dir < 0)
+        return err_sys("mount." STR_FMT ".path '%s'", STR_ARG(m->name), m->path.p);
+    for (size_t i = 0; i < ARRAY_LEN(bits); i++)
+        if (m->may & bits[i].may)
+            ret->modes |= bits[i].modes;
+    return NULL;
+}
+_Static_assert(SETTINGS_MOUNTS + 1 <= LAUNCHER_ROOTS, "every mount has a place in the policy");
+
 static struct launcher_policy policy_of(const struct layout *where, const struct settings *s)
 {
     static const char *const images[] = {NULL}; /* the machine's own system */
@@ -66,26 +108,65 @@ static struct launcher_policy policy_of(const struct layout *where, const struct
         .server = where->separate ? where->user.uid : geteuid()};
 }
 
-/* One question, so that we know it is there, and ours. */
-static fallible greet(int sock)
+/* Between question and answer may come that a sandbox died, and what a server before us asked for:
+ * who adopts it asks that anyway. A refusal of us has no op. */
+static fallible ask(int sock, uint32_t op, uint32_t index, struct native_reply *reply)
 {
     struct native_request req = {
-        .magic = NATIVE_MAGIC, .version = NATIVE_VERSION, .op = NATIVE_LIST};
-    struct native_reply reply;
+        .magic = NATIVE_MAGIC, .version = NATIVE_VERSION, .op = op, .image = index, .tag = 1};
     size_t n = 0, count;
 
     TRY(fd_send(sock, str_n(&req, sizeof req), NULL, 0));
-    TRY_WRAP(fd_wait(sock, POLLIN, ANSWER_MS), "the launcher");
-    TRY(fd_recv(sock, &reply, sizeof reply, &n, NULL, 0, &count));
-    if (n == 0)
-        return err_new(ERR_CLOSED, "the launcher ended");
-    if (n != sizeof reply || reply.magic != NATIVE_MAGIC || reply.version != NATIVE_VERSION)
-        return err_new(ERR_UNSUPPORTED,
-                       "the launcher is of another croft: stop its sandboxes with that one first");
-    reply.text[sizeof reply.text - 1] = '\0';
-    if (!reply.code)
+    do {
+        TRY_WRAP(fd_wait(sock, POLLIN, ANSWER_MS), "the launcher");
+        TRY(fd_recv(sock, reply, sizeof *reply, &n, NULL, 0, &count));
+        if (n == 0)
+            return err_new(ERR_CLOSED, "the launcher ended");
+        if (n != sizeof *reply || reply->magic != NATIVE_MAGIC || reply->version != NATIVE_VERSION)
+            return err_new(
+                ERR_UNSUPPORTED,
+                "the launcher is of another croft: stop its sandboxes with that one first");
+    } while (reply->op && reply->op != op);
+    reply->text[sizeof reply->text - 1] = '\0';
+    if (!reply->code)
         return NULL;
-    return err_recode(err_new(ERR_INTERNAL, "%s", reply.text), (enum err_code)(reply.code - 1));
+    return err_recode(err_new(ERR_INTERNAL, "%s", reply->text), (enum err_code)(reply->code - 1));
+}
+
+/* One question, so that we know it is there, and ours. */
+static fallible greet(int sock)
+{
+    struct native_reply reply;
+
+    return ask(sock, NATIVE_LIST, 0, &reply);
+}
+
+/* Roots are numbers to a launcher, and one that lives has those of its own start. */
+static fallible learn_roots(struct launch *l)
+{
+    struct native_reply reply = {.count = 1};
+
+    for (uint32_t i = 0; i < reply.count && i < LAUNCHER_ROOTS; i++) {
+        TRY_WRAP(ask(l->sock, NATIVE_ROOT, i, &reply), "its directories");
+        snprintf(l->roots[i], sizeof l->roots[i], "%s", reply.text);
+        l->root_modes[i] = reply.flags;
+        l->root_count = i + 1;
+    }
+    return NULL;
+}
+
+static void tell_what_is_old(const struct launch *l, const struct launcher_policy *want)
+{
+    for (size_t i = 1; i < want->root_count; i++) {
+        bool same = false;
+        for (size_t at = 0; at < l->root_count; at++)
+            same |= strcmp(l->roots[at], want->roots[i].path) == 0 &&
+                    l->root_modes[at] == want->roots[i].modes;
+        if (!same)
+            log_warn("the launcher that lives does not know this directory of [mount]: stop all "
+                     "sandboxes and start the server again",
+                     KV("path", want->roots[i].path));
+    }
 }
 
 /* It outlives us and holds what it inherits: our standard output must not be among that. */
@@ -122,24 +203,44 @@ static fallible join(struct launch *l, const struct layout *where)
     return NULL;
 }
 
-static fallible find(struct launch *l, const struct layout *where, const struct settings *s)
+static fallible join_or_fork(struct launch *l, const struct layout *where,
+                             const struct launcher_policy *policy)
 {
-    struct launcher_policy policy = policy_of(where, s);
-
-    *l = (struct launch){.sock = -1};
-    look(l, where, s);
     struct err *e = join(l, where);
+
     if (!e) {
         log_info("joined the launcher that was there");
-        return NULL;
+        return learn_roots(l);
     }
     if (err_code(e) != ERR_NOT_FOUND && err_code(e) != ERR_CLOSED && err_errno(e) != ECONNRESET &&
         err_errno(e) != EPIPE)
         return e;
     err_free(e); /* there is none, or it was about to end */
-    TRY(fork_new(l, &policy));
+    TRY(fork_new(l, policy));
     answer_early(l->pid, SCHED_FLAG_RESET_ON_FORK);
-    return err_wrap(greet(l->sock), "start the launcher");
+    return err_wrap(learn_roots(l), "start the launcher");
+}
+
+static fallible find(struct launch *l, const struct layout *where, const struct settings *s)
+{
+    struct launcher_policy policy = policy_of(where, s);
+    struct err *e = NULL;
+
+    *l = (struct launch){.sock = -1};
+    look(l, where, s);
+    for (size_t i = 0; !e && i < s->mount_count; i++) {
+        struct launcher_root *root = &policy.roots[policy.root_count];
+        root->dir = -1;
+        e = open_mount(where, &s->mounts[i], root);
+        policy.root_count += !e;
+    }
+    if (!e)
+        e = join_or_fork(l, where, &policy);
+    if (!e)
+        tell_what_is_old(l, &policy);
+    for (size_t i = 1; i < policy.root_count; i++)
+        own_close(policy.roots[i].dir);
+    return e;
 }
 
 fallible launch_open(struct launch *l, const struct layout *where, const struct settings *s)

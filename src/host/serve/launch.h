@@ -2,10 +2,9 @@
 /* launch.h — the launcher of a server: the one that lives, or a new one. */
 #pragma once
 
+#include "host/launcher/launcher.h"
 #include "host/serve/layout.h"
 #include "sandbox/backend.h"
-
-#define LAUNCH_IMAGES 256
 
 struct settings;
 
@@ -14,6 +13,9 @@ struct launch {
     pid_t pid;                /* of one we forked; 0: it was there */
     unsigned caps;            /* of native sandboxes here */
     struct sbx_limits limits; /* of factor 1: what is asked for and can be enforced */
+    char roots[LAUNCHER_ROOTS][NATIVE_TEXT_MAX]; /* directories it may mount, in its order */
+    unsigned root_modes[LAUNCHER_ROOTS];
+    size_t root_count;
 };
 
 /* As who we are, before privileges go and before any other descriptor is opened: the launcher

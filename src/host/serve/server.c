@@ -44,7 +44,7 @@ struct server {
     struct proxy *proxy;
     struct http_client *client;
     struct sbx_host host;
-    const char *roots[2];
+    const char *roots[LAUNCHER_ROOTS + 1];
     struct builds *builds;
     struct sbx_driver *driver;
     struct manager *manager;
@@ -122,7 +122,8 @@ static fallible open_rows(struct server *s)
 
 static fallible open_driver(struct server *s)
 {
-    s->roots[0] = s->layout.builds; /* the one root of the launcher's policy */
+    for (size_t i = 0; i < s->launch.root_count; i++)
+        s->roots[i] = s->launch.roots[i];
     s->host = (struct sbx_host){.loop = s->loop,
                                 .net = s->net,
                                 .state_dir = s->layout.state,
@@ -149,6 +150,8 @@ static struct manager_config manager_settings(const struct server *s)
                                    .by_path = r->public_url.p != NULL,
                                    .domain = r->domain,
                                    .limits = s->launch.limits,
+                                   .mounts = r->mounts,
+                                   .mount_count = r->mount_count,
                                    .most = (unsigned)r->most_sandboxes,
                                    .queue = (unsigned)r->most_starts,
                                    .pause_after_ms = r->idle.pause_after,

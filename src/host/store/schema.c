@@ -83,6 +83,8 @@ static const char *const steps[] = {
     " created_ms INTEGER NOT NULL,"
     " UNIQUE (key_name, name)"
     ") STRICT, WITHOUT ROWID;",
+    /* 3 */
+    "ALTER TABLE runtimes ADD COLUMN wants TEXT;", /* JSON object: limits, hostname, mounts */
 };
 
 static fallible get_int(sqlite3 *db, const char *path, const char *sql, int64_t *ret_value)

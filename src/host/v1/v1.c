@@ -60,6 +60,10 @@ struct str v1_time(struct arena *a, uint64_t wall_ms)
 
 static fallible describe(const struct runtime *r, struct arena *a, struct wire_sandbox *ret)
 {
+    struct wire_wants *has = arena_new(a, struct wire_wants);
+
+    TRY(arena_check(a));
+    TRY(runtime_wants(r, a, has));
     *ret = (struct wire_sandbox){
         .image = str_of(r->image),
         .backend = STR("native"),
@@ -69,6 +73,7 @@ static fallible describe(const struct runtime *r, struct arena *a, struct wire_s
         .changed_at = v1_time(a, r->changed_ms),
         .keep = r->keep,
         .resource_factor = r->factor,
+        .has = has,
         .phase_count = RUNTIME_PHASES,
     };
     for (size_t i = 0; i < RUNTIME_PHASES; i++) {
@@ -212,6 +217,21 @@ static fallible handle_delete(struct http_req *req)
     return ask(req, RUNTIME_STOP, true);
 }
 
+static fallible take_wants(struct http_req *req, const struct key *key, const struct json *body,
+                           struct wire_start *start)
+{
+    struct wire_wants *wants = arena_new(&req->arena, struct wire_wants);
+    bool any = false;
+
+    TRY(arena_check(&req->arena));
+    TRY(wire_decode_wants(body, wants, &any));
+    if (!any)
+        return NULL;
+    TRY(manager_check_wants(v1_face(req)->manager, key, wants));
+    start->wants = wants;
+    return NULL;
+}
+
 static fallible handle_create(struct http_req *req)
 {
     const struct key *key;
@@ -223,6 +243,7 @@ static fallible handle_create(struct http_req *req)
     TRY(http_req_json(req, &body));
     TRY(wire_decode_start(body, &start));
     TRY(v1_take_from(req, key, body, &start));
+    TRY(take_wants(req, key, body, &start));
     TRY(new_asking(req, &a));
     struct err *e = manager_start(v1_face(req)->manager, key, &start, &a->ask);
     if (e)

@@ -141,7 +141,7 @@ fallible native_check(const void *data, size_t size)
     TRY(check_image(r));
     bool any = r->op == NATIVE_LIST || r->op == NATIVE_SNAPSHOT_REMOVE ||
                r->op == NATIVE_SNAPSHOT_LIST || r->op == NATIVE_IMAGE_FIND ||
-               r->op == NATIVE_IMAGE_IMPORT;
+               r->op == NATIVE_IMAGE_IMPORT || r->op == NATIVE_ROOT;
     if (any && !r->id[0])
         return NULL;
     if (!native_id_ok(r->id, sizeof r->id))

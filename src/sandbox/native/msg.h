@@ -13,7 +13,7 @@
 #include "base/err.h"
 
 #define NATIVE_MAGIC     0x54465243u /* "CRFT" */
-#define NATIVE_VERSION   3
+#define NATIVE_VERSION   4
 #define NATIVE_ID_MAX    64
 #define NATIVE_PATH_MAX  256
 #define NATIVE_MOUNTS    8
@@ -52,6 +52,9 @@ enum native_op {
      * sealed memfd that goes to pid 1 unread, and with FD_LOG a pipe for a command's output. Only
      * once. Refused with state NATIVE_WAITING nothing was done; after any other failure it dies. */
     NATIVE_CLAIM,
+    /* The directory that root number `image` of the policy is: text its path, count how many roots
+     * there are, flags what may be done there. For a server that came after the launcher. */
+    NATIVE_ROOT,
     NATIVE_OP_END
 };
 

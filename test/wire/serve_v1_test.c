@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_v1_test.c — /croft/v1/sandboxes: limits, host names and mounts of one sandbox; what it
+ * changed, and what becomes of that. Rows share a server: a start costs more than a question. */
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "test/serve_kit.h"
+
+#define SANDBOXES "/croft/v1/sandboxes"
+/* Forks until it may not; those who were made wait for their maker. */
+static const char forks[] = "import os\n"
+                            "r, w = os.pipe()\n"
+                            "n = 0\n"
+                            "try:\n"
+                            "  while n < 200:\n"
+                            "    if not os.fork(): os.close(w), os.read(r, 1), os._exit(0)\n"
+                            "    n += 1\n"
+                            "except OSError: pass\n"
+                            "print(20 < n < 77)\n";
+
+#define FIRST_KEY "first-key-that-is-long-enough"
+
+static const char *dir_path(struct serve *s, const char *name)
+{
+    return serve_text(s, "%s/%s", test_dir(), name);
+}
+
+static void put_file(struct serve *s, const char *name, const char *text)
+{
+    own_fd fd = open(dir_path(s, name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+    CHECK(fd >= 0);
+    CHECK_OK(fd_write_all(fd, str_of(text)));
+}
+
+__attribute__((unused)) static struct str file_text(struct serve *s, const char *name)
+{
+    own_done(buf) text;
+
+    buf_init(&text, 1u << 20);
+    struct err *e = fd_read_file(dir_path(s, name), &text);
+    bool there = !e;
+    err_free(e);
+    return there ? arena_copy(&s->arena, buf_str(&text)) : STR("(none)");
+}
+
+/* Two directories: "open" for every key with the scope, "shut" to read, for a key that is not. */
+static void open_with_mounts(struct serve *s)
+{
+    s->key = FIRST_KEY;
+    setenv("CROFT_API_KEY", FIRST_KEY, 1);
+    serve_prepare(s);
+    CHECK_INT(mkdir(dir_path(s, "open"), 0755), 0);
+    CHECK_INT(mkdir(dir_path(s, "open/a"), 0755), 0);
+    CHECK_INT(mkdir(dir_path(s, "shut"), 0755), 0);
+    CHECK_INT(mkdir(dir_path(s, "outside"), 0755), 0);
+    put_file(s, "open/a/old", "old\n");
+    put_file(s, "open/a/gone", "gone\n");
+    put_file(s, "open/a/forks.py", forks);
+    put_file(s, "c.toml",
+             serve_text(s,
+                        "[mount.open]\npath = '%s/open/'\nmodes = ['ro', 'apply', 'rw']\n"
+                        "[mount.shut]\npath = '%s/shut'\nmodes = ['overlay']\nkeys = ['default']\n",
+                        test_dir(), test_dir()));
+    serve_run(s, (const char *const[]){"--config", dir_path(s, "c.toml"), NULL});
+}
+
+/* A body whose mounts are of test_dir(): "%s" in quoted stands for it, up to twice. */
+static const char *body_of(struct serve *s, const char *session, const char *more)
+{
+    char text[2048] = "";
+
+    for (const char *p = more; *p;) {
+        size_t n = strlen(text);
+        if (strncmp(p, "%s", 2) == 0) {
+            snprintf(text + n, sizeof text - n, "%s", test_dir());
+            p += 2;
+        } else
+            snprintf(text + n, sizeof text - n, "%c", *p++);
+    }
+    return serve_text(s, "{'image':'host','session_id':'%s',%s}", session, text);
+}
+
+static struct json *make(struct serve *s, const char *session, const char *more)
+{
+    serve_want(s, 200, "POST", SANDBOXES, body_of(s, session, more));
+    return serve_start(s, session, "");
+}
+
+static struct json *look(struct serve *s, const struct json *r)
+{
+    return serve_want(s, 200, "GET",
+                      serve_text(s, SANDBOXES "/%s", serve_field(s, r, "runtime_id")), NULL);
+}
+
+/* Why it could not start: told as its status, for the answer does not wait so long. */
+static const char *failure_of(struct serve *s, const char *session)
+{
+    struct json *r;
+
+    do {
+        r = serve_want(s, 200, "GET", serve_text(s, "/sessions/%s", session), NULL);
+        poll(NULL, 0, 5);
+    } while (strcmp(serve_field(s, r, "status"), "starting") == 0);
+    return serve_field(s, r, "status_detail");
+}
+
+TEST(v1_limits_and_host_name_are_the_sandbox_s_own_warm_or_not)
+{
+    struct serve s = {0};
+
+    open_with_mounts(&s);
+    struct json *r = make(&s, "a",
+                          "'memory':'64M','cpus':0.5,'pids':77,'hostname':'field-1',"
+                          "'mounts':[{'source':'%s/open/a','target':'/work'}]");
+    CHECK_STR(serve_exec(&s, r, "hostname; cat /etc/hostname /work/old"), "field-1\nfield-1\nold");
+    struct json *has = look(&s, r);
+    CHECK(json_get_int(json_get(has, STR("timeline")), "first_command_ns", 0) > 0);
+    CHECK_HAS(serve_get(&s, "/metrics").body, "croft_sandbox_first_command_seconds_count");
+    CHECK_INT(json_get_int(has, "memory", 0), 64 << 20);
+    CHECK_INT(json_get_int(has, "pids", 0), 77);
+    CHECK(json_get(has, STR("cpus"))->d == 0.5);
+    CHECK_STR(serve_field(&s, has, "hostname"), "field-1");
+    CHECK_STR(json_get_str(json_at(json_get(has, STR("mounts")), 0), "mode", STR("")), "overlay");
+    CHECK_STR(serve_exec(&s, r, "python3 /work/forks.py"), "True");
+    struct json *plain = look(&s, make(&s, "b", "'resource_factor':2"));
+    CHECK_INT(json_get_int(plain, "pids", 0), 8192);
+    CHECK_STR(serve_field(&s, plain, "hostname"), serve_field(&s, plain, "runtime_id"));
+    serve_kill(&s); /* all of it is in its row */
+    serve_run(&s, (const char *const[]){"--config", dir_path(&s, "c.toml"), NULL});
+    CHECK_INT(json_get_int(look(&s, r), "pids", 0), 77);
+    serve_want(&s, 200, "POST",
+               serve_text(&s, SANDBOXES "/%s/stop", serve_field(&s, r, "runtime_id")), NULL);
+    r = serve_start(&s, "a", "");
+    CHECK_STR(serve_exec(&s, r, "hostname; cat /work/old"), "field-1\nold");
+    serve_close(&s);
+}
+
+TEST(v1_refuses_what_cannot_be_had_and_names_the_field)
+{
+    static const struct {
+        int status;
+        const char *part, *more;
+    } cases[] = {
+        {422, "memory: wanted bytes", "'memory':'much'"},
+        {422, "memory: wanted bytes", "'memory':-1"},
+        {422, "memory: 4096 bytes", "'memory':4096"},
+        {422, "memory: 1125899906842624 is more", "'memory':'1024T'"},
+        {422, "disk: wanted bytes", "'disk':[]"},
+        {422, "cpus: wanted a number", "'cpus':'two'"},
+        {422, "cpus: wanted a number", "'cpus':0"},
+        {422, "cpus: 4000 is more", "'cpus':4000"},
+        {422, "pids", "'pids':1"},
+        {422, "pids: 4000000 is more", "'pids':4000000"},
+        {422, "hostname: wanted", "'hostname':'-x'"},
+        {422, "hostname: wanted", "'hostname':'a..b'"},
+        {422, "hostname: wanted", "'hostname':7"},
+        {422, "mounts: wanted", "'mounts':{}"},
+        {422, "mounts[0]: wanted", "'mounts':['/a']"},
+        {422, "mounts[0].source", "'mounts':[{'source':'a','target':'/b'}]"},
+        {422, "mounts[0].source", "'mounts':[{'source':'%s/open/../outside','target':'/b'}]"},
+        {422, "mounts[0].target", "'mounts':[{'source':'%s/open'}]"},
+        {422, "mounts[0].target: /proc", "'mounts':[{'source':'%s/open','target':'/proc/1'}]"},
+        {422, "mounts[0].mode", "'mounts':[{'source':'%s/open','target':'/b','mode':'w'}]"},
+        {422, "mounts[1].target: mounts[0]",
+         "'mounts':[{'source':'%s/open','target':'/b'},{'source':'%s/open','target':'/b'}]"},
+        {403, "mounts[0].source", "'mounts':[{'source':'/etc','target':'/b'}]"},
+        {403, "mounts[0].source", "'mounts':[{'source':'%s/opening','target':'/b'}]"},
+        {403, "mounts[0].source", "'mounts':[{'source':'%s/state','target':'/b','mode':'ro'}]"},
+        {403, "mounts[0].mode", "'mounts':[{'source':'%s/shut','target':'/b','mode':'rw'}]"},
+    };
+    struct serve s = {0};
+
+    open_with_mounts(&s);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        serve_refused(&s, cases[i].status, cases[i].part, "POST", SANDBOXES,
+                      body_of(&s, "x", cases[i].more));
+    CHECK_INT(symlink("../outside", dir_path(&s, "open/out")), 0); /* and the launcher looks too */
+    serve_want(&s, 200, "POST", SANDBOXES,
+               body_of(&s, "out", "'mounts':[{'source':'%s/open/out','target':'/b'}]"));
+    CHECK_HAS(str_of(failure_of(&s, "out")), "mount '/b'");
+
+    const char *mount = body_of(&s, "y", "'mounts':[{'source':'%s/shut','target':'/b'}]");
+    struct json *plain = serve_want(&s, 201, "POST", "/croft/v1/tokens", "{'name':'plain'}");
+    struct json *other = serve_want(&s, 201, "POST", "/croft/v1/tokens",
+                                    "{'name':'other','scopes':['runtime','mount']}");
+    s.key = serve_field(&s, plain, "secret");
+    serve_refused(&s, 403, "lacks the scope 'mount'", "POST", SANDBOXES, mount);
+    s.key = serve_field(&s, other, "secret");
+    serve_refused(&s, 403, "no directory that key 'other' may mount", "POST", SANDBOXES, mount);
+    s.key = FIRST_KEY;
+    serve_close(&s);
+}
