@@ -15,7 +15,7 @@ struct echo_options {
 
 static const struct cfg_row rows[] = {
     CFG_STR(echo_options, listen, "listen", "127.0.0.1:0",
-            "Address: HOST:PORT, unix:PATH, fd:N or systemd."),
+            "Address: HOST:PORT, unix:PATH or fd:N."),
     CFG_STR(echo_options, dir, "dir", NULL,
             "Take uploads into and serve files from this directory."),
     CFG_SECRET(echo_options, key, "key", "Ask for this X-API-Key."),

@@ -17,8 +17,7 @@
 
 #include "base/fd.h"
 
-#define BACKLOG          4096
-#define LISTEN_FDS_START 3
+#define BACKLOG 4096
 
 bool addr_numeric(struct str host, uint16_t port, struct sockaddr_storage *ret, socklen_t *ret_len)
 {
@@ -147,38 +146,12 @@ static fallible check_inherited(int fd)
     return fd_set_nonblocking(fd);
 }
 
-/* The descriptor systemd passed, by name or the first one. */
-static fallible systemd_fd(struct str name, int *ret_fd)
-{
-    const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
-    const char *names = getenv("LISTEN_FDNAMES");
-    uint64_t n;
-
-    if (!pid || !count || atol(pid) != (long)getpid() || !str_to_u64(str_of(count), &n) || n == 0)
-        return err_new(ERR_INVALID, "no socket was passed by systemd (LISTEN_FDS is not for us)");
-    struct str rest = names ? str_of(names) : STR(""), one;
-    for (uint64_t i = 0; i < n && i < 1000; i++) {
-        str_cut(&rest, ':', &one);
-        if (name.len && !str_eq(one, name))
-            continue;
-        TRY(check_inherited((int)(LISTEN_FDS_START + i)));
-        *ret_fd = (int)(LISTEN_FDS_START + i);
-        return NULL;
-    }
-    return err_new(ERR_NOT_FOUND, "systemd passed no socket named '" STR_FMT "'",
-                   STR_ARG(str_first(name, 80)));
-}
-
 fallible listen_open(struct str address, int *ret_fd)
 {
     struct sockaddr_storage addr;
     socklen_t len;
     uint64_t fd;
 
-    if (str_eq(address, STR("systemd")))
-        return systemd_fd(STR(""), ret_fd);
-    if (str_starts(address, STR("systemd:")))
-        return systemd_fd(str_from(address, 8), ret_fd);
     if (str_starts(address, STR("fd:"))) {
         if (!str_to_u64(str_from(address, 3), &fd) || fd > 1 << 20)
             return err_new(ERR_INVALID, "'" STR_FMT "' is not fd:NUMBER",

@@ -10,8 +10,7 @@
 #include "base/str.h"
 
 /* "127.0.0.1:3000", "[::1]:0", "localhost:80" (loopback only), "unix:/run/croft.sock", "fd:3",
- * "systemd" or "systemd:NAME" (LISTEN_FDS). An address without port or host says what is missing.
- */
+ * a listening socket that was inherited. An address without port or host says what is missing. */
 fallible listen_open(struct str address, int *ret_fd);
 /* How a client would reach it: "http://127.0.0.1:41231" or "unix:/run/croft.sock". */
 fallible listen_name(int fd, bool tls, char *out, size_t size);

@@ -178,46 +178,6 @@ TEST(the_file_of_an_inherited_unix_socket_stays)
     CHECK_INT(access(addr.sun_path, F_OK), -1); /* ours to remove: we called listen */
 }
 
-static void become_systemd(const char *fds, const char *names, pid_t pid)
-{
-    char text[20];
-
-    snprintf(text, sizeof text, "%d", (int)pid);
-    setenv("LISTEN_PID", text, 1);
-    setenv("LISTEN_FDS", fds, 1);
-    if (names)
-        setenv("LISTEN_FDNAMES", names, 1);
-    else
-        unsetenv("LISTEN_FDNAMES");
-}
-
-TEST(sockets_from_systemd_are_found_by_place_or_name)
-{
-    int a, b, got;
-
-    CHECK_OK(listen_open(STR("127.0.0.1:0"), &a));
-    CHECK_OK(listen_open(STR("127.0.0.1:0"), &b));
-    if (fcntl(20, F_GETFD) < 0) { /* the runner's own descriptors move out of the way */
-        a = fcntl(a, F_DUPFD, 20);
-        b = fcntl(b, F_DUPFD, 20);
-    }
-    CHECK_INT(dup2(a, 3), 3);
-    CHECK_INT(dup2(b, 4), 4);
-    become_systemd("2", NULL, getpid());
-    CHECK_OK(listen_open(STR("systemd"), &got));
-    CHECK_INT(got, 3);
-    become_systemd("2", "web:admin", getpid());
-    CHECK_OK(listen_open(STR("systemd:admin"), &got));
-    CHECK_INT(got, 4);
-    CHECK_ERR(listen_open(STR("systemd:none"), &got), ERR_NOT_FOUND, "none");
-    become_systemd("2", NULL, getpid() + 1);
-    CHECK_ERR(listen_open(STR("systemd"), &got), ERR_INVALID, "LISTEN_FDS");
-    become_systemd("0", NULL, getpid());
-    CHECK_ERR(listen_open(STR("systemd"), &got), ERR_INVALID, "LISTEN_FDS");
-    become_systemd("x", NULL, getpid());
-    CHECK_ERR(listen_open(STR("systemd"), &got), ERR_INVALID, "LISTEN_FDS");
-}
-
 TEST(a_fault_while_opening_leaves_nothing_open)
 {
     char address[300];
