@@ -29,16 +29,19 @@ void wire_begin_shells(struct jw *w)
     jw_begin_array(w, "shells");
 }
 
-void wire_end_shells(struct jw *w)
+void wire_end_shells(struct jw *w, unsigned processes)
 {
     jw_end_array(w);
+    jw_uint(w, "processes", processes);
     jw_end_object(w);
 }
 
-bool wire_any_shell_runs(const struct json *body)
+bool wire_anything_runs(const struct json *body)
 {
     const struct json *list = body ? json_get(body, STR("shells")) : NULL;
 
+    if (body && json_get_int(body, "processes", 0) > 0)
+        return true;
     for (const struct json *s = list && list->type == JSON_ARRAY ? list->first : NULL; s;
          s = s->next)
         if (json_get_bool(s, "running", false))

@@ -14,8 +14,9 @@ struct wire_shell {
 };
 void wire_put_shell(struct jw *w, const char *key, const struct wire_shell *shell);
 void wire_begin_shells(struct jw *w); /* {"shells":[, then each, then the end */
-void wire_end_shells(struct jw *w);
-bool wire_any_shell_runs(const struct json *body); /* of that list */
+/* processes: that run, beyond those of shells that wait and of the server itself */
+void wire_end_shells(struct jw *w, unsigned processes);
+bool wire_anything_runs(const struct json *body); /* says that answer */
 
 struct wire_new_shell { /* .p NULL and 0: not given */
     struct str name, cwd;

@@ -46,3 +46,27 @@ TEST_LIMIT(serve_pauses_what_is_idle_and_not_what_runs_something, 120)
     CHECK_STR(status_of(&s, "busy"), "running");
     serve_close(&s);
 }
+
+TEST_LIMIT(serve_takes_a_background_job_for_use_until_it_ends, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    run_with(&s, "[idle]\npause_after = '300ms'\n");
+    struct json *job = serve_start(&s, "job", "");
+    struct json *daemon = serve_start(&s, "daemon", "");
+    serve_exec(&s, job, "sleep 600 & echo begun");
+    serve_exec(&s, daemon, "setsid sleep 600 >/dev/null 2>&1 & disown; exit");
+    for (unsigned i = 0; i < 3; i++) {
+        const char *session = serve_text(&s, "idle%u", i);
+        serve_exec(&s, serve_start(&s, session, ""), "true");
+        wait_for(&s, session, "paused"); /* its shell waits: that is no use */
+    }
+    CHECK_STR(status_of(&s, "job"), "running");
+    CHECK_STR(status_of(&s, "daemon"), "running");
+    CHECK_HAS(serve_exec(&s, job, "kill %1; wait; echo over"), "over");
+    serve_exec(&s, daemon, "pkill sleep");
+    wait_for(&s, "job", "paused");
+    wait_for(&s, "daemon", "paused");
+    serve_close(&s);
+}

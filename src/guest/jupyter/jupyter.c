@@ -382,6 +382,7 @@ static fallible start_process(struct jupyter *j, const struct engine_config *c)
                                  .cwd = c->cwd,
                                  .user = c->user,
                                  .spawner = c->spawner,
+                                 .works = true,
                                  .extra_fd = -1};
     return proc_start(&j->proc, net_loop(j->net), &config);
 }

@@ -192,6 +192,7 @@ static fallible start(struct plain *p, const struct engine_config *c)
                                  .cwd = c->cwd,
                                  .user = c->user,
                                  .spawner = c->spawner,
+                                 .works = true,
                                  .extra_fd = theirs};
     return proc_start(&p->proc, net_loop(p->net), &config);
 }

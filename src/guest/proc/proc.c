@@ -87,6 +87,7 @@ fallible proc_start(struct proc *p, struct loop *loop, const struct proc_config 
         .fds = fds,
         .fds_len = ARRAY_LEN(fds) - (config->extra_fd < 0),
         .dies_with_maker = true,
+        .own = !config->works,
     };
     TRY(fd_set_nonblocking(read_end));
     TRY(spawn_start(loop, config->spawner, &plan, &p->child, on_child));

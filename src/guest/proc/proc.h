@@ -25,6 +25,7 @@ struct proc_config {
     int in_fd;               /* its input; 0, -1: nothing. Borrowed */
     int out_fd;              /* its output; 0, -1: comes here. Borrowed */
     bool quiet;              /* what it writes to descriptor 2 is dropped */
+    bool works;              /* what it starts is the work of who uses us, not ours */
     int extra_fd;            /* becomes descriptor 3; -1: none. Borrowed */
 };
 

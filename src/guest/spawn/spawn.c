@@ -201,6 +201,7 @@ fallible spawn_start(struct loop *loop, struct spawner *sp, const struct spawn_p
     if (!s.pid)
         return err_new(ERR_INTERNAL, "'%.300s': the nursery dies of it", plan->program);
     spawn_adopt(sp, c, s.pid, fn);
+    c->own = plan->own;
     return NULL;
 }
 
@@ -233,6 +234,11 @@ static pid_t session_of(const char *pid)
     return str_to_u64(word, &sid) ? (pid_t)sid : 0;
 }
 
+static bool is_number(const char *name)
+{
+    return name[0] >= '1' && name[0] <= '9';
+}
+
 void spawn_kill_session(pid_t sid)
 {
     bool found = true;
@@ -243,12 +249,35 @@ void spawn_kill_session(pid_t sid)
             break;
         found = false;
         for (struct dirent *d; (d = readdir(proc));) {
-            if (d->d_name[0] < '1' || d->d_name[0] > '9' || session_of(d->d_name) != sid)
+            if (!is_number(d->d_name) || session_of(d->d_name) != sid)
                 continue;
             found = kill((pid_t)atoi(d->d_name), SIGKILL) == 0 || found;
         }
         closedir(proc);
     }
+}
+
+static bool is_work(const struct spawner *s, pid_t pid, pid_t sid)
+{
+    if (sid <= 1 || sid == getsid(0))
+        return false;
+    LIST_EACH(c, &s->children, struct spawn_child, link)
+        if (c->pid == sid)
+            return !c->own && pid != sid;
+    return true;
+}
+
+unsigned spawn_count_work(const struct spawner *s)
+{
+    DIR *proc = opendir("/proc");
+    unsigned n = 0;
+
+    for (struct dirent *d; proc && (d = readdir(proc));)
+        if (is_number(d->d_name))
+            n += is_work(s, (pid_t)atoi(d->d_name), session_of(d->d_name));
+    if (proc)
+        closedir(proc);
+    return n;
 }
 
 void spawn_end(struct spawn_child *c)

@@ -37,6 +37,7 @@ struct spawn_plan {
     bool tty;             /* descriptor 0 becomes the controlling terminal */
     bool tty_if_free;     /* … unless it is somebody else's */
     bool dies_with_maker; /* the server's death is its death */
+    bool own;             /* serves us, with all it starts: see spawn_count_work */
 };
 
 struct spawner { /* a nursery; NULL where one is asked for: fork here */
@@ -50,6 +51,7 @@ struct spawn_child {
     int code, status;                  /* in fn, as in loop_child */
     struct loop_child direct;
     struct list link; /* among the nursery's */
+    bool own;
 };
 
 void spawner_init(struct spawner *s, int nursery);
@@ -63,6 +65,10 @@ void spawn_adopt(struct spawner *s, struct spawn_child *c, pid_t pid,
                  void (*fn)(struct spawn_child *c));
 void spawn_end(struct spawn_child *c); /* kills its session, fn is not called; twice is fine */
 void spawn_kill_session(pid_t sid);    /* every process that stayed in it */
+
+/* Processes that run for whoever uses the sandbox, in the background too: all but pid 1, the
+ * nursery, the server, what it started, and what those of them that are `own` did. */
+unsigned spawn_count_work(const struct spawner *s);
 
 /* Forks here, and whoever calls reaps. */
 fallible spawn_fork(const struct spawn_plan *plan, pid_t *ret_pid);

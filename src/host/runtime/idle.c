@@ -79,7 +79,7 @@ static void act(struct runtime *r)
     runtime_ask_own(r, op);
 }
 
-/* --- a process that runs is use too, though nobody is connected --- */
+/* --- a process that runs is use too, in the background and though nobody is connected --- */
 
 static void on_idle(struct loop_timer *t);
 
@@ -114,14 +114,15 @@ static void on_seen(struct http_call *call, struct err *e)
     arena_init(&a, SEEN_BYTES * 4);
     if (!e)
         e = json_parse(&a, buf_str(r->seen), NULL, &body);
-    bool unknown = e != NULL, runs = !e && wire_any_shell_runs(body);
+    bool unknown = e != NULL, runs = !e && wire_anything_runs(body);
     err_free(e);
     forget_seen(r);
     if (!allowed)
         return;
-    if (runs)
+    if (runs || r->ran) /* it ended since the last look: its idle time begins now */
         r->since_ns = loop_now_ns(r->manager->config.loop);
-    if (runs || idle_ms(r) < allowed || r->op || (unknown && idle_ms(r) < 2 * allowed))
+    r->ran = runs;
+    if (idle_ms(r) < allowed || r->op || (unknown && idle_ms(r) < 2 * allowed))
         look_again(r, allowed);
     else
         act(r);

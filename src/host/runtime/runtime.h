@@ -115,6 +115,7 @@ struct runtime {
     bool removing, hidden;
     struct loop_timer grace, note, idle;
     struct http_call *looking; /* inside, whether it is idle; NULL: not */
+    bool ran;                  /* something did, at the last look */
     struct buf *seen;
     struct runtime_ask own; /* what the idle policy asks */
 };

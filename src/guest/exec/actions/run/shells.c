@@ -10,6 +10,7 @@
 #include "guest/exec/inner.h"
 #include "guest/live/live_sse.h"
 #include "guest/shell/shell.h"
+#include "guest/spawn/spawn.h"
 #include "net/router.h"
 #include "net/server.h"
 #include "wire/shells.h"
@@ -55,7 +56,7 @@ static fallible answer(struct http_req *req, int status, const struct session *s
         LIST_EACH(one, &e->sessions, struct session, link)
             if (one->name[0] && !one->gone)
                 put(&w, one);
-        wire_end_shells(&w);
+        wire_end_shells(&w, e->spawner ? spawn_count_work(e->spawner) : 0);
     }
     TRY(buf_check(&out));
     http_reply_json(req, status, buf_str(&out));
