@@ -2,22 +2,13 @@
 /* api.c — see api.h. A runtime of another tenant is answered exactly like one that never was. */
 #include "host/runtime/api.h"
 
-#include <stdio.h>
-
+#include "host/runtime/asking.h"
 #include "host/runtime/pool.h"
-#include "host/runtime/runtime.h"
-#include "net/server.h"
 #include "sandbox/sandbox.h"
 
-#define BODY_BYTES  (4u << 20)
-#define LIST_BYTES  (64u << 20)
-#define BATCH_MOST  1000
-#define BUSY_WAIT_S 1
-
-static struct runtime_face *face_of(struct http_req *req)
-{
-    return req->app;
-}
+#define BODY_BYTES (4u << 20)
+#define LIST_BYTES (64u << 20)
+#define BATCH_MOST 1000
 
 static fallible check(struct http_req *req, unsigned scope, const struct key **ret_key)
 {
@@ -35,31 +26,6 @@ static fallible put(struct http_req *req, struct jw *w, const struct runtime *r)
     return NULL;
 }
 
-static fallible reply(struct http_req *req, const struct runtime *r)
-{
-    own_done(buf) out;
-    struct jw w;
-
-    buf_init(&out, BODY_BYTES);
-    jw_init(&w, &out, JW_WEB);
-    TRY(put(req, &w, r));
-    TRY(buf_check(&out));
-    http_reply_json(req, 200, buf_str(&out));
-    return NULL;
-}
-
-void runtime_retry_after(struct http_req *req, const struct runtime_face *f, const struct err *e)
-{
-    unsigned seconds = err_code(e) == ERR_LIMIT ? keys_retry_s(f->face.keys) : BUSY_WAIT_S;
-    int status = err_http_status(err_code(e));
-    char text[16];
-
-    if (status != 429 && status != 503)
-        return;
-    snprintf(text, sizeof text, "%u", seconds ? seconds : BUSY_WAIT_S);
-    http_reply_header(req, STR("retry-after"), str_of(text));
-}
-
 static fallible not_found(struct str id)
 {
     return err_new(ERR_NOT_FOUND, "runtime '" STR_FMT "' not found", STR_ARG(str_first(id, 100)));
@@ -67,80 +33,16 @@ static fallible not_found(struct str id)
 
 /* --- what is asked of a runtime --- */
 
-struct asking {
-    struct runtime_ask ask;
-    struct http_req *req;
-    const struct key *key; /* of a start: */
-    struct wire_start start;
-};
-
-static void on_done(struct runtime_ask *ask, struct runtime *r, struct err *e)
-{
-    struct http_req *req = container_of(ask, struct asking, ask)->req;
-
-    if (!e)
-        e = reply(req, r);
-    if (!e)
-        return;
-    runtime_retry_after(req, face_of(req), e);
-    http_reply_err(req, e);
-}
-
-static fallible new_asking(struct http_req *req, struct asking **ret)
-{
-    struct asking *a = arena_new(&req->arena, struct asking);
-
-    if (!a)
-        return arena_check(&req->arena);
-    a->req = req;
-    a->ask.done = on_done;
-    *ret = a;
-    return NULL;
-}
-
-static fallible begin(struct asking *a)
-{
-    struct runtime_face *f = face_of(a->req);
-    struct err *e = manager_start(f->manager, a->key, &a->start, &a->ask);
-
-    if (e)
-        runtime_retry_after(a->req, f, e);
-    return e;
-}
-
-static void on_image(void *arg, const char *record, size_t count, const struct err *why)
-{
-    struct asking *a = arg;
-    struct str image = str_first(a->start.image, 200);
-    struct err *e = NULL;
-
-    (void)record, (void)count;
-    if (why && (err_code(why) == ERR_NOT_FOUND || err_code(why) == ERR_INVALID))
-        e = err_new(ERR_UNPROCESSABLE,
-                    "image: '" STR_FMT "' is not here; 'host' is this machine's own system, "
-                    "'croft image ls' lists the others, 'croft image import' adds one",
-                    STR_ARG(image));
-    else if (why)
-        e = err_wrap(err_copy(why), "image '" STR_FMT "'", STR_ARG(image));
-    else
-        e = begin(a);
-    if (e)
-        http_reply_err(a->req, e);
-}
-
-/* An image that is not here is refused now, and not found out by a sandbox that does not start. */
 static fallible handle_start(struct http_req *req)
 {
     struct asking *a = NULL;
     struct json *body;
 
-    TRY(new_asking(req, &a));
+    TRY(asking_new(req, put, &a));
     TRY(check(req, KEY_RUNTIME, &a->key));
     TRY(http_req_json(req, &body));
     TRY(wire_decode_start(body, &a->start));
-    if (manager_has_image(face_of(req)->manager, a->start.image))
-        return begin(a);
-    return sbx_image_find(manager_driver(face_of(req)->manager), a->start.image, on_image, a);
+    return asking_start(a);
 }
 
 static fallible ask(struct http_req *req, enum runtime_op op)
@@ -157,7 +59,7 @@ static fallible ask(struct http_req *req, enum runtime_op op)
     if (!r)
         return id.p ? not_found(id)
                     : err_new(ERR_NOT_FOUND, "runtime_id is null: there is no such runtime");
-    TRY(new_asking(req, &a));
+    TRY(asking_new(req, put, &a));
     manager_ask(r, op, &a->ask);
     return NULL;
 }
@@ -186,7 +88,7 @@ static fallible handle_runtime(struct http_req *req)
 
     TRY(check(req, KEY_RUNTIME | KEY_READ, &key));
     const struct runtime *r = manager_find_id(face_of(req)->manager, key, id);
-    return r ? reply(req, r) : not_found(id);
+    return r ? asking_reply(req, put, r) : not_found(id);
 }
 
 static fallible handle_session(struct http_req *req)
@@ -199,7 +101,7 @@ static fallible handle_session(struct http_req *req)
     if (!r)
         return err_new(ERR_NOT_FOUND, "session '" STR_FMT "' not found",
                        STR_ARG(str_first(id, 100)));
-    return reply(req, r);
+    return asking_reply(req, put, r);
 }
 
 /* ids=a&ids=b and ids=a,b; what is not there is left out. */

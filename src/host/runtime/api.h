@@ -20,6 +20,3 @@ struct runtime_face {
 
 extern const struct route runtime_routes[];
 extern const size_t runtime_route_count;
-
-/* Says when to come back, for 429 and 503. */
-void runtime_retry_after(struct http_req *req, const struct runtime_face *f, const struct err *e);

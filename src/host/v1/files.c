@@ -15,12 +15,6 @@ static fallible no_snapshot(struct str name)
                    STR_ARG(str_first(name, 100)));
 }
 
-static void refuse(struct http_req *req, struct err *e)
-{
-    runtime_retry_after(req, v1_face(req), e);
-    http_reply_err(req, e);
-}
-
 fallible v1_take_from(struct http_req *req, const struct key *key, const struct json *body,
                       struct wire_start *start)
 {
@@ -29,7 +23,7 @@ fallible v1_take_from(struct http_req *req, const struct key *key, const struct 
     TRY(json_take_str(body, "from", &from));
     if (!from.p)
         return NULL;
-    const struct snapshot *s = manager_find_snapshot(v1_face(req)->manager, v1_whose(key), from);
+    const struct snapshot *s = manager_find_snapshot(face_of(req)->manager, v1_whose(key), from);
     if (!s)
         return no_snapshot(from);
     if (!str_eq(start->image, str_of(s->image)))
@@ -65,7 +59,7 @@ static void on_taken(struct runtime_ask *ask, struct runtime *r, struct err *e)
 
     (void)r;
     if (e)
-        refuse(t->req, e);
+        asking_refuse(t->req, e);
     else
         reply_name(t->req, t->name);
 }
@@ -115,7 +109,7 @@ fallible v1_handle_snapshots(struct http_req *req)
     jw_init(&l.w, &out, JW_WEB);
     JW_OBJECT(&l.w, NULL)
         JW_ARRAY(&l.w, "snapshots")
-            manager_each_snapshot(v1_face(req)->manager, v1_whose(key), put_snapshot, &l);
+            manager_each_snapshot(face_of(req)->manager, v1_whose(key), put_snapshot, &l);
     TRY(buf_check(&out));
     http_reply_json(req, 200, buf_str(&out));
     return NULL;
@@ -127,10 +121,10 @@ fallible v1_handle_snapshot_delete(struct http_req *req)
     struct str name = http_req_param(req, "name");
 
     TRY(v1_check(req, KEY_RUNTIME, &key));
-    struct snapshot *s = manager_find_snapshot(v1_face(req)->manager, v1_whose(key), name);
+    struct snapshot *s = manager_find_snapshot(face_of(req)->manager, v1_whose(key), name);
     if (!s)
         return no_snapshot(name);
-    manager_remove_snapshot(v1_face(req)->manager, s);
+    manager_remove_snapshot(face_of(req)->manager, s);
     http_reply(req, 204, STR(""), STR(""));
     return NULL;
 }
@@ -168,7 +162,7 @@ static void put_all(struct forks *f, struct jw *w, struct err **ret_error)
 static void finish(struct forks *f)
 {
     own_done(buf) out;
-    struct manager *m = v1_face(f->req)->manager;
+    struct manager *m = face_of(f->req)->manager;
     struct snapshot *s = manager_find_snapshot(m, v1_whose(&f->key), f->name);
     struct err *e = take(&f->failed);
     struct jw w;
@@ -182,7 +176,7 @@ static void finish(struct forks *f)
     if (!e)
         e = buf_check(&out);
     if (e)
-        refuse(f->req, e);
+        asking_refuse(f->req, e);
     else
         http_reply_json(f->req, 200, buf_str(&out));
 }
@@ -204,12 +198,12 @@ static void on_forked(struct runtime_ask *ask, struct runtime *r, struct err *e)
 static void on_frozen(struct runtime_ask *ask, struct runtime *r, struct err *e)
 {
     struct forks *f = container_of(ask, struct forks, ask);
-    struct manager *m = v1_face(f->req)->manager;
+    struct manager *m = face_of(f->req)->manager;
     const struct snapshot *s = e ? NULL : manager_find_snapshot(m, v1_whose(&f->key), f->name);
 
     (void)r;
     if (!s) {
-        refuse(f->req, e ? e : no_snapshot(f->name));
+        asking_refuse(f->req, e ? e : no_snapshot(f->name));
         return;
     }
     f->start.from = arena_copy(&f->req->arena, str_of(s->id));

@@ -3,11 +3,8 @@
 #pragma once
 
 #include "base/json.h"
-#include "host/runtime/api.h"
-#include "host/runtime/runtime.h"
-#include "net/server.h"
+#include "host/runtime/asking.h"
 
-struct runtime_face *v1_face(struct http_req *req);
 fallible v1_check(struct http_req *req, unsigned scope, const struct key **ret_key);
 const struct key *v1_whose(const struct key *key); /* whose runtimes: an administrator sees all */
 fallible v1_find(struct http_req *req, unsigned scope, struct runtime **ret); /* {id} of the path */

@@ -18,14 +18,9 @@
 #define LIST_BYTES (64u << 20)
 #define NS_PER_US  1000u
 
-struct runtime_face *v1_face(struct http_req *req)
-{
-    return req->app;
-}
-
 fallible v1_check(struct http_req *req, unsigned scope, const struct key **ret_key)
 {
-    return keys_check(v1_face(req)->face.keys, req, scope, ret_key);
+    return keys_check(face_of(req)->face.keys, req, scope, ret_key);
 }
 
 /* Whose runtimes: an administrator sees everybody's. */
@@ -40,7 +35,7 @@ fallible v1_find(struct http_req *req, unsigned scope, struct runtime **ret)
     const struct key *key;
 
     TRY(v1_check(req, scope, &key));
-    struct runtime *r = manager_find_id(v1_face(req)->manager, v1_whose(key), id);
+    struct runtime *r = manager_find_id(face_of(req)->manager, v1_whose(key), id);
     if (!r)
         return err_new(ERR_NOT_FOUND, "sandbox '" STR_FMT "' not found",
                        STR_ARG(str_first(id, 100)));
@@ -93,25 +88,12 @@ fallible v1_put(struct http_req *req, struct jw *w, const struct runtime *r)
     return NULL;
 }
 
-static fallible reply(struct http_req *req, const struct runtime *r)
-{
-    own_done(buf) out;
-    struct jw w;
-
-    buf_init(&out, BODY_BYTES);
-    jw_init(&w, &out, JW_WEB);
-    TRY(v1_put(req, &w, r));
-    TRY(buf_check(&out));
-    http_reply_json(req, 200, buf_str(&out));
-    return NULL;
-}
-
 static fallible handle_get(struct http_req *req)
 {
     struct runtime *r;
 
     TRY(v1_find(req, KEY_RUNTIME | KEY_READ, &r));
-    return reply(req, r);
+    return asking_reply(req, v1_put, r);
 }
 
 struct listing {
@@ -143,7 +125,7 @@ static fallible handle_list(struct http_req *req)
     jw_init(&l.w, &out, JW_WEB);
     JW_OBJECT(&l.w, NULL)
         JW_ARRAY(&l.w, "sandboxes")
-            manager_each(v1_face(req)->manager, v1_whose(key), status.p != NULL, list_one, &l);
+            manager_each(face_of(req)->manager, v1_whose(key), status.p != NULL, list_one, &l);
     TRY(l.e);
     TRY(buf_check(&out));
     http_reply_json(req, 200, buf_str(&out));
@@ -152,47 +134,13 @@ static fallible handle_list(struct http_req *req)
 
 /* --- what is asked of it --- */
 
-struct asking {
-    struct runtime_ask ask;
-    struct http_req *req;
-    bool quiet; /* no body */
-};
-
-static void on_done(struct runtime_ask *ask, struct runtime *r, struct err *e)
-{
-    struct asking *a = container_of(ask, struct asking, ask);
-    struct http_req *req = a->req;
-
-    if (!e && a->quiet)
-        http_reply(req, 204, STR(""), STR(""));
-    else if (!e)
-        e = reply(req, r);
-    if (!e)
-        return;
-    runtime_retry_after(req, v1_face(req), e);
-    http_reply_err(req, e);
-}
-
-static fallible new_asking(struct http_req *req, struct asking **ret)
-{
-    struct asking *a = arena_new(&req->arena, struct asking);
-
-    if (!a)
-        return arena_check(&req->arena);
-    a->req = req;
-    a->ask.done = on_done;
-    *ret = a;
-    return NULL;
-}
-
 static fallible ask(struct http_req *req, enum runtime_op op, bool quiet)
 {
     struct runtime *r;
     struct asking *a = NULL;
 
     TRY(v1_find(req, KEY_RUNTIME, &r));
-    TRY(new_asking(req, &a));
-    a->quiet = quiet;
+    TRY(asking_new(req, quiet ? NULL : v1_put, &a));
     manager_ask(r, op, &a->ask);
     return NULL;
 }
@@ -227,28 +175,23 @@ static fallible take_wants(struct http_req *req, const struct key *key, const st
     TRY(wire_decode_wants(body, wants, &any));
     if (!any)
         return NULL;
-    TRY(manager_check_wants(v1_face(req)->manager, key, wants));
+    TRY(manager_check_wants(face_of(req)->manager, key, wants));
     start->wants = wants;
     return NULL;
 }
 
 static fallible handle_create(struct http_req *req)
 {
-    const struct key *key;
-    struct wire_start start;
     struct asking *a = NULL;
     struct json *body;
 
-    TRY(v1_check(req, KEY_RUNTIME, &key));
+    TRY(asking_new(req, v1_put, &a));
+    TRY(v1_check(req, KEY_RUNTIME, &a->key));
     TRY(http_req_json(req, &body));
-    TRY(wire_decode_start(body, &start));
-    TRY(v1_take_from(req, key, body, &start));
-    TRY(take_wants(req, key, body, &start));
-    TRY(new_asking(req, &a));
-    struct err *e = manager_start(v1_face(req)->manager, key, &start, &a->ask);
-    if (e)
-        runtime_retry_after(req, v1_face(req), e);
-    return e;
+    TRY(wire_decode_start(body, &a->start));
+    TRY(v1_take_from(req, a->key, body, &a->start));
+    TRY(take_wants(req, a->key, body, &a->start));
+    return asking_start(a);
 }
 
 static void put_usage(struct jw *w, const struct sbx_usage *u)
@@ -283,7 +226,7 @@ static fallible handle_stats(struct http_req *req)
     struct asking *a = NULL;
 
     TRY(v1_find(req, KEY_RUNTIME | KEY_READ, &r));
-    TRY(new_asking(req, &a));
+    TRY(asking_new(req, v1_put, &a));
     a->ask.done = on_measured;
     manager_ask(r, RUNTIME_MEASURE, &a->ask);
     return NULL;
@@ -329,7 +272,7 @@ static fallible handle_pools(struct http_req *req)
     jw_init(&w, &out, JW_WEB);
     JW_OBJECT(&w, NULL)
         JW_ARRAY(&w, "pools")
-            pool_each(v1_face(req)->manager, put_pool, &w);
+            pool_each(face_of(req)->manager, put_pool, &w);
     TRY(buf_check(&out));
     http_reply_json(req, 200, buf_str(&out));
     return NULL;
@@ -358,9 +301,9 @@ static fallible handle_set_pool(struct http_req *req)
     buf_init(&out, BODY_BYTES);
     TRY(v1_check(req, KEY_ADMIN, &key));
     TRY(http_req_json(req, &body));
-    TRY(pool_change(v1_face(req)->manager, wanted.name, body));
+    TRY(pool_change(face_of(req)->manager, wanted.name, body));
     jw_init(&wanted.w, &out, JW_WEB);
-    pool_each(v1_face(req)->manager, put_wanted, &wanted);
+    pool_each(face_of(req)->manager, put_wanted, &wanted);
     TRY(buf_check(&out));
     http_reply_json(req, 200, buf_str(&out));
     return NULL;
@@ -373,10 +316,10 @@ static fallible handle_events(struct http_req *req)
     const struct key *key;
 
     TRY(v1_check(req, KEY_RUNTIME | KEY_READ, &key));
-    if (!v1_face(req)->journal)
+    if (!face_of(req)->journal)
         return err_new(ERR_UNSUPPORTED, "this server keeps no journal");
     const struct key *only = v1_whose(key);
-    return journal_follow(v1_face(req)->journal, req, only ? str_of(only->name) : (struct str){0});
+    return journal_follow(face_of(req)->journal, req, only ? str_of(only->name) : (struct str){0});
 }
 
 static void set_pool_gauges(void *arg, const struct pool_info *info)
@@ -399,7 +342,7 @@ static void set_pool_gauges(void *arg, const struct pool_info *info)
 static fallible handle_metrics(struct http_req *req)
 {
     own_done(buf) out;
-    struct runtime_face *f = v1_face(req);
+    struct runtime_face *f = face_of(req);
     struct runtime_gauges g;
 
     buf_init(&out, LIST_BYTES);

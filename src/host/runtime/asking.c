@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+/* asking.c — see asking.h. */
+#include "host/runtime/asking.h"
+
+#include <stdio.h>
+
+#define BODY_BYTES  (4u << 20)
+#define BUSY_WAIT_S 1
+
+fallible asking_reply(struct http_req *req, asking_put *put, const struct runtime *r)
+{
+    own_done(buf) out;
+    struct jw w;
+
+    buf_init(&out, BODY_BYTES);
+    jw_init(&w, &out, JW_WEB);
+    TRY(put(req, &w, r));
+    TRY(buf_check(&out));
+    http_reply_json(req, 200, buf_str(&out));
+    return NULL;
+}
+
+static void say_when_again(struct http_req *req, const struct err *e)
+{
+    unsigned seconds =
+        err_code(e) == ERR_LIMIT ? keys_retry_s(face_of(req)->face.keys) : BUSY_WAIT_S;
+    int status = err_http_status(err_code(e));
+    char text[16];
+
+    if (status != 429 && status != 503)
+        return;
+    snprintf(text, sizeof text, "%u", seconds ? seconds : BUSY_WAIT_S);
+    http_reply_header(req, STR("retry-after"), str_of(text));
+}
+
+void asking_refuse(struct http_req *req, struct err *e)
+{
+    say_when_again(req, e);
+    http_reply_err(req, e);
+}
+
+static void on_done(struct runtime_ask *ask, struct runtime *r, struct err *e)
+{
+    struct asking *a = container_of(ask, struct asking, ask);
+
+    if (!e && !a->put)
+        http_reply(a->req, 204, STR(""), STR(""));
+    else if (!e)
+        e = asking_reply(a->req, a->put, r);
+    if (e)
+        asking_refuse(a->req, e);
+}
+
+fallible asking_new(struct http_req *req, asking_put *put, struct asking **ret_asking)
+{
+    struct asking *a = arena_new(&req->arena, struct asking);
+
+    if (!a)
+        return arena_check(&req->arena);
+    a->req = req;
+    a->put = put;
+    a->ask.done = on_done;
+    *ret_asking = a;
+    return NULL;
+}
+
+static fallible begin(struct asking *a)
+{
+    struct err *e = manager_start(face_of(a->req)->manager, a->key, &a->start, &a->ask);
+
+    if (e)
+        say_when_again(a->req, e);
+    return e;
+}
+
+static void on_image(void *arg, const char *record, size_t count, const struct err *why)
+{
+    struct asking *a = arg;
+    struct str image = str_first(a->start.image, 200);
+    struct err *e = NULL;
+
+    (void)record, (void)count;
+    if (why && (err_code(why) == ERR_NOT_FOUND || err_code(why) == ERR_INVALID))
+        e = err_new(ERR_UNPROCESSABLE,
+                    "image: '" STR_FMT "' is not here; 'host' is this machine's own system, "
+                    "'croft image ls' lists the others, 'croft image import' adds one",
+                    STR_ARG(image));
+    else if (why)
+        e = err_wrap(err_copy(why), "image '" STR_FMT "'", STR_ARG(image));
+    else
+        e = begin(a);
+    if (e)
+        http_reply_err(a->req, e);
+}
+
+/* An image that is not here is refused now, and not found out by a sandbox that does not start. */
+fallible asking_start(struct asking *a)
+{
+    struct manager *m = face_of(a->req)->manager;
+
+    if (manager_has_image(m, a->start.image))
+        return begin(a);
+    return sbx_image_find(manager_driver(m), a->start.image, on_image, a);
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/* asking.h — a request that waits for what it asked of a runtime: the same in every face, but for
+ * the object it is answered with. */
+#pragma once
+
+#include "base/json.h"
+#include "host/runtime/api.h"
+#include "host/runtime/runtime.h"
+#include "net/server.h"
+
+typedef fallible asking_put(struct http_req *req, struct jw *w, const struct runtime *r);
+
+struct asking { /* in the arena of its request */
+    struct runtime_ask ask;
+    struct http_req *req;
+    asking_put *put;       /* NULL: 204, no body */
+    const struct key *key; /* of a start: */
+    struct wire_start start;
+};
+
+static inline struct runtime_face *face_of(struct http_req *req)
+{
+    return req->app;
+}
+
+/* ask.done answers with what put puts, or with the error. */
+fallible asking_new(struct http_req *req, asking_put *put, struct asking **ret_asking);
+fallible asking_start(struct asking *a); /* of a->start, for a->key */
+fallible asking_reply(struct http_req *req, asking_put *put, const struct runtime *r);
+/* The error, and for 429 and 503 when to come back; takes e over. */
+void asking_refuse(struct http_req *req, struct err *e);
