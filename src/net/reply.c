@@ -22,7 +22,8 @@ void http_reply_header(struct http_req *req, struct str name, struct str value)
     struct request *r = request_of(req);
 
     if (!http_is_token(name) || !http_is_field_value(value)) {
-        log_error("answer header dropped: it would break the head", KV("name", name));
+        log_error("answer header dropped: it would break the head", KV("name", name),
+                  KV("request_id", http_req_id(req)));
         return;
     }
     char *at = buf_reserve(&r->headers, name.len + value.len + 4); /* whole, or not at all */
@@ -130,7 +131,8 @@ static void tell_answer(const struct request *r)
         s->config.on_answer(&r->pub, r->status, ns);
     if (s->config.access_log)
         log_info("request", KV("method", r->pub.head.method), KV("path", r->pub.path),
-                 KV("status", r->status), KV("bytes", r->sent_bytes), KV("ms", (double)ns / 1e6));
+                 KV("status", r->status), KV("bytes", r->sent_bytes), KV("ms", (double)ns / 1e6),
+                 KV("request_id", http_req_id(&r->pub)));
 }
 
 static void finish(struct request *r)
@@ -183,7 +185,7 @@ void http_reply_err(struct http_req *req, struct err *e)
     put_detail(&body, e);
     if (status >= 500)
         log_error("request failed", KV("method", req->head.method), KV("path", req->path),
-                  KV("status", status), KV_ERR(e));
+                  KV("status", status), KV("request_id", http_req_id(req)), KV_ERR(e));
     err_free(e);
     if (r->answer == ANSWER_BEGUN) { /* too late for a status: the peer must see it broke */
         http_reply_abort(req);
@@ -334,7 +336,8 @@ void http_reply_end(struct http_req *req)
     if (r->conn && r->promised_bytes != HTTP_LENGTH_UNKNOWN && !r->head_only &&
         has_body(r->status) && r->sent_bytes != r->promised_bytes) {
         log_error("answer cut: its length is not what its head says", KV("path", req->path),
-                  KV("promised", r->promised_bytes), KV("written", r->sent_bytes));
+                  KV("promised", r->promised_bytes), KV("written", r->sent_bytes),
+                  KV("request_id", http_req_id(req)));
         http_reply_abort(req); /* the next answer would be read as the rest of this one */
         return;
     }

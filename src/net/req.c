@@ -11,6 +11,11 @@ struct str http_req_header(const struct http_req *req, struct str name)
     return http_header_get(&req->head, name);
 }
 
+struct str http_req_id(const struct http_req *req)
+{
+    return req->id.p ? req->id : http_req_header(req, STR("x-request-id"));
+}
+
 struct str http_req_param(const struct http_req *req, const char *name)
 {
     for (size_t i = 0; i < req->param_count; i++)

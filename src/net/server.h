@@ -80,8 +80,9 @@ struct http_req {
     struct arena arena;
     struct http_server *server;
     void *app;
-    void *user;   /* the handler's own */
-    uint64_t tag; /* of the listener; 0: none was given */
+    void *user;    /* the handler's own */
+    struct str id; /* of the request, given by who serves; .p NULL: see http_req_id */
+    uint64_t tag;  /* of the listener; 0: none was given */
 
     /* The connection is lost: called at most once, before or while the answer is due. The answer is
      * still required and goes nowhere. */
@@ -97,6 +98,8 @@ struct http_req {
 };
 
 struct str http_req_header(const struct http_req *req, struct str name); /* .p NULL: absent */
+/* Its id, or what the peer calls it; may be empty. For the log. */
+struct str http_req_id(const struct http_req *req);
 struct str http_req_param(const struct http_req *req, const char *name); /* of the path */
 /* First value of a query parameter, decoded; .p NULL when absent. */
 struct str http_req_query(struct http_req *req, const char *name);

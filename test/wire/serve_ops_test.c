@@ -2,6 +2,7 @@
 /* serve_ops_test.c — the server under a service manager: sockets it is given, words it says,
  * settings it reads anew. */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,4 +114,74 @@ TEST(serve_listens_on_the_socket_it_was_given)
     CHECK_INT(serve_get(&s, "/health").status, 200);
     close(out[0]);
     serve_close(&s);
+}
+
+static struct serve_answer ask_as(struct serve *s, const char *id, const char *method,
+                                  const char *target, const char *quoted)
+{
+    s->key = serve_text(s, "none\r\nX-Request-ID: %s", id); /* no key is asked for */
+    struct serve_answer a = serve_ask(s, method, target, quoted);
+    s->key = NULL;
+    return a;
+}
+
+/* Is there a line with all of these? */
+static bool has_line(struct str text, const char *a, const char *b, const char *c)
+{
+    struct str line;
+
+    for (bool more = true; more;) {
+        more = str_cut(&text, '\n', &line);
+        if (str_find(line, str_of(a)) >= 0 && str_find(line, str_of(b)) >= 0 &&
+            str_find(line, str_of(c)) >= 0)
+            return true;
+    }
+    return false;
+}
+
+static void check_journal(struct serve *s, const char *kind, const char *part)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 20);
+    program_run(ARGS("bash", "-c",
+                     serve_text(s,
+                                "grep -m 1 '\"request_id\":\"start-1\"' < <(exec curl -sN "
+                                "'http://127.0.0.1:%u/croft/v1/events?kind=%s')",
+                                s->wire.port, kind)),
+                &out);
+    CHECK_HAS(buf_str(&out), str_of(part));
+}
+
+TEST(serve_names_every_request_in_its_answer_log_and_journal)
+{
+    struct serve s = {0};
+    own_done(buf) log;
+
+    serve_prepare(&s);
+    char path[300];
+    snprintf(path, sizeof path, "%s/log", test_dir());
+    s.log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    serve_run(&s, ARGS("--log-level", "debug"));
+    struct serve_answer a =
+        ask_as(&s, "start-1", "POST", "/start", "{'image':'host','session_id':'one'}");
+    CHECK_HAS(a.head, "x-request-id: start-1");
+    struct json *r = serve_start(&s, "one", "");
+    a = ask_as(&s, "what is {this}", "GET", "/runtime/none", NULL);
+    CHECK_INT(a.status, 404);
+    CHECK_HAS(a.head, "x-request-id: ");
+    CHECK_INT(str_find(a.head, STR("this")), -1);
+    check_journal(&s, "audit", "\"object\":\"/start\"");
+    check_journal(&s, "status", "STATUS$");
+    ask_as(&s, "stop-1", "POST", "/stop",
+           serve_text(&s, "{'runtime_id':'%s'}", serve_field(&s, r, "runtime_id")));
+    serve_close(&s);
+    close(s.log);
+    buf_init(&log, 4u << 20);
+    CHECK_OK(fd_read_file(path, &log));
+    struct str text = buf_str(&log);
+    CHECK(has_line(text, "\"runtime\"", "STATUS$READY", "\"request_id\":\"start-1\""));
+    CHECK(has_line(text, "\"runtime\"", "STATUS$STOPPED", "\"request_id\":\"stop-1\""));
+    CHECK(has_line(text, "\"request\"", "/start", "\"request_id\":\"start-1\""));
+    CHECK(has_line(text, "\"request\"", "404", "\"request_id\":\""));
 }

@@ -263,6 +263,7 @@ static fallible handle_build(struct http_req *req)
         posting_free(p);
         return e;
     }
+    snprintf(p->build->request, sizeof p->build->request, STR_FMT, STR_ARG(http_req_id(req)));
     memcpy(p->id, p->build->id, sizeof p->id);
     req->user = p;
     req->on_body = on_body;

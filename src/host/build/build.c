@@ -95,7 +95,7 @@ void build_end(struct build *b, enum build_status status, const char *fmt, ...)
     if (text[0])
         b->error = strdup(text);
     log_info("build ended", KV("build", (const char *)b->id), KV("image", (const char *)b->tags[0]),
-             KV("status", build_status_word(status)));
+             KV("status", build_status_word(status)), KV("request_id", (const char *)b->request));
     build_row_write(b, NULL, NULL);
     list_del(&b->link);
     all->working_count--;

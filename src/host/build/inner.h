@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "host/build/build.h"
 #include "host/keys/keys.h"
+#include "host/ops/request_id.h"
 #include "loop/loop.h"
 #include "sandbox/sandbox.h"
 
@@ -28,6 +29,7 @@ const char *build_status_word(enum build_status s);
 struct build {
     char id[BUILD_ID_LEN + 1];
     char key_name[KEY_NAME_SIZE];
+    char request[REQUEST_ID_MAX + 1]; /* who asked for it */
     struct builds *builds;
     struct list link; /* waiting or working */
     enum build_status status;

@@ -150,7 +150,8 @@ static void on_changed(void *arg, struct err *e)
         jw_init(&w, &out, JW_WEB);
         keys_put_one(&w, NULL, keys_find_name(c->keys, str_of(c->name)),
                      c->secret[0] ? c->secret : NULL);
-        log_info(c->secret[0] ? "key made" : "key revoked", KV("key", (const char *)c->name));
+        log_info(c->secret[0] ? "key made" : "key revoked", KV("key", (const char *)c->name),
+                 KV("request_id", http_req_id(c->req)));
         http_reply_json(c->req, c->status, buf_str(&out));
     }
     explicit_bzero(c->secret, sizeof c->secret);

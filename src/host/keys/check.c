@@ -41,6 +41,11 @@ static struct str shown_secret(const struct http_req *req)
     return (struct str){0};
 }
 
+const struct key *keys_shown(const struct keys *k, const struct http_req *req)
+{
+    return keys_any(k) ? keys_find(k, shown_secret(req)) : &k->open.key;
+}
+
 fallible keys_check(struct keys *k, struct http_req *req, unsigned scope,
                     const struct key **ret_key)
 {

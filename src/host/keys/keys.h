@@ -78,6 +78,8 @@ void keys_put_one(struct jw *w, const char *name, const struct key *key, const c
 /* X-API-Key, or Authorization: Bearer. Without any: 401, unless no key exists and the peer is of
  * this machine, who is then key "default" with every scope. 403 when the scope is missing. Either
  * of several scopes will do. */
+/* Of a request, whatever it may do; NULL: none, or not accepted. */
+const struct key *keys_shown(const struct keys *k, const struct http_req *req);
 fallible keys_check(struct keys *k, struct http_req *req, unsigned scope,
                     const struct key **ret_key);
 

@@ -10,6 +10,7 @@
 #include "test/proxy_kit.h"
 #include "test/test.h"
 
+#define ID        "X-Request-ID: i\r\n"
 #define HOST      "Host: 127.0.0.1\r\n"
 #define GET(path) STR("GET " path " HTTP/1.1\r\n" HOST "\r\n")
 #define POST(h)   STR("POST /take HTTP/1.1\r\n" HOST h "\r\n")
@@ -55,17 +56,19 @@ TEST(answers_without_a_body_have_none)
 
     pkit_open(&k, NULL, &script, 1);
     pkit_dial(&k, k.t.port, &c, 4096);
-    CHECK(web_send(&k.web, &c, STR("HEAD / HTTP/1.1\r\n" HOST "\r\n")));
+    CHECK(web_send(&k.web, &c, STR("HEAD / HTTP/1.1\r\n" HOST ID "\r\n")));
     web_turns(&k.web, PKIT_TURNS);
     web_read(&k.web, &c);
-    CHECK_STR(str_n(c.p, c.len), "HTTP/1.1 200 OK\r\ncontent-length: 12345\r\n\r\n");
+    CHECK_STR(str_n(c.p, c.len),
+              "HTTP/1.1 200 OK\r\ncontent-length: 12345\r\nx-request-id: i\r\n\r\n");
     c.len = 0;
     for (int i = 0; i < 3; i++)
-        CHECK(web_send(&k.web, &c, GET("/")));
+        CHECK(web_send(&k.web, &c, STR("GET / HTTP/1.1\r\n" HOST ID "\r\n")));
     web_turns(&k.web, PKIT_TURNS);
     web_read(&k.web, &c);
-    CHECK_STR(str_n(c.p, c.len), "HTTP/1.1 204 No\r\n\r\nHTTP/1.1 304 Same\r\nETag: a\r\n\r\n"
-                                 "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+    CHECK_STR(str_n(c.p, c.len), "HTTP/1.1 204 No\r\nx-request-id: i\r\n\r\n"
+                                 "HTTP/1.1 304 Same\r\nx-request-id: i\r\nETag: a\r\n\r\n"
+                                 "HTTP/1.1 200 OK\r\ncontent-length: 0\r\nx-request-id: i\r\n\r\n");
     CHECK_INT(k.raw.accepted, 1);
     web_close_client(&c);
     pkit_close(&k);
@@ -83,11 +86,12 @@ TEST(an_answer_until_close_is_chunked_or_until_close)
     CHECK_HAS(a.head, "transfer-encoding: chunked");
     CHECK_STR(a.body, "hello");
     pkit_dial(&k, k.t.port, &c, 4096);
-    CHECK(web_send(&k.web, &c, STR("GET / HTTP/1.0\r\n\r\n")));
+    CHECK(web_send(&k.web, &c, STR("GET / HTTP/1.0\r\n" ID "\r\n")));
     web_turns(&k.web, PKIT_TURNS);
     web_read(&k.web, &c);
     CHECK(c.eof);
-    CHECK_STR(str_n(c.p, c.len), "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nhello");
+    CHECK_STR(str_n(c.p, c.len),
+              "HTTP/1.1 200 OK\r\nconnection: close\r\nx-request-id: i\r\n\r\nhello");
     CHECK_HAS(buf_str(&k.raw.seen), "GET / HTTP/1.1\r\nHost: localhost\r\n");
     web_close_client(&c);
     pkit_close(&k);
@@ -264,7 +268,7 @@ TEST(an_answer_that_is_cut_inside_is_cut_outside)
         web_turns(&k.web, PKIT_TURNS);
         web_read(&k.web, &c);
         CHECK(c.eof || c.errnum);
-        CHECK(str_find(str_n(c.p, c.len), STR("0\r\n\r\n")) < 0);
+        CHECK(str_find(str_n(c.p, c.len), STR("\r\n0\r\n\r\n")) < 0);
         web_close_client(&c);
     }
     pkit_close(&k);

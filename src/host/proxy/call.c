@@ -138,7 +138,8 @@ void call_lost(struct call *c, struct err *e)
         call_fail(c, err_recode(e, ERR_UPSTREAM));
         return;
     }
-    log_debug("connection lost inside a sandbox", KV("id", c->target->id), KV_ERR(e));
+    log_debug("connection lost inside a sandbox", KV("id", c->target->id),
+              KV("request_id", http_req_id(c->req)), KV_ERR(e));
     err_free(e);
     http_reply_abort(call_end(c));
 }
@@ -344,7 +345,7 @@ static void upgrade(struct call *c, const struct http_head *h)
         bad_answer(c, err_new(ERR_UPSTREAM, "101 that nobody asked for"));
         return;
     }
-    struct str head = head_of_upgrade(p, h);
+    struct str head = head_of_upgrade(c, h);
     struct stream *inside = take(&c->stream);
     struct stream *client = http_take_stream(call_end(c));
     if (!client) {

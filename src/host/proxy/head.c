@@ -21,6 +21,7 @@ static const struct str hop_by_hop[] = {
 static const struct str not_inside[] = {
     STR_INIT("x-api-key"),         STR_INIT("x-forwarded-for"),    STR_INIT("x-forwarded-host"),
     STR_INIT("x-forwarded-proto"), STR_INIT("x-forwarded-prefix"), STR_INIT("forwarded"),
+    STR_INIT("x-request-id"),
 };
 
 static bool is_one_of(struct str name, const struct str *list, size_t count)
@@ -146,6 +147,8 @@ fallible head_to_sandbox(const struct call *c, const struct proxy_name *name, st
     if (!http_header_get(h, STR("host")).p) /* HTTP/1.0 need not have one */
         buf_add(b, STR("Host: localhost\r\n"));
     put_request_headers(b, h);
+    if (http_req_id(c->req).len)
+        put_line(b, STR("X-Request-ID"), http_req_id(c->req));
     put_forwarded(b, c, name);
     put_framing(b, h);
     buf_add(b, STR("\r\n"));
@@ -164,12 +167,18 @@ static struct str client_location(const struct call *c, struct str value)
     return arena_printf(&c->req->arena, STR_FMT STR_FMT, STR_ARG(c->prefix), STR_ARG(value));
 }
 
+/* The client hears the id that we gave the request. */
+static bool is_our_id(const struct call *c, struct str name)
+{
+    return c->req->id.p && name.len == 12 && str_eq_nocase(name, STR("x-request-id"));
+}
+
 void head_to_client(const struct call *c, const struct http_head *h)
 {
     http_reply_foreign(c->req, h->reason);
     for (size_t i = 0; i < h->header_count; i++) {
         const struct http_header *one = &h->headers[i];
-        if (stays_behind(h, one->name))
+        if (stays_behind(h, one->name) || is_our_id(c, one->name))
             continue;
         bool location = one->name.len == 8 && str_eq_nocase(one->name, STR("location"));
         http_reply_header(c->req, one->name,
@@ -177,16 +186,18 @@ void head_to_client(const struct call *c, const struct http_head *h)
     }
 }
 
-struct str head_of_upgrade(struct proxy *p, const struct http_head *h)
+struct str head_of_upgrade(const struct call *c, const struct http_head *h)
 {
-    struct buf *b = &p->scratch;
+    struct buf *b = &c->p->scratch;
 
     buf_reset(b);
     buf_add(b, STR("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"));
     put_line(b, STR("Upgrade"), http_header_get(h, STR("upgrade")));
     for (size_t i = 0; i < h->header_count; i++)
-        if (!stays_behind(h, h->headers[i].name))
+        if (!stays_behind(h, h->headers[i].name) && !is_our_id(c, h->headers[i].name))
             put_line(b, h->headers[i].name, h->headers[i].value);
+    if (c->req->id.p)
+        put_line(b, STR("x-request-id"), c->req->id);
     buf_add(b, STR("\r\n"));
     return buf_str(b);
 }

@@ -88,7 +88,7 @@ void up_drop_idle(struct proxy_target *t);
 /* head.c: heads as they go in and come out. */
 fallible head_to_sandbox(const struct call *c, const struct proxy_name *name, struct str *ret_head);
 void head_to_client(const struct call *c, const struct http_head *h);
-struct str head_of_upgrade(struct proxy *p, const struct http_head *h); /* 101; in scratch */
+struct str head_of_upgrade(const struct call *c, const struct http_head *h); /* 101; in scratch */
 
 /* relay.c: both streams are taken over. */
 void relay_start(struct proxy *p, struct proxy_target *t, struct stream *client,

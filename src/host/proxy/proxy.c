@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "host/ops/request_id.h"
 #include "host/proxy/inner.h"
 #include "net/local.h"
 #include "net/router.h"
@@ -106,7 +107,7 @@ static fallible door_intercept(struct http_req *req, const struct route **ret_ro
     static const struct route route = {.handle = on_door_request,
                                        .flags = ROUTE_STREAM | ROUTE_OPEN | ROUTE_EXPECT};
 
-    (void)req;
+    request_id_set(req);
     *ret_route = &route;
     return NULL;
 }
@@ -174,6 +175,7 @@ fallible proxy_intercept(struct proxy *p, struct http_req *req, const struct rou
     struct proxy_name n;
 
     if (find_named(p, req, &n, &t)) {
+        request_id_set(req);
         req->user = p;
         *ret_route = &route;
     }

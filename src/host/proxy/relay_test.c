@@ -17,7 +17,7 @@
 
 #define MB      (1u << 20)
 #define UPGRADE "Connection: Upgrade, keep-alive\r\nUpgrade: raw\r\n"
-#define REQUEST STR("GET /up HTTP/1.1\r\nHost: 127.0.0.1\r\n" UPGRADE "\r\n")
+#define REQUEST STR("GET /up HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Request-ID: i\r\n" UPGRADE "\r\n")
 #define ANSWER                                                                                     \
     STR("HTTP/1.1 101 Ok\r\nConnection: Upgrade\r\nUpgrade: raw\r\nSec-X: y\r\nKeep-Alive: "       \
         "3\r\n\r\n")
@@ -81,7 +81,7 @@ TEST(after_a_101_bytes_go_both_ways_the_early_ones_first)
     say(&p, &p.s, STR("welcome"));
     check_read(&p, &p.c,
                "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n"
-               "Sec-X: y\r\n\r\nwelcome");
+               "Sec-X: y\r\nx-request-id: i\r\n\r\nwelcome");
     check_read(&p, &p.s, "early ");
     CHECK_INT(p.k.t.open, 1);
     say(&p, &p.c, STR("ping"));

@@ -60,6 +60,7 @@ fallible asking_new(struct http_req *req, asking_put *put, struct asking **ret_a
     a->req = req;
     a->put = put;
     a->ask.done = on_done;
+    a->ask.request = http_req_id(req);
     *ret_asking = a;
     return NULL;
 }

@@ -263,6 +263,7 @@ void runtime_next(struct runtime *r)
 
         list_del(&ask->link);
         r->asked = ask;
+        runtime_set_request(r, ask->request);
         struct err *e = begin(r, ask->op, &begun);
         if (begun && !e)
             continue; /* it may have ended at once */
@@ -314,6 +315,7 @@ void runtime_on_gone(void *arg, struct sbx *s)
     if (r->op) /* the operation under way is told, and tells */
         return;
     r->manager->counters.gone++;
+    runtime_set_request(r, (struct str){0});
     struct err *e = err_new(ERR_CLOSED, "%s", s->failure ? s->failure : "it ended");
     runtime_fail(r, e);
     err_free(e);

@@ -44,6 +44,7 @@ void manager_emit(struct runtime *r, enum runtime_event_status kind, const char 
                                     KV("session", r->session_id),
                                     KV("key", r->tenant->name),
                                     KV("status", event.status),
+                                    KV("request_id", r->request),
                                     KV("message", event.message),
                                     {0}};
     if (log_enabled(level))

@@ -62,6 +62,7 @@ void manager_drop(struct runtime *r); /* forgets it and frees it */
 void manager_hide(struct runtime *r);
 struct runtime *runtime_new(struct manager *m, struct tenant *t, const char *id);
 void runtime_set_text(char **to, const char *text);
+void runtime_set_request(struct runtime *r, struct str id);
 void runtime_set_detail(struct runtime *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void runtime_make_id(char id[RUNTIME_ID_LEN + 1]);

@@ -132,7 +132,8 @@ static void on_removed(void *arg, struct sbx *s, const struct err *e)
 
     (void)s;
     if (e)
-        log_warn("files of a sandbox stay", KV("id", r->id), KV_ERR(e));
+        log_warn("files of a sandbox stay", KV("id", r->id), KV("request_id", r->request),
+                 KV_ERR(e));
     r->sbx = NULL;
     r->removing = false;
     gate_leave(m);
@@ -149,7 +150,7 @@ static void pass_remove(struct runtime *r)
 
     if (!e)
         return;
-    log_warn("a sandbox stays", KV("id", r->id), KV_ERR(e));
+    log_warn("a sandbox stays", KV("id", r->id), KV("request_id", r->request), KV_ERR(e));
     err_free(e);
     r->removing = false;
     gate_leave(r->manager);
@@ -253,7 +254,8 @@ static void on_start_row(void *arg, struct err *e)
 
     r->phase_us[RUNTIME_PHASE_ROW] = us_since(r, r->begun_ns);
     if (e) {
-        log_warn("a start was not written down", KV("id", r->id), KV_ERR(e));
+        log_warn("a start was not written down", KV("id", r->id), KV("request_id", r->request),
+                 KV_ERR(e));
         r->manager->counters.failures++;
     }
     r->durable = !e;
@@ -334,7 +336,8 @@ static void started(struct runtime *r, const struct err *e)
         proxy_set_state(r->manager->config.proxy, &r->target, PROXY_OPEN);
         manager_emit(r, RUNTIME_EVENT_STARTED, "");
         manager_emit(r, RUNTIME_EVENT_READY, "");
-        log_debug("timeline", KV("id", r->id), KV("queue_us", r->phase_us[RUNTIME_PHASE_QUEUE]),
+        log_debug("timeline", KV("id", r->id), KV("request_id", r->request),
+                  KV("queue_us", r->phase_us[RUNTIME_PHASE_QUEUE]),
                   KV("claim_us", r->phase_us[RUNTIME_PHASE_CLAIM]),
                   KV("exec_us", r->phase_us[RUNTIME_PHASE_EXEC]),
                   KV("ready_us", r->phase_us[RUNTIME_PHASE_READY]),
@@ -378,6 +381,7 @@ void runtime_begin(struct runtime *r, const struct wire_start *start, struct run
     r->begun_ns = now_ns(r);
     r->manager->starting++;
     r->manager->claiming += r->warm;
+    runtime_set_request(r, ask->request);
     runtime_watch(r, ask);
     row_insert(r, start, on_start_row); /* first: the disk works while we do */
     manager_emit(r, RUNTIME_EVENT_STARTING, "");
@@ -391,7 +395,8 @@ static void on_again_row(void *arg, struct err *e)
     struct runtime *r = arg;
 
     if (e)
-        log_warn("a restart was not written down", KV("id", r->id), KV_ERR(e));
+        log_warn("a restart was not written down", KV("id", r->id), KV("request_id", r->request),
+                 KV_ERR(e));
     err_free(e); /* its row says that it failed: the next server starts from there */
     if (runtime_half_done(r, PENDING_ROW, NULL))
         end_start(r);

@@ -106,6 +106,14 @@ void runtime_set_text(char **to, const char *text)
     *to = text ? mem_dup_cstr(text) : NULL;
 }
 
+void runtime_set_request(struct runtime *r, struct str id)
+{
+    free(r->request);
+    r->request = id.len ? mem_new(id.len + 1) : NULL; /* it has a bound */
+    if (id.len)
+        memcpy(r->request, id.p, id.len);
+}
+
 void runtime_set_detail(struct runtime *r, const char *fmt, ...)
 {
     char text[512];
@@ -178,6 +186,7 @@ void runtime_free(struct runtime *r)
     free(r->detail);
     free(r->pool);
     free(r->wants);
+    free(r->request);
     err_free(r->failed);
     if (r->spec)
         spec_done(r->spec);

@@ -76,6 +76,7 @@ struct runtime_ask {
     struct runtime *runtime;
     struct err *error;
     struct snapshot *snapshot; /* of RUNTIME_SNAPSHOT, until it is begun */
+    struct str request;        /* its id, for who reads the log; .p NULL: nobody's */
 };
 
 struct runtime {
@@ -102,6 +103,7 @@ struct runtime {
     /* the manager's own */
     enum runtime_op op;        /* under way */
     struct runtime_ask *asked; /* for it; NULL: nobody waits any more */
+    char *request;             /* the id of who asked for it, or for the last one; NULL: none */
     struct list asks;          /* what comes next */
     struct list watchers;      /* starts that wait for the row, and a little for the server */
     struct list gate;

@@ -15,6 +15,7 @@
 #include "host/keys/keys.h"
 #include "host/ops/docs.h"
 #include "host/ops/notify.h"
+#include "host/ops/request_id.h"
 #include "host/proxy/proxy.h"
 #include "host/runtime/api.h"
 #include "host/runtime/pool.h"
@@ -92,6 +93,7 @@ static struct proxy *proxy_of(struct http_req *req)
 /* A request that names a sandbox needs that sandbox's key, not ours. */
 static fallible intercept(struct http_req *req, const struct route **ret_route)
 {
+    request_id_set(req);
     return proxy_intercept(proxy_of(req), req, ret_route);
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "host/ops/journal.h"
 #include "host/ops/metrics.h"
 #include "host/runtime/api.h"
@@ -44,7 +45,8 @@ static void on_event(struct runtime_subscriber *s, const struct runtime_event *e
                                                    .session = str_of(e->runtime->session_id),
                                                    .level = str_of(e->level),
                                                    .status = str_of(e->status),
-                                                   .message = str_of(e->message)});
+                                                   .message = str_of(e->message),
+                                                   .request = str_of(e->runtime->request)});
 }
 
 /* --- requests --- */
@@ -59,20 +61,35 @@ static bool changes_something(struct str method)
 static void audit(const struct runtime_face *f, const struct http_req *req, int status)
 {
     char action[32], text[16];
-    struct str secret = http_req_header(req, STR("x-api-key"));
-    const struct key *key = secret.p ? keys_find(f->face.keys, secret) : NULL;
+    const struct key *key = keys_shown(f->face.keys, req);
 
     snprintf(action, sizeof action, STR_FMT, STR_ARG(str_first(req->head.method, 16)));
     snprintf(text, sizeof text, "%d", status);
     journal_add(f->journal,
-                &(struct journal_note){
-                    .kind = JOURNAL_AUDIT,
-                    .tenant = key ? str_of(key->name) : STR("default"),
-                    .action = str_of(action),
-                    .object = str_first(req->path, 512),
-                    .decision = status == 401 || status == 403 ? STR("denied") : STR("allowed"),
-                    .rule = str_of(text),
-                    .request = str_first(http_req_header(req, STR("x-request-id")), 128)});
+                &(struct journal_note){.kind = JOURNAL_AUDIT,
+                                       .tenant = key ? str_of(key->name) : STR("default"),
+                                       .action = str_of(action),
+                                       .object = str_first(req->path, 512),
+                                       .decision = status == 401 || status == 403 ? STR("denied")
+                                                                                  : STR("allowed"),
+                                       .rule = str_of(text),
+                                       .request = http_req_id(req)});
+}
+
+/* What went well is said by what came of it. */
+static void say(const char *face, const struct http_req *req, int status, uint64_t ns)
+{
+    enum log_level level = status >= 400 ? LOG_INFO : LOG_DEBUG;
+    const struct log_kv fields[] = {KV("face", face),
+                                    KV("method", req->head.method),
+                                    KV("path", str_first(req->path, 512)),
+                                    KV("status", status),
+                                    KV("us", ns / 1000),
+                                    KV("request_id", http_req_id(req)),
+                                    {0}};
+
+    if (log_enabled(level))
+        log_event(level, "request", fields);
 }
 
 static void count(const struct runtime_face *f, const char *face, const struct http_req *req,
@@ -83,6 +100,7 @@ static void count(const struct runtime_face *f, const char *face, const struct h
     const char *method = "other";
     char code[16];
 
+    say(face, req, status, ns);
     for (size_t i = 0; i < ARRAY_LEN(methods); i++)
         if (str_eq(req->head.method, str_of(methods[i])))
             method = methods[i];

@@ -76,6 +76,7 @@ fallible v1_handle_snapshot(struct http_req *req)
         return arena_check(&req->arena);
     t->req = req;
     t->ask.done = on_taken;
+    t->ask.request = http_req_id(req);
     TRY(json_want_str(body, "name", &t->name));
     return manager_snapshot(r, t->name, &t->ask);
 }
@@ -213,6 +214,7 @@ static void on_frozen(struct runtime_ask *ask, struct runtime *r, struct err *e)
         f->start.session_id = one->session;
         one->all = f;
         one->ask.done = on_forked;
+        one->ask.request = http_req_id(f->req);
         struct err *why = manager_start(m, &f->key, &f->start, &one->ask);
         if (why)
             on_forked(&one->ask, NULL, why);
@@ -254,6 +256,7 @@ fallible v1_handle_fork(struct http_req *req)
     f->req = req;
     f->key = *key;
     f->ask.done = on_frozen;
+    f->ask.request = http_req_id(req);
     f->count = (size_t)count;
     f->each = arena_zalloc(&req->arena, f->count * sizeof *f->each);
     TRY(arena_check(&req->arena));

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+/* request_id.h — a name for every request, by which its lines in the log, its records in the
+ * journal and what happens inside a sandbox for it are found. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/str.h"
+
+struct http_req;
+
+#define REQUEST_ID_MAX 128
+
+/* 1 to 128 letters, digits and -_.:+/=@: what goes into logs and headers as it is. */
+bool request_id_ok(struct str id);
+/* req->id is the client's X-Request-ID if that is one, a new one otherwise; the answer will have
+ * it. Twice is fine. */
+void request_id_set(struct http_req *req);
