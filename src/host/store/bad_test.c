@@ -114,13 +114,25 @@ TEST(damage_is_found_when_opening)
     rows_done(&k);
 }
 
+/* Behind its last frame: zeros follow, laid out for the next ones. */
+static off_t log_end(const char *wal)
+{
+    static char bytes[4 << 20];
+    const off_t head = 32, frame = 24 + 4096;
+    own_fd fd = open(wal, O_RDONLY | O_CLOEXEC);
+    ssize_t n = read(fd, bytes, sizeof bytes);
+
+    while (n > 0 && !bytes[n - 1])
+        n--;
+    return head + (n - head + frame - 1) / frame * frame;
+}
+
 TEST(a_log_cut_short_or_damaged_at_its_end_costs_no_older_row)
 {
     struct rows_kit k;
     struct rows_wait w;
     char wal[600];
     own_done(buf) got;
-    struct stat st;
 
     start(&k);
     buf_init(&got, 4096);
@@ -128,8 +140,7 @@ TEST(a_log_cut_short_or_damaged_at_its_end_costs_no_older_row)
     rows_put(&k, &w, "a", "1");
     rows_wait(&k, &w);
     snprintf(wal, sizeof wal, "%s-wal", k.path);
-    CHECK(stat(wal, &st) == 0);
-    off_t one = st.st_size;
+    off_t one = log_end(wal);
     rows_put(&k, &w, "b", "2");
     rows_wait(&k, &w);
     pid_t pid = fork(); /* the files as a death would leave them */

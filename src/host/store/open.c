@@ -9,6 +9,7 @@
 #include "host/store/inner.h"
 
 #define CHECK_BYTES (64u << 20) /* a larger file is not read through at every start */
+#define LOG_BYTES   (2 << 20)   /* a quiet server moves its log before it has so many */
 
 static enum err_code code_of(int rc)
 {
@@ -160,6 +161,36 @@ static fallible check_sound(sqlite3 *db, const char *path)
     return want_word(db, path, "PRAGMA quick_check(1)", "ok", ERR_CORRUPT, "it is damaged");
 }
 
+static int write_zeros(sqlite3_file *log, sqlite3_int64 size)
+{
+    static const char zeros[1u << 16];
+    int rc = SQLITE_OK;
+
+    for (sqlite3_int64 at = size; rc == SQLITE_OK && at < LOG_BYTES; at += (int)sizeof zeros)
+        rc = log->pMethods->xWrite(log, zeros, sizeof zeros, at);
+    return rc == SQLITE_OK ? log->pMethods->xSync(log, SQLITE_SYNC_NORMAL) : rc;
+}
+
+/* The head of the log is laid out beforehand: a sync of what replaces bytes that are there has no
+ * size and no place of the file to note as well, and takes half as long. Zeros are the end of the
+ * log to whoever reads it. In a transaction, so that nobody else writes meanwhile. */
+static void lay_out_log(sqlite3 *db, const char *path)
+{
+    sqlite3_file *log = NULL;
+    sqlite3_int64 size = 0;
+
+    sqlite3_busy_timeout(db, 0);
+    own(err) e = store_exec(db, path, "BEGIN IMMEDIATE");
+    sqlite3_busy_timeout(db, STORE_BUSY_MS);
+    if (e)
+        return;
+    if (sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, (void *)&log) == SQLITE_OK &&
+        log && log->pMethods && log->pMethods->xFileSize(log, &size) == SQLITE_OK &&
+        size < LOG_BYTES && write_zeros(log, size) != SQLITE_OK)
+        log->pMethods->xTruncate(log, size);    /* no room: then it grows as it is needed */
+    err_free(store_exec(db, path, "ROLLBACK")); /* of nothing */
+}
+
 fallible store_open_files(struct store *s)
 {
     size_t version;
@@ -171,6 +202,7 @@ fallible store_open_files(struct store *s)
                   "its file system cannot keep a write-ahead log"));
     TRY(check_sound(s->db, s->path));
     TRY(store_schema_apply(s->db, s->path));
+    lay_out_log(s->db, s->path);
     TRY(open_one(s->path, &s->reader));
     sqlite3_busy_timeout(s->reader, STORE_READ_BUSY_MS);
     return NULL;

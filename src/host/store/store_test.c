@@ -257,6 +257,29 @@ TEST(the_log_does_not_grow_without_end)
     rows_done(&k);
 }
 
+TEST(the_log_has_its_bytes_before_they_are_needed)
+{
+    struct rows_kit k;
+    struct rows_wait w;
+    own_done(buf) got;
+    struct stat before, after;
+    char wal[600], name[16];
+
+    start(&k, &got);
+    snprintf(wal, sizeof wal, "%s-wal", k.path);
+    CHECK(stat(wal, &before) == 0);
+    for (int i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        rows_put(&k, &w, name, "1");
+        rows_wait(&k, &w);
+        CHECK(!w.failed);
+    }
+    CHECK(stat(wal, &after) == 0);
+    CHECK_INT(before.st_size, after.st_size);
+    CHECK(before.st_size > 20 * 4096);
+    rows_done(&k);
+}
+
 TEST(a_machine_that_was_started_anew_is_noticed)
 {
     struct rows_kit k;
