@@ -182,6 +182,8 @@ static void put_bars_text(struct buf *out, const struct bars *b, const struct ut
         buf_addf(out, "%-40s %8.3f %s, bar %s %.3f %s: %s\n", bar->what, bar->got, bar->unit,
                  bar->at_least ? ">=" : "<=", bar->bar, bar->unit, verdict(bar));
     }
+    if (b->note[0])
+        buf_addf(out, "%s\n", b->note);
     if (b->failure[0])
         buf_addf(out, "first failure: %s\n", b->failure);
 }
@@ -215,6 +217,8 @@ static void put_bars_json(struct buf *out, const struct bars *b, const struct ut
                 for (size_t i = 0; i < BARS_PHASES; i++)
                     jw_double(&w, bars_phases[i], b->phase_ms[i]);
             }
+        if (b->note[0])
+            jw_cstr(&w, "note", b->note);
         if (b->failure[0])
             jw_cstr(&w, "failure", b->failure);
     }

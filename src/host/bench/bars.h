@@ -27,6 +27,7 @@ struct bars {
     double phase_ms[BARS_PHASES]; /* of the start that is the median */
     bool has_phases;
     char failure[300]; /* the first one; "": none */
+    char note[300];    /* what a figure comes from; "": nothing to say */
 };
 
 extern const char *const bars_phases[BARS_PHASES];

@@ -243,11 +243,13 @@ static int begin_due(struct crowd *c)
 
     for (size_t i = 0; i < c->plan->count; i++) {
         struct life *l = &c->lives[i];
-        double now = lives_now_ms();
         bool waits = l->step == LATER || (l->step == NEW && c->active < c->plan->most);
-        if (waits && l->due_ms > now && (next < 0 || l->due_ms - now < next))
+        if (!waits)
+            continue;
+        double now = lives_now_ms();
+        if (l->due_ms > now && (next < 0 || l->due_ms - now < next))
             next = l->due_ms - now;
-        if (!waits || l->due_ms > now)
+        if (l->due_ms > now)
             continue;
         struct err *e;
         if (l->step == NEW) {
@@ -314,8 +316,9 @@ static fallible crowd_open(struct crowd *c)
     c->idle = mem_new(p->most * sizeof(void *));
     for (size_t i = 0; i < p->most; i++)
         c->talks[i].fd = -1;
-    for (size_t i = 0; i < p->most; i++) {
+    for (size_t i = 0; i < p->most; i++) { /* as clients have them: kept, and accepted long ago */
         TRY(talk_tcp(&c->talks[i], p->server->port));
+        TRY(talk_ask(&c->talks[i], "GET", "/health", NULL, NULL));
         c->idle[c->idle_count++] = &c->talks[i];
     }
     return NULL;

@@ -17,7 +17,7 @@
 #include "base/own.h"
 
 #define READY_MS  60000
-#define END_MS    120000 /* thousands of sandboxes are ended meanwhile */
+#define END_MS    600000 /* thousands of sandboxes are ended meanwhile */
 #define LOOK_MS   1      /* between two looks at the pool, whose time does not count */
 #define LOOKS     60000
 #define ARENA_MAX (16u << 20)
