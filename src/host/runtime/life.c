@@ -66,7 +66,8 @@ static void look_at_watchers(struct runtime *r)
     if (r->status.now != RUNTIME_STARTING)
         answer_watchers(r, NULL);
     else if (!r->grace.loop)
-        loop_timer_start(r->manager->config.loop, &r->grace, GRACE_MS, on_grace);
+        loop_timer_start(r->manager->config.loop, &r->grace, r->warm ? CLAIM_MS : GRACE_MS,
+                         on_grace);
 }
 
 void runtime_watch(struct runtime *r, struct runtime_ask *ask)
