@@ -23,6 +23,7 @@
 #define NURSERY_AGAIN_MS 200
 #define SERVER_ARGS_MAX  256
 #define EXIT_GAVE_UP     1
+#define SLICE_NS         100000
 #define SWEEPS_MAX       100 /* they may fork meanwhile */
 
 static fallible start_server(struct init *in);
@@ -292,6 +293,8 @@ static fallible start_all(struct init *in)
 {
     const struct init_config *c = in->config;
 
+    if (!c->exec)
+        init_set_slice(SLICE_NS); /* the server's too */
     if (needs_nursery(c))
         TRY(open_nursery(in));
     TRY(loop_new(&clock_system, &in->loop));

@@ -96,6 +96,8 @@ fallible init_start_command(struct init *in);
 void init_on_control(struct loop_io *io);
 
 /* nursery.c */
+/* Short ones are had early, and are no more time in all: who answers goes before who works. */
+void init_set_slice(uint64_t ns);
 fallible init_start_nursery(struct init *in);
 
 /* wire.c: the server's end is in guest/keep */
