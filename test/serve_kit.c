@@ -82,6 +82,14 @@ void serve_run(struct serve *s, const char *const *args)
     wire_start_log(&s->wire, "croft", argv, s->log ? s->log : -1);
 }
 
+void serve_run_with(struct serve *s, const char *config)
+{
+    own_fd dir = test_dir_fd();
+
+    CHECK_OK(fd_replace_file(dir, "croft.toml", str_of(config), 0644));
+    serve_run(s, ARGS("--config", serve_text(s, "%s/croft.toml", test_dir())));
+}
+
 void serve_open(struct serve *s)
 {
     serve_prepare(s);

@@ -26,6 +26,7 @@ struct serve_answer {
 void serve_prepare(struct serve *s);      /* layers, subreaper; once per test */
 void serve_prepare_user(struct serve *s); /* the same, and the test is nobody from here on */
 void serve_run(struct serve *s, const char *const *args); /* more arguments; NULL: none */
+void serve_run_with(struct serve *s, const char *config); /* TOML */
 void serve_open(struct serve *s);                         /* both */
 void serve_kill(struct serve *s);                         /* SIGKILL, and wait for its end */
 void serve_close(struct serve *s);

@@ -14,14 +14,6 @@
 #include "test/program.h"
 #include "test/serve_kit.h"
 
-static void run_with(struct serve *s, const char *config)
-{
-    own_fd dir = test_dir_fd();
-
-    CHECK_OK(fd_replace_file(dir, "croft.toml", str_of(config), 0644));
-    serve_run(s, ARGS("--config", serve_text(s, "%s/croft.toml", test_dir())));
-}
-
 static struct serve_answer start(struct serve *s, const char *session)
 {
     return serve_ask(s, "POST", "/start",
@@ -40,7 +32,7 @@ TEST_LIMIT(serve_refuses_one_runtime_too_many_and_says_when_to_come_back, 120)
     struct serve s = {.key = NULL};
 
     serve_prepare(&s);
-    run_with(&s, "[server]\nmost_sandboxes = 2\n");
+    serve_run_with(&s, "[server]\nmost_sandboxes = 2\n");
     serve_start(&s, "a", "");
     struct json *b = serve_start(&s, "b", "");
     struct serve_answer c = start(&s, "c");
@@ -63,6 +55,14 @@ TEST_LIMIT(serve_holds_a_key_to_its_quota, 120)
     serve_start(&s, "a", "");
     struct serve_answer b = start(&s, "b");
     check_come_back(&b, 429, "most_runtimes");
+    s.key = "a-rather-long-first-secret-of-a-test";
+    made = serve_want(&s, 201, "POST", "/croft/v1/tokens", "{'name':'slow','starts_per_minute':1}");
+    s.key = serve_field(&s, made, "secret");
+    struct json *c = serve_start(&s, "c", "");
+    serve_tell(&s, "/stop", c); /* it is not how many there are */
+    struct serve_answer d = start(&s, "d");
+    check_come_back(&d, 429, "starts_per_minute");
+    CHECK(str_find(d.head, STR("retry-after: 0")) < 0);
     serve_close(&s);
 }
 
@@ -85,7 +85,7 @@ TEST_LIMIT(serve_answers_while_the_launcher_stands_still, 120)
     struct serve s = {.key = NULL};
 
     serve_prepare(&s);
-    run_with(&s, "[server]\nmost_starts = 3\n[pool.p]\ntarget = 0\n");
+    serve_run_with(&s, "[server]\nmost_starts = 3\n[pool.p]\ntarget = 0\n");
     struct json *first = serve_start(&s, "first", "");
     pid_t launcher = launcher_of(&s);
     CHECK_INT(kill(launcher, SIGSTOP), 0);

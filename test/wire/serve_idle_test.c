@@ -3,17 +3,8 @@
 #include <poll.h>
 #include <string.h>
 
-#include "base/fd.h"
 #include "test/program.h"
 #include "test/serve_kit.h"
-
-static void run_with(struct serve *s, const char *config)
-{
-    own_fd dir = test_dir_fd();
-
-    CHECK_OK(fd_replace_file(dir, "croft.toml", str_of(config), 0644));
-    serve_run(s, ARGS("--config", serve_text(s, "%s/croft.toml", test_dir())));
-}
 
 static const char *status_of(struct serve *s, const char *session)
 {
@@ -36,7 +27,7 @@ TEST_LIMIT(serve_pauses_what_is_idle_and_not_what_runs_something, 120)
     struct serve s = {.key = NULL};
 
     serve_prepare(&s);
-    run_with(&s, "[idle]\npause_after = '300ms'\n");
+    serve_run_with(&s, "[idle]\npause_after = '300ms'\n");
     struct json *busy = serve_start(&s, "busy", "'environment':{'NO_CHANGE_TIMEOUT_SECONDS':'1'}");
     CHECK_HAS(serve_exec_soft(&s, busy, "echo on; sleep 600"), "on");
     serve_start(&s, "idle", "");
@@ -52,7 +43,7 @@ TEST_LIMIT(serve_takes_a_background_job_for_use_until_it_ends, 120)
     struct serve s = {.key = NULL};
 
     serve_prepare(&s);
-    run_with(&s, "[idle]\npause_after = '300ms'\n");
+    serve_run_with(&s, "[idle]\npause_after = '300ms'\n");
     struct json *job = serve_start(&s, "job", "");
     struct json *daemon = serve_start(&s, "daemon", "");
     serve_exec(&s, job, "sleep 600 & echo begun");

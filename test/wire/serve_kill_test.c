@@ -110,6 +110,38 @@ TEST_LIMIT(serve_killed_under_load_again_and_again_loses_nothing_it_acknowledged
     serve_close(&s);
 }
 
+/* As if the machine had been started anew: what its rows say ran cannot run. */
+TEST_LIMIT(serve_takes_rows_of_another_boot_for_stopped, 120)
+{
+    static const char script[] =
+        "import sqlite3,sys\n"
+        "d=sqlite3.connect(sys.argv[1])\n"
+        "d.execute(\"UPDATE meta SET value='another' WHERE name='boot'\")\n"
+        "d.commit()\n";
+    struct serve s = {.key = NULL};
+    own_done(buf) out;
+
+    serve_open(&s);
+    serve_start(&s, "runs", "");
+    serve_tell(&s, "/pause", serve_start(&s, "paused", ""));
+    serve_kill(&s);
+    buf_init(&out, 4096);
+    CHECK_INT(
+        program_run(ARGS("python3", "-c", script, serve_text(&s, "%s/server/croft.db", s.state)),
+                    &out),
+        0);
+    serve_run(&s, NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        const struct json *r =
+            serve_want(&s, 200, "GET", i ? "/sessions/paused" : "/sessions/runs", NULL);
+        CHECK_STR(serve_field(&s, r, "status"), "stopped");
+        CHECK_HAS(json_get_str(r, "status_detail", STR("")), "started anew");
+    }
+    struct json *again = serve_start(&s, "runs", ""); /* a session goes on with a new one */
+    CHECK_HAS(serve_exec(&s, again, "echo here"), "here");
+    serve_close(&s);
+}
+
 TEST_LIMIT(serve_of_an_ordinary_user_starts_claims_and_takes_over_too, 180)
 {
     struct serve s = {.key = NULL};

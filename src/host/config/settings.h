@@ -94,6 +94,7 @@ struct settings {
     struct str public_url;        /* how clients reach us; sandboxes are then below it */
     struct str registry_prefix;   /* where clients tell us to put images they built */
     bool resume_on_request;       /* a request to a paused sandbox wakes it */
+    bool rotate_session_key;      /* at resume */
     struct settings_limits limits;
     struct settings_idle idle;
     struct settings_tenant tenant;

@@ -30,6 +30,10 @@ static const struct cfg_row rows[] = {
             "The names that clients give to images they have built begin so.", .flag = ""),
     CFG_BOOL(settings, resume_on_request, "server.resume_on_request", false,
              "A request to a paused sandbox wakes it, instead of being answered 503.", .flag = ""),
+    CFG_BOOL(settings, rotate_session_key, "server.rotate_session_key", false,
+             "A resume answers with a new session key and the old one is refused. OpenHands' V0 "
+             "clients and its SDK keep the old one and would be locked out.",
+             .flag = ""),
 
     CFG_SIZE(settings, limits.memory, "limits.memory", "3G",
              "Memory of a sandbox; resource_factor multiplies it. 0 is no limit.", .flag = ""),

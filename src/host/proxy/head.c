@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* head.c — heads on their way through: what is between two machines only stays behind, keys of ours
  * above all, and the sandbox learns who asked and by which name. Framing is made anew. */
+#include "base/hash.h"
 #include "host/proxy/inner.h"
 #include "net/local.h"
 
@@ -68,13 +69,48 @@ static void put_line(struct buf *b, struct str name, struct str value)
 
 /* --- in --- */
 
-static void put_request_headers(struct buf *b, const struct http_head *h)
+/* A key that was changed outside; what the sandbox knows is nobody's to show. */
+static struct str key_inside(const struct proxy_target *t, struct str shown)
 {
+    if (hash_equal(shown, str_of(t->key)))
+        return str_of(t->inner_key);
+    return hash_equal(shown, str_of(t->inner_key)) ? STR("") : shown;
+}
+
+static void put_query(struct buf *b, const struct call *c)
+{
+    static const struct str name = STR_INIT("session_api_key=");
+    struct str rest = c->req->query, one;
+    const struct proxy_target *t = c->target;
+
+    if (!t->inner_key) {
+        buf_add(b, rest);
+        return;
+    }
+    for (bool more = true; more;) {
+        more = str_cut(&rest, '&', &one);
+        bool is_key = str_starts(one, name);
+        buf_add(b, is_key ? name : one);
+        if (is_key)
+            buf_add(b, key_inside(t, str_from(one, name.len)));
+        if (more)
+            buf_add_char(b, '&');
+    }
+}
+
+static void put_request_headers(struct buf *b, const struct call *c, const struct http_head *h)
+{
+    bool rekey = c->target->inner_key != NULL;
+
     for (size_t i = 0; i < h->header_count; i++) {
         const struct http_header *one = &h->headers[i];
         if (!stays_behind(h, one->name) &&
             !is_one_of(one->name, not_inside, ARRAY_LEN(not_inside)) && !is_our_bearer(one))
-            put_line(b, one->name, one->value);
+            put_line(b, one->name,
+                     rekey && one->name.len == 17 &&
+                             str_eq_nocase(one->name, STR("x-session-api-key"))
+                         ? key_inside(c->target, one->value)
+                         : one->value);
     }
 }
 
@@ -141,12 +177,12 @@ fallible head_to_sandbox(const struct call *c, const struct proxy_name *name, st
     buf_add(b, name->path);
     if (c->req->query.len) {
         buf_add_char(b, '?');
-        buf_add(b, c->req->query);
+        put_query(b, c);
     }
     buf_add(b, STR(" HTTP/1.1\r\n"));
     if (!http_header_get(h, STR("host")).p) /* HTTP/1.0 need not have one */
         buf_add(b, STR("Host: localhost\r\n"));
-    put_request_headers(b, h);
+    put_request_headers(b, c, h);
     if (http_req_id(c->req).len)
         put_line(b, STR("X-Request-ID"), http_req_id(c->req));
     put_forwarded(b, c, name);

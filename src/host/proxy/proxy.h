@@ -33,9 +33,12 @@ struct proxy_target {           /* a sandbox as the proxy sees it; embedded in i
     struct sbx_address inner;   /* of pid 1's socket, for CONNECT: unix_path */
     enum proxy_state state;     /* read; changed by proxy_set_state */
     uint16_t port;              /* of its own listener; 0: none */
-    uint16_t services[PROXY_SERVICES];       /* ports inside; 0: 60001, 12000, 12001 */
-    unsigned open;                           /* requests and upgraded connections under way */
-    uint64_t last_ns;                        /* last byte either way, on the loop's clock */
+    uint16_t services[PROXY_SERVICES]; /* ports inside; 0: 60001, 12000, 12001 */
+    unsigned open;                     /* requests and upgraded connections under way */
+    uint64_t last_ns;                  /* last byte either way, on the loop's clock */
+    /* What clients show as X-Session-API-Key, and what goes in for it; NULL: it goes in as it is.
+     * Borrowed. Whoever shows the inner one is refused inside. */
+    const char *key, *inner_key;
     bool park;                               /* paused: hold requests and ask for a resume */
     void (*on_wake)(struct proxy_target *t); /* a request waits; once per pause; may be NULL */
     /* The first command was answered with 200, ns after it was asked for; the proxy forgets it

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* change.c — what is done to a runtime that there is: pause, resume, stop; what is asked of it
  * next; and its end by itself. */
+#include <string.h>
+
 #include "base/log.h"
+#include "base/rng.h"
 #include "host/runtime/inner.h"
 
 /* --- pause and resume --- */
@@ -45,6 +48,25 @@ static void pass_pause(struct runtime *r)
     err_free(e);
 }
 
+void runtime_set_keys(struct runtime *r)
+{
+    bool same = memcmp(r->session_key, r->inner_key, sizeof r->inner_key) == 0;
+
+    r->target.key = same ? NULL : r->session_key;
+    r->target.inner_key = same ? NULL : r->inner_key;
+}
+
+/* Only for a client that is told: a sandbox that a request woke up is known by its old key. */
+bool runtime_rotate_key(struct runtime *r)
+{
+    if (!r->manager->config.rotate || !r->asked || r->asked == &r->own)
+        return false;
+    rng_token(rng_system(), r->session_key, sizeof r->session_key);
+    runtime_set_keys(r);
+    row_set_keys(r);
+    return true;
+}
+
 static void on_resumed(void *arg, struct sbx *s, const struct err *e)
 {
     struct runtime *r = arg;
@@ -57,6 +79,7 @@ static void on_resumed(void *arg, struct sbx *s, const struct err *e)
         runtime_move(r, RUNTIME_RUNNING);
         proxy_set_state(r->manager->config.proxy, &r->target, PROXY_OPEN);
         manager_emit(r, RUNTIME_EVENT_READY, "");
+        runtime_rotate_key(r);
         row_update(r, on_half_row);
     } else if (r->sbx->state.now == SBX_STOPPED)
         runtime_fail(r, e);

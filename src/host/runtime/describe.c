@@ -8,13 +8,19 @@ static const char *const pod_words[] = {
     [RUNTIME_STOPPED] = "not found", [RUNTIME_ERROR] = "failed",
 };
 
+/* Behind something that speaks TLS for us, its names do too. */
+static const char *scheme(const struct manager_config *c)
+{
+    return str_starts(c->base_url, STR("https://")) ? "https" : "http";
+}
+
 static struct str url_of(const struct runtime *r, struct arena *a)
 {
     const struct manager_config *c = &r->manager->config;
 
     if (c->domain.len)
-        return arena_printf(a, "http://%s%s" STR_FMT, r->id, c->domain.p[0] == '-' ? "" : ".",
-                            STR_ARG(c->domain));
+        return arena_printf(a, "%s://%s%s" STR_FMT, scheme(c), r->id,
+                            c->domain.p[0] == '-' ? "" : ".", STR_ARG(c->domain));
     if (c->by_path)
         return arena_printf(a, STR_FMT "/sandbox/%s", STR_ARG(c->base_url), r->id);
     return arena_printf(a, "http://127.0.0.1:%u", r->port);
@@ -25,7 +31,7 @@ static struct str service(const struct runtime *r, struct arena *a, const char *
     const struct manager_config *c = &r->manager->config;
 
     if (c->domain.len)
-        return arena_printf(a, "http://%s-%s%s" STR_FMT, name, r->id,
+        return arena_printf(a, "%s://%s-%s%s" STR_FMT, scheme(c), name, r->id,
                             c->domain.p[0] == '-' ? "" : ".", STR_ARG(c->domain));
     return arena_printf(a, STR_FMT "/sandbox/%s/%s", STR_ARG(c->base_url), r->id, name);
 }

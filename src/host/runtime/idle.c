@@ -131,7 +131,7 @@ static void on_seen(struct http_call *call, struct err *e)
 static bool look_inside(struct runtime *r)
 {
     static const struct http_call_events events = {.on_body = on_seen_body, .on_done = on_seen};
-    const struct http_header key = {STR("X-Session-API-Key"), str_of(r->session_key)};
+    const struct http_header key = {STR("X-Session-API-Key"), str_of(r->inner_key)};
     const struct http_call_spec spec = {.method = STR("GET"),
                                         .url = STR("http://localhost/croft/v1/shells"),
                                         .unix_path = str_of(r->target.address.unix_path),

@@ -94,6 +94,8 @@ void runtime_answer(struct runtime_ask *ask, struct runtime *r, struct err *e);
 void runtime_answer_later(struct runtime_ask *ask, struct runtime *r, struct err *e);
 
 /* --- change.c --- */
+bool runtime_rotate_key(struct runtime *r); /* if its resume is to; written behind a row_update */
+void runtime_set_keys(struct runtime *r);   /* what the proxy makes of them */
 void runtime_ask_own(struct runtime *r, enum runtime_op op); /* nobody waits for it */
 void runtime_refuse_all(struct runtime *r);
 void runtime_next(struct runtime *r); /* what is asked next, if nothing is under way */
@@ -111,6 +113,7 @@ void gate_leave(struct manager *m);
 void row_insert(struct runtime *r, const struct wire_start *start, store_done *done);
 void row_update(struct runtime *r, store_done *done); /* status, detail, key, restarts; done NULL */
 void row_set_port(struct runtime *r);
+void row_set_keys(struct runtime *r);
 void row_delete(struct manager *m, const char *id);
 fallible row_load(struct manager *m, fallible (*fn)(struct manager *m, struct runtime *r));
 

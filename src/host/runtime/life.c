@@ -399,6 +399,8 @@ static void on_again_row(void *arg, struct err *e)
         log_warn("a restart was not written down", KV("id", r->id), KV("request_id", r->request),
                  KV_ERR(e));
     err_free(e); /* its row says that it failed: the next server starts from there */
+    r->durable = true;
+    look_at_watchers(r);
     if (runtime_half_done(r, PENDING_ROW, NULL))
         end_start(r);
 }
@@ -412,6 +414,8 @@ void runtime_begin_again(struct runtime *r)
     runtime_move(r, RUNTIME_STARTING);
     r->warm = false;
     proxy_set_state(r->manager->config.proxy, &r->target, PROXY_STARTING);
+    if (runtime_rotate_key(r))
+        r->durable = false; /* until on_again_row */
     struct runtime_ask *ask = take(&r->asked);
     if (ask)
         runtime_watch(r, ask);

@@ -61,6 +61,7 @@ void manager_reconfigure(struct manager *m, const struct manager_config *config)
     m->config.mounts = config->mounts; /* a launcher that lives grants no more than it did */
     m->config.mount_count = config->mount_count;
     m->config.keep = config->keep; /* of those that start from now on */
+    m->config.rotate = config->rotate;
     MAP_EACH(slot, &m->ids)
         idle_watch(slot->value);
 }

@@ -93,6 +93,15 @@ void row_set_port(struct runtime *r)
                 ARRAY_LEN(v), NULL, NULL);
 }
 
+void row_set_keys(struct runtime *r)
+{
+    const struct store_value v[] = {text(r->id), text(r->session_key), text(r->inner_key)};
+
+    store_write(r->manager->config.store,
+                "UPDATE runtimes SET session_key=?2, inner_key=?3 WHERE id=?1", v, ARRAY_LEN(v),
+                NULL, NULL);
+}
+
 void row_delete(struct manager *m, const char *id)
 {
     const struct store_value v[] = {text(id)};
@@ -151,6 +160,8 @@ static fallible on_row(void *arg, const struct store_value *v, size_t count)
     r->detail = dup_text(&v[4]);
     r->image = dup_text(&v[5]);
     copy_text(r->session_key, sizeof r->session_key, &v[6]);
+    copy_text(r->inner_key, sizeof r->inner_key, &v[v[15].type == STORE_TEXT ? 15 : 6]);
+    runtime_set_keys(r);
     r->factor = (uint16_t)v[7].i;
     r->keep = v[8].i != 0;
     r->port = (uint16_t)v[9].i;
@@ -170,7 +181,7 @@ fallible row_load(struct manager *m, fallible (*fn)(struct manager *m, struct ru
     return store_read(m->config.store,
                       "SELECT id, session_id, key_name, status, status_detail, image, session_key,"
                       " resource_factor, keep, port, restart_count, created_ms, changed_ms, pool,"
-                      " wants FROM runtimes ORDER BY created_ms, id",
+                      " wants, inner_key FROM runtimes ORDER BY created_ms, id",
                       NULL, 0, on_row, &reading);
 }
 

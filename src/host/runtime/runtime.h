@@ -88,7 +88,8 @@ struct runtime {
     char *session_id, *image;
     char *detail, *pool; /* NULL: none; not from one */
     char *wants;         /* limits, host name, mounts it was started with, JSON; NULL: none */
-    char session_key[RUNTIME_KEY_LEN + 1];
+    char session_key[RUNTIME_KEY_LEN + 1]; /* that clients show */
+    char inner_key[RUNTIME_KEY_LEN + 1];   /* that the sandbox knows, and wants to be shown */
     uint64_t created_ms, changed_ms;
     uint16_t factor;
     uint16_t port;      /* of its listener, also when that is closed */
@@ -138,6 +139,7 @@ struct manager_config {
     unsigned most, queue; /* sandboxes at once; starts that may wait */
     uint64_t pause_after_ms, stop_after_ms, delete_after_ms; /* 0: never */
     bool keep, park;
+    bool rotate; /* a client that resumes a runtime gets a new session key */
     struct str registry_prefix;
 };
 

@@ -44,7 +44,7 @@ static fallible add_environment(struct spec *s, const struct runtime *r, const s
         if (!is_ours(c->key))
             env[n++] =
                 arena_printf(&s->arena, STR_FMT "=" STR_FMT, STR_ARG(c->key), STR_ARG(c->s)).p;
-    env[n++] = pair(s, "OH_SESSION_API_KEYS_0", r->session_key);
+    env[n++] = pair(s, "OH_SESSION_API_KEYS_0", r->inner_key);
     env[n++] = pair(s, "RUNTIME_ID", r->id);
     env[n++] = pair(s, "OH_RUNTIME_ID", r->id);
     for (size_t i = 0; i < ARRAY_LEN(ports); i++) {
@@ -101,7 +101,7 @@ fallible spec_make(const struct runtime *r, const struct wire_start *start, cons
     ret->sbx = (struct sbx_spec){
         .id = r->id,
         .image = strcmp(image, "host") == 0 ? NULL : image,
-        .session_key = r->session_key,
+        .session_key = r->inner_key,
         .limits = {.memory_bytes = one->memory_bytes * (uint64_t)factor,
                    .disk_bytes = one->disk_bytes * (uint64_t)factor,
                    .pids = times(one->pids, factor),

@@ -161,6 +161,7 @@ static fallible make(struct manager *m, struct tenant *t, const struct wire_star
     struct runtime *r = runtime_new(m, t, "");
 
     rng_token(rng_system(), r->session_key, sizeof r->session_key);
+    memcpy(r->inner_key, r->session_key, sizeof r->inner_key);
     give_to(r, start);
     r->target.park = m->config.park;
     r->target.on_wake = runtime_on_wake;

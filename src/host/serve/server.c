@@ -161,6 +161,7 @@ static struct manager_config manager_settings(const struct server *s)
                                    .delete_after_ms = r->idle.delete_after,
                                    .keep = r->sandbox.keep_runtime_alive,
                                    .park = r->resume_on_request,
+                                   .rotate = r->rotate_session_key,
                                    .registry_prefix = r->registry_prefix};
 }
 

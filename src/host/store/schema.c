@@ -85,6 +85,8 @@ static const char *const steps[] = {
     ") STRICT, WITHOUT ROWID;",
     /* 3 */
     "ALTER TABLE runtimes ADD COLUMN wants TEXT;", /* JSON object: limits, hostname, mounts */
+    /* 4 */
+    "ALTER TABLE runtimes ADD COLUMN inner_key TEXT;", /* NULL: session_key is */
 };
 
 static fallible get_int(sqlite3 *db, const char *path, const char *sql, int64_t *ret_value)

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_reach_test.c — a sandbox behind one port: by name, by path, and while it is paused. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/program.h"
+#include "test/serve_kit.h"
+
+/* GET of the server's one port by this name, as a proxy in front of it would pass it on. */
+static struct str by_host(struct serve *s, const char *host, const char *target)
+{
+    own_done(buf) got;
+    const char *head =
+        serve_text(s, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", target, host);
+
+    buf_init(&got, 1u << 20);
+    wire_exchange(&s->wire, str_of(head), &got);
+    return arena_copy(&s->arena, buf_str(&got));
+}
+
+TEST_LIMIT(serve_reaches_sandboxes_by_names_below_a_domain_and_wakes_them, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    serve_run_with(&s, "[server]\ndomain = 'run.example'\nresume_on_request = true\n");
+    struct json *r = serve_start(&s, "one", "");
+    const char *id = serve_field(&s, r, "runtime_id");
+    const char *name = serve_text(&s, "%s.run.example", id);
+    CHECK_STR(serve_field(&s, r, "url"), serve_text(&s, "http://%s", name));
+    CHECK_HAS(serve_get(&s, "/sessions/one").body,
+              str_of(serve_text(&s, "\"http://work-1-%s\":12000", name)));
+    CHECK_HAS(by_host(&s, name, "/alive"), "200 OK");
+    CHECK_HAS(by_host(&s, name, "/list"), "403"); /* the sandbox's own, not the server's */
+    CHECK_HAS(by_host(&s, serve_text(&s, "work-1-%s", name), "/"), "502"); /* nobody listens */
+    CHECK_HAS(by_host(&s, "aaaaaaaaaaaaaaaa.run.example", "/alive"), "404");
+
+    serve_tell(&s, "/pause", r);
+    CHECK_STR(serve_field(&s, serve_want(&s, 200, "GET", "/sessions/one", NULL), "status"),
+              "paused");
+    CHECK_HAS(by_host(&s, name, "/alive"), "200 OK"); /* parked, and answered when it runs */
+    CHECK_STR(serve_field(&s, serve_want(&s, 200, "GET", "/sessions/one", NULL), "status"),
+              "running");
+
+    serve_kill(&s);
+    serve_run_with(&s, "[server]\npublic_url = 'https://croft.example/box/'\n");
+    r = serve_want(&s, 200, "GET", "/sessions/one", NULL);
+    CHECK_STR(serve_field(&s, r, "url"),
+              serve_text(&s, "https://croft.example/box/sandbox/%s", id));
+    CHECK_HAS(by_host(&s, "localhost", serve_text(&s, "/sandbox/%s/alive", id)), "200 OK");
+    serve_tell(&s, "/pause", r);
+    struct str paused = by_host(&s, "localhost", serve_text(&s, "/sandbox/%s/alive", id));
+    CHECK_HAS(paused, "503");
+    CHECK_HAS(paused, "retry-after: 1\r\n");
+    serve_close(&s);
+}
