@@ -60,7 +60,8 @@ void native_log_end(struct sbx *s, struct sbx_place *ret_end)
     const struct native *n = native_of(s);
     struct sbx_place end = {.said = n->said ? n->said->total : 0};
 
-    own_fd fd = open_file(n, &end.file);
+    int fd = open_file(n, &end.file);
+    own_close_p(&fd);
     *ret_end = end;
 }
 
