@@ -76,6 +76,10 @@ void build_run(struct build *b);
 void build_stop(struct build *b); /* nothing of it goes on */
 extern const char build_scan_script[], build_script[];
 
+/* --- hear.c --- */
+/* A piece of what its sandbox says, into bases, said and archive; errors name what is wrong. */
+fallible build_hear(struct build *b, struct str piece);
+
 /* --- rows.c --- */
 struct build_row {
     char status[32], image[BUILD_NAME];
