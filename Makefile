@@ -35,7 +35,8 @@ warn   := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototype
 common := -std=gnu17 -g -D_GNU_SOURCE -Isrc -I. -DCROFT_VERSION='"$(VERSION)"' -DEMBED_DIR='"$(O)/pack/"' $(warn) -MMD -MP
 harden := -fstack-protector-strong -fstack-clash-protection -fcf-protection
 
-host_cflags  := $(common) -O2 -fPIE -D_FORTIFY_SOURCE=2 $(harden)
+host_opt     := -O2 -D_FORTIFY_SOURCE=2
+host_cflags   = $(common) $(host_opt) -fPIE $(harden)
 host_ldflags := -pie -Wl,-z,relro,-z,now,-z,noexecstack
 host_libs    := -Wl,-Bstatic -lyaml -lssl -lcrypto -lz -lzstd -llzma -lsqlite3 -Wl,-Bdynamic -lm -pthread
 
@@ -47,7 +48,8 @@ guest_opt     := -Oz -flto -flto-partition=one -fno-pie -fno-unwind-tables -fno-
 guest_cflags  := $(common) $(guest_opt) -ffunction-sections -fdata-sections -isystem $(O)/guest/include
 guest_ldflags := $(guest_opt) -static -no-pie -Wl,--gc-sections,-z,relro,-z,now,-z,noexecstack,-z,noseparate-code,--build-id=none
 
-san_cflags := $(common) -O1 -fno-omit-frame-pointer -fsanitize=address,undefined \
+san_opt    := -O1 -g1
+san_cflags  = $(common) $(san_opt) -fno-omit-frame-pointer -fsanitize=address,undefined \
               -fno-sanitize-recover=all
 san_ldflags := -fsanitize=address,undefined
 
@@ -68,6 +70,9 @@ guest_obj := $(guest:%.c=$(O)/guest/%.o)
 test_obj  := $(tests:%.c=$(O)/host/%.o)
 san_obj   := $(code:%.c=$(O)/asan/%.o)
 san_test_obj  := $(tests:%.c=$(O)/asan/%.o)
+# Tests run once and are built often. (What may be uninitialised takes an optimiser to know.)
+$(test_obj): host_opt := -O0 -Wno-maybe-uninitialized
+$(san_test_obj): san_opt := -O0 -Wno-maybe-uninitialized
 san_guest_obj := $(patsubst %.c,$(O)/asan/%.o,$(guest) $(guest_less))
 
 .PHONY: all help run test check-plain check-asan soak layers lint format fuzz fuzz-build fuzz-short bench \
