@@ -15,11 +15,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/own.h"
 #include "test/support.h"
 #include "test/test.h"
 
+#define GRACE_S    3          /* for janitors, who tidy up behind a test that failed */
 #define END_S      60         /* for what was killed to be gone */
 #define GROUPS_MAX (1u << 20) /* bytes of names */
 
@@ -83,13 +85,33 @@ static void kill_children(struct buf *groups)
     }
 }
 
+/* Until there are no children, or the time is over. SIGCHLD is blocked. */
+static void let_end(unsigned seconds)
+{
+    uint64_t end = clock_mono_ns(&clock_system) + seconds * NS_PER_S, now;
+    sigset_t child;
+
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    while ((now = clock_mono_ns(&clock_system)) < end) {
+        pid_t pid = waitpid(-1, NULL, __WALL | WNOHANG);
+        if (pid < 0)
+            return;
+        struct timespec left = {(time_t)((end - now) / NS_PER_S), (long)((end - now) % NS_PER_S)};
+        if (pid == 0)
+            sigtimedwait(&child, NULL, &left);
+    }
+}
+
 /* Who is killed leaves his children to us: until there are none. */
-static void end_rest(pid_t test)
+static void end_rest(pid_t test, bool failed)
 {
     own_done(buf) groups = {0};
 
     buf_init(&groups, GROUPS_MAX);
     kill(-test, SIGKILL);
+    if (failed)
+        let_end(GRACE_S);
     alarm(END_S);
     do
         kill_children(&groups);
@@ -111,7 +133,7 @@ static void run(const struct test *t, int output)
     dup2(output, STDERR_FILENO);
     signal(SIGPIPE, SIG_IGN);
     t->run();
-    support_end_test(0);
+    support_end_test(EXIT_PASS);
 }
 
 static int code_of(pid_t test)
@@ -126,12 +148,14 @@ static int code_of(pid_t test)
 /* The runner's death is a SIGTERM to us, and the test's end. */
 static _Noreturn void keep(const struct test *t, unsigned limit_s, int output)
 {
-    sigset_t term, before;
+    sigset_t term, blocked, before;
 
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     sigemptyset(&term);
     sigaddset(&term, SIGTERM);
-    sigprocmask(SIG_BLOCK, &term, &before);
+    blocked = term;
+    sigaddset(&blocked, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &blocked, &before);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     pid_t test = fork();
     if (test == 0) {
@@ -144,7 +168,7 @@ static _Noreturn void keep(const struct test *t, unsigned limit_s, int output)
     if (!(polls[0].revents & POLLIN))
         kill(test, SIGKILL);
     int code = code_of(test);
-    end_rest(test);
+    end_rest(test, late || (code != EXIT_PASS && code != EXIT_SKIP));
     support_remove_dir_of(test);
     _exit(late ? KEEPER_LATE : code);
 }

@@ -22,10 +22,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "test/keeper.h"
+#include "test/support.h"
 
 ROWS_OF(tests, struct test)
 
-enum { EXIT_PASS = 0, EXIT_FAIL = 1, EXIT_SKIP = 77 };
 #define DEFAULT_LIMIT_S 60
 
 struct run {
@@ -160,6 +160,18 @@ static void say_slow(struct totals *totals, unsigned n)
     }
 }
 
+/* Whole programs first: they take long, and none is to be waited for alone at the end. */
+static const struct test *next_test(const struct options *o, size_t *next)
+{
+    while (*next < 2 * ROWS_LEN(tests)) {
+        bool second = *next >= ROWS_LEN(tests);
+        const struct test *t = ROWS_AT(tests, (*next)++ % ROWS_LEN(tests));
+        if (second != (strncmp(t->file, "test/", 5) == 0) && wanted(o, t))
+            return t;
+    }
+    return NULL;
+}
+
 static void run_all(const struct options *o, struct totals *totals)
 {
     struct run *runs = mem_new(o->jobs * sizeof *runs);
@@ -169,11 +181,9 @@ static void run_all(const struct options *o, struct totals *totals)
     for (;;) {
         unsigned busy = 0;
         for (unsigned i = 0; i < o->jobs; i++) {
-            while (!runs[i].pid && next < ROWS_LEN(tests)) {
-                const struct test *t = ROWS_AT(tests, next++);
-                if (wanted(o, t))
-                    start(&runs[i], t);
-            }
+            const struct test *t = NULL;
+            while (!runs[i].pid && (t = next_test(o, &next)))
+                start(&runs[i], t);
             polls[i] = (struct pollfd){runs[i].pid ? runs[i].pidfd : -1, POLLIN, 0};
             busy += runs[i].pid != 0;
         }
@@ -190,7 +200,8 @@ static void run_all(const struct options *o, struct totals *totals)
 
 static struct options parse(int argc, char **argv)
 {
-    struct options o = {.jobs = (unsigned)sysconf(_SC_NPROCESSORS_ONLN) + 1};
+    /* more than there are processors: tests wait for most of their time */
+    struct options o = {.jobs = 2 * (unsigned)sysconf(_SC_NPROCESSORS_ONLN) + 2};
     int i = 1;
 
     for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {

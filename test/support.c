@@ -5,10 +5,15 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "test/test.h"
@@ -45,7 +50,7 @@ void test_fail(const char *file, int line, const char *fmt, ...)
     va_end(ap);
     printf("\n");
     fflush(stdout);
-    _exit(1); /* no leak report on top of a failure */
+    _exit(EXIT_FAIL); /* no leak report on top of a failure */
 }
 
 void test_skip(const char *fmt, ...)
@@ -58,7 +63,7 @@ void test_skip(const char *fmt, ...)
     va_end(ap);
     printf("\n");
     fflush(stdout);
-    _exit(77);
+    _exit(EXIT_SKIP);
 }
 
 void test_check_int(const char *file, int line, const char *what, long long got, long long want)
@@ -169,6 +174,24 @@ const char *test_source(const char *relative)
 
     snprintf(path, sizeof path, "%s/%s", root ? root : ".", relative);
     return path;
+}
+
+void test_alone(void)
+{
+    int status = 0;
+
+    if (unshare(CLONE_NEWPID | CLONE_NEWNS) < 0)
+        return;
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        CHECK_INT(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+        CHECK_INT(mount("proc", "/proc", "proc", 0, NULL), 0);
+        return;
+    }
+    CHECK_INT(waitpid(pid, &status, 0), pid);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
 unsigned test_open_fds(void)

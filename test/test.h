@@ -87,6 +87,9 @@ const char *test_dir(void);
 int test_dir_fd(void);
 /* Path of a built program, "croft" or "croft-guest", of the build under test. */
 const char *test_program(const char *name);
+/* From here on alone in a pid namespace, where that is allowed: for who looks through all processes
+ * again and again, and would take minutes on a machine with thousands. */
+void test_alone(void);
 /* Open descriptors of this process, for leak checks. */
 unsigned test_open_fds(void);
 /* Path of a file in the source tree, for data ("test/json/cases.txt"). */

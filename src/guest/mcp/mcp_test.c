@@ -135,6 +135,7 @@ TEST_LIMIT(mcp_tells_of_whatever_call_fails_and_leaks_nothing, 240)
 {
     int status = 0;
 
+    test_alone();
     log_setup(STDERR_FILENO, LOG_OFF, LOG_TEXT);
     for (unsigned n = 1;; n++) {
         pid_t pid = fork();
