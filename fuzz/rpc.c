@@ -21,7 +21,7 @@ static bool pass(struct arena *a, struct str text, struct buf *out, struct rpc *
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     own_done(arena) a;
-    own_done(buf) once;
+    own_done(buf) once = {0};
     own_done(buf) twice;
     struct rpc m, again;
 

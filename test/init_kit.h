@@ -188,7 +188,7 @@ static inline pid_t kit_find_child(pid_t parent, const char *word)
     kit_read_proc(parent, line, &b);
     for (char *at = b.p, *next; at && *at; at = next) {
         pid_t pid = (pid_t)strtol(at, &next, 10);
-        own_done(buf) args;
+        own_done(buf) args = {0};
         if (next == at)
             break;
         buf_init(&args, 1u << 16);

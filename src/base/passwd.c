@@ -93,7 +93,7 @@ static fallible load(const char *etc, const char *name, struct buf *into)
 
 static fallible find_user(const char *etc, struct str name, uid_t uid, struct passwd_user *ret_user)
 {
-    own_done(buf) file;
+    own_done(buf) file = {0};
     struct str rest, line;
     struct passwd_user u;
 
@@ -162,7 +162,7 @@ fallible passwd_group(const char *etc, struct str group, gid_t *ret_gid)
 fallible passwd_groups(const char *etc, struct str user, gid_t first,
                        gid_t ret_gids[PASSWD_GROUPS_MAX], size_t *ret_count)
 {
-    own_done(buf) file;
+    own_done(buf) file = {0};
     struct str rest, line, name, members;
     size_t n = 1;
     gid_t gid;

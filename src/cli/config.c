@@ -57,7 +57,7 @@ static void put_text(const struct settings_loaded *l, struct buf *out)
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    own_done(settings_loaded) l;
+    own_done(settings_loaded) l = {0};
     own_done(buf) out;
     struct settings s;
     struct config_options o;

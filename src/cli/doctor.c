@@ -104,7 +104,7 @@ static int examine(struct cli *cli, const char *state, bool json)
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    own_done(arena) a;
+    own_done(arena) a = {0};
     struct doctor_options o = {0};
     struct str state;
 

@@ -366,7 +366,7 @@ static void put_quoted(struct buf *out, const char *arg)
 
 static fallible ask_shell(struct exec *x, const char *method, struct str path, struct str body)
 {
-    own_done(buf) text;
+    own_done(buf) text = {0};
     struct json *answer = NULL;
     int status;
     struct ask_stream s = {.method = method,

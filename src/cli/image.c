@@ -172,7 +172,7 @@ static fallible check_usage(int argc, char **argv)
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    own_done(arena) a;
+    own_done(arena) a = {0};
     struct job j = {.cli = cli, .a = &a, .state = -1};
 
     arena_init(&a, 256u << 20);

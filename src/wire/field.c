@@ -131,7 +131,7 @@ static void add_shown(struct buf *out, struct str value)
 
 fallible wire_refuse_value(const char *field, struct str value, const char *why)
 {
-    own_done(buf) shown;
+    own_done(buf) shown = {0};
 
     add_shown(&shown, value);
     return err_new(ERR_INVALID, "field '%s': %.*s %s", field, (int)shown.len,
@@ -140,7 +140,7 @@ fallible wire_refuse_value(const char *field, struct str value, const char *why)
 
 static fallible refuse_member(const char *path, const struct wire_field *f, const struct json *e)
 {
-    own_done(buf) key;
+    own_done(buf) key = {0};
 
     add_shown(&key, e->key);
     return err_new(ERR_INVALID, "field '%s%s' must have %s, not %s, under %.*s", path, f->name,

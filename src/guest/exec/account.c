@@ -98,7 +98,7 @@ static ptrdiff_t find_line(struct str text, struct str start)
 /* Adds the line unless one begins with `known` already. A file that is missing stays so. */
 static fallible add_line(int dir, const char *name, struct str known, struct str line)
 {
-    own_done(buf) text;
+    own_done(buf) text = {0};
     struct stat st;
     bool there;
 
@@ -112,7 +112,7 @@ static fallible add_line(int dir, const char *name, struct str known, struct str
 /* group and gshadow: four fields, the members in the last. */
 static fallible join_sudo(int dir, const char *name, struct str user)
 {
-    own_done(buf) text;
+    own_done(buf) text = {0};
     own_done(buf) next;
     struct str rest, line = STR(""), field;
     struct stat st;

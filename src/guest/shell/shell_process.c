@@ -114,7 +114,7 @@ static fallible start_bash(struct shell *s, const struct child_env *env)
 {
     static const char *const argv[] = {"bash", "--noediting", "-i", "+H", NULL};
     const int fds[] = {s->slave, s->slave, s->slave};
-    own_done(buf) cwd;
+    own_done(buf) cwd = {0};
     struct spawn_plan plan = {
         .program = s->config.bash,
         .argv = argv,

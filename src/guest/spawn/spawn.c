@@ -136,7 +136,7 @@ static fallible pack(struct buf *bytes, const struct spawn_plan *plan)
 
 fallible spawn_fork(const struct spawn_plan *plan, pid_t *ret_pid)
 {
-    own_done(buf) bytes;
+    own_done(buf) bytes = {0};
 
     TRY(pack(&bytes, plan));
     return fork_here(plan, buf_str(&bytes), ret_pid);

@@ -16,7 +16,7 @@ static inline void text_of(const struct term *t, struct buf *out)
 static inline void check_text(const struct term *t, const char *name, const char *how,
                               struct str want)
 {
-    own_done(buf) got;
+    own_done(buf) got = {0};
 
     text_of(t, &got);
     if (!str_eq(buf_str(&got), want))

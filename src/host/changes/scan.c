@@ -182,7 +182,7 @@ static bool has_node(const struct scan *s, struct str path)
 /* Names of the lower directory that an opaque one does not have. */
 static fallible on_opaque(struct scan *s, const struct node *dir)
 {
-    own_done(buf) names;
+    own_done(buf) names = {0};
     own_fd fd = -1;
     size_t count;
 

@@ -160,7 +160,7 @@ static int by_name(const void *x, const void *y)
 static fallible read_all(const struct imagestore *s, struct arena *a, struct image **ret_list,
                          size_t *ret_count)
 {
-    own_done(buf) names;
+    own_done(buf) names = {0};
     size_t count, n = 0;
 
     TRY(tree_read_names(s->dir, 4u << 20, &names, &count));

@@ -105,7 +105,7 @@ static bool on_the_list(const char *name)
 
 static fallible take_listed(const struct take *t)
 {
-    own_done(buf) names;
+    own_done(buf) names = {0};
     size_t count;
 
     TRY(tree_read_names(t->from, 4u << 20, &names, &count));

@@ -150,7 +150,7 @@ static bool look_up(int dir, const char *link, char gen[ROOTFS_ID_LEN]);
 
 static fallible prune(int dir, int boxes, const char *current)
 {
-    own_done(buf) names;
+    own_done(buf) names = {0};
     size_t count;
     char gen[ROOTFS_ID_LEN];
 

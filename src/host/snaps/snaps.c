@@ -151,7 +151,7 @@ static int by_name(const void *a, const void *b)
 static fallible read_all(const struct snapstore *s, struct arena *a, struct snap **ret_list,
                          size_t *ret_count)
 {
-    own_done(buf) names;
+    own_done(buf) names = {0};
     size_t count, n = 0;
 
     TRY(tree_read_names(s->dir, 1u << 20, &names, &count));

@@ -92,7 +92,7 @@ static fallible on_boot(void *arg, const struct store_value *values, size_t coun
 
 fallible store_boot_changed(struct store *s, bool *ret_changed)
 {
-    own_done(buf) now;
+    own_done(buf) now = {0};
     struct boot b = {.changed = false};
 
     TRY(read_boot(&now));
@@ -104,7 +104,7 @@ fallible store_boot_changed(struct store *s, bool *ret_changed)
 
 void store_note_boot(struct store *s, store_done *done, void *arg)
 {
-    own_done(buf) now;
+    own_done(buf) now = {0};
     struct err *e = read_boot(&now);
 
     if (!e) {

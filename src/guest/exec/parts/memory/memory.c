@@ -63,7 +63,7 @@ static void add_children(struct sum *sum, const char *task, unsigned depth)
 static void add_tree(struct sum *sum, pid_t pid, unsigned depth)
 {
     char path[64];
-    own_done(buf) maps;
+    own_done(buf) maps = {0};
     struct str word;
     uint64_t kb;
 
