@@ -2,9 +2,14 @@
 /* escape.c — see escape.h. The verdict is the host's: the probe's lines are only what it met. */
 #include "test/escape/escape.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/fd.h"
+#include "base/own.h"
 #include "test/program.h"
 #include "test/test.h"
 
@@ -30,6 +35,21 @@ void escape_control(const struct escape_bait *b, struct buf *out)
 
     memcpy(argv + 2, b->words, sizeof b->words);
     CHECK_INT(program_run(argv, out), 0);
+}
+
+void escape_place_probe(char dir[300])
+{
+    own_done(buf) program;
+    char path[400];
+
+    buf_init(&program, 1u << 24);
+    snprintf(dir, 300, "%s/probe", test_dir());
+    snprintf(path, sizeof path, "%s/escape-probe", dir);
+    CHECK(mkdir(dir, 0777) == 0 && chmod(dir, 0777) == 0);
+    CHECK_OK(fd_read_file(test_program("escape-probe"), &program));
+    own_fd fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+    CHECK(fd >= 0 && fchmod(fd, 0755) == 0);
+    CHECK_OK(fd_write_all(fd, buf_str(&program)));
 }
 
 static struct str verdict_of(struct str text, struct str name, struct str *ret_note)

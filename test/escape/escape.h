@@ -24,6 +24,9 @@ struct escape_bait {
 void escape_bait_lay(struct escape_bait *b, uid_t uid);
 void escape_bait_take_up(struct escape_bait *b);
 
+/* The probe alone in a directory, which becomes the workspace; anybody may write there. */
+void escape_place_probe(char dir[300]);
+
 struct escape_line {
     struct str name, verdict, note; /* "4-calls/mount", "refused", … */
 };

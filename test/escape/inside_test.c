@@ -15,22 +15,6 @@
 
 #define LIMIT_S 240
 
-/* The probe alone in a directory, which becomes the workspace; anybody may write there. */
-static void place_probe(char dir[300])
-{
-    own_done(buf) program;
-    char path[400];
-
-    buf_init(&program, 1u << 24);
-    snprintf(dir, 300, "%s/probe", test_dir());
-    snprintf(path, sizeof path, "%s/escape-probe", dir);
-    CHECK(mkdir(dir, 0777) == 0 && chmod(dir, 0777) == 0);
-    CHECK_OK(fd_read_file(test_program("escape-probe"), &program));
-    own_fd fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
-    CHECK(fd >= 0 && fchmod(fd, 0755) == 0);
-    CHECK_OK(fd_write_all(fd, buf_str(&program)));
-}
-
 static void judge(const struct escape_bait *b, struct str inside)
 {
     own_done(buf) control;
@@ -64,7 +48,7 @@ TEST_LIMIT(no_door_of_the_escape_corpus_is_open_in_croft_run, LIMIT_S)
     snprintf(state, sizeof state, "%s/state", test_dir());
     setenv("CROFT_SERVER_STATE_DIR", state, 1);
     kit_share_layers(state);
-    place_probe(dir);
+    escape_place_probe(dir);
     escape_bait_lay(&b, 0);
     argv[0] = test_program("croft");
     run_args(&b, dir, argv + 1);
@@ -84,7 +68,7 @@ TEST_LIMIT(no_door_of_the_escape_corpus_is_open_to_an_ordinary_users_sandbox, LI
 
     buf_init(&out, 1u << 20);
     kit_be_nobody();
-    place_probe(dir);
+    escape_place_probe(dir);
     escape_bait_lay(&b, KIT_NOBODY);
     run_args(&b, dir, argv);
     CHECK_INT(kit_as_nobody(argv, &out), 0);
@@ -106,7 +90,7 @@ static void try_in_range(const char *user)
     kit_sub_ids(KIT_SUB_IDS);
     snprintf(state, sizeof state, "%s/state", test_dir());
     kit_share_layers_as(state, "test-state-range", KIT_NOBODY);
-    place_probe(dir);
+    escape_place_probe(dir);
     escape_bait_lay(&b, KIT_NOBODY);
     run_args(&b, dir, argv + 2);
     argv[0] = "run";
@@ -138,7 +122,7 @@ static void try_through_launcher(struct contract *c)
 
     buf_init(&command, 1u << 16);
     buf_init(&out, 1u << 20);
-    place_probe(dir);
+    escape_place_probe(dir);
     escape_bait_lay(&b, 0);
     buf_add(&command, STR("./escape-probe"));
     for (unsigned i = 0; i < b.count; i++)
