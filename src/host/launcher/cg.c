@@ -105,6 +105,9 @@ fallible cg_make_v2(const struct cg *cg, const char *name, int *ret_dir)
     *ret_dir = -1;
     if (cg->v2 < 0)
         return NULL;
+    *ret_dir = openat(cg->v2, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*ret_dir >= 0) /* its claim */
+        return NULL;
     TRY(make_dir(cg->v2, name));
     return open_group(cg->v2, name, ret_dir);
 }
