@@ -69,23 +69,50 @@ static bool sees(struct rig *r, const char *id, const char *name)
     return access(path, F_OK) == 0;
 }
 
-TEST_LIMIT(changed_host_is_seen_by_new_sandboxes_before_they_are_asked_for, 200)
+static void begin(struct rig *r)
 {
     static const char *const images[] = {NULL};
+
+    rig_prepare(r, 1);
+    own_etc();
+    r->policy.images = images;
+    CHECK_INT(mkdir(r->state, 0700), 0);
+    r->fds = test_open_fds();
+    rig_fork(r);
+    wait_generations(r, 1); /* by itself: nobody has asked for a sandbox */
+}
+
+static void change_host(void)
+{
+    own_fd fd = open("/etc/profile.d/croft-test.sh", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+    CHECK(fd >= 0);
+}
+
+TEST_LIMIT(host_that_changed_a_moment_ago_is_seen_by_the_very_next_start, 200)
+{
     struct rig r;
 
-    rig_prepare(&r, 1);
-    own_etc();
-    r.policy.images = images;
-    CHECK_INT(mkdir(r.state, 0700), 0);
-    r.fds = test_open_fds();
-    rig_fork(&r);
-    wait_generations(&r, 1); /* by itself: nobody has asked for a sandbox */
+    begin(&r);
+    rig_start(&r, "a");
+    rig_start(&r, "b"); /* of what the first has looked at */
+    CHECK(!sees(&r, "b", "etc/profile.d/croft-test.sh"));
+    change_host();
+    rig_start(&r, "c");
+    CHECK(sees(&r, "c", "etc/profile.d/croft-test.sh"));
+    for (unsigned i = 0; i < 3; i++)
+        rig_tell(&r, NATIVE_REMOVE, (const char *[]){"a", "b", "c"}[i]);
+    rig_close(&r);
+}
+
+TEST_LIMIT(changed_host_is_seen_by_new_sandboxes_before_they_are_asked_for, 200)
+{
+    struct rig r;
+
+    begin(&r);
     rig_start(&r, "a");
     CHECK(!sees(&r, "a", "etc/profile.d/croft-test.sh"));
-    own_fd fd = open("/etc/profile.d/croft-test.sh", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-    CHECK(fd >= 0);
-    close(take_fd(&fd));
+    change_host();
     wait_generations(&r, 2);
     rig_start(&r, "b");
     CHECK(sees(&r, "b", "etc/profile.d/croft-test.sh"));

@@ -65,6 +65,9 @@ struct serve {
         bool swept; /* a sandbox has gone since this look began */
         bool used;  /* a sandbox was made of the layers since they were looked at deeply */
         bool old;   /* there are layers of before, kept for who stands on them */
+        bool deaf;  /* something was replaced, and what is there now is not watched yet */
+        struct rootfs layers; /* as long as nothing changes; none: mount_count is 0 */
+        uint64_t looked_ns;
     } fresh;
     struct serve_image images[SERVE_IMAGES]; /* as long as the store does not change */
     unsigned image_next;
@@ -162,7 +165,7 @@ fallible serve_image_note(const struct serve *s, const struct native_request *r)
 /* --- serve_fresh.c: the layers of the host's own system, as it changes --- */
 
 void serve_fresh_start(struct serve *s);
-void serve_fresh_used(struct serve *s);  /* a sandbox was made of them */
+fallible serve_fresh_open(struct serve *s, struct rootfs *ret); /* for a sandbox made of them */
 void serve_fresh_swept(struct serve *s); /* a sandbox's directory went */
 void serve_fresh_end(struct serve *s);
 

@@ -2,8 +2,8 @@
 /* serve_fresh.c — the layers of the host's own system, made again when the machine has changed,
  * before a sandbox needs them.
  *
- * Every start looks whether its layers fit the machine, and would make them itself, which takes a
- * second or more. So somebody looks at the first quiet moment after a change (a child: nobody waits
+ * A start looks whether its layers fit the machine, by inotify and once a second by looking, and
+ * would make them itself, which takes a second or more. So somebody looks at the first quiet moment after a change (a child: nobody waits
  * for it), and deep into /usr at times, for permissions that changed there. Sandboxes that run keep
  * the layers they stand on; the last one that goes takes them along. */
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include "host/launcher/serve_job.h"
 
 #define QUIET_MS 1000 /* an upgrade changes many things in a row */
+#define LOOK_MS  1000 /* what inotify does not tell is seen after so long */
 
 static bool has_host_image(const struct launcher_policy *p)
 {
@@ -39,11 +40,19 @@ static fallible make_layers(struct serve_job *j)
 
 static void look(struct serve *s);
 
+static void listen_again(struct serve_fresh *f)
+{
+    if (f->changed.loop)
+        err_free(rootfs_host_watch(f->changed.fd)); /* what was there at first is watched still */
+    f->deaf = false;
+}
+
 static void on_made(struct serve_job *j, struct err *e)
 {
     struct serve *s = j->serve;
     struct serve_fresh *f = &s->fresh;
 
+    rootfs_done(&f->layers);
     if (e)
         log_warn("layers of the host's system not made", KV_ERR(e));
     err_free(e);
@@ -62,8 +71,8 @@ static void look(struct serve *s)
         return;
     f->under_way = true;
     f->swept = false;
-    if (f->changed.loop)
-        err_free(rootfs_host_watch(f->changed.fd)); /* what was there at first is watched still */
+    listen_again(f);
+    rootfs_done(&f->layers); /* held by us they could not be removed */
     struct serve_job *j = serve_job_new(s, make_layers, on_made);
     struct err *e = serve_job_start(j);
     if (!e)
@@ -91,17 +100,43 @@ static void on_changed(struct loop_io *io)
 {
     struct serve *s = container_of(io, struct serve, fresh.changed);
     char events[4096];
+    bool any = false;
 
     while (read(io->fd, events, sizeof events) > 0)
-        ;
+        any = true;
+    if (!any)
+        return;
+    rootfs_done(&s->fresh.layers);
+    s->fresh.deaf = true;
     loop_timer_start(s->loop, &s->fresh.quiet, QUIET_MS, on_quiet);
 }
 
-void serve_fresh_used(struct serve *s)
+static void used(struct serve *s)
 {
     if (!s->fresh.used)
         loop_timer_start(s->loop, &s->fresh.deep, (uint64_t)ROOTFS_FRESH_S * 1000, on_deep);
     s->fresh.used = true;
+}
+
+/* Listens first and looks then, so that a change between the two is heard by the next. */
+fallible serve_fresh_open(struct serve *s, struct rootfs *ret)
+{
+    struct serve_fresh *f = &s->fresh;
+    uint64_t now = clock_mono_ns(&clock_system);
+
+    used(s);
+    if (!f->changed.loop)
+        return rootfs_host_open(s->host.dir, ret);
+    on_changed(&f->changed);
+    if (f->deaf)
+        listen_again(f);
+    if (now - f->looked_ns > LOOK_MS * NS_PER_MS)
+        rootfs_done(&f->layers);
+    if (!f->layers.mount_count) {
+        TRY(rootfs_host_open(s->host.dir, &f->layers));
+        f->looked_ns = now;
+    }
+    return rootfs_copy(&f->layers, ret);
 }
 
 void serve_fresh_swept(struct serve *s)
@@ -140,6 +175,7 @@ void serve_fresh_end(struct serve *s)
 {
     loop_timer_stop(&s->fresh.quiet);
     loop_timer_stop(&s->fresh.deep);
+    rootfs_done(&s->fresh.layers);
     if (!s->fresh.changed.loop)
         return;
     loop_io_stop(&s->fresh.changed);

@@ -78,10 +78,9 @@ static fallible open_image(struct serve *s, struct making *m)
 
     if (stored)
         TRY(serve_image_open(s, &m->req, &m->rootfs));
-    else if (!path) {
-        TRY(rootfs_host_open(s->host.dir, &m->rootfs));
-        serve_fresh_used(s);
-    } else {
+    else if (!path)
+        TRY(serve_fresh_open(s, &m->rootfs));
+    else {
         int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (dir < 0)
             return err_sys("open image '%s'", path);

@@ -57,6 +57,43 @@ void rootfs_add_lower(struct rootfs_mount *m, int fd)
     m->lowers[m->lower_count++] = fd;
 }
 
+static fallible copy_fd(int fd, int *ret_fd)
+{
+    *ret_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return *ret_fd < 0 ? err_sys("copy a descriptor") : NULL;
+}
+
+static fallible copy_mount(const struct rootfs_mount *m, struct rootfs_mount *to)
+{
+    for (size_t i = 0; i < m->lower_count; i++) {
+        int fd;
+        TRY(copy_fd(m->lowers[i], &fd));
+        rootfs_add_lower(to, fd);
+    }
+    to->frozen = m->frozen;
+    return NULL;
+}
+
+fallible rootfs_copy(const struct rootfs *r, struct rootfs *ret)
+{
+    struct rootfs copy;
+    struct err *e = NULL;
+
+    rootfs_init(&copy);
+    memcpy(copy.id, r->id, sizeof copy.id);
+    for (size_t i = 0; !e && i < r->mount_count; i++) {
+        const struct rootfs_mount *m = &r->mounts[i];
+        e = copy_mount(m, rootfs_add_mount(&copy, m->where, m->upper, m->work));
+    }
+    if (!e && r->held >= 0)
+        e = copy_fd(r->held, &copy.held);
+    if (e)
+        rootfs_done(&copy);
+    else
+        *ret = copy;
+    return e;
+}
+
 /* --- opening a generation --- */
 
 static const struct {

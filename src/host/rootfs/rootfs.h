@@ -40,6 +40,7 @@ struct rootfs {
 
 void rootfs_init(struct rootfs *r); /* empty: may be ended at once */
 void rootfs_done(struct rootfs *r); /* closes; what is mounted stays */
+fallible rootfs_copy(const struct rootfs *r, struct rootfs *ret); /* descriptors of its own */
 /* Takes fd over. Mounts and their order are the caller's to keep right. */
 struct rootfs_mount *rootfs_add_mount(struct rootfs *r, const char *where, const char *upper,
                                       const char *work);
@@ -69,6 +70,7 @@ fallible rootfs_host_prune(int state);
 /* Does it have any but the current ones to remove, now or when their last sandbox has gone? */
 bool rootfs_host_has_old(int state);
 
-/* Watches, by inotify, what the look above looks at: an event says that it may be worth another.
- * Who heard one watches again, for what was replaced is no longer watched. */
+/* Watches, by inotify, what the look above looks at, and where what is missing would appear: an
+ * event says that it may be worth another. Who heard one watches again, for what was replaced is no
+ * longer watched. Of a change on another machine, or a mount, inotify tells nothing. */
 fallible rootfs_host_watch(int inotify);

@@ -116,6 +116,20 @@ fallible stamp_take(int host, char out[STAMP_LEN + 1])
     return NULL;
 }
 
+/* What is not there is watched for where it would appear: in the nearest directory that is. */
+static bool watch(int inotify, char *path)
+{
+    for (char *end;; *end = '\0') {
+        if (inotify_add_watch(inotify, path,
+                              IN_ATTRIB | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVE |
+                                  IN_DELETE_SELF | IN_MOVE_SELF) >= 0)
+            return true;
+        end = strrchr(path, '/');
+        if (end == path || errno != ENOENT)
+            return false;
+    }
+}
+
 /* A file that is replaced is seen by its directory, which is watched too. */
 fallible rootfs_host_watch(int inotify)
 {
@@ -124,9 +138,7 @@ fallible rootfs_host_watch(int inotify)
 
     for (size_t i = 1; i < ARRAY_LEN(watched); i++) {
         snprintf(path, sizeof path, "/%s", watched[i]);
-        any |= inotify_add_watch(inotify, path,
-                                 IN_ATTRIB | IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVE |
-                                     IN_DELETE_SELF | IN_MOVE_SELF) >= 0;
+        any |= watch(inotify, path);
     }
     return any ? NULL : err_sys("watch the host's system");
 }
