@@ -114,6 +114,7 @@ void serve_close(struct serve *s)
     CHECK_INT(wire_stop(&s->wire), 0);
     serve_reap();
     kit_check_empty("state/box");
+    kit_check_empty("state/gone");
     kit_check_empty("state/ids");
     kit_check_empty("state/sock");
     arena_done(&s->arena);

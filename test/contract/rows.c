@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "sandbox/follow.h"
 #include "test/contract/contract.h"
+#include "test/native/census.h"
 
 void contract_runs_commands(struct contract *c)
 {
@@ -170,8 +171,8 @@ static unsigned count_state(struct contract *c)
 {
     unsigned n = 0;
     char path[600];
+    census_wait_deleted(c->state_dir);
     DIR *d = opendir(c->state_dir);
-
     CHECK(d != NULL);
     for (struct dirent *e; (e = readdir(d));) {
         struct stat st;

@@ -5,10 +5,12 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -96,6 +98,21 @@ static int on_file(const char *path, const struct stat *st, int type, struct FTW
     return 0;
 }
 
+void census_wait_deleted(const char *state)
+{
+    char path[4200], events[4096];
+
+    snprintf(path, sizeof path, "%s/gone", state);
+    own_fd fd = inotify_init1(IN_CLOEXEC);
+    CHECK(fd >= 0);
+    if (inotify_add_watch(fd, path, IN_DELETE) < 0)
+        return; /* no launcher has been here */
+    while (count_entries(path) > 2) {
+        CHECK_OK(fd_wait(fd, POLLIN, 60000));
+        CHECK(read(fd, events, sizeof events) > 0);
+    }
+}
+
 void census_take(struct census *c, pid_t pid, const char *state)
 {
     char path[64];
@@ -105,6 +122,7 @@ void census_take(struct census *c, pid_t pid, const char *state)
     snprintf(path, sizeof path, "/proc/%d/mountinfo", (int)pid);
     c->mounts = count_lines(path);
     c->children = count_children(pid);
+    census_wait_deleted(state);
     files_seen = 0;
     nftw(state, on_file, 16, FTW_PHYS);
     c->files = files_seen;

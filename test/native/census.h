@@ -22,6 +22,8 @@ struct census_groups { /* control groups that were ours once */
     ino_t since[CENSUS_HIERARCHIES]; /* the kernel counts up: what has less was there before */
 };
 
+/* What was removed is deleted by somebody else, a moment later: waits for that. */
+void census_wait_deleted(const char *state);
 void census_take(struct census *c, pid_t pid, const char *state);
 void census_compare(const struct census *before, const struct census *after);
 

@@ -92,6 +92,7 @@ void rig_close(struct rig *r)
     CHECK_INT(test_open_fds(), r->fds);
     kit_check_empty("state/box");
     kit_check_empty("state/ids");
+    kit_check_empty("state/gone");
     kit_check_empty(r->policy.sockets ? "sockets" : "state/run");
 }
 
@@ -219,8 +220,10 @@ static long raw_send(int sock, const struct native_request *req, int fd)
     } c = {.head = {
                .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
     struct iovec v = {(void *)req, sizeof *req};
-    struct msghdr m = {
-        .msg_iov = &v, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof c};
+    struct msghdr m = {.msg_iov = &v,
+                       .msg_iovlen = 1,
+                       .msg_control = fd < 0 ? NULL : &c,
+                       .msg_controllen = fd < 0 ? 0 : sizeof c};
 
     memcpy(CMSG_DATA(&c.head), &fd, sizeof fd);
     return __real_syscall(SYS_sendmsg, sock, &m, MSG_NOSIGNAL);

@@ -36,7 +36,8 @@ void rig_ask(struct rig *r, const struct native_request *req, const int *send, s
 /* An action server in a sandbox of this name; waits until it listens. */
 void rig_start(struct rig *r, const char *id);
 int rig_block(const char *const *argv, const char *const *env); /* sealed */
-/* The launcher's n-th call from here on fails, with fault_share(); false: it hung up. */
+/* fd: -1: none. The launcher's n-th call from here on fails, with fault_share(); false: it hung up.
+ */
 bool rig_ask_with_fault(struct rig *r, unsigned n, const struct native_request *req, int fd,
                         struct native_reply *ret_reply);
 /* Killed by an allocation that failed, or hung up because it could not answer: the next one puts it

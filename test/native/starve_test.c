@@ -18,6 +18,7 @@
 
 #include "base/fd.h"
 #include "base/own.h"
+#include "test/native/census.h"
 #include "test/native/kit.h"
 #include "test/native/launcher_kit.h"
 #include "test/program.h"
@@ -81,6 +82,7 @@ static bool starts(struct rig *r, char text[NATIVE_TEXT_MAX])
     if (reply.code == 0)
         rig_tell(r, NATIVE_REMOVE, "a");
     check_nothing_left();
+    census_wait_deleted(r->state);
     return reply.code == 0;
 }
 
@@ -154,6 +156,21 @@ static enum outcome start_with_fault(struct rig *r, unsigned n, int block, char 
     return reply.code ? REFUSED : STARTED;
 }
 
+/* Who deletes behind the launcher's back would make its calls among those that are counted. */
+static void delete_at_once(const struct rig *r, bool at_once)
+{
+    char path[4300];
+
+    snprintf(path, sizeof path, "%s/gone", r->state);
+    if (at_once) {
+        CHECK_INT(mkdir(r->state, 0700), 0);
+        own_fd fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        CHECK(fd >= 0);
+        return;
+    }
+    CHECK(unlink(path) == 0 && mkdir(path, 0700) == 0);
+}
+
 /* Without these a sandbox must not run: ids, capabilities, filters, namespaces, mounts, limits. */
 static bool makes_a_wall(const char *call)
 {
@@ -178,7 +195,9 @@ TEST_LIMIT(every_call_of_a_launchers_start_may_fail_and_nothing_is_left, 900)
 
     fault_share();
     fault_deep();
-    rig_open(&r, 0);
+    rig_prepare(&r, 0);
+    delete_at_once(&r, true);
+    rig_fork(&r);
     rig_tell(&r, NATIVE_LIST, ""); /* it has begun */
     own_fd block = rig_block(ARGS("action-server"), ARGS(NULL));
     /* The first call receives the request, which would be there still. */
@@ -201,6 +220,37 @@ TEST_LIMIT(every_call_of_a_launchers_start_may_fail_and_nothing_is_left, 900)
     }
     CHECK(refused > 200);
     close(take_fd(&block));
+    delete_at_once(&r, false);
+    rig_close(&r);
+    rig_reap();
+}
+
+/* One that could not be removed can be asked for again; what was not deleted, or a socket, goes
+ * with the next. */
+TEST_LIMIT(every_call_of_a_removal_may_fail_and_nothing_is_left, 300)
+{
+    struct rig r;
+    unsigned in_a_row = 0;
+
+    fault_share();
+    rig_open(&r, 0);
+    for (unsigned n = 2; in_a_row < 12; n++) {
+        struct native_request req = rig_request(NATIVE_REMOVE, "a");
+        struct native_reply reply = {.code = 0};
+        rig_start(&r, "a");
+        bool heard = rig_ask_with_fault(&r, n, &req, -1, &reply);
+        printf("call %u (%s): %s\n", n, fault_fired() ? fault_name() : "-",
+               heard ? reply.text : "lost");
+        in_a_row = fault_fired() ? 0 : in_a_row + 1;
+        if (!heard)
+            rig_renew(&r);
+        if (rig_tell(&r, NATIVE_LIST, "").count)
+            rig_tell(&r, NATIVE_REMOVE, "a");
+        kit_check_empty("state/box");
+        kit_check_empty("state/ids");
+        CHECK(n < 1000);
+    }
+    census_wait_deleted(r.state);
     rig_close(&r);
     rig_reap();
 }

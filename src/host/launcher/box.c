@@ -75,10 +75,10 @@ static fallible spawn(struct box_host *h, struct box_embryo *e)
     pid_t pid = sys_clone3(&args);
     if (pid == 0)
         box_child(h, e->slot, seat_leave(&h->seat));
-    if (pid < 0)
-        return err_sys("clone");
-    e->pid = pid;
-    return NULL;
+    struct err *err = pid < 0 ? err_sys("clone") : NULL;
+    seat_given(&h->seat, pid < 0 ? -1 : e->pidfd);
+    e->pid = pid < 0 ? 0 : pid;
+    return err;
 }
 
 static fallible conceive(struct box_host *h, struct box_embryo *e)
@@ -86,9 +86,7 @@ static fallible conceive(struct box_host *h, struct box_embryo *e)
     struct ids_range ids = box_ids(h, e->slot);
 
     TRY(spawn(h, e));
-    struct err *err = ids_make_userns(&ids, &e->userns);
-    seat_clear(&h->seat, e->pidfd); /* meanwhile it has left */
-    return err;
+    return ids_make_userns(&h->holder, &ids, &e->userns);
 }
 
 /* Claims are kept per state directory, control groups are the machine's: a slot is ours when both
@@ -138,10 +136,12 @@ void box_drop(struct box_host *h, struct box_embryo *e)
 {
     unsigned slot = e->slot;
 
+    ids_reap(&h->holder);
     if (e->pid) {
         kill(e->pid, SIGKILL);
         reap(e->pid);
     }
+    seat_clear(&h->seat);
     close_embryo(e);
     forget(h, slot);
 }
@@ -192,13 +192,13 @@ static fallible send_order(const struct box_embryo *e, const struct box_spec *s,
 }
 
 /* The child's socket closes when it is exec'd; before that it may send its terminal, or its end. */
-static fallible wait_for_exec(const struct box_embryo *e, int *ret_tty)
+static fallible wait_for_exec(const struct box_embryo *e, int wait_ms, int *ret_tty)
 {
     for (;;) {
         struct box_report r;
         int tty = -1;
         size_t n = 0, count = 0;
-        TRY(fd_wait(e->sock, POLLIN, BOX_WAIT_MS));
+        TRY(fd_wait(e->sock, POLLIN, wait_ms));
         TRY(fd_recv(e->sock, &r, sizeof r, &n, &tty, 1, &count));
         if (n == 0)
             return NULL;
@@ -228,7 +228,7 @@ static uint32_t record_flags(const struct box_spec *spec)
            (spec->flags & BOX_KEPT ? RECORD_KEPT : 0);
 }
 
-static fallible start(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
+static fallible order(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
                       struct box *box)
 {
     own_fd dir = openat(h->boxes, spec->req->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -246,14 +246,12 @@ static fallible start(struct box_host *h, struct box_embryo *e, const struct box
         err = note_root(dir, spec->root_id);
     if (!err)
         err = box_build(h, spec, box, e->userns, dir, &c);
+    seat_clear(&h->seat); /* or we would hold the end whose closing we wait for */
     if (!err)
         err = send_order(e, spec, &c);
     box_cargo_done(&c);
-    box->phase_ns[NATIVE_MOUNTING] = clock_mono_ns(&clock_system) - begun;
-    if (!err)
-        err = wait_for_exec(e, &box->tty);
-    box->phase_ns[NATIVE_EXEC] =
-        clock_mono_ns(&clock_system) - begun - box->phase_ns[NATIVE_MOUNTING];
+    e->ordered_ns = clock_mono_ns(&clock_system);
+    box->phase_ns[NATIVE_MOUNTING] = e->ordered_ns - begun;
     return err;
 }
 
@@ -266,44 +264,66 @@ fallible box_make_dir(const struct box_host *h, const char *id)
     return err_sys("make the directory of '%s'", id);
 }
 
-static fallible start_in_dir(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
-                             struct box *ret_box)
+static void undo_start(struct box_host *h, struct box_embryo *e, unsigned flags, const char *id,
+                       struct box *b)
 {
-    struct box b = {.slot = e->slot, .pid = e->pid, .tty = -1, .disk = -1, .home = -1};
+    own_close_p(&b->home);
+    own_close_p(&b->tty);
+    own_close_p(&b->disk);
+    kill(e->pid, SIGKILL); /* it holds mounts of the directory */
+    reap(e->pid);
+    e->pid = 0;
+    if (!(flags & BOX_DIR_MADE))             /* who made it knows what else is in it */
+        err_free(tree_remove(h->boxes, id)); /* the first error is the one to tell */
+    box_drop(h, e);
+}
+
+fallible box_begin(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
+                   struct box *ret_box)
+{
+    struct box b = {.slot = e->slot, .pid = e->pid, .pidfd = -1, .tty = -1, .disk = -1, .home = -1};
+    const char *id = spec->req->id;
 
     b.phase_ns[NATIVE_NAMESPACES] = e->made_ns;
-    if (!(spec->flags & BOX_DIR_MADE))
-        TRY(box_make_dir(h, spec->req->id));
-    struct err *err = start(h, e, spec, &b);
-    if (err || b.disk < 0)
+    memcpy(b.id, id, sizeof b.id);
+    struct err *err = spec->flags & BOX_DIR_MADE ? NULL : box_make_dir(h, id);
+    if (err)
+        box_drop(h, e);
+    else if ((err = order(h, e, spec, &b)))
+        undo_start(h, e, spec->flags, id, &b);
+    else if (b.disk < 0) {
         own_close_p(&b.home);
-    if (err) {
-        own_close_p(&b.tty);
-        own_close_p(&b.disk);
-        kill(e->pid, SIGKILL); /* it holds mounts of the directory */
-        reap(e->pid);
-        e->pid = 0;
-        if (!(spec->flags & BOX_DIR_MADE)) /* who made it knows what else is in it */
-            err_free(tree_remove(h->boxes, spec->req->id)); /* the first error is the one to tell */
-        return err;
+        b.home = -1;
     }
-    b.home = b.disk < 0 ? -1 : b.home;
-    memcpy(b.id, spec->req->id, sizeof b.id);
-    b.pidfd = take_fd(&e->pidfd);
-    *ret_box = b;
+    if (!err)
+        *ret_box = b;
+    return err_wrap(err, "start sandbox '%s'", id);
+}
+
+fallible box_end(struct box_host *h, struct box_embryo *e, unsigned flags, int wait_ms,
+                 struct box *b)
+{
+    struct err *err = wait_for_exec(e, wait_ms, &b->tty);
+
+    b->phase_ns[NATIVE_EXEC] = clock_mono_ns(&clock_system) - e->ordered_ns;
+    if (err) {
+        undo_start(h, e, flags, b->id, b);
+        return err_wrap(err, "start sandbox '%s'", b->id);
+    }
+    b->pidfd = take_fd(&e->pidfd);
+    close_embryo(e);
     return NULL;
 }
 
 fallible box_start(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
                    struct box *ret_box)
 {
-    struct err *err = start_in_dir(h, e, spec, ret_box);
+    struct box b;
 
-    if (err)
-        box_drop(h, e);
-    else
-        close_embryo(e);
-    return err_wrap(err, "start sandbox '%s'", spec->req->id);
+    TRY(box_begin(h, e, spec, &b));
+    TRY(box_end(h, e, spec->flags, BOX_WAIT_MS, &b));
+    *ret_box = b;
+    return NULL;
 }
 
 /* --- life and end
@@ -380,15 +400,22 @@ static bool remove_skeleton(int dir)
            (unlinkat(dir, "root", 0) == 0 || errno == ENOENT);
 }
 
+fallible box_delete(int parent, const char *name)
+{
+    own_fd dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+    if (dir >= 0 && remove_skeleton(dir) && unlinkat(parent, name, AT_REMOVEDIR) == 0)
+        return NULL;
+    return tree_remove(parent, name);
+}
+
 fallible box_remove_dir(const struct box_host *h, const char *id)
 {
-    own_fd dir = openat(h->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    own_fd dir = openat(h->boxes, id, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
     if (dir >= 0)
         disk_forget(dir);
-    if (dir >= 0 && remove_skeleton(dir) && unlinkat(h->boxes, id, AT_REMOVEDIR) == 0)
-        return NULL;
-    return tree_remove(h->boxes, id);
+    return box_delete(h->boxes, id);
 }
 
 fallible box_remove(const struct box_host *h, struct box *b, bool keep)

@@ -26,8 +26,9 @@
 #define BOX_ROOTS   8
 #define BOX_NAME    16
 #define BOX_STATE   4096
-#define BOX_LOWERS  128   /* layers of one overlay */
-#define BOX_WAIT_MS 30000 /* for a start or a freeze on a machine that is on its knees */
+#define BOX_GONE    "gone" /* in the state: what has been removed and is not deleted yet */
+#define BOX_LOWERS  128    /* layers of one overlay */
+#define BOX_WAIT_MS 30000  /* for a start or a freeze on a machine that is on its knees */
 
 /* What all sandboxes of a process share. */
 struct box_host {
@@ -43,6 +44,7 @@ struct box_host {
     struct rng *rng;
     char boot[40]; /* which run of the machine this is */
     struct seat seat;
+    struct ids_holder holder;
 };
 
 fallible box_host_open(struct box_host *h, const char *state, struct rng *rng);
@@ -91,7 +93,8 @@ struct box_embryo {
     unsigned slot;
     pid_t pid; /* 0: none */
     int pidfd, sock, userns;
-    uint64_t made_ns; /* how long that took */
+    uint64_t made_ns;    /* how long that took */
+    uint64_t ordered_ns; /* when it was told what to become */
 };
 
 struct box {
@@ -117,6 +120,12 @@ fallible box_make_dir(const struct box_host *h, const char *id);
  * Returns when pid 1 has been exec'd. */
 fallible box_start(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
                    struct box *ret_box);
+/* The same for who has other things to do: e->sock is readable when box_end() can tell, which waits
+ * for that otherwise. flags are the spec's. After a failure of either nothing is left. */
+fallible box_begin(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
+                   struct box *ret_box);
+fallible box_end(struct box_host *h, struct box_embryo *e, unsigned flags, int wait_ms,
+                 struct box *b);
 /* A warm one, whose pid 1 runs and nothing else: limits, host name and mounts (sources and layers)
  * of spec as far as they differ from `was`, what it was started with. On failure it is half bound:
  * kill it. */
@@ -127,12 +136,13 @@ fallible box_pause(const struct box_host *h, const struct box *b, bool paused);
 /* Once pid 1 is dead: groups, claim and directory. keep leaves the directory to those who want the
  * changes in it. */
 fallible box_remove(const struct box_host *h, struct box *b, bool keep);
-fallible box_remove_dir(const struct box_host *h, const char *id); /* quick when it is bare */
+fallible box_remove_dir(const struct box_host *h, const char *id);
+fallible box_delete(int parent, const char *name); /* such a directory; quick when it is bare */
 
 /* What others left behind, if no other croft uses this state: claims without a living process go,
  * with their groups and directories. Each box_host holds a shared lock on state/box until it and
- * all its children are gone. */
-fallible box_sweep(struct box_host *h);
+ * all its children are gone. gone: state/gone is emptied too, by who has nobody for that. */
+fallible box_sweep(struct box_host *h, bool gone);
 
 /* What a launcher that was killed left, for the one that holds the lock of launchers now.
  * box_adopt(): a sandbox by its name; *ret_alive says whether its process lives, is the one of the

@@ -136,8 +136,12 @@ static fallible open_all(struct box_host *h)
 
 void box_host_look(struct box_host *h, const char *state)
 {
-    *h = (struct box_host){
-        .dir = -1, .boxes = -1, .ids = -1, .exe = -1, .user = geteuid() != 0, .seat = {.fd = -1}};
+    *h = (struct box_host){.dir = -1,
+                           .boxes = -1,
+                           .ids = -1,
+                           .exe = -1,
+                           .user = geteuid() != 0,
+                           .seat = {.fd = -1, .waits = -1}};
     if (state)
         h->dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* not there: nothing to see */
     own_done(buf) member;
@@ -196,6 +200,7 @@ void box_host_close(struct box_host *h)
     own_close_p(&h->boxes);
     own_close_p(&h->ids);
     own_close_p(&h->exe);
+    ids_reap(&h->holder);
     seat_close(&h->seat);
     cg_close(&h->cg);
     h->dir = h->boxes = h->ids = h->exe = -1;

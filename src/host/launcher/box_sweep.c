@@ -139,11 +139,21 @@ static fallible each_claim(struct box_host *h, const struct clearing *c)
     return e;
 }
 
-fallible box_sweep(struct box_host *h)
+/* What a launcher removed and did not come to delete. */
+static fallible sweep_gone(const struct box_host *h)
+{
+    own_fd dir = openat(h->dir, BOX_GONE, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+    return dir < 0 ? NULL : err_wrap(tree_empty(dir), "delete what was removed");
+}
+
+fallible box_sweep(struct box_host *h, bool gone)
 {
     if (flock(h->boxes, LOCK_EX | LOCK_NB) < 0)
         return flock(h->boxes, LOCK_SH) < 0 ? err_sys("lock 'box'") : NULL; /* others are at work */
     struct err *e = each_claim(h, NULL);
+    if (!e && gone)
+        e = sweep_gone(h);
     if (flock(h->boxes, LOCK_SH) < 0 && !e)
         e = err_sys("lock 'box'");
     return e;

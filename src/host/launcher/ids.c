@@ -83,28 +83,35 @@ static fallible map_and_open(pid_t pid, const struct ids_range *r, int *ret_ns)
     return NULL;
 }
 
-_Noreturn static int hold(void *unused)
+_Noreturn static int hold(void *parent)
 {
-    (void)unused;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (;;)
+    while (getppid() == *(const pid_t *)parent) /* else it died before that */
         pause();
+    _exit(0);
+}
+
+void ids_reap(struct ids_holder *h)
+{
+    while (h->pid && waitpid(h->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    h->pid = 0;
 }
 
 /* The namespace exists when clone returns; nobody has to wait for its first process, which shares
  * our memory (no page tables are copied), runs nothing, and is killed once the descriptor is ours.
  */
-fallible ids_make_userns(const struct ids_range *r, int *ret_ns)
+fallible ids_make_userns(struct ids_holder *h, const struct ids_range *r, int *ret_ns)
 {
-    _Alignas(16) char stack[8192];
-    pid_t pid = clone(hold, stack + sizeof stack, CLONE_VM | CLONE_NEWUSER | SIGCHLD, NULL);
-
+    ids_reap(h); /* it has our stack */
+    h->parent = getpid();
+    pid_t pid =
+        clone(hold, h->stack + sizeof h->stack, CLONE_VM | CLONE_NEWUSER | SIGCHLD, &h->parent);
     if (pid < 0)
         return err_sys("make a user namespace");
+    h->pid = pid;
     struct err *e = map_and_open(pid, r, ret_ns);
     kill(pid, SIGKILL);
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
     return e;
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 
@@ -31,8 +32,17 @@ struct ids_range {
         sub_count; /* what follows, if it lies elsewhere: an ordinary user's */
 };
 
+/* The first process of the last namespace that was made: dying or dead, and not reaped until the
+ * next one is made, or ids_reap(), so that nobody waits for its turn to die. */
+struct ids_holder {
+    pid_t pid; /* 0: none */
+    pid_t parent;
+    _Alignas(16) char stack[8192];
+};
+void ids_reap(struct ids_holder *h);
+
 /* A user namespace, child of ours, held by a descriptor alone. */
-fallible ids_make_userns(const struct ids_range *r, int *ret_ns);
+fallible ids_make_userns(struct ids_holder *h, const struct ids_range *r, int *ret_ns);
 
 /* Files made from here to ids_leave belong to the range's root; an overlay needs that to make its
  * work directory, or it silently mounts read-only. */

@@ -71,6 +71,7 @@ static void on_server_gone(struct serve *s)
     loop_io_stop(&s->io);
     own_close_p(&s->sock);
     s->sock = -1;
+    serve_settle_all(s);
     LIST_EACH(b, &s->boxes, struct serve_box, link) {
         b->tell_when_dead = false;
         if (b->state != NATIVE_WAITING)
@@ -174,6 +175,7 @@ static void on_refill(struct loop_later *l)
     unsigned want = s->policy->embryos;
 
     want = want < ARRAY_LEN(s->spare) ? want : ARRAY_LEN(s->spare);
+    ids_reap(&s->host.holder); /* of the last one; dead since */
     if (s->ending || s->spare_count >= want)
         return;
     char claim[32];
@@ -262,38 +264,44 @@ static fallible open_sockets(struct serve *s)
 /* --- life
  * ----------------------------------------------------------------------------------------- */
 
-#define LOCK_WAIT_MS 3000 /* for one that is ending its sandboxes */
+#define LOCK_WAIT_S 5 /* for one that is ending its sandboxes */
 
-static fallible try_lock(const struct serve *s, pid_t *ret_holder)
+static void on_alarm(int signo)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-
-    *ret_holder = 0;
-    if (fcntl(s->lock, F_SETLK, &lock) == 0)
-        return NULL;
-    if (fcntl(s->lock, F_GETLK, &lock) < 0)
-        return err_sys("lock the state");
-    *ret_holder = lock.l_type == F_UNLCK ? -1 : lock.l_pid; /* -1: it went meanwhile */
-    return NULL;
+    (void)signo; /* it interrupts, that is all */
 }
 
-/* A lock of the process, which embryos do not inherit: it ends with us, whoever lives on. */
+/* A lock of the process, which embryos do not inherit: it ends with us, whoever lives on. (Of one
+ * that was killed it may last for a moment longer, until a child it had just cloned left the table
+ * of descriptors: seat.h.) */
+static fallible wait_for_lock(int fd)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct sigaction interrupt = {.sa_handler = on_alarm};
+    sigset_t alarm_only;
+
+    sigemptyset(&alarm_only);
+    sigaddset(&alarm_only, SIGALRM);
+    sigprocmask(SIG_UNBLOCK, &alarm_only, NULL);
+    sigaction(SIGALRM, &interrupt, NULL);
+    alarm(LOCK_WAIT_S);
+    int r = fcntl(fd, F_SETLKW, &lock), saved = errno;
+    alarm(0);
+    if (r == 0)
+        return NULL;
+    if (saved != EINTR)
+        return err_sysno(saved, "lock the state");
+    if (fcntl(fd, F_GETLK, &lock) < 0)
+        return err_sys("lock the state");
+    return err_new(ERR_BUSY, "process %d is the launcher of this state", (int)lock.l_pid);
+}
+
 static fallible lock_state(struct serve *s)
 {
-    pid_t holder = 0;
-
     s->lock = openat(s->host.dir, "launcher", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (s->lock < 0)
         return err_sys("open the lock of launchers");
-    TRY(try_lock(s, &holder));
-    if (!holder)
-        return NULL;
-    own_fd other = holder > 0 ? (int)syscall(SYS_pidfd_open, holder, 0) : -1;
-    if (other >= 0)
-        err_free(fd_wait(other, POLLIN, LOCK_WAIT_MS)); /* the lock tells */
-    TRY(try_lock(s, &holder));
-    return holder ? err_new(ERR_BUSY, "process %d is the launcher of this state", (int)holder)
-                  : NULL;
+    return wait_for_lock(s->lock);
 }
 
 static void on_term(struct loop_signal *sig)
@@ -334,6 +342,7 @@ static fallible serve_open(struct serve *s)
         TRY(serve_listen(s, SOCK_SEQPACKET, LAUNCHER_SOCKET, &s->listener));
         TRY(loop_io_start(s->loop, &s->knock, s->listener, EPOLLIN, on_knock));
     }
+    serve_gone_open(s);
     serve_fresh_start(s);
     return loop_io_start(s->loop, &s->io, s->sock, EPOLLIN, on_request);
 }
@@ -346,8 +355,9 @@ static fallible serve_run(struct serve *s)
         /* One embryo per idle turn, so that a request never waits for more than one. */
         bool short_of = !s->barren && s->spare_count < s->policy->embryos &&
                         s->spare_count < ARRAY_LEN(s->spare);
-        TRY(loop_turn(s->loop, short_of ? 0 : -1));
-        if (short_of)
+        bool again = short_of || s->host.holder.pid;
+        TRY(loop_turn(s->loop, again ? 0 : -1));
+        if (again)
             loop_later(s->loop, &s->refill, on_refill);
     }
     return NULL;
@@ -355,8 +365,13 @@ static fallible serve_run(struct serve *s)
 
 static _Noreturn void launcher_main(const struct launcher_policy *policy, int sock)
 {
-    struct serve s = {
-        .own = *policy, .policy = &s.own, .sock = sock, .listener = -1, .sockets = -1, .lock = -1};
+    struct serve s = {.own = *policy,
+                      .policy = &s.own,
+                      .sock = sock,
+                      .listener = -1,
+                      .sockets = -1,
+                      .lock = -1,
+                      .gone = {.dir = -1, .tell = -1}};
 
     list_init(&s.boxes);
     map_init(&s.by_id);

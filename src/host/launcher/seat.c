@@ -23,6 +23,7 @@ fallible seat_open(struct seat *s, int above)
         return err_sys("map a page to share");
     s->left = page;
     s->filler = above;
+    s->waits = -1;
     s->fd = fcntl(above, F_DUPFD_CLOEXEC, above + 1);
     return s->fd < 0 ? err_sys("copy a descriptor") : NULL;
 }
@@ -38,6 +39,7 @@ void seat_close(struct seat *s)
 
 fallible seat_put(struct seat *s, int fd)
 {
+    seat_clear(s);
     *s->left = 0;
     return dup3(fd, s->fd, O_CLOEXEC) < 0 ? err_sys("copy a descriptor") : NULL;
 }
@@ -50,15 +52,24 @@ int seat_leave(const struct seat *s)
     return s->fd;
 }
 
-void seat_clear(struct seat *s, int pidfd)
+void seat_given(struct seat *s, int pidfd)
 {
-    struct pollfd dead = {.fd = pidfd, .events = POLLIN};
+    s->waits = pidfd;
+    if (pidfd < 0)
+        dup3(s->filler, s->fd, O_CLOEXEC);
+}
 
+void seat_clear(struct seat *s)
+{
+    struct pollfd dead = {.fd = s->waits, .events = POLLIN};
+
+    if (s->waits < 0)
+        return;
     for (unsigned i = 0; !__atomic_load_n(s->left, __ATOMIC_ACQUIRE); i++) {
         if (i < YIELDS)
             sched_yield();
         else if (poll(&dead, 1, 1) > 0)
             break;
     }
-    dup3(s->filler, s->fd, O_CLOEXEC);
+    seat_given(s, -1);
 }

@@ -15,13 +15,18 @@ struct seat {
     int fd;         /* -1: none */
     int filler;     /* sits there when nobody does; borrowed */
     uint32_t *left; /* shared with the child */
+    int waits;      /* pidfd of who sits there and was not seen leaving, borrowed; -1: nobody */
 };
 
 /* above: the highest descriptor that every child needs; borrowed. */
 fallible seat_open(struct seat *s, int above);
 void seat_close(struct seat *s);
-fallible seat_put(struct seat *s, int fd); /* before the clone with CLONE_FILES */
+/* Before the clone with CLONE_FILES: takes the seat, once the one before has left. Then pidfd is
+ * the child's, or -1 if there is none. */
+fallible seat_put(struct seat *s, int fd);
+void seat_given(struct seat *s, int pidfd);
 /* In the child: gives its descriptor, -1 when it could not leave and must end. */
 int seat_leave(const struct seat *s);
-/* Waits until the child has left, or is dead, and takes its descriptor off the seat. */
-void seat_clear(struct seat *s, int pidfd);
+/* Waits until the child has left, or is dead, and takes its descriptor off the seat: before
+ * anybody waits for the other end of it, and before its pidfd is closed. */
+void seat_clear(struct seat *s);

@@ -11,7 +11,8 @@
 #include "host/snaps/snaps.h"
 #include "loop/loop.h"
 
-struct serve_job; /* a child that works on files, see serve_job.h */
+struct serve_start; /* see serve_start.c */
+struct serve_job;   /* a child that works on files, see serve_job.h */
 
 struct serve_box {
     struct box box; /* slot and pid mean nothing once it has ended and !holds_slot */
@@ -31,7 +32,8 @@ struct serve_box {
     enum native_disk disk;
     bool remove_when_dead, tell_when_dead; /* somebody waits for it */
     uint64_t remove_tag, kill_tag;
-    struct serve_job *job; /* its files are being copied; NULL: not */
+    struct serve_job *job;     /* its files are being copied; NULL: not */
+    struct serve_start *start; /* pid 1 has not been exec'd yet; NULL: it has */
 };
 
 #define SERVE_IMAGES 16
@@ -69,6 +71,13 @@ struct serve {
         struct rootfs layers; /* as long as nothing changes; none: mount_count is 0 */
         uint64_t looked_ns;
     } fresh;
+    struct serve_gone {
+        int dir;                 /* state/gone, -1: none */
+        struct serve_job *broom; /* who deletes what is there; NULL: nobody yet */
+        int tell;                /* the pipe to it */
+        uint64_t next;           /* name */
+        uint64_t put, *done;     /* how much it was given, and has deleted (shared with it) */
+    } gone;
     struct serve_image images[SERVE_IMAGES]; /* as long as the store does not change */
     unsigned image_next;
     struct timespec images_changed;
@@ -95,6 +104,22 @@ fallible serve_listen(const struct serve *s, int type, const char *name, int *re
 /* State, and how it ended. */
 void serve_describe(const struct serve_box *b, struct native_reply *reply);
 
+/* --- serve_start.c: between the order and the exec, of which nobody waits --- */
+
+struct serve_begun { /* taken over, on failure too */
+    struct box_embryo embryo;
+    unsigned flags;        /* of its box_spec */
+    uint64_t tag;          /* of the request */
+    int ready, control;    /* our ends */
+    bool made;             /* its directory is new */
+    struct serve_box *old; /* its life before; NULL: none. Then nobody sees the new one yet */
+};
+/* The answer comes when it has been exec'd, or cannot be. */
+void serve_start_watch(struct serve *s, struct serve_box *b, const struct serve_begun *begun);
+/* Waits for it; b may be gone then. For who wants something of a sandbox that is starting. */
+void serve_start_settle(struct serve_box *b);
+void serve_settle_all(struct serve *s);
+
 /* --- serve_life.c --- */
 
 #define SERVE_SOCKET_NAME (NATIVE_ID_MAX + 8)
@@ -102,6 +127,7 @@ void serve_describe(const struct serve_box *b, struct native_reply *reply);
 enum serve_name { SERVE_NAME_SERVER = 's', SERVE_NAME_CONNECT = 'c', SERVE_NAME_LOG = 'l' };
 
 void serve_insert(struct serve *s, struct serve_box *b);
+void serve_forget(struct serve *s, struct serve_box *b); /* and frees it */
 /* On failure the sandbox is gone: what nobody would see dying may not live. */
 fallible serve_watch(struct serve *s, struct serve_box *b);
 /* Of one that has ended: its directory and sockets; frees b. */
@@ -166,8 +192,15 @@ fallible serve_image_note(const struct serve *s, const struct native_request *r)
 
 void serve_fresh_start(struct serve *s);
 fallible serve_fresh_open(struct serve *s, struct rootfs *ret); /* for a sandbox made of them */
-void serve_fresh_swept(struct serve *s); /* a sandbox's directory went */
+void serve_fresh_swept(struct serve *s);                        /* a sandbox's directory went */
 void serve_fresh_end(struct serve *s);
+
+/* --- serve_gone.c: the files of those that are removed --- */
+
+void serve_gone_open(struct serve *s);
+/* box/<ID> is nobody's from now on. */
+fallible serve_discard(struct serve *s, const char *id);
+void serve_gone_drain(struct serve *s); /* at the end; ends who deletes */
 
 /* --- serve_strip.c --- */
 

@@ -3,9 +3,10 @@
  * before a sandbox needs them.
  *
  * A start looks whether its layers fit the machine, by inotify and once a second by looking, and
- * would make them itself, which takes a second or more. So somebody looks at the first quiet moment after a change (a child: nobody waits
- * for it), and deep into /usr at times, for permissions that changed there. Sandboxes that run keep
- * the layers they stand on; the last one that goes takes them along. */
+ * would make them itself, which takes a second or more. So somebody looks at the first quiet moment
+ * after a change (a child: nobody waits for it), and deep into /usr at times, for permissions that
+ * changed there. Sandboxes that run keep the layers they stand on; the last one that goes takes
+ * them along. */
 #include <errno.h>
 #include <sys/inotify.h>
 #include <unistd.h>

@@ -110,6 +110,8 @@ void serve_end_jobs(struct serve *s)
     siginfo_t info;
 
     LIST_EACH(j, &s->jobs, struct serve_job, link) {
+        if (j == s->gone.broom)
+            continue;                /* there is work for it still */
         kill(j->child.pid, SIGKILL); /* our child, not reaped */
         while (waitid(P_PID, (id_t)j->child.pid, &info, WEXITED) < 0 && errno == EINTR)
             ;

@@ -174,7 +174,7 @@ fallible serve_watch(struct serve *s, struct serve_box *b)
 
 /* --- burial --- */
 
-static void forget(struct serve *s, struct serve_box *b)
+void serve_forget(struct serve *s, struct serve_box *b)
 {
     list_del(&b->link);
     if (map_get(&s->by_id, str_of(b->box.id)) == b)
@@ -189,11 +189,11 @@ fallible serve_bury(struct serve *s, struct serve_box *b)
 {
     bool stands = serve_stands(s, b->box.id);
     struct err *e = release_slot(b);
-    struct err *dir = box_remove_dir(&s->host, b->box.id);
+    struct err *dir = serve_discard(s, b->box.id);
 
     serve_drop_sockets(s, b->box.id);
     serve_drop_log(s, b->box.id);
-    forget(s, b);
+    serve_forget(s, b);
     if (stands && !s->ending)
         serve_sweep_layers(s);
     serve_fresh_swept(s);
@@ -206,7 +206,7 @@ fallible serve_bury(struct serve *s, struct serve_box *b)
 void serve_replace(struct serve *s, struct serve_box *b)
 {
     warn("groups of a sandbox not removed", b, release_slot(b));
-    forget(s, b);
+    serve_forget(s, b);
 }
 
 void serve_remove(struct serve *s, struct serve_box *b, struct native_reply *reply)
@@ -318,7 +318,7 @@ fallible serve_adopt_all(struct serve *s)
     TRY_WRAP(each_name(s->host.boxes, "sandboxes", look_at, s), "adopt sandboxes");
     TRY_WRAP(box_clear_claims(&s->host, slot_in_use, s), "clear old claims");
     TRY_WRAP(each_name(s->sockets, "sockets", look_at_socket, s), "clear old sockets");
-    TRY(box_sweep(&s->host));
+    TRY(box_sweep(&s->host, false));
     return err_wrap(whole_sweep(s->host.dir), "clear old layers");
 }
 
@@ -326,6 +326,7 @@ fallible serve_adopt_all(struct serve *s)
 
 void serve_kill_all(struct serve *s)
 {
+    serve_settle_all(s);
     LIST_EACH(b, &s->boxes, struct serve_box, link)
         if (b->state != NATIVE_EXITED)
             warn("sandbox not killed", b, box_kill(&s->host, &b->box));
@@ -354,6 +355,7 @@ static void stop_watching(struct serve_box *b)
 
 void serve_drop_all(struct serve *s)
 {
+    serve_settle_all(s);
     serve_fresh_end(s);
     serve_end_jobs(s);
     while (s->spare_count)
@@ -363,7 +365,7 @@ void serve_drop_all(struct serve *s)
         if (alive)
             (s->policy->keep ? stop_watching : wait_for)(b);
         if (s->policy->keep) {
-            forget(s, b);
+            serve_forget(s, b);
             continue;
         }
         if (alive) {
@@ -375,4 +377,5 @@ void serve_drop_all(struct serve *s)
             log_warn("sandbox not removed", KV_ERR(e));
         err_free(e);
     }
+    serve_gone_drain(s);
 }

@@ -38,6 +38,10 @@ struct serve_box *serve_find(struct serve *s, const char *id)
 static fallible find(struct serve *s, const char *id, struct serve_box **ret_box)
 {
     *ret_box = serve_find(s, id);
+    if (*ret_box && (*ret_box)->start) {
+        serve_start_settle(*ret_box);
+        *ret_box = serve_find(s, id);
+    }
     return *ret_box ? NULL : err_new(ERR_NOT_FOUND, "no sandbox '%s'", id);
 }
 
@@ -52,6 +56,7 @@ struct making {
     int ours[AT_END]; /* ends we keep: ready, control */
     bool again;       /* it lived before */
     bool made;        /* its directory, to stand on a snapshot */
+    struct box_embryo embryo;
     int log;
     const char *args[PID1_ARGS];
     struct snaps_stack below[NATIVE_MOUNTS];
@@ -189,6 +194,11 @@ static fallible listen_at(const struct serve *s, const char *id, enum serve_name
     char name[SERVE_SOCKET_NAME];
 
     serve_socket_name(id, kind, name);
+    struct err *e = serve_listen(s, SOCK_STREAM, name, ret_fd);
+    if (!e || err_errno(e) != EADDRINUSE)
+        return e;
+    err_free(e);
+    unlinkat(s->sockets, name, 0); /* of one that is gone, which could not be removed then */
     return serve_listen(s, SOCK_STREAM, name, ret_fd);
 }
 
@@ -236,18 +246,12 @@ static fallible take_embryo(struct serve *s, const char *id, struct box_embryo *
 
 static fallible make_in_dir(struct serve *s, struct making *m, struct serve_box *b)
 {
-    struct box_embryo e;
-
     TRY(listen_at(s, m->req.id, SERVE_NAME_SERVER, &m->spec.fds[AT_LISTEN]));
     TRY(listen_at(s, m->req.id, SERVE_NAME_CONNECT, &m->spec.fds[AT_TUNNEL]));
-    TRY(take_embryo(s, m->req.id, &e));
+    TRY(take_embryo(s, m->req.id, &m->embryo));
     m->spec.flags = BOX_DIR_MADE | BOX_LAUNCHER | (s->policy->keep ? BOX_KEPT : 0);
-    TRY(box_start(&s->host, &e, &m->spec, &b->box));
-    own_close_p(&b->box.disk); /* it has them mounted */
-    own_close_p(&b->box.home);
-    b->box.disk = b->box.home = -1;
     b->disk = m->spec.disk;
-    return NULL;
+    return box_begin(&s->host, &m->embryo, &m->spec, &b->box);
 }
 
 static fallible choose_disk(const struct serve *s, struct making *m)
@@ -308,7 +312,7 @@ static fallible prepare_and_make(struct serve *s, struct making *m, struct serve
     if (!e)
         e = make(s, m, b);
     if (e && m->made) {
-        err_free(tree_remove(s->host.boxes, m->req.id)); /* the first error is the one to tell */
+        err_free(serve_discard(s, m->req.id)); /* the first error is the one to tell */
         serve_drop_sockets(s, m->req.id);
     }
     if (e && !m->again)
@@ -330,19 +334,27 @@ static fallible may_start(const struct serve *s, const struct serve_box *old,
     return serve_apply_policy(s, r);
 }
 
-static fallible start(struct serve *s, const struct native_request *r, struct serve_fds *in,
-                      struct native_reply *reply, struct serve_fds *out)
+static struct serve_box *new_box(struct serve *s, const struct native_request *r)
 {
-    struct serve_box *old = serve_find(s, r->id);
-    struct making m = {.req = *r, .again = old != NULL, .log = -1};
-    bool warm = r->flags & NATIVE_WARM, told = r->flags & NATIVE_TELL;
+    bool warm = r->flags & NATIVE_WARM;
     struct serve_box *b = mem_new(sizeof *b);
 
     *b = (struct serve_box){.serve = s,
                             .state = warm ? NATIVE_WAITING : NATIVE_RUNNING,
                             .holds_slot = true,
-                            .told = told,
+                            .told = r->flags & NATIVE_TELL,
                             .control = -1};
+    return b;
+}
+
+static fallible start(struct serve *s, const struct native_request *r, struct serve_fds *in,
+                      bool *ret_later)
+{
+    struct serve_box *old = NULL;
+    err_free(find(s, r->id, &old)); /* most often there is none */
+    struct making m = {.req = *r, .again = old != NULL, .log = -1};
+    struct serve_box *b = new_box(s, r);
+
     rootfs_init(&m.rootfs);
     memset(m.spec.sources, -1, sizeof m.spec.sources);
     memset(m.spec.fds, -1, sizeof m.spec.fds);
@@ -352,25 +364,22 @@ static fallible start(struct serve *s, const struct native_request *r, struct se
         e = serve_image_resolve(s, &m.req, m.again);
     if (!e)
         e = prepare_and_make(s, &m, b, in);
-    if (!e)
-        e = serve_watch(s, b);
     if (e)
         free(b);
     else {
-        if (old)
-            serve_replace(s, old);
-        serve_insert(s, b);
-        reply->pid = b->box.pid;
-        reply->disk = b->disk;
-        memcpy(reply->phase_ns, b->box.phase_ns, sizeof reply->phase_ns);
-        if (warm) {
+        if (r->flags & NATIVE_WARM) {
             b->waits = mem_new(sizeof *b->waits);
             *b->waits = m.req;
-            b->control = take_fd(&m.ours[AT_CONTROL]);
         }
-        out->fds[out->count++] = take_fd(&m.ours[AT_READY]);
-        if (!told && !warm)
-            out->fds[out->count++] = take_fd(&m.ours[AT_CONTROL]);
+        *ret_later = true;
+        serve_start_watch(s, b,
+                          &(struct serve_begun){.embryo = m.embryo,
+                                                .flags = m.spec.flags,
+                                                .tag = r->tag,
+                                                .ready = take_fd(&m.ours[AT_READY]),
+                                                .control = take_fd(&m.ours[AT_CONTROL]),
+                                                .made = m.made,
+                                                .old = old});
     }
     making_done(&m);
     return e;
@@ -483,7 +492,7 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
     struct serve_box *b = NULL;
 
     if (r->op == NATIVE_START)
-        return start(s, r, in, reply, out);
+        return start(s, r, in, ret_later);
     if (r->op == NATIVE_IMAGE_IMPORT)
         return serve_image_import(s, r, in, ret_later);
     if (r->op == NATIVE_CLAIM) {
@@ -531,9 +540,10 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
             serve_remove(s, b, reply);
             return NULL;
         }
+        TRY(box_kill(&s->host, &b->box));
         b->remove_when_dead = true;
         b->remove_tag = r->tag;
-        return box_kill(&s->host, &b->box);
+        return NULL;
     default:
         return err_new(ERR_INVALID, "operation %u is not known", r->op);
     }

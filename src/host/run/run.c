@@ -330,7 +330,7 @@ static fallible tidy(struct box_host *h, const struct run_spec *s, const struct 
     if (keep)
         TRY(thin_out(s, p, dir));
     TRY(box_remove(h, b, keep));
-    return box_sweep(h);
+    return box_sweep(h, true);
 }
 
 /* Nobody waits for the removal: a child does it, which holds nothing of the caller's. It is forked

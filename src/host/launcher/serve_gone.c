@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_gone.c — what is removed goes in two steps, so that nobody waits for the files of others.
+ *
+ * box/<ID> is renamed into state/gone: from then on the sandbox is gone for everybody, for the next
+ * launcher too. A child that can reach that directory and nothing else deletes what is there, for
+ * as long as we live; what it did not come to is the next launcher's. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "host/launcher/disk.h"
+#include "host/launcher/serve_job.h"
+#include "host/tree/inner.h"
+#include "host/worker/worker.h"
+
+#define MOST_GONE 256  /* beyond that we delete ourselves: the disk must not fill up with it */
+#define DRAIN_MS  4000 /* at our end; a tree that takes longer is left to the next launcher */
+
+enum { WAKE = 'w', QUIT = 'q' };
+
+#define NAMES_MAX (16u << 20)
+
+/* --- in the child --- */
+
+/* One that cannot be deleted is not in the way of the others. */
+static fallible delete_all(int dir)
+{
+    own_done(buf) names = {0};
+    size_t count = 0;
+
+    TRY(tree_read_names(dir, NAMES_MAX, &names, &count));
+    for (const char *name = names.p; count--; name += strlen(name) + 1) {
+        struct err *e = box_delete(dir, name);
+        if (e)
+            log_warn("a removed sandbox is left on the disk", KV("name", name), KV_ERR(e));
+        err_free(e);
+    }
+    return NULL;
+}
+
+/* What is put there meanwhile is announced by another byte. */
+static fallible delete_until_told(struct serve_job *j)
+{
+    uint64_t *done = j->serve->gone.done;
+    int dir = j->serve->gone.dir;
+    char words[64];
+
+    TRY(worker_fence(&(struct worker_fence){.root = dir,
+                                            .work = {dir, -1, -1},
+                                            .look = -1,
+                                            .fds = (int[]){j->out, j->dir},
+                                            .fd_count = 2}));
+    for (bool quit = false; !quit;) {
+        ssize_t n = read(j->dir, words, sizeof words);
+        if (n < 0 && errno != EINTR)
+            return err_sys("wait for work");
+        for (ssize_t i = 0; i < n; i++)
+            quit |= words[i] == QUIT;
+        quit |= n == 0;
+        TRY(delete_all(dir));
+        __atomic_add_fetch(done, n > 0 ? (uint64_t)n : 0, __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+/* --- here --- */
+
+static void on_broom_dead(struct serve_job *j, struct err *e)
+{
+    struct serve_gone *g = &j->serve->gone;
+
+    if (e)
+        log_warn("removed files are left for later", KV_ERR(e));
+    err_free(e);
+    own_close_p(&g->tell);
+    g->tell = -1;
+    g->broom = NULL;
+}
+
+static fallible start_broom(struct serve *s)
+{
+    struct serve_gone *g = &s->gone;
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys("make a pipe");
+    own_fd tell = ends[1];
+    struct serve_job *j = serve_job_new(s, delete_until_told, on_broom_dead);
+    j->dir = ends[0];
+    struct err *e = fcntl(tell, F_SETFL, O_NONBLOCK) < 0 ? err_sys("set up a pipe") : NULL;
+    if (!e)
+        e = serve_job_start(j);
+    if (e) {
+        serve_job_free(j);
+        return e;
+    }
+    own_close_p(&j->dir); /* the child has it */
+    j->dir = -1;
+    *g->done = g->put = 0;
+    g->broom = j;
+    g->tell = take_fd(&tell);
+    return NULL;
+}
+
+/* A pipe that is full holds enough to wake it. */
+static void tell_broom(struct serve *s, char word)
+{
+    struct err *e = s->gone.broom ? NULL : start_broom(s);
+
+    if (!e && write(s->gone.tell, &word, 1) == 1)
+        s->gone.put++;
+    if (e)
+        log_warn("removed files are left for later", KV_ERR(e));
+    err_free(e);
+}
+
+static bool put_aside(struct serve *s, const char *id)
+{
+    struct serve_gone *g = &s->gone;
+    char name[24];
+
+    if (g->dir < 0 || g->put - __atomic_load_n(g->done, __ATOMIC_RELAXED) > MOST_GONE)
+        return false;
+    for (unsigned tries = 0; tries < 8; tries++) {
+        snprintf(name, sizeof name, "%" PRIx64, g->next++);
+        if (renameat(s->host.boxes, id, g->dir, name) == 0)
+            return true;
+        if (errno != ENOTEMPTY && errno != EEXIST)
+            return false;
+    }
+    return false;
+}
+
+fallible serve_discard(struct serve *s, const char *id)
+{
+    own_fd dir = openat(s->host.boxes, id, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+    if (dir >= 0)
+        disk_forget(dir);
+    if (!put_aside(s, id))
+        return box_remove_dir(&s->host, id);
+    tell_broom(s, WAKE);
+    return NULL;
+}
+
+static bool has_any(int dir)
+{
+    own_done(buf) names = {0};
+    size_t count = 1;
+
+    err_free(tree_read_names(dir, NAMES_MAX, &names, &count)); /* then there is something */
+    return count > 0;
+}
+
+/* Without it everything is deleted at once, as slow as that is. */
+void serve_gone_open(struct serve *s)
+{
+    struct serve_gone *g = &s->gone;
+    struct err *e = NULL;
+
+    g->done =
+        mmap(NULL, sizeof *g->done, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (g->done == MAP_FAILED) {
+        g->done = NULL;
+        e = err_sys("map a page to share");
+    } else
+        e = fd_make_dirs(s->host.dir, STR(BOX_GONE), 0700, &g->dir);
+    if (e)
+        log_warn("sandboxes are deleted when they are removed", KV_ERR(e));
+    else if (has_any(g->dir))
+        tell_broom(s, WAKE);
+    err_free(e);
+}
+
+void serve_gone_drain(struct serve *s)
+{
+    struct serve_job *j = s->gone.broom;
+    siginfo_t info;
+
+    if (!j)
+        return;
+    (void)fcntl(s->gone.tell, F_SETFL, 0);
+    tell_broom(s, QUIT);
+    struct err *e = fd_wait(j->child.io.fd, POLLIN, DRAIN_MS);
+    if (e) {
+        log_warn("removed files are left for later", KV_ERR(e));
+        kill(j->child.pid, SIGKILL); /* our child, not reaped */
+    }
+    err_free(e);
+    while (waitid(P_PID, (id_t)j->child.pid, &info, WEXITED) < 0 && errno == EINTR)
+        ;
+    loop_child_stop(&j->child);
+    serve_job_free(j);
+    own_close_p(&s->gone.tell);
+    s->gone.tell = -1;
+    s->gone.broom = NULL;
+}

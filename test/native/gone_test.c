@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+/* gone_test.c — nobody waits for others' starts and removals, and what was removed goes from the
+ * disk whoever dies meanwhile. */
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/own.h"
+#include "test/native/census.h"
+#include "test/native/kit.h"
+#include "test/native/launcher_kit.h"
+#include "test/program.h"
+#include "test/test.h"
+
+/* Its first child that is not `but`; 0: none. */
+static pid_t child_of(pid_t parent, pid_t but)
+{
+    own_done(buf) text;
+    char path[64], *rest;
+
+    buf_init(&text, 4096);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
+    CHECK_OK(fd_read_file(path, &text));
+    for (rest = text.len ? text.p : NULL; rest;) {
+        pid_t pid = (pid_t)strtol(rest, &rest, 10);
+        if (!pid || pid != but)
+            return pid;
+    }
+    return 0;
+}
+
+static void leave_removed(const struct rig *r, const char *name)
+{
+    char path[4300];
+
+    snprintf(path, sizeof path, "%s/gone", r->state);
+    CHECK(mkdir(r->state, 0700) == 0 || access(r->state, F_OK) == 0);
+    CHECK(mkdir(path, 0700) == 0 || access(path, F_OK) == 0);
+    snprintf(path, sizeof path, "%s/gone/%s", r->state, name);
+    CHECK_INT(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/gone/%s/upper", r->state, name);
+    CHECK_INT(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/gone/%s/upper/file", r->state, name);
+    own_fd fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    CHECK(fd >= 0);
+}
+
+TEST(what_a_killed_launcher_removed_is_deleted_by_the_next)
+{
+    struct rig r;
+
+    rig_prepare(&r, 0);
+    leave_removed(&r, "old");
+    rig_fork(&r);
+    census_wait_deleted(r.state);
+    leave_removed(&r, "0"); /* the name that the launcher would use first */
+    rig_start(&r, "a");
+    rig_tell(&r, NATIVE_REMOVE, "a");
+    census_wait_deleted(r.state);
+    rig_close(&r);
+}
+
+TEST(who_deletes_may_be_killed_and_the_next_removal_deletes_it_all)
+{
+    struct rig r;
+
+    rig_prepare(&r, 0);
+    rig_fork(&r);
+    rig_start(&r, "a");
+    pid_t box = rig_tell(&r, NATIVE_INSPECT, "a").pid;
+    rig_start(&r, "b");
+    rig_tell(&r, NATIVE_REMOVE, "b");
+    pid_t broom = child_of(r.pid, box);
+    CHECK(broom > 0);
+    CHECK_INT(kill(broom, SIGKILL), 0);
+    leave_removed(&r, "left");
+    rig_tell(&r, NATIVE_REMOVE, "a");
+    rig_start(&r, "c");
+    rig_tell(&r, NATIVE_REMOVE, "c");
+    census_wait_deleted(r.state);
+    rig_close(&r);
+}
+
+static void ask(const struct rig *r, enum native_op op, const char *id, uint64_t tag)
+{
+    struct native_request req = rig_request(op, id);
+    own_fd block = rig_block(ARGS("action-server", "--no-auth"), ARGS("PATH=/usr/bin:/bin"));
+
+    req.tag = tag;
+    req.envc = 1;
+    CHECK_OK(fd_send(r->sock, str_n(&req, sizeof req), &block, op == NATIVE_START));
+}
+
+static uint64_t next_answer(const struct rig *r)
+{
+    struct native_reply reply;
+    size_t n = 0, count = 0;
+    int fds[2] = {-1, -1};
+
+    CHECK_OK(fd_wait(r->sock, POLLIN, 60000));
+    CHECK_OK(fd_recv(r->sock, &reply, sizeof reply, &n, fds, 2, &count));
+    own_close_p(&fds[0]);
+    own_close_p(&fds[1]);
+    CHECK_STR(str_of(reply.text), "");
+    return reply.tag;
+}
+
+/* It has done what it can do alone, and waits for its order. */
+static void wait_ready(pid_t embryo)
+{
+    own_done(buf) text;
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%d/syscall", (int)embryo);
+    buf_init(&text, 4096);
+    do {
+        sched_yield();
+        text.len = 0;
+        CHECK_OK(fd_read_file(path, &text));
+    } while (atoi(text.p) != SYS_recvmsg || text.p[0] < '0' || text.p[0] > '9');
+}
+
+/* The embryo stands still, as one does on a busy machine. */
+TEST(nobody_waits_for_a_start_but_who_wants_that_sandbox)
+{
+    struct rig r;
+
+    rig_open(&r, 1);
+    rig_tell(&r, NATIVE_LIST, "");
+    rig_tell(&r, NATIVE_LIST, "");
+    pid_t embryo = child_of(r.pid, 0);
+    CHECK(embryo > 0);
+    wait_ready(embryo);
+    CHECK_INT(kill(embryo, SIGSTOP), 0);
+    ask(&r, NATIVE_START, "slow", 1);
+    ask(&r, NATIVE_LIST, "", 2);
+    CHECK_INT(next_answer(&r), 2);
+    ask(&r, NATIVE_START, "quick", 3);
+    CHECK_INT(next_answer(&r), 3);
+    ask(&r, NATIVE_REMOVE, "quick", 4);
+    CHECK_INT(next_answer(&r), 4);
+    CHECK_INT(kill(embryo, SIGCONT), 0);
+    CHECK_INT(next_answer(&r), 1);
+    rig_check_answers(&r, "slow");
+    ask(&r, NATIVE_REMOVE, "slow", 5);
+    CHECK_INT(next_answer(&r), 5);
+    rig_close(&r);
+}
+
+TEST(removal_of_a_sandbox_that_is_starting_comes_after_its_start)
+{
+    struct rig r;
+
+    rig_open(&r, 0);
+    ask(&r, NATIVE_START, "a", 1);
+    ask(&r, NATIVE_REMOVE, "a", 2);
+    CHECK_INT(next_answer(&r), 1);
+    CHECK_INT(next_answer(&r), 2);
+    rig_close(&r);
+}
