@@ -209,21 +209,20 @@ static void type_command(struct shell *s)
         err_free(e);
 }
 
-static void on_started(struct shell *s, const struct shell_report *r)
+void shell_on_started(struct shell *s, const struct shell_report *r)
 {
     int exit_code = s->meta.exit_code, pid = s->meta.pid;
 
     s->start_failures = 0;
     sm_move(&s->sm, SH_READY, s->id);
+    if (!s->awaiting_mark)
+        loop_timer_stop(&s->start);
     if (r)
         shell_meta_take(&s->meta, r);
     if (s->had_env) { /* these belong to the last command, not to the start of a shell */
         s->meta.exit_code = exit_code;
         s->meta.pid = pid;
     }
-    s->had_env = true;
-    term_reset(s->term);
-    s->last_newline = true;
     shell_keep_save(s);
     if (s->command.now == CMD_QUEUED)
         type_command(s);
@@ -231,13 +230,17 @@ static void on_started(struct shell *s, const struct shell_report *r)
 
 void shell_on_report(struct shell *s, const struct shell_report *r)
 {
-    shell_give_up_mark(s);
-    s->lost_report = false;
+    bool mine = !r || !str_eq(r->sequence, str_of(s->first));
+
     s->plain = r && r->exit_code == 0 && str_find_char(r->options, 'a') < 0 &&
                str_find_char(r->options, 'x') < 0;
-    if (s->sm.now == SH_STARTING) {
-        on_started(s, r);
-    } else if (s->command.now == CMD_RUNNING) {
+    if (s->sm.now == SH_STARTING)
+        shell_on_started(s, r);
+    if (!mine)
+        return;
+    shell_give_up_mark(s);
+    s->lost_report = false;
+    if (s->command.now == CMD_RUNNING) {
         if (r) {
             if (r->background > 0)
                 feed_jobs(s);
@@ -301,10 +304,13 @@ static void on_start_failed(struct shell *s, int exit_code)
 void shell_on_death(struct shell *s, int exit_code)
 {
     if (s->sm.now == SH_STARTING) {
+        if (s->command.now == CMD_RUNNING)
+            sm_move(&s->command, CMD_QUEUED, s->id); /* typed ahead */
         on_start_failed(s, exit_code);
         return;
     }
     read_last_cwd(s);
+    s->had_env = access(s->files.env, R_OK) == 0;
     s->happened |= SHELL_RESPAWNED;
     if (s->command.now == CMD_RUNNING && s->awaiting_mark && !s->retried) {
         s->retried = true; /* the command never began */
@@ -337,7 +343,7 @@ static void start_command(struct shell *s)
     start_timers(s);
     if (s->command.now != CMD_QUEUED)
         sm_move(&s->command, CMD_QUEUED, s->id);
-    if (s->sm.now == SH_READY)
+    if (shell_takes_line(s))
         type_command(s);
     else if (s->sm.now == SH_DEAD)
         respawn(s);

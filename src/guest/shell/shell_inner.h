@@ -76,9 +76,10 @@ struct shell {
     struct buf typed;
     struct buf early; /* input for a command that has not begun */
     bool early_interrupt;
-    char sequence[48];
+    char sequence[48], first[48]; /* of the command; of the start of bash */
     uint64_t number;
     bool awaiting_mark, echo_known, lost_report, last_newline, retried;
+    bool fresh;     /* bash is new: what was read belongs to its start, up to the first mark */
     bool plain;     /* the last report had status 0 and no option that concerns us */
     bool stray;     /* more than lines for bash was typed: some of it may not have been read */
     char tail[96];  /* of what was read */
@@ -125,7 +126,6 @@ void shell_files_close(struct shell_files *f);
 
 /* shell_script.c */
 enum shell_line {                    /* typed at a prompt, to run a command: */
-                  SHELL_LINE_FIRST,  /* bash has not read its functions yet */
                   SHELL_LINE_FILE,   /* the text is in the file */
                   SHELL_LINE_INLINE, /* ... in the line */
                   SHELL_LINE_PLAIN,  /* ... and the last command left nothing to be restored */
@@ -135,8 +135,9 @@ void shell_script_find_hook(struct buf *b, const struct shell_files *f); /* CROF
 extern const char shell_script_prompt_command[];
 void shell_script_init(struct buf *b, const struct shell_files *f, bool restore);
 bool shell_script_fits(struct str text); /* in the line */
-void shell_script_line(struct buf *b, const struct shell_files *f, enum shell_line line,
-                       const char *sequence, struct str text);
+/* Typed first: what follows finds the functions. */
+void shell_script_sure(struct buf *b, const struct shell_files *f);
+void shell_script_line(struct buf *b, enum shell_line line, const char *sequence, struct str text);
 void shell_script_mark(struct buf *b, const char *sequence);
 extern const struct str shell_script_probe; /* typed at a prompt: report */
 
@@ -155,13 +156,17 @@ fallible shell_keep_restore(struct shell *s, struct keep_thing *t); /* up to she
 fallible shell_open_term(struct shell *s);
 
 /* shell_io.c */
+fallible shell_watch_files(struct shell *s, bool command); /* mends them; see shell_files_whole */
 fallible shell_io_start(struct shell *s);
 fallible shell_io_resume(struct shell *s); /* of a bash that was there before us */
 void shell_io_stop(struct shell *s);
 void shell_type(struct shell *s, struct str bytes);
+bool shell_takes_line(const struct shell *s); /* now, or as soon as it has started */
+void shell_number(struct shell *s, char out[48]);
 fallible shell_begin(struct shell *s, struct str command); /* types the one line */
 void shell_input(struct shell *s, struct str bytes);
 void shell_drain(struct shell *s);
+void shell_read_reports(struct shell *s);
 void shell_interrupt_now(struct shell *s);
 void shell_give_up_mark(struct shell *s);
 
@@ -181,5 +186,7 @@ struct shell_meta shell_meta_view(const struct shell_owned_meta *m);
 
 /* shell.c: what process and terminal tell the session */
 void shell_on_output(struct shell *s);
+void shell_on_started(struct shell *s, const struct shell_report *r);
 void shell_on_report(struct shell *s, const struct shell_report *r); /* NULL: a lost one */
+void shell_on_started(struct shell *s, const struct shell_report *r);
 void shell_on_death(struct shell *s, int exit_code);

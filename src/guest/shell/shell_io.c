@@ -24,6 +24,7 @@
 #define PRE_MAX            (1u << 20)
 #define PRE_KEEP           256u
 #define QUIET_MS           2
+#define START_QUIET_MS     20
 #define REST_AFTER         (64u << 10)
 #define REST_MS            50
 #define INTERRUPT_CHECK_MS 100
@@ -58,7 +59,8 @@ static void feed_before_mark(struct shell *s, struct str before)
 
     if (at < 0)
         return;
-    feed(s, str_first(before, (size_t)at));
+    if (!s->fresh)
+        feed(s, str_first(before, (size_t)at));
     feed(s, str_from(before, (size_t)at + s->typed.len));
 }
 
@@ -92,15 +94,18 @@ static void take_marked(struct shell *s, struct str bytes)
     shell_script_mark(&mark, s->sequence);
     ptrdiff_t at = str_find(buf_str(&s->pre), buf_str(&mark));
     if (at >= 0) {
-        s->awaiting_mark = false;
+        bool fresh = s->fresh;
+        s->awaiting_mark = s->fresh = false;
+        if (s->sm.now == SH_STARTING) /* the report of that waits in the FIFO */
+            shell_on_started(s, NULL);
         shell_keep_save(s);
         loop_timer_stop(&s->start);
         s->term_seen = UINT64_MAX; /* the soft timeout counts from here */
-        feed_before_mark(s, str_first(buf_str(&s->pre), (size_t)at));
+        if (!fresh)
+            feed_before_mark(s, str_first(buf_str(&s->pre), (size_t)at));
         feed(s, str_from(buf_str(&s->pre), (size_t)at + mark.len));
         buf_done(&s->pre);
-        if (s->sm.now == SH_READY)
-            type_early(s);
+        type_early(s);
     } else if (s->pre.len > PRE_MAX / 2) {
         buf_consume(&s->pre, s->pre.len - PRE_KEEP);
         s->echo_known = false;
@@ -136,8 +141,8 @@ void shell_give_up_mark(struct shell *s)
         return;
     s->awaiting_mark = false;
     loop_timer_stop(&s->start);
-    if (s->sm.now == SH_READY)
-        feed_before_mark(s, buf_str(&s->pre));
+    feed_before_mark(s, buf_str(&s->pre));
+    s->fresh = false;
     buf_done(&s->pre);
 }
 
@@ -146,7 +151,7 @@ static void take_bytes(struct shell *s, struct str bytes)
     s->lost_report |= is_lost_report(s, bytes);
     if (s->awaiting_mark)
         take_marked(s, bytes);
-    else if (s->sm.now != SH_STARTING)
+    else if (!s->fresh)
         feed(s, bytes);
 }
 
@@ -315,6 +320,8 @@ static bool report_counts(const struct shell *s, const struct shell_report *r)
     bool mine = str_eq(r->sequence, str_of(s->sequence));
     bool first = r->sequence.len == 0 && s->sm.now == SH_READY; /* of a shell inside ours */
 
+    if (str_eq(r->sequence, str_of(s->first)))
+        return s->sm.now == SH_STARTING;
     if (r->pid == s->report_pid) /* `exec bash` changes no number */
         return mine || (first && owns_terminal(s, r->pid));
     if (getpgid(r->pid) < 0) /* not of our pid namespace */
@@ -332,9 +339,8 @@ static void await_echo(struct shell *s)
         poll(&slave, 1, 0);
 }
 
-static void on_report_readable(struct loop_io *io)
+void shell_read_reports(struct shell *s)
 {
-    struct shell *s = container_of(io, struct shell, report_io);
     char *p = buf_reserve(&s->report, 16384);
     ssize_t n = p ? read(s->files.report_fd, p, 16384) : -1;
 
@@ -359,6 +365,11 @@ static void on_report_readable(struct loop_io *io)
         }
         buf_consume(&s->report, used);
     }
+}
+
+static void on_report_readable(struct loop_io *io)
+{
+    shell_read_reports(container_of(io, struct shell, report_io));
 }
 
 /* A program may have left the terminal raw; a line could then not be typed. */
@@ -393,7 +404,7 @@ static void on_start_timeout(struct loop_timer *t)
         kill(s->pid, SIGKILL); /* its death starts another */
 }
 
-static fallible watch_files(struct shell *s, bool command)
+fallible shell_watch_files(struct shell *s, bool command)
 {
     if (!shell_files_whole(&s->files, command)) {
         loop_io_stop(&s->report_io);
@@ -407,24 +418,27 @@ static fallible watch_files(struct shell *s, bool command)
 
 static enum shell_line line_for(const struct shell *s, struct str command)
 {
-    if (s->sm.now == SH_STARTING)
-        return SHELL_LINE_FIRST;
     if (s->report_pid != s->pid || !shell_script_fits(command))
         return SHELL_LINE_FILE;
-    return s->plain ? SHELL_LINE_PLAIN : SHELL_LINE_INLINE;
+    return s->plain && s->sm.now == SH_READY ? SHELL_LINE_PLAIN : SHELL_LINE_INLINE;
+}
+
+static void await_start(struct shell *s)
+{
+    loop_timer_start(s->loop, &s->start, s->config.start_timeout_ms, on_start_timeout);
 }
 
 /* For the line of this sequence number, typed now or by the server before us. */
 static fallible await_mark(struct shell *s, struct str command)
 {
     buf_reset(&s->typed);
-    shell_script_line(&s->typed, &s->files, line_for(s, command), s->sequence, command);
+    shell_script_line(&s->typed, line_for(s, command), s->sequence, command);
     if (!buf_failed(&s->typed))
         s->typed.len--; /* the echo ends in CR LF */
     buf_add_cstr(&s->typed, "\r\n");
     TRY(buf_check(&s->typed));
     s->awaiting_mark = true;
-    loop_timer_start(s->loop, &s->start, s->config.start_timeout_ms, on_start_timeout);
+    await_start(s);
     return NULL;
 }
 
@@ -440,24 +454,41 @@ static fallible write_command(struct shell *s, struct str command)
     return shell_files_command(&s->files, buf_str(&text));
 }
 
+/* A bash that starts takes what is typed meanwhile when it has a prompt. One that did not start is
+ * not trusted again: its start-up files may read the terminal. */
+bool shell_takes_line(const struct shell *s)
+{
+    return s->sm.now == SH_READY ||
+           (s->sm.now == SH_STARTING && s->pid > 0 && s->out.len == 0 && s->start_failures == 0);
+}
+
+void shell_number(struct shell *s, char out[48])
+{
+    snprintf(out, sizeof s->sequence, "%llu.%016llx", (unsigned long long)++s->number,
+             (unsigned long long)rng_u64(s->config.rng));
+}
+
 fallible shell_begin(struct shell *s, struct str command)
 {
-    bool in_file = line_for(s, command) <= SHELL_LINE_FILE;
+    bool in_file = line_for(s, command) == SHELL_LINE_FILE, ahead = s->sm.now == SH_STARTING;
 
-    TRY(watch_files(s, in_file));
+    TRY(shell_watch_files(s, in_file));
     if (in_file || s->page)
         TRY(write_command(s, command));
-    shell_drain(s);
-    mend_terminal(s);
-    snprintf(s->sequence, sizeof s->sequence, "%llu.%016llx", (unsigned long long)++s->number,
-             (unsigned long long)rng_u64(s->config.rng));
+    s->echo_known = ahead;
+    if (!ahead) {
+        shell_drain(s);
+        mend_terminal(s);
+    }
+    shell_number(s, s->sequence);
     s->lost_report = false;
     s->interrupts = 0;
     s->keys_typed = false;
     TRY(await_mark(s, command));
     shell_keep_save(s);
     /* Its echo, mark and output need not wake us one by one: a short command is read in one go. */
-    loop_timer_start(s->loop, &s->quiet, QUIET_MS, on_quiet_end);
+    if (!ahead)
+        loop_timer_start(s->loop, &s->quiet, QUIET_MS, on_quiet_end);
     buf_add(&s->out, str_first(buf_str(&s->typed), s->typed.len - 2));
     buf_add_char(&s->out, '\n');
     write_master(s);
@@ -480,14 +511,26 @@ static bool report_was_taken(const struct shell *s)
     return str_find(buf_str(&dump), str_of(want)) >= 0;
 }
 
+/* Everything else bash has from its environment. */
+static void type_sure(struct shell *s)
+{
+    await_start(s);
+    shell_script_sure(&s->out, &s->files);
+    write_master(s);
+}
+
 /* Where the next server begins: something may have been typed, read or reported since. */
 fallible shell_io_resume(struct shell *s)
 {
-    TRY(watch_files(s, true));
+    TRY(shell_watch_files(s, true));
     s->stray = true;
     TRY(loop_io_start(s->loop, &s->master_io, s->master, EPOLLIN, on_master_ready));
     if (s->awaiting_mark)
         return await_mark(s, buf_str(&s->held));
+    if (s->sm.now == SH_STARTING) { /* perhaps its report was read */
+        type_sure(s);
+        shell_type(s, shell_script_probe);
+    }
     if (s->command.now == CMD_RUNNING && report_was_taken(s)) {
         s->meta.exit_code = -1;
         shell_drain(s);
@@ -498,18 +541,14 @@ fallible shell_io_resume(struct shell *s)
 
 fallible shell_io_start(struct shell *s)
 {
-    struct buf init;
-
     term_reset(s->term);
     s->last_newline = true;
+    s->stray = false;
+    s->fresh = true;
     TRY(loop_io_start(s->loop, &s->master_io, s->master, EPOLLIN, on_master_ready));
-    buf_init(&init, 4096);
-    shell_script_init(&init, &s->files, s->had_env);
-    if (s->config.init)
-        buf_addf(&init, ";%s", s->config.init);
-    struct err *e = shell_begin(s, buf_str(&init));
-    buf_done(&init);
-    return e;
+    loop_timer_start(s->loop, &s->quiet, START_QUIET_MS, on_quiet_end);
+    type_sure(s);
+    return NULL;
 }
 
 void shell_io_stop(struct shell *s)

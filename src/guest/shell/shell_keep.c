@@ -28,6 +28,7 @@ enum { PAGE, MASTER, SLAVE, REPORT, COMMAND, KEPT_FDS };
     X(happened)                                                                                    \
     X(awaiting_mark)                                                                               \
     X(echo_known)                                                                                  \
+    X(fresh)                                                                                       \
     X(had_env)                                                                                     \
     X(reported)                                                                                    \
     X(keys_typed)                                                                                  \
@@ -41,8 +42,8 @@ struct shell_page {
     size_t sids_len;
     uint64_t number, oom_before;
     unsigned happened, columns, rows;
-    bool awaiting_mark, echo_known, had_env, reported, keys_typed, retried;
-    char sequence[48], dir[256], token[17];
+    bool awaiting_mark, echo_known, fresh, had_env, reported, keys_typed, retried;
+    char sequence[48], first[48], dir[256], token[17];
     char cwd[4096];
 };
 
@@ -82,6 +83,7 @@ void shell_keep_save(struct shell *s)
     p->rows = s->config.rows;
     memcpy(p->sids, s->sids, s->sids_len * sizeof s->sids[0]);
     memcpy(p->sequence, s->sequence, sizeof p->sequence);
+    memcpy(p->first, s->first, sizeof p->first);
     memcpy(p->dir, s->files.dir, sizeof p->dir);
     memcpy(p->token, s->files.token, sizeof p->token);
     snprintf(p->cwd, sizeof p->cwd, STR_FMT, STR_ARG(buf_str(&s->meta.working_dir)));
@@ -141,7 +143,7 @@ static void restore_states(struct shell *s, const struct shell_page *p)
     if (command == CMD_QUEUED && p->state == SH_READY)
         command = CMD_RUNNING; /* its line was being typed */
     s->sm.now = p->state == SH_READY ? SH_READY : SH_STARTING;
-    if (command != CMD_RUNNING || p->state != SH_READY)
+    if (command != CMD_RUNNING)
         return; /* it had not begun, or its words went with the server */
     s->command.now = CMD_RUNNING;
     s->adopted_until_ns = loop_now_ns(s->loop) + ASKED_AGAIN_NS;
@@ -168,6 +170,7 @@ fallible shell_keep_restore(struct shell *s, struct keep_thing *t)
     SAME(LOAD)
     memcpy(s->sids, p->sids, sizeof s->sids);
     memcpy(s->sequence, p->sequence, sizeof s->sequence);
+    memcpy(s->first, p->first, sizeof s->first);
     shell_files_name(&s->files, p->dir, p->token);
     s->meta.exit_code = p->exit_code;
     s->meta.pid = p->background;

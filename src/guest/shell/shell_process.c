@@ -48,7 +48,7 @@ static bool has_name(const char *entry, const char *name)
 /* After a death everything exported comes from the dump, so that what was unset stays unset. */
 static bool passes(const struct shell *s, const char *entry)
 {
-    static const char *const ours[] = {"TERM",    "PROMPT_COMMAND", "CROFT_A", "CROFT_L",
+    static const char *const ours[] = {"TERM",    "PROMPT_COMMAND", "CROFT_A", "CROFT_C", "CROFT_L",
                                        "CROFT_N", "CROFT_Q",        "PS1",     "PS2"};
     static const char *const needed[] = {"HOME", "PATH", "LANG", "USER", "LOGNAME", "SHELL"};
 
@@ -61,36 +61,43 @@ static bool passes(const struct shell *s, const char *entry)
     return !s->had_env;
 }
 
+#define ENV_OURS 5
+
 struct child_env {
-    char *list[SHELL_ENV_MAX + 4];
-    struct buf prompt, find, term;
+    char *list[SHELL_ENV_MAX + ENV_OURS + 1];
+    struct buf ours[ENV_OURS];
 };
 
 static void child_env_done(struct child_env *e)
 {
-    buf_done(&e->prompt);
-    buf_done(&e->find);
-    buf_done(&e->term);
+    for (size_t i = 0; i < ENV_OURS; i++)
+        buf_done(&e->ours[i]);
 }
 
-static fallible child_env_fill(struct child_env *e, const struct shell *s)
+static fallible child_env_fill(struct child_env *e, struct shell *s)
 {
-    struct buf *const ours[] = {&e->prompt, &e->find, &e->term};
+    struct buf *b = e->ours;
     size_t n = 0;
 
-    for (size_t i = 0; i < ARRAY_LEN(ours); i++)
-        buf_init(ours[i], 1 << 16);
-    buf_addf(&e->prompt, "PROMPT_COMMAND=%s", shell_script_prompt_command);
-    buf_add_cstr(&e->find, "CROFT_A=");
-    shell_script_find_hook(&e->find, &s->files);
-    buf_addf(&e->term, "TERM=%s", s->config.term);
+    for (size_t i = 0; i < ENV_OURS; i++)
+        buf_init(&b[i], 1 << 16);
+    buf_addf(&b[0], "PROMPT_COMMAND=%s", shell_script_prompt_command);
+    buf_add_cstr(&b[1], "CROFT_A=");
+    shell_script_find_hook(&b[1], &s->files);
+    buf_addf(&b[2], "TERM=%s", s->config.term);
+    shell_number(s, s->first);
+    buf_addf(&b[3], "CROFT_Q=%s", s->first);
+    buf_add_cstr(&b[4], "CROFT_C=");
+    shell_script_init(&b[4], &s->files, s->had_env);
+    if (s->config.init)
+        buf_addf(&b[4], ";%s", s->config.init);
     for (char **p = s->env; p && *p && n < SHELL_ENV_MAX; p++)
         if (passes(s, *p))
             e->list[n++] = *p;
-    for (size_t i = 0; i < ARRAY_LEN(ours); i++) {
-        if (!buf_cstr(ours[i]) || buf_failed(ours[i]))
+    for (size_t i = 0; i < ENV_OURS; i++) {
+        if (!buf_cstr(&b[i]) || buf_failed(&b[i]))
             return err_no_memory();
-        e->list[n++] = ours[i]->p;
+        e->list[n++] = b[i].p;
     }
     return NULL;
 }
@@ -100,6 +107,7 @@ void shell_on_bash_end(struct spawn_child *c)
     struct shell *s = container_of(c, struct shell, child);
     int code = c->code == CLD_EXITED ? c->status : 128 + c->status;
 
+    shell_read_reports(s);
     shell_drain(s);
     if (s->sids_len == SHELL_SIDS_MAX) {
         memmove(s->sids, s->sids + 1, sizeof s->sids - sizeof s->sids[0]);
@@ -143,6 +151,8 @@ fallible shell_spawn(struct shell *s)
     struct err *e = child_env_fill(env, s);
     if (!e)
         e = open_pty(&s->config, &s->master, &s->slave);
+    if (!e)
+        e = shell_watch_files(s, false); /* it reads one of them before anything is typed */
     if (!e)
         e = start_bash(s, env);
     child_env_done(env);

@@ -11,7 +11,9 @@
  * of instructions. So what is seldom needed is text to be evaluated, and PROMPT_COMMAND is short.
  * Of all this a program sees PROMPT_COMMAND and CROFT_A, by which a shell inside this one finds the
  * file; a variable that is exported and changes would make bash build its environment anew for
- * every program. A shell knows by its number in CROFT_L that it has read the file. */
+ * every program. A shell knows by its number in CROFT_L that it has read the file. CROFT_C is the
+ * text of a command; of a new shell, with the number of its start in CROFT_Q, what it does first:
+ * these two it has from us as variables, and so may its start-up files. */
 #include "guest/shell/shell_inner.h"
 
 #define INLINE_MAX     1024 /* a line of the terminal holds 4095 */
@@ -48,7 +50,7 @@ static const char report[] =
     "\\builtin printf \"\\e]7771;%%s;%%s\\a\" \"${CROFT_Q-}\" \"$CROFT_S\" >/dev/tty'\n"
     /* The report is out, what follows delays nobody. The dump is a write per variable. A new shell
      * that has not read it yet must not make it. */
-    "case ${CROFT_Q-} in '');;*)"
+    "case ${CROFT_N-} in '');;*)"
     "{ \\builtin declare -px;\\builtin declare -p CROFT_Q;} >|'%s'||:;;esac\n"
     "PS1= PS2=\n"
     "\\builtin printf -v CROFT_N ''\n" /* by printf: only if that did anything above */
@@ -81,8 +83,9 @@ void shell_script_hook(struct buf *b, const struct shell_files *f)
     buf_addf(b, report, f->jobs, f->report, f->env);
     buf_add_cstr(b, prompt);
     buf_add_cstr(b, "\\builtin readonly -f CROFT_B CROFT_H CROFT_R CROFT_V\n"
-                    "\\builtin export -n CROFT_L CROFT_N CROFT_Q\n"
+                    "\\builtin export -n CROFT_C CROFT_L CROFT_N CROFT_Q\n"
                     "CROFT_L=$$\n"
+                    "\\builtin eval \"${CROFT_C-}\"\n"
                     "CROFT_H \"$CROFT_S\";;esac\n");
 }
 
@@ -95,8 +98,8 @@ void shell_script_init(struct buf *b, const struct shell_files *f, bool restore)
 {
     if (restore)
         buf_addf(b,
-                 "CROFT_C=$CROFT_Q CROFT_S=$PWD;\\builtin . '%s' 2>/dev/null;"
-                 "CROFT_Q=$CROFT_C PWD=$CROFT_S;",
+                 "CROFT_C=$CROFT_Q CROFT_K=$PWD;\\builtin . '%s' 2>/dev/null;"
+                 "CROFT_Q=$CROFT_C PWD=$CROFT_K;",
                  f->env);
     buf_addf(b,
              "\\builtin unset HISTFILE;"
@@ -116,12 +119,14 @@ bool shell_script_fits(struct str text)
     return true;
 }
 
-/* The leading blank keeps it out of the history. */
-void shell_script_line(struct buf *b, const struct shell_files *f, enum shell_line line,
-                       const char *sequence, struct str text)
+/* A start-up file may have set another hook. The leading blank keeps a line out of the history. */
+void shell_script_sure(struct buf *b, const struct shell_files *f)
 {
-    if (line == SHELL_LINE_FIRST) /* a start-up file may have set another hook */
-        buf_addf(b, " case ${CROFT_L-} in $$);;*)\\builtin . '%s';;esac;", f->hook);
+    buf_addf(b, " case ${CROFT_L-} in $$);;*)\\builtin . '%s';;esac\n", f->hook);
+}
+
+void shell_script_line(struct buf *b, enum shell_line line, const char *sequence, struct str text)
+{
     buf_addf(b, " CROFT_B %s;", sequence);
     if (line == SHELL_LINE_PLAIN)
         buf_addf(b, "\\builtin eval '" STR_FMT "'", STR_ARG(text));
