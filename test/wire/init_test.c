@@ -496,6 +496,7 @@ TEST(init_holds_what_a_server_left_so_that_no_other_sweeps_it)
 
     kit_open(&k);
     kit_run(&k, "true");
+    edit(&k, "create", ",\"file_text\":\"old\\n\"");
     pid_t server = kit_server(&k), init = kit_init(&k);
     for (int i = 0; i < 2; i++)
         fds[i] = open_same(server, words[i]);

@@ -176,19 +176,30 @@ static fallible open_door(const struct exec *e, int *ret_fd)
 static fallible take_requests(struct exec *e, int fd)
 {
     struct http_server_config config = {.router = e->router, .app = e};
-    char name[160];
 
     config.local_names = !e->config->session_key.len && !is_unix(fd);
-    struct err *error = listen_name(fd, false, name, sizeof name);
-    if (!error)
-        error = http_server_new(e->net, &config, &e->server);
+    struct err *error = http_server_new(e->net, &config, &e->server);
     if (error) {
         listen_close(fd);
         return error;
     }
-    TRY(http_server_listen(e->server, fd));
+    return http_server_listen(e->server, fd);
+}
+
+static void log_address(const struct exec *e, int fd)
+{
+    char name[160] = "?";
+
+    err_free(listen_name(fd, false, name, sizeof name)); /* then it stays without */
     log_info("action server listens", KV("address", name), KV("dir", e->config->working_dir),
              KV("user", e->start.known ? e->start.account.name : "?"));
+}
+
+fallible exec_tell_ready(struct exec *e)
+{
+    if (e->ready_fd >= 0 && write(e->ready_fd, "1", 1) != 1 && errno != EPIPE)
+        return err_sys("tell that the server listens"); /* EPIPE: nobody waits */
+    own_close(take_fd(&e->ready_fd));
     return NULL;
 }
 
@@ -208,15 +219,13 @@ static fallible serve(struct exec *e, bool *ret_served)
         return error;
     }
     TRY(take_requests(e, fd));
-    if (e->ready_fd >= 0 && write(e->ready_fd, "1", 1) != 1 &&
-        errno != EPIPE) /* then nobody waits */
-        return err_sys("tell that the server listens");
-    own_close(take_fd(&e->ready_fd));
+    if (e->config->keep && e->config->keep->awaits)
+        exec_start_shell(e); /* claimed: it starts while its client comes to the first request */
+    TRY(exec_tell_ready(e));
     if (e->config->keep)
         TRY(keep_ready(e->config->keep));
     *ret_served = true;
-    if (e->config->keep && e->config->keep->awaits)
-        exec_start_shell(e); /* claimed: while its client comes to its first request */
+    log_address(e, fd);
     sweep(e);
     return loop_run(e->loop);
 }

@@ -85,6 +85,7 @@ static inline void exec_job_end(struct exec_job *job)
     list_del(&job->link);
 }
 
+fallible exec_tell_ready(struct exec *e); /* whoever waits for it; once */
 /* info.c */
 struct http_req;
 fallible exec_handle_info(struct http_req *req);

@@ -42,7 +42,8 @@ struct shell_config {       /* zero: the default; strings are copied */
     bool named_keys;                  /* UP, ENTER … as input are keys, not only C-x */
     uint64_t (*oom_kills)(void *arg); /* a counter that grows when a process was killed */
     void (*on_output)(void *arg, struct str bytes); /* as the programs wrote it, live */
-    void (*on_closed)(void *arg);                   /* after shell_close: everything is gone */
+    void (*on_asked)(void *arg);  /* the nursery forks a bash: what had better not wait for that */
+    void (*on_closed)(void *arg); /* after shell_close: everything is gone */
     void *arg;
 };
 

@@ -28,23 +28,35 @@ static fallible make_report_fifo(struct shell_files *f)
     return NULL;
 }
 
-/* Whoever reads it must find all of it: it is there before a shell is. */
-static fallible make_hook(struct shell_files *f)
+static fallible write_hook(struct shell_files *f, const char *path)
 {
     own_done(buf) text;
-    own_fd fd = open(f->hook, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+    own_fd fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
 
     buf_init(&text, 1 << 14);
     if (fd < 0 || fchmod(fd, 0644) < 0)
-        return err_sys("open '%s'", f->hook);
+        return err_sys("open '%s'", path);
     shell_script_hook(&text, f);
     TRY(buf_check(&text));
     return fd_write_all(fd, buf_str(&text));
 }
 
+/* Last, and whole at once: a bash that finds it uses the others. */
+static fallible make_hook(struct shell_files *f)
+{
+    char temp[sizeof f->hook + 1];
+
+    snprintf(temp, sizeof temp, "%s~", f->hook);
+    struct err *e = write_hook(f, temp);
+    if (!e && rename(temp, f->hook) < 0)
+        e = err_sys("make '%s'", f->hook);
+    if (e)
+        unlink(temp);
+    return e;
+}
+
 static fallible make_files(struct shell_files *f)
 {
-    TRY(make_hook(f));
     TRY(make_report_fifo(f));
     int fd = open(f->command, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0)
@@ -54,7 +66,7 @@ static fallible make_files(struct shell_files *f)
     litter_hold(fd);
     if (fchmod(fd, 0644) < 0) /* whatever the umask is */
         return err_sys("chmod '%s'", f->command);
-    return NULL;
+    return make_hook(f);
 }
 
 void shell_files_name(struct shell_files *f, const char *dir, const char *token)
@@ -70,7 +82,7 @@ void shell_files_name(struct shell_files *f, const char *dir, const char *token)
         snprintf(names[i].to, sizeof f->report, "%s/%c%s", f->dir, names[i].letter, f->token);
 }
 
-fallible shell_files_open(struct shell_files *f, const char *base, struct rng *rng, uid_t uid)
+fallible shell_files_pick(struct shell_files *f, const char *base, struct rng *rng)
 {
     char name[RNG_HEX_LEN + 1], token[RNG_HEX_LEN + 1], dir[256];
 
@@ -83,6 +95,11 @@ fallible shell_files_open(struct shell_files *f, const char *base, struct rng *r
         return err_new(ERR_INVALID, "shell state directory '%s' is not usable", base);
     snprintf(dir, sizeof dir, "%s/" LITTER_SHELL "%.12s", base, name);
     shell_files_name(f, dir, token);
+    return NULL;
+}
+
+fallible shell_files_make(struct shell_files *f, uid_t uid)
+{
     if (mkdir(f->dir, 0711) < 0 || chmod(f->dir, 0711) < 0)
         return err_sys("make '%s'", f->dir);
     struct err *e = NULL;

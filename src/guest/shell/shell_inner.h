@@ -117,7 +117,8 @@ struct shell {
 
 /* shell_files.c */
 void shell_files_name(struct shell_files *f, const char *dir, const char *token);
-fallible shell_files_open(struct shell_files *f, const char *base, struct rng *rng, uid_t uid);
+fallible shell_files_pick(struct shell_files *f, const char *base, struct rng *rng); /* names */
+fallible shell_files_make(struct shell_files *f, uid_t uid);
 /* False: somebody removed them. The command's matters if bash is to read it. */
 bool shell_files_whole(struct shell_files *f, bool command);
 fallible shell_files_mend(struct shell_files *f); /* report_fd must not be watched */

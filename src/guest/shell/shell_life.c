@@ -146,10 +146,8 @@ fallible shell_open_term(struct shell *s)
 
 static fallible open_session(struct shell *s)
 {
-    uid_t uid = s->config.user ? s->user.uid : geteuid();
-
     TRY(shell_open_term(s));
-    TRY(shell_files_open(&s->files, s->config.state_dir, s->config.rng, uid));
+    TRY(shell_files_pick(&s->files, s->config.state_dir, s->config.rng));
     return shell_spawn(s);
 }
 

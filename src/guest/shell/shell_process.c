@@ -118,6 +118,24 @@ void shell_on_bash_end(struct spawn_child *c)
     shell_on_death(s, code < 0 ? 1 : code);
 }
 
+static fallible make_files(struct shell *s)
+{
+    if (s->files.report_fd >= 0)
+        return NULL;
+    return shell_files_make(&s->files, s->config.user ? s->user.uid : geteuid());
+}
+
+/* A new bash looks for its files at its first prompt. If it does not find them, or they go
+ * meanwhile, the line that is typed then makes sure of them. */
+static void on_asked(void *arg)
+{
+    struct shell *s = arg;
+
+    if (s->config.on_asked)
+        s->config.on_asked(s->config.arg);
+    err_free(make_files(s)); /* what fails is tried again, and told */
+}
+
 static fallible start_bash(struct shell *s, const struct child_env *env)
 {
     static const char *const argv[] = {"bash", "--noediting", "-i", "+H", NULL};
@@ -132,6 +150,8 @@ static fallible start_bash(struct shell *s, const struct child_env *env)
         .fds = fds,
         .fds_len = ARRAY_LEN(fds),
         .tty = true,
+        .asked = on_asked,
+        .arg = s,
     };
 
     buf_init(&cwd, 1 << 16);
@@ -151,16 +171,21 @@ fallible shell_spawn(struct shell *s)
     struct err *e = child_env_fill(env, s);
     if (!e)
         e = open_pty(&s->config, &s->master, &s->slave);
-    if (!e)
-        e = shell_watch_files(s, false); /* it reads one of them before anything is typed */
+    if (!e && s->files.report_fd >= 0)
+        e = shell_watch_files(s, false); /* they may be gone */
     if (!e)
         e = start_bash(s, env);
     child_env_done(env);
     if (e)
         return err_wrap(e, "start a shell");
     s->pid = s->report_pid = s->child.pid;
-    shell_keep_put(s);
-    e = shell_io_start(s);
+    e = make_files(s);
+    if (!e)
+        e = shell_watch_files(s, false);
+    if (!e) {
+        shell_keep_put(s);
+        e = shell_io_start(s);
+    }
     if (e) {
         spawn_end(&s->child);
         s->pid = 0;

@@ -36,6 +36,8 @@ static _Noreturn void grow_up(const int *fds, size_t len, int born)
 
 void spawn_nursery(int requests, int born)
 {
+    spawn_default_signals(1, 64); /* once for all that is forked here … */
+    signal(SIGPIPE, SIG_IGN);     /* … but for this one: who asked may be gone */
     for (;;) {
         int fds[FIRST_FD + SPAWN_FDS_MAX];
         char byte;

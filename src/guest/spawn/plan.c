@@ -139,16 +139,12 @@ static _Noreturn void fail_at(int status, enum spawn_step step)
     _exit(EXIT_FAILED);
 }
 
-static void default_signals(void)
+void spawn_default_signals(int from, int to)
 {
     static const char by_default[32]; /* as the kernel has it: handler, flags, restorer, mask */
-    sigset_t none;
 
-    for (int s = 1; s <= 64;
-         s++) /* not by libc, which keeps two for itself; KILL and STOP refuse */
+    for (int s = from; s <= to; s++) /* not by libc, which keeps two; KILL and STOP refuse */
         syscall(SYS_rt_sigaction, s, by_default, NULL, 8);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 /* fds become 0, 1 …, status the one behind them, and nothing else is left. */
@@ -175,8 +171,11 @@ static bool arrange(const int *fds, size_t n, int *status)
 _Noreturn void spawn_become(const struct spawn_job *job, const int *fds, size_t fds_len, int status)
 {
     const struct spawn_head *h = &job->head;
+    sigset_t none;
 
-    default_signals();
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    spawn_default_signals(SIGPIPE, SIGPIPE);
     setsid();
     if (!arrange(fds, fds_len, &status))
         fail_at(status, SPAWN_AT_FDS);

@@ -110,8 +110,10 @@ static fallible fork_here(const struct spawn_plan *plan, struct str bytes, pid_t
     pid_t pid = fork();
     if (pid < 0)
         return err_sys("fork");
-    if (pid == 0)
+    if (pid == 0) {
+        spawn_default_signals(1, 64);
         spawn_become(&job, plan->fds, plan->fds_len, write_end);
+    }
     own_close(take_fd(&write_end));
     struct err *e = read_status(status, &s);
     if (!e && s.errnum)
@@ -176,6 +178,8 @@ static fallible ask_nursery(const struct spawner *sp, const struct spawn_plan *p
     TRY_WRAP(fd_wait(sp->nursery, POLLOUT, START_MS), "nursery");
     TRY_WRAP(fd_send(sp->nursery, STR("s"), fds, 2 + plan->fds_len), "nursery");
     own_close(take_fd(&write_end));
+    if (plan->asked)
+        plan->asked(plan->arg);
     struct err *e = read_status(status, s);
     if (e && s->pid > 0)
         kill(s->pid, SIGKILL); /* it never got to run its program */

@@ -38,6 +38,9 @@ struct spawn_plan {
     bool tty_if_free;     /* … unless it is somebody else's */
     bool dies_with_maker; /* the server's death is its death */
     bool own;             /* serves us, with all it starts: see spawn_count_work */
+    /* Called, if not NULL, while a nursery forks: what need not be done before. Perhaps twice. */
+    void (*asked)(void *arg);
+    void *arg;
 };
 
 struct spawner { /* a nursery; NULL where one is asked for: fork here */

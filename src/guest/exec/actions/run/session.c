@@ -116,6 +116,11 @@ static void on_shell_output(void *arg, struct str bytes)
     live_add(&((struct session *)arg)->live, bytes);
 }
 
+static void on_shell_asked(void *arg)
+{
+    err_free(exec_tell_ready(((struct session *)arg)->exec)); /* what fails is tried again */
+}
+
 static uint64_t count_oom_kills(void *arg)
 {
     return keep_oom_kills(((const struct session *)arg)->exec->config->keep);
@@ -149,6 +154,7 @@ static struct shell_config config_of(struct session *s)
         .columns = s->columns,
         .rows = s->rows,
         .on_output = s->name[0] ? on_shell_output : NULL,
+        .on_asked = on_shell_asked,
         .on_closed = on_shell_closed,
         .oom_kills = e->config->keep ? count_oom_kills : NULL,
         .arg = s,
