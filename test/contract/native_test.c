@@ -22,6 +22,7 @@ void contract_native_fork(struct contract *c)
         .images = images,
         .image_count = 1,
         .most = 8,
+        .nested = true,
         .embryos = 2};
 
     if (geteuid() == 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The corpus, tried outside: a door that is shut there tests nothing. */
 #include "test/escape/escape.h"
+#include "test/program.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -37,9 +38,16 @@ TEST(the_judge_of_the_escape_corpus_sees_an_open_door)
     struct str control = STR("a/one OPEN \na/two absent x\na/three OPEN \nend\n");
     unsigned doors;
 
-    CHECK_INT(escape_compare(control, STR("a/one refused e\na/three refused e\nend\n"), &doors), 0);
+    CHECK_INT(
+        escape_compare(control, STR("a/one refused e\na/three refused e\nend\n"), ARGS(), &doors),
+        0);
     CHECK_INT(doors, 2);
-    CHECK_INT(escape_compare(control, STR("a/one refused e\na/three OPEN e\nend\n"), &doors), 1);
-    CHECK_INT(escape_compare(control, STR("a/one refused e\na/three lost e\nend\n"), &doors), 1);
-    CHECK_INT(escape_compare(control, STR("a/three refused e\nend\n"), &doors), 1);
+    CHECK_INT(
+        escape_compare(control, STR("a/one refused e\na/three OPEN e\nend\n"), ARGS(), &doors), 1);
+    CHECK_INT(
+        escape_compare(control, STR("a/one refused e\na/three lost e\nend\n"), ARGS(), &doors), 1);
+    CHECK_INT(escape_compare(control, STR("a/three refused e\nend\n"), ARGS(), &doors), 1);
+    CHECK_INT(
+        escape_compare(control, STR("a/one refused e\nend\n"), ARGS("a/three", "a/th"), &doors), 0);
+    CHECK_INT(doors, 1);
 }

@@ -35,8 +35,10 @@ bool escape_next(struct str *text, struct escape_line *ret_line);
 
 /* What the control prints, into *out. */
 void escape_control(const struct escape_bait *b, struct buf *out);
-/* How many doors that are open outside are not shut inside; says which. */
-unsigned escape_compare(struct str control, struct str inside, unsigned *ret_doors);
+/* How many doors that are open outside are not shut inside; says which. granted: names that may be
+ * open; ends with NULL. */
+unsigned escape_compare(struct str control, struct str inside, const char *const *granted,
+                        unsigned *ret_doors);
 /* Holds what a probe printed inside against the control; fails the test if any is open.
  * Gives how many attempts had an open door outside. */
 unsigned escape_judge(struct str control, struct str inside);

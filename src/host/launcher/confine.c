@@ -21,8 +21,11 @@
 
 /* --- seccomp --- */
 
-/* What a sandbox that builds images needs for the containers it makes in itself. */
+/* What a sandbox that builds images needs for the containers it makes in itself; of namespaces
+ * those it cannot do without. A network of its own would be all of the kernel's packet filters and
+ * schedulers, for root there to configure. */
 static const int nesting[] = {SYS_mount, SYS_umount2, SYS_unshare};
+#define BUILD_NAMESPACES (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWUTS)
 
 static const int denied[] = {
     /* mounts and roots */
@@ -102,8 +105,18 @@ static void add_socket(struct confine_filter *f)
     answer(f, SECCOMP_RET_ALLOW);
 }
 
+static void refuse_flags(struct confine_filter *f, int call, unsigned flags)
+{
+    add(f, JEQ, (uint32_t)call, 0, 4);
+    load(f, ARG_LOW(0));
+    add(f, BPF_JMP | BPF_JSET | BPF_K, flags, 0, 1);
+    answer(f, REFUSE);
+    answer(f, SECCOMP_RET_ALLOW);
+}
+
 void confine_build(struct confine_filter *f, bool nested)
 {
+    const unsigned others = NEW_NAMESPACES & ~(nested ? BUILD_NAMESPACES : 0u);
     const unsigned more = nested ? 0 : ARRAY_LEN(nesting), all = ARRAY_LEN(denied) + more;
 
     f->len = 0;
@@ -115,13 +128,9 @@ void confine_build(struct confine_filter *f, bool nested)
     answer(f, SECCOMP_RET_ERRNO | ENOSYS);
     add(f, JEQ, SYS_clone3, 0, 1); /* flags lie in memory, out of reach: libc falls back to clone */
     answer(f, SECCOMP_RET_ERRNO | ENOSYS);
-    if (!nested) {
-        add(f, JEQ, SYS_clone, 0, 4);
-        load(f, ARG_LOW(0));
-        add(f, BPF_JMP | BPF_JSET | BPF_K, NEW_NAMESPACES, 0, 1);
-        answer(f, REFUSE);
-        answer(f, SECCOMP_RET_ALLOW);
-    }
+    refuse_flags(f, SYS_clone, others);
+    if (nested)
+        refuse_flags(f, SYS_unshare, others | CLONE_NEWTIME);
     add_socket(f);
     add_choice(f, SYS_personality, 0, personalities, ARRAY_LEN(personalities), SECCOMP_RET_ALLOW,
                REFUSE);

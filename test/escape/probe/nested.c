@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/* nested.c — who may make a mount namespace of his own tries to take off what was put over /proc
+ * when the sandbox was made. Outside the same is put there first, by ourselves. */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "test/escape/probe/probe.h"
+
+/* The first mount below /proc, read-only if asked for. */
+static bool find_cover(bool read_only, char path[256])
+{
+    FILE *f = fopen("/proc/self/mountinfo", "r");
+    char line[4096], options[256];
+    bool found = false;
+
+    while (f && !found && fgets(line, sizeof line, f))
+        found = sscanf(line, "%*d %*d %*s %*s %255s %255s", path, options) == 2 &&
+                strncmp(path, "/proc/", 6) == 0 && (!read_only || strncmp(options, "ro", 2) == 0);
+    if (f)
+        fclose(f);
+    return found;
+}
+
+static bool be_apart(void)
+{
+    bool apart = unshare(CLONE_NEWNS | (probe_is_control() ? 0 : CLONE_NEWUSER)) == 0 &&
+                 mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+
+    if (probe_is_control())
+        apart = apart && mount("none", "/proc/fs", "tmpfs", MS_RDONLY, NULL) == 0;
+    return apart || !probe_is_control();
+}
+
+static enum probe_result try_cover(const void *data, char *note, size_t size)
+{
+    const char *what = data;
+    char path[256], dir[] = "/tmp/probe-XXXXXX";
+    bool got;
+
+    if (!be_apart())
+        return probe_refused(note, size);
+    if (!find_cover(*what == 'r', path))
+        return snprintf(note, size, "nothing is put over /proc"), PROBE_ABSENT;
+    if (*what == 'u') {
+        got = umount2(path, MNT_DETACH) == 0;
+    } else if (*what == 'r') {
+        got = mount(NULL, path, NULL, MS_REMOUNT | MS_BIND, NULL) == 0;
+    } else {
+        if (!mkdtemp(dir))
+            return snprintf(note, size, "no /tmp"), PROBE_ABSENT;
+        got = mount("/proc", dir, NULL, MS_BIND, NULL) == 0; /* without what is mounted on it */
+        if (got)
+            umount2(dir, MNT_DETACH);
+        int why = errno;
+        rmdir(dir);
+        errno = why;
+    }
+    return got ? PROBE_OPEN : probe_refused(note, size);
+}
+PROBE(uncover_proc) = {"3-proc-sys", "uncover_proc", try_cover, "umount"};
+PROBE(remount_cover) = {"3-proc-sys", "make_the_cover_of_proc_writable", try_cover, "remount"};
+PROBE(bind_below_cover) = {"3-proc-sys", "bind_proc_without_its_covers", try_cover, "bind"};
+
+/* The same trick on the whole: what the sandbox's root was put over. */
+static enum probe_result try_uncover_root(const void *data, char *note, size_t size)
+{
+    (void)data;
+    if (!be_apart())
+        return probe_refused(note, size);
+    if (probe_is_control() &&
+        (mount("none", "/mnt", "tmpfs", 0, NULL) < 0 || chroot("/mnt") < 0 || chdir("/") < 0))
+        return probe_refused(note, size);
+    if (umount2("/", MNT_DETACH) == 0)
+        return PROBE_OPEN;
+    return probe_refused(note, size);
+}
+PROBE(uncover_root) = {"1-paths", "uncover_root", try_uncover_root, NULL};
