@@ -192,17 +192,20 @@ static fallible new_rules(int abi, uint64_t *ret_fs, int *ret_rules)
     return *ret_rules < 0 ? err_sys("make a Landlock rule set") : NULL;
 }
 
-fallible confine_landlock_beneath(int abi, const int *work, size_t count, int look)
+fallible confine_landlock_beneath(int abi, const int *works, size_t work_count, const int *looks,
+                                  size_t look_count)
 {
+    const uint64_t reading = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
     own_fd rules = -1;
     uint64_t all;
 
     TRY(new_rules(abi, &all, &rules));
-    for (size_t i = 0; i < count; i++)
-        if (work[i] >= 0)
-            TRY(allow_beneath(rules, work[i], all));
-    if (look >= 0)
-        TRY(allow_beneath(rules, look, LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR));
+    for (size_t i = 0; i < work_count; i++)
+        if (works[i] >= 0)
+            TRY(allow_beneath(rules, works[i], all));
+    for (size_t i = 0; i < look_count; i++)
+        if (looks[i] >= 0)
+            TRY(allow_beneath(rules, looks[i], reading));
     if (syscall(SYS_landlock_restrict_self, rules, 0) < 0)
         return err_sys("enter Landlock");
     return NULL;

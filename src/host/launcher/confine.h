@@ -29,9 +29,10 @@ int confine_landlock_abi(void); /* 0: none */
 /* Everything below "/" stays allowed; abstract sockets and signals do not leave. exe, which lies
  * outside that root, may be run. */
 fallible confine_landlock(int abi, int exe);
-/* Nothing but: all below each of work, reading below look; -1 is passed over. Needs version 2,
+/* Nothing but: all below each of works, reading below looks; -1 is passed over. Needs version 2,
  * which lets files move between directories. */
-fallible confine_landlock_beneath(int abi, const int *work, size_t count, int look);
+fallible confine_landlock_beneath(int abi, const int *works, size_t work_count, const int *looks,
+                                  size_t look_count);
 fallible confine_seccomp(const struct confine_filter *f);
 fallible confine_caps(uint64_t keep); /* both of these: */
 fallible confine_bounding_set(uint64_t keep);

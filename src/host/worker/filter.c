@@ -28,7 +28,7 @@ static const unsigned short allowed[] = {
     SYS_exit,       SYS_exit_group,      SYS_rt_sigreturn,    SYS_rt_sigprocmask, SYS_rt_sigaction,
     SYS_getpid,     SYS_gettid,          SYS_restart_syscall, SYS_sched_yield,    SYS_geteuid,
     SYS_flistxattr, SYS_fremovexattr,    SYS_sigaltstack,     SYS_flock,          SYS_faccessat2,
-    SYS_openat2,    SYS_umask,
+    SYS_openat2,    SYS_umask,           SYS_syncfs,
 };
 
 #define LOAD(field)  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))

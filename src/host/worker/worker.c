@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/mem.h"
 #include "host/launcher/confine.h"
 #include "host/subids/subids.h"
 #include "host/worker/filter.h"
@@ -238,34 +239,51 @@ fallible worker_run(const struct worker_job *job, struct buf *answer)
 #define FENCE_CAPS     (KEEP_CAPS | 1ull << 2 | 1ull << 27 | 1ull << 21)
 #define LANDLOCK_MOVES 2 /* since this version files may move */
 
-static fallible keep_only(const struct worker_fence *f)
+/* Lists of the fence as one: its own, and more. */
+static int *join(const int *own, size_t count, const int *more, size_t more_count)
 {
-    int keep[WORKER_FDS + 6] = {2, f->root, f->work[0], f->work[1], f->work[2], f->look};
-    size_t n = 6;
+    int *all = mem_new((count + more_count + 1) * sizeof *all);
+
+    memcpy(all, own, count * sizeof *all);
+    if (more)
+        memcpy(all + count, more, more_count * sizeof *all);
+    return all;
+}
+
+static fallible keep_only(const struct worker_fence *f, const int *works, const int *looks)
+{
+    size_t n = 0, work_count = ARRAY_LEN(f->work) + f->work_count, look_count = 1 + f->look_count;
 
     if (f->fd_count > WORKER_FDS)
         return err_new(ERR_INTERNAL, "%zu descriptors are too many", f->fd_count);
-    for (size_t i = 0; i < f->fd_count; i++)
-        keep[n++] = f->fds[i];
-    return close_all_but(keep, n);
+    own_free int *keep =
+        join((const int[]){2, f->root}, 2, NULL, f->fd_count + work_count + look_count);
+    for (n = 2; n < 2 + f->fd_count; n++)
+        keep[n] = f->fds[n - 2];
+    memcpy(keep + n, works, work_count * sizeof *keep);
+    memcpy(keep + n + work_count, looks, look_count * sizeof *keep);
+    return close_all_but(keep, n + work_count + look_count);
 }
 
 fallible worker_fence(const struct worker_fence *f)
 {
     struct rlimit none = {0, 0};
     int abi = confine_landlock_abi();
+    own_free int *works = join(f->work, ARRAY_LEN(f->work), f->works, f->work_count);
+    own_free int *looks = join(&f->look, 1, f->looks, f->look_count);
 
     if (fchdir(f->root) < 0)
         return err_sys("enter the root");
     bool powers = chroot(".") == 0; /* an ordinary user has none to give up */
     if (!powers && (errno != EPERM || geteuid() == 0))
         return err_sys("change the root");
-    TRY(keep_only(f));
+    TRY(keep_only(f, works, looks));
     if (setrlimit(RLIMIT_CORE, &none) < 0)
         return err_sys("set limits");
     TRY(confine_no_new_privs());
     if (abi >= LANDLOCK_MOVES)
-        TRY(confine_landlock_beneath(abi, f->work, ARRAY_LEN(f->work), f->look));
+        TRY(confine_landlock_beneath(abi, works, ARRAY_LEN(f->work) + f->work_count, looks,
+                                     1 + f->look_count));
     if (powers)
         TRY(confine_caps(FENCE_CAPS));
     return filter_install();

@@ -32,5 +32,8 @@ struct worker_fence {
     int root, work[3], look; /* -1 is passed over */
     const int *fds;
     size_t fd_count; /* at most WORKER_FDS */
+    /* More of both kinds, which stay open too. */
+    const int *works, *looks;
+    size_t work_count, look_count;
 };
 fallible worker_fence(const struct worker_fence *f);
