@@ -14,6 +14,7 @@
 #define DIR_FLAGS  (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define NAME_LIMIT 64
 #define SNAPS_NOTE 40 /* the name of a note */
+#define PART_MAX   24 /* the name of an upper */
 
 struct snapstore {
     int dir, layers, boxes, lock;
@@ -49,3 +50,7 @@ fallible snapstore_freeze(const struct snapstore *s, int box, const char *upper,
                           const struct snap *with);
 fallible snapstore_empty(int box, const char *upper, const struct stat *like);
 fallible snapstore_flatten(const struct snapstore *s, struct arena *a, struct snap *snap);
+
+/* whole.c: is it what launchers call an upper layer, and what is the note beside it? */
+bool whole_is_upper(const char *name);
+void whole_note_of(const char *upper, char out[SNAPS_NOTE]);

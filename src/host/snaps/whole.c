@@ -18,7 +18,6 @@
 #include "host/tree/tree.h"
 
 #define MEMORY      (4u << 20)
-#define PART_MAX    24 /* the name of an upper */
 #define STAGING     ".new-"
 #define STAGING_MAX (sizeof STAGING + RNG_HEX_LEN)
 #define NOTE        ".l"
@@ -26,7 +25,7 @@
 /* --- names --- */
 
 /* What launchers call upper layers: "u", "upper", "upper-usr", and "m0u" of a mount. */
-static bool is_upper(const char *name)
+bool whole_is_upper(const char *name)
 {
     size_t n = strlen(name);
 
@@ -37,7 +36,7 @@ static bool is_upper(const char *name)
 }
 
 /* Of a mount it is the one that snaps.h writes. */
-static void note_of(const char *upper, char out[SNAPS_NOTE])
+void whole_note_of(const char *upper, char out[SNAPS_NOTE])
 {
     if (upper[0] == 'm')
         snprintf(out, SNAPS_NOTE, "%.2sl", upper);
@@ -68,7 +67,7 @@ static fallible each_part(int dir, part_fn *fn, void *arg)
 
     TRY(tree_read_names(dir, 1u << 20, &names, &count));
     for (const char *name = names.p; count--; name += strlen(name) + 1)
-        if (is_upper(name))
+        if (whole_is_upper(name))
             TRY_WRAP(fn(arg, name), "'%s'", name);
     return NULL;
 }
@@ -175,7 +174,7 @@ static fallible take_part(void *arg, const char *upper)
     struct str layer;
     char note[SNAPS_NOTE], copy[PART_MAX + 2];
 
-    note_of(upper, note);
+    whole_note_of(upper, note);
     TRY(snapstore_read(&w->s, t->box, note, &w->a, &stack));
     if (stack.layer_count == SNAPS_LAYERS_MAX - 1) /* nobody has done it since layer 20 */
         TRY_WRAP(snapstore_flatten(&w->s, &w->a, &stack), "flatten its layers");
@@ -260,7 +259,7 @@ static fallible stand_part(void *arg, const char *upper)
     if (fstatat(t->w->s.layers, stack.layers[0].p, &top, AT_SYMLINK_NOFOLLOW) < 0)
         return err_sys("look at a layer");
     TRY(snapstore_empty(t->box, upper, &top));
-    note_of(upper, note);
+    whole_note_of(upper, note);
     return snapstore_note(t->box, note, &stack);
 }
 
@@ -284,7 +283,7 @@ fallible whole_layers(int state, int box, const char *upper, struct snaps_stack 
     struct snap stack = {.layer_count = 0};
     char note[SNAPS_NOTE];
 
-    note_of(upper, note);
+    whole_note_of(upper, note);
     ret->count = 0;
     if (!snapstore_is_noted(box, note))
         return NULL;
@@ -412,7 +411,7 @@ static fallible restand_part(void *arg, const char *upper)
     struct snap stack = {.layer_count = 0};
     char note[SNAPS_NOTE], was[SNAPS_NOTE], old[PATH_MAX], now[PATH_MAX];
 
-    note_of(upper, note);
+    whole_note_of(upper, note);
     was_of(upper, was);
     TRY(snapstore_link(t->w->dir, was, old));
     TRY(snapstore_link(t->box, note, now));

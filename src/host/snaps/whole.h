@@ -43,6 +43,11 @@ fallible whole_restand(int state, const char *name, int box);
 fallible whole_remove(int state, const char *name);
 /* Names one after the other, each with its NUL, in no order. */
 fallible whole_list(int state, struct buf *names, size_t *ret_count);
+/* Of a sandbox that must not run: its upper layers are empty again, above the snapshot's layers, or
+ * above none (name NULL). Cut short, it is done again: box/WHOLE_RESET is there until it is done.
+ */
+#define WHOLE_RESET "reset"
+fallible whole_reset(int state, int box, const char *name);
 /* What one that was killed left half made, and layers nobody stands on. Nobody takes one meanwhile.
  */
 fallible whole_sweep(int state);

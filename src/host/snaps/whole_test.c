@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -85,5 +86,36 @@ TEST(sandbox_that_went_on_since_is_not_moved)
     CHECK_OK(whole_flatten(p.state, name));
     CHECK_OK(whole_restand(p.state, name, p.box));
     CHECK_INT(layers_below(&p), SNAPS_FLATTEN_AT + 2);
+    place_close(&p);
+}
+
+/* As if somebody had died there: what was put aside, and an upper that is not made yet. */
+static void cut_short(const struct place *p)
+{
+    CHECK_INT(symlinkat("-", p->box, WHOLE_RESET), 0);
+    CHECK_INT(renameat(p->box, "u", p->box, ".old-u"), 0);
+}
+
+TEST(reset_empties_a_sandbox_also_when_one_before_was_cut_short)
+{
+    struct place p;
+
+    place_open(&p);
+    put(&p, "one");
+    CHECK_OK(whole_take(p.state, p.box, p.box, "first", false, NULL));
+    put(&p, "two");
+    for (int i = 0; i < 3; i++) {
+        if (i > 0)
+            cut_short(&p);
+        if (i == 2)
+            CHECK_INT(mkdirat(p.box, "u", 0755), 0); /* it had come a step further */
+        CHECK_OK(whole_reset(p.state, p.box, i == 1 ? "first" : NULL));
+        CHECK_INT(layers_below(&p), i == 1);
+        CHECK_INT(unlinkat(p.box, "u", AT_REMOVEDIR), 0); /* it is empty */
+        CHECK_INT(mkdirat(p.box, "u", 0755), 0);
+        CHECK(faccessat(p.box, ".old-u", F_OK, 0) < 0);
+        CHECK(faccessat(p.box, WHOLE_RESET, F_OK, AT_SYMLINK_NOFOLLOW) < 0);
+        put(&p, "more");
+    }
     place_close(&p);
 }
