@@ -90,7 +90,7 @@ static void on_done(struct http_call *call, struct err *e)
     p->call = NULL;
 }
 
-static fallible no_server(const struct ask *k, const struct ask_stream *s, struct err *e)
+static fallible no_server(struct ask *k, const struct ask_stream *s, struct err *e)
 {
     struct str at = s->unix_path.p   ? s->unix_path
                     : s->url.p       ? s->url
@@ -99,6 +99,7 @@ static fallible no_server(const struct ask *k, const struct ask_stream *s, struc
 
     if (s->url.p || s->unix_path.p)
         return e;
+    k->nobody = true;
     return err_wrap(e,
                     "no croft server answers at '" STR_FMT "'; start one with 'croft serve', or "
                     "set CROFT_HOST to where it is",

@@ -20,6 +20,7 @@ struct ask {
     struct net *net;
     struct http_client *client;
     struct str url, unix_path, key; /* unix_path.p NULL: by url */
+    bool nobody;                    /* the last question: nobody listens there */
 };
 
 fallible ask_open(struct ask *k, struct cli *cli);

@@ -7,12 +7,14 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/far.h"
 #include "cli/state.h"
 #include "host/changes/changes.h"
 #include "host/kept/kept.h"
 
 struct changes_options {
     bool json, force;
+    struct str to;
 };
 
 static const struct cfg_row rows[] = {
@@ -21,6 +23,12 @@ static const struct cfg_row rows[] = {
 static const struct cfg_row apply_rows[] = {
     CFG_BOOL(changes_options, force, "force", false,
              "Also what changed in the directory meanwhile: the sandbox's version wins."),
+    CFG_BOOL(changes_options, json, "json", false, "Print a JSON object."),
+};
+
+static const struct cfg_row rollback_rows[] = {
+    CFG_STR(changes_options, to, "to", NULL,
+            "Of a server's sandbox: back to this snapshot, not to its beginning."),
     CFG_BOOL(changes_options, json, "json", false, "Print a JSON object."),
 };
 
@@ -122,6 +130,10 @@ static fallible apply(struct job *j)
 
 static fallible rollback(struct job *j)
 {
+    if (j->o.to.p)
+        return err_new(ERR_UNSUPPORTED,
+                       "--to is for sandboxes of a server; 'croft run --from' goes on from a "
+                       "snapshot here");
     TRY(kept_drop(j->state, &j->kept));
     if (!j->o.json) {
         buf_addf(&j->out, "dropped the changes of '%s'\n", j->kept.id);
@@ -144,13 +156,22 @@ static fallible open_kept(struct job *j)
     return kept_open(j->state, j->id, getcwd(here, sizeof here), &j->kept);
 }
 
-static int do_job(struct job *j, struct err *(*act)(struct job *))
+/* One that is not here may be a server's. */
+static fallible do_here_or_there(struct job *j, struct err *(*act)(struct job *), far_fn *far)
 {
-    buf_init(&j->out, 1u << 30);
+    struct far_ask there = {
+        .json = j->o.json, .force = j->o.force, .paths = j->paths, .to = j->o.to};
     struct err *e = open_kept(j);
 
     if (!e)
-        e = act(j);
+        return act(j);
+    return j->id ? far_try(j->cli, &there, j->id, far, &j->out, e) : e;
+}
+
+static int do_job(struct job *j, struct err *(*act)(struct job *), far_fn *far)
+{
+    buf_init(&j->out, 1u << 30);
+    struct err *e = do_here_or_there(j, act, far);
     int code = e ? CLI_OK : cli_put(j->cli, &j->out);
     if (e)
         code = cli_fail(j->cli, e);
@@ -160,9 +181,10 @@ static int do_job(struct job *j, struct err *(*act)(struct job *))
     return code;
 }
 
-static int run(struct cli *cli, int argc, char **argv, bool takes_paths,
-               struct err *(*act)(struct job *))
+static int run(struct cli *cli, int argc, char **argv, struct err *(*act)(struct job *),
+               far_fn *far)
 {
+    bool takes_paths = act == apply;
     own_done(arena) a;
     struct job j = {.cli = cli, .state = -1, .kept.dir = -1};
 
@@ -177,32 +199,35 @@ static int run(struct cli *cli, int argc, char **argv, bool takes_paths,
         argv[argc] = NULL;
         j.paths = (const char *const *)argv + 1;
     }
-    return do_job(&j, act);
+    return do_job(&j, act, far);
 }
 
 static int run_diff(struct cli *cli, int argc, char **argv)
 {
-    return run(cli, argc, argv, false, diff);
+    return run(cli, argc, argv, diff, far_diff);
 }
 
 static int run_apply(struct cli *cli, int argc, char **argv)
 {
-    return run(cli, argc, argv, true, apply);
+    return run(cli, argc, argv, apply, far_apply);
 }
 
 static int run_rollback(struct cli *cli, int argc, char **argv)
 {
-    return run(cli, argc, argv, false, rollback);
+    return run(cli, argc, argv, rollback, far_rollback);
 }
 
 CLI_COMMAND(diff) = {
     .name = "diff",
     .summary = "list what a sandbox changed in its copy of a directory",
     .usage = "[SANDBOX] [--json]",
-    .help = "Without a name: the sandbox that last worked on this directory. One line each:\n"
-            "A added, M modified, P permissions, T of another type, R renamed, D deleted,\n"
-            "! a device, socket or fifo, which apply leaves behind. A '!' after the letter is a\n"
-            "conflict: the directory's own file changed too since the sandbox began.",
+    .help =
+        "Without a name: the sandbox that last worked on this directory. One line each:\n"
+        "A added, M modified, P permissions, T of another type, R renamed, D deleted,\n"
+        "! a device, socket or fifo, which apply leaves behind. A '!' after the letter is a\n"
+        "conflict: the directory's own file changed too since the sandbox began. Of a server's\n"
+        "sandbox, by its id or session: all it changed, also outside of mounted directories;\n"
+        "it stands still meanwhile.",
     .options = {rows, ARRAY_LEN(rows), NULL},
     .run = run_diff,
 };
@@ -215,7 +240,9 @@ CLI_COMMAND(apply) = {
             "new, never half. Owners, set-id bits and attributes from the sandbox do not come\n"
             "through; nothing outside the directory is touched. When the directory's own files\n"
             "changed as well, nothing is done unless --force says so. The changes stay listed in\n"
-            "the sandbox until 'croft rollback' drops it.",
+            "the sandbox until 'croft rollback' drops it. Of a server's sandbox: the changes of\n"
+            "its copy-on-write mounts go into the server's directories, where [mount.NAME] of its\n"
+            "settings grants 'apply'; paths are those in the sandbox.",
     .options = {apply_rows, ARRAY_LEN(apply_rows), NULL},
     .run = run_apply,
 };
@@ -223,8 +250,11 @@ CLI_COMMAND(apply) = {
 CLI_COMMAND(rollback) = {
     .name = "rollback",
     .summary = "drop a sandbox's changes",
-    .usage = "[SANDBOX] [--json]",
-    .help = "The directory is as it was all along: only the sandbox's copy goes.",
-    .options = {rows, ARRAY_LEN(rows), NULL},
+    .usage = "[SANDBOX] [--to SNAPSHOT] [--json]",
+    .help =
+        "The directory is as it was all along: only the sandbox's copy goes. A server's sandbox,\n"
+        "which must be stopped ('croft stop' keeps its files), stays: its files are again as\n"
+        "when it began, or as in a snapshot, and 'croft resume' goes on from there.",
+    .options = {rollback_rows, ARRAY_LEN(rollback_rows), NULL},
     .run = run_rollback,
 };

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/rng.h"
 #include "cli/cli.h"
+#include "cli/far.h"
 #include "cli/state.h"
 #include "host/kept/kept.h"
 #include "host/launcher/record.h"
@@ -138,8 +139,12 @@ static fallible take_snapshot(struct job *j, const char *id)
     char here[PATH_MAX];
     struct kept k;
 
-    TRY(kept_open(j->state, id, getcwd(here, sizeof here), &k));
-    struct err *e = take_open(j, &k);
+    struct err *e = kept_open(j->state, id, getcwd(here, sizeof here), &k);
+    if (e && id) /* it may be a server's */
+        return far_try(j->cli, &(struct far_ask){.json = j->o.json, .name = j->o.name}, id,
+                       far_take, &j->out, e);
+    TRY(e);
+    e = take_open(j, &k);
     kept_done(&k);
     return e;
 }
@@ -177,24 +182,48 @@ static fallible collect(struct job *j, struct shown **ret_all, size_t *ret_count
     return NULL;
 }
 
+/* Those of a server, if one answers: its whole sandboxes have names there, and here only ids. */
+static fallible list_far(struct job *j, struct buf *far, bool *ret_there)
+{
+    struct err *nobody = err_new(ERR_CLOSED, "no server");
+    struct err *e =
+        far_try(j->cli, &(struct far_ask){.json = j->o.json}, "", far_list_snapshots, far, nobody);
+
+    *ret_there = !e;
+    if (e && err_code(e) == ERR_CLOSED) {
+        err_free(e); /* then what is here is all there is */
+        return NULL;
+    }
+    return e;
+}
+
 static fallible list(struct job *j)
 {
     struct shown *all = NULL;
     size_t count = 0;
-    struct jw w;
+    own_done(buf) far;
+    bool there, any = false;
 
+    buf_init(&far, 16u << 20);
     TRY(collect(j, &all, &count));
-    jw_init(&w, &j->out, JW_SPACED);
-    if (!j->o.json) {
-        for (size_t i = 0; i < count; i++)
+    TRY(list_far(j, &far, &there));
+    buf_add_cstr(&j->out, j->o.json ? "[" : "");
+    for (size_t i = 0; i < count; i++) {
+        struct jw w;
+        if (all[i].whole && there)
+            continue;
+        if (!j->o.json) {
             put_one(j, &all[i]);
-        return NULL;
+            continue;
+        }
+        buf_add_cstr(&j->out, any ? ", " : "");
+        any = true;
+        jw_init(&w, &j->out, JW_SPACED);
+        put_json(&w, &all[i]);
     }
-    JW_ARRAY(&w, NULL) {
-        for (size_t i = 0; i < count; i++)
-            put_json(&w, &all[i]);
-    }
-    buf_add_char(&j->out, '\n');
+    buf_add_cstr(&j->out, j->o.json && any && far.len ? ", " : "");
+    buf_add(&j->out, buf_str(&far));
+    buf_add_cstr(&j->out, j->o.json ? "]\n" : "");
     return NULL;
 }
 
@@ -208,7 +237,8 @@ static fallible remove_one(struct job *j, const char *name)
         struct err *neither = find_whole(j, name, &shown);
         if (neither && err_code(neither) == ERR_NOT_FOUND) {
             err_free(neither);
-            return e;
+            return far_try(j->cli, &(struct far_ask){.json = j->o.json}, name, far_remove_snapshot,
+                           &j->out, e);
         }
         err_free(e);
         TRY(neither);
@@ -270,8 +300,11 @@ CLI_COMMAND(snapshot) = {
         "Freezes what a sandbox that has ended changed in its copy of a directory. That takes\n"
         "the same time for any size: nothing is copied. Without a name: the sandbox that last\n"
         "worked on this directory. 'croft diff' and 'croft apply' of the sandbox show and apply\n"
-        "what is in its snapshots as well. Snapshots of whole sandboxes, which a server takes,\n"
-        "are listed, removed and gone on from ('croft run --from') in the same way.",
+        "what is in its snapshots as well. A name that no sandbox here has is one of the\n"
+        "server's (CROFT_HOST, or the socket of the state directory): its snapshots hold the\n"
+        "whole sandbox, which may run, and are listed and removed in the same way; 'from' of\n"
+        "POST /croft/v1/sandboxes goes on from one, as does 'croft rollback --to'. Where no\n"
+        "server answers, those of this state directory are listed by id, for 'croft run --from'.",
     .options = {rows, ARRAY_LEN(rows), NULL},
     .run = run,
 };

@@ -97,6 +97,13 @@ struct sbx_info {
                                     * are then the claim's own */
 };
 
+/* What is done with the changes of a sandbox. */
+enum sbx_files {
+    SBX_FILES_DIFF,     /* text: JSON, wire/files.h; s->said is the list, JSON */
+    SBX_FILES_APPLY,    /* the same; s->said is what was done */
+    SBX_FILES_ROLLBACK, /* text: the snapshot to go back to; empty: to the beginning */
+};
+
 struct sbx_usage { /* 0: nobody counts it */
     uint64_t memory_bytes, cpu_ns, pids, oom_kills;
 };
@@ -125,6 +132,8 @@ struct sbx_backend {
     fallible (*adopt)(struct sbx *s); /* sets s->found first */
     fallible (*snapshot)(struct sbx *s, struct str name);
     fallible (*measure)(struct sbx *s); /* fills s->usage; NULL: it cannot */
+    /* What it changed; NULL: it cannot tell. text: see sbx_files(). Fills s->said. */
+    fallible (*files)(struct sbx *s, enum sbx_files what, struct str text);
     /* Each ends in sbx_question_finish, at once or later; an error returned is that. */
     fallible (*list)(struct sbx_question *q); /* its names are struct sbx_listed */
     fallible (*snapshot_list)(struct sbx_question *q);

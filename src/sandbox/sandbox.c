@@ -42,6 +42,8 @@ static const struct op {
     [SBX_REMOVE] = {"be removed", TO(SBX_CREATED) | TO(SBX_STOPPED), SBX_STOPPED, 0},
     [SBX_ADOPT] = {"adopt", TO(SBX_CREATED), SBX_RUNNING, SBX_CAN_ADOPT},
     [SBX_CLAIM] = {"claim", TO(SBX_WARM), SBX_RUNNING, SBX_CAN_CLAIM},
+    [SBX_FILES] = {"look at the changes of", TO(SBX_RUNNING) | TO(SBX_PAUSED) | TO(SBX_STOPPED),
+                   SBX_RUNNING, 0},
     [SBX_MEASURE] = {"be measured", TO(SBX_RUNNING) | TO(SBX_PAUSED) | TO(SBX_WARM), SBX_RUNNING,
                      0},
 };
@@ -121,6 +123,7 @@ static void sbx_free(struct sbx *s)
     loop_later_cancel(&s->answer);
     err_free(s->result);
     free(s->failure);
+    free(s->said);
     list_del(&s->sibling);
     map_del(&s->driver->by_id, str_of(s->id));
     s->driver->sandboxes--;
@@ -240,7 +243,8 @@ static void on_answer(struct loop_later *l)
     s->result = NULL;
     if (op == SBX_REMOVE)
         sbx_free(s);
-    else if (op != SBX_SNAPSHOT && op != SBX_MEASURE && s->state.now != SBX_STOPPED)
+    else if (op != SBX_SNAPSHOT && op != SBX_MEASURE && op != SBX_FILES &&
+             s->state.now != SBX_STOPPED)
         move_on(s, op, e != NULL);
     done(arg, s, e);
     err_free(e);
@@ -356,6 +360,19 @@ fallible sbx_snapshot(struct sbx *s, struct str name, sbx_done *done, void *arg)
 {
     TRY(begin(s, SBX_SNAPSHOT, done, arg));
     struct err *e = s->driver->backend->snapshot(s, name);
+    if (e)
+        sbx_finish(s, e);
+    return NULL;
+}
+
+fallible sbx_files(struct sbx *s, enum sbx_files what, struct str text, sbx_done *done, void *arg)
+{
+    if (!s->driver->backend->files)
+        return err_new(ERR_UNSUPPORTED, "backend '%s' does not know what a sandbox changed",
+                       s->driver->backend->name);
+    TRY(begin(s, SBX_FILES, done, arg));
+    free(take(&s->said));
+    struct err *e = s->driver->backend->files(s, what, text);
     if (e)
         sbx_finish(s, e);
     return NULL;

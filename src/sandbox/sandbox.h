@@ -17,7 +17,8 @@ enum sbx_op {
     SBX_REMOVE,
     SBX_ADOPT,
     SBX_CLAIM,
-    SBX_MEASURE
+    SBX_MEASURE,
+    SBX_FILES
 };
 
 struct sbx { /* drivers embed it first */
@@ -37,6 +38,7 @@ struct sbx { /* drivers embed it first */
     bool warm;              /* its next start ends in SBX_WARM */
     uint64_t begun_ns;      /* the operation under way */
     struct sbx_usage usage; /* of the last sbx_measure() */
+    char *said;             /* by the last sbx_files(); NULL: nothing */
     struct list followers;  /* see follow.h */
 };
 
@@ -66,6 +68,8 @@ fallible sbx_stop(struct sbx *s, sbx_done *done, void *arg);
 fallible sbx_pause(struct sbx *s, sbx_done *done, void *arg);
 fallible sbx_resume(struct sbx *s, sbx_done *done, void *arg);
 fallible sbx_snapshot(struct sbx *s, struct str name, sbx_done *done, void *arg);
+/* Its changes; it stands still meanwhile, and must have ended to be rolled back. */
+fallible sbx_files(struct sbx *s, enum sbx_files what, struct str text, sbx_done *done, void *arg);
 /* What it uses now, in s->usage when done. ERR_UNSUPPORTED: nobody here can tell. */
 fallible sbx_measure(struct sbx *s, sbx_done *done, void *arg);
 /* What a started server gets at claim, before it is started: environment, key, workspace. */

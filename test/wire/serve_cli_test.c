@@ -199,3 +199,53 @@ TEST(serve_metrics_are_read_by_promtool)
               "STATUS$READY");
     serve_close(&s);
 }
+
+/* What a sandbox of a server changed, as a person asks for it; ids of the host's own come first. */
+TEST(serve_cli_shows_takes_over_and_undoes_changes)
+{
+    struct serve s = {0};
+
+    serve_prepare(&s);
+    setenv("D", test_dir(), 1);
+    check("mkdir $D/p && echo old > $D/p/f && printf '[mount.p]\npath = \"%s/p\"\nmodes = "
+          "[\"apply\"]\n' $D > $D/c.toml",
+          0, "");
+    serve_run(&s, (const char *const[]){"--config", serve_text(&s, "%s/c.toml", test_dir()), NULL});
+    serve_want(&s, 200, "POST", "/croft/v1/sandboxes",
+               serve_text(&s,
+                          "{'image':'host','session_id':'demo','pids':64,'mounts':[{'source':"
+                          "'%s/p','target':'/work'}]}",
+                          test_dir()));
+    CHECK_STR(at_server(&s), "demo");
+    check("croft inspect demo | grep -c -e '^pids  *64$' -e 'target  /work'", 0, "2\n");
+    check("croft exec demo -- sh -c 'echo new > /work/f; mkdir /work/d; ln -s a /work/l; rm -r "
+          "/workspace; chmod 700 /root'",
+          0, "");
+    check("croft diff demo | grep -v /tmp", 0,
+          "A  /work/d/\nM  /work/f\nA  /work/l -> a\nD  /workspace/\n");
+    check("croft diff demo --json | python3 -c 'import json, sys; d = json.load(sys.stdin); "
+          "print([c[\"path\"] for c in d[\"changes\"] if c[\"kind\"] == \"modified\"])'",
+          0, "['/work/f']\n");
+    check("croft apply demo /work/f && cat $D/p/f && ls $D/p", 0,
+          "applied 1 to the directory of '/work'\nnew\nf\n");
+    check("croft apply demo work 2>&1", 1,
+          "croft apply: paths[0]: wanted an absolute, plain path\n");
+    check("croft snapshot take demo --name one && croft snapshot ls | grep -c '^one.sandbox'", 0,
+          "one\tsandbox demo\n1\n");
+    check("croft snapshot ls --json | python3 -c 'import json, sys; d = json.load(sys.stdin); "
+          "print(d[0][\"name\"], len(d))'",
+          0, "one 1\n");
+    check("croft exec demo -- sh -c 'mkdir /workspace; echo 2 > /work/f' && croft rollback demo "
+          "2>&1 | grep -c 'stop it first'",
+          0, "1\n");
+    check("croft stop demo > $D/out && croft rollback demo --to one && croft resume demo > $D/out "
+          "&& croft exec demo -- sh -c 'cat /work/f; ls -d /workspace' 2>&1 | head -1",
+          0, "'demo' is as it was in the snapshot; 'croft resume demo' goes on from there\nnew\n");
+    check("croft snapshot rm one && croft snapshot rm one 2>&1", 1,
+          "one\ncroft snapshot: snapshot 'one' not found\n");
+    check("croft diff nobody 2>&1", 1,
+          "croft diff: no sandbox 'nobody'; did you mean 'demo'? (croft ps)\n");
+    check("env -u CROFT_HOST XDG_STATE_HOME=$D/x croft diff nobody 2>&1", 1,
+          "croft diff: no sandbox has left changes; 'croft run' makes one\n");
+    serve_close(&s);
+}

@@ -39,7 +39,7 @@ static void put_file(struct serve *s, const char *name, const char *text)
     CHECK_OK(fd_write_all(fd, str_of(text)));
 }
 
-__attribute__((unused)) static struct str file_text(struct serve *s, const char *name)
+static struct str file_text(struct serve *s, const char *name)
 {
     own_done(buf) text;
 
@@ -195,5 +195,200 @@ TEST(v1_refuses_what_cannot_be_had_and_names_the_field)
     s.key = serve_field(&s, other, "secret");
     serve_refused(&s, 403, "no directory that key 'other' may mount", "POST", SANDBOXES, mount);
     s.key = FIRST_KEY;
+    serve_close(&s);
+}
+
+/* --- what it changed --- */
+
+static const char *path_of(struct serve *s, const struct json *r, const char *rest)
+{
+    return serve_text(s, SANDBOXES "/%s/%s", serve_field(s, r, "runtime_id"), rest);
+}
+
+static const struct json *change_at(const struct json *diff, const char *path)
+{
+    const struct json *list = json_get(diff, STR("changes"));
+
+    for (const struct json *c = list ? list->first : NULL; c; c = c->next)
+        if (str_eq(json_get_str(c, "path", STR("")), str_of(path)))
+            return c;
+    return NULL;
+}
+
+static const char *kind_at(struct serve *s, const struct json *diff, const char *path)
+{
+    const struct json *c = change_at(diff, path);
+
+    return c ? serve_field(s, c, "kind") : "none";
+}
+
+#define WORKS                                                                                      \
+    "cd /work && echo new > old && rm gone && mkdir d && echo x > d/f && chmod 4755 d/f && "       \
+    "echo w > /workspace/w && echo h >> /etc/hosts && rm /usr/share/doc/bash/copyright; sync"
+
+TEST(v1_diff_lists_what_a_sandbox_changed_in_words_and_pages)
+{
+    struct serve s = {0};
+
+    open_with_mounts(&s);
+    struct json *r = make(&s, "a", "'mounts':[{'source':'%s/open/a','target':'/work'}]");
+    serve_exec(&s, r, WORKS);
+    struct json *d = serve_want(&s, 200, "GET", path_of(&s, r, "diff"), NULL);
+    CHECK_STR(kind_at(&s, d, "/work/old"), "modified");
+    CHECK_STR(kind_at(&s, d, "/work/gone"), "deleted");
+    CHECK_STR(kind_at(&s, d, "/work/d/f"), "added");
+    CHECK_STR(kind_at(&s, d, "/work"), "none"); /* where it is mounted is no change of its own */
+    CHECK_STR(kind_at(&s, d, "/workspace/w"), "added");
+    CHECK_STR(kind_at(&s, d, "/etc/hosts"), "modified");
+    CHECK_INT(json_get_int(change_at(d, "/workspace/w"), "size", 0), 2);
+    CHECK_INT(json_get_int(change_at(d, "/work/old"), "old_size", 0), 4);
+    CHECK_INT(json_get(d, STR("next"))->type, JSON_NULL);
+    int64_t total = json_get_int(d, "total", 0), seen = 0;
+    CHECK(total >= 6);
+    for (int64_t next = 0; next >= 0; seen++) {
+        struct json *page = serve_want(
+            &s, 200, "GET",
+            serve_text(&s, "%s?limit=1&offset=%d", path_of(&s, r, "diff"), (int)next), NULL);
+        CHECK_INT(json_get(page, STR("changes"))->count, 1);
+        next = json_get_int(page, "next", -1);
+    }
+    CHECK_INT(seen, total);
+    CHECK_STR(serve_exec(&s, r, "cat /work/old"), "new"); /* it goes on */
+    serve_tell(&s, "/pause", r);
+    CHECK_STR(kind_at(&s, serve_want(&s, 200, "GET", path_of(&s, r, "diff"), NULL), "/work/d"),
+              "added");
+    serve_want(&s, 200, "POST", path_of(&s, r, "stop"), NULL);
+    CHECK_STR(kind_at(&s, serve_want(&s, 200, "GET", path_of(&s, r, "diff"), NULL), "/work/d"),
+              "added");
+    serve_refused(&s, 422, "limit", "GET", path_of(&s, r, "diff?limit=0"), NULL);
+    serve_refused(&s, 422, "limit", "GET", path_of(&s, r, "diff?limit=10001"), NULL);
+    serve_refused(&s, 422, "offset: wanted a number", "GET", path_of(&s, r, "diff?offset=x"), NULL);
+    serve_refused(&s, 404, "not found", "GET", SANDBOXES "/nobody/diff", NULL);
+    serve_tell(&s, "/stop", r);
+    serve_refused(&s, 409, "is stopped", "GET", path_of(&s, r, "diff"), NULL);
+    serve_close(&s);
+}
+
+TEST(v1_apply_puts_changes_into_the_directory_where_that_is_granted)
+{
+    struct serve s = {0};
+    struct stat st;
+
+    open_with_mounts(&s);
+    struct json *r = make(&s, "a",
+                          "'mounts':[{'source':'%s/open/a','target':'/work'},"
+                          "{'source':'%s/shut','target':'/copy'}]");
+    serve_exec(&s, r, WORKS "; echo c > /copy/c");
+    const char *apply = path_of(&s, r, "apply");
+    serve_refused(&s, 403, "'/copy' may be worked on as a copy only", "POST", apply, "{}");
+    CHECK_STR(file_text(&s, "open/a/old"), "old\n"); /* nothing was done */
+    serve_refused(&s, 422, "paths[0]", "POST", apply, "{'paths':['work']}");
+    serve_refused(&s, 422, "paths[0]: it is below no", "POST", apply, "{'paths':['/etc/hosts']}");
+    serve_refused(&s, 422, "force", "POST", apply, "{'force':'yes'}");
+    serve_want(&s, 200, "POST", apply, "{'paths':['/work/d']}");
+    CHECK_STR(file_text(&s, "open/a/d/f"), "x\n");
+    CHECK_INT(stat(dir_path(&s, "open/a/d/f"), &st), 0);
+    CHECK_INT(st.st_mode & 07777, 0755); /* no set-id bit comes through */
+    CHECK_INT(st.st_uid, 0);
+    CHECK_STR(file_text(&s, "open/a/old"), "old\n");
+    put_file(&s, "open/a/old", "theirs\n");
+    serve_refused(&s, 409, "changed in the directory too", "POST", apply, "{'paths':['/work']}");
+    CHECK_STR(file_text(&s, "open/a/gone"), "gone\n");
+    struct json *done = serve_want(&s, 200, "POST", apply, "{'paths':['/work'],'force':true}");
+    CHECK_INT(json_get_int(json_at(json_get(done, STR("directories")), 0), "applied", 0), 2);
+    CHECK_STR(file_text(&s, "open/a/old"), "new\n");
+    CHECK_STR(file_text(&s, "open/a/gone"), "(none)");
+    CHECK_STR(file_text(&s, "shut/c"), "(none)");
+    CHECK_STR(serve_exec(&s, r, "cat /work/old /work/d/f"), "new\nx");
+    CHECK_STR(kind_at(&s, serve_want(&s, 200, "GET", path_of(&s, r, "diff"), NULL), "/work/old"),
+              "none");
+    struct json *bare = make(&s, "b", "'pids':64");
+    serve_refused(&s, 409, "no copy-on-write mount", "POST", path_of(&s, bare, "apply"), NULL);
+
+    struct json *other = serve_want(&s, 201, "POST", "/croft/v1/tokens",
+                                    "{'name':'other','scopes':['runtime','mount']}");
+    struct json *plain = serve_want(&s, 201, "POST", "/croft/v1/tokens", "{'name':'plain'}");
+    s.key = serve_field(&s, other, "secret");
+    const char *const routes[] = {"apply", "rollback"};
+    for (size_t i = 0; i < ARRAY_LEN(routes); i++)
+        serve_refused(&s, 404, "not found", "POST", path_of(&s, r, routes[i]), NULL);
+    serve_refused(&s, 404, "not found", "GET", path_of(&s, r, "diff"), NULL);
+    s.key = serve_field(&s, plain, "secret");
+    serve_refused(&s, 403, "lacks the scope 'mount'", "POST",
+                  path_of(&s, make(&s, "c", "'pids':64"), "apply"), NULL);
+    s.key = FIRST_KEY;
+    serve_close(&s);
+}
+
+TEST(v1_rollback_leads_to_the_beginning_and_to_a_snapshot)
+{
+    struct serve s = {0};
+
+    open_with_mounts(&s);
+    struct json *r = make(&s, "a", "'mounts':[{'source':'%s/open/a','target':'/work'}]");
+    serve_exec(&s, r, "echo 1 > /work/old; echo 1 > /workspace/one");
+    serve_want(&s, 200, "POST", path_of(&s, r, "snapshot"), "{'name':'one'}");
+    serve_exec(&s, r, "echo 2 > /work/old; rm /workspace/one");
+    const char *back = path_of(&s, r, "rollback");
+    serve_refused(&s, 409, "stop it first", "POST", back, NULL);
+    serve_want(&s, 200, "POST", path_of(&s, r, "stop"), NULL);
+    serve_refused(&s, 404, "snapshot 'none' not found", "POST", back, "{'to':'none'}");
+    serve_want(&s, 200, "POST", back, "{'to':'one'}");
+    r = serve_start(&s, "a", "");
+    CHECK_STR(serve_exec(&s, r, "cat /work/old /workspace/one"), "1\n1");
+    serve_exec(&s, r, "echo 3 > /work/old");
+    serve_want(&s, 200, "POST", path_of(&s, r, "stop"), NULL);
+    serve_want(&s, 200, "POST", back, NULL);
+    struct json *d = serve_want(&s, 200, "GET", path_of(&s, r, "diff"), NULL);
+    CHECK_INT(json_get_int(d, "total", -1), 0);
+    r = serve_start(&s, "a", "");
+    CHECK_STR(serve_exec(&s, r, "cat /work/old; ls /workspace"), "old");
+    struct json *forked = json_at(
+        json_get(serve_want(&s, 200, "POST", path_of(&s, r, "fork"), "{}"), STR("sandboxes")), 0);
+    serve_want(&s, 200, "POST", path_of(&s, forked, "stop"), NULL);
+    serve_refused(&s, 409, "the snapshot it began from is gone", "POST",
+                  path_of(&s, forked, "rollback"), NULL);
+    CHECK_INT(serve_ask(&s, "DELETE", "/croft/v1/snapshots/one", NULL).status, 204);
+    serve_close(&s);
+}
+
+/* Each file is old or new whenever the server dies, and what it had acknowledged is there. */
+TEST(v1_apply_cut_short_by_a_kill_leaves_whole_files_and_is_done_again)
+{
+    struct serve s = {0};
+    char name[64];
+
+    open_with_mounts(&s);
+    for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof name, "open/a/%d", i);
+        put_file(&s, name, "before\n");
+    }
+    struct json *r = make(&s, "a", "'mounts':[{'source':'%s/open/a','target':'/work'}]");
+    serve_exec(&s, r, "cd /work && for i in $(seq 0 299); do echo after > $i; done");
+    const char *apply = path_of(&s, r, "apply");
+    own_fd conn = wire_connect(&s.wire);
+    wire_send(conn, str_of(serve_text(&s,
+                                      "POST %s HTTP/1.1\r\nHost: a\r\nX-API-Key: " FIRST_KEY
+                                      "\r\nContent-Length: 2\r\n\r\n{}",
+                                      apply)));
+    while (str_eq(file_text(&s, "open/a/0"), STR("before\n")))
+        poll(NULL, 0, 0);
+    serve_kill(&s);
+    for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof name, "open/a/%d", i);
+        struct str text = file_text(&s, name);
+        CHECK(str_eq(text, STR("before\n")) || str_eq(text, STR("after\n")));
+    }
+    serve_run(&s, (const char *const[]){"--config", dir_path(&s, "c.toml"), NULL});
+    struct serve_answer again;
+    do /* a child of the launcher's may still be at it */
+        again = serve_ask(&s, "POST", apply, "{}");
+    while (again.status == 503);
+    CHECK_INT(again.status, 200);
+    for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof name, "open/a/%d", i);
+        CHECK_STR(file_text(&s, name), "after\n");
+    }
+    CHECK_STR(serve_exec(&s, serve_start(&s, "a", ""), "cat /work/299"), "after");
     serve_close(&s);
 }

@@ -74,6 +74,8 @@ struct changes_apply {
     /* written */
     size_t applied, skipped;
 };
+/* Those of them that apply would stumble over. */
+size_t changes_count_conflicts(const struct changes *c, const struct changes_apply *how);
 /* Puts the changes into the directory, as the caller: no set-id bit, no owner and no attribute of
  * the guest's comes through; new files belong to the owner of the directory they are in. Each file
  * is old or new, never half. With conflicts and without force nothing is done (ERR_CONFLICT). */
@@ -87,5 +89,6 @@ void changes_put_name(struct buf *out, struct str name);
 void changes_put_text(struct buf *out, const struct changes *c);
 
 void changes_put_json(struct jw *w, const struct changes *c); /* members of an open object */
+void changes_put_one(struct jw *w, const struct change *x);   /* an object */
 /* "3 added, 1 deleted", "no changes" */
 void changes_put_summary(struct buf *out, const struct changes *c);

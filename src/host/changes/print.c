@@ -102,7 +102,7 @@ static void put_name(struct jw *w, const char *key, const char *exact_key, struc
     jw_str(w, exact_key, buf_str(&b));
 }
 
-static void put_change(struct jw *w, const struct change *x)
+void changes_put_one(struct jw *w, const struct change *x)
 {
     JW_OBJECT(w, NULL) {
         jw_cstr(w, "kind", change_words[x->kind]);
@@ -135,7 +135,7 @@ void changes_put_json(struct jw *w, const struct changes *c)
     }
     JW_ARRAY(w, "changes") {
         for (size_t i = 0; i < c->count; i++)
-            put_change(w, &c->list[i]);
+            changes_put_one(w, &c->list[i]);
     }
 }
 

@@ -170,7 +170,8 @@ static fallible add_mount(struct settings_loaded *l, const struct cfg_named *n)
     while (m->path.len > 1 && m->path.p[m->path.len - 1] == '/')
         m->path.len--;
     if (m->path.len < 2 || m->path.len > SETTINGS_MOUNT_PATH || m->path.p[0] != '/' ||
-        str_find(m->path, STR("/../")) >= 0 || str_find(m->path, STR("//")) >= 0)
+        str_find(m->path, STR("/../")) >= 0 || str_find(m->path, STR("//")) >= 0 ||
+        str_find(m->path, STR("\n")) >= 0)
         return err_new(ERR_INVALID,
                        "mount." STR_FMT ".path: wanted an absolute, plain path of at most %d bytes",
                        STR_ARG(n->name), SETTINGS_MOUNT_PATH);

@@ -318,6 +318,8 @@ static fallible open_roots(struct launcher_policy *p)
 
     for (size_t i = 0; i < p->root_count; i++) {
         struct launcher_root *r = &p->roots[i];
+        if (!r->modes)
+            continue;
         int dir = open(r->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (dir < 0 || fstat(dir, &now) < 0 || fstat(r->dir, &before) < 0)
             return err_sys("open root '%s'", r->path);

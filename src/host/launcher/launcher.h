@@ -13,12 +13,12 @@
 #include "base/err.h"
 #include "sandbox/native/msg.h"
 
-#define LAUNCHER_ROOTS 16
+#define LAUNCHER_ROOTS 64
 
-struct launcher_root {
-    const char *path; /* absolute; opened by the launcher, in its own mount namespace */
-    int dir;          /* O_PATH, borrowed: the directory that path must still be */
-    unsigned modes;   /* bit per enum native_mount_mode, and LAUNCHER_APPLY */
+struct launcher_root { /* modes 0: none, a number that is not used any more */
+    const char *path;  /* absolute; opened by the launcher, in its own mount namespace */
+    int dir;           /* O_PATH, borrowed: the directory that path must still be */
+    unsigned modes;    /* bit per enum native_mount_mode, and LAUNCHER_APPLY */
 };
 #define LAUNCHER_APPLY (1u << 8) /* changes of an overlay may be put into the directory */
 

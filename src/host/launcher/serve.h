@@ -172,6 +172,18 @@ bool serve_stands(const struct serve *s, const char *id);
 void serve_sweep_layers(struct serve *s); /* those nobody stands on, behind our back */
 void serve_end_jobs(struct serve *s);
 
+/* Of one that has ended: its files are as when it began, or the snapshot's. */
+fallible serve_rollback(struct serve *s, struct serve_box *b, const struct native_request *r,
+                        bool *ret_later);
+
+bool serve_is_half_back(const struct serve *s, const char *id); /* it was cut short */
+
+/* --- serve_changes.c --- */
+
+/* NATIVE_DIFF and NATIVE_APPLY. */
+fallible serve_changes(struct serve *s, struct serve_box *b, const struct native_request *r,
+                       struct serve_fds *in, bool *ret_later);
+
 /* --- serve_image.c --- */
 
 fallible serve_image_find(struct serve *s, const struct native_request *r, struct serve_fds *out);

@@ -25,7 +25,8 @@ struct serve_job *serve_job_new(struct serve *s, fallible (*run)(struct serve_jo
 {
     struct serve_job *j = mem_new(sizeof *j);
 
-    *j = (struct serve_job){.serve = s, .run = run, .ended = ended, .dir = -1, .heard = -1};
+    *j = (struct serve_job){
+        .serve = s, .run = run, .ended = ended, .dir = -1, .heard = -1, .asked = -1, .result = -1};
     list_add(&s->jobs, &j->link);
     return j;
 }
@@ -34,6 +35,8 @@ void serve_job_free(struct serve_job *j)
 {
     own_close_p(&j->dir);
     own_close_p(&j->heard);
+    own_close_p(&j->asked);
+    own_close_p(&j->result);
     list_del(&j->link);
     free(j);
 }

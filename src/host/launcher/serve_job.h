@@ -14,9 +14,10 @@ struct serve_job {
     fallible (*run)(struct serve_job *j);
     /* In the launcher; e is the callee's. The job is freed after it. */
     void (*ended)(struct serve_job *j, struct err *e);
-    int dir;   /* the box's, or what is worked on; -1: none */
-    int heard; /* the pipe's end we read */
-    int out;   /* in the child: the other end */
+    int dir;           /* the box's, or what is worked on; -1: none */
+    int heard;         /* the pipe's end we read */
+    int out;           /* in the child: the other end */
+    int asked, result; /* of serve_changes.c: what is wanted, where the answer goes; else -1 */
     char name[NATIVE_IMAGE_MAX];
     char id[NATIVE_ID_MAX];    /* of the sandbox that stands on the long stack; empty: none */
     struct native_reply reply; /* op 0: nobody waits */
@@ -31,3 +32,8 @@ void serve_job_free(struct serve_job *j);
 unsigned serve_job_count(const struct serve *s, fallible (*run)(struct serve_job *j));
 /* serve_snap.c: a snapshot's child was ended before it was done. */
 void serve_snap_cut(struct serve_job *j);
+/* The same, while the sandbox b, whose files they are, stands still; j->dir is its directory.
+ * Refused where it cannot. */
+fallible serve_job_start_still(struct serve *s, struct serve_box *b, struct serve_job *j);
+/* It may move again; e, or why it cannot. */
+fallible serve_job_move_on(struct serve_job *j, struct err *e);

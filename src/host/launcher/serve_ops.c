@@ -324,11 +324,14 @@ static fallible may_start(const struct serve *s, const struct serve_box *old,
                           struct native_request *r)
 {
     if (old && old->job)
-        return err_new(ERR_BUSY, "a snapshot of sandbox '%s' is being taken", r->id);
+        return err_new(ERR_BUSY, "the files of sandbox '%s' are being worked on", r->id);
     if (old && old->state != NATIVE_EXITED)
         return err_new(ERR_CONFLICT, "there is a sandbox '%s'", r->id);
     if (old && r->snapshot[0])
         return err_new(ERR_CONFLICT, "sandbox '%s' has files of its own to go on from", r->id);
+    if (old && serve_is_half_back(s, r->id))
+        return err_new(ERR_CONFLICT, "the rollback of sandbox '%s' was cut short: ask for it again",
+                       r->id);
     if (s->box_count >= s->policy->most)
         return err_new(ERR_LIMIT, "%u sandboxes run, which is the most", s->box_count);
     return serve_apply_policy(s, r);
@@ -468,7 +471,8 @@ static fallible tell_root(const struct serve *s, uint32_t index, struct native_r
 {
     if (index >= s->policy->root_count)
         return err_new(ERR_NOT_FOUND, "no root %u", index);
-    snprintf(reply->text, sizeof reply->text, "%s", s->policy->roots[index].path);
+    const char *path = s->policy->roots[index].path;
+    snprintf(reply->text, sizeof reply->text, "%s", path ? path : "");
     reply->flags = s->policy->roots[index].modes;
     reply->count = (uint32_t)s->policy->root_count;
     return NULL;
@@ -499,7 +503,8 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
         TRY(find(s, r->id, &b));
         return serve_claim(s, b, r, in, reply);
     }
-    if (in->count)
+    bool changes = r->op == NATIVE_DIFF || r->op == NATIVE_APPLY;
+    if (in->count && !changes)
         return err_new(ERR_INVALID, "descriptors nobody asked for");
     if (r->op == NATIVE_SNAPSHOT_REMOVE)
         return serve_snapshot_remove(s, r, ret_later);
@@ -512,8 +517,8 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
     if (r->op == NATIVE_ROOT)
         return tell_root(s, r->image, reply);
     TRY(find(s, r->id, &b));
-    if (b->job && r->op != NATIVE_INSPECT && r->op != NATIVE_KILL)
-        return err_new(ERR_BUSY, "a snapshot of sandbox '%s' is being taken", b->box.id);
+    if (b->job && r->op != NATIVE_INSPECT && r->op != NATIVE_KILL && r->op != NATIVE_ADOPT)
+        return err_new(ERR_BUSY, "the files of sandbox '%s' are being worked on", b->box.id);
     switch ((enum native_op)r->op) {
     case NATIVE_KILL:
         if (b->state == NATIVE_EXITED || b->tell_when_dead)
@@ -532,6 +537,11 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
         return adopt(s, b, r->flags & NATIVE_TELL, reply, out);
     case NATIVE_SNAPSHOT:
         return serve_snapshot(s, b, r, ret_later);
+    case NATIVE_DIFF:
+    case NATIVE_APPLY:
+        return serve_changes(s, b, r, in, ret_later);
+    case NATIVE_ROLLBACK:
+        return serve_rollback(s, b, r, ret_later);
     case NATIVE_CONNECT:
         return dial(s, r, out);
     case NATIVE_REMOVE:

@@ -73,20 +73,25 @@ static fallible restand(struct serve *s, const struct serve_job *j)
     return NULL;
 }
 
+fallible serve_job_move_on(struct serve_job *j, struct err *e)
+{
+    if (j->box)
+        j->box->job = NULL;
+    if (!j->thaw)
+        return e;
+    struct err *stuck = unfreeze(j);
+    if (!e)
+        return stuck;
+    err_free(stuck); /* the first error is the one to tell */
+    return e;
+}
+
 static void on_snap_ended(struct serve_job *j, struct err *e)
 {
     struct serve *s = j->serve;
     struct serve_fds none = {.count = 0};
 
-    if (j->box)
-        j->box->job = NULL;
-    if (j->thaw) {
-        struct err *stuck = unfreeze(j);
-        if (e)
-            err_free(stuck); /* the first error is the one to tell */
-        else
-            e = stuck;
-    }
+    e = serve_job_move_on(j, e);
     if (j->reply.op == NATIVE_SNAPSHOT && !e)
         start_or_warn(s, j->name, "", run_flatten);
     if (j->id[0] && !e)
@@ -170,7 +175,7 @@ static fallible run_copy_disk(struct serve_job *j)
     return whole_take(j->serve->host.dir, j->dir, disk, j->name, true, NULL);
 }
 
-static fallible copy_alive(struct serve *s, struct serve_box *b, struct serve_job *j)
+fallible serve_job_start_still(struct serve *s, struct serve_box *b, struct serve_job *j)
 {
     if (b->state == NATIVE_WAITING)
         return err_new(ERR_CONFLICT, "sandbox '%s' waits for its claim: it has no files yet",
@@ -228,7 +233,7 @@ fallible serve_snapshot(struct serve *s, struct serve_box *b, const struct nativ
     j->dir = take_fd(&dir);
     j->reply = (struct native_reply){.op = r->op, .tag = r->tag};
     snprintf(j->name, sizeof j->name, "%s", r->snapshot);
-    struct err *e = copy_alive(s, b, j);
+    struct err *e = serve_job_start_still(s, b, j);
     if (e) {
         serve_job_free(j);
         return e;
@@ -358,4 +363,67 @@ bool serve_stands(const struct serve *s, const char *id)
     bool stands = !e && whole_stands(box);
     err_free(e); /* nothing to be seen: nothing stands */
     return stands;
+}
+
+/* --- rollback --- */
+
+bool serve_is_half_back(const struct serve *s, const char *id)
+{
+    char path[NATIVE_ID_MAX + 16];
+
+    snprintf(path, sizeof path, "%s/%s", id, WHOLE_RESET);
+    return faccessat(s->host.boxes, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static fallible run_rollback(struct serve_job *j)
+{
+    TRY(fence(j, -1));
+    TRY(whole_reset(j->serve->host.dir, j->dir, j->name[0] ? j->name : NULL));
+    return snaps_sweep(j->serve->host.dir);
+}
+
+/* Its layers must fit what it is made of, as those of a start. */
+static fallible check_way_back(const struct serve *s, const struct native_request *r, int dir)
+{
+    struct native_request is = {.op = NATIVE_START};
+    struct record of;
+    own_fd whole = -1;
+
+    if (!r->snapshot[0])
+        return NULL;
+    TRY(record_read(dir, &of));
+    is.image = of.image;
+    memcpy(is.image_name, of.image_name, sizeof is.image_name);
+    memcpy(is.mounts, of.mounts, sizeof is.mounts);
+    TRY(whole_open(s->host.dir, r->snapshot, &whole));
+    return err_wrap(check_fits(whole, &is), "snapshot '%s'", r->snapshot);
+}
+
+fallible serve_rollback(struct serve *s, struct serve_box *b, const struct native_request *r,
+                        bool *ret_later)
+{
+    own_fd dir = -1;
+
+    if (b->state != NATIVE_EXITED)
+        return err_new(ERR_CONFLICT, "sandbox '%s' runs: stop it first", b->box.id);
+    if (b->disk == NATIVE_DISK_LOOP)
+        return err_new(
+            ERR_UNSUPPORTED,
+            "the disk of sandbox '%s' is an image of its own, which cannot be rolled back",
+            b->box.id);
+    TRY(open_box(s, b->box.id, &dir));
+    TRY(check_way_back(s, r, dir));
+    struct serve_job *j = snap_job(s, run_rollback);
+    j->box = b;
+    j->dir = take_fd(&dir);
+    j->reply = (struct native_reply){.op = r->op, .tag = r->tag};
+    snprintf(j->name, sizeof j->name, "%s", r->snapshot);
+    struct err *e = serve_job_start(j);
+    if (e) {
+        serve_job_free(j);
+        return e;
+    }
+    b->job = j;
+    *ret_later = true;
+    return NULL;
 }

@@ -158,6 +158,35 @@ static void pass_measure(struct runtime *r)
     err_free(e);
 }
 
+/* --- its changes --- */
+
+static void pass_files(struct runtime *r)
+{
+    struct err *e = r->asked ? sbx_files(r->sbx, r->asked->files, r->asked->text, on_measured, r)
+                             : err_new(ERR_CLOSED, "nobody asks any more");
+
+    if (!e)
+        return;
+    on_measured(r, r->sbx, e);
+    err_free(e);
+}
+
+/* What is mounted cannot be taken away from under its processes. */
+static fallible may_work_on_files(const struct runtime *r)
+{
+    bool back = r->asked->files == SBX_FILES_ROLLBACK;
+
+    if (!r->sbx || r->status.now == RUNTIME_STARTING || r->status.now == RUNTIME_STOPPED)
+        return err_new(ERR_CONFLICT, "sandbox '%s' is %s: it has no files to look at", r->id,
+                       sm_name(&r->status));
+    if (back && r->sbx->state.now != SBX_STOPPED)
+        return err_new(ERR_CONFLICT,
+                       "sandbox '%s' has processes that use its files: stop it first ('croft stop' "
+                       "keeps the files), then roll back, then resume",
+                       r->id);
+    return NULL;
+}
+
 /* --- stop --- */
 
 static void end_stop(struct runtime *r)
@@ -244,6 +273,15 @@ static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
     *ret_begun = !same;
     if (same)
         return NULL;
+    if (op == RUNTIME_FILES) {
+        struct err *e = may_work_on_files(r);
+        *ret_begun = !e;
+        if (!e) {
+            r->op = op;
+            gate_wait(r, true, pass_files);
+        }
+        return e;
+    }
     r->op = op;
     r->pending = PENDING_ROW | PENDING_SANDBOX;
     if (op == RUNTIME_STOP)

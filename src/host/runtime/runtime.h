@@ -50,6 +50,7 @@ enum runtime_op {
     RUNTIME_HALT,
     RUNTIME_SNAPSHOT, /* by manager_snapshot() */
     RUNTIME_MEASURE,  /* then r->sbx->usage is of now */
+    RUNTIME_FILES,    /* ask->files and ask->text; then r->sbx->said is the answer */
     RUNTIME_STOP
 };
 
@@ -77,6 +78,8 @@ struct runtime_ask {
     struct err *error;
     struct snapshot *snapshot; /* of RUNTIME_SNAPSHOT, until it is begun */
     struct str request;        /* its id, for who reads the log; .p NULL: nobody's */
+    enum sbx_files files;      /* of RUNTIME_FILES */
+    struct str text;           /* the same; borrowed */
 };
 
 struct runtime {
@@ -175,6 +178,9 @@ bool manager_has_image(const struct manager *m, struct str image);
 /* May the key have this in a sandbox here? ERR_UNPROCESSABLE and ERR_FORBIDDEN name the field. */
 fallible manager_check_wants(const struct manager *m, const struct key *key,
                              const struct wire_wants *wants);
+/* May the key have the changes of this runtime put into the directories it works on? Its own scopes
+ * and the settings of now count, whoever started it. */
+fallible manager_check_apply(const struct runtime *r, const struct key *key);
 /* What it has: limits of its own or of its factor; 0: none. */
 fallible runtime_wants(const struct runtime *r, struct arena *a, struct wire_wants *ret);
 /* The object of the wire; its text is in the arena or in r. */

@@ -24,6 +24,14 @@ struct snapshot *manager_find_snapshot(const struct manager *m, const struct key
     return NULL;
 }
 
+bool manager_has_snapshot(const struct manager *m, struct str id)
+{
+    LIST_EACH(s, &m->snapshots, struct snapshot, link)
+        if (str_eq(str_of(s->id), id))
+            return true;
+    return false;
+}
+
 void manager_each_snapshot(const struct manager *m, const struct key *key,
                            void (*fn)(void *arg, const struct snapshot *s), void *arg)
 {

@@ -23,6 +23,7 @@ fallible manager_snapshot(struct runtime *r, struct str name, struct runtime_ask
 /* NULL: no such, or another tenant's. key NULL: of anybody. */
 struct snapshot *manager_find_snapshot(const struct manager *m, const struct key *key,
                                        struct str name);
+bool manager_has_snapshot(const struct manager *m, struct str id); /* by the backend's name */
 void manager_each_snapshot(const struct manager *m, const struct key *key,
                            void (*fn)(void *arg, const struct snapshot *s), void *arg);
 /* Not found from now on; who was started from it keeps what it stands on. */

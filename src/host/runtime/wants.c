@@ -146,6 +146,55 @@ fallible manager_check_wants(const struct manager *m, const struct key *key,
     return NULL;
 }
 
+/* The directory must still be the key's to mount; *ret_may: and to be changed. */
+static fallible look_at_target(const struct manager *m, const struct key *key,
+                               const struct wire_mount *w, bool *ret_may)
+{
+    bool found = false;
+
+    *ret_may = false;
+    for (size_t i = 0; i < m->config.mount_count; i++) {
+        const struct settings_mount *has = &m->config.mounts[i];
+        bool named = is_named(has->keys, key) || key->scopes & KEY_ADMIN;
+        if (!is_below(w->source, has->path) || !named)
+            continue;
+        found = true;
+        *ret_may |= has->may & (SETTINGS_APPLY | SETTINGS_RW);
+    }
+    if (found)
+        return NULL;
+    return err_new(ERR_FORBIDDEN,
+                   "'" STR_FMT "' is below no directory that key '%s' may mount any more",
+                   STR_ARG(w->source), key->name);
+}
+
+/* Which of several may be changed is the launcher's to say, by what is asked for. */
+fallible manager_check_apply(const struct runtime *r, const struct key *key)
+{
+    own_done(arena) a;
+    struct wire_wants has;
+    size_t copies = 0, granted = 0;
+
+    arena_init(&a, 1u << 20);
+    TRY(runtime_wants(r, &a, &has));
+    if (!(key->scopes & (KEY_ADMIN | KEY_MOUNT)))
+        return err_new(ERR_FORBIDDEN, "key '%s' lacks the scope 'mount'", key->name);
+    for (size_t i = 0; i < has.mount_count; i++) {
+        bool may;
+        if (!str_eq(has.mounts[i].mode, STR("overlay")))
+            continue;
+        TRY(look_at_target(r->manager, key, &has.mounts[i], &may));
+        copies++;
+        granted += may;
+    }
+    if (!copies || granted)
+        return NULL;
+    return err_new(ERR_FORBIDDEN,
+                   "'" STR_FMT "' may be worked on as a copy only; whoever runs the server grants "
+                   "more with 'apply' in mount.NAME.modes",
+                   STR_ARG(has.mounts[0].source));
+}
+
 /* --- what it is told --- */
 
 static enum sbx_mount_mode mode_of(struct str mode)

@@ -21,6 +21,7 @@
 #include "host/launcher/box.h"
 #include "host/launcher/launcher.h"
 #include "host/launcher/layers.h"
+#include "host/serve/roots.h"
 
 #define ENDING_MOST 256 /* that are not gone yet: the server's own bound is the one people meet */
 #define EMBRYOS     16
@@ -77,16 +78,18 @@ static fallible open_mount(const struct layout *where, const struct settings_mou
                        "mount." STR_FMT ".path '%s': the server's own state is there; no sandbox "
                        "may see it",
                        STR_ARG(m->name), m->path.p);
-    ret->path = m->path.p;
+    if (ret->path)
+        own_close(ret->dir); /* named twice: both grant */
     ret->dir = open(m->path.p, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (ret->dir < 0)
         return err_sys("mount." STR_FMT ".path '%s'", STR_ARG(m->name), m->path.p);
+    ret->path = m->path.p;
     for (size_t i = 0; i < ARRAY_LEN(bits); i++)
         if (m->may & bits[i].may)
             ret->modes |= bits[i].modes;
     return NULL;
 }
-_Static_assert(SETTINGS_MOUNTS + 1 <= LAUNCHER_ROOTS, "every mount has a place in the policy");
+_Static_assert(SETTINGS_MOUNTS < LAUNCHER_ROOTS, "every mount has a place in the policy");
 
 static struct launcher_policy policy_of(const struct layout *where, const struct settings *s)
 {
@@ -158,10 +161,10 @@ static fallible learn_roots(struct launch *l)
 static void tell_what_is_old(const struct launch *l, const struct launcher_policy *want)
 {
     for (size_t i = 1; i < want->root_count; i++) {
-        bool same = false;
+        bool same = !want->roots[i].path;
         for (size_t at = 0; at < l->root_count; at++)
-            same |= strcmp(l->roots[at], want->roots[i].path) == 0 &&
-                    l->root_modes[at] == want->roots[i].modes;
+            same = same || (strcmp(l->roots[at], want->roots[i].path) == 0 &&
+                            l->root_modes[at] == want->roots[i].modes);
         if (!same)
             log_warn("the launcher that lives does not know this directory of [mount]: stop all "
                      "sandboxes and start the server again",
@@ -224,22 +227,26 @@ static fallible join_or_fork(struct launch *l, const struct layout *where,
 static fallible find(struct launch *l, const struct layout *where, const struct settings *s)
 {
     struct launcher_policy policy = policy_of(where, s);
+    unsigned numbers[SETTINGS_MOUNTS];
     struct err *e = NULL;
 
     *l = (struct launch){.sock = -1};
     look(l, where, s);
+    if (s->mount_count)
+        e = roots_number(where->state, s, numbers);
     for (size_t i = 0; !e && i < s->mount_count; i++) {
-        struct launcher_root *root = &policy.roots[policy.root_count];
-        root->dir = -1;
+        struct launcher_root *root = &policy.roots[numbers[i]];
         e = open_mount(where, &s->mounts[i], root);
-        policy.root_count += !e;
+        if (policy.root_count <= numbers[i])
+            policy.root_count = numbers[i] + 1;
     }
     if (!e)
         e = join_or_fork(l, where, &policy);
     if (!e)
         tell_what_is_old(l, &policy);
     for (size_t i = 1; i < policy.root_count; i++)
-        own_close(policy.roots[i].dir);
+        if (policy.roots[i].path)
+            own_close(policy.roots[i].dir);
     return e;
 }
 

@@ -125,7 +125,7 @@ static fallible open_rows(struct server *s)
 static fallible open_driver(struct server *s)
 {
     for (size_t i = 0; i < s->launch.root_count; i++)
-        s->roots[i] = s->launch.roots[i];
+        s->roots[i] = s->launch.roots[i][0] ? s->launch.roots[i] : "(none)";
     s->host = (struct sbx_host){.loop = s->loop,
                                 .net = s->net,
                                 .state_dir = s->layout.state,

@@ -14,6 +14,11 @@ struct str v1_time(struct arena *a, uint64_t wall_ms);
 /* logs.c */
 fallible v1_handle_logs(struct http_req *req);
 
+/* changes.c */
+fallible v1_handle_diff(struct http_req *req);
+fallible v1_handle_apply(struct http_req *req);
+fallible v1_handle_rollback(struct http_req *req);
+
 /* files.c */
 fallible v1_handle_snapshot(struct http_req *req);
 fallible v1_handle_fork(struct http_req *req);

@@ -432,6 +432,46 @@ static fallible native_snapshot(struct sbx *s, struct str name)
     return ask(n, &req, NULL, 0, on_done);
 }
 
+/* --- its changes --- */
+
+#define SAID_MAX (32u << 20)
+
+static void on_said(struct native *n, const struct native_reply *r, int *fds, struct err *e)
+{
+    own_done(buf) text;
+
+    (void)r;
+    buf_init(&text, SAID_MAX);
+    if (!e && fds[0] < 0)
+        e = err_new(ERR_INTERNAL, "the launcher sent no answer");
+    if (!e)
+        e = fd_read_all(fds[0], &text);
+    if (!e) {
+        n->base.said = mem_new(text.len + 1);
+        memcpy(n->base.said, text.p, text.len);
+    }
+    sbx_finish(&n->base, e);
+}
+
+static fallible native_files(struct sbx *s, enum sbx_files what, struct str text)
+{
+    struct native *n = native_of(s);
+    struct native_request req = {.op = what == SBX_FILES_DIFF    ? NATIVE_DIFF
+                                       : what == SBX_FILES_APPLY ? NATIVE_APPLY
+                                                                 : NATIVE_ROLLBACK};
+    own_fd block = -1;
+
+    if (!n->known)
+        return err_new(ERR_CONFLICT, "sandbox '%s' has no files before its first start", s->id);
+    if (what == SBX_FILES_ROLLBACK) {
+        if (text.len)
+            TRY(set_snapshot(req.snapshot, text));
+        return ask(n, &req, NULL, 0, on_done);
+    }
+    TRY(native_seal(text, &block));
+    return ask(n, &req, &block, 1, on_said);
+}
+
 static void on_removed(struct native *n, const struct native_reply *r, int *fds, struct err *e)
 {
     (void)r, (void)fds;
@@ -497,6 +537,7 @@ SBX_BACKEND(native) = {
     .adopt = native_adopt,
     .snapshot = native_snapshot,
     .measure = native_measure,
+    .files = native_files,
     .snapshot_list = native_snapshot_list,
     .snapshot_remove = native_snapshot_remove,
     .image_find = native_image_find,

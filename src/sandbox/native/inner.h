@@ -88,6 +88,8 @@ fallible native_set_new(struct native *n, const struct sbx_spec *spec);
 void native_fill(const struct native *n, struct native_request *req);
 fallible native_make_block(const struct native *n, struct native_request *req, int *ret_fd);
 
+fallible native_seal(struct str text, int *ret_fd); /* a sealed memory file, at its beginning */
+
 fallible native_list(struct sbx_question *q);
 fallible native_snapshot_list(struct sbx_question *q);
 fallible native_snapshot_remove(struct sbx_question *q);

@@ -307,6 +307,19 @@ static uint32_t put_options(struct buf *b, const struct native *n)
     return environment_count(&(struct buf){.p = b->p + before, .len = b->len - before});
 }
 
+fallible native_seal(struct str text, int *ret_fd)
+{
+    own_fd fd = memfd_create("asked", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0)
+        return err_sys("make a memory file");
+    TRY(fd_write_all(fd, text));
+    if (lseek(fd, 0, SEEK_SET) < 0 || fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+        return err_sys("seal a memory file");
+    *ret_fd = take_fd(&fd);
+    return NULL;
+}
+
 fallible native_make_block(const struct native *n, struct native_request *req, int *ret_fd)
 {
     own_fd fd = memfd_create("block", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -144,6 +144,8 @@ fallible native_check(const void *data, size_t size)
                r->op == NATIVE_IMAGE_IMPORT || r->op == NATIVE_ROOT;
     if (any && !r->id[0])
         return NULL;
+    if (r->op == NATIVE_ROOT)
+        return err_new(ERR_INVALID, "an id nobody asked for");
     if (!native_id_ok(r->id, sizeof r->id))
         return err_new(ERR_INVALID, "the id is not a name");
     return r->op == NATIVE_START || r->op == NATIVE_CLAIM ? check_start(r) : NULL;

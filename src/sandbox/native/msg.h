@@ -55,6 +55,15 @@ enum native_op {
     /* The directory that root number `image` of the policy is: text its path, count how many roots
      * there are, flags what may be done there. For a server that came after the launcher. */
     NATIVE_ROOT,
+    /* What the sandbox changed, all of it; it stands still meanwhile. fds: what is asked for
+     * (wire/files.h), a sealed memfd that only a confined child reads. The answer brings a
+     * descriptor of the result, JSON. */
+    NATIVE_DIFF,
+    /* Its changes of overlay mounts go into the directories themselves, as far as the policy lets
+     * them. fds and answer as of DIFF. */
+    NATIVE_APPLY,
+    /* Of one that has ended: its files are again as when it began, or those of `snapshot`. */
+    NATIVE_ROLLBACK,
     NATIVE_OP_END
 };
 

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+/* roots.h — directories that sandboxes may mount have numbers, which records of sandboxes and
+ * snapshots hold. STATE/roots says which for good: a line for each number, from 1 on. */
+#pragma once
+
+#include "base/err.h"
+
+struct settings;
+
+/* numbers[i]: of s->mounts[i]; what is new is added to the file. */
+fallible roots_number(const char *state, const struct settings *s, unsigned *numbers);
