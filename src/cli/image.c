@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/state.h"
+#include "cli/things.h"
 #include "host/images/images.h"
 #include "host/kept/kept.h"
 
@@ -75,8 +76,9 @@ static void on_progress(void *arg, size_t done, size_t count, bool shared)
         err_free(fd_write_all(j->cli->err, buf_str(&line))); /* nobody left to tell */
 }
 
-static fallible import(struct job *j, const char *path)
+static fallible import(void *arg, const char *path)
 {
+    struct job *j = arg;
     struct image_import how = {
         .name = j->o.name.p, .limit_bytes = j->o.max_size, .progress = on_progress, .arg = j};
     struct image image;
@@ -104,8 +106,9 @@ static void put_size(struct buf *out, uint64_t bytes)
     buf_addf(out, n < 10 && unit ? "%.1f%c" : "%.0f%c", n, units[unit]);
 }
 
-static fallible list(struct job *j)
+static fallible list(void *arg)
 {
+    struct job *j = arg;
     struct image *all;
     size_t count;
     struct jw w;
@@ -140,8 +143,9 @@ static bool in_use(void *arg, struct str id)
     return kept_image_in_use(j->state, id);
 }
 
-static fallible remove_one(struct job *j, const char *which)
+static fallible remove_one(void *arg, const char *which)
 {
+    struct job *j = arg;
     struct image image;
 
     TRY(images_find(j->state, which, j->a, &image));
@@ -150,24 +154,17 @@ static fallible remove_one(struct job *j, const char *which)
     return NULL;
 }
 
+static const struct cli_things things = {.make = "import",
+                                         .of = "FILE",
+                                         .thing = "IMAGE",
+                                         .list = list,
+                                         .create = import,
+                                         .remove = remove_one};
+
 static fallible act(struct job *j, int argc, char **argv)
 {
     TRY(cli_open_state(j->cli, &j->state));
-    if (strcmp(argv[0], "ls") == 0)
-        return list(j);
-    for (int i = 1; i < argc; i++)
-        TRY(strcmp(argv[0], "rm") == 0 ? remove_one(j, argv[i]) : import(j, argv[i]));
-    return NULL;
-}
-
-static fallible check_usage(int argc, char **argv)
-{
-    bool ls = argc && strcmp(argv[0], "ls") == 0;
-    bool rm = argc && strcmp(argv[0], "rm") == 0;
-
-    if ((ls && argc == 1) || (rm && argc > 1) || (argc == 2 && strcmp(argv[0], "import") == 0))
-        return NULL;
-    return err_new(ERR_INVALID, "wanted: import FILE, ls, or rm IMAGE");
+    return cli_things_do(&things, j, argc, argv);
 }
 
 static int run(struct cli *cli, int argc, char **argv)
@@ -178,7 +175,7 @@ static int run(struct cli *cli, int argc, char **argv)
     arena_init(&a, 256u << 20);
     struct err *e = cli_flags(cli, &a, &j.o, &argc, argv);
     if (!e)
-        e = check_usage(argc, argv);
+        e = cli_things_check(&things, argc, argv);
     if (e)
         return cli_misuse(cli, e);
     buf_init(&j.out, 64u << 20);

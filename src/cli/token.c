@@ -12,6 +12,7 @@
 #include "cli/ask.h"
 #include "cli/cli.h"
 #include "cli/state.h"
+#include "cli/things.h"
 #include "host/keys/keys.h"
 #include "host/launcher/drop.h"
 #include "host/serve/layout.h"
@@ -169,8 +170,9 @@ static void put_json(struct job *j, const struct json *value)
     buf_add_char(&j->out, '\n');
 }
 
-static fallible create(struct job *j, const char *name)
+static fallible create(void *arg, const char *name)
 {
+    struct job *j = arg;
     own_done(buf) body;
     struct jw w;
     struct json *made;
@@ -204,8 +206,9 @@ static void put_limit(struct job *j, const struct json *key, const char *name)
         buf_add_cstr(&j->out, "-\t");
 }
 
-static fallible list(struct job *j)
+static fallible list(void *arg)
 {
+    struct job *j = arg;
     struct json *all;
 
     TRY(ask(j, (struct str){0}, NULL, &all));
@@ -229,8 +232,9 @@ static fallible list(struct job *j)
     return NULL;
 }
 
-static fallible end(struct job *j, const char *name)
+static fallible end(void *arg, const char *name)
 {
+    struct job *j = arg;
     struct json *gone;
 
     TRY(ask(j, (struct str){0}, name, &gone));
@@ -256,27 +260,16 @@ static bool is_there(const struct job *j)
     return fd >= 0 && connect(fd, (const struct sockaddr *)&at, len) == 0;
 }
 
+static const struct cli_things things = {
+    .make = "create", .of = "NAME", .thing = "NAME", .list = list, .create = create, .remove = end};
+
 static fallible act(struct job *j, int argc, char **argv)
 {
     TRY(ask_open(&j->ask, j->cli));
     j->running = is_there(j);
     if (!j->running)
         TRY(open_rows(j));
-    if (strcmp(argv[0], "ls") == 0)
-        return list(j);
-    for (int i = 1; i < argc; i++)
-        TRY(strcmp(argv[0], "rm") == 0 ? end(j, argv[i]) : create(j, argv[i]));
-    return NULL;
-}
-
-static fallible check_usage(int argc, char **argv)
-{
-    bool ls = argc && strcmp(argv[0], "ls") == 0;
-    bool rm = argc && strcmp(argv[0], "rm") == 0;
-
-    if ((ls && argc == 1) || (rm && argc > 1) || (argc == 2 && strcmp(argv[0], "create") == 0))
-        return NULL;
-    return err_new(ERR_INVALID, "wanted: create NAME, ls, or rm NAME");
+    return cli_things_do(&things, j, argc, argv);
 }
 
 static int run(struct cli *cli, int argc, char **argv)
@@ -287,7 +280,7 @@ static int run(struct cli *cli, int argc, char **argv)
     arena_init(&a, 256u << 20);
     struct err *e = cli_flags(cli, &a, &j.o, &argc, argv);
     if (!e)
-        e = check_usage(argc, argv);
+        e = cli_things_check(&things, argc, argv);
     if (e)
         return cli_misuse(cli, e);
     buf_init(&j.out, 64u << 20);
