@@ -117,6 +117,7 @@ void serve_close(struct serve *s)
     kit_check_empty("state/gone");
     kit_check_empty("state/ids");
     kit_check_empty("state/sock");
+    kit_check_empty("state/server/out");
     arena_done(&s->arena);
 }
 

@@ -72,6 +72,9 @@ struct sbx_host { /* what the program lends every driver; borrowed */
      * mount from, absolute, in the order of its policy, ended by NULL. */
     int launcher;
     const char *sockets; /* its directory of sockets; NULL: state_dir/run */
+    /* Its own directory, for what commands write: then they can go on writing while nobody reads,
+     * and the next program reads on. NULL: a pipe each, which ends with us. */
+    const char *outputs;
     unsigned native_caps;
     const char *const *roots;
     /* remote: the other server, "http://host:3000", and a key of it; NULL: none. */

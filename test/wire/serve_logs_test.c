@@ -174,3 +174,27 @@ TEST_LIMIT(serve_follows_what_a_command_run_as_given_says, 120)
     buf_done(&l.heard);
     serve_close(&s);
 }
+
+/* It writes a line for each request, into a pipe whose reader was killed with the server. */
+TEST_LIMIT(serve_killed_does_not_end_what_a_command_can_say, 120)
+{
+    struct serve s = {.key = NULL};
+    struct listener l;
+
+    serve_open(&s);
+    at_server(&s);
+    struct json *r =
+        serve_start(&s, "site", "'command':'python3 -u -m http.server 60000','working_dir':'/usr'");
+    while (serve_visit(&s, r, "/lib/") != 200)
+        ;
+    serve_kill(&s);
+    serve_run(&s, NULL);
+    CHECK_INT(serve_visit(&s, r, "/share/"), 200);
+    hear(&l, "exec $CROFT logs --follow site");
+    CHECK_INT(serve_visit(&s, r, "/lib/"), 200);
+    wait_to_hear(&l, "GET /lib/");
+    serve_tell(&s, "/stop", r);
+    end_hearing(&l);
+    buf_done(&l.heard);
+    serve_close(&s);
+}

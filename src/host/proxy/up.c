@@ -114,9 +114,10 @@ static size_t on_tunnel_data(struct stream *s, struct str data)
         return data.len;
     }
     if (head.status != 200) {
+        unsigned port = c->inside ? c->inside : c->target->address.tunnel_port;
         call_fail(c, head.status == 504
-                         ? err_new(ERR_TIMEOUT, "port %u inside does not answer", c->inside)
-                         : err_new(ERR_UPSTREAM, "nobody listens on port %u inside", c->inside));
+                         ? err_new(ERR_TIMEOUT, "port %u inside does not answer", port)
+                         : err_new(ERR_UPSTREAM, "nobody listens on port %u inside", port));
         return data.len;
     }
     call_open(c, take(&c->stream), false);

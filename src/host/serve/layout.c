@@ -105,6 +105,7 @@ fallible layout_open(struct layout *l, const char *state)
     snprintf(l->sockets, sizeof l->sockets, "%s/sock", state);
     snprintf(l->rows, sizeof l->rows, "%s/croft.db", l->own);
     snprintf(l->builds, sizeof l->builds, "%s/build", l->own);
+    snprintf(l->outputs, sizeof l->outputs, "%s/out", l->own);
     snprintf(l->api, sizeof l->api, "%s/api.sock", l->own);
     return err_wrap(open_all(l), "state directory '%s'", state);
 }

@@ -15,7 +15,7 @@
 #include "host/launcher/drop.h"
 
 struct layout {
-    char state[4096], own[4200], sockets[4200], rows[4300], api[4300], builds[4300];
+    char state[4096], own[4200], sockets[4200], rows[4300], api[4300], builds[4300], outputs[4300];
     int builds_dir; /* O_PATH */
     int lock;       /* one server for one state, held while we live */
     bool separate;  /* root started it, so the server becomes `user` */

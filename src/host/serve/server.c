@@ -133,6 +133,7 @@ static fallible open_driver(struct server *s)
                                 .envp = s->config->envp,
                                 .launcher = s->launch.sock,
                                 .sockets = s->layout.sockets,
+                                .outputs = s->layout.outputs,
                                 .native_caps = s->launch.caps,
                                 .roots = s->roots};
     return sbx_driver_open(sbx_backend_find(STR("native")), &s->host, &s->driver);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -64,6 +65,8 @@ static fallible native_open(const struct sbx_host *host, struct sbx_driver **ret
 {
     if (host->launcher < 0)
         return err_new(ERR_UNSUPPORTED, "there is no launcher to ask");
+    if (host->outputs && mkdir(host->outputs, 0700) < 0 && errno != EEXIST)
+        return err_sys("make '%s'", host->outputs);
     struct native_driver *d = mem_new(sizeof *d);
     d->base.caps = host->native_caps & CAPS_MAX;
     list_init(&d->watched);
@@ -89,6 +92,7 @@ static void native_close(struct sbx_driver *driver)
 
 static void release(struct native *n)
 {
+    native_drop_output(n);
     err_free(native_log_watch(&n->base, false)); /* it cannot fail */
     list_del(&n->call.link);
     loop_timer_stop(&n->deadline);
@@ -279,31 +283,16 @@ static void on_adopted(struct native *n, const struct native_reply *r, int *fds,
         n->pid = n->base.found == SBX_STOPPED ? 0 : r->pid;
         n->disk = r->disk;
         n->known = true;
+        if (n->pid && n->command)
+            native_join_output(n);
     }
     sbx_finish(&n->base, e);
 }
 
 static fallible native_adopt(struct sbx *s)
 {
+    native_of(s)->has_output = true; /* it may have one, of the program before us */
     return ask_op(native_of(s), NATIVE_ADOPT, on_adopted);
-}
-
-/* A command may say as much as it likes: what it says is read, and the newest kept. */
-static fallible open_pipe(struct native *n, int *ret_fd)
-{
-    int ends[2];
-
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return err_sys("pipe");
-    own_fd write_end = ends[1];
-    if (!n->said) {
-        n->said = mem_new(sizeof *n->said);
-        said_init(n->said);
-        native_log_said(n);
-    }
-    TRY(said_start(n->said, n->base.driver->host->loop, ends[0]));
-    *ret_fd = take_fd(&write_end);
-    return NULL;
 }
 
 /* The request with its block, and with a pipe for a command. */
@@ -323,7 +312,7 @@ static fallible ask_made(struct native *n, struct native_request *req,
             out = n->output ? n->output : -1;
             n->output = 0;
             if (out < 0)
-                TRY(open_pipe(n, &out));
+                TRY(native_open_output(n, &out));
             fds[count++] = out;
             req->flags = (req->flags & ~(uint32_t)NATIVE_FILE_LOG) | NATIVE_FD_LOG;
         }

@@ -45,6 +45,7 @@ struct native {
     char *block; /* of a claim; from args_at on that of a start */
     size_t block_len, args_at;
     bool command, nested;
+    bool has_output; /* maybe, a file in host->outputs */
     int output;      /* of a command, until it is started; 0: none */
     char *workspace; /* on the host; NULL: none */
 
@@ -69,7 +70,10 @@ void native_log_read(struct sbx *s, struct sbx_place *at, struct buf *out);
 void native_log_end(struct sbx *s, struct sbx_place *ret_end);
 fallible native_log_watch(struct sbx *s, bool on);
 void native_log_close(struct native_driver *d);
-void native_log_said(struct native *n); /* n->said is new */
+/* A command may say as much as it likes: what it says is read, and the newest kept. */
+fallible native_open_output(struct native *n, int *ret_write);
+void native_join_output(struct native *n); /* of one that was adopted */
+void native_drop_output(struct native *n);
 
 /* "NAME.KIND" in the directory of sockets. */
 void native_set_address(const struct native *n, const char *kind, struct sbx_address *ret);

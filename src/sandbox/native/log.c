@@ -3,11 +3,15 @@
  * command into a pipe whose newest words are kept. The file is watched, not asked. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "sandbox/native/inner.h"
 
@@ -115,16 +119,83 @@ void native_log_close(struct native_driver *d)
     own_close(d->notices.fd);
 }
 
+/* --- what a command writes --- */
+
 static void on_said(struct said *o)
 {
     sbx_said(&((struct native *)o->owner)->base);
 }
 
-void native_log_said(struct native *n)
+static fallible read_from(struct native *n, int fd)
 {
-    n->said->owner = n;
-    n->said->on_more = n->watch ? on_said : NULL;
+    if (!n->said) {
+        n->said = mem_new(sizeof *n->said);
+        said_init(n->said);
+        n->said->owner = n;
+        n->said->on_more = n->watch ? on_said : NULL;
+    }
+    return said_start(n->said, n->base.driver->host->loop, fd);
 }
+
+static int open_output(const struct native *n, bool make, int flags)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/%s", n->base.driver->host->outputs, n->base.id);
+    if (make && mkfifo(path, 0600) < 0 && errno != EEXIST)
+        return -1;
+    return open(path, flags | O_CLOEXEC | O_NOFOLLOW);
+}
+
+/* The sandbox holds both ends of its own, so that writing never fails for want of a reader. */
+static fallible open_fifo(struct native *n, int ends[2])
+{
+    const char *dir = n->base.driver->host->outputs;
+
+    n->has_output = true;
+    own_fd reader = open_output(n, true, O_RDONLY | O_NONBLOCK);
+    own_fd writer = reader < 0 ? -1 : open_output(n, false, O_RDWR);
+    if (writer < 0)
+        return err_sys("make a pipe in '%s'", dir);
+    ends[0] = take_fd(&reader);
+    ends[1] = take_fd(&writer);
+    return NULL;
+}
+
+fallible native_open_output(struct native *n, int *ret_write)
+{
+    int ends[2];
+
+    if (n->base.driver->host->outputs)
+        TRY(open_fifo(n, ends));
+    else if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys("pipe");
+    own_fd writer = ends[1];
+    TRY(read_from(n, ends[0]));
+    *ret_write = take_fd(&writer);
+    return NULL;
+}
+
+void native_join_output(struct native *n)
+{
+    int fd = n->base.driver->host->outputs ? open_output(n, false, O_RDONLY | O_NONBLOCK) : -1;
+    own(err) e = fd < 0 ? NULL : read_from(n, fd);
+
+    if (e)
+        log_warn("what a command writes is not read", KV("id", n->base.id), KV_ERR(e));
+}
+
+void native_drop_output(struct native *n)
+{
+    char path[PATH_MAX];
+
+    if (!n->has_output || !n->base.driver->host->outputs)
+        return;
+    snprintf(path, sizeof path, "%s/%s", n->base.driver->host->outputs, n->base.id);
+    unlink(path); /* not there: nothing to do */
+}
+
+/* --- following --- */
 
 static void stop_watching(struct native *n)
 {
@@ -157,7 +228,7 @@ fallible native_log_watch(struct sbx *s, bool on)
         list_add(&d->watched, &n->watch->link);
     }
     if (n->said)
-        native_log_said(n);
+        n->said->on_more = on_said;
     native_set_address(n, "l", &a);
     int number = inotify_add_watch(d->notices.fd, a.unix_path, IN_MODIFY | IN_DONT_FOLLOW);
     if (number < 0 && errno != ENOENT) /* none: before its start, or it is a command's */
