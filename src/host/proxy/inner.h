@@ -12,6 +12,7 @@
 #define IDLE_PER_TARGET   8   /* unused connections to one sandbox */
 #define PARKED_PER_TARGET 128 /* so that one sandbox does not take the room of all */
 #define SPARE_CALLS       64  /* kept for the next requests */
+#define SPARE_PORTS       4   /* opened before somebody waits for one */
 
 struct proxy_door { /* a listener */
     struct proxy_door *next;
@@ -19,6 +20,13 @@ struct proxy_door { /* a listener */
     struct http_listener *listener;
     uint64_t tag;
     uint16_t inside; /* 0: the sandbox's server */
+};
+
+struct proxy_port {
+    struct http_listener *listener;
+    uint64_t
+        tag; /* until it has a target, nobody's: a request is answered as to one that is gone */
+    uint16_t port;
 };
 
 struct proxy {
@@ -30,6 +38,9 @@ struct proxy {
     struct list targets;
     uint64_t last_tag;
     uint16_t next_port;
+    struct proxy_port ports[SPARE_PORTS]; /* of nobody yet */
+    unsigned port_count;
+    struct loop_later more_ports;
     uint32_t parked;
     struct call *spare;
     unsigned spare_count;

@@ -223,20 +223,56 @@ static uint16_t port_of(int fd)
                                          : ((struct sockaddr_in *)&a)->sin_port);
 }
 
-static fallible open_door(struct proxy *p, struct proxy_target *t, uint16_t inside, uint16_t *port)
+static fallible open_listener(struct proxy *p, uint16_t port, struct proxy_port *ret)
 {
-    struct http_listener *listener;
+    struct proxy_port new = {.tag = ++p->last_tag};
     int fd = -1;
 
-    TRY(*port ? open_port(p, *port, &fd) : open_any(p, &fd));
-    uint16_t got = port_of(fd);
-    uint64_t tag = ++p->last_tag;
-    TRY(http_server_listen_as(p->server, fd, tag, &listener));
+    TRY(port ? open_port(p, port, &fd) : open_any(p, &fd));
+    new.port = port_of(fd);
+    TRY(http_server_listen_as(p->server, fd, new.tag, &new.listener));
+    *ret = new;
+    return NULL;
+}
+
+static void on_more_ports(struct loop_later *l)
+{
+    struct proxy *p = container_of(l, struct proxy, more_ports);
+    struct err *e = NULL;
+
+    while (!e && p->port_count < SPARE_PORTS && p->port_count < p->config.spare_ports) {
+        e = open_listener(p, 0, &p->ports[p->port_count]);
+        p->port_count += !e;
+    }
+    err_free(e); /* who needs one is told */
+}
+
+/* One that is open already, if any will do or it is the one; the next ones come behind who waits.
+ */
+static fallible take_port(struct proxy *p, uint16_t port, struct proxy_port *ret)
+{
+    unsigned i = p->port_count;
+
+    loop_later(p->loop, &p->more_ports, on_more_ports);
+    while (i && port && p->ports[i - 1].port != port)
+        i--;
+    if (!i)
+        return open_listener(p, port, ret);
+    *ret = p->ports[i - 1];
+    p->ports[i - 1] = p->ports[--p->port_count];
+    return NULL;
+}
+
+static fallible open_door(struct proxy *p, struct proxy_target *t, uint16_t inside, uint16_t *port)
+{
+    struct proxy_port at;
+
+    TRY(take_port(p, *port, &at));
     struct proxy_door *d = mem_new(sizeof *d);
-    *d = (struct proxy_door){t->doors, t, listener, tag, inside};
+    *d = (struct proxy_door){t->doors, t, at.listener, at.tag, inside};
     t->doors = d;
     map_put(&p->by_tag, str_n(&d->tag, sizeof d->tag), d);
-    *port = got;
+    *port = at.port;
     return NULL;
 }
 
@@ -401,7 +437,8 @@ void proxy_free(struct proxy *p)
         return;
     while (!list_empty(&p->targets))
         proxy_remove(p, container_of(p->targets.next, struct proxy_target, link));
-    http_server_free(p->server);
+    loop_later_cancel(&p->more_ports);
+    http_server_free(p->server); /* the listeners that wait for a target too */
     call_free_spares(p);
     map_done(&p->by_id);
     map_done(&p->by_tag);

@@ -218,6 +218,33 @@ TEST(who_was_connected_to_a_sandbox_that_is_gone_hears_404)
     pkit_close(&k);
 }
 
+TEST(a_port_is_open_before_somebody_waits_for_it)
+{
+    struct proxy_config config = {.spare_ports = 2};
+    struct proxy_target t = {.id = "t", .state = PROXY_OPEN}, u = {.id = "u", .state = PROXY_OPEN};
+    struct web_client c;
+    struct pkit k;
+
+    pkit_open(&k, &config, NULL, 0);
+    web_pass(&k.web, 0); /* the spare ones are opened behind the first */
+    unsigned before = test_open_fds();
+    t.address = u.address = k.t.address;
+    CHECK_OK(proxy_add(k.proxy, &t, 0));
+    CHECK_INT(test_open_fds(), before); /* it was there */
+    uint16_t port = t.port;
+    proxy_remove(k.proxy, &t);
+    CHECK_OK(proxy_add(k.proxy, &u, 0));
+    CHECK(u.port != port);
+    pkit_dial(&k, u.port, &c, 4096);
+    CHECK(web_send(&k.web, &c, GET("/")));
+    CHECK_INT(pkit_take(&k, &c).status, 200);
+    proxy_remove(k.proxy, &u);
+    CHECK(web_send(&k.web, &c, GET("/")));
+    CHECK_INT(pkit_take(&k, &c).status, 404);
+    web_close_client(&c);
+    pkit_close(&k);
+}
+
 TEST(an_idle_target_costs_one_descriptor)
 {
     struct proxy_target t = {.id = "t", .state = PROXY_OPEN};

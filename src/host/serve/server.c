@@ -205,8 +205,10 @@ static fallible open_http(struct server *s)
 
 static fallible open_parts(struct server *s)
 {
-    struct proxy_config proxy = {
-        .domain = s->settings->domain, .on_answer = watch_sandbox_answer, .ctx = &s->face};
+    struct proxy_config proxy = {.domain = s->settings->domain,
+                                 .spare_ports = 4,
+                                 .on_answer = watch_sandbox_answer,
+                                 .ctx = &s->face};
 
     TRY(loop_new(&clock_system, &s->loop));
     TRY(net_new(s->loop, &s->net));
