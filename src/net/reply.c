@@ -137,6 +137,8 @@ static void tell_answer(const struct request *r)
 
 static void finish(struct request *r)
 {
+    if (r->conn)
+        stream_push(r->conn->stream); /* before others are told of it */
     tell_answer(r);
     request_answered(r);
 }

@@ -216,6 +216,12 @@ static void flush(struct stream *s)
     }
 }
 
+void stream_push(struct stream *s)
+{
+    if (s->state == ST_OPEN && !s->failed && !s->blocked && !s->dispatching)
+        send_out(s); /* the rest, and a failure, after the turn */
+}
+
 /* Gives data to the owner and keeps what it leaves. */
 static void dispatch(struct stream *s, struct str data)
 {

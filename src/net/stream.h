@@ -92,6 +92,8 @@ void stream_pass(struct stream *s, struct str data);
 /* Room for n bytes directly in the queue; NULL when over the limit. Then stream_commit. */
 char *stream_reserve(struct stream *s, size_t n);
 void stream_commit(struct stream *s, size_t n);
+/* What is queued leaves now and not after the turn: its owner has more to do, its peer waits. */
+void stream_push(struct stream *s);
 size_t stream_pending(const struct stream *s);
 bool stream_failed(const struct stream *s); /* writes go nowhere; on_error is about to come */
 /* Output beyond this makes the stream fail (default 16 MB): whoever can wait watches STREAM_HIGH.

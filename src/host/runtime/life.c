@@ -335,6 +335,7 @@ static void started(struct runtime *r, const struct err *e)
         runtime_move(r, RUNTIME_RUNNING);
         r->target.on_first = on_first;
         proxy_set_state(r->manager->config.proxy, &r->target, PROXY_OPEN);
+        look_at_watchers(r); /* who waits is told before all others */
         manager_emit(r, RUNTIME_EVENT_STARTED, "");
         manager_emit(r, RUNTIME_EVENT_READY, "");
         log_debug("timeline", KV("id", r->id), KV("request_id", r->request),
@@ -344,8 +345,9 @@ static void started(struct runtime *r, const struct err *e)
                   KV("ready_us", r->phase_us[RUNTIME_PHASE_READY]),
                   KV("row_us", r->phase_us[RUNTIME_PHASE_ROW]));
     }
-    look_at_watchers(r);
-    if (!why)
+    if (why)
+        look_at_watchers(r);
+    else
         note_running(r);
     if (runtime_half_done(r, PENDING_SANDBOX, NULL)) /* what failed is told as the status */
         end_start(r);
