@@ -18,6 +18,7 @@
 
 #define NAME       "journal"
 #define NOTE_BYTES (64u << 10)
+#define NOTE_USUAL 400
 #define DELAY_MS   25 /* each commit is a sync, and rows need the disk too */
 #define BEAT_MS    15000
 
@@ -66,6 +67,7 @@ void journal_add(struct journal *j, const struct journal_note *n)
     struct jw w;
 
     buf_init(&payload, NOTE_BYTES);
+    buf_reserve(&payload, NOTE_USUAL);
     jw_init(&w, &payload, JW_WEB);
     JW_OBJECT(&w, NULL) {
         put_text(&w, "actor", n->tenant);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #define BODY_BYTES  (4u << 20)
+#define BODY_USUAL  1000
 #define BUSY_WAIT_S 1
 
 fallible asking_reply(struct http_req *req, asking_put *put, const struct runtime *r)
@@ -13,6 +14,7 @@ fallible asking_reply(struct http_req *req, asking_put *put, const struct runtim
     struct jw w;
 
     buf_init(&out, BODY_BYTES);
+    buf_reserve(&out, BODY_USUAL);
     jw_init(&w, &out, JW_WEB);
     TRY(put(req, &w, r));
     TRY(buf_check(&out));

@@ -18,10 +18,11 @@
 #include "sandbox/native/inner.h"
 #include "wire/bind.h"
 
-#define WORKSPACE  "/workspace"
-#define SEALS      (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
-#define BLOCK_MAX  (2u << 20)
-#define USER_BYTES 32
+#define WORKSPACE   "/workspace"
+#define SEALS       (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+#define BLOCK_MAX   (2u << 20)
+#define BLOCK_USUAL 1000
+#define USER_BYTES  32
 
 /* --- mounts --- */
 
@@ -216,6 +217,8 @@ static fallible set_block(struct native *n, const struct sbx_spec *spec)
 
     buf_init(&env, ENVIRONMENT_BYTES);
     buf_init(&b, BLOCK_MAX);
+    buf_reserve(&env, BLOCK_USUAL);
+    buf_reserve(&b, BLOCK_USUAL);
     TRY(check_command(spec));
     TRY(environment_make(&env, n->base.driver->host, kept, spec));
     if (spec->has_user)
