@@ -2,7 +2,10 @@
 #include "base/mem.h"
 
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,4 +47,31 @@ TEST(memory_we_chose_is_there_or_the_program_ends)
     }
     CHECK(waitpid(pid, &status, 0) == pid);
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
+#define DEEP_PAGES 16
+
+__attribute__((noinline)) static uintptr_t go_deep(void)
+{
+    volatile char used[DEEP_PAGES * 4096];
+
+    memset((char *)used, 1, sizeof used);
+    return ((uintptr_t)used & ~4095ul) + 4096;
+}
+
+static bool is_there(uintptr_t page)
+{
+    unsigned char in = 0;
+
+    CHECK_INT(mincore((void *)page, 4096, &in), 0);
+    return in & 1;
+}
+
+TEST(what_was_used_of_the_stack_is_given_back)
+{
+    uintptr_t page = go_deep();
+
+    CHECK(is_there(page));
+    mem_trim_stack();
+    CHECK(!is_there(page));
 }

@@ -86,6 +86,7 @@ void loop_stop(struct loop *l)
 fallible loop_run(struct loop *l)
 {
     l->stopped = false;
+    mem_trim_stack(); /* what led here was deeper than most of what comes */
     while (!l->stopped)
         TRY(loop_turn(l, -1));
     return NULL;

@@ -33,7 +33,7 @@ struct args {
     size_t plugins_len;
     bool no_browser, eval_env;
     char *key;
-    char listen[200], cwd[PATH_MAX];
+    char listen[200], *cwd;
     struct keep keep;
     struct wire_bind bound;
     struct loop *loop;
@@ -230,9 +230,11 @@ int exec_main(int argc, char **argv, const char *const *envp)
     if (!e)
         e = parse(&a, argc, argv);
     if (!e && !a.config.working_dir.p) {
-        if (!getcwd(a.cwd, sizeof a.cwd))
+        a.cwd = getcwd(NULL, 0);
+        if (a.cwd)
+            a.config.working_dir = str_of(a.cwd);
+        else
             e = err_sys("current directory");
-        a.config.working_dir = str_of(a.cwd);
     }
     if (!e && !a.exec)
         e = prepare(&a);
@@ -241,6 +243,7 @@ int exec_main(int argc, char **argv, const char *const *envp)
     exec_free(a.exec);
     loop_free(a.loop);
     free(a.key);
+    free(a.cwd);
     if (a.config.keep)
         keep_done(&a.keep);
     wire_bind_done(&a.bound);

@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/passwd.h"
 #include "guest/init/init.h"
 #include "guest/init/inner.h"
@@ -114,9 +115,9 @@ void init_take_key(struct init_config *c, char **envp)
             continue;
         char *value = *envp + sizeof name - 1;
         size_t n = strnlen(value, KEEP_DATA_MAX - 1);
-        memcpy(c->key_bytes, value, n);
+        free((char *)c->key.p);
+        c->key = str_n(memcpy(mem_new(n + 1), value, n), n);
         explicit_bzero(value, strlen(value));
-        c->key = str_n(c->key_bytes, n);
     }
 }
 

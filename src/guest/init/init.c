@@ -373,9 +373,12 @@ void init_done(struct init *in)
         ;
     init_drop_things(in);
     free(in->born);
+    free((char *)in->config->key.p);
+    in->config->key = (struct str){0};
     wire_bind_done(&in->bound);
     tunnels_stop(&in->tunnels);
     loop_io_stop(&in->control_io);
+    loop_later_cancel(&in->settled);
     loop_io_stop(&in->wanted);
     for (size_t i = 0; i < 2; i++) {
         own_close(in->requests[i]);

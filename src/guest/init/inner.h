@@ -23,8 +23,7 @@ struct init_config {
     const char *program;     /* of the server */
     const char *const *argv; /* of the server, or of the one command */
     const char *const *env;
-    struct str key; /* SESSION_API_KEY, which is in no environment */
-    char key_bytes[KEEP_DATA_MAX];
+    struct str key;  /* SESSION_API_KEY, which is in no environment; ours */
     bool exec;       /* one command, no server */
     bool await;      /* all of the above comes with the claim, see wire/bind.h */
     const char *cwd; /* of the job */
@@ -64,6 +63,7 @@ struct init {
     struct loop_io wire_io;
     bool hello_sent, end_sent;
     bool ready; /* a server once was */
+    struct loop_later settled;
     struct list things;
     size_t things_len;
     struct init_born *born;

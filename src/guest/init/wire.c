@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "guest/init/inner.h"
 
 #define BORN_STEP 16
@@ -201,6 +202,12 @@ void init_wire_pump(struct init *in)
         err_free(loop_io_want(&in->wire_io, want)); /* modifying takes no memory */
 }
 
+static void on_settled(struct loop_later *l)
+{
+    (void)l;
+    mem_trim_stack(); /* messages were on it */
+}
+
 static void on_wire(struct loop_io *io)
 {
     struct init *in = container_of(io, struct init, wire_io);
@@ -227,8 +234,10 @@ static void on_wire(struct loop_io *io)
         own_close(fds[i]);
     if (m.kind == KEEP_DROP)
         drop_thing(in, m.id);
-    else if (m.kind == KEEP_READY)
+    else if (m.kind == KEEP_READY) {
         in->ready = true;
+        loop_later(in->loop, &in->settled, on_settled);
+    }
 }
 
 fallible init_wire_open(struct init *in, int *ret_theirs)

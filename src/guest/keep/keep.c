@@ -84,8 +84,8 @@ static void take_hello(struct keep *k, const struct keep_message *m, size_t len,
         k->ready_fd = fds[at++];
     while (k->oom_len < oom && k->oom_len < KEEP_OOM_MAX && at < count)
         k->oom_fds[k->oom_len++] = fds[at++];
-    memcpy(k->key, m->data, len);
-    k->session_key = str_n(k->key, len);
+    if (len)
+        k->session_key = str_n(memcpy(mem_new(len), m->data, len), len);
 }
 
 fallible keep_open(struct keep *k, int sock)
@@ -131,6 +131,7 @@ void keep_done(struct keep *k)
         list_del(&t->link);
         keep_thing_free(t);
     }
+    free((char *)k->session_key.p);
     own_close(k->sock);
     own_close(k->spawner.nursery);
     own_close(k->listen_fd);

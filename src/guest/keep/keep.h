@@ -76,8 +76,7 @@ struct keep {
     int listen_fd, ready_fd; /* -1: none; the server takes them */
     int oom_fds[KEEP_OOM_MAX];
     size_t oom_len;
-    char key[KEEP_DATA_MAX];
-    struct str session_key;
+    struct str session_key; /* ours */
     struct list things;
     bool awaits; /* a claim, see keep_await() */
     uint32_t last_id;
