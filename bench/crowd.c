@@ -95,6 +95,67 @@ static struct memory look(void)
     return m;
 }
 
+/* --- the kernel's caches: which of them grew
+ * ------------------------------------------------------------------- */
+
+#define CACHES     400
+#define CACHES_TOP 14
+
+struct cache {
+    char name[40];
+    double kb;
+};
+
+struct caches {
+    struct cache of[CACHES];
+    size_t count;
+};
+
+/* Lines "name active total size …", after two of headings. */
+static void look_at_caches(struct caches *c)
+{
+    own_done(buf) text;
+    struct str rest, line;
+
+    c->count = 0;
+    buf_init(&text, 1u << 20);
+    kit_must(fd_read_file("/proc/slabinfo", &text));
+    rest = buf_str(&text);
+    while (str_cut(&rest, '\n', &line) && c->count < CACHES) {
+        struct cache *at = &c->of[c->count];
+        char copy[200];
+        unsigned long long total, size;
+        snprintf(copy, sizeof copy, STR_FMT, STR_ARG(line));
+        if (sscanf(copy, "%39s %*u %llu %llu", at->name, &total, &size) != 3)
+            continue;
+        at->kb = (double)total * (double)size / 1024;
+        c->count++;
+    }
+}
+
+static int by_kb(const void *a, const void *b)
+{
+    double x = ((const struct cache *)a)->kb, y = ((const struct cache *)b)->kb;
+
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static void show_caches(const struct caches *was, unsigned n)
+{
+    static struct caches now;
+
+    look_at_caches(&now);
+    for (size_t i = 0; i < now.count; i++)
+        for (size_t k = 0; k < was->count; k++)
+            if (strcmp(now.of[i].name, was->of[k].name) == 0)
+                now.of[i].kb -= was->of[k].kb;
+    qsort(now.of, now.count, sizeof *now.of, by_kb);
+    printf("  of one, kB by cache:");
+    for (size_t i = 0; i < now.count && i < CACHES_TOP; i++)
+        printf(" %s %.1f", now.of[i].name, now.of[i].kb / n);
+    puts("");
+}
+
 static double anon_kb(pid_t pid)
 {
     char path[64];
@@ -343,6 +404,7 @@ static void bench(unsigned n, bool v1)
 {
     static const unsigned marks[] = {10, 100, 1000, 5000};
     static struct crowd c;
+    static struct caches caches;
     struct kit_series starts = {.count = 0};
     struct costs few = {0}, all = {0};
 
@@ -351,6 +413,7 @@ static void bench(unsigned n, bool v1)
     grow(&c, 1, &starts); /* what is made once */
     rest(200);
     struct memory was = look();
+    look_at_caches(&caches);
     for (size_t i = 0; i < ARRAY_LEN(marks) && marks[i] <= n; i++) {
         grow(&c, marks[i], &starts);
         all = probe(&c);
@@ -361,6 +424,7 @@ static void bench(unsigned n, bool v1)
     rest(200);
     kit_print("start, one after the other", &starts);
     show_memory(&c, &was, v1);
+    show_caches(&caches, n - 1);
     kit_at_most("descriptors of one, launcher", (double)count_fds(c.launcher) / n, 3, "");
     kit_at_most("descriptors of one, server", (double)(count_fds(getpid()) - own_fds) / n, 1, "");
     kit_at_most("start against few", all.start / few.start, 1.2, "x");
