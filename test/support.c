@@ -176,22 +176,31 @@ const char *test_source(const char *relative)
     return path;
 }
 
-void test_alone(void)
+/* Goes on in a child; the caller stays behind and ends as the child does, reaping all others. */
+static void go_on_below(void)
 {
     int status = 0;
+    pid_t pid = fork(), ended;
 
-    if (unshare(CLONE_NEWPID | CLONE_NEWNS) < 0)
-        return;
-    pid_t pid = fork();
     CHECK(pid >= 0);
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        CHECK_INT(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
-        CHECK_INT(mount("proc", "/proc", "proc", 0, NULL), 0);
         return;
     }
-    CHECK_INT(waitpid(pid, &status, 0), pid);
+    do
+        ended = waitpid(-1, &status, __WALL);
+    while (ended > 0 && ended != pid);
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+void test_alone(void)
+{
+    if (unshare(CLONE_NEWPID | CLONE_NEWNS) < 0)
+        return;
+    go_on_below(); /* as pid 1 */
+    CHECK_INT(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+    CHECK_INT(mount("proc", "/proc", "proc", 0, NULL), 0);
+    go_on_below(); /* as its child: pid 1 gets the orphans */
 }
 
 unsigned test_open_fds(void)
