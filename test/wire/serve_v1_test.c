@@ -142,6 +142,49 @@ TEST(v1_limits_and_host_name_are_the_sandbox_s_own_warm_or_not)
     serve_close(&s);
 }
 
+/* One is warm now: the next start of its image is a claim. */
+static void wait_for_warm(struct serve *s)
+{
+    struct json *pools;
+
+    do {
+        pools = serve_want(s, 200, "GET", "/croft/v1/pool", NULL);
+        poll(NULL, 0, 5);
+    } while (!json_get_int(json_at(json_get(pools, STR("pools")), 0), "ready", 0));
+}
+
+TEST(v1_binds_limits_and_mounts_at_claim_and_a_disk_limit_needs_a_new_one)
+{
+    struct serve s = {0};
+
+    open_with_mounts(&s);
+    wait_for_warm(&s);
+    struct json *r = make(&s, "a",
+                          "'memory':'64M','pids':77,'hostname':'field-1',"
+                          "'mounts':[{'source':'%s/open/a','target':'/work','mode':'ro'}]");
+    CHECK_STR(serve_field(&s, look(&s, r), "launch_type"), "warm");
+    CHECK_STR(serve_exec(&s, r, "hostname; cat /work/old; echo x > /work/x || echo no"),
+              "field-1\nold\nbash: /work/x: Read-only file system\nno");
+    CHECK_STR(serve_exec(&s, r, "python3 /work/forks.py"), "True");
+    wait_for_warm(&s);
+    struct serve_answer disk = serve_ask(&s, "POST", SANDBOXES, body_of(&s, "b", "'disk':'64M'"));
+    if (disk.status == 422) { /* nothing here can limit it, which is said */
+        CHECK_HAS(disk.body, "disk: this server cannot enforce");
+        serve_close(&s);
+        return;
+    }
+    r = serve_start(&s, "b", "");
+    CHECK_STR(serve_field(&s, look(&s, r), "launch_type"), "cold");
+    CHECK_HAS(str_of(serve_field(&s, look(&s, r), "status_detail")), "disk limit of its own");
+    CHECK_HAS(serve_exec(&s, r, "head -c 80000000 /dev/zero > /workspace/x"), "No space left");
+    serve_want(&s, 200, "POST",
+               serve_text(&s, SANDBOXES "/%s/stop", serve_field(&s, r, "runtime_id")), NULL);
+    CHECK_HAS(
+        serve_get(&s, serve_text(&s, SANDBOXES "/%s/diff", serve_field(&s, r, "runtime_id"))).body,
+        "\"path\":\"/workspace/x\"");
+    serve_close(&s);
+}
+
 TEST(v1_refuses_what_cannot_be_had_and_names_the_field)
 {
     static const struct {
@@ -390,5 +433,24 @@ TEST(v1_apply_cut_short_by_a_kill_leaves_whole_files_and_is_done_again)
         CHECK_STR(file_text(&s, name), "after\n");
     }
     CHECK_STR(serve_exec(&s, serve_start(&s, "a", ""), "cat /work/299"), "after");
+    serve_close(&s);
+}
+
+/* With one id, overlay attributes of its own kind, and whatever limits there are. */
+TEST(v1_diff_and_rollback_work_for_an_ordinary_user)
+{
+    struct serve s = {0};
+
+    serve_prepare_user(&s);
+    serve_run(&s, NULL);
+    struct json *r = serve_start(&s, "a", "");
+    serve_exec(&s, r, "echo w > /workspace/w; rm /etc/inputrc");
+    serve_want(&s, 200, "POST", path_of(&s, r, "stop"), NULL);
+    struct json *d = serve_want(&s, 200, "GET", path_of(&s, r, "diff"), NULL);
+    CHECK_STR(kind_at(&s, d, "/workspace/w"), "added");
+    CHECK_STR(kind_at(&s, d, "/etc/inputrc"), "deleted");
+    serve_want(&s, 200, "POST", path_of(&s, r, "rollback"), NULL);
+    r = serve_start(&s, "a", "");
+    CHECK_STR(serve_exec(&s, r, "ls /workspace; ls /etc/inputrc"), "/etc/inputrc");
     serve_close(&s);
 }

@@ -8,10 +8,12 @@
  * a memory file, passed on unread. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -26,6 +28,8 @@
 #include "host/worker/worker.h"
 #include "wire/files.h"
 
+#define DIFF_S     120 /* a sandbox stands still no longer for being looked at */
+#define APPLY_S    600
 #define AT_ONCE    4          /* children that look at changes */
 #define ASKED_MAX  (8u << 20) /* bytes of what is asked for */
 #define PAGE_BYTES (8u << 20) /* a page ends when it is so long */
@@ -310,6 +314,7 @@ static fallible run_diff(struct serve_job *j)
 
     buf_init(&out, ANSWER_MAX);
     l->j = j;
+    alarm(DIFF_S);
     TRY(open_all(l, true));
     TRY(go_behind(l, false));
     TRY(read_asked(l));
@@ -438,6 +443,7 @@ static fallible run_apply(struct serve_job *j)
 
     buf_init(&out, ANSWER_MAX);
     l->j = j;
+    alarm(APPLY_S);
     TRY(open_all(l, false));
     if (!l->count)
         return err_new(
@@ -462,6 +468,11 @@ static void on_changes_ended(struct serve_job *j, struct err *e)
     struct serve_fds fds = {.count = 0};
 
     e = serve_job_move_on(j, e);
+    if (e && j->child.code == CLD_KILLED && j->child.status == SIGALRM) {
+        err_free(e);
+        e = err_new(ERR_TOO_LARGE, "there are more changes than can be gone through in %d seconds",
+                    j->run == run_diff ? DIFF_S : APPLY_S);
+    }
     if (!e && lseek(j->result, 0, SEEK_SET) == 0)
         fds.fds[fds.count++] = take_fd(&j->result);
     serve_answer(j->serve, &j->reply, e, &fds);

@@ -389,6 +389,8 @@ static fallible check_way_back(const struct serve *s, const struct native_reques
     struct record of;
     own_fd whole = -1;
 
+    if (mkdirat(s->host.dir, "snap", 0700) < 0 && errno != EEXIST) /* the fence wants it there */
+        return err_sys("make the store of layers");
     if (!r->snapshot[0])
         return NULL;
     TRY(record_read(dir, &of));
