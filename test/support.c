@@ -195,6 +195,7 @@ static void go_on_below(void)
 
 void test_alone(void)
 {
+    test_dir(); /* named after the pid the keeper knows */
     if (unshare(CLONE_NEWPID | CLONE_NEWNS) < 0)
         return;
     go_on_below(); /* as pid 1 */

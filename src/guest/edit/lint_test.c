@@ -214,6 +214,7 @@ TEST_LIMIT(edit_lint_survives_every_single_failure, 60)
     own(loop) loop = NULL;
     bool fired = true;
 
+    test_alone();
     kit_init(&k);
     put_tool(&k, "#!/bin/sh\necho 'x: line 1: y'\n");
     CHECK_OK(loop_new(&clock_system, &loop));

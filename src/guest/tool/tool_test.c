@@ -144,6 +144,7 @@ TEST_LIMIT(tool_survives_every_single_failure, 60)
     own(loop) loop = NULL;
     bool fired = true;
 
+    test_alone();
     CHECK_OK(loop_new(&clock_system, &loop));
     unsigned fds = test_open_fds();
     for (unsigned n = 1; fired; n++) {
