@@ -25,6 +25,9 @@ static const char *const hierarchies[] = {
 #define HIERARCHIES (sizeof hierarchies / sizeof *hierarchies)
 _Static_assert(HIERARCHIES == CENSUS_HIERARCHIES, "one number each");
 
+#define OTHERS_TRIES   100
+#define OTHERS_STEP_MS 100
+
 struct census_group {
     char name[24];
     ino_t ino[HIERARCHIES];
@@ -62,7 +65,7 @@ static unsigned count_lines(const char *path)
 }
 
 /* A process may go while we look: then it is nobody's child. */
-static bool is_child(const char *pid, pid_t parent)
+static pid_t parent_of(const char *pid)
 {
     char path[300], text[512];
     int of = -1;
@@ -72,7 +75,7 @@ static bool is_child(const char *pid, pid_t parent)
     ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
     text[n > 0 ? n : 0] = '\0';
     const char *end = strrchr(text, ')');
-    return end && sscanf(end + 1, " %*c %d", &of) == 1 && of == parent;
+    return end && sscanf(end + 1, " %*c %d", &of) == 1 ? of : -1;
 }
 
 static unsigned count_children(pid_t parent)
@@ -82,7 +85,7 @@ static unsigned count_children(pid_t parent)
 
     CHECK(d);
     for (struct dirent *e; (e = readdir(d));)
-        n += is_number(e->d_name) && is_child(e->d_name, parent);
+        n += is_number(e->d_name) && parent_of(e->d_name) == parent;
     closedir(d);
     return n;
 }
@@ -197,6 +200,39 @@ void census_note_groups(struct census_groups *g, const char *state)
     closedir(d);
 }
 
+static bool is_below_us(pid_t pid)
+{
+    char text[16];
+
+    while (pid > 1 && pid != getpid()) {
+        snprintf(text, sizeof text, "%d", (int)pid);
+        pid = parent_of(text);
+    }
+    return pid == getpid();
+}
+
+/* A launcher tries a slot before it knows that another croft of the machine has it, and then the
+ * other's group was noted. That one goes, or is seen to hold a process of others', soon. */
+static bool is_anothers(size_t hierarchy, const struct census_group *g)
+{
+    char path[160];
+
+    snprintf(path, sizeof path, "%s/%s/cgroup.procs", hierarchies[hierarchy], g->name);
+    for (int i = 0; i < OTHERS_TRIES; i++) {
+        FILE *f = fopen(path, "re");
+        int pid = 0;
+        bool held = f && fscanf(f, "%d", &pid) == 1;
+        if (f)
+            fclose(f);
+        if (inode_of(hierarchy, g->name) != g->ino[hierarchy])
+            return true; /* removed by whose it was */
+        if (held)
+            return !is_below_us(pid);
+        poll(NULL, 0, OTHERS_STEP_MS);
+    }
+    return false;
+}
+
 void census_check_groups(struct census_groups *g, const char *state)
 {
     char path[4300];
@@ -206,7 +242,8 @@ void census_check_groups(struct census_groups *g, const char *state)
         snprintf(path, sizeof path, "%s/ids/%s", state, g->at[n].name + 1);
         bool claimed = lstat(path, &st) == 0;
         for (size_t i = 0; i < HIERARCHIES && !claimed; i++)
-            if (g->at[n].ino[i] && inode_of(i, g->at[n].name) == g->at[n].ino[i])
+            if (g->at[n].ino[i] && inode_of(i, g->at[n].name) == g->at[n].ino[i] &&
+                !is_anothers(i, &g->at[n]))
                 FAIL("control group %s/%s is left", hierarchies[i], g->at[n].name);
     }
     free(g->at);

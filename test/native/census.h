@@ -32,5 +32,5 @@ void census_compare(const struct census *before, const struct census *after);
 void census_open_groups(struct census_groups *g);
 /* Notes the groups of every slot that is claimed now. */
 void census_note_groups(struct census_groups *g, const char *state);
-/* None of them but those still claimed is left; forgets all. */
+/* None of them but those still claimed is left, or it turns out to be another's; forgets all. */
 void census_check_groups(struct census_groups *g, const char *state);
