@@ -18,7 +18,7 @@
 #include "base/mem.h"
 #include "base/own.h"
 
-#define LOOK_MS 2 /* between two looks at one that is starting, as its clients do */
+#define LOOK_MS 10 /* between two looks at one that is starting; its clients take longer */
 #define SEEN    4096
 
 enum { NEW, STARTING, LATER, LOOKING, RUNNING, STOPPING, TYPING, OVER };

@@ -97,7 +97,8 @@ void spent_say(const struct spent *each, char *text, size_t size)
 
     snprintf(text, size,
              "a start and stop takes %.1f ms of a processor: server %.2f, launcher %.2f, bench "
-             "%.2f, sandboxes and kernel %.2f; %ld processors have %ld ms a second",
+             "%.2f, the rest (sandboxes, kernel, whoever else runs) %.2f; %ld processors have %ld "
+             "ms a second",
              each->machine, each->server, each->launcher, each->bench, rest, processors,
              processors * 1000);
 }
