@@ -2,6 +2,9 @@
 /* serve_pool_test.c — warm sandboxes: who gets one, what is bound to it, and that nobody gets one
  * twice. */
 #include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -122,5 +125,59 @@ TEST_LIMIT(serve_ends_warm_sandboxes_of_a_server_that_was_killed, 120)
     CHECK_INT(serve_visit(&s, a, "/alive"), 200);
     struct json *b = start_warm(&s, "b", "");
     CHECK_INT(serve_visit(&s, b, "/alive"), 200);
+    serve_close(&s);
+}
+
+static int64_t pool_says(struct serve *s, const char *what)
+{
+    struct json *o = serve_want(s, 200, "GET", "/croft/v1/pool", NULL);
+
+    return json_get_int(json_at(json_get(o, STR("pools")), 0), what, 0);
+}
+
+static void wait_for(struct serve *s, const char *what, int64_t least)
+{
+    for (unsigned i = 0; i < 3000 && pool_says(s, what) < least; i++)
+        poll(NULL, 0, 20);
+    CHECK(pool_says(s, what) >= least);
+}
+
+/* Of the launcher's children those that are a sandbox's pid 1, and no embryo. */
+static void signal_warm(struct serve *s, int sig)
+{
+    char path[80], name[32];
+    own_done(buf) kids;
+
+    buf_init(&kids, 1u << 16);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)s->wire.pid, (int)s->wire.pid);
+    CHECK_OK(fd_read_file(path, &kids));
+    int launcher = (int)strtol(buf_cstr(&kids), NULL, 10);
+    buf_reset(&kids);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", launcher, launcher);
+    CHECK_OK(fd_read_file(path, &kids));
+    char *at = (char *)buf_cstr(&kids), *end;
+    for (long pid; (pid = strtol(at, &end, 10)) > 0; at = end) {
+        own_done(buf) comm;
+        buf_init(&comm, sizeof name);
+        snprintf(path, sizeof path, "/proc/%ld/comm", pid);
+        err_free(fd_read_file(path, &comm)); /* a helper of the launcher's that ended */
+        if (str_starts(buf_str(&comm), STR("guest-")))
+            kill((pid_t)pid, sig);
+    }
+}
+
+TEST_LIMIT(serve_fills_the_pool_though_a_claim_hangs, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    wait_for(&s, "ready", 4);
+    signal_warm(&s, SIGSTOP);
+    struct json *r = serve_want(&s, 200, "POST", "/start", "{'image':'host','session_id':'a'}");
+    CHECK_STR(str_of(serve_field(&s, r, "status")), "starting");
+    wait_for(&s, "ready", 4); /* another one for it, while it hangs */
+    signal_warm(&s, SIGCONT);
+    r = serve_start(&s, "a", "");
+    CHECK_INT(serve_visit(&s, r, "/alive"), 200);
     serve_close(&s);
 }

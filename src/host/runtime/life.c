@@ -53,9 +53,20 @@ static void answer_watchers(struct runtime *r, const struct err *e)
     }
 }
 
+/* Nobody waits for it any more: the pool need not wait either. */
+static void end_claim(struct manager *m, bool *counted)
+{
+    if (*counted && !--m->claiming)
+        pool_claims_over(m);
+    *counted = false;
+}
+
 static void on_grace(struct loop_timer *t)
 {
-    answer_watchers(container_of(t, struct runtime, grace), NULL);
+    struct runtime *r = container_of(t, struct runtime, grace);
+
+    answer_watchers(r, NULL);
+    end_claim(r->manager, &r->counted);
 }
 
 /* Told when the row is on disk; a server that is about to listen is worth a moment. */
@@ -194,19 +205,13 @@ static void on_unwarmed(void *arg, struct sbx *s, const struct err *e)
         gate_wait(r, false, pass_start);
 }
 
-static void end_claim(struct manager *m)
-{
-    if (!--m->claiming)
-        pool_claims_over(m);
-}
-
 static bool start_cold_after_all(struct runtime *r)
 {
     if (!r->warm || r->retried || r->sbx->state.now != SBX_STOPPED)
         return false;
     r->retried = true;
     r->warm = false;
-    end_claim(r->manager);
+    end_claim(r->manager, &r->counted);
     runtime_set_detail(r, "cold: the warm sandbox was not well");
     own(err) e = sbx_remove(r->sbx, on_unwarmed, r);
     return !e;
@@ -234,9 +239,9 @@ static void undo_start(struct runtime *r)
 static void end_start(struct runtime *r)
 {
     struct manager *m = r->manager;
-    bool claimed = r->warm;
+    bool counted = r->counted;
 
-    r->warm = false;
+    r->warm = r->counted = false;
     runtime_drop_spec(r);
     if (r->durable) {
         struct err *e = take(&r->failed);
@@ -245,8 +250,7 @@ static void end_start(struct runtime *r)
     } else {
         undo_start(r);
     }
-    if (claimed)
-        end_claim(m);
+    end_claim(m, &counted);
 }
 
 static void on_start_row(void *arg, struct err *e)
@@ -383,6 +387,7 @@ void runtime_begin(struct runtime *r, const struct wire_start *start, struct run
     r->pending = PENDING_ROW | PENDING_SANDBOX;
     r->begun_ns = now_ns(r);
     r->manager->starting++;
+    r->counted = r->warm;
     r->manager->claiming += r->warm;
     runtime_set_request(r, ask->request);
     runtime_watch(r, ask);
@@ -433,7 +438,6 @@ void runtime_begin_from_row(struct runtime *r)
     r->pending = PENDING_ROW | PENDING_SANDBOX;
     r->begun_ns = now_ns(r);
     r->manager->starting++;
-    r->manager->claiming += r->warm;
     proxy_set_state(r->manager->config.proxy, &r->target, PROXY_STARTING);
     manager_emit(r, RUNTIME_EVENT_STARTING, "");
     gate_wait(r, r->warm, pass_start);
