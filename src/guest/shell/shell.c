@@ -230,13 +230,13 @@ void shell_on_started(struct shell *s, const struct shell_report *r)
 
 void shell_on_report(struct shell *s, const struct shell_report *r)
 {
-    bool mine = !r || !str_eq(r->sequence, str_of(s->first));
+    bool start = r && shell_is_start(s, r);
 
     s->plain = r && r->exit_code == 0 && str_find_char(r->options, 'a') < 0 &&
                str_find_char(r->options, 'x') < 0;
     if (s->sm.now == SH_STARTING)
         shell_on_started(s, r);
-    if (!mine)
+    if (start)
         return;
     shell_give_up_mark(s);
     s->lost_report = false;

@@ -79,11 +79,12 @@ struct shell {
     char sequence[48], first[48]; /* of the command; of the start of bash */
     uint64_t number;
     bool awaiting_mark, echo_known, lost_report, last_newline, retried;
-    bool fresh;     /* bash is new: what was read belongs to its start, up to the first mark */
-    bool plain;     /* the last report had status 0 and no option that concerns us */
-    bool stray;     /* more than lines for bash was typed: some of it may not have been read */
-    char tail[96];  /* of what was read */
-    size_t unasked; /* bytes read since nobody waits */
+    bool owes_start; /* its mark was seen, the report of its start was not */
+    bool fresh;      /* bash is new: what was read belongs to its start, up to the first mark */
+    bool plain;      /* the last report had status 0 and no option that concerns us */
+    bool stray;      /* more than lines for bash was typed: some of it may not have been read */
+    char tail[96];   /* of what was read */
+    size_t unasked;  /* bytes read since nobody waits */
     struct term *term;
     uint64_t term_seen;
 
@@ -187,6 +188,7 @@ struct shell_meta shell_meta_view(const struct shell_owned_meta *m);
 
 /* shell.c: what process and terminal tell the session */
 void shell_on_output(struct shell *s);
+bool shell_is_start(const struct shell *s, const struct shell_report *r);
 void shell_on_started(struct shell *s, const struct shell_report *r);
 void shell_on_report(struct shell *s, const struct shell_report *r); /* NULL: a lost one */
 void shell_on_started(struct shell *s, const struct shell_report *r);

@@ -96,8 +96,10 @@ static void take_marked(struct shell *s, struct str bytes)
     if (at >= 0) {
         bool fresh = s->fresh;
         s->awaiting_mark = s->fresh = false;
-        if (s->sm.now == SH_STARTING) /* the report of that waits in the FIFO */
+        if (s->sm.now == SH_STARTING) { /* the report of that waits in the FIFO */
+            s->owes_start = true;
             shell_on_started(s, NULL);
+        }
         shell_keep_save(s);
         loop_timer_stop(&s->start);
         s->term_seen = UINT64_MAX; /* the soft timeout counts from here */
@@ -315,12 +317,21 @@ static bool owns_terminal(const struct shell *s, pid_t pid)
     return foreground_group(s) == getpgid(pid);
 }
 
-static bool report_counts(const struct shell *s, const struct shell_report *r)
+/* Without a number: its start-up files unset that. */
+bool shell_is_start(const struct shell *s, const struct shell_report *r)
 {
-    bool mine = str_eq(r->sequence, str_of(s->sequence));
-    bool first = r->sequence.len == 0 && s->sm.now == SH_READY; /* of a shell inside ours */
+    return s->sm.now == SH_STARTING &&
+           (r->sequence.len == 0 || str_eq(r->sequence, str_of(s->first)));
+}
 
-    if (str_eq(r->sequence, str_of(s->first)))
+static bool report_counts(struct shell *s, const struct shell_report *r)
+{
+    bool mine = str_eq(r->sequence, str_of(s->sequence)), owed = s->owes_start;
+    bool first = r->sequence.len == 0; /* of a shell inside ours, or one that lost its number */
+    bool start = str_eq(r->sequence, str_of(s->first));
+
+    s->owes_start = false;
+    if (start || (first && owed))
         return s->sm.now == SH_STARTING;
     if (r->pid == s->report_pid) /* `exec bash` changes no number */
         return mine || (first && owns_terminal(s, r->pid));
@@ -357,8 +368,11 @@ void shell_read_reports(struct shell *s)
             return;
         if (ok && report_counts(s, &r)) {
             s->report_pid = r.pid;
-            await_echo(s);
-            shell_drain(s);
+            if (!shell_is_start(s,
+                                &r)) { /* else what can be read belongs to a command typed ahead */
+                await_echo(s);
+                shell_drain(s);
+            }
             shell_on_report(s, &r);
             if (s->sm.now == SH_CLOSED)
                 return;
@@ -545,6 +559,7 @@ fallible shell_io_start(struct shell *s)
     s->last_newline = true;
     s->stray = false;
     s->fresh = true;
+    s->owes_start = false;
     TRY(loop_io_start(s->loop, &s->master_io, s->master, EPOLLIN, on_master_ready));
     loop_timer_start(s->loop, &s->quiet, START_QUIET_MS, on_quiet_end);
     type_sure(s);

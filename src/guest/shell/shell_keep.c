@@ -29,6 +29,7 @@ enum { PAGE, MASTER, SLAVE, REPORT, COMMAND, KEPT_FDS };
     X(awaiting_mark)                                                                               \
     X(echo_known)                                                                                  \
     X(fresh)                                                                                       \
+    X(owes_start)                                                                                  \
     X(had_env)                                                                                     \
     X(reported)                                                                                    \
     X(keys_typed)                                                                                  \
@@ -42,7 +43,7 @@ struct shell_page {
     size_t sids_len;
     uint64_t number, oom_before;
     unsigned happened, columns, rows;
-    bool awaiting_mark, echo_known, fresh, had_env, reported, keys_typed, retried;
+    bool awaiting_mark, echo_known, fresh, owes_start, had_env, reported, keys_typed, retried;
     char sequence[48], first[48], dir[256], token[17];
     char cwd[4096];
 };

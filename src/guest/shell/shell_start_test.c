@@ -49,6 +49,20 @@ TEST(shell_takes_its_first_command_whatever_its_start_up_files_do)
     }
 }
 
+/* Who lost the number of the start says so without it, once: it must not end the first command. */
+TEST(shell_without_the_number_of_its_start_runs_its_first_command_to_the_end)
+{
+    struct kit k;
+
+    open_with_rc(&k, "unset CROFT_Q\n");
+    for (int i = 0; i < 5; i++) {
+        kit_run(&k, "sleep 0.03; (exit 3)"); /* longer than the terminal is left alone */
+        CHECK_INT(k.exit_code, 3);
+        kit_run(&k, "kill -9 $$");
+    }
+    kit_close(&k);
+}
+
 TEST(shell_typed_ahead_finds_the_status_of_the_start_up_files)
 {
     struct kit k;
