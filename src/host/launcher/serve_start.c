@@ -22,6 +22,7 @@ static void discard(struct serve *s, const char *id)
 {
     err_free(serve_discard(s, id)); /* the first error is the one to tell */
     serve_drop_sockets(s, id);
+    serve_drop_log(s, id);
 }
 
 static void describe(struct serve_box *b, struct serve_begun *g, struct native_reply *reply,
