@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* confine.c — see confine.h. The filter is a deny-list written by hand: the kernel's cache of
- * always-allowed calls makes everything not on it free. */
+ * always-allowed calls makes everything not on it free. It fills that cache when the filter is
+ * installed, by running it for every call there is: so it is a tree, not a list. */
 #include "host/launcher/confine.h"
 
 #include <assert.h>
@@ -12,6 +13,8 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -114,10 +117,36 @@ static void refuse_flags(struct confine_filter *f, int call, unsigned flags)
     answer(f, SECCOMP_RET_ALLOW);
 }
 
+static int by_number(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+#define LEAF 4
+
+/* calls: in order. */
+static void add_refusals(struct confine_filter *f, const int *calls, unsigned count)
+{
+    if (count > LEAF) {
+        unsigned half = count / 2, at = f->len;
+        add(f, BPF_JMP | BPF_JGE | BPF_K, (uint32_t)calls[half], 0, 0);
+        add_refusals(f, calls, half);
+        assert(f->len - at - 1u <= UINT8_MAX);
+        f->code[at].jt = (uint8_t)(f->len - at - 1u);
+        add_refusals(f, calls + half, count - half);
+        return;
+    }
+    for (unsigned i = 0; i < count; i++)
+        add(f, JEQ, (uint32_t)calls[i], (uint8_t)(count - i), 0);
+    answer(f, SECCOMP_RET_ALLOW);
+    answer(f, REFUSE);
+}
+
 void confine_build(struct confine_filter *f, bool nested)
 {
     const unsigned others = NEW_NAMESPACES & ~(nested ? BUILD_NAMESPACES : 0u);
     const unsigned more = nested ? 0 : ARRAY_LEN(nesting), all = ARRAY_LEN(denied) + more;
+    int calls[ARRAY_LEN(denied) + ARRAY_LEN(nesting)];
 
     f->len = 0;
     load(f, offsetof(struct seccomp_data, arch));
@@ -135,10 +164,10 @@ void confine_build(struct confine_filter *f, bool nested)
     add_choice(f, SYS_personality, 0, personalities, ARRAY_LEN(personalities), SECCOMP_RET_ALLOW,
                REFUSE);
     add_choice(f, SYS_ioctl, 1, ioctls, ARRAY_LEN(ioctls), REFUSE, SECCOMP_RET_ALLOW);
-    for (unsigned i = 0; i < all; i++)
-        add(f, JEQ, (uint32_t)(i < more ? nesting[i] : denied[i - more]), (uint8_t)(all - i), 0);
-    answer(f, SECCOMP_RET_ALLOW);
-    answer(f, REFUSE);
+    memcpy(calls, denied, sizeof denied);
+    memcpy(calls + ARRAY_LEN(denied), nesting, more * sizeof *nesting);
+    qsort(calls, all, sizeof *calls, by_number);
+    add_refusals(f, calls, all);
 }
 
 fallible confine_seccomp(const struct confine_filter *f)
