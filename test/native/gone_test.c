@@ -100,7 +100,7 @@ static void ask(const struct rig *r, enum native_op op, const char *id, uint64_t
     CHECK_OK(fd_send(r->sock, str_n(&req, sizeof req), &block, op == NATIVE_START));
 }
 
-static uint64_t next_answer(const struct rig *r)
+static struct native_reply answer_of(const struct rig *r)
 {
     struct native_reply reply;
     size_t n = 0, count = 0;
@@ -110,6 +110,13 @@ static uint64_t next_answer(const struct rig *r)
     CHECK_OK(fd_recv(r->sock, &reply, sizeof reply, &n, fds, 2, &count));
     own_close_p(&fds[0]);
     own_close_p(&fds[1]);
+    return reply;
+}
+
+static uint64_t next_answer(const struct rig *r)
+{
+    struct native_reply reply = answer_of(r);
+
     CHECK_STR(str_of(reply.text), "");
     return reply.tag;
 }
@@ -153,6 +160,25 @@ TEST(nobody_waits_for_a_start_but_who_wants_that_sandbox)
     rig_check_answers(&r, "slow");
     ask(&r, NATIVE_REMOVE, "slow", 5);
     CHECK_INT(next_answer(&r), 5);
+    rig_close(&r);
+}
+
+/* One that is refused is answered at once. */
+TEST(what_is_quick_goes_before_starts_that_came_earlier)
+{
+    struct rig r;
+
+    rig_open(&r, 0);
+    rig_start(&r, "a");
+    rig_start(&r, "b");
+    CHECK_INT(kill(r.pid, SIGSTOP), 0);
+    ask(&r, NATIVE_START, "b", 1);
+    ask(&r, NATIVE_INSPECT, "b", 2);
+    ask(&r, NATIVE_INSPECT, "a", 3);
+    CHECK_INT(kill(r.pid, SIGCONT), 0);
+    CHECK_INT(answer_of(&r).tag, 3);
+    CHECK_INT(answer_of(&r).tag, 1);
+    CHECK_INT(answer_of(&r).tag, 2); /* about the same sandbox: in its order */
     rig_close(&r);
 }
 

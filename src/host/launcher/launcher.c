@@ -135,34 +135,69 @@ static bool more_waits(const struct serve *s)
     return poll(&p, 1, 0) > 0;
 }
 
-/* A start or a removal takes milliseconds, a claim has a client that waits: it goes before those
- * that came with it. All others keep their order. */
+struct post { /* what has come and was not done yet, in the order it came */
+    struct letter letters[LETTERS];
+    struct letter *at[LETTERS];
+    unsigned count;
+    bool gone; /* nothing comes any more */
+};
+
+/* A claim has a client that waits, an end makes room for others, a start takes a millisecond. */
+static unsigned rank(const struct letter *l)
+{
+    enum native_op op = l->e ? 0 : (enum native_op)l->m.req.op;
+
+    if (op == NATIVE_CLAIM)
+        return 0;
+    return op == NATIVE_KILL || op == NATIVE_REMOVE || op == NATIVE_PAUSE || op == NATIVE_RESUME ||
+                   op == NATIVE_INSPECT
+               ? 1
+               : 2;
+}
+
+/* What concerns the same sandbox keeps its order. */
+static bool may_overtake(const struct post *p, unsigned i)
+{
+    for (unsigned k = 0; k < i; k++)
+        if (p->at[k]->e || strcmp(p->at[k]->m.req.id, p->at[i]->m.req.id) == 0)
+            return false;
+    return true;
+}
+
+static struct letter *take_letter(struct post *p)
+{
+    unsigned best = 0;
+
+    for (unsigned i = 1; i < p->count; i++)
+        if (rank(p->at[i]) < rank(p->at[best]) && may_overtake(p, i))
+            best = i;
+    struct letter *l = p->at[best];
+    p->count--;
+    memmove(&p->at[best], &p->at[best + 1], (p->count - best) * sizeof *p->at);
+    p->at[p->count] = l; /* whose place is free now */
+    return l;
+}
+
 static void on_request(struct loop_io *io)
 {
     struct serve *s = container_of(io, struct serve, io);
-    struct letter letters[LETTERS];
-    unsigned count = 0, done = 0;
-    bool gone = false;
+    struct post p;
 
+    p.count = 0;
+    p.gone = false;
+    for (unsigned i = 0; i < LETTERS; i++)
+        p.at[i] = &p.letters[i];
     do {
-        while (!gone && count < ARRAY_LEN(letters) && (!count || more_waits(s))) {
-            struct letter *l = &letters[count];
-            gone = !receive(s, l);
-            enum native_op op = gone || l->e ? 0 : (enum native_op)l->m.req.op;
-            bool slow = op == NATIVE_START || op == NATIVE_REMOVE;
-            if (gone)
+        while (!p.gone && p.count < LETTERS && (!p.count || more_waits(s))) {
+            p.gone = !receive(s, p.at[p.count]);
+            p.count += !p.gone;
+            if (p.count == 1 && rank(p.at[0]) < 2)
                 break;
-            if (op == NATIVE_CLAIM || (!count && !slow))
-                answer(s, l);
-            else
-                count++;
-            if (!count)
-                return;
         }
-        if (done < count)
-            answer(s, &letters[done++]);
-    } while (done < count);
-    if (gone)
+        if (p.count)
+            answer(s, take_letter(&p));
+    } while (p.count);
+    if (p.gone)
         on_server_gone(s);
 }
 
