@@ -377,5 +377,6 @@ void serve_drop_all(struct serve *s)
             log_warn("sandbox not removed", KV_ERR(e));
         err_free(e);
     }
+    serve_net_let_go(s);
     serve_gone_drain(s);
 }
