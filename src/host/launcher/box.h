@@ -52,6 +52,10 @@ fallible box_host_open(struct box_host *h, const char *state, struct rng *rng);
  * need not be there; NULL: none. */
 void box_host_look(struct box_host *h, const char *state);
 void box_host_close(struct box_host *h);
+/* For who makes many: on ext4 without a journal a new inode passes by all that were freed in its
+ * group within the last minute, so sandboxes are spread over the disk (a "top directory"). With a
+ * journal they stay together, for each group of inodes must be read once. */
+void box_host_spread(const struct box_host *h);
 
 enum {
     BOX_TTY = 1u << 0,

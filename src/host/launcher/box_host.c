@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "base/fd.h"
 #include "base/own.h"
@@ -29,19 +30,6 @@ static fallible make_dir(int parent, const char *name, int *ret_dir)
         return err_sys("close '%s' to others", name);
     *ret_dir = take_fd(&dir);
     return NULL;
-}
-
-/* What ext2 and its heirs call a top directory: those below it are not kept together. Without it
- * all sandboxes share a few groups of inodes, and where there is no journal every new inode passes
- * by those that were freed in its group within the last minute. Others do not know the flag. */
-static void spread(int dir)
-{
-    int flags = 0;
-
-    if (ioctl(dir, FS_IOC_GETFLAGS, &flags) < 0 || flags & FS_TOPDIR_FL)
-        return;
-    flags |= FS_TOPDIR_FL;
-    (void)ioctl(dir, FS_IOC_SETFLAGS, &flags); /* refused: it costs time, nothing else */
 }
 
 /* Others may at most pass through, which a server needs that is not root (0711): an upper layer can
@@ -124,7 +112,6 @@ static fallible open_all(struct box_host *h)
 
     TRY(open_state(h->state, &h->dir));
     TRY(make_dir(h->dir, "box", &h->boxes));
-    spread(h->boxes);
     if (flock(h->boxes, LOCK_SH) < 0)
         return err_sys("lock 'box'");
     TRY(make_dir(h->dir, "ids", &h->ids));
@@ -192,6 +179,34 @@ struct ids_range box_ids(const struct box_host *h, unsigned slot)
     if (h->user)
         return (struct ids_range){geteuid(), getegid(), 1, h->sub.uid, h->sub.gid, h->sub.count};
     return (struct ids_range){.uid = ids_base(slot), .gid = ids_base(slot), .count = IDS_COUNT};
+}
+
+static bool has_no_journal(int dir)
+{
+    struct stat st;
+    char path[320], to[256], text[16] = "";
+
+    if (fstat(dir, &st) < 0)
+        return false;
+    snprintf(path, sizeof path, "/sys/dev/block/%u:%u", major(st.st_dev), minor(st.st_dev));
+    ssize_t n = readlink(path, to, sizeof to - 1);
+    if (n <= 0)
+        return false;
+    to[n] = '\0';
+    const char *slash = strrchr(to, '/');
+    snprintf(path, sizeof path, "/sys/fs/ext4/%s/journal_task", slash ? slash + 1 : to);
+    own_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd >= 0 && read(fd, text, sizeof text - 1) > 0 && strncmp(text, "<none>", 6) == 0;
+}
+
+void box_host_spread(const struct box_host *h)
+{
+    int flags = 0;
+
+    if (!has_no_journal(h->boxes) || ioctl(h->boxes, FS_IOC_GETFLAGS, &flags) < 0)
+        return;
+    flags |= FS_TOPDIR_FL;
+    (void)ioctl(h->boxes, FS_IOC_SETFLAGS, &flags); /* refused: it costs time, nothing else */
 }
 
 void box_host_close(struct box_host *h)

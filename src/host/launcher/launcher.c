@@ -370,6 +370,7 @@ static fallible serve_open(struct serve *s)
     TRY(loop_new(&clock_system, &s->loop));
     loop_forbid_threads(s->loop);
     TRY(box_host_open(&s->host, s->policy->state, rng_system()));
+    box_host_spread(&s->host);
     TRY(open_roots(&s->own)); /* an ordinary user is in a new namespace only now */
     TRY(lock_state(s));
     TRY(open_sockets(s));
