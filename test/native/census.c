@@ -26,7 +26,7 @@ static const char *const hierarchies[] = {
 #define HIERARCHIES (sizeof hierarchies / sizeof *hierarchies)
 _Static_assert(HIERARCHIES == CENSUS_HIERARCHIES, "one number each");
 
-#define OTHERS_TRIES   100
+#define OTHERS_TRIES   50
 #define OTHERS_STEP_MS 100
 
 struct census_group {
