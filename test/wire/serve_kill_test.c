@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* serve_kill_test.c — the server is killed; what it acknowledged is there when the next one comes.
  */
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/rng.h"
 #include "test/native/kit.h"
 #include "test/program.h"
@@ -43,18 +46,43 @@ TEST_LIMIT(serve_killed_gives_its_runtimes_to_the_next_server, 120)
     serve_close(&s);
 }
 
-/* Starts until it is killed; what was answered is noted in the pipe. */
-static _Noreturn void load(struct serve *s, unsigned round, int note)
+#define CLIENTS 3
+
+/* "SESSION ID STATE": what was answered, or with a dash before it what is being asked for. */
+static void note_line(struct serve *s, int note, const char *session, const char *id,
+                      const char *state)
+{
+    const char *line = serve_text(s, "%s %s %s\n", session, id, state);
+
+    if (write(note, line, strlen(line)) < 0)
+        _exit(1);
+}
+
+static void tell(struct serve *s, const char *target, const char *id)
+{
+    struct serve_answer a = serve_ask(s, "POST", target, serve_text(s, "{'runtime_id':'%s'}", id));
+
+    if (a.status != 200)
+        _exit(1);
+}
+
+/* Starts, and of every three pauses one and stops one, until the server is killed. */
+static _Noreturn void load(struct serve *s, const char *name, int note)
 {
     for (unsigned i = 0;; i++) {
-        const char *session = serve_text(s, "r%u-%u", round, i);
+        const char *session = serve_text(s, "%s-%u", name, i);
         struct serve_answer a = serve_ask(
             s, "POST", "/start", serve_text(s, "{'image':'host','session_id':'%s'}", session));
         if (a.status != 200)
             _exit(1);
-        const char *line = serve_text(s, "%s %s\n", session, serve_field(s, a.json, "runtime_id"));
-        if (write(note, line, strlen(line)) < 0)
-            _exit(1);
+        const char *id = serve_field(s, a.json, "runtime_id");
+        bool pause = i % 3 == 1;
+        note_line(s, note, session, id, "running");
+        if (i % 3 == 0)
+            continue;
+        note_line(s, note, session, id, pause ? "-paused" : "-stopped");
+        tell(s, pause ? "/pause" : "/stop", id);
+        note_line(s, note, session, id, pause ? "paused" : "stopped");
     }
 }
 
@@ -68,17 +96,63 @@ static void read_some(int fd, struct buf *into, unsigned lines)
     }
 }
 
+/* The last line of a session counts; nobody else has its sandbox. */
+static bool is_last(struct serve *s, struct str session, struct str id, struct str rest)
+{
+    struct str line, other, other_id;
+    bool last = true;
+
+    while (str_cut(&rest, '\n', &line)) {
+        str_cut(&line, ' ', &other);
+        str_cut(&line, ' ', &other_id);
+        if (str_eq(other, session) != str_eq(other_id, id))
+            FAIL("sandbox " STR_FMT " was given to two sessions", STR_ARG(id));
+        last = last && !str_eq(other, session);
+    }
+    (void)s;
+    return last;
+}
+
+static void check_one(struct serve *s, struct str session, struct str id, struct str state)
+{
+    const char *name = serve_text(s, STR_FMT, STR_ARG(session));
+    struct json *r = serve_want(s, 200, "GET", serve_text(s, "/sessions/%s", name), NULL);
+
+    CHECK_STR(json_get_str(r, "runtime_id", STR("")), id);
+    if (str_eq(state, STR("running"))) {
+        r = serve_start(s, name, ""); /* it may be on its way */
+        CHECK_STR(json_get_str(r, "runtime_id", STR("")), id);
+        CHECK_INT(serve_visit(s, r, "/alive"), 200);
+    } else if (state.p[0] != '-')
+        CHECK_STR(json_get_str(r, "status", STR("")), state);
+    serve_tell(s, "/stop", r);
+}
+
 static void check_all(struct serve *s, struct str noted)
 {
-    struct str line, session;
+    struct str line, session, id;
 
     while (str_cut(&noted, '\n', &line)) {
         str_cut(&line, ' ', &session);
-        struct json *r = serve_start(s, serve_text(s, STR_FMT, STR_ARG(session)), "");
-        CHECK_STR(json_get_str(r, "runtime_id", STR("")), line);
-        CHECK_INT(serve_visit(s, r, "/alive"), 200);
-        serve_tell(s, "/stop", r);
+        str_cut(&line, ' ', &id);
+        if (is_last(s, session, id, noted))
+            check_one(s, session, id, line);
     }
+}
+
+/* A server that does not live to say that it is ready: it is killed while it takes over. */
+static void start_in_vain(struct serve *s)
+{
+    own_fd nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    pid_t pid = program_start(
+        &(struct program){.argv = ARGS(test_program("croft"), "serve", "--listen", "127.0.0.1:0",
+                                       "--state", s->state, "--log-level", "error"),
+                          .fds = (int[]){nowhere, nowhere},
+                          .fd_count = 2});
+
+    poll(NULL, 0, (int)rng_below(rng_system(), 40)); /* anywhere in its first moments */
+    CHECK_INT(kill(pid, SIGKILL), 0);
+    program_wait(pid);
 }
 
 /* Five times here, CROFT_SOAK_SERVER_KILLS in make soak. serve_close() looks for orphans. */
@@ -95,15 +169,21 @@ TEST_LIMIT(serve_killed_under_load_again_and_again_loses_nothing_it_acknowledged
 
         buf_init(&noted, 1u << 20);
         CHECK_INT(pipe(ends), 0);
-        pid_t pid = fork();
-        if (pid == 0)
-            load(&s, round, ends[1]);
+        pid_t pids[CLIENTS];
+        for (unsigned i = 0; i < CLIENTS; i++) {
+            pids[i] = fork();
+            if (pids[i] == 0)
+                load(&s, serve_text(&s, "r%u-%u", round, i), ends[1]);
+        }
         close(ends[1]);
-        read_some(ends[0], &noted, 1 + (unsigned)rng_below(rng_system(), 8));
+        read_some(ends[0], &noted, 1 + (unsigned)rng_below(rng_system(), 24));
         serve_kill(&s);
-        program_wait(pid); /* its connection is gone: so is it */
+        for (unsigned i = 0; i < CLIENTS; i++)
+            program_wait(pids[i]); /* its connection is gone: so is it */
         read_some(ends[0], &noted, 1000000);
         close(ends[0]);
+        if (round % 2)
+            start_in_vain(&s);
         serve_run(&s, NULL);
         check_all(&s, buf_str(&noted));
     }
