@@ -3,6 +3,7 @@
 #include "test/serve_kit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
 #include <signal.h>
@@ -101,6 +102,33 @@ void serve_reap(void)
     while (waitpid(-1, NULL, __WALL) > 0 || errno == EINTR)
         ;
     CHECK_INT(errno, ECHILD);
+}
+
+pid_t serve_lock_rows(struct serve *s)
+{
+    static const char script[] = "import sqlite3,sys,time\n"
+                                 "d=sqlite3.connect(sys.argv[1],isolation_level=None,timeout=60)\n"
+                                 "d.execute('BEGIN IMMEDIATE')\n"
+                                 "sys.stdout.write('x'); sys.stdout.flush()\n"
+                                 "time.sleep(600)\n";
+    int out[2];
+    char byte;
+
+    CHECK_INT(pipe2(out, O_CLOEXEC), 0);
+    pid_t locker = program_start(&(struct program){
+        .argv = ARGS("python3", "-c", script, serve_text(s, "%s/server/croft.db", s->state)),
+        .fds = (int[]){-1, out[1]},
+        .fd_count = 2});
+    CHECK_INT(read(out[0], &byte, 1), 1);
+    close(out[0]);
+    close(out[1]);
+    return locker;
+}
+
+void serve_unlock_rows(pid_t locker)
+{
+    CHECK_INT(kill(locker, SIGKILL), 0);
+    program_wait(locker);
 }
 
 void serve_kill(struct serve *s)

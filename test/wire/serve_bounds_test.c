@@ -141,34 +141,16 @@ TEST_LIMIT(serve_starts_nothing_it_cannot_write_down, 120)
 
 TEST_LIMIT(serve_says_that_it_is_busy_while_its_rows_are_locked, 120)
 {
-    static const char script[] = "import sqlite3,sys\n"
-                                 "d=sqlite3.connect(sys.argv[1],isolation_level=None)\n"
-                                 "d.execute('BEGIN IMMEDIATE')\n"
-                                 "sys.stdout.write('x'); sys.stdout.flush()\n"
-                                 "sys.stdin.read()\n";
     struct serve s = {.key = NULL};
-    int in[2], out[2];
-    char byte;
 
     serve_open(&s);
     serve_start(&s, "before", "");
-    CHECK_INT(pipe(in), 0);
-    CHECK_INT(pipe(out), 0);
-    pid_t locker = program_start(&(struct program){
-        .argv = ARGS("python3", "-c", script, serve_text(&s, "%s/server/croft.db", s.state)),
-        .fds = (int[]){in[0], out[1]},
-        .fd_count = 2});
-    CHECK_INT(read(out[0], &byte, 1), 1);
+    pid_t locker = serve_lock_rows(&s);
     struct serve_answer a = start(&s, "during");
     check_come_back(&a, 503, "");
     CHECK_INT(serve_get(&s, "/sessions/before").status, 200);
     CHECK_INT(serve_get(&s, "/sessions/during").status, 404);
-    close(in[0]);
-    close(in[1]);
-    close(out[1]);
-    close(out[0]);
-    CHECK_INT(kill(locker, SIGKILL), 0);
-    program_wait(locker);
+    serve_unlock_rows(locker);
     serve_start(&s, "after", "");
     serve_close(&s);
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* serve_idle_test.c — what nobody uses is paused; what somebody uses is not. */
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "test/program.h"
 #include "test/serve_kit.h"
@@ -60,4 +62,50 @@ TEST_LIMIT(serve_takes_a_background_job_for_use_until_it_ends, 120)
     wait_for(&s, "job", "paused");
     wait_for(&s, "daemon", "paused");
     serve_close(&s);
+}
+
+/* Paused by now, with a row that is not written: somebody else has the lock. */
+static pid_t begin_pause(struct serve *s, const struct json *r)
+{
+    serve_exec(s, r, "sleep 600 & echo begun"); /* it must not be paused before */
+    pid_t locker = serve_lock_rows(s);
+    serve_exec(s, r, "kill %1; wait");
+    wait_for(s, "one", "paused");
+    return locker;
+}
+
+/* What came before has been seen by now. */
+static void let_it_turn(struct serve *s)
+{
+    for (unsigned i = 0; i < 3; i++)
+        CHECK_INT(serve_get(s, "/health").status, 200);
+}
+
+TEST_LIMIT(serve_wakes_and_ends_what_is_just_being_paused, 120)
+{
+    struct serve s = {.key = NULL};
+    struct wire to = {.pid = 0};
+    own_done(buf) got;
+
+    serve_prepare(&s);
+    serve_run_with(&s, "[server]\nresume_on_request = true\n[idle]\npause_after = '300ms'\n");
+    struct json *r = serve_start(&s, "one", "");
+    pid_t locker = begin_pause(&s, r);
+    wire_at(&to, serve_field(&s, r, "url"));
+    int fd = wire_connect(&to);
+    wire_send(fd, STR("GET /alive HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
+    let_it_turn(&s);
+    serve_unlock_rows(locker);
+    buf_init(&got, 1u << 20);
+    wire_read_to_end(fd, &got);
+    close(fd);
+    CHECK_HAS(buf_str(&got), "200 OK");
+
+    locker = begin_pause(&s, r);
+    CHECK_INT(kill(s.wire.pid, SIGTERM), 0);
+    let_it_turn(&s);
+    serve_unlock_rows(locker);
+    CHECK_INT(program_wait(s.wire.pid), 0);
+    serve_reap();
+    arena_done(&s.arena);
 }

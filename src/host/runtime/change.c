@@ -346,16 +346,25 @@ void runtime_refuse_all(struct runtime *r)
 
 static void on_own(struct runtime_ask *ask, struct runtime *r, struct err *e)
 {
+    enum runtime_op next = r ? r->own_next : RUNTIME_NO_OP;
+
     (void)ask;
     if (e)
         log_warn("runtime not changed", KV("id", r ? r->id : "?"), KV_ERR(e));
     err_free(e);
+    if (!next)
+        return;
+    r->own_next = RUNTIME_NO_OP;
+    runtime_ask_own(r, next);
 }
 
+/* While the one before is not done the newest waits, but nothing takes the place of a stop. */
 void runtime_ask_own(struct runtime *r, enum runtime_op op)
 {
-    if (r->own.op)
-        return; /* the one before is not done */
+    if (r->own.op) {
+        r->own_next = r->own_next == RUNTIME_STOP ? RUNTIME_STOP : op;
+        return;
+    }
     r->own.done = on_own;
     manager_ask(r, op, &r->own);
 }

@@ -124,7 +124,8 @@ struct runtime {
     struct http_call *looking; /* inside, whether it is idle; NULL: not */
     bool ran;                  /* something did, at the last look */
     struct buf *seen;
-    struct runtime_ask own; /* what the idle policy asks */
+    struct runtime_ask own;   /* what the idle policy asks, a shutdown, a request that waits */
+    enum runtime_op own_next; /* and then this */
 };
 
 struct manager_config {
