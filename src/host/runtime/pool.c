@@ -211,20 +211,21 @@ static bool make_warm(struct pool *p)
 }
 
 /* The pool that is furthest from its target goes first. While somebody waits for a claim the
- * processors are his: should the pool be empty by then, who comes next is started cold, which is no
- * claim, so this ends. A moment later it is filled up, at once if half of it is gone. */
+ * processors are his, unless a pool runs dry under a few that always wait; behind many at once it
+ * is filled when they are through. Should it be empty by then, who comes next is started cold.
+ * Behind the last one it is filled at once if half of it is gone, else a moment later. */
 static struct pool *neediest(struct manager *m)
 {
     struct pool *found = NULL;
     unsigned most = 0;
 
-    if (m->claiming || m->refilling >= REFILL_MOST)
+    if (m->claiming > REFILL_MOST || m->refilling >= REFILL_MOST)
         return NULL;
     LIST_EACH(p, &m->pools, struct pool, link) {
         unsigned have = p->ready + p->making;
         unsigned want = p->target < p->ceiling ? p->target : p->ceiling;
-        bool dry = p->ready <= want / 2;
-        if (p->closed || have >= want || want - have <= most || (m->calm.loop && !dry))
+        bool wait = m->claiming ? p->ready > want / 4 : m->calm.loop && p->ready > want / 2;
+        if (p->closed || have >= want || want - have <= most || wait)
             continue;
         most = want - have;
         found = p;
