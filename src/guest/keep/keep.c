@@ -9,7 +9,11 @@
 
 #include "base/mem.h"
 
-#define WAIT_MS 10000
+/* Part of whoever calls it, its message of 4 KB would be on that one's stack for as long as it
+ * waits: for life. */
+#define ON_ITS_OWN __attribute__((noinline))
+
+#define WAIT_MS    10000
 
 fallible keep_send(int sock, const struct keep_message *m, size_t len, const int *fds, size_t count)
 {
@@ -88,7 +92,7 @@ static void take_hello(struct keep *k, const struct keep_message *m, size_t len,
         k->session_key = str_n(memcpy(mem_new(len), m->data, len), len);
 }
 
-fallible keep_open(struct keep *k, int sock)
+ON_ITS_OWN fallible keep_open(struct keep *k, int sock)
 {
     *k = (struct keep){.sock = sock, .listen_fd = -1, .ready_fd = -1};
     spawner_init(&k->spawner, -1);
@@ -110,7 +114,7 @@ fallible keep_open(struct keep *k, int sock)
     }
 }
 
-fallible keep_await(struct keep *k, int *ret_fd)
+ON_ITS_OWN fallible keep_await(struct keep *k, int *ret_fd)
 {
     struct keep_message m;
     int fds[FD_PASS_MAX];
@@ -198,7 +202,7 @@ void keep_drop(struct keep *k, uint32_t id)
     err_free(tell(k, &m, STR(""), NULL, 0)); /* it is gone, or pid 1 is */
 }
 
-fallible keep_ready(struct keep *k)
+ON_ITS_OWN fallible keep_ready(struct keep *k)
 {
     struct keep_message m = {.kind = KEEP_READY};
 
