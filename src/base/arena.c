@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define FIRST_CHUNK 4096u
+#define FIRST_CHUNK 4032u /* with what malloc adds still one page */
 #define LAST_CHUNK  (256u << 10)
 
 struct arena_chunk {
