@@ -367,6 +367,9 @@ TEST_LIMIT(set_id_files_left_in_a_writable_directory_are_taken_off, LIMIT_S)
 {
     char given[400];
     struct stat st;
+    static const char leave_set_id[] =
+        "cd /given; mkdir deep; cp /usr/bin/id deep/id; chmod 6755 deep/id;"
+        "chmod 2775 deep; ls -l deep/id; setcap cap_setuid+ep deep/id || :";
     struct ground g;
     own_done(buf) out;
 
@@ -374,12 +377,10 @@ TEST_LIMIT(set_id_files_left_in_a_writable_directory_are_taken_off, LIMIT_S)
     buf_init(&out, 1u << 20);
     kit_share_layers(g.state);
     snprintf(given, sizeof given, "%s/given:/given", test_dir());
-    CHECK_INT(
-        program_run(ARGS(test_program("croft"), "run", "--bare", "--rw", given, "--", "sh", "-c",
-                         "cd /given; mkdir deep; cp /usr/bin/id deep/id; chmod 6755 deep/id;"
-                         "chmod 2775 deep; ls -l deep/id; setcap cap_setuid+ep deep/id || :"),
-                    &out),
-        0);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "run", "--bare", "--rw", given, "--", "sh",
+                               "-c", leave_set_id),
+                          &out),
+              0);
     CHECK_HAS(buf_str(&out), "-rwsr-sr-x");
     kit_settle();
     CHECK_INT(fstatat(g.dir, "given/deep/id", &st, 0), 0);
