@@ -105,6 +105,7 @@ struct shell {
     pid_t interrupted; /* process group in the foreground when C-c was typed */
     unsigned interrupts;
     bool keys_typed; /* into the running command: their echo belongs to it */
+    bool probed;     /* asked for a report, since the last C-c */
     struct loop_later answer, gone;
     struct shell_result result; /* of an answer that is due after this turn */
     struct arena arena;         /* parts and the like of that answer */

@@ -292,10 +292,15 @@ static void on_interrupt_check(struct loop_timer *t)
     if (s->command.now != CMD_RUNNING || s->interrupts == INTERRUPTS_MAX)
         return;
     pid_t group = foreground_group(s);
-    if (group != s->interrupted || missed_interrupt(group))
+    if (group != s->interrupted || missed_interrupt(group)) {
         shell_interrupt_now(s);
-    else if (group == getpgid(s->report_pid)) /* it has a prompt, but no hook any more */
-        shell_type(s, shell_script_probe);
+    } else if (group == getpgid(s->report_pid)) {
+        if (!s->probed) /* it has a prompt, but no hook any more */
+            shell_type(s, shell_script_probe);
+        s->probed = true;
+        s->interrupts++; /* or it is between two jobs of a loop */
+        loop_timer_start(s->loop, t, INTERRUPT_CHECK_MS, on_interrupt_check);
+    }
 }
 
 /* A C-c that falls between the end of a job and bash taking the terminal back reaches nobody, and a
@@ -305,6 +310,7 @@ void shell_interrupt_now(struct shell *s)
 {
     s->interrupts++;
     s->keys_typed = true;
+    s->probed = false;
     s->interrupted = foreground_group(s);
     shell_type(s, STR("\003"));
     loop_timer_start(s->loop, &s->interrupt, INTERRUPT_CHECK_MS, on_interrupt_check);

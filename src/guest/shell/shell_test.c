@@ -385,6 +385,23 @@ TEST(shell_reports_from_a_shell_inside_it) /* 76 */
     kit_close(&k);
 }
 
+/* As in a loop of short jobs, when it finds none of them: bash has the terminal, and goes on. */
+TEST(shell_interrupts_again_what_did_not_hear_it)
+{
+    struct kit k;
+
+    kit_open(&k);
+    kit_ask(&k, (struct shell_request){
+                    .command = STR("mkfifo quiet; trap '' INT; read -t 0.3 x <>quiet; trap - INT; "
+                                   "while :; do sleep 0.2; done"),
+                    .soft_timeout_ms = 60});
+    CHECK_INT(k.status, SHELL_NO_CHANGE);
+    kit_finish(&k, "C-c");
+    CHECK_INT(k.exit_code, 130);
+    kit_expect(&k, "echo on", "on", 0);
+    kit_close(&k);
+}
+
 TEST(shell_stands_ten_rounds_of_everything) /* 54 */
 {
     struct kit k;
