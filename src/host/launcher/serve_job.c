@@ -56,6 +56,7 @@ static _Noreturn void job_child(struct serve_job *j, pid_t launcher, int out)
     if (getppid() != launcher)
         _exit(1);
     own_close_p(&j->serve->sock); /* its end is ours to tell, not this child's */
+    signal(SIGALRM, SIG_DFL);     /* ends a job that takes too long */
     j->out = out;
     struct err *e = j->run(j);
     struct verdict v = {.code = e ? (uint32_t)err_code(e) : 0};
@@ -94,6 +95,7 @@ fallible serve_job_start(struct serve_job *j)
         return err_sys("make a pipe");
     j->heard = ends[0];
     own_fd out = ends[1];
+    seat_clear(&j->serve->host.seat); /* or the child holds an end whose EOF tells of an exec */
     pid_t launcher = getpid(), pid = fork();
     if (pid == 0)
         job_child(j, launcher, out);

@@ -182,7 +182,8 @@ fallible manager_check_wants(const struct manager *m, const struct key *key,
                              const struct wire_wants *wants);
 /* May the key have the changes of this runtime put into the directories it works on? Its own scopes
  * and the settings of now count, whoever started it. */
-fallible manager_check_apply(const struct runtime *r, const struct key *key);
+fallible manager_check_apply(const struct runtime *r, const struct key *key,
+                             const struct json *paths); /* plain ones; NULL: everything */
 /* What it has: limits of its own or of its factor; 0: none. */
 fallible runtime_wants(const struct runtime *r, struct arena *a, struct wire_wants *ret);
 /* The object of the wire; its text is in the arena or in r. */

@@ -168,12 +168,21 @@ static fallible look_at_target(const struct manager *m, const struct key *key,
                    STR_ARG(w->source), key->name);
 }
 
-/* Which of several may be changed is the launcher's to say, by what is asked for. */
-fallible manager_check_apply(const struct runtime *r, const struct key *key)
+/* All of it is asked for, or some of it, or what it is in. */
+static bool is_asked_for(const struct json *paths, struct str target)
+{
+    for (const struct json *p = paths ? paths->first : NULL; p; p = p->next)
+        if (is_below(p->s, target) || is_below(target, p->s))
+            return true;
+    return !paths;
+}
+
+/* The launcher knows what is granted to anybody; what is granted to this key, only we. */
+fallible manager_check_apply(const struct runtime *r, const struct key *key,
+                             const struct json *paths)
 {
     own_done(arena) a;
     struct wire_wants has;
-    size_t copies = 0, granted = 0;
 
     arena_init(&a, 1u << 20);
     TRY(runtime_wants(r, &a, &has));
@@ -184,15 +193,13 @@ fallible manager_check_apply(const struct runtime *r, const struct key *key)
         if (!str_eq(has.mounts[i].mode, STR("overlay")))
             continue;
         TRY(look_at_target(r->manager, key, &has.mounts[i], &may));
-        copies++;
-        granted += may;
+        if (!may && is_asked_for(paths, has.mounts[i].target))
+            return err_new(ERR_FORBIDDEN,
+                           "'" STR_FMT "' may be worked on as a copy only; whoever runs the server "
+                           "grants more with 'apply' in mount.NAME.modes",
+                           STR_ARG(has.mounts[i].target));
     }
-    if (!copies || granted)
-        return NULL;
-    return err_new(ERR_FORBIDDEN,
-                   "'" STR_FMT "' may be worked on as a copy only; whoever runs the server grants "
-                   "more with 'apply' in mount.NAME.modes",
-                   STR_ARG(has.mounts[0].source));
+    return NULL;
 }
 
 /* --- what it is told --- */

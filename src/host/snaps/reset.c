@@ -55,10 +55,11 @@ static fallible put_aside(int box, const char *upper)
         return NULL;
     snprintf(aside, sizeof aside, ASIDE "%s", upper);
     TRY(tree_remove(box, aside)); /* of one who was killed here: what is to go is in both */
+    whole_note_of(upper, note);
+    TRY(forget_note(box, note)); /* first: who goes on from here finds no upper to ask for */
     if (renameat(box, upper, box, aside) < 0)
         return err_sys("put its changes aside");
-    whole_note_of(upper, note);
-    return forget_note(box, note);
+    return NULL;
 }
 
 static fallible make_missing(int box, const char *aside)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* changes.c — what a sandbox changed: listed, taken over, or undone. The work is the launcher's; a
  * child of its wrote the answers, which go out as they are. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,11 +100,13 @@ fallible v1_handle_apply(struct http_req *req)
     const struct key *key;
     struct runtime *r;
     struct json *body;
+    struct wire_files asked;
 
     TRY(v1_find(req, KEY_RUNTIME, &r));
     TRY(v1_check(req, KEY_RUNTIME, &key));
     TRY(take_body(req, &body));
-    TRY(manager_check_apply(r, key));
+    TRY(wire_decode_files(body, &asked));
+    TRY(manager_check_apply(r, key, asked.paths));
     return begin_asked(req, r, SBX_FILES_APPLY, body);
 }
 
@@ -138,7 +141,9 @@ fallible v1_handle_rollback(struct http_req *req)
     if (!to.p)
         TRY(find_beginning(req, r, &id));
     else {
-        const struct snapshot *s = manager_find_snapshot(face_of(req)->manager, v1_whose(key), to);
+        struct key owner = {.scopes = 0}; /* of a tenant's sandbox, whoever asks */
+        snprintf(owner.name, sizeof owner.name, "%s", runtime_key_name(r));
+        const struct snapshot *s = manager_find_snapshot(face_of(req)->manager, &owner, to);
         if (!s)
             return err_new(ERR_NOT_FOUND, "snapshot '" STR_FMT "' not found",
                            STR_ARG(str_first(to, 100)));

@@ -262,5 +262,7 @@ fallible v1_handle_fork(struct http_req *req)
     TRY(arena_check(&req->arena));
     TRY(name_forks(f, session));
     TRY(runtime_read_spec(r, &req->arena, &f->start));
+    if (f->start.wants) /* what it was given once may not be had any more */
+        TRY(manager_check_wants(face_of(req)->manager, key, f->start.wants));
     return manager_snapshot(r, f->name, &f->ask);
 }

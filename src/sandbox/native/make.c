@@ -41,23 +41,26 @@ static bool is_below(const char *path, const char *root, const char **ret_rest)
     return true;
 }
 
-/* The launcher holds the roots; a path outside them has no name it would understand. */
+/* The launcher holds the roots; a path outside them has no name it would understand. Of one root
+ * within another the inner counts: its own modes, and no link leads out of it. */
 static fallible find_root(const struct sbx_host *host, const char *what, const char *path,
                           struct native_mount *m)
 {
-    const char *rest;
+    const char *rest, *best = NULL;
 
-    for (uint32_t i = 0; host->roots && host->roots[i]; i++) {
-        if (!is_below(path, host->roots[i], &rest))
-            continue;
-        if (strlen(rest) >= sizeof m->path)
-            return err_new(ERR_INVALID, "%s '%.300s': the path is too long", what, path);
-        m->root = i;
-        snprintf(m->path, sizeof m->path, "%s", rest);
-        return NULL;
-    }
-    return err_new(ERR_FORBIDDEN, "%s '%.300s' is below none of the directories sandboxes may use",
-                   what, path);
+    for (uint32_t i = 0; host->roots && host->roots[i]; i++)
+        if (is_below(path, host->roots[i], &rest) && (!best || strlen(rest) < strlen(best))) {
+            best = rest;
+            m->root = i;
+        }
+    if (!best)
+        return err_new(ERR_FORBIDDEN,
+                       "%s '%.300s' is below none of the directories sandboxes may use", what,
+                       path);
+    if (strlen(best) >= sizeof m->path)
+        return err_new(ERR_INVALID, "%s '%.300s': the path is too long", what, path);
+    snprintf(m->path, sizeof m->path, "%s", best);
+    return NULL;
 }
 
 static fallible add_mount(const struct sbx_host *host, const char *what,
