@@ -270,6 +270,7 @@ static void undo_start(struct box_host *h, struct box_embryo *e, unsigned flags,
     own_close_p(&b->home);
     own_close_p(&b->tty);
     own_close_p(&b->disk);
+    b->home = b->tty = b->disk = -1;
     kill(e->pid, SIGKILL); /* it holds mounts of the directory */
     reap(e->pid);
     e->pid = 0;

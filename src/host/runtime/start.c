@@ -148,6 +148,8 @@ static fallible find_sandbox(struct manager *m, struct runtime *r, const struct 
     r->port = r->target.port;
     if (warm) {
         pool_give(m, warm);
+        warm->on_gone = runtime_on_gone; /* it may end before it is claimed */
+        warm->arg = r;
         r->sbx = warm;
         return NULL;
     }

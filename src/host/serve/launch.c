@@ -117,12 +117,15 @@ static fallible ask(int sock, uint32_t op, uint32_t index, struct native_reply *
 {
     struct native_request req = {
         .magic = NATIVE_MAGIC, .version = NATIVE_VERSION, .op = op, .image = index, .tag = 1};
-    size_t n = 0, count;
+    size_t n = 0, count = 0;
+    int fds[FD_PASS_MAX]; /* not of ours */
 
     TRY(fd_send(sock, str_n(&req, sizeof req), NULL, 0));
     do {
         TRY_WRAP(fd_wait(sock, POLLIN, ANSWER_MS), "the launcher");
-        TRY(fd_recv(sock, reply, sizeof *reply, &n, NULL, 0, &count));
+        TRY(fd_recv(sock, reply, sizeof *reply, &n, fds, FD_PASS_MAX, &count));
+        while (count)
+            own_close(fds[--count]);
         if (n == 0)
             return err_new(ERR_CLOSED, "the launcher ended");
         if (n != sizeof *reply || reply->magic != NATIVE_MAGIC || reply->version != NATIVE_VERSION)

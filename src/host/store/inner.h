@@ -24,8 +24,8 @@ struct store {
     struct list gather, flight, refused;
     unsigned queued; /* in gather */
     size_t queued_bytes;
-    bool flying, closed, checkpoints; /* checkpoints: that is what flies */
-    int wal_pages;                    /* that wait to be moved into the file */
+    bool flying, closing, closed, checkpoints; /* checkpoints: that is what flies */
+    int wal_pages;                             /* that wait to be moved into the file */
     struct loop_work work;
     struct loop_later start, gone;
     struct loop_timer quiet; /* until the log is moved into the file */

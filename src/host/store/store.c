@@ -353,7 +353,7 @@ void store_hurry(struct store *s)
     unsigned queued = s->queued;
     size_t bytes = s->queued_bytes;
 
-    if (s->closed || s->flying || !queued || !take_off(s) || hand_over(s))
+    if (s->closing || s->flying || !queued || !take_off(s) || hand_over(s))
         return;
     if (!s->checkpoints) { /* no thread to be had: in its turn, and told from there */
         list_move_all(&s->gather, &s->flight);
@@ -392,6 +392,7 @@ void store_close(struct store *s)
 {
     if (!s || s->closed)
         return;
+    s->closing = true;
     bool flying = s->flying;
     loop_later_cancel(&s->start);
     loop_timer_stop(&s->quiet);

@@ -99,6 +99,7 @@ static void release(struct native *n)
     if (n->said)
         said_done(n->said);
     free(n->said);
+    n->said = NULL; /* its log may be asked for until it is freed itself */
     free(n->workspace);
     free(n->mounts);
     free(n->block);
@@ -219,9 +220,13 @@ void native_died(struct native_driver *d, const struct native_reply *r)
     struct str id = str_n(r->ids[0], strnlen(r->ids[0], NATIVE_ID_MAX));
     struct sbx *s = map_get(&d->base.by_id, id);
 
-    if (!s || s->op == SBX_STOP || s->op == SBX_REMOVE || s->state.now == SBX_STOPPED)
+    if (!s)
         return;
     struct native *n = native_of(s);
+    if (n->ready.loop && (s->op == SBX_START || s->op == SBX_CLAIM))
+        on_ready(&n->ready); /* what ended so soon may have been ready before */
+    if (s->op == SBX_STOP || s->op == SBX_REMOVE || s->state.now == SBX_STOPPED)
+        return;
     const char *who = n->command ? "command" : "server";
     list_del(&n->call.link); /* nobody waits for that answer now */
     n->known = true;         /* also of one whose adoption this overtook: it left files */
