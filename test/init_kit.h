@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -255,4 +256,24 @@ static inline unsigned kit_count_fds(pid_t pid)
         n++;
     closedir(d);
     return n;
+}
+
+/* Waits until the process has something open whose name is like that: what a server keeps with pid
+ * 1 is sent to it, and under load the next answer may be there before pid 1 has read it. */
+static inline int kit_await_fd(pid_t pid, const char *pattern)
+{
+    uint64_t end = clock_mono_ns(&clock_system) + KIT_HANG_NS;
+    char link[64], name[300];
+
+    for (;; sched_yield()) {
+        for (int i = 3; i < 64; i++) {
+            snprintf(link, sizeof link, "/proc/%d/fd/%d", (int)pid, i);
+            ssize_t n = readlink(link, name, sizeof name - 1);
+            name[n < 0 ? 0 : n] = '\0';
+            if (fnmatch(pattern, name, 0) == 0)
+                return i;
+        }
+        if (clock_mono_ns(&clock_system) > end)
+            FAIL("%d has nothing like '%s' open", (int)pid, pattern);
+    }
 }
