@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "host/proxy/inner.h"
 #include "net/local.h"
+#include "net/url.h"
 
 static const struct str hop_by_hop[] = {
     STR_INIT("connection"),
@@ -77,22 +78,42 @@ static struct str key_inside(const struct proxy_target *t, struct str shown)
     return hash_equal(shown, str_of(t->inner_key)) ? STR("") : shown;
 }
 
+/* As a server inside reads it; what cannot be decoded is read as it stands. */
+static struct str decoded(const struct call *c, struct str s)
+{
+    struct str plain = s;
+
+    err_free(url_decode(&c->req->arena, s, true, &plain));
+    return plain;
+}
+
+/* One parameter of the query; the key may be written with escapes, as its name may. */
+static void put_param(struct buf *b, const struct call *c, struct str one)
+{
+    static const struct str key_name = STR_INIT("session_api_key");
+    struct str value = one, name;
+
+    if (!str_cut(&value, '=', &name) || !str_eq(decoded(c, name), key_name)) {
+        buf_add(b, one);
+        return;
+    }
+    struct str shown = decoded(c, value), inside = key_inside(c->target, shown);
+    buf_add(b, name);
+    buf_add_char(b, '=');
+    buf_add(b, inside.p == shown.p ? value : inside);
+}
+
 static void put_query(struct buf *b, const struct call *c)
 {
-    static const struct str name = STR_INIT("session_api_key=");
     struct str rest = c->req->query, one;
-    const struct proxy_target *t = c->target;
 
-    if (!t->inner_key) {
+    if (!c->target->inner_key) {
         buf_add(b, rest);
         return;
     }
     for (bool more = true; more;) {
         more = str_cut(&rest, '&', &one);
-        bool is_key = str_starts(one, name);
-        buf_add(b, is_key ? name : one);
-        if (is_key)
-            buf_add(b, key_inside(t, str_from(one, name.len)));
+        put_param(b, c, one);
         if (more)
             buf_add_char(b, '&');
     }

@@ -3,6 +3,7 @@
 #include "host/proxy/proxy.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -36,6 +37,39 @@ TEST(a_request_goes_in_without_keys_and_hop_by_hop_headers)
     a = pkit_ask(&k, STR("GET / HTTP/1.1\r\n" HOST "X-Request-ID: a \"b\r\n\r\n"));
     CHECK_HAS(a.body, "X-Request-ID: ");
     CHECK_INT(str_find(a.body, STR("a \"b")), -1); /* one of ours instead */
+    pkit_close(&k);
+}
+
+/* The key outside was changed; the one that the sandbox knows is nobody's to show. */
+TEST(a_changed_session_key_is_exchanged_however_the_query_spells_it)
+{
+    static const struct {
+        struct str asked, inside;
+    } rows[] = {
+        {STR_INIT("session_api_key=new-1"), STR_INIT("session_api_key=old-1")},
+        {STR_INIT("session_api_key=old-1"), STR_INIT("session_api_key=")},
+        {STR_INIT("session_api_key=%6fld%2D1"), STR_INIT("session_api_key=")},
+        {STR_INIT("session_api_key=%6eew-1"), STR_INIT("session_api_key=old-1")},
+        {STR_INIT("a=b&session%5Fapi_key=old-1&c"), STR_INIT("a=b&session%5Fapi_key=&c")},
+        {STR_INIT("session_api_key=old-1&session_api_key=ol%64-1"),
+         STR_INIT("session_api_key=&session_api_key=")},
+        {STR_INIT("session_api_key=other%2D1&x=old-1"),
+         STR_INIT("session_api_key=other%2D1&x=old-1")},
+        {STR_INIT("session_api_key&=old-1"), STR_INIT("session_api_key&=old-1")},
+    };
+    struct pkit k;
+    char request[300];
+
+    pkit_open(&k, NULL, NULL, 0);
+    k.t.key = "new-1";
+    k.t.inner_key = "old-1";
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        snprintf(request, sizeof request, "GET /x?" STR_FMT " HTTP/1.1\r\n" HOST "\r\n",
+                 STR_ARG(rows[i].asked));
+        struct str line, rest = pkit_ask(&k, str_of(request)).body;
+        CHECK(str_cut(&rest, '\n', &line));
+        CHECK_STR(str_from(line, strlen("GET /x?")), rows[i].inside);
+    }
     pkit_close(&k);
 }
 
