@@ -225,6 +225,51 @@ TEST_LIMIT(every_call_of_a_launchers_start_may_fail_and_nothing_is_left, 900)
     rig_reap();
 }
 
+static void mark_files(const struct rig *r, bool check_only)
+{
+    char path[4300];
+
+    snprintf(path, sizeof path, "%s/box/a/u/mark", r->state);
+    own_fd fd = open(path, O_RDONLY | O_CLOEXEC | (check_only ? 0 : O_CREAT), 0600);
+    CHECK(fd >= 0);
+}
+
+/* What it had before is not the start's to remove. */
+TEST_LIMIT(every_call_of_a_restart_may_fail_and_its_files_stay, 300)
+{
+    struct rig r;
+    struct native_request req = rig_request(NATIVE_START, "a");
+    unsigned refused = 0, in_a_row = 0;
+
+    fault_share();
+    rig_open(&r, 0);
+    rig_start(&r, "a");
+    mark_files(&r, false);
+    own_fd block = rig_block(ARGS("action-server"), ARGS(NULL));
+    for (unsigned n = 2; in_a_row < 6; n++) {
+        struct native_reply reply = {.code = 0};
+        rig_tell(&r, NATIVE_KILL, "a");
+        bool heard = rig_ask_with_fault(&r, n, &req, block, &reply);
+        in_a_row = heard && !fault_fired() ? in_a_row + 1 : 0;
+        refused += reply.code != 0;
+        if (!heard) {
+            rig_renew(&r);
+            rig_start(&r, "a");
+            mark_files(&r, false);
+        }
+        printf("call %u (%s): %s\n", n, fault_fired() ? fault_name() : "-",
+               heard ? reply.text : "lost");
+        mark_files(&r, true);
+        CHECK_INT(rig_tell(&r, NATIVE_INSPECT, "a").state,
+                  reply.code ? NATIVE_EXITED : NATIVE_RUNNING);
+        CHECK(n < 1000);
+    }
+    CHECK(refused > 20);
+    close(take_fd(&block));
+    rig_close(&r);
+    rig_reap();
+}
+
 /* One that could not be removed can be asked for again; what was not deleted, or a socket, goes
  * with the next. */
 TEST_LIMIT(every_call_of_a_removal_may_fail_and_nothing_is_left, 300)

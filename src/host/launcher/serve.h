@@ -133,8 +133,9 @@ enum serve_name { SERVE_NAME_SERVER = 's', SERVE_NAME_CONNECT = 'c', SERVE_NAME_
 
 void serve_insert(struct serve *s, struct serve_box *b);
 void serve_forget(struct serve *s, struct serve_box *b); /* and frees it */
-/* On failure the sandbox is gone: what nobody would see dying may not live. */
-fallible serve_watch(struct serve *s, struct serve_box *b);
+/* On failure the sandbox is dead: what nobody would see dying may not live. keep: its files stay, it
+ * had a life before. */
+fallible serve_watch(struct serve *s, struct serve_box *b, bool keep);
 /* Of one that has ended: its directory and sockets; frees b. */
 fallible serve_bury(struct serve *s, struct serve_box *b);
 /* The same, but leaves its directory to its next life. */

@@ -151,24 +151,25 @@ static void on_orphan_dead(struct loop_io *io)
     tell(b);
 }
 
-static void undo(struct serve *s, struct serve_box *b)
+static void undo(struct serve *s, struct serve_box *b, bool keep)
 {
     kill(b->box.pid, SIGKILL); /* our child, not reaped: the number is its own */
     while (waitpid(b->box.pid, NULL, 0) < 0 && errno == EINTR)
         ;
     b->box.pidfd = -1; /* taken over, also by a failed start */
-    err_free(box_remove(&s->host, &b->box, false));
+    err_free(box_remove(&s->host, &b->box, keep));
     serve_drop_sockets(s, b->box.id);
-    serve_drop_log(s, b->box.id);
+    if (!keep)
+        serve_drop_log(s, b->box.id);
 }
 
 /* The loop has the descriptor; box_kill() needs it as long as the process is there. */
-fallible serve_watch(struct serve *s, struct serve_box *b)
+fallible serve_watch(struct serve *s, struct serve_box *b, bool keep)
 {
     struct err *e = loop_child_start(s->loop, &b->child, b->box.pid, b->box.pidfd, on_box_dead);
 
     if (e)
-        undo(s, b);
+        undo(s, b, keep);
     return e;
 }
 

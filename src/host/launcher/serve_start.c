@@ -56,7 +56,7 @@ static void finish(struct serve_start *st, int wait_ms)
     if (e && g->made)
         discard(s, b->box.id);
     if (!e)
-        e = serve_watch(s, b);
+        e = serve_watch(s, b, g->old != NULL);
     if (!e && g->old) {
         serve_replace(s, g->old);
         serve_insert(s, b);
