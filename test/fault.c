@@ -28,7 +28,7 @@ static struct fault {
     atomic_uint left; /* calls until the fault; 0: disarmed */
     atomic_uint calls;
     atomic_bool fired, deep;
-    char name[32];
+    char name[32], always[32];
 } own_fault, *fault = &own_fault;
 
 void *__real_mmap(void *p, size_t n, int pr, int fl, int fd, off_t at);
@@ -46,6 +46,11 @@ void fault_at(unsigned n)
         atomic_store(&fault->fired, false);
     atomic_store(&fault->calls, 0);
     atomic_store(&fault->left, n);
+}
+
+void fault_always(const char *name)
+{
+    strncpy(fault->always, name ? name : "", sizeof fault->always - 1);
 }
 
 void fault_deep(void)
@@ -70,6 +75,10 @@ unsigned fault_calls(void)
 
 static bool strike(const char *name, int errnum)
 {
+    if (fault->always[0] && strcmp(name, fault->always) == 0) {
+        errno = errnum;
+        return true;
+    }
     if (atomic_load_explicit(&fault->left, memory_order_relaxed) == 0)
         return false;
     atomic_fetch_add(&fault->calls, 1);

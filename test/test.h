@@ -74,6 +74,8 @@ void fault_share(void);
 /* From here on calls fail as well that only one who makes walls minds: ids, capabilities, filters,
  * owners, descriptors. */
 void fault_deep(void);
+/* Every call of this name fails until it is NULL; not counted. */
+void fault_always(const char *name);
 bool fault_fired(void);
 const char *fault_name(void); /* of the call that failed; of syscall and prctl with its number */
 /* Past the counter, for a test that counts in another process. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* gone_test.c — nobody waits for others' starts and removals, and what was removed goes from the
  * disk whoever dies meanwhile. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -87,6 +88,37 @@ TEST(who_deletes_may_be_killed_and_the_next_removal_deletes_it_all)
     rig_start(&r, "c");
     rig_tell(&r, NATIVE_REMOVE, "c");
     census_wait_deleted(r.state);
+    rig_close(&r);
+}
+
+static unsigned count_gone(const struct rig *r)
+{
+    char path[4300];
+    unsigned n = 0;
+
+    snprintf(path, sizeof path, "%s/gone", r->state);
+    DIR *d = opendir(path);
+    CHECK(d != NULL);
+    for (struct dirent *at; (at = readdir(d));)
+        n += at->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+TEST_LIMIT(removed_files_do_not_pile_up_when_nobody_can_be_had_to_delete_them, 300)
+{
+    struct rig r;
+
+    fault_share();
+    rig_open(&r, 0);
+    fault_always("fork");
+    for (unsigned i = 0; i < 260; i++) {
+        rig_start(&r, "a");
+        rig_tell(&r, NATIVE_REMOVE, "a");
+    }
+    CHECK_INT(count_gone(&r), 256); /* the others were deleted at once */
+    fault_always(NULL);
+    census_wait_deleted(r.state); /* without another removal */
     rig_close(&r);
 }
 

@@ -81,7 +81,11 @@ struct serve {
         struct serve_job *broom; /* who deletes what is there; NULL: nobody yet */
         int tell;                /* the pipe to it */
         uint64_t next;           /* name */
-        uint64_t put, *done;     /* how much it was given, and has deleted (shared with it) */
+        struct serve_swept {     /* how many were put there, and are deleted */
+            uint64_t put, done;
+        } * swept;               /* shared with it */
+        struct loop_timer again; /* it could not be started, or died */
+        uint8_t told;            /* 1: of that; 2: and that there is no room for more */
     } gone;
     struct serve_image images[SERVE_IMAGES]; /* as long as the store does not change */
     unsigned image_next;
@@ -133,8 +137,8 @@ enum serve_name { SERVE_NAME_SERVER = 's', SERVE_NAME_CONNECT = 'c', SERVE_NAME_
 
 void serve_insert(struct serve *s, struct serve_box *b);
 void serve_forget(struct serve *s, struct serve_box *b); /* and frees it */
-/* On failure the sandbox is dead: what nobody would see dying may not live. keep: its files stay, it
- * had a life before. */
+/* On failure the sandbox is dead: what nobody would see dying may not live. keep: its files stay,
+ * it had a life before. */
 fallible serve_watch(struct serve *s, struct serve_box *b, bool keep);
 /* Of one that has ended: its directory and sockets; frees b. */
 fallible serve_bury(struct serve *s, struct serve_box *b);

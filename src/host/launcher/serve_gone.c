@@ -25,6 +25,7 @@
 
 #define MOST_GONE 256  /* beyond that we delete ourselves: the disk must not fill up with it */
 #define DRAIN_MS  4000 /* at our end; a tree that takes longer is left to the next launcher */
+#define AGAIN_MS  1000 /* until the next attempt to have somebody who deletes */
 
 enum { WAKE = 'w', QUIT = 'q' };
 
@@ -51,7 +52,7 @@ static fallible delete_all(int dir)
 /* What is put there meanwhile is announced by another byte. */
 static fallible delete_until_told(struct serve_job *j)
 {
-    uint64_t *done = j->serve->gone.done;
+    struct serve_swept *swept = j->serve->gone.swept;
     int dir = j->serve->gone.dir;
     char words[64];
 
@@ -67,24 +68,65 @@ static fallible delete_until_told(struct serve_job *j)
         for (ssize_t i = 0; i < n; i++)
             quit |= words[i] == QUIT;
         quit |= n == 0;
+        uint64_t put = __atomic_load_n(&swept->put, __ATOMIC_ACQUIRE); /* what we see, and more */
         TRY(delete_all(dir));
-        __atomic_add_fetch(done, n > 0 ? (uint64_t)n : 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&swept->done, put, __ATOMIC_RELAXED);
     }
     return NULL;
 }
 
 /* --- here --- */
 
+static uint64_t undone(const struct serve_gone *g)
+{
+    return g->swept->put - __atomic_load_n(&g->swept->done, __ATOMIC_RELAXED);
+}
+
+static void tell_broom(struct serve *s, char word);
+
+static void on_again(struct loop_timer *t)
+{
+    tell_broom(container_of(t, struct serve, gone.again), WAKE);
+}
+
+/* Told once, and tried until it works. */
+static void have_no_broom(struct serve *s, struct err *e)
+{
+    struct serve_gone *g = &s->gone;
+
+    if (!g->told)
+        log_warn("nobody deletes the files of removed sandboxes; tried again every second",
+                 KV("waiting", undone(g)), KV_ERR(e));
+    g->told = g->told ? g->told : 1;
+    err_free(e);
+    if (undone(g) && !s->ending)
+        loop_timer_start(s->loop, &g->again, AGAIN_MS, on_again);
+}
+
+/* Without anybody who deletes there is a bound too, and that is worth a word. */
+static bool has_room(struct serve_gone *g)
+{
+    uint64_t waiting = undone(g);
+
+    if (!waiting)
+        g->told = 0;
+    if (waiting >= MOST_GONE && g->told == 1) {
+        log_warn("too many removed sandboxes wait to be deleted: each removal takes as long as its "
+                 "files do",
+                 KV("waiting", waiting));
+        g->told = 2;
+    }
+    return waiting < MOST_GONE;
+}
+
 static void on_broom_dead(struct serve_job *j, struct err *e)
 {
     struct serve_gone *g = &j->serve->gone;
 
-    if (e)
-        log_warn("removed files are left for later", KV_ERR(e));
-    err_free(e);
     own_close_p(&g->tell);
     g->tell = -1;
     g->broom = NULL;
+    have_no_broom(j->serve, e ? e : err_new(ERR_INTERNAL, "who deletes has ended"));
 }
 
 static fallible start_broom(struct serve *s)
@@ -106,7 +148,6 @@ static fallible start_broom(struct serve *s)
     }
     own_close_p(&j->dir); /* the child has it */
     j->dir = -1;
-    *g->done = g->put = 0;
     g->broom = j;
     g->tell = take_fd(&tell);
     return NULL;
@@ -115,13 +156,16 @@ static fallible start_broom(struct serve *s)
 /* A pipe that is full holds enough to wake it. */
 static void tell_broom(struct serve *s, char word)
 {
-    struct err *e = s->gone.broom ? NULL : start_broom(s);
+    struct serve_gone *g = &s->gone;
+    struct err *e = g->broom ? NULL : start_broom(s);
 
-    if (!e && write(s->gone.tell, &word, 1) == 1)
-        s->gone.put++;
-    if (e)
-        log_warn("removed files are left for later", KV_ERR(e));
-    err_free(e);
+    if (e) {
+        have_no_broom(s, e);
+        return;
+    }
+    loop_timer_stop(&g->again);
+    if (write(g->tell, &word, 1) < 0 && errno != EAGAIN)
+        log_warn("who deletes is not told", KV("why", strerror(errno)));
 }
 
 static bool put_aside(struct serve *s, const char *id)
@@ -129,12 +173,14 @@ static bool put_aside(struct serve *s, const char *id)
     struct serve_gone *g = &s->gone;
     char name[24];
 
-    if (g->dir < 0 || g->put - __atomic_load_n(g->done, __ATOMIC_RELAXED) > MOST_GONE)
+    if (g->dir < 0 || !has_room(g))
         return false;
     for (unsigned tries = 0; tries < 8; tries++) {
         snprintf(name, sizeof name, "%" PRIx64, g->next++);
-        if (renameat(s->host.boxes, id, g->dir, name) == 0)
+        if (renameat(s->host.boxes, id, g->dir, name) == 0) {
+            __atomic_add_fetch(&g->swept->put, 1, __ATOMIC_RELEASE);
             return true;
+        }
         if (errno != ENOTEMPTY && errno != EEXIST)
             return false;
     }
@@ -168,17 +214,19 @@ void serve_gone_open(struct serve *s)
     struct serve_gone *g = &s->gone;
     struct err *e = NULL;
 
-    g->done =
-        mmap(NULL, sizeof *g->done, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (g->done == MAP_FAILED) {
-        g->done = NULL;
+    g->swept =
+        mmap(NULL, sizeof *g->swept, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (g->swept == MAP_FAILED) {
+        g->swept = NULL;
         e = err_sys("map a page to share");
     } else
         e = fd_make_dirs(s->host.dir, STR(BOX_GONE), 0700, &g->dir);
     if (e)
         log_warn("sandboxes are deleted when they are removed", KV_ERR(e));
-    else if (has_any(g->dir))
+    else if (has_any(g->dir)) {
+        g->swept->put++;
         tell_broom(s, WAKE);
+    }
     err_free(e);
 }
 
