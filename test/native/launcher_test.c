@@ -2,6 +2,7 @@
 /* launcher_test.c — the privileged process, asked by an honest server and by a taken-over one. */
 #include <fcntl.h>
 #include <grp.h>
+#include <signal.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -315,6 +316,29 @@ TEST(a_server_that_never_reads_is_hung_up)
     CHECK_OK(launcher_connect(path, &r.sock));
     rig_ok(&r, &req);
     rig_tell(&r, NATIVE_REMOVE, "a");
+    rig_close(&r);
+}
+
+/* Each of its requests is as good as any; what else there is has its turn between them. */
+TEST(a_server_that_never_stops_asking_does_not_keep_the_launcher_from_all_else)
+{
+    struct native_request req = rig_request(NATIVE_LIST, "");
+    int room = 64 << 20, asked = 200, answers = 0;
+    struct native_reply reply;
+    struct rig r;
+
+    rig_open(&r, 0);
+    rig_start(&r, "a");
+    CHECK_INT(setsockopt(r.sock, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room), 0);
+    CHECK_INT(kill(r.pid, SIGSTOP), 0);
+    for (int i = 0; i < asked; i++)
+        CHECK_INT(send(r.sock, &req, sizeof req, MSG_NOSIGNAL | MSG_DONTWAIT), sizeof req);
+    CHECK_INT(kill(r.pid, SIGTERM), 0);
+    CHECK_INT(kill(r.pid, SIGCONT), 0);
+    while (recv(r.sock, &reply, sizeof reply, 0) > 0)
+        answers++;
+    if (answers > asked / 2)
+        FAIL("it ended after %d answers, of %d that were asked for", answers, asked);
     rig_close(&r);
 }
 

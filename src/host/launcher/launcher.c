@@ -27,6 +27,7 @@
 
 #define LAUNCHER_SOCKET "launcher"
 #define LETTERS         8
+#define LETTERS_TURN    32 /* then it is others' turn: ends of sandboxes, signals, the next server */
 #define ANSWER_WAIT_MS  5000 /* for a server that reads; while one does not, we stand still */
 
 /* --- answers
@@ -181,6 +182,7 @@ static struct letter *take_letter(struct post *p)
 static void on_request(struct loop_io *io)
 {
     struct serve *s = container_of(io, struct serve, io);
+    unsigned left = LETTERS_TURN;
     struct post p;
 
     p.count = 0;
@@ -188,7 +190,8 @@ static void on_request(struct loop_io *io)
     for (unsigned i = 0; i < LETTERS; i++)
         p.at[i] = &p.letters[i];
     do {
-        while (!p.gone && p.count < LETTERS && (!p.count || more_waits(s))) {
+        while (!p.gone && left && p.count < LETTERS && (left == LETTERS_TURN || more_waits(s))) {
+            left--;
             p.gone = !receive(s, p.at[p.count]);
             p.count += !p.gone;
             if (p.count == 1 && rank(p.at[0]) < 2)
