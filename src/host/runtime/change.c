@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/mem.h"
+#include "base/own.h"
 #include "base/rng.h"
 #include "host/runtime/inner.h"
 
@@ -57,14 +59,34 @@ void runtime_set_keys(struct runtime *r)
 }
 
 /* Only for a client that is told: a sandbox that a request woke up is known by its old key. */
-bool runtime_rotate_key(struct runtime *r)
+bool runtime_rotate_key(struct runtime *r, store_done *done)
 {
     if (!r->manager->config.rotate || !r->asked || r->asked == &r->own)
         return false;
-    rng_token(rng_system(), r->session_key, sizeof r->session_key);
-    runtime_set_keys(r);
-    row_set_keys(r);
+    r->next_key = mem_new(sizeof r->session_key);
+    rng_token(rng_system(), r->next_key, sizeof r->session_key);
+    r->pending |= PENDING_KEY;
+    row_set_key(r, r->next_key, done);
     return true;
+}
+
+void runtime_rotated(struct runtime *r, const struct err *e)
+{
+    own_free char *key = take(&r->next_key);
+
+    if (e)
+        return;
+    memcpy(r->session_key, key, sizeof r->session_key);
+    runtime_set_keys(r);
+}
+
+static void on_half_key(void *arg, struct err *e)
+{
+    struct runtime *r = arg;
+
+    runtime_rotated(r, e);
+    if (runtime_half_done(r, PENDING_KEY, e))
+        runtime_finish(r, take(&r->failed));
 }
 
 static void on_resumed(void *arg, struct sbx *s, const struct err *e)
@@ -79,7 +101,7 @@ static void on_resumed(void *arg, struct sbx *s, const struct err *e)
         runtime_move(r, RUNTIME_RUNNING);
         proxy_set_state(r->manager->config.proxy, &r->target, PROXY_OPEN);
         manager_emit(r, RUNTIME_EVENT_READY, "");
-        runtime_rotate_key(r);
+        runtime_rotate_key(r, on_half_key);
         row_update(r, on_half_row);
     } else if (r->sbx->state.now == SBX_STOPPED)
         runtime_fail(r, e);

@@ -15,7 +15,7 @@
 #define NOTE_MS      1000 /* until it is written down that it runs */
 #define STOPPED_MOST 1000 /* stopped runtimes that can still be looked at */
 
-enum { PENDING_ROW = 1, PENDING_SANDBOX = 2 };
+enum { PENDING_ROW = 1, PENDING_SANDBOX = 2, PENDING_KEY = 4 };
 
 struct tenant {
     char name[KEY_NAME_SIZE];
@@ -94,8 +94,11 @@ void runtime_answer(struct runtime_ask *ask, struct runtime *r, struct err *e);
 void runtime_answer_later(struct runtime_ask *ask, struct runtime *r, struct err *e);
 
 /* --- change.c --- */
-bool runtime_rotate_key(struct runtime *r); /* if its resume is to; written behind a row_update */
-void runtime_set_keys(struct runtime *r);   /* what the proxy makes of them */
+/* If its resume is to; PENDING_KEY until done, which passes on what became of it: what is not on
+ * disk is not its key. */
+bool runtime_rotate_key(struct runtime *r, store_done *done);
+void runtime_rotated(struct runtime *r, const struct err *e);
+void runtime_set_keys(struct runtime *r);                    /* what the proxy makes of them */
 void runtime_ask_own(struct runtime *r, enum runtime_op op); /* nobody waits for it */
 void runtime_refuse_all(struct runtime *r);
 void runtime_next(struct runtime *r); /* what is asked next, if nothing is under way */
@@ -111,9 +114,9 @@ void gate_leave(struct manager *m);
 
 /* --- row.c --- */
 void row_insert(struct runtime *r, const struct wire_start *start, store_done *done);
-void row_update(struct runtime *r, store_done *done); /* status, detail, key, restarts; done NULL */
+void row_update(struct runtime *r, store_done *done); /* status, detail, restarts; done NULL */
 void row_set_port(struct runtime *r);
-void row_set_keys(struct runtime *r);
+void row_set_key(struct runtime *r, const char *key, store_done *done); /* that clients show */
 void row_delete(struct manager *m, const char *id);
 fallible row_load(struct manager *m, fallible (*fn)(struct manager *m, struct runtime *r));
 
@@ -134,6 +137,8 @@ fallible wants_read(struct arena *a, struct str text, const struct wire_wants **
 char *wants_text(const struct wire_wants *wants); /* the caller's; NULL stays NULL */
 /* Limits, host name and mounts into a spec made without. */
 fallible wants_apply(const struct wire_wants *wants, struct spec *s);
+/* May its key still have its mounts? By the settings of now. */
+fallible runtime_check_mounts(const struct runtime *r);
 /* No warm sandbox has, or can still get, this. */
 bool wants_need_a_new_one(const struct manager *m, const struct wire_start *start);
 

@@ -398,6 +398,16 @@ void runtime_begin(struct runtime *r, const struct wire_start *start, struct run
 
 /* --- again, after it ended by itself --- */
 
+static void again_written(struct runtime *r, unsigned half)
+{
+    bool all = runtime_half_done(r, half, NULL);
+
+    r->durable = !(r->pending & (PENDING_ROW | PENDING_KEY));
+    look_at_watchers(r);
+    if (all)
+        end_start(r);
+}
+
 static void on_again_row(void *arg, struct err *e)
 {
     struct runtime *r = arg;
@@ -406,10 +416,19 @@ static void on_again_row(void *arg, struct err *e)
         log_warn("a restart was not written down", KV("id", r->id), KV("request_id", r->request),
                  KV_ERR(e));
     err_free(e); /* its row says that it failed: the next server starts from there */
-    r->durable = true;
-    look_at_watchers(r);
-    if (runtime_half_done(r, PENDING_ROW, NULL))
-        end_start(r);
+    again_written(r, PENDING_ROW);
+}
+
+/* Who asked may have a key that was changed, or an error, and not the old key as if it were new. */
+static void on_again_key(void *arg, struct err *e)
+{
+    struct runtime *r = arg;
+
+    runtime_rotated(r, e);
+    if (e)
+        answer_watchers(r, e);
+    err_free(e);
+    again_written(r, PENDING_KEY);
 }
 
 void runtime_begin_again(struct runtime *r)
@@ -421,8 +440,8 @@ void runtime_begin_again(struct runtime *r)
     runtime_move(r, RUNTIME_STARTING);
     r->warm = false;
     proxy_set_state(r->manager->config.proxy, &r->target, PROXY_STARTING);
-    if (runtime_rotate_key(r))
-        r->durable = false; /* until on_again_row */
+    if (runtime_rotate_key(r, on_again_key))
+        r->durable = false; /* until it is known which key it has */
     struct runtime_ask *ask = take(&r->asked);
     if (ask)
         runtime_watch(r, ask);

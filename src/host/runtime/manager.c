@@ -187,6 +187,7 @@ void runtime_free(struct runtime *r)
     free(r->detail);
     free(r->pool);
     free(r->wants);
+    free(r->next_key);
     free(r->request);
     err_free(r->failed);
     if (r->spec)

@@ -93,13 +93,13 @@ void row_set_port(struct runtime *r)
                 ARRAY_LEN(v), NULL, NULL);
 }
 
-void row_set_keys(struct runtime *r)
+void row_set_key(struct runtime *r, const char *key, store_done *done)
 {
-    const struct store_value v[] = {text(r->id), text(r->session_key), text(r->inner_key)};
+    const struct store_value v[] = {text(r->id), text(key), text(r->inner_key)};
 
     store_write(r->manager->config.store,
                 "UPDATE runtimes SET session_key=?2, inner_key=?3 WHERE id=?1", v, ARRAY_LEN(v),
-                NULL, NULL);
+                done, r);
 }
 
 void row_delete(struct manager *m, const char *id)

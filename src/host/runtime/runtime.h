@@ -93,6 +93,7 @@ struct runtime {
     char *wants;         /* limits, host name, mounts it was started with, JSON; NULL: none */
     char session_key[RUNTIME_KEY_LEN + 1]; /* that clients show */
     char inner_key[RUNTIME_KEY_LEN + 1];   /* that the sandbox knows, and wants to be shown */
+    char *next_key; /* for session_key, as soon as it is on disk; NULL: none */
     uint64_t created_ms, changed_ms;
     uint16_t factor;
     uint16_t port;      /* of its listener, also when that is closed */
@@ -113,7 +114,7 @@ struct runtime {
     struct list watchers;      /* starts that wait for the row, and a little for the server */
     struct list gate;
     void (*pass)(struct runtime *r);
-    unsigned pending; /* halves of the operation: row, sandbox */
+    unsigned pending; /* halves of the operation: row, sandbox; and a new key */
     struct err *failed;
     struct spec *spec;           /* of a start under way */
     struct snapshot *snapshot;   /* being taken */
