@@ -241,6 +241,43 @@ TEST(v1_refuses_what_cannot_be_had_and_names_the_field)
     serve_close(&s);
 }
 
+/* By pause and by stop; a client's start of its session, and an administrator, resume too. */
+TEST(v1_resume_asks_again_whether_the_key_may_have_its_mounts)
+{
+    static const char *const ends[] = {"pause", "stop"};
+    struct serve s = {0};
+
+    open_with_mounts(&s);
+    struct json *other = serve_want(&s, 201, "POST", "/croft/v1/tokens",
+                                    "{'name':'other','scopes':['runtime','mount']}");
+    s.key = serve_field(&s, other, "secret");
+    struct json *r = make(&s, "a", "'mounts':[{'source':'%s/open/a','target':'/work'}]");
+    const char *path = serve_text(&s, SANDBOXES "/%s", serve_field(&s, r, "runtime_id"));
+    const char *const with[] = {"--config", dir_path(&s, "c.toml"), NULL};
+    const char *const without[] = {"--config", dir_path(&s, "less.toml"), NULL};
+    put_file(&s, "less.toml",
+             serve_text(&s, "[mount.open]\npath = '%s/open/'\nmodes = ['overlay']\nkeys = ['x']\n",
+                        test_dir()));
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        serve_want(&s, 200, "POST", serve_text(&s, "%s/%s", path, ends[i]), NULL);
+        serve_kill(&s);
+        serve_run(&s, without);
+        serve_refused(&s, 403, "no directory that key 'other' may mount", "POST",
+                      serve_text(&s, "%s/resume", path), NULL);
+        serve_refused(&s, 403, "may not be had any more", "POST", "/start",
+                      "{'image':'host','session_id':'a'}");
+        s.key = FIRST_KEY;
+        serve_refused(&s, 403, "key 'other'", "POST", serve_text(&s, "%s/resume", path), NULL);
+        s.key = serve_field(&s, other, "secret");
+        serve_kill(&s);
+        serve_run(&s, with);
+        serve_want(&s, 200, "POST", serve_text(&s, "%s/resume", path), NULL);
+        CHECK_STR(serve_exec(&s, serve_start(&s, "a", ""), "cat /work/old"), "old");
+    }
+    s.key = FIRST_KEY;
+    serve_close(&s);
+}
+
 /* --- what it changed --- */
 
 static const char *path_of(struct serve *s, const struct json *r, const char *rest)

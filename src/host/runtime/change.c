@@ -304,6 +304,11 @@ static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
         }
         return e;
     }
+    if (op == RUNTIME_RESUME) {
+        *ret_begun = false;
+        TRY(runtime_check_mounts(r));
+        *ret_begun = true;
+    }
     r->op = op;
     r->pending = PENDING_ROW | PENDING_SANDBOX;
     if (op == RUNTIME_STOP)

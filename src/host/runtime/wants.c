@@ -3,6 +3,7 @@
  *
  * The launcher holds the same against its own policy; here it is refused in the caller's words, and
  * by key, which the launcher knows nothing of. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -132,10 +133,9 @@ static fallible check_mount(const struct manager *m, const struct key *key,
                    at, STR_ARG(w->source), key->name);
 }
 
-fallible manager_check_wants(const struct manager *m, const struct key *key,
+static fallible check_mounts(const struct manager *m, const struct key *key,
                              const struct wire_wants *wants)
 {
-    TRY(check_limits(m, wants));
     if (wants->mount_count && !(key->scopes & (KEY_ADMIN | KEY_MOUNT)))
         return err_new(ERR_FORBIDDEN,
                        "mounts: key '%s' lacks the scope 'mount'; 'croft token create NAME --scope "
@@ -144,6 +144,31 @@ fallible manager_check_wants(const struct manager *m, const struct key *key,
     for (size_t i = 0; i < wants->mount_count; i++)
         TRY(check_mount(m, key, &wants->mounts[i], i));
     return NULL;
+}
+
+fallible manager_check_wants(const struct manager *m, const struct key *key,
+                             const struct wire_wants *wants)
+{
+    TRY(check_limits(m, wants));
+    return check_mounts(m, key, wants);
+}
+
+/* Whoever resumes it, and be it an administrator: it stays the sandbox of its key. */
+fallible runtime_check_mounts(const struct runtime *r)
+{
+    const struct keys *keys = r->manager->config.keys;
+    const struct key *key = keys_find_name(keys, str_of(r->tenant->name));
+    struct key all = {.scopes = keys_any(keys) ? 0 : KEY_ALL}; /* without keys it is everybody's */
+    const struct wire_wants *wants;
+    own_done(arena) a;
+
+    arena_init(&a, 1u << 20);
+    if (!r->wants)
+        return NULL;
+    TRY(wants_read(&a, str_of(r->wants), &wants));
+    snprintf(all.name, sizeof all.name, "%s", r->tenant->name);
+    return err_wrap(check_mounts(r->manager, key ? key : &all, wants),
+                    "it was started with what may not be had any more");
 }
 
 /* The directory must still be the key's to mount; *ret_may: and to be changed. */
