@@ -298,9 +298,6 @@ static fallible ensure(int dir, int host, int boxes, bool anew, char gen[ROOTFS_
     own_fd locked = -1;
     struct err *e = NULL;
 
-    TRY(link_name(host, link));
-    if (!anew && look_up(dir, link, gen))
-        return NULL;
     TRY_WRAP(tree_lock(dir, &locked), "the root file systems");
     for (int i = 0; i < TRIES; i++) {
         TRY(link_name(host, link));
@@ -322,14 +319,26 @@ static int open_boxes(int state)
     return openat(state, "box", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 }
 
-fallible rootfs_host_open_at(int state, int host, struct rootfs *ret)
+static fallible open_at(int state, int host, void (*on_making)(void *arg), void *arg,
+                        struct rootfs *ret)
 {
-    char gen[ROOTFS_ID_LEN];
-    own_fd dir = -1, boxes = open_boxes(state);
+    char link[ROOTFS_ID_LEN], gen[ROOTFS_ID_LEN];
+    own_fd dir = -1;
 
     TRY(open_dir(state, &dir));
-    TRY(ensure(dir, host, boxes, false, gen));
+    TRY(link_name(host, link));
+    if (!look_up(dir, link, gen)) {
+        own_fd boxes = open_boxes(state);
+        if (on_making)
+            on_making(arg);
+        TRY(ensure(dir, host, boxes, false, gen));
+    }
     return open_generation(dir, host, gen, ret);
+}
+
+fallible rootfs_host_open_at(int state, int host, struct rootfs *ret)
+{
+    return open_at(state, host, NULL, NULL, ret);
 }
 
 static fallible open_root(int *ret_fd)
@@ -342,12 +351,18 @@ static fallible open_root(int *ret_fd)
     return NULL;
 }
 
-fallible rootfs_host_open(int state, struct rootfs *ret)
+fallible rootfs_host_open_or_make(int state, void (*on_making)(void *arg), void *arg,
+                                  struct rootfs *ret)
 {
     own_fd host = -1;
 
     TRY(open_root(&host));
-    return rootfs_host_open_at(state, host, ret);
+    return open_at(state, host, on_making, arg, ret);
+}
+
+fallible rootfs_host_open(int state, struct rootfs *ret)
+{
+    return rootfs_host_open_or_make(state, NULL, NULL, ret);
 }
 
 /* Makes the whiteouts once more and compares. */
@@ -419,13 +434,6 @@ static bool find_current(int state, struct stat *ret)
                  fstatat(dir, gen, ret, AT_SYMLINK_NOFOLLOW) == 0;
     err_free(e); /* opening them will say it */
     return found;
-}
-
-bool rootfs_host_is_ready(int state)
-{
-    struct stat st;
-
-    return find_current(state, &st);
 }
 
 bool rootfs_host_is_stale(int state)

@@ -51,6 +51,9 @@ void rootfs_add_lower(struct rootfs_mount *m, int fd);
  * again when the machine changed; looking costs some 50 stat calls, making about a second. As an
  * ordinary user there are no whiteouts: the kernel then refuses what the user may not read. */
 fallible rootfs_host_open(int state, struct rootfs *ret);
+/* The same; on_making is called before they are made, which somebody may want to be told. */
+fallible rootfs_host_open_or_make(int state, void (*on_making)(void *arg), void *arg,
+                                  struct rootfs *ret);
 /* The same of another tree, for tests. */
 fallible rootfs_host_open_at(int state, int host, struct rootfs *ret);
 /* A file deep in /usr that lost its read permission is not seen by the look above. This looks at
@@ -60,9 +63,6 @@ fallible rootfs_host_open_at(int state, int host, struct rootfs *ret);
 bool rootfs_host_is_stale(int state);
 fallible rootfs_host_refresh(int state);
 fallible rootfs_host_refresh_at(int state, int host); /* for tests */
-
-/* Are they made? Else the next open takes seconds, which somebody may want to be told. */
-bool rootfs_host_is_ready(int state);
 
 /* Removes layers that are not current, not held, and not noted by a sandbox: a link
  * state/box/ID/root with their id. Done whenever new ones were made. */

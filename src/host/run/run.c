@@ -148,11 +148,9 @@ static fallible plan_root(const struct box_host *h, const struct run_spec *s, st
         rootfs_add_lower(rootfs_add_mount(&p->rootfs, "", "u", "w"), root);
     } else if (s->image)
         TRY_WRAP(images_open(h->dir, s->image, &p->rootfs), "the image as a root");
-    else {
-        if (s->on_making && !rootfs_host_is_ready(h->dir))
-            s->on_making(s->arg);
-        TRY_WRAP(rootfs_host_open(h->dir, &p->rootfs), "this machine's system as a root");
-    }
+    else
+        TRY_WRAP(rootfs_host_open_or_make(h->dir, s->on_making, s->arg, &p->rootfs),
+                 "this machine's system as a root");
     if (s->whole)
         TRY(plan_whole(h, s, p));
     for (size_t i = 0; i < p->rootfs.mount_count; i++) {
