@@ -396,6 +396,7 @@ static fallible fill(struct cli *cli, struct arena *a, const struct run_options 
     s->tty = o->tty && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     s->no_new_privs = o->no_new_privs;
     s->keep = !o->discard;
+    s->last = true;
     s->require = o->require;
     return arena_check(a);
 }

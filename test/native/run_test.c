@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -110,6 +111,32 @@ TEST(croft_run_bounds_the_number_of_processes)
     kit_run(ARGS("--discard", "--pids", "8"),
             ARGS("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do sleep 1 & done; wait"), &out);
     CHECK_HAS(buf_str(&out), "annot fork");
+}
+
+/* Who writes to a directory for real is gone when croft run is; here they hold a lock in it. */
+TEST(croft_run_returns_when_no_process_of_it_is_left)
+{
+    own_fd dir = test_dir_fd();
+    char state[4200], rw[4200];
+
+    kit_need_root();
+    snprintf(state, sizeof state, "%s/state", test_dir());
+    setenv("CROFT_SERVER_STATE_DIR", state, 1);
+    snprintf(rw, sizeof rw, "%s/out:/out", test_dir());
+    CHECK_INT(mkdirat(dir, "out", 0755), 0);
+    CHECK_INT(fchmodat(dir, "out", 0777, 0), 0);
+    pid_t pid = program_start(
+        &(struct program){.argv = ARGS(test_program("croft"), "run", "--root", "/", "--bare",
+                                       "--rw", rw, "--", "sh", "-c",
+                                       "exec 8>/out/lock; flock 8; trap '' HUP INT TERM; "
+                                       "for i in $(seq 100); do setsid sleep 1000 & done; exit 7"),
+                          .fds = (int[]){-1, -1, -1},
+                          .fd_count = 3});
+    CHECK_INT(program_wait(pid), 7);
+    own_fd lock = openat(dir, "out/lock", O_RDWR | O_CLOEXEC);
+    CHECK(lock >= 0);
+    CHECK_INT(flock(lock, LOCK_EX | LOCK_NB), 0);
+    kit_settle();
 }
 
 TEST(croft_run_sweeps_up_after_one_that_was_killed)

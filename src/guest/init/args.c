@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -27,6 +28,7 @@ static const char usage[] =
     "Pid 1 of a sandbox, or of a few processes elsewhere. N is an open descriptor:\n"
     "  --listen-fd N       the server's listening socket; SERVER-ARGS then need no address\n"
     "  --ready-fd N        gets one byte when the server listens\n"
+    "  --end-fd N          gets the exit code, a byte, when pid 1 alone is left\n"
     "  --connect-fd N      a listening socket for CONNECT 127.0.0.1:PORT\n"
     "  --control-fd N      a connection of the host: byte 'p' is answered 'P'\n"
     "  --work-cgroup-fd N  a cgroup of shells and commands, or its cgroup.procs; several\n"
@@ -60,6 +62,7 @@ static fallible parse_option(struct init_config *c, const char *name, const char
         int *to;
     } single[] = {{"--listen-fd", &c->listen_fd},
                   {"--ready-fd", &c->ready_fd},
+                  {"--end-fd", &c->end_fd},
                   {"--connect-fd", &c->connect_fd},
                   {"--control-fd", &c->control_fd}};
 
@@ -138,12 +141,28 @@ static int start_code(const struct init *in, const struct err *e)
     return err_code(e) == ERR_NOT_FOUND || err_errno(e) == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
 }
 
+/* Whoever waits for the processes need not wait for the kernel to take the namespaces apart. A fork
+ * under way sees the signal and fails, so one round is enough. */
+static void tell_end(const struct init_config *c, int code)
+{
+    const unsigned char byte = (unsigned char)code;
+
+    if (c->end_fd < 0 || getpid() != 1)
+        return;
+    kill(-1, SIGKILL);
+    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
+        ;
+    if (write(c->end_fd, &byte, 1) < 0)
+        return; /* our death will tell */
+}
+
 int init_main(int argc, char **argv, char **envp)
 {
     struct init_config c = {.listen_fd = -1,
                             .connect_fd = -1,
                             .control_fd = -1,
                             .ready_fd = -1,
+                            .end_fd = -1,
                             .program = "/proc/self/exe"};
     struct init in;
     int code;
@@ -166,6 +185,8 @@ int init_main(int argc, char **argv, char **envp)
         return trouble(e, code);
     }
     e = init_serve(&in, &code);
+    if (!e)
+        tell_end(&c, code);
     init_done(&in);
     return e ? trouble(e, EXIT_FAILURE) : code;
 }

@@ -15,8 +15,8 @@
 #define INIT_SIGNALS     6
 
 struct init_config {
-    int listen_fd, connect_fd, control_fd, ready_fd; /* -1: none */
-    int cgroup_fds[INIT_CGROUPS_MAX];                /* directories the work belongs to */
+    int listen_fd, connect_fd, control_fd, ready_fd, end_fd; /* -1: none */
+    int cgroup_fds[INIT_CGROUPS_MAX];                        /* directories the work belongs to */
     size_t cgroup_len;
     int oom_fds[KEEP_OOM_MAX];
     size_t oom_len;

@@ -292,7 +292,7 @@ fallible box_begin(struct box_host *h, struct box_embryo *e, const struct box_sp
         box_drop(h, e);
     else if ((err = order(h, e, spec, &b)))
         undo_start(h, e, spec->flags, id, &b);
-    else if (b.disk < 0) {
+    else if (b.disk < 0 && !(spec->flags & BOX_LEAVE_LAYERS)) {
         own_close_p(&b.home);
         b.home = -1;
     }

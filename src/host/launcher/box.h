@@ -63,6 +63,9 @@ enum {
     BOX_DIR_MADE = 1u << 2, /* box_make_dir() has been called */
     BOX_LAUNCHER = 1u << 3, /* the next launcher answers for it */
     BOX_KEPT = 1u << 4,     /* its files outlive it, until it is removed */
+    /* What its overlays were built from stays open: a layer that was mounted nowhere else costs an
+     * RCU grace period to close, and the caller's end is near. */
+    BOX_LEAVE_LAYERS = 1u << 5,
 };
 
 /* One overlay of the root file system: overlay does not cross mounts, so there may be several. */

@@ -99,7 +99,7 @@ static fallible stack(const struct build *b, const struct box_root *r, bool thro
                                                     .throw_away = throw_away,
                                                     .user = b->h->user},
                            ret_mount);
-    while (lowers.count)
+    while (lowers.count && (e || !(b->spec->flags & BOX_LEAVE_LAYERS)))
         own_close(lowers.fds[--lowers.count]);
     return e;
 }

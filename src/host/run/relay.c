@@ -17,7 +17,7 @@
 
 #define CHUNK (64u << 10)
 
-enum { AT_PID, AT_SIGNAL, AT_IN, AT_MASTER, AT_COUNT };
+enum { AT_END, AT_SIGNAL, AT_IN, AT_MASTER, AT_COUNT };
 
 struct pump {
     const struct relay *r;
@@ -90,9 +90,9 @@ static fallible pump(struct pump *p)
         if (p->at[AT_IN].revents && !copy(p->r->in, p->r->master))
             p->at[AT_IN].fd = -1;
         /* The dead send nothing more, but what they sent may still be on its way. */
-        if (p->at[AT_PID].revents && p->at[AT_MASTER].fd < 0)
+        if (p->at[AT_END].revents && p->at[AT_MASTER].fd < 0)
             return NULL;
-        if (p->at[AT_PID].revents && !(p->at[AT_MASTER].revents))
+        if (p->at[AT_END].revents && !(p->at[AT_MASTER].revents))
             return NULL;
     }
 }
@@ -116,7 +116,7 @@ fallible relay_run(const struct relay *r)
     if (signals < 0)
         return err_sys("watch signals");
     p.signals = signals;
-    p.at[AT_PID] = (struct pollfd){r->pidfd, POLLIN, 0};
+    p.at[AT_END] = (struct pollfd){r->end >= 0 ? r->end : r->pidfd, POLLIN, 0};
     p.at[AT_SIGNAL] = (struct pollfd){signals, POLLIN, 0};
     p.at[AT_IN] = (struct pollfd){r->master >= 0 ? r->in : -1, POLLIN, 0};
     p.at[AT_MASTER] = (struct pollfd){r->master, POLLIN, 0};

@@ -8,8 +8,9 @@ struct relay {
     int in, out; /* ours */
     int master;  /* the sandbox's terminal; -1: it has our descriptors, only signals pass */
     int pidfd;   /* pid 1 */
+    int end;     /* readable at the end; -1: the death of pid 1 is the end */
 };
 
-/* Returns when pid 1 is dead and its last output has been written. Window size and signals are
+/* Returns at the end, when the last output has been written. Window size and signals are
  * passed on; the terminal is put back as it was. */
 fallible relay_run(const struct relay *r);

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -59,21 +60,26 @@ static fallible make_block(const struct run_spec *s, struct native_request *req,
     return NULL;
 }
 
+enum { RUN_END_FD = 3 }; /* inside */
+
 struct plan {
     struct native_request req;
     struct box_spec spec;
     struct rootfs rootfs;
     struct box_root roots[ROOTFS_MOUNTS_MAX];
     struct snaps_stack below;
-    const char *pid1[12];
+    const char *pid1[16];
     uint64_t began_wall_ns;
     bool unlimited;
     bool made; /* its directory, to stand on a snapshot */
+    int end;   /* gets the exit code when all but pid 1 is dead; -1: its death tells */
 };
 
 static void plan_done(struct plan *p)
 {
     own_close_p(&p->spec.block);
+    own_close_p(&p->end);
+    own_close_p(&p->spec.fds[RUN_END_FD]);
     rootfs_done(&p->rootfs);
     snaps_stack_done(&p->below);
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++)
@@ -189,17 +195,38 @@ static bool plan_limits(const struct box_host *h, const struct run_spec *s,
     return memory && pids;
 }
 
+static fallible plan_fds(const struct run_spec *s, struct plan *p)
+{
+    const int theirs[] = {s->in, s->out, s->err};
+    int ends[2];
+
+    p->spec.fd_count = s->last ? RUN_END_FD + 1 : RUN_END_FD;
+    for (size_t i = 0; i < ARRAY_LEN(theirs); i++)
+        p->spec.fds[i] = s->tty ? -1 : theirs[i];
+    if (!s->last)
+        return NULL;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_sys("make a pipe");
+    p->end = ends[0];
+    p->spec.fds[RUN_END_FD] = ends[1];
+    return NULL;
+}
+
 static fallible plan_make(const struct box_host *h, const struct run_spec *s, struct plan *p)
 {
     /* pid 1 reaps and passes signals on; the command is its child. */
     const char *const pid1[] = {"croft-guest", "init", "--exec", "--cwd", s->workdir};
-    const char *const as_user[] = {"--user", s->user};
+    const char *const as_user[] = {"--user", s->user}, *const told[] = {"--end-fd", "3"};
     size_t n = ARRAY_LEN(pid1);
 
     memcpy(p->pid1, pid1, sizeof pid1);
     if (strcmp(s->user, "root") != 0) {
         memcpy(p->pid1 + n, as_user, sizeof as_user);
         n += ARRAY_LEN(as_user);
+    }
+    if (s->last) {
+        memcpy(p->pid1 + n, told, sizeof told);
+        n += ARRAY_LEN(told);
     }
     p->pid1[n] = "--";
     p->req.magic = NATIVE_MAGIC;
@@ -212,16 +239,13 @@ static fallible plan_make(const struct box_host *h, const struct run_spec *s, st
     strcpy(p->req.hostname, s->id);
     p->spec.req = &p->req;
     p->spec.prefix = p->pid1;
-    p->spec.flags = BOX_DIE_WITH_PARENT | (s->tty ? BOX_TTY : 0);
+    p->spec.flags = BOX_DIE_WITH_PARENT | (s->tty ? BOX_TTY : 0) | (s->last ? BOX_LEAVE_LAYERS : 0);
     struct winsize size;
     if (s->tty && ioctl(s->in, TIOCGWINSZ, &size) == 0) {
         p->spec.tty_rows = size.ws_row;
         p->spec.tty_cols = size.ws_col;
     }
-    p->spec.fds[0] = s->in;
-    p->spec.fds[1] = s->out;
-    p->spec.fds[2] = s->err;
-    p->spec.fd_count = s->tty ? 0 : 3;
+    TRY(plan_fds(s, p));
     TRY(plan_mounts(s, p));
     TRY(plan_fork(h, s, p));
     TRY(plan_root(h, s, p));
@@ -324,6 +348,7 @@ static fallible tidy(struct box_host *h, const struct run_spec *s, const struct 
 
     if (dir < 0)
         return err_sys("open the sandbox's directory");
+    TRY_WRAP(fd_wait(b->pidfd, POLLIN, BOX_WAIT_MS), "its pid 1");
     TRY(strip_set_ids(h, s, p));
     if (keep)
         TRY(thin_out(s, p, dir));
@@ -347,13 +372,13 @@ static _Noreturn void broom_live(struct box_host *h, const struct run_spec *s, c
     setsid();
     own_close_p(&b->tty);
     own_close_p(&b->disk);
-    own_close_p(&b->home);
-    b->tty = b->disk = b->home = -1;
+    b->tty = b->disk = -1;
     for (int fd = 0; fd <= 2; fd++)
         close(fd);
     if (recv(word, &byte, 1, 0) != 1)
         _exit(0); /* somebody else does it, or the next sweep */
     struct err *e = tidy(h, s, p, b, false);
+    box_host_spread(h); /* for the next ones */
     if (!e && !s->root && !s->image && rootfs_host_is_stale(h->dir))
         e = rootfs_host_refresh(h->dir);
     int code = e ? 1 : 0; /* what is left is found by the next sweep */
@@ -401,9 +426,17 @@ static fallible broom_end(struct broom *broom, struct box_host *h, const struct 
     return tidy(h, s, p, b, keep);
 }
 
-static fallible wait_end(const struct box *b, struct run_result *result)
+/* A word of pid 1: everybody else in there is dead, and so is it in a moment. Without one it died
+ * in some other way, or was not asked. */
+static fallible wait_end(const struct plan *p, const struct box *b, struct run_result *result)
 {
     siginfo_t info;
+    uint8_t code;
+
+    if (p->end >= 0 && read(p->end, &code, 1) == 1) {
+        result->exit_code = code;
+        return NULL;
+    }
 
     while (waitid(P_PIDFD, (id_t)b->pidfd, &info, WEXITED) < 0)
         if (errno != EINTR)
@@ -438,17 +471,18 @@ static fallible count_kills(const struct box_host *h, const struct box *b, uint6
     return oom >= 0 ? cg_read_oom(oom, ret_kills) : NULL;
 }
 
-static fallible live(struct box_host *h, const struct run_spec *s, struct box *b,
-                     struct run_result *result)
+static fallible live(struct box_host *h, const struct run_spec *s, const struct plan *p,
+                     struct box *b, struct run_result *result)
 {
-    struct relay r = {.in = s->in, .out = s->out, .master = b->tty, .pidfd = b->pidfd};
+    struct relay r = {
+        .in = s->in, .out = s->out, .master = b->tty, .pidfd = b->pidfd, .end = p->end};
     struct err *e = note_sources(h, s);
 
     if (!e)
         e = relay_run(&r);
     if (e)
         err_free(box_kill(h, b)); /* the relay's error is the one to tell */
-    struct err *end = wait_end(b, result);
+    struct err *end = wait_end(p, b, result);
     if (e) {
         err_free(end);
         return e;
@@ -458,7 +492,7 @@ static fallible live(struct box_host *h, const struct run_spec *s, struct box *b
         TRY(take_out_as(h, s, b));
     own_fd dir = openat(h->boxes, s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     result->kept = dir >= 0 && has_changes(s, dir);
-    if (dir >= 0) { /* what its root was made of may go from now on */
+    if (dir >= 0 && (result->kept || s->image)) { /* what its root was made of may go from now on */
         unlinkat(dir, "image", 0);
         unlinkat(dir, "root", 0);
     }
@@ -486,8 +520,10 @@ static fallible run_box(struct box_host *h, const struct run_spec *s, struct pla
     result->unlimited = p->unlimited;
     result->disk = p->spec.disk;
     result->start_ns = clock_mono_ns(&clock_system) - begin;
+    own_close_p(&p->spec.fds[RUN_END_FD]);
+    p->spec.fds[RUN_END_FD] = -1; /* pid 1 has it, alone */
     struct broom broom = broom_start(h, s, p, &b);
-    e = live(h, s, &b, result);
+    e = live(h, s, p, &b, result);
     result->run_ns = clock_mono_ns(&clock_system) - begin - result->start_ns;
     struct err *end = broom_end(&broom, h, s, p, &b, result->kept);
     if (!e)
@@ -498,7 +534,7 @@ static fallible run_box(struct box_host *h, const struct run_spec *s, struct pla
 
 fallible run_sandbox(const struct run_spec *spec, struct run_result *ret_result)
 {
-    struct plan p = {.spec = {.block = -1}};
+    struct plan p = {.spec = {.block = -1, .fds[RUN_END_FD] = -1}, .end = -1};
     struct box_host h;
 
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++)

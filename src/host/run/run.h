@@ -38,7 +38,8 @@ struct run_spec {
     struct str require; /* layers that must be there, "a,b" */
     bool tty;           /* a terminal of its own; ours is put in raw mode meanwhile */
     bool no_new_privs;
-    bool keep;                    /* keep what changed in overlay mounts */
+    bool keep; /* keep what changed in overlay mounts */
+    bool last; /* this process ends next: what can be left to its end, or to another, is */
     void (*on_making)(void *arg); /* layers of the machine's system are made now, in seconds */
     void *arg;
 };
@@ -52,5 +53,5 @@ struct run_result {
     bool kept;             /* an overlay mount has changes, kept in the sandbox's directory */
 };
 
-/* An error means that the command did not run. */
+/* An error means that the command did not run. When it returns, nothing of the command is alive. */
 fallible run_sandbox(const struct run_spec *spec, struct run_result *ret_result);
