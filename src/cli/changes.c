@@ -45,8 +45,10 @@ struct job {
 
 static struct changes_source source_of(const struct kept_layer *l)
 {
-    return (struct changes_source){
-        .uppers = l->uppers, .upper_count = l->upper_count, .lower = l->lower};
+    return (struct changes_source){.uppers = l->uppers,
+                                   .upper_count = l->upper_count,
+                                   .lower = l->lower,
+                                   .since_ns = l->since_ns};
 }
 
 /* --- what to do with one directory --- */

@@ -97,6 +97,25 @@ TEST_LIMIT(disk_limit_beyond_memory_is_an_image_that_leaves_no_loop_device, 60)
     run_with("40M", "loop");
 }
 
+/* What is taken out at the end is a copy, and younger than the edit. */
+TEST_LIMIT(edit_during_a_run_on_a_disk_of_its_own_is_a_conflict, 60)
+{
+    static const char script[] =
+        "cd $1 && mkdir ws && cd ws && echo old >f && mkfifo ../in && exec 3<>../in\n"
+        "$0 run --disk 32M --memory 200M --name d -- sh -c 'echo mine >f; echo up; read x' <&3 |\n"
+        "{ read up; >../a; until [ f -nt ../a ]; do echo theirs >f; done; echo go >&3; cat; }\n"
+        "$0 apply d; echo \"code $?\"; cat f";
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    CHECK_INT(kit_run(ARGS("--discard"), ARGS("true"), &out), 0); /* layers */
+    buf_reset(&out);
+    program_run(ARGS("bash", "-c", script, test_program("croft"), test_dir()), &out);
+    CHECK_HAS(buf_str(&out), "changed in the directory too");
+    CHECK_HAS(buf_str(&out), "code 1\ntheirs\n");
+    CHECK_INT(program_run(ARGS(test_program("croft"), "rollback", "d"), &out), 0);
+}
+
 TEST_LIMIT(ordinary_user_has_a_disk_limit_from_memory_and_no_other, 120)
 {
     own_done(buf) out;

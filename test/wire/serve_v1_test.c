@@ -400,6 +400,41 @@ TEST(v1_apply_puts_changes_into_the_directory_where_that_is_granted)
     serve_close(&s);
 }
 
+/* Until a file written now is younger than that one: the clock of files moves in steps. */
+static void put_younger(struct serve *s, const char *name, const char *text, const char *than)
+{
+    struct stat old, now;
+
+    CHECK_INT(stat(dir_path(s, than), &old), 0);
+    do {
+        put_file(s, name, text);
+        CHECK_INT(stat(dir_path(s, name), &now), 0);
+    } while (now.st_ctim.tv_sec == old.st_ctim.tv_sec &&
+             now.st_ctim.tv_nsec <= old.st_ctim.tv_nsec);
+}
+
+/* The copy that a snapshot of a running one makes is younger than the host's edit. */
+TEST(v1_apply_finds_the_conflict_of_a_fork_that_came_after_it)
+{
+    struct serve s = {0};
+
+    open_with_mounts(&s);
+    struct json *r = make(&s, "a", "'mounts':[{'source':'%s/open/a','target':'/work'}]");
+    serve_exec(&s, r, "echo mine > /work/old");
+    put_file(&s, "outside/now", "");
+    put_younger(&s, "open/a/old", "theirs\n", "outside/now");
+    struct json *forked = json_at(
+        json_get(serve_want(&s, 200, "POST", path_of(&s, r, "fork"), "{}"), STR("sandboxes")), 0);
+    serve_refused(&s, 409, "changed in the directory too", "POST", path_of(&s, forked, "apply"),
+                  NULL);
+    CHECK_STR(file_text(&s, "open/a/old"), "theirs\n");
+    const struct json *d = serve_want(&s, 200, "GET", path_of(&s, forked, "diff"), NULL);
+    CHECK_INT(json_get_int(json_get(d, STR("counts")), "conflicts", 0), 1);
+    serve_want(&s, 200, "POST", path_of(&s, forked, "apply"), "{'force':true}");
+    CHECK_STR(file_text(&s, "open/a/old"), "mine\n");
+    serve_close(&s);
+}
+
 TEST(v1_rollback_leads_to_the_beginning_and_to_a_snapshot)
 {
     struct serve s = {0};

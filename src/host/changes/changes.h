@@ -49,8 +49,8 @@ struct changes_source {
     size_t upper_count;
     int lower; /* the directory itself */
     /* Anything of the directory's that changed later is a conflict. 0: when the oldest upper was
-     * made. */
-    struct timespec since;
+     * made; of a copy it must be said, that is younger. */
+    uint64_t since_ns; /* wall clock */
 };
 
 struct changes {

@@ -14,6 +14,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "test/test.h"
@@ -40,7 +41,7 @@ static void kit_init(struct kit *k)
     make_dir(k->merged, "merged");
     k->lower_fd = open(k->lower, O_PATH | O_DIRECTORY | O_CLOEXEC);
     k->upper_fd = open(k->upper, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    k->src = (struct changes_source){&k->upper_fd, 1, k->lower_fd, {4000000000, 0}};
+    k->src = (struct changes_source){&k->upper_fd, 1, k->lower_fd, 4000000000 * NS_PER_S};
     k->c = (struct changes){0};
     buf_init(&k->text, 1 << 20);
 }
@@ -280,7 +281,7 @@ TEST(changes_that_meet_changes_of_the_directory_are_conflicts)
     CHECK(rmdir(k.upper) == 0 && mkdir(k.upper, 0755) == 0);
     k.upper_fd = open(k.upper, O_PATH | O_DIRECTORY | O_CLOEXEC);
     sh(&k, k.upper, "echo mine >a && echo mine >b && mknod d c 0 0 && echo mine >new");
-    k.src.since = (struct timespec){0};
+    k.src.since_ns = 0;
     CHECK_STR(scan(&k), "M  a\nM  b\nD  d/\nA  new\n"); /* the layer is younger */
     pass_a_step(&k);
     sh(&k, k.lower, "echo theirs >a && echo more >d/y && echo theirs >new");

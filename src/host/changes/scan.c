@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "host/changes/inner.h"
 #include "host/tree/inner.h"
@@ -249,8 +250,8 @@ static fallible since_of(const struct changes_source *src, struct timespec *ret)
 {
     struct statx x;
 
-    *ret = src->since;
-    if (ret->tv_sec)
+    *ret = (struct timespec){(time_t)(src->since_ns / NS_PER_S), (long)(src->since_ns % NS_PER_S)};
+    if (src->since_ns)
         return NULL;
     if (statx(src->uppers[src->upper_count - 1], "", AT_EMPTY_PATH, STATX_BTIME, &x) < 0)
         return err_sys("look at the layer");

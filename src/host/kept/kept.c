@@ -123,7 +123,10 @@ static fallible open_layer(int state, struct kept *k, unsigned n, const char *pa
     own_fd lower = -1;
     TRY_WRAP(open_source(path, &lower), "the directory sandbox '%s' worked on", k->id);
     TRY(snaps_open_noted(state, k->dir, n, &below));
-    *l = (struct kept_layer){.mount = n, .path = mem_dup_cstr(path), .lower = take_fd(&lower)};
+    *l = (struct kept_layer){.mount = n,
+                             .path = mem_dup_cstr(path),
+                             .lower = take_fd(&lower),
+                             .since_ns = below.since_ns};
     l->uppers[l->upper_count++] = take_fd(&upper);
     for (size_t i = 0; i < below.count; i++)
         l->uppers[l->upper_count++] = below.fds[i];

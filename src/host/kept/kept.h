@@ -22,6 +22,7 @@ struct kept_layer {
     int lower;                        /* the same, open */
     int uppers[1 + SNAPS_LAYERS_MAX]; /* its own layer, then those of snapshots it stands on */
     size_t upper_count;
+    uint64_t since_ns; /* the directory's own changes since are conflicts; 0: since the lowest */
 };
 
 struct kept {

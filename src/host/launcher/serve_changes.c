@@ -34,8 +34,7 @@
 #define ASKED_MAX  (8u << 20) /* bytes of what is asked for */
 #define PAGE_BYTES (8u << 20) /* a page ends when it is so long */
 #define ANSWER_MAX (16u << 20)
-/* Seconds: what is below a root file system is nobody's to conflict with. */
-#define NEVER INT32_MAX
+#define NEVER      INT64_MAX /* what is below a root file system is nobody's to conflict with */
 
 struct section { /* an overlay of the sandbox's */
     int uppers[1 + SNAPS_LAYERS_MAX];
@@ -95,7 +94,7 @@ static fallible add_root(struct looking *l, const struct rootfs_mount *m)
 
     snprintf(x->where, sizeof x->where, "%s%s", m->where[0] ? "/" : "", m->where);
     TRY(open_uppers(l, x, m->upper, m->lowers, m->frozen));
-    x->src.since = (struct timespec){.tv_sec = NEVER};
+    x->src.since_ns = NEVER;
     TRY(merge(l->j->serve, m->lowers + m->frozen, m->lower_count - m->frozen, &x->src.lower));
     l->count++;
     return NULL;
@@ -117,6 +116,7 @@ static fallible add_mount(struct looking *l, unsigned n)
     x->mount = m;
     x->root = &p->roots[m->root];
     TRY(open_uppers(l, x, upper, l->below[n].fds, l->below[n].count));
+    x->src.since_ns = l->below[n].since_ns;
     TRY_WRAP(fd_open_beneath(x->root->dir, str_of(m->path), O_PATH, 0, &x->src.lower),
              "the directory of '%s'", m->target);
     l->count++;

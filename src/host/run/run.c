@@ -287,6 +287,7 @@ static fallible take_out(const struct run_spec *s, const struct box *b)
         if (from < 0 || to < 0)
             return err_sys("open what changed");
         TRY_WRAP(merge_layers(&(const int){from}, 1, false, to), "keep what changed");
+        TRY(snaps_note_copy(b->home, (unsigned)i, from));
     }
     return NULL;
 }

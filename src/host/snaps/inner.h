@@ -30,7 +30,7 @@ bool snapstore_is_layer(struct str s);
 void snapstore_mount_name(unsigned n, char kind, char out[16]); /* "m0u" */
 fallible snapstore_link(int box, const char *name, char out[PATH_MAX]);
 
-/* Only layers and layer_count of a snap are read and set. No note: none. */
+/* Only layers, layer_count and since_ns of a snap are read and set. No note: none. */
 fallible snapstore_note(int box, const char *note, const struct snap *s);
 fallible snapstore_read(const struct snapstore *s, int box, const char *note, struct arena *a,
                         struct snap *ret);
@@ -40,6 +40,8 @@ fallible snapstore_open_stack(const struct snapstore *s, const struct snap *snap
                               struct snaps_stack *ret);
 
 fallible snapstore_layer_name(struct arena *a, struct str *ret);
+/* The lowest layer of snap is, or will be, a copy of dir/name: when did that begin? */
+void snapstore_keep_since(struct snap *snap, int dir, const char *name);
 void snapstore_push(struct snap *snap, struct str name);
 /* Fills layers/NAME, under another name until it is whole. */
 fallible snapstore_make(const struct snapstore *s, const char *name, const int *from, size_t count,

@@ -30,6 +30,18 @@ fallible snaps_note(int box, unsigned n, const struct snap *snap)
     return snapstore_note(box, note, snap);
 }
 
+fallible snaps_note_copy(int box, unsigned n, int of)
+{
+    struct snap since = {.layer_count = 0};
+    char note[16];
+
+    snapstore_mount_name(n, 'l', note);
+    if (snapstore_is_noted(box, note))
+        return NULL;
+    snapstore_keep_since(&since, of, ".");
+    return snapstore_note(box, note, &since);
+}
+
 /* --- opening --- */
 
 fallible snaps_open(int state, const struct snap *snap, struct snaps_stack *ret)
@@ -70,6 +82,8 @@ static void put_record(struct buf *to, const struct snap *snap)
         jw_str(&w, "name", snap->name);
         jw_str(&w, "source", snap->source);
         jw_uint(&w, "made_wall_ns", snap->made_wall_ns);
+        if (snap->since_ns)
+            jw_uint(&w, "since_ns", snap->since_ns);
         JW_ARRAY(&w, "layers") {
             for (size_t i = 0; i < snap->layer_count; i++)
                 jw_str(&w, NULL, snap->layers[i]);
@@ -97,7 +111,8 @@ static fallible parse_record(struct arena *a, struct str text, struct snap *ret)
     const struct json *layers = json_get(doc, STR("layers"));
     *ret = (struct snap){.name = json_get_str(doc, "name", STR("")),
                          .source = json_get_str(doc, "source", STR("")),
-                         .made_wall_ns = (uint64_t)json_get_int(doc, "made_wall_ns", 0)};
+                         .made_wall_ns = (uint64_t)json_get_int(doc, "made_wall_ns", 0),
+                         .since_ns = (uint64_t)json_get_int(doc, "since_ns", 0)};
     if (!layers || layers->type != JSON_ARRAY || layers->count > SNAPS_LAYERS_MAX)
         return err_new(ERR_CORRUPT, "not a record of a snapshot");
     for (const struct json *l = layers->first; l; l = l->next) {
@@ -211,6 +226,8 @@ static fallible take_one(const struct snapstore *s, int box, unsigned n, bool co
     if (snap->layer_count == SNAPS_LAYERS_MAX - 1) /* nobody has done it since layer 20 */
         TRY_WRAP(snapstore_flatten(s, a, snap), "flatten its layers");
     TRY(snapstore_layer_name(a, &layer));
+    if (copy && !snap->layer_count)
+        snapstore_keep_since(snap, box, upper);
     snapstore_push(snap, layer);
     return take_upper(s, box, n, copy, snap);
 }

@@ -25,6 +25,7 @@ struct snap {
     struct str layers[SNAPS_LAYERS_MAX]; /* topmost first */
     size_t layer_count;
     uint64_t made_wall_ns;
+    uint64_t since_ns; /* when the changes of the lowest began; 0: when that layer was made */
 };
 
 /* Of mount n of the sandbox whose directory is box. name must be new. copy: the sandbox exists
@@ -47,10 +48,14 @@ fallible snaps_sweep(int state); /* those layers alone, after a sandbox went */
 struct snaps_stack {
     int fds[SNAPS_LAYERS_MAX]; /* O_RDONLY directories, topmost first */
     size_t count;
+    uint64_t since_ns; /* as above; a copy of a layer is younger than what it holds */
 };
 void snaps_stack_done(struct snaps_stack *s);
 /* Notes that mount n of a new sandbox stands on the snapshot. */
 fallible snaps_note(int box, unsigned n, const struct snap *snap);
+/* Mount n's upper is a copy of `of`, and what changed in the directory since that was made is a
+ * conflict. Nothing to do for one that stands on older layers. */
+fallible snaps_note_copy(int box, unsigned n, int of);
 fallible snaps_open(int state, const struct snap *snap, struct snaps_stack *ret);
 /* The layers below mount n's own upper; none when it is no fork. */
 fallible snaps_open_noted(int state, int box, unsigned n, struct snaps_stack *ret);

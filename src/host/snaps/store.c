@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/rng.h"
 #include "host/snaps/merge.h"
@@ -68,12 +69,15 @@ bool snapstore_is_layer(struct str s)
     return s.len == SNAPS_LAYER_LEN;
 }
 
-/* "hex,hex,…", topmost first. */
+/* "hex,hex,…", topmost first; then "@" and when it began, if that is not the lowest's birth. */
 static fallible parse_stack(struct arena *a, struct str text, struct snap *into)
 {
-    struct str name;
+    struct str name, since = text;
 
     into->layer_count = 0;
+    into->since_ns = 0;
+    if (str_cut(&since, '@', &text) && !str_to_u64(since, &into->since_ns))
+        return err_new(ERR_CORRUPT, "the note of a sandbox's layers is broken");
     while (text.len && (str_cut(&text, ',', &name) || name.len)) {
         if (!snapstore_is_layer(name) || into->layer_count == SNAPS_LAYERS_MAX)
             return err_new(ERR_CORRUPT, "the note of a sandbox's layers is broken");
@@ -113,6 +117,8 @@ static fallible write_next(int box, const char *note, const struct snap *s)
     buf_init(&text, PATH_MAX - 1);
     for (size_t i = 0; i < s->layer_count; i++)
         buf_addf(&text, "%s" STR_FMT, i ? "," : "", STR_ARG(s->layers[i]));
+    if (s->since_ns)
+        buf_addf(&text, "@%llu", (unsigned long long)s->since_ns);
     TRY(buf_check(&text));
     if (!buf_cstr(&text))
         return err_no_memory();
@@ -135,7 +141,7 @@ static fallible put_next(int box, const char *note)
 
 fallible snapstore_note(int box, const char *note, const struct snap *s)
 {
-    if (!s->layer_count)
+    if (!s->layer_count && !s->since_ns)
         return NULL;
     TRY(write_next(box, note, s));
     return put_next(box, note);
@@ -191,7 +197,7 @@ void snaps_stack_done(struct snaps_stack *s)
 fallible snapstore_open_stack(const struct snapstore *s, const struct snap *snap,
                               struct snaps_stack *ret)
 {
-    struct snaps_stack stack = {.count = 0};
+    struct snaps_stack stack = {.since_ns = snap->since_ns};
 
     for (size_t i = 0; i < snap->layer_count; i++) {
         int fd = openat(s->layers, snap->layers[i].p, DIR_FLAGS, 0);
@@ -276,6 +282,16 @@ fallible snapstore_freeze(const struct snapstore *s, int box, const char *upper,
     return put_next(box, note);
 }
 
+void snapstore_keep_since(struct snap *snap, int dir, const char *name)
+{
+    struct statx x;
+
+    if (snap->since_ns || statx(dir, name, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &x) < 0 ||
+        !(x.stx_mask & STATX_BTIME)) /* who compares will say so */
+        return;
+    snap->since_ns = (uint64_t)x.stx_btime.tv_sec * NS_PER_S + x.stx_btime.tv_nsec;
+}
+
 void snapstore_push(struct snap *snap, struct str name)
 {
     memmove(snap->layers + 1, snap->layers, snap->layer_count * sizeof *snap->layers);
@@ -294,6 +310,7 @@ fallible snapstore_flatten(const struct snapstore *s, struct arena *a, struct sn
     struct err *e = snapstore_make(s, name.p, stack.fds, stack.count, true);
     snaps_stack_done(&stack);
     TRY(e);
+    snapstore_keep_since(snap, s->layers, snap->layers[snap->layer_count - 1].p);
     snap->layers[0] = name;
     snap->layer_count = 1;
     return NULL;

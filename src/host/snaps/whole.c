@@ -179,6 +179,8 @@ static fallible take_part(void *arg, const char *upper)
     if (stack.layer_count == SNAPS_LAYERS_MAX - 1) /* nobody has done it since layer 20 */
         TRY_WRAP(snapstore_flatten(&w->s, &w->a, &stack), "flatten its layers");
     TRY(snapstore_layer_name(&w->a, &layer));
+    if (t->copy && !stack.layer_count)
+        snapstore_keep_since(&stack, t->uppers, upper);
     snapstore_push(&stack, layer);
     if (!t->copy)
         TRY(snapstore_freeze(&w->s, t->box, upper, note, &stack));
@@ -284,12 +286,12 @@ fallible whole_layers(int state, int box, const char *upper, struct snaps_stack 
     char note[SNAPS_NOTE];
 
     whole_note_of(upper, note);
-    ret->count = 0;
+    *ret = (struct snaps_stack){.count = 0};
     if (!snapstore_is_noted(box, note))
         return NULL;
     TRY(work_open(state, false, &w));
     struct err *e = snapstore_read(&w.s, box, note, &w.a, &stack);
-    if (!e && stack.layer_count)
+    if (!e)
         e = snapstore_open_stack(&w.s, &stack, ret);
     work_done(&w);
     return e;
@@ -349,6 +351,8 @@ static fallible put_flat(struct at_work *w, const char *upper, const char *stagi
     if (now.layer_count != merged->layer_count || !str_eq(now.layers[0], merged->layers[0]))
         return err_new(ERR_CONFLICT, "the snapshot changed meanwhile");
     TRY(snapstore_layer_name(&w->a, &flat.layers[0]));
+    flat.since_ns = now.since_ns;
+    snapstore_keep_since(&flat, w->s.layers, now.layers[now.layer_count - 1].p);
     if (renameat(w->wholes, staging, w->s.layers, flat.layers[0].p) < 0)
         return err_sys("name the layer");
     was_of(upper, was);

@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
+#include "host/tree/tree.h"
 #include "test/test.h"
 
 struct place {
@@ -48,6 +50,19 @@ static size_t layers_below(const struct place *p)
     return count;
 }
 
+static uint64_t since_of_fork(const struct place *p, const char *snapshot)
+{
+    own_fd dir = test_dir_fd(), box = -1;
+    struct snaps_stack below;
+
+    CHECK_OK(fd_make_dirs(dir, STR("fork"), 0700, &box));
+    CHECK_OK(whole_stand(p->state, snapshot, box));
+    CHECK_OK(whole_layers(p->state, box, "u", &below));
+    snaps_stack_done(&below);
+    CHECK_OK(tree_remove(dir, "fork"));
+    return below.since_ns;
+}
+
 TEST(stopped_sandbox_moves_to_the_flattened_stack_and_keeps_its_files)
 {
     struct place p;
@@ -69,6 +84,31 @@ TEST(stopped_sandbox_moves_to_the_flattened_stack_and_keeps_its_files)
     CHECK_INT(faccessat(below.fds[0], "s0", F_OK, 0), 0);
     CHECK_INT(faccessat(below.fds[0], "s20", F_OK, 0), 0);
     snaps_stack_done(&below);
+    place_close(&p);
+}
+
+/* Whatever the directory's own side changed since counts as a conflict. */
+TEST(copies_and_flattened_layers_know_when_what_they_hold_began)
+{
+    struct place p;
+    struct statx x;
+    char name[32];
+
+    place_open(&p);
+    CHECK_INT(statx(p.box, "u", 0, STATX_BTIME, &x), 0);
+    uint64_t began = (uint64_t)x.stx_btime.tv_sec * NS_PER_S + x.stx_btime.tv_nsec;
+    CHECK_OK(whole_take(p.state, p.box, p.box, "copy", true, NULL));
+    CHECK_INT(since_of_fork(&p, "copy"), began);
+    for (unsigned i = 0; i <= SNAPS_FLATTEN_AT; i++) {
+        snprintf(name, sizeof name, "s%u", i);
+        CHECK_OK(whole_take(p.state, p.box, p.box, name, false, NULL));
+    }
+    CHECK_INT(since_of_fork(&p, name), 0); /* its lowest layer is the upper of then */
+    CHECK_OK(whole_flatten(p.state, name));
+    CHECK_INT(since_of_fork(&p, name), began);
+    CHECK_OK(whole_restand(p.state, name, p.box));
+    CHECK_OK(whole_take(p.state, p.box, p.box, "on", true, NULL));
+    CHECK_INT(since_of_fork(&p, "on"), began);
     place_close(&p);
 }
 
