@@ -242,8 +242,14 @@ TEST_LIMIT(disk_image_is_the_sandboxes_for_life_and_its_snapshot_is_a_copy, 60)
                           &out),
               0);
     struct native_request snap = rig_request(NATIVE_SNAPSHOT, "a");
+    strcpy(snap.snapshot, "live");
+    rig_ok(&r, &snap);
+    CHECK_INT(count_loops(), 1);
+    start_limited(&r, "l", "live", 24 * MIB);
+    inside(&r, "l", "root/file", path);
+    CHECK_INT(access(path, F_OK), 0);
+    rig_tell(&r, NATIVE_REMOVE, "l");
     strcpy(snap.snapshot, "point");
-    rig_refused(&r, &snap, NULL, 0, ERR_UNSUPPORTED, "stop it first");
     rig_tell(&r, NATIVE_KILL, "a");
     CHECK_INT(count_loops(), 0);
     rig_ok(&r, &snap);

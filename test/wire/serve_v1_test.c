@@ -99,6 +99,18 @@ static struct json *look(struct serve *s, const struct json *r)
                       serve_text(s, SANDBOXES "/%s", serve_field(s, r, "runtime_id")), NULL);
 }
 
+static const char *path_of(struct serve *s, const struct json *r, const char *rest)
+{
+    return serve_text(s, SANDBOXES "/%s/%s", serve_field(s, r, "runtime_id"), rest);
+}
+
+/* One fork of it. */
+static struct json *fork_of(struct serve *s, const struct json *r)
+{
+    return json_at(
+        json_get(serve_want(s, 200, "POST", path_of(s, r, "fork"), "{}"), STR("sandboxes")), 0);
+}
+
 /* Why it could not start: told as its status, for the answer does not wait so long. */
 static const char *failure_of(struct serve *s, const char *session)
 {
@@ -177,11 +189,12 @@ TEST(v1_binds_limits_and_mounts_at_claim_and_a_disk_limit_needs_a_new_one)
     CHECK_STR(serve_field(&s, look(&s, r), "launch_type"), "cold");
     CHECK_HAS(str_of(serve_field(&s, look(&s, r), "status_detail")), "disk limit of its own");
     CHECK_HAS(serve_exec(&s, r, "head -c 80000000 /dev/zero > /workspace/x"), "No space left");
+    CHECK_HAS(serve_get(&s, path_of(&s, r, "diff")).body, "\"path\":\"/workspace/x\"");
+    serve_exec(&s, r, "echo small > /workspace/x");
+    CHECK_STR(serve_exec(&s, fork_of(&s, r), "cat /workspace/x"), "small"); /* both go on */
     serve_want(&s, 200, "POST",
                serve_text(&s, SANDBOXES "/%s/stop", serve_field(&s, r, "runtime_id")), NULL);
-    CHECK_HAS(
-        serve_get(&s, serve_text(&s, SANDBOXES "/%s/diff", serve_field(&s, r, "runtime_id"))).body,
-        "\"path\":\"/workspace/x\"");
+    CHECK_HAS(serve_get(&s, path_of(&s, r, "diff")).body, "\"path\":\"/workspace/x\"");
     serve_close(&s);
 }
 
@@ -279,11 +292,6 @@ TEST(v1_resume_asks_again_whether_the_key_may_have_its_mounts)
 }
 
 /* --- what it changed --- */
-
-static const char *path_of(struct serve *s, const struct json *r, const char *rest)
-{
-    return serve_text(s, SANDBOXES "/%s/%s", serve_field(s, r, "runtime_id"), rest);
-}
 
 static const struct json *change_at(const struct json *diff, const char *path)
 {
@@ -423,8 +431,7 @@ TEST(v1_apply_finds_the_conflict_of_a_fork_that_came_after_it)
     serve_exec(&s, r, "echo mine > /work/old");
     put_file(&s, "outside/now", "");
     put_younger(&s, "open/a/old", "theirs\n", "outside/now");
-    struct json *forked = json_at(
-        json_get(serve_want(&s, 200, "POST", path_of(&s, r, "fork"), "{}"), STR("sandboxes")), 0);
+    struct json *forked = fork_of(&s, r);
     serve_refused(&s, 409, "changed in the directory too", "POST", path_of(&s, forked, "apply"),
                   NULL);
     CHECK_STR(file_text(&s, "open/a/old"), "theirs\n");
@@ -458,8 +465,7 @@ TEST(v1_rollback_leads_to_the_beginning_and_to_a_snapshot)
     CHECK_INT(json_get_int(d, "total", -1), 0);
     r = serve_start(&s, "a", "");
     CHECK_STR(serve_exec(&s, r, "cat /work/old; ls /workspace"), "old");
-    struct json *forked = json_at(
-        json_get(serve_want(&s, 200, "POST", path_of(&s, r, "fork"), "{}"), STR("sandboxes")), 0);
+    struct json *forked = fork_of(&s, r);
     serve_want(&s, 200, "POST", path_of(&s, forked, "stop"), NULL);
     serve_refused(&s, 409, "the snapshot it began from is gone", "POST",
                   path_of(&s, forked, "rollback"), NULL);

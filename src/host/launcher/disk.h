@@ -33,6 +33,9 @@ const char *disk_describe(const struct box_host *h);
  * not); -1 where they are in that directory as ever. */
 fallible disk_open(const struct box_host *h, enum native_disk disk, int box, uint64_t bytes,
                    int userns, int *ret_mount);
+/* Of one that runs, and stands still meanwhile: the file system of its image once more, as its
+ * processes see it, to be read. */
+fallible disk_look(int box, int *ret_mount);
 /* For layers that have just been made: from now on they count. Nothing but for projects. */
 fallible disk_count(enum native_disk disk, int box, int layer);
 void disk_forget(int box); /* before the directory goes; nothing but for projects */

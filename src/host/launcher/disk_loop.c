@@ -187,6 +187,46 @@ static fallible attach(int image, int *ret_loop, char out_path[32])
     return err_new(ERR_BUSY, "no loop device stays free");
 }
 
+/* Which device has it? Only we give out loop devices of this file, and it is mounted. */
+static fallible find_loop(const struct stat *image, int *ret_loop, char out_path[32])
+{
+    own_done(buf) names = {0};
+    own_fd blocks = open("/sys/block", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    size_t count = 0;
+
+    if (blocks < 0)
+        return err_sys("open '/sys/block'");
+    TRY(tree_read_names(blocks, 1u << 20, &names, &count));
+    for (const char *name = names.p; count--; name += strlen(name) + 1) {
+        struct loop_info64 info;
+        if (strncmp(name, "loop", 4) != 0 || strlen(name) > 16)
+            continue;
+        snprintf(out_path, 32, "/dev/%s", name);
+        own_fd loop = open(out_path, O_RDONLY | O_CLOEXEC);
+        if (loop < 0 || ioctl(loop, LOOP_GET_STATUS64, &info) < 0 ||
+            info.lo_device != image->st_dev || info.lo_inode != image->st_ino)
+            continue;
+        *ret_loop = take_fd(&loop);
+        return NULL;
+    }
+    return err_new(ERR_NOT_FOUND, "no loop device has its image");
+}
+
+/* A device that is mounted has one file system: this is another way into the same. */
+fallible disk_look(int box, int *ret_mount)
+{
+    char source[40] = "source=";
+    const char *options[] = {source, NULL};
+    own_fd loop = -1;
+    struct stat st;
+
+    if (fstatat(box, DISK_IMAGE, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_sys("look at its image");
+    TRY(find_loop(&st, &loop, source + strlen(source)));
+    return err_wrap(mounts_new("ext4", options, MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY, ret_mount),
+                    "its image");
+}
+
 fallible disk_loop_open(int state, int box, uint64_t bytes, int *ret_mount)
 {
     own_fd image = -1, loop = -1;

@@ -154,7 +154,7 @@ static fallible open_all(struct looking *l, bool roots)
     memcpy(l->req.mounts, l->record.mounts, sizeof l->req.mounts);
     l->uppers = l->j->dir;
     if (b->disk == NATIVE_DISK_LOOP)
-        TRY(disk_open(&s->host, NATIVE_DISK_LOOP, l->j->dir, 0, -1, &l->uppers));
+        TRY(serve_job_disk(l->j, &l->uppers));
     rootfs_init(&l->fs);
     if (roots)
         TRY(open_rootfs(l));

@@ -35,5 +35,8 @@ void serve_snap_cut(struct serve_job *j);
 /* The same, while the sandbox b, whose files they are, stands still; j->dir is its directory.
  * Refused where it cannot. */
 fallible serve_job_start_still(struct serve *s, struct serve_box *b, struct serve_job *j);
+/* In the child: where the upper layers of a sandbox are that has an image of its own, to be read.
+ */
+fallible serve_job_disk(const struct serve_job *j, int *ret_disk);
 /* It may move again; e, or why it cannot. */
 fallible serve_job_move_on(struct serve_job *j, struct err *e);

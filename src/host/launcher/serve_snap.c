@@ -165,12 +165,19 @@ static fallible run_copy(struct serve_job *j)
     return whole_take(j->serve->host.dir, j->dir, j->dir, j->name, true, NULL);
 }
 
+fallible serve_job_disk(const struct serve_job *j, int *ret_disk)
+{
+    if (j->box->state != NATIVE_EXITED)
+        return disk_look(j->dir, ret_disk);
+    return disk_open(&j->serve->host, NATIVE_DISK_LOOP, j->dir, 0, -1, ret_disk);
+}
+
 /* What is in an image of its own is copied too: layers of the store are in one file system. */
 static fallible run_copy_disk(struct serve_job *j)
 {
     own_fd disk = -1;
 
-    TRY(disk_open(&j->serve->host, NATIVE_DISK_LOOP, j->dir, 0, -1, &disk));
+    TRY(serve_job_disk(j, &disk));
     TRY(fence(j, disk));
     return whole_take(j->serve->host.dir, j->dir, disk, j->name, true, NULL);
 }
@@ -182,11 +189,6 @@ fallible serve_job_start_still(struct serve *s, struct serve_box *b, struct serv
                        b->box.id);
     if (b->state == NATIVE_EXITED)
         return serve_job_start(j);
-    if (b->disk == NATIVE_DISK_LOOP)
-        return err_new(ERR_UNSUPPORTED,
-                       "the disk of sandbox '%s' is limited by an image of its own, which is "
-                       "mounted: stop it first",
-                       b->box.id);
     if (b->state == NATIVE_RUNNING && !cg_has(&s->host.cg, CG_FREEZER))
         return err_new(ERR_UNSUPPORTED,
                        "sandbox '%s' runs and cannot be paused here: stop it "
