@@ -121,6 +121,7 @@ static void bench_open(struct bench *b, const char *self)
     char *build = dirname(dirname(dir));
     snprintf(b->croft, sizeof b->croft, "%.4000s/croft", build);
     must(box_host_open(&b->h, b->state, rng_system()));
+    box_host_many(&b->h);                              /* as a launcher does */
     b->root = open(b->peers.root, O_PATH | O_CLOEXEC); /* the same as the peers have */
     b->block = memfd_create("args", MFD_CLOEXEC);
     must(fd_write_all(b->block, str_n("--version", 10)));
@@ -285,9 +286,10 @@ static void bench_run(struct bench *b)
 static void bench_rate(struct bench *b)
 {
     enum { EACH = 150, HANDS = 2 };
-    uint64_t t = now();
     pid_t hands[HANDS];
 
+    box_host_rest(&b->h); /* each hand has its own */
+    uint64_t t = now();
     for (unsigned h = 0; h < HANDS; h++) {
         hands[h] = fork();
         if (hands[h] == 0) {
@@ -295,6 +297,7 @@ static void bench_rate(struct bench *b)
             b->next = 100000 * (h + 1);
             for (unsigned i = 0; i < EACH; i++)
                 cold(b, &c, NULL);
+            box_host_rest(&b->h);
             _exit(0);
         }
     }

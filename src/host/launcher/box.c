@@ -43,7 +43,7 @@ static void reap(pid_t pid)
 
 /* Control groups and ids go with the process. Errors here would hide the one that brought us here,
  * and what could not be removed is found again by its claim. */
-static void forget(struct box_host *h, unsigned slot)
+void box_forget_slot(struct box_host *h, unsigned slot)
 {
     char group[BOX_NAME];
 
@@ -74,7 +74,7 @@ static fallible spawn(struct box_host *h, struct box_embryo *e)
                               .cgroup = group >= 0 ? (uint64_t)group : 0};
     pid_t pid = sys_clone3(&args);
     if (pid == 0)
-        box_child(h, e->slot, seat_leave(&h->seat));
+        box_child(h, e, seat_leave(&h->seat));
     struct err *err = pid < 0 ? err_sys("clone") : NULL;
     seat_given(&h->seat, pid < 0 ? -1 : e->pidfd);
     e->pid = pid < 0 ? 0 : pid;
@@ -86,7 +86,7 @@ static fallible conceive(struct box_host *h, struct box_embryo *e)
     struct ids_range ids = box_ids(h, e->slot);
 
     TRY(spawn(h, e));
-    return ids_make_userns(&h->holder, &ids, &e->userns);
+    return e->userns >= 0 ? NULL : ids_make_userns(&h->holder, &ids, &e->userns);
 }
 
 /* Claims are kept per state directory, control groups are the machine's: a slot is ours when both
@@ -113,7 +113,8 @@ fallible box_conceive(struct box_host *h, const char *claim, struct box_embryo *
 {
     struct box_embryo e = no_embryo;
 
-    TRY(claim_slot(h, claim, &e.slot));
+    if (!box_husk_take(h, &e))
+        TRY(claim_slot(h, claim, &e.slot));
     uint64_t begun = clock_mono_ns(&clock_system);
     struct err *err = conceive(h, &e);
     e.made_ns = clock_mono_ns(&clock_system) - begun;
@@ -143,7 +144,7 @@ void box_drop(struct box_host *h, struct box_embryo *e)
     }
     seat_clear(&h->seat);
     close_embryo(e);
-    forget(h, slot);
+    box_forget_slot(h, slot);
 }
 
 /* --- start
@@ -175,6 +176,7 @@ static fallible send_order(const struct box_embryo *e, const struct box_spec *s,
     order.fd_count = s->fd_count;
     order.root_count = (uint32_t)s->root_count;
     order.oom_at = s->oom_at;
+    order.was = e->limits;
     order.tty_rows = s->tty_rows;
     order.tty_cols = s->tty_cols;
     TRY(put_prefix(&order, s->prefix));
@@ -239,7 +241,8 @@ static fallible order(struct box_host *h, struct box_embryo *e, const struct box
 
     if (dir < 0)
         return err_sys("open its directory");
-    struct record life = {.slot = e->slot, .pid = e->pid, .flags = record_flags(spec)};
+    struct record life = {
+        .slot = e->slot, .pid = e->pid, .flags = record_flags(spec), .cpu_ns = e->cpu_ns};
     memcpy(life.boot, h->boot, sizeof life.boot);
     struct err *err = record_write(dir, &life, spec->req);
     if (!err)
@@ -282,7 +285,16 @@ static void undo_start(struct box_host *h, struct box_embryo *e, unsigned flags,
 fallible box_begin(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
                    struct box *ret_box)
 {
-    struct box b = {.slot = e->slot, .pid = e->pid, .pidfd = -1, .tty = -1, .disk = -1, .home = -1};
+    struct box b = {.slot = e->slot,
+                    .pid = e->pid,
+                    .pidfd = -1,
+                    .tty = -1,
+                    .disk = -1,
+                    .home = -1,
+                    .userns = -1,
+                    .limits = spec->req->limits,
+                    .cpu_ns = e->cpu_ns,
+                    .worn = !h->many || spec->req->flags & NATIVE_NESTED};
     const char *id = spec->req->id;
 
     b.phase_ns[NATIVE_NAMESPACES] = e->made_ns;
@@ -312,6 +324,8 @@ fallible box_end(struct box_host *h, struct box_embryo *e, unsigned flags, int w
         return err_wrap(err, "start sandbox '%s'", b->id);
     }
     b->pidfd = take_fd(&e->pidfd);
+    if (!b->worn)
+        b->userns = take_fd(&e->userns);
     close_embryo(e);
     return NULL;
 }
@@ -337,15 +351,17 @@ fallible box_kill(const struct box_host *h, const struct box *b)
     box_group_name(b->slot, group);
     if (sys_pidfd_kill(b->pidfd, SIGKILL) < 0 && errno != ESRCH)
         return err_sys("kill sandbox '%s'", b->id);
-    if (!cg_has(&h->cg, CG_FREEZER))
-        return NULL;
-    return cg_kill(&h->cg, group); /* a frozen v1 group dies when it thaws */
+    /* All others go with pid 1. A frozen v1 group dies when it thaws, and who inherited a sandbox
+     * takes nothing for granted. Not otherwise: Linux 6.18 kills whoever is cloned into a group
+     * that was killed once, and this one may become a husk. */
+    return b->worn && cg_has(&h->cg, CG_FREEZER) ? cg_kill(&h->cg, group) : NULL;
 }
 
-fallible box_pause(const struct box_host *h, const struct box *b, bool paused)
+fallible box_pause(const struct box_host *h, struct box *b, bool paused)
 {
     char group[BOX_NAME];
 
+    b->worn = true;
     box_group_name(b->slot, group);
     return cg_freeze(&h->cg, group, paused, BOX_WAIT_MS);
 }
@@ -419,7 +435,7 @@ fallible box_remove_dir(const struct box_host *h, const char *id)
     return box_delete(h->boxes, id);
 }
 
-fallible box_remove(const struct box_host *h, struct box *b, bool keep)
+fallible box_remove(struct box_host *h, struct box *b, bool keep)
 {
     char group[BOX_NAME];
 
@@ -429,8 +445,12 @@ fallible box_remove(const struct box_host *h, struct box *b, bool keep)
     own_close_p(&b->disk);
     own_close_p(&b->home);
     b->pidfd = b->tty = b->disk = b->home = -1;
-    TRY(cg_remove(&h->cg, group));
+    bool husk = box_husk_keep(h, b);
+    own_close_p(&b->userns);
+    b->userns = -1;
+    if (!husk)
+        TRY(cg_remove(&h->cg, group));
     if (!keep)
         TRY(box_remove_dir(h, b->id));
-    return ids_release(h->ids, b->slot);
+    return husk ? NULL : ids_release(h->ids, b->slot);
 }

@@ -29,6 +29,16 @@
 #define BOX_GONE    "gone" /* in the state: what has been removed and is not deleted yet */
 #define BOX_LOWERS  128    /* layers of one overlay */
 #define BOX_WAIT_MS 30000  /* for a start or a freeze on a machine that is on its knees */
+#define BOX_HUSKS   32
+
+/* What outlives a sandbox and costs most of its making: range of ids, user namespace, groups. Of
+ * one that left no trace in them the next one is made; see box_husk.c. */
+struct husk {
+    unsigned slot;
+    int userns;
+    struct native_limits limits; /* what its groups are set to */
+    uint64_t cpu_ns;             /* what its groups have counted */
+};
 
 /* What all sandboxes of a process share. */
 struct box_host {
@@ -45,6 +55,9 @@ struct box_host {
     char boot[40]; /* which run of the machine this is */
     struct seat seat;
     struct ids_holder holder;
+    bool many; /* box_host_many() */
+    struct husk husks[BOX_HUSKS];
+    unsigned husk_count;
 };
 
 fallible box_host_open(struct box_host *h, const char *state, struct rng *rng);
@@ -56,6 +69,8 @@ void box_host_close(struct box_host *h);
  * group within the last minute, so sandboxes are spread over the disk (a "top directory"). With a
  * journal they stay together, for each group of inodes must be read once. */
 void box_host_spread(const struct box_host *h);
+void box_host_many(struct box_host *h); /* the same, and husks are kept */
+void box_host_rest(struct box_host *h); /* drops all husks; before a fork, and at the end */
 
 enum {
     BOX_TTY = 1u << 0,
@@ -100,6 +115,9 @@ struct box_embryo {
     unsigned slot;
     pid_t pid; /* 0: none */
     int pidfd, sock, userns;
+    bool again; /* made of a husk */
+    struct native_limits limits;
+    uint64_t cpu_ns;
     uint64_t made_ns;    /* how long that took */
     uint64_t ordered_ns; /* when it was told what to become */
 };
@@ -113,6 +131,10 @@ struct box {
     /* Where its upper layers are, if not in box/<ID>, and that directory with the same ids, for who
      * wants to take something out; whoever does not closes them. -1: not there. */
     int disk, home;
+    int userns;                  /* for its husk, -1: not there */
+    struct native_limits limits; /* of its groups */
+    uint64_t cpu_ns;             /* what those before it used, of what its groups count */
+    bool worn;                   /* it leaves no husk */
     uint64_t phase_ns[NATIVE_PHASES];
 };
 
@@ -136,13 +158,13 @@ fallible box_end(struct box_host *h, struct box_embryo *e, unsigned flags, int w
 /* A warm one, whose pid 1 runs and nothing else: limits, host name and mounts (sources and layers)
  * of spec as far as they differ from `was`, what it was started with. On failure it is half bound:
  * kill it. */
-fallible box_claim(struct box_host *h, const struct box *b, const struct box_spec *spec,
+fallible box_claim(struct box_host *h, struct box *b, const struct box_spec *spec,
                    const struct native_request *was);
 fallible box_kill(const struct box_host *h, const struct box *b);
-fallible box_pause(const struct box_host *h, const struct box *b, bool paused);
+fallible box_pause(const struct box_host *h, struct box *b, bool paused);
 /* Once pid 1 is dead: groups, claim and directory. keep leaves the directory to those who want the
  * changes in it. */
-fallible box_remove(const struct box_host *h, struct box *b, bool keep);
+fallible box_remove(struct box_host *h, struct box *b, bool keep);
 fallible box_remove_dir(const struct box_host *h, const char *id);
 fallible box_delete(int parent, const char *name); /* such a directory; quick when it is bare */
 

@@ -133,7 +133,8 @@ static fallible make_memory(const struct box_host *h, unsigned slot, struct moun
     return ids_leave();
 }
 
-static fallible first_half(const struct box_host *h, unsigned slot, struct mounts_memory *memory)
+static fallible first_half(const struct box_host *h, const struct box_embryo *e,
+                           struct mounts_memory *memory)
 {
     char group[BOX_NAME];
 
@@ -141,18 +142,19 @@ static fallible first_half(const struct box_host *h, unsigned slot, struct mount
     umask(022);
     if (setsid() < 0)
         return err_sys("start a session");
-    box_group_name(slot, group);
-    TRY(cg_make(&h->cg, group));
+    box_group_name(e->slot, group);
+    if (!e->again)
+        TRY(cg_make(&h->cg, group));
     TRY(cg_join_v1(&h->cg, group));
     if (unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) < 0)
         return err_sys("make namespaces");
     TRY(bring_up_loopback());
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return err_sys("keep mounts to ourselves");
-    TRY(make_memory(h, slot, memory));
-    struct err *e = make_proc(memory->none);
+    TRY(make_memory(h, e->slot, memory));
+    struct err *err = make_proc(memory->none);
     own_close_p(&memory->none);
-    return e;
+    return err;
 }
 
 /* --- the second half: by order
@@ -283,7 +285,7 @@ static fallible set_group_limits(const struct inside *in)
     char group[BOX_NAME];
 
     box_group_name(in->order.slot, group);
-    return cg_limit(&in->h->cg, group, &in->order.req.limits);
+    return cg_limit(&in->h->cg, group, &in->order.was, &in->order.req.limits);
 }
 
 static fallible set_limits(const struct native_request *r)
@@ -468,12 +470,12 @@ static fallible second_half(struct inside *in)
     return err_sys("run croft-guest");
 }
 
-_Noreturn void box_child(const struct box_host *h, unsigned slot, int sock)
+_Noreturn void box_child(const struct box_host *h, const struct box_embryo *embryo, int sock)
 {
     struct inside in = {.h = h, .sock = sock};
     if (sock < 0)
         _exit(125); /* every descriptor here is the launcher's */
-    struct err *e = first_half(h, slot, &in.memory);
+    struct err *e = first_half(h, embryo, &in.memory);
 
     if (!e)
         e = second_half(&in);

@@ -24,8 +24,6 @@
 /* --- limits
  * --------------------------------------------------------------------------------------- */
 
-#define CHANGED(field) (now->field == was->field ? 0 : now->field)
-
 /* Pid 1 and its server have it from their birth; what they fork inherits it. */
 static fallible limit_files(const struct box_host *h, const struct box *b, uint32_t most)
 {
@@ -47,14 +45,11 @@ static fallible limit_files(const struct box_host *h, const struct box *b, uint3
 static fallible set_limits(const struct box_host *h, const struct box *b,
                            const struct native_limits *now, const struct native_limits *was)
 {
-    struct native_limits change = {.memory_bytes = CHANGED(memory_bytes),
-                                   .pids = CHANGED(pids),
-                                   .cpu_milli = CHANGED(cpu_milli)};
     char group[BOX_NAME];
 
     box_group_name(b->slot, group);
-    TRY(cg_limit(&h->cg, group, &change));
-    return CHANGED(nofile) ? limit_files(h, b, now->nofile) : NULL;
+    TRY(cg_limit(&h->cg, group, was, now));
+    return now->nofile && now->nofile != was->nofile ? limit_files(h, b, now->nofile) : NULL;
 }
 
 /* --- inside
@@ -172,7 +167,7 @@ static fallible note(int dir, const struct native_request *req)
     return record_write(dir, &r, req);
 }
 
-fallible box_claim(struct box_host *h, const struct box *b, const struct box_spec *spec,
+fallible box_claim(struct box_host *h, struct box *b, const struct box_spec *spec,
                    const struct native_request *was)
 {
     const struct native_request *req = spec->req;
@@ -183,6 +178,7 @@ fallible box_claim(struct box_host *h, const struct box *b, const struct box_spe
                       .renamed = strcmp(req->hostname, was->hostname) != 0,
                       .root = -1};
 
+    b->limits = req->limits;
     TRY_WRAP(set_limits(h, b, &req->limits, &was->limits), "limits");
     if (!v.renamed && !mounts)
         return NULL;

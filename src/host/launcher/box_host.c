@@ -209,8 +209,15 @@ void box_host_spread(const struct box_host *h)
     (void)ioctl(h->boxes, FS_IOC_SETFLAGS, &flags); /* refused: it costs time, nothing else */
 }
 
+void box_host_many(struct box_host *h)
+{
+    h->many = !h->user;
+    box_host_spread(h);
+}
+
 void box_host_close(struct box_host *h)
 {
+    box_host_rest(h);
     own_close_p(&h->dir);
     own_close_p(&h->boxes);
     own_close_p(&h->ids);

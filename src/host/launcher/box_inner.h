@@ -25,6 +25,7 @@ struct box_order {
     uint32_t flags, slot, fd_count;
     uint32_t fd_given; /* bit i: fds[i] is among the descriptors */
     uint32_t oom_at;
+    struct native_limits was; /* what its groups are limited to already */
     uint16_t tty_rows, tty_cols;
     uint32_t prefix_count;
     char prefix[BOX_PREFIX]; /* strings, each ended by NUL */
@@ -40,4 +41,13 @@ struct box_report {
 };
 
 /* The embryo's process; does not return. */
-_Noreturn void box_child(const struct box_host *h, unsigned slot, int sock);
+_Noreturn void box_child(const struct box_host *h, const struct box_embryo *e, int sock);
+
+/* Groups and claim of a slot nobody lives in. */
+void box_forget_slot(struct box_host *h, unsigned slot);
+
+/* --- box_husk.c --- */
+
+/* False: none is there, or nothing is to be kept. */
+bool box_husk_take(struct box_host *h, struct box_embryo *e);
+bool box_husk_keep(struct box_host *h, struct box *b);

@@ -137,26 +137,31 @@ static fallible set_limit(const struct cg *cg, const char *name, enum cg_control
     return set(cg, name, dir, cg->on_v2[c] ? v2_file : v1_file, text);
 }
 
-fallible cg_limit(const struct cg *cg, const char *name, const struct native_limits *limits)
+/* 0 is no limit: "max" on v2 and of pids, -1 elsewhere on v1. */
+static const char *number(char out[64], uint64_t value, bool v2)
 {
-    char text[64];
+    snprintf(out, 64, "%" PRIu64, value);
+    return value ? out : v2 ? "max" : "-1";
+}
 
-    if (limits->memory_bytes) {
-        snprintf(text, sizeof text, "%" PRIu64, limits->memory_bytes);
-        TRY(set_limit(cg, name, CG_MEMORY, "memory.limit_in_bytes", "memory.max", text));
-    }
-    if (limits->pids) {
-        snprintf(text, sizeof text, "%" PRIu32, limits->pids);
-        TRY(set_limit(cg, name, CG_PIDS, "pids.max", "pids.max", text));
-    }
-    if (!limits->cpu_milli)
+fallible cg_limit(const struct cg *cg, const char *name, const struct native_limits *was,
+                  const struct native_limits *limits)
+{
+    char text[64], quota[128];
+    bool v2 = cg->on_v2[CG_CPU];
+
+    if (limits->memory_bytes != was->memory_bytes)
+        TRY(set_limit(cg, name, CG_MEMORY, "memory.limit_in_bytes", "memory.max",
+                      number(text, limits->memory_bytes, cg->on_v2[CG_MEMORY])));
+    if (limits->pids != was->pids)
+        TRY(set_limit(cg, name, CG_PIDS, "pids.max", "pids.max", number(text, limits->pids, true)));
+    if (limits->cpu_milli == was->cpu_milli)
         return NULL;
-    uint64_t quota = (uint64_t)limits->cpu_milli * (CPU_PERIOD_US / 1000);
-    if (cg->on_v2[CG_CPU])
-        snprintf(text, sizeof text, "%" PRIu64 " %d", quota, CPU_PERIOD_US);
-    else
-        snprintf(text, sizeof text, "%" PRIu64, quota);
-    return set_limit(cg, name, CG_CPU, "cpu.cfs_quota_us", "cpu.max", text);
+    const char *most = number(text, (uint64_t)limits->cpu_milli * (CPU_PERIOD_US / 1000), v2);
+    int n = snprintf(quota, sizeof quota, "%s", most);
+    if (v2)
+        snprintf(quota + n, sizeof quota - (size_t)n, " %d", CPU_PERIOD_US);
+    return set_limit(cg, name, CG_CPU, "cpu.cfs_quota_us", "cpu.max", quota);
 }
 
 /* --- joining
@@ -470,36 +475,68 @@ fallible cg_read_oom(int fd, uint64_t *ret_kills)
 /* --- usage --- */
 
 /* A number, or the one behind key in a file of lines "key N". */
-static uint64_t read_number(int parent, const char *name, const char *file, struct str key)
+static bool find_number(int parent, const char *name, const char *file, struct str key,
+                        uint64_t *ret_n)
 {
     char path[NATIVE_ID_MAX + 48], text[FILE_MAX];
     struct str line, word;
-    uint64_t n = 0;
 
     snprintf(path, sizeof path, "%s/%s", name, file);
     own_fd fd = parent >= 0 ? openat(parent, path, O_RDONLY | O_CLOEXEC) : -1;
     ssize_t got = fd >= 0 ? pread(fd, text, sizeof text, 0) : 0;
     struct str rest = str_n(text, got > 0 ? (size_t)got : 0);
     if (!key.len)
-        return str_to_u64(str_trim(rest), &n) ? n : 0;
+        return str_to_u64(str_trim(rest), ret_n);
     for (bool more = true; more;) {
         more = str_cut(&rest, '\n', &line);
-        if (str_cut(&line, ' ', &word) && str_eq(word, key) && str_to_u64(str_trim(line), &n))
-            return n;
+        if (str_cut(&line, ' ', &word) && str_eq(word, key) && str_to_u64(str_trim(line), ret_n))
+            return true;
     }
-    return 0;
+    return false;
+}
+
+static bool read_memory(const struct cg *cg, const char *name, uint64_t *ret_bytes)
+{
+    bool v2 = cg->on_v2[CG_MEMORY];
+
+    return find_number(v2 ? cg->v2 : cg->v1[CG_MEMORY], name,
+                       v2 ? "memory.current" : "memory.usage_in_bytes", STR(""), ret_bytes);
+}
+
+static bool read_pids(const struct cg *cg, const char *name, uint64_t *ret_pids)
+{
+    return find_number(cg->on_v2[CG_PIDS] ? cg->v2 : cg->v1[CG_PIDS], name, "pids.current", STR(""),
+                       ret_pids);
+}
+
+static bool read_cpu(const struct cg *cg, const char *name, uint64_t *ret_ns)
+{
+    uint64_t us = 0;
+
+    if (!find_number(cg->v2, name, "cpu.stat", STR("usage_usec"), &us))
+        return find_number(cg->v1[CG_CPU], name, "cpuacct.usage", STR(""), ret_ns);
+    *ret_ns = us * 1000;
+    return true;
 }
 
 void cg_usage(const struct cg *cg, const char *name, struct native_usage *ret_usage)
 {
-    struct str none = STR("");
-    uint64_t cpu_us = read_number(cg->v2, name, "cpu.stat", STR("usage_usec"));
+    *ret_usage = (struct native_usage){0};
+    read_memory(cg, name, &ret_usage->memory_bytes);
+    read_pids(cg, name, &ret_usage->pids);
+    read_cpu(cg, name, &ret_usage->cpu_ns);
+}
 
-    ret_usage->memory_bytes =
-        cg->on_v2[CG_MEMORY] ? read_number(cg->v2, name, "memory.current", none)
-                             : read_number(cg->v1[CG_MEMORY], name, "memory.usage_in_bytes", none);
-    ret_usage->pids = cg->on_v2[CG_PIDS] ? read_number(cg->v2, name, "pids.current", none)
-                                         : read_number(cg->v1[CG_PIDS], name, "pids.current", none);
-    ret_usage->cpu_ns =
-        cpu_us ? cpu_us * 1000 : read_number(cg->v1[CG_CPU], name, "cpuacct.usage", none);
+bool cg_is_bare(const struct cg *cg, const char *name, uint64_t most_bytes, uint64_t *ret_cpu_ns)
+{
+    uint64_t bytes, pids, oom = 1;
+    own_fd counter = -1;
+    struct err *e = cg_open_oom(cg, name, &counter);
+
+    if (!e && counter >= 0)
+        e = cg_read_oom(counter, &oom);
+    bool known = !e && read_pids(cg, name, &pids) && read_memory(cg, name, &bytes) &&
+                 read_cpu(cg, name, ret_cpu_ns);
+    err_free(e); /* what is not known is not bare */
+    return known && !oom && !pids && bytes <= most_bytes;
 }

@@ -41,8 +41,10 @@ fallible cg_claim(const struct cg *cg, const char *name, bool *ret_taken);
 /* The v2 part, apart, because a child is born into it: gives the group's directory, or -1. */
 fallible cg_make_v2(const struct cg *cg, const char *name, int *ret_dir);
 fallible cg_make(const struct cg *cg, const char *name); /* the others */
-/* A limit whose controller is missing is ERR_UNSUPPORTED. */
-fallible cg_limit(const struct cg *cg, const char *name, const struct native_limits *limits);
+/* As far as they differ from `was`, what the group has now. A limit whose controller is missing is
+ * ERR_UNSUPPORTED. */
+fallible cg_limit(const struct cg *cg, const char *name, const struct native_limits *was,
+                  const struct native_limits *limits);
 fallible cg_join_v1(const struct cg *cg, const char *name); /* the caller */
 
 fallible cg_freeze(const struct cg *cg, const char *name, bool frozen, int timeout_ms);
@@ -62,5 +64,9 @@ fallible cg_remove(const struct cg *cg, const char *name);
 /* Read-only counter of out-of-memory kills, -1: not counted here. */
 fallible cg_open_oom(const struct cg *cg, const char *name, int *ret_fd);
 fallible cg_read_oom(int fd, uint64_t *ret_kills);
+/* Nobody lives in it, nobody was ever killed in it for want of memory, and at most so many bytes
+ * are still charged to it; *ret_cpu_ns is what it has counted. False also when that is not known.
+ */
+bool cg_is_bare(const struct cg *cg, const char *name, uint64_t most_bytes, uint64_t *ret_cpu_ns);
 /* What it uses now; what is not counted here is 0. */
 void cg_usage(const struct cg *cg, const char *name, struct native_usage *ret_usage);

@@ -13,6 +13,7 @@
 #include "test/test.h"
 
 static const struct native_limits some = {.memory_bytes = 64u << 20, .pids = 50, .cpu_milli = 1500};
+static const struct native_limits unset;
 
 static void put(const char *path, const char *text)
 {
@@ -62,7 +63,7 @@ TEST(on_v2_every_limit_has_its_file)
     CHECK_OK(cg_make_v2(&cg, "s1", &dir));
     CHECK(dir >= 0);
     CHECK_OK(cg_make(&cg, "s1"));
-    CHECK_OK(cg_limit(&cg, "s1", &some));
+    CHECK_OK(cg_limit(&cg, "s1", &unset, &some));
     check_file("croft/s1/memory.max", "67108864");
     check_file("croft/s1/pids.max", "50");
     check_file("croft/s1/cpu.max", "150000 100000");
@@ -121,7 +122,7 @@ TEST(on_v1_each_controller_has_a_group_and_freezing_is_there)
     CHECK_OK(cg_make_v2(&cg, "s1", &dir));
     CHECK_INT(dir, -1);
     CHECK_OK(cg_make(&cg, "s1"));
-    CHECK_OK(cg_limit(&cg, "s1", &some));
+    CHECK_OK(cg_limit(&cg, "s1", &unset, &some));
     check_file("memory/croft/s1/memory.limit_in_bytes", "67108864");
     check_file("pids/croft/s1/pids.max", "50");
     check_file("cpu/croft/s1/cpu.cfs_quota_us", "150000");
@@ -154,7 +155,8 @@ TEST(on_the_hybrid_limits_go_to_v1_and_freezing_to_v2)
     put("unified/croft/s1/cgroup.events", "populated 1\nfrozen 1\n");
     CHECK_OK(cg_freeze(&cg, "s1", true, 1000));
     check_file("unified/croft/s1/cgroup.freeze", "1");
-    CHECK_ERR(cg_limit(&cg, "s1", &some), ERR_UNSUPPORTED, "a cpu limit needs the 'cpu' control");
+    CHECK_ERR(cg_limit(&cg, "s1", &unset, &some), ERR_UNSUPPORTED,
+              "a cpu limit needs the 'cpu' control");
     cg_close(&cg);
 }
 
@@ -180,8 +182,8 @@ TEST(without_control_groups_a_limit_is_refused_and_nothing_else_fails)
     CHECK(!cg_has(&cg, CG_MEMORY));
     CHECK_OK(cg_make_v2(&cg, "s1", &dir));
     CHECK_OK(cg_make(&cg, "s1"));
-    CHECK_OK(cg_limit(&cg, "s1", &(struct native_limits){0}));
-    CHECK_ERR(cg_limit(&cg, "s1", &some), ERR_UNSUPPORTED, "croft doctor");
+    CHECK_OK(cg_limit(&cg, "s1", &unset, &(struct native_limits){0}));
+    CHECK_ERR(cg_limit(&cg, "s1", &unset, &some), ERR_UNSUPPORTED, "croft doctor");
     CHECK_ERR(cg_freeze(&cg, "s1", true, 1), ERR_UNSUPPORTED, "pause needs");
     CHECK_OK(cg_open_oom(&cg, "s1", &oom));
     CHECK_INT(oom, -1);
@@ -291,7 +293,7 @@ TEST(on_v2_a_delegated_group_takes_the_place_of_the_top)
     cg_open(&cg, test_dir(), STR("0::/user.slice/mine\n"), true);
     CHECK_STR(cg_mechanism(&cg, CG_MEMORY), "v2, delegated to you");
     CHECK_OK(cg_claim(&cg, "s1", &taken));
-    CHECK_OK(cg_limit(&cg, "s1", &some));
+    CHECK_OK(cg_limit(&cg, "s1", &unset, &some));
     check_file("user.slice/mine/cgroup.subtree_control", "+cpu"); /* the last that was missing */
     check_file("user.slice/mine/croft/s1/memory.max", "67108864");
     cg_close(&cg);

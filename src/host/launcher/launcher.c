@@ -207,6 +207,14 @@ static void on_request(struct loop_io *io)
 /* --- embryos
  * -------------------------------------------------------------------------------------- */
 
+fallible serve_conceive(struct serve *s, struct box_embryo *ret_embryo)
+{
+    char claim[32];
+
+    snprintf(claim, sizeof claim, "+%d", (int)getpid());
+    return box_conceive(&s->host, claim, ret_embryo);
+}
+
 static void on_refill(struct loop_later *l)
 {
     struct serve *s = container_of(l, struct serve, refill);
@@ -216,9 +224,7 @@ static void on_refill(struct loop_later *l)
     ids_reap(&s->host.holder); /* of the last one; dead since */
     if (s->ending || s->spare_count >= want)
         return;
-    char claim[32];
-    snprintf(claim, sizeof claim, "+%d", (int)getpid());
-    struct err *e = box_conceive(&s->host, claim, &s->spare[s->spare_count]);
+    struct err *e = serve_conceive(s, &s->spare[s->spare_count]);
     if (e) {
         s->barren = true; /* the next start makes its own, and tries again */
         log_warn("no embryo", KV_ERR(e));
@@ -373,7 +379,8 @@ static fallible serve_open(struct serve *s)
     TRY(loop_new(&clock_system, &s->loop));
     loop_forbid_threads(s->loop);
     TRY(box_host_open(&s->host, s->policy->state, rng_system()));
-    box_host_spread(&s->host);
+    if (s->policy->embryos) /* else nothing is kept ready */
+        box_host_many(&s->host);
     TRY(open_roots(&s->own)); /* an ordinary user is in a new namespace only now */
     TRY(lock_state(s));
     TRY(open_sockets(s));

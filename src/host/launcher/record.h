@@ -24,12 +24,13 @@ struct record {
     char boot[RECORD_BOOT];
     uint64_t made_wall_ns;
     struct native_limits limits;
+    uint64_t cpu_ns; /* counted by its groups before it began */
     char id[NATIVE_ID_MAX];
     char image_name[NATIVE_IMAGE_MAX]; /* of NATIVE_IMAGE_STORED */
     struct native_mount mounts[NATIVE_MOUNTS];
 };
 
-/* life: slot, flags, pid and boot; the rest is filled in. */
+/* life: slot, flags, pid, boot and cpu_ns; the rest is filled in. */
 fallible record_write(int dir, const struct record *life, const struct native_request *req);
 /* When a process began, in the kernel's ticks. */
 fallible record_started(pid_t pid, uint64_t *ret_ticks);

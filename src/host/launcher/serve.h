@@ -60,6 +60,7 @@ struct serve {
     struct box_embryo spare[64];
     unsigned spare_count;
     struct loop_later refill;
+    struct loop_timer rest; /* husks nobody needed for a while go */
     struct serve_fresh {
         struct loop_io changed; /* inotify; stopped: nobody looks */
         struct loop_timer quiet, deep;
@@ -103,6 +104,8 @@ struct serve_fds {
 /* Fills *reply; its descriptors go to *out. *ret_later: the answer comes when the box is dead. */
 fallible serve_do(struct serve *s, const struct native_request *r, struct serve_fds *in,
                   struct native_reply *reply, struct serve_fds *out, bool *ret_later);
+/* Claimed in our name, for it may become a husk and then another sandbox. */
+fallible serve_conceive(struct serve *s, struct box_embryo *ret_embryo);
 struct serve_box *serve_find(struct serve *s, const char *id);
 void serve_answer(struct serve *s, struct native_reply *reply, struct err *e,
                   struct serve_fds *fds);

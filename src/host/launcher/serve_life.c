@@ -67,12 +67,23 @@ void serve_drop_log(const struct serve *s, const char *id)
 
 /* --- death --- */
 
+#define REST_MS 10000
+
+static void on_rest(struct loop_timer *t)
+{
+    box_host_rest(&container_of(t, struct serve, rest)->host);
+}
+
 static fallible release_slot(struct serve_box *b)
 {
+    struct serve *s = b->serve;
+
     if (!b->holds_slot)
         return NULL;
-    TRY(box_remove(&b->serve->host, &b->box, true));
+    TRY(box_remove(&s->host, &b->box, true));
     b->holds_slot = false;
+    if (s->host.husk_count)
+        loop_timer_start(s->loop, &s->rest, REST_MS, on_rest);
     return NULL;
 }
 
@@ -378,6 +389,7 @@ void serve_drop_all(struct serve *s)
             log_warn("sandbox not removed", KV_ERR(e));
         err_free(e);
     }
+    box_host_rest(&s->host);
     serve_net_let_go(s);
     serve_gone_drain(s);
 }

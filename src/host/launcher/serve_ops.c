@@ -233,11 +233,11 @@ static fallible prepare(struct serve *s, struct making *m, const struct serve_fd
     return make_ends(m);
 }
 
-static fallible take_embryo(struct serve *s, const char *id, struct box_embryo *ret_embryo)
+static fallible take_embryo(struct serve *s, struct box_embryo *ret_embryo)
 {
     s->barren = false;
     if (!s->spare_count)
-        return box_conceive(&s->host, id, ret_embryo);
+        return serve_conceive(s, ret_embryo);
     *ret_embryo = s->spare[0]; /* the oldest: the most likely to have finished its half */
     s->spare_count--;
     memmove(s->spare, s->spare + 1, s->spare_count * sizeof *s->spare);
@@ -248,7 +248,7 @@ static fallible make_in_dir(struct serve *s, struct making *m, struct serve_box 
 {
     TRY(listen_at(s, m->req.id, SERVE_NAME_SERVER, &m->spec.fds[AT_LISTEN]));
     TRY(listen_at(s, m->req.id, SERVE_NAME_CONNECT, &m->spec.fds[AT_TUNNEL]));
-    TRY(take_embryo(s, m->req.id, &m->embryo));
+    TRY(take_embryo(s, &m->embryo));
     m->spec.flags = BOX_DIR_MADE | BOX_LAUNCHER | (s->policy->keep ? BOX_KEPT : 0);
     b->disk = m->spec.disk;
     return box_begin(&s->host, &m->embryo, &m->spec, &b->box);
@@ -424,6 +424,8 @@ static fallible inspect(struct serve *s, struct serve_box *b, struct native_repl
         return NULL;
     box_group_name(b->box.slot, group);
     cg_usage(&s->host.cg, group, &reply->usage);
+    uint64_t before = b->box.cpu_ns;
+    reply->usage.cpu_ns -= before < reply->usage.cpu_ns ? before : reply->usage.cpu_ns;
     TRY(cg_open_oom(&s->host.cg, group, &oom));
     return oom >= 0 ? cg_read_oom(oom, &reply->oom_kills) : NULL;
 }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/* box_husk.c — what a sandbox leaves that the next one can be made of.
+ *
+ * Making and removing groups and a user namespace is a quarter of a short life's processor time.
+ * Nothing inside can see or change them: ids are not on disk, and groups have numbers that are all
+ * the host's. What could reach the next sandbox is a limit, a count, memory that is still charged,
+ * a group that stands still: so a husk remembers limits and processor time, and one with any of the
+ * others is no husk. Processes, mounts and all other namespaces are new in every sandbox. */
+#include "base/own.h"
+#include "host/launcher/box_inner.h"
+
+#define HUSK_BYTES (4u << 20) /* charged still: the kernel's own caches, which it gives back */
+
+bool box_husk_take(struct box_host *h, struct box_embryo *e)
+{
+    if (!h->husk_count)
+        return false;
+    const struct husk *k = &h->husks[--h->husk_count];
+    e->slot = k->slot;
+    e->userns = k->userns;
+    e->limits = k->limits;
+    e->cpu_ns = k->cpu_ns;
+    e->again = true;
+    return true;
+}
+
+bool box_husk_keep(struct box_host *h, struct box *b)
+{
+    struct husk k = {.slot = b->slot, .limits = b->limits};
+    char group[BOX_NAME];
+
+    box_group_name(b->slot, group);
+    if (b->worn || b->userns < 0 || h->husk_count == BOX_HUSKS ||
+        !cg_is_bare(&h->cg, group, HUSK_BYTES, &k.cpu_ns))
+        return false;
+    k.userns = take_fd(&b->userns);
+    h->husks[h->husk_count++] = k;
+    return true;
+}
+
+void box_host_rest(struct box_host *h)
+{
+    while (h->husk_count) {
+        struct husk *k = &h->husks[--h->husk_count];
+        own_close_p(&k->userns);
+        box_forget_slot(h, k->slot);
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+/* husk_test.c — of what a sandbox leaves, the next one is made, and sees nothing of the last. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/own.h"
+#include "test/native/kit.h"
+#include "test/test.h"
+
+static void open_many(struct kit *k)
+{
+    kit_need_root();
+    kit_open(k);
+    if (!cg_has(&k->h.cg, CG_MEMORY) || !cg_has(&k->h.cg, CG_PIDS))
+        SKIP("no control groups that count memory and processes");
+    box_host_many(&k->h);
+}
+
+static void run(struct kit *k, const struct native_limits *limits, const char *script,
+                struct box *ret_box, struct buf *out)
+{
+    struct kit_box b;
+
+    kit_prepare(k, &b, "t1", script);
+    b.req.limits = *limits;
+    kit_start(k, &b, ret_box);
+    CHECK_INT(kit_end(k, &b, ret_box, out), 0);
+}
+
+/* The number in a file of a slot's group, UINT64_MAX for "max" and all that is more than a long. */
+static uint64_t number(const struct kit *k, enum cg_controller c, unsigned slot, const char *v1,
+                       const char *v2)
+{
+    const struct cg *cg = &k->h.cg;
+    char path[64], text[64] = "";
+    uint64_t n;
+
+    snprintf(path, sizeof path, "s%u/%s", slot, cg->on_v2[c] ? v2 : v1);
+    own_fd fd = openat(cg->on_v2[c] ? cg->v2 : cg->v1[c], path, O_RDONLY | O_CLOEXEC);
+    CHECK(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
+    bool is = str_to_u64(str_trim(str_of(text)), &n);
+    return is && n < INT64_MAX / 4096 * 4096 ? n : UINT64_MAX;
+}
+
+TEST(a_sandbox_made_of_a_husk_has_the_limits_it_asked_for)
+{
+    static const struct native_limits tight = {
+        .memory_bytes = 64u << 20, .pids = 40, .cpu_milli = 500};
+    static const struct native_limits none;
+    struct kit k;
+    struct kit_box b;
+    struct box first, second;
+
+    open_many(&k);
+    run(&k, &tight, "exit 0", &first, NULL);
+    CHECK_INT(k.h.husk_count, 1);
+    CHECK_INT(number(&k, CG_PIDS, first.slot, "pids.max", "pids.max"), 40);
+    kit_prepare(&k, &b, "t1", "exit 0");
+    b.req.limits = none;
+    kit_start(&k, &b, &second);
+    CHECK_INT(second.slot, first.slot);
+    CHECK_INT(k.h.husk_count, 0);
+    CHECK(second.cpu_ns > 0);
+    CHECK(number(&k, CG_PIDS, second.slot, "pids.max", "pids.max") == UINT64_MAX);
+    CHECK(number(&k, CG_MEMORY, second.slot, "memory.limit_in_bytes", "memory.max") == UINT64_MAX);
+    if (!k.h.cg.on_v2[CG_CPU] && cg_has(&k.h.cg, CG_CPU))
+        CHECK(number(&k, CG_CPU, second.slot, "cpu.cfs_quota_us", "") == UINT64_MAX);
+    CHECK_INT(kit_end(&k, &b, &second, NULL), 0);
+    run(&k, &tight, "exit 0", &second, NULL);
+    CHECK_INT(second.slot, first.slot);
+    CHECK_INT(number(&k, CG_MEMORY, first.slot, "memory.limit_in_bytes", "memory.max"), 64u << 20);
+    kit_close(&k);
+}
+
+TEST(a_husk_that_shows_any_trace_is_not_used_again)
+{
+    static const struct native_limits small = {.memory_bytes = 32u << 20};
+    static const struct native_limits none;
+    struct kit k;
+    struct kit_box b;
+    struct box box;
+
+    open_many(&k);
+    if (!cg_has(&k.h.cg, CG_FREEZER))
+        SKIP("no control group that freezes");
+    kit_prepare(&k, &b, "t1", "sleep 1000"); /* it stood still when it died */
+    kit_start(&k, &b, &box);
+    CHECK_OK(box_pause(&k.h, &box, true));
+    CHECK_OK(box_kill(&k.h, &box));
+    CHECK_INT(kit_end(&k, &b, &box, NULL), 128 + SIGKILL);
+    CHECK_INT(k.h.husk_count, 0);
+    /* something was killed in it for want of memory */
+    run(&k, &small, "(head -c 64m /dev/zero | tail -c 64m >/dev/null) 2>/dev/null; exit 0", &box,
+        NULL);
+    CHECK_INT(k.h.husk_count, 0);
+    /* it went well: the next is made of it, and so on */
+    for (unsigned i = 0; i < 3; i++) {
+        run(&k, &none, "exit 0", &box, NULL);
+        CHECK_INT(k.h.husk_count, 1);
+    }
+    kit_close(&k);
+}
+
+TEST(a_sandbox_made_of_a_husk_sees_itself_alone)
+{
+    static const char look[] = "set -- /proc/[0-9]*; echo $#; hostname; cat /proc/self/uid_map;"
+                               "ls -A /dev/shm; cat /x /tmp/husk-trace 2>/dev/null;"
+                               "cat /proc/sysvipc/shm | wc -l";
+    static const struct native_limits none;
+    struct kit k;
+    struct box first, second;
+    own_done(buf) before, after;
+
+    buf_init(&before, 1u << 16);
+    buf_init(&after, 1u << 16);
+    open_many(&k);
+    run(&k, &none, look, &first, &before);
+    run(&k, &none,
+        "echo a >/x; echo a >/dev/shm/a; echo a >/tmp/husk-trace; ipcmk -M 100 >/dev/null; exit 0",
+        &second, NULL);
+    CHECK_INT(second.slot, first.slot);
+    run(&k, &none, look, &second, &after);
+    CHECK_INT(second.slot, first.slot);
+    CHECK_STR(buf_str(&after), buf_str(&before).p);
+    kit_close(&k);
+}
+
+/* As every_call_of_a_start_may_fail_and_nothing_is_left, of the other way to be made. */
+TEST_LIMIT(every_call_of_a_start_from_a_husk_may_fail_and_nothing_is_left, 120)
+{
+    static const struct native_limits none;
+    struct kit k;
+    unsigned ok = 0, failed = 0;
+
+    open_many(&k);
+    fault_share();
+    for (unsigned n = 1; n < 400 && ok < 12; n++) {
+        struct kit_box b;
+        struct box box;
+        run(&k, &none, "exit 0", &box, NULL);
+        CHECK_INT(k.h.husk_count, 1);
+        kit_prepare(&k, &b, "t1", "exit 0");
+        fault_at(n);
+        struct err *e = kit_try(&k, &b, &box);
+        fault_at(0);
+        failed += e != NULL;
+        ok = e ? 0 : ok + 1;
+        if (e) {
+            CHECK(strchr(err_text(e), ':') != NULL);
+            CHECK_INT(k.h.husk_count, 0);
+            kit_check_empty("state/ids");
+            kit_forget(&b);
+        } else {
+            own_close_p(&b.spec.fds[1]);
+            b.spec.fds[1] = -1;
+            kit_end(&k, &b, &box, NULL);
+        }
+        err_free(e);
+        kit_check_empty("state/box");
+    }
+    CHECK(failed > 50);
+    kit_close(&k);
+}
