@@ -103,12 +103,17 @@ void rng_token(struct rng *r, char *out, size_t size)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-    uint64_t bits = 0;
+    uint64_t drawn[10] = {0}; /* with one call for a key of ours */
+    size_t have = 0, at = 0;
 
-    for (size_t i = 0; i + 1 < size; i++, bits /= sizeof letters - 1) {
-        if (i % 5 == 0) /* 62^5 is far below 2^64: no letter is likelier than another */
-            bits = rng_u64(r);
-        out[i] = letters[bits % (sizeof letters - 1)];
+    for (size_t i = 0; i + 1 < size; i++, drawn[at] /= sizeof letters - 1) {
+        if (i % 5 == 0 && ++at >= have) { /* 62^5 is far below 2^64: no letter is likelier */
+            size_t more = (size - 1 - i + 4) / 5;
+            have = more < ARRAY_LEN(drawn) ? more : ARRAY_LEN(drawn);
+            r->fill(r, drawn, have * sizeof *drawn);
+            at = 0;
+        }
+        out[i] = letters[drawn[at] % (sizeof letters - 1)];
     }
     if (size)
         out[size - 1] = '\0';

@@ -139,14 +139,15 @@ static int prepare(struct store *s, const char *sql, sqlite3_stmt **ret_stmt)
     return SQLITE_OK;
 }
 
-static fallible run_write(struct store *s, const struct write *w)
+static fallible run(struct store *s, const char *sql, const struct store_value *values,
+                    size_t count)
 {
     sqlite3_stmt *stmt;
-    int rc = prepare(s, w->sql, &stmt);
+    int rc = prepare(s, sql, &stmt);
 
     if (rc != SQLITE_OK)
         return store_err(s->db, s->path, rc);
-    rc = store_bind(stmt, w->values, w->count);
+    rc = store_bind(stmt, values, count);
     while (rc == SQLITE_OK || rc == SQLITE_ROW)
         rc = sqlite3_step(stmt);
     struct err *e = rc == SQLITE_DONE ? NULL : store_err(s->db, s->path, rc);
@@ -167,13 +168,13 @@ static void fail_all(struct store *s, struct err *why)
 
 static fallible run_all(struct store *s)
 {
-    TRY(store_exec(s->db, s->path, "BEGIN IMMEDIATE"));
+    TRY(run(s, "BEGIN IMMEDIATE", NULL, 0));
     LIST_EACH(w, &s->flight, struct write, link) {
-        w->err = run_write(s, w);
+        w->err = run(s, w->sql, w->values, w->count);
         if (w->err && sqlite3_get_autocommit(s->db)) /* SQLite undid the whole transaction */
             return err_copy(w->err);
     }
-    return store_exec(s->db, s->path, "COMMIT");
+    return run(s, "COMMIT", NULL, 0);
 }
 
 static void flight_run(struct store *s)
