@@ -21,6 +21,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/own.h"
 #include "base/rng.h"
 #include "host/launcher/serve.h"
@@ -123,10 +124,9 @@ static void answer(struct serve *s, struct letter *l)
         reply.tag = l->m.req.tag;
         e = serve_do(s, &l->m.req, &l->in, &reply, &out, &later);
     }
+    if (!later || e)
+        serve_answer(s, &reply, e, &out);
     close_fds(&l->in);
-    if (later && !e)
-        return;
-    serve_answer(s, &reply, e, &out);
 }
 
 static bool more_waits(const struct serve *s)
@@ -136,7 +136,7 @@ static bool more_waits(const struct serve *s)
     return poll(&p, 1, 0) > 0;
 }
 
-struct post { /* what has come and was not done yet, in the order it came */
+struct serve_post { /* what has come and was not done yet, in the order it came */
     struct letter letters[LETTERS];
     struct letter *at[LETTERS];
     unsigned count;
@@ -157,7 +157,7 @@ static unsigned rank(const struct letter *l)
 }
 
 /* What concerns the same sandbox keeps its order. */
-static bool may_overtake(const struct post *p, unsigned i)
+static bool may_overtake(const struct serve_post *p, unsigned i)
 {
     for (unsigned k = 0; k < i; k++)
         if (p->at[k]->e || strcmp(p->at[k]->m.req.id, p->at[i]->m.req.id) == 0)
@@ -165,7 +165,7 @@ static bool may_overtake(const struct post *p, unsigned i)
     return true;
 }
 
-static struct letter *take_letter(struct post *p)
+static struct letter *take_letter(struct serve_post *p)
 {
     unsigned best = 0;
 
@@ -182,25 +182,25 @@ static struct letter *take_letter(struct post *p)
 static void on_request(struct loop_io *io)
 {
     struct serve *s = container_of(io, struct serve, io);
+    struct serve_post *p = s->post;
     unsigned left = LETTERS_TURN;
-    struct post p;
 
-    p.count = 0;
-    p.gone = false;
+    p->count = 0;
+    p->gone = false;
     for (unsigned i = 0; i < LETTERS; i++)
-        p.at[i] = &p.letters[i];
+        p->at[i] = &p->letters[i];
     do {
-        while (!p.gone && left && p.count < LETTERS && (left == LETTERS_TURN || more_waits(s))) {
+        while (!p->gone && left && p->count < LETTERS && (left == LETTERS_TURN || more_waits(s))) {
             left--;
-            p.gone = !receive(s, p.at[p.count]);
-            p.count += !p.gone;
-            if (p.count == 1 && rank(p.at[0]) < 2)
+            p->gone = !receive(s, p->at[p->count]);
+            p->count += !p->gone;
+            if (p->count == 1 && rank(p->at[0]) < 2)
                 break;
         }
-        if (p.count)
-            answer(s, take_letter(&p));
-    } while (p.count);
-    if (p.gone)
+        if (p->count)
+            answer(s, take_letter(p));
+    } while (p->count);
+    if (p->gone)
         on_server_gone(s);
 }
 
@@ -416,6 +416,7 @@ static _Noreturn void launcher_main(const struct launcher_policy *policy, int so
     struct serve s = {.own = *policy,
                       .policy = &s.own,
                       .sock = sock,
+                      .post = mem_new(sizeof *s.post),
                       .listener = -1,
                       .sockets = -1,
                       .lock = -1,

@@ -48,10 +48,11 @@ struct serve {
     const struct launcher_policy *policy; /* that */
     struct box_host host;
     struct loop_io io, knock;
-    int sock;     /* the server's, -1: none */
-    int listener; /* where the next server comes, -1: nowhere */
-    int sockets;  /* directory of those of the sandboxes */
-    int lock;     /* one launcher for one state directory */
+    struct serve_post *post; /* requests; not on the stack, which every fork makes dear to touch */
+    int sock;                /* the server's, -1: none */
+    int listener;            /* where the next server comes, -1: nowhere */
+    int sockets;             /* directory of those of the sandboxes */
+    int lock;                /* one launcher for one state directory */
     struct loop_signal term;
     struct list boxes;
     struct map by_id; /* the same */
@@ -166,7 +167,7 @@ fallible serve_check_block(const struct serve_fds *in, size_t block, bool log);
 fallible serve_open_sources(const struct serve *s, const struct native_request *r,
                             int sources[NATIVE_MOUNTS]);
 fallible serve_claim(struct serve *s, struct serve_box *b, const struct native_request *r,
-                     const struct serve_fds *in, struct native_reply *reply);
+                     struct serve_fds *in, struct native_reply *reply);
 
 /* --- serve_snap.c --- */
 

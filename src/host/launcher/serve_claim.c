@@ -123,25 +123,25 @@ static fallible may_claim(const struct serve *s, const struct serve_box *b,
     return serve_check_block(in, 1, r->flags & NATIVE_FD_LOG);
 }
 
-static fallible give(struct serve_box *b, const struct serve_fds *in)
+/* The connection is closed with what came, behind the answer: its end wakes pid 1 once more. */
+static fallible give(struct serve_box *b, struct serve_fds *in)
 {
     static const char byte = BIND_BYTE;
 
     TRY_WRAP(fd_send(b->control, str_n(&byte, 1), in->fds, in->count), "tell pid 1");
-    own_close_p(&b->control);
-    b->control = -1;
+    in->fds[in->count++] = take_fd(&b->control);
     return NULL;
 }
 
 static fallible claim(struct serve *s, struct serve_box *b, const struct box_spec *spec,
-                      const struct serve_fds *in)
+                      struct serve_fds *in)
 {
     TRY(box_claim(&s->host, &b->box, spec, b->waits));
     return give(b, in);
 }
 
 fallible serve_claim(struct serve *s, struct serve_box *b, const struct native_request *r,
-                     const struct serve_fds *in, struct native_reply *reply)
+                     struct serve_fds *in, struct native_reply *reply)
 {
     struct native_request req = *r;
     struct box_spec spec = {.req = &req,
