@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -193,7 +194,10 @@ static fallible fork_new(struct launch *l, const struct launcher_policy *policy)
  * had by this. What a launcher starts has slices like everybody. */
 static void answer_early(pid_t pid, uint64_t flags)
 {
-    struct sched_attr a = {.size = sizeof a, .sched_flags = flags, .sched_runtime = SLICE_NS};
+    struct sched_attr a = {.size = sizeof a,
+                           .sched_flags = flags,
+                           .sched_nice = getpriority(PRIO_PROCESS, (id_t)pid), /* as it is */
+                           .sched_runtime = SLICE_NS};
 
     if (syscall(SYS_sched_setattr, pid, &a, 0) < 0)
         log_debug("no short slices", KV("errno", errno));
