@@ -316,8 +316,16 @@ fallible sbx_claim(struct sbx *s, const struct sbx_spec *spec, sbx_done *done, v
         return NULL;
     }
     s->on_gone = spec->on_gone;
+    s->on_listens = spec->on_listens;
     s->arg = spec->arg;
     return NULL;
+}
+
+void sbx_listens(struct sbx *s)
+{
+    s->binding = false;
+    if (s->op != SBX_CLAIM && s->on_listens) /* else who waits for the claim sees it */
+        s->on_listens(s->arg, s);
 }
 
 fallible sbx_stop(struct sbx *s, sbx_done *done, void *arg)

@@ -32,10 +32,12 @@ struct sbx { /* drivers embed it first */
     struct loop_later answer; /* a callback never comes from inside the call */
     struct err *result;
     void (*on_gone)(void *arg, struct sbx *s);
+    void (*on_listens)(void *arg, struct sbx *s);
     void *arg;
     char *failure;
     enum sbx_state found;   /* by SBX_ADOPT, and by a SBX_CLAIM that failed */
     bool warm;              /* its next start ends in SBX_WARM */
+    bool binding;           /* claimed, and its server does not listen yet */
     uint64_t begun_ns;      /* the operation under way */
     struct sbx_usage usage; /* of the last sbx_measure() */
     char *said;             /* by the last sbx_files(); NULL: nothing */
@@ -58,9 +60,11 @@ fallible sbx_start(struct sbx *s, sbx_done *done, void *arg);
  * what it is: running, paused, or stopped with its files. ERR_NOT_FOUND: there is none. */
 fallible sbx_adopt(struct sbx *s, sbx_done *done, void *arg);
 /* Binds environment, key, user, directory, hostname, limits, mounts and command of a warm one and
- * lets its server begin; done when that listens. spec's id, image and warm do not count; on_gone
- * and arg are spec's from now on. Refused before anything was bound it is warm as before, after
- * that it is stopped: what was bound to one is never given to another. */
+ * lets its server begin; done when all of that is in its hands. It can be reached from then on:
+ * while s->binding who connects waits, until on_listens or, if it fails after all, on_gone. A
+ * command as given runs when it is done. spec's id, image and warm do not count; on_gone,
+ * on_listens and arg are spec's from now on. Refused before anything was bound it is warm as
+ * before, after that it is stopped: what was bound to one is never given to another. */
 fallible sbx_claim(struct sbx *s, const struct sbx_spec *spec, sbx_done *done, void *arg);
 /* All that are there, of programs that are gone too. done once, never from inside. */
 fallible sbx_list(struct sbx_driver *d, sbx_list_done *done, void *arg);
@@ -115,5 +119,6 @@ struct sbx_question {
 void sbx_question_finish(struct sbx_question *q, struct err *e); /* takes e over */
 void sbx_question_drop(struct sbx_question *q);                  /* without an answer */
 void sbx_finish(struct sbx *s, struct err *e);     /* the operation under way; takes e over */
+void sbx_listens(struct sbx *s);                   /* the server of one that was binding */
 void sbx_gone(struct sbx *s, const char *fmt, ...) /* it ended by itself: why */
     __attribute__((format(printf, 2, 3)));

@@ -48,5 +48,7 @@ struct sbx_spec {            /* copied as far as needed */
     bool warm;   /* only image and limits count: the rest comes with sbx_claim() */
     /* The sandbox ended without being asked to; its state is SBX_STOPPED. May be NULL. */
     void (*on_gone)(void *arg, struct sbx *s);
+    /* After a claim that was done while s->binding: its server listens now. May be NULL. */
+    void (*on_listens)(void *arg, struct sbx *s);
     void *arg;
 };

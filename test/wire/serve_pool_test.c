@@ -166,6 +166,24 @@ static void signal_warm(struct serve *s, int sig)
     }
 }
 
+/* What the session's runtime is said to be; "": there is none. */
+static const char *status_of(struct serve *s, const char *session)
+{
+    struct serve_answer a = serve_get(s, serve_text(s, "/sessions/%s", session));
+
+    return a.status == 200 ? serve_field(s, a.json, "status") : "";
+}
+
+static bool becomes(struct serve *s, const char *session, const char *status)
+{
+    for (unsigned i = 0; i < 3000 && strcmp(status_of(s, session), status) != 0; i++) {
+        if (!status_of(s, session)[0] && i)
+            return false;
+        poll(NULL, 0, 10);
+    }
+    return strcmp(status_of(s, session), status) == 0;
+}
+
 TEST_LIMIT(serve_fills_the_pool_though_a_claim_hangs, 120)
 {
     struct serve s = {.key = NULL};
@@ -174,10 +192,133 @@ TEST_LIMIT(serve_fills_the_pool_though_a_claim_hangs, 120)
     wait_for(&s, "ready", 4);
     signal_warm(&s, SIGSTOP);
     struct json *r = serve_want(&s, 200, "POST", "/start", "{'image':'host','session_id':'a'}");
-    CHECK_STR(str_of(serve_field(&s, r, "status")), "starting");
+    CHECK_STR(str_of(serve_field(&s, r, "status")), "running"); /* and who comes waits */
     wait_for(&s, "ready", 4); /* another one for it, while it hangs */
     signal_warm(&s, SIGCONT);
-    r = serve_start(&s, "a", "");
     CHECK_INT(serve_visit(&s, r, "/alive"), 200);
+    r = serve_want(&s, 200, "GET",
+                   serve_text(&s, "/croft/v1/sandboxes/%s", serve_field(&s, r, "runtime_id")),
+                   NULL);
+    CHECK(json_get_int(json_get(r, STR("timeline")), "ready_ns", 0) > 0);
+    signal_warm(&s, SIGSTOP);
+    r = serve_want(&s, 200, "POST", "/start", "{'image':'host','session_id':'b'}");
+    serve_tell(&s, "/pause", r); /* what does not listen yet is paused, resumed and stopped too */
+    signal_warm(&s, SIGCONT);
+    serve_tell(&s, "/resume", r);
+    CHECK_INT(serve_visit(&s, r, "/alive"), 200);
+    signal_warm(&s, SIGSTOP);
+    serve_tell(&s, "/stop",
+               serve_want(&s, 200, "POST", "/start", "{'image':'host','session_id':'c'}"));
+    signal_warm(&s, SIGCONT);
+    serve_close(&s);
+}
+
+static int ask_without_waiting(const char *url, const char *method, const char *target,
+                               const char *body)
+{
+    struct wire w;
+    char text[400];
+
+    wire_at(&w, url);
+    int fd = wire_connect(&w);
+    snprintf(text, sizeof text,
+             "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %zu\r\n\r\n%s", method, target,
+             strlen(body), body);
+    wire_send(fd, str_of(text));
+    return fd;
+}
+
+TEST_LIMIT(serve_says_so_when_what_it_gave_away_ends_before_it_listens, 120)
+{
+    struct serve s = {.key = NULL};
+    own_done(buf) text;
+
+    buf_init(&text, 1u << 20);
+    serve_open(&s);
+    wait_for(&s, "ready", 4);
+    signal_warm(&s, SIGSTOP);
+    struct json *r = serve_want(&s, 200, "POST", "/start", "{'image':'host','session_id':'a'}");
+    CHECK_STR(str_of(serve_field(&s, r, "status")), "running");
+    int waits = ask_without_waiting(serve_field(&s, r, "url"), "GET", "/alive", "");
+    signal_warm(&s, SIGKILL);
+    wire_read_answer(waits, &text); /* a refusal, and no hang */
+    CHECK(str_starts(buf_str(&text), STR("HTTP/1.1 50")));
+    close(waits);
+    CHECK(becomes(&s, "a", "error"));
+    r = serve_want(&s, 200, "GET", "/sessions/a", NULL);
+    CHECK_HAS(str_of(detail_of(&s, r)), "ended by signal 9");
+    buf_reset(&text);
+    int events = ask_without_waiting(s.wire.url, "GET", "/croft/v1/events?after=0", "");
+    while (str_find(buf_str(&text), STR("STATUS$ERROR")) < 0) {
+        ssize_t n = read(events, buf_reserve(&text, 4096), 4096);
+        CHECK(n > 0);
+        buf_commit(&text, (size_t)n);
+    }
+    close(events);
+    serve_tell(&s, "/resume", r);
+    CHECK(becomes(&s, "a", "running"));
+    CHECK_STR(serve_exec(&s, r, "echo again"), "again");
+    serve_close(&s);
+}
+
+/* A claim that is handed over while its row cannot be written. False: the row's time was over
+ * first, on a machine that is very busy. */
+static bool claimed_without_row(struct serve *s, const char *session, pid_t *ret_locker,
+                                int *ret_fd)
+{
+    wait_for(s, "ready", 4);
+    *ret_locker = serve_lock_rows(s);
+    *ret_fd =
+        ask_without_waiting(s->wire.url, "POST", "/start",
+                            serve_text(s, "{\"image\":\"host\",\"session_id\":\"%s\"}", session));
+    for (unsigned i = 0; i < 3000 && !status_of(s, session)[0]; i++)
+        poll(NULL, 0, 1);
+    return becomes(s, session, "running");
+}
+
+TEST_LIMIT(serve_killed_between_a_claim_and_its_row_keeps_neither, 120)
+{
+    struct serve s = {.key = NULL};
+    pid_t locker;
+    int fd;
+
+    serve_open(&s);
+    while (!claimed_without_row(&s, "a", &locker, &fd)) {
+        serve_unlock_rows(locker);
+        close(fd);
+    }
+    serve_kill(&s);
+    serve_unlock_rows(locker);
+    close(fd);
+    serve_run(&s, NULL);
+    CHECK_INT(serve_get(&s, "/sessions/a").status, 404);
+    CHECK_INT(json_get_int(serve_want(&s, 200, "GET", "/list", NULL), "total", 9), 0);
+    serve_close(&s); /* looks: nothing of it is left */
+}
+
+TEST_LIMIT(serve_says_so_when_what_it_gave_away_ends_before_its_row_is_written, 120)
+{
+    struct serve s = {.key = NULL};
+    own_done(buf) text;
+    pid_t locker;
+    int fd;
+
+    buf_init(&text, 1u << 20);
+    serve_open(&s);
+    for (;;) {
+        bool claimed = claimed_without_row(&s, "a", &locker, &fd);
+        if (claimed)
+            signal_warm(&s, SIGKILL);
+        claimed = claimed && becomes(&s, "a", "error");
+        serve_unlock_rows(locker);
+        buf_reset(&text);
+        wire_read_answer(fd, &text);
+        close(fd);
+        if (claimed && str_starts(buf_str(&text), STR("HTTP/1.1 200")))
+            break;
+    }
+    CHECK_HAS(buf_str(&text), "\"status\":\"error\"");
+    CHECK_HAS(buf_str(&text), "ended by signal 9");
+    serve_tell(&s, "/stop", serve_want(&s, 200, "GET", "/sessions/a", NULL));
     serve_close(&s);
 }

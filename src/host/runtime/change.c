@@ -405,14 +405,30 @@ void manager_ask(struct runtime *r, enum runtime_op op, struct runtime_ask *ask)
 
 /* --- its end by itself --- */
 
+/* Is the operation under way told of its end, and tells? Questions do not look at that, and of
+ * others the half that is missing may be the row. */
+static bool is_told(const struct runtime *r, const struct sbx *s)
+{
+    switch (r->op) {
+    case RUNTIME_NO_OP:
+    case RUNTIME_MEASURE:
+    case RUNTIME_FILES:
+    case RUNTIME_SNAPSHOT:
+        return false;
+    default:
+        return s->op || r->pending != PENDING_ROW;
+    }
+}
+
 void runtime_on_gone(void *arg, struct sbx *s)
 {
     struct runtime *r = arg;
 
-    if (r->op) /* the operation under way is told, and tells */
+    if (is_told(r, s))
         return;
     r->manager->counters.gone++;
-    runtime_set_request(r, (struct str){0});
+    if (!r->op)
+        runtime_set_request(r, (struct str){0});
     struct err *e = err_new(ERR_CLOSED, "%s", s->failure ? s->failure : "it ended");
     runtime_fail(r, e);
     err_free(e);

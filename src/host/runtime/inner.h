@@ -76,8 +76,11 @@ void runtime_move(struct runtime *r, enum runtime_status to);
 void runtime_free(struct runtime *r); /* of one that was never added */
 /* The first operation of a new one; r->sbx is new, or warm, and r->spec made. */
 void runtime_begin(struct runtime *r, const struct wire_start *start, struct runtime_ask *ask);
-/* To be answered when its row is on disk and, if that takes a moment only, its server listens. */
+/* To be answered when its row is on disk and, if that takes a moment only, it can be reached. */
 void runtime_watch(struct runtime *r, struct runtime_ask *ask);
+/* What was claimed has what it needs, or never will: the pool need not wait for it. */
+void runtime_claim_over(struct runtime *r);
+void runtime_on_listens(void *arg, struct sbx *s);
 
 /* The same from its row, after a restart of the server; made is r->spec. */
 void runtime_begin_from_row(struct runtime *r);

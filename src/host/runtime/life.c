@@ -53,12 +53,11 @@ static void answer_watchers(struct runtime *r, const struct err *e)
     }
 }
 
-/* Nobody waits for it any more: the pool need not wait either. */
-static void end_claim(struct manager *m, bool *counted)
+void runtime_claim_over(struct runtime *r)
 {
-    if (*counted && !--m->claiming)
-        pool_claims_over(m);
-    *counted = false;
+    if (r->counted && !--r->manager->claiming)
+        pool_claims_over(r->manager);
+    r->counted = false;
 }
 
 static void on_grace(struct loop_timer *t)
@@ -66,7 +65,7 @@ static void on_grace(struct loop_timer *t)
     struct runtime *r = container_of(t, struct runtime, grace);
 
     answer_watchers(r, NULL);
-    end_claim(r->manager, &r->counted);
+    runtime_claim_over(r);
 }
 
 /* Told when the row is on disk; a server that is about to listen is worth a moment. */
@@ -211,7 +210,7 @@ static bool start_cold_after_all(struct runtime *r)
         return false;
     r->retried = true;
     r->warm = false;
-    end_claim(r->manager, &r->counted);
+    runtime_claim_over(r);
     runtime_set_detail(r, "cold: the warm sandbox was not well");
     own(err) e = sbx_remove(r->sbx, on_unwarmed, r);
     return !e;
@@ -235,22 +234,22 @@ static void undo_start(struct runtime *r)
         runtime_remove_sandbox(r);
 }
 
-/* The pool is filled up behind him who was waiting, and not beside him. */
+/* The pool is filled up behind him who was waiting, and not beside what his sandbox has to do
+ * before it listens; one that hangs is not waited for. */
 static void end_start(struct runtime *r)
 {
-    struct manager *m = r->manager;
-    bool counted = r->counted;
-
-    r->warm = r->counted = false;
+    r->warm = false;
     runtime_drop_spec(r);
-    if (r->durable) {
-        struct err *e = take(&r->failed);
-        look_at_watchers(r);
-        runtime_finish(r, e);
-    } else {
+    if (!r->durable) {
         undo_start(r);
+        return;
     }
-    end_claim(m, &counted);
+    look_at_watchers(r);
+    if (r->sbx && r->sbx->binding)
+        loop_timer_start(r->manager->config.loop, &r->grace, CLAIM_MS, on_grace);
+    else
+        runtime_claim_over(r);
+    runtime_finish(r, take(&r->failed));
 }
 
 static void on_start_row(void *arg, struct err *e)
@@ -328,31 +327,50 @@ static void on_first(struct proxy_target *t, uint64_t ns)
             s->on_first(s, r);
 }
 
+static void is_ready(struct runtime *r)
+{
+    manager_emit(r, RUNTIME_EVENT_READY, "");
+    log_debug("timeline", KV("id", r->id), KV("request_id", r->request),
+              KV("queue_us", r->phase_us[RUNTIME_PHASE_QUEUE]),
+              KV("claim_us", r->phase_us[RUNTIME_PHASE_CLAIM]),
+              KV("exec_us", r->phase_us[RUNTIME_PHASE_EXEC]),
+              KV("ready_us", r->phase_us[RUNTIME_PHASE_READY]),
+              KV("row_us", r->phase_us[RUNTIME_PHASE_ROW]));
+}
+
+/* It was told as running, and what came for it waited. */
+void runtime_on_listens(void *arg, struct sbx *s)
+{
+    struct runtime *r = arg;
+    struct sbx_info info;
+
+    sbx_inspect(s, &info);
+    r->phase_us[RUNTIME_PHASE_READY] = (uint32_t)(info.phase_ns[SBX_PHASE_READY] / 1000);
+    if (!r->op)
+        loop_timer_stop(&r->grace);
+    runtime_claim_over(r);
+    if (r->status.now == RUNTIME_RUNNING)
+        is_ready(r);
+}
+
 static void started(struct runtime *r, const struct err *e)
 {
     own(err) why = e ? err_copy(e) : runtime_set_addresses(r);
 
     r->manager->starting--;
-    if (why)
+    if (why) {
         runtime_fail(r, why);
-    else {
+        look_at_watchers(r);
+    } else {
         runtime_move(r, RUNTIME_RUNNING);
         r->target.on_first = on_first;
         proxy_set_state(r->manager->config.proxy, &r->target, PROXY_OPEN);
         look_at_watchers(r); /* who waits is told before all others */
         manager_emit(r, RUNTIME_EVENT_STARTED, "");
-        manager_emit(r, RUNTIME_EVENT_READY, "");
-        log_debug("timeline", KV("id", r->id), KV("request_id", r->request),
-                  KV("queue_us", r->phase_us[RUNTIME_PHASE_QUEUE]),
-                  KV("claim_us", r->phase_us[RUNTIME_PHASE_CLAIM]),
-                  KV("exec_us", r->phase_us[RUNTIME_PHASE_EXEC]),
-                  KV("ready_us", r->phase_us[RUNTIME_PHASE_READY]),
-                  KV("row_us", r->phase_us[RUNTIME_PHASE_ROW]));
-    }
-    if (why)
-        look_at_watchers(r);
-    else
+        if (!r->sbx->binding)
+            is_ready(r);
         note_running(r);
+    }
     if (runtime_half_done(r, PENDING_SANDBOX, NULL)) /* what failed is told as the status */
         end_start(r);
 }

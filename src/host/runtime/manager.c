@@ -236,6 +236,8 @@ void runtime_move(struct runtime *r, enum runtime_status to)
 
     loop_timer_stop(&r->note);
     sm_move(&r->status, to, r->id);
+    if (to != RUNTIME_RUNNING && to != RUNTIME_STARTING)
+        runtime_claim_over(r);
     r->changed_ms = manager_now_ms(m);
     if (was != is_live(r)) {
         r->tenant->live += was ? -1u : 1u;

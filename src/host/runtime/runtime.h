@@ -99,7 +99,7 @@ struct runtime {
     uint16_t port;      /* of its listener, also when that is closed */
     uint16_t published; /* port inside of a command run as given; 0: our own server answers */
     bool keep, warm;    /* warm: being claimed */
-    bool counted;       /* somebody waits for that */
+    bool counted;       /* the pool waits for that */
     bool durable;       /* its row is on disk */
     uint8_t restarts;
     uint32_t phase_us[RUNTIME_PHASES];

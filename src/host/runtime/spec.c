@@ -110,6 +110,7 @@ fallible spec_make(const struct runtime *r, const struct wire_start *start, cons
         .has_user = start->run_as_user > 0,
         .uid = start->run_as_user > 0 ? (uint32_t)start->run_as_user : 0,
         .on_gone = runtime_on_gone,
+        .on_listens = runtime_on_listens,
         .arg = (void *)r, /* whose sandbox it becomes */
     };
     if (ret->sbx.has_user)

@@ -36,7 +36,7 @@ static void on_event(struct runtime_subscriber *s, const struct runtime_event *e
 {
     struct watch *w = container_of(s, struct watch, events);
 
-    if (e->kind == RUNTIME_EVENT_READY && e->runtime->op == RUNTIME_START)
+    if (e->kind == RUNTIME_EVENT_READY && e->runtime->op != RUNTIME_RESUME)
         observe_start(w->metrics, e->runtime);
     metrics_add(w->metrics, METRIC_EVENTS, 1, NULL);
     journal_add(w->journal, &(struct journal_note){.kind = JOURNAL_STATUS,

@@ -95,6 +95,7 @@ static void release(struct native *n)
     native_drop_output(n);
     err_free(native_log_watch(&n->base, false)); /* it cannot fail */
     list_del(&n->call.link);
+    list_del(&n->slow.link);
     loop_timer_stop(&n->deadline);
     if (n->said)
         said_done(n->said);
@@ -129,6 +130,7 @@ static fallible native_create(struct sbx_driver *driver, const struct sbx_spec *
 
     (void)driver;
     list_init(&n->call.link);
+    list_init(&n->slow.link);
     struct err *e = native_id_ok(s->id, NATIVE_ID_MAX)
                         ? native_set_new(n, spec)
                         : err_new(ERR_INVALID, "id '%.80s': not a dot or a dash first", s->id);
@@ -169,14 +171,18 @@ static void end_life(struct native *n)
     if (n->said)
         said_stop(n->said);
     n->pid = 0;
+    n->base.binding = false;
+}
+
+static void note_ready(struct native *n)
+{
+    loop_timer_stop(&n->deadline);
+    n->phase_ns[SBX_PHASE_READY] = clock_mono_ns(&clock_system) - n->answered_ns;
 }
 
 static void finish(struct native *n)
 {
-    uint64_t now = clock_mono_ns(&clock_system);
-
-    loop_timer_stop(&n->deadline);
-    n->phase_ns[SBX_PHASE_READY] = now - n->answered_ns;
+    note_ready(n);
     sbx_finish(&n->base, NULL);
 }
 
@@ -194,24 +200,49 @@ static void on_ready(struct loop_io *io)
         stop_io(io);
         n->listens = true;
     }
-    if (n->base.op == SBX_START || n->bound)
+    if (n->base.binding) {
+        note_ready(n);
+        sbx_listens(&n->base);
+    } else if (n->base.op == SBX_START || n->bound)
         finish(n);
 }
 
-/* It said nothing for so long; a stop by us that looks like an accident, and is told as one. */
-static void on_killed_slow(struct native *n, const struct native_reply *r, int *fds, struct err *e)
+/* It said nothing for so long; a stop by us that looks like an accident, and is told as one, unless
+ * it is being stopped or has ended anyway. */
+static void on_killed_slow(struct native_call *c, const struct native_reply *r, int *fds,
+                           struct err *e)
 {
+    struct native *n = container_of(c, struct native, slow);
+    struct sbx *s = &n->base;
+
     (void)r, (void)fds;
     err_free(e);
+    if (s->op == SBX_STOP || s->op == SBX_REMOVE || s->state.now == SBX_STOPPED)
+        return;
+    list_del(&n->call.link); /* nobody waits for that answer now */
     end_life(n);
-    sbx_gone(&n->base, "the server did not listen in time");
+    sbx_gone(s, "the server did not listen in time");
 }
+
+static void start_deadline(struct native *n);
 
 static void on_too_slow(struct loop_timer *t)
 {
     struct native *n = container_of(t, struct native, deadline);
+    struct native_request req = {.op = NATIVE_KILL};
 
-    err_free(ask_op(n, NATIVE_KILL, on_killed_slow)); /* without a launcher nothing runs */
+    if (n->base.state.now == SBX_PAUSED) { /* its time stands still */
+        start_deadline(n);
+        return;
+    }
+    snprintf(req.id, sizeof req.id, "%s", n->base.id);
+    err_free(native_call(native_driver_of(n), &n->slow, &req, NULL, 0,
+                         on_killed_slow)); /* without a launcher nothing runs */
+}
+
+static void start_deadline(struct native *n)
+{
+    loop_timer_start(n->base.driver->host->loop, &n->deadline, START_MS, on_too_slow);
 }
 
 /* A sandbox that is being stopped is told of by the answer to that. */
@@ -268,7 +299,7 @@ static void on_started(struct native *n, const struct native_reply *r, int *fds,
         e = loop_io_start(loop, &n->ready, fds[0], EPOLLIN, on_ready);
     if (!e) {
         take_fd(&fds[0]);
-        loop_timer_start(loop, &n->deadline, START_MS, on_too_slow);
+        start_deadline(n);
         return;
     }
     end_life(n);
@@ -355,10 +386,14 @@ static void on_claimed(struct native *n, const struct native_reply *r, int *fds,
     memset(n->phase_ns, 0, sizeof n->phase_ns);
     n->phase_ns[SBX_PHASE_EXEC] = n->answered_ns - n->base.begun_ns;
     n->bound = true;
-    if (n->listens)
+    if (n->listens) {
         finish(n);
-    else
-        loop_timer_start(n->base.driver->host->loop, &n->deadline, START_MS, on_too_slow);
+        return;
+    }
+    start_deadline(n);
+    n->base.binding = !n->command; /* a command may be one that cannot be run */
+    if (n->base.binding)
+        sbx_finish(&n->base, NULL);
 }
 
 static fallible native_claim(struct sbx *s, const struct sbx_spec *spec)

@@ -61,6 +61,7 @@ struct native {
     uint64_t phase_ns[SBX_PHASES];
 
     struct native_call call; /* one at a time */
+    struct native_call slow; /* its end, because it does not listen */
     void (*answered)(struct native *n, const struct native_reply *r, int *fds, struct err *e);
 };
 
