@@ -38,7 +38,9 @@ harden := -fstack-protector-strong -fstack-clash-protection -fcf-protection
 host_opt     := -O2 -D_FORTIFY_SOURCE=2
 host_cflags   = $(common) $(host_opt) -fPIE $(harden)
 host_ldflags := -pie -Wl,-z,relro,-z,now,-z,noexecstack
-host_libs    := -Wl,-Bstatic -lyaml -lssl -lcrypto -lz -lzstd -llzma -lsqlite3 -Wl,-Bdynamic -lm -pthread
+# Static: each library that is loaded costs every start of croft. OpenSSL is loaded when wanted (host/tls).
+host_libs    := -Wl,-Bstatic -lyaml -lz -lzstd -llzma -lsqlite3 -Wl,-Bdynamic -lm -pthread
+test_libs    := $(host_libs) -lssl -lcrypto
 
 # The whole guest is optimised at once, for size. Functions with a character buffer are guarded; the
 # guard of -strong, in all that take an address, would cost 17 KB more. zlib stays out: base/inflate
@@ -103,11 +105,11 @@ $(O)/asan/croft-guest: $(san_guest_obj) $(O)/asan/src/main/guest.o
 
 $(O)/test-croft: $(host_obj) $(test_obj) $(O)/host/embed.o
 	@echo "  LINK  $@"
-	@$(CC) $(host_ldflags) $(wrap) -o $@ $^ $(host_libs)
+	@$(CC) $(host_ldflags) $(wrap) -o $@ $^ $(test_libs)
 
 $(O)/asan/test-croft: $(san_obj) $(san_test_obj) $(O)/asan/embed.o
 	@echo "  LINK  $@"
-	@$(CC) $(san_ldflags) $(wrap) -o $@ $^ $(host_libs)
+	@$(CC) $(san_ldflags) $(wrap) -o $@ $^ $(test_libs)
 
 # Tries to leave a sandbox; static, so that it needs nothing inside.
 $(O)/escape-probe $(O)/asan/escape-probe: $(probe) $(wildcard test/escape/probe/*.h) Makefile | $(O)/guest/include/.done
@@ -225,7 +227,7 @@ bench_kit := $(patsubst %.c,$(O)/host/%.o,$(wildcard bench/kit/*.c))
 $(O)/bench/%: $(O)/host/bench/%.o $(bench_kit) $(host_obj) $(O)/host/embed.o
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
-	@$(CC) $(host_ldflags) -o $@ $^ $(host_libs) -lm
+	@$(CC) $(host_ldflags) -o $@ $^ $(test_libs)
 
 B ?= all
 bench: all $(bench:%=$(O)/bench/%) ## ratios to peers, measured in the same run; B=json

@@ -3,9 +3,6 @@
 #include "host/tls/tls.h"
 
 #include <arpa/inet.h>
-#include <openssl/err.h>
-#include <openssl/pem.h>
-#include <openssl/x509v3.h>
 
 #include "base/mem.h"
 #include "host/tls/tls_inner.h"
@@ -80,9 +77,11 @@ static struct tls_ctx *tls_ctx_new(const SSL_METHOD *method)
 }
 
 /* The image's openssl.cnf may name modules to load or weaken what is set here: it is not read. */
-static void init_openssl(void)
+static fallible init_openssl(void)
 {
+    TRY(openssl_load());
     OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL);
+    return NULL;
 }
 
 static fallible no_openssl(void)
@@ -150,7 +149,7 @@ static fallible use_files(SSL_CTX *ssl, const char *certificate, const char *pat
 
 static fallible server_ctx(const struct tls_server *server, struct tls_ctx **ret_ctx)
 {
-    init_openssl();
+    TRY(init_openssl());
     own(tls_ctx) ctx = tls_ctx_new(TLS_server_method());
     if (!ctx)
         return no_openssl();
@@ -211,7 +210,7 @@ fallible tls_client_new(const char *ca_file, struct tls_client **ret_client)
 {
     own(tls_client) client = mem_new(sizeof *client);
 
-    init_openssl();
+    TRY(init_openssl());
     client->ctx = tls_ctx_new(TLS_client_method());
     if (!client->ctx)
         return no_openssl();

@@ -3,7 +3,6 @@
  * one OpenSSL has writes with write(2), which raises SIGPIPE. Handshakes happen inside the first
  * reads and writes. */
 #include <errno.h>
-#include <openssl/err.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 

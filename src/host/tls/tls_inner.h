@@ -3,9 +3,7 @@
  */
 #pragma once
 
-#include <openssl/ssl.h>
-
-#include "base/err.h"
+#include "host/tls/openssl.h"
 
 struct stream;
 
