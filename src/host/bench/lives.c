@@ -163,12 +163,23 @@ static fallible stop(struct life *l)
     return tell(l, STOPPING, "POST", "/stop", body);
 }
 
+static fallible run_first(struct life *l)
+{
+    static const char run[] = LIVES_ACTION("echo \\\"c\\\"roft-$((6*7))");
+
+    TRY(talk_tcp(&l->box, l->port));
+    l->step = RUNNING;
+    return talk_send(&l->box, "POST", "/execute_action", l->key, run);
+}
+
 static fallible begin(struct crowd *c, struct life *l)
 {
     char body[100];
 
     if (c->plan->kind == LIVES_BASH)
         return begin_bash(l);
+    if (c->plan->kind == LIVES_FIRST)
+        return run_first(l);
     l->api = c->idle[--c->idle_count];
     if (c->plan->kind == LIVES_STOP)
         return stop(l);
@@ -185,8 +196,6 @@ static void copy(char *to, size_t size, struct str from)
 /* It runs: what its kind does next. */
 static fallible go_on(struct crowd *c, struct life *l)
 {
-    static const char run[] = LIVES_ACTION("echo \\\"c\\\"roft-$((6*7))");
-
     l->claim_ms = lives_now_ms() - l->begin_ms;
     if (c->plan->kind == LIVES_WHOLE)
         return stop(l);
@@ -194,9 +203,7 @@ static fallible go_on(struct crowd *c, struct life *l)
         finish(c, l, NULL);
         return NULL;
     }
-    TRY(talk_tcp(&l->box, l->port));
-    l->step = RUNNING;
-    return talk_send(&l->box, "POST", "/execute_action", l->key, run);
+    return run_first(l);
 }
 
 static fallible hear_start(struct crowd *c, struct life *l)
@@ -328,7 +335,7 @@ static fallible crowd_open(struct crowd *c)
 
     c->polls = mem_new(p->count * sizeof *c->polls);
     c->polled = mem_new(p->count * sizeof *c->polled);
-    if (p->kind == LIVES_BASH)
+    if (p->kind == LIVES_BASH || p->kind == LIVES_FIRST)
         return NULL;
     c->talks = mem_new(p->most * sizeof *c->talks);
     c->idle = mem_new(p->most * sizeof(void *));
@@ -349,7 +356,8 @@ fallible lives_run(const struct lives_plan *plan, struct life *l, double *ret_ms
     double first = lives_now_ms();
 
     for (size_t i = 0; i < plan->count; i++) {
-        bool skip = plan->kind == LIVES_STOP && !l[i].id[0];
+        bool skip =
+            (plan->kind == LIVES_STOP && !l[i].id[0]) || (plan->kind == LIVES_FIRST && !l[i].port);
         l[i].step = skip ? OVER : NEW;
         l[i].due_ms = first + (double)i * plan->every_ms;
         c.over += skip;

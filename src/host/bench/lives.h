@@ -21,6 +21,7 @@ enum lives_kind {
     LIVES_START,       /* until it runs */
     LIVES_COMMAND_OUT, /* until the output of a first command */
     LIVES_WHOLE,       /* until it is stopped again */
+    LIVES_FIRST,       /* of those that run: until the output of a first command */
     LIVES_STOP,        /* of those that run */
     LIVES_BASH,        /* a bare interactive bash on a pty, until the same output */
 };
