@@ -73,6 +73,11 @@ uint64_t loop_now_ns(const struct loop *l)
     return l->now_ns;
 }
 
+void loop_look_at_clock(struct loop *l)
+{
+    l->now_ns = clock_mono_ns(l->clock);
+}
+
 const struct clock *loop_clock(const struct loop *l)
 {
     return l->clock;
@@ -100,7 +105,7 @@ fallible loop_turn(struct loop *l, int timeout_ms)
     int n = epoll_wait(l->epoll, l->events, LOOP_BATCH, timeout_ms);
     if (n < 0 && errno != EINTR)
         return err_sys("epoll_wait");
-    l->now_ns = clock_mono_ns(l->clock);
+    loop_look_at_clock(l);
     loop_timers_run(l);
     l->event_count = n < 0 ? 0 : n;
     for (l->event_at = 0; l->event_at < l->event_count; l->event_at++) {

@@ -27,6 +27,7 @@ void loop_stop(struct loop *loop);
 /* One turn: waits up to timeout_ms (-1: as long as it takes) and calls what is due. */
 fallible loop_turn(struct loop *loop, int timeout_ms);
 uint64_t loop_now_ns(const struct loop *loop); /* monotonic, as of this turn */
+void loop_look_at_clock(struct loop *loop);    /* for who waited elsewhere, between two turns */
 const struct clock *loop_clock(const struct loop *loop);
 
 /* --- descriptors; level-triggered --- */

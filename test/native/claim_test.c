@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/own.h"
 #include "test/native/census.h"
@@ -186,6 +187,28 @@ TEST(a_claim_goes_before_what_takes_long)
         own_close_p(&fds[0]);
     }
     close(take_fd(&block));
+    rig_close(&r);
+}
+
+/* Its time begins with its claim, however long it was warm.
+ */
+TEST(the_clock_of_a_claimed_server_begins_with_its_claim)
+{
+    static const char ask[] = "GET /server_info HTTP/1.1\r\nHost: x\r\n\r\n";
+    static const char *const names[] = {"\"uptime\":", "\"idle_time\":"};
+    struct rig r;
+    char text[2000];
+
+    rig_open(&r, 0);
+    start_warm(&r, "w", 0);
+    uint64_t begun = clock_mono_ns(&clock_system);
+    claim(&r, "w");
+    rig_check_answer(&r, "w", ask, names[0], text, sizeof text);
+    double most = (double)(clock_mono_ns(&clock_system) - begun) / 1e9;
+    for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
+        const char *at = strstr(text, names[i]);
+        CHECK(at && strtod(at + strlen(names[i]), NULL) <= most);
+    }
     rig_close(&r);
 }
 

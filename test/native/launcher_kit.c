@@ -194,21 +194,29 @@ void rig_start(struct rig *r, const char *id)
     CHECK_INT(read(r->ready, &byte, 1), 1);
 }
 
-void rig_check_answers(const struct rig *r, const char *id)
+void rig_check_answer(const struct rig *r, const char *id, const char *request, const char *part,
+                      char *text, size_t size)
 {
-    static const char text[] = "GET /alive HTTP/1.1\r\nHost: x\r\n\r\n";
     struct sockaddr_un a = {.sun_family = AF_UNIX};
-    char line[512];
 
     snprintf(a.sun_path, sizeof a.sun_path, "%.70s%s/%s.s",
              r->policy.sockets ? r->policy.sockets : r->state, r->policy.sockets ? "" : "/run", id);
     own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK_INT(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
-    CHECK_OK(fd_write_all(fd, str_of(text)));
+    CHECK_OK(fd_write_all(fd, str_of(request)));
     CHECK_OK(fd_wait(fd, POLLIN, WAIT_MS));
-    ssize_t n = read(fd, line, sizeof line);
+    ssize_t n = read(fd, text, size - 1);
     CHECK(n > 0);
-    CHECK_HAS(str_n(line, (size_t)n), "HTTP/1.1 200");
+    text[n] = '\0';
+    CHECK_HAS(str_of(text), "HTTP/1.1 200");
+    CHECK_HAS(str_of(text), part);
+}
+
+void rig_check_answers(const struct rig *r, const char *id)
+{
+    char text[512];
+
+    rig_check_answer(r, id, "GET /alive HTTP/1.1\r\nHost: x\r\n\r\n", "", text, sizeof text);
 }
 
 /* The server's own calls must not be the ones that fail: the kernel is asked past the counter. */

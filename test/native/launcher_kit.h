@@ -27,6 +27,10 @@ void rig_close(struct rig *r); /* the launcher must end well and leave nothing *
 
 /* One request to a sandbox's socket, by path as the proxy does; what it answers begins with 200. */
 void rig_check_answers(const struct rig *r, const char *id);
+/* The same of a request of the caller's; the answer, which holds part, is short and goes to text.
+ */
+void rig_check_answer(const struct rig *r, const char *id, const char *request, const char *part,
+                      char *text, size_t size);
 /* Asks for one sandbox and wants it done; the answer, without its descriptors. */
 struct native_reply rig_tell(struct rig *r, enum native_op op, const char *id);
 struct native_request rig_request(enum native_op op, const char *id);

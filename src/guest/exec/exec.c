@@ -262,6 +262,7 @@ fallible exec_run(struct exec *e, const struct exec_config *config, bool *ret_se
     e->config = config;
     e->ready_fd = config->ready_fd;
     e->spawner = config->keep ? &config->keep->spawner : NULL;
+    loop_look_at_clock(e->loop); /* a claim may have been long in coming */
     e->start_ns = e->last_action_ns = e->cpu_sample_ns = loop_now_ns(e->loop);
     e->editor.workdir = config->working_dir;
     TRY(start_all(&e->start, config));
