@@ -46,6 +46,7 @@ struct sbx_spec {            /* copied as far as needed */
     int output;  /* FACE_COMMAND: a pipe for what it says, borrowed; 0: kept, for sbx_logs */
     bool nested; /* it may make namespaces and mounts of its own: to build images, native only */
     bool warm;   /* only image and limits count: the rest comes with sbx_claim() */
+    uint32_t later_ms; /* of a claim: that its shell may wait, for others need the processors */
     /* The sandbox ended without being asked to; its state is SBX_STOPPED. May be NULL. */
     void (*on_gone)(void *arg, struct sbx *s);
     /* After a claim that was done while s->binding: its server listens now. May be NULL. */

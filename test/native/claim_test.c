@@ -55,17 +55,22 @@ static pid_t start_warm(struct rig *r, const char *id, unsigned flags)
     return reply.pid;
 }
 
-static int bind_block(void)
+static int bind_block_later(uint32_t later_ms)
 {
     static const char strings[] =
         "\0\0action-server\0--working-dir\0/workspace\0PATH=/usr/bin:/bin";
-    const struct bind_head head = {BIND_MAGIC, 0, 3, 1};
+    const struct bind_head head = {BIND_MAGIC, 0, 3, 1, later_ms};
     int fd = memfd_create("bind", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     CHECK_OK(fd_write_all(fd, str_n(&head, sizeof head)));
     CHECK_OK(fd_write_all(fd, str_n(strings, sizeof strings)));
     CHECK_INT(fcntl(fd, F_ADD_SEALS, SEALS), 0);
     return fd;
+}
+
+static int bind_block(void)
+{
+    return bind_block_later(0);
 }
 
 static void wait_listening(struct rig *r)
@@ -77,11 +82,11 @@ static void wait_listening(struct rig *r)
     CHECK_INT(byte, '1');
 }
 
-static void claim(struct rig *r, const char *id)
+static void claim_later(struct rig *r, const char *id, uint32_t later_ms)
 {
     struct native_request req = ask_for(NATIVE_CLAIM, id, 0);
     struct native_reply reply;
-    own_fd block = bind_block();
+    own_fd block = bind_block_later(later_ms);
     int fds[2];
 
     rig_ask(r, &req, &block, 1, &reply, fds);
@@ -89,6 +94,11 @@ static void claim(struct rig *r, const char *id)
     CHECK_INT(reply.state, NATIVE_RUNNING);
     wait_listening(r);
     rig_check_answers(r, id);
+}
+
+static void claim(struct rig *r, const char *id)
+{
+    claim_later(r, id, 0);
 }
 
 TEST(a_claim_gets_no_more_than_the_policy_allows)
@@ -190,7 +200,25 @@ TEST(a_claim_goes_before_what_takes_long)
     rig_close(&r);
 }
 
-/* Its time begins with its claim, however long it was warm.
+/* --- when the shell starts --- */
+
+/* Pid 1 has the nursery, the server, and the shells. */
+static unsigned shells_of(pid_t pid)
+{
+    char path[64], text[256];
+    unsigned n = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    own_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof text);
+    CHECK(len > 0);
+    for (ssize_t i = 0; i < len; i++)
+        n += text[i] == ' ';
+    CHECK(n >= 2);
+    return n - 2;
+}
+
+/* Its time begins with its claim, however long it was warm: shells that may wait do from then on.
  */
 TEST(the_clock_of_a_claimed_server_begins_with_its_claim)
 {
@@ -208,6 +236,51 @@ TEST(the_clock_of_a_claimed_server_begins_with_its_claim)
     for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
         const char *at = strstr(text, names[i]);
         CHECK(at && strtod(at + strlen(names[i]), NULL) <= most);
+    }
+    rig_close(&r);
+}
+
+TEST(a_shell_starts_with_its_claim)
+{
+    struct rig r;
+
+    rig_open(&r, 0);
+    pid_t pid = start_warm(&r, "w", 0);
+    CHECK_INT(shells_of(pid), 0);
+    claim(&r, "w");
+    CHECK_INT(shells_of(pid), 1); /* whoever was answered came behind it */
+    rig_close(&r);
+}
+
+TEST(a_shell_that_may_wait_comes_with_the_first_command)
+{
+    static const char body[] =
+        "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"echo $((6*7))\"}}}";
+    struct rig r;
+    char request[300], text[2000];
+
+    rig_open(&r, 0);
+    pid_t pid = start_warm(&r, "w", 0);
+    claim_later(&r, "w", BIND_LATER_MAX);
+    CHECK_INT(shells_of(pid), 0);
+    snprintf(request, sizeof request,
+             "POST /execute_action HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s",
+             sizeof body - 1, body);
+    rig_check_answer(&r, "w", request, "\"content\":\"42\"", text, sizeof text);
+    CHECK_INT(shells_of(pid), 1);
+    rig_close(&r);
+}
+
+TEST(a_shell_that_may_wait_comes_without_a_command_too)
+{
+    struct rig r;
+
+    rig_open(&r, 0);
+    pid_t pid = start_warm(&r, "w", 0);
+    claim_later(&r, "w", 1);
+    for (unsigned i = 0; shells_of(pid) == 0; i++) {
+        CHECK(i < WAIT_MS / 5);
+        poll(NULL, 0, 5);
     }
     rig_close(&r);
 }

@@ -185,6 +185,7 @@ static fallible await(struct args *a, int *argc, char ***argv, const char *const
     int skip = exec_foreign_args((int)a->bound.argc, a->bound.argv);
     if (!skip)
         skip = strcmp(a->bound.argv[0], "action-server") == 0;
+    a->config.later_ms = a->bound.later_ms;
     *argc = (int)a->bound.argc - skip;
     *argv = a->bound.argv + skip;
     *envp = (const char *const *)a->bound.env;

@@ -203,6 +203,22 @@ fallible exec_tell_ready(struct exec *e)
     return NULL;
 }
 
+static void on_shell_due(struct loop_timer *t)
+{
+    exec_start_shell(container_of(t, struct exec, shell_due));
+}
+
+/* Claimed: its shell starts while its client comes to the first request. Where many were claimed at
+ * once the processors have no time for that before all are told: then after a while, or with the
+ * first command, whichever comes first. */
+static void start_claimed(struct exec *e)
+{
+    if (e->config->later_ms)
+        loop_timer_start(e->loop, &e->shell_due, e->config->later_ms, on_shell_due);
+    else
+        exec_start_shell(e);
+}
+
 /* Nobody is answered before all is ready. */
 static fallible serve(struct exec *e, bool *ret_served)
 {
@@ -220,7 +236,7 @@ static fallible serve(struct exec *e, bool *ret_served)
     }
     TRY(take_requests(e, fd));
     if (e->config->keep && e->config->keep->awaits)
-        exec_start_shell(e); /* claimed: it starts while its client comes to the first request */
+        start_claimed(e);
     TRY(exec_tell_ready(e));
     if (e->config->keep)
         TRY(keep_ready(e->config->keep));
@@ -238,6 +254,7 @@ static fallible run(struct exec *e, bool *ret_served)
         error = serve(e, ret_served);
     loop_signal_stop(&e->term);
     loop_signal_stop(&e->interrupt);
+    loop_timer_stop(&e->shell_due);
     exec_close_shells(e);
     close_parts(e);
     http_server_free(e->server);

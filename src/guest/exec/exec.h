@@ -28,6 +28,7 @@ struct exec_config {
     const char *const *plugins; /* names, as asked for; NULL at the end */
     struct str session_key;     /* X-Session-API-Key; empty: none */
     uint64_t soft_timeout_ms;
+    uint32_t later_ms; /* that the shell of a claimed sandbox may wait for its first command */
     const char *const *envp;
     struct keep *keep; /* what pid 1 holds for us; NULL: there is none of ours */
     int ready_fd;      /* gets one byte when the server listens; -1: nobody waits; taken over */

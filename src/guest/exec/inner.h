@@ -33,6 +33,7 @@ struct exec {
     struct http_server *server;
     struct act_book *acts;
     struct loop_signal term, interrupt;
+    struct loop_timer shell_due;
     int ready_fd; /* config's, until the byte is written */
     uint64_t start_ns, last_action_ns;
 

@@ -4,6 +4,13 @@
  * It works on one request at a time and its socket holds a few dozen; one more would make both of
  * us wait for each other. Claims, stops, pauses go before starts, starts before the pool. */
 #include "host/runtime/inner.h"
+#include "wire/bind.h"
+
+#define FEW           2  /* come at once: there are processors for their shells too */
+#define PACE_MS       10 /* and for one more so often */
+#define MEMORY        10 /* of them that count later */
+#define LATER_MS      250
+#define LATER_EACH_MS 2
 
 static void pass(struct manager *m, struct runtime *r)
 {
@@ -50,4 +57,24 @@ void gate_leave(struct manager *m)
 {
     m->at_gate--;
     loop_later(m->config.loop, &m->open_gate, on_open_gate);
+}
+
+/* A bash takes three times the processor that a claim does: of a hundred at once the first would
+ * have their shells, which nobody uses yet, before the last are told. Who comes in a crowd need not
+ * find it here: where there is no time to answer there is none to ask. So they are counted by their
+ * pace too. */
+uint32_t gate_shell_later(struct manager *m, uint64_t now_ns)
+{
+    uint64_t pace = PACE_MS * NS_PER_MS, most = now_ns + MEMORY * pace;
+    unsigned crowd = m->at_gate - m->refilling;
+
+    m->crowd_ns = (m->crowd_ns > now_ns ? m->crowd_ns : now_ns) + pace;
+    if (m->crowd_ns > most)
+        m->crowd_ns = most;
+    if (crowd < m->claiming)
+        crowd = m->claiming;
+    if (crowd <= FEW && m->crowd_ns <= now_ns + FEW * pace)
+        return 0;
+    uint64_t ms = LATER_MS + (uint64_t)crowd * LATER_EACH_MS;
+    return ms < BIND_LATER_MAX ? (uint32_t)ms : BIND_LATER_MAX;
 }

@@ -31,7 +31,8 @@ struct manager {
     struct list stopped; /* oldest first */
     unsigned stopped_count, live, starting, claiming;
 
-    unsigned at_gate; /* requests the launcher has now */
+    unsigned at_gate;  /* requests the launcher has now */
+    uint64_t crowd_ns; /* when as many claims as came had been at a quiet pace */
     struct list urgent, waiting;
     struct loop_later open_gate;
 
@@ -114,6 +115,8 @@ void gate_wait(struct runtime *r, bool urgent, void (*pass)(struct runtime *r));
 /* For what can wait: only when nobody else does. */
 bool gate_try(struct manager *m);
 void gate_leave(struct manager *m);
+/* How long the shell of one that is claimed now is to wait for all the others, ms. Counts it. */
+uint32_t gate_shell_later(struct manager *m, uint64_t now_ns);
 
 /* --- row.c --- */
 void row_insert(struct runtime *r, const struct wire_start *start, store_done *done);

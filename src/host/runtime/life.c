@@ -391,6 +391,8 @@ static void on_started(void *arg, struct sbx *s, const struct err *e)
 static void pass_start(struct runtime *r)
 {
     r->phase_us[RUNTIME_PHASE_QUEUE] = us_since(r, r->begun_ns);
+    if (r->warm)
+        r->spec->sbx.later_ms = gate_shell_later(r->manager, now_ns(r));
     struct err *e = r->warm ? sbx_claim(r->sbx, &r->spec->sbx, on_started, r)
                             : sbx_start(r->sbx, on_started, r);
     if (!e)
