@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/own.h"
+#include "host/tree/tree.h"
 #include "test/native/census.h"
 #include "test/native/kit.h"
 #include "test/native/launcher_kit.h"
@@ -192,6 +194,38 @@ TEST(nobody_waits_for_a_start_but_who_wants_that_sandbox)
     rig_check_answers(&r, "slow");
     ask(&r, NATIVE_REMOVE, "slow", 5);
     CHECK_INT(next_answer(&r), 5);
+    rig_close(&r);
+}
+
+/* A child of the launcher's has copies of its descriptors. If an embryo's end were among them, the
+ * news of that embryo's exec would come when the child ends. */
+TEST(a_start_is_told_while_a_child_of_the_launchers_works_on_and_on)
+{
+    struct native_request import = rig_request(NATIVE_IMAGE_IMPORT, "");
+    struct rig r;
+    own_fd dir = test_dir_fd(), store = -1, lock = -1;
+
+    rig_prepare(&r, 1);
+    r.policy.import_images = true;
+    rig_fork(&r);
+    rig_tell(&r, NATIVE_LIST, "");
+    CHECK_OK(fd_make_dirs(dir, STR("state/images"), 0700, &store));
+    CHECK_OK(tree_lock(store, &lock)); /* the child waits for it */
+    own_fd archive = memfd_create("archive", MFD_CLOEXEC);
+    rig_tell(&r, NATIVE_LIST, ""); /* there is an embryo */
+    snprintf(import.image_name, sizeof import.image_name, "x");
+    import.tag = 1;
+    CHECK_OK(fd_send(r.sock, str_n(&import, sizeof import), &archive, 1));
+    rig_tell(&r, NATIVE_LIST, ""); /* the child is forked */
+    ask(&r, NATIVE_START, "a", 2);
+    CHECK_INT(next_answer(&r), 2);
+    rig_check_answers(&r, "a");
+    close(take_fd(&lock));
+    CHECK_INT(answer_of(&r).tag, 1);
+    ask(&r, NATIVE_REMOVE, "a", 3);
+    CHECK_INT(next_answer(&r), 3);
+    close(take_fd(&archive));
+    close(take_fd(&store));
     rig_close(&r);
 }
 
