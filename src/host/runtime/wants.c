@@ -108,15 +108,29 @@ static unsigned mode_bit(struct str mode)
                                      : SETTINGS_OVERLAY;
 }
 
-/* Where one of several directories that hold it grants the mode, that will do. */
+/* Of one directory within another the inner counts, as it does for the launcher. */
+static size_t inner_len(const struct manager *m, struct str source)
+{
+    size_t longest = 0;
+
+    for (size_t i = 0; i < m->config.mount_count; i++) {
+        struct str path = m->config.mounts[i].path;
+        if (path.len > longest && is_below(source, path))
+            longest = path.len;
+    }
+    return longest;
+}
+
+/* Of several grants of one directory whichever is the key's will do. */
 static fallible check_mount(const struct manager *m, const struct key *key,
                             const struct wire_mount *w, size_t at)
 {
     const struct settings_mount *found = NULL;
+    size_t inner = inner_len(m, w->source);
 
     for (size_t i = 0; i < m->config.mount_count; i++) {
         const struct settings_mount *has = &m->config.mounts[i];
-        if (!is_below(w->source, has->path) || !is_named(has->keys, key))
+        if (has->path.len != inner || !is_below(w->source, has->path) || !is_named(has->keys, key))
             continue;
         found = has;
         if (has->may & mode_bit(w->mode))
@@ -175,13 +189,14 @@ fallible runtime_check_mounts(const struct runtime *r)
 static fallible look_at_target(const struct manager *m, const struct key *key,
                                const struct wire_mount *w, bool *ret_may)
 {
+    size_t inner = inner_len(m, w->source);
     bool found = false;
 
     *ret_may = false;
     for (size_t i = 0; i < m->config.mount_count; i++) {
         const struct settings_mount *has = &m->config.mounts[i];
         bool named = is_named(has->keys, key) || key->scopes & KEY_ADMIN;
-        if (!is_below(w->source, has->path) || !named)
+        if (has->path.len != inner || !is_below(w->source, has->path) || !named)
             continue;
         found = true;
         *ret_may |= has->may & (SETTINGS_APPLY | SETTINGS_RW);
