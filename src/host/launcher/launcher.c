@@ -25,6 +25,7 @@
 #include "base/own.h"
 #include "base/rng.h"
 #include "host/launcher/serve.h"
+#include "host/launcher/slice.h"
 
 #define LAUNCHER_SOCKET "launcher"
 #define LETTERS         8
@@ -429,6 +430,7 @@ static _Noreturn void launcher_main(const struct launcher_policy *policy, int so
     s.host.dir = s.host.boxes = s.host.ids = s.host.exe = s.host.cg.v2 = -1;
     signal(SIGINT, SIG_IGN); /* a Ctrl-C is for the server, which tells us */
     signal(SIGPIPE, SIG_IGN);
+    slice_short(false);
     struct err *e = NULL;
     if (setsid() < 0)
         e = err_sys("start a session");

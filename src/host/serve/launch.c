@@ -5,14 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/sched.h>
-#include <linux/sched/types.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -22,12 +18,12 @@
 #include "host/launcher/box.h"
 #include "host/launcher/launcher.h"
 #include "host/launcher/layers.h"
+#include "host/launcher/slice.h"
 #include "host/serve/roots.h"
 
 #define ENDING_MOST 256 /* that are not gone yet: the server's own bound is the one people meet */
 #define EMBRYOS     16
 #define ANSWER_MS   60000 /* a launcher that takes over thousands of sandboxes, on a slow day */
-#define SLICE_NS    100000
 
 /* What the machine gives; a limit that nobody would enforce is said, not pretended. */
 static void look(struct launch *l, const struct layout *where, const struct settings *s)
@@ -189,20 +185,6 @@ static fallible fork_new(struct launch *l, const struct launcher_policy *policy)
     return e;
 }
 
-/* Who answers asks for short slices and so gets them early (Linux 6.12; older ones do not mind):
- * what the sandbox that was claimed has to do does not delay the news of it. No more time in all is
- * had by this. What a launcher starts has slices like everybody. */
-static void answer_early(pid_t pid, uint64_t flags)
-{
-    struct sched_attr a = {.size = sizeof a,
-                           .sched_flags = flags,
-                           .sched_nice = getpriority(PRIO_PROCESS, (id_t)pid), /* as it is */
-                           .sched_runtime = SLICE_NS};
-
-    if (syscall(SYS_sched_setattr, pid, &a, 0) < 0)
-        log_debug("no short slices", KV("errno", errno));
-}
-
 static fallible join(struct launch *l, const struct layout *where)
 {
     own_fd sock = -1;
@@ -227,7 +209,6 @@ static fallible join_or_fork(struct launch *l, const struct layout *where,
         return e;
     err_free(e); /* there is none, or it was about to end */
     TRY(fork_new(l, policy));
-    answer_early(l->pid, SCHED_FLAG_RESET_ON_FORK);
     return err_wrap(learn_roots(l), "start the launcher");
 }
 
@@ -260,6 +241,6 @@ static fallible find(struct launch *l, const struct layout *where, const struct 
 fallible launch_open(struct launch *l, const struct layout *where, const struct settings *s)
 {
     TRY(find(l, where, s));
-    answer_early(0, 0); /* and our threads, which come later */
+    slice_short(true); /* our threads come later */
     return NULL;
 }
