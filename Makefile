@@ -78,7 +78,7 @@ $(san_test_obj): san_opt := -O0 -Wno-maybe-uninitialized
 san_guest_obj := $(patsubst %.c,$(O)/asan/%.o,$(guest) $(guest_less))
 
 .PHONY: all help run test check-plain check-asan soak layers lint format fuzz fuzz-build fuzz-short bench \
-        install clean deps deps-test
+        install clean deps deps-test vm
 all: $(O)/croft $(O)/croft-guest ## build both programs
 
 help: ## this list
@@ -158,7 +158,7 @@ $(O)/guest/%.o: %.c Makefile $(O)/guest/include/.done
 	@echo "  GUEST $<"
 	@$(MUSL) $(guest_cflags) -c -o $@ $<
 
--include $(shell [ -d $(O) ] && find $(O) -name 'test-state*' -prune -o -name "*.d" -type f -print)
+-include $(shell [ -d $(O) ] && find $(O) -path $(O)/vm -prune -o -name 'test-state*' -prune -o -name "*.d" -type f -print)
 
 # --- what people type -----------------------------------------------------------------------------
 
@@ -233,6 +233,14 @@ B ?= all
 bench: all $(bench:%=$(O)/bench/%) ## ratios to peers, measured in the same run; B=json
 	@tools/deps build bench
 	@bench/run $(O) $(B)
+
+# --- another kernel: make vm V='build/test-croft escape' CGROUPS=hybrid -------------------------------
+
+V       ?= build/croft doctor
+CGROUPS ?= v2
+vm: $(O)/croft $(O)/croft-guest $(O)/test-croft ## a command as root on Debian 12's kernel, in qemu; V="build/test-croft native"
+	@tools/deps build vm
+	@tools/vm --cgroups $(CGROUPS) -- '$(V)'
 
 install: all ## into $(DESTDIR)$(PREFIX)
 	install -D -m 755 $(O)/croft $(DESTDIR)$(PREFIX)/bin/croft
