@@ -224,6 +224,18 @@ static fallible note_root(int dir, const char *id)
     return NULL;
 }
 
+/* The others are its own to write, see box_child.c. */
+static fallible limit(const struct box_host *h, const struct box_embryo *e,
+                      const struct native_limits *limits)
+{
+    char group[BOX_NAME];
+    struct native_limits was = cg_part(&h->cg, &e->limits, true);
+    struct native_limits now = cg_part(&h->cg, limits, true);
+
+    box_group_name(e->slot, group);
+    return cg_limit(&h->cg, group, &was, &now);
+}
+
 static uint32_t record_flags(const struct box_spec *spec)
 {
     return (spec->flags & BOX_LAUNCHER ? RECORD_LAUNCHER : 0) |
@@ -247,6 +259,8 @@ static fallible order(struct box_host *h, struct box_embryo *e, const struct box
     struct err *err = record_write(dir, &life, spec->req);
     if (!err)
         err = note_root(dir, spec->root_id);
+    if (!err)
+        err = limit(h, e, &spec->req->limits);
     if (!err)
         err = box_build(h, spec, box, e->userns, dir, &c);
     seat_clear(&h->seat); /* or we would hold the end whose closing we wait for */

@@ -119,7 +119,7 @@ static fallible make_proc(int none)
 /* Where the root file system is mounted, in the end. */
 static void mount_point(const struct box_host *h, char out[BOX_STATE + 8])
 {
-    snprintf(out, BOX_STATE + 8, "%s/mnt", h->state);
+    snprintf(out, BOX_STATE + 8, "%s/" BOX_PLACE, h->state);
 }
 
 static fallible make_memory(const struct box_host *h, unsigned slot, struct mounts_memory *memory)
@@ -285,7 +285,9 @@ static fallible set_group_limits(const struct inside *in)
     char group[BOX_NAME];
 
     box_group_name(in->order.slot, group);
-    return cg_limit(&in->h->cg, group, &in->order.was, &in->order.req.limits);
+    struct native_limits was = cg_part(&in->h->cg, &in->order.was, false);
+    struct native_limits now = cg_part(&in->h->cg, &in->order.req.limits, false);
+    return cg_limit(&in->h->cg, group, &was, &now);
 }
 
 static fallible set_limits(const struct native_request *r)

@@ -164,6 +164,19 @@ fallible cg_limit(const struct cg *cg, const char *name, const struct native_lim
     return set_limit(cg, name, CG_CPU, "cpu.cfs_quota_us", "cpu.max", quota);
 }
 
+struct native_limits cg_part(const struct cg *cg, const struct native_limits *limits, bool v2)
+{
+    struct native_limits part = *limits;
+
+    if (cg->on_v2[CG_MEMORY] != v2)
+        part.memory_bytes = 0;
+    if (cg->on_v2[CG_PIDS] != v2)
+        part.pids = 0;
+    if (cg->on_v2[CG_CPU] != v2)
+        part.cpu_milli = 0;
+    return part;
+}
+
 /* --- joining
  * -------------------------------------------------------------------------------------- */
 

@@ -45,6 +45,9 @@ fallible cg_make(const struct cg *cg, const char *name); /* the others */
  * ERR_UNSUPPORTED. */
 fallible cg_limit(const struct cg *cg, const char *name, const struct native_limits *was,
                   const struct native_limits *limits);
+/* Those of limits that v2 enforces, or the others. Where v2 is mounted with nsdelegate, as systemd
+ * does, nobody inside a group's own namespace may write the former, whoever it is. */
+struct native_limits cg_part(const struct cg *cg, const struct native_limits *limits, bool v2);
 fallible cg_join_v1(const struct cg *cg, const char *name); /* the caller */
 
 fallible cg_freeze(const struct cg *cg, const char *name, bool frozen, int timeout_ms);
