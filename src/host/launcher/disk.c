@@ -5,11 +5,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "host/launcher/disk_inner.h"
+#include "host/launcher/ids.h"
 #include "host/launcher/mounts.h"
 #include "host/launcher/sys.h"
 
@@ -27,11 +30,52 @@ static bool fits_memory(const struct box_host *h, const struct native_limits *l)
     return l->disk_bytes <= memory / 4 * 3 && (l->memory_bytes || !cg_has(&h->cg, CG_MEMORY));
 }
 
+static fallible make_tmpfs(uint64_t bytes, int *ret_mount)
+{
+    char size[40], inodes[40];
+    const char *options[] = {"mode=700", size, inodes, NULL};
+
+    /* A file costs the kernel about a kilobyte that the size does not count. */
+    snprintf(size, sizeof size, "size=%" PRIu64, bytes);
+    snprintf(inodes, sizeof inodes, "nr_inodes=%" PRIu64, bytes / 4096 + 1024);
+    return mounts_new("tmpfs", options, MOUNT_ATTR_NODEV, ret_mount);
+}
+
+static fallible shift(int mount, int userns)
+{
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)userns};
+
+    return sys_mount_setattr(mount, &attr) < 0 ? err_sys("shift the ids of its disk") : NULL;
+}
+
+/* Root's is shifted into a range of ids, which Linux does from 6.3 on; an ordinary user's overlay
+ * keeps notes in attributes that tmpfs has from 6.6 on. */
+static bool has_tmpfs(const struct box_host *h)
+{
+    struct ids_holder holder = {0};
+    const struct ids_range range = {.uid = ids_base(0), .gid = ids_base(0), .count = IDS_COUNT};
+    own_fd ns = -1, fs = -1, file = -1;
+
+    if (h->user) {
+        file = memfd_create("tmpfs", MFD_CLOEXEC);
+        return file >= 0 && fsetxattr(file, "user.croft", "y", 1, 0) == 0;
+    }
+    struct err *e = ids_make_userns(&holder, &range, &ns);
+    if (!e)
+        e = make_tmpfs(1u << 20, &fs);
+    if (!e)
+        e = shift(fs, ns);
+    ids_reap(&holder);
+    bool has = !e;
+    err_free(e); /* whatever it is, it would stop a start */
+    return has;
+}
+
 enum native_disk disk_mechanism(const struct box_host *h, bool lasts)
 {
     if (!h->user && disk_has_projects(h->dir))
         return NATIVE_DISK_PROJECT;
-    if (!lasts)
+    if (!lasts && has_tmpfs(h))
         return NATIVE_DISK_TMPFS;
     return !h->user && !disk_lacks_loop() ? NATIVE_DISK_LOOP : NATIVE_DISK_NONE;
 }
@@ -41,8 +85,9 @@ const char *disk_describe(const struct box_host *h)
     if (disk_mechanism(h, true) == NATIVE_DISK_PROJECT)
         return "project quotas";
     if (disk_mechanism(h, true) == NATIVE_DISK_LOOP)
-        return "loop (an ext4 image for each), or tmpfs for croft run";
-    return "tmpfs, for croft run alone";
+        return has_tmpfs(h) ? "loop (an ext4 image for each), or tmpfs for croft run"
+                            : "loop (an ext4 image for each)";
+    return has_tmpfs(h) ? "tmpfs, for croft run alone" : "none";
 }
 
 /* --- choosing --- */
@@ -83,7 +128,7 @@ static fallible missing(const struct box_host *h)
     if (h->user)
         return err_new(ERR_UNSUPPORTED,
                        "a disk limit for files that stay needs root: without it croft has tmpfs "
-                       "alone, for croft run");
+                       "alone, for croft run, on Linux 6.6 or later");
     return err_new(ERR_UNSUPPORTED, "a disk limit cannot be had here: %s; " REMEDY,
                    disk_lacks_loop());
 }
@@ -118,17 +163,6 @@ fallible disk_choose(const struct box_host *h, const struct native_limits *l, bo
 
 /* --- at a start --- */
 
-static fallible make_tmpfs(uint64_t bytes, int *ret_mount)
-{
-    char size[40], inodes[40];
-    const char *options[] = {"mode=700", size, inodes, NULL};
-
-    /* A file costs the kernel about a kilobyte that the size does not count. */
-    snprintf(size, sizeof size, "size=%" PRIu64, bytes);
-    snprintf(inodes, sizeof inodes, "nr_inodes=%" PRIu64, bytes / 4096 + 1024);
-    return mounts_new("tmpfs", options, MOUNT_ATTR_NODEV, ret_mount);
-}
-
 fallible disk_open(const struct box_host *h, enum native_disk disk, int box, uint64_t bytes,
                    int userns, int *ret_mount)
 {
@@ -143,10 +177,8 @@ fallible disk_open(const struct box_host *h, enum native_disk disk, int box, uin
         TRY(make_tmpfs(bytes, &mount));
     else
         TRY(disk_loop_open(h->dir, box, bytes, &mount));
-    struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP,
-                              .userns_fd = userns >= 0 ? (uint64_t)userns : 0};
-    if (userns >= 0 && sys_mount_setattr(mount, &attr) < 0)
-        return err_sys("shift the ids of its disk");
+    if (userns >= 0)
+        TRY(shift(mount, userns));
     *ret_mount = take_fd(&mount);
     return NULL;
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/dqblk_xfs.h>
 #include <linux/fs.h>
 #include <linux/quota.h>
 #include <stdio.h>
@@ -26,11 +27,12 @@ static int quota(int fd, int what, uint32_t project, void *arg)
     return (int)syscall(SYS_quotactl_fd, fd, QCMD((unsigned)what, PRJQUOTA), project, arg);
 }
 
+/* ext4 made for quotas counts even when it was mounted without prjquota; then it refuses nobody. */
 bool disk_has_projects(int state)
 {
-    uint32_t format = 0;
+    struct fs_quota_statv now = {.qs_version = FS_QSTATV_VERSION1};
 
-    return quota(state, Q_GETFMT, 0, &format) == 0;
+    return quota(state, Q_XGETQSTATV, 0, &now) == 0 && now.qs_flags & FS_QUOTA_PDQ_ENFD;
 }
 
 static bool read_note(int box, uint32_t *ret_project)
