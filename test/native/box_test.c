@@ -2,8 +2,10 @@
 /* box_test.c — native sandboxes, one at a time: they start, hold, and leave nothing. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,6 +35,54 @@ TEST(a_native_sandbox_runs_a_program_and_gives_its_exit_code)
     CHECK_INT(run(&k, "echo hello; exit 7", &out), 7);
     CHECK_STR(buf_str(&out), "hello\n");
     kit_close(&k);
+}
+
+/* By its path: since kit_open() we may be in another namespace of mounts than before. */
+static int open_src(void)
+{
+    char path[4200];
+
+    snprintf(path, sizeof path, "%s/src", test_dir());
+    int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    CHECK(fd >= 0);
+    return fd;
+}
+
+/* As Linux does before 6.13; every kernel still can. */
+TEST(a_native_sandbox_starts_where_overlays_take_their_layers_by_path)
+{
+    struct kit k;
+    struct kit_box b;
+    struct box box;
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    kit_need_root();
+    CHECK(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+    kit_open(&k);
+    k.h.by_path = true;
+    own_fd dir = test_dir_fd();
+    CHECK_INT(mkdirat(dir, "src", 0755), 0);
+    CHECK_INT(mknodat(dir, "src/theirs", S_IFREG | 0644, 0), 0);
+    kit_prepare(&k, &b, "t1",
+                "ls /copy; rm /copy/theirs; echo x >/copy/mine; touch /etc/new; id -u");
+    b.req.mounts[0] = (struct native_mount){.mode = NATIVE_OVERLAY, .path = "."};
+    strcpy(b.req.mounts[0].target, "/copy");
+    b.spec.sources[0] = open_src();
+    kit_start(&k, &b, &box);
+    CHECK_OK(fd_read_all(b.out, &out));
+    CHECK_INT(kit_wait(&box), 0);
+    CHECK_STR(buf_str(&out), "theirs\n0\n");
+    struct stat st;
+    CHECK_INT(fstatat(k.h.boxes, "t1/m0u/mine", &st, 0), 0);
+    CHECK_INT(st.st_uid, 0);
+    CHECK_INT(fstatat(k.h.boxes, "t1/u/etc/new", &st, 0), 0);
+    CHECK_INT(faccessat(dir, "src/theirs", F_OK, 0), 0);
+    CHECK_OK(box_remove(&k.h, &box, false));
+    kit_forget(&b);
+    close(b.spec.sources[0]);
+    close(take_fd(&dir));
+    kit_close(&k); /* which counts mounts */
 }
 
 TEST(a_native_sandbox_sees_itself_alone)
@@ -113,7 +163,7 @@ TEST(mounts_are_read_only_writable_or_a_copy_as_asked)
     CHECK_INT(mkdirat(dir, "src", 0755), 0);
     kit_prepare(&k, &b, "t1",
                 "for m in ro rw copy; do { echo $m >/t/$m/$m; } 2>/dev/null && echo $m; done");
-    own_fd src = openat(dir, "src", O_PATH | O_CLOEXEC);
+    own_fd src = open_src();
     for (unsigned i = 0; i < 3; i++) {
         b.req.mounts[i] = (struct native_mount){.mode = NATIVE_RO + i, .path = "."};
         strcpy(b.req.mounts[i].target, targets[i]);
@@ -247,7 +297,7 @@ TEST(links_a_sandbox_leaves_in_its_layer_lead_the_removal_nowhere)
     CHECK_INT(mkdirat(dir, "incompat/volatile", 0755), 0);
     snprintf(script, sizeof script, "ln -s %s /t/work", test_dir());
     kit_prepare(&k, &b, "t1", script);
-    own_fd src = openat(dir, "src", O_PATH | O_CLOEXEC);
+    own_fd src = open_src();
     b.req.mounts[0] = (struct native_mount){.mode = NATIVE_OVERLAY, .path = ".", .target = "/t"};
     b.spec.sources[0] = src;
     kit_start(&k, &b, &box);

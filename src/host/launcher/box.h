@@ -26,6 +26,8 @@
 #define BOX_ROOTS   8
 #define BOX_NAME    16
 #define BOX_STATE   4096
+#define BOX_PLACE   "mnt"  /* in the state: where things are mounted by who sees it alone, */
+#define BOX_LOOK    "look" /* and where a launcher's children do, which see each other's */
 #define BOX_GONE    "gone" /* in the state: what has been removed and is not deleted yet */
 #define BOX_LOWERS  128    /* layers of one overlay */
 #define BOX_WAIT_MS 30000  /* for a start or a freeze on a machine that is on its knees */
@@ -46,6 +48,8 @@ struct box_host {
     int dir;               /* that directory */
     int boxes, ids;        /* directories in it */
     int exe;               /* croft-guest, through a read-only mount */
+    bool by_path;          /* how overlays take their layers here, see mounts.h */
+    int look;              /* then: BOX_LOOK, whatever is mounted on it */
     bool user;             /* not root: what the kernel grants, with one id or */
     struct subids sub;     /* with a range */
     int landlock;          /* version, 0: none */

@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/fs.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -106,19 +108,51 @@ static int last_fd(const struct box_host *h)
     return last;
 }
 
+/* Root has its layers mounted for a moment; an ordinary user is in a namespace of his own. */
+static fallible open_alone(struct box_host *h)
+{
+    TRY(open_state(h->state, &h->dir));
+    h->by_path = mounts_by_path(h->dir);
+    if (!h->by_path || h->user)
+        return NULL;
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+        return err_sys("keep mounts to ourselves");
+    own_close_p(&h->dir); /* of the old namespace */
+    h->dir = -1;
+    return open_state(h->state, &h->dir);
+}
+
 static fallible open_all(struct box_host *h)
 {
     own_fd mnt = -1, exe = -1;
 
-    TRY(open_state(h->state, &h->dir));
+    TRY(open_alone(h));
     TRY(make_dir(h->dir, "box", &h->boxes));
     if (flock(h->boxes, LOCK_SH) < 0)
         return err_sys("lock 'box'");
     TRY(make_dir(h->dir, "ids", &h->ids));
-    TRY(make_dir(h->dir, "mnt", &mnt));
+    TRY(make_dir(h->dir, BOX_PLACE, &mnt));
+    if (h->by_path)
+        TRY(make_dir(h->dir, BOX_LOOK, &h->look));
     TRY(open_guest(h->dir, &exe));
     TRY(mounts_clone(exe, -1, true, &h->exe));
     return seat_open(&h->seat, last_fd(h));
+}
+
+/* Of a state that is not there yet, the directory it will be made in: the same file system. */
+static int open_nearest(const char *path)
+{
+    char at[BOX_STATE];
+    int dir = -1;
+
+    snprintf(at, sizeof at, "%s", path);
+    for (char *slash = at + strlen(at); slash && dir < 0; slash = strrchr(at, '/')) {
+        *slash = '\0';
+        dir = open(*at ? at : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (dir < 0 && errno != ENOENT)
+            break;
+    }
+    return dir;
 }
 
 void box_host_look(struct box_host *h, const char *state)
@@ -127,10 +161,11 @@ void box_host_look(struct box_host *h, const char *state)
                            .boxes = -1,
                            .ids = -1,
                            .exe = -1,
+                           .look = -1,
                            .user = geteuid() != 0,
                            .seat = {.fd = -1, .waits = -1}};
     if (state)
-        h->dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* not there: nothing to see */
+        h->dir = open_nearest(state);
     own_done(buf) member;
     buf_init(&member, 1u << 16);
     if (h->user)
@@ -222,8 +257,9 @@ void box_host_close(struct box_host *h)
     own_close_p(&h->boxes);
     own_close_p(&h->ids);
     own_close_p(&h->exe);
+    own_close_p(&h->look);
     ids_reap(&h->holder);
     seat_close(&h->seat);
     cg_close(&h->cg);
-    h->dir = h->boxes = h->ids = h->exe = -1;
+    h->dir = h->boxes = h->ids = h->exe = h->look = -1;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/own.h"
 #include "host/launcher/box_inner.h"
@@ -12,6 +13,8 @@
 #include "host/launcher/identity.h"
 #include "host/launcher/mounts.h"
 #include "host/tree/tree.h"
+
+#define LENT "lent" /* beside upper layers, while overlays are made of them */
 
 void box_upper_name(unsigned mount, char out_upper[BOX_NAME], char out_work[BOX_NAME])
 {
@@ -31,6 +34,7 @@ struct build {
     int dir;     /* box/<ID> */
     int shifted; /* what upper layers are in, through an idmapped mount */
     int userns;
+    char at[BOX_STATE + BOX_NAME]; /* where layers are lent, in shifted; "": no need to */
 };
 
 static fallible open_pair(const struct build *b, const char *upper, const char *work,
@@ -58,9 +62,9 @@ struct stack {
 };
 
 /* Layers are idmapped copies; without a range of ids to shift into, the directories themselves.
- * names is reached through such a copy already. */
+ * names is reached through such a copy already. at: where they are lent, NULL: nowhere. */
 static fallible clone_lowers(const struct build *b, const struct box_root *r, int names,
-                             struct stack *lowers)
+                             const char *at, struct stack *lowers)
 {
     if (r->lower_count + (names >= 0) > BOX_LOWERS)
         return err_new(ERR_LIMIT, "%zu layers, at most %d", r->lower_count, BOX_LOWERS);
@@ -78,6 +82,8 @@ static fallible clone_lowers(const struct build *b, const struct box_root *r, in
         if (mount < 0)
             return err_sys("copy a descriptor");
         lowers->fds[lowers->count++] = mount;
+        if (at && !b->h->user)
+            TRY(mounts_lend(mount, at));
     }
     return NULL;
 }
@@ -88,16 +94,18 @@ static fallible stack(const struct build *b, const struct box_root *r, bool thro
     struct stack lowers = {.count = 0};
     own_fd upper = -1, work = -1;
     struct err *e = open_pair(b, r->upper, r->work, &upper, &work);
+    const char *at = b->at[0] ? b->at : NULL;
 
     if (!e)
-        e = clone_lowers(b, r, names, &lowers);
+        e = clone_lowers(b, r, names, at, &lowers);
     if (!e)
         e = mounts_overlay(&(struct mounts_overlay){.lowers = lowers.fds,
                                                     .lower_count = lowers.count,
                                                     .upper = upper,
                                                     .work = work,
                                                     .throw_away = throw_away,
-                                                    .user = b->h->user},
+                                                    .user = b->h->user,
+                                                    .at = at},
                            ret_mount);
     while (lowers.count && (e || !(b->spec->flags & BOX_LEAVE_LAYERS)))
         own_close(lowers.fds[--lowers.count]);
@@ -158,6 +166,27 @@ static fallible build_all(struct build *b, struct box_cargo *c)
     return NULL;
 }
 
+/* What is lent is attached inside what holds the upper layers: one call takes all of it back. */
+static fallible lend_home(struct build *b)
+{
+    char at[sizeof b->at];
+    int n = snprintf(at, sizeof at, "%.*s/" BOX_PLACE, BOX_STATE - 1, b->h->state);
+
+    if (mkdirat(b->shifted, LENT, 0700) < 0 && errno != EEXIST)
+        return err_sys("make a place for layers");
+    TRY(mounts_lend(b->shifted, at));
+    snprintf(at + n, sizeof at - (size_t)n, "/" LENT);
+    strcpy(b->at, at);
+    return NULL;
+}
+
+static void take_home_back(struct build *b)
+{
+    *strrchr(b->at, '/') = '\0';
+    mounts_take_back(b->at);
+    unlinkat(b->shifted, LENT, AT_REMOVEDIR); /* if it stays it is empty and nobody's */
+}
+
 fallible box_build(struct box_host *h, const struct box_spec *spec, struct box *box, int userns,
                    int dir, struct box_cargo *c)
 {
@@ -168,7 +197,11 @@ fallible box_build(struct box_host *h, const struct box_spec *spec, struct box *
     b.shifted = box->disk >= 0 ? box->disk : box->home;
     struct ids_range ids = box_ids(h, box->slot);
     TRY(ids_enter(&ids));
-    struct err *err = build_all(&b, c);
+    struct err *err = h->by_path ? lend_home(&b) : NULL;
+    if (!err)
+        err = build_all(&b, c);
+    if (b.at[0])
+        take_home_back(&b);
     struct err *back = ids_leave();
     if (err) {
         err_free(back);

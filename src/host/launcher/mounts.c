@@ -6,12 +6,16 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "base/buf.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "host/launcher/sys.h"
+
+#define OPTIONS_MAX 4096 /* of mount(), with the NUL */
 
 /* --- copies
  * --------------------------------------------------------------------------------------- */
@@ -85,10 +89,57 @@ fallible mounts_new(const char *type, const char *const *options, unsigned attr,
     return fs_create(fs, attr, type, ret_mount);
 }
 
-fallible mounts_overlay(const struct mounts_overlay *o, int *ret_mount)
+/* --- overlays of older kernels
+ * ---------------------------------------------------------------------- */
+
+fallible mounts_lend(int mount, const char *at)
+{
+    return sys_move_mount(mount, AT_FDCWD, at) < 0 ? err_sys("attach a layer at '%s'", at) : NULL;
+}
+
+void mounts_take_back(const char *at)
+{
+    /* It is there and nobody else looks; what could fail at all is worth a second try. */
+    if (umount2(at, MNT_DETACH) < 0)
+        (void)umount2(at, MNT_DETACH);
+}
+
+/* mount() takes a page of options, enough for 128 layers; fsconfig() no more than 255 bytes. */
+static fallible overlay_by_path(const struct mounts_overlay *o, int *ret_mount)
+{
+    own_done(buf) text;
+
+    buf_init(&text, OPTIONS_MAX);
+    for (size_t i = 0; i < o->lower_count; i++)
+        buf_addf(&text, "%s/proc/self/fd/%d", i ? ":" : "lowerdir=", o->lowers[i]);
+    if (o->upper >= 0)
+        buf_addf(&text, ",upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d%s", o->upper, o->work,
+                 o->throw_away ? ",volatile" : "");
+    buf_add(&text, o->user ? STR(",userxattr") : STR(",redirect_dir=off,metacopy=off"));
+    buf_add(&text, str_n("", 1));
+    if (buf_failed(&text))
+        return err_new(ERR_LIMIT, "%zu layers are more than this kernel takes", o->lower_count);
+    if (mount("overlay", o->at, "overlay", MS_NODEV | (o->no_set_id ? MS_NOSUID : 0), text.p) < 0)
+        return err_sys("mount the overlay");
+    *ret_mount = sys_open_tree(AT_FDCWD, o->at, OPEN_TREE_CLONE);
+    struct err *e = *ret_mount < 0 ? err_sys("copy the overlay's mount") : NULL;
+    mounts_take_back(o->at);
+    return e;
+}
+
+bool mounts_by_path(int dir)
 {
     own_fd fs = sys_fsopen("overlay");
 
+    return fs >= 0 && sys_fsconfig(fs, FSCONFIG_SET_FD, "lowerdir+", NULL, dir) < 0 &&
+           (errno == EOPNOTSUPP || errno == EINVAL);
+}
+
+fallible mounts_overlay(const struct mounts_overlay *o, int *ret_mount)
+{
+    if (o->at)
+        return overlay_by_path(o, ret_mount);
+    own_fd fs = sys_fsopen("overlay");
     if (fs < 0)
         return err_sys("open an overlay");
     for (size_t i = 0; i < o->lower_count; i++)

@@ -19,8 +19,17 @@ struct mounts_overlay {
     bool throw_away; /* no syncs: the upper is worth nothing after a crash */
     bool user;       /* made inside a user namespace */
     bool no_set_id;
+    const char *at; /* with mounts_by_path(): a directory to mount it on for a moment */
 };
 fallible mounts_overlay(const struct mounts_overlay *o, int *ret_mount);
+
+/* Before Linux 6.13 an overlay takes its layers by path, and only those that are mounted in the
+ * caller's namespace of mounts: there it must be one nobody else sees, and layers are attached in
+ * it (mounts_lend) while overlays are made of them. */
+bool mounts_by_path(int dir);
+/* What was lent is attached no more once `at`, the lowest of them, is taken back. */
+fallible mounts_lend(int mount, const char *at);
+void mounts_take_back(const char *at);
 
 /* What a sandbox has in memory, as three mounts of one file system: each more would cost every
  * memory group of the machine (see cg.h). */

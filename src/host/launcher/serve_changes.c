@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,10 +83,18 @@ static fallible merge(const struct serve *s, const int *lowers, size_t count, in
         *ret = lowers[0];
         return NULL;
     }
-    return mounts_overlay(
-        &(struct mounts_overlay){
-            .lowers = lowers, .lower_count = count, .upper = -1, .work = -1, .user = s->host.user},
-        ret);
+    char at[BOX_STATE + sizeof "/" BOX_LOOK];
+    snprintf(at, sizeof at, "%s/" BOX_LOOK, s->host.state);
+    own_fd turn = s->host.by_path ? openat(s->host.look, ".", O_RDONLY | O_CLOEXEC) : -1;
+    if (s->host.by_path && (turn < 0 || flock(turn, LOCK_EX) < 0)) /* others look there too */
+        return err_sys("wait for '%s'", at);
+    return mounts_overlay(&(struct mounts_overlay){.lowers = lowers,
+                                                   .lower_count = count,
+                                                   .upper = -1,
+                                                   .work = -1,
+                                                   .user = s->host.user,
+                                                   .at = s->host.by_path ? at : NULL},
+                          ret);
 }
 
 static fallible add_root(struct looking *l, const struct rootfs_mount *m)
