@@ -79,6 +79,10 @@ struct sbx_host { /* what the program lends every driver; borrowed */
     const char *const *roots;
     /* remote: the other server, "http://host:3000", and a key of it; NULL: none. */
     const char *remote_url, *remote_key;
+    /* Who makes sandboxes has ended and they live on: nothing can be asked any more. May be NULL.
+     */
+    void (*on_lost)(void *arg);
+    void *lost_arg;
     const char *const *images; /* names, in the order of its policy, ended by NULL; NULL: "host" */
 };
 
@@ -170,6 +174,7 @@ struct sbx_driver {
     const struct sbx_backend *backend;
     const struct sbx_host *host;
     unsigned caps;
+    bool lost;             /* see sbx_host.on_lost */
     struct list all;       /* its sandboxes */
     struct map by_id;      /* the same */
     struct list questions; /* without an answer so far */

@@ -357,6 +357,10 @@ static void started(struct runtime *r, const struct err *e)
 {
     own(err) why = e ? err_copy(e) : runtime_set_addresses(r);
 
+    if (why && r->manager->config.driver->lost) { /* its row says that it is to be started */
+        answer_watchers(r, why);
+        return;
+    }
     r->manager->starting--;
     if (why) {
         runtime_fail(r, why);

@@ -32,6 +32,9 @@
 #include "net/router.h"
 #include "net/server.h"
 
+#define ANSWER_MS 1000  /* to those who asked something of a launcher that is gone */
+#define END_MS    50000 /* a clean end; what is not stopped by then lives on, for the next server */
+
 struct server {
     const struct server_config *config;
     const struct settings *settings;
@@ -53,7 +56,7 @@ struct server {
     struct router *router;
     struct http_server *http;
     struct loop_signal term, interrupt, hangup;
-    struct loop_timer watchdog;
+    struct loop_timer watchdog, last;
     int listener;
     int passed[NOTIFY_FDS_MAX]; /* by a service manager; the first is the listener */
     size_t passed_count;
@@ -122,6 +125,8 @@ static fallible open_rows(struct server *s)
     return NULL;
 }
 
+static void on_lost(void *arg);
+
 static fallible open_driver(struct server *s)
 {
     for (size_t i = 0; i < s->launch.root_count; i++)
@@ -135,6 +140,8 @@ static fallible open_driver(struct server *s)
                                 .sockets = s->layout.sockets,
                                 .outputs = s->layout.outputs,
                                 .native_caps = s->launch.caps,
+                                .on_lost = on_lost,
+                                .lost_arg = s,
                                 .roots = s->roots};
     return sbx_driver_open(sbx_backend_find(STR("native")), &s->host, &s->driver);
 }
@@ -262,6 +269,34 @@ static void fail(struct server *s, struct err *e)
     loop_stop(s->loop);
 }
 
+/* --- without a launcher nothing can be started or ended: the next server has a new one --- */
+
+static void give_up(struct server *s)
+{
+    fail(s, err_new(ERR_CLOSED, "the launcher ended: start the server again, it takes over the "
+                                "sandboxes, which live on"));
+}
+
+static void on_last(struct loop_timer *t)
+{
+    give_up(container_of(t, struct server, last));
+}
+
+static void on_answered(void *arg)
+{
+    give_up(arg);
+}
+
+/* Who waits is told, with a bound: what streams may have no end. */
+static void on_lost(void *arg)
+{
+    struct server *s = arg;
+
+    s->ending = true;
+    loop_timer_start(s->loop, &s->last, ANSWER_MS, on_last);
+    http_server_drain(s->http, on_answered, s);
+}
+
 static void on_watchdog(struct loop_timer *t)
 {
     struct server *s = container_of(t, struct server, watchdog);
@@ -317,6 +352,13 @@ static void on_drained(void *arg)
     manager_shutdown(s->manager, on_shut_down, s);
 }
 
+static void on_not_ended(struct loop_timer *t)
+{
+    fail(container_of(t, struct server, last),
+         err_new(ERR_TIMEOUT, "not all sandboxes could be stopped within %d s: the rest lives on",
+                 END_MS / 1000));
+}
+
 static void end(struct server *s)
 {
     if (s->ending) { /* asked twice: at once */
@@ -326,6 +368,7 @@ static void end(struct server *s)
     s->ending = true;
     err_free(notify_send(s->config->envp, "STOPPING=1")); /* it asked for it */
     log_info("stopping");
+    loop_timer_start(s->loop, &s->last, END_MS, on_not_ended);
     on_drained(s);
 }
 
@@ -407,6 +450,7 @@ static void close_parts(struct server *s)
     if (s->loop) {
         loop_signal_stop(&s->hangup);
         loop_timer_stop(&s->watchdog);
+        loop_timer_stop(&s->last);
         loop_signal_stop(&s->term);
         loop_signal_stop(&s->interrupt);
     }

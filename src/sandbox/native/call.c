@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /* call.c — requests to the launcher and their answers; each answer finds its request by tag. */
+#include <errno.h>
+
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "base/rng.h"
 #include "sandbox/native/inner.h"
+
+static fallible gone(void)
+{
+    return err_new(ERR_CLOSED, "the launcher is gone");
+}
 
 fallible native_call(struct native_driver *d, struct native_call *c, struct native_request *req,
                      const int *fds, size_t count,
@@ -14,8 +21,15 @@ fallible native_call(struct native_driver *d, struct native_call *c, struct nati
     req->magic = NATIVE_MAGIC;
     req->version = NATIVE_VERSION;
     req->tag = ++d->last_tag;
-    TRY_WRAP(fd_send(d->base.host->launcher, str_n(req, sizeof *req), fds, count),
-             "ask the launcher");
+    if (d->base.lost)
+        return gone();
+    struct err *e = fd_send(d->base.host->launcher, str_n(req, sizeof *req), fds, count);
+    if (e && (err_errno(e) == EPIPE || err_errno(e) == ECONNRESET)) {
+        err_free(e);
+        d->base.lost = true; /* its end is about to be read, and told, too */
+        return gone();
+    }
+    TRY_WRAP(e, "ask the launcher");
     c->tag = req->tag;
     c->fn = fn;
     list_add(&d->asked, &c->link);
@@ -40,11 +54,14 @@ static void on_launcher_gone(struct native_driver *d)
 {
     loop_io_stop(&d->io);
     log_error("the launcher is gone");
+    d->base.lost = true;
     LIST_EACH(c, &d->asked, struct native_call, link) {
         int none[2] = {-1, -1};
         list_del(&c->link);
-        c->fn(c, NULL, none, err_new(ERR_CLOSED, "the launcher is gone"));
+        c->fn(c, NULL, none, gone());
     }
+    if (d->base.host->on_lost)
+        d->base.host->on_lost(d->base.host->lost_arg);
 }
 
 static void on_reply(struct loop_io *io)
