@@ -64,6 +64,32 @@ TEST_LIMIT(serve_takes_a_background_job_for_use_until_it_ends, 120)
     serve_close(&s);
 }
 
+static bool is_gone(struct serve *s, const char *session)
+{
+    struct serve_answer a = serve_get(s, serve_text(s, "/sessions/%s", session));
+
+    return a.status == 404 || strcmp(serve_field(s, a.json, "status"), "stopped") == 0;
+}
+
+TEST_LIMIT(serve_takes_a_command_run_as_given_for_use_as_long_as_it_runs, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    serve_run_with(&s, "[idle]\npause_after = '200ms'\nstop_after = '400ms'\n"
+                       "delete_after = '800ms'\n");
+    serve_start(&s, "busy", "'command':['sh','-c','while :; do :; done']");
+    serve_start(&s, "asleep", "'command':['sleep','600']");
+    serve_start(&s, "idle", "");
+    for (unsigned i = 0; !is_gone(&s, "idle"); i++) {
+        CHECK(i < 3000);
+        poll(NULL, 0, 20);
+    }
+    CHECK_STR(status_of(&s, "busy"), "running");
+    CHECK_STR(status_of(&s, "asleep"), "running");
+    serve_close(&s);
+}
+
 /* Paused by now, with a row that is not written: somebody else has the lock. */
 static pid_t begin_pause(struct serve *s, const struct json *r)
 {

@@ -3,7 +3,7 @@
  *
  * A timer per runtime, set for the earliest time something may be due; when it fires, what happened
  * meanwhile is looked at. Use costs nothing: the proxy notes the last byte of each target anyway.
- */
+ * A command run as given is a process that runs: as long as it does its sandbox is in use. */
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -37,6 +37,8 @@ static uint64_t allowed_ms(const struct runtime *r)
 
     switch ((enum runtime_status)r->status.now) {
     case RUNTIME_RUNNING:
+        if (r->published)
+            return 0;
         return sooner(sooner(c->pause_after_ms, c->stop_after_ms), c->delete_after_ms);
     case RUNTIME_PAUSED:
         return runtime_is_halted(r) ? c->delete_after_ms
@@ -140,8 +142,8 @@ static bool look_inside(struct runtime *r)
                                         .total_ms = SEEN_MS,
                                         .max_body_bytes = SEEN_BYTES};
 
-    if (r->status.now != RUNTIME_RUNNING || r->published || !r->manager->config.client)
-        return false; /* nothing runs, or it is not our server */
+    if (r->status.now != RUNTIME_RUNNING || !r->manager->config.client)
+        return false; /* nothing runs */
     own(err) e = http_call_start(r->manager->config.client, &spec, &events, r, &r->looking);
     if (e)
         return false;
