@@ -21,7 +21,7 @@
 #include "net/listen.h"
 
 struct token_options {
-    bool json;
+    bool json, force;
     struct json *scope;
     uint64_t most_runtimes, starts_per_minute;
 };
@@ -37,6 +37,9 @@ static const struct cfg_row rows[] = {
     CFG_UINT(token_options, starts_per_minute, "starts-per-minute", 0,
              "Runtimes it may start in a minute. 0 is the server's tenant.starts_per_minute.",
              .max = 60000),
+    CFG_BOOL(token_options, force, "force", false,
+             "Revoke the last key with the scope admin too: then nobody can make or revoke keys "
+             "until the server is stopped."),
     CFG_BOOL(token_options, json, "json", false, "Print JSON."),
 };
 
@@ -113,6 +116,8 @@ static fallible act_here(struct job *j, struct str body, const char *name, struc
         TRY(keys_create(j->keys, &want, secret, on_told, j));
         name = want.name;
     } else {
+        if (!j->o.force)
+            TRY(keys_check_last(j->keys, str_of(name)));
         TRY(keys_revoke(j->keys, str_of(name), on_told, j));
     }
     TRY(wait_told(j));
@@ -154,7 +159,7 @@ static fallible ask(struct job *j, struct str body, const char *name, struct jso
         for (const char *p = name; *p; p++) /* a name with a slash is nobody's */
             if (*p <= ' ' || strchr("/?#%", *p))
                 return err_new(ERR_NOT_FOUND, "there is no key '%s'", name);
-        path = arena_printf(j->a, "/croft/v1/tokens/%s", name);
+        path = arena_printf(j->a, "/croft/v1/tokens/%s%s", name, j->o.force ? "?force=true" : "");
     }
     const char *method = body.p ? "POST" : name ? "DELETE" : "GET";
     TRY(ask_json(&j->ask, method, path, body, &answer));

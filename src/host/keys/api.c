@@ -114,6 +114,8 @@ static fallible on_revoke(struct http_req *req)
     struct str name = http_req_param(req, "name");
 
     TRY(admin(req, &k));
+    if (!str_eq(http_req_query(req, "force"), STR("true")))
+        TRY(keys_check_last(k, name));
     TRY(change_new(req, k, name, 200, &c));
     struct err *e = keys_revoke(k, name, on_changed, c);
     if (e)

@@ -247,6 +247,21 @@ fallible keys_revoke(struct keys *k, struct str name, store_done *done, void *ar
     return NULL;
 }
 
+fallible keys_check_last(const struct keys *k, struct str name)
+{
+    const struct key_entry *e = map_get(&k->by_name, name);
+
+    if (!e || !e->ready || e->key.revoked_ms || !(e->key.scopes & KEY_ADMIN))
+        return NULL;
+    LIST_EACH(other, &k->all, struct key_entry, link)
+        if (other != e && other->ready && !other->key.revoked_ms && (other->key.scopes & KEY_ADMIN))
+            return NULL;
+    return err_new(ERR_CONFLICT,
+                   "key '%s' is the last with the scope 'admin': without it nobody can make or "
+                   "revoke keys while the server runs; make another first, or say force",
+                   e->key.name);
+}
+
 static fallible check_secret(struct str secret)
 {
     bool bad = !secret.len || secret.len > SECRET_MOST;
@@ -257,6 +272,19 @@ static fallible check_secret(struct str secret)
         return err_new(ERR_INVALID, "wanted 1 to %d visible ASCII characters without spaces",
                        SECRET_MOST);
     return NULL;
+}
+
+/* Who revoked it meant it, though a file somewhere still has the secret. */
+static bool was_revoked(const struct keys *k, const uint8_t hash[SHA256_LEN])
+{
+    LIST_EACH(e, &k->all, struct key_entry, link)
+        if (e->key.revoked_ms && memcmp(e->hash, hash, SHA256_LEN) == 0) {
+            log_warn("the first key (CROFT_API_KEY, --api-key-file) was revoked and stays so: give "
+                     "it a new secret",
+                     KV("key", (const char *)e->key.name));
+            return true;
+        }
+    return false;
 }
 
 fallible keys_ensure(struct keys *k, const char *name, struct str secret, unsigned scopes)
@@ -273,7 +301,7 @@ fallible keys_ensure(struct keys *k, const char *name, struct str secret, unsign
     const struct key_entry *other = find(k, secret);
     if (other && other != e)
         return err_new(ERR_CONFLICT, "key '%s' has this secret already", other->key.name);
-    if (e && e == other && e->key.scopes == scopes)
+    if ((e && e == other && e->key.scopes == scopes) || was_revoked(k, hash))
         return NULL;
     if (!e) {
         e = mem_new(sizeof *e);

@@ -57,8 +57,10 @@ fallible keys_create(struct keys *k, const struct key *want, char secret[KEY_SEC
                      store_done *done, void *arg);
 /* Not accepted from now on; done when that is on disk. Once more is fine. ERR_NOT_FOUND at once. */
 fallible keys_revoke(struct keys *k, struct str name, store_done *done, void *arg);
+/* ERR_CONFLICT: nobody could administer without it. */
+fallible keys_check_last(const struct keys *k, struct str name);
 /* A key whose secret comes from outside (CROFT_API_KEY): made, or its secret and scopes replaced.
- * Accepted at once. */
+ * Accepted at once. A secret that was revoked stays so, and that is said in the log. */
 fallible keys_ensure(struct keys *k, const char *name, struct str secret, unsigned scopes);
 
 /* Quotas of keys that have none of their own; 0: no limit. */

@@ -183,6 +183,50 @@ TEST(a_key_from_outside_is_kept_and_replaced)
     finish(&k);
 }
 
+static void end_key(struct kit *k, const char *name)
+{
+    struct rows_wait w = {0};
+
+    CHECK_OK(keys_revoke(k->keys, str_of(name), rows_on_done, &w));
+    rows_wait(&k->rows, &w);
+}
+
+TEST(a_key_from_outside_that_was_revoked_stays_so)
+{
+    struct kit k;
+
+    start(&k);
+    CHECK_OK(keys_ensure(k.keys, "default", STR("first-secret-000"), KEY_ALL));
+    end_key(&k, "default");
+    for (int i = 0; i < 2; i++) {
+        again(&k);
+        CHECK_OK(keys_ensure(k.keys, "default", STR("first-secret-000"), KEY_ALL));
+        CHECK(keys_find(k.keys, STR("first-secret-000")) == NULL);
+        CHECK(keys_find_name(k.keys, STR("default"))->revoked_ms > 0);
+    }
+    CHECK_OK(keys_ensure(k.keys, "default", STR("other-secret-000"), KEY_ALL));
+    CHECK(keys_find(k.keys, STR("other-secret-000")) != NULL);
+    finish(&k);
+}
+
+TEST(the_last_key_that_administers_is_known_as_such)
+{
+    struct kit k;
+    char a[KEY_SECRET_SIZE], b[KEY_SECRET_SIZE];
+
+    start(&k);
+    make(&k, "one", KEY_ALL, a);
+    make(&k, "reader", KEY_READ, b);
+    CHECK_ERR(keys_check_last(k.keys, STR("one")), ERR_CONFLICT, "the last");
+    CHECK_OK(keys_check_last(k.keys, STR("reader")));
+    CHECK_OK(keys_check_last(k.keys, STR("nobody")));
+    make(&k, "two", KEY_ADMIN, b);
+    CHECK_OK(keys_check_last(k.keys, STR("one")));
+    end_key(&k, "one");
+    CHECK_ERR(keys_check_last(k.keys, STR("two")), ERR_CONFLICT, "the last");
+    finish(&k);
+}
+
 TEST(quotas_name_the_limit_and_when_to_come_back)
 {
     struct kit k;
