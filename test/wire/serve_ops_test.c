@@ -153,6 +153,38 @@ static void check_journal(struct serve *s, const char *kind, const char *part)
     CHECK_HAS(buf_str(&out), str_of(part));
 }
 
+#define ADMIN "the-first-key-0123456789"
+
+/* What the journal has by now of a request, seen with a key. */
+static struct str seen(struct serve *s, struct buf *out, const char *request)
+{
+    program_run(ARGS("bash", "-c",
+                     serve_text(s,
+                                "grep -m 1 '\"request_id\":\"%s\"' < <(exec curl -sN "
+                                "-H 'X-API-Key: " ADMIN "' "
+                                "'http://127.0.0.1:%u/croft/v1/events?kind=audit')",
+                                request, s->wire.port)),
+                out);
+    return buf_str(out);
+}
+
+TEST(serve_blames_nobody_for_what_was_asked_without_a_key)
+{
+    struct serve s = {.key = ADMIN};
+    own_done(buf) out;
+
+    setenv("CROFT_API_KEY", ADMIN, 1);
+    serve_open(&s);
+    s.key = NULL;
+    CHECK_INT(ask_as(&s, "stranger", "GET", "/list", NULL).status, 401);
+    CHECK_INT(ask_as(&s, "passer-by", "POST", "/no/such", "{}").status, 404);
+    buf_init(&out, 1u << 20);
+    CHECK_HAS(seen(&s, &out, "stranger"), "\"decision\":\"denied\"");
+    seen(&s, &out, "passer-by");
+    CHECK_INT(str_find(buf_str(&out), STR("default")), -1);
+    serve_close(&s);
+}
+
 TEST(serve_names_every_request_in_its_answer_log_and_journal)
 {
     struct serve s = {0};

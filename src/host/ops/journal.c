@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "event/log.h"
+#include "loop/loop.h"
 #include "net/server.h"
 #include "net/sse.h"
 
@@ -25,7 +26,8 @@
 struct journal {
     struct loop *loop;
     struct event_log *log;
-    bool failed; /* said already */
+    bool failed;             /* said already */
+    uint64_t paced_ns, left; /* when as many as came had been at their pace; left out since */
 };
 
 static const struct str kinds[] = {
@@ -61,11 +63,25 @@ static void put_text(struct jw *w, const char *key, struct str value)
         jw_str(w, key, value);
 }
 
+static bool is_too_much(struct journal *j)
+{
+    uint64_t now = loop_now_ns(j->loop), gap = JOURNAL_PACE_MS * NS_PER_MS;
+
+    if (j->paced_ns > now + (JOURNAL_BURST - 1) * gap) {
+        j->left++;
+        return true;
+    }
+    j->paced_ns = (j->paced_ns > now ? j->paced_ns : now) + gap;
+    return false;
+}
+
 void journal_add(struct journal *j, const struct journal_note *n)
 {
     own_done(buf) payload;
     struct jw w;
 
+    if (n->paced && is_too_much(j))
+        return;
     buf_init(&payload, NOTE_BYTES);
     buf_reserve(&payload, NOTE_USUAL);
     jw_init(&w, &payload, JW_WEB);
@@ -81,7 +97,11 @@ void journal_add(struct journal *j, const struct journal_note *n)
         put_text(&w, "decision", n->decision);
         put_text(&w, "rule", n->rule);
         put_text(&w, "request_id", n->request);
+        if (n->paced && j->left)
+            jw_uint(&w, "left_out", j->left);
     }
+    if (n->paced)
+        j->left = 0;
     const struct event_record r = {
         .kind = kinds[n->kind],
         .id = str_first(n->tenant, EVENT_ID_MAX),

@@ -14,6 +14,9 @@ struct http_req;
 struct journal;
 struct loop;
 
+#define JOURNAL_BURST   100
+#define JOURNAL_PACE_MS 10000
+
 enum journal_kind { JOURNAL_STATUS, JOURNAL_AUDIT };
 
 struct journal_note { /* what is empty is left out */
@@ -24,6 +27,8 @@ struct journal_note { /* what is empty is left out */
     struct str action, object;         /* who did what is the tenant, */
     struct str decision, rule;         /* allowed or denied, and by which rule */
     struct str request;                /* its id */
+    bool paced; /* anybody can cause it: JOURNAL_BURST of them, then one in JOURNAL_PACE_MS, which
+                 * says how many were left out */
 };
 
 fallible journal_open(struct loop *loop, int dir, struct journal **ret_journal);

@@ -124,3 +124,29 @@ TEST(a_question_that_makes_no_sense_is_refused)
     journal_free(journal);
     web_close(&w);
 }
+
+static void refuse(unsigned times)
+{
+    while (times--)
+        journal_add(journal, &(struct journal_note){
+                                 .kind = JOURNAL_AUDIT, .decision = STR("denied"), .paced = true});
+}
+
+TEST(what_anybody_can_cause_is_written_at_a_pace_and_the_rest_counted)
+{
+    struct web w;
+    struct web_client c;
+
+    open_journal(&w);
+    refuse(JOURNAL_BURST + 7);
+    web_pass(&w, JOURNAL_PACE_MS);
+    refuse(1);
+    add("ada", "hers");
+    web_connect(&w, &c, 1 << 20);
+    CHECK(web_send(&w, &c, STR(GET("/all", ""))));
+    struct str got = read_until(&w, &c, "hers");
+    CHECK_HAS(got, "id: 101\nevent: audit\n");
+    CHECK_HAS(got, "{\"decision\":\"denied\",\"left_out\":7}");
+    CHECK_HAS(got, "id: 102\nevent: status\n");
+    close_all(&w, &c);
+}

@@ -57,17 +57,18 @@ static bool changes_something(struct str method)
            !str_eq(method, STR("OPTIONS"));
 }
 
-/* Who it was is known by the key alone; a refused one is nobody's. */
+/* Who it was is known by the key alone; without one it is nobody's, and seen by who administers. */
 static void audit(const struct runtime_face *f, const struct http_req *req, int status)
 {
     char action[32], text[16];
-    const struct key *key = keys_shown(f->face.keys, req);
+    const struct key *key = status == 401 ? NULL : keys_shown(f->face.keys, req);
 
     snprintf(action, sizeof action, STR_FMT, STR_ARG(str_first(req->head.method, 16)));
     snprintf(text, sizeof text, "%d", status);
     journal_add(f->journal,
                 &(struct journal_note){.kind = JOURNAL_AUDIT,
-                                       .tenant = key ? str_of(key->name) : STR("default"),
+                                       .tenant = key ? str_of(key->name) : STR(""),
+                                       .paced = !key,
                                        .action = str_of(action),
                                        .object = str_first(req->path, 512),
                                        .decision = status == 401 || status == 403 ? STR("denied")
