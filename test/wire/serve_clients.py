@@ -320,6 +320,13 @@ class V1:
             check(isinstance(c["name"], str) and isinstance(c["image"], str), "warm configuration", c)
             check(isinstance(c.get("command", []), list) and isinstance(c.get("environment", {}), dict), "warm", c)
         step(f"{len(configs)} warm configurations")
+        c = configs[0]  # the first becomes the sandbox specification, to the letter
+        of_config = uuid.uuid4().hex
+        r = self.start(of_config, image=c["image"], command=c["command"], working_dir=c["working_dir"],
+                       environment={**c["environment"], **self.ENV})
+        self.wait_running(of_config)
+        self.api("POST", "/stop", json={"runtime_id": r["runtime_id"]})
+        step("a warm configuration is started")
         one, two = uuid.uuid4().hex, uuid.uuid4().hex
         r = self.start(one)
         check(self.session_of(one)["runtime_id"] == r["runtime_id"], "it is visible at once")

@@ -29,6 +29,7 @@ TEST_LIMIT(serve_says_that_the_action_server_stands_in_for_the_agent_server, 120
         "'command':'/agent-server/.venv/bin/python -m openhands.agent_server --port 60000'",
         "'command':['/usr/local/bin/openhands-agent-server','--port','60000']",
         "'command':null",
+        "'command':[]",
     };
     struct serve s = {.key = NULL};
 
