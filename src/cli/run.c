@@ -62,7 +62,8 @@ static const struct cfg_row rows[] = {
     CFG_BOOL(run_options, discard, "discard", false, "Throw changes away without a word."),
     CFG_BOOL(run_options, no_new_privs, "no-new-privs", false,
              "sudo and set-uid programs gain nothing inside."),
-    CFG_BOOL(run_options, tty, "tty", true, "A terminal inside when there is one here."),
+    CFG_BOOL(run_options, tty, "tty", true,
+             "No terminal of its own inside, even when there is one here."),
     CFG_BOOL(run_options, json, "json", false,
              "At the end, an object about the run on standard error."),
 };

@@ -161,7 +161,9 @@ static void on_kill_time(struct loop_timer *t)
         kill(in->job, SIGKILL);
 }
 
-/* A command gets what we got; the server is asked to end. */
+/* A command gets what we got, and with it those it waits for, if that is what a terminal does; the
+ * server is asked to end. Nobody would continue a group that stopped by itself in a session without
+ * a shell, so the kernel would not stop it. */
 static void on_signal(struct loop_signal *s)
 {
     struct init *in = container_of(s, struct init_signal, signal)->in;
@@ -169,7 +171,8 @@ static void on_signal(struct loop_signal *s)
 
     if (in->config->exec) {
         if (in->job > 0)
-            kill(in->job, s->signo);
+            kill(user || s->signo == SIGTERM ? in->job : -in->job,
+                 s->signo == SIGTSTP ? SIGSTOP : s->signo);
         return;
     }
     if (user)
@@ -185,9 +188,10 @@ static void on_signal(struct loop_signal *s)
 
 static fallible watch_signals(struct init *in)
 {
-    static const int forwarded[INIT_SIGNALS] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+    static const int forwarded[INIT_SIGNALS] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT,
+                                                SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
 
-    for (size_t i = 0; i < INIT_SIGNALS; i++) {
+    for (size_t i = 0; i < (in->config->exec ? INIT_SIGNALS : INIT_SERVER_SIGNALS); i++) {
         in->signals[i].in = in;
         TRY(loop_signal_start(in->loop, &in->signals[i].signal, forwarded[i], on_signal));
     }

@@ -9,10 +9,11 @@
 #include "guest/keep/keep.h"
 #include "wire/bind.h"
 
-#define INIT_CGROUPS_MAX 8
-#define INIT_DEATHS_MAX  8 /* of the server */
-#define INIT_DEATHS_MS   30000
-#define INIT_SIGNALS     6
+#define INIT_CGROUPS_MAX    8
+#define INIT_DEATHS_MAX     8 /* of the server */
+#define INIT_DEATHS_MS      30000
+#define INIT_SIGNALS        8
+#define INIT_SERVER_SIGNALS 6 /* the first ones: all that concern a server */
 
 struct init_config {
     int listen_fd, connect_fd, control_fd, ready_fd, end_fd; /* -1: none */

@@ -304,7 +304,9 @@ static fallible set_limits(const struct native_request *r)
 /* --- descriptors
  * ---------------------------------------------------------------------------------- */
 
-/* A terminal of the sandbox's own: its master goes to the caller, its slave is stdin to stderr. */
+/* A terminal of the sandbox's own: its master goes to the caller, its slave is stdin to stderr. It
+ * belongs to no session yet: the command's takes it, for only there are jobs and keys that signal.
+ */
 static fallible make_tty(struct inside *in, int *ret_slave)
 {
     own_fd master = open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -317,8 +319,8 @@ static fallible make_tty(struct inside *in, int *ret_slave)
     if (size.ws_row && ioctl(master, TIOCSWINSZ, &size) < 0)
         return err_sys("give the terminal its size");
     own_fd slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-    if (slave < 0 || ioctl(slave, TIOCSCTTY, 0) < 0)
-        return err_sys("take the terminal");
+    if (slave < 0)
+        return err_sys("open the terminal");
     TRY(fd_send(in->sock, str_n(&r, sizeof r), &master, 1));
     *ret_slave = take_fd(&slave);
     return NULL;
