@@ -117,21 +117,21 @@ void census_wait_deleted(const char *state)
     }
 }
 
-/* A launcher holds the namespaces of those it ended, for a moment. */
-static bool holds_namespaces(const char *fds)
+/* A launcher holds the namespaces of those it ended for a moment, and that of a husk. */
+static unsigned namespaces_held(const char *fds)
 {
     DIR *d = opendir(fds);
     char path[400], to[64];
-    bool any = false;
+    unsigned count = 0;
 
     CHECK(d);
     for (struct dirent *e; (e = readdir(d));) {
         snprintf(path, sizeof path, "%s/%s", fds, e->d_name);
         ssize_t n = readlink(path, to, sizeof to - 1);
-        any |= n > 5 && strncmp(to, "net:[", 5) == 0;
+        count += n > 5 && strncmp(to, "net:[", 5) == 0;
     }
     closedir(d);
-    return any;
+    return count;
 }
 
 void census_take(struct census *c, pid_t pid, const char *state)
@@ -139,9 +139,10 @@ void census_take(struct census *c, pid_t pid, const char *state)
     char path[64];
 
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
-    while (holds_namespaces(path))
+    unsigned held;
+    while ((held = namespaces_held(path)) > 1)
         sched_yield();
-    c->fds = count_entries(path);
+    c->fds = count_entries(path) - held;
     snprintf(path, sizeof path, "/proc/%d/mountinfo", (int)pid);
     c->mounts = count_lines(path);
     c->children = count_children(pid);

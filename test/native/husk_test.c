@@ -165,3 +165,66 @@ TEST_LIMIT(every_call_of_a_start_from_a_husk_may_fail_and_nothing_is_left, 120)
     CHECK(failed > 50);
     kit_close(&k);
 }
+
+/* --- its network
+ * ---------------------------------------------------------------------------------- */
+
+/* Lives until it has said which network namespace it is in, after what it does there. */
+static void name_of_net(struct kit *k, const char *what, char out[static 64])
+{
+    char script[256];
+    struct kit_box b;
+    struct box box;
+    size_t n = 0;
+
+    snprintf(script, sizeof script, "%s; readlink /proc/self/ns/net; exec sleep 1000", what);
+    kit_prepare(k, &b, "t1", script);
+    kit_start(k, &b, &box);
+    while (n < 63 && (!n || out[n - 1] != '\n'))
+        CHECK_INT(read(b.out, out + n++, 1), 1);
+    out[n] = '\0';
+    box_net_hold(&k->h, &box);
+    CHECK_OK(box_kill(&k->h, &box));
+    CHECK_INT(kit_end(k, &b, &box, NULL), 128 + SIGKILL);
+    CHECK_INT(k->h.husk_count, 1);
+}
+
+TEST(a_network_nobody_used_serves_the_next_sandbox_and_is_whole_there)
+{
+    struct kit k;
+    char first[64], second[64];
+
+    open_many(&k);
+    name_of_net(&k, "true", first);
+    /* lo is up, low ports are free, no address of anybody's is there */
+    name_of_net(&k,
+                "grep -q '^ *lo: *0 ' /proc/net/dev && cat "
+                "/proc/sys/net/ipv4/ip_unprivileged_port_start | grep -qx 0 && "
+                "grep -q 00000000000000000000000000000001 /proc/net/if_inet6 || exec echo broken",
+                second);
+    CHECK_STR(str_of(second), first);
+    kit_close(&k);
+}
+
+TEST(a_network_that_was_used_goes_with_its_sandbox)
+{
+    /* A connection, a datagram, and both to where there is no way. */
+    static const char *const uses[] = {
+        "bash -c '</dev/tcp/127.0.0.1/9' 2>/dev/null", "bash -c 'echo x >/dev/udp/127.0.0.1/9'",
+        "bash -c '</dev/tcp/::1/9' 2>/dev/null", "bash -c '</dev/tcp/10.1.2.3/9' 2>/dev/null",
+        "bash -c 'echo x >/dev/udp/10.1.2.3/9' 2>/dev/null"};
+    struct kit k;
+    char before[64], after[64];
+
+    open_many(&k);
+    name_of_net(&k, "true", before);
+    for (size_t i = 0; i < ARRAY_LEN(uses); i++) {
+        name_of_net(&k, uses[i], after);
+        CHECK_STR(str_of(after), before); /* it was new when it came */
+        name_of_net(&k, "true", after);
+        printf("%s: %s", uses[i], after);
+        CHECK(strcmp(before, after) != 0);
+        memcpy(before, after, sizeof before);
+    }
+    kit_close(&k);
+}

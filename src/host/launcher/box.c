@@ -54,6 +54,24 @@ void box_forget_slot(struct box_host *h, unsigned slot)
     err_free(e);
 }
 
+/* Who sits there has left our descriptors. */
+static void clear_seat(struct box_host *h)
+{
+    seat_clear(&h->seat);
+    box_net_drop(h, &h->net_given);
+}
+
+bool box_is_untidy(const struct box_host *h)
+{
+    return h->holder.pid || h->seat.waits >= 0;
+}
+
+void box_tidy(struct box_host *h)
+{
+    ids_reap(&h->holder);
+    clear_seat(h);
+}
+
 static fallible spawn(struct box_host *h, struct box_embryo *e)
 {
     int pair[2];
@@ -73,8 +91,10 @@ static fallible spawn(struct box_host *h, struct box_embryo *e)
                               .exit_signal = SIGCHLD,
                               .cgroup = group >= 0 ? (uint64_t)group : 0};
     pid_t pid = sys_clone3(&args);
-    if (pid == 0)
+    if (pid == 0) {
+        e->net = e->net && setns(h->net_given, CLONE_NEWNET) == 0; /* else it makes its own */
         box_child(h, e, seat_leave(&h->seat));
+    }
     struct err *err = pid < 0 ? err_sys("clone") : NULL;
     seat_given(&h->seat, pid < 0 ? -1 : e->pidfd);
     e->pid = pid < 0 ? 0 : pid;
@@ -113,6 +133,7 @@ fallible box_conceive(struct box_host *h, const char *claim, struct box_embryo *
 {
     struct box_embryo e = no_embryo;
 
+    clear_seat(h);
     if (!box_husk_take(h, &e))
         TRY(claim_slot(h, claim, &e.slot));
     uint64_t begun = clock_mono_ns(&clock_system);
@@ -137,12 +158,11 @@ void box_drop(struct box_host *h, struct box_embryo *e)
 {
     unsigned slot = e->slot;
 
-    ids_reap(&h->holder);
     if (e->pid) {
         kill(e->pid, SIGKILL);
         reap(e->pid);
     }
-    seat_clear(&h->seat);
+    box_tidy(h);
     close_embryo(e);
     box_forget_slot(h, slot);
 }
@@ -263,7 +283,7 @@ static fallible order(struct box_host *h, struct box_embryo *e, const struct box
         err = limit(h, e, &spec->req->limits);
     if (!err)
         err = box_build(h, spec, box, e->userns, dir, &c);
-    seat_clear(&h->seat); /* or we would hold the end whose closing we wait for */
+    clear_seat(h); /* or we would hold the end whose closing we wait for */
     if (!err)
         err = send_order(e, spec, &c);
     box_cargo_done(&c);
@@ -306,6 +326,7 @@ fallible box_begin(struct box_host *h, struct box_embryo *e, const struct box_sp
                     .disk = -1,
                     .home = -1,
                     .userns = -1,
+                    .net = -1,
                     .limits = spec->req->limits,
                     .cpu_ns = e->cpu_ns,
                     .worn = !h->many || spec->req->flags & NATIVE_NESTED};
@@ -462,6 +483,7 @@ fallible box_remove(struct box_host *h, struct box *b, bool keep)
     bool husk = box_husk_keep(h, b);
     own_close_p(&b->userns);
     b->userns = -1;
+    box_net_drop(h, &b->net);
     if (!husk)
         TRY(cg_remove(&h->cg, group));
     if (!keep)

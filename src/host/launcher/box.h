@@ -37,7 +37,7 @@
  * one that left no trace in them the next one is made; see box_husk.c. */
 struct husk {
     unsigned slot;
-    int userns;
+    int userns, net;             /* net: its network namespace, -1: not there */
     struct native_limits limits; /* what its groups are set to */
     uint64_t cpu_ns;             /* what its groups have counted */
 };
@@ -62,6 +62,11 @@ struct box_host {
     bool many; /* box_host_many() */
     struct husk husks[BOX_HUSKS];
     unsigned husk_count;
+    uint64_t
+        *net_new;  /* what a network namespace nobody has used looks like; shared with children */
+    int net_given; /* to the last embryo, which may not have left our descriptors yet; -1: none */
+    int nets[BOX_HUSKS]; /* those that go, see box_net_let_go() */
+    unsigned net_count;
 };
 
 fallible box_host_open(struct box_host *h, const char *state, struct rng *rng);
@@ -119,6 +124,7 @@ struct box_embryo {
     unsigned slot;
     pid_t pid; /* 0: none */
     int pidfd, sock, userns;
+    bool net;   /* it was given a husk's, to be entered if nobody has used it */
     bool again; /* made of a husk */
     struct native_limits limits;
     uint64_t cpu_ns;
@@ -135,7 +141,7 @@ struct box {
     /* Where its upper layers are, if not in box/<ID>, and that directory with the same ids, for who
      * wants to take something out; whoever does not closes them. -1: not there. */
     int disk, home;
-    int userns;                  /* for its husk, -1: not there */
+    int userns, net;             /* for its husk, -1: not there */
     struct native_limits limits; /* of its groups */
     uint64_t cpu_ns;             /* what those before it used, of what its groups count */
     bool worn;                   /* it leaves no husk */
@@ -145,6 +151,9 @@ struct box {
 /* claim is what ids/<SLOT> says while there is no sandbox yet: its id, if known. */
 fallible box_conceive(struct box_host *h, const char *claim, struct box_embryo *ret_embryo);
 void box_drop(struct box_host *h, struct box_embryo *e); /* an embryo nobody wants */
+/* Something is left of the making of the last embryo, for who has nothing else to do. */
+bool box_is_untidy(const struct box_host *h);
+void box_tidy(struct box_host *h);
 
 /* For those who put something in it first; ERR_CONFLICT when the name is taken. */
 fallible box_make_dir(const struct box_host *h, const char *id);
@@ -164,6 +173,11 @@ fallible box_end(struct box_host *h, struct box_embryo *e, unsigned flags, int w
  * kill it. */
 fallible box_claim(struct box_host *h, struct box *b, const struct box_spec *spec,
                    const struct native_request *was);
+/* Before a kill, of a child of ours: its network namespace may go to its husk. */
+void box_net_hold(const struct box_host *h, struct box *b);
+/* To take one down the kernel looks through all connections of the machine, once for as many as go
+ * together: with box_host_many() they wait for this, or for being BOX_HUSKS. */
+void box_net_let_go(struct box_host *h);
 fallible box_kill(const struct box_host *h, const struct box *b);
 fallible box_pause(const struct box_host *h, struct box *b, bool paused);
 /* Once pid 1 is dead: groups, claim and directory. keep leaves the directory to those who want the

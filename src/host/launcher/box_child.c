@@ -101,12 +101,31 @@ static fallible mask_dirs(int none)
     return NULL;
 }
 
-static fallible make_proc(int none)
+static fallible own_net(void)
+{
+    if (unshare(CLONE_NEWNET) < 0)
+        return err_sys("make a network namespace");
+    return bring_up_loopback();
+}
+
+/* That of a husk is entered already; whoever used it stays alone with it. Read by our own proc. */
+static fallible settle_net(const struct box_host *h, bool given)
+{
+    if (given && box_net_is_new(h))
+        return NULL;
+    if (given)
+        TRY(own_net());
+    TRY(open_low_ports());
+    box_net_note_new(h);
+    return NULL;
+}
+
+static fallible make_proc(const struct box_host *h, bool net, int none)
 {
     /* Over the old one: it is moved into the new root with its masks. */
     if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         return err_sys("mount proc");
-    TRY(open_low_ports());
+    TRY(settle_net(h, net));
     TRY(mask_files());
     TRY(mask_dirs(none));
     if (mount("/proc/sys", "/proc/sys", NULL, MS_BIND, NULL) < 0 ||
@@ -146,13 +165,14 @@ static fallible first_half(const struct box_host *h, const struct box_embryo *e,
     if (!e->again)
         TRY(cg_make(&h->cg, group));
     TRY(cg_join_v1(&h->cg, group));
-    if (unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) < 0)
+    if (!e->net)
+        TRY(own_net());
+    if (unshare(CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) < 0)
         return err_sys("make namespaces");
-    TRY(bring_up_loopback());
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return err_sys("keep mounts to ourselves");
     TRY(make_memory(h, e->slot, memory));
-    struct err *err = make_proc(memory->none);
+    struct err *err = make_proc(h, e->net, memory->none);
     own_close_p(&memory->none);
     return err;
 }
@@ -474,7 +494,7 @@ static fallible second_half(struct inside *in)
     return err_sys("run croft-guest");
 }
 
-_Noreturn void box_child(const struct box_host *h, const struct box_embryo *embryo, int sock)
+_Noreturn void box_child(const struct box_host *h, struct box_embryo *embryo, int sock)
 {
     struct inside in = {.h = h, .sock = sock};
     if (sock < 0)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -162,6 +163,7 @@ void box_host_look(struct box_host *h, const char *state)
                            .ids = -1,
                            .exe = -1,
                            .look = -1,
+                           .net_given = -1,
                            .user = geteuid() != 0,
                            .seat = {.fd = -1, .waits = -1}};
     if (state)
@@ -246,19 +248,26 @@ void box_host_spread(const struct box_host *h)
 
 void box_host_many(struct box_host *h)
 {
+    void *page =
+        mmap(NULL, sizeof *h->net_new, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
     h->many = !h->user;
+    h->net_new = page == MAP_FAILED ? NULL : page; /* then each sandbox makes its own */
     box_host_spread(h);
 }
 
 void box_host_close(struct box_host *h)
 {
+    box_tidy(h);
     box_host_rest(h);
+    if (h->net_new)
+        munmap(h->net_new, sizeof *h->net_new);
+    h->net_new = NULL;
     own_close_p(&h->dir);
     own_close_p(&h->boxes);
     own_close_p(&h->ids);
     own_close_p(&h->exe);
     own_close_p(&h->look);
-    ids_reap(&h->holder);
     seat_close(&h->seat);
     cg_close(&h->cg);
     h->dir = h->boxes = h->ids = h->exe = h->look = -1;

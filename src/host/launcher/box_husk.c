@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* box_husk.c — what a sandbox leaves that the next one can be made of.
  *
- * Making and removing groups and a user namespace is a quarter of a short life's processor time.
- * Nothing inside can see or change them: ids are not on disk, and groups have numbers that are all
- * the host's. What could reach the next sandbox is a limit, a count, memory that is still charged,
- * a group that stands still: so a husk remembers limits and processor time, and one with any of the
- * others is no husk. Processes, mounts and all other namespaces are new in every sandbox. */
+ * Making and removing groups, a user namespace and a network namespace is a third of a short life's
+ * processor time. Nothing inside can see or change the first two: ids are not on disk, and groups
+ * have numbers that are all the host's. What could reach the next sandbox is a limit, a count,
+ * memory that is still charged, a group that stands still: so a husk remembers limits and processor
+ * time, and one with any of the others is no husk. Of network namespaces see box_net.c. Processes,
+ * mounts and all other namespaces are new in every sandbox. */
 #include "base/own.h"
 #include "host/launcher/box_inner.h"
 
@@ -18,6 +19,8 @@ bool box_husk_take(struct box_host *h, struct box_embryo *e)
     const struct husk *k = &h->husks[--h->husk_count];
     e->slot = k->slot;
     e->userns = k->userns;
+    e->net = k->net >= 0;
+    h->net_given = k->net;
     e->limits = k->limits;
     e->cpu_ns = k->cpu_ns;
     e->again = true;
@@ -34,6 +37,7 @@ bool box_husk_keep(struct box_host *h, struct box *b)
         !cg_is_bare(&h->cg, group, HUSK_BYTES, &k.cpu_ns))
         return false;
     k.userns = take_fd(&b->userns);
+    k.net = take_fd(&b->net);
     h->husks[h->husk_count++] = k;
     return true;
 }
@@ -43,6 +47,8 @@ void box_host_rest(struct box_host *h)
     while (h->husk_count) {
         struct husk *k = &h->husks[--h->husk_count];
         own_close_p(&k->userns);
+        box_net_drop(h, &k->net);
         box_forget_slot(h, k->slot);
     }
+    box_net_let_go(h);
 }

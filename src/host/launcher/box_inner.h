@@ -41,7 +41,7 @@ struct box_report {
 };
 
 /* The embryo's process; does not return. */
-_Noreturn void box_child(const struct box_host *h, const struct box_embryo *e, int sock);
+_Noreturn void box_child(const struct box_host *h, struct box_embryo *e, int sock);
 
 /* Groups and claim of a slot nobody lives in. */
 void box_forget_slot(struct box_host *h, unsigned slot);
@@ -51,3 +51,10 @@ void box_forget_slot(struct box_host *h, unsigned slot);
 /* False: none is there, or nothing is to be kept. */
 bool box_husk_take(struct box_host *h, struct box_embryo *e);
 bool box_husk_keep(struct box_host *h, struct box *b);
+
+/* --- box_net.c --- */
+
+void box_net_drop(struct box_host *h, int *net);
+/* In the child, which reads its own /proc: does the namespace it is in look as a new one does? */
+bool box_net_is_new(const struct box_host *h);
+void box_net_note_new(const struct box_host *h); /* it is one */

@@ -222,9 +222,11 @@ static void on_refill(struct loop_later *l)
     unsigned want = s->policy->embryos;
 
     want = want < ARRAY_LEN(s->spare) ? want : ARRAY_LEN(s->spare);
-    ids_reap(&s->host.holder); /* of the last one; dead since */
-    if (s->ending || s->spare_count >= want)
+    if (s->ending || s->spare_count >= want) {
+        box_tidy(&s->host);
+        serve_net_linger(s);
         return;
+    }
     struct err *e = serve_conceive(s, &s->spare[s->spare_count]);
     if (e) {
         s->barren = true; /* the next start makes its own, and tries again */
@@ -404,7 +406,7 @@ static fallible serve_run(struct serve *s)
         /* One embryo per idle turn, so that a request never waits for more than one. */
         bool short_of = !s->barren && s->spare_count < s->policy->embryos &&
                         s->spare_count < ARRAY_LEN(s->spare);
-        bool again = short_of || s->host.holder.pid;
+        bool again = short_of || box_is_untidy(&s->host);
         TRY(loop_turn(s->loop, again ? 0 : -1));
         if (again)
             loop_later(s->loop, &s->refill, on_refill);

@@ -73,11 +73,8 @@ struct serve {
         struct rootfs layers; /* as long as nothing changes; none: mount_count is 0 */
         uint64_t looked_ns;
     } fresh;
-    struct serve_net {
-        int fds[32]; /* namespaces of those that are ended */
-        unsigned count;
-        struct loop_timer linger;
-    } net;
+    struct loop_timer linger; /* of network namespaces */
+    bool lingers;
     struct serve_gone {
         int dir;                 /* state/gone, -1: none */
         struct serve_job *broom; /* who deletes what is there; NULL: nobody yet */
@@ -230,8 +227,8 @@ void serve_gone_drain(struct serve *s); /* at the end; ends who deletes */
 
 /* --- serve_net.c --- */
 
-void serve_net_hold(struct serve *s, const struct serve_box *b); /* before it is killed */
-void serve_net_let_go(struct serve *s);
+void serve_net_hold(struct serve_box *b); /* before it is killed */
+void serve_net_linger(struct serve *s);   /* some may have to go */
 
 /* --- serve_strip.c --- */
 

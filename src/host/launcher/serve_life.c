@@ -82,6 +82,7 @@ static fallible release_slot(struct serve_box *b)
         return NULL;
     TRY(box_remove(&s->host, &b->box, true));
     b->holds_slot = false;
+    serve_net_linger(s);
     if (s->host.husk_count)
         loop_timer_start(s->loop, &s->rest, REST_MS, on_rest);
     return NULL;
@@ -390,6 +391,5 @@ void serve_drop_all(struct serve *s)
         err_free(e);
     }
     box_host_rest(&s->host);
-    serve_net_let_go(s);
     serve_gone_drain(s);
 }

@@ -526,7 +526,7 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
         if (b->state == NATIVE_EXITED || b->tell_when_dead)
             return b->state == NATIVE_EXITED ? inspect(s, b, reply)
                                              : err_new(ERR_BUSY, "it is being killed already");
-        serve_net_hold(s, b);
+        serve_net_hold(b);
         TRY(box_kill(&s->host, &b->box));
         b->tell_when_dead = *ret_later = true;
         b->kill_tag = r->tag;
@@ -553,7 +553,7 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
             serve_remove(s, b, reply);
             return NULL;
         }
-        serve_net_hold(s, b);
+        serve_net_hold(b);
         TRY(box_kill(&s->host, &b->box));
         b->remove_when_dead = true;
         b->remove_tag = r->tag;
