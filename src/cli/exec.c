@@ -28,6 +28,8 @@ enum { EXEC_OURS = 125 }; /* as docker has it: we failed, not the command */
 #define QUEUE_BYTES           (1u << 20)
 #define SIDE_OR(n, otherwise) ((n) ? (n) : (otherwise))
 
+static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
 struct exec_options {
     bool interactive;
     struct str workdir;
@@ -49,9 +51,12 @@ struct exec {
     uint64_t seen, want;              /* bytes of output */
     bool began; /* the command has: what is typed before it would be the shell's */
     bool knows_end, resized, in_ended, raw, tty_out;
+    bool is_shell;
+    bool file; /* what comes in can be read at any time, and not be waited for */
+    char last; /* byte that came in */
     struct termios before;
     struct loop_io in;
-    struct loop_signal winch;
+    struct loop_signal winch, stops[ARRAY_LEN(stop_signals)];
     bool over;
     int code;
     struct err *failed;
@@ -202,6 +207,7 @@ static void on_run_done(struct http_call *call, struct err *e)
 
 static void send_next(struct exec *x);
 static void look(struct exec *x);
+static void take_input(struct exec *x);
 
 /* Not begun: the run is still on its way to the shell, and the next look comes after it. */
 static void on_look_done(struct http_call *call, struct err *e)
@@ -301,26 +307,48 @@ static void send_next(struct exec *x)
         end(x, e);
     else if (!x->in_ended && x->in.loop)
         err_free(loop_io_want(&x->in, EPOLLIN)); /* cannot fail for what is watched already */
+    else if (!x->in_ended && x->file)
+        take_input(x);
+}
+
+/* The end of input, as a terminal says it: at the start of a line. After part of one, a program
+ * gets that part first; a shell that edits its lines would not hear it, so its line is ended. */
+static void take_input(struct exec *x)
+{
+    char page[16384];
+    ssize_t n = read(STDIN_FILENO, page, sizeof page);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        loop_io_stop(&x->in);
+        x->in_ended = true;
+        buf_add_cstr(&x->queue, x->last == '\n' ? "\x04" : x->is_shell ? "\n\x04" : "\x04\x04");
+        return;
+    }
+    buf_add_mem(&x->queue, page, (size_t)n);
+    x->last = page[n - 1];
+    if (x->queue.len > QUEUE_BYTES / 2 && x->in.loop)
+        err_free(loop_io_want(&x->in, 0));
 }
 
 static void on_input(struct loop_io *io)
 {
     struct exec *x = container_of(io, struct exec, in);
-    char page[16384];
-    ssize_t n = read(io->fd, page, sizeof page);
 
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n <= 0) {
-        loop_io_stop(io);
-        x->in_ended = true;
-        buf_add_char(&x->queue, '\x04'); /* end of input, as a terminal says it */
-    } else {
-        buf_add_mem(&x->queue, page, (size_t)n);
-        if (x->queue.len > QUEUE_BYTES / 2)
-            err_free(loop_io_want(io, 0));
-    }
+    take_input(x);
     send_next(x);
+}
+
+/* Ours to end: what runs inside ends with its shell. */
+static void on_stop(struct loop_signal *s)
+{
+    for (size_t i = 0; i < ARRAY_LEN(stop_signals); i++)
+        if (s->signo == stop_signals[i]) {
+            struct exec *x = container_of(s - i, struct exec, stops[0]);
+            x->code = 128 + s->signo;
+            x->over = true;
+        }
 }
 
 static void on_winch(struct loop_signal *s)
@@ -335,7 +363,6 @@ static fallible open_input(struct exec *x)
 {
     bool tty = isatty(STDIN_FILENO);
 
-    x->tty_out = isatty(x->k.cli->out);
     if (!x->o.interactive && !(tty && x->tty_out))
         return NULL;
     if (tty && tcgetattr(STDIN_FILENO, &x->before) == 0) {
@@ -344,10 +371,14 @@ static fallible open_input(struct exec *x)
         x->raw = tcsetattr(STDIN_FILENO, TCSADRAIN, &t) == 0;
         TRY(loop_signal_start(x->k.loop, &x->winch, SIGWINCH, on_winch));
     }
+    x->last = '\n';
     struct err *e = loop_io_start(x->k.loop, &x->in, STDIN_FILENO, EPOLLIN, on_input);
-    if (e && err_code(e) != ERR_FORBIDDEN)
-        log_warn("what comes in cannot be watched: a file, say; use a pipe", KV_ERR(e));
-    err_free(e);
+    if (!e || err_code(e) != ERR_FORBIDDEN)
+        return e;
+    err_free(e); /* a file, which is always ready */
+    x->file = true;
+    take_input(x);
+    send_next(x);
     return NULL;
 }
 
@@ -362,6 +393,23 @@ static void put_quoted(struct buf *out, const char *arg)
         else
             buf_add_char(out, *arg);
     buf_add_cstr(out, "' ");
+}
+
+/* In a subshell, out of which nothing goes by which the sandbox's server watches its own shells: a
+ * shell that we start would report its first prompt as the end of itself. */
+static void put_line(const struct exec *x, struct buf *line, const char *const *argv)
+{
+    const char *term = cfg_env_get(x->k.cli->envp, "TERM");
+
+    buf_add_cstr(line, "(\\builtin export -n PROMPT_COMMAND CROFT_A PS1 PS2; ");
+    if (term && x->tty_out) {
+        buf_add_cstr(line, "\\builtin export TERM=");
+        put_quoted(line, term);
+        buf_add_cstr(line, "; ");
+    }
+    for (; *argv; argv++)
+        put_quoted(line, *argv);
+    buf_add_char(line, ')');
 }
 
 static fallible ask_shell(struct exec *x, const char *method, struct str path, struct str body)
@@ -424,8 +472,8 @@ static fallible begin(struct exec *x, const char *const *argv)
 
     buf_init(&line, 4u << 20);
     buf_init(&body, 8u << 20);
-    for (; *argv; argv++)
-        put_quoted(&line, *argv);
+    x->tty_out = isatty(x->k.cli->out);
+    put_line(x, &line, argv);
     jw_init(&w, &body, JW_WEB);
     JW_OBJECT(&w, NULL) {
         jw_str(&w, "command", buf_str(&line));
@@ -434,6 +482,8 @@ static fallible begin(struct exec *x, const char *const *argv)
     }
     TRY(buf_check(&line));
     TRY(buf_check(&body));
+    for (size_t i = 0; i < ARRAY_LEN(stop_signals); i++)
+        TRY(loop_signal_start(x->k.loop, &x->stops[i], stop_signals[i], on_stop));
     TRY(start_call(x, "GET", "/output", (struct str){0}, &watch, &x->watch));
     TRY(start_call(x, "POST", "/run", buf_str(&body), &run, &x->run));
     return open_input(x);
@@ -447,6 +497,8 @@ static void finish(struct exec *x)
         tcsetattr(STDIN_FILENO, TCSADRAIN, &x->before);
     loop_io_stop(&x->in);
     loop_signal_stop(&x->winch);
+    for (size_t i = 0; i < ARRAY_LEN(stop_signals); i++)
+        loop_signal_stop(&x->stops[i]);
     for (size_t i = 0; i < ARRAY_LEN(calls); i++)
         if (calls[i])
             http_call_cancel(calls[i]);
@@ -492,6 +544,8 @@ static int run_in(struct cli *cli, int argc, char **argv, const char *const *oth
     buf_init(&x.queue, QUEUE_BYTES);
     if (!e)
         e = cli_flags(cli, &x.k.arena, &x.o, &argc, argv);
+    x.is_shell = otherwise != NULL;
+    x.o.interactive |= x.is_shell;
     argv[argc] = NULL; /* flags were taken out before it */
     bool dashes = argc > 1 && strcmp(argv[1], "--") == 0;
     int at = dashes ? 2 : 1;
