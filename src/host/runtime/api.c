@@ -40,6 +40,7 @@ static fallible handle_start(struct http_req *req)
 
     TRY(asking_new(req, put, &a));
     TRY(check(req, KEY_RUNTIME, &a->key));
+    manager_expect_start(face_of(req)->manager);
     TRY(http_req_json(req, &body));
     TRY(wire_decode_start(body, &a->start));
     return asking_start(a);

@@ -176,6 +176,11 @@ static fallible make(struct manager *m, struct tenant *t, const struct wire_star
     return NULL;
 }
 
+void manager_expect_start(struct manager *m)
+{
+    store_expect(m->config.store);
+}
+
 fallible manager_start(struct manager *m, const struct key *key, const struct wire_start *start,
                        struct runtime_ask *ask)
 {

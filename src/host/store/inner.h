@@ -30,9 +30,10 @@ struct store {
     struct loop_later start, gone;
     struct loop_timer quiet; /* until the log is moved into the file */
 
-    pthread_mutex_t lock; /* landed, for store_close alone */
-    pthread_cond_t landing;
+    pthread_mutex_t lock; /* landed, for store_close alone; boarding, and the flight so long */
+    pthread_cond_t landing, leaving;
     bool landed;
+    bool boarding; /* the worker has begun, and waits for what it is to write */
 
     struct store_stmt statements[STORE_STATEMENTS];
     unsigned statement_next;

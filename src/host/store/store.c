@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* store.c — group commit: while one transaction is written and synced, the next one gathers.
  *
- * The thread touches the writing connection, the statements, the flight and nothing else. Moving
- * the log into the file (a checkpoint) flies on its own, when nobody writes. */
+ * The thread touches the writing connection, the statements, the flight and nothing else. A flight
+ * that is expected begins without passengers: they come aboard until it is told to leave, at the
+ * end of the turn at the latest. Moving the log into the file (a checkpoint) flies on its own, when
+ * nobody writes. */
 #include "host/store/store.h"
 
 #include <stdlib.h>
@@ -166,9 +168,20 @@ static void fail_all(struct store *s, struct err *why)
     err_free(why);
 }
 
+static void wait_for_all(struct store *s)
+{
+    pthread_mutex_lock(&s->lock);
+    while (s->boarding)
+        pthread_cond_wait(&s->leaving, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+
 static fallible run_all(struct store *s)
 {
-    TRY(run(s, "BEGIN IMMEDIATE", NULL, 0));
+    struct err *e = run(s, "BEGIN IMMEDIATE", NULL, 0);
+
+    wait_for_all(s);
+    TRY(e);
     LIST_EACH(w, &s->flight, struct write, link) {
         w->err = run(s, w->sql, w->values, w->count);
         if (w->err && sqlite3_get_autocommit(s->db)) /* SQLite undid the whole transaction */
@@ -226,6 +239,7 @@ static void store_destroy(struct store *s)
     sqlite3_close(s->db);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->landing);
+    pthread_cond_destroy(&s->leaving);
     free(s->path);
     free(s);
 }
@@ -269,6 +283,24 @@ static void on_quiet(struct loop_timer *t)
     fly(s);
 }
 
+static void board(struct store *s)
+{
+    list_move_all(&s->flight, &s->gather);
+    s->queued = 0, s->queued_bytes = 0;
+}
+
+/* Who waits aboard has everything. */
+static void leave(struct store *s)
+{
+    if (!s->boarding)
+        return;
+    pthread_mutex_lock(&s->lock);
+    board(s);
+    s->boarding = false;
+    pthread_mutex_unlock(&s->lock);
+    pthread_cond_signal(&s->leaving);
+}
+
 static bool take_off(struct store *s)
 {
     s->checkpoints |= s->wal_pages >= WAL_MOST;
@@ -278,10 +310,8 @@ static bool take_off(struct store *s)
         return false;
     }
     loop_timer_stop(&s->quiet);
-    if (!s->checkpoints) {
-        list_move_all(&s->flight, &s->gather);
-        s->queued = 0, s->queued_bytes = 0;
-    }
+    if (!s->checkpoints)
+        board(s);
     s->landed = false;
     s->flying = true;
     return true;
@@ -311,6 +341,7 @@ static void on_start(struct loop_later *l)
 
     list_init(&told);
     list_move_all(&told, &s->refused);
+    leave(s);
     fly(s);
     tell(&told);
 }
@@ -349,11 +380,25 @@ void store_write(struct store *s, const char *sql, const struct store_value *val
         loop_later(s->loop, &s->start, on_start);
 }
 
+void store_expect(struct store *s)
+{
+    if (s->closing || s->flying || s->queued || s->wal_pages >= WAL_MOST)
+        return; /* it goes out with those, or after what must come first */
+    loop_timer_stop(&s->quiet);
+    s->landed = s->checkpoints = false;
+    s->flying = s->boarding = true;
+    if (!hand_over(s))
+        s->flying = s->boarding = false; /* no thread to be had */
+    else
+        loop_later(s->loop, &s->start, on_start);
+}
+
 void store_hurry(struct store *s)
 {
     unsigned queued = s->queued;
     size_t bytes = s->queued_bytes;
 
+    leave(s);
     if (s->closing || s->flying || !queued || !take_off(s) || hand_over(s))
         return;
     if (!s->checkpoints) { /* no thread to be had: in its turn, and told from there */
@@ -379,6 +424,7 @@ fallible store_open(struct loop *loop, const char *path, struct store **ret_stor
     list_init(&s->refused);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->landing, NULL);
+    pthread_cond_init(&s->leaving, NULL);
     struct err *e = s->path ? store_open_files(s) : err_no_memory();
     if (e) {
         store_destroy(s);
@@ -394,6 +440,7 @@ void store_close(struct store *s)
     if (!s || s->closed)
         return;
     s->closing = true;
+    leave(s);
     bool flying = s->flying;
     loop_later_cancel(&s->start);
     loop_timer_stop(&s->quiet);

@@ -60,6 +60,9 @@ struct loop *store_loop(const struct store *s);
  * later from the loop, except that a store that is closing or has no memory says so at once. */
 void store_write(struct store *s, const char *sql, const struct store_value *values, size_t count,
                  store_done *done, void *arg);
+/* Something will be asked for in this turn of the loop that somebody waits for: the worker wakes up
+ * and begins, so that it need not do so then. */
+void store_expect(struct store *s);
 /* What was asked for so far goes out now, and not at the end of the turn: somebody waits for it. */
 void store_hurry(struct store *s);
 /* Blocks. row's values are borrowed until it returns; its error ends the reading. */

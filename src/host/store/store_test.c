@@ -232,6 +232,38 @@ TEST(a_row_somebody_waits_for_does_not_wait_for_the_end_of_the_turn)
     rows_done(&k);
 }
 
+TEST(what_is_expected_goes_out_with_what_comes_and_nothing_waits_for_what_does_not)
+{
+    struct rows_kit k;
+    struct rows_wait w[4];
+    own_done(buf) got;
+
+    start(&k, &got);
+    store_expect(k.store); /* and nothing comes */
+    CHECK_OK(loop_turn(k.loop, 0));
+    rows_put(&k, &w[0], "a", "1");
+    rows_wait(&k, &w[0]);
+    store_expect(k.store);
+    store_expect(k.store); /* once is enough */
+    rows_put(&k, &w[1], "b", "2");
+    store_hurry(k.store);
+    while (!str_eq(rows_read(&k, ALL, &got), STR("a 1 b 2 ")))
+        sched_yield(); /* the loop does not turn */
+    rows_put(&k, &w[2], "b", "3");
+    rows_wait(&k, &w[2]);
+    CHECK(w[1].calls == 1 && !w[1].failed);
+    CHECK(w[2].calls == 1 && w[2].code == ERR_CONFLICT);
+    store_expect(k.store); /* it is closed instead, which writes what is there */
+    rows_put(&k, &w[3], "c", "4");
+    store_close(k.store);
+    CHECK(w[3].calls == 1 && !w[3].failed);
+    rows_open(&k);
+    CHECK_STR(rows_read(&k, ALL, &got), "a 1 b 2 c 4 ");
+    store_expect(k.store);
+    loop_forbid_threads(k.loop);
+    rows_done(&k);
+}
+
 TEST(the_log_does_not_grow_without_end)
 {
     struct rows_kit k;

@@ -188,6 +188,7 @@ static fallible handle_create(struct http_req *req)
     TRY(asking_new(req, v1_put, &a));
     TRY(v1_check(req, KEY_RUNTIME, &a->key));
     TRY(http_req_json(req, &body));
+    manager_expect_start(face_of(req)->manager);
     TRY(wire_decode_start(body, &a->start));
     TRY(v1_take_from(req, a->key, body, &a->start));
     TRY(take_wants(req, a->key, body, &a->start));
