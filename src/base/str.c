@@ -67,6 +67,18 @@ bool str_cut(struct str *s, char sep, struct str *ret_head)
     return true;
 }
 
+bool str_fits(struct str s, const char *words, bool (*fits)(struct str s, struct str word))
+{
+    struct str rest = str_of(words), word;
+
+    while (rest.len) {
+        str_cut(&rest, ' ', &word);
+        if (fits(s, word))
+            return true;
+    }
+    return false;
+}
+
 static bool is_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';

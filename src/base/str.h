@@ -51,6 +51,8 @@ bool str_eq_nocase(struct str a, struct str b); /* ASCII only */
 int str_cmp(struct str a, struct str b);        /* bytes, then length */
 bool str_starts(struct str s, struct str prefix);
 bool str_ends(struct str s, struct str suffix);
+/* Does s fit one of these words, with a blank between them? */
+bool str_fits(struct str s, const char *words, bool (*fits)(struct str s, struct str word));
 /* Offset of the first hit, or -1. */
 ptrdiff_t str_find(struct str s, struct str what);
 ptrdiff_t str_find_char(struct str s, char c);

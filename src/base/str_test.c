@@ -6,6 +6,16 @@
 
 static const struct str none = {NULL, 0};
 
+TEST(str_fits_one_of_several_words_or_none)
+{
+    static const char words[] = "one two three";
+
+    CHECK(str_fits(STR("TWO"), words, str_eq_nocase) && str_fits(STR("three"), words, str_ends));
+    CHECK(str_fits(STR("onefold"), words, str_starts));
+    CHECK(!str_fits(STR("four"), words, str_starts) && !str_fits(STR(""), words, str_eq_nocase));
+    CHECK(!str_fits(STR("one"), "", str_starts));
+}
+
 TEST(str_compares_bytes_and_length)
 {
     CHECK(str_eq(STR(""), none));

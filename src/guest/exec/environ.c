@@ -24,20 +24,15 @@ struct environ {
 /* Keys of this server, and sockets that were passed to it, are no business of its children. */
 static bool is_secret(struct str entry)
 {
-    static const char *const ends[] = {"_KEY", "_TOKEN", "_SECRET", "_PASSWORD"};
-    static const char *const starts[] = {"SESSION_API_KEY", "OH_SESSION_API_KEYS_",
-                                         "OH_SECRET_KEY",   "LISTEN_FDS",
-                                         "LISTEN_PID",      "LISTEN_FDNAMES"};
     struct str name;
 
     str_cut(&entry, '=', &name);
-    for (size_t i = 0; i < ARRAY_LEN(starts); i++)
-        if (str_starts(name, str_of(starts[i])))
-            return true;
-    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
-        if (str_starts(name, STR("CROFT_")) && str_ends(name, str_of(ends[i])))
-            return true;
-    return false;
+    return str_fits(name,
+                    "SESSION_API_KEY OH_SESSION_API_KEYS_ OH_SECRET_KEY LISTEN_FDS LISTEN_PID "
+                    "LISTEN_FDNAMES",
+                    str_starts) ||
+           (str_starts(name, STR("CROFT_")) &&
+            str_fits(name, "_KEY _TOKEN _SECRET _PASSWORD", str_ends));
 }
 
 static void set(struct environ *v, const char *name, const char *value)

@@ -8,15 +8,11 @@
 
 bool start_flag(const char *const *envp, const char *name, bool otherwise)
 {
-    static const char *const yes[] = {"1", "true", "t", "yes", "y", "on"};
     const char *value = cfg_env_get(envp, name);
 
     if (!value || !value[0])
         return otherwise;
-    for (size_t i = 0; i < ARRAY_LEN(yes); i++)
-        if (str_eq_nocase(str_of(value), str_of(yes[i])))
-            return true;
-    return false;
+    return str_fits(str_of(value), "1 true t yes y on", str_eq_nocase);
 }
 
 fallible start_all(struct start *s, const struct exec_config *config)

@@ -38,27 +38,21 @@ static fallible open_pty(const struct shell_config *c, int *ret_master, int *ret
     return NULL;
 }
 
-static bool has_name(const char *entry, const char *name)
+static bool is_name(struct str name, struct str word)
 {
-    size_t n = strlen(name);
-
-    return strncmp(entry, name, n) == 0 && entry[n] == '=';
+    return str_eq(name, word);
 }
 
 /* After a death everything exported comes from the dump, so that what was unset stays unset. */
 static bool passes(const struct shell *s, const char *entry)
 {
-    static const char *const ours[] = {"TERM",    "PROMPT_COMMAND", "CROFT_A", "CROFT_C", "CROFT_L",
-                                       "CROFT_N", "CROFT_Q",        "PS1",     "PS2"};
-    static const char *const needed[] = {"HOME", "PATH", "LANG", "USER", "LOGNAME", "SHELL"};
+    struct str rest = str_of(entry), name;
 
-    for (size_t i = 0; i < ARRAY_LEN(ours); i++)
-        if (has_name(entry, ours[i]))
-            return false;
-    for (size_t i = 0; i < ARRAY_LEN(needed); i++)
-        if (has_name(entry, needed[i]))
-            return true;
-    return !s->had_env;
+    str_cut(&rest, '=', &name);
+    if (str_fits(name, "TERM PROMPT_COMMAND CROFT_A CROFT_C CROFT_L CROFT_N CROFT_Q PS1 PS2",
+                 is_name))
+        return false;
+    return !s->had_env || str_fits(name, "HOME PATH LANG USER LOGNAME SHELL", is_name);
 }
 
 #define ENV_OURS 5
