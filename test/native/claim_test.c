@@ -200,6 +200,23 @@ TEST(a_claim_goes_before_what_takes_long)
     rig_close(&r);
 }
 
+/* Plugins nobody named come with the first request, and the server goes on behind it. */
+TEST(a_claimed_server_has_its_plugins_for_whoever_asks)
+{
+    static const char ask[] = "GET /croft/v1/plugins HTTP/1.1\r\nHost: x\r\n\r\n";
+    struct rig r;
+    char text[2000];
+
+    rig_open(&r, 0);
+    start_warm(&r, "w", 0);
+    claim(&r, "w");
+    rig_check_answer(&r, "w", ask, "jupyter", text, sizeof text);
+    CHECK(!strstr(text, "pending") && !strstr(text, "starting"));
+    rig_check_answer(&r, "w", ask, "agent_skills", text, sizeof text);
+    rig_check_answers(&r, "w");
+    rig_close(&r);
+}
+
 /* --- when the shell starts --- */
 
 /* Pid 1 has the nursery, the server, and the shells. */

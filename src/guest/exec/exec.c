@@ -83,11 +83,16 @@ static void close_history(struct exec *e)
     own_close(e->undo.fd);
 }
 
-/* What killed servers left; it delays nobody. */
-static void sweep(const struct exec *e)
+/* Says where it listens and sweeps what killed servers left; it delays nobody. */
+static void on_settled(struct loop_later *l)
 {
+    const struct exec *e = container_of(l, struct exec, settled);
     const char *const places[] = {"/tmp", "/dev/shm", e->working_dir};
+    char name[160] = "?";
 
+    err_free(listen_name(e->door, false, name, sizeof name)); /* then it stays without */
+    log_info("action server listens", KV("address", name), KV("dir", e->config->working_dir),
+             KV("user", e->start.known ? e->start.account.name : "?"));
     for (size_t i = 0; i < ARRAY_LEN(places); i++)
         litter_sweep(places[i], clock_wall_ns(&clock_system) / NS_PER_S);
 }
@@ -132,6 +137,7 @@ static fallible check_key(struct http_req *req)
     if (!e->lacks_late)
         return NULL;
     e->lacks_late = false;
+    loop_later(e->loop, &e->settled, on_settled);
     return begin_parts(e, true);
 }
 
@@ -186,15 +192,6 @@ static fallible take_requests(struct exec *e, int fd)
     return http_server_listen(e->server, fd);
 }
 
-static void log_address(const struct exec *e, int fd)
-{
-    char name[160] = "?";
-
-    err_free(listen_name(fd, false, name, sizeof name)); /* then it stays without */
-    log_info("action server listens", KV("address", name), KV("dir", e->config->working_dir),
-             KV("user", e->start.known ? e->start.account.name : "?"));
-}
-
 fallible exec_tell_ready(struct exec *e)
 {
     if (e->ready_fd >= 0 && write(e->ready_fd, "1", 1) != 1 && errno != EPIPE)
@@ -241,8 +238,9 @@ static fallible serve(struct exec *e, bool *ret_served)
     if (e->config->keep)
         TRY(keep_ready(e->config->keep));
     *ret_served = true;
-    log_address(e, fd);
-    sweep(e);
+    e->door = fd;
+    if (!e->lacks_late)
+        loop_later(e->loop, &e->settled, on_settled);
     return loop_run(e->loop);
 }
 
@@ -258,6 +256,7 @@ static fallible run(struct exec *e, bool *ret_served)
     exec_close_shells(e);
     close_parts(e);
     http_server_free(e->server);
+    loop_later_cancel(&e->settled);
     if (e->config->keep)
         loop_io_stop(&e->config->keep->io);
     return error;

@@ -49,8 +49,10 @@ struct exec {
     struct kernel *kernel; /* started by the first cell */
     struct plugins *plugins;
     struct mcp_face *mcp; /* servers of tools and who talks to them */
-    bool lacks_late;      /* parts */
-    unsigned starting;    /* plugins that are neither ready nor failed; nobody is served before */
+    bool lacks_late;      /* parts, and what is done when it has settled: nobody came yet */
+    struct loop_later settled;
+    int door;          /* the server's */
+    unsigned starting; /* plugins that are neither ready nor failed; nobody is served before */
     struct viewer *viewer;
     struct memory_watch *memory;
     struct editor editor;

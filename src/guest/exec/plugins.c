@@ -44,7 +44,8 @@ static void settle(struct plugin *p, enum plugin_status status)
         start_what_may(p->exec);
     } else if (was_starting) {
         loop_timer_stop(&p->exec->plugins->deadline);
-        loop_stop(p->exec->loop); /* exec.c waits for this */
+        if (!p->exec->server)
+            loop_stop(p->exec->loop); /* exec.c waits for this */
     }
 }
 
@@ -151,7 +152,20 @@ static fallible plugins_start(struct exec *e)
     e->plugins = mem_new(sizeof *e->plugins + ROWS_LEN(plg_plugins) * sizeof e->plugins->at[0]);
     e->plugins->limit_s = limit_s;
     TRY(choose(e));
+    if (e->lacks_late && !e->config->plugins[0]) {
+        e->starting = 0; /* nobody named them: by their first use is soon enough */
+        return NULL;
+    }
     loop_timer_start(e->loop, &e->plugins->deadline, limit_s * 1000, on_deadline);
+    start_what_may(e);
+    return NULL;
+}
+
+/* Those that are lazy are ready or have failed at once. */
+static fallible plugins_start_late(struct exec *e)
+{
+    for (size_t i = 0; i < e->plugins->count; i++)
+        e->starting += e->plugins->at[i].status == PLUGIN_PENDING;
     start_what_may(e);
     return NULL;
 }
@@ -197,3 +211,4 @@ static void plugins_add_routes(struct router *r)
 
 EXEC_PART(plugins) = {
     .add_routes = plugins_add_routes, .start = plugins_start, .close = plugins_close};
+EXEC_PART(plugins_late) = {.start = plugins_start_late, .late = true};

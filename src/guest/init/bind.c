@@ -74,7 +74,10 @@ void init_on_control(struct loop_io *io)
     for (size_t i = 0; i < n; i++) {
         if (bytes[i] == 'p' && send(io->fd, "P", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
             break; /* a host that does not read needs no answer */
-        if (bytes[i] == BIND_BYTE && count && in->config->await && (e = be_bound(in, fds)))
+        if (bytes[i] != BIND_BYTE || !count || !in->config->await)
+            continue;
+        loop_io_stop(io); /* its end, which comes with the claim, is no news */
+        if ((e = be_bound(in, fds)))
             give_up(in, e);
     }
     own_close(fds[0]);
