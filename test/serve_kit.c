@@ -137,6 +137,18 @@ void serve_kill(struct serve *s)
     CHECK_INT(program_wait(s->wire.pid), 128 + SIGKILL);
 }
 
+pid_t serve_launcher(const struct serve *s)
+{
+    own_done(buf) text;
+    char path[64];
+
+    buf_init(&text, 4096);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)s->wire.pid, (int)s->wire.pid);
+    CHECK_OK(fd_read_file(path, &text));
+    CHECK(text.len > 0 && buf_cstr(&text)); /* its only child */
+    return (pid_t)strtol(text.p, NULL, 10);
+}
+
 void serve_close(struct serve *s)
 {
     CHECK_INT(wire_stop(&s->wire), 0);

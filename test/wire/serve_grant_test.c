@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "test/program.h"
 #include "test/v1_kit.h"
 
 /* --- who may have them --- */
@@ -204,18 +205,6 @@ TEST(v1_apply_finds_the_conflict_of_a_fork_that_came_after_it)
     serve_close(&s);
 }
 
-/* The server's only child. */
-static pid_t launcher_of(struct serve *s)
-{
-    own_done(buf) text;
-
-    buf_init(&text, 4096);
-    CHECK_OK(fd_read_file(
-        serve_text(s, "/proc/%d/task/%d/children", (int)s->wire.pid, (int)s->wire.pid), &text));
-    CHECK(text.len > 0 && buf_cstr(&text));
-    return (pid_t)strtol(text.p, NULL, 10);
-}
-
 /* Each file is old or new whenever the server or its launcher dies, who asked hears nothing or an
  * error, and asked again it is done. */
 static void check_cut_short(bool of_launcher)
@@ -231,7 +220,7 @@ static void check_cut_short(bool of_launcher)
     struct json *r = make(&s, "a", "'mounts':[{'source':'%s/open/a','target':'/work'}]");
     serve_exec(&s, r, "cd /work && for i in $(seq 0 299); do echo after > $i; done");
     const char *apply = path_of(&s, r, "apply");
-    pid_t launcher = launcher_of(&s);
+    pid_t launcher = serve_launcher(&s);
     own_fd conn = wire_connect(&s.wire);
     wire_send(conn, str_of(serve_text(&s,
                                       "POST %s HTTP/1.1\r\nHost: a\r\nX-API-Key: " FIRST_KEY
@@ -239,9 +228,11 @@ static void check_cut_short(bool of_launcher)
                                       apply)));
     while (str_eq(file_text(&s, "open/a/0"), STR("before\n")))
         poll(NULL, 0, 0);
-    if (of_launcher)
+    if (of_launcher) { /* the server ends by itself: it cannot have another */
         CHECK_INT(kill(launcher, SIGKILL), 0);
-    serve_kill(&s);
+        CHECK_INT(program_wait(s.wire.pid), 1);
+    } else
+        serve_kill(&s);
     for (int i = 0; i < 300; i++) {
         snprintf(name, sizeof name, "open/a/%d", i);
         struct str text = file_text(&s, name);

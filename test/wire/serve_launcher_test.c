@@ -10,20 +10,6 @@
 #include "test/program.h"
 #include "test/serve_kit.h"
 
-/* The server has one child. */
-static pid_t launcher_of(struct serve *s)
-{
-    own_done(buf) text;
-    char path[80];
-    uint64_t pid;
-
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", s->wire.pid, s->wire.pid);
-    buf_init(&text, 4096);
-    CHECK_OK(fd_read_file(path, &text));
-    CHECK(str_to_u64(str_trim(buf_str(&text)), &pid));
-    return (pid_t)pid;
-}
-
 TEST_LIMIT(serve_leaves_when_its_launcher_is_killed_and_the_next_takes_over, 120)
 {
     struct serve s = {.key = NULL};
@@ -31,7 +17,7 @@ TEST_LIMIT(serve_leaves_when_its_launcher_is_killed_and_the_next_takes_over, 120
     serve_open(&s);
     struct json *one = serve_start(&s, "one", "");
     CHECK_STR(serve_exec(&s, one, "X=kept; echo ok"), "ok");
-    CHECK_INT(kill(launcher_of(&s), SIGKILL), 0);
+    CHECK_INT(kill(serve_launcher(&s), SIGKILL), 0);
     CHECK_INT(program_wait(s.wire.pid),
               1); /* by itself, so that a service manager starts it anew */
 
@@ -49,7 +35,7 @@ TEST_LIMIT(serve_tells_who_asked_a_launcher_that_is_killed_and_forgets_nothing, 
 
     serve_open(&s);
     struct json *old = serve_start(&s, "old", "");
-    pid_t launcher = launcher_of(&s);
+    pid_t launcher = serve_launcher(&s);
     CHECK_INT(kill(launcher, SIGSTOP), 0); /* it has heard and says nothing */
     int pause = wire_connect(&s.wire), start = wire_connect(&s.wire);
     const char *which =
