@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Upstream's defects (DEF-n of the contract) and programs that do not behave. */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+
 #include "test/test.h"
 
 #include "guest/shell/shell_kit.h"
@@ -273,6 +277,44 @@ TEST(shell_that_lost_its_hook_can_be_interrupted)
     kit_finish(&k, "C-c");
     CHECK_INT(k.exit_code, 130);
     kit_expect(&k, "echo ok", "ok", 0);
+    kit_close(&k);
+}
+
+/* On a busy machine. A line that is there with the signal would be taken by the read that the
+ * signal ends, and given to the next one. */
+TEST(shell_types_nothing_behind_an_interrupt_that_bash_has_not_come_to)
+{
+    struct shell_request r = {
+        .command = STR("C-c"), .is_input = true, .blocking = true, .done = kit_on_done};
+    char path[64];
+    int waiting = -1;
+    siginfo_t stopped;
+    struct kit k;
+
+    kit_open(&k);
+    kit_run(&k, "echo $$");
+    pid_t bash = atoi(k.content);
+    snprintf(path, sizeof path, "/proc/%d/fd/0", (int)bash);
+    own_fd slave = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    kit_hard(&k, "read x", 0.05);
+    CHECK_INT(k.status, SHELL_HARD_TIMEOUT);
+    CHECK_INT(kill(bash, SIGSTOP), 0);
+    CHECK_INT(waitid(P_PID, (id_t)bash, &stopped, WSTOPPED | WNOWAIT), 0);
+    r.arg = &k;
+    k.answered = false;
+    CHECK_OK(shell_run(k.shell, &r));
+    for (uint64_t end = clock_mono_ns(&clock_system) + 350 * NS_PER_MS;
+         clock_mono_ns(&clock_system) < end;) /* it looks three times */
+        CHECK_OK(loop_turn(k.loop, 10));
+    CHECK_INT(ioctl(slave, FIONREAD, &waiting), 0);
+    CHECK_INT(waiting, 0);
+    CHECK_INT(kill(bash, SIGCONT), 0);
+    kit_wait(&k);
+    CHECK_INT(k.exit_code, 130);
+    kit_hard(&k, "read x", 0.05);
+    CHECK_INT(k.status, SHELL_HARD_TIMEOUT);
+    kit_finish(&k, "C-c");
+    CHECK_INT(k.exit_code, 130);
     kit_close(&k);
 }
 

@@ -247,42 +247,48 @@ static pid_t foreground_group(const struct shell *s)
     return ioctl(s->master, TIOCGPGRP, &group) == 0 ? group : -1;
 }
 
-/* A line of hexadecimal digits in a status file; all signals when it is not there. */
-static uint64_t signal_set(struct str status, struct str name)
+/* Is SIGINT in one of these sets of a process's status, eight characters each? If that cannot be
+ * read, it is. */
+static bool has_sigint(pid_t pid, const char *sets)
 {
-    ptrdiff_t at = str_find(status, name);
-    uint64_t set = 0;
+    char path[64];
+    struct buf b;
+    bool has = false;
 
-    if (at < 0)
-        return UINT64_MAX;
-    for (status = str_from(status, (size_t)at + name.len); status.len;
-         status = str_from(status, 1)) {
-        unsigned digit = str_digit(status.p[0]);
-        if (digit > 15)
-            break;
-        set = set << 4 | digit;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    buf_init(&b, 65536);
+    err_free(fd_read_file(path, &b));
+    for (; *sets && !has; sets += 8) {
+        ptrdiff_t at = str_find(buf_str(&b), str_n(sets, 8));
+        struct str digit = at < 0 ? (struct str){0} : str_from(buf_str(&b), (size_t)at + 8 + 15);
+        has = !digit.len || str_digit(digit.p[0]) & 1u << (SIGINT - 1);
     }
-    return set;
+    buf_done(&b);
+    return has;
 }
 
 /* A process that has no opinion on SIGINT and is alive never got it: the signal came between fork
  * and exec, when the child still had bash's handler. */
 static bool missed_interrupt(pid_t pid)
 {
-    char path[64];
-    struct buf b;
-    uint64_t opinions = UINT64_MAX;
+    return !has_sigint(pid, "SigBlk:\tSigIgn:\tSigCgt:\t");
+}
 
-    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    buf_init(&b, 65536);
-    struct err *e = fd_read_file(path, &b);
-    if (!e)
-        opinions = signal_set(buf_str(&b), STR("SigBlk:\t")) |
-                   signal_set(buf_str(&b), STR("SigIgn:\t")) |
-                   signal_set(buf_str(&b), STR("SigCgt:\t"));
-    err_free(e);
-    buf_done(&b);
-    return !(opinions & (1ull << (SIGINT - 1)));
+/* The kernel sends the signal of a C-c before its echo, so the report may overtake that. A look at
+ * the slave waits until what we typed has been dealt with. */
+static void await_echo(struct shell *s)
+{
+    struct pollfd slave = {.fd = s->slave, .events = POLLIN};
+
+    if (s->keys_typed)
+        poll(&slave, 1, 0);
+}
+
+/* Has not come to it yet. A bash that finds a line and the signal at once in `read` would take the
+ * line, be interrupted, and give the line to the next `read`. */
+static bool owes_interrupt(pid_t pid)
+{
+    return has_sigint(pid, "SigPnd:\tShdPnd:\t");
 }
 
 static void on_interrupt_check(struct loop_timer *t)
@@ -295,9 +301,11 @@ static void on_interrupt_check(struct loop_timer *t)
     if (group != s->interrupted || missed_interrupt(group)) {
         shell_interrupt_now(s);
     } else if (group == getpgid(s->report_pid)) {
-        if (!s->probed) /* it has a prompt, but no hook any more */
-            shell_type(s, shell_script_probe);
-        s->probed = true;
+        await_echo(s);
+        if (!s->probed && !owes_interrupt(s->report_pid)) {
+            shell_type(s, shell_script_probe); /* it has a prompt, but no hook any more */
+            s->probed = true;
+        }
         s->interrupts++; /* or it is between two jobs of a loop */
         loop_timer_start(s->loop, t, INTERRUPT_CHECK_MS, on_interrupt_check);
     }
@@ -344,16 +352,6 @@ static bool report_counts(struct shell *s, const struct shell_report *r)
     if (getpgid(r->pid) < 0) /* not of our pid namespace */
         return mine || first;
     return owns_terminal(s, r->pid);
-}
-
-/* The kernel sends the signal of a C-c before its echo, so the report may overtake that. A look at
- * the slave waits until what we typed has been dealt with. */
-static void await_echo(struct shell *s)
-{
-    struct pollfd slave = {.fd = s->slave, .events = POLLIN};
-
-    if (s->keys_typed)
-        poll(&slave, 1, 0);
 }
 
 void shell_read_reports(struct shell *s)
