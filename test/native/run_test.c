@@ -116,6 +116,8 @@ TEST(croft_run_bounds_the_number_of_processes)
 /* Who writes to a directory for real is gone when croft run is; here they hold a lock in it. */
 TEST(croft_run_returns_when_no_process_of_it_is_left)
 {
+    static const char script[] = "exec 8>/out/lock; flock 8; trap '' HUP INT TERM; "
+                                 "for i in $(seq 100); do setsid sleep 1000 & done; exit 7";
     own_fd dir = test_dir_fd();
     char state[4200], rw[4200];
 
@@ -127,9 +129,7 @@ TEST(croft_run_returns_when_no_process_of_it_is_left)
     CHECK_INT(fchmodat(dir, "out", 0777, 0), 0);
     pid_t pid = program_start(
         &(struct program){.argv = ARGS(test_program("croft"), "run", "--root", "/", "--bare",
-                                       "--rw", rw, "--", "sh", "-c",
-                                       "exec 8>/out/lock; flock 8; trap '' HUP INT TERM; "
-                                       "for i in $(seq 100); do setsid sleep 1000 & done; exit 7"),
+                                       "--rw", rw, "--", "sh", "-c", script),
                           .fds = (int[]){-1, -1, -1},
                           .fd_count = 3});
     CHECK_INT(program_wait(pid), 7);
