@@ -97,3 +97,89 @@ TEST_LIMIT(serve_reaches_worker_ports_by_the_urls_of_work_hosts, 120)
     CHECK_INT(serve_get(&s, "/sandbox/nobodynobodynobo/alive").status, 404);
     serve_close(&s);
 }
+
+/* What a command wrote about itself. */
+static struct str said_by(struct serve *s, const char *session, const char *more)
+{
+    struct json *r = serve_start(s, session, more);
+    const char *log = serve_text(s, "/croft/v1/sandboxes/%s/logs", serve_field(s, r, "runtime_id"));
+
+    for (unsigned i = 0; i < 1000; i++) {
+        struct str text = serve_get(s, log).body;
+        if (str_find(text, STR("that was all")) >= 0)
+            return text;
+        poll(NULL, 0, 20);
+    }
+    FAIL("%s says nothing", session);
+}
+
+TEST_LIMIT(serve_tells_a_command_run_as_given_its_key_and_its_places, 120)
+{
+    static const char *const lines[] = {
+        "'command':['sh','-c','env; echo that was all; sleep 600'],'environment':{'FOO':'bar'}",
+        "'command':['sh','-c','env; echo that was all; sleep 600'],'run_as_user':1000,"
+        "'environment':{'FOO':'bar','PATH':'/bin:/usr/bin'}",
+        "'command':['sh','-c','env; echo that was all; sleep 600'],'run_as_user':4711,"
+        "'environment':{'FOO':'bar','HOME':'/tmp'}",
+    };
+    static const char *const has[][2] = {{"HOME=/root\n", "PATH=/usr/local/sbin:"},
+                                         {"HOME=/home/openhands\n", "PATH=/bin:/usr/bin\n"},
+                                         {"HOME=/tmp\n", "PATH=/usr/local/sbin:"}};
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        const char *session = serve_text(&s, "s%zu", i);
+        struct str said = said_by(&s, session, lines[i]);
+        const char *key = serve_field(
+            &s, serve_get(&s, serve_text(&s, "/sessions/%s", session)).json, "session_api_key");
+        CHECK_HAS(said, str_of(serve_text(&s, "\nSESSION_API_KEY=%s\n", key)));
+        CHECK_HAS(said, str_of(serve_text(&s, "\nOH_SESSION_API_KEYS_0=%s\n", key)));
+        CHECK_HAS(said, str_of(has[i][0]));
+        CHECK_HAS(said, str_of(has[i][1]));
+        CHECK_HAS(said, "FOO=bar\n");
+    }
+    serve_close(&s);
+}
+
+/* The first time it fails, the second time it stays. */
+#define ONCE                                                                                       \
+    "'command':['sh','-c','test -e /workspace/was && exec sleep 600; touch /workspace/was; exit "  \
+    "3']"
+
+static const char *detail_of(struct serve *s, const char *session)
+{
+    return serve_field(s, serve_get(s, serve_text(s, "/sessions/%s", session)).json,
+                       "status_detail");
+}
+
+TEST_LIMIT(serve_says_in_status_detail_what_is_so_now, 120)
+{
+    static const char cause[] = "the command left with exit status 3";
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    struct json *r =
+        serve_want(&s, 200, "POST", "/start", "{'image':'host','session_id':'once'," ONCE "}");
+    for (unsigned i = 0; strcmp(detail_of(&s, "once"), cause) != 0; i++) {
+        CHECK(i < 3000);
+        poll(NULL, 0, 20);
+    }
+    const char *which = serve_text(&s, "{'runtime_id':'%s'}", serve_field(&s, r, "runtime_id"));
+    serve_refused(&s, 409, "is error: it cannot be paused", "POST", "/pause", which);
+    CHECK_STR(detail_of(&s, "once"), cause);
+    serve_tell(&s, "/resume", r);
+    CHECK_HAS(str_of(detail_of(&s, "once")), "started again");
+
+    struct json *other = serve_start(&s, "other", "");
+    const char *path =
+        serve_text(&s, "/croft/v1/sandboxes/%s", serve_field(&s, other, "runtime_id"));
+    CHECK_HAS(str_of(detail_of(&s, "other")), "warm: from pool");
+    serve_want(&s, 200, "POST", serve_text(&s, "%s/stop", path), NULL);
+    CHECK_HAS(str_of(detail_of(&s, "other")), "its files are kept");
+    serve_tell(&s, "/resume", other);
+    CHECK_HAS(str_of(detail_of(&s, "other")), "started again");
+    serve_tell(&s, "/stop", other);
+    CHECK_HAS(str_of(detail_of(&s, "other")), "its files are gone");
+    serve_close(&s);
+}

@@ -178,7 +178,8 @@ int init_main(int argc, char **argv, char **envp)
     if (e)
         return trouble(e, c.exec ? EXIT_OURS : EXIT_USAGE);
     c.env = (const char *const *)envp;
-    init_take_key(&c, envp);
+    if (!c.exec)
+        init_take_key(&c, envp);
     e = init_start(&in, &c);
     if (e) {
         code = start_code(&in, e);

@@ -38,7 +38,8 @@ static fallible be_bound(struct init *in, int fds[2])
     c->await = false;
     c->argv = (const char *const *)in->bound.argv;
     c->env = (const char *const *)in->bound.env;
-    init_take_key(c, in->bound.env);
+    if (!in->bound.command)
+        init_take_key(c, in->bound.env);
     if (fds[1] >= 0 && (dup2(fds[1], STDOUT_FILENO) < 0 || dup2(fds[1], STDERR_FILENO) < 0))
         return err_sys("dup2");
     if (in->bound.command)

@@ -254,6 +254,12 @@ static fallible make_cwd(const struct init_config *c)
     return NULL;
 }
 
+static const char *user_home(const struct init_config *c)
+{
+    return !c->has_user ? "/root" : c->user.home[0] ? c->user.home : "/";
+}
+
+/* Its key is its own to show to those who ask. */
 fallible init_start_command(struct init *in)
 {
     const struct init_config *c = in->config;
@@ -261,6 +267,7 @@ fallible init_start_command(struct init *in)
     own_done(arena) a;
     struct spawn_plan plan = {.argv = c->argv,
                               .env = c->env,
+                              .keeps_key = true,
                               .cwd = c->cwd,
                               .user = c->has_user ? &c->user : NULL,
                               .fds = fds,
@@ -270,6 +277,11 @@ fallible init_start_command(struct init *in)
     arena_init(&a, 64u << 10);
     in->command_failed = true;
     TRY(make_cwd(c));
+    if (!proc_env_get((char *const *)c->env, "HOME")) { /* who is in the image is known here only */
+        char *const home[] = {(char *)arena_printf(&a, "HOME=%s", user_home(c)).p, NULL};
+        plan.env = (const char *const *)proc_env_with(&a, (char *const *)c->env, home);
+        TRY(arena_check(&a));
+    }
     TRY(proc_find_program(&a, c->argv[0], (char *const *)c->env, &plan.program));
     if (needs_nursery(c)) {
         spawner_init(&in->spawner, in->requests[0]);

@@ -26,12 +26,12 @@ static void add_string(struct buf *b, const char *s)
     buf_add_mem(b, s ? s : "", s ? strlen(s) + 1 : 1);
 }
 
-static uint32_t add_strings(struct buf *b, const char *const *list)
+static uint32_t add_strings(struct buf *b, const char *const *list, bool all)
 {
     uint32_t n = 0;
 
     for (; list && *list; list++)
-        if (strncmp(*list, secret, sizeof secret - 1) != 0) {
+        if (all || strncmp(*list, secret, sizeof secret - 1) != 0) {
             add_string(b, *list);
             n++;
         }
@@ -58,8 +58,8 @@ fallible spawn_pack(struct buf *b, const struct spawn_plan *plan)
     add_string(b, plan->program);
     add_string(b, plan->cwd);
     add_string(b, plan->cwd_else);
-    h.argc = add_strings(b, plan->argv);
-    h.envc = add_strings(b, plan->env);
+    h.argc = add_strings(b, plan->argv, true);
+    h.envc = add_strings(b, plan->env, plan->keeps_key);
     TRY_WRAP(buf_check(b), "arguments and environment of '%.200s'", plan->program);
     if (h.argc + h.envc > SPAWN_STRINGS_MAX)
         return err_new(ERR_TOO_LARGE, "'%.200s': more than %u arguments and variables",

@@ -29,7 +29,8 @@ struct proc_user { /* NULL where it is asked for: as we are */
 struct spawn_plan {
     const char *program; /* a path */
     const char *const *argv;
-    const char *const *env;     /* SESSION_API_KEY is left out */
+    const char *const *env; /* SESSION_API_KEY is left out, unless: */
+    bool keeps_key;
     const char *cwd, *cwd_else; /* NULL, or gone: the next one, then "/" */
     const struct proc_user *user;
     const int *fds; /* become 0, 1, 2 …; borrowed */

@@ -11,6 +11,17 @@
 
 /* --- pause and resume --- */
 
+/* It ended meanwhile: why is the story, and not that it cannot be paused then. */
+static fallible story_of(struct runtime *r, const struct err *e)
+{
+    if (r->sbx->state.now != SBX_STOPPED)
+        return err_copy(e);
+    struct err *why = r->sbx->failure ? err_new(ERR_CONFLICT, "%s", r->sbx->failure) : err_copy(e);
+    if (r->status.now != RUNTIME_ERROR)
+        runtime_fail(r, why);
+    return err_wrap(why, "runtime '%s' has ended", r->id);
+}
+
 static void on_half_row(void *arg, struct err *e)
 {
     struct runtime *r = arg;
@@ -30,13 +41,11 @@ static void on_paused(void *arg, struct sbx *s, const struct err *e)
         runtime_move(r, RUNTIME_PAUSED);
         manager_emit(r, RUNTIME_EVENT_PAUSED, "");
         row_update(r, on_half_row);
-    } else if (r->sbx->state.now == SBX_STOPPED)
-        runtime_fail(r, e);
-    else
+    } else if (r->sbx->state.now != SBX_STOPPED)
         proxy_set_state(r->manager->config.proxy, &r->target, PROXY_OPEN);
     if (e)
         r->pending &= ~(unsigned)PENDING_ROW;
-    if (runtime_half_done(r, PENDING_SANDBOX, e ? err_copy(e) : NULL))
+    if (runtime_half_done(r, PENDING_SANDBOX, e ? story_of(r, e) : NULL))
         runtime_finish(r, take(&r->failed));
 }
 
@@ -103,11 +112,10 @@ static void on_resumed(void *arg, struct sbx *s, const struct err *e)
         manager_emit(r, RUNTIME_EVENT_READY, "");
         runtime_rotate_key(r, on_half_key);
         row_update(r, on_half_row);
-    } else if (r->sbx->state.now == SBX_STOPPED)
-        runtime_fail(r, e);
+    }
     if (e)
         r->pending &= ~(unsigned)PENDING_ROW;
-    if (runtime_half_done(r, PENDING_SANDBOX, e ? err_copy(e) : NULL))
+    if (runtime_half_done(r, PENDING_SANDBOX, e ? story_of(r, e) : NULL))
         runtime_finish(r, take(&r->failed));
 }
 
@@ -233,8 +241,12 @@ static void on_stop_row(void *arg, struct err *e)
 
 static void sandbox_is_gone(struct runtime *r)
 {
+    own_free char *was = r->status.now == RUNTIME_ERROR ? take(&r->detail) : NULL;
+
     if (r->status.now != RUNTIME_STOPPED)
         runtime_move(r, RUNTIME_STOPPED);
+    runtime_set_detail(r, "it was stopped, its files are gone%s%s", was ? "; before that: " : "",
+                       was ? was : "");
     r->manager->counters.stops++;
     manager_emit(r, RUNTIME_EVENT_STOPPED, "");
     if (r->durable)

@@ -355,8 +355,12 @@ void runtime_on_listens(void *arg, struct sbx *s)
 
 static void started(struct runtime *r, const struct err *e)
 {
-    own(err) why = e ? err_copy(e) : runtime_set_addresses(r);
+    own(err) why = e ? err_copy(e) : NULL;
 
+    if (!why && r->sbx->state.now == SBX_STOPPED) /* it was ready, and then not any more */
+        why = err_new(ERR_CLOSED, "%s", r->sbx->failure ? r->sbx->failure : "it ended");
+    if (!why)
+        why = runtime_set_addresses(r);
     if (why && r->manager->config.driver->lost) { /* its row says that it is to be started */
         answer_watchers(r, why);
         return;
@@ -461,6 +465,7 @@ void runtime_begin_again(struct runtime *r)
     r->restarts++;
     r->manager->starting++;
     memset(r->phase_us, 0, sizeof r->phase_us);
+    runtime_set_detail(r, "cold: it had ended and was started again");
     runtime_move(r, RUNTIME_STARTING);
     r->warm = false;
     proxy_set_state(r->manager->config.proxy, &r->target, PROXY_STARTING);

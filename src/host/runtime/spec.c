@@ -8,6 +8,7 @@
 
 #define SPEC_BYTES (8u << 20)
 #define OURS       8 /* variables of our own */
+#define PATH       "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 void spec_done(struct spec *s)
 {
@@ -26,6 +27,7 @@ static bool is_ours(struct str name)
            str_eq(name, STR("RUNTIME_ID")) || str_eq(name, STR("OH_RUNTIME_ID"));
 }
 
+/* The session's key goes with the sandbox (sbx_spec.session_key); HOME is known inside. */
 static fallible add_environment(struct spec *s, const struct runtime *r, const struct json *given)
 {
     static const struct {
@@ -52,6 +54,8 @@ static fallible add_environment(struct spec *s, const struct runtime *r, const s
         if (!given || !json_get(given, str_of(ports[i].name)))
             env[n++] = pair(s, ports[i].name, number);
     }
+    if (s->sbx.face == SBX_FACE_COMMAND && (!given || !json_get(given, STR("PATH"))))
+        env[n++] = pair(s, "PATH", PATH);
     env[n] = NULL;
     s->sbx.env = env;
     return arena_check(&s->arena);
