@@ -15,6 +15,12 @@ static fallible check_text(const char *field, struct str s, size_t max)
     return NULL;
 }
 
+/* The kernel takes no longer text, be it an argument or a variable with its name. */
+#define TEXT_MAX  ((128u << 10) - 1)
+#define ALL_MAX   (1u << 20) /* of an environment; so much goes into a sandbox */
+#define ALL_OURS  4096u      /* of that for what every sandbox is given */
+#define COUNT_MAX 4000u
+
 static fallible decode_command(const struct json *body, const struct json **ret)
 {
     const struct json *v = json_get(body, STR("command"));
@@ -27,9 +33,13 @@ static fallible decode_command(const struct json *body, const struct json **ret)
     if (v->type == JSON_ARRAY && !v->count) /* as our own warm configs have it */
         return NULL;
     size_t at = 0;
-    for (const struct json *c = v->type == JSON_ARRAY ? v->first : NULL; c; c = c->next, at++)
+    for (const struct json *c = v->type == JSON_ARRAY ? v->first : NULL; c; c = c->next, at++) {
         if (c->type != JSON_STR || memchr(c->s.p, '\0', c->s.len))
             return err_new(ERR_UNPROCESSABLE, "command[%zu]: wanted a string without NUL", at);
+        if (c->s.len > TEXT_MAX)
+            return err_new(ERR_UNPROCESSABLE, "command[%zu]: %zu bytes, at most %u", at, c->s.len,
+                           TEXT_MAX);
+    }
     if (v->type == JSON_STR && memchr(v->s.p, '\0', v->s.len))
         return err_new(ERR_UNPROCESSABLE, "command: must not hold a NUL");
     *ret = v;
@@ -45,6 +55,7 @@ static fallible decode_environment(const struct json *body, const struct json **
         return NULL;
     if (v->type != JSON_OBJECT)
         return err_new(ERR_UNPROCESSABLE, "environment: wanted an object of strings");
+    size_t all = 0;
     for (const struct json *c = v->first; c; c = c->next) {
         if (!c->key.len || memchr(c->key.p, '=', c->key.len) || memchr(c->key.p, '\0', c->key.len))
             return err_new(ERR_UNPROCESSABLE, "environment: '" STR_FMT "' is no name of a variable",
@@ -53,7 +64,19 @@ static fallible decode_environment(const struct json *body, const struct json **
             return err_new(ERR_UNPROCESSABLE,
                            "environment." STR_FMT ": wanted a string without NUL",
                            STR_ARG(str_first(c->key, 80)));
+        size_t len = c->key.len + 1 + c->s.len;
+        if (len > TEXT_MAX)
+            return err_new(ERR_UNPROCESSABLE,
+                           "environment." STR_FMT ": %zu bytes with its name, at most %u",
+                           STR_ARG(str_first(c->key, 80)), len, TEXT_MAX);
+        all += len + 1;
     }
+    if (all > ALL_MAX - ALL_OURS)
+        return err_new(ERR_UNPROCESSABLE, "environment: %zu bytes in all, at most %u", all,
+                       ALL_MAX - ALL_OURS);
+    if (v->count > COUNT_MAX)
+        return err_new(ERR_UNPROCESSABLE, "environment: %u variables, at most %u", v->count,
+                       COUNT_MAX);
     *ret = v;
     return NULL;
 }

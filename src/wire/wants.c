@@ -2,7 +2,10 @@
 /* wants.c — see wants.h. */
 #include "wire/wants.h"
 
+#include <stdio.h>
+
 #include "base/cfg.h"
+#include "wire/known.h"
 
 #define SMALLEST_BYTES (16u << 20) /* less holds neither a server nor a file system */
 #define FEWEST_PIDS    16
@@ -122,8 +125,13 @@ static fallible decode_mount(const struct json *v, size_t at, struct wire_mount 
                            .mode = json_get_str(v, "mode", STR("overlay"))};
     const struct json *mode = json_get(v, STR("mode"));
 
+    static const char *const known[] = {"source", "target", "mode", NULL};
+    char before[32];
+
     if (v->type != JSON_OBJECT)
         return err_new(ERR_UNPROCESSABLE, "mounts[%zu]: wanted an object", at);
+    snprintf(before, sizeof before, "mounts[%zu].", at);
+    TRY(wire_check_known(v, before, known));
     if (!is_plain_path(m.source))
         return err_new(ERR_UNPROCESSABLE,
                        "mounts[%zu].source: wanted an absolute, plain path of at most %d bytes", at,

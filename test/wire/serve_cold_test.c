@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "test/native/kit.h"
 #include "test/program.h"
 #include "test/serve_kit.h"
@@ -91,6 +92,24 @@ TEST(serve_gives_a_session_the_runtime_it_has)
     serve_close(&s);
 }
 
+static void refuse_long_text(struct serve *s)
+{
+    own_free char *value = mem_new(132000);
+
+    memset(value, 'x', 131999);
+    serve_refused(
+        s, 422, "environment.A: 132001 bytes", "POST", "/start",
+        serve_text(s, "{'image':'host','session_id':'x','environment':{'A':'%s'}}", value));
+    serve_refused(
+        s, 422, "command[1]: 131999 bytes", "POST", "/start",
+        serve_text(s, "{'image':'host','session_id':'x','command':['echo','%s']}", value));
+    value[100000] = '\0';
+    const char *body = "{'image':'host','session_id':'x','environment':{";
+    for (int i = 0; i < 11; i++)
+        body = serve_text(s, "%s%s'A%d':'%s'", body, i ? "," : "", i, value);
+    serve_refused(s, 422, "environment: 1100", "POST", "/start", serve_text(s, "%s}}", body));
+}
+
 TEST(serve_refuses_what_is_wrong_and_names_the_field)
 {
     static const struct {
@@ -102,21 +121,31 @@ TEST(serve_refuses_what_is_wrong_and_names_the_field)
         {422, "session_id", "/start", "{'image':'host'}"},
         {422, "session_id", "/start", "{'image':'host','session_id':7}"},
         {422, "image: 'no/such:1' is not here", "/start", "{'image':'no/such:1','session_id':'x'}"},
-        {422, "command", "/start", "{'image':'host','session_id':'x','command':[]}"},
+        {422, "command", "/start", "{'image':'host','session_id':'x','command':' '}"},
         {422, "command[1]", "/start", "{'image':'host','session_id':'x','command':['a',1]}"},
         {422, "environment.A", "/start", "{'image':'host','session_id':'x','environment':{'A':1}}"},
         {422, "working_dir", "/start", "{'image':'host','session_id':'x','working_dir':'here'}"},
         {422, "resource_factor", "/start",
          "{'image':'host','session_id':'x','resource_factor':99}"},
+        {422, "resource_factor: 16 is ", "/start",
+         "{'image':'host','session_id':'x','resource_factor':16}"},
+        {422, "memroy: no such field; did you mean 'memory'?", "/croft/v1/sandboxes",
+         "{'image':'host','session_id':'x','memroy':1}"},
+        {422, "scope: no such field; did you mean 'scopes'?", "/croft/v1/tokens",
+         "{'name':'x','scope':['read']}"},
         {404, "null", "/stop", "{'runtime_id':null}"},
         {404, "runtime 'nobody' not found", "/pause", "{'runtime_id':'nobody'}"},
         {422, "runtime_id", "/resume", "{}"},
     };
     struct serve s = {.key = NULL};
 
-    serve_open(&s);
+    serve_prepare(&s);
+    serve_run_with(&s, "[limits]\nmemory = '512G'\n"); /* sixteen of them are nowhere to be had */
     for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         serve_refused(&s, cases[i].status, cases[i].part, "POST", cases[i].target, cases[i].body);
+    refuse_long_text(&s);
+    serve_refused(&s, 422, "taget: no such field; did you mean 'target'?", "PATCH",
+                  "/croft/v1/pool/default", "{'taget':1}");
     serve_refused(&s, 404, "not found", "GET", "/runtime/abcdefghijklmnop", NULL);
     serve_refused(&s, 404, "not found", "GET", "/sessions/nobody", NULL);
     serve_close(&s);

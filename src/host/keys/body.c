@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "host/keys/keys.h"
+#include "wire/known.h"
 
 static const struct {
     const char *word;
@@ -33,7 +34,10 @@ fallible keys_parse_want(const struct json *body, struct key *ret_want)
     struct str name;
     int64_t most = 0, starts = 0;
     const struct json *list = json_get(body, STR("scopes"));
+    static const char *const known[] = {"name", "scopes", "most_runtimes", "starts_per_minute",
+                                        NULL};
 
+    TRY(wire_check_known(body, "", known));
     TRY(json_want_str(body, "name", &name));
     if (name.len >= sizeof want.name || memchr(name.p, 0, name.len))
         return err_new(ERR_UNPROCESSABLE, "name: wanted at most %zu characters",

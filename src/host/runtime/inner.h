@@ -146,6 +146,8 @@ fallible wants_apply(const struct wire_wants *wants, struct spec *s);
 /* May its key still have its mounts? By the settings of now. */
 fallible runtime_check_mounts(const struct runtime *r);
 /* No warm sandbox has, or can still get, this. */
+/* More than the machine has is refused by the name of the field. */
+fallible wants_check_factor(const struct manager *m, int64_t factor);
 bool wants_need_a_new_one(const struct manager *m, const struct wire_start *start);
 
 /* --- start.c --- */

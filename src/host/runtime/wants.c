@@ -88,6 +88,36 @@ static fallible check_limits(const struct manager *m, const struct wire_wants *w
                        caps & SBX_LIMITS_CPU);
 }
 
+/* Processors are shared anyway: a limit beyond what there are does no harm. */
+fallible wants_check_factor(const struct manager *m, int64_t factor)
+{
+    const struct sbx_limits *one = &m->config.limits;
+    struct sysinfo machine = {0};
+    struct statvfs disk = {0};
+    const struct {
+        const char *of;
+        uint64_t wanted;
+    } both[] = {
+        {"memory", one->memory_bytes * (uint64_t)factor},
+        {"disk space", one->disk_bytes * (uint64_t)factor},
+    };
+
+    if (factor <= 1 || sysinfo(&machine) < 0)
+        return NULL;
+    if (statvfs(m->config.driver->host->state_dir, &disk) < 0)
+        disk.f_blocks = 0;
+    for (size_t i = 0; i < ARRAY_LEN(both); i++) {
+        uint64_t there = i ? (uint64_t)disk.f_blocks * disk.f_frsize
+                           : (uint64_t)machine.totalram * machine.mem_unit;
+        if (there && both[i].wanted > there)
+            return err_new(ERR_UNPROCESSABLE,
+                           "resource_factor: %lld is %llu MiB of %s, and there are %llu MiB here",
+                           (long long)factor, (unsigned long long)both[i].wanted >> 20, both[i].of,
+                           (unsigned long long)there >> 20);
+    }
+    return NULL;
+}
+
 static bool is_below(struct str path, struct str dir)
 {
     return str_starts(path, dir) && (path.len == dir.len || path.p[dir.len] == '/');

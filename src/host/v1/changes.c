@@ -10,6 +10,7 @@
 #include "host/runtime/snapshots.h"
 #include "host/v1/inner.h"
 #include "wire/files.h"
+#include "wire/known.h"
 
 #define ASKED_BYTES (8u << 20)
 
@@ -97,6 +98,7 @@ static fallible take_body(struct http_req *req, struct json **ret)
 
 fallible v1_handle_apply(struct http_req *req)
 {
+    static const char *const known[] = {"offset", "limit", "force", "paths", NULL};
     const struct key *key;
     struct runtime *r;
     struct json *body;
@@ -105,6 +107,7 @@ fallible v1_handle_apply(struct http_req *req)
     TRY(v1_find(req, KEY_RUNTIME, &r));
     TRY(v1_check(req, KEY_RUNTIME, &key));
     TRY(take_body(req, &body));
+    TRY(wire_check_known(body, "", known));
     TRY(wire_decode_files(body, &asked));
     TRY(manager_check_apply(r, key, asked.paths));
     return begin_asked(req, r, SBX_FILES_APPLY, body);

@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "host/runtime/snapshots.h"
 #include "host/v1/inner.h"
+#include "wire/known.h"
 
 #define BODY_BYTES (4u << 20)
 #define FORKS_MOST 100
@@ -72,6 +73,7 @@ fallible v1_handle_snapshot(struct http_req *req)
 
     TRY(v1_find(req, KEY_RUNTIME, &r));
     TRY(http_req_json(req, &body));
+    TRY(wire_check_known(body, "", (const char *const[]){"name", NULL}));
     if (!t)
         return arena_check(&req->arena);
     t->req = req;
@@ -248,6 +250,7 @@ fallible v1_handle_fork(struct http_req *req)
     TRY(v1_find(req, KEY_RUNTIME, &r));
     TRY(v1_check(req, KEY_RUNTIME, &key));
     TRY(http_req_json(req, &body));
+    TRY(wire_check_known(body, "", (const char *const[]){"count", "session_id", NULL}));
     TRY(json_take_int(body, "count", 1, FORKS_MOST, &count));
     session = str_of(r->session_id);
     TRY(json_take_str(body, "session_id", &session));

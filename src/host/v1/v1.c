@@ -13,6 +13,7 @@
 #include "host/runtime/runtime.h"
 #include "host/v1/inner.h"
 #include "net/server.h"
+#include "wire/known.h"
 
 #define BODY_BYTES (4u << 20)
 #define LIST_BYTES (64u << 20)
@@ -182,6 +183,25 @@ static fallible take_wants(struct http_req *req, const struct key *key, const st
 
 static fallible handle_create(struct http_req *req)
 {
+    static const char *const known[] = {"image",
+                                        "session_id",
+                                        "command",
+                                        "environment",
+                                        "working_dir",
+                                        "memory",
+                                        "disk",
+                                        "cpus",
+                                        "pids",
+                                        "hostname",
+                                        "mounts",
+                                        "from",
+                                        "resource_factor",
+                                        "run_as_user",
+                                        "run_as_group",
+                                        "fs_group",
+                                        "runtime_class",
+                                        "image_pull_policy",
+                                        NULL};
     struct asking *a = NULL;
     struct json *body;
 
@@ -189,6 +209,7 @@ static fallible handle_create(struct http_req *req)
     TRY(v1_check(req, KEY_RUNTIME, &a->key));
     TRY(http_req_json(req, &body));
     manager_expect_start(face_of(req)->manager);
+    TRY(wire_check_known(body, "", known));
     TRY(wire_decode_start(body, &a->start));
     TRY(v1_take_from(req, a->key, body, &a->start));
     TRY(take_wants(req, a->key, body, &a->start));
@@ -294,6 +315,7 @@ static void put_wanted(void *arg, const struct pool_info *info)
 
 static fallible handle_set_pool(struct http_req *req)
 {
+    static const char *const known[] = {"target", "ceiling", NULL};
     own_done(buf) out;
     const struct key *key;
     struct json *body;
@@ -302,6 +324,7 @@ static fallible handle_set_pool(struct http_req *req)
     buf_init(&out, BODY_BYTES);
     TRY(v1_check(req, KEY_ADMIN, &key));
     TRY(http_req_json(req, &body));
+    TRY(wire_check_known(body, "", known));
     TRY(pool_change(face_of(req)->manager, wanted.name, body));
     jw_init(&wanted.w, &out, JW_WEB);
     pool_each(face_of(req)->manager, put_wanted, &wanted);
