@@ -290,7 +290,7 @@ static void on_knock(struct loop_io *io)
 static fallible open_sockets(struct serve *s)
 {
     const char *given = s->policy->sockets;
-    struct stat st;
+    struct stat st, boxes;
 
     if (given && given[0] != '/')
         return err_new(ERR_INVALID, "directory of sockets '%s': wanted an absolute path", given);
@@ -300,11 +300,13 @@ static fallible open_sockets(struct serve *s)
     TRY(fd_make_dirs(given ? root : s->host.dir, given ? str_of(given + 1) : STR("run"),
                      given ? 0711 : 0700, &s->sockets));
     /* Nobody but us may put anything there: we connect by these names ourselves. */
-    if (fstat(s->sockets, &st) < 0 || fchmod(s->sockets, given ? 0711 : 0700) < 0)
+    if (fstat(s->sockets, &st) < 0 || fstat(s->host.boxes, &boxes) < 0 ||
+        fchmod(s->sockets, given ? 0711 : 0700) < 0)
         return err_sys("close the directory of sockets to others");
     if (st.st_uid != geteuid())
         return err_new(ERR_FORBIDDEN, "the directory of sockets belongs to user %u, not to us",
                        st.st_uid);
+    s->sockets_near = st.st_dev == boxes.st_dev;
     return NULL;
 }
 

@@ -112,33 +112,14 @@ static fallible open_image(struct serve *s, struct making *m)
     return NULL;
 }
 
-static fallible open_log(const struct serve *s, const char *id, int *ret_fd)
-{
-    char name[SERVE_SOCKET_NAME];
-
-    serve_socket_name(id, SERVE_NAME_LOG, name);
-    own_fd fd =
-        openat(s->sockets, name, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    bool ours = s->policy->server == 0 || s->host.user;
-    if (fd < 0 || (!ours && fchown(fd, s->policy->server, (gid_t)-1) < 0))
-        return err_sys("make its log");
-    *ret_fd = take_fd(&fd);
-    return NULL;
-}
-
-static fallible take_fds(const struct serve *s, struct making *m, const struct serve_fds *in)
+static fallible take_fds(struct making *m, const struct serve_fds *in)
 {
     bool log = m->req.flags & NATIVE_FD_LOG, warm = m->req.flags & NATIVE_WARM;
 
     TRY(serve_check_block(in, !warm, log));
     m->spec.block = warm ? -1 : in->fds[0];
     if (log)
-        m->spec.fds[AT_LOG] = in->fds[!warm];
-    else if (m->req.flags & NATIVE_FILE_LOG) {
-        TRY(open_log(s, m->req.id, &m->log));
-        m->spec.fds[AT_LOG] = m->log;
-    }
-    m->spec.fds[AT_LOG + 1] = m->spec.fds[AT_LOG];
+        m->spec.fds[AT_LOG] = m->spec.fds[AT_LOG + 1] = in->fds[!warm];
     return NULL;
 }
 
@@ -170,36 +151,71 @@ static fallible name_of(const struct serve *s, const char *id, enum serve_name k
                                        : err_new(ERR_INTERNAL, "a socket's name is too long");
 }
 
-fallible serve_listen(const struct serve *s, int type, const char *name, int *ret_fd)
+static bool is_servers_own(const struct serve *s)
+{
+    return s->policy->server == 0 || s->host.user;
+}
+
+/* bind() in dir, then under its name in the directory of sockets: nobody sees it before it is the
+ * server's. */
+static fallible listen_in(const struct serve *s, int type, int dir, const char *at,
+                          const char *name, int *ret_fd)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     own_fd fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d/%s", s->sockets, name);
+    snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d/%s", dir, at);
     if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a) < 0)
         return err_sys("make socket '%s'", name);
-    bool ours = s->policy->server == 0 || s->host.user;
-    if (fchmodat(s->sockets, name, 0600, 0) < 0 ||
-        (!ours &&
-         fchownat(s->sockets, name, s->policy->server, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0))
+    if (fchmodat(dir, at, 0600, 0) < 0 ||
+        (!is_servers_own(s) &&
+         fchownat(dir, at, s->policy->server, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0))
         return err_sys("give socket '%s' to the server", name);
     if (listen(fd, 128) < 0)
         return err_sys("listen at '%s'", name);
+    if (dir != s->sockets && renameat(dir, at, s->sockets, name) < 0)
+        return err_sys("put socket '%s' in place", name);
     *ret_fd = take_fd(&fd);
     return NULL;
 }
 
-static fallible listen_at(const struct serve *s, const char *id, enum serve_name kind, int *ret_fd)
+fallible serve_listen(const struct serve *s, int type, const char *name, int *ret_fd)
+{
+    return listen_in(s, type, s->sockets, name, name, ret_fd);
+}
+
+/* What a sandbox has in the directory of sockets is made in its own directory if that is on the
+ * same disk: these lie apart, while in one directory every new inode would pass by all that were
+ * deleted there lately (box_host_spread()). */
+static fallible listen_at(const struct serve *s, int dir, const char *id, enum serve_name kind,
+                          int *ret_fd)
 {
     char name[SERVE_SOCKET_NAME];
 
     serve_socket_name(id, kind, name);
-    struct err *e = serve_listen(s, SOCK_STREAM, name, ret_fd);
+    int where = s->sockets_near ? dir : s->sockets;
+    const char *at = s->sockets_near ? "socket" : name;
+    struct err *e = listen_in(s, SOCK_STREAM, where, at, name, ret_fd);
     if (!e || err_errno(e) != EADDRINUSE)
         return e;
     err_free(e);
-    unlinkat(s->sockets, name, 0); /* of one that is gone, which could not be removed then */
-    return serve_listen(s, SOCK_STREAM, name, ret_fd);
+    unlinkat(where, at, 0); /* of one that is gone, which could not be removed then */
+    return listen_in(s, SOCK_STREAM, where, at, name, ret_fd);
+}
+
+static fallible open_log(const struct serve *s, int dir, bool again, const char *id, int *ret_fd)
+{
+    bool near = s->sockets_near && !again;
+    char name[SERVE_SOCKET_NAME];
+
+    serve_socket_name(id, SERVE_NAME_LOG, name);
+    own_fd fd = openat(near ? dir : s->sockets, near ? "log" : name,
+                       O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0 || (!is_servers_own(s) && fchown(fd, s->policy->server, (gid_t)-1) < 0) ||
+        (near && renameat(dir, "log", s->sockets, name) < 0))
+        return err_sys("make its log");
+    *ret_fd = take_fd(&fd);
+    return NULL;
 }
 
 static void name_args(struct making *m, bool counted)
@@ -226,7 +242,7 @@ static fallible prepare(struct serve *s, struct making *m, const struct serve_fd
     m->spec.fd_count = AT_READY + 1;
     name_args(m, counted);
     m->spec.oom_at = counted ? AT_OOM : 0;
-    TRY(take_fds(s, m, in));
+    TRY(take_fds(m, in));
     TRY(serve_open_sources(s, &m->req, m->spec.sources));
     TRY(serve_image_mounts(s, &m->req, m->again || m->made, m->spec.sources, m->below));
     TRY(open_image(s, m));
@@ -246,8 +262,16 @@ static fallible take_embryo(struct serve *s, struct box_embryo *ret_embryo)
 
 static fallible make_in_dir(struct serve *s, struct making *m, struct serve_box *b)
 {
-    TRY(listen_at(s, m->req.id, SERVE_NAME_SERVER, &m->spec.fds[AT_LISTEN]));
-    TRY(listen_at(s, m->req.id, SERVE_NAME_CONNECT, &m->spec.fds[AT_TUNNEL]));
+    own_fd dir = openat(s->host.boxes, m->req.id, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (dir < 0)
+        return err_sys("open the directory of '%s'", m->req.id);
+    if (m->req.flags & NATIVE_FILE_LOG) {
+        TRY(open_log(s, dir, m->again, m->req.id, &m->log));
+        m->spec.fds[AT_LOG] = m->spec.fds[AT_LOG + 1] = m->log;
+    }
+    TRY(listen_at(s, dir, m->req.id, SERVE_NAME_SERVER, &m->spec.fds[AT_LISTEN]));
+    TRY(listen_at(s, dir, m->req.id, SERVE_NAME_CONNECT, &m->spec.fds[AT_TUNNEL]));
     TRY(take_embryo(s, &m->embryo));
     m->spec.flags = BOX_DIR_MADE | BOX_LAUNCHER | (s->policy->keep ? BOX_KEPT : 0);
     b->disk = m->spec.disk;
