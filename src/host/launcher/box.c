@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/own.h"
+#include "base/rng.h"
 #include "host/launcher/box_inner.h"
 #include "host/launcher/disk.h"
 #include "host/launcher/identity.h"
@@ -262,6 +263,19 @@ static uint32_t record_flags(const struct box_spec *spec)
            (spec->flags & BOX_KEPT ? RECORD_KEPT : 0);
 }
 
+/* That of its life before; one that death tore is made anew. */
+static void choose_machine_id(const struct box_host *h, int dir, char out[RECORD_MACHINE])
+{
+    struct record before;
+    struct err *e = record_read(dir, &before);
+
+    if (!e && strnlen(before.machine_id, RECORD_MACHINE) == RNG_HEX_LEN)
+        memcpy(out, before.machine_id, RNG_HEX_LEN + 1);
+    else
+        rng_hex(h->rng, out);
+    err_free(e); /* most often there is none */
+}
+
 static fallible order(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
                       struct box *box)
 {
@@ -276,13 +290,14 @@ static fallible order(struct box_host *h, struct box_embryo *e, const struct box
     struct record life = {
         .slot = e->slot, .pid = e->pid, .flags = record_flags(spec), .cpu_ns = e->cpu_ns};
     memcpy(life.boot, h->boot, sizeof life.boot);
+    choose_machine_id(h, dir, life.machine_id);
     struct err *err = record_write(dir, &life, spec->req);
     if (!err)
         err = note_root(dir, spec->root_id);
     if (!err)
         err = limit(h, e, &spec->req->limits);
     if (!err)
-        err = box_build(h, spec, box, e->userns, dir, &c);
+        err = box_build(h, spec, box, e->userns, dir, life.machine_id, &c);
     clear_seat(h); /* or we would hold the end whose closing we wait for */
     if (!err)
         err = send_order(e, spec, &c);
@@ -311,6 +326,8 @@ static void undo_start(struct box_host *h, struct box_embryo *e, unsigned flags,
     kill(e->pid, SIGKILL); /* it holds mounts of the directory */
     reap(e->pid);
     e->pid = 0;
+    if (h->names >= 0)
+        identity_drop(h->names, id);
     if (!(flags & BOX_DIR_MADE))             /* who made it knows what else is in it */
         err_free(tree_remove(h->boxes, id)); /* the first error is the one to tell */
     box_drop(h, e);
@@ -414,8 +431,10 @@ static bool remove_layer(int dir, const char *name)
     static const char *const below[] = {"/work/incompat/volatile", "/work/incompat", "/work"};
     char path[320];
 
-    if (strcmp(name, IDENTITY_DIR) == 0)
-        identity_empty(dir);
+    if (strcmp(name, IDENTITY_DIR) == 0) {
+        identity_drop(dir, IDENTITY_DIR);
+        return faccessat(dir, IDENTITY_DIR, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+    }
     if (is_work(name)) {
         snprintf(path, sizeof path, "%s/work/incompat/volatile/dirty", name);
         unlinkat(dir, path, 0);
@@ -480,6 +499,8 @@ fallible box_remove(struct box_host *h, struct box *b, bool keep)
     own_close_p(&b->disk);
     own_close_p(&b->home);
     b->pidfd = b->tty = b->disk = b->home = -1;
+    if (h->names >= 0)
+        identity_drop(h->names, b->id);
     bool husk = box_husk_keep(h, b);
     own_close_p(&b->userns);
     b->userns = -1;

@@ -59,7 +59,8 @@ struct box_host {
     char boot[40]; /* which run of the machine this is */
     struct seat seat;
     struct ids_holder holder;
-    bool many; /* box_host_many() */
+    bool many; /* box_host_many(): */
+    int names; /* a file system in memory for their names, see identity.h; -1: none */
     struct husk husks[BOX_HUSKS];
     unsigned husk_count;
     uint64_t

@@ -145,7 +145,7 @@ static fallible build(struct visit *v, struct box_host *h, const struct box_spec
 
     TRY(open_proc(v->b->pid, "ns/user", O_RDONLY, &userns)); /* our child: the number is its own */
     TRY(open_proc(v->b->pid, "root", O_PATH | O_DIRECTORY, &v->root));
-    struct err *e = box_build(h, spec, &copy, userns, dir, &v->c);
+    struct err *e = box_build(h, spec, &copy, userns, dir, NULL, &v->c);
     own_close_p(&copy.home);
     return e;
 }
@@ -189,7 +189,9 @@ fallible box_claim(struct box_host *h, struct box *b, const struct box_spec *spe
     if (!e)
         e = in_a_child(&v);
     if (!e && v.renamed)
-        e = err_wrap(identity_rename(dir, req->hostname), "host name");
+        e = err_wrap(h->names >= 0 ? identity_rename(h->names, b->id, req->hostname)
+                                   : identity_rename(dir, IDENTITY_DIR, req->hostname),
+                     "host name");
     if (!e && mounts)
         e = note(dir, req);
     box_cargo_done(&v.c);

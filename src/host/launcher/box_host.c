@@ -164,6 +164,7 @@ void box_host_look(struct box_host *h, const char *state)
                            .exe = -1,
                            .look = -1,
                            .net_given = -1,
+                           .names = -1,
                            .user = geteuid() != 0,
                            .seat = {.fd = -1, .waits = -1}};
     if (state)
@@ -248,11 +249,14 @@ void box_host_spread(const struct box_host *h)
 
 void box_host_many(struct box_host *h)
 {
+    static const char *const memory[] = {"mode=700", NULL};
     void *page =
         mmap(NULL, sizeof *h->net_new, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     h->many = !h->user;
     h->net_new = page == MAP_FAILED ? NULL : page; /* then each sandbox makes its own */
+    if (h->many && !h->by_path) /* of one that is mounted nowhere older kernels take no layer */
+        err_free(mounts_new("tmpfs", memory, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID, &h->names));
     box_host_spread(h);
 }
 
@@ -268,7 +272,8 @@ void box_host_close(struct box_host *h)
     own_close_p(&h->ids);
     own_close_p(&h->exe);
     own_close_p(&h->look);
+    own_close_p(&h->names);
     seat_close(&h->seat);
     cg_close(&h->cg);
-    h->dir = h->boxes = h->ids = h->exe = h->look = -1;
+    h->dir = h->boxes = h->ids = h->exe = h->look = h->names = -1;
 }

@@ -15,10 +15,10 @@ struct box_cargo {
     size_t lent; /* the first so many are not ours to close */
 };
 void box_cargo_done(struct box_cargo *c);
-/* Adds its root file systems, then its mounts. dir: box/<ID>. Sets home and disk, on failure too.
- */
+/* Adds its root file systems, then its mounts. dir: box/<ID>; machine_id: for the first of the
+ * root's. Sets home and disk, on failure too. */
 fallible box_build(struct box_host *h, const struct box_spec *spec, struct box *box, int userns,
-                   int dir, struct box_cargo *c);
+                   int dir, const char *machine_id, struct box_cargo *c);
 
 struct box_order {
     struct native_request req;

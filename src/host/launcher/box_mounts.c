@@ -34,6 +34,7 @@ struct build {
     int dir;     /* box/<ID> */
     int shifted; /* what upper layers are in, through an idmapped mount */
     int userns;
+    const char *machine_id;
     char at[BOX_STATE + BOX_NAME]; /* where layers are lent, in shifted; "": no need to */
 };
 
@@ -139,7 +140,9 @@ static fallible build_root(struct build *b, const struct box_root *r, int *ret_m
     own_fd names = -1;
 
     if (named)
-        TRY(identity_make(b->shifted, b->spec->req->hostname, b->h->rng, &names));
+        TRY(identity_make(b->h->names >= 0 ? b->h->names : b->shifted,
+                          b->h->names >= 0 ? b->spec->req->id : IDENTITY_DIR,
+                          b->spec->req->hostname, b->machine_id, &names));
     struct err *e = stack(b, r, true, names, ret_mount);
     if (!e || names < 0 || err_errno(e) != ELOOP)
         return e;
@@ -188,9 +191,13 @@ static void take_home_back(struct build *b)
 }
 
 fallible box_build(struct box_host *h, const struct box_spec *spec, struct box *box, int userns,
-                   int dir, struct box_cargo *c)
+                   int dir, const char *machine_id, struct box_cargo *c)
 {
-    struct build b = {.h = h, .spec = spec, .dir = dir, .userns = h->user ? -1 : userns};
+    struct build b = {.h = h,
+                      .spec = spec,
+                      .dir = dir,
+                      .userns = h->user ? -1 : userns,
+                      .machine_id = machine_id};
 
     TRY(mounts_clone(dir, b.userns, false, &box->home));
     TRY(disk_open(h, spec->disk, dir, spec->req->limits.disk_bytes, b.userns, &box->disk));

@@ -11,11 +11,11 @@
 
 #include "base/fd.h"
 #include "base/own.h"
-#include "base/rng.h"
 #include "sandbox/native/msg.h"
 
-#define ETC       IDENTITY_DIR "/etc"
 #define DIR_FLAGS (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+static const char *const files[] = {"machine-id", "hostname", "hosts"};
 
 bool identity_fits(const int *lowers, size_t count)
 {
@@ -36,64 +36,80 @@ static fallible put(int etc, const char *name, struct str text)
     return err_wrap(fd_write_all(fd, text), "/etc/%s", name);
 }
 
-/* Of its life before; one that death tore is made anew. */
-static fallible put_machine_id(int etc, struct rng *rng)
-{
-    char line[RNG_HEX_LEN + 2];
-    struct stat st;
-
-    if (fstatat(etc, "machine-id", &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size == RNG_HEX_LEN + 1)
-        return NULL;
-    rng_hex(rng, line);
-    line[RNG_HEX_LEN] = '\n';
-    return put(etc, "machine-id", str_n(line, RNG_HEX_LEN + 1));
-}
-
 static fallible put_names(int etc, const char *hostname)
 {
     char text[2 * NATIVE_ID_MAX + 128];
     int n = snprintf(text, sizeof text, "%s\n", hostname);
-    TRY(put(etc, "hostname", str_n(text, (size_t)n)));
+    TRY(put(etc, files[1], str_n(text, (size_t)n)));
     n = snprintf(text, sizeof text,
                  "127.0.0.1\tlocalhost\n127.0.1.1\t%s\n"
                  "::1\tlocalhost ip6-localhost ip6-loopback\n",
                  hostname);
-    return put(etc, "hosts", str_n(text, (size_t)n));
+    return put(etc, files[2], str_n(text, (size_t)n));
 }
 
-fallible identity_make(int box, const char *hostname, struct rng *rng, int *ret_layer)
+static fallible make_dir(int parent, const char *name, int *ret_dir)
 {
-    mode_t before = umask(022); /* ours may be stricter; these are for everybody inside */
-    bool made = (mkdirat(box, IDENTITY_DIR, 0755) == 0 || errno == EEXIST) &&
-                (mkdirat(box, ETC, 0755) == 0 || errno == EEXIST);
-    own_fd etc = made ? openat(box, ETC, DIR_FLAGS) : -1;
-    struct err *e = etc < 0 ? err_sys("make its names") : put_machine_id(etc, rng);
+    own_fd dir = -1;
 
-    if (!e)
-        e = put_names(etc, hostname);
-    umask(before);
-    TRY(e);
-    own_fd layer = openat(box, IDENTITY_DIR, DIR_FLAGS);
-    if (layer < 0)
-        return err_sys("open its names");
-    *ret_layer = take_fd(&layer);
+    if (mkdirat(parent, name, 0755) == 0 || errno == EEXIST)
+        dir = openat(parent, name, DIR_FLAGS);
+    if (dir < 0)
+        return err_sys("make its names");
+    *ret_dir = take_fd(&dir);
     return NULL;
 }
 
-fallible identity_rename(int box, const char *hostname)
+static fallible put_all(int layer, const char *hostname, const char *machine_id)
 {
-    own_fd etc = openat(box, ETC, DIR_FLAGS);
+    char line[64];
+    own_fd etc = -1;
+
+    TRY(make_dir(layer, "etc", &etc));
+    int n = snprintf(line, sizeof line, "%s\n", machine_id);
+    TRY(put(etc, files[0], str_n(line, (size_t)n)));
+    return put_names(etc, hostname);
+}
+
+fallible identity_make(int parent, const char *name, const char *hostname, const char *machine_id,
+                       int *ret_layer)
+{
+    mode_t before = umask(022); /* ours may be stricter; these are for everybody inside */
+    own_fd layer = -1;
+    struct err *e = make_dir(parent, name, &layer);
+
+    if (!e)
+        e = put_all(layer, hostname, machine_id);
+    umask(before);
+    if (!e)
+        *ret_layer = take_fd(&layer);
+    return e;
+}
+
+static int open_etc(int parent, const char *name)
+{
+    own_fd layer = openat(parent, name, DIR_FLAGS);
+
+    return layer < 0 ? -1 : openat(layer, "etc", DIR_FLAGS);
+}
+
+fallible identity_rename(int parent, const char *name, const char *hostname)
+{
+    own_fd etc = open_etc(parent, name);
 
     if (etc < 0)
         return errno == ENOENT ? NULL : err_sys("open its names");
     return put_names(etc, hostname);
 }
 
-void identity_empty(int box)
+void identity_drop(int parent, const char *name)
 {
-    static const char *const names[] = {ETC "/machine-id", ETC "/hostname", ETC "/hosts"};
+    own_fd layer = openat(parent, name, DIR_FLAGS);
+    own_fd etc = layer < 0 ? -1 : openat(layer, "etc", DIR_FLAGS);
 
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        unlinkat(box, names[i], 0);
-    unlinkat(box, ETC, AT_REMOVEDIR);
+    for (size_t i = 0; etc >= 0 && i < ARRAY_LEN(files); i++)
+        unlinkat(etc, files[i], 0);
+    if (layer >= 0)
+        unlinkat(layer, "etc", AT_REMOVEDIR);
+    unlinkat(parent, name, AT_REMOVEDIR);
 }

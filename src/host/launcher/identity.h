@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* identity.h — the files that name a sandbox: /etc/machine-id, hostname and hosts.
  *
- * They are a layer of the sandbox's own, box/<ID>/self, right above its image's: what it changes
- * lies above that, a restart finds the same machine id, and a fork, which has a directory of its
- * own, another. */
+ * They are a layer of the sandbox's own right above its image's: what it changes lies above that.
+ * They last as long as its processes, so who makes many keeps them in memory (box_host.names, by
+ * id), others in box/<ID>/self; the machine id is in its record, for its next life. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,13 +13,11 @@
 
 #define IDENTITY_DIR "self"
 
-struct rng;
-
 /* Would the layer be merged with this image? Where /etc is a link it would take its place. */
 bool identity_fits(const int *lowers, size_t count); /* topmost first */
-/* box: the sandbox's directory, as its root sees it. */
-fallible identity_make(int box, const char *hostname, struct rng *rng, int *ret_layer);
+/* A directory of this name, owned by who makes it: the sandbox's root. */
+fallible identity_make(int parent, const char *name, const char *hostname, const char *machine_id,
+                       int *ret_layer);
 /* Another name for it, where it has these files; it runs, and sees it at once. */
-fallible identity_rename(int box, const char *hostname);
-/* Its files, so that the directories above them can go; what is not there is fine. */
-void identity_empty(int box);
+fallible identity_rename(int parent, const char *name, const char *hostname);
+void identity_drop(int parent, const char *name); /* what is not there is fine */

@@ -12,7 +12,7 @@
 #include "base/own.h"
 
 #define RECORD_MAGIC   0x43525843u
-#define RECORD_VERSION 4
+#define RECORD_VERSION 5
 #define STAT_STARTED   20 /* words of /proc/PID/stat after the name, before the one we want */
 
 /* The name is in brackets and may hold anything, brackets and spaces included. */

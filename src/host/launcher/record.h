@@ -9,7 +9,8 @@
 #include "base/err.h"
 #include "sandbox/native/msg.h"
 
-#define RECORD_BOOT 40 /* the kernel's name for this run of the machine */
+#define RECORD_BOOT    40 /* the kernel's name for this run of the machine */
+#define RECORD_MACHINE 40
 
 enum {
     RECORD_LAUNCHER = 1u << 0, /* a launcher made it, and the next one answers for it */
@@ -22,6 +23,7 @@ struct record {
     int32_t pid;
     uint64_t started; /* by the kernel's clock: tells this process from a later one of its number */
     char boot[RECORD_BOOT];
+    char machine_id[RECORD_MACHINE]; /* as it stands in its /etc, for its next life */
     uint64_t made_wall_ns;
     struct native_limits limits;
     uint64_t cpu_ns; /* counted by its groups before it began */
@@ -30,7 +32,7 @@ struct record {
     struct native_mount mounts[NATIVE_MOUNTS];
 };
 
-/* life: slot, flags, pid, boot and cpu_ns; the rest is filled in. */
+/* life: slot, flags, pid, boot, machine_id and cpu_ns; the rest is filled in. */
 fallible record_write(int dir, const struct record *life, const struct native_request *req);
 /* When a process began, in the kernel's ticks. */
 fallible record_started(pid_t pid, uint64_t *ret_ticks);
