@@ -379,6 +379,14 @@ static fallible open_roots(struct launcher_policy *p)
     return NULL;
 }
 
+/* Every sandbox is born with a copy of our mounts and drops it. The groups we have by descriptor,
+ * and of these there is a mount per controller. */
+static void shed_mounts(const struct serve *s)
+{
+    if (!s->host.user)
+        (void)umount2("/sys/fs/cgroup", MNT_DETACH); /* not there: the fewer */
+}
+
 static fallible serve_open(struct serve *s)
 {
     TRY(loop_new(&clock_system, &s->loop));
@@ -386,6 +394,7 @@ static fallible serve_open(struct serve *s)
     TRY(box_host_open(&s->host, s->policy->state, rng_system()));
     if (s->policy->embryos) /* else nothing is kept ready */
         box_host_many(&s->host);
+    shed_mounts(s);
     TRY(open_roots(&s->own)); /* an ordinary user is in a new namespace only now */
     TRY(lock_state(s));
     TRY(open_sockets(s));
