@@ -307,6 +307,34 @@ TEST(links_a_sandbox_leaves_in_its_layer_lead_the_removal_nowhere)
     kit_close(&k);
 }
 
+/* Older kernels read some ids as signed numbers. */
+TEST(a_native_sandbox_starts_with_ids_above_two_to_the_31)
+{
+    enum { NEAR = 4096 }; /* ranges below, tried first */
+    struct kit k;
+    struct kit_box b;
+    struct box box;
+    char name[16];
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    kit_open(&k);
+    for (unsigned i = 0; i < NEAR; i++) {
+        snprintf(name, sizeof name, "%u", i);
+        CHECK_INT(symlinkat("taken", k.h.ids, name), 0);
+    }
+    kit_prepare(&k, &b, "t1", "stat -c %g /dev/pts/ptmx; id -u");
+    kit_start(&k, &b, &box);
+    CHECK(box.slot >= NEAR);
+    for (unsigned i = 0; i < NEAR; i++) {
+        snprintf(name, sizeof name, "%u", i);
+        CHECK_INT(unlinkat(k.h.ids, name, 0), 0);
+    }
+    CHECK_INT(kit_end(&k, &b, &box, &out), 0);
+    CHECK_STR(buf_str(&out), "0\n0\n");
+    kit_close(&k);
+}
+
 TEST(an_embryo_nobody_wants_leaves_nothing)
 {
     struct kit k;

@@ -4,6 +4,7 @@
  * The first half needs nothing from outside and runs while the launcher builds mounts. Order
  * matters: Landlock after the last mount, the filter after Landlock, capabilities last. */
 #include <errno.h>
+#include <inttypes.h>
 #include <grp.h>
 #include <linux/close_range.h>
 #include <net/if.h>
@@ -227,20 +228,34 @@ static fallible attach_new(const char *type, const char *const *options, unsigne
     return mounts_attach(mount, root, path, false);
 }
 
+/* tty: the group of terminals, 0: none. */
+static fallible attach_pts(uint32_t tty, int root)
+{
+    const unsigned attr = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+    char gid[32];
+    const char *options[] = {"newinstance", "ptmxmode=0666", "mode=620", tty ? gid : NULL, NULL};
+
+    snprintf(gid, sizeof gid, "gid=%" PRIu32, tty);
+    struct err *e = attach_new("devpts", options, attr, root, "dev/pts");
+    if (!e || tty <= INT32_MAX || err_errno(e) != EINVAL)
+        return e;
+    /* Linux 6.1 wants a signed number of 32 bits, spelled as an unsigned one of 64. */
+    err_free(e);
+    snprintf(gid, sizeof gid, "gid=%" PRIu64, (uint64_t)(int64_t)(int32_t)tty);
+    return attach_new("devpts", options, attr, root, "dev/pts");
+}
+
 static fallible attach_system(struct inside *in, int root, const struct ids_range *ids)
 {
-    char gid[32];
-    const char *pts[] = {"newinstance", "ptmxmode=0666", "mode=620", gid, NULL};
     own_fd proc = sys_open_tree(AT_FDCWD, "/proc", 0);
 
     /* the tty group, as the host counts it */
-    snprintf(gid, sizeof gid, "gid=%u",
-             ids->sub_count ? ids->sub_gid + TTY_GROUP - ids->count : ids->gid + TTY_GROUP);
+    uint32_t tty = ids->sub_count ? ids->sub_gid + TTY_GROUP - ids->count : ids->gid + TTY_GROUP;
     if (ids->count == 1 && !ids->sub_count)
-        pts[3] = NULL; /* there is none */
+        tty = 0; /* there is none */
     TRY(in->h->user ? mounts_user_dev(in->memory.dev, root)
                     : mounts_attach(in->memory.dev, root, "dev", false));
-    TRY(attach_new("devpts", pts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, root, "dev/pts"));
+    TRY(attach_pts(tty, root));
     TRY(mounts_attach(in->memory.shm, root, "dev/shm", false));
     if (proc < 0)
         return err_sys("open '/proc'");
