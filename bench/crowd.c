@@ -99,7 +99,7 @@ static struct memory look(void)
  * ------------------------------------------------------------------- */
 
 #define CACHES     400
-#define CACHES_TOP 14
+#define CACHES_TOP 24
 
 struct cache {
     char name[40];
@@ -326,6 +326,8 @@ static void show_floor(void)
     char byte;
 
     kit_check(pipe2(pipes, O_CLOEXEC) == 0, "pipe");
+    static struct caches caches;
+    look_at_caches(&caches);
     double before = read_kb("/proc/meminfo", "SUnreclaim");
     pid_t pid = fork();
     if (pid == 0) {
@@ -338,6 +340,7 @@ static void show_floor(void)
     kit_check(read(pipes[0], &byte, 1) == 1, "network namespaces");
     printf("  %-34s %.0f kB of SUnreclaim each\n", "network namespaces alone",
            (read_kb("/proc/meminfo", "SUnreclaim") - before) / MANY);
+    show_caches(&caches, MANY);
     close(pipes[0]);
     kit_end(pid);
 }

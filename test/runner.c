@@ -5,7 +5,7 @@
  *
  * A test runs if its "folder/file.name" holds any WORD. Output is shown only for failures. --slow
  * lists the N tests that took longest, with the processor time of all that each of them started.
- * CROFT_TEST_SLOW=N gives each N times as long before it counts as hung, for emulated machines. */
+ * CROFT_TEST_SLOW=N waits N times as long before anything counts as hung, for emulated machines. */
 #include "test/test.h"
 
 #include <errno.h>
@@ -76,9 +76,8 @@ static void start(struct run *r, const struct test *t)
 {
     *r = (struct run){.test = t, .start_ns = clock_mono_ns(&clock_system)};
     r->output = memfd_create("test-output", MFD_CLOEXEC);
-    const char *slow = getenv("CROFT_TEST_SLOW");
-    unsigned times = slow && atoi(slow) > 1 ? (unsigned)atoi(slow) : 1;
-    r->pid = keeper_start(t, times * (t->limit_s ? t->limit_s : DEFAULT_LIMIT_S), r->output);
+    unsigned limit_s = t->limit_s ? t->limit_s : DEFAULT_LIMIT_S;
+    r->pid = keeper_start(t, test_slow() * limit_s, r->output);
     r->pidfd = (int)syscall(SYS_pidfd_open, r->pid, 0);
 }
 

@@ -244,7 +244,7 @@ struct json *serve_start(struct serve *s, const char *session, const char *more)
 
     for (int ms = 0; str_eq(json_get_str(r, "status", STR("")), STR("starting"));
          ms += READY_STEP) {
-        if (ms > READY_MS)
+        if (ms > (int)test_slow() * READY_MS)
             FAIL("session %s does not start", session);
         poll(NULL, 0, READY_STEP); /* as its clients do */
         r = serve_want(s, 200, "GET", serve_text(s, "/sessions/%s", session), NULL);

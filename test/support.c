@@ -130,6 +130,13 @@ const char *test_dir(void)
     return path;
 }
 
+unsigned test_slow(void)
+{
+    const char *times = getenv("CROFT_TEST_SLOW");
+
+    return times && atoi(times) > 1 ? (unsigned)atoi(times) : 1;
+}
+
 int test_dir_fd(void)
 {
     int fd = open(test_dir(), O_PATH | O_DIRECTORY | O_CLOEXEC);

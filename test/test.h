@@ -87,6 +87,7 @@ unsigned fault_calls(void); /* since it was last armed or counted: fault_at(UINT
 /* A fresh directory, removed with all in it when the test ends; the path lives as long as it. */
 const char *test_dir(void);
 int test_dir_fd(void);
+unsigned test_slow(void); /* how many times as long as usual to wait before something hangs */
 /* Path of a built program, "croft" or "croft-guest", of the build under test. */
 const char *test_program(const char *name);
 /* From here on alone in a pid namespace, where that is allowed: for who looks through all processes

@@ -20,7 +20,7 @@ extern char **environ;
 
 void contract_turns_until(struct contract *c, const bool *flag)
 {
-    uint64_t end = loop_now_ns(c->loop) + WAIT_NS;
+    uint64_t end = loop_now_ns(c->loop) + test_slow() * WAIT_NS;
 
     while (!*flag) {
         CHECK_OK(loop_turn(c->loop, 1000));

@@ -100,7 +100,9 @@ void serve_start_watch(struct serve *s, struct serve_box *b, const struct serve_
         finish(st, BOX_WAIT_MS);
         return;
     }
-    loop_timer_start(s->loop, &st->late, BOX_WAIT_MS, on_late);
+    /* What this turn took so far is not the child's: it may have been the machine's layers. */
+    uint64_t spent_ns = clock_mono_ns(&clock_system) - loop_now_ns(s->loop);
+    loop_timer_start(s->loop, &st->late, BOX_WAIT_MS + spent_ns / NS_PER_MS, on_late);
 }
 
 void serve_start_settle(struct serve_box *b)
