@@ -80,9 +80,9 @@ void journal_add(struct journal *j, const struct journal_note *n)
     own_done(buf) payload;
     struct jw w;
 
+    buf_init(&payload, NOTE_BYTES);
     if (n->paced && is_too_much(j))
         return;
-    buf_init(&payload, NOTE_BYTES);
     buf_reserve(&payload, NOTE_USUAL);
     jw_init(&w, &payload, JW_WEB);
     JW_OBJECT(&w, NULL) {
