@@ -196,7 +196,6 @@ static void copy(char *to, size_t size, struct str from)
 /* It runs: what its kind does next. */
 static fallible go_on(struct crowd *c, struct life *l)
 {
-    l->claim_ms = lives_now_ms() - l->begin_ms;
     if (c->plan->kind == LIVES_WHOLE)
         return stop(l);
     if (c->plan->kind == LIVES_START) {
@@ -240,8 +239,10 @@ static fallible hear(struct crowd *c, struct life *l)
     TRY(talk_read(l->step == RUNNING ? &l->box : l->api, &whole));
     if (!whole)
         return NULL;
-    if (l->step == STARTING || l->step == LOOKING)
+    if (l->step == STARTING || l->step == LOOKING) {
+        l->claim_ms = lives_now_ms() - l->begin_ms; /* it is here; what we make of it is ours */
         return hear_start(c, l);
+    }
     if (l->step == RUNNING && str_find(l->box.body, STR(LIVES_OUTPUT)) < 0)
         return err_new(ERR_INTERNAL, "the command's output is not in " STR_FMT,
                        STR_ARG(str_first(l->box.body, 200)));
