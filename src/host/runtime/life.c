@@ -55,9 +55,12 @@ static void answer_watchers(struct runtime *r, const struct err *e)
 
 void runtime_claim_over(struct runtime *r)
 {
-    if (r->counted && !--r->manager->claiming)
-        pool_claims_over(r->manager);
+    if (!r->counted)
+        return;
     r->counted = false;
+    loop_timer_stop(&r->grace);
+    if (!--r->manager->claiming)
+        pool_claims_over(r->manager);
 }
 
 static void on_grace(struct loop_timer *t)
@@ -211,6 +214,7 @@ static bool start_cold_after_all(struct runtime *r)
     r->retried = true;
     r->warm = false;
     runtime_claim_over(r);
+    look_at_watchers(r);
     runtime_set_detail(r, "cold: the warm sandbox was not well");
     own(err) e = sbx_remove(r->sbx, on_unwarmed, r);
     return !e;
@@ -245,7 +249,7 @@ static void end_start(struct runtime *r)
         return;
     }
     look_at_watchers(r);
-    if (r->sbx && r->sbx->binding)
+    if (r->counted && r->sbx && r->sbx->binding)
         loop_timer_start(r->manager->config.loop, &r->grace, CLAIM_MS, on_grace);
     else
         runtime_claim_over(r);
@@ -346,8 +350,6 @@ void runtime_on_listens(void *arg, struct sbx *s)
 
     sbx_inspect(s, &info);
     r->phase_us[RUNTIME_PHASE_READY] = (uint32_t)(info.phase_ns[SBX_PHASE_READY] / 1000);
-    if (!r->op)
-        loop_timer_stop(&r->grace);
     runtime_claim_over(r);
     if (r->status.now == RUNTIME_RUNNING)
         is_ready(r);
