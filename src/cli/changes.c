@@ -43,14 +43,6 @@ struct job {
     struct jw w;
 };
 
-static struct changes_source source_of(const struct kept_layer *l)
-{
-    return (struct changes_source){.uppers = l->uppers,
-                                   .upper_count = l->upper_count,
-                                   .lower = l->lower,
-                                   .since_ns = l->since_ns};
-}
-
 /* --- what to do with one directory --- */
 
 static fallible diff_layer(struct job *j, const struct kept_layer *l, struct changes *c)
@@ -63,9 +55,16 @@ static fallible diff_layer(struct job *j, const struct kept_layer *l, struct cha
 
 static fallible apply_layer(struct job *j, const struct kept_layer *l, struct changes *c)
 {
-    struct changes_source src = source_of(l);
+    struct changes_source src = kept_source(l);
     struct changes_apply how = {.force = j->o.force, .paths = j->paths};
 
+    /* of several directories none need have them all */
+    for (size_t i = 0; j->paths && j->kept.count == 1 && j->paths[i]; i++)
+        if (!changes_have(c, str_of(j->paths[i])))
+            return err_new(ERR_NOT_FOUND,
+                           "'%.200s' is not among the changes, so none were applied; 'croft diff "
+                           "%s' lists them",
+                           j->paths[i], j->kept.id);
     TRY_WRAP(changes_apply(&src, c, &how), "'%s'", l->path);
     if (!j->o.json)
         buf_addf(&j->out, "applied %zu to '%s'%s\n", how.applied, l->path,
@@ -81,7 +80,7 @@ typedef struct err *(*layer_fn)(struct job *j, const struct kept_layer *l, struc
 
 static fallible one_layer(struct job *j, const struct kept_layer *l, layer_fn act)
 {
-    struct changes_source src = source_of(l);
+    struct changes_source src = kept_source(l);
     struct changes c;
 
     TRY_WRAP(changes_scan(&src, &c), "'%s'", l->path);

@@ -86,7 +86,11 @@ TEST(apply_puts_changes_into_the_directory_and_rollback_drops_them)
 
     make_box();
     go("work");
-    CHECK_INT(croft(&got, "apply", "box-1", "new", NULL), 0);
+    CHECK_INT(croft(&got, "apply", "box-1", "new", "nosuch"), 1);
+    CHECK_HAS(buf_str(&got), "'nosuch' is not among the changes");
+    CHECK_INT(croft(&got, "apply", "box-1", "../../etc", NULL), 1);
+    CHECK(access("new", F_OK) < 0);
+    CHECK_INT(croft(&got, "apply", "box-1", "./new", NULL), 0);
     CHECK_HAS(buf_str(&got), "applied 1 to '");
     CHECK(access("new", F_OK) == 0 && access("d/b", F_OK) == 0);
     CHECK_INT(croft(&got, "apply", "box-1", "--json", NULL), 0);

@@ -221,6 +221,8 @@ TEST(v1_apply_puts_changes_into_the_directory_where_that_is_granted)
     serve_refused(&s, 422, "paths[0]", "POST", apply, "{'paths':['work']}");
     serve_refused(&s, 422, "paths[0]: it is below no", "POST", apply, "{'paths':['/etc/hosts']}");
     serve_refused(&s, 422, "force", "POST", apply, "{'force':'yes'}");
+    serve_refused(&s, 422, "paths[1]: nothing of that name", "POST", apply,
+                  "{'paths':['/work/d', '/work/nosuch']}");
     serve_want(&s, 200, "POST", apply, "{'paths':['/work/d']}");
     CHECK_STR(file_text(&s, "open/a/d/f"), "x\n");
     CHECK_INT(stat(dir_path(&s, "open/a/d/f"), &st), 0);

@@ -231,19 +231,41 @@ static fallible apply_one(struct applier *a, const struct change *c)
     return NULL;
 }
 
+static struct str plain_path(struct str p)
+{
+    while (str_starts(p, STR("./")))
+        p = str_from(p, 2);
+    while (p.len > 1 && p.p[p.len - 1] == '/')
+        p.len--;
+    return p;
+}
+
+static bool is_named(struct str p, const struct change *c)
+{
+    return str_eq(c->path, p) || path_beneath(c->path, p) ||
+           (c->from.len && (str_eq(c->from, p) || path_beneath(c->from, p)));
+}
+
 static bool is_wanted(const struct changes_apply *how, const struct change *c)
 {
     if (!how->paths)
         return true;
     for (size_t i = 0; how->paths[i]; i++) {
-        struct str p = str_of(how->paths[i]);
-        while (p.len > 1 && p.p[p.len - 1] == '/')
-            p.len--;
+        struct str p = plain_path(str_of(how->paths[i]));
         bool way = S_ISDIR(c->mode) && path_beneath(p, c->path); /* it must be there first */
-        if (way || str_eq(c->path, p) || path_beneath(c->path, p) ||
-            (c->from.len && (str_eq(c->from, p) || path_beneath(c->from, p))))
+        if (way || is_named(p, c))
             return true;
     }
+    return false;
+}
+
+bool changes_have(const struct changes *c, struct str path)
+{
+    struct str p = plain_path(path);
+
+    for (size_t i = 0; i < c->count; i++)
+        if (is_named(p, &c->list[i]))
+            return true;
     return false;
 }
 

@@ -74,6 +74,8 @@ struct changes_apply {
     /* written */
     size_t applied, skipped;
 };
+/* Whether something of that name, or below it, changed. */
+bool changes_have(const struct changes *c, struct str path);
 /* Those of them that apply would stumble over. */
 size_t changes_count_conflicts(const struct changes *c, const struct changes_apply *how);
 /* Puts the changes into the directory, as the caller: no set-id bit, no owner and no attribute of

@@ -80,6 +80,14 @@ void kept_done(struct kept *k)
     *k = (struct kept){.dir = -1};
 }
 
+struct changes_source kept_source(const struct kept_layer *l)
+{
+    return (struct changes_source){.uppers = l->uppers,
+                                   .upper_count = l->upper_count,
+                                   .lower = l->lower,
+                                   .since_ns = l->since_ns};
+}
+
 static ssize_t read_note(int box, unsigned n, char out[PATH_MAX])
 {
     char name[16];

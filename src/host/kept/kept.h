@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "host/changes/changes.h"
 #include "host/snaps/snaps.h"
 
 #define KEPT_LAYERS_MAX 8
@@ -44,5 +45,6 @@ bool kept_image_in_use(int state, struct str id); /* true also when we cannot te
  * ERR_NOT_FOUND says what there is instead. */
 fallible kept_open(int state, const char *id, const char *here, struct kept *ret);
 void kept_done(struct kept *k);
+struct changes_source kept_source(const struct kept_layer *l); /* borrows */
 /* Drops the changes and the sandbox's directory; ERR_BUSY while it runs. */
 fallible kept_drop(int state, struct kept *k);

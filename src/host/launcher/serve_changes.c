@@ -398,6 +398,25 @@ struct taking {
     struct changes_apply how;
 };
 
+static fallible check_changed(const struct looking *l, const struct taking *all, size_t n)
+{
+    size_t at = 0;
+
+    for (const struct json *p = l->asked.paths ? l->asked.paths->first : NULL; p;
+         p = p->next, at++) {
+        bool found = false;
+        for (size_t i = 0; i < n; i++) {
+            struct str where = str_of(all[i].x->where);
+            found |= is_below(where, p->s) ||
+                     (is_below(p->s, where) &&
+                      changes_have(&all[i].x->c, str_from(p->s, where.len + 1)));
+        }
+        if (!found)
+            return err_new(ERR_UNPROCESSABLE, "paths[%zu]: nothing of that name has changed", at);
+    }
+    return NULL;
+}
+
 static fallible choose(struct looking *l, struct taking all[NATIVE_MOUNTS], size_t *ret_count)
 {
     size_t conflicts = 0, n = 0;
@@ -419,6 +438,7 @@ static fallible choose(struct looking *l, struct taking all[NATIVE_MOUNTS], size
         conflicts += changes_count_conflicts(&x->c, &t->how);
         n++;
     }
+    TRY(check_changed(l, all, n));
     if (conflicts && !l->asked.force)
         return err_new(ERR_CONFLICT,
                        "%zu of these changed in the directory too since the sandbox began; look at "
