@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -13,15 +15,24 @@
 #include "base/rng.h"
 #include "cli/cli.h"
 #include "cli/state.h"
+#include "host/changes/changes.h"
 #include "host/images/images.h"
+#include "host/kept/kept.h"
 #include "host/snaps/snaps.h"
 #include "host/snaps/whole.h"
 
 /* As docker has them: ours failed, cannot be run, not found, 128+n. */
 enum { RUN_OURS = 125 };
 
-#define MORE_MAX 64
-#define PIDS     4096
+#define MORE_MAX   64
+#define PIDS       4096
+#define MEMORY_MIN (1u << 20)
+#define DISK_MIN   (1u << 20) /* some ways to limit it need more, and say so */
+#define PIDS_MIN   2          /* pid 1 is one */
+#define PIDS_MAX   4000000
+#define NOFILE_MIN 128 /* the start itself needs some */
+#define NOFILE_MAX 1000000
+#define CPUS_MIN   0.01
 
 struct run_options {
     bool json, no_workspace, no_new_privs, tty, discard;
@@ -44,10 +55,9 @@ static const struct cfg_row rows[] = {
              "Most memory, such as 512M; 0: half of the machine's."),
     CFG_SIZE(run_options, disk, "disk", "0",
              "Most disk space for what it writes to its copies, such as 2G; 0: all there is."),
-    CFG_UINT(run_options, pids, "pids", 0, "Most processes and threads; 0: 4096.", .max = 4000000),
+    CFG_UINT(run_options, pids, "pids", 0, "Most processes and threads; 0: 4096."),
     CFG_DOUBLE(run_options, cpus, "cpus", 0, "Most processor time, such as 1.5; 0: all there is."),
-    CFG_UINT(run_options, nofile, "nofile", 0, "Most open files per process; 0: as here.",
-             .max = 1000000),
+    CFG_UINT(run_options, nofile, "nofile", 0, "Most open files per process; 0: as here."),
     CFG_STR(run_options, workdir, "workdir", NULL, "Where the command starts; default /workspace."),
     CFG_STR(run_options, user, "user", "root", "Who it runs as, inside."),
     CFG_STR(run_options, root, "root", NULL,
@@ -235,15 +245,90 @@ static fallible add_workspace(struct more *m, const struct run_options *o)
     return arena_check(m->a);
 }
 
-static uint64_t half_of_memory(void)
+static uint64_t all_memory(void)
 {
-    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static fallible check_count(const char *flag, uint64_t asked, uint64_t least, uint64_t most)
+{
+    if (!asked || (asked >= least && asked <= most))
+        return NULL;
+    return err_new(ERR_INVALID, "--%s: %llu; wanted %llu to %llu, or 0", flag,
+                   (unsigned long long)asked, (unsigned long long)least, (unsigned long long)most);
+}
+
+static fallible check_size(const char *flag, uint64_t asked, uint64_t least, uint64_t most)
+{
+    if (!asked || (asked >= least && asked <= most))
+        return NULL;
+    return err_new(ERR_INVALID, "--%s: %llu bytes; wanted %lluM to %lluM, or 0", flag,
+                   (unsigned long long)asked, (unsigned long long)least >> 20,
+                   (unsigned long long)most >> 20);
+}
+
+/* Of the directory, or of what it will be made in. */
+static bool find_disk(const char *state, struct statvfs *ret)
+{
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s", state);
+    while (statvfs(*path ? path : "/", ret) < 0) {
+        char *slash = strrchr(path, '/');
+        if (!slash)
+            return false;
+        *slash = '\0';
+    }
+    return true;
+}
+
+/* No more than there is: a limit that limits nothing is a mistake of who asked for it. */
+static fallible check_limits(const struct run_options *o, const char *state)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t space = UINT64_MAX, files = NOFILE_MAX;
+    struct rlimit ours;
+    struct statvfs disk;
+
+    if (o->disk && find_disk(state, &disk))
+        space = (uint64_t)disk.f_blocks * disk.f_frsize;
+    if (geteuid() != 0 && getrlimit(RLIMIT_NOFILE, &ours) == 0 && ours.rlim_max < files)
+        files = ours.rlim_max;
+    TRY(check_size("memory", o->memory, MEMORY_MIN, all_memory()));
+    TRY(check_size("disk", o->disk, DISK_MIN, space));
+    TRY(check_count("pids", o->pids, PIDS_MIN, PIDS_MAX));
+    TRY(check_count("nofile", o->nofile, NOFILE_MIN, files));
+    if (o->cpus != 0 && !(o->cpus >= CPUS_MIN && o->cpus <= (double)processors))
+        return err_new(ERR_INVALID, "--cpus: %g; wanted %g to %ld, or 0", o->cpus, CPUS_MIN,
+                       processors);
+    return NULL;
 }
 
 /* --- what to say
  * ---------------------------------------------------------------------------------- */
 
-static void put_json(struct cli *cli, const struct run_spec *s, const struct run_result *r)
+/* Only what is kept is looked at: a run that changed nothing pays nothing. */
+static fallible count_changes(struct cli *cli, const char *id, struct changes *sum)
+{
+    own_fd state = -1;
+    own_done(kept) k = {.dir = -1};
+
+    TRY(cli_open_state(cli, &state));
+    TRY(kept_open(state, id, NULL, &k));
+    for (size_t i = 0; i < k.count; i++) {
+        struct changes_source src = kept_source(&k.layers[i]);
+        struct changes c;
+        TRY(changes_scan(&src, &c));
+        for (size_t n = 0; n < CHANGE_KINDS; n++)
+            sum->kinds[n] += c.kinds[n];
+        sum->count += c.count;
+        changes_done(&c);
+    }
+    return NULL;
+}
+
+static void put_json(struct cli *cli, const struct run_spec *s, const struct run_result *r,
+                     const struct changes *sum)
 {
     own_done(buf) out;
     struct jw w;
@@ -258,12 +343,32 @@ static void put_json(struct cli *cli, const struct run_spec *s, const struct run
         jw_uint(&w, "oom_kills", r->oom_kills);
         jw_cstr(&w, "disk_limit", native_disk_word(r->disk));
         jw_bool(&w, "kept", r->kept);
+        if (!sum)
+            jw_null(&w, "changes"); /* thrown away unseen, or more than can be listed */
+        else
+            JW_OBJECT(&w, "changes")
+                for (size_t i = 0; i < CHANGE_KINDS; i++)
+                    jw_uint(&w, change_words[i], sum->kinds[i]);
     }
     buf_add_char(&out, '\n');
     err_free(err_wrap(fd_write_all(cli->err, buf_str(&out)), "say")); /* nobody left to tell */
 }
 
-static void talk(struct cli *cli, const struct run_spec *s, const struct run_result *r)
+static void put_changes(struct buf *out, const char *id, const struct changes *sum)
+{
+    buf_add_cstr(out, "croft run: ");
+    if (sum)
+        changes_put_summary(out, sum);
+    else
+        buf_add_cstr(out, "files changed");
+    buf_addf(out,
+             " in the copy; nothing here did. See them: croft diff %s   keep them: croft apply %s"
+             "   drop them: croft rollback %s\n",
+             id, id, id);
+}
+
+static void talk(struct cli *cli, const struct run_spec *s, const struct run_result *r,
+                 const struct changes *sum)
 {
     own_done(buf) out;
 
@@ -277,11 +382,7 @@ static void talk(struct cli *cli, const struct run_spec *s, const struct run_res
                  "try --memory\n",
                  (unsigned long long)(s->limits.memory_bytes >> 20));
     if (r->kept)
-        buf_addf(&out,
-                 "croft run: files changed in the copy; nothing here did. "
-                 "See them: croft diff %s   keep them: croft apply %s   drop them: croft rollback "
-                 "%s\n",
-                 s->id, s->id, s->id);
+        put_changes(&out, s->id, sum);
     err_free(fd_write_all(cli->err, buf_str(&out))); /* nobody left to tell */
 }
 
@@ -379,6 +480,7 @@ static fallible fill(struct cli *cli, struct arena *a, const struct run_options 
     TRY(base_env(m, o->user.p));
     TRY(add_workspace(m, o));
     TRY(cli_state_path(cli, a, &state));
+    TRY(check_limits(o, state.p));
     rng_hex(rng_system(), name);
     s->state = state.p;
     s->id = o->name.p ? o->name.p : arena_printf(a, "run-%.8s", name).p;
@@ -393,7 +495,7 @@ static fallible fill(struct cli *cli, struct arena *a, const struct run_options 
                                        .pids = (uint32_t)o->pids,
                                        .cpu_milli = (uint32_t)(o->cpus * 1000),
                                        .nofile = (uint32_t)o->nofile};
-    s->otherwise = (struct native_limits){.memory_bytes = half_of_memory(), .pids = PIDS};
+    s->otherwise = (struct native_limits){.memory_bytes = all_memory() / 2, .pids = PIDS};
     s->tty = o->tty && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     s->no_new_privs = o->no_new_privs;
     s->keep = !o->discard;
@@ -427,8 +529,6 @@ static int run(struct cli *cli, int argc, char **argv)
         e = cli_flags(cli, &a, &o, &argc, argv);
     if (!e && argc > 0 && strcmp(argv[0], "--") != 0)
         e = err_new(ERR_INVALID, "'%.80s': put the command after '--'", argv[0]);
-    if (!e && (o.cpus < 0 || o.cpus > 1024))
-        e = err_new(ERR_INVALID, "--cpus: wanted 0 to 1024");
     if (e)
         return cli_misuse(cli, e), RUN_OURS;
     struct stored stored;
@@ -442,10 +542,14 @@ static int run(struct cli *cli, int argc, char **argv)
         e = run_sandbox(&s, &r);
     if (e)
         return cli_fail(cli, e), RUN_OURS;
+    struct changes sum = {0};
+    e = r.kept ? count_changes(cli, s.id, &sum) : NULL;
+    const struct changes *known = e || (o.discard && !r.kept) ? NULL : &sum;
+    err_free(e); /* 'croft diff' says why */
     if (o.json)
-        put_json(cli, &s, &r);
+        put_json(cli, &s, &r, known);
     else
-        talk(cli, &s, &r);
+        talk(cli, &s, &r, known);
     return r.exit_code;
 }
 

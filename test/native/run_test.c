@@ -56,6 +56,84 @@ TEST(croft_run_works_on_a_copy_and_says_how_to_keep_it)
     kit_check_empty("state/ids");
 }
 
+TEST(croft_run_says_how_much_changed)
+{
+    own_done(buf) out;
+    own_fd dir = test_dir_fd();
+
+    buf_init(&out, 1u << 16);
+    CHECK_INT(mkdirat(dir, "ws", 0755), 0);
+    CHECK_INT(mkdirat(dir, "ws2", 0755), 0);
+    CHECK_INT(
+        kit_run(ARGS("--name", "c1"), ARGS("sh", "-c", "rmdir ws2; echo x >a; echo y >b"), &out),
+        0);
+    CHECK_HAS(buf_str(&out), "croft run: 2 added, 1 deleted in the copy; nothing here did. See "
+                             "them: croft diff c1   keep them: croft apply c1   drop them: croft "
+                             "rollback c1\n");
+    buf_reset(&out);
+    CHECK_INT(kit_run(ARGS("--name", "c2", "--json"), ARGS("sh", "-c", "echo x >a"), &out), 0);
+    CHECK_HAS(buf_str(&out), "\"kept\": true, \"changes\": {\"added\": 1, \"modified\": 0, ");
+    buf_reset(&out);
+    CHECK_INT(kit_run(ARGS("--json"), ARGS("true"), &out), 0);
+    CHECK_HAS(buf_str(&out), "\"kept\": false, \"changes\": {\"added\": 0, ");
+    buf_reset(&out);
+    CHECK_INT(kit_run(ARGS("--json", "--discard"), ARGS("touch", "a"), &out), 0);
+    CHECK_HAS(buf_str(&out), "\"kept\": false, \"changes\": null}");
+    buf_reset(&out);
+    CHECK_INT(kit_run(ARGS(), ARGS("true"), &out), 0);
+    CHECK_STR(buf_str(&out), "");
+}
+
+static void check_refused(const char *flag, const char *value, const char *part)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    CHECK_INT(kit_run(ARGS(flag, value), ARGS("echo", "ran"), &out), 125);
+    CHECK_HAS(buf_str(&out), part);
+    CHECK(str_find(buf_str(&out), STR("ran\n")) < 0);
+}
+
+TEST(croft_run_names_the_flag_and_its_bounds_when_it_refuses_a_limit)
+{
+    check_refused("--memory", "1", "--memory: 1 bytes; wanted 1M to ");
+    check_refused("--memory", "999T", "--memory: ");
+    check_refused("--disk", "4K", "--disk: 4096 bytes; wanted 1M to ");
+    check_refused("--disk", "999T", "--disk: ");
+    check_refused("--pids", "1", "--pids: 1; wanted 2 to 4000000, or 0");
+    check_refused("--pids", "99999999999", "--pids: 99999999999; wanted");
+    check_refused("--nofile", "10", "--nofile: 10; wanted 128 to 1000000, or 0");
+    check_refused("--cpus", "0.00001", "--cpus: 1e-05; wanted 0.01 to ");
+    check_refused("--cpus", "-1", "--cpus: -1; wanted");
+    check_refused("--cpus", "1000000", "--cpus: ");
+}
+
+TEST(croft_run_holds_the_smallest_limits_and_the_number_of_open_files)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    CHECK_INT(kit_run(ARGS("--discard", "--memory", "1M", "--pids", "2", "--nofile", "128",
+                           "--cpus", "0.01"),
+                      ARGS("true"), &out),
+              0);
+    CHECK_INT(kit_run(ARGS("--discard", "--nofile", "200"), ARGS("sh", "-c", "ulimit -n"), &out),
+              0);
+    CHECK_STR(buf_str(&out), "200\n");
+}
+
+TEST(croft_run_does_not_start_where_there_is_no_directory)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    CHECK_INT(kit_run(ARGS("--discard", "--workdir", "/usr"), ARGS("pwd"), &out), 0);
+    CHECK_INT(kit_run(ARGS("--discard", "--workdir", "/nosuch"), ARGS("pwd"), &out), 125);
+    CHECK_HAS(buf_str(&out), "/usr\n");
+    CHECK_HAS(buf_str(&out), "working directory '/nosuch': No such file or directory");
+    CHECK(str_find(buf_str(&out), STR("\n/\n")) < 0);
+}
+
 TEST(croft_run_changes_are_listed_applied_and_dropped)
 {
     own_done(buf) out;

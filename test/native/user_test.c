@@ -27,6 +27,10 @@ TEST_LIMIT(an_ordinary_user_has_sandboxes_too_and_hears_what_they_lack, 120)
     kit_check_empty("state/box");
     kit_check_empty("state/ids");
     buf_reset(&out);
+    CHECK_INT(kit_as_nobody(ARGS("run", "--name", "n1", "--", "touch", "made"), &out), 0);
+    CHECK_HAS(buf_str(&out), "1 added in the copy");
+    CHECK_INT(kit_as_nobody(ARGS("rollback", "n1"), &out), 0);
+    buf_reset(&out);
     CHECK_INT(kit_as_nobody(ARGS("run", "--memory", "100M", "--bare", "--", "true"), &out), 125);
     CHECK_HAS(buf_str(&out), "a memory limit needs");
     buf_reset(&out);

@@ -240,13 +240,15 @@ static bool needs_nursery(const struct init_config *c)
     return !c->exec || c->cgroup_len;
 }
 
-/* For a command of a host that cannot look whether it is there. */
+/* For a command of a host that cannot look whether it is there; a person's must be. */
 static fallible make_cwd(const struct init_config *c)
 {
     own_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), dir = -1;
 
-    if (!c->cwd || c->connect_fd < 0 || access(c->cwd, F_OK) == 0)
+    if (!c->cwd || access(c->cwd, X_OK) == 0)
         return NULL;
+    if (c->connect_fd < 0)
+        return err_sys("working directory '%.200s'", c->cwd);
     TRY_WRAP(fd_make_dirs(root, str_of(c->cwd + 1), 0755, &dir), "working directory '%.200s'",
              c->cwd);
     if (c->has_user && fchown(dir, c->user.uid, c->user.gid) < 0)
@@ -275,13 +277,13 @@ fallible init_start_command(struct init *in)
                               .tty_if_free = isatty(STDIN_FILENO)};
 
     arena_init(&a, 64u << 10);
-    in->command_failed = true;
     TRY(make_cwd(c));
     if (!proc_env_get((char *const *)c->env, "HOME")) { /* who is in the image is known here only */
         char *const home[] = {(char *)arena_printf(&a, "HOME=%s", user_home(c)).p, NULL};
         plan.env = (const char *const *)proc_env_with(&a, (char *const *)c->env, home);
         TRY(arena_check(&a));
     }
+    in->command_failed = true;
     TRY(proc_find_program(&a, c->argv[0], (char *const *)c->env, &plan.program));
     if (needs_nursery(c)) {
         spawner_init(&in->spawner, in->requests[0]);
