@@ -15,6 +15,28 @@
 #define SOCKET_ROOM                                                                                \
     32 /* "/sock/", an id and ".s": paths of sockets are short, by the kernel's rule */
 
+/* The server's user has to pass through what is above: an error of SQLite's would not say where. */
+static fallible check_way(const struct layout *l)
+{
+    char path[sizeof l->state];
+    struct stat st;
+
+    for (const char *at = l->state + 1; l->separate && (at = strchr(at, '/')); at++) {
+        snprintf(path, sizeof path, "%.*s", (int)(at - l->state), l->state);
+        if (stat(path, &st) < 0)
+            return err_sys("look at '%s'", path);
+        mode_t bit = st.st_uid == l->user.uid   ? S_IXUSR
+                     : st.st_gid == l->user.gid ? S_IXGRP
+                                                : S_IXOTH;
+        if (!(st.st_mode & bit))
+            return err_new(ERR_FORBIDDEN,
+                           "'%s' is closed (mode %04o) to user %u, as whom the server runs: 'chmod "
+                           "o+x %s', or name another directory with --state",
+                           path, st.st_mode & 07777, l->user.uid, path);
+    }
+    return NULL;
+}
+
 static fallible open_state(struct layout *l, int *ret_dir)
 {
     own_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), dir = -1;
@@ -24,7 +46,7 @@ static fallible open_state(struct layout *l, int *ret_dir)
         return err_sys("open '/'");
     dir = open(l->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
-        TRY(fd_make_dirs(root, str_of(l->state + 1), 0700, &dir));
+        TRY(fd_make_dirs(root, str_of(l->state + 1), l->separate ? 0711 : 0700, &dir));
     if (fstat(dir, &st) < 0)
         return err_sys("look at it");
     if (st.st_uid != geteuid())
@@ -85,6 +107,7 @@ static fallible open_all(struct layout *l)
     if (l->separate)
         TRY(launcher_find_user(&l->user));
     TRY(open_state(l, &state));
+    TRY(check_way(l));
     TRY(open_own(l, state, &own));
     TRY(open_builds(l, own));
     return lock(state, &l->lock);
