@@ -182,6 +182,29 @@ TEST(image_import_reads_a_docker_archive)
     kit_done(&k);
 }
 
+/* By any names, in any order: the list may come last. */
+TEST(image_import_knows_a_docker_archive_by_its_list_wherever_that_is)
+{
+    static const char manifest[] = "[{\"Config\":\"c.json\",\"RepoTags\":[\"odd:1\"],\"Layers\":"
+                                   "[\"one.tar\",\"sha256:two\"]}]";
+    struct kit k;
+    struct two t;
+
+    kit_init(&k);
+    make_docker(&t);
+    buf_reset(&t.archive);
+    TAR_PUT(&t.archive, .name = "c.json", .data = buf_str(&t.config));
+    TAR_PUT(&t.archive, .name = "sha256:two", .data = buf_str(&t.upper));
+    TAR_PUT(&t.archive, .name = "one.tar", .data = buf_str(&t.lower));
+    TAR_PUT(&t.archive, .name = "manifest.json", .data = str_of(manifest));
+    tar_end(&t.archive);
+    CHECK_OK(import(&k, &t.archive));
+    CHECK_STR(k.image.name, "odd:1");
+    check_two(&k, &t);
+    two_done(&t);
+    kit_done(&k);
+}
+
 TEST(image_import_reads_an_oci_archive_of_several_machines)
 {
     struct kit k;

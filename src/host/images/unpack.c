@@ -16,6 +16,8 @@
 
 /* --- what is it? --- */
 
+#define MEMBERS_LOOKED_AT 4096 /* an image has a few for each layer */
+
 struct inspect {
     int fd, spool;
     uint64_t size, limit_bytes;
@@ -46,12 +48,29 @@ static fallible spool_all(struct source *from, const struct inspect *in, uint64_
     return NULL;
 }
 
-/* The name of its first file, and whether that took unpacking to read. */
-static fallible first_name(const struct inspect *in, bool *ret_image)
+/* What every root file system has some of, and no archive of an image. */
+static bool is_of_a_root(const char *path)
+{
+    static const char *const known[] = {"bin",   "dev", "etc",  "home", "lib",
+                                        "lib64", "opt", "proc", "root", "run",
+                                        "sbin",  "sys", "tmp",  "usr",  "var"};
+    struct str rest = str_of(path), first;
+
+    str_cut(&rest, '/', &first);
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (str_eq(first, str_of(known[i])))
+            return true;
+    return false;
+}
+
+/* Members come in any order: it is an image if one of its names is that of an image's list, and
+ * they are all looked at unless one says before that it is a root file system. */
+static fallible find_kind(const struct inspect *in, bool *ret_image)
 {
     struct source_file file;
     struct tar t;
-    const struct tar_entry *e;
+    const struct tar_entry *e = NULL;
+    unsigned seen = 0;
     own(decoder) d = NULL;
 
     source_file_init(&file, in->fd, 0, in->size);
@@ -60,8 +79,10 @@ static fallible first_name(const struct inspect *in, bool *ret_image)
     struct err *err = tar_next(&t, &e);
     if (!err && !e)
         err = err_new(ERR_INVALID, "an empty archive");
-    if (!err)
+    while (!err && e && !*ret_image && seen++ < MEMBERS_LOOKED_AT && !is_of_a_root(e->path)) {
         *ret_image = archive_is_image(e->path);
+        err = tar_next(&t, &e);
+    }
     tar_done(&t);
     return err;
 }
@@ -82,7 +103,7 @@ static fallible inspect_inside(void *arg, int out)
     struct inspect_answer answer = {0};
     bool image = false, plain = false;
 
-    TRY(first_name(in, &image));
+    TRY(find_kind(in, &image));
     TRY(is_plain(in, &plain));
     if (!image) {
         answer.archive.rootfs = answer.archive.layer_count = 1;
