@@ -77,7 +77,9 @@ static void on_body(struct http_call *call, struct str piece)
 {
     struct pending *p = http_call_owner(call);
 
-    if (!p->enough && !p->stream->each(p->stream->arg, piece))
+    if (p->status >= 400 && p->stream->refused)
+        p->enough |= !ask_keep(p->stream->refused, piece);
+    else if (!p->enough && !p->stream->each(p->stream->arg, piece))
         p->enough = true;
 }
 
@@ -174,6 +176,27 @@ static enum err_code code_of(int status)
     }
 }
 
+fallible ask_refused(struct ask *k, int status, struct str text)
+{
+    struct json *body = NULL;
+    struct str why = {0};
+
+    if (status < 400)
+        return NULL;
+    text = arena_copy(&k->arena, text);
+    err_free(json_parse(&k->arena, text, NULL, &body)); /* then it is nothing of ours */
+    const struct json *detail = json_get(body, STR("detail"));
+    why = json_get_str(body, "detail", json_get_str(body, "error", (struct str){0}));
+    if (!why.p && detail && detail->type == JSON_OBJECT)
+        why = json_get_str(detail, "message", json_get_str(detail, "error", (struct str){0}));
+    if (why.p)
+        return err_new(code_of(status), STR_FMT, STR_ARG(why));
+    return err_new(ERR_UPSTREAM,
+                   "the sandbox answered %d and nothing a croft server says; one that runs a "
+                   "command of its own has no server for exec, shell and cp",
+                   status);
+}
+
 fallible ask_json(struct ask *k, const char *method, struct str path, struct str body,
                   struct ask_answer *ret_answer)
 {
@@ -191,6 +214,9 @@ fallible ask_json(struct ask *k, const char *method, struct str path, struct str
     TRY(arena_check(&k->arena));
     if (r.text.len)
         err_free(json_parse(&k->arena, r.text, NULL, &r.body)); /* then it is only text */
+    if (r.status == 401 && k->key.len)
+        return err_new(ERR_UNAUTHORIZED, "the server does not know the key in CROFT_API_KEY, or it "
+                                         "was revoked ('croft token ls')");
     if (r.status == 401)
         return err_new(ERR_UNAUTHORIZED, "the server wants a key: set CROFT_API_KEY ('croft token "
                                          "create' makes one)");
@@ -215,8 +241,8 @@ fallible ask_sandbox(struct ask *k, const char *name, struct json **ret_sandbox)
 {
     struct ask_answer all;
     struct json *found = NULL, *exact = NULL;
-    struct str want = str_of(name), other = {0};
-    unsigned begin = 0;
+    struct str want = str_of(name), near = {0};
+    unsigned begin = 0, distance = want.len < 6 ? 3 : 4;
 
     TRY(ask_json(k, "GET", STR("/croft/v1/sandboxes?status=all"), (struct str){0}, &all));
     struct json *list = json_get(all.body, STR("sandboxes"));
@@ -228,7 +254,12 @@ fallible ask_sandbox(struct ask *k, const char *name, struct json **ret_sandbox)
             exact = !exact || !stopped ? s : exact; /* a session may have had several */
         if (stopped)
             continue;
-        other = session.len ? session : id;
+        struct str shown = session.len ? session : id;
+        unsigned d = str_distance(want, shown);
+        if (d < distance) {
+            near = shown;
+            distance = d;
+        }
         if (want.len && (str_starts(id, want) || str_starts(session, want))) {
             found = s;
             begin++;
@@ -241,8 +272,8 @@ fallible ask_sandbox(struct ask *k, const char *name, struct json **ret_sandbox)
     if (begin > 1)
         return err_new(ERR_CONFLICT, "'%.80s' is the beginning of %u sandboxes' names; say more",
                        name, begin);
-    if (other.len)
+    if (near.len)
         return err_new(ERR_NOT_FOUND, "no sandbox '%.80s'; did you mean '" STR_FMT "'? (croft ps)",
-                       name, STR_ARG(other));
+                       name, STR_ARG(near));
     return err_new(ERR_NOT_FOUND, "no sandbox '%.80s' ('croft ps --all' lists them)", name);
 }

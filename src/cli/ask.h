@@ -44,8 +44,11 @@ struct ask_stream {
     struct str accept;     /* .p NULL: anything */
     bool (*each)(void *arg, struct str piece);
     void *arg;
+    struct buf *refused; /* gets the body of a status of 400 and more instead; NULL: each does */
 };
 fallible ask_stream(struct ask *k, const struct ask_stream *s, int *ret_status);
+/* NULL below 400; otherwise what the body says of itself, which may not be ours. */
+fallible ask_refused(struct ask *k, int status, struct str text);
 bool ask_keep(void *buf, struct str piece); /* an `each` that gathers up to the buffer's limit */
 
 /* The sandbox a person means: its id, its session, or the beginning of an id that only one has.

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/json.h"
 
 ROWS_OF(cli_commands, struct cli_command)
 
@@ -72,8 +73,19 @@ int cli_put(struct cli *cli, const struct buf *data)
 static void say(struct cli *cli, const struct err *e, const char *more)
 {
     own_done(buf) line;
+    struct jw w;
 
     buf_init(&line, 1u << 20);
+    if (cli->json) {
+        jw_init(&w, &line, JW_SPACED);
+        JW_OBJECT(&w, NULL) {
+            jw_cstr(&w, "error", err_text(e));
+            jw_cstr(&w, "command", cli->command ? cli->command->name : NULL);
+        }
+        buf_add_char(&line, '\n');
+        err_free(fd_write_all(cli->err, buf_str(&line))); /* nobody left to tell */
+        return;
+    }
     buf_add_cstr(&line, cli->color ? "\033[31mcroft" : "croft");
     if (cli->command)
         buf_addf(&line, " %s", cli->command->name);
@@ -85,6 +97,8 @@ int cli_fail(struct cli *cli, struct err *e)
 {
     if (!e)
         return CLI_OK;
+    if (cli->misused)
+        return cli_misuse(cli, e);
     say(cli, e, "");
     err_free(e);
     return CLI_FAILED;
@@ -104,14 +118,22 @@ int cli_misuse(struct cli *cli, struct err *e)
     return CLI_USAGE;
 }
 
-fallible cli_flags(const struct cli *cli, struct arena *a, void *options, int *argc, char **argv)
+fallible cli_flags(struct cli *cli, struct arena *a, void *options, int *argc, char **argv)
 {
     struct cfg_table t = cli->command->options;
     struct cfg c;
 
     t.into = options;
     TRY(cfg_init(&c, a, &t, 1));
-    return cfg_load_flags(&c, argc, argv);
+    struct err *e = cfg_load_flags(&c, argc, argv);
+    cli->misused |= e != NULL;
+    return e;
+}
+
+fallible cli_wrong(struct cli *cli, const char *what)
+{
+    cli->misused = true;
+    return err_new(ERR_INVALID, "%s", what);
 }
 
 fallible cli_no_more(int argc, char **argv)
@@ -124,10 +146,10 @@ fallible cli_no_more(int argc, char **argv)
 /* --- running ------------------------------------------------------------------------------------
  */
 
-static bool asks_for_help(int argc, char **argv)
+static bool has_flag(const char *flag, int argc, char **argv)
 {
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+        if (strcmp(argv[i], flag) == 0)
             return true;
     return false;
 }
@@ -138,7 +160,8 @@ static int run(struct cli *cli, const struct cli_command *c, int argc, char **ar
 
     buf_init(&help, 1u << 20);
     cli->command = c;
-    if (!asks_for_help(argc, argv))
+    cli->json = has_flag("--json", argc, argv);
+    if (!has_flag("--help", argc, argv) && !has_flag("-h", argc, argv))
         return c->run(cli, argc, argv);
     cli_put_help(c, &help);
     return cli_put(cli, &help);

@@ -21,6 +21,8 @@ struct cli_command;
 struct cli {
     int out, err; /* descriptors */
     const char *const *envp;
+    bool json;                         /* --json was given: errors are objects too */
+    bool misused;                      /* what failed is how we were called */
     bool color;                        /* err is a terminal and NO_COLOR is not set */
     const struct cli_command *command; /* the one that runs */
 };
@@ -54,7 +56,9 @@ int cli_fail(struct cli *cli, struct err *e);
 /* The same for wrong usage, with a pointer to --help. */
 int cli_misuse(struct cli *cli, struct err *e);
 /* Takes the command's own flags out of argv into its options, whose text then lives in a. */
-fallible cli_flags(const struct cli *cli, struct arena *a, void *options, int *argc, char **argv);
+fallible cli_flags(struct cli *cli, struct arena *a, void *options, int *argc, char **argv);
+/* An error of who called: cli_fail says it as cli_misuse does. */
+fallible cli_wrong(struct cli *cli, const char *what);
 fallible cli_no_more(int argc, char **argv); /* refuses arguments that are left */
 void cli_put_help(const struct cli_command *command, struct buf *out);
 /* "unknown command 'x'; did you mean 'y'?" */

@@ -101,15 +101,7 @@ static fallible ask_inside(struct copy *c, const char *method, struct str path, 
 
 static fallible told(struct copy *c, int status, const struct buf *answer)
 {
-    struct json *body = NULL;
-    struct str text = arena_copy(&c->k.arena, buf_str(answer));
-
-    if (status < 400)
-        return NULL;
-    err_free(json_parse(&c->k.arena, text, NULL, &body));
-    struct str why =
-        json_get_str(body, "detail", json_get_str(body, "error", str_first(text, 300)));
-    return err_new(status == 404 ? ERR_NOT_FOUND : ERR_UPSTREAM, STR_FMT, STR_ARG(why));
+    return ask_refused(&c->k, status, buf_str(answer));
 }
 
 /* Directories are listed with a slash at their end. */
@@ -385,17 +377,19 @@ static fallible copy(struct copy *c, int argc, char **argv)
     struct json *sandbox;
 
     if (argc != 2)
-        return err_new(ERR_INVALID, "wanted FROM and TO, one of them as SANDBOX:PATH");
+        return cli_wrong(c->k.cli, "wanted FROM and TO, one of them as SANDBOX:PATH");
     struct place from = place_of(argv[0]), to = place_of(argv[1]);
     if (!from.sandbox.p == !to.sandbox.p)
-        return err_new(ERR_INVALID, "one of FROM and TO is SANDBOX:PATH, the other a path here");
+        return cli_wrong(c->k.cli, "one of FROM and TO is SANDBOX:PATH, the other a path here");
     struct str name = from.sandbox.p ? from.sandbox : to.sandbox;
     if (!from.path.len || !to.path.len)
-        return err_new(ERR_INVALID, "SANDBOX: needs a path behind it");
+        return cli_wrong(c->k.cli, "SANDBOX: needs a path behind it");
     TRY(ask_sandbox(&c->k, arena_cstr(&c->k.arena, name), &sandbox));
     c->url = json_get_str(sandbox, "url", STR(""));
     c->key = json_get_str(sandbox, "session_api_key", STR(""));
-    return from.sandbox.p ? copy_out(c, from.path, to.path) : copy_in(c, from.path, to.path);
+    TRY_WRAP(from.sandbox.p ? copy_out(c, from.path, to.path) : copy_in(c, from.path, to.path),
+             "'%s' to '%s'", argv[0], argv[1]);
+    return NULL;
 }
 
 static int run(struct cli *cli, int argc, char **argv)

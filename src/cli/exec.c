@@ -415,7 +415,6 @@ static void put_line(const struct exec *x, struct buf *line, const char *const *
 static fallible ask_shell(struct exec *x, const char *method, struct str path, struct str body)
 {
     own_done(buf) text = {0};
-    struct json *answer = NULL;
     int status;
     struct ask_stream s = {.method = method,
                            .url = x->url,
@@ -428,12 +427,7 @@ static fallible ask_shell(struct exec *x, const char *method, struct str path, s
 
     buf_init(&text, EVENT_MAX);
     TRY(ask_stream(&x->k, &s, &status));
-    if (status < 400)
-        return NULL;
-    struct str copy = arena_copy(&x->k.arena, buf_str(&text));
-    err_free(json_parse(&x->k.arena, copy, NULL, &answer));
-    return err_new(ERR_UPSTREAM, STR_FMT,
-                   STR_ARG(json_get_str(answer, "detail", str_first(copy, 300))));
+    return ask_refused(&x->k, status, buf_str(&text));
 }
 
 static fallible make_shell(struct exec *x)

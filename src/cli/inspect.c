@@ -25,7 +25,7 @@ static fallible open_job(struct job *j, struct cli *cli, int argc, char **argv)
     TRY(ask_open(&j->k, cli));
     TRY(cli_flags(cli, &j->k.arena, &j->o, &argc, argv));
     if (argc != 1)
-        return err_new(ERR_INVALID, argc ? "one sandbox at a time" : "which sandbox?");
+        return cli_wrong(cli, argc ? "one sandbox at a time" : "which sandbox?");
     return ask_sandbox(&j->k, argv[0], &j->sandbox);
 }
 

@@ -84,18 +84,21 @@ static fallible check_word(const char *flag, struct str word)
 
 static fallible stream(struct job *j, const struct json *sandbox)
 {
+    own_done(buf) refused;
     int status;
     struct ask_stream s = {
         .method = "GET",
+        .refused = &refused,
         .path = path_of(j, sandbox),
         .accept = j->o.json ? STR("text/event-stream") : (struct str){0},
         .each = j->o.json ? write_events : write_out,
         .arg = j,
     };
 
+    buf_init(&refused, 1u << 20);
     TRY(arena_check(&j->k.arena));
     TRY(ask_stream(&j->k, &s, &status));
-    return status < 400 ? NULL : err_new(ERR_UPSTREAM, "the server answered %d", status);
+    return ask_refused(&j->k, status, buf_str(&refused));
 }
 
 static fallible show(struct job *j, struct cli *cli, int argc, char **argv)
@@ -108,7 +111,7 @@ static fallible show(struct job *j, struct cli *cli, int argc, char **argv)
     TRY(check_word("tail", j->o.tail));
     TRY(check_word("since", j->o.since));
     if (argc != 1)
-        return err_new(ERR_INVALID, argc ? "one sandbox at a time" : "which sandbox?");
+        return cli_wrong(cli, argc ? "one sandbox at a time" : "which sandbox?");
     TRY(ask_sandbox(&j->k, argv[0], &sandbox));
     return stream(j, sandbox);
 }

@@ -6,16 +6,17 @@
 
 #include "cli/ask.h"
 
+#define POOL_MOST 5000 /* of the API */
+
 struct pool_options {
     bool json;
-    int64_t target, ceiling;
+    struct str target, ceiling;
 };
 
 static const struct cfg_row rows[] = {
-    CFG_INT(pool_options, target, "target", -1, "Sandboxes to keep ready.", .min = -1,
-            .max = 100000),
-    CFG_INT(pool_options, ceiling, "ceiling", -1, "Never more than this, those in the making too.",
-            .min = -1, .max = 100000),
+    CFG_STR(pool_options, target, "target", NULL, "Sandboxes to keep ready, 0 to 5000."),
+    CFG_STR(pool_options, ceiling, "ceiling", NULL,
+            "Never more than this, those in the making too; 0 to 5000."),
     CFG_BOOL(pool_options, json, "json", false, "Print JSON."),
 };
 
@@ -40,6 +41,15 @@ static void put_head(struct buf *out)
              "STARTING", "HITS", "MISSES");
 }
 
+static fallible check_count(struct cli *cli, const char *flag, struct str text, uint64_t *ret)
+{
+    if (!text.p || (str_to_u64(text, ret) && *ret <= POOL_MOST))
+        return NULL;
+    cli->misused = true;
+    return err_new(ERR_INVALID, "--%s '" STR_FMT "': wanted 0 to %d", flag,
+                   STR_ARG(str_first(text, 80)), POOL_MOST);
+}
+
 static fallible set(struct ask *k, const struct pool_options *o, const char *name,
                     struct ask_answer *ret)
 {
@@ -47,14 +57,17 @@ static fallible set(struct ask *k, const struct pool_options *o, const char *nam
     struct jw w;
 
     buf_init(&body, 4096);
-    if (o->target < 0 && o->ceiling < 0)
-        return err_new(ERR_INVALID, "what to set? --target N, --ceiling N, or both");
+    uint64_t target = 0, ceiling = 0;
+    if (!o->target.p && !o->ceiling.p)
+        return cli_wrong(k->cli, "what to set? --target N, --ceiling N, or both");
+    TRY(check_count(k->cli, "target", o->target, &target));
+    TRY(check_count(k->cli, "ceiling", o->ceiling, &ceiling));
     jw_init(&w, &body, JW_WEB);
     JW_OBJECT(&w, NULL) {
-        if (o->target >= 0)
-            jw_int(&w, "target", o->target);
-        if (o->ceiling >= 0)
-            jw_int(&w, "ceiling", o->ceiling);
+        if (o->target.p)
+            jw_uint(&w, "target", target);
+        if (o->ceiling.p)
+            jw_uint(&w, "ceiling", ceiling);
     }
     return ask_json(k, "PATCH", arena_printf(&k->arena, "/croft/v1/pool/%s", name), buf_str(&body),
                     ret);
@@ -72,7 +85,7 @@ static fallible answer(struct ask *k, struct pool_options *o, int argc, char **a
     else if (argc == 0 || (argc == 1 && strcmp(argv[0], "ls") == 0))
         TRY(ask_json(k, "GET", STR("/croft/v1/pool"), (struct str){0}, &r));
     else
-        return err_new(ERR_INVALID, "wanted 'ls', or 'set NAME --target N'");
+        return cli_wrong(k->cli, "wanted 'ls', or 'set NAME --target N'");
     if (o->json) {
         buf_addf(out, STR_FMT "\n", STR_ARG(r.text));
         return NULL;

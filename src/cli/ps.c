@@ -76,8 +76,8 @@ static int run(struct cli *cli, int argc, char **argv)
     struct err *e = ask_open(&k, cli);
     if (!e)
         e = cli_flags(cli, &k.arena, &o, &argc, argv);
-    if (!e)
-        e = cli_no_more(argc, argv);
+    if (!e && argc)
+        e = cli_wrong(cli, "no name is wanted; 'croft inspect' shows one sandbox");
     if (!e)
         e = ask_json(&k, "GET",
                      o.all ? STR("/croft/v1/sandboxes?status=all") : STR("/croft/v1/sandboxes"),

@@ -122,6 +122,9 @@ TEST(token_command_asks_a_server_that_runs)
     unsetenv("CROFT_API_KEY");
     CHECK_INT(token(&got, "ls", NULL, NULL, NULL), 1);
     CHECK_HAS(buf_str(&got), "the server wants a key: set CROFT_API_KEY");
+    CHECK(setenv("CROFT_API_KEY", "one-that-nobody-made", 1) == 0);
+    CHECK_INT(token(&got, "ls", NULL, NULL, NULL), 1);
+    CHECK_HAS(buf_str(&got), "does not know the key in CROFT_API_KEY");
     CHECK(setenv("CROFT_HOST", "ftp://x", 1) == 0);
     CHECK_INT(token(&got, "ls", NULL, NULL, NULL), 1);
     CHECK_HAS(buf_str(&got), "CROFT_HOST 'ftp://x': wanted http://");

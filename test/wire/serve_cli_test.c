@@ -56,7 +56,9 @@ TEST(serve_cli_runs_commands_and_gives_their_exit_codes)
     check("echo typed | croft exec --interactive demo -- sed 's/typed/got it/' | tail -1", 0,
           "got it\n");
     check("croft exec nobody -- true 2>&1", 125,
-          "croft exec: no sandbox 'nobody'; did you mean 'demo'? (croft ps)\n");
+          "croft exec: no sandbox 'nobody' ('croft ps --all' lists them)\n");
+    check("croft exec demmo -- true 2>&1", 125,
+          "croft exec: no sandbox 'demmo'; did you mean 'demo'? (croft ps)\n");
     check("croft exec 2>/dev/null", 2, "");
     check("croft rm demo | grep -c .", 0, "1\n");
     serve_close(&s);
@@ -110,6 +112,32 @@ TEST(serve_cli_lists_inspects_pauses_and_resumes)
     check_has("croft inspect demo", "its files are kept");
     check("croft resume demo >/dev/null && croft exec demo -- cat /workspace/kept", 0, "stays\n");
     check("croft rm demo >/dev/null && croft ps --quiet", 0, "");
+    serve_close(&s);
+}
+
+TEST(serve_cli_says_what_was_wrong_where_errors_belong)
+{
+    struct serve s = {0};
+
+    serve_open(&s);
+    CHECK_STR(at_server(&s), "demo");
+    check("croft logs --tail x demo 2>/dev/null", 1, "");
+    check_has("croft logs --tail x demo 2>&1", "tail");
+    check("croft logs 2>/dev/null", 2, "");
+    check("croft ps --nosuch 2>/dev/null", 2, "");
+    check("croft pool what 2>/dev/null", 2, "");
+    check("croft cp a b 2>/dev/null", 2, "");
+    check("croft stats 2>/dev/null", 2, "");
+    check_has("croft pool set default --target x 2>&1", "5000");
+    check_has("croft pool set default --target 5001 2>&1", "5000");
+    check_has("croft cp demo:/nowhere $D. 2>&1", "'demo:/nowhere' to ");
+    check("croft inspect --json nobody 2>&1", 1,
+          "{\"error\": \"no sandbox 'nobody' ('croft ps --all' lists them)\", \"command\": "
+          "\"inspect\"}\n");
+    serve_want(&s, 200, "POST", "/start",
+               "{'image': 'host', 'session_id': 'web', 'command': ['python3', '-m', 'http.server', "
+               "'60000']}");
+    check_has("croft exec web -- true 2>&1", "has no server for exec, shell and cp");
     serve_close(&s);
 }
 
@@ -243,7 +271,7 @@ TEST(serve_cli_shows_takes_over_and_undoes_changes)
     check("croft snapshot rm one && croft snapshot rm one 2>&1", 1,
           "one\ncroft snapshot: snapshot 'one' not found\n");
     check("croft diff nobody 2>&1", 1,
-          "croft diff: no sandbox 'nobody'; did you mean 'demo'? (croft ps)\n");
+          "croft diff: no sandbox 'nobody' ('croft ps --all' lists them)\n");
     check("env -u CROFT_HOST XDG_STATE_HOME=$D/x croft diff nobody 2>&1", 1,
           "croft diff: no sandbox has left changes; 'croft run' makes one\n");
     serve_close(&s);
