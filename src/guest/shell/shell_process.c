@@ -38,11 +38,6 @@ static fallible open_pty(const struct shell_config *c, int *ret_master, int *ret
     return NULL;
 }
 
-static bool is_name(struct str name, struct str word)
-{
-    return str_eq(name, word);
-}
-
 /* After a death everything exported comes from the dump, so that what was unset stays unset. */
 static bool passes(const struct shell *s, const char *entry)
 {
@@ -50,9 +45,9 @@ static bool passes(const struct shell *s, const char *entry)
 
     str_cut(&rest, '=', &name);
     if (str_fits(name, "TERM PROMPT_COMMAND CROFT_A CROFT_C CROFT_L CROFT_N CROFT_Q PS1 PS2",
-                 is_name))
+                 str_eq))
         return false;
-    return !s->had_env || str_fits(name, "HOME PATH LANG USER LOGNAME SHELL", is_name);
+    return !s->had_env || str_fits(name, "HOME PATH LANG USER LOGNAME SHELL", str_eq);
 }
 
 #define ENV_OURS 5

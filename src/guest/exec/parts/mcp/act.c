@@ -41,21 +41,18 @@ static void observe_error(struct tool_act *t, struct str why)
 }
 
 /* Members under the names of the client's classes, in their order; those it does not know last. */
-static void put_members(struct jw *w, const struct json *o, const char *const *names)
+static void put_members(struct jw *w, const struct json *o, const char *names)
 {
-    for (const char *const *n = names; *n; n++) {
-        const struct json *v = json_get(o, str_of(*n));
-        const char *key = **n == '_' ? *n + 1 : *n;
-        if (v)
-            jw_value(w, key, v);
-        else
-            jw_null(w, key);
+    static const struct json nothing = {.type = JSON_NULL};
+
+    for (struct str rest = str_of(names), name; rest.len;) {
+        str_cut(&rest, ' ', &name);
+        const struct json *v = json_get(o, name);
+        jw_key(w, str_from(name, name.p[0] == '_'));
+        jw_value(w, NULL, v ? v : &nothing);
     }
     for (const struct json *v = o->first; v; v = v->next) {
-        bool known = false;
-        for (const char *const *n = names; *n; n++)
-            known |= str_eq(v->key, str_of(*n));
-        if (known)
+        if (str_fits(v->key, names, str_eq))
             continue;
         jw_key(w, v->key);
         jw_value(w, NULL, v);
@@ -64,16 +61,13 @@ static void put_members(struct jw *w, const struct json *o, const char *const *n
 
 static void put_block(struct jw *w, const struct json *block)
 {
-    static const char *const text[] = {"type", "text", "annotations", "_meta", NULL};
-    static const char *const data[] = {"type", "data", "mimeType", "annotations", "_meta", NULL};
-    static const char *const other[] = {"type", NULL};
     struct str type = json_get_str(block, "type", STR(""));
-    const char *const *names = other;
+    const char *names = "type";
 
     if (str_eq(type, STR("text")))
-        names = text;
-    else if (str_eq(type, STR("image")) || str_eq(type, STR("audio")))
-        names = data;
+        names = "type text annotations _meta";
+    else if (str_fits(type, "image audio", str_eq))
+        names = "type data mimeType annotations _meta";
     JW_OBJECT(w, NULL)
         put_members(w, block, names);
 }
