@@ -131,6 +131,28 @@ static void put_or_null(struct jw *w, const char *key, struct str s)
         jw_null(w, key);
 }
 
+/* Clients print these while they wait, and when it failed. */
+static void put_state(struct jw *w, const struct wire_runtime *r)
+{
+    bool ready = str_eq(r->pod_status, STR("ready")), failed = str_eq(r->pod_status, STR("failed"));
+
+    JW_ARRAY(w, "container_statuses")
+        JW_OBJECT(w, NULL) {
+            jw_cstr(w, "name", "sandbox");
+            jw_bool(w, "ready", ready);
+            jw_int(w, "restart_count", r->restart_count);
+            jw_str(w, "state", r->status);
+            put_or_null(w, "reason", r->status_detail);
+        }
+    JW_ARRAY(w, "events")
+        JW_OBJECT(w, NULL) {
+            jw_cstr(w, "type", failed ? "Warning" : "Normal");
+            jw_str(w, "reason", r->status);
+            jw_str(w, "message", r->status_detail.p ? r->status_detail : STR(""));
+            put_or_null(w, "last_timestamp", r->changed_at);
+        }
+}
+
 void wire_put_runtime_members(struct jw *w, const struct wire_runtime *r)
 {
     jw_str(w, "runtime_id", r->runtime_id);
@@ -153,11 +175,8 @@ void wire_put_runtime_members(struct jw *w, const struct wire_runtime *r)
         if (r->restart_reason.p)
             jw_str(w, NULL, r->restart_reason);
     }
-    JW_ARRAY(w, "container_statuses") {
-    }
-    JW_ARRAY(w, "events") {
-    }
-    jw_str(w, "pod_logs", STR(""));
+    put_state(w, r);
+    jw_str(w, "pod_logs", r->pod_logs.p ? r->pod_logs : STR(""));
 }
 
 void wire_put_runtime(struct jw *w, const struct wire_runtime *r)

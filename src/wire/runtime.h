@@ -38,6 +38,8 @@ struct wire_runtime {
     struct str vscode_url; /* .p NULL: null */
     int64_t restart_count;
     struct str restart_reason; /* the last one; .p NULL: none */
+    struct str changed_at;     /* when it became what it is */
+    struct str pod_logs;       /* its last words; of one that failed */
 };
 void wire_put_runtime(struct jw *w, const struct wire_runtime *r);
 void wire_put_runtime_members(struct jw *w, const struct wire_runtime *r); /* of an open object */

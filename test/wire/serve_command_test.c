@@ -81,11 +81,10 @@ TEST_LIMIT(serve_reaches_worker_ports_by_the_urls_of_work_hosts, 120)
     serve_exec(&s, r,
                "cd /etc && (python3 -m http.server --bind 127.0.0.1 12001 >/dev/null 2>&1 &)");
     const struct json *hosts = json_get(r, STR("work_hosts"));
-    CHECK_INT(json_get_int(hosts,
-                           serve_text(&s, "%s/sandbox/%s/work-2", s.wire.url,
-                                      serve_field(&s, r, "runtime_id")),
-                           0),
-              12001);
+    CHECK_INT(
+        json_get_int(
+            hosts, serve_text(&s, "%s/%s/work-2", s.wire.url, serve_field(&s, r, "runtime_id")), 0),
+        12001);
     const char *target =
         serve_text(&s, "/sandbox/%s/work-2/hostname", serve_field(&s, r, "runtime_id"));
     int status = 0;
@@ -144,8 +143,8 @@ TEST_LIMIT(serve_tells_a_command_run_as_given_its_key_and_its_places, 120)
 
 /* The first time it fails, the second time it stays. */
 #define ONCE                                                                                       \
-    "'command':['sh','-c','test -e /workspace/was && exec sleep 600; touch /workspace/was; exit "  \
-    "3']"
+    "'command':['sh','-c','test -e /workspace/was && exec sleep 600; "                             \
+    "echo these are its words; touch /workspace/was; exit 3']"
 
 static const char *detail_of(struct serve *s, const char *session)
 {
@@ -168,6 +167,10 @@ TEST_LIMIT(serve_says_in_status_detail_what_is_so_now, 120)
     const char *which = serve_text(&s, "{'runtime_id':'%s'}", serve_field(&s, r, "runtime_id"));
     serve_refused(&s, 409, "is error: it cannot be paused", "POST", "/pause", which);
     CHECK_STR(detail_of(&s, "once"), cause);
+    struct str failed = serve_get(&s, "/sessions/once").body;
+    CHECK_HAS(failed, "\"pod_logs\":\"these are its words");
+    CHECK_HAS(failed, "\"reason\":\"the command left with exit status 3\"}]");
+    CHECK_HAS(failed, "\"events\":[{\"type\":\"Warning\",\"reason\":\"error\"");
     serve_tell(&s, "/resume", r);
     CHECK_HAS(str_of(detail_of(&s, "once")), "started again");
 

@@ -45,9 +45,14 @@ TEST_LIMIT(serve_reaches_sandboxes_by_names_below_a_domain_and_wakes_them, 120)
     serve_kill(&s);
     serve_run_with(&s, "[server]\npublic_url = 'https://croft.example/box/'\n");
     r = serve_want(&s, 200, "GET", "/sessions/one", NULL);
-    CHECK_STR(serve_field(&s, r, "url"),
-              serve_text(&s, "https://croft.example/box/sandbox/%s", id));
+    CHECK_STR(serve_field(&s, r, "url"), serve_text(&s, "https://croft.example/box/%s", id));
+    CHECK_HAS(serve_get(&s, "/sessions/one").body,
+              str_of(serve_text(&s, "\"https://croft.example/box/%s/work-1\":12000", id)));
     CHECK_HAS(by_host(&s, "localhost", serve_text(&s, "/sandbox/%s/alive", id)), "200 OK");
+    CHECK_HAS(by_host(&s, "localhost", serve_text(&s, "/%s/alive", id)), "200 OK");
+    CHECK_HAS(by_host(&s, "localhost", serve_text(&s, "/%s/work-1/", id)), "502");
+    CHECK_HAS(by_host(&s, "localhost", serve_text(&s, "/%s/vscode", id)), "502");
+    CHECK_HAS(by_host(&s, "localhost", "/aaaaaaaaaaaaaaaa/alive"), "404");
     serve_tell(&s, "/pause", r);
     struct str paused = by_host(&s, "localhost", serve_text(&s, "/sandbox/%s/alive", id));
     CHECK_HAS(paused, "503");

@@ -50,15 +50,11 @@ static void take_service(struct str whole, struct proxy_name *n)
     }
 }
 
-bool name_by_path(struct str path, struct proxy_name *ret_name)
+/* rest: path, from the id on. */
+static bool split(struct str path, struct str rest, struct proxy_name *ret_name)
 {
-    struct proxy_name n = {.service = -1};
-    struct str rest = skip_slashes(path);
+    struct proxy_name n = {.service = -1, .id = rest};
 
-    if (!str_starts(path, STR("/")) || !str_starts(rest, STR("sandbox/")))
-        return false;
-    rest = skip_slashes(str_from(rest, 8));
-    n.id = rest;
     while (rest.len && is_id_char(rest.p[0]))
         rest = str_from(rest, 1);
     n.id.len -= rest.len;
@@ -72,6 +68,20 @@ bool name_by_path(struct str path, struct proxy_name *ret_name)
         n.path = STR("/");
     *ret_name = n;
     return true;
+}
+
+bool name_by_path(struct str path, struct proxy_name *ret_name)
+{
+    struct str rest = skip_slashes(path);
+
+    if (!str_starts(path, STR("/")) || !str_starts(rest, STR("sandbox/")))
+        return false;
+    return split(path, skip_slashes(str_from(rest, 8)), ret_name);
+}
+
+bool name_by_first(struct str path, struct proxy_name *ret_name)
+{
+    return str_starts(path, STR("/")) && split(path, skip_slashes(path), ret_name);
 }
 
 /* A host without its port and last dot. An address in brackets is not a name of ours. */

@@ -19,6 +19,8 @@ struct proxy_name {
 struct str name_of_service(int service);
 /* "/sandbox/ID/…"; slashes may be repeated. False: it names none. */
 bool name_by_path(struct str path, struct proxy_name *ret_name);
+/* "/ID/…", as clients build it: any first word, be it an id or not. */
+bool name_by_first(struct str path, struct proxy_name *ret_name);
 /* "LABEL.domain[:port]", without regard to case; gives the label in small letters. It is an id, or
  * "SERVICE-ID": who knows the ids decides. A domain that begins with "-" is joined without a dot.
  */

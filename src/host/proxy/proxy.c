@@ -140,10 +140,12 @@ static bool find_named(const struct proxy *p, struct http_req *req, struct proxy
         n->id = STR(""); /* its bytes do not last */
         return true;
     }
-    if (!name_by_path(req->path, n))
-        return false;
-    *ret_target = proxy_find(p, n->id);
-    return true;
+    if (name_by_path(req->path, n)) {
+        *ret_target = proxy_find(p, n->id);
+        return true;
+    }
+    *ret_target = name_by_first(req->path, n) ? proxy_find(p, n->id) : NULL;
+    return *ret_target != NULL; /* else it is a path of ours, or nobody's */
 }
 
 fallible proxy_handle(struct proxy *p, struct http_req *req)

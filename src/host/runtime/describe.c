@@ -2,6 +2,8 @@
 /* describe.c — a runtime as clients see it. */
 #include "host/runtime/inner.h"
 
+#define LAST_WORDS 4096
+
 /* "ready" only when its server answers; clients wait 2 s for each other word. */
 static const char *const pod_words[] = {
     [RUNTIME_STARTING] = "pending",  [RUNTIME_RUNNING] = "ready", [RUNTIME_PAUSED] = "not found",
@@ -22,7 +24,7 @@ static struct str url_of(const struct runtime *r, struct arena *a)
         return arena_printf(a, "%s://%s%s" STR_FMT, scheme(c), r->id,
                             c->domain.p[0] == '-' ? "" : ".", STR_ARG(c->domain));
     if (c->by_path)
-        return arena_printf(a, STR_FMT "/sandbox/%s", STR_ARG(c->base_url), r->id);
+        return arena_printf(a, STR_FMT "/%s", STR_ARG(c->base_url), r->id);
     return arena_printf(a, "http://127.0.0.1:%u", r->port);
 }
 
@@ -33,7 +35,19 @@ static struct str service(const struct runtime *r, struct arena *a, const char *
     if (c->domain.len)
         return arena_printf(a, "%s://%s-%s%s" STR_FMT, scheme(c), name, r->id,
                             c->domain.p[0] == '-' ? "" : ".", STR_ARG(c->domain));
-    return arena_printf(a, STR_FMT "/sandbox/%s/%s", STR_ARG(c->base_url), r->id, name);
+    return arena_printf(a, STR_FMT "/%s/%s", STR_ARG(c->base_url), r->id, name);
+}
+
+/* The newest of what it said, while its files are there. */
+static struct str last_words(const struct runtime *r, struct arena *a)
+{
+    own_done(buf) out;
+
+    buf_init(&out, LAST_WORDS);
+    if (r->status.now != RUNTIME_ERROR || !r->sbx)
+        return (struct str){0};
+    err_free(sbx_logs(r->sbx, &out)); /* what there is will do */
+    return out.len ? arena_copy(a, buf_str(&out)) : (struct str){0};
 }
 
 fallible runtime_describe(const struct runtime *r, struct arena *a, struct wire_runtime *ret)
@@ -47,7 +61,11 @@ fallible runtime_describe(const struct runtime *r, struct arena *a, struct wire_
         .pod_status = str_of(pod_words[r->status.now]),
         .status_detail = str_of(r->detail),
         .restart_count = r->restarts,
+        .pod_logs = last_words(r, a),
     };
+    char when[CLOCK_ISO_MAX];
+    ret->changed_at =
+        arena_copy(a, str_n(when, clock_format_iso(r->changed_ms * NS_PER_MS, true, when)));
     ret->work_hosts[0].url = service(r, a, "work-1");
     ret->work_hosts[0].port = RUNTIME_WORKER;
     ret->work_hosts[1].url = service(r, a, "work-2");
