@@ -185,6 +185,40 @@ TEST(serve_blames_nobody_for_what_was_asked_without_a_key)
     serve_close(&s);
 }
 
+/* Until the journal has this of the session. */
+static void wait_event(struct serve *s, const char *session, const char *status)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 20);
+    program_run(ARGS("bash", "-c",
+                     serve_text(s,
+                                "grep -m 1 '\"session_id\":\"%s\".*\"%s\"' < <(exec curl -sN "
+                                "'http://127.0.0.1:%u/croft/v1/events?kind=status')",
+                                session, status, s->wire.port)),
+                &out);
+    CHECK_HAS(buf_str(&out), "\"level\":\"error\"");
+}
+
+TEST_LIMIT(serve_tells_whether_memory_ran_out_or_a_sandbox_is_gone, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    serve_want(&s, 200, "POST", "/croft/v1/sandboxes",
+               "{'image':'host','session_id':'full','memory':'96M','command':['python3','-c',"
+               "'x = bytearray(1 << 30)']}");
+    wait_event(&s, "full", "STATUS$ERROR_MEMORY");
+    struct json *r = serve_start(&s, "gone",
+                                 "'command':['python3','-c','import socket; "
+                                 "socket.create_server((\\'127.0.0.1\\', 60000)).accept()']");
+    while (serve_visit(&s, r, "/") == 502 &&
+           strcmp(serve_field(&s, serve_get(&s, "/sessions/gone").json, "status"), "running") == 0)
+        ; /* until it listens: then it leaves */
+    wait_event(&s, "gone", "STATUS$ERROR_RUNTIME_DISCONNECTED");
+    serve_close(&s);
+}
+
 TEST(serve_names_every_request_in_its_answer_log_and_journal)
 {
     struct serve s = {0};

@@ -298,14 +298,26 @@ fallible runtime_set_addresses(struct runtime *r)
     return r->published ? sbx_expose(r->sbx, r->published, &r->target.address) : NULL;
 }
 
+/* What clients show: that memory ran out, that it is gone, or that it never came. */
+static enum runtime_event_status kind_of(const struct runtime *r)
+{
+    if (r->sbx && r->sbx->usage.oom_kills)
+        return RUNTIME_EVENT_MEMORY;
+    return r->status.now == RUNTIME_RUNNING || r->status.now == RUNTIME_PAUSED
+               ? RUNTIME_EVENT_DISCONNECTED
+               : RUNTIME_EVENT_ERROR;
+}
+
 void runtime_fail(struct runtime *r, const struct err *e)
 {
+    enum runtime_event_status kind = kind_of(r);
+
     r->manager->counters.failures++;
     runtime_set_detail(r, "%s", err_text(e));
     if (r->status.now != RUNTIME_ERROR && r->status.now != RUNTIME_STOPPED)
         runtime_move(r, RUNTIME_ERROR);
     proxy_set_state(r->manager->config.proxy, &r->target, PROXY_PAUSED);
-    manager_emit(r, RUNTIME_EVENT_ERROR, r->detail);
+    manager_emit(r, kind, r->detail);
     row_update(r, NULL);
 }
 

@@ -259,15 +259,17 @@ void native_died(struct native_driver *d, const struct native_reply *r)
     if (s->op == SBX_STOP || s->op == SBX_REMOVE || s->state.now == SBX_STOPPED)
         return;
     const char *who = n->command ? "command" : "server";
+    const char *oom = r->oom_kills ? "; its memory was used up" : "";
     list_del(&n->call.link); /* nobody waits for that answer now */
     n->known = true;         /* also of one whose adoption this overtook: it left files */
     end_life(n);
+    s->usage.oom_kills = r->oom_kills;
     if (r->flags & NATIVE_CODE_UNKNOWN)
         sbx_gone(s, "it ended, nobody knows how: who started it was gone by then");
     else if (r->signal)
-        sbx_gone(s, "pid 1 was ended by signal %u", r->signal);
+        sbx_gone(s, "pid 1 was ended by signal %u%s", r->signal, oom);
     else
-        sbx_gone(s, "the %s left with exit status %u", who, r->exit_code);
+        sbx_gone(s, "the %s left with exit status %u%s", who, r->exit_code, oom);
 }
 
 static void note_start(struct native *n, const struct native_reply *r)
