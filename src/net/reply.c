@@ -126,7 +126,8 @@ static void tell_answer(const struct request *r)
 
     if (!s || !(s->config.access_log || s->config.on_answer))
         return;
-    uint64_t ns = loop_now_ns(net_loop(s->net)) - r->start_ns;
+    /* Of now: the turn it came in may be the one it is answered in. */
+    uint64_t ns = clock_mono_ns(loop_clock(net_loop(s->net))) - r->start_ns;
     if (s->config.on_answer)
         s->config.on_answer(&r->pub, r->status, ns);
     if (s->config.access_log)

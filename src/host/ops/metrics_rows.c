@@ -40,8 +40,6 @@ const struct metric_row metric_rows[METRIC_COUNT] = {
     [METRIC_IDLE_TRANSITIONS] = {"croft_idle_transitions_total",
                                  "Sandboxes paused, stopped or deleted for being idle.",
                                  METRIC_COUNTER, LABELS("to")},
-    [METRIC_SNAPSHOT_SECONDS] = {"croft_snapshot_seconds", "Snapshots and forks.", METRIC_HISTOGRAM,
-                                 LABELS("kind", "op")},
     [METRIC_DENIALS] = {"croft_policy_denials_total", "Requests refused by key, scope or limit.",
                         METRIC_COUNTER, LABELS("kind")},
 };

@@ -65,6 +65,12 @@ void manager_gauges(const struct manager *m, struct runtime_gauges *ret)
                                    .stopped = m->stopped_count,
                                    .warm = pool_count(m),
                                    .at_gate = m->at_gate};
+    MAP_EACH(slot, &m->ids) {
+        unsigned now = ((const struct runtime *)slot->value)->status.now;
+        ret->running += now == RUNTIME_RUNNING;
+        ret->paused += now == RUNTIME_PAUSED;
+        ret->error += now == RUNTIME_ERROR;
+    }
     for (const struct list *l = m->waiting.next; l != &m->waiting; l = l->next)
         ret->waiting++;
     for (const struct list *l = m->urgent.next; l != &m->urgent; l = l->next)

@@ -44,10 +44,11 @@ void manager_emit(struct runtime *r, enum runtime_event_status kind, const char 
 struct runtime_counters {
     uint64_t starts, hits, stops, pauses, resumes, failures, refused, adopted, lost;
     uint64_t gone; /* ended by themselves */
+    uint64_t idle_pauses, idle_stops, idle_deletes;
 };
 const struct runtime_counters *manager_counters(const struct manager *m);
 /* By status, and starts that wait. */
 struct runtime_gauges {
-    unsigned live, starting, stopped, waiting, warm, at_gate;
+    unsigned live, starting, stopped, waiting, warm, at_gate, running, paused, error;
 };
 void manager_gauges(const struct manager *m, struct runtime_gauges *ret);

@@ -71,6 +71,7 @@ static void act(struct runtime *r)
     static const char *const words[] = {
         [RUNTIME_PAUSE] = "pause", [RUNTIME_HALT] = "stop", [RUNTIME_STOP] = "delete"};
     enum runtime_op op = due(r);
+    struct runtime_counters *c = &r->manager->counters;
 
     if (r->status.now == RUNTIME_STOPPED) {
         row_delete(r->manager, r->id);
@@ -78,6 +79,9 @@ static void act(struct runtime *r)
         return;
     }
     log_info("idle", KV("id", r->id), KV("was", sm_name(&r->status)), KV("then", words[op]));
+    ++*(op == RUNTIME_PAUSE  ? &c->idle_pauses
+        : op == RUNTIME_HALT ? &c->idle_stops
+                             : &c->idle_deletes);
     runtime_ask_own(r, op);
 }
 

@@ -65,6 +65,7 @@ static void audit(const struct runtime_face *f, const struct http_req *req, int 
 
     snprintf(action, sizeof action, STR_FMT, STR_ARG(str_first(req->head.method, 16)));
     snprintf(text, sizeof text, "%d", status);
+    metrics_add(f->metrics, METRIC_EVENTS, 1, NULL);
     journal_add(f->journal,
                 &(struct journal_note){.kind = JOURNAL_AUDIT,
                                        .tenant = key ? str_of(key->name) : STR(""),

@@ -356,11 +356,37 @@ static void set_pool_gauges(void *arg, const struct pool_info *info)
     metrics_set(m, METRIC_POOL_READY, info->ready, labels);
     metrics_set(m, METRIC_POOL_TARGET, info->target, labels);
     metrics_set(m, METRIC_POOL_STARTING, info->making, labels);
+    uint64_t missed = 0;
     metrics_set(m, METRIC_CLAIMS, (double)info->hits, METRIC_LABELS(name, "hit"));
-    for (size_t i = 0; i < POOL_MISSES; i++)
-        if (i != POOL_HIT)
-            metrics_set(m, METRIC_POOL_MISSES, (double)info->misses[i],
-                        METRIC_LABELS(name, pool_miss_words[i]));
+    for (size_t i = 0; i < POOL_MISSES; i++) {
+        if (i == POOL_HIT)
+            continue;
+        missed += info->misses[i];
+        metrics_set(m, METRIC_POOL_MISSES, (double)info->misses[i],
+                    METRIC_LABELS(name, pool_miss_words[i]));
+    }
+    metrics_set(m, METRIC_CLAIMS, (double)missed, METRIC_LABELS(name, "miss"));
+}
+
+static void set_all(struct runtime_face *f, const struct runtime_gauges *g)
+{
+    const struct runtime_counters *c = manager_counters(f->manager);
+    const struct {
+        const char *name;
+        unsigned n;
+    } states[] = {{"live", g->live},     {"starting", g->starting}, {"running", g->running},
+                  {"paused", g->paused}, {"error", g->error},       {"stopped", g->stopped},
+                  {"warm", g->warm}};
+
+    for (size_t i = 0; i < ARRAY_LEN(states); i++)
+        metrics_set(f->metrics, METRIC_SANDBOXES, states[i].n,
+                    METRIC_LABELS("native", states[i].name));
+    metrics_set(f->metrics, METRIC_IDLE_TRANSITIONS, (double)c->idle_pauses,
+                METRIC_LABELS("paused"));
+    metrics_set(f->metrics, METRIC_IDLE_TRANSITIONS, (double)c->idle_stops,
+                METRIC_LABELS("stopped"));
+    metrics_set(f->metrics, METRIC_IDLE_TRANSITIONS, (double)c->idle_deletes,
+                METRIC_LABELS("deleted"));
 }
 
 static fallible handle_metrics(struct http_req *req)
@@ -373,10 +399,7 @@ static fallible handle_metrics(struct http_req *req)
     if (!f->metrics)
         return err_new(ERR_NOT_FOUND, "this server counts nothing");
     manager_gauges(f->manager, &g);
-    metrics_set(f->metrics, METRIC_SANDBOXES, g.live, METRIC_LABELS("native", "live"));
-    metrics_set(f->metrics, METRIC_SANDBOXES, g.starting, METRIC_LABELS("native", "starting"));
-    metrics_set(f->metrics, METRIC_SANDBOXES, g.stopped, METRIC_LABELS("native", "stopped"));
-    metrics_set(f->metrics, METRIC_SANDBOXES, g.warm, METRIC_LABELS("native", "warm"));
+    set_all(f, &g);
     pool_each(f->manager, set_pool_gauges, f->metrics);
     metrics_put(f->metrics, &out);
     TRY(buf_check(&out));
