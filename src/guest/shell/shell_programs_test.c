@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Rows of the contract's table that need a program of the machine, and failing system calls. */
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "base/own.h"
 #include "test/test.h"
 
 #include "guest/shell/shell_kit.h"
@@ -8,6 +12,21 @@ static void need(const char *program)
 {
     if (access(program, X_OK) != 0)
         SKIP("needs %s", program);
+}
+
+/* It says that it serves before it is ready for a C-c; once it has answered, it is. */
+static void await_server(const char *port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                            .sin_port = htons((uint16_t)atoi(port ? port + 5 : ""))};
+    static const char ask[] = "HEAD / HTTP/1.0\r\n\r\n";
+    own_fd fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char byte;
+
+    CHECK_INT(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    CHECK_INT(write(fd, ask, sizeof ask - 1), sizeof ask - 1);
+    CHECK_INT(read(fd, &byte, 1), 1);
 }
 
 TEST(shell_runs_a_server_and_interrupts_it) /* 25 26 27 28 */
@@ -23,6 +42,7 @@ TEST(shell_runs_a_server_and_interrupts_it) /* 25 26 27 28 */
         kit_ask(&k, (struct shell_request){.command = STR(""), .soft_timeout_ms = 1500});
     CHECK_INT(k.exit_code, -1);
     CHECK_HAS(k.content, "Serving HTTP on");
+    await_server(strstr(k.content, "port "));
     kit_ask(&k,
             (struct shell_request){
                 .command = STR("C-c"), .is_input = true, .hard_timeout_s = 30, .blocking = true});
