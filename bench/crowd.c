@@ -53,12 +53,23 @@ enum {
     COUNTED_END,
     ANON = COUNTED_END,
     RECLAIMABLE,
+    VMALLOC, /* stacks included */
+    SHMEM,
+    CACHED,
+    BUFFERS,
     FIELDS
 };
-static const char *const fields[FIELDS] = {
-    [AVAILABLE] = "MemAvailable",  [SLAB] = "SUnreclaim", [TABLES] = "PageTables",
-    [STACKS] = "KernelStack",      [PERCPU] = "Percpu",   [ANON] = "AnonPages",
-    [RECLAIMABLE] = "SReclaimable"};
+static const char *const fields[FIELDS] = {[AVAILABLE] = "MemAvailable",
+                                           [SLAB] = "SUnreclaim",
+                                           [TABLES] = "PageTables",
+                                           [STACKS] = "KernelStack",
+                                           [PERCPU] = "Percpu",
+                                           [ANON] = "AnonPages",
+                                           [RECLAIMABLE] = "SReclaimable",
+                                           [VMALLOC] = "VmallocUsed",
+                                           [SHMEM] = "Shmem",
+                                           [CACHED] = "Cached",
+                                           [BUFFERS] = "Buffers"};
 
 struct memory {
     double kb[FIELDS];
