@@ -322,3 +322,14 @@ TEST_LIMIT(serve_says_so_when_what_it_gave_away_ends_before_its_row_is_written, 
     serve_tell(&s, "/stop", serve_want(&s, 200, "GET", "/sessions/a", NULL));
     serve_close(&s);
 }
+
+/* The launcher's socket holds ten words each way: more ends at once, and both waited for ever. */
+TEST_LIMIT(serve_ends_a_large_pool_a_few_at_a_time, 180)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    serve_run_with(&s, "[pool.default]\nimage = 'host'\ntarget = 40\nceiling = 40\n");
+    wait_for(&s, "ready", 40);
+    serve_close(&s);
+}

@@ -39,6 +39,7 @@ struct manager {
     struct list snapshots;
 
     struct list pools;
+    struct list warm_ends; /* of pools, waiting for the gate */
     struct loop_later refill;
     struct loop_timer refill_again, calm;
     unsigned refill_fails, refilling; /* refilling: that are being started */
@@ -171,6 +172,7 @@ void pool_give(struct manager *m, struct sbx *warm);
 void pool_missed(struct manager *m, const char *image, enum pool_miss miss);
 void pool_refill(struct manager *m);      /* soon, behind what is under way */
 void pool_claims_over(struct manager *m); /* nobody waits for one now: it is filled up again */
+void pool_end_next(struct manager *m);    /* of those that are to end, what may be asked for now */
 void pool_drain(struct manager *m);
 void pool_free_all(struct manager *m);
 unsigned pool_count(const struct manager *m); /* sandboxes in all pools, in the making too */

@@ -118,10 +118,21 @@ static void end_warm(struct warm *w)
         p->ready--;
         p->making++;
     }
-    p->manager->at_gate++; /* few at a time, and nobody waits for room to end something */
-    own(err) e = sbx_stop(w->sbx, on_warm_stopped, w);
-    if (e)
-        remove_warm(w);
+    list_add(&p->manager->warm_ends, &w->link);
+    pool_end_next(p->manager);
+}
+
+/* A pool that is drained has more of them than the launcher's socket holds. */
+void pool_end_next(struct manager *m)
+{
+    while (m->at_gate < GATE_MOST && !list_empty(&m->warm_ends)) {
+        struct warm *w = LIST_FIRST(&m->warm_ends, struct warm, link);
+        list_del(&w->link);
+        m->at_gate++;
+        own(err) e = sbx_stop(w->sbx, on_warm_stopped, w);
+        if (e)
+            remove_warm(w);
+    }
 }
 
 /* --- making one --- */
@@ -453,6 +464,10 @@ void pool_drain(struct manager *m)
 
 void pool_free_all(struct manager *m)
 {
+    LIST_EACH(w, &m->warm_ends, struct warm, link) {
+        list_del(&w->link);
+        free(w);
+    }
     LIST_EACH(p, &m->pools, struct pool, link) {
         LIST_EACH(w, &p->sandboxes, struct warm, link) {
             list_del(&w->link);
