@@ -295,17 +295,24 @@ static void bench_rate(struct bench *b)
         if (hands[h] == 0) {
             static struct column c;
             b->next = 100000 * (h + 1);
+            must(box_host_forked(&b->h));
             for (unsigned i = 0; i < EACH; i++)
                 cold(b, &c, NULL);
             box_host_rest(&b->h);
             _exit(0);
         }
     }
-    for (unsigned h = 0; h < HANDS; h++)
-        waitpid(hands[h], NULL, 0);
+    bool well = true;
+    for (unsigned h = 0; h < HANDS; h++) {
+        int status = 1;
+        waitpid(hands[h], &status, 0);
+        well &= status == 0;
+    }
     double rate = EACH * HANDS / ((double)(now() - t) / 1e9);
     printf("  %-44s %.0f/s, bar 300: %s\n", "create + answer + destroy, two at a time", rate,
-           rate >= 300 ? "held" : "MISSED");
+           !well         ? "a hand FAILED"
+           : rate >= 300 ? "held"
+                         : "MISSED");
 }
 
 /* --- a ready sandbox

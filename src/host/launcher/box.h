@@ -81,6 +81,8 @@ void box_host_close(struct box_host *h);
 void box_host_spread(const struct box_host *h);
 void box_host_many(struct box_host *h); /* the same, and husks are kept */
 void box_host_rest(struct box_host *h); /* drops all husks; before a fork, and at the end */
+/* In a child that makes sandboxes too: what both would wait for is its own from now on. */
+fallible box_host_forked(struct box_host *h);
 
 enum {
     BOX_TTY = 1u << 0,

@@ -260,6 +260,12 @@ void box_host_many(struct box_host *h)
     box_host_spread(h);
 }
 
+fallible box_host_forked(struct box_host *h)
+{
+    seat_close(&h->seat);
+    return seat_open(&h->seat, last_fd(h));
+}
+
 void box_host_close(struct box_host *h)
 {
     box_tidy(h);
