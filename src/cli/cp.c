@@ -413,6 +413,8 @@ CLI_COMMAND(cp) = {
     .usage = "FROM TO",
     .help =
         "One of them is SANDBOX:PATH. A directory that is there gets the copy inside it, as cp -r\n"
-        "does; 'dir/.' copies what is in dir.\n",
+        "does; 'dir/.' copies what is in dir.\n"
+        "\n"
+        "  croft cp src demo:/workspace           croft cp demo:/workspace/out.txt .\n",
     .run = run,
 };

@@ -577,7 +577,10 @@ CLI_COMMAND(exec) = {
     .summary = "run a command in a server's sandbox",
     .usage = "SANDBOX -- COMMAND [ARGUMENT ...]",
     .help = "On a terminal of its own, as wide as this one; its exit code is ours. 125: croft\n"
-            "itself failed.\n",
+            "itself failed. A signal that ends this ends the command inside too.\n"
+            "\n"
+            "  croft exec demo -- make test\n"
+            "  croft exec --interactive demo -- python3 < script.py\n",
     .options = {.rows = rows, .count = ARRAY_LEN(rows)},
     .run = run_exec,
 };
@@ -586,6 +589,7 @@ CLI_COMMAND(shell) = {
     .name = "shell",
     .summary = "a shell in a server's sandbox",
     .usage = "SANDBOX",
-    .options = {.rows = rows, .count = ARRAY_LEN(rows)},
+    .help = "With jobs, C-c and C-z, and this terminal's size; its exit code is ours.\n",
+    .options = {.rows = rows + 1, .count = ARRAY_LEN(rows) - 1}, /* always interactive */
     .run = run_shell,
 };

@@ -117,8 +117,11 @@ static int run(struct cli *cli, int argc, char **argv)
 CLI_COMMAND(pool) = {
     .name = "pool",
     .summary = "show or change what a server keeps warm",
-    .usage = "ls | set NAME",
-    .help = "A start that finds a warm sandbox of its image is a hit; misses are counted by why.\n",
+    .usage = "[ls | set NAME]",
+    .help = "A start that finds a warm sandbox of its image is a hit; misses are counted by why.\n"
+            "\n"
+            "  croft pool set default --target 20     at once, until the server's settings are "
+            "read anew\n",
     .options = {.rows = rows, .count = ARRAY_LEN(rows)},
     .run = run,
 };

@@ -128,6 +128,9 @@ TEST(croft_run_does_not_start_where_there_is_no_directory)
 
     buf_init(&out, 1u << 16);
     CHECK_INT(kit_run(ARGS("--discard", "--workdir", "/usr"), ARGS("pwd"), &out), 0);
+    CHECK_INT(kit_run(ARGS("--discard", "--workdir", "/usr"), ARGS("bin/echo", "by", "name"), &out),
+              0);
+    CHECK_HAS(buf_str(&out), "by name\n");
     CHECK_INT(kit_run(ARGS("--discard", "--workdir", "/nosuch"), ARGS("pwd"), &out), 125);
     CHECK_HAS(buf_str(&out), "/usr\n");
     CHECK_HAS(buf_str(&out), "working directory '/nosuch': No such file or directory");

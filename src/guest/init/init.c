@@ -240,20 +240,21 @@ static bool needs_nursery(const struct init_config *c)
     return !c->exec || c->cgroup_len;
 }
 
-/* For a command of a host that cannot look whether it is there; a person's must be. */
-static fallible make_cwd(const struct init_config *c)
+/* Made for a command of a host that cannot look whether it is there; a person's must be. We go
+ * there ourselves: a program may be named from there. */
+static fallible enter_cwd(const struct init_config *c)
 {
     own_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), dir = -1;
 
-    if (!c->cwd || access(c->cwd, X_OK) == 0)
+    if (!c->cwd)
         return NULL;
-    if (c->connect_fd < 0)
-        return err_sys("working directory '%.200s'", c->cwd);
-    TRY_WRAP(fd_make_dirs(root, str_of(c->cwd + 1), 0755, &dir), "working directory '%.200s'",
-             c->cwd);
-    if (c->has_user && fchown(dir, c->user.uid, c->user.gid) < 0)
-        return err_sys("chown '%.200s'", c->cwd);
-    return NULL;
+    if (c->connect_fd >= 0 && access(c->cwd, F_OK) < 0) {
+        TRY_WRAP(fd_make_dirs(root, str_of(c->cwd + 1), 0755, &dir), "working directory '%.200s'",
+                 c->cwd);
+        if (c->has_user && fchown(dir, c->user.uid, c->user.gid) < 0)
+            return err_sys("chown '%.200s'", c->cwd);
+    }
+    return chdir(c->cwd) < 0 ? err_sys("working directory '%.200s'", c->cwd) : NULL;
 }
 
 static const char *user_home(const struct init_config *c)
@@ -277,7 +278,7 @@ fallible init_start_command(struct init *in)
                               .tty_if_free = isatty(STDIN_FILENO)};
 
     arena_init(&a, 64u << 10);
-    TRY(make_cwd(c));
+    TRY(enter_cwd(c));
     if (!proc_env_get((char *const *)c->env, "HOME")) { /* who is in the image is known here only */
         char *const home[] = {(char *)arena_printf(&a, "HOME=%s", user_home(c)).p, NULL};
         plan.env = (const char *const *)proc_env_with(&a, (char *const *)c->env, home);
