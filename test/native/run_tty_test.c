@@ -90,10 +90,11 @@ TEST_LIMIT(an_ordinary_user_has_jobs_and_keys_that_signal_too, 120)
 /* Without a shell between: the key reaches the command and all it waits for. */
 TEST_LIMIT(croft_run_is_ended_by_the_interrupt_key, 60)
 {
+    static const char script[] = SLEEP "; echo not killed";
     struct pty p;
 
     own_state();
-    pty_start(&p, ARGS(RUN, "bash", "-c", SLEEP "; echo not killed"), 24, 80);
+    pty_start(&p, ARGS(RUN, "bash", "-c", script), 24, 80);
     pty_await(&p, "up\r\n");
     pty_type(&p, "\x03");
     CHECK_INT(pty_end(&p), 128 + SIGINT);
