@@ -84,7 +84,7 @@ static fallible check_word(const char *flag, struct str word)
 
 static fallible stream(struct job *j, const struct json *sandbox)
 {
-    own_done(buf) refused;
+    own_done(buf) refused = {0};
     int status;
     struct ask_stream s = {
         .method = "GET",
