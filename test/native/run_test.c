@@ -194,6 +194,40 @@ TEST(croft_run_bounds_the_number_of_processes)
     CHECK_HAS(buf_str(&out), "annot fork");
 }
 
+TEST(croft_run_finds_a_program_by_its_path_in_the_workspace)
+{
+    own_done(buf) out;
+    own_fd dir = test_dir_fd();
+    own_fd file = openat(dir, "mine", O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+
+    buf_init(&out, 1u << 16);
+    CHECK_OK(fd_write_all(file, STR("#!/bin/sh\necho \"$0 in $PWD\"\n")));
+    close(take_fd(&file));
+    CHECK_INT(kit_run(ARGS("--discard"), ARGS("./mine"), &out), 0);
+    CHECK_STR(buf_str(&out), "./mine in /workspace\n");
+    CHECK_INT(kit_run(ARGS("--discard"), ARGS("./no-such"), &out), 127);
+    CHECK_INT(kit_run(ARGS("--discard"), ARGS("./state"), &out), 126);
+}
+
+/* Or "croft diff" right behind it would find the one that is being removed. */
+TEST(croft_run_that_changed_nothing_is_no_sandbox_to_diff)
+{
+    own_fd dir = test_dir_fd();
+    char state[4200], to[8];
+
+    kit_need_root();
+    snprintf(state, sizeof state, "%s/state", test_dir());
+    setenv("CROFT_SERVER_STATE_DIR", state, 1);
+    pid_t pid = program_start(
+        &(struct program){.argv = ARGS(test_program("croft"), "run", "--root", "/", "--workspace",
+                                       test_dir(), "--name", "r5", "--", "true"),
+                          .fds = (int[]){-1, -1, -1},
+                          .fd_count = 3});
+    CHECK_INT(program_wait(pid), 0);
+    CHECK_INT(readlinkat(dir, "state/box/r5/m0s", to, sizeof to), -1);
+    kit_settle();
+}
+
 /* Who writes to a directory for real is gone when croft run is; here they hold a lock in it. */
 TEST(croft_run_returns_when_no_process_of_it_is_left)
 {

@@ -285,7 +285,9 @@ fallible init_start_command(struct init *in)
         TRY(arena_check(&a));
     }
     in->command_failed = true;
-    TRY(proc_find_program(&a, c->argv[0], (char *const *)c->env, &plan.program));
+    plan.program = c->argv[0];
+    if (!strchr(c->argv[0], '/') || c->argv[0][0] == '/') /* else from cwd, where we are not */
+        TRY(proc_find_program(&a, c->argv[0], (char *const *)c->env, &plan.program));
     if (needs_nursery(c)) {
         spawner_init(&in->spawner, in->requests[0]);
         TRY(spawn_start(in->loop, &in->spawner, &plan, &in->command, on_command_end));

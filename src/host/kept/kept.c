@@ -35,6 +35,14 @@ fallible kept_note(int box, unsigned n, const char *path)
     return NULL;
 }
 
+void kept_forget(int box, unsigned n)
+{
+    char name[16];
+
+    name_of(n, 's', name);
+    unlinkat(box, name, 0); /* not there: not noted */
+}
+
 fallible kept_note_image(int box, struct str id)
 {
     char text[128];

@@ -36,6 +36,8 @@ struct kept {
 
 /* Notes that mount n of the sandbox whose directory is box lies over path. */
 fallible kept_note(int box, unsigned n, const char *path);
+/* Nothing changed there: it is nobody's last sandbox from now on, although it is still removed. */
+void kept_forget(int box, unsigned n);
 
 /* The same for the image it runs on, so that this is not removed under it. */
 fallible kept_note_image(int box, struct str id);

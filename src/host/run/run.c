@@ -493,6 +493,8 @@ static fallible live(struct box_host *h, const struct run_spec *s, const struct 
         TRY(take_out_as(h, s, b));
     own_fd dir = openat(h->boxes, s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     result->kept = dir >= 0 && has_changes(s, dir);
+    for (size_t i = 0; i < s->mount_count && s->keep && dir >= 0 && !result->kept; i++)
+        kept_forget(dir, (unsigned)i);
     if (dir >= 0 && (result->kept || s->image)) { /* what its root was made of may go from now on */
         unlinkat(dir, "image", 0);
         unlinkat(dir, "root", 0);
