@@ -2,6 +2,7 @@
 /* ask.c — see ask.h. A command waits for its answer: the loop turns inside the call. */
 #include "cli/ask.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/cfg.h"
@@ -102,6 +103,12 @@ static fallible no_server(struct ask *k, const struct ask_stream *s, struct err 
     if (s->url.p || s->unix_path.p)
         return e;
     k->nobody = true;
+    int why = err_errno(e);
+    if (why == ENOENT || why == ECONNREFUSED) { /* that is all there is to it */
+        struct err *short_one = err_recode(err_sysno(why, "connect"), err_code(e));
+        err_free(e);
+        e = short_one;
+    }
     return err_wrap(e,
                     "no croft server answers at '" STR_FMT "'; start one with 'croft serve', or "
                     "set CROFT_HOST to where it is",

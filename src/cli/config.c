@@ -84,7 +84,7 @@ static int run(struct cli *cli, int argc, char **argv)
 CLI_COMMAND(config) = {
     .name = "config",
     .summary = "show every setting and where it came from",
-    .usage = "[--json | --check] [--config FILE] [SETTING ...]",
+    .usage = "[--json | --check] [--config FILE] [--SETTING VALUE ...]",
     .help = "Settings come from, later wins: what is built in, /etc/croft/croft.toml,\n"
             "$XDG_CONFIG_HOME/croft/croft.toml, --config FILE, the environment, flags.\n"
             "Sections and keys of an OpenHands config.toml are accepted; those that croft\n"

@@ -21,12 +21,19 @@ static void put_list(struct buf *out)
     buf_add_cstr(out, "\n'croft help COMMAND' says more; 'croft config' shows every setting.\n");
 }
 
+static bool ends_line(const char *text)
+{
+    size_t n = strlen(text);
+
+    return n && text[n - 1] == '\n';
+}
+
 void cli_put_help(const struct cli_command *c, struct buf *out)
 {
     buf_addf(out, "croft %s - %s\n\nusage: croft %s%s%s\n", c->name, c->summary, c->name,
              c->usage ? " " : "", c->usage ? c->usage : "");
     if (c->help)
-        buf_addf(out, "\n%s", c->help);
+        buf_addf(out, "\n%s%s", c->help, ends_line(c->help) ? "" : "\n");
     if (c->options.count) {
         buf_add_cstr(out, "\noptions:\n");
         cfg_put_help(&c->options, out);
