@@ -17,6 +17,9 @@ VERSION := $(shell cat VERSION)
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0) # on all processors, unless somebody says on how many
+MAKEFLAGS += -j$(shell nproc)
+endif
 
 src   := $(shell find src -name '*.c')
 tests := $(filter %_test.c,$(src)) $(shell find test -name '*.c' -not -path '*/probe/*')
