@@ -39,3 +39,16 @@ TEST(systemd_understands_every_line_of_the_units)
              test_dir());
     CHECK_INT(shell(command), 0);
 }
+
+/* mixed and control-group would kill every sandbox with a server that fails. */
+TEST(the_unit_lets_sandboxes_outlive_their_server)
+{
+    CHECK_INT(shell("grep -qx KillMode=process deploy/systemd/croft.service"), 0);
+    CHECK_INT(shell("grep -qx Delegate=yes deploy/systemd/croft.service"), 0);
+}
+
+TEST(the_unit_has_the_devices_disk_limits_need)
+{
+    CHECK_INT(shell("grep -qx 'DeviceAllow=/dev/loop-control rw' deploy/systemd/croft.service"), 0);
+    CHECK_INT(shell("grep -qx 'DeviceAllow=block-loop rw' deploy/systemd/croft.service"), 0);
+}
