@@ -45,7 +45,7 @@ static bool give(const char *hierarchy)
 /* Out of it again, and it must be bare. */
 static void take_back(const char *hierarchy)
 {
-    static const char *const below[] = {"/croft", "/croft-self", ""};
+    static const char *const below[] = {"/croft", "/croft-self/croft", "/croft-self", ""};
     char path[200];
 
     snprintf(path, sizeof path, BASE "/%s/%s", hierarchy, group);
