@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -226,9 +227,10 @@ static enum probe_result try_reach(const void *data, char *note, size_t size)
         return probe_refused(note, size);
     if (r->type == SOCK_STREAM)
         return PROBE_OPEN;
-    /* Nobody listens: the second packet hears of it. */
+    /* Nobody listens: the second packet hears of it, if the first one's answer had its time. */
+    struct pollfd answer = {.fd = fd, .events = POLLIN};
     for (int i = 0; i < 2; i++)
-        if (send(fd, "x", 1, 0) != 1)
+        if (send(fd, "x", 1, 0) != 1 || poll(&answer, 1, i ? 0 : 1000) < 0)
             return probe_refused(note, size);
     return PROBE_OPEN;
 }
