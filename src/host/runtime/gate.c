@@ -50,6 +50,7 @@ static void on_open_gate(struct loop_later *l)
         pass(m, LIST_FIRST(first, struct runtime, gate));
     }
     pool_end_next(m);
+    pool_trim(m);
     pool_refill(m);
     manager_check_end(m);
 }

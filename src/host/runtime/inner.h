@@ -171,6 +171,7 @@ struct sbx *pool_look(struct manager *m, const char *image, const char **ret_poo
 void pool_give(struct manager *m, struct sbx *warm);
 void pool_missed(struct manager *m, const char *image, enum pool_miss miss);
 void pool_refill(struct manager *m);      /* soon, behind what is under way */
+void pool_trim(struct manager *m);        /* ends what is too many, as far as the gate allows */
 void pool_claims_over(struct manager *m); /* nobody waits for one now: it is filled up again */
 void pool_end_next(struct manager *m);    /* of those that are to end, what may be asked for now */
 void pool_drain(struct manager *m);

@@ -333,10 +333,17 @@ static struct pool *find(const struct manager *m, struct str name)
     return NULL;
 }
 
+/* As many as the launcher may be asked for now; pool_trim() has the rest. */
 static void end_newest(struct pool *p, unsigned keep)
 {
-    while (p->ready > keep)
+    while (p->ready > keep && p->manager->at_gate < GATE_MOST)
         end_warm(container_of(p->sandboxes.prev, struct warm, link));
+}
+
+void pool_trim(struct manager *m)
+{
+    LIST_EACH(p, &m->pools, struct pool, link)
+        end_newest(p, p->closed ? 0 : p->target < p->ceiling ? p->target : p->ceiling);
 }
 
 static void close_pool(struct pool *p)
