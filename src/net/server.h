@@ -80,9 +80,10 @@ struct http_req {
     struct arena arena;
     struct http_server *server;
     void *app;
-    void *user;    /* the handler's own */
-    struct str id; /* of the request, given by who serves; .p NULL: see http_req_id */
-    uint64_t tag;  /* of the listener; 0: none was given */
+    void *user;     /* the handler's own */
+    struct str id;  /* of the request, given by who serves; .p NULL: see http_req_id */
+    uint64_t tag;   /* of the listener; 0: none was given */
+    bool passed_on; /* set by who intercepts: somebody else answers, with keys of his own */
 
     /* The connection is lost: called at most once, before or while the answer is due. The answer is
      * still required and goes nowhere. */

@@ -280,6 +280,7 @@ fallible sbx_start(struct sbx *s, sbx_done *done, void *arg)
     TRY(begin(s, SBX_START, done, arg));
     free(s->failure);
     s->failure = NULL;
+    s->usage = (struct sbx_usage){0}; /* of the life before */
     sm_move(&s->state, SBX_STARTING, s->id);
     struct err *e = s->driver->backend->start(s);
     if (e)

@@ -32,14 +32,19 @@ static fallible decode_command(const struct json *body, const struct json **ret)
         return err_new(ERR_UNPROCESSABLE, "command: wanted a list of strings, a string or null");
     if (v->type == JSON_ARRAY && !v->count) /* as our own warm configs have it */
         return NULL;
-    size_t at = 0;
+    size_t at = 0, sum = 0;
     for (const struct json *c = v->type == JSON_ARRAY ? v->first : NULL; c; c = c->next, at++) {
         if (c->type != JSON_STR || memchr(c->s.p, '\0', c->s.len))
             return err_new(ERR_UNPROCESSABLE, "command[%zu]: wanted a string without NUL", at);
         if (c->s.len > TEXT_MAX)
             return err_new(ERR_UNPROCESSABLE, "command[%zu]: %zu bytes, at most %u", at, c->s.len,
                            TEXT_MAX);
+        sum += c->s.len + 1;
     }
+    if (at > COUNT_MAX || sum > ALL_MAX / 2)
+        return err_new(ERR_UNPROCESSABLE,
+                       "command: %zu words of %zu bytes in all, at most %u and %u", at, sum,
+                       COUNT_MAX, ALL_MAX / 2);
     if (v->type == JSON_STR && memchr(v->s.p, '\0', v->s.len))
         return err_new(ERR_UNPROCESSABLE, "command: must not hold a NUL");
     *ret = v;

@@ -206,6 +206,8 @@ static void on_adopted(void *arg, struct sbx *s, const struct err *e)
 {
     struct runtime *r = arg;
 
+    if (e && r->manager->config.driver->lost)
+        return; /* it lives on, and its row stays as it is, for the next server */
     if (e && r->status.now == RUNTIME_STARTING) { /* acknowledged, never begun */
         gate_leave(r->manager);
         begin_unborn(r);

@@ -22,6 +22,16 @@ static fallible put(struct http_req *req, struct jw *w, const struct runtime *r)
     struct wire_runtime object;
 
     TRY(runtime_describe(r, &req->arena, &object));
+    object.pod_logs = runtime_last_words(r, &req->arena);
+    wire_put_runtime(w, &object);
+    return NULL;
+}
+
+static fallible put_listed(struct http_req *req, struct jw *w, const struct runtime *r)
+{
+    struct wire_runtime object;
+
+    TRY(runtime_describe(r, &req->arena, &object));
     wire_put_runtime(w, &object);
     return NULL;
 }
@@ -122,7 +132,7 @@ static fallible put_batch(struct http_req *req, struct jw *w, const struct key *
                 return err_new(ERR_UNPROCESSABLE, "ids: more than %d", BATCH_MOST);
             const struct runtime *r = manager_find_session(face_of(req)->manager, key, id);
             if (r)
-                TRY(put(req, w, r));
+                TRY(put_listed(req, w, r));
         }
     }
     return NULL;
@@ -158,7 +168,7 @@ static void list_one(void *arg, struct runtime *r)
 
     l->total++;
     if (!l->e)
-        l->e = put(l->req, &l->w, r);
+        l->e = put_listed(l->req, &l->w, r);
 }
 
 static fallible handle_list(struct http_req *req)

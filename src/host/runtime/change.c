@@ -428,7 +428,7 @@ static bool is_told(const struct runtime *r, const struct sbx *s)
     case RUNTIME_SNAPSHOT:
         return false;
     default:
-        return s->op || r->pending != PENDING_ROW;
+        return s->op || (r->pending & PENDING_SANDBOX);
     }
 }
 

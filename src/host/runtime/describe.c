@@ -39,7 +39,7 @@ static struct str service(const struct runtime *r, struct arena *a, const char *
 }
 
 /* The newest of what it said, while its files are there. */
-static struct str last_words(const struct runtime *r, struct arena *a)
+struct str runtime_last_words(const struct runtime *r, struct arena *a)
 {
     own_done(buf) out;
 
@@ -61,7 +61,6 @@ fallible runtime_describe(const struct runtime *r, struct arena *a, struct wire_
         .pod_status = str_of(pod_words[r->status.now]),
         .status_detail = str_of(r->detail),
         .restart_count = r->restarts,
-        .pod_logs = last_words(r, a),
     };
     char when[CLOCK_ISO_MAX];
     ret->changed_at =

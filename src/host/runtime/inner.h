@@ -148,7 +148,7 @@ fallible wants_apply(const struct wire_wants *wants, struct spec *s);
 fallible runtime_check_mounts(const struct runtime *r);
 /* No warm sandbox has, or can still get, this. */
 /* More than the machine has is refused by the name of the field. */
-fallible wants_check_factor(const struct manager *m, int64_t factor);
+fallible wants_check_factor(const struct manager *m, const struct wire_start *start);
 bool wants_need_a_new_one(const struct manager *m, const struct wire_start *start);
 
 /* --- start.c --- */

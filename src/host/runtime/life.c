@@ -207,16 +207,31 @@ static void on_unwarmed(void *arg, struct sbx *s, const struct err *e)
         gate_wait(r, false, pass_start);
 }
 
+static void on_unclaimed(void *arg, struct sbx *s, const struct err *e)
+{
+    struct runtime *r = arg;
+    own(err) why = e ? err_copy(e) : sbx_remove(s, on_unwarmed, r);
+
+    if (!why)
+        return;
+    gate_leave(r->manager);
+    started(r, why);
+}
+
+/* Refused before it was bound it still waits, and nobody would end it. */
 static bool start_cold_after_all(struct runtime *r)
 {
-    if (!r->warm || r->retried || r->sbx->state.now != SBX_STOPPED)
+    bool waits = r->sbx->state.now == SBX_WARM;
+
+    if (!r->warm || r->retried || !(waits || r->sbx->state.now == SBX_STOPPED) ||
+        r->manager->config.driver->lost)
         return false;
     r->retried = true;
     r->warm = false;
     runtime_claim_over(r);
     look_at_watchers(r);
     runtime_set_detail(r, "cold: the warm sandbox was not well");
-    own(err) e = sbx_remove(r->sbx, on_unwarmed, r);
+    own(err) e = waits ? sbx_stop(r->sbx, on_unclaimed, r) : sbx_remove(r->sbx, on_unwarmed, r);
     return !e;
 }
 

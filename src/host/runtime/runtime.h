@@ -191,6 +191,8 @@ fallible manager_check_apply(const struct runtime *r, const struct key *key,
 fallible runtime_wants(const struct runtime *r, struct arena *a, struct wire_wants *ret);
 /* The object of the wire; its text is in the arena or in r. */
 fallible runtime_describe(const struct runtime *r, struct arena *a, struct wire_runtime *ret);
+/* For its pod_logs where one is asked for, and not a list: the end of its log, if it failed. */
+struct str runtime_last_words(const struct runtime *r, struct arena *a);
 const char *runtime_key_name(const struct runtime *r);
 /* What it was started with, read from its row: rare. */
 fallible runtime_read_spec(const struct runtime *r, struct arena *a, struct wire_start *ret);

@@ -190,7 +190,7 @@ fallible manager_start(struct manager *m, const struct key *key, const struct wi
     list_init(&ask->link);
     if (old && use_existing(old, ask))
         return NULL;
-    TRY(wants_check_factor(m, start->resource_factor));
+    TRY(wants_check_factor(m, start));
     TRY(check_room(m));
     TRY(keys_admit(m->config.keys, key, t->live));
     struct err *e = make(m, t, start, &r);

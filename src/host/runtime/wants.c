@@ -89,17 +89,19 @@ static fallible check_limits(const struct manager *m, const struct wire_wants *w
 }
 
 /* Processors are shared anyway: a limit beyond what there are does no harm. */
-fallible wants_check_factor(const struct manager *m, int64_t factor)
+fallible wants_check_factor(const struct manager *m, const struct wire_start *start)
 {
     const struct sbx_limits *one = &m->config.limits;
+    const struct wire_wants *own = start->wants; /* limits of its own are not multiplied */
+    int64_t factor = start->resource_factor;
     struct sysinfo machine = {0};
     struct statvfs disk = {0};
     const struct {
         const char *of;
         uint64_t wanted;
     } both[] = {
-        {"memory", one->memory_bytes * (uint64_t)factor},
-        {"disk space", one->disk_bytes * (uint64_t)factor},
+        {"memory", own && own->memory_bytes ? 0 : one->memory_bytes * (uint64_t)factor},
+        {"disk space", own && own->disk_bytes ? 0 : one->disk_bytes * (uint64_t)factor},
     };
 
     if (factor <= 1 || sysinfo(&machine) < 0)
@@ -209,6 +211,8 @@ fallible runtime_check_mounts(const struct runtime *r)
     arena_init(&a, 1u << 20);
     if (!r->wants)
         return NULL;
+    if (key && key->revoked_ms)
+        key = NULL;
     TRY(wants_read(&a, str_of(r->wants), &wants));
     snprintf(all.name, sizeof all.name, "%s", r->tenant->name);
     return err_wrap(check_mounts(r->manager, key ? key : &all, wants),

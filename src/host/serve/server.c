@@ -97,7 +97,9 @@ static struct proxy *proxy_of(struct http_req *req)
 static fallible intercept(struct http_req *req, const struct route **ret_route)
 {
     request_id_set(req);
-    return proxy_intercept(proxy_of(req), req, ret_route);
+    TRY(proxy_intercept(proxy_of(req), req, ret_route));
+    req->passed_on = *ret_route;
+    return NULL;
 }
 
 /* Without a key a page in a browser of this machine could ask too: names of this machine only. */
@@ -454,6 +456,7 @@ static void close_parts(struct server *s)
         loop_signal_stop(&s->term);
         loop_signal_stop(&s->interrupt);
     }
+    store_close(s->store); /* tells what waits: runtimes, keys, and through them clients */
     http_server_free(s->http);
     router_free(s->router);
     watch_close(&s->watch);
@@ -461,7 +464,6 @@ static void close_parts(struct server *s)
     s->face.journal = NULL;
     manager_free(s->manager);
     builds_free(s->builds);
-    store_close(s->store); /* tells what waits, keys among it */
     keys_free(s->keys);
     proxy_free(s->proxy);
     http_client_free(s->client);

@@ -69,7 +69,7 @@ static void audit(const struct runtime_face *f, const struct http_req *req, int 
     journal_add(f->journal,
                 &(struct journal_note){.kind = JOURNAL_AUDIT,
                                        .tenant = key ? str_of(key->name) : STR(""),
-                                       .paced = !key,
+                                       .paced = !key || !keys_any(f->face.keys),
                                        .action = str_of(action),
                                        .object = str_first(req->path, 512),
                                        .decision = status == 401 || status == 403 ? STR("denied")
@@ -127,7 +127,7 @@ void watch_answer(const struct http_req *req, int status, uint64_t ns)
 
     if (!f->metrics)
         return;
-    const char *face = str_starts(req->path, STR("/sandbox/"))    ? "sandbox"
+    const char *face = req->passed_on                             ? "sandbox"
                        : str_starts(req->path, STR("/croft/v1/")) ? "croft"
                                                                   : "runtime";
     count(f, face, req, status, ns);
