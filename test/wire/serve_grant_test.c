@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* serve_grant_test.c — directories of the host in sandboxes: who may have them, now and later, and
  * what becomes of changes to them when somebody dies or edits meanwhile. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -71,6 +72,53 @@ TEST(v1_of_nested_grants_the_inner_one_counts)
     serve_want(&s, 200, "POST", path_of(&s, r, "apply"), NULL);
     CHECK_STR(file_text(&s, "open/b/old"), "new\n");
     s.key = FIRST_KEY;
+    serve_close(&s);
+}
+
+static int boxes(struct serve *s)
+{
+    DIR *d = opendir(dir_path(s, "state/box"));
+    int n = 0;
+
+    CHECK(d);
+    for (const struct dirent *e; (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+static void wait_for_warm(struct serve *s)
+{
+    const struct json *o;
+
+    do {
+        poll(NULL, 0, 10);
+        o = serve_want(s, 200, "GET", "/croft/v1/pool", NULL);
+    } while (json_get_int(json_at(json_get(o, STR("pools")), 0), "ready", 0) != 1);
+}
+
+/* It waited for ever, beyond every bound, and the pool made another one. */
+TEST_LIMIT(v1_a_warm_sandbox_whose_claim_is_refused_does_not_stay, 120)
+{
+    struct serve s = {0};
+
+    prepare_mounts(&s);
+    put_file(&s, "c.toml",
+             serve_text(&s,
+                        "[mount.open]\npath = '%s/open'\nmodes = ['ro']\n"
+                        "[pool.default]\nimage = 'host'\ntarget = 1\nceiling = 1\n",
+                        test_dir()));
+    run_with_mounts(&s);
+    wait_for_warm(&s);
+    serve_want(
+        &s, 200, "POST", SANDBOXES,
+        body_of(&s, "x", "'mounts':[{'source':'%s/open/nosuch','target':'/w','mode':'ro'}]"));
+    CHECK_HAS(str_of(failure_of(&s, "x")), "nosuch");
+    wait_for_warm(&s);
+    for (int i = 0; boxes(&s) != 1; i++) {
+        CHECK(i < 2000);
+        poll(NULL, 0, 10);
+    }
     serve_close(&s);
 }
 
