@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -146,6 +147,71 @@ TEST(a_record_that_names_another_process_is_not_believed)
     rig_tell(&r, NATIVE_KILL, "a");
     rig_tell(&r, NATIVE_REMOVE, "a");
     rig_close(&r);
+}
+
+static void rewrite(const char *path, const void *bytes, size_t len)
+{
+    own_fd fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+    CHECK_OK(fd_write_all(fd, str_n(bytes, len)));
+}
+
+/* As a croft of before wrote it: without what came since. */
+static size_t make_older(const struct record *rec, uint32_t version, char *out)
+{
+    const char *in = (const char *)rec;
+    size_t machine = offsetof(struct record, machine_id), cpu = offsetof(struct record, cpu_ns);
+    size_t n = machine, from = machine + sizeof rec->machine_id;
+
+    memcpy(out, in, n);
+    memcpy(out + offsetof(struct record, version), &version, sizeof version);
+    memcpy(out + n, in + from, cpu - from);
+    n += cpu - from;
+    from = version < 4 ? cpu + sizeof rec->cpu_ns : cpu;
+    memcpy(out + n, in + from, sizeof *rec - from);
+    return n + sizeof *rec - from;
+}
+
+TEST(a_sandbox_of_another_version_of_croft_keeps_its_files)
+{
+    struct rig r;
+    struct record rec;
+    char path[4300], kept[4300], old[sizeof rec];
+    struct stat st;
+
+    rig_prepare(&r, 0);
+    r.policy.keep = true;
+    rig_fork(&r);
+    rig_start(&r, "a");
+    rig_kill(&r);
+    snprintf(path, sizeof path, "%s/box/a/record", r.state);
+    own_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+    CHECK_INT(read(fd, &rec, sizeof rec), sizeof rec);
+    close(take_fd(&fd));
+    snprintf(kept, sizeof kept, "%s/box/a/u/kept", r.state);
+    CHECK_INT(mkdir(kept, 0755), 0);
+
+    struct record newer = rec; /* nobody knows what it says: it is left, and lives */
+    newer.version++;
+    rewrite(path, &newer, sizeof newer);
+    rig_fork(&r);
+    CHECK_INT(program_wait(r.pid), 1);
+    close(r.sock);
+    CHECK_INT(stat(kept, &st), 0);
+    CHECK_INT(kill(rec.pid, 0), 0);
+    rig_check_answers(&r, "a");
+    for (uint32_t version = 3; version < 5; version++) {
+        rewrite(path, old, make_older(&rec, version, old));
+        rig_fork(&r);
+        CHECK_INT(rig_tell(&r, NATIVE_INSPECT, "a").pid, rec.pid);
+        rig_check_answers(&r, "a");
+        rig_kill(&r);
+    }
+    rewrite(path, &rec, sizeof rec);
+    rig_fork(&r);
+    rig_tell(&r, NATIVE_REMOVE, "a");
+    rig_close(&r);
+    rig_reap();
 }
 
 /* No control groups to look into: the process' number and start time must do. */

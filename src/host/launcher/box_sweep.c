@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "host/launcher/box.h"
@@ -34,8 +35,8 @@ fallible box_clear_dir(const struct box_host *h, const char *id)
     return keep ? NULL : tree_remove(h->boxes, id);
 }
 
-/* No record, or one that death tore, is nobody's: all zero. One that cannot be read is an error: to
- * take it for none would end what lives. */
+/* No record, or one that death tore, is nobody's: all zero. One that cannot be read, or is another
+ * version's, is an error: to take it for none would end what lives and clear its files. */
 static fallible read_record(const struct box_host *h, const char *id, struct record *ret_record)
 {
     own_fd dir = openat(h->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -45,7 +46,7 @@ static fallible read_record(const struct box_host *h, const char *id, struct rec
         return errno == ENOENT || errno == ENOTDIR ? NULL : err_sys("open '%s'", id);
     struct err *e = record_read(dir, ret_record);
     if (!e || (err_code(e) != ERR_CORRUPT && err_code(e) != ERR_NOT_FOUND))
-        return e;
+        return err_wrap(e, "sandbox '%s'", id);
     err_free(e);
     return NULL;
 }
@@ -72,6 +73,17 @@ static bool read_claim(const struct box_host *h, const char *name, unsigned *ret
     return true;
 }
 
+/* What a newer croft left is not in the way of the others. */
+static bool is_anothers(const char *id, struct err **e)
+{
+    if (!*e || err_code(*e) != ERR_UNSUPPORTED)
+        return false;
+    log_warn("a sandbox is left as it is", KV("id", id), KV_ERR(*e));
+    err_free(*e);
+    *e = NULL;
+    return true;
+}
+
 static fallible sweep_claim(struct box_host *h, const char *name)
 {
     char id[NATIVE_ID_MAX + 1], group[BOX_NAME];
@@ -85,9 +97,10 @@ static fallible sweep_claim(struct box_host *h, const char *name)
     if (alive)
         return NULL;
     TRY(cg_remove(&h->cg, group));
-    if (native_id_ok(id, sizeof id))
-        TRY(sweep_dir(h, id));
-    return ids_release(h->ids, slot);
+    struct err *e = native_id_ok(id, sizeof id) ? sweep_dir(h, id) : NULL;
+    if (is_anothers(id, &e))
+        return NULL;
+    return e ? e : ids_release(h->ids, slot);
 }
 
 struct clearing {

@@ -3,6 +3,7 @@
 #include "host/launcher/record.h"
 
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 
 #define RECORD_MAGIC   0x43525843u
 #define RECORD_VERSION 5
+#define RECORD_OLDEST  3
 #define STAT_STARTED   20 /* words of /proc/PID/stat after the name, before the one we want */
 
 /* The name is in brackets and may hold anything, brackets and spaces included. */
@@ -59,6 +61,29 @@ fallible record_write(int dir, const struct record *life, const struct native_re
     return NULL;
 }
 
+/* What a version brought, in the order it lies there; older records have it as zero. */
+static const struct {
+    uint32_t since;
+    size_t at, bytes;
+} added[] = {{5, offsetof(struct record, machine_id), sizeof((struct record){0}).machine_id},
+             {4, offsetof(struct record, cpu_ns), sizeof((struct record){0}).cpu_ns}};
+
+/* Gives the length it would have now. */
+static size_t widen(struct record *r, size_t len)
+{
+    char *bytes = (char *)r;
+
+    for (size_t i = 0; i < ARRAY_LEN(added); i++) {
+        size_t at = added[i].at, more = added[i].bytes;
+        if (r->version >= added[i].since || len < at || len + more > sizeof *r)
+            continue;
+        memmove(bytes + at + more, bytes + at, len - at);
+        memset(bytes + at, 0, more);
+        len += more;
+    }
+    return len;
+}
+
 fallible record_read(int dir, struct record *ret_record)
 {
     own_fd fd = openat(dir, "record", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -69,9 +94,14 @@ fallible record_read(int dir, struct record *ret_record)
     ssize_t n = read(fd, &r, sizeof r);
     if (n < 0)
         return err_sys("read the record");
-    if (n != sizeof r || r.magic != RECORD_MAGIC || r.version != RECORD_VERSION ||
-        !native_id_ok(r.id, sizeof r.id))
-        return err_new(ERR_CORRUPT, "not a record of this version");
+    if ((size_t)n < offsetof(struct record, slot) || r.magic != RECORD_MAGIC)
+        return err_new(ERR_CORRUPT, "not a record");
+    if (r.version < RECORD_OLDEST || r.version > RECORD_VERSION)
+        return err_new(ERR_UNSUPPORTED, "a record of version %u; this croft reads %u to %u",
+                       r.version, RECORD_OLDEST, RECORD_VERSION);
+    if (widen(&r, (size_t)n) != sizeof r || !native_id_ok(r.id, sizeof r.id))
+        return err_new(ERR_CORRUPT, "not a whole record");
+    r.version = RECORD_VERSION;
     *ret_record = r;
     return NULL;
 }

@@ -36,5 +36,6 @@ struct record {
 fallible record_write(int dir, const struct record *life, const struct native_request *req);
 /* When a process began, in the kernel's ticks. */
 fallible record_started(pid_t pid, uint64_t *ret_ticks);
-/* ERR_CORRUPT for anything that is not a record of this version. */
+/* Those of older versions too. ERR_UNSUPPORTED for one of a version we do not know, which is
+ * somebody's all the same; ERR_CORRUPT for what is no record. */
 fallible record_read(int dir, struct record *ret_record);
