@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
-#define BIND_MAGIC     0x444e4942u /* "BIND" */
+#define BIND_MAGIC     0x32444e42u /* "BND2" */
 #define BIND_BYTES_MAX (4u << 20)
 #define BIND_LIST_MAX  4096u /* arguments, variables: each */
 #define BIND_BYTE      'b'   /* goes with the descriptor, over the control connection */
