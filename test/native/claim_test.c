@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/own.h"
+#include "host/launcher/record.h"
 #include "test/native/census.h"
 #include "test/native/kit.h"
 #include "test/native/launcher_kit.h"
@@ -442,6 +443,34 @@ TEST(what_nobody_claimed_dies_with_its_launcher)
     rig_fork(&r);
     CHECK_INT(rig_tell(&r, NATIVE_INSPECT, "w").state, NATIVE_EXITED);
     rig_tell(&r, NATIVE_REMOVE, "w");
+    rig_close(&r);
+}
+
+/* Its groups have other limits than were noted, or may have. */
+TEST(of_a_sandbox_whose_claim_failed_half_way_no_other_is_made)
+{
+    struct rig r;
+    struct record rec;
+    struct native_reply reply;
+    char path[4300];
+    int fds[2];
+
+    rig_open(&r, 1);
+    start_warm(&r, "w", 0);
+    snprintf(path, sizeof path, "%s/box/w", r.state);
+    own_fd dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), block = bind_block();
+    CHECK_OK(record_read(dir, &rec));
+    struct native_request req = ask_for(NATIVE_CLAIM, "w", 0);
+    req.limits.pids = 50;
+    req.mounts[0] = (struct native_mount){NATIVE_RO, 1, ".", "/etc/passwd/below"};
+    rig_ask(&r, &req, &block, 1, &reply, fds);
+    CHECK(reply.code != 0);
+    CHECK_INT(reply.state, NATIVE_EXITED);
+    rig_tell(&r, NATIVE_KILL, "w");
+    snprintf(path, sizeof path, "%s/ids/%u", r.state, rec.slot);
+    CHECK(faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT);
+    close(take_fd(&dir));
+    close(take_fd(&block));
     rig_close(&r);
 }
 

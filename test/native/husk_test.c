@@ -107,7 +107,7 @@ TEST(a_husk_that_shows_any_trace_is_not_used_again)
 
 TEST(a_sandbox_made_of_a_husk_sees_itself_alone)
 {
-    static const char look[] = "set -- /proc/[0-9]*; echo $#; hostname; cat /proc/self/uid_map;"
+    static const char look[] = "set -- /proc/[0-9]*; echo $#; hostname; cat /proc/self/*id_map;"
                                "ls -A /dev/shm; cat /x /tmp/husk-trace 2>/dev/null;"
                                "cat /proc/sysvipc/shm | wc -l";
     static const struct native_limits none;
@@ -120,6 +120,7 @@ TEST(a_sandbox_made_of_a_husk_sees_itself_alone)
     open_many(&k);
     run(&k, &none, look, &first, &before);
     run(&k, &none,
+        "echo 7 7 1 2>/dev/null >/proc/self/projid_map && exit 1;"
         "echo a >/x; echo a >/dev/shm/a; echo a >/tmp/husk-trace; ipcmk -M 100 >/dev/null; exit 0",
         &second, NULL);
     CHECK_INT(second.slot, first.slot);

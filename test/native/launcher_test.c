@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -283,6 +284,34 @@ TEST(no_more_sandboxes_run_than_policy_allows)
 }
 
 /* The peer of the socket needs no rights of its own. */
+static double cpu_seconds(pid_t pid)
+{
+    clockid_t clock;
+    struct timespec t = {0};
+
+    CHECK_INT(clock_getcpuclockid(pid, &clock), 0);
+    CHECK_INT(clock_gettime(clock, &t), 0);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* It fails in the middle of making them, while something of the last one is left to be tidied. */
+TEST(a_launcher_that_can_make_no_more_embryos_rests)
+{
+    struct rig r;
+
+    fault_share();
+    rig_open(&r, 64);
+    rig_tell(&r, NATIVE_LIST, "");
+    fault_always("symlinkat");
+    rig_tell(&r, NATIVE_LIST, "");
+    poll(NULL, 0, 100);
+    double before = cpu_seconds(r.pid);
+    poll(NULL, 0, 400);
+    CHECK(cpu_seconds(r.pid) - before < 0.2);
+    fault_always(NULL);
+    rig_close(&r);
+}
+
 TEST(a_server_that_is_nobody_can_ask)
 {
     struct rig r;

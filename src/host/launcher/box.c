@@ -55,8 +55,7 @@ void box_forget_slot(struct box_host *h, unsigned slot)
     err_free(e);
 }
 
-/* Who sits there has left our descriptors. */
-static void clear_seat(struct box_host *h)
+void box_clear_seat(struct box_host *h)
 {
     seat_clear(&h->seat);
     box_net_drop(h, &h->net_given);
@@ -64,13 +63,13 @@ static void clear_seat(struct box_host *h)
 
 bool box_is_untidy(const struct box_host *h)
 {
-    return h->holder.pid || h->seat.waits >= 0;
+    return h->holder.pid || h->seat.waits >= 0 || h->net_given >= 0;
 }
 
 void box_tidy(struct box_host *h)
 {
     ids_reap(&h->holder);
-    clear_seat(h);
+    box_clear_seat(h);
 }
 
 static fallible spawn(struct box_host *h, struct box_embryo *e)
@@ -134,7 +133,7 @@ fallible box_conceive(struct box_host *h, const char *claim, struct box_embryo *
 {
     struct box_embryo e = no_embryo;
 
-    clear_seat(h);
+    box_clear_seat(h);
     if (!box_husk_take(h, &e))
         TRY(claim_slot(h, claim, &e.slot));
     uint64_t begun = clock_mono_ns(&clock_system);
@@ -298,7 +297,7 @@ static fallible order(struct box_host *h, struct box_embryo *e, const struct box
         err = limit(h, e, &spec->req->limits);
     if (!err)
         err = box_build(h, spec, box, e->userns, dir, life.machine_id, &c);
-    clear_seat(h); /* or we would hold the end whose closing we wait for */
+    box_clear_seat(h); /* or we would hold the end whose closing we wait for */
     if (!err)
         err = send_order(e, spec, &c);
     box_cargo_done(&c);
@@ -499,8 +498,9 @@ fallible box_remove(struct box_host *h, struct box *b, bool keep)
     own_close_p(&b->disk);
     own_close_p(&b->home);
     b->pidfd = b->tty = b->disk = b->home = -1;
-    if (h->names >= 0)
+    if (h->names >= 0 && !b->nameless)
         identity_drop(h->names, b->id);
+    b->nameless = true;
     bool husk = box_husk_keep(h, b);
     own_close_p(&b->userns);
     b->userns = -1;

@@ -148,6 +148,7 @@ struct box {
     struct native_limits limits; /* of its groups */
     uint64_t cpu_ns;             /* what those before it used, of what its groups count */
     bool worn;                   /* it leaves no husk */
+    bool nameless;               /* its names are gone: those in their place are its next life's */
     uint64_t phase_ns[NATIVE_PHASES];
 };
 
@@ -157,6 +158,7 @@ void box_drop(struct box_host *h, struct box_embryo *e); /* an embryo nobody wan
 /* Something is left of the making of the last embryo, for who has nothing else to do. */
 bool box_is_untidy(const struct box_host *h);
 void box_tidy(struct box_host *h);
+void box_clear_seat(struct box_host *h); /* once who sits there has left our descriptors */
 
 /* For those who put something in it first; ERR_CONFLICT when the name is taken. */
 fallible box_make_dir(const struct box_host *h, const char *id);

@@ -66,6 +66,27 @@ static fallible write_map(int proc, const char *file, const struct ids_range *r,
     return NULL;
 }
 
+static bool has_no_projects(void)
+{
+    own_fd fd = open("/proc/self/projid_map", O_RDONLY | O_CLOEXEC);
+    char byte;
+
+    return fd < 0 || read(fd, &byte, 1) == 0;
+}
+
+/* Whoever is in the namespace may write this one, once, and who comes after it in its husk would
+ * read that. Where we have none ourselves nobody below us can have any. */
+static fallible fill_projects(int proc)
+{
+    static const char line[] = "0 0 1\n";
+    own_fd fd = openat(proc, "projid_map", O_WRONLY | O_CLOEXEC);
+
+    if (fd >= 0 && write(fd, line, sizeof line - 1) == sizeof line - 1)
+        return NULL;
+    int why = errno;
+    return why == EPERM && has_no_projects() ? NULL : err_sysno(why, "write projid_map");
+}
+
 static fallible map_and_open(pid_t pid, const struct ids_range *r, int *ret_ns)
 {
     char path[32];
@@ -76,6 +97,7 @@ static fallible map_and_open(pid_t pid, const struct ids_range *r, int *ret_ns)
         return err_sys("open '%s'", path);
     TRY(write_map(proc, "uid_map", r, r->uid, r->sub_uid));
     TRY(write_map(proc, "gid_map", r, r->gid, r->sub_gid));
+    TRY(fill_projects(proc));
     own_fd ns = openat(proc, "ns/user", O_RDONLY | O_CLOEXEC);
     if (ns < 0)
         return err_sys("open the user namespace");

@@ -222,7 +222,7 @@ static void on_refill(struct loop_later *l)
     unsigned want = s->policy->embryos;
 
     want = want < ARRAY_LEN(s->spare) ? want : ARRAY_LEN(s->spare);
-    if (s->ending || s->spare_count >= want) {
+    if (s->ending || s->barren || s->spare_count >= want) {
         box_tidy(&s->host);
         serve_net_linger(s);
         return;
@@ -287,10 +287,22 @@ static void on_knock(struct loop_io *io)
         log_warn("refusal lost", KV("why", strerror(errno)));
 }
 
+/* Can files be renamed from one to the other? Not from mount to mount, be it of one disk. */
+static fallible is_near(int a, int b, bool *ret_near)
+{
+    struct statx x, y;
+
+    if (statx(a, "", AT_EMPTY_PATH, STATX_MNT_ID, &x) < 0 ||
+        statx(b, "", AT_EMPTY_PATH, STATX_MNT_ID, &y) < 0)
+        return err_sys("see where sockets lie");
+    *ret_near = (x.stx_mask & y.stx_mask & STATX_MNT_ID) && x.stx_mnt_id == y.stx_mnt_id;
+    return NULL;
+}
+
 static fallible open_sockets(struct serve *s)
 {
     const char *given = s->policy->sockets;
-    struct stat st, boxes;
+    struct stat st;
 
     if (given && given[0] != '/')
         return err_new(ERR_INVALID, "directory of sockets '%s': wanted an absolute path", given);
@@ -300,14 +312,12 @@ static fallible open_sockets(struct serve *s)
     TRY(fd_make_dirs(given ? root : s->host.dir, given ? str_of(given + 1) : STR("run"),
                      given ? 0711 : 0700, &s->sockets));
     /* Nobody but us may put anything there: we connect by these names ourselves. */
-    if (fstat(s->sockets, &st) < 0 || fstat(s->host.boxes, &boxes) < 0 ||
-        fchmod(s->sockets, given ? 0711 : 0700) < 0)
+    if (fstat(s->sockets, &st) < 0 || fchmod(s->sockets, given ? 0711 : 0700) < 0)
         return err_sys("close the directory of sockets to others");
     if (st.st_uid != geteuid())
         return err_new(ERR_FORBIDDEN, "the directory of sockets belongs to user %u, not to us",
                        st.st_uid);
-    s->sockets_near = st.st_dev == boxes.st_dev;
-    return NULL;
+    return is_near(s->sockets, s->host.boxes, &s->sockets_near);
 }
 
 /* --- life

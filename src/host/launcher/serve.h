@@ -52,7 +52,7 @@ struct serve {
     int sock;                /* the server's, -1: none */
     int listener;            /* where the next server comes, -1: nowhere */
     int sockets;             /* directory of those of the sandboxes */
-    bool sockets_near;       /* on the disk the sandboxes are on */
+    bool sockets_near;       /* in the mount the sandboxes are in */
     int lock;                /* one launcher for one state directory */
     struct loop_signal term;
     struct list boxes;

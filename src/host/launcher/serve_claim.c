@@ -154,6 +154,7 @@ fallible serve_claim(struct serve *s, struct serve_box *b, const struct native_r
     reply->state = b->state;
     if (!e && (e = claim(s, b, &spec, in))) {
         reply->state = NATIVE_EXITED;
+        b->box.worn = true; /* its groups may not have the limits that were noted */
         struct err *lives = box_kill(&s->host, &b->box); /* half bound: nobody else's */
         if (lives)
             log_warn("sandbox not killed", KV("id", b->box.id), KV_ERR(lives));

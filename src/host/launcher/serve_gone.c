@@ -34,18 +34,21 @@ enum { WAKE = 'w', QUIT = 'q' };
 /* --- in the child --- */
 
 /* One that cannot be deleted is not in the way of the others. */
-static fallible delete_all(int dir)
+static fallible delete_all(int dir, uint64_t *ret_left)
 {
     own_done(buf) names = {0};
     size_t count = 0;
+    uint64_t left = 0;
 
     TRY(tree_read_names(dir, NAMES_MAX, &names, &count));
     for (const char *name = names.p; count--; name += strlen(name) + 1) {
         struct err *e = box_delete(dir, name);
         if (e)
             log_warn("a removed sandbox is left on the disk", KV("name", name), KV_ERR(e));
+        left += e != NULL;
         err_free(e);
     }
+    *ret_left = left;
     return NULL;
 }
 
@@ -69,8 +72,9 @@ static fallible delete_until_told(struct serve_job *j)
             quit |= words[i] == QUIT;
         quit |= n == 0;
         uint64_t put = __atomic_load_n(&swept->put, __ATOMIC_ACQUIRE); /* what we see, and more */
-        TRY(delete_all(dir));
-        __atomic_store_n(&swept->done, put, __ATOMIC_RELAXED);
+        uint64_t left = 0;
+        TRY(delete_all(dir, &left));
+        __atomic_store_n(&swept->done, put - (left < put ? left : put), __ATOMIC_RELAXED);
     }
     return NULL;
 }

@@ -95,7 +95,7 @@ fallible serve_job_start(struct serve_job *j)
         return err_sys("make a pipe");
     j->heard = ends[0];
     own_fd out = ends[1];
-    seat_clear(&j->serve->host.seat); /* or the child holds an end whose EOF tells of an exec */
+    box_clear_seat(&j->serve->host); /* or the child holds an end whose EOF tells of an exec */
     pid_t launcher = getpid(), pid = fork();
     if (pid == 0)
         job_child(j, launcher, out);

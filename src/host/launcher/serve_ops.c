@@ -184,8 +184,8 @@ fallible serve_listen(const struct serve *s, int type, const char *name, int *re
     return listen_in(s, type, s->sockets, name, name, ret_fd);
 }
 
-/* What a sandbox has in the directory of sockets is made in its own directory if that is on the
- * same disk: these lie apart, while in one directory every new inode would pass by all that were
+/* What a sandbox has in the directory of sockets is made in its own directory if that is in the
+ * same mount: these lie apart, while in one directory every new inode would pass by all that were
  * deleted there lately (box_host_spread()). */
 static fallible listen_at(const struct serve *s, int dir, const char *id, enum serve_name kind,
                           int *ret_fd)
