@@ -55,7 +55,8 @@ static void on_launcher_gone(struct native_driver *d)
     loop_io_stop(&d->io);
     log_error("the launcher is gone");
     d->base.lost = true;
-    LIST_EACH(c, &d->asked, struct native_call, link) {
+    /* What one is told may take others off the list. */
+    for (struct native_call *c; (c = LIST_FIRST(&d->asked, struct native_call, link));) {
         int none[2] = {-1, -1};
         list_del(&c->link);
         c->fn(c, NULL, none, gone());

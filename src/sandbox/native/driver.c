@@ -167,6 +167,7 @@ static void stop_io(struct loop_io *io)
 static void end_life(struct native *n)
 {
     loop_timer_stop(&n->deadline);
+    list_del(&n->slow.link); /* the next life's end is not told by it */
     stop_io(&n->ready);
     if (n->said)
         said_stop(n->said);
@@ -207,6 +208,13 @@ static void on_ready(struct loop_io *io)
         finish(n);
 }
 
+static void start_deadline(struct native *n);
+
+static bool is_awaited(const struct native *n)
+{
+    return n->base.op == SBX_START || n->base.op == SBX_CLAIM || n->base.binding;
+}
+
 /* It said nothing for so long; a stop by us that looks like an accident, and is told as one, unless
  * it is being stopped or has ended anyway. */
 static void on_killed_slow(struct native_call *c, const struct native_reply *r, int *fds,
@@ -216,15 +224,19 @@ static void on_killed_slow(struct native_call *c, const struct native_reply *r, 
     struct sbx *s = &n->base;
 
     (void)r, (void)fds;
+    bool lives = e && !s->driver->lost && err_code(e) != ERR_NOT_FOUND;
     err_free(e);
     if (s->op == SBX_STOP || s->op == SBX_REMOVE || s->state.now == SBX_STOPPED)
         return;
+    if (lives) {
+        if (is_awaited(n))
+            start_deadline(n);
+        return;
+    }
     list_del(&n->call.link); /* nobody waits for that answer now */
     end_life(n);
     sbx_gone(s, "the server did not listen in time");
 }
-
-static void start_deadline(struct native *n);
 
 static void on_too_slow(struct loop_timer *t)
 {
@@ -236,8 +248,10 @@ static void on_too_slow(struct loop_timer *t)
         return;
     }
     snprintf(req.id, sizeof req.id, "%s", n->base.id);
-    err_free(native_call(native_driver_of(n), &n->slow, &req, NULL, 0,
-                         on_killed_slow)); /* without a launcher nothing runs */
+    struct err *e = native_call(native_driver_of(n), &n->slow, &req, NULL, 0, on_killed_slow);
+    if (e && !n->base.driver->lost) /* without a launcher nothing runs */
+        start_deadline(n);
+    err_free(e);
 }
 
 static void start_deadline(struct native *n)
