@@ -516,6 +516,20 @@ static fallible dial(struct serve *s, const struct native_request *r, struct ser
     return NULL;
 }
 
+static fallible end(struct serve *s, struct serve_box *b, uint64_t tag, struct native_reply *reply,
+                    bool *ret_later)
+{
+    if (b->state == NATIVE_EXITED)
+        return inspect(s, b, reply);
+    if (b->tell_when_dead)
+        return err_new(ERR_BUSY, "it is being killed already");
+    serve_net_hold(b);
+    TRY(box_kill(&s->host, &b->box));
+    b->tell_when_dead = *ret_later = true;
+    b->kill_tag = tag;
+    return NULL;
+}
+
 fallible serve_do(struct serve *s, const struct native_request *r, struct serve_fds *in,
                   struct native_reply *reply, struct serve_fds *out, bool *ret_later)
 {
@@ -547,14 +561,7 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
         return err_new(ERR_BUSY, "the files of sandbox '%s' are being worked on", b->box.id);
     switch ((enum native_op)r->op) {
     case NATIVE_KILL:
-        if (b->state == NATIVE_EXITED || b->tell_when_dead)
-            return b->state == NATIVE_EXITED ? inspect(s, b, reply)
-                                             : err_new(ERR_BUSY, "it is being killed already");
-        serve_net_hold(b);
-        TRY(box_kill(&s->host, &b->box));
-        b->tell_when_dead = *ret_later = true;
-        b->kill_tag = r->tag;
-        return NULL;
+        return end(s, b, r->tag, reply, ret_later);
     case NATIVE_PAUSE:
     case NATIVE_RESUME:
         return pause_or_resume(s, b, r->op == NATIVE_PAUSE);

@@ -17,23 +17,20 @@ static fallible check(struct http_req *req, unsigned scope, const struct key **r
 
 /* --- answers --- */
 
-static fallible put(struct http_req *req, struct jw *w, const struct runtime *r)
+static fallible put_as(struct http_req *req, struct jw *w, const struct runtime *r, bool listed)
 {
     struct wire_runtime object;
 
     TRY(runtime_describe(r, &req->arena, &object));
-    object.pod_logs = runtime_last_words(r, &req->arena);
+    if (!listed)
+        object.pod_logs = runtime_last_words(r, &req->arena);
     wire_put_runtime(w, &object);
     return NULL;
 }
 
-static fallible put_listed(struct http_req *req, struct jw *w, const struct runtime *r)
+static fallible put(struct http_req *req, struct jw *w, const struct runtime *r)
 {
-    struct wire_runtime object;
-
-    TRY(runtime_describe(r, &req->arena, &object));
-    wire_put_runtime(w, &object);
-    return NULL;
+    return put_as(req, w, r, false);
 }
 
 static fallible not_found(struct str id)
@@ -132,7 +129,7 @@ static fallible put_batch(struct http_req *req, struct jw *w, const struct key *
                 return err_new(ERR_UNPROCESSABLE, "ids: more than %d", BATCH_MOST);
             const struct runtime *r = manager_find_session(face_of(req)->manager, key, id);
             if (r)
-                TRY(put_listed(req, w, r));
+                TRY(put_as(req, w, r, true));
         }
     }
     return NULL;
@@ -168,7 +165,7 @@ static void list_one(void *arg, struct runtime *r)
 
     l->total++;
     if (!l->e)
-        l->e = put_listed(l->req, &l->w, r);
+        l->e = put_as(l->req, &l->w, r, true);
 }
 
 static fallible handle_list(struct http_req *req)

@@ -80,23 +80,20 @@ static fallible describe(const struct runtime *r, struct arena *a, struct wire_s
 }
 _Static_assert(RUNTIME_PHASES <= WIRE_PHASES, "every phase has a place on the wire");
 
-static fallible put_listed(struct http_req *req, struct jw *w, const struct runtime *r)
+static fallible put_as(struct http_req *req, struct jw *w, const struct runtime *r, bool listed)
 {
     struct wire_sandbox s;
 
     TRY(describe(r, &req->arena, &s));
+    if (!listed)
+        s.runtime.pod_logs = runtime_last_words(r, &req->arena);
     wire_put_sandbox(w, &s);
     return NULL;
 }
 
 fallible v1_put(struct http_req *req, struct jw *w, const struct runtime *r)
 {
-    struct wire_sandbox s;
-
-    TRY(describe(r, &req->arena, &s));
-    s.runtime.pod_logs = runtime_last_words(r, &req->arena);
-    wire_put_sandbox(w, &s);
-    return NULL;
+    return put_as(req, w, r, false);
 }
 
 static fallible handle_get(struct http_req *req)
@@ -119,7 +116,7 @@ static void list_one(void *arg, struct runtime *r)
     struct listing *l = arg;
 
     if (!l->e && (!l->status.p || str_eq(l->status, str_of(sm_name(&r->status)))))
-        l->e = put_listed(l->req, &l->w, r);
+        l->e = put_as(l->req, &l->w, r, true);
 }
 
 /* ?status=all, or one of its words; without: those that are not stopped. */

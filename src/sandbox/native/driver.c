@@ -248,10 +248,9 @@ static void on_too_slow(struct loop_timer *t)
         return;
     }
     snprintf(req.id, sizeof req.id, "%s", n->base.id);
-    struct err *e = native_call(native_driver_of(n), &n->slow, &req, NULL, 0, on_killed_slow);
-    if (e && !n->base.driver->lost) /* without a launcher nothing runs */
+    own(err) e = native_call(native_driver_of(n), &n->slow, &req, NULL, 0, on_killed_slow);
+    if (e && !n->base.driver->lost) /* without a launcher it is the next server's */
         start_deadline(n);
-    err_free(e);
 }
 
 static void start_deadline(struct native *n)
