@@ -33,6 +33,7 @@ struct kit {
     struct arena arena;
     bool pid_one;     /* in a namespace of its own */
     const char *user; /* --username; NULL: none */
+    bool unused;      /* its server may rest */
 };
 
 static inline int kit_listen(const struct kit *k, struct wire *w, const char *name)
@@ -44,6 +45,21 @@ static inline int kit_listen(const struct kit *k, struct wire *w, const char *na
     wire_at(w, address);
     CHECK_OK(listen_open(str_of(address), &fd));
     return fd;
+}
+
+/* The first line and all else of an answer. */
+static inline struct str kit_get(struct kit *k, const char *path)
+{
+    own_done(buf) got;
+    char request[300];
+
+    buf_init(&got, 1u << 20);
+    snprintf(
+        request, sizeof request,
+        "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Session-API-Key: hunter2\r\n\r\n",
+        path);
+    wire_exchange(&k->wire, str_of(request), &got);
+    return arena_copy(&k->arena, buf_str(&got));
 }
 
 static inline void kit_open_with(struct kit *k, const char *const *before)
@@ -101,6 +117,8 @@ static inline void kit_open_with(struct kit *k, const char *const *before)
     k->control = control[0];
     CHECK_INT(read(ready[0], &byte, 1), 1);
     close(ready[0]);
+    if (!k->unused)
+        CHECK_HAS(kit_get(k, "/croft/v1/shells"), " 200 ");
 }
 
 static inline void kit_open(struct kit *k)

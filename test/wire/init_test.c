@@ -49,6 +49,59 @@ TEST(init_restarts_a_server_as_pid_one)
     check_restart(&k);
 }
 
+static void await_rest(const struct kit *k)
+{
+    uint64_t end = clock_mono_ns(&clock_system) + KIT_HANG_NS;
+
+    while (kit_find_child(k->pid, "--init-fd")) {
+        CHECK(clock_mono_ns(&clock_system) < end);
+        poll(NULL, 0, 1);
+    }
+}
+
+/* Asking whether it lives is no use of it. */
+TEST(init_lets_a_server_rest_that_nobody_used_and_starts_it_for_the_next_who_comes)
+{
+    struct kit k = {.unused = true};
+
+    kit_open_with(&k, ARGS());
+    CHECK_HAS(kit_get(&k, "/alive"), "{\"status\":\"ok\"}");
+    await_rest(&k);
+    CHECK_STR(kit_run(&k, "echo one; cd /usr; here=1"), "one");
+    kill_server(&k); /* a death after that is one like any other */
+    CHECK_STR(kit_run(&k, "echo $PWD $here"), "/usr 1");
+    CHECK_HAS(kit_log(&k), "\"status\":137,\"deaths\":1");
+    kit_close(&k);
+}
+
+TEST(init_ends_while_its_server_rests)
+{
+    struct kit k = {.unused = true};
+
+    kit_open_with(&k, ARGS());
+    await_rest(&k);
+    kit_close(&k);
+}
+
+/* It stands still when its time comes, and finds the client and the end of its time together. */
+TEST(init_loses_no_client_that_comes_when_its_server_goes_to_rest)
+{
+    struct kit k = {.unused = true};
+    own_done(buf) got;
+
+    kit_open_with(&k, ARGS());
+    pid_t server = kit_server(&k);
+    CHECK_INT(kill(server, SIGSTOP), 0);
+    own_fd client = wire_connect(&k.wire);
+    wire_send(client, STR("GET /alive HTTP/1.0\r\nHost: x\r\n\r\n"));
+    poll(NULL, 0, 1100);
+    CHECK_INT(kill(server, SIGCONT), 0);
+    buf_init(&got, 1u << 20);
+    wire_read_to_end(client, &got);
+    CHECK_HAS(buf_str(&got), "{\"status\":\"ok\"}");
+    kit_close(&k);
+}
+
 TEST(init_gives_up_a_server_that_always_dies)
 {
     struct kit k;

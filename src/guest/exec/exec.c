@@ -27,6 +27,7 @@
 #define UNDO_LEN   (sizeof KEPT_UNDO - 1)
 #define UNDO_PATH  "/tmp/" LITTER_UNDO "XXXXXX"
 #define BODY_BYTES (128u << 20)
+#define REST_MS    1000
 
 static fallible handle_alive(struct http_req *req)
 {
@@ -134,6 +135,7 @@ static fallible check_key(struct http_req *req)
 
     if (e->config->session_key.len && !(key.p && hash_equal(key, e->config->session_key)))
         return err_new(ERR_FORBIDDEN, "Invalid API Key");
+    e->used = true;
     if (!e->lacks_late)
         return NULL;
     e->lacks_late = false;
@@ -202,7 +204,7 @@ fallible exec_tell_ready(struct exec *e)
 
 static void on_shell_due(struct loop_timer *t)
 {
-    exec_start_shell(container_of(t, struct exec, shell_due));
+    exec_start_shell(container_of(t, struct exec, due));
 }
 
 /* Claimed: its shell starts while its client comes to the first request. Where many were claimed at
@@ -211,20 +213,30 @@ static void on_shell_due(struct loop_timer *t)
 static void start_claimed(struct exec *e)
 {
     if (e->config->later_ms)
-        loop_timer_start(e->loop, &e->shell_due, e->config->later_ms, on_shell_due);
+        loop_timer_start(e->loop, &e->due, e->config->later_ms, on_shell_due);
     else
         exec_start_shell(e);
+}
+
+/* Pid 1 has the socket, and with it whoever comes from now on. */
+static void on_unused(struct loop_timer *t)
+{
+    const struct exec *e = container_of(t, struct exec, due);
+
+    if (!e->used && !http_server_connections(e->server))
+        _exit(KEEP_RESTS);
 }
 
 /* Nobody is answered before all is ready. */
 static fallible serve(struct exec *e, bool *ret_served)
 {
+    struct keep *keep = e->config->keep;
     int fd;
 
     TRY(loop_signal_start(e->loop, &e->term, SIGTERM, on_term));
     TRY(loop_signal_start(e->loop, &e->interrupt, SIGINT, on_term));
-    if (e->config->keep)
-        TRY(keep_watch(e->config->keep, e->loop, on_init_gone));
+    if (keep)
+        TRY(keep_watch(keep, e->loop, on_init_gone));
     TRY(open_door(e, &fd));
     struct err *error = start_parts(e);
     if (error || e->starting) {
@@ -232,11 +244,13 @@ static fallible serve(struct exec *e, bool *ret_served)
         return error;
     }
     TRY(take_requests(e, fd));
-    if (e->config->keep && e->config->keep->awaits)
+    if (keep && keep->awaits)
         start_claimed(e);
     TRY(exec_tell_ready(e));
-    if (e->config->keep)
-        TRY(keep_ready(e->config->keep));
+    if (keep)
+        TRY(keep_ready(keep));
+    if (keep && keep->may_rest && !keep->awaits && !e->config->plugins[0])
+        loop_timer_start(e->loop, &e->due, REST_MS, on_unused);
     *ret_served = true;
     e->door = fd;
     if (!e->lacks_late)
@@ -252,7 +266,7 @@ static fallible run(struct exec *e, bool *ret_served)
         error = serve(e, ret_served);
     loop_signal_stop(&e->term);
     loop_signal_stop(&e->interrupt);
-    loop_timer_stop(&e->shell_due);
+    loop_timer_stop(&e->due);
     exec_close_shells(e);
     close_parts(e);
     http_server_free(e->server);

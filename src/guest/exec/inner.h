@@ -33,8 +33,9 @@ struct exec {
     struct http_server *server;
     struct act_book *acts;
     struct loop_signal term, interrupt;
-    struct loop_timer shell_due;
-    int ready_fd; /* config's, until the byte is written */
+    struct loop_timer due; /* of a claimed one: its shell; of another: its rest */
+    bool used;             /* somebody with the key came */
+    int ready_fd;          /* config's, until the byte is written */
     uint64_t start_ns, last_action_ns;
 
     const char *working_dir;        /* config's, terminated */

@@ -48,6 +48,14 @@ static void on_restart(struct loop_timer *t)
     finish(in, EXIT_GAVE_UP);
 }
 
+static void on_inbound(struct loop_io *io)
+{
+    struct init *in = container_of(io, struct init, inbound);
+
+    loop_io_stop(io);
+    on_restart(&in->restart);
+}
+
 /* At once the first time; slower with each death that follows, and then not at all. */
 static void restart(struct init *in, int code)
 {
@@ -68,10 +76,22 @@ static void restart(struct init *in, int code)
     loop_timer_start(in->loop, &in->restart, wait_ms, on_restart);
 }
 
+/* Half the memory of a sandbox that nobody has used yet. */
+static void rest(struct init *in)
+{
+    struct err *e =
+        loop_io_start(in->loop, &in->inbound, in->config->listen_fd, EPOLLIN, on_inbound);
+
+    if (e)
+        restart(in, KEEP_RESTS);
+    err_free(e);
+}
+
 static void on_job_end(struct init *in, const siginfo_t *info)
 {
     bool exited = info->si_code == CLD_EXITED;
-    int code = exited ? info->si_status : 128 + info->si_status;
+    bool rests = exited && info->si_status == KEEP_RESTS && !in->config->exec;
+    int code = rests ? 0 : exited ? info->si_status : 128 + info->si_status;
 
     in->job = 0;
     if (!in->config->exec) {
@@ -80,6 +100,8 @@ static void on_job_end(struct init *in, const siginfo_t *info)
     }
     if (in->config->await)
         finish(in, code ? code : EXIT_GAVE_UP); /* what waits for its claim is whole, or gone */
+    else if (rests && !in->stopping)
+        rest(in);
     else if (in->config->exec || in->stopping || (exited && (code == 0 || !in->ready)))
         finish(in, code);
     else
@@ -401,6 +423,7 @@ void init_done(struct init *in)
     loop_io_stop(&in->control_io);
     loop_later_cancel(&in->settled);
     loop_io_stop(&in->wanted);
+    loop_io_stop(&in->inbound);
     for (size_t i = 0; i < 2; i++) {
         own_close(in->requests[i]);
         own_close(in->births[i]);

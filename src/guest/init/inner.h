@@ -62,6 +62,7 @@ struct init {
     pid_t job; /* the server, or the command; 0: between two servers */
     int wire;  /* to the server; -1: none */
     struct loop_io wire_io;
+    struct loop_io inbound; /* the server rests: somebody connects */
     bool hello_sent, end_sent;
     bool ready; /* a server once was */
     struct loop_later settled;

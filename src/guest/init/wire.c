@@ -137,7 +137,7 @@ static bool say_hello(struct init *in)
     size_t n = 1;
 
     if (c->listen_fd >= 0) {
-        m.id |= KEEP_HAS_LISTEN;
+        m.id |= KEEP_HAS_LISTEN | (in->ready ? 0 : KEEP_MAY_REST);
         fds[n++] = c->listen_fd;
     }
     if (c->ready_fd >= 0 && !in->ready) {

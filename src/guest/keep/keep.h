@@ -34,8 +34,10 @@ enum {
     KEEP_HAS_LISTEN = 1,
     KEEP_HAS_READY = 2,
     KEEP_AWAITS = 4,
-    KEEP_OOM_SHIFT = 3 /* a number */
+    KEEP_MAY_REST = 8, /* it may exit with KEEP_RESTS: the next connection starts it again */
+    KEEP_OOM_SHIFT = 4 /* a number */
 };
+#define KEEP_RESTS 79 /* the exit code of a server nobody has asked for anything */
 
 struct keep_message {
     uint32_t kind, id;
@@ -79,6 +81,7 @@ struct keep {
     struct str session_key; /* ours */
     struct list things;
     bool awaits; /* a claim, see keep_await() */
+    bool may_rest;
     uint32_t last_id;
     void (*on_gone)(struct keep *k); /* pid 1 has died */
 };
