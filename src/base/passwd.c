@@ -124,19 +124,15 @@ fallible passwd_find(const char *etc, struct str text, struct passwd_user *ret_u
 {
     struct passwd_user u = {.uid = 0};
     struct str rest = text, who;
-    bool has_gid = str_cut(&rest, ':', &who), number = parse_id(who, &u.uid);
+    bool has_group = str_cut(&rest, ':', &who), number = parse_id(who, &u.uid);
     struct err *e = find_user(etc, number ? str_n(NULL, 0) : who, u.uid, ret_user);
 
     if (e && number && err_code(e) == ERR_NOT_FOUND) {
         err_free(e);
-        u.gid = (gid_t)u.uid;
         *ret_user = u;
     } else if (e)
         return e;
-    if (has_gid && !parse_id(rest, &ret_user->gid))
-        return err_new(ERR_INVALID, "'" STR_FMT "': the group is not a number",
-                       STR_ARG(str_first(text, 80)));
-    return NULL;
+    return has_group ? passwd_group(etc, rest, &ret_user->gid) : NULL;
 }
 
 fallible passwd_group(const char *etc, struct str group, gid_t *ret_gid)

@@ -24,7 +24,8 @@ struct passwd_user {
 /* ERR_NOT_FOUND when there is none, or no file. The first line that fits counts. */
 fallible passwd_by_name(const char *etc, struct str name, struct passwd_user *ret_user);
 fallible passwd_by_uid(const char *etc, uid_t uid, struct passwd_user *ret_user);
-/* NAME, UID or either with :GID; a number needs no line. */
+/* NAME, UID or either with :GROUP, as images name their user; a number needs no line, and has group
+ * 0 then, whose files such images let it write. A group is a name or a number. */
 fallible passwd_find(const char *etc, struct str text, struct passwd_user *ret_user);
 /* A name or a number. */
 fallible passwd_group(const char *etc, struct str group, gid_t *ret_gid);

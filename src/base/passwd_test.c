@@ -34,6 +34,28 @@ TEST(passwd_finds_users_by_name_and_number)
     CHECK_ERR(passwd_by_uid("/nowhere", 0, &u), ERR_NOT_FOUND, "number 0");
 }
 
+TEST(passwd_finds_a_user_and_group_in_the_words_of_an_image)
+{
+    static const struct {
+        const char *text;
+        unsigned uid, gid;
+    } good[] = {{"al", 1000, 100},  {"1000", 1000, 100},    {"al:www", 1000, 33},
+                {"al:7", 1000, 7},  {"1000:www", 1000, 33}, {"77", 77, 0},
+                {"77:www", 77, 33}, {"77:88", 77, 88}};
+    struct passwd_user u;
+
+    put("passwd", "root:x:0:0:root:/root:/bin/bash\nal:x:1000:100:Al,,,:/home/al:/bin/sh\n");
+    put("group", "root:x:0:\nwww:x:33:al\n");
+    for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+        CHECK_OK(passwd_find(test_dir(), str_of(good[i].text), &u));
+        if (u.uid != good[i].uid || u.gid != good[i].gid)
+            FAIL("'%s' is %u:%u", good[i].text, u.uid, u.gid);
+    }
+    CHECK_ERR(passwd_find(test_dir(), STR("bo"), &u), ERR_NOT_FOUND, "no user 'bo'");
+    CHECK_ERR(passwd_find(test_dir(), STR("al:bo"), &u), ERR_NOT_FOUND, "no group 'bo'");
+    CHECK_ERR(passwd_find(test_dir(), STR("al:"), &u), ERR_NOT_FOUND, "no group ''");
+}
+
 TEST(passwd_refuses_lines_that_would_be_somebody_else)
 {
     static const char *const bad[] = {

@@ -21,7 +21,7 @@ struct exec_config {
     struct str username;            /* who shells run as; empty: as this process does */
     uid_t uid;                      /* of username when it is made; owner of new files, when we are
                                      * root; EXEC_NO_UID: 1000, and whoever runs commands */
-    struct str user;                /* NAME|UID[:GID]: instead of both, somebody who need not have a
+    struct str user;                /* USER[:GROUP]: instead of both, somebody who need not have a
                                      * line in passwd; empty: none */
     struct str git_name, git_email; /* of commits; empty: as git finds them */
     const char *viewer_url;     /* the file that tells where the file viewer is; "": no viewer */
@@ -54,7 +54,7 @@ OWNABLE(exec)
     "                      the working directory; others can name only themselves [as this "       \
     "runs]\n"                                                                                      \
     "  --user-id N         number of a user that is made; owner of new files [1000]\n"             \
-    "  --user UID[:GID]    who commands run as, by number; nobody is made\n"                       \
+    "  --user USER[:GROUP] who commands run as, names or numbers; nobody is made\n"                \
     "  --git-user-name NAME, --git-user-email ADDRESS   of commits, into ~/.gitconfig\n"           \
     "  --plugins NAME ...  jupyter, agent_skills, vscode [the first two, started by use]\n"        \
     "  --no-enable-browser, --enable-browser, --browsergym-eval-env ID   accepted, not used yet\n" \

@@ -23,7 +23,7 @@
 
 static const char usage[] =
     "usage: croft-guest init [OPTION ...] -- SERVER-ARGS\n"
-    "       croft-guest init --exec [--cwd DIR] [--user NAME|UID[:GID]] [OPTION ...] -- COMMAND\n"
+    "       croft-guest init --exec [--cwd DIR] [--user USER[:GROUP]] [OPTION ...] -- COMMAND\n"
     "       croft-guest init --await --control-fd N [OPTION ...]   what to run comes with a claim\n"
     "Pid 1 of a sandbox, or of a few processes elsewhere. N is an open descriptor:\n"
     "  --listen-fd N       the server's listening socket; SERVER-ARGS then need no address\n"
