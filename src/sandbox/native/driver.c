@@ -273,16 +273,18 @@ void native_died(struct native_driver *d, const struct native_reply *r)
         return;
     const char *who = n->command ? "command" : "server";
     const char *oom = r->oom_kills ? "; its memory was used up" : "";
+    char words[300];
     list_del(&n->call.link); /* nobody waits for that answer now */
     n->known = true;         /* also of one whose adoption this overtook: it left files */
     end_life(n);
+    native_last_words(s, words, sizeof words);
     s->usage.oom_kills = r->oom_kills;
     if (r->flags & NATIVE_CODE_UNKNOWN)
         sbx_gone(s, "it ended, nobody knows how: who started it was gone by then");
     else if (r->signal)
         sbx_gone(s, "pid 1 was ended by signal %u%s", r->signal, oom);
     else
-        sbx_gone(s, "the %s left with exit status %u%s", who, r->exit_code, oom);
+        sbx_gone(s, "the %s left with exit status %u%s%s", who, r->exit_code, oom, words);
 }
 
 static void note_start(struct native *n, const struct native_reply *r)

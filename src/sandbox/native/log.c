@@ -15,6 +15,8 @@
 #include "base/mem.h"
 #include "sandbox/native/inner.h"
 
+#define LAST_BYTES 4096
+
 struct native_watch {
     struct native *native;
     struct list link;
@@ -80,6 +82,25 @@ void native_logs(struct sbx *s, struct buf *out)
     read_file(n, &at, out);
     if (n->said)
         said_copy(n->said, out);
+}
+
+/* Of pid 1 and our server, when they could not do what they were told: it is the last they said. */
+void native_last_words(struct sbx *s, char *text, size_t size)
+{
+    static const char *const ours[] = {"action-server: ", "croft-guest: "};
+    own_done(buf) log;
+    struct str rest, line, last = {0};
+
+    buf_init(&log, LAST_BYTES);
+    native_logs(s, &log);
+    for (rest = buf_str(&log); rest.len;) {
+        str_cut(&rest, '\n', &line);
+        last = line.len ? line : last;
+    }
+    text[0] = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(ours); i++)
+        if (str_starts(last, str_of(ours[i])))
+            snprintf(text, size, ": " STR_FMT, STR_ARG(str_from(last, strlen(ours[i]))));
 }
 
 /* --- notices --- */
