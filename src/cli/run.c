@@ -16,6 +16,7 @@
 #include "cli/cli.h"
 #include "cli/state.h"
 #include "host/changes/changes.h"
+#include "host/images/config.h"
 #include "host/images/images.h"
 #include "host/kept/kept.h"
 #include "host/snaps/snaps.h"
@@ -58,8 +59,10 @@ static const struct cfg_row rows[] = {
     CFG_UINT(run_options, pids, "pids", 0, "Most processes and threads; 0: 4096."),
     CFG_DOUBLE(run_options, cpus, "cpus", 0, "Most processor time, such as 1.5; 0: all there is."),
     CFG_UINT(run_options, nofile, "nofile", 0, "Most open files per process; 0: as here."),
-    CFG_STR(run_options, workdir, "workdir", NULL, "Where the command starts; default /workspace."),
-    CFG_STR(run_options, user, "user", "root", "Who it runs as, inside."),
+    CFG_STR(run_options, workdir, "workdir", NULL,
+            "Where the command starts; default /workspace, with --bare the image's, or /."),
+    CFG_STR(run_options, user, "user", NULL,
+            "USER[:GROUP] it runs as, names or numbers inside; default: the image's, or root."),
     CFG_STR(run_options, root, "root", NULL,
             "A directory to be the root file system; default: this machine's system, as a copy."),
     CFG_STR(run_options, image, "image", NULL,
@@ -191,27 +194,27 @@ static fallible add_default(struct more *m, const char *text)
     return text && has_env(m, text) ? NULL : add_env(m, text);
 }
 
-static fallible image_env(struct more *m, const struct image *image)
+static fallible image_env(struct more *m, const struct image_config *image)
 {
-    const struct json *env = json_get(image->config, STR("Env"));
+    struct str pair;
 
-    for (size_t i = 0; env && env->type == JSON_ARRAY && i < env->count; i++) {
-        const struct json *v = json_at(env, i);
-        const char *text = v->type == JSON_STR ? arena_cstr(m->a, v->s) : NULL;
-        if (text && strchr(text, '=') > text)
-            TRY(add_default(m, text));
-    }
+    for (const struct json *at = image->env ? image->env->first : NULL;
+         image_config_next(&at, &pair);)
+        TRY(add_default(m, arena_cstr(m->a, pair)));
     return arena_check(m->a);
 }
 
+/* HOME is known inside, where the users are. */
 static fallible base_env(struct more *m, const char *user)
 {
     static const char *const pass[] = {"TERM", "COLORTERM", "LANG", "LC_ALL", "TZ", "NO_COLOR"};
-    bool root = strcmp(user, "root") == 0;
+    struct str rest = str_of(user), name;
+    uint64_t number;
 
     TRY(add_default(m, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"));
-    TRY(add_default(m, arena_printf(m->a, "HOME=%s%s", root ? "/" : "/home/", user).p));
-    TRY(add_default(m, arena_printf(m->a, "USER=%s", user).p));
+    str_cut(&rest, ':', &name);
+    if (!str_to_u64(name, &number))
+        TRY(add_default(m, arena_printf(m->a, "USER=" STR_FMT, STR_ARG(name)).p));
     for (size_t i = 0; i < ARRAY_LEN(pass); i++)
         TRY(add_default(m, pass[i]));
     return arena_check(m->a);
@@ -467,17 +470,26 @@ static fallible image_command(struct arena *a, const struct image *image,
     return arena_check(a);
 }
 
+static const char *image_dir(struct arena *a, struct str dir)
+{
+    return arena_printf(a, "%s" STR_FMT, dir.p[0] == '/' ? "" : "/", STR_ARG(dir)).p;
+}
+
 static fallible fill(struct cli *cli, struct arena *a, const struct run_options *o, struct more *m,
                      struct run_spec *s)
 {
     char name[RNG_HEX_LEN + 1];
     struct str state = {0};
+    struct image_config image = {0};
 
     if (s->image)
-        TRY(image_env(m, s->image));
+        TRY_WRAP(image_config_read(s->image->config, &image), "the image's configuration");
+    TRY(image_env(m, &image));
     if (s->image && !s->argv)
         TRY(image_command(a, s->image, &s->argv));
-    TRY(base_env(m, o->user.p));
+    s->user = o->user.p ? o->user.p : image.user.p ? arena_cstr(a, image.user) : "root";
+    TRY(arena_check(a));
+    TRY(base_env(m, s->user));
     TRY(add_workspace(m, o));
     TRY(cli_state_path(cli, a, &state));
     TRY(check_limits(o, state.p));
@@ -485,8 +497,10 @@ static fallible fill(struct cli *cli, struct arena *a, const struct run_options 
     s->state = state.p;
     s->id = o->name.p ? o->name.p : arena_printf(a, "run-%.8s", name).p;
     s->root = o->root.p;
-    s->workdir = o->workdir.p ? o->workdir.p : o->no_workspace && !s->whole ? "/" : RUN_WORKSPACE;
-    s->user = o->user.p;
+    s->workdir = o->workdir.p                   ? o->workdir.p
+                 : !o->no_workspace || s->whole ? RUN_WORKSPACE
+                 : image.working_dir.p          ? image_dir(a, image.working_dir)
+                                                : "/";
     s->mounts = m->mounts;
     s->mount_count = m->mount_count;
     s->env = m->env;

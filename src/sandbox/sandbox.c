@@ -152,6 +152,9 @@ static fallible check_limits(const struct sbx_driver *d, const struct sbx_limits
 
 static fallible check_user(const struct sbx_driver *d, const struct sbx_spec *spec)
 {
+    if (spec->user && !spec->has_user)
+        return err_wrap(need(d, SBX_CAN_USER, "run a sandbox as another user"),
+                        "the image's user '%.80s'", spec->user);
     return spec->has_user ? need(d, SBX_CAN_USER, "run a sandbox as another user") : NULL;
 }
 

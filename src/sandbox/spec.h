@@ -41,6 +41,8 @@ struct sbx_spec {            /* copied as far as needed */
                                  * shells start; NULL: "/" for a command, else the workspace */
     bool has_user;              /* all of it runs as that user, not as root inside */
     uint32_t uid, gid;
+    const char *user; /* without has_user: USER[:GROUP] in the words of its image, looked up inside.
+                       * A backend whose images are elsewhere leaves it to them. NULL: root */
     const struct sbx_mount *mounts; /* beside the workspace */
     size_t mount_count;
     int output;  /* FACE_COMMAND: a pipe for what it says, borrowed; 0: kept, for sbx_logs */

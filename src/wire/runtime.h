@@ -16,8 +16,9 @@ struct wire_start {
     struct str working_dir;         /* .p NULL: not given */
     int64_t resource_factor;
     int64_t run_as_user, run_as_group, fs_group; /* -1: not given */
-    struct str from;                /* the backend's name of a snapshot; not decoded here */
-    const struct wire_wants *wants; /* the same; NULL: none */
+    struct str from;                 /* the backend's name of a snapshot; not decoded here */
+    const struct wire_wants *wants;  /* the same; NULL: none */
+    const struct json *image_config; /* the same: the image's own Env, WorkingDir, User */
 };
 #define WIRE_FACTOR_MAX  16
 #define WIRE_SESSION_MAX 256

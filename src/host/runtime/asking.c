@@ -76,13 +76,22 @@ static fallible begin(struct asking *a)
     return e;
 }
 
+/* What it says of itself; of the text of a record. */
+static fallible take_config(struct asking *a, struct str record)
+{
+    struct json *tree;
+
+    TRY(json_parse(&a->req->arena, arena_copy(&a->req->arena, record), NULL, &tree));
+    a->start.image_config = json_get(tree, STR("config"));
+    return NULL;
+}
+
 static void on_image(void *arg, const char *record, size_t count, const struct err *why)
 {
     struct asking *a = arg;
     struct str image = str_first(a->start.image, 200);
     struct err *e = NULL;
 
-    (void)record, (void)count;
     if (why && (err_code(why) == ERR_NOT_FOUND || err_code(why) == ERR_INVALID))
         e = err_new(ERR_UNPROCESSABLE,
                     "image: '" STR_FMT "' is not here; 'host' is this machine's own system, "
@@ -90,7 +99,9 @@ static void on_image(void *arg, const char *record, size_t count, const struct e
                     STR_ARG(image));
     else if (why)
         e = err_wrap(err_copy(why), "image '" STR_FMT "'", STR_ARG(image));
-    else
+    else if (count)
+        e = take_config(a, str_of(record));
+    if (!e)
         e = begin(a);
     if (e)
         http_reply_err(a->req, e);

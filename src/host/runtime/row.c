@@ -29,9 +29,11 @@ void row_insert(struct runtime *r, const struct wire_start *start, store_done *d
 {
     own_done(buf) command;
     own_done(buf) environment;
+    own_done(buf) config;
 
     buf_init(&command, JSON_BYTES);
     buf_init(&environment, JSON_BYTES);
+    buf_init(&config, JSON_BYTES);
     const struct store_value v[] = {
         text(r->id),
         text(r->session_id),
@@ -54,14 +56,15 @@ void row_insert(struct runtime *r, const struct wire_start *start, store_done *d
         store_int((int64_t)r->changed_ms),
         store_text(start->from),
         text(r->wants),
+        json_text(&config, start->image_config),
     };
     store_write(r->manager->config.store,
                 "INSERT INTO runtimes (id, session_id, key_name, status, status_detail, image,"
                 " command, working_dir, environment, session_key, resource_factor, run_as_user,"
                 " run_as_group, fs_group, pool, keep, port, created_ms, changed_ms, snapshot,"
-                " wants)"
-                " VALUES "
-                "(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21)",
+                " wants, image_config)"
+                " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,"
+                "?21,?22)",
                 v, ARRAY_LEN(v), done, r);
     store_hurry(r->manager->config.store);
 }
@@ -221,6 +224,7 @@ static fallible on_spec(void *arg, const struct store_value *v, size_t count)
         s->start->from = arena_copy(s->a, v[9].text);
     if (v[10].type == STORE_TEXT)
         TRY(wants_read(s->a, v[10].text, &s->start->wants));
+    TRY(read_json(s->a, &v[11], &s->start->image_config));
     return arena_check(s->a);
 }
 
@@ -230,11 +234,11 @@ fallible runtime_read_spec(const struct runtime *r, struct arena *a, struct wire
     struct spec_reading s = {.a = a, .start = &start};
     const struct store_value id = text(r->id);
 
-    TRY(store_read(
-        r->manager->config.store,
-        "SELECT image, session_id, command, working_dir, environment, resource_factor,"
-        " run_as_user, run_as_group, fs_group, snapshot, wants FROM runtimes WHERE id=?1",
-        &id, 1, on_spec, &s));
+    TRY(store_read(r->manager->config.store,
+                   "SELECT image, session_id, command, working_dir, environment, resource_factor,"
+                   " run_as_user, run_as_group, fs_group, snapshot, wants, image_config"
+                   " FROM runtimes WHERE id=?1",
+                   &id, 1, on_spec, &s));
     if (!s.found)
         return err_new(ERR_NOT_FOUND, "runtime '%s' has no row", r->id);
     *ret = start;

@@ -3,21 +3,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "host/images/config.h"
 #include "host/runtime/inner.h"
 #include "host/runtime/words.h"
 
 #define SPEC_BYTES (8u << 20)
-#define OURS       8 /* variables of our own */
+#define OURS       8    /* variables of our own */
+#define COUNT_MAX  4000 /* variables in all, and bytes of them: so much goes into a sandbox */
+#define BYTES_MAX  (1u << 20)
 #define PATH       "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 void spec_done(struct spec *s)
 {
     arena_done(&s->arena);
-}
-
-static const char *pair(struct spec *s, const char *name, const char *value)
-{
-    return arena_printf(&s->arena, "%s=%s", name, value).p;
 }
 
 /* Keys are ours to give, whatever a client sends. */
@@ -27,8 +25,47 @@ static bool is_ours(struct str name)
            str_eq(name, STR("RUNTIME_ID")) || str_eq(name, STR("OH_RUNTIME_ID"));
 }
 
+struct variables {
+    struct spec *spec;
+    const char **env;
+    size_t count, bytes;
+};
+
+static bool is_set(const struct variables *v, struct str name)
+{
+    for (size_t i = 0; i < v->count; i++)
+        if (v->env[i] && strncmp(v->env[i], name.p, name.len) == 0 && v->env[i][name.len] == '=')
+            return true;
+    return false;
+}
+
+static void set(struct variables *v, struct str name, struct str value)
+{
+    v->env[v->count++] =
+        arena_printf(&v->spec->arena, STR_FMT "=" STR_FMT, STR_ARG(name), STR_ARG(value)).p;
+    v->bytes += name.len + value.len + 2;
+}
+
+static void set_default(struct variables *v, const char *name, const char *value)
+{
+    if (!is_set(v, str_of(name)))
+        set(v, str_of(name), str_of(value));
+}
+
+/* What was asked for stays. */
+static void add_image(struct variables *v, const struct json *env)
+{
+    struct str pair, name;
+
+    for (const struct json *at = env ? env->first : NULL; image_config_next(&at, &pair);) {
+        str_cut(&pair, '=', &name);
+        if (!is_ours(name) && !is_set(v, name))
+            set(v, name, pair);
+    }
+}
+
 /* The session's key goes with the sandbox (sbx_spec.session_key); HOME is known inside. */
-static fallible add_environment(struct spec *s, const struct runtime *r, const struct json *given)
+static void add_ours(struct variables *v, const struct runtime *r)
 {
     static const struct {
         const char *name;
@@ -36,44 +73,108 @@ static fallible add_environment(struct spec *s, const struct runtime *r, const s
     } ports[] = {{"OH_VSCODE_PORT", RUNTIME_VSCODE},
                  {"WORKER_1", RUNTIME_WORKER},
                  {"WORKER_2", RUNTIME_WORKER + 1}};
-    size_t n = 0, room = (given ? given->count : 0) + OURS;
-    const char **env = arena_alloc(&s->arena, room * sizeof *env);
     char number[8];
 
-    if (!env)
-        return arena_check(&s->arena);
-    for (const struct json *c = given ? given->first : NULL; c; c = c->next)
-        if (!is_ours(c->key))
-            env[n++] =
-                arena_printf(&s->arena, STR_FMT "=" STR_FMT, STR_ARG(c->key), STR_ARG(c->s)).p;
-    env[n++] = pair(s, "OH_SESSION_API_KEYS_0", r->inner_key);
-    env[n++] = pair(s, "RUNTIME_ID", r->id);
-    env[n++] = pair(s, "OH_RUNTIME_ID", r->id);
+    set(v, STR("OH_SESSION_API_KEYS_0"), str_of(r->inner_key));
+    set(v, STR("RUNTIME_ID"), str_of(r->id));
+    set(v, STR("OH_RUNTIME_ID"), str_of(r->id));
     for (size_t i = 0; i < ARRAY_LEN(ports); i++) {
         snprintf(number, sizeof number, "%u", ports[i].port);
-        if (!given || !json_get(given, str_of(ports[i].name)))
-            env[n++] = pair(s, ports[i].name, number);
+        set_default(v, ports[i].name, number);
     }
-    if (s->sbx.face == SBX_FACE_COMMAND && (!given || !json_get(given, STR("PATH"))))
-        env[n++] = pair(s, "PATH", PATH);
-    env[n] = NULL;
-    s->sbx.env = env;
+    if (v->spec->sbx.face == SBX_FACE_COMMAND)
+        set_default(v, "PATH", PATH);
+}
+
+static fallible add_environment(struct spec *s, const struct runtime *r, const struct json *given,
+                                const struct json *image)
+{
+    size_t all = (given ? given->count : 0) + (image ? image->count : 0);
+    struct variables v = {.spec = s, .env = arena_alloc(&s->arena, (all + OURS) * sizeof *v.env)};
+
+    if (!v.env)
+        return arena_check(&s->arena);
+    if (all > COUNT_MAX)
+        return err_new(ERR_UNPROCESSABLE,
+                       "environment: %zu variables with those of the image, at most %d", all,
+                       COUNT_MAX);
+    for (const struct json *c = given ? given->first : NULL; c; c = c->next)
+        if (!is_ours(c->key))
+            set(&v, c->key, c->s);
+    add_image(&v, image);
+    add_ours(&v, r);
+    TRY(arena_check(&s->arena));
+    if (v.bytes > BYTES_MAX)
+        return err_new(ERR_UNPROCESSABLE,
+                       "environment: %zu bytes with that of the image, at most %u", v.bytes,
+                       BYTES_MAX);
+    v.env[v.count] = NULL;
+    s->sbx.env = v.env;
+    return NULL;
+}
+
+static uint16_t image_port(const struct json *env)
+{
+    struct str pair, name;
+    uint64_t port;
+
+    for (const struct json *at = env ? env->first : NULL; image_config_next(&at, &pair);) {
+        str_cut(&pair, '=', &name);
+        if (str_eq(name, STR("PORT")) && str_to_u64(pair, &port) && port >= 1 && port <= 65535)
+            return (uint16_t)port;
+    }
+    return RUNTIME_PORT;
+}
+
+/* A number, with the group that was asked for; else whom the image names. 0 is root by name too. */
+static void set_user(struct spec *s, const struct wire_start *start, struct str image_user)
+{
+    struct str rest = image_user, name;
+
+    if (start->run_as_user > 0) {
+        s->sbx.has_user = true;
+        s->sbx.uid = (uint32_t)start->run_as_user;
+        s->sbx.gid = (uint32_t)(start->run_as_group >= 0 ? start->run_as_group
+                                : start->fs_group >= 0   ? start->fs_group
+                                                         : start->run_as_user);
+        return;
+    }
+    if (start->run_as_user == 0 || !image_user.p)
+        return;
+    str_cut(&rest, ':', &name);
+    s->sbx.user = start->run_as_group >= 0 ? arena_printf(&s->arena, STR_FMT ":%lld", STR_ARG(name),
+                                                          (long long)start->run_as_group)
+                                                 .p
+                                           : arena_cstr(&s->arena, image_user);
+}
+
+static fallible set_place(struct spec *s, struct str asked, struct str image_dir)
+{
+    if (asked.p)
+        s->sbx.working_dir = arena_cstr(&s->arena, asked);
+    else if (image_dir.p)
+        s->sbx.working_dir = arena_printf(&s->arena, "%s" STR_FMT, image_dir.p[0] == '/' ? "" : "/",
+                                          STR_ARG(image_dir))
+                                 .p;
     return arena_check(&s->arena);
 }
 
-static fallible set_command(struct spec *s, const struct wire_start *start)
+static fallible set_command(struct spec *s, const struct wire_start *start,
+                            const struct image_config *image)
 {
     const char *const *words;
     size_t count;
 
     TRY(words_of(&s->arena, start->command, &words, &count));
-    if (start->working_dir.p)
-        s->sbx.working_dir = arena_cstr(&s->arena, start->working_dir);
+    set_user(s, start, image->user);
+    TRY(set_place(s, start->working_dir, image->working_dir));
     switch (words_face(words)) {
     case WORDS_ACTION:
         s->sbx.command = words;
         if (words_have(words, "--working-dir")) /* where shells start; the other is the program's */
             s->sbx.working_dir = NULL;
+        if (words_have(words, "--username")) /* asked for, if not by run_as_user */
+            s->sbx.user = NULL;
         break;
     case WORDS_AGENT:
         s->note = "the agent server is not there yet: the action server answers";
@@ -81,7 +182,7 @@ static fallible set_command(struct spec *s, const struct wire_start *start)
     case WORDS_OTHER:
         s->sbx.face = SBX_FACE_COMMAND;
         s->sbx.command = words;
-        s->sbx.port = words_port(words, start->environment, RUNTIME_PORT);
+        s->sbx.port = words_port(words, start->environment, image_port(image->env));
         break;
     }
     return arena_check(&s->arena);
@@ -99,6 +200,7 @@ fallible spec_make(const struct runtime *r, const struct wire_start *start, cons
 {
     const struct sbx_limits *one = &r->manager->config.limits;
     int64_t factor = start->resource_factor;
+    struct image_config own;
 
     *ret = (struct spec){0};
     arena_init(&ret->arena, SPEC_BYTES);
@@ -111,20 +213,13 @@ fallible spec_make(const struct runtime *r, const struct wire_start *start, cons
                    .pids = times(one->pids, factor),
                    .cpu_permille = times(one->cpu_permille, factor),
                    .open_files = one->open_files},
-        .has_user = start->run_as_user > 0,
-        .uid = start->run_as_user > 0 ? (uint32_t)start->run_as_user : 0,
         .on_gone = runtime_on_gone,
         .on_listens = runtime_on_listens,
         .arg = (void *)r, /* whose sandbox it becomes */
     };
-    if (ret->sbx.has_user)
-        ret->sbx.gid = (uint32_t)(start->run_as_group >= 0 ? start->run_as_group
-                                  : start->fs_group >= 0   ? start->fs_group
-                                                           : start->run_as_user);
-    struct err *e = start->wants ? wants_apply(start->wants, ret) : NULL;
-    if (!e)
-        e = set_command(ret, start);
-    if (!e)
-        e = add_environment(ret, r, start->environment);
-    return e;
+    if (start->wants)
+        TRY(wants_apply(start->wants, ret));
+    TRY_WRAP(image_config_read(start->image_config, &own), "image '%s': its configuration", image);
+    TRY(set_command(ret, start, &own));
+    return add_environment(ret, r, start->environment, own.env);
 }

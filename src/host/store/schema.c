@@ -89,6 +89,8 @@ static const char *const steps[] = {
     "ALTER TABLE runtimes ADD COLUMN inner_key TEXT;", /* NULL: session_key is */
     /* 5: sessions are looked up in memory, and it was a page more to write for each start */
     "DROP INDEX runtimes_session;",
+    /* 6: Env, WorkingDir, User of the image as it was at the start, a JSON object; NULL: none */
+    "ALTER TABLE runtimes ADD COLUMN image_config TEXT;",
 };
 
 static fallible get_int(sqlite3 *db, const char *path, const char *sql, int64_t *ret_value)

@@ -22,7 +22,7 @@
 #define SEALS       (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 #define BLOCK_MAX   (2u << 20)
 #define BLOCK_USUAL 1000
-#define USER_BYTES  32
+#define USER_BYTES  160
 
 /* --- mounts --- */
 
@@ -227,6 +227,9 @@ static fallible set_block(struct native *n, const struct sbx_spec *spec)
     TRY(environment_make(&env, n->base.driver->host, kept, spec));
     if (spec->has_user)
         snprintf(user, sizeof user, "%u:%u", spec->uid, spec->gid);
+    else if (spec->user && snprintf(user, sizeof user, "%s", spec->user) >= (int)sizeof user)
+        return err_new(ERR_INVALID, "user '%.80s': more than %d characters", spec->user,
+                       USER_BYTES - 1);
     buf_add_mem(&b, &head, sizeof head);
     put(&b, command && spec->working_dir ? spec->working_dir : "");
     put(&b, command ? user : "");
