@@ -20,6 +20,8 @@
 #define GRACE_MS      5000 /* beyond the action's own timeout */
 #define TIMEOUT_S     120
 #define TIMEOUT_MAX_S (7 * 86400.0)
+#define AGAIN_MS      4000
+#define AFTER_MAX_S   60   /* a longer Retry-After is not waited for */
 #define ALIVE_MS      5000 /* for one answer of /alive */
 #define PROBE_MIN_MS  50
 #define PROBE_MAX_MS  2000
@@ -48,7 +50,9 @@ struct call {
     double timeout_s;
     unsigned attempts;
     int status;
+    uint64_t after_s; /* Retry-After */
     bool connects, hidden;
+    bool resuming, resumed; /* being resumed for this one; once was enough */
     struct wire_opt_int id;
 };
 
@@ -72,6 +76,8 @@ fallible action_client_new(const struct action_client_config *config, struct act
     list_init(&c->calls);
     if (!c->config.timeout_s)
         c->config.timeout_s = TIMEOUT_S;
+    if (!c->config.again_ms)
+        c->config.again_ms = AGAIN_MS;
     c->url = text_of(config->url);
     c->unix_path = text_of(config->unix_path);
     c->key = text_of(config->session_key);
@@ -185,12 +191,15 @@ static void again_in(struct call *c, uint64_t wait_ms)
     loop_timer_start(c->client->loop, &c->timer, wait_ms, on_again);
 }
 
-/* 4, 4, 4, 8, 16 …: doubled from one second, never under four. */
-static uint64_t wait_ms(unsigned attempts)
+/* 4, 4, 4, 8, 16 …: doubled from a quarter of the shortest, never under that, nor before the server
+ * wants it. */
+static uint64_t wait_ms(const struct call *c)
 {
-    uint64_t ms = 500ull << attempts;
+    uint64_t least = c->client->config.again_ms, ms = (least << c->attempts) / 8;
 
-    return ms < 4000 ? 4000 : ms;
+    if (ms < least)
+        ms = least;
+    return ms < c->after_s * 1000 ? c->after_s * 1000 : ms;
 }
 
 static bool was_refused(const struct err *e)
@@ -229,7 +238,7 @@ static void on_lost(struct call *c, struct err *error)
         fail(c, ACTION_BAD, error);
     } else if (c->attempts < attempts) {
         err_free(error);
-        again_in(c, wait_ms(c->attempts));
+        again_in(c, wait_ms(c));
     } else {
         fail(c, ACTION_DISCONNECTED, error);
     }
@@ -245,6 +254,36 @@ static struct str detail_of(struct call *c, struct arena *a)
         return wire_find_detail(doc);
     err_free(e);
     return STR("");
+}
+
+/* --- paused, and kept --- */
+
+static bool resume(struct call *c)
+{
+    const struct action_client_config *config = &c->client->config;
+
+    if (c->status != 503 || !config->resume || c->resumed)
+        return false;
+    c->resuming = c->resumed = true;
+    config->resume(config->resume_arg, c->client);
+    return true;
+}
+
+void action_client_resumed(struct action_client *client, struct err *e)
+{
+    struct call *c =
+        list_empty(&client->calls) ? NULL : LIST_FIRST(&client->calls, struct call, link);
+
+    if (!c || !c->resuming) { /* who asked is gone */
+        err_free(e);
+        return;
+    }
+    c->resuming = false;
+    c->after_s = 0;
+    if (e)
+        fail(c, ACTION_DISCONNECTED, err_wrap(e, "Runtime is paused and could not be resumed"));
+    else
+        again_in(c, 0);
 }
 
 static void refuse(struct call *c)
@@ -281,9 +320,9 @@ static void on_answer(struct call *c)
         on_connect_failed(c, err_new(ERR_UPSTREAM, "/alive answered %d", c->status));
     else if (c->status == 200)
         observe(c);
-    else if (c->status == 429 && c->attempts < LIMITED_ATTEMPTS)
-        again_in(c, wait_ms(c->attempts));
-    else
+    else if (c->status == 429 && c->attempts < LIMITED_ATTEMPTS && c->after_s <= AFTER_MAX_S)
+        again_in(c, wait_ms(c));
+    else if (!resume(c))
         refuse(c);
 }
 
@@ -292,6 +331,8 @@ static void on_head(struct http_call *http, const struct http_head *head)
     struct call *c = http_call_owner(http);
 
     c->status = head->status;
+    if (!str_to_u64(http_header_get(head, STR("retry-after")), &c->after_s)) /* or a date */
+        c->after_s = 0;
 }
 
 static void on_body(struct http_call *http, struct str piece)
@@ -347,6 +388,7 @@ static void begin(struct call *c)
 {
     buf_reset(&c->answer);
     c->status = 0;
+    c->after_s = 0;
     c->attempts++;
     struct err *e = ask(c);
     if (!e)

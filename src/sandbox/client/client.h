@@ -23,6 +23,12 @@ struct action_client_config { /* zero: the default; strings are copied */
     struct str unix_path;   /* connect here instead of to the url's host */
     struct str session_key; /* X-Session-API-Key; empty: none */
     uint32_t timeout_s;     /* of an action that has none of its own: 120 */
+    uint32_t again_ms;      /* the shortest wait between attempts: 4000 */
+    /* An answer of 503 means paused, for one that is kept: it is to be resumed, and
+     * action_client_resumed() called when that is done or cannot be, from inside if it likes. The
+     * action is then sent once more. NULL: 503 is a failure. */
+    void (*resume)(void *arg, struct action_client *c);
+    void *resume_arg;
 };
 
 enum action_failure {
@@ -47,6 +53,9 @@ fallible action_client_new(const struct action_client_config *config,
 /* Actions that wait or run are forgotten here, unanswered; in the sandbox they run on. */
 void action_client_free(struct action_client *c);
 OWNABLE(action_client)
+
+/* See action_client_config.resume; takes e over. What it says is NULL, or why not. */
+void action_client_resumed(struct action_client *c, struct err *e);
 
 /* done is called once, never from inside these. What cannot be sent at all is an error of the call:
  * a blocking command without a timeout, say. The action is copied as far as needed. */

@@ -14,6 +14,7 @@ struct act_world {
     unsigned asked, alive_after, cut, limited;
     int status; /* of every answer; 0: 200 with an observation */
     bool silent, keyed;
+    const char *after; /* Retry-After of every answer; NULL: none */
     struct http_req *held;
     char last[400];
 
@@ -60,6 +61,8 @@ static fallible serve_action(struct http_req *req)
         http_reply_abort(req);
     } else if (w->limited > 0) {
         w->limited--;
+        if (w->after)
+            http_reply_header(req, STR("Retry-After"), str_of(w->after));
         return err_new(ERR_LIMIT, "slow down");
     } else if (w->status) {
         http_reply_json(req, w->status, STR("{\"detail\":\"the reason\"}"));
@@ -86,7 +89,8 @@ static void world_listen(struct act_world *w)
     CHECK_OK(http_server_listen(w->web.server, fd));
 }
 
-static void world_open(struct act_world *w)
+static void world_open_with(struct act_world *w, void (*resume)(void *arg, struct action_client *c),
+                            void *arg)
 {
     char path[256];
     struct http_server_config server = {.app = w};
@@ -96,8 +100,15 @@ static void world_open(struct act_world *w)
     struct action_client_config config = {.net = w->web.net,
                                           .url = STR("http://sandbox"),
                                           .unix_path = str_of(path),
-                                          .session_key = STR("sesame")};
+                                          .session_key = STR("sesame"),
+                                          .resume = resume,
+                                          .resume_arg = arg};
     CHECK_OK(action_client_new(&config, &w->client));
+}
+
+static void world_open(struct act_world *w)
+{
+    world_open_with(w, NULL, NULL);
 }
 
 static void world_close(struct act_world *w)
@@ -230,6 +241,60 @@ TEST(a_server_that_wants_less_is_given_time)
     web_pass(&w.web, 4000);
     CHECK_INT(w.failure, ACTION_NO_FAILURE);
     CHECK_INT(w.asked, 3);
+    world_close(&w);
+}
+
+TEST(a_server_that_says_when_is_asked_then)
+{
+    struct act_world w = {.limited = 1, .after = "9"};
+
+    world_open(&w);
+    world_listen(&w);
+    ask_hi(&w);
+    web_pass(&w.web, 8900);
+    CHECK_INT(w.asked, 1);
+    web_pass(&w.web, 200);
+    CHECK_INT(w.asked, 2);
+    CHECK_INT(w.failure, ACTION_NO_FAILURE);
+    w.limited = 1;
+    w.after = "3600"; /* too long: the caller is told at once */
+    ask_hi(&w);
+    CHECK_INT(w.answers, 2);
+    CHECK_INT(w.http_status, 429);
+    world_close(&w);
+}
+
+static void note_resume(void *arg, struct action_client *c)
+{
+    (void)c;
+    ++*(unsigned *)arg;
+}
+
+TEST(a_paused_server_is_resumed_once_for_an_action)
+{
+    struct act_world w = {.status = 503};
+    unsigned resumes = 0;
+
+    world_open_with(&w, note_resume, &resumes);
+    world_listen(&w);
+    action_client_resumed(w.client, NULL); /* nobody asked for it */
+    ask_hi(&w);
+    CHECK_INT(resumes, 1);
+    CHECK_INT(w.answers, 0);
+    web_pass(&w.web, 60000);
+    CHECK_INT(w.asked, 1); /* it waits for that, however long it takes */
+    action_client_resumed(w.client, NULL);
+    web_turns(&w.web, 20);
+    CHECK_INT(w.asked, 2);
+    CHECK_INT(resumes, 1);
+    CHECK_INT(w.failure, ACTION_DISCONNECTED);
+    CHECK_HAS(w.error, "Runtime is temporarily unavailable");
+    ask_hi(&w);
+    CHECK_INT(resumes, 2);
+    action_client_resumed(w.client, err_new(ERR_NOT_FOUND, "no such runtime"));
+    CHECK_HAS(w.error, "Runtime is paused and could not be resumed: no such runtime");
+    ask_hi(&w); /* freed amid */
+    CHECK_INT(resumes, 3);
     world_close(&w);
 }
 
