@@ -24,6 +24,7 @@ struct net;
 struct sbx;
 struct sbx_place;
 struct sbx_question;
+struct stream;
 struct sbx_driver; /* a backend at work; its own struct begins with this */
 
 enum sbx_cap { /* bits */
@@ -79,6 +80,10 @@ struct sbx_host { /* what the program lends every driver; borrowed */
     const char *const *roots;
     /* remote: the other server, "http://host:3000", and a key of it; NULL: none. */
     const char *remote_url, *remote_key;
+    uint32_t remote_again_ms; /* the first wait before it is asked again, at most; 0: 500 */
+    /* TLS for https, as http_client_config.filter; NULL: none. */
+    fallible (*remote_tls)(void *ctx, struct stream *s, struct str host);
+    void *remote_tls_ctx;
     /* Who makes sandboxes has ended and they live on: nothing can be asked any more. May be NULL.
      */
     void (*on_lost)(void *arg);

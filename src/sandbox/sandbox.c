@@ -347,6 +347,16 @@ fallible sbx_resume(struct sbx *s, sbx_done *done, void *arg)
     return ask(s, SBX_RESUME, s->driver->backend->resume, done, arg);
 }
 
+void sbx_found_paused(struct sbx *s)
+{
+    const unsigned caps = s->driver->caps;
+
+    if (s->op || s->state.now != SBX_RUNNING || !(caps & SBX_CAN_PAUSE) || (caps & SBX_IS_HERE))
+        return;
+    sm_move(&s->state, SBX_PAUSED, s->id);
+    sbx_followers_moved(s);
+}
+
 fallible sbx_remove(struct sbx *s, sbx_done *done, void *arg)
 {
     if (TO(s->state.now) & (TO(SBX_RUNNING) | TO(SBX_PAUSED) | TO(SBX_WARM)))

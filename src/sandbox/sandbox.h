@@ -71,6 +71,9 @@ fallible sbx_list(struct sbx_driver *d, sbx_list_done *done, void *arg);
 fallible sbx_stop(struct sbx *s, sbx_done *done, void *arg);
 fallible sbx_pause(struct sbx *s, sbx_done *done, void *arg);
 fallible sbx_resume(struct sbx *s, sbx_done *done, void *arg);
+/* It answers 503, so somebody else has paused it, where that can be (not SBX_IS_HERE): from now on
+ * it is paused, and can be resumed. Anything but running is left as it is. */
+void sbx_found_paused(struct sbx *s);
 fallible sbx_snapshot(struct sbx *s, struct str name, sbx_done *done, void *arg);
 /* Its changes; it stands still meanwhile, and must have ended to be rolled back. */
 fallible sbx_files(struct sbx *s, enum sbx_files what, struct str text, sbx_done *done, void *arg);

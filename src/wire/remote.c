@@ -80,8 +80,9 @@ fallible wire_decode_remote(const struct json *body, struct wire_remote *ret)
     r.detail = json_get_str(body, "status_detail", STR(""));
     if (!r.runtime_id.len || !r.url.len)
         return err_new(ERR_UPSTREAM, "the server's runtime object has no runtime_id or no url");
-    r.state =
-        state_of(json_get_str(body, "status", STR("")), json_get_str(body, "pod_status", STR("")));
+    r.status = json_get_str(body, "status", STR(""));
+    r.pod = json_get_str(body, "pod_status", STR(""));
+    r.state = state_of(r.status, r.pod);
     *ret = r;
     return NULL;
 }

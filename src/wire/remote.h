@@ -29,6 +29,7 @@ enum wire_remote_state { /* what a client does next */
 
 struct wire_remote {
     struct str runtime_id, url, session_api_key, detail;
+    struct str status, pod; /* words of the server; empty: it says none */
     enum wire_remote_state state;
 };
 /* Points into the body. pod_status decides where there is one: "running" is not yet ready. */

@@ -233,6 +233,21 @@ static void on_result(void *arg, const struct action_result *r)
     snprintf(a->answer.text, sizeof a->answer.text, "%.*s", STR_ARG(r->observation->content));
 }
 
+/* A sandbox that somebody else has paused is resumed, as its clients do. */
+static void on_resumed(void *arg, struct sbx *s, const struct err *e)
+{
+    (void)s;
+    action_client_resumed(arg, e ? err_copy(e) : NULL);
+}
+
+static void resume(void *arg, struct action_client *client)
+{
+    sbx_found_paused(arg);
+    struct err *e = sbx_resume(arg, on_resumed, client);
+    if (e)
+        action_client_resumed(client, e);
+}
+
 static struct answer ask(struct contract *c, struct sbx *s, const char *key,
                          const struct wire_action *action)
 {
@@ -246,7 +261,10 @@ static struct answer ask(struct contract *c, struct sbx *s, const char *key,
     struct action_client_config config = {.net = c->net,
                                           .url = str_of(info.address.url),
                                           .unix_path = str_of(info.address.unix_path),
-                                          .session_key = str_of(key ? key : "")};
+                                          .session_key = str_of(key ? key : ""),
+                                          .again_ms = 50,
+                                          .resume = resume,
+                                          .resume_arg = s};
     CHECK_OK(action_client_new(&config, &client));
     CHECK_OK(action_send(client, action, on_result, &a));
     contract_turns_until(c, &a.done);

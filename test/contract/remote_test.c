@@ -37,3 +37,51 @@ static const struct contract_backend remote = {
 
 #define CONTRACT_TEST_remote(row, caps) CONTRACT_TEST(remote, row, caps)
 CONTRACT_TESTS(remote, &remote)
+
+/* --- what only another machine can do to a sandbox --- */
+
+static void tell(const char *target, struct sbx *s)
+{
+    struct json *r =
+        serve_want(&other, 200, "GET", serve_text(&other, "/sessions/%s", s->id), NULL);
+
+    serve_tell(&other, target, r);
+}
+
+static void is_paused_there(struct contract *c)
+{
+    struct sbx *s = contract_started(c, NULL);
+
+    contract_command(c, s, NULL, "cd /tmp; X=kept");
+    tell("/pause", s);
+    CHECK_STR(contract_command(c, s, NULL, "echo $X $PWD").text, "kept /tmp");
+    CHECK_INT(s->state.now, SBX_RUNNING);
+    contract_end(c, s);
+}
+
+TEST(contract_remote_is_resumed_when_it_was_paused_there)
+{
+    contract_run(&remote, 0, is_paused_there);
+}
+
+static void is_stopped_there(struct contract *c)
+{
+    struct sbx *s = contract_started(c, NULL);
+
+    tell("/stop", s);
+    struct answer a = contract_command(c, s, NULL, "echo hi");
+    CHECK_INT(a.failure, ACTION_DISCONNECTED);
+    CHECK_ERR(contract_pause(c, s), ERR_CONFLICT, "is stopped");
+    CHECK_INT(s->state.now, SBX_STOPPED);
+    CHECK_INT(c->gone, 1);
+    contract_end(c, s);
+    s = contract_started(c, NULL);
+    tell("/stop", s);
+    CHECK_OK(contract_stop(c, s)); /* as it should be */
+    contract_end(c, s);
+}
+
+TEST(contract_remote_tells_that_it_was_stopped_there)
+{
+    contract_run(&remote, 0, is_stopped_there);
+}

@@ -7,65 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/mem.h"
-#include "net/client.h"
+#include "base/rng.h"
+#include "net/local.h"
 #include "net/stream.h"
+#include "net/url.h"
 #include "sandbox/environment.h"
-#include "sandbox/sandbox.h"
+#include "sandbox/remote/inner.h"
 #include "wire/remote.h"
 
-#define CALL_MS     180000 /* as the oldest clients wait for the API */
 #define START_MS    180000 /* for a runtime to be ready */
 #define POLL_MIN_MS 50
 #define POLL_MAX_MS 2000
-#define ATTEMPTS    3
-#define AGAIN_MS    4000 /* between attempts; Retry-After wins */
-#define AGAIN_MAX_S 60
-#define ANSWER_MAX  (1u << 20)
-#define BODY_MAX    (4u << 20)
 #define CAPS                                                                                       \
     (SBX_CAN_USER | SBX_CAN_PAUSE | SBX_CAN_ADOPT | SBX_HIDES_FILES | SBX_HIDES_PROCESSES |        \
      SBX_HIDES_NETWORK)
 
-struct remote_driver {
-    struct sbx_driver base;
-    struct http_client *client;
-    bool croft; /* on the other side: its additions can be used */
-};
-
-struct remote {
-    struct sbx base;
-    char *image, *working_dir, *from;
-    struct buf env, command; /* strings one after the other */
-    bool has_command, has_user;
-    uint32_t uid, gid;
-
-    char runtime_id[SBX_ID_MAX + 1];
-    char url[sizeof((struct sbx_address *)0)->url];
-    char session_key[SBX_KEY_MAX + 1];
-
-    /* the call under way */
-    const char *method;
-    char path[160];
-    struct buf body;
-    struct http_call *call;
-    struct buf answer;
-    int status;
-    unsigned attempt, again_s;
-    struct loop_timer timer;
-    uint64_t give_up_ns, poll_ms;
-    void (*then)(struct remote *r, const struct json *body, struct err *e);
-};
-
 static struct remote *remote_of(struct sbx *s)
 {
     return container_of(s, struct remote, base);
-}
-
-static struct remote_driver *driver_of(const struct remote *r)
-{
-    return container_of(r->base.driver, struct remote_driver, base);
 }
 
 static struct loop *loop_of(const struct remote *r)
@@ -73,174 +33,44 @@ static struct loop *loop_of(const struct remote *r)
     return r->base.driver->host->loop;
 }
 
-/* --- calls --- */
-
-static fallible send_call(struct remote *r);
-
-static void on_again(struct loop_timer *t)
-{
-    struct remote *r = container_of(t, struct remote, timer);
-    struct err *e = send_call(r);
-
-    if (e)
-        r->then(r, NULL, e);
-}
-
-static bool try_again(struct remote *r, unsigned after_ms)
-{
-    if (++r->attempt >= ATTEMPTS)
-        return false;
-    loop_timer_start(loop_of(r), &r->timer, after_ms, on_again);
-    return true;
-}
-
-static enum err_code code_of(int status)
-{
-    static const struct {
-        int status;
-        enum err_code code;
-    } rows[] = {{400, ERR_INVALID},       {401, ERR_UNAUTHORIZED}, {403, ERR_FORBIDDEN},
-                {404, ERR_NOT_FOUND},     {409, ERR_CONFLICT},     {413, ERR_TOO_LARGE},
-                {422, ERR_UNPROCESSABLE}, {429, ERR_LIMIT},        {501, ERR_UNSUPPORTED},
-                {503, ERR_BUSY},          {504, ERR_TIMEOUT}};
-
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (rows[i].status == status)
-            return rows[i].code;
-    return ERR_UPSTREAM;
-}
-
-static fallible error_of(const struct remote *r, const struct json *body)
-{
-    struct str detail = wire_remote_detail(body);
-
-    if (r->status < 400)
-        return NULL;
-    if (detail.len)
-        return err_new(code_of(r->status), "the server: " STR_FMT, STR_ARG(detail));
-    return err_new(code_of(r->status), "the server answered %s with %d", r->path, r->status);
-}
-
-static void on_head(struct http_call *call, const struct http_head *head)
-{
-    struct remote *r = http_call_owner(call);
-    uint64_t seconds = 0;
-
-    r->status = head->status;
-    for (size_t i = 0; i < head->header_count; i++) {
-        const struct http_header *h = &head->headers[i];
-        if (str_eq_nocase(h->name, STR("server")) && str_starts(h->value, STR("croft")))
-            driver_of(r)->croft = true;
-        if (str_eq_nocase(h->name, STR("retry-after")) && str_to_u64(h->value, &seconds))
-            r->again_s = seconds < AGAIN_MAX_S ? (unsigned)seconds : AGAIN_MAX_S;
-    }
-}
-
-static void on_body(struct http_call *call, struct str piece)
-{
-    buf_add(&((struct remote *)http_call_owner(call))->answer, piece);
-}
-
-static void on_answer(struct http_call *call, struct err *e)
-{
-    struct remote *r = http_call_owner(call);
-    struct json *body = NULL;
-    struct arena a;
-
-    r->call = NULL;
-    if (e && err_code(e) == ERR_UPSTREAM && try_again(r, AGAIN_MS)) {
-        log_warn("the server of a remote sandbox cannot be reached, trying again",
-                 KV("sandbox", r->base.id), KV_ERR(e));
-        err_free(e);
-        return;
-    }
-    if (!e && r->status == 429 && try_again(r, r->again_s ? r->again_s * 1000 : AGAIN_MS))
-        return;
-    arena_init(&a, 16 * ANSWER_MAX);
-    if (!e && r->answer.len) /* what is no JSON is told by its status */
-        err_free(json_parse(&a, buf_str(&r->answer), NULL, &body));
-    if (!e)
-        e = error_of(r, body);
-    r->then(r, e ? NULL : body, e);
-    arena_done(&a);
-}
-
-static fallible send_call(struct remote *r)
-{
-    static const struct http_call_events events = {
-        .on_head = on_head, .on_body = on_body, .on_done = on_answer};
-    const struct sbx_host *host = r->base.driver->host;
-    const struct http_header headers[] = {
-        {STR("X-API-Key"), str_of(host->remote_key ? host->remote_key : "")},
-        {STR("Content-Type"), STR("application/json")},
-    };
-    char url[512];
-
-    if (snprintf(url, sizeof url, "%s%s", host->remote_url, r->path) >= (int)sizeof url)
-        return err_new(ERR_INVALID, "the address of the server is too long");
-    r->status = 0;
-    r->again_s = 0;
-    buf_reset(&r->answer);
-    const struct http_call_spec spec = {
-        .method = str_of(r->method),
-        .url = str_of(url),
-        .headers = headers,
-        .header_count = ARRAY_LEN(headers),
-        .body = r->body.len ? buf_str(&r->body) : (struct str){0},
-        .total_ms = CALL_MS,
-        .idle_ms = CALL_MS,
-        .max_body_bytes = ANSWER_MAX,
-    };
-    return http_call_start(driver_of(r)->client, &spec, &events, r, &r->call);
-}
-
-/* The body is what is in r->body. */
-static fallible call(struct remote *r, const char *method, const char *path,
-                     void (*then)(struct remote *r, const struct json *body, struct err *e))
-{
-    TRY(buf_check(&r->body));
-    r->method = method;
-    snprintf(r->path, sizeof r->path, "%s", path);
-    r->then = then;
-    r->attempt = 0;
-    return send_call(r);
-}
-
-static fallible call_id(struct remote *r, const char *path,
-                        void (*then)(struct remote *r, const struct json *body, struct err *e))
-{
-    struct jw w;
-
-    buf_reset(&r->body);
-    jw_init(&w, &r->body, JW_WEB);
-    wire_put_remote_id(&w, str_of(r->runtime_id));
-    return call(r, "POST", path, then);
-}
-
-/* /croft/v1/sandboxes/ID and what follows. */
-static fallible call_croft(struct remote *r, const char *method, const char *what,
-                           void (*then)(struct remote *r, const struct json *body, struct err *e))
-{
-    char path[sizeof r->path];
-
-    snprintf(path, sizeof path, "/croft/v1/sandboxes/%s%s", r->runtime_id, what);
-    return call(r, method, path, then);
-}
-
 /* --- the driver --- */
+
+/* Keys go over the wire: what is no server is told before the first of them does. */
+static fallible check_host(const struct sbx_host *host)
+{
+    struct url u;
+
+    if (!host->remote_url || !host->remote_url[0])
+        return err_new(ERR_INVALID, "it needs the address of a server: "
+                                    "[sandbox] remote_runtime_api_url");
+    TRY_WRAP(url_parse(str_of(host->remote_url), &u), "[sandbox] remote_runtime_api_url");
+    if (!str_eq(u.scheme, STR("http")) && !str_eq(u.scheme, STR("https")))
+        return err_new(ERR_INVALID, "[sandbox] remote_runtime_api_url: http or https");
+    if (u.query.len || u.fragment.len || str_ends(str_of(host->remote_url), STR("/")))
+        return err_new(ERR_INVALID, "[sandbox] remote_runtime_api_url: an address without a slash "
+                                    "at its end, '?' and '#'");
+    if (url_is_tls(&u) && !host->remote_tls)
+        return err_new(ERR_UNSUPPORTED, "[sandbox] remote_runtime_api_url: no TLS here");
+    if (!local_is_name(u.host) && !(host->remote_key && host->remote_key[0]))
+        return err_new(ERR_INVALID, "API key is required to use the remote runtime: [sandbox] "
+                                    "api_key, or SANDBOX_API_KEY");
+    return NULL;
+}
 
 static fallible remote_open(const struct sbx_host *host, struct sbx_driver **ret_driver)
 {
-    if (!host->remote_url)
-        return err_new(ERR_INVALID, "backend 'remote' needs the address of a server: "
-                                    "[sandbox] remote_runtime_api_url");
+    const struct http_client_config config = {.filter = host->remote_tls,
+                                              .filter_ctx = host->remote_tls_ctx};
+
+    TRY(check_host(host));
     struct remote_driver *d = mem_new(sizeof *d);
-    struct err *e = http_client_new(host->net, &(struct http_client_config){0}, &d->client);
+    struct err *e = http_client_new(host->net, &config, &d->client);
     if (e) {
         free(d);
         return e;
     }
     d->base.caps = CAPS;
+    d->rng = rng_system();
     *ret_driver = &d->base;
     return NULL;
 }
@@ -297,6 +127,7 @@ static fallible remote_create(struct sbx_driver *driver, const struct sbx_spec *
     add_strings(&r->command, spec->command);
     r->has_command = spec->command != NULL;
     r->has_user = spec->has_user;
+    r->face = spec->face;
     r->uid = spec->uid;
     r->gid = spec->gid;
     r->image = mem_dup_cstr(spec->image ? spec->image : "host");
@@ -314,13 +145,6 @@ static fallible remote_fork(struct sbx_driver *driver, struct str snapshot,
     char *from = mem_new(snapshot.len + 1);
     memcpy(from, snapshot.p, snapshot.len);
     remote_of(s)->from = from;
-    return NULL;
-}
-
-static fallible remote_remove_here(struct remote *r, struct err *e)
-{
-    release(r);
-    sbx_finish(&r->base, e);
     return NULL;
 }
 
@@ -387,97 +211,284 @@ static fallible take_object(struct remote *r, const struct json *body, struct wi
     return NULL;
 }
 
+/* --- until it can be used --- */
+
 static void on_object(struct remote *r, const struct json *body, struct err *e);
 
-static void on_poll(struct loop_timer *t)
+/* The server does not know it any more: whatever was asked of it, it is gone. */
+static void end_if_gone(struct remote *r, struct err *e)
 {
-    struct remote *r = container_of(t, struct remote, timer);
-    char path[sizeof r->path];
+    bool gone = err_code(e) == ERR_NOT_FOUND && r->base.state.now != SBX_CREATED &&
+                r->base.state.now != SBX_STARTING;
 
-    snprintf(path, sizeof path, "/runtime/%s", r->runtime_id);
+    sbx_finish(&r->base, e);
+    if (!gone)
+        return;
+    r->there = false;
+    r->ended = true;
+    sbx_gone(&r->base, "the server does not know it any more");
+}
+
+static void begin_waiting(struct remote *r)
+{
+    r->give_up_ns = loop_now_ns(loop_of(r)) + START_MS * NS_PER_MS;
+    r->poll_ms = POLL_MIN_MS;
+    r->unreached = 0;
+    r->resumed = r->looked = false;
+}
+
+static void look_then(struct remote *r, remote_then *then)
+{
+    snprintf(r->path, sizeof r->path, "/runtime/%s", r->runtime_id);
     buf_reset(&r->body);
-    struct err *e = call(r, "GET", path, on_object);
+    struct err *e = remote_call(r, "GET", r->path, then);
     if (e)
         sbx_finish(&r->base, e);
 }
 
+static void look(struct remote *r)
+{
+    look_then(r, on_object);
+}
+
+static void on_poll(struct loop_timer *t)
+{
+    look(container_of(t, struct remote, timer));
+}
+
+/* False: that was long enough. */
+static bool look_later(struct remote *r)
+{
+    if (loop_now_ns(loop_of(r)) >= r->give_up_ns)
+        return false;
+    loop_timer_start(loop_of(r), &r->timer, r->poll_ms, on_poll);
+    r->poll_ms = r->poll_ms * 3 / 2 < POLL_MAX_MS ? r->poll_ms * 3 / 2 : POLL_MAX_MS;
+    return true;
+}
+
+/* Ready is who can be reached from here: "127.0.0.1" of another machine cannot. */
+static void on_alive(struct remote *r, const struct json *body, struct err *e)
+{
+    (void)body;
+    if (!e) {
+        sbx_finish(&r->base, NULL);
+        return;
+    }
+    bool unreached = r->status == 0;
+    if (unreached && ++r->unreached < REMOTE_ATTEMPTS) {
+        err_free(e);
+        loop_timer_start(loop_of(r), &r->timer, remote_wait_ms(remote_driver_of(r), r->unreached),
+                         on_poll);
+        return;
+    }
+    if (!unreached && look_later(r)) {
+        err_free(e);
+        return;
+    }
+    sbx_finish(&r->base, err_wrap(e, "Runtime (ID=%s) is not yet ready. It is told to be at '%s'%s",
+                                  r->runtime_id, r->url,
+                                  unreached ? ", which cannot be reached from here (a croft there "
+                                              "needs public_url or domain)"
+                                            : ""));
+}
+
+static void see_alive(struct remote *r)
+{
+    struct err *e = NULL;
+
+    if (r->face == SBX_FACE_ACTION)
+        e = remote_call_alive(r, on_alive);
+    else
+        sbx_finish(&r->base, NULL);
+    if (e)
+        sbx_finish(&r->base, e);
+}
+
+/* As OpenHands' own client words them. */
+static fallible unavailable(const struct wire_remote *o)
+{
+    const char *why = o->detail.len ? ": " : "";
+
+    if (str_eq_nocase(o->pod, STR("crashloopbackoff")))
+        return err_new(ERR_UPSTREAM,
+                       "Runtime crashed and is being restarted, potentially due to memory usage. "
+                       "Please try again%s" STR_FMT,
+                       why, STR_ARG(o->detail));
+    return err_new(ERR_UPSTREAM,
+                   "Runtime is unavailable (status: " STR_FMT "). Please try again%s" STR_FMT,
+                   STR_ARG(o->status), why, STR_ARG(o->detail));
+}
+
+static void wait_for_it(struct remote *r, const struct wire_remote *o)
+{
+    if (!look_later(r))
+        sbx_finish(&r->base,
+                   err_new(ERR_TIMEOUT,
+                           "Runtime (ID=%s) is not yet ready. Status: " STR_FMT ", for %d seconds",
+                           r->runtime_id, STR_ARG(o->pod.len ? o->pod : o->status),
+                           START_MS / 1000));
+}
+
+/* A session that was there and is paused; otherwise it is a resume that takes its time. */
+static void resume_or_wait(struct remote *r, const struct wire_remote *o)
+{
+    struct err *e = NULL;
+
+    if (r->base.op == SBX_START && !r->resumed) {
+        r->resumed = true;
+        e = remote_call_id(r, "/resume", on_object);
+    } else
+        wait_for_it(r, o);
+    if (e)
+        sbx_finish(&r->base, e);
+}
+
+static void found(struct remote *r, enum sbx_state state)
+{
+    r->base.found = state;
+    sbx_finish(&r->base, NULL);
+}
+
 static void on_object(struct remote *r, const struct json *body, struct err *e)
 {
-    struct wire_remote object;
+    bool adopts = r->base.op == SBX_ADOPT;
+    struct wire_remote o;
 
-    if (!e)
-        e = take_object(r, body, &object);
-    if (!e && (object.state == WIRE_REMOTE_FAILED || object.state == WIRE_REMOTE_STOPPED))
-        e = err_new(ERR_UPSTREAM, "the runtime did not start: " STR_FMT, STR_ARG(object.detail));
-    if (!e && object.state == WIRE_REMOTE_WAIT) {
-        if (loop_now_ns(loop_of(r)) < r->give_up_ns) {
-            loop_timer_start(loop_of(r), &r->timer, r->poll_ms, on_poll);
-            r->poll_ms = r->poll_ms * 3 / 2 < POLL_MAX_MS ? r->poll_ms * 3 / 2 : POLL_MAX_MS;
-            return;
-        }
-        e = err_new(ERR_TIMEOUT, "the runtime was not ready within %d seconds", START_MS / 1000);
+    /* Asked twice, or by somebody else too: what counts is what it is now. */
+    if (e && err_code(e) == ERR_CONFLICT && r->runtime_id[0] && !r->looked) {
+        r->looked = true;
+        err_free(e);
+        look(r);
+        return;
     }
-    sbx_finish(&r->base, e);
+    if (!e)
+        e = take_object(r, body, &o);
+    if (e) {
+        end_if_gone(r, e);
+        return;
+    }
+    switch (o.state) {
+    case WIRE_REMOTE_WAIT:
+        wait_for_it(r, &o);
+        break;
+    case WIRE_REMOTE_READY:
+        if (adopts)
+            found(r, SBX_RUNNING);
+        else
+            see_alive(r);
+        break;
+    case WIRE_REMOTE_PAUSED:
+        if (adopts)
+            found(r, SBX_PAUSED);
+        else
+            resume_or_wait(r, &o);
+        break;
+    case WIRE_REMOTE_STOPPED:
+    case WIRE_REMOTE_FAILED:
+        if (adopts)
+            found(r, SBX_STOPPED);
+        else
+            sbx_finish(&r->base, unavailable(&o));
+        break;
+    }
 }
 
 static fallible remote_start(struct sbx *s)
 {
     struct remote *r = remote_of(s);
 
-    r->give_up_ns = loop_now_ns(loop_of(r)) + START_MS * NS_PER_MS;
-    r->poll_ms = POLL_MIN_MS;
-    if (r->runtime_id[0] && !driver_of(r)->croft)
+    begin_waiting(r);
+    if (r->ended)
         return err_new(ERR_UNSUPPORTED,
                        "the server of sandbox '%s' keeps no files of what was "
                        "stopped; make a new one",
                        r->base.id);
-    if (r->runtime_id[0]) {
-        buf_reset(&r->body);
-        return call_croft(r, "POST", "/resume", on_object);
-    }
+    r->there = true;
+    if (r->runtime_id[0] && remote_driver_of(r)->croft)
+        return remote_call_croft(r, "POST", "/resume", on_object);
     put_start(r);
-    return call(r, "POST", r->from ? "/croft/v1/sandboxes" : "/start", on_object);
+    return remote_call(r, "POST", r->from ? "/croft/v1/sandboxes" : "/start", on_object);
 }
 
 static void on_found(struct remote *r, const struct json *body, struct err *e)
 {
-    struct wire_remote object;
-
-    if (!e)
-        e = take_object(r, body, &object);
-    if (!e)
-        r->base.found = object.state == WIRE_REMOTE_PAUSED    ? SBX_PAUSED
-                        : object.state == WIRE_REMOTE_STOPPED ? SBX_STOPPED
-                        : object.state == WIRE_REMOTE_FAILED  ? SBX_STOPPED
-                                                              : SBX_RUNNING;
-    sbx_finish(&r->base, e);
+    if (e && err_code(e) == ERR_NOT_FOUND)
+        e = err_wrap(e, "Could not find existing runtime for SID: %s", r->base.id);
+    r->there = !e;
+    on_object(r, body, e);
 }
 
 static fallible remote_adopt(struct sbx *s)
 {
     struct remote *r = remote_of(s);
-    char path[sizeof r->path];
 
-    snprintf(path, sizeof path, "/sessions/%s", s->id);
+    begin_waiting(r);
+    snprintf(r->path, sizeof r->path, "/sessions/%s", s->id);
     buf_reset(&r->body);
-    return call(r, "GET", path, on_found);
+    return remote_call(r, "GET", r->path, on_found);
 }
 
 /* --- and the rest of a life --- */
 
-static void on_done(struct remote *r, const struct json *body, struct err *e)
+/* A refusal for what it is now: somebody else may have done it, or ended it. */
+static void on_state(struct remote *r, const struct json *body, struct err *e)
+{
+    bool stops = r->base.op == SBX_STOP;
+    struct wire_remote o;
+
+    if (!e)
+        e = take_object(r, body, &o);
+    if (e) {
+        end_if_gone(r, e);
+        return;
+    }
+    if (o.state == WIRE_REMOTE_STOPPED) {
+        r->ended = true;
+        sbx_finish(&r->base, stops ? NULL : err_new(ERR_CONFLICT, "it is stopped"));
+        if (!stops)
+            sbx_gone(&r->base, "somebody else stopped it");
+    } else if (o.state == WIRE_REMOTE_PAUSED && !stops)
+        sbx_finish(&r->base, NULL);
+    else
+        sbx_finish(&r->base, err_new(ERR_CONFLICT, "the server refuses it while it is " STR_FMT,
+                                     STR_ARG(o.status)));
+}
+
+static void on_paused(struct remote *r, const struct json *body, struct err *e)
 {
     (void)body;
-    sbx_finish(&r->base, e);
+    if (e && err_code(e) == ERR_CONFLICT) {
+        err_free(e);
+        look_then(r, on_state);
+    } else if (e)
+        end_if_gone(r, e);
+    else
+        sbx_finish(&r->base, NULL);
 }
 
 /* What is not there any more has stopped. */
+static struct err *unless_gone(struct remote *r, struct err *e)
+{
+    if (!e || err_code(e) != ERR_NOT_FOUND)
+        return e;
+    err_free(e);
+    r->there = false;
+    r->ended = true;
+    return NULL;
+}
+
 static void on_stopped(struct remote *r, const struct json *body, struct err *e)
 {
     (void)body;
-    if (e && err_code(e) == ERR_NOT_FOUND) {
+    if (e && err_code(e) == ERR_CONFLICT) {
         err_free(e);
-        e = NULL;
+        look_then(r, on_state);
+        return;
+    }
+    e = unless_gone(r, e);
+    if (!e && !remote_driver_of(r)->croft) {
+        r->there = false;
+        r->ended = true;
     }
     sbx_finish(&r->base, e);
 }
@@ -486,47 +497,75 @@ static fallible remote_stop(struct sbx *s)
 {
     struct remote *r = remote_of(s);
 
-    buf_reset(&r->body);
-    if (driver_of(r)->croft)
-        return call_croft(r, "POST", "/stop", on_stopped);
-    return call_id(r, "/stop", on_stopped);
+    if (remote_driver_of(r)->croft)
+        return remote_call_croft(r, "POST", "/stop", on_stopped);
+    return remote_call_id(r, "/stop", on_stopped);
 }
 
 static fallible remote_pause(struct sbx *s)
 {
-    return call_id(remote_of(s), "/pause", on_done);
+    return remote_call_id(remote_of(s), "/pause", on_paused);
 }
 
 static fallible remote_resume(struct sbx *s)
 {
-    struct remote *r = remote_of(s);
+    begin_waiting(remote_of(s));
+    return remote_call_id(remote_of(s), "/resume", on_object);
+}
 
-    r->give_up_ns = loop_now_ns(loop_of(r)) + START_MS * NS_PER_MS;
-    r->poll_ms = POLL_MIN_MS;
-    return call_id(r, "/resume", on_object);
+/* --- its end --- */
+
+static void remove_here(struct remote *r, struct err *e)
+{
+    release(r);
+    sbx_finish(&r->base, e);
 }
 
 static void on_removed(struct remote *r, const struct json *body, struct err *e)
 {
     (void)body;
-    if (e && err_code(e) == ERR_NOT_FOUND) {
-        err_free(e);
-        e = NULL;
-    }
-    err_free(remote_remove_here(r, e));
+    remove_here(r, unless_gone(r, e));
 }
 
+static void remove_there(struct remote *r)
+{
+    struct err *e = remote_driver_of(r)->croft ? remote_call_croft(r, "DELETE", "", on_removed)
+                                               : remote_call_id(r, "/stop", on_removed);
+
+    if (e)
+        remove_here(r, e);
+}
+
+static void on_left(struct remote *r, const struct json *body, struct err *e)
+{
+    struct wire_remote o;
+
+    if (!e)
+        e = take_object(r, body, &o);
+    if (e)
+        remove_here(r, unless_gone(r, e));
+    else
+        remove_there(r);
+}
+
+/* Of a start that was sent and never answered: is there one? */
 static fallible remote_remove(struct sbx *s)
 {
     struct remote *r = remote_of(s);
     struct err *e = NULL;
 
-    buf_reset(&r->body);
-    if (r->runtime_id[0] && driver_of(r)->croft)
-        e = call_croft(r, "DELETE", "", on_removed);
-    else
-        return remote_remove_here(r, NULL);
-    return e ? remote_remove_here(r, e) : NULL;
+    if (!r->there)
+        remove_here(r, NULL);
+    else if (r->runtime_id[0])
+        remove_there(r);
+    else {
+        snprintf(r->path, sizeof r->path, "/sessions/%s", s->id);
+        buf_reset(&r->body);
+        e = remote_call(r, "GET", r->path, on_left);
+    }
+    if (e)
+        remove_here(r, e);
+    return NULL;
 }
 
 static void remote_inspect(struct sbx *s, struct sbx_info *info)
