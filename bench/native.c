@@ -121,7 +121,7 @@ static void bench_open(struct bench *b, const char *self)
     char *build = dirname(dirname(dir));
     snprintf(b->croft, sizeof b->croft, "%.4000s/croft", build);
     must(box_host_open(&b->h, b->state, rng_system()));
-    box_host_many(&b->h);                              /* as a launcher does */
+    must(box_host_many(&b->h));                        /* as a launcher does */
     b->root = open(b->peers.root, O_PATH | O_CLOEXEC); /* the same as the peers have */
     b->block = memfd_create("args", MFD_CLOEXEC);
     must(fd_write_all(b->block, str_n("--version", 10)));

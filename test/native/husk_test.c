@@ -17,7 +17,7 @@ static void open_many(struct kit *k)
     kit_open(k);
     if (!cg_has(&k->h.cg, CG_MEMORY) || !cg_has(&k->h.cg, CG_PIDS))
         SKIP("no control groups that count memory and processes");
-    box_host_many(&k->h);
+    CHECK_OK(box_host_many(&k->h));
 }
 
 static void run(struct kit *k, const struct native_limits *limits, const char *script,

@@ -138,6 +138,37 @@ TEST(a_command_inside_dies_before_pid_1_and_the_server_and_is_in_their_group)
     rig_close(&r);
 }
 
+/* With embryos the root covers an empty one, without it has taken the machine's place. */
+static void check_walk(unsigned embryos)
+{
+    static const char body[] =
+        "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"a=$(stat -c %d,%i /); b=$(perl -e "
+        "'mkdir q(/x); chroot q(/x) or die; chdir q(..) for 1..99; chroot q(.) or die; "
+        "print join q(,), (stat q(/))[0,1]'); [ $a = $b ] && echo root again; "
+        "cut -d' ' -f5 /proc/self/mountinfo | grep -cvE '^/$|^/(dev|proc|usr|bin|sbin|lib)'\"}}}";
+    struct rig r;
+    char text[1024], line[2048];
+
+    rig_open(&r, embryos);
+    rig_start(&r, "a");
+    snprintf(text, sizeof text,
+             "POST /execute_action HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s",
+             sizeof body - 1, body);
+    http(&r, "a", 0, text, line, sizeof line);
+    CHECK_HAS(str_of(line), "\"content\":\"root again\\n0\"");
+    rig_close(&r);
+}
+
+TEST(whoever_walks_out_of_a_root_that_was_pivoted_to_is_in_it_again)
+{
+    check_walk(0);
+}
+
+TEST(whoever_walks_out_of_a_root_that_covers_an_empty_one_is_in_it_again)
+{
+    check_walk(1);
+}
+
 /* --- a taken-over server
  * -------------------------------------------------------------------------- */
 

@@ -85,7 +85,8 @@ static fallible spawn(struct box_host *h, struct box_embryo *e)
     own_fd theirs = pair[1];
     e->sock = pair[0];
     TRY(seat_put(&h->seat, theirs));
-    struct clone_args args = {.flags = CLONE_PIDFD | CLONE_NEWPID | CLONE_NEWNS | CLONE_FILES |
+    struct clone_args args = {.flags = CLONE_PIDFD | CLONE_NEWPID | CLONE_FILES |
+                                       (h->bare < 0 ? CLONE_NEWNS : 0) |
                                        (group >= 0 ? CLONE_INTO_CGROUP : 0),
                               .pidfd = (uintptr_t)&e->pidfd,
                               .exit_signal = SIGCHLD,
@@ -93,6 +94,8 @@ static fallible spawn(struct box_host *h, struct box_embryo *e)
     pid_t pid = sys_clone3(&args);
     if (pid == 0) {
         e->net = e->net && setns(h->net_given, CLONE_NEWNET) == 0; /* else it makes its own */
+        if (h->bare >= 0 && setns(h->bare, CLONE_NEWNS) < 0)
+            _exit(125);
         box_child(h, e, seat_leave(&h->seat));
     }
     struct err *err = pid < 0 ? err_sys("clone") : NULL;

@@ -60,6 +60,7 @@ struct box_host {
     struct seat seat;
     struct ids_holder holder;
     bool many; /* box_host_many(): */
+    int bare;  /* a mount namespace with nothing in it, see box_bare.c; -1: none */
     int names; /* a file system in memory for their names, see identity.h; -1: none */
     struct husk husks[BOX_HUSKS];
     unsigned husk_count;
@@ -79,7 +80,8 @@ void box_host_close(struct box_host *h);
  * group within the last minute, so sandboxes are spread over the disk (a "top directory"). With a
  * journal they stay together, for each group of inodes must be read once. */
 void box_host_spread(const struct box_host *h);
-void box_host_many(struct box_host *h); /* the same, and husks are kept */
+/* The same; husks are kept, and namespaces of mounts start empty. */
+fallible box_host_many(struct box_host *h);
 void box_host_rest(struct box_host *h); /* drops all husks; before a fork, and at the end */
 /* In a child that makes sandboxes too: what both would wait for is its own from now on. */
 fallible box_host_forked(struct box_host *h);

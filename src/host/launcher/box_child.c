@@ -139,7 +139,7 @@ static fallible make_proc(const struct box_host *h, bool net, int none)
 /* Where the root file system is mounted, in the end. */
 static void mount_point(const struct box_host *h, char out[BOX_STATE + 8])
 {
-    snprintf(out, BOX_STATE + 8, "%s/" BOX_PLACE, h->state);
+    snprintf(out, BOX_STATE + 8, "%s/" BOX_PLACE, h->bare < 0 ? h->state : "");
 }
 
 static fallible make_memory(const struct box_host *h, unsigned slot, struct mounts_memory *memory)
@@ -168,9 +168,10 @@ static fallible first_half(const struct box_host *h, const struct box_embryo *e,
     TRY(cg_join_v1(&h->cg, group));
     if (!e->net)
         TRY(own_net());
-    if (unshare(CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) < 0)
+    if (unshare(CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | (h->bare >= 0 ? CLONE_NEWNS : 0)) <
+        0)
         return err_sys("make namespaces");
-    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+    if (h->bare < 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return err_sys("keep mounts to ourselves");
     TRY(make_memory(h, e->slot, memory));
     struct err *err = make_proc(h, e->net, memory->none);
@@ -279,6 +280,21 @@ static fallible attach_mounts(struct inside *in, int root)
     return NULL;
 }
 
+static fallible leave_root(void)
+{
+    if (sys_pivot_root(".", ".") < 0)
+        return err_sys("change the root");
+    return umount2(".", MNT_DETACH) < 0 ? err_sys("let go of the old root") : NULL;
+}
+
+/* See box_bare.c. */
+static fallible cover_root(int root)
+{
+    if (sys_move_mount(root, AT_FDCWD, "/") < 0)
+        return err_sys("mount the root over the empty one");
+    return chroot(".") < 0 ? err_sys("change the root") : NULL;
+}
+
 static fallible build_root(struct inside *in)
 {
     struct ids_range ids = box_ids(in->h, in->order.slot);
@@ -293,10 +309,7 @@ static fallible build_root(struct inside *in)
     TRY(attach_system(in, root, &ids));
     TRY(attach_mounts(in, root));
     TRY(ids_leave());
-    if (sys_pivot_root(".", ".") < 0)
-        return err_sys("change the root");
-    if (umount2(".", MNT_DETACH) < 0)
-        return err_sys("let go of the old root");
+    TRY(in->h->bare >= 0 ? cover_root(root) : leave_root());
     if (chdir("/") < 0)
         return err_sys("enter '/'");
     if (sethostname(in->order.req.hostname, strlen(in->order.req.hostname)) < 0)

@@ -16,7 +16,7 @@
 
 #include "base/fd.h"
 #include "base/own.h"
-#include "host/launcher/box.h"
+#include "host/launcher/box_inner.h"
 #include "host/launcher/sys.h"
 #include "host/launcher/mounts.h"
 
@@ -165,6 +165,7 @@ void box_host_look(struct box_host *h, const char *state)
                            .look = -1,
                            .net_given = -1,
                            .names = -1,
+                           .bare = -1,
                            .user = geteuid() != 0,
                            .seat = {.fd = -1, .waits = -1}};
     if (state)
@@ -247,7 +248,7 @@ void box_host_spread(const struct box_host *h)
     (void)ioctl(h->boxes, FS_IOC_SETFLAGS, &flags); /* refused: it costs time, nothing else */
 }
 
-void box_host_many(struct box_host *h)
+fallible box_host_many(struct box_host *h)
 {
     static const char *const memory[] = {"mode=700", NULL};
     void *page =
@@ -258,6 +259,7 @@ void box_host_many(struct box_host *h)
     if (h->many && !h->by_path) /* of one that is mounted nowhere older kernels take no layer */
         err_free(mounts_new("tmpfs", memory, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID, &h->names));
     box_host_spread(h);
+    return h->many ? box_bare_open(h) : NULL;
 }
 
 fallible box_host_forked(struct box_host *h)
@@ -279,7 +281,8 @@ void box_host_close(struct box_host *h)
     own_close_p(&h->exe);
     own_close_p(&h->look);
     own_close_p(&h->names);
+    own_close_p(&h->bare);
     seat_close(&h->seat);
     cg_close(&h->cg);
-    h->dir = h->boxes = h->ids = h->exe = h->look = h->names = -1;
+    h->dir = h->boxes = h->ids = h->exe = h->look = h->names = h->bare = -1;
 }

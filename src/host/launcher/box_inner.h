@@ -52,6 +52,10 @@ void box_forget_slot(struct box_host *h, unsigned slot);
 bool box_husk_take(struct box_host *h, struct box_embryo *e);
 bool box_husk_keep(struct box_host *h, struct box *b);
 
+/* --- box_bare.c --- */
+
+fallible box_bare_open(struct box_host *h);
+
 /* --- box_net.c --- */
 
 void box_net_drop(struct box_host *h, int *net);

@@ -403,7 +403,7 @@ static fallible serve_open(struct serve *s)
     loop_forbid_threads(s->loop);
     TRY(box_host_open(&s->host, s->policy->state, rng_system()));
     if (s->policy->embryos) /* else nothing is kept ready */
-        box_host_many(&s->host);
+        TRY(box_host_many(&s->host));
     shed_mounts(s);
     TRY(open_roots(&s->own)); /* an ordinary user is in a new namespace only now */
     TRY(lock_state(s));
@@ -450,7 +450,8 @@ static _Noreturn void launcher_main(const struct launcher_policy *policy, int so
     map_init(&s.by_id);
     list_init(&s.jobs);
     rootfs_init(&s.fresh.layers);
-    s.host.dir = s.host.boxes = s.host.ids = s.host.exe = s.host.look = s.host.cg.v2 = -1;
+    s.host.dir = s.host.boxes = s.host.ids = s.host.exe = s.host.look = s.host.bare = s.host.cg.v2 =
+        -1;
     signal(SIGINT, SIG_IGN); /* a Ctrl-C is for the server, which tells us */
     signal(SIGPIPE, SIG_IGN);
     slice_short(false);
