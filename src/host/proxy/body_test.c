@@ -399,6 +399,32 @@ TEST(inside_they_see_that_the_client_hung_up_and_it_may_still_be_answered)
     pkit_close(&k);
 }
 
+/* Of one that was cut at once: inside, the answer is kept for the same request again. */
+TEST(inside_they_see_that_the_client_hung_up_with_its_body)
+{
+    static const struct str requests[] = {
+        STR_INIT("POST /hold HTTP/1.1\r\n" HOST "Content-Length: 4\r\n\r\nbody"),
+        STR_INIT("POST /hold HTTP/1.1\r\n" HOST
+                 "Transfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n"),
+    };
+    struct web_client c;
+    struct pkit k;
+
+    pkit_open(&k, NULL, NULL, 0);
+    for (int i = 0; i < 2; i++) {
+        pkit_dial(&k, k.t.port, &c, 4096);
+        CHECK_INT(send(c.fd, requests[i].p, requests[i].len, 0), (long long)requests[i].len);
+        shutdown(c.fd, SHUT_WR);
+        web_turns(&k.web, PKIT_TURNS);
+        CHECK_INT(k.held_count, i + 1);
+        CHECK_INT(k.hangups, i + 1);
+        pkit_answer_held(&k, i);
+        CHECK_STR(pkit_take(&k, &c).body, "late");
+        web_close_client(&c);
+    }
+    pkit_close(&k);
+}
+
 /* As `printf … | nc -N` does: all is said, and the answer is waited for. */
 TEST(who_closes_its_half_with_the_request_is_answered)
 {

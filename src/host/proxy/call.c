@@ -274,6 +274,8 @@ static fallible on_client_body(struct http_req *req, struct str piece)
         c->body_ended = true;
         if (chunked)
             stream_write(c->stream, STR("0\r\n\r\n"));
+        if (c->half_closed) /* before its body was read */
+            stream_shutdown(c->stream);
         return NULL;
     }
     if (chunked)
