@@ -4,13 +4,24 @@
     serve_clients.py v0|v1|sdk BASE_URL API_KEY
 
 Written from the contract, on the HTTP library those clients use. Every field a client reads is looked at, whether
-this run needs it or not. Waits are shortened by SCALE; nothing else is. Prints one line per step; fails loudly.
+this run needs it or not. Waits are shortened by SCALE; nothing else is. What makes a client try again is made to
+happen: a quota that is full, connections that are cut. The server's keys may have three runtimes each
+([tenant] most_runtimes = 3). Prints one line per step; fails loudly.
 """
+import base64
 import hashlib
 import io
+import json
 import os
+import shutil
+import socket
+import struct
+import subprocess
 import sys
+import tarfile
+import threading
 import time
+import urllib.parse
 import uuid
 import zipfile
 
@@ -43,6 +54,77 @@ class Disconnected(Exception):
     pass
 
 
+class Exhausted(Exception):
+    """What the retry library raises in the end: no HTTP error any more."""
+
+
+class Cutter:
+    """A relay to a sandbox that cuts its first connections as planned, then passes everything on.
+
+    "reset": before anything is read; "before": when the whole request has gone on, and nothing has come back;
+    "amid": when the answer's head and a piece of its body have come back.
+    """
+
+    def __init__(self, url, plan, then=lambda: None):
+        to = urllib.parse.urlsplit(url)
+        self.to, self.plan, self.cuts, self.then = (to.hostname, to.port), list(plan), 0, then
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                here = self.listener.accept()[0]
+            except OSError:
+                return
+            how = self.plan.pop(0) if self.plan else None
+            threading.Thread(target=self.one, args=(here, how), daemon=True).start()
+
+    def one(self, here, how):
+        if how:
+            self.cuts += 1
+        if how == "reset":
+            here.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            here.close()
+            return
+        there = socket.create_connection(self.to)
+        if how:
+            there.sendall(self.read_message(here))
+            if how == "amid":
+                here.sendall(self.read_message(there)[:-3])
+            there.close()
+            here.close()
+            if not self.plan:
+                self.then()
+            return
+        threading.Thread(target=self.pump, args=(here, there), daemon=True).start()
+        self.pump(there, here)
+
+    @staticmethod
+    def read_message(sock):
+        got = b""
+        while b"\r\n\r\n" not in got:
+            got += sock.recv(65536)
+        head = got[:got.index(b"\r\n\r\n") + 4]
+        length = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+        while len(got) < len(head) + length:
+            got += sock.recv(65536)
+        return got
+
+    @staticmethod
+    def pump(come, go):
+        try:
+            while piece := come.recv(65536):
+                go.sendall(piece)
+            go.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def close(self):
+        self.listener.close()
+
+
 # --- what all of them send and read ---
 
 def is_runtime(r, session):
@@ -59,6 +141,15 @@ def is_runtime(r, session):
     check(r["pod_status"].lower() in POD, "pod_status", r["pod_status"])
     check(not r["url"].endswith("/"), "url ends in a slash", r["url"])
     check(r["session_id"] == session, "another session's", r)
+    for name in ("container_statuses", "events"):
+        check(isinstance(r[name], list) and all(isinstance(x, dict) for x in r[name]), name, r[name])
+        json.dumps(r[name])  # into the log, while it is pending
+    check(len(r["container_statuses"]) == 1, "container_statuses", r["container_statuses"])
+    state = r["container_statuses"][0]
+    check(state["state"] == r["status"] and state["ready"] == (r["pod_status"] == "ready"), "container_statuses", r)
+    check(state["restart_count"] == r["restart_count"], "container_statuses", r)
+    check(r["events"] and r["events"][-1]["reason"] == r["status"], "events", r["events"])
+    check(isinstance(r["pod_logs"], str), "pod_logs", r["pod_logs"])
     for url, port in r["work_hosts"].items():
         check(url.startswith("http") and isinstance(port, int), "work_hosts", r["work_hosts"])
     return r
@@ -76,13 +167,16 @@ def answer(response, what):
     return response
 
 
-def send_request(session, method, url, timeout=60.0, **more):
+def send_request(session, method, url, timeout=60.0, on_limited=lambda response: None, **more):
     """Three attempts on 429, four seconds apart."""
     for attempt in range(3):
         response = session.request(method, url, timeout=timeout, **more)
-        if response.status_code != 429 or attempt == 2:
+        if response.status_code != 429:
             return answer(response, f"{method} {url}")
-        wait(4)
+        on_limited(response)
+        if attempt < 2:
+            wait(4)
+    raise Exhausted(response.json()["detail"])
 
 
 # --- V0: RemoteRuntime ---
@@ -92,9 +186,23 @@ class V0:
         self.base = base + "/"  # configured with a slash at its end: "//start"
         self.sid = uuid.uuid4().hex
         self.session = httpx.Client(headers={"X-API-Key": key})
+        self.image, self.limited, self.cut, self.resumes = IMAGE, 0, 0, 0
+        self.make_room = lambda: None
 
     def api(self, method, path, **more):
-        return send_request(self.session, method, self.base + path, timeout=180.0, **more)
+        return send_request(self.session, method, self.base + path, timeout=180.0, on_limited=self.note_limit, **more)
+
+    def note_limit(self, response):
+        check(int(response.headers["retry-after"]) > 0, "429 without a time", response.headers)
+        check("most_runtimes" in response.json()["detail"], "429 does not name the limit", response.text)
+        self.limited += 1
+        self.make_room()
+
+    def another(self):
+        return V0(self.base[:-1], self.session.headers["X-API-Key"])
+
+    def stop(self):
+        self.api("POST", "/stop", json={"runtime_id": self.runtime_id})
 
     def take(self, r):
         self.runtime_id, self.url, self.work_hosts = r["runtime_id"], r["url"], r.get("work_hosts", {})
@@ -118,22 +226,44 @@ class V0:
             return True
         return False
 
+    def image_exists(self, image):
+        response = self.api("GET", "/image_exists", params={"image": image})
+        check(response.status_code == 200, "image_exists", response.status_code)
+        result = response.json()
+        if result["exists"]:
+            check(isinstance(result["image"]["upload_time"], str), "upload_time", result)
+            check(result["image"]["image_size_bytes"] > 0, "image_size_bytes", result)
+        return result["exists"]
+
     def build(self):
+        """From the most exact tag to the least; then it is built under the first two, and must be there."""
         prefix = self.api("GET", "/registry_prefix").json()["registry_prefix"].rstrip("/")
-        repository = prefix + "/runtime"
-        for tag in ("oh_v0.62_image_host_tag_", "oh_v0.62_lock", "oh_v0.62_base"):
-            response = self.api("GET", "/image_exists", params={"image": f"{repository}:{tag}"})
-            check(response.status_code == 200, "image_exists", response.status_code)
-            result = response.json()
-            if result["exists"]:
-                result["image"]["upload_time"], result["image"]["image_size_bytes"]
-        return repository
+        tags = [f"{prefix}/runtime:{t}" for t in ("oh_v0.62_image_host_tag_", "oh_v0.62_lock", "oh_v0.62_base")]
+        for tag in tags:
+            check(not self.image_exists(tag), "nobody built", tag)
+        form = [("context", ("context.tar.gz", base64.b64encode(context()))),
+                ("target_image", (None, tags[0])), ("tags", (None, tags[1]))]
+        response = self.session.post(self.base + "/build", files=form, timeout=30)
+        if not shutil.which("buildah"):
+            check(response.status_code >= 400 and "buildah" in response.json()["detail"], "no builder", response.text)
+            return False
+        build_id, began = answer(response, "build").json()["build_id"], time.monotonic()
+        while time.monotonic() - began < 30 * 60:
+            result = self.api("GET", "/build_status", params={"build_id": build_id}).json()
+            check(result["status"] not in ("FAILURE", "INTERNAL_ERROR", "TIMEOUT", "CANCELLED", "EXPIRED"),
+                  "build", result.get("error"), result)
+            if result["status"] == "SUCCESS":
+                break
+            wait(30)
+        self.image = result["image"]
+        check(self.image_exists(self.image) and self.image_exists(tags[1]), "built and not there", result)
+        return True
 
     def start(self):
         command = ["/openhands/micromamba/bin/micromamba", "run", "-n", "openhands", "poetry", "run", "python", "-u", "-m",
                    "openhands.runtime.action_execution_server", "60000", "--working-dir", "/workspace", "--plugins",
                    "agent_skills", "jupyter", "--username", "root", "--user-id", "0", "--no-enable-browser"]
-        body = {"image": IMAGE, "command": command, "working_dir": "/openhands/code/",
+        body = {"image": self.image, "command": command, "working_dir": "/openhands/code/",
                 "environment": {"DEBUG": "true", "GREETING": "a $b \"c\""}, "session_id": self.sid, "resource_factor": 1}
         response = self.api("POST", "/start", json=body)
         r = is_runtime(response.json(), self.sid)
@@ -148,36 +278,54 @@ class V0:
             status = r["pod_status"].lower()
             if status == "ready":
                 try:
-                    self.sandbox("GET", "/alive", timeout=5)
+                    self.sandbox("GET", "/alive", timeout=5, resume=False)
                     return
-                except httpx.HTTPStatusError:
+                except (httpx.HTTPStatusError, Disconnected):
                     pass
             elif status in ("failed", "unknown", "crashloopbackoff"):
                 raise Unavailable(status)
             wait(2)
         raise Unavailable("not alive within 180 seconds")
 
-    def sandbox(self, method, path, timeout=60.0, attempts=3, **more):
-        """Errors become what the caller of a runtime sees; connections are tried again, the same bytes each time."""
-        for attempt in range(attempts):
+    def sandbox(self, method, path, **more):
+        """A connection that is cut under an answer is tried five times, the same bytes each time."""
+        for seconds in (4, 4, 4, 8, None):
+            try:
+                return self.sandbox_mapped(method, path, **more)
+            except httpx.RemoteProtocolError:
+                self.cut += 1
+                if seconds is None:
+                    raise Exhausted("cut")
+                wait(seconds)
+
+    def sandbox_mapped(self, method, path, timeout=60.0, resume=True, **more):
+        """Errors become what the caller of a runtime sees."""
+        try:
+            return self.sandbox_sent(method, path, timeout, **more)
+        except httpx.HTTPStatusError as e:
+            code = e.response.status_code
+            if code == 404 and path != "/alive":
+                raise Disconnected("not responding")
+            if code in (502, 504):
+                raise Disconnected("temporarily unavailable")
+            if code == 503 and resume:  # paused: kept alive, so resume, set up, send once more
+                self.resume()
+                return self.sandbox_mapped(method, path, timeout=timeout, resume=False, **more)
+            raise
+
+    def sandbox_sent(self, method, path, timeout, **more):
+        """One that cannot be reached is tried three times."""
+        for attempt in range(3):
             try:
                 return send_request(self.session, method, self.url + path, timeout=timeout, **more)
             except httpx.NetworkError:
-                if attempt == attempts - 1:
-                    raise
+                self.cut += 1
+                if attempt == 2:
+                    raise Exhausted("network")
                 wait(4)
-            except httpx.HTTPStatusError as e:
-                code = e.response.status_code
-                if code == 404 and path != "/alive":
-                    raise Disconnected("not responding")
-                if code in (502, 504):
-                    raise Disconnected("temporarily unavailable")
-                if code == 503 and attempt == 0:  # paused: kept alive, so resume, set up, send once more
-                    self.resume()
-                    continue
-                raise
 
     def resume(self):
+        self.resumes += 1
         self.api("POST", "/resume", json={"runtime_id": self.runtime_id})  # the body is not read
         self.wait_alive()
         self.setup_env()
@@ -200,8 +348,7 @@ class V0:
     def life(self):
         check(not self.check_existing(), "a session nobody started")
         step("a session nobody started is 404")
-        self.build()
-        step("registry prefix and image tags")
+        self.of_built_image()
         first = self.start()
         self.wait_alive()
         self.setup_env()
@@ -209,8 +356,7 @@ class V0:
         check(self.start()["runtime_id"] == first["runtime_id"], "a second start of a session is another runtime")
         step("a second start gives the same runtime")
         reply = self.run('echo "$GREETING|$CATALOG"; pwd')
-        check(reply["content"] == 'a $b "c"|set up\n/workspace' or reply["content"].startswith('a $b "c"|set up'),
-              "environment", reply)
+        check(reply["content"] == 'a $b "c"|set up\n/workspace', "environment and directory", reply)
         step("what was sent with the start is there")
         listed = self.sandbox("POST", "/list_files", timeout=10, json={}).json()
         check(isinstance(listed, list), "list_files", listed)
@@ -227,9 +373,11 @@ class V0:
         check(is_runtime(self.api("GET", f"/sessions/{self.sid}").json(), self.sid)["status"] == "paused", "paused")
         raw = self.session.get(self.url + "/alive", timeout=5)
         check(raw.status_code == 503 and "retry-after" in raw.headers, "a paused sandbox answers", raw.status_code)
-        check(self.run("echo back")["content"].startswith("back"), "after a 503 it is resumed and asked again")
+        check(self.run("echo back")["content"] == "back", "after a 503 it is resumed and asked again")
+        check(self.resumes == 1, "resumes", self.resumes)
         step("paused is 503; resumed by the client, the command is sent again")
-        other = V0(self.base[:-1], self.session.headers["X-API-Key"])
+        self.cuts()
+        other = self.another()
         other.sid = self.sid
         self.api("POST", "/pause", json={"runtime_id": self.runtime_id})
         check(other.check_existing(), "a paused session is attached to")
@@ -244,14 +392,84 @@ class V0:
         except httpx.HTTPStatusError as e:
             check(e.response.status_code == 404 and e.response.json()["detail"], "a stop of null", e)
         step("stopped; a stop of null is 404")
-        second = V0(self.base[:-1], self.session.headers["X-API-Key"])
+        second = self.another()
         second.sid = self.sid
         check(not second.check_existing(), "a stopped session is not attached to")
         again = second.start()
         check(again["runtime_id"] != first["runtime_id"], "a stopped runtime is replaced")
         second.wait_alive()
-        second.api("POST", "/stop", json={"runtime_id": second.runtime_id})
+        second.stop()
         step("a stopped session starts anew")
+        self.limits()
+
+    def of_built_image(self):
+        """As without a runtime_container_image: the image is built before the start."""
+        built = self.another()
+        if not built.build():
+            step("registry prefix and image tags; a build without a builder is refused by its name")
+            return
+        step("registry prefix, image tags, build, and the image is there")
+        built.start()
+        built.wait_alive()
+        check(built.run("cat /etc/made; pwd")["content"] == "by the client\n/workspace", "the built image")
+        built.stop()
+        step("a runtime of the built image")
+
+    def through(self, plan, then=lambda: None):
+        """A client of the same session, by way of a cutter."""
+        cutter = Cutter(self.url, plan, then)
+        client = self.another()
+        client.sid = self.sid
+        client.take(is_runtime(self.api("GET", f"/sessions/{self.sid}").json(), self.sid))
+        client.url = cutter.url
+        return client, cutter
+
+    def cuts(self):
+        def let_go():
+            self.sandbox("POST", "/upload_file", timeout=300, params={"destination": "/workspace", "recursive": "false"},
+                         files={"file": ("go", b"on")})
+
+        client, cutter = self.through(["before"] * 4, let_go)  # all four while it runs
+        counted = client.run("echo once >> count; until [ -e go ]; do sleep 0.01; done; wc -l < count")["content"]
+        check(counted == "1", "cut four times, and run this often:", counted)
+        check((client.cut, cutter.cuts) == (4, 4), "cuts", client.cut, cutter.cuts)
+        cutter.close()
+        client, cutter = self.through(["amid", "amid"])
+        check(client.run("echo whole")["content"] == "whole", "after answers that were cut")
+        check((client.cut, cutter.cuts) == (2, 2), "cuts", client.cut, cutter.cuts)
+        cutter.close()
+        client, cutter = self.through(["before"] * 5)
+        try:
+            client.run("echo never heard")
+            check(False, "a fifth attempt that was cut")
+        except Exhausted:
+            check((client.cut, cutter.cuts) == (5, 5), "cuts", client.cut, cutter.cuts)
+        cutter.close()
+        step("cut connections are tried again, five times in all, and a command still runs once")
+        client, cutter = self.through(["reset", "reset"])
+        check(client.run("echo through")["content"] == "through", "after resets")
+        check((client.cut, cutter.cuts) == (2, 2), "resets", client.cut, cutter.cuts)
+        cutter.close()
+        step("reset connections are tried again")
+
+    def limits(self):
+        """Three are the most a key may have: a fourth start is put off until one goes."""
+        held = [self.another() for _ in range(3)]
+        for h in held:
+            h.start()
+        late = self.another()
+        try:
+            late.start()
+            check(False, "a fourth runtime")
+        except Exhausted:
+            check(late.limited == 3, "attempts", late.limited)
+        late.limited, late.make_room = 0, held.pop().stop
+        late.start()
+        check(late.limited == 1, "attempts", late.limited)
+        late.wait_alive()
+        for h in held + [late]:
+            h.stop()
+        step("429 is tried again, three times in all, with a time and the limit's name")
 
     def visit(self):
         """The status of /alive; None: nobody is there."""
@@ -259,6 +477,22 @@ class V0:
             return self.session.get(self.url + "/alive", timeout=5).status_code
         except httpx.TransportError:
             return None
+
+
+def context():
+    """A folder to build from: a shell with its libraries, busybox for the rest."""
+    libraries = [w for w in subprocess.run(["ldd", "/bin/bash"], capture_output=True, text=True, check=True).stdout.split()
+                 if w.startswith("/")]
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1, dereference=True) as tar:
+        for path in ["/bin/bash", "/bin/busybox", *libraries]:
+            tar.add(path, "root" + path)
+        text = b"FROM scratch\nCOPY root /\nRUN [\"/bin/busybox\", \"--install\", \"-s\", \"/bin\"]\n" \
+               b"RUN mkdir -p /etc /root /tmp; echo by the client >/etc/made\n"
+        info = tarfile.TarInfo("Dockerfile")
+        info.size = len(text)
+        tar.addfile(info, io.BytesIO(text))
+    return packed.getvalue()
 
 
 # --- V1: RemoteSandboxService ---
@@ -377,8 +611,8 @@ class Sdk:
         self.sid = f"agent-server-{uuid.uuid4()}"
         self.client = httpx.Client(headers={"X-API-Key": key})
 
-    def start(self):
-        body = {"image": IMAGE, "command": "/usr/local/bin/openhands-agent-server --port 60000", "working_dir": "/",
+    def start(self, command="/usr/local/bin/openhands-agent-server --port 60000"):
+        body = {"image": IMAGE, "command": command, "working_dir": "/",
                 "environment": {}, "session_id": self.sid, "run_as_user": 10001, "fs_group": 10001,
                 "image_pull_policy": "IfNotPresent", "runtime_class": "sysbox-runc"}
         response = self.client.post(self.base + "/start", json=body, timeout=300)
@@ -400,7 +634,8 @@ class Sdk:
                         return
                 except httpx.TransportError:
                     pass
-            check(r["pod_status"] not in ("failed", "unknown", "crashloopbackoff"), "it failed", r.get("pod_logs"))
+            if r["pod_status"] in ("failed", "unknown", "crashloopbackoff"):
+                raise ValueError(f"Runtime failed (status: {r['pod_status']}): {r.get('pod_logs', '')}")
             wait(pause)
             pause = min(pause * 2, 10)
         check(False, "not ready within 300 seconds")
@@ -422,6 +657,21 @@ class Sdk:
         after = self.client.get(f"{self.base}/sessions/{self.sid}", timeout=60)
         check(after.status_code == 404 or after.json()["status"] == "stopped", "stopped", after.text)
         step("stopped")
+        self.fails()
+
+    def fails(self):
+        """One that ends: what it said last is in the error."""
+        self.sid = f"agent-server-{uuid.uuid4()}"
+        self.start("sh -c 'echo words of the dying >&2; exit 3' --port 60000")
+        try:
+            self.wait_ready()
+            check(False, "a command that ended is ready")
+        except ValueError as e:
+            check("words of the dying" in str(e), "pod_logs", e)
+        r = is_runtime(self.client.get(f"{self.base}/sessions/{self.sid}", timeout=60).json(), self.sid)
+        check("3" in r["container_statuses"][0]["reason"] and r["events"][-1]["type"] == "Warning", "why", r)
+        check(self.client.post(self.base + "/stop", json={"runtime_id": self.id}, timeout=60).is_success, "stop")
+        step("one that fails says why, with its last words")
 
 
 def main():

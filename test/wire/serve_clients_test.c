@@ -19,7 +19,8 @@ static void client(const char *kind)
         SKIP("no httpx here (package python3-httpx)");
     buf_reset(&said);
     setenv("CROFT_API_KEY", s.key, 1);
-    serve_open(&s);
+    serve_prepare(&s);
+    serve_run_with(&s, "[tenant]\nmost_runtimes = 3\n");
     const char *url = serve_text(&s, "http://127.0.0.1:%u", s.wire.port);
     int code = program_run(
         (const char *const[]){PYTHON, "test/wire/serve_clients.py", kind, url, s.key, NULL}, &said);
