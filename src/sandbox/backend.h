@@ -46,6 +46,7 @@ enum sbx_cap { /* bits */
                SBX_CAN_MOUNT = 1 << 15, /* directories of this machine: workspace, mounts */
                SBX_IS_HERE = 1 << 16,   /* its processes and files are this machine's */
                SBX_CAN_USER = 1 << 17,  /* run as any user, see sbx_spec.has_user */
+               SBX_LIMITS_FILES = 1 << 18, /* open ones, of each process */
 };
 const char *sbx_cap_name(unsigned bit); /* "pause"; NULL: no such bit */
 

@@ -49,10 +49,10 @@ static const struct op {
 };
 
 static const char *const cap_names[] = {
-    "pause",          "snapshot",     "expose",    "bind",       "log",
-    "limit-memory",   "limit-pids",   "limit-cpu", "limit-disk", "hide-files",
-    "hide-processes", "hide-network", "adopt",     "claim",      "list",
-    "mount",          "here",         "user",
+    "pause",          "snapshot",     "expose",    "bind",        "log",
+    "limit-memory",   "limit-pids",   "limit-cpu", "limit-disk",  "hide-files",
+    "hide-processes", "hide-network", "adopt",     "claim",       "list",
+    "mount",          "here",         "user",      "limit-files",
 };
 
 const char *sbx_cap_name(unsigned bit)
@@ -147,6 +147,8 @@ static fallible check_limits(const struct sbx_driver *d, const struct sbx_limits
         TRY(need(d, SBX_LIMITS_CPU, "limit processor time"));
     if (l->disk_bytes)
         TRY(need(d, SBX_LIMITS_DISK, "limit disk space"));
+    if (l->open_files)
+        TRY(need(d, SBX_LIMITS_FILES, "limit open files"));
     return NULL;
 }
 

@@ -152,6 +152,13 @@ struct err *contract_resume(struct contract *c, struct sbx *s)
     return wait_for(c, &w, sbx_resume(s, on_done, &w));
 }
 
+struct err *contract_measure(struct contract *c, struct sbx *s)
+{
+    struct waited w = {0};
+
+    return wait_for(c, &w, sbx_measure(s, on_done, &w));
+}
+
 struct err *contract_snapshot(struct contract *c, struct sbx *s, const char *name)
 {
     struct waited w = {0};
@@ -231,6 +238,9 @@ static void on_result(void *arg, const struct action_result *r)
     a->answer.exit_code =
         r->observation->type == WIRE_OBS_RUN ? (int)r->observation->run.metadata.exit_code : -1;
     snprintf(a->answer.text, sizeof a->answer.text, "%.*s", STR_ARG(r->observation->content));
+    if (r->observation->type == WIRE_OBS_RUN)
+        snprintf(a->answer.suffix, sizeof a->answer.suffix, "%.*s",
+                 STR_ARG(r->observation->run.metadata.suffix));
 }
 
 /* A sandbox that somebody else has paused is resumed, as its clients do. */

@@ -66,6 +66,8 @@ extern const struct contract_backend contract_native_range; /* who has a range o
     X(lists_and_removes_snapshots, SBX_CAN_SNAPSHOT)                                               \
     X(holds_the_memory_limit, SBX_LIMITS_MEMORY)                                                   \
     X(holds_the_process_limit, SBX_LIMITS_PIDS)                                                    \
+    X(holds_the_cpu_limit, SBX_LIMITS_CPU)                                                         \
+    X(holds_the_open_files_limit, SBX_LIMITS_FILES)                                                \
     X(holds_the_disk_limit, SBX_LIMITS_DISK)                                                       \
     X(claims_a_warm_one, SBX_CAN_CLAIM)                                                            \
     X(starts_a_claimed_one_again, SBX_CAN_CLAIM)                                                   \
@@ -110,6 +112,7 @@ struct err *contract_stop(struct contract *c, struct sbx *s);
 struct err *contract_pause(struct contract *c, struct sbx *s);
 struct err *contract_resume(struct contract *c, struct sbx *s);
 struct err *contract_remove(struct contract *c, struct sbx *s);
+struct err *contract_measure(struct contract *c, struct sbx *s);
 struct err *contract_snapshot(struct contract *c, struct sbx *s, const char *name);
 /* Names joined by spaces; removing gives "" */
 struct err *contract_snapshots(struct contract *c, const char *remove, char *out, size_t size);
@@ -120,7 +123,7 @@ struct answer {
     enum action_failure failure;
     int http_status, exit_code;
     enum wire_observation_type type;
-    char text[4096], error[600];
+    char text[4096], suffix[400], error[600]; /* suffix: what is said of a command besides */
 };
 #define CONTRACT_WRONG_KEY "wrong"
 /* Runs a command; key NULL: the one of the spec is not needed. A server that made its own key gets

@@ -11,7 +11,7 @@
 #define USER_CAPS                                                                                  \
     (SBX_CAN_SNAPSHOT | SBX_CAN_EXPOSE | SBX_CAN_BIND | SBX_CAN_LOG | SBX_HIDES_FILES |            \
      SBX_CAN_CLAIM | SBX_CAN_LIST | SBX_HIDES_PROCESSES | SBX_HIDES_NETWORK | SBX_CAN_MOUNT |      \
-     SBX_IS_HERE)
+     SBX_IS_HERE | SBX_LIMITS_FILES)
 
 static void become_nobody(struct contract *c, const char *layers)
 {

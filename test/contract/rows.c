@@ -466,61 +466,6 @@ void contract_stops_while_paused(struct contract *c)
     contract_end(c, s);
 }
 
-void contract_holds_the_memory_limit(struct contract *c)
-{
-    struct sbx_spec spec = {.limits.memory_bytes = 64u << 20};
-    struct sbx *s = contract_started(c, &spec);
-    struct answer a =
-        contract_command(c, s, NULL, "head -c 300000000 /dev/zero | tail -c 299999999 | wc -c");
-
-    CHECK(strcmp(a.text, "299999999") != 0);
-    CHECK_STR(contract_command(c, s, NULL, "echo alive").text, "alive");
-    contract_end(c, s);
-}
-
-/* A file that does not fit; what fits stays over a restart, and so does the limit. */
-void contract_holds_the_disk_limit(struct contract *c)
-{
-    static const char fill[] = "head -c 60000000 /dev/zero >>big; stat -c %s big";
-    struct sbx_spec spec = {.limits.disk_bytes = 32u << 20};
-    struct sbx *s = contract_started(c, &spec), *other = contract_started(c, NULL);
-    struct sbx_info info;
-
-    for (unsigned life = 0; life < 2; life++) {
-        struct answer a = contract_command(c, s, NULL, fill);
-        const char *size = strrchr(a.text, '\n');
-        CHECK(strstr(a.text, "No space left") || strstr(a.text, "quota exceeded"));
-        CHECK(size != NULL);
-        CHECK(atol(size) > 24 << 20 && atol(size) < 40 << 20);
-        sbx_inspect(s, &info);
-        CHECK(info.disk != NULL);
-        CHECK_STR(contract_command(c, other, NULL,
-                                   "rm -f big; head -c 60000000 /dev/zero >big;"
-                                   "stat -c %s big")
-                      .text,
-                  "60000000");
-        contract_command(c, s, NULL, "rm big; echo more >>f"); /* a full one has no room to start */
-        CHECK_OK(contract_stop(c, s));
-        CHECK_OK(contract_start(c, s));
-    }
-    sbx_inspect(other, &info);
-    CHECK(info.disk == NULL);
-    CHECK_STR(contract_command(c, s, NULL, "cat f").text, "more\nmore");
-    contract_end(c, other);
-    contract_end(c, s);
-}
-
-void contract_holds_the_process_limit(struct contract *c)
-{
-    struct sbx_spec spec = {.limits.pids = 40};
-    struct sbx *s = contract_started(c, &spec);
-    struct answer a = contract_command(
-        c, s, NULL, "for i in $(seq 100); do sleep 4512 & done 2>&1 | grep -c . ; jobs -p | wc -l");
-
-    CHECK_INT(a.failure, ACTION_NO_FAILURE);
-    contract_end(c, s);
-}
-
 void contract_hides_the_hosts_files(struct contract *c)
 {
     char file[300], command[400];
