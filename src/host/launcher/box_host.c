@@ -199,6 +199,7 @@ fallible box_host_open(struct box_host *h, const char *state, struct rng *rng)
     if (state[0] != '/' || strlen(state) >= sizeof h->state - 64)
         return err_new(ERR_INVALID, "state directory '%s': wanted an absolute path", state);
     box_host_look(h, NULL);
+    umask(022); /* what is private is made so; the rest everybody inside must be able to use */
     strcpy(h->state, state);
     h->rng = rng;
     confine_build(&h->filter, false);
