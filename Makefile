@@ -82,7 +82,7 @@ $(san_test_obj): san_opt := -O0 -Wno-maybe-uninitialized
 san_guest_obj := $(patsubst %.c,$(O)/asan/%.o,$(guest) $(guest_less))
 
 .PHONY: all help run test check-plain check-asan soak layers lint format fuzz fuzz-build fuzz-short bench \
-        install clean deps deps-test vm
+        install clean deps deps-test vm vm-systemd
 all: $(O)/croft $(O)/croft-guest ## build both programs
 
 help: ## this list
@@ -245,6 +245,11 @@ CGROUPS ?= v2
 vm: $(O)/croft $(O)/croft-guest $(O)/test-croft ## a command as root on Debian 12's kernel, in qemu; V="build/test-croft native"
 	@tools/deps build vm
 	@tools/vm --cgroups $(CGROUPS) -- '$(V)'
+
+vm-systemd: $(O)/croft $(O)/croft-guest $(O)/test-croft ## our units under a real systemd, in qemu; CGROUPS=hybrid
+	@tools/deps build vm
+	@tools/vm --systemd --cgroups $(CGROUPS) -- test/deploy/systemd.sh
+	@tools/vm --systemd --cgroups $(CGROUPS) -- test/deploy/user.sh
 
 install: all ## into $(DESTDIR)$(PREFIX)
 	install -D -m 755 $(O)/croft $(DESTDIR)$(PREFIX)/bin/croft
