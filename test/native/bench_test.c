@@ -199,7 +199,7 @@ static void check_server_bench(const char *name, const char *row, const char *ba
 
 TEST_LIMIT(croft_bench_tti_prints_starts_beside_bashes_and_a_timeline, 120)
 {
-    check_server_bench("tti", "POST /start to its answer, warm", "a median start, ms: queue");
+    check_server_bench("tti", "one after another, no pause", "a median start, ms: queue");
 }
 
 TEST_LIMIT(croft_bench_burst_prints_starts_at_once_beside_bashes, 120)

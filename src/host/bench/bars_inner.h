@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/* bars_inner.h — what the measurements of bars.h share; nobody else includes it. */
+#pragma once
+
+#include "host/bench/bars.h"
+#include "host/bench/lives.h"
+
+#define BARS_LEAST 10 /* runs, on a machine however busy */
+
+struct bench_row *bars_add_row(struct bars *b, const char *what, size_t room);
+struct bar *bars_add_bar(struct bars *b, const char *what, double bar, const char *unit);
+void bars_set(struct bar *bar, double got, bool measured);
+/* The error stays the life's: it is told of a copy. */
+void bars_count(struct bars *b, struct bench_row *r, double ms, const struct life *l);
+void bars_sort(struct bars *b);
+double bars_median(const struct bench_row *r);
+void bars_say(const struct bars_plan *plan, const char *what);
+/* Whether another run fits in; i have been done since begin. */
+bool bars_go_on(double begin_ms, unsigned i, unsigned least, unsigned most);
+
+fallible bars_stop_all(struct served *s, struct life *l, size_t n);
+/* Until what was stopped is gone and the pool is full. */
+fallible bars_settle(struct served *s);
+
+fallible bars_tti(struct served *s, const struct bars_plan *plan, struct bars *b);

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+/* tti.c — from a request to the output of the first command, beside bashes.
+ *
+ * A claim is measured twice: on a machine that was idle before each, whose processors and disk have
+ * to wake up first, and one after another without a pause. The bar is held against both. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/own.h"
+#include "host/bench/bars_inner.h"
+
+#define POOL       32
+#define BATCH      100 /* that run before they are stopped */
+#define STAGGER_MS 20
+
+struct timeline {
+    double end_ms, phase_ms[BARS_PHASES];
+};
+
+struct tti_rows {
+    struct bench_row *claim, *next, *after, *first, *bash, *late, *late_bash;
+    struct timeline *lines;
+    size_t line_count;
+};
+
+static fallible read_timeline(struct served *s, const struct life *l, struct timeline *t)
+{
+    char text[80];
+    struct json *o;
+
+    snprintf(text, sizeof text, "/croft/v1/sandboxes/%s", l->id);
+    TRY(served_ask(s, "GET", text, NULL, &o));
+    const struct json *line = json_get(o, STR("timeline"));
+    t->end_ms = l->end_ms;
+    for (size_t i = 0; line && i < BARS_PHASES; i++) {
+        snprintf(text, sizeof text, "%s_ns", bars_phases[i]);
+        t->phase_ms[i] = (double)json_get_int(line, text, 0) / 1e6;
+    }
+    if (t->phase_ms[BARS_PHASES - 1] <= 0) /* the server did not see it: as we did */
+        t->phase_ms[BARS_PHASES - 1] = l->end_ms - l->claim_ms;
+    return NULL;
+}
+
+static int by_end(const void *a, const void *b)
+{
+    double x = ((const struct timeline *)a)->end_ms, y = ((const struct timeline *)b)->end_ms;
+
+    return (x > y) - (x < y);
+}
+
+static fallible one_of_each(struct served *s, struct bars *b, struct tti_rows *r, struct life *l)
+{
+    struct lives_plan ours = {s, LIVES_COMMAND_OUT, 1, 1, 0}, peer = {NULL, LIVES_BASH, 1, 1, 0};
+    struct life p;
+    double ms;
+
+    lives_init(&p, 1);
+    TRY(served_wait_full(s));
+    TRY(lives_run(&ours, l, &ms));
+    bars_count(b, r->claim, l->claim_ms, l);
+    bars_count(b, r->first, l->end_ms, l);
+    if (!l->error)
+        TRY(read_timeline(s, l, &r->lines[r->line_count++]));
+    TRY(served_wait_full(s));
+    TRY(lives_run(&peer, &p, &ms));
+    bars_count(b, r->bash, p.end_ms, &p);
+    lives_done(&p, 1);
+    return NULL;
+}
+
+/* One sandbox, then one bash, and again. What goes on in the machine while a stopped one is removed
+ * is not to fall on the next claim: those that ran are stopped later, BATCH at a time;
+ * after_stops() has the other case. */
+static fallible tti_in_turns(struct served *s, const struct bars_plan *plan, struct bars *b,
+                             struct tti_rows *r)
+{
+    struct life batch[BATCH];
+    double begin = lives_now_ms();
+    size_t n = 0;
+
+    for (unsigned i = 0; bars_go_on(begin, i, BARS_LEAST, plan->runs); i++) {
+        lives_init(&batch[n], 1);
+        TRY(one_of_each(s, b, r, &batch[n++]));
+        if (n < BATCH && i + 1 < plan->runs)
+            continue;
+        TRY(bars_stop_all(s, batch, n));
+        lives_done(batch, n);
+        n = 0;
+        TRY(bars_settle(s));
+    }
+    struct err *e = n ? bars_stop_all(s, batch, n) : NULL;
+    lives_done(batch, n);
+    return e;
+}
+
+/* One user claims all that are warm, each when the one before is there; the pool fills up behind
+ * them, as it always does. */
+static fallible one_after_another(struct served *s, const struct bars_plan *plan, struct bars *b,
+                                  struct bench_row *r)
+{
+    double begin = lives_now_ms(), ms;
+
+    for (unsigned i = 0; bars_go_on(begin, i, BARS_LEAST, plan->runs); i += POOL) {
+        size_t n = plan->runs - i < POOL ? plan->runs - i : POOL;
+        struct lives_plan all = {s, LIVES_START, n, 1, 0};
+        struct life l[POOL];
+        lives_init(l, n);
+        TRY(served_wait_full(s));
+        TRY(lives_run(&all, l, &ms));
+        for (size_t k = 0; k < n; k++)
+            bars_count(b, r, l[k].claim_ms, &l[k]);
+        TRY(bars_stop_all(s, l, n));
+        lives_done(l, n);
+        TRY(bars_settle(s));
+    }
+    return NULL;
+}
+
+/* The next one starts when one was told to stop: as when users come and go. */
+static fallible after_stops(struct served *s, const struct bars_plan *plan, struct bars *b,
+                            struct bench_row *r)
+{
+    struct lives_plan one = {s, LIVES_WHOLE, 1, 1, 0};
+    double begin = lives_now_ms(), ms;
+
+    for (unsigned i = 0; bars_go_on(begin, i, BARS_LEAST, plan->runs / 2 + 1); i++) {
+        struct life l;
+        lives_init(&l, 1);
+        TRY(served_wait_full(s));
+        TRY(lives_run(&one, &l, &ms));
+        bars_count(b, r, l.claim_ms, &l);
+        lives_done(&l, 1);
+    }
+    return NULL;
+}
+
+/* One every 20 ms, whatever the others do; and as many bashes likewise. */
+static fallible tti_staggered(struct served *s, const struct bars_plan *plan, struct bars *b,
+                              struct bench_row *first, struct bench_row *bash)
+{
+    size_t n = plan->runs;
+    struct lives_plan ours = {s, LIVES_COMMAND_OUT, n, n < 64 ? n : 64, STAGGER_MS};
+    struct lives_plan peer = {NULL, LIVES_BASH, n, n, STAGGER_MS};
+    own_free struct life *l = mem_new(n * sizeof *l), *p = mem_new(n * sizeof *p);
+    double ms;
+
+    lives_init(l, n);
+    lives_init(p, n);
+    TRY(served_wait_full(s));
+    TRY(lives_run(&ours, l, &ms));
+    for (size_t i = 0; i < n; i++)
+        bars_count(b, first, l[i].end_ms, &l[i]);
+    TRY(served_wait_full(s));
+    TRY(lives_run(&peer, p, &ms));
+    for (size_t i = 0; i < n; i++)
+        bars_count(b, bash, p[i].end_ms, &p[i]);
+    TRY(bars_stop_all(s, l, n));
+    lives_done(l, n);
+    lives_done(p, n);
+    return NULL;
+}
+
+fallible bars_tti(struct served *s, const struct bars_plan *plan, struct bars *b)
+{
+    own_free struct timeline *lines = mem_new(plan->runs * sizeof *lines);
+    struct tti_rows r = {
+        .claim = bars_add_row(b, "POST /start to its answer, warm", plan->runs),
+        .next = bars_add_row(b, "  one after another, no pause", plan->runs),
+        .after = bars_add_row(b, "  right after a stop", plan->runs),
+        .first = bars_add_row(b, "to the first command's output", plan->runs),
+        .bash = bars_add_row(b, "  bash on a pty, the same", plan->runs),
+        .late = bars_add_row(b, "one every 20 ms, to the output", plan->runs),
+        .late_bash = bars_add_row(b, "  bash on a pty, one every 20 ms", plan->runs),
+        .lines = lines,
+    };
+
+    TRY(served_set_pool(s, POOL));
+    bars_say(plan, "starts and bashes in turns");
+    TRY(tti_in_turns(s, plan, b, &r));
+    bars_say(plan, "starts one after another");
+    TRY(one_after_another(s, plan, b, r.next));
+    bars_say(plan, "starts right after a stop");
+    TRY(after_stops(s, plan, b, r.after));
+    bars_say(plan, "one every 20 ms");
+    TRY(bars_settle(s));
+    TRY(tti_staggered(s, plan, b, r.late, r.late_bash));
+    bars_sort(b);
+    bars_set(bars_add_bar(b, "warm claim, idle before, p50", 0.5, "ms"), bars_median(r.claim),
+             r.claim->count);
+    bars_set(bars_add_bar(b, "warm claim, one after another, p50", 0.5, "ms"), bars_median(r.next),
+             r.next->count);
+    bars_set(bars_add_bar(b, "warm claim, p99", 10, "ms"), bench_at(r.claim, .99), r.claim->count);
+    bars_set(bars_add_bar(b, "first output over a bash's, p50", 1, "ms"),
+             bars_median(r.first) - bars_median(r.bash), r.first->count && r.bash->count);
+    bars_set(bars_add_bar(b, "one every 20 ms, over a bash's, p50", 1, "ms"),
+             bars_median(r.late) - bars_median(r.late_bash), r.late->count && r.late_bash->count);
+    b->has_phases = r.line_count > 0;
+    if (r.line_count) {
+        qsort(lines, r.line_count, sizeof *lines, by_end);
+        memcpy(b->phase_ms, lines[r.line_count / 2].phase_ms, sizeof b->phase_ms);
+    }
+    return NULL;
+}
