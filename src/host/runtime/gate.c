@@ -61,10 +61,12 @@ void gate_leave(struct manager *m)
     loop_later(m->config.loop, &m->open_gate, on_open_gate);
 }
 
-/* A bash takes three times the processor that a claim does: of a hundred at once the first would
- * have their shells, which nobody uses yet, before the last are told. Who comes in a crowd need not
- * find it here: where there is no time to answer there is none to ask. So they are counted by their
- * pace too. */
+/* A bash takes three times the processor that a claim does, and most of that in the kernel, where
+ * nothing preempts it. So it starts when the claim is told, which is a moment later, and not beside
+ * the row's way to the disk; or with the first command, should that come before. Of a hundred at
+ * once the first would have their shells, which nobody uses yet, before the last are told. Who
+ * comes in a crowd need not find it here: where there is no time to answer there is none to ask. So
+ * they are counted by their pace too. */
 uint32_t gate_shell_later(struct manager *m, uint64_t now_ns)
 {
     uint64_t pace = PACE_MS * NS_PER_MS, most = now_ns + MEMORY * pace;
@@ -76,7 +78,7 @@ uint32_t gate_shell_later(struct manager *m, uint64_t now_ns)
     if (crowd < m->claiming)
         crowd = m->claiming;
     if (crowd <= FEW && m->crowd_ns <= now_ns + FEW * pace)
-        return 0;
+        return GATE_ALONE_MS;
     uint64_t ms = LATER_MS + (uint64_t)crowd * LATER_EACH_MS;
     return ms < BIND_LATER_MAX ? (uint32_t)ms : BIND_LATER_MAX;
 }

@@ -8,8 +8,9 @@
 #include "host/runtime/runtime.h"
 #include "host/store/store.h"
 
-#define GATE_MOST 24 /* requests the launcher has at once: more would fill its socket */
-#define GRACE_MS  25 /* a start that is ready so soon is told as running */
+#define GATE_MOST     24 /* requests the launcher has at once: more would fill its socket */
+#define GATE_ALONE_MS 1  /* that the shell of a claim waits where nobody else comes */
+#define GRACE_MS      25 /* a start that is ready so soon is told as running */
 #define CLAIM_MS                                                                                   \
     1000 /* the same of a claim: among a hundred its turn comes, and nobody asks meanwhile */
 #define NOTE_MS      1000 /* until it is written down that it runs */
