@@ -211,15 +211,14 @@ TEST(serve_metrics_are_read_by_promtool)
 {
     struct serve s = {0};
 
+    if (system("command -v promtool >/dev/null") != 0)
+        SKIP("no promtool here (package prometheus)");
     serve_open(&s);
     CHECK_STR(at_server(&s), "demo");
     check_has(serve_text(&s, "curl -s http://127.0.0.1:%u/metrics", s.wire.port),
               "croft_http_requests_total{face=\"runtime\",method=\"POST\",code=\"200\"} 1");
     check(
-        serve_text(&s,
-                   "command -v promtool >/dev/null || exit 0; curl -s http://127.0.0.1:%u/metrics "
-                   "| promtool check metrics",
-                   s.wire.port),
+        serve_text(&s, "curl -s http://127.0.0.1:%u/metrics | promtool check metrics", s.wire.port),
         0, "");
     check_has(serve_text(&s,
                          "timeout 5 curl -sN http://127.0.0.1:%u/croft/v1/events | grep -m 1 READY",
