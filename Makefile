@@ -13,6 +13,7 @@ DESTDIR ?=
 CC      := gcc
 MUSL    := musl-gcc
 VERSION := $(shell cat VERSION)
+COMMIT  := $(or $(shell git rev-parse --short=12 HEAD 2>/dev/null),unknown)
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -123,6 +124,12 @@ $(O)/escape-probe $(O)/asan/escape-probe: $(probe) $(wildcard test/escape/probe/
 
 $(O)/test-croft: | $(O)/escape-probe
 $(O)/asan/test-croft: | $(O)/asan/escape-probe
+
+# The one file that knows the commit, and the stamp that changes with it.
+commit_obj := $(foreach d,host asan fuzz,$(O)/$d/src/host/ops/commit.o)
+$(shell mkdir -p $(O) && { echo $(COMMIT) | cmp -s - $(O)/.commit || echo $(COMMIT) >$(O)/.commit; })
+$(commit_obj): common += -DCROFT_COMMIT='"$(COMMIT)"'
+$(commit_obj): $(O)/.commit
 
 $(O)/host/embed.o $(O)/asan/embed.o: src/main/embed.S $(O)/croft-guest
 	@mkdir -p $(@D)

@@ -259,8 +259,8 @@ struct json *serve_tell(struct serve *s, const char *target, const struct json *
                       serve_text(s, "{'runtime_id':'%s'}", serve_field(s, runtime, "runtime_id")));
 }
 
-static struct serve_answer visit(struct serve *s, const struct json *runtime, const char *method,
-                                 const char *target, const char *quoted)
+struct serve_answer serve_ask_inside(struct serve *s, const struct json *runtime,
+                                     const char *method, const char *target, const char *quoted)
 {
     struct wire to = {.pid = 0};
     const char *header =
@@ -272,16 +272,16 @@ static struct serve_answer visit(struct serve *s, const struct json *runtime, co
 
 int serve_visit(struct serve *s, const struct json *runtime, const char *target)
 {
-    return visit(s, runtime, "GET", target, NULL).status;
+    return serve_ask_inside(s, runtime, "GET", target, NULL).status;
 }
 
 static struct str exec_by(struct serve *s, const struct json *runtime, const char *command,
                           const char *blocking)
 {
-    struct serve_answer a =
-        visit(s, runtime, "POST", "/execute_action",
-              serve_text(s, "{'action':{'action':'run','args':{'command':'%s','blocking':%s}}}",
-                         command, blocking));
+    struct serve_answer a = serve_ask_inside(
+        s, runtime, "POST", "/execute_action",
+        serve_text(s, "{'action':{'action':'run','args':{'command':'%s','blocking':%s}}}", command,
+                   blocking));
 
     if (a.status != 200 || !a.json)
         FAIL("%s: %d " STR_FMT, command, a.status, STR_ARG(a.body));

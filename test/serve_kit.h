@@ -57,5 +57,8 @@ struct json *serve_tell(struct serve *s, const char *target, const struct json *
 struct str serve_exec(struct serve *s, const struct json *runtime, const char *command);
 /* The same; it may still run when this is answered (NO_CHANGE_TIMEOUT_SECONDS). */
 struct str serve_exec_soft(struct serve *s, const struct json *runtime, const char *command);
-/* One request to the runtime's url with its key; the status. */
+/* One request to the runtime's url with its key. */
+struct serve_answer serve_ask_inside(struct serve *s, const struct json *runtime,
+                                     const char *method, const char *target, const char *quoted);
+/* The same, with GET; the status. */
 int serve_visit(struct serve *s, const struct json *runtime, const char *target);

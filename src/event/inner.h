@@ -34,6 +34,7 @@ struct event_log {
     uint64_t flight_at;
     bool flight_indexes; /* the index has no gap before the flight */
     bool flight_indexed, flight_poisons;
+    uint64_t flight_sync_ns;
     struct err *flight_err;
 };
 

@@ -66,7 +66,10 @@ static void flight_run(struct event_log *log)
         flight_undo(log);
         return;
     }
-    if (fdatasync(log->file.fd) < 0) {
+    uint64_t begun = clock_mono_ns(loop_clock(log->loop));
+    int synced = fdatasync(log->file.fd);
+    log->flight_sync_ns = clock_mono_ns(loop_clock(log->loop)) - begun;
+    if (synced < 0) {
         log->flight_err = err_sys("fdatasync");
         log->flight_poisons = true;
         flight_undo(log);
@@ -181,6 +184,8 @@ static void flight_landed(struct event_log *log, struct list *told)
     f->chain = b->chain;
     f->end += b->bytes.len;
     log->commits++;
+    if (log->options.on_commit)
+        log->options.on_commit(log->options.arg, b->count, log->flight_sync_ns);
     if (log->flight_indexed) {
         f->indexed = f->chain.seq;
         f->indexed_end = f->end;

@@ -226,18 +226,21 @@ void wire_put_sandbox(struct jw *w, const struct wire_sandbox *s)
         jw_str(w, "image", s->image);
         jw_str(w, "backend", s->backend);
         put_or_null(w, "pool", s->pool);
-        jw_str(w, "launch_type", s->pool.p ? STR("warm") : STR("cold"));
+        jw_str(w, "launch_type", s->launch);
         jw_str(w, "key", s->key);
         jw_str(w, "created_at", s->created_at);
         jw_str(w, "changed_at", s->changed_at);
         jw_bool(w, "keep", s->keep);
         jw_int(w, "resource_factor", s->resource_factor);
         wire_put_wants(w, s->has);
-        JW_OBJECT(w, "timeline")
+        JW_OBJECT(w, "timeline") {
+            jw_str(w, "launch_type", s->launch);
+            put_or_null(w, "pool_miss", s->miss);
             for (size_t i = 0; i < s->phase_count; i++) {
                 jw_key(w, s->phases[i].name);
                 jw_uint(w, NULL, s->phases[i].ns);
             }
+        }
     }
 }
 

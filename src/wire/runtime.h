@@ -58,7 +58,9 @@ void wire_put_warm_config(struct jw *w, const struct wire_warm_config *c);
 struct wire_sandbox {
     struct wire_runtime runtime;
     struct str image, backend, key, created_at, changed_at;
-    struct str pool; /* it came from; .p NULL: none */
+    struct str pool;   /* it came from; .p NULL: none */
+    struct str launch; /* how: warm, cold, fork, resume */
+    struct str miss;   /* why it is not warm; .p NULL: it is, or nobody knows any more */
     bool keep;
     int64_t resource_factor;
     const struct wire_wants *has; /* limits, host name, mounts */

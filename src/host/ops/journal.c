@@ -35,17 +35,18 @@ static const struct str kinds[] = {
     [JOURNAL_AUDIT] = {"audit", 5},
 };
 
-fallible journal_open(struct loop *loop, int dir, struct journal **ret_journal)
+fallible journal_open(const struct journal_config *config, struct journal **ret_journal)
 {
-    const struct event_options options = {.delay_ms = DELAY_MS};
+    const struct event_options options = {
+        .delay_ms = DELAY_MS, .on_commit = config->on_commit, .arg = config->arg};
     struct journal *j = mem_new(sizeof *j);
-    struct err *e = event_log_open(loop, dir, STR(NAME), &options, &j->log);
+    struct err *e = event_log_open(config->loop, config->dir, STR(NAME), &options, &j->log);
 
     if (e) {
         free(j);
         return err_wrap(e, "the journal");
     }
-    j->loop = loop;
+    j->loop = config->loop;
     *ret_journal = j;
     return NULL;
 }

@@ -31,7 +31,14 @@ struct journal_note { /* what is empty is left out */
                  * says how many were left out */
 };
 
-fallible journal_open(struct loop *loop, int dir, struct journal **ret_journal);
+struct journal_config {
+    struct loop *loop;
+    int dir; /* borrowed */
+    /* After each commit: how many records, and how long the disk took. May be NULL. */
+    void (*on_commit)(void *arg, uint64_t records, uint64_t sync_ns);
+    void *arg;
+};
+fallible journal_open(const struct journal_config *config, struct journal **ret_journal);
 void journal_free(struct journal *j); /* what was noted is written first */
 OWNABLE(journal)
 

@@ -36,7 +36,9 @@ static void add(const char *tenant, const char *message)
 static void open_journal(struct web *w)
 {
     web_open(w, WEB_ROUTES(routes), NULL, NULL);
-    CHECK_OK(journal_open(w->loop, test_dir_fd(), &journal));
+    const struct journal_config c = {.loop = w->loop, .dir = test_dir_fd()};
+
+    CHECK_OK(journal_open(&c, &journal));
 }
 
 /* Until the page has come so far: the commit is made on a thread. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -188,6 +189,7 @@ static void put_process(struct buf *out)
 {
     unsigned long pages = 0, resident = 0;
     struct timespec cpu;
+    struct rlimit most = {0};
     FILE *f = fopen("/proc/self/statm", "re");
 
     if (f && fscanf(f, "%lu %lu", &pages, &resident) != 2)
@@ -204,6 +206,9 @@ static void put_process(struct buf *out)
     buf_addf(out, "process_virtual_memory_bytes %lu\n", pages * (unsigned long)getpagesize());
     put_head(out, "process_open_fds", "Descriptors in use.", "gauge");
     buf_addf(out, "process_open_fds %u\n", count_fds());
+    getrlimit(RLIMIT_NOFILE, &most);
+    put_head(out, "process_max_fds", "Descriptors it may have.", "gauge");
+    buf_addf(out, "process_max_fds %llu\n", (unsigned long long)most.rlim_cur);
 }
 
 void metrics_put(const struct metrics *m, struct buf *out)

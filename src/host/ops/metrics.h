@@ -29,9 +29,17 @@ enum metric {
     METRIC_POOL_TARGET,
     METRIC_POOL_STARTING,
     METRIC_POOL_MISSES,
+    METRIC_ACTIONS,
+    METRIC_ACTION_SECONDS,
+    METRIC_EXEC_BYTES,
+    METRIC_EXEC_CUT,
     METRIC_HTTP_REQUESTS,
     METRIC_HTTP_SECONDS,
+    METRIC_WS_CLIENTS,
+    METRIC_WS_DROPPED,
     METRIC_EVENTS,
+    METRIC_EVENT_FSYNC,
+    METRIC_SNAPSHOT_SECONDS,
     METRIC_IDLE_TRANSITIONS,
     METRIC_DENIALS,
     METRIC_COUNT
@@ -45,6 +53,8 @@ struct metric_row {
     const char *const *labels; /* NULL: none */
 };
 extern const struct metric_row metric_rows[METRIC_COUNT];
+
+extern const char metrics_commit[]; /* this was built from; "unknown" outside of a repository */
 
 struct metrics;
 struct metrics *metrics_new(void);

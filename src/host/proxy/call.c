@@ -40,6 +40,7 @@ static struct http_req *call_end(struct call *c)
     struct proxy *p = c->p;
     struct http_req *req = take(&c->req);
 
+    count_end(c);
     unpark(c);
     req->on_body = NULL;
     req->on_gone = req->on_hangup = req->on_drain = NULL;
@@ -270,6 +271,7 @@ static fallible on_client_body(struct http_req *req, struct str piece)
     char size[20];
 
     c->target->last_ns = loop_now_ns(c->p->loop);
+    count_asked(c, piece);
     if (!piece.len) {
         c->body_ended = true;
         if (chunked)
@@ -306,13 +308,6 @@ void call_open(struct call *c, struct stream *s, bool reused)
         stream_shutdown(s);
 }
 
-static bool is_command(const struct http_req *req, uint16_t inside)
-{
-    return !inside && str_eq(req->head.method, STR("POST")) &&
-           (str_ends(req->path, STR("/execute_action")) ||
-            str_find(req->path, STR("/croft/v1/shells/")) >= 0);
-}
-
 static void tell_first(const struct call *c)
 {
     struct proxy_target *t = c->target;
@@ -328,6 +323,7 @@ static void call_finish(struct call *c, struct str left)
 
     if (c->begun_ns)
         tell_first(c);
+    c->whole = true;
     if (c->keep_alive && whole && c->target->state == PROXY_OPEN)
         up_keep(c);
     http_reply_end(call_end(c));
@@ -379,6 +375,7 @@ static bool take_final_head(struct call *c, const struct http_head *h, struct st
     c->keep_alive = h->keep_alive;
     loop_timer_stop(&c->timer);
     http_body_init(&c->in, h);
+    count_head(c, h);
     head_to_client(c, h);
     http_reply_begin(c->req, h->status, STR(""), length_of(c, h));
     if (!c->in.done)
@@ -425,6 +422,7 @@ static bool take_body(struct call *c, struct str *in)
         bad_answer(c, e);
         return false;
     }
+    count_answered(c, piece);
     http_reply_pass(c->req, piece);
     if (c->in.done) {
         call_finish(c, *in);
@@ -505,7 +503,8 @@ fallible call_take(struct proxy *p, struct proxy_target *t, struct http_req *req
     list_add(&t->calls, &c->link);
     t->open++;
     t->last_ns = loop_now_ns(p->loop);
-    if (t->on_first && is_command(req, inside))
+    count_begin(c);
+    if (t->on_first && c->kind && c->kind != COUNT_LIVE)
         c->begun_ns = t->last_ns;
     struct err *e = head_to_sandbox(c, name, &c->head);
     if (e) {

@@ -45,6 +45,7 @@ struct proxy {
     struct call *spare;
     unsigned spare_count;
     struct buf scratch; /* heads are put together here */
+    struct proxy_stats stats;
 };
 
 enum call_state {
@@ -54,6 +55,9 @@ enum call_state {
     CALL_HEAD,   /* for the answer */
     CALL_BODY,
 };
+
+/* What a request is to the numbers; COUNT_SHELL: none of them, but a command. */
+enum count_kind { COUNT_NOTHING, COUNT_ACTION, COUNT_RUN, COUNT_SHELL, COUNT_LIVE };
 
 struct call { /* one request and its answer */
     struct proxy *p;
@@ -69,6 +73,10 @@ struct call { /* one request and its answer */
     struct http_body in;
     size_t scanned;
     uint64_t begun_ns; /* of a first command; 0: it is none, or not well */
+    uint64_t asked_ns;
+    const char *action, *result; /* as they are counted; NULL: not known yet */
+    uint8_t kind, marked;        /* enum count_kind; of the mark of an answer that was cut */
+    bool look, output, may_be_cut, whole;
     unsigned interim;
     uint32_t again_ms; /* until the next attempt on a full backlog */
     uint16_t inside;   /* port; 0: the sandbox's server */
@@ -90,6 +98,13 @@ void call_open(struct call *c, struct stream *s, bool reused); /* up.c has a con
 void call_fail(struct call *c, struct err *e);
 /* The connection inside was lost; e is why. */
 void call_lost(struct call *c, struct err *e);
+
+/* count.c: what passes, for whoever counts; each costs a comparison where there is nothing to. */
+void count_begin(struct call *c);
+void count_asked(struct call *c, struct str piece);
+void count_head(struct call *c, const struct http_head *h);
+void count_answered(struct call *c, struct str piece);
+void count_end(const struct call *c);
 
 /* up.c: connections to sandboxes */
 void up_connect(struct call *c);

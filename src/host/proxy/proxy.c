@@ -54,6 +54,11 @@ static void fill_config(struct proxy_config *c)
     c->retry_after_s = or_default(c->retry_after_s, 1);
 }
 
+const struct proxy_stats *proxy_stats(const struct proxy *p)
+{
+    return &p->stats;
+}
+
 struct proxy_target *proxy_find(const struct proxy *p, struct str id)
 {
     return map_get(&p->by_id, id);

@@ -55,10 +55,23 @@ struct proxy_target {           /* a sandbox as the proxy sees it; embedded in i
     bool woken;
 };
 
+enum proxy_drop { PROXY_DROP_CLIENT, PROXY_DROP_SANDBOX, PROXY_DROP_REMOVED, PROXY_DROPS };
+extern const char *const proxy_drop_names[PROXY_DROPS];
+
+struct proxy_stats {             /* since it began, but for relays */
+    uint64_t output_bytes[2];    /* of commands, as encoded: in their answers; live */
+    uint64_t cut;                /* answers whose output was too long for them */
+    uint64_t relays;             /* upgraded connections now */
+    uint64_t drops[PROXY_DROPS]; /* of them that broke: which side did; or the sandbox went */
+};
+
 struct proxy_config { /* zero: the default */
     struct net *net;
     /* Every answer on listeners of ours, when it is complete, for counting; may be NULL. */
     void (*on_answer)(void *ctx, const struct http_req *req, int status, uint64_t ns);
+    /* Every action and command that reached a sandbox; result: ok, error, refused (its server said
+     * 4xx), lost (no whole answer). Both are words of a short list. May be NULL. */
+    void (*on_action)(void *ctx, const char *action, const char *result, uint64_t ns);
     void *ctx;
     struct str domain;   /* "runtime.example.com", or "-runtime.example.com"; empty: not by name */
     const char *address; /* of listeners; 127.0.0.1 */
@@ -91,6 +104,7 @@ fallible proxy_add_inner(struct proxy *p, struct proxy_target *t, uint16_t insid
 /* Requests under way are answered 404 or cut; listeners are closed. Twice is fine. */
 void proxy_remove(struct proxy *p, struct proxy_target *t);
 void proxy_set_state(struct proxy *p, struct proxy_target *t, enum proxy_state state);
+const struct proxy_stats *proxy_stats(const struct proxy *p);
 struct proxy_target *proxy_find(const struct proxy *p, struct str id); /* NULL: no such */
 
 /* For the main server's config.intercept: gives the route of a request that names a sandbox, by

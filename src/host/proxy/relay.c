@@ -17,6 +17,8 @@ struct relay {
     bool client_ended, inside_ended;
 };
 
+const char *const proxy_drop_names[PROXY_DROPS] = {"client", "sandbox", "removed"};
+
 static void relay_end(struct relay *r, bool at_once)
 {
     void (*close)(struct stream * s) = at_once ? stream_close : stream_close_when_sent;
@@ -24,6 +26,7 @@ static void relay_end(struct relay *r, bool at_once)
     close(r->client);
     close(r->inside);
     list_del(&r->link);
+    r->p->stats.relays--;
     r->target->open--;
     r->target->last_ns = loop_now_ns(r->p->loop);
     free(r);
@@ -31,8 +34,11 @@ static void relay_end(struct relay *r, bool at_once)
 
 void relay_close_all(struct proxy_target *t)
 {
-    while (!list_empty(&t->relays))
-        relay_end(container_of(t->relays.next, struct relay, link), true);
+    while (!list_empty(&t->relays)) {
+        struct relay *r = container_of(t->relays.next, struct relay, link);
+        r->p->stats.drops[PROXY_DROP_REMOVED]++;
+        relay_end(r, true);
+    }
 }
 
 static struct stream *other_side(const struct relay *r, const struct stream *s)
@@ -73,8 +79,11 @@ static void on_side_eof(struct stream *s)
 
 static void on_side_error(struct stream *s, struct err *why)
 {
+    struct relay *r = stream_owner(s);
+
     err_free(why); /* a connection that breaks on one side ends on the other */
-    relay_end(stream_owner(s), false);
+    r->p->stats.drops[s == r->client ? PROXY_DROP_CLIENT : PROXY_DROP_SANDBOX]++;
+    relay_end(r, false);
 }
 
 static const struct stream_events relay_events = {
@@ -98,6 +107,7 @@ void relay_start(struct proxy *p, struct proxy_target *t, struct stream *client,
     *r = (struct relay){.p = p, .target = t, .client = client, .inside = inside};
     list_add(&t->relays, &r->link);
     t->open++;
+    p->stats.relays++;
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
     stream_set_events(client, &relay_events, r);

@@ -113,6 +113,25 @@ TEST(an_end_of_one_side_is_an_end_of_that_direction_only)
     CHECK(p.c.eof);
     web_turns(&p.k.web, PKIT_TURNS);
     CHECK_INT(p.k.t.open, 0);
+    for (unsigned i = 0; i < PROXY_DROPS; i++)
+        CHECK_INT(proxy_stats(p.k.proxy)->drops[i], 0);
+    pair_close(&p);
+}
+
+/* Closed with bytes that nobody read: the other side is told of a reset. */
+TEST(a_relay_that_breaks_is_counted_with_the_side_that_did)
+{
+    struct pair p;
+
+    pair_open(&p, STR(""));
+    say(&p, &p.s, ANSWER);
+    web_turns(&p.k.web, PKIT_TURNS);
+    struct linger at_once = {.l_onoff = 1};
+    CHECK_INT(setsockopt(p.c.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+    web_close_client(&p.c);
+    web_turns(&p.k.web, PKIT_TURNS);
+    CHECK_INT(proxy_stats(p.k.proxy)->drops[PROXY_DROP_CLIENT], 1);
+    CHECK_INT(proxy_stats(p.k.proxy)->relays, 0);
     pair_close(&p);
 }
 
@@ -183,8 +202,11 @@ TEST(a_sandbox_that_goes_takes_its_relays_along)
     proxy_set_state(p.k.proxy, &p.k.t, PROXY_PAUSED); /* held, not cut */
     web_turns(&p.k.web, PKIT_TURNS);
     CHECK_INT(p.k.t.open, 1);
+    CHECK_INT(proxy_stats(p.k.proxy)->relays, 1);
     proxy_set_state(p.k.proxy, &p.k.t, PROXY_GONE);
     CHECK_INT(p.k.t.open, 0);
+    CHECK_INT(proxy_stats(p.k.proxy)->relays, 0);
+    CHECK_INT(proxy_stats(p.k.proxy)->drops[PROXY_DROP_REMOVED], 1);
     web_read(&p.k.web, &p.c);
     CHECK(p.c.eof || p.c.errnum);
     pair_close(&p);

@@ -9,6 +9,11 @@
 #include "base/rng.h"
 #include "host/runtime/inner.h"
 
+static uint64_t now_ns(const struct runtime *r)
+{
+    return clock_mono_ns(loop_clock(r->manager->config.loop));
+}
+
 /* --- pause and resume --- */
 
 /* It ended meanwhile: why is the story, and not that it cannot be paused then. */
@@ -109,6 +114,7 @@ static void on_resumed(void *arg, struct sbx *s, const struct err *e)
         err_free(runtime_set_addresses(r)); /* of one that was adopted paused; it runs now */
         runtime_move(r, RUNTIME_RUNNING);
         proxy_set_state(r->manager->config.proxy, &r->target, PROXY_OPEN);
+        r->ready_us = (uint32_t)((now_ns(r) - r->begun_ns) / 1000);
         manager_emit(r, RUNTIME_EVENT_READY, "");
         runtime_rotate_key(r, on_half_key);
         row_update(r, on_half_row);
@@ -320,6 +326,7 @@ static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
         *ret_begun = false;
         TRY(runtime_check_mounts(r));
         *ret_begun = true;
+        r->begun_ns = now_ns(r);
     }
     r->op = op;
     r->pending = PENDING_ROW | PENDING_SANDBOX;

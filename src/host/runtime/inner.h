@@ -47,7 +47,7 @@ struct manager {
 
     struct list subscribers;
     struct runtime_counters counters;
-    uint64_t misses[POOL_MISSES];
+    uint64_t misses[POOL_MISSES]; /* of no pool */
 
     struct list garbage; /* sandboxes nobody knows, being ended */
     unsigned garbage_count;

@@ -230,7 +230,11 @@ static bool start_cold_after_all(struct runtime *r)
     r->warm = false;
     runtime_claim_over(r);
     look_at_watchers(r);
-    runtime_set_detail(r, "cold: the warm sandbox was not well");
+    r->launch = RUNTIME_COLD;
+    r->miss = POOL_UNWELL;
+    runtime_set_text(&r->pool, NULL);
+    runtime_set_detail(r, "cold: %s", pool_miss_words[r->miss]);
+    pool_missed(r->manager, r->spec->sbx.image ? r->spec->sbx.image : "host", POOL_UNWELL);
     own(err) e = waits ? sbx_stop(r->sbx, on_unclaimed, r) : sbx_remove(r->sbx, on_unwarmed, r);
     return !e;
 }
@@ -360,6 +364,7 @@ static void on_first(struct proxy_target *t, uint64_t ns)
 
 static void is_ready(struct runtime *r)
 {
+    r->ready_us = us_since(r, r->begun_ns);
     manager_emit(r, RUNTIME_EVENT_READY, "");
     log_debug("timeline", KV("id", r->id), KV("request_id", r->request),
               KV("queue_us", r->phase_us[RUNTIME_PHASE_QUEUE]),
@@ -494,6 +499,8 @@ void runtime_begin_again(struct runtime *r)
     r->restarts++;
     r->manager->starting++;
     memset(r->phase_us, 0, sizeof r->phase_us);
+    r->launch = RUNTIME_AGAIN;
+    r->miss = POOL_HIT;
     runtime_set_detail(r, "cold: it had ended and was started again");
     runtime_move(r, RUNTIME_STARTING);
     r->warm = false;

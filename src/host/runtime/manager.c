@@ -32,6 +32,11 @@ const char *const runtime_phase_names[RUNTIME_PHASES] = {
     [RUNTIME_PHASE_FIRST_COMMAND] = "first_command",
 };
 
+const char *const runtime_launch_names[] = {[RUNTIME_COLD] = "cold",
+                                            [RUNTIME_WARM] = "warm",
+                                            [RUNTIME_FORK] = "fork",
+                                            [RUNTIME_AGAIN] = "resume"};
+
 fallible manager_new(const struct manager_config *config, struct manager **ret_manager)
 {
     struct manager *m = mem_new(sizeof *m);

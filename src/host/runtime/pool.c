@@ -39,6 +39,13 @@ const char *const pool_miss_words[POOL_MISSES] = {
     [POOL_COLD] = "this backend keeps nothing warm",
     [POOL_FORK] = "it goes on from a snapshot",
     [POOL_DISK] = "it has a disk limit of its own",
+    [POOL_UNWELL] = "the warm sandbox was not well",
+};
+
+const char *const pool_miss_names[POOL_MISSES] = {
+    [POOL_HIT] = "",          [POOL_NO_POOL] = "image", [POOL_EMPTY] = "empty",
+    [POOL_COLD] = "backend",  [POOL_FORK] = "snapshot", [POOL_DISK] = "disk",
+    [POOL_UNWELL] = "unwell",
 };
 
 static bool can_claim(const struct manager *m)
@@ -305,10 +312,13 @@ void pool_missed(struct manager *m, const char *image, enum pool_miss miss)
 {
     struct pool *p = pool_of(m, image);
 
-    m->misses[miss]++;
-    if (p)
-        p->misses[miss]++;
+    ++*(p ? &p->misses[miss] : &m->misses[miss]);
     pool_refill(m);
+}
+
+const uint64_t *pool_misses_of_none(const struct manager *m)
+{
+    return m->misses;
 }
 
 void pool_give(struct manager *m, struct sbx *warm)

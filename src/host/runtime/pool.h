@@ -29,9 +29,13 @@ enum pool_miss {
     POOL_COLD,    /* nothing here can be warm */
     POOL_FORK,    /* it goes on from a snapshot */
     POOL_DISK,    /* where its files lie would have to be decided before its claim */
+    POOL_UNWELL,  /* one was taken, and could not be bound */
     POOL_MISSES
 };
 extern const char *const pool_miss_words[POOL_MISSES];
+extern const char *const pool_miss_names[POOL_MISSES]; /* the same as one word each */
+/* Of starts whose image no pool has. */
+const uint64_t *pool_misses_of_none(const struct manager *m);
 
 struct pool_config {
     struct wire_warm_config wire; /* name, image; the rest is for clients that ask */

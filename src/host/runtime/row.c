@@ -172,6 +172,7 @@ static fallible on_row(void *arg, const struct store_value *v, size_t count)
     r->created_ms = (uint64_t)v[11].i;
     r->changed_ms = (uint64_t)v[12].i;
     r->pool = dup_text(&v[13]);
+    r->launch = r->pool ? RUNTIME_WARM : RUNTIME_COLD;
     r->wants = dup_text(&v[14]);
     r->durable = true;
     return reading->fn(reading->m, r);

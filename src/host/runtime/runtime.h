@@ -54,6 +54,10 @@ enum runtime_op {
     RUNTIME_STOP
 };
 
+/* How it came to run. */
+enum runtime_launch { RUNTIME_COLD, RUNTIME_WARM, RUNTIME_FORK, RUNTIME_AGAIN };
+extern const char *const runtime_launch_names[]; /* as metrics and the wire have them */
+
 /* Where the time of a start went; nanoseconds. The sandbox's own phases follow in this order. */
 enum runtime_phase {
     RUNTIME_PHASE_QUEUE, /* until the launcher was asked */
@@ -102,8 +106,10 @@ struct runtime {
     bool counted;       /* the pool waits for that */
     bool durable;       /* its row is on disk */
     uint8_t restarts;
+    uint8_t launch, miss; /* enum runtime_launch; enum pool_miss: why it is not warm */
     uint32_t phase_us[RUNTIME_PHASES];
-    struct sbx *sbx; /* NULL: none any more */
+    uint32_t ready_us; /* from the request to a server that listens, of a start or a resume */
+    struct sbx *sbx;   /* NULL: none any more */
     struct proxy_target target;
 
     /* the manager's own */
@@ -178,6 +184,7 @@ void manager_each(struct manager *m, const struct key *key, bool stopped,
 
 struct str manager_registry_prefix(const struct manager *m);
 struct sbx_driver *manager_driver(const struct manager *m);
+struct proxy *manager_proxy(const struct manager *m);
 /* Without asking the driver: the machine's own, and what the policy lists. */
 bool manager_has_image(const struct manager *m, struct str image);
 /* May the key have this in a sandbox here? ERR_UNPROCESSABLE and ERR_FORBIDDEN name the field. */

@@ -111,6 +111,16 @@ fallible snapshots_load(struct manager *m)
 
 /* --- taking one --- */
 
+static void tell_taken(const struct runtime *r)
+{
+    const char *kind = r->sbx->state.now == SBX_STOPPED ? "stopped" : "running";
+    uint64_t ns = clock_mono_ns(loop_clock(r->manager->config.loop)) - r->begun_ns;
+
+    LIST_EACH(s, &r->manager->subscribers, struct runtime_subscriber, link)
+        if (s->on_snapshot)
+            s->on_snapshot(s, kind, ns);
+}
+
 static void on_written(void *arg, struct err *e)
 {
     struct runtime *r = arg;
@@ -119,7 +129,8 @@ static void on_written(void *arg, struct err *e)
     if (e) {
         remove_files(r->manager, s->id);
         forget(s);
-    }
+    } else
+        tell_taken(r);
     runtime_finish(r, e);
 }
 
@@ -160,6 +171,7 @@ static void pass_snapshot(struct runtime *r)
 void runtime_begin_snapshot(struct runtime *r, struct snapshot *s)
 {
     r->snapshot = s;
+    r->begun_ns = clock_mono_ns(loop_clock(r->manager->config.loop));
     gate_wait(r, true, pass_snapshot);
 }
 

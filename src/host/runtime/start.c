@@ -82,6 +82,11 @@ struct sbx_driver *manager_driver(const struct manager *m)
     return m->config.driver;
 }
 
+struct proxy *manager_proxy(const struct manager *m)
+{
+    return m->config.proxy;
+}
+
 /* Whether a store has it is known to the driver alone, when the sandbox starts. */
 fallible start_known_image(struct manager *m, struct str image, const char **ret_known)
 {
@@ -113,6 +118,8 @@ static void tell_where_from(struct runtime *r, const char *pool, enum pool_miss 
 {
     const char *note = r->spec->note;
 
+    r->miss = (uint8_t)miss;
+    r->launch = r->warm ? RUNTIME_WARM : miss == POOL_FORK ? RUNTIME_FORK : RUNTIME_COLD;
     if (r->warm)
         runtime_set_detail(r, "warm: from pool '%s'%s%s", pool, note ? "; " : "", note ? note : "");
     else

@@ -217,6 +217,7 @@ static fallible open_parts(struct server *s)
     struct proxy_config proxy = {.domain = s->settings->domain,
                                  .spare_ports = 4,
                                  .on_answer = watch_sandbox_answer,
+                                 .on_action = watch_action,
                                  .ctx = &s->face};
 
     TRY(loop_new(&clock_system, &s->loop));

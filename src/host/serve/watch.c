@@ -15,30 +15,45 @@
 
 static void observe_start(struct metrics *m, const struct runtime *r)
 {
-    uint64_t us = 0;
-    const char *launch = r->pool ? "warm" : "cold";
+    bool resume = r->op == RUNTIME_RESUME;
+    const char *launch = runtime_launch_names[resume ? RUNTIME_AGAIN : r->launch];
 
-    for (int i = RUNTIME_PHASE_QUEUE; i <= RUNTIME_PHASE_READY; i++)
-        us += r->phase_us[i];
-    metrics_observe_ns(m, METRIC_START_SECONDS, us * 1000, METRIC_LABELS("native", launch));
-    metrics_observe_ns(m, METRIC_CLAIM_SECONDS, (uint64_t)r->phase_us[RUNTIME_PHASE_ROW] * 1000,
-                       METRIC_LABELS(r->pool ? r->pool : "", launch));
+    metrics_observe_ns(m, METRIC_START_SECONDS, (uint64_t)r->ready_us * 1000,
+                       METRIC_LABELS("native", launch));
+    if (!resume)
+        metrics_observe_ns(m, METRIC_CLAIM_SECONDS, (uint64_t)r->phase_us[RUNTIME_PHASE_ROW] * 1000,
+                           METRIC_LABELS(r->pool ? r->pool : "", launch));
 }
 
 static void on_first(struct runtime_subscriber *s, const struct runtime *r)
 {
     metrics_observe_ns(container_of(s, struct watch, events)->metrics, METRIC_FIRST_SECONDS,
                        (uint64_t)r->phase_us[RUNTIME_PHASE_FIRST_COMMAND] * 1000,
-                       METRIC_LABELS("native", r->pool ? "warm" : "cold"));
+                       METRIC_LABELS("native", runtime_launch_names[r->launch]));
+}
+
+static void on_snapshot(struct runtime_subscriber *s, const char *kind, uint64_t ns)
+{
+    metrics_observe_ns(container_of(s, struct watch, events)->metrics, METRIC_SNAPSHOT_SECONDS, ns,
+                       METRIC_LABELS(kind, "create"));
+}
+
+static void on_commit(void *arg, uint64_t records, uint64_t sync_ns)
+{
+    struct watch *w = arg;
+
+    if (!w->metrics)
+        return; /* the last of a server that ends */
+    metrics_add(w->metrics, METRIC_EVENTS, (double)records, NULL);
+    metrics_observe_ns(w->metrics, METRIC_EVENT_FSYNC, sync_ns, NULL);
 }
 
 static void on_event(struct runtime_subscriber *s, const struct runtime_event *e)
 {
     struct watch *w = container_of(s, struct watch, events);
 
-    if (e->kind == RUNTIME_EVENT_READY && e->runtime->op != RUNTIME_RESUME)
+    if (e->kind == RUNTIME_EVENT_READY)
         observe_start(w->metrics, e->runtime);
-    metrics_add(w->metrics, METRIC_EVENTS, 1, NULL);
     journal_add(w->journal, &(struct journal_note){.kind = JOURNAL_STATUS,
                                                    .tenant = str_of(runtime_key_name(e->runtime)),
                                                    .sandbox = str_of(e->runtime->id),
@@ -65,7 +80,6 @@ static void audit(const struct runtime_face *f, const struct http_req *req, int 
 
     snprintf(action, sizeof action, STR_FMT, STR_ARG(str_first(req->head.method, 16)));
     snprintf(text, sizeof text, "%d", status);
-    metrics_add(f->metrics, METRIC_EVENTS, 1, NULL);
     journal_add(f->journal,
                 &(struct journal_note){.kind = JOURNAL_AUDIT,
                                        .tenant = key ? str_of(key->name) : STR(""),
@@ -121,6 +135,16 @@ void watch_sandbox_answer(void *ctx, const struct http_req *req, int status, uin
         count(f, "sandbox", req, status, ns);
 }
 
+void watch_action(void *ctx, const char *action, const char *result, uint64_t ns)
+{
+    const struct runtime_face *f = ctx;
+
+    if (!f->metrics)
+        return;
+    metrics_add(f->metrics, METRIC_ACTIONS, 1, METRIC_LABELS(action, result));
+    metrics_observe_ns(f->metrics, METRIC_ACTION_SECONDS, ns, METRIC_LABELS(action));
+}
+
 void watch_answer(const struct http_req *req, int status, uint64_t ns)
 {
     const struct runtime_face *f = req->app;
@@ -146,11 +170,16 @@ void watch_answer(const struct http_req *req, int status, uint64_t ns)
 fallible watch_open(struct watch *w, struct loop *loop, int dir, struct manager *m,
                     struct runtime_face *face)
 {
-    TRY(journal_open(loop, dir, &w->journal));
+    const struct journal_config journal = {
+        .loop = loop, .dir = dir, .on_commit = on_commit, .arg = w};
+
     w->metrics = metrics_new();
-    metrics_set(w->metrics, METRIC_BUILD_INFO, 1, METRIC_LABELS(CROFT_VERSION, "glibc"));
+    TRY(journal_open(&journal, &w->journal));
+    metrics_set(w->metrics, METRIC_BUILD_INFO, 1,
+                METRIC_LABELS(CROFT_VERSION, metrics_commit, "glibc"));
     w->events.fn = on_event;
     w->events.on_first = on_first;
+    w->events.on_snapshot = on_snapshot;
     manager_subscribe(m, &w->events);
     face->journal = w->journal;
     face->metrics = w->metrics;
@@ -162,5 +191,5 @@ void watch_close(struct watch *w)
     if (w->events.fn)
         manager_unsubscribe(&w->events);
     journal_free(w->journal);
-    metrics_free(w->metrics);
+    metrics_free(take(&w->metrics));
 }

@@ -24,5 +24,6 @@ fallible watch_open(struct watch *w, struct loop *loop, int dir, struct manager 
 void watch_close(struct watch *w); /* before the manager */
 /* Of proxy_config; ctx is the runtime_face. What a sandbox refuses is not a refusal of ours. */
 void watch_sandbox_answer(void *ctx, const struct http_req *req, int status, uint64_t ns);
+void watch_action(void *ctx, const char *action, const char *result, uint64_t ns);
 /* Of http_server_config; req->app is the runtime_face. */
 void watch_answer(const struct http_req *req, int status, uint64_t ns);

@@ -11,6 +11,9 @@ fallible v1_find(struct http_req *req, unsigned scope, struct runtime **ret); /*
 fallible v1_put(struct http_req *req, struct jw *w, const struct runtime *r);
 struct str v1_time(struct arena *a, uint64_t wall_ms);
 
+/* metrics.c */
+fallible v1_handle_metrics(struct http_req *req);
+
 /* logs.c */
 fallible v1_handle_logs(struct http_req *req);
 

@@ -6,9 +6,7 @@
 
 #include "base/clock.h"
 #include "host/ops/journal.h"
-#include "host/ops/metrics.h"
 #include "host/runtime/api.h"
-#include "host/runtime/events.h"
 #include "host/runtime/pool.h"
 #include "host/runtime/runtime.h"
 #include "host/v1/inner.h"
@@ -64,6 +62,8 @@ static fallible describe(const struct runtime *r, struct arena *a, struct wire_s
         .image = str_of(r->image),
         .backend = STR("native"),
         .pool = r->pool ? str_of(r->pool) : (struct str){0},
+        .launch = str_of(runtime_launch_names[r->launch]),
+        .miss = r->miss == POOL_HIT ? (struct str){0} : str_of(pool_miss_words[r->miss]),
         .key = str_of(runtime_key_name(r)),
         .created_at = v1_time(a, r->created_ms),
         .changed_at = v1_time(a, r->changed_ms),
@@ -353,67 +353,6 @@ static fallible handle_events(struct http_req *req)
     return journal_follow(face_of(req)->journal, req, only ? str_of(only->name) : (struct str){0});
 }
 
-static void set_pool_gauges(void *arg, const struct pool_info *info)
-{
-    struct metrics *m = arg;
-    char name[POOL_NAME_MAX + 1];
-
-    snprintf(name, sizeof name, STR_FMT, STR_ARG(info->name));
-    const char *const labels[] = {name, NULL};
-    metrics_set(m, METRIC_POOL_READY, info->ready, labels);
-    metrics_set(m, METRIC_POOL_TARGET, info->target, labels);
-    metrics_set(m, METRIC_POOL_STARTING, info->making, labels);
-    uint64_t missed = 0;
-    metrics_set(m, METRIC_CLAIMS, (double)info->hits, METRIC_LABELS(name, "hit"));
-    for (size_t i = 0; i < POOL_MISSES; i++) {
-        if (i == POOL_HIT)
-            continue;
-        missed += info->misses[i];
-        metrics_set(m, METRIC_POOL_MISSES, (double)info->misses[i],
-                    METRIC_LABELS(name, pool_miss_words[i]));
-    }
-    metrics_set(m, METRIC_CLAIMS, (double)missed, METRIC_LABELS(name, "miss"));
-}
-
-static void set_all(struct runtime_face *f, const struct runtime_gauges *g)
-{
-    const struct runtime_counters *c = manager_counters(f->manager);
-    const struct {
-        const char *name;
-        unsigned n;
-    } states[] = {{"live", g->live},     {"starting", g->starting}, {"running", g->running},
-                  {"paused", g->paused}, {"error", g->error},       {"stopped", g->stopped},
-                  {"warm", g->warm}};
-
-    for (size_t i = 0; i < ARRAY_LEN(states); i++)
-        metrics_set(f->metrics, METRIC_SANDBOXES, states[i].n,
-                    METRIC_LABELS("native", states[i].name));
-    metrics_set(f->metrics, METRIC_IDLE_TRANSITIONS, (double)c->idle_pauses,
-                METRIC_LABELS("paused"));
-    metrics_set(f->metrics, METRIC_IDLE_TRANSITIONS, (double)c->idle_stops,
-                METRIC_LABELS("stopped"));
-    metrics_set(f->metrics, METRIC_IDLE_TRANSITIONS, (double)c->idle_deletes,
-                METRIC_LABELS("deleted"));
-}
-
-static fallible handle_metrics(struct http_req *req)
-{
-    own_done(buf) out;
-    struct runtime_face *f = face_of(req);
-    struct runtime_gauges g;
-
-    buf_init(&out, LIST_BYTES);
-    if (!f->metrics)
-        return err_new(ERR_NOT_FOUND, "this server counts nothing");
-    manager_gauges(f->manager, &g);
-    set_all(f, &g);
-    pool_each(f->manager, set_pool_gauges, f->metrics);
-    metrics_put(f->metrics, &out);
-    TRY(buf_check(&out));
-    http_reply(req, 200, STR("text/plain; version=0.0.4; charset=utf-8"), buf_str(&out));
-    return NULL;
-}
-
 #define SANDBOXES "/croft/v1/sandboxes"
 const struct route v1_routes[] = {
     {"GET", SANDBOXES, handle_list},
@@ -435,7 +374,7 @@ const struct route v1_routes[] = {
     {"GET", "/croft/v1/pool", handle_pools},
     {"PATCH", "/croft/v1/pool/{name}", handle_set_pool},
     {"GET", "/croft/v1/events", handle_events},
-    {"GET", "/metrics", handle_metrics, .flags = ROUTE_OPEN},
-    {"GET", "/internal/metrics", handle_metrics, .flags = ROUTE_OPEN},
+    {"GET", "/metrics", v1_handle_metrics, .flags = ROUTE_OPEN},
+    {"GET", "/internal/metrics", v1_handle_metrics, .flags = ROUTE_OPEN},
 };
 const size_t v1_route_count = ARRAY_LEN(v1_routes);

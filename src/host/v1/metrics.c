@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/* metrics.c — the page for Prometheus: what others count is read when somebody asks. */
+#include <stdio.h>
+
+#include "host/ops/metrics.h"
+#include "host/proxy/proxy.h"
+#include "host/runtime/api.h"
+#include "host/runtime/events.h"
+#include "host/runtime/pool.h"
+#include "host/runtime/runtime.h"
+#include "host/v1/inner.h"
+#include "net/server.h"
+
+#define PAGE_BYTES (16u << 20)
+
+/* The image of a start may have no pool: then the name is empty. */
+static void set_misses(struct metrics *m, const char *pool, const uint64_t *misses)
+{
+    uint64_t missed = 0;
+
+    for (size_t i = 0; i < POOL_MISSES; i++) {
+        if (i == POOL_HIT)
+            continue;
+        missed += misses[i];
+        metrics_set(m, METRIC_POOL_MISSES, (double)misses[i],
+                    METRIC_LABELS(pool, pool_miss_names[i]));
+    }
+    metrics_set(m, METRIC_CLAIMS, (double)missed, METRIC_LABELS(pool, "miss"));
+}
+
+static void set_pool_gauges(void *arg, const struct pool_info *info)
+{
+    struct metrics *m = arg;
+    char name[POOL_NAME_MAX + 1];
+
+    snprintf(name, sizeof name, STR_FMT, STR_ARG(info->name));
+    const char *const labels[] = {name, NULL};
+    metrics_set(m, METRIC_POOL_READY, info->ready, labels);
+    metrics_set(m, METRIC_POOL_TARGET, info->target, labels);
+    metrics_set(m, METRIC_POOL_STARTING, info->making, labels);
+    metrics_set(m, METRIC_CLAIMS, (double)info->hits, METRIC_LABELS(name, "hit"));
+    set_misses(m, name, info->misses);
+}
+
+static void set_passed(struct metrics *m, const struct proxy_stats *s)
+{
+    metrics_set(m, METRIC_EXEC_BYTES, (double)s->output_bytes[0], METRIC_LABELS("answer"));
+    metrics_set(m, METRIC_EXEC_BYTES, (double)s->output_bytes[1], METRIC_LABELS("live"));
+    metrics_set(m, METRIC_EXEC_CUT, (double)s->cut, METRIC_LABELS("answer"));
+    metrics_set(m, METRIC_WS_CLIENTS, (double)s->relays, METRIC_LABELS("sandbox"));
+    for (size_t i = 0; i < PROXY_DROPS; i++)
+        metrics_set(m, METRIC_WS_DROPPED, (double)s->drops[i], METRIC_LABELS(proxy_drop_names[i]));
+}
+
+static void set_all(struct runtime_face *f, const struct runtime_gauges *g)
+{
+    const struct runtime_counters *c = manager_counters(f->manager);
+    const struct {
+        const char *name;
+        unsigned n;
+    } states[] = {{"live", g->live},     {"starting", g->starting}, {"running", g->running},
+                  {"paused", g->paused}, {"error", g->error},       {"stopped", g->stopped},
+                  {"warm", g->warm}};
+
+    for (size_t i = 0; i < ARRAY_LEN(states); i++)
+        metrics_set(f->metrics, METRIC_SANDBOXES, states[i].n,
+                    METRIC_LABELS("native", states[i].name));
+    metrics_set(f->metrics, METRIC_IDLE_TRANSITIONS, (double)c->idle_pauses,
+                METRIC_LABELS("paused"));
+    metrics_set(f->metrics, METRIC_IDLE_TRANSITIONS, (double)c->idle_stops,
+                METRIC_LABELS("stopped"));
+    metrics_set(f->metrics, METRIC_IDLE_TRANSITIONS, (double)c->idle_deletes,
+                METRIC_LABELS("deleted"));
+}
+
+fallible v1_handle_metrics(struct http_req *req)
+{
+    own_done(buf) out;
+    struct runtime_face *f = face_of(req);
+    struct runtime_gauges g;
+
+    buf_init(&out, PAGE_BYTES);
+    if (!f->metrics)
+        return err_new(ERR_NOT_FOUND, "this server counts nothing");
+    manager_gauges(f->manager, &g);
+    set_all(f, &g);
+    pool_each(f->manager, set_pool_gauges, f->metrics);
+    set_misses(f->metrics, "", pool_misses_of_none(f->manager));
+    set_passed(f->metrics, proxy_stats(manager_proxy(f->manager)));
+    metrics_put(f->metrics, &out);
+    TRY(buf_check(&out));
+    http_reply(req, 200, STR("text/plain; version=0.0.4; charset=utf-8"), buf_str(&out));
+    return NULL;
+}

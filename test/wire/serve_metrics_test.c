@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_metrics_test.c — numbers of a real server, after things whose number is known. */
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/serve_kit.h"
+
+static struct str page(struct serve *s)
+{
+    return serve_get(s, "/metrics").body;
+}
+
+/* The value of a line that begins with this; -1: there is none. */
+static double value_of(struct serve *s, const char *series)
+{
+    struct str rest = page(s), line;
+
+    for (bool more = true; more;) {
+        more = str_cut(&rest, '\n', &line);
+        if (str_starts(line, str_of(series)) && line.p[strlen(series)] == ' ')
+            return atof(line.p + strlen(series));
+    }
+    return -1;
+}
+
+static void wait_value(struct serve *s, const char *series, double want)
+{
+    for (unsigned i = 0; value_of(s, series) != want; i++) {
+        if (i > 3000)
+            FAIL("%s is %g, never %g", series, value_of(s, series), want);
+        poll(NULL, 0, 20);
+    }
+}
+
+static const struct json *timeline_of(struct serve *s, const struct json *r)
+{
+    const char *at = serve_text(s, "/croft/v1/sandboxes/%s", serve_field(s, r, "runtime_id"));
+
+    return json_get(serve_want(s, 200, "GET", at, NULL), STR("timeline"));
+}
+
+static void set_pool(struct serve *s, const char *change)
+{
+    serve_want(s, 200, "PATCH", "/croft/v1/pool/p", change);
+}
+
+TEST_LIMIT(serve_changes_a_pool_that_is_there_and_counts_who_it_served, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    serve_run_with(&s, "[pool.p]\nimage = 'host'\ntarget = 1\nceiling = 3\n");
+    wait_value(&s, "croft_pool_ready{pool=\"p\"}", 1);
+    set_pool(&s, "{'target':3}");
+    wait_value(&s, "croft_pool_ready{pool=\"p\"}", 3);
+    CHECK_INT((int)value_of(&s, "croft_pool_target{pool=\"p\"}"), 3);
+    serve_refused(&s, 422, "target 4, ceiling 3", "PATCH", "/croft/v1/pool/p", "{'target':4}");
+    serve_refused(&s, 422, "target 3, ceiling 2", "PATCH", "/croft/v1/pool/p", "{'ceiling':2}");
+    serve_refused(&s, 404, "pool 'q' not found", "PATCH", "/croft/v1/pool/q", "{'target':1}");
+    struct json *warm = serve_start(&s, "warm", "");
+    CHECK_HAS(str_of(serve_field(&s, warm, "status_detail")), "warm: from pool 'p'");
+    CHECK_STR(json_get_str(timeline_of(&s, warm), "launch_type", STR("")), "warm");
+    CHECK_INT(json_get(timeline_of(&s, warm), STR("pool_miss"))->type, JSON_NULL);
+    CHECK(json_get_int(timeline_of(&s, warm), "claim_ns", 0) > 0);
+
+    set_pool(&s, "{'target':0,'ceiling':0}");
+    wait_value(&s, "croft_pool_ready{pool=\"p\"}", 0);
+    wait_value(&s, "croft_pool_starting{pool=\"p\"}", 0); /* those that were too many are gone */
+    struct json *cold = serve_start(&s, "cold", "");
+    CHECK_HAS(str_of(serve_field(&s, cold, "status_detail")), "cold: the pool is empty");
+    CHECK_STR(json_get_str(timeline_of(&s, cold), "launch_type", STR("")), "cold");
+    CHECK_STR(json_get_str(timeline_of(&s, cold), "pool_miss", STR("")), "the pool is empty");
+    CHECK_INT(json_get_int(timeline_of(&s, cold), "claim_ns", -1), 0);
+
+    CHECK_INT((int)value_of(&s, "croft_claims_total{pool=\"p\",result=\"hit\"}"), 1);
+    CHECK_INT((int)value_of(&s, "croft_claims_total{pool=\"p\",result=\"miss\"}"), 1);
+    CHECK_INT((int)value_of(&s, "croft_pool_misses_total{pool=\"p\",reason=\"empty\"}"), 1);
+    serve_close(&s);
+}
+
+static void act(struct serve *s, const struct json *r, const char *body)
+{
+    CHECK(serve_ask_inside(s, r, "POST", "/execute_action", body).status > 0);
+}
+
+TEST_LIMIT(serve_counts_what_its_sandboxes_were_asked_to_do, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    struct json *r = serve_start(&s, "one", "");
+    CHECK_STR(serve_exec(&s, r, "echo ok"), "ok");
+    CHECK_STR(serve_exec(&s, r, "false; echo bad"), "bad");
+    CHECK_INT((int)value_of(&s, "croft_exec_truncated_total{stream=\"answer\"}"), 0);
+    serve_exec(&s, r, "seq 20000");
+    act(&s, r, "{'action':{'args':{'path':'/none'},'action':'read'}}");
+    act(&s, r, "{'action':{'message':'x','action':'read','args':{'path':'/etc/hosts'}}}");
+    act(&s, r, "{'action':{'action':'no_such_action','args':{}}}");
+    act(&s, r, "{");
+    CHECK_INT((int)value_of(&s, "croft_actions_total{action=\"run\",result=\"ok\"}"), 3);
+    CHECK_INT((int)value_of(&s, "croft_actions_total{action=\"read\",result=\"error\"}"), 1);
+    CHECK_INT((int)value_of(&s, "croft_actions_total{action=\"read\",result=\"ok\"}"), 1);
+    CHECK_INT((int)value_of(&s, "croft_actions_total{action=\"other\",result=\"refused\"}"), 2);
+    CHECK_INT((int)value_of(&s, "croft_action_seconds_count{action=\"run\"}"), 3);
+    CHECK(value_of(&s, "croft_action_seconds_sum{action=\"run\"}") > 0);
+    CHECK_INT((int)value_of(&s, "croft_exec_truncated_total{stream=\"answer\"}"), 1);
+    CHECK(value_of(&s, "croft_exec_output_bytes_total{stream=\"answer\"}") > 30000);
+    CHECK(value_of(&s, "croft_http_request_seconds_sum{face=\"runtime\",method=\"POST\"}") > 0);
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_counts_every_way_into_life_and_what_was_written_of_it, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    CHECK_INT(str_find(page(&s), STR("commit=\"\"")), -1);
+    CHECK_HAS(page(&s), "croft_build_info{version=\"");
+    CHECK_HAS(page(&s), "\",commit=\"");
+    struct json *r = serve_start(&s, "one", "");
+    serve_tell(&s, "/pause", r);
+    serve_tell(&s, "/resume", r);
+    const char *at = serve_text(&s, "/croft/v1/sandboxes/%s", serve_field(&s, r, "runtime_id"));
+    serve_want(&s, 200, "POST", serve_text(&s, "%s/snapshot", at), "{'name':'kept'}");
+    serve_want(&s, 200, "POST", serve_text(&s, "%s/fork", at), "{}");
+    wait_value(&s, "croft_sandbox_start_seconds_count{runtime=\"native\",launch_type=\"fork\"}", 1);
+    wait_value(&s, "croft_sandbox_start_seconds_count{runtime=\"native\",launch_type=\"resume\"}",
+               1);
+    CHECK_INT((int)value_of(&s, "croft_pool_misses_total{pool=\"default\",reason=\"snapshot\"}"),
+              1);
+    CHECK(value_of(&s, "croft_snapshot_seconds_count{kind=\"running\",op=\"create\"}") >= 1);
+    for (unsigned i = 0; value_of(&s, "croft_events_appended_total") < 4; i++) {
+        CHECK(i < 3000);
+        poll(NULL, 0, 10); /* they are gathered for a moment */
+    }
+    CHECK(value_of(&s, "croft_event_fsync_seconds_count") >= 1);
+    CHECK(value_of(&s, "croft_event_fsync_seconds_sum") > 0);
+    serve_close(&s);
+}
