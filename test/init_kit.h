@@ -65,12 +65,13 @@ static inline struct str kit_get(struct kit *k, const char *path)
 static inline void kit_open_with(struct kit *k, const char *const *before)
 {
     int ready[2], control[2];
-    char byte, path[300];
+    char byte, path[300], view[300];
     const char *argv[32] = {0};
     size_t n = 0;
 
     snprintf(k->dir, sizeof k->dir, "%s", test_dir());
     arena_init(&k->arena, 64u << 20);
+    snprintf(view, sizeof view, "%s/view", k->dir);
     snprintf(path, sizeof path, "%s/oom", k->dir);
     k->oom = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     CHECK(k->oom >= 0);
@@ -97,7 +98,9 @@ static inline void kit_open_with(struct kit *k, const char *const *before)
                                 "--",
                                 "action-server",
                                 "--working-dir",
-                                k->dir};
+                                k->dir,
+                                "--viewer-url",
+                                view};
     for (size_t i = 0; i < ARRAY_LEN(rest); i++)
         argv[n++] = rest[i];
     if (k->user) {

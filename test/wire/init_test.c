@@ -74,6 +74,20 @@ TEST(init_lets_a_server_rest_that_nobody_used_and_starts_it_for_the_next_who_com
     kit_close(&k);
 }
 
+TEST(init_has_a_server_that_opens_its_viewer_for_who_has_the_key)
+{
+    struct kit k = {.unused = true};
+    char path[300];
+
+    kit_open_with(&k, ARGS());
+    snprintf(path, sizeof path, "%s/view", k.dir);
+    CHECK_HAS(kit_get(&k, "/alive"), "{\"status\":\"ok\"}");
+    CHECK_INT(access(path, F_OK), -1);
+    CHECK_HAS(kit_get(&k, "/croft/v1/shells"), " 200 ");
+    CHECK_INT(access(path, F_OK), 0);
+    kit_close(&k);
+}
+
 TEST(init_ends_while_its_server_rests)
 {
     struct kit k = {.unused = true};

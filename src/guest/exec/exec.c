@@ -121,7 +121,7 @@ static fallible begin_parts(struct exec *e, bool late)
  */
 static fallible start_parts(struct exec *e)
 {
-    e->lacks_late = e->config->keep && e->config->keep->awaits;
+    e->lacks_late = e->config->keep != NULL; /* there they come with who has the key */
     TRY(begin_parts(e, false));
     if (!e->lacks_late)
         TRY(begin_parts(e, true));
