@@ -3,24 +3,62 @@
 #include "host/launcher/drop.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/own.h"
+#include "base/passwd.h"
 #include "host/launcher/confine.h"
+
+/* By a child: libc loads libraries for it, which would be copied with every sandbox of ours. */
+static bool ask_name_services(const char *name, struct launcher_user *ret_user)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return false;
+    own_fd from = ends[0], to = ends[1];
+    pid_t pid = fork();
+    if (pid == 0) {
+        const struct passwd *p = getpwnam(name);
+        struct launcher_user u = {p ? p->pw_uid : 0, p ? p->pw_gid : 0};
+        _exit(!p || write(to, &u, sizeof u) != sizeof u);
+    }
+    own_close_p(&to);
+    to = -1;
+    bool found = pid > 0 && read(from, ret_user, sizeof *ret_user) == sizeof *ret_user;
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    return found;
+}
+
+static bool find(const char *name, struct launcher_user *ret_user)
+{
+    struct passwd_user known;
+    struct err *e = passwd_by_name(PASSWD_ETC, str_of(name), &known);
+
+    if (e) {
+        err_free(e); /* it is not there, or not to be read */
+        return ask_name_services(name, ret_user);
+    }
+    *ret_user = (struct launcher_user){known.uid, known.gid};
+    return true;
+}
 
 fallible launcher_find_user(struct launcher_user *ret_user)
 {
     static const char *const names[] = {"croft", "nobody"};
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        const struct passwd *p = getpwnam(names[i]);
-        if (!p || p->pw_uid == 0 || p->pw_gid == 0)
+        struct launcher_user u;
+        if (!find(names[i], &u) || u.uid == 0 || u.gid == 0)
             continue;
-        *ret_user = (struct launcher_user){p->pw_uid, p->pw_gid};
+        *ret_user = u;
         return NULL;
     }
     return err_new(ERR_NOT_FOUND, "no user for the server: add one with "
