@@ -4,10 +4,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/own.h"
+#include "host/tree/tree.h"
 #include "test/native/kit.h"
 #include "test/test.h"
 
@@ -102,6 +104,53 @@ TEST(a_husk_that_shows_any_trace_is_not_used_again)
         run(&k, &none, "exit 0", &box, NULL);
         CHECK_INT(k.h.husk_count, 1);
     }
+    kit_close(&k);
+}
+
+/* root_id NULL: nothing is. Gives the inode of the note, 0 for none. */
+static ino_t noted(struct kit *k, const char *id, const char *root_id)
+{
+    struct kit_box b;
+    struct box box;
+    struct stat st = {0};
+    char path[64], text[80];
+
+    kit_prepare(k, &b, id, "exit 0");
+    b.spec.root_id = root_id;
+    own_fd before = openat(k->h.boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (before >= 0) {
+        b.spec.flags = BOX_DIR_MADE;
+        CHECK_OK(tree_remove(before, "w"));
+    }
+    kit_start(k, &b, &box);
+    snprintf(path, sizeof path, "%s/root", id);
+    ssize_t n = readlinkat(k->h.boxes, path, text, sizeof text);
+    CHECK_INT(n, root_id ? (ssize_t)strlen(root_id) : -1);
+    CHECK(!root_id || memcmp(text, root_id, (size_t)n) == 0);
+    CHECK_INT(fstatat(k->h.boxes, path, &st, AT_SYMLINK_NOFOLLOW), root_id ? 0 : -1);
+    CHECK_INT(kit_wait(&box), 0);
+    kit_forget(&b);
+    CHECK_OK(box_remove(&k->h, &box, true));
+    return st.st_ino;
+}
+
+TEST(sandboxes_of_the_same_layers_note_them_by_one_link)
+{
+    struct kit k;
+
+    open_many(&k);
+    ino_t first = noted(&k, "t1", "gen-a");
+    CHECK(noted(&k, "t2", "gen-a") == first);
+    CHECK(noted(&k, "t3", "gen-b") != first);
+    CHECK(noted(&k, "t2", "gen-a") != first); /* the last one made is gen-b's */
+    CHECK_INT(noted(&k, "t2", NULL), 0);
+    for (unsigned i = 1; i <= 3; i++) {
+        char id[8];
+        snprintf(id, sizeof id, "t%u", i);
+        CHECK_OK(box_remove_dir(&k.h, id));
+    }
+    noted(&k, "t1", "gen-a"); /* of one that has no name any more no name can be made */
+    CHECK_OK(box_remove_dir(&k.h, "t1"));
     kit_close(&k);
 }
 

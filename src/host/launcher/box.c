@@ -238,13 +238,37 @@ static fallible wait_for_exec(const struct box_embryo *e, int wait_ms, int *ret_
     }
 }
 
-/* So that host/rootfs keeps these layers as long as the sandbox has its directory. */
-static fallible note_root(int dir, const char *id)
+/* Another name of the link that was made last, if it says the same, takes no inode. */
+static bool put_note(struct box_host *h, int dir, const char *id)
 {
-    unlinkat(dir, "root", 0); /* of its life before */
-    if (id && *id && symlinkat(id, dir, "root") < 0)
-        return err_sys("note its root file system");
-    return NULL;
+    if (h->noted >= 0 && strcmp(h->noted_id, id) == 0) {
+        if (linkat(h->noted, "", dir, "root", AT_EMPTY_PATH) == 0)
+            return true;
+        if (errno == EEXIST)
+            return false;
+    }
+    if (symlinkat(id, dir, "root") < 0)
+        return false;
+    if (!h->many || strlen(id) >= sizeof h->noted_id)
+        return true;
+    own_close_p(&h->noted);
+    h->noted = openat(dir, "root", O_PATH | O_NOFOLLOW | O_CLOEXEC); /* else the next makes one */
+    strcpy(h->noted_id, id);
+    return true;
+}
+
+/* So that host/rootfs keeps these layers as long as the sandbox has its directory. */
+static fallible note_root(struct box_host *h, int dir, const char *id)
+{
+    if (!id || !*id) {
+        unlinkat(dir, "root", 0); /* of its life before */
+        return NULL;
+    }
+    if (put_note(h, dir, id))
+        return NULL;
+    if (errno == EEXIST && unlinkat(dir, "root", 0) == 0 && put_note(h, dir, id))
+        return NULL;
+    return err_sys("note its root file system");
 }
 
 /* The others are its own to write, see box_child.c. */
@@ -295,7 +319,7 @@ static fallible order(struct box_host *h, struct box_embryo *e, const struct box
     choose_machine_id(h, dir, life.machine_id);
     struct err *err = record_write(dir, &life, spec->req);
     if (!err)
-        err = note_root(dir, spec->root_id);
+        err = note_root(h, dir, spec->root_id);
     if (!err)
         err = limit(h, e, &spec->req->limits);
     if (!err)

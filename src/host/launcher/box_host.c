@@ -166,6 +166,7 @@ void box_host_look(struct box_host *h, const char *state)
                            .net_given = -1,
                            .names = -1,
                            .bare = -1,
+                           .noted = -1,
                            .user = geteuid() != 0,
                            .seat = {.fd = -1, .waits = -1}};
     if (state)
@@ -283,7 +284,8 @@ void box_host_close(struct box_host *h)
     own_close_p(&h->look);
     own_close_p(&h->names);
     own_close_p(&h->bare);
+    own_close_p(&h->noted);
     seat_close(&h->seat);
     cg_close(&h->cg);
-    h->dir = h->boxes = h->ids = h->exe = h->look = h->names = h->bare = -1;
+    h->dir = h->boxes = h->ids = h->exe = h->look = h->names = h->bare = h->noted = -1;
 }

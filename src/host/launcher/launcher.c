@@ -450,8 +450,8 @@ static _Noreturn void launcher_main(const struct launcher_policy *policy, int so
     map_init(&s.by_id);
     list_init(&s.jobs);
     rootfs_init(&s.fresh.layers);
-    s.host.dir = s.host.boxes = s.host.ids = s.host.exe = s.host.look = s.host.bare = s.host.cg.v2 =
-        -1;
+    s.host.dir = s.host.boxes = s.host.ids = s.host.exe = s.host.look = s.host.cg.v2 = -1;
+    s.host.names = s.host.bare = s.host.noted = -1;
     signal(SIGINT, SIG_IGN); /* a Ctrl-C is for the server, which tells us */
     signal(SIGPIPE, SIG_IGN);
     slice_short(false);
