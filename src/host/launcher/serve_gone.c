@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +31,7 @@
 enum { WAKE = 'w', QUIT = 'q' };
 
 #define NAMES_MAX (16u << 20)
+#define BEHIND    10 /* how nice who deletes is */
 
 /* --- in the child --- */
 
@@ -59,6 +61,7 @@ static fallible delete_until_told(struct serve_job *j)
     int dir = j->serve->gone.dir;
     char words[64];
 
+    (void)setpriority(PRIO_PROCESS, 0, BEHIND); /* the launcher comes first: nobody waits for us */
     TRY(worker_fence(&(struct worker_fence){.root = dir,
                                             .work = {dir, -1, -1},
                                             .look = -1,
