@@ -18,6 +18,7 @@
 #include "host/ops/request_id.h"
 #include "host/proxy/proxy.h"
 #include "host/runtime/api.h"
+#include "host/runtime/awake.h"
 #include "host/runtime/pool.h"
 #include "host/runtime/runtime.h"
 #include "host/serve/launch.h"
@@ -52,6 +53,7 @@ struct server {
     struct builds *builds;
     struct sbx_driver *driver;
     struct manager *manager;
+    struct awake awake;
     struct watch watch;
     struct router *router;
     struct http_server *http;
@@ -179,6 +181,8 @@ static fallible open_manager(struct server *s)
 {
     struct manager_config c = manager_settings(s);
 
+    s->awake.loop = s->loop;
+    c.awake = &s->awake;
     while (c.base_url.len && c.base_url.p[c.base_url.len - 1] == '/')
         c.base_url.len--;
     TRY(manager_new(&c, &s->manager));
@@ -464,6 +468,7 @@ static void close_parts(struct server *s)
     s->face.metrics = NULL; /* sandboxes' clients are still answered */
     s->face.journal = NULL;
     manager_free(s->manager);
+    awake_close(&s->awake);
     builds_free(s->builds);
     keys_free(s->keys);
     proxy_free(s->proxy);
@@ -485,6 +490,8 @@ static fallible run(struct server *s)
         TRY(listen_open(s->settings->listen, &s->listener));
     TRY(listen_name(s->listener, false, s->url, sizeof s->url));
     s->local = listen_is_loopback(s->listener);
+    if (s->settings->awake_starts)
+        awake_open(&s->awake);
     TRY(become_ordinary(s));
     struct err *e = live(s);
     close_parts(s);
@@ -496,6 +503,7 @@ fallible server_run(const struct server_config *config)
     struct server s = {
         .config = config, .settings = config->settings, .launch = {.sock = -1}, .listener = -1};
 
+    s.awake.fd = -1;
     s.layout.lock = s.layout.builds_dir = -1;
     signal(SIGPIPE, SIG_IGN);
     raise_descriptor_limit();

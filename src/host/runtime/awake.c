@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/* awake.c — see awake.h. */
+#include "host/runtime/awake.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+
+#define MOST_CPUS 8
+#define MOST_MS   2 /* a disk so slow gains nothing from it */
+
+enum { AWAKE_US = 0, ASLEEP_US = -1 }; /* how long waking up may take; -1: as long as it does */
+
+static bool say(int fd, int32_t us)
+{
+    return write(fd, &us, sizeof us) == (ssize_t)sizeof us;
+}
+
+static void let_go(struct awake *a)
+{
+    own_close_p(&a->fd);
+    a->fd = -1;
+}
+
+void awake_open(struct awake *a)
+{
+    *a = (struct awake){.fd = -1};
+    if (sysconf(_SC_NPROCESSORS_ONLN) > MOST_CPUS)
+        return;
+    a->fd = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC);
+    if (a->fd >= 0 && say(a->fd, ASLEEP_US))
+        return;
+    log_debug("processors sleep during starts", KV("errno", errno));
+    let_go(a);
+}
+
+void awake_close(struct awake *a)
+{
+    loop_timer_stop(&a->most);
+    let_go(a);
+    a->held = false;
+}
+
+static void on_most(struct loop_timer *t)
+{
+    awake_end(container_of(t, struct awake, most));
+}
+
+void awake_begin(struct awake *a)
+{
+    if (!a || a->fd < 0 || a->held || !say(a->fd, AWAKE_US))
+        return;
+    a->held = true;
+    loop_timer_start(a->loop, &a->most, MOST_MS, on_most);
+}
+
+void awake_end(struct awake *a)
+{
+    if (!a || !a->held)
+        return;
+    a->held = false;
+    loop_timer_stop(&a->most);
+    if (!say(a->fd, ASLEEP_US))
+        let_go(a); /* which ends it too */
+}
