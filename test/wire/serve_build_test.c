@@ -105,6 +105,22 @@ static struct json *wait_for(struct serve *s, const char *id)
     }
 }
 
+/* Until the journal has a status with these words in its message; the line. */
+static struct str wait_status(struct serve *s, const char *status, const char *words)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 20);
+    program_run(ARGS("bash", "-c",
+                     serve_text(s,
+                                "grep -m 1 '\"%s\".*\"message\":\".*%s' < <(exec curl -sN %s%s%s "
+                                "'http://127.0.0.1:%u/croft/v1/events?kind=status')",
+                                status, words, s->key ? "-H 'X-API-Key: " : "",
+                                s->key ? s->key : "", s->key ? "'" : "", s->wire.port)),
+                &out);
+    return arena_copy(&s->arena, buf_str(&out));
+}
+
 #define BASE                                                                                       \
     "FROM scratch\nCOPY busybox /bin/busybox\nCOPY busybox /bin/sh\nCOPY busybox /bin/cat\n"       \
     "RUN echo base >/etc/base || (mkdir /etc; echo base >/etc/base)\nENV KIND=base\n"
@@ -168,6 +184,10 @@ TEST_LIMIT(serve_says_why_an_image_was_not_built, 180)
         CHECK_STR(serve_field(&s, done, "status"), "FAILURE");
         CHECK_HAS(serve_field(&s, done, "error"), bad[i].why);
     }
+    CHECK_HAS(wait_status(&s, "STATUS[$]BUILDING_RUNTIME", "building image .x:1."),
+              "\"level\":\"info\"");
+    CHECK_HAS(wait_status(&s, "STATUS[$]ERROR", "image .x:1. was not built"),
+              "\"level\":\"error\"");
     struct json *none = serve_want(&s, 200, "GET", "/image_exists?image=x:1", NULL);
     CHECK(!json_get_bool(none, "exists", true));
     serve_close(&s);
@@ -229,6 +249,10 @@ TEST_LIMIT(serve_keeps_builds_of_tenants_apart_and_says_which_were_cut_short, 18
     while (strcmp(serve_field(&s, serve_want(&s, 200, "GET", target, NULL), "status"), "QUEUED") ==
            0)
         poll(NULL, 0, 10);
+    serve_refused(&s, 503, "image: 'mine:1' is being built", "POST", "/start",
+                  "{'image':'mine:1','session_id':'early'}");
+    serve_refused(&s, 404, "early", "GET", "/sessions/early", NULL);
+    wait_status(&s, "STATUS[$]BUILDING_RUNTIME", "mine:1"); /* whose it is sees it */
     serve_kill(&s);
     serve_run(&s, NULL);
     struct json *cut = serve_want(&s, 200, "GET", target, NULL);

@@ -71,13 +71,44 @@ void build_drop(struct build *b)
     free(b);
 }
 
+static void tell(const struct build *b, bool failed, const char *message)
+{
+    const struct builds_config *c = &b->builds->config;
+
+    if (c->on_news)
+        c->on_news(c->arg, &(struct build_news){.key_name = b->key_name,
+                                                .request = b->request,
+                                                .message = message,
+                                                .failed = failed});
+}
+
+static bool is_tagged(const struct list *builds, struct str image)
+{
+    LIST_EACH(b, builds, const struct build, link)
+        for (unsigned i = 0; i < b->tag_count; i++) {
+            struct str tag = str_of(b->tags[i]);
+            if (str_eq(tag, image) ||
+                (str_starts(tag, image) && str_eq(str_from(tag, image.len), STR(":latest"))))
+                return true;
+        }
+    return false;
+}
+
+bool builds_under_way(const struct builds *b, struct str image)
+{
+    return b && (is_tagged(&b->waiting, image) || is_tagged(&b->working, image));
+}
+
 void build_queue(struct build *b, store_done *done, void *arg)
 {
     struct builds *all = b->builds;
+    char text[320];
 
     list_add(&all->waiting, &b->link);
     all->waiting_count++;
     build_row_write(b, done, arg);
+    snprintf(text, sizeof text, "building image '%.200s' (build %s)", b->tags[0], b->id);
+    tell(b, false, text);
     loop_later(all->config.loop, &all->next, on_next);
 }
 
@@ -97,6 +128,11 @@ void build_end(struct build *b, enum build_status status, const char *fmt, ...)
     log_info("build ended", KV("build", (const char *)b->id), KV("image", (const char *)b->tags[0]),
              KV("status", build_status_word(status)), KV("request_id", (const char *)b->request));
     build_row_write(b, NULL, NULL);
+    if (status != BUILD_SUCCESS) {
+        snprintf(text, sizeof text, "image '%.200s' was not built (build %s): %.400s", b->tags[0],
+                 b->id, b->error ? b->error : build_status_word(status));
+        tell(b, true, text);
+    }
     list_del(&b->link);
     all->working_count--;
     build_drop(b);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/str.h"
 #include "net/router.h"
 #include "sandbox/spec.h"
 
@@ -22,6 +23,11 @@ struct store;
 #define BUILDS_WAIT    16
 #define BUILDS_CONTEXT (2ull << 30) /* bytes of a context, decoded */
 
+struct build_news { /* it was queued, or failed */
+    const char *key_name, *request, *message;
+    bool failed;
+};
+
 struct builds_config {
     struct loop *loop;
     struct store *store;
@@ -30,6 +36,8 @@ struct builds_config {
     struct sbx_limits limits;
     uint64_t timeout_ms;  /* of one; 0: half an hour */
     uint64_t image_bytes; /* of a result's archive; 0: 16 GiB */
+    void (*on_news)(void *arg, const struct build_news *news); /* may be NULL */
+    void *arg;
 };
 
 /* Is there what builds? A launcher lets nobody nest sandboxes on a machine without. */
@@ -38,6 +46,8 @@ bool builds_possible(void);
 fallible builds_open(const struct builds_config *config, struct builds **ret_builds);
 void builds_free(struct builds *b); /* those under way are given up; before the driver is closed */
 OWNABLE(builds)
+/* Is an image of this name, or "x" of "x:latest", waiting or worked on? */
+bool builds_under_way(const struct builds *b, struct str image);
 
 /* GET /image_exists, POST /build, GET /build_status; struct face has the builds. */
 extern const struct route build_routes[];

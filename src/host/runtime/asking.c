@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "host/build/build.h"
+
 #define BODY_BYTES  (4u << 20)
 #define BODY_USUAL  1000
 #define BUSY_WAIT_S 1
@@ -91,8 +93,16 @@ static void on_image(void *arg, const char *record, size_t count, const struct e
     struct asking *a = arg;
     struct str image = str_first(a->start.image, 200);
     struct err *e = NULL;
+    bool missing = why && (err_code(why) == ERR_NOT_FOUND || err_code(why) == ERR_INVALID);
 
-    if (why && (err_code(why) == ERR_NOT_FOUND || err_code(why) == ERR_INVALID))
+    if (missing && builds_under_way(face_of(a->req)->face.builds, a->start.image)) {
+        asking_refuse(a->req, err_new(ERR_BUSY,
+                                      "image: '" STR_FMT "' is being built: start it when "
+                                      "/build_status says SUCCESS",
+                                      STR_ARG(image)));
+        return;
+    }
+    if (missing)
         e = err_new(ERR_UNPROCESSABLE,
                     "image: '" STR_FMT "' is not here; 'host' is this machine's own system, "
                     "'croft image ls' lists the others, 'croft image import' adds one",

@@ -16,6 +16,7 @@ static const struct {
     [RUNTIME_EVENT_ERROR] = {"error", "STATUS$ERROR"},
     [RUNTIME_EVENT_DISCONNECTED] = {"error", "STATUS$ERROR_RUNTIME_DISCONNECTED"},
     [RUNTIME_EVENT_MEMORY] = {"error", "STATUS$ERROR_MEMORY"},
+    [RUNTIME_EVENT_BUILDING] = {"info", "STATUS$BUILDING_RUNTIME"},
 };
 
 void manager_subscribe(struct manager *m, struct runtime_subscriber *s)
@@ -28,29 +29,47 @@ void manager_unsubscribe(struct runtime_subscriber *s)
     list_del(&s->link);
 }
 
-void manager_emit(struct runtime *r, enum runtime_event_status kind, const char *message)
+static void emit(struct manager *m, struct runtime_event *event)
 {
-    const struct runtime_event event = {.level = kinds[kind].level,
-                                        .status = kinds[kind].status,
-                                        .message = message ? message : "",
-                                        .kind = kind,
-                                        .wall_ms = manager_now_ms(r->manager),
-                                        .runtime = r};
-
+    const struct runtime *r = event->runtime;
     /* On the way there, and there: the second is enough for most. */
-    bool passing = kind == RUNTIME_EVENT_STARTING || kind == RUNTIME_EVENT_STARTED;
+    bool passing = event->kind == RUNTIME_EVENT_STARTING || event->kind == RUNTIME_EVENT_STARTED;
     enum log_level level = passing ? LOG_DEBUG : LOG_INFO;
-    const struct log_kv fields[] = {KV("id", r->id),
-                                    KV("session", r->session_id),
-                                    KV("key", r->tenant->name),
-                                    KV("status", event.status),
-                                    KV("request_id", r->request),
-                                    KV("message", event.message),
+
+    event->level = kinds[event->kind].level;
+    event->status = kinds[event->kind].status;
+    event->message = event->message ? event->message : "";
+    event->wall_ms = manager_now_ms(m);
+    const struct log_kv fields[] = {KV("id", r ? r->id : ""),
+                                    KV("session", r ? r->session_id : ""),
+                                    KV("key", event->key),
+                                    KV("status", event->status),
+                                    KV("request_id", event->request),
+                                    KV("message", event->message),
                                     {0}};
     if (log_enabled(level))
         log_event(level, "runtime", fields);
-    LIST_EACH(s, &r->manager->subscribers, struct runtime_subscriber, link)
-        s->fn(s, &event);
+    LIST_EACH(s, &m->subscribers, struct runtime_subscriber, link)
+        s->fn(s, event);
+}
+
+void manager_emit(struct runtime *r, enum runtime_event_status kind, const char *message)
+{
+    struct runtime_event event = {.message = message,
+                                  .kind = kind,
+                                  .runtime = r,
+                                  .key = r->tenant->name,
+                                  .request = r->request};
+
+    emit(r->manager, &event);
+}
+
+void manager_emit_for(struct manager *m, const char *key, const char *request,
+                      enum runtime_event_status kind, const char *message)
+{
+    struct runtime_event event = {.message = message, .kind = kind, .key = key, .request = request};
+
+    emit(m, &event);
 }
 
 const struct runtime_counters *manager_counters(const struct manager *m)

@@ -20,6 +20,7 @@ enum runtime_event_status {
     RUNTIME_EVENT_ERROR,
     RUNTIME_EVENT_DISCONNECTED,
     RUNTIME_EVENT_MEMORY,
+    RUNTIME_EVENT_BUILDING, /* of an image that a start will want: there is no runtime yet */
     RUNTIME_EVENTS
 };
 
@@ -29,7 +30,9 @@ struct runtime_event {
     const char *message;
     enum runtime_event_status kind;
     uint64_t wall_ms;
-    const struct runtime *runtime; /* as it is now */
+    const struct runtime
+        *runtime;              /* as it is now; NULL: there is none, see RUNTIME_EVENT_BUILDING */
+    const char *key, *request; /* whose it is; the id of who asked, or NULL */
 };
 
 struct runtime_subscriber { /* the caller's */
@@ -42,6 +45,9 @@ struct runtime_subscriber { /* the caller's */
 void manager_subscribe(struct manager *m, struct runtime_subscriber *s);
 void manager_unsubscribe(struct runtime_subscriber *s);
 void manager_emit(struct runtime *r, enum runtime_event_status kind, const char *message);
+/* Of what a key does before it has a runtime; request may be NULL. */
+void manager_emit_for(struct manager *m, const char *key, const char *request,
+                      enum runtime_event_status kind, const char *message);
 
 struct runtime_counters {
     uint64_t starts, hits, stops, pauses, resumes, failures, refused, adopted, lost;

@@ -177,6 +177,12 @@ static struct manager_config manager_settings(const struct server *s)
                                    .registry_prefix = r->registry_prefix};
 }
 
+static void on_build_news(void *arg, const struct build_news *n)
+{
+    manager_emit_for(arg, n->key_name, n->request,
+                     n->failed ? RUNTIME_EVENT_ERROR : RUNTIME_EVENT_BUILDING, n->message);
+}
+
 static fallible open_manager(struct server *s)
 {
     struct manager_config c = manager_settings(s);
@@ -190,7 +196,9 @@ static fallible open_manager(struct server *s)
                                    .store = s->store,
                                    .driver = s->driver,
                                    .dir = s->layout.builds,
-                                   .limits = s->launch.limits};
+                                   .limits = s->launch.limits,
+                                   .on_news = on_build_news,
+                                   .arg = s->manager};
     TRY(builds_open(&builds, &s->builds));
     s->face = (struct runtime_face){.face = {.keys = s->keys, .builds = s->builds},
                                     .manager = s->manager};

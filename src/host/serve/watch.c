@@ -51,17 +51,18 @@ static void on_commit(void *arg, uint64_t records, uint64_t sync_ns)
 static void on_event(struct runtime_subscriber *s, const struct runtime_event *e)
 {
     struct watch *w = container_of(s, struct watch, events);
+    const struct runtime *r = e->runtime;
 
     if (e->kind == RUNTIME_EVENT_READY)
-        observe_start(w->metrics, e->runtime);
+        observe_start(w->metrics, r);
     journal_add(w->journal, &(struct journal_note){.kind = JOURNAL_STATUS,
-                                                   .tenant = str_of(runtime_key_name(e->runtime)),
-                                                   .sandbox = str_of(e->runtime->id),
-                                                   .session = str_of(e->runtime->session_id),
+                                                   .tenant = str_of(e->key),
+                                                   .sandbox = str_of(r ? r->id : ""),
+                                                   .session = str_of(r ? r->session_id : ""),
                                                    .level = str_of(e->level),
                                                    .status = str_of(e->status),
                                                    .message = str_of(e->message),
-                                                   .request = str_of(e->runtime->request)});
+                                                   .request = str_of(e->request)});
 }
 
 /* --- requests --- */
