@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* serve_bounds_test.c — too many, no disk, a locked file, a launcher that stands still: an answer
  * that says so, and never a hang. */
+#include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,5 +155,87 @@ TEST_LIMIT(serve_says_that_it_is_busy_while_its_rows_are_locked, 120)
     CHECK_INT(serve_get(&s, "/sessions/during").status, 404);
     serve_unlock_rows(locker);
     serve_start(&s, "after", "");
+    serve_close(&s);
+}
+
+/* In error: its command cannot be run. */
+static struct json *start_broken(struct serve *s, const char *session)
+{
+    struct json *r = serve_want(s, 200, "POST", "/start",
+                                serve_text(s,
+                                           "{'image':'host','session_id':'%s',"
+                                           "'command':['/no/such/program']}",
+                                           session));
+
+    while (strcmp(serve_field(s, r, "status"), "starting") == 0) {
+        poll(NULL, 0, 20);
+        r = serve_want(s, 200, "GET", serve_text(s, "/sessions/%s", session), NULL);
+    }
+    CHECK_STR(serve_field(s, r, "status"), "error");
+    return r;
+}
+
+TEST_LIMIT(serve_counts_a_failed_runtime_until_it_is_replaced_or_stopped, 120)
+{
+    struct serve s = {.key = "a-rather-long-first-secret-of-a-test"};
+
+    setenv("CROFT_API_KEY", s.key, 1);
+    serve_prepare(&s);
+    serve_run_with(&s, "[server]\nmost_sandboxes = 2\n");
+    struct json *made =
+        serve_want(&s, 201, "POST", "/croft/v1/tokens", "{'name':'small','most_runtimes':1}");
+    const char *boss = s.key, *small = serve_field(&s, made, "secret");
+    s.key = small;
+    struct json *r = start_broken(&s, "a");
+    struct serve_answer b = start(&s, "b");
+    check_come_back(&b, 429, "most_runtimes");
+    r = start_broken(&s, "a"); /* takes its own place, however often */
+    r = start_broken(&s, "a");
+    s.key = boss;
+    start_broken(&s, "x");
+    struct serve_answer c = start(&s, "c");
+    check_come_back(&c, 429, "server.most_sandboxes");
+    serve_start(&s, "x", ""); /* in the place of the one that failed */
+    s.key = small;
+    serve_kill(&s);
+    serve_run(&s, NULL);
+    b = start(&s, "b"); /* and after a restart */
+    check_come_back(&b, 429, "most_runtimes");
+    serve_tell(&s, "/stop", r);
+    serve_start(&s, "b", "");
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_stops_what_never_ran_and_gives_its_port_back, 120)
+{
+    struct serve s = {.key = NULL};
+    struct wire to = {.pid = 0};
+
+    serve_prepare(&s);
+    serve_run_with(&s, "[idle]\nfailed_after = '500ms'\n");
+    struct json *ran = serve_start(&s, "ran",
+                                   "'command':['python3','-c','import socket; "
+                                   "socket.create_server((str(), 60000)).accept()']");
+    while (strcmp(serve_field(&s, ran, "status"), "error") != 0) { /* it ends with its first call */
+        serve_visit(&s, ran, "/");
+        ran = serve_want(&s, 200, "GET", "/sessions/ran", NULL);
+    }
+    struct json *r = start_broken(&s, "never");
+    wire_at(&to, serve_field(&s, r, "url"));
+    while (strcmp(serve_field(&s, r, "status"), "error") == 0) {
+        poll(NULL, 0, 20);
+        r = serve_want(&s, 200, "GET", "/sessions/never", NULL);
+    }
+    CHECK_STR(serve_field(&s, r, "status"), "stopped");
+    CHECK_HAS(serve_field(&s, r, "status_detail"), "/no/such/program"); /* the cause stays */
+    own_fd fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons(to.port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    CHECK_INT(connect(fd, (struct sockaddr *)&at, sizeof at), -1);
+    CHECK_INT(errno, ECONNREFUSED);
+    ran = serve_want(&s, 200, "GET", "/sessions/ran", NULL); /* its files are worth keeping */
+    CHECK_STR(serve_field(&s, ran, "status"), "error");
+    CHECK_INT(serve_visit(&s, ran, "/"), 503);
     serve_close(&s);
 }

@@ -62,6 +62,10 @@ static const struct cfg_row rows[] = {
            "A runtime nobody used so long is stopped. 0 is never.", .flag = ""),
     CFG_MS(settings, idle.delete_after, "idle.delete_after", "0s",
            "What a stopped runtime left is removed after so long. 0 is never.", .flag = ""),
+    CFG_MS(settings, idle.failed_after, "idle.failed_after", "10m",
+           "A runtime that could not be started is stopped after so long: until then it can be "
+           "looked at and resumed, and counts. 0 is never.",
+           .flag = ""),
 
     CFG_UINT(settings, tenant.most_runtimes, "tenant.most_runtimes", 0,
              "Live runtimes of a key that was made without a limit of its own. 0 is no limit.",

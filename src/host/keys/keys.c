@@ -343,8 +343,8 @@ fallible keys_admit(struct keys *k, const struct key *key, unsigned live_runtime
     if (most && live_runtimes >= most) {
         k->retry_s = 10; /* when one ends is theirs to say */
         return err_new(ERR_LIMIT,
-                       "key '%s' has %u live runtimes and its limit most_runtimes is %u: stop one "
-                       "first",
+                       "key '%s' has %u runtimes, paused and failed ones too, and its limit "
+                       "most_runtimes is %u: stop one first",
                        key->name, live_runtimes, most);
     }
     if (!gap)

@@ -224,6 +224,7 @@ static void on_adopted(void *arg, struct sbx *s, const struct err *e)
     }
     gate_leave(r->manager);
     r->op = RUNTIME_NO_OP;
+    r->lived = s->state.now != SBX_WARM; /* as far as anybody knows */
     if (s->state.now != SBX_WARM)
         runtime_drop_spec(r);
     switch (s->state.now) {

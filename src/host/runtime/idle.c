@@ -44,6 +44,7 @@ static uint64_t allowed_ms(const struct runtime *r)
         return runtime_is_halted(r) ? c->delete_after_ms
                                     : sooner(c->stop_after_ms, c->delete_after_ms);
     case RUNTIME_ERROR:
+        return r->lived ? c->delete_after_ms : sooner(c->failed_after_ms, c->delete_after_ms);
     case RUNTIME_STOPPED:
         return c->delete_after_ms;
     case RUNTIME_STARTING:

@@ -23,7 +23,7 @@ struct tenant {
     char name[KEY_NAME_SIZE];
     struct map sessions; /* of struct runtime; stopped ones too until they are replaced */
     struct list runtimes;
-    unsigned live; /* neither stopped nor failed */
+    unsigned live; /* not stopped */
 };
 
 struct manager {

@@ -366,6 +366,7 @@ static void on_first(struct proxy_target *t, uint64_t ns)
 static void is_ready(struct runtime *r)
 {
     r->ready_us = us_since(r, r->begun_ns);
+    r->lived = true;
     manager_emit(r, RUNTIME_EVENT_READY, "");
     log_debug("timeline", KV("id", r->id), KV("request_id", r->request),
               KV("queue_us", r->phase_us[RUNTIME_PHASE_QUEUE]),

@@ -64,6 +64,7 @@ void manager_reconfigure(struct manager *m, const struct manager_config *config)
     m->config.pause_after_ms = config->pause_after_ms;
     m->config.stop_after_ms = config->stop_after_ms;
     m->config.delete_after_ms = config->delete_after_ms;
+    m->config.failed_after_ms = config->failed_after_ms;
     m->config.mounts = config->mounts; /* a launcher that lives grants no more than it did */
     m->config.mount_count = config->mount_count;
     m->config.keep = config->keep; /* of those that start from now on */
@@ -149,9 +150,10 @@ struct runtime *runtime_new(struct manager *m, struct tenant *t, const char *id)
     return r;
 }
 
+/* One that failed is there like one that is paused: it has a port, files, and can be resumed. */
 static bool is_live(const struct runtime *r)
 {
-    return r->status.now != RUNTIME_STOPPED && r->status.now != RUNTIME_ERROR;
+    return r->status.now != RUNTIME_STOPPED;
 }
 
 static void forget_session(struct runtime *r)

@@ -127,6 +127,7 @@ struct runtime {
     uint64_t begun_ns, since_ns; /* the start; its status */
     bool retried, replaced;      /* cold after all; its session has another by now */
     bool removing, hidden;
+    bool lived; /* its server listened once: what failed has files to go on with */
     struct loop_timer grace, note, idle;
     struct http_call *looking; /* inside, whether it is idle; NULL: not */
     bool ran;                  /* something did, at the last look */
@@ -151,6 +152,7 @@ struct manager_config {
     size_t mount_count;
     unsigned most, queue; /* sandboxes at once; starts that may wait */
     uint64_t pause_after_ms, stop_after_ms, delete_after_ms; /* 0: never */
+    uint64_t failed_after_ms; /* one that never ran, and so has nothing to keep, is stopped */
     bool keep, park;
     bool rotate; /* a client that resumes a runtime gets a new session key */
     struct str registry_prefix;

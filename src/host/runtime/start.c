@@ -31,7 +31,7 @@ static bool use_existing(struct runtime *r, struct runtime_ask *ask)
     return false;
 }
 
-static fallible check_room(struct manager *m)
+static fallible check_room(struct manager *m, unsigned live)
 {
     const struct manager_config *c = &m->config;
 
@@ -40,9 +40,9 @@ static fallible check_room(struct manager *m)
     if (m->starting >= c->queue)
         return err_new(ERR_BUSY, "%u starts are under way, which is the most (server.most_starts)",
                        m->starting);
-    if (m->live >= c->most)
+    if (live >= c->most)
         return err_new(ERR_LIMIT,
-                       "%u runtimes are there, which is the most (server.most_sandboxes)", m->live);
+                       "%u runtimes are there, which is the most (server.most_sandboxes)", live);
     return NULL;
 }
 
@@ -199,8 +199,9 @@ fallible manager_start(struct manager *m, const struct key *key, const struct wi
     if (old && use_existing(old, ask))
         return NULL;
     TRY(wants_check_factor(m, start));
-    TRY(check_room(m));
-    TRY(keys_admit(m->config.keys, key, t->live));
+    unsigned goes = old && old->status.now == RUNTIME_ERROR; /* its place is taken */
+    TRY(check_room(m, m->live - goes));
+    TRY(keys_admit(m->config.keys, key, t->live - goes));
     struct err *e = make(m, t, start, &r);
     if (e) {
         keys_give_back(m->config.keys, key);
@@ -210,7 +211,7 @@ fallible manager_start(struct manager *m, const struct key *key, const struct wi
     m->counters.starts++;
     m->counters.hits += r->warm;
     manager_add(m, r);
-    if (old && old->status.now == RUNTIME_ERROR)
+    if (goes)
         runtime_ask_own(old, RUNTIME_STOP); /* what it left goes */
     runtime_begin(r, start, ask);
     return NULL;
