@@ -59,3 +59,63 @@ TEST_LIMIT(serve_reaches_sandboxes_by_names_below_a_domain_and_wakes_them, 120)
     CHECK_HAS(paused, "retry-after: 1\r\n");
     serve_close(&s);
 }
+
+/* As clients compute it from a runtime's url; NULL: they would go by a name that is not there. */
+static const char *computed(struct serve *s, const struct json *r, const char *service)
+{
+    const char *url = serve_field(s, r, "url"), *id = serve_field(s, r, "runtime_id");
+    const char *path = strchr(strstr(url, "://") + 3, '/');
+
+    if (!path || strncmp(path + 1, id, strlen(id)) != 0)
+        return NULL;
+    return serve_text(s, "%.*s/%s/%s", (int)(path - url), url, id, service);
+}
+
+static struct str get(struct serve *s, const char *url, const char *rest)
+{
+    struct wire to = {.pid = 0};
+    own_done(buf) got;
+    const char *path = strchr(strstr(url, "://") + 3, '/');
+
+    buf_init(&got, 1u << 20);
+    wire_at(&to, url);
+    wire_exchange(&to,
+                  str_of(serve_text(s,
+                                    "GET %s%s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n"
+                                    "Connection: close\r\n\r\n",
+                                    path ? path : "", rest, to.port)),
+                  &got);
+    return arena_copy(&s->arena, buf_str(&got));
+}
+
+TEST_LIMIT(serve_leads_clients_to_vscode_and_workers_by_what_they_compute, 120)
+{
+    static const struct {
+        const char *service;
+        int port;
+    } rows[] = {{"vscode", 60001}, {"work-1", 12000}, {"work-2", 12001}};
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    struct json *r = serve_start(&s, "one", "");
+    const char *id = serve_field(&s, r, "runtime_id"), *url = serve_field(&s, r, "url");
+    CHECK_STR(serve_exec(&s, r, "echo $RUNTIME_URL"), str_of(url));
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *at = computed(&s, r, rows[i].service);
+        CHECK(at != NULL);
+        CHECK_HAS(get(&s, at, "/"), "502"); /* nobody listens yet */
+        serve_exec(&s, r,
+                   serve_text(&s,
+                              "cd /etc; (python3 -m http.server --bind 127.0.0.1 %d >/dev/null "
+                              "2>&1 &); until (: </dev/tcp/127.0.0.1/%d) 2>/dev/null; do :; done",
+                              rows[i].port, rows[i].port));
+        CHECK_HAS(get(&s, at, "?tkn=x&folder=%2Fworkspace"), "hostname");
+        CHECK_HAS(get(&s, at, "/hostname"), id);
+    }
+    CHECK_STR(serve_field(&s, r, "vscode_url"), str_of(computed(&s, r, "vscode")));
+    CHECK_HAS(get(&s, url, "/alive"), "200 OK");
+    const char *bare = serve_text(&s, "%.*s", (int)(strlen(url) - strlen(id) - 1), url);
+    CHECK_HAS(get(&s, bare, "/alive"), "200 OK");              /* who joins paths loses the first */
+    CHECK_HAS(get(&s, bare, "/aaaaaaaaaaaaaaaa/alive"), "40"); /* another id is just a path */
+    serve_close(&s);
+}

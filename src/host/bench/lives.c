@@ -224,7 +224,9 @@ static fallible hear_start(struct crowd *c, struct life *l)
     if (!str_eq(status, STR("running")))
         return err_new(ERR_INTERNAL, "runtime '%s' is " STR_FMT, l->id, STR_ARG(status));
     const char *colon = memrchr(url.p, ':', url.len);
-    if (!colon || !str_to_u64(str_from(url, (size_t)(colon + 1 - url.p)), &port) || port > 65535)
+    struct str rest = colon ? str_from(url, (size_t)(colon + 1 - url.p)) : STR(""), digits;
+    str_cut(&rest, '/', &digits);
+    if (!str_to_u64(digits, &port) || port > 65535)
         return err_new(ERR_INTERNAL, "url '" STR_FMT "' has no port", STR_ARG(url));
     l->port = (uint16_t)port;
     return go_on(c, l);

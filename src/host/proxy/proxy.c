@@ -92,7 +92,18 @@ static fallible check_names(const struct proxy *p, const struct http_req *req)
     return NULL;
 }
 
-/* A request of an own listener; the target may have gone since its connection was made. */
+/* The port inside that a request is for; 0: its server. */
+static uint16_t inside_of(const struct proxy_target *t, const struct proxy_name *n)
+{
+    static const uint16_t usual[PROXY_SERVICES] = {60001, 12000, 12001};
+
+    if (n->service < 0)
+        return 0;
+    return t->services[n->service] ? t->services[n->service] : usual[n->service];
+}
+
+/* A request of an own listener; the target may have gone since its connection was made. "/ID" in
+ * front is taken off: clients find VS Code and workers below it, and others leave it away. */
 static fallible on_door_request(struct http_req *req)
 {
     struct proxy *p = req->app;
@@ -104,7 +115,11 @@ static fallible on_door_request(struct http_req *req)
         http_reply_header(req, STR("connection"), STR("close"));
         return err_new(ERR_NOT_FOUND, "this sandbox is gone");
     }
-    return call_take(p, d->target, req, d->inside, &name);
+    const struct proxy_target *t = d->target;
+    struct proxy_name first;
+    if (!d->inside && name_by_first(req->path, &first) && str_eq(first.id, str_of(t->id)))
+        name = first;
+    return call_take(p, d->target, req, d->inside ? d->inside : inside_of(t, &name), &name);
 }
 
 static fallible door_intercept(struct http_req *req, const struct route **ret_route)
@@ -155,18 +170,14 @@ static bool find_named(const struct proxy *p, struct http_req *req, struct proxy
 
 fallible proxy_handle(struct proxy *p, struct http_req *req)
 {
-    static const uint16_t usual[PROXY_SERVICES] = {60001, 12000, 12001};
     struct proxy_target *t = NULL;
     struct proxy_name n;
-    uint16_t inside = 0;
 
     if (!find_named(p, req, &n, &t))
         return err_new(ERR_NOT_FOUND, "Not Found");
     if (!t)
         return err_new(ERR_NOT_FOUND, "no such sandbox");
-    if (n.service >= 0)
-        inside = t->services[n.service] ? t->services[n.service] : usual[n.service];
-    return call_take(p, t, req, inside, &n);
+    return call_take(p, t, req, inside_of(t, &n), &n);
 }
 
 static fallible on_main_request(struct http_req *req)

@@ -16,7 +16,9 @@ static const char *scheme(const struct manager_config *c)
     return str_starts(c->base_url, STR("https://")) ? "https" : "http";
 }
 
-static struct str url_of(const struct runtime *r, struct arena *a)
+/* With its id as a path, by which clients find out where VS Code and the workers are: below it. Of
+ * a bare address they would make "vscode-127.0.0.1". Its listener answers without it too. */
+struct str runtime_url(const struct runtime *r, struct arena *a)
 {
     const struct manager_config *c = &r->manager->config;
 
@@ -25,7 +27,7 @@ static struct str url_of(const struct runtime *r, struct arena *a)
                             c->domain.p[0] == '-' ? "" : ".", STR_ARG(c->domain));
     if (c->by_path)
         return arena_printf(a, STR_FMT "/%s", STR_ARG(c->base_url), r->id);
-    return arena_printf(a, "http://127.0.0.1:%u", r->port);
+    return arena_printf(a, "http://127.0.0.1:%u/%s", r->port, r->id);
 }
 
 static struct str service(const struct runtime *r, struct arena *a, const char *name)
@@ -35,7 +37,7 @@ static struct str service(const struct runtime *r, struct arena *a, const char *
     if (c->domain.len)
         return arena_printf(a, "%s://%s-%s%s" STR_FMT, scheme(c), name, r->id,
                             c->domain.p[0] == '-' ? "" : ".", STR_ARG(c->domain));
-    return arena_printf(a, STR_FMT "/%s/%s", STR_ARG(c->base_url), r->id, name);
+    return arena_printf(a, STR_FMT "/%s", STR_ARG(runtime_url(r, a)), name);
 }
 
 /* The newest of what it said, while its files are there. */
@@ -55,7 +57,7 @@ fallible runtime_describe(const struct runtime *r, struct arena *a, struct wire_
     *ret = (struct wire_runtime){
         .runtime_id = str_of(r->id),
         .session_id = str_of(r->session_id),
-        .url = url_of(r, a),
+        .url = runtime_url(r, a),
         .session_api_key = str_of(r->session_key),
         .status = str_of(sm_name(&r->status)),
         .pod_status = str_of(pod_words[r->status.now]),

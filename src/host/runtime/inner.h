@@ -129,6 +129,9 @@ void row_set_key(struct runtime *r, const char *key, store_done *done); /* that 
 void row_delete(struct manager *m, const char *id);
 fallible row_load(struct manager *m, fallible (*fn)(struct manager *m, struct runtime *r));
 
+/* --- describe.c --- */
+struct str runtime_url(const struct runtime *r, struct arena *a);
+
 /* --- spec.c --- */
 struct spec {
     struct sbx_spec sbx;

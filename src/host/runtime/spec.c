@@ -8,7 +8,7 @@
 #include "host/runtime/words.h"
 
 #define SPEC_BYTES (8u << 20)
-#define OURS       8    /* variables of our own */
+#define OURS       9    /* variables of our own */
 #define COUNT_MAX  4000 /* variables in all, and bytes of them: so much goes into a sandbox */
 #define BYTES_MAX  (1u << 20)
 #define PATH       "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -82,6 +82,9 @@ static void add_ours(struct variables *v, const struct runtime *r)
         snprintf(number, sizeof number, "%u", ports[i].port);
         set_default(v, ports[i].name, number);
     }
+    struct str url = runtime_url(r, &v->spec->arena);
+    if (url.p && !is_set(v, STR("RUNTIME_URL"))) /* below which its VS Code is */
+        set(v, STR("RUNTIME_URL"), url);
     if (v->spec->sbx.face == SBX_FACE_COMMAND)
         set_default(v, "PATH", PATH);
 }

@@ -147,12 +147,12 @@ static fallible find_sandbox(struct manager *m, struct runtime *r, const struct 
     else
         runtime_make_id(r->id);
     r->warm = warm != NULL;
+    TRY(proxy_add(m->config.proxy, &r->target, 0));
+    r->port = r->target.port;
     r->spec = mem_new(sizeof *r->spec);
     TRY(spec_make(r, start, image, r->spec));
     r->published = r->spec->sbx.face == SBX_FACE_COMMAND ? r->spec->sbx.port : 0;
     tell_where_from(r, pool, miss);
-    TRY(proxy_add(m->config.proxy, &r->target, 0));
-    r->port = r->target.port;
     if (warm) {
         pool_give(m, warm);
         warm->on_gone = runtime_on_gone; /* it may end before it is claimed */
