@@ -6,6 +6,7 @@
 
 #include "host/runtime/words.h"
 #include "wire/runtime.h"
+#include "wire/unique.h"
 #include "wire/wants.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -68,6 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     arena_init(&a, 16u << 20);
     struct err *e = json_parse(&a, str_n(data, size), NULL, &body);
     if (!e) {
+        err_free(wire_check_unique(str_n(data, size), body));
         check(&a, body);
         check_wants(&a, body);
         e = wire_decode_runtime_id(body, &id);

@@ -433,8 +433,8 @@ static void on_conn_eof(struct stream *stream)
 {
     struct conn *c = stream_owner(stream);
 
-    if (c->state == CONN_BODY)
-        conn_close(c); /* nothing whole can come any more */
+    if (c->state == CONN_BODY && !c->body.done) /* nothing whole can come; who can is told */
+        body_failed(c, c->req, err_new(ERR_INVALID, "the body ends too early"));
     else if (c->state == CONN_HEAD || c->state == CONN_DISCARD)
         conn_close_when_sent(c); /* answers may still be on their way */
     else if (c->req)

@@ -411,6 +411,33 @@ TEST(a_peer_that_breaks_off_leaves_nothing_behind)
     web_close(&w);
 }
 
+TEST(a_body_that_a_peer_ends_too_early_is_answered)
+{
+    static const char *const paths[] = {"/up", "/whole"};
+    struct web w;
+    struct web_client c;
+    char req[100];
+
+    web_open(&w, WEB_ROUTES(routes), NULL, NULL);
+    for (int i = 0; i < 2; i++) {
+        web_connect(&w, &c, 4096);
+        snprintf(req, sizeof req, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\nabc",
+                 paths[i]);
+        CHECK(web_send(&w, &c, str_of(req)));
+        CHECK_INT(shutdown(c.fd, SHUT_WR), 0);
+        struct web_answer a = web_take(&w, &c);
+        CHECK_INT(a.status, 400);
+        CHECK_HAS(a.body, "the body ends too early");
+        CHECK(!a.keep_alive);
+        web_close_client(&c);
+        web_turns(&w, 4);
+    }
+    CHECK_INT(app.gone, 1); /* who took it piece by piece */
+    CHECK_INT(app.ends, 0);
+    CHECK_INT(http_server_connections(w.server), 0);
+    web_close(&w);
+}
+
 TEST(an_error_from_on_body_is_answered_or_cuts_the_answer)
 {
     struct web w;

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "host/keys/inner.h"
 #include "host/keys/keys.h"
+#include "host/ops/body.h"
 #include "net/server.h"
 
 static fallible admin(struct http_req *req, struct keys **ret_keys)
@@ -98,7 +99,7 @@ static fallible on_create(struct http_req *req)
     struct change *c;
 
     TRY(admin(req, &k));
-    TRY(http_req_json(req, &body));
+    TRY(body_json(req, &body));
     TRY(keys_parse_want(body, &want));
     TRY(change_new(req, k, str_of(want.name), 201, &c));
     struct err *e = keys_create(k, &want, c->secret, on_changed, c);

@@ -41,6 +41,22 @@ static struct str shown_secret(const struct http_req *req)
     return (struct str){0};
 }
 
+/* Of two keys one would count here and the other to whoever stands before us. */
+static fallible check_once(const struct http_req *req)
+{
+    static const struct str names[] = {STR_INIT("X-API-Key"), STR_INIT("Authorization")};
+
+    for (size_t n = 0; n < ARRAY_LEN(names); n++) {
+        unsigned there = 0;
+        for (size_t i = 0; i < req->head.header_count; i++)
+            there += str_eq_nocase(req->head.headers[i].name, names[n]);
+        if (there > 1)
+            return err_new(ERR_INVALID, STR_FMT ": it is there %u times; send one key",
+                           STR_ARG(names[n]), there);
+    }
+    return NULL;
+}
+
 const struct key *keys_shown(const struct keys *k, const struct http_req *req)
 {
     return keys_any(k) ? keys_find(k, shown_secret(req)) : &k->open.key;
@@ -51,6 +67,7 @@ fallible keys_check(struct keys *k, struct http_req *req, unsigned scope,
 {
     const struct key *key = &k->open.key;
 
+    TRY(check_once(req));
     if (!keys_any(k)) {
         TRY(check_local(req));
     } else {

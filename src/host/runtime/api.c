@@ -2,6 +2,7 @@
 /* api.c — see api.h. A runtime of another tenant is answered exactly like one that never was. */
 #include "host/runtime/api.h"
 
+#include "host/ops/body.h"
 #include "host/runtime/asking.h"
 #include "host/runtime/pool.h"
 #include "sandbox/sandbox.h"
@@ -48,7 +49,7 @@ static fallible handle_start(struct http_req *req)
     TRY(asking_new(req, put, &a));
     TRY(check(req, KEY_RUNTIME, &a->key));
     manager_expect_start(face_of(req)->manager);
-    TRY(http_req_json(req, &body));
+    TRY(body_json(req, &body));
     TRY(wire_decode_start(body, &a->start));
     return asking_start(a);
 }
@@ -61,7 +62,7 @@ static fallible ask(struct http_req *req, enum runtime_op op)
     struct str id;
 
     TRY(check(req, KEY_RUNTIME, &key));
-    TRY(http_req_json(req, &body));
+    TRY(body_json(req, &body));
     TRY(wire_decode_runtime_id(body, &id));
     struct runtime *r = id.p ? manager_find_id(face_of(req)->manager, key, id) : NULL;
     if (!r)

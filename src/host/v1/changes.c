@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "host/ops/body.h"
 #include "host/runtime/asking.h"
 #include "host/runtime/snapshots.h"
 #include "host/v1/inner.h"
@@ -93,7 +94,7 @@ static fallible take_body(struct http_req *req, struct json **ret)
         *ret = json_new(&req->arena, JSON_OBJECT);
         return arena_check(&req->arena);
     }
-    return http_req_json(req, ret);
+    return body_json(req, ret);
 }
 
 fallible v1_handle_apply(struct http_req *req)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/rng.h"
+#include "host/ops/body.h"
 #include "host/runtime/snapshots.h"
 #include "host/v1/inner.h"
 #include "wire/known.h"
@@ -72,7 +73,7 @@ fallible v1_handle_snapshot(struct http_req *req)
     struct taking *t = arena_new(&req->arena, struct taking);
 
     TRY(v1_find(req, KEY_RUNTIME, &r));
-    TRY(http_req_json(req, &body));
+    TRY(body_json(req, &body));
     TRY(wire_check_known(body, "", (const char *const[]){"name", NULL}));
     if (!t)
         return arena_check(&req->arena);
@@ -249,7 +250,7 @@ fallible v1_handle_fork(struct http_req *req)
 
     TRY(v1_find(req, KEY_RUNTIME, &r));
     TRY(v1_check(req, KEY_RUNTIME, &key));
-    TRY(http_req_json(req, &body));
+    TRY(body_json(req, &body));
     TRY(wire_check_known(body, "", (const char *const[]){"count", "session_id", NULL}));
     TRY(json_take_int(body, "count", 1, FORKS_MOST, &count));
     session = str_of(r->session_id);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "host/ops/body.h"
 #include "host/ops/journal.h"
 #include "host/runtime/api.h"
 #include "host/runtime/pool.h"
@@ -214,7 +215,7 @@ static fallible handle_create(struct http_req *req)
 
     TRY(asking_new(req, v1_put, &a));
     TRY(v1_check(req, KEY_RUNTIME, &a->key));
-    TRY(http_req_json(req, &body));
+    TRY(body_json(req, &body));
     manager_expect_start(face_of(req)->manager);
     TRY(wire_check_known(body, "", known));
     TRY(wire_decode_start(body, &a->start));
@@ -330,7 +331,7 @@ static fallible handle_set_pool(struct http_req *req)
 
     buf_init(&out, BODY_BYTES);
     TRY(v1_check(req, KEY_ADMIN, &key));
-    TRY(http_req_json(req, &body));
+    TRY(body_json(req, &body));
     TRY(wire_check_known(body, "", known));
     TRY(pool_change(face_of(req)->manager, wanted.name, body));
     jw_init(&wanted.w, &out, JW_WEB);
