@@ -183,6 +183,7 @@ struct sbx_driver {
     bool lost;             /* see sbx_host.on_lost */
     struct list all;       /* its sandboxes */
     struct map by_id;      /* the same */
-    struct list questions; /* without an answer so far */
+    struct list questions; /* without an answer so far, oldest first */
+    unsigned asking;       /* of those: the backend has them */
     unsigned sandboxes;
 };

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* question.c — what is asked of a driver and is not about one sandbox: its snapshots. */
+/* question.c — what is asked of a driver and is not about one sandbox: its snapshots, its images.
+ *
+ * Anybody who may look for an image may do so a thousand times at once: only a few are asked at a
+ * time, the others wait. (A launcher's socket holds two dozen requests. One more, and we wait for
+ * it while it waits for us.) */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +11,7 @@
 #include "sandbox/sandbox.h"
 
 #define NAMES_BYTES (16u << 20)
+#define ASKING_MOST 4
 
 void sbx_question_drop(struct sbx_question *q)
 {
@@ -18,11 +23,31 @@ void sbx_question_drop(struct sbx_question *q)
     free(q);
 }
 
+static void begin(struct sbx_question *q)
+{
+    q->driver->asking++;
+    struct err *e = take(&q->call)(q);
+    if (e)
+        sbx_question_finish(q, e);
+}
+
+static void begin_next(struct sbx_driver *d)
+{
+    LIST_EACH(q, &d->questions, struct sbx_question, sibling) {
+        if (d->asking >= ASKING_MOST)
+            break;
+        if (q->call)
+            begin(q);
+    }
+}
+
 static void on_answer(struct loop_later *l)
 {
     struct sbx_question *q = container_of(l, struct sbx_question, answer);
     size_t count = q->result ? 0 : q->count;
 
+    q->driver->asking--;
+    begin_next(q->driver);
     if (q->listed) /* from malloc, so aligned for anything */
         q->listed(q->arg, count ? (const struct sbx_listed *)(const void *)q->names.p : NULL, count,
                   q->result);
@@ -41,18 +66,19 @@ static struct sbx_question *question_new(struct sbx_driver *d, void *arg)
 {
     struct sbx_question *q = mem_new(sizeof *q);
 
-    *q = (struct sbx_question){.driver = d, .arg = arg};
+    *q = (struct sbx_question){.driver = d, .arg = arg, .file = -1};
     buf_init(&q->names, NAMES_BYTES);
     list_init(&q->sibling);
     return q;
 }
 
+/* A file is lent for the call only: who gives one does not wait, and has his own bounds. */
 static void pose(struct sbx_question *q, fallible (*call)(struct sbx_question *q))
 {
     list_add(&q->driver->questions, &q->sibling);
-    struct err *e = call(q);
-    if (e)
-        sbx_question_finish(q, e);
+    q->call = call;
+    if (q->driver->asking < ASKING_MOST || q->file >= 0)
+        begin(q);
 }
 
 fallible sbx_list(struct sbx_driver *d, sbx_list_done *done, void *arg)

@@ -111,7 +111,8 @@ struct sbx_question {
     int file;         /* what is given with it, inside the call; -1: nothing */
     struct buf names; /* the answer: each with its NUL */
     size_t count;
-    void *mine; /* the driver's; freed with the question */
+    void *mine;                               /* the driver's; freed with the question */
+    fallible (*call)(struct sbx_question *q); /* until it is asked; NULL: the backend has it */
     sbx_answered *done;
     sbx_list_done *listed; /* instead of done */
     void *arg;

@@ -239,3 +239,34 @@ TEST_LIMIT(serve_stops_what_never_ran_and_gives_its_port_back, 120)
     CHECK_INT(serve_visit(&s, ran, "/"), 503);
     serve_close(&s);
 }
+
+#define LOOKERS 300
+
+/* All are read in one turn: more than the launcher's socket holds. */
+TEST_LIMIT(serve_answers_many_who_look_for_images_at_once, 120)
+{
+    struct serve s = {.key = NULL};
+    int fds[LOOKERS];
+
+    serve_open(&s);
+    for (int i = 0; i < LOOKERS; i++)
+        fds[i] = wire_connect(&s.wire);
+    CHECK_INT(serve_get(&s, "/health").status, 200); /* it has taken all of them by now */
+    CHECK_INT(kill(s.wire.pid, SIGSTOP), 0);
+    for (int i = 0; i < LOOKERS; i++)
+        wire_send(fds[i], str_of(serve_text(&s,
+                                            "GET /image_exists?image=none:%d HTTP/1.1\r\n"
+                                            "Host: localhost\r\nConnection: close\r\n\r\n",
+                                            i)));
+    CHECK_INT(kill(s.wire.pid, SIGCONT), 0);
+    for (int i = 0; i < LOOKERS; i++) {
+        own_done(buf) got;
+        buf_init(&got, 1u << 20);
+        wire_read_to_end(fds[i], &got);
+        close(fds[i]);
+        CHECK_HAS(buf_str(&got), "HTTP/1.1 200 ");
+        CHECK_HAS(buf_str(&got), "\"exists\":false");
+    }
+    serve_start(&s, "after", "");
+    serve_close(&s);
+}

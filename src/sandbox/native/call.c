@@ -1,16 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
-/* call.c — requests to the launcher and their answers; each answer finds its request by tag. */
+/* call.c — requests to the launcher and their answers; each answer finds its request by tag.
+ *
+ * Its socket holds two dozen requests, and it stands still while we do not read its answers: a
+ * request that finds the socket full waits here, or both would wait for each other. */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/own.h"
 #include "base/rng.h"
 #include "sandbox/native/inner.h"
 
+struct late { /* a request that is not sent yet */
+    struct list link;
+    struct native_request req;
+    int fds[FD_PASS_MAX]; /* ours */
+    size_t count;
+};
+
 static fallible gone(void)
 {
     return err_new(ERR_CLOSED, "the launcher is gone");
+}
+
+static void late_free(struct late *l)
+{
+    list_del(&l->link);
+    while (l->count)
+        own_close(l->fds[--l->count]);
+    free(l);
+}
+
+static fallible send_later(struct native_driver *d, const struct native_request *req,
+                           const int *fds, size_t count)
+{
+    struct late *l = mem_new(sizeof *l);
+
+    l->req = *req;
+    list_init(&l->link);
+    for (; l->count < count; l->count++) {
+        l->fds[l->count] = fcntl(fds[l->count], F_DUPFD_CLOEXEC, 3);
+        if (l->fds[l->count] < 0) {
+            struct err *e = err_sys("keep a descriptor");
+            late_free(l);
+            return e;
+        }
+    }
+    struct err *e = loop_io_want(&d->io, EPOLLIN | EPOLLOUT);
+    if (e)
+        late_free(l);
+    else
+        list_add(&d->late, &l->link);
+    return e;
+}
+
+static bool is_full(const struct err *e)
+{
+    return e && (err_errno(e) == EAGAIN || err_errno(e) == EWOULDBLOCK);
+}
+
+/* In the order they were made. What cannot be sent shows at the next answer: there is none. */
+static void send_late(struct native_driver *d)
+{
+    for (struct late *l; (l = LIST_FIRST(&d->late, struct late, link));) {
+        own(err) e = fd_send(d->io.fd, str_n(&l->req, sizeof l->req), l->fds, l->count);
+        if (is_full(e))
+            return;
+        late_free(l);
+    }
+    err_free(loop_io_want(&d->io, EPOLLIN)); /* of one that is watched: it cannot fail for good */
 }
 
 fallible native_call(struct native_driver *d, struct native_call *c, struct native_request *req,
@@ -23,7 +84,13 @@ fallible native_call(struct native_driver *d, struct native_call *c, struct nati
     req->tag = ++d->last_tag;
     if (d->base.lost)
         return gone();
-    struct err *e = fd_send(d->base.host->launcher, str_n(req, sizeof *req), fds, count);
+    struct err *e = list_empty(&d->late)
+                        ? fd_send(d->base.host->launcher, str_n(req, sizeof *req), fds, count)
+                        : send_later(d, req, fds, count);
+    if (is_full(e)) {
+        err_free(e);
+        e = send_later(d, req, fds, count);
+    }
     if (e && (err_errno(e) == EPIPE || err_errno(e) == ECONNRESET)) {
         err_free(e);
         d->base.lost = true; /* its end is about to be read, and told, too */
@@ -50,11 +117,18 @@ static void close_both(int fds[2])
     own_close_p(&fds[1]);
 }
 
+void native_calls_drop(struct native_driver *d)
+{
+    for (struct late *l; (l = LIST_FIRST(&d->late, struct late, link));)
+        late_free(l);
+}
+
 static void on_launcher_gone(struct native_driver *d)
 {
     loop_io_stop(&d->io);
     log_error("the launcher is gone");
     d->base.lost = true;
+    native_calls_drop(d);
     /* What one is told may take others off the list. */
     for (struct native_call *c; (c = LIST_FIRST(&d->asked, struct native_call, link));) {
         int none[2] = {-1, -1};
@@ -65,14 +139,17 @@ static void on_launcher_gone(struct native_driver *d)
         d->base.host->on_lost(d->base.host->lost_arg);
 }
 
-static void on_reply(struct loop_io *io)
+static void read_reply(struct native_driver *d)
 {
-    struct native_driver *d = container_of(io, struct native_driver, io);
     struct native_reply r;
     int fds[2] = {-1, -1};
     size_t n = 0, count = 0;
-    struct err *e = fd_recv(io->fd, &r, sizeof r, &n, fds, 2, &count);
+    struct err *e = fd_recv(d->io.fd, &r, sizeof r, &n, fds, 2, &count);
 
+    if (is_full(e)) {
+        err_free(e);
+        return;
+    }
     if (e || n != sizeof r || r.magic != NATIVE_MAGIC) {
         err_free(e);
         close_both(fds);
@@ -95,9 +172,21 @@ static void on_reply(struct loop_io *io)
     close_both(fds);
 }
 
+static void on_launcher(struct loop_io *io)
+{
+    struct native_driver *d = container_of(io, struct native_driver, io);
+
+    if (io->ready & EPOLLOUT)
+        send_late(d);
+    if (io->ready & ~(uint32_t)EPOLLOUT)
+        read_reply(d);
+}
+
 fallible native_calls_start(struct native_driver *d, struct loop *loop, int launcher)
 {
     list_init(&d->asked);
+    list_init(&d->late);
+    TRY(fd_set_nonblocking(launcher));
     d->last_tag = rng_u64(rng_system()) >> 1; /* answers to a server before us are nobody's */
-    return loop_io_start(loop, &d->io, launcher, EPOLLIN, on_reply);
+    return loop_io_start(loop, &d->io, launcher, EPOLLIN, on_launcher);
 }

@@ -11,6 +11,7 @@ struct native_driver {
     struct sbx_driver base;
     struct loop_io io;
     struct list asked;      /* calls that wait for their answer */
+    struct list late;       /* requests its socket had no room for */
     struct loop_io notices; /* of logs that are followed: one inotify for all */
     struct list watched;    /* of struct native_watch */
     uint64_t last_tag;
@@ -27,6 +28,7 @@ struct native_call {
 };
 
 fallible native_calls_start(struct native_driver *d, struct loop *loop, int launcher);
+void native_calls_drop(struct native_driver *d); /* what is not sent yet */
 /* Fills in what every request has. On failure fn is not called. */
 fallible native_call(struct native_driver *d, struct native_call *c, struct native_request *req,
                      const int *fds, size_t count,
