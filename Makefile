@@ -182,6 +182,7 @@ deps-test:
 	@tools/deps build test
 
 run: all ## build, then show what it does
+	@tools/deps run
 	@tools/demo $(O)/croft
 
 test: deps-test ## every test, plain and under ASan+UBSan, layers, lint, a short fuzz
