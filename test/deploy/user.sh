@@ -11,7 +11,7 @@ cp -a . "$tree" && chown -R $who: "$tree" && chmod 755 "$tree"/..
 systemctl start "user@$uid.service"
 as() { runuser -u $who -- env -C "$tree" HOME="$(dirname "$tree")" XDG_RUNTIME_DIR="/run/user/$uid" "$@"; }
 given() { as systemd-run --user --scope --quiet -p Delegate=yes "$@"; }
-layer() { # WORD YES|no COMMAND…: what doctor says of a layer
+layer() { # WORD yes|NO COMMAND…: what doctor says of a layer
     local word=$1 says=$2
     shift 2
     matches "$("$@" build/croft doctor 2>&1)" "^ *$says +$word "
@@ -24,11 +24,11 @@ check "he is root inside" is "$(as build/croft run -- id -u 2>/dev/null)" 0
 for layer in files processes network syscalls landlock users; do
     check "doctor finds the layer $layer" layer $layer yes as
 done
-check "doctor finds no limit on memory" layer memory no as
+check "doctor finds no limit on memory" layer memory NO as
 check "a limit on memory is refused, with the reason" bash -c "$(declare -f as); who=$who tree=$tree uid=$uid; ! as build/croft run --memory 64M -- true"
 
 echo "== with groups of his systemd's"
-for layer in memory pids; do
+for layer in memory pids pause; do
     check "doctor finds the layer $layer" layer $layer yes given
 done
 check "a limit on memory holds" is "$(given build/croft run --memory 64M -- sh -c 'head -c 200M /dev/zero | tail -c 199M | wc -c' 2>/dev/null | tail -n 1)" 0
