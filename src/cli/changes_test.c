@@ -176,3 +176,25 @@ TEST(apply_does_not_follow_a_directory_that_became_a_link)
     CHECK_HAS(buf_str(&got), "now leads to");
     CHECK(access("elsewhere/new", F_OK) < 0);
 }
+
+TEST(apply_and_diff_want_the_directory_the_sandbox_worked_on)
+{
+    own_done(buf) got = {.limit_bytes = 65536};
+
+    make_box();
+    go("work");
+    own_fd box = open("../state/croft/box/box-1", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    own_fd work = open(".", O_PATH | O_CLOEXEC);
+    CHECK_OK(kept_note_which(box, 0, work));
+    CHECK_INT(croft(&got, "diff", NULL, NULL, NULL), 0);
+    go("");
+    CHECK(mkdir("another", 0755) == 0 && mkdir("another/d", 0755) == 0);
+    CHECK(rename("work", "moved") == 0 && rename("another", "work") == 0);
+    CHECK_INT(croft(&got, "apply", "box-1", "--force", NULL), 1);
+    CHECK_HAS(buf_str(&got), "another directory has its name now");
+    CHECK(access("work/new", F_OK) < 0);
+    CHECK_INT(croft(&got, "diff", "box-1", NULL, NULL), 1);
+    CHECK(rename("work", "another") == 0 && rename("moved", "work") == 0);
+    CHECK_INT(croft(&got, "apply", "box-1", NULL, NULL), 0);
+    CHECK(access("work/new", F_OK) == 0);
+}

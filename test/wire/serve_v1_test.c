@@ -205,6 +205,26 @@ TEST(v1_diff_lists_what_a_sandbox_changed_in_words_and_pages)
     serve_close(&s);
 }
 
+TEST(v1_apply_wants_the_directory_the_sandbox_worked_on)
+{
+    struct serve s = {0};
+
+    open_with_mounts(&s);
+    struct json *r = make(&s, "a", "'mounts':[{'source':'%s/open/a','target':'/work'}]");
+    serve_exec(&s, r, "echo x >/work/x; sync");
+    CHECK_INT(rename(dir_path(&s, "open/a"), dir_path(&s, "open/moved")), 0);
+    CHECK_INT(mkdir(dir_path(&s, "open/a"), 0755), 0);
+    serve_refused(&s, 409, "another directory has its name now", "POST", path_of(&s, r, "apply"),
+                  "{'force':true}");
+    serve_refused(&s, 409, "another directory", "GET", path_of(&s, r, "diff"), NULL);
+    CHECK_STR(file_text(&s, "open/a/x"), "(none)");
+    CHECK_INT(rmdir(dir_path(&s, "open/a")), 0);
+    CHECK_INT(rename(dir_path(&s, "open/moved"), dir_path(&s, "open/a")), 0);
+    serve_want(&s, 200, "POST", path_of(&s, r, "apply"), NULL);
+    CHECK_STR(file_text(&s, "open/a/x"), "x\n");
+    serve_close(&s);
+}
+
 TEST(v1_apply_puts_changes_into_the_directory_where_that_is_granted)
 {
     struct serve s = {0};

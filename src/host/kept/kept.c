@@ -41,6 +41,7 @@ void kept_forget(int box, unsigned n)
 
     name_of(n, 's', name);
     unlinkat(box, name, 0); /* not there: not noted */
+    kept_forget_which(box, n);
 }
 
 fallible kept_note_image(int box, struct str id)
@@ -138,6 +139,7 @@ static fallible open_layer(int state, struct kept *k, unsigned n, const char *pa
         return errno == ENOENT ? NULL : err_sys("open layer '%s'", name);
     own_fd lower = -1;
     TRY_WRAP(open_source(path, &lower), "the directory sandbox '%s' worked on", k->id);
+    TRY_WRAP(kept_check_which(k->dir, n, lower), "'%s'", path);
     TRY(snaps_open_noted(state, k->dir, n, &below));
     *l = (struct kept_layer){.mount = n,
                              .path = mem_dup_cstr(path),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* kept.h — changes that sandboxes left behind: state/box/ID/mNu is the layer over a directory, mNs
- * a link whose text names that directory.
+ * a link whose text names that directory, and mNi one that says which directory that was.
  *
  * A sandbox that runs has both too: its changes can be looked at and applied, not dropped. */
 #pragma once
@@ -36,6 +36,12 @@ struct kept {
 
 /* Notes that mount n of the sandbox whose directory is box lies over path. */
 fallible kept_note(int box, unsigned n, const char *path);
+/* Notes which directory that is, whatever its name will be: the first one noted counts, for the
+ * layer's changes are those of it. */
+fallible kept_note_which(int box, unsigned n, int source);
+/* Another directory in its place is ERR_CONFLICT; older versions noted none, which fits all. */
+fallible kept_check_which(int box, unsigned n, int source);
+void kept_forget_which(int box, unsigned n);
 /* Nothing changed there: it is nobody's last sandbox from now on, although it is still removed. */
 void kept_forget(int box, unsigned n);
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "host/kept/kept.h"
 #include "host/launcher/box_inner.h"
 #include "host/launcher/disk.h"
 #include "host/launcher/identity.h"
@@ -122,6 +123,8 @@ static fallible build_mount(const struct build *b, unsigned n, int *ret_mount)
     if (m->mode != NATIVE_OVERLAY)
         return mounts_clone(source, b->userns, m->mode == NATIVE_RO, ret_mount);
     box_upper_name(n, upper, work);
+    if (m->root != NATIVE_ROOT_IMAGE)
+        TRY(kept_note_which(b->dir, n, source));
     int lowers[BOX_LOWERS];
     size_t above = b->spec->layer_count[n];
     if (above >= BOX_LOWERS)

@@ -22,6 +22,7 @@
 #include "base/mem.h"
 #include "base/own.h"
 #include "host/changes/changes.h"
+#include "host/kept/kept.h"
 #include "host/launcher/disk.h"
 #include "host/launcher/mounts.h"
 #include "host/launcher/record.h"
@@ -128,6 +129,7 @@ static fallible add_mount(struct looking *l, unsigned n)
     x->src.since_ns = l->below[n].since_ns;
     TRY_WRAP(fd_open_beneath(x->root->dir, str_of(m->path), O_PATH, 0, &x->src.lower),
              "the directory of '%s'", m->target);
+    TRY_WRAP(kept_check_which(l->j->dir, n, x->src.lower), "the directory of '%s'", m->target);
     l->count++;
     return NULL;
 }

@@ -47,6 +47,16 @@ static fallible forget_note(int box, const char *note)
     return NULL;
 }
 
+/* Which directory a mount's changes were made over: the next life works on what is there then. */
+static void forget_which(int box, const char *upper)
+{
+    char which[SNAPS_NOTE];
+
+    snprintf(which, sizeof which, "%.2si", upper);
+    if (upper[0] == 'm')
+        unlinkat(box, which, 0); /* older versions noted none */
+}
+
 static fallible put_aside(int box, const char *upper)
 {
     char aside[ASIDE_MAX], note[SNAPS_NOTE];
@@ -59,6 +69,7 @@ static fallible put_aside(int box, const char *upper)
     TRY(forget_note(box, note)); /* first: who goes on from here finds no upper to ask for */
     if (renameat(box, upper, box, aside) < 0)
         return err_sys("put its changes aside");
+    forget_which(box, upper);
     return NULL;
 }
 
