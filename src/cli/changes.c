@@ -66,13 +66,16 @@ static fallible apply_layer(struct job *j, const struct kept_layer *l, struct ch
                            "%s' lists them",
                            j->paths[i], j->kept.id);
     TRY_WRAP(changes_apply(&src, c, &how), "'%s'", l->path);
-    if (!j->o.json)
-        buf_addf(&j->out, "applied %zu to '%s'%s\n", how.applied, l->path,
-                 how.skipped ? "; devices, sockets and fifos were left out" : "");
-    else {
+    if (j->o.json) {
         jw_uint(&j->w, "applied", how.applied);
         jw_uint(&j->w, "skipped", how.skipped);
+        if (how.mounted)
+            jw_uint(&j->w, "mounted", how.mounted);
+        return NULL;
     }
+    buf_addf(&j->out, "applied %zu to '%s'", how.applied, l->path);
+    changes_put_skipped(&j->out, how.skipped, how.mounted);
+    buf_add_char(&j->out, '\n');
     return NULL;
 }
 
@@ -226,7 +229,8 @@ CLI_COMMAND(diff) = {
         "Without a name: the sandbox that last worked on this directory. One line each:\n"
         "A added, M modified, P permissions, T of another type, R renamed, D deleted,\n"
         "! a device, socket or fifo, which apply leaves behind. A '!' after the letter is a\n"
-        "conflict: the directory's own file changed too since the sandbox began. Of a server's\n"
+        "conflict: the directory's own file changed too since the sandbox began, or a file system\n"
+        "is mounted there, which sandboxes do not see and apply does not touch. Of a server's\n"
         "sandbox, by its id or session: all it changed, also outside of mounted directories;\n"
         "it stands still meanwhile.",
     .options = {rows, ARRAY_LEN(rows), NULL},

@@ -127,10 +127,13 @@ static void put_applied(struct buf *out, const struct json *body)
 {
     const struct json *list = json_get(body, STR("directories"));
 
-    for (const struct json *d = list ? list->first : NULL; d; d = d->next)
-        buf_addf(out, "applied %" PRId64 " to the directory of '" STR_FMT "'%s\n",
-                 json_get_int(d, "applied", 0), STR_ARG(text_of(d, "target")),
-                 json_get_int(d, "skipped", 0) ? "; devices, sockets and fifos were left out" : "");
+    for (const struct json *d = list ? list->first : NULL; d; d = d->next) {
+        buf_addf(out, "applied %" PRId64 " to the directory of '" STR_FMT "'",
+                 json_get_int(d, "applied", 0), STR_ARG(text_of(d, "target")));
+        changes_put_skipped(out, (size_t)json_get_int(d, "skipped", 0),
+                            (size_t)json_get_int(d, "mounted", 0));
+        buf_add_char(out, '\n');
+    }
 }
 
 static fallible post(struct far *f, const char *name, const char *rest, const struct buf *body,

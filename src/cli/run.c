@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* run.c — croft run: a command in a sandbox, here and now. */
+#include "host/run/below.h"
 #include "host/run/run.h"
 
 #include <fcntl.h>
@@ -550,6 +551,8 @@ static int run(struct cli *cli, int argc, char **argv)
     s.argv = argc > 1 ? command_of(argc, argv) : s.image ? NULL : shell;
     if (!e)
         e = fill(cli, &a, &o, &m, &s);
+    if (!e && !o.json)
+        below_tell(cli->err, &s);
     s.on_making = announce;
     s.arg = cli;
     if (!e)

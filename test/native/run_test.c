@@ -2,11 +2,13 @@
 /* run_test.c — croft run, as a person uses it. */
 #include <fcntl.h>
 #include <pty.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -461,4 +463,56 @@ TEST(sudo_inside_works_and_gains_nothing_with_no_new_privs)
                            "sudo", "-n", "id"),
                       &out) != 0);
     CHECK_HAS(buf_str(&out), "no new privileges");
+}
+
+TEST(croft_run_says_what_is_mounted_in_the_workspace_and_apply_leaves_it_alone)
+{
+    own_done(buf) out;
+    own_fd dir = test_dir_fd();
+    char from[4200], at[4200];
+
+    kit_need_root();
+    buf_init(&out, 1u << 16);
+    CHECK_INT(mkdirat(dir, "data here", 0755), 0);
+    CHECK_INT(mkdirat(dir, "precious", 0755), 0);
+    CHECK_INT(mkdirat(dir, "precious/x", 0755), 0);
+    snprintf(from, sizeof from, "%s/precious", test_dir());
+    snprintf(at, sizeof at, "%s/data here", test_dir());
+    CHECK(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+    CHECK(mount(from, at, NULL, MS_BIND, NULL) == 0);
+    CHECK_INT(kit_run(ARGS("--name", "m1"), ARGS("sh", "-c", "ls data*; rmdir data*"), &out), 0);
+    CHECK_HAS(buf_str(&out), "croft run: mounted here: data here; the copy has empty");
+    CHECK_HAS(buf_str(&out), "1 deleted");
+    buf_reset(&out);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "apply", "m1"), &out), 1);
+    CHECK_HAS(buf_str(&out), "mounted at or in 'data here'");
+    CHECK_INT(program_run(ARGS(test_program("croft"), "apply", "m1", "--force"), &out), 0);
+    CHECK_HAS(buf_str(&out), "applied 0 to '");
+    CHECK_INT(faccessat(dir, "precious/x", F_OK, 0), 0);
+    CHECK(umount2(at, MNT_DETACH) == 0);
+}
+
+TEST(croft_run_notes_which_directory_it_worked_on)
+{
+    own_done(buf) out;
+    own_fd dir = test_dir_fd();
+    char one[4200], state[4200];
+
+    kit_need_root();
+    buf_init(&out, 1u << 16);
+    CHECK_INT(mkdirat(dir, "p1", 0755), 0);
+    CHECK_INT(mkdirat(dir, "p2", 0755), 0);
+    snprintf(one, sizeof one, "%s/p1", test_dir());
+    snprintf(state, sizeof state, "%s/state", test_dir());
+    setenv("CROFT_SERVER_STATE_DIR", state, 1);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "run", "--root", "/", "--workspace", one,
+                               "--name", "w1", "--", "touch", "made"),
+                          &out),
+              0);
+    CHECK_INT(renameat(dir, "p1", dir, "p1.bak"), 0);
+    CHECK_INT(renameat(dir, "p2", dir, "p1"), 0);
+    buf_reset(&out);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "apply", "w1"), &out), 1);
+    CHECK_HAS(buf_str(&out), "another directory has its name now");
+    CHECK_INT(faccessat(dir, "p1/made", F_OK, 0), -1);
 }

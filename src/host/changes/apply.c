@@ -28,6 +28,14 @@ struct spot { /* where an entry goes */
     char temp[sizeof ".croft-" + RNG_HEX_LEN];
 };
 
+static fallible not_mounted(int dir, const char *name)
+{
+    bool mount;
+
+    TRY(tree_is_mount(dir, name, &mount));
+    return mount ? err_new(ERR_CONFLICT, "something is mounted on it") : NULL;
+}
+
 static fallible find_spot(struct applier *a, struct str path, struct spot *s)
 {
     TRY(lookup_parent(&a->to, path, &s->dir, &s->name));
@@ -36,6 +44,8 @@ static fallible find_spot(struct applier *a, struct str path, struct spot *s)
     s->there = fstatat(s->dir, s->name, &s->old, AT_SYMLINK_NOFOLLOW) == 0;
     if (!s->there && errno != ENOENT)
         return err_sys("look");
+    if (s->there)
+        TRY(not_mounted(s->dir, s->name));
     strcpy(s->temp, ".croft-");
     rng_hex(rng_system(), s->temp + strlen(s->temp));
     return NULL;
@@ -200,35 +210,25 @@ static fallible remove_old(struct applier *a, struct str path)
     return NULL;
 }
 
-static fallible apply_one(struct applier *a, const struct change *c)
+static fallible put_one(struct applier *a, const struct change *c)
 {
     struct spot s;
 
     TRY(find_spot(a, c->path, &s));
     TRY(still_as_seen(a, c, &s));
-    switch (c->kind) {
-    case CHANGE_ADDED:
-    case CHANGE_MODIFIED:
-    case CHANGE_REPLACED:
-        TRY(S_ISDIR(c->mode) ? put_dir(c, &s) : put_entry(a, c, &s));
-        break;
-    case CHANGE_RENAMED:
-        TRY(put_entry(a, c, &s));
-        TRY(remove_old(a, c->from));
-        break;
-    case CHANGE_MODE:
-        TRY(S_ISDIR(c->mode) ? NULL : set_mode(c, &s)); /* directories when they are full */
-        break;
-    case CHANGE_DELETED:
-        TRY(remove_old(a, c->path));
-        break;
-    case CHANGE_SPECIAL:
-    case CHANGE_KINDS:
-        a->how->skipped++;
-        return NULL;
-    }
-    a->how->applied++;
-    return NULL;
+    if (c->kind == CHANGE_DELETED)
+        return remove_old(a, c->path);
+    if (c->kind == CHANGE_MODE)
+        return S_ISDIR(c->mode) ? NULL : set_mode(c, &s); /* directories when they are full */
+    if (!S_ISDIR(c->mode))
+        return put_entry(a, c, &s);
+    return put_dir(c, &s);
+}
+
+/* What takes a directory away comes last: if something fails before, nothing is gone. */
+static bool is_removal(const struct change *c)
+{
+    return c->kind == CHANGE_DELETED || (c->kind == CHANGE_REPLACED && S_ISDIR(c->old_mode));
 }
 
 static struct str plain_path(struct str p)
@@ -248,15 +248,27 @@ static bool is_named(struct str p, const struct change *c)
 
 static bool is_wanted(const struct changes_apply *how, const struct change *c)
 {
-    if (!how->paths)
-        return true;
-    for (size_t i = 0; how->paths[i]; i++) {
-        struct str p = plain_path(str_of(how->paths[i]));
-        bool way = S_ISDIR(c->mode) && path_beneath(p, c->path); /* it must be there first */
-        if (way || is_named(p, c))
+    for (size_t i = 0; how->paths && how->paths[i]; i++)
+        if (is_named(plain_path(str_of(how->paths[i])), c))
             return true;
+    return !how->paths;
+}
+
+/* From the end: what is in a directory follows it, so the last one chosen tells. */
+size_t changes_select(struct changes *c, const struct changes_apply *how)
+{
+    const struct change *last = NULL;
+    size_t conflicts = 0;
+
+    for (size_t i = c->count; i--;) {
+        struct change *x = &c->list[i];
+        bool made = S_ISDIR(x->mode) && (x->kind == CHANGE_ADDED || x->kind == CHANGE_REPLACED);
+        x->chosen = is_wanted(how, x) || (made && last && path_beneath(last->path, x->path));
+        if (x->chosen)
+            last = x;
+        conflicts += x->chosen && x->conflict;
     }
-    return false;
+    return conflicts;
 }
 
 bool changes_have(const struct changes *c, struct str path)
@@ -277,15 +289,35 @@ static fallible finish_dir(struct applier *a, const struct change *c)
     return set_mode(c, &s);
 }
 
-static fallible apply_all(struct applier *a, const struct changes *c)
+/* Whether it is to be done at all; counts what is left out. */
+static bool is_done(struct changes_apply *how, const struct change *c)
+{
+    if (!c->chosen)
+        return false;
+    how->mounted += c->mounted;
+    how->skipped += c->mounted || c->kind == CHANGE_SPECIAL;
+    return !c->mounted && c->kind != CHANGE_SPECIAL;
+}
+
+static fallible apply_all(struct applier *a, struct changes *c)
 {
     for (size_t i = 0; i < c->count; i++) {
-        if (is_wanted(a->how, &c->list[i]))
-            TRY_WRAP(apply_one(a, &c->list[i]), "apply '%.200s'", c->list[i].path.p);
+        struct change *x = &c->list[i];
+        x->chosen = is_done(a->how, x);
+        if (x->chosen && !is_removal(x))
+            TRY_WRAP(put_one(a, x), "apply '%.200s'", x->path.p);
+    }
+    for (size_t i = 0; i < c->count; i++) {
+        const struct change *x = &c->list[i];
+        if (x->chosen && is_removal(x))
+            TRY_WRAP(put_one(a, x), "apply '%.200s'", x->path.p);
+        if (x->chosen && x->kind == CHANGE_RENAMED)
+            TRY_WRAP(remove_old(a, x->from), "apply '%.200s'", x->path.p);
+        a->how->applied += x->chosen;
     }
     for (size_t i = c->count; i--;) {
         const struct change *x = &c->list[i];
-        if (S_ISDIR(x->mode) && x->kind != CHANGE_SPECIAL && is_wanted(a->how, x))
+        if (x->chosen && S_ISDIR(x->mode))
             TRY_WRAP(finish_dir(a, x), "apply '%.200s'", x->path.p);
     }
     own_fd fd = openat(a->src->lower, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
@@ -294,27 +326,30 @@ static fallible apply_all(struct applier *a, const struct changes *c)
     return NULL;
 }
 
-size_t changes_count_conflicts(const struct changes *c, const struct changes_apply *how)
+fallible changes_refuse(const struct changes *c, size_t conflicts)
 {
-    size_t n = 0;
-
     for (size_t i = 0; i < c->count; i++)
-        n += c->list[i].conflict && is_wanted(how, &c->list[i]);
-    return n;
+        if (c->list[i].chosen && c->list[i].mounted)
+            return err_new(ERR_CONFLICT,
+                           "%zu of these are in conflict: a file system is mounted at or in "
+                           "'%.200s', which no sandbox sees and nothing of one's is put into; name "
+                           "the other paths, or --force leaves it out",
+                           conflicts, c->list[i].path.p);
+    return err_new(ERR_CONFLICT,
+                   "%zu of these changed in the directory too since the sandbox began; look at "
+                   "them with 'croft diff', then name the paths to apply or use --force",
+                   conflicts);
 }
 
-fallible changes_apply(const struct changes_source *src, const struct changes *c,
+fallible changes_apply(const struct changes_source *src, struct changes *c,
                        struct changes_apply *how)
 {
     struct applier a = {.src = src, .how = how};
-    size_t conflicts = changes_count_conflicts(c, how);
+    size_t conflicts = changes_select(c, how);
 
-    how->applied = how->skipped = 0;
+    how->applied = how->skipped = how->mounted = 0;
     if (conflicts && !how->force)
-        return err_new(ERR_CONFLICT,
-                       "%zu of these changed in the directory too since the sandbox began; look at "
-                       "'croft diff', then name the paths to apply or use --force",
-                       conflicts);
+        return changes_refuse(c, conflicts);
     lookup_init(&a.to, src->lower);
     struct err *e = apply_all(&a, c);
     lookup_done(&a.to);

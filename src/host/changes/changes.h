@@ -33,6 +33,8 @@ extern const char change_letters[CHANGE_KINDS + 1];
 struct change {
     enum change_kind kind;
     bool conflict;         /* the directory's own entry changed since the sandbox began */
+    bool mounted;          /* a file system is mounted there, on the way or in it: never applied */
+    bool chosen;           /* by changes_select() */
     struct str path;       /* below the directory */
     struct str from;       /* CHANGE_RENAMED: the old path */
     struct str target;     /* what a link points to */
@@ -73,15 +75,20 @@ struct changes_apply {
     const char *const *paths; /* only these and what is below them; NULL ends; NULL: all */
     /* written */
     size_t applied, skipped;
+    size_t mounted; /* of those skipped */
 };
 /* Whether something of that name, or below it, changed. */
 bool changes_have(const struct changes *c, struct str path);
-/* Those of them that apply would stumble over. */
-size_t changes_count_conflicts(const struct changes *c, const struct changes_apply *how);
+/* Which of them apply would take: those named, and the new directories these lie in. Gives how many
+ * are in conflict. */
+size_t changes_select(struct changes *c, const struct changes_apply *how);
+/* What to say then: ERR_CONFLICT. */
+fallible changes_refuse(const struct changes *c, size_t conflicts);
 /* Puts the changes into the directory, as the caller: no set-id bit, no owner and no attribute of
  * the guest's comes through; new files belong to the owner of the directory they are in. Each file
- * is old or new, never half. With conflicts and without force nothing is done (ERR_CONFLICT). */
-fallible changes_apply(const struct changes_source *src, const struct changes *c,
+ * is old or new, never half. With conflicts and without force nothing is done (ERR_CONFLICT).
+ * Nothing is deleted before all that is new is there. */
+fallible changes_apply(const struct changes_source *src, struct changes *c,
                        struct changes_apply *how);
 
 struct buf;
@@ -92,5 +99,7 @@ void changes_put_text(struct buf *out, const struct changes *c);
 
 void changes_put_json(struct jw *w, const struct changes *c); /* members of an open object */
 void changes_put_one(struct jw *w, const struct change *x);   /* an object */
+/* What apply did not do, in words, "" when it did all. */
+void changes_put_skipped(struct buf *out, size_t skipped, size_t mounted);
 /* "3 added, 1 deleted", "no changes" */
 void changes_put_summary(struct buf *out, const struct changes *c);

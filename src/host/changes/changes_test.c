@@ -414,3 +414,114 @@ TEST(changes_are_applied_by_an_ordinary_user_too)
     CHECK_STR(scan(&k), "");
     kit_done(&k);
 }
+
+/* --- what is mounted in the directory --- */
+
+static void mount_in(const struct kit *k, const char *from, const char *at)
+{
+    char source[400], target[400];
+
+    snprintf(source, sizeof source, "%s/%s", test_dir(), from);
+    snprintf(target, sizeof target, "%s/%s", k->lower, at);
+    CHECK(mount(source, target, NULL, MS_BIND, NULL) == 0);
+}
+
+static void unmount_in(const struct kit *k, const char *at)
+{
+    char target[400];
+
+    snprintf(target, sizeof target, "%s/%s", k->lower, at);
+    CHECK(umount2(target, MNT_DETACH) == 0);
+}
+
+TEST(changes_never_reach_what_is_mounted_in_the_directory)
+{
+    static const char *const below[] = {"data", "sub/data", "file", NULL};
+    struct kit k;
+    struct changes_apply how = {.force = false};
+
+    if (geteuid() != 0)
+        SKIP("needs root");
+    CHECK(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+    kit_init(&k);
+    sh(&k, test_dir(), "mkdir precious && echo p >precious/p && echo f >pfile");
+    sh(&k, k.lower,
+       "mkdir -p data kept sub/data && echo 1 >a && echo 2 >file && echo 3 >sub/other");
+    for (size_t i = 0; below[i]; i++)
+        mount_in(&k, i == 2 ? "pfile" : "precious", below[i]);
+    mount_in(&k, "precious", "kept");
+    sh(&k, k.upper,
+       "mknod data c 0 0 && mkdir kept && echo mine >kept/p && echo new >kept/q && echo x >file && "
+       "mknod sub c 0 0 && echo mine >a");
+    CHECK_STR(scan(&k), "M  a\nD! data/\nT! file\nA! kept/p\nA! kept/q\nD! sub/\n");
+    CHECK_ERR(changes_apply(&k.src, &k.c, &how), ERR_CONFLICT, "mounted at or in 'data'");
+    sh(&k, k.lower, "test \"$(cat a)\" = 1");
+    how.force = true;
+    CHECK_OK(changes_apply(&k.src, &k.c, &how));
+    CHECK_INT(how.applied, 1);
+    CHECK_INT(how.mounted, 5);
+    sh(&k, test_dir(), "test \"$(ls precious; cat precious/p pfile)\" = \"$(printf 'p\\np\\nf')\"");
+    sh(&k, k.lower, "test \"$(cat a)\" = mine && test -f sub/other");
+    for (size_t i = 0; below[i]; i++)
+        unmount_in(&k, below[i]);
+    unmount_in(&k, "kept");
+    kit_done(&k);
+}
+
+TEST(changes_seen_and_then_mounted_over_are_not_applied)
+{
+    struct kit k;
+    struct changes_apply how = {.force = true};
+
+    if (geteuid() != 0)
+        SKIP("needs root");
+    CHECK(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+    kit_init(&k);
+    sh(&k, test_dir(), "mkdir precious && echo p >precious/p");
+    sh(&k, k.lower, "mkdir -p d/e && echo 1 >d/e/p");
+    sh(&k, k.upper, "mknod d c 0 0");
+    scan(&k);
+    mount_in(&k, "precious", "d/e");
+    CHECK_ERR(changes_apply(&k.src, &k.c, &how), ERR_BUSY, "remove 'e'");
+    sh(&k, k.upper, "rm d && mkdir -p d/e && echo mine >d/e/p");
+    unmount_in(&k, "d/e");
+    scan(&k);
+    mount_in(&k, "precious", "d/e");
+    CHECK_ERR(changes_apply(&k.src, &k.c, &how), ERR_CONFLICT, "mounted above 'd/e'");
+    sh(&k, test_dir(), "test \"$(cat precious/p)\" = p");
+    unmount_in(&k, "d/e");
+    kit_done(&k);
+}
+
+/* --- some of them --- */
+
+TEST(changes_of_files_that_moved_bring_their_new_directory_along)
+{
+    struct kit k;
+    struct changes_apply how = {.paths = (const char *const[]){"d", NULL}};
+
+    kit_init(&k);
+    sh(&k, k.lower, "mkdir d && echo one >d/a && echo two >d/b");
+    sh(&k, k.upper, "mkdir -p e/f g && echo one >e/f/a && echo two >e/b && mknod d c 0 0");
+    CHECK_STR(scan(&k), "D  d/\nA  e/\nR  d/b -> e/b\nA  e/f/\nR  d/a -> e/f/a\nA  g/\n");
+    CHECK_OK(changes_apply(&k.src, &k.c, &how));
+    CHECK_INT(how.applied, 5);
+    sh(&k, k.lower,
+       "test \"$(cat e/f/a e/b)\" = \"$(printf 'one\\ntwo')\" && test ! -e d && test ! -e g");
+    kit_done(&k);
+}
+
+TEST(changes_that_fail_half_way_have_deleted_nothing)
+{
+    struct kit k;
+    struct changes_apply how = {0};
+
+    kit_init(&k);
+    sh(&k, k.lower, "mkdir d t && echo one >d/a && echo two >gone && echo three >t/x");
+    sh(&k, k.upper, "mknod d c 0 0 && mknod gone c 0 0 && echo file >t && echo one >z");
+    CHECK_STR(scan(&k), "D  d/\nD  gone\nT  t\nR  d/a -> z\n");
+    sh(&k, k.upper, "rm z && mkdir z"); /* a guest that still runs */
+    CHECK_ERR(changes_apply(&k.src, &k.c, &how), ERR_CONFLICT, "'z'");
+    sh(&k, k.lower, "test \"$(cat d/a gone t/x)\" = \"$(printf 'one\\ntwo\\nthree')\"");
+    kit_done(&k);
+}

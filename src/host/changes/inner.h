@@ -29,7 +29,8 @@ fallible layers_read(const struct changes_source *src, struct arena *a, struct n
 int path_cmp(struct str a, struct str b);
 bool path_beneath(struct str path, struct str dir);
 
-/* --- look.c: opening by path, without following anything --- */
+/* --- look.c: opening by path, without following anything or going into what is mounted there ---
+ */
 struct lookup { /* remembers the directory of the last path */
     int root, dir;
     struct buf above;
@@ -41,6 +42,7 @@ void lookup_forget(struct lookup *l); /* after a directory went away */
 fallible lookup_parent(struct lookup *l, struct str path, int *ret_dir, const char **ret_name);
 /* ERR_NOT_FOUND when it or a directory on the way is not there or is none. */
 fallible lookup_stat(struct lookup *l, struct str path, struct stat *ret);
+fallible lookup_mount(struct lookup *l, struct str path, bool *ret_mount);
 fallible lookup_open(struct lookup *l, struct str path, mode_t type, int *ret_fd);
 fallible lookup_link(struct lookup *l, struct str path, struct arena *a, struct str *ret);
 static inline mode_t type_of(mode_t mode)

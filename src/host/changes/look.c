@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "host/changes/inner.h"
-
-#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#include "host/tree/inner.h"
+#include "host/tree/tree.h"
 
 void lookup_init(struct lookup *l, int root)
 {
@@ -35,6 +35,10 @@ void lookup_done(struct lookup *l)
 static fallible not_there(int errnum, struct str path)
 {
     bool missing = errnum == ENOENT || errnum == ENOTDIR || errnum == ELOOP;
+
+    if (errnum == EXDEV)
+        return err_new(ERR_CONFLICT, "something is mounted above '" STR_FMT "'",
+                       STR_ARG(str_first(path, 200)));
     struct err *e = err_sysno(errnum, "open '" STR_FMT "'", STR_ARG(str_first(path, 200)));
 
     return missing ? err_recode(e, ERR_NOT_FOUND) : e;
@@ -42,7 +46,7 @@ static fallible not_there(int errnum, struct str path)
 
 static fallible open_dir(int root, struct str path, int *ret_fd)
 {
-    own_fd fd = openat(root, ".", DIR_FLAGS, 0);
+    own_fd fd = tree_open_here(root, ".");
     struct str rest = path, name;
 
     if (fd < 0)
@@ -53,7 +57,7 @@ static fallible open_dir(int root, struct str path, int *ret_fd)
             return not_there(ENAMETOOLONG, path);
         memcpy(text, name.p, name.len);
         text[name.len] = '\0';
-        int next = openat(fd, text, DIR_FLAGS, 0);
+        int next = tree_open_here(fd, text);
         if (next < 0)
             return not_there(errno, path);
         own_close(fd);
@@ -91,6 +95,15 @@ fallible lookup_stat(struct lookup *l, struct str path, struct stat *ret)
     if (fstatat(dir, name, ret, AT_SYMLINK_NOFOLLOW) < 0)
         return not_there(errno, path);
     return NULL;
+}
+
+fallible lookup_mount(struct lookup *l, struct str path, bool *ret_mount)
+{
+    const char *name;
+    int dir;
+
+    TRY(lookup_parent(l, path, &dir, &name));
+    return tree_is_mount(dir, name, ret_mount);
 }
 
 fallible lookup_open(struct lookup *l, struct str path, mode_t type, int *ret_fd)

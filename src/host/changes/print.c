@@ -123,6 +123,8 @@ void changes_put_one(struct jw *w, const struct change *x)
         if (S_ISREG(x->old_mode))
             jw_uint(w, "old_size", x->old_size);
         jw_bool(w, "conflict", x->conflict);
+        if (x->mounted)
+            jw_bool(w, "mounted", true);
     }
 }
 
@@ -137,6 +139,15 @@ void changes_put_json(struct jw *w, const struct changes *c)
         for (size_t i = 0; i < c->count; i++)
             changes_put_one(w, &c->list[i]);
     }
+}
+
+void changes_put_skipped(struct buf *out, size_t skipped, size_t mounted)
+{
+    if (skipped > mounted)
+        buf_add_cstr(out, "; devices, sockets and fifos were left out");
+    if (mounted)
+        buf_addf(out, "; %zu at or in a file system mounted in the directory were left out",
+                 mounted);
 }
 
 void changes_put_summary(struct buf *out, const struct changes *c)

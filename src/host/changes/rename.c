@@ -67,7 +67,7 @@ static fallible collect(struct finder *f)
     for (size_t i = 0; i < f->c->count; i++) {
         const struct change *c = &f->c->list[i];
         own_fd fd = -1;
-        if (c->kind != CHANGE_DELETED)
+        if (c->kind != CHANGE_DELETED || c->mounted)
             continue;
         if (S_ISREG(c->old_mode) && c->old_size)
             TRY(add_gone(f, c->path, c->old_size, i));
@@ -186,7 +186,7 @@ static fallible find(struct finder *f, const struct changes_source *src)
     qsort(f->gone, f->count, sizeof *f->gone, by_size);
     for (size_t i = 0; i < f->c->count; i++) {
         struct change *c = &f->c->list[i];
-        if (c->kind != CHANGE_ADDED || !S_ISREG(c->mode) || !c->size)
+        if (c->kind != CHANGE_ADDED || c->mounted || !S_ISREG(c->mode) || !c->size)
             continue;
         struct lookup upper;
         lookup_init(&upper, src->uppers[c->layer]);

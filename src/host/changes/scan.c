@@ -23,7 +23,8 @@ struct scan {
     struct lookup lower, *uppers;
     struct nodes nodes;
     size_t cap;
-    struct str opaque; /* the directory we are below that hides the lower one; .p NULL: none */
+    struct str opaque;  /* the directory we are below that hides the lower one; .p NULL: none */
+    struct str mounted; /* the same for one of the lower's that something is mounted on */
     char *piece[2];
 };
 
@@ -100,7 +101,7 @@ static fallible same_bytes(struct scan *s, const struct node *n, bool *ret_same)
 struct newer {
     struct tree_visitor v;
     struct timespec since;
-    bool found;
+    bool found, mounted;
 };
 
 static fallible is_newer(struct tree_visitor *v, enum tree_when when, const struct tree_at *at,
@@ -108,23 +109,30 @@ static fallible is_newer(struct tree_visitor *v, enum tree_when when, const stru
 {
     struct newer *n = container_of(v, struct newer, v);
 
-    (void)when;
-    n->found = n->found || later(at->st->st_ctim, n->since);
-    *skip = n->found;
+    bool mounted = false;
+
+    if (when == TREE_LEAVE)
+        return NULL;
+    TRY(tree_is_mount(at->dir, at->name, &mounted));
+    n->mounted |= mounted;
+    n->found |= n->mounted || later(at->st->st_ctim, n->since);
+    *skip = mounted;
     return NULL;
 }
 
-static fallible moved_since(struct scan *s, struct str path, const struct stat *st, bool deep,
-                            bool *ret_moved)
+/* Of a directory: it, and all that would go with it. */
+static fallible look_for_conflict(struct scan *s, const struct stat *st, struct change *c)
 {
-    struct newer n = {{.visit = is_newer}, s->since, later(st->st_ctim, s->since)};
+    struct newer n = {{.visit = is_newer}, s->since, later(st->st_ctim, s->since), false};
     own_fd fd = -1;
 
-    if (deep && S_ISDIR(st->st_mode) && !n.found) {
-        TRY(lookup_open(&s->lower, path, S_IFDIR, &fd));
+    TRY(lookup_mount(&s->lower, c->path, &n.mounted));
+    if (S_ISDIR(st->st_mode) && !n.mounted) {
+        TRY(lookup_open(&s->lower, c->path, S_IFDIR, &fd));
         TRY(tree_walk(fd, &n.v));
     }
-    *ret_moved = n.found;
+    c->mounted = n.mounted;
+    c->conflict = n.found || n.mounted;
     return NULL;
 }
 
@@ -138,7 +146,7 @@ static fallible on_deleted(struct scan *s, struct str path, const struct stat *o
                        .old_size = S_ISREG(old->st_mode) ? (uint64_t)old->st_size : 0,
                        .old_changed = old->st_ctim};
 
-    TRY(moved_since(s, path, old, true, &c.conflict));
+    TRY(look_for_conflict(s, old, &c));
     return add(s, &c);
 }
 
@@ -159,7 +167,7 @@ static fallible compare(struct scan *s, const struct node *n, const struct stat 
     *ret_same = same && (n->kind == NODE_LINK || ((n->mode ^ old->st_mode) & 0777) == 0);
     c->kind = same ? CHANGE_MODE : CHANGE_MODIFIED;
     if (n->kind != NODE_DIR) /* a directory's times change with every name in it */
-        TRY(moved_since(s, n->path, old, false, &c->conflict));
+        c->conflict = later(old->st_ctim, s->since);
     return NULL;
 }
 
@@ -207,20 +215,55 @@ static fallible on_new(struct scan *s, const struct node *n, const struct stat *
 {
     c->kind = n->kind == NODE_SPECIAL ? CHANGE_SPECIAL : old ? CHANGE_REPLACED : CHANGE_ADDED;
     if (old)
-        TRY(moved_since(s, n->path, old, true, &c->conflict));
+        TRY(look_for_conflict(s, old, c));
     return add(s, c);
+}
+
+/* A sandbox sees what lies under a mount, and that is what it changed. Nobody else sees it. */
+static fallible on_mounted(struct scan *s, const struct node *n, const struct stat *old)
+{
+    struct change c = {.kind = n->kind == NODE_WHITEOUT  ? CHANGE_DELETED
+                               : n->kind == NODE_SPECIAL ? CHANGE_SPECIAL
+                               : old                     ? CHANGE_REPLACED
+                                                         : CHANGE_ADDED,
+                       .conflict = true,
+                       .mounted = true,
+                       .path = n->path,
+                       .mode = n->kind == NODE_WHITEOUT ? 0 : n->mode & ~(mode_t)07000,
+                       .old_mode = old ? old->st_mode : 0,
+                       .size = n->size,
+                       .layer = n->layer};
+
+    if (n->kind == NODE_LINK)
+        TRY(lookup_link(&s->uppers[n->layer], n->path, &s->c->arena, &c.target));
+    return add(s, &c);
+}
+
+/* A directory that something is mounted on is there in the layer for what is in it. */
+static fallible on_mount(struct scan *s, const struct node *n, const struct stat *old)
+{
+    if (n->kind != NODE_DIR || !S_ISDIR(old->st_mode))
+        return on_mounted(s, n, old);
+    s->mounted = n->path;
+    return NULL;
 }
 
 static fallible on_node(struct scan *s, const struct node *n)
 {
     struct stat old = {0};
-    bool same = false;
+    bool same = false, mount = false;
+
+    if (s->mounted.p && path_beneath(n->path, s->mounted))
+        return on_mounted(s, n, NULL);
     struct err *e = lookup_stat(&s->lower, n->path, &old);
     bool there = !e;
-
     if (e && err_code(e) != ERR_NOT_FOUND)
         return e;
     err_free(e);
+    if (there)
+        TRY(lookup_mount(&s->lower, n->path, &mount));
+    if (mount)
+        return on_mount(s, n, &old);
     if (n->kind == NODE_WHITEOUT)
         return there ? on_deleted(s, n->path, &old) : NULL;
     struct change c = {.path = n->path,

@@ -421,7 +421,7 @@ static fallible check_changed(const struct looking *l, const struct taking *all,
 
 static fallible choose(struct looking *l, struct taking all[NATIVE_MOUNTS], size_t *ret_count)
 {
-    size_t conflicts = 0, n = 0;
+    size_t n = 0;
 
     TRY(check_paths(l));
     for (size_t i = 0; i < l->count; i++) {
@@ -437,15 +437,14 @@ static fallible choose(struct looking *l, struct taking all[NATIVE_MOUNTS], size
                            "more with 'apply' in mount.NAME.modes",
                            x->where);
         TRY_WRAP(changes_scan(&x->src, &x->c), "'%s'", x->where);
-        conflicts += changes_count_conflicts(&x->c, &t->how);
         n++;
     }
     TRY(check_changed(l, all, n));
-    if (conflicts && !l->asked.force)
-        return err_new(ERR_CONFLICT,
-                       "%zu of these changed in the directory too since the sandbox began; look at "
-                       "its diff, then name the paths to apply, or force it",
-                       conflicts);
+    for (size_t i = 0; i < n && !l->asked.force; i++) { /* before anything is done */
+        size_t conflicts = changes_select(&all[i].x->c, &all[i].how);
+        if (conflicts)
+            return err_wrap(changes_refuse(&all[i].x->c, conflicts), "'%s'", all[i].x->where);
+    }
     *ret_count = n;
     return NULL;
 }
@@ -460,6 +459,8 @@ static void put_applied(struct jw *w, const struct looking *l, const struct taki
                     jw_cstr(w, "target", all[i].x->where);
                     jw_uint(w, "applied", all[i].how.applied);
                     jw_uint(w, "skipped", all[i].how.skipped);
+                    if (all[i].how.mounted)
+                        jw_uint(w, "mounted", all[i].how.mounted);
                 }
     }
 }

@@ -35,14 +35,21 @@ struct remover {
 /* A directory of a guest that runs as our own user may be closed to us: it is still ours. */
 static int open_dir(int dir, const char *name)
 {
-    int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, fd = openat(dir, name, flags, 0);
+    int fd = tree_open_here(dir, name);
 
     if (fd >= 0 || errno != EACCES)
         return fd;
     own_fd path = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (path < 0 || fchmodat(dir, name, 0700, 0) < 0)
         return -1;
-    return openat(dir, name, flags, 0);
+    return tree_open_here(dir, name);
+}
+
+static fallible not_opened(const char *name)
+{
+    if (errno == EXDEV)
+        return err_new(ERR_CONFLICT, "something is mounted on '%.200s'", name);
+    return err_sys("open '%.200s'", name);
 }
 
 static fallible go_down(struct remover *r, const char *name)
@@ -59,7 +66,7 @@ static fallible go_down(struct remover *r, const char *name)
         return err_sys("look at a directory");
     int fd = open_dir(r->fd, name);
     if (fd < 0)
-        return err_sys("open '%s'", name);
+        return not_opened(name);
     own_close(r->fd);
     r->fd = fd;
     r->depth++;
@@ -172,7 +179,7 @@ fallible tree_remove(int dir, const char *name)
         return err_sys("remove '%.200s'", name);
     own_fd fd = open_dir(dir, name);
     if (fd < 0)
-        return err_sys("open '%.200s'", name);
+        return not_opened(name);
     TRY_WRAP(tree_empty(fd), "remove '%.200s'", name);
     if (unlinkat(dir, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
         return err_sys("remove directory '%.200s'", name);

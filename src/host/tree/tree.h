@@ -38,7 +38,11 @@ struct tree_visitor {
 /* root may be O_PATH. Every entry below it, not root itself. */
 fallible tree_walk(int root, struct tree_visitor *v);
 
-/* Removes name in dir and all below it, of any size; a name that is not there is no error. */
+/* Whether something is mounted on name in dir, seen from here. */
+fallible tree_is_mount(int dir, const char *name, bool *ret_mount);
+
+/* Removes name in dir and all below it, of any size; a name that is not there is no error. What is
+ * mounted in it is not gone into: ERR_CONFLICT, and what was not yet removed stays. */
 fallible tree_remove(int dir, const char *name);
 fallible tree_empty(int dir); /* all in it; dir itself stays */
 
