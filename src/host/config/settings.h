@@ -95,7 +95,7 @@ struct settings {
     struct str registry_prefix;   /* where clients tell us to put images they built */
     bool resume_on_request;       /* a request to a paused sandbox wakes it */
     bool rotate_session_key;      /* at resume */
-    bool awake_starts;            /* processors do not sleep while one is waited for */
+    uint64_t awake;               /* ms that processors do not sleep when a start is asked for */
     struct settings_limits limits;
     struct settings_idle idle;
     struct settings_tenant tenant;

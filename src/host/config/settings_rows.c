@@ -34,10 +34,10 @@ static const struct cfg_row rows[] = {
              "A resume answers with a new session key and the old one is refused. OpenHands' V0 "
              "clients and its SDK keep the old one and would be locked out.",
              .flag = ""),
-    CFG_BOOL(settings, awake_starts, "server.awake_starts", true,
-             "While a start is waited for, idle processors wait for work instead of sleeping: for "
-             "root, and on machines with up to 8 of them.",
-             .flag = ""),
+    CFG_MS(settings, awake, "server.awake", "2ms",
+           "When a start is asked for, idle processors wait for work so long instead of sleeping: "
+           "for root, and on machines with up to 4 of them. 0 is never.",
+           .flag = "", .max = 1000),
 
     CFG_SIZE(settings, limits.memory, "limits.memory", "3G",
              "Memory of a sandbox; resource_factor multiplies it. 0 is no limit.", .flag = ""),

@@ -9,8 +9,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 
-#define MOST_CPUS 8
-#define MOST_MS   2 /* a disk so slow gains nothing from it */
+#define MOST_CPUS 4
 
 enum { AWAKE_US = 0, ASLEEP_US = -1 }; /* how long waking up may take; -1: as long as it does */
 
@@ -23,12 +22,13 @@ static void let_go(struct awake *a)
 {
     own_close_p(&a->fd);
     a->fd = -1;
+    a->held = false;
 }
 
-void awake_open(struct awake *a)
+void awake_open(struct awake *a, uint64_t ms)
 {
-    *a = (struct awake){.fd = -1};
-    if (sysconf(_SC_NPROCESSORS_ONLN) > MOST_CPUS)
+    *a = (struct awake){.fd = -1, .ms = ms};
+    if (!ms || sysconf(_SC_NPROCESSORS_ONLN) > MOST_CPUS)
         return;
     a->fd = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC);
     if (a->fd >= 0 && say(a->fd, ASLEEP_US))
@@ -39,30 +39,23 @@ void awake_open(struct awake *a)
 
 void awake_close(struct awake *a)
 {
-    loop_timer_stop(&a->most);
+    loop_timer_stop(&a->over);
     let_go(a);
+}
+
+static void on_over(struct loop_timer *t)
+{
+    struct awake *a = container_of(t, struct awake, over);
+
     a->held = false;
-}
-
-static void on_most(struct loop_timer *t)
-{
-    awake_end(container_of(t, struct awake, most));
-}
-
-void awake_begin(struct awake *a)
-{
-    if (!a || a->fd < 0 || a->held || !say(a->fd, AWAKE_US))
-        return;
-    a->held = true;
-    loop_timer_start(a->loop, &a->most, MOST_MS, on_most);
-}
-
-void awake_end(struct awake *a)
-{
-    if (!a || !a->held)
-        return;
-    a->held = false;
-    loop_timer_stop(&a->most);
     if (!say(a->fd, ASLEEP_US))
         let_go(a); /* which ends it too */
+}
+
+void awake_hold(struct awake *a)
+{
+    if (!a || a->fd < 0 || (!a->held && !say(a->fd, AWAKE_US)))
+        return;
+    a->held = true;
+    loop_timer_start(a->loop, &a->over, a->ms, on_over);
 }

@@ -51,7 +51,6 @@ static void answer_watchers(struct runtime *r, const struct err *e)
         list_del(&ask->link);
         runtime_answer(ask, r, e ? err_copy(e) : NULL);
     }
-    awake_end(r->manager->config.awake);
 }
 
 void runtime_claim_over(struct runtime *r)

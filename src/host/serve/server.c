@@ -499,8 +499,7 @@ static fallible run(struct server *s)
         TRY(listen_open(s->settings->listen, &s->listener));
     TRY(listen_name(s->listener, false, s->url, sizeof s->url));
     s->local = listen_is_loopback(s->listener);
-    if (s->settings->awake_starts)
-        awake_open(&s->awake);
+    awake_open(&s->awake, s->settings->awake);
     TRY(become_ordinary(s));
     struct err *e = live(s);
     close_parts(s);
