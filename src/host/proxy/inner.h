@@ -12,7 +12,8 @@
 #define IDLE_PER_TARGET   8   /* unused connections to one sandbox */
 #define PARKED_PER_TARGET 128 /* so that one sandbox does not take the room of all */
 #define SPARE_CALLS       64  /* kept for the next requests */
-#define SPARE_PORTS       4   /* opened before somebody waits for one */
+#define SPARE_PORTS       16  /* opened before somebody waits for one, */
+#define SPARE_MS          3   /* and so long after one was taken */
 
 struct proxy_door { /* a listener */
     struct proxy_door *next;
@@ -40,7 +41,7 @@ struct proxy {
     uint16_t next_port;
     struct proxy_port ports[SPARE_PORTS]; /* of nobody yet */
     unsigned port_count;
-    struct loop_later more_ports;
+    struct loop_timer more_ports;
     uint32_t parked;
     struct call *spare;
     unsigned spare_count;

@@ -253,9 +253,9 @@ static fallible open_listener(struct proxy *p, uint16_t port, struct proxy_port 
     return NULL;
 }
 
-static void on_more_ports(struct loop_later *l)
+static void on_more_ports(struct loop_timer *t)
 {
-    struct proxy *p = container_of(l, struct proxy, more_ports);
+    struct proxy *p = container_of(t, struct proxy, more_ports);
     struct err *e = NULL;
 
     while (!e && p->port_count < SPARE_PORTS && p->port_count < p->config.spare_ports) {
@@ -265,13 +265,14 @@ static void on_more_ports(struct loop_later *l)
     err_free(e); /* who needs one is told */
 }
 
-/* One that is open already, if any will do or it is the one; the next ones come behind who waits.
- */
+/* One that is open already, if any will do or it is the one; the next ones come when whoever needs
+ * this one has been answered, and not beside what still has to be done for that. */
 static fallible take_port(struct proxy *p, uint16_t port, struct proxy_port *ret)
 {
     unsigned i = p->port_count;
 
-    loop_later(p->loop, &p->more_ports, on_more_ports);
+    if (!p->more_ports.loop)
+        loop_timer_start(p->loop, &p->more_ports, SPARE_MS, on_more_ports);
     while (i && port && p->ports[i - 1].port != port)
         i--;
     if (!i)
@@ -455,7 +456,7 @@ void proxy_free(struct proxy *p)
         return;
     while (!list_empty(&p->targets))
         proxy_remove(p, container_of(p->targets.next, struct proxy_target, link));
-    loop_later_cancel(&p->more_ports);
+    loop_timer_stop(&p->more_ports);
     http_server_free(p->server); /* the listeners that wait for a target too */
     call_free_spares(p);
     map_done(&p->by_id);

@@ -78,7 +78,7 @@ struct proxy_config { /* zero: the default */
     /* Listeners get ports from this range, in turn; 0: the 12,000 below those of outgoing
      * connections, which would take them while a server restarts. */
     uint16_t port_first, port_last;
-    uint8_t spare_ports; /* 0, at most 4: opened beforehand, for targets that take any */
+    uint8_t spare_ports; /* 0, at most 16: opened beforehand, for targets that take any */
     bool any_host; /* own listeners answer to any Host; otherwise to this machine's and domain's */
     bool tls;      /* the main server's connections are: X-Forwarded-Proto */
     uint32_t most_parked;   /* 1024: requests that wait for a sandbox; of one, 128 */

@@ -260,7 +260,7 @@ TEST(a_port_is_open_before_somebody_waits_for_it)
     struct pkit k;
 
     pkit_open(&k, &config, NULL, 0);
-    web_pass(&k.web, 0); /* the spare ones are opened behind the first */
+    web_pass(&k.web, 10); /* the spare ones are opened behind the first */
     unsigned before = test_open_fds();
     t.address = u.address = k.t.address;
     CHECK_OK(proxy_add(k.proxy, &t, 0));

@@ -228,7 +228,7 @@ static fallible open_http(struct server *s)
 static fallible open_parts(struct server *s)
 {
     struct proxy_config proxy = {.domain = s->settings->domain,
-                                 .spare_ports = 4,
+                                 .spare_ports = 16,
                                  .on_answer = watch_sandbox_answer,
                                  .on_action = watch_action,
                                  .ctx = &s->face};
