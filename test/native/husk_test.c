@@ -9,9 +9,13 @@
 
 #include "base/fd.h"
 #include "base/own.h"
+#include "host/launcher/box_inner.h"
 #include "host/tree/tree.h"
 #include "test/native/kit.h"
 #include "test/test.h"
+
+#define MNT_ID_UNIQUE 0x4000  /* STATX_, since Linux 6.8 */
+#define LAYERS        "gen-a" /* copies of them are kept with a husk */
 
 static void open_many(struct kit *k)
 {
@@ -29,6 +33,7 @@ static void run(struct kit *k, const struct native_limits *limits, const char *s
 
     kit_prepare(k, &b, "t1", script);
     b.req.limits = *limits;
+    b.spec.root_id = LAYERS;
     kit_start(k, &b, ret_box);
     CHECK_INT(kit_end(k, &b, ret_box, out), 0);
 }
@@ -154,6 +159,42 @@ TEST(sandboxes_of_the_same_layers_note_them_by_one_link)
     kit_close(&k);
 }
 
+static uint64_t copy_of(struct kit *k, unsigned slot, const char *id, unsigned n)
+{
+    struct statx x;
+    int fd = -1;
+
+    CHECK_OK(box_kept_copy(&k->h, slot, id, n, k->root, -1, &fd));
+    CHECK_INT(statx(fd, "", AT_EMPTY_PATH, MNT_ID_UNIQUE, &x), 0);
+    close(fd);
+    return x.stx_mnt_id;
+}
+
+TEST(copies_of_layers_are_kept_for_the_same_range_and_layers)
+{
+    struct kit k;
+
+    open_many(&k);
+    if (k.h.by_path)
+        SKIP("layers are lent here, and none is kept");
+    uint64_t first = copy_of(&k, 7, "gen-a", 0);
+    CHECK(copy_of(&k, 7, "gen-a", 0) == first);
+    CHECK(copy_of(&k, 7, "gen-a", 1) != first);
+    CHECK(copy_of(&k, 8, "gen-a", 0) != first);
+    CHECK(copy_of(&k, 7, "", 0) != copy_of(&k, 7, "", 0));
+    CHECK(copy_of(&k, 7, "gen-a", BOX_KEPT) != copy_of(&k, 7, "gen-a", BOX_KEPT));
+    CHECK(copy_of(&k, 7, "gen-a", 0) == first);
+    uint64_t other = copy_of(&k, 7, "gen-b", 0);
+    CHECK(other != first);
+    box_kept_drop(&k.h, 7);
+    CHECK(copy_of(&k, 7, "gen-b", 0) != other);
+    first = copy_of(&k, 8, "gen-a", 0);
+    for (unsigned i = 0; i < 300; i++) /* more than there is room for: the oldest go */
+        copy_of(&k, 1000 + i, "gen-a", 0);
+    CHECK(copy_of(&k, 8, "gen-a", 0) != first);
+    kit_close(&k);
+}
+
 TEST(a_sandbox_made_of_a_husk_sees_itself_alone)
 {
     static const char look[] = "set -- /proc/[0-9]*; echo $#; hostname; cat /proc/self/*id_map;"
@@ -180,7 +221,7 @@ TEST(a_sandbox_made_of_a_husk_sees_itself_alone)
 }
 
 /* As every_call_of_a_start_may_fail_and_nothing_is_left, of the other way to be made. */
-TEST_LIMIT(every_call_of_a_start_from_a_husk_may_fail_and_nothing_is_left, 120)
+static void fail_from_husk(bool of_others)
 {
     static const struct native_limits none;
     struct kit k;
@@ -194,6 +235,7 @@ TEST_LIMIT(every_call_of_a_start_from_a_husk_may_fail_and_nothing_is_left, 120)
         run(&k, &none, "exit 0", &box, NULL);
         CHECK_INT(k.h.husk_count, 1);
         kit_prepare(&k, &b, "t1", "exit 0");
+        b.spec.root_id = of_others ? "gen-b" : LAYERS;
         fault_at(n);
         struct err *e = kit_try(&k, &b, &box);
         fault_at(0);
@@ -214,6 +256,16 @@ TEST_LIMIT(every_call_of_a_start_from_a_husk_may_fail_and_nothing_is_left, 120)
     }
     CHECK(failed > 50);
     kit_close(&k);
+}
+
+TEST_LIMIT(every_call_of_a_start_from_a_husk_may_fail_and_nothing_is_left, 120)
+{
+    fail_from_husk(false);
+}
+
+TEST_LIMIT(every_call_of_a_start_from_a_husk_of_other_layers_may_fail_and_nothing_is_left, 120)
+{
+    fail_from_husk(true);
 }
 
 /* --- its network

@@ -48,6 +48,7 @@ void box_forget_slot(struct box_host *h, unsigned slot)
 {
     char group[BOX_NAME];
 
+    box_kept_drop(h, slot);
     box_group_name(slot, group);
     struct err *e = cg_remove(&h->cg, group);
     if (!e)
@@ -532,8 +533,10 @@ fallible box_remove(struct box_host *h, struct box *b, bool keep)
     own_close_p(&b->userns);
     b->userns = -1;
     box_net_drop(h, &b->net);
-    if (!husk)
+    if (!husk) {
+        box_kept_drop(h, b->slot);
         TRY(cg_remove(&h->cg, group));
+    }
     if (!keep)
         TRY(box_remove_dir(h, b->id));
     return husk ? NULL : ids_release(h->ids, b->slot);

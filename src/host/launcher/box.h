@@ -69,8 +69,9 @@ struct box_host {
     int net_given; /* to the last embryo, which may not have left our descriptors yet; -1: none */
     int nets[BOX_HUSKS]; /* those that go, see box_net_let_go() */
     unsigned net_count;
-    int noted;         /* the box/<ID>/root made last, */
-    char noted_id[72]; /* and what it says; -1: none */
+    int noted;             /* the box/<ID>/root made last, */
+    char noted_id[72];     /* and what it says; -1: none */
+    struct box_kept *kept; /* see box_kept.c; NULL: nothing is */
 };
 
 fallible box_host_open(struct box_host *h, const char *state, struct rng *rng);

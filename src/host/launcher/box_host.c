@@ -6,6 +6,7 @@
 #include <linux/fs.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
@@ -258,8 +259,10 @@ fallible box_host_many(struct box_host *h)
 
     h->many = !h->user;
     h->net_new = page == MAP_FAILED ? NULL : page; /* then each sandbox makes its own */
-    if (h->many && !h->by_path) /* of one that is mounted nowhere older kernels take no layer */
+    if (h->many && !h->by_path) { /* of one that is mounted nowhere older kernels take no layer */
         err_free(mounts_new("tmpfs", memory, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID, &h->names));
+        h->kept = box_kept_new();
+    }
     box_host_spread(h);
     return h->many ? box_bare_open(h) : NULL;
 }
@@ -274,6 +277,9 @@ void box_host_close(struct box_host *h)
 {
     box_tidy(h);
     box_host_rest(h);
+    box_kept_clear(h);
+    free(h->kept);
+    h->kept = NULL;
     if (h->net_new)
         munmap(h->net_new, sizeof *h->net_new);
     h->net_new = NULL;

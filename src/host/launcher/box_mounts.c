@@ -35,6 +35,7 @@ struct build {
     int dir;     /* box/<ID> */
     int shifted; /* what upper layers are in, through an idmapped mount */
     int userns;
+    unsigned slot;
     const char *machine_id;
     char at[BOX_STATE + BOX_NAME]; /* where layers are lent, in shifted; "": no need to */
 };
@@ -63,6 +64,26 @@ struct stack {
     size_t count;
 };
 
+/* Of layers: those of its root file systems alone, for who starts as it was made. What is lent is
+ * attached, and what is left open is not ours. */
+static bool keeps(const struct build *b)
+{
+    return b->spec->root_count && !b->h->by_path && !b->h->user &&
+           !(b->spec->flags & BOX_LEAVE_LAYERS);
+}
+
+/* BOX_KEPT: it is not. */
+static unsigned kept_number(const struct build *b, const struct box_root *r, size_t layer)
+{
+    size_t root = 0;
+
+    while (root < b->spec->root_count && b->spec->roots + root != r)
+        root++;
+    bool kept = keeps(b) && root < b->spec->root_count && root < BOX_KEPT_ROOTS && !r->frozen &&
+                layer < BOX_KEPT_LAYERS;
+    return kept ? (unsigned)(root * BOX_KEPT_LAYERS + layer) : BOX_KEPT;
+}
+
 /* Layers are idmapped copies; without a range of ids to shift into, the directories themselves.
  * names is reached through such a copy already. at: where they are lent, NULL: nowhere. */
 static fallible clone_lowers(const struct build *b, const struct box_root *r, int names,
@@ -80,7 +101,8 @@ static fallible clone_lowers(const struct build *b, const struct box_root *r, in
         if (b->h->user)
             mount = fcntl(r->lowers[i], F_DUPFD_CLOEXEC, 0);
         else
-            TRY(mounts_clone(r->lowers[i], b->userns, true, &mount));
+            TRY(box_kept_copy(b->h, b->slot, b->spec->root_id, kept_number(b, r, i), r->lowers[i],
+                              b->userns, &mount));
         if (mount < 0)
             return err_sys("copy a descriptor");
         lowers->fds[lowers->count++] = mount;
@@ -193,6 +215,19 @@ static void take_home_back(struct build *b)
     unlinkat(b->shifted, LENT, AT_REMOVEDIR); /* if it stays it is empty and nobody's */
 }
 
+/* box/<ID> with the sandbox's ids. */
+static fallible open_home(const struct build *b, int *ret_home)
+{
+    own_fd all = -1;
+
+    if (!b->h->kept || !keeps(b) || !b->spec->root_id || !*b->spec->root_id)
+        return mounts_clone(b->dir, b->userns, false, ret_home);
+    TRY(box_kept_copy(b->h, b->slot, b->spec->root_id, BOX_KEPT_HOME, b->h->boxes, b->userns,
+                      &all));
+    *ret_home = openat(all, b->spec->req->id, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return *ret_home < 0 ? err_sys("open its directory") : NULL;
+}
+
 fallible box_build(struct box_host *h, const struct box_spec *spec, struct box *box, int userns,
                    int dir, const char *machine_id, struct box_cargo *c)
 {
@@ -200,9 +235,10 @@ fallible box_build(struct box_host *h, const struct box_spec *spec, struct box *
                       .spec = spec,
                       .dir = dir,
                       .userns = h->user ? -1 : userns,
+                      .slot = box->slot,
                       .machine_id = machine_id};
 
-    TRY(mounts_clone(dir, b.userns, false, &box->home));
+    TRY(open_home(&b, &box->home));
     TRY(disk_open(h, spec->disk, dir, spec->req->limits.disk_bytes, b.userns, &box->disk));
     b.shifted = box->disk >= 0 ? box->disk : box->home;
     struct ids_range ids = box_ids(h, box->slot);

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/* box_kept.c — the copies of layers that overlays are made of, with the ids of one range.
+ *
+ * They are the launcher's own: no sandbox has them, an overlay makes private copies of its own. To
+ * make one is cheap, but to close one that is mounted nowhere waits for a grace period of RCU, and
+ * a sandbox takes four. So who makes many keeps them for the next one with the same range and
+ * layers, and closes them with the range; of those that are more than there is room for, the oldest
+ * go. */
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/own.h"
+#include "host/launcher/box_inner.h"
+#include "host/launcher/mounts.h"
+
+#define KEPT    256 /* ranges: some more than sandboxes are warm and on their way */
+#define NOBODY  UINT32_MAX
+#define ID_SIZE 72
+
+struct kept_range {
+    char id[ID_SIZE]; /* of the layers; those of another go */
+    int fds[BOX_KEPT];
+};
+
+struct box_kept {
+    uint32_t slots[KEPT]; /* apart from the rest: all that is looked through */
+    unsigned next;
+    struct kept_range ranges[KEPT];
+};
+
+static void let_go(struct box_kept *k, unsigned at)
+{
+    for (unsigned i = 0; i < BOX_KEPT && k->slots[at] != NOBODY; i++)
+        own_close_p(&k->ranges[at].fds[i]);
+    k->slots[at] = NOBODY;
+}
+
+/* KEPT: it is not there. */
+static unsigned find(const struct box_kept *k, unsigned slot)
+{
+    unsigned at = 0;
+
+    while (at < KEPT && k->slots[at] != slot)
+        at++;
+    return at;
+}
+
+static struct kept_range *range_for(struct box_kept *k, unsigned slot, const char *id)
+{
+    unsigned at = find(k, slot);
+
+    if (at < KEPT && strcmp(k->ranges[at].id, id) == 0)
+        return &k->ranges[at];
+    if (at == KEPT)
+        at = k->next++ % KEPT;
+    let_go(k, at);
+    k->slots[at] = slot;
+    strcpy(k->ranges[at].id, id);
+    memset(k->ranges[at].fds, -1, sizeof k->ranges[at].fds);
+    return &k->ranges[at];
+}
+
+struct box_kept *box_kept_new(void)
+{
+    struct box_kept *k = mem_new(sizeof *k);
+
+    for (unsigned i = 0; i < KEPT; i++)
+        k->slots[i] = NOBODY;
+    return k;
+}
+
+void box_kept_drop(struct box_host *h, unsigned slot)
+{
+    unsigned at = h->kept ? find(h->kept, slot) : KEPT;
+
+    if (at < KEPT)
+        let_go(h->kept, at);
+}
+
+void box_kept_clear(struct box_host *h)
+{
+    for (unsigned i = 0; h->kept && i < KEPT; i++)
+        let_go(h->kept, i);
+}
+
+fallible box_kept_copy(struct box_host *h, unsigned slot, const char *id, unsigned n, int dir,
+                       int userns, int *ret_mount)
+{
+    if (!h->kept || n >= BOX_KEPT || !id || !*id || strlen(id) >= ID_SIZE)
+        return mounts_clone(dir, userns, n != BOX_KEPT_HOME, ret_mount);
+    int *fd = &range_for(h->kept, slot, id)->fds[n];
+    if (*fd < 0)
+        TRY(mounts_clone(dir, userns, n != BOX_KEPT_HOME, fd));
+    *ret_mount = fcntl(*fd, F_DUPFD_CLOEXEC, 0);
+    return *ret_mount < 0 ? err_sys("copy a descriptor") : NULL;
+}
