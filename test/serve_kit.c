@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "host/ops/docs.h"
 #include "test/native/kit.h"
 #include "test/program.h"
 
@@ -198,12 +199,65 @@ static struct serve_answer ask_at(struct serve *s, const struct wire *to, const 
     return a;
 }
 
+/* Parameters stand for one part each. */
+static bool is_path_of(struct str template, struct str path)
+{
+    for (bool more = true; more;) {
+        struct str a, b;
+        more = str_cut(&template, '/', &a);
+        if (str_cut(&path, '/', &b) != more)
+            return false;
+        if (!str_eq(a, b) && !(b.len && str_starts(a, STR("{"))))
+            return false;
+    }
+    return true;
+}
+
+static struct str path_of(struct serve *s, const char *target)
+{
+    char *path = strdup(target), *to = path;
+
+    for (const char *at = target; *at && *at != '?'; at++)
+        if (*at != '/' || at[1] != '/')
+            *to++ = *at;
+    struct str copy = arena_copy(&s->arena, str_n(path, (size_t)(to - path)));
+    free(path);
+    return copy;
+}
+
+/* Whatever the server answers on a route of the document is in the document. */
+static void check_documented(struct serve *s, const char *method, const char *target, int status)
+{
+    own_done(buf) text;
+    struct str path = path_of(s, target);
+    const struct json *exact = NULL;
+    char code[16];
+
+    buf_init(&text, 1u << 20);
+    if (!s->document) {
+        CHECK_OK(docs_openapi(&text));
+        CHECK_OK(json_parse(&s->arena, arena_copy(&s->arena, buf_str(&text)), NULL, &s->document));
+    }
+    for (const struct json *p = json_get(s->document, STR("paths"))->first; p; p = p->next)
+        if (str_eq(p->key, path) || (!exact && is_path_of(p->key, path)))
+            exact = p;
+    for (const struct json *o = exact ? exact->first : NULL; o; o = o->next) {
+        if (!str_eq_nocase(o->key, str_of(method)))
+            continue;
+        snprintf(code, sizeof code, "%d", status);
+        if (!json_get(json_get(o, STR("responses")), str_of(code)))
+            FAIL("%s %s answered %d, and openapi.json does not know that", method, target, status);
+    }
+}
+
 struct serve_answer serve_ask(struct serve *s, const char *method, const char *target,
                               const char *quoted)
 {
     const char *header = s->key ? serve_text(s, "X-API-Key: %s\r\n", s->key) : "";
+    struct serve_answer a = ask_at(s, &s->wire, header, method, target, quoted);
 
-    return ask_at(s, &s->wire, header, method, target, quoted);
+    check_documented(s, method, target, a.status);
+    return a;
 }
 
 struct serve_answer serve_get(struct serve *s, const char *target)

@@ -12,9 +12,10 @@
 struct serve {
     struct wire wire;
     char state[300];
-    const char *key;    /* sent as X-API-Key; NULL: none */
-    struct arena arena; /* of all answers */
-    int log;            /* 0: the test's own standard error */
+    const char *key;       /* sent as X-API-Key; NULL: none */
+    struct arena arena;    /* of all answers */
+    int log;               /* 0: the test's own standard error */
+    struct json *document; /* of the API; every answer of serve_ask() is held against it */
 };
 
 struct serve_answer {

@@ -21,6 +21,11 @@ static fallible reply_embedded(struct http_req *req, struct str packed, struct s
     return NULL;
 }
 
+fallible docs_openapi(struct buf *into)
+{
+    return inflate_all(EMBEDDED(openapi), into);
+}
+
 static fallible get_openapi(struct http_req *req)
 {
     return reply_embedded(req, EMBEDDED(openapi), STR("application/json"));

@@ -4,5 +4,8 @@
 
 #include "net/router.h"
 
+struct buf;
+
 #define DOCS_ROUTES 2
 extern const struct route docs_routes[DOCS_ROUTES]; /* GET /openapi.json, GET /docs */
+fallible docs_openapi(struct buf *into);            /* the document */
