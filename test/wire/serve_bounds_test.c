@@ -186,11 +186,11 @@ TEST_LIMIT(serve_counts_a_failed_runtime_until_it_is_replaced_or_stopped, 120)
         serve_want(&s, 201, "POST", "/croft/v1/tokens", "{'name':'small','most_runtimes':1}");
     const char *boss = s.key, *small = serve_field(&s, made, "secret");
     s.key = small;
-    struct json *r = start_broken(&s, "a");
+    start_broken(&s, "a");
     struct serve_answer b = start(&s, "b");
     check_come_back(&b, 429, "most_runtimes");
-    r = start_broken(&s, "a"); /* takes its own place, however often */
-    r = start_broken(&s, "a");
+    start_broken(&s, "a"); /* takes its own place, however often */
+    struct json *r = start_broken(&s, "a");
     s.key = boss;
     start_broken(&s, "x");
     struct serve_answer c = start(&s, "c");

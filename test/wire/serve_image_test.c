@@ -65,9 +65,7 @@ TEST(serve_honours_the_environment_place_and_user_of_an_image)
     r = start(&s, "mine:1", "d", ",'run_as_group':99");
     CHECK_STR(serve_exec(&s, r, "id -u; id -g"), "1234\n99");
     serve_tell(&s, "/stop", r);
-    struct json *v1 =
-        serve_want(&s, 200, "POST", "/croft/v1/sandboxes", "{'image':'mine:1','session_id':'e'}");
-    (void)v1;
+    serve_want(&s, 200, "POST", "/croft/v1/sandboxes", "{'image':'mine:1','session_id':'e'}");
     r = start(&s, "mine:1", "e", "");
     check_who(&s, r, "image red\n/app\n1234\n55\n55 77\n/srv/app /bin");
     serve_tell(&s, "/stop", r);
@@ -159,6 +157,12 @@ TEST(serve_remembers_what_an_image_said_when_it_starts_a_runtime_again)
     r = start(&s, "mine:1", "a", "");
     CHECK_STR(serve_field(&s, r, "runtime_id"), id);
     check_who(&s, r, "image red\n/app\n1234\n55\n55 77\n/srv/app /bin");
+    struct json *forks =
+        serve_want(&s, 200, "POST", serve_text(&s, "/croft/v1/sandboxes/%s/fork", id), "{}");
+    const struct json *fork = json_at(json_get(forks, STR("sandboxes")), 0);
+    fork = start(&s, "mine:1", serve_field(&s, fork, "session_id"), "");
+    check_who(&s, fork, "image red\n/app\n1234\n55\n55 77\n/srv/app /bin");
+    serve_tell(&s, "/stop", fork);
     serve_tell(&s, "/stop", r);
     serve_close(&s);
 }
