@@ -204,3 +204,25 @@ uint32_t utf8_lower(uint32_t cp)
     }
     return cp;
 }
+
+bool utf8_is_trap(uint32_t cp)
+{
+    return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || cp == 0xad || cp == 0x61c || cp == 0x180e ||
+           (cp >= 0x200b && cp <= 0x200f) || (cp >= 0x2028 && cp <= 0x202e) ||
+           (cp >= 0x2060 && cp <= 0x206f) || cp == 0xfeff;
+}
+
+void utf8_add_shown(struct buf *b, struct str s)
+{
+    while (s.len) {
+        uint32_t cp;
+        size_t n = utf8_decode(s, &cp);
+        bool broken = n == 1 && (unsigned char)s.p[0] >= 0x80;
+        if (!broken && !utf8_is_trap(cp))
+            buf_add(b, str_n(s.p, n));
+        else
+            for (size_t i = 0; i < n; i++)
+                buf_addf(b, "\\x%02x", (unsigned char)s.p[i]);
+        s = str_from(s, n);
+    }
+}

@@ -24,3 +24,7 @@ size_t utf8_encode(uint32_t cp, char out[4]); /* U+FFFD for what is no code poin
 uint32_t utf8_lower(uint32_t cp);             /* as Python, where the lower case is one character */
 /* Appends s with what is broken replaced by U+FFFD the way Python's errors="replace" does. */
 void utf8_add_replaced(struct buf *b, struct str s);
+/* Controls, and what turns the direction of writing or has no width: a terminal acts on them. */
+bool utf8_is_trap(uint32_t cp);
+/* Appends s for a terminal: traps and broken bytes as \xNN, byte by byte. */
+void utf8_add_shown(struct buf *b, struct str s);

@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/utf8.h"
 
 ROWS_OF(cli_commands, struct cli_command)
 
@@ -89,7 +90,9 @@ static void say(struct cli *cli, const struct err *e, const char *more)
     buf_add_cstr(&line, cli->color ? "\033[31mcroft" : "croft");
     if (cli->command)
         buf_addf(&line, " %s", cli->command->name);
-    buf_addf(&line, "%s %s\n%s", cli->color ? ":\033[0m" : ":", err_text(e), more);
+    buf_add_cstr(&line, cli->color ? ":\033[0m " : ": ");
+    utf8_add_shown(&line, str_of(err_text(e))); /* guests and archives chose names in it */
+    buf_addf(&line, "\n%s", more);
     err_free(fd_write_all(cli->err, buf_str(&line))); /* nobody left to tell */
 }
 

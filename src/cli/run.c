@@ -4,7 +4,9 @@
 #include "host/run/run.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -13,6 +15,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/own.h"
+#include "base/passwd.h"
 #include "base/rng.h"
 #include "cli/cli.h"
 #include "cli/state.h"
@@ -20,6 +23,7 @@
 #include "host/images/config.h"
 #include "host/images/images.h"
 #include "host/kept/kept.h"
+#include "host/launcher/box.h"
 #include "host/snaps/snaps.h"
 #include "host/snaps/whole.h"
 
@@ -221,8 +225,42 @@ static fallible base_env(struct more *m, const char *user)
     return arena_check(m->a);
 }
 
+static bool is_home(const char *path)
+{
+    const char *home = getenv("HOME");
+    struct passwd_user us;
+    struct err *e = passwd_by_uid(PASSWD_ETC, geteuid(), &us);
+    bool yes = (home && strcmp(path, home) == 0) || (!e && strcmp(path, us.home) == 0);
+
+    err_free(e);
+    return yes;
+}
+
+/* What croft keeps is nobody's inside, and must not be in a copy that is applied one day. */
+static fallible hide_state(struct more *m, const char *workspace, const char *state)
+{
+    size_t n = strlen(workspace);
+    char real[PATH_MAX];
+
+    if (realpath(state, real))
+        state = real;
+
+    if (strncmp(state, workspace, n) != 0 || (state[n] != '/' && state[n]))
+        return NULL;
+    if (!state[n])
+        return err_new(ERR_INVALID, "'%s' is where croft keeps its own", workspace);
+    if (m->mount_count == NATIVE_MOUNTS)
+        return err_new(ERR_LIMIT, "at most %d mounts, one of which hides '%s'", NATIVE_MOUNTS,
+                       state);
+    m->mounts[m->mount_count++] =
+        (struct run_mount){.source = arena_printf(m->a, "%s/" BOX_PLACE, state).p,
+                           .target = arena_printf(m->a, RUN_WORKSPACE "%s", state + n).p,
+                           .mode = NATIVE_RO};
+    return arena_check(m->a);
+}
+
 /* A copy-on-write view of `/` would show a sandbox everything there is. */
-static fallible add_workspace(struct more *m, const struct run_options *o)
+static fallible add_workspace(struct more *m, const struct run_options *o, const char *state)
 {
     static const char *const never[] = {"/",     "/etc", "/proc", "/sys", "/dev",
                                         "/root", "/var", "/run",  "/home"};
@@ -234,19 +272,21 @@ static fallible add_workspace(struct more *m, const struct run_options *o)
         return err_sys("workspace '%s'", o->workspace.p);
     if (!o->workspace.p && !getcwd(path, sizeof path))
         return err_sys("where are we");
-    for (size_t i = 0; i < ARRAY_LEN(never) && !o->workspace.p; i++)
-        if (strcmp(path, never[i]) == 0)
-            return err_new(ERR_INVALID,
-                           "this is '%s': too much to show to a sandbox unasked; go to a project, "
-                           "or say --workspace DIR or --bare",
-                           path);
+    bool too_much = is_home(path);
+    for (size_t i = 0; i < ARRAY_LEN(never); i++)
+        too_much |= strcmp(path, never[i]) == 0;
+    if (too_much && !o->workspace.p)
+        return err_new(ERR_INVALID,
+                       "this is '%s': too much to show to a sandbox unasked; go to a project, "
+                       "or say --workspace DIR or --bare",
+                       path);
     if (m->mount_count == NATIVE_MOUNTS)
         return err_new(ERR_LIMIT, "at most %d mounts", NATIVE_MOUNTS);
     memmove(m->mounts + 1, m->mounts, m->mount_count * sizeof *m->mounts);
     m->mount_count++;
     m->mounts[0] = (struct run_mount){
         .source = arena_cstr(m->a, str_of(path)), .target = RUN_WORKSPACE, .mode = NATIVE_OVERLAY};
-    return arena_check(m->a);
+    return hide_state(m, path, state);
 }
 
 static uint64_t all_memory(void)
@@ -491,8 +531,8 @@ static fallible fill(struct cli *cli, struct arena *a, const struct run_options 
     s->user = o->user.p ? o->user.p : image.user.p ? arena_cstr(a, image.user) : "root";
     TRY(arena_check(a));
     TRY(base_env(m, s->user));
-    TRY(add_workspace(m, o));
     TRY(cli_state_path(cli, a, &state));
+    TRY(add_workspace(m, o, state.p));
     TRY(check_limits(o, state.p));
     rng_hex(rng_system(), name);
     s->state = state.p;

@@ -12,13 +12,6 @@ const char *const change_words[CHANGE_KINDS] = {"added",   "modified", "mode",  
                                                 "renamed", "deleted",  "special"};
 const char change_letters[CHANGE_KINDS + 1] = "AMPTRD!";
 
-/* Controls, and what turns the direction of writing or has no width. */
-static bool is_trap(uint32_t cp)
-{
-    return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || (cp >= 0x200b && cp <= 0x200f) ||
-           (cp >= 0x2028 && cp <= 0x202e) || (cp >= 0x2060 && cp <= 0x206f) || cp == 0xfeff;
-}
-
 static bool is_plain(struct str name)
 {
     if (!utf8_valid(name) || !name.len || name.p[0] == '"')
@@ -26,7 +19,7 @@ static bool is_plain(struct str name)
     while (name.len) {
         uint32_t cp;
         name = str_from(name, utf8_decode(name, &cp));
-        if (is_trap(cp) || cp == '\\')
+        if (utf8_is_trap(cp) || cp == '\\')
             return false;
     }
     return true;

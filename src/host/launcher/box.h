@@ -167,6 +167,9 @@ void box_clear_seat(struct box_host *h); /* once who sits there has left our des
 
 /* For those who put something in it first; ERR_CONFLICT when the name is taken. */
 fallible box_make_dir(const struct box_host *h, const char *id);
+/* Mount i is a directory of the machine's that it may write: box_sweep() takes set-id bits off what
+ * it made there, should whoever runs it be killed. */
+fallible box_note_writable(const struct box_host *h, const char *id, unsigned i, const char *path);
 
 /* The embryo is used up whatever happens; on failure nothing is left and the error names the step.
  * Returns when pid 1 has been exec'd. */

@@ -8,6 +8,7 @@
 #include <grp.h>
 #include <linux/close_range.h>
 #include <net/if.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -505,6 +506,20 @@ static fallible confine(struct inside *in)
     return confine_caps(CONFINE_CAPS);
 }
 
+/* After the change of ids, which clears the signal. A parent that died before that has hung up. */
+static fallible live_with_parent(const struct inside *in)
+{
+    struct pollfd parent = {.fd = in->sock, .events = POLLRDHUP};
+
+    if (!(in->order.flags & BOX_DIE_WITH_PARENT))
+        return NULL;
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        return err_sys("die with our parent");
+    if (poll(&parent, 1, 0) != 0)
+        return err_new(ERR_CLOSED, "nobody wants this sandbox");
+    return NULL;
+}
+
 static fallible second_half(struct inside *in)
 {
     TRY(receive(in));
@@ -513,8 +528,7 @@ static fallible second_half(struct inside *in)
     TRY(build_root(in));
     TRY(set_limits(&in->order.req));
     TRY(become_root_inside(in));
-    if (in->order.flags & BOX_DIE_WITH_PARENT)
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* after the change of ids, which clears it */
+    TRY(live_with_parent(in));
     TRY(place_fds(in));
     TRY(confine(in));
     TRY(read_block(in));
@@ -526,7 +540,8 @@ _Noreturn void box_child(const struct box_host *h, struct box_embryo *embryo, in
 {
     struct inside in = {.h = h, .sock = sock};
     if (sock < 0)
-        _exit(125); /* every descriptor here is the launcher's */
+        _exit(125);      /* every descriptor here is the launcher's */
+    close(embryo->sock); /* or we would never hear that it has died */
     struct err *e = first_half(h, embryo, &in.memory);
 
     if (!e)

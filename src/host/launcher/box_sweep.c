@@ -3,7 +3,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -15,12 +17,60 @@
 #include "base/str.h"
 #include "host/launcher/box.h"
 #include "host/launcher/record.h"
+#include "host/launcher/setid.h"
 #include "host/tree/tree.h"
+
+/* --- directories it could write --- */
+
+static void writable_name(unsigned i, char out[BOX_NAME])
+{
+    snprintf(out, BOX_NAME, "m%ur", i);
+}
+
+static int open_box(const struct box_host *h, const char *id)
+{
+    return openat(h->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+}
+
+fallible box_note_writable(const struct box_host *h, const char *id, unsigned i, const char *path)
+{
+    char name[BOX_NAME], real[PATH_MAX];
+    own_fd dir = open_box(h, id);
+
+    writable_name(i, name);
+    if (dir < 0 || !realpath(path, real) || symlinkat(real, dir, name) < 0)
+        return err_sys("note the directory '%s'", path);
+    return NULL;
+}
+
+/* As root alone: an ordinary user's set-id file is his own. */
+static void strip_writable(const struct box_host *h, const char *id, uint64_t since_wall_ns)
+{
+    own_fd dir = open_box(h, id);
+
+    for (unsigned i = 0; i < NATIVE_MOUNTS && dir >= 0 && since_wall_ns && !h->user; i++) {
+        char name[BOX_NAME], path[PATH_MAX];
+        writable_name(i, name);
+        ssize_t n = readlinkat(dir, name, path, sizeof path - 1);
+        if (n <= 0)
+            continue;
+        path[n] = '\0';
+        own_fd source = open(path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+        struct err *e = source < 0 ? NULL : setid_strip(source, since_wall_ns);
+        if (e)
+            log_warn("set-id files may be left in a directory", KV("path", path), KV_ERR(e));
+        else
+            unlinkat(dir, name, 0);
+        err_free(e);
+    }
+}
+
+/* --- directories of sandboxes --- */
 
 /* Something ran in it: what it wrote into a copy of the user's files is kept, the rest goes. */
 fallible box_clear_dir(const struct box_host *h, const char *id)
 {
-    own_fd dir = openat(h->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    own_fd dir = open_box(h, id);
     bool keep = false;
 
     if (dir < 0)
@@ -39,7 +89,7 @@ fallible box_clear_dir(const struct box_host *h, const char *id)
  * version's, is an error: to take it for none would end what lives and clear its files. */
 static fallible read_record(const struct box_host *h, const char *id, struct record *ret_record)
 {
-    own_fd dir = openat(h->boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    own_fd dir = open_box(h, id);
 
     *ret_record = (struct record){.flags = 0};
     if (dir < 0)
@@ -57,7 +107,10 @@ static fallible sweep_dir(const struct box_host *h, const char *id)
     struct record r;
 
     TRY(read_record(h, id, &r));
-    return r.flags & RECORD_LAUNCHER ? NULL : box_clear_dir(h, id);
+    if (r.flags & RECORD_LAUNCHER)
+        return NULL;
+    strip_writable(h, id, r.made_wall_ns);
+    return box_clear_dir(h, id);
 }
 
 static bool read_claim(const struct box_host *h, const char *name, unsigned *ret_slot,

@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,7 +72,7 @@ struct plan {
     const char *pid1[16];
     uint64_t began_wall_ns;
     bool unlimited;
-    bool made; /* its directory, to stand on a snapshot */
+    bool made; /* its directory: something is noted in it before it starts */
     int end;   /* gets the exit code when all but pid 1 is dead; -1: its death tells */
 };
 
@@ -86,7 +87,18 @@ static void plan_done(struct plan *p)
         own_close_p(&p->spec.sources[i]);
 }
 
-static fallible plan_mounts(const struct run_spec *s, struct plan *p)
+/* Before anything runs: whoever is killed leaves a note for the sweep. */
+static fallible make_dir(const struct box_host *h, const struct run_spec *s, struct plan *p)
+{
+    if (p->made)
+        return NULL;
+    TRY(box_make_dir(h, s->id));
+    p->made = true;
+    p->spec.flags |= BOX_DIR_MADE;
+    return NULL;
+}
+
+static fallible plan_mounts(const struct box_host *h, const struct run_spec *s, struct plan *p)
 {
     if (s->mount_count > NATIVE_MOUNTS)
         return err_new(ERR_LIMIT, "%zu mounts, at most %d", s->mount_count, NATIVE_MOUNTS);
@@ -101,6 +113,10 @@ static fallible plan_mounts(const struct run_spec *s, struct plan *p)
         p->spec.sources[i] = open(s->mounts[i].source, O_PATH | O_CLOEXEC);
         if (p->spec.sources[i] < 0)
             return err_sys("open '%s'", s->mounts[i].source);
+        if (m->mode != NATIVE_RW || h->user)
+            continue;
+        TRY(make_dir(h, s, p));
+        TRY(box_note_writable(h, s->id, (unsigned)i, s->mounts[i].source));
     }
     return NULL;
 }
@@ -133,9 +149,7 @@ static fallible plan_whole(const struct box_host *h, const struct run_spec *s, s
 
     TRY(whole_open(h->dir, s->whole, &whole));
     TRY_WRAP(whole_check_fits(whole, &p->rootfs), "snapshot '%s'", s->whole);
-    TRY(box_make_dir(h, s->id));
-    p->made = true;
-    p->spec.flags |= BOX_DIR_MADE;
+    TRY(make_dir(h, s, p));
     own_fd box = openat(h->boxes, s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (box < 0)
         return err_sys("open the sandbox's directory");
@@ -195,10 +209,38 @@ static bool plan_limits(const struct box_host *h, const struct run_spec *s,
     return memory && pids;
 }
 
+/* What reaches further than its bytes: from a directory the machine's files, and from a socket that
+ * can be connected anew its network. */
+static fallible check_given(int fd, const char *name)
+{
+    struct stat st;
+    int flags = fcntl(fd, F_GETFL), domain = 0, type = 0;
+    socklen_t n = sizeof domain, m = sizeof type;
+
+    if (flags < 0 || fstat(fd, &st) < 0)
+        return err_sys("standard %s", name);
+    if (S_ISDIR(st.st_mode) || flags & O_PATH)
+        return err_new(ERR_INVALID,
+                       "standard %s is a directory: a sandbox must not have it; take </dev/null",
+                       name);
+    if (S_ISSOCK(st.st_mode) && (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) < 0 ||
+                                 getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &m) < 0 ||
+                                 domain != AF_UNIX || type == SOCK_DGRAM))
+        return err_new(ERR_INVALID,
+                       "standard %s is a socket of the network: a sandbox must not have it; put a "
+                       "pipe between, as in 'cat | croft run ... | cat'",
+                       name);
+    return NULL;
+}
+
 static fallible plan_fds(const struct run_spec *s, struct plan *p)
 {
+    static const char *const names[] = {"input", "output", "error"};
     const int theirs[] = {s->in, s->out, s->err};
     int ends[2];
+
+    for (size_t i = 0; i < ARRAY_LEN(theirs) && !s->tty; i++)
+        TRY(check_given(theirs[i], names[i]));
 
     p->spec.fd_count = s->last ? RUN_END_FD + 1 : RUN_END_FD;
     for (size_t i = 0; i < ARRAY_LEN(theirs); i++)
@@ -246,7 +288,7 @@ static fallible plan_make(const struct box_host *h, const struct run_spec *s, st
         p->spec.tty_cols = size.ws_col;
     }
     TRY(plan_fds(s, p));
-    TRY(plan_mounts(s, p));
+    TRY(plan_mounts(h, s, p));
     TRY(plan_fork(h, s, p));
     TRY(plan_root(h, s, p));
     TRY(make_block(s, &p->req, &p->spec.block));

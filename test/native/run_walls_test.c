@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+/* run_walls_test.c — croft run: what must not go in by the way it is called, nor stay behind when
+ * it is killed. */
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/own.h"
+#include "test/native/kit.h"
+#include "test/program.h"
+#include "test/test.h"
+
+static void use_own_state(void)
+{
+    char state[4200];
+
+    kit_need_root();
+    snprintf(state, sizeof state, "%s/state", test_dir());
+    setenv("CROFT_SERVER_STATE_DIR", state, 1);
+}
+
+/* sh -c: `$0 run --root / --bare ARGS` */
+static int run_by_shell(const char *redirected, struct buf *out)
+{
+    char script[512];
+
+    use_own_state();
+    snprintf(script, sizeof script, "\"$0\" run --root / --bare -- sh -c '%s", redirected);
+    int code = program_run(ARGS("sh", "-c", script, test_program("croft")), out);
+    kit_settle();
+    return code;
+}
+
+TEST(croft_run_gives_nothing_of_its_own_for_a_closed_descriptor)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    CHECK_INT(run_by_shell("readlink /proc/self/fd/0' <&-", &out), 0);
+    CHECK_STR(buf_str(&out), "/dev/null\n");
+    buf_reset(&out);
+    CHECK_INT(run_by_shell("x=$(readlink /proc/$$/fd/1); echo $x >&2' >&-", &out), 0);
+    CHECK_STR(buf_str(&out), "/dev/null\n");
+    buf_reset(&out);
+    CHECK_INT(run_by_shell("x=$(readlink /proc/$$/fd/2); echo $x' 2>&-", &out), 0);
+    CHECK_STR(buf_str(&out), "/dev/null\n");
+}
+
+TEST(croft_run_refuses_a_directory_as_input)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    CHECK_INT(run_by_shell("true' </", &out), 125);
+    CHECK_HAS(buf_str(&out), "standard input is a directory");
+    kit_check_empty("state/box");
+    kit_check_empty("state/ids");
+}
+
+/* It could be connected anew, to whom only this machine can reach. */
+TEST(croft_run_refuses_a_socket_of_the_network_as_output)
+{
+    use_own_state();
+    own_fd sock = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    pid_t pid = program_start(&(struct program){
+        .argv = ARGS(test_program("croft"), "run", "--root", "/", "--bare", "--", "true"),
+        .fds = (int[]){-1, sock, -1},
+        .fd_count = 3});
+
+    CHECK_INT(program_wait(pid), 125);
+    kit_settle();
+    kit_check_empty("state/ids");
+}
+
+TEST(croft_run_writes_no_control_characters_of_a_name)
+{
+    own_done(buf) out;
+
+    use_own_state();
+    buf_init(&out, 1u << 16);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "run", "--root", "/", "--bare", "--name",
+                               "a\033[31m\u202eb", "--", "true"),
+                          &out),
+              125);
+    CHECK_HAS(buf_str(&out), "'a\\x1b[31m\\xe2\\x80\\xaeb' is no name");
+    CHECK(!memchr(out.p, '\033', out.len));
+}
+
+TEST(croft_run_refuses_to_copy_a_home_unasked)
+{
+    own_done(buf) out;
+
+    use_own_state();
+    buf_init(&out, 1u << 16);
+    setenv("HOME", test_dir(), 1);
+    CHECK_INT(chdir(test_dir()), 0);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "run", "--root", "/", "--", "true"), &out),
+              125);
+    CHECK_HAS(buf_str(&out), "too much to show to a sandbox unasked");
+}
+
+TEST(croft_run_hides_its_own_state_in_a_workspace)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    CHECK_INT(kit_run(ARGS("--name", "h"),
+                      ARGS("sh", "-c", "ls -A state; rm -rf state; touch state/x; echo y >made"),
+                      &out),
+              0);
+    CHECK(str_starts(buf_str(&out), STR("rm: ")));
+    CHECK_HAS(buf_str(&out), "1 added in the copy");
+}
+
+/* The first byte is the command's; the end of the pipe is the end of all who hold it. */
+static void start_and_kill(unsigned after_us)
+{
+    int from[2];
+    char byte;
+
+    CHECK_INT(pipe2(from, O_CLOEXEC), 0);
+    pid_t pid = program_start(&(struct program){
+        .argv = ARGS(test_program("croft"), "run", "--root", "/", "--bare", "--", "sleep", "1000"),
+        .fds = (int[]){-1, from[1], -1},
+        .fd_count = 3});
+    close(from[1]);
+    usleep(after_us);
+    CHECK_INT(kill(pid, SIGKILL), 0);
+    program_wait(pid);
+    CHECK_INT(read(from[0], &byte, 1), 0); /* or it hangs here */
+    close(from[0]);
+}
+
+TEST(croft_run_killed_at_any_moment_leaves_nobody_running)
+{
+    own_done(buf) out;
+
+    use_own_state();
+    buf_init(&out, 1u << 16);
+    for (unsigned i = 0; i < 40; i++)
+        start_and_kill(i * 400);
+    CHECK_INT(kit_run(ARGS("--discard"), ARGS("true"), &out), 0);
+    kit_check_empty("state/ids");
+    kit_check_empty("state/box");
+}
+
+TEST(croft_run_that_was_killed_leaves_no_set_id_file_in_a_directory_it_could_write)
+{
+    own_done(buf) out;
+    own_fd dir = test_dir_fd();
+    char rw[4200], byte;
+    int from[2];
+    struct stat st;
+
+    use_own_state();
+    CHECK_INT(mkdirat(dir, "out", 0755), 0);
+    snprintf(rw, sizeof rw, "%s/out:/out", test_dir());
+    CHECK_INT(pipe2(from, O_CLOEXEC), 0);
+    pid_t pid = program_start(&(struct program){
+        .argv = ARGS(test_program("croft"), "run", "--root", "/", "--bare", "--rw", rw, "--", "sh",
+                     "-c", "cp /bin/true /out/t; chmod 6755 /out/t; echo; sleep 1000"),
+        .fds = (int[]){-1, from[1], -1},
+        .fd_count = 3});
+    close(from[1]);
+    CHECK_INT(read(from[0], &byte, 1), 1);
+    CHECK_INT(kill(pid, SIGKILL), 0);
+    program_wait(pid);
+    CHECK_INT(read(from[0], &byte, 1), 0);
+    close(from[0]);
+    CHECK_INT(fstatat(dir, "out/t", &st, 0), 0);
+    CHECK_INT(st.st_mode & 07777, 06755);
+    buf_init(&out, 1u << 16);
+    CHECK_INT(kit_run(ARGS("--discard"), ARGS("true"), &out), 0);
+    CHECK_INT(fstatat(dir, "out/t", &st, 0), 0);
+    CHECK_INT(st.st_mode & 07777, 0755);
+    kit_check_empty("state/box");
+}
