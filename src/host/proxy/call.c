@@ -86,8 +86,11 @@ static void reply_later(struct proxy *p, struct http_req *req, const char *why)
 void call_fail(struct call *c, struct err *e)
 {
     struct proxy *p = c->p;
+    struct proxy_target *t = c->target;
     struct http_req *req = call_end(c);
 
+    if (t->on_trouble)
+        t->on_trouble(t);
     switch (err_code(e)) {
     case ERR_BUSY:
     case ERR_NO_MEMORY:
@@ -300,7 +303,13 @@ void call_open(struct call *c, struct stream *s, bool reused)
     c->scanned = 0;
     stream_set_events(s, &call_events, c);
     stream_set_idle(s, 0);
-    stream_write(s, c->head);
+    struct str head = c->head; /* which may go to a second connection */
+    struct err *e = head_to_far(c, &head);
+    if (e) {
+        call_fail(c, e);
+        return;
+    }
+    stream_write(s, head);
     call_set_timer(c, c->p->config.answer_ms);
     if (!c->body_ended)
         http_body_resume(c->req);
@@ -378,6 +387,8 @@ static bool take_final_head(struct call *c, const struct http_head *h, struct st
     count_head(c, h);
     head_to_client(c, h);
     http_reply_begin(c->req, h->status, STR(""), length_of(c, h));
+    if (c->target->on_trouble && (h->status == 404 || (h->status >= 502 && h->status <= 504)))
+        c->target->on_trouble(c->target);
     if (!c->in.done)
         return true;
     call_finish(c, left);

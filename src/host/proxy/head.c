@@ -214,11 +214,53 @@ fallible head_to_sandbox(const struct call *c, const struct proxy_name *name, st
     return arena_check(&c->req->arena);
 }
 
+static struct str without_slash(struct str path)
+{
+    while (path.len && path.p[path.len - 1] == '/')
+        path.len--;
+    return path;
+}
+
+/* Our own head, so it is as it should be: a line, then fields, then an empty line. */
+fallible head_to_far(const struct call *c, struct str *head)
+{
+    struct buf *b = &c->p->scratch;
+    struct str rest = *head, line;
+    struct url u;
+
+    if (!up_is_far(c, &u))
+        return NULL;
+    buf_reset(b);
+    str_cut(&rest, ' ', &line);
+    buf_add(b, line);
+    buf_add_char(b, ' ');
+    buf_add(b, without_slash(u.path));
+    str_cut(&rest, '\n', &line);
+    buf_add(b, line);
+    buf_add(b, STR("\nHost: "));
+    url_put_host(b, &u, false);
+    buf_add(b, STR("\r\n"));
+    while (rest.len) {
+        str_cut(&rest, '\n', &line);
+        if (line.len >= 5 && str_eq_nocase(str_first(line, 5), STR("host:")))
+            continue;
+        buf_add(b, line);
+        buf_add_char(b, '\n');
+    }
+    TRY_WRAP(buf_check(b), "the head of the request");
+    *head = arena_copy(&c->req->arena, buf_str(b));
+    return arena_check(&c->req->arena);
+}
+
 /* --- out --- */
 
 /* A path of the sandbox's is one below the prefix to the client. */
 static struct str client_location(const struct call *c, struct str value)
 {
+    struct url u;
+
+    if (up_is_far(c, &u) && str_starts(value, without_slash(u.path)))
+        value = str_from(value, without_slash(u.path).len);
     if (!c->prefix.len || !str_starts(value, STR("/")) || str_starts(value, STR("//")))
         return value;
     return arena_printf(&c->req->arena, STR_FMT STR_FMT, STR_ARG(c->prefix), STR_ARG(value));

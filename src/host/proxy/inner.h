@@ -8,6 +8,7 @@
 #include "net/dial.h"
 #include "net/http.h"
 #include "net/server.h"
+#include "net/url.h"
 
 #define IDLE_PER_TARGET   8   /* unused connections to one sandbox */
 #define PARKED_PER_TARGET 128 /* so that one sandbox does not take the room of all */
@@ -108,12 +109,16 @@ void count_answered(struct call *c, struct str piece);
 void count_end(const struct call *c);
 
 /* up.c: connections to sandboxes */
+/* Is it elsewhere, and where? False: it is here. */
+bool up_is_far(const struct call *c, struct url *ret_url);
 void up_connect(struct call *c);
 void up_keep(struct call *c); /* for the next one; takes c->stream */
 void up_drop_idle(struct proxy_target *t);
 
 /* head.c: heads as they go in and come out. */
 fallible head_to_sandbox(const struct call *c, const struct proxy_name *name, struct str *ret_head);
+/* The same for a sandbox elsewhere, whose url is known only now. */
+fallible head_to_far(const struct call *c, struct str *head);
 void head_to_client(const struct call *c, const struct http_head *h);
 struct str head_of_upgrade(const struct call *c, const struct http_head *h); /* 101; in scratch */
 

@@ -27,12 +27,14 @@ struct route;
 enum proxy_state { PROXY_STARTING, PROXY_OPEN, PROXY_PAUSED, PROXY_GONE };
 enum proxy_service { PROXY_VSCODE, PROXY_WORK_1, PROXY_WORK_2, PROXY_SERVICES };
 
-struct proxy_target {           /* a sandbox as the proxy sees it; embedded in its owner */
-    const char *id;             /* borrowed until proxy_remove */
-    struct sbx_address address; /* of its server: unix_path; with tunnel_port, of pid 1's socket */
-    struct sbx_address inner;   /* of pid 1's socket, for CONNECT: unix_path */
-    enum proxy_state state;     /* read; changed by proxy_set_state */
-    uint16_t port;              /* of its own listener; 0: none */
+struct proxy_target { /* a sandbox as the proxy sees it; embedded in its owner */
+    const char *id;   /* borrowed until proxy_remove */
+    /* Of its server: unix_path; with tunnel_port, of pid 1's socket. Without one, the url of a
+     * sandbox elsewhere: requests are then by that name, and below its path. */
+    struct sbx_address address;
+    struct sbx_address inner;          /* of pid 1's socket, for CONNECT: unix_path */
+    enum proxy_state state;            /* read; changed by proxy_set_state */
+    uint16_t port;                     /* of its own listener; 0: none */
     uint16_t services[PROXY_SERVICES]; /* ports inside; 0: 60001, 12000, 12001 */
     unsigned open;                     /* requests and upgraded connections under way */
     uint64_t last_ns;                  /* last byte either way, on the loop's clock */
@@ -41,6 +43,9 @@ struct proxy_target {           /* a sandbox as the proxy sees it; embedded in i
     const char *key, *inner_key;
     bool park;                               /* paused: hold requests and ask for a resume */
     void (*on_wake)(struct proxy_target *t); /* a request waits; once per pause; may be NULL */
+    /* Elsewhere, there was no answer, or one that a server gives whose sandbox is not running. May
+     * be NULL. */
+    void (*on_trouble)(struct proxy_target *t);
     /* The first command was answered with 200, ns after it was asked for; the proxy forgets it
      * then. May be NULL. */
     void (*on_first)(struct proxy_target *t, uint64_t ns);
@@ -88,6 +93,9 @@ struct proxy_config { /* zero: the default */
     uint32_t answer_ms;     /* 6 h: for the head of an answer; no limit behind it */
     uint32_t idle_ms;       /* 4 s: an unused connection to a sandbox is kept so long */
     uint32_t retry_after_s; /* 1: what 503 says */
+    /* TLS to sandboxes elsewhere, as http_client_config.filter; NULL: none. */
+    fallible (*tls_out)(void *ctx, struct stream *s, struct str host);
+    void *tls_out_ctx;
 };
 
 fallible proxy_new(const struct proxy_config *config, struct proxy **ret_proxy);

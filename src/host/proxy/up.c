@@ -162,10 +162,22 @@ static const struct sbx_address *address_of(const struct call *c)
     return c->inside ? &c->target->inner : &c->target->address;
 }
 
+bool up_is_far(const struct call *c, struct url *ret_url)
+{
+    const struct sbx_address *a = address_of(c);
+
+    if (a->unix_path[0] || !a->url[0])
+        return false;
+    struct err *e = url_parse(str_of(a->url), ret_url);
+    err_free(e); /* it was looked at before it was dialled */
+    return e == NULL;
+}
+
 static void on_dialled(void *owner, struct err *e, int fd)
 {
     struct call *c = owner;
     struct stream *s = NULL;
+    struct url far;
     uint16_t port = c->inside ? c->inside : c->target->address.tunnel_port;
 
     c->dial = NULL;
@@ -173,7 +185,11 @@ static void on_dialled(void *owner, struct err *e, int fd)
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){2 * STREAM_READ_SIZE}, sizeof(int));
     if (!e)
         e = stream_new(c->p->net, fd, &tunnel_events, c, &s);
+    if (!e && up_is_far(c, &far) && url_is_tls(&far))
+        e = c->p->config.tls_out(c->p->config.tls_out_ctx, s, far.host);
     if (e) {
+        if (s)
+            stream_close(s);
         call_fail(c, err_wrap(e, "connect to the sandbox"));
         return;
     }
@@ -199,6 +215,8 @@ static fallible dial(struct call *c)
             return err_new(ERR_UPSTREAM, c->inside ? "ports inside are not reached in this sandbox"
                                                    : "the sandbox has no address");
         TRY(url_parse(str_of(a->url), &u));
+        if (url_is_tls(&u) && !c->p->config.tls_out)
+            return err_new(ERR_UNSUPPORTED, "no TLS to sandboxes elsewhere");
         target.host = u.host;
         target.port = u.port;
     }
