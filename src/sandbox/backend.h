@@ -143,6 +143,7 @@ struct sbx_backend {
     fallible (*pause)(struct sbx *s);
     fallible (*resume)(struct sbx *s);
     fallible (*adopt)(struct sbx *s); /* sets s->found first */
+    fallible (*look)(struct sbx *s);  /* the same; NULL: it is what we made it */
     fallible (*snapshot)(struct sbx *s, struct str name);
     fallible (*measure)(struct sbx *s); /* fills s->usage; NULL: it cannot */
     /* What it changed; NULL: it cannot tell. text: see sbx_files(). Fills s->said. */

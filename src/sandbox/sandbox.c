@@ -44,6 +44,7 @@ static const struct op {
     [SBX_CLAIM] = {"claim", TO(SBX_WARM), SBX_RUNNING, SBX_CAN_CLAIM},
     [SBX_FILES] = {"look at the changes of", TO(SBX_RUNNING) | TO(SBX_PAUSED) | TO(SBX_STOPPED),
                    SBX_RUNNING, 0},
+    [SBX_LOOK] = {"be looked at", TO(SBX_RUNNING) | TO(SBX_PAUSED), SBX_RUNNING, 0},
     [SBX_MEASURE] = {"be measured", TO(SBX_RUNNING) | TO(SBX_PAUSED) | TO(SBX_WARM), SBX_RUNNING,
                      0},
 };
@@ -226,12 +227,14 @@ static void move_on(struct sbx *s, enum sbx_op op, bool failed)
         return; /* it is what it was */
     if (failed)
         to = SBX_STOPPED;
-    else if (op == SBX_ADOPT)
+    else if (op == SBX_ADOPT || op == SBX_LOOK)
         to = s->found;
     else if (op == SBX_START && s->warm)
         to = SBX_WARM;
     else if (op == SBX_CLAIM)
         s->warm = false; /* started again, it is what it was claimed for */
+    if (op == SBX_LOOK && to == (enum sbx_state)s->state.now)
+        return;
     sm_move(&s->state, to, s->id);
     sbx_followers_moved(s);
 }
@@ -347,6 +350,14 @@ fallible sbx_pause(struct sbx *s, sbx_done *done, void *arg)
 fallible sbx_resume(struct sbx *s, sbx_done *done, void *arg)
 {
     return ask(s, SBX_RESUME, s->driver->backend->resume, done, arg);
+}
+
+fallible sbx_look(struct sbx *s, sbx_done *done, void *arg)
+{
+    if (!s->driver->backend->look)
+        return err_new(ERR_UNSUPPORTED, "backend '%s' tells by itself what a sandbox is",
+                       s->driver->backend->name);
+    return ask(s, SBX_LOOK, s->driver->backend->look, done, arg);
 }
 
 void sbx_found_paused(struct sbx *s)

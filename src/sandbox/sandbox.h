@@ -18,7 +18,8 @@ enum sbx_op {
     SBX_ADOPT,
     SBX_CLAIM,
     SBX_MEASURE,
-    SBX_FILES
+    SBX_FILES,
+    SBX_LOOK
 };
 
 struct sbx { /* drivers embed it first */
@@ -71,6 +72,9 @@ fallible sbx_list(struct sbx_driver *d, sbx_list_done *done, void *arg);
 fallible sbx_stop(struct sbx *s, sbx_done *done, void *arg);
 fallible sbx_pause(struct sbx *s, sbx_done *done, void *arg);
 fallible sbx_resume(struct sbx *s, sbx_done *done, void *arg);
+/* What is it now, should somebody else have changed it? Its state is then that, and if it has ended
+ * on_gone comes. ERR_UNSUPPORTED: nobody else can. */
+fallible sbx_look(struct sbx *s, sbx_done *done, void *arg);
 /* It answers 503, so somebody else has paused it, where that can be (not SBX_IS_HERE): from now on
  * it is paused, and can be resumed. Anything but running is left as it is. */
 void sbx_found_paused(struct sbx *s);

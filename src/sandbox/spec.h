@@ -32,6 +32,7 @@ struct sbx_spec {            /* copied as far as needed */
     const char *session_key; /* NULL: none */
     const char *const *env;  /* NULL: none; of everything inside */
     struct sbx_limits limits;
+    uint16_t factor;            /* for servers elsewhere, which have limits of their own; 0: 1 */
     const char *hostname;       /* NULL: its id */
     enum sbx_face face;         /* FACE_COMMAND: command as it is, its port reached by sbx_expose */
     const char *const *command; /* argv; NULL: our action server. With FACE_ACTION its line, or one

@@ -28,7 +28,7 @@ void wire_put_remote_start(struct jw *w, const struct wire_remote_start *s)
             jw_str(w, "working_dir", s->working_dir);
         put_environment(w, s->env);
         jw_str(w, "session_id", s->session_id);
-        jw_int(w, "resource_factor", 1);
+        jw_int(w, "resource_factor", s->factor ? s->factor : 1);
         if (s->has_user) {
             jw_int(w, "run_as_user", s->uid);
             jw_int(w, "run_as_group", s->gid);

@@ -12,7 +12,7 @@ struct wire_remote_start {
     const char *const *command;                /* NULL: null */
     const char *const *env;                    /* "NAME=value"; NULL: none */
     bool has_user;
-    uint32_t uid, gid;
+    uint32_t uid, gid, factor;
     struct str from; /* a snapshot, for servers that know some; .p NULL: left out */
 };
 void wire_put_remote_start(struct jw *w, const struct wire_remote_start *s);

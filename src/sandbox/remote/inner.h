@@ -32,7 +32,7 @@ struct remote {
     struct buf env, command; /* strings one after the other */
     bool has_command, has_user;
     enum sbx_face face;
-    uint32_t uid, gid;
+    uint32_t uid, gid, factor;
 
     char runtime_id[SBX_ID_MAX + 1];
     char url[sizeof((struct sbx_address *)0)->url];
@@ -76,3 +76,16 @@ fallible remote_call_croft(struct remote *r, const char *method, const char *wha
 fallible remote_call_alive(struct remote *r, remote_then *then);
 /* How long before the attempt after this one, the first is 1: grows, and is never the same. */
 uint64_t remote_wait_ms(const struct remote_driver *d, unsigned attempt);
+
+/* --- wait.c --- */
+struct wire_remote;
+/* Keeps what is known of the runtime. */
+fallible remote_take_object(struct remote *r, const struct json *body, struct wire_remote *ret);
+/* Once for each operation that waits. */
+void remote_begin_waiting(struct remote *r);
+void remote_look_then(struct remote *r, remote_then *then);
+/* Of starts, resumes and adoptions: until it can be used, or is told to be what it is. */
+void remote_on_object(struct remote *r, const struct json *body, struct err *e);
+void remote_on_look(struct remote *r, const struct json *body, struct err *e);
+/* The operation has failed; if the server does not know it any more, it has ended. */
+void remote_end_if_gone(struct remote *r, struct err *e);

@@ -527,6 +527,39 @@ TEST(remote_adopts_what_is_there_and_says_whose_session_is_not)
     }
 }
 
+TEST(remote_is_what_a_look_finds)
+{
+    struct world w = {0};
+    const struct answer script[] = {{"POST /start", 200, "running"},
+                                    {"GET /runtime/abc", 200, "running"},
+                                    {"GET /runtime/abc", 200, "paused"},
+                                    {"GET /runtime/abc", 500, "ill"},
+                                    {"GET /runtime/abc", 200, "starting"},
+                                    {"GET /runtime/abc", 200, "error"},
+                                    STOPPED_AND_GONE,
+                                    END};
+    struct sbx_info info;
+
+    world_open(&w, script);
+    must(&w, sbx_start);
+    must(&w, sbx_look);
+    CHECK_INT(w.s->state.now, SBX_RUNNING);
+    must(&w, sbx_look);
+    CHECK_INT(w.s->state.now, SBX_PAUSED);
+    must_fail(&w, sbx_look, ERR_UPSTREAM, "ill"); /* then nothing is known anew */
+    CHECK_INT(w.s->state.now, SBX_PAUSED);
+    must(&w, sbx_look);
+    CHECK_INT(w.s->state.now, SBX_RUNNING);
+    CHECK_INT(w.gone, 0);
+    operate(&w, sbx_look);
+    CHECK_INT(w.gone, 1);
+    sbx_inspect(w.s, &info);
+    CHECK_INT(info.state, SBX_STOPPED);
+    CHECK_STR(info.failure, "at the other server: error");
+    must(&w, sbx_remove);
+    world_close(&w);
+}
+
 /* --- resumed on 503 --- */
 
 struct resumer {
