@@ -10,11 +10,14 @@
 #include "cli/cli.h"
 #include "host/config/settings.h"
 #include "host/serve/server.h"
+#include "sandbox/backend.h"
 
 #define KEY_BYTES 4096
 
+extern const char croft_guest_start[], croft_guest_end[];
+
 struct serve_options {
-    struct str config, state, api_key_file;
+    struct str config, state, api_key_file, remote_url, remote_key_file;
 };
 
 static const struct cfg_row rows[] = {
@@ -22,30 +25,61 @@ static const struct cfg_row rows[] = {
             "Where sandboxes, rows and keys are kept; the same as --state-dir."),
     CFG_STR(serve_options, api_key_file, "api-key-file", NULL,
             "A file with the first key; or set CROFT_API_KEY."),
+    CFG_STR(serve_options, remote_url, "remote-url", NULL,
+            "With --backend remote: the other server, such as https://croft.example; or set "
+            "[sandbox] remote_runtime_api_url."),
+    CFG_STR(serve_options, remote_key_file, "remote-key-file", NULL,
+            "A file with a key of the other server; or set SANDBOX_API_KEY."),
     CFG_STR(serve_options, config, "config", NULL,
             "Read this file as well: TOML, or YAML or JSON by its name."),
 };
+
+static fallible read_key(const char *flag, struct str path, struct arena *a, struct str *ret_key)
+{
+    own_done(buf) file;
+
+    buf_init(&file, KEY_BYTES);
+    TRY_WRAP(fd_read_file(path.p, &file), "%s", flag);
+    *ret_key = arena_copy(a, str_trim(buf_str(&file)));
+    TRY(arena_check(a));
+    return ret_key->len ? NULL
+                        : err_new(ERR_INVALID, "%s '" STR_FMT "' is empty", flag, STR_ARG(path));
+}
 
 /* The first that is there: the file, CROFT_API_KEY, the setting. */
 static fallible find_key(const struct serve_options *o, const struct settings *s, struct arena *a,
                          const char *const *envp, struct str *ret_key)
 {
-    own_done(buf) file;
     const char *named = cfg_env_get(envp, "CROFT_API_KEY");
 
-    buf_init(&file, KEY_BYTES);
     *ret_key = s->api_key;
     if (named && *named)
         *ret_key = str_of(named);
-    if (o->api_key_file.p) {
-        TRY_WRAP(fd_read_file(o->api_key_file.p, &file), "--api-key-file");
-        *ret_key = arena_copy(a, str_trim(buf_str(&file)));
-        TRY(arena_check(a));
-        if (!ret_key->len)
-            return err_new(ERR_INVALID, "--api-key-file '" STR_FMT "' is empty",
-                           STR_ARG(o->api_key_file));
-    }
-    return NULL;
+    return o->api_key_file.p ? read_key("--api-key-file", o->api_key_file, a, ret_key) : NULL;
+}
+
+/* Whom backend remote asks, and with what; and what has to be said of a backend, whatever the log
+ * leaves out. */
+static fallible find_backend(struct cli *cli, const struct serve_options *o,
+                             const struct settings *s, struct arena *a, struct server_config *c)
+{
+    const struct sbx_backend *b = sbx_backend_find(s->backend);
+    struct str url = o->remote_url.p ? o->remote_url : s->sandbox.remote_runtime_api_url;
+    struct str key = s->sandbox.api_key;
+    bool remote = str_eq(s->backend, STR("remote"));
+
+    if (b && b->warning)
+        fd_print(cli->err, "croft serve: backend '%s': %s\n", b->name, b->warning);
+    if (!remote && (o->remote_url.p || o->remote_key_file.p))
+        return err_new(ERR_INVALID, "--remote-url and --remote-key-file are for --backend remote");
+    if (remote && o->remote_key_file.p)
+        TRY(read_key("--remote-key-file", o->remote_key_file, a, &key));
+    while (url.len && url.p[url.len - 1] == '/')
+        url.len--;
+    c->remote_url = arena_cstr(a, url);
+    c->remote_key = key.len ? arena_cstr(a, key) : NULL;
+    c->guest = str_n(croft_guest_start, (size_t)(croft_guest_end - croft_guest_start));
+    return arena_check(a);
 }
 
 static fallible find_state(const struct serve_options *o, const struct settings *s, struct arena *a,
@@ -137,6 +171,7 @@ static fallible serve(struct cli *cli, struct reading *r)
         format = str_eq(s->log_format, STR("text")) ? LOG_TEXT : LOG_JSON;
     log_setup(cli->err, level, format);
     TRY(find_key(o, s, a, cli->envp, &c.api_key));
+    TRY(find_backend(cli, o, s, a, &c));
     TRY(find_state(o, s, a, cli->envp, &state));
     while (state.len > 1 && state.p[state.len - 1] == '/')
         state.len--;
@@ -166,7 +201,7 @@ static int run(struct cli *cli, int argc, char **argv)
 CLI_COMMAND(serve) = {
     .name = "serve",
     .summary = "serve the Runtime API: sandboxes for agents, over HTTP",
-    .usage = "[--listen ADDRESS:PORT] [--state DIR] [--api-key-file FILE]",
+    .usage = "[--listen ADDRESS:PORT] [--state DIR] [--api-key-file FILE] [--backend NAME]",
     .help =
         "Prints its address when it is ready. Without a key it listens on loopback only and\n"
         "anybody on this machine may ask; the first key is CROFT_API_KEY or in the file of\n"
@@ -175,7 +210,13 @@ CLI_COMMAND(serve) = {
         "'croft', or 'nobody', after it has forked the process that makes sandboxes.\n"
         "SIGTERM stops what keep_runtime_alive does not keep; killed, it loses nothing: the\n"
         "next one takes over what lives. SIGHUP reads the settings anew: pools, quotas, times and\n"
-        "bounds.",
+        "bounds.\n"
+        "\n"
+        "With --backend remote the sandboxes are those of another machine's server, whose urls\n"
+        "must lead there from here (a croft there has public_url or domain set): clients talk to\n"
+        "this server, which asks the other, forwards what goes in and out, and waits and asks\n"
+        "again while it is away. With --backend local commands are plain processes of the\n"
+        "server's user: nothing isolates them, for trying things out only.",
     .options = {rows, ARRAY_LEN(rows), NULL},
     .takes_settings = true,
     .run = run,

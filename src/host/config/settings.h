@@ -87,6 +87,7 @@ struct settings_mount { /* [mount.NAME] */
 struct settings {
     struct str log_level, log_format;
     struct str listen, state_dir; /* state_dir unset: by XDG, see settings_state_dir */
+    struct str backend;           /* of the sandboxes of a server */
     struct str api_key;           /* asked for on every face; needed off loopback */
     struct str domain;            /* sandboxes answer at ID.domain too; unset: not */
     uint64_t most_starts;         /* that wait or are under way */

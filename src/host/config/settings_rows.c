@@ -15,6 +15,11 @@ static const struct cfg_row rows[] = {
             "Address and port of the App Server, the Runtime API and the page."),
     CFG_STR(settings, state_dir, "server.state_dir", NULL,
             "Where conversations, sandboxes and keys are kept; by XDG when unset."),
+    CFG_STR(
+        settings, backend, "server.backend", "native",
+        "Where sandboxes are made: here (native), by the server of another machine (remote, see "
+        "[sandbox] remote_runtime_api_url), or as plain processes that nothing isolates (local).",
+        .flag = "backend", .choices = "native|remote|local"),
     CFG_SECRET(settings, api_key, "server.api_key",
                "Key that clients must show; needed to listen beyond loopback.", .flag = ""),
     CFG_STR(settings, domain, "server.domain", NULL,

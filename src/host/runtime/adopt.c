@@ -202,6 +202,22 @@ static void begin_unborn(struct runtime *r)
     runtime_begin_from_row(r);
 }
 
+/* The machine that has it does not answer: it may well live. A resume looks for it again. */
+static void is_out_of_reach(struct runtime *r, const struct err *e)
+{
+    gate_leave(r->manager);
+    r->op = RUNTIME_NO_OP;
+    runtime_drop_spec(r);
+    open_port(r);
+    runtime_set_detail(r, "%s", err_text(e));
+    if (r->status.now != RUNTIME_ERROR)
+        runtime_move(r, RUNTIME_ERROR);
+    row_update(r, NULL);
+    proxy_set_state(r->manager->config.proxy, &r->target, PROXY_PAUSED);
+    adopted_one(r->manager);
+    runtime_next(r);
+}
+
 static void on_adopted(void *arg, struct sbx *s, const struct err *e)
 {
     struct runtime *r = arg;
@@ -212,6 +228,10 @@ static void on_adopted(void *arg, struct sbx *s, const struct err *e)
         gate_leave(r->manager);
         begin_unborn(r);
         adopted_one(r->manager);
+        return;
+    }
+    if (e && runtime_is_far(r) && err_code(e) != ERR_NOT_FOUND) {
+        is_out_of_reach(r, e);
         return;
     }
     if (e) { /* no process, no files */
@@ -294,8 +314,7 @@ static void adopt_one(struct runtime *r)
     bool there = !m->adopting->listed || map_get(&m->adopting->there, str_of(r->id));
     bool unborn = r->status.now == RUNTIME_STARTING;
 
-    r->target.park = m->config.park;
-    r->target.on_wake = runtime_on_wake;
+    runtime_set_hooks(r);
     own(err) e = there || unborn ? make_sandbox(r) : NULL;
     if (e)
         log_error("a runtime cannot be taken over", KV("id", r->id), KV_ERR(e));
@@ -369,7 +388,7 @@ fallible manager_adopt(struct manager *m, void (*done)(void *arg, struct err *e)
     TRY(store_boot_changed(m->config.store, &new_boot));
     TRY_WRAP(row_load(m, on_row), "the rows of runtimes");
     TRY_WRAP(snapshots_load(m), "the rows of snapshots");
-    if (new_boot)
+    if (new_boot && (m->config.driver->caps & SBX_IS_HERE))
         stop_all(m);
     store_note_boot(m->config.store, NULL, NULL);
     m->adopting = mem_new(sizeof *m->adopting);

@@ -122,7 +122,7 @@ fallible asking_start(struct asking *a)
 {
     struct manager *m = face_of(a->req)->manager;
 
-    if (manager_has_image(m, a->start.image))
-        return begin(a);
+    if (manager_has_image(m, a->start.image) || !(manager_driver(m)->caps & SBX_IS_HERE))
+        return begin(a); /* what another machine has, it knows */
     return sbx_image_find(manager_driver(m), a->start.image, on_image, a);
 }

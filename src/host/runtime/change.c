@@ -66,10 +66,11 @@ static void pass_pause(struct runtime *r)
 
 void runtime_set_keys(struct runtime *r)
 {
-    bool same = memcmp(r->session_key, r->inner_key, sizeof r->inner_key) == 0;
+    const char *inner = r->far_key ? r->far_key : r->inner_key;
+    bool same = strcmp(r->session_key, inner) == 0;
 
     r->target.key = same ? NULL : r->session_key;
-    r->target.inner_key = same ? NULL : r->inner_key;
+    r->target.inner_key = same ? NULL : inner;
 }
 
 /* Only for a client that is told: a sandbox that a request woke up is known by its old key. */
@@ -112,12 +113,18 @@ static void on_resumed(void *arg, struct sbx *s, const struct err *e)
     if (!e) {
         r->manager->counters.resumes++;
         err_free(runtime_set_addresses(r)); /* of one that was adopted paused; it runs now */
-        runtime_move(r, RUNTIME_RUNNING);
+        if (r->status.now != RUNTIME_RUNNING)
+            runtime_move(r, RUNTIME_RUNNING);
         proxy_set_state(r->manager->config.proxy, &r->target, PROXY_OPEN);
         r->ready_us = (uint32_t)((now_ns(r) - r->begun_ns) / 1000);
         manager_emit(r, RUNTIME_EVENT_READY, "");
         runtime_rotate_key(r, on_half_key);
         row_update(r, on_half_row);
+    }
+    if (e && r->status.now == RUNTIME_RUNNING && r->sbx->state.now == SBX_PAUSED) {
+        runtime_move(r, RUNTIME_PAUSED); /* or nobody can tell: then it is to be asked for again */
+        proxy_set_state(r->manager->config.proxy, &r->target, PROXY_PAUSED);
+        row_update(r, NULL);
     }
     if (e)
         r->pending &= ~(unsigned)PENDING_ROW;
@@ -192,6 +199,38 @@ static void pass_measure(struct runtime *r)
         return;
     on_measured(r, r->sbx, e);
     err_free(e);
+}
+
+/* --- look: of one elsewhere, whether it was paused or resumed there --- */
+
+static void on_looked(void *arg, struct sbx *s, const struct err *e)
+{
+    struct runtime *r = arg;
+    struct proxy *proxy = r->manager->config.proxy;
+
+    gate_leave(r->manager);
+    if (s->state.now == SBX_PAUSED && r->status.now == RUNTIME_RUNNING) {
+        runtime_set_detail(r, "it was paused at the other server");
+        runtime_move(r, RUNTIME_PAUSED);
+        proxy_set_state(proxy, &r->target, PROXY_PAUSED);
+        manager_emit(r, RUNTIME_EVENT_PAUSED, r->detail);
+        row_update(r, NULL);
+    } else if (s->state.now == SBX_RUNNING && r->status.now == RUNTIME_PAUSED) {
+        err_free(runtime_set_addresses(r)); /* it runs, so it has one */
+        runtime_move(r, RUNTIME_RUNNING);
+        proxy_set_state(proxy, &r->target, PROXY_OPEN);
+        manager_emit(r, RUNTIME_EVENT_READY, "");
+        row_update(r, NULL);
+    }
+    runtime_finish(r, e ? err_copy(e) : NULL);
+}
+
+static void pass_look(struct runtime *r)
+{
+    own(err) e = sbx_look(r->sbx, on_looked, r);
+
+    if (e)
+        on_looked(r, r->sbx, e);
 }
 
 /* --- its changes --- */
@@ -308,7 +347,8 @@ static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
     bool same = (op == RUNTIME_STOP && now == RUNTIME_STOPPED && (!r->sbx || r->durable)) ||
                 (op == RUNTIME_PAUSE && now == RUNTIME_PAUSED) ||
                 (op == RUNTIME_HALT && runtime_is_halted(r)) ||
-                (op == RUNTIME_RESUME && now == RUNTIME_RUNNING);
+                (op == RUNTIME_RESUME && now == RUNTIME_RUNNING && !runtime_is_far(r)) ||
+                (op == RUNTIME_LOOK && now != RUNTIME_RUNNING && now != RUNTIME_PAUSED);
 
     *ret_begun = !same;
     if (same)
@@ -330,7 +370,9 @@ static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
     }
     r->op = op;
     r->pending = PENDING_ROW | PENDING_SANDBOX;
-    if (op == RUNTIME_STOP)
+    if (op == RUNTIME_LOOK)
+        gate_wait(r, true, pass_look);
+    else if (op == RUNTIME_STOP)
         begin_stop(r);
     else if (op == RUNTIME_PAUSE && now == RUNTIME_RUNNING) {
         proxy_set_state(r->manager->config.proxy, &r->target, PROXY_PAUSED);
@@ -340,7 +382,10 @@ static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
         gate_wait(r, true, pass_halt);
     } else if (op == RUNTIME_RESUME && now == RUNTIME_PAUSED && !runtime_is_halted(r))
         gate_wait(r, true, pass_resume);
-    else if (op == RUNTIME_RESUME && r->sbx && (now == RUNTIME_ERROR || runtime_is_halted(r)))
+    else if (op == RUNTIME_RESUME && now == RUNTIME_RUNNING) {
+        sbx_found_paused(r->sbx); /* or so it seems to who asks for it */
+        gate_wait(r, true, pass_resume);
+    } else if (op == RUNTIME_RESUME && r->sbx && (now == RUNTIME_ERROR || runtime_is_halted(r)))
         runtime_begin_again(r);
     else if (op == RUNTIME_MEASURE && !runtime_is_halted(r) &&
              (now == RUNTIME_RUNNING || now == RUNTIME_PAUSED))
@@ -431,6 +476,7 @@ static bool is_told(const struct runtime *r, const struct sbx *s)
     switch (r->op) {
     case RUNTIME_NO_OP:
     case RUNTIME_MEASURE:
+    case RUNTIME_LOOK:
     case RUNTIME_FILES:
     case RUNTIME_SNAPSHOT:
         return false;
@@ -457,4 +503,26 @@ void runtime_on_gone(void *arg, struct sbx *s)
 void runtime_on_wake(struct proxy_target *t)
 {
     runtime_ask_own(container_of(t, struct runtime, target), RUNTIME_RESUME);
+}
+
+/* A page that is not there tells the same as a sandbox that is not: not more than one look a
+ * second. */
+#define LOOK_NS NS_PER_S
+
+void runtime_on_trouble(struct proxy_target *t)
+{
+    struct runtime *r = container_of(t, struct runtime, target);
+    uint64_t now = loop_now_ns(r->manager->config.loop);
+
+    if (r->status.now != RUNTIME_RUNNING || r->op || now - r->looked_ns < LOOK_NS)
+        return;
+    r->looked_ns = now;
+    runtime_ask_own(r, RUNTIME_LOOK);
+}
+
+void runtime_set_hooks(struct runtime *r)
+{
+    r->target.park = r->manager->config.park;
+    r->target.on_wake = runtime_on_wake;
+    r->target.on_trouble = runtime_is_far(r) ? runtime_on_trouble : NULL;
 }

@@ -4,6 +4,7 @@
  * A timer per runtime, set for the earliest time something may be due; when it fires, what happened
  * meanwhile is looked at. Use costs nothing: the proxy notes the last byte of each target anyway.
  * A command run as given is a process that runs: as long as it does its sandbox is in use. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -138,9 +139,14 @@ static void on_seen(struct http_call *call, struct err *e)
 static bool look_inside(struct runtime *r)
 {
     static const struct http_call_events events = {.on_body = on_seen_body, .on_done = on_seen};
-    const struct http_header key = {STR("X-Session-API-Key"), str_of(r->inner_key)};
+    const struct http_header key = {STR("X-Session-API-Key"),
+                                    str_of(r->far_key ? r->far_key : r->inner_key)};
+    char url[sizeof r->target.address.url + 20];
+
+    snprintf(url, sizeof url, "%s/croft/v1/shells",
+             runtime_is_far(r) ? r->target.address.url : "http://localhost");
     const struct http_call_spec spec = {.method = STR("GET"),
-                                        .url = STR("http://localhost/croft/v1/shells"),
+                                        .url = str_of(url),
                                         .unix_path = str_of(r->target.address.unix_path),
                                         .headers = &key,
                                         .header_count = 1,

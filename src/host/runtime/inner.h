@@ -113,6 +113,8 @@ void runtime_refuse_all(struct runtime *r);
 void runtime_next(struct runtime *r); /* what is asked next, if nothing is under way */
 void runtime_on_gone(void *arg, struct sbx *s);
 void runtime_on_wake(struct proxy_target *t);
+void runtime_on_trouble(struct proxy_target *t);
+void runtime_set_hooks(struct runtime *r); /* what the proxy asks of it */
 
 /* --- gate.c --- */
 /* Calls pass as soon as the launcher may be asked, at once if possible. */
@@ -184,6 +186,12 @@ void pool_end_next(struct manager *m);    /* of those that are to end, what may 
 void pool_drain(struct manager *m);
 void pool_free_all(struct manager *m);
 unsigned pool_count(const struct manager *m); /* sandboxes in all pools, in the making too */
+
+/* Its sandbox is another machine's: what was known of it may have changed there. */
+static inline bool runtime_is_far(const struct runtime *r)
+{
+    return !(r->manager->config.driver->caps & SBX_IS_HERE);
+}
 
 /* Paused, and without a process: a resume starts it again. */
 static inline bool runtime_is_halted(const struct runtime *r)

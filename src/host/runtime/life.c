@@ -312,6 +312,12 @@ fallible runtime_set_addresses(struct runtime *r)
 
     sbx_inspect(r->sbx, &info);
     r->target.address = info.address;
+    if (info.session_key) {
+        runtime_set_text(&r->far_key, info.session_key);
+        runtime_set_keys(r);
+    }
+    if (runtime_is_far(r)) /* its url leads to what answers; no other port can be reached */
+        return NULL;
     TRY(sbx_expose(r->sbx, RUNTIME_WORKER, &r->target.inner));
     r->target.inner.tunnel_port = 0;
     return r->published ? sbx_expose(r->sbx, r->published, &r->target.address) : NULL;

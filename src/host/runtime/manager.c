@@ -196,6 +196,7 @@ void runtime_free(struct runtime *r)
     free(r->pool);
     free(r->wants);
     free(r->next_key);
+    free(r->far_key);
     free(r->request);
     err_free(r->failed);
     if (r->spec)

@@ -50,6 +50,7 @@ enum runtime_op {
     RUNTIME_HALT,
     RUNTIME_SNAPSHOT, /* by manager_snapshot() */
     RUNTIME_MEASURE,  /* then r->sbx->usage is of now */
+    RUNTIME_LOOK,     /* of one elsewhere: what it is now */
     RUNTIME_FILES,    /* ask->files and ask->text; then r->sbx->said is the answer */
     RUNTIME_STOP
 };
@@ -97,6 +98,7 @@ struct runtime {
     char *wants;         /* limits, host name, mounts it was started with, JSON; NULL: none */
     char session_key[RUNTIME_KEY_LEN + 1]; /* that clients show */
     char inner_key[RUNTIME_KEY_LEN + 1];   /* that the sandbox knows, and wants to be shown */
+    char *far_key;                         /* the same, of another machine's making; NULL: none */
     char *next_key; /* for session_key, as soon as it is on disk; NULL: none */
     uint64_t created_ms, changed_ms;
     uint16_t factor;
@@ -125,6 +127,7 @@ struct runtime {
     struct spec *spec;           /* of a start under way */
     struct snapshot *snapshot;   /* being taken */
     uint64_t begun_ns, since_ns; /* the start; its status */
+    uint64_t looked_ns;          /* the last RUNTIME_LOOK */
     bool retried, replaced;      /* cold after all; its session has another by now */
     bool removing, hidden;
     bool lived; /* its server listened once: what failed has files to go on with */

@@ -163,7 +163,7 @@ static fallible set_place(struct spec *s, struct str asked, struct str image_dir
 }
 
 static fallible set_command(struct spec *s, const struct wire_start *start,
-                            const struct image_config *image)
+                            const struct image_config *image, bool far)
 {
     const char *const *words;
     size_t count;
@@ -180,7 +180,10 @@ static fallible set_command(struct spec *s, const struct wire_start *start,
             s->sbx.user = NULL;
         break;
     case WORDS_AGENT:
-        s->note = "the agent server is not there yet: the action server answers";
+        if (far) /* what answers is the other server's to say */
+            s->sbx.command = words;
+        else
+            s->note = "the agent server is not there yet: the action server answers";
         break;
     case WORDS_OTHER:
         s->sbx.face = SBX_FACE_COMMAND;
@@ -216,6 +219,7 @@ fallible spec_make(const struct runtime *r, const struct wire_start *start, cons
                    .pids = times(one->pids, factor),
                    .cpu_permille = times(one->cpu_permille, factor),
                    .open_files = one->open_files},
+        .factor = (uint16_t)factor,
         .on_gone = runtime_on_gone,
         .on_listens = runtime_on_listens,
         .arg = (void *)r, /* whose sandbox it becomes */
@@ -223,6 +227,6 @@ fallible spec_make(const struct runtime *r, const struct wire_start *start, cons
     if (start->wants)
         TRY(wants_apply(start->wants, ret));
     TRY_WRAP(image_config_read(start->image_config, &own), "image '%s': its configuration", image);
-    TRY(set_command(ret, start, &own));
+    TRY(set_command(ret, start, &own, runtime_is_far(r)));
     return add_environment(ret, r, start->environment, own.env);
 }

@@ -19,7 +19,10 @@ static bool use_existing(struct runtime *r, struct runtime_ask *ask)
     switch ((enum runtime_status)r->status.now) {
     case RUNTIME_STARTING:
     case RUNTIME_RUNNING:
-        runtime_watch(r, ask);
+        if (r->status.now == RUNTIME_RUNNING && runtime_is_far(r))
+            manager_ask(r, RUNTIME_RESUME, ask); /* should it have been paused or ended there */
+        else
+            runtime_watch(r, ask);
         return true;
     case RUNTIME_PAUSED:
         manager_ask(r, RUNTIME_RESUME, ask);
@@ -172,8 +175,7 @@ static fallible make(struct manager *m, struct tenant *t, const struct wire_star
     rng_token(rng_system(), r->session_key, sizeof r->session_key);
     memcpy(r->inner_key, r->session_key, sizeof r->inner_key);
     give_to(r, start);
-    r->target.park = m->config.park;
-    r->target.on_wake = runtime_on_wake;
+    runtime_set_hooks(r);
     struct err *e = find_sandbox(m, r, start);
     if (e) {
         runtime_free(r);

@@ -21,10 +21,12 @@
 #include "host/runtime/awake.h"
 #include "host/runtime/pool.h"
 #include "host/runtime/runtime.h"
+#include "host/serve/backing.h"
 #include "host/serve/launch.h"
 #include "host/serve/layout.h"
 #include "host/serve/watch.h"
 #include "host/store/store.h"
+#include "host/tree/tree.h"
 #include "host/v1/v1.h"
 #include "loop/loop.h"
 #include "net/client.h"
@@ -49,6 +51,7 @@ struct server {
     struct proxy *proxy;
     struct http_client *client;
     struct sbx_host host;
+    struct backing backing;
     const char *roots[LAUNCHER_ROOTS + 1];
     struct builds *builds;
     struct sbx_driver *driver;
@@ -146,8 +149,14 @@ static fallible open_driver(struct server *s)
                                 .native_caps = s->launch.caps,
                                 .on_lost = on_lost,
                                 .lost_arg = s,
-                                .roots = s->roots};
-    return sbx_driver_open(sbx_backend_find(STR("native")), &s->host, &s->driver);
+                                .roots = s->roots,
+                                .remove_tree = tree_remove,
+                                .remote_url = s->config->remote_url,
+                                .remote_key = s->config->remote_key};
+    if (!backing_is_native(s->settings))
+        s->host.state_dir = s->layout.own; /* all else is the launcher's */
+    TRY(backing_lend(&s->backing, s->settings->backend, s->config->guest, &s->host));
+    return sbx_driver_open(sbx_backend_find(s->settings->backend), &s->host, &s->driver);
 }
 
 static struct manager_config manager_settings(const struct server *s)
@@ -236,6 +245,8 @@ static fallible open_parts(struct server *s)
     TRY(loop_new(&clock_system, &s->loop));
     TRY(net_new(s->loop, &s->net));
     proxy.net = s->net;
+    TRY(backing_claim(&s->layout, s->settings->backend));
+    TRY(backing_open(&s->backing, s->settings->backend, &proxy));
     TRY_WRAP(open_rows(s), "rows");
     TRY(proxy_new(&proxy, &s->proxy));
     TRY(http_client_new(s->net, &(struct http_client_config){.idle_ms = 1}, &s->client));
@@ -255,6 +266,8 @@ static fallible open_pools(struct server *s)
                                                       .fs_group = -1};
     struct pool_config c = {.wire = otherwise, .target = 4, .ceiling = 64};
 
+    if (!backing_is_native(s->settings))
+        return NULL;
     if (!s->settings->pool_count)
         return pool_set(s->manager, &c);
     for (size_t i = 0; i < s->settings->pool_count; i++) {
@@ -439,6 +452,8 @@ static void on_hangup(struct loop_signal *sig)
     const struct settings *settings;
     struct err *e = s->config->reload ? s->config->reload(s->config->arg, &settings) : NULL;
 
+    if (!e && s->config->reload && !str_eq(settings->backend, s->settings->backend))
+        e = err_new(ERR_INVALID, "server.backend is another: that needs a new server");
     if (!e && s->config->reload) {
         s->settings = settings;
         e = apply(s);
@@ -485,13 +500,16 @@ static void close_parts(struct server *s)
     sbx_driver_close(s->driver);
     net_free(s->net);
     loop_free(s->loop);
+    backing_close(&s->backing);
     err_free(s->failed);
 }
 
 static fallible run(struct server *s)
 {
     TRY(layout_open(&s->layout, s->config->state));
-    TRY(launch_open(&s->launch, &s->layout, s->settings));
+    TRY(backing_check(s->settings));
+    if (backing_is_native(s->settings))
+        TRY(launch_open(&s->launch, &s->layout, s->settings));
     TRY(notify_listen_fds(s->config->envp, s->passed, &s->passed_count));
     if (s->passed_count)
         s->listener = s->passed[0];
@@ -508,8 +526,11 @@ static fallible run(struct server *s)
 
 fallible server_run(const struct server_config *config)
 {
-    struct server s = {
-        .config = config, .settings = config->settings, .launch = {.sock = -1}, .listener = -1};
+    struct server s = {.config = config,
+                       .settings = config->settings,
+                       .launch = {.sock = -1},
+                       .listener = -1,
+                       .backing = {.guest = -1}};
 
     s.awake.fd = -1;
     s.layout.lock = s.layout.builds_dir = -1;

@@ -13,13 +13,18 @@
 
 /* --- events --- */
 
+static const char *backend_of(const struct runtime *r)
+{
+    return manager_driver(r->manager)->backend->name;
+}
+
 static void observe_start(struct metrics *m, const struct runtime *r)
 {
     bool resume = r->op == RUNTIME_RESUME;
     const char *launch = runtime_launch_names[resume ? RUNTIME_AGAIN : r->launch];
 
     metrics_observe_ns(m, METRIC_START_SECONDS, (uint64_t)r->ready_us * 1000,
-                       METRIC_LABELS("native", launch));
+                       METRIC_LABELS(backend_of(r), launch));
     if (!resume)
         metrics_observe_ns(m, METRIC_CLAIM_SECONDS, (uint64_t)r->phase_us[RUNTIME_PHASE_ROW] * 1000,
                            METRIC_LABELS(r->pool ? r->pool : "", launch));
@@ -29,7 +34,7 @@ static void on_first(struct runtime_subscriber *s, const struct runtime *r)
 {
     metrics_observe_ns(container_of(s, struct watch, events)->metrics, METRIC_FIRST_SECONDS,
                        (uint64_t)r->phase_us[RUNTIME_PHASE_FIRST_COMMAND] * 1000,
-                       METRIC_LABELS("native", runtime_launch_names[r->launch]));
+                       METRIC_LABELS(backend_of(r), runtime_launch_names[r->launch]));
 }
 
 static void on_snapshot(struct runtime_subscriber *s, const char *kind, uint64_t ns)

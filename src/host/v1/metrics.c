@@ -64,7 +64,7 @@ static void set_all(struct runtime_face *f, const struct runtime_gauges *g)
 
     for (size_t i = 0; i < ARRAY_LEN(states); i++)
         metrics_set(f->metrics, METRIC_SANDBOXES, states[i].n,
-                    METRIC_LABELS("native", states[i].name));
+                    METRIC_LABELS(manager_driver(f->manager)->backend->name, states[i].name));
     metrics_set(f->metrics, METRIC_IDLE_TRANSITIONS, (double)c->idle_pauses,
                 METRIC_LABELS("paused"));
     metrics_set(f->metrics, METRIC_IDLE_TRANSITIONS, (double)c->idle_stops,

@@ -61,7 +61,7 @@ static fallible describe(const struct runtime *r, struct arena *a, struct wire_s
     TRY(runtime_wants(r, a, has));
     *ret = (struct wire_sandbox){
         .image = str_of(r->image),
-        .backend = STR("native"),
+        .backend = str_of(manager_driver(r->manager)->backend->name),
         .pool = r->pool ? str_of(r->pool) : (struct str){0},
         .launch = str_of(runtime_launch_names[r->launch]),
         .miss = r->miss == POOL_HIT ? (struct str){0} : str_of(pool_miss_words[r->miss]),

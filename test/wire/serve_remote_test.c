@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_remote_test.c — a server whose sandboxes are another server's: what clients see of it, and
+ * what becomes of it when somebody does something to them there. */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "test/program.h"
+#include "test/serve_kit.h"
+
+#define FAR_KEY  "a-key-of-the-far-server"
+#define NEAR_KEY "a-key-of-the-near-server"
+#define PYTHON   "/usr/bin/python3"
+
+struct two {
+    struct serve far, near;
+    char keys[2][300]; /* files */
+};
+
+static void put_key(struct two *t, int i, const char *name, const char *key)
+{
+    own_fd dir = test_dir_fd();
+
+    CHECK_OK(fd_replace_file(dir, name, str_of(key), 0644));
+    snprintf(t->keys[i], sizeof t->keys[i], "%s/%s", test_dir(), name);
+}
+
+static void run_far(struct two *t, unsigned port)
+{
+    const char *listen = serve_text(&t->far, "127.0.0.1:%u", port);
+
+    wire_start_log(&t->far.wire, "croft",
+                   ARGS("serve", "--listen", listen, "--state", t->far.state, "--log-level",
+                        "error", "--api-key-file", t->keys[0]),
+                   -1);
+}
+
+static void run_near(struct two *t, const char *config)
+{
+    own_fd dir = test_dir_fd();
+
+    CHECK_OK(fd_replace_file(dir, "near.toml", str_of(config), 0644));
+    serve_run(&t->near, ARGS("--backend", "remote", "--remote-url",
+                             serve_text(&t->near, "http://127.0.0.1:%u", t->far.wire.port),
+                             "--remote-key-file", t->keys[0], "--api-key-file", t->keys[1],
+                             "--config", serve_text(&t->near, "%s/near.toml", test_dir())));
+}
+
+static void two_open(struct two *t, const char *config)
+{
+    *t = (struct two){.far = {.key = FAR_KEY}};
+    serve_prepare(&t->far);
+    put_key(t, 0, "far.key", FAR_KEY "\n");
+    put_key(t, 1, "near.key", NEAR_KEY);
+    t->near = (struct serve){.key = NEAR_KEY};
+    arena_init(&t->near.arena, 1u << 30);
+    snprintf(t->near.state, sizeof t->near.state, "%s/near", test_dir());
+    run_far(t, 0);
+    run_near(t, config);
+}
+
+static void two_close(struct two *t)
+{
+    CHECK_INT(wire_stop(&t->near.wire), 0);
+    CHECK_INT(json_get_int(serve_want(&t->far, 200, "GET", "/list", NULL), "total", -1), 0);
+    arena_done(&t->near.arena);
+    serve_close(&t->far);
+}
+
+/* The far server's object of a near runtime. */
+static struct json *far_of(struct two *t, const struct json *r)
+{
+    return serve_want(&t->far, 200, "GET",
+                      serve_text(&t->far, "/sessions/%s", serve_field(&t->near, r, "runtime_id")),
+                      NULL);
+}
+
+static const char *status_of(struct two *t, const char *session)
+{
+    struct json *r =
+        serve_want(&t->near, 200, "GET", serve_text(&t->near, "/sessions/%s", session), NULL);
+
+    return serve_field(&t->near, r, "status");
+}
+
+/* Nobody tells: it is seen by who asks it something. */
+static void wait_seen(struct two *t, const struct json *r, const char *session, const char *status)
+{
+    while (strcmp(status_of(t, session), status) != 0) {
+        serve_visit(&t->near, r, "/alive");
+        poll(NULL, 0, 20);
+    }
+}
+
+TEST_LIMIT(serve_remote_is_a_face_of_another_server, 120)
+{
+    struct two t;
+
+    two_open(&t, "");
+    struct json *r = serve_start(&t.near, "s", "'environment':{'A':'b c'},'resource_factor':2");
+    struct json *far = far_of(&t, r);
+    CHECK_STR(serve_exec(&t.near, r, "echo $A; cd /tmp"), "b c");
+    CHECK_STR(serve_exec(&t.near, r, "pwd"), "/tmp"); /* one and the same shell */
+    CHECK(strcmp(serve_field(&t.near, r, "session_api_key"),
+                 serve_field(&t.far, far, "session_api_key")) != 0);
+    const struct json *v1 = serve_want(
+        &t.far, 200, "GET",
+        serve_text(&t.far, "/croft/v1/sandboxes/%s", serve_field(&t.far, far, "runtime_id")), NULL);
+    CHECK_INT(json_get_int(v1, "resource_factor", 0), 2);
+    v1 = serve_want(
+        &t.near, 200, "GET",
+        serve_text(&t.near, "/croft/v1/sandboxes/%s", serve_field(&t.near, r, "runtime_id")), NULL);
+    CHECK_STR(serve_field(&t.near, v1, "backend"), "remote");
+    serve_tell(&t.near, "/pause", r);
+    CHECK_STR(serve_field(&t.far, far_of(&t, r), "status"), "paused");
+    CHECK_INT(serve_visit(&t.near, r, "/alive"), 503);
+    serve_tell(&t.near, "/resume", r);
+    CHECK_STR(serve_exec(&t.near, r, "pwd"), "/tmp");
+    serve_refused(&t.near, 422, "limit", "POST", "/croft/v1/sandboxes",
+                  "{'image':'host','session_id':'m','memory':'64M'}");
+    struct json *bad =
+        serve_want(&t.near, 200, "POST", "/start", "{'image':'no/such:image','session_id':'bad'}");
+    while (strcmp(serve_field(&t.near, bad, "status"), "starting") == 0)
+        bad = serve_want(&t.near, 200, "GET", "/sessions/bad", NULL);
+    CHECK_STR(serve_field(&t.near, bad, "status"), "error");
+    CHECK_HAS(serve_field(&t.near, bad, "status_detail"), "no/such:image");
+    serve_tell(&t.near, "/stop", bad);
+    serve_tell(&t.near, "/stop", r);
+    two_close(&t);
+}
+
+TEST_LIMIT(serve_remote_sees_what_is_done_to_sandboxes_there, 120)
+{
+    struct two t;
+
+    two_open(&t, "");
+    struct json *r = serve_start(&t.near, "s", "");
+    serve_exec(&t.near, r, "cd /tmp");
+    serve_tell(&t.far, "/pause", far_of(&t, r));
+    CHECK_INT(serve_visit(&t.near, r, "/alive"), 503); /* theirs; from then on ours */
+    wait_seen(&t, r, "s", "paused");
+    CHECK_HAS(
+        serve_field(&t.near, serve_want(&t.near, 200, "GET", "/sessions/s", NULL), "status_detail"),
+        "at the other server");
+    serve_tell(&t.near, "/resume", r);
+    CHECK_STR(serve_exec(&t.near, r, "pwd"), "/tmp");
+    serve_tell(&t.far, "/pause", far_of(&t, r)); /* and resumed before anybody saw it */
+    serve_tell(&t.near, "/resume", r);
+    CHECK_STR(serve_exec(&t.near, r, "pwd"), "/tmp");
+    serve_tell(&t.far, "/pause", far_of(&t, r)); /* a start of the session does the same */
+    serve_start(&t.near, "s", "");
+    CHECK_STR(serve_exec(&t.near, r, "pwd"), "/tmp");
+    serve_tell(&t.far, "/stop", far_of(&t, r));
+    wait_seen(&t, r, "s", "error");
+    struct json *next = serve_start(&t.near, "s", "");
+    CHECK(strcmp(serve_field(&t.near, next, "runtime_id"), serve_field(&t.near, r, "runtime_id")) !=
+          0);
+    CHECK_STR(serve_exec(&t.near, next, "echo anew"), "anew");
+    serve_tell(&t.near, "/stop", next);
+    two_close(&t);
+}
+
+TEST_LIMIT(serve_remote_wakes_what_was_paused_there_if_it_is_to, 120)
+{
+    struct two t;
+
+    two_open(&t, "[server]\nresume_on_request = true\n");
+    struct json *r = serve_start(&t.near, "s", "");
+    serve_exec(&t.near, r, "cd /tmp");
+    serve_tell(&t.far, "/pause", far_of(&t, r));
+    while (serve_visit(&t.near, r, "/alive") == 503)
+        poll(NULL, 0, 20);
+    CHECK_STR(serve_exec(&t.near, r, "pwd"), "/tmp");
+    CHECK_STR(status_of(&t, "s"), "running");
+    serve_tell(&t.near, "/stop", r);
+    two_close(&t);
+}
+
+TEST_LIMIT(serve_remote_waits_while_the_other_server_is_away, 120)
+{
+    struct two t;
+    struct json *r;
+
+    two_open(&t, "");
+    struct json *old = serve_start(&t.near, "old", "");
+    serve_exec(&t.near, old, "cd /tmp");
+    unsigned port = t.far.wire.port;
+    serve_kill(&t.far);
+    r = serve_want(&t.near, 200, "POST", "/start", "{'image':'host','session_id':'late'}");
+    CHECK_STR(serve_field(&t.near, r, "status"), "starting");
+    CHECK_INT(serve_visit(&t.near, old, "/alive"), 502);
+    run_far(&t, port);
+    r = serve_start(&t.near, "late", "");
+    CHECK_STR(serve_exec(&t.near, r, "echo there"), "there");
+    CHECK_STR(serve_exec(&t.near, old, "pwd"), "/tmp"); /* it never ended */
+    serve_kill(&t.near);
+    run_near(&t, "");
+    CHECK_STR(serve_exec(&t.near, old, "pwd"), "/tmp"); /* on the same port, with the same key */
+    CHECK_STR(serve_exec(&t.near, r, "echo still"), "still");
+    serve_tell(&t.near, "/stop", old);
+    serve_tell(&t.near, "/stop", r);
+    two_close(&t);
+}
+
+static void client(struct two *t, const char *kind)
+{
+    own_done(buf) said;
+
+    buf_init(&said, 1u << 20);
+    const char *url = serve_text(&t->near, "http://127.0.0.1:%u", t->near.wire.port);
+    int code = program_run(ARGS(PYTHON, "test/wire/serve_clients.py", kind, url, NEAR_KEY), &said);
+    if (code != 0)
+        FAIL("%s: %.*s", kind, (int)said.len, said.p);
+    CHECK_HAS(buf_str(&said), "all of it");
+}
+
+TEST_LIMIT(serve_remote_keeps_what_clients_rely_on, 180)
+{
+    struct two t;
+    own_done(buf) said;
+
+    buf_init(&said, 1u << 20);
+    if (program_run(ARGS(PYTHON, "-c", "import httpx"), &said) != 0)
+        SKIP("no httpx here (package python3-httpx)");
+    setenv("FAR", "1", 1);
+    two_open(&t, "[tenant]\nmost_runtimes = 3\n");
+    client(&t, "v0");
+    client(&t, "v1");
+    client(&t, "sdk");
+    two_close(&t);
+}
+
+/* --- which backend --- */
+
+static void refused(struct serve *s, const char *args, const char *part)
+{
+    own_done(buf) said;
+
+    buf_init(&said, 1u << 20);
+    const char *line = serve_text(s, "%s serve --listen 127.0.0.1:0 --state %s/other %s 2>&1",
+                                  test_program("croft"), test_dir(), args);
+    CHECK(program_run(ARGS("sh", "-c", line), &said) != 0);
+    CHECK_HAS(buf_str(&said), part);
+}
+
+TEST(serve_takes_no_backend_for_granted)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    refused(&s, "--backend docker", "native, remote, local");
+    refused(&s, "--remote-url http://127.0.0.1:1", "for --backend remote");
+    refused(&s, "--backend remote --remote-url http://elsewhere:3000", "API key is required");
+    refused(&s, "--backend remote --remote-url nonsense", "remote_runtime_api_url");
+    refused(&s, "--backend remote --remote-key-file /dev/null", "is empty");
+    refused(&s, "", "of backend 'remote'"); /* which the rows there are of by now */
+    arena_done(&s.arena);
+}
+
+TEST_LIMIT(serve_local_works_and_says_that_it_isolates_nothing, 120)
+{
+    own_done(buf) said;
+    struct serve s = {.key = NULL};
+    int pipe[2];
+
+    buf_init(&said, 1u << 16);
+    CHECK_INT(pipe2(pipe, O_CLOEXEC), 0);
+    s.log = pipe[1];
+    serve_prepare(&s);
+    serve_run(&s, ARGS("--backend", "local", "--log-level", "off"));
+    struct json *r = serve_start(&s, "s", "");
+    CHECK_STR(serve_exec(&s, r, "echo here"), "here");
+    CHECK_STR(serve_exec(&s, r, "id -u"), "65534");
+    serve_tell(&s, "/stop", r);
+    CHECK_INT(wire_stop(&s.wire), 0);
+    close(pipe[1]);
+    char *room = buf_reserve(&said, 4096);
+    ssize_t n = read(pipe[0], room, 4096);
+    buf_commit(&said, n > 0 ? (size_t)n : 0);
+    close(pipe[0]);
+    CHECK_HAS(buf_str(&said), "backend 'local'");
+    CHECK_HAS(buf_str(&said), "isolat");
+    arena_done(&s.arena);
+}
