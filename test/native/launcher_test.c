@@ -467,3 +467,30 @@ TEST(a_taken_over_server_cannot_mount_over_what_holds_the_walls)
     close(take_fd(&block));
     rig_close(&r);
 }
+
+/* A server's deadline and somebody's stop: both wait for the same end, and both are told. */
+TEST(launcher_tells_everybody_who_wants_a_sandbox_to_end)
+{
+    struct rig r;
+    int none[FD_PASS_MAX];
+
+    rig_open(&r, 0);
+    rig_start(&r, "a");
+    for (uint64_t tag = 7; tag < 10; tag++) {
+        struct native_request req = rig_request(NATIVE_KILL, "a");
+        req.tag = tag;
+        CHECK_OK(fd_send(r.sock, str_n(&req, sizeof req), NULL, 0));
+    }
+    for (uint64_t tag = 7; tag < 10; tag++) {
+        struct native_reply reply;
+        size_t n, count;
+        CHECK_OK(fd_recv(r.sock, &reply, sizeof reply, &n, none, FD_PASS_MAX, &count));
+        CHECK_INT(n, sizeof reply);
+        CHECK_INT(reply.op, NATIVE_KILL);
+        CHECK_INT(reply.tag, tag);
+        CHECK_INT(reply.code, 0);
+        CHECK_INT(reply.state, NATIVE_EXITED);
+    }
+    rig_tell(&r, NATIVE_REMOVE, "a");
+    rig_close(&r);
+}

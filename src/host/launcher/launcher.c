@@ -77,6 +77,7 @@ static void on_server_gone(struct serve *s)
     serve_settle_all(s);
     LIST_EACH(b, &s->boxes, struct serve_box, link) {
         b->tell_when_dead = false;
+        b->killers = 0;
         if (b->state != NATIVE_WAITING)
             continue;
         struct err *e = box_kill(&s->host, &b->box); /* what nobody claimed is nobody's */

@@ -14,6 +14,8 @@
 struct serve_start; /* see serve_start.c */
 struct serve_job;   /* a child that works on files, see serve_job.h */
 
+#define SERVE_KILLERS 4 /* who may wait for one end: a stop beside a deadline, and some room */
+
 struct serve_box {
     struct box box; /* slot and pid mean nothing once it has ended and !holds_slot */
     struct loop_child child;
@@ -31,7 +33,8 @@ struct serve_box {
     uint64_t oom_kills; /* once it has ended */
     enum native_disk disk;
     bool remove_when_dead, tell_when_dead; /* somebody waits for it */
-    uint64_t remove_tag, kill_tag;
+    uint64_t remove_tag, kill_tags[SERVE_KILLERS];
+    uint8_t killers;           /* that wait for its death; tell_when_dead: there is one */
     struct serve_job *job;     /* its files are being copied; NULL: not */
     struct serve_start *start; /* pid 1 has not been exec'd yet; NULL: it has */
 };

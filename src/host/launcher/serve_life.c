@@ -122,20 +122,22 @@ static void ended(struct serve_box *b)
 static void tell(struct serve_box *b)
 {
     struct serve *s = b->serve;
-    struct native_reply killed = {.op = NATIVE_KILL, .tag = b->kill_tag};
+    struct native_reply killed = {.op = NATIVE_KILL};
     serve_describe(b, &killed);
     struct native_reply removed = {.op = NATIVE_REMOVE, .tag = b->remove_tag};
     struct serve_fds none = {.count = 0};
 
     if (b->told && !b->tell_when_dead && !b->remove_when_dead && s->sock >= 0) {
         killed.op = NATIVE_DIED;
-        killed.tag = 0;
         memcpy(killed.ids[0], b->box.id, NATIVE_ID_MAX);
-        b->tell_when_dead = true;
-    }
-    if (b->tell_when_dead)
         serve_answer(s, &killed, NULL, &none);
+    }
+    for (unsigned i = 0; i < b->killers; i++) {
+        killed.tag = b->kill_tags[i];
+        serve_answer(s, &killed, NULL, &none);
+    }
     b->tell_when_dead = false;
+    b->killers = 0;
     if (b->remove_when_dead)
         serve_remove(s, b, &removed);
     if (s->sock < 0 && !serve_any_alive(s))

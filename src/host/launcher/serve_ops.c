@@ -521,12 +521,15 @@ static fallible end(struct serve *s, struct serve_box *b, uint64_t tag, struct n
 {
     if (b->state == NATIVE_EXITED)
         return inspect(s, b, reply);
-    if (b->tell_when_dead)
-        return err_new(ERR_BUSY, "it is being killed already");
-    serve_net_hold(b);
-    TRY(box_kill(&s->host, &b->box));
+    if (b->killers == SERVE_KILLERS)
+        return err_new(ERR_BUSY, "it is being killed, and %d wait for that already: try again",
+                       SERVE_KILLERS);
+    if (!b->killers) {
+        serve_net_hold(b);
+        TRY(box_kill(&s->host, &b->box));
+    }
     b->tell_when_dead = *ret_later = true;
-    b->kill_tag = tag;
+    b->kill_tags[b->killers++] = tag;
     return NULL;
 }
 
