@@ -97,6 +97,10 @@ void sbx_driver_close(struct sbx_driver *d)
         return;
     LIST_EACH(q, &d->questions, struct sbx_question, sibling)
         sbx_question_drop(q);
+    LIST_EACH(s, &d->all, struct sbx, sibling) { /* who asked may be gone by now */
+        loop_later_cancel(&s->answer);
+        err_free(take(&s->result));
+    }
     map_done(&d->by_id);
     d->backend->close(d);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* serve_launcher_test.c — the one process that makes sandboxes is killed under a server that lives.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +25,80 @@ TEST_LIMIT(serve_leaves_when_its_launcher_is_killed_and_the_next_takes_over, 120
     serve_run(&s, NULL);
     CHECK_STR(serve_exec(&s, one, "echo $X"), "kept");
     serve_start(&s, "two", "");
+    serve_close(&s);
+}
+
+/* Until the server has said this, on a pipe that is its log. */
+static void read_until(int log, const char *part)
+{
+    own_done(buf) said;
+    char byte;
+
+    buf_init(&said, 1u << 20);
+    while (str_find(buf_str(&said), str_of(part)) < 0) {
+        CHECK_INT(read(log, &byte, 1), 1);
+        buf_add_char(&said, byte);
+    }
+}
+
+static void wait_until_it_waits(pid_t pid)
+{
+    char path[40];
+
+    snprintf(path, sizeof path, "/proc/%d/wchan", (int)pid);
+    for (unsigned i = 0; i < 3000; i++) {
+        own_done(buf) text;
+        buf_init(&text, 4096);
+        CHECK_OK(fd_read_file(path, &text));
+        if (str_find(buf_str(&text), STR("epoll")) >= 0)
+            return;
+        usleep(10000); /* a deadline against a hang, nothing is measured */
+    }
+    FAIL("the server never waits for its launcher");
+}
+
+/* One that joined the launcher of the one before, and has not yet asked it for all. */
+static pid_t take_over(struct serve *s, pid_t launcher)
+{
+    int log[2];
+
+    CHECK_INT(pipe2(log, O_CLOEXEC), 0);
+    own_fd nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    pid_t pid = program_start(
+        &(struct program){.argv = ARGS(test_program("croft"), "serve", "--listen", "127.0.0.1:0",
+                                       "--state", s->state, "--log-level", "info"),
+                          .fds = (int[]){nowhere, nowhere, log[1]},
+                          .fd_count = 3});
+    close(log[1]);
+    read_until(log[0], "an ordinary user now"); /* what it asks for next is adoption */
+    CHECK_INT(kill(launcher, SIGSTOP), 0);
+    wait_until_it_waits(pid);
+    CHECK_INT(kill(launcher, SIGKILL), 0);
+    for (char page[4096]; read(log[0], page, sizeof page) > 0;)
+        ;
+    close(log[0]);
+    return pid;
+}
+
+TEST_LIMIT(serve_whose_launcher_dies_while_it_takes_over_leaves_all_to_the_next, 120)
+{
+    struct serve s = {.key = NULL};
+    struct json *all[6];
+
+    serve_open(&s);
+    for (unsigned i = 0; i < ARRAY_LEN(all); i++)
+        all[i] = serve_start(&s, serve_text(&s, "s%u", i), "");
+    CHECK_STR(serve_exec(&s, all[0], "X=kept; echo ok"), "ok");
+    serve_tell(&s, "/pause", all[1]);
+    pid_t launcher = serve_launcher(&s);
+    serve_kill(&s);
+    CHECK_INT(program_wait(take_over(&s, launcher)), 1);
+
+    serve_run(&s, NULL);
+    CHECK_STR(serve_exec(&s, all[0], "echo $X"), "kept");
+    serve_tell(&s, "/resume", all[1]);
+    for (unsigned i = 0; i < ARRAY_LEN(all); i++)
+        CHECK_INT(serve_visit(&s, all[i], "/alive"), 200);
     serve_close(&s);
 }
 
