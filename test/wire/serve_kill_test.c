@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/rng.h"
+#include "test/native/census.h"
 #include "test/native/kit.h"
 #include "test/program.h"
 #include "test/serve_kit.h"
@@ -155,6 +157,71 @@ static void start_in_vain(struct serve *s)
     program_wait(pid);
 }
 
+/* --- what is left on the machine --- */
+
+static int64_t pool_says(struct serve *s, const char *what)
+{
+    struct json *o = serve_want(s, 200, "GET", "/croft/v1/pool", NULL);
+
+    return json_get_int(json_at(json_get(o, STR("pools")), 0), what, 0);
+}
+
+/* Listening sockets of this process, among those of the machine. */
+static unsigned count_ports(pid_t pid)
+{
+    own_done(buf) out;
+    const char *line = "ls -l /proc/$0/fd | grep -o 'socket:\\[[0-9]*' | cut -d[ -f2 | sort > $1/a;"
+                       "awk '$4 == \"0A\" {print $10}' /proc/net/tcp | sort > $1/b;"
+                       "comm -12 $1/a $1/b | wc -l";
+    char text[16];
+
+    snprintf(text, sizeof text, "%d", (int)pid);
+    buf_init(&out, 4096);
+    CHECK_INT(program_run(ARGS("bash", "-c", line, text, test_dir()), &out), 0);
+    return (unsigned)atoi(buf_cstr(&out));
+}
+
+struct left {
+    struct census launcher;
+    unsigned ports;
+};
+
+/* A server at rest: its pool is full, what was stopped is deleted, spare ports are open, and there
+ * is no more than there was. Less is fine: husks go in their own time. */
+static bool is_at_rest(struct serve *s, pid_t launcher, struct left *l, const struct left *want)
+{
+    if (pool_says(s, "ready") < 4 || pool_says(s, "starting") > 0)
+        return false;
+    census_take(&l->launcher, launcher, s->state);
+    l->ports = count_ports(s->wire.pid);
+    return !want ||
+           (l->launcher.fds <= want->launcher.fds && l->launcher.mounts <= want->launcher.mounts &&
+            l->launcher.children <= want->launcher.children &&
+            l->launcher.files <= want->launcher.files && l->ports <= want->ports);
+}
+
+/* Starts that were written down and whose client never heard of it. */
+static void stop_the_rest(struct serve *s)
+{
+    const struct json *list = json_get(serve_want(s, 200, "GET", "/list", NULL), STR("runtimes"));
+
+    for (const struct json *r = list->first; r; r = r->next)
+        if (!str_eq(json_get_str(r, "session_id", STR("")), STR("anchor")))
+            serve_tell(s, "/stop", r);
+}
+
+static void take_stock(struct serve *s, pid_t launcher, struct left *l, const struct left *want)
+{
+    for (unsigned i = 0; !is_at_rest(s, launcher, l, want); i++) {
+        if (i > 600 && want) {
+            census_compare(&want->launcher, &l->launcher);
+            CHECK_INT(l->ports, want->ports);
+        }
+        CHECK(i <= 1200);
+        poll(NULL, 0, 50);
+    }
+}
+
 /* Five times here, CROFT_SOAK_SERVER_KILLS in make soak. serve_close() looks for orphans. */
 TEST_LIMIT(serve_killed_under_load_again_and_again_loses_nothing_it_acknowledged, 1800)
 {
@@ -162,7 +229,17 @@ TEST_LIMIT(serve_killed_under_load_again_and_again_loses_nothing_it_acknowledged
     const char *text = getenv("CROFT_SOAK_SERVER_KILLS");
     unsigned rounds = text && *text ? (unsigned)atoi(text) : 5;
 
+    struct census_groups groups;
+    struct left before, after;
+
+    census_open_groups(&groups);
     serve_open(&s);
+    pid_t launcher = serve_launcher(&s);
+    struct json *anchor = serve_start(&s, "anchor", ""); /* with none the launcher would end */
+    serve_kill(&s);
+    serve_run(&s, NULL);
+    serve_tell(&s, "/stop", serve_start(&s, "first", "")); /* with it come remover and ports */
+    take_stock(&s, launcher, &before, NULL);
     for (unsigned round = 0; round < rounds; round++) {
         own_done(buf) noted;
         int ends[2];
@@ -177,6 +254,7 @@ TEST_LIMIT(serve_killed_under_load_again_and_again_loses_nothing_it_acknowledged
         }
         close(ends[1]);
         read_some(ends[0], &noted, 1 + (unsigned)rng_below(rng_system(), 24));
+        census_note_groups(&groups, s.state);
         serve_kill(&s);
         for (unsigned i = 0; i < CLIENTS; i++)
             program_wait(pids[i]); /* its connection is gone: so is it */
@@ -187,7 +265,11 @@ TEST_LIMIT(serve_killed_under_load_again_and_again_loses_nothing_it_acknowledged
         serve_run(&s, NULL);
         check_all(&s, buf_str(&noted));
     }
+    stop_the_rest(&s);
+    take_stock(&s, launcher, &after, &before);
+    CHECK_INT(serve_visit(&s, anchor, "/alive"), 200);
     serve_close(&s);
+    census_check_groups(&groups, s.state);
 }
 
 /* As if the machine had been started anew: what its rows say ran cannot run. */
