@@ -56,6 +56,10 @@ struct settings_idle { /* milliseconds; 0: never */
     uint64_t pause_after, stop_after, delete_after, failed_after;
 };
 
+struct settings_journal {
+    uint64_t keep; /* bytes; 0: everything */
+};
+
 struct settings_tenant { /* of keys that were made without; 0: no limit */
     uint64_t most_runtimes, starts_per_minute;
 };
@@ -99,6 +103,7 @@ struct settings {
     uint64_t awake;               /* ms that processors do not sleep when a start is asked for */
     struct settings_limits limits;
     struct settings_idle idle;
+    struct settings_journal journal;
     struct settings_tenant tenant;
     struct settings_pool *pools; /* pool_count of them; not rows */
     size_t pool_count;

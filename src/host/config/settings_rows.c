@@ -72,6 +72,11 @@ static const struct cfg_row rows[] = {
            "looked at and resumed, and counts. 0 is never.",
            .flag = ""),
 
+    CFG_SIZE(settings, journal.keep, "journal.keep", "256M",
+             "What is kept of the journal, the newest; it has a few kilobytes for each start and "
+             "stop. 0 is everything.",
+             .flag = "", .max = INT64_MAX),
+
     CFG_UINT(settings, tenant.most_runtimes, "tenant.most_runtimes", 0,
              "Live runtimes of a key that was made without a limit of its own. 0 is no limit.",
              .flag = "", .max = 1000000),

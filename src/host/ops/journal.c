@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "event/log.h"
+#include "host/ops/trail.h"
 #include "loop/loop.h"
 #include "net/server.h"
 #include "net/sse.h"
@@ -25,7 +25,7 @@
 
 struct journal {
     struct loop *loop;
-    struct event_log *log;
+    struct trail *trail;
     bool failed;             /* said already */
     uint64_t paced_ns, left; /* when as many as came had been at their pace; left out since */
 };
@@ -37,10 +37,14 @@ static const struct str kinds[] = {
 
 fallible journal_open(const struct journal_config *config, struct journal **ret_journal)
 {
-    const struct event_options options = {
-        .delay_ms = DELAY_MS, .on_commit = config->on_commit, .arg = config->arg};
+    const struct trail_config trail = {
+        .loop = config->loop,
+        .dir = config->dir,
+        .name = NAME,
+        .keep_bytes = config->keep_bytes,
+        .options = {.delay_ms = DELAY_MS, .on_commit = config->on_commit, .arg = config->arg}};
     struct journal *j = mem_new(sizeof *j);
-    struct err *e = event_log_open(config->loop, config->dir, STR(NAME), &options, &j->log);
+    struct err *e = trail_open(&trail, &j->trail);
 
     if (e) {
         free(j);
@@ -54,8 +58,13 @@ fallible journal_open(const struct journal_config *config, struct journal **ret_
 void journal_free(struct journal *j)
 {
     if (j)
-        event_log_free(j->log);
+        trail_free(j->trail);
     free(j);
+}
+
+void journal_keep(struct journal *j, uint64_t keep_bytes)
+{
+    trail_keep(j->trail, keep_bytes);
 }
 
 static void put_text(struct jw *w, const char *key, struct str value)
@@ -110,7 +119,7 @@ void journal_add(struct journal *j, const struct journal_note *n)
     };
     struct err *e = buf_check(&payload);
     if (!e)
-        e = event_log_append(j->log, &r, NULL);
+        e = trail_append(j->trail, &r);
     if (e && !j->failed)
         log_error("the journal cannot be written", KV_ERR(e));
     j->failed = e != NULL;
@@ -120,7 +129,7 @@ void journal_add(struct journal *j, const struct journal_note *n)
 /* --- followers --- */
 
 struct follower { /* in the arena of its request */
-    struct event_sub sub;
+    struct trail_sub sub;
     struct event_filter filter;
     struct str kind;
     struct http_req *req;
@@ -136,7 +145,7 @@ static void on_beat(struct loop_timer *t)
     loop_timer_start(f->loop, t, BEAT_MS, on_beat);
 }
 
-static void on_record(struct event_sub *s, const struct event_record *r)
+static void on_record(struct trail_sub *s, uint64_t number, const struct event_record *r)
 {
     struct follower *f = container_of(s, struct follower, sub);
     own_done(buf) data;
@@ -151,23 +160,23 @@ static void on_record(struct event_sub *s, const struct event_record *r)
         jw_str(&w, "ts", str_n(when, clock_format_iso(r->wall_ns, true, when)));
         jw_raw(&w, "event", r->payload);
     }
-    snprintf(id, sizeof id, "%" PRIu64, r->seq);
+    snprintf(id, sizeof id, "%" PRIu64, number);
     sse_put(&out, str_of(id), r->kind, buf_str(&data));
     http_reply_write(f->req, buf_str(&out));
     loop_timer_start(f->loop, &f->beat, BEAT_MS, on_beat);
     if (http_reply_pending(f->req) >= STREAM_HIGH)
-        event_sub_pause(s);
+        trail_sub_pause(s);
 }
 
 static void end_follower(struct follower *f)
 {
-    event_sub_stop(&f->sub);
+    trail_sub_stop(&f->sub);
     loop_timer_stop(&f->beat);
     f->req->on_gone = f->req->on_hangup = NULL;
     f->req->on_drain = NULL;
 }
 
-static void on_end(struct event_sub *s, const struct err *why)
+static void on_end(struct trail_sub *s, const struct err *why)
 {
     struct follower *f = container_of(s, struct follower, sub);
     own_done(buf) out;
@@ -181,7 +190,7 @@ static void on_end(struct event_sub *s, const struct err *why)
 
 static void on_drain(struct http_req *req)
 {
-    event_sub_resume(&((struct follower *)req->user)->sub);
+    trail_sub_resume(&((struct follower *)req->user)->sub);
 }
 
 static void on_gone(struct http_req *req)
@@ -225,7 +234,7 @@ fallible journal_follow(struct journal *j, struct http_req *req, struct str tena
     if (tenant.p)
         f->filter.id = arena_copy(&req->arena, str_first(tenant, EVENT_ID_MAX));
     TRY(arena_check(&req->arena));
-    TRY(event_sub_start(j->log, &f->sub));
+    TRY(trail_sub_start(j->trail, &f->sub));
     req->user = f;
     req->on_gone = req->on_hangup = on_gone;
     req->on_drain = on_drain;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* journal.h — what happened on this host: every change of a sandbox's state, and who asked for
- * what. Kept in an event log, so that it cannot be rewritten unnoticed (croft events verify), and
- * followed as server-sent events.
+ * what. Kept in event logs, so that it cannot be rewritten unnoticed (croft events verify), up to
+ * a bound, the newest (ops/trail.h), and followed as server-sent events.
  *
  * A tenant sees what concerns it; whoever may administer sees all. */
 #pragma once
@@ -33,7 +33,8 @@ struct journal_note { /* what is empty is left out */
 
 struct journal_config {
     struct loop *loop;
-    int dir; /* borrowed */
+    int dir;             /* borrowed */
+    uint64_t keep_bytes; /* of the newest; 0: everything */
     /* After each commit: how many records, and how long the disk took. May be NULL. */
     void (*on_commit)(void *arg, uint64_t records, uint64_t sync_ns);
     void *arg;
@@ -42,10 +43,13 @@ fallible journal_open(const struct journal_config *config, struct journal **ret_
 void journal_free(struct journal *j); /* what was noted is written first */
 OWNABLE(journal)
 
+void journal_keep(struct journal *j, uint64_t keep_bytes); /* from now on */
+
 /* Gathered and written within a few milliseconds; nobody waits for it. A journal that cannot be
  * written is said in the log, once, and stops nothing. */
 void journal_add(struct journal *j, const struct journal_note *n);
 
-/* GET …/events: from Last-Event-ID (or ?after=N) on, then as they happen. tenant: only what
+/* GET …/events: from Last-Event-ID (or ?after=N) on, then as they happen; 410 when what comes next
+ * is not kept any more. tenant: only what
  * concerns it, copied; .p NULL: all. ?kind=status|audit. */
 fallible journal_follow(struct journal *j, struct http_req *req, struct str tenant);

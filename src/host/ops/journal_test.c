@@ -33,12 +33,18 @@ static void add(const char *tenant, const char *message)
                                                 .message = str_of(message)});
 }
 
-static void open_journal(struct web *w)
+static void open_journal_of(struct web *w, uint64_t keep_bytes)
 {
     web_open(w, WEB_ROUTES(routes), NULL, NULL);
-    const struct journal_config c = {.loop = w->loop, .dir = test_dir_fd()};
+    const struct journal_config c = {
+        .loop = w->loop, .dir = test_dir_fd(), .keep_bytes = keep_bytes};
 
     CHECK_OK(journal_open(&c, &journal));
+}
+
+static void open_journal(struct web *w)
+{
+    open_journal_of(w, 0);
 }
 
 /* Until the page has come so far: the commit is made on a thread. */
@@ -125,6 +131,30 @@ TEST(a_question_that_makes_no_sense_is_refused)
     CHECK_INT(web_ask(&w, STR(GET("/all?after=99", ""))).status, 400);
     journal_free(journal);
     web_close(&w);
+}
+
+TEST(a_follower_who_asks_for_what_is_not_kept_any_more_is_told)
+{
+    struct web w;
+    struct web_client c;
+
+    open_journal_of(&w, 16000);
+    for (int i = 0; i < 300; i++)
+        add("ada", "one of many");
+    add("ada", "the last");
+    web_connect(&w, &c, 1 << 20);
+    CHECK(web_send(&w, &c, STR(GET("/all", ""))));
+    read_until(&w, &c, "the last"); /* so all is written */
+    web_close_client(&c);
+    web_connect(&w, &c, 1 << 20);
+    CHECK(web_send(&w, &c, STR(GET("/all", ""))));
+    struct str got = read_until(&w, &c, "the last");
+    ptrdiff_t at = str_find(got, STR("id: "));
+    CHECK(at > 0 && atoi(got.p + at + 4) > 100);
+    struct web_answer a = web_ask(&w, STR(GET("/all", "Last-Event-ID: 1\r\n")));
+    CHECK_INT(a.status, 410);
+    CHECK_HAS(a.body, "not kept any more (journal.keep): ask after ");
+    close_all(&w, &c);
 }
 
 static void refuse(unsigned times)

@@ -14,6 +14,7 @@
 #include "host/build/build.h"
 #include "host/keys/keys.h"
 #include "host/ops/docs.h"
+#include "host/ops/journal.h"
 #include "host/ops/notify.h"
 #include "host/ops/request_id.h"
 #include "host/proxy/proxy.h"
@@ -215,7 +216,7 @@ static fallible open_manager(struct server *s)
     own_fd dir = open(s->layout.own, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return err_sys("open '%s'", s->layout.own);
-    return watch_open(&s->watch, s->loop, dir, s->manager, &s->face);
+    return watch_open(&s->watch, s->loop, dir, s->settings->journal.keep, s->manager, &s->face);
 }
 
 static fallible open_http(struct server *s)
@@ -435,6 +436,7 @@ static fallible apply(struct server *s)
     struct wanted_pools w = {.settings = s->settings};
 
     manager_reconfigure(s->manager, &c);
+    journal_keep(s->watch.journal, s->settings->journal.keep);
     keys_set_defaults(s->keys, (uint32_t)s->settings->tenant.most_runtimes,
                       (uint32_t)s->settings->tenant.starts_per_minute);
     TRY(open_pools(s));

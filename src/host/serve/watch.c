@@ -173,11 +173,11 @@ void watch_answer(const struct http_req *req, int status, uint64_t ns)
 
 /* --- life --- */
 
-fallible watch_open(struct watch *w, struct loop *loop, int dir, struct manager *m,
-                    struct runtime_face *face)
+fallible watch_open(struct watch *w, struct loop *loop, int dir, uint64_t keep_bytes,
+                    struct manager *m, struct runtime_face *face)
 {
     const struct journal_config journal = {
-        .loop = loop, .dir = dir, .on_commit = on_commit, .arg = w};
+        .loop = loop, .dir = dir, .keep_bytes = keep_bytes, .on_commit = on_commit, .arg = w};
 
     w->metrics = metrics_new();
     TRY(journal_open(&journal, &w->journal));

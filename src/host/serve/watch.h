@@ -18,9 +18,10 @@ struct watch {
     struct runtime_subscriber events;
 };
 
-/* dir: where the journal is; a journal that cannot be opened is an error: it is the audit. */
-fallible watch_open(struct watch *w, struct loop *loop, int dir, struct manager *m,
-                    struct runtime_face *face);
+/* dir: where the journal is, and keep_bytes how much of it is kept; a journal that cannot be opened
+ * is an error: it is the audit. */
+fallible watch_open(struct watch *w, struct loop *loop, int dir, uint64_t keep_bytes,
+                    struct manager *m, struct runtime_face *face);
 void watch_close(struct watch *w); /* before the manager */
 /* Of proxy_config; ctx is the runtime_face. What a sandbox refuses is not a refusal of ours. */
 void watch_sandbox_answer(void *ctx, const struct http_req *req, int status, uint64_t ns);
