@@ -81,6 +81,7 @@ static void say(struct cli *cli, const struct err *e, const char *more)
         jw_init(&w, &line, JW_SPACED);
         JW_OBJECT(&w, NULL) {
             jw_cstr(&w, "error", err_text(e));
+            jw_cstr(&w, "code", err_code_word(err_code(e)));
             jw_cstr(&w, "command", cli->command ? cli->command->name : NULL);
         }
         buf_add_char(&line, '\n');

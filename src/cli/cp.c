@@ -29,8 +29,18 @@ struct place {          /* one side of a copy */
     struct str path;
 };
 
+struct copy_options {
+    bool json;
+};
+
+static const struct cfg_row rows[] = {
+    CFG_BOOL(copy_options, json, "json", false, "Print what was copied as JSON."),
+};
+
 struct copy {
     struct ask k;
+    struct copy_options o;
+    uint64_t bytes; /* that travelled: of a tree, its archive's */
     struct str url, key;
     /* of an upload */
     struct http_call *call;
@@ -164,6 +174,7 @@ static void pump(struct copy *c)
             return;
         }
         if (n) {
+            c->bytes += n;
             http_call_write(c->call, str_n(page, n));
             continue;
         }
@@ -267,6 +278,7 @@ static fallible copy_in(struct copy *c, struct str from, struct str to)
 
 struct archive {
     int fd;
+    uint64_t bytes;
     struct buf start; /* of the answer: an error, if it is one */
     struct err *failed;
 };
@@ -277,6 +289,7 @@ static bool write_archive(void *arg, struct str piece)
 
     if (a->start.len < 4096)
         buf_add(&a->start, str_first(piece, 4096));
+    a->bytes += piece.len;
     a->failed = fd_write_all(a->fd, piece);
     return !a->failed;
 }
@@ -363,6 +376,7 @@ static fallible copy_out(struct copy *c, struct str from, struct str to)
     buf_done(&a.start);
     if (e)
         return e;
+    c->bytes = a.bytes;
     if (!is_dir)
         return place_file(c, archive, name, to);
     struct str into = is_dir_here(c, to) && !dot ? arena_printf(&c->k.arena, STR_FMT "/" STR_FMT,
@@ -392,6 +406,22 @@ static fallible copy(struct copy *c, int argc, char **argv)
     return NULL;
 }
 
+static int put_json(const struct copy *c, char **argv)
+{
+    own_done(buf) out;
+    struct jw w;
+
+    buf_init(&out, 1u << 20);
+    jw_init(&w, &out, JW_SPACED);
+    JW_OBJECT(&w, NULL) {
+        jw_cstr(&w, "from", argv[0]);
+        jw_cstr(&w, "to", argv[1]);
+        jw_uint(&w, "transferred_bytes", c->bytes);
+    }
+    buf_add_char(&out, '\n');
+    return cli_put(c->k.cli, &out);
+}
+
 static int run(struct cli *cli, int argc, char **argv)
 {
     struct copy c = {.file = -1};
@@ -399,8 +429,10 @@ static int run(struct cli *cli, int argc, char **argv)
 
     buf_init(&c.answer, 1u << 20);
     if (!e)
+        e = cli_flags(cli, &c.k.arena, &c.o, &argc, argv);
+    if (!e)
         e = copy(&c, argc, argv);
-    int code = e ? cli_fail(cli, e) : CLI_OK;
+    int code = e ? cli_fail(cli, e) : c.o.json ? put_json(&c, argv) : CLI_OK;
     zip_out_free(c.tree);
     buf_done(&c.answer);
     ask_close(&c.k);
@@ -416,5 +448,6 @@ CLI_COMMAND(cp) = {
         "does; 'dir/.' copies what is in dir.\n"
         "\n"
         "  croft cp src demo:/workspace           croft cp demo:/workspace/out.txt .\n",
+    .options = {.rows = rows, .count = ARRAY_LEN(rows)},
     .run = run,
 };

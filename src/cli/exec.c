@@ -26,12 +26,13 @@ enum { EXEC_OURS = 125 }; /* as docker has it: we failed, not the command */
 #define DAYS_S                "604800"
 #define EVENT_MAX             (1u << 20)
 #define QUEUE_BYTES           (1u << 20)
+#define GATHER_BYTES          (64u << 20) /* of output that --json can hold */
 #define SIDE_OR(n, otherwise) ((n) ? (n) : (otherwise))
 
 static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 struct exec_options {
-    bool interactive;
+    bool interactive, json;
     struct str workdir;
 };
 
@@ -39,6 +40,8 @@ static const struct cfg_row rows[] = {
     CFG_BOOL(exec_options, interactive, "interactive", false,
              "Pass on what comes in here even when it is no terminal."),
     CFG_STR(exec_options, workdir, "workdir", NULL, "Where it runs; default: where shells start."),
+    CFG_BOOL(exec_options, json, "json", false,
+             "Print exit code and output as one JSON object, when it has ended."),
 };
 
 struct exec {
@@ -48,6 +51,7 @@ struct exec {
     struct http_call *watch, *run, *send;
     struct sse_parser sse;
     struct buf answer, looked, queue; /* queue: typed and not yet sent */
+    struct buf gathered;              /* output, for --json */
     uint64_t seen, want;              /* bytes of output */
     bool began; /* the command has: what is typed before it would be the shell's */
     bool knows_end, resized, in_ended, raw, tty_out;
@@ -110,8 +114,28 @@ static void put_out(struct exec *x, struct str bytes)
     for (size_t i = 0; i < bytes.len; i++) /* a terminal's line ends, for who is none */
         if (x->tty_out || bytes.p[i] != '\r' || i + 1 == bytes.len || bytes.p[i + 1] != '\n')
             buf_add_char(&out, bytes.p[i]);
-    if (cli_put(x->k.cli, &out) != CLI_OK)
+    if (x->o.json)
+        buf_add(&x->gathered, str_first(buf_str(&out), GATHER_BYTES - x->gathered.len));
+    else if (cli_put(x->k.cli, &out) != CLI_OK)
         end(x, NULL);
+}
+
+static void put_json(struct exec *x, const char *sandbox)
+{
+    own_done(buf) out;
+    struct jw w;
+
+    buf_init(&out, 8 * (size_t)GATHER_BYTES);
+    jw_init(&w, &out, JW_SPACED);
+    JW_OBJECT(&w, NULL) {
+        jw_cstr(&w, "sandbox", sandbox);
+        jw_int(&w, "exit_code", x->code);
+        jw_str(&w, "output", buf_str(&x->gathered));
+        jw_bool(&w, "truncated", x->gathered.len == GATHER_BYTES);
+    }
+    buf_add_char(&out, '\n');
+    if (cli_put(x->k.cli, &out) != CLI_OK)
+        x->code = -1;
 }
 
 static void on_event(void *ctx, const struct sse_event *e)
@@ -466,7 +490,7 @@ static fallible begin(struct exec *x, const char *const *argv)
 
     buf_init(&line, 4u << 20);
     buf_init(&body, 8u << 20);
-    x->tty_out = isatty(x->k.cli->out);
+    x->tty_out = isatty(x->k.cli->out) && !x->o.json;
     put_line(x, &line, argv);
     jw_init(&w, &body, JW_WEB);
     JW_OBJECT(&w, NULL) {
@@ -502,6 +526,7 @@ static void finish(struct exec *x)
     buf_done(&x->answer);
     buf_done(&x->looked);
     buf_done(&x->queue);
+    buf_done(&x->gathered);
 }
 
 static fallible in_sandbox(struct exec *x, const char *name, const char *const *argv)
@@ -509,6 +534,8 @@ static fallible in_sandbox(struct exec *x, const char *name, const char *const *
     struct json *sandbox;
     struct ask_answer r;
 
+    if (x->o.json && x->o.interactive && isatty(STDIN_FILENO))
+        return cli_wrong(x->k.cli, "--json is for what is not typed on a terminal");
     TRY(ask_sandbox(&x->k, name, &sandbox));
     x->url = json_get_str(sandbox, "url", STR(""));
     x->key = json_get_str(sandbox, "session_api_key", STR(""));
@@ -536,6 +563,7 @@ static int run_in(struct cli *cli, int argc, char **argv, const char *const *oth
     buf_init(&x.answer, 64u << 20);
     buf_init(&x.looked, 1u << 20);
     buf_init(&x.queue, QUEUE_BYTES);
+    buf_init(&x.gathered, GATHER_BYTES);
     if (!e)
         e = cli_flags(cli, &x.k.arena, &x.o, &argc, argv);
     x.is_shell = otherwise != NULL;
@@ -551,9 +579,12 @@ static int run_in(struct cli *cli, int argc, char **argv, const char *const *oth
         if (!e)
             e = in_sandbox(&x, argv[0], command);
         if (e)
-            cli_fail(cli, e);
-        else
+            code = cli_fail(cli, e) == CLI_USAGE ? CLI_USAGE : EXEC_OURS;
+        else {
+            if (x.o.json)
+                put_json(&x, argv[0]);
             code = x.code < 0 ? EXEC_OURS : x.code;
+        }
     }
     finish(&x);
     ask_close(&x.k);
@@ -580,7 +611,8 @@ CLI_COMMAND(exec) = {
             "itself failed. A signal that ends this ends the command inside too.\n"
             "\n"
             "  croft exec demo -- make test\n"
-            "  croft exec --interactive demo -- python3 < script.py\n",
+            "  croft exec --interactive demo -- python3 < script.py\n"
+            "  croft exec --json demo -- uname -r\n",
     .options = {.rows = rows, .count = ARRAY_LEN(rows)},
     .run = run_exec,
 };

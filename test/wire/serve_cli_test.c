@@ -64,6 +64,34 @@ TEST(serve_cli_runs_commands_and_gives_their_exit_codes)
     serve_close(&s);
 }
 
+TEST(serve_cli_says_as_json_what_it_ran_and_copied)
+{
+    struct serve s = {0};
+
+    serve_open(&s);
+    CHECK_STR(at_server(&s), "demo");
+    check("croft exec --json demo -- sh -c 'echo \"a b\"; exit 3' 2>/dev/null", 3,
+          "{\"sandbox\": \"demo\", \"exit_code\": 3, \"output\": \"a b\\n\", \"truncated\": "
+          "false}\n");
+    check("croft exec demo -- echo --json", 0, "--json\n"); /* the command's own */
+    check("echo 'exit 4' | croft shell --json demo | python3 -c "
+          "'import json,sys; print(json.load(sys.stdin)[\"exit_code\"])'",
+          0, "4\n");
+    check("croft exec --json nobody -- true 2>/dev/null", 125, ""); /* nothing but data */
+    check("croft exec --json nobody -- true 2>&1 | python3 -c "
+          "'import json,sys; print(json.load(sys.stdin)[\"command\"])'",
+          0, "exec\n");
+    check("cd $HOME && printf 12345 > five && croft cp --json five demo:/workspace/5", 0,
+          "{\"from\": \"five\", \"to\": \"demo:/workspace/5\", \"transferred_bytes\": 5}\n");
+    check("cd $HOME && croft cp --json demo:/workspace/5 back >out && cmp five back && python3 -c "
+          "'import json; print(json.load(open(\"out\"))[\"to\"])'",
+          0, "back\n");
+    check("croft cp --json demo:/none here 2>&1 >/dev/null | python3 -c "
+          "'import json,sys; print(json.load(sys.stdin)[\"command\"])'",
+          0, "cp\n");
+    serve_close(&s);
+}
+
 TEST(serve_cli_copies_files_and_trees_both_ways)
 {
     struct serve s = {0};
