@@ -4,37 +4,79 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 
+#define WALK_FAILED 125
 #define SOCKET_ROOM                                                                                \
     32 /* "/sock/", an id and ".s": paths of sockets are short, by the kernel's rule */
+
+static bool has_acl(const char *path)
+{
+    return getxattr(path, "system.posix_acl_access", NULL, 0) > 0;
+}
+
+/* Directories above the state: path is the number-th of them; false: there are not so many. */
+static bool way_at(const struct layout *l, int number, char *path, size_t size)
+{
+    const char *at = l->state;
+
+    for (int i = 0; i < number && at; i++)
+        at = strchr(at + 1, '/');
+    if (!at)
+        return false;
+    snprintf(path, size, "%.*s", (int)(at - l->state), l->state);
+    return true;
+}
+
+/* The child becomes the server's user and tries: modes are not all that counts, there are access
+ * lists, and the kernel knows them. Its exit code is the first that is closed, 0: none. */
+static _Noreturn void walk(const struct layout *l)
+{
+    char path[sizeof l->state];
+    int number = 1;
+
+    if (setgroups(0, NULL) < 0 || setresgid(l->user.gid, l->user.gid, l->user.gid) < 0 ||
+        setresuid(l->user.uid, l->user.uid, l->user.uid) < 0)
+        _exit(WALK_FAILED);
+    for (; way_at(l, number, path, sizeof path); number++)
+        if (access(path, X_OK) < 0 && errno == EACCES)
+            _exit(number < WALK_FAILED ? number : WALK_FAILED);
+    _exit(0);
+}
 
 /* The server's user has to pass through what is above: an error of SQLite's would not say where. */
 static fallible check_way(const struct layout *l)
 {
     char path[sizeof l->state];
     struct stat st;
+    int status;
 
-    for (const char *at = l->state + 1; l->separate && (at = strchr(at, '/')); at++) {
-        snprintf(path, sizeof path, "%.*s", (int)(at - l->state), l->state);
-        if (stat(path, &st) < 0)
-            return err_sys("look at '%s'", path);
-        mode_t bit = st.st_uid == l->user.uid   ? S_IXUSR
-                     : st.st_gid == l->user.gid ? S_IXGRP
-                                                : S_IXOTH;
-        if (!(st.st_mode & bit))
-            return err_new(ERR_FORBIDDEN,
-                           "'%s' is closed (mode %04o) to user %u, as whom the server runs: 'chmod "
-                           "o+x %s', or name another directory with --state",
-                           path, st.st_mode & 07777, l->user.uid, path);
-    }
-    return NULL;
+    if (!l->separate)
+        return NULL;
+    pid_t pid = fork();
+    if (pid == 0)
+        walk(l);
+    if (pid < 0 || waitpid(pid, &status, 0) < 0)
+        return err_sys("try the way to it");
+    int number = WIFEXITED(status) ? WEXITSTATUS(status) : WALK_FAILED;
+    if (!number)
+        return NULL;
+    if (number == WALK_FAILED || !way_at(l, number, path, sizeof path) || stat(path, &st) < 0)
+        return err_new(ERR_INTERNAL, "the way to it cannot be tried as user %u", l->user.uid);
+    return err_new(ERR_FORBIDDEN,
+                   "'%s' is closed (mode %04o%s) to user %u, as whom the server runs: 'chmod o+x "
+                   "%s'%s, or name another directory with --state",
+                   path, st.st_mode & 07777, has_acl(path) ? " and an access list" : "",
+                   l->user.uid, path, has_acl(path) ? ", 'getfacl' shows who else may" : "");
 }
 
 static fallible open_state(struct layout *l, int *ret_dir)
