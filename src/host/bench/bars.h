@@ -8,7 +8,7 @@
 
 #include "host/bench/bench.h"
 
-#define BARS_ROWS   7
+#define BARS_ROWS   8
 #define BARS_MAX    5
 #define BARS_PHASES 8
 #define BARS_CROWD  5000u /* the most */

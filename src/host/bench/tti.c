@@ -3,9 +3,11 @@
  *
  * A claim is measured twice: on a machine that was idle before each, whose processors and disk have
  * to wake up first, and one after another without a pause. The bar is held against both. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/own.h"
@@ -14,13 +16,16 @@
 #define POOL       32
 #define BATCH      100 /* that run before they are stopped */
 #define STAGGER_MS 20
+#define ROW_BYTES  4120       /* that a claim's row puts into the log */
+#define FILE_BYTES (1u << 20) /* laid out before, as the log is */
 
 struct timeline {
     double end_ms, phase_ms[BARS_PHASES];
 };
 
 struct tti_rows {
-    struct bench_row *claim, *next, *after, *first, *bash, *late, *late_bash;
+    struct bench_row *claim, *disk, *next, *after, *first, *bash, *late, *late_bash;
+    int file; /* where the state is; as long as it will be */
     struct timeline *lines;
     size_t line_count;
 };
@@ -50,6 +55,41 @@ static int by_end(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* --- what the disk alone takes --- */
+
+static fallible open_file(struct served *s, int *ret_fd)
+{
+    static const char zeros[1u << 16];
+    char path[SCRATCH_DIR + 16];
+
+    snprintf(path, sizeof path, "%s/disk", s->scratch.dir);
+    own_fd fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return err_sys("open '%s'", path);
+    for (off_t at = 0; at < (off_t)FILE_BYTES; at += (off_t)sizeof zeros)
+        if (pwrite(fd, zeros, sizeof zeros, at) != (ssize_t)sizeof zeros)
+            return err_sys("write '%s'", path);
+    if (fsync(fd) < 0)
+        return err_sys("sync '%s'", path);
+    *ret_fd = take_fd(&fd);
+    return NULL;
+}
+
+/* As much as a claim has to have on disk before it is told. */
+static fallible write_and_sync(struct tti_rows *r)
+{
+    static const char row[ROW_BYTES];
+    off_t at = (off_t)(r->disk->count * ROW_BYTES % (FILE_BYTES - ROW_BYTES));
+    double begin = lives_now_ms();
+
+    if (pwrite(r->file, row, sizeof row, at) != (ssize_t)sizeof row || fdatasync(r->file) < 0)
+        return err_sys("write and sync");
+    bench_count(r->disk, lives_now_ms() - begin, NULL);
+    return NULL;
+}
+
+/* --- sandboxes and bashes --- */
+
 static fallible one_of_each(struct served *s, struct bars *b, struct tti_rows *r, struct life *l)
 {
     struct lives_plan ours = {s, LIVES_COMMAND_OUT, 1, 1, 0}, peer = {NULL, LIVES_BASH, 1, 1, 0};
@@ -64,6 +104,7 @@ static fallible one_of_each(struct served *s, struct bars *b, struct tti_rows *r
     if (!l->error)
         TRY(read_timeline(s, l, &r->lines[r->line_count++]));
     TRY(served_wait_full(s));
+    TRY(write_and_sync(r));
     TRY(lives_run(&peer, &p, &ms));
     bars_count(b, r->bash, p.end_ms, &p);
     lives_done(&p, 1);
@@ -167,6 +208,7 @@ fallible bars_tti(struct served *s, const struct bars_plan *plan, struct bars *b
     own_free struct timeline *lines = mem_new(plan->runs * sizeof *lines);
     struct tti_rows r = {
         .claim = bars_add_row(b, "POST /start to its answer, warm", plan->runs),
+        .disk = bars_add_row(b, "  a write and its sync alone", plan->runs),
         .next = bars_add_row(b, "  one after another, no pause", plan->runs),
         .after = bars_add_row(b, "  right after a stop", plan->runs),
         .first = bars_add_row(b, "to the first command's output", plan->runs),
@@ -178,6 +220,9 @@ fallible bars_tti(struct served *s, const struct bars_plan *plan, struct bars *b
 
     TRY(served_set_pool(s, POOL));
     bars_say(plan, "starts and bashes in turns");
+    own_fd file = -1;
+    TRY(open_file(s, &file));
+    r.file = file;
     TRY(tti_in_turns(s, plan, b, &r));
     bars_say(plan, "starts one after another");
     TRY(one_after_another(s, plan, b, r.next));
