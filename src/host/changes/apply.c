@@ -86,7 +86,7 @@ static fallible write_file(struct applier *a, const struct change *c, const stru
     struct stat st;
     own_fd from = -1;
 
-    lookup_init(&upper, a->src->uppers[c->layer]);
+    lookup_init_layer(&upper, a->src->uppers[c->layer]);
     struct err *e = lookup_open(&upper, c->path, S_IFREG, &from);
     lookup_done(&upper);
     TRY(e);

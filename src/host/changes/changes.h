@@ -4,7 +4,8 @@
  *
  * The layers are what a guest left behind, so every entry is input. They are read without following
  * a link and need not be quiet: whatever is swapped meanwhile is refused, not believed. Mount with
- * redirect_dir=off and metacopy=off; a layer that has such entries is refused. */
+ * redirect_dir=off and metacopy=off; a layer that has such entries is refused. Of a layer that is
+ * ours, directories the guest closed are opened for us; user.croft.mode says how they were. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,7 +25,7 @@ enum change_kind {
     CHANGE_REPLACED, /* by something of another type */
     CHANGE_RENAMED,  /* an added file with the bytes of one that was deleted, which is not listed */
     CHANGE_DELETED,  /* of a directory: with all in it */
-    CHANGE_SPECIAL,  /* a device, socket or fifo: shown, never applied */
+    CHANGE_SPECIAL,  /* a device, socket or fifo, or what cannot be read: shown, never applied */
     CHANGE_KINDS
 };
 extern const char *const change_words[CHANGE_KINDS];
@@ -42,17 +43,21 @@ struct change {
     uint64_t size, old_size;
     struct timespec old_changed; /* when the directory's own entry last changed */
     uint8_t layer;               /* which of the uppers has it */
+    struct str origin; /* added: what overlay wrote when it copied it up; .p NULL: a new one */
 };
 
 #define CHANGES_MAX_LAYERS 128
+#define CHANGES_NEVER      ((uint64_t)INT64_MAX) /* as since_ns: nobody else changes it */
 
 struct changes_source {
     const int *uppers; /* topmost first */
     size_t upper_count;
     int lower; /* the directory itself */
+    bool user; /* the overlay was mounted by an ordinary user: its attributes are user.overlay's */
     /* Anything of the directory's that changed later is a conflict. 0: when the oldest upper was
      * made; of a copy it must be said, that is younger. */
     uint64_t since_ns; /* wall clock */
+    bool deep; /* entries of any depth, else those of more than 4,096 bytes are shown only */
 };
 
 struct changes {

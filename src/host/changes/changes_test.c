@@ -1,95 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/changes/changes.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
-#include "test/test.h"
-
-struct kit {
-    char lower[300], upper[300], merged[300];
-    int lower_fd, upper_fd;
-    struct changes_source src;
-    struct changes c;
-    struct buf text;
-};
-
-static void make_dir(char out[300], const char *name)
-{
-    snprintf(out, 300, "%s/%s", test_dir(), name);
-    CHECK(mkdir(out, 0755) == 0);
-}
-
-static void kit_init(struct kit *k)
-{
-    umask(022);
-    make_dir(k->lower, "lower");
-    make_dir(k->upper, "upper");
-    make_dir(k->merged, "merged");
-    k->lower_fd = open(k->lower, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    k->upper_fd = open(k->upper, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    k->src = (struct changes_source){&k->upper_fd, 1, k->lower_fd, 4000000000 * NS_PER_S};
-    k->c = (struct changes){0};
-    buf_init(&k->text, 1 << 20);
-}
-
-static void kit_done(struct kit *k)
-{
-    changes_done(&k->c);
-    buf_done(&k->text);
-    close(k->lower_fd);
-    close(k->upper_fd);
-}
-
-static void sh(const struct kit *k, const char *where, const char *script)
-{
-    char command[4096];
-
-    snprintf(command, sizeof command, "cd %s && %s", where, script);
-    (void)k;
-    if (system(command) != 0) /* NOLINT(cert-env33-c): our own words */
-        FAIL("failed: %s", command);
-}
-
-static struct str scan(struct kit *k)
-{
-    changes_done(&k->c);
-    CHECK_OK(changes_scan(&k->src, &k->c));
-    buf_reset(&k->text);
-    changes_put_text(&k->text, &k->c);
-    return buf_str(&k->text);
-}
-
-static void apply(struct kit *k)
-{
-    struct changes_apply how = {0};
-
-    CHECK_OK(changes_apply(&k->src, &k->c, &how));
-}
-
-static void mount_merged(const struct kit *k)
-{
-    char options[1200], work[300];
-
-    make_dir(work, "work");
-    snprintf(options, sizeof options, "lowerdir=%s,upperdir=%s,workdir=%s,redirect_dir=off",
-             k->lower, k->upper, work);
-    CHECK(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
-    CHECK(mount("overlay", k->merged, "overlay", 0, options) == 0);
-}
+#include "test/changes_kit.h"
 
 /* What two trees hold: names, types, modes, bytes. */
 static void check_same_trees(const struct kit *k, const char *a, const char *b)
@@ -163,11 +85,12 @@ TEST(changes_applied_give_the_tree_the_sandbox_saw)
     kit_done(&k);
 }
 
-TEST(changes_in_whiteouts_and_opaque_directories_of_both_families)
+TEST(changes_in_whiteouts_and_opaque_directories_of_an_ordinary_user)
 {
     struct kit k;
 
     kit_init(&k);
+    k.src.user = true;
     sh(&k, k.lower, "mkdir d o && echo 1 >d/a && echo 2 >d/b && echo 3 >o/x && echo 4 >o/y");
     sh(&k, k.upper, "mkdir d o && : >d/a && echo 5 >o/y && mknod d/b c 0 0");
     char path[400];
@@ -355,6 +278,7 @@ TEST(changes_refuse_layers_whose_bytes_are_elsewhere)
     char path[400];
 
     kit_init(&k);
+    k.src.user = true;
     sh(&k, k.upper, "mkdir d && truncate -s 10 f");
     snprintf(path, sizeof path, "%s/f", k.upper);
     CHECK(setxattr(path, "user.overlay.metacopy", "", 0, 0) == 0);
@@ -400,10 +324,7 @@ TEST(changes_are_applied_by_an_ordinary_user_too)
 {
     struct kit k;
 
-    if (geteuid() == 0) {
-        CHECK(chown(test_dir(), 65534, 65534) == 0);
-        CHECK(setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0);
-    }
+    be_nobody();
     kit_init(&k);
     sh(&k, k.lower, "mkdir d && echo 1 >d/a && echo 2 >b");
     sh(&k, k.upper,
@@ -412,116 +333,5 @@ TEST(changes_are_applied_by_an_ordinary_user_too)
     CHECK_STR(scan(&k), "D  b\nM  d/a\nA  ro/\nA  ro/r\n");
     apply(&k);
     CHECK_STR(scan(&k), "");
-    kit_done(&k);
-}
-
-/* --- what is mounted in the directory --- */
-
-static void mount_in(const struct kit *k, const char *from, const char *at)
-{
-    char source[400], target[400];
-
-    snprintf(source, sizeof source, "%s/%s", test_dir(), from);
-    snprintf(target, sizeof target, "%s/%s", k->lower, at);
-    CHECK(mount(source, target, NULL, MS_BIND, NULL) == 0);
-}
-
-static void unmount_in(const struct kit *k, const char *at)
-{
-    char target[400];
-
-    snprintf(target, sizeof target, "%s/%s", k->lower, at);
-    CHECK(umount2(target, MNT_DETACH) == 0);
-}
-
-TEST(changes_never_reach_what_is_mounted_in_the_directory)
-{
-    static const char *const below[] = {"data", "sub/data", "file", NULL};
-    struct kit k;
-    struct changes_apply how = {.force = false};
-
-    if (geteuid() != 0)
-        SKIP("needs root");
-    CHECK(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
-    kit_init(&k);
-    sh(&k, test_dir(), "mkdir precious && echo p >precious/p && echo f >pfile");
-    sh(&k, k.lower,
-       "mkdir -p data kept sub/data && echo 1 >a && echo 2 >file && echo 3 >sub/other");
-    for (size_t i = 0; below[i]; i++)
-        mount_in(&k, i == 2 ? "pfile" : "precious", below[i]);
-    mount_in(&k, "precious", "kept");
-    sh(&k, k.upper,
-       "mknod data c 0 0 && mkdir kept && echo mine >kept/p && echo new >kept/q && echo x >file && "
-       "mknod sub c 0 0 && echo mine >a");
-    CHECK_STR(scan(&k), "M  a\nD! data/\nT! file\nA! kept/p\nA! kept/q\nD! sub/\n");
-    CHECK_ERR(changes_apply(&k.src, &k.c, &how), ERR_CONFLICT, "mounted at or in 'data'");
-    sh(&k, k.lower, "test \"$(cat a)\" = 1");
-    how.force = true;
-    CHECK_OK(changes_apply(&k.src, &k.c, &how));
-    CHECK_INT(how.applied, 1);
-    CHECK_INT(how.mounted, 5);
-    sh(&k, test_dir(), "test \"$(ls precious; cat precious/p pfile)\" = \"$(printf 'p\\np\\nf')\"");
-    sh(&k, k.lower, "test \"$(cat a)\" = mine && test -f sub/other");
-    for (size_t i = 0; below[i]; i++)
-        unmount_in(&k, below[i]);
-    unmount_in(&k, "kept");
-    kit_done(&k);
-}
-
-TEST(changes_seen_and_then_mounted_over_are_not_applied)
-{
-    struct kit k;
-    struct changes_apply how = {.force = true};
-
-    if (geteuid() != 0)
-        SKIP("needs root");
-    CHECK(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
-    kit_init(&k);
-    sh(&k, test_dir(), "mkdir precious && echo p >precious/p");
-    sh(&k, k.lower, "mkdir -p d/e && echo 1 >d/e/p");
-    sh(&k, k.upper, "mknod d c 0 0");
-    scan(&k);
-    mount_in(&k, "precious", "d/e");
-    CHECK_ERR(changes_apply(&k.src, &k.c, &how), ERR_BUSY, "remove 'e'");
-    sh(&k, k.upper, "rm d && mkdir -p d/e && echo mine >d/e/p");
-    unmount_in(&k, "d/e");
-    scan(&k);
-    mount_in(&k, "precious", "d/e");
-    CHECK_ERR(changes_apply(&k.src, &k.c, &how), ERR_CONFLICT, "mounted above 'd/e'");
-    sh(&k, test_dir(), "test \"$(cat precious/p)\" = p");
-    unmount_in(&k, "d/e");
-    kit_done(&k);
-}
-
-/* --- some of them --- */
-
-TEST(changes_of_files_that_moved_bring_their_new_directory_along)
-{
-    struct kit k;
-    struct changes_apply how = {.paths = (const char *const[]){"d", NULL}};
-
-    kit_init(&k);
-    sh(&k, k.lower, "mkdir d && echo one >d/a && echo two >d/b");
-    sh(&k, k.upper, "mkdir -p e/f g && echo one >e/f/a && echo two >e/b && mknod d c 0 0");
-    CHECK_STR(scan(&k), "D  d/\nA  e/\nR  d/b -> e/b\nA  e/f/\nR  d/a -> e/f/a\nA  g/\n");
-    CHECK_OK(changes_apply(&k.src, &k.c, &how));
-    CHECK_INT(how.applied, 5);
-    sh(&k, k.lower,
-       "test \"$(cat e/f/a e/b)\" = \"$(printf 'one\\ntwo')\" && test ! -e d && test ! -e g");
-    kit_done(&k);
-}
-
-TEST(changes_that_fail_half_way_have_deleted_nothing)
-{
-    struct kit k;
-    struct changes_apply how = {0};
-
-    kit_init(&k);
-    sh(&k, k.lower, "mkdir d t && echo one >d/a && echo two >gone && echo three >t/x");
-    sh(&k, k.upper, "mknod d c 0 0 && mknod gone c 0 0 && echo file >t && echo one >z");
-    CHECK_STR(scan(&k), "D  d/\nD  gone\nT  t\nR  d/a -> z\n");
-    sh(&k, k.upper, "rm z && mkdir z"); /* a guest that still runs */
-    CHECK_ERR(changes_apply(&k.src, &k.c, &how), ERR_CONFLICT, "'z'");
-    sh(&k, k.lower, "test \"$(cat d/a gone t/x)\" = \"$(printf 'one\\ntwo\\nthree')\"");
     kit_done(&k);
 }

@@ -16,6 +16,7 @@ struct node { /* one entry of the layers, as if they were one */
     uint8_t kind, layer;
     bool opaque; /* a directory: nothing of what is below shows */
 };
+#define PATH_LEN_MAX 4096 /* what is deeper is shown where it begins, and not gone into */
 
 struct nodes {
     struct node *at;
@@ -33,8 +34,10 @@ bool path_beneath(struct str path, struct str dir);
  */
 struct lookup { /* remembers the directory of the last path */
     int root, dir;
+    bool ours; /* a layer: files that its guest closed are opened */
     struct buf above;
 };
+void lookup_init_layer(struct lookup *l, int root);
 void lookup_init(struct lookup *l, int root);
 void lookup_done(struct lookup *l);
 void lookup_forget(struct lookup *l); /* after a directory went away */
@@ -49,6 +52,17 @@ static inline mode_t type_of(mode_t mode)
 {
     return mode & S_IFMT;
 }
+
+/* Opens what a guest closed in a layer of ours: a file for this once, a directory for good. st is
+ * what it was; errno when it is not ours to open. */
+int open_closed(int dir, const char *name, const struct stat *st);
+bool is_closed(const struct err *e); /* we may not read it */
+
+/* --- origin.c --- */
+/* What overlay noted of an entry that it copied up; .p NULL: none. */
+fallible origin_read(int fd, bool user, struct arena *a, struct str *ret);
+/* Who was copied up from a file that is no more where it was: a conflict, unless it was moved. */
+fallible origins_check(const struct changes_source *src, struct changes *c);
 
 /* --- rename.c --- */
 fallible renames_find(const struct changes_source *src, struct changes *c);

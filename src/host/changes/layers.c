@@ -2,10 +2,12 @@
 /* layers.c — the upper layers of an overlay as one list of entries.
  *
  * A whiteout is a 0:0 device or, in layers made without privilege, an empty file with an attribute;
- * an opaque directory hides what the layers below have of it. Attributes of both families count,
- * trusted.overlay and user.overlay: which one the kernel used depends on who mounted. */
+ * an opaque directory hides what the layers below have of it. Only attributes of the family that
+ * the kernel used count, which depends on who mounted: those of the other one, user.overlay under
+ * root's mounts, are the guest's to write. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -21,6 +23,7 @@ struct reader {
     struct arena *a;
     struct nodes *into;
     uint8_t layer;
+    bool user, deep;
 };
 
 void nodes_done(struct nodes *n)
@@ -65,37 +68,53 @@ bool path_beneath(struct str path, struct str dir)
 }
 
 /* The first byte of an attribute of overlay's, '\0' when there is none. */
-static char overlay_xattr(int fd, const char *what)
+static char overlay_xattr(int fd, bool user, const char *what)
 {
-    static const char *const family[] = {"trusted.overlay.", "user.overlay."};
     char name[64], value[8];
 
-    for (size_t i = 0; i < ARRAY_LEN(family); i++) {
-        strcpy(name, family[i]);
-        strcat(name, what);
-        ssize_t n = fgetxattr(fd, name, value, sizeof value);
-        if (n > 0)
-            return value[0];
-        if (n == 0 || errno == ERANGE)
-            return '?';
-    }
-    return '\0';
+    strcpy(name, user ? "user.overlay." : "trusted.overlay.");
+    strcat(name, what);
+    ssize_t n = fgetxattr(fd, name, value, sizeof value);
+    if (n > 0)
+        return value[0];
+    return n == 0 || errno == ERANGE ? '?' : '\0';
 }
 
-static fallible look_at_dir(const struct tree_at *at, struct node *node)
+#define MODE_NOTE "user.croft.mode"
+
+/* A directory that was closed to us is open from now on, and its mode noted. */
+static int open_layer_dir(const struct tree_at *at, struct node *node)
 {
-    own_fd fd = openat(at->dir, at->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    char text[8] = "";
+    bool root = geteuid() == 0, closed = (at->st->st_mode & 0500) != 0500;
+    int fd = !root && closed
+                 ? open_closed(at->dir, at->name, at->st)
+                 : openat(at->dir, at->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+
+    if (fd < 0 || root)
+        return fd;
+    if (closed) {
+        snprintf(text, sizeof text, "%03o", at->st->st_mode & 0777);
+        fsetxattr(fd, MODE_NOTE, text, 3, 0); /* else it is 7xx from now on */
+    } else if ((at->st->st_mode & 0700) == 0700 && fgetxattr(fd, MODE_NOTE, text, 7) > 0)
+        node->mode = (at->st->st_mode & ~(mode_t)0777) | (strtoul(text, NULL, 8) & 0777);
+    return fd;
+}
+
+static fallible look_at_dir(const struct reader *r, const struct tree_at *at, struct node *node)
+{
+    own_fd fd = open_layer_dir(at, node);
 
     if (fd < 0)
         return err_sys("open '%.200s'", at->path.p);
-    if (overlay_xattr(fd, "redirect"))
+    if (overlay_xattr(fd, r->user, "redirect"))
         return err_new(ERR_UNSUPPORTED, "directory '%.200s' is a redirect of overlay's",
                        at->path.p);
-    node->opaque = overlay_xattr(fd, "opaque") == 'y';
+    node->opaque = overlay_xattr(fd, r->user, "opaque") == 'y';
     return NULL;
 }
 
-static fallible look_at_file(const struct tree_at *at, struct node *node)
+static fallible look_at_file(const struct reader *r, const struct tree_at *at, struct node *node)
 {
     int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     own_fd fd = openat(at->dir, at->name, flags, 0);
@@ -104,10 +123,28 @@ static fallible look_at_file(const struct tree_at *at, struct node *node)
         return NULL; /* closed by the guest: neither a whiteout nor half a file is */
     if (fd < 0)
         return err_sys("open '%.200s'", at->path.p);
-    if (overlay_xattr(fd, "metacopy"))
+    if (overlay_xattr(fd, r->user, "metacopy"))
         return err_new(ERR_UNSUPPORTED, "'%.200s' has its bytes in another layer", at->path.p);
-    if (at->st->st_size == 0 && overlay_xattr(fd, "whiteout"))
+    if (at->st->st_size == 0 && overlay_xattr(fd, r->user, "whiteout"))
         node->kind = NODE_WHITEOUT;
+    return NULL;
+}
+
+/* One that cannot be gone into is an odd thing among others. */
+static fallible enter_dir(const struct reader *r, const struct tree_at *at, struct node *node,
+                          bool *skip)
+{
+    struct err *e = NULL;
+
+    node->kind = NODE_DIR;
+    *skip = !r->deep && at->path.len > PATH_LEN_MAX;
+    if (!*skip)
+        e = look_at_dir(r, at, node);
+    *skip |= e && is_closed(e);
+    if (!*skip)
+        return e;
+    err_free(e);
+    node->kind = NODE_SPECIAL;
     return NULL;
 }
 
@@ -118,7 +155,6 @@ static fallible read_one(struct tree_visitor *v, enum tree_when when, const stru
     const struct stat *st = at->st;
     struct node node = {.mode = st->st_mode, .layer = r->layer};
 
-    (void)skip;
     if (when == TREE_LEAVE)
         return NULL;
     node.path = arena_copy(r->a, at->path);
@@ -126,14 +162,13 @@ static fallible read_one(struct tree_visitor *v, enum tree_when when, const stru
         return arena_check(r->a);
     switch (type_of(st->st_mode)) {
     case S_IFDIR:
-        node.kind = NODE_DIR;
-        TRY(look_at_dir(at, &node));
+        TRY(enter_dir(r, at, &node, skip));
         break;
     case S_IFREG:
         node.kind = NODE_FILE;
         node.size = (uint64_t)st->st_size;
         if (st->st_blocks == 0) /* only then can it be more than it seems */
-            TRY(look_at_file(at, &node));
+            TRY(look_at_file(r, at, &node));
         break;
     case S_IFLNK:
         node.kind = NODE_LINK;
@@ -144,11 +179,12 @@ static fallible read_one(struct tree_visitor *v, enum tree_when when, const stru
     return nodes_add(r->into, &node);
 }
 
-static fallible read_layer(int fd, uint8_t layer, struct arena *a, struct nodes *ret)
+static fallible read_layer(const struct changes_source *src, size_t layer, struct arena *a,
+                           struct nodes *ret)
 {
-    struct reader r = {{.visit = read_one}, a, ret, layer};
+    struct reader r = {{.visit = read_one}, a, ret, (uint8_t)layer, src->user, src->deep};
 
-    return tree_walk(fd, &r.v);
+    return tree_walk(src->uppers[layer], &r.v);
 }
 
 /* What the upper list says over the lower one. */
@@ -184,7 +220,7 @@ fallible layers_read(const struct changes_source *src, struct arena *a, struct n
 
     for (size_t i = src->upper_count; !e && i--;) {
         struct nodes one = {0}, both = {0};
-        e = read_layer(src->uppers[i], (uint8_t)i, a, &one);
+        e = read_layer(src, i, a, &one);
         if (!e)
             e = merge(&one, &all, &both);
         nodes_done(&one);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,7 +18,14 @@ void lookup_init(struct lookup *l, int root)
 {
     l->root = root;
     l->dir = -1;
+    l->ours = false;
     buf_init(&l->above, 16u << 20);
+}
+
+void lookup_init_layer(struct lookup *l, int root)
+{
+    lookup_init(l, root);
+    l->ours = true;
 }
 
 void lookup_forget(struct lookup *l)
@@ -117,6 +125,8 @@ fallible lookup_open(struct lookup *l, struct str path, mode_t type, int *ret_fd
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return not_there(errno, path);
     own_fd fd = type_of(st.st_mode) == type ? openat(dir, name, flags, 0) : -1;
+    if (fd < 0 && l->ours && errno == EACCES && type_of(st.st_mode) == type)
+        fd = open_closed(dir, name, &st);
     if (fd < 0 && type_of(st.st_mode) == type)
         return not_there(errno, path);
     if (fd < 0 || fstat(fd, &st) < 0 || type_of(st.st_mode) != type)
@@ -124,6 +134,37 @@ fallible lookup_open(struct lookup *l, struct str path, mode_t type, int *ret_fd
                        STR_ARG(str_first(path, 200)));
     *ret_fd = take_fd(&fd);
     return NULL;
+}
+
+/* By the inode: whoever still runs in there may put a link in the name's place meanwhile. */
+int open_closed(int dir, const char *name, const struct stat *st)
+{
+    bool is_dir = S_ISDIR(st->st_mode);
+    int kind = O_NOFOLLOW | O_CLOEXEC | (is_dir ? O_DIRECTORY : O_NONBLOCK | O_NOCTTY);
+    own_fd at = openat(dir, name, O_PATH | kind, 0);
+    char path[40];
+    struct stat now;
+
+    if (at < 0 || fstat(at, &now) < 0)
+        return -1;
+    if (now.st_ino != st->st_ino || now.st_uid != geteuid()) {
+        errno = EACCES;
+        return -1;
+    }
+    snprintf(path, sizeof path, "/proc/self/fd/%d", at);
+    if (chmod(path, (st->st_mode & 07777) | (is_dir ? 0700 : 0400)) < 0)
+        return -1;
+    own_fd fd = openat(dir, name, O_RDONLY | kind, 0);
+    int errnum = errno;
+    if (!is_dir)
+        chmod(path, st->st_mode & 07777); /* ours a moment ago: so now */
+    errno = errnum;
+    return take_fd(&fd);
+}
+
+bool is_closed(const struct err *e)
+{
+    return err_errno(e) == EACCES || err_errno(e) == EPERM;
 }
 
 fallible lookup_link(struct lookup *l, struct str path, struct arena *a, struct str *ret)

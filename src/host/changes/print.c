@@ -14,8 +14,8 @@ const char change_letters[CHANGE_KINDS + 1] = "AMPTRD!";
 
 static bool is_plain(struct str name)
 {
-    if (!utf8_valid(name) || !name.len || name.p[0] == '"')
-        return false;
+    if (!utf8_valid(name) || !name.len || name.p[0] == '"' || str_find(name, STR(" -> ")) >= 0)
+        return false; /* an arrow is ours */
     while (name.len) {
         uint32_t cp;
         name = str_from(name, utf8_decode(name, &cp));

@@ -62,6 +62,15 @@ static fallible walk_one(struct tree_visitor *v, enum tree_when when, const stru
     return add_gone(f, path, (uint64_t)at->st->st_size, NONE);
 }
 
+/* What cannot be read is not recognised; that is all. */
+static fallible unless_closed(struct err *e)
+{
+    if (!e || !is_closed(e))
+        return e;
+    err_free(e);
+    return NULL;
+}
+
 static fallible collect(struct finder *f)
 {
     for (size_t i = 0; i < f->c->count; i++) {
@@ -73,9 +82,10 @@ static fallible collect(struct finder *f)
             TRY(add_gone(f, c->path, c->old_size, i));
         if (!S_ISDIR(c->old_mode))
             continue;
-        TRY(lookup_open(&f->lower, c->path, S_IFDIR, &fd));
+        TRY(unless_closed(lookup_open(&f->lower, c->path, S_IFDIR, &fd)));
         f->dir = c->path;
-        TRY(tree_walk(fd, &f->v));
+        if (fd >= 0)
+            TRY(unless_closed(tree_walk(fd, &f->v)));
     }
     return NULL;
 }
@@ -107,7 +117,9 @@ static fallible hash_gone(struct finder *f, struct gone *g)
 
     if (g->hashed || g->size > f->left_bytes)
         return NULL;
-    TRY(lookup_open(&f->lower, g->path, S_IFREG, &fd));
+    TRY(unless_closed(lookup_open(&f->lower, g->path, S_IFREG, &fd)));
+    if (fd < 0)
+        return NULL;
     TRY(hash_file(f, fd, g->size, g->digest));
     g->hashed = true;
     return NULL;
@@ -189,10 +201,10 @@ static fallible find(struct finder *f, const struct changes_source *src)
         if (c->kind != CHANGE_ADDED || c->mounted || !S_ISREG(c->mode) || !c->size)
             continue;
         struct lookup upper;
-        lookup_init(&upper, src->uppers[c->layer]);
+        lookup_init_layer(&upper, src->uppers[c->layer]);
         struct err *e = match(f, &upper, c);
         lookup_done(&upper);
-        TRY(e);
+        TRY(unless_closed(e));
     }
     drop_used(f);
     return NULL;

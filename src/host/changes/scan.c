@@ -25,6 +25,7 @@ struct scan {
     size_t cap;
     struct str opaque;  /* the directory we are below that hides the lower one; .p NULL: none */
     struct str mounted; /* the same for one of the lower's that something is mounted on */
+    struct str fresh;   /* ... and for one that the sandbox made */
     char *piece[2];
 };
 
@@ -83,8 +84,13 @@ static fallible same_bytes(struct scan *s, const struct node *n, bool *ret_same)
     off_t end = (off_t)n->size;
 
     TRY(lookup_open(&s->uppers[n->layer], n->path, S_IFREG, &a));
-    TRY(lookup_open(&s->lower, n->path, S_IFREG, &b));
-    *ret_same = true;
+    struct err *e = lookup_open(&s->lower, n->path, S_IFREG, &b);
+    *ret_same = !e;
+    if (e && is_closed(e)) { /* to us, not to the sandbox */
+        err_free(e);
+        return NULL;
+    }
+    TRY(e);
     for (off_t at = 0; *ret_same && at < end; at += PIECE) {
         off_t next[2] = {next_data(a, at, end), next_data(b, at, end)};
         size_t len[2];
@@ -128,8 +134,13 @@ static fallible look_for_conflict(struct scan *s, const struct stat *st, struct 
 
     TRY(lookup_mount(&s->lower, c->path, &n.mounted));
     if (S_ISDIR(st->st_mode) && !n.mounted) {
-        TRY(lookup_open(&s->lower, c->path, S_IFDIR, &fd));
-        TRY(tree_walk(fd, &n.v));
+        struct err *e = lookup_open(&s->lower, c->path, S_IFDIR, &fd);
+        if (!e)
+            e = tree_walk(fd, &n.v);
+        if (e && !is_closed(e))
+            return e;
+        n.found |= e != NULL; /* nobody can tell */
+        err_free(e);
     }
     c->mounted = n.mounted;
     c->conflict = n.found || n.mounted;
@@ -210,12 +221,33 @@ static fallible on_opaque(struct scan *s, const struct node *dir)
     return NULL;
 }
 
+/* Copied up from a place where there is nothing now? Somebody took it away, or it was moved here
+ * from where it was. A directory is never moved: overlay would need a redirect. */
+static fallible look_for_origin(struct scan *s, const struct node *n, struct change *c)
+{
+    own_fd fd = -1;
+
+    if (s->src->since_ns == CHANGES_NEVER || n->layer + 1u < s->src->upper_count)
+        return NULL; /* it may have been copied up from another layer */
+    if ((n->kind != NODE_DIR && n->kind != NODE_FILE) ||
+        (s->fresh.p && path_beneath(n->path, s->fresh)))
+        return NULL;
+    TRY(lookup_open(&s->uppers[n->layer], n->path, type_of(n->mode), &fd));
+    TRY(origin_read(fd, s->src->user, &s->c->arena, &c->origin));
+    if (n->kind == NODE_FILE)
+        return NULL;
+    c->conflict = c->origin.p;
+    if (!c->conflict)
+        s->fresh = n->path;
+    c->origin = (struct str){0};
+    return NULL;
+}
+
 static fallible on_new(struct scan *s, const struct node *n, const struct stat *old,
                        struct change *c)
 {
     c->kind = n->kind == NODE_SPECIAL ? CHANGE_SPECIAL : old ? CHANGE_REPLACED : CHANGE_ADDED;
-    if (old)
-        TRY(look_for_conflict(s, old, c));
+    TRY(old ? look_for_conflict(s, old, c) : look_for_origin(s, n, c));
     return add(s, c);
 }
 
@@ -289,6 +321,21 @@ static fallible on_node(struct scan *s, const struct node *n)
     return NULL;
 }
 
+/* One entry that cannot be read keeps nobody from the others. */
+static fallible on_any(struct scan *s, const struct node *n)
+{
+    struct err *e = on_node(s, n);
+
+    if (!e || !is_closed(e))
+        return e;
+    err_free(e);
+    return add(s, &(struct change){.kind = CHANGE_SPECIAL,
+                                   .path = n->path,
+                                   .mode = n->mode & ~(mode_t)07000,
+                                   .size = n->size,
+                                   .layer = n->layer});
+}
+
 static fallible since_of(const struct changes_source *src, struct timespec *ret)
 {
     struct statx x;
@@ -316,14 +363,15 @@ static fallible scan_all(struct scan *s)
     TRY(since_of(s->src, &s->since));
     TRY(layers_read(s->src, &c->arena, &s->nodes));
     for (size_t i = 0; i < s->nodes.count; i++)
-        TRY(on_node(s, &s->nodes.at[i]));
+        TRY(on_any(s, &s->nodes.at[i]));
     if (c->count)
         qsort(c->list, c->count, sizeof *c->list, by_path);
     TRY(renames_find(s->src, c));
-    for (size_t i = 0; i < c->count; i++) {
+    for (size_t i = 0; i < c->count; i++)
         c->kinds[c->list[i].kind]++;
+    TRY(origins_check(s->src, c));
+    for (size_t i = 0; i < c->count; i++)
         c->conflicts += c->list[i].conflict;
-    }
     return arena_check(&c->arena);
 }
 
@@ -339,7 +387,7 @@ fallible changes_scan(const struct changes_source *src, struct changes *ret)
     arena_init(&c.arena, CHANGES_MEMORY);
     lookup_init(&s.lower, src->lower);
     for (size_t i = 0; i < src->upper_count; i++)
-        lookup_init(&uppers[i], src->uppers[i]);
+        lookup_init_layer(&uppers[i], src->uppers[i]);
     s.piece[0] = mem_try(PIECE);
     s.piece[1] = mem_try(PIECE);
     struct err *e = s.piece[0] && s.piece[1] ? scan_all(&s) : err_no_memory();

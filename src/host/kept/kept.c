@@ -94,6 +94,7 @@ struct changes_source kept_source(const struct kept_layer *l)
     return (struct changes_source){.uppers = l->uppers,
                                    .upper_count = l->upper_count,
                                    .lower = l->lower,
+                                   .user = l->user,
                                    .since_ns = l->since_ns};
 }
 
@@ -144,7 +145,8 @@ static fallible open_layer(int state, struct kept *k, unsigned n, const char *pa
     *l = (struct kept_layer){.mount = n,
                              .path = mem_dup_cstr(path),
                              .lower = take_fd(&lower),
-                             .since_ns = below.since_ns};
+                             .since_ns = below.since_ns,
+                             .user = kept_by_user(k->dir, n)};
     l->uppers[l->upper_count++] = take_fd(&upper);
     for (size_t i = 0; i < below.count; i++)
         l->uppers[l->upper_count++] = below.fds[i];
@@ -172,18 +174,22 @@ static fallible is_running(int state, const char *id, bool *ret_running)
     return NULL;
 }
 
-static fallible open_one(int state, int boxes, const char *id, struct kept *ret)
+static fallible open_one(int state, int boxes, const char *id, bool layers, struct kept *ret)
 {
     char path[PATH_MAX];
+    size_t noted = 0;
     struct kept k = {.dir = openat(boxes, id, DIR_FLAGS, 0)};
     struct err *e = k.dir < 0 ? err_sys("open sandbox '%s'", id) : NULL;
 
     snprintf(k.id, sizeof k.id, "%s", id);
     for (unsigned n = 0; !e && n < KEPT_LAYERS_MAX; n++) {
-        if (read_note(k.dir, n, path) > 0)
+        if (read_note(k.dir, n, path) <= 0)
+            continue;
+        noted++;
+        if (layers)
             e = open_layer(state, &k, n, path);
     }
-    if (!e && !k.count)
+    if (!e && !(layers ? k.count : noted))
         e = err_new(ERR_NOT_FOUND, "sandbox '%s' has no copy of a directory", id);
     if (!e)
         e = is_running(state, id, &k.running);
@@ -271,7 +277,7 @@ static fallible nothing_there(const char *id, const struct choice *c)
                    c->others.p);
 }
 
-fallible kept_open(int state, const char *id, const char *here, struct kept *ret)
+static fallible open_any(int state, const char *id, const char *here, bool layers, struct kept *ret)
 {
     struct choice c = {0};
     own_fd boxes = openat(state, "box", DIR_FLAGS, 0);
@@ -281,13 +287,23 @@ fallible kept_open(int state, const char *id, const char *here, struct kept *ret
     if (id && (!id[0] || strchr(id, '/') || id[0] == '.' || strlen(id) >= KEPT_ID_MAX))
         return err_new(ERR_INVALID, "'%.80s' is no name of a sandbox", id);
     if (id && boxes >= 0 && faccessat(boxes, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        return open_one(state, boxes, id, ret);
+        return open_one(state, boxes, id, layers, ret);
     buf_init(&c.others, 64u << 10);
     struct err *e = boxes < 0 ? NULL : choose(boxes, id ? NULL : here, &c);
     if (!e)
-        e = c.id[0] ? open_one(state, boxes, c.id, ret) : nothing_there(id, &c);
+        e = c.id[0] ? open_one(state, boxes, c.id, layers, ret) : nothing_there(id, &c);
     buf_done(&c.others);
     return e;
+}
+
+fallible kept_open(int state, const char *id, const char *here, struct kept *ret)
+{
+    return open_any(state, id, here, true, ret);
+}
+
+fallible kept_open_box(int state, const char *id, const char *here, struct kept *ret)
+{
+    return open_any(state, id, here, false, ret);
 }
 
 fallible kept_drop(int state, struct kept *k)

@@ -24,6 +24,7 @@ struct kept_layer {
     int uppers[1 + SNAPS_LAYERS_MAX]; /* its own layer, then those of snapshots it stands on */
     size_t upper_count;
     uint64_t since_ns; /* the directory's own changes since are conflicts; 0: since the lowest */
+    bool user;         /* mounted by an ordinary user */
 };
 
 struct kept {
@@ -38,7 +39,9 @@ struct kept {
 fallible kept_note(int box, unsigned n, const char *path);
 /* Notes which directory that is, whatever its name will be: the first one noted counts, for the
  * layer's changes are those of it. */
-fallible kept_note_which(int box, unsigned n, int source);
+fallible kept_note_which(int box, unsigned n, int source, bool user);
+/* Whether an ordinary user mounted it, which is whoever asks in sandboxes of older versions. */
+bool kept_by_user(int box, unsigned n);
 /* Another directory in its place is ERR_CONFLICT; older versions noted none, which fits all. */
 fallible kept_check_which(int box, unsigned n, int source);
 void kept_forget_which(int box, unsigned n);
@@ -52,6 +55,8 @@ bool kept_image_in_use(int state, struct str id); /* true also when we cannot te
 /* id NULL: the one that was last made over the directory here (an absolute path) or one above it.
  * ERR_NOT_FOUND says what there is instead. */
 fallible kept_open(int state, const char *id, const char *here, struct kept *ret);
+/* The same without its layers, for whoever drops it: the directories may be gone by now. */
+fallible kept_open_box(int state, const char *id, const char *here, struct kept *ret);
 void kept_done(struct kept *k);
 struct changes_source kept_source(const struct kept_layer *l); /* borrows */
 /* Drops the changes and the sandbox's directory; ERR_BUSY while it runs. */

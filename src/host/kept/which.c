@@ -14,7 +14,8 @@
 
 #include "host/kept/kept.h"
 
-#define WHICH 128
+#define WHICH   128
+#define BY_USER "user "
 
 static void name_of(unsigned n, char out[16])
 {
@@ -36,28 +37,52 @@ static fallible describe(int dir, char out[WHICH])
     return NULL;
 }
 
-fallible kept_note_which(int box, unsigned n, int source)
+fallible kept_note_which(int box, unsigned n, int source, bool user)
 {
-    char name[16], text[WHICH];
+    char name[16], text[WHICH], note[WHICH + sizeof BY_USER];
 
     name_of(n, name);
     TRY(describe(source, text));
-    if (symlinkat(text, box, name) < 0 && errno != EEXIST)
+    snprintf(note, sizeof note, "%s%s", user ? BY_USER : "", text);
+    if (symlinkat(note, box, name) < 0 && errno != EEXIST)
         return err_sys("note the directory");
     return NULL;
 }
 
-fallible kept_check_which(int box, unsigned n, int source)
+/* .len 0: not noted */
+static fallible read_which(int box, unsigned n, char text[WHICH + sizeof BY_USER], struct str *ret)
 {
-    char name[16], now[WHICH], was[WHICH + 1];
+    char name[16];
 
     name_of(n, name);
-    ssize_t len = readlinkat(box, name, was, WHICH);
-    if (len < 0)
-        return errno == ENOENT ? NULL : err_sys("read which directory it was");
-    was[len] = '\0';
+    ssize_t len = readlinkat(box, name, text, WHICH + sizeof BY_USER);
+    if (len < 0 && errno != ENOENT)
+        return err_sys("read which directory it was");
+    *ret = str_n(text, len < 0 ? 0 : (size_t)len);
+    return NULL;
+}
+
+bool kept_by_user(int box, unsigned n)
+{
+    char text[WHICH + sizeof BY_USER];
+    struct str was = {0};
+
+    err_free(read_which(box, n, text, &was)); /* as if there was none */
+    return was.len ? str_starts(was, STR(BY_USER)) : geteuid() != 0;
+}
+
+fallible kept_check_which(int box, unsigned n, int source)
+{
+    char now[WHICH], text[WHICH + sizeof BY_USER];
+    struct str was;
+
+    TRY(read_which(box, n, text, &was));
+    if (!was.len)
+        return NULL;
     TRY(describe(source, now));
-    if (strcmp(was, now) == 0)
+    if (str_starts(was, STR(BY_USER)))
+        was = str_from(was, strlen(BY_USER));
+    if (str_eq(was, str_of(now)))
         return NULL;
     return err_new(ERR_CONFLICT, "another directory has its name now: put the one the sandbox "
                                  "worked on back in its place");

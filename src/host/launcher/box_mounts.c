@@ -146,7 +146,7 @@ static fallible build_mount(const struct build *b, unsigned n, int *ret_mount)
         return mounts_clone(source, b->userns, m->mode == NATIVE_RO, ret_mount);
     box_upper_name(n, upper, work);
     if (m->root != NATIVE_ROOT_IMAGE)
-        TRY(kept_note_which(b->dir, n, source));
+        TRY(kept_note_which(b->dir, n, source, b->h->user));
     int lowers[BOX_LOWERS];
     size_t above = b->spec->layer_count[n];
     if (above >= BOX_LOWERS)

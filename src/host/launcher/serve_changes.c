@@ -36,7 +36,6 @@
 #define ASKED_MAX  (8u << 20) /* bytes of what is asked for */
 #define PAGE_BYTES (8u << 20) /* a page ends when it is so long */
 #define ANSWER_MAX (16u << 20)
-#define NEVER      INT64_MAX /* what is below a root file system is nobody's to conflict with */
 
 struct section { /* an overlay of the sandbox's */
     int uppers[1 + SNAPS_LAYERS_MAX];
@@ -73,6 +72,7 @@ static fallible open_uppers(const struct looking *l, struct section *x, const ch
     if (count)
         memcpy(x->uppers + 1, frozen, count * sizeof *frozen);
     x->src.uppers = x->uppers;
+    x->src.user = l->j->serve->host.user;
     x->src.upper_count = count + 1;
     return NULL;
 }
@@ -104,7 +104,7 @@ static fallible add_root(struct looking *l, const struct rootfs_mount *m)
 
     snprintf(x->where, sizeof x->where, "%s%s", m->where[0] ? "/" : "", m->where);
     TRY(open_uppers(l, x, m->upper, m->lowers, m->frozen));
-    x->src.since_ns = NEVER;
+    x->src.since_ns = CHANGES_NEVER; /* what is below is nobody's to conflict with */
     TRY(merge(l->j->serve, m->lowers + m->frozen, m->lower_count - m->frozen, &x->src.lower));
     l->count++;
     return NULL;

@@ -148,6 +148,8 @@ static fallible put_node(struct merger *m, const struct node *n)
     case NODE_LINK:
         return m->link ? share(m, n, dir, name) : put_link(m, n, dir, name);
     case NODE_SPECIAL: /* sockets are nobody's once their maker is gone */
+        if (S_ISDIR(n->mode))
+            return err_new(ERR_FORBIDDEN, "the directory is closed");
         if (!S_ISFIFO(n->mode))
             return NULL;
         return m->link ? share(m, n, dir, name) : put_fifo(m, n, dir, name);
@@ -183,7 +185,10 @@ static fallible put_all(struct merger *m, const struct nodes *nodes, int into)
 
 fallible merge_layers(const int *layers, size_t count, bool link, int into)
 {
-    struct changes_source src = {.uppers = layers, .upper_count = count};
+    struct changes_source src = {.uppers = layers,
+                                 .upper_count = count,
+                                 .user = geteuid() != 0, /* as put_dir() writes */
+                                 .deep = true};
     struct merger m = {.layers = layers, .count = count, .link = link};
     struct nodes nodes = {0};
     struct arena a;
@@ -196,7 +201,7 @@ fallible merge_layers(const int *layers, size_t count, bool link, int into)
     arena_init(&a, CHANGES_MEMORY);
     lookup_init(&m.to, into);
     for (size_t i = 0; i < count; i++)
-        lookup_init(&m.from[i], layers[i]);
+        lookup_init_layer(&m.from[i], layers[i]);
     struct err *e = layers_read(&src, &a, &nodes);
     if (!e)
         e = put_all(&m, &nodes, into);

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+/* care_test.c — what apply must not lose: mounts, moved files, the work of others, closed doors. */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "test/changes_kit.h"
+
+/* --- what is mounted in the directory --- */
+
+static void mount_in(const struct kit *k, const char *from, const char *at)
+{
+    char source[400], target[400];
+
+    snprintf(source, sizeof source, "%s/%s", test_dir(), from);
+    snprintf(target, sizeof target, "%s/%s", k->lower, at);
+    CHECK(mount(source, target, NULL, MS_BIND, NULL) == 0);
+}
+
+static void unmount_in(const struct kit *k, const char *at)
+{
+    char target[400];
+
+    snprintf(target, sizeof target, "%s/%s", k->lower, at);
+    CHECK(umount2(target, MNT_DETACH) == 0);
+}
+
+TEST(changes_never_reach_what_is_mounted_in_the_directory)
+{
+    static const char *const below[] = {"data", "sub/data", "file", NULL};
+    struct kit k;
+    struct changes_apply how = {.force = false};
+
+    if (geteuid() != 0)
+        SKIP("needs root");
+    CHECK(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+    kit_init(&k);
+    sh(&k, test_dir(), "mkdir precious && echo p >precious/p && echo f >pfile");
+    sh(&k, k.lower,
+       "mkdir -p data kept sub/data && echo 1 >a && echo 2 >file && echo 3 >sub/other");
+    for (size_t i = 0; below[i]; i++)
+        mount_in(&k, i == 2 ? "pfile" : "precious", below[i]);
+    mount_in(&k, "precious", "kept");
+    sh(&k, k.upper,
+       "mknod data c 0 0 && mkdir kept && echo mine >kept/p && echo new >kept/q && echo x >file && "
+       "mknod sub c 0 0 && echo mine >a");
+    CHECK_STR(scan(&k), "M  a\nD! data/\nT! file\nA! kept/p\nA! kept/q\nD! sub/\n");
+    CHECK_ERR(changes_apply(&k.src, &k.c, &how), ERR_CONFLICT, "mounted at or in 'data'");
+    sh(&k, k.lower, "test \"$(cat a)\" = 1");
+    how.force = true;
+    CHECK_OK(changes_apply(&k.src, &k.c, &how));
+    CHECK_INT(how.applied, 1);
+    CHECK_INT(how.mounted, 5);
+    sh(&k, test_dir(), "test \"$(ls precious; cat precious/p pfile)\" = \"$(printf 'p\\np\\nf')\"");
+    sh(&k, k.lower, "test \"$(cat a)\" = mine && test -f sub/other");
+    for (size_t i = 0; below[i]; i++)
+        unmount_in(&k, below[i]);
+    unmount_in(&k, "kept");
+    kit_done(&k);
+}
+
+TEST(changes_seen_and_then_mounted_over_are_not_applied)
+{
+    struct kit k;
+    struct changes_apply how = {.force = true};
+
+    if (geteuid() != 0)
+        SKIP("needs root");
+    CHECK(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+    kit_init(&k);
+    sh(&k, test_dir(), "mkdir precious && echo p >precious/p");
+    sh(&k, k.lower, "mkdir -p d/e && echo 1 >d/e/p");
+    sh(&k, k.upper, "mknod d c 0 0");
+    scan(&k);
+    mount_in(&k, "precious", "d/e");
+    CHECK_ERR(changes_apply(&k.src, &k.c, &how), ERR_BUSY, "remove 'e'");
+    sh(&k, k.upper, "rm d && mkdir -p d/e && echo mine >d/e/p");
+    unmount_in(&k, "d/e");
+    scan(&k);
+    mount_in(&k, "precious", "d/e");
+    CHECK_ERR(changes_apply(&k.src, &k.c, &how), ERR_CONFLICT, "mounted above 'd/e'");
+    sh(&k, test_dir(), "test \"$(cat precious/p)\" = p");
+    unmount_in(&k, "d/e");
+    kit_done(&k);
+}
+
+/* --- some of them --- */
+
+TEST(changes_of_files_that_moved_bring_their_new_directory_along)
+{
+    struct kit k;
+    struct changes_apply how = {.paths = (const char *const[]){"d", NULL}};
+
+    kit_init(&k);
+    sh(&k, k.lower, "mkdir d && echo one >d/a && echo two >d/b");
+    sh(&k, k.upper, "mkdir -p e/f g && echo one >e/f/a && echo two >e/b && mknod d c 0 0");
+    CHECK_STR(scan(&k), "D  d/\nA  e/\nR  d/b -> e/b\nA  e/f/\nR  d/a -> e/f/a\nA  g/\n");
+    CHECK_OK(changes_apply(&k.src, &k.c, &how));
+    CHECK_INT(how.applied, 5);
+    sh(&k, k.lower,
+       "test \"$(cat e/f/a e/b)\" = \"$(printf 'one\\ntwo')\" && test ! -e d && test ! -e g");
+    kit_done(&k);
+}
+
+TEST(changes_that_fail_half_way_have_deleted_nothing)
+{
+    struct kit k;
+    struct changes_apply how = {0};
+
+    kit_init(&k);
+    sh(&k, k.lower, "mkdir d t && echo one >d/a && echo two >gone && echo three >t/x");
+    sh(&k, k.upper, "mknod d c 0 0 && mknod gone c 0 0 && echo file >t && echo one >z");
+    CHECK_STR(scan(&k), "D  d/\nD  gone\nT  t\nR  d/a -> z\n");
+    sh(&k, k.upper, "rm z && mkdir z"); /* a guest that still runs */
+    CHECK_ERR(changes_apply(&k.src, &k.c, &how), ERR_CONFLICT, "'z'");
+    sh(&k, k.lower, "test \"$(cat d/a gone t/x)\" = \"$(printf 'one\\ntwo\\nthree')\"");
+    kit_done(&k);
+}
+
+/* --- a guest that lies, or shuts doors --- */
+
+TEST(changes_believe_no_attribute_a_guest_could_write_itself)
+{
+    static const char *const marks[][2] = {
+        {"d", "opaque"}, {"d", "redirect"}, {"empty", "whiteout"}, {"long", "metacopy"}};
+    struct kit k;
+
+    kit_init(&k);
+    sh(&k, k.lower, "mkdir d && echo 1 >d/a && : >empty && truncate -s 10 long");
+    sh(&k, k.upper, "mkdir d && echo 2 >d/b && : >empty && truncate -s 10 long");
+    for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
+        char path[400], name[40];
+        snprintf(path, sizeof path, "%s/%s", k.upper, marks[i][0]);
+        snprintf(name, sizeof name, "user.overlay.%s", marks[i][1]);
+        CHECK(setxattr(path, name, "y", 1, 0) == 0);
+    }
+    CHECK_STR(scan(&k), "A  d/b\n");
+    kit_done(&k);
+}
+
+TEST(changes_a_guest_closed_are_listed_and_applied_as_they_are)
+{
+    struct kit k;
+
+    be_nobody();
+    kit_init(&k);
+    k.src.user = true;
+    sh(&k, k.lower, "mkdir old && echo 1 >old/f && echo 1 >mine && chmod 0 mine");
+    sh(&k, k.upper,
+       "mkdir -p shut/in old && echo 1 >shut/in/f && echo 2 >old/f && echo 2 >mine && "
+       "echo 3 >closed && chmod 0 closed old/f mine shut/in old && chmod 0400 shut");
+    for (unsigned i = 0; i < 2; i++)
+        CHECK_STR(scan(&k), "A  closed\nM  mine\nP  old/ 755 -> 000\nM  old/f\nA  shut/\n"
+                            "A  shut/in/\nA  shut/in/f\n");
+    apply(&k);
+    sh(&k, k.lower,
+       "test \"$(stat -c %a closed mine old shut)\" = \"$(printf '0\\n0\\n0\\n400')\" && chmod 700 "
+       "shut old && test $(stat -c %a shut/in) = 0 && chmod 700 shut/in old/f && "
+       "test \"$(cat shut/in/f old/f)\" = \"$(printf '1\\n2')\"");
+    sh(&k, k.upper, "test $(stat -c %a closed) = 0");
+    kit_done(&k);
+}
+
+TEST(changes_that_cannot_be_read_do_not_hide_the_others)
+{
+    struct kit k;
+
+    if (geteuid() != 0)
+        SKIP("needs root");
+    kit_init(&k);
+    CHECK(chmod(test_dir(), 0777) == 0 && chmod(k.upper, 0777) == 0);
+    sh(&k, k.lower,
+       "mkdir -m 700 theirs && echo 1 >f && chmod 600 f && echo 1 >gone && chmod 0 gone");
+    sh(&k, k.upper,
+       "mkdir -m 700 root && echo 1 >root/x && echo 2 >f && echo 3 >g && mknod theirs c 0 0 && "
+       "echo 1 >h && mknod gone c 0 0");
+    be_nobody();
+    CHECK_STR(scan(&k), "M  f\nA  g\nD  gone\nA  h\n!  root/\nD! theirs/\n");
+    kit_done(&k);
+}
+
+TEST(changes_deeper_than_any_path_are_shown_where_they_begin)
+{
+    struct kit k;
+    int at;
+
+    kit_init(&k);
+    sh(&k, k.upper, "echo 1 >a && echo 1 >z");
+    at = open(k.upper, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (unsigned i = 0; i < 3000; i++) {
+        CHECK(mkdirat(at, "ddd", 0755) == 0);
+        int next = openat(at, "ddd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        close(at);
+        at = next;
+    }
+    close(at);
+    struct str text = scan(&k);
+    CHECK(str_starts(text, STR("A  a\nA  ddd/\n")) && str_ends(text, STR("\nA  z\n")));
+    CHECK_INT(k.c.kinds[CHANGE_SPECIAL], 1);
+    apply(&k);
+    sh(&k, k.lower, "test -f a && test -f z && test -d ddd/ddd");
+    kit_done(&k);
+}
+
+/* --- what somebody took away meanwhile --- */
+
+TEST(changes_of_what_was_removed_or_moved_in_the_directory_are_conflicts)
+{
+    struct kit k;
+
+    kit_init(&k);
+    if (geteuid() != 0)
+        SKIP("needs root");
+    sh(&k, k.lower,
+       "mkdir dd d2 && echo 1 >m && echo 2 >dd/x && echo 3 >from && echo 4 >d2/y && echo 5 >lost "
+       "&& echo 6 >again");
+    mount_merged(&k);
+    sh(&k, k.merged,
+       "echo new >>m && echo new >>dd/x && echo new >dd/n && echo x >>from && mv from to && "
+       "echo x >>d2/y && mkdir new && mv d2/y new/y && rmdir d2 && echo x >>lost && mv lost found "
+       "&& mv again moved && echo x >>moved && echo other >again");
+    CHECK(umount2(k.merged, MNT_DETACH) == 0);
+    CHECK_STR(scan(&k), "M  again\nD  d2/\nA  dd/n\nM  dd/x\nA  found\nD  from\nD  lost\nM  m\n"
+                        "A  moved\nA  new/\nA  new/y\nA  to\n");
+    sh(&k, k.lower, "rm m lost && mv dd ee");
+    CHECK_STR(scan(&k), "M  again\nD  d2/\nA! dd/\nA  dd/n\nA! dd/x\nA! found\nD  from\nA! m\n"
+                        "A  moved\nA  new/\nA  new/y\nA  to\n");
+    kit_done(&k);
+}
+
+TEST(changes_of_what_was_removed_are_conflicts_of_an_ordinary_user_too)
+{
+    struct kit k;
+    char path[400];
+
+    be_nobody();
+    kit_init(&k);
+    k.src.user = true;
+    sh(&k, k.lower, "echo 0 >b");
+    sh(&k, k.upper, "echo 1 >m && echo 2 >new");
+    snprintf(path, sizeof path, "%s/m", k.upper);
+    CHECK(setxattr(path, "user.overlay.origin", "", 0, 0) == 0);
+    CHECK_STR(scan(&k), "A! m\nA  new\n");
+    sh(&k, k.upper, "mknod b c 0 0"); /* it may have been moved from there */
+    CHECK_STR(scan(&k), "D  b\nA  m\nA  new\n");
+    kit_done(&k);
+}
+
+TEST(changes_with_names_that_pretend_are_quoted)
+{
+    struct kit k;
+
+    kit_init(&k);
+    sh(&k, k.upper,
+       "echo 1 >'a -> b' && echo 2 >\"$(printf 'x\\330\\234y')\" && echo 3 >\"$(printf "
+       "'z\\302\\255')\"");
+    CHECK_STR(scan(&k), "A  \"a -> b\"\nA  \"x\\330\\234y\"\nA  \"z\\302\\255\"\n");
+    kit_done(&k);
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+/* origin.c — entries of a layer that were copied up from the directory, where they are no more.
+ *
+ * Overlay writes a file handle of the lower file into what it copies up, and that stays with it
+ * when the sandbox moves it: then the old name is gone in the layer, and the directory's file of
+ * that name has that very handle. If none has it, somebody removed or moved the file in the
+ * directory, and the sandbox's version must not bring it back unasked. Overlays of ordinary users
+ * note that there was a copy, not of what; there the doubt is the sandbox's if it took any file
+ * away. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+
+#include "base/map.h"
+#include "host/changes/inner.h"
+#include "host/tree/tree.h"
+
+#define VALUE_MAX 256
+
+/* As the kernel lays it out: version, magic, length, flags, type, 16 bytes of identity, handle. */
+enum { AT_TYPE = 4, AT_HANDLE = 21 };
+
+fallible origin_read(int fd, bool user, struct arena *a, struct str *ret)
+{
+    char value[VALUE_MAX];
+    ssize_t n =
+        fgetxattr(fd, user ? "user.overlay.origin" : "trusted.overlay.origin", value, sizeof value);
+
+    if (n < 0)
+        return NULL;
+    if (n <= AT_HANDLE)
+        *ret = STR("");
+    else {
+        value[AT_HANDLE - 1] = value[AT_TYPE];
+        *ret = arena_copy(a, str_n(value + AT_HANDLE - 1, (size_t)n - AT_HANDLE + 1));
+    }
+    return ret->p ? NULL : arena_check(a);
+}
+
+struct seeker {
+    struct tree_visitor v;
+    struct map lost; /* changes by their origin */
+    struct lookup lower;
+};
+
+/* Whoever came from this file was moved by the sandbox. */
+static void seen(struct seeker *k, int dir, const char *name)
+{
+    struct {
+        struct file_handle h;
+        unsigned char bytes[MAX_HANDLE_SZ];
+    } f = {.h.handle_bytes = MAX_HANDLE_SZ};
+    unsigned char key[1 + MAX_HANDLE_SZ];
+    int mount;
+
+    if (name_to_handle_at(dir, name, &f.h, &mount, 0) < 0)
+        return; /* it has none to compare */
+    key[0] = (unsigned char)f.h.handle_type;
+    memcpy(key + 1, f.h.f_handle, f.h.handle_bytes);
+    map_del(&k->lost, str_n(key, 1 + f.h.handle_bytes));
+}
+
+static fallible walk_one(struct tree_visitor *v, enum tree_when when, const struct tree_at *at,
+                         bool *skip)
+{
+    (void)skip;
+    if (when == TREE_LEAF && S_ISREG(at->st->st_mode))
+        seen(container_of(v, struct seeker, v), at->dir, at->name);
+    return NULL;
+}
+
+static fallible look_below(struct seeker *k, const struct change *c)
+{
+    own_fd fd = -1;
+    struct err *e = lookup_open(&k->lower, c->path, S_IFDIR, &fd);
+
+    if (!e)
+        e = tree_walk(fd, &k->v);
+    if (!e || !is_closed(e))
+        return e;
+    err_free(e);
+    return NULL;
+}
+
+static fallible look_at(struct seeker *k, const struct change *c)
+{
+    const char *name;
+    int dir;
+
+    if (c->mounted || (!c->old_mode && c->kind != CHANGE_RENAMED))
+        return NULL;
+    if (S_ISDIR(c->old_mode))
+        return c->kind == CHANGE_MODE ? NULL : look_below(k, c);
+    TRY(lookup_parent(&k->lower, c->kind == CHANGE_RENAMED ? c->from : c->path, &dir, &name));
+    seen(k, dir, name);
+    return NULL;
+}
+
+static fallible seek(struct seeker *k, struct changes *c)
+{
+    bool took = c->kinds[CHANGE_DELETED] || c->kinds[CHANGE_REPLACED];
+
+    for (size_t i = 0; i < c->count; i++) {
+        struct change *x = &c->list[i];
+        if (!x->origin.p || x->kind != CHANGE_ADDED)
+            continue;
+        if (x->origin.len)
+            map_put(&k->lost, x->origin, x);
+        else
+            x->conflict |= !took;
+    }
+    for (size_t i = 0; i < c->count && k->lost.count; i++)
+        TRY(look_at(k, &c->list[i]));
+    MAP_EACH(slot, &k->lost)
+        ((struct change *)slot->value)->conflict = true;
+    return NULL;
+}
+
+fallible origins_check(const struct changes_source *src, struct changes *c)
+{
+    struct seeker k = {.v.visit = walk_one};
+
+    map_init(&k.lost);
+    lookup_init(&k.lower, src->lower);
+    struct err *e = seek(&k, c);
+    lookup_done(&k.lower);
+    map_done(&k.lost);
+    return e;
+}
