@@ -39,6 +39,7 @@ struct job {
     const char *const *paths; /* NULL: all */
     int state;
     struct kept kept;
+    bool done; /* something was applied, whatever failed then */
     struct buf out;
     struct jw w;
 };
@@ -65,14 +66,16 @@ static fallible apply_layer(struct job *j, const struct kept_layer *l, struct ch
                            "'%.200s' is not among the changes, so none were applied; 'croft diff "
                            "%s' lists them",
                            j->paths[i], j->kept.id);
-    TRY_WRAP(changes_apply(&src, c, &how), "'%s'", l->path);
+    struct err *e = err_wrap(changes_apply(&src, c, &how), "'%s'", l->path);
+    j->done |= how.applied > 0;
     if (j->o.json) {
         jw_uint(&j->w, "applied", how.applied);
         jw_uint(&j->w, "skipped", how.skipped);
         if (how.mounted)
             jw_uint(&j->w, "mounted", how.mounted);
-        return NULL;
     }
+    if (j->o.json || e)
+        return e;
     buf_addf(&j->out, "applied %zu to '%s'", how.applied, l->path);
     changes_put_skipped(&j->out, how.skipped, how.mounted);
     buf_add_char(&j->out, '\n');
@@ -152,12 +155,13 @@ static fallible rollback(struct job *j)
     return NULL;
 }
 
-static fallible open_kept(struct job *j)
+static fallible open_kept(struct job *j, bool layers)
 {
     char here[PATH_MAX];
 
     TRY(cli_open_state(j->cli, &j->state));
-    return kept_open(j->state, j->id, getcwd(here, sizeof here), &j->kept);
+    return (layers ? kept_open : kept_open_box)(j->state, j->id, getcwd(here, sizeof here),
+                                                &j->kept);
 }
 
 /* One that is not here may be a server's. */
@@ -165,7 +169,7 @@ static fallible do_here_or_there(struct job *j, struct err *(*act)(struct job *)
 {
     struct far_ask there = {
         .json = j->o.json, .force = j->o.force, .paths = j->paths, .to = j->o.to};
-    struct err *e = open_kept(j);
+    struct err *e = open_kept(j, act != rollback);
 
     if (!e)
         return act(j);
@@ -176,7 +180,7 @@ static int do_job(struct job *j, struct err *(*act)(struct job *), far_fn *far)
 {
     buf_init(&j->out, 1u << 30);
     struct err *e = do_here_or_there(j, act, far);
-    int code = e ? CLI_OK : cli_put(j->cli, &j->out);
+    int code = e && !(j->o.json && j->done) ? CLI_OK : cli_put(j->cli, &j->out);
     if (e)
         code = cli_fail(j->cli, e);
     kept_done(&j->kept);
@@ -228,11 +232,11 @@ CLI_COMMAND(diff) = {
     .help =
         "Without a name: the sandbox that last worked on this directory. One line each:\n"
         "A added, M modified, P permissions, T of another type, R renamed, D deleted,\n"
-        "! a device, socket or fifo, which apply leaves behind. A '!' after the letter is a\n"
-        "conflict: the directory's own file changed too since the sandbox began, or a file system\n"
-        "is mounted there, which sandboxes do not see and apply does not touch. Of a server's\n"
-        "sandbox, by its id or session: all it changed, also outside of mounted directories;\n"
-        "it stands still meanwhile.",
+        "! what apply leaves behind: a device, socket or fifo, or what cannot be read or is too\n"
+        "deep. A '!' after the letter is a conflict: the directory's own file changed too since\n"
+        "the sandbox began, is gone or was moved, or a file system is mounted there, which\n"
+        "sandboxes do not see and apply does not touch. Of a server's sandbox, by its id or\n"
+        "session: all it changed, also outside of mounted directories; it stands still meanwhile.",
     .options = {rows, ARRAY_LEN(rows), NULL},
     .run = run_diff,
 };
@@ -244,7 +248,7 @@ CLI_COMMAND(apply) = {
     .help = "All changes, or those of the paths named, as croft diff shows them. A file is old or\n"
             "new, never half. Owners, set-id bits and attributes from the sandbox do not come\n"
             "through; nothing outside the directory is touched. When the directory's own files\n"
-            "changed as well, nothing is done unless --force says so. The changes stay listed in\n"
+            "changed as well, nothing is done unless --force says so. The changes stay in\n"
             "the sandbox until 'croft rollback' drops it. Of a server's sandbox: the changes of\n"
             "its copy-on-write mounts go into the server's directories, where [mount.NAME] of its\n"
             "settings grants 'apply'; paths are those in the sandbox.",

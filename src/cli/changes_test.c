@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -185,7 +187,7 @@ TEST(apply_and_diff_want_the_directory_the_sandbox_worked_on)
     go("work");
     own_fd box = open("../state/croft/box/box-1", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     own_fd work = open(".", O_PATH | O_CLOEXEC);
-    CHECK_OK(kept_note_which(box, 0, work));
+    CHECK_OK(kept_note_which(box, 0, work, geteuid() != 0));
     CHECK_INT(croft(&got, "diff", NULL, NULL, NULL), 0);
     go("");
     CHECK(mkdir("another", 0755) == 0 && mkdir("another/d", 0755) == 0);
@@ -197,4 +199,32 @@ TEST(apply_and_diff_want_the_directory_the_sandbox_worked_on)
     CHECK(rename("work", "another") == 0 && rename("moved", "work") == 0);
     CHECK_INT(croft(&got, "apply", "box-1", NULL, NULL), 0);
     CHECK(access("work/new", F_OK) == 0);
+}
+
+TEST(rollback_needs_no_directory)
+{
+    own_done(buf) got = {.limit_bytes = 65536};
+
+    make_box();
+    go("");
+    CHECK(rename("work", "moved") == 0);
+    CHECK_INT(croft(&got, "diff", "box-1", NULL, NULL), 1);
+    CHECK_INT(croft(&got, "rollback", "box-1", NULL, NULL), 0);
+    CHECK(access("state/croft/box/box-1", F_OK) < 0);
+}
+
+TEST(apply_that_failed_says_what_it_did_in_json_too)
+{
+    own_done(buf) got = {.limit_bytes = 65536};
+    struct rlimit small = {65536, 65536};
+
+    make_box();
+    go("state/croft/box/box-1/m0u");
+    own_fd big = open("zbig", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    CHECK(ftruncate(big, 1 << 20) == 0 && pwrite(big, "x", 1, (1 << 20) - 1) == 1);
+    go("work");
+    CHECK(setrlimit(RLIMIT_FSIZE, &small) == 0 && signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    CHECK_INT(croft(&got, "apply", "box-1", "--json", NULL), 1);
+    CHECK_HAS(buf_str(&got), "2 of 4 changes were applied before this");
+    CHECK_HAS(buf_str(&got), "\"applied\": 2");
 }

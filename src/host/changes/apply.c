@@ -2,17 +2,22 @@
 /* apply.c — a sandbox's changes go into the directory they were made over.
  *
  * Runs as whoever asked for it. What comes through is bytes, names, permissions without set-id bits
- * and the time of the last change; the owner is the one who owned the old file, or who owns the
- * directory a new one is put in. */
+ * and the time of the last change; owner and attributes are those of the old file, or the owner is
+ * who owns the directory a new one is put in. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "base/rng.h"
 #include "host/changes/inner.h"
 #include "host/tree/tree.h"
+
+#define ACL       "system.posix_acl_access"
+#define XATTR_MAX 65536 /* the kernel's own bound, of a list and of a value */
 
 struct applier {
     const struct changes_source *src;
@@ -80,6 +85,39 @@ static fallible clear_spot(const struct spot *s)
     return s->there ? tree_remove(s->dir, s->name) : NULL;
 }
 
+static bool is_own_attribute(const char *name)
+{
+    return strncmp(name, "user.", 5) == 0 || strcmp(name, ACL) == 0;
+}
+
+/* What its owner wrote on the old file stays on the new one. Not what speaks of the bytes, such as
+ * capabilities; and nothing that the sandbox wrote. */
+static fallible keep_attributes(const struct spot *s, int to)
+{
+    own_fd from = -1;
+
+    if (!s->there || !S_ISREG(s->old.st_mode))
+        return NULL;
+    from = openat(s->dir, s->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
+    if (from < 0)
+        return errno == EACCES ? NULL : err_sys("open the old file");
+    own_free char *names = mem_try(XATTR_MAX), *value = mem_try(XATTR_MAX);
+    if (!names || !value)
+        return err_no_memory();
+    fremovexattr(to, ACL); /* what a new file gets here by default, if anything */
+    ssize_t n = flistxattr(from, names, XATTR_MAX);
+    if (n < 0)
+        return errno == EOPNOTSUPP ? NULL : err_sys("list attributes");
+    for (const char *name = names; name < names + n; name += strlen(name) + 1) {
+        if (!is_own_attribute(name))
+            continue;
+        ssize_t len = fgetxattr(from, name, value, XATTR_MAX);
+        if (len < 0 || fsetxattr(to, name, value, (size_t)len, 0) < 0)
+            return err_sys("keep attribute '%.100s'", name);
+    }
+    return NULL;
+}
+
 static fallible write_file(struct applier *a, const struct change *c, const struct spot *s)
 {
     struct lookup upper;
@@ -97,6 +135,7 @@ static fallible write_file(struct applier *a, const struct change *c, const stru
         return err_sys("create a file");
     TRY(tree_copy_bytes(from, to));
     TRY(give_owner(to, s));
+    TRY(keep_attributes(s, to)); /* before the mode, which is part of an access list */
     struct timespec times[2] = {st.st_atim, st.st_mtim};
     if (fchmod(to, c->mode & 0777) < 0 || futimens(to, times) < 0)
         return err_sys("set mode and times");
@@ -163,6 +202,12 @@ static fallible put_dir(const struct change *c, const struct spot *s)
     return give_owner(fd, &fresh);
 }
 
+/* A directory's own set-group-id and sticky bits stay. */
+static mode_t new_mode(const struct change *c, const struct stat *st)
+{
+    return (c->mode & 0777) | (S_ISDIR(st->st_mode) ? st->st_mode & 07000 : 0);
+}
+
 static fallible set_mode_open(const struct change *c, const struct spot *s)
 {
     struct stat st;
@@ -172,7 +217,7 @@ static fallible set_mode_open(const struct change *c, const struct spot *s)
         return err_sys("open");
     if (type_of(st.st_mode) != type_of(c->mode))
         return err_new(ERR_CONFLICT, "it was replaced meanwhile");
-    return fchmod(fd, c->mode & 0777) < 0 ? err_sys("set the mode") : NULL;
+    return fchmod(fd, new_mode(c, &st)) < 0 ? err_sys("set the mode") : NULL;
 }
 
 static fallible set_mode(const struct change *c, const struct spot *s)
@@ -190,7 +235,7 @@ static fallible set_mode(const struct change *c, const struct spot *s)
         return e;
     err_free(e);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (chmod(path, c->mode & 0777) < 0)
+    if (chmod(path, new_mode(c, &st)) < 0)
         return err_sys("set the mode");
     return NULL;
 }
@@ -299,22 +344,35 @@ static bool is_done(struct changes_apply *how, const struct change *c)
     return !c->mounted && c->kind != CHANGE_SPECIAL;
 }
 
-static fallible apply_all(struct applier *a, struct changes *c)
+static fallible put_all(struct applier *a, const struct changes *c)
 {
     for (size_t i = 0; i < c->count; i++) {
-        struct change *x = &c->list[i];
-        x->chosen = is_done(a->how, x);
-        if (x->chosen && !is_removal(x))
-            TRY_WRAP(put_one(a, x), "apply '%.200s'", x->path.p);
+        const struct change *x = &c->list[i];
+        if (!x->chosen || is_removal(x))
+            continue;
+        TRY_WRAP(put_one(a, x), "apply '%.200s'", x->path.p);
+        a->how->applied += x->kind != CHANGE_RENAMED;
     }
+    return NULL;
+}
+
+static fallible remove_all(struct applier *a, const struct changes *c)
+{
     for (size_t i = 0; i < c->count; i++) {
         const struct change *x = &c->list[i];
-        if (x->chosen && is_removal(x))
-            TRY_WRAP(put_one(a, x), "apply '%.200s'", x->path.p);
-        if (x->chosen && x->kind == CHANGE_RENAMED)
-            TRY_WRAP(remove_old(a, x->from), "apply '%.200s'", x->path.p);
-        a->how->applied += x->chosen;
+        if (!x->chosen || (!is_removal(x) && x->kind != CHANGE_RENAMED))
+            continue;
+        TRY_WRAP(is_removal(x) ? put_one(a, x) : remove_old(a, x->from), "apply '%.200s'",
+                 x->path.p);
+        a->how->applied++;
     }
+    return NULL;
+}
+
+static fallible apply_all(struct applier *a, const struct changes *c)
+{
+    TRY(put_all(a, c));
+    TRY(remove_all(a, c));
     for (size_t i = c->count; i--;) {
         const struct change *x = &c->list[i];
         if (x->chosen && S_ISDIR(x->mode))
@@ -350,8 +408,16 @@ fallible changes_apply(const struct changes_source *src, struct changes *c,
     how->applied = how->skipped = how->mounted = 0;
     if (conflicts && !how->force)
         return changes_refuse(c, conflicts);
+    size_t chosen = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        c->list[i].chosen = is_done(how, &c->list[i]);
+        chosen += c->list[i].chosen;
+    }
     lookup_init(&a.to, src->lower);
     struct err *e = apply_all(&a, c);
     lookup_done(&a.to);
-    return e;
+    if (!e || !how->applied)
+        return e;
+    return err_wrap(e, "%zu of %zu changes were applied before this, 'croft diff' lists the rest",
+                    how->applied, chosen);
 }

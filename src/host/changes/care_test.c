@@ -249,6 +249,73 @@ TEST(changes_of_what_was_removed_are_conflicts_of_an_ordinary_user_too)
     kit_done(&k);
 }
 
+/* --- what is the directory's own --- */
+
+TEST(changes_leave_the_directory_its_own_attributes_and_bits)
+{
+    struct kit k;
+    char path[400], value[8] = "";
+    struct stat st;
+
+    kit_init(&k);
+    sh(&k, k.lower, "mkdir -m 3777 d && echo 1 >f && mkdir -m 2755 g");
+    sh(&k, k.upper, "mkdir -m 750 d && echo 2 >f && mkdir -p g/new && chmod 755 g");
+    snprintf(path, sizeof path, "%s/f", k.lower);
+    CHECK(setxattr(path, "user.mine", "1", 1, 0) == 0);
+    snprintf(path, sizeof path, "%s/f", k.upper);
+    CHECK(setxattr(path, "user.theirs", "1", 1, 0) == 0);
+    CHECK_STR(scan(&k), "P  d/ 777 -> 750\nM  f\nA  g/new/\n");
+    apply(&k);
+    snprintf(path, sizeof path, "%s/f", k.lower);
+    CHECK_INT(getxattr(path, "user.mine", value, sizeof value), 1);
+    CHECK(getxattr(path, "user.theirs", value, sizeof value) < 0);
+    CHECK(fstatat(k.lower_fd, "d", &st, 0) == 0);
+    CHECK_INT(st.st_mode & 07777, 03750);
+    CHECK(fstatat(k.lower_fd, "g/new", &st, 0) == 0);
+    CHECK_INT(st.st_mode & 07777, 02755);
+    kit_done(&k);
+}
+
+/* As setfacl -m u:1000:rw has it, which not every machine has. */
+TEST(changes_leave_a_file_its_access_list)
+{
+    static const uint8_t list[] = {2,    0,    0,    0,    1,    0,    6,  0,    0xff, 0xff, 0xff,
+                                   0xff, 2,    0,    6,    0,    0xe8, 3,  0,    0,    4,    0,
+                                   4,    0,    0xff, 0xff, 0xff, 0xff, 16, 0,    6,    0,    0xff,
+                                   0xff, 0xff, 0xff, 32,   0,    4,    0,  0xff, 0xff, 0xff, 0xff};
+    struct kit k;
+    char path[400];
+    uint8_t value[100];
+
+    kit_init(&k);
+    sh(&k, k.lower, "echo 1 >f");
+    snprintf(path, sizeof path, "%s/f", k.lower);
+    if (setxattr(path, "system.posix_acl_access", list, sizeof list, 0) < 0)
+        SKIP("no access lists here");
+    sh(&k, k.upper, "echo 2 >f && chmod 664 f");
+    CHECK_STR(scan(&k), "M  f\n");
+    apply(&k);
+    CHECK_INT(getxattr(path, "system.posix_acl_access", value, sizeof value), sizeof list);
+    CHECK(memcmp(value, list, sizeof list) == 0);
+    sh(&k, k.lower, "test \"$(cat f)\" = 2 && test $(stat -c %a f) = 664");
+    kit_done(&k);
+}
+
+TEST(changes_that_fail_half_way_say_how_far_they_came)
+{
+    struct kit k;
+    struct changes_apply how = {0};
+
+    kit_init(&k);
+    sh(&k, k.upper, "echo 1 >a && echo 2 >b && echo 3 >c");
+    scan(&k);
+    sh(&k, k.upper, "rm c && mkdir c");
+    CHECK_ERR(changes_apply(&k.src, &k.c, &how), ERR_CONFLICT, "2 of 3 changes were applied");
+    CHECK_INT(how.applied, 2);
+    CHECK_STR(scan(&k), "A  c/\n");
+    kit_done(&k);
+}
+
 TEST(changes_with_names_that_pretend_are_quoted)
 {
     struct kit k;
