@@ -150,8 +150,21 @@ pid_t serve_launcher(const struct serve *s)
     return (pid_t)strtol(text.p, NULL, 10);
 }
 
+/* Whose files a clean end keeps. */
+static void remove_paused(struct serve *s)
+{
+    struct serve_answer a = serve_ask(s, "GET", "/list", NULL);
+    const struct json *list = a.status == 200 ? json_get(a.json, STR("runtimes")) : NULL, *r;
+
+    for (size_t i = 0; list && (r = json_at(list, i)); i++)
+        if (strcmp(serve_field(s, r, "status"), "paused") == 0)
+            serve_ask(s, "POST", "/stop",
+                      serve_text(s, "{'runtime_id': '%s'}", serve_field(s, r, "runtime_id")));
+}
+
 void serve_close(struct serve *s)
 {
+    remove_paused(s);
     CHECK_INT(wire_stop(&s->wire), 0);
     serve_reap();
     kit_check_empty("state/box");

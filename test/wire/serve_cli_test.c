@@ -235,6 +235,25 @@ TEST(serve_halted_sandboxes_outlive_the_server)
     serve_close(&s);
 }
 
+/* Ended by a signal, not killed: what nobody works in is not thrown away. */
+TEST(serve_paused_and_halted_sandboxes_keep_their_files_over_a_restart)
+{
+    struct serve s = {0};
+
+    serve_open(&s);
+    CHECK_STR(at_server(&s), "demo");
+    check("croft exec demo -- sh -c 'echo stays > /workspace/kept' && croft pause demo >/dev/null",
+          0, "");
+    CHECK_INT(wire_stop(&s.wire), 0);
+    serve_run(&s, NULL);
+    check("croft resume demo >/dev/null && croft exec demo -- cat /workspace/kept", 0, "stays\n");
+    check("croft stop demo >/dev/null", 0, "");
+    CHECK_INT(wire_stop(&s.wire), 0);
+    serve_run(&s, NULL);
+    check("croft resume demo >/dev/null && croft exec demo -- cat /workspace/kept", 0, "stays\n");
+    serve_close(&s);
+}
+
 TEST(serve_metrics_are_read_by_promtool)
 {
     struct serve s = {0};

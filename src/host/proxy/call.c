@@ -83,6 +83,18 @@ static void reply_later(struct proxy *p, struct http_req *req, const char *why)
     http_reply_json(req, 503, str_of(body));
 }
 
+static void reply_failed(struct http_req *req, const char *id)
+{
+    char body[160];
+
+    snprintf(
+        body, sizeof body,
+        "{\"detail\":\"the sandbox has failed: GET /runtime/%.64s says why, POST /resume starts "
+        "it again\"}",
+        id);
+    http_reply_json(req, 502, str_of(body));
+}
+
 void call_fail(struct call *c, struct err *e)
 {
     struct proxy *p = c->p;
@@ -230,6 +242,9 @@ void call_go_on(struct call *c)
             call_park(c, config->park_ms, "the sandbox is paused");
         else
             reply_later(c->p, call_end(c), "the sandbox is paused");
+        return;
+    case PROXY_FAILED:
+        reply_failed(call_end(c), t->id);
         return;
     case PROXY_GONE:
         call_cut(c, err_new(ERR_NOT_FOUND, "this sandbox is gone"));

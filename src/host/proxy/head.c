@@ -52,12 +52,15 @@ static bool stays_behind(const struct http_head *h, struct str name)
     return is_one_of(name, hop_by_hop, ARRAY_LEN(hop_by_hop)) || is_named(h, name);
 }
 
-/* A key made by croft, as a bearer: other programs' are theirs. */
-static bool is_our_bearer(const struct http_header *h)
+/* A key of croft's, as a bearer: other programs' are theirs. */
+static bool is_our_bearer(const struct proxy_config *config, const struct http_header *h)
 {
-    return str_eq_nocase(h->name, STR("authorization")) && h->value.len > 13 &&
-           str_eq_nocase(str_first(h->value, 7), STR("bearer ")) &&
-           str_starts(str_trim(str_from(h->value, 7)), STR("croft_"));
+    if (h->name.len != 13 || !str_eq_nocase(h->name, STR("authorization")) || h->value.len < 8 ||
+        !str_eq_nocase(str_first(h->value, 7), STR("bearer ")))
+        return false;
+    struct str secret = str_trim(str_from(h->value, 7));
+    return str_starts(secret, STR("croft_")) ||
+           (config->is_key && config->is_key(config->ctx, secret));
 }
 
 static void put_line(struct buf *b, struct str name, struct str value)
@@ -126,7 +129,8 @@ static void put_request_headers(struct buf *b, const struct call *c, const struc
     for (size_t i = 0; i < h->header_count; i++) {
         const struct http_header *one = &h->headers[i];
         if (!stays_behind(h, one->name) &&
-            !is_one_of(one->name, not_inside, ARRAY_LEN(not_inside)) && !is_our_bearer(one))
+            !is_one_of(one->name, not_inside, ARRAY_LEN(not_inside)) &&
+            !is_our_bearer(&c->p->config, one))
             put_line(b, one->name,
                      rekey && one->name.len == 17 &&
                              str_eq_nocase(one->name, STR("x-session-api-key"))

@@ -24,7 +24,8 @@ struct proxy;
 struct proxy_door;
 struct route;
 
-enum proxy_state { PROXY_STARTING, PROXY_OPEN, PROXY_PAUSED, PROXY_GONE };
+/* Failed: it ended by itself; 502, which no client takes for a pause. */
+enum proxy_state { PROXY_STARTING, PROXY_OPEN, PROXY_PAUSED, PROXY_FAILED, PROXY_GONE };
 enum proxy_service { PROXY_VSCODE, PROXY_WORK_1, PROXY_WORK_2, PROXY_SERVICES };
 
 struct proxy_target { /* a sandbox as the proxy sees it; embedded in its owner */
@@ -77,6 +78,8 @@ struct proxy_config { /* zero: the default */
     /* Every action and command that reached a sandbox; result: ok, error, refused (its server said
      * 4xx), lost (no whole answer). Both are words of a short list. May be NULL. */
     void (*on_action)(void *ctx, const char *action, const char *result, uint64_t ns);
+    /* Is it a key of the API's? As a bearer it stays outside. NULL: those that begin as ours do. */
+    bool (*is_key)(void *ctx, struct str secret);
     void *ctx;
     struct str domain;   /* "runtime.example.com", or "-runtime.example.com"; empty: not by name */
     const char *address; /* of listeners; 127.0.0.1 */

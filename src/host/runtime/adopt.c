@@ -267,7 +267,8 @@ static void on_adopted(void *arg, struct sbx *s, const struct err *e)
             runtime_move(r, RUNTIME_ERROR);
             row_update(r, NULL);
         }
-        proxy_set_state(r->manager->config.proxy, &r->target, PROXY_PAUSED);
+        proxy_set_state(r->manager->config.proxy, &r->target,
+                        r->status.now == RUNTIME_ERROR ? PROXY_FAILED : PROXY_PAUSED);
     }
     adopted_one(r->manager);
     runtime_next(r);

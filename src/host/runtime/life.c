@@ -341,7 +341,7 @@ void runtime_fail(struct runtime *r, const struct err *e)
     runtime_set_detail(r, "%s", err_text(e));
     if (r->status.now != RUNTIME_ERROR && r->status.now != RUNTIME_STOPPED)
         runtime_move(r, RUNTIME_ERROR);
-    proxy_set_state(r->manager->config.proxy, &r->target, PROXY_PAUSED);
+    proxy_set_state(r->manager->config.proxy, &r->target, PROXY_FAILED);
     manager_emit(r, kind, r->detail);
     row_update(r, NULL);
 }

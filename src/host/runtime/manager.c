@@ -349,7 +349,7 @@ static void on_check_end(struct loop_later *l)
 
     MAP_EACH(slot, &m->ids) {
         const struct runtime *r = slot->value;
-        busy |= r->op || (!r->keep && r->sbx);
+        busy |= r->op || (!r->keep && r->sbx && !runtime_is_halted(r));
     }
     if (busy || !m->ended)
         return;
@@ -373,8 +373,10 @@ void manager_shutdown(struct manager *m, void (*done)(void *arg), void *arg)
     MAP_EACH(slot, &m->ids) {
         struct runtime *r = slot->value;
         idle_stop(r);
-        if (!r->keep && r->status.now != RUNTIME_STOPPED)
-            runtime_ask_own(r, RUNTIME_STOP);
+        if (r->keep || r->status.now == RUNTIME_STOPPED)
+            continue; /* whoever paused one wants to go on with its files */
+        if (!runtime_is_halted(r))
+            runtime_ask_own(r, r->status.now == RUNTIME_PAUSED ? RUNTIME_HALT : RUNTIME_STOP);
     }
     manager_check_end(m);
 }

@@ -235,12 +235,20 @@ static fallible open_http(struct server *s)
     return http_server_new(s->net, &config, &s->http);
 }
 
+static bool is_key(void *ctx, struct str secret)
+{
+    const struct server *s = container_of((struct runtime_face *)ctx, struct server, face);
+
+    return keys_find(s->keys, secret) != NULL;
+}
+
 static fallible open_parts(struct server *s)
 {
     struct proxy_config proxy = {.domain = s->settings->domain,
                                  .spare_ports = 16,
                                  .on_answer = watch_sandbox_answer,
                                  .on_action = watch_action,
+                                 .is_key = is_key,
                                  .ctx = &s->face};
 
     TRY(loop_new(&clock_system, &s->loop));

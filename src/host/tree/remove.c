@@ -6,6 +6,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -171,8 +173,24 @@ fallible tree_empty(int dir)
     return e;
 }
 
+/* Mounts on the way to it are the caller's affair; it, and what is below, is not on one. */
+static fallible remove_in(int dir, const char *path, const char *slash)
+{
+    char parent[PATH_MAX];
+
+    snprintf(parent, sizeof parent, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    own_fd at = openat(dir, parent, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    if (at < 0)
+        return errno == ENOENT ? NULL : err_sys("open '%.200s'", parent);
+    return tree_remove(at, slash + 1);
+}
+
 fallible tree_remove(int dir, const char *name)
 {
+    const char *slash = strrchr(name, '/');
+
+    if (slash && slash[1])
+        return remove_in(dir, name, slash);
     if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
         return NULL;
     if (errno != EISDIR && errno != EPERM)
