@@ -28,7 +28,7 @@ static void let_go(struct awake *a)
 void awake_open(struct awake *a, uint64_t ms)
 {
     *a = (struct awake){.fd = -1, .ms = ms};
-    if (!ms || sysconf(_SC_NPROCESSORS_ONLN) > MOST_CPUS)
+    if (sysconf(_SC_NPROCESSORS_ONLN) > MOST_CPUS)
         return;
     a->fd = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC);
     if (a->fd >= 0 && say(a->fd, ASLEEP_US))
@@ -54,7 +54,7 @@ static void on_over(struct loop_timer *t)
 
 void awake_hold(struct awake *a)
 {
-    if (!a || a->fd < 0 || (!a->held && !say(a->fd, AWAKE_US)))
+    if (!a || a->fd < 0 || !a->ms || (!a->held && !say(a->fd, AWAKE_US)))
         return;
     a->held = true;
     loop_timer_start(a->loop, &a->over, a->ms, on_over);

@@ -13,7 +13,7 @@
 struct awake {
     struct loop *loop; /* there before the first start */
     int fd;            /* -1: they sleep when they like */
-    uint64_t ms;       /* so long, from the last start that was asked for */
+    uint64_t ms;       /* so long, from the last start that was asked for; 0: not at all */
     bool held;
     struct loop_timer over;
 };

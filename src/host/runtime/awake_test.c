@@ -80,14 +80,24 @@ TEST(processors_stay_awake_from_the_last_start_on)
 
 TEST(without_the_device_processors_sleep_when_they_like)
 {
-    struct awake a;
+    struct awake none = {.fd = -1, .ms = SO_LONG_MS};
 
-    awake_open(&a, 0);
-    CHECK_INT(a.fd, -1);
-    awake_hold(&a);
-    CHECK(!a.held);
+    awake_hold(&none);
+    CHECK(!none.held);
     awake_hold(NULL);
-    awake_close(&a);
+    awake_close(&none);
+}
+
+TEST(processors_sleep_when_they_like_if_the_setting_says_so)
+{
+    struct pair p;
+
+    pair_open(&p);
+    p.a.ms = 0;
+    awake_hold(&p.a);
+    CHECK(!p.a.held);
+    CHECK_INT(told(&p), -2);
+    pair_close(&p);
 }
 
 TEST(a_device_that_fails_is_let_go)

@@ -444,6 +444,7 @@ static fallible apply(struct server *s)
     struct wanted_pools w = {.settings = s->settings};
 
     manager_reconfigure(s->manager, &c);
+    s->awake.ms = s->settings->awake;
     journal_keep(s->watch.journal, s->settings->journal.keep);
     keys_set_defaults(s->keys, (uint32_t)s->settings->tenant.most_runtimes,
                       (uint32_t)s->settings->tenant.starts_per_minute);
