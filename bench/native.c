@@ -143,6 +143,7 @@ static void start(struct bench *b, struct box_embryo *e, struct box *ret, int ou
     struct box_spec spec = {.req = &req,
                             .roots = &root,
                             .root_count = 1,
+                            .root_id = "gen-bench", /* as all that a launcher starts have one */
                             .prefix = pid1,
                             .block = b->block,
                             .fds = {-1, out, -1},

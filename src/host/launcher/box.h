@@ -191,6 +191,9 @@ void box_net_hold(const struct box_host *h, struct box *b);
 /* To take one down the kernel looks through all connections of the machine, once for as many as go
  * together: with box_host_many() they wait for this, or for being BOX_HUSKS. */
 void box_net_let_go(struct box_host *h);
+/* Lets the copies of layers of one range go that nobody has used since then; false: there is none.
+ */
+bool box_kept_tidy(struct box_host *h, uint64_t before_ns, bool *ret_more);
 fallible box_kill(const struct box_host *h, const struct box *b);
 fallible box_pause(const struct box_host *h, struct box *b, bool paused);
 /* Once pid 1 is dead: groups, claim and directory. keep leaves the directory to those who want the

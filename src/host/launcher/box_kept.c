@@ -4,22 +4,26 @@
  * They are the launcher's own: no sandbox has them, an overlay makes private copies of its own. To
  * make one is cheap, but to close one that is mounted nowhere waits for a grace period of RCU, and
  * a sandbox takes four. So who makes many keeps them for the next one with the same range and
- * layers, and closes them with the range; of those that are more than there is room for, the oldest
- * go. */
+ * layers, and closes them with the range, or when nobody has needed them for a while: sandboxes
+ * that stay have none. Of those that are more than there is room for, the oldest go. */
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/own.h"
 #include "host/launcher/box_inner.h"
 #include "host/launcher/mounts.h"
 
-#define KEPT    256 /* ranges: some more than sandboxes are warm and on their way */
+#define FILES   4096 /* of fewer descriptors none are spent here */
+#define KEPT    256  /* ranges: some more than sandboxes are warm and on their way */
 #define NOBODY  UINT32_MAX
 #define ID_SIZE 72
 
 struct kept_range {
     char id[ID_SIZE]; /* of the layers; those of another go */
+    uint64_t used_ns;
     int fds[BOX_KEPT];
 };
 
@@ -50,21 +54,24 @@ static struct kept_range *range_for(struct box_kept *k, unsigned slot, const cha
 {
     unsigned at = find(k, slot);
 
-    if (at < KEPT && strcmp(k->ranges[at].id, id) == 0)
-        return &k->ranges[at];
-    if (at == KEPT)
-        at = k->next++ % KEPT;
-    let_go(k, at);
-    k->slots[at] = slot;
-    strcpy(k->ranges[at].id, id);
-    memset(k->ranges[at].fds, -1, sizeof k->ranges[at].fds);
+    if (at == KEPT || strcmp(k->ranges[at].id, id) != 0) {
+        at = at < KEPT ? at : k->next++ % KEPT;
+        let_go(k, at);
+        k->slots[at] = slot;
+        strcpy(k->ranges[at].id, id);
+        memset(k->ranges[at].fds, -1, sizeof k->ranges[at].fds);
+    }
+    k->ranges[at].used_ns = clock_mono_ns(&clock_system);
     return &k->ranges[at];
 }
 
 struct box_kept *box_kept_new(void)
 {
-    struct box_kept *k = mem_new(sizeof *k);
+    struct rlimit files;
 
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur < FILES)
+        return NULL;
+    struct box_kept *k = mem_new(sizeof *k);
     for (unsigned i = 0; i < KEPT; i++)
         k->slots[i] = NOBODY;
     return k;
@@ -82,6 +89,22 @@ void box_kept_clear(struct box_host *h)
 {
     for (unsigned i = 0; h->kept && i < KEPT; i++)
         let_go(h->kept, i);
+}
+
+bool box_kept_tidy(struct box_host *h, uint64_t before_ns, bool *ret_more)
+{
+    struct box_kept *k = h->kept;
+    unsigned old = KEPT, count = 0;
+
+    for (unsigned i = 0; k && i < KEPT; i++) {
+        count += k->slots[i] != NOBODY;
+        if (k->slots[i] != NOBODY && k->ranges[i].used_ns < before_ns)
+            old = i;
+    }
+    if (old < KEPT)
+        let_go(k, old);
+    *ret_more = count > (old < KEPT);
+    return old < KEPT;
 }
 
 fallible box_kept_copy(struct box_host *h, unsigned slot, const char *id, unsigned n, int dir,

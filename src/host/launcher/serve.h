@@ -79,6 +79,7 @@ struct serve {
     } fresh;
     struct loop_timer linger; /* of network namespaces */
     bool lingers;
+    struct loop_timer kept; /* of copies of layers */
     struct serve_gone {
         int dir;                 /* state/gone, -1: none */
         struct serve_job *broom; /* who deletes what is there; NULL: nobody yet */
@@ -233,6 +234,7 @@ void serve_gone_drain(struct serve *s); /* at the end; ends who deletes */
 
 void serve_net_hold(struct serve_box *b); /* before it is killed */
 void serve_net_linger(struct serve *s);   /* some may have to go */
+void serve_kept_linger(struct serve *s);  /* the same of copies of layers */
 
 /* --- serve_strip.c --- */
 

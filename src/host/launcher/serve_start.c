@@ -51,6 +51,7 @@ static void finish(struct serve_start *st, int wait_ms)
     b->start = NULL;
     struct err *e = box_end(&s->host, &g->embryo, g->flags, wait_ms, &b->box);
     serve_net_linger(s);
+    serve_kept_linger(s);
     own_close_p(&b->box.disk); /* it has them mounted */
     own_close_p(&b->box.home);
     b->box.disk = b->box.home = -1;
