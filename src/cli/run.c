@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -18,6 +16,7 @@
 #include "base/passwd.h"
 #include "base/rng.h"
 #include "cli/cli.h"
+#include "cli/run_limits.h"
 #include "cli/state.h"
 #include "host/changes/changes.h"
 #include "host/images/config.h"
@@ -30,15 +29,8 @@
 /* As docker has them: ours failed, cannot be run, not found, 128+n. */
 enum { RUN_OURS = 125 };
 
-#define MORE_MAX   64
-#define PIDS       4096
-#define MEMORY_MIN (1u << 20)
-#define DISK_MIN   (1u << 20) /* some ways to limit it need more, and say so */
-#define PIDS_MIN   2          /* pid 1 is one */
-#define PIDS_MAX   4000000
-#define NOFILE_MIN 128 /* the start itself needs some */
-#define NOFILE_MAX 1000000
-#define CPUS_MIN   0.01
+#define MORE_MAX 64
+#define PIDS     4096
 
 struct run_options {
     bool json, no_workspace, no_new_privs, tty, discard;
@@ -289,65 +281,6 @@ static fallible add_workspace(struct more *m, const struct run_options *o, const
     return hide_state(m, path, state);
 }
 
-static uint64_t all_memory(void)
-{
-    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-static fallible check_count(const char *flag, uint64_t asked, uint64_t least, uint64_t most)
-{
-    if (!asked || (asked >= least && asked <= most))
-        return NULL;
-    return err_new(ERR_INVALID, "--%s: %llu; wanted %llu to %llu, or 0", flag,
-                   (unsigned long long)asked, (unsigned long long)least, (unsigned long long)most);
-}
-
-static fallible check_size(const char *flag, uint64_t asked, uint64_t least, uint64_t most)
-{
-    if (!asked || (asked >= least && asked <= most))
-        return NULL;
-    return err_new(ERR_INVALID, "--%s: %llu bytes; wanted %lluM to %lluM, or 0", flag,
-                   (unsigned long long)asked, (unsigned long long)least >> 20,
-                   (unsigned long long)most >> 20);
-}
-
-/* Of the directory, or of what it will be made in. */
-static bool find_disk(const char *state, struct statvfs *ret)
-{
-    char path[4096];
-
-    snprintf(path, sizeof path, "%s", state);
-    while (statvfs(*path ? path : "/", ret) < 0) {
-        char *slash = strrchr(path, '/');
-        if (!slash)
-            return false;
-        *slash = '\0';
-    }
-    return true;
-}
-
-/* No more than there is: a limit that limits nothing is a mistake of who asked for it. */
-static fallible check_limits(const struct run_options *o, const char *state)
-{
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t space = UINT64_MAX, files = NOFILE_MAX;
-    struct rlimit ours;
-    struct statvfs disk;
-
-    if (o->disk && find_disk(state, &disk))
-        space = (uint64_t)disk.f_blocks * disk.f_frsize;
-    if (geteuid() != 0 && getrlimit(RLIMIT_NOFILE, &ours) == 0 && ours.rlim_max < files)
-        files = ours.rlim_max;
-    TRY(check_size("memory", o->memory, MEMORY_MIN, all_memory()));
-    TRY(check_size("disk", o->disk, DISK_MIN, space));
-    TRY(check_count("pids", o->pids, PIDS_MIN, PIDS_MAX));
-    TRY(check_count("nofile", o->nofile, NOFILE_MIN, files));
-    if (o->cpus != 0 && !(o->cpus >= CPUS_MIN && o->cpus <= (double)processors))
-        return err_new(ERR_INVALID, "--cpus: %g; wanted %g to %ld, or 0", o->cpus, CPUS_MIN,
-                       processors);
-    return NULL;
-}
-
 /* --- what to say
  * ---------------------------------------------------------------------------------- */
 
@@ -533,7 +466,12 @@ static fallible fill(struct cli *cli, struct arena *a, const struct run_options 
     TRY(base_env(m, s->user));
     TRY(cli_state_path(cli, a, &state));
     TRY(add_workspace(m, o, state.p));
-    TRY(check_limits(o, state.p));
+    const struct run_limits limits = {.memory = o->memory,
+                                      .disk = o->disk,
+                                      .pids = o->pids,
+                                      .nofile = o->nofile,
+                                      .cpus = o->cpus};
+    TRY(run_limits_check(&limits, state.p));
     rng_hex(rng_system(), name);
     s->state = state.p;
     s->id = o->name.p ? o->name.p : arena_printf(a, "run-%.8s", name).p;
@@ -550,7 +488,7 @@ static fallible fill(struct cli *cli, struct arena *a, const struct run_options 
                                        .pids = (uint32_t)o->pids,
                                        .cpu_milli = (uint32_t)(o->cpus * 1000),
                                        .nofile = (uint32_t)o->nofile};
-    s->otherwise = (struct native_limits){.memory_bytes = all_memory() / 2, .pids = PIDS};
+    s->otherwise = (struct native_limits){.memory_bytes = run_all_memory() / 2, .pids = PIDS};
     s->tty = o->tty && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     s->no_new_privs = o->no_new_privs;
     s->keep = !o->discard;

@@ -14,7 +14,6 @@
 #include "base/mem.h"
 #include "sandbox/native/inner.h"
 
-#define URL      "http://localhost"
 #define START_MS 60000 /* a machine on its knees */
 #define CAPS_MAX                                                                                   \
     (SBX_CAN_PAUSE | SBX_CAN_SNAPSHOT | SBX_CAN_EXPOSE | SBX_CAN_BIND | SBX_CAN_LOG |              \
@@ -539,15 +538,6 @@ static fallible native_remove(struct sbx *s)
 }
 
 /* --- questions --- */
-
-void native_set_address(const struct native *n, const char *name, struct sbx_address *ret)
-{
-    *ret = (struct sbx_address){.url = URL};
-    const struct sbx_host *host = n->base.driver->host;
-    snprintf(ret->unix_path, sizeof ret->unix_path, "%s%s/%s.%s",
-             host->sockets ? host->sockets : host->state_dir, host->sockets ? "" : "/run",
-             n->base.id, name);
-}
 
 static void native_inspect(struct sbx *s, struct sbx_info *info)
 {

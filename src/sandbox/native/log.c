@@ -16,12 +16,22 @@
 #include "sandbox/native/inner.h"
 
 #define LAST_BYTES 4096
+#define URL        "http://localhost"
 
 struct native_watch {
     struct native *native;
     struct list link;
     int number; /* of inotify's */
 };
+
+void native_set_address(const struct native *n, const char *name, struct sbx_address *ret)
+{
+    *ret = (struct sbx_address){.url = URL};
+    const struct sbx_host *host = n->base.driver->host;
+    snprintf(ret->unix_path, sizeof ret->unix_path, "%s%s/%s.%s",
+             host->sockets ? host->sockets : host->state_dir, host->sockets ? "" : "/run",
+             n->base.id, name);
+}
 
 static int open_file(const struct native *n, uint64_t *ret_size)
 {
