@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "wire/wants.h"
+
 static void put_environment(struct jw *w, const char *const *env)
 {
     JW_OBJECT(w, "environment")
@@ -33,8 +35,8 @@ void wire_put_remote_start(struct jw *w, const struct wire_remote_start *s)
             jw_int(w, "run_as_user", s->uid);
             jw_int(w, "run_as_group", s->gid);
         }
-        if (s->from.p)
-            jw_str(w, "from", s->from);
+        if (s->wants)
+            wire_put_wants(w, s->wants);
     }
 }
 
@@ -42,12 +44,6 @@ void wire_put_remote_id(struct jw *w, struct str runtime_id)
 {
     JW_OBJECT(w, NULL)
         jw_str(w, "runtime_id", runtime_id);
-}
-
-void wire_put_remote_name(struct jw *w, struct str name)
-{
-    JW_OBJECT(w, NULL)
-        jw_str(w, "name", name);
 }
 
 static enum wire_remote_state state_of(struct str status, struct str pod)

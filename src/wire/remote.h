@@ -7,17 +7,18 @@
 
 #include "base/json.h"
 
+struct wire_wants;
+
 struct wire_remote_start {
     struct str image, session_id, working_dir; /* .p NULL: left out */
     const char *const *command;                /* NULL: null */
     const char *const *env;                    /* "NAME=value"; NULL: none */
     bool has_user;
     uint32_t uid, gid, factor;
-    struct str from; /* a snapshot, for servers that know some; .p NULL: left out */
+    const struct wire_wants *wants; /* for a croft, see wants.h; NULL: left out */
 };
 void wire_put_remote_start(struct jw *w, const struct wire_remote_start *s);
 void wire_put_remote_id(struct jw *w, struct str runtime_id);
-void wire_put_remote_name(struct jw *w, struct str name);
 
 enum wire_remote_state { /* what a client does next */
                          WIRE_REMOTE_WAIT,

@@ -121,8 +121,15 @@ TEST_LIMIT(serve_remote_is_a_face_of_another_server, 120)
     CHECK_INT(serve_visit(&t.near, r, "/alive"), 503);
     serve_tell(&t.near, "/resume", r);
     CHECK_STR(serve_exec(&t.near, r, "pwd"), "/tmp");
-    serve_refused(&t.near, 422, "limit", "POST", "/croft/v1/sandboxes",
-                  "{'image':'host','session_id':'m','memory':'64M'}");
+    serve_want(&t.near, 200, "POST", "/croft/v1/sandboxes",
+               "{'image':'host','session_id':'m','memory':'64M'}");
+    struct json *small = serve_start(&t.near, "m", ""); /* the same one */
+    v1 = serve_want(&t.far, 200, "GET",
+                    serve_text(&t.far, "/croft/v1/sandboxes/%s",
+                               serve_field(&t.far, far_of(&t, small), "runtime_id")),
+                    NULL);
+    CHECK_INT(json_get_int(v1, "memory", 0), 64 << 20);
+    serve_tell(&t.near, "/stop", small);
     struct json *bad =
         serve_want(&t.near, 200, "POST", "/start", "{'image':'no/such:image','session_id':'bad'}");
     while (strcmp(serve_field(&t.near, bad, "status"), "starting") == 0)

@@ -76,16 +76,18 @@ static fallible check_limits(const struct manager *m, const struct wire_wants *w
     struct sysinfo machine = {0};
     struct statvfs disk = {0};
 
-    sysinfo(&machine);
-    if (statvfs(m->config.driver->host->state_dir, &disk) < 0)
+    bool here = caps & SBX_IS_HERE; /* what another machine has, it knows */
+    if (here)
+        sysinfo(&machine);
+    if (!here || statvfs(m->config.driver->host->state_dir, &disk) < 0)
         disk.f_blocks = 0;
     TRY(check_limit("memory", w->memory_bytes, one->memory_bytes,
                     (uint64_t)machine.totalram * machine.mem_unit, 1, caps & SBX_LIMITS_MEMORY));
     TRY(check_limit("disk", w->disk_bytes, one->disk_bytes, (uint64_t)disk.f_blocks * disk.f_frsize,
                     1, caps & SBX_LIMITS_DISK));
     TRY(check_limit("pids", w->pids, one->pids, 0, 1, caps & SBX_LIMITS_PIDS));
-    return check_limit("cpus", w->cpu_milli, one->cpu_permille, (uint64_t)get_nprocs() * 1000, 1000,
-                       caps & SBX_LIMITS_CPU);
+    return check_limit("cpus", w->cpu_milli, one->cpu_permille,
+                       here ? (uint64_t)get_nprocs() * 1000 : 0, 1000, caps & SBX_LIMITS_CPU);
 }
 
 /* Processors are shared anyway: a limit beyond what there are does no harm. */

@@ -28,11 +28,12 @@ struct remote_driver {
 
 struct remote {
     struct sbx base;
-    char *image, *working_dir, *from;
+    char *image, *working_dir, *hostname;
     struct buf env, command; /* strings one after the other */
     bool has_command, has_user;
     enum sbx_face face;
     uint32_t uid, gid, factor;
+    struct sbx_limits limits;
 
     char runtime_id[SBX_ID_MAX + 1];
     char url[sizeof((struct sbx_address *)0)->url];

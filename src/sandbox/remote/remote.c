@@ -15,10 +15,11 @@
 #include "sandbox/environment.h"
 #include "sandbox/remote/inner.h"
 #include "wire/remote.h"
+#include "wire/wants.h"
 
 #define CAPS                                                                                       \
     (SBX_CAN_USER | SBX_CAN_PAUSE | SBX_CAN_ADOPT | SBX_HIDES_FILES | SBX_HIDES_PROCESSES |        \
-     SBX_HIDES_NETWORK)
+     SBX_HIDES_NETWORK | SBX_LIMITS_MEMORY | SBX_LIMITS_PIDS | SBX_LIMITS_CPU | SBX_LIMITS_DISK)
 
 static struct remote *remote_of(struct sbx *s)
 {
@@ -89,7 +90,7 @@ static void release(struct remote *r)
         http_call_cancel(r->call);
     free(r->image);
     free(r->working_dir);
-    free(r->from);
+    free(r->hostname);
     buf_done(&r->env);
     buf_done(&r->command);
     buf_done(&r->body);
@@ -125,20 +126,12 @@ static fallible remote_create(struct sbx_driver *driver, const struct sbx_spec *
     r->gid = spec->gid;
     r->image = mem_dup_cstr(spec->image ? spec->image : "host");
     r->working_dir = dup_or_null(spec->working_dir);
+    r->hostname = dup_or_null(spec->hostname);
+    r->limits = spec->limits;
     if (!buf_failed(&r->env) && !buf_failed(&r->command))
         return NULL;
     release(r);
     return err_new(ERR_TOO_LARGE, "command and environment are too large");
-}
-
-static fallible remote_fork(struct sbx_driver *driver, struct str snapshot,
-                            const struct sbx_spec *spec, struct sbx *s)
-{
-    TRY(remote_create(driver, spec, s));
-    char *from = mem_new(snapshot.len + 1);
-    memcpy(from, snapshot.p, snapshot.len);
-    remote_of(s)->from = from;
-    return NULL;
 }
 
 /* --- starting --- */
@@ -162,8 +155,23 @@ static const char **list_strings(const struct buf *b)
     return list;
 }
 
+/* What only a croft takes, by a door of its own. */
+static bool wants_any(const struct remote *r)
+{
+    const struct sbx_limits *l = &r->limits;
+
+    return l->memory_bytes || l->disk_bytes || l->pids || l->cpu_permille || r->hostname;
+}
+
 static void put_start(struct remote *r)
 {
+    const struct wire_wants wants = {
+        .memory_bytes = r->limits.memory_bytes,
+        .disk_bytes = r->limits.disk_bytes,
+        .pids = r->limits.pids,
+        .cpu_milli = r->limits.cpu_permille,
+        .hostname = r->hostname ? str_of(r->hostname) : (struct str){0},
+    };
     own_free const char **env = list_strings(&r->env);
     own_free const char **command = list_strings(&r->command);
     struct jw w;
@@ -177,7 +185,7 @@ static void put_start(struct remote *r)
         .uid = r->uid,
         .gid = r->gid,
         .factor = r->factor,
-        .from = r->from ? str_of(r->from) : (struct str){0},
+        .wants = wants_any(r) ? &wants : NULL,
     };
 
     buf_reset(&r->body);
@@ -189,6 +197,14 @@ static fallible remote_look(struct sbx *s)
 {
     remote_look_then(remote_of(s), remote_on_look);
     return NULL;
+}
+
+static void on_own_start(struct remote *r, const struct json *body, struct err *e)
+{
+    if (e && err_code(e) == ERR_NOT_FOUND && !remote_driver_of(r)->croft)
+        e = err_recode(err_wrap(e, "limits and a host name need a croft at the other side"),
+                       ERR_UNSUPPORTED);
+    remote_on_object(r, body, e);
 }
 
 static fallible remote_start(struct sbx *s)
@@ -205,7 +221,9 @@ static fallible remote_start(struct sbx *s)
     if (r->runtime_id[0] && remote_driver_of(r)->croft)
         return remote_call_croft(r, "POST", "/resume", remote_on_object);
     put_start(r);
-    return remote_call(r, "POST", r->from ? "/croft/v1/sandboxes" : "/start", remote_on_object);
+    if (wants_any(r))
+        return remote_call(r, "POST", "/croft/v1/sandboxes", on_own_start);
+    return remote_call(r, "POST", "/start", remote_on_object);
 }
 
 static void on_found(struct remote *r, const struct json *body, struct err *e)
@@ -388,7 +406,6 @@ SBX_BACKEND(remote) = {
     .resume = remote_resume,
     .adopt = remote_adopt,
     .look = remote_look,
-    .fork = remote_fork,
     .remove = remote_remove,
     .inspect = remote_inspect,
 };

@@ -30,7 +30,7 @@ struct world {
     struct sbx *s;
     char url[100];
     const struct answer *script; /* what is not in it fails the test */
-    char last_body[2000], keys[200];
+    char sent[2000];             /* the last body */
     unsigned asked, alive;
     bool croft, plain_alive;
     int commands; /* status of /execute_action; 0: 200 */
@@ -71,7 +71,7 @@ static fallible serve_scripted(struct http_req *req)
     if (!a->to || strcmp(line, a->to) != 0)
         FAIL("'%s' is asked and not '%s'", line, a->to ? a->to : "nothing");
     CHECK_STR(key, "sesame");
-    snprintf(w->last_body, sizeof w->last_body, "%.*s", STR_ARG(req->body));
+    snprintf(w->sent, sizeof w->sent, "%.*s", STR_ARG(req->body));
     w->script++;
     if (w->croft)
         http_reply_header(req, STR("Server"), STR("croft"));
@@ -331,7 +331,7 @@ TEST(remote_sends_a_start_again_when_its_answer_was_cut)
 
     world_open(&w, script);
     must(&w, sbx_start);
-    CHECK_HAS(w.last_body, "\"session_id\":\"one\""); /* by which it is found again */
+    CHECK_HAS(w.sent, "\"session_id\":\"one\""); /* by which it is found again */
     must(&w, sbx_stop);
     must(&w, sbx_remove);
     world_close(&w);
@@ -382,7 +382,7 @@ TEST(remote_leaves_nothing_at_a_server_that_is_no_croft)
     world_open(&w, script);
     must_fail(&w, sbx_start, ERR_UPSTREAM, "Runtime is unavailable (status: error)");
     must(&w, sbx_remove);
-    CHECK_STR(w.last_body, "{\"runtime_id\":\"abc\"}");
+    CHECK_STR(w.sent, "{\"runtime_id\":\"abc\"}");
     world_close(&w);
 }
 
@@ -522,6 +522,35 @@ TEST(remote_adopts_what_is_there_and_says_whose_session_is_not)
         CHECK_INT(w.s->state.now, rows[i].found);
         if (rows[i].found != SBX_STOPPED)
             must(&w, sbx_stop);
+        must(&w, sbx_remove);
+        world_close(&w);
+    }
+}
+
+TEST(remote_asks_a_croft_for_limits_and_tells_others_cannot)
+{
+    const struct answer script[] = {{"POST /croft/v1/sandboxes", 404, "Not Found"},
+                                    {"GET /sessions/limited", 404, "none"},
+                                    END};
+
+    for (int croft = 0; croft < 2; croft++) {
+        struct world w = {.croft = croft};
+        const struct answer first[] = {END};
+        world_open(&w, first);
+        must(&w, sbx_remove);
+        struct sbx_spec spec = {.id = "limited",
+                                .hostname = "box",
+                                .factor = 4,
+                                .limits = {.memory_bytes = 64u << 20, .cpu_permille = 1500}};
+        CHECK_OK(sbx_create(w.driver, &spec, &w.s));
+        w.script = script;
+        CHECK_OK(sbx_start(w.s, on_done, &w));
+        until_answered(&w, 100);
+        CHECK_INT(w.code, croft ? ERR_NOT_FOUND : ERR_UNSUPPORTED);
+        CHECK_HAS(w.sent, "\"memory\":67108864");
+        CHECK_HAS(w.sent, "\"cpus\":1.5");
+        CHECK_HAS(w.sent, "\"hostname\":\"box\"");
+        CHECK_HAS(w.sent, "\"resource_factor\":4");
         must(&w, sbx_remove);
         world_close(&w);
     }
