@@ -241,7 +241,8 @@ TEST(remote_asks_again_after_waits_that_grow_and_differ)
     const struct remote_driver *d = container_of(w.driver, struct remote_driver, base);
     bool differ = false;
     for (unsigned attempt = 1; attempt < 60; attempt++) {
-        uint64_t most = attempt < 9 ? AGAIN_MS << (attempt - 1) : REMOTE_MOST_MS, one, other;
+        uint64_t most = attempt < 20 ? (uint64_t)AGAIN_MS << (attempt - 1) : REMOTE_MOST_MS, one,
+                 other;
         if (most > REMOTE_MOST_MS)
             most = REMOTE_MOST_MS;
         one = remote_wait_ms(d, attempt);
