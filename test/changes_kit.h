@@ -97,3 +97,16 @@ static inline void mount_merged(const struct kit *k)
     CHECK(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
     CHECK(mount("overlay", k->merged, "overlay", 0, options) == 0);
 }
+
+/* Until a file made now is younger than the layer: the clock of files moves in steps. */
+static inline void pass_a_step(const struct kit *k)
+{
+    struct statx layer, probe;
+
+    CHECK(statx(k->upper_fd, "", AT_EMPTY_PATH, STATX_BTIME, &layer) == 0);
+    do {
+        own_fd fd = open(test_dir(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        CHECK(fd >= 0 && statx(fd, "", AT_EMPTY_PATH, STATX_CTIME, &probe) == 0);
+    } while (probe.stx_ctime.tv_sec == layer.stx_btime.tv_sec &&
+             probe.stx_ctime.tv_nsec <= layer.stx_btime.tv_nsec);
+}

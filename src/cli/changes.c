@@ -132,6 +132,7 @@ static fallible diff(struct job *j)
 
 static fallible apply(struct job *j)
 {
+    kept_begin_notes(&j->kept);
     return all_layers(j, apply_layer);
 }
 

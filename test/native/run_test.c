@@ -516,3 +516,34 @@ TEST(croft_run_notes_which_directory_it_worked_on)
     CHECK_HAS(buf_str(&out), "another directory has its name now");
     CHECK_INT(faccessat(dir, "p1/made", F_OK, 0), -1);
 }
+
+TEST(croft_run_applies_in_parts_and_leaves_out_what_it_mounted_on)
+{
+    own_done(buf) out;
+    own_fd dir = test_dir_fd();
+    char ws[4200], other[4200], state[4200];
+
+    kit_need_root();
+    buf_init(&out, 1u << 16);
+    CHECK_INT(mkdirat(dir, "ws", 0755), 0);
+    CHECK_INT(mkdirat(dir, "ws/d", 0755), 0);
+    CHECK_INT(mkdirat(dir, "ws/d/gone", 0755), 0);
+    CHECK_INT(mkdirat(dir, "out", 0755), 0);
+    snprintf(ws, sizeof ws, "%s/ws", test_dir());
+    snprintf(other, sizeof other, "%s/out:/workspace/x/out", test_dir());
+    snprintf(state, sizeof state, "%s/state", test_dir());
+    setenv("CROFT_SERVER_STATE_DIR", state, 1);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "run", "--root", "/", "--workspace", ws,
+                               "--rw", other, "--name", "p1", "--", "sh", "-c",
+                               "echo 1 >x/out/f; echo 2 >a; rm -r d"),
+                          &out),
+              0);
+    buf_reset(&out);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "diff", "p1"), &out), 0);
+    CHECK_STR(buf_str(&out), "A  a\nD  d/\n");
+    CHECK_INT(program_run(ARGS(test_program("croft"), "apply", "p1", "a"), &out), 0);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "apply", "p1"), &out), 0);
+    CHECK_INT(faccessat(dir, "ws/a", F_OK, 0), 0);
+    CHECK_INT(faccessat(dir, "ws/d", F_OK, 0), -1);
+    CHECK_INT(faccessat(dir, "ws/x", F_OK, 0), -1);
+}

@@ -260,6 +260,9 @@ TEST(v1_apply_puts_changes_into_the_directory_where_that_is_granted)
     CHECK_STR(serve_exec(&s, r, "cat /work/old /work/d/f"), "new\nx");
     CHECK_STR(kind_at(&s, serve_want(&s, 200, "GET", path_of(&s, r, "diff"), NULL), "/work/old"),
               "none");
+    serve_exec(&s, r, "echo newer >/work/old; sync"); /* what we applied is no conflict */
+    serve_want(&s, 200, "POST", apply, "{'paths':['/work']}");
+    CHECK_STR(file_text(&s, "open/a/old"), "newer\n");
     struct json *bare = make(&s, "b", "'pids':64");
     serve_refused(&s, 409, "no copy-on-write mount", "POST", path_of(&s, bare, "apply"), NULL);
 

@@ -16,13 +16,15 @@
 #include "host/changes/inner.h"
 #include "host/tree/tree.h"
 
-#define ACL       "system.posix_acl_access"
-#define XATTR_MAX 65536 /* the kernel's own bound, of a list and of a value */
+#define ACL         "system.posix_acl_access"
+#define NOTES_BYTES (128u << 20)
+#define XATTR_MAX   65536 /* the kernel's own bound, of a list and of a value */
 
 struct applier {
     const struct changes_source *src;
     struct changes_apply *how;
     struct lookup to;
+    struct buf notes;
 };
 
 struct spot { /* where an entry goes */
@@ -344,32 +346,86 @@ static bool is_done(struct changes_apply *how, const struct change *c)
     return !c->mounted && c->kind != CHANGE_SPECIAL;
 }
 
-static fallible put_all(struct applier *a, const struct changes *c)
+/* At once: whoever changes the file after us makes a conflict. */
+static fallible note_file(struct applier *a, const struct change *c)
+{
+    struct stat st;
+
+    if (S_ISDIR(c->mode))
+        return NULL;
+    TRY(lookup_stat(&a->to, c->path, &st));
+    notes_add(&a->notes, &st);
+    return NULL;
+}
+
+static fallible put_all(struct applier *a, struct changes *c)
 {
     for (size_t i = 0; i < c->count; i++) {
-        const struct change *x = &c->list[i];
+        struct change *x = &c->list[i];
         if (!x->chosen || is_removal(x))
             continue;
         TRY_WRAP(put_one(a, x), "apply '%.200s'", x->path.p);
+        TRY_WRAP(note_file(a, x), "apply '%.200s'", x->path.p);
+        x->done = true;
         a->how->applied += x->kind != CHANGE_RENAMED;
     }
     return NULL;
 }
 
-static fallible remove_all(struct applier *a, const struct changes *c)
+static fallible remove_all(struct applier *a, struct changes *c)
 {
     for (size_t i = 0; i < c->count; i++) {
-        const struct change *x = &c->list[i];
+        struct change *x = &c->list[i];
         if (!x->chosen || (!is_removal(x) && x->kind != CHANGE_RENAMED))
             continue;
         TRY_WRAP(is_removal(x) ? put_one(a, x) : remove_old(a, x->from), "apply '%.200s'",
                  x->path.p);
+        if (x->kind == CHANGE_REPLACED)
+            TRY_WRAP(note_file(a, x), "apply '%.200s'", x->path.p);
+        else
+            notes_add(&a->notes, NULL);
+        x->done = true;
         a->how->applied++;
     }
     return NULL;
 }
 
-static fallible apply_all(struct applier *a, const struct changes *c)
+static void note_dir(struct applier *a, struct str path, ino_t *last)
+{
+    const char *name;
+    struct stat st;
+    int dir = -1;
+    struct err *e = lookup_parent(&a->to, path, &dir, &name);
+
+    if (!e && fstat(dir, &st) == 0 && st.st_ino != *last) {
+        notes_add(&a->notes, &st);
+        *last = st.st_ino;
+    }
+    err_free(e); /* it went too */
+}
+
+/* Directories have changed with every name put in or taken out: at the end. */
+static void note_dirs(struct applier *a, const struct changes *c)
+{
+    ino_t last = 0, last_from = 0;
+
+    for (size_t i = 0; i < c->count; i++) {
+        const struct change *x = &c->list[i];
+        struct stat st;
+        if (!x->done)
+            continue;
+        note_dir(a, x->path, &last);
+        if (x->from.len)
+            note_dir(a, x->from, &last_from);
+        struct err *e = S_ISDIR(x->mode) ? lookup_stat(&a->to, x->path, &st) : NULL;
+        if (!e && S_ISDIR(x->mode))
+            notes_add(&a->notes, &st);
+        err_free(e); /* a conflict too many */
+    }
+    notes_write(a->src->notes, &a->notes);
+}
+
+static fallible apply_all(struct applier *a, struct changes *c)
 {
     TRY(put_all(a, c));
     TRY(remove_all(a, c));
@@ -411,10 +467,14 @@ fallible changes_apply(const struct changes_source *src, struct changes *c,
     size_t chosen = 0;
     for (size_t i = 0; i < c->count; i++) {
         c->list[i].chosen = is_done(how, &c->list[i]);
+        c->list[i].done = false;
         chosen += c->list[i].chosen;
     }
     lookup_init(&a.to, src->lower);
+    buf_init(&a.notes, NOTES_BYTES);
     struct err *e = apply_all(&a, c);
+    note_dirs(&a, c);
+    buf_done(&a.notes);
     lookup_done(&a.to);
     if (!e || !how->applied)
         return e;

@@ -327,3 +327,60 @@ TEST(changes_with_names_that_pretend_are_quoted)
     CHECK_STR(scan(&k), "A  \"a -> b\"\nA  \"x\\330\\234y\"\nA  \"z\\302\\255\"\n");
     kit_done(&k);
 }
+
+TEST(changes_applied_in_part_make_no_conflicts_of_the_rest)
+{
+    struct kit k;
+    struct changes_apply how = {.paths = (const char *const[]){"e", "m", NULL}};
+
+    kit_init(&k);
+    sh(&k, k.lower, "mkdir d && echo one >d/a && echo two >d/b && echo 1 >m && echo 2 >n");
+    k.src.since_ns = 1; /* every change is a later one */
+    k.src.notes = open(test_dir(), O_RDWR | O_TMPFILE | O_APPEND | O_CLOEXEC, 0600);
+    CHECK(k.src.notes > 0);
+    sh(&k, k.upper, "mkdir e && echo one >e/a && mknod d c 0 0 && echo 3 >m && echo 3 >n");
+    CHECK_STR(scan(&k), "D! d/\nA  e/\nR  d/a -> e/a\nM! m\nM! n\n");
+    how.force = true;
+    CHECK_OK(changes_apply(&k.src, &k.c, &how));
+    sh(&k, k.upper, "echo 4 >m && echo 4 >e/a");        /* it goes on */
+    CHECK_STR(scan(&k), "D! d/\nM  e/a\nM  m\nM! n\n"); /* d/b is not ours */
+    sh(&k, k.lower, "echo mine >m");
+    CHECK_STR(scan(&k), "D! d/\nM  e/a\nM! m\nM! n\n");
+    close(k.src.notes);
+    kit_done(&k);
+}
+
+TEST(changes_of_a_directory_we_took_files_out_of_are_no_conflict)
+{
+    struct kit k;
+    struct changes_apply how = {.paths = (const char *const[]){"e", NULL}};
+
+    kit_init(&k);
+    sh(&k, k.lower, "mkdir d && echo one >d/a && echo two >d/b");
+    close(k.upper_fd);
+    CHECK(rmdir(k.upper) == 0 && mkdir(k.upper, 0755) == 0);
+    k.upper_fd = open(k.upper, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    k.src.since_ns = 0;
+    k.src.notes = open(test_dir(), O_RDWR | O_TMPFILE | O_APPEND | O_CLOEXEC, 0600);
+    sh(&k, k.upper, "mkdir e && echo one >e/a && mknod d c 0 0");
+    pass_a_step(&k);
+    scan(&k);
+    CHECK_OK(changes_apply(&k.src, &k.c, &how));
+    CHECK_STR(scan(&k), "D  d/\n");
+    sh(&k, k.lower, "echo mine >d/c");
+    CHECK_STR(scan(&k), "D! d/\n");
+    close(k.src.notes);
+    kit_done(&k);
+}
+
+TEST(changes_are_not_what_was_made_to_mount_on)
+{
+    struct kit k;
+
+    kit_init(&k);
+    sh(&k, k.lower, "mkdir had");
+    sh(&k, k.upper, "mkdir -p out a/b/in used/x had/m && : >file && echo 1 >used/y && mkdir outer");
+    k.src.places = (const char *const[]){"out", "a/b/in", "used/x", "had/m", "file", NULL};
+    CHECK_STR(scan(&k), "A  outer/\nA  used/\nA  used/y\n");
+    kit_done(&k);
+}

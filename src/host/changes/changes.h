@@ -35,7 +35,7 @@ struct change {
     enum change_kind kind;
     bool conflict;         /* the directory's own entry changed since the sandbox began */
     bool mounted;          /* a file system is mounted there, on the way or in it: never applied */
-    bool chosen;           /* by changes_select() */
+    bool chosen, done;     /* by changes_select(); by changes_apply() */
     struct str path;       /* below the directory */
     struct str from;       /* CHANGE_RENAMED: the old path */
     struct str target;     /* what a link points to */
@@ -57,6 +57,12 @@ struct changes_source {
     /* Anything of the directory's that changed later is a conflict. 0: when the oldest upper was
      * made; of a copy it must be said, that is younger. */
     uint64_t since_ns; /* wall clock */
+    /* Where apply notes what it did, so that nobody takes that for a change of somebody else's: a
+     * file opened to read and append. 0: nowhere. */
+    int notes;
+    /* Places below the directory, NULL at the end, where the sandbox had something mounted: what is
+     * still empty there is no change. NULL: none. */
+    const char *const *places;
     bool deep; /* entries of any depth, else those of more than 4,096 bytes are shown only */
 };
 

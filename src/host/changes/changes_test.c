@@ -180,19 +180,6 @@ TEST(changes_follow_no_link_on_either_side)
     kit_done(&k);
 }
 
-/* Until a file made now is younger than the layer: the clock of files moves in steps. */
-static void pass_a_step(const struct kit *k)
-{
-    struct statx layer, probe;
-
-    CHECK(statx(k->upper_fd, "", AT_EMPTY_PATH, STATX_BTIME, &layer) == 0);
-    do {
-        own_fd fd = open(test_dir(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-        CHECK(fd >= 0 && statx(fd, "", AT_EMPTY_PATH, STATX_CTIME, &probe) == 0);
-    } while (probe.stx_ctime.tv_sec == layer.stx_btime.tv_sec &&
-             probe.stx_ctime.tv_nsec <= layer.stx_btime.tv_nsec);
-}
-
 TEST(changes_that_meet_changes_of_the_directory_are_conflicts)
 {
     struct kit k;

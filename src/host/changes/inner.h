@@ -64,5 +64,20 @@ fallible origin_read(int fd, bool user, struct arena *a, struct str *ret);
 /* Who was copied up from a file that is no more where it was: a conflict, unless it was moved. */
 fallible origins_check(const struct changes_source *src, struct changes *c);
 
+/* --- notes.c: files of the directory as our own applies left them --- */
+struct notes {
+    struct note {
+        uint64_t inode; /* 0: something was removed */
+        int64_t s, ns;  /* its last change */
+    } * at;
+    size_t count;
+};
+fallible notes_read(int fd, struct notes *ret);
+void notes_done(struct notes *n);
+bool notes_have(const struct notes *n, const struct stat *st);
+bool notes_have_removed(const struct notes *n);
+void notes_add(struct buf *to, const struct stat *st); /* NULL: something was removed */
+void notes_write(int fd, const struct buf *from);
+
 /* --- rename.c --- */
 fallible renames_find(const struct changes_source *src, struct changes *c);

@@ -22,6 +22,7 @@ struct scan {
     struct timespec since;
     struct lookup lower, *uppers;
     struct nodes nodes;
+    struct notes notes;
     size_t cap;
     struct str opaque;  /* the directory we are below that hides the lower one; .p NULL: none */
     struct str mounted; /* the same for one of the lower's that something is mounted on */
@@ -48,6 +49,11 @@ static fallible add(struct scan *s, const struct change *change)
 static bool later(struct timespec a, struct timespec b)
 {
     return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+}
+
+static bool is_moved(const struct scan *s, const struct stat *st)
+{
+    return later(st->st_ctim, s->since) && !notes_have(&s->notes, st);
 }
 
 static fallible read_piece(int fd, off_t at, char *into, size_t *ret_len)
@@ -106,7 +112,7 @@ static fallible same_bytes(struct scan *s, const struct node *n, bool *ret_same)
 
 struct newer {
     struct tree_visitor v;
-    struct timespec since;
+    const struct scan *scan;
     bool found, mounted;
 };
 
@@ -114,14 +120,13 @@ static fallible is_newer(struct tree_visitor *v, enum tree_when when, const stru
                          bool *skip)
 {
     struct newer *n = container_of(v, struct newer, v);
-
     bool mounted = false;
 
     if (when == TREE_LEAVE)
         return NULL;
     TRY(tree_is_mount(at->dir, at->name, &mounted));
     n->mounted |= mounted;
-    n->found |= n->mounted || later(at->st->st_ctim, n->since);
+    n->found |= n->mounted || is_moved(n->scan, at->st);
     *skip = mounted;
     return NULL;
 }
@@ -129,7 +134,7 @@ static fallible is_newer(struct tree_visitor *v, enum tree_when when, const stru
 /* Of a directory: it, and all that would go with it. */
 static fallible look_for_conflict(struct scan *s, const struct stat *st, struct change *c)
 {
-    struct newer n = {{.visit = is_newer}, s->since, later(st->st_ctim, s->since), false};
+    struct newer n = {{.visit = is_newer}, s, is_moved(s, st), false};
     own_fd fd = -1;
 
     TRY(lookup_mount(&s->lower, c->path, &n.mounted));
@@ -178,7 +183,7 @@ static fallible compare(struct scan *s, const struct node *n, const struct stat 
     *ret_same = same && (n->kind == NODE_LINK || ((n->mode ^ old->st_mode) & 0777) == 0);
     c->kind = same ? CHANGE_MODE : CHANGE_MODIFIED;
     if (n->kind != NODE_DIR) /* a directory's times change with every name in it */
-        c->conflict = later(old->st_ctim, s->since);
+        c->conflict = is_moved(s, old);
     return NULL;
 }
 
@@ -280,6 +285,29 @@ static fallible on_mount(struct scan *s, const struct node *n, const struct stat
     return NULL;
 }
 
+static bool is_place(const struct changes_source *src, struct str path)
+{
+    for (size_t i = 0; src->places && src->places[i]; i++) {
+        struct str place = str_of(src->places[i]);
+        if (str_eq(path, place) || path_beneath(place, path))
+            return true;
+    }
+    return false;
+}
+
+/* Made for something to be mounted there, as was all that is in it. */
+static bool is_bare_place(const struct scan *s, const struct node *n)
+{
+    const struct node *end = s->nodes.at + s->nodes.count;
+
+    if ((n->kind != NODE_DIR && n->kind != NODE_FILE) || n->size || !is_place(s->src, n->path))
+        return false;
+    for (const struct node *in = n + 1; in < end && path_beneath(in->path, n->path); in++)
+        if (in->size || !is_place(s->src, in->path))
+            return false;
+    return true;
+}
+
 static fallible on_node(struct scan *s, const struct node *n)
 {
     struct stat old = {0};
@@ -307,6 +335,8 @@ static fallible on_node(struct scan *s, const struct node *n)
                        .layer = n->layer};
     if (n->kind == NODE_LINK)
         TRY(lookup_link(&s->uppers[n->layer], n->path, &s->c->arena, &c.target));
+    if (!there && is_bare_place(s, n))
+        return NULL;
     if (!there || n->kind == NODE_SPECIAL || type_of(n->mode) != type_of(old.st_mode))
         return on_new(s, n, there ? &old : NULL, &c);
     TRY(compare(s, n, &old, &c, &same));
@@ -361,6 +391,7 @@ static fallible scan_all(struct scan *s)
     struct changes *c = s->c;
 
     TRY(since_of(s->src, &s->since));
+    TRY(notes_read(s->src->notes, &s->notes));
     TRY(layers_read(s->src, &c->arena, &s->nodes));
     for (size_t i = 0; i < s->nodes.count; i++)
         TRY(on_any(s, &s->nodes.at[i]));
@@ -369,7 +400,8 @@ static fallible scan_all(struct scan *s)
     TRY(renames_find(s->src, c));
     for (size_t i = 0; i < c->count; i++)
         c->kinds[c->list[i].kind]++;
-    TRY(origins_check(s->src, c));
+    if (!notes_have_removed(&s->notes)) /* else it may have been ourselves */
+        TRY(origins_check(s->src, c));
     for (size_t i = 0; i < c->count; i++)
         c->conflicts += c->list[i].conflict;
     return arena_check(&c->arena);
@@ -395,6 +427,7 @@ fallible changes_scan(const struct changes_source *src, struct changes *ret)
         lookup_done(&uppers[i]);
     lookup_done(&s.lower);
     nodes_done(&s.nodes);
+    notes_done(&s.notes);
     free(s.piece[0]);
     free(s.piece[1]);
     if (e)

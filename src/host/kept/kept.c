@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "host/launcher/record.h"
 #include "host/tree/inner.h"
 #include "host/tree/tree.h"
 
@@ -81,6 +82,9 @@ void kept_done(struct kept *k)
 {
     for (size_t i = 0; i < k->count; i++) {
         free(k->layers[i].path);
+        own_close(k->layers[i].notes);
+        for (size_t n = 0; k->layers[i].places[n]; n++)
+            free(k->layers[i].places[n]);
         for (size_t n = 0; n < k->layers[i].upper_count; n++)
             own_close(k->layers[i].uppers[n]);
         own_close(k->layers[i].lower);
@@ -95,7 +99,16 @@ struct changes_source kept_source(const struct kept_layer *l)
                                    .upper_count = l->upper_count,
                                    .lower = l->lower,
                                    .user = l->user,
+                                   .notes = l->notes,
+                                   .places = (const char *const *)l->places,
                                    .since_ns = l->since_ns};
+}
+
+void kept_begin_notes(struct kept *k)
+{
+    for (size_t i = 0; i < k->count; i++)
+        if (k->layers[i].notes < 0)
+            k->layers[i].notes = kept_open_notes(k->dir, k->layers[i].mount, true);
 }
 
 static ssize_t read_note(int box, unsigned n, char out[PATH_MAX])
@@ -142,11 +155,20 @@ static fallible open_layer(int state, struct kept *k, unsigned n, const char *pa
     TRY_WRAP(open_source(path, &lower), "the directory sandbox '%s' worked on", k->id);
     TRY_WRAP(kept_check_which(k->dir, n, lower), "'%s'", path);
     TRY(snaps_open_noted(state, k->dir, n, &below));
+    own_free struct record *r = mem_new(sizeof *r);
+    const char *places[NATIVE_MOUNTS + 1] = {0};
+    struct err *e = record_read(k->dir, r);
+    if (!e)
+        record_places(r, n, places);
+    err_free(e); /* older ones have none: then a place to mount on is a change */
     *l = (struct kept_layer){.mount = n,
                              .path = mem_dup_cstr(path),
                              .lower = take_fd(&lower),
                              .since_ns = below.since_ns,
-                             .user = kept_by_user(k->dir, n)};
+                             .user = kept_by_user(k->dir, n),
+                             .notes = kept_open_notes(k->dir, n, false)};
+    for (size_t i = 0; places[i]; i++)
+        l->places[i] = mem_dup_cstr(places[i]);
     l->uppers[l->upper_count++] = take_fd(&upper);
     for (size_t i = 0; i < below.count; i++)
         l->uppers[l->upper_count++] = below.fds[i];

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "host/changes/changes.h"
 #include "host/snaps/snaps.h"
+#include "sandbox/native/msg.h"
 
 #define KEPT_LAYERS_MAX 8
 #define KEPT_ID_MAX     64
@@ -25,6 +26,8 @@ struct kept_layer {
     size_t upper_count;
     uint64_t since_ns; /* the directory's own changes since are conflicts; 0: since the lowest */
     bool user;         /* mounted by an ordinary user */
+    int notes;         /* of what was applied; -1: nothing yet */
+    char *places[NATIVE_MOUNTS + 1]; /* in it, where others were mounted */
 };
 
 struct kept {
@@ -43,6 +46,8 @@ fallible kept_note_which(int box, unsigned n, int source, bool user);
 /* Whether an ordinary user mounted it, which is whoever asks in sandboxes of older versions. */
 bool kept_by_user(int box, unsigned n);
 /* Another directory in its place is ERR_CONFLICT; older versions noted none, which fits all. */
+/* The file in which apply notes what it did; -1 when there is none, or none can be made. */
+int kept_open_notes(int box, unsigned n, bool create);
 fallible kept_check_which(int box, unsigned n, int source);
 void kept_forget_which(int box, unsigned n);
 /* Nothing changed there: it is nobody's last sandbox from now on, although it is still removed. */
@@ -59,5 +64,6 @@ fallible kept_open(int state, const char *id, const char *here, struct kept *ret
 fallible kept_open_box(int state, const char *id, const char *here, struct kept *ret);
 void kept_done(struct kept *k);
 struct changes_source kept_source(const struct kept_layer *l); /* borrows */
+void kept_begin_notes(struct kept *k);                         /* before an apply */
 /* Drops the changes and the sandbox's directory; ERR_BUSY while it runs. */
 fallible kept_drop(int state, struct kept *k);

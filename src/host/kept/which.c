@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* which.c — which directory a layer lies over. Paths change hands: what a sandbox did to one
- * directory must not be done to another that has its name now.
+/* which.c — which directory a layer lies over, and what was applied to it. Paths change hands: what
+ * a sandbox did to one directory must not be done to another that has its name now.
  *
  * A directory is its inode number and the moment it was made. The device counts only where a file
  * system does not know that moment: its number may be another one after a restart. */
@@ -17,9 +17,9 @@
 #define WHICH   128
 #define BY_USER "user "
 
-static void name_of(unsigned n, char out[16])
+static void name_of(unsigned n, char kind, char out[16])
 {
-    snprintf(out, 16, "m%ui", n);
+    snprintf(out, 16, "m%u%c", n, kind);
 }
 
 static fallible describe(int dir, char out[WHICH])
@@ -41,7 +41,7 @@ fallible kept_note_which(int box, unsigned n, int source, bool user)
 {
     char name[16], text[WHICH], note[WHICH + sizeof BY_USER];
 
-    name_of(n, name);
+    name_of(n, 'i', name);
     TRY(describe(source, text));
     snprintf(note, sizeof note, "%s%s", user ? BY_USER : "", text);
     if (symlinkat(note, box, name) < 0 && errno != EEXIST)
@@ -54,7 +54,7 @@ static fallible read_which(int box, unsigned n, char text[WHICH + sizeof BY_USER
 {
     char name[16];
 
-    name_of(n, name);
+    name_of(n, 'i', name);
     ssize_t len = readlinkat(box, name, text, WHICH + sizeof BY_USER);
     if (len < 0 && errno != ENOENT)
         return err_sys("read which directory it was");
@@ -92,6 +92,26 @@ void kept_forget_which(int box, unsigned n)
 {
     char name[16];
 
-    name_of(n, name);
+    name_of(n, 'i', name);
     unlinkat(box, name, 0); /* not there: not noted */
+    name_of(n, 'a', name);
+    unlinkat(box, name, 0);
+}
+
+/* The directory's time is when the sandbox was made: that stays. */
+int kept_open_notes(int box, unsigned n, bool create)
+{
+    int flags = O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
+    struct stat st;
+    char name[16];
+
+    name_of(n, 'a', name);
+    int fd = openat(box, name, flags, 0);
+    if (fd >= 0 || !create || fstat(box, &st) < 0)
+        return fd;
+    fd = openat(box, name, flags | O_CREAT, 0600);
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st.st_mtim};
+    if (fd >= 0)
+        futimens(box, times); /* else it seems to be the last one */
+    return fd;
 }

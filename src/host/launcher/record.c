@@ -105,3 +105,16 @@ fallible record_read(int dir, struct record *ret_record)
     *ret_record = r;
     return NULL;
 }
+
+void record_places(const struct record *r, unsigned n, const char *ret[NATIVE_MOUNTS + 1])
+{
+    size_t count = 0, len = strnlen(r->mounts[n].target, NATIVE_PATH_MAX);
+
+    for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
+        const struct native_mount *m = &r->mounts[i];
+        if (i != n && m->mode && strncmp(m->target, r->mounts[n].target, len) == 0 &&
+            m->target[len] == '/')
+            ret[count++] = m->target + len + 1;
+    }
+    ret[count] = NULL;
+}

@@ -39,3 +39,5 @@ fallible record_started(pid_t pid, uint64_t *ret_ticks);
 /* Those of older versions too. ERR_UNSUPPORTED for one of a version we do not know, which is
  * somebody's all the same; ERR_CORRUPT for what is no record. */
 fallible record_read(int dir, struct record *ret_record);
+/* Where others are mounted inside mount n, relative to it; NULL at the end. Borrows. */
+void record_places(const struct record *r, unsigned n, const char *ret[NATIVE_MOUNTS + 1]);

@@ -43,6 +43,7 @@ struct section { /* an overlay of the sandbox's */
     char where[NATIVE_PATH_MAX + 1];  /* in the sandbox, "" is its root */
     const struct native_mount *mount; /* NULL: of its root file system */
     const struct launcher_root *root; /* of a mount */
+    const char *places[NATIVE_MOUNTS + 1];
     struct changes c;
 };
 
@@ -58,6 +59,8 @@ struct looking {
     struct arena arena;
     struct wire_files asked;
 };
+
+static fallible run_apply(struct serve_job *j);
 
 /* --- opening, before the fence --- */
 
@@ -130,6 +133,9 @@ static fallible add_mount(struct looking *l, unsigned n)
     TRY_WRAP(fd_open_beneath(x->root->dir, str_of(m->path), O_PATH, 0, &x->src.lower),
              "the directory of '%s'", m->target);
     TRY_WRAP(kept_check_which(l->j->dir, n, x->src.lower), "the directory of '%s'", m->target);
+    record_places(&l->record, n, x->places);
+    x->src.places = x->places;
+    x->src.notes = kept_open_notes(l->j->dir, n, l->j->run == run_apply);
     l->count++;
     return NULL;
 }
@@ -190,7 +196,8 @@ static bool may_apply(const struct section *x)
 static fallible go_behind(struct looking *l, bool apply)
 {
     const struct serve_job *j = l->j;
-    const int fds[] = {j->out, j->asked, j->result};
+    int fds[3 + NATIVE_MOUNTS] = {j->out, j->asked, j->result};
+    size_t fd_count = 3;
     int works[NATIVE_MOUNTS];
     size_t work_count = 0, look_count = 0, most = 0;
 
@@ -201,6 +208,8 @@ static fallible go_behind(struct looking *l, bool apply)
         const struct section *x = &l->sections[i];
         memcpy(looks + look_count, x->uppers, x->src.upper_count * sizeof *looks);
         look_count += x->src.upper_count;
+        if (x->src.notes > 0)
+            fds[fd_count++] = x->src.notes;
         if (apply && may_apply(x))
             works[work_count++] = x->src.lower;
         else
@@ -210,7 +219,7 @@ static fallible go_behind(struct looking *l, bool apply)
                                                         .work = {-1, -1, -1},
                                                         .look = -1,
                                                         .fds = fds,
-                                                        .fd_count = ARRAY_LEN(fds),
+                                                        .fd_count = fd_count,
                                                         .works = works,
                                                         .work_count = work_count,
                                                         .looks = looks,

@@ -47,14 +47,16 @@ static fallible forget_note(int box, const char *note)
     return NULL;
 }
 
-/* Which directory a mount's changes were made over: the next life works on what is there then. */
+/* Which directory a mount's changes were made over, and what was applied to it: the next life works
+ * on what is there then. */
 static void forget_which(int box, const char *upper)
 {
-    char which[SNAPS_NOTE];
+    char note[SNAPS_NOTE];
 
-    snprintf(which, sizeof which, "%.2si", upper);
-    if (upper[0] == 'm')
-        unlinkat(box, which, 0); /* older versions noted none */
+    for (const char *kind = "ia"; *kind && upper[0] == 'm'; kind++) {
+        snprintf(note, sizeof note, "%.2s%c", upper, *kind);
+        unlinkat(box, note, 0); /* older versions noted none */
+    }
 }
 
 static fallible put_aside(int box, const char *upper)

@@ -19,7 +19,7 @@ struct worker_job {
     const int *fds;  /* others it needs; -1 is passed over */
     size_t fd_count; /* at most WORKER_FDS */
 };
-#define WORKER_FDS 8
+#define WORKER_FDS 16
 
 /* Appends the answer, up to the buffer's limit. */
 fallible worker_run(const struct worker_job *job, struct buf *answer);

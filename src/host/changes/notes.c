@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+/* notes.c — which changes of the directory are our own: an apply of some changes must not make
+ * conflicts of the others, nor of what the sandbox does next.
+ *
+ * A note is an inode number and the time of its change: as long as nobody else changes that file,
+ * it has both. Notes are hints: without one there is a conflict too many, never one too few. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "host/changes/inner.h"
+
+#define NOTES_MAX ((size_t)4 * CHANGES_MAX) /* then they begin anew */
+
+static int by_all(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(struct note));
+}
+
+fallible notes_read(int fd, struct notes *ret)
+{
+    off_t end = fd > 0 ? lseek(fd, 0, SEEK_END) : 0;
+    size_t size = end > 0 ? (size_t)end : 0, len = 0;
+
+    *ret = (struct notes){0};
+    size -= size % sizeof(struct note); /* one that death cut short */
+    if (!size || size / sizeof(struct note) > NOTES_MAX)
+        return NULL;
+    own_free char *bytes = mem_try(size);
+    if (!bytes)
+        return err_no_memory();
+    while (len < size) {
+        ssize_t n = pread(fd, bytes + len, size - len, (off_t)len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? err_sys("read the notes of what was applied") : NULL;
+        len += (size_t)n;
+    }
+    ret->count = size / sizeof(struct note);
+    ret->at = (struct note *)(void *)bytes;
+    bytes = NULL;
+    qsort(ret->at, ret->count, sizeof *ret->at, by_all);
+    return NULL;
+}
+
+void notes_done(struct notes *n)
+{
+    free(n->at);
+    *n = (struct notes){0};
+}
+
+static struct note note_of(const struct stat *st)
+{
+    return st ? (struct note){st->st_ino, st->st_ctim.tv_sec, st->st_ctim.tv_nsec}
+              : (struct note){0};
+}
+
+static bool have(const struct notes *n, struct note key)
+{
+    return n->count && bsearch(&key, n->at, n->count, sizeof key, by_all);
+}
+
+bool notes_have(const struct notes *n, const struct stat *st)
+{
+    return have(n, note_of(st));
+}
+
+bool notes_have_removed(const struct notes *n)
+{
+    return have(n, note_of(NULL));
+}
+
+void notes_add(struct buf *to, const struct stat *st)
+{
+    struct note note = note_of(st);
+
+    buf_add(to, str_n(&note, sizeof note));
+}
+
+void notes_write(int fd, const struct buf *from)
+{
+    off_t end = fd > 0 ? lseek(fd, 0, SEEK_END) : -1;
+
+    if (end < 0 || buf_failed(from))
+        return;
+    if ((size_t)end / sizeof(struct note) >= NOTES_MAX && ftruncate(fd, 0) < 0)
+        return;
+    err_free(fd_write_all(fd, buf_str(from))); /* a conflict too many */
+}
