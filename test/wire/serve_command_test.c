@@ -9,7 +9,8 @@ TEST_LIMIT(serve_runs_an_action_servers_line_as_our_action_server, 120)
 {
     struct serve s = {.key = NULL};
 
-    serve_open(&s);
+    serve_prepare(&s);
+    serve_run_with(&s, "limits.memory = '1G'\n"); /* twice that is on a small machine, too */
     struct json *r = serve_start(
         &s, "v0",
         "'command':['/openhands/micromamba/bin/micromamba','run','-n','openhands','poetry','run',"

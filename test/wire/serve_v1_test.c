@@ -42,7 +42,7 @@ TEST(v1_limits_and_host_name_are_the_sandbox_s_own_warm_or_not)
     CHECK_STR(serve_field(&s, has, "hostname"), "field-1");
     CHECK_STR(json_get_str(json_at(json_get(has, STR("mounts")), 0), "mode", STR("")), "overlay");
     CHECK_STR(serve_exec(&s, r, "python3 /work/forks.py"), "True");
-    struct json *plain = look(&s, make(&s, "b", "'resource_factor':2"));
+    struct json *plain = look(&s, make(&s, "b", "'resource_factor':2,'memory':'64M'"));
     CHECK_INT(json_get_int(plain, "pids", 0), 8192);
     CHECK_STR(serve_field(&s, plain, "hostname"), serve_field(&s, plain, "runtime_id"));
     serve_kill(&s); /* all of it is in its row */
