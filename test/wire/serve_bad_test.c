@@ -282,3 +282,31 @@ TEST(serve_refuses_a_body_that_is_nested_too_deep)
     serve_refused(&s, 404, "not found", "GET", "/sessions/x", NULL);
     serve_close(&s);
 }
+
+TEST(serve_gives_the_live_runtime_of_a_session_whatever_image_is_named)
+{
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    const char *id = serve_field(&s, serve_start(&s, "a", ""), "runtime_id");
+    struct json *again = serve_want(&s, 200, "POST", "/start",
+                                    "{'image':'no/such:1','session_id':'a','command':'x'}");
+    CHECK(strcmp(serve_field(&s, again, "runtime_id"), id) == 0);
+    serve_close(&s);
+}
+
+TEST(serve_refuses_names_of_snapshots_that_are_no_names)
+{
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    const char *id = serve_field(&s, serve_start(&s, "a", ""), "runtime_id");
+    const char *path = serve_text(&s, "/croft/v1/sandboxes/%s/snapshot", id);
+    serve_refused(&s, 422, "name: ", "POST", path, "{'name':'..'}");
+    serve_refused(&s, 422, "name: ", "POST", path, "{'name':'-a'}");
+    serve_refused(&s, 422, "name: ", "POST", path, "{'name':'a\\u0000b'}");
+    serve_refused(&s, 422, "name: ", "POST", path, "{'name':'a b'}");
+    serve_want(&s, 200, "POST", path, "{'name':'a.b-1_'}");
+    CHECK_INT(serve_ask(&s, "DELETE", "/croft/v1/snapshots/a.b-1_", NULL).status, 204);
+    serve_close(&s);
+}

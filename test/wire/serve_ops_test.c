@@ -198,6 +198,8 @@ TEST(serve_blames_nobody_for_what_was_asked_without_a_key)
     CHECK_INT(ask_as(&s, "passer-by", "POST", "/no/such", "{}").status, 404);
     buf_init(&out, 1u << 20);
     CHECK_HAS(seen(&s, &out, "stranger"), "\"decision\":\"denied\"");
+    buf_reset(&out);
+    CHECK_HAS(seen(&s, &out, "passer-by"), "\"decision\":\"denied\"");
     seen(&s, &out, "passer-by");
     CHECK_INT(str_find(buf_str(&out), STR("default")), -1);
     serve_close(&s);

@@ -118,6 +118,8 @@ static fallible take_name(struct form *f, struct str name)
         return err_new(ERR_UNPROCESSABLE, "%s: more than %zu characters", what, sizeof text - 1);
     memcpy(text, name.p, name.len);
     TRY_WRAP(err_recode(native_image_check(text), ERR_UNPROCESSABLE), "%s", what);
+    if (strcmp(text, "host") == 0)
+        return err_new(ERR_UNPROCESSABLE, "%s: 'host' is this machine's own system", what);
     if (target && f->has_target)
         return err_new(ERR_UNPROCESSABLE, "target_image: it is there twice");
     if (target) {

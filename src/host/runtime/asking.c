@@ -117,12 +117,22 @@ static void on_image(void *arg, const char *record, size_t count, const struct e
         http_reply_err(a->req, e);
 }
 
+/* The session's own, whatever it is made of. */
+static bool is_there(const struct asking *a)
+{
+    const struct runtime *r =
+        manager_find_session(face_of(a->req)->manager, a->key, a->start.session_id);
+
+    return r && r->status.now != RUNTIME_STOPPED && r->status.now != RUNTIME_ERROR;
+}
+
 /* An image that is not here is refused now, and not found out by a sandbox that does not start. */
 fallible asking_start(struct asking *a)
 {
     struct manager *m = face_of(a->req)->manager;
 
-    if (manager_has_image(m, a->start.image) || !(manager_driver(m)->caps & SBX_IS_HERE))
+    if (is_there(a) || manager_has_image(m, a->start.image) ||
+        !(manager_driver(m)->caps & SBX_IS_HERE))
         return begin(a); /* what another machine has, it knows */
     return sbx_image_find(manager_driver(m), a->start.image, on_image, a);
 }

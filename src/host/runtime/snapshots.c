@@ -179,9 +179,10 @@ static fallible check_name(struct str name)
 {
     if (!name.len || name.len > SNAPSHOT_NAME_MAX)
         return err_new(ERR_UNPROCESSABLE, "name: wanted 1 to %d characters", SNAPSHOT_NAME_MAX);
-    for (size_t i = 0; i < name.len; i++)
-        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.", name.p[i]))
-            return err_new(ERR_UNPROCESSABLE, "name: letters, digits, '-', '_' and '.' only");
+    static const char set[] = "-_.abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    for (size_t i = 0; i < name.len; i++) /* the first is a letter or a digit */
+        if (!memchr(i ? set : set + 3, name.p[i], i ? sizeof set - 1 : sizeof set - 4))
+            return err_new(ERR_UNPROCESSABLE, "name: letters, digits, and then '-', '_' and '.'");
     return NULL;
 }
 

@@ -78,6 +78,12 @@ static bool changes_something(struct str method)
            !str_eq(method, STR("OPTIONS"));
 }
 
+/* For want of a key, of a right to what is named, or of a quota. */
+static bool was_denied(int status)
+{
+    return status == 401 || status == 403 || status == 404 || status == 429;
+}
+
 /* Who it was is known by the key alone; without one it is nobody's, and seen by who administers. */
 static void audit(const struct runtime_face *f, const struct http_req *req, int status)
 {
@@ -86,16 +92,15 @@ static void audit(const struct runtime_face *f, const struct http_req *req, int 
 
     snprintf(action, sizeof action, STR_FMT, STR_ARG(str_first(req->head.method, 16)));
     snprintf(text, sizeof text, "%d", status);
-    journal_add(f->journal,
-                &(struct journal_note){.kind = JOURNAL_AUDIT,
-                                       .tenant = key ? str_of(key->name) : STR(""),
-                                       .paced = !key || !keys_any(f->face.keys),
-                                       .action = str_of(action),
-                                       .object = str_first(req->path, 512),
-                                       .decision = status == 401 || status == 403 ? STR("denied")
+    journal_add(f->journal, &(struct journal_note){.kind = JOURNAL_AUDIT,
+                                                   .tenant = key ? str_of(key->name) : STR(""),
+                                                   .paced = !key || !keys_any(f->face.keys),
+                                                   .action = str_of(action),
+                                                   .object = str_first(req->path, 512),
+                                                   .decision = was_denied(status) ? STR("denied")
                                                                                   : STR("allowed"),
-                                       .rule = str_of(text),
-                                       .request = http_req_id(req)});
+                                                   .rule = str_of(text),
+                                                   .request = http_req_id(req)});
 }
 
 /* What went well is said by what came of it. */
