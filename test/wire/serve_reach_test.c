@@ -119,3 +119,18 @@ TEST_LIMIT(serve_leads_clients_to_vscode_and_workers_by_what_they_compute, 120)
     CHECK_HAS(get(&s, bare, "/aaaaaaaaaaaaaaaa/alive"), "40"); /* another id is just a path */
     serve_close(&s);
 }
+
+/* Another machine can neither be sent to a loopback listener nor to the address that means all. */
+TEST(serve_tells_clients_elsewhere_of_sandboxes_by_paths_of_an_address_they_reach)
+{
+    struct serve s = {.key = "one-key-that-is-long-enough"};
+
+    setenv("CROFT_API_KEY", s.key, 1);
+    serve_prepare(&s);
+    serve_run(&s, ARGS("--listen", "0.0.0.0:0"));
+    struct json *r = serve_start(&s, "a", "");
+    const char *url = serve_field(&s, r, "url"), *id = serve_field(&s, r, "runtime_id");
+    CHECK(!strstr(url, "0.0.0.0"));
+    CHECK_HAS(str_of(url), serve_text(&s, ":%u/%s", s.wire.port, id));
+    serve_close(&s);
+}

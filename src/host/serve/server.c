@@ -2,9 +2,11 @@
 /* server.c — see server.h. */
 #include "host/serve/server.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -160,6 +162,38 @@ static fallible open_driver(struct server *s)
     return sbx_driver_open(sbx_backend_find(s->settings->backend), &s->host, &s->driver);
 }
 
+/* Which address of ours others see; asked of the routes, nothing is sent. */
+static bool own_address(char out[static INET_ADDRSTRLEN])
+{
+    own_fd fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(9)};
+    socklen_t len = sizeof a;
+
+    inet_pton(AF_INET, "192.0.2.1", &a.sin_addr);
+    return fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof a) == 0 &&
+           getsockname(fd, (struct sockaddr *)&a, &len) == 0 &&
+           inet_ntop(AF_INET, &a.sin_addr, out, INET_ADDRSTRLEN);
+}
+
+/* Whoever is elsewhere reaches this server alone: sandboxes by paths below it. Nobody can be sent
+ * to the address that means all of them. */
+static void be_reachable(struct server *s)
+{
+    char address[INET_ADDRSTRLEN];
+    struct str all[] = {STR("http://0.0.0.0:"), STR("http://[::]:")}, url = str_of(s->url);
+
+    for (size_t i = 0; i < ARRAY_LEN(all) && !s->local; i++)
+        if (str_starts(url, all[i]) && own_address(address)) {
+            char port[16];
+            snprintf(port, sizeof port, STR_FMT, STR_ARG(str_from(url, all[i].len)));
+            snprintf(s->url, sizeof s->url, "http://%s:%s", address, port);
+            break;
+        }
+    if (!s->local && !s->settings->public_url.p && !s->settings->domain.len)
+        log_info("sandboxes are told to clients by this address; server.public_url is another",
+                 KV("url", s->url));
+}
+
 static struct manager_config manager_settings(const struct server *s)
 {
     const struct settings *r = s->settings;
@@ -171,7 +205,7 @@ static struct manager_config manager_settings(const struct server *s)
                                    .driver = s->driver,
                                    .client = s->client,
                                    .base_url = r->public_url.p ? r->public_url : str_of(s->url),
-                                   .by_path = r->public_url.p != NULL,
+                                   .by_path = r->public_url.p != NULL || !s->local,
                                    .domain = r->domain,
                                    .limits = s->launch.limits,
                                    .mounts = r->mounts,
@@ -528,6 +562,7 @@ static fallible run(struct server *s)
         TRY(listen_open(s->settings->listen, &s->listener));
     TRY(listen_name(s->listener, false, s->url, sizeof s->url));
     s->local = listen_is_loopback(s->listener);
+    be_reachable(s);
     awake_open(&s->awake, s->settings->awake);
     TRY(become_ordinary(s));
     struct err *e = live(s);
