@@ -271,3 +271,33 @@ TEST(serve_names_every_request_in_its_answer_log_and_journal)
     CHECK(has_line(text, "\"request\"", "/start", "\"request_id\":\"start-1\""));
     CHECK(has_line(text, "\"request\"", "404", "\"request_id\":\""));
 }
+
+/* Who follows is told nothing more, and his connection ends. */
+TEST(serve_ends_the_streams_of_a_key_that_is_revoked)
+{
+    struct serve s = {.key = ADMIN};
+    int out[2];
+    char byte[4096];
+
+    setenv("CROFT_API_KEY", ADMIN, 1);
+    serve_open(&s);
+    struct json *made = serve_want(&s, 201, "POST", "/croft/v1/tokens", "{'name':'tx'}");
+    s.key = serve_field(&s, made, "secret");
+    const char *id = serve_field(&s, serve_start(&s, "one", ""), "runtime_id");
+    CHECK_INT(pipe2(out, O_CLOEXEC), 0);
+    pid_t pid = program_start(&(struct program){
+        .argv = ARGS("curl", "-sN", "-H", serve_text(&s, "X-API-Key: %s", s.key),
+                     serve_text(&s, "http://127.0.0.1:%u/croft/v1/events", s.wire.port)),
+        .fds = (int[]){-1, out[1], -1},
+        .fd_count = 3});
+    close(out[1]);
+    CHECK(read(out[0], byte, sizeof byte) > 0); /* what happened before */
+    s.key = ADMIN;
+    CHECK_INT(serve_ask(&s, "DELETE", "/croft/v1/tokens/tx", NULL).status, 200);
+    serve_ask(&s, "DELETE", serve_text(&s, "/croft/v1/sandboxes/%s", id), NULL); /* news for it */
+    while (read(out[0], byte, sizeof byte) > 0) /* or it hangs here */
+        ;
+    CHECK_INT(program_wait(pid), 0);
+    close(out[0]);
+    serve_close(&s);
+}

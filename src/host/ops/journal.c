@@ -135,12 +135,25 @@ struct follower { /* in the arena of its request */
     struct http_req *req;
     struct loop *loop;
     struct loop_timer beat;
+    bool (*welcome)(const struct http_req *req);
 };
+
+static void end_follower(struct follower *f);
+
+static bool is_welcome(const struct follower *f)
+{
+    return !f->welcome || f->welcome(f->req);
+}
 
 static void on_beat(struct loop_timer *t)
 {
     struct follower *f = container_of(t, struct follower, beat);
 
+    if (!is_welcome(f)) {
+        end_follower(f);
+        http_reply_end(f->req);
+        return;
+    }
     http_reply_write(f->req, STR(":\n\n"));
     loop_timer_start(f->loop, t, BEAT_MS, on_beat);
 }
@@ -153,6 +166,10 @@ static void on_record(struct trail_sub *s, uint64_t number, const struct event_r
     char id[24], when[CLOCK_ISO_MAX];
     struct jw w;
 
+    if (!is_welcome(f)) { /* its key was revoked */
+        loop_timer_start(f->loop, &f->beat, 0, on_beat);
+        return;
+    }
     buf_init(&data, 2 * NOTE_BYTES);
     buf_init(&out, 3 * NOTE_BYTES);
     jw_init(&w, &data, JW_WEB);
@@ -220,14 +237,17 @@ static fallible read_question(struct http_req *req, struct follower *f)
     return err_new(ERR_UNPROCESSABLE, "'kind' is 'status' or 'audit'");
 }
 
-fallible journal_follow(struct journal *j, struct http_req *req, struct str tenant)
+fallible journal_follow(struct journal *j, struct http_req *req, struct str tenant,
+                        bool (*welcome)(const struct http_req *req))
 {
     struct follower *f = arena_alloc(&req->arena, sizeof *f);
 
     if (!f)
         return err_no_memory();
-    *f = (struct follower){
-        .sub = {.on_record = on_record, .on_end = on_end}, .req = req, .loop = j->loop};
+    *f = (struct follower){.sub = {.on_record = on_record, .on_end = on_end},
+                           .req = req,
+                           .loop = j->loop,
+                           .welcome = welcome};
     f->sub.filter = &f->filter;
     TRY(read_question(req, f));
     assert(!tenant.p || tenant.len); /* an empty id would let everything through */

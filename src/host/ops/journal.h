@@ -52,4 +52,5 @@ void journal_add(struct journal *j, const struct journal_note *n);
 /* GET …/events: from Last-Event-ID (or ?after=N) on, then as they happen; 410 when what comes next
  * is not kept any more. tenant: only what
  * concerns it, copied; .p NULL: all. ?kind=status|audit. */
-fallible journal_follow(struct journal *j, struct http_req *req, struct str tenant);
+fallible journal_follow(struct journal *j, struct http_req *req, struct str tenant,
+                        bool (*welcome)(const struct http_req *req)); /* still; NULL: always */

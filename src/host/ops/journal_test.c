@@ -11,12 +11,12 @@ static struct journal *journal;
 
 static fallible follow_all(struct http_req *req)
 {
-    return journal_follow(journal, req, (struct str){0});
+    return journal_follow(journal, req, (struct str){0}, NULL);
 }
 
 static fallible follow_ada(struct http_req *req)
 {
-    return journal_follow(journal, req, STR("ada"));
+    return journal_follow(journal, req, STR("ada"), NULL);
 }
 
 static const struct route routes[] = {

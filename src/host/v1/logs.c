@@ -94,11 +94,16 @@ static void send_all(struct reading *g, struct sbx *s)
 
 /* --- following --- */
 
+static void on_beat(struct loop_timer *t);
+
 static void on_more(struct sbx_follower *f)
 {
     struct reading *g = container_of(f, struct reading, follower);
 
-    send_all(g, f->sbx);
+    if (v1_is_welcome(g->req))
+        send_all(g, f->sbx);
+    else
+        loop_timer_start(g->loop, &g->beat, 0, on_beat);
 }
 
 static void on_drain(struct http_req *req)
@@ -109,19 +114,25 @@ static void on_drain(struct http_req *req)
         on_more(&g->follower);
 }
 
-static void on_beat(struct loop_timer *t)
-{
-    struct reading *g = container_of(t, struct reading, beat);
-
-    http_reply_write(g->req, STR(":\n\n"));
-    loop_timer_start(g->loop, t, BEAT_MS, on_beat);
-}
-
 static void let_go(struct reading *g)
 {
     sbx_unfollow(&g->follower);
     loop_timer_stop(&g->beat);
     g->req->on_gone = g->req->on_hangup = g->req->on_drain = NULL;
+}
+
+static void on_beat(struct loop_timer *t)
+{
+    struct reading *g = container_of(t, struct reading, beat);
+
+    if (!v1_is_welcome(g->req)) { /* its key was revoked */
+        let_go(g);
+        http_reply_end(g->req);
+        return;
+    }
+    if (g->events)
+        http_reply_write(g->req, STR(":\n\n"));
+    loop_timer_start(g->loop, t, BEAT_MS, on_beat);
 }
 
 static void on_gone(struct http_req *req)

@@ -343,6 +343,13 @@ static fallible handle_set_pool(struct http_req *req)
 
 /* --- for whoever runs it --- */
 
+bool v1_is_welcome(const struct http_req *req)
+{
+    const struct runtime_face *f = req->app;
+
+    return keys_shown(f->face.keys, req) != NULL;
+}
+
 static fallible handle_events(struct http_req *req)
 {
     const struct key *key;
@@ -351,7 +358,8 @@ static fallible handle_events(struct http_req *req)
     if (!face_of(req)->journal)
         return err_new(ERR_UNSUPPORTED, "this server keeps no journal");
     const struct key *only = v1_whose(key);
-    return journal_follow(face_of(req)->journal, req, only ? str_of(only->name) : (struct str){0});
+    return journal_follow(face_of(req)->journal, req, only ? str_of(only->name) : (struct str){0},
+                          v1_is_welcome);
 }
 
 #define SANDBOXES "/croft/v1/sandboxes"
