@@ -78,11 +78,23 @@ static fallible native_open(const struct sbx_host *host, struct sbx_driver **ret
     return NULL;
 }
 
+static void let_go(struct native *n);
+static void stop_io(struct loop_io *io);
+
+/* Sandboxes that are left live on: only what we know of them goes. */
 static void native_close(struct sbx_driver *driver)
 {
     struct native_driver *d = container_of(driver, struct native_driver, base);
 
     loop_io_stop(&d->io);
+    LIST_EACH(s, &driver->all, struct sbx, sibling) {
+        stop_io(&native_of(s)->ready);
+        let_go(native_of(s));
+        list_del(&s->sibling);
+        free(s->failure);
+        free(s->said);
+        free(s);
+    }
     native_calls_drop(d);
     native_log_close(d);
     free(d);
@@ -90,9 +102,8 @@ static void native_close(struct sbx_driver *driver)
 
 /* --- what a sandbox is made of --- */
 
-static void release(struct native *n)
+static void let_go(struct native *n)
 {
-    native_drop_output(n);
     err_free(native_log_watch(&n->base, false)); /* it cannot fail */
     list_del(&n->call.link);
     list_del(&n->slow.link);
@@ -107,6 +118,12 @@ static void release(struct native *n)
     free(n->image_name);
     if (n->output > 0)
         own_close(n->output);
+}
+
+static void release(struct native *n)
+{
+    native_drop_output(n);
+    let_go(n);
 }
 
 static fallible set_snapshot(char to[NATIVE_ID_MAX], struct str name)
