@@ -412,6 +412,8 @@ static void note_dirs(struct applier *a, const struct changes *c)
     for (size_t i = 0; i < c->count; i++) {
         const struct change *x = &c->list[i];
         struct stat st;
+        if (x->origin.len && !x->conflict)
+            notes_add_origin(&a->notes, x->origin);
         if (!x->done)
             continue;
         note_dir(a, x->path, &last);

@@ -210,6 +210,7 @@ TEST(changes_deeper_than_any_path_are_shown_where_they_begin)
 TEST(changes_of_what_was_removed_or_moved_in_the_directory_are_conflicts)
 {
     struct kit k;
+    struct changes_apply how = {.paths = (const char *const[]){"from", NULL}};
 
     kit_init(&k);
     if (geteuid() != 0)
@@ -225,9 +226,14 @@ TEST(changes_of_what_was_removed_or_moved_in_the_directory_are_conflicts)
     CHECK(umount2(k.merged, MNT_DETACH) == 0);
     CHECK_STR(scan(&k), "M  again\nD  d2/\nA  dd/n\nM  dd/x\nA  found\nD  from\nD  lost\nM  m\n"
                         "A  moved\nA  new/\nA  new/y\nA  to\n");
+    k.src.notes = open(test_dir(), O_RDWR | O_TMPFILE | O_APPEND | O_CLOEXEC, 0600);
     sh(&k, k.lower, "rm m lost && mv dd ee");
     CHECK_STR(scan(&k), "M  again\nD  d2/\nA! dd/\nA  dd/n\nA! dd/x\nA! found\nD  from\nA! m\n"
                         "A  moved\nA  new/\nA  new/y\nA  to\n");
+    CHECK_OK(changes_apply(&k.src, &k.c, &how)); /* 'to' came from there, and nobody else took it */
+    CHECK_STR(scan(&k), "M  again\nD  d2/\nA! dd/\nA  dd/n\nA! dd/x\nA! found\nA! m\nA  moved\n"
+                        "A  new/\nA  new/y\nA  to\n");
+    close(k.src.notes);
     kit_done(&k);
 }
 

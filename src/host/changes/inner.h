@@ -58,12 +58,6 @@ static inline mode_t type_of(mode_t mode)
 int open_closed(int dir, const char *name, const struct stat *st);
 bool is_closed(const struct err *e); /* we may not read it */
 
-/* --- origin.c --- */
-/* What overlay noted of an entry that it copied up; .p NULL: none. */
-fallible origin_read(int fd, bool user, struct arena *a, struct str *ret);
-/* Who was copied up from a file that is no more where it was: a conflict, unless it was moved. */
-fallible origins_check(const struct changes_source *src, struct changes *c);
-
 /* --- notes.c: files of the directory as our own applies left them --- */
 struct notes {
     struct note {
@@ -76,8 +70,18 @@ fallible notes_read(int fd, struct notes *ret);
 void notes_done(struct notes *n);
 bool notes_have(const struct notes *n, const struct stat *st);
 bool notes_have_removed(const struct notes *n);
+/* What was copied up from a file that we removed: the sandbox had moved it. */
+bool notes_have_origin(const struct notes *n, struct str origin);
+void notes_add_origin(struct buf *to, struct str origin);
 void notes_add(struct buf *to, const struct stat *st); /* NULL: something was removed */
 void notes_write(int fd, const struct buf *from);
+
+/* --- origin.c --- */
+/* What overlay noted of an entry that it copied up; .p NULL: none. */
+fallible origin_read(int fd, bool user, struct arena *a, struct str *ret);
+/* Who was copied up from a file that is no more where it was: a conflict, unless it was moved. */
+fallible origins_check(const struct changes_source *src, const struct notes *notes,
+                       struct changes *c);
 
 /* --- rename.c --- */
 fallible renames_find(const struct changes_source *src, struct changes *c);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "host/changes/inner.h"
 
@@ -72,6 +73,25 @@ bool notes_have(const struct notes *n, const struct stat *st)
 bool notes_have_removed(const struct notes *n)
 {
     return have(n, note_of(NULL));
+}
+
+static struct note origin_note(struct str origin)
+{
+    static const uint64_t seed[2] = {0};
+
+    return (struct note){map_hash(seed, origin.p, origin.len), -1, -1};
+}
+
+bool notes_have_origin(const struct notes *n, struct str origin)
+{
+    return have(n, origin_note(origin));
+}
+
+void notes_add_origin(struct buf *to, struct str origin)
+{
+    struct note note = origin_note(origin);
+
+    buf_add(to, str_n(&note, sizeof note));
 }
 
 void notes_add(struct buf *to, const struct stat *st)

@@ -98,13 +98,15 @@ static fallible look_at(struct seeker *k, const struct change *c)
     return NULL;
 }
 
-static fallible seek(struct seeker *k, struct changes *c)
+static fallible seek(struct seeker *k, const struct notes *notes, struct changes *c)
 {
-    bool took = c->kinds[CHANGE_DELETED] || c->kinds[CHANGE_REPLACED];
+    bool took = c->kinds[CHANGE_DELETED] || c->kinds[CHANGE_REPLACED] || notes_have_removed(notes);
 
     for (size_t i = 0; i < c->count; i++) {
         struct change *x = &c->list[i];
         if (!x->origin.p || x->kind != CHANGE_ADDED)
+            continue;
+        if (x->origin.len && notes_have_origin(notes, x->origin))
             continue;
         if (x->origin.len)
             map_put(&k->lost, x->origin, x);
@@ -118,13 +120,14 @@ static fallible seek(struct seeker *k, struct changes *c)
     return NULL;
 }
 
-fallible origins_check(const struct changes_source *src, struct changes *c)
+fallible origins_check(const struct changes_source *src, const struct notes *notes,
+                       struct changes *c)
 {
     struct seeker k = {.v.visit = walk_one};
 
     map_init(&k.lost);
     lookup_init(&k.lower, src->lower);
-    struct err *e = seek(&k, c);
+    struct err *e = seek(&k, notes, c);
     lookup_done(&k.lower);
     map_done(&k.lost);
     return e;

@@ -400,8 +400,7 @@ static fallible scan_all(struct scan *s)
     TRY(renames_find(s->src, c));
     for (size_t i = 0; i < c->count; i++)
         c->kinds[c->list[i].kind]++;
-    if (!notes_have_removed(&s->notes)) /* else it may have been ourselves */
-        TRY(origins_check(s->src, c));
+    TRY(origins_check(s->src, &s->notes, c));
     for (size_t i = 0; i < c->count; i++)
         c->conflicts += c->list[i].conflict;
     return arena_check(&c->arena);
