@@ -213,12 +213,16 @@ static void stop_the_rest(struct serve *s)
 /* The launcher makes its embryos one by one, behind everybody: until it does no more. */
 static void take_first_stock(struct serve *s, pid_t launcher, struct left *l)
 {
-    struct left was = {.ports = 0};
+    struct left now = {.ports = 0};
+    unsigned children = 0;
 
-    for (unsigned i = 0, same = 0; same < 20; i++) {
+    for (unsigned i = 0, same = 0; same < 10; i++) {
         CHECK(i < 3000);
-        same = is_at_rest(s, launcher, l, NULL) && memcmp(l, &was, sizeof was) == 0 ? same + 1 : 0;
-        was = *l;
+        bool rests = is_at_rest(s, launcher, &now, NULL);
+        same = rests && now.launcher.children == children ? same + 1 : 0;
+        children = now.launcher.children;
+        if (rests && (!same || now.launcher.fds > l->launcher.fds))
+            *l = now; /* what it holds for a moment comes and goes */
         poll(NULL, 0, 50);
     }
 }
