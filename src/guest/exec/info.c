@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* info.c — GET /server_info: how long, how busy, how large. */
 #include <sys/auxv.h>
-#include <sys/statvfs.h>
+#include <sys/statfs.h>
 #include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
@@ -72,11 +72,11 @@ static struct wire_memory memory(void)
 static struct wire_disk disk(void)
 {
     struct wire_disk d = {0};
-    struct statvfs st;
+    struct statfs st;
 
-    if (statvfs("/", &st) < 0)
+    if (statfs("/", &st) < 0)
         return d;
-    uint64_t unit = st.f_frsize;
+    uint64_t unit = (uint64_t)st.f_frsize;
     d.total = (int64_t)(st.f_blocks * unit);
     d.used = (int64_t)((st.f_blocks - st.f_bfree) * unit);
     d.free = (int64_t)(st.f_bavail * unit);

@@ -5,7 +5,6 @@
  * then continues, is refused, or finds the command ended. */
 #include "guest/shell/shell.h"
 
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -332,7 +331,7 @@ static void start_timers(struct shell *s)
     if (!r->blocking)
         loop_timer_start(s->loop, &s->soft, r->soft_timeout_ms, on_soft_timeout);
     if (r->hard_timeout_s > 0)
-        loop_timer_start(s->loop, &s->hard, (uint64_t)ceil(r->hard_timeout_s * 1000.0),
+        loop_timer_start(s->loop, &s->hard, (uint64_t)(r->hard_timeout_s * 1000.0 + 0.999),
                          on_hard_timeout);
 }
 
