@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/plain.h"
 #include "base/utf8.h"
 
 ROWS_OF(cli_commands, struct cli_command)
@@ -58,17 +59,29 @@ fallible cli_unknown_command(const char *name)
 /* --- saying things ------------------------------------------------------------------------------
  */
 
-int cli_put(struct cli *cli, const struct buf *data)
+int cli_put_raw(struct cli *cli, struct str data)
 {
-    struct err *e = buf_check(data);
+    struct err *e = fd_write_all(cli->out, data);
 
-    if (!e)
-        e = fd_write_all(cli->out, buf_str(data));
     if (e && err_errno(e) == EPIPE) {
         err_free(e);
         return CLI_OK;
     }
     return cli_fail(cli, e);
+}
+
+int cli_put(struct cli *cli, const struct buf *data)
+{
+    own_done(buf) safe;
+    struct err *e = buf_check(data);
+
+    buf_init(&safe, (size_t)4 * data->len + 1);
+    if (!e && isatty(cli->out)) {
+        plain_put_lines(&safe, buf_str(data));
+        data = &safe;
+        e = buf_check(&safe);
+    }
+    return e ? cli_fail(cli, e) : cli_put_raw(cli, buf_str(data));
 }
 
 static void say(struct cli *cli, const struct err *e, const char *more)

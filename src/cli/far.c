@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plain.h"
 #include "base/rng.h"
 #include "cli/ask.h"
 #include "host/changes/changes.h"
@@ -61,15 +62,15 @@ static void put_change(struct buf *out, const struct json *c)
 {
     put_letter(out, c);
     if (json_get(c, STR("from"))) {
-        changes_put_name(out, text_of(c, "from"));
+        plain_put_name(out, text_of(c, "from"));
         buf_add_cstr(out, " -> ");
     }
-    changes_put_name(out, text_of(c, "path"));
+    plain_put_name(out, text_of(c, "path"));
     if (str_eq(text_of(c, "type"), STR("directory")))
         buf_add_char(out, '/');
     if (json_get(c, STR("target"))) {
         buf_add_cstr(out, " -> ");
-        changes_put_name(out, text_of(c, "target"));
+        plain_put_name(out, text_of(c, "target"));
     }
     if (str_eq(text_of(c, "kind"), STR("mode")))
         buf_addf(out, " %03o -> %03o", (unsigned)json_get_int(c, "old_mode", 0),
@@ -123,17 +124,22 @@ fallible far_diff(struct far *f, const char *name)
 
 /* --- apply --- */
 
+static void put_target(struct buf *out, const struct json *d)
+{
+    buf_addf(out, "applied %" PRId64 " to the directory of '", json_get_int(d, "applied", 0));
+    plain_put_name(out, text_of(d, "target"));
+    buf_add_char(out, '\'');
+    changes_put_skipped(out, (size_t)json_get_int(d, "skipped", 0),
+                        (size_t)json_get_int(d, "mounted", 0));
+    buf_add_char(out, '\n');
+}
+
 static void put_applied(struct buf *out, const struct json *body)
 {
     const struct json *list = json_get(body, STR("directories"));
 
-    for (const struct json *d = list ? list->first : NULL; d; d = d->next) {
-        buf_addf(out, "applied %" PRId64 " to the directory of '" STR_FMT "'",
-                 json_get_int(d, "applied", 0), STR_ARG(text_of(d, "target")));
-        changes_put_skipped(out, (size_t)json_get_int(d, "skipped", 0),
-                            (size_t)json_get_int(d, "mounted", 0));
-        buf_add_char(out, '\n');
-    }
+    for (const struct json *d = list ? list->first : NULL; d; d = d->next)
+        put_target(out, d);
 }
 
 static fallible post(struct far *f, const char *name, const char *rest, const struct buf *body,
@@ -236,8 +242,10 @@ fallible far_list_snapshots(struct far *f, const char *name)
     const struct json *list = json_get(r.body, STR("snapshots"));
     for (const struct json *s = list ? list->first : NULL; s; s = s->next) {
         if (!f->a->json) {
-            buf_addf(f->out, STR_FMT "\tsandbox " STR_FMT "\n", STR_ARG(text_of(s, "name")),
-                     STR_ARG(text_of(s, "sandbox")));
+            plain_put_name(f->out, text_of(s, "name"));
+            buf_add_cstr(f->out, "\tsandbox ");
+            plain_put_name(f->out, text_of(s, "sandbox"));
+            buf_add_char(f->out, '\n');
             continue;
         }
         buf_add_cstr(f->out, f->out->len ? ", " : ""); /* elements of an array */

@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/plain.h"
 #include "cli/cli.h"
 #include "cli/state.h"
 #include "cli/things.h"
@@ -126,9 +127,12 @@ static fallible list(void *arg)
     for (size_t i = 0; i < count; i++) {
         buf_addf(&j->out, "%.12s  ", all[i].id.p);
         put_size(&j->out, all[i].bytes);
-        buf_addf(&j->out, "\t" STR_FMT, STR_ARG(all[i].name.len ? all[i].name : STR("-")));
-        for (size_t k = 0; k < all[i].alias_count; k++)
-            buf_addf(&j->out, " " STR_FMT, STR_ARG(all[i].aliases[k]));
+        buf_add_char(&j->out, '\t');
+        plain_put_name(&j->out, all[i].name.len ? all[i].name : STR("-"));
+        for (size_t k = 0; k < all[i].alias_count; k++) {
+            buf_add_char(&j->out, ' ');
+            plain_put_name(&j->out, all[i].aliases[k]);
+        }
         buf_add_char(&j->out, '\n');
     }
     return NULL;

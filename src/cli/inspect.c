@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plain.h"
 #include "cli/ask.h"
 
 struct inspect_options {
@@ -46,13 +47,13 @@ static void put_value(struct buf *out, const struct json *v, unsigned indent)
         for (const struct json *at = v->first; at; at = at->next) {
             buf_addf(out, "\n%*s", (int)indent + 2, "");
             if (v->type == JSON_OBJECT)
-                buf_addf(out, STR_FMT "  ", STR_ARG(at->key));
+                plain_put_cell(out, at->key, at->key.len + 2);
             put_value(out, at, indent + 2);
         }
         return;
     }
     if (v->type == JSON_STR) {
-        buf_add(out, v->s);
+        plain_put_cell(out, v->s, 0);
         return;
     }
     jw_init(&w, out, 0);
@@ -62,7 +63,7 @@ static void put_value(struct buf *out, const struct json *v, unsigned indent)
 static void put_object(struct buf *out, const struct json *object)
 {
     for (const struct json *at = object->first; at; at = at->next) {
-        buf_addf(out, "%-16.*s  ", STR_ARG(at->key));
+        plain_put_cell(out, at->key, 18);
         put_value(out, at, 16);
         buf_add_char(out, '\n');
     }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plain.h"
 #include "cli/ask.h"
 
 #define POOL_MOST 5000 /* of the API */
@@ -24,11 +25,12 @@ static void put_pool(struct buf *out, const struct json *p)
 {
     const struct json *misses = json_get(p, STR("misses"));
 
-    buf_addf(out, "%-12.*s  %-12.*s  %6" PRId64 "  %6" PRId64 "  %8" PRId64 "  %8" PRId64 "  ",
-             STR_ARG(json_get_str(p, "name", STR("-"))),
-             STR_ARG(json_get_str(p, "image", STR("-"))), json_get_int(p, "ready", 0),
-             json_get_int(p, "target", 0), json_get_int(p, "starting", 0),
-             json_get_int(p, "hits", 0));
+    plain_put_cell(out, json_get_str(p, "name", STR("-")), 12);
+    buf_add_cstr(out, "  ");
+    plain_put_cell(out, json_get_str(p, "image", STR("-")), 12);
+    buf_addf(out, "  %6" PRId64 "  %6" PRId64 "  %8" PRId64 "  %8" PRId64 "  ",
+             json_get_int(p, "ready", 0), json_get_int(p, "target", 0),
+             json_get_int(p, "starting", 0), json_get_int(p, "hits", 0));
     for (const struct json *m = misses ? misses->first : NULL; m; m = m->next)
         if (m->type == JSON_INT && m->i)
             buf_addf(out, STR_FMT " %" PRId64 " ", STR_ARG(m->key), m->i);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/plain.h"
 #include "cli/ask.h"
 
 struct ps_options {
@@ -35,18 +36,21 @@ static void put_age(struct buf *out, struct str created)
             snprintf(text, sizeof text, "%" PRIu64 "d", s / 86400);
     }
     err_free(e);
-    buf_addf(out, "%-6s", text);
+    buf_addf(out, "%-6s  ", text);
 }
 
 static void put_row(struct buf *out, const struct json *s)
 {
-    buf_addf(out, "%-16.*s  %-8.*s  %-5.*s  ", STR_ARG(json_get_str(s, "runtime_id", STR("-"))),
-             STR_ARG(json_get_str(s, "status", STR("-"))),
-             STR_ARG(json_get_str(s, "launch_type", STR("-"))));
+    plain_put_cell(out, json_get_str(s, "runtime_id", STR("-")), 18);
+    plain_put_cell(out, json_get_str(s, "status", STR("-")), 10);
+    plain_put_cell(out, json_get_str(s, "launch_type", STR("-")), 7);
     put_age(out, json_get_str(s, "created_at", STR("")));
-    buf_addf(out, "  %-10.*s  %-28.*s  %.*s\n", STR_ARG(json_get_str(s, "image", STR("-"))),
-             STR_ARG(json_get_str(s, "url", STR("-"))),
-             STR_ARG(json_get_str(s, "session_id", STR(""))));
+    plain_put_cell(out, json_get_str(s, "image", STR("-")), 10);
+    buf_add_cstr(out, "  ");
+    plain_put_cell(out, json_get_str(s, "url", STR("-")), 28);
+    buf_add_cstr(out, "  ");
+    plain_put_cell(out, json_get_str(s, "session_id", STR("")), 0);
+    buf_add_char(out, '\n');
 }
 
 static void put_list(struct buf *out, const struct ps_options *o, const struct json *list)

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/plain.h"
 #include "base/rng.h"
 #include "cli/cli.h"
 #include "cli/far.h"
@@ -92,9 +93,11 @@ static void put_one(struct job *j, const struct shown *s)
     jw_init(&w, &j->out, JW_SPACED);
     if (j->o.json)
         put_json(&w, s);
-    else
-        buf_addf(&j->out, STR_FMT "\t%s" STR_FMT, STR_ARG(s->name), s->whole ? "sandbox " : "",
-                 STR_ARG(s->of));
+    else {
+        plain_put_name(&j->out, s->name);
+        buf_add_cstr(&j->out, s->whole ? "\tsandbox " : "\t");
+        plain_put_cell(&j->out, s->of, 0);
+    }
     buf_add_char(&j->out, '\n');
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/plain.h"
 #include "cli/ask.h"
 #include "cli/cli.h"
 #include "cli/state.h"
@@ -225,7 +226,8 @@ static fallible list(void *arg)
     buf_add_cstr(&j->out, "NAME\tSCOPES\tRUNTIMES\tSTARTS/MIN\tCREATED\tREVOKED\n");
     for (const struct json *key = keys ? keys->first : NULL; key; key = key->next) {
         const struct json *scopes = json_get(key, STR("scopes"));
-        buf_addf(&j->out, STR_FMT "\t", STR_ARG(json_get_str(key, "name", STR(""))));
+        plain_put_name(&j->out, json_get_str(key, "name", STR("")));
+        buf_add_char(&j->out, '\t');
         for (const struct json *s = scopes ? scopes->first : NULL; s; s = s->next)
             buf_addf(&j->out, STR_FMT "%s", STR_ARG(s->s), s->next ? "," : "\t");
         put_limit(j, key, "most_runtimes");

@@ -104,8 +104,6 @@ fallible changes_apply(const struct changes_source *src, struct changes *c,
 
 struct buf;
 struct jw;
-/* A name as one line of text that a terminal does not act on. */
-void changes_put_name(struct buf *out, struct str name);
 void changes_put_text(struct buf *out, const struct changes *c);
 
 void changes_put_json(struct jw *w, const struct changes *c); /* members of an open object */

@@ -5,46 +5,13 @@
 
 #include "base/b64.h"
 #include "base/json.h"
+#include "base/plain.h"
 #include "base/utf8.h"
 #include "host/changes/inner.h"
 
 const char *const change_words[CHANGE_KINDS] = {"added",   "modified", "mode",   "replaced",
                                                 "renamed", "deleted",  "special"};
 const char change_letters[CHANGE_KINDS + 1] = "AMPTRD!";
-
-static bool is_plain(struct str name)
-{
-    if (!utf8_valid(name) || !name.len || name.p[0] == '"' || str_find(name, STR(" -> ")) >= 0)
-        return false; /* an arrow is ours */
-    while (name.len) {
-        uint32_t cp;
-        name = str_from(name, utf8_decode(name, &cp));
-        if (utf8_is_trap(cp) || cp == '\\')
-            return false;
-    }
-    return true;
-}
-
-void changes_put_name(struct buf *out, struct str name)
-{
-    if (is_plain(name)) {
-        buf_add(out, name);
-        return;
-    }
-    buf_add_char(out, '"');
-    for (size_t i = 0; i < name.len; i++) {
-        unsigned char c = (unsigned char)name.p[i];
-        if (c == '\n')
-            buf_add_cstr(out, "\\n");
-        else if (c == '"' || c == '\\')
-            buf_addf(out, "\\%c", c);
-        else if (c < 0x20 || c >= 0x7f)
-            buf_addf(out, "\\%03o", c);
-        else
-            buf_add_char(out, (char)c);
-    }
-    buf_add_char(out, '"');
-}
 
 void changes_put_text(struct buf *out, const struct changes *c)
 {
@@ -53,15 +20,15 @@ void changes_put_text(struct buf *out, const struct changes *c)
         mode_t mode = x->mode ? x->mode : x->old_mode;
         buf_addf(out, "%c%c ", change_letters[x->kind], x->conflict ? '!' : ' ');
         if (x->kind == CHANGE_RENAMED) {
-            changes_put_name(out, x->from);
+            plain_put_name(out, x->from);
             buf_add_cstr(out, " -> ");
         }
-        changes_put_name(out, x->path);
+        plain_put_name(out, x->path);
         if (S_ISDIR(mode))
             buf_add_char(out, '/');
         if (S_ISLNK(x->mode)) {
             buf_add_cstr(out, " -> ");
-            changes_put_name(out, x->target);
+            plain_put_name(out, x->target);
         }
         if (x->kind == CHANGE_MODE)
             buf_addf(out, " %03o -> %03o", x->old_mode & 0777, x->mode & 0777);

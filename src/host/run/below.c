@@ -3,6 +3,7 @@
 #include "host/run/below.h"
 
 #include "base/fd.h"
+#include "base/plain.h"
 #include "host/changes/changes.h"
 #include "host/run/run.h"
 
@@ -50,7 +51,7 @@ static void put_all(struct buf *out, struct str table, struct str dir, struct st
         if (!is_below(path, dir) || is_below(path, except) || count++ >= NAMED)
             continue;
         buf_add_cstr(out, count == 1 ? "croft run: mounted here: " : ", ");
-        changes_put_name(out, str_from(path, dir.len + 1));
+        plain_put_name(out, str_from(path, dir.len + 1));
     }
     if (count > NAMED)
         buf_addf(out, " and %zu more", count - NAMED);
