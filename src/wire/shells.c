@@ -78,6 +78,8 @@ fallible wire_decode_new_shell(const struct json *body, struct wire_new_shell *r
         return err_new(ERR_UNPROCESSABLE, "the body must be an object");
     TRY(json_take_str(body, "name", &n.name));
     TRY(json_take_str(body, "cwd", &n.cwd));
+    TRY(json_take_str(body, "pipe", &n.pipe));
+    TRY(json_take_bool(body, "watched", &n.watched));
     TRY(json_take_int(body, "columns", 1, WIRE_SIDE_MAX, &n.columns));
     TRY(json_take_int(body, "rows", 1, WIRE_SIDE_MAX, &n.rows));
     n.env = json_get(body, STR("env"));
@@ -89,7 +91,8 @@ fallible wire_decode_new_shell(const struct json *body, struct wire_new_shell *r
     return NULL;
 }
 
-fallible wire_decode_input(struct arena *a, const struct json *body, struct str *ret_bytes)
+fallible wire_decode_input(struct arena *a, const struct json *body, struct str *ret_bytes,
+                           bool *ret_end)
 {
     struct str text = {0}, coded = {0};
     own_done(buf) bytes;
@@ -97,6 +100,7 @@ fallible wire_decode_input(struct arena *a, const struct json *body, struct str 
     buf_init(&bytes, INPUT_MAX);
     TRY(json_take_str(body, "text", &text));
     TRY(json_take_str(body, "base64", &coded));
+    TRY(json_take_bool(body, "end", ret_end));
     if (!text.p == !coded.p)
         return err_new(ERR_UNPROCESSABLE, "give 'text' or 'base64'");
     if (coded.p) {

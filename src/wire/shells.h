@@ -20,6 +20,9 @@ bool wire_anything_runs(const struct json *body); /* says that answer */
 
 struct wire_new_shell { /* .p NULL and 0: not given */
     struct str name, cwd;
+    struct str
+        pipe;     /* absolute: a fifo is made there, and input goes into it, not to the terminal */
+    bool watched; /* it ends with whoever watches its output */
     const struct json *env; /* an object of strings, its names fit for variables; may be NULL */
     int64_t columns, rows;
 };
@@ -27,8 +30,9 @@ struct wire_new_shell { /* .p NULL and 0: not given */
 #define WIRE_ENV_MAX  256
 fallible wire_decode_new_shell(const struct json *body, struct wire_new_shell *ret_new);
 
-/* What is typed: "text", or "base64" decoded into the arena. */
-fallible wire_decode_input(struct arena *a, const struct json *body, struct str *ret_bytes);
+/* What is typed: "text", or "base64" decoded into the arena; "end": nothing comes after it. */
+fallible wire_decode_input(struct arena *a, const struct json *body, struct str *ret_bytes,
+                           bool *ret_end);
 fallible wire_decode_keys(const struct json *body, const struct json **ret_keys); /* of strings */
 fallible wire_decode_size(const struct json *body, int64_t *ret_columns, int64_t *ret_rows);
 /* The arguments of a run, with "timeout" among them, as the event an action server decodes. */

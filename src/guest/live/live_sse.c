@@ -111,7 +111,7 @@ static void on_drain(struct http_req *req)
     live_read(&((struct watch *)req->user)->reader);
 }
 
-static void on_gone(struct http_req *req)
+void live_sse_gone(struct http_req *req)
 {
     struct watch *w = req->user;
 
@@ -162,7 +162,7 @@ fallible live_sse(struct live *l, struct loop *loop, struct http_req *req)
     TRY(live_attach(l, &w->reader));
     req->user = w;
     req->on_drain = on_drain;
-    req->on_gone = req->on_hangup = on_gone; /* whoever watches has nothing more to say */
+    req->on_gone = req->on_hangup = live_sse_gone; /* whoever watches has nothing more to say */
     http_reply_header(req, STR("cache-control"), STR("no-store"));
     http_reply_begin(req, 200, STR("text/event-stream"), HTTP_LENGTH_UNKNOWN);
     if (from < w->reader.at) {

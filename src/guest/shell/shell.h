@@ -41,7 +41,8 @@ struct shell_config {       /* zero: the default; strings are copied */
     uint64_t start_timeout_ms;        /* for bash to begin a command: 10 s; then it is replaced */
     bool named_keys;                  /* UP, ENTER … as input are keys, not only C-x */
     uint64_t (*oom_kills)(void *arg); /* a counter that grows when a process was killed */
-    void (*on_output)(void *arg, struct str bytes); /* as the programs wrote it, live */
+    /* As the programs wrote it, live; true: no more for a moment, so that they wait. */
+    bool (*on_output)(void *arg, struct str bytes);
     void (*on_asked)(void *arg);  /* the nursery forks a bash: what had better not wait for that */
     void (*on_closed)(void *arg); /* after shell_close: everything is gone */
     void *arg;

@@ -85,6 +85,7 @@ struct shell {
     bool stray;      /* more than lines for bash was typed: some of it may not have been read */
     char tail[96];   /* of what was read */
     size_t unasked;  /* bytes read since nobody waits */
+    bool behind;     /* who takes the output says so */
     struct term *term;
     uint64_t term_seen;
 

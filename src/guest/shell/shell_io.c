@@ -27,6 +27,7 @@
 #define START_QUIET_MS     20
 #define REST_AFTER         (64u << 10)
 #define REST_MS            50
+#define BEHIND_MS          5
 #define INTERRUPT_CHECK_MS 100
 #define INTERRUPTS_MAX     20u
 
@@ -39,6 +40,11 @@ static bool reads_keys(const struct shell *s)
     return tcgetattr(s->slave, &t) == 0 && !(t.c_lflag & ICANON);
 }
 
+static __attribute__((noinline)) bool is_behind(const struct shell *s, struct str bytes)
+{
+    return s->config.on_output && s->config.on_output(s->config.arg, bytes);
+}
+
 static void feed(struct shell *s, struct str bytes)
 {
     if (bytes.len == 0)
@@ -48,8 +54,7 @@ static void feed(struct shell *s, struct str bytes)
     struct str reply = term_replies(s->term);
     if (reply.len && s->command.now == CMD_RUNNING && reads_keys(s))
         shell_type(s, reply);
-    if (s->config.on_output)
-        s->config.on_output(s->config.arg, bytes);
+    s->behind = is_behind(s, bytes);
 }
 
 /* Bytes before the mark without the echo of the typed line; unknown echo: nothing is kept. */
@@ -162,7 +167,8 @@ static size_t read_master(struct shell *s, int reads)
     char bytes[READ_BYTES];
     size_t sum = 0;
 
-    while (reads-- > 0 && s->master >= 0) {
+    s->behind = false; /* which a drain does not mind: a pty holds little */
+    while (reads-- > 0 && s->master >= 0 && (!s->behind || reads > TURN_READS)) {
         ssize_t n = read(s->master, bytes, sizeof bytes);
         if (n < 0 && errno == EINTR)
             continue;
@@ -192,7 +198,12 @@ static void watch_master(struct shell *s)
 
 static void on_quiet_end(struct loop_timer *t)
 {
-    watch_master(container_of(t, struct shell, quiet));
+    struct shell *s = container_of(t, struct shell, quiet);
+
+    if (is_behind(s, STR("")))
+        loop_timer_start(s->loop, t, BEHIND_MS, on_quiet_end);
+    else
+        watch_master(s);
 }
 
 static void write_master(struct shell *s)
@@ -213,10 +224,10 @@ static void write_master(struct shell *s)
 static void rest(struct shell *s, size_t read)
 {
     s->unasked = s->waiting ? 0 : s->unasked + read;
-    if (s->unasked < REST_AFTER)
+    if (s->unasked < REST_AFTER && !s->behind)
         return;
-    s->unasked = 0;
-    loop_timer_start(s->loop, &s->quiet, REST_MS, on_quiet_end);
+    loop_timer_start(s->loop, &s->quiet, s->behind ? BEHIND_MS : REST_MS, on_quiet_end);
+    s->unasked = s->behind = 0;
     watch_master(s);
 }
 

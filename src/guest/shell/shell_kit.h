@@ -39,11 +39,12 @@ static inline void kit_set(char **slot, struct str s)
     (*slot)[s.len] = '\0';
 }
 
-static inline void kit_on_output(void *arg, struct str bytes)
+static inline bool kit_on_output(void *arg, struct str bytes)
 {
     struct kit *k = arg;
 
     k->live_bytes += bytes.len;
+    return false;
 }
 
 static inline void kit_on_closed(void *arg)

@@ -79,7 +79,8 @@ fallible session_new(struct exec *e, const struct session_config *config,
                           .cwd = cwd,
                           .env = config->env,
                           .columns = config->columns,
-                          .rows = config->rows};
+                          .rows = config->rows,
+                          .watched = config->watched};
     memcpy(s->name, config->name.len ? config->name.p : "", config->name.len);
     list_init(&s->queue);
     live_init(&s->live);
@@ -111,9 +112,16 @@ static void on_shell_closed(void *arg)
     session_release(arg);
 }
 
-static void on_shell_output(void *arg, struct str bytes)
+/* Whoever watches is never too slow for what ends with him. */
+static bool on_shell_output(void *arg, struct str bytes)
 {
-    live_add(&((struct session *)arg)->live, bytes);
+    struct session *s = arg;
+
+    live_add(&s->live, bytes);
+    LIST_EACH(r, &s->live.readers, struct live_reader, link)
+        if (s->watched && live_end(&s->live) - r->at > LIVE_KEEP_BYTES / 2)
+            return true;
+    return false;
 }
 
 static void on_shell_asked(void *arg)
@@ -194,6 +202,7 @@ void session_close(struct session *s)
     s->gone = true;
     session_hold(s); /* until we are done with it here */
     run_fail_queue(s);
+    session_pipe_close(s);
     session_reset(s);
     session_release(s);
 }

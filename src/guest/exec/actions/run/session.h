@@ -33,6 +33,8 @@ struct session {
     bool taken;                        /* by one */
     bool gone;                         /* closed: freed with its last process */
     struct live live;                  /* what its programs write */
+    bool watched;                      /* it ends with who watches that */
+    struct session_pipe *pipe;         /* NULL: its input is the terminal's */
 };
 
 struct session_config {
@@ -40,6 +42,7 @@ struct session_config {
     struct str cwd;
     char **env; /* taken over, with its strings; NULL: the server's */
     unsigned columns, rows;
+    bool watched;
 };
 
 /* ERR_UNPROCESSABLE for a bad name, ERR_CONFLICT for one in use, ERR_LIMIT. */
@@ -62,6 +65,14 @@ static inline void session_hold(struct session *s)
 void session_release(struct session *s);
 struct str session_cwd(const struct session *s); /* where its next command runs */
 void session_free_env(char **env);
+
+/* pipe.c: input of a command that wants no terminal, through a fifo that is made at path. */
+struct http_req;
+fallible session_pipe_new(struct session *s, struct str path);
+/* req is answered when all is in the fifo, or the shell is closed. */
+fallible session_pipe_send(struct session *s, struct http_req *req, struct str bytes, bool end);
+void session_pipe_close(struct session *s); /* none is fine */
+fallible shells_answer(struct http_req *req, int status, const struct session *s);
 
 /* run.c: answers what waits in the queue. */
 void run_fail_queue(struct session *s);

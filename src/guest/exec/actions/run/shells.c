@@ -41,7 +41,7 @@ static void put(struct jw *w, const struct session *s)
 }
 
 /* s NULL: all of them. */
-static fallible answer(struct http_req *req, int status, const struct session *s)
+fallible shells_answer(struct http_req *req, int status, const struct session *s)
 {
     const struct exec *e = req->app;
     own_done(buf) out;
@@ -65,7 +65,7 @@ static fallible answer(struct http_req *req, int status, const struct session *s
 
 static fallible handle_list(struct http_req *req)
 {
-    return answer(req, 200, NULL);
+    return shells_answer(req, 200, NULL);
 }
 
 static fallible handle_get(struct http_req *req)
@@ -73,7 +73,7 @@ static fallible handle_get(struct http_req *req)
     struct session *s;
 
     TRY(find(req, &s));
-    return answer(req, 200, s);
+    return shells_answer(req, 200, s);
 }
 
 /* The server's variables, then those asked for: bash takes the last of a name. */
@@ -126,13 +126,16 @@ static fallible handle_new(struct http_req *req)
     config.name = n.name;
     config.columns = (unsigned)n.columns;
     config.rows = (unsigned)n.rows;
+    config.watched = n.watched;
     TRY(session_new(e, &config, &s));
-    struct err *error = session_start(s);
+    struct err *error = n.pipe.len ? session_pipe_new(s, n.pipe) : NULL;
+    if (!error)
+        error = session_start(s);
     if (error) {
         session_close(s);
         return error;
     }
-    return answer(req, 201, s);
+    return shells_answer(req, 201, s);
 }
 
 static fallible handle_delete(struct http_req *req)
@@ -170,11 +173,14 @@ static fallible handle_input(struct http_req *req)
     struct session *s;
     struct json *body;
     struct str bytes;
+    bool end = false;
 
     TRY(find_open(req, &s, &body));
-    TRY(wire_decode_input(&req->arena, body, &bytes));
+    TRY(wire_decode_input(&req->arena, body, &bytes, &end));
+    if (s->pipe)
+        return session_pipe_send(s, req, bytes, end);
     TRY(shell_send(s->shell, bytes));
-    return answer(req, 200, s);
+    return shells_answer(req, 200, s);
 }
 
 static fallible handle_keys(struct http_req *req)
@@ -187,7 +193,7 @@ static fallible handle_keys(struct http_req *req)
     TRY(wire_decode_keys(body, &keys));
     for (const struct json *k = keys->first; k; k = k->next)
         TRY(shell_send_key(s->shell, k->s));
-    return answer(req, 200, s);
+    return shells_answer(req, 200, s);
 }
 
 static fallible handle_resize(struct http_req *req)
@@ -201,7 +207,17 @@ static fallible handle_resize(struct http_req *req)
     TRY(shell_resize(s->shell, (unsigned)columns, (unsigned)rows));
     s->columns = (unsigned)columns;
     s->rows = (unsigned)rows;
-    return answer(req, 200, s);
+    return shells_answer(req, 200, s);
+}
+
+static void on_watcher_gone(struct http_req *req)
+{
+    struct session *s = NULL;
+
+    err_free(find(req, &s)); /* then it is closed already */
+    live_sse_gone(req);
+    if (s)
+        session_close(s);
 }
 
 static fallible handle_output(struct http_req *req)
@@ -210,7 +226,10 @@ static fallible handle_output(struct http_req *req)
     struct session *s;
 
     TRY(find(req, &s));
-    return live_sse(&s->live, e->loop, req);
+    TRY(live_sse(&s->live, e->loop, req));
+    if (s->watched && req->on_gone)
+        req->on_gone = req->on_hangup = on_watcher_gone;
+    return NULL;
 }
 
 #define SHELLS "/croft/v1/shells"
