@@ -246,7 +246,7 @@ TEST(a_command_for_a_server_says_how_to_get_one)
     ran_done(&r);
     run_croft(&r, (const char *const[]){"ps", NULL},
               (const char *const[]){"CROFT_HOST=example.org", NULL});
-    CHECK_HAS(buf_str(&r.err), "wanted http://HOST:PORT or unix:/PATH");
+    CHECK_HAS(buf_str(&r.err), "wanted http://HOST:PORT, https://HOST:PORT or unix:/PATH");
     ran_done(&r);
     run_croft(&r, (const char *const[]){"stop", NULL}, NULL);
     CHECK_INT(r.code, 2);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/state.h"
+#include "host/tls/tls.h"
 #include "loop/loop.h"
 #include "net/client.h"
 #include "net/stream.h"
@@ -16,6 +17,13 @@
 #define ARENA_MAX  (256u << 20)
 #define ANSWER_MAX (64u << 20)
 #define IDLE_MS    (10 * 60 * 1000) /* an event stream may be silent for long; beats come */
+
+static bool has_host(struct str url)
+{
+    struct str rest = str_from(url, (size_t)str_find(url, STR("://")) + 3);
+
+    return rest.len && rest.p[0] != '/' && rest.p[0] != ':';
+}
 
 static fallible find_server(struct ask *k)
 {
@@ -27,14 +35,18 @@ static fallible find_server(struct ask *k)
     k->url = STR("http://localhost");
     if (host && *host) {
         struct str at = str_of(host);
-        if (str_starts(at, STR("unix:")))
+        bool https = str_starts(at, STR("https://"));
+        bool url = (https || str_starts(at, STR("http://"))) && has_host(at);
+        if (str_starts(at, STR("unix:/")))
             k->unix_path = str_from(at, 5);
-        else if (str_starts(at, STR("http://")) || str_starts(at, STR("https://")))
+        else if (url)
             k->url = str_ends(at, STR("/")) ? str_first(at, at.len - 1) : at;
         else
             return err_new(ERR_INVALID,
-                           "CROFT_HOST '%.200s': wanted http://HOST:PORT or unix:/PATH", host);
-        return NULL;
+                           "CROFT_HOST '%.200s': wanted http://HOST:PORT, https://HOST:PORT or "
+                           "unix:/PATH",
+                           host);
+        return https ? tls_client_new(cfg_env_get(k->cli->envp, "CROFT_CA_FILE"), &k->tls) : NULL;
     }
     TRY(cli_state_path(k->cli, &k->arena, &state));
     k->unix_path = arena_printf(&k->arena, STR_FMT "/" ASK_SOCKET, STR_ARG(state));
@@ -48,13 +60,16 @@ fallible ask_open(struct ask *k, struct cli *cli)
     TRY(find_server(k));
     TRY(loop_new(&clock_system, &k->loop));
     TRY(net_new(k->loop, &k->net));
-    return http_client_new(k->net, &(struct http_client_config){0}, &k->client);
+    struct http_client_config config = {.filter = k->tls ? tls_client_filter : NULL,
+                                        .filter_ctx = k->tls};
+    return http_client_new(k->net, &config, &k->client);
 }
 
 void ask_close(struct ask *k)
 {
     http_client_free(k->client);
     net_free(k->net);
+    tls_client_free(k->tls);
     loop_free(k->loop);
     arena_done(&k->arena);
 }
@@ -95,12 +110,9 @@ static void on_done(struct http_call *call, struct err *e)
 
 static fallible no_server(struct ask *k, const struct ask_stream *s, struct err *e)
 {
-    struct str at = s->unix_path.p   ? s->unix_path
-                    : s->url.p       ? s->url
-                    : k->unix_path.p ? k->unix_path
-                                     : k->url;
+    struct str at = k->unix_path.p ? k->unix_path : k->url;
 
-    if (s->url.p || s->unix_path.p)
+    if (s->inside)
         return e;
     k->nobody = true;
     int why = err_errno(e);
@@ -115,22 +127,27 @@ static fallible no_server(struct ask *k, const struct ask_stream *s, struct err 
                     STR_ARG(at));
 }
 
+static struct str url_of(struct ask *k, const struct ask_inside *in, struct str path)
+{
+    return arena_printf(&k->arena, STR_FMT STR_FMT STR_FMT, STR_ARG(k->url),
+                        STR_ARG(in ? in->path : STR("")), STR_ARG(path));
+}
+
 fallible ask_stream(struct ask *k, const struct ask_stream *s, int *ret_status)
 {
     static const struct http_call_events events = {on_head, on_body, NULL, on_done};
     struct pending p = {.stream = s};
     const struct http_header headers[] = {
-        {s->key_name.p ? s->key_name : STR("X-API-Key"), s->key_name.p ? s->key : k->key},
+        {s->inside ? STR("X-Session-API-Key") : STR("X-API-Key"),
+         s->inside ? s->inside->key : k->key},
         {STR("Content-Type"), s->type.p ? s->type : STR("application/json")},
         {STR("Accept"), s->accept.p ? s->accept : STR("*/*")},
     };
-    bool elsewhere = s->url.p != NULL;
-    struct str url = arena_printf(&k->arena, STR_FMT STR_FMT, STR_ARG(elsewhere ? s->url : k->url),
-                                  STR_ARG(s->path));
+    struct str url = url_of(k, s->inside, s->path);
     const struct http_call_spec spec = {
         .method = str_of(s->method),
         .url = url,
-        .unix_path = elsewhere ? s->unix_path : k->unix_path,
+        .unix_path = k->unix_path,
         .headers = headers,
         .header_count = ARRAY_LEN(headers),
         .body = s->body,
@@ -198,10 +215,7 @@ fallible ask_refused(struct ask *k, int status, struct str text)
         why = json_get_str(detail, "message", json_get_str(detail, "error", (struct str){0}));
     if (why.p)
         return err_new(code_of(status), STR_FMT, STR_ARG(why));
-    return err_new(ERR_UPSTREAM,
-                   "the sandbox answered %d and nothing a croft server says; one that runs a "
-                   "command of its own has no server for exec, shell and cp",
-                   status);
+    return err_new(ERR_UPSTREAM, "the sandbox answered %d and nothing a croft server says", status);
 }
 
 fallible ask_json(struct ask *k, const char *method, struct str path, struct str body,
@@ -242,6 +256,40 @@ struct str ask_path(struct ask *k, const struct json *sandbox, const char *rest)
     struct str id = json_get_str(sandbox, "runtime_id", STR(""));
 
     return arena_printf(&k->arena, "/croft/v1/sandboxes/" STR_FMT "%s", STR_ARG(id), rest);
+}
+
+fallible ask_inside(struct ask *k, const struct json *sandbox, struct ask_inside *ret_inside)
+{
+    struct str id = json_get_str(sandbox, "runtime_id", STR(""));
+
+    if (str_eq(json_get_str(sandbox, "face", STR("")), STR("command")))
+        return err_new(ERR_CONFLICT,
+                       "sandbox '" STR_FMT "' runs a command of its own and no croft server, which "
+                       "exec, shell and cp need; 'croft logs' shows what the command prints",
+                       STR_ARG(id));
+    *ret_inside = (struct ask_inside){
+        .path = arena_printf(&k->arena, "/sandbox/" STR_FMT, STR_ARG(id)),
+        .key = json_get_str(sandbox, "session_api_key", STR("")),
+    };
+    return arena_check(&k->arena);
+}
+
+fallible ask_inside_start(struct ask *k, const struct ask_inside *in, struct str path,
+                          struct str type, const struct http_call_spec *spec,
+                          const struct http_call_events *events, void *owner,
+                          struct http_call **ret_call)
+{
+    const struct http_header headers[] = {
+        {STR("X-Session-API-Key"), in->key},
+        {STR("Content-Type"), type.p ? type : STR("application/json")}};
+    struct http_call_spec s = *spec;
+
+    s.url = url_of(k, in, path);
+    s.unix_path = k->unix_path;
+    s.headers = headers;
+    s.header_count = ARRAY_LEN(headers);
+    TRY(arena_check(&k->arena));
+    return http_call_start(k->client, &s, events, owner, ret_call);
 }
 
 fallible ask_sandbox(struct ask *k, const char *name, struct json **ret_sandbox)

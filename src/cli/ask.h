@@ -19,6 +19,7 @@ struct ask {
     struct loop *loop;
     struct net *net;
     struct http_client *client;
+    struct tls_client *tls;         /* NULL: the server is not asked by https */
     struct str url, unix_path, key; /* unix_path.p NULL: by url */
     bool nobody;                    /* the last question: nobody listens there */
 };
@@ -35,11 +36,28 @@ struct ask_answer {
  * no server there is one that says how to start it. */
 fallible ask_json(struct ask *k, const char *method, struct str path, struct str body,
                   struct ask_answer *ret_answer);
+/* The server inside a sandbox. It is reached through the one that keeps it, whose address is all
+ * that we know to be right from here. */
+struct ask_inside {
+    struct str path; /* "/sandbox/ID" */
+    struct str key;
+};
+/* ERR_CONFLICT for a sandbox that runs a command of its own: whatever listens there is not ours. */
+fallible ask_inside(struct ask *k, const struct json *sandbox, struct ask_inside *ret_inside);
+struct http_call;
+struct http_call_events;
+struct http_call_spec;
+/* A call to it; spec: without url and headers, type may have .p NULL. */
+fallible ask_inside_start(struct ask *k, const struct ask_inside *in, struct str path,
+                          struct str type, const struct http_call_spec *spec,
+                          const struct http_call_events *events, void *owner,
+                          struct http_call **ret_call);
+
 /* An answer of any length, as it comes; each false: enough. */
 struct ask_stream {
     const char *method;
-    struct str url, unix_path; /* .p NULL: the server */
-    struct str path, key_name, key;
+    const struct ask_inside *inside; /* NULL: the server */
+    struct str path;
     struct str body, type; /* type: of the body */
     struct str accept;     /* .p NULL: anything */
     bool (*each)(void *arg, struct str piece);

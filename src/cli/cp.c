@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cp.c — croft cp: files and directories into a server's sandbox and out of it, of any size.
  *
- * Directories travel as archives; in memory there is one piece of them at a time. */
+ * All travels as archives, exact ones: links go as links, for what they lead to was not asked for
+ * and may be a secret. In memory there is one piece of them at a time. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/plain.h"
 #include "base/rng.h"
 #include "cli/ask.h"
 #include "guest/zip/zip.h"
@@ -40,14 +42,12 @@ static const struct cfg_row rows[] = {
 struct copy {
     struct ask k;
     struct copy_options o;
-    uint64_t bytes; /* that travelled: of a tree, its archive's */
-    struct str url, key;
+    uint64_t bytes; /* of the archive that travelled */
+    struct ask_inside inside;
     /* of an upload */
     struct http_call *call;
-    int file;             /* -1: a tree */
-    struct zip_out *tree; /* NULL: a file */
+    struct zip_out *zip;
     struct buf answer;
-    struct str head;
     int status;
     bool sent, done;
     struct err *failed;
@@ -94,15 +94,13 @@ static struct str query(struct copy *c, const char *before, struct str value)
     return arena_copy(&c->k.arena, buf_str(&b));
 }
 
-static fallible ask_inside(struct copy *c, const char *method, struct str path, struct str body,
-                           bool (*each)(void *arg, struct str piece), void *arg, int *ret_status)
+static fallible ask_there(struct copy *c, const char *method, struct str path, struct str body,
+                          bool (*each)(void *arg, struct str piece), void *arg, int *ret_status)
 {
     return ask_stream(&c->k,
                       &(struct ask_stream){.method = method,
-                                           .url = c->url,
+                                           .inside = &c->inside,
                                            .path = path,
-                                           .key_name = STR("X-Session-API-Key"),
-                                           .key = c->key,
                                            .body = body,
                                            .each = each,
                                            .arg = arg},
@@ -132,7 +130,7 @@ static fallible is_dir_inside(struct copy *c, struct str path, bool *ret_dir)
     jw_init(&w, &body, JW_WEB);
     JW_OBJECT(&w, NULL)
         jw_str(&w, "path", parent_of(path));
-    TRY(ask_inside(c, "POST", STR("/list_files"), buf_str(&body), ask_keep, &text, &status));
+    TRY(ask_there(c, "POST", STR("/list_files"), buf_str(&body), ask_keep, &text, &status));
     TRY(told(c, status, &text));
     TRY(json_parse(&c->k.arena, arena_copy(&c->k.arena, buf_str(&text)), NULL, &list));
     for (const struct json *at = list->first; at; at = at->next)
@@ -151,24 +149,13 @@ static void give_up(struct copy *c, struct err *e)
     c->done = true;
 }
 
-static fallible next_piece(struct copy *c, char *page, size_t *ret_len)
-{
-    if (c->tree)
-        return zip_out_next(c->tree, page, PIECE, ret_len);
-    ssize_t n = read(c->file, page, PIECE);
-    if (n < 0)
-        return err_sys("read");
-    *ret_len = (size_t)n;
-    return NULL;
-}
-
 static void pump(struct copy *c)
 {
     own_free char *page = malloc(PIECE);
     size_t n = 1;
 
     while (page && !c->sent && !c->done && http_call_pending(c->call) < STREAM_HIGH) {
-        struct err *e = next_piece(c, page, &n);
+        struct err *e = zip_out_next(c->zip, page, PIECE, &n);
         if (e) {
             give_up(c, e);
             return;
@@ -209,69 +196,66 @@ static void on_done(struct http_call *call, struct err *e)
     c->done = true;
 }
 
-static fallible upload(struct copy *c, struct str path, struct str name)
+/* Into a directory inside, which is made if it is missing. */
+static fallible upload(struct copy *c, struct str into)
 {
     static const struct http_call_events events = {on_head, on_body, on_drain, on_done};
-    const struct http_header headers[] = {
-        {STR("X-Session-API-Key"), c->key},
-        {STR("Content-Type"), STR("multipart/form-data; boundary=" BOUNDARY)},
-    };
-    struct str url = arena_printf(&c->k.arena, STR_FMT STR_FMT, STR_ARG(c->url), STR_ARG(path));
-    struct str head =
-        arena_printf(&c->k.arena,
-                     "--" BOUNDARY "\r\nContent-Disposition: form-data; name=\"file\"; "
-                     "filename=\"" STR_FMT "\"\r\nContent-Type: "
-                     "application/octet-stream\r\n\r\n",
-                     STR_ARG(name));
+    static const struct http_call_spec spec = {
+        .method = STR_INIT("POST"), .stream_body = true, .idle_ms = IDLE_MS};
 
-    if (str_find_char(name, '"') >= 0 || str_find_char(name, '\r') >= 0 ||
-        str_find_char(name, '\n') >= 0)
-        return err_new(ERR_UNSUPPORTED,
-                       "'" STR_FMT "': a name with quotes or line ends cannot be "
-                       "sent alone; copy its directory",
-                       STR_ARG(name));
-    TRY(arena_check(&c->k.arena));
-    TRY(http_call_start(c->k.client,
-                        &(struct http_call_spec){.method = STR("POST"),
-                                                 .url = url,
-                                                 .headers = headers,
-                                                 .header_count = ARRAY_LEN(headers),
-                                                 .stream_body = true,
-                                                 .idle_ms = IDLE_MS},
-                        &events, c, &c->call));
-    http_call_write(c->call, head);
+    TRY(ask_inside_start(
+        &c->k, &c->inside, query(c, "/upload_file?recursive=true&exact=true&destination=", into),
+        STR("multipart/form-data; boundary=" BOUNDARY), &spec, &events, c, &c->call));
+    http_call_write(c->call, STR("--" BOUNDARY "\r\nContent-Disposition: form-data; "
+                                 "name=\"file\"; filename=\"tree.zip\"\r\nContent-Type: "
+                                 "application/octet-stream\r\n\r\n"));
     pump(c);
     while (!c->done)
         TRY(loop_turn(c->k.loop, -1));
-    if (c->failed)
-        return c->failed;
+    if (c->failed && c->status < 400)
+        return take(&c->failed);
+    err_free(take(&c->failed)); /* it would not hear us out: what it said is why */
     return told(c, c->status, &c->answer);
+}
+
+/* What is neither file, directory nor link has no copy. */
+static void tell_left_out(void *arg, struct str path)
+{
+    struct copy *c = arg;
+    own_done(buf) line;
+
+    buf_init(&line, 1u << 17);
+    buf_add_cstr(&line, "croft cp: left out, for it is no file, directory or link: ");
+    plain_put_name(&line, path);
+    buf_add_char(&line, '\n');
+    err_free(fd_write_all(c->k.cli->err, buf_str(&line))); /* nobody left to tell */
 }
 
 static fallible copy_in(struct copy *c, struct str from, struct str to)
 {
     const char *path = arena_cstr(&c->k.arena, from);
     struct str name = last_part(from);
+    struct zip_out_config config = {.exact = true, .left_out = tell_left_out, .arg = c};
     struct stat st;
     bool dir;
-    own_fd fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    own_fd fd = path ? open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
 
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_sys("open '" STR_FMT "'", STR_ARG(from));
     TRY(is_dir_inside(c, to, &dir));
-    if (S_ISDIR(st.st_mode)) {
-        bool dot = str_eq(name, STR(".")) || str_eq(name, STR(".."));
-        struct str into =
-            dir && !dot ? arena_printf(&c->k.arena, STR_FMT "/" STR_FMT, STR_ARG(to), STR_ARG(name))
-                        : to;
-        TRY(zip_out_tree(take_fd(&fd), &(struct zip_out_config){.dirs = true}, &c->tree));
-        return upload(c, query(c, "/upload_file?recursive=true&destination=", into),
-                      STR("tree.zip"));
+    if (S_ISREG(st.st_mode)) {
+        TRY(zip_out_file(take_fd(&fd), dir ? name : last_part(to), &config, &c->zip));
+        return upload(c, dir ? to : parent_of(to));
     }
-    c->file = fd;
-    struct str into = dir ? to : parent_of(to);
-    return upload(c, query(c, "/upload_file?recursive=false&destination=", into),
-                  dir ? name : last_part(to));
+    if (!S_ISDIR(st.st_mode))
+        return err_new(ERR_INVALID, "'" STR_FMT "' is neither a file nor a directory",
+                       STR_ARG(from));
+    bool dot = str_eq(name, STR(".")) || str_eq(name, STR(".."));
+    config.no_top = dot;
+    TRY(zip_out_tree(take_fd(&fd), &config, &c->zip));
+    return upload(
+        c, dir && !dot ? arena_printf(&c->k.arena, STR_FMT "/" STR_FMT, STR_ARG(to), STR_ARG(name))
+                       : to);
 }
 
 /* --- out --- */
@@ -294,28 +278,50 @@ static bool write_archive(void *arg, struct str piece)
     return !a->failed;
 }
 
-static fallible unpack(int archive, int dir)
+struct aside { /* a directory of our own in another, for as long as we work */
+    char name[40];
+    int fd;
+};
+
+static fallible aside_make(int dir, struct aside *ret)
 {
-    char name[40] = ".croft-cp-";
+    *ret = (struct aside){.name = ".croft-cp-"};
+    rng_token(rng_system(), ret->name + 10, 16);
+    if (mkdirat(dir, ret->name, 0700) < 0)
+        return err_sys("make a directory beside the target");
+    ret->fd = openat(dir, ret->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return ret->fd < 0 ? err_sys("open '%s'", ret->name) : NULL;
+}
+
+static fallible aside_remove(int dir, struct aside *a, struct err *e)
+{
+    own_close(a->fd);
+    if (unlinkat(dir, a->name, AT_REMOVEDIR) < 0 && !e)
+        e = err_sys("remove '%s'", a->name);
+    return e;
+}
+
+static fallible unpack(struct copy *c, int archive, int dir, bool top)
+{
+    struct aside staging;
     own(zip_in) z = NULL;
     bool done = false;
 
-    rng_token(rng_system(), name + 10, 16);
-    if (mkdirat(dir, name, 0700) < 0)
-        return err_sys("make a directory beside the target");
-    own_fd staging = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct err *e = staging < 0 ? err_sys("open '%s'", name) : NULL;
-    if (!e)
-        e = zip_in_new(archive,
-                       &(struct zip_in_config){
-                           .dir = dir, .staging = staging, .uid = (uid_t)-1, .gid = (gid_t)-1},
-                       &z);
+    TRY(aside_make(dir, &staging));
+    struct err *e = zip_in_new(archive,
+                               &(struct zip_in_config){.dir = dir,
+                                                       .staging = staging.fd,
+                                                       .uid = (uid_t)-1,
+                                                       .gid = (gid_t)-1,
+                                                       .exact = true,
+                                                       .no_top = !top,
+                                                       .left_out = tell_left_out,
+                                                       .arg = c},
+                               &z);
     while (!e && !done)
         e = zip_in_step(z, &done);
     zip_in_free(take(&z));
-    if (unlinkat(dir, name, AT_REMOVEDIR) < 0 && !e)
-        e = err_sys("remove '%s'", name);
-    return e;
+    return aside_remove(dir, &staging, e);
 }
 
 static fallible make_target(struct copy *c, struct str path, int *ret_dir)
@@ -342,16 +348,20 @@ static bool is_dir_here(struct copy *c, struct str path)
 static fallible place_file(struct copy *c, int archive, struct str name, struct str to)
 {
     bool into = is_dir_here(c, to) || str_ends(to, STR("/"));
+    struct aside there;
     own_fd dir = -1;
 
     TRY(make_target(c, into ? to : parent_of(to), &dir));
-    TRY(unpack(archive, dir));
-    struct str wanted = last_part(to);
-    if (into || str_eq(wanted, name))
-        return NULL;
-    if (renameat(dir, arena_cstr(&c->k.arena, name), dir, arena_cstr(&c->k.arena, wanted)) < 0)
-        return err_sys("name it '" STR_FMT "'", STR_ARG(wanted));
-    return NULL;
+    const char *called = arena_cstr(&c->k.arena, name);
+    const char *wanted = arena_cstr(&c->k.arena, into ? name : last_part(to));
+    TRY(arena_check(&c->k.arena));
+    TRY(aside_make(dir, &there)); /* its own name may be another file's here */
+    struct err *e = unpack(c, archive, there.fd, false);
+    if (!e && renameat(there.fd, called, dir, wanted) < 0) {
+        e = err_sys("name it '%s'", wanted);
+        unlinkat(there.fd, called, 0);
+    }
+    return aside_remove(dir, &there, e);
 }
 
 static fallible copy_out(struct copy *c, struct str from, struct str to)
@@ -364,13 +374,15 @@ static fallible copy_out(struct copy *c, struct str from, struct str to)
 
     const char *beside = arena_cstr(&c->k.arena, is_dir_here(c, to) ? to : parent_of(to));
     archive = beside ? open(beside, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
+    if (archive < 0 && errno == ENOENT)
+        return err_sys("there is no directory '%s' here; make it first", beside ? beside : "");
     if (archive < 0)
         return err_sys("make a temporary file in '%s'", beside ? beside : "");
     a.fd = archive;
     buf_init(&a.start, 16384);
     TRY(is_dir_inside(c, from, &is_dir));
-    struct err *e = ask_inside(c, "GET", query(c, "/download_files?path=", from), (struct str){0},
-                               write_archive, &a, &status);
+    struct err *e = ask_there(c, "GET", query(c, "/download_files?exact=true&path=", from),
+                              (struct str){0}, write_archive, &a, &status);
     if (!e)
         e = a.failed ? take(&a.failed) : told(c, status, &a.start);
     buf_done(&a.start);
@@ -383,7 +395,7 @@ static fallible copy_out(struct copy *c, struct str from, struct str to)
                                                                 STR_ARG(to), STR_ARG(name))
                                                  : to;
     TRY(make_target(c, into, &dir));
-    return unpack(archive, dir);
+    return unpack(c, archive, dir, !dot);
 }
 
 static fallible copy(struct copy *c, int argc, char **argv)
@@ -398,9 +410,10 @@ static fallible copy(struct copy *c, int argc, char **argv)
     struct str name = from.sandbox.p ? from.sandbox : to.sandbox;
     if (!from.path.len || !to.path.len)
         return cli_wrong(c->k.cli, "SANDBOX: needs a path behind it");
+    if (!str_starts(from.sandbox.p ? from.path : to.path, STR("/")))
+        return cli_wrong(c->k.cli, "the path behind SANDBOX: is absolute, such as /workspace/out");
     TRY(ask_sandbox(&c->k, arena_cstr(&c->k.arena, name), &sandbox));
-    c->url = json_get_str(sandbox, "url", STR(""));
-    c->key = json_get_str(sandbox, "session_api_key", STR(""));
+    TRY(ask_inside(&c->k, sandbox, &c->inside));
     TRY_WRAP(from.sandbox.p ? copy_out(c, from.path, to.path) : copy_in(c, from.path, to.path),
              "'%s' to '%s'", argv[0], argv[1]);
     return NULL;
@@ -424,16 +437,20 @@ static int put_json(const struct copy *c, char **argv)
 
 static int run(struct cli *cli, int argc, char **argv)
 {
-    struct copy c = {.file = -1};
+    struct copy c = {0};
     struct err *e = ask_open(&c.k, cli);
 
     buf_init(&c.answer, 1u << 20);
     if (!e)
         e = cli_flags(cli, &c.k.arena, &c.o, &argc, argv);
+    if (!e && argc > 0 && strcmp(argv[0], "--") == 0) {
+        argc--;
+        argv++;
+    }
     if (!e)
         e = copy(&c, argc, argv);
     int code = e ? cli_fail(cli, e) : c.o.json ? put_json(&c, argv) : CLI_OK;
-    zip_out_free(c.tree);
+    zip_out_free(c.zip);
     buf_done(&c.answer);
     ask_close(&c.k);
     return code;
@@ -444,8 +461,11 @@ CLI_COMMAND(cp) = {
     .summary = "copy files into a server's sandbox, or out of it",
     .usage = "FROM TO",
     .help =
-        "One of them is SANDBOX:PATH. A directory that is there gets the copy inside it, as cp -r\n"
-        "does; 'dir/.' copies what is in dir.\n"
+        "One of them is SANDBOX:PATH, its path absolute. A directory that is there gets the copy\n"
+        "inside it, as cp -r does; 'dir/.' copies what is in dir. Permissions and times (to the\n"
+        "second) are kept, set-id bits and owners are not. Links below what is copied go as "
+        "links;\n"
+        "fifos, sockets and devices are left out, and named.\n"
         "\n"
         "  croft cp src demo:/workspace           croft cp demo:/workspace/out.txt .\n",
     .options = {.rows = rows, .count = ARRAY_LEN(rows)},

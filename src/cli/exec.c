@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* exec.c — croft exec and croft shell: a command in a server's sandbox, on a terminal of its own.
  *
- * The command runs in a shell of the sandbox's server that nobody else uses. Three requests are
- * under way: its output as events, the run, whose answer is the exit code, and what is typed. */
+ * The command runs in a shell of the sandbox's server that nobody else uses and that ends with us.
+ * Three requests are under way: its output as events, the run, whose answer is the exit code, and
+ * what comes in. That is typed only if it comes from a terminal: typed bytes which a command leaves
+ * unread are the shell's, to be run. Otherwise they go through a pipe, once the command has it. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/b64.h"
+#include "base/fd.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/rng.h"
@@ -38,7 +41,7 @@ struct exec_options {
 
 static const struct cfg_row rows[] = {
     CFG_BOOL(exec_options, interactive, "interactive", false,
-             "Pass on what comes in here even when it is no terminal."),
+             "Pass on what comes in here even when it is no terminal; else there is no input."),
     CFG_STR(exec_options, workdir, "workdir", NULL, "Where it runs; default: where shells start."),
     CFG_BOOL(exec_options, json, "json", false,
              "Print exit code and output as one JSON object, when it has ended."),
@@ -47,7 +50,11 @@ static const struct cfg_row rows[] = {
 struct exec {
     struct ask k;
     struct exec_options o;
-    struct str url, key, shell; /* of the sandbox's server; shell: its path */
+    struct ask_inside inside;
+    struct str shell;       /* its path */
+    struct str pipe;        /* for what comes in; .p NULL: it is typed */
+    struct str token, mark; /* mark: written, with the token, when the command has the pipe open */
+    struct buf before;      /* output, until that was seen */
     struct http_call *watch, *run, *send;
     struct sse_parser sse;
     struct buf answer, looked, queue; /* queue: typed and not yet sent */
@@ -55,10 +62,11 @@ struct exec {
     uint64_t seen, want;              /* bytes of output */
     bool began; /* the command has: what is typed before it would be the shell's */
     bool knows_end, resized, in_ended, raw, tty_out;
-    bool is_shell;
-    bool file; /* what comes in can be read at any time, and not be waited for */
-    char last; /* byte that came in */
-    struct termios before;
+    bool takes_input;
+    bool held_cr;  /* the last byte of output, which a line end may follow */
+    bool tell_end; /* of input */
+    bool file;     /* what comes in can be read at any time, and not be waited for */
+    struct termios was;
     struct loop_io in;
     struct loop_signal winch, stops[ARRAY_LEN(stop_signals)];
     bool over;
@@ -80,21 +88,11 @@ static void end(struct exec *x, struct err *e)
 static fallible start_call(struct exec *x, const char *method, const char *rest, struct str body,
                            const struct http_call_events *events, struct http_call **ret)
 {
-    const struct http_header headers[] = {{STR("X-Session-API-Key"), x->key},
-                                          {STR("Content-Type"), STR("application/json")}};
-    struct str url =
-        arena_printf(&x->k.arena, STR_FMT STR_FMT "%s", STR_ARG(x->url), STR_ARG(x->shell), rest);
+    struct http_call_spec spec = {
+        .method = str_of(method), .body = body, .idle_ms = DAYS_MS, .max_body_bytes = UINT64_MAX};
+    struct str path = arena_printf(&x->k.arena, STR_FMT "%s", STR_ARG(x->shell), rest);
 
-    TRY(arena_check(&x->k.arena));
-    return http_call_start(x->k.client,
-                           &(struct http_call_spec){.method = str_of(method),
-                                                    .url = url,
-                                                    .headers = headers,
-                                                    .header_count = ARRAY_LEN(headers),
-                                                    .body = body,
-                                                    .idle_ms = DAYS_MS,
-                                                    .max_body_bytes = UINT64_MAX},
-                           events, x, ret);
+    return ask_inside_start(&x->k, &x->inside, path, (struct str){0}, &spec, events, x, ret);
 }
 
 static void keep_answer(struct http_call *call, struct str piece)
@@ -106,18 +104,67 @@ static void keep_answer(struct http_call *call, struct str piece)
 
 /* --- what it writes --- */
 
-static void put_out(struct exec *x, struct str bytes)
+static fallible put_plain(struct exec *x, struct str bytes)
+{
+    if (!x->o.json)
+        return fd_write_all(x->k.cli->out, bytes);
+    buf_add(&x->gathered, str_first(bytes, GATHER_BYTES - x->gathered.len));
+    return NULL;
+}
+
+/* The terminal inside put a return before every line end: one is taken away again, wherever the
+ * output was cut. */
+static void put_bytes(struct exec *x, struct str bytes)
 {
     own_done(buf) out;
 
-    buf_init(&out, EVENT_MAX);
-    for (size_t i = 0; i < bytes.len; i++) /* a terminal's line ends, for who is none */
-        if (x->tty_out || bytes.p[i] != '\r' || i + 1 == bytes.len || bytes.p[i + 1] != '\n')
+    buf_init(&out, 2 * EVENT_MAX);
+    for (size_t i = 0; i < bytes.len; i++) {
+        if (x->held_cr && bytes.p[i] != '\n')
+            buf_add_char(&out, '\r');
+        x->held_cr = !x->tty_out && bytes.p[i] == '\r';
+        if (!x->held_cr)
             buf_add_char(&out, bytes.p[i]);
-    if (x->o.json)
-        buf_add(&x->gathered, str_first(buf_str(&out), GATHER_BYTES - x->gathered.len));
-    else if (cli_put(x->k.cli, &out) != CLI_OK)
-        end(x, NULL);
+    }
+    struct err *e = buf_check(&out);
+    if (!e)
+        e = put_plain(x, buf_str(&out));
+    if (e && err_errno(e) == EPIPE) { /* whoever read it has gone, and the command goes too */
+        err_free(e);
+        x->code = 128 + SIGPIPE;
+        x->over = true;
+    } else if (e) {
+        end(x, e);
+    }
+}
+
+static void send_next(struct exec *x);
+
+static void put_out(struct exec *x, struct str bytes)
+{
+    if (!x->mark.p) {
+        put_bytes(x, bytes);
+        return;
+    }
+    buf_add(&x->before, bytes);
+    ptrdiff_t at = str_find(buf_str(&x->before), x->mark);
+    if (at < 0)
+        return;
+    struct str all = buf_str(&x->before);
+    put_bytes(x, str_first(all, (size_t)at));
+    put_bytes(x, str_from(all, (size_t)at + x->mark.len));
+    x->mark = (struct str){0};
+    x->began = true;
+    send_next(x);
+}
+
+/* No more comes: what was held back for that goes too. */
+static void put_rest(struct exec *x)
+{
+    if (x->mark.p)
+        put_bytes(x, buf_str(&x->before));
+    if (x->held_cr)
+        err_free(put_plain(x, STR("\r"))); /* nobody left to tell */
 }
 
 static void put_json(struct exec *x, const char *sandbox)
@@ -145,7 +192,9 @@ static void on_event(void *ctx, const struct sse_event *e)
 
     buf_init(&bytes, EVENT_MAX);
     if (str_eq(e->event, STR("end")))
-        end(x, err_new(ERR_CLOSED, "the shell in the sandbox ended"));
+        end(x, str_find(e->data, STR("too slow")) >= 0
+                   ? err_new(ERR_LIMIT, "output came faster than it was taken, and some is lost")
+                   : err_new(ERR_CLOSED, "the shell in the sandbox ended"));
     if (!str_eq(e->event, STR("output")))
         return;
     struct err *bad = b64_decode(e->data, &bytes);
@@ -229,7 +278,6 @@ static void on_run_done(struct http_call *call, struct err *e)
 
 /* --- what is typed --- */
 
-static void send_next(struct exec *x);
 static void look(struct exec *x);
 static void take_input(struct exec *x);
 
@@ -287,8 +335,11 @@ static void get_size(struct winsize *size)
 static void put_input(struct exec *x, struct jw *w, struct buf *coded)
 {
     b64_add(coded, buf_str(&x->queue));
-    JW_OBJECT(w, NULL)
+    JW_OBJECT(w, NULL) {
         jw_str(w, "base64", buf_str(coded));
+        jw_bool(w, "end", x->tell_end);
+    }
+    x->tell_end = false;
     buf_reset(&x->queue);
 }
 
@@ -313,10 +364,11 @@ static void send_next(struct exec *x)
 
     buf_init(&coded, 2 * QUEUE_BYTES);
     buf_init(&body, 2 * QUEUE_BYTES);
-    if (x->send || (!size && x->queue.len == 0))
+    if (x->send || (!size && x->queue.len == 0 && !x->tell_end))
         return;
     if (!x->began) {
-        look(x);
+        if (!x->pipe.p)
+            look(x);
         return;
     }
     jw_init(&w, &body, JW_WEB);
@@ -335,8 +387,6 @@ static void send_next(struct exec *x)
         take_input(x);
 }
 
-/* The end of input, as a terminal says it: at the start of a line. After part of one, a program
- * gets that part first; a shell that edits its lines would not hear it, so its line is ended. */
 static void take_input(struct exec *x)
 {
     char page[16384];
@@ -347,11 +397,12 @@ static void take_input(struct exec *x)
     if (n <= 0) {
         loop_io_stop(&x->in);
         x->in_ended = true;
-        buf_add_cstr(&x->queue, x->last == '\n' ? "\x04" : x->is_shell ? "\n\x04" : "\x04\x04");
+        x->tell_end = x->pipe.p;
+        if (!x->pipe.p) /* as a terminal says it */
+            buf_add_char(&x->queue, '\x04');
         return;
     }
     buf_add_mem(&x->queue, page, (size_t)n);
-    x->last = page[n - 1];
     if (x->queue.len > QUEUE_BYTES / 2 && x->in.loop)
         err_free(loop_io_want(&x->in, 0));
 }
@@ -385,17 +436,14 @@ static void on_winch(struct loop_signal *s)
 
 static fallible open_input(struct exec *x)
 {
-    bool tty = isatty(STDIN_FILENO);
-
-    if (!x->o.interactive && !(tty && x->tty_out))
+    if (!x->takes_input)
         return NULL;
-    if (tty && tcgetattr(STDIN_FILENO, &x->before) == 0) {
-        struct termios t = x->before;
+    if (!x->pipe.p && tcgetattr(STDIN_FILENO, &x->was) == 0) {
+        struct termios t = x->was;
         cfmakeraw(&t);
         x->raw = tcsetattr(STDIN_FILENO, TCSADRAIN, &t) == 0;
         TRY(loop_signal_start(x->k.loop, &x->winch, SIGWINCH, on_winch));
     }
-    x->last = '\n';
     struct err *e = loop_io_start(x->k.loop, &x->in, STDIN_FILENO, EPOLLIN, on_input);
     if (!e || err_code(e) != ERR_FORBIDDEN)
         return e;
@@ -423,17 +471,23 @@ static void put_quoted(struct buf *out, const char *arg)
  * shell that we start would report its first prompt as the end of itself. */
 static void put_line(const struct exec *x, struct buf *line, const char *const *argv)
 {
-    const char *term = cfg_env_get(x->k.cli->envp, "TERM");
+    const char *term = x->tty_out ? cfg_env_get(x->k.cli->envp, "TERM") : "dumb";
 
     buf_add_cstr(line, "(\\builtin export -n PROMPT_COMMAND CROFT_A PS1 PS2; ");
-    if (term && x->tty_out) {
+    if (term) {
         buf_add_cstr(line, "\\builtin export TERM=");
         put_quoted(line, term);
         buf_add_cstr(line, "; ");
     }
+    if (x->pipe.p) /* the escapes are printf's: the line itself is echoed */
+        buf_addf(line, "\\builtin printf '\\033]7772;%%s\\007' " STR_FMT "; ", STR_ARG(x->token));
     for (; *argv; argv++)
         put_quoted(line, *argv);
     buf_add_char(line, ')');
+    if (!x->takes_input)
+        buf_add_cstr(line, " </dev/null");
+    else if (x->pipe.p)
+        buf_addf(line, " <'" STR_FMT "'", STR_ARG(x->pipe));
 }
 
 static fallible ask_shell(struct exec *x, const char *method, struct str path, struct str body)
@@ -441,10 +495,8 @@ static fallible ask_shell(struct exec *x, const char *method, struct str path, s
     own_done(buf) text = {0};
     int status;
     struct ask_stream s = {.method = method,
-                           .url = x->url,
+                           .inside = &x->inside,
                            .path = path,
-                           .key_name = STR("X-Session-API-Key"),
-                           .key = x->key,
                            .body = body,
                            .each = ask_keep,
                            .arg = &text};
@@ -463,8 +515,14 @@ static fallible make_shell(struct exec *x)
 
     buf_init(&body, 1u << 16);
     rng_token(rng_system(), token, sizeof token);
+    x->token = arena_copy(&x->k.arena, str_of(token));
     struct str name = arena_printf(&x->k.arena, "exec-%s", token);
     x->shell = arena_printf(&x->k.arena, "/croft/v1/shells/" STR_FMT, STR_ARG(name));
+    x->takes_input = x->o.interactive || (isatty(STDIN_FILENO) && x->tty_out);
+    if (x->takes_input && !isatty(STDIN_FILENO)) {
+        x->pipe = arena_printf(&x->k.arena, "/tmp/.croft-%s", token);
+        x->mark = arena_printf(&x->k.arena, "\033]7772;%s\007", token);
+    }
     TRY(arena_check(&x->k.arena));
     jw_init(&w, &body, JW_WEB);
     get_size(&size);
@@ -472,6 +530,9 @@ static fallible make_shell(struct exec *x)
         jw_str(&w, "name", name);
         jw_int(&w, "columns", size.ws_col);
         jw_int(&w, "rows", size.ws_row);
+        jw_bool(&w, "watched", true);
+        if (x->pipe.p)
+            jw_str(&w, "pipe", x->pipe);
         if (x->o.workdir.len)
             jw_str(&w, "cwd", x->o.workdir);
     }
@@ -490,7 +551,6 @@ static fallible begin(struct exec *x, const char *const *argv)
 
     buf_init(&line, 4u << 20);
     buf_init(&body, 8u << 20);
-    x->tty_out = isatty(x->k.cli->out) && !x->o.json;
     put_line(x, &line, argv);
     jw_init(&w, &body, JW_WEB);
     JW_OBJECT(&w, NULL) {
@@ -512,7 +572,7 @@ static void finish(struct exec *x)
     struct http_call *const calls[] = {x->watch, x->run, x->send};
 
     if (x->raw)
-        tcsetattr(STDIN_FILENO, TCSADRAIN, &x->before);
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &x->was);
     loop_io_stop(&x->in);
     loop_signal_stop(&x->winch);
     for (size_t i = 0; i < ARRAY_LEN(stop_signals); i++)
@@ -523,6 +583,7 @@ static void finish(struct exec *x)
     if (x->shell.p)
         err_free(ask_shell(x, "DELETE", x->shell, (struct str){0})); /* it may be gone with all */
     sse_parser_done(&x->sse);
+    buf_done(&x->before);
     buf_done(&x->answer);
     buf_done(&x->looked);
     buf_done(&x->queue);
@@ -537,8 +598,7 @@ static fallible in_sandbox(struct exec *x, const char *name, const char *const *
     if (x->o.json && x->o.interactive && isatty(STDIN_FILENO))
         return cli_wrong(x->k.cli, "--json is for what is not typed on a terminal");
     TRY(ask_sandbox(&x->k, name, &sandbox));
-    x->url = json_get_str(sandbox, "url", STR(""));
-    x->key = json_get_str(sandbox, "session_api_key", STR(""));
+    TRY(ask_inside(&x->k, sandbox, &x->inside));
     struct str status = json_get_str(sandbox, "status", STR(""));
     if (str_eq(status, STR("starting"))) { /* answered when it runs */
         TRY(ask_json(&x->k, "POST", ask_path(&x->k, sandbox, "/resume"), (struct str){0}, &r));
@@ -547,10 +607,12 @@ static fallible in_sandbox(struct exec *x, const char *name, const char *const *
     if (!str_eq(status, STR("running")))
         return err_new(ERR_CONFLICT, "sandbox '%.80s' is " STR_FMT "; 'croft resume %.80s' first",
                        name, STR_ARG(status), name);
+    x->tty_out = isatty(x->k.cli->out) && !x->o.json;
     TRY(make_shell(x));
     TRY(begin(x, argv));
     while (!x->over)
         TRY(loop_turn(x->k.loop, -1));
+    put_rest(x);
     return x->failed;
 }
 
@@ -560,14 +622,15 @@ static int run_in(struct cli *cli, int argc, char **argv, const char *const *oth
     struct err *e = ask_open(&x.k, cli);
 
     sse_parser_init(&x.sse, EVENT_MAX, on_event, &x);
+    signal(SIGPIPE, SIG_IGN);
+    buf_init(&x.before, 2 * EVENT_MAX);
     buf_init(&x.answer, 64u << 20);
     buf_init(&x.looked, 1u << 20);
     buf_init(&x.queue, QUEUE_BYTES);
     buf_init(&x.gathered, GATHER_BYTES);
     if (!e)
         e = cli_flags(cli, &x.k.arena, &x.o, &argc, argv);
-    x.is_shell = otherwise != NULL;
-    x.o.interactive |= x.is_shell;
+    x.o.interactive |= otherwise != NULL;
     argv[argc] = NULL; /* flags were taken out before it */
     bool dashes = argc > 1 && strcmp(argv[1], "--") == 0;
     int at = dashes ? 2 : 1;
@@ -598,9 +661,9 @@ static int run_exec(struct cli *cli, int argc, char **argv)
 
 static int run_shell(struct cli *cli, int argc, char **argv)
 {
-    static const char *const bash[] = {"bash", "-i", NULL};
+    static const char *const bash[] = {"bash", "-i", NULL}, *const quiet[] = {"bash", NULL};
 
-    return run_in(cli, argc, argv, bash);
+    return run_in(cli, argc, argv, isatty(STDIN_FILENO) ? bash : quiet);
 }
 
 CLI_COMMAND(exec) = {
@@ -608,7 +671,9 @@ CLI_COMMAND(exec) = {
     .summary = "run a command in a server's sandbox",
     .usage = "SANDBOX -- COMMAND [ARGUMENT ...]",
     .help = "On a terminal of its own, as wide as this one; its exit code is ours. 125: croft\n"
-            "itself failed. A signal that ends this ends the command inside too.\n"
+            "itself failed. What ends this, a signal or the end of who reads it, ends the command\n"
+            "inside too. Input is this terminal's, or with --interactive whatever comes in here,\n"
+            "through a pipe; otherwise there is none.\n"
             "\n"
             "  croft exec demo -- make test\n"
             "  croft exec --interactive demo -- python3 < script.py\n"
@@ -621,7 +686,8 @@ CLI_COMMAND(shell) = {
     .name = "shell",
     .summary = "a shell in a server's sandbox",
     .usage = "SANDBOX",
-    .help = "With jobs, C-c and C-z, and this terminal's size; its exit code is ours.\n",
+    .help = "With jobs, C-c and C-z, and this terminal's size; its exit code is ours. Without a\n"
+            "terminal it reads commands from what comes in.\n",
     .options = {.rows = rows + 1, .count = ARRAY_LEN(rows) - 1}, /* always interactive */
     .run = run_shell,
 };

@@ -225,6 +225,7 @@ void wire_put_sandbox(struct jw *w, const struct wire_sandbox *s)
         wire_put_runtime_members(w, &s->runtime);
         jw_str(w, "image", s->image);
         jw_str(w, "backend", s->backend);
+        jw_str(w, "face", s->face);
         put_or_null(w, "pool", s->pool);
         jw_str(w, "launch_type", s->launch);
         jw_str(w, "key", s->key);

@@ -56,6 +56,7 @@ void wire_put_warm_config(struct jw *w, const struct wire_warm_config *c);
 /* The object of /croft/v1/sandboxes: a runtime and what only croft knows of it. */
 #define WIRE_PHASES 12
 struct wire_sandbox {
+    struct str face; /* what answers inside: action (our server), command (its own program) */
     struct wire_runtime runtime;
     struct str image, backend, key, created_at, changed_at;
     struct str pool;   /* it came from; .p NULL: none */

@@ -73,11 +73,13 @@ static void put_disposition(struct http_req *req, struct str base)
     http_reply_header(req, STR("content-disposition"), buf_str(&value));
 }
 
-static fallible open_zip(const struct transfer *t, struct str path, struct zip_out **ret_zip)
+static fallible open_zip(const struct transfer *t, struct str path, bool exact,
+                         struct zip_out **ret_zip)
 {
     own_fd fd = -1;
     struct stat st;
-    struct zip_out_config config = {.bounded = t->root != NULL, .boundary = t->root_fd};
+    struct zip_out_config config = {
+        .exact = exact, .bounded = t->root != NULL, .boundary = t->root_fd};
 
     struct err *e = transfer_open(t, path, O_RDONLY, &fd);
     if (e && transfer_is_missing(e)) {
@@ -106,6 +108,7 @@ fallible transfer_download_files(struct http_req *req)
     own(zip_out) zip = NULL;
     char piece[FIRST];
     size_t n = 0;
+    bool exact = false;
 
     if (!d)
         return arena_check(&req->arena);
@@ -115,7 +118,8 @@ fallible transfer_download_files(struct http_req *req)
     }
     if (!str_starts(path, STR("/")))
         return err_new(ERR_INVALID, "Path must be an absolute path");
-    TRY(open_zip(req->app, path, &zip));
+    transfer_parse_bool(http_req_query(req, "exact"), &exact); /* our own: see zip.h */
+    TRY(open_zip(req->app, path, exact, &zip));
     TRY(zip_out_next(zip, piece, sizeof piece, &n));
     put_disposition(req, transfer_base_name(path));
     http_reply_begin(req, 200, STR("application/zip"), HTTP_LENGTH_UNKNOWN);

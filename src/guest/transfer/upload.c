@@ -22,6 +22,7 @@ struct incoming {
     struct loop *loop;
     struct str destination, rest; /* rest: what of it does not exist yet */
     bool recursive;
+    bool exact; /* our own: see zip.h */
     int above, staging, dest, archive;
     char staging_name[sizeof LITTER_UPLOAD + RNG_HEX_LEN];
     struct upload *form;
@@ -136,6 +137,7 @@ static fallible begin_unpack(struct incoming *in)
                                    .uid = in->t->uid,
                                    .gid = in->t->gid,
                                    .skip_unsafe = true,
+                                   .exact = in->exact,
                                    .limits = in->t->limits};
 
     in->archive = openat(in->staging, in->file->name.p, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -242,6 +244,7 @@ static bool read_query(struct http_req *req, struct incoming *in)
     in->destination = http_req_query(req, "destination");
     if (!in->destination.p)
         in->destination = STR("/");
+    transfer_parse_bool(http_req_query(req, "exact"), &in->exact);
     if (recursive.p && !transfer_parse_bool(recursive, &in->recursive)) {
         transfer_reply_bad_bool(req, "recursive", recursive);
         return false;

@@ -138,10 +138,11 @@ fallible zip_in_find_index(struct zip_in *z)
 
 /* --- its records --- */
 
-/* Numbers that did not fit stand in the extra field, only those, in this order. */
-static fallible read_extra64(struct str extra, struct zip_in_record *r)
+/* Numbers that did not fit stand in the extra field, only those, in this order; the time too. */
+static fallible read_extra(struct str extra, struct zip_in_record *r)
 {
     uint64_t *numbers[] = {&r->size_bytes, &r->packed_bytes, &r->offset};
+    unsigned wide = 0;
 
     while (extra.len >= 4) {
         struct str field = str_from(extra, 4);
@@ -150,7 +151,9 @@ static fallible read_extra64(struct str extra, struct zip_in_record *r)
             return err_new(ERR_CORRUPT, "the archive's index has a broken extra field");
         uint16_t id = zip_get16(extra.p);
         extra = str_from(field, len);
-        if (id != ZIP_EXTRA_64)
+        if (id == ZIP_EXTRA_TIME && len >= 5 && field.p[0] & 1)
+            r->mtime_s = (int32_t)zip_get32(field.p + 1);
+        if (id != ZIP_EXTRA_64 || wide++)
             continue;
         field = str_first(field, len);
         for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
@@ -161,7 +164,6 @@ static fallible read_extra64(struct str extra, struct zip_in_record *r)
             *numbers[i] = zip_get64(field.p);
             field = str_from(field, 8);
         }
-        return NULL;
     }
     return NULL;
 }
@@ -190,13 +192,13 @@ fallible zip_in_read_record(struct zip_in *z, uint64_t at, struct zip_in_record 
         .offset = zip_get32(p + 42),
         .record_bytes = whole,
     };
-    return read_extra64(str_n(p + ZIP_CENTRAL_SIZE + name, extra), ret_record);
+    return read_extra(str_n(p + ZIP_CENTRAL_SIZE + name, extra), ret_record);
 }
 
 fallible zip_in_read_path(struct zip_in *z, const struct zip_in_record *r,
                           enum zip_in_name *ret_kind)
 {
-    return zip_name_clean(r->name, r->flags & ZIP_FLAG_UTF8, &z->path, ret_kind);
+    return zip_name_clean(r->name, r->flags & ZIP_FLAG_UTF8, z->config.exact, &z->path, ret_kind);
 }
 
 /* --- life --- */

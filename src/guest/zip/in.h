@@ -5,8 +5,11 @@
  * used; only positions are remembered. */
 #pragma once
 
+#include <sys/stat.h>
+
 #include "base/buf.h"
 #include "base/inflate.h"
+#include "guest/zip/format.h"
 #include "guest/zip/place.h"
 #include "guest/zip/zip.h"
 
@@ -26,10 +29,12 @@ struct zip_in_record {
     struct str name; /* in the window: until the next read */
     uint16_t made_by, flags, method;
     uint32_t crc, attributes;
+    int32_t mtime_s; /* 0: not said */
     uint64_t packed_bytes, size_bytes, offset;
     size_t record_bytes;
 };
 
+/* Placing goes from the last entry to the first: a directory is finished when all is in it. */
 enum zip_in_phase { ZIP_IN_UNPACK, ZIP_IN_CHECK, ZIP_IN_PLACE, ZIP_IN_DONE };
 
 struct zip_in {
@@ -62,6 +67,16 @@ struct zip_in {
     struct buf parent_path;
 };
 
+/* As stat has it; 0: the archive does not say. */
+static inline mode_t zip_in_type(const struct zip_in_record *r)
+{
+    return r->made_by == ZIP_MADE_BY_UNIX ? r->attributes >> 16 & S_IFMT : 0;
+}
+static inline bool zip_in_is_special(mode_t type)
+{
+    return type && type != S_IFREG && type != S_IFDIR && type != S_IFLNK;
+}
+
 enum zip_in_name { ZIP_NAME_FILE, ZIP_NAME_DIR, ZIP_NAME_UNSAFE, ZIP_NAME_NOTHING };
 
 /* --- in.c --- */
@@ -75,4 +90,5 @@ fallible zip_in_read_path(struct zip_in *z, const struct zip_in_record *r,
 /* --- in_index.c --- */
 fallible zip_in_check_index(struct zip_in *z);
 /* --- in_name.c --- */
-fallible zip_name_clean(struct str name, bool utf8, struct buf *path, enum zip_in_name *ret_kind);
+fallible zip_name_clean(struct str name, bool utf8, bool exact, struct buf *path,
+                        enum zip_in_name *ret_kind);

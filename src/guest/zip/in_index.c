@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* in_index.c — what is refused before anything is written: see zip_in_new. */
 #include <stdlib.h>
-#include <sys/statvfs.h>
+#include <sys/statfs.h>
 
 #include "guest/zip/format.h"
 #include "guest/zip/in.h"
@@ -100,11 +100,17 @@ static fallible check_record(struct zip_in *z, uint64_t at, size_t *ret_bytes)
     if (kind == ZIP_NAME_UNSAFE && !z->config.skip_unsafe)
         return err_new(ERR_INVALID, "entry '" STR_FMT "' would lead out of the directory",
                        STR_ARG(str_first(r.name, 200)));
-    if (kind == ZIP_NAME_UNSAFE || kind == ZIP_NAME_NOTHING)
+    if (z->config.exact && zip_in_is_special(zip_in_type(&r))) {
+        if (z->config.left_out)
+            z->config.left_out(z->config.arg, buf_str(&z->path));
+        return NULL;
+    }
+    if (kind == ZIP_NAME_UNSAFE ||
+        (kind == ZIP_NAME_NOTHING && (!z->config.exact || z->config.no_top)))
         return NULL;
     TRY(check_method(z, &r));
     TRY(check_sizes(z, &r));
-    return add_entry(z, &r, at, kind == ZIP_NAME_DIR);
+    return add_entry(z, &r, at, kind != ZIP_NAME_FILE);
 }
 
 /* --- all of them together --- */
@@ -170,7 +176,7 @@ static fallible check_overlap(struct zip_in *z)
 
 static fallible check_total(struct zip_in *z)
 {
-    struct statvfs fs;
+    struct statfs fs;
     uint64_t limit = z->config.limits.bytes;
 
     if (z->total_bytes > RATIO_FROM && z->total_bytes / z->config.limits.ratio > z->file_bytes)
@@ -181,9 +187,9 @@ static fallible check_total(struct zip_in *z)
     if (limit && z->total_bytes > limit)
         return err_new(ERR_TOO_LARGE, "the archive holds %llu bytes, at most %llu are taken",
                        (unsigned long long)z->total_bytes, (unsigned long long)limit);
-    if (fstatvfs(z->config.staging, &fs) < 0)
+    if (fstatfs(z->config.staging, &fs) < 0)
         return err_sys("look for free space");
-    uint64_t bytes_free = (uint64_t)fs.f_bavail * fs.f_frsize;
+    uint64_t bytes_free = (uint64_t)fs.f_bavail * (uint64_t)fs.f_frsize;
     if (z->total_bytes > bytes_free)
         return err_new(ERR_TOO_LARGE, "the archive holds %llu bytes, the disk has %llu free",
                        (unsigned long long)z->total_bytes, (unsigned long long)bytes_free);

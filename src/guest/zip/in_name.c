@@ -56,7 +56,8 @@ static fallible clean(struct str text, struct buf *path, enum zip_in_name *ret_k
     return buf_check(path);
 }
 
-fallible zip_name_clean(struct str name, bool utf8, struct buf *path, enum zip_in_name *ret_kind)
+fallible zip_name_clean(struct str name, bool utf8, bool exact, struct buf *path,
+                        enum zip_in_name *ret_kind)
 {
     own_done(buf) decoded;
 
@@ -64,7 +65,7 @@ fallible zip_name_clean(struct str name, bool utf8, struct buf *path, enum zip_i
     buf_reset(path);
     if (str_find_char(name, '\0') >= 0)
         return err_new(ERR_INVALID, "the archive has a name with a zero byte");
-    if (utf8_valid(name))
+    if (exact || utf8_valid(name))
         return clean(name, path, ret_kind);
     if (utf8)
         return err_new(ERR_INVALID, "the archive has a name that is not UTF-8, as it says");

@@ -45,6 +45,37 @@ TEST(files_are_replaced_and_others_stay)
     CHECK_STR(kit_sh("cat out/d/f out/d/g"), "newkeep");
 }
 
+TEST(an_exact_archive_is_unpacked_to_the_same_tree)
+{
+    struct zip_out_config whole = {.exact = true};
+    struct zip_in_config exact = {.uid = (uid_t)-1, .gid = (gid_t)-1, .exact = true};
+
+    kit_sh("umask 077; mkdir -p tree/d/empty tree/shut; cd tree; echo x > \"$(printf '\\377')\"; "
+           "ln -s /nowhere l; ln -s d m; echo y > d/f; mkfifo p; chmod 4751 d/f; chmod 555 shut; "
+           "chmod 711 .; touch -d @1000000000 d/f d .");
+    kit_zip("tree", "t.zip", &whole, 1000);
+    CHECK_OK(kit_unpack("t.zip", &exact));
+    kit_sh(
+        "chmod u-s tree/d/f; rm tree/p; touch -d @1000000000 tree; for d in tree out; do (cd $d; "
+        "find . -printf '%p %y %m %l\\n'; find . ! -type l -printf '%p %Ts\\n') | LC_ALL=C sort "
+        "> $d.list; done; cmp tree.list out.list");
+}
+
+TEST(nothing_is_unpacked_through_a_link_of_the_archive)
+{
+    struct zip_in_config exact = {.uid = (uid_t)-1, .gid = (gid_t)-1, .exact = true};
+
+    kit_python("import zipfile\nz = zipfile.ZipFile('t.zip', 'w')\n"
+               "i = zipfile.ZipInfo('l'); i.create_system = 3; i.external_attr = 0o120777 << 16\n"
+               "z.writestr(i, '..'); z.writestr('l/out', b'x'); z.close()");
+    CHECK_ERR(kit_unpack("t.zip", &exact), ERR_INVALID, "lies in another entry");
+    kit_sh("rm -rf out; mkdir out; ln -s .. out/l");
+    kit_python(
+        "import zipfile\nz = zipfile.ZipFile('t.zip', 'w')\nz.writestr('l/x', b'x')\nz.close()");
+    CHECK(kit_unpack("t.zip", &exact) != NULL);
+    CHECK_STR(kit_sh("ls"), "out\nt.zip\n");
+}
+
 TEST(unsafe_names_are_refused_or_left_out)
 {
     struct zip_in_config skip = {.uid = (uid_t)-1, .gid = (gid_t)-1, .skip_unsafe = true};
@@ -254,7 +285,7 @@ TEST(no_failing_call_crashes_leaks_or_leaves_half_a_file)
         kit_sh("rm -rf out; mkdir -p out staging");
         own_fd fd = kit_open("t.zip", O_RDONLY), dir = kit_open("out", O_RDONLY | O_DIRECTORY),
                staging = kit_open("staging", O_RDONLY | O_DIRECTORY);
-        struct zip_in_config c = {dir, staging, (uid_t)-1, (gid_t)-1, false, {0}};
+        struct zip_in_config c = {dir, staging, (uid_t)-1, (gid_t)-1, .skip_unsafe = false};
         struct zip_in *z = NULL;
         bool done = false;
         fault_at(i);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -34,9 +35,10 @@ void zip_in_free(struct zip_in *z)
 
     if (!z)
         return;
-    size_t placed = z->phase < ZIP_IN_PLACE ? 0 : z->at;
-    size_t unpacked = z->phase == ZIP_IN_UNPACK ? z->at + 1 : z->entry_count;
-    for (size_t i = placed; i < unpacked && i < z->entry_count; i++)
+    size_t left = z->phase == ZIP_IN_UNPACK ? z->at + 1
+                  : z->phase < ZIP_IN_PLACE ? z->entry_count
+                                            : z->entry_count - z->at;
+    for (size_t i = 0; i < left && i < z->entry_count; i++)
         if (!is_dir(&z->entries[i]))
             unlinkat(z->config.staging, number_name(i, name), 0); /* nothing else to be done */
     own_close(z->out);
@@ -99,6 +101,31 @@ static mode_t mode_of(const struct zip_in_record *r)
     return (mode & 0777) | 0600;
 }
 
+static fallible set_exact(int fd, const struct zip_in_record *r)
+{
+    const struct timespec times[] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = r->mtime_s}};
+
+    if (fchmod(fd, r->attributes >> 16 & 0777) < 0 ||
+        (r->mtime_s && syscall(SYS_utimensat, fd, NULL, times, 0) < 0)) /* libc's is 400 bytes */
+        return err_sys("set permissions and time");
+    return NULL;
+}
+
+/* What was unpacked is its text; symlinkat knows what is too long for one. */
+static fallible make_link(struct zip_in *z)
+{
+    int dir = z->config.staging;
+    char name[24];
+
+    number_name(z->at, name);
+    memset(z->in_buf, 0, ZIP_UNPACK_BUF);
+    if (pread(z->out, z->in_buf, ZIP_UNPACK_BUF - 1, 0) < 0 || unlinkat(dir, name, 0) < 0 ||
+        symlinkat(z->in_buf, dir, name) < 0 ||
+        fchownat(dir, name, z->config.uid, z->config.gid, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_sys("make the link");
+    return NULL;
+}
+
 static fallible begin_file(struct zip_in *z, const struct zip_in_entry *e, uint64_t next)
 {
     char name[24];
@@ -109,7 +136,7 @@ static fallible begin_file(struct zip_in *z, const struct zip_in_entry *e, uint6
     z->written = 0;
     z->crc = 0;
     z->out = openat(z->config.staging, number_name(z->at, name),
-                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode_of(&z->now));
+                    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode_of(&z->now));
     if (z->out < 0)
         return err_sys("create");
     return place_own(z->out, (struct place_owner){z->config.uid, z->config.gid});
@@ -175,6 +202,8 @@ static fallible end_file(struct zip_in *z)
         return err_new(ERR_CORRUPT, "it is smaller than the index says");
     if (z->crc != z->now.crc)
         return err_new(ERR_CORRUPT, "its checksum is wrong");
+    if (z->config.exact)
+        TRY(zip_in_type(&z->now) == S_IFLNK ? make_link(z) : set_exact(z->out, &z->now));
     own_close(take_fd(&z->out));
     return NULL;
 }
@@ -225,15 +254,15 @@ static fallible unpack_step(struct zip_in *z)
 
 /* --- giving names --- */
 
-/* The entry's path, and its last name, terminated. */
-static fallible read_place(struct zip_in *z, struct str *ret_above, const char **ret_name)
+/* The entry's path, and its last name, terminated; what is said of it in z->now. */
+static fallible read_place(struct zip_in *z, const struct zip_in_entry *e, struct str *ret_above,
+                           const char **ret_name)
 {
-    struct zip_in_record r;
     enum zip_in_name kind;
 
-    TRY(zip_in_read_record(z, z->entries[z->at].at, &r));
-    TRY(zip_in_read_path(z, &r, &kind));
-    if (kind == ZIP_NAME_UNSAFE || kind == ZIP_NAME_NOTHING)
+    TRY(zip_in_read_record(z, e->at, &z->now));
+    TRY(zip_in_read_path(z, &z->now, &kind));
+    if (kind == ZIP_NAME_UNSAFE || (kind == ZIP_NAME_NOTHING && !is_dir(e)))
         return err_new(ERR_CORRUPT, "the archive changed while it was unpacked");
     if (!buf_cstr(&z->path))
         return err_no_memory();
@@ -257,17 +286,18 @@ static fallible note_parent(struct zip_in *z, struct str path)
 /* What place_entry would do, but for doing it. */
 static fallible check_entry(struct zip_in *z)
 {
+    const struct zip_in_entry *e = &z->entries[z->at];
     struct str above;
     const char *name;
 
-    TRY(read_place(z, &above, &name));
-    if (is_dir(&z->entries[z->at]))
+    TRY(read_place(z, e, &above, &name));
+    if (is_dir(e))
         above = buf_str(&z->path);
     if (!z->at || !str_eq(above, buf_str(&z->parent_path))) {
         TRY(note_parent(z, above));
         TRY(place_find(z->config.dir, above, &z->parent));
     }
-    return is_dir(&z->entries[z->at]) || z->parent < 0 ? NULL : place_may(z->parent, name);
+    return is_dir(e) || z->parent < 0 ? NULL : place_may(z->parent, name);
 }
 
 static fallible open_parent(struct zip_in *z, struct str path)
@@ -281,15 +311,17 @@ static fallible open_parent(struct zip_in *z, struct str path)
 
 static fallible place_entry(struct zip_in *z)
 {
+    size_t i = z->entry_count - 1 - z->at;
+    bool dir = is_dir(&z->entries[i]);
     struct str above;
     const char *name;
     char number[24];
 
-    TRY(read_place(z, &above, &name));
-    if (is_dir(&z->entries[z->at]))
-        return open_parent(z, buf_str(&z->path));
-    TRY(open_parent(z, above));
-    return place_file(z->config.staging, number_name(z->at, number), z->parent, name);
+    TRY(read_place(z, &z->entries[i], &above, &name));
+    TRY(open_parent(z, dir ? buf_str(&z->path) : above));
+    if (!dir)
+        return place_file(z->config.staging, number_name(i, number), z->parent, name);
+    return z->config.exact ? set_exact(z->parent, &z->now) : NULL;
 }
 
 static fallible each_step(struct zip_in *z, fallible (*handle)(struct zip_in *z))

@@ -168,7 +168,7 @@ static fallible put_link(struct zip_out *z, const struct zip_walk_entry *w)
 static fallible put_next(struct zip_out *z)
 {
     struct zip_walk_entry w;
-    bool more = false;
+    bool more = false, exact = z->config.exact;
 
     if (z->walk)
         TRY(zip_walk_next(z->walk, &w, &more));
@@ -179,12 +179,14 @@ static fallible put_next(struct zip_out *z)
     }
     if (S_ISREG(w.st.st_mode))
         return put_regular(z, &w);
-    if (S_ISLNK(w.st.st_mode) && z->config.links == ZIP_LINKS_FOLLOW)
-        return put_followed(z, &w);
-    if (S_ISLNK(w.st.st_mode) && z->config.links == ZIP_LINKS_STORE)
-        return put_link(z, &w);
-    if (!S_ISDIR(w.st.st_mode) || !z->config.dirs)
+    if (S_ISLNK(w.st.st_mode))
+        return exact ? put_link(z, &w) : put_followed(z, &w);
+    if (!exact)
         return NULL;
+    if (!S_ISDIR(w.st.st_mode) && z->config.left_out) {
+        z->config.left_out(z->config.arg, w.path);
+        return NULL;
+    }
     TRY(begin_entry(z, w.path, &w.st));
     return put_whole(z, STR(""));
 }
@@ -324,9 +326,14 @@ fallible zip_out_tree(int dir, const struct zip_out_config *config, struct zip_o
 {
     own_fd fd = dir;
     own(zip_out) z = out_new(config);
+    struct stat st;
 
     if (!z)
         return err_no_memory();
+    if (z->config.exact && !z->config.no_top && fstat(fd, &st) == 0) {
+        TRY(begin_entry(z, STR("."), &st));
+        TRY(put_whole(z, STR("")));
+    }
     TRY(zip_walk_new(take_fd(&fd), &z->walk));
     *ret_out = take(&z);
     return NULL;

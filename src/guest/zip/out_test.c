@@ -32,12 +32,21 @@ TEST(a_stored_tree_has_files_only_and_follows_links_to_files)
                                     "sub/deep/f 4 0o100644 0\n");
 }
 
+static void note_left_out(void *arg, struct str path)
+{
+    CHECK_STR(path, "fifo");
+    ++*(unsigned *)arg;
+}
+
 TEST(directories_and_links_when_asked_for)
 {
-    struct zip_out_config config = {.dirs = true, .links = ZIP_LINKS_STORE};
+    unsigned left_out = 0;
+    struct zip_out_config config = {
+        .exact = true, .no_top = true, .left_out = note_left_out, .arg = &left_out};
 
     kit_sh(make_tree);
     kit_zip("tree", "t.zip", &config, 1000);
+    CHECK_INT(left_out, 1);
     const char *list = kit_python(list_zip);
     CHECK_HAS(list, "empty/ 0 0o40755 0\n");
     CHECK_HAS(list, "link 5 0o120777 0\n");
@@ -55,7 +64,7 @@ TEST(the_bytes_do_not_depend_on_the_size_of_the_pulls)
     static const size_t sizes[] = {1, 7, 31, 4096, 262144};
 
     kit_sh(make_tree);
-    struct zip_out_config config = {.dirs = true};
+    struct zip_out_config config = {.exact = true};
     kit_zip("tree", "first.zip", &config, 65536);
     for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
         kit_zip("tree", "t.zip", &config, sizes[i]);
@@ -188,7 +197,7 @@ TEST_LIMIT(sizes_and_offsets_over_4_gb_have_64_bits, 300)
 TEST(no_failing_call_crashes_or_leaks_in_the_writer)
 {
     static char piece[65536];
-    struct zip_out_config config = {.dirs = true, .links = ZIP_LINKS_STORE};
+    struct zip_out_config config = {.exact = true, .no_top = true};
     kit_sh(make_tree);
     unsigned fds = test_open_fds();
     for (unsigned i = 1;; i++) {

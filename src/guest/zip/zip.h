@@ -15,17 +15,16 @@
 
 /* --- writing --- */
 
-enum zip_links {
-    ZIP_LINKS_FOLLOW, /* a link to a file is that file; others are left out, as zipfile does */
-    ZIP_LINKS_STORE,  /* a link is stored as a link */
-    ZIP_LINKS_SKIP,
-};
-
 /* Files are stored, as zipfile does by default: a transfer over loopback or a fast network gains
  * nothing by packing. */
-struct zip_out_config { /* zero: files only, links followed */
-    bool dirs;          /* entries for directories, so that empty ones survive */
-    enum zip_links links;
+struct zip_out_config { /* zero: files only; a link to one is that file, others are left out */
+    /* All of a tree, its top too ("./"): directories, links as links, and empty entries for what
+     * has no content, such as a fifo. */
+    bool exact;
+    bool no_top; /* ... but for that */
+    /* Those get no entry but are told of; NULL: see above. */
+    void (*left_out)(void *arg, struct str path);
+    void *arg;
     /* With a boundary, a link is followed only beneath this directory; the tree's path from there.
      * Absolute links then lead nowhere. */
     bool bounded;
@@ -60,6 +59,12 @@ struct zip_in_config {
     uid_t uid;   /* of new files and directories; -1: as they come */
     gid_t gid;
     bool skip_unsafe; /* leave out absolute names and "..", as shutil does; otherwise refuse */
+    /* As an exact writer wrote it: links are links, names are bytes, times and all permissions are
+     * kept, those of directories too; what has no content is left out. */
+    bool exact;
+    bool no_top;                                  /* ... but not those of dir itself */
+    void (*left_out)(void *arg, struct str path); /* is told of that; may be NULL */
+    void *arg;
     struct zip_limits limits;
 };
 
@@ -73,8 +78,8 @@ void zip_in_free(struct zip_in *z); /* removes from staging what did not get a n
 OWNABLE(zip_in)
 /* About a megabyte of work; *ret_done once all files have their names. Files are unpacked and
  * checked in staging first, so a damaged archive leaves nothing; then they are moved, each
- * replacing what has its name. Links are written as files that hold their text, as zipfile does;
- * permissions are kept, without the special bits. */
+ * replacing what has its name. Unless it is exact, links are written as files that hold their text,
+ * as zipfile does; permissions are kept, without the special bits. */
 fallible zip_in_step(struct zip_in *z, bool *ret_done);
 bool zip_in_placing(const struct zip_in *z);    /* all is unpacked, some may have their names */
 void zip_in_set_dir(struct zip_in *z, int dir); /* at the latest when it is placing */

@@ -62,6 +62,7 @@ static fallible describe(const struct runtime *r, struct arena *a, struct wire_s
     *ret = (struct wire_sandbox){
         .image = str_of(r->image),
         .backend = str_of(manager_driver(r->manager)->backend->name),
+        .face = r->published ? STR("command") : STR("action"),
         .pool = r->pool ? str_of(r->pool) : (struct str){0},
         .launch = str_of(runtime_launch_names[r->launch]),
         .miss = r->miss == POOL_HIT ? (struct str){0} : str_of(pool_miss_words[r->miss]),
