@@ -588,32 +588,3 @@ TEST(a_reader_that_stops_is_given_up_and_one_that_reads_is_not)
     CHECK_INT(app.gone, 1);
     close_web(&w, &c);
 }
-
-static fallible burst(struct http_req *req)
-{
-    static const char zeros[400 << 10];
-
-    app.req = req;
-    req->on_gone = on_up_gone;
-    http_reply_begin(req, 200, STR(""), HTTP_LENGTH_UNKNOWN);
-    http_reply_write(req, str_n(zeros, sizeof zeros));
-    return NULL;
-}
-
-TEST(a_handler_that_is_silent_after_a_burst_is_not_the_peers_fault)
-{
-    static const struct route burst_route[] = {{"GET", "/burst", burst, 0, 0}};
-    struct http_server_config sc = {.limits = {.body_idle_ms = 100}};
-    struct web w;
-    struct web_client c;
-
-    web_open(&w, WEB_ROUTES(burst_route), NULL, &sc);
-    web_connect(&w, &c, 1u << 20);
-    CHECK(web_send(&w, &c, STR(GET("/burst"))));
-    web_read(&w, &c);
-    web_pass(&w, 10000);
-    CHECK(app.req != NULL);
-    http_reply_end(app.req);
-    CHECK_INT(web_take(&w, &c).body.len, 400u << 10);
-    close_web(&w, &c);
-}

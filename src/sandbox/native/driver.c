@@ -40,7 +40,7 @@ static void on_answered(struct native_call *c, const struct native_reply *r, int
     n->answered(n, r, fds, e);
 }
 
-static fallible ask(struct native *n, struct native_request *req, const int *fds, size_t count,
+fallible native_ask(struct native *n, struct native_request *req, const int *fds, size_t count,
                     void (*answered)(struct native *n, const struct native_reply *r, int *fds,
                                      struct err *e))
 {
@@ -55,7 +55,7 @@ static fallible ask_op(struct native *n, enum native_op op,
 {
     struct native_request req = {.op = op, .flags = op == NATIVE_ADOPT ? NATIVE_TELL : 0};
 
-    return ask(n, &req, NULL, 0, answered);
+    return native_ask(n, &req, NULL, 0, answered);
 }
 
 /* --- the driver --- */
@@ -126,21 +126,6 @@ static void release(struct native *n)
     let_go(n);
 }
 
-static fallible set_snapshot(char to[NATIVE_ID_MAX], struct str name)
-{
-    if (name.len >= NATIVE_ID_MAX)
-        return err_new(ERR_INVALID, "a snapshot's name has at most %d characters",
-                       NATIVE_ID_MAX - 1);
-    memcpy(to, name.p, name.len);
-    to[name.len] = '\0';
-    if (strlen(to) != name.len || !native_id_ok(to, NATIVE_ID_MAX))
-        return err_new(ERR_INVALID,
-                       "'%.80s' is no name for a snapshot: letters, digits, '-', '_', "
-                       "'.', the first a letter or digit",
-                       to);
-    return NULL;
-}
-
 static fallible native_create(struct sbx_driver *driver, const struct sbx_spec *spec, struct sbx *s)
 {
     struct native *n = native_of(s);
@@ -162,7 +147,7 @@ static fallible native_fork(struct sbx_driver *driver, struct str snapshot,
 {
     struct native *n = native_of(s);
 
-    TRY(set_snapshot(n->snapshot, snapshot));
+    TRY(native_set_snapshot(n->snapshot, snapshot));
     return native_create(driver, spec, s);
 }
 
@@ -387,7 +372,7 @@ static fallible ask_made(struct native *n, struct native_request *req,
             req->flags = (req->flags & ~(uint32_t)NATIVE_FILE_LOG) | NATIVE_FD_LOG;
         }
     }
-    struct err *e = ask(n, req, fds, count, answered);
+    struct err *e = native_ask(n, req, fds, count, answered);
     if (e && n->said)
         said_stop(n->said);
     return e;
@@ -452,7 +437,7 @@ static fallible native_stop(struct sbx *s)
     return ask_op(native_of(s), NATIVE_KILL, on_stopped);
 }
 
-static void on_done(struct native *n, const struct native_reply *r, int *fds, struct err *e)
+void native_on_done(struct native *n, const struct native_reply *r, int *fds, struct err *e)
 {
     (void)r, (void)fds;
     sbx_finish(&n->base, e);
@@ -476,63 +461,12 @@ static fallible native_measure(struct sbx *s)
 
 static fallible native_pause(struct sbx *s)
 {
-    return ask_op(native_of(s), NATIVE_PAUSE, on_done);
+    return ask_op(native_of(s), NATIVE_PAUSE, native_on_done);
 }
 
 static fallible native_resume(struct sbx *s)
 {
-    return ask_op(native_of(s), NATIVE_RESUME, on_done);
-}
-
-static fallible native_snapshot(struct sbx *s, struct str name)
-{
-    struct native *n = native_of(s);
-    struct native_request req = {.op = NATIVE_SNAPSHOT};
-
-    if (!n->known)
-        return err_new(ERR_CONFLICT, "sandbox '%s' has no files before its first start", s->id);
-    TRY(set_snapshot(req.snapshot, name));
-    return ask(n, &req, NULL, 0, on_done);
-}
-
-/* --- its changes --- */
-
-#define SAID_MAX (32u << 20)
-
-static void on_said(struct native *n, const struct native_reply *r, int *fds, struct err *e)
-{
-    own_done(buf) text;
-
-    (void)r;
-    buf_init(&text, SAID_MAX);
-    if (!e && fds[0] < 0)
-        e = err_new(ERR_INTERNAL, "the launcher sent no answer");
-    if (!e)
-        e = fd_read_all(fds[0], &text);
-    if (!e) {
-        n->base.said = mem_new(text.len + 1);
-        memcpy(n->base.said, text.p, text.len);
-    }
-    sbx_finish(&n->base, e);
-}
-
-static fallible native_files(struct sbx *s, enum sbx_files what, struct str text)
-{
-    struct native *n = native_of(s);
-    struct native_request req = {.op = what == SBX_FILES_DIFF    ? NATIVE_DIFF
-                                       : what == SBX_FILES_APPLY ? NATIVE_APPLY
-                                                                 : NATIVE_ROLLBACK};
-    own_fd block = -1;
-
-    if (!n->known)
-        return err_new(ERR_CONFLICT, "sandbox '%s' has no files before its first start", s->id);
-    if (what == SBX_FILES_ROLLBACK) {
-        if (text.len)
-            TRY(set_snapshot(req.snapshot, text));
-        return ask(n, &req, NULL, 0, on_done);
-    }
-    TRY(native_seal(text, &block));
-    return ask(n, &req, &block, 1, on_said);
+    return ask_op(native_of(s), NATIVE_RESUME, native_on_done);
 }
 
 static void on_removed(struct native *n, const struct native_reply *r, int *fds, struct err *e)

@@ -85,6 +85,17 @@ void native_set_address(const struct native *n, const char *kind, struct sbx_add
 struct native *native_of(struct sbx *s);
 struct native_driver *native_driver_of(const struct native *n);
 
+/* One question to the launcher at a time; answered has what it said. */
+fallible native_ask(struct native *n, struct native_request *req, const int *fds, size_t count,
+                    void (*answered)(struct native *n, const struct native_reply *r, int *fds,
+                                     struct err *e));
+void native_on_done(struct native *n, const struct native_reply *r, int *fds, struct err *e);
+
+/* --- files.c --- */
+fallible native_set_snapshot(char to[NATIVE_ID_MAX], struct str name);
+fallible native_snapshot(struct sbx *s, struct str name);
+fallible native_files(struct sbx *s, enum sbx_files what, struct str text);
+
 /* NATIVE_DIED came: of whom, and how. */
 void native_died(struct native_driver *d, const struct native_reply *r);
 

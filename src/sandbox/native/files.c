@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+/* files.c — what a sandbox changed: snapshots of it, and what is asked of its layers. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/own.h"
+#include "sandbox/native/inner.h"
+#include "sandbox/sandbox.h"
+
+fallible native_set_snapshot(char to[NATIVE_ID_MAX], struct str name)
+{
+    if (name.len >= NATIVE_ID_MAX)
+        return err_new(ERR_INVALID, "a snapshot's name has at most %d characters",
+                       NATIVE_ID_MAX - 1);
+    memcpy(to, name.p, name.len);
+    to[name.len] = '\0';
+    if (strlen(to) != name.len || !native_id_ok(to, NATIVE_ID_MAX))
+        return err_new(ERR_INVALID,
+                       "'%.80s' is no name for a snapshot: letters, digits, '-', '_', "
+                       "'.', the first a letter or digit",
+                       to);
+    return NULL;
+}
+
+fallible native_snapshot(struct sbx *s, struct str name)
+{
+    struct native *n = native_of(s);
+    struct native_request req = {.op = NATIVE_SNAPSHOT};
+
+    if (!n->known)
+        return err_new(ERR_CONFLICT, "sandbox '%s' has no files before its first start", s->id);
+    TRY(native_set_snapshot(req.snapshot, name));
+    return native_ask(n, &req, NULL, 0, native_on_done);
+}
+
+/* --- its changes --- */
+
+#define SAID_MAX (32u << 20)
+
+static void on_said(struct native *n, const struct native_reply *r, int *fds, struct err *e)
+{
+    own_done(buf) text;
+
+    (void)r;
+    buf_init(&text, SAID_MAX);
+    if (!e && fds[0] < 0)
+        e = err_new(ERR_INTERNAL, "the launcher sent no answer");
+    if (!e)
+        e = fd_read_all(fds[0], &text);
+    if (!e) {
+        n->base.said = mem_new(text.len + 1);
+        memcpy(n->base.said, text.p, text.len);
+    }
+    sbx_finish(&n->base, e);
+}
+
+fallible native_files(struct sbx *s, enum sbx_files what, struct str text)
+{
+    struct native *n = native_of(s);
+    struct native_request req = {.op = what == SBX_FILES_DIFF    ? NATIVE_DIFF
+                                       : what == SBX_FILES_APPLY ? NATIVE_APPLY
+                                                                 : NATIVE_ROLLBACK};
+    own_fd block = -1;
+
+    if (!n->known)
+        return err_new(ERR_CONFLICT, "sandbox '%s' has no files before its first start", s->id);
+    if (what == SBX_FILES_ROLLBACK) {
+        if (text.len)
+            TRY(native_set_snapshot(req.snapshot, text));
+        return native_ask(n, &req, NULL, 0, native_on_done);
+    }
+    TRY(native_seal(text, &block));
+    return native_ask(n, &req, &block, 1, on_said);
+}
