@@ -152,8 +152,7 @@ static fallible remove_one(void *arg, const char *which)
     struct job *j = arg;
     struct image image;
 
-    TRY(images_find(j->state, which, j->a, &image));
-    TRY(images_remove(j->state, &image, in_use, j));
+    TRY(images_drop(j->state, which, in_use, j, j->a, &image));
     put_one(j, &image);
     return NULL;
 }
@@ -197,7 +196,9 @@ CLI_COMMAND(image) = {
     .help = "FILE is what 'docker save' or 'skopeo copy … oci-archive:' writes, or the tar of a\n"
             "root file system; plain or with gzip, zstd or xz; '-' reads it from standard input.\n"
             "It is unpacked by a process that can reach nothing but the new layer. Layers that\n"
-            "several images have are kept once. IMAGE is a name or the first digits of an id.",
+            "several images have are kept once. IMAGE is a name or the first digits of an id.\n"
+            "'rm' of a name takes only that away from an image that has others; 'rm' of an id\n"
+            "takes the image with all its names.",
     .options = {rows, ARRAY_LEN(rows), NULL},
     .run = run,
 };

@@ -41,6 +41,34 @@ TEST(image_command_imports_lists_and_removes)
     CHECK_HAS(buf_str(&got), "no image 'mine'");
 }
 
+TEST(image_names_go_one_by_one_and_an_import_without_a_name_keeps_them)
+{
+    own_done(buf) tar, got = {.limit_bytes = 65536};
+    own_fd dir = test_dir_fd();
+    char digit[2] = "";
+
+    buf_init(&tar, 1u << 20);
+    CHECK(setenv("XDG_STATE_HOME", test_dir(), 1) == 0 && chdir(test_dir()) == 0);
+    TAR_PUT(&tar, .name = "etc/hello", .data = STR("hi"));
+    tar_end(&tar);
+    CHECK_OK(fd_replace_file(dir, "r.tar", buf_str(&tar), 0600));
+    CHECK_INT(croft_image(&got, "import", "r.tar", "--name", "one"), 0);
+    CHECK_INT(croft_image(&got, "import", "r.tar", "--name", "two:latest"), 0);
+    CHECK_INT(croft_image(&got, "import", "r.tar", NULL, NULL), 0);
+    CHECK_HAS(buf_str(&got), " two:latest\n");
+    CHECK_INT(croft_image(&got, "ls", NULL, NULL, NULL), 0);
+    CHECK_HAS(buf_str(&got), "\ttwo:latest one\n");
+    CHECK_INT(croft_image(&got, "rm", "two", NULL, NULL), 0);
+    CHECK_HAS(buf_str(&got), " two:latest\n");
+    CHECK_INT(croft_image(&got, "ls", NULL, NULL, NULL), 0);
+    CHECK_HAS(buf_str(&got), "\tone\n");
+    CHECK_INT(croft_image(&got, "import", "r.tar", "--name", "three"), 0);
+    digit[0] = got.p[0];
+    CHECK_INT(croft_image(&got, "rm", digit, NULL, NULL), 0); /* by id: with all its names */
+    CHECK_INT(croft_image(&got, "ls", NULL, NULL, NULL), 0);
+    CHECK_STR(buf_str(&got), "");
+}
+
 TEST(image_command_used_wrongly_says_how)
 {
     own_done(buf) got = {.limit_bytes = 65536};

@@ -38,8 +38,11 @@ fallible images_import(int state, int fd, struct image_import *how, struct arena
                        struct image *ret);
 /* In the order of their names, then ids. */
 fallible images_list(int state, struct arena *a, struct image **ret_list, size_t *ret_count);
-/* By name ("x" is also "x:latest"), by id, or by the first 6 digits or more of one. */
+/* By name ("x" is also "x:latest") or by id; if there is none such, by the first digits of an id.
+ */
 fallible images_find(int state, const char *which, struct arena *a, struct image *ret);
+/* The same for a program, which may ask whether a name is free: it takes 6 digits or more. */
+fallible images_find_sure(int state, const char *which, struct arena *a, struct image *ret);
 /* By its whole id: one record is read. */
 fallible images_get(int state, struct str id, struct arena *a, struct image *ret);
 /* The file that says what it is, to be read by whoever may not see the store: an object with "id",
@@ -48,5 +51,9 @@ fallible images_open_record(int state, const struct image *image, int *ret_fd);
 /* Layers no other image has go too. in_use is asked for every image; NULL: nothing is. */
 fallible images_remove(int state, const struct image *image,
                        bool (*in_use)(void *arg, struct str id), void *arg);
+/* What images_find would find. Given by one of its names it loses only that as long as it has
+ * others; *ret then has the lost name and no others. */
+fallible images_drop(int state, const char *which, bool (*in_use)(void *arg, struct str id),
+                     void *arg, struct arena *a, struct image *ret);
 /* One overlay: its layers. Adds it to *ret. */
 fallible images_open(int state, const struct image *image, struct rootfs *ret);

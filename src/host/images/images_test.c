@@ -273,6 +273,29 @@ TEST(image_imported_under_several_names_has_them_all)
     kit_done(&k);
 }
 
+TEST(image_is_found_by_a_name_before_the_digits_of_another)
+{
+    struct kit k;
+    struct two t;
+    struct image found;
+    char digits[4];
+
+    kit_init(&k);
+    make_docker(&t);
+    CHECK_OK(import(&k, &t.archive));
+    snprintf(digits, sizeof digits, "%.3s", t.config_id);
+    CHECK_OK(images_find(k.state, digits, &k.a, &found));
+    CHECK_STR(found.id, t.config_id);
+    CHECK_ERR(images_find_sure(k.state, digits, &k.a, &found), ERR_NOT_FOUND, "no image");
+    k.how.name = digits;
+    CHECK_OK(import(&k, &t.lower));
+    CHECK_OK(images_find(k.state, digits, &k.a, &found));
+    CHECK_STR(found.id, t.lower_id);
+    CHECK_ERR(images_find(k.state, "", &k.a, &found), ERR_NOT_FOUND, "no image");
+    two_done(&t);
+    kit_done(&k);
+}
+
 TEST(image_name_moves_to_the_newest)
 {
     struct kit k;

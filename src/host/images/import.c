@@ -210,7 +210,7 @@ static fallible import_all(struct import *im, int given)
     for (size_t i = 0; i < im->archive.layer_count; i++)
         TRY_WRAP(import_layer(im, i), "layer %zu of %u", i + 1, im->archive.layer_count);
     TRY(describe(im));
-    return imagestore_publish(&im->store, &im->image);
+    return imagestore_publish(&im->store, im->a, &im->image);
 }
 
 fallible images_import(int state, int fd, struct image_import *how, struct arena *a,

@@ -16,8 +16,9 @@ struct imagestore {
 fallible imagestore_open(int state, bool change, struct imagestore *ret);
 void imagestore_done(struct imagestore *s);
 
-/* Writes the record; an older image of the same name loses it. */
-fallible imagestore_publish(const struct imagestore *s, const struct image *image);
+/* Writes the record; an older image of the same name loses it. Names the same image had stay, and
+ * are added to it, in a. */
+fallible imagestore_publish(const struct imagestore *s, struct arena *a, struct image *image);
 
 /* Removes the layers no image has. */
 fallible imagestore_sweep(const struct imagestore *s);

@@ -14,7 +14,8 @@
 #include "host/tree/tree.h"
 
 #define LIST_MAX    10000
-#define ALIASES_MAX 32
+#define ALIASES_MAX 1000
+#define DIGITS_SURE 6
 
 void imagestore_done(struct imagestore *s)
 {
@@ -208,39 +209,44 @@ static bool lose_name(struct image *i, struct str name)
     return true;
 }
 
-/* The same archive under another name has both. */
-static void keep_names(struct arena *a, struct image *image, struct image *before)
+/* The same archive again has the names it had, and its new one if it brings one. */
+static fallible keep_names(struct arena *a, struct image *image, struct image *before)
 {
     lose_name(before, image->name);
+    if (before->alias_count >= ALIASES_MAX)
+        return err_new(ERR_LIMIT, "the image has more than %d names; remove one first",
+                       ALIASES_MAX);
     image->aliases = arena_alloc(a, (before->alias_count + 1) * sizeof *image->aliases);
-    if (!image->aliases)
-        return; /* the caller checks the arena */
-    for (size_t k = 0; k < before->alias_count && k < ALIASES_MAX - 1; k++)
-        image->aliases[image->alias_count++] = before->aliases[k];
-    if (before->name.len)
-        image->aliases[image->alias_count++] = before->name;
+    TRY(arena_check(a));
+    for (size_t k = 0; k < before->alias_count; k++)
+        image->aliases[image->alias_count++] = arena_copy(a, before->aliases[k]);
+    if (!image->name.len)
+        image->name = arena_copy(a, before->name);
+    else if (before->name.len)
+        image->aliases[image->alias_count++] = arena_copy(a, before->name);
+    return arena_check(a);
 }
 
-fallible imagestore_publish(const struct imagestore *s, const struct image *image)
+fallible imagestore_publish(const struct imagestore *s, struct arena *a, struct image *image)
 {
-    struct arena a;
+    struct arena records;
     struct image *list = NULL;
     size_t count = 0;
 
-    arena_init(&a, 256u << 20);
-    struct err *e = read_all(s, &a, &list, &count);
+    arena_init(&records, 256u << 20);
+    struct err *e = read_all(s, &records, &list, &count);
     struct image named = *image;
-    for (size_t i = 0; !e && i < count && image->name.len; i++) {
+    for (size_t i = 0; !e && i < count; i++) {
         if (str_eq(list[i].id, image->id))
-            keep_names(&a, &named, &list[i]);
-        else if (lose_name(&list[i], image->name))
+            e = keep_names(a, &named, &list[i]);
+        else if (image->name.len && lose_name(&list[i], image->name))
             e = write_record(s, &list[i]);
     }
     if (!e)
-        e = arena_check(&a);
-    if (!e)
         e = write_record(s, &named);
-    arena_done(&a);
+    arena_done(&records);
+    if (!e)
+        *image = named;
     return e;
 }
 
@@ -252,17 +258,18 @@ static bool is_named(struct str name, struct str which)
            (str_ends(name, STR(":latest")) && str_eq(str_first(name, name.len - 7), which));
 }
 
-static bool matches(const struct image *i, struct str which)
+static bool has_name(const struct image *i, struct str which)
 {
-    if (str_eq(i->id, which) || is_named(i->name, which))
-        return true;
-    for (size_t k = 0; k < i->alias_count; k++)
-        if (is_named(i->aliases[k], which))
-            return true;
-    return which.len >= 6 && str_starts(i->id, which);
+    bool has = is_named(i->name, which);
+
+    for (size_t k = 0; !has && k < i->alias_count; k++)
+        has = is_named(i->aliases[k], which);
+    return has;
 }
 
-fallible images_find(int state, const char *which, struct arena *a, struct image *ret)
+/* Names and whole ids come before the first digits of an id, however few those are. */
+static fallible find(const struct imagestore *s, const char *which, size_t digits, struct arena *a,
+                     struct image *ret)
 {
     struct image *list;
     size_t count, found = 0;
@@ -270,12 +277,15 @@ fallible images_find(int state, const char *which, struct arena *a, struct image
 
     if (str_starts(text, STR("sha256:")))
         text = str_from(text, 7);
-    TRY(images_list(state, a, &list, &count));
-    for (size_t i = 0; i < count && text.len; i++) {
-        if (!matches(&list[i], text))
-            continue;
-        *ret = list[i];
-        found++;
+    TRY(read_all(s, a, &list, &count));
+    for (unsigned by_digits = 0; by_digits <= 1 && !found && text.len; by_digits++) {
+        for (size_t i = 0; i < count; i++) {
+            if (by_digits ? text.len < digits || !str_starts(list[i].id, text)
+                          : !str_eq(list[i].id, text) && !has_name(&list[i], text))
+                continue;
+            *ret = list[i];
+            found++;
+        }
     }
     if (found == 1)
         return NULL;
@@ -284,6 +294,27 @@ fallible images_find(int state, const char *which, struct arena *a, struct image
     return err_new(ERR_NOT_FOUND,
                    "no image '%.80s'; 'croft image ls' lists them, 'croft image import' adds one",
                    which);
+}
+
+static fallible open_and_find(int state, const char *which, size_t digits, struct arena *a,
+                              struct image *ret)
+{
+    struct imagestore s;
+
+    TRY(imagestore_open(state, false, &s));
+    struct err *e = find(&s, which, digits, a, ret);
+    imagestore_done(&s);
+    return e;
+}
+
+fallible images_find(int state, const char *which, struct arena *a, struct image *ret)
+{
+    return open_and_find(state, which, 1, a, ret);
+}
+
+fallible images_find_sure(int state, const char *which, struct arena *a, struct image *ret)
+{
+    return open_and_find(state, which, DIGITS_SURE, a, ret);
 }
 
 fallible images_get(int state, struct str id, struct arena *a, struct image *ret)
@@ -380,15 +411,68 @@ static fallible remove_image(const struct imagestore *s, const struct image *ima
     return imagestore_sweep(s);
 }
 
+static fallible check_unused(const struct image *image, bool (*in_use)(void *arg, struct str id),
+                             void *arg)
+{
+    if (in_use && in_use(arg, image->id))
+        return err_new(ERR_BUSY, "a sandbox runs on image '%.12s'; remove that first", image->id.p);
+    return NULL;
+}
+
 fallible images_remove(int state, const struct image *image,
                        bool (*in_use)(void *arg, struct str id), void *arg)
 {
     struct imagestore s;
 
-    if (in_use && in_use(arg, image->id))
-        return err_new(ERR_BUSY, "a sandbox runs on image '%.12s'; remove that first", image->id.p);
+    TRY(check_unused(image, in_use, arg));
     TRY(imagestore_open(state, true, &s));
     struct err *e = remove_image(&s, image);
+    imagestore_done(&s);
+    return e;
+}
+
+/* --- as people ask for it --- */
+
+/* The name as it is written there. "x:latest" goes for "x" only if nothing is called just that. */
+static struct str name_meant(const struct image *i, struct str which)
+{
+    struct str meant = is_named(i->name, which) ? i->name : (struct str){0};
+
+    for (size_t k = 0; k < i->alias_count; k++)
+        if (str_eq(i->aliases[k], which) || (!meant.len && is_named(i->aliases[k], which)))
+            meant = i->aliases[k];
+    return str_eq(i->name, which) ? i->name : meant;
+}
+
+static fallible drop(const struct imagestore *s, const char *which,
+                     bool (*in_use)(void *arg, struct str id), void *arg, struct arena *a,
+                     struct image *ret)
+{
+    struct image i;
+
+    TRY(find(s, which, 1, a, &i));
+    struct str name = name_meant(&i, str_of(which));
+    if (!name.len || !i.alias_count) {
+        *ret = i;
+        TRY(check_unused(&i, in_use, arg));
+        return remove_image(s, &i);
+    }
+    lose_name(&i, name);
+    TRY(write_record(s, &i));
+    *ret = i;
+    ret->name = name;
+    ret->aliases = NULL;
+    ret->alias_count = 0;
+    return NULL;
+}
+
+fallible images_drop(int state, const char *which, bool (*in_use)(void *arg, struct str id),
+                     void *arg, struct arena *a, struct image *ret)
+{
+    struct imagestore s;
+
+    TRY(imagestore_open(state, true, &s));
+    struct err *e = drop(&s, which, in_use, arg, a, ret);
     imagestore_done(&s);
     return e;
 }

@@ -29,7 +29,7 @@ fallible serve_image_find(struct serve *s, const struct native_request *r, struc
     arena_init(&a, RECORDS_BYTES);
     if (!s->policy->stored_images)
         return err_new(ERR_FORBIDDEN, "the store of images is not open to servers");
-    TRY(images_find(s->host.dir, r->image_name, &a, &image));
+    TRY(images_find_sure(s->host.dir, r->image_name, &a, &image));
     TRY(images_open_record(s->host.dir, &image, &fd));
     out->fds[out->count++] = fd;
     return NULL;
@@ -63,7 +63,7 @@ static fallible look_up(struct serve *s, const char *name, struct serve_image **
             *ret_entry = &s->images[i];
             return NULL;
         }
-    TRY(images_find(s->host.dir, name, &a, &image));
+    TRY(images_find_sure(s->host.dir, name, &a, &image));
     struct serve_image *entry = &s->images[s->image_next++ % SERVE_IMAGES];
     snprintf(entry->name, sizeof entry->name, "%s", name);
     snprintf(entry->id, sizeof entry->id, STR_FMT, STR_ARG(image.id));
@@ -121,7 +121,7 @@ static fallible open_mount(const struct serve *s, const char *name, int *source,
 
     arena_init(&a, RECORDS_BYTES);
     rootfs_init(&r);
-    TRY(images_find(s->host.dir, name, &a, &image));
+    TRY(images_find_sure(s->host.dir, name, &a, &image));
     if (image.layer_count > SNAPS_LAYERS_MAX + 1)
         return err_new(ERR_LIMIT, "image '%.80s' has %zu layers, and %d can be mounted", name,
                        image.layer_count, SNAPS_LAYERS_MAX + 1);
