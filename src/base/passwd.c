@@ -43,7 +43,7 @@ static bool parse_id(struct str text, unsigned *ret)
 bool passwd_parse(struct str line, struct passwd_user *ret_user)
 {
     struct str f[FIELDS];
-    struct passwd_user u;
+    struct passwd_user u = {.also = 0};
 
     if (split(line, f) != FIELDS || !f[0].len || !parse_id(f[2], &u.uid) ||
         !parse_id(f[3], &u.gid) || !copy(f[0], u.name, sizeof u.name) ||
@@ -123,7 +123,7 @@ fallible passwd_by_uid(const char *etc, uid_t uid, struct passwd_user *ret_user)
 fallible passwd_find(const char *etc, struct str text, struct passwd_user *ret_user)
 {
     struct passwd_user u = {.uid = 0};
-    struct str rest = text, who;
+    struct str rest = text, who, group;
     bool has_group = str_cut(&rest, ':', &who), number = parse_id(who, &u.uid);
     struct err *e = find_user(etc, number ? str_n(NULL, 0) : who, u.uid, ret_user);
 
@@ -132,7 +132,14 @@ fallible passwd_find(const char *etc, struct str text, struct passwd_user *ret_u
         *ret_user = u;
     } else if (e)
         return e;
-    return has_group ? passwd_group(etc, rest, &ret_user->gid) : NULL;
+    bool more = str_cut(&rest, ':', &group);
+    if (has_group && (group.len || !more))
+        TRY(passwd_group(etc, group, &ret_user->gid));
+    if (more) {
+        TRY(passwd_group(etc, rest, &ret_user->also));
+        ret_user->also++;
+    }
+    return NULL;
 }
 
 fallible passwd_group(const char *etc, struct str group, gid_t *ret_gid)
@@ -155,7 +162,7 @@ fallible passwd_group(const char *etc, struct str group, gid_t *ret_gid)
     return err_new(ERR_NOT_FOUND, "no group '" STR_FMT "'", STR_ARG(str_first(group, 80)));
 }
 
-fallible passwd_groups(const char *etc, struct str user, gid_t first,
+fallible passwd_groups(const char *etc, struct str user, gid_t first, gid_t also,
                        gid_t ret_gids[PASSWD_GROUPS_MAX], size_t *ret_count)
 {
     own_done(buf) file = {0};
@@ -164,6 +171,8 @@ fallible passwd_groups(const char *etc, struct str user, gid_t first,
     gid_t gid;
 
     ret_gids[0] = first;
+    if (also)
+        ret_gids[n++] = also - 1;
     TRY(load(etc, "group", &file));
     for (rest = buf_str(&file); rest.len;) {
         str_cut(&rest, '\n', &line);

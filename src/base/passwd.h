@@ -17,7 +17,7 @@
 
 struct passwd_user {
     uid_t uid;
-    gid_t gid;
+    gid_t gid, also;                      /* also: one more group, plus 1; 0: none */
     char name[64], home[256], shell[128]; /* a line with more in them is not well formed */
 };
 
@@ -25,12 +25,14 @@ struct passwd_user {
 fallible passwd_by_name(const char *etc, struct str name, struct passwd_user *ret_user);
 fallible passwd_by_uid(const char *etc, uid_t uid, struct passwd_user *ret_user);
 /* NAME, UID or either with :GROUP, as images name their user; a number needs no line, and has group
- * 0 then, whose files such images let it write. A group is a name or a number. */
+ * 0 then, whose files such images let it write. A group is a name or a number. After one more ':'
+ * comes a further group; the first may then be empty. */
 fallible passwd_find(const char *etc, struct str text, struct passwd_user *ret_user);
 /* A name or a number. */
 fallible passwd_group(const char *etc, struct str group, gid_t *ret_gid);
-/* `first` and every group that names the user; more than PASSWD_GROUPS_MAX is ERR_LIMIT. */
-fallible passwd_groups(const char *etc, struct str user, gid_t first,
+/* `first`, `also` (as above) and every group that names the user; more than PASSWD_GROUPS_MAX is
+ * ERR_LIMIT. */
+fallible passwd_groups(const char *etc, struct str user, gid_t first, gid_t also,
                        gid_t ret_gids[PASSWD_GROUPS_MAX], size_t *ret_count);
 
 /* One line of passwd; false when it is none. For the fuzzer and the writer of such lines. */

@@ -52,6 +52,11 @@ TEST(passwd_finds_a_user_and_group_in_the_words_of_an_image)
             FAIL("'%s' is %u:%u", good[i].text, u.uid, u.gid);
     }
     CHECK_ERR(passwd_find(test_dir(), STR("bo"), &u), ERR_NOT_FOUND, "no user 'bo'");
+    CHECK_OK(passwd_find(test_dir(), STR("al::www"), &u));
+    CHECK_INT(u.also, 34);
+    CHECK_OK(passwd_find(test_dir(), STR("7:8:0"), &u));
+    CHECK_INT(u.gid, 8);
+    CHECK_INT(u.also, 1);
     CHECK_ERR(passwd_find(test_dir(), STR("al:bo"), &u), ERR_NOT_FOUND, "no group 'bo'");
     CHECK_ERR(passwd_find(test_dir(), STR("al:"), &u), ERR_NOT_FOUND, "no group ''");
 }
@@ -80,12 +85,12 @@ TEST(passwd_finds_the_groups_of_a_user)
     own_done(buf) many;
 
     put("group", "root:x:0:\nsudo:x:27:bo,al\nals:x:28:als\nvideo:x:44:al\nbad:x::al\n");
-    CHECK_OK(passwd_groups(test_dir(), STR("al"), 100, gids, &n));
+    CHECK_OK(passwd_groups(test_dir(), STR("al"), 100, 0, gids, &n));
     CHECK_INT(n, 3);
     CHECK_INT(gids[0], 100);
     CHECK_INT(gids[1], 27);
     CHECK_INT(gids[2], 44);
-    CHECK_OK(passwd_groups(test_dir(), STR("al"), 27, gids, &n));
+    CHECK_OK(passwd_groups(test_dir(), STR("al"), 27, 0, gids, &n));
     CHECK_INT(n, 2);
     CHECK_OK(passwd_group(test_dir(), STR("video"), &gid));
     CHECK_INT(gid, 44);
@@ -96,7 +101,7 @@ TEST(passwd_finds_the_groups_of_a_user)
     for (int i = 0; i < PASSWD_GROUPS_MAX; i++)
         buf_addf(&many, "g%d:x:%d:al\n", i, 200 + i);
     put("group", buf_cstr(&many));
-    CHECK_ERR(passwd_groups(test_dir(), STR("al"), 1, gids, &n), ERR_LIMIT, "more than 64");
+    CHECK_ERR(passwd_groups(test_dir(), STR("al"), 1, 0, gids, &n), ERR_LIMIT, "more than 64");
 }
 
 TEST(passwd_agrees_with_libc_about_this_machine)

@@ -42,6 +42,8 @@ struct sbx_spec {            /* copied as far as needed */
                                  * shells start; NULL: "/" for a command, else the workspace */
     bool has_user;              /* all of it runs as that user, not as root inside */
     uint32_t uid, gid;
+    bool has_fs_group; /* one more group of that user; the workspace becomes that group's */
+    uint32_t fs_group;
     const char *user; /* without has_user: USER[:GROUP] in the words of its image, looked up inside.
                        * A backend whose images are elsewhere leaves it to them. NULL: root */
     const struct sbx_mount *mounts; /* beside the workspace */

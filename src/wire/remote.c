@@ -35,6 +35,8 @@ void wire_put_remote_start(struct jw *w, const struct wire_remote_start *s)
             jw_int(w, "run_as_user", s->uid);
             jw_int(w, "run_as_group", s->gid);
         }
+        if (s->has_fs_group)
+            jw_int(w, "fs_group", s->fs_group);
         if (s->wants)
             wire_put_wants(w, s->wants);
     }

@@ -13,8 +13,8 @@ struct wire_remote_start {
     struct str image, session_id, working_dir; /* .p NULL: left out */
     const char *const *command;                /* NULL: null */
     const char *const *env;                    /* "NAME=value"; NULL: none */
-    bool has_user;
-    uint32_t uid, gid, factor;
+    bool has_user, has_fs_group;
+    uint32_t uid, gid, fs_group, factor;
     const struct wire_wants *wants; /* for a croft, see wants.h; NULL: left out */
 };
 void wire_put_remote_start(struct jw *w, const struct wire_remote_start *s);

@@ -85,18 +85,16 @@ static bool may_enter(struct str dir)
     return fd >= 0 || errno != EACCES;
 }
 
-/* PATH without what its user may not enter: we are root and would find programs there. */
-static fallible set_path(struct environ *v, const char *path)
+/* What of a list its user may enter: we are root and would find all. */
+fallible start_enterable(const struct start *s, const char *list, struct buf *kept)
 {
-    const struct passwd_user *u = &v->s->account;
+    const struct passwd_user *u = &s->account;
     gid_t theirs[PASSWD_GROUPS_MAX], ours[PASSWD_GROUPS_MAX];
     int count = getgroups(PASSWD_GROUPS_MAX, ours);
-    struct str rest = str_of(path), dir;
-    own_done(buf) kept;
+    struct str rest = str_of(list), dir;
     size_t n;
 
-    buf_init(&kept, 1u << 20);
-    TRY(passwd_groups(v->s->place.etc, str_of(u->name), u->gid, theirs, &n));
+    TRY(passwd_groups(s->place.etc, str_of(u->name), u->gid, u->also, theirs, &n));
     if (count < 0 || setgroups(n, theirs) < 0)
         return err_sys("groups of '%s'", u->name);
     setfsgid(u->gid);
@@ -104,15 +102,13 @@ static fallible set_path(struct environ *v, const char *path)
     for (bool more = true; more;) {
         more = str_cut(&rest, ':', &dir);
         if (may_enter(dir))
-            buf_addf(&kept, "%s" STR_FMT, kept.len ? ":" : "", STR_ARG(dir));
+            buf_addf(kept, "%s" STR_FMT, kept->len ? ":" : "", STR_ARG(dir));
     }
     setfsuid(geteuid());
     setfsgid(getegid());
     if (setgroups((size_t)count, ours) < 0)
         return err_sys("groups of this process");
-    if (kept.len != strlen(path))
-        set(v, "PATH", buf_cstr(&kept) ?: "");
-    return buf_check(&kept);
+    return buf_check(kept);
 }
 
 fallible start_environ(struct start *s, const struct exec_config *c)
@@ -120,7 +116,9 @@ fallible start_environ(struct start *s, const struct exec_config *c)
     static const char *const none[] = {NULL};
     struct environ v = {.s = s, .from = c->envp ? c->envp : none};
     size_t n = 0, count = 0;
+    own_done(buf) kept;
 
+    buf_init(&kept, 1u << 20);
     if (s->known && (s->other || s->account.uid == geteuid())) {
         set_account(&v, "HOME", s->account.home);
         set_account(&v, "USER", s->account.name);
@@ -128,8 +126,11 @@ fallible start_environ(struct start *s, const struct exec_config *c)
         set_account(&v, "SHELL", s->account.shell);
     }
     const char *path = cfg_env_get(v.from, "PATH");
-    if (path && s->other)
-        TRY(set_path(&v, path));
+    if (path && s->other) {
+        TRY(start_enterable(s, path, &kept));
+        if (kept.len != strlen(path))
+            set(&v, "PATH", buf_cstr(&kept) ?: "");
+    }
     if (!path)
         set(&v, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     if (!cfg_env_get(v.from, "PAGER") && !cfg_env_get(v.from, "GIT_PAGER"))

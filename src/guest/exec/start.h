@@ -37,5 +37,8 @@ fallible start_workdir(struct start *s, const struct exec_config *config);
 fallible start_environ(struct start *s, const struct exec_config *config);
 fallible start_git(struct start *s, const struct exec_config *config);
 
+/* What of a list with ':' between its user may enter, appended to kept. */
+fallible start_enterable(const struct start *s, const char *list, struct buf *kept);
+
 /* 1, true, t, yes, y, on in any case; `otherwise` where the variable is missing or empty. */
 bool start_flag(const char *const *envp, const char *name, bool otherwise);

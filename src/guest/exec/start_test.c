@@ -21,6 +21,7 @@ static char etc[300], homes[300], dir[300];
 
 static void place(struct start *s)
 {
+    CHECK_INT(chmod(test_dir(), 0755), 0); /* whom it is for must get there */
     snprintf(etc, sizeof etc, "%s/etc", test_dir());
     snprintf(homes, sizeof homes, "%s/home", test_dir());
     snprintf(dir, sizeof dir, "%s/some/work", test_dir());

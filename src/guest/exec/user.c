@@ -61,7 +61,8 @@ static fallible be_other(struct start *s, const struct exec_config *c)
     s->user = (struct proc_user){.name = s->account.name,
                                  .home = s->account.home[0] ? s->account.home : "/",
                                  .uid = s->account.uid,
-                                 .gid = s->account.gid};
+                                 .gid = s->account.gid,
+                                 .also = s->account.also};
     return NULL;
 }
 
@@ -76,8 +77,12 @@ fallible start_user(struct start *s, const struct exec_config *c)
         TRY_WRAP(passwd_find(s->place.etc, c->user, &s->account), "--user");
         s->known = s->asked = true;
         s->give = root;
-        s->group = s->account.gid;
-        return s->account.uid == geteuid() ? NULL : be_other(s, c);
+        if (root)
+            proc_settle(&s->account, cfg_env_get(c->envp, "HOME"));
+        s->group = s->account.also ? s->account.also - 1 : s->account.gid;
+        return s->account.uid == geteuid() && s->account.gid == getegid() && !s->account.also
+                   ? NULL
+                   : be_other(s, c);
     }
     if (!c->username.len)
         return find(s, passwd_by_uid(s->place.etc, geteuid(), &s->account));

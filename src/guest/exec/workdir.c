@@ -67,6 +67,14 @@ fallible start_workdir(struct start *s, const struct exec_config *c)
         give(s, dir, &st);
     else if (to_give)
         log_warn("the working directory is the root of all: it stays whose it is");
+    if (s->other) {
+        own_done(buf) kept;
+        buf_init(&kept, PATH_MAX);
+        TRY_WRAP(start_enterable(s, s->dir, &kept), "--working-dir");
+        if (!kept.len)
+            return err_new(ERR_INVALID, "--working-dir '%.200s': user %u may not enter it", s->dir,
+                           s->user.uid);
+    }
     s->foreign_dir = fstat(dir, &st) == 0 && st.st_uid != (s->other ? s->user.uid : geteuid());
     return NULL;
 }

@@ -40,7 +40,8 @@ fallible init_parse_user(struct init_config *c, const char *text)
 
     TRY_WRAP(passwd_find(PASSWD_ETC, str_of(text), &c->account), "--user");
     c->has_user = true;
-    c->user = (struct proc_user){.name = u->name, .home = u->home, .uid = u->uid, .gid = u->gid};
+    c->user = (struct proc_user){
+        .name = u->name, .home = u->home, .uid = u->uid, .gid = u->gid, .also = u->also};
     return NULL;
 }
 

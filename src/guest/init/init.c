@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "guest/init/inner.h"
 #include "guest/proc/env.h"
+#include "guest/proc/proc.h"
 
 #define SERVER_STOP_MS   15000 /* it ends its shells first */
 #define RESTART_MS       25    /* doubled with each death in a row */
@@ -294,12 +295,15 @@ fallible init_start_command(struct init *in)
                               .env = c->env,
                               .keeps_key = true,
                               .cwd = c->cwd,
+                              .cwd_only = c->cwd,
                               .user = c->has_user ? &c->user : NULL,
                               .fds = fds,
                               .fds_len = ARRAY_LEN(fds),
                               .tty_if_free = isatty(STDIN_FILENO)};
 
     arena_init(&a, 64u << 10);
+    if (c->has_user && c->connect_fd >= 0)
+        proc_settle(&in->config->account, proc_env_get((char *const *)c->env, "HOME"));
     TRY(enter_cwd(c));
     if (!proc_env_get((char *const *)c->env, "HOME")) { /* who is in the image is known here only */
         char *const home[] = {(char *)arena_printf(&a, "HOME=%s", user_home(c)).p, NULL};

@@ -41,6 +41,11 @@ struct proc {
     int code, status; /* in on_exit, as in loop_child */
 };
 
+/* A home for a user without one, unless the environment names it, and /workspace itself. As root.
+ */
+struct passwd_user;
+void proc_settle(struct passwd_user *u, const char *home);
+
 /* Zero *p first and set the callbacks. */
 fallible proc_start(struct proc *p, struct loop *loop, const struct proc_config *config);
 void proc_stop(struct proc *p);              /* kills the session; twice is fine */

@@ -6,7 +6,13 @@
 #include "base/passwd.h"
 #include "guest/spawn/spawn.h"
 
-enum spawn_flag { SPAWN_USER = 1, SPAWN_TTY = 2, SPAWN_DIES = 4, SPAWN_TTY_TRY = 8 };
+enum spawn_flag {
+    SPAWN_USER = 1,
+    SPAWN_TTY = 2,
+    SPAWN_DIES = 4,
+    SPAWN_TTY_TRY = 8,
+    SPAWN_CWD = 16
+};
 
 enum spawn_step { /* where a new process failed */
                   SPAWN_AT_FORK,

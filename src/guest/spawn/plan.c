@@ -45,13 +45,15 @@ fallible spawn_pack(struct buf *b, const struct spawn_plan *plan)
     size_t groups_len;
     struct spawn_head h = {.flags = (user ? SPAWN_USER : 0u) | (plan->tty ? SPAWN_TTY : 0u) |
                                     (plan->dies_with_maker ? SPAWN_DIES : 0u) |
-                                    (plan->tty_if_free ? SPAWN_TTY_TRY : 0u)};
+                                    (plan->tty_if_free ? SPAWN_TTY_TRY : 0u) |
+                                    (plan->cwd_only ? SPAWN_CWD : 0u)};
 
     buf_add_mem(b, &h, sizeof h);
     if (user) {
         h.uid = user->uid;
         h.gid = user->gid;
-        TRY(passwd_groups(PASSWD_ETC, str_of(user->name), user->gid, groups, &groups_len));
+        TRY(passwd_groups(PASSWD_ETC, str_of(user->name), user->gid, user->also, groups,
+                          &groups_len));
         buf_add_mem(b, groups, groups_len * sizeof *groups);
         h.groups = (uint32_t)groups_len;
     }
@@ -189,7 +191,7 @@ _Noreturn void spawn_become(const struct spawn_job *job, const int *fds, size_t 
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of user clears it */
     umask(022);
     if ((!job->cwd[0][0] || chdir(job->cwd[0]) < 0) &&
-        (!job->cwd[1][0] || chdir(job->cwd[1]) < 0) && chdir("/") < 0)
+        ((h->flags & SPAWN_CWD) || ((!job->cwd[1][0] || chdir(job->cwd[1]) < 0) && chdir("/") < 0)))
         fail_at(status, SPAWN_AT_CWD);
     execve(job->program, job->argv, job->env);
     fail_at(status, SPAWN_AT_EXEC);

@@ -77,9 +77,10 @@ static fallible start_error(const struct spawn_plan *plan, const struct spawn_st
         [SPAWN_AT_FDS] = "pass descriptors",
         [SPAWN_AT_TTY] = "take the terminal",
         [SPAWN_AT_USER] = "change to the user",
-        [SPAWN_AT_CWD] = "change directory",
     };
 
+    if (s->step == SPAWN_AT_CWD)
+        return err_sysno(s->errnum, "working directory '%.200s'", plan->cwd);
     if (s->step == SPAWN_AT_EXEC)
         return err_recode(err_sysno(s->errnum, "'%.300s'", plan->program), ERR_UNSUPPORTED);
     return err_sysno(s->errnum, "'%.300s': %s", plan->program,

@@ -23,7 +23,7 @@
 struct proc_user { /* NULL where it is asked for: as we are */
     const char *name, *home;
     uid_t uid;
-    gid_t gid;
+    gid_t gid, also; /* as in struct passwd_user */
 };
 
 struct spawn_plan {
@@ -31,7 +31,8 @@ struct spawn_plan {
     const char *const *argv;
     const char *const *env; /* SESSION_API_KEY is left out, unless: */
     bool keeps_key;
-    const char *cwd, *cwd_else; /* NULL, or gone: the next one, then "/" */
+    const char *cwd, *cwd_else; /* NULL, or gone: the next one, then "/", unless: */
+    bool cwd_only;
     const struct proc_user *user;
     const int *fds; /* become 0, 1, 2 …; borrowed */
     size_t fds_len;

@@ -129,26 +129,41 @@ static uint16_t image_port(const struct json *env)
     return RUNTIME_PORT;
 }
 
-/* A number, with the group that was asked for; else whom the image names. 0 is root by name too. */
+/* Root needs no word, unless its groups are others. */
+static void set_number(struct spec *s, const struct wire_start *start)
+{
+    int64_t uid = start->run_as_user > 0 ? start->run_as_user : 0;
+    int64_t gid = start->run_as_group >= 0          ? start->run_as_group
+                  : uid > 0 && start->fs_group >= 0 ? start->fs_group
+                                                    : uid;
+
+    s->sbx.has_user = uid > 0 || gid > 0 || start->fs_group >= 0;
+    s->sbx.uid = (uint32_t)uid;
+    s->sbx.gid = (uint32_t)gid;
+    s->sbx.has_fs_group = start->fs_group >= 0;
+    s->sbx.fs_group = s->sbx.has_fs_group ? (uint32_t)start->fs_group : 0;
+}
+
+/* A number, with the groups that were asked for; else whom the image names, with the same. */
 static void set_user(struct spec *s, const struct wire_start *start, struct str image_user)
 {
     struct str rest = image_user, name;
+    char group[24] = "", more[24] = "";
 
-    if (start->run_as_user > 0) {
-        s->sbx.has_user = true;
-        s->sbx.uid = (uint32_t)start->run_as_user;
-        s->sbx.gid = (uint32_t)(start->run_as_group >= 0 ? start->run_as_group
-                                : start->fs_group >= 0   ? start->fs_group
-                                                         : start->run_as_user);
+    if (start->run_as_user >= 0 || !image_user.p) {
+        set_number(s, start);
         return;
     }
-    if (start->run_as_user == 0 || !image_user.p)
-        return;
     str_cut(&rest, ':', &name);
-    s->sbx.user = start->run_as_group >= 0 ? arena_printf(&s->arena, STR_FMT ":%lld", STR_ARG(name),
-                                                          (long long)start->run_as_group)
-                                                 .p
-                                           : arena_cstr(&s->arena, image_user);
+    if (start->run_as_group >= 0) {
+        snprintf(group, sizeof group, "%lld", (long long)start->run_as_group);
+        rest = str_of(group);
+    }
+    if (start->fs_group >= 0)
+        snprintf(more, sizeof more, ":%lld", (long long)start->fs_group);
+    s->sbx.user = arena_printf(&s->arena, STR_FMT "%s" STR_FMT "%s", STR_ARG(name),
+                               rest.len || more[0] ? ":" : "", STR_ARG(rest), more)
+                      .p;
 }
 
 static fallible set_place(struct spec *s, struct str asked, struct str image_dir)
@@ -176,8 +191,10 @@ static fallible set_command(struct spec *s, const struct wire_start *start,
         s->sbx.command = words;
         if (words_have(words, "--working-dir")) /* where shells start; the other is the program's */
             s->sbx.working_dir = NULL;
-        if (words_have(words, "--username")) /* asked for, if not by run_as_user */
+        if (words_have(words, "--username")) { /* asked for, if not by run_as_user */
             s->sbx.user = NULL;
+            s->sbx.has_user = start->run_as_user > 0;
+        }
         break;
     case WORDS_AGENT:
         if (far) /* what answers is the other server's to say */

@@ -226,7 +226,8 @@ static fallible set_block(struct native *n, const struct sbx_spec *spec)
     TRY(check_command(spec));
     TRY(environment_make(&env, n->base.driver->host, kept, spec));
     if (spec->has_user)
-        snprintf(user, sizeof user, "%u:%u", spec->uid, spec->gid);
+        snprintf(user, sizeof user, spec->has_fs_group ? "%u:%u:%u" : "%u:%u", spec->uid, spec->gid,
+                 spec->fs_group);
     else if (spec->user && snprintf(user, sizeof user, "%s", spec->user) >= (int)sizeof user)
         return err_new(ERR_INVALID, "user '%.80s': more than %d characters", spec->user,
                        USER_BYTES - 1);

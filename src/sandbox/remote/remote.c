@@ -120,6 +120,8 @@ static fallible remote_create(struct sbx_driver *driver, const struct sbx_spec *
     add_strings(&r->command, spec->command);
     r->has_command = spec->command != NULL;
     r->has_user = spec->has_user;
+    r->has_fs_group = spec->has_fs_group;
+    r->fs_group = spec->fs_group;
     r->face = spec->face;
     r->factor = spec->factor;
     r->uid = spec->uid;
@@ -182,6 +184,8 @@ static void put_start(struct remote *r)
         .command = r->has_command ? command : action_server,
         .env = env,
         .has_user = r->has_user,
+        .has_fs_group = r->has_fs_group,
+        .fs_group = r->fs_group,
         .uid = r->uid,
         .gid = r->gid,
         .factor = r->factor,
