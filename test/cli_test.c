@@ -248,6 +248,10 @@ TEST(a_command_for_a_server_says_how_to_get_one)
               (const char *const[]){"CROFT_HOST=example.org", NULL});
     CHECK_HAS(buf_str(&r.err), "wanted http://HOST:PORT, https://HOST:PORT or unix:/PATH");
     ran_done(&r);
+    run_croft(&r, (const char *const[]){"ps", NULL},
+              (const char *const[]){"CROFT_HOST=http://", NULL});
+    CHECK_HAS(buf_str(&r.err), "CROFT_HOST 'http://': wanted");
+    ran_done(&r);
     run_croft(&r, (const char *const[]){"stop", NULL}, NULL);
     CHECK_INT(r.code, 2);
     CHECK_HAS(buf_str(&r.err), "which sandbox?");

@@ -292,11 +292,36 @@ fallible ask_inside_start(struct ask *k, const struct ask_inside *in, struct str
     return http_call_start(k->client, &s, events, owner, ret_call);
 }
 
+struct exact { /* live ones that bear the very name */
+    struct ask *k;
+    struct str want, list;
+    unsigned count;
+};
+
+static bool is_named(const struct exact *e, const struct json *s, struct str session)
+{
+    struct str key = json_get_str(s, "key", STR(""));
+
+    if (str_eq(session, e->want))
+        return true;
+    return e->want.len == key.len + 1 + session.len && str_starts(e->want, key) &&
+           e->want.p[key.len] == '/' && str_ends(e->want, session);
+}
+
+static void note_same(struct exact *e, const struct json *s, struct str id)
+{
+    struct str key = json_get_str(s, "key", STR(""));
+
+    e->list = arena_printf(&e->k->arena, STR_FMT "%s" STR_FMT " (key '" STR_FMT "')",
+                           STR_ARG(e->list), e->count++ ? ", " : "", STR_ARG(id), STR_ARG(key));
+}
+
 fallible ask_sandbox(struct ask *k, const char *name, struct json **ret_sandbox)
 {
     struct ask_answer all;
     struct json *found = NULL, *exact = NULL;
-    struct str want = str_of(name), near = {0};
+    struct exact same = {.k = k, .want = str_of(name)};
+    struct str want = same.want, near = {0};
     unsigned begin = 0, distance = want.len < 6 ? 3 : 4;
 
     TRY(ask_json(k, "GET", STR("/croft/v1/sandboxes?status=all"), (struct str){0}, &all));
@@ -305,8 +330,14 @@ fallible ask_sandbox(struct ask *k, const char *name, struct json **ret_sandbox)
         struct str id = json_get_str(s, "runtime_id", STR(""));
         struct str session = json_get_str(s, "session_id", STR(""));
         bool stopped = str_eq(json_get_str(s, "status", STR("")), STR("stopped"));
-        if (str_eq(id, want) || str_eq(session, want))
+        if (str_eq(id, want)) {
+            *ret_sandbox = s;
+            return NULL;
+        }
+        if (is_named(&same, s, session))
             exact = !exact || !stopped ? s : exact; /* a session may have had several */
+        if (exact == s && !stopped)
+            note_same(&same, s, id);
         if (stopped)
             continue;
         struct str shown = session.len ? session : id;
@@ -320,6 +351,11 @@ fallible ask_sandbox(struct ask *k, const char *name, struct json **ret_sandbox)
             begin++;
         }
     }
+    if (same.count > 1)
+        return err_new(ERR_CONFLICT,
+                       "%u sandboxes of several keys are called '%.80s': " STR_FMT
+                       "; say which by id or as KEY/NAME",
+                       same.count, name, STR_ARG(same.list));
     if (exact || begin == 1) {
         *ret_sandbox = exact ? exact : found;
         return NULL;

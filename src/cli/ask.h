@@ -69,7 +69,8 @@ fallible ask_stream(struct ask *k, const struct ask_stream *s, int *ret_status);
 fallible ask_refused(struct ask *k, int status, struct str text);
 bool ask_keep(void *buf, struct str piece); /* an `each` that gathers up to the buffer's limit */
 
-/* The sandbox a person means: its id, its session, or the beginning of an id that only one has.
+/* The sandbox a person means: its id, its session, also as KEY/SESSION, or the beginning of an id
+ * or session that only one has. ERR_CONFLICT names those that share a session, of several keys;
  * ERR_NOT_FOUND names the nearest. */
 fallible ask_sandbox(struct ask *k, const char *name, struct json **ret_sandbox);
 /* "/croft/v1/sandboxes/ID" and what follows it. */

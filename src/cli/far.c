@@ -221,9 +221,13 @@ fallible far_remove_snapshot(struct far *f, const char *name)
 {
     struct ask_answer r;
 
-    if (strpbrk(name, "/?#% "))
+    const char *slash = strrchr(name, '/'); /* KEY/NAME, for who sees those of all keys */
+    struct str key = str_n(name, slash ? (size_t)(slash - name) : 0);
+    if (strpbrk(name, "?#% &"))
         return err_new(ERR_NOT_FOUND, "no snapshot '%.80s'", name);
-    TRY(ask_json(&f->k, "DELETE", arena_printf(&f->k.arena, "/croft/v1/snapshots/%s", name),
+    TRY(ask_json(&f->k, "DELETE",
+                 arena_printf(&f->k.arena, "/croft/v1/snapshots/%s%s" STR_FMT,
+                              slash ? slash + 1 : name, slash ? "?key=" : "", STR_ARG(key)),
                  (struct str){0}, &r));
     if (f->a->json)
         buf_addf(f->out, "{\"name\": \"%s\"}\n", name);

@@ -32,6 +32,8 @@ static void put_command(struct buf *out, const struct cli_command *c)
     if (c->help) {
         buf_add_cstr(out, ".PP\n");
         put_text(out, c->help);
+        if (!str_ends(str_of(c->help), STR("\n")))
+            buf_add_char(out, '\n'); /* what follows begins a line */
     }
     cfg_put_man(&c->options, out);
 }
@@ -60,7 +62,14 @@ static void put_page(struct buf *out)
         ".TP\n\\fISANDBOX_ENV_X\\fR\nSets the variable X in every sandbox.\n"
         ".SH FILES\n.TP\n.I /etc/croft/croft.toml\nSettings of the machine.\n"
         ".TP\n.I $XDG_CONFIG_HOME/croft/croft.toml\nSettings of the user; ~/.config without XDG.\n"
-        ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nNo color on a terminal.\n"
+        ".SH ENVIRONMENT\n"
+        ".TP\n.B CROFT_HOST\nThe server that is asked: http://HOST:PORT, https://HOST:PORT or "
+        "unix:/PATH; without it the\nsocket in the state directory.\n"
+        ".TP\n.B CROFT_API_KEY\nThe key that is shown to it; for 'croft serve' the first key.\n"
+        ".TP\n.B CROFT_CA_FILE\nCertificates to trust for https, in PEM; without it the "
+        "system's.\n"
+        ".TP\n.B NO_COLOR\nNo color on a terminal.\n"
+        ".TP\n.B XDG_CONFIG_HOME, XDG_STATE_HOME\nWhere settings and the state directory are.\n"
         ".SH EXIT STATUS\n0 when done, 1 when it failed, 2 when used wrongly.\n");
 }
 

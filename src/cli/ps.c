@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* ps.c — croft ps: the sandboxes of a server. */
 #include <inttypes.h>
+#include <string.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -69,6 +70,18 @@ static void put_list(struct buf *out, const struct ps_options *o, const struct j
             put_row(out, s);
 }
 
+/* As everybody types them. */
+static void spell_out(int argc, char **argv)
+{
+    static char all[] = "--all", quiet[] = "--quiet";
+
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], "-a") == 0)
+            argv[i] = all;
+        else if (strcmp(argv[i], "-q") == 0)
+            argv[i] = quiet;
+}
+
 static int run(struct cli *cli, int argc, char **argv)
 {
     struct ps_options o = {0};
@@ -78,10 +91,13 @@ static int run(struct cli *cli, int argc, char **argv)
 
     buf_init(&out, 64u << 20);
     struct err *e = ask_open(&k, cli);
+    spell_out(argc, argv);
     if (!e)
         e = cli_flags(cli, &k.arena, &o, &argc, argv);
     if (!e && argc)
-        e = cli_wrong(cli, "no name is wanted; 'croft inspect' shows one sandbox");
+        e = cli_wrong(cli, argv[0][0] == '-'
+                               ? "no such flag"
+                               : "no name is wanted; 'croft inspect' shows one sandbox");
     if (!e)
         e = ask_json(&k, "GET",
                      o.all ? STR("/croft/v1/sandboxes?status=all") : STR("/croft/v1/sandboxes"),

@@ -232,16 +232,19 @@ static fallible list(struct job *j)
 
 static fallible remove_one(struct job *j, const char *name)
 {
+    struct far_ask ask = {.json = j->o.json};
     struct snap s;
     struct shown shown;
-    struct err *e = snaps_find(j->state, name, j->a, &s);
 
+    if (strchr(name, '/')) /* KEY/NAME, of a server's */
+        return far_try(j->cli, &ask, name, far_remove_snapshot, &j->out,
+                       err_new(ERR_NOT_FOUND, "no snapshot '%.80s'", name));
+    struct err *e = snaps_find(j->state, name, j->a, &s);
     if (e && err_code(e) == ERR_NOT_FOUND) {
         struct err *neither = find_whole(j, name, &shown);
         if (neither && err_code(neither) == ERR_NOT_FOUND) {
             err_free(neither);
-            return far_try(j->cli, &(struct far_ask){.json = j->o.json}, name, far_remove_snapshot,
-                           &j->out, e);
+            return far_try(j->cli, &ask, name, far_remove_snapshot, &j->out, e);
         }
         err_free(e);
         TRY(neither);

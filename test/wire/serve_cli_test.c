@@ -347,6 +347,39 @@ TEST(serve_snapshots_are_gone_on_from_and_belong_to_their_tenant)
     serve_close(&s);
 }
 
+/* To an administrator names are not unique: nothing is ended that he may not have meant. */
+TEST(serve_cli_wants_to_know_whose_when_tenants_share_a_name)
+{
+    struct serve s = {.key = "one-key-that-is-long-enough"};
+
+    setenv("CROFT_API_KEY", s.key, 1);
+    serve_open(&s);
+    CHECK_STR(at_server(&s), "demo");
+    const char *mine = serve_field(&s, serve_start(&s, "demo", ""), "runtime_id");
+    struct json *made = serve_want(&s, 201, "POST", "/croft/v1/tokens",
+                                   "{'name': 'other', 'scopes': ['runtime', 'read']}");
+    const char *admin = s.key;
+    s.key = serve_field(&s, made, "secret");
+    const char *id = serve_field(&s, serve_start(&s, "demo", ""), "runtime_id");
+    serve_want(&s, 200, "POST", serve_text(&s, "/croft/v1/sandboxes/%s/snapshot", id),
+               "{'name': 'v1'}");
+    s.key = admin;
+    serve_want(&s, 200, "POST", serve_text(&s, "/croft/v1/sandboxes/%s/snapshot", mine),
+               "{'name': 'v1'}");
+    check_has("croft rm demo 2>&1", "2 sandboxes of several keys are called 'demo': ");
+    check_has("croft rm demo 2>&1", "(key 'other')");
+    check("croft ps -q | wc -l", 0, "2\n");
+    serve_refused(&s, 409, "'other'", "DELETE", "/croft/v1/snapshots/v1", NULL);
+    serve_refused(&s, 409, "'other'", "POST", "/croft/v1/sandboxes",
+                  "{'image': 'host', 'session_id': 'c', 'from': 'v1'}");
+    serve_refused(&s, 404, "v1", "DELETE", "/croft/v1/snapshots/v1?key=nobody", NULL);
+    check("croft snapshot rm other/v1 >/dev/null && croft snapshot ls | grep -c v1", 0, "1\n");
+    check(
+        serve_text(&s, "croft rm other/demo | grep -c %s && croft rm demo | grep -c %s", id, mine),
+        0, "1\n1\n");
+    serve_close(&s);
+}
+
 TEST(serve_halted_sandboxes_outlive_the_server)
 {
     struct serve s = {0};

@@ -17,6 +17,45 @@ static fallible no_snapshot(struct str name)
                    STR_ARG(str_first(name, 100)));
 }
 
+/* tenant .p NULL: any of those the key sees. A name is its tenant's: who sees several must say. */
+struct search {
+    struct str name, tenant, list;
+    struct arena *a;
+    const struct snapshot *found;
+    unsigned count;
+};
+
+static void search_one(void *arg, const struct snapshot *s)
+{
+    struct search *x = arg;
+
+    if (!str_eq(str_of(s->name), x->name) || (x->tenant.p && !str_eq(str_of(s->tenant), x->tenant)))
+        return;
+    x->found = s;
+    x->list =
+        arena_printf(x->a, STR_FMT "%s'%s'", STR_ARG(x->list), x->count++ ? ", " : "", s->tenant);
+}
+
+static fallible find_snapshot(struct http_req *req, const struct key *key, struct str tenant,
+                              struct str name, struct snapshot **ret)
+{
+    struct search x = {.name = name, .tenant = tenant, .a = &req->arena};
+    struct key owner = {.scopes = 0};
+
+    manager_each_snapshot(face_of(req)->manager, v1_whose(key), search_one, &x);
+    TRY(arena_check(&req->arena));
+    if (!x.found)
+        return no_snapshot(name);
+    if (x.count > 1)
+        return err_new(ERR_CONFLICT,
+                       "snapshots of several keys are called '" STR_FMT "': " STR_FMT
+                       "; say whose, as KEY/NAME in 'from', by ?key= elsewhere",
+                       STR_ARG(str_first(name, 100)), STR_ARG(x.list));
+    snprintf(owner.name, sizeof owner.name, "%s", x.found->tenant);
+    *ret = manager_find_snapshot(face_of(req)->manager, &owner, name);
+    return NULL;
+}
+
 fallible v1_take_from(struct http_req *req, const struct key *key, const struct json *body,
                       struct wire_start *start)
 {
@@ -25,9 +64,14 @@ fallible v1_take_from(struct http_req *req, const struct key *key, const struct 
     TRY(json_take_str(body, "from", &from));
     if (!from.p)
         return NULL;
-    const struct snapshot *s = manager_find_snapshot(face_of(req)->manager, v1_whose(key), from);
-    if (!s)
-        return no_snapshot(from);
+    struct str name = from, tenant = {0};
+    struct snapshot *s;
+    for (size_t i = 0; i < from.len; i++) /* KEY/NAME: no name has a slash */
+        if (from.p[i] == '/') {
+            tenant = str_first(from, i);
+            name = str_from(from, i + 1);
+        }
+    TRY(find_snapshot(req, key, tenant, name, &s));
     if (!str_eq(start->image, str_of(s->image)))
         return err_new(ERR_UNPROCESSABLE, "image: snapshot '%s' is of image '%s'", s->name,
                        s->image);
@@ -125,9 +169,8 @@ fallible v1_handle_snapshot_delete(struct http_req *req)
     struct str name = http_req_param(req, "name");
 
     TRY(v1_check(req, KEY_RUNTIME, &key));
-    struct snapshot *s = manager_find_snapshot(face_of(req)->manager, v1_whose(key), name);
-    if (!s)
-        return no_snapshot(name);
+    struct snapshot *s;
+    TRY(find_snapshot(req, key, http_req_query(req, "key"), name, &s));
     manager_remove_snapshot(face_of(req)->manager, s);
     http_reply(req, 204, STR(""), STR(""));
     return NULL;
