@@ -541,6 +541,8 @@ static int run(struct cli *cli, int argc, char **argv)
     e = r.kept ? count_changes(cli, s.id, &sum) : NULL;
     const struct changes *known = e || (o.discard && !r.kept) ? NULL : &sum;
     err_free(e); /* 'croft diff' says why */
+    if (r.unread && isatty(cli->err))
+        return r.exit_code; /* it would wait there for good */
     if (o.json)
         put_json(cli, &s, &r, known);
     else

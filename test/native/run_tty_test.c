@@ -215,3 +215,41 @@ TEST_LIMIT(croft_run_stops_and_goes_on_with_what_it_runs, 60)
     CHECK_INT(byte, 'c');
     CHECK_INT(program_wait(pid), 4);
 }
+
+/* Whoever looks at nothing can still end it: the command fills the terminal, and is not read. */
+TEST_LIMIT(croft_run_ends_at_a_signal_while_nobody_reads_its_terminal, 60)
+{
+    struct pty p;
+
+    own_state();
+    pty_start(&p, ARGS(RUN, "bash", "-c", "echo u''p; exec cat /dev/zero"), 24, 80);
+    pty_await(&p, "up\r\n");
+    CHECK_INT(kill(p.pid, SIGTERM), 0);
+    CHECK_INT(program_wait(p.pid), 128 + SIGTERM);
+    close(p.master);
+    buf_done(&p.seen);
+    kit_settle();
+    kit_check_empty("state/box");
+}
+
+TEST_LIMIT(croft_run_puts_back_what_was_set_on_a_terminal_of_ours_it_gave_away, 60)
+{
+    struct pty p;
+    char line[8400];
+
+    own_state();
+    snprintf(
+        line, sizeof line,
+        "stty -g; %s run --root / --bare --no-tty -- python3 -c 'import os, tty; tty.setraw(0);"
+        "os.set_blocking(0, False)'; stty -g; grep flags /proc/self/fdinfo/0; exit 3",
+        test_program("croft"));
+    pty_start(&p, ARGS("sh", "-c", line), 24, 80);
+    CHECK_INT(pty_end(&p), 3);
+    struct str all = buf_str(&p.seen), first, second;
+    str_cut(&all, '\n', &first);
+    str_cut(&all, '\n', &second);
+    CHECK(first.len > 20 && str_eq(first, second));
+    CHECK_HAS(all, "02\r\n"); /* O_RDWR; a large file or not */
+    CHECK(str_find(all, STR("4002\r\n")) < 0);
+    buf_done(&p.seen);
+}

@@ -3,9 +3,10 @@
 #include "host/run/relay.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
@@ -16,18 +17,24 @@
 #include "base/fd.h"
 #include "base/own.h"
 
-#define CHUNK (64u << 10)
+#define CHUNK     (64u << 10)
+#define UNREAD_MS 1000 /* for a terminal to take something, once we were told to end and it did */
 
-enum { AT_END, AT_SIGNAL, AT_IN, AT_MASTER, AT_COUNT };
+enum { AT_END, AT_SIGNAL, AT_IN, AT_MASTER, AT_OUT, AT_COUNT };
 
 struct pump {
     const struct relay *r;
-    int signals;
+    int signals, out;
     bool raw;
+    bool told;  /* to end */
+    bool ended; /* it did */
+    bool mute;  /* nothing comes any more, or nobody can hear it */
     struct termios before;
     struct pollfd at[AT_COUNT];
     char typed[4096]; /* and not yet taken: who does not read must still be heard */
     size_t typed_len;
+    char *said; /* and not yet shown: who does not look must not keep signals from us */
+    size_t said_from, said_len;
 };
 
 static void copy_size(const struct relay *r)
@@ -46,30 +53,37 @@ static void make_raw(struct pump *p)
         return;
     t = p->before;
     cfmakeraw(&t);
-    p->raw = tcsetattr(p->r->in, TCSADRAIN, &t) == 0;
+    p->raw = tcsetattr(p->r->in, TCSANOW, &t) == 0;
 }
 
-/* Gives false at the end of the stream. A terminal says EIO when its last process has gone. */
-static bool copy(int from, int to)
+/* A terminal says EIO when its last process has gone. */
+static void take_said(struct pump *p)
 {
-    static _Thread_local char chunk[CHUNK];
-    ssize_t n = read(from, chunk, sizeof chunk);
+    ssize_t n = read(p->r->master, p->said, CHUNK);
 
-    if (n < 0)
-        return errno == EINTR || errno == EAGAIN;
-    if (n == 0)
-        return false;
-    struct err *e = fd_write_all(to, str_n(chunk, (size_t)n));
-    if (!e)
-        return true;
-    err_free(e); /* the reader has gone: the sandbox will notice by itself */
-    return false;
+    p->said_from = 0;
+    p->said_len = n > 0 ? (size_t)n : 0;
+    p->mute = n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN);
+}
+
+static void give_said(struct pump *p)
+{
+    ssize_t n = write(p->out, p->said + p->said_from, p->said_len);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n < 0) { /* the reader has gone: the sandbox will notice by itself */
+        p->mute = true;
+        n = (ssize_t)p->said_len;
+    }
+    p->said_from += (size_t)n;
+    p->said_len -= (size_t)n;
 }
 
 static void make_cooked(struct pump *p)
 {
     if (p->raw)
-        tcsetattr(p->r->in, TCSADRAIN, &p->before);
+        tcsetattr(p->r->in, TCSANOW, &p->before);
     p->raw = false;
 }
 
@@ -100,6 +114,8 @@ static void pass_signal(struct pump *p)
 
     if (read(p->signals, &s, sizeof s) != sizeof s)
         return;
+    p->told |= s.ssi_signo == SIGTERM || s.ssi_signo == SIGHUP || s.ssi_signo == SIGINT ||
+               s.ssi_signo == SIGQUIT;
     if (s.ssi_signo == SIGCONT)
         make_raw(p);
     if (s.ssi_signo == SIGCONT || s.ssi_signo == SIGWINCH)
@@ -112,59 +128,105 @@ static void pass_signal(struct pump *p)
     }
 }
 
-static fallible pump(struct pump *p)
+/* One side is read when the other has taken what it got. */
+static void look_out(struct pump *p)
+{
+    bool hear = !p->said_len, type = p->typed_len;
+
+    p->at[AT_END].fd = p->ended ? -1 : p->r->end >= 0 ? p->r->end : p->r->pidfd;
+    p->at[AT_IN].events = type ? 0 : POLLIN;
+    p->at[AT_MASTER].fd = p->mute || (!hear && !type) ? -1 : p->r->master;
+    p->at[AT_MASTER].events = (short)((hear ? POLLIN : 0) | (type ? POLLOUT : 0));
+    p->at[AT_OUT].fd = hear ? -1 : p->out;
+}
+
+static void pass_bytes(struct pump *p)
+{
+    short master = p->at[AT_MASTER].revents;
+
+    if (p->said_len && p->at[AT_OUT].revents)
+        give_said(p);
+    else if (!p->said_len && master & ~POLLOUT)
+        take_said(p);
+    if (p->at[AT_IN].revents && (p->typed_len || p->ended)) /* hung up, or nobody reads it */
+        p->at[AT_IN].fd = -1;
+    else if (p->at[AT_IN].revents)
+        take_typed(p);
+    if (master & POLLHUP)
+        p->typed_len = 0;
+    if (p->typed_len)
+        give_typed(p);
+}
+
+/* The dead send nothing more, but what they sent may still be on its way. It is waited for, unless
+ * we are to end as well and nobody takes any of it. */
+static fallible pump(struct pump *p, bool *ret_unread)
 {
     for (;;) {
-        p->at[AT_IN].events = p->typed_len ? 0 : POLLIN;
-        p->at[AT_MASTER].events = p->typed_len ? POLLIN | POLLOUT : POLLIN;
-        if (poll(p->at, AT_COUNT, -1) < 0) {
-            if (errno == EINTR)
-                continue;
+        look_out(p);
+        int wait = !p->ended ? -1 : !p->said_len ? 0 : p->told ? UNREAD_MS : -1;
+        int n = poll(p->at, AT_COUNT, wait);
+        if (n < 0 && errno != EINTR)
             return err_sys("wait for the sandbox");
-        }
+        if (n < 0)
+            continue;
+        *ret_unread = p->said_len;
+        if (n == 0)
+            return NULL;
         if (p->at[AT_SIGNAL].revents)
             pass_signal(p);
-        if (p->at[AT_MASTER].revents & ~POLLOUT && !copy(p->r->master, p->r->out))
-            p->at[AT_MASTER].fd = -1;
-        if (p->at[AT_IN].revents && p->typed_len) /* hung up, and more was typed than is read */
-            p->at[AT_IN].fd = -1;
-        else if (p->at[AT_IN].revents)
-            take_typed(p);
-        if (p->typed_len)
-            give_typed(p);
-        /* The dead send nothing more, but what they sent may still be on its way. */
-        if (p->at[AT_END].revents && p->at[AT_MASTER].fd < 0)
-            return NULL;
-        if (p->at[AT_END].revents && !(p->at[AT_MASTER].revents & ~POLLOUT))
-            return NULL;
+        if (p->at[AT_END].revents)
+            p->ended = true;
+        pass_bytes(p);
     }
 }
 
-fallible relay_run(const struct relay *r)
+/* The same terminal, opened once more: what we set is not set for everybody who shares ours. */
+static fallible open_out(const struct relay *r, int *ret_fd)
+{
+    char path[64];
+
+    if (r->master < 0)
+        return NULL;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", r->out);
+    *ret_fd = open(path, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    if (*ret_fd >= 0)
+        return NULL;
+    *ret_fd = fcntl(r->out, F_DUPFD_CLOEXEC, 3); /* somebody else's: whoever calls sets ours back */
+    if (*ret_fd < 0)
+        return err_sys("copy the terminal's descriptor");
+    return fd_set_nonblocking(*ret_fd);
+}
+
+fallible relay_run(const struct relay *r, bool *ret_unread)
 {
     static const int passed[] = {SIGTERM, SIGINT,  SIGQUIT, SIGHUP,  SIGUSR1,
                                  SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH};
+    static _Thread_local char said[CHUNK];
     sigset_t pass, before;
-    struct pump p = {.r = r};
+    struct pump p = {.r = r, .said = said};
+    own_fd out = -1;
 
     sigemptyset(&pass);
     for (size_t i = 0; i < ARRAY_LEN(passed); i++)
         sigaddset(&pass, passed[i]);
     if (r->master >= 0)
         TRY(fd_set_nonblocking(r->master));
+    TRY(open_out(r, &out));
     if (sigprocmask(SIG_BLOCK, &pass, &before) < 0)
         return err_sys("block signals");
     own_fd signals = signalfd(-1, &pass, SFD_CLOEXEC);
     if (signals < 0)
         return err_sys("watch signals");
     p.signals = signals;
-    p.at[AT_END] = (struct pollfd){r->end >= 0 ? r->end : r->pidfd, POLLIN, 0};
+    p.out = out;
+    p.at[AT_END].events = POLLIN;
     p.at[AT_SIGNAL] = (struct pollfd){signals, POLLIN, 0};
     p.at[AT_IN] = (struct pollfd){r->master >= 0 ? r->in : -1, POLLIN, 0};
-    p.at[AT_MASTER] = (struct pollfd){r->master, POLLIN, 0};
+    p.at[AT_OUT].events = POLLOUT;
     copy_size(r);
     make_raw(&p);
-    struct err *e = pump(&p);
+    struct err *e = pump(&p, ret_unread);
     make_cooked(&p);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return e;

@@ -2,6 +2,8 @@
 /* relay.h — a person's terminal joined to the sandbox's, until the sandbox ends. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/err.h"
 
 struct relay {
@@ -11,6 +13,7 @@ struct relay {
     int end;     /* readable at the end; -1: the death of pid 1 is the end */
 };
 
-/* Returns at the end, when the last output has been written. Window size and signals are
- * passed on; the terminal is put back as it was. */
-fallible relay_run(const struct relay *r);
+/* Returns at the end, when the last output has been written, or, after a signal that ends, when
+ * nobody reads it: then *ret_unread. Window size and signals are passed on; the terminal is put
+ * back as it was. The flags of out may be changed. */
+fallible relay_run(const struct relay *r, bool *ret_unread);

@@ -28,6 +28,7 @@
 #include "host/launcher/setid.h"
 #include "host/tree/tree.h"
 #include "host/rootfs/rootfs.h"
+#include "host/run/given.h"
 #include "host/run/relay.h"
 #include "host/snaps/merge.h"
 #include "host/snaps/snaps.h"
@@ -70,6 +71,7 @@ struct plan {
     struct box_root roots[ROOTFS_MOUNTS_MAX];
     struct snaps_stack below;
     const char *pid1[16];
+    struct given given; /* as they were before it ran */
     uint64_t began_wall_ns;
     bool unlimited;
     bool made; /* its directory: something is noted in it before it starts */
@@ -209,39 +211,14 @@ static bool plan_limits(const struct box_host *h, const struct run_spec *s,
     return memory && pids;
 }
 
-/* What reaches further than its bytes: from a directory the machine's files, and from a socket that
- * can be connected anew its network. */
-static fallible check_given(int fd, const char *name)
-{
-    struct stat st;
-    int flags = fcntl(fd, F_GETFL), domain = 0, type = 0;
-    socklen_t n = sizeof domain, m = sizeof type;
-
-    if (flags < 0 || fstat(fd, &st) < 0)
-        return err_sys("standard %s", name);
-    if (S_ISDIR(st.st_mode) || flags & O_PATH)
-        return err_new(ERR_INVALID,
-                       "standard %s is a directory: a sandbox must not have it; take </dev/null",
-                       name);
-    if (S_ISSOCK(st.st_mode) && (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) < 0 ||
-                                 getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &m) < 0 ||
-                                 domain != AF_UNIX || type == SOCK_DGRAM))
-        return err_new(ERR_INVALID,
-                       "standard %s is a socket of the network: a sandbox must not have it; put a "
-                       "pipe between, as in 'cat | croft run ... | cat'",
-                       name);
-    return NULL;
-}
-
 static fallible plan_fds(const struct run_spec *s, struct plan *p)
 {
-    static const char *const names[] = {"input", "output", "error"};
     const int theirs[] = {s->in, s->out, s->err};
     int ends[2];
 
-    for (size_t i = 0; i < ARRAY_LEN(theirs) && !s->tty; i++)
-        TRY(check_given(theirs[i], names[i]));
-
+    if (!s->tty)
+        TRY(given_check(theirs));
+    given_note(&p->given, theirs);
     p->spec.fd_count = s->last ? RUN_END_FD + 1 : RUN_END_FD;
     for (size_t i = 0; i < ARRAY_LEN(theirs); i++)
         p->spec.fds[i] = s->tty ? -1 : theirs[i];
@@ -522,10 +499,11 @@ static fallible live(struct box_host *h, const struct run_spec *s, const struct 
     struct err *e = note_sources(h, s);
 
     if (!e)
-        e = relay_run(&r);
+        e = relay_run(&r, &result->unread);
     if (e)
         err_free(box_kill(h, b)); /* the relay's error is the one to tell */
     struct err *end = wait_end(p, b, result);
+    given_restore(&p->given);
     if (e) {
         err_free(end);
         return e;

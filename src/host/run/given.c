@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+/* given.c — see given.h. */
+#include "host/run/given.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/own.h"
+
+/* What reaches further than its bytes: from a directory the machine's files, and from a socket that
+ * can be connected anew its network. */
+static fallible check_one(int fd, const char *name)
+{
+    struct stat st;
+    int flags = fcntl(fd, F_GETFL), domain = 0, type = 0;
+    socklen_t n = sizeof domain, m = sizeof type;
+
+    if (flags < 0 || fstat(fd, &st) < 0)
+        return err_sys("standard %s", name);
+    if (S_ISDIR(st.st_mode) || flags & O_PATH)
+        return err_new(ERR_INVALID,
+                       "standard %s is a directory: a sandbox must not have it; take </dev/null",
+                       name);
+    if (S_ISSOCK(st.st_mode) && (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) < 0 ||
+                                 getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &m) < 0 ||
+                                 domain != AF_UNIX || type == SOCK_DGRAM))
+        return err_new(ERR_INVALID,
+                       "standard %s is a socket of the network: a sandbox must not have it; put a "
+                       "pipe between, as in 'cat | croft run ... | cat'",
+                       name);
+    return NULL;
+}
+
+fallible given_check(const int fds[GIVEN_FDS])
+{
+    static const char *const names[GIVEN_FDS] = {"input", "output", "error"};
+
+    for (size_t i = 0; i < GIVEN_FDS; i++)
+        TRY(check_one(fds[i], names[i]));
+    return NULL;
+}
+
+void given_note(struct given *g, const int fds[GIVEN_FDS])
+{
+    *g = (struct given){0};
+    for (size_t i = 0; i < GIVEN_FDS; i++) {
+        g->fds[i] = fds[i];
+        g->flags[i] = fcntl(fds[i], F_GETFL);
+        g->is_terminal[i] = g->flags[i] >= 0 && tcgetattr(fds[i], &g->modes[i]) == 0;
+    }
+}
+
+static bool is_ours(int terminal)
+{
+    pid_t group = tcgetpgrp(terminal);
+
+    return group < 0 || group == getpgrp(); /* < 0: it is nobody's whom we know */
+}
+
+/* Field by field: what lies between them is not the kernel's. */
+static bool is_same(const struct termios *a, const struct termios *b)
+{
+    return a->c_iflag == b->c_iflag && a->c_oflag == b->c_oflag && a->c_cflag == b->c_cflag &&
+           a->c_lflag == b->c_lflag && memcmp(a->c_cc, b->c_cc, sizeof a->c_cc) == 0;
+}
+
+void given_restore(const struct given *g)
+{
+    struct stat out;
+    struct termios now;
+    bool read_on = fstat(g->fds[1], &out) == 0 && S_ISFIFO(out.st_mode);
+
+    for (size_t i = 0; i < GIVEN_FDS; i++) {
+        if (g->flags[i] >= 0 && fcntl(g->fds[i], F_GETFL) != g->flags[i])
+            fcntl(g->fds[i], F_SETFL, g->flags[i]);
+        if (g->is_terminal[i] && !read_on && tcgetattr(g->fds[i], &now) == 0 &&
+            !is_same(&now, &g->modes[i]) && is_ours(g->fds[i]))
+            tcsetattr(g->fds[i], TCSANOW, &g->modes[i]);
+    }
+}
