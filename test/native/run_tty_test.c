@@ -253,3 +253,16 @@ TEST_LIMIT(croft_run_puts_back_what_was_set_on_a_terminal_of_ours_it_gave_away, 
     CHECK(str_find(all, STR("4002\r\n")) < 0);
     buf_done(&p.seen);
 }
+
+TEST_LIMIT(croft_run_goes_on_with_a_command_that_asked_to_be_traced, 60)
+{
+    static const char script[] = "import ctypes, os, signal as s\n"
+                                 "s.signal(s.SIGUSR1, lambda *a: print('handled', flush=True))\n"
+                                 "ctypes.CDLL(None).ptrace(0, 0, 0, 0)\n"
+                                 "os.kill(os.getpid(), s.SIGUSR1)\nprint('alive')\nexit(7)";
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    CHECK_INT(kit_run(ARGS("--discard"), ARGS("python3", "-c", script), &out), 7);
+    CHECK_STR(buf_str(&out), "handled\nalive\n");
+}

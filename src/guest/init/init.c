@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -156,6 +158,14 @@ static void on_nursery_end(struct init *in)
     loop_timer_start(in->loop, &in->nursery_again, young ? NURSERY_AGAIN_MS : 0, on_nursery_again);
 }
 
+/* It asked to be traced, and has not ended: its signal is delivered as if it had not asked. */
+static void let_go(const siginfo_t *info)
+{
+    int signo = info->si_status == SIGTRAP ? 0 : info->si_status; /* that one is the tracer's */
+
+    syscall(SYS_ptrace, PTRACE_DETACH, info->si_pid, 0, signo);
+}
+
 static void on_child(struct loop_signal *s)
 {
     struct init *in = container_of(s, struct init, child);
@@ -164,7 +174,9 @@ static void on_child(struct loop_signal *s)
         siginfo_t info = {0};
         if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
             break;
-        if (info.si_pid == in->job)
+        if (info.si_code == CLD_TRAPPED)
+            let_go(&info);
+        else if (info.si_pid == in->job)
             on_job_end(in, &info);
         else if (info.si_pid == in->nursery)
             on_nursery_end(in);
