@@ -109,7 +109,21 @@ int setgroups(size_t count, const gid_t *groups)
     return (int)syscall(SYS_setgroups, count, groups);
 }
 
-/* --- what is asked of this here is less --- */
+/* --- what is asked of these here is less --- */
+
+/* What programs end by; each behind its number. */
+char *strsignal(int signo)
+{
+    static const char words[] = "\1Hangup\0\2Interrupt\0\3Quit\0\4Illegal instruction\0"
+                                "\6Aborted\0\7Bus error\0\10Arithmetic exception\0\11Killed\0"
+                                "\13Segmentation fault\0\15Broken pipe\0\17Terminated\0"
+                                "\37Bad system call\0";
+
+    const char *w = words;
+    while (*w && *w != signo)
+        w += strlen(w) + 1;
+    return (char *)(*w ? w + 1 : "another");
+}
 
 int atoi(const char *text) /* names of processes: digits */
 {
