@@ -9,8 +9,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include "base/b64.h"
@@ -18,26 +16,16 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/rng.h"
-#include "cli/ask.h"
-#include "loop/loop.h"
-#include "net/client.h"
-#include "net/sse.h"
+#include "cli/exec.h"
 
 enum { EXEC_OURS = 125 }; /* as docker has it: we failed, not the command */
 
-#define DAYS_MS               (7u * 24 * 3600 * 1000)
-#define DAYS_S                "604800"
-#define EVENT_MAX             (1u << 20)
-#define QUEUE_BYTES           (1u << 20)
-#define GATHER_BYTES          (64u << 20) /* of output that --json can hold */
-#define SIDE_OR(n, otherwise) ((n) ? (n) : (otherwise))
+#define DAYS_MS      (7u * 24 * 3600 * 1000)
+#define DAYS_S       "604800"
+#define EVENT_MAX    (1u << 20)
+#define GATHER_BYTES (64u << 20) /* of output that --json can hold */
 
-static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-
-struct exec_options {
-    bool interactive, json;
-    struct str workdir;
-};
+static const int stop_signals[EXEC_STOPS] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 static const struct cfg_row rows[] = {
     CFG_BOOL(exec_options, interactive, "interactive", false,
@@ -47,34 +35,7 @@ static const struct cfg_row rows[] = {
              "Print exit code and output as one JSON object, when it has ended."),
 };
 
-struct exec {
-    struct ask k;
-    struct exec_options o;
-    struct ask_inside inside;
-    struct str shell;       /* its path */
-    struct str pipe;        /* for what comes in; .p NULL: it is typed */
-    struct str token, mark; /* mark: written, with the token, when the command has the pipe open */
-    struct buf before;      /* output, until that was seen */
-    struct http_call *watch, *run, *send;
-    struct sse_parser sse;
-    struct buf answer, looked, queue; /* queue: typed and not yet sent */
-    struct buf gathered;              /* output, for --json */
-    uint64_t seen, want;              /* bytes of output */
-    bool began; /* the command has: what is typed before it would be the shell's */
-    bool knows_end, resized, in_ended, raw, tty_out;
-    bool takes_input;
-    bool held_cr;  /* the last byte of output, which a line end may follow */
-    bool tell_end; /* of input */
-    bool file;     /* what comes in can be read at any time, and not be waited for */
-    struct termios was;
-    struct loop_io in;
-    struct loop_signal winch, stops[ARRAY_LEN(stop_signals)];
-    bool over;
-    int code;
-    struct err *failed;
-};
-
-static void end(struct exec *x, struct err *e)
+void exec_end(struct exec *x, struct err *e)
 {
     if (x->failed)
         err_free(e);
@@ -85,8 +46,8 @@ static void end(struct exec *x, struct err *e)
 
 /* --- requests to the sandbox's server --- */
 
-static fallible start_call(struct exec *x, const char *method, const char *rest, struct str body,
-                           const struct http_call_events *events, struct http_call **ret)
+fallible exec_call(struct exec *x, const char *method, const char *rest, struct str body,
+                   const struct http_call_events *events, struct http_call **ret)
 {
     struct http_call_spec spec = {
         .method = str_of(method), .body = body, .idle_ms = DAYS_MS, .max_body_bytes = UINT64_MAX};
@@ -134,11 +95,9 @@ static void put_bytes(struct exec *x, struct str bytes)
         x->code = 128 + SIGPIPE;
         x->over = true;
     } else if (e) {
-        end(x, e);
+        exec_end(x, e);
     }
 }
-
-static void send_next(struct exec *x);
 
 static void put_out(struct exec *x, struct str bytes)
 {
@@ -155,7 +114,7 @@ static void put_out(struct exec *x, struct str bytes)
     put_bytes(x, str_from(all, (size_t)at + x->mark.len));
     x->mark = (struct str){0};
     x->began = true;
-    send_next(x);
+    exec_send_next(x);
 }
 
 /* No more comes: what was held back for that goes too. */
@@ -192,19 +151,20 @@ static void on_event(void *ctx, const struct sse_event *e)
 
     buf_init(&bytes, EVENT_MAX);
     if (str_eq(e->event, STR("end")))
-        end(x, str_find(e->data, STR("too slow")) >= 0
-                   ? err_new(ERR_LIMIT, "output came faster than it was taken, and some is lost")
-                   : err_new(ERR_CLOSED, "the shell in the sandbox ended"));
+        exec_end(x,
+                 str_find(e->data, STR("too slow")) >= 0
+                     ? err_new(ERR_LIMIT, "output came faster than it was taken, and some is lost")
+                     : err_new(ERR_CLOSED, "the shell in the sandbox ended"));
     if (!str_eq(e->event, STR("output")))
         return;
     struct err *bad = b64_decode(e->data, &bytes);
     if (bad) {
-        end(x, bad);
+        exec_end(x, bad);
         return;
     }
     put_out(x, buf_str(&bytes));
     if (!str_to_u64(e->id, &x->seen))
-        end(x, err_new(ERR_UPSTREAM, "an event without an id"));
+        exec_end(x, err_new(ERR_UPSTREAM, "an event without an id"));
     if (x->knows_end && x->seen >= x->want)
         x->over = true;
 }
@@ -215,7 +175,7 @@ static void on_watch_body(struct http_call *call, struct str piece)
     struct err *e = sse_parser_feed(&x->sse, piece);
 
     if (e)
-        end(x, e);
+        exec_end(x, e);
 }
 
 static void on_watch_done(struct http_call *call, struct err *e)
@@ -223,7 +183,7 @@ static void on_watch_done(struct http_call *call, struct err *e)
     struct exec *x = http_call_owner(call);
 
     x->watch = NULL;
-    end(x, e ? e : err_new(ERR_CLOSED, "the sandbox's server ended the output"));
+    exec_end(x, e ? e : err_new(ERR_CLOSED, "the sandbox's server ended the output"));
 }
 
 /* --- its end --- */
@@ -237,7 +197,7 @@ static void on_size_done(struct http_call *call, struct err *e)
     if (!e)
         e = json_parse(&x->k.arena, arena_copy(&x->k.arena, buf_str(&x->answer)), NULL, &shell);
     if (e) {
-        end(x, e);
+        exec_end(x, e);
         return;
     }
     x->want = (uint64_t)json_get_int(shell, "output_bytes", 0);
@@ -271,148 +231,9 @@ static void on_run_done(struct http_call *call, struct err *e)
         e = read_run(x);
     buf_reset(&x->answer);
     if (!e)
-        e = start_call(x, "GET", "", (struct str){0}, &events, &x->run);
+        e = exec_call(x, "GET", "", (struct str){0}, &events, &x->run);
     if (e)
-        end(x, e);
-}
-
-/* --- what is typed --- */
-
-static void look(struct exec *x);
-static void take_input(struct exec *x);
-
-/* Not begun: the run is still on its way to the shell, and the next look comes after it. */
-static void on_look_done(struct http_call *call, struct err *e)
-{
-    struct exec *x = http_call_owner(call);
-    struct json *shell = NULL;
-
-    x->send = NULL;
-    if (!e)
-        e = json_parse(&x->k.arena, arena_copy(&x->k.arena, buf_str(&x->looked)), NULL, &shell);
-    x->began = json_get_bool(shell, "running", false) || x->knows_end;
-    if (e)
-        end(x, e);
-    else
-        send_next(x);
-}
-
-static void on_look_body(struct http_call *call, struct str piece)
-{
-    buf_add(&((struct exec *)http_call_owner(call))->looked, piece);
-}
-
-static void look(struct exec *x)
-{
-    static const struct http_call_events events = {.on_body = on_look_body,
-                                                   .on_done = on_look_done};
-
-    buf_reset(&x->looked);
-    struct err *e = start_call(x, "GET", "", (struct str){0}, &events, &x->send);
-    if (e)
-        end(x, e);
-}
-
-static void on_send_done(struct http_call *call, struct err *e)
-{
-    struct exec *x = http_call_owner(call);
-
-    x->send = NULL;
-    if (e)
-        end(x, e);
-    else
-        send_next(x);
-}
-
-static void get_size(struct winsize *size)
-{
-    if (ioctl(STDIN_FILENO, TIOCGWINSZ, size) < 0)
-        *size = (struct winsize){0};
-    size->ws_col = SIDE_OR(size->ws_col, 80);
-    size->ws_row = SIDE_OR(size->ws_row, 24);
-}
-
-static void put_input(struct exec *x, struct jw *w, struct buf *coded)
-{
-    b64_add(coded, buf_str(&x->queue));
-    JW_OBJECT(w, NULL) {
-        jw_str(w, "base64", buf_str(coded));
-        jw_bool(w, "end", x->tell_end);
-    }
-    x->tell_end = false;
-    buf_reset(&x->queue);
-}
-
-static void put_size(struct jw *w)
-{
-    struct winsize size;
-
-    get_size(&size);
-    JW_OBJECT(w, NULL) {
-        jw_int(w, "columns", size.ws_col);
-        jw_int(w, "rows", size.ws_row);
-    }
-}
-
-static void send_next(struct exec *x)
-{
-    static const struct http_call_events events = {.on_done = on_send_done};
-    own_done(buf) body;
-    own_done(buf) coded;
-    struct jw w;
-    bool size = x->resized;
-
-    buf_init(&coded, 2 * QUEUE_BYTES);
-    buf_init(&body, 2 * QUEUE_BYTES);
-    if (x->send || (!size && x->queue.len == 0 && !x->tell_end))
-        return;
-    if (!x->began) {
-        if (!x->pipe.p)
-            look(x);
-        return;
-    }
-    jw_init(&w, &body, JW_WEB);
-    if (size)
-        put_size(&w);
-    else
-        put_input(x, &w, &coded);
-    x->resized = false;
-    struct err *e =
-        start_call(x, "POST", size ? "/resize" : "/input", buf_str(&body), &events, &x->send);
-    if (e)
-        end(x, e);
-    else if (!x->in_ended && x->in.loop)
-        err_free(loop_io_want(&x->in, EPOLLIN)); /* cannot fail for what is watched already */
-    else if (!x->in_ended && x->file)
-        take_input(x);
-}
-
-static void take_input(struct exec *x)
-{
-    char page[16384];
-    ssize_t n = read(STDIN_FILENO, page, sizeof page);
-
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n <= 0) {
-        loop_io_stop(&x->in);
-        x->in_ended = true;
-        x->tell_end = x->pipe.p;
-        if (!x->pipe.p) /* as a terminal says it */
-            buf_add_char(&x->queue, '\x04');
-        return;
-    }
-    buf_add_mem(&x->queue, page, (size_t)n);
-    if (x->queue.len > QUEUE_BYTES / 2 && x->in.loop)
-        err_free(loop_io_want(&x->in, 0));
-}
-
-static void on_input(struct loop_io *io)
-{
-    struct exec *x = container_of(io, struct exec, in);
-
-    take_input(x);
-    send_next(x);
+        exec_end(x, e);
 }
 
 /* Ours to end: what runs inside ends with its shell. */
@@ -424,34 +245,6 @@ static void on_stop(struct loop_signal *s)
             x->code = 128 + s->signo;
             x->over = true;
         }
-}
-
-static void on_winch(struct loop_signal *s)
-{
-    struct exec *x = container_of(s, struct exec, winch);
-
-    x->resized = true;
-    send_next(x);
-}
-
-static fallible open_input(struct exec *x)
-{
-    if (!x->takes_input)
-        return NULL;
-    if (!x->pipe.p && tcgetattr(STDIN_FILENO, &x->was) == 0) {
-        struct termios t = x->was;
-        cfmakeraw(&t);
-        x->raw = tcsetattr(STDIN_FILENO, TCSADRAIN, &t) == 0;
-        TRY(loop_signal_start(x->k.loop, &x->winch, SIGWINCH, on_winch));
-    }
-    struct err *e = loop_io_start(x->k.loop, &x->in, STDIN_FILENO, EPOLLIN, on_input);
-    if (!e || err_code(e) != ERR_FORBIDDEN)
-        return e;
-    err_free(e); /* a file, which is always ready */
-    x->file = true;
-    take_input(x);
-    send_next(x);
-    return NULL;
 }
 
 /* --- all of it --- */
@@ -525,7 +318,7 @@ static fallible make_shell(struct exec *x)
     }
     TRY(arena_check(&x->k.arena));
     jw_init(&w, &body, JW_WEB);
-    get_size(&size);
+    exec_get_size(&size);
     JW_OBJECT(&w, NULL) {
         jw_str(&w, "name", name);
         jw_int(&w, "columns", size.ws_col);
@@ -562,9 +355,9 @@ static fallible begin(struct exec *x, const char *const *argv)
     TRY(buf_check(&body));
     for (size_t i = 0; i < ARRAY_LEN(stop_signals); i++)
         TRY(loop_signal_start(x->k.loop, &x->stops[i], stop_signals[i], on_stop));
-    TRY(start_call(x, "GET", "/output", (struct str){0}, &watch, &x->watch));
-    TRY(start_call(x, "POST", "/run", buf_str(&body), &run, &x->run));
-    return open_input(x);
+    TRY(exec_call(x, "GET", "/output", (struct str){0}, &watch, &x->watch));
+    TRY(exec_call(x, "POST", "/run", buf_str(&body), &run, &x->run));
+    return exec_open_input(x);
 }
 
 static void finish(struct exec *x)
@@ -626,7 +419,7 @@ static int run_in(struct cli *cli, int argc, char **argv, const char *const *oth
     buf_init(&x.before, 2 * EVENT_MAX);
     buf_init(&x.answer, 64u << 20);
     buf_init(&x.looked, 1u << 20);
-    buf_init(&x.queue, QUEUE_BYTES);
+    buf_init(&x.queue, EXEC_QUEUE_BYTES);
     buf_init(&x.gathered, GATHER_BYTES);
     if (!e)
         e = cli_flags(cli, &x.k.arena, &x.o, &argc, argv);
