@@ -380,6 +380,47 @@ TEST(serve_cli_wants_to_know_whose_when_tenants_share_a_name)
     serve_close(&s);
 }
 
+/* As behind a proxy that ends TLS, on a machine where a sandbox's own url leads nowhere. */
+TEST(serve_cli_needs_nothing_but_the_servers_address)
+{
+    static const char *const proxy =
+        "import socket, ssl, sys, threading\n"
+        "def move(a, b):\n"
+        "    try:\n"
+        "        while d := a.recv(65536): b.sendall(d)\n"
+        "        b.shutdown(socket.SHUT_WR)\n"
+        "    except OSError: pass\n"
+        "tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)\n"
+        "tls.load_cert_chain('cert', 'key')\n"
+        "l = socket.create_server(('127.0.0.1', 0))\n"
+        "open('port.new', 'w').write(str(l.getsockname()[1]))\n"
+        "import os; os.rename('port.new', 'port')\n"
+        "while True:\n"
+        "    c = tls.wrap_socket(l.accept()[0], server_side=True)\n"
+        "    s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])\n"
+        "    for p in ((c, s), (s, c)): threading.Thread(target=move, args=p, "
+        "daemon=True).start()\n";
+    struct serve s = {0};
+
+    serve_prepare(&s);
+    setenv("D", test_dir(), 1);
+    check("printf '[server]\\npublic_url = \"https://nowhere.invalid\"\\n' > $D/c.toml", 0, "");
+    serve_run(&s, (const char *const[]){"--config", serve_text(&s, "%s/c.toml", test_dir()), NULL});
+    CHECK_STR(at_server(&s), "demo");
+    setenv("PROXY", proxy, 1);
+    check("cd $D && openssl req -x509 -newkey rsa:2048 -nodes -keyout key -out cert -days 2 -subj "
+          "/CN=x -addext subjectAltName=IP:127.0.0.1 2>log && "
+          "python3 -c \"$PROXY\" ${CROFT_HOST#unix:} 2>log & p=$!; cd $D; until test -f port; do "
+          "kill -0 $p || exit 9; done; export CROFT_CA_FILE=$D/cert "
+          "CROFT_HOST=https://127.0.0.1:$(cat "
+          "port); croft exec demo -- echo in && echo f > f && croft cp f demo:/tmp/f && croft cp "
+          "demo:/tmp/f g && cat g; env -u CROFT_CA_FILE croft ps 2>&1 | grep -c certificate; kill "
+          "$p; "
+          "wait $p 2>log; true",
+          0, "in\nf\n1\n");
+    serve_close(&s);
+}
+
 TEST(serve_halted_sandboxes_outlive_the_server)
 {
     struct serve s = {0};

@@ -225,13 +225,22 @@ static fallible handle_create(struct http_req *req)
     return asking_start(a);
 }
 
+/* Null: nobody counts it, as where an ordinary user has no control groups. */
+static void put_counted(struct jw *w, const char *key, bool counted, uint64_t n)
+{
+    if (counted)
+        jw_uint(w, key, n);
+    else
+        jw_null(w, key);
+}
+
 static void put_usage(struct jw *w, const struct sbx_usage *u)
 {
     JW_OBJECT(w, NULL) {
-        jw_uint(w, "memory_bytes", u->memory_bytes);
-        jw_uint(w, "cpu_ns", u->cpu_ns);
-        jw_uint(w, "pids", u->pids);
-        jw_uint(w, "oom_kills", u->oom_kills);
+        put_counted(w, "memory_bytes", u->memory_bytes, u->memory_bytes);
+        put_counted(w, "cpu_ns", u->cpu_ns, u->cpu_ns);
+        put_counted(w, "pids", u->pids, u->pids);
+        put_counted(w, "oom_kills", u->memory_bytes, u->oom_kills);
     }
 }
 
