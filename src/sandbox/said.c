@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/mem.h"
 
 #define READ_SIZE (16u << 10)
 
@@ -22,10 +23,57 @@ static void close_pipe(struct said *o)
     own_close(o->io.fd);
 }
 
+static void drop_file(struct said *o)
+{
+    if (o->file > 0)
+        own_close(o->file);
+    o->file = 0;
+}
+
 void said_done(struct said *o)
 {
     close_pipe(o);
+    drop_file(o);
     buf_done(&o->text);
+}
+
+/* --- the file: how many bytes there were, then the newest of them --- */
+
+void said_keep_in(struct said *o, int fd)
+{
+    own_free char *ring = mem_new(SAID_BYTES);
+    uint64_t total = 0;
+
+    drop_file(o);
+    o->file = fd;
+    if (pread(fd, &total, sizeof total, 0) != sizeof total)
+        return;
+    size_t n = total < SAID_BYTES ? (size_t)total : SAID_BYTES, at = total % SAID_BYTES;
+    if (pread(fd, ring, n, sizeof total) != (ssize_t)n)
+        return;
+    if (n == SAID_BYTES)
+        buf_add_mem(&o->text, ring + at, n - at);
+    buf_add_mem(&o->text, ring, at);
+    o->total = total;
+}
+
+static bool write_at(const struct said *o, struct str text, size_t at)
+{
+    return pwrite(o->file, text.p, text.len, (off_t)(sizeof o->total + at)) == (ssize_t)text.len;
+}
+
+/* Without room on the disk it is in memory only, as it would be without a file. */
+static void write_file(struct said *o, struct str text)
+{
+    size_t at = o->total % SAID_BYTES, room = SAID_BYTES - at;
+    uint64_t total = o->total + text.len;
+
+    if (o->file <= 0)
+        return;
+    if (!write_at(o, str_first(text, room), at) ||
+        (text.len > room && !write_at(o, str_from(text, room), 0)) ||
+        pwrite(o->file, &total, sizeof total, 0) != sizeof total)
+        drop_file(o);
 }
 
 static void keep(struct said *o, struct str text)
@@ -33,6 +81,7 @@ static void keep(struct said *o, struct str text)
     if (o->text.len + text.len > SAID_BYTES)
         buf_consume(&o->text, o->text.len + text.len - SAID_BYTES);
     buf_add(&o->text, text);
+    write_file(o, text);
     o->total += text.len;
     if (o->on_more)
         o->on_more(o);

@@ -13,10 +13,14 @@ struct said { /* zero it first */
     uint64_t total;                  /* bytes, with those that are not kept any more */
     void (*on_more)(struct said *o); /* may be NULL */
     void *owner;                     /* for on_more */
+    int file;                        /* 0: none; see said_keep_in */
 };
 
 void said_init(struct said *o);
 void said_done(struct said *o);
+/* What is said is kept in that file too, as a ring: what it holds already comes first. Takes fd
+ * over. */
+void said_keep_in(struct said *o, int fd);
 /* Takes the read end over, also on failure. What an earlier life said is kept. */
 fallible said_start(struct said *o, struct loop *loop, int fd);
 void said_stop(struct said *o); /* after its last words */

@@ -96,19 +96,24 @@ TEST_LIMIT(serve_reaches_worker_ports_by_the_urls_of_work_hosts, 120)
     serve_close(&s);
 }
 
+static struct str wait_for_words(struct serve *s, const char *log)
+{
+    for (unsigned i = 0; i < 1000; i++) {
+        struct str text = serve_get(s, log).body;
+        if (str_find(text, STR("that was all\n")) >= 0)
+            return text;
+        poll(NULL, 0, 20);
+    }
+    FAIL("%s is empty", log);
+}
+
 /* What a command wrote about itself. */
 static struct str said_by(struct serve *s, const char *session, const char *more)
 {
     struct json *r = serve_start(s, session, more);
-    const char *log = serve_text(s, "/croft/v1/sandboxes/%s/logs", serve_field(s, r, "runtime_id"));
 
-    for (unsigned i = 0; i < 1000; i++) {
-        struct str text = serve_get(s, log).body;
-        if (str_find(text, STR("that was all")) >= 0)
-            return text;
-        poll(NULL, 0, 20);
-    }
-    FAIL("%s says nothing", session);
+    return wait_for_words(
+        s, serve_text(s, "/croft/v1/sandboxes/%s/logs", serve_field(s, r, "runtime_id")));
 }
 
 TEST_LIMIT(serve_tells_a_command_run_as_given_its_key_and_its_places, 120)
@@ -183,5 +188,68 @@ TEST_LIMIT(serve_says_in_status_detail_what_is_so_now, 120)
     CHECK_HAS(str_of(detail_of(&s, "other")), "started again");
     serve_tell(&s, "/stop", other);
     CHECK_HAS(str_of(detail_of(&s, "other")), "its files are gone");
+    serve_close(&s);
+}
+
+static struct str wait_for_pod(struct serve *s, const char *session, const char *word)
+{
+    const char *path = serve_text(s, "/sessions/%s", session);
+
+    for (unsigned i = 0; i < 3000; i++) {
+        const struct json *r = serve_get(s, path).json;
+        if (strcmp(serve_field(s, r, "pod_status"), word) == 0)
+            return str_of(serve_field(s, r, "status"));
+        poll(NULL, 0, 20);
+    }
+    FAIL("%s is never %s", session, word);
+}
+
+TEST_LIMIT(serve_calls_a_command_ready_when_somebody_listens, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    serve_start(&s, "late",
+                "'command':['sh','-c','while ! test -e /workspace/go; do sleep 0.05; done; "
+                "exec python3 -m http.server --bind 127.0.0.1 60000'],'working_dir':'/workspace'");
+    CHECK_STR(wait_for_pod(&s, "late", "running"), "running");
+    struct json *r = serve_start(
+        &s, "soon", "'command':'python3 -m http.server --bind 127.0.0.1 --directory /etc 60000'");
+    CHECK_STR(wait_for_pod(&s, "soon", "ready"), "running");
+    CHECK_INT(serve_visit(&s, r, "/hostname"), 200);
+    CHECK_STR(wait_for_pod(&s, "late", "running"), "running");
+    serve_kill(&s);
+    serve_run(&s, NULL);
+    CHECK_STR(wait_for_pod(&s, "soon", "ready"), "running");
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_keeps_what_a_command_said_when_it_is_killed, 120)
+{
+    static const char *const then[] = {"exec sleep 600", "exit 1"};
+    const char *logs[ARRAY_LEN(then)];
+    struct str before[ARRAY_LEN(then)];
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    for (size_t i = 0; i < ARRAY_LEN(then); i++) {
+        const char *session = serve_text(&s, "s%zu", i);
+        serve_want(&s, 200, "POST", "/start",
+                   serve_text(&s,
+                              "{'image':'host','session_id':'%s','command':"
+                              "['sh','-c','seq 20000; echo that was all; %s']}",
+                              session, then[i]));
+        const struct json *r = serve_get(&s, serve_text(&s, "/sessions/%s", session)).json;
+        logs[i] = serve_text(&s, "/croft/v1/sandboxes/%s/logs", serve_field(&s, r, "runtime_id"));
+        before[i] = wait_for_words(&s, logs[i]);
+    }
+    wait_for_pod(&s, "s1", "failed");
+    serve_kill(&s);
+    serve_run(&s, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(then); i++) {
+        struct str after = serve_get(&s, logs[i]).body;
+        CHECK_HAS(after, "\n19999\n20000\nthat was all\n");
+        CHECK_STR(after, before[i]);
+    }
     serve_close(&s);
 }

@@ -194,6 +194,8 @@ static void settle(struct runtime *r, enum runtime_status status, enum proxy_sta
         log_error("a runtime cannot be reached", KV("id", r->id), KV_ERR(e));
     proxy_set_state(r->manager->config.proxy, &r->target, state);
     idle_watch(r);
+    if (r->published && !runtime_is_far(r))
+        probe_start(r);
 }
 
 static void begin_unborn(struct runtime *r)

@@ -54,13 +54,14 @@ struct str runtime_last_words(const struct runtime *r, struct arena *a)
 
 fallible runtime_describe(const struct runtime *r, struct arena *a, struct wire_runtime *ret)
 {
+    probe_look((struct runtime *)r);
     *ret = (struct wire_runtime){
         .runtime_id = str_of(r->id),
         .session_id = str_of(r->session_id),
         .url = runtime_url(r, a),
         .session_api_key = str_of(r->session_key),
         .status = str_of(sm_name(&r->status)),
-        .pod_status = str_of(pod_words[r->status.now]),
+        .pod_status = runtime_is_silent(r) ? STR("running") : str_of(pod_words[r->status.now]),
         .status_detail = str_of(r->detail),
         .restart_count = r->restarts,
     };

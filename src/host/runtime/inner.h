@@ -199,6 +199,19 @@ static inline bool runtime_is_halted(const struct runtime *r)
     return r->status.now == RUNTIME_PAUSED && r->sbx && r->sbx->state.now == SBX_STOPPED;
 }
 
+/* --- probe.c --- */
+/* Whether a command that is run as given listens; told as ready when it does. */
+void probe_start(struct runtime *r);
+void probe_look(struct runtime *r); /* once more, if it did not so far */
+void probe_stop(struct runtime *r);
+void runtime_is_ready(struct runtime *r); /* life.c */
+
+/* It runs a command as given, and nobody listens on the port of that. */
+static inline bool runtime_is_silent(const struct runtime *r)
+{
+    return r->published && !r->listens && !runtime_is_far(r) && r->status.now == RUNTIME_RUNNING;
+}
+
 /* --- idle.c --- */
 void idle_watch(struct runtime *r); /* after each change of its status */
 void idle_stop(struct runtime *r);

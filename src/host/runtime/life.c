@@ -368,7 +368,7 @@ static void on_first(struct proxy_target *t, uint64_t ns)
             s->on_first(s, r);
 }
 
-static void is_ready(struct runtime *r)
+void runtime_is_ready(struct runtime *r)
 {
     r->ready_us = us_since(r, r->begun_ns);
     r->lived = true;
@@ -391,7 +391,7 @@ void runtime_on_listens(void *arg, struct sbx *s)
     r->phase_us[RUNTIME_PHASE_READY] = (uint32_t)(info.phase_ns[SBX_PHASE_READY] / 1000);
     runtime_claim_over(r);
     if (r->status.now == RUNTIME_RUNNING)
-        is_ready(r);
+        runtime_is_ready(r);
 }
 
 static void started(struct runtime *r, const struct err *e)
@@ -416,8 +416,11 @@ static void started(struct runtime *r, const struct err *e)
         proxy_set_state(r->manager->config.proxy, &r->target, PROXY_OPEN);
         look_at_watchers(r); /* who waits is told before all others */
         manager_emit(r, RUNTIME_EVENT_STARTED, "");
-        if (!r->sbx->binding)
-            is_ready(r);
+        if (r->published && !runtime_is_far(r)) {
+            r->lived = true;
+            probe_start(r);
+        } else if (!r->sbx->binding)
+            runtime_is_ready(r);
         note_running(r);
     }
     if (runtime_half_done(r, PENDING_SANDBOX, NULL)) /* what failed is told as the status */

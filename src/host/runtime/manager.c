@@ -186,6 +186,7 @@ void runtime_free(struct runtime *r)
     loop_timer_stop(&r->grace);
     loop_timer_stop(&r->note);
     idle_stop(r);
+    probe_stop(r);
     proxy_remove(r->manager->config.proxy, &r->target);
     list_del(&r->link);
     list_del(&r->order);
@@ -247,6 +248,8 @@ void runtime_move(struct runtime *r, enum runtime_status to)
     sm_move(&r->status, to, r->id);
     if (to != RUNTIME_RUNNING && to != RUNTIME_STARTING)
         runtime_claim_over(r);
+    if (to == RUNTIME_STOPPED || to == RUNTIME_ERROR)
+        probe_stop(r);
     r->changed_ms = manager_now_ms(m);
     if (was != is_live(r)) {
         r->tenant->live += was ? -1u : 1u;
@@ -373,6 +376,7 @@ void manager_shutdown(struct manager *m, void (*done)(void *arg), void *arg)
     MAP_EACH(slot, &m->ids) {
         struct runtime *r = slot->value;
         idle_stop(r);
+        probe_stop(r);
         if (r->keep || r->status.now == RUNTIME_STOPPED)
             continue; /* whoever paused one wants to go on with its files */
         if (!runtime_is_halted(r))

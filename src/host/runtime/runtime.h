@@ -130,7 +130,14 @@ struct runtime {
     uint64_t looked_ns;          /* the last RUNTIME_LOOK */
     bool retried, replaced;      /* cold after all; its session has another by now */
     bool removing, hidden;
-    bool lived; /* its server listened once: what failed has files to go on with */
+    struct { /* see probe.c */
+        struct dial *dial;
+        struct loop_io io;
+        struct loop_timer again;
+        uint8_t tries;
+    } probe;
+    bool listens; /* somebody, on the published port */
+    bool lived;   /* its server listened once: what failed has files to go on with */
     struct loop_timer grace, note, idle;
     struct http_call *looking; /* inside, whether it is idle; NULL: not */
     bool ran;                  /* something did, at the last look */

@@ -338,7 +338,7 @@ static void on_adopted(struct native *n, const struct native_reply *r, int *fds,
         n->pid = n->base.found == SBX_STOPPED ? 0 : r->pid;
         n->disk = r->disk;
         n->known = true;
-        if (n->pid && n->command)
+        if (n->command)
             native_join_output(n);
     }
     sbx_finish(&n->base, e);

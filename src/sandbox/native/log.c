@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include "sandbox/native/inner.h"
 
 #define LAST_BYTES 4096
+#define KEPT       ".said" /* behind the name of its pipe */
 #define URL        "http://localhost"
 
 struct native_watch {
@@ -157,14 +159,40 @@ static void on_said(struct said *o)
     sbx_said(&((struct native *)o->owner)->base);
 }
 
-static fallible read_from(struct native *n, int fd)
+static void output_path(const struct native *n, const char *end, char path[PATH_MAX])
+{
+    snprintf(path, PATH_MAX, "%s/%s%s", n->base.driver->host->outputs, n->base.id, end);
+}
+
+/* For the next server, should this one be killed. */
+static void keep_said(struct native *n, bool make)
+{
+    char path[PATH_MAX];
+
+    output_path(n, KEPT, path);
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (make ? O_CREAT : 0), 0600);
+    if (fd >= 0)
+        said_keep_in(n->said, fd);
+    else if (make)
+        log_warn("what a command says is not kept", KV("id", n->base.id),
+                 KV("why", strerror(errno)));
+}
+
+static void need_said(struct native *n, bool make)
 {
     if (!n->said) {
         n->said = mem_new(sizeof *n->said);
         said_init(n->said);
         n->said->owner = n;
         n->said->on_more = n->watch ? on_said : NULL;
+        if (n->base.driver->host->outputs)
+            keep_said(n, make);
     }
+}
+
+static fallible read_from(struct native *n, int fd)
+{
+    need_said(n, true);
     return said_start(n->said, n->base.driver->host->loop, fd);
 }
 
@@ -172,7 +200,7 @@ static int open_output(const struct native *n, bool make, int flags)
 {
     char path[PATH_MAX];
 
-    snprintf(path, sizeof path, "%s/%s", n->base.driver->host->outputs, n->base.id);
+    output_path(n, "", path);
     if (make && mkfifo(path, 0600) < 0 && errno != EEXIST)
         return -1;
     return open(path, flags | O_CLOEXEC | O_NOFOLLOW);
@@ -209,7 +237,11 @@ fallible native_open_output(struct native *n, int *ret_write)
 
 void native_join_output(struct native *n)
 {
-    int fd = n->base.driver->host->outputs ? open_output(n, false, O_RDONLY | O_NONBLOCK) : -1;
+    bool kept = n->base.driver->host->outputs != NULL;
+
+    if (kept)
+        need_said(n, false);
+    int fd = kept && n->pid ? open_output(n, false, O_RDONLY | O_NONBLOCK) : -1;
     own(err) e = fd < 0 ? NULL : read_from(n, fd);
 
     if (e)
@@ -222,8 +254,10 @@ void native_drop_output(struct native *n)
 
     if (!n->has_output || !n->base.driver->host->outputs)
         return;
-    snprintf(path, sizeof path, "%s/%s", n->base.driver->host->outputs, n->base.id);
+    output_path(n, "", path);
     unlink(path); /* not there: nothing to do */
+    output_path(n, KEPT, path);
+    unlink(path);
 }
 
 /* --- following --- */

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+/* probe.c — does a command that is run as given listen on its port?
+ *
+ * Nothing tells that of a foreign program, so it is connected to: a few times after its start, each
+ * wait twice the one before, and from then on when somebody looks at the runtime. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "host/runtime/inner.h"
+#include "net/dial.h"
+
+#define FIRST_MS 10u
+#define TRIES    10 /* 10 s in all */
+#define DIAL_MS  5000
+
+static void begin(struct runtime *r);
+
+static void on_again(struct loop_timer *t)
+{
+    begin(container_of(t, struct runtime, probe.again));
+}
+
+static void is_silent(struct runtime *r)
+{
+    if (r->probe.tries < TRIES)
+        loop_timer_start(r->manager->config.loop, &r->probe.again, FIRST_MS << r->probe.tries++,
+                         on_again);
+}
+
+static void hang_up(struct runtime *r)
+{
+    if (!r->probe.io.loop)
+        return;
+    loop_io_stop(&r->probe.io);
+    own_close(r->probe.io.fd);
+}
+
+/* Pid 1 says "HTTP/1.1 200" when it is connected. */
+static void on_answer(struct loop_io *io)
+{
+    struct runtime *r = container_of(io, struct runtime, probe.io);
+    char head[16] = "";
+    ssize_t n = read(io->fd, head, sizeof head - 1);
+
+    hang_up(r);
+    if (n <= 0 || !str_starts(str_of(head), STR("HTTP/1.1 200"))) {
+        is_silent(r);
+        return;
+    }
+    r->listens = true;
+    if (r->status.now == RUNTIME_RUNNING && r->begun_ns) /* else it was ready for another server */
+        runtime_is_ready(r);
+}
+
+static fallible ask(struct runtime *r, int fd)
+{
+    own_fd mine = fd;
+    char line[80];
+    unsigned port = r->published;
+
+    snprintf(line, sizeof line, "CONNECT localhost:%u HTTP/1.1\r\nHost: localhost:%u\r\n\r\n", port,
+             port);
+    TRY(fd_set_nonblocking(mine));
+    TRY(fd_write_all(mine, str_of(line)));
+    TRY(loop_io_start(r->manager->config.loop, &r->probe.io, mine, EPOLLIN, on_answer));
+    take_fd(&mine);
+    return NULL;
+}
+
+static void on_dialled(void *owner, struct err *e, int fd)
+{
+    struct runtime *r = owner;
+
+    r->probe.dial = NULL;
+    if (!e)
+        e = ask(r, fd);
+    if (e)
+        is_silent(r);
+    err_free(e);
+}
+
+static void begin(struct runtime *r)
+{
+    const struct dial_target target = {.unix_path = str_of(r->target.address.unix_path),
+                                       .timeout_ms = DIAL_MS};
+    own(err) e = dial_start(r->manager->config.loop, &target, on_dialled, r, &r->probe.dial);
+
+    if (e)
+        is_silent(r);
+}
+
+void probe_start(struct runtime *r)
+{
+    probe_stop(r);
+    r->listens = false;
+    r->probe.tries = 0;
+    begin(r);
+}
+
+void probe_look(struct runtime *r)
+{
+    if (runtime_is_silent(r) && !r->probe.dial && !r->probe.io.loop && !r->probe.again.loop)
+        begin(r);
+}
+
+void probe_stop(struct runtime *r)
+{
+    loop_timer_stop(&r->probe.again);
+    dial_cancel(take(&r->probe.dial));
+    hang_up(r);
+}
