@@ -31,7 +31,8 @@ static const struct cfg_row rows[] = {
     CFG_LIST(
         token_options, scope, "scope", "runtime,read",
         "What it may do: admin (keys and pools, and all else), runtime (make and end "
-        "runtimes), read (look at them), mount (directories of [mount.NAME] in its sandboxes)."),
+        "runtimes), read (look at them: a key sees its own runtimes, so with read alone it sees "
+        "images and limits but no runtime), mount (directories of [mount.NAME] in its sandboxes)."),
     CFG_UINT(token_options, most_runtimes, "most-runtimes", 0,
              "Runtimes it may have at a time. 0 is the server's tenant.most_runtimes.",
              .max = UINT32_MAX),

@@ -138,3 +138,21 @@ TEST_LIMIT(serve_counts_every_way_into_life_and_what_was_written_of_it, 120)
     CHECK(value_of(&s, "croft_event_fsync_seconds_sum") > 0);
     serve_close(&s);
 }
+
+TEST_LIMIT(serve_knows_the_timeline_of_a_runtime_it_took_over, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    struct json *r = serve_start(&s, "t", "");
+    serve_exec(&s, r, "true");
+    serve_tell(&s, "/pause", r); /* told when it is on disk */
+    int64_t row = json_get_int(timeline_of(&s, r), "row_ns", 0),
+            first = json_get_int(timeline_of(&s, r), "first_command_ns", 0);
+    CHECK(row > 0 && first > 0);
+    serve_kill(&s);
+    serve_run(&s, NULL);
+    CHECK_INT(json_get_int(timeline_of(&s, r), "row_ns", 0), row);
+    CHECK_INT(json_get_int(timeline_of(&s, r), "first_command_ns", 0), first);
+    serve_close(&s);
+}

@@ -366,6 +366,7 @@ static void on_first(struct proxy_target *t, uint64_t ns)
     LIST_EACH(s, &r->manager->subscribers, struct runtime_subscriber, link)
         if (s->on_first)
             s->on_first(s, r);
+    note_running(r);
 }
 
 void runtime_is_ready(struct runtime *r)

@@ -69,8 +69,39 @@ void row_insert(struct runtime *r, const struct wire_start *start, store_done *d
     store_hurry(r->manager->config.store);
 }
 
+/* Microseconds, in the order of enum runtime_phase; nothing of one that did not start yet. */
+static struct store_value timeline(const struct runtime *r, struct buf *b)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < RUNTIME_PHASES; i++) {
+        any |= r->phase_us[i] > 0;
+        buf_addf(b, "%c%u", i ? ',' : '[', r->phase_us[i]);
+    }
+    buf_add_char(b, ']');
+    return any ? store_text(buf_str(b)) : (struct store_value){.type = STORE_NULL};
+}
+
+static void read_timeline(struct runtime *r, const struct store_value *v)
+{
+    struct str rest = v->type == STORE_TEXT ? v->text : STR(""), word;
+    uint64_t us;
+
+    if (!str_starts(rest, STR("[")) || !str_ends(rest, STR("]")))
+        return;
+    rest = str_first(str_from(rest, 1), rest.len - 2);
+    for (size_t i = 0; i < RUNTIME_PHASES && rest.len; i++) {
+        str_cut(&rest, ',', &word);
+        if (str_to_u64(word, &us) && us <= UINT32_MAX)
+            r->phase_us[i] = (uint32_t)us;
+    }
+}
+
 void row_update(struct runtime *r, store_done *done)
 {
+    own_done(buf) phases;
+
+    buf_init(&phases, 256);
     bool stopped = r->status.now == RUNTIME_STOPPED;
     const struct store_value v[] = {
         text(r->id),
@@ -79,10 +110,11 @@ void row_update(struct runtime *r, store_done *done)
         store_int((int64_t)r->changed_ms),
         store_int(r->restarts),
         stopped ? store_int((int64_t)r->changed_ms) : (struct store_value){.type = STORE_NULL},
+        timeline(r, &phases),
     };
     store_write(r->manager->config.store,
                 "UPDATE runtimes SET status=?2, status_detail=?3, changed_ms=?4, restart_count=?5,"
-                " stopped_ms=?6 WHERE id=?1",
+                " stopped_ms=?6, timeline=coalesce(?7, timeline) WHERE id=?1",
                 v, ARRAY_LEN(v), done, r);
     if (done)
         store_hurry(r->manager->config.store);
@@ -174,6 +206,7 @@ static fallible on_row(void *arg, const struct store_value *v, size_t count)
     r->pool = dup_text(&v[13]);
     r->launch = r->pool ? RUNTIME_WARM : RUNTIME_COLD;
     r->wants = dup_text(&v[14]);
+    read_timeline(r, &v[16]);
     r->durable = true;
     return reading->fn(reading->m, r);
 }
@@ -185,7 +218,7 @@ fallible row_load(struct manager *m, fallible (*fn)(struct manager *m, struct ru
     return store_read(m->config.store,
                       "SELECT id, session_id, key_name, status, status_detail, image, session_key,"
                       " resource_factor, keep, port, restart_count, created_ms, changed_ms, pool,"
-                      " wants, inner_key FROM runtimes ORDER BY created_ms, id",
+                      " wants, inner_key, timeline FROM runtimes ORDER BY created_ms, id",
                       NULL, 0, on_row, &reading);
 }
 

@@ -213,6 +213,10 @@ void remote_on_object(struct remote *r, const struct json *body, struct err *e)
         remote_end_if_gone(r, e);
         return;
     }
+    /* a command of its own need not listen */
+    if (o.state == WIRE_REMOTE_WAIT && r->face == SBX_FACE_COMMAND &&
+        str_eq(o.status, STR("running")))
+        o.state = WIRE_REMOTE_READY;
     switch (o.state) {
     case WIRE_REMOTE_WAIT:
         wait_for_it(r, &o);
