@@ -17,6 +17,7 @@
 #include "base/rng.h"
 #include "cli/cli.h"
 #include "cli/run_limits.h"
+#include "cli/run_say.h"
 #include "cli/state.h"
 #include "host/changes/changes.h"
 #include "host/images/config.h"
@@ -304,65 +305,6 @@ static fallible count_changes(struct cli *cli, const char *id, struct changes *s
     return NULL;
 }
 
-static void put_json(struct cli *cli, const struct run_spec *s, const struct run_result *r,
-                     const struct changes *sum)
-{
-    own_done(buf) out;
-    struct jw w;
-
-    buf_init(&out, 1u << 16);
-    jw_init(&w, &out, JW_SPACED);
-    JW_OBJECT(&w, NULL) {
-        jw_cstr(&w, "id", s->id);
-        jw_int(&w, "exit_code", r->exit_code);
-        jw_double(&w, "start_ms", (double)r->start_ns / 1e6);
-        jw_double(&w, "run_ms", (double)r->run_ns / 1e6);
-        jw_uint(&w, "oom_kills", r->oom_kills);
-        jw_cstr(&w, "disk_limit", native_disk_word(r->disk));
-        jw_bool(&w, "kept", r->kept);
-        if (!sum)
-            jw_null(&w, "changes"); /* thrown away unseen, or more than can be listed */
-        else
-            JW_OBJECT(&w, "changes")
-                for (size_t i = 0; i < CHANGE_KINDS; i++)
-                    jw_uint(&w, change_words[i], sum->kinds[i]);
-    }
-    buf_add_char(&out, '\n');
-    err_free(err_wrap(fd_write_all(cli->err, buf_str(&out)), "say")); /* nobody left to tell */
-}
-
-static void put_changes(struct buf *out, const char *id, const struct changes *sum)
-{
-    buf_add_cstr(out, "croft run: ");
-    if (sum)
-        changes_put_summary(out, sum);
-    else
-        buf_add_cstr(out, "files changed");
-    buf_addf(out,
-             " in the copy; nothing here did. See them: croft diff %s   keep them: croft apply %s"
-             "   drop them: croft rollback %s\n",
-             id, id, id);
-}
-
-static void talk(struct cli *cli, const struct run_spec *s, const struct run_result *r,
-                 const struct changes *sum)
-{
-    own_done(buf) out;
-
-    buf_init(&out, 1u << 16);
-    if (r->unlimited)
-        buf_add_cstr(&out, "croft run: no limits on memory and processes here; "
-                           "'croft doctor' says how to get them\n");
-    if (r->oom_kills)
-        buf_addf(&out,
-                 "croft run: the kernel killed a process inside: out of memory (limit %llu MiB); "
-                 "try --memory\n",
-                 (unsigned long long)(s->limits.memory_bytes >> 20));
-    if (r->kept)
-        put_changes(&out, s->id, sum);
-    err_free(fd_write_all(cli->err, buf_str(&out))); /* nobody left to tell */
-}
-
 /* --- what the store has
  * --------------------------------------------------------------------------- */
 
@@ -544,9 +486,9 @@ static int run(struct cli *cli, int argc, char **argv)
     if (r.unread && isatty(cli->err))
         return r.exit_code; /* it would wait there for good */
     if (o.json)
-        put_json(cli, &s, &r, known);
+        run_say_json(cli->err, &s, &r, known);
     else
-        talk(cli, &s, &r, known);
+        run_say(cli->err, &s, &r, known);
     return r.exit_code;
 }
 

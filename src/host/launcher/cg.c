@@ -522,6 +522,14 @@ static bool read_pids(const struct cg *cg, const char *name, uint64_t *ret_pids)
                        ret_pids);
 }
 
+uint64_t cg_pids_denied(const struct cg *cg, const char *name)
+{
+    uint64_t n = 0;
+
+    find_number(cg->on_v2[CG_PIDS] ? cg->v2 : cg->v1[CG_PIDS], name, "pids.events", STR("max"), &n);
+    return n;
+}
+
 static bool read_cpu(const struct cg *cg, const char *name, uint64_t *ret_ns)
 {
     uint64_t us = 0;

@@ -67,6 +67,8 @@ fallible cg_remove(const struct cg *cg, const char *name);
 /* Read-only counter of out-of-memory kills, -1: not counted here. */
 fallible cg_open_oom(const struct cg *cg, const char *name, int *ret_fd);
 fallible cg_read_oom(int fd, uint64_t *ret_kills);
+/* How often a process could not be made in it, for its limit; 0 also when that is not counted. */
+uint64_t cg_pids_denied(const struct cg *cg, const char *name);
 /* Nobody lives in it, nobody was ever killed in it for want of memory, and at most so many bytes
  * are still charged to it; *ret_cpu_ns is what it has counted. False also when that is not known.
  */

@@ -3,10 +3,12 @@
 #include "host/launcher/disk.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -15,6 +17,8 @@
 #include "host/launcher/ids.h"
 #include "host/launcher/mounts.h"
 #include "host/launcher/sys.h"
+
+#define FULL_BYTES (64u << 10) /* with less left, something did not fit */
 
 #define REMEDY                                                                                     \
     "give the state directory a file system with project quotas (ext4 made with -O project,quota " \
@@ -181,4 +185,13 @@ fallible disk_open(const struct box_host *h, enum native_disk disk, int box, uin
         TRY(shift(mount, userns));
     *ret_mount = take_fd(&mount);
     return NULL;
+}
+
+bool disk_is_full(int parent, const char *layer)
+{
+    struct statvfs room;
+    own_fd fd = openat(parent, layer, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    return fd >= 0 && fstatvfs(fd, &room) == 0 &&
+           (room.f_bavail * room.f_frsize < FULL_BYTES || (room.f_files && !room.f_ffree));
 }

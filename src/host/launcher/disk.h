@@ -36,6 +36,8 @@ fallible disk_open(const struct box_host *h, enum native_disk disk, int box, uin
 /* Of one that runs, and stands still meanwhile: the file system of its image once more, as its
  * processes see it, to be read. */
 fallible disk_look(int box, int *ret_mount);
+/* No room is left for this layer; that of a project is the project's. */
+bool disk_is_full(int parent, const char *layer);
 /* For layers that have just been made: from now on they count. Nothing but for projects. */
 fallible disk_count(enum native_disk disk, int box, int layer);
 void disk_forget(int box); /* before the directory goes; nothing but for projects */

@@ -481,14 +481,28 @@ static fallible note_sources(const struct box_host *h, const struct run_spec *s)
     return s->image ? kept_note_image(dir, s->image->id) : NULL;
 }
 
-static fallible count_kills(const struct box_host *h, const struct box *b, uint64_t *ret_kills)
+static bool is_full(const struct run_spec *s, const struct plan *p, int disk, int dir)
+{
+    char upper[BOX_NAME], work[BOX_NAME];
+
+    if (disk >= 0)
+        return disk_is_full(disk, ".");
+    box_upper_name(0, upper, work);
+    bool over = s->mount_count && s->mounts[0].mode == NATIVE_OVERLAY;
+    return disk_is_full(dir, over ? upper : p->roots[0].upper);
+}
+
+/* Which limits it met. */
+static fallible count_hits(const struct box_host *h, const struct box *b, struct run_result *result)
 {
     char group[BOX_NAME];
     own_fd oom = -1;
 
     box_group_name(b->slot, group);
+    if (result->limits.pids)
+        result->pids_denied = cg_pids_denied(&h->cg, group);
     TRY(cg_open_oom(&h->cg, group, &oom));
-    return oom >= 0 ? cg_read_oom(oom, ret_kills) : NULL;
+    return oom >= 0 ? cg_read_oom(oom, &result->oom_kills) : NULL;
 }
 
 static fallible live(struct box_host *h, const struct run_spec *s, const struct plan *p,
@@ -509,9 +523,10 @@ static fallible live(struct box_host *h, const struct run_spec *s, const struct 
         return e;
     }
     TRY(end);
+    own_fd dir = openat(h->boxes, s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    result->disk_full = result->limits.disk_bytes && is_full(s, p, b->disk, dir);
     if (b->disk >= 0)
         TRY(take_out_as(h, s, b));
-    own_fd dir = openat(h->boxes, s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     result->kept = dir >= 0 && has_changes(s, dir);
     for (size_t i = 0; i < s->mount_count && s->keep && dir >= 0 && !result->kept; i++)
         kept_forget(dir, (unsigned)i);
@@ -519,7 +534,7 @@ static fallible live(struct box_host *h, const struct run_spec *s, const struct 
         unlinkat(dir, "image", 0);
         unlinkat(dir, "root", 0);
     }
-    return count_kills(h, b, &result->oom_kills);
+    return count_hits(h, b, result);
 }
 
 /* The embryo gets ready while we look at the rest of the plan. */
@@ -541,6 +556,7 @@ static fallible run_box(struct box_host *h, const struct run_spec *s, struct pla
         err_free(tree_remove(h->boxes, s->id)); /* the first error is the one to tell */
     TRY(e);
     result->unlimited = p->unlimited;
+    result->limits = p->req.limits;
     result->disk = p->spec.disk;
     result->start_ns = clock_mono_ns(&clock_system) - begin;
     own_close_p(&p->spec.fds[RUN_END_FD]);

@@ -45,8 +45,11 @@ struct run_spec {
 };
 
 struct run_result {
-    int exit_code;      /* 128+n when a signal ended it */
-    uint64_t oom_kills; /* out-of-memory kills meanwhile */
+    int exit_code;               /* 128+n when a signal ended it */
+    uint64_t oom_kills;          /* out-of-memory kills meanwhile */
+    uint64_t pids_denied;        /* processes and threads that were one too many */
+    bool disk_full;              /* at the end, where its disk space is limited */
+    struct native_limits limits; /* in force; 0: none */
     uint64_t start_ns, run_ns;
     enum native_disk disk; /* what limited its disk space */
     bool unlimited;        /* the default limits cannot be enforced here */
