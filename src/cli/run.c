@@ -46,7 +46,9 @@ static const struct cfg_row rows[] = {
             "Directory to work on, as a copy; default: the current one."),
     CFG_BOOL(run_options, no_workspace, "bare", false, "No workspace at all."),
     CFG_STR(run_options, more, "rw", NULL,
-            "HOST[:INSIDE]: a directory or file to change for real. Repeatable."),
+            "HOST[:INSIDE]: a directory or file to change for real. Without INSIDE: below "
+            "/workspace if it lies in the workspace and HOST is relative, else at the path it has "
+            "here. Repeatable; 8 with those of --ro and the workspace."),
     CFG_STR(run_options, more, "ro", NULL, "HOST[:INSIDE]: the same, to read only. Repeatable."),
     CFG_STR(run_options, more, "env", NULL,
             "NAME=VALUE, or NAME to pass it on. Nothing else of yours goes in. Repeatable."),
@@ -111,7 +113,6 @@ static fallible add_env(struct more *m, const char *text)
 static fallible add_mount(struct more *m, const char *text, enum native_mount_mode mode)
 {
     const char *colon = strrchr(text, ':');
-    char here[4096];
 
     if (m->mount_count == NATIVE_MOUNTS)
         return err_new(ERR_LIMIT, "at most %d mounts", NATIVE_MOUNTS);
@@ -122,10 +123,24 @@ static fallible add_mount(struct more *m, const char *text, enum native_mount_mo
     to->target = colon ? colon + 1 : NULL;
     if (!to->target && to->source && *to->source == '/')
         to->target = to->source;
-    if (!to->target) {
-        if (!getcwd(here, sizeof here))
-            return err_sys("where are we");
-        to->target = arena_printf(m->a, "%s/" STR_FMT, here, STR_ARG(host)).p;
+    return arena_check(m->a);
+}
+
+/* What is named from here, and not where inside: at the same place seen from there. In the
+ * workspace (NULL: none) it is what the command knows by that name. */
+static fallible place_mounts(struct more *m, const char *workspace)
+{
+    size_t n = workspace ? strlen(workspace) : 0;
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < m->mount_count; i++) {
+        struct run_mount *to = &m->mounts[i];
+        if (to->target)
+            continue;
+        if (!realpath(to->source, path))
+            return err_sys("'%s'", to->source);
+        bool in = workspace && strncmp(path, workspace, n) == 0 && (path[n] == '/' || !path[n]);
+        to->target = arena_printf(m->a, "%s%s", in ? RUN_WORKSPACE : "", in ? path + n : path).p;
     }
     return arena_check(m->a);
 }
@@ -155,7 +170,7 @@ static fallible take_more(struct more *m, int *argc, char **argv)
             argv[kept++] = argv[at];
             continue;
         }
-        if (!has && at + 1 >= *argc)
+        if (!has && (at + 1 >= *argc || strcmp(argv[at + 1], "--") == 0))
             return err_new(ERR_INVALID, "--" STR_FMT " needs a value", STR_ARG(name));
         TRY(take_one(m, name, has ? value.p : argv[++at]));
     }
@@ -260,7 +275,7 @@ static fallible add_workspace(struct more *m, const struct run_options *o, const
     char path[4096];
 
     if (o->no_workspace)
-        return NULL;
+        return place_mounts(m, NULL);
     if (o->workspace.p && !realpath(o->workspace.p, path))
         return err_sys("workspace '%s'", o->workspace.p);
     if (!o->workspace.p && !getcwd(path, sizeof path))
@@ -274,7 +289,8 @@ static fallible add_workspace(struct more *m, const struct run_options *o, const
                        "or say --workspace DIR or --bare",
                        path);
     if (m->mount_count == NATIVE_MOUNTS)
-        return err_new(ERR_LIMIT, "at most %d mounts", NATIVE_MOUNTS);
+        return err_new(ERR_LIMIT, "at most %d mounts, the workspace included", NATIVE_MOUNTS);
+    TRY(place_mounts(m, path));
     memmove(m->mounts + 1, m->mounts, m->mount_count * sizeof *m->mounts);
     m->mount_count++;
     m->mounts[0] = (struct run_mount){
@@ -285,8 +301,9 @@ static fallible add_workspace(struct more *m, const struct run_options *o, const
 /* --- what to say
  * ---------------------------------------------------------------------------------- */
 
-/* Only what is kept is looked at: a run that changed nothing pays nothing. */
-static fallible count_changes(struct cli *cli, const char *id, struct changes *sum)
+/* Only what is kept is looked at: a run that changed nothing pays nothing. What was written as it
+ * had been before is no change, and not kept either. */
+static fallible count_changes(struct cli *cli, const char *id, struct changes *sum, bool *kept)
 {
     own_fd state = -1;
     own_done(kept) k = {.dir = -1};
@@ -302,6 +319,10 @@ static fallible count_changes(struct cli *cli, const char *id, struct changes *s
         sum->count += c.count;
         changes_done(&c);
     }
+    if (sum->count)
+        return NULL;
+    TRY(kept_drop(state, &k));
+    *kept = false;
     return NULL;
 }
 
@@ -476,11 +497,11 @@ static int run(struct cli *cli, int argc, char **argv)
     s.on_making = announce;
     s.arg = cli;
     if (!e)
-        e = run_sandbox(&s, &r);
+        e = run_limits_explain(run_sandbox(&s, &r), s.state);
     if (e)
         return cli_fail(cli, e), RUN_OURS;
     struct changes sum = {0};
-    e = r.kept ? count_changes(cli, s.id, &sum) : NULL;
+    e = r.kept ? count_changes(cli, s.id, &sum, &r.kept) : NULL;
     const struct changes *known = e || (o.discard && !r.kept) ? NULL : &sum;
     err_free(e); /* 'croft diff' says why */
     if (r.unread && isatty(cli->err))

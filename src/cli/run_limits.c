@@ -74,3 +74,14 @@ fallible run_limits_check(const struct run_limits *o, const char *state)
                        processors);
     return NULL;
 }
+
+fallible run_limits_explain(struct err *e, const char *state)
+{
+    struct statvfs disk;
+
+    if (!e || !find_disk(state, &disk))
+        return e;
+    if ((geteuid() ? disk.f_bavail : disk.f_bfree) && (!disk.f_files || disk.f_ffree))
+        return e;
+    return err_wrap(e, "the disk of the state directory '%s' is full", state);
+}
