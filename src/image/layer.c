@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "image/tar.h"
 
@@ -21,9 +22,11 @@
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 struct dir_end {
-    char *path;
-    unsigned mode;
+    struct dir_end *before;
     int64_t mtime_s;
+    unsigned mode;
+    bool gone; /* a later entry took its place */
+    char path[];
 };
 
 struct layer {
@@ -36,8 +39,8 @@ struct layer {
     char *piece;
     struct buf above; /* path of the directory that is open */
     int dir;
-    struct dir_end *ends;
-    size_t end_count, end_cap;
+    struct dir_end *ends; /* the last one first */
+    struct map ends_by_path;
 };
 
 /* --- where an entry goes --- */
@@ -100,6 +103,36 @@ static fallible enter(struct layer *l, const char *path, int *ret_dir, const cha
     return NULL;
 }
 
+/* --- what was there before --- */
+
+static bool is_whiteout(const struct stat *st)
+{
+    return S_ISCHR(st->st_mode) && st->st_rdev == 0;
+}
+
+/* Gives whether it hid what the layers below have. A directory goes only when nothing is in it:
+ * files are never lost by a name they did not have. */
+static fallible clear_spot(struct layer *l, int dir, const char *name, const char *path,
+                           bool *ret_hid)
+{
+    struct stat st;
+
+    *ret_hid = false;
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? NULL : err_sys("look at what is there");
+    *ret_hid = is_whiteout(&st);
+    if (unlinkat(dir, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0) < 0) {
+        if (errno == ENOTEMPTY || errno == EEXIST)
+            return err_new(ERR_CONFLICT, "before it there is a directory of this name with files "
+                                         "in it; make the archive without one of the two");
+        return err_sys("replace what is there");
+    }
+    struct dir_end *end = S_ISDIR(st.st_mode) ? map_get(&l->ends_by_path, str_of(path)) : NULL;
+    if (end)
+        end->gone = true;
+    return NULL;
+}
+
 /* --- what it gets --- */
 
 static fallible check_owner(const struct layer *l, const struct tar_entry *e)
@@ -159,8 +192,14 @@ static fallible finish(const struct layer *l, int fd, const struct tar_entry *e)
 
 static fallible put_file(struct layer *l, int dir, const char *name, const struct tar_entry *e)
 {
-    own_fd fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    static const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    own_fd fd = openat(dir, name, flags, 0600);
+    bool hid;
 
+    if (fd < 0 && errno == EEXIST) {
+        TRY(clear_spot(l, dir, name, e->path, &hid));
+        fd = openat(dir, name, flags, 0600);
+    }
     if (fd < 0)
         return err_sys("create");
     for (;;) {
@@ -176,7 +215,9 @@ static fallible put_file(struct layer *l, int dir, const char *name, const struc
 static fallible put_link(struct layer *l, int dir, const char *name, const struct tar_entry *e)
 {
     struct timespec times[2] = {{e->mtime_s, 0}, {e->mtime_s, 0}};
+    bool hid;
 
+    TRY(clear_spot(l, dir, name, e->path, &hid));
     if (symlinkat(e->target, dir, name) < 0)
         return err_sys("make the link");
     TRY(give_owner(l, dir, name, e));
@@ -189,57 +230,99 @@ static fallible put_hard_link(struct layer *l, int dir, const char *name, const 
 {
     const char *last;
     struct str above = above_of(e->target, &last);
-    struct stat st;
+    struct stat st, here;
     own_fd from = -1;
+    bool hid;
 
     TRY_WRAP(open_dir(l, above, false, &from), "link to '%s'", e->target);
     if (fstatat(from, last, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return err_sys("link to '%s', which this layer does not have", e->target);
     if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
         return err_new(ERR_INVALID, "hard link to '%s', which is no file", e->target);
+    if (fstatat(dir, name, &here, AT_SYMLINK_NOFOLLOW) == 0 && here.st_ino == st.st_ino)
+        return NULL; /* the same file, maybe by the same name: it must not be removed first */
+    TRY(clear_spot(l, dir, name, e->path, &hid));
     if (linkat(from, last, dir, name, 0) < 0)
         return err_sys("link to '%s'", e->target);
     return NULL;
 }
 
+/* The later of two entries counts, in the place of the first: before those above it. */
 static fallible remember_dir(struct layer *l, const struct tar_entry *e)
 {
-    if (l->end_count == l->end_cap) {
-        size_t cap = l->end_cap ? 2 * l->end_cap : 256;
-        struct dir_end *more = realloc(l->ends, cap * sizeof *more);
-        if (!more)
+    struct dir_end *end = map_get(&l->ends_by_path, str_of(e->path));
+    size_t n = strlen(e->path);
+
+    if (!end) {
+        end = malloc(sizeof *end + n + 1);
+        if (!end)
             return err_no_memory();
-        l->ends = more;
-        l->end_cap = cap;
+        memcpy(end->path, e->path, n + 1);
+        end->before = l->ends;
+        l->ends = end;
+        map_put(&l->ends_by_path, str_n(end->path, n), end);
     }
-    char *path = strdup(e->path);
-    if (!path)
-        return err_no_memory();
-    l->ends[l->end_count++] = (struct dir_end){path, e->mode, e->mtime_s};
+    end->mode = e->mode;
+    end->mtime_s = e->mtime_s;
+    end->gone = false;
     return NULL;
+}
+
+/* A link or file where a directory is to be goes; one on the way there ends the import. */
+static fallible make_way(struct layer *l, const struct tar_entry *e, bool *ret_hid)
+{
+    const char *name;
+    struct stat st;
+    int dir;
+
+    TRY(enter(l, e->path, &dir, &name));
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+        return NULL;
+    return clear_spot(l, dir, name, e->path, ret_hid);
 }
 
 static fallible put_dir(struct layer *l, const struct tar_entry *e)
 {
     own_fd fd = -1;
+    bool hid = false;
+    struct err *bad = open_dir(l, str_of(e->path), true, &fd); /* again is the same directory */
 
-    TRY(open_dir(l, str_of(e->path), true, &fd)); /* again is fine: it is the same directory */
+    if (bad && err_code(bad) != ERR_INVALID)
+        return bad;
+    if (bad) {
+        err_free(bad);
+        TRY(make_way(l, e, &hid));
+        TRY(open_dir(l, str_of(e->path), true, &fd));
+    }
     TRY(give_owner(l, fd, "", e));
     TRY(give_xattrs(l, fd, e));
+    if (hid)
+        TRY(l->sink->opaque(l->sink, str_of(e->path)));
     return remember_dir(l, e);
 }
 
+/* It is about the layers below: what this one has of that name stays, whichever came first. */
 static fallible put_whiteout(struct layer *l, const char *path, int dir, const char *hidden)
 {
+    struct stat st;
+    const char *name;
+    struct str above = above_of(path, &name);
+
     if (strcmp(hidden, ".wh..opq") == 0)
-        return l->sink->opaque(l->sink, above_of(path, &hidden));
+        return l->sink->opaque(l->sink, above);
     if (strncmp(hidden, ".wh.", 4) == 0)
         return NULL; /* private to the storage driver that wrote it */
     if (!hidden[0] || strcmp(hidden, ".") == 0 || strcmp(hidden, "..") == 0)
         return err_new(ERR_INVALID, "a whiteout of nothing");
-    if (mknodat(dir, hidden, S_IFCHR, 0) < 0)
+    if (mknodat(dir, hidden, S_IFCHR, 0) == 0)
+        return NULL;
+    if (errno != EEXIST || fstatat(dir, hidden, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return err_sys("hide '%s'", hidden);
-    return NULL;
+    if (!S_ISDIR(st.st_mode))
+        return NULL;
+    char at[PATH_MAX + NAME_MAX + 2]; /* enter() bounds the one, tar.c the other */
+    int n = snprintf(at, sizeof at, STR_FMT "%s%s", STR_ARG(above), above.len ? "/" : "", hidden);
+    return l->sink->opaque(l->sink, str_n(at, (size_t)n));
 }
 
 static fallible put_entry(struct layer *l, const struct tar_entry *e)
@@ -270,10 +353,11 @@ static fallible put_entry(struct layer *l, const struct tar_entry *e)
 
 static fallible end_dirs(struct layer *l)
 {
-    for (size_t i = l->end_count; i--;) {
-        const struct dir_end *d = &l->ends[i];
+    for (const struct dir_end *d = l->ends; d; d = d->before) {
         struct timespec times[2] = {{d->mtime_s, 0}, {d->mtime_s, 0}};
         own_fd fd = -1;
+        if (d->gone)
+            continue;
         TRY(open_dir(l, str_of(d->path), false, &fd));
         if (fchmod(fd, d->mode) < 0 || futimens(fd, times) < 0)
             return err_sys("set mode and time of '%s'", d->path);
@@ -298,9 +382,11 @@ static fallible unpack_all(struct layer *l)
 
 static void layer_done(struct layer *l)
 {
-    for (size_t i = 0; i < l->end_count; i++)
-        free(l->ends[i].path);
-    free(l->ends);
+    map_done(&l->ends_by_path);
+    for (struct dir_end *d = l->ends, *before; d; d = before) {
+        before = d->before;
+        free(d);
+    }
     free(l->piece);
     own_close(l->dir);
     buf_done(&l->above);
@@ -318,6 +404,7 @@ fallible layer_unpack(struct source *from, int dir, bool owners, const struct la
     source_hash_init(&hash, decoder_source(decoder), limits->bytes);
     tar_init(&l.tar, &hash.source);
     buf_init(&l.above, PATH_MAX);
+    map_init(&l.ends_by_path);
     l.piece = mem_try(PIECE);
     struct err *e = l.piece ? unpack_all(&l) : err_no_memory();
     if (!e)

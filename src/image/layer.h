@@ -3,8 +3,10 @@
  *
  * ".wh.NAME" becomes a whiteout, ".wh..wh..opq" a note that the directory hides what is below it:
  * the attribute for that needs privilege the one who unpacks should not have. Devices and fifos are
- * left out. An entry that would go through a link, that is there twice, or that belongs to an id a
- * sandbox does not have, ends the import. */
+ * left out. Of two entries of one name the later counts, as where 'tar -r' has added it: it takes
+ * the place of the first, never its target, and not that of a directory with files in it. Such an
+ * entry, one that would go through a link, or one of an id a sandbox does not have, ends the
+ * import. */
 #pragma once
 
 #include <stdbool.h>

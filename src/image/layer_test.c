@@ -144,7 +144,75 @@ static void refuses(struct kit *k, enum err_code code, const char *part)
     kit_init(k);
 }
 
-TEST(layer_does_not_go_through_links_or_over_what_is_there)
+static void check_text(const struct kit *k, const char *path, const char *want)
+{
+    own_done(buf) text;
+    own_fd fd = openat(k->dir, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+    buf_init(&text, 100);
+    CHECK(fd >= 0);
+    CHECK_OK(fd_read_all(fd, &text));
+    CHECK_STR(buf_str(&text), want);
+}
+
+TEST(layer_has_the_later_of_two_entries_of_one_name)
+{
+    struct kit k;
+
+    kit_init(&k);
+    TAR_PUT(&k.made, .name = "target", .data = STR("target"));
+    TAR_PUT(&k.made, .name = "f", .data = STR("first, and longer"));
+    TAR_PUT(&k.made, .name = "other", .type = '1', .link = "f");
+    TAR_PUT(&k.made, .name = "f", .mode = 0640, .data = STR("second"));
+    TAR_PUT(&k.made, .name = "f", .type = '1', .link = "f"); /* itself: nothing is lost */
+    TAR_PUT(&k.made, .name = "link", .type = '2', .link = "target");
+    TAR_PUT(&k.made, .name = "link", .data = STR("no link"));
+    TAR_PUT(&k.made, .name = "d", .type = '2', .link = "..");
+    TAR_PUT(&k.made, .name = "d/", .type = '5', .mode = 0711);
+    TAR_PUT(&k.made, .name = "d/in", .data = STR("in"));
+    TAR_PUT(&k.made, .name = "d/", .type = '5', .mode = 0750);
+    TAR_PUT(&k.made, .name = "empty/", .type = '5', .mode = 0755);
+    TAR_PUT(&k.made, .name = "empty", .type = '2', .link = "/");
+    TAR_PUT(&k.made, .name = "hard", .data = STR("x"));
+    TAR_PUT(&k.made, .name = "hard", .type = '1', .link = "target");
+    CHECK_OK(unpack(&k));
+    check_text(&k, "f", "second");
+    CHECK_INT(look(&k, "f").st_mode & 07777, 0640);
+    check_text(&k, "other", "first, and longer");
+    check_text(&k, "target", "target");
+    check_text(&k, "link", "no link");
+    check_text(&k, "d/in", "in");
+    CHECK_INT(look(&k, "d").st_mode, S_IFDIR | 0750);
+    CHECK(S_ISLNK(look(&k, "empty").st_mode));
+    CHECK_INT(look(&k, "hard").st_ino, look(&k, "target").st_ino);
+    kit_done(&k);
+}
+
+TEST(layer_keeps_what_it_hides_below_and_has_itself)
+{
+    struct kit k;
+
+    kit_init(&k);
+    TAR_PUT(&k.made, .name = "a/.wh.before");
+    TAR_PUT(&k.made, .name = "a/before", .data = STR("x"));
+    TAR_PUT(&k.made, .name = "a/after", .data = STR("y"));
+    TAR_PUT(&k.made, .name = "a/.wh.after");
+    TAR_PUT(&k.made, .name = "a/.wh.gone");
+    TAR_PUT(&k.made, .name = "a/.wh.gone");
+    TAR_PUT(&k.made, .name = "a/.wh.d");
+    TAR_PUT(&k.made, .name = "a/d/", .type = '5', .mode = 0755);
+    TAR_PUT(&k.made, .name = "e/", .type = '5', .mode = 0755);
+    TAR_PUT(&k.made, .name = ".wh.e");
+    CHECK_OK(unpack(&k));
+    check_text(&k, "a/before", "x");
+    check_text(&k, "a/after", "y");
+    CHECK(S_ISCHR(look(&k, "a/gone").st_mode));
+    CHECK(S_ISDIR(look(&k, "a/d").st_mode) && S_ISDIR(look(&k, "e").st_mode));
+    CHECK_STR(buf_str(&k.opaque), "a/d;e;");
+    kit_done(&k);
+}
+
+TEST(layer_does_not_go_through_links_or_over_directories_in_use)
 {
     struct kit k;
 
@@ -152,12 +220,16 @@ TEST(layer_does_not_go_through_links_or_over_what_is_there)
     TAR_PUT(&k.made, .name = "out", .type = '2', .link = "..");
     TAR_PUT(&k.made, .name = "out/evil", .data = STR("x"));
     refuses(&k, ERR_INVALID, "'out' goes through something that is no directory");
-    TAR_PUT(&k.made, .name = "a", .type = '2', .link = "../target");
-    TAR_PUT(&k.made, .name = "a", .data = STR("x"));
-    refuses(&k, ERR_CONFLICT, "'a'");
-    TAR_PUT(&k.made, .name = "d", .type = '2', .link = "/");
-    TAR_PUT(&k.made, .name = "d", .type = '5', .mode = 0777);
-    refuses(&k, ERR_INVALID, "'d'");
+    TAR_PUT(&k.made, .name = "d/", .type = '5', .mode = 0755);
+    TAR_PUT(&k.made, .name = "d", .type = '2', .link = "..");
+    TAR_PUT(&k.made, .name = "d/evil", .data = STR("x"));
+    refuses(&k, ERR_INVALID, "'d' goes through something that is no directory");
+    TAR_PUT(&k.made, .name = "d/in", .data = STR("x"));
+    TAR_PUT(&k.made, .name = "d", .data = STR("x"));
+    refuses(&k, ERR_CONFLICT, "'d': before it there is a directory");
+    TAR_PUT(&k.made, .name = "d/in", .data = STR("x"));
+    TAR_PUT(&k.made, .name = "d", .type = '1', .link = "d/in");
+    refuses(&k, ERR_CONFLICT, "'d': before it there is a directory");
     TAR_PUT(&k.made, .name = "l", .type = '2', .link = "/etc");
     TAR_PUT(&k.made, .name = "h", .type = '1', .link = "l/shadow");
     refuses(&k, ERR_INVALID, "link to 'l/shadow'");
