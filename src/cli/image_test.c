@@ -81,3 +81,19 @@ TEST(image_command_used_wrongly_says_how)
     CHECK_INT(croft_image(&got, "import", test_dir(), NULL, NULL), 1);
     CHECK_HAS(buf_str(&got), "is a directory");
 }
+
+TEST(a_state_directory_that_cannot_be_made_says_what_to_set)
+{
+    own_done(buf) got = {.limit_bytes = 65536};
+
+    if (geteuid() == 0)
+        CHECK(setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0);
+    CHECK(unsetenv("XDG_STATE_HOME") == 0 && unsetenv("CROFT_SERVER_STATE_DIR") == 0);
+    CHECK(setenv("HOME", "/", 1) == 0); /* as many a service account has it */
+    CHECK_INT(croft_image(&got, "ls", NULL, NULL, NULL), 1);
+    CHECK_HAS(buf_str(&got), "'/.local/state/croft': set XDG_STATE_HOME");
+    CHECK_HAS(buf_str(&got), "Permission denied");
+    CHECK(setenv("CROFT_SERVER_STATE_DIR", "//", 1) == 0);
+    CHECK_INT(croft_image(&got, "ls", NULL, NULL, NULL), 1);
+    CHECK_HAS(buf_str(&got), "cannot be '/'");
+}

@@ -2,6 +2,7 @@
 /* state.c — see state.h. */
 #include "cli/state.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,9 +43,15 @@ static fallible open_path(struct str path, int *ret_fd)
 
     if (root < 0)
         return err_sys("open '/'");
-    fd = open(path.p, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        TRY(fd_make_dirs(root, str_from(path, 1), 0700, &fd));
+    while (str_starts(path, STR("/")))
+        path = str_from(path, 1);
+    if (!path.len)
+        return err_new(ERR_INVALID, "it is closed to others, so it cannot be '/'");
+    fd = openat(root, path.p, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct err *e = fd < 0 ? fd_make_dirs(root, path, 0700, &fd) : NULL;
+    if (e && (err_errno(e) == EACCES || err_errno(e) == EROFS))
+        return err_wrap(e, "set XDG_STATE_HOME or CROFT_SERVER_STATE_DIR to one you may write in");
+    TRY(e);
     if (fstat(fd, &st) < 0)
         return err_sys("look at it");
     if (st.st_uid != geteuid())

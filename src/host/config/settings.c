@@ -244,6 +244,16 @@ void settings_loaded_done(struct settings_loaded *l)
     arena_done(&l->arena);
 }
 
+/* So that what is below "/" begins with one, too. */
+static struct str without_slash(const char *dir)
+{
+    struct str s = str_of(dir);
+
+    while (str_ends(s, STR("/")))
+        s.len--;
+    return s;
+}
+
 fallible settings_state_dir(const struct settings *s, struct arena *a, const char *const *envp,
                             bool root, struct str *ret_path)
 {
@@ -254,9 +264,9 @@ fallible settings_state_dir(const struct settings *s, struct arena *a, const cha
     else if (root && !xdg)
         *ret_path = STR("/var/lib/croft");
     else if (xdg)
-        *ret_path = arena_printf(a, "%s/croft", xdg);
+        *ret_path = arena_printf(a, STR_FMT "/croft", STR_ARG(without_slash(xdg)));
     else if (home)
-        *ret_path = arena_printf(a, "%s/.local/state/croft", home);
+        *ret_path = arena_printf(a, STR_FMT "/.local/state/croft", STR_ARG(without_slash(home)));
     else
         return err_new(ERR_INVALID, "server.state_dir is not set and there is no HOME to derive it "
                                     "from; set CROFT_SERVER_STATE_DIR");

@@ -193,10 +193,13 @@ TEST(settings_state_dir_follows_xdg)
     struct str path;
     static const char *const home[] = {"HOME=/home/x", NULL};
     static const char *const xdg[] = {"HOME=/home/x", "XDG_STATE_HOME=/s", NULL};
+    static const char *const top[] = {"HOME=/", NULL}; /* as many a service account has it */
 
     CHECK_OK(load(&f, NULL, no_env, NULL));
     CHECK_OK(settings_state_dir(&f.s, &f.l.arena, home, false, &path));
     CHECK_STR(path, "/home/x/.local/state/croft");
+    CHECK_OK(settings_state_dir(&f.s, &f.l.arena, top, false, &path));
+    CHECK_STR(path, "/.local/state/croft");
     CHECK_OK(settings_state_dir(&f.s, &f.l.arena, xdg, true, &path));
     CHECK_STR(path, "/s/croft");
     CHECK_OK(settings_state_dir(&f.s, &f.l.arena, home, true, &path));
