@@ -10,6 +10,8 @@
 #include "test/tar_kit.h"
 
 #define BOUNDARY "xYzZY"
+#define KEY_MAX  128
+#define MINE     "localhost/croft/" /* the prefix that tenants may build below */
 
 static void need_buildah(void)
 {
@@ -220,37 +222,66 @@ TEST_LIMIT(serve_refuses_a_build_it_cannot_read, 120)
     serve_close(&s);
 }
 
-TEST_LIMIT(serve_keeps_builds_of_tenants_apart_and_says_which_were_cut_short, 180)
+/* An administrator's, which is used from now on, and a tenant's. */
+static void make_keys(struct serve *s, char boss[KEY_MAX], char other[KEY_MAX])
 {
+    struct json *made =
+        serve_want(s, 201, "POST", "/croft/v1/tokens", "{'name':'boss','scopes':['admin']}");
+
+    snprintf(boss, KEY_MAX, "%s", serve_field(s, made, "secret"));
+    s->key = boss;
+    made = serve_want(s, 201, "POST", "/croft/v1/tokens", "{'name':'other'}");
+    snprintf(other, KEY_MAX, "%s", serve_field(s, made, "secret"));
+}
+
+TEST_LIMIT(serve_builds_for_a_tenant_only_below_the_registry_prefix, 120)
+{
+    static const char *const others[] = {"debian:12", "localhost/croftx/a:1", "localhost/croft",
+                                         "xlocalhost/croft/a:1"};
     struct serve s = {.key = NULL};
-    char boss[128], other[128];
+    char boss[KEY_MAX], other[KEY_MAX];
 
     need_buildah();
     serve_open(&s);
-    struct json *made =
-        serve_want(&s, 201, "POST", "/croft/v1/tokens", "{'name':'boss','scopes':['admin']}");
-    snprintf(boss, sizeof boss, "%s", serve_field(&s, made, "secret"));
-    s.key = boss;
-    made = serve_want(&s, 201, "POST", "/croft/v1/tokens", "{'name':'other'}");
-    snprintf(other, sizeof other, "%s", serve_field(&s, made, "secret"));
-    const char *id = build(&s, BASE, "base:1");
+    make_keys(&s, boss, other);
+    CHECK_INT(post(&s, STR("AAAA"), "debian:12").status, 200); /* accepted; it will be no archive */
+    CHECK_INT(post(&s, STR("AAAA"), "host").status, 422);
+    s.key = other;
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        struct serve_answer a = post(&s, STR("AAAA"), others[i]);
+        CHECK_INT(a.status, 403);
+        CHECK_HAS(a.body, "target_image: key 'other' may build images called 'localhost/croft/");
+    }
+    CHECK_INT(post(&s, STR("AAAA"), MINE "a:1").status, 200);
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_keeps_builds_of_tenants_apart_and_says_which_were_cut_short, 180)
+{
+    struct serve s = {.key = NULL};
+    char boss[KEY_MAX], other[KEY_MAX];
+
+    need_buildah();
+    serve_open(&s);
+    make_keys(&s, boss, other);
+    const char *id = build(&s, BASE, MINE "base:1");
     CHECK_STR(serve_field(&s, wait_for(&s, id), "status"), "SUCCESS");
     s.key = other;
     serve_refused(&s, 404, "there is no build", "GET",
                   serve_text(&s, "/build_status?build_id=%s", id), NULL);
-    CHECK_INT(post(&s, STR("AAAA"), "base:1").status, 409); /* not his to replace */
+    CHECK_INT(post(&s, STR("AAAA"), MINE "base:1").status, 409); /* not his to replace */
     s.key = boss;
-    CHECK_STR(serve_field(&s, wait_for(&s, build(&s, BASE, "free:1")), "status"), "SUCCESS");
-    wait_for(&s, build(&s, "FROM free:1\nRUN echo new >/etc/base\n", "free:1"));
+    CHECK_STR(serve_field(&s, wait_for(&s, build(&s, BASE, MINE "free:1")), "status"), "SUCCESS");
+    wait_for(&s, build(&s, "FROM " MINE "free:1\nRUN echo new >/etc/base\n", MINE "free:1"));
     s.key = other;
-    CHECK_HAS(post(&s, STR("AAAA"), "free:1-other").body, "did not build"); /* by any of its tags */
-    id = build(&s, "FROM base:1\nRUN while :; do :; done\n", "mine:1");
+    CHECK_HAS(post(&s, STR("AAAA"), MINE "free:1-other").body, "did not build"); /* by any tag */
+    id = build(&s, "FROM " MINE "base:1\nRUN while :; do :; done\n", MINE "mine:1");
     const char *target = serve_text(&s, "/build_status?build_id=%s", id);
     while (strcmp(serve_field(&s, serve_want(&s, 200, "GET", target, NULL), "status"), "QUEUED") ==
            0)
         poll(NULL, 0, 10);
-    serve_refused(&s, 503, "image: 'mine:1' is being built", "POST", "/start",
-                  "{'image':'mine:1','session_id':'early'}");
+    serve_refused(&s, 503, "image: '" MINE "mine:1' is being built", "POST", "/start",
+                  "{'image':'" MINE "mine:1','session_id':'early'}");
     serve_refused(&s, 404, "early", "GET", "/sessions/early", NULL);
     wait_status(&s, "STATUS[$]BUILDING_RUNTIME", "mine:1"); /* whose it is sees it */
     serve_kill(&s);

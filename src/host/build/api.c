@@ -205,11 +205,32 @@ static void on_peer_gone(struct http_req *req)
     http_reply_err(req, err_new(ERR_CLOSED, "the client went away"));
 }
 
+/* What the machine's administrator imports is called as everywhere, "debian:12": no tenant's name
+ * may come to mean that to others, not even while it is free. */
+static fallible check_name(const struct posting *p, const char *field, struct str name)
+{
+    struct str prefix = p->build->builds->config.registry_prefix;
+
+    while (str_ends(prefix, STR("/")))
+        prefix.len--;
+    if (str_eq(name, STR("host")) || str_eq(name, STR("host:latest")))
+        return err_new(ERR_UNPROCESSABLE, "%s: 'host' is this machine's own system", field);
+    if (p->admin || !prefix.len ||
+        (str_starts(name, prefix) && str_starts(str_from(name, prefix.len), STR("/"))))
+        return NULL;
+    return err_new(ERR_FORBIDDEN,
+                   "%s: key '%s' may build images called '" STR_FMT
+                   "/…' only (server.registry_prefix), not '" STR_FMT "'",
+                   field, p->build->key_name, STR_ARG(prefix), STR_ARG(name));
+}
+
 static fallible take_body(struct posting *p, struct str piece)
 {
     if (piece.len)
         return form_feed(p->form, piece);
     TRY(form_end(p->form));
+    for (unsigned i = 0; i < p->build->tag_count; i++)
+        TRY(check_name(p, i ? "tags" : "target_image", str_of(p->build->tags[i])));
     p->req->on_gone = NULL; /* from now on it is answered */
     return look_for_tag(p);
 }

@@ -34,8 +34,9 @@ struct builds_config {
     struct sbx_driver *driver;
     const char *dir; /* absolute, ours: contexts; sandboxes may mount it for reading */
     struct sbx_limits limits;
-    uint64_t timeout_ms;  /* of one; 0: half an hour */
-    uint64_t image_bytes; /* of a result's archive; 0: 16 GiB */
+    struct str registry_prefix; /* names below it are for all keys, others for admins; "": all */
+    uint64_t timeout_ms;        /* of one; 0: half an hour */
+    uint64_t image_bytes;       /* of a result's archive; 0: 16 GiB */
     void (*on_news)(void *arg, const struct build_news *news); /* may be NULL */
     void *arg;
 };

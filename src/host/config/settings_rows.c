@@ -32,7 +32,10 @@ static const struct cfg_row rows[] = {
     CFG_STR(settings, public_url, "server.public_url", NULL,
             "How clients reach this server; the url of a sandbox is then below it.", .flag = ""),
     CFG_STR(settings, registry_prefix, "server.registry_prefix", "localhost/croft",
-            "The names that clients give to images they have built begin so.", .flag = ""),
+            "The names of images that clients have built begin so, then '/'; a key without the "
+            "scope admin "
+            "can build no others, unless this is empty.",
+            .flag = ""),
     CFG_BOOL(settings, resume_on_request, "server.resume_on_request", false,
              "A request to a paused sandbox wakes it, instead of being answered 503.", .flag = ""),
     CFG_BOOL(settings, rotate_session_key, "server.rotate_session_key", false,

@@ -242,6 +242,7 @@ static fallible open_manager(struct server *s)
                                    .driver = s->driver,
                                    .dir = s->layout.builds,
                                    .limits = s->launch.limits,
+                                   .registry_prefix = s->settings->registry_prefix,
                                    .on_news = on_build_news,
                                    .arg = s->manager};
     TRY(builds_open(&builds, &s->builds));
