@@ -396,7 +396,8 @@ TEST(serve_cli_needs_nothing_but_the_servers_address)
         "open('port.new', 'w').write(str(l.getsockname()[1]))\n"
         "import os; os.rename('port.new', 'port')\n"
         "while True:\n"
-        "    c = tls.wrap_socket(l.accept()[0], server_side=True)\n"
+        "    try: c = tls.wrap_socket(l.accept()[0], server_side=True)\n"
+        "    except OSError: continue\n"
         "    s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])\n"
         "    for p in ((c, s), (s, c)): threading.Thread(target=move, args=p, "
         "daemon=True).start()\n";
@@ -410,7 +411,8 @@ TEST(serve_cli_needs_nothing_but_the_servers_address)
     setenv("PROXY", proxy, 1);
     check("cd $D && openssl req -x509 -newkey rsa:2048 -nodes -keyout key -out cert -days 2 -subj "
           "/CN=x -addext subjectAltName=IP:127.0.0.1 2>log && "
-          "python3 -c \"$PROXY\" ${CROFT_HOST#unix:} 2>log & p=$!; cd $D; until test -f port; do "
+          "exec python3 -c \"$PROXY\" ${CROFT_HOST#unix:} 2>log & p=$!; cd $D; until test -f port; "
+          "do "
           "kill -0 $p || exit 9; done; export CROFT_CA_FILE=$D/cert "
           "CROFT_HOST=https://127.0.0.1:$(cat "
           "port); croft exec demo -- echo in && echo f > f && croft cp f demo:/tmp/f && croft cp "
