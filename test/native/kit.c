@@ -219,7 +219,7 @@ void kit_be_nobody(void)
     snprintf(home, sizeof home, "%s", test_dir());
     CHECK_INT(chmod(home, 0755), 0);
     CHECK_INT(chown(home, KIT_NOBODY, KIT_NOBODY), 0);
-    setenv("HOME", home, 1);
+    setenv("HOME", "/nonexistent", 1); /* a home is no workspace */
     strcat(home, "/state");
     setenv("CROFT_SERVER_STATE_DIR", home, 1);
     CHECK_INT(chdir(test_dir()), 0);

@@ -44,7 +44,7 @@ void kit_share_layers(const char *state);
 void kit_share_layers_as(const char *state, const char *cache, unsigned owner);
 
 #define KIT_NOBODY 65534
-/* Gives nobody the test's directory, as home, workspace and state; skips the test, by name, where
+/* Gives nobody the test's directory, as workspace and state; skips the test, by name, where
  * an ordinary user has no sandboxes. */
 void kit_be_nobody(void);
 int kit_as_nobody(const char *const *args, struct buf *out); /* croft ARGS */

@@ -19,6 +19,8 @@ static fallible check_one(int fd, const char *name)
     int flags = fcntl(fd, F_GETFL), domain = 0, type = 0;
     socklen_t n = sizeof domain, m = sizeof type;
 
+    if (fd < 0)
+        return NULL; /* none is given, it gets /dev/null */
     if (flags < 0 || fstat(fd, &st) < 0)
         return err_sys("standard %s", name);
     if (S_ISDIR(st.st_mode) || flags & O_PATH)
