@@ -252,7 +252,8 @@ static fallible hide_state(struct more *m, const char *workspace, const char *st
 
     if (realpath(state, real))
         state = real;
-
+    if (n == 1) /* "/" */
+        n = 0;
     if (strncmp(state, workspace, n) != 0 || (state[n] != '/' && state[n]))
         return NULL;
     if (!state[n])

@@ -368,7 +368,7 @@ TEST_LIMIT(killed_at_any_moment_a_history_keeps_what_was_acknowledged, 180)
         CHECK_OK(follow(&w, &d, 0));
         kit_turns(&w.k, 600);
         /* Its seals are durable records too. */
-        CHECK(d.last + durable / 20 + 1 >= had + durable);
+        CHECK(d.last + durable / 100 + 1 >= had + durable);
         had = d.last;
         trail_sub_stop(&d.sub);
     }

@@ -153,7 +153,8 @@ static void on_end(struct sbx_follower *f, struct sbx *s)
 {
     struct reading *g = container_of(f, struct reading, follower);
 
-    send_rest(g, s);
+    if (v1_is_welcome(g->req))
+        send_rest(g, s);
     let_go(g);
     if (g->events)
         http_reply_write(g->req, STR("event: end\ndata: the sandbox ended\n\n"));
@@ -178,8 +179,7 @@ static fallible follow(struct reading *g, struct sbx *s)
     req->on_gone = req->on_hangup = on_gone;
     req->on_drain = on_drain;
     begin(g);
-    if (g->events)
-        on_beat(&g->beat);
+    on_beat(&g->beat);
     send_all(g, s);
     return NULL;
 }
