@@ -24,6 +24,7 @@ struct applier {
     const struct changes_source *src;
     struct changes_apply *how;
     struct lookup to;
+    struct moved moved;
     struct buf notes;
 };
 
@@ -58,6 +59,16 @@ static fallible find_spot(struct applier *a, struct str path, struct spot *s)
     return NULL;
 }
 
+static fallible changed_now(void)
+{
+    return err_new(ERR_CONFLICT, "it was changed a moment ago; run 'croft diff' and look again");
+}
+
+static bool same_time(struct timespec a, struct timespec b)
+{
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
 /* The directory may have changed between the look and now. */
 static fallible still_as_seen(const struct applier *a, const struct change *c, const struct spot *s)
 {
@@ -65,11 +76,8 @@ static fallible still_as_seen(const struct applier *a, const struct change *c, c
     bool same = was == s->there;
 
     if (same && was && !S_ISDIR(c->old_mode))
-        same = s->old.st_ctim.tv_sec == c->old_changed.tv_sec &&
-               s->old.st_ctim.tv_nsec == c->old_changed.tv_nsec;
-    if (same || a->how->force)
-        return NULL;
-    return err_new(ERR_CONFLICT, "it was changed a moment ago; run 'croft diff' and look again");
+        same = same_time(s->old.st_ctim, c->old_changed);
+    return same || a->how->force ? NULL : changed_now();
 }
 
 static fallible give_owner(int fd, const struct spot *s)
@@ -82,9 +90,40 @@ static fallible give_owner(int fd, const struct spot *s)
     return NULL;
 }
 
-static fallible clear_spot(const struct spot *s)
+struct remover {
+    struct tree_visitor v;
+    const struct applier *a;
+};
+
+static fallible is_unwritten(struct tree_visitor *v, enum tree_when when, const struct tree_at *at,
+                             bool *skip)
 {
-    return s->there ? tree_remove(s->dir, s->name) : NULL;
+    const struct applier *a = container_of(v, struct remover, v)->a;
+
+    if (when == TREE_ENTER)
+        return entry_is_mount(at->dir, at->name, skip); /* the removal says it */
+    return when == TREE_LEAF && moved_is_written(&a->moved, at->st) ? changed_now() : NULL;
+}
+
+/* Once more at the last moment, for what was written while others were removed. By now our own
+ * removals have changed directories, and files that have several names. */
+static fallible check_written(const struct applier *a, const struct spot *s)
+{
+    struct remover r = {{.visit = is_unwritten}, a};
+
+    if (!S_ISDIR(s->old.st_mode))
+        return moved_is_written(&a->moved, &s->old) ? changed_now() : NULL;
+    own_fd fd = openat(s->dir, s->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    return fd < 0 ? err_sys("open") : tree_walk(fd, &r.v);
+}
+
+static fallible clear_spot(const struct applier *a, const struct spot *s)
+{
+    if (!s->there)
+        return NULL;
+    if (!a->how->force)
+        TRY(check_written(a, s));
+    return tree_remove(s->dir, s->name);
 }
 
 static bool is_own_attribute(const char *name)
@@ -166,7 +205,7 @@ static fallible name_it(struct applier *a, const struct change *c, const struct 
     bool fresh = c->kind == CHANGE_ADDED || c->kind == CHANGE_RENAMED;
 
     if (s->there && S_ISDIR(s->old.st_mode))
-        TRY(clear_spot(s));
+        TRY(clear_spot(a, s));
     if (fresh && !a->how->force) {
         if (renameat2(s->dir, s->temp, s->dir, s->name, RENAME_NOREPLACE) == 0)
             return NULL;
@@ -189,11 +228,11 @@ static fallible put_entry(struct applier *a, const struct change *c, const struc
     return e;
 }
 
-static fallible put_dir(const struct change *c, const struct spot *s)
+static fallible put_dir(const struct applier *a, const struct change *c, const struct spot *s)
 {
     if (s->there && S_ISDIR(s->old.st_mode))
         return NULL;
-    TRY(clear_spot(s));
+    TRY(clear_spot(a, s));
     if (mkdirat(s->dir, s->name, 0700 | (c->mode & 0777)) < 0)
         return err_sys("make the directory");
     own_fd fd = openat(s->dir, s->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -252,7 +291,7 @@ static fallible remove_old(struct applier *a, struct str path)
         return NULL;
     }
     TRY(e);
-    TRY(clear_spot(&s));
+    TRY(clear_spot(a, &s));
     lookup_forget(&a->to);
     return NULL;
 }
@@ -262,14 +301,14 @@ static fallible put_one(struct applier *a, const struct change *c)
     struct spot s;
 
     TRY(find_spot(a, c->path, &s));
-    TRY(still_as_seen(a, c, &s));
     if (c->kind == CHANGE_DELETED)
         return remove_old(a, c->path);
+    TRY(still_as_seen(a, c, &s));
     if (c->kind == CHANGE_MODE)
         return S_ISDIR(c->mode) ? NULL : set_mode(c, &s); /* directories when they are full */
     if (!S_ISDIR(c->mode))
         return put_entry(a, c, &s);
-    return put_dir(c, &s);
+    return put_dir(a, c, &s);
 }
 
 /* What takes a directory away comes last: if something fails before, nothing is gone. */
@@ -372,11 +411,54 @@ static fallible put_all(struct applier *a, struct changes *c)
     return NULL;
 }
 
+static bool takes_away(const struct change *c)
+{
+    return c->chosen && (is_removal(c) || c->kind == CHANGE_RENAMED);
+}
+
+static fallible check_renamed(struct applier *a, const struct change *c)
+{
+    struct stat st;
+    struct err *e = lookup_stat(&a->to, c->from, &st);
+
+    if (e && err_code(e) == ERR_NOT_FOUND) { /* somebody was quicker */
+        err_free(e);
+        return NULL;
+    }
+    TRY(e);
+    return same_time(st.st_ctim, c->old_changed) ? NULL : changed_now();
+}
+
+static fallible check_removal(struct applier *a, const struct change *c)
+{
+    bool moved = false, mounted = false;
+    struct spot s;
+
+    if (c->kind == CHANGE_RENAMED)
+        return check_renamed(a, c);
+    TRY(find_spot(a, c->path, &s));
+    TRY(still_as_seen(a, c, &s));
+    if (S_ISDIR(s.old.st_mode))
+        TRY(moved_look(&a->moved, &a->to, c->path, &s.old, &moved, &mounted));
+    return moved ? changed_now() : NULL;
+}
+
+/* Writing took its time, and somebody may have used it. All of it before the first removal, which
+ * changes the times of what it leaves. */
+static fallible check_removals(struct applier *a, const struct changes *c)
+{
+    lookup_forget(&a->to);
+    for (size_t i = 0; i < c->count && !a->how->force; i++)
+        if (takes_away(&c->list[i]))
+            TRY_WRAP(check_removal(a, &c->list[i]), "apply '%.200s'", c->list[i].path.p);
+    return NULL;
+}
+
 static fallible remove_all(struct applier *a, struct changes *c)
 {
     for (size_t i = 0; i < c->count; i++) {
         struct change *x = &c->list[i];
-        if (!x->chosen || (!is_removal(x) && x->kind != CHANGE_RENAMED))
+        if (!takes_away(x))
             continue;
         TRY_WRAP(is_removal(x) ? put_one(a, x) : remove_old(a, x->from), "apply '%.200s'",
                  x->path.p);
@@ -430,6 +512,7 @@ static void note_dirs(struct applier *a, const struct changes *c)
 static fallible apply_all(struct applier *a, struct changes *c)
 {
     TRY(put_all(a, c));
+    TRY(check_removals(a, c));
     TRY(remove_all(a, c));
     for (size_t i = c->count; i--;) {
         const struct change *x = &c->list[i];
@@ -474,8 +557,11 @@ fallible changes_apply(const struct changes_source *src, struct changes *c,
     }
     lookup_init(&a.to, src->lower);
     buf_init(&a.notes, NOTES_BYTES);
-    struct err *e = apply_all(&a, c);
+    struct err *e = moved_init(&a.moved, src);
+    if (!e)
+        e = apply_all(&a, c);
     note_dirs(&a, c);
+    moved_done(&a.moved);
     buf_done(&a.notes);
     lookup_done(&a.to);
     if (!e || !how->applied)

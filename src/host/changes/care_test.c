@@ -164,6 +164,24 @@ TEST(changes_a_guest_closed_are_listed_and_applied_as_they_are)
     kit_done(&k);
 }
 
+TEST(changes_of_a_mode_after_we_opened_a_closed_directory_count)
+{
+    struct kit k;
+
+    be_nobody();
+    kit_init(&k);
+    k.src.user = true;
+    sh(&k, k.lower, "mkdir d");
+    sh(&k, k.upper, "mkdir -m 0 d");
+    CHECK_STR(scan(&k), "P  d/ 755 -> 000\n");
+    CHECK_STR(scan(&k), "P  d/ 755 -> 000\n");
+    sh(&k, k.upper, "chmod 750 d");
+    CHECK_STR(scan(&k), "P  d/ 755 -> 750\n");
+    sh(&k, k.upper, "chmod 700 d");
+    CHECK_STR(scan(&k), "P  d/ 755 -> 700\n");
+    kit_done(&k);
+}
+
 TEST(changes_that_cannot_be_read_do_not_hide_the_others)
 {
     struct kit k;
@@ -234,6 +252,24 @@ TEST(changes_of_what_was_removed_or_moved_in_the_directory_are_conflicts)
     CHECK_STR(scan(&k), "M  again\nD  d2/\nA! dd/\nA  dd/n\nA! dd/x\nA! found\nA! m\nA  moved\n"
                         "A  new/\nA  new/y\nA  to\n");
     close(k.src.notes);
+    kit_done(&k);
+}
+
+TEST(changes_of_several_that_came_from_one_lost_file_are_all_conflicts)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    struct kit k;
+
+    if (geteuid() != 0)
+        SKIP("needs root");
+    kit_init(&k);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        char path[400], origin[32] = "\001";
+        snprintf(path, sizeof path, "%s/%s", k.upper, names[i]);
+        CHECK(mknod(path, S_IFREG | 0644, 0) == 0);
+        CHECK(setxattr(path, "trusted.overlay.origin", origin, sizeof origin, 0) == 0);
+    }
+    CHECK_STR(scan(&k), "A! a\nA! b\nA! c\n");
     kit_done(&k);
 }
 
@@ -356,6 +392,61 @@ TEST(changes_applied_in_part_make_no_conflicts_of_the_rest)
     kit_done(&k);
 }
 
+/* The layer is younger than what the directory has. */
+static void begin_now(struct kit *k)
+{
+    close(k->upper_fd);
+    CHECK(rmdir(k->upper) == 0 && mkdir(k->upper, 0755) == 0);
+    k->upper_fd = open(k->upper, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    k->src.since_ns = 0;
+}
+
+TEST(changes_take_nothing_away_that_was_written_since_they_were_seen)
+{
+    static const char *const names[] = {"d", "from", "r"};
+    struct kit k;
+
+    kit_init(&k);
+    sh(&k, k.lower, "mkdir -p d/in r && echo 1 >d/in/a && echo bytes >from && echo 2 >r/b");
+    begin_now(&k);
+    sh(&k, k.upper,
+       "mknod d c 0 0 && mknod from c 0 0 && echo bytes >to && echo file >r && echo new >new");
+    pass_a_step(&k);
+    CHECK_STR(scan(&k), "D  d/\nA  new\nT  r\nR  from -> to\n");
+    sh(&k, k.lower, "echo mine >d/in/b && echo mine >>from && echo mine >>r/b");
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        struct changes_apply how = {.paths = (const char *const[]){names[i], "new", NULL}};
+        sh(&k, k.lower, "rm -f new to");
+        CHECK_ERR(changes_apply(&k.src, &k.c, &how), ERR_CONFLICT, "changed a moment ago");
+    }
+    sh(&k, k.lower,
+       "test \"$(cat d/in/a d/in/b from r/b new)\" = "
+       "\"$(printf '1\\nmine\\nbytes\\nmine\\n2\\nmine\\nnew')\"");
+    struct changes_apply how = {.force = true};
+    sh(&k, k.lower, "rm -f new to");
+    CHECK_OK(changes_apply(&k.src, &k.c, &how));
+    sh(&k, k.lower, "test \"$(echo *)\" = 'new r to'");
+    kit_done(&k);
+}
+
+TEST(changes_that_take_away_several_names_of_one_file_are_no_conflict)
+{
+    struct kit k;
+
+    kit_init(&k);
+    sh(&k, k.lower,
+       "mkdir d e && echo 1 >d/a && ln d/a e/a && ln d/a f && ln d/a g && echo 2 >from && "
+       "ln from other");
+    begin_now(&k);
+    sh(&k, k.upper,
+       "for i in d e f g from other; do mknod $i c 0 0; done; echo 2 >to && echo 2 >too");
+    pass_a_step(&k);
+    CHECK_STR(scan(&k), "D  d/\nD  e/\nD  f\nD  g\nR  from -> to\nR  other -> too\n");
+    apply(&k);
+    sh(&k, k.lower, "test \"$(echo *)\" = 'to too'");
+    kit_done(&k);
+}
+
 TEST(changes_of_a_directory_we_took_files_out_of_are_no_conflict)
 {
     struct kit k;
@@ -363,11 +454,9 @@ TEST(changes_of_a_directory_we_took_files_out_of_are_no_conflict)
 
     kit_init(&k);
     sh(&k, k.lower, "mkdir d && echo one >d/a && echo two >d/b");
-    close(k.upper_fd);
-    CHECK(rmdir(k.upper) == 0 && mkdir(k.upper, 0755) == 0);
-    k.upper_fd = open(k.upper, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    k.src.since_ns = 0;
+    begin_now(&k);
     k.src.notes = open(test_dir(), O_RDWR | O_TMPFILE | O_APPEND | O_CLOEXEC, 0600);
+    CHECK(write(k.src.notes, "torn", 4) == 4); /* by an apply that died */
     sh(&k, k.upper, "mkdir e && echo one >e/a && mknod d c 0 0");
     pass_a_step(&k);
     scan(&k);

@@ -41,7 +41,7 @@ struct change {
     struct str target;     /* what a link points to */
     mode_t mode, old_mode; /* with the type; 0: not there */
     uint64_t size, old_size;
-    struct timespec old_changed; /* when the directory's own entry last changed */
+    struct timespec old_changed; /* when the directory's own entry, or from, last changed */
     uint8_t layer;               /* which of the uppers has it */
     struct str origin; /* added: what overlay wrote when it copied it up; .p NULL: a new one */
 };

@@ -76,6 +76,21 @@ void notes_add_origin(struct buf *to, struct str origin);
 void notes_add(struct buf *to, const struct stat *st); /* NULL: something was removed */
 void notes_write(int fd, const struct buf *from);
 
+/* --- moved.c --- */
+struct moved { /* what counts as a change of somebody else's */
+    struct timespec since;
+    struct notes notes;
+};
+fallible moved_init(struct moved *m, const struct changes_source *src);
+void moved_done(struct moved *m);
+bool moved_is(const struct moved *m, const struct stat *st);
+/* Not a directory, and its bytes changed: who takes other names of it away changes the rest. */
+bool moved_is_written(const struct moved *m, const struct stat *st);
+/* What path is or, of a directory, any of what would go with it. */
+fallible moved_look(const struct moved *m, struct lookup *lower, struct str path,
+                    const struct stat *st, bool *ret_moved, bool *ret_mounted);
+fallible entry_is_mount(int dir, const char *name, bool *ret_mount); /* what is gone is none */
+
 /* --- origin.c --- */
 /* What overlay noted of an entry that it copied up; .p NULL: none. */
 fallible origin_read(int fd, bool user, struct arena *a, struct str *ret);

@@ -82,22 +82,38 @@ static char overlay_xattr(int fd, bool user, const char *what)
 
 #define MODE_NOTE "user.croft.mode"
 
-/* A directory that was closed to us is open from now on, and its mode noted. */
+/* Whether it can be read and gone into as it is. */
+static int open_plain(const struct tree_at *at)
+{
+    own_fd fd = openat(at->dir, at->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    struct stat st;
+
+    return fd >= 0 && fstatat(fd, ".", &st, 0) == 0 ? take_fd(&fd) : -1;
+}
+
+/* A directory that was closed to us is open from now on, and its mode noted. The note counts as
+ * long as the mode is the one we gave it. */
 static int open_layer_dir(const struct tree_at *at, struct node *node)
 {
     char text[8] = "";
-    bool root = geteuid() == 0, closed = (at->st->st_mode & 0500) != 0500;
-    int fd = !root && closed
-                 ? open_closed(at->dir, at->name, at->st)
-                 : openat(at->dir, at->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    mode_t mode = at->st->st_mode, noted;
+    bool root = geteuid() == 0;
+    int fd = open_plain(at);
 
-    if (fd < 0 || root)
+    if (fd < 0 && errno == EACCES && !root && (mode & 0500) != 0500) {
+        fd = open_closed(at->dir, at->name, at->st);
+        snprintf(text, sizeof text, "%03o", mode & 0777);
+        if (fd >= 0)
+            fsetxattr(fd, MODE_NOTE, text, 3, 0); /* else it is 7xx from now on */
         return fd;
-    if (closed) {
-        snprintf(text, sizeof text, "%03o", at->st->st_mode & 0777);
-        fsetxattr(fd, MODE_NOTE, text, 3, 0); /* else it is 7xx from now on */
-    } else if ((at->st->st_mode & 0700) == 0700 && fgetxattr(fd, MODE_NOTE, text, 7) > 0)
-        node->mode = (at->st->st_mode & ~(mode_t)0777) | (strtoul(text, NULL, 8) & 0777);
+    }
+    if (fd < 0 || root || fgetxattr(fd, MODE_NOTE, text, 7) <= 0)
+        return fd;
+    noted = strtoul(text, NULL, 8) & 0777;
+    if ((mode & 0777) == (noted | 0700))
+        node->mode = (mode & ~(mode_t)0777) | noted;
+    else
+        fremovexattr(fd, MODE_NOTE); /* the guest changed it since */
     return fd;
 }
 

@@ -111,7 +111,7 @@ fallible lookup_mount(struct lookup *l, struct str path, bool *ret_mount)
     int dir;
 
     TRY(lookup_parent(l, path, &dir, &name));
-    return tree_is_mount(dir, name, ret_mount);
+    return entry_is_mount(dir, name, ret_mount);
 }
 
 fallible lookup_open(struct lookup *l, struct str path, mode_t type, int *ret_fd)

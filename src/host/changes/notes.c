@@ -107,7 +107,9 @@ void notes_write(int fd, const struct buf *from)
 
     if (end < 0 || buf_failed(from))
         return;
-    if ((size_t)end / sizeof(struct note) >= NOTES_MAX && ftruncate(fd, 0) < 0)
+    bool full = (size_t)end / sizeof(struct note) >= NOTES_MAX;
+    off_t whole = full ? 0 : end - end % (off_t)sizeof(struct note); /* one may be cut short */
+    if (whole != end && ftruncate(fd, whole) < 0)
         return;
     err_free(fd_write_all(fd, buf_str(from))); /* a conflict too many */
 }

@@ -115,8 +115,11 @@ static fallible seek(struct seeker *k, const struct notes *notes, struct changes
     }
     for (size_t i = 0; i < c->count && k->lost.count; i++)
         TRY(look_at(k, &c->list[i]));
-    MAP_EACH(slot, &k->lost)
-        ((struct change *)slot->value)->conflict = true;
+    for (size_t i = 0; i < c->count && k->lost.count; i++) {
+        struct change *x = &c->list[i]; /* of several that came from one file each is */
+        if (x->kind == CHANGE_ADDED && x->origin.len && map_get(&k->lost, x->origin))
+            x->conflict = true;
+    }
     return NULL;
 }
 

@@ -15,6 +15,7 @@
 struct gone { /* a deleted file */
     struct str path;
     uint64_t size;
+    struct timespec changed;
     size_t change; /* its entry, or NONE when it went with its directory */
     bool hashed, used;
     uint8_t digest[SHA256_LEN];
@@ -31,7 +32,7 @@ struct finder {
     uint64_t left_bytes;
 };
 
-static fallible add_gone(struct finder *f, struct str path, uint64_t size, size_t change)
+static fallible add_gone(struct finder *f, struct gone gone)
 {
     if (f->count == f->cap) {
         size_t cap = f->cap ? 2 * f->cap : 64;
@@ -41,7 +42,7 @@ static fallible add_gone(struct finder *f, struct str path, uint64_t size, size_
         f->gone = more;
         f->cap = cap;
     }
-    f->gone[f->count++] = (struct gone){.path = path, .size = size, .change = change};
+    f->gone[f->count++] = gone;
     return NULL;
 }
 
@@ -59,7 +60,10 @@ static fallible walk_one(struct tree_visitor *v, enum tree_when when, const stru
         arena_printf(&f->c->arena, STR_FMT "/" STR_FMT, STR_ARG(f->dir), STR_ARG(at->path));
     if (!path.p)
         return arena_check(&f->c->arena);
-    return add_gone(f, path, (uint64_t)at->st->st_size, NONE);
+    return add_gone(f, (struct gone){.path = path,
+                                     .size = (uint64_t)at->st->st_size,
+                                     .changed = at->st->st_ctim,
+                                     .change = NONE});
 }
 
 /* What cannot be read is not recognised; that is all. */
@@ -79,7 +83,10 @@ static fallible collect(struct finder *f)
         if (c->kind != CHANGE_DELETED || c->mounted)
             continue;
         if (S_ISREG(c->old_mode) && c->old_size)
-            TRY(add_gone(f, c->path, c->old_size, i));
+            TRY(add_gone(f, (struct gone){.path = c->path,
+                                          .size = c->old_size,
+                                          .changed = c->old_changed,
+                                          .change = i}));
         if (!S_ISDIR(c->old_mode))
             continue;
         TRY(unless_closed(lookup_open(&f->lower, c->path, S_IFDIR, &fd)));
@@ -168,6 +175,7 @@ static fallible match(struct finder *f, struct lookup *upper, struct change *c)
         g->used = true;
         c->kind = CHANGE_RENAMED;
         c->from = g->path;
+        c->old_changed = g->changed;
         c->conflict = g->change != NONE && f->c->list[g->change].conflict;
         return NULL;
     }

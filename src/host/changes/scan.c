@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "host/changes/inner.h"
 #include "host/tree/inner.h"
@@ -19,10 +18,9 @@
 struct scan {
     const struct changes_source *src;
     struct changes *c;
-    struct timespec since;
+    struct moved moved;
     struct lookup lower, *uppers;
     struct nodes nodes;
-    struct notes notes;
     size_t cap;
     struct str opaque;  /* the directory we are below that hides the lower one; .p NULL: none */
     struct str mounted; /* the same for one of the lower's that something is mounted on */
@@ -44,16 +42,6 @@ static fallible add(struct scan *s, const struct change *change)
     }
     c->list[c->count++] = *change;
     return NULL;
-}
-
-static bool later(struct timespec a, struct timespec b)
-{
-    return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
-}
-
-static bool is_moved(const struct scan *s, const struct stat *st)
-{
-    return later(st->st_ctim, s->since) && !notes_have(&s->notes, st);
 }
 
 static fallible read_piece(int fd, off_t at, char *into, size_t *ret_len)
@@ -108,50 +96,6 @@ static fallible same_bytes(struct scan *s, const struct node *n, bool *ret_same)
     return NULL;
 }
 
-/* --- has the directory's own side moved since? --- */
-
-struct newer {
-    struct tree_visitor v;
-    const struct scan *scan;
-    bool found, mounted;
-};
-
-static fallible is_newer(struct tree_visitor *v, enum tree_when when, const struct tree_at *at,
-                         bool *skip)
-{
-    struct newer *n = container_of(v, struct newer, v);
-    bool mounted = false;
-
-    if (when == TREE_LEAVE)
-        return NULL;
-    TRY(tree_is_mount(at->dir, at->name, &mounted));
-    n->mounted |= mounted;
-    n->found |= n->mounted || is_moved(n->scan, at->st);
-    *skip = mounted;
-    return NULL;
-}
-
-/* Of a directory: it, and all that would go with it. */
-static fallible look_for_conflict(struct scan *s, const struct stat *st, struct change *c)
-{
-    struct newer n = {{.visit = is_newer}, s, is_moved(s, st), false};
-    own_fd fd = -1;
-
-    TRY(lookup_mount(&s->lower, c->path, &n.mounted));
-    if (S_ISDIR(st->st_mode) && !n.mounted) {
-        struct err *e = lookup_open(&s->lower, c->path, S_IFDIR, &fd);
-        if (!e)
-            e = tree_walk(fd, &n.v);
-        if (e && !is_closed(e))
-            return e;
-        n.found |= e != NULL; /* nobody can tell */
-        err_free(e);
-    }
-    c->mounted = n.mounted;
-    c->conflict = n.found || n.mounted;
-    return NULL;
-}
-
 /* --- one entry --- */
 
 static fallible on_deleted(struct scan *s, struct str path, const struct stat *old)
@@ -162,7 +106,7 @@ static fallible on_deleted(struct scan *s, struct str path, const struct stat *o
                        .old_size = S_ISREG(old->st_mode) ? (uint64_t)old->st_size : 0,
                        .old_changed = old->st_ctim};
 
-    TRY(look_for_conflict(s, old, &c));
+    TRY(moved_look(&s->moved, &s->lower, path, old, &c.conflict, &c.mounted));
     return add(s, &c);
 }
 
@@ -183,7 +127,7 @@ static fallible compare(struct scan *s, const struct node *n, const struct stat 
     *ret_same = same && (n->kind == NODE_LINK || ((n->mode ^ old->st_mode) & 0777) == 0);
     c->kind = same ? CHANGE_MODE : CHANGE_MODIFIED;
     if (n->kind != NODE_DIR) /* a directory's times change with every name in it */
-        c->conflict = is_moved(s, old);
+        c->conflict = moved_is(&s->moved, old);
     return NULL;
 }
 
@@ -252,7 +196,8 @@ static fallible on_new(struct scan *s, const struct node *n, const struct stat *
                        struct change *c)
 {
     c->kind = n->kind == NODE_SPECIAL ? CHANGE_SPECIAL : old ? CHANGE_REPLACED : CHANGE_ADDED;
-    TRY(old ? look_for_conflict(s, old, c) : look_for_origin(s, n, c));
+    TRY(old ? moved_look(&s->moved, &s->lower, c->path, old, &c->conflict, &c->mounted)
+            : look_for_origin(s, n, c));
     return add(s, c);
 }
 
@@ -366,21 +311,6 @@ static fallible on_any(struct scan *s, const struct node *n)
                                    .layer = n->layer});
 }
 
-static fallible since_of(const struct changes_source *src, struct timespec *ret)
-{
-    struct statx x;
-
-    *ret = (struct timespec){(time_t)(src->since_ns / NS_PER_S), (long)(src->since_ns % NS_PER_S)};
-    if (src->since_ns)
-        return NULL;
-    if (statx(src->uppers[src->upper_count - 1], "", AT_EMPTY_PATH, STATX_BTIME, &x) < 0)
-        return err_sys("look at the layer");
-    if (!(x.stx_mask & STATX_BTIME))
-        return err_new(ERR_UNSUPPORTED, "the file system does not say when the layer was made");
-    *ret = (struct timespec){x.stx_btime.tv_sec, x.stx_btime.tv_nsec};
-    return NULL;
-}
-
 static int by_path(const void *a, const void *b)
 {
     return path_cmp(((const struct change *)a)->path, ((const struct change *)b)->path);
@@ -390,8 +320,7 @@ static fallible scan_all(struct scan *s)
 {
     struct changes *c = s->c;
 
-    TRY(since_of(s->src, &s->since));
-    TRY(notes_read(s->src->notes, &s->notes));
+    TRY(moved_init(&s->moved, s->src));
     TRY(layers_read(s->src, &c->arena, &s->nodes));
     for (size_t i = 0; i < s->nodes.count; i++)
         TRY(on_any(s, &s->nodes.at[i]));
@@ -400,7 +329,7 @@ static fallible scan_all(struct scan *s)
     TRY(renames_find(s->src, c));
     for (size_t i = 0; i < c->count; i++)
         c->kinds[c->list[i].kind]++;
-    TRY(origins_check(s->src, &s->notes, c));
+    TRY(origins_check(s->src, &s->moved.notes, c));
     for (size_t i = 0; i < c->count; i++)
         c->conflicts += c->list[i].conflict;
     return arena_check(&c->arena);
@@ -426,7 +355,7 @@ fallible changes_scan(const struct changes_source *src, struct changes *ret)
         lookup_done(&uppers[i]);
     lookup_done(&s.lower);
     nodes_done(&s.nodes);
-    notes_done(&s.notes);
+    moved_done(&s.moved);
     free(s.piece[0]);
     free(s.piece[1]);
     if (e)
