@@ -166,15 +166,20 @@ TEST(sandboxes_of_the_same_layers_note_them_by_one_link)
     kit_close(&k);
 }
 
-static uint64_t copy_of(struct kit *k, unsigned slot, const char *id, unsigned n)
+static uint64_t copy_of_dir(struct kit *k, unsigned slot, const char *id, unsigned n, int dir)
 {
     struct statx x;
     int fd = -1;
 
-    CHECK_OK(box_kept_copy(&k->h, slot, id, n, k->root, -1, &fd));
+    CHECK_OK(box_kept_copy(&k->h, slot, id, n, dir, -1, &fd));
     CHECK_INT(statx(fd, "", AT_EMPTY_PATH, MNT_ID_UNIQUE, &x), 0);
     close(fd);
     return x.stx_mnt_id;
+}
+
+static uint64_t copy_of(struct kit *k, unsigned slot, const char *id, unsigned n)
+{
+    return copy_of_dir(k, slot, id, n, k->root);
 }
 
 TEST(copies_of_layers_are_kept_for_the_same_range_and_layers)
@@ -189,7 +194,7 @@ TEST(copies_of_layers_are_kept_for_the_same_range_and_layers)
     CHECK(copy_of(&k, 7, "gen-a", 1) != first);
     CHECK(copy_of(&k, 8, "gen-a", 0) != first);
     CHECK(copy_of(&k, 7, "", 0) != copy_of(&k, 7, "", 0));
-    CHECK(copy_of(&k, 7, "gen-a", BOX_KEPT) != copy_of(&k, 7, "gen-a", BOX_KEPT));
+    CHECK(copy_of(&k, 7, "gen-a", BOX_KEPT_COPIES) != copy_of(&k, 7, "gen-a", BOX_KEPT_COPIES));
     CHECK(copy_of(&k, 7, "gen-a", 0) == first);
     uint64_t other = copy_of(&k, 7, "gen-b", 0);
     CHECK(other != first);
@@ -206,6 +211,30 @@ TEST(copies_of_layers_are_kept_for_the_same_range_and_layers)
         dropped++;
     CHECK(!more);
     CHECK_INT(dropped, 256);
+    kit_close(&k);
+}
+
+TEST(a_copy_of_layers_is_not_kept_for_other_directories_of_the_same_id)
+{
+    struct kit k;
+    struct stat kept, wanted;
+    own_fd dir = test_dir_fd();
+    int fd = -1;
+
+    CHECK_INT(mkdirat(dir, "again", 0755), 0);
+    own_fd again = openat(dir, "again", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    open_many(&k);
+    if (!k.h.kept)
+        SKIP("layers are lent here, or descriptors are few: none is kept");
+    uint64_t first = copy_of(&k, 7, LAYERS, 0), beside = copy_of(&k, 7, LAYERS, 1);
+    uint64_t second = copy_of_dir(&k, 7, LAYERS, 0, again);
+    CHECK(second != first);
+    CHECK(copy_of_dir(&k, 7, LAYERS, 0, again) == second);
+    CHECK(copy_of(&k, 7, LAYERS, 1) == beside);
+    CHECK_OK(box_kept_copy(&k.h, 7, LAYERS, 0, again, -1, &fd));
+    CHECK(fstat(fd, &kept) == 0 && fstat(again, &wanted) == 0);
+    CHECK_INT(kept.st_ino, wanted.st_ino);
+    close(fd);
     kit_close(&k);
 }
 

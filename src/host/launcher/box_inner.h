@@ -61,11 +61,12 @@ fallible box_bare_open(struct box_host *h);
 #define BOX_KEPT_ROOTS  4 /* of a sandbox, and layers of each, that are kept */
 #define BOX_KEPT_LAYERS 4
 #define BOX_KEPT_HOME   (BOX_KEPT_ROOTS * BOX_KEPT_LAYERS) /* state/box; writable */
-#define BOX_KEPT        (BOX_KEPT_HOME + 1)
+#define BOX_KEPT_COPIES (BOX_KEPT_HOME + 1)
 
 struct box_kept *box_kept_new(void);
 /* A copy of dir's mount with the ids of a slot, by its number: a kept one, if that is of the same
- * id (else those of the slot go). The caller's to close. n BOX_KEPT, or no id: none is kept. */
+ * id (else those of the slot go) and directory. The caller's to close. n BOX_KEPT_COPIES, or no
+ * id: none is kept. */
 fallible box_kept_copy(struct box_host *h, unsigned slot, const char *id, unsigned n, int dir,
                        int userns, int *ret_mount);
 void box_kept_drop(struct box_host *h, unsigned slot); /* with the slot */

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -16,15 +17,15 @@
 #include "host/launcher/box_inner.h"
 #include "host/launcher/mounts.h"
 
-#define FILES   4096 /* of fewer descriptors none are spent here */
-#define KEPT    256  /* ranges: some more than sandboxes are warm and on their way */
+#define KEPT    256 /* ranges: some more than sandboxes are warm and on their way */
+#define FILES   (4 * KEPT * BOX_KEPT_COPIES) /* of fewer descriptors none are spent here */
 #define NOBODY  UINT32_MAX
 #define ID_SIZE 72
 
 struct kept_range {
     char id[ID_SIZE]; /* of the layers; those of another go */
     uint64_t used_ns;
-    int fds[BOX_KEPT];
+    int fds[BOX_KEPT_COPIES];
 };
 
 struct box_kept {
@@ -35,7 +36,7 @@ struct box_kept {
 
 static void let_go(struct box_kept *k, unsigned at)
 {
-    for (unsigned i = 0; i < BOX_KEPT && k->slots[at] != NOBODY; i++)
+    for (unsigned i = 0; i < BOX_KEPT_COPIES && k->slots[at] != NOBODY; i++)
         own_close_p(&k->ranges[at].fds[i]);
     k->slots[at] = NOBODY;
 }
@@ -107,12 +108,23 @@ bool box_kept_tidy(struct box_host *h, uint64_t before_ns, bool *ret_more)
     return old < KEPT;
 }
 
+/* An image that was removed and came again has its id, and other directories. */
+static bool is_of(int copy, int dir)
+{
+    struct stat was, is;
+
+    return fstat(copy, &was) == 0 && fstat(dir, &is) == 0 && was.st_dev == is.st_dev &&
+           was.st_ino == is.st_ino;
+}
+
 fallible box_kept_copy(struct box_host *h, unsigned slot, const char *id, unsigned n, int dir,
                        int userns, int *ret_mount)
 {
-    if (!h->kept || n >= BOX_KEPT || !id || !*id || strlen(id) >= ID_SIZE)
+    if (!h->kept || n >= BOX_KEPT_COPIES || !id || !*id || strlen(id) >= ID_SIZE)
         return mounts_clone(dir, userns, n != BOX_KEPT_HOME, ret_mount);
     int *fd = &range_for(h->kept, slot, id)->fds[n];
+    if (*fd >= 0 && !is_of(*fd, dir))
+        own_close(take_fd(fd));
     if (*fd < 0)
         TRY(mounts_clone(dir, userns, n != BOX_KEPT_HOME, fd));
     *ret_mount = fcntl(*fd, F_DUPFD_CLOEXEC, 0);

@@ -72,7 +72,7 @@ static bool keeps(const struct build *b)
            !(b->spec->flags & BOX_LEAVE_LAYERS);
 }
 
-/* BOX_KEPT: it is not. */
+/* BOX_KEPT_COPIES: it is not. */
 static unsigned kept_number(const struct build *b, const struct box_root *r, size_t layer)
 {
     size_t root = 0;
@@ -81,7 +81,7 @@ static unsigned kept_number(const struct build *b, const struct box_root *r, siz
         root++;
     bool kept = keeps(b) && root < b->spec->root_count && root < BOX_KEPT_ROOTS && !r->frozen &&
                 layer < BOX_KEPT_LAYERS;
-    return kept ? (unsigned)(root * BOX_KEPT_LAYERS + layer) : BOX_KEPT;
+    return kept ? (unsigned)(root * BOX_KEPT_LAYERS + layer) : BOX_KEPT_COPIES;
 }
 
 /* Layers are idmapped copies; without a range of ids to shift into, the directories themselves.
