@@ -152,17 +152,24 @@ TEST(croft_run_killed_at_any_moment_leaves_nobody_running)
     kit_check_empty("state/box");
 }
 
-TEST(croft_run_that_was_killed_leaves_no_set_id_file_in_a_directory_it_could_write)
+static unsigned mode_of(int dir, const char *path)
 {
-    own_done(buf) out;
-    own_fd dir = test_dir_fd();
-    char rw[4200], byte;
-    int from[2];
     struct stat st;
 
+    CHECK_INT(fstatat(dir, path, &st, 0), 0);
+    return st.st_mode & 07777;
+}
+
+/* In up/out/: t is a set-id file, and nobody has taken that off. */
+static void leave_set_id(int dir)
+{
+    char rw[4200], byte;
+    int from[2];
+
     use_own_state();
-    CHECK_INT(mkdirat(dir, "out", 0755), 0);
-    snprintf(rw, sizeof rw, "%s/out:/out", test_dir());
+    CHECK_INT(mkdirat(dir, "up", 0755), 0);
+    CHECK_INT(mkdirat(dir, "up/out", 0755), 0);
+    snprintf(rw, sizeof rw, "%s/up/out:/out", test_dir());
     CHECK_INT(pipe2(from, O_CLOEXEC), 0);
     pid_t pid = program_start(&(struct program){
         .argv = ARGS(test_program("croft"), "run", "--root", "/", "--bare", "--rw", rw, "--", "sh",
@@ -175,11 +182,31 @@ TEST(croft_run_that_was_killed_leaves_no_set_id_file_in_a_directory_it_could_wri
     program_wait(pid);
     CHECK_INT(read(from[0], &byte, 1), 0);
     close(from[0]);
-    CHECK_INT(fstatat(dir, "out/t", &st, 0), 0);
-    CHECK_INT(st.st_mode & 07777, 06755);
+    CHECK_INT(mode_of(dir, "up/out/t"), 06755);
+}
+
+TEST(croft_run_that_was_killed_leaves_no_set_id_file_in_a_directory_it_could_write)
+{
+    own_done(buf) out;
+    own_fd dir = test_dir_fd();
+
+    leave_set_id(dir);
     buf_init(&out, 1u << 16);
     CHECK_INT(kit_run(ARGS("--discard"), ARGS("true"), &out), 0);
-    CHECK_INT(fstatat(dir, "out/t", &st, 0), 0);
-    CHECK_INT(st.st_mode & 07777, 0755);
+    CHECK_INT(mode_of(dir, "up/out/t"), 0755);
+    kit_check_empty("state/box");
+}
+
+TEST(croft_run_takes_no_set_id_bit_off_behind_a_link_on_the_way_to_a_directory)
+{
+    own_done(buf) out;
+    own_fd dir = test_dir_fd();
+
+    leave_set_id(dir);
+    CHECK_INT(renameat(dir, "up", dir, "else"), 0);
+    CHECK_INT(symlinkat("else", dir, "up"), 0);
+    buf_init(&out, 1u << 16);
+    CHECK_INT(kit_run(ARGS("--discard"), ARGS("true"), &out), 0);
+    CHECK_INT(mode_of(dir, "else/out/t"), 06755);
     kit_check_empty("state/box");
 }

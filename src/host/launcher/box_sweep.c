@@ -18,6 +18,7 @@
 #include "host/launcher/box.h"
 #include "host/launcher/record.h"
 #include "host/launcher/setid.h"
+#include "host/launcher/sys.h"
 #include "host/tree/tree.h"
 
 /* --- directories it could write --- */
@@ -55,8 +56,8 @@ static void strip_writable(const struct box_host *h, const char *id, uint64_t si
         if (n <= 0)
             continue;
         path[n] = '\0';
-        own_fd source = open(path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
-        struct err *e = source < 0 ? NULL : setid_strip(source, since_wall_ns);
+        own_fd source = sys_open_plain(path);
+        struct err *e = source < 0 ? err_sys("open it") : setid_strip(source, since_wall_ns);
         if (e)
             log_warn("set-id files may be left in a directory", KV("path", path), KV_ERR(e));
         else

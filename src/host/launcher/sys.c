@@ -2,6 +2,15 @@
 /* sys.c — see sys.h. */
 #include "host/launcher/sys.h"
 
+#include <linux/openat2.h>
+
+int sys_open_plain(const char *path)
+{
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
+
+    return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+}
+
 int sys_open_tree(int dir, const char *path, unsigned flags)
 {
     return (int)syscall(SYS_open_tree, dir, path, flags | OPEN_TREE_CLOEXEC);

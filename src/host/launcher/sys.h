@@ -13,6 +13,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+int sys_open_plain(const char *path); /* O_PATH; symlinks are refused, also on the way */
 int sys_open_tree(int dir, const char *path, unsigned flags);  /* O_CLOEXEC is added */
 int sys_move_mount(int from, int to_dir, const char *to_path); /* "": to_dir itself */
 int sys_mount_setattr(int fd, struct mount_attr *attr);
