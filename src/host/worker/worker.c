@@ -174,6 +174,9 @@ static fallible pipes_init(struct pipes *p)
     return NULL;
 }
 
+#define ONE(code, status, word) +1
+enum { CODES = 0 ERR_CODES(ONE) };
+
 /* What the worker said went wrong, or how it ended. */
 static fallible outcome(const struct pipes *p, int status)
 {
@@ -183,7 +186,7 @@ static fallible outcome(const struct pipes *p, int status)
     TRY(fd_read_all(p->fail[0], &text));
     if (text.len > 1) {
         unsigned code = (unsigned char)text.p[0];
-        return err_new(code <= ERR_HTTP_VERSION ? (enum err_code)code : ERR_INTERNAL, STR_FMT,
+        return err_new(code < CODES ? (enum err_code)code : ERR_INTERNAL, STR_FMT,
                        STR_ARG(str_from(buf_str(&text), 1)));
     }
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)

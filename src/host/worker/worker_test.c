@@ -107,6 +107,13 @@ static fallible fail(void *arg, int out)
     return err_new(ERR_CONFLICT, "no such luck");
 }
 
+static fallible fail_as_last(void *arg, int out)
+{
+    (void)arg;
+    (void)out;
+    return err_new(ERR_GONE, "it was there");
+}
+
 static fallible flood(void *arg, int out)
 {
     char much[5000] = "";
@@ -130,6 +137,7 @@ TEST(worker_says_why_it_failed)
 
     kit_init(&k);
     CHECK_ERR(run(&k, fail), ERR_CONFLICT, "no such luck");
+    CHECK_ERR(run(&k, fail_as_last), ERR_GONE, "it was there");
     CHECK_ERR(run(&k, flood), ERR_TOO_LARGE, "");
     CHECK_ERR(run(&k, crash), ERR_INTERNAL, "the worker");
     kit_done(&k);
