@@ -29,6 +29,7 @@ fallible session_pipe_new(struct session *s, struct str path)
 {
     const struct proc_user *user = s->exec->run_as;
     struct session_pipe *p = mem_try(sizeof *p + path.len + 1);
+    struct stat st;
 
     if (!p)
         return err_no_memory();
@@ -40,6 +41,8 @@ fallible session_pipe_new(struct session *s, struct str path)
         return err_recode(err_sys("'pipe'"), ERR_UNPROCESSABLE);
     }
     p->fd = open(p->path, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    if (p->fd >= 0 && fstat(p->fd, &st) == 0 && !S_ISFIFO(st.st_mode))
+        return err_sysno(EEXIST, "'pipe'"); /* somebody else's, since then */
     if (p->fd < 0 || (user && fchown(p->fd, user->uid, user->gid) < 0))
         return err_sys("'pipe'");
     return NULL;
@@ -98,6 +101,7 @@ fallible session_pipe_send(struct session *s, struct http_req *req, struct str b
     if (p->req || p->fd < 0)
         return err_new(ERR_CONFLICT, "input is on its way, or has ended");
     unlink(p->path); /* whoever may open it has */
+    p->path[0] = '\0';
     TRY(loop_io_start(s->exec->loop, &p->io, p->fd, EPOLLOUT, on_pipe_ready));
     p->req = req;
     p->left = bytes;
