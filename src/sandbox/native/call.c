@@ -62,14 +62,37 @@ static bool is_full(const struct err *e)
     return e && (err_errno(e) == EAGAIN || err_errno(e) == EWOULDBLOCK);
 }
 
-/* In the order they were made. What cannot be sent shows at the next answer: there is none. */
+static bool is_end(const struct err *e)
+{
+    return e && (err_errno(e) == EPIPE || err_errno(e) == ECONNRESET);
+}
+
+/* It will have no answer: whoever waits for one is told. */
+static void fail_call(struct native_driver *d, uint64_t tag, struct err *e)
+{
+    int none[2] = {-1, -1};
+
+    LIST_EACH(c, &d->asked, struct native_call, link) {
+        if (c->tag != tag)
+            continue;
+        list_del(&c->link);
+        c->fn(c, NULL, none, e);
+        return;
+    }
+    err_free(e);
+}
+
+/* In the order they were made. The end of the launcher is read, and told to all, next. */
 static void send_late(struct native_driver *d)
 {
     for (struct late *l; (l = LIST_FIRST(&d->late, struct late, link));) {
         own(err) e = fd_send(d->io.fd, str_n(&l->req, sizeof l->req), l->fds, l->count);
         if (is_full(e))
             return;
+        uint64_t tag = l->req.tag;
         late_free(l);
+        if (e && !is_end(e))
+            fail_call(d, tag, err_wrap(take(&e), "ask the launcher"));
     }
     err_free(loop_io_want(&d->io, EPOLLIN)); /* of one that is watched: it cannot fail for good */
 }
@@ -91,7 +114,7 @@ fallible native_call(struct native_driver *d, struct native_call *c, struct nati
         err_free(e);
         e = send_later(d, req, fds, count);
     }
-    if (e && (err_errno(e) == EPIPE || err_errno(e) == ECONNRESET)) {
+    if (is_end(e)) {
         err_free(e);
         d->base.lost = true; /* its end is about to be read, and told, too */
         return gone();
