@@ -182,6 +182,7 @@ struct sbx_driver {
     const struct sbx_host *host;
     unsigned caps;
     bool lost;             /* see sbx_host.on_lost */
+    bool forgets;          /* the files of what is stopped are gone: no start again */
     struct list all;       /* its sandboxes */
     struct map by_id;      /* the same */
     struct list questions; /* without an answer so far, oldest first */

@@ -41,6 +41,7 @@ struct sbx_spec {            /* copied as far as needed */
     const char *working_dir;    /* where command runs, made if missing; of our own server: where
                                  * shells start; NULL: "/" for a command, else the workspace */
     bool has_user;              /* all of it runs as that user, not as root inside */
+    bool has_group; /* without has_user, of a backend elsewhere: the user is the image's */
     uint32_t uid, gid;
     bool has_fs_group; /* one more group of that user; the workspace becomes that group's */
     uint32_t fs_group;

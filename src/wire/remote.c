@@ -31,10 +31,10 @@ void wire_put_remote_start(struct jw *w, const struct wire_remote_start *s)
         put_environment(w, s->env);
         jw_str(w, "session_id", s->session_id);
         jw_int(w, "resource_factor", s->factor ? s->factor : 1);
-        if (s->has_user) {
+        if (s->has_user)
             jw_int(w, "run_as_user", s->uid);
+        if (s->has_group)
             jw_int(w, "run_as_group", s->gid);
-        }
         if (s->has_fs_group)
             jw_int(w, "fs_group", s->fs_group);
         if (s->wants)

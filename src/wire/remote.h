@@ -13,7 +13,7 @@ struct wire_remote_start {
     struct str image, session_id, working_dir; /* .p NULL: left out */
     const char *const *command;                /* NULL: null */
     const char *const *env;                    /* "NAME=value"; NULL: none */
-    bool has_user, has_fs_group;
+    bool has_user, has_group, has_fs_group;
     uint32_t uid, gid, fs_group, factor;
     const struct wire_wants *wants; /* for a croft, see wants.h; NULL: left out */
 };

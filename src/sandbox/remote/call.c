@@ -99,8 +99,10 @@ static void on_head(struct http_call *call, const struct http_head *head)
     struct remote *r = http_call_owner(call);
 
     r->status = head->status;
-    if (!r->inside && str_starts(http_header_get(head, STR("server")), STR("croft")))
+    if (!r->inside && str_starts(http_header_get(head, STR("server")), STR("croft"))) {
         remote_driver_of(r)->croft = true;
+        r->base.driver->forgets = false;
+    }
     if (!str_to_u64(http_header_get(head, STR("retry-after")), &r->after_s))
         r->after_s = 0; /* none, or a date: our own wait will do */
 }
@@ -179,7 +181,8 @@ static fallible begin(struct remote *r, const char *method, const char *path, bo
     r->then = then;
     r->attempt = 0;
     r->inside = inside;
-    r->attempts = inside ? 1 : REMOTE_ATTEMPTS;
+    /* a server that starts asks for all it had: what does not answer must not hold up the rest */
+    r->attempts = inside || r->base.op == SBX_ADOPT ? 1 : REMOTE_ATTEMPTS;
     return send_call(r);
 }
 

@@ -30,7 +30,7 @@ struct remote {
     struct sbx base;
     char *image, *working_dir, *hostname;
     struct buf env, command; /* strings one after the other */
-    bool has_command, has_user, has_fs_group;
+    bool has_command, has_user, has_group, has_fs_group;
     enum sbx_face face;
     uint32_t uid, gid, fs_group, factor;
     struct sbx_limits limits;

@@ -63,6 +63,7 @@ static fallible remote_open(const struct sbx_host *host, struct sbx_driver **ret
         return e;
     }
     d->base.caps = CAPS;
+    d->base.forgets = true; /* until it shows to be a croft */
     d->rng = rng_system();
     *ret_driver = &d->base;
     return NULL;
@@ -120,6 +121,7 @@ static fallible remote_create(struct sbx_driver *driver, const struct sbx_spec *
     add_strings(&r->command, spec->command);
     r->has_command = spec->command != NULL;
     r->has_user = spec->has_user;
+    r->has_group = spec->has_user || spec->has_group;
     r->has_fs_group = spec->has_fs_group;
     r->fs_group = spec->fs_group;
     r->face = spec->face;
@@ -184,6 +186,7 @@ static void put_start(struct remote *r)
         .command = r->has_command ? command : action_server,
         .env = env,
         .has_user = r->has_user,
+        .has_group = r->has_group,
         .has_fs_group = r->has_fs_group,
         .fs_group = r->fs_group,
         .uid = r->uid,
@@ -234,7 +237,7 @@ static void on_found(struct remote *r, const struct json *body, struct err *e)
 {
     if (e && err_code(e) == ERR_NOT_FOUND)
         e = err_wrap(e, "Could not find existing runtime for SID: %s", r->base.id);
-    r->there = !e;
+    r->there = !e || err_code(e) != ERR_NOT_FOUND; /* who could not be asked may have it */
     remote_on_object(r, body, e);
 }
 
@@ -262,11 +265,15 @@ static void on_state(struct remote *r, const struct json *body, struct err *e)
         remote_end_if_gone(r, e);
         return;
     }
-    if (o.state == WIRE_REMOTE_STOPPED) {
-        r->ended = true;
-        sbx_finish(&r->base, stops ? NULL : err_new(ERR_CONFLICT, "it is stopped"));
+    if (o.state == WIRE_REMOTE_STOPPED || o.state == WIRE_REMOTE_FAILED) {
+        bool failed = o.state == WIRE_REMOTE_FAILED; /* its files may still be had by a start */
+        r->ended |= !failed;
+        sbx_finish(&r->base,
+                   stops ? NULL
+                         : err_new(ERR_CONFLICT, "it %s", failed ? "has failed" : "is stopped"));
         if (!stops)
-            sbx_gone(&r->base, "somebody else stopped it");
+            sbx_gone(&r->base,
+                     failed ? "it failed at the other server" : "somebody else stopped it");
     } else if (o.state == WIRE_REMOTE_PAUSED && !stops)
         sbx_finish(&r->base, NULL);
     else

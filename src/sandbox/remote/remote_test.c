@@ -296,6 +296,7 @@ TEST(remote_adopts_what_is_there_and_says_whose_session_is_not)
         const char *state;
         enum sbx_state found;
     } rows[] = {{"running", SBX_RUNNING},
+                {"starting", SBX_PAUSED}, /* who wants it waits, and not who adopts */
                 {"paused", SBX_PAUSED},
                 {"stopped", SBX_STOPPED},
                 {"error", SBX_STOPPED}};
@@ -303,8 +304,7 @@ TEST(remote_adopts_what_is_there_and_says_whose_session_is_not)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct world w = {0};
         const struct answer script[] = {{"GET /sessions/one", 404, "none"},
-                                        {"GET /sessions/one", 200, "starting"},
-                                        {"GET /runtime/abc", 200, rows[i].state},
+                                        {"GET /sessions/one", 200, rows[i].state},
                                         STOPPED_AND_GONE,
                                         END};
         world_open(&w, script);
@@ -317,6 +317,64 @@ TEST(remote_adopts_what_is_there_and_says_whose_session_is_not)
         world_must(&w, sbx_remove);
         world_close(&w);
     }
+}
+
+TEST(remote_adopts_in_one_attempt_and_removes_what_could_not_be_asked_for)
+{
+    struct world w = {0};
+    const struct answer script[] = {{"GET /sessions/one", 503, "busy"},
+                                    {"GET /sessions/one", 200, "running"},
+                                    STOPPED_AND_GONE,
+                                    END};
+
+    world_open(&w, script);
+    world_must_fail(&w, sbx_adopt, ERR_BUSY, "busy");
+    world_must(&w, sbx_remove);
+    world_close(&w);
+}
+
+TEST(remote_stops_what_has_failed_and_tells_who_pauses_it)
+{
+    for (int stops = 0; stops < 2; stops++) {
+        struct world w = {0};
+        const struct answer script[] = {{"POST /start", 200, "running"},
+                                        {stops ? "POST /stop" : "POST /pause", 409, "no"},
+                                        {"GET /runtime/abc", 200, "error"},
+                                        STOPPED_AND_GONE,
+                                        END};
+
+        world_open(&w, script);
+        world_must(&w, sbx_start);
+        if (stops)
+            world_must(&w, sbx_stop);
+        else
+            world_must_fail(&w, sbx_pause, ERR_CONFLICT, "has failed");
+        CHECK_INT(w.s->state.now, SBX_STOPPED);
+        CHECK_INT(w.gone, !stops);
+        world_must(&w, sbx_remove);
+        world_close(&w);
+    }
+}
+
+TEST(remote_sends_a_group_without_making_anybody_root)
+{
+    struct world w = {0};
+    const struct answer script[] = {{"POST /start", 200, "running"}, STOPPED_AND_GONE, END};
+    const struct sbx_spec spec = {
+        .id = "grouped", .has_group = true, .gid = 7, .has_fs_group = true, .fs_group = 8};
+
+    world_open(&w, script);
+    world_must(&w, sbx_remove);
+    CHECK_OK(sbx_create(w.driver, &spec, &w.s));
+    CHECK(w.driver->forgets);
+    CHECK_OK(sbx_start(w.s, world_on_done, &w));
+    world_until_answered(&w, 100);
+    CHECK_HAS(w.sent, "\"run_as_group\":7");
+    CHECK_HAS(w.sent, "\"fs_group\":8");
+    CHECK(!strstr(w.sent, "run_as_user"));
+    world_must(&w, sbx_stop);
+    world_must(&w, sbx_remove);
+    world_close(&w);
 }
 
 TEST(remote_asks_a_croft_for_limits_and_tells_others_cannot)

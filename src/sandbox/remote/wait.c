@@ -219,7 +219,10 @@ void remote_on_object(struct remote *r, const struct json *body, struct err *e)
         o.state = WIRE_REMOTE_READY;
     switch (o.state) {
     case WIRE_REMOTE_WAIT:
-        wait_for_it(r, &o);
+        if (adopts) /* who wants it resumes it, and waits */
+            found(r, SBX_PAUSED);
+        else
+            wait_for_it(r, &o);
         break;
     case WIRE_REMOTE_READY:
         if (adopts)
