@@ -139,3 +139,26 @@ TEST_LIMIT(serve_wakes_and_ends_what_is_just_being_paused, 120)
     serve_reap();
     arena_done(&s.arena);
 }
+
+/* What is halted stays so: a sandbox that a late client wakes would be nobody's to end. */
+TEST_LIMIT(serve_resumes_nothing_while_it_is_being_stopped, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    serve_run(&s, NULL);
+    struct json *kept = serve_start(&s, "kept", "");
+    serve_start(&s, "one", "");
+    const char *id = serve_field(&s, kept, "runtime_id");
+    serve_want(&s, 200, "POST", serve_text(&s, "/croft/v1/sandboxes/%s/stop", id), NULL);
+    pid_t locker = serve_lock_rows(&s); /* the end of the other one waits */
+    CHECK_INT(kill(s.wire.pid, SIGTERM), 0);
+    let_it_turn(&s);
+    serve_refused(&s, 503, "the server is being stopped", "POST", "/resume",
+                  serve_text(&s, "{'runtime_id':'%s'}", id));
+    serve_unlock_rows(locker);
+    CHECK_INT(program_wait(s.wire.pid), 0);
+    serve_run(&s, NULL);
+    serve_tell(&s, "/resume", kept);
+    serve_close(&s);
+}

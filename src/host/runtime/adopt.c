@@ -209,6 +209,7 @@ static void is_out_of_reach(struct runtime *r, const struct err *e)
 {
     gate_leave(r->manager);
     r->op = RUNTIME_NO_OP;
+    r->lived = true; /* it is not forgotten as one that never ran */
     runtime_drop_spec(r);
     open_port(r);
     runtime_set_detail(r, "%s", err_text(e));
@@ -271,6 +272,7 @@ static void on_adopted(void *arg, struct sbx *s, const struct err *e)
         }
         proxy_set_state(r->manager->config.proxy, &r->target,
                         r->status.now == RUNTIME_ERROR ? PROXY_FAILED : PROXY_PAUSED);
+        idle_watch(r);
     }
     adopted_one(r->manager);
     runtime_next(r);

@@ -104,6 +104,15 @@ static void on_half_key(void *arg, struct err *e)
         runtime_finish(r, take(&r->failed));
 }
 
+static void tell_resumed(struct runtime *r)
+{
+    r->manager->counters.resumes++;
+    runtime_move(r, RUNTIME_RUNNING);
+    r->ready_us = (uint32_t)((now_ns(r) - r->begun_ns) / 1000);
+    manager_emit(r, RUNTIME_EVENT_READY, "");
+    runtime_rotate_key(r, on_half_key);
+}
+
 static void on_resumed(void *arg, struct sbx *s, const struct err *e)
 {
     struct runtime *r = arg;
@@ -111,14 +120,10 @@ static void on_resumed(void *arg, struct sbx *s, const struct err *e)
     (void)s;
     gate_leave(r->manager);
     if (!e) {
-        r->manager->counters.resumes++;
-        err_free(runtime_set_addresses(r)); /* of one that was adopted paused; it runs now */
-        if (r->status.now != RUNTIME_RUNNING)
-            runtime_move(r, RUNTIME_RUNNING);
+        err_free(runtime_set_addresses(r));   /* of one that was adopted paused; it runs now */
+        if (r->status.now != RUNTIME_RUNNING) /* else it was only asked after */
+            tell_resumed(r);
         proxy_set_state(r->manager->config.proxy, &r->target, PROXY_OPEN);
-        r->ready_us = (uint32_t)((now_ns(r) - r->begun_ns) / 1000);
-        manager_emit(r, RUNTIME_EVENT_READY, "");
-        runtime_rotate_key(r, on_half_key);
         row_update(r, on_half_row);
     }
     if (e && r->status.now == RUNTIME_RUNNING && r->sbx->state.now == SBX_PAUSED) {
@@ -340,6 +345,18 @@ static void begin_stop(struct runtime *r)
 
 /* --- what is asked next --- */
 
+static fallible may_begin(const struct runtime *r, enum runtime_op op)
+{
+    if (op == RUNTIME_RESUME && r->manager->ending)
+        return err_new(ERR_BUSY, "the server is being stopped");
+    if (op == RUNTIME_HALT && r->manager->config.driver->forgets)
+        return err_new(ERR_UNSUPPORTED,
+                       "the server of sandbox '%s' keeps no files of what is stopped: pause or "
+                       "delete it",
+                       r->id);
+    return op == RUNTIME_RESUME ? runtime_check_mounts(r) : NULL;
+}
+
 /* NULL and false: there is nothing to do, which is fine. */
 static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
 {
@@ -362,12 +379,11 @@ static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
         }
         return e;
     }
-    if (op == RUNTIME_RESUME) {
-        *ret_begun = false;
-        TRY(runtime_check_mounts(r));
-        *ret_begun = true;
+    *ret_begun = false;
+    TRY(may_begin(r, op));
+    *ret_begun = true;
+    if (op == RUNTIME_RESUME)
         r->begun_ns = now_ns(r);
-    }
     r->op = op;
     r->pending = PENDING_ROW | PENDING_SANDBOX;
     if (op == RUNTIME_LOOK)

@@ -12,6 +12,12 @@
 #define LATER_MS      250
 #define LATER_EACH_MS 2
 
+/* Another machine works on many at once, and each waits for it alone. */
+static unsigned most(const struct manager *m)
+{
+    return m->config.driver->caps & SBX_IS_HERE ? GATE_MOST : GATE_FAR_MOST;
+}
+
 static void pass(struct manager *m, struct runtime *r)
 {
     list_del(&r->gate);
@@ -24,7 +30,7 @@ void gate_wait(struct runtime *r, bool urgent, void (*fn)(struct runtime *r))
     struct manager *m = r->manager;
 
     r->pass = fn;
-    if (m->at_gate < GATE_MOST && list_empty(&m->urgent) && (urgent || list_empty(&m->waiting)))
+    if (m->at_gate < most(m) && list_empty(&m->urgent) && (urgent || list_empty(&m->waiting)))
         pass(m, r);
     else
         list_add(urgent ? &m->urgent : &m->waiting, &r->gate);
@@ -33,7 +39,7 @@ void gate_wait(struct runtime *r, bool urgent, void (*fn)(struct runtime *r))
 bool gate_try(struct manager *m)
 {
     /* Half of it stays free for people. */
-    if (m->at_gate >= GATE_MOST / 2 || !list_empty(&m->urgent) || !list_empty(&m->waiting))
+    if (m->at_gate >= most(m) / 2 || !list_empty(&m->urgent) || !list_empty(&m->waiting))
         return false;
     m->at_gate++;
     return true;
@@ -43,7 +49,7 @@ static void on_open_gate(struct loop_later *l)
 {
     struct manager *m = container_of(l, struct manager, open_gate);
 
-    while (m->at_gate < GATE_MOST) {
+    while (m->at_gate < most(m)) {
         struct list *first = !list_empty(&m->urgent) ? &m->urgent : &m->waiting;
         if (list_empty(first))
             break;

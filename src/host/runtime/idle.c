@@ -31,6 +31,14 @@ static uint64_t sooner(uint64_t a, uint64_t b) /* 0: never */
     return !a ? b : !b ? a : a < b ? a : b;
 }
 
+/* Until its processes end and its files stay; 0: never, or nobody keeps them. */
+static uint64_t stop_after_ms(const struct runtime *r)
+{
+    const struct manager_config *c = &r->manager->config;
+
+    return c->driver->forgets ? 0 : c->stop_after_ms;
+}
+
 /* How long it may be idle as it is. */
 static uint64_t allowed_ms(const struct runtime *r)
 {
@@ -40,10 +48,10 @@ static uint64_t allowed_ms(const struct runtime *r)
     case RUNTIME_RUNNING:
         if (r->published)
             return 0;
-        return sooner(sooner(c->pause_after_ms, c->stop_after_ms), c->delete_after_ms);
+        return sooner(sooner(c->pause_after_ms, stop_after_ms(r)), c->delete_after_ms);
     case RUNTIME_PAUSED:
         return runtime_is_halted(r) ? c->delete_after_ms
-                                    : sooner(c->stop_after_ms, c->delete_after_ms);
+                                    : sooner(stop_after_ms(r), c->delete_after_ms);
     case RUNTIME_ERROR:
         return r->lived ? c->delete_after_ms : sooner(c->failed_after_ms, c->delete_after_ms);
     case RUNTIME_STOPPED:
@@ -63,7 +71,7 @@ static enum runtime_op due(const struct runtime *r)
     if (r->status.now == RUNTIME_RUNNING && allowed == c->pause_after_ms)
         return RUNTIME_PAUSE;
     if ((r->status.now == RUNTIME_RUNNING || r->status.now == RUNTIME_PAUSED) &&
-        !runtime_is_halted(r) && allowed == c->stop_after_ms)
+        !runtime_is_halted(r) && allowed == stop_after_ms(r))
         return RUNTIME_HALT;
     return RUNTIME_STOP;
 }
@@ -96,6 +104,13 @@ static void look_again(struct runtime *r, uint64_t after_ms)
     loop_timer_start(r->manager->config.loop, &r->idle, after_ms, on_idle);
 }
 
+static void on_seen_head(struct http_call *call, const struct http_head *head)
+{
+    struct runtime *r = http_call_owner(call);
+
+    r->seen_status = head->status;
+}
+
 static void on_seen_body(struct http_call *call, struct str piece)
 {
     struct runtime *r = http_call_owner(call);
@@ -120,6 +135,8 @@ static void on_seen(struct http_call *call, struct err *e)
     own_done(arena) a;
 
     arena_init(&a, SEEN_BYTES * 4);
+    if (!e && r->seen_status != 200)
+        e = err_new(ERR_UPSTREAM, "it answered with %d", r->seen_status);
     if (!e)
         e = json_parse(&a, buf_str(r->seen), NULL, &body);
     bool unknown = e != NULL, runs = !e && wire_anything_runs(body);
@@ -138,7 +155,8 @@ static void on_seen(struct http_call *call, struct err *e)
 
 static bool look_inside(struct runtime *r)
 {
-    static const struct http_call_events events = {.on_body = on_seen_body, .on_done = on_seen};
+    static const struct http_call_events events = {
+        .on_head = on_seen_head, .on_body = on_seen_body, .on_done = on_seen};
     const struct http_header key = {STR("X-Session-API-Key"),
                                     str_of(r->far_key ? r->far_key : r->inner_key)};
     char url[sizeof r->target.address.url + 20];
@@ -156,8 +174,13 @@ static bool look_inside(struct runtime *r)
     if (r->status.now != RUNTIME_RUNNING || !r->manager->config.client)
         return false; /* nothing runs */
     own(err) e = http_call_start(r->manager->config.client, &spec, &events, r, &r->looking);
+    if (e && idle_ms(r) < 2 * allowed_ms(r)) {
+        look_again(r, allowed_ms(r)); /* as of one that does not answer */
+        return true;
+    }
     if (e)
         return false;
+    r->seen_status = 0;
     r->seen = mem_new(sizeof *r->seen);
     buf_init(r->seen, SEEN_BYTES);
     return true;

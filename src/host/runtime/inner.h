@@ -12,8 +12,9 @@
 /* Requests the launcher has at once. Its socket holds 26; a few more come past the gate: questions
  * (4), builds (4), the ends of what does not listen. */
 #define GATE_MOST     16
-#define GATE_ALONE_MS 1  /* that the shell of a claim waits where nobody else comes */
-#define GRACE_MS      25 /* a start that is ready so soon is told as running */
+#define GATE_FAR_MOST 1024 /* of sandboxes elsewhere: calls under way */
+#define GATE_ALONE_MS 1    /* that the shell of a claim waits where nobody else comes */
+#define GRACE_MS      25   /* a start that is ready so soon is told as running */
 #define CLAIM_MS                                                                                   \
     1000 /* the same of a claim: among a hundred its turn comes, and nobody asks meanwhile */
 #define NOTE_MS      1000 /* until it is written down that it runs */
@@ -191,6 +192,12 @@ unsigned pool_count(const struct manager *m); /* sandboxes in all pools, in the 
 static inline bool runtime_is_far(const struct runtime *r)
 {
     return !(r->manager->config.driver->caps & SBX_IS_HERE);
+}
+
+/* Paused where we do not end it: our own end is no reason to. */
+static inline bool runtime_stays_paused(const struct runtime *r)
+{
+    return runtime_is_far(r) && r->status.now == RUNTIME_PAUSED;
 }
 
 /* Paused, and without a process: a resume starts it again. */

@@ -142,6 +142,7 @@ struct runtime {
     struct http_call *looking; /* inside, whether it is idle; NULL: not */
     bool ran;                  /* something did, at the last look */
     struct buf *seen;
+    int seen_status;
     struct runtime_ask own;   /* what the idle policy asks, a shutdown, a request that waits */
     enum runtime_op own_next; /* and then this */
 };

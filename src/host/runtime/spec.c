@@ -75,15 +75,19 @@ static void add_ours(struct variables *v, const struct runtime *r)
                  {"WORKER_2", RUNTIME_WORKER + 1}};
     char number[8];
 
-    set(v, STR("OH_SESSION_API_KEYS_0"), str_of(r->inner_key));
-    set(v, STR("RUNTIME_ID"), str_of(r->id));
-    set(v, STR("OH_RUNTIME_ID"), str_of(r->id));
+    bool far = runtime_is_far(r); /* then these are the other server's, and ours nobody's there */
+
+    if (!far) {
+        set(v, STR("OH_SESSION_API_KEYS_0"), str_of(r->inner_key));
+        set(v, STR("RUNTIME_ID"), str_of(r->id));
+        set(v, STR("OH_RUNTIME_ID"), str_of(r->id));
+    }
     for (size_t i = 0; i < ARRAY_LEN(ports); i++) {
         snprintf(number, sizeof number, "%u", ports[i].port);
         set_default(v, ports[i].name, number);
     }
     struct str url = runtime_url(r, &v->spec->arena);
-    if (url.p && !is_set(v, STR("RUNTIME_URL"))) /* below which its VS Code is */
+    if (url.p && !far && !is_set(v, STR("RUNTIME_URL"))) /* below which its VS Code is */
         set(v, STR("RUNTIME_URL"), url);
     if (v->spec->sbx.face == SBX_FACE_COMMAND)
         set_default(v, "PATH", PATH);
@@ -130,14 +134,15 @@ static uint16_t image_port(const struct json *env)
 }
 
 /* Root needs no word, unless its groups are others. */
-static void set_number(struct spec *s, const struct wire_start *start)
+static void set_number(struct spec *s, const struct wire_start *start, bool far)
 {
     int64_t uid = start->run_as_user > 0 ? start->run_as_user : 0;
     int64_t gid = start->run_as_group >= 0          ? start->run_as_group
                   : uid > 0 && start->fs_group >= 0 ? start->fs_group
                                                     : uid;
 
-    s->sbx.has_user = uid > 0 || gid > 0 || start->fs_group >= 0;
+    s->sbx.has_user = far ? start->run_as_user >= 0 : uid > 0 || gid > 0 || start->fs_group >= 0;
+    s->sbx.has_group = far && start->run_as_group >= 0; /* who it is else, its image says there */
     s->sbx.uid = (uint32_t)uid;
     s->sbx.gid = (uint32_t)gid;
     s->sbx.has_fs_group = start->fs_group >= 0;
@@ -145,13 +150,14 @@ static void set_number(struct spec *s, const struct wire_start *start)
 }
 
 /* A number, with the groups that were asked for; else whom the image names, with the same. */
-static void set_user(struct spec *s, const struct wire_start *start, struct str image_user)
+static void set_user(struct spec *s, const struct wire_start *start, struct str image_user,
+                     bool far)
 {
     struct str rest = image_user, name;
     char group[24] = "", more[24] = "";
 
     if (start->run_as_user >= 0 || !image_user.p) {
-        set_number(s, start);
+        set_number(s, start, far);
         return;
     }
     str_cut(&rest, ':', &name);
@@ -184,7 +190,7 @@ static fallible set_command(struct spec *s, const struct wire_start *start,
     size_t count;
 
     TRY(words_of(&s->arena, start->command, &words, &count));
-    set_user(s, start, image->user);
+    set_user(s, start, image->user, far);
     TRY(set_place(s, start->working_dir, image->working_dir));
     switch (words_face(words)) {
     case WORDS_ACTION:

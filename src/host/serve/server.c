@@ -293,7 +293,10 @@ static fallible open_parts(struct server *s)
     TRY(backing_open(&s->backing, s->settings->backend, &proxy));
     TRY_WRAP(open_rows(s), "rows");
     TRY(proxy_new(&proxy, &s->proxy));
-    TRY(http_client_new(s->net, &(struct http_client_config){.idle_ms = 1}, &s->client));
+    TRY(http_client_new(s->net,
+                        &(struct http_client_config){
+                            .idle_ms = 1, .filter = proxy.tls_out, .filter_ctx = proxy.tls_out_ctx},
+                        &s->client));
     TRY(open_driver(s));
     TRY(open_manager(s));
     return open_http(s);
