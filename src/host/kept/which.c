@@ -3,13 +3,17 @@
  * a sandbox did to one directory must not be done to another that has its name now.
  *
  * A directory is its inode number and the moment it was made. The device counts only where a file
- * system does not know that moment: its number may be another one after a restart. */
+ * system does not know that moment: its number may be another one after a restart. An overlay tells
+ * the moment of the copy that it made of a directory, or of what it is a copy of: there the number
+ * is all. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "host/kept/kept.h"
@@ -71,6 +75,19 @@ bool kept_by_user(int box, unsigned n)
     return was.len ? str_starts(was, STR(BY_USER)) : geteuid() != 0;
 }
 
+static bool is_same(int source, struct str was, struct str now)
+{
+    struct statfs fs;
+    struct str a = was, b = now, number[2];
+
+    if (str_eq(was, now))
+        return true;
+    if (fstatfs(source, &fs) < 0 || fs.f_type != OVERLAYFS_SUPER_MAGIC)
+        return false;
+    return str_cut(&a, ' ', &number[0]) && str_cut(&b, ' ', &number[1]) &&
+           str_eq(number[0], number[1]);
+}
+
 fallible kept_check_which(int box, unsigned n, int source)
 {
     char now[WHICH], text[WHICH + sizeof BY_USER];
@@ -82,7 +99,7 @@ fallible kept_check_which(int box, unsigned n, int source)
     TRY(describe(source, now));
     if (str_starts(was, STR(BY_USER)))
         was = str_from(was, strlen(BY_USER));
-    if (str_eq(was, str_of(now)))
+    if (is_same(source, was, str_of(now)))
         return NULL;
     return err_new(ERR_CONFLICT, "another directory has its name now: put the one the sandbox "
                                  "worked on back in its place");

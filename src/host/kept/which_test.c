@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/kept/kept.h"
+#include "test/changes_kit.h"
+
+TEST(kept_directory_of_an_overlay_stays_the_same_when_it_is_copied_up)
+{
+    char path[400];
+    struct kit k;
+
+    kit_init(&k);
+    if (geteuid() != 0)
+        SKIP("needs root");
+    sh(&k, k.lower, "mkdir d other");
+    mount_merged(&k);
+    own_fd box = open(test_dir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    snprintf(path, sizeof path, "%s/d", k.merged);
+    own_fd before = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    CHECK_OK(kept_note_which(box, 0, before, false));
+    pass_a_step(&k);
+    sh(&k, k.merged, "echo 1 >d/new");
+    own_fd after = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    CHECK_OK(kept_check_which(box, 0, after));
+    snprintf(path, sizeof path, "%s/other", k.merged);
+    own_fd other = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    CHECK_ERR(kept_check_which(box, 0, other), ERR_CONFLICT, "another directory");
+    CHECK(umount2(k.merged, MNT_DETACH) == 0);
+    kit_done(&k);
+}
