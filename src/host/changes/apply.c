@@ -90,40 +90,69 @@ static fallible give_owner(int fd, const struct spot *s)
     return NULL;
 }
 
+/* A file that goes: what the sandbox made of it has lost nothing that we did not take. */
+static void note_going(struct applier *a, int dir, const char *name, const struct stat *st)
+{
+    char key[ORIGIN_MAX];
+    struct str origin = {0};
+
+    if (S_ISREG(st->st_mode) && !a->src->user && a->src->notes > 0)
+        origin = origin_of(dir, name, key);
+    if (origin.p)
+        notes_add_origin(&a->notes, origin);
+}
+
 struct remover {
     struct tree_visitor v;
-    const struct applier *a;
+    struct applier *a;
 };
 
-static fallible is_unwritten(struct tree_visitor *v, enum tree_when when, const struct tree_at *at,
-                             bool *skip)
+static fallible look_last(struct applier *a, int dir, const char *name, const struct stat *st)
 {
-    const struct applier *a = container_of(v, struct remover, v)->a;
+    if (!a->how->force && moved_is_written(&a->moved, st))
+        return changed_now();
+    note_going(a, dir, name, st);
+    return NULL;
+}
+
+static fallible look_last_below(struct tree_visitor *v, enum tree_when when,
+                                const struct tree_at *at, bool *skip)
+{
+    struct applier *a = container_of(v, struct remover, v)->a;
 
     if (when == TREE_ENTER)
         return entry_is_mount(at->dir, at->name, skip); /* the removal says it */
-    return when == TREE_LEAF && moved_is_written(&a->moved, at->st) ? changed_now() : NULL;
+    return when == TREE_LEAF ? look_last(a, at->dir, at->name, at->st) : NULL;
 }
 
 /* Once more at the last moment, for what was written while others were removed. By now our own
  * removals have changed directories, and files that have several names. */
-static fallible check_written(const struct applier *a, const struct spot *s)
+static fallible look_at_going(struct applier *a, const struct spot *s)
 {
-    struct remover r = {{.visit = is_unwritten}, a};
+    struct remover r = {{.visit = look_last_below}, a};
 
     if (!S_ISDIR(s->old.st_mode))
-        return moved_is_written(&a->moved, &s->old) ? changed_now() : NULL;
+        return look_last(a, s->dir, s->name, &s->old);
     own_fd fd = openat(s->dir, s->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     return fd < 0 ? err_sys("open") : tree_walk(fd, &r.v);
 }
 
-static fallible clear_spot(const struct applier *a, const struct spot *s)
+static fallible clear_spot(struct applier *a, const struct spot *s)
 {
+    size_t noted = a->notes.len;
+
     if (!s->there)
         return NULL;
-    if (!a->how->force)
-        TRY(check_written(a, s));
-    return tree_remove(s->dir, s->name);
+    struct err *e = look_at_going(a, s);
+    if (e && a->how->force) { /* no matter what is there */
+        err_free(e);
+        e = NULL;
+    }
+    if (!e)
+        e = tree_remove(s->dir, s->name);
+    if (e)
+        a->notes.len = noted; /* it is still there */
+    return e;
 }
 
 static bool is_own_attribute(const char *name)
@@ -220,15 +249,20 @@ static fallible name_it(struct applier *a, const struct change *c, const struct 
 static fallible put_entry(struct applier *a, const struct change *c, const struct spot *s)
 {
     struct err *e = S_ISLNK(c->mode) ? write_link(c, s) : write_file(a, c, s);
+    size_t noted = a->notes.len;
 
+    if (s->there)
+        note_going(a, s->dir, s->name, &s->old);
     if (!e)
         e = name_it(a, c, s);
-    if (e)
-        unlinkat(s->dir, s->temp, 0);
+    if (!e)
+        return NULL;
+    a->notes.len = noted;
+    unlinkat(s->dir, s->temp, 0);
     return e;
 }
 
-static fallible put_dir(const struct applier *a, const struct change *c, const struct spot *s)
+static fallible put_dir(struct applier *a, const struct change *c, const struct spot *s)
 {
     if (s->there && S_ISDIR(s->old.st_mode))
         return NULL;
@@ -315,56 +349,6 @@ static fallible put_one(struct applier *a, const struct change *c)
 static bool is_removal(const struct change *c)
 {
     return c->kind == CHANGE_DELETED || (c->kind == CHANGE_REPLACED && S_ISDIR(c->old_mode));
-}
-
-static struct str plain_path(struct str p)
-{
-    while (str_starts(p, STR("./")))
-        p = str_from(p, 2);
-    while (p.len > 1 && p.p[p.len - 1] == '/')
-        p.len--;
-    return p;
-}
-
-static bool is_named(struct str p, const struct change *c)
-{
-    return str_eq(c->path, p) || path_beneath(c->path, p) ||
-           (c->from.len && (str_eq(c->from, p) || path_beneath(c->from, p)));
-}
-
-static bool is_wanted(const struct changes_apply *how, const struct change *c)
-{
-    for (size_t i = 0; how->paths && how->paths[i]; i++)
-        if (is_named(plain_path(str_of(how->paths[i])), c))
-            return true;
-    return !how->paths;
-}
-
-/* From the end: what is in a directory follows it, so the last one chosen tells. */
-size_t changes_select(struct changes *c, const struct changes_apply *how)
-{
-    const struct change *last = NULL;
-    size_t conflicts = 0;
-
-    for (size_t i = c->count; i--;) {
-        struct change *x = &c->list[i];
-        bool made = S_ISDIR(x->mode) && (x->kind == CHANGE_ADDED || x->kind == CHANGE_REPLACED);
-        x->chosen = is_wanted(how, x) || (made && last && path_beneath(last->path, x->path));
-        if (x->chosen)
-            last = x;
-        conflicts += x->chosen && x->conflict;
-    }
-    return conflicts;
-}
-
-bool changes_have(const struct changes *c, struct str path)
-{
-    struct str p = plain_path(path);
-
-    for (size_t i = 0; i < c->count; i++)
-        if (is_named(p, &c->list[i]))
-            return true;
-    return false;
 }
 
 static fallible finish_dir(struct applier *a, const struct change *c)
@@ -494,8 +478,6 @@ static void note_dirs(struct applier *a, const struct changes *c)
     for (size_t i = 0; i < c->count; i++) {
         const struct change *x = &c->list[i];
         struct stat st;
-        if (x->origin.len && !x->conflict)
-            notes_add_origin(&a->notes, x->origin);
         if (!x->done)
             continue;
         note_dir(a, x->path, &last);
@@ -523,21 +505,6 @@ static fallible apply_all(struct applier *a, struct changes *c)
     if (fd < 0 || syncfs(fd) < 0)
         return err_sys("write the changes to disk");
     return NULL;
-}
-
-fallible changes_refuse(const struct changes *c, size_t conflicts)
-{
-    for (size_t i = 0; i < c->count; i++)
-        if (c->list[i].chosen && c->list[i].mounted)
-            return err_new(ERR_CONFLICT,
-                           "%zu of these are in conflict: a file system is mounted at or in "
-                           "'%.200s', which no sandbox sees and nothing of one's is put into; name "
-                           "the other paths, or --force leaves it out",
-                           conflicts, c->list[i].path.p);
-    return err_new(ERR_CONFLICT,
-                   "%zu of these changed in the directory too since the sandbox began; look at "
-                   "them with 'croft diff', then name the paths to apply or use --force",
-                   conflicts);
 }
 
 fallible changes_apply(const struct changes_source *src, struct changes *c,

@@ -255,6 +255,29 @@ TEST(changes_of_what_was_removed_or_moved_in_the_directory_are_conflicts)
     kit_done(&k);
 }
 
+TEST(changes_applied_elsewhere_do_not_hide_that_somebody_took_a_file)
+{
+    struct kit k;
+    struct changes_apply how = {.paths = (const char *const[]){"edited", "new", NULL}};
+
+    kit_init(&k);
+    if (geteuid() != 0)
+        SKIP("needs root");
+    sh(&k, k.lower, "echo 1 >from && echo 2 >edited");
+    mount_merged(&k);
+    sh(&k, k.merged, "echo x >>from && mv from to && echo x >>edited && echo y >new");
+    CHECK(umount2(k.merged, MNT_DETACH) == 0);
+    k.src.notes = open(test_dir(), O_RDWR | O_TMPFILE | O_APPEND | O_CLOEXEC, 0600);
+    CHECK_STR(scan(&k), "M  edited\nD  from\nA  new\nA  to\n");
+    CHECK_OK(changes_apply(&k.src, &k.c, &how));
+    sh(&k, k.upper, "mv edited moved && mknod edited c 0 0 && echo z >>moved"); /* it goes on */
+    CHECK_STR(scan(&k), "D  edited\nD  from\nA  moved\nA  to\n");
+    sh(&k, k.lower, "rm from");
+    CHECK_STR(scan(&k), "D  edited\nA  moved\nA! to\n");
+    close(k.src.notes);
+    kit_done(&k);
+}
+
 TEST(changes_of_several_that_came_from_one_lost_file_are_all_conflicts)
 {
     static const char *const names[] = {"a", "b", "c"};

@@ -92,6 +92,9 @@ fallible moved_look(const struct moved *m, struct lookup *lower, struct str path
 fallible entry_is_mount(int dir, const char *name, bool *ret_mount); /* what is gone is none */
 
 /* --- origin.c --- */
+#define ORIGIN_MAX 129 /* the kernel's MAX_HANDLE_SZ, and a type */
+/* What overlay would note if it copied that file up; .p NULL: it has nothing of the kind. */
+struct str origin_of(int dir, const char *name, char key[ORIGIN_MAX]);
 /* What overlay noted of an entry that it copied up; .p NULL: none. */
 fallible origin_read(int fd, bool user, struct arena *a, struct str *ret);
 /* Who was copied up from a file that is no more where it was: a conflict, unless it was moved. */

@@ -45,21 +45,30 @@ struct seeker {
     struct lookup lower;
 };
 
-/* Whoever came from this file was moved by the sandbox. */
-static void seen(struct seeker *k, int dir, const char *name)
+struct str origin_of(int dir, const char *name, char key[ORIGIN_MAX])
 {
+    _Static_assert(ORIGIN_MAX == 1 + MAX_HANDLE_SZ, "a handle fits");
     struct {
         struct file_handle h;
         unsigned char bytes[MAX_HANDLE_SZ];
     } f = {.h.handle_bytes = MAX_HANDLE_SZ};
-    unsigned char key[1 + MAX_HANDLE_SZ];
     int mount;
 
     if (name_to_handle_at(dir, name, &f.h, &mount, 0) < 0)
-        return; /* it has none to compare */
-    key[0] = (unsigned char)f.h.handle_type;
+        return (struct str){0};
+    key[0] = (char)f.h.handle_type;
     memcpy(key + 1, f.h.f_handle, f.h.handle_bytes);
-    map_del(&k->lost, str_n(key, 1 + f.h.handle_bytes));
+    return str_n(key, 1 + f.h.handle_bytes);
+}
+
+/* Whoever came from this file was moved by the sandbox. */
+static void seen(struct seeker *k, int dir, const char *name)
+{
+    char key[ORIGIN_MAX];
+    struct str origin = origin_of(dir, name, key);
+
+    if (origin.p)
+        map_del(&k->lost, origin);
 }
 
 static fallible walk_one(struct tree_visitor *v, enum tree_when when, const struct tree_at *at,
