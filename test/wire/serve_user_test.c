@@ -3,7 +3,7 @@
 #include <poll.h>
 #include <string.h>
 
-#include "test/serve_kit.h"
+#include "test/v1_kit.h"
 
 #define LOOK                                                                                       \
     "id -u; id -g; id -G; pwd; touch ~/a /workspace/b here && stat -c %g /workspace/b; "           \
@@ -35,6 +35,31 @@ TEST_LIMIT(serve_heeds_groups_that_come_without_a_user, 120)
     CHECK_STR(serve_exec(&s, r, "id -u; id -g; echo $HOME"), "0\n4322\n/root");
     r = serve_start(&s, "f", "'command':null,'fs_group':4323");
     CHECK_STR(serve_exec(&s, r, "id -u; id -G; touch a; stat -c %g a"), "0\n0 4323\n4323");
+    serve_close(&s);
+}
+
+/* Its working directory is given away by the action server, wherever that is. */
+#define ELSEWHERE                                                                                  \
+    "'command':['/usr/local/bin/openhands-agent-server','--port','60000'],"                        \
+    "'working_dir':'/tmp/work','run_as_user':10001,'fs_group':10003,"
+#define OWNER "stat -c %a:%u:%g /workspace"
+
+TEST_LIMIT(serve_leaves_a_workspace_of_the_host_as_it_is_and_gives_away_a_copy, 120)
+{
+    struct serve s = {.key = NULL};
+    struct stat st;
+
+    open_with_mounts(&s);
+    struct json *r = make(
+        &s, "own", ELSEWHERE "'mounts':[{'source':'%s/open/a','target':'/workspace','mode':'rw'}]");
+    CHECK_STR(serve_exec(&s, r, "id -u; " OWNER), "10001\n755:0:0");
+    CHECK_INT(stat(dir_path(&s, "open/a"), &st), 0);
+    CHECK(st.st_uid == 0 && st.st_gid == 0 && (st.st_mode & 07777) == 0755);
+    r = make(&s, "copy", ELSEWHERE "'mounts':[{'source':'%s/open/a','target':'/workspace'}]");
+    CHECK_STR(serve_exec(&s, r, OWNER "; touch /workspace/b && echo made"),
+              "2775:10001:10003\nmade");
+    CHECK_INT(stat(dir_path(&s, "open/a"), &st), 0);
+    CHECK(st.st_uid == 0 && st.st_gid == 0 && (st.st_mode & 07777) == 0755);
     serve_close(&s);
 }
 
