@@ -158,18 +158,13 @@ static void on_beat(struct loop_timer *t)
     loop_timer_start(f->loop, t, BEAT_MS, on_beat);
 }
 
-static void on_record(struct trail_sub *s, uint64_t number, const struct event_record *r)
+static void put_record(struct follower *f, uint64_t number, const struct event_record *r)
 {
-    struct follower *f = container_of(s, struct follower, sub);
     own_done(buf) data;
     own_done(buf) out;
     char id[24], when[CLOCK_ISO_MAX];
     struct jw w;
 
-    if (!is_welcome(f)) { /* its key was revoked */
-        loop_timer_start(f->loop, &f->beat, 0, on_beat);
-        return;
-    }
     buf_init(&data, 2 * NOTE_BYTES);
     buf_init(&out, 3 * NOTE_BYTES);
     jw_init(&w, &data, JW_WEB);
@@ -180,7 +175,16 @@ static void on_record(struct trail_sub *s, uint64_t number, const struct event_r
     snprintf(id, sizeof id, "%" PRIu64, number);
     sse_put(&out, str_of(id), r->kind, buf_str(&data));
     http_reply_write(f->req, buf_str(&out));
-    loop_timer_start(f->loop, &f->beat, BEAT_MS, on_beat);
+}
+
+static void on_record(struct trail_sub *s, uint64_t number, const struct event_record *r)
+{
+    struct follower *f = container_of(s, struct follower, sub);
+    bool welcome = is_welcome(f); /* else its key was revoked, and the next beat ends it */
+
+    if (welcome)
+        put_record(f, number, r);
+    loop_timer_start(f->loop, &f->beat, welcome ? BEAT_MS : 0, on_beat);
     if (http_reply_pending(f->req) >= STREAM_HIGH)
         trail_sub_pause(s);
 }
