@@ -106,6 +106,7 @@ TEST_LIMIT(serve_remote_is_a_face_of_another_server, 120)
     struct json *far = far_of(&t, r);
     CHECK_STR(serve_exec(&t.near, r, "echo $A; cd /tmp"), "b c");
     CHECK_STR(serve_exec(&t.near, r, "pwd"), "/tmp"); /* one and the same shell */
+    CHECK_STR(serve_exec(&t.near, r, "echo $RUNTIME_ID"), serve_field(&t.far, far, "runtime_id"));
     CHECK(strcmp(serve_field(&t.near, r, "session_api_key"),
                  serve_field(&t.far, far, "session_api_key")) != 0);
     const struct json *v1 = serve_want(
@@ -209,8 +210,20 @@ TEST_LIMIT(serve_remote_waits_while_the_other_server_is_away, 120)
     run_near(&t, "");
     CHECK_STR(serve_exec(&t.near, old, "pwd"), "/tmp"); /* on the same port, with the same key */
     CHECK_STR(serve_exec(&t.near, r, "echo still"), "still");
-    serve_tell(&t.near, "/stop", old);
     serve_tell(&t.near, "/stop", r);
+    serve_tell(&t.near, "/pause", old);
+    serve_tell(&t.near, "/resume", old); /* its row tells that it runs */
+    serve_kill(&t.near);
+    serve_kill(&t.far);
+    t.far.wire.port = port;
+    run_near(&t, ""); /* it does not wait for who is not there, and forgets nothing */
+    CHECK_STR(status_of(&t, "old"), "error");
+    CHECK_INT(wire_stop(&t.near.wire), 0);
+    run_near(&t, "");
+    run_far(&t, port);
+    old = serve_start(&t.near, "old", "");
+    CHECK_STR(serve_exec(&t.near, old, "pwd"), "/tmp");
+    serve_tell(&t.near, "/stop", old);
     two_close(&t);
 }
 

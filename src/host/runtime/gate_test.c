@@ -21,6 +21,27 @@ TEST(a_shell_waits_longer_only_where_many_are_claimed_at_once)
     CHECK_INT(later(1u << 30, 24, 0), BIND_LATER_MAX);
 }
 
+static void pass(struct runtime *r)
+{
+    r->pending = 1;
+}
+
+TEST(slow_starts_elsewhere_do_not_hold_up_the_rest)
+{
+    for (int here = 0; here < 2; here++) {
+        struct sbx_driver d = {.caps = here ? SBX_IS_HERE : 0};
+        struct manager m = {.config = {.driver = &d}, .at_gate = GATE_MOST};
+        struct runtime r = {.manager = &m};
+
+        list_init(&m.urgent);
+        list_init(&m.waiting);
+        list_init(&r.gate);
+        gate_wait(&r, false, pass);
+        CHECK_INT(r.pending, !here);
+        list_del(&r.gate);
+    }
+}
+
 TEST(a_crowd_that_comes_one_by_one_is_a_crowd)
 {
     struct manager m = {.claiming = 1, .at_gate = 1};

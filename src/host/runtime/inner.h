@@ -194,10 +194,17 @@ static inline bool runtime_is_far(const struct runtime *r)
     return !(r->manager->config.driver->caps & SBX_IS_HERE);
 }
 
-/* Paused where we do not end it: our own end is no reason to. */
-static inline bool runtime_stays_paused(const struct runtime *r)
+/* It could not be asked for when this server started: it may well live, as it was. */
+static inline bool runtime_is_out_of_reach(const struct runtime *r)
 {
-    return runtime_is_far(r) && r->status.now == RUNTIME_PAUSED;
+    return runtime_is_far(r) && r->status.now == RUNTIME_ERROR && r->lived && r->sbx &&
+           r->sbx->state.now == SBX_CREATED;
+}
+
+/* Our own end is no reason to end it. */
+static inline bool runtime_stays_there(const struct runtime *r)
+{
+    return (runtime_is_far(r) && r->status.now == RUNTIME_PAUSED) || runtime_is_out_of_reach(r);
 }
 
 /* Paused, and without a process: a resume starts it again. */

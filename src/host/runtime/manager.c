@@ -352,7 +352,7 @@ static void on_check_end(struct loop_later *l)
 
     MAP_EACH(slot, &m->ids) {
         const struct runtime *r = slot->value;
-        busy |= r->op || (!r->keep && r->sbx && !runtime_is_halted(r) && !runtime_stays_paused(r));
+        busy |= r->op || (!r->keep && r->sbx && !runtime_is_halted(r) && !runtime_stays_there(r));
     }
     if (busy || !m->ended)
         return;
@@ -379,7 +379,7 @@ void manager_shutdown(struct manager *m, void (*done)(void *arg), void *arg)
         probe_stop(r);
         if (r->keep || r->status.now == RUNTIME_STOPPED)
             continue; /* whoever paused one wants to go on with its files */
-        if (!runtime_is_halted(r) && !runtime_stays_paused(r))
+        if (!runtime_is_halted(r) && !runtime_stays_there(r))
             runtime_ask_own(r, r->status.now == RUNTIME_PAUSED ? RUNTIME_HALT : RUNTIME_STOP);
     }
     manager_check_end(m);

@@ -27,8 +27,12 @@ static bool use_existing(struct runtime *r, struct runtime_ask *ask)
     case RUNTIME_PAUSED:
         manager_ask(r, RUNTIME_RESUME, ask);
         return true;
-    case RUNTIME_STOPPED:
     case RUNTIME_ERROR:
+        if (!runtime_is_out_of_reach(r))
+            break;
+        manager_ask(r, RUNTIME_RESUME, ask); /* it is looked for by its session */
+        return true;
+    case RUNTIME_STOPPED:
         break;
     }
     return false;
