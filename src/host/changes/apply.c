@@ -228,11 +228,25 @@ static fallible write_link(const struct change *c, const struct spot *s)
     return give_owner(fd, s);
 }
 
+/* Copying may have taken long, too. */
+static fallible still_the_old(const struct applier *a, const struct spot *s)
+{
+    struct stat now;
+
+    if (!s->there || S_ISDIR(s->old.st_mode) || a->how->force)
+        return NULL;
+    if (fstatat(s->dir, s->name, &now, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? changed_now() : err_sys("look again");
+    bool same = now.st_ino == s->old.st_ino && same_time(now.st_ctim, s->old.st_ctim);
+    return same ? NULL : changed_now();
+}
+
 /* The finished entry takes its name; one that was not there must not be there now either. */
 static fallible name_it(struct applier *a, const struct change *c, const struct spot *s)
 {
     bool fresh = c->kind == CHANGE_ADDED || c->kind == CHANGE_RENAMED;
 
+    TRY(still_the_old(a, s));
     if (s->there && S_ISDIR(s->old.st_mode))
         TRY(clear_spot(a, s));
     if (fresh && !a->how->force) {

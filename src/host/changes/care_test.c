@@ -426,25 +426,27 @@ static void begin_now(struct kit *k)
 
 TEST(changes_take_nothing_away_that_was_written_since_they_were_seen)
 {
-    static const char *const names[] = {"d", "from", "r"};
+    static const char *const names[] = {"d", "e", "from", "r"};
     struct kit k;
 
     kit_init(&k);
-    sh(&k, k.lower, "mkdir -p d/in r && echo 1 >d/in/a && echo bytes >from && echo 2 >r/b");
+    sh(&k, k.lower,
+       "mkdir -p d/in e r && echo 1 >d/in/a && echo 0 >old && echo bytes >from && echo 2 >r/b");
     begin_now(&k);
     sh(&k, k.upper,
-       "mknod d c 0 0 && mknod from c 0 0 && echo bytes >to && echo file >r && echo new >new");
+       "mknod d c 0 0 && mknod e c 0 0 && mknod from c 0 0 && echo bytes >to && echo file >r && "
+       "echo new >new");
     pass_a_step(&k);
-    CHECK_STR(scan(&k), "D  d/\nA  new\nT  r\nR  from -> to\n");
-    sh(&k, k.lower, "echo mine >d/in/b && echo mine >>from && echo mine >>r/b");
+    CHECK_STR(scan(&k), "D  d/\nD  e/\nA  new\nT  r\nR  from -> to\n");
+    sh(&k, k.lower, "echo mine >d/in/b && echo mine >>from && echo mine >>r/b && mv old e");
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         struct changes_apply how = {.paths = (const char *const[]){names[i], "new", NULL}};
         sh(&k, k.lower, "rm -f new to");
         CHECK_ERR(changes_apply(&k.src, &k.c, &how), ERR_CONFLICT, "changed a moment ago");
     }
     sh(&k, k.lower,
-       "test \"$(cat d/in/a d/in/b from r/b new)\" = "
-       "\"$(printf '1\\nmine\\nbytes\\nmine\\n2\\nmine\\nnew')\"");
+       "test \"$(cat d/in/a d/in/b e/old from r/b new)\" = "
+       "\"$(printf '1\\nmine\\n0\\nbytes\\nmine\\n2\\nmine\\nnew')\"");
     struct changes_apply how = {.force = true};
     sh(&k, k.lower, "rm -f new to");
     CHECK_OK(changes_apply(&k.src, &k.c, &how));
