@@ -69,21 +69,6 @@ static fallible remote_open(const struct sbx_host *host, struct sbx_driver **ret
     return NULL;
 }
 
-static void remote_close(struct sbx_driver *driver)
-{
-    struct remote_driver *d = container_of(driver, struct remote_driver, base);
-
-    http_client_free(d->client);
-    free(d);
-}
-
-static void add_strings(struct buf *b, const char *const *list)
-{
-    buf_reset(b);
-    for (; list && *list; list++)
-        buf_add_mem(b, *list, strlen(*list) + 1);
-}
-
 static void release(struct remote *r)
 {
     loop_timer_stop(&r->timer);
@@ -96,6 +81,29 @@ static void release(struct remote *r)
     buf_done(&r->command);
     buf_done(&r->body);
     buf_done(&r->answer);
+}
+
+/* What lives on there is left to the next server. */
+static void remote_close(struct sbx_driver *driver)
+{
+    struct remote_driver *d = container_of(driver, struct remote_driver, base);
+
+    LIST_EACH(s, &driver->all, struct sbx, sibling) {
+        release(remote_of(s));
+        list_del(&s->sibling);
+        free(s->failure);
+        free(s->said);
+        free(s);
+    }
+    http_client_free(d->client);
+    free(d);
+}
+
+static void add_strings(struct buf *b, const char *const *list)
+{
+    buf_reset(b);
+    for (; list && *list; list++)
+        buf_add_mem(b, *list, strlen(*list) + 1);
 }
 
 static char *dup_or_null(const char *s)
