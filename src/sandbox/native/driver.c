@@ -102,6 +102,7 @@ static void native_close(struct sbx_driver *driver)
 
 /* --- what a sandbox is made of --- */
 
+/* Twice is fine: a driver may close before the end of one is told. */
 static void let_go(struct native *n)
 {
     err_free(native_log_watch(&n->base, false)); /* it cannot fail */
@@ -112,12 +113,13 @@ static void let_go(struct native *n)
         said_done(n->said);
     free(n->said);
     n->said = NULL; /* its log may be asked for until it is freed itself */
-    free(n->workspace);
-    free(n->mounts);
-    free(n->block);
-    free(n->image_name);
+    free(take(&n->workspace));
+    free(take(&n->mounts));
+    free(take(&n->block));
+    free(take(&n->image_name));
     if (n->output > 0)
         own_close(n->output);
+    n->output = 0;
 }
 
 static void release(struct native *n)

@@ -69,14 +69,15 @@ static fallible remote_open(const struct sbx_host *host, struct sbx_driver **ret
     return NULL;
 }
 
+/* Twice is fine: a driver may close before the end of one is told. */
 static void release(struct remote *r)
 {
     loop_timer_stop(&r->timer);
     if (r->call)
-        http_call_cancel(r->call);
-    free(r->image);
-    free(r->working_dir);
-    free(r->hostname);
+        http_call_cancel(take(&r->call));
+    free(take(&r->image));
+    free(take(&r->working_dir));
+    free(take(&r->hostname));
     buf_done(&r->env);
     buf_done(&r->command);
     buf_done(&r->body);
