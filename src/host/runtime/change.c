@@ -357,6 +357,46 @@ static fallible may_begin(const struct runtime *r, enum runtime_op op)
     return op == RUNTIME_RESUME ? runtime_check_mounts(r) : NULL;
 }
 
+/* False: not as it is now. */
+static bool proceed(struct runtime *r, enum runtime_op op, unsigned now)
+{
+    if (op == RUNTIME_LOOK)
+        gate_wait(r, true, pass_look);
+    else if (op == RUNTIME_STOP)
+        begin_stop(r);
+    else if (op == RUNTIME_PAUSE && now == RUNTIME_RUNNING) {
+        proxy_set_state(r->manager->config.proxy, &r->target, PROXY_PAUSED);
+        gate_wait(r, true, pass_pause);
+    } else if (op == RUNTIME_HALT && (now == RUNTIME_RUNNING || now == RUNTIME_PAUSED)) {
+        proxy_set_state(r->manager->config.proxy, &r->target, PROXY_PAUSED);
+        gate_wait(r, true, pass_halt);
+    } else if (op == RUNTIME_RESUME && now == RUNTIME_PAUSED && !runtime_is_halted(r))
+        gate_wait(r, true, pass_resume);
+    else if (op == RUNTIME_RESUME && now == RUNTIME_RUNNING) {
+        sbx_found_paused(r->sbx); /* or so it seems to who asks for it */
+        gate_wait(r, true, pass_resume);
+    } else if (op == RUNTIME_RESUME && r->sbx && (now == RUNTIME_ERROR || runtime_is_halted(r)))
+        runtime_begin_again(r);
+    else if (op == RUNTIME_MEASURE && !runtime_is_halted(r) &&
+             (now == RUNTIME_RUNNING || now == RUNTIME_PAUSED))
+        gate_wait(r, true, pass_measure);
+    else if (op == RUNTIME_SNAPSHOT && (now == RUNTIME_RUNNING || now == RUNTIME_PAUSED))
+        runtime_begin_snapshot(r, take(&r->asked->snapshot));
+    else
+        return false;
+    return true;
+}
+
+static fallible not_now(const struct runtime *r, enum runtime_op op)
+{
+    return err_new(ERR_CONFLICT, "runtime '%s' is %s: it cannot be %s", r->id, sm_name(&r->status),
+                   op == RUNTIME_PAUSE      ? "paused"
+                   : op == RUNTIME_HALT     ? "stopped"
+                   : op == RUNTIME_SNAPSHOT ? "kept as a snapshot"
+                   : op == RUNTIME_MEASURE  ? "measured"
+                                            : "resumed");
+}
+
 /* NULL and false: there is nothing to do, which is fine. */
 static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
 {
@@ -386,41 +426,12 @@ static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
         r->begun_ns = now_ns(r);
     r->op = op;
     r->pending = PENDING_ROW | PENDING_SANDBOX;
-    if (op == RUNTIME_LOOK)
-        gate_wait(r, true, pass_look);
-    else if (op == RUNTIME_STOP)
-        begin_stop(r);
-    else if (op == RUNTIME_PAUSE && now == RUNTIME_RUNNING) {
-        proxy_set_state(r->manager->config.proxy, &r->target, PROXY_PAUSED);
-        gate_wait(r, true, pass_pause);
-    } else if (op == RUNTIME_HALT && (now == RUNTIME_RUNNING || now == RUNTIME_PAUSED)) {
-        proxy_set_state(r->manager->config.proxy, &r->target, PROXY_PAUSED);
-        gate_wait(r, true, pass_halt);
-    } else if (op == RUNTIME_RESUME && now == RUNTIME_PAUSED && !runtime_is_halted(r))
-        gate_wait(r, true, pass_resume);
-    else if (op == RUNTIME_RESUME && now == RUNTIME_RUNNING) {
-        sbx_found_paused(r->sbx); /* or so it seems to who asks for it */
-        gate_wait(r, true, pass_resume);
-    } else if (op == RUNTIME_RESUME && r->sbx && (now == RUNTIME_ERROR || runtime_is_halted(r)))
-        runtime_begin_again(r);
-    else if (op == RUNTIME_MEASURE && !runtime_is_halted(r) &&
-             (now == RUNTIME_RUNNING || now == RUNTIME_PAUSED))
-        gate_wait(r, true, pass_measure);
-    else if (op == RUNTIME_SNAPSHOT && (now == RUNTIME_RUNNING || now == RUNTIME_PAUSED))
-        runtime_begin_snapshot(r, take(&r->asked->snapshot));
-    else {
-        r->op = RUNTIME_NO_OP;
-        r->pending = 0;
-        *ret_begun = false;
-        return err_new(ERR_CONFLICT, "runtime '%s' is %s: it cannot be %s", r->id,
-                       sm_name(&r->status),
-                       op == RUNTIME_PAUSE      ? "paused"
-                       : op == RUNTIME_HALT     ? "stopped"
-                       : op == RUNTIME_SNAPSHOT ? "kept as a snapshot"
-                       : op == RUNTIME_MEASURE  ? "measured"
-                                                : "resumed");
-    }
-    return NULL;
+    if (proceed(r, op, now))
+        return NULL;
+    r->op = RUNTIME_NO_OP;
+    r->pending = 0;
+    *ret_begun = false;
+    return not_now(r, op);
 }
 
 void runtime_next(struct runtime *r)
