@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -410,15 +411,19 @@ static struct broom broom_start(struct box_host *h, const struct run_spec *s, co
                                 struct box *b)
 {
     struct broom none = {-1, -1};
+    sigset_t all, before;
     int pair[2];
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return none;
+    sigfillset(&all); /* our terminal hangs up when we end, on it too if it has not run yet */
+    sigprocmask(SIG_BLOCK, &all, &before);
     pid_t pid = fork();
     if (pid == 0) {
         close(pair[0]);
         broom_live(h, s, p, b, pair[1]);
     }
+    sigprocmask(SIG_SETMASK, &before, NULL);
     close(pair[1]);
     if (pid < 0) {
         close(pair[0]);
