@@ -2,6 +2,7 @@
 /* serve_user_test.c — who a sandbox runs as, and where: what is asked for is so, or is refused. */
 #include <poll.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "test/v1_kit.h"
 
@@ -38,7 +39,6 @@ TEST_LIMIT(serve_heeds_groups_that_come_without_a_user, 120)
     serve_close(&s);
 }
 
-/* Its working directory is given away by the action server, wherever that is. */
 #define ELSEWHERE                                                                                  \
     "'command':['/usr/local/bin/openhands-agent-server','--port','60000'],"                        \
     "'working_dir':'/tmp/work','run_as_user':10001,'fs_group':10003,"
@@ -60,6 +60,47 @@ TEST_LIMIT(serve_leaves_a_workspace_of_the_host_as_it_is_and_gives_away_a_copy, 
               "2775:10001:10003\nmade");
     CHECK_INT(stat(dir_path(&s, "open/a"), &st), 0);
     CHECK(st.st_uid == 0 && st.st_gid == 0 && (st.st_mode & 07777) == 0755);
+    serve_close(&s);
+}
+
+/* The action server gives its working directory to who it works as, with all that is in it. */
+TEST_LIMIT(serve_changes_no_owner_in_directories_of_the_host, 120)
+{
+    static const char *const names[] = {"open/a", "open/a/old"};
+    struct serve s = {.key = NULL};
+    struct stat st;
+
+    open_with_mounts(&s);
+    CHECK_INT(mkdir(dir_path(&s, "open/b"), 0755), 0);
+    put_file(&s, "open/b/mine", "");
+    for (unsigned i = 0; i < 2; i++)
+        CHECK_INT(chown(dir_path(&s, names[i]), 4321, 4322), 0);
+    struct json *r = make(&s, "rw",
+                          "'command':null,'run_as_user':10001,"
+                          "'mounts':[{'source':'%s/open/a','target':'/workspace','mode':'rw'}]");
+    CHECK_STR(serve_exec(&s, r, "id -u; pwd; stat -c %u:%g . old; touch no || echo refused"),
+              "10001\n/workspace\n4321:4322\n4321:4322\n"
+              "touch: cannot touch 'no': Permission denied\nrefused");
+    /* not as root either, who can write there; one it had to make is its user's */
+    r = make(&s, "root",
+             "'command':null,"
+             "'mounts':[{'source':'%s/open/a','target':'/workspace','mode':'rw'}]");
+    CHECK_STR(serve_exec(&s, r, "id -u; stat -c %u:%g . old; touch yes && stat -c %u yes"),
+              "0\n4321:4322\n4321:4322\n0");
+    r = make(&s, "new",
+             "'command':null,'run_as_user':10001,'working_dir':'/workspace/new/dir',"
+             "'mounts':[{'source':'%s/open/a','target':'/workspace','mode':'rw'}]");
+    CHECK_STR(serve_exec(&s, r, "touch mine && stat -c %u . mine"), "10001\n10001");
+    /* nor where one lies in a copy, whose own files are given */
+    r = make(
+        &s, "in",
+        "'command':null,'run_as_user':10001,'mounts':[{'source':'%s/open/b','target':'/workspace'},"
+        "{'source':'%s/open/a','target':'/workspace/in','mode':'rw'}]");
+    CHECK_STR(serve_exec(&s, r, "stat -c %u . mine in in/old"), "10001\n10001\n4321\n4321");
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_INT(stat(dir_path(&s, names[i]), &st), 0);
+        CHECK(st.st_uid == 4321 && st.st_gid == 4322 && (st.st_mode & 020) == 0);
+    }
     serve_close(&s);
 }
 

@@ -164,7 +164,7 @@ TEST(tree_is_given_without_following_links)
     snprintf(path, sizeof path, "%s/up", homes);
     CHECK_INT(symlink(etc, path), 0);
     int dir = open(homes, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    tree_give(dir, 1500, 7, &count);
+    tree_give(dir, 1500, 7, false, &count);
     CHECK_INT(count.seen, 3);
     CHECK_INT(count.failed, 0);
     CHECK(stat(outside, &st) == 0 && st.st_uid == 0);

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "guest/proc/proc.h"
 
 #define DEPTH_MAX 128
 #define COPY_MAX  (16u << 20) /* of one file */
@@ -44,7 +45,8 @@ static void note(struct tree_count *count)
         count->first_errno = errno;
 }
 
-static void give_below(int dir, uid_t uid, gid_t gid, struct tree_count *count, unsigned depth)
+static void give_below(int dir, uid_t uid, gid_t gid, bool ours, struct tree_count *count,
+                       unsigned depth)
 {
     DIR *d = open_stream(dir);
     struct stat st;
@@ -55,26 +57,31 @@ static void give_below(int dir, uid_t uid, gid_t gid, struct tree_count *count, 
     }
     for (const char *name; (name = next_name(d));) {
         count->seen++;
-        if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+        bool known = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+        bool deeper = known && S_ISDIR(st.st_mode);
+        own_fd sub =
+            deeper ? openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+        if (sub >= 0 && ours && !proc_ours(sub))
+            continue;
+        if (!known || (deeper && sub < 0) ||
             ((st.st_uid != uid || st.st_gid != gid) &&
-             fchownat(dir, name, uid, gid, AT_SYMLINK_NOFOLLOW) < 0))
+             fchownat(dir, name, uid, gid, AT_SYMLINK_NOFOLLOW) < 0)) {
             note(count);
-        else if (S_ISDIR(st.st_mode)) {
-            own_fd sub = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-            errno = depth < DEPTH_MAX ? errno : ELOOP;
-            if (sub < 0 || depth >= DEPTH_MAX)
+        } else if (deeper) {
+            errno = ELOOP;
+            if (depth >= DEPTH_MAX)
                 note(count);
             else
-                give_below(sub, uid, gid, count, depth + 1);
+                give_below(sub, uid, gid, ours, count, depth + 1);
         }
     }
     closedir(d);
 }
 
-void tree_give(int dir, uid_t uid, gid_t gid, struct tree_count *count)
+void tree_give(int dir, uid_t uid, gid_t gid, bool ours, struct tree_count *count)
 {
     *count = (struct tree_count){0};
-    give_below(dir, uid, gid, count, 0);
+    give_below(dir, uid, gid, ours, count, 0);
 }
 
 static fallible copy_file(int from, int to, const char *name, mode_t mode)

@@ -7,11 +7,11 @@
 #include "base/err.h"
 
 /* chown -R of all below dir, not of dir itself. What could not be given is counted, not an error:
- * a mount inside may be read-only. */
+ * a mount inside may be read-only. ours: not of directories of the host, see proc_ours(). */
 struct tree_count {
     unsigned long seen, failed;
     int first_errno; /* of what failed */
 };
-void tree_give(int dir, uid_t uid, gid_t gid, struct tree_count *count);
+void tree_give(int dir, uid_t uid, gid_t gid, bool ours, struct tree_count *count);
 /* Files, directories and links below `from`, into `to`, with their modes, owned by uid and gid. */
 fallible tree_copy(int from, int to, uid_t uid, gid_t gid);

@@ -45,6 +45,9 @@ struct proc {
  */
 struct passwd_user;
 void proc_settle(struct passwd_user *u, const char *home);
+/* Mounted as the root is, which of all mounts only overlays of this sandbox are (host/launcher:
+ * mounts.c). What is not is a directory of the host, whose files stay whose they are. */
+bool proc_ours(int dir);
 
 /* Zero *p first and set the callbacks. */
 fallible proc_start(struct proc *p, struct loop *loop, const struct proc_config *config);

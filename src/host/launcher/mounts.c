@@ -27,6 +27,7 @@ fallible mounts_clone(int dir, int userns, bool read_only, int *ret_mount)
     own_fd mount = sys_open_tree(dir, "", OPEN_TREE_CLONE | AT_EMPTY_PATH | all);
     struct mount_attr attr = {.attr_set = (userns >= 0 ? MOUNT_ATTR_IDMAP : 0) |
                                           (read_only ? MOUNT_ATTR_RDONLY : 0),
+                              .attr_clr = userns >= 0 ? MOUNT_ATTR_NODIRATIME : 0,
                               .userns_fd = userns >= 0 ? (uint64_t)userns : 0};
 
     if (mount < 0)
@@ -119,7 +120,8 @@ static fallible overlay_by_path(const struct mounts_overlay *o, int *ret_mount)
     buf_add(&text, str_n("", 1));
     if (buf_failed(&text))
         return err_new(ERR_LIMIT, "%zu layers are more than this kernel takes", o->lower_count);
-    if (mount("overlay", o->at, "overlay", MS_NODEV | (o->no_set_id ? MS_NOSUID : 0), text.p) < 0)
+    if (mount("overlay", o->at, "overlay",
+              MS_NODEV | MS_NODIRATIME | (o->no_set_id ? MS_NOSUID : 0), text.p) < 0)
         return err_sys("mount the overlay");
     *ret_mount = sys_open_tree(AT_FDCWD, o->at, OPEN_TREE_CLONE);
     struct err *e = *ret_mount < 0 ? err_sys("copy the overlay's mount") : NULL;
@@ -157,8 +159,9 @@ fallible mounts_overlay(const struct mounts_overlay *o, int *ret_mount)
         TRY(fs_option(fs, plain[i]));
     if (o->user)
         TRY(fs_option(fs, "userxattr"));
-    return fs_create(fs, MOUNT_ATTR_NODEV | (o->no_set_id ? MOUNT_ATTR_NOSUID : 0),
-                     "mount the overlay", ret_mount);
+    return fs_create(
+        fs, MOUNT_ATTR_NODEV | MOUNT_ATTR_NODIRATIME | (o->no_set_id ? MOUNT_ATTR_NOSUID : 0),
+        "mount the overlay", ret_mount);
 }
 
 /* --- in memory

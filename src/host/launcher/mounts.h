@@ -9,7 +9,8 @@
 
 #include "base/err.h"
 
-/* A detached copy of dir's mount, its ids shifted into the namespace (-1: left alone). */
+/* A detached copy of dir's mount, its ids shifted into the namespace (-1: left alone), without
+ * nodiratime then. */
 fallible mounts_clone(int dir, int userns, bool read_only, int *ret_mount);
 
 struct mounts_overlay {
@@ -21,6 +22,8 @@ struct mounts_overlay {
     bool no_set_id;
     const char *at; /* with mounts_by_path(): a directory to mount it on for a moment */
 };
+/* Mounted with nodiratime, which a copy for a sandbox never is: so those inside know what is theirs
+ * and what is a directory of the host (guest/proc: proc_ours). */
 fallible mounts_overlay(const struct mounts_overlay *o, int *ret_mount);
 
 /* Before Linux 6.13 an overlay takes its layers by path, and only those that are mounted in the
