@@ -21,8 +21,10 @@ static const struct cfg_row rows[] = {
     CFG_BOOL(changes_options, json, "json", false, "Print a JSON object."),
 };
 static const struct cfg_row apply_rows[] = {
-    CFG_BOOL(changes_options, force, "force", false,
-             "Also what changed in the directory meanwhile: the sandbox's version wins."),
+    CFG_BOOL(
+        changes_options, force, "force", false,
+        "Also what changed in the directory meanwhile, and when another directory has its name "
+        "now: the sandbox's version wins."),
     CFG_BOOL(changes_options, json, "json", false, "Print a JSON object."),
 };
 
@@ -76,7 +78,8 @@ static fallible apply_layer(struct job *j, const struct kept_layer *l, struct ch
     }
     if (j->o.json || e)
         return e;
-    buf_addf(&j->out, "applied %zu to '%s'", how.applied, l->path);
+    buf_addf(&j->out, "applied %zu to '%s'%s", how.applied, l->path,
+             l->other ? ", another directory than the sandbox worked on" : "");
     changes_put_skipped(&j->out, how.skipped, how.mounted);
     buf_add_char(&j->out, '\n');
     return NULL;
@@ -93,6 +96,8 @@ static fallible one_layer(struct job *j, const struct kept_layer *l, layer_fn ac
     if (j->o.json) {
         jw_begin_object(&j->w, NULL);
         jw_cstr(&j->w, "directory", l->path);
+        if (l->other)
+            jw_bool(&j->w, "other_directory", true);
         changes_put_json(&j->w, &c);
     } else if (j->kept.count > 1)
         buf_addf(&j->out, "%s:\n", l->path);
@@ -101,6 +106,24 @@ static fallible one_layer(struct job *j, const struct kept_layer *l, layer_fn ac
         jw_end_object(&j->w);
     changes_done(&c);
     return e;
+}
+
+/* On the side: a list may be read by a program. */
+static void warn_of_others(const struct job *j)
+{
+    for (size_t i = 0; i < j->kept.count; i++)
+        if (j->kept.layers[i].other)
+            fd_print(j->cli->err,
+                     "croft diff: '%s': " KEPT_OTHER ": this is what would change there\n",
+                     j->kept.layers[i].path);
+}
+
+static fallible refuse_others(const struct job *j)
+{
+    for (size_t i = 0; i < j->kept.count; i++)
+        if (j->kept.layers[i].other && !j->o.force)
+            return err_wrap(kept_refuse_other(), "'%s'", j->kept.layers[i].path);
+    return NULL;
 }
 
 static fallible all_layers(struct job *j, layer_fn act)
@@ -127,11 +150,14 @@ static fallible all_layers(struct job *j, layer_fn act)
 
 static fallible diff(struct job *j)
 {
+    if (!j->o.json)
+        warn_of_others(j);
     return all_layers(j, diff_layer);
 }
 
 static fallible apply(struct job *j)
 {
+    TRY(refuse_others(j));
     kept_begin_notes(&j->kept);
     return all_layers(j, apply_layer);
 }
@@ -249,8 +275,9 @@ CLI_COMMAND(apply) = {
     .help = "All changes, or those of the paths named, as croft diff shows them. A file is old or\n"
             "new, never half. Owners, set-id bits and attributes from the sandbox do not come\n"
             "through; nothing outside the directory is touched. When the directory's own files\n"
-            "changed as well, nothing is done unless --force says so. The changes stay in\n"
-            "the sandbox until 'croft rollback' drops it. Of a server's sandbox: the changes of\n"
+            "changed as well, or another directory has its name now, nothing is done unless\n"
+            "--force says so. The changes stay in the sandbox until 'croft rollback' drops it. Of "
+            "a server's sandbox: the changes of\n"
             "its copy-on-write mounts go into the server's directories, where [mount.NAME] of its\n"
             "settings grants 'apply'; paths are those in the sandbox.",
     .options = {apply_rows, ARRAY_LEN(apply_rows), NULL},

@@ -179,7 +179,7 @@ TEST(apply_does_not_follow_a_directory_that_became_a_link)
     CHECK(access("elsewhere/new", F_OK) < 0);
 }
 
-TEST(apply_and_diff_want_the_directory_the_sandbox_worked_on)
+TEST(apply_wants_the_directory_the_sandbox_worked_on_unless_forced)
 {
     own_done(buf) got = {.limit_bytes = 65536};
 
@@ -192,12 +192,21 @@ TEST(apply_and_diff_want_the_directory_the_sandbox_worked_on)
     go("");
     CHECK(mkdir("another", 0755) == 0 && mkdir("another/d", 0755) == 0);
     CHECK(rename("work", "moved") == 0 && rename("another", "work") == 0);
-    CHECK_INT(croft(&got, "apply", "box-1", "--force", NULL), 1);
+    CHECK_INT(croft(&got, "apply", "box-1", NULL, NULL), 1);
     CHECK_HAS(buf_str(&got), "another directory has its name now");
+    CHECK_HAS(buf_str(&got), "--force");
     CHECK(access("work/new", F_OK) < 0);
-    CHECK_INT(croft(&got, "diff", "box-1", NULL, NULL), 1);
+    CHECK_INT(croft(&got, "diff", "box-1", NULL, NULL), 0);
+    CHECK_HAS(buf_str(&got), "another directory has its name now: this is what would change");
+    CHECK_HAS(buf_str(&got), "A  new\n");
+    CHECK_INT(croft(&got, "diff", "box-1", "--json", NULL), 0);
+    CHECK_HAS(buf_str(&got), "\"other_directory\": true");
     CHECK(rename("work", "another") == 0 && rename("moved", "work") == 0);
     CHECK_INT(croft(&got, "apply", "box-1", NULL, NULL), 0);
+    CHECK(access("work/new", F_OK) == 0);
+    CHECK(rename("work", "moved") == 0 && rename("another", "work") == 0);
+    CHECK_INT(croft(&got, "apply", "box-1", "--force", NULL), 0);
+    CHECK_HAS(buf_str(&got), "', another directory than the sandbox worked on");
     CHECK(access("work/new", F_OK) == 0);
 }
 

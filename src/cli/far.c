@@ -128,7 +128,8 @@ static void put_target(struct buf *out, const struct json *d)
 {
     buf_addf(out, "applied %" PRId64 " to the directory of '", json_get_int(d, "applied", 0));
     plain_put_name(out, text_of(d, "target"));
-    buf_add_char(out, '\'');
+    buf_addf(out, "'%s",
+             json_get(d, STR("other_directory")) ? ", another one than the sandbox worked on" : "");
     changes_put_skipped(out, (size_t)json_get_int(d, "skipped", 0),
                         (size_t)json_get_int(d, "mounted", 0));
     buf_add_char(out, '\n');

@@ -205,7 +205,7 @@ TEST(v1_diff_lists_what_a_sandbox_changed_in_words_and_pages)
     serve_close(&s);
 }
 
-TEST(v1_apply_wants_the_directory_the_sandbox_worked_on)
+TEST(v1_apply_wants_the_directory_the_sandbox_worked_on_unless_forced)
 {
     struct serve s = {0};
 
@@ -215,9 +215,16 @@ TEST(v1_apply_wants_the_directory_the_sandbox_worked_on)
     CHECK_INT(rename(dir_path(&s, "open/a"), dir_path(&s, "open/moved")), 0);
     CHECK_INT(mkdir(dir_path(&s, "open/a"), 0755), 0);
     serve_refused(&s, 409, "another directory has its name now", "POST", path_of(&s, r, "apply"),
-                  "{'force':true}");
-    serve_refused(&s, 409, "another directory", "GET", path_of(&s, r, "diff"), NULL);
+                  NULL);
     CHECK_STR(file_text(&s, "open/a/x"), "(none)");
+    const struct json *diff = serve_want(&s, 200, "GET", path_of(&s, r, "diff"), NULL);
+    CHECK_STR(kind_at(&s, diff, "/work/x"), "added");
+    CHECK(json_get(json_at(json_get(diff, STR("directories")), 0), STR("other_directory")));
+    const struct json *done =
+        serve_want(&s, 200, "POST", path_of(&s, r, "apply"), "{'force':true}");
+    CHECK(json_get(json_at(json_get(done, STR("directories")), 0), STR("other_directory")));
+    CHECK_STR(file_text(&s, "open/a/x"), "x\n");
+    CHECK_INT(unlink(dir_path(&s, "open/a/x")), 0);
     CHECK_INT(rmdir(dir_path(&s, "open/a")), 0);
     CHECK_INT(rename(dir_path(&s, "open/moved"), dir_path(&s, "open/a")), 0);
     serve_want(&s, 200, "POST", path_of(&s, r, "apply"), NULL);

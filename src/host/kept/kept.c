@@ -153,7 +153,8 @@ static fallible open_layer(int state, struct kept *k, unsigned n, const char *pa
         return errno == ENOENT ? NULL : err_sys("open layer '%s'", name);
     own_fd lower = -1;
     TRY_WRAP(open_source(path, &lower), "the directory sandbox '%s' worked on", k->id);
-    TRY_WRAP(kept_check_which(k->dir, n, lower), "'%s'", path);
+    bool other = false;
+    TRY_WRAP(kept_look_which(k->dir, n, lower, &other), "'%s'", path);
     TRY(snaps_open_noted(state, k->dir, n, &below));
     own_free struct record *r = mem_new(sizeof *r);
     const char *places[NATIVE_MOUNTS + 1] = {0};
@@ -166,6 +167,7 @@ static fallible open_layer(int state, struct kept *k, unsigned n, const char *pa
                              .lower = take_fd(&lower),
                              .since_ns = below.since_ns,
                              .user = kept_by_user(k->dir, n),
+                             .other = other,
                              .notes = kept_open_notes(k->dir, n, false)};
     for (size_t i = 0; places[i]; i++)
         l->places[i] = mem_dup_cstr(places[i]);

@@ -26,6 +26,7 @@ struct kept_layer {
     size_t upper_count;
     uint64_t since_ns; /* the directory's own changes since are conflicts; 0: since the lowest */
     bool user;         /* mounted by an ordinary user */
+    bool other;        /* lower is not the directory it lay over: only has its name */
     int notes;         /* of what was applied; -1: nothing yet */
     char *places[NATIVE_MOUNTS + 1]; /* in it, where others were mounted */
 };
@@ -45,10 +46,15 @@ fallible kept_note(int box, unsigned n, const char *path);
 fallible kept_note_which(int box, unsigned n, int source, bool user);
 /* Whether an ordinary user mounted it, which is whoever asks in sandboxes of older versions. */
 bool kept_by_user(int box, unsigned n);
-/* Another directory in its place is ERR_CONFLICT; older versions noted none, which fits all. */
+/* The same by a note that was read elsewhere: the text of a link. */
+fallible kept_note_text(int box, unsigned n, const char *which);
+/* Is source another one than was noted? Older versions noted none (was.len 0), which fits all. */
+fallible kept_look_which(int box, unsigned n, int source, bool *ret_other);
+fallible kept_is_other(struct str was, int source, bool *ret_other);
+#define KEPT_OTHER "another directory has its name now"
+fallible kept_refuse_other(void); /* ERR_CONFLICT: so it is */
 /* The file in which apply notes what it did; -1 when there is none, or none can be made. */
 int kept_open_notes(int box, unsigned n, bool create);
-fallible kept_check_which(int box, unsigned n, int source);
 void kept_forget_which(int box, unsigned n);
 /* Nothing changed there: it is nobody's last sandbox from now on, although it is still removed. */
 void kept_forget(int box, unsigned n);

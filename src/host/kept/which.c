@@ -41,16 +41,23 @@ static fallible describe(int dir, char out[WHICH])
     return NULL;
 }
 
-fallible kept_note_which(int box, unsigned n, int source, bool user)
+fallible kept_note_text(int box, unsigned n, const char *which)
 {
-    char name[16], text[WHICH], note[WHICH + sizeof BY_USER];
+    char name[16];
 
     name_of(n, 'i', name);
-    TRY(describe(source, text));
-    snprintf(note, sizeof note, "%s%s", user ? BY_USER : "", text);
-    if (symlinkat(note, box, name) < 0 && errno != EEXIST)
+    if (symlinkat(which, box, name) < 0 && errno != EEXIST)
         return err_sys("note the directory");
     return NULL;
+}
+
+fallible kept_note_which(int box, unsigned n, int source, bool user)
+{
+    char text[WHICH], note[WHICH + sizeof BY_USER];
+
+    TRY(describe(source, text));
+    snprintf(note, sizeof note, "%s%s", user ? BY_USER : "", text);
+    return kept_note_text(box, n, note);
 }
 
 /* .len 0: not noted */
@@ -88,21 +95,33 @@ static bool is_same(int source, struct str was, struct str now)
            str_eq(number[0], number[1]);
 }
 
-fallible kept_check_which(int box, unsigned n, int source)
+fallible kept_is_other(struct str was, int source, bool *ret_other)
 {
-    char now[WHICH], text[WHICH + sizeof BY_USER];
-    struct str was;
+    char now[WHICH];
 
-    TRY(read_which(box, n, text, &was));
+    *ret_other = false;
     if (!was.len)
         return NULL;
     TRY(describe(source, now));
     if (str_starts(was, STR(BY_USER)))
         was = str_from(was, strlen(BY_USER));
-    if (is_same(source, was, str_of(now)))
-        return NULL;
-    return err_new(ERR_CONFLICT, "another directory has its name now: put the one the sandbox "
-                                 "worked on back in its place");
+    *ret_other = !is_same(source, was, str_of(now));
+    return NULL;
+}
+
+fallible kept_look_which(int box, unsigned n, int source, bool *ret_other)
+{
+    char text[WHICH + sizeof BY_USER];
+    struct str was;
+
+    TRY(read_which(box, n, text, &was));
+    return kept_is_other(was, source, ret_other);
+}
+
+fallible kept_refuse_other(void)
+{
+    return err_new(ERR_CONFLICT, KEPT_OTHER ": put the one the sandbox worked on back in its "
+                                            "place, or use --force to change this one");
 }
 
 void kept_forget_which(int box, unsigned n)

@@ -43,6 +43,7 @@ struct section { /* an overlay of the sandbox's */
     char where[NATIVE_PATH_MAX + 1];  /* in the sandbox, "" is its root */
     const struct native_mount *mount; /* NULL: of its root file system */
     const struct launcher_root *root; /* of a mount */
+    bool other;                       /* not the directory it lay over: only has its name */
     const char *places[NATIVE_MOUNTS + 1];
     struct changes c;
 };
@@ -132,7 +133,8 @@ static fallible add_mount(struct looking *l, unsigned n)
     x->src.since_ns = l->below[n].since_ns;
     TRY_WRAP(fd_open_beneath(x->root->dir, str_of(m->path), O_PATH, 0, &x->src.lower),
              "the directory of '%s'", m->target);
-    TRY_WRAP(kept_check_which(l->j->dir, n, x->src.lower), "the directory of '%s'", m->target);
+    TRY_WRAP(kept_look_which(l->j->dir, n, x->src.lower, &x->other), "the directory of '%s'",
+             m->target);
     record_places(&l->record, n, x->places);
     x->src.places = x->places;
     x->src.notes = kept_open_notes(l->j->dir, n, l->j->run == run_apply);
@@ -321,6 +323,8 @@ static void put_mounts(struct jw *w, const struct looking *l)
             JW_OBJECT(w, NULL) {
                 jw_cstr(w, "target", x->where);
                 jw_bool(w, "may_apply", may_apply(x));
+                if (x->other)
+                    jw_bool(w, "other_directory", true);
             }
         }
 }
@@ -445,6 +449,8 @@ static fallible choose(struct looking *l, struct taking all[NATIVE_MOUNTS], size
                            "'%s' may be worked on as a copy only; whoever runs the server grants "
                            "more with 'apply' in mount.NAME.modes",
                            x->where);
+        if (x->other && !l->asked.force)
+            return err_wrap(kept_refuse_other(), "the directory of '%s'", x->where);
         TRY_WRAP(changes_scan(&x->src, &x->c), "'%s'", x->where);
         n++;
     }
@@ -466,6 +472,8 @@ static void put_applied(struct jw *w, const struct looking *l, const struct taki
             for (size_t i = 0; i < n; i++)
                 JW_OBJECT(w, NULL) {
                     jw_cstr(w, "target", all[i].x->where);
+                    if (all[i].x->other)
+                        jw_bool(w, "other_directory", true);
                     jw_uint(w, "applied", all[i].how.applied);
                     jw_uint(w, "skipped", all[i].how.skipped);
                     if (all[i].how.mounted)
