@@ -335,17 +335,36 @@ struct stored {
     struct snap snap;
 };
 
+/* Files of two directories would be mixed, in a copy: that may be wanted, and harms nobody before
+ * an apply, which refuses it. */
+static fallible check_directory(const struct cli *cli, const char *name, const struct snap *snap)
+{
+    own_fd dir = open(snap->source.p, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    bool other;
+
+    if (dir < 0)
+        return err_sys("the snapshot's directory '%s'", snap->source.p);
+    TRY(kept_is_other(snap->which, dir, &other));
+    if (other)
+        fd_print(cli->err,
+                 "croft run: '%s' is another directory than the one snapshot '%s' was made of: its "
+                 "changes lie over this one's files now, and 'croft apply' will want --force\n",
+                 snap->source.p, name);
+    return NULL;
+}
+
 /* Of a directory, or of a whole sandbox, whose files are all in it: the directory too. */
-static fallible find_snapshot(int state, struct arena *a, struct run_options *o, struct stored *ret,
-                              struct run_spec *s)
+static fallible find_snapshot(const struct cli *cli, int state, struct arena *a,
+                              struct run_options *o, struct stored *ret, struct run_spec *s)
 {
     own_fd whole = -1;
     struct err *e = snaps_find(state, o->from.p, a, &ret->snap);
 
     if (!e) {
         s->from = &ret->snap;
-        o->workspace = arena_copy(a, ret->snap.source);
-        return NULL;
+        ret->snap.source = o->workspace = arena_copy(a, ret->snap.source);
+        TRY(arena_check(a));
+        return check_directory(cli, o->from.p, &ret->snap);
     }
     if (err_code(e) != ERR_NOT_FOUND)
         return e;
@@ -378,7 +397,7 @@ static fallible find_stored(struct cli *cli, struct arena *a, struct run_options
         s->image = &ret->image;
     }
     if (o->from.p)
-        TRY(find_snapshot(state, a, o, ret, s));
+        TRY(find_snapshot(cli, state, a, o, ret, s));
     return arena_check(a);
 }
 

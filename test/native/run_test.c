@@ -408,6 +408,41 @@ TEST(croft_run_forks_a_snapshot_and_diff_shows_both_layers)
     CHECK_HAS(buf_str(&out), "no snapshot 'snap'");
 }
 
+TEST(croft_run_says_when_a_snapshot_is_of_another_directory)
+{
+    own_done(buf) out;
+    own_fd dir = test_dir_fd();
+    char workspace[300];
+
+    kit_need_root();
+    buf_init(&out, 1u << 16);
+    CHECK_INT(mkdirat(dir, "ws", 0755), 0);
+    snprintf(workspace, sizeof workspace, "%s/ws", test_dir());
+    CHECK_INT(kit_run(ARGS("--name", "s1", "--workspace", workspace), ARGS("touch", "one"), &out),
+              0);
+    CHECK_INT(croft(&out, "snapshot", "take", "s1", "--name", "snap"), 0);
+    buf_reset(&out);
+    const char *const *again = ARGS(test_program("croft"), "run", "--root", "/", "--from", "snap",
+                                    "--name", "f1", "--", "touch", "two");
+    CHECK_INT(program_run(again, &out), 0);
+    CHECK(str_find(buf_str(&out), STR("another directory")) < 0);
+    CHECK_INT(croft(&out, "rollback", "f1", NULL, NULL, NULL), 0);
+    CHECK_INT(renameat(dir, "ws", dir, "old"), 0);
+    CHECK_INT(mkdirat(dir, "ws", 0755), 0);
+    buf_reset(&out);
+    CHECK_INT(program_run(again, &out), 0);
+    CHECK_HAS(buf_str(&out), "is another directory than the one snapshot 'snap' was made of");
+    CHECK_INT(croft(&out, "apply", "f1", NULL, NULL, NULL), 1);
+    CHECK_HAS(buf_str(&out), "another directory has its name now");
+    CHECK_INT(croft(&out, "apply", "f1", "--force", NULL, NULL), 0);
+    CHECK_INT(faccessat(dir, "ws/one", F_OK, 0), 0);
+    CHECK_INT(unlinkat(dir, "ws/one", 0), 0);
+    CHECK_INT(unlinkat(dir, "ws/two", 0), 0);
+    CHECK_INT(unlinkat(dir, "ws", AT_REMOVEDIR), 0);
+    CHECK_INT(croft(&out, "run", "--from", "snap", NULL, NULL), 125);
+    CHECK_HAS(buf_str(&out), "the snapshot's directory '");
+}
+
 TEST(croft_run_starts_an_imported_image)
 {
     own_done(buf) out;

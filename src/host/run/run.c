@@ -9,8 +9,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -29,249 +27,11 @@
 #include "host/launcher/setid.h"
 #include "host/tree/tree.h"
 #include "host/rootfs/rootfs.h"
-#include "host/run/given.h"
+#include "host/run/plan.h"
 #include "host/run/relay.h"
 #include "host/snaps/merge.h"
 #include "host/snaps/snaps.h"
 #include "host/snaps/whole.h"
-
-/* --- what to start
- * -------------------------------------------------------------------------------- */
-
-static fallible add_strings(struct buf *b, const char *const *list, uint32_t *ret_count)
-{
-    uint32_t n = 0;
-
-    for (; list[n]; n++)
-        buf_add_mem(b, list[n], strlen(list[n]) + 1);
-    *ret_count += n;
-    return buf_check(b);
-}
-
-static fallible make_block(const struct run_spec *s, struct native_request *req, int *ret_fd)
-{
-    own_done(buf) b;
-    own_fd fd = memfd_create("croft-args", MFD_CLOEXEC);
-
-    buf_init(&b, NATIVE_BLOCK_MAX);
-    if (fd < 0)
-        return err_sys("make a memfd");
-    TRY(add_strings(&b, s->argv, &req->argc));
-    TRY_WRAP(add_strings(&b, s->env, &req->envc), "arguments and environment");
-    TRY(fd_write_all(fd, buf_str(&b)));
-    *ret_fd = take_fd(&fd);
-    return NULL;
-}
-
-enum { RUN_END_FD = 3 }; /* inside */
-
-struct plan {
-    struct native_request req;
-    struct box_spec spec;
-    struct rootfs rootfs;
-    struct box_root roots[ROOTFS_MOUNTS_MAX];
-    struct snaps_stack below;
-    const char *pid1[16];
-    struct given given; /* as they were before it ran */
-    uint64_t began_wall_ns;
-    bool unlimited;
-    bool made; /* its directory: something is noted in it before it starts */
-    int end;   /* gets the exit code when all but pid 1 is dead; -1: its death tells */
-};
-
-static void plan_done(struct plan *p)
-{
-    own_close_p(&p->spec.block);
-    own_close_p(&p->end);
-    own_close_p(&p->spec.fds[RUN_END_FD]);
-    rootfs_done(&p->rootfs);
-    snaps_stack_done(&p->below);
-    for (unsigned i = 0; i < NATIVE_MOUNTS; i++)
-        own_close_p(&p->spec.sources[i]);
-}
-
-/* Before anything runs: whoever is killed leaves a note for the sweep. */
-static fallible make_dir(const struct box_host *h, const struct run_spec *s, struct plan *p)
-{
-    if (p->made)
-        return NULL;
-    TRY(box_make_dir(h, s->id));
-    p->made = true;
-    p->spec.flags |= BOX_DIR_MADE;
-    return NULL;
-}
-
-static fallible plan_mounts(const struct box_host *h, const struct run_spec *s, struct plan *p)
-{
-    if (s->mount_count > NATIVE_MOUNTS)
-        return err_new(ERR_LIMIT, "%zu mounts, at most %d", s->mount_count, NATIVE_MOUNTS);
-    for (size_t i = 0; i < s->mount_count; i++) {
-        struct native_mount *m = &p->req.mounts[i];
-        if (!native_target_ok(s->mounts[i].target, strlen(s->mounts[i].target) + 1) ||
-            strlen(s->mounts[i].target) >= sizeof m->target)
-            return err_new(ERR_INVALID, "'%s' is no place to mount on", s->mounts[i].target);
-        m->mode = s->mounts[i].mode;
-        strcpy(m->path, ".");
-        strcpy(m->target, s->mounts[i].target);
-        p->spec.sources[i] = open(s->mounts[i].source, O_PATH | O_CLOEXEC);
-        if (p->spec.sources[i] < 0)
-            return err_sys("open '%s'", s->mounts[i].source);
-        if (m->mode != NATIVE_RW || h->user)
-            continue;
-        TRY(make_dir(h, s, p));
-        TRY(box_note_writable(h, s->id, (unsigned)i, s->mounts[i].source));
-    }
-    return NULL;
-}
-
-static fallible plan_fork(const struct box_host *h, const struct run_spec *s, struct plan *p)
-{
-    if (!s->from)
-        return NULL;
-    if (!s->mount_count || s->mounts[0].mode != NATIVE_OVERLAY ||
-        !str_eq(str_of(s->mounts[0].source), s->from->source))
-        return err_new(ERR_INVALID, "snapshot '" STR_FMT "' is of '" STR_FMT "'",
-                       STR_ARG(s->from->name), STR_ARG(s->from->source));
-    struct str state = str_of(h->state);
-    if (str_starts(state, s->from->source) && state.p[s->from->source.len] == '/')
-        return err_new(ERR_INVALID,
-                       "the state directory '%s' lies in the workspace: layers may not lie in each "
-                       "other; set CROFT_SERVER_STATE_DIR",
-                       h->state);
-    TRY(snaps_open(h->dir, s->from, &p->below));
-    p->spec.layers[0] = p->below.fds;
-    p->spec.layer_count[0] = p->below.count;
-    return NULL;
-}
-
-/* Its root file system goes on from the snapshot's, whose layers are noted in its directory first:
- * nobody may sweep them from then on. */
-static fallible plan_whole(const struct box_host *h, const struct run_spec *s, struct plan *p)
-{
-    own_fd whole = -1;
-
-    TRY(whole_open(h->dir, s->whole, &whole));
-    TRY_WRAP(whole_check_fits(whole, &p->rootfs), "snapshot '%s'", s->whole);
-    TRY(make_dir(h, s, p));
-    own_fd box = openat(h->boxes, s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (box < 0)
-        return err_sys("open the sandbox's directory");
-    TRY(whole_stand(h->dir, s->whole, box));
-    for (size_t i = 0; i < p->rootfs.mount_count; i++)
-        TRY(whole_add_below(h->dir, box, &p->rootfs.mounts[i]));
-    return NULL;
-}
-
-static fallible plan_root(const struct box_host *h, const struct run_spec *s, struct plan *p)
-{
-    if (s->root) {
-        int root = open(s->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (root < 0)
-            return err_sys("open root file system '%s'", s->root);
-        rootfs_add_lower(rootfs_add_mount(&p->rootfs, "", "u", "w"), root);
-    } else if (s->image)
-        TRY_WRAP(images_open(h->dir, s->image, &p->rootfs), "the image as a root");
-    else
-        TRY_WRAP(rootfs_host_open_or_make(h->dir, s->on_making, s->arg, &p->rootfs),
-                 "this machine's system as a root");
-    if (s->whole)
-        TRY(plan_whole(h, s, p));
-    for (size_t i = 0; i < p->rootfs.mount_count; i++) {
-        const struct rootfs_mount *m = &p->rootfs.mounts[i];
-        p->roots[i] = (struct box_root){.where = m->where,
-                                        .upper = m->upper,
-                                        .work = m->work,
-                                        .lowers = m->lowers,
-                                        .lower_count = m->lower_count,
-                                        .frozen = m->frozen};
-    }
-    p->spec.roots = p->roots;
-    p->spec.root_count = p->rootfs.mount_count;
-    p->spec.root_id = p->rootfs.id;
-    return NULL;
-}
-
-static fallible check_id(const char *id)
-{
-    if (native_id_ok(id, strlen(id) + 1) && strlen(id) < NATIVE_ID_MAX)
-        return NULL;
-    return err_new(ERR_INVALID, "'%.80s' is no name for a sandbox: letters, digits, '-', '_'", id);
-}
-
-/* Gives false when a default has nobody to enforce it. */
-static bool plan_limits(const struct box_host *h, const struct run_spec *s,
-                        struct native_limits *limits)
-{
-    bool memory = cg_has(&h->cg, CG_MEMORY), pids = cg_has(&h->cg, CG_PIDS);
-
-    *limits = s->limits;
-    if (!limits->memory_bytes && memory)
-        limits->memory_bytes = s->otherwise.memory_bytes;
-    if (!limits->pids && pids)
-        limits->pids = s->otherwise.pids;
-    return memory && pids;
-}
-
-static fallible plan_fds(const struct run_spec *s, struct plan *p)
-{
-    const int theirs[] = {s->in, s->out, s->err};
-    int ends[2];
-
-    if (!s->tty)
-        TRY(given_check(theirs));
-    given_note(&p->given, theirs);
-    p->spec.fd_count = s->last ? RUN_END_FD + 1 : RUN_END_FD;
-    for (size_t i = 0; i < ARRAY_LEN(theirs); i++)
-        p->spec.fds[i] = s->tty ? -1 : theirs[i];
-    if (!s->last)
-        return NULL;
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return err_sys("make a pipe");
-    p->end = ends[0];
-    p->spec.fds[RUN_END_FD] = ends[1];
-    return NULL;
-}
-
-static fallible plan_make(const struct box_host *h, const struct run_spec *s, struct plan *p)
-{
-    /* pid 1 reaps and passes signals on; the command is its child. */
-    const char *const pid1[] = {"croft-guest", "init", "--exec", "--cwd", s->workdir};
-    const char *const as_user[] = {"--user", s->user}, *const told[] = {"--end-fd", "3"};
-    size_t n = ARRAY_LEN(pid1);
-
-    memcpy(p->pid1, pid1, sizeof pid1);
-    if (strcmp(s->user, "root") != 0) {
-        memcpy(p->pid1 + n, as_user, sizeof as_user);
-        n += ARRAY_LEN(as_user);
-    }
-    if (s->last) {
-        memcpy(p->pid1 + n, told, sizeof told);
-        n += ARRAY_LEN(told);
-    }
-    p->pid1[n] = "--";
-    p->req.magic = NATIVE_MAGIC;
-    p->req.version = NATIVE_VERSION;
-    p->req.op = NATIVE_START;
-    p->req.flags = s->no_new_privs ? NATIVE_NO_NEW_PRIVS : 0;
-    p->unlimited = !plan_limits(h, s, &p->req.limits);
-    TRY(disk_choose(h, &p->req.limits, false, -1, &p->spec.disk));
-    strcpy(p->req.id, s->id);
-    strcpy(p->req.hostname, s->id);
-    p->spec.req = &p->req;
-    p->spec.prefix = p->pid1;
-    p->spec.flags = BOX_DIE_WITH_PARENT | (s->tty ? BOX_TTY : 0) | (s->last ? BOX_LEAVE_LAYERS : 0);
-    struct winsize size;
-    if (s->tty && ioctl(s->in, TIOCGWINSZ, &size) == 0) {
-        p->spec.tty_rows = size.ws_row;
-        p->spec.tty_cols = size.ws_col;
-    }
-    TRY(plan_fds(s, p));
-    TRY(plan_mounts(h, s, p));
-    TRY(plan_fork(h, s, p));
-    TRY(plan_root(h, s, p));
-    TRY(make_block(s, &p->req, &p->spec.block));
-    return native_check(&p->req, sizeof p->req);
-}
 
 /* --- what is left
  * --------------------------------------------------------------------------------- */
@@ -576,14 +336,19 @@ static fallible run_box(struct box_host *h, const struct run_spec *s, struct pla
     return e;
 }
 
+static fallible check_id(const char *id)
+{
+    if (native_id_ok(id, strlen(id) + 1) && strlen(id) < NATIVE_ID_MAX)
+        return NULL;
+    return err_new(ERR_INVALID, "'%.80s' is no name for a sandbox: letters, digits, '-', '_'", id);
+}
+
 fallible run_sandbox(const struct run_spec *spec, struct run_result *ret_result)
 {
-    struct plan p = {.spec = {.block = -1, .fds[RUN_END_FD] = -1}, .end = -1};
+    struct plan p;
     struct box_host h;
 
-    for (unsigned i = 0; i < NATIVE_MOUNTS; i++)
-        p.spec.sources[i] = -1;
-    rootfs_init(&p.rootfs);
+    plan_init(&p);
     *ret_result = (struct run_result){0};
     TRY(box_host_open(&h, spec->state, rng_system()));
     struct err *e = check_id(spec->id);

@@ -81,6 +81,8 @@ static void put_record(struct buf *to, const struct snap *snap)
     JW_OBJECT(&w, NULL) {
         jw_str(&w, "name", snap->name);
         jw_str(&w, "source", snap->source);
+        if (snap->which.len)
+            jw_str(&w, "which", snap->which);
         jw_uint(&w, "made_wall_ns", snap->made_wall_ns);
         if (snap->since_ns)
             jw_uint(&w, "since_ns", snap->since_ns);
@@ -111,6 +113,7 @@ static fallible parse_record(struct arena *a, struct str text, struct snap *ret)
     const struct json *layers = json_get(doc, STR("layers"));
     *ret = (struct snap){.name = json_get_str(doc, "name", STR("")),
                          .source = json_get_str(doc, "source", STR("")),
+                         .which = arena_copy(a, json_get_str(doc, "which", STR(""))),
                          .made_wall_ns = (uint64_t)json_get_int(doc, "made_wall_ns", 0),
                          .since_ns = (uint64_t)json_get_int(doc, "since_ns", 0)};
     if (!layers || layers->type != JSON_ARRAY || layers->count > SNAPS_LAYERS_MAX)
@@ -213,7 +216,7 @@ static fallible take_upper(const struct snapstore *s, int box, unsigned n, bool 
 static fallible take_one(const struct snapstore *s, int box, unsigned n, bool copy, struct arena *a,
                          struct snap *snap)
 {
-    char upper[16], source[16], path[PATH_MAX];
+    char upper[16], source[16], which[16], path[PATH_MAX], noted[PATH_MAX];
     struct str layer;
 
     snapstore_mount_name(n, 'u', upper);
@@ -222,6 +225,9 @@ static fallible take_one(const struct snapstore *s, int box, unsigned n, bool co
     if (!path[0] || faccessat(box, upper, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         return err_new(ERR_NOT_FOUND, "the sandbox has no copy of a directory");
     snap->source = arena_copy(a, str_of(path));
+    snapstore_mount_name(n, 'i', which);
+    TRY(snapstore_link(box, which, noted));
+    snap->which = arena_copy(a, str_of(noted));
     TRY(read_noted(s, box, n, a, snap));
     if (snap->layer_count == SNAPS_LAYERS_MAX - 1) /* nobody has done it since layer 20 */
         TRY_WRAP(snapstore_flatten(s, a, snap), "flatten its layers");
