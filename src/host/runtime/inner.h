@@ -47,6 +47,7 @@ struct manager {
     struct list warm_ends; /* of pools, waiting for the gate */
     struct loop_later refill;
     struct loop_timer refill_again, calm;
+    uint64_t busy_ns;                 /* since when claims come without a pause; 0: none does */
     unsigned refill_fails, refilling; /* refilling: that are being started */
 
     struct list subscribers;
@@ -180,8 +181,10 @@ struct sbx *pool_look(struct manager *m, const char *image, const char **ret_poo
                       enum pool_miss *ret_miss);
 void pool_give(struct manager *m, struct sbx *warm);
 void pool_missed(struct manager *m, const char *image, enum pool_miss miss);
-void pool_refill(struct manager *m);      /* soon, behind what is under way */
-void pool_trim(struct manager *m);        /* ends what is too many, as far as the gate allows */
+void pool_refill(struct manager *m); /* soon, behind what is under way */
+void pool_trim(struct manager *m);   /* ends what is too many, as far as the gate allows */
+/* How many may be being made now for a pool that has so many ready. */
+unsigned pool_pace(const struct manager *m, unsigned ready, unsigned want, uint64_t now_ns);
 void pool_claims_over(struct manager *m); /* nobody waits for one now: it is filled up again */
 void pool_end_next(struct manager *m);    /* of those that are to end, what may be asked for now */
 void pool_drain(struct manager *m);

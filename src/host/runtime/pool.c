@@ -13,6 +13,7 @@
 #define REFILL_MAX_MS   30000
 #define REFILL_MOST     4  /* being made at once: more would only stand in each other's way */
 #define CALM_MS         10 /* what was claimed last has the processors for its first command */
+#define STREAM_MS       50 /* who claims for so long without a pause does not stop soon */
 
 struct pool {
     struct manager *manager;
@@ -228,22 +229,37 @@ static bool make_warm(struct pool *p)
     return true;
 }
 
-/* The pool that is furthest from its target goes first. While somebody waits for a claim the
- * processors are his, unless a pool runs dry under a few that always wait; behind many at once it
- * is filled when they are through. Should it be empty by then, who comes next is started cold.
- * Behind the last one it is filled at once if half of it is gone, else a moment later. */
+/* Behind one claim comes the next, or a first command: what is made meanwhile takes the launcher
+ * and a processor from them. So a pool is filled when nobody came for a moment, unless little of it
+ * is left. A stream that has no pauses has one made beside it at a time, so that it can go on for
+ * ever if it is slow enough. Behind many at once it is filled when they are through; should it be
+ * empty by then, who comes next is started cold. */
+unsigned pool_pace(const struct manager *m, unsigned ready, unsigned want, uint64_t now_ns)
+{
+    if (m->claiming > REFILL_MOST)
+        return 0;
+    if (!m->busy_ns || ready <= want / 4)
+        return REFILL_MOST;
+    return now_ns - m->busy_ns >= STREAM_MS * NS_PER_MS;
+}
+
+static uint64_t now_ns(const struct manager *m)
+{
+    return clock_mono_ns(loop_clock(m->config.loop));
+}
+
+/* The pool that is furthest from its target goes first. */
 static struct pool *neediest(struct manager *m)
 {
     struct pool *found = NULL;
     unsigned most = 0;
+    uint64_t now = now_ns(m);
 
-    if (m->claiming > REFILL_MOST || m->refilling >= REFILL_MOST)
-        return NULL;
     LIST_EACH(p, &m->pools, struct pool, link) {
         unsigned have = p->ready + p->making;
         unsigned want = p->target < p->ceiling ? p->target : p->ceiling;
-        bool wait = m->claiming ? p->ready > want / 4 : m->calm.loop && p->ready > want / 2;
-        if (p->closed || have >= want || want - have <= most || wait)
+        if (p->closed || have >= want || want - have <= most ||
+            m->refilling >= pool_pace(m, p->ready, want, now))
             continue;
         most = want - have;
         found = p;
@@ -265,12 +281,17 @@ static void on_refill(struct loop_later *l)
 
 static void on_calm(struct loop_timer *t)
 {
-    pool_refill(container_of(t, struct manager, calm));
+    struct manager *m = container_of(t, struct manager, calm);
+
+    if (m->claiming)
+        return; /* the end of that looks again */
+    m->busy_ns = 0;
+    pool_refill(m);
 }
 
 void pool_claims_over(struct manager *m)
 {
-    if (!m->ending && !list_empty(&m->pools))
+    if (!m->ending)
         loop_timer_start(m->config.loop, &m->calm, CALM_MS, on_calm);
     pool_refill(m);
 }
@@ -329,6 +350,8 @@ void pool_give(struct manager *m, struct sbx *warm)
     list_del(&w->link);
     p->ready--;
     p->hits++;
+    if (!m->busy_ns)
+        m->busy_ns = now_ns(m);
     free(w); /* its sandbox is the runtime's from here on */
     pool_refill(m);
 }
