@@ -13,6 +13,7 @@
 static void open_demo(struct serve *s)
 {
     serve_open(s);
+    CHECK_INT(chdir(test_dir()), 0); /* what the lines write is written there */
     setenv("CROFT_HOST", serve_text(s, "unix:%s/server/api.sock", s->state), 1);
     CHECK(serve_start(s, "demo", ""));
 }
