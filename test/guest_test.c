@@ -105,31 +105,13 @@ TEST(the_guest_answers_on_a_unix_socket)
     CHECK(access(address + 5, F_OK) < 0); /* it takes its socket away with it */
 }
 
-/* A port nobody has at the moment. */
-static void free_port(char *address, size_t size)
-{
-    char url[64];
-    int fd;
-
-    CHECK_OK(listen_open(STR("127.0.0.1:0"), &fd));
-    CHECK_OK(listen_name(fd, false, url, sizeof url));
-    snprintf(address, size, "%s", url + strlen("http://"));
-    listen_close(fd);
-}
-
 TEST(the_guest_answers_on_tcp)
 {
     char address[64];
     struct wire w;
-    bool listens = false;
 
-    for (int tries = 0; !listens && tries < 5; tries++) { /* another may take the port first */
-        free_port(address, sizeof address);
-        listens = guest_start(&w, address, -1);
-        if (!listens)
-            program_wait(w.pid);
-    }
-    CHECK(listens);
+    snprintf(address, sizeof address, "127.0.0.1:%u", test_free_port());
+    CHECK(guest_start(&w, address, -1));
     wire_at(&w, address);
     check_alive(&w);
     CHECK_INT(wire_stop(&w), 0);

@@ -2,6 +2,7 @@
 /* support.c — checks, directories and paths behind test.h. */
 #include "test/support.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -209,6 +211,38 @@ void test_alone(void)
     CHECK_INT(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
     CHECK_INT(mount("proc", "/proc", "proc", 0, NULL), 0);
     go_on_below(); /* as its child: pid 1 gets the orphans */
+}
+
+/* The kernel gives away those from here on. */
+static unsigned first_given_port(void)
+{
+    unsigned first = 0;
+    FILE *f = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+
+    CHECK(f && fscanf(f, "%u", &first) == 1);
+    fclose(f);
+    return first;
+}
+
+unsigned test_free_port(void)
+{
+    static unsigned calls;
+    const unsigned lowest = 1024, each = 8;
+    unsigned first = first_given_port();
+    unsigned room = (first > 2 * lowest ? first - lowest : 64000) / each;
+
+    for (unsigned tries = 0; tries < each * room; tries++, calls++) {
+        unsigned port = lowest + (each * (unsigned)getpid() + calls) % (each * room);
+        struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        bool is_free = bind(fd, (struct sockaddr *)&any, sizeof any) == 0;
+        close(fd);
+        if (is_free) {
+            calls++;
+            return port;
+        }
+    }
+    FAIL("every port of this machine is taken");
 }
 
 unsigned test_open_fds(void)

@@ -95,5 +95,8 @@ const char *test_program(const char *name);
 void test_alone(void);
 /* Open descriptors of this process, for leak checks. */
 unsigned test_open_fds(void);
+/* A port of this machine that nobody has, and that the kernel gives to nobody who lets it choose:
+ * another number in each process, so no other test's either. */
+unsigned test_free_port(void);
 /* Path of a file in the source tree, for data ("test/json/cases.txt"). */
 const char *test_source(const char *relative);

@@ -168,7 +168,7 @@ TEST(nobody_listening_is_the_upstreams_fault)
     char url[200];
 
     call_fix_init(&f, &script, 1);
-    snprintf(url, sizeof url, "%s/", f.raw.url);
+    snprintf(url, sizeof url, "http://127.0.0.1:%u/", test_free_port());
     raw_stop(&f.raw);
     struct result r =
         call_run(&f, NULL, &(struct http_call_spec){.method = STR("GET"), .url = str_of(url)});

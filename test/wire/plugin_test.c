@@ -124,19 +124,6 @@ TEST(plugin_kernel_by_name_is_found_dies_and_comes_back)
 
 /* --- the editor in the browser --- */
 
-static unsigned free_port(void)
-{
-    char url[100];
-    int fd;
-
-    CHECK_OK(listen_open(STR("127.0.0.1:0"), &fd));
-    CHECK_OK(listen_name(fd, false, url, sizeof url));
-    listen_close(fd);
-    unsigned port = 0;
-    sscanf(strrchr(url, ':'), ":%u", &port);
-    return port;
-}
-
 static const char *stand_in(const char *name, const char *text)
 {
     static char path[300];
@@ -167,7 +154,7 @@ TEST(plugin_vscode_starts_a_stand_in_with_token_and_port)
     struct aes a;
     char port[40];
 
-    snprintf(port, sizeof port, "VSCODE_PORT=%u", free_port());
+    snprintf(port, sizeof port, "VSCODE_PORT=%u", test_free_port());
     aes_open(&a,
              &(struct aes_config){.program = PROGRAM,
                                   .args = ARGS("--plugins", "vscode"),
@@ -192,7 +179,7 @@ TEST(plugin_vscode_gives_code_server_its_token_as_password)
     struct aes a;
     char port[40];
 
-    snprintf(port, sizeof port, "VSCODE_PORT=%u", free_port());
+    snprintf(port, sizeof port, "VSCODE_PORT=%u", test_free_port());
     aes_open(&a, &(struct aes_config){.program = PROGRAM,
                                       .args = ARGS("--plugins", "vscode"),
                                       .env = ARGS(port, stand_in("code-server", editor_script))});
@@ -212,7 +199,7 @@ TEST(plugin_vscode_says_what_is_wrong_and_stops_nothing)
 
     CHECK_OK(listen_open(STR("127.0.0.1:0"), &fd));
     CHECK_OK(listen_name(fd, false, url, sizeof url));
-    snprintf(port, sizeof port, "VSCODE_PORT=%u", free_port());
+    snprintf(port, sizeof port, "VSCODE_PORT=%u", test_free_port());
     snprintf(busy, sizeof busy, "VSCODE_PORT%s", strrchr(url, ':'));
     *strchr(busy, ':') = '=';
     const struct {
@@ -247,7 +234,7 @@ TEST(plugin_that_is_never_ready_is_given_up_in_time)
     struct aes a;
     char port[40];
 
-    snprintf(port, sizeof port, "VSCODE_PORT=%u", free_port());
+    snprintf(port, sizeof port, "VSCODE_PORT=%u", test_free_port());
     aes_open(
         &a, &(struct aes_config){.program = PROGRAM,
                                  .args = ARGS("--plugins", "vscode", "jupyter"),

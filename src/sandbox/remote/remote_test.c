@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/listen.h"
 #include "sandbox/client/client.h"
 #include "sandbox/remote/inner.h"
 #include "test/remote_kit.h"
@@ -134,11 +133,8 @@ TEST(remote_tells_that_a_server_cannot_be_reached)
     const struct answer script[] = {END};
 
     world_open(&w, script);
-    int fd;
     char nobody[100];
-    CHECK_OK(listen_open(STR("127.0.0.1:0"), &fd));
-    CHECK_OK(listen_name(fd, false, nobody, sizeof nobody));
-    listen_close(fd);
+    snprintf(nobody, sizeof nobody, "http://127.0.0.1:%u", test_free_port());
     w.host.remote_url = nobody;
     world_must_fail(&w, sbx_start, ERR_UPSTREAM, "6 attempts: the server cannot be reached");
     CHECK_HAS(w.error, "Connection refused");
