@@ -279,6 +279,8 @@ static struct answer ask(struct contract *c, struct sbx *s, const char *key,
     CHECK_OK(action_send(client, action, on_result, &a));
     contract_turns_until(c, &a.done);
     action_client_free(client);
+    if (a.answer.error[0]) /* shown if the test fails */
+        printf("answer: %s\n", a.answer.error);
     return a.answer;
 }
 

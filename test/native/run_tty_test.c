@@ -200,6 +200,7 @@ TEST_LIMIT(croft_run_stops_and_goes_on_with_what_it_runs, 60)
         " os._exit(0)\n"
         "s.sigwait([s.SIGCONT])\n"
         "os.write(1, b\"c\")\n"
+        "os.read(0, 1)\n" /* who is seen to go on must not have ended */
         "exit(4)'";
     own_fd in = -1, out = -1;
     char byte;
@@ -213,6 +214,8 @@ TEST_LIMIT(croft_run_stops_and_goes_on_with_what_it_runs, 60)
     CHECK(WIFCONTINUED(wait_for(pid, WCONTINUED)));
     CHECK_INT(read(out, &byte, 1), 1);
     CHECK_INT(byte, 'c');
+    own_close_p(&in);
+    in = -1;
     CHECK_INT(program_wait(pid), 4);
 }
 
