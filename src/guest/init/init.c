@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "guest/exec/exec.h"
 #include "guest/init/inner.h"
 #include "guest/proc/env.h"
 #include "guest/proc/proc.h"
@@ -122,7 +123,7 @@ static void no_nursery(struct init *in, struct err *e)
 {
     if (!e)
         return;
-    log_error("no nursery: nothing can be started", KV_ERR(e));
+    log_error("no nursery to start anything", KV_ERR(e));
     err_free(e);
     if (in->nursery <= 0) /* otherwise its end brings us here again */
         loop_timer_start(in->loop, &in->nursery_again, NURSERY_AGAIN_MS, on_nursery_again);
@@ -154,7 +155,7 @@ static void on_nursery_end(struct init *in)
     bool young = loop_now_ns(in->loop) - in->nursery_ns < NS_PER_S;
 
     in->nursery = 0;
-    log_warn("the nursery died, another one is for the next command");
+    log_warn("the nursery died: the next command gets another");
     loop_timer_start(in->loop, &in->nursery_again, young ? NURSERY_AGAIN_MS : 0, on_nursery_again);
 }
 
@@ -235,19 +236,31 @@ static fallible watch_signals(struct init *in)
 
 /* --- starting --- */
 
-static fallible start_server(struct init *in)
+enum { WIRE = 3 }; /* the server's only descriptor beside the first three */
+
+/* One that waits for its claim knows nothing that we do not, nor we anything that it may not: it is
+ * our copy, without a program to run. */
+static _Noreturn void be_dormant(const struct init_config *c, int wire)
+{
+    static const char *const argv[] = {"--init-fd", "3"};
+
+    init_be(c->argv[0]);
+    spawn_alone();
+    dup2(wire, WIRE);
+    syscall(SYS_close_range, WIRE + 1, ~0u, 0);
+    _exit(exec_main(ARRAY_LEN(argv), (char **)argv, c->env));
+}
+
+static fallible start_program(struct init *in, int wire)
 {
     const struct init_config *c = in->config;
     const char *argv[SERVER_ARGS_MAX + 4] = {"croft-guest"};
     size_t n = 1;
-    int theirs;
 
     for (const char *const *a = c->argv; *a && n <= SERVER_ARGS_MAX; a++)
         argv[n++] = *a;
     argv[n++] = "--init-fd";
     argv[n++] = "3";
-    TRY(init_wire_open(in, &theirs));
-    own_fd wire = theirs;
     const int fds[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, wire};
     const struct spawn_plan plan = {.program = c->program,
                                     .argv = argv,
@@ -256,7 +269,24 @@ static fallible start_server(struct init *in)
                                     .fds = fds,
                                     .fds_len = ARRAY_LEN(fds),
                                     .dies_with_maker = true};
-    struct err *e = spawn_fork(&plan, &in->job);
+    return spawn_fork(&plan, &in->job);
+}
+
+static fallible start_dormant(struct init *in, int wire)
+{
+    in->job = fork();
+    if (in->job == 0)
+        be_dormant(in->config, wire);
+    return in->job < 0 ? err_sys("fork") : NULL;
+}
+
+static fallible start_server(struct init *in)
+{
+    int theirs;
+
+    TRY(init_wire_open(in, &theirs));
+    own_fd wire = theirs;
+    struct err *e = in->config->await ? start_dormant(in, wire) : start_program(in, wire);
     if (e)
         init_wire_close(in);
     else
@@ -322,6 +352,10 @@ fallible init_start_command(struct init *in)
         plan.env = (const char *const *)proc_env_with(&a, (char *const *)c->env, home);
         TRY(arena_check(&a));
     }
+    if (needs_nursery(c)) {
+        loop_io_stop(&in->wanted);
+        TRY(init_start_nursery(in));
+    }
     in->command_failed = true;
     plan.program = c->argv[0];
     if (!strchr(c->argv[0], '/') || c->argv[0][0] == '/') /* else from cwd, where we are not */
@@ -344,8 +378,7 @@ static fallible open_nursery(struct init *in)
         return err_sys("socketpair");
     if (pipe2(in->births, O_CLOEXEC) < 0)
         return err_sys("pipe");
-    TRY(fd_set_nonblocking(in->births[0]));
-    return in->config->exec || in->config->await ? init_start_nursery(in) : NULL;
+    return fd_set_nonblocking(in->births[0]);
 }
 
 static fallible start_all(struct init *in)
@@ -357,9 +390,8 @@ static fallible start_all(struct init *in)
     if (needs_nursery(c))
         TRY(open_nursery(in));
     TRY(loop_new(&clock_system, &in->loop));
-    in->nursery_ns = loop_now_ns(in->loop);
     TRY(watch_signals(in));
-    if (!c->exec && !c->await) /* a process, and so memory: none before the first request */
+    if (!c->exec) /* a process, and so memory: none before the first request */
         TRY(await_request(in));
     if (c->control_fd >= 0)
         TRY(loop_io_start(in->loop, &in->control_io, c->control_fd, EPOLLIN, init_on_control));

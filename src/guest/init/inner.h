@@ -101,6 +101,7 @@ void init_on_control(struct loop_io *io);
 /* Short ones are had early, and are no more time in all: who answers goes before who works. */
 void init_set_slice(uint64_t ns);
 fallible init_start_nursery(struct init *in);
+void init_be(const char *name); /* a child of ours: it dies with us */
 
 /* wire.c: the server's end is in guest/keep */
 fallible init_wire_open(struct init *in, int *ret_theirs);

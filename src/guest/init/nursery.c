@@ -43,13 +43,18 @@ void init_set_slice(uint64_t ns)
     syscall(SYS_sched_setattr, 0, attr, 0);
 }
 
+void init_be(const char *name)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_NAME, name);
+}
+
 static _Noreturn void live(const struct init *in, int status)
 {
     const struct init_config *c = in->config;
     int errnum = 0;
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    prctl(PR_SET_NAME, "nursery");
+    init_be("nursery");
     die_first();
     init_set_slice(0); /* work is work */
     for (size_t i = 0; i < c->cgroup_len && !errnum; i++)

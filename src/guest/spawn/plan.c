@@ -149,6 +149,15 @@ void spawn_default_signals(int from, int to)
         syscall(SYS_rt_sigaction, s, by_default, NULL, 8);
 }
 
+void spawn_alone(void)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    setsid();
+}
+
 /* fds become 0, 1 …, status the one behind them, and nothing else is left. */
 static bool arrange(const int *fds, size_t n, int *status)
 {
@@ -173,12 +182,9 @@ static bool arrange(const int *fds, size_t n, int *status)
 _Noreturn void spawn_become(const struct spawn_job *job, const int *fds, size_t fds_len, int status)
 {
     const struct spawn_head *h = &job->head;
-    sigset_t none;
 
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    spawn_alone();
     spawn_default_signals(SIGPIPE, SIGPIPE);
-    setsid();
     if (!arrange(fds, fds_len, &status))
         fail_at(status, SPAWN_AT_FDS);
     if ((h->flags & (SPAWN_TTY | SPAWN_TTY_TRY)) && ioctl(0, TIOCSCTTY, 0) < 0 &&

@@ -75,6 +75,9 @@ void spawn_kill_session(pid_t sid);    /* every process that stayed in it */
  * nursery, the server, what it started, and what those of them that are `own` did. */
 unsigned spawn_count_work(const struct spawner *s);
 
+/* In a new process: a session of its own, no signal blocked. */
+void spawn_alone(void);
+
 /* Forks here, and whoever calls reaps. */
 fallible spawn_fork(const struct spawn_plan *plan, pid_t *ret_pid);
 void spawn_reap(pid_t pid); /* of one that was killed: takes a moment, no more */
