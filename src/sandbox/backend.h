@@ -136,6 +136,9 @@ struct sbx_backend {
     unsigned caps;       /* at most; driver->caps is what holds on this machine */
     fallible (*open)(const struct sbx_host *host, struct sbx_driver **ret_driver);
     void (*close)(struct sbx_driver *d); /* no sandbox is left */
+    /* The driver's part of one that is left when its driver closes; what it stands for may live on.
+     * Also after remove: twice is fine. */
+    void (*let_go)(struct sbx *s);
     fallible (*create)(struct sbx_driver *d, const struct sbx_spec *spec, struct sbx *s);
     /* Each ends in sbx_finish, at once or later; an error returned is that. */
     fallible (*start)(struct sbx *s);

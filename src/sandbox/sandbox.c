@@ -91,15 +91,29 @@ fallible sbx_driver_open(const struct sbx_backend *backend, const struct sbx_hos
     return NULL;
 }
 
+/* Nobody is told: who asked or follows may be gone by now. */
+static void forget(struct sbx *s)
+{
+    loop_later_cancel(&s->answer);
+    err_free(s->result);
+    free(s->failure);
+    free(s->said);
+    list_del(&s->sibling);
+    map_del(&s->driver->by_id, str_of(s->id));
+    s->driver->sandboxes--;
+    free(s);
+}
+
 void sbx_driver_close(struct sbx_driver *d)
 {
     if (!d)
         return;
     LIST_EACH(q, &d->questions, struct sbx_question, sibling)
         sbx_question_drop(q);
-    LIST_EACH(s, &d->all, struct sbx, sibling) { /* who asked may be gone by now */
-        loop_later_cancel(&s->answer);
-        err_free(take(&s->result));
+    LIST_EACH(s, &d->all, struct sbx, sibling) {
+        if (d->backend->let_go)
+            d->backend->let_go(s);
+        forget(s);
     }
     map_done(&d->by_id);
     d->backend->close(d);
@@ -125,14 +139,7 @@ static fallible check_id(const struct sbx_driver *d, const char *id)
 static void sbx_free(struct sbx *s)
 {
     sbx_followers_end(s);
-    loop_later_cancel(&s->answer);
-    err_free(s->result);
-    free(s->failure);
-    free(s->said);
-    list_del(&s->sibling);
-    map_del(&s->driver->by_id, str_of(s->id));
-    s->driver->sandboxes--;
-    free(s);
+    forget(s);
 }
 
 static fallible need(const struct sbx_driver *d, unsigned cap, const char *what)

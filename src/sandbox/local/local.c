@@ -173,19 +173,50 @@ static fallible set_arguments(struct local *l, const struct sbx_spec *spec)
     return NULL;
 }
 
-static void release(struct sbx *s)
+static void stop_io(struct loop_io *io)
+{
+    if (!io->loop)
+        return;
+    loop_io_stop(io);
+    own_close(io->fd);
+}
+
+static void end_all(struct local *l)
+{
+    if (l->pid <= 0)
+        return;
+    kill(-l->pid, SIGKILL);
+    kill(l->pid, SIGKILL); /* its group may not be there yet */
+}
+
+/* It is a process of ours and ends with us; its files stay. */
+static void local_let_go(struct sbx *s)
 {
     struct local *l = local_of(s);
-    struct local_driver *d = driver_of(s->driver);
 
-    if (l->dir >= 0) {
-        own_close(take_fd(&l->dir));
-        err_free(s->driver->host->remove_tree(d->dir, s->id)); /* a guest's own mess may resist */
+    end_all(l);
+    if (l->pid) {
+        loop_child_stop(&l->child);
+        waitpid(l->pid, NULL, 0);
     }
-    free(l->workspace);
+    l->pid = 0;
+    loop_timer_stop(&l->deadline);
+    stop_io(&l->ready);
+    if (l->dir >= 0)
+        own_close(take_fd(&l->dir));
+    free(take(&l->workspace));
     buf_done(&l->env);
     buf_done(&l->args);
     said_done(&l->said);
+}
+
+static void release(struct sbx *s)
+{
+    bool made = local_of(s)->dir >= 0;
+
+    local_let_go(s);
+    if (made) /* a guest's own mess may resist */
+        err_free(s->driver->host->remove_tree(driver_of(s->driver)->dir, s->id));
 }
 
 static fallible set_up(struct local *l, const struct sbx_spec *spec)
@@ -257,14 +288,6 @@ static fallible local_bind(struct sbx *s, const struct sbx_spec *spec)
 
 /* --- running --- */
 
-static void stop_io(struct loop_io *io)
-{
-    if (!io->loop)
-        return;
-    loop_io_stop(io);
-    own_close(io->fd);
-}
-
 static void on_ready(struct loop_io *io)
 {
     struct local *l = container_of(io, struct local, ready);
@@ -278,12 +301,6 @@ static void on_ready(struct loop_io *io)
         return; /* it died: on_child tells the story */
     loop_timer_stop(&l->deadline);
     sbx_finish(&l->base, NULL);
-}
-
-static void end_all(struct local *l)
-{
-    if (l->pid > 0)
-        kill(-l->pid, SIGKILL);
 }
 
 static void on_too_slow(struct loop_timer *t)
@@ -474,6 +491,7 @@ SBX_BACKEND(local) = {
     .size = sizeof(struct local),
     .open = local_open,
     .close = local_close,
+    .let_go = local_let_go,
     .create = local_create,
     .start = local_start,
     .stop = local_stop,

@@ -78,23 +78,11 @@ static fallible native_open(const struct sbx_host *host, struct sbx_driver **ret
     return NULL;
 }
 
-static void let_go(struct native *n);
-static void stop_io(struct loop_io *io);
-
-/* Sandboxes that are left live on: only what we know of them goes. */
 static void native_close(struct sbx_driver *driver)
 {
     struct native_driver *d = container_of(driver, struct native_driver, base);
 
     loop_io_stop(&d->io);
-    LIST_EACH(s, &driver->all, struct sbx, sibling) {
-        stop_io(&native_of(s)->ready);
-        let_go(native_of(s));
-        list_del(&s->sibling);
-        free(s->failure);
-        free(s->said);
-        free(s);
-    }
     native_calls_drop(d);
     native_log_close(d);
     free(d);
@@ -102,9 +90,20 @@ static void native_close(struct sbx_driver *driver)
 
 /* --- what a sandbox is made of --- */
 
-/* Twice is fine: a driver may close before the end of one is told. */
-static void let_go(struct native *n)
+static void stop_io(struct loop_io *io)
 {
+    if (!io->loop)
+        return;
+    loop_io_stop(io);
+    own_close(io->fd);
+}
+
+/* It lives on: only what we know of it goes. */
+static void native_let_go(struct sbx *s)
+{
+    struct native *n = native_of(s);
+
+    stop_io(&n->ready);
     err_free(native_log_watch(&n->base, false)); /* it cannot fail */
     list_del(&n->call.link);
     list_del(&n->slow.link);
@@ -125,7 +124,7 @@ static void let_go(struct native *n)
 static void release(struct native *n)
 {
     native_drop_output(n);
-    let_go(n);
+    native_let_go(&n->base);
 }
 
 static fallible native_create(struct sbx_driver *driver, const struct sbx_spec *spec, struct sbx *s)
@@ -159,14 +158,6 @@ static fallible native_bind(struct sbx *s, const struct sbx_spec *spec)
 }
 
 /* --- running --- */
-
-static void stop_io(struct loop_io *io)
-{
-    if (!io->loop)
-        return;
-    loop_io_stop(io);
-    own_close(io->fd);
-}
 
 static void end_life(struct native *n)
 {
@@ -519,6 +510,7 @@ SBX_BACKEND(native) = {
     .size = sizeof(struct native),
     .open = native_open,
     .close = native_close,
+    .let_go = native_let_go,
     .create = native_create,
     .start = native_start,
     .stop = native_stop,

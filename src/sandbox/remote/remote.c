@@ -69,9 +69,11 @@ static fallible remote_open(const struct sbx_host *host, struct sbx_driver **ret
     return NULL;
 }
 
-/* Twice is fine: a driver may close before the end of one is told. */
-static void release(struct remote *r)
+/* What lives on there is left to the next server. */
+static void remote_let_go(struct sbx *s)
 {
+    struct remote *r = remote_of(s);
+
     loop_timer_stop(&r->timer);
     if (r->call)
         http_call_cancel(take(&r->call));
@@ -84,18 +86,10 @@ static void release(struct remote *r)
     buf_done(&r->answer);
 }
 
-/* What lives on there is left to the next server. */
 static void remote_close(struct sbx_driver *driver)
 {
     struct remote_driver *d = container_of(driver, struct remote_driver, base);
 
-    LIST_EACH(s, &driver->all, struct sbx, sibling) {
-        release(remote_of(s));
-        list_del(&s->sibling);
-        free(s->failure);
-        free(s->said);
-        free(s);
-    }
     http_client_free(d->client);
     free(d);
 }
@@ -143,7 +137,7 @@ static fallible remote_create(struct sbx_driver *driver, const struct sbx_spec *
     r->limits = spec->limits;
     if (!buf_failed(&r->env) && !buf_failed(&r->command))
         return NULL;
-    release(r);
+    remote_let_go(&r->base);
     return err_new(ERR_TOO_LARGE, "command and environment are too large");
 }
 
@@ -353,7 +347,7 @@ static fallible remote_resume(struct sbx *s)
 
 static void remove_here(struct remote *r, struct err *e)
 {
-    release(r);
+    remote_let_go(&r->base);
     sbx_finish(&r->base, e);
 }
 
@@ -419,6 +413,7 @@ SBX_BACKEND(remote) = {
     .size = sizeof(struct remote),
     .open = remote_open,
     .close = remote_close,
+    .let_go = remote_let_go,
     .create = remote_create,
     .start = remote_start,
     .stop = remote_stop,
