@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -95,6 +96,13 @@ static void wait_seen(struct two *t, const struct json *r, const char *session, 
         serve_visit(&t->near, r, "/alive");
         poll(NULL, 0, 20);
     }
+}
+
+/* A far server that is slow to tell what it has is not waited for. */
+static void wait_answers(struct two *t, const struct json *r)
+{
+    while (serve_visit(&t->near, r, "/alive") == 503)
+        poll(NULL, 0, 20);
 }
 
 TEST_LIMIT(serve_remote_is_a_face_of_another_server, 120)
@@ -208,6 +216,8 @@ TEST_LIMIT(serve_remote_waits_while_the_other_server_is_away, 120)
     CHECK_STR(serve_exec(&t.near, old, "pwd"), "/tmp"); /* it never ended */
     serve_kill(&t.near);
     run_near(&t, "");
+    wait_answers(&t, old);
+    wait_answers(&t, r);
     CHECK_STR(serve_exec(&t.near, old, "pwd"), "/tmp"); /* on the same port, with the same key */
     CHECK_STR(serve_exec(&t.near, r, "echo still"), "still");
     serve_tell(&t.near, "/stop", r);
@@ -217,13 +227,43 @@ TEST_LIMIT(serve_remote_waits_while_the_other_server_is_away, 120)
     serve_kill(&t.far);
     t.far.wire.port = port;
     run_near(&t, ""); /* it does not wait for who is not there, and forgets nothing */
-    CHECK_STR(status_of(&t, "old"), "error");
+    while (strcmp(status_of(&t, "old"), "error") != 0)
+        poll(NULL, 0, 20);
     CHECK_INT(wire_stop(&t.near.wire), 0);
     run_near(&t, "");
     run_far(&t, port);
     old = serve_start(&t.near, "old", "");
     CHECK_STR(serve_exec(&t.near, old, "pwd"), "/tmp");
     serve_tell(&t.near, "/stop", old);
+    two_close(&t);
+}
+
+TEST_LIMIT(serve_remote_serves_while_the_other_server_says_nothing, 120)
+{
+    struct two t;
+
+    two_open(&t, "");
+    struct json *r = serve_start(&t.near, "s", "");
+    serve_exec(&t.near, r, "cd /tmp");
+    serve_kill(&t.near);
+    kill(t.far.wire.pid, SIGSTOP); /* it takes connections, and answers none */
+    run_near(&t, "");
+    CHECK(strcmp(status_of(&t, "s"), "error") != 0); /* as far as anybody knows */
+    CHECK_INT(serve_visit(&t.near, r, "/alive"), 503);
+    CHECK_INT(serve_ask(&t.near, "GET", "/list", NULL).status, 200);
+    kill(t.far.wire.pid, SIGCONT);
+    wait_answers(&t, r);
+    CHECK_STR(serve_exec(&t.near, r, "pwd"), "/tmp");
+    serve_kill(&t.near);
+    kill(t.far.wire.pid, SIGSTOP);
+    run_near(&t, "");
+    kill(t.near.wire.pid, SIGTERM); /* it waits to be told, and ends what is there */
+    kill(t.far.wire.pid, SIGCONT);
+    int status = -1;
+    CHECK(waitpid(t.near.wire.pid, &status, 0) == t.near.wire.pid);
+    CHECK_INT(status, 0);
+    run_near(&t, "");
+    CHECK_INT(json_get_int(serve_want(&t.near, 200, "GET", "/list", NULL), "total", -1), 0);
     two_close(&t);
 }
 

@@ -11,7 +11,8 @@
 #include "base/mem.h"
 #include "host/runtime/inner.h"
 
-#define JUNK_MOST 8 /* ended at a time */
+#define JUNK_MOST 8    /* ended at a time */
+#define FAR_MS    2000 /* that another machine is waited for before anybody is answered */
 
 struct junk { /* a sandbox nobody knows */
     struct manager *m;
@@ -23,11 +24,12 @@ struct junk { /* a sandbox nobody knows */
 struct adopting {
     struct map there; /* ids the backend has; values are not looked at */
     struct sbx_listed *all;
-    bool listed;      /* otherwise each is asked for */
-    unsigned waiting; /* runtimes not looked at yet */
-    void (*done)(void *arg, struct err *e);
+    bool listed;                            /* otherwise each is asked for */
+    unsigned waiting;                       /* runtimes not looked at yet */
+    void (*done)(void *arg, struct err *e); /* NULL: it was told */
     void *arg;
     struct loop_later later;
+    struct loop_timer enough;
 };
 
 /* --- junk --- */
@@ -127,14 +129,44 @@ static void collect_junk(struct manager *m, const struct sbx_listed *all, size_t
 
 /* --- one runtime --- */
 
+static void tell_adopted(struct adopting *a)
+{
+    void (*done)(void *arg, struct err *e) = take(&a->done);
+
+    if (done)
+        done(a->arg, NULL);
+}
+
+static void on_enough(struct loop_timer *t)
+{
+    struct adopting *a = container_of(t, struct adopting, enough);
+
+    log_warn("the other server does not answer: its sandboxes are waited for while we serve",
+             KV("runtimes", a->waiting));
+    tell_adopted(a);
+}
+
+static void free_all(struct adopting *a)
+{
+    loop_timer_stop(&a->enough);
+    loop_later_cancel(&a->later);
+    map_done(&a->there);
+    free(a->all);
+    free(a);
+}
+
+void adopting_free(struct manager *m)
+{
+    if (m->adopting)
+        free_all(take(&m->adopting));
+}
+
 static void on_all_adopted(struct loop_later *l)
 {
     struct adopting *a = container_of(l, struct adopting, later);
 
-    a->done(a->arg, NULL);
-    map_done(&a->there);
-    free(a->all);
-    free(a);
+    tell_adopted(a);
+    free_all(a);
 }
 
 static void adopted_one(struct manager *m)
@@ -149,6 +181,8 @@ static void adopted_one(struct manager *m)
 
 static void open_port(struct runtime *r)
 {
+    if (r->target.port)
+        return;
     struct err *e = proxy_add(r->manager->config.proxy, &r->target, r->port);
 
     if (e && err_code(e) == ERR_CONFLICT) { /* somebody took it meanwhile */
@@ -166,6 +200,7 @@ static void open_port(struct runtime *r)
 static void is_gone(struct runtime *r, const char *why)
 {
     r->manager->counters.lost++;
+    proxy_remove(r->manager->config.proxy, &r->target);
     runtime_set_detail(r, "%s", why);
     runtime_move(r, RUNTIME_STOPPED);
     row_update(r, NULL);
@@ -221,10 +256,16 @@ static void is_out_of_reach(struct runtime *r, const struct err *e)
     runtime_next(r);
 }
 
-static void on_adopted(void *arg, struct sbx *s, const struct err *e)
+/* Known by its name from now on, and paused to who asks: it may not be answered for long. */
+static void seek(struct runtime *r)
 {
-    struct runtime *r = arg;
+    r->sought = true;
+    open_port(r);
+    proxy_set_state(r->manager->config.proxy, &r->target, PROXY_PAUSED);
+}
 
+static void take_over(struct runtime *r, struct sbx *s, const struct err *e)
+{
     if (e && r->manager->config.driver->lost)
         return; /* it lives on, and its row stays as it is, for the next server */
     if (e && r->status.now == RUNTIME_STARTING) { /* acknowledged, never begun */
@@ -276,6 +317,17 @@ static void on_adopted(void *arg, struct sbx *s, const struct err *e)
     }
     adopted_one(r->manager);
     runtime_next(r);
+}
+
+static void on_adopted(void *arg, struct sbx *s, const struct err *e)
+{
+    struct runtime *r = arg;
+    bool late = r->sought && r->manager->ending; /* an end that passed it by */
+
+    r->sought = false;
+    take_over(r, s, e);
+    if (late)
+        manager_end_one(r);
 }
 
 static void pass_adopt(struct runtime *r)
@@ -330,6 +382,8 @@ static void adopt_one(struct runtime *r)
     }
     if (there) {
         r->op = RUNTIME_START;
+        if (runtime_is_far(r))
+            seek(r);
         gate_wait(r, true, pass_adopt);
         return;
     }
@@ -374,6 +428,8 @@ static void on_listed(void *arg, const struct sbx_listed *all, size_t count, con
             adopt_one(r);
         }
     }
+    if (a->waiting > 1 && !(m->config.driver->caps & SBX_IS_HERE))
+        loop_timer_start(m->config.loop, &a->enough, FAR_MS, on_enough);
     adopted_one(m);
 }
 

@@ -77,6 +77,7 @@ void runtime_set_detail(struct runtime *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void runtime_make_id(char id[RUNTIME_ID_LEN + 1]);
 void manager_check_end(struct manager *m);
+void manager_end_one(struct runtime *r); /* of a manager that is ending: unless it is to stay */
 uint64_t manager_now_ms(const struct manager *m);
 
 /* --- life.c --- */
@@ -162,6 +163,9 @@ fallible runtime_check_mounts(const struct runtime *r);
 fallible wants_check_factor(const struct manager *m, const struct wire_start *start);
 bool wants_need_a_new_one(const struct manager *m, const struct wire_start *start);
 
+/* --- adopt.c --- */
+void adopting_free(struct manager *m); /* of one that ends amid it */
+
 /* --- start.c --- */
 /* The backend's name of an image; ERR_UNPROCESSABLE: there is none. */
 fallible start_known_image(struct manager *m, struct str image, const char **ret_known);
@@ -207,7 +211,8 @@ static inline bool runtime_is_out_of_reach(const struct runtime *r)
 /* Our own end is no reason to end it. */
 static inline bool runtime_stays_there(const struct runtime *r)
 {
-    return (runtime_is_far(r) && r->status.now == RUNTIME_PAUSED) || runtime_is_out_of_reach(r);
+    return r->sought || (runtime_is_far(r) && r->status.now == RUNTIME_PAUSED) ||
+           runtime_is_out_of_reach(r);
 }
 
 /* Paused, and without a process: a resume starts it again. */

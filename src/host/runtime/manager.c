@@ -336,6 +336,7 @@ void manager_free(struct manager *m)
         free(t);
     }
     pool_free_all(m);
+    adopting_free(m);
     snapshots_free(m);
     map_done(&m->tenants);
     map_done(&m->ids);
@@ -367,6 +368,15 @@ void manager_check_end(struct manager *m)
         loop_later(m->config.loop, &m->check_end, on_check_end);
 }
 
+/* Whoever paused one wants to go on with its files. */
+void manager_end_one(struct runtime *r)
+{
+    if (r->keep || r->status.now == RUNTIME_STOPPED)
+        return;
+    if (!runtime_is_halted(r) && !runtime_stays_there(r))
+        runtime_ask_own(r, r->status.now == RUNTIME_PAUSED ? RUNTIME_HALT : RUNTIME_STOP);
+}
+
 void manager_shutdown(struct manager *m, void (*done)(void *arg), void *arg)
 {
     m->ending = true;
@@ -377,10 +387,7 @@ void manager_shutdown(struct manager *m, void (*done)(void *arg), void *arg)
         struct runtime *r = slot->value;
         idle_stop(r);
         probe_stop(r);
-        if (r->keep || r->status.now == RUNTIME_STOPPED)
-            continue; /* whoever paused one wants to go on with its files */
-        if (!runtime_is_halted(r) && !runtime_stays_there(r))
-            runtime_ask_own(r, r->status.now == RUNTIME_PAUSED ? RUNTIME_HALT : RUNTIME_STOP);
+        manager_end_one(r);
     }
     manager_check_end(m);
 }

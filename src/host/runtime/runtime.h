@@ -138,6 +138,7 @@ struct runtime {
     } probe;
     bool listens; /* somebody, on the published port */
     bool lived;   /* its server listened once: what failed has files to go on with */
+    bool sought;  /* another machine is asked whether it has it, and has not answered yet */
     struct loop_timer grace, note, idle;
     struct http_call *looking; /* inside, whether it is idle; NULL: not */
     bool ran;                  /* something did, at the last look */
@@ -170,7 +171,8 @@ struct manager_config {
 };
 
 fallible manager_new(const struct manager_config *config, struct manager **ret_manager);
-/* Joins the rows with what lives; done when it is known which runtimes there are. */
+/* Joins the rows with what lives; done when it is known which runtimes there are, or after a few
+ * seconds: a machine elsewhere that does not answer holds up only what it has. */
 fallible manager_adopt(struct manager *m, void (*done)(void *arg, struct err *e), void *arg);
 /* Bounds and times of config, from now on; the rest of it does not change. */
 void manager_reconfigure(struct manager *m, const struct manager_config *config);

@@ -148,7 +148,8 @@ static fallible send_call(struct remote *r)
         {STR("Content-Type"), STR("application/json")},
         {STR("X-API-Key"), str_of(host->remote_key ? host->remote_key : "")},
     };
-    uint32_t ms = r->inside ? REMOTE_ALIVE_MS : REMOTE_CALL_MS;
+    bool adopts = r->base.op == SBX_ADOPT;
+    uint32_t ms = r->inside ? REMOTE_ALIVE_MS : adopts ? REMOTE_ADOPT_MS : REMOTE_CALL_MS;
     char url[512];
 
     if (snprintf(url, sizeof url, "%s%s", r->inside ? r->url : host->remote_url, r->path) >=

@@ -7,6 +7,7 @@
 #include "sandbox/sandbox.h"
 
 #define REMOTE_CALL_MS  180000 /* as the oldest clients wait for the API */
+#define REMOTE_ADOPT_MS 30000  /* for what there is; who asks waits with all it has to do */
 #define REMOTE_ALIVE_MS 5000   /* for one answer of /alive */
 #define REMOTE_ATTEMPTS 6
 #define REMOTE_AGAIN_MS 500   /* at most, before the second attempt; doubled for each after it */
