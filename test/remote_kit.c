@@ -44,7 +44,9 @@ static fallible serve_scripted(struct http_req *req)
         http_reply_header(req, STR("Server"), STR("croft"));
     if (a->headers)
         http_reply_header(req, STR("Retry-After"), str_of(a->headers));
-    if (a->status >= 400)
+    if (a->state[0] == '{')
+        snprintf(body, sizeof body, "%s", a->state);
+    else if (a->status >= 400)
         snprintf(body, sizeof body, "{\"detail\":\"%s\"}", a->state);
     else
         put_object(w, a->state, body, sizeof body);
@@ -82,7 +84,18 @@ static fallible serve_command(struct http_req *req)
     return NULL;
 }
 
+static fallible serve_health(struct http_req *req)
+{
+    const struct world *w = req->app;
+
+    if (w->croft)
+        http_reply_header(req, STR("Server"), STR("croft"));
+    http_reply_json(req, 200, STR("{}"));
+    return NULL;
+}
+
 static const struct route routes[] = {
+    {"GET", "/health", serve_health, 0, 0},
     {"GET", "/alive", serve_alive, 0, 0},
     {"POST", "/execute_action", serve_command, 0, 0},
     {"GET", "/{path...}", serve_scripted, 0, 0},

@@ -186,6 +186,7 @@ struct sbx_driver {
     unsigned caps;
     bool lost;             /* see sbx_host.on_lost */
     bool forgets;          /* the files of what is stopped are gone: no start again */
+    bool unsure;           /* caps may become more: who works for it has not answered yet */
     struct list all;       /* its sandboxes */
     struct map by_id;      /* the same */
     struct list questions; /* without an answer so far, oldest first */

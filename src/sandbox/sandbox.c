@@ -121,15 +121,28 @@ void sbx_driver_close(struct sbx_driver *d)
 
 /* --- birth and end --- */
 
+static bool is_plain(struct str name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (!isalnum((unsigned char)name.p[i]) && !memchr("-_.", name.p[i], 3))
+            return false;
+    return true;
+}
+
+bool sbx_is_snapshot_name(struct str name)
+{
+    return name.len && name.len <= SBX_ID_MAX && name.p[0] != '.' && name.p[0] != '-' &&
+           is_plain(name);
+}
+
 static fallible check_id(const struct sbx_driver *d, const char *id)
 {
     size_t n = strlen(id);
 
     if (map_get(&d->by_id, str_of(id)))
         return err_new(ERR_CONFLICT, "there is a sandbox '%s' already", id);
-    for (size_t i = 0; i < n; i++)
-        if (!isalnum((unsigned char)id[i]) && !strchr("-_.", id[i]))
-            return err_new(ERR_INVALID, "id '%.80s': letters, digits, '-', '_' and '.' only", id);
+    if (!is_plain(str_of(id)))
+        return err_new(ERR_INVALID, "id '%.80s': letters, digits, '-', '_' and '.' only", id);
     if (n == 0 || n > SBX_ID_MAX || id[0] == '.')
         return err_new(ERR_INVALID, "id '%.80s': 1 to %d characters, not a dot first", id,
                        SBX_ID_MAX);
@@ -146,6 +159,11 @@ static fallible need(const struct sbx_driver *d, unsigned cap, const char *what)
 {
     if ((d->caps & cap) == cap)
         return NULL;
+    if (d->unsure && (d->backend->caps & cap) == cap)
+        return err_new(ERR_BUSY,
+                       "whether backend '%s' can %s here is not known yet: who works for "
+                       "it has not answered so far",
+                       d->backend->name, what);
     return err_new(ERR_UNSUPPORTED, "backend '%s' cannot %s here", d->backend->name, what);
 }
 

@@ -79,6 +79,7 @@ fallible sbx_look(struct sbx *s, sbx_done *done, void *arg);
  * it is paused, and can be resumed. Anything but running is left as it is. */
 void sbx_found_paused(struct sbx *s);
 fallible sbx_snapshot(struct sbx *s, struct str name, sbx_done *done, void *arg);
+bool sbx_is_snapshot_name(struct str name); /* as of an id, and not a dash first */
 /* Its changes; it stands still meanwhile, and must have ended to be rolled back. */
 fallible sbx_files(struct sbx *s, enum sbx_files what, struct str text, sbx_done *done, void *arg);
 /* What it uses now, in s->usage when done. ERR_UNSUPPORTED: nobody here can tell. */

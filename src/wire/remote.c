@@ -39,6 +39,8 @@ void wire_put_remote_start(struct jw *w, const struct wire_remote_start *s)
             jw_int(w, "fs_group", s->fs_group);
         if (s->wants)
             wire_put_wants(w, s->wants);
+        if (s->from.p)
+            jw_str(w, "from", s->from);
     }
 }
 
@@ -46,6 +48,12 @@ void wire_put_remote_id(struct jw *w, struct str runtime_id)
 {
     JW_OBJECT(w, NULL)
         jw_str(w, "runtime_id", runtime_id);
+}
+
+void wire_put_remote_name(struct jw *w, struct str name)
+{
+    JW_OBJECT(w, NULL)
+        jw_str(w, "name", name);
 }
 
 static enum wire_remote_state state_of(struct str status, struct str pod)
@@ -66,6 +74,26 @@ static enum wire_remote_state state_of(struct str status, struct str pod)
     return str_eq(status, STR("running")) ? WIRE_REMOTE_READY : WIRE_REMOTE_WAIT;
 }
 
+static void add_port(struct wire_remote *r, struct str url, int64_t port)
+{
+    if (r->port_count == ARRAY_LEN(r->ports) || !url.len || port < 1 || port > UINT16_MAX)
+        return;
+    r->ports[r->port_count].url = url;
+    r->ports[r->port_count++].port = (uint16_t)port;
+}
+
+/* Nobody depends on them: what is none of that is left out. */
+static void take_ports(const struct json *body, struct wire_remote *r)
+{
+    const struct json *hosts = json_get(body, STR("work_hosts"));
+
+    add_port(r, json_get_str(body, "vscode_url", STR("")), WIRE_REMOTE_VSCODE);
+    if (hosts && hosts->type == JSON_OBJECT)
+        for (const struct json *one = hosts->first; one; one = one->next)
+            if (one->type == JSON_INT)
+                add_port(r, one->key, one->i);
+}
+
 fallible wire_decode_remote(const struct json *body, struct wire_remote *ret)
 {
     struct wire_remote r = {0};
@@ -81,8 +109,23 @@ fallible wire_decode_remote(const struct json *body, struct wire_remote *ret)
     r.status = json_get_str(body, "status", STR(""));
     r.pod = json_get_str(body, "pod_status", STR(""));
     r.state = state_of(r.status, r.pod);
+    take_ports(body, &r);
     *ret = r;
     return NULL;
+}
+
+const struct json *wire_remote_snapshots(const struct json *body)
+{
+    const struct json *all = json_get(body, STR("snapshots"));
+
+    return all && all->type == JSON_ARRAY ? all->first : NULL;
+}
+
+void wire_decode_remote_snapshot(const struct json *one, struct str *ret_name,
+                                 struct str *ret_sandbox)
+{
+    *ret_name = json_get_str(one, "name", STR(""));
+    *ret_sandbox = json_get_str(one, "sandbox", STR(""));
 }
 
 struct str wire_remote_detail(const struct json *body)

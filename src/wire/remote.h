@@ -16,9 +16,13 @@ struct wire_remote_start {
     bool has_user, has_group, has_fs_group;
     uint32_t uid, gid, fs_group, factor;
     const struct wire_wants *wants; /* for a croft, see wants.h; NULL: left out */
+    struct str from;                /* the same: a snapshot; .p NULL: left out */
 };
 void wire_put_remote_start(struct jw *w, const struct wire_remote_start *s);
 void wire_put_remote_id(struct jw *w, struct str runtime_id);
+void wire_put_remote_name(struct jw *w, struct str name); /* of a snapshot */
+
+#define WIRE_REMOTE_VSCODE 60001 /* inside */
 
 enum wire_remote_state { /* what a client does next */
                          WIRE_REMOTE_WAIT,
@@ -31,9 +35,19 @@ enum wire_remote_state { /* what a client does next */
 struct wire_remote {
     struct str runtime_id, url, session_api_key, detail;
     struct str status, pod; /* words of the server; empty: it says none */
+    struct {
+        struct str url;
+        uint16_t port;
+    } ports[3]; /* inside, and where they are reached: workers and VS Code */
+    size_t port_count;
     enum wire_remote_state state;
 };
 /* Points into the body. pod_status decides where there is one: "running" is not yet ready. */
 fallible wire_decode_remote(const struct json *body, struct wire_remote *ret);
+/* The first snapshot of a croft's list, the others are its siblings; NULL: none. */
+const struct json *wire_remote_snapshots(const struct json *body);
+/* Both empty: it is none. */
+void wire_decode_remote_snapshot(const struct json *one, struct str *ret_name,
+                                 struct str *ret_sandbox);
 /* The text of {"detail": …}; empty when there is none. */
 struct str wire_remote_detail(const struct json *body);

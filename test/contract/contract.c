@@ -58,6 +58,8 @@ void contract_run(const struct contract_backend *b, unsigned caps, void (*row)(s
     c.host.loop = c.loop;
     c.host.net = c.net;
     CHECK_OK(sbx_driver_open(backend, &c.host, &c.driver));
+    while (c.driver->unsure)
+        CHECK_OK(loop_turn(c.loop, 1000));
     if ((c.driver->caps & caps) != caps)
         SKIP("backend '%s' cannot do it on this machine", b->name);
     row(&c);
@@ -339,6 +341,14 @@ static size_t read_until(int fd, const char *end, char *out, size_t size)
 }
 
 /* The loop need not turn meanwhile: who answers is another process. */
+/* Of an url; empty: that of its server. */
+static const char *path_of(const struct sbx_address *address)
+{
+    const char *host = strstr(address->url, "://"), *path = host ? strchr(host + 3, '/') : NULL;
+
+    return path ? path : "";
+}
+
 void contract_get(struct contract *c, const struct sbx_address *address, char *out, size_t size)
 {
     char head[300];
@@ -359,8 +369,8 @@ void contract_get(struct contract *c, const struct sbx_address *address, char *o
             return;
         }
     }
-    static const char get[] = "GET / HTTP/1.0\r\n\r\n";
-    CHECK(write(fd, get, sizeof get - 1) == sizeof get - 1);
+    int n = snprintf(head, sizeof head, "GET %s/ HTTP/1.0\r\n\r\n", path_of(address));
+    CHECK(write(fd, head, (size_t)n) == n);
     read_until(fd, NULL, out, size);
     close(fd);
 }

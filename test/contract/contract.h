@@ -15,6 +15,7 @@ struct contract {
     struct sbx_host host;
     struct sbx_driver *driver;
     unsigned gone;
+    unsigned port; /* a program inside is to take, to be reached; 0: any */
     char state_dir[200];
 };
 

@@ -24,6 +24,7 @@ static void start_server(struct contract *c)
     serve_run(&other, (const char *const[]){"--log-level", "error", NULL});
     c->host.remote_url = serve_text(&other, "http://127.0.0.1:%u", other.wire.port);
     c->host.remote_key = KEY;
+    c->port = 12000; /* which its server publishes */
 }
 
 static void stop_server(struct contract *c)

@@ -426,15 +426,17 @@ void contract_reaches_a_port_inside(struct contract *c)
 {
     struct sbx *s = contract_started(c, NULL);
     struct sbx_address address;
-    char page[2000];
+    char page[2000], line[600];
     unsigned port;
 
-    contract_command(c, s, NULL,
-                     "mkdir web; echo from within > web/index.html; coproc P { exec python3 -u -c '"
-                     "import http.server, os; os.chdir(\"web\")\n"
-                     "h = http.server.HTTPServer((\"127.0.0.1\", 0), "
-                     "http.server.SimpleHTTPRequestHandler)\n"
-                     "print(h.server_port); h.serve_forever()' 2>/dev/null; }");
+    snprintf(line, sizeof line,
+             "mkdir web; echo from within > web/index.html; coproc P { exec python3 -u -c '"
+             "import http.server, os; os.chdir(\"web\")\n"
+             "h = http.server.HTTPServer((\"127.0.0.1\", %u), "
+             "http.server.SimpleHTTPRequestHandler)\n"
+             "print(h.server_port); h.serve_forever()' 2>/dev/null; }",
+             c->port);
+    contract_command(c, s, NULL, line);
     struct answer a = contract_command(c, s, NULL, "read -r port <&${P[0]}; echo $port");
     CHECK(sscanf(a.text, "%u", &port) == 1);
     CHECK_OK(sbx_expose(s, (uint16_t)port, &address));

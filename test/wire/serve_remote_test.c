@@ -150,6 +150,52 @@ TEST_LIMIT(serve_remote_is_a_face_of_another_server, 120)
     two_close(&t);
 }
 
+TEST_LIMIT(serve_remote_passes_on_ports_snapshots_and_forks, 120)
+{
+    struct two t;
+
+    two_open(&t, "");
+    struct json *r = serve_start(&t.near, "s", "");
+    serve_exec(&t.near, r,
+               "mkdir web; echo within > web/index.html; python3 -m http.server 12000 "
+               "--bind 127.0.0.1 --directory web >/dev/null 2>&1 &");
+    CHECK_STR(serve_exec(&t.near, r,
+                         "until (: > /dev/tcp/127.0.0.1/12000) 2>/dev/null; do sleep 0.05; done; "
+                         "echo up"),
+              "up");
+    struct serve_answer page = serve_ask_inside(&t.near, r, "GET", "/work-1/", NULL);
+    CHECK_INT(page.status, 200);
+    CHECK_STR(page.body, "within\n");
+    CHECK_INT(serve_visit(&t.near, r, "/work-2/"), 502); /* nobody listens */
+    const char *id = serve_field(&t.near, r, "runtime_id");
+    serve_want(&t.near, 200, "POST", serve_text(&t.near, "/croft/v1/sandboxes/%s/snapshot", id),
+               "{'name':'point'}");
+    serve_exec(&t.near, r, "rm -r web");
+    const struct json *forks =
+        json_get(serve_want(&t.near, 200, "POST",
+                            serve_text(&t.near, "/croft/v1/sandboxes/%s/fork", id), "{}"),
+                 STR("sandboxes"));
+    struct json *fork = serve_start(&t.near, serve_field(&t.near, json_at(forks, 0), "session_id"),
+                                    ""); /* the same one */
+    CHECK_STR(serve_exec(&t.near, fork, "test -e web || echo none"), "none");
+    serve_want(&t.near, 200, "POST", "/croft/v1/sandboxes",
+               "{'image':'host','session_id':'f','from':'point'}");
+    struct json *child = serve_start(&t.near, "f", "");
+    CHECK_STR(serve_exec(&t.near, child, "cat web/index.html"), "within");
+    CHECK_INT(serve_ask(&t.near, "DELETE", "/croft/v1/snapshots/point", NULL).status, 204);
+    serve_tell(&t.near, "/stop", child);
+    serve_tell(&t.near, "/stop", fork);
+    serve_tell(&t.near, "/stop", r);
+    for (;;) { /* they are removed behind the answer */
+        const struct json *left =
+            json_get(serve_want(&t.far, 200, "GET", "/croft/v1/snapshots", NULL), STR("snapshots"));
+        if (left->count == 0)
+            break;
+        poll(NULL, 0, 20);
+    }
+    two_close(&t);
+}
+
 TEST_LIMIT(serve_remote_sees_what_is_done_to_sandboxes_there, 120)
 {
     struct two t;

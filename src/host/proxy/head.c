@@ -90,13 +90,14 @@ static struct str decoded(const struct call *c, struct str s)
     return plain;
 }
 
-/* One parameter of the query; the key may be written with escapes, as its name may. */
+/* One parameter of the query; the key may be written with escapes, as its name may. VS Code's token
+ * is the key to newer clients. */
 static void put_param(struct buf *b, const struct call *c, struct str one)
 {
-    static const struct str key_name = STR_INIT("session_api_key");
+    static const struct str names[] = {STR_INIT("session_api_key"), STR_INIT("tkn")};
     struct str value = one, name;
 
-    if (!str_cut(&value, '=', &name) || !str_eq(decoded(c, name), key_name)) {
+    if (!str_cut(&value, '=', &name) || !is_one_of(decoded(c, name), names, ARRAY_LEN(names))) {
         buf_add(b, one);
         return;
     }

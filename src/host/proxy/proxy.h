@@ -28,12 +28,19 @@ struct route;
 enum proxy_state { PROXY_STARTING, PROXY_OPEN, PROXY_PAUSED, PROXY_FAILED, PROXY_GONE };
 enum proxy_service { PROXY_VSCODE, PROXY_WORK_1, PROXY_WORK_2, PROXY_SERVICES };
 
+struct proxy_far { /* a port inside a sandbox elsewhere, and the url that leads to it */
+    uint16_t port;
+    struct sbx_address address;
+};
+
 struct proxy_target { /* a sandbox as the proxy sees it; embedded in its owner */
     const char *id;   /* borrowed until proxy_remove */
     /* Of its server: unix_path; with tunnel_port, of pid 1's socket. Without one, the url of a
      * sandbox elsewhere: requests are then by that name, and below its path. */
     struct sbx_address address;
-    struct sbx_address inner;          /* of pid 1's socket, for CONNECT: unix_path */
+    struct sbx_address inner;    /* of pid 1's socket, for CONNECT: unix_path */
+    const struct proxy_far *far; /* of one elsewhere instead: what can be reached; borrowed */
+    size_t far_count;
     enum proxy_state state;            /* read; changed by proxy_set_state */
     uint16_t port;                     /* of its own listener; 0: none */
     uint16_t services[PROXY_SERVICES]; /* ports inside; 0: 60001, 12000, 12001 */

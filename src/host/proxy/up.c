@@ -159,7 +159,12 @@ static void ask_for_port(struct call *c, uint16_t port)
 
 static const struct sbx_address *address_of(const struct call *c)
 {
-    return c->inside ? &c->target->inner : &c->target->address;
+    const struct proxy_target *t = c->target;
+
+    for (size_t i = 0; c->inside && i < t->far_count; i++)
+        if (t->far[i].port == c->inside)
+            return &t->far[i].address;
+    return c->inside ? &t->inner : &t->address;
 }
 
 bool up_is_far(const struct call *c, struct url *ret_url)
@@ -185,8 +190,11 @@ static void on_dialled(void *owner, struct err *e, int fd)
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){2 * STREAM_READ_SIZE}, sizeof(int));
     if (!e)
         e = stream_new(c->p->net, fd, &tunnel_events, c, &s);
-    if (!e && up_is_far(c, &far) && url_is_tls(&far))
-        e = c->p->config.tls_out(c->p->config.tls_out_ctx, s, far.host);
+    if (!e && up_is_far(c, &far)) {
+        port = 0; /* the url is that port's */
+        if (url_is_tls(&far))
+            e = c->p->config.tls_out(c->p->config.tls_out_ctx, s, far.host);
+    }
     if (e) {
         if (s)
             stream_close(s);

@@ -198,6 +198,7 @@ void runtime_free(struct runtime *r)
     free(r->wants);
     free(r->next_key);
     free(r->far_key);
+    free(r->far);
     free(r->request);
     err_free(r->failed);
     if (r->spec)

@@ -113,6 +113,7 @@ struct runtime {
     uint32_t ready_us; /* from the request to a server that listens, of a start or a resume */
     struct sbx *sbx;   /* NULL: none any more */
     struct proxy_target target;
+    struct proxy_far *far; /* ports of one elsewhere; NULL: none */
 
     /* the manager's own */
     enum runtime_op op;        /* under way */

@@ -13,7 +13,7 @@
 #include "sandbox/remote/inner.h"
 #include "wire/remote.h"
 
-static fallible send_call(struct remote *r);
+static fallible send_call(struct remote_call *c);
 
 /* --- again --- */
 
@@ -31,31 +31,31 @@ uint64_t remote_wait_ms(const struct remote_driver *d, unsigned attempt)
 
 static void on_again(struct loop_timer *t)
 {
-    struct remote *r = container_of(t, struct remote, timer);
-    struct err *e = send_call(r);
+    struct remote_call *c = container_of(t, struct remote_call, again);
+    struct err *e = send_call(c);
 
     if (e)
-        r->then(r, NULL, e);
+        c->answered(c, NULL, e);
 }
 
-static bool is_passing(const struct remote *r, const struct err *e)
+static bool is_passing(const struct remote_call *c, const struct err *e)
 {
     if (e)
         return err_code(e) == ERR_UPSTREAM;
-    return r->status == 429 || (r->status >= 502 && r->status <= 504);
+    return c->status == 429 || (c->status >= 502 && c->status <= 504);
 }
 
-static bool try_again(struct remote *r, const struct err *e)
+static bool try_again(struct remote_call *c, const struct err *e)
 {
-    if (!is_passing(r, e) || r->attempt >= r->attempts || r->after_s > REMOTE_AFTER_S)
+    if (!is_passing(c, e) || c->attempt >= c->attempts || c->after_s > REMOTE_AFTER_S)
         return false;
-    uint64_t ms = remote_wait_ms(remote_driver_of(r), r->attempt);
-    if (ms < r->after_s * 1000)
-        ms = r->after_s * 1000;
-    log_warn("the server of a remote sandbox is asked again", KV("sandbox", r->base.id),
-             KV("path", r->path), KV("attempt", r->attempt), KV("status", r->status),
+    uint64_t ms = remote_wait_ms(c->driver, c->attempt);
+    if (ms < c->after_s * 1000)
+        ms = c->after_s * 1000;
+    log_warn("the server of a remote sandbox is asked again", KV("sandbox", c->who),
+             KV("path", c->path), KV("attempt", c->attempt), KV("status", c->status),
              KV("wait_ms", ms), KV("error", e ? err_text(e) : ""));
-    loop_timer_start(r->base.driver->host->loop, &r->timer, ms, on_again);
+    loop_timer_start(c->driver->base.host->loop, &c->again, ms, on_again);
     return true;
 }
 
@@ -77,141 +77,203 @@ static enum err_code code_of(int status)
     return ERR_UPSTREAM;
 }
 
-static fallible error_of(const struct remote *r, const struct json *body)
+static fallible error_of(const struct remote_call *c, const struct json *body)
 {
     struct str detail = wire_remote_detail(body);
 
-    if (r->status < 400)
+    if (c->status < 400)
         return NULL;
     struct err *e =
         detail.len
-            ? err_new(code_of(r->status), "the server: " STR_FMT, STR_ARG(detail))
-            : err_new(code_of(r->status), "the server answered %s with %d", r->path, r->status);
-    if (r->status == 401)
+            ? err_new(code_of(c->status), "the server: " STR_FMT, STR_ARG(detail))
+            : err_new(code_of(c->status), "the server answered %s with %d", c->path, c->status);
+    if (c->status == 401)
         return err_wrap(e, "the server does not take our key ([sandbox] api_key)");
-    if (r->after_s > REMOTE_AFTER_S)
-        return err_wrap(e, "to be asked again in %llu seconds", (unsigned long long)r->after_s);
+    if (c->after_s > REMOTE_AFTER_S)
+        return err_wrap(e, "to be asked again in %llu seconds", (unsigned long long)c->after_s);
     return e;
+}
+
+/* Any answer shows who is there. */
+static void learn(struct remote_driver *d, const struct http_head *head)
+{
+    d->base.unsure = false;
+    if (!str_starts(http_header_get(head, STR("server")), STR("croft")))
+        return;
+    d->croft = true;
+    d->base.forgets = false;
+    d->base.caps |= REMOTE_CROFT_CAPS;
 }
 
 static void on_head(struct http_call *call, const struct http_head *head)
 {
-    struct remote *r = http_call_owner(call);
+    struct remote_call *c = http_call_owner(call);
 
-    r->status = head->status;
-    if (!r->inside && str_starts(http_header_get(head, STR("server")), STR("croft"))) {
-        remote_driver_of(r)->croft = true;
-        r->base.driver->forgets = false;
-    }
-    if (!str_to_u64(http_header_get(head, STR("retry-after")), &r->after_s))
-        r->after_s = 0; /* none, or a date: our own wait will do */
+    c->status = head->status;
+    if (!c->inside)
+        learn(c->driver, head);
+    if (!str_to_u64(http_header_get(head, STR("retry-after")), &c->after_s))
+        c->after_s = 0; /* none, or a date: our own wait will do */
 }
 
 static void on_body(struct http_call *call, struct str piece)
 {
-    buf_add(&((struct remote *)http_call_owner(call))->answer, piece);
+    buf_add(&((struct remote_call *)http_call_owner(call))->answer, piece);
 }
 
 static void on_answer(struct http_call *call, struct err *e)
 {
-    struct remote *r = http_call_owner(call);
+    struct remote_call *c = http_call_owner(call);
     struct json *body = NULL;
     struct arena a;
 
-    r->call = NULL;
-    if (try_again(r, e)) {
+    c->http = NULL;
+    if (try_again(c, e)) {
         err_free(e);
         return;
     }
     arena_init(&a, 16 * (size_t)ANSWER_MAX);
-    if (!e && r->answer.len) /* what is no JSON is told by its status */
-        err_free(json_parse(&a, buf_str(&r->answer), NULL, &body));
+    if (!e && c->answer.len) /* what is no JSON is told by its status */
+        err_free(json_parse(&a, buf_str(&c->answer), NULL, &body));
     if (e)
         e = err_wrap(e, "the server cannot be reached");
     else
-        e = error_of(r, body);
-    if (e && r->attempt > 1)
-        e = err_wrap(e, "%u attempts", r->attempt);
-    r->then(r, e ? NULL : body, e);
+        e = error_of(c, body);
+    if (e && c->attempt > 1)
+        e = err_wrap(e, "%u attempts", c->attempt);
+    c->answered(c, e ? NULL : body, e);
     arena_done(&a);
 }
 
 /* --- calls --- */
 
-static fallible send_call(struct remote *r)
+static fallible send_call(struct remote_call *c)
 {
     static const struct http_call_events events = {
         .on_head = on_head, .on_body = on_body, .on_done = on_answer};
-    const struct sbx_host *host = r->base.driver->host;
+    const struct sbx_host *host = c->driver->base.host;
     static const struct http_header once = {STR_INIT("Connection"), STR_INIT("close")};
     const struct http_header headers[] = {
         {STR("Content-Type"), STR("application/json")},
         {STR("X-API-Key"), str_of(host->remote_key ? host->remote_key : "")},
     };
-    bool adopts = r->base.op == SBX_ADOPT;
-    uint32_t ms = r->inside ? REMOTE_ALIVE_MS : adopts ? REMOTE_ADOPT_MS : REMOTE_CALL_MS;
     char url[512];
 
-    if (snprintf(url, sizeof url, "%s%s", r->inside ? r->url : host->remote_url, r->path) >=
+    if (snprintf(url, sizeof url, "%s%s", c->inside ? c->inside : host->remote_url, c->path) >=
         (int)sizeof url)
         return err_new(ERR_INVALID, "the address of the server is too long");
-    r->status = 0;
-    r->after_s = 0;
-    r->attempt++;
-    buf_reset(&r->answer);
+    c->status = 0;
+    c->after_s = 0;
+    c->attempt++;
+    buf_reset(&c->answer);
     const struct http_call_spec spec = {
-        .method = str_of(r->method),
+        .method = str_of(c->method),
         .url = str_of(url),
-        .headers = r->inside ? &once : headers, /* nobody here asks inside again */
-        .header_count = r->inside || !host->remote_key ? 1 : 2,
-        .body = r->body.len ? buf_str(&r->body) : (struct str){0},
-        .total_ms = ms,
-        .idle_ms = ms,
+        .headers = c->inside ? &once : headers, /* nobody here asks inside again */
+        .header_count = c->inside || !host->remote_key ? 1 : 2,
+        .body = c->body.len ? buf_str(&c->body) : (struct str){0},
+        .total_ms = c->most_ms,
+        .idle_ms = c->most_ms,
         .max_body_bytes = ANSWER_MAX,
     };
-    return http_call_start(remote_driver_of(r)->client, &spec, &events, r, &r->call);
+    return http_call_start(c->driver->client, &spec, &events, c, &c->http);
 }
 
-static fallible begin(struct remote *r, const char *method, const char *path, bool inside,
+void remote_call_init(struct remote_call *c, struct remote_driver *d, const char *who)
+{
+    c->driver = d;
+    c->who = who;
+    c->attempts = REMOTE_ATTEMPTS;
+    c->most_ms = REMOTE_CALL_MS;
+    buf_init(&c->body, BODY_MAX);
+    buf_init(&c->answer, ANSWER_MAX);
+}
+
+void remote_call_done(struct remote_call *c)
+{
+    loop_timer_stop(&c->again);
+    if (c->http)
+        http_call_cancel(take(&c->http));
+    buf_done(&c->body);
+    buf_done(&c->answer);
+}
+
+fallible remote_call_send(struct remote_call *c, const char *method, const char *path,
+                          remote_answered *answered)
+{
+    TRY(buf_check(&c->body));
+    c->method = method;
+    if (path != c->path)
+        snprintf(c->path, sizeof c->path, "%s", path);
+    c->answered = answered;
+    c->attempt = 0;
+    return send_call(c);
+}
+
+/* --- of a sandbox --- */
+
+static void on_answered(struct remote_call *c, const struct json *body, struct err *e)
+{
+    struct remote *r = container_of(c, struct remote, call);
+
+    r->then(r, body, e);
+}
+
+static fallible begin(struct remote *r, const char *method, const char *path, const char *inside,
                       remote_then *then)
 {
-    TRY(buf_check(&r->body));
-    r->method = method;
-    if (path != r->path)
-        snprintf(r->path, sizeof r->path, "%s", path);
+    struct remote_call *c = &r->call;
+    bool adopts = r->base.op == SBX_ADOPT;
+
     r->then = then;
-    r->attempt = 0;
-    r->inside = inside;
+    c->inside = inside;
     /* a server that starts asks for all it had: what does not answer must not hold up the rest */
-    r->attempts = inside || r->base.op == SBX_ADOPT ? 1 : REMOTE_ATTEMPTS;
-    return send_call(r);
+    c->attempts = inside || adopts ? 1 : REMOTE_ATTEMPTS;
+    c->most_ms = inside ? REMOTE_ALIVE_MS : adopts ? REMOTE_ADOPT_MS : REMOTE_CALL_MS;
+    return remote_call_send(c, method, path, on_answered);
 }
 
 fallible remote_call(struct remote *r, const char *method, const char *path, remote_then *then)
 {
-    return begin(r, method, path, false, then);
+    return begin(r, method, path, NULL, then);
 }
 
 fallible remote_call_id(struct remote *r, const char *path, remote_then *then)
 {
     struct jw w;
 
-    buf_reset(&r->body);
-    jw_init(&w, &r->body, JW_WEB);
+    buf_reset(&r->call.body);
+    jw_init(&w, &r->call.body, JW_WEB);
     wire_put_remote_id(&w, str_of(r->runtime_id));
     return remote_call(r, "POST", path, then);
+}
+
+static fallible call_croft(struct remote *r, const char *method, const char *what,
+                           remote_then *then)
+{
+    snprintf(r->call.path, sizeof r->call.path, "/croft/v1/sandboxes/%s%s", r->runtime_id, what);
+    return remote_call(r, method, r->call.path, then);
 }
 
 fallible remote_call_croft(struct remote *r, const char *method, const char *what,
                            remote_then *then)
 {
-    buf_reset(&r->body);
-    snprintf(r->path, sizeof r->path, "/croft/v1/sandboxes/%s%s", r->runtime_id, what);
-    return remote_call(r, method, r->path, then);
+    buf_reset(&r->call.body);
+    return call_croft(r, method, what, then);
+}
+
+fallible remote_call_name(struct remote *r, const char *what, struct str name, remote_then *then)
+{
+    struct jw w;
+
+    buf_reset(&r->call.body);
+    jw_init(&w, &r->call.body, JW_WEB);
+    wire_put_remote_name(&w, name);
+    return call_croft(r, "POST", what, then);
 }
 
 fallible remote_call_alive(struct remote *r, remote_then *then)
 {
-    buf_reset(&r->body);
-    return begin(r, "GET", "/alive", true, then);
+    buf_reset(&r->call.body);
+    return begin(r, "GET", "/alive", r->url, then);
 }

@@ -16,20 +16,51 @@
 #define ANSWER_MAX      (1u << 20)
 #define BODY_MAX        (4u << 20)
 
+/* What a croft at the other side can do, beside what others can. */
+#define REMOTE_CROFT_CAPS (SBX_CAN_SNAPSHOT | SBX_CAN_EXPOSE)
+
 struct remote;
+struct remote_call;
 /* body borrowed; e is the callee's. One of both is NULL, or both: an empty answer. */
 typedef void remote_then(struct remote *r, const struct json *body, struct err *e);
+typedef void remote_answered(struct remote_call *c, const struct json *body, struct err *e);
+
+struct remote_call { /* one at a time */
+    struct remote_driver *driver;
+    const char *who; /* for the log */
+    const char *method;
+    char path[256];
+    const char *inside; /* it goes to this url, of a sandbox, without the server's key; NULL: not */
+    struct buf body;
+    struct http_call *http;
+    struct buf answer;
+    int status;
+    unsigned attempt, attempts;
+    uint32_t most_ms;
+    uint64_t after_s; /* Retry-After */
+    struct loop_timer again;
+    remote_answered *answered;
+};
 
 struct remote_driver {
     struct sbx_driver base;
     struct http_client *client;
     struct rng *rng; /* of the jitter */
     bool croft;      /* on the other side: its additions can be used */
+    struct remote_call hello;
+    struct list asks; /* of questions, see stored.c */
+};
+
+#define REMOTE_PORTS 3 /* that a server may publish of a sandbox: two workers, VS Code */
+struct remote_port {
+    uint16_t port; /* 0: none */
+    char url[sizeof((struct sbx_address *)0)->url];
 };
 
 struct remote {
     struct sbx base;
     char *image, *working_dir, *hostname;
+    char *from;              /* the snapshot it begins with; NULL: none */
     struct buf env, command; /* strings one after the other */
     bool has_command, has_user, has_group, has_fs_group;
     enum sbx_face face;
@@ -39,26 +70,19 @@ struct remote {
     char runtime_id[SBX_ID_MAX + 1];
     char url[sizeof((struct sbx_address *)0)->url];
     char session_key[SBX_KEY_MAX + 1];
+    struct remote_port ports[REMOTE_PORTS];
     bool there; /* the server may have it: a start was sent, and no end was told */
     bool ended; /* by us, and its files with it */
 
-    /* the call under way */
-    const char *method;
-    char path[160];
-    bool inside; /* it goes to the sandbox's url, without the server's key */
-    struct buf body;
-    struct http_call *call;
-    struct buf answer;
-    int status;
-    unsigned attempt, attempts;
-    uint64_t after_s; /* Retry-After */
-    struct loop_timer timer;
+    struct remote_call call; /* under way */
     remote_then *then;
 
     /* the operation under way */
+    struct loop_timer timer;
     uint64_t give_up_ns, poll_ms;
-    unsigned unreached;   /* times its url could not be reached */
-    bool resumed, looked; /* what is done once */
+    unsigned unreached;          /* times its url could not be reached */
+    bool resumed, looked;        /* what is done once */
+    char wanted[SBX_ID_MAX + 1]; /* the snapshot that is taken */
 };
 
 static inline struct remote_driver *remote_driver_of(const struct remote *r)
@@ -67,6 +91,12 @@ static inline struct remote_driver *remote_driver_of(const struct remote *r)
 }
 
 /* --- call.c --- */
+void remote_call_init(struct remote_call *c, struct remote_driver *d, const char *who);
+void remote_call_done(struct remote_call *c); /* no answer comes any more; twice is fine */
+/* The body is what is in c->body; the path may be c->path. answered never comes from inside. */
+fallible remote_call_send(struct remote_call *c, const char *method, const char *path,
+                          remote_answered *answered);
+
 /* The body is what is in r->body. All calls may come twice: /start and its like are told apart by
  * the session, the others by the runtime's id, and the second has nothing left to do. */
 fallible remote_call(struct remote *r, const char *method, const char *path, remote_then *then);
@@ -74,10 +104,18 @@ fallible remote_call_id(struct remote *r, const char *path, remote_then *then);
 /* /croft/v1/sandboxes/ID and what follows; no body. */
 fallible remote_call_croft(struct remote *r, const char *method, const char *what,
                            remote_then *then);
+/* The same by POST, with {"name": …}. */
+fallible remote_call_name(struct remote *r, const char *what, struct str name, remote_then *then);
 /* Is the sandbox's own server alive? Asked once. */
 fallible remote_call_alive(struct remote *r, remote_then *then);
 /* How long before the attempt after this one, the first is 1: grows, and is never the same. */
 uint64_t remote_wait_ms(const struct remote_driver *d, unsigned attempt);
+
+/* --- stored.c --- */
+fallible remote_snapshot(struct sbx *s, struct str name);
+fallible remote_snapshot_list(struct sbx_question *q);
+fallible remote_snapshot_remove(struct sbx_question *q);
+void remote_drop_asks(struct remote_driver *d); /* they are not answered any more */
 
 /* --- wait.c --- */
 struct wire_remote;

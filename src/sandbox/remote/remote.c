@@ -3,6 +3,7 @@
  *
  * The API has no events, so a start that is not ready at once is asked after, ever less often.
  * POST /start is safe to repeat: the session's runtime is found again. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,24 @@ static fallible check_host(const struct sbx_host *host)
     return NULL;
 }
 
+/* Who is there is seen by any answer; one that takes too long is none. */
+static void on_hello(struct remote_call *c, const struct json *body, struct err *e)
+{
+    bool slow = e && err_code(e) == ERR_TIMEOUT;
+
+    (void)body;
+    err_free(e);
+    if (slow)
+        err_free(remote_call_send(c, "GET", "/health", on_hello));
+}
+
+static void drop(struct remote_driver *d)
+{
+    remote_call_done(&d->hello);
+    http_client_free(d->client);
+    free(d);
+}
+
 static fallible remote_open(const struct sbx_host *host, struct sbx_driver **ret_driver)
 {
     const struct http_client_config config = {.filter = host->remote_tls,
@@ -63,8 +82,18 @@ static fallible remote_open(const struct sbx_host *host, struct sbx_driver **ret
         return e;
     }
     d->base.caps = CAPS;
-    d->base.forgets = true; /* until it shows to be a croft */
+    d->base.host = host;
+    d->base.unsure = d->base.forgets = true; /* until it shows to be a croft */
     d->rng = rng_system();
+    list_init(&d->asks);
+    remote_call_init(&d->hello, d, "");
+    d->hello.attempts = UINT_MAX;
+    d->hello.most_ms = REMOTE_ADOPT_MS;
+    e = remote_call_send(&d->hello, "GET", "/health", on_hello);
+    if (e) {
+        drop(d);
+        return e;
+    }
     *ret_driver = &d->base;
     return NULL;
 }
@@ -75,23 +104,21 @@ static void remote_let_go(struct sbx *s)
     struct remote *r = remote_of(s);
 
     loop_timer_stop(&r->timer);
-    if (r->call)
-        http_call_cancel(take(&r->call));
+    remote_call_done(&r->call);
+    free(take(&r->from));
     free(take(&r->image));
     free(take(&r->working_dir));
     free(take(&r->hostname));
     buf_done(&r->env);
     buf_done(&r->command);
-    buf_done(&r->body);
-    buf_done(&r->answer);
 }
 
 static void remote_close(struct sbx_driver *driver)
 {
     struct remote_driver *d = container_of(driver, struct remote_driver, base);
 
-    http_client_free(d->client);
-    free(d);
+    remote_drop_asks(d);
+    drop(d);
 }
 
 static void add_strings(struct buf *b, const char *const *list)
@@ -118,8 +145,7 @@ static fallible remote_create(struct sbx_driver *driver, const struct sbx_spec *
                        spec->workspace ? spec->workspace : spec->mounts[0].source);
     buf_init(&r->env, ENVIRONMENT_BYTES);
     buf_init(&r->command, ENVIRONMENT_BYTES);
-    buf_init(&r->body, BODY_MAX);
-    buf_init(&r->answer, ANSWER_MAX);
+    remote_call_init(&r->call, remote_driver_of(r), s->id);
     add_strings(&r->env, spec->env);
     add_strings(&r->command, spec->command);
     r->has_command = spec->command != NULL;
@@ -139,6 +165,14 @@ static fallible remote_create(struct sbx_driver *driver, const struct sbx_spec *
         return NULL;
     remote_let_go(&r->base);
     return err_new(ERR_TOO_LARGE, "command and environment are too large");
+}
+
+static fallible remote_fork(struct sbx_driver *driver, struct str snapshot,
+                            const struct sbx_spec *spec, struct sbx *s)
+{
+    TRY(remote_create(driver, spec, s));
+    remote_of(s)->from = strndup(snapshot.p, snapshot.len);
+    return NULL;
 }
 
 /* --- starting --- */
@@ -167,7 +201,7 @@ static bool wants_any(const struct remote *r)
 {
     const struct sbx_limits *l = &r->limits;
 
-    return l->memory_bytes || l->disk_bytes || l->pids || l->cpu_permille || r->hostname;
+    return l->memory_bytes || l->disk_bytes || l->pids || l->cpu_permille || r->hostname || r->from;
 }
 
 static void put_start(struct remote *r)
@@ -196,10 +230,11 @@ static void put_start(struct remote *r)
         .gid = r->gid,
         .factor = r->factor,
         .wants = wants_any(r) ? &wants : NULL,
+        .from = r->from ? str_of(r->from) : (struct str){0},
     };
 
-    buf_reset(&r->body);
-    jw_init(&w, &r->body, JW_WEB);
+    buf_reset(&r->call.body);
+    jw_init(&w, &r->call.body, JW_WEB);
     wire_put_remote_start(&w, &start);
 }
 
@@ -212,7 +247,7 @@ static fallible remote_look(struct sbx *s)
 static void on_own_start(struct remote *r, const struct json *body, struct err *e)
 {
     if (e && err_code(e) == ERR_NOT_FOUND && !remote_driver_of(r)->croft)
-        e = err_recode(err_wrap(e, "limits and a host name need a croft at the other side"),
+        e = err_recode(err_wrap(e, "limits, a host name and forks need a croft at the other side"),
                        ERR_UNSUPPORTED);
     remote_on_object(r, body, e);
 }
@@ -249,9 +284,9 @@ static fallible remote_adopt(struct sbx *s)
     struct remote *r = remote_of(s);
 
     remote_begin_waiting(r);
-    snprintf(r->path, sizeof r->path, "/sessions/%s", s->id);
-    buf_reset(&r->body);
-    return remote_call(r, "GET", r->path, on_found);
+    snprintf(r->call.path, sizeof r->call.path, "/sessions/%s", s->id);
+    buf_reset(&r->call.body);
+    return remote_call(r, "GET", r->call.path, on_found);
 }
 
 /* --- and the rest of a life --- */
@@ -389,9 +424,9 @@ static fallible remote_remove(struct sbx *s)
     else if (r->runtime_id[0])
         remove_there(r);
     else {
-        snprintf(r->path, sizeof r->path, "/sessions/%s", s->id);
-        buf_reset(&r->body);
-        e = remote_call(r, "GET", r->path, on_left);
+        snprintf(r->call.path, sizeof r->call.path, "/sessions/%s", s->id);
+        buf_reset(&r->call.body);
+        e = remote_call(r, "GET", r->call.path, on_left);
     }
     if (e)
         remove_here(r, e);
@@ -406,10 +441,26 @@ static void remote_inspect(struct sbx *s, struct sbx_info *info)
     info->session_key = r->session_key[0] ? r->session_key : NULL;
 }
 
+static fallible remote_expose(struct sbx *s, uint16_t port, struct sbx_address *ret_address)
+{
+    const struct remote *r = remote_of(s);
+
+    for (size_t i = 0; i < REMOTE_PORTS; i++)
+        if (r->ports[i].port == port) {
+            *ret_address = (struct sbx_address){0};
+            memcpy(ret_address->url, r->ports[i].url, sizeof ret_address->url);
+            return NULL;
+        }
+    return err_new(ERR_UNSUPPORTED,
+                   "port %u of sandbox '%s' is not published by its server: 12000 and 12001 are "
+                   "for workers, 60001 is for VS Code",
+                   port, s->id);
+}
+
 SBX_BACKEND(remote) = {
     .name = "remote",
     .summary = "sandboxes of another machine, through its runtime API",
-    .caps = CAPS,
+    .caps = CAPS | REMOTE_CROFT_CAPS,
     .size = sizeof(struct remote),
     .open = remote_open,
     .close = remote_close,
@@ -423,4 +474,9 @@ SBX_BACKEND(remote) = {
     .look = remote_look,
     .remove = remote_remove,
     .inspect = remote_inspect,
+    .expose = remote_expose,
+    .fork = remote_fork,
+    .snapshot = remote_snapshot,
+    .snapshot_list = remote_snapshot_list,
+    .snapshot_remove = remote_snapshot_remove,
 };

@@ -24,6 +24,18 @@ static bool keep_text(char *to, size_t size, struct str s)
     return true;
 }
 
+/* What it publishes can be reached; an address that is too long is none. */
+static void take_ports(struct remote *r, const struct wire_remote *o)
+{
+    for (size_t i = 0; i < REMOTE_PORTS; i++) {
+        struct str url = i < o->port_count ? o->ports[i].url : STR("");
+        bool any = url.len && keep_text(r->ports[i].url, sizeof r->ports[i].url, url);
+        r->ports[i].port = any ? o->ports[i].port : 0;
+        if (any)
+            r->base.driver->caps |= SBX_CAN_EXPOSE;
+    }
+}
+
 fallible remote_take_object(struct remote *r, const struct json *body, struct wire_remote *ret)
 {
     TRY(wire_decode_remote(body, ret));
@@ -32,6 +44,7 @@ fallible remote_take_object(struct remote *r, const struct json *body, struct wi
         !keep_text(r->session_key, sizeof r->session_key, ret->session_api_key))
         return err_new(ERR_UPSTREAM,
                        "runtime_id, url or session_api_key of the server is too long");
+    take_ports(r, ret);
     return NULL;
 }
 
@@ -61,9 +74,9 @@ void remote_begin_waiting(struct remote *r)
 
 void remote_look_then(struct remote *r, remote_then *then)
 {
-    snprintf(r->path, sizeof r->path, "/runtime/%s", r->runtime_id);
-    buf_reset(&r->body);
-    struct err *e = remote_call(r, "GET", r->path, then);
+    snprintf(r->call.path, sizeof r->call.path, "/runtime/%s", r->runtime_id);
+    buf_reset(&r->call.body);
+    struct err *e = remote_call(r, "GET", r->call.path, then);
     if (e)
         sbx_finish(&r->base, e);
 }
@@ -96,7 +109,7 @@ static void on_alive(struct remote *r, const struct json *body, struct err *e)
         sbx_finish(&r->base, NULL);
         return;
     }
-    bool unreached = r->status == 0;
+    bool unreached = r->call.status == 0;
     if (unreached && ++r->unreached < REMOTE_ATTEMPTS) {
         err_free(e);
         loop_timer_start(loop_of(r), &r->timer, remote_wait_ms(remote_driver_of(r), r->unreached),
