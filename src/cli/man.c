@@ -67,7 +67,7 @@ static void put_page(struct buf *out)
         "unix:/PATH; without it the\nsocket in the state directory.\n"
         ".TP\n.B CROFT_API_KEY\nThe key that is shown to it; for 'croft serve' the first key.\n"
         ".TP\n.B CROFT_CA_FILE\nCertificates to trust for https, in PEM; without it the "
-        "system's.\n"
+        "system's. Of 'croft serve --backend remote' too.\n"
         ".TP\n.B NO_COLOR\nNo color on a terminal.\n"
         ".TP\n.B XDG_CONFIG_HOME, XDG_STATE_HOME\nWhere settings and the state directory are.\n"
         ".SH EXIT STATUS\n0 when done, 1 when it failed, 2 when used wrongly.\n");

@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "test/cert.h"
 #include "test/program.h"
 #include "test/serve_kit.h"
 
@@ -339,6 +341,94 @@ TEST_LIMIT(serve_remote_keeps_what_clients_rely_on, 180)
     client(&t, "v1");
     client(&t, "sdk");
     two_close(&t);
+}
+
+/* --- by TLS --- */
+
+static pid_t start_front(struct two *t, const struct test_cert *cert, unsigned *ret_port)
+{
+    int out[2];
+    char text[16] = "";
+
+    CHECK_INT(pipe2(out, O_CLOEXEC), 0);
+    struct program p = {
+        .argv = ARGS(PYTHON, "test/wire/tls_front.py", cert->certificate, cert->key,
+                     serve_text(&t->far, "%s/server/api.sock", t->far.state)),
+        .fds = (const int[]){-1, out[1], -1},
+        .fd_count = 3,
+    };
+    pid_t pid = program_start(&p);
+    close(out[1]);
+    for (size_t n = 0; n + 1 < sizeof text && !strchr(text, '\n');) {
+        ssize_t got = read(out[0], text + n, sizeof text - 1 - n);
+        CHECK(got > 0);
+        n += (size_t)got;
+    }
+    close(out[0]);
+    CHECK(sscanf(text, "%u", ret_port) == 1);
+    return pid;
+}
+
+static void read_until(int fd, const char *part)
+{
+    own_done(buf) said;
+
+    for (buf_init(&said, 1u << 20); str_find(buf_str(&said), str_of(part)) < 0;) {
+        char *room = buf_reserve(&said, 4096);
+        ssize_t n = read(fd, room, 4096);
+        CHECK(n > 0);
+        buf_commit(&said, (size_t)n);
+    }
+}
+
+static void run_near_by_tls(struct two *t, unsigned port)
+{
+    serve_run(&t->near, ARGS("--backend", "remote", "--remote-url",
+                             serve_text(&t->near, "https://127.0.0.1:%u", port),
+                             "--remote-key-file", t->keys[0], "--api-key-file", t->keys[1]));
+}
+
+/* The far server tells sandboxes' urls by the name of what stands before it: all goes by TLS. */
+TEST_LIMIT(serve_remote_speaks_tls_to_whom_it_trusts_and_to_nobody_else, 120)
+{
+    struct two t = {.far = {.key = FAR_KEY}, .near = {.key = NEAR_KEY}};
+    struct test_cert cert;
+    unsigned port;
+    int log[2];
+    own_fd dir = test_dir_fd();
+
+    serve_prepare(&t.far);
+    test_cert_make("front", &cert);
+    CHECK(chmod(cert.certificate, 0644) == 0); /* the server is an ordinary user */
+    put_key(&t, 0, "far.key", FAR_KEY "\n");
+    put_key(&t, 1, "near.key", NEAR_KEY);
+    arena_init(&t.near.arena, 1u << 30);
+    snprintf(t.near.state, sizeof t.near.state, "%s/near", test_dir());
+    pid_t front = start_front(&t, &cert, &port);
+    CHECK_OK(fd_replace_file(
+        dir, "far.toml",
+        str_of(serve_text(&t.far, "[server]\npublic_url = 'https://127.0.0.1:%u'\n", port)), 0644));
+    serve_run(&t.far, ARGS("--api-key-file", t.keys[0], "--config",
+                           serve_text(&t.far, "%s/far.toml", test_dir())));
+    setenv("CROFT_CA_FILE", cert.certificate, 1);
+    run_near_by_tls(&t, port);
+    struct json *r = serve_start(&t.near, "s", "");
+    CHECK_HAS(str_of(serve_field(&t.far, far_of(&t, r), "url")), "https://");
+    CHECK_STR(serve_exec(&t.near, r, "echo by TLS"), "by TLS");
+    serve_tell(&t.near, "/stop", r);
+    CHECK_INT(wire_stop(&t.near.wire), 0);
+    unsetenv("CROFT_CA_FILE"); /* nobody of the system knows it */
+    CHECK_INT(pipe2(log, O_CLOEXEC), 0);
+    t.near.log = log[1];
+    run_near_by_tls(&t, port);
+    read_until(log[0], "certificate is not trusted");
+    close(log[0]);
+    close(log[1]);
+    CHECK_INT(wire_stop(&t.near.wire), 0);
+    CHECK_INT(json_get_int(serve_want(&t.far, 200, "GET", "/list", NULL), "total", -1), 0);
+    arena_done(&t.near.arena);
+    program_stop(front);
+    serve_close(&t.far);
 }
 
 /* --- which backend --- */

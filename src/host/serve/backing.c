@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/cfg.h"
 #include "base/fd.h"
 #include "host/config/settings.h"
 #include "host/proxy/proxy.h"
@@ -60,11 +61,13 @@ fallible backing_claim(const struct layout *l, struct str backend)
     return missing ? fd_replace_file(dir, "backend", backend, 0600) : NULL;
 }
 
-fallible backing_open(struct backing *b, struct str backend, struct proxy_config *proxy)
+fallible backing_open(struct backing *b, struct str backend, const char *const *envp,
+                      struct proxy_config *proxy)
 {
     if (!str_eq(backend, STR("remote")))
         return NULL;
-    TRY_WRAP(tls_client_new(NULL, &b->tls), "TLS to the other server");
+    TRY_WRAP(tls_client_new(cfg_env_get(envp, "CROFT_CA_FILE"), &b->tls),
+             "TLS to the other server");
     proxy->tls_out = tls_client_filter;
     proxy->tls_out_ctx = b->tls;
     return NULL;

@@ -290,7 +290,7 @@ static fallible open_parts(struct server *s)
     TRY(net_new(s->loop, &s->net));
     proxy.net = s->net;
     TRY(backing_claim(&s->layout, s->settings->backend));
-    TRY(backing_open(&s->backing, s->settings->backend, &proxy));
+    TRY(backing_open(&s->backing, s->settings->backend, s->config->envp, &proxy));
     TRY_WRAP(open_rows(s), "rows");
     TRY(proxy_new(&proxy, &s->proxy));
     TRY(http_client_new(s->net,
