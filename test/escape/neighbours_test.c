@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -301,4 +303,60 @@ TEST_LIMIT(abuse_in_one_sandbox_leaves_launcher_and_neighbour_answering, LIMIT_S
 TEST_LIMIT(abuse_that_needs_no_limit_leaves_an_ordinary_users_others_answering, LIMIT_S)
 {
     contract_run(&contract_native_user, 0, be_abused);
+}
+
+/* --- what the kernel counts by user, or has once for the whole machine --- */
+
+/* All of it, and held; or one of each. */
+static const char take[] =
+    "import ctypes, os, signal, sys\n"
+    "l = ctypes.CDLL(None)\n"
+    "most = int(sys.argv[1])\n"
+    "def pty():\n"
+    "    try: return os.open(\"/dev/ptmx\", os.O_RDWR | os.O_NOCTTY)\n"
+    "    except OSError: return -1\n"
+    "signal.pthread_sigmask(signal.SIG_BLOCK, {40})\n"
+    "ways = (lambda: l.inotify_init1(0), lambda: l.sigqueue(os.getpid(), 40, None), pty,\n"
+    "        lambda: l.syscall(206, 4096, ctypes.byref(ctypes.c_ulong(0))))\n"
+    "def count(way):\n"
+    "    n = 0\n"
+    "    while n < most and way() >= 0: n += 1\n"
+    "    return n\n"
+    "print(*(count(way) for way in ways), file=open(\"/tmp/took\", \"w\"))\n"
+    "if most > 1: signal.pause()\n";
+
+static void starve(struct contract *c)
+{
+    unsigned watches, queued, terminals, events;
+    struct itimerspec never = {{0, 0}, {1000, 0}};
+    struct sbx *a = contract_started(c, NULL), *b = contract_started(c, NULL);
+    char command[2000];
+    timer_t timer;
+
+    snprintf(command, sizeof command,
+             "{ cat >/tmp/take.py <<'END'\n%sEND\n}; python3 /tmp/take.py 1000000 &\n", take);
+    contract_command(c, a, NULL, command);
+    struct answer took = contract_command(
+        c, a, NULL,
+        "mkfifo /tmp/go; until [ -s /tmp/took ]; do read -t 0.05 <>/tmp/go; done; cat "
+        "/tmp/took");
+    CHECK_INT(sscanf(took.text, "%u %u %u %u", &watches, &queued, &terminals, &events), 4);
+    CHECK(watches && queued && terminals < 100); /* it did take what there is for it */
+    CHECK_INT(events, 0);
+    snprintf(command, sizeof command,
+             "{ cat >/tmp/take.py <<'END'\n%sEND\n}; python3 /tmp/take.py 1; cat /tmp/took\n",
+             take);
+    expect(c, b, command, "1 1 1 0");
+    own_fd inotify = inotify_init1(IN_CLOEXEC);
+    CHECK(inotify >= 0);
+    CHECK_INT(timer_create(CLOCK_MONOTONIC, NULL, &timer), 0); /* a queued signal */
+    CHECK_INT(timer_settime(timer, 0, &never, NULL), 0);
+    CHECK_INT(timer_delete(timer), 0);
+    contract_end(c, a);
+    contract_end(c, b);
+}
+
+TEST_LIMIT(a_sandbox_that_takes_all_the_kernel_counts_leaves_neighbour_and_host_theirs, LIMIT_S)
+{
+    contract_run(&contract_native, 0, starve);
 }

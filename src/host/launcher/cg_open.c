@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
@@ -157,6 +158,25 @@ static void weigh(const struct cg *cg)
     (void)cg_put(cg, dir, file, text);
 }
 
+/* The limits of many sandboxes add up to more processes than the machine has numbers for: a part of
+ * those stays for everybody else. Again, what an administrator chose stays. */
+static void spare_pids(const struct cg *cg)
+{
+    int dir = cg->on_v2[CG_PIDS] ? cg->v2 : cg->v1[CG_PIDS];
+    own_done(buf) text;
+    char most[32];
+
+    buf_init(&text, FILE_MAX);
+    if (dir < 0 || !has_word(dir, "pids.max", "max"))
+        return;
+    struct err *e = fd_read_file("/proc/sys/kernel/pid_max", &text);
+    long all = e ? 0 : strtol(buf_cstr(&text), NULL, 10);
+    snprintf(most, sizeof most, "%ld", all - all / 4);
+    if (all > 0)
+        (void)cg_put(cg, dir, "pids.max", most);
+    err_free(e);
+}
+
 static bool has_any(const struct cg *cg)
 {
     for (unsigned c = 0; c < CG_COUNT; c++)
@@ -174,6 +194,7 @@ void cg_open(struct cg *cg, const char *base, struct str member, bool plain)
         return;
     open_all(cg, dir, STR(""));
     weigh(cg);
+    spare_pids(cg);
     if (has_any(cg) || !member.len)
         return;
     cg->delegated = true;

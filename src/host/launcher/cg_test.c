@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
@@ -106,6 +107,28 @@ TEST(all_sandboxes_weigh_two_processes_on_each_processor_unless_somebody_chose)
     cg_close(&cg);
     snprintf(want, sizeof want, "%d", 200 * get_nprocs());
     check_file("croft/cpu.weight", want);
+}
+
+TEST(all_sandboxes_leave_a_quarter_of_the_machines_processes_unless_somebody_chose)
+{
+    own_done(buf) text;
+    char want[16];
+    struct cg cg;
+
+    buf_init(&text, 64);
+    CHECK_OK(fd_read_file("/proc/sys/kernel/pid_max", &text));
+    long all = strtol(buf_cstr(&text), NULL, 10);
+    make("pids");
+    make("pids/croft");
+    put("pids/croft/pids.max", "max\n");
+    cg_open(&cg, test_dir(), STR(""), true);
+    cg_close(&cg);
+    snprintf(want, sizeof want, "%ld", all - all / 4);
+    check_file("pids/croft/pids.max", want);
+    put("pids/croft/pids.max", "70\n");
+    cg_open(&cg, test_dir(), STR(""), true);
+    cg_close(&cg);
+    check_file("pids/croft/pids.max", "70\n");
 }
 
 TEST(on_v1_each_controller_has_a_group_and_freezing_is_there)

@@ -120,20 +120,45 @@ void ids_reap(struct ids_holder *h)
     h->pid = 0;
 }
 
+/* Whatever is used up in a namespace is charged to the user who made it as well: watches, queued
+ * signals, message queues, processes. So that is to be the range's own root, not the machine's, who
+ * would have none left if one sandbox took them all; and each has its own. */
+static fallible owner_is(uint32_t uid)
+{
+    if (syscall(SYS_setresuid, -1, uid, -1) < 0)
+        return err_sys("own the user namespace as %" PRIu32, uid);
+    return confine_raise_caps();
+}
+
+static fallible start_holder(struct ids_holder *h, uint32_t owner)
+{
+    const int flags = CLONE_VM | CLONE_NEWUSER | SIGCHLD;
+    uid_t me = geteuid();
+
+    h->parent = getpid();
+    struct err *e = owner_is(owner);
+    pid_t pid = e ? 0 : clone(hold, h->stack + sizeof h->stack, flags, &h->parent);
+    if (pid < 0)
+        e = err_sys("make a user namespace");
+    struct err *back = owner_is(me);
+    h->pid = pid > 0 ? pid : 0;
+    if (!e)
+        return back;
+    err_free(back);
+    return e;
+}
+
 /* The namespace exists when clone returns; nobody has to wait for its first process, which shares
  * our memory (no page tables are copied), runs nothing, and is killed once the descriptor is ours.
  */
 fallible ids_make_userns(struct ids_holder *h, const struct ids_range *r, int *ret_ns)
 {
     ids_reap(h); /* it has our stack */
-    h->parent = getpid();
-    pid_t pid =
-        clone(hold, h->stack + sizeof h->stack, CLONE_VM | CLONE_NEWUSER | SIGCHLD, &h->parent);
-    if (pid < 0)
-        return err_sys("make a user namespace");
-    h->pid = pid;
-    struct err *e = map_and_open(pid, r, ret_ns);
-    kill(pid, SIGKILL);
+    struct err *e = start_holder(h, r->uid);
+    if (!e)
+        e = map_and_open(h->pid, r, ret_ns);
+    if (h->pid)
+        kill(h->pid, SIGKILL);
     return e;
 }
 
