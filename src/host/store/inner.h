@@ -16,10 +16,18 @@ struct store_stmt {
     sqlite3_stmt *stmt;
 };
 
+struct store_vfs { /* log.c: SQLite's own, but for the sync of logs */
+    sqlite3_vfs base, *real;
+    char name[32];
+    bool whole;      /* the log may hold what another process wrote: all of it is to be synced */
+    unsigned ranges; /* syncs of what was written alone */
+};
+
 struct store {
     struct loop *loop;
     char *path;
     sqlite3 *db, *reader; /* db is the worker's while one flies */
+    struct store_vfs vfs; /* the worker's too */
 
     struct list gather, flight, refused;
     unsigned queued; /* in gather */
@@ -48,5 +56,10 @@ fallible store_schema_check(sqlite3 *db, const char *path, size_t *ret_version);
 fallible store_schema_apply(sqlite3 *db, const char *path);
 /* Binds and keeps the values until the statement is reset. */
 int store_bind(sqlite3_stmt *stmt, const struct store_value *values, size_t count);
+/* True where the inode of a log need not be synced: the log, and a directory of its disk. */
+bool store_log_place(const char *path, int *ret_fd, int *ret_top);
+/* False: there is no memory. Twice closed is fine, as is one never opened. */
+bool store_vfs_open(struct store_vfs *v);
+void store_vfs_close(struct store_vfs *v);
 /* Opens both connections and looks whether the file is sound. */
 fallible store_open_files(struct store *s);

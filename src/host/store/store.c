@@ -195,7 +195,9 @@ static void flight_run(struct store *s)
     int left = 0;
 
     if (s->checkpoints) { /* what cannot be moved now stays in the log, where it is as safe */
+        s->vfs.whole = true;
         int rc = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &left, NULL);
+        s->vfs.whole = false;
         s->wal_pages = 0; /* counted anew by the next commit */
         (void)rc;
         return;
@@ -235,8 +237,10 @@ static void store_destroy(struct store *s)
         sqlite3_finalize(s->statements[i].stmt);
         free(s->statements[i].sql);
     }
+    s->vfs.whole = true; /* the last to close moves the log into the file */
     sqlite3_close(s->reader);
     sqlite3_close(s->db);
+    store_vfs_close(&s->vfs);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->landing);
     pthread_cond_destroy(&s->leaving);
