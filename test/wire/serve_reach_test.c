@@ -27,9 +27,14 @@ TEST_LIMIT(serve_reaches_sandboxes_by_names_below_a_domain_and_wakes_them, 120)
     struct json *r = serve_start(&s, "one", "");
     const char *id = serve_field(&s, r, "runtime_id");
     const char *name = serve_text(&s, "%s.run.example", id);
-    CHECK_STR(serve_field(&s, r, "url"), serve_text(&s, "http://%s", name));
+    const char *authority = serve_text(&s, "%s:%u", name, s.wire.port); /* as clients send Host */
+    CHECK_STR(serve_field(&s, r, "url"), serve_text(&s, "http://%s", authority));
     CHECK_HAS(serve_get(&s, "/sessions/one").body,
-              str_of(serve_text(&s, "\"http://work-1-%s\":12000", name)));
+              str_of(serve_text(&s, "\"http://work-1-%s\":12000", authority)));
+    CHECK_HAS(by_host(&s, authority, "/alive"), "200 OK");
+    CHECK_HAS(by_host(&s, authority, "/list"), "403");
+    CHECK_HAS(by_host(&s, serve_text(&s, "x.%s", authority), "/list"), "404");
+    CHECK_HAS(by_host(&s, serve_text(&s, "x.%s", authority), "/alive"), "404");
     CHECK_HAS(by_host(&s, name, "/alive"), "200 OK");
     CHECK_HAS(by_host(&s, name, "/list"), "403"); /* the sandbox's own, not the server's */
     CHECK_HAS(by_host(&s, serve_text(&s, "work-1-%s", name), "/"), "502"); /* nobody listens */
@@ -42,6 +47,10 @@ TEST_LIMIT(serve_reaches_sandboxes_by_names_below_a_domain_and_wakes_them, 120)
     CHECK_STR(serve_field(&s, serve_want(&s, 200, "GET", "/sessions/one", NULL), "status"),
               "running");
 
+    serve_kill(&s);
+    serve_run_with(&s, "[server]\ndomain = '-run.example'\npublic_url = 'https://run.example'\n");
+    CHECK_STR(serve_field(&s, serve_want(&s, 200, "GET", "/sessions/one", NULL), "url"),
+              serve_text(&s, "https://%s-run.example", id));
     serve_kill(&s);
     serve_run_with(&s, "[server]\npublic_url = 'https://croft.example/box/'\n");
     r = serve_want(&s, 200, "GET", "/sessions/one", NULL);

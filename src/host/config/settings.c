@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/toml.h"
 #include "host/config/yaml.h"
+#include "net/url.h"
 
 #define SYSTEM_FILE "/etc/croft/croft.toml"
 #define ARENA_LIMIT (64u << 20)
@@ -202,6 +203,45 @@ static fallible collect_named(struct settings_loaded *l)
     return NULL;
 }
 
+/* --- how clients reach us -----------------------------------------------------------------------
+ */
+
+static bool is_domain(struct str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        char c = s.p[i], before = i ? s.p[i - 1] : 0;
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || str_is_digit(c);
+        if (!letter && c != '-' && !(c == '.' && before && before != '.'))
+            return false;
+    }
+    return s.len <= SETTINGS_DOMAIN && !str_ends(s, STR(".")) && !str_ends(s, STR("-"));
+}
+
+/* A port in it would be compared with names, and no sandbox be found by them. */
+static fallible check_names(const struct settings_loaded *l)
+{
+    struct settings *s = l->settings;
+    struct url u;
+
+    if (!s->public_url.len) /* a variable that is there and empty */
+        s->public_url = (struct str){0};
+    if (s->domain.len && !is_domain(s->domain))
+        return err_new(ERR_INVALID,
+                       "server.domain (%s): '" STR_FMT "': wanted a name like run.example.com, "
+                       "without scheme and port; urls get the port of server.listen, or scheme and "
+                       "port of server.public_url where that is set",
+                       cfg_source(&l->cfg, "server.domain"), STR_ARG(str_first(s->domain, 300)));
+    if (!s->public_url.p)
+        return NULL;
+    struct err *e = url_parse(s->public_url, &u);
+    if (!e && (str_eq(u.scheme, STR("http")) || str_eq(u.scheme, STR("https"))))
+        return NULL;
+    err_free(e);
+    return err_new(ERR_INVALID,
+                   "server.public_url (%s): wanted an address like https://croft.example.com",
+                   cfg_source(&l->cfg, "server.public_url"));
+}
+
 /* --- all of it ----------------------------------------------------------------------------------
  */
 
@@ -236,6 +276,7 @@ fallible settings_load(struct settings_loaded *l, struct str config_file, const 
     }
     TRY(cfg_load_env(&l->cfg, envp));
     TRY(collect_named(l));
+    TRY(check_names(l));
     return collect_env(l->settings, &l->arena, envp);
 }
 

@@ -85,6 +85,7 @@ struct settings_mount { /* [mount.NAME] */
     struct json *modes, *keys; /* arrays of strings; keys empty: all that have the scope */
     unsigned may;              /* modes as bits */
 };
+#define SETTINGS_DOMAIN     253 /* characters a name has at most */
 #define SETTINGS_MOUNTS     15
 #define SETTINGS_MOUNT_PATH 255
 

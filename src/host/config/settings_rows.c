@@ -22,15 +22,23 @@ static const struct cfg_row rows[] = {
         .flag = "backend", .choices = "native|remote|local"),
     CFG_SECRET(settings, api_key, "server.api_key",
                "Key that clients must show; needed to listen beyond loopback.", .flag = ""),
-    CFG_STR(settings, domain, "server.domain", NULL,
-            "Sandboxes answer at ID.domain too, on the server's own port.", .flag = ""),
+    CFG_STR(
+        settings, domain, "server.domain", NULL,
+        "Sandboxes answer at ID.domain instead, on the server's own port or public_url's: a name "
+        "without a port, to which all names below it lead too; \"-example.com\" is joined without "
+        "a "
+        "dot.",
+        .flag = ""),
     CFG_UINT(settings, most_starts, "server.most_starts", 256,
              "Starts that may wait or be under way; more are told to come back.", .flag = "",
              .min = 1, .max = 100000),
     CFG_UINT(settings, most_sandboxes, "server.most_sandboxes", 8000,
              "Sandboxes at once, warm ones included.", .flag = "", .min = 1, .max = 100000),
-    CFG_STR(settings, public_url, "server.public_url", NULL,
-            "How clients reach this server; the url of a sandbox is then below it.", .flag = ""),
+    CFG_STR(
+        settings, public_url, "server.public_url", NULL,
+        "How clients reach this server, http:// or https://; the url of a sandbox is then below "
+        "it.",
+        .flag = ""),
     CFG_STR(settings, registry_prefix, "server.registry_prefix", "localhost/croft",
             "The names of images that clients have built begin so, then '/'; a key without the "
             "scope admin "

@@ -187,6 +187,38 @@ TEST(settings_errors_name_the_file)
               "/nowhere/at/all.toml");
 }
 
+TEST(settings_a_domain_is_a_name_and_a_public_url_an_address)
+{
+    static const struct {
+        const char *text, *want; /* NULL: it is fine */
+    } rows[] = {
+        {"domain = 'run.example'", NULL},
+        {"domain = '-run.example'", NULL},
+        {"domain = 'localhost'", NULL},
+        {"domain = ''", NULL},
+        {"domain = 'run.example:3979'", "c.toml): 'run.example:3979': wanted a name like"},
+        {"domain = 'http://run.example'", "without scheme and port"},
+        {"domain = '.run.example'", "server.domain"},
+        {"domain = 'run..example'", "server.domain"},
+        {"domain = 'run.example/'", "server.domain"},
+        {"public_url = 'https://croft.example:8443/box'", NULL},
+        {"public_url = 'croft.example'", "server.public_url"},
+        {"public_url = 'unix:/run/x.sock'", "wanted an address like"},
+        {"public_url = ''", NULL},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        own_done(fixture) f;
+        char text[200];
+        snprintf(text, sizeof text, "[server]\n%s\n", rows[i].text);
+        struct err *e = load(&f, write_file("c.toml", text), no_env, NULL);
+        if (rows[i].want)
+            CHECK_ERR(e, ERR_INVALID, rows[i].want);
+        else
+            CHECK_OK(e);
+    }
+}
+
 TEST(settings_state_dir_follows_xdg)
 {
     own_done(fixture) f;

@@ -94,17 +94,25 @@ static struct str bare_host(struct str host)
     return str_ends(host, STR(".")) ? str_first(host, host.len - 1) : host;
 }
 
-bool name_by_host(struct str host, struct str domain, char label[NAME_ID_MAX],
-                  struct str *ret_label)
+bool name_is_below(struct str host, struct str domain)
 {
     bool flat = str_starts(domain, STR("-"));
 
     host = bare_host(host);
-    if (!domain.len || host.len <= domain.len + !flat)
+    if (!domain.len || host.len < domain.len + !flat)
         return false;
     size_t n = host.len - domain.len;
-    if (!str_eq_nocase(str_from(host, n), domain) || (!flat && host.p[--n] != '.') ||
-        n > NAME_ID_MAX)
+    return str_eq_nocase(str_from(host, n), domain) && (flat || host.p[n - 1] == '.');
+}
+
+bool name_by_host(struct str host, struct str domain, char label[NAME_ID_MAX],
+                  struct str *ret_label)
+{
+    if (!name_is_below(host, domain))
+        return false;
+    host = bare_host(host);
+    size_t n = host.len - domain.len - !str_starts(domain, STR("-"));
+    if (!n || n > NAME_ID_MAX)
         return false;
     for (size_t i = 0; i < n; i++) {
         char c = host.p[i];

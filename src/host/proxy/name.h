@@ -26,5 +26,7 @@ bool name_by_first(struct str path, struct proxy_name *ret_name);
  */
 bool name_by_host(struct str host, struct str domain, char label[NAME_ID_MAX],
                   struct str *ret_label);
+/* Is host one of those, whether its label can be an id or not? */
+bool name_is_below(struct str host, struct str domain);
 /* Takes "SERVICE-" off a label. False: there is none. */
 bool name_split_label(struct str label, int *ret_service, struct str *ret_id);

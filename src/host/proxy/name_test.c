@@ -93,6 +93,18 @@ TEST(a_host_below_the_domain_names_a_sandbox)
     }
 }
 
+TEST(a_host_is_below_the_domain_whatever_its_label_is)
+{
+    CHECK(name_is_below(STR("abc.run.example:80"), STR("run.example")));
+    CHECK(name_is_below(STR("a.b.Run.Example."), STR("run.example")));
+    CHECK(name_is_below(STR(".run.example"), STR("run.example")));
+    CHECK(name_is_below(STR("-run.example"), STR("-run.example")));
+    CHECK(!name_is_below(STR("run.example:80"), STR("run.example")));
+    CHECK(!name_is_below(STR("prerun.example"), STR("run.example")));
+    CHECK(!name_is_below(STR("a.run.example"), STR("")));
+    CHECK(!name_is_below(STR(""), STR("run.example")));
+}
+
 TEST(a_label_splits_into_service_and_id)
 {
     struct str id;

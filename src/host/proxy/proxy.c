@@ -160,6 +160,10 @@ static bool find_named(const struct proxy *p, struct http_req *req, struct proxy
         n->id = STR(""); /* its bytes do not last */
         return true;
     }
+    if (host.p && name_is_below(host, p->config.domain)) {
+        *ret_target = NULL; /* the names below are sandboxes', also those that none can have */
+        return true;
+    }
     if (name_by_path(req->path, n)) {
         *ret_target = proxy_find(p, n->id);
         return true;

@@ -126,6 +126,10 @@ TEST(a_sandbox_is_found_by_host_name)
     CHECK_HAS(a.body, "GET /sandbox/x\n");
     CHECK_HAS(a.body, "X-Forwarded-Host: ABCDEFGHIJKLMNOP.run.example:99\n");
     CHECK_INT(web_ask(&k.web, AT("other.run.example", "/", "")).status, 404);
+    /* names that no sandbox can have are not the server's either */
+    CHECK_HAS(web_ask(&k.web, AT("a.b.run.example", "/", "")).body, "no such sandbox");
+    CHECK_HAS(web_ask(&k.web, AT("a~.run.example:99", "/", "")).body, "no such sandbox");
+    CHECK_HAS(web_ask(&k.web, AT("run.example", "/", "")).body, "Not Found");
     CHECK_HAS(pkit_ask(&k, AT(PKIT_ID ".run.example", "/", "")).body, "GET /\n");
     pkit_close(&k);
 }

@@ -159,7 +159,7 @@ struct manager_config {
     struct awake *awake;                 /* NULL: processors sleep when they like */
     struct str base_url;                 /* of this server, as clients reach it; no last slash */
     bool by_path;                        /* urls are below base_url instead of a listener each */
-    struct str domain;                   /* urls are http://ID.domain instead */
+    struct str domain;                   /* urls are http://ID.domain instead; with a port */
     struct sbx_limits limits;            /* of factor 1 */
     const struct settings_mount *mounts; /* what may be asked for; borrowed */
     size_t mount_count;

@@ -37,6 +37,7 @@
 #include "net/local.h"
 #include "net/router.h"
 #include "net/server.h"
+#include "net/url.h"
 
 #define ANSWER_MS 1000  /* to those who asked something of a launcher that is gone */
 #define END_MS    50000 /* a clean end; what is not stopped by then lives on, for the next server */
@@ -69,6 +70,7 @@ struct server {
     int passed[NOTIFY_FDS_MAX]; /* by a service manager; the first is the listener */
     size_t passed_count;
     char url[160];
+    char domain[SETTINGS_DOMAIN + 8]; /* with the port by which clients come, if they must say it */
     bool local, ending;
     struct err *failed;
 };
@@ -194,6 +196,20 @@ static void be_reachable(struct server *s)
                  KV("url", s->url));
 }
 
+/* Names below the domain lead to the same port as our own url, or as what stands before us. */
+static void name_domain(struct server *s)
+{
+    const struct settings *r = s->settings;
+    struct url u;
+    struct err *e = url_parse(r->public_url.p ? r->public_url : str_of(s->url), &u);
+    bool usual = e || !u.port || u.port == (url_is_tls(&u) ? 443 : 80);
+
+    err_free(e); /* a socket passed to us may have no port */
+    snprintf(s->domain, sizeof s->domain, STR_FMT, STR_ARG(r->domain));
+    if (r->domain.len && !usual)
+        snprintf(s->domain + r->domain.len, sizeof s->domain - r->domain.len, ":%u", u.port);
+}
+
 static struct manager_config manager_settings(const struct server *s)
 {
     const struct settings *r = s->settings;
@@ -206,7 +222,7 @@ static struct manager_config manager_settings(const struct server *s)
                                    .client = s->client,
                                    .base_url = r->public_url.p ? r->public_url : str_of(s->url),
                                    .by_path = r->public_url.p != NULL || !s->local,
-                                   .domain = r->domain,
+                                   .domain = str_of(s->domain),
                                    .limits = s->launch.limits,
                                    .mounts = r->mounts,
                                    .mount_count = r->mount_count,
@@ -567,6 +583,7 @@ static fallible run(struct server *s)
     TRY(listen_name(s->listener, false, s->url, sizeof s->url));
     s->local = listen_is_loopback(s->listener);
     be_reachable(s);
+    name_domain(s);
     awake_open(&s->awake, s->settings->awake);
     TRY(become_ordinary(s));
     struct err *e = live(s);
