@@ -124,8 +124,11 @@ TEST_LIMIT(serve_leads_clients_to_vscode_and_workers_by_what_they_compute, 120)
     CHECK_STR(serve_field(&s, r, "vscode_url"), str_of(computed(&s, r, "vscode")));
     CHECK_HAS(get(&s, url, "/alive"), "200 OK");
     const char *bare = serve_text(&s, "%.*s", (int)(strlen(url) - strlen(id) - 1), url);
-    CHECK_HAS(get(&s, bare, "/alive"), "200 OK");              /* who joins paths loses the first */
-    CHECK_HAS(get(&s, bare, "/aaaaaaaaaaaaaaaa/alive"), "40"); /* another id is just a path */
+    CHECK_HAS(get(&s, bare, "/alive"), "200 OK"); /* who joins paths loses the first */
+    CHECK_HAS(get(&s, bare, "/aaaaaaaaaaaaaaaa/alive"), "404"); /* of one who had the port before */
+    serve_tell(&s, "/stop", r);
+    CHECK_HAS(get(&s, url, "/alive"), "404 ");
+    CHECK_HAS(get(&s, url, "/alive"), "{\"detail\":\"this sandbox is gone\"}");
     serve_close(&s);
 }
 

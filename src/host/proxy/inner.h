@@ -15,6 +15,7 @@
 #define SPARE_CALLS       64  /* kept for the next requests */
 #define SPARE_PORTS       16  /* opened before somebody waits for one, */
 #define SPARE_MS          3   /* and so long after one was taken */
+#define LATE_PORTS        256 /* of sandboxes that are gone, which say so */
 
 struct proxy_door { /* a listener */
     struct proxy_door *next;
@@ -31,6 +32,12 @@ struct proxy_port {
     uint16_t port;
 };
 
+struct late_port {
+    struct http_listener *listener; /* NULL: somebody needed its port */
+    uint64_t until_ns;
+    uint16_t port;
+};
+
 struct proxy {
     struct proxy_config config;
     struct net *net;
@@ -43,6 +50,9 @@ struct proxy {
     struct proxy_port ports[SPARE_PORTS]; /* of nobody yet */
     unsigned port_count;
     struct loop_timer more_ports;
+    struct late_port late[LATE_PORTS]; /* a ring, oldest first */
+    unsigned late_first, late_count;
+    struct loop_timer late_timer;
     uint32_t parked;
     struct call *spare;
     unsigned spare_count;
@@ -114,6 +124,11 @@ bool up_is_far(const struct call *c, struct url *ret_url);
 void up_connect(struct call *c);
 void up_keep(struct call *c); /* for the next one; takes c->stream */
 void up_drop_idle(struct proxy_target *t);
+
+/* late.c */
+void late_add(struct proxy *p, struct http_listener *l, uint16_t port); /* takes l over */
+void late_drop(struct proxy *p, uint16_t port);                         /* if it is one */
+void late_drop_all(struct proxy *p);
 
 /* head.c: heads as they go in and come out. */
 fallible head_to_sandbox(const struct call *c, const struct proxy_name *name, struct str *ret_head);

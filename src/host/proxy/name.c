@@ -84,6 +84,15 @@ bool name_by_first(struct str path, struct proxy_name *ret_name)
     return str_starts(path, STR("/")) && split(path, skip_slashes(path), ret_name);
 }
 
+bool name_is_id(struct str word)
+{
+    size_t n = 0;
+
+    while (n < word.len && word.p[n] >= 'a' && word.p[n] <= 'z')
+        n++;
+    return n == word.len && n == 16;
+}
+
 /* A host without its port and last dot. An address in brackets is not a name of ours. */
 static struct str bare_host(struct str host)
 {

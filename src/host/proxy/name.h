@@ -21,6 +21,8 @@ struct str name_of_service(int service);
 bool name_by_path(struct str path, struct proxy_name *ret_name);
 /* "/ID/…", as clients build it: any first word, be it an id or not. */
 bool name_by_first(struct str path, struct proxy_name *ret_name);
+/* Has it the form of a runtime's id, 16 small letters? */
+bool name_is_id(struct str word);
 /* "LABEL.domain[:port]", without regard to case; gives the label in small letters. It is an id, or
  * "SERVICE-ID": who knows the ids decides. A domain that begins with "-" is joined without a dot.
  */

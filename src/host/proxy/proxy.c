@@ -51,6 +51,7 @@ static void fill_config(struct proxy_config *c)
     c->connect_ms = or_default(c->connect_ms, 10000);
     c->answer_ms = or_default(c->answer_ms, 6u * 3600 * 1000);
     c->idle_ms = or_default(c->idle_ms, 4000);
+    c->late_ms = or_default(c->late_ms, 60000);
     c->retry_after_s = or_default(c->retry_after_s, 1);
 }
 
@@ -102,6 +103,15 @@ static uint16_t inside_of(const struct proxy_target *t, const struct proxy_name 
     return t->services[n->service] ? t->services[n->service] : usual[n->service];
 }
 
+/* A port may have been another sandbox's before: its urls lead to nobody, not to this one. Paths of
+ * our own server are known to be no ids; of a program's only those of sandboxes that are there. */
+static bool is_of_another(const struct proxy *p, const struct proxy_target *t, struct str id)
+{
+    if (proxy_find(p, id))
+        return true;
+    return t->address.unix_path[0] && !t->address.tunnel_port && name_is_id(id);
+}
+
 /* A request of an own listener; the target may have gone since its connection was made. "/ID" in
  * front is taken off: clients find VS Code and workers below it, and others leave it away. */
 static fallible on_door_request(struct http_req *req)
@@ -117,8 +127,12 @@ static fallible on_door_request(struct http_req *req)
     }
     const struct proxy_target *t = d->target;
     struct proxy_name first;
-    if (!d->inside && name_by_first(req->path, &first) && str_eq(first.id, str_of(t->id)))
-        name = first;
+    if (!d->inside && name_by_first(req->path, &first)) {
+        if (str_eq(first.id, str_of(t->id)))
+            name = first;
+        else if (is_of_another(p, t, first.id))
+            return err_new(ERR_NOT_FOUND, "no such sandbox here");
+    }
     return call_take(p, d->target, req, d->inside ? d->inside : inside_of(t, &name), &name);
 }
 
@@ -217,12 +231,10 @@ static fallible open_port(struct proxy *p, uint16_t port, int *ret_fd)
 }
 
 /* The next free one of the range; those used before come last. */
-static fallible open_any(struct proxy *p, int *ret_fd)
+static fallible open_next(struct proxy *p, int *ret_fd)
 {
     const struct proxy_config *c = &p->config;
 
-    if (!c->port_first)
-        return open_port(p, 0, ret_fd);
     for (unsigned i = c->port_first; i <= c->port_last; i++) {
         uint16_t port = p->next_port;
         p->next_port = port == c->port_last ? c->port_first : port + 1;
@@ -232,6 +244,18 @@ static fallible open_any(struct proxy *p, int *ret_fd)
         err_free(e);
     }
     return err_new(ERR_LIMIT, "all ports from %u to %u are taken", c->port_first, c->port_last);
+}
+
+static fallible open_any(struct proxy *p, int *ret_fd)
+{
+    if (!p->config.port_first)
+        return open_port(p, 0, ret_fd);
+    struct err *e = open_next(p, ret_fd);
+    if (!e || err_code(e) != ERR_LIMIT || !p->late_count)
+        return e;
+    err_free(e);
+    late_drop_all(p);
+    return open_next(p, ret_fd);
 }
 
 static uint16_t port_of(int fd)
@@ -250,6 +274,8 @@ static fallible open_listener(struct proxy *p, uint16_t port, struct proxy_port 
     struct proxy_port new = {.tag = ++p->last_tag};
     int fd = -1;
 
+    if (port)
+        late_drop(p, port);
     TRY(port ? open_port(p, port, &fd) : open_any(p, &fd));
     new.port = port_of(fd);
     TRY(http_server_listen_as(p->server, fd, new.tag, &new.listener));
@@ -305,7 +331,10 @@ static void close_doors(struct proxy *p, struct proxy_target *t)
         struct proxy_door *d = t->doors;
         t->doors = d->next;
         map_del(&p->by_tag, str_n(&d->tag, sizeof d->tag));
-        http_server_unlisten(d->listener);
+        if (d->inside)
+            http_server_unlisten(d->listener);
+        else
+            late_add(p, d->listener, t->port);
         free(d);
     }
 }
@@ -461,6 +490,7 @@ void proxy_free(struct proxy *p)
     while (!list_empty(&p->targets))
         proxy_remove(p, container_of(p->targets.next, struct proxy_target, link));
     loop_timer_stop(&p->more_ports);
+    late_drop_all(p);
     http_server_free(p->server); /* the listeners that wait for a target too */
     call_free_spares(p);
     map_done(&p->by_id);

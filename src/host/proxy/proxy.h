@@ -102,6 +102,7 @@ struct proxy_config { /* zero: the default */
     uint32_t connect_ms;    /* 10 s: to the sandbox, or to a port inside */
     uint32_t answer_ms;     /* 6 h: for the head of an answer; no limit behind it */
     uint32_t idle_ms;       /* 4 s: an unused connection to a sandbox is kept so long */
+    uint32_t late_ms;       /* 60 s: a listener says so long that its target is gone */
     uint32_t retry_after_s; /* 1: what 503 says */
     /* TLS to sandboxes elsewhere, as http_client_config.filter; NULL: none. */
     fallible (*tls_out)(void *ctx, struct stream *s, struct str host);
@@ -119,7 +120,8 @@ fallible proxy_add(struct proxy *p, struct proxy_target *t, uint16_t port);
 void proxy_add_quiet(struct proxy *p, struct proxy_target *t);
 /* One more listener, for a port inside. *port 0: any; then it says which. */
 fallible proxy_add_inner(struct proxy *p, struct proxy_target *t, uint16_t inside, uint16_t *port);
-/* Requests under way are answered 404 or cut; listeners are closed. Twice is fine. */
+/* Requests under way are answered 404 or cut, later ones for a while too; then its listener is
+ * closed, or when its port is needed. Twice is fine. */
 void proxy_remove(struct proxy *p, struct proxy_target *t);
 void proxy_set_state(struct proxy *p, struct proxy_target *t, enum proxy_state state);
 const struct proxy_stats *proxy_stats(const struct proxy *p);

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "host/proxy/inner.h"
 #include "test/proxy_kit.h"
 #include "test/test.h"
 
@@ -264,6 +265,66 @@ TEST(who_was_connected_to_a_sandbox_that_is_gone_hears_404)
     pkit_close(&k);
 }
 
+TEST(a_port_says_for_a_while_that_its_sandbox_is_gone)
+{
+    struct proxy_target t = {.id = "t", .state = PROXY_OPEN};
+    struct proxy_config config = {.late_ms = 1000};
+    struct web_client c;
+    struct pkit k;
+
+    pkit_open(&k, &config, NULL, 0);
+    t.address = k.t.address;
+    CHECK_OK(proxy_add(k.proxy, &t, 0));
+    uint16_t port = t.port;
+    proxy_remove(k.proxy, &t);
+    pkit_dial(&k, port, &c, 4096);
+    CHECK(web_send(&k.web, &c, GET("/t/alive")));
+    struct web_answer a = pkit_take(&k, &c);
+    CHECK_INT(a.status, 404);
+    CHECK_STR(a.body, "{\"detail\":\"this sandbox is gone\"}");
+    web_close_client(&c);
+    web_turns(&k.web, PKIT_TURNS);
+    unsigned before = test_open_fds();
+    web_pass(&k.web, 1100);
+    CHECK_INT(test_open_fds(), before - 1);
+    pkit_close(&k);
+}
+
+TEST(ports_of_sandboxes_that_are_gone_have_a_bound)
+{
+    struct proxy_target t[LATE_PORTS + 1];
+    char ids[LATE_PORTS + 1][8];
+    struct pkit k;
+
+    pkit_open(&k, NULL, NULL, 0);
+    unsigned before = test_open_fds();
+    for (size_t i = 0; i < ARRAY_LEN(t); i++) {
+        snprintf(ids[i], sizeof ids[i], "t%zu", i);
+        t[i] = (struct proxy_target){.id = ids[i], .state = PROXY_OPEN};
+        CHECK_OK(proxy_add(k.proxy, &t[i], 0));
+    }
+    for (size_t i = 0; i < ARRAY_LEN(t); i++)
+        proxy_remove(k.proxy, &t[i]);
+    CHECK_INT(test_open_fds(), before + LATE_PORTS);
+    pkit_close(&k);
+}
+
+TEST(a_listener_does_not_take_urls_of_other_sandboxes)
+{
+    struct proxy_target other = {.id = "other", .state = PROXY_OPEN};
+    struct pkit k;
+
+    pkit_open(&k, NULL, NULL, 0);
+    proxy_add_quiet(k.proxy, &other);
+    CHECK_HAS(pkit_ask(&k, GET("/" PKIT_ID "/a")).body, "GET /a\n");
+    CHECK_HAS(pkit_ask(&k, GET("/aaaaaaaaaaaaaaa/a")).body, "GET /aaaaaaaaaaaaaaa/a\n");
+    CHECK_INT(pkit_ask(&k, GET("/aaaaaaaaaaaaaaaa/a")).status, 404);
+    CHECK_INT(pkit_ask(&k, GET("/other/a")).status, 404);
+    proxy_remove(k.proxy, &other);
+    CHECK_HAS(pkit_ask(&k, GET("/other/a")).body, "GET /other/a\n");
+    pkit_close(&k);
+}
+
 TEST(a_port_is_open_before_somebody_waits_for_it)
 {
     struct proxy_config config = {.spare_ports = 2};
@@ -307,6 +368,7 @@ TEST(an_idle_target_costs_one_descriptor)
     web_pass(&k.web, 5000); /* a connection that nobody uses is not kept */
     CHECK_INT(test_open_fds(), before + 1);
     proxy_remove(k.proxy, &t);
+    web_pass(&k.web, 60001); /* while it says that the sandbox is gone */
     CHECK_INT(test_open_fds(), before);
     pkit_close(&k);
 }
