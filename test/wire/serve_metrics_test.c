@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* serve_metrics_test.c — numbers of a real server, after things whose number is known. */
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "test/serve_kit.h"
 
@@ -136,6 +138,36 @@ TEST_LIMIT(serve_counts_every_way_into_life_and_what_was_written_of_it, 120)
     }
     CHECK(value_of(&s, "croft_event_fsync_seconds_count") >= 1);
     CHECK(value_of(&s, "croft_event_fsync_seconds_sum") > 0);
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_measures_a_first_command_that_came_before_its_sandbox_ran, 120)
+{
+    static const char run[] =
+        "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"echo hi\"}}}";
+    struct serve s = {.key = NULL};
+    own_done(buf) got;
+
+    buf_init(&got, 1u << 20);
+    serve_open(&s);
+    serve_start(&s, "before", ""); /* whatever is made once is there */
+    pid_t launcher = serve_launcher(&s);
+    CHECK_INT(kill(launcher, SIGSTOP), 0);
+    struct json *r = serve_want(&s, 200, "POST", "/start", "{'image':'host','session_id':'t'}");
+    CHECK_STR(serve_field(&s, r, "status"), "starting");
+    int fd = wire_connect(&s.wire);
+    wire_send(fd,
+              str_of(serve_text(&s,
+                                "POST /sandbox/%s/execute_action HTTP/1.1\r\nHost: localhost\r\n"
+                                "X-Session-API-Key: %s\r\nContent-Length: %zu\r\n\r\n%s",
+                                serve_field(&s, r, "runtime_id"),
+                                serve_field(&s, r, "session_api_key"), sizeof run - 1, run)));
+    serve_get(&s, "/list"); /* behind the command: that one waits by now */
+    CHECK_INT(kill(launcher, SIGCONT), 0);
+    wire_read_answer(fd, &got);
+    close(fd);
+    CHECK_HAS(buf_str(&got), "\"content\":\"hi\"");
+    CHECK(json_get_int(timeline_of(&s, r), "first_command_ns", 0) > 0);
     serve_close(&s);
 }
 

@@ -432,7 +432,6 @@ static void started(struct runtime *r, const struct err *e)
         look_at_watchers(r);
     } else {
         runtime_move(r, RUNTIME_RUNNING);
-        r->target.on_first = on_first;
         proxy_set_state(r->manager->config.proxy, &r->target, PROXY_OPEN);
         look_at_watchers(r); /* who waits is told before all others */
         manager_emit(r, RUNTIME_EVENT_STARTED, "");
@@ -473,6 +472,13 @@ static void pass_start(struct runtime *r)
     err_free(e);
 }
 
+/* The first command may come as soon as anybody knows of it, and waits then. */
+static void ask_launcher(struct runtime *r)
+{
+    r->target.on_first = on_first;
+    gate_wait(r, r->warm, pass_start);
+}
+
 void runtime_begin(struct runtime *r, const struct wire_start *start, struct runtime_ask *ask)
 {
     r->op = RUNTIME_START;
@@ -485,7 +491,7 @@ void runtime_begin(struct runtime *r, const struct wire_start *start, struct run
     runtime_watch(r, ask);
     row_insert(r, start, on_start_row); /* first: the disk works while we do */
     manager_emit(r, RUNTIME_EVENT_STARTING, "");
-    gate_wait(r, r->warm, pass_start);
+    ask_launcher(r);
 }
 
 /* --- again, after it ended by itself --- */
@@ -541,7 +547,7 @@ void runtime_begin_again(struct runtime *r)
     if (ask)
         runtime_watch(r, ask);
     manager_emit(r, RUNTIME_EVENT_STARTING, "");
-    gate_wait(r, false, pass_start);
+    ask_launcher(r); /* it is not warm */
     row_update(r, on_again_row);
 }
 
@@ -554,6 +560,6 @@ void runtime_begin_from_row(struct runtime *r)
     r->manager->starting++;
     proxy_set_state(r->manager->config.proxy, &r->target, PROXY_STARTING);
     manager_emit(r, RUNTIME_EVENT_STARTING, "");
-    gate_wait(r, r->warm, pass_start);
+    ask_launcher(r);
     row_update(r, on_again_row);
 }
