@@ -71,7 +71,16 @@ void serve_drop_log(const struct serve *s, const char *id)
 
 static void on_rest(struct loop_timer *t)
 {
-    box_host_rest(&container_of(t, struct serve, rest)->host);
+    struct serve *s = container_of(t, struct serve, rest);
+
+    box_host_rest(&s->host);
+    serve_gone_rest(s);
+}
+
+static void rest_later(struct serve *s)
+{
+    if (s->host.husk_count || box_dirs_any(&s->host.dirs))
+        loop_timer_start(s->loop, &s->rest, REST_MS, on_rest);
 }
 
 static fallible release_slot(struct serve_box *b)
@@ -83,8 +92,7 @@ static fallible release_slot(struct serve_box *b)
     TRY(box_remove(&s->host, &b->box, true));
     b->holds_slot = false;
     serve_net_linger(s);
-    if (s->host.husk_count)
-        loop_timer_start(s->loop, &s->rest, REST_MS, on_rest);
+    rest_later(s);
     return NULL;
 }
 
@@ -204,8 +212,9 @@ fallible serve_bury(struct serve *s, struct serve_box *b)
 {
     bool stands = serve_stands(s, b->box.id);
     struct err *e = release_slot(b);
-    struct err *dir = serve_discard(s, b->box.id);
+    struct err *dir = serve_put_away(s, &b->box);
 
+    rest_later(s);
     serve_drop_sockets(s, b->box.id);
     serve_drop_log(s, b->box.id);
     serve_forget(s, b);
