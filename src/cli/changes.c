@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "cli/changes_list.h"
 #include "cli/cli.h"
 #include "cli/far.h"
 #include "cli/state.h"
@@ -13,11 +14,14 @@
 #include "host/kept/kept.h"
 
 struct changes_options {
-    bool json, force;
+    bool json, force, list;
     struct str to;
 };
 
 static const struct cfg_row rows[] = {
+    CFG_BOOL(changes_options, list, "list", false,
+             "Every sandbox here that has left changes, the last one first: name, age, directory, "
+             "how much changed."),
     CFG_BOOL(changes_options, json, "json", false, "Print a JSON object."),
 };
 static const struct cfg_row apply_rows[] = {
@@ -155,6 +159,12 @@ static fallible diff(struct job *j)
     return all_layers(j, diff_layer);
 }
 
+static fallible list(struct job *j)
+{
+    TRY(cli_open_state(j->cli, &j->state));
+    return changes_list(j->state, j->o.json, &j->out);
+}
+
 static fallible apply(struct job *j)
 {
     TRY(refuse_others(j));
@@ -196,8 +206,10 @@ static fallible do_here_or_there(struct job *j, struct err *(*act)(struct job *)
 {
     struct far_ask there = {
         .json = j->o.json, .force = j->o.force, .paths = j->paths, .to = j->o.to};
-    struct err *e = open_kept(j, act != rollback);
+    struct err *e = j->o.list ? NULL : open_kept(j, act != rollback);
 
+    if (j->o.list)
+        return list(j);
     if (!e)
         return act(j);
     return j->id ? far_try(j->cli, &there, j->id, far, &j->out, e) : e;
@@ -225,6 +237,8 @@ static int run(struct cli *cli, int argc, char **argv, struct err *(*act)(struct
 
     arena_init(&a, 1u << 20);
     struct err *e = cli_flags(cli, &a, &j.o, &argc, argv);
+    if (!e && argc && j.o.list)
+        e = err_new(ERR_INVALID, "--list is of all sandboxes: name none");
     if (!e && argc > 1 && !takes_paths)
         e = cli_no_more(argc - 1, argv + 1);
     if (e)
@@ -255,9 +269,11 @@ static int run_rollback(struct cli *cli, int argc, char **argv)
 CLI_COMMAND(diff) = {
     .name = "diff",
     .summary = "list what a sandbox changed in its copy of a directory",
-    .usage = "[SANDBOX] [--json]",
+    .usage = "[SANDBOX | --list] [--json]",
     .help =
-        "Without a name: the sandbox that last worked on this directory. One line each:\n"
+        "Without a name: the sandbox that last worked on this directory; --list shows all that "
+        "are\n"
+        "kept, those of a 'croft run' that was killed too. One line each:\n"
         "A added, M modified, P permissions, T of another type, R renamed, D deleted,\n"
         "! what apply leaves behind: a device, socket or fifo, or what cannot be read or is too\n"
         "deep. A '!' after the letter is a conflict: the directory's own file changed too since\n"

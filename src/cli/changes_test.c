@@ -210,6 +210,30 @@ TEST(apply_wants_the_directory_the_sandbox_worked_on_unless_forced)
     CHECK(access("work/new", F_OK) == 0);
 }
 
+TEST(diff_lists_every_sandbox_that_has_left_changes)
+{
+    own_done(buf) got = {.limit_bytes = 65536};
+
+    setenv("XDG_STATE_HOME", test_dir(), 1);
+    CHECK_INT(croft(&got, "diff", "--list", NULL, NULL), 0);
+    CHECK_STR(buf_str(&got), "");
+    CHECK_INT(croft(&got, "diff", "--list", "--json", NULL), 0);
+    CHECK_STR(buf_str(&got), "[]\n");
+    make_box();
+    go("");
+    CHECK_INT(croft(&got, "diff", "--list", NULL, NULL), 0);
+    CHECK_HAS(buf_str(&got), "box-1 ");
+    CHECK_HAS(buf_str(&got), "/work: 1 added, 1 modified, 1 deleted, 1 special\n");
+    CHECK(mkdir("state/croft/box/bare", 0755) == 0 && mkdir("state/croft/box/bare/m0u", 0755) == 0);
+    CHECK(rename("work", "moved") == 0);
+    CHECK_INT(croft(&got, "diff", "--list", "--json", NULL), 0);
+    CHECK_HAS(buf_str(&got), "{\"sandbox\": \"box-1\", \"made\": \"20");
+    CHECK_HAS(buf_str(&got), "\"running\": false, \"directories\": [{\"directory\": \"");
+    CHECK_HAS(buf_str(&got), "No such file or directory\"}]}]\n");
+    CHECK_INT(croft(&got, "diff", "--list", "box-1", NULL), 2);
+    CHECK_HAS(buf_str(&got), "name none");
+}
+
 TEST(rollback_needs_no_directory)
 {
     own_done(buf) got = {.limit_bytes = 65536};

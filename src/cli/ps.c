@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* ps.c — croft ps: the sandboxes of a server. */
-#include <inttypes.h>
 #include <string.h>
-#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/plain.h"
+#include "cli/age.h"
 #include "cli/ask.h"
 
 struct ps_options {
@@ -20,24 +19,10 @@ static const struct cfg_row rows[] = {
 
 static void put_age(struct buf *out, struct str created)
 {
-    uint64_t ns;
-    uint64_t now = clock_wall_ns(&clock_system);
-    struct err *e = clock_parse_iso(created, &ns);
-    char text[32] = "-";
+    uint64_t ns = UINT64_MAX;
 
-    if (!e && ns <= now) {
-        uint64_t s = (now - ns) / NS_PER_S;
-        if (s < 120)
-            snprintf(text, sizeof text, "%" PRIu64 "s", s);
-        else if (s < 7200)
-            snprintf(text, sizeof text, "%" PRIu64 "m", s / 60);
-        else if (s < 172800)
-            snprintf(text, sizeof text, "%" PRIu64 "h", s / 3600);
-        else
-            snprintf(text, sizeof text, "%" PRIu64 "d", s / 86400);
-    }
-    err_free(e);
-    buf_addf(out, "%-6s  ", text);
+    err_free(clock_parse_iso(created, &ns)); /* no time is no age */
+    cli_put_age(out, ns);
 }
 
 static void put_row(struct buf *out, const struct json *s)

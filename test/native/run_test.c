@@ -281,6 +281,7 @@ TEST(croft_run_sweeps_up_after_one_that_was_killed)
     program_wait(pid);
     while (read(from[0], &byte, 1) > 0) /* the sandbox dies with it */
         ;
+    kit_settle();
     CHECK_INT(kit_run(ARGS("--discard"), ARGS("true"), &out), 0);
     kit_check_empty("state/ids");
     kit_check_empty("state/box");

@@ -137,6 +137,7 @@ static void start_and_kill(unsigned after_us)
     program_wait(pid);
     CHECK_INT(read(from[0], &byte, 1), 0); /* or it hangs here */
     close(from[0]);
+    kit_settle(); /* a child of croft's may not have run yet */
 }
 
 TEST(croft_run_killed_at_any_moment_leaves_nobody_running)
@@ -182,6 +183,7 @@ static void leave_set_id(int dir)
     program_wait(pid);
     CHECK_INT(read(from[0], &byte, 1), 0);
     close(from[0]);
+    kit_settle();
     CHECK_INT(mode_of(dir, "up/out/t"), 06755);
 }
 
@@ -208,5 +210,74 @@ TEST(croft_run_takes_no_set_id_bit_off_behind_a_link_on_the_way_to_a_directory)
     buf_init(&out, 1u << 16);
     CHECK_INT(kit_run(ARGS("--discard"), ARGS("true"), &out), 0);
     CHECK_INT(mode_of(dir, "else/out/t"), 06755);
+    kit_check_empty("state/box");
+}
+
+static int croft(struct buf *into, const char *verb, const char *a, const char *b)
+{
+    buf_reset(into);
+    return program_run(ARGS(test_program("croft"), verb, a, b), into);
+}
+
+/* Made new files in its workspace and elsewhere, and runs until it is killed. */
+static pid_t start_writer(int *ret_from, const char *name)
+{
+    char ws[4200], byte;
+    int from[2];
+
+    snprintf(ws, sizeof ws, "%s/ws", test_dir());
+    CHECK_INT(pipe2(from, O_CLOEXEC), 0);
+    pid_t pid = program_start(&(struct program){
+        .argv = ARGS(test_program("croft"), "run", "--root", "/", "--workspace", ws, "--name", name,
+                     "--", "sh", "-c", "echo x >made; echo y >/elsewhere; echo; sleep 1000"),
+        .fds = (int[]){-1, from[1], -1},
+        .fd_count = 3});
+    close(from[1]);
+    CHECK_INT(read(from[0], &byte, 1), 1);
+    *ret_from = from[0];
+    return pid;
+}
+
+TEST(croft_run_that_was_killed_is_listed_and_keeps_what_can_be_applied_alone)
+{
+    own_done(buf) out;
+    own_fd dir = test_dir_fd();
+    int from;
+    char byte;
+
+    use_own_state();
+    buf_init(&out, 1u << 16);
+    CHECK_INT(mkdirat(dir, "ws", 0755), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        const char *name = i ? "k1" : "k0";
+        pid_t pid = start_writer(&from, name);
+        CHECK_INT(croft(&out, "diff", "--list", NULL), 0);
+        CHECK_HAS(buf_str(&out), "/ws: 1 added; it runs\n");
+        CHECK_INT(croft(&out, "rollback", name, NULL), 1);
+        CHECK_HAS(buf_str(&out), "still runs");
+        CHECK_INT(kill(pid, SIGKILL), 0);
+        program_wait(pid);
+        CHECK_INT(read(from, &byte, 1), 0);
+        close(from);
+        kit_settle();
+        do { /* its pid 1 may be about to end */
+            CHECK_INT(croft(&out, "diff", "--list", NULL), 0);
+            poll(NULL, 0, 5);
+        } while (str_find(buf_str(&out), STR("it runs")) >= 0);
+        CHECK_HAS(buf_str(&out), "/ws: 1 added\n");
+        if (!i) /* before any sweep */
+            CHECK_INT(croft(&out, "rollback", name, NULL), 0);
+    }
+    CHECK_INT(faccessat(dir, "state/box/k1/u/elsewhere", F_OK, 0), 0);
+    CHECK_INT(kit_run(ARGS("--discard"), ARGS("true"), &out), 0);
+    kit_check_empty("state/ids");
+    CHECK_INT(faccessat(dir, "state/box/k0", F_OK, 0), -1);
+    CHECK_INT(faccessat(dir, "state/box/k1/u", F_OK, 0), -1);
+    CHECK_INT(faccessat(dir, "state/box/k1/w", F_OK, 0), -1);
+    CHECK_INT(croft(&out, "diff", "--list", NULL), 0);
+    CHECK_HAS(buf_str(&out), "/ws: 1 added\n");
+    CHECK_INT(croft(&out, "apply", "k1", NULL), 0);
+    CHECK_INT(faccessat(dir, "ws/made", F_OK, 0), 0);
+    CHECK_INT(croft(&out, "rollback", "k1", NULL), 0);
     kit_check_empty("state/box");
 }

@@ -106,8 +106,9 @@ struct buf;
 struct jw;
 void changes_put_text(struct buf *out, const struct changes *c);
 
-void changes_put_json(struct jw *w, const struct changes *c); /* members of an open object */
-void changes_put_one(struct jw *w, const struct change *x);   /* an object */
+void changes_put_counts(struct jw *w, const struct changes *c); /* a member of an open object */
+void changes_put_json(struct jw *w, const struct changes *c);   /* the same, and all of them */
+void changes_put_one(struct jw *w, const struct change *x);     /* an object */
 /* What apply did not do, in words, "" when it did all. */
 void changes_put_skipped(struct buf *out, size_t skipped, size_t mounted);
 /* "3 added, 1 deleted", "no changes" */

@@ -88,13 +88,18 @@ void changes_put_one(struct jw *w, const struct change *x)
     }
 }
 
-void changes_put_json(struct jw *w, const struct changes *c)
+void changes_put_counts(struct jw *w, const struct changes *c)
 {
     JW_OBJECT(w, "counts") {
         for (size_t i = 0; i < CHANGE_KINDS; i++)
             jw_uint(w, change_words[i], c->kinds[i]);
         jw_uint(w, "conflicts", c->conflicts);
     }
+}
+
+void changes_put_json(struct jw *w, const struct changes *c)
+{
+    changes_put_counts(w, c);
     JW_ARRAY(w, "changes") {
         for (size_t i = 0; i < c->count; i++)
             changes_put_one(w, &c->list[i]);

@@ -5,13 +5,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "host/launcher/record.h"
 #include "host/tree/inner.h"
@@ -111,15 +114,15 @@ void kept_begin_notes(struct kept *k)
             k->layers[i].notes = kept_open_notes(k->dir, k->layers[i].mount, true);
 }
 
-static ssize_t read_note(int box, unsigned n, char out[PATH_MAX])
+bool kept_read_note(int box, unsigned n, char out[PATH_MAX])
 {
     char name[16];
 
     name_of(n, 's', name);
     ssize_t len = readlinkat(box, name, out, PATH_MAX - 1);
-    if (len >= 0)
+    if (len > 0)
         out[len] = '\0';
-    return len;
+    return len > 0;
 }
 
 /* The path was one without links: whoever put one in since would send our writes elsewhere. */
@@ -178,24 +181,49 @@ static fallible open_layer(int state, struct kept *k, unsigned n, const char *pa
     return NULL;
 }
 
-/* While a sandbox lives it holds a range of ids: a link with its name. */
-static fallible is_running(int state, const char *id, bool *ret_running)
+/* While a sandbox lives it holds a range of ids: a link with its name. So does one whose croft was
+ * killed, until it is swept. */
+static fallible is_claimed(int state, const char *id, bool *ret_claimed)
 {
     own_done(buf) names = {0};
     own_fd ids = openat(state, "ids", DIR_FLAGS, 0);
     size_t count = 0;
     char text[KEPT_ID_MAX + 1];
 
-    *ret_running = false;
+    *ret_claimed = false;
     if (ids < 0)
         return errno == ENOENT ? NULL : err_sys("open 'ids'");
     TRY(tree_read_names(ids, 16u << 20, &names, &count));
     for (const char *name = names.p; count--; name += strlen(name) + 1) {
         ssize_t n = readlinkat(ids, name, text, sizeof text);
         if (n > 0 && str_eq(str_n(text, (size_t)n), str_of(id)))
-            *ret_running = true;
+            *ret_claimed = true;
     }
     return NULL;
+}
+
+/* By its record, as the sweep does: one without, or whose record we cannot read, may live. */
+static bool may_live(int box)
+{
+    own_free struct record *r = mem_new(sizeof *r);
+    char boot[RECORD_BOOT];
+    uint64_t started = 0;
+    struct err *e = record_read(box, r);
+
+    if (!e)
+        e = record_boot(boot);
+    if (e) {
+        err_free(e);
+        return true;
+    }
+    own_fd pidfd = strcmp(r->boot, boot) == 0 ? (int)syscall(SYS_pidfd_open, r->pid, 0) : -1;
+    struct pollfd p = {.fd = pidfd, .events = POLLIN};
+    if (pidfd < 0 || poll(&p, 1, 0) != 0) /* readable: dead, and not yet buried */
+        return false;
+    e = record_started(r->pid, &started);
+    bool known = !e;
+    err_free(e); /* it went while we looked */
+    return known && started == r->started;
 }
 
 static fallible open_one(int state, int boxes, const char *id, bool layers, struct kept *ret)
@@ -207,7 +235,7 @@ static fallible open_one(int state, int boxes, const char *id, bool layers, stru
 
     snprintf(k.id, sizeof k.id, "%s", id);
     for (unsigned n = 0; !e && n < KEPT_LAYERS_MAX; n++) {
-        if (read_note(k.dir, n, path) <= 0)
+        if (!kept_read_note(k.dir, n, path))
             continue;
         noted++;
         if (layers)
@@ -216,7 +244,8 @@ static fallible open_one(int state, int boxes, const char *id, bool layers, stru
     if (!e && !(layers ? k.count : noted))
         e = err_new(ERR_NOT_FOUND, "sandbox '%s' has no copy of a directory", id);
     if (!e)
-        e = is_running(state, id, &k.running);
+        e = is_claimed(state, id, &k.claimed);
+    k.running = !e && k.claimed && may_live(k.dir);
     if (e)
         kept_done(&k);
     else
@@ -264,7 +293,7 @@ static void consider(struct choice *c, int boxes, const char *id, const char *he
     if (box < 0 || strlen(id) >= KEPT_ID_MAX || fstat(box, &st) < 0)
         return;
     for (unsigned n = 0; n < KEPT_LAYERS_MAX; n++) {
-        if (read_note(box, n, path) <= 0 || !has_changes(box, n))
+        if (!kept_read_note(box, n, path) || !has_changes(box, n))
             continue;
         buf_addf(&c->others, "%s'%s' over '%s'", c->others.len ? ", " : "", id, path);
         bool newer = st.st_mtim.tv_sec != c->made.tv_sec ? st.st_mtim.tv_sec > c->made.tv_sec
@@ -284,6 +313,50 @@ static fallible choose(int boxes, const char *here, struct choice *c)
     TRY(tree_read_names(boxes, 16u << 20, &names, &count));
     for (const char *name = names.p; count--; name += strlen(name) + 1)
         consider(c, boxes, name, here);
+    return NULL;
+}
+
+static int last_first(const void *x, const void *y)
+{
+    const struct kept_found *a = x, *b = y;
+
+    return (a->made_wall_ns < b->made_wall_ns) - (a->made_wall_ns > b->made_wall_ns);
+}
+
+static bool has_any(int box)
+{
+    char path[PATH_MAX];
+
+    for (unsigned n = 0; n < KEPT_LAYERS_MAX; n++)
+        if (kept_read_note(box, n, path) && has_changes(box, n))
+            return true;
+    return false;
+}
+
+fallible kept_list(int state, struct arena *a, struct kept_found **ret_list, size_t *ret_count)
+{
+    own_done(buf) names = {0};
+    own_fd boxes = openat(state, "box", DIR_FLAGS, 0);
+    size_t count = 0, n = 0;
+
+    if (boxes < 0 && errno != ENOENT)
+        return err_sys("open the sandboxes' directory");
+    if (boxes >= 0)
+        TRY(tree_read_names(boxes, 16u << 20, &names, &count));
+    struct kept_found *list = arena_zalloc(a, (count + 1) * sizeof *list);
+    TRY(arena_check(a));
+    for (const char *name = names.p; count--; name += strlen(name) + 1) {
+        own_fd box = strlen(name) < KEPT_ID_MAX ? openat(boxes, name, DIR_FLAGS, 0) : -1;
+        struct stat st;
+        if (box < 0 || fstat(box, &st) < 0 || !has_any(box))
+            continue;
+        strcpy(list[n].id, name);
+        list[n++].made_wall_ns =
+            (uint64_t)st.st_mtim.tv_sec * NS_PER_S + (uint64_t)st.st_mtim.tv_nsec;
+    }
+    qsort(list, n, sizeof *list, last_first);
+    *ret_list = list;
+    *ret_count = n;
     return NULL;
 }
 
@@ -337,6 +410,17 @@ fallible kept_drop(int state, struct kept *k)
     own_fd boxes = openat(state, "box", DIR_FLAGS, 0);
     if (boxes < 0)
         return err_sys("open the sandboxes' directory");
+    if (k->claimed) { /* set-id files it may have left elsewhere are named in its directory */
+        for (unsigned n = 0; n < KEPT_LAYERS_MAX; n++) {
+            char upper[16];
+            name_of(n, 'u', upper);
+            TRY_WRAP(tree_remove(k->dir, upper), "drop changes of '%s'", k->id);
+            name_of(n, 'l', upper);
+            unlinkat(k->dir, upper, 0); /* not there: it stood on nothing */
+            kept_forget(k->dir, n);
+        }
+        return snaps_sweep(state);
+    }
     TRY_WRAP(tree_remove(boxes, k->id), "drop sandbox '%s'", k->id);
     return snaps_sweep(state);
 }

@@ -5,6 +5,7 @@
  * A sandbox that runs has both too: its changes can be looked at and applied, not dropped. */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -35,6 +36,7 @@ struct kept {
     char id[KEPT_ID_MAX];
     int dir; /* box/ID */
     bool running;
+    bool claimed; /* it runs, or was killed and the next sweep has not been here */
     struct kept_layer layers[KEPT_LAYERS_MAX];
     size_t count;
 };
@@ -63,6 +65,15 @@ void kept_forget(int box, unsigned n);
 fallible kept_note_image(int box, struct str id);
 bool kept_image_in_use(int state, struct str id); /* true also when we cannot tell */
 
+/* All that have left changes, or make them now, the last one first; in a. */
+struct kept_found {
+    char id[KEPT_ID_MAX];
+    uint64_t made_wall_ns; /* when it ended, or began if it was killed or runs */
+};
+fallible kept_list(int state, struct arena *a, struct kept_found **ret_list, size_t *ret_count);
+/* The directory that mount n lies over; false: none, or it is not noted. */
+bool kept_read_note(int box, unsigned n, char out[PATH_MAX]);
+
 /* id NULL: the one that was last made over the directory here (an absolute path) or one above it.
  * ERR_NOT_FOUND says what there is instead. */
 fallible kept_open(int state, const char *id, const char *here, struct kept *ret);
@@ -71,5 +82,6 @@ fallible kept_open_box(int state, const char *id, const char *here, struct kept 
 void kept_done(struct kept *k);
 struct changes_source kept_source(const struct kept_layer *l); /* borrows */
 void kept_begin_notes(struct kept *k);                         /* before an apply */
-/* Drops the changes and the sandbox's directory; ERR_BUSY while it runs. */
+/* Drops the changes and the sandbox's directory (which is the sweep's if it was killed); ERR_BUSY
+ * while it runs. */
 fallible kept_drop(int state, struct kept *k);

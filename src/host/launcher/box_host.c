@@ -20,6 +20,7 @@
 #include "host/launcher/box_inner.h"
 #include "host/launcher/sys.h"
 #include "host/launcher/mounts.h"
+#include "host/launcher/record.h"
 
 extern const char croft_guest_start[], croft_guest_end[];
 
@@ -182,21 +183,6 @@ void box_host_look(struct box_host *h, const char *state)
     subids_find(&h->sub);
 }
 
-/* Where the kernel does not say, pid, start time and group must do; but to know it once and not the
- * next time would make every living sandbox one of another boot. */
-static fallible read_boot(struct box_host *h)
-{
-    own_fd fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-
-    if (fd < 0 && errno == ENOENT)
-        return NULL;
-    ssize_t n = fd >= 0 ? read(fd, h->boot, sizeof h->boot - 1) : -1;
-    if (n < 0)
-        return err_sys("read the machine's boot id");
-    h->boot[n] = '\0';
-    return NULL;
-}
-
 fallible box_host_open(struct box_host *h, const char *state, struct rng *rng)
 {
     if (state[0] != '/' || strlen(state) >= sizeof h->state - 64)
@@ -207,7 +193,7 @@ fallible box_host_open(struct box_host *h, const char *state, struct rng *rng)
     h->rng = rng;
     confine_build(&h->filter, false);
     confine_build(&h->nested, true);
-    struct err *e = read_boot(h);
+    struct err *e = record_boot(h->boot);
     if (!e && h->user)
         e = subids_enter(&h->sub);
     if (!e)

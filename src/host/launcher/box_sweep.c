@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -19,6 +21,7 @@
 #include "host/launcher/record.h"
 #include "host/launcher/setid.h"
 #include "host/launcher/sys.h"
+#include "host/tree/inner.h"
 #include "host/tree/tree.h"
 
 /* --- directories it could write --- */
@@ -68,6 +71,26 @@ static void strip_writable(const struct box_host *h, const char *id, uint64_t si
 
 /* --- directories of sandboxes --- */
 
+/* Layers of mounts and notes of them, and the record: the rest of one that has ended serves nobody.
+ */
+static bool is_worth_keeping(const char *name)
+{
+    return strcmp(name, "record") == 0 || (name[0] == 'm' && name[1] >= '0' && name[1] <= '9' &&
+                                           name[2] && strchr("usialr", name[2]) && !name[3]);
+}
+
+static fallible thin_out(int dir)
+{
+    own_done(buf) names = {0};
+    size_t count = 0;
+
+    TRY(tree_read_names(dir, 1u << 20, &names, &count));
+    for (const char *name = names.p; count--; name += strlen(name) + 1)
+        if (!is_worth_keeping(name))
+            TRY(tree_remove(dir, name));
+    return NULL;
+}
+
 /* Something ran in it: what it wrote into a copy of the user's files is kept, the rest goes. */
 fallible box_clear_dir(const struct box_host *h, const char *id)
 {
@@ -83,7 +106,7 @@ fallible box_clear_dir(const struct box_host *h, const char *id)
         keep |= unlinkat(dir, upper, AT_REMOVEDIR) < 0 && errno != ENOENT;
         TRY(tree_remove(dir, work));
     }
-    return keep ? NULL : tree_remove(h->boxes, id);
+    return keep ? thin_out(dir) : tree_remove(h->boxes, id);
 }
 
 /* No record, or one that death tore, is nobody's: all zero. One that cannot be read, or is another
@@ -106,12 +129,19 @@ static fallible read_record(const struct box_host *h, const char *id, struct rec
 static fallible sweep_dir(const struct box_host *h, const char *id)
 {
     struct record r;
+    struct stat st;
 
     TRY(read_record(h, id, &r));
     if (r.flags & RECORD_LAUNCHER)
         return NULL;
+    own_fd dir = open_box(h, id);
+    if (dir < 0 || fstat(dir, &st) < 0)
+        return errno == ENOENT || errno == ENOTDIR ? NULL : err_sys("open '%s'", id);
     strip_writable(h, id, r.made_wall_ns);
-    return box_clear_dir(h, id);
+    TRY(box_clear_dir(h, id));
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st.st_mtim};
+    futimens(dir, times); /* host/kept knows the last of several by it; else it seems to be this */
+    return NULL;
 }
 
 static bool read_claim(const struct box_host *h, const char *name, unsigned *ret_slot,

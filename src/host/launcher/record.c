@@ -2,6 +2,7 @@
 /* record.c — see record.h. */
 #include "host/launcher/record.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -35,6 +36,20 @@ fallible record_started(pid_t pid, uint64_t *ret_ticks)
         str_cut(&rest, ' ', &word);
     if (!str_to_u64(word, ret_ticks))
         return err_new(ERR_CORRUPT, "'%s' has no start time", path);
+    return NULL;
+}
+
+fallible record_boot(char out[static RECORD_BOOT])
+{
+    own_fd fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+    out[0] = '\0';
+    if (fd < 0 && errno == ENOENT)
+        return NULL;
+    ssize_t n = fd >= 0 ? read(fd, out, RECORD_BOOT - 1) : -1;
+    if (n < 0)
+        return err_sys("read the machine's boot id");
+    out[n] = '\0';
     return NULL;
 }
 

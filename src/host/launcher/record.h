@@ -38,6 +38,9 @@ struct record {
 fallible record_write(int dir, const struct record *life, const struct native_request *req);
 /* When a process began, in the kernel's ticks. */
 fallible record_started(pid_t pid, uint64_t *ret_ticks);
+/* Where the kernel does not say (""), pid, start time and group must do; but to know it once and
+ * not the next time would make every living sandbox one of another boot: that is an error. */
+fallible record_boot(char out[static RECORD_BOOT]);
 /* Those of older versions too. ERR_UNSUPPORTED for one of a version we do not know, which is
  * somebody's all the same; ERR_CORRUPT for what is no record. */
 fallible record_read(int dir, struct record *ret_record);

@@ -201,6 +201,28 @@ static fallible plan_fds(const struct run_spec *s, struct plan *p)
     return NULL;
 }
 
+/* So that diff and apply find the directories again, whoever is killed. */
+static fallible note_sources(const struct box_host *h, const struct run_spec *s, struct plan *p)
+{
+    bool any = s->from || s->image;
+
+    for (size_t i = 0; i < s->mount_count; i++)
+        any |= s->keep && s->mounts[i].mode == NATIVE_OVERLAY;
+    if (!any)
+        return NULL;
+    TRY(make_dir(h, s, p));
+    own_fd dir = openat(h->boxes, s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return err_sys("open the sandbox's directory");
+    for (size_t i = 0; i < s->mount_count && s->keep; i++) {
+        if (s->mounts[i].mode == NATIVE_OVERLAY)
+            TRY(kept_note(dir, (unsigned)i, s->mounts[i].source));
+    }
+    if (s->from)
+        TRY(snaps_note(dir, 0, s->from));
+    return s->image ? kept_note_image(dir, s->image->id) : NULL;
+}
+
 fallible plan_make(const struct box_host *h, const struct run_spec *s, struct plan *p)
 {
     /* pid 1 reaps and passes signals on; the command is its child. */
@@ -239,5 +261,6 @@ fallible plan_make(const struct box_host *h, const struct run_spec *s, struct pl
     TRY(plan_fork(h, s, p));
     TRY(plan_root(h, s, p));
     TRY(make_block(s, &p->req, &p->spec.block));
-    return native_check(&p->req, sizeof p->req);
+    TRY(native_check(&p->req, sizeof p->req));
+    return note_sources(h, s, p);
 }

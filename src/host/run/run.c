@@ -230,22 +230,6 @@ static fallible wait_end(const struct plan *p, const struct box *b, struct run_r
     return NULL;
 }
 
-/* So that diff and apply find the directories again. */
-static fallible note_sources(const struct box_host *h, const struct run_spec *s)
-{
-    own_fd dir = openat(h->boxes, s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    if (dir < 0)
-        return err_sys("open the sandbox's directory");
-    for (size_t i = 0; i < s->mount_count && s->keep; i++) {
-        if (s->mounts[i].mode == NATIVE_OVERLAY)
-            TRY(kept_note(dir, (unsigned)i, s->mounts[i].source));
-    }
-    if (s->from)
-        TRY(snaps_note(dir, 0, s->from));
-    return s->image ? kept_note_image(dir, s->image->id) : NULL;
-}
-
 static bool is_full(const struct run_spec *s, const struct plan *p, int disk, int dir)
 {
     char upper[BOX_NAME], work[BOX_NAME];
@@ -275,10 +259,8 @@ static fallible live(struct box_host *h, const struct run_spec *s, const struct 
 {
     struct relay r = {
         .in = s->in, .out = s->out, .master = b->tty, .pidfd = b->pidfd, .end = p->end};
-    struct err *e = note_sources(h, s);
+    struct err *e = relay_run(&r, &result->unread);
 
-    if (!e)
-        e = relay_run(&r, &result->unread);
     if (e)
         err_free(box_kill(h, b)); /* the relay's error is the one to tell */
     struct err *end = wait_end(p, b, result);
