@@ -257,6 +257,40 @@ TEST_LIMIT(croft_run_puts_back_what_was_set_on_a_terminal_of_ours_it_gave_away, 
     buf_done(&p.seen);
 }
 
+static void in_a_line(const char *reader, struct pty *p, struct str *ret_first,
+                      struct str *ret_second)
+{
+    char line[1500];
+
+    own_state();
+    snprintf(line, sizeof line,
+             "stty -g; %s run --root / --bare -- python3 -c 'import tty; tty.setraw(0)' | %s; "
+             "stty -g; stty sane; exit 3",
+             test_program("croft"), reader);
+    pty_start(p, ARGS("sh", "-c", line), 24, 80);
+    CHECK_INT(pty_end(p), 3);
+    struct str all = buf_str(&p->seen);
+    str_cut(&all, '\n', ret_first);
+    str_cut(&all, '\n', ret_second);
+    CHECK(ret_first->len > 20 && ret_second->len > 20);
+}
+
+TEST_LIMIT(croft_run_in_a_line_of_commands_puts_terminals_back_unless_a_pager_has_them, 60)
+{
+    struct pty p;
+    struct str first, second;
+
+    in_a_line("cat", &p, &first, &second);
+    CHECK(str_eq(first, second));
+    buf_done(&p.seen);
+    /* as less does: a terminal of its own, with modes of its own, until the last byte is read */
+    in_a_line("sh -c 'exec 3</dev/tty; stty -icanon min 7 <&3; cat; stty -g <&3; stty icanon min "
+              "1 <&3'",
+              &p, &first, &second);
+    CHECK(!str_eq(first, second));
+    buf_done(&p.seen);
+}
+
 TEST_LIMIT(croft_run_goes_on_with_a_command_that_asked_to_be_traced, 60)
 {
     static const char script[] = "import ctypes, os, signal as s\n"

@@ -2,14 +2,19 @@
 /* given.c — see given.h. */
 #include "host/run/given.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/own.h"
+#include "base/str.h"
 
 /* What reaches further than its bytes: from a directory the machine's files, and from a socket that
  * can be connected anew its network. */
@@ -70,17 +75,79 @@ static bool is_same(const struct termios *a, const struct termios *b)
            a->c_lflag == b->c_lflag && memcmp(a->c_cc, b->c_cc, sizeof a->c_cc) == 0;
 }
 
+/* --- who reads what we write --- */
+
+/* Opened to read keys from: by the name that is everybody's own terminal, or to be read alone. What
+ * a shell opened for all of a line ("exec 3>&1") is neither. */
+static bool is_for_keys(pid_t pid, int fd)
+{
+    char path[64], text[256];
+
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)pid, fd);
+    ssize_t n = readlink(path, text, sizeof text);
+    struct str to = str_n(text, n > 0 ? (size_t)n : 0);
+    if (str_eq(to, STR("/dev/tty")))
+        return true;
+    if (!str_starts(to, STR("/dev/pts/")) && !str_starts(to, STR("/dev/tty")))
+        return false;
+    snprintf(path, sizeof path, "/proc/%d/fdinfo/%d", (int)pid, fd);
+    own_fd info = open(path, O_RDONLY | O_CLOEXEC);
+    n = info >= 0 ? read(info, text, sizeof text - 1) : -1;
+    text[n > 0 ? n : 0] = '\0';
+    const char *flags = strstr(text, "flags:");
+    return flags && (strtoul(flags + strlen("flags:"), NULL, 8) & O_ACCMODE) == O_RDONLY;
+}
+
+/* more(1) reads them from its standard error. */
+static bool reads_keys(pid_t pid)
+{
+    char path[64], comm[16] = "";
+
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    own_fd name = open(path, O_RDONLY | O_CLOEXEC);
+    if (name >= 0 && read(name, comm, sizeof comm - 1) > 0 && strcmp(comm, "more\n") == 0)
+        return true;
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    DIR *d = opendir(path);
+    if (!d)
+        return errno != ENOENT && errno != ESRCH; /* another user's: it may */
+    bool any = false;
+    for (struct dirent *e; !any && (e = readdir(d));)
+        any = e->d_name[0] != '.' && is_for_keys(pid, atoi(e->d_name));
+    closedir(d);
+    return any;
+}
+
+/* Is a pager in our line of commands, "croft run ... | less"? The terminal's modes are its own
+ * then. */
+static bool has_pager(void)
+{
+    DIR *d = opendir("/proc");
+    bool any = !d; /* we cannot tell */
+
+    for (struct dirent *e; d && !any && (e = readdir(d));) {
+        pid_t pid = (pid_t)atoi(e->d_name);
+        any = pid > 0 && pid != getpid() && getpgid(pid) == getpgrp() && reads_keys(pid);
+    }
+    if (d)
+        closedir(d);
+    return any;
+}
+
 void given_restore(const struct given *g)
 {
     struct stat out;
     struct termios now;
-    bool read_on = fstat(g->fds[1], &out) == 0 && S_ISFIFO(out.st_mode);
+    bool piped = fstat(g->fds[1], &out) == 0 && S_ISFIFO(out.st_mode);
 
     for (size_t i = 0; i < GIVEN_FDS; i++) {
         if (g->flags[i] >= 0 && fcntl(g->fds[i], F_GETFL) != g->flags[i])
             fcntl(g->fds[i], F_SETFL, g->flags[i]);
-        if (g->is_terminal[i] && !read_on && tcgetattr(g->fds[i], &now) == 0 &&
-            !is_same(&now, &g->modes[i]) && is_ours(g->fds[i]))
+        if (!g->is_terminal[i] || tcgetattr(g->fds[i], &now) < 0 || is_same(&now, &g->modes[i]) ||
+            !is_ours(g->fds[i]))
+            continue;
+        /* Modes without lines may have been a pager's that has ended since. */
+        if (!piped || (g->modes[i].c_lflag & ICANON && !has_pager()))
             tcsetattr(g->fds[i], TCSANOW, &g->modes[i]);
     }
 }

@@ -22,5 +22,5 @@ fallible given_check(const int fds[GIVEN_FDS]);
 
 void given_note(struct given *g, const int fds[GIVEN_FDS]);
 /* A terminal's modes only where nobody else can have set them: we are in the foreground, and no
- * pager reads what we write. */
+ * pager in our line of commands reads what we write. */
 void given_restore(const struct given *g);
