@@ -25,14 +25,17 @@ struct reader {
     int fd;
     struct arena a;
     struct map members;
+    unsigned seen; /* members, those that came twice counted twice */
     struct archive *out;
 };
 
 /* --- members --- */
 
+/* Of two of one name the later counts, as for whoever unpacks it: 'tar -r' and some builds repeat
+ * members. What a layer is, its digest in the configuration says. */
 static fallible add_member(struct reader *r, const struct tar *t, const struct tar_entry *e)
 {
-    if (r->members.count >= MEMBERS_MAX)
+    if (r->seen++ >= MEMBERS_MAX)
         return err_new(ERR_TOO_LARGE, "more than %d files in the archive", MEMBERS_MAX);
     size_t n = strlen(e->path);
     struct member *m = arena_alloc(&r->a, sizeof *m + n + 1);
@@ -45,12 +48,13 @@ static fallible add_member(struct reader *r, const struct tar *t, const struct t
         while (e->type == TAR_LINK && strncmp(target, "../", 3) == 0)
             target += 3; /* "../HASH/layer.tar", from one directory down */
         const struct member *to = map_get(&r->members, str_of(target));
-        if (!to)
+        if (!to) { /* a link to nowhere, in the place of what was there */
+            map_del(&r->members, str_n(m->path, n));
             return NULL;
+        }
         m->piece = to->piece;
     }
-    if (map_put(&r->members, str_n(m->path, n), m))
-        return err_new(ERR_INVALID, "'%.200s' is in the archive twice", e->path);
+    map_put(&r->members, str_n(m->path, n), m);
     return NULL;
 }
 

@@ -205,6 +205,44 @@ TEST(image_import_knows_a_docker_archive_by_its_list_wherever_that_is)
     kit_done(&k);
 }
 
+TEST(image_import_takes_the_later_of_two_members_of_one_name)
+{
+    static const char old[] = "[{\"Config\":\"c.json\",\"RepoTags\":[\"old:1\"],\"Layers\":"
+                              "[\"one.tar\",\"two.tar\"]}]";
+    static const char new[] = "[{\"Config\":\"c.json\",\"RepoTags\":[\"new:1\"],\"Layers\":"
+                              "[\"one.tar\",\"two.tar\"]}]";
+    struct kit k;
+    struct two t;
+
+    kit_init(&k);
+    make_docker(&t);
+    buf_reset(&t.archive);
+    TAR_PUT(&t.archive, .name = "manifest.json", .data = str_of(old));
+    TAR_PUT(&t.archive, .name = "c.json", .data = buf_str(&t.config));
+    for (unsigned i = 0; i < 2; i++) /* as one that two images share */
+        TAR_PUT(&t.archive, .name = "one.tar", .data = buf_str(&t.lower));
+    TAR_PUT(&t.archive, .name = "two.tar", .data = STR("half of i"));
+    TAR_PUT(&t.archive, .name = "two.tar", .data = buf_str(&t.upper));
+    TAR_PUT(&t.archive, .name = "manifest.json", .data = str_of(new));
+    size_t whole = t.archive.len;
+    tar_end(&t.archive);
+    CHECK_OK(import(&k, &t.archive));
+    CHECK_STR(k.image.name, "new:1");
+    check_two(&k, &t);
+    CHECK_OK(images_remove(k.state, &k.image, NULL, NULL));
+    /* what it says of its layers holds, whichever of them comes last */
+    t.archive.len = whole;
+    TAR_PUT(&t.archive, .name = "two.tar", .data = buf_str(&t.lower));
+    tar_end(&t.archive);
+    CHECK_ERR(import(&k, &t.archive), ERR_CORRUPT, "digest");
+    t.archive.len = whole;
+    TAR_PUT(&t.archive, .name = "two.tar", .type = '2', .link = "nowhere");
+    tar_end(&t.archive);
+    CHECK_ERR(import(&k, &t.archive), ERR_INVALID, "'two.tar' and does not hold it");
+    two_done(&t);
+    kit_done(&k);
+}
+
 TEST(image_import_reads_an_oci_archive_of_several_machines)
 {
     struct kit k;
