@@ -29,7 +29,7 @@ code  := $(filter-out %_test.c src/main/%,$(src))
 # What croft-guest has a smaller version of in src/main/guest_libc.c.
 guest_less := src/base/dtoa_pow10.c src/net/resolve.c src/loop/work.c
 guest := $(filter-out src/sandbox/% src/host/% src/image/% src/cli/% $(guest_less),$(code))
-packed := $(patsubst %,$(O)/pack/%.z,$(shell find src -name '*.py' -o -name '*.js' -o -name '*.sh' -o -name '*.html' -o -name '*.json'))
+packed := $(patsubst %,$(O)/pack/%.z,$(shell find src -name '*.py' -o -name '*.js' -o -name '*.sh' -o -name '*.html' -o -name '*.json')) $(O)/pack/usage.z
 embeds := $(shell grep -rl --include='*.c' -w '^EMBED' src)
 fuzz  := $(patsubst fuzz/%.c,%,$(wildcard fuzz/*.c))
 bench := $(patsubst bench/%.c,%,$(wildcard bench/*.c))
@@ -148,6 +148,11 @@ $(O)/asan/%.o: %.c Makefile | $(O)/.deps
 $(O)/pack/%.z: % $(O)/tools/pack
 	@mkdir -p $(@D)
 	@$(O)/tools/pack $< $@
+
+$(O)/pack/usage.z: tools/usage.c src/guest/exec/exec.h $(O)/tools/pack
+	@mkdir -p $(@D)
+	@$(CC) -std=gnu17 -O1 -Wall -Wextra -Werror -D_GNU_SOURCE -Isrc -o $(O)/tools/usage $<
+	@$(O)/tools/usage >$(O)/tools/usage.txt && $(O)/tools/pack $(O)/tools/usage.txt $@
 
 $(O)/tools/pack: tools/pack.c | $(O)/.deps
 	@mkdir -p $(@D)

@@ -6,11 +6,7 @@
 #include "base/fd.h"
 #include "guest/exec/exec.h"
 #include "guest/init/init.h"
-
-static const char usage[] = "usage: croft-guest [action-server] PORT|ADDRESS [OPTION ...]\n"
-                            "       croft-guest init [OPTION ...] -- SERVER-ARGS\n"
-                            "       croft-guest --version | --help\n"
-                            "'croft-guest action-server --help' lists the options, so does init.\n";
+#include "guest/usage/usage.h"
 
 int main(int argc, char **argv, char **envp)
 {
@@ -23,7 +19,7 @@ int main(int argc, char **argv, char **envp)
     if (foreign)
         return exec_main(argc - foreign, argv + foreign, env);
     if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-        fd_print(STDOUT_FILENO, "%s", usage);
+        usage_print(STDOUT_FILENO);
         return 0;
     }
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
@@ -31,7 +27,7 @@ int main(int argc, char **argv, char **envp)
         return 0;
     }
     if (argc < 2) {
-        fd_print(STDERR_FILENO, "%s", usage);
+        usage_print(STDERR_FILENO);
         return 2;
     }
     int skip = strcmp(argv[1], "action-server") == 0 ? 2 : 1;

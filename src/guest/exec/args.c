@@ -16,6 +16,7 @@
 #include "base/passwd.h"
 #include "guest/exec/exec.h"
 #include "guest/keep/keep.h"
+#include "guest/usage/usage.h"
 #include "loop/loop.h"
 #include "wire/bind.h"
 
@@ -25,8 +26,6 @@
 #define INIT_FD        "--init-fd" /* what pid 1 adds; see guest/keep */
 
 enum { EXIT_FAILED = 1, EXIT_MISUSE = 2, EXIT_NO_START = 3 };
-
-static const char usage[] = "usage: action-server PORT|ADDRESS [OPTION ...]\n" EXEC_OPTIONS;
 
 struct args {
     struct exec_config config;
@@ -220,7 +219,7 @@ int exec_main(int argc, char **argv, const char *const *envp)
     bool served = false;
     prctl(PR_SET_DUMPABLE, 0); /* the key is in our memory, and descriptors nobody else may have */
     if (argc == 1 && strcmp(argv[0], "--help") == 0) {
-        fd_print(STDOUT_FILENO, "%s", usage);
+        usage_print(STDOUT_FILENO);
         return 0;
     }
     set_log(envp);

@@ -15,24 +15,12 @@
 #include "guest/init/init.h"
 #include "guest/init/inner.h"
 #include "guest/proc/env.h"
+#include "guest/usage/usage.h"
 
 #define EXIT_USAGE     2
 #define EXIT_OURS      125 /* with --exec, as elsewhere: 125 ours, 126 not run, 127 not found */
 #define EXIT_NOT_RUN   126
 #define EXIT_NOT_FOUND 127
-
-static const char usage[] =
-    "usage: croft-guest init [OPTION ...] -- SERVER-ARGS\n"
-    "       croft-guest init --exec [--cwd DIR] [--user USER[:GROUP]] [OPTION ...] -- COMMAND\n"
-    "       croft-guest init --await --control-fd N [OPTION ...]   what to run comes with a claim\n"
-    "Pid 1 of a sandbox, or of a few processes elsewhere. N is an open descriptor:\n"
-    "  --listen-fd N       the server's listening socket; SERVER-ARGS then need no address\n"
-    "  --ready-fd N        gets one byte when the server listens\n"
-    "  --end-fd N          gets the exit code, a byte, when pid 1 alone is left\n"
-    "  --connect-fd N      a listening socket for CONNECT 127.0.0.1:PORT\n"
-    "  --control-fd N      a connection of the host: byte 'p' is answered 'P'\n"
-    "  --work-cgroup-fd N  a cgroup of shells and commands, or its cgroup.procs; several\n"
-    "  --oom-fd N          memory.events or memory.oom_control of that cgroup; several\n";
 
 fallible init_parse_user(struct init_config *c, const char *text)
 {
@@ -171,7 +159,7 @@ int init_main(int argc, char **argv, char **envp)
     prctl(PR_SET_DUMPABLE, 0); /* or guest root takes our descriptors by pidfd_getfd */
     signal(SIGPIPE, SIG_IGN);
     if (argc == 1 && strcmp(argv[0], "--help") == 0) {
-        fd_print(STDOUT_FILENO, "%s", usage);
+        usage_print(STDOUT_FILENO);
         return 0;
     }
     log_setup(STDERR_FILENO, LOG_WARN, LOG_AUTO);
