@@ -142,3 +142,24 @@ TEST_LIMIT(serve_names_a_working_directory_that_cannot_be_used, 120)
     }
     serve_close(&s);
 }
+
+/* What OpenHands sends must work on a laptop too: as the one user there is, and it says so. */
+TEST_LIMIT(serve_of_an_ordinary_user_runs_the_oldest_start_line_as_root_inside, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare_user(&s);
+    serve_run(&s, NULL);
+    struct json *r = serve_start(
+        &s, "v0",
+        "'command':['python','-u','-m','openhands.runtime.action_execution_server','60000',"
+        "'--working-dir','/workspace','--plugins','agent_skills','jupyter',"
+        "'--username','openhands','--user-id','1000']");
+    CHECK_STR(serve_exec(&s, r, "id -un; pwd; echo $HOME $USER; touch a && stat -c %u a ."),
+              "root\n/workspace\n/root root\n0\n0");
+    CHECK_HAS(str_of(serve_field(&s, r, "status_detail")), "no user but root");
+    struct serve_answer got = serve_get(
+        &s, serve_text(&s, "/croft/v1/sandboxes/%s/logs", serve_field(&s, r, "runtime_id")));
+    CHECK_HAS(got.body, "no user but root");
+    serve_close(&s);
+}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* user.c — who commands run as. Never more than was asked for: what cannot be done is refused. */
+#include <sys/fsuid.h>
 #include <unistd.h>
 
 #include "base/cfg.h"
@@ -18,11 +19,17 @@ static fallible find(struct start *s, struct err *e)
     return err_wrap(e, "look up the user");
 }
 
-/* Somebody who is there, or is made. Root only. */
-static fallible ensure(struct start *s, const struct exec_config *c)
+/* In a sandbox of somebody without further ids there is root and nobody else: no call takes another
+ * number. */
+static bool is_alone(uid_t uid)
 {
-    uid_t uid = c->uid == EXEC_NO_UID ? DEFAULT_UID : c->uid;
+    setfsuid(uid);
+    return (uid_t)setfsuid(geteuid()) != uid;
+}
 
+/* Somebody who is there, or is made. Root only. */
+static fallible ensure(struct start *s, const struct exec_config *c, uid_t uid)
+{
     if (s->known) {
         if (c->uid != EXEC_NO_UID && c->uid != s->account.uid)
             log_warn("that user is there with another number; it is kept",
@@ -90,8 +97,18 @@ fallible start_user(struct start *s, const struct exec_config *c)
     TRY(find(s, passwd_by_name(s->place.etc, c->username, &s->account)));
     bool said = me && str_eq(str_of(me), c->username); /* the environment is that user's already */
     bool own_machine = said && !usual; /* of a developer: nothing of it is ours to change */
-    if (root && !own_machine && !str_eq(c->username, STR("root")))
-        TRY(ensure(s, c));
+    if (root && !own_machine && !str_eq(c->username, STR("root"))) {
+        uid_t uid = c->uid == EXEC_NO_UID ? DEFAULT_UID : c->uid;
+        if (is_alone(s->known ? s->account.uid : uid)) {
+            log_warn(
+                "this sandbox has no user but root: commands run as root (croft doctor: users)",
+                KV("asked", c->username));
+            s->give = true;
+            s->group = 0;
+            return find(s, passwd_by_uid(s->place.etc, 0, &s->account));
+        }
+        TRY(ensure(s, c, uid));
+    }
     s->give = root && s->known && !own_machine;
     bool we_are = s->known ? s->account.uid == geteuid() : root && str_eq(c->username, STR("root"));
     s->asked = as_asked && !(said && we_are);

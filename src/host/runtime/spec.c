@@ -251,5 +251,8 @@ fallible spec_make(const struct runtime *r, const struct wire_start *start, cons
         TRY(wants_apply(start->wants, ret));
     TRY_WRAP(image_config_read(start->image_config, &own), "image '%s': its configuration", image);
     TRY(set_command(ret, start, &own, runtime_is_far(r)));
+    if (!(r->manager->config.driver->caps & SBX_CAN_USER) && ret->sbx.face != SBX_FACE_COMMAND &&
+        ret->sbx.command && words_have(ret->sbx.command, "--username"))
+        ret->note = "sandboxes have no user but root here (croft doctor): --username is not heeded";
     return add_environment(ret, r, start->environment, own.env);
 }

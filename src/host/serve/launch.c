@@ -46,6 +46,9 @@ static void look(struct launch *l, const struct layout *where, const struct sett
     if ((r->memory && !memory) || (r->pids && !pids) || (r->cpus > 0 && !cpu) || (r->disk && !disk))
         log_warn("limits of sandboxes cannot be enforced here: 'croft doctor' says why",
                  KV("memory", memory), KV("pids", pids), KV("cpu", cpu), KV("disk", disk));
+    if (!(l->caps & SBX_CAN_USER))
+        log_warn("sandboxes have no user but root here, who is this user: --username of a start is "
+                 "not heeded, run_as_user refused; 'croft doctor' says how to get users");
 }
 
 /* --- what sandboxes may mount --- */
