@@ -309,3 +309,35 @@ TEST_LIMIT(serve_cuts_a_command_whose_server_dies_and_gives_its_answer_later, 12
     serve_tell(&s, "/stop", r);
     serve_close(&s);
 }
+
+/* A command that kills all there is takes its own server along, and its shell. Who sends it again,
+ * as clients do when a connection broke, is told; it is not done again. */
+TEST_LIMIT(serve_runs_a_command_that_kills_its_server_once_and_counts_the_restart, 120)
+{
+    static const char command[] = "echo x >> /tmp/n; bash -c 'kill -9 -1'";
+    struct serve s = {.key = NULL};
+    struct buf in;
+
+    serve_open(&s);
+    struct json *r = serve_start(&s, "k", "'command':null");
+    CHECK_STR(serve_exec(&s, r, "echo here"), "here");
+    int fd = send_command(&s, r, command);
+    buf_init(&in, 65536);
+    wire_read_to_end(fd, &in);
+    CHECK_INT(in.len, 0);
+    close(fd);
+    buf_done(&in);
+    check_answer(send_command(&s, r, command), "started again");
+    CHECK_HAS(serve_exec(&s, r, "wc -l < /tmp/n"), "1");
+    for (unsigned i = 0; i < 2; i++) {
+        const struct json *now = serve_want(&s, 200, "GET", "/sessions/k", NULL);
+        CHECK_INT(json_get_int(now, "restart_count", -1), 1);
+        CHECK_HAS(serve_get(&s, "/sessions/k").body, "its server died and was started again");
+        if (i == 0) {
+            serve_tell(&s, "/pause", r); /* rows are written in turn: now that one is on disk */
+            serve_kill(&s);
+            serve_run(&s, NULL);
+        }
+    }
+    serve_close(&s);
+}

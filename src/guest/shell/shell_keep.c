@@ -3,7 +3,6 @@
  * pid 1. The page is written in place, so it is right whenever the server is killed; what it does
  * not hold (output that was read and not reported) is lost with it. */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -165,8 +164,6 @@ fallible shell_keep_restore(struct shell *s, struct keep_thing *t)
     const struct shell_page *p = s->page;
     if (p->size != sizeof *p || p->sids_len > SHELL_SIDS_MAX || p->pid != t->pid)
         return err_new(ERR_CORRUPT, "what was kept is not of this program");
-    if (kill(p->pid, 0) < 0)
-        return err_sys("its bash");
 #define LOAD(field) s->field = p->field;
     SAME(LOAD)
     memcpy(s->sids, p->sids, sizeof s->sids);

@@ -134,13 +134,27 @@ static bool may_repeat(const struct http_req *req)
     return false;
 }
 
+/* The server itself went, and not for a client that did: once for all its connections. */
+static void tell_lost(const struct call *c)
+{
+    struct proxy_target *t = c->target;
+
+    if (!t->on_lost || c->inside || c->half_closed || t->state != PROXY_OPEN ||
+        c->taken_ns < t->lost_ns)
+        return;
+    t->lost_ns = loop_now_ns(c->p->loop) + 1;
+    t->on_lost(t);
+}
+
 /* Nothing came on a connection used before: most likely it was closed inside already. What may be
  * repeated is, once. Whether the rest was done nobody here knows: the client sees what it would see
- * without us, a connection that broke. */
+ * without us, a connection that broke, and 502 would tell it not to ask again for an answer that is
+ * kept inside. */
 void call_lost(struct call *c, struct err *e)
 {
     bool again = may_repeat(c->req);
 
+    tell_lost(c);
     if (c->state == CALL_HEAD && !c->answered && c->reused && again &&
         c->req->head.framing == HTTP_NO_BODY) {
         err_free(e);
@@ -528,7 +542,7 @@ fallible call_take(struct proxy *p, struct proxy_target *t, struct http_req *req
     c->body_ended = req->head.framing == HTTP_NO_BODY;
     list_add(&t->calls, &c->link);
     t->open++;
-    t->last_ns = loop_now_ns(p->loop);
+    c->taken_ns = t->last_ns = loop_now_ns(p->loop);
     count_begin(c);
     if (t->on_first && c->kind && c->kind != COUNT_LIVE)
         c->begun_ns = t->last_ns;

@@ -85,7 +85,7 @@ struct call { /* one request and its answer */
     struct http_body in;
     size_t scanned;
     uint64_t begun_ns; /* of a first command; 0: it is none, or not well */
-    uint64_t asked_ns;
+    uint64_t asked_ns, taken_ns;
     const char *action, *result; /* as they are counted; NULL: not known yet */
     uint8_t kind, marked;        /* enum count_kind; of the mark of an answer that was cut */
     bool look, output, may_be_cut, whole;

@@ -54,6 +54,7 @@ struct proxy_target { /* a sandbox as the proxy sees it; embedded in its owner *
     /* Elsewhere, there was no answer, or one that a server gives whose sandbox is not running. May
      * be NULL. */
     void (*on_trouble)(struct proxy_target *t);
+    void (*on_lost)(struct proxy_target *t); /* its server ended under a request; may be NULL */
     /* The first command was answered with 200, ns after it was asked for; the proxy forgets it
      * then. May be NULL. */
     void (*on_first)(struct proxy_target *t, uint64_t ns);
@@ -66,6 +67,7 @@ struct proxy_target { /* a sandbox as the proxy sees it; embedded in its owner *
     struct list idle;          /* connections to it that nobody uses */
     unsigned idlers, waiting;  /* in idle, in parked */
     bool woken;
+    uint64_t lost_ns; /* requests from before it were that server's too */
 };
 
 enum proxy_drop { PROXY_DROP_CLIENT, PROXY_DROP_SANDBOX, PROXY_DROP_REMOVED, PROXY_DROPS };

@@ -547,8 +547,24 @@ void runtime_on_trouble(struct proxy_target *t)
     runtime_ask_own(r, RUNTIME_LOOK);
 }
 
+/* Pid 1 starts it again, and tells only its log: what is seen of it is an answer that never came.
+ */
+static void on_server_lost(struct proxy_target *t)
+{
+    struct runtime *r = container_of(t, struct runtime, target);
+
+    if (r->status.now != RUNTIME_RUNNING || r->published)
+        return;
+    r->restarts += r->restarts < UINT8_MAX;
+    r->server_died = true;
+    log_warn("the server in a sandbox died under a request", KV("id", r->id),
+             KV("restarts", (unsigned)r->restarts));
+    row_update(r, NULL);
+}
+
 void runtime_set_hooks(struct runtime *r)
 {
+    r->target.on_lost = runtime_is_far(r) ? NULL : on_server_lost;
     r->target.park = r->manager->config.park;
     r->target.on_wake = runtime_on_wake;
     r->target.on_trouble = runtime_is_far(r) ? runtime_on_trouble : NULL;

@@ -74,6 +74,7 @@ fallible runtime_describe(const struct runtime *r, struct arena *a, struct wire_
     ret->work_hosts[1].port = RUNTIME_WORKER + 1;
     ret->vscode_url = service(r, a, "vscode");
     if (r->restarts)
-        ret->restart_reason = STR("it had ended and was resumed");
+        ret->restart_reason = r->server_died ? STR("its server died and was started again")
+                                             : STR("it had ended and was resumed");
     return arena_check(a);
 }

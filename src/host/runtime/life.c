@@ -532,7 +532,8 @@ static void on_again_key(void *arg, struct err *e)
 void runtime_begin_again(struct runtime *r)
 {
     r->begun_ns = now_ns(r);
-    r->restarts++;
+    r->restarts += r->restarts < UINT8_MAX;
+    r->server_died = false;
     r->manager->starting++;
     memset(r->phase_us, 0, sizeof r->phase_us);
     r->launch = RUNTIME_AGAIN;

@@ -111,10 +111,11 @@ void row_update(struct runtime *r, store_done *done)
         store_int(r->restarts),
         stopped ? store_int((int64_t)r->changed_ms) : (struct store_value){.type = STORE_NULL},
         timeline(r, &phases),
+        text(r->server_died ? "[\"died\"]" : NULL),
     };
     store_write(r->manager->config.store,
                 "UPDATE runtimes SET status=?2, status_detail=?3, changed_ms=?4, restart_count=?5,"
-                " stopped_ms=?6, timeline=coalesce(?7, timeline) WHERE id=?1",
+                " stopped_ms=?6, timeline=coalesce(?7, timeline), restart_reasons=?8 WHERE id=?1",
                 v, ARRAY_LEN(v), done, r);
     if (done)
         store_hurry(r->manager->config.store);
@@ -201,6 +202,7 @@ static fallible on_row(void *arg, const struct store_value *v, size_t count)
     r->keep = v[8].i != 0;
     r->port = (uint16_t)v[9].i;
     r->restarts = (uint8_t)v[10].i;
+    r->server_died = v[17].type == STORE_TEXT;
     r->created_ms = (uint64_t)v[11].i;
     r->changed_ms = (uint64_t)v[12].i;
     r->pool = dup_text(&v[13]);
@@ -218,7 +220,8 @@ fallible row_load(struct manager *m, fallible (*fn)(struct manager *m, struct ru
     return store_read(m->config.store,
                       "SELECT id, session_id, key_name, status, status_detail, image, session_key,"
                       " resource_factor, keep, port, restart_count, created_ms, changed_ms, pool,"
-                      " wants, inner_key, timeline FROM runtimes ORDER BY created_ms, id",
+                      " wants, inner_key, timeline, restart_reasons FROM runtimes"
+                      " ORDER BY created_ms, id",
                       NULL, 0, on_row, &reading);
 }
 

@@ -3,6 +3,7 @@
 #include "guest/exec/actions/run/session.h"
 
 #include <ctype.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -257,6 +258,8 @@ static void adopt_all(struct exec *e)
             err_free(error);
             spawn_kill_session(t->pid);
             keep_drop(e->config->keep, t->id);
+        } else if (kill(t->pid, 0) < 0) { /* of that the server before us may have been told */
+            spawner_exited(e->spawner, t->pid, CLD_KILLED, SIGKILL);
         }
         keep_thing_free(t);
     }
