@@ -15,11 +15,6 @@
 
 #define CAPS "security.capability"
 
-struct strip {
-    struct tree_visitor visitor;
-    uint64_t since_ns;
-};
-
 static uint64_t changed_ns(const struct stat *st)
 {
     return (uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec;
@@ -40,35 +35,35 @@ static fallible strip_fd(int fd, uint64_t since_ns)
     return NULL;
 }
 
-static fallible visit(struct tree_visitor *v, enum tree_when when, const struct tree_at *at,
-                      bool *skip)
+static fallible look(void *since_ns, int dir, const char *name)
 {
-    const struct strip *s = container_of(v, struct strip, visitor);
+    const uint64_t *since = since_ns;
+    struct stat st;
 
-    (void)skip;
-    if (when != TREE_LEAF || !S_ISREG(at->st->st_mode) || changed_ns(at->st) < s->since_ns)
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? NULL : err_sys("look at a file");
+    if (!S_ISREG(st.st_mode) || changed_ns(&st) < *since)
         return NULL;
-    own_fd fd = openat(at->dir, at->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    own_fd fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) /* gone, or another's by now */
         return errno == ENOENT || errno == ELOOP || errno == ENXIO ? NULL : err_sys("open a file");
-    return strip_fd(fd, s->since_ns);
+    return strip_fd(fd, *since);
 }
 
 fallible setid_strip(int source, uint64_t since_wall_ns)
 {
     /* Files are stamped with a clock that ticks, and may be a little behind. */
-    struct strip s = {.visitor = {.visit = visit, .one_filesystem = true},
-                      .since_ns = since_wall_ns - 1000000000u};
+    uint64_t since_ns = since_wall_ns - 1000000000u;
     struct stat st;
     char path[32];
 
     if (fstat(source, &st) < 0)
         return err_sys("look at a mounted directory");
     if (S_ISDIR(st.st_mode))
-        return err_wrap(tree_walk(source, &s.visitor), "set-id files in a mounted directory");
+        return err_wrap(tree_each(source, look, &since_ns), "set-id files in a mounted directory");
     if (!S_ISREG(st.st_mode))
         return NULL;
     snprintf(path, sizeof path, "/proc/self/fd/%d", source);
     own_fd fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    return fd < 0 ? err_sys("open a mounted file") : strip_fd(fd, s.since_ns);
+    return fd < 0 ? err_sys("open a mounted file") : strip_fd(fd, since_ns);
 }

@@ -112,14 +112,23 @@ static fallible thin_out(const struct run_spec *s, const struct plan *p, int dir
     return tree_remove(dir, IDENTITY_DIR);
 }
 
-/* Root's alone: an ordinary user's set-id file is his own. */
+/* Root's alone: an ordinary user's set-id file is his own. One that fails keeps none from the next.
+ */
 static fallible strip_set_ids(const struct box_host *h, const struct run_spec *s,
                               const struct plan *p)
 {
-    for (size_t i = 0; i < s->mount_count && !h->user; i++)
-        if (s->mounts[i].mode == NATIVE_RW)
-            TRY(setid_strip(p->spec.sources[i], p->began_wall_ns));
-    return NULL;
+    struct err *first = NULL;
+
+    for (size_t i = 0; i < s->mount_count && !h->user; i++) {
+        if (s->mounts[i].mode != NATIVE_RW)
+            continue;
+        struct err *e = setid_strip(p->spec.sources[i], p->began_wall_ns);
+        if (first)
+            err_free(e);
+        else
+            first = e;
+    }
+    return first;
 }
 
 static fallible tidy(struct box_host *h, const struct run_spec *s, const struct plan *p,

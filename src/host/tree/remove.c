@@ -17,23 +17,6 @@
 #include "host/tree/inner.h"
 #include "host/tree/tree.h"
 
-#define PIECE (32u << 10)
-
-struct dent {
-    uint64_t ino;
-    int64_t off;
-    unsigned short len;
-    unsigned char type;
-    char name[];
-};
-
-struct remover {
-    struct stat *above; /* the directories that hold the one we are in */
-    size_t depth, cap;
-    int fd;
-    char *piece;
-};
-
 /* A directory of a guest that runs as our own user may be closed to us: it is still ours. */
 static int open_dir(int dir, const char *name)
 {
@@ -54,36 +37,11 @@ static fallible not_opened(const char *name)
     return err_sys("open '%.200s'", name);
 }
 
-static fallible go_down(struct remover *r, const char *name)
+static fallible go_down(struct tree_descent *r, const char *name)
 {
-    if (r->depth == r->cap) {
-        size_t cap = r->cap ? 2 * r->cap : 16;
-        struct stat *more = realloc(r->above, cap * sizeof *more);
-        if (!more)
-            return err_no_memory();
-        r->above = more;
-        r->cap = cap;
-    }
-    if (fstat(r->fd, &r->above[r->depth]) < 0)
-        return err_sys("look at a directory");
     int fd = open_dir(r->fd, name);
-    if (fd < 0)
-        return not_opened(name);
-    own_close(r->fd);
-    r->fd = fd;
-    r->depth++;
-    return NULL;
-}
 
-static fallible go_up(struct remover *r)
-{
-    int up;
-
-    TRY(tree_open_above(r->fd, &r->above[r->depth - 1], &up));
-    own_close(r->fd);
-    r->fd = up;
-    r->depth--;
-    return NULL;
+    return fd < 0 ? not_opened(name) : tree_descend(r, fd, 0);
 }
 
 static int unlink_one(int dir, const char *name, int flags)
@@ -98,12 +56,12 @@ static int unlink_one(int dir, const char *name, int flags)
 enum { LEFT = -1 }; /* the piece is not finished: we went into a directory */
 
 /* Gives how many names it removed, or LEFT. */
-static fallible remove_piece(struct remover *r, size_t n, long *ret_removed)
+static fallible remove_piece(struct tree_descent *r, size_t n, long *ret_removed)
 {
     long removed = 0;
 
     for (size_t at = 0; at < n;) {
-        struct dent *e = (struct dent *)(void *)(r->piece + at);
+        const struct tree_dent *e = (const struct tree_dent *)(void *)(r->piece + at);
         at += e->len;
         if (strcmp(e->name, ".") == 0 || strcmp(e->name, "..") == 0)
             continue;
@@ -124,14 +82,14 @@ static fallible remove_piece(struct remover *r, size_t n, long *ret_removed)
 }
 
 /* One pass over the directory we are in. */
-static fallible remove_pass(struct remover *r, long *ret_removed)
+static fallible remove_pass(struct tree_descent *r, long *ret_removed)
 {
     long removed = 0;
 
     if (lseek(r->fd, 0, SEEK_SET) < 0)
         return err_sys("rewind a directory");
     for (;;) {
-        long part, n = syscall(SYS_getdents64, r->fd, r->piece, PIECE);
+        long part, n = syscall(SYS_getdents64, r->fd, r->piece, TREE_PIECE);
         if (n < 0)
             return err_sys("read a directory");
         *ret_removed = removed;
@@ -146,7 +104,7 @@ static fallible remove_pass(struct remover *r, long *ret_removed)
     }
 }
 
-static fallible remove_all(struct remover *r)
+static fallible remove_all(struct tree_descent *r)
 {
     for (;;) {
         long removed;
@@ -155,21 +113,22 @@ static fallible remove_all(struct remover *r)
             continue;
         if (!r->depth)
             return NULL;
-        TRY(go_up(r));
+        off_t next;
+        TRY(tree_ascend(r, &next)); /* from the start again: names went */
     }
 }
 
 fallible tree_empty(int dir)
 {
-    struct remover r = {.fd = open_dir(dir, ".")};
+    struct tree_descent r;
+    int fd = open_dir(dir, ".");
 
-    if (r.fd < 0)
+    if (fd < 0)
         return err_sys("open the directory");
-    r.piece = mem_try(PIECE);
-    struct err *e = r.piece ? remove_all(&r) : err_no_memory();
-    own_close(r.fd);
-    free(r.piece);
-    free(r.above);
+    struct err *e = tree_descent_init(&r, fd);
+    if (!e)
+        e = remove_all(&r);
+    tree_descent_done(&r);
     return e;
 }
 

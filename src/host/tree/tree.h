@@ -38,6 +38,12 @@ struct tree_visitor {
 /* root may be O_PATH. Every entry below it, not root itself. */
 fallible tree_walk(int root, struct tree_visitor *v);
 
+/* Every file below root that is no directory, in no order, on root's file system alone. Nothing in
+ * it ends this: neither depth, nor number, nor what cannot be looked at (the first such error is
+ * given at the end); while others move directories it begins anew, a few times. */
+typedef fallible (*tree_look)(void *arg, int dir, const char *name);
+fallible tree_each(int root, tree_look look, void *arg);
+
 /* Whether something is mounted on name in dir, seen from here. */
 fallible tree_is_mount(int dir, const char *name, bool *ret_mount);
 
