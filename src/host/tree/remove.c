@@ -17,6 +17,14 @@
 #include "host/tree/inner.h"
 #include "host/tree/tree.h"
 
+#define DEEP 64
+
+struct remover {
+    struct tree_descent d;
+    int top;
+    unsigned lifted;
+};
+
 /* A directory of a guest that runs as our own user may be closed to us: it is still ours. */
 static int open_dir(int dir, const char *name)
 {
@@ -37,11 +45,20 @@ static fallible not_opened(const char *name)
     return err_sys("open '%.200s'", name);
 }
 
-static fallible go_down(struct tree_descent *r, const char *name)
+/* Who is confined pays for each name by its depth: what lies deep goes to the top first. */
+static bool lift(struct remover *r, const char *name)
 {
-    int fd = open_dir(r->fd, name);
+    char up[32];
 
-    return fd < 0 ? not_opened(name) : tree_descend(r, fd, 0);
+    snprintf(up, sizeof up, ".deep-%u", r->lifted++);
+    return r->d.depth >= DEEP && renameat(r->d.fd, name, r->top, up) == 0;
+}
+
+static fallible go_down(struct remover *r, const char *name)
+{
+    int fd = open_dir(r->d.fd, name);
+
+    return fd < 0 ? not_opened(name) : tree_descend(&r->d, fd, 0);
 }
 
 static int unlink_one(int dir, const char *name, int flags)
@@ -56,19 +73,21 @@ static int unlink_one(int dir, const char *name, int flags)
 enum { LEFT = -1 }; /* the piece is not finished: we went into a directory */
 
 /* Gives how many names it removed, or LEFT. */
-static fallible remove_piece(struct tree_descent *r, size_t n, long *ret_removed)
+static fallible remove_piece(struct remover *r, size_t n, long *ret_removed)
 {
     long removed = 0;
 
     for (size_t at = 0; at < n;) {
-        const struct tree_dent *e = (const struct tree_dent *)(void *)(r->piece + at);
+        const struct tree_dent *e = (const struct tree_dent *)(void *)(r->d.piece + at);
         at += e->len;
         if (strcmp(e->name, ".") == 0 || strcmp(e->name, "..") == 0)
             continue;
         bool dir = e->type == DT_DIR;
-        int errnum = unlink_one(r->fd, e->name, dir ? AT_REMOVEDIR : 0);
+        int errnum = unlink_one(r->d.fd, e->name, dir ? AT_REMOVEDIR : 0);
         if (!dir && errnum == EISDIR) /* the file system did not say what it is */
-            errnum = unlink_one(r->fd, e->name, AT_REMOVEDIR);
+            errnum = unlink_one(r->d.fd, e->name, AT_REMOVEDIR);
+        if ((errnum == ENOTEMPTY || errnum == EEXIST) && lift(r, e->name))
+            errnum = 0;
         if (errnum == ENOTEMPTY || errnum == EEXIST) {
             *ret_removed = LEFT;
             return go_down(r, e->name);
@@ -82,14 +101,14 @@ static fallible remove_piece(struct tree_descent *r, size_t n, long *ret_removed
 }
 
 /* One pass over the directory we are in. */
-static fallible remove_pass(struct tree_descent *r, long *ret_removed)
+static fallible remove_pass(struct remover *r, long *ret_removed)
 {
     long removed = 0;
 
-    if (lseek(r->fd, 0, SEEK_SET) < 0)
+    if (lseek(r->d.fd, 0, SEEK_SET) < 0)
         return err_sys("rewind a directory");
     for (;;) {
-        long part, n = syscall(SYS_getdents64, r->fd, r->piece, TREE_PIECE);
+        long part, n = syscall(SYS_getdents64, r->d.fd, r->d.piece, TREE_PIECE);
         if (n < 0)
             return err_sys("read a directory");
         *ret_removed = removed;
@@ -104,31 +123,31 @@ static fallible remove_pass(struct tree_descent *r, long *ret_removed)
     }
 }
 
-static fallible remove_all(struct tree_descent *r)
+static fallible remove_all(struct remover *r)
 {
     for (;;) {
         long removed;
         TRY(remove_pass(r, &removed));
         if (removed) /* names may be passed over while others go: until a pass finds none */
             continue;
-        if (!r->depth)
+        if (!r->d.depth)
             return NULL;
         off_t next;
-        TRY(tree_ascend(r, &next)); /* from the start again: names went */
+        TRY(tree_ascend(&r->d, &next)); /* from the start again: names went */
     }
 }
 
 fallible tree_empty(int dir)
 {
-    struct tree_descent r;
     int fd = open_dir(dir, ".");
 
     if (fd < 0)
         return err_sys("open the directory");
-    struct err *e = tree_descent_init(&r, fd);
+    struct remover r = {.top = dir};
+    struct err *e = tree_descent_init(&r.d, fd);
     if (!e)
         e = remove_all(&r);
-    tree_descent_done(&r);
+    tree_descent_done(&r.d);
     return e;
 }
 
