@@ -208,27 +208,22 @@ static void on_settled(struct loop_later *l)
     mem_trim_stack(); /* messages were on it */
 }
 
-static void on_wire(struct loop_io *io)
+/* One message: 0, or why there is none. */
+static int hear(struct init *in)
 {
-    struct init *in = container_of(io, struct init, wire_io);
     struct keep_message m;
     int fds[FD_PASS_MAX];
     size_t len, count;
-
-    if (io->ready & EPOLLOUT)
-        init_wire_pump(in);
-    if (!(io->ready & ~(uint32_t)EPOLLOUT))
-        return;
     struct err *e = keep_recv(in->wire, &m, &len, fds, &count);
+
     if (e || len == SIZE_MAX) {
-        if (!e || err_errno(e) != EAGAIN)
-            loop_io_stop(io); /* the server dies: SIGCHLD says the rest */
+        int errnum = e ? err_errno(e) : 0;
         err_free(e);
-        return;
+        return errnum ? errnum : EPIPE;
     }
     if (m.kind == KEEP_THING) {
         put_thing(in, &m, len, fds, count);
-        return;
+        return 0;
     }
     for (size_t i = 0; i < count; i++)
         own_close(fds[i]);
@@ -238,6 +233,20 @@ static void on_wire(struct loop_io *io)
         in->ready = true;
         loop_later(in->loop, &in->settled, on_settled);
     }
+    return 0;
+}
+
+static void on_wire(struct loop_io *io)
+{
+    struct init *in = container_of(io, struct init, wire_io);
+
+    if (io->ready & EPOLLOUT)
+        init_wire_pump(in);
+    if (!(io->ready & ~(uint32_t)EPOLLOUT))
+        return;
+    int errnum = hear(in);
+    if (errnum && errnum != EAGAIN)
+        loop_io_stop(io); /* the server dies: SIGCHLD says the rest */
 }
 
 fallible init_wire_open(struct init *in, int *ret_theirs)
@@ -256,8 +265,15 @@ fallible init_wire_open(struct init *in, int *ret_theirs)
     return NULL;
 }
 
+/* What a server sent before it died counts, however late we come: what it kept is the shells'
+ * lives. That it left something unread is said first, and once. */
 void init_wire_close(struct init *in)
 {
+    int errnum;
+
+    do
+        errnum = hear(in);
+    while (errnum == 0 || errnum == ECONNRESET);
     loop_io_stop(&in->wire_io);
     own_close(take_fd(&in->bind_fd)); /* the next server gets it as arguments */
     own_close(take_fd(&in->wire));
