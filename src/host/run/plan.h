@@ -3,6 +3,7 @@
  * sandbox's directory, if something must be noted in it first. */
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,6 +23,7 @@ struct plan {
     struct snaps_stack below;
     const char *pid1[16];
     struct given given; /* as they were before it ran */
+    sigset_t signals;   /* the same */
     uint64_t began_wall_ns;
     bool unlimited;
     bool made; /* its directory: something is noted in it before it starts */

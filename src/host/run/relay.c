@@ -198,23 +198,35 @@ static fallible open_out(const struct relay *r, int *ret_fd)
     return fd_set_nonblocking(*ret_fd);
 }
 
-fallible relay_run(const struct relay *r, bool *ret_unread)
+static sigset_t passed_signals(void)
 {
     static const int passed[] = {SIGTERM, SIGINT,  SIGQUIT, SIGHUP,  SIGUSR1,
                                  SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH};
-    static _Thread_local char said[CHUNK];
-    sigset_t pass, before;
-    struct pump p = {.r = r, .said = said};
-    own_fd out = -1;
+    sigset_t pass;
 
     sigemptyset(&pass);
     for (size_t i = 0; i < ARRAY_LEN(passed); i++)
         sigaddset(&pass, passed[i]);
+    return pass;
+}
+
+void relay_hold(sigset_t *ret_before)
+{
+    sigset_t pass = passed_signals();
+
+    sigprocmask(SIG_BLOCK, &pass, ret_before);
+}
+
+fallible relay_run(const struct relay *r, bool *ret_unread)
+{
+    static _Thread_local char said[CHUNK];
+    sigset_t pass = passed_signals();
+    struct pump p = {.r = r, .said = said};
+    own_fd out = -1;
+
     if (r->master >= 0)
         TRY(fd_set_nonblocking(r->master));
     TRY(open_out(r, &out));
-    if (sigprocmask(SIG_BLOCK, &pass, &before) < 0)
-        return err_sys("block signals");
     own_fd signals = signalfd(-1, &pass, SFD_CLOEXEC);
     if (signals < 0)
         return err_sys("watch signals");
@@ -228,6 +240,6 @@ fallible relay_run(const struct relay *r, bool *ret_unread)
     make_raw(&p);
     struct err *e = pump(&p, ret_unread);
     make_cooked(&p);
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    sigprocmask(SIG_SETMASK, r->before, NULL);
     return e;
 }

@@ -266,12 +266,18 @@ static fallible count_hits(const struct box_host *h, const struct box *b, struct
 static fallible live(struct box_host *h, const struct run_spec *s, const struct plan *p,
                      struct box *b, struct run_result *result)
 {
-    struct relay r = {
-        .in = s->in, .out = s->out, .master = b->tty, .pidfd = b->pidfd, .end = p->end};
+    struct relay r = {.in = s->in,
+                      .out = s->out,
+                      .master = b->tty,
+                      .pidfd = b->pidfd,
+                      .end = p->end,
+                      .before = &p->signals};
     struct err *e = relay_run(&r, &result->unread);
 
-    if (e)
+    if (e) {
+        sigprocmask(SIG_SETMASK, &p->signals, NULL);
         err_free(box_kill(h, b)); /* the relay's error is the one to tell */
+    }
     struct err *end = wait_end(p, b, result);
     given_restore(&p->given);
     if (e) {
@@ -293,6 +299,16 @@ static fallible live(struct box_host *h, const struct run_spec *s, const struct 
     return count_hits(h, b, result);
 }
 
+static fallible start_held(struct box_host *h, struct plan *p, struct box_embryo *embryo,
+                           struct box *ret_box)
+{
+    relay_hold(&p->signals);
+    struct err *e = box_start(h, embryo, &p->spec, ret_box);
+    if (e)
+        sigprocmask(SIG_SETMASK, &p->signals, NULL);
+    return e;
+}
+
 /* The embryo gets ready while we look at the rest of the plan. */
 static fallible run_box(struct box_host *h, const struct run_spec *s, struct plan *p,
                         struct run_result *result)
@@ -307,7 +323,7 @@ static fallible run_box(struct box_host *h, const struct run_spec *s, struct pla
     if (e)
         box_drop(h, &embryo);
     else
-        e = box_start(h, &embryo, &p->spec, &b);
+        e = start_held(h, p, &embryo, &b);
     if (e && p->made)
         err_free(tree_remove(h->boxes, s->id)); /* the first error is the one to tell */
     TRY(e);
