@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* events.c — croft events verify FILE: is a conversation's log whole? Reads only. */
+/* events.c — croft events verify FILE: is a conversation's log whole, or a journal with all its
+ * logs? Reads only. */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <libgen.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/mem.h"
 #include "cli/cli.h"
-#include "event/verify.h"
+#include "host/ops/trail_verify.h"
 
 struct events_options {
     bool json;
@@ -17,20 +21,6 @@ struct events_options {
 static const struct cfg_row rows[] = {
     CFG_BOOL(events_options, json, "json", false, "Print a JSON object."),
 };
-
-static fallible verify_path(struct arena *a, const char *path, struct event_verdict *ret_verdict)
-{
-    struct str index_path = arena_printf(a, "%s.idx", path);
-    own_fd log = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-
-    if (log < 0)
-        return err_sys("open '%s'", path);
-    if (!index_path.p)
-        return err_no_memory();
-    own_fd index = open(index_path.p, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* -1: none */
-    TRY_WRAP(event_verify(log, index, ret_verdict), "verify '%s'", path);
-    return NULL;
-}
 
 static const char *advice(const struct event_verdict *v)
 {
@@ -82,28 +72,129 @@ static void put_text(struct buf *out, const struct event_verdict *v, const char 
              event_state_word(v->state));
 }
 
+/* --- several logs --- */
+
+static const char *whole_word(const struct trail_verdict *t)
+{
+    if (!t->bad)
+        return "ok";
+    return t->bad->verdict.state != EVENT_OK ? event_state_word(t->bad->verdict.state)
+                                             : trail_seal_word(t->bad->seal);
+}
+
+static void put_part(struct jw *w, const struct trail_part *p)
+{
+    char head[2 * SHA256_LEN + 1];
+
+    hash_hex(p->verdict.head, sizeof p->verdict.head, head);
+    JW_OBJECT(w, NULL) {
+        jw_cstr(w, "log", p->name);
+        jw_cstr(w, "verdict", event_state_word(p->verdict.state));
+        jw_cstr(w, "seal", trail_seal_word(p->seal));
+        if (p->sealed_in[0])
+            jw_cstr(w, "sealed_in", p->sealed_in);
+        jw_uint(w, "records", p->verdict.records);
+        jw_uint(w, "bytes", p->verdict.bytes);
+        jw_uint(w, "first_id", p->base + p->verdict.first_seq);
+        jw_uint(w, "last_id", p->base + p->verdict.last_seq);
+        jw_cstr(w, "head", head);
+        jw_cstr(w, "index", event_index_word(p->verdict.index));
+        if (p->verdict.state != EVENT_OK) {
+            jw_uint(w, "bad_offset", p->verdict.bad_offset);
+            jw_uint(w, "bad_id", p->base + p->verdict.bad_seq);
+            jw_uint(w, "bytes_after", p->verdict.after_bytes);
+            jw_cstr(w, "why", p->verdict.why);
+            jw_cstr(w, "advice", advice(&p->verdict));
+        }
+    }
+}
+
+static void put_all(struct buf *out, const struct trail_verdict *t, bool json)
+{
+    struct jw w;
+
+    if (json) {
+        jw_init(&w, out, JW_SPACED);
+        JW_OBJECT(&w, NULL) {
+            jw_cstr(&w, "verdict", whole_word(t));
+            JW_ARRAY(&w, "logs")
+                for (const struct trail_part *p = t->parts; p; p = p->next)
+                    put_part(&w, p);
+        }
+        buf_add_char(out, '\n');
+        return;
+    }
+    buf_add_cstr(out, "LOG\tRECORDS\tBYTES\tIDS\tSEAL\tVERDICT\n");
+    for (const struct trail_part *p = t->parts; p; p = p->next)
+        buf_addf(out, "%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 " to %" PRIu64 "\t%s%s%s\t%s\n",
+                 p->name, p->verdict.records, p->verdict.bytes, p->base + p->verdict.first_seq,
+                 p->base + p->verdict.last_seq, trail_seal_word(p->seal),
+                 p->sealed_in[0] ? " in " : "", p->sealed_in, event_state_word(p->verdict.state));
+    buf_addf(out, "verdict  %s\n", whole_word(t));
+}
+
+static const char *seal_advice(const struct trail_part *p)
+{
+    switch (p->seal) {
+    case TRAIL_UNSEALED:
+        return "its last records could be taken away unnoticed; the server was killed before it "
+               "wrote the seal, and writes it when it starts";
+    case TRAIL_REWRITTEN:
+        return "records of it were changed, taken away or added after the seal; put back a backup";
+    default:
+        return "put back a backup";
+    }
+}
+
+static fallible tell(const struct trail_verdict *t, const char *path)
+{
+    const struct trail_part *p = t->bad;
+
+    if (!p)
+        return NULL;
+    const struct event_verdict *v = &p->verdict;
+    if (v->state == EVENT_OK)
+        return err_new(ERR_CORRUPT, "'%s' (%" PRIu64 " to %" PRIu64 ") %s: %s", p->name,
+                       p->base + v->first_seq, p->base + v->last_seq, t->why, seal_advice(p));
+    return err_new(ERR_CORRUPT,
+                   "'%s': record %" PRIu64 " at offset %" PRIu64 " %s, %" PRIu64
+                   " bytes from there on: %s",
+                   t->count > 1 ? p->name : path, v->bad_seq, v->bad_offset, v->why, v->after_bytes,
+                   advice(v));
+}
+
+static fallible look(struct arena *a, const char *path, struct trail_verdict *ret)
+{
+    own_free char *of_dir = mem_dup_cstr(path), *of_name = mem_dup_cstr(path);
+    own_fd dir = open(dirname(of_dir), O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (dir < 0)
+        return err_sys("open '%s'", path);
+    TRY_WRAP(trail_verify(dir, basename(of_name), a, ret), "'%s'", path);
+    return NULL;
+}
+
 static int verify(struct cli *cli, struct arena *a, const char *path, bool json)
 {
-    struct event_verdict v = {0};
+    struct trail_verdict t;
     char head[2 * SHA256_LEN + 1];
     own_done(buf) out;
-    struct err *e = verify_path(a, path, &v);
+    struct err *e = look(a, path, &t);
 
-    buf_init(&out, 1u << 16);
+    buf_init(&out, 16u << 20);
     if (e)
         return cli_fail(cli, e);
-    hash_hex(v.head, sizeof v.head, head);
-    if (json)
-        put_json(&out, &v, head);
+    const struct event_verdict *v = &t.parts->verdict;
+    hash_hex(v->head, sizeof v->head, head);
+    if (t.count > 1)
+        put_all(&out, &t, json);
+    else if (json)
+        put_json(&out, v, head);
     else
-        put_text(&out, &v, head);
+        put_text(&out, v, head);
     int code = cli_put(cli, &out);
-    if (v.state == EVENT_OK)
-        return code;
-    return cli_fail(cli, err_new(ERR_CORRUPT,
-                                 "'%s': record %" PRIu64 " at offset %" PRIu64 " %s, %" PRIu64
-                                 " bytes from there on: %s",
-                                 path, v.bad_seq, v.bad_offset, v.why, v.after_bytes, advice(&v)));
+    e = tell(&t, path);
+    return e ? cli_fail(cli, e) : code;
 }
 
 static int run(struct cli *cli, int argc, char **argv)
@@ -122,11 +213,13 @@ static int run(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(events) = {
     .name = "events",
-    .summary = "check the event log of a conversation",
+    .summary = "check the event log of a conversation, or a journal",
     .usage = "verify FILE [--json]",
     .help = "Walks the log from its first record: lengths, ids, the chain of SHA-256 hashes, and\n"
-            "the index FILE.idx beside it. Exits with 1 if anything is wrong and says at which\n"
-            "offset and what to do. Changes nothing; a log in use may seem torn for a moment.",
+            "the index FILE.idx beside it. Of a server's journal (STATE/server/journal) all logs\n"
+            "are read, the oldest first, and each must be sealed by its hash in a later one, but\n"
+            "for the newest. Exits with 1 if anything is wrong and says where and what to do.\n"
+            "Changes nothing; a log in use may seem torn or unsealed for a moment.",
     .options = {rows, ARRAY_LEN(rows), NULL},
     .run = run,
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/log.h"
+#include "host/ops/trail.h"
 #include "test/event_kit.h"
 #include "test/program.h"
 
@@ -82,6 +83,53 @@ TEST(events_verify_finds_a_wrong_index)
     CHECK(unlinkat(k.dir, "log.idx", 0) == 0);
     CHECK_INT(verify_in(NULL, &got), 0);
     CHECK_HAS(buf_str(&got), "index    missing");
+    kit_done(&k);
+}
+
+static void make_history(struct kit *k)
+{
+    static char filler[200];
+    struct trail *t;
+
+    kit_init(k);
+    const struct trail_config c = {.loop = k->loop,
+                                   .dir = k->dir,
+                                   .name = "log",
+                                   .keep_bytes = 64000,
+                                   .options = {.inline_sync = true}};
+    CHECK_OK(trail_open(&c, &t));
+    memset(filler, 'f', sizeof filler);
+    for (int i = 0; i < 60; i++) {
+        const struct event_record r = {.kind = STR("note"),
+                                       .payload = str_n(filler, sizeof filler)};
+        CHECK_OK(trail_append(t, &r));
+        kit_turns(k, 20);
+    }
+    trail_free(t);
+    kit_turns(k, 20);
+}
+
+TEST(events_verify_reads_all_logs_of_a_journal_and_their_seals)
+{
+    struct kit k;
+    own_done(buf) got = {.limit_bytes = 1u << 16};
+
+    make_history(&k);
+    CHECK_INT(verify_in(NULL, &got), 0);
+    CHECK_HAS(buf_str(&got), "sealed in log.000000");
+    CHECK_HAS(buf_str(&got), "\topen\tok\nverdict  ok\n");
+    CHECK_INT(verify_in("--json", &got), 0);
+    CHECK_HAS(buf_str(&got), "{\"verdict\": \"ok\", \"logs\": [{\"log\": \"log\", \"verdict\": "
+                             "\"ok\", \"seal\": \"sealed\", \"sealed_in\": \"log.000000");
+    own_done(buf) log = kit_slurp(&k, "log");
+    own_done(buf) index = kit_slurp(&k, "log.idx");
+    CHECK(unlinkat(k.dir, "log.idx", 0) == 0);
+    kit_put(&k, "log", str_first(buf_str(&log), 64)); /* whole, and empty */
+    CHECK_INT(verify_in(NULL, &got), 1);
+    CHECK_HAS(buf_str(&got), "rewritten in log.000000");
+    CHECK_HAS(buf_str(&got), "'log' (0 to 0) is not what it was when it was sealed");
+    CHECK(unlinkat(k.dir, "log", 0) == 0); /* the oldest may go */
+    CHECK_INT(verify_in(NULL, &got), 0);
     kit_done(&k);
 }
 

@@ -18,6 +18,8 @@ struct check {
     uint64_t size;
     int log, index;
     uint64_t acked; /* entries of the index, EVENT_COUNT_UNKNOWN without */
+    void (*fn)(void *arg, const struct event_record *r); /* NULL: nobody is told */
+    void *arg;
     struct event_entry entries[ENTRIES_AT_ONCE];
     uint64_t loaded_from, loaded; /* ids in entries */
 };
@@ -78,6 +80,8 @@ static fallible check_records(struct check *c, struct event_reader *rd, const ch
         c->v.first_seq = c->v.first_seq ? c->v.first_seq : v.r.seq;
         c->v.last_seq = v.r.seq;
         TRY(check_entry(c, &v));
+        if (c->fn)
+            c->fn(c->arg, &v.r);
     }
     *ret_why = why == EVENT_READER_END ? NULL : why;
     return NULL;
@@ -156,7 +160,13 @@ static fallible check_log(struct check *c)
 
 fallible event_verify(int log, int index, struct event_verdict *ret_verdict)
 {
-    struct check c = {.log = log, .index = index};
+    return event_verify_each(log, index, NULL, NULL, ret_verdict);
+}
+
+fallible event_verify_each(int log, int index, void (*fn)(void *arg, const struct event_record *r),
+                           void *arg, struct event_verdict *ret_verdict)
+{
+    struct check c = {.log = log, .index = index, .fn = fn, .arg = arg};
     struct stat st;
 
     if (fstat(log, &st) < 0)

@@ -37,5 +37,9 @@ struct event_verdict {
 /* index may be -1 (none). An error means that the file could not be read at all; what is wrong
  * inside it is in the verdict. */
 fallible event_verify(int log, int index, struct event_verdict *ret_verdict);
+/* The same, and every good record is told; what it points to is valid inside the call only. */
+struct event_record;
+fallible event_verify_each(int log, int index, void (*fn)(void *arg, const struct event_record *r),
+                           void *arg, struct event_verdict *ret_verdict);
 const char *event_state_word(enum event_state s); /* "ok", "torn", … */
 const char *event_index_word(enum event_index_state s);

@@ -16,10 +16,10 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "host/ops/trail_verify.h"
 
 #define LOGS       8 /* that keep_bytes are divided into */
 #define LOG_LEAST  4096
-#define DIGITS     20 /* of the number in a name: names sort as numbers do */
 #define NAME_BYTES 64
 #define OVERHEAD   128 /* of a record, in log and index */
 
@@ -197,7 +197,7 @@ static struct trail_log *new_log(struct trail *t, uint64_t base)
     list_init(&l->subs);
     list_init(&l->link);
     if (base)
-        snprintf(l->name, sizeof l->name, "%s.%0*" PRIu64, t->name, DIGITS, base);
+        snprintf(l->name, sizeof l->name, "%s.%0*" PRIu64, t->name, TRAIL_DIGITS, base);
     else
         snprintf(l->name, sizeof l->name, "%s", t->name);
     return l;
@@ -356,24 +356,53 @@ static fallible find_logs(struct trail *t)
 {
     own_fd fd = openat(t->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    size_t len = strlen(t->name);
     uint64_t base;
 
     if (!d)
         return err_sys("list its directory");
     (void)take_fd(&fd);
-    for (struct dirent *e; (e = readdir(d));) {
-        if (strcmp(e->d_name, t->name) == 0)
-            insert(t, new_log(t, 0));
-        else if (strncmp(e->d_name, t->name, len) == 0 && e->d_name[len] == '.' &&
-                 strlen(e->d_name) == len + 1 + DIGITS &&
-                 str_to_u64(str_of(e->d_name + len + 1), &base) && base)
+    for (struct dirent *e; (e = readdir(d));)
+        if (trail_base_of(t->name, e->d_name, &base))
             insert(t, new_log(t, base));
-    }
     closedir(d);
     if (list_empty(&t->logs))
         insert(t, new_log(t, 0));
     return NULL;
+}
+
+/* --- seals that a kill kept from the disk --- */
+
+/* Most have it among the first records of the next log. */
+static bool is_sealed_in(const struct trail_log *l, const struct trail_log *later)
+{
+    own_fd fd = openat(l->trail->dir, later->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+    return fd >= 0 && trail_has_seal(fd, l->name);
+}
+
+static bool is_sealed(const struct trail_log *l)
+{
+    const struct trail_log *last = newest(l->trail);
+
+    for (const struct trail_log *later = after(l); !is_sealed_in(l, later); later = after(later))
+        if (later == last)
+            return false;
+    return true;
+}
+
+/* Only the last but one can lack it by one kill; others may by several. */
+static void seal_again(struct trail *t)
+{
+    LIST_EACH(l, &t->logs, struct trail_log, link) {
+        if (l == newest(t) || is_sealed(l))
+            continue;
+        struct err *e = open_log(l);
+        if (e)
+            log_error("a log is damaged, and not sealed", KV("name", l->name), KV_ERR(e));
+        else
+            put_seal(l);
+        err_free(e);
+    }
 }
 
 static fallible begin(struct trail *t, int dir)
@@ -388,6 +417,7 @@ static fallible begin(struct trail *t, int dir)
         l->settled = l != newest(t);
     }
     remove_old(t);
+    seal_again(t);
     return NULL;
 }
 

@@ -5,12 +5,14 @@
  * a commit that failed may leave a gap. What was acknowledged stays until more than keep_bytes came
  * after it, but for an eighth; it goes by whole logs, the oldest first. A log that is full is
  * sealed: the next one has a record (TRAIL_SEAL) with the hash of its last, so that all of them
- * together cannot be rewritten unnoticed either. */
+ * together cannot be rewritten unnoticed either. A seal that a kill kept from the disk is put when
+ * the history is opened again. */
 #pragma once
 
 #include "event/log.h"
 
-#define TRAIL_SEAL "seal" /* a kind of record that subscribers do not see */
+#define TRAIL_SEAL   "seal" /* a kind of record that subscribers do not see */
+#define TRAIL_DIGITS 20     /* of the number in a name: names sort as numbers do */
 
 struct trail;
 

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "base/rng.h"
+#include "host/ops/trail_verify.h"
 #include "test/event_kit.h"
 
 #define KEEP   64000 /* eight logs of some 25 records each */
@@ -321,6 +322,90 @@ TEST(a_log_that_is_full_is_sealed_by_its_hash_in_the_next)
     end(&w);
 }
 
+/* --- all of them, and their seals --- */
+
+static void verify_all(struct world *w, struct arena *a, struct trail_verdict *ret)
+{
+    CHECK_OK(trail_verify(w->k.dir, "log", a, ret));
+    for (const struct trail_part *p = ret->parts; p; p = p->next)
+        CHECK(!p->next == (p->seal == TRAIL_OPEN));
+}
+
+/* What a kill leaves, whose seal did not come to the disk: the next log as it is after its birth.
+ */
+static void lose_seals(struct world *w, const char *name)
+{
+    struct event_log *log;
+    char index[300];
+
+    snprintf(index, sizeof index, "%s.idx", name);
+    CHECK(unlinkat(w->k.dir, name, 0) == 0 && unlinkat(w->k.dir, index, 0) == 0);
+    CHECK_OK(event_log_open(w->k.loop, w->k.dir, str_of(name), NULL, &log));
+    event_log_free(log);
+    turns(w);
+}
+
+TEST(a_seal_that_a_kill_took_is_named_and_put_at_the_next_start)
+{
+    struct world w;
+    struct trail_verdict v;
+    own_done(arena) a;
+    char newest[256];
+
+    arena_init(&a, 1u << 20);
+    begin(&w, KEEP);
+    say(&w, 40);
+    close_trail(&w);
+    verify_all(&w, &a, &v);
+    CHECK(v.count == 2 && !v.bad);
+    CHECK_INT(v.parts->seal, TRAIL_SEALED);
+    CHECK_STR(v.parts->sealed_in, v.parts->next->name);
+    snprintf(newest, sizeof newest, "%s", v.parts->next->name);
+    lose_seals(&w, newest);
+    verify_all(&w, &a, &v);
+    CHECK(v.bad == v.parts);
+    CHECK_INT(v.parts->seal, TRAIL_UNSEALED);
+    CHECK_HAS(v.why, "not sealed");
+    open_trail(&w, KEEP);
+    turns(&w);
+    close_trail(&w);
+    verify_all(&w, &a, &v);
+    CHECK(!v.bad);
+    CHECK_INT(v.parts->seal, TRAIL_SEALED);
+    uint64_t records = v.parts->next->verdict.records;
+    open_trail(&w, KEEP); /* once is enough */
+    turns(&w);
+    close_trail(&w);
+    verify_all(&w, &a, &v);
+    CHECK_INT(v.parts->next->verdict.records, records);
+    end(&w);
+}
+
+TEST(a_log_that_is_not_what_was_sealed_is_told_from_one_that_is)
+{
+    struct world w;
+    struct trail_verdict v;
+    own_done(arena) a;
+    struct event_log *log;
+
+    arena_init(&a, 1u << 20);
+    begin(&w, KEEP);
+    say(&w, 40);
+    close_trail(&w);
+    const struct event_options now = {.inline_sync = true};
+    CHECK_OK(event_log_open(w.k.loop, w.k.dir, STR("log"), &now, &log)); /* one more, well made */
+    const struct event_record r = {.kind = STR("x"), .payload = STR("late")};
+    CHECK_OK(event_log_append(log, &r, NULL));
+    turns(&w);
+    event_log_free(log);
+    turns(&w);
+    verify_all(&w, &a, &v);
+    CHECK(v.bad == v.parts);
+    CHECK_INT(v.parts->verdict.state, EVENT_OK);
+    CHECK_INT(v.parts->seal, TRAIL_REWRITTEN);
+    end(&w);
+}
+
 /* --- kill -9 --- */
 
 static _Noreturn void child(int tell)
@@ -337,6 +422,17 @@ static _Noreturn void child(int tell)
         CHECK_OK(try_say(&w));
         kit_turns(&w.k, 1);
     }
+}
+
+static void all_sealed(struct world *w)
+{
+    own_done(arena) a;
+    struct trail_verdict v;
+
+    arena_init(&a, 1u << 20);
+    verify_all(w, &a, &v);
+    if (v.bad)
+        FAIL("'%s' %s: %s", v.bad->name, v.why, v.bad->verdict.why);
 }
 
 TEST_LIMIT(killed_at_any_moment_a_history_keeps_what_was_acknowledged, 180)
@@ -371,6 +467,7 @@ TEST_LIMIT(killed_at_any_moment_a_history_keeps_what_was_acknowledged, 180)
         CHECK(d.last + durable / 100 + 1 >= had + durable);
         had = d.last;
         trail_sub_stop(&d.sub);
+        all_sealed(&w);
     }
     CHECK(trail_first(w.trail) > 1);
     end(&w);
