@@ -23,16 +23,19 @@
 
 struct token_options {
     bool json, force;
+    struct str of;
     struct json *scope;
     uint64_t most_runtimes, starts_per_minute;
 };
 
 static const struct cfg_row rows[] = {
-    CFG_LIST(
-        token_options, scope, "scope", "runtime,read",
-        "What it may do: admin (keys and pools, and all else), runtime (make and end "
-        "runtimes), read (look at them: a key sees its own runtimes, so with read alone it sees "
-        "images and limits but no runtime), mount (directories of [mount.NAME] in its sandboxes)."),
+    CFG_LIST(token_options, scope, "scope", "runtime,read",
+             "What it may do: admin (keys and pools, and all else), runtime (make and end "
+             "runtimes), read (look at them; such a key is made --of another, for a key sees the "
+             "runtimes of its tenant), mount (directories of [mount.NAME] in its sandboxes)."),
+    CFG_STR(token_options, of, "of", NULL,
+            "One more key of the tenant of this one: it sees the same runtimes, snapshots, builds "
+            "and events, has the same quotas, and no scope that one lacks. Each is revoked alone."),
     CFG_UINT(token_options, most_runtimes, "most-runtimes", 0,
              "Runtimes it may have at a time. 0 is the server's tenant.most_runtimes.",
              .max = UINT32_MAX),
@@ -188,6 +191,8 @@ static fallible create(void *arg, const char *name)
     jw_init(&w, &body, JW_WEB);
     JW_OBJECT(&w, NULL) {
         jw_cstr(&w, "name", name);
+        if (j->o.of.len)
+            jw_str(&w, "of", j->o.of);
         jw_value(&w, "scopes", j->o.scope);
         jw_uint(&w, "most_runtimes", j->o.most_runtimes);
         jw_uint(&w, "starts_per_minute", j->o.starts_per_minute);
@@ -224,7 +229,7 @@ static fallible list(void *arg)
         put_json(j, keys);
         return NULL;
     }
-    buf_add_cstr(&j->out, "NAME\tSCOPES\tRUNTIMES\tSTARTS/MIN\tCREATED\tREVOKED\n");
+    buf_add_cstr(&j->out, "NAME\tSCOPES\tRUNTIMES\tSTARTS/MIN\tCREATED\tREVOKED\tOF\n");
     for (const struct json *key = keys ? keys->first : NULL; key; key = key->next) {
         const struct json *scopes = json_get(key, STR("scopes"));
         plain_put_name(&j->out, json_get_str(key, "name", STR("")));
@@ -233,9 +238,11 @@ static fallible list(void *arg)
             buf_addf(&j->out, STR_FMT "%s", STR_ARG(s->s), s->next ? "," : "\t");
         put_limit(j, key, "most_runtimes");
         put_limit(j, key, "starts_per_minute");
-        buf_addf(&j->out, STR_FMT "\t" STR_FMT "\n",
+        buf_addf(&j->out, STR_FMT "\t" STR_FMT "\t",
                  STR_ARG(str_first(json_get_str(key, "created_at", STR("-")), 19)),
                  STR_ARG(str_first(json_get_str(key, "revoked_at", STR("-")), 19)));
+        plain_put_name(&j->out, json_get_str(key, "of", STR("-")));
+        buf_add_char(&j->out, '\n');
     }
     return NULL;
 }
@@ -307,7 +314,8 @@ CLI_COMMAND(token) = {
     .help = "A running server is asked (CROFT_HOST, CROFT_API_KEY; else the socket in the state\n"
             "directory); if none runs, its database is changed directly. The first key must have\n"
             "the scope admin: from then on every request needs a key. A name is used once, also\n"
-            "after it was revoked, because runtimes belong to it.",
+            "after it was revoked, because runtimes belong to it. A key that only looks:\n"
+            "croft token create watch --of build --scope read",
     .options = {rows, ARRAY_LEN(rows), NULL},
     .run = run,
 };

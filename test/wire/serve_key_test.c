@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* serve_key_test.c — the session key of a runtime that is resumed. */
+/* serve_key_test.c — the session key of a runtime that is resumed; several keys of one tenant. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "test/program.h"
@@ -87,5 +88,85 @@ TEST_LIMIT(serve_keeps_a_session_key_over_a_resume_as_clients_rely_on, 120)
     CHECK_STR(serve_field(&s, serve_tell(&s, "/resume", first), "session_api_key"),
               serve_field(&s, first, "session_api_key"));
     CHECK_INT(serve_visit(&s, first, ASK), 200);
+    serve_close(&s);
+}
+
+/* --- several keys of one tenant --- */
+
+static const char *make_key(struct serve *s, const char *quoted)
+{
+    return serve_field(s, serve_want(s, 201, "POST", "/croft/v1/tokens", quoted), "secret");
+}
+
+static int64_t total(struct serve *s, const char *key)
+{
+    s->key = key;
+    return json_get_int(serve_want(s, 200, "GET", "/list", NULL), "total", -1);
+}
+
+TEST_LIMIT(serve_shows_a_tenants_runtimes_to_its_key_that_only_looks, 120)
+{
+    struct serve s = {.key = "a-key-of-who-administers"};
+
+    setenv("CROFT_API_KEY", s.key, 1);
+    serve_open(&s);
+    const char *admin = s.key;
+    const char *build = make_key(&s, "{'name':'build','most_runtimes':2}");
+    const char *other = make_key(&s, "{'name':'other'}");
+    const char *watch = make_key(&s, "{'name':'watch','of':'build'}");
+    const char *second = make_key(&s, "{'name':'second','of':'watch','scopes':['read']}");
+    serve_refused(&s, 422, "no more scopes", "POST", "/croft/v1/tokens",
+                  "{'name':'x','of':'watch','scopes':['runtime']}");
+    serve_refused(&s, 422, "of: there is no key 'nobody'", "POST", "/croft/v1/tokens",
+                  "{'name':'x','of':'nobody'}");
+    serve_refused(&s, 422, "most_runtimes: quotas are those of key 'build'", "POST",
+                  "/croft/v1/tokens", "{'name':'x','of':'build','most_runtimes':9}");
+    const char *act = make_key(&s, "{'name':'act','of':'build','scopes':['runtime']}");
+
+    s.key = build;
+    struct json *r = serve_start(&s, "s", "");
+    const char *id = serve_field(&s, r, "runtime_id");
+    CHECK_INT(total(&s, other), 0);
+    CHECK_INT(total(&s, watch), 1);
+    CHECK_INT(total(&s, second), 1); /* of a key of it */
+    struct json *seen = serve_want(&s, 200, "GET", "/sessions/s", NULL);
+    CHECK_STR(serve_field(&s, seen, "runtime_id"), id);
+    CHECK_INT(json_get(seen, STR("session_api_key"))->type, JSON_NULL); /* it opens the sandbox */
+    const char *path = serve_text(&s, "/croft/v1/sandboxes/%s", id);
+    seen = serve_want(&s, 200, "GET", path, NULL);
+    CHECK_INT(json_get(seen, STR("session_api_key"))->type, JSON_NULL);
+    serve_refused(&s, 403, "lacks the scope 'runtime'", "POST", "/stop",
+                  serve_text(&s, "{'runtime_id':'%s'}", id));
+    serve_refused(&s, 403, "lacks the scope 'runtime'", "POST", "/start",
+                  "{'image':'host','session_id':'w'}");
+
+    s.key = act; /* one tenant: the same session, the same quota */
+    struct json *same = serve_start(&s, "s", "");
+    CHECK_STR(serve_field(&s, same, "session_api_key"), serve_field(&s, r, "session_api_key"));
+    serve_start(&s, "t", "");
+    serve_refused(&s, 429, "most_runtimes", "POST", "/start", "{'image':'host','session_id':'u'}");
+
+    s.key = admin; /* each is revoked alone, be it the first */
+    serve_want(&s, 200, "DELETE", "/croft/v1/tokens/watch", NULL);
+    serve_want(&s, 200, "DELETE", "/croft/v1/tokens/build", NULL);
+    s.key = watch;
+    serve_refused(&s, 401, "not accepted", "GET", "/list", NULL);
+    CHECK_INT(total(&s, second), 2);
+    serve_kill(&s);
+    serve_run(&s, NULL);
+    CHECK_INT(total(&s, second), 2);
+    s.key = act;
+    serve_refused(&s, 429, "most_runtimes is 2", "POST", "/start",
+                  "{'image':'host','session_id':'u'}");
+    serve_tell(&s, "/stop", r);
+    CHECK_INT(total(&s, second), 1);
+    s.key = admin;
+    const struct json *all = serve_want(&s, 200, "GET", "/croft/v1/tokens", NULL);
+    for (all = json_get(all, STR("tokens"))->first; all; all = all->next) {
+        const char *name = serve_field(&s, all, "name");
+        bool own = strcmp(name, "default") == 0 || strcmp(name, "build") == 0 ||
+                   strcmp(name, "other") == 0;
+        CHECK_STR(serve_field(&s, all, "of"), own ? "" : "build");
+    }
     serve_close(&s);
 }

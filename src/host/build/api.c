@@ -277,7 +277,7 @@ static fallible handle_build(struct http_req *req)
     if (!p)
         return err_no_memory();
     *p = (struct posting){.req = req, .admin = key->scopes & KEY_ADMIN};
-    e = build_new(b, key->name, &p->build);
+    e = build_new(b, key_tenant(key), &p->build);
     if (!e)
         e = form_new(http_req_header(req, STR("Content-Type")), p->build, &p->form);
     if (e) {

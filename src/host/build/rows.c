@@ -77,7 +77,7 @@ static void tell_if_cut_short(const struct builds *all, struct build_row *r)
 fallible build_row_read(struct builds *b, struct str id, const struct key *key,
                         struct build_row *ret)
 {
-    struct store_value v[] = {store_text(id), store_text(str_of(key->name)),
+    struct store_value v[] = {store_text(id), store_text(str_of(key_tenant(key))),
                               store_int(key->scopes & KEY_ADMIN)};
 
     *ret = (struct build_row){.error = NULL};

@@ -6,7 +6,7 @@
 #include "net/server.h"
 
 /* Who administers may make itself any key, and who makes runtimes may look at them. */
-static unsigned grants(unsigned has)
+unsigned keys_grants(unsigned has)
 {
     if (has & KEY_ADMIN)
         return KEY_ALL;
@@ -62,6 +62,13 @@ const struct key *keys_shown(const struct keys *k, const struct http_req *req)
     return keys_any(k) ? keys_find(k, shown_secret(req)) : &k->open.key;
 }
 
+bool keys_may_act(const struct keys *k, const struct http_req *req)
+{
+    const struct key *key = keys_shown(k, req);
+
+    return key && keys_grants(key->scopes) & KEY_RUNTIME;
+}
+
 fallible keys_check(struct keys *k, struct http_req *req, unsigned scope,
                     const struct key **ret_key)
 {
@@ -80,7 +87,7 @@ fallible keys_check(struct keys *k, struct http_req *req, unsigned scope,
         if (!key)
             return err_new(ERR_UNAUTHORIZED, "the key in X-API-Key is not accepted");
     }
-    if (!(grants(key->scopes) & scope))
+    if (!(keys_grants(key->scopes) & scope))
         return err_new(ERR_FORBIDDEN, "key '%s' lacks the scope '%s'", key->name,
                        scope & KEY_READ      ? "read"
                        : scope & KEY_RUNTIME ? "runtime"

@@ -18,6 +18,8 @@ struct key_entry {
     void *arg;
 };
 
+unsigned keys_grants(unsigned has); /* check.c: what the scopes of a key let it do */
+
 struct keys {
     struct store *store;
     struct map by_name, by_hash; /* by_hash: ready and not revoked */

@@ -54,7 +54,8 @@ static fallible on_row(void *arg, const struct store_value *v, size_t count)
 {
     struct keys *k = arg;
 
-    if (count != 7 || v[0].text.len >= KEY_NAME_SIZE || v[1].text.len != SHA256_LEN)
+    if (count != 8 || v[7].text.len >= KEY_NAME_SIZE || v[0].text.len >= KEY_NAME_SIZE ||
+        v[1].text.len != SHA256_LEN)
         return err_new(ERR_CORRUPT, "table api_keys: the row '" STR_FMT "' is damaged",
                        STR_ARG(str_first(v[0].text, KEY_NAME_SIZE)));
     struct key_entry *e = mem_new(sizeof *e);
@@ -65,6 +66,8 @@ static fallible on_row(void *arg, const struct store_value *v, size_t count)
     e->key.starts_per_minute = (uint32_t)v[4].i;
     e->key.made_ms = (uint64_t)v[5].i;
     e->key.revoked_ms = (uint64_t)v[6].i;
+    if (v[7].type == STORE_TEXT)
+        memcpy(e->key.of, v[7].text.p, v[7].text.len);
     entry_link(k, e);
     entry_ready(k, e);
     return NULL;
@@ -81,7 +84,7 @@ fallible keys_open(struct store *s, struct keys **ret_keys)
     k->open.key = (struct key){.name = "default", .scopes = KEY_ALL};
     TRY_WRAP(store_read(s,
                         "SELECT name, hash, scopes, most_runtimes, starts_per_minute, made_ms,"
-                        " revoked_ms FROM api_keys ORDER BY made_ms, name",
+                        " revoked_ms, tenant FROM api_keys ORDER BY made_ms, name",
                         NULL, 0, on_row, k),
              "load the keys");
     *ret_keys = take(&k);
@@ -187,12 +190,13 @@ static void write_entry(struct keys *k, const struct key_entry *e, store_done *d
         store_text(str_of(e->key.name)),       store_blob(hash_of(e)),
         store_int((int64_t)e->key.scopes),     store_int((int64_t)e->key.most_runtimes),
         store_int(e->key.starts_per_minute),   store_int((int64_t)e->key.made_ms),
-        store_int((int64_t)e->key.revoked_ms),
+        store_int((int64_t)e->key.revoked_ms), store_text(str_of(e->key.of)),
     };
 
     store_write(k->store,
                 "INSERT OR REPLACE INTO api_keys (name, hash, scopes, most_runtimes,"
-                " starts_per_minute, made_ms, revoked_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                " starts_per_minute, made_ms, revoked_ms, tenant)"
+                " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, nullif(?8, ''))",
                 v, ARRAY_LEN(v), done, arg);
 }
 
@@ -213,10 +217,32 @@ static void on_created(void *arg, struct err *err)
         err_free(err);
 }
 
+/* Of a key of a key it is the first one's too. */
+static fallible find_tenant(const struct keys *k, const struct key *want, char ret[KEY_NAME_SIZE])
+{
+    const struct key *of = want->of[0] ? keys_find_name(k, str_of(want->of)) : NULL;
+
+    ret[0] = '\0';
+    if (!want->of[0])
+        return NULL;
+    if (!of)
+        return err_new(ERR_UNPROCESSABLE, "of: there is no key '%s'", want->of);
+    if (of->revoked_ms)
+        return err_new(ERR_UNPROCESSABLE, "of: key '%s' was revoked", want->of);
+    if (want->scopes & ~keys_grants(of->scopes))
+        return err_new(ERR_UNPROCESSABLE,
+                       "scopes: a key of '%s' has no more scopes than that one has", want->of);
+    snprintf(ret, KEY_NAME_SIZE, "%s", key_tenant(of));
+    return NULL;
+}
+
 fallible keys_create(struct keys *k, const struct key *want, char secret[KEY_SECRET_SIZE],
                      store_done *done, void *arg)
 {
+    char tenant[KEY_NAME_SIZE];
+
     TRY(check_new(k, want));
+    TRY(find_tenant(k, want, tenant));
     struct key_entry *e = mem_try(sizeof *e);
     if (!e)
         return err_no_memory();
@@ -224,6 +250,7 @@ fallible keys_create(struct keys *k, const struct key *want, char secret[KEY_SEC
     rng_token(rng_system(), secret + 6, 44); /* 43 of 62 letters: 256 bits */
     sha256(str_of(secret), e->hash);
     e->key = *want;
+    memcpy(e->key.of, tenant, sizeof tenant);
     e->key.made_ms = now_ms(k);
     e->key.revoked_ms = 0;
     e->done = done;
@@ -333,10 +360,19 @@ static uint64_t gap_ns(const struct keys *k, const struct key *key)
     return starts ? 60 * NS_PER_S / starts : 0;
 }
 
-/* A burst of as many as a minute may have, then one every n-th part of it. */
-fallible keys_admit(struct keys *k, const struct key *key, unsigned live_runtimes)
+/* Quotas are a tenant's, and with it of the key it began with, be that revoked. */
+static struct key_entry *payer(const struct keys *k, const struct key *key)
 {
-    struct key_entry *e = container_of(key, struct key_entry, key);
+    struct key_entry *of = key->of[0] ? map_get(&k->by_name, str_of(key->of)) : NULL;
+
+    return of ? of : container_of(key, struct key_entry, key);
+}
+
+/* A burst of as many as a minute may have, then one every n-th part of it. */
+fallible keys_admit(struct keys *k, const struct key *shown, unsigned live_runtimes)
+{
+    struct key_entry *e = payer(k, shown);
+    const struct key *key = &e->key;
     uint32_t most = key->most_runtimes ? key->most_runtimes : k->most_runtimes;
     uint64_t now = loop_now_ns(store_loop(k->store)), gap = gap_ns(k, key);
 
@@ -367,8 +403,8 @@ unsigned keys_retry_s(const struct keys *k)
 
 void keys_give_back(struct keys *k, const struct key *key)
 {
-    struct key_entry *e = container_of(key, struct key_entry, key);
-    uint64_t gap = gap_ns(k, key);
+    struct key_entry *e = payer(k, key);
+    uint64_t gap = gap_ns(k, &e->key);
 
     e->paced_ns -= e->paced_ns > gap ? gap : e->paced_ns;
 }

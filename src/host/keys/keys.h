@@ -33,10 +33,17 @@ enum key_scope {
 
 struct key {
     char name[KEY_NAME_SIZE];
+    char of[KEY_NAME_SIZE]; /* the key whose tenant it is, see key_tenant(); empty: its own */
     unsigned scopes;
     uint64_t made_ms, revoked_ms;              /* wall clock; 0: not revoked */
     uint32_t most_runtimes, starts_per_minute; /* 0: no limit */
 };
+
+/* Whose runtimes, events, snapshots, builds and quotas: of the first key it was made of. */
+static inline const char *key_tenant(const struct key *key)
+{
+    return key->of[0] ? key->of : key->name;
+}
 
 struct keys;
 fallible keys_open(struct store *s, struct keys **ret_keys); /* loads the rows */
@@ -72,7 +79,9 @@ unsigned keys_retry_s(const struct keys *k);
 void keys_give_back(struct keys *k, const struct key *key);
 
 /* {"name": …, "scopes": ["runtime"], "most_runtimes": 5, "starts_per_minute": 0}; default scopes:
- * runtime and read. ERR_UNPROCESSABLE names the field. */
+ * runtime and read. With "of" it is one more key of that one's tenant: its scopes are of those that
+ * one has (default: read), and there are no quotas but the tenant's. ERR_UNPROCESSABLE names the
+ * field. */
 fallible keys_parse_want(const struct json *body, struct key *ret_want);
 /* As the routes answer; secret may be NULL. */
 void keys_put_one(struct jw *w, const char *name, const struct key *key, const char *secret);
@@ -82,6 +91,8 @@ void keys_put_one(struct jw *w, const char *name, const struct key *key, const c
  * of several scopes will do. */
 /* Of a request, whatever it may do; NULL: none, or not accepted. */
 const struct key *keys_shown(const struct keys *k, const struct http_req *req);
+/* May it act, or only look? Who only looks is not told what opens a sandbox. */
+bool keys_may_act(const struct keys *k, const struct http_req *req);
 fallible keys_check(struct keys *k, struct http_req *req, unsigned scope,
                     const struct key **ret_key);
 

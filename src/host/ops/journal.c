@@ -96,7 +96,7 @@ void journal_add(struct journal *j, const struct journal_note *n)
     buf_reserve(&payload, NOTE_USUAL);
     jw_init(&w, &payload, JW_WEB);
     JW_OBJECT(&w, NULL) {
-        put_text(&w, "actor", n->tenant);
+        put_text(&w, "actor", n->actor.len ? n->actor : n->tenant);
         put_text(&w, "sandbox", n->sandbox);
         put_text(&w, "session_id", n->session);
         put_text(&w, "level", n->level);

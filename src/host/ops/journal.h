@@ -21,7 +21,8 @@ enum journal_kind { JOURNAL_STATUS, JOURNAL_AUDIT };
 
 struct journal_note { /* what is empty is left out */
     enum journal_kind kind;
-    struct str tenant;                 /* whom it concerns; seen by it, not written */
+    struct str tenant;                 /* whom it concerns: seen by all its keys */
+    struct str actor;                  /* which of them did it; empty: the tenant */
     struct str sandbox, session;       /* */
     struct str level, status, message; /* as callbacks have them: info, STATUS$READY, text */
     struct str action, object;         /* who did what is the tenant, */

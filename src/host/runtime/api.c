@@ -23,6 +23,8 @@ static fallible put_as(struct http_req *req, struct jw *w, const struct runtime 
     struct wire_runtime object;
 
     TRY(runtime_describe(r, &req->arena, &object));
+    if (!keys_may_act(face_of(req)->face.keys, req))
+        object.session_api_key = (struct str){0};
     if (!listed)
         object.pod_logs = runtime_last_words(r, &req->arena);
     wire_put_runtime(w, &object);

@@ -267,7 +267,7 @@ void runtime_move(struct runtime *r, enum runtime_status to)
 
 static const char *name_of(const struct key *key)
 {
-    return key->name;
+    return key_tenant(key);
 }
 
 struct runtime *manager_find_id(const struct manager *m, const struct key *key, struct str id)

@@ -12,7 +12,7 @@
 
 static bool is_of(const struct snapshot *s, const struct key *key)
 {
-    return !key || strcmp(s->tenant, key->name) == 0;
+    return !key || strcmp(s->tenant, key_tenant(key)) == 0;
 }
 
 struct snapshot *manager_find_snapshot(const struct manager *m, const struct key *key,

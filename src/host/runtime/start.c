@@ -198,7 +198,7 @@ void manager_expect_start(struct manager *m)
 fallible manager_start(struct manager *m, const struct key *key, const struct wire_start *start,
                        struct runtime_ask *ask)
 {
-    struct tenant *t = tenant_get(m, key->name);
+    struct tenant *t = tenant_get(m, key_tenant(key));
     struct runtime *old = map_get(&t->sessions, start->session_id), *r;
 
     list_init(&ask->link);

@@ -130,7 +130,7 @@ static bool is_below(struct str path, struct str dir)
 static bool is_named(const struct json *keys, const struct key *key)
 {
     for (const struct json *k = keys ? keys->first : NULL; k; k = k->next)
-        if (str_eq(k->s, str_of(key->name)))
+        if (str_eq(k->s, str_of(key_tenant(key))))
             return true;
     return !keys || !keys->first;
 }

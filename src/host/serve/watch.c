@@ -92,15 +92,16 @@ static void audit(const struct runtime_face *f, const struct http_req *req, int 
 
     snprintf(action, sizeof action, STR_FMT, STR_ARG(str_first(req->head.method, 16)));
     snprintf(text, sizeof text, "%d", status);
-    journal_add(f->journal, &(struct journal_note){.kind = JOURNAL_AUDIT,
-                                                   .tenant = key ? str_of(key->name) : STR(""),
-                                                   .paced = !key || !keys_any(f->face.keys),
-                                                   .action = str_of(action),
-                                                   .object = str_first(req->path, 512),
-                                                   .decision = was_denied(status) ? STR("denied")
-                                                                                  : STR("allowed"),
-                                                   .rule = str_of(text),
-                                                   .request = http_req_id(req)});
+    journal_add(f->journal, &(struct journal_note){
+                                .kind = JOURNAL_AUDIT,
+                                .tenant = key ? str_of(key_tenant(key)) : STR(""),
+                                .actor = key ? str_of(key->name) : STR(""),
+                                .paced = !key || !keys_any(f->face.keys),
+                                .action = str_of(action),
+                                .object = str_first(req->path, 512),
+                                .decision = was_denied(status) ? STR("denied") : STR("allowed"),
+                                .rule = str_of(text),
+                                .request = http_req_id(req)});
 }
 
 /* What went well is said by what came of it. */

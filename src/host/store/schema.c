@@ -91,6 +91,8 @@ static const char *const steps[] = {
     "DROP INDEX runtimes_session;",
     /* 6: Env, WorkingDir, User of the image as it was at the start, a JSON object; NULL: none */
     "ALTER TABLE runtimes ADD COLUMN image_config TEXT;",
+    /* 7: the key whose runtimes it sees; NULL: it sees its own */
+    "ALTER TABLE api_keys ADD COLUMN tenant TEXT;",
 };
 
 static fallible get_int(sqlite3 *db, const char *path, const char *sql, int64_t *ret_value)

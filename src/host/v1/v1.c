@@ -87,6 +87,8 @@ static fallible put_as(struct http_req *req, struct jw *w, const struct runtime 
     struct wire_sandbox s;
 
     TRY(describe(r, &req->arena, &s));
+    if (!keys_may_act(face_of(req)->face.keys, req))
+        s.runtime.session_api_key = (struct str){0};
     if (!listed)
         s.runtime.pod_logs = runtime_last_words(r, &req->arena);
     wire_put_sandbox(w, &s);
@@ -368,8 +370,8 @@ static fallible handle_events(struct http_req *req)
     if (!face_of(req)->journal)
         return err_new(ERR_UNSUPPORTED, "this server keeps no journal");
     const struct key *only = v1_whose(key);
-    return journal_follow(face_of(req)->journal, req, only ? str_of(only->name) : (struct str){0},
-                          v1_is_welcome);
+    return journal_follow(face_of(req)->journal, req,
+                          only ? str_of(key_tenant(only)) : (struct str){0}, v1_is_welcome);
 }
 
 #define SANDBOXES "/croft/v1/sandboxes"
