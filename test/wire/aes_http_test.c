@@ -91,9 +91,10 @@ AES_TEST(aes_http_key_guards_all_but_alive_and_server_info)
     CHECK_INT(aes_ask_get(&a, "/server_info").status, 200);
     static const char key[] = "X-Session-API-Key: s3cret\r\n";
     check(aes_ask(&a, "GET", "/nowhere", key, STR("")), 404, "{\"detail\":\"Not Found\"}");
-    struct aes_answer r = aes_ask(&a, "POST", "/execute_action", key,
-                                  aes_quoted(&a, "{'action':{'action':'run','args':{'command':"
-                                                 "'echo in; env | grep -c s3cret'}}}"));
+    struct aes_answer r =
+        aes_ask(&a, "POST", "/execute_action", key,
+                aes_quoted(&a, "{'action':{'action':'run','args':{'command':"
+                               "'echo in; env | grep -c s3cret','blocking':true}}}"));
     CHECK_INT(r.status, 200);
     CHECK_HAS(r.body, "\"content\":\"in\\n0\""); /* and commands do not see it */
     aes_close(&a);

@@ -126,7 +126,7 @@ AES_TEST(shells_the_default_one_is_started_anew_when_it_is_deleted)
     int gate = gate_of(&a, "gate");
     int next = aes_send(&a, "POST", "/execute_action", "",
                         aes_quoted(&a, "{'action':{'action':'run','args':{'command':'echo "
-                                       "[$X]'}}}"));
+                                       "[$X]','blocking':true}}}"));
     CHECK_INT(aes_ask_get(&a, "/alive").status, 200);
     CHECK_INT(aes_ask(&a, "DELETE", SHELLS "/default", "", STR("")).status, 204);
     CHECK_HAS(aes_take(&a, stuck).body, "the shell was closed");

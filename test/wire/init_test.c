@@ -238,12 +238,13 @@ TEST(init_says_when_memory_ran_out)
 
     kit_open(&k);
     CHECK_OK(fd_write_all(k.oom, STR("low 0\noom 0\noom_kill 4\n")));
-    struct json *o = kit_observe(&k, "\"command\":\"true\"");
+    struct json *o = kit_observe(&k, "\"command\":\"true\",\"blocking\":true");
     const struct json *meta = json_get(json_get(o, STR("extras")), STR("metadata"));
     CHECK_STR(json_get_str(meta, "suffix", STR("")), "\n[The command completed with exit code 0.]");
     char command[500];
     snprintf(command, sizeof command,
-             "\"command\":\"printf 'oom_kill 5\\\\n' > %s/oom; (exit 137)\"", k.dir);
+             "\"command\":\"printf 'oom_kill 5\\\\n' > %s/oom; (exit 137)\",\"blocking\":true",
+             k.dir);
     o = kit_observe(&k, command);
     meta = json_get(json_get(o, STR("extras")), STR("metadata"));
     CHECK_HAS(json_get_str(meta, "suffix", STR("")), "memory");
@@ -363,7 +364,7 @@ TEST_LIMIT(init_leaks_nothing_in_a_thousand_commands, 120)
     CHECK_STR(kit_run(&k, "(for i in {1..1000}; do (:) & done; wait; echo $i)"), "1000");
     for (int i = 0; i < 40; i++)
         CHECK_STR(json_get_str(kit_observe(&k, "\"command\":\"(sleep 9 & setsid true); echo x\","
-                                               "\"is_static\":true"),
+                                               "\"is_static\":true,\"blocking\":true"),
                                "content", STR("")),
                   "x");
     kit_run(&k, "true");

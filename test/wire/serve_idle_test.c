@@ -29,7 +29,7 @@ TEST_LIMIT(serve_pauses_what_is_idle_and_not_what_runs_something, 120)
     struct serve s = {.key = NULL};
 
     serve_prepare(&s);
-    serve_run_with(&s, "[idle]\npause_after = '300ms'\n");
+    serve_run_with(&s, "[idle]\npause_after = '2s'\n");
     struct json *busy = serve_start(&s, "busy", "'environment':{'NO_CHANGE_TIMEOUT_SECONDS':'1'}");
     CHECK_HAS(serve_exec_soft(&s, busy, "echo on; sleep 600"), "on");
     serve_start(&s, "idle", "");
@@ -45,12 +45,12 @@ TEST_LIMIT(serve_takes_a_background_job_for_use_until_it_ends, 120)
     struct serve s = {.key = NULL};
 
     serve_prepare(&s);
-    serve_run_with(&s, "[idle]\npause_after = '300ms'\n");
+    serve_run_with(&s, "[idle]\npause_after = '2s'\n");
     struct json *job = serve_start(&s, "job", "");
     struct json *daemon = serve_start(&s, "daemon", "");
     serve_exec(&s, job, "sleep 600 & echo begun");
     serve_exec(&s, daemon, "setsid sleep 600 >/dev/null 2>&1 & disown; exit");
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 2; i++) {
         const char *session = serve_text(&s, "idle%u", i);
         serve_exec(&s, serve_start(&s, session, ""), "true");
         wait_for(&s, session, "paused"); /* its shell waits: that is no use */
@@ -76,8 +76,8 @@ TEST_LIMIT(serve_takes_a_command_run_as_given_for_use_as_long_as_it_runs, 120)
     struct serve s = {.key = NULL};
 
     serve_prepare(&s);
-    serve_run_with(&s, "[idle]\npause_after = '200ms'\nstop_after = '400ms'\n"
-                       "delete_after = '800ms'\n");
+    serve_run_with(&s, "[idle]\npause_after = '2s'\nstop_after = '3s'\n"
+                       "delete_after = '5s'\n");
     serve_start(&s, "busy", "'command':['sh','-c','while :; do :; done']");
     serve_start(&s, "asleep", "'command':['sleep','600']");
     serve_start(&s, "idle", "");
@@ -118,7 +118,7 @@ TEST_LIMIT(serve_wakes_and_ends_what_is_just_being_paused, 120)
     own_done(buf) got;
 
     serve_prepare(&s);
-    serve_run_with(&s, "[server]\nresume_on_request = true\n[idle]\npause_after = '300ms'\n");
+    serve_run_with(&s, "[server]\nresume_on_request = true\n[idle]\npause_after = '2s'\n");
     struct json *r = serve_start(&s, "one", "");
     pid_t locker = begin_pause(&s, r);
     wire_at(&to, serve_field(&s, r, "url"));

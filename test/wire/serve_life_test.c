@@ -85,7 +85,7 @@ TEST_LIMIT(serve_stops_what_is_idle_longer_and_a_resume_finds_its_files, 120)
     struct serve s = {.key = NULL};
 
     serve_prepare(&s);
-    serve_run_with(&s, "[idle]\nstop_after = '300ms'\n");
+    serve_run_with(&s, "[idle]\nstop_after = '2s'\n");
     struct json *r = serve_start(&s, "one", "");
     CHECK_STR(serve_exec(&s, r, "echo words > /workspace/file; X=gone; echo ok"), "ok");
     wait_for(&s, "one", "paused");
@@ -104,13 +104,34 @@ TEST_LIMIT(serve_deletes_what_is_idle_longest_whatever_became_of_it, 120)
     struct serve s = {.key = NULL};
 
     serve_prepare(&s);
-    serve_run_with(&s, "[idle]\ndelete_after = '600ms'\n");
+    serve_run_with(&s, "[idle]\ndelete_after = '4s'\n");
     struct json *runs = serve_start(&s, "runs", ""), *rests = serve_start(&s, "rests", "");
     serve_tell(&s, "/pause", rests);
     wait_for(&s, "runs", ""); /* its row too, when it was stopped as long */
     wait_for(&s, "rests", "");
     CHECK_HAS(serve_get(&s, "/metrics").body, "croft_idle_transitions_total{to=\"deleted\"} 2\n");
     CHECK(!has_files(&s, runs) && !has_files(&s, rests));
+    serve_close(&s);
+}
+
+/* Nobody touched them since: their time runs from when the server found them. */
+TEST_LIMIT(serve_deletes_what_it_took_over_stopped_or_failed, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    serve_run(&s, NULL);
+    struct json *halted = serve_start(&s, "halted", "");
+    const char *id = serve_field(&s, halted, "runtime_id");
+    serve_want(&s, 200, "POST", serve_text(&s, "/croft/v1/sandboxes/%s/stop", id), NULL);
+    struct json *failed = serve_want(&s, 200, "POST", "/start",
+                                     "{'image':'host','session_id':'failed','command':['false']}");
+    wait_for(&s, "failed", "error");
+    serve_kill(&s);
+    serve_run_with(&s, "[idle]\ndelete_after = '1s'\n");
+    wait_for(&s, "halted", "");
+    wait_for(&s, "failed", "");
+    CHECK(!has_files(&s, halted) && !has_files(&s, failed));
     serve_close(&s);
 }
 
@@ -121,7 +142,7 @@ TEST_LIMIT(serve_takes_an_open_connection_for_use_until_it_is_closed, 120)
     char head[16];
 
     serve_prepare(&s);
-    serve_run_with(&s, "[idle]\npause_after = '300ms'\n");
+    serve_run_with(&s, "[idle]\npause_after = '2s'\n");
     struct json *held = serve_start(&s, "held", "");
     CHECK_STR(serve_exec(&s, held, "echo ok"), "ok"); /* now it has a shell to listen to */
     wire_at(&to, serve_field(&s, held, "url"));
@@ -132,7 +153,7 @@ TEST_LIMIT(serve_takes_an_open_connection_for_use_until_it_is_closed, 120)
                                     serve_field(&s, held, "session_api_key"))));
     CHECK_INT(recv(fd, head, 12, MSG_WAITALL), 12);
     CHECK(memcmp(head, "HTTP/1.1 200", 12) == 0);
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 2; i++) {
         const char *session = serve_text(&s, "idle%u", i);
         serve_start(&s, session, "");
         wait_for(&s, session, "paused");

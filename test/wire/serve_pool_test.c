@@ -192,8 +192,8 @@ TEST_LIMIT(serve_fills_the_pool_though_a_claim_hangs, 120)
     wait_for(&s, "ready", 4);
     signal_warm(&s, SIGSTOP);
     struct json *r = serve_want(&s, 200, "POST", "/start", "{'image':'host','session_id':'a'}");
-    CHECK_STR(str_of(serve_field(&s, r, "status")), "running"); /* and who comes waits */
-    wait_for(&s, "ready", 4); /* another one for it, while it hangs */
+    CHECK(becomes(&s, "a", "running")); /* and who comes waits */
+    wait_for(&s, "ready", 4);           /* another one for it, while it hangs */
     signal_warm(&s, SIGCONT);
     CHECK_INT(serve_visit(&s, r, "/alive"), 200);
     r = serve_want(&s, 200, "GET",
@@ -238,7 +238,7 @@ TEST_LIMIT(serve_says_so_when_what_it_gave_away_ends_before_it_listens, 120)
     wait_for(&s, "ready", 4);
     signal_warm(&s, SIGSTOP);
     struct json *r = serve_want(&s, 200, "POST", "/start", "{'image':'host','session_id':'a'}");
-    CHECK_STR(str_of(serve_field(&s, r, "status")), "running");
+    CHECK(becomes(&s, "a", "running"));
     int waits = ask_without_waiting(serve_field(&s, r, "url"), "GET", "/alive", "");
     signal_warm(&s, SIGKILL);
     wire_read_answer(waits, &text); /* a refusal, and no hang */

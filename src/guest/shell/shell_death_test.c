@@ -99,10 +99,11 @@ TEST(shell_that_dies_unasked_keeps_its_result)
 
     kit_open(&k);
     kit_run(&k, "true");
-    kit_hard(&k, "echo one; sleep 0.3; echo two; exit 6", 0.1);
+    kit_hard(&k, "echo one; " KIT_UNTIL("go") "echo two; exit 6", KIT_HARD_S);
     CHECK_INT(k.status, SHELL_HARD_TIMEOUT);
     CHECK_STR(k.content, "one");
     pid_t before = shell_pid(k.shell);
+    kit_let(&k, "go");
     while (shell_pid(k.shell) == before)
         CHECK_OK(loop_turn(k.loop, 1000));
     kit_run(&k, "");

@@ -33,18 +33,17 @@ TEST(shell_returns_the_rest_of_a_command_before_the_next_one) /* DEF-27 DEF-28 *
 
     kit_open(&k);
     kit_run(&k, "true");
-    kit_hard(&k, "echo one; until [ -e go ]; do sleep 0.01; done; echo two; touch gone", 0.1);
+    kit_hard(&k, "echo one; " KIT_UNTIL("go") "echo two; touch gone", KIT_HARD_S);
     CHECK_STR(k.content, "one");
-    char path[300];
-    snprintf(path, sizeof path, "%s/go", k.home);
-    fclose(fopen(path, "w"));
+    kit_let(&k, "go");
     while (shell_is_running(k.shell))
         CHECK_OK(loop_turn(k.loop, 1000));
     kit_run(&k, "echo three; (exit 3)");
     CHECK_STR(k.content, "two\nthree");
     CHECK_STR(k.prefix, "[Below is the output of the previous command.]\n");
     CHECK_INT(k.exit_code, 3);
-    kit_hard(&k, "sleep 0.15; echo late", 0.05);
+    kit_hard(&k, KIT_UNTIL("late") "echo late", 0.05);
+    kit_let(&k, "late");
     while (shell_is_running(k.shell))
         CHECK_OK(loop_turn(k.loop, 1000));
     kit_input(&k, "rm -rf x"); /* meant for the program that has gone: not run as a command */
@@ -324,7 +323,7 @@ TEST(shell_forgets_input_nobody_read)
 
     kit_open(&k);
     kit_run(&k, "true");
-    kit_hard(&k, "sleep 0.8; echo end", 0.05);
+    kit_hard(&k, "sleep 3; echo end", 0.05);
     kit_input(&k, "C-a"); /* stays in the line buffer of the terminal */
     kit_run(&k, "");
     CHECK_INT(k.exit_code, 0);

@@ -29,7 +29,7 @@ struct kit {
     char *content, *prefix, *suffix, *working_dir, *username, *python, *command;
 };
 
-#define KIT_SOFT_MS 300
+#define KIT_SOFT_MS 1000 /* bash must have said what it says by then */
 
 static inline void kit_set(char **slot, struct str s)
 {
@@ -115,12 +115,12 @@ static inline void kit_open(struct kit *k)
 
 static inline void kit_wait(struct kit *k)
 {
-    uint64_t end = clock_mono_ns(&clock_system) + 30 * NS_PER_S;
+    uint64_t end = clock_mono_ns(&clock_system) + 100 * NS_PER_S;
 
     while (!k->answered) {
         CHECK_OK(loop_turn(k->loop, 1000));
         if (clock_mono_ns(&clock_system) > end)
-            FAIL("no answer in 30 s");
+            FAIL("no answer in 100 s");
     }
 }
 
@@ -148,6 +148,18 @@ static inline void kit_hard(struct kit *k, const char *command, double seconds)
 {
     kit_ask(k, (struct shell_request){
                    .command = str_of(command), .blocking = true, .hard_timeout_s = seconds});
+}
+
+/* Hard, and time enough to say something before; goes on when kit_let() is told this name. */
+#define KIT_UNTIL(name) "until [ -e " name " ]; do sleep 0.01; done; "
+#define KIT_HARD_S      1.5
+static inline void kit_let(struct kit *k, const char *name)
+{
+    char path[300];
+
+    snprintf(path, sizeof path, "%s/%s", k->home, name);
+    FILE *f = fopen(path, "we");
+    CHECK(f && fclose(f) == 0);
 }
 
 static inline void kit_input(struct kit *k, const char *text)
