@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* proxy_name.c — a name lies inside what it was found in, an id is an id, and prefix and rest make
- * the path again. Input: a domain, a line end, then a path or a host. */
+ * the path again. Input: a domain, a line end, then a path, a host or a cookie. */
 #include "host/proxy/name.h"
 
 #include <stdlib.h>
@@ -44,5 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 abort();
         }
     }
+    if (name_cookie_path(text, &id) && id.len &&
+        (id.p <= text.p || id.p + id.len > text.p + text.len))
+        abort();
     return 0;
 }

@@ -271,6 +271,39 @@ static struct str client_location(const struct call *c, struct str value)
     return arena_printf(&c->req->arena, STR_FMT STR_FMT, STR_ARG(c->prefix), STR_ARG(value));
 }
 
+/* Cookies know no ports and no sandboxes: one for all of "/" would be sent to every other sandbox
+ * of this host, and to the API. (One whose name begins with "__Host-" is refused by clients then:
+ * it cannot be had for less than a host.) */
+static struct str client_cookie(const struct call *c, struct str value)
+{
+    struct arena *a = &c->req->arena;
+    struct str path, new;
+
+    if (!c->prefix.len)
+        return value;
+    if (!name_cookie_path(value, &path) || !str_starts(path, STR("/"))) {
+        bool above = c->req->path.len <= c->prefix.len; /* else theirs is below the prefix */
+        return above
+                   ? arena_printf(a, STR_FMT "; Path=" STR_FMT, STR_ARG(value), STR_ARG(c->prefix))
+                   : value;
+    }
+    new = client_location(c, path);
+    while (new.len > 1 && str_ends(new, STR("/")) && path.len == 1)
+        new.len--; /* of "/": all below, and itself */
+    struct str before = str_first(value, (size_t)(path.p - value.p));
+    struct str after = str_from(value, before.len + path.len);
+    return arena_printf(a, STR_FMT STR_FMT STR_FMT, STR_ARG(before), STR_ARG(new), STR_ARG(after));
+}
+
+static struct str client_value(const struct call *c, const struct http_header *h)
+{
+    if (h->name.len == 8 && str_eq_nocase(h->name, STR("location")))
+        return client_location(c, h->value);
+    if (h->name.len == 10 && str_eq_nocase(h->name, STR("set-cookie")))
+        return client_cookie(c, h->value);
+    return h->value;
+}
+
 /* The client hears the id that we gave the request. */
 static bool is_our_id(const struct call *c, struct str name)
 {
@@ -284,9 +317,7 @@ void head_to_client(const struct call *c, const struct http_head *h)
         const struct http_header *one = &h->headers[i];
         if (stays_behind(h, one->name) || is_our_id(c, one->name))
             continue;
-        bool location = one->name.len == 8 && str_eq_nocase(one->name, STR("location"));
-        http_reply_header(c->req, one->name,
-                          location ? client_location(c, one->value) : one->value);
+        http_reply_header(c->req, one->name, client_value(c, one));
     }
 }
 
@@ -299,7 +330,7 @@ struct str head_of_upgrade(const struct call *c, const struct http_head *h)
     put_line(b, STR("Upgrade"), http_header_get(h, STR("upgrade")));
     for (size_t i = 0; i < h->header_count; i++)
         if (!stays_behind(h, h->headers[i].name) && !is_our_id(c, h->headers[i].name))
-            put_line(b, h->headers[i].name, h->headers[i].value);
+            put_line(b, h->headers[i].name, client_value(c, &h->headers[i]));
     if (c->req->id.p)
         put_line(b, STR("x-request-id"), c->req->id);
     buf_add(b, STR("\r\n"));

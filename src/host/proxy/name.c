@@ -145,3 +145,19 @@ bool name_split_label(struct str label, int *ret_service, struct str *ret_id)
     }
     return false;
 }
+
+bool name_cookie_path(struct str cookie, struct str *ret_path)
+{
+    struct str one, name;
+    bool found = false;
+
+    for (bool more = str_cut(&cookie, ';', &one); more;) { /* behind its name and value */
+        more = str_cut(&cookie, ';', &one);
+        str_cut(&one, '=', &name);
+        if (!str_eq_nocase(str_trim(name), STR("path")))
+            continue;
+        *ret_path = str_trim(one);
+        found = true;
+    }
+    return found;
+}

@@ -30,5 +30,7 @@ bool name_by_host(struct str host, struct str domain, char label[NAME_ID_MAX],
                   struct str *ret_label);
 /* Is host one of those, whether its label can be an id or not? */
 bool name_is_below(struct str host, struct str domain);
+/* The value of a cookie's last Path attribute, which is the one that counts. False: none. */
+bool name_cookie_path(struct str cookie, struct str *ret_path);
 /* Takes "SERVICE-" off a label. False: there is none. */
 bool name_split_label(struct str label, int *ret_service, struct str *ret_id);

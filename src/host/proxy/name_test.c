@@ -119,3 +119,27 @@ TEST(a_label_splits_into_service_and_id)
     CHECK(!name_split_label(STR("vscodeabc"), &service, &id));
     CHECK(!name_split_label(STR("work-3-abc"), &service, &id));
 }
+
+TEST(the_last_path_of_a_cookie_counts)
+{
+    static const struct {
+        struct str cookie, path;
+        bool found;
+    } rows[] = {
+        {STR_INIT("a=b; Path=/"), STR_INIT("/"), true},
+        {STR_INIT("a=b;HttpOnly;path = /x ; Secure"), STR_INIT("/x"), true},
+        {STR_INIT("a=b; Path=/x; PATH=/y"), STR_INIT("/y"), true},
+        {STR_INIT("a=b; Path=/x=y"), STR_INIT("/x=y"), true},
+        {STR_INIT("a=b; Path"), STR_INIT(""), true},
+        {STR_INIT("path=/x; Secure"), STR_INIT(""), false},
+        {STR_INIT("path=/x"), STR_INIT(""), false},
+        {STR_INIT("a=b; Pathology=/"), STR_INIT(""), false},
+        {STR_INIT(""), STR_INIT(""), false},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct str path = STR("");
+        CHECK(name_cookie_path(rows[i].cookie, &path) == rows[i].found);
+        CHECK_STR(path, rows[i].path);
+    }
+}

@@ -165,6 +165,31 @@ TEST(a_redirect_of_the_sandbox_stays_below_the_prefix)
     pkit_close(&k);
 }
 
+TEST(a_cookie_of_the_sandbox_stays_below_the_prefix)
+{
+#define COOKIE(text)                                                                               \
+    {                                                                                              \
+        .answers = {STR_INIT("HTTP/1.1 200 OK\r\nSet-Cookie: " text                                \
+                             "\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")},               \
+    }
+    static const struct raw_script scripts[] = {
+        COOKIE("a=b; Path=/; Secure"), COOKIE("a=b; Path=/x/"), COOKIE("a=b"), COOKIE("a=b"),
+        COOKIE("a=b; Path=x"),         COOKIE("a=b; Path=/")};
+    struct pkit k;
+
+    pkit_open(&k, NULL, scripts, ARRAY_LEN(scripts));
+    CHECK_HAS(web_ask(&k.web, GET("/sandbox/" PKIT_ID "/a")).head,
+              "Set-Cookie: a=b; Path=/sandbox/" PKIT_ID "; Secure\r\n");
+    CHECK_HAS(web_ask(&k.web, GET("/" PKIT_ID "/a")).head,
+              "Set-Cookie: a=b; Path=/" PKIT_ID "/x/\r\n");
+    CHECK_HAS(web_ask(&k.web, GET("/" PKIT_ID "/a")).head, "Set-Cookie: a=b\r\n");
+    CHECK_HAS(web_ask(&k.web, GET("/" PKIT_ID)).head, "Set-Cookie: a=b; Path=/" PKIT_ID "\r\n");
+    CHECK_HAS(web_ask(&k.web, GET("/" PKIT_ID)).head,
+              "Set-Cookie: a=b; Path=x; Path=/" PKIT_ID "\r\n");
+    CHECK_HAS(pkit_ask(&k, GET("/a")).head, "Set-Cookie: a=b; Path=/\r\n");
+    pkit_close(&k);
+}
+
 /* --- listeners --- */
 
 TEST(own_listeners_answer_to_names_of_this_machine_only)
