@@ -51,6 +51,28 @@ static void wait_logged(const char *path, const char *part)
     FAIL("the log never had %s", part);
 }
 
+TEST_LIMIT(serve_takes_over_what_is_paused_without_complaint, 120)
+{
+    own_done(buf) log;
+    struct serve s = {0};
+    char path[300];
+
+    serve_prepare(&s);
+    snprintf(path, sizeof path, "%s/log", test_dir());
+    s.log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    serve_run(&s, NULL);
+    struct json *r = serve_start(&s, "p", "");
+    serve_tell(&s, "/pause", r);
+    serve_kill(&s);
+    serve_run(&s, NULL);
+    serve_tell(&s, "/resume", r);
+    CHECK_STR(serve_exec(&s, r, "echo ok"), "ok");
+    serve_close(&s);
+    buf_init(&log, 4u << 20);
+    CHECK_OK(fd_read_file(path, &log));
+    CHECK_INT(str_find(buf_str(&log), STR("cannot be reached")), -1);
+}
+
 TEST(serve_reads_its_settings_anew_at_sighup)
 {
     struct serve s = {0};

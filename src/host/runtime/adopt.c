@@ -224,7 +224,8 @@ static void settle(struct runtime *r, enum runtime_status status, enum proxy_sta
     r->status.now = status; /* as it is, not as it was left */
     r->manager->counters.adopted++;
     open_port(r);
-    own(err) e = runtime_set_addresses(r);
+    bool reachable = status == RUNTIME_RUNNING || runtime_is_far(r); /* else when it is resumed */
+    own(err) e = reachable ? runtime_set_addresses(r) : NULL;
     if (e)
         log_error("a runtime cannot be reached", KV("id", r->id), KV_ERR(e));
     proxy_set_state(r->manager->config.proxy, &r->target, state);
