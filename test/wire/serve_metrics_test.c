@@ -141,6 +141,33 @@ TEST_LIMIT(serve_counts_every_way_into_life_and_what_was_written_of_it, 120)
     serve_close(&s);
 }
 
+TEST_LIMIT(serve_counts_each_sandbox_in_one_state_and_no_bad_command_against_the_pool, 120)
+{
+    struct serve s = {.key = NULL};
+    double sum = 0;
+    struct str rest, line, value;
+
+    serve_prepare(&s);
+    serve_run_with(&s, "[pool.p]\nimage = 'host'\ntarget = 1\n");
+    serve_start(&s, "runs", "");
+    serve_tell(&s, "/pause", serve_start(&s, "paused", ""));
+    wait_value(&s, "croft_pool_ready{pool=\"p\"}", 1);
+    serve_ask(&s, "POST", "/start",
+              "{'image':'host','session_id':'bad','command':['/nonexistent/x']}");
+    wait_value(&s, "croft_sandboxes{runtime=\"native\",state=\"error\"}", 1);
+    CHECK_INT((int)value_of(&s, "croft_pool_misses_total{pool=\"p\",reason=\"unwell\"}"), 0);
+    wait_value(&s, "croft_pool_ready{pool=\"p\"}", 1);
+    rest = page(&s);
+    for (bool more = true; more;) {
+        more = str_cut(&rest, '\n', &line);
+        value = line;
+        if (str_starts(line, STR("croft_sandboxes{")) && str_cut(&value, '}', &line))
+            sum += atof(value.p);
+    }
+    CHECK_INT((int)sum, 4); /* runs, paused, bad; one is warm */
+    serve_close(&s);
+}
+
 TEST_LIMIT(serve_measures_a_first_command_that_came_before_its_sandbox_ran, 120)
 {
     static const char run[] =

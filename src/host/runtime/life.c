@@ -234,7 +234,6 @@ static bool start_cold_after_all(struct runtime *r)
     r->miss = POOL_UNWELL;
     runtime_set_text(&r->pool, NULL);
     runtime_set_detail(r, "cold: %s", pool_miss_words[r->miss]);
-    pool_missed(r->manager, r->spec->sbx.image ? r->spec->sbx.image : "host", POOL_UNWELL);
     own(err) e = waits ? sbx_stop(r->sbx, on_unclaimed, r) : sbx_remove(r->sbx, on_unwarmed, r);
     return !e;
 }
@@ -414,6 +413,15 @@ void runtime_on_listens(void *arg, struct sbx *s)
         runtime_is_ready(r);
 }
 
+/* What cannot be started cold either was not for the warm one to bear. */
+static void judge_warm(struct runtime *r, bool well)
+{
+    if (well)
+        pool_missed(r->manager, r->spec->sbx.image ? r->spec->sbx.image : "host", POOL_UNWELL);
+    else
+        r->miss = POOL_HIT;
+}
+
 static void started(struct runtime *r, const struct err *e)
 {
     own(err) why = e ? err_copy(e) : NULL;
@@ -427,6 +435,8 @@ static void started(struct runtime *r, const struct err *e)
         return;
     }
     r->manager->starting--;
+    if (r->retried && r->miss == POOL_UNWELL)
+        judge_warm(r, !why);
     if (why) {
         runtime_fail(r, why);
         look_at_watchers(r);

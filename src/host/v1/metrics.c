@@ -58,9 +58,8 @@ static void set_all(struct runtime_face *f, const struct runtime_gauges *g)
     const struct {
         const char *name;
         unsigned n;
-    } states[] = {{"live", g->live},     {"starting", g->starting}, {"running", g->running},
-                  {"paused", g->paused}, {"error", g->error},       {"stopped", g->stopped},
-                  {"warm", g->warm}};
+    } states[] = {{"starting", g->starting}, {"running", g->running}, {"paused", g->paused},
+                  {"error", g->error},       {"stopped", g->stopped}, {"warm", g->warm}};
 
     for (size_t i = 0; i < ARRAY_LEN(states); i++)
         metrics_set(f->metrics, METRIC_SANDBOXES, states[i].n,
