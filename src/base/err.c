@@ -96,6 +96,9 @@ static enum err_code code_of_errno(int errnum)
     case EAGAIN:
     case EBUSY:
         return ERR_BUSY;
+    case ENOSPC:
+    case EDQUOT:
+        return ERR_NO_SPACE;
     case EINVAL:
     case ENAMETOOLONG:
     case EISDIR:

@@ -36,7 +36,8 @@
     X(ERR_NO_MEMORY, 503, "no_memory")                                                             \
     X(ERR_TIMEOUT, 504, "timeout")                                                                 \
     X(ERR_HTTP_VERSION, 505, "http_version")                                                       \
-    X(ERR_GONE, 410, "gone") /* last: a launcher that lives knows them by their places */
+    X(ERR_GONE, 410, "gone")                                                                       \
+    X(ERR_NO_SPACE, 507, "no_space") /* last: a launcher that lives knows them by their places */
 
 enum err_code {
 #define ERR_ENUM(code, status, word) code,

@@ -44,7 +44,8 @@ TEST(error_of_a_system_call_keeps_errno_and_finds_its_code)
     } map[] = {{ENOENT, ERR_NOT_FOUND},  {EACCES, ERR_FORBIDDEN},   {EXDEV, ERR_FORBIDDEN},
                {EEXIST, ERR_CONFLICT},   {ENOMEM, ERR_NO_MEMORY},   {EMFILE, ERR_BUSY},
                {EINVAL, ERR_INVALID},    {EPIPE, ERR_CLOSED},       {ECONNREFUSED, ERR_UPSTREAM},
-               {ETIMEDOUT, ERR_TIMEOUT}, {ENOSYS, ERR_UNSUPPORTED}, {EIO, ERR_IO}};
+               {ETIMEDOUT, ERR_TIMEOUT}, {ENOSYS, ERR_UNSUPPORTED}, {EIO, ERR_IO},
+               {ENOSPC, ERR_NO_SPACE},   {EDQUOT, ERR_NO_SPACE}};
 
     for (size_t i = 0; i < ARRAY_LEN(map); i++) {
         errno = map[i].errnum;

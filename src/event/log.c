@@ -164,8 +164,9 @@ static void flight_failed(struct event_log *log, struct list *told)
 
     if (log->flight_poisons)
         log->poison = err_copy(log->flight_err);
-    log_error("event log commit failed", KV("log", log->file.name), KV("records", b->count),
-              KV("poisoned", log->flight_poisons), KV_ERR(log->flight_err));
+    log_error("event log commit failed: these records are lost", KV("log", log->file.name),
+              KV("records", b->count), KV("poisoned", log->flight_poisons),
+              KV_ERR(log->flight_err));
     list_move_all(told, &b->waiting);
     list_move_all(told, &log->gather->waiting);
     batch_reset(b);

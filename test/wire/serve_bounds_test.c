@@ -142,6 +142,62 @@ TEST_LIMIT(serve_starts_nothing_it_cannot_write_down, 120)
     CHECK_INT(umount2(own, MNT_DETACH), 0);
 }
 
+/* Writes until there is no room left. */
+static void fill(const char *path)
+{
+    static char zeros[4096];
+    own_fd fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    CHECK(fd >= 0);
+    while (write(fd, zeros, sizeof zeros) > 0)
+        ;
+}
+
+static unsigned times_in(struct str text, struct str part)
+{
+    unsigned n = 0;
+
+    for (ptrdiff_t at; (at = str_find(text, part)) >= 0; n++)
+        text = str_from(text, (size_t)at + part.len);
+    return n;
+}
+
+TEST_LIMIT(serve_says_which_directory_is_full, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    const char *own = serve_text(&s, "%s/server", s.state),
+               *layers = serve_text(&s, "%s/rootfs", s.state),
+               *filler = serve_text(&s, "%s/filler", s.state);
+    CHECK_INT(mount("none", s.state, "tmpfs", 0, "size=4m,mode=755"), 0);
+    CHECK(mkdir(own, 0700) == 0 && mkdir(layers, 0700) == 0);
+    CHECK_INT(mount(test_program("test-state"), layers, NULL, MS_BIND, NULL), 0);
+    CHECK_INT(mount("none", own, "tmpfs", 0, "size=16m"), 0); /* rows and journal have room */
+    serve_run_with(&s, "[pool.none]\nimage = 'host'\ntarget = 0\n");
+    struct json *r = serve_start(&s, "before", "");
+    serve_exec(&s, r, "echo text > /workspace/f");
+    fill(filler);
+    serve_refused(
+        &s, 507, "No space left on device", "POST",
+        serve_text(&s, "/croft/v1/sandboxes/%s/snapshot", serve_field(&s, r, "runtime_id")),
+        "{'name':'one'}");
+    start(&s, "during");
+    struct json *failed = NULL;
+    do {
+        failed = serve_want(&s, 200, "GET", "/sessions/during", NULL);
+    } while (strcmp(serve_field(&s, failed, "status"), "starting") == 0);
+    CHECK_STR(serve_field(&s, failed, "status"), "error");
+    struct str detail = str_of(serve_field(&s, failed, "status_detail"));
+    CHECK_HAS(detail, "No space left on device (Insufficient ephemeral-storage): make room in");
+    CHECK_HAS(detail, serve_text(&s, "'%s'", s.state));
+    CHECK_INT(times_in(detail, STR("start sandbox")), 1);
+    CHECK_INT(unlink(filler), 0);
+    serve_tell(&s, "/resume", failed);
+    serve_start(&s, "during", "");
+    serve_close(&s);
+}
+
 TEST_LIMIT(serve_says_that_it_is_busy_while_its_rows_are_locked, 120)
 {
     struct serve s = {.key = NULL};

@@ -397,7 +397,7 @@ fallible box_begin(struct box_host *h, struct box_embryo *e, const struct box_sp
     }
     if (!err)
         *ret_box = b;
-    return err_wrap(err, "start sandbox '%s'", id);
+    return err;
 }
 
 fallible box_end(struct box_host *h, struct box_embryo *e, unsigned flags, int wait_ms,
@@ -408,7 +408,7 @@ fallible box_end(struct box_host *h, struct box_embryo *e, unsigned flags, int w
     b->phase_ns[NATIVE_EXEC] = clock_mono_ns(&clock_system) - e->ordered_ns;
     if (err) {
         undo_start(h, e, flags, b->id, b);
-        return err_wrap(err, "start sandbox '%s'", b->id);
+        return err;
     }
     b->pidfd = take_fd(&e->pidfd);
     if (!b->worn)
@@ -422,8 +422,8 @@ fallible box_start(struct box_host *h, struct box_embryo *e, const struct box_sp
 {
     struct box b;
 
-    TRY(box_begin(h, e, spec, &b));
-    TRY(box_end(h, e, spec->flags, BOX_WAIT_MS, &b));
+    TRY_WRAP(box_begin(h, e, spec, &b), "start sandbox '%s'", spec->req->id);
+    TRY_WRAP(box_end(h, e, spec->flags, BOX_WAIT_MS, &b), "start sandbox '%s'", spec->req->id);
     *ret_box = b;
     return NULL;
 }

@@ -356,7 +356,13 @@ void runtime_fail(struct runtime *r, const struct err *e)
     enum runtime_event_status kind = kind_of(r);
 
     r->manager->counters.failures++;
-    runtime_set_detail(r, "%s", err_text(e));
+    if (err_code(e) == ERR_NO_SPACE && !runtime_is_far(r)) /* the words OpenHands looks for */
+        runtime_set_detail(r,
+                           "%s (Insufficient ephemeral-storage): make room in the state directory "
+                           "'%s', then resume or start it again",
+                           err_text(e), r->manager->config.driver->host->state_dir);
+    else
+        runtime_set_detail(r, "%s", err_text(e));
     if (r->status.now != RUNTIME_ERROR && r->status.now != RUNTIME_STOPPED)
         runtime_move(r, RUNTIME_ERROR);
     proxy_set_state(r->manager->config.proxy, &r->target, PROXY_FAILED);
