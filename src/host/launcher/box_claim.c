@@ -24,22 +24,37 @@
 /* --- limits
  * --------------------------------------------------------------------------------------- */
 
-/* Pid 1 and its server have it from their birth; what they fork inherits it. */
-static fallible limit_files(const struct box_host *h, const struct box *b, uint32_t most)
+static fallible limit_each(const pid_t *pids, size_t count, uint32_t most)
 {
     struct rlimit files = {most, most};
+
+    for (size_t i = 0; i < count; i++)
+        if (prlimit(pids[i], RLIMIT_NOFILE, &files, NULL) < 0 && errno != ESRCH)
+            return err_sys("limit open files to %u", most);
+    return NULL;
+}
+
+/* Pid 1 and its server have it from their birth; what they fork inherits it. As the owner of its
+ * namespace: root may lack the capability that others need for that. */
+static fallible limit_files(const struct box_host *h, const struct box *b, uint32_t most)
+{
     pid_t pids[16];
     size_t count = 0;
     char group[BOX_NAME];
+    uid_t me = geteuid();
 
     box_group_name(b->slot, group);
     TRY(cg_list(&h->cg, group, pids, ARRAY_LEN(pids), &count));
     if (!count)
         pids[count++] = b->pid;
-    for (size_t i = 0; i < count; i++)
-        if (prlimit(pids[i], RLIMIT_NOFILE, &files, NULL) < 0 && errno != ESRCH)
-            return err_sys("limit open files to %u", most);
-    return NULL;
+    struct err *e = ids_act_as(box_ids(h, b->slot).uid);
+    if (!e)
+        e = limit_each(pids, count, most);
+    struct err *back = ids_act_as(me);
+    if (!e)
+        return back;
+    err_free(back); /* the first error is the one to tell */
+    return e;
 }
 
 static fallible set_limits(const struct box_host *h, const struct box *b,

@@ -120,27 +120,38 @@ void ids_reap(struct ids_holder *h)
     h->pid = 0;
 }
 
-/* Whatever is used up in a namespace is charged to the user who made it as well: watches, queued
- * signals, message queues, processes. So that is to be the range's own root, not the machine's, who
- * would have none left if one sandbox took them all; and each has its own. */
-static fallible owner_is(uint32_t uid)
+static fallible act_as(uint32_t uid)
 {
     if (syscall(SYS_setresuid, -1, uid, -1) < 0)
         return err_sys("own the user namespace as %" PRIu32, uid);
     return confine_raise_caps();
 }
 
+/* Half way we would be nobody: what could fail at all is worth a second try. */
+fallible ids_act_as(uint32_t uid)
+{
+    struct err *e = act_as(uid);
+
+    if (!e)
+        return NULL;
+    err_free(e);
+    return act_as(uid);
+}
+
+/* Whatever is used up in a namespace is charged to the user who made it as well: watches, queued
+ * signals, message queues, processes. So that is to be the range's own root, not the machine's, who
+ * would have none left if one sandbox took them all; and each has its own. */
 static fallible start_holder(struct ids_holder *h, uint32_t owner)
 {
     const int flags = CLONE_VM | CLONE_NEWUSER | SIGCHLD;
     uid_t me = geteuid();
 
     h->parent = getpid();
-    struct err *e = owner_is(owner);
+    struct err *e = ids_act_as(owner);
     pid_t pid = e ? 0 : clone(hold, h->stack + sizeof h->stack, flags, &h->parent);
     if (pid < 0)
         e = err_sys("make a user namespace");
-    struct err *back = owner_is(me);
+    struct err *back = ids_act_as(me);
     h->pid = pid > 0 ? pid : 0;
     if (!e)
         return back;

@@ -44,6 +44,10 @@ void ids_reap(struct ids_holder *h);
 /* A user namespace, child of ours, held by a descriptor alone. */
 fallible ids_make_userns(struct ids_holder *h, const struct ids_range *r, int *ret_ns);
 
+/* Our effective user from here on, with the capabilities we have: the owner of the namespaces that
+ * are made, who may do everything in them. */
+fallible ids_act_as(uint32_t uid);
+
 /* Files made from here to ids_leave belong to the range's root; an overlay needs that to make its
  * work directory, or it silently mounts read-only. */
 fallible ids_enter(const struct ids_range *r);
