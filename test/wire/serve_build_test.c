@@ -284,6 +284,17 @@ TEST_LIMIT(serve_keeps_builds_of_tenants_apart_and_says_which_were_cut_short, 18
     wait_for(&s, build(&s, "FROM " MINE "free:1\nRUN echo new >/etc/base\n", MINE "free:1"));
     s.key = other;
     CHECK_HAS(post(&s, STR("AAAA"), MINE "free:1-other").body, "did not build"); /* by any tag */
+    id = build(&s, "FROM " MINE "base:1\nRUN sleep 2\n", MINE "soon:1"); /* it is waited for */
+    struct json *r =
+        serve_want(&s, 200, "POST", "/start", "{'image':'" MINE "soon:1','session_id':'soon'}");
+    CHECK_STR(serve_field(&s, wait_for(&s, id), "status"), "SUCCESS");
+    serve_tell(&s, "/stop", r);
+    id =
+        build(&s, "FROM " MINE "base:1\nRUN false\n", MINE "never:1"); /* and then it is not here */
+    serve_refused(&s, 422, "is not here", "POST", "/start",
+                  "{'image':'" MINE "never:1','session_id':'never'}");
+    serve_kill(&s);
+    serve_run_with(&s, "[server]\nbuild_wait = '100ms'\n");
     id = build(&s, "FROM " MINE "base:1\nRUN while :; do :; done\n", MINE "mine:1");
     const char *target = serve_text(&s, "/build_status?build_id=%s", id);
     while (strcmp(serve_field(&s, serve_want(&s, 200, "GET", target, NULL), "status"), "QUEUED") ==

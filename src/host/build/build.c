@@ -99,6 +99,34 @@ bool builds_under_way(const struct builds *b, struct str image)
     return b && (is_tagged(&b->waiting, image) || is_tagged(&b->working, image));
 }
 
+void builds_wait(struct builds *b, struct builds_waiter *w)
+{
+    list_add(&b->waiters, &w->link);
+}
+
+void builds_wait_drop(struct builds_waiter *w)
+{
+    list_del(&w->link);
+}
+
+/* Who waits again waits for the next end. */
+static void tell_waiters(struct builds *all)
+{
+    struct list now;
+
+    list_init(&now);
+    while (!list_empty(&all->waiters)) {
+        struct builds_waiter *w = LIST_FIRST(&all->waiters, struct builds_waiter, link);
+        list_del(&w->link);
+        list_add(&now, &w->link);
+    }
+    while (!list_empty(&now)) {
+        struct builds_waiter *w = LIST_FIRST(&now, struct builds_waiter, link);
+        list_del(&w->link);
+        w->done(w);
+    }
+}
+
 void build_queue(struct build *b, store_done *done, void *arg)
 {
     struct builds *all = b->builds;
@@ -137,6 +165,7 @@ void build_end(struct build *b, enum build_status status, const char *fmt, ...)
     all->working_count--;
     build_drop(b);
     loop_later(all->config.loop, &all->next, on_next);
+    tell_waiters(all);
 }
 
 fallible builds_open(const struct builds_config *config, struct builds **ret_builds)
@@ -147,6 +176,7 @@ fallible builds_open(const struct builds_config *config, struct builds **ret_bui
     *all = (struct builds){.config = *config, .dir = -1, .path = mem_dup_cstr(config->dir)};
     list_init(&all->waiting);
     list_init(&all->working);
+    list_init(&all->waiters);
     all->config.dir = all->path;
     if (!all->config.timeout_ms)
         all->config.timeout_ms = 30 * 60 * 1000;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/list.h"
 #include "base/str.h"
 #include "net/router.h"
 #include "sandbox/spec.h"
@@ -49,6 +50,13 @@ void builds_free(struct builds *b); /* those under way are given up; before the 
 OWNABLE(builds)
 /* Is an image of this name, or "x" of "x:latest", waiting or worked on? */
 bool builds_under_way(const struct builds *b, struct str image);
+/* Until one has ended, whichever: done once, unless it is dropped before. */
+struct builds_waiter {
+    void (*done)(struct builds_waiter *w);
+    struct list link;
+};
+void builds_wait(struct builds *b, struct builds_waiter *w);
+void builds_wait_drop(struct builds_waiter *w); /* twice is fine */
 
 /* GET /image_exists, POST /build, GET /build_status; struct face has the builds. */
 extern const struct route build_routes[];

@@ -58,6 +58,7 @@ struct builds {
     int dir;
     int64_t opened_ms; /* wall clock: rows that are older are of a server before us */
     struct list waiting, working;
+    struct list waiters; /* for the end of any */
     unsigned waiting_count, working_count;
     struct loop_later next;
 };

@@ -46,6 +46,11 @@ static const struct cfg_row rows[] = {
             .flag = ""),
     CFG_BOOL(settings, resume_on_request, "server.resume_on_request", false,
              "A request to a paused sandbox wakes it, instead of being answered 503.", .flag = ""),
+    CFG_MS(
+        settings, build_wait, "server.build_wait", "60s",
+        "A start whose image is being built waits so long for it, and is 503 after that. Clients "
+        "wait 180 s for an answer. 0 is not at all.",
+        .flag = "", .max = 600000),
     CFG_BOOL(settings, rotate_session_key, "server.rotate_session_key", false,
              "A resume answers with a new session key and the old one is refused. OpenHands' V0 "
              "clients and its SDK keep the old one and would be locked out.",

@@ -88,6 +88,70 @@ static fallible take_config(struct asking *a, struct str record)
     return NULL;
 }
 
+/* --- an image that is being built --- */
+
+static void end_wait(struct asking *a)
+{
+    loop_timer_stop(&a->bound);
+    builds_wait_drop(&a->waiter);
+    a->req->on_gone = a->req->on_hangup = NULL;
+}
+
+static void refuse_building(struct asking *a)
+{
+    asking_refuse(a->req, err_new(ERR_BUSY,
+                                  "image: '" STR_FMT "' is being built: start it when "
+                                  "/build_status says SUCCESS",
+                                  STR_ARG(str_first(a->start.image, 200))));
+}
+
+static void on_bound(struct loop_timer *t)
+{
+    struct asking *a = container_of(t, struct asking, bound);
+
+    end_wait(a);
+    refuse_building(a);
+}
+
+static void on_wait_gone(struct http_req *req)
+{
+    end_wait(req->user);
+    http_reply_abort(req);
+}
+
+static void on_image(void *arg, const char *record, size_t count, const struct err *why);
+
+static void on_build_ended(struct builds_waiter *w)
+{
+    struct asking *a = container_of(w, struct asking, waiter);
+    struct manager *m = face_of(a->req)->manager;
+
+    end_wait(a);
+    struct err *e = sbx_image_find(manager_driver(m), a->start.image, on_image, a);
+    if (e)
+        asking_refuse(a->req, e);
+}
+
+/* Whose build it is sees it in the events; who starts it is answered as soon as it is there. */
+static void wait_for_build(struct asking *a)
+{
+    const struct runtime_face *f = face_of(a->req);
+    struct loop *loop = net_loop(http_server_net(a->req->server));
+    uint64_t now = loop_now_ns(loop);
+
+    if (!a->until_ns)
+        a->until_ns = now + manager_build_wait_ms(f->manager) * NS_PER_MS;
+    if (now >= a->until_ns) {
+        refuse_building(a);
+        return;
+    }
+    a->waiter.done = on_build_ended;
+    a->req->user = a;
+    a->req->on_gone = a->req->on_hangup = on_wait_gone;
+    loop_timer_start(loop, &a->bound, (a->until_ns - now) / NS_PER_MS + 1, on_bound);
+    builds_wait(f->face.builds, &a->waiter);
+}
+
 static void on_image(void *arg, const char *record, size_t count, const struct err *why)
 {
     struct asking *a = arg;
@@ -96,10 +160,7 @@ static void on_image(void *arg, const char *record, size_t count, const struct e
     bool missing = why && (err_code(why) == ERR_NOT_FOUND || err_code(why) == ERR_INVALID);
 
     if (missing && builds_under_way(face_of(a->req)->face.builds, a->start.image)) {
-        asking_refuse(a->req, err_new(ERR_BUSY,
-                                      "image: '" STR_FMT "' is being built: start it when "
-                                      "/build_status says SUCCESS",
-                                      STR_ARG(image)));
+        wait_for_build(a);
         return;
     }
     if (missing)

@@ -306,6 +306,11 @@ void manager_each(struct manager *m, const struct key *key, bool stopped,
         each_of(slot->value, stopped, fn, arg);
 }
 
+uint64_t manager_build_wait_ms(const struct manager *m)
+{
+    return m->config.build_wait_ms;
+}
+
 struct str manager_registry_prefix(const struct manager *m)
 {
     return m->config.registry_prefix;

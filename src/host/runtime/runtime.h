@@ -168,7 +168,8 @@ struct manager_config {
     uint64_t pause_after_ms, stop_after_ms, delete_after_ms; /* 0: never */
     uint64_t failed_after_ms; /* one that never ran, and so has nothing to keep, is stopped */
     bool keep, park;
-    bool rotate; /* a client that resumes a runtime gets a new session key */
+    bool rotate;            /* a client that resumes a runtime gets a new session key */
+    uint64_t build_wait_ms; /* that a start waits for an image which is being built */
     struct str registry_prefix;
 };
 
@@ -189,6 +190,7 @@ void manager_expect_start(struct manager *m);
  * caller's and must live so long. A start of a session that has a runtime gives that one. */
 fallible manager_start(struct manager *m, const struct key *key, const struct wire_start *start,
                        struct runtime_ask *ask);
+uint64_t manager_build_wait_ms(const struct manager *m);
 /* Any but RUNTIME_START: done when it is so, and on disk. */
 void manager_ask(struct runtime *r, enum runtime_op op, struct runtime_ask *ask);
 

@@ -235,6 +235,7 @@ static struct manager_config manager_settings(const struct server *s)
                                    .keep = r->sandbox.keep_runtime_alive,
                                    .park = r->resume_on_request,
                                    .rotate = r->rotate_session_key,
+                                   .build_wait_ms = r->build_wait,
                                    .registry_prefix = r->registry_prefix};
 }
 
