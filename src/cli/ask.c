@@ -263,10 +263,12 @@ fallible ask_inside(struct ask *k, const struct json *sandbox, struct ask_inside
     struct str id = json_get_str(sandbox, "runtime_id", STR(""));
 
     if (str_eq(json_get_str(sandbox, "face", STR("")), STR("command")))
-        return err_new(ERR_CONFLICT,
-                       "sandbox '" STR_FMT "' runs a command of its own and no croft server, which "
-                       "exec, shell and cp need; 'croft logs' shows what the command prints",
-                       STR_ARG(id));
+        return err_new(
+            ERR_CONFLICT,
+            "sandbox '" STR_FMT "' runs a command of its own and no croft server, which "
+            "exec, shell and cp need; 'croft logs' shows what the command prints. To have "
+            "both, start one without 'command' and run it by 'croft exec'",
+            STR_ARG(id));
     *ret_inside = (struct ask_inside){
         .path = arena_printf(&k->arena, "/sandbox/" STR_FMT, STR_ARG(id)),
         .key = json_get_str(sandbox, "session_api_key", STR("")),

@@ -2,6 +2,8 @@
 /* runtime.c — see runtime.h. */
 #include "wire/runtime.h"
 
+#include <limits.h>
+
 #include "wire/wants.h"
 
 static fallible check_text(const char *field, struct str s, size_t max)
@@ -86,6 +88,31 @@ static fallible decode_environment(const struct json *body, const struct json **
     return NULL;
 }
 
+/* What no image can have; what this one lacks or closes is known when it is entered. */
+static fallible check_place(struct str path)
+{
+    static const struct str kernels[] = {STR_INIT("/proc/"), STR_INIT("/sys/")};
+    struct str rest = path, part;
+
+    if (path.p[0] != '/')
+        return err_new(ERR_UNPROCESSABLE, "working_dir: wanted an absolute path");
+    for (bool more = true; more;) {
+        more = str_cut(&rest, '/', &part);
+        if (part.len > NAME_MAX)
+            return err_new(ERR_UNPROCESSABLE,
+                           "working_dir: a name in it has %zu bytes, and %d is the most", part.len,
+                           NAME_MAX);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(kernels); i++)
+        if (str_starts(path, kernels[i]))
+            return err_new(ERR_UNPROCESSABLE,
+                           "working_dir: '" STR_FMT
+                           "' is the kernel's: no directory can be made or "
+                           "used there",
+                           STR_ARG(str_first(path, 200)));
+    return NULL;
+}
+
 fallible wire_decode_start(const struct json *body, struct wire_start *ret_start)
 {
     struct wire_start s = {
@@ -103,8 +130,7 @@ fallible wire_decode_start(const struct json *body, struct wire_start *ret_start
     TRY(json_take_str(body, "working_dir", &s.working_dir));
     if (s.working_dir.p) {
         TRY(check_text("working_dir", s.working_dir, 4095));
-        if (s.working_dir.p[0] != '/')
-            return err_new(ERR_UNPROCESSABLE, "working_dir: wanted an absolute path");
+        TRY(check_place(s.working_dir));
     }
     TRY(json_take_int(body, "resource_factor", 1, WIRE_FACTOR_MAX, &s.resource_factor));
     TRY(json_take_int(body, "run_as_user", 0, 65535, &s.run_as_user));

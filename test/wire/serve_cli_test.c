@@ -293,6 +293,7 @@ TEST(serve_cli_says_what_was_wrong_where_errors_belong)
                "{'image': 'host', 'session_id': 'web', 'command': ['python3', '-m', 'http.server', "
                "'60000']}");
     check_has("croft exec web -- true 2>&1", "runs a command of its own and no croft server");
+    check_has("croft exec web -- true 2>&1", "start one without 'command' and run it by");
     check_has("croft cp /etc/hostname web:/tmp/ 2>&1", "runs a command of its own");
     serve_close(&s);
 }

@@ -108,6 +108,10 @@ static void refuse_long_text(struct serve *s)
     for (int i = 0; i < 11; i++)
         body = serve_text(s, "%s%s'A%d':'%s'", body, i ? "," : "", i, value);
     serve_refused(s, 422, "environment: 1100", "POST", "/start", serve_text(s, "%s}}", body));
+    value[300] = '\0';
+    serve_refused(
+        s, 422, "working_dir: a name in it has 300 bytes", "POST", "/start",
+        serve_text(s, "{'image':'host','session_id':'x','working_dir':'/tmp/%s/a'}", value));
 }
 
 TEST(serve_refuses_what_is_wrong_and_names_the_field)
@@ -125,6 +129,8 @@ TEST(serve_refuses_what_is_wrong_and_names_the_field)
         {422, "command[1]", "/start", "{'image':'host','session_id':'x','command':['a',1]}"},
         {422, "environment.A", "/start", "{'image':'host','session_id':'x','environment':{'A':1}}"},
         {422, "working_dir", "/start", "{'image':'host','session_id':'x','working_dir':'here'}"},
+        {422, "working_dir: '/proc/1/cwd' is the kernel's", "/start",
+         "{'image':'host','session_id':'x','working_dir':'/proc/1/cwd'}"},
         {422, "resource_factor", "/start",
          "{'image':'host','session_id':'x','resource_factor':99}"},
         {422, "resource_factor: 16 is ", "/start",
