@@ -260,11 +260,11 @@ TEST(a_paused_call_holds_the_server_back)
     snprintf(address, sizeof address, "unix:%s/s.sock", test_dir());
     call_fix_init_at(&f, &script, 1, address);
     f.events.on_body = on_body_pause;
-    call_begin(&f, "", &(struct http_call_spec){.method = STR("GET"), .idle_ms = 200}, &r);
+    call_begin(&f, "", &(struct http_call_spec){.method = STR("GET"), .idle_ms = 1000}, &r);
     while (!r.pieces)
         CHECK_OK(loop_turn(f.loop, 100));
     for (unsigned i = 0; i < 5; i++)
-        CHECK_OK(loop_turn(f.loop, 100)); /* nor does our pause count as its silence */
+        CHECK_OK(loop_turn(f.loop, 300)); /* nor does our pause count as its silence */
     CHECK_INT(r.pieces, 1);
     CHECK(!r.done);
     while (!r.done) {
@@ -311,7 +311,7 @@ static void call_and_take(struct call_fix *f, const char *method, const char *an
     call_fix_init(f, &script, 1);
     f->events.on_head = on_head_take;
     struct http_call_spec spec = {
-        .method = str_of(method), .headers = headers, .header_count = 2, .total_ms = 100};
+        .method = str_of(method), .headers = headers, .header_count = 2, .total_ms = 60000};
     call_begin(f, "/", &spec, &r);
     while (r.body.len < 5)
         CHECK_OK(loop_turn(f->loop, 1000));

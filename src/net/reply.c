@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* reply.c — answers: one head, then a body that is counted, chunked, or ends with the connection.
  */
+#include <poll.h>
 #include <stdio.h>
 
 #include "base/log.h"
@@ -142,6 +143,14 @@ static void finish(struct request *r)
         stream_push(r->conn->stream); /* before others are told of it */
     tell_answer(r);
     request_answered(r);
+}
+
+bool http_req_is_cut(struct http_req *req)
+{
+    const struct conn *c = request_of(req)->conn;
+    struct pollfd p = {.fd = c ? stream_fd(c->stream) : -1, .events = POLLRDHUP};
+
+    return !c || poll(&p, 1, 0) > 0;
 }
 
 void http_reply(struct http_req *req, int status, struct str content_type, struct str body)

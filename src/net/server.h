@@ -113,6 +113,8 @@ void http_body_pause(struct http_req *req);
 void http_body_resume(struct http_req *req);
 
 /* --- answering --- */
+/* The peer has closed its half or gone, whether on_hangup has come or is still to come. */
+bool http_req_is_cut(struct http_req *req);
 /* Before the answer begins; copied into the arena. */
 void http_reply_header(struct http_req *req, struct str name, struct str value);
 void http_reply(struct http_req *req, int status, struct str content_type, struct str body);

@@ -283,6 +283,35 @@ TEST(a_half_closed_peer_still_gets_its_answer)
     web_close(&w);
 }
 
+TEST(a_cut_is_seen_before_it_is_told)
+{
+    struct web w;
+    struct web_client c;
+
+    open_web(&w, (struct http_limits){0});
+    for (int half = 0; half < 2; half++) {
+        app.held_count = 0;
+        web_connect(&w, &c, 4096);
+        CHECK(web_send(&w, &c, STR(GET("/hold"))));
+        web_turns(&w, 3);
+        CHECK(!http_req_is_cut(app.held[0]));
+        if (half)
+            CHECK_INT(shutdown(c.fd, SHUT_WR), 0);
+        else
+            web_close_client(&c);
+        CHECK_INT(app.hangups + app.gone, half);
+        CHECK(http_req_is_cut(app.held[0]));
+        web_turns(&w, 3);
+        CHECK_INT(app.hangups + app.gone, half + 1);
+        answer_held(0);
+        if (half)
+            web_close_client(&c);
+        web_turns(&w, 4);
+    }
+    CHECK_INT(http_server_connections(w.server), 0);
+    web_close(&w);
+}
+
 TEST(an_answer_to_a_peer_that_has_gone_goes_nowhere)
 {
     struct web w;

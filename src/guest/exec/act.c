@@ -97,7 +97,7 @@ static void finish(struct entry *e, int status)
     e->finished = true;
     e->status = status;
     e->book->kept_bytes += e->answer.len;
-    bool taken = e->req && !e->doubtful;
+    bool taken = e->req && !e->doubtful && !http_req_is_cut(e->req);
     if (e->req)
         answer(e);
     if (taken) {
