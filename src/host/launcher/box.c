@@ -125,6 +125,10 @@ static fallible claim_slot(struct box_host *h, const char *claim, unsigned *ret_
         if (!e && !taken)
             return NULL;
         struct err *back = ids_release(h->ids, *ret_slot);
+        if (back) { /* once more: what stays is nobody's until the next sweep */
+            err_free(back);
+            back = ids_release(h->ids, *ret_slot);
+        }
         if (e)
             err_free(back); /* the first error is the one to tell */
         TRY(e ? e : back);
