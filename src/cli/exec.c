@@ -465,8 +465,9 @@ CLI_COMMAND(exec) = {
     .usage = "SANDBOX -- COMMAND [ARGUMENT ...]",
     .help = "On a terminal of its own, as wide as this one; its exit code is ours. 125: croft\n"
             "itself failed. What ends this, a signal or the end of who reads it, ends the command\n"
-            "inside too. Input is this terminal's, or with --interactive whatever comes in here,\n"
-            "through a pipe; otherwise there is none.\n"
+            "inside too; what a command that ended has left in the background lives on, but its\n"
+            "terminal does not. Input is this terminal's, or with --interactive whatever comes in\n"
+            "here, through a pipe; otherwise there is none.\n"
             "\n"
             "  croft exec demo -- make test\n"
             "  croft exec --interactive demo -- python3 < script.py\n"

@@ -99,3 +99,16 @@ TEST_LIMIT(croft_exec_that_is_ended_ends_what_it_runs, 90)
           1, "0\n");
     serve_close(&s);
 }
+
+TEST_LIMIT(croft_exec_that_has_ended_leaves_what_is_in_the_background, 90)
+{
+    struct serve s = {0};
+
+    open_demo(&s);
+    check("\"$CROFT\" exec demo -- sh -c 'nohup sleep 4321 >/dev/null 2>&1 & echo $! > /tmp/p; "
+          "(trap \"\" HUP; exec sleep 4321) & echo $! >> /tmp/p; sleep 4321 & echo $! >> /tmp/p; "
+          "echo ok'",
+          0, "ok\n");
+    check("\"$CROFT\" exec demo -- sh -c 'kill -0 $(cat /tmp/p) && wc -l < /tmp/p'", 0, "3\n");
+    serve_close(&s);
+}

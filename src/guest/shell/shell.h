@@ -29,17 +29,18 @@ struct shell_config {       /* zero: the default; strings are copied */
     const char *bash;       /* "/bin/bash" */
     const char *term;       /* TERM, "xterm-256color" */
     const char *state_dir;  /* where the session makes its private directory: /dev/shm, else /tmp */
-    const struct proc_user *user;     /* NULL: run as this process does; copied */
-    struct spawner *spawner;          /* NULL: fork here */
-    const char *init;                 /* what every new bash runs first, quietly; not copied */
-    struct keep *keep;                /* pid 1, who holds it for the next server; NULL: nobody */
-    const char *keep_name;            /* under this name, "shell " in front */
-    struct rng *rng;                  /* the system's */
-    unsigned columns, rows;           /* 1000 each */
-    size_t history_lines;             /* of output kept per command: 11000 */
-    uint64_t soft_timeout_ms;         /* without new output: 10 s */
-    uint64_t start_timeout_ms;        /* for bash to begin a command: 10 s; then it is replaced */
-    bool named_keys;                  /* UP, ENTER … as input are keys, not only C-x */
+    const struct proc_user *user; /* NULL: run as this process does; copied */
+    struct spawner *spawner;      /* NULL: fork here */
+    const char *init;             /* what every new bash runs first, quietly; not copied */
+    struct keep *keep;            /* pid 1, who holds it for the next server; NULL: nobody */
+    const char *keep_name;        /* under this name, "shell " in front */
+    struct rng *rng;              /* the system's */
+    unsigned columns, rows;       /* 1000 each */
+    size_t history_lines;         /* of output kept per command: 11000 */
+    uint64_t soft_timeout_ms;     /* without new output: 10 s */
+    uint64_t start_timeout_ms;    /* for bash to begin a command: 10 s; then it is replaced */
+    bool leaves;                  /* what commands that ended left in the background outlives it */
+    bool named_keys;              /* UP, ENTER … as input are keys, not only C-x */
     uint64_t (*oom_kills)(void *arg); /* a counter that grows when a process was killed */
     /* As the programs wrote it, live; true: no more for a moment, so that they wait. */
     bool (*on_output)(void *arg, struct str bytes);

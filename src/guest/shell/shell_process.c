@@ -182,9 +182,15 @@ fallible shell_spawn(struct shell *s)
     return e;
 }
 
-/* Kills bash and all that stayed in its sessions; what called setsid is the sandbox's to end. */
+/* Kills bash and all that stayed in its sessions; what called setsid is the sandbox's to end, and
+ * so is what a shell leaves. */
 void shell_end_process(struct shell *s)
 {
+    if (s->config.leaves && !shell_is_running(s)) {
+        if (s->pid > 0)
+            kill(s->pid, SIGKILL);
+        return;
+    }
     if (s->pid > 0) {
         kill(s->pid, SIGSTOP); /* or it may start more while we look */
         spawn_kill_session(s->pid);

@@ -162,6 +162,7 @@ static struct shell_config config_of(struct session *s)
         .soft_timeout_ms = e->config->soft_timeout_ms,
         .columns = s->columns,
         .rows = s->rows,
+        .leaves = s->watched,
         .on_output = s->name[0] ? on_shell_output : NULL,
         .on_asked = on_shell_asked,
         .on_closed = on_shell_closed,
