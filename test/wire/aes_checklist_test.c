@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* aes_checklist_test.c — the compatibility checklist (section 11), line by line. Lines 2 and 11 are
  * in aes_http_test.c and plugin_test.c, 7 in aes_edit_test.c, 8 in aes_files_test.c, 9 in
- * aes_python_test.c, 12 in aes_git_test.c; 10 waits for the browser; 5 is every test here that
+ * aes_python_test.c, 12 in aes_git_test.c; 10 waits for a browser; 5 is every test here that
  * compares a whole observation. */
 #include <stdio.h>
 #include <unistd.h>
@@ -125,5 +125,25 @@ AES_TEST(aes_checklist_retry_of_a_cut_request_is_attached_and_runs_once)
     aes_meet(&a, "g");
     CHECK_HAS(aes_take(&a, again).body, "\"content\":\"1\"");
     CHECK_STR(aes_get(&a, "count"), "x\n");
+    aes_close(&a);
+}
+
+/* A refusal would stop the agent; as an observation it goes on without. */
+AES_TEST(aes_browsing_without_a_browser_is_an_error_observation)
+{
+    static const char *const actions[] = {
+        "{'action':{'action':'browse','args':{'url':'http://localhost/'}}}",
+        "{'action':{'action':'browse_interactive','args':{'browser_actions':'noop()'}}}",
+    };
+    struct aes a;
+
+    aes_open_plain(&a, program);
+    for (size_t i = 0; i < ARRAY_LEN(actions); i++) {
+        struct aes_answer r =
+            aes_take(&a, aes_send(&a, "POST", "/execute_action", "", aes_quoted(&a, actions[i])));
+        CHECK_INT(r.status, 200);
+        CHECK_HAS(r.body, "\"observation\":\"error\",\"content\":\"Browser functionality is not "
+                          "supported or disabled.\"");
+    }
     aes_close(&a);
 }

@@ -274,6 +274,9 @@ static void start(struct entry *e)
 
     if (h)
         error = h->start(&e->act);
+    else if (e->act.action.type == WIRE_ACT_BROWSE ||
+             e->act.action.type == WIRE_ACT_BROWSE_INTERACTIVE)
+        return act_error(&e->act, STR("Browser functionality is not supported or disabled."));
     else
         error =
             err_new(ERR_INVALID,
