@@ -129,14 +129,11 @@ static void put_request_headers(struct buf *b, const struct call *c, const struc
 
     for (size_t i = 0; i < h->header_count; i++) {
         const struct http_header *one = &h->headers[i];
-        if (!stays_behind(h, one->name) &&
+        bool key = one->name.len == 17 && str_eq_nocase(one->name, STR("x-session-api-key"));
+        if (!stays_behind(h, one->name) && !(key && c->inside) && /* it is the server's, only */
             !is_one_of(one->name, not_inside, ARRAY_LEN(not_inside)) &&
             !is_our_bearer(&c->p->config, one))
-            put_line(b, one->name,
-                     rekey && one->name.len == 17 &&
-                             str_eq_nocase(one->name, STR("x-session-api-key"))
-                         ? key_inside(c->target, one->value)
-                         : one->value);
+            put_line(b, one->name, rekey && key ? key_inside(c->target, one->value) : one->value);
     }
 }
 

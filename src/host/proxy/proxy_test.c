@@ -410,8 +410,12 @@ TEST(ports_inside_are_asked_of_pid_1)
 
     pkit_open(&k, NULL, &script, 1);
     k.t.services[PROXY_WORK_2] = 4000;
-    struct web_answer a = web_ask(&k.web, GET("/sandbox/" PKIT_ID "/work-2/x"));
+    struct web_answer a =
+        web_ask(&k.web, STR("GET /sandbox/" PKIT_ID "/work-2/x HTTP/1.1\r\n" HOST
+                            "X-Session-API-Key: the-servers\r\nX-Keep: 2\r\n\r\n"));
     CHECK_STR(a.body, "hello");
+    CHECK_HAS(buf_str(&k.raw.seen), "X-Keep: 2\r\n"); /* but no key: it is another's port */
+    CHECK(str_find(buf_str(&k.raw.seen), STR("the-servers")) < 0);
     CHECK_HAS(buf_str(&k.raw.seen), "CONNECT localhost:4000 HTTP/1.1\r\nHost: localhost:4000\r\n"
                                     "\r\nGET /x HTTP/1.1\r\n");
     CHECK_STR(web_ask(&k.web, GET("/sandbox/" PKIT_ID "/work-2/")).body, "again");
