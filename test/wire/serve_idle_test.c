@@ -40,6 +40,24 @@ TEST_LIMIT(serve_pauses_what_is_idle_and_not_what_runs_something, 120)
     serve_close(&s);
 }
 
+TEST_LIMIT(serve_pauses_what_has_run_as_long_as_it_may, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    serve_run_with(&s, "[idle]\nmax_age = '1h'\n");
+    struct json *busy = serve_start(&s, "busy", "'environment':{'NO_CHANGE_TIMEOUT_SECONDS':'1'}");
+    CHECK_HAS(serve_exec_soft(&s, busy, "echo on; sleep 600"), "on");
+    serve_kill(&s);
+    serve_run_with(&s, "[idle]\nmax_age = '1s'\n"); /* its age goes on over a new server */
+    wait_for(&s, "busy", "paused");
+    serve_kill(&s);
+    serve_run_with(&s, "[idle]\nmax_age = '1h'\n");
+    serve_tell(&s, "/resume", busy); /* and begins anew */
+    CHECK_STR(status_of(&s, "busy"), "running");
+    serve_close(&s);
+}
+
 TEST_LIMIT(serve_takes_a_background_job_for_use_until_it_ends, 120)
 {
     struct serve s = {.key = NULL};

@@ -53,7 +53,7 @@ struct settings_limits { /* of a sandbox of resource_factor 1; 0: none */
 };
 
 struct settings_idle { /* milliseconds; 0: never */
-    uint64_t pause_after, stop_after, delete_after, failed_after;
+    uint64_t pause_after, stop_after, delete_after, failed_after, max_age;
 };
 
 struct settings_journal {

@@ -88,6 +88,12 @@ static const struct cfg_row rows[] = {
            "looked at and resumed, and counts. 0 is never.",
            .flag = ""),
 
+    CFG_MS(
+        settings, idle.max_age, "idle.max_age", "0s",
+        "A runtime that has run so long since its start or last resume is paused, in use or not; "
+        "OpenHands' own service takes 12h. 0 is never.",
+        .flag = ""),
+
     CFG_SIZE(settings, journal.keep, "journal.keep", "256M",
              "What is kept of the journal, the newest; it has a few kilobytes for each start and "
              "stop. 0 is everything.",

@@ -202,10 +202,41 @@ static void on_idle(struct loop_timer *t)
         act(r);
 }
 
+/* --- age: for how long one may run, whoever uses it --- */
+
+static void on_age(struct loop_timer *t)
+{
+    struct runtime *r = container_of(t, struct runtime, age);
+    const struct sbx_driver *d = r->manager->config.driver;
+
+    if (r->op || r->removing || r->hidden || !list_empty(&r->asks)) {
+        loop_timer_start(r->manager->config.loop, t, 1000, on_age);
+        return;
+    }
+    bool pauses = d->caps & SBX_CAN_PAUSE;
+    if (r->status.now != RUNTIME_RUNNING || (!pauses && d->forgets))
+        return;
+    log_info("it has run as long as it may", KV("id", r->id), KV("setting", "idle.max_age"));
+    ++*(pauses ? &r->manager->counters.idle_pauses : &r->manager->counters.idle_stops);
+    runtime_ask_own(r, pauses ? RUNTIME_PAUSE : RUNTIME_HALT);
+}
+
+static void watch_age(struct runtime *r)
+{
+    uint64_t most = r->manager->config.max_age_ms, now = manager_now_ms(r->manager);
+    uint64_t age = now > r->changed_ms ? now - r->changed_ms : 0; /* over restarts of the server */
+
+    if (r->status.now == RUNTIME_RUNNING && most && !r->manager->ending)
+        loop_timer_start(r->manager->config.loop, &r->age, age < most ? most - age : 1, on_age);
+    else
+        loop_timer_stop(&r->age);
+}
+
 void idle_watch(struct runtime *r)
 {
     uint64_t allowed = allowed_ms(r);
 
+    watch_age(r);
     r->since_ns = loop_now_ns(r->manager->config.loop);
     if (allowed && !r->manager->ending)
         loop_timer_start(r->manager->config.loop, &r->idle, allowed, on_idle);
@@ -216,6 +247,7 @@ void idle_watch(struct runtime *r)
 void idle_stop(struct runtime *r)
 {
     loop_timer_stop(&r->idle);
+    loop_timer_stop(&r->age);
     if (!r->looking)
         return;
     http_call_cancel(r->looking);

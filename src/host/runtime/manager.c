@@ -65,6 +65,7 @@ void manager_reconfigure(struct manager *m, const struct manager_config *config)
     m->config.stop_after_ms = config->stop_after_ms;
     m->config.delete_after_ms = config->delete_after_ms;
     m->config.failed_after_ms = config->failed_after_ms;
+    m->config.max_age_ms = config->max_age_ms;
     m->config.mounts = config->mounts; /* a launcher that lives grants no more than it did */
     m->config.mount_count = config->mount_count;
     m->config.keep = config->keep; /* of those that start from now on */

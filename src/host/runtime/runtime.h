@@ -141,7 +141,7 @@ struct runtime {
     bool listens; /* somebody, on the published port */
     bool lived;   /* its server listened once: what failed has files to go on with */
     bool sought;  /* another machine is asked whether it has it, and has not answered yet */
-    struct loop_timer grace, note, idle;
+    struct loop_timer grace, note, idle, age;
     struct http_call *looking; /* inside, whether it is idle; NULL: not */
     bool ran;                  /* something did, at the last look */
     struct buf *seen;
@@ -167,6 +167,7 @@ struct manager_config {
     unsigned most, queue; /* sandboxes at once; starts that may wait */
     uint64_t pause_after_ms, stop_after_ms, delete_after_ms; /* 0: never */
     uint64_t failed_after_ms; /* one that never ran, and so has nothing to keep, is stopped */
+    uint64_t max_age_ms;      /* since it runs, in use or not: it is paused then; 0: never */
     bool keep, park;
     bool rotate;            /* a client that resumes a runtime gets a new session key */
     uint64_t build_wait_ms; /* that a start waits for an image which is being built */

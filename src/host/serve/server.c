@@ -232,6 +232,7 @@ static struct manager_config manager_settings(const struct server *s)
                                    .stop_after_ms = r->idle.stop_after,
                                    .delete_after_ms = r->idle.delete_after,
                                    .failed_after_ms = r->idle.failed_after,
+                                   .max_age_ms = r->idle.max_age,
                                    .keep = r->sandbox.keep_runtime_alive,
                                    .park = r->resume_on_request,
                                    .rotate = r->rotate_session_key,
