@@ -404,6 +404,11 @@ static fallible copy(struct copy *c, int argc, char **argv)
 
     if (argc != 2)
         return cli_wrong(c->k.cli, "wanted FROM and TO, one of them as SANDBOX:PATH");
+    if (strcmp(argv[0], "-") == 0 || strcmp(argv[1], "-") == 0)
+        return cli_wrong(c->k.cli,
+                         "'-' is no path (./- is): 'croft exec SANDBOX -- cat FILE' writes "
+                         "a file out, 'croft exec --interactive SANDBOX -- sh -c \"cat > "
+                         "FILE\"' reads one in");
     struct place from = place_of(argv[0]), to = place_of(argv[1]);
     if (!from.sandbox.p == !to.sandbox.p)
         return cli_wrong(c->k.cli, "one of FROM and TO is SANDBOX:PATH, the other a path here");

@@ -425,6 +425,10 @@ static int run_in(struct cli *cli, int argc, char **argv, const char *const *oth
         e = cli_flags(cli, &x.k.arena, &x.o, &argc, argv);
     x.o.interactive |= otherwise != NULL;
     argv[argc] = NULL; /* flags were taken out before it */
+    if (argc > 0 && strcmp(argv[0], "--") == 0) {
+        argc--;
+        argv++;
+    }
     bool dashes = argc > 1 && strcmp(argv[1], "--") == 0;
     int at = dashes ? 2 : 1;
     const char *const *command = argc > at ? (const char *const *)argv + at : otherwise;

@@ -54,6 +54,7 @@ TEST(serve_cli_runs_commands_and_gives_their_exit_codes)
     check("croft exec demo -- sh -c 'echo hello; exit 3'", 3, "hello\n");
     check("croft exec demo -- echo \"it's\" '$HOME' 'a b'", 0, "it's $HOME a b\n");
     check("croft exec --workdir /usr demo -- pwd", 0, "/usr\n");
+    check("croft exec --workdir /usr -- demo pwd", 0, "/usr\n");
     check("echo typed | croft exec --interactive demo -- sed 's/typed/got it/'", 0, "got it\n");
     check("croft exec nobody -- true 2>&1", 125,
           "croft exec: no sandbox 'nobody' ('croft ps --all' lists them)\n");
@@ -282,9 +283,12 @@ TEST(serve_cli_says_what_was_wrong_where_errors_belong)
     check("croft ps --nosuch 2>/dev/null", 2, "");
     check("croft pool what 2>/dev/null", 2, "");
     check("croft cp a b 2>/dev/null", 2, "");
+    check("croft cp demo:/etc/hostname - 2>/dev/null", 2, "");
+    check_has("croft cp - demo:/tmp/x 2>&1", "'-' is no path");
     check("croft stats 2>/dev/null", 2, "");
     check_has("croft pool set default --target x 2>&1", "5000");
     check_has("croft pool set default --target 5001 2>&1", "5000");
+    check_has("croft pool set default --target 4000 2>&1", "(--ceiling)");
     check_has("croft cp demo:/nowhere $D/. 2>&1", "'demo:/nowhere' to ");
     check("croft inspect --json nobody 2>&1", 1,
           "{\"error\": \"no sandbox 'nobody' ('croft ps --all' lists them)\", \"code\": "

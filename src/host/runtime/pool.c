@@ -403,7 +403,9 @@ static fallible check(const struct pool_config *c)
         return err_new(ERR_UNPROCESSABLE, "pool: a name has 1 to %d characters", POOL_NAME_MAX);
     if (c->target > c->ceiling || c->ceiling > POOL_MOST)
         return err_new(ERR_UNPROCESSABLE,
-                       "pool." STR_FMT ": target %u, ceiling %u: wanted target <= ceiling <= %d",
+                       "pool." STR_FMT
+                       ": target %u, ceiling %u: wanted target <= ceiling <= %d; set "
+                       "'ceiling' (--ceiling) too, which is the first target if nobody said",
                        STR_ARG(name), c->target, c->ceiling, POOL_MOST);
     return NULL;
 }
