@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* run.c — croft run: a command in a sandbox, here and now. */
 #include "host/run/below.h"
+#include "host/run/left.h"
 #include "host/run/run.h"
 
 #include <fcntl.h>
@@ -512,8 +513,10 @@ static int run(struct cli *cli, int argc, char **argv)
     s.argv = argc > 1 ? command_of(argc, argv) : s.image ? NULL : shell;
     if (!e)
         e = fill(cli, &a, &o, &m, &s);
-    if (!e && !o.json)
+    if (!e && !o.json) {
+        left_tell(s.state, cli->err);
         below_tell(cli->err, &s);
+    }
     s.on_making = announce;
     s.arg = cli;
     if (!e)
@@ -528,8 +531,10 @@ static int run(struct cli *cli, int argc, char **argv)
         return r.exit_code; /* it would wait there for good */
     if (o.json)
         run_say_json(cli->err, &s, &r, known);
-    else
+    else {
+        left_tell(s.state, cli->err);
         run_say(cli->err, &s, &r, known);
+    }
     return r.exit_code;
 }
 

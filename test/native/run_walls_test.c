@@ -213,6 +213,41 @@ TEST(croft_run_takes_no_set_id_bit_off_behind_a_link_on_the_way_to_a_directory)
     kit_check_empty("state/box");
 }
 
+/* The link on the way, again. */
+TEST(croft_run_says_once_what_the_one_before_could_not_tidy_up)
+{
+    own_done(buf) out;
+    own_fd dir = test_dir_fd();
+    static const char said[] = "croft run: set-id files may be left in a directory: ";
+
+    leave_set_id(dir);
+    CHECK_INT(renameat(dir, "up", dir, "else"), 0);
+    CHECK_INT(symlinkat("else", dir, "up"), 0);
+    buf_init(&out, 1u << 16);
+    CHECK_INT(kit_run(ARGS("--discard"), ARGS("echo", "hello"), &out), 0);
+    CHECK_STR(buf_str(&out), "hello\n");
+    buf_reset(&out);
+    CHECK_INT(kit_run(ARGS("--discard", "--json"), ARGS("true"), &out), 0);
+    CHECK(str_find(buf_str(&out), str_of(said)) < 0);
+    buf_reset(&out);
+    CHECK_INT(kit_run(ARGS("--discard"), ARGS("true"), &out), 0);
+    CHECK(str_starts(buf_str(&out), str_of(said)));
+    CHECK_HAS(buf_str(&out), "/up/out: ");
+    CHECK(str_ends(buf_str(&out), STR("\n")));
+    CHECK_INT(faccessat(dir, "state/left", F_OK, 0), -1);
+    /* the same again within a day */
+    char path[200];
+    snprintf(path, sizeof path,
+             "{\"time\":\"x\",\"level\":\"warn\",\"msg\":\"new\",\"id\":\"a\\u001bb\"}\n{\"cut");
+    for (unsigned i = 0; i < 2; i++) {
+        own_fd left = openat(dir, "state/left", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        CHECK_OK(fd_write_all(left, str_of(path)));
+        buf_reset(&out);
+        CHECK_INT(kit_run(ARGS("--discard"), ARGS("true"), &out), 0);
+        CHECK_STR(buf_str(&out), i ? "" : "croft run: new: \"a\\033b\"\n");
+    }
+}
+
 static int croft(struct buf *into, const char *verb, const char *a, const char *b)
 {
     buf_reset(into);

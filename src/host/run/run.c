@@ -27,6 +27,7 @@
 #include "host/launcher/setid.h"
 #include "host/tree/tree.h"
 #include "host/rootfs/rootfs.h"
+#include "host/run/left.h"
 #include "host/run/plan.h"
 #include "host/run/relay.h"
 #include "host/snaps/merge.h"
@@ -163,11 +164,14 @@ static _Noreturn void broom_live(struct box_host *h, const struct run_spec *s, c
     own_close_p(&b->tty);
     own_close_p(&b->disk);
     b->tty = b->disk = -1;
-    for (int fd = 0; fd <= 2; fd++)
-        close(fd);
+    int none = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; fd <= 2; fd++) /* what is opened next must not be where errors go */
+        none < 0 ? close(fd) : dup2(none, fd);
     if (recv(word, &byte, 1, 0) != 1)
         _exit(0); /* somebody else does it, or the next sweep */
+    int gathered = left_listen();
     struct err *e = tidy(h, s, p, b, false);
+    left_keep(h->dir, gathered, e);
     box_host_spread(h); /* for the next ones */
     if (!e && !s->root && !s->image && rootfs_host_is_stale(h->dir))
         e = rootfs_host_refresh(h->dir);
@@ -217,7 +221,10 @@ static fallible broom_end(struct broom *broom, struct box_host *h, const struct 
     }
     while (broom->pid > 0 && waitpid(broom->pid, NULL, 0) < 0 && errno == EINTR)
         ;
-    return tidy(h, s, p, b, keep);
+    int gathered = left_listen();
+    struct err *e = tidy(h, s, p, b, keep);
+    left_keep(h->dir, gathered, NULL); /* an error is told by who called us */
+    return e;
 }
 
 /* A word of pid 1: everybody else in there is dead, and so is it in a moment. Without one it died

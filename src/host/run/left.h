@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+/* left.h — what could not be tidied up behind a run. That is found by a child nobody waits for, so
+ * the next 'croft run' says it: state/left holds it until then, and state/left.told what was said
+ * within a day, which is not said again. */
+#pragma once
+
+#include "base/err.h"
+
+/* From here on what is logged is gathered. Gives where, for left_keep(); -1: it is lost. */
+int left_listen(void);
+/* Notes it in the state directory, with e if there is one (borrowed), and closes `gathered`. */
+void left_keep(int state, int gathered, const struct err *e);
+/* Says on fd what is noted in the state directory of that path, as 'croft run' says things. */
+void left_tell(const char *state, int fd);
