@@ -281,7 +281,9 @@ static fallible add_workspace(struct more *m, const struct run_options *o, const
     if (o->workspace.p && !realpath(o->workspace.p, path))
         return err_sys("workspace '%s'", o->workspace.p);
     if (!o->workspace.p && !getcwd(path, sizeof path))
-        return err_sys("where are we");
+        return err_sys(
+            "this directory cannot be found any more, so go to one that is there, or say "
+            "--workspace DIR or --bare");
     bool too_much = is_home(path);
     for (size_t i = 0; i < ARRAY_LEN(never); i++)
         too_much |= strcmp(path, never[i]) == 0;

@@ -316,3 +316,26 @@ TEST(croft_run_that_was_killed_is_listed_and_keeps_what_can_be_applied_alone)
     CHECK_INT(croft(&out, "rollback", "k1", NULL), 0);
     kit_check_empty("state/box");
 }
+
+TEST(croft_run_says_what_to_do_about_a_name_that_is_taken_and_a_directory_that_is_gone)
+{
+    own_done(buf) out;
+    own_fd dir = test_dir_fd();
+    char ws[4200];
+
+    use_own_state();
+    buf_init(&out, 1u << 16);
+    CHECK_INT(mkdirat(dir, "ws", 0755), 0);
+    snprintf(ws, sizeof ws, "%s/ws", test_dir());
+    for (unsigned i = 0; i < 2; i++) {
+        buf_reset(&out);
+        CHECK_INT(kit_run(ARGS("--name", "one", "--workspace", ws), ARGS("touch", "a"), &out),
+                  i ? 125 : 0);
+    }
+    CHECK_HAS(buf_str(&out), "there is a sandbox 'one' already, running or kept: 'croft rollback");
+    CHECK_INT(croft(&out, "diff", "one", NULL), 0); /* it is as it was */
+    CHECK_STR(buf_str(&out), "A  a\n");
+    CHECK(chdir(ws) == 0 && rmdir(ws) == 0);
+    CHECK_INT(croft(&out, "run", NULL, NULL), 125);
+    CHECK_HAS(buf_str(&out), "--workspace DIR or --bare");
+}

@@ -68,3 +68,22 @@ TEST_LIMIT(croft_doctor_tries_the_walls_from_inside, 60)
     kit_check_empty("state/ids");
     arena_done(&a);
 }
+
+/* What it changed is copied out of a disk of its own, as snapshots of running ones are. */
+TEST_LIMIT(an_ordinary_user_keeps_what_is_in_directories_that_were_closed, 120)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    kit_be_nobody();
+    int code = kit_as_nobody(ARGS("run", "--name", "n1", "--disk", "50M", "--", "sh", "-c",
+                                  "mkdir -p shut/in; echo x >shut/in/f; chmod 0 shut/in shut"),
+                             &out);
+    if (code == 125 && str_find(buf_str(&out), STR("disk")) >= 0)
+        SKIP("no limit on disk space for an ordinary user here");
+    CHECK_INT(code, 0);
+    buf_reset(&out);
+    CHECK_INT(kit_as_nobody(ARGS("diff", "n1"), &out), 0);
+    CHECK_STR(buf_str(&out), "A  shut/\nA  shut/in/\nA  shut/in/f\n");
+    CHECK_INT(kit_as_nobody(ARGS("rollback", "n1"), &out), 0);
+}

@@ -64,7 +64,16 @@ static fallible make_dir(const struct box_host *h, const struct run_spec *s, str
 {
     if (p->made)
         return NULL;
-    TRY(box_make_dir(h, s->id));
+    struct err *e = box_make_dir(h, s->id);
+    if (e && err_code(e) == ERR_CONFLICT) {
+        err_free(e);
+        return err_new(
+            ERR_CONFLICT,
+            "there is a sandbox '%s' already, running or kept: 'croft rollback %s' drops "
+            "what it changed, or take another --name",
+            s->id, s->id);
+    }
+    TRY(e);
     p->made = true;
     p->spec.flags |= BOX_DIR_MADE;
     return NULL;
