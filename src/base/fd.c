@@ -50,7 +50,7 @@ fallible fd_read_all(int fd, struct buf *into)
     for (;;) {
         char probe; /* when the buffer is full: is there one byte more? */
         size_t left = into->limit_bytes - into->len, spare = into->cap - into->len;
-        size_t want = spare > READ_AT_LEAST ? spare : READ_AT_LEAST;
+        size_t want = spare ? spare : READ_AT_LEAST;
         want = want < left ? want : left;
         char *to = want ? buf_reserve(into, want) : &probe;
         if (!to)

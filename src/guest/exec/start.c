@@ -20,7 +20,7 @@ fallible start_all(struct start *s, const struct exec_config *config)
     arena_init(&s->arena, ARENA_BYTES);
     TRY(start_user(s, config));
     TRY(start_workdir(s, config));
-    TRY_WRAP(start_environ(s, config), "make the environment of commands");
+    TRY_WRAP(start_environ(s, config), "environment of commands");
     TRY_WRAP(start_git(s, config), "--git-user-name, --git-user-email");
     return NULL;
 }

@@ -123,7 +123,7 @@ static void no_nursery(struct init *in, struct err *e)
 {
     if (!e)
         return;
-    log_error("no nursery to start anything", KV_ERR(e));
+    log_error("no nursery", KV_ERR(e));
     err_free(e);
     if (in->nursery <= 0) /* otherwise its end brings us here again */
         loop_timer_start(in->loop, &in->nursery_again, NURSERY_AGAIN_MS, on_nursery_again);
@@ -155,7 +155,7 @@ static void on_nursery_end(struct init *in)
     bool young = loop_now_ns(in->loop) - in->nursery_ns < NS_PER_S;
 
     in->nursery = 0;
-    log_warn("the nursery died: the next command gets another");
+    log_warn("the nursery died");
     loop_timer_start(in->loop, &in->nursery_again, young ? NURSERY_AGAIN_MS : 0, on_nursery_again);
 }
 

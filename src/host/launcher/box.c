@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/mem.h"
 #include "base/own.h"
 #include "base/rng.h"
 #include "host/launcher/box_inner.h"
@@ -91,6 +92,7 @@ static fallible spawn(struct box_host *h, struct box_embryo *e)
                               .pidfd = (uintptr_t)&e->pidfd,
                               .exit_signal = SIGCHLD,
                               .cgroup = group >= 0 ? (uint64_t)group : 0};
+    mem_trim_stack(); /* or it is copied, and copied again by who writes to it first */
     pid_t pid = sys_clone3(&args);
     if (pid == 0) {
         e->net = e->net && setns(h->net_given, CLONE_NEWNET) == 0; /* else it makes its own */

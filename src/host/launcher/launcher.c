@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -447,6 +448,7 @@ static _Noreturn void launcher_main(const struct launcher_policy *policy, int so
                       .lock = -1,
                       .gone = {.dir = -1, .tell = -1}};
 
+    malloc_trim(0); /* the server's, freed before the fork: each sandbox begins as a copy of us */
     list_init(&s.boxes);
     map_init(&s.by_id);
     list_init(&s.jobs);
