@@ -286,11 +286,10 @@ static fallible start_server(struct init *in)
 
     TRY(init_wire_open(in, &theirs));
     own_fd wire = theirs;
+    init_wire_pump(in); /* it finds what it needs, and need not wait for it */
     struct err *e = in->config->await ? start_dormant(in, wire) : start_program(in, wire);
     if (e)
         init_wire_close(in);
-    else
-        init_wire_pump(in);
     return e;
 }
 
