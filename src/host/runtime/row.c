@@ -6,6 +6,8 @@
 #include "host/runtime/inner.h"
 
 #define JSON_BYTES (4u << 20)
+#define CROWD      8 /* the launcher has so many to do: nobody is told soon */
+#define GATHER_MS  3
 
 static struct store_value text(const char *s)
 {
@@ -23,6 +25,16 @@ static struct store_value json_text(struct buf *b, const struct json *v)
         return (struct store_value){.type = STORE_NULL};
     json_write(b, v, JW_WEB);
     return store_text(buf_str(b));
+}
+
+/* Somebody waits for it. In a crowd that waits for the launcher most of all a sync for each would
+ * only make all wait longer. */
+static void send_off(const struct manager *m)
+{
+    if (m->at_gate >= m->refilling + CROWD)
+        store_gather(m->config.store, GATHER_MS);
+    else
+        store_hurry(m->config.store);
 }
 
 void row_insert(struct runtime *r, const struct wire_start *start, store_done *done)
@@ -66,7 +78,7 @@ void row_insert(struct runtime *r, const struct wire_start *start, store_done *d
                 " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,"
                 "?21,?22)",
                 v, ARRAY_LEN(v), done, r);
-    store_hurry(r->manager->config.store);
+    send_off(r->manager);
 }
 
 /* Microseconds, in the order of enum runtime_phase; nothing of one that did not start yet. */
@@ -118,7 +130,7 @@ void row_update(struct runtime *r, store_done *done)
                 " stopped_ms=?6, timeline=coalesce(?7, timeline), restart_reasons=?8 WHERE id=?1",
                 v, ARRAY_LEN(v), done, r);
     if (done)
-        store_hurry(r->manager->config.store);
+        send_off(r->manager);
 }
 
 void row_set_port(struct runtime *r)

@@ -36,7 +36,8 @@ struct store {
     int wal_pages;                             /* that wait to be moved into the file */
     struct loop_work work;
     struct loop_later start, gone;
-    struct loop_timer quiet; /* until the log is moved into the file */
+    struct loop_timer quiet;     /* until the log is moved into the file */
+    struct loop_timer gathering; /* until the next flight may leave */
 
     pthread_mutex_t lock; /* landed, for store_close alone; boarding, and the flight so long */
     pthread_cond_t landing, leaving;

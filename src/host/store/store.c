@@ -330,7 +330,7 @@ static bool hand_over(struct store *s)
 
 static void fly(struct store *s)
 {
-    while (!s->closed && !s->flying && take_off(s)) {
+    while (!s->closed && !s->flying && !s->gathering.loop && take_off(s)) {
         if (hand_over(s))
             return;
         flight_run(s); /* no thread to be had: then the loop waits for the disk itself */
@@ -384,9 +384,20 @@ void store_write(struct store *s, const char *sql, const struct store_value *val
         loop_later(s->loop, &s->start, on_start);
 }
 
+static void on_gathered(struct loop_timer *t)
+{
+    fly(container_of(t, struct store, gathering));
+}
+
+void store_gather(struct store *s, uint64_t ms)
+{
+    if (!s->closing && !s->gathering.loop)
+        loop_timer_start(s->loop, &s->gathering, ms, on_gathered);
+}
+
 void store_expect(struct store *s)
 {
-    if (s->closing || s->flying || s->queued || s->wal_pages >= WAL_MOST)
+    if (s->closing || s->flying || s->queued || s->gathering.loop || s->wal_pages >= WAL_MOST)
         return; /* it goes out with those, or after what must come first */
     loop_timer_stop(&s->quiet);
     s->landed = s->checkpoints = false;
@@ -402,6 +413,7 @@ void store_hurry(struct store *s)
     unsigned queued = s->queued;
     size_t bytes = s->queued_bytes;
 
+    loop_timer_stop(&s->gathering);
     leave(s);
     if (s->closing || s->flying || !queued || !take_off(s) || hand_over(s))
         return;
@@ -447,6 +459,7 @@ void store_close(struct store *s)
     leave(s);
     bool flying = s->flying;
     loop_later_cancel(&s->start);
+    loop_timer_stop(&s->gathering);
     loop_timer_stop(&s->quiet);
     pthread_mutex_lock(&s->lock);
     while (flying && !s->landed)
@@ -460,6 +473,7 @@ void store_close(struct store *s)
         land(s);
     }
     loop_later_cancel(&s->start);
+    loop_timer_stop(&s->gathering);
     loop_timer_stop(&s->quiet);
     s->closed = true;
     tell(&s->refused);

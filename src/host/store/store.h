@@ -65,6 +65,9 @@ void store_write(struct store *s, const char *sql, const struct store_value *val
 void store_expect(struct store *s);
 /* What was asked for so far goes out now, and not at the end of the turn: somebody waits for it. */
 void store_hurry(struct store *s);
+/* What is asked for goes out in so many ms, together, unless somebody is in a hurry: where many
+ * wait for other things anyway, each sync is processor time that they wait for too. */
+void store_gather(struct store *s, uint64_t ms);
 /* Blocks. row's values are borrowed until it returns; its error ends the reading. */
 fallible store_read(struct store *s, const char *sql, const struct store_value *values,
                     size_t count,

@@ -333,3 +333,43 @@ TEST(a_machine_that_was_started_anew_is_noticed)
     CHECK(changed);
     rows_done(&k);
 }
+
+TEST(what_is_gathered_goes_out_together_or_when_somebody_is_in_a_hurry)
+{
+    struct rows_kit k;
+    struct rows_wait w[3];
+    own_done(buf) got;
+
+    start(&k, &got);
+    store_gather(k.store, 1);
+    rows_put(&k, &w[0], "a", "1");
+    rows_wait(&k, &w[0]);
+    CHECK(!w[0].failed);
+    store_gather(k.store, 1000000); /* longer than any test: only the hurry ends it */
+    rows_put(&k, &w[1], "b", "2");
+    CHECK_OK(loop_turn(k.loop, 0));
+    CHECK_OK(loop_turn(k.loop, 0));
+    CHECK_INT(w[1].calls, 0);
+    rows_put(&k, &w[2], "c", "3");
+    store_hurry(k.store);
+    rows_wait(&k, &w[2]);
+    CHECK(w[1].calls == 1 && !w[1].failed && !w[2].failed);
+    CHECK_STR(rows_read(&k, ALL, &got), "a 1 b 2 c 3 ");
+    rows_done(&k);
+}
+
+TEST(what_is_gathered_is_written_before_a_store_is_closed)
+{
+    struct rows_kit k;
+    struct rows_wait w;
+    own_done(buf) got;
+
+    start(&k, &got);
+    store_gather(k.store, 1000000);
+    rows_put(&k, &w, "a", "1");
+    rows_close(&k);
+    CHECK(w.calls == 1 && !w.failed);
+    rows_open(&k);
+    CHECK_STR(rows_read(&k, ALL, &got), "a 1 ");
+    rows_done(&k);
+}
