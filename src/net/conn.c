@@ -175,6 +175,8 @@ static void to_head_state(struct conn *c)
 {
     c->state = CONN_HEAD;
     c->scanned = 0;
+    list_del(&c->link);
+    list_add(&c->server->conns, &c->link);
     stream_set_idle(c->stream, c->server->config.limits.idle_ms);
 }
 

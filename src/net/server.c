@@ -12,6 +12,7 @@
 #include "net/server_inner.h"
 
 #define ACCEPTS_IN_ROW  64
+#define LOOK_AT         16
 #define ACCEPT_RETRY_MS 100 /* after the descriptors ran out */
 
 static const struct http_limits default_limits = {
@@ -111,6 +112,22 @@ static void accept_paused(struct http_listener *l, int errnum)
     loop_timer_start(net_loop(l->server->net), &l->retry, ACCEPT_RETRY_MS, on_accept_retry);
 }
 
+/* When there is no room left, who has asked for nothing longest makes some: connections are in the
+ * order of their last request, but for those that are busy, which go behind the others here. */
+static bool make_room(struct http_server *s)
+{
+    for (unsigned i = 0; i < LOOK_AT && !list_empty(&s->conns); i++) {
+        struct conn *c = container_of(s->conns.next, struct conn, link);
+        list_del(&c->link);
+        list_add(&s->conns, &c->link);
+        if (c->state != CONN_HEAD || stream_pending(c->stream))
+            continue;
+        conn_close(c);
+        return true;
+    }
+    return false;
+}
+
 static void on_acceptable(struct loop_io *io)
 {
     struct http_listener *l = container_of(io, struct http_listener, io);
@@ -118,7 +135,10 @@ static void on_acceptable(struct loop_io *io)
     int one = 1;
 
     for (int i = 0; i < ACCEPTS_IN_ROW; i++) {
-        if (s->conn_count >= s->config.limits.connections) {
+        bool full = s->conn_count >= s->config.limits.connections;
+        if (full && i > 0)
+            return; /* should there be more, we hear of it */
+        if (full && !make_room(s)) {
             list_del(&l->link);
             list_add(&s->stalled, &l->link);
             listener_want(l, false);
@@ -126,8 +146,11 @@ static void on_acceptable(struct loop_io *io)
         }
         int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0) {
-            if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-                accept_paused(l, errno); /* out of descriptors or worse: do not spin on it */
+            int why = errno;
+            if ((why == EMFILE || why == ENFILE) && i == 0 && make_room(s))
+                continue;
+            if (why != EAGAIN && why != EINTR && why != ECONNABORTED)
+                accept_paused(l, why); /* out of descriptors or worse: do not spin on it */
             return;
         }
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one,

@@ -105,6 +105,7 @@ TEST(of_many_full_listeners_the_longest_waiting_gets_the_free_place)
 
     web_open(&w, WEB_ROUTES(routes), NULL, &sc);
     web_connect(&w, &first, 4096);
+    CHECK(web_send(&w, &first, STR("GET /tag HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n")));
     for (int i = 0; i < 3; i++) {
         CHECK_OK(listen_open(STR("127.0.0.1:0"), &fds[i]));
         CHECK_OK(http_server_listen_as(w.server, fds[i], (unsigned)i + 1, &ls[i]));

@@ -319,3 +319,16 @@ TEST(serve_refuses_names_of_snapshots_that_are_no_names)
     CHECK_INT(serve_ask(&s, "DELETE", "/croft/v1/snapshots/a.b-1_", NULL).status, 204);
     serve_close(&s);
 }
+
+/* Nobody has to keep for it what a stranger may send. */
+TEST(serve_refuses_a_stranger_before_his_body)
+{
+    struct serve s = {.key = "a-rather-long-first-secret-of-a-test"};
+
+    setenv("CROFT_API_KEY", s.key, 1);
+    serve_open(&s);
+    refused(&s, STR(POST("/start", "Content-Length: 4194304\r\n", "{")), false, 401, "X-API-Key");
+    refused(&s, STR(POST("/start", "X-API-Key: none\r\nContent-Length: 4194304\r\n", "{")), false,
+            401, "not accepted");
+    serve_close(&s);
+}

@@ -109,6 +109,7 @@ TEST_LIMIT(serve_reaches_ports_inside_by_path_and_by_their_own, 120)
     a = serve_get(&s, serve_text(&s, "/sandbox/%s/work-1/a", id));
     CHECK_INT(a.status, 200);
     CHECK_STR(a.body, "deep\n");
+    CHECK_HAS(a.head, "Content-Security-Policy: sandbox "); /* no page of a server without keys */
     a = serve_get(&s, serve_text(&s, "/sandbox/%s/work-1/none", id));
     CHECK_INT(a.status, 404);
     CHECK_INT(serve_get(&s, serve_text(&s, "/sandbox/%s/alive", id)).status, 200);
@@ -292,8 +293,8 @@ TEST_LIMIT(serve_attaches_a_client_that_comes_back_to_its_command, 120)
 TEST_LIMIT(serve_cuts_a_command_whose_server_dies_and_gives_its_answer_later, 120)
 {
     static const char command[] =
-        "echo x >> /tmp/n; (sleep 0.3; kill -9 $(pgrep -f -- --init-fd)) & sleep 1.5; "
-        "echo $(wc -l < /tmp/n) time";
+        "echo x >> /tmp/n; P=$(pgrep -f -- --init-fd); kill -9 $P; while [ -d /proc/$P ]; do "
+        "sleep 0.05; done; echo $(wc -l < /tmp/n) time";
     struct serve s = {.key = NULL};
     struct buf in;
 

@@ -13,6 +13,28 @@ unsigned keys_grants(unsigned has)
     return has & KEY_RUNTIME ? has | KEY_READ : has;
 }
 
+/* What a sandbox serves is a page of this machine too, on another port or below another path: a
+ * browser says whose page it is that asks, and only our own may. */
+static fallible check_page(const struct http_req *req)
+{
+    struct str host = http_req_header(req, STR("host"));
+    struct str origin = http_req_header(req, STR("origin"));
+    struct str site = http_req_header(req, STR("sec-fetch-site"));
+    ptrdiff_t at = str_find(origin, STR("://"));
+
+    TRY(local_check(req));
+    if (origin.p && (at < 0 || !str_eq_nocase(str_from(origin, (size_t)at + 3), host)))
+        return err_new(ERR_FORBIDDEN,
+                       "Origin '" STR_FMT "' is not this server; pages of others are served with a "
+                       "key only: 'croft token create'",
+                       STR_ARG(str_first(origin, 80)));
+    if (site.p && !str_eq(site, STR("same-origin")) && !str_eq(site, STR("none")))
+        return err_new(ERR_FORBIDDEN,
+                       "Sec-Fetch-Site: a page of another server asks; those are served with a key "
+                       "only: 'croft token create'");
+    return NULL;
+}
+
 /* A page in a browser here has a peer address of this machine too: Host and Origin tell. */
 static fallible check_local(struct http_req *req)
 {
@@ -26,7 +48,7 @@ static fallible check_local(struct http_req *req)
             ERR_UNAUTHORIZED,
             "there is no key yet, and only peers on this machine are served without one: "
             "make one there with 'croft token create'");
-    return local_check(req);
+    return check_page(req);
 }
 
 static struct str shown_secret(const struct http_req *req)

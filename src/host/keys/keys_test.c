@@ -416,6 +416,12 @@ TEST(without_keys_only_this_machine_is_served_and_no_web_page)
         {"GET /look HTTP/1.1\r\nHost: localhost\r\n\r\n", 200},
         {"GET /look HTTP/1.1\r\nHost: evil.example\r\n\r\n", 403},
         {"GET /look HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n\r\n", 403},
+        {"GET /look HTTP/1.1\r\nHost: localhost:1\r\nOrigin: http://localhost:1\r\n\r\n", 200},
+        /* what a sandbox serves, on its own port or below our own address */
+        {"GET /look HTTP/1.1\r\nHost: localhost:1\r\nOrigin: http://localhost:2\r\n\r\n", 403},
+        {"GET /look HTTP/1.1\r\nHost: localhost\r\nOrigin: null\r\n\r\n", 403},
+        {"GET /look HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-site\r\n\r\n", 403},
+        {"GET /look HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: none\r\n\r\n", 200},
     };
 
     site_start(&s);

@@ -98,27 +98,29 @@ static fallible become_ordinary(struct server *s)
 
 /* --- the parts --- */
 
-static struct proxy *proxy_of(struct http_req *req)
-{
-    return container_of(req->app, struct server, face)->proxy;
-}
-
-/* A request that names a sandbox needs that sandbox's key, not ours. */
+/* A request that names a sandbox needs that sandbox's key, not ours. While we ask for none, what a
+ * sandbox shows below our own address is no page of ours to a browser. */
 static fallible intercept(struct http_req *req, const struct route **ret_route)
 {
+    struct server *s = container_of(req->app, struct server, face);
+
     request_id_set(req);
-    TRY(proxy_intercept(proxy_of(req), req, ret_route));
+    TRY(proxy_intercept(s->proxy, req, ret_route));
     req->passed_on = *ret_route;
+    if (*ret_route && !keys_any(s->keys))
+        http_reply_header(req, STR("Content-Security-Policy"),
+                          STR("sandbox allow-scripts allow-forms allow-popups allow-modals "
+                              "allow-downloads"));
     return NULL;
 }
 
-/* Without a key a page in a browser of this machine could ask too: names of this machine only. */
-static fallible check_names(struct http_req *req)
+/* Before a byte of the body is kept for somebody. Which scope it takes the handler knows. */
+static fallible check_key(struct http_req *req)
 {
     struct server *s = container_of(req->app, struct server, face);
-    bool keyless = !keys_any(s->keys);
+    const struct key *key;
 
-    return keyless && s->local ? local_check(req) : NULL;
+    return keys_check(s->keys, req, KEY_ALL, &key);
 }
 
 static fallible open_rows(struct server *s)
@@ -274,7 +276,7 @@ static fallible open_manager(struct server *s)
 
 static fallible open_http(struct server *s)
 {
-    s->router = router_new(&(struct router_config){.auth = check_names, .collapse_slashes = true});
+    s->router = router_new(&(struct router_config){.auth = check_key, .collapse_slashes = true});
     router_add(s->router, runtime_routes, runtime_route_count);
     router_add(s->router, v1_routes, v1_route_count);
     router_add(s->router, keys_routes, keys_route_count);
