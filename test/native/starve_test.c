@@ -179,8 +179,12 @@ static bool makes_a_wall(const char *call)
                                         "dup2",    "ioctl",   "symlinkat", "sendmsg",  "recvmsg",
                                         "mkdirat", "write",   "clone",     "fchmodat", "fchownat"};
 
-    if (strcmp(call, "prctl 1") == 0) /* whose child dies with whom: no wall */
-        return false;
+    /* Whose child dies with whom is no wall; who the launcher is, and may do, is tried twice. */
+    static const char *const none[] = {"prctl 1", "syscall 117", "syscall 125", "syscall 126"};
+
+    for (size_t i = 0; i < ARRAY_LEN(none); i++)
+        if (strcmp(call, none[i]) == 0)
+            return false;
     for (size_t i = 0; i < ARRAY_LEN(walls); i++)
         if (strncmp(call, walls[i], strlen(walls[i])) == 0)
             return true;
