@@ -28,7 +28,8 @@ static bool run(int dir, struct str body, size_t piece, struct build *b, struct 
     struct form *f = NULL;
     int fd;
 
-    *b = (struct build){.dir = dir, .archive = -1};
+    struct builds all = {.config.context_bytes = 1u << 20};
+    *b = (struct build){.builds = &all, .dir = dir, .archive = -1};
     buf_init(context, 64u << 20);
     struct err *e = form_new(STR("multipart/form-data; boundary=B"), b, &f);
     for (size_t at = 0; at < body.len && !e; at += piece)

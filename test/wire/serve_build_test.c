@@ -265,6 +265,104 @@ TEST_LIMIT(serve_builds_for_a_tenant_only_below_the_registry_prefix, 120)
     serve_close(&s);
 }
 
+/* A build of which the server has read the head, and which goes on coming. */
+static int begin_post(struct serve *s)
+{
+    int fd = wire_connect(&s->wire);
+    char got[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    size_t have = 0, want = sizeof got - 1;
+
+    wire_send(fd,
+              str_of(serve_text(s,
+                                "POST /build HTTP/1.1\r\nHost: localhost\r\nX-API-Key: %s\r\n"
+                                "Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n"
+                                "Content-Type: multipart/form-data; boundary=" BOUNDARY "\r\n\r\n",
+                                s->key)));
+    for (ssize_t n; have < want && (n = read(fd, got + have, want - have)) > 0;)
+        have += (size_t)n;
+    CHECK_STR(got, "HTTP/1.1 100 Continue\r\n\r\n");
+    CHECK_INT(have, want);
+    return fd;
+}
+
+/* Its body ends too early, and with the answer it is gone. */
+static void spoil_post(int fd)
+{
+    own_done(buf) got;
+
+    buf_init(&got, 1u << 16);
+    wire_send(fd, STR("0\r\n\r\n"));
+    wire_read_answer(fd, &got);
+    CHECK_HAS(buf_str(&got), "HTTP/1.1 4");
+    close(fd);
+}
+
+TEST_LIMIT(serve_lets_a_key_send_two_builds_at_a_time, 120)
+{
+    struct serve s = {.key = NULL};
+    char boss[KEY_MAX], other[KEY_MAX];
+
+    need_buildah();
+    serve_open(&s);
+    make_keys(&s, boss, other);
+    s.key = other;
+    int one = begin_post(&s), two = begin_post(&s);
+    struct serve_answer a = post(&s, STR("AAAA"), MINE "a:1");
+    CHECK_INT(a.status, 429);
+    CHECK_HAS(a.body, "key 'other' is sending 2 builds already");
+    s.key = boss;
+    take_and_fail(&s, MINE "b:1"); /* another key has its own two */
+    s.key = other;
+    spoil_post(one);
+    take_and_fail(&s, MINE "a:1");
+    spoil_post(two);
+    serve_close(&s);
+}
+
+static struct serve_answer post_bytes(struct serve *s, size_t count)
+{
+    own_done(buf) text;
+
+    buf_init(&text, 1u << 16);
+    for (size_t i = 0; i < count / 3; i++)
+        buf_add_cstr(&text, "AAAA");
+    return post(s, buf_str(&text), MINE "a:1");
+}
+
+TEST_LIMIT(serve_keeps_no_more_of_builds_than_it_was_told, 120)
+{
+    struct serve s = {.key = NULL};
+    char boss[KEY_MAX], other[KEY_MAX];
+    own_done(buf) part, said;
+
+    need_buildah();
+    buf_init(&said, 1u << 16);
+    serve_prepare(&s);
+    serve_run_with(&s, "[server]\nbuild_bytes = '6K'\n");
+    make_keys(&s, boss, other);
+    s.key = other;
+    int fd = begin_post(&s);
+    buf_init(&part, 1u << 16);
+    put_part(&part, "context", "", STR(""));
+    for (int i = 0; i < 1500; i++)
+        buf_add_cstr(&part, "AAAA");
+    wire_send(fd,
+              str_of(serve_text(&s, "%zx\r\n" STR_FMT "\r\n", part.len, STR_ARG(buf_str(&part)))));
+    const char *there = serve_text(&s, "[ -n \"$(find %s/server/build -size +3k)\" ]", s.state);
+    while (program_run(ARGS("bash", "-c", there), &said) != 0)
+        poll(NULL, 0, 10); /* nobody tells how much of it has come */
+    s.key = boss;
+    struct serve_answer a = post_bytes(&s, 3000);
+    CHECK_INT(a.status, 429);
+    CHECK_HAS(a.body, "server.build_bytes");
+    CHECK_INT(post_bytes(&s, 7000).status, 413); /* with or without the other */
+    spoil_post(fd);
+    a = post_bytes(&s, 3000);
+    CHECK_INT(a.status, 200);
+    wait_for(&s, serve_field(&s, a.json, "build_id"));
+    serve_close(&s);
+}
+
 TEST_LIMIT(serve_keeps_builds_of_tenants_apart_and_says_which_were_cut_short, 180)
 {
     struct serve s = {.key = NULL};

@@ -179,8 +179,6 @@ static void on_target(void *arg, const char *record, size_t count, const struct 
         if (!e)
             return;
     }
-    if (!e)
-        e = build_check_room(p->build->builds);
     if (e) {
         http_reply_header(p->req, STR("Retry-After"), STR("30"));
         http_reply_err(p->req, e);
@@ -244,6 +242,8 @@ static fallible on_body(struct http_req *req, struct str piece)
         req->on_gone = NULL;
         posting_free(p);
     }
+    if (e && err_code(e) == ERR_LIMIT)
+        http_reply_header(req, STR("Retry-After"), STR("30"));
     return e;
 }
 
@@ -268,7 +268,7 @@ static fallible handle_build(struct http_req *req)
         return err_new(ERR_UNSUPPORTED,
                        "images cannot be built here: buildah is not installed "
                        "(package 'buildah'); 'croft image import' takes ready ones");
-    struct err *e = build_check_room(b);
+    struct err *e = build_check_room(b, key_tenant(key));
     if (e) {
         http_reply_header(req, STR("Retry-After"), STR("30"));
         return e;

@@ -34,10 +34,31 @@ static void on_next(struct loop_later *l)
     }
 }
 
-fallible build_check_room(const struct builds *b)
+static unsigned count_of(const struct list *builds, const char *key_name)
 {
-    if (b->waiting_count >= BUILDS_WAIT)
-        return err_new(ERR_LIMIT, "%u builds wait already, which is the most", b->waiting_count);
+    unsigned n = 0;
+
+    LIST_EACH(b, builds, const struct build, link)
+        n += !key_name || strcmp(b->key_name, key_name) == 0;
+    return n;
+}
+
+fallible build_check_room(const struct builds *b, const char *key_name)
+{
+    unsigned all = b->waiting_count + count_of(&b->posted, NULL);
+    unsigned sent = count_of(&b->posted, key_name);
+    unsigned own = sent + count_of(&b->waiting, key_name);
+
+    if (all >= BUILDS_WAIT)
+        return err_new(ERR_LIMIT, "%u builds wait or are being sent already, which is the most",
+                       all);
+    if (sent >= BUILDS_SENT)
+        return err_new(ERR_LIMIT, "key '%s' is sending %u builds already, which is the most",
+                       key_name, sent);
+    if (own >= BUILDS_SHARE)
+        return err_new(ERR_LIMIT,
+                       "%u builds of key '%s' wait already, which is the most of one key", own,
+                       key_name);
     return NULL;
 }
 
@@ -58,13 +79,16 @@ fallible build_new(struct builds *all, const char *key_name, struct build **ret_
         build_drop(b);
         return e;
     }
+    list_add(&all->posted, &b->link);
     *ret_build = b;
     return NULL;
 }
 
 void build_drop(struct build *b)
 {
+    list_del(&b->link);
     fd_remove_tree(b->builds->dir, b->id);
+    b->builds->bytes -= b->bytes;
     own_close_p(&b->dir);
     own_close_p(&b->archive);
     free(b->error);
@@ -132,6 +156,7 @@ void build_queue(struct build *b, store_done *done, void *arg)
     struct builds *all = b->builds;
     char text[320];
 
+    list_del(&b->link);
     list_add(&all->waiting, &b->link);
     all->waiting_count++;
     build_row_write(b, done, arg);
@@ -161,7 +186,6 @@ void build_end(struct build *b, enum build_status status, const char *fmt, ...)
                  b->id, b->error ? b->error : build_status_word(status));
         tell(b, true, text);
     }
-    list_del(&b->link);
     all->working_count--;
     build_drop(b);
     loop_later(all->config.loop, &all->next, on_next);
@@ -174,6 +198,7 @@ fallible builds_open(const struct builds_config *config, struct builds **ret_bui
     own(builds) owned = all;
 
     *all = (struct builds){.config = *config, .dir = -1, .path = mem_dup_cstr(config->dir)};
+    list_init(&all->posted);
     list_init(&all->waiting);
     list_init(&all->working);
     list_init(&all->waiters);
@@ -182,6 +207,8 @@ fallible builds_open(const struct builds_config *config, struct builds **ret_bui
         all->config.timeout_ms = 30 * 60 * 1000;
     if (!all->config.image_bytes)
         all->config.image_bytes = 16ull << 30;
+    if (!all->config.context_bytes)
+        all->config.context_bytes = 8ull << 30;
     if (mkdir(all->path, 0700) < 0 && errno != EEXIST)
         return err_sys("make '%s'", all->path);
     all->dir = open(all->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);

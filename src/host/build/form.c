@@ -23,7 +23,6 @@ struct form {
     struct form_b64 b64;
     struct buf decoded;
     int context; /* -1: has not come */
-    uint64_t bytes;
     bool has_target;
     struct buf text; /* of a name */
 };
@@ -89,6 +88,25 @@ static fallible on_part(void *ctx, const struct multipart_part *part)
     return f->context < 0 ? err_sys("make a file for the context") : NULL;
 }
 
+/* ERR_LIMIT: it is the others' that are too many. */
+static fallible add_bytes(struct build *b, size_t count)
+{
+    struct builds *all = b->builds;
+    uint64_t room = all->config.context_bytes;
+    uint64_t most = room < BUILDS_CONTEXT ? room : BUILDS_CONTEXT;
+
+    if (count > most - b->bytes)
+        return err_new(ERR_TOO_LARGE, "context: more than %llu bytes", (unsigned long long)most);
+    if (count > room - all->bytes)
+        return err_new(ERR_LIMIT,
+                       "context: with those of other builds it is more than %llu bytes "
+                       "(server.build_bytes): try again when one has ended",
+                       (unsigned long long)room);
+    b->bytes += count;
+    all->bytes += count;
+    return NULL;
+}
+
 static fallible on_data(void *ctx, struct str piece)
 {
     struct form *f = ctx;
@@ -99,10 +117,7 @@ static fallible on_data(void *ctx, struct str piece)
         return NULL;
     buf_reset(&f->decoded);
     TRY_WRAP(err_recode(form_b64_add(&f->b64, piece, &f->decoded), ERR_UNPROCESSABLE), "context");
-    f->bytes += f->decoded.len;
-    if (f->bytes > BUILDS_CONTEXT)
-        return err_new(ERR_TOO_LARGE, "context: more than %llu bytes",
-                       (unsigned long long)BUILDS_CONTEXT);
+    TRY(add_bytes(f->build, f->decoded.len));
     return err_wrap(fd_write_all(f->context, buf_str(&f->decoded)), "keep the context");
 }
 
@@ -178,7 +193,7 @@ fallible form_feed(struct form *f, struct str piece)
 fallible form_end(struct form *f)
 {
     TRY(multipart_end(f->parser));
-    if (f->context < 0 || !f->bytes)
+    if (f->context < 0 || !f->build->bytes)
         return err_new(ERR_UNPROCESSABLE, "context: it is missing; wanted base64 text of a tar.gz");
     if (!f->has_target)
         return err_new(ERR_UNPROCESSABLE, "target_image: it is missing");

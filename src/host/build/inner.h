@@ -31,13 +31,14 @@ struct build {
     char key_name[KEY_NAME_SIZE];
     char request[REQUEST_ID_MAX + 1]; /* who asked for it */
     struct builds *builds;
-    struct list link; /* waiting or working */
+    struct list link; /* posted, waiting or working */
     enum build_status status;
     char tags[BUILD_TAGS][BUILD_NAME]; /* the first is the image's name, the others too */
     unsigned tag_count, tags_done;
     char *error;
 
-    int dir; /* dir/ID: the context */
+    int dir;        /* dir/ID: the context */
+    uint64_t bytes; /* of it */
     /* while it works */
     struct sbx *sandbox;
     bool scanning; /* for its FROMs; the build comes after */
@@ -56,15 +57,18 @@ struct builds {
     struct builds_config config;
     char *path;
     int dir;
-    int64_t opened_ms; /* wall clock: rows that are older are of a server before us */
+    int64_t opened_ms;  /* wall clock: rows that are older are of a server before us */
+    struct list posted; /* whose context comes, or whose names are looked for */
     struct list waiting, working;
     struct list waiters; /* for the end of any */
+    uint64_t bytes;      /* of all contexts */
     unsigned waiting_count, working_count;
     struct loop_later next;
 };
 
 /* --- build.c --- */
-fallible build_check_room(const struct builds *b);
+/* For one more of this key, which build_new() then has. */
+fallible build_check_room(const struct builds *b, const char *key_name);
 /* A directory of its own; QUEUED is on disk when done says so. */
 fallible build_new(struct builds *b, const char *key_name, struct build **ret_build);
 void build_drop(struct build *b); /* of one that was never queued */

@@ -102,6 +102,7 @@ struct settings {
     bool resume_on_request;       /* a request to a paused sandbox wakes it */
     bool rotate_session_key;      /* at resume */
     uint64_t build_wait;          /* ms that a start waits for its image */
+    uint64_t build_bytes;         /* of contexts */
     uint64_t awake;               /* ms that processors do not sleep when a start is asked for */
     struct settings_limits limits;
     struct settings_idle idle;

@@ -51,6 +51,10 @@ static const struct cfg_row rows[] = {
         "A start whose image is being built waits so long for it, and is 503 after that. Clients "
         "wait 180 s for an answer. 0 is not at all.",
         .flag = "", .max = 600000),
+    CFG_SIZE(settings, build_bytes, "server.build_bytes", "8G",
+             "Disk for what builds are made of (their contexts, up to 2G each), all together; one "
+             "for which there is no room is 429.",
+             .flag = "", .min = 1, .max = INT64_MAX),
     CFG_BOOL(settings, rotate_session_key, "server.rotate_session_key", false,
              "A resume answers with a new session key and the old one is refused. OpenHands' V0 "
              "clients and its SDK keep the old one and would be locked out.",

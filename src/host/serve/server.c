@@ -263,6 +263,7 @@ static fallible open_manager(struct server *s)
                                    .dir = s->layout.builds,
                                    .limits = s->launch.limits,
                                    .registry_prefix = s->settings->registry_prefix,
+                                   .context_bytes = s->settings->build_bytes,
                                    .on_news = on_build_news,
                                    .arg = s->manager};
     TRY(builds_open(&builds, &s->builds));
