@@ -401,6 +401,11 @@ TEST_LIMIT(serve_keeps_builds_of_tenants_apart_and_says_which_were_cut_short, 18
     serve_refused(&s, 503, "image: '" MINE "mine:1' is being built", "POST", "/start",
                   "{'image':'" MINE "mine:1','session_id':'early'}");
     serve_refused(&s, 404, "early", "GET", "/sessions/early", NULL);
+    s.key = boss; /* the name is the other's from its queueing on, and an administrator's neither */
+    struct serve_answer late = post(&s, STR("AAAA"), MINE "mine:1");
+    CHECK_INT(late.status, 409);
+    CHECK_HAS(late.body, "another key's build of image '" MINE "mine:1' is under way");
+    s.key = other;
     wait_status(&s, "STATUS[$]BUILDING_RUNTIME", "mine:1"); /* whose it is sees it */
     serve_kill(&s);
     serve_run(&s, NULL);

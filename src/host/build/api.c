@@ -122,7 +122,6 @@ struct posting {
     struct build *build; /* NULL once it is queued */
     struct form *form;
     char id[BUILD_ID_LEN + 1];
-    bool admin;
     unsigned tag; /* that is looked for */
 };
 
@@ -148,30 +147,12 @@ static void on_queued(void *arg, struct err *e)
     posting_free(p);
 }
 
-/* A name that is taken is its maker's to give again: an image of somebody else's must not change
- * under those who start it. */
-static fallible check_owner(const struct posting *p, const struct err *missing)
-{
-    struct build *b = p->build;
-    bool owns = false;
-
-    if (missing && err_code(missing) == ERR_NOT_FOUND)
-        return NULL;
-    if (missing)
-        return err_copy(missing);
-    TRY(build_row_owns(b->builds, str_of(b->tags[p->tag]), b->key_name, &owns));
-    if (owns || p->admin)
-        return NULL;
-    return err_new(ERR_CONFLICT, "%s: there is an image '%s' that key '%s' did not build",
-                   p->tag ? "tags" : "target_image", b->tags[p->tag], b->key_name);
-}
-
 static fallible look_for_tag(struct posting *p);
 
 static void on_target(void *arg, const char *record, size_t count, const struct err *missing)
 {
     struct posting *p = arg;
-    struct err *e = check_owner(p, missing);
+    struct err *e = build_check_owner(p->build, p->tag, missing);
 
     (void)record, (void)count;
     if (!e && ++p->tag < p->build->tag_count) {
@@ -179,6 +160,8 @@ static void on_target(void *arg, const char *record, size_t count, const struct 
         if (!e)
             return;
     }
+    if (!e)
+        e = build_check_others(p->build);
     if (e) {
         http_reply_header(p->req, STR("Retry-After"), STR("30"));
         http_reply_err(p->req, e);
@@ -213,7 +196,7 @@ static fallible check_name(const struct posting *p, const char *field, struct st
         prefix.len--;
     if (str_eq(name, STR("host")) || str_eq(name, STR("host:latest")))
         return err_new(ERR_UNPROCESSABLE, "%s: 'host' is this machine's own system", field);
-    if (p->admin || !prefix.len ||
+    if (p->build->admin || !prefix.len ||
         (str_starts(name, prefix) && str_starts(str_from(name, prefix.len), STR("/"))))
         return NULL;
     return err_new(ERR_FORBIDDEN,
@@ -276,7 +259,7 @@ static fallible handle_build(struct http_req *req)
     p = mem_try(sizeof *p);
     if (!p)
         return err_no_memory();
-    *p = (struct posting){.req = req, .admin = key->scopes & KEY_ADMIN};
+    *p = (struct posting){.req = req};
     e = build_new(b, key_tenant(key), &p->build);
     if (!e)
         e = form_new(http_req_header(req, STR("Content-Type")), p->build, &p->form);
@@ -284,6 +267,7 @@ static fallible handle_build(struct http_req *req)
         posting_free(p);
         return e;
     }
+    p->build->admin = key->scopes & KEY_ADMIN;
     snprintf(p->build->request, sizeof p->build->request, STR_FMT, STR_ARG(http_req_id(req)));
     memcpy(p->id, p->build->id, sizeof p->id);
     req->user = p;

@@ -118,6 +118,69 @@ static bool is_tagged(const struct list *builds, struct str image)
     return false;
 }
 
+/* --- whose a name is --- */
+
+static bool is_same_image(struct str a, struct str b)
+{
+    a.len -= str_ends(a, STR(":latest")) ? 7 : 0;
+    b.len -= str_ends(b, STR(":latest")) ? 7 : 0;
+    return str_eq(a, b);
+}
+
+/* The tags of b that other has too, a bit each. */
+static unsigned shared_tags(const struct build *b, const struct build *other)
+{
+    unsigned bits = 0;
+
+    for (unsigned i = 0; i < b->tag_count; i++)
+        for (unsigned j = 0; j < other->tag_count; j++)
+            if (is_same_image(str_of(b->tags[i]), str_of(other->tags[j])))
+                bits |= 1u << i;
+    return bits;
+}
+
+fallible build_check_owner(struct build *b, unsigned tag, const struct err *missing)
+{
+    bool owns = false;
+
+    if (missing && err_code(missing) == ERR_NOT_FOUND)
+        return NULL;
+    if (missing)
+        return err_copy(missing);
+    TRY(build_row_owns(b->builds, str_of(b->tags[tag]), b->key_name, &owns));
+    if (owns || b->admin || (b->made & 1u << tag))
+        return NULL;
+    return err_new(ERR_CONFLICT, "%s: there is an image '%s' that key '%s' did not build",
+                   tag ? "tags" : "target_image", b->tags[tag], b->key_name);
+}
+
+static fallible check_others_in(const struct build *b, const struct list *builds)
+{
+    LIST_EACH(other, builds, const struct build, link) {
+        unsigned bits = shared_tags(b, other);
+        if (!bits || strcmp(b->key_name, other->key_name) == 0)
+            continue;
+        unsigned tag = (unsigned)__builtin_ctz(bits);
+        return err_new(ERR_CONFLICT, "%s: another key's build of image '%s' is under way",
+                       tag ? "tags" : "target_image", b->tags[tag]);
+    }
+    return NULL;
+}
+
+fallible build_check_others(const struct build *b)
+{
+    TRY(check_others_in(b, &b->builds->waiting));
+    return check_others_in(b, &b->builds->working);
+}
+
+/* Its row says so too, but only when it is on disk. */
+static void tell_same_key(const struct build *done, const struct list *builds)
+{
+    LIST_EACH(b, builds, struct build, link)
+        if (strcmp(b->key_name, done->key_name) == 0)
+            b->made |= shared_tags(b, done);
+}
+
 bool builds_under_way(const struct builds *b, struct str image)
 {
     return b && (is_tagged(&b->waiting, image) || is_tagged(&b->working, image));
@@ -181,7 +244,10 @@ void build_end(struct build *b, enum build_status status, const char *fmt, ...)
     log_info("build ended", KV("build", (const char *)b->id), KV("image", (const char *)b->tags[0]),
              KV("status", build_status_word(status)), KV("request_id", (const char *)b->request));
     build_row_write(b, NULL, NULL);
-    if (status != BUILD_SUCCESS) {
+    if (status == BUILD_SUCCESS) {
+        tell_same_key(b, &all->waiting);
+        tell_same_key(b, &all->working);
+    } else {
         snprintf(text, sizeof text, "image '%.200s' was not built (build %s): %.400s", b->tags[0],
                  b->id, b->error ? b->error : build_status_word(status));
         tell(b, true, text);

@@ -35,6 +35,8 @@ struct build {
     enum build_status status;
     char tags[BUILD_TAGS][BUILD_NAME]; /* the first is the image's name, the others too */
     unsigned tag_count, tags_done;
+    unsigned made; /* a bit for each tag that a build of the same key made meanwhile */
+    bool admin;    /* may replace what others built */
     char *error;
 
     int dir;        /* dir/ID: the context */
@@ -72,6 +74,11 @@ fallible build_check_room(const struct builds *b, const char *key_name);
 /* A directory of its own; QUEUED is on disk when done says so. */
 fallible build_new(struct builds *b, const char *key_name, struct build **ret_build);
 void build_drop(struct build *b); /* of one that was never queued */
+/* A name that is taken is its maker's to give again: an image of somebody else's must not change
+ * under those who start it. missing: what looking for the image said. */
+fallible build_check_owner(struct build *b, unsigned tag, const struct err *missing);
+/* ERR_CONFLICT: a build of another key, which waits or works, has one of its names. */
+fallible build_check_others(const struct build *b);
 void build_queue(struct build *b, store_done *done, void *arg);
 void build_end(struct build *b, enum build_status status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -68,7 +68,7 @@ void build_stop(struct build *b)
 
 static void start_build(struct build *b);
 static void look_for_bases(struct build *b);
-static void import(struct build *b);
+static void look_for_tags(struct build *b);
 
 static void on_started(void *arg, struct sbx *s, const struct err *e)
 {
@@ -96,7 +96,7 @@ static void end_step(struct build *b)
     if (b->scanning)
         look_for_bases(b);
     else
-        import(b);
+        look_for_tags(b);
 }
 
 static void on_output(struct loop_io *io)
@@ -282,6 +282,8 @@ static void look_for_bases(struct build *b)
 
 /* --- the result --- */
 
+static void import(struct build *b);
+
 static void on_imported(void *arg, const char *id, size_t count, const struct err *e)
 {
     struct build *b = arg;
@@ -302,6 +304,35 @@ static void import(struct build *b)
     struct err *e = lseek(b->archive, 0, SEEK_SET) == 0
                         ? sbx_image_import(d, b->archive, name, on_imported, b)
                         : err_sys("read the image");
+
+    if (e)
+        build_end(b, BUILD_INTERNAL_ERROR, "%s", err_text(e));
+    err_free(e);
+}
+
+/* It took its time: somebody may have imported an image of that name meanwhile. */
+static void on_tag(void *arg, const char *record, size_t count, const struct err *missing)
+{
+    struct build *b = arg;
+    struct err *e = build_check_owner(b, b->tags_done, missing);
+
+    (void)record, (void)count;
+    if (e)
+        build_end(b, err_code(e) == ERR_CONFLICT ? BUILD_FAILURE : BUILD_INTERNAL_ERROR, "%s",
+                  err_text(e));
+    else if (++b->tags_done < b->tag_count)
+        look_for_tags(b);
+    else {
+        b->tags_done = 0;
+        import(b);
+    }
+    err_free(e);
+}
+
+static void look_for_tags(struct build *b)
+{
+    struct err *e =
+        sbx_image_find(b->builds->config.driver, str_of(b->tags[b->tags_done]), on_tag, b);
 
     if (e)
         build_end(b, BUILD_INTERNAL_ERROR, "%s", err_text(e));
