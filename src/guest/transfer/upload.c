@@ -210,7 +210,7 @@ static fallible on_upload_body(struct http_req *req, struct str piece)
         return NULL;
     clean_up(in);
     req->on_gone = NULL;
-    return e;
+    return err_code(e) == ERR_NO_SPACE ? as_answer(e) : e;
 }
 
 /* --- the head --- */

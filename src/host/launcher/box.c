@@ -100,7 +100,7 @@ static fallible spawn(struct box_host *h, struct box_embryo *e)
             _exit(125);
         box_child(h, e, seat_leave(&h->seat));
     }
-    struct err *err = pid < 0 ? err_sys("clone") : NULL;
+    struct err *err = pid < 0 ? sys_not_of_disk(err_sys("clone")) : NULL;
     seat_given(&h->seat, pid < 0 ? -1 : e->pidfd);
     e->pid = pid < 0 ? 0 : pid;
     return err;

@@ -107,7 +107,7 @@ static fallible mask_dirs(int none)
 static fallible own_net(void)
 {
     if (unshare(CLONE_NEWNET) < 0)
-        return err_sys("make a network namespace");
+        return sys_not_of_disk(err_sys("make a network namespace"));
     return bring_up_loopback();
 }
 
@@ -172,7 +172,7 @@ static fallible first_half(const struct box_host *h, const struct box_embryo *e,
         TRY(own_net());
     if (unshare(CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | (h->bare >= 0 ? CLONE_NEWNS : 0)) <
         0)
-        return err_sys("make namespaces");
+        return sys_not_of_disk(err_sys("make namespaces"));
     if (h->bare < 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return err_sys("keep mounts to ourselves");
     TRY(make_memory(h, e->slot, memory));
@@ -216,7 +216,7 @@ static fallible enter_root(struct inside *in)
 
     mount_point(in->h, at);
     if (sys_move_mount(in->fds[in->at++], AT_FDCWD, at) < 0)
-        return err_sys("mount the root file system");
+        return sys_not_of_disk(err_sys("mount the root file system"));
     if (chdir(at) < 0)
         return err_sys("enter the root file system");
     return NULL;

@@ -150,7 +150,7 @@ static fallible start_holder(struct ids_holder *h, uint32_t owner)
     struct err *e = ids_act_as(owner);
     pid_t pid = e ? 0 : clone(hold, h->stack + sizeof h->stack, flags, &h->parent);
     if (pid < 0)
-        e = err_sys("make a user namespace");
+        e = sys_not_of_disk(err_sys("make a user namespace"));
     struct err *back = ids_act_as(me);
     h->pid = pid > 0 ? pid : 0;
     if (!e)

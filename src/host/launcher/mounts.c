@@ -31,7 +31,7 @@ fallible mounts_clone(int dir, int userns, bool read_only, int *ret_mount)
                               .userns_fd = userns >= 0 ? (uint64_t)userns : 0};
 
     if (mount < 0)
-        return err_sys("copy a mount");
+        return sys_not_of_disk(err_sys("copy a mount"));
     if (attr.attr_set && sys_mount_setattr(mount, &attr) < 0)
         return err_sys("%s", userns >= 0 ? "shift the ids of a mount" : "make a mount read-only");
     *ret_mount = take_fd(&mount);
@@ -313,6 +313,6 @@ fallible mounts_attach(int mount, int root, const char *path, bool file)
     if (at < 0)
         return err_sys("'/%s' in the root file system cannot be mounted on", path);
     if (sys_move_mount(mount, at, "") < 0)
-        return err_sys("mount '/%s'", path);
+        return sys_not_of_disk(err_sys("mount '/%s'", path));
     return NULL;
 }

@@ -67,3 +67,11 @@ int sys_execveat(int fd, const char *const *argv, const char *const *env)
 {
     return (int)syscall(SYS_execveat, fd, "", argv, env, AT_EMPTY_PATH);
 }
+
+fallible sys_not_of_disk(struct err *e)
+{
+    if (err_code(e) != ERR_NO_SPACE)
+        return e;
+    return err_wrap(err_recode(e, ERR_LIMIT),
+                    "a limit of the kernel (sysctl user.max_*_namespaces, fs.mount-max)");
+}

@@ -13,6 +13,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "base/err.h"
+
 int sys_open_plain(const char *path); /* O_PATH; symlinks are refused, also on the way */
 int sys_open_tree(int dir, const char *path, unsigned flags);  /* O_CLOEXEC is added */
 int sys_move_mount(int from, int to_dir, const char *to_path); /* "": to_dir itself */
@@ -25,3 +27,6 @@ pid_t sys_clone3(struct clone_args *args);
 int sys_pidfd_kill(int pidfd, int signo);
 int sys_close_range(unsigned first, unsigned last, unsigned flags);
 int sys_execveat(int fd, const char *const *argv, const char *const *env);
+/* Of namespaces and mounts the kernel says "no space" when there are as many as may be: no disk is
+ * full. Takes e over and gives it back. */
+fallible sys_not_of_disk(struct err *e);
