@@ -67,6 +67,27 @@ TEST_LIMIT(serve_holds_a_key_to_its_quota, 120)
     serve_close(&s);
 }
 
+TEST_LIMIT(serve_holds_a_key_to_its_number_of_snapshots, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    serve_run_with(&s, "[tenant]\nmost_snapshots = 2\n");
+    struct json *r = serve_start(&s, "a", "");
+    const char *id = serve_field(&s, r, "runtime_id");
+    const char *take = serve_text(&s, "/croft/v1/sandboxes/%s/snapshot", id);
+    serve_want(&s, 200, "POST", take, "{'name':'one'}");
+    serve_want(&s, 200, "POST", take, "{'name':'two'}");
+    struct serve_answer a = serve_ask(&s, "POST", take, "{'name':'three'}");
+    check_come_back(&a, 429, "tenant.most_snapshots is 2");
+    a = serve_ask(&s, "POST", serve_text(&s, "/croft/v1/sandboxes/%s/fork", id), "{'count':1}");
+    check_come_back(&a, 429, "tenant.most_snapshots is 2");
+    serve_refused(&s, 409, "'two' already", "POST", take, "{'name':'two'}");
+    CHECK_INT(serve_ask(&s, "DELETE", "/croft/v1/snapshots/one", NULL).status / 100, 2);
+    serve_want(&s, 200, "POST", take, "{'name':'three'}");
+    serve_close(&s);
+}
+
 /* The launcher is the server's one child that is not asked for anything else. */
 static pid_t launcher_of(const struct serve *s)
 {

@@ -62,6 +62,7 @@ struct settings_journal {
 
 struct settings_tenant { /* of keys that were made without; 0: no limit */
     uint64_t most_runtimes, starts_per_minute;
+    uint64_t most_snapshots; /* of every key; 0: no limit */
 };
 
 struct settings_pool { /* [pool.NAME] */

@@ -109,6 +109,10 @@ static const struct cfg_row rows[] = {
     CFG_UINT(settings, tenant.starts_per_minute, "tenant.starts_per_minute", 0,
              "Starts in a minute of a key that was made without a limit of its own. 0 is no limit.",
              .flag = "", .max = 60000),
+    CFG_UINT(settings, tenant.most_snapshots, "tenant.most_snapshots", 256,
+             "Snapshots of a key, a fork under way being one; one more is 429. Their bytes are not "
+             "counted: each may be as large as limits.disk. 0 is no limit.",
+             .flag = "", .max = 1000000),
 
     CFG_STR(settings, core.runtime, "core.runtime", "docker", "Sandbox backend.", OH),
     CFG_STR(settings, core.file_store, "core.file_store", "local", "Kind of file store.", OH),

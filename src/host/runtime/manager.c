@@ -61,6 +61,7 @@ void manager_reconfigure(struct manager *m, const struct manager_config *config)
 {
     m->config.most = config->most;
     m->config.queue = config->queue;
+    m->config.snapshots = config->snapshots;
     m->config.pause_after_ms = config->pause_after_ms;
     m->config.stop_after_ms = config->stop_after_ms;
     m->config.delete_after_ms = config->delete_after_ms;

@@ -165,6 +165,7 @@ struct manager_config {
     const struct settings_mount *mounts; /* what may be asked for; borrowed */
     size_t mount_count;
     unsigned most, queue; /* sandboxes at once; starts that may wait */
+    unsigned snapshots;   /* of one tenant; 0: no limit */
     uint64_t pause_after_ms, stop_after_ms, delete_after_ms; /* 0: never */
     uint64_t failed_after_ms; /* one that never ran, and so has nothing to keep, is stopped */
     uint64_t max_age_ms;      /* since it runs, in use or not: it is paused then; 0: never */

@@ -189,12 +189,22 @@ static fallible check_name(struct str name)
 fallible manager_snapshot(struct runtime *r, struct str name, struct runtime_ask *ask)
 {
     struct manager *m = r->manager;
+    unsigned count = 0;
 
     TRY(check_name(name));
-    LIST_EACH(old, &m->snapshots, struct snapshot, link)
-        if (strcmp(old->tenant, r->tenant->name) == 0 && str_eq(str_of(old->name), name))
+    LIST_EACH(old, &m->snapshots, struct snapshot, link) {
+        if (strcmp(old->tenant, r->tenant->name) != 0)
+            continue;
+        if (str_eq(str_of(old->name), name))
             return err_new(ERR_CONFLICT, "there is a snapshot '" STR_FMT "' already",
                            STR_ARG(name));
+        count++;
+    }
+    if (m->config.snapshots && count >= m->config.snapshots)
+        return err_new(ERR_LIMIT,
+                       "key '%s' has %u snapshots, and the limit tenant.most_snapshots is %u: "
+                       "remove one first",
+                       r->tenant->name, count, m->config.snapshots);
     struct snapshot *s = mem_new(sizeof *s);
     runtime_make_id(s->id);
     copy(s->name, sizeof s->name, name);

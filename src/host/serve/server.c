@@ -230,6 +230,7 @@ static struct manager_config manager_settings(const struct server *s)
                                    .mount_count = r->mount_count,
                                    .most = (unsigned)r->most_sandboxes,
                                    .queue = (unsigned)r->most_starts,
+                                   .snapshots = (unsigned)r->tenant.most_snapshots,
                                    .pause_after_ms = r->idle.pause_after,
                                    .stop_after_ms = r->idle.stop_after,
                                    .delete_after_ms = r->idle.delete_after,

@@ -110,6 +110,17 @@ static void on_taken(struct runtime_ask *ask, struct runtime *r, struct err *e)
         reply_name(t->req, t->name);
 }
 
+/* A limit is told with when to come back. */
+static fallible take_snapshot(struct http_req *req, struct runtime *r, struct str name,
+                              struct runtime_ask *ask)
+{
+    struct err *e = manager_snapshot(r, name, ask);
+
+    if (e)
+        asking_refuse(req, e);
+    return NULL;
+}
+
 fallible v1_handle_snapshot(struct http_req *req)
 {
     struct runtime *r;
@@ -125,7 +136,7 @@ fallible v1_handle_snapshot(struct http_req *req)
     t->ask.done = on_taken;
     t->ask.request = http_req_id(req);
     TRY(json_want_str(body, "name", &t->name));
-    return manager_snapshot(r, t->name, &t->ask);
+    return take_snapshot(req, r, t->name, &t->ask);
 }
 
 struct listing {
@@ -311,5 +322,5 @@ fallible v1_handle_fork(struct http_req *req)
     TRY(runtime_read_spec(r, &req->arena, &f->start));
     if (f->start.wants) /* what it was given once may not be had any more */
         TRY(manager_check_wants(face_of(req)->manager, key, f->start.wants));
-    return manager_snapshot(r, f->name, &f->ask);
+    return take_snapshot(req, r, f->name, &f->ask);
 }
