@@ -29,10 +29,11 @@ struct token_options {
 };
 
 static const struct cfg_row rows[] = {
-    CFG_LIST(token_options, scope, "scope", "runtime,read",
+    CFG_LIST(token_options, scope, "scope", NULL,
              "What it may do: admin (keys and pools, and all else), runtime (make and end "
              "runtimes), read (look at them; such a key is made --of another, for a key sees the "
-             "runtimes of its tenant), mount (directories of [mount.NAME] in its sandboxes)."),
+             "runtimes of its tenant), mount (directories of [mount.NAME] in its sandboxes). "
+             "Not said, it is runtime,read, and read alone of a key made --of another."),
     CFG_STR(token_options, of, "of", NULL,
             "One more key of the tenant of this one: it sees the same runtimes, snapshots, builds "
             "and events, has the same quotas, and no scope that one lacks. Each is revoked alone."),
@@ -193,7 +194,8 @@ static fallible create(void *arg, const char *name)
         jw_cstr(&w, "name", name);
         if (j->o.of.len)
             jw_str(&w, "of", j->o.of);
-        jw_value(&w, "scopes", j->o.scope);
+        if (j->o.scope)
+            jw_value(&w, "scopes", j->o.scope);
         jw_uint(&w, "most_runtimes", j->o.most_runtimes);
         jw_uint(&w, "starts_per_minute", j->o.starts_per_minute);
     }

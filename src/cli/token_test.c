@@ -52,6 +52,9 @@ static void checks(struct buf *got)
     CHECK_INT(token(got, "ls", NULL, NULL, NULL), 0);
     CHECK_HAS(buf_str(got), "\nt1\truntime,read\t5\t-\t20");
     CHECK(str_find(buf_str(got), str_of(secret)) < 0);
+    CHECK_INT(token(got, "create", "t2", "--of=t1", "--json"), 0);
+    CHECK_HAS(buf_str(got), "\"scopes\": [\"read\"]");
+    CHECK_INT(token(got, "create", "t3", "--of=t1", "--scope=runtime"), 0);
     CHECK_INT(token(got, "rm", "t1", NULL, NULL), 0);
     CHECK_INT(token(got, "rm", "nobody", NULL, NULL), 1);
     CHECK_HAS(buf_str(got), "there is no key 'nobody'");
