@@ -111,16 +111,14 @@ static fallible ask(struct sbx_driver *d, fallible (*call)(struct sbx_question *
 
 fallible sbx_snapshot_list(struct sbx_driver *d, sbx_answered *done, void *arg)
 {
-    bool can = d->caps & SBX_CAN_SNAPSHOT;
-
-    return ask(d, can ? d->backend->snapshot_list : NULL, "snapshot", STR(""), -1, done, arg);
+    TRY(sbx_need(d, SBX_CAN_SNAPSHOT, "take snapshots"));
+    return ask(d, d->backend->snapshot_list, "snapshot", STR(""), -1, done, arg);
 }
 
 fallible sbx_snapshot_remove(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg)
 {
-    bool can = d->caps & SBX_CAN_SNAPSHOT;
-
-    return ask(d, can ? d->backend->snapshot_remove : NULL, "snapshot", name, -1, done, arg);
+    TRY(sbx_need(d, SBX_CAN_SNAPSHOT, "take snapshots"));
+    return ask(d, d->backend->snapshot_remove, "snapshot", name, -1, done, arg);
 }
 
 fallible sbx_image_find(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg)

@@ -155,7 +155,7 @@ static void sbx_free(struct sbx *s)
     forget(s);
 }
 
-static fallible need(const struct sbx_driver *d, unsigned cap, const char *what)
+fallible sbx_need(const struct sbx_driver *d, unsigned cap, const char *what)
 {
     if ((d->caps & cap) == cap)
         return NULL;
@@ -170,24 +170,24 @@ static fallible need(const struct sbx_driver *d, unsigned cap, const char *what)
 static fallible check_limits(const struct sbx_driver *d, const struct sbx_limits *l)
 {
     if (l->memory_bytes)
-        TRY(need(d, SBX_LIMITS_MEMORY, "limit memory"));
+        TRY(sbx_need(d, SBX_LIMITS_MEMORY, "limit memory"));
     if (l->pids)
-        TRY(need(d, SBX_LIMITS_PIDS, "limit processes"));
+        TRY(sbx_need(d, SBX_LIMITS_PIDS, "limit processes"));
     if (l->cpu_permille)
-        TRY(need(d, SBX_LIMITS_CPU, "limit processor time"));
+        TRY(sbx_need(d, SBX_LIMITS_CPU, "limit processor time"));
     if (l->disk_bytes)
-        TRY(need(d, SBX_LIMITS_DISK, "limit disk space"));
+        TRY(sbx_need(d, SBX_LIMITS_DISK, "limit disk space"));
     if (l->open_files)
-        TRY(need(d, SBX_LIMITS_FILES, "limit open files"));
+        TRY(sbx_need(d, SBX_LIMITS_FILES, "limit open files"));
     return NULL;
 }
 
 static fallible check_user(const struct sbx_driver *d, const struct sbx_spec *spec)
 {
     if (spec->user && !spec->has_user)
-        return err_wrap(need(d, SBX_CAN_USER, "run a sandbox as another user"),
+        return err_wrap(sbx_need(d, SBX_CAN_USER, "run a sandbox as another user"),
                         "the image's user '%.80s'", spec->user);
-    return spec->has_user ? need(d, SBX_CAN_USER, "run a sandbox as another user") : NULL;
+    return spec->has_user ? sbx_need(d, SBX_CAN_USER, "run a sandbox as another user") : NULL;
 }
 
 static fallible make(struct sbx_driver *d, const struct sbx_spec *spec, struct sbx **ret)
@@ -196,7 +196,7 @@ static fallible make(struct sbx_driver *d, const struct sbx_spec *spec, struct s
         TRY(check_id(d, spec->id));
     TRY(check_limits(d, &spec->limits));
     if (spec->warm)
-        TRY(need(d, SBX_CAN_CLAIM, "keep a sandbox warm"));
+        TRY(sbx_need(d, SBX_CAN_CLAIM, "keep a sandbox warm"));
     TRY(check_user(d, spec));
     struct sbx *s = mem_new(d->backend->size);
     if (spec->id)
@@ -235,7 +235,7 @@ fallible sbx_fork(struct sbx_driver *d, struct str snapshot, const struct sbx_sp
 {
     struct sbx *s;
 
-    TRY(need(d, SBX_CAN_SNAPSHOT, "fork"));
+    TRY(sbx_need(d, SBX_CAN_SNAPSHOT, "fork"));
     TRY(make(d, spec, &s));
     struct err *e = d->backend->fork(d, snapshot, spec, s);
     if (e) {
@@ -299,7 +299,7 @@ void sbx_finish(struct sbx *s, struct err *e)
 
 static fallible begin(struct sbx *s, enum sbx_op op, sbx_done *done, void *arg)
 {
-    TRY(need(s->driver, ops[op].cap, ops[op].name));
+    TRY(sbx_need(s->driver, ops[op].cap, ops[op].name));
     if (s->op)
         return err_new(ERR_BUSY, "sandbox '%s' is busy: %s", s->id, ops[s->op].name);
     if (!(ops[op].from & TO(s->state.now)))
@@ -465,7 +465,7 @@ void sbx_gone(struct sbx *s, const char *fmt, ...)
 
 fallible sbx_bind(struct sbx *s, const struct sbx_spec *spec)
 {
-    TRY(need(s->driver, SBX_CAN_BIND, "bind"));
+    TRY(sbx_need(s->driver, SBX_CAN_BIND, "bind"));
     if (s->op || s->state.now != SBX_CREATED)
         return err_new(ERR_CONFLICT, "sandbox '%s' is %s: only a new one can be bound", s->id,
                        sm_name(&s->state));
@@ -482,7 +482,7 @@ static fallible need_running(const struct sbx *s)
 
 fallible sbx_expose(struct sbx *s, uint16_t port, struct sbx_address *ret_address)
 {
-    TRY(need(s->driver, SBX_CAN_EXPOSE, "expose a port"));
+    TRY(sbx_need(s->driver, SBX_CAN_EXPOSE, "expose a port"));
     TRY(need_running(s));
     if (port == 0)
         return err_new(ERR_INVALID, "port 0 cannot be reached: name one from 1 to 65535");
@@ -491,7 +491,7 @@ fallible sbx_expose(struct sbx *s, uint16_t port, struct sbx_address *ret_addres
 
 fallible sbx_logs(struct sbx *s, struct buf *out)
 {
-    TRY(need(s->driver, SBX_CAN_LOG, "keep a log"));
+    TRY(sbx_need(s->driver, SBX_CAN_LOG, "keep a log"));
     s->driver->backend->logs(s, out);
     return buf_check(out);
 }

@@ -127,6 +127,8 @@ struct sbx_question {
 
 void sbx_question_finish(struct sbx_question *q, struct err *e); /* takes e over */
 void sbx_question_drop(struct sbx_question *q);                  /* without an answer */
+/* ERR_UNSUPPORTED unless it has all of cap; ERR_BUSY while that is not known yet. */
+fallible sbx_need(const struct sbx_driver *d, unsigned cap, const char *what);
 void sbx_finish(struct sbx *s, struct err *e);     /* the operation under way; takes e over */
 void sbx_listens(struct sbx *s);                   /* the server of one that was binding */
 void sbx_gone(struct sbx *s, const char *fmt, ...) /* it ended by itself: why */

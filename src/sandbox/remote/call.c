@@ -45,6 +45,19 @@ static bool is_passing(const struct remote_call *c, const struct err *e)
     return c->status == 429 || (c->status >= 502 && c->status <= 504);
 }
 
+static void wait_again(struct remote_call *c, uint64_t ms, const struct err *e)
+{
+    log_warn("the server of a remote sandbox is asked again", KV("sandbox", c->who),
+             KV("path", c->path), KV("attempt", c->attempt), KV("status", c->status),
+             KV("wait_ms", ms), KV("error", e ? err_text(e) : ""));
+    loop_timer_start(c->driver->base.host->loop, &c->again, ms, on_again);
+}
+
+void remote_call_again(struct remote_call *c, const struct err *e)
+{
+    wait_again(c, remote_wait_ms(c->driver, c->attempt), e);
+}
+
 static bool try_again(struct remote_call *c, const struct err *e)
 {
     if (!is_passing(c, e) || c->attempt >= c->attempts || c->after_s > REMOTE_AFTER_S)
@@ -52,10 +65,7 @@ static bool try_again(struct remote_call *c, const struct err *e)
     uint64_t ms = remote_wait_ms(c->driver, c->attempt);
     if (ms < c->after_s * 1000)
         ms = c->after_s * 1000;
-    log_warn("the server of a remote sandbox is asked again", KV("sandbox", c->who),
-             KV("path", c->path), KV("attempt", c->attempt), KV("status", c->status),
-             KV("wait_ms", ms), KV("error", e ? err_text(e) : ""));
-    loop_timer_start(c->driver->base.host->loop, &c->again, ms, on_again);
+    wait_again(c, ms, e);
     return true;
 }
 
@@ -69,7 +79,7 @@ static enum err_code code_of(int status)
     } rows[] = {{400, ERR_INVALID},       {401, ERR_UNAUTHORIZED}, {403, ERR_FORBIDDEN},
                 {404, ERR_NOT_FOUND},     {409, ERR_CONFLICT},     {413, ERR_TOO_LARGE},
                 {422, ERR_UNPROCESSABLE}, {429, ERR_LIMIT},        {501, ERR_UNSUPPORTED},
-                {503, ERR_BUSY},          {504, ERR_TIMEOUT}};
+                {503, ERR_BUSY},          {504, ERR_TIMEOUT},      {507, ERR_NO_SPACE}};
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         if (rows[i].status == status)

@@ -96,6 +96,8 @@ void remote_call_done(struct remote_call *c); /* no answer comes any more; twice
 /* The body is what is in c->body; the path may be c->path. answered never comes from inside. */
 fallible remote_call_send(struct remote_call *c, const char *method, const char *path,
                           remote_answered *answered);
+/* Of a call that has failed for any reason: the same once more, after a wait that grows. */
+void remote_call_again(struct remote_call *c, const struct err *e);
 
 /* The body is what is in r->body. All calls may come twice: /start and its like are told apart by
  * the session, the others by the runtime's id, and the second has nothing left to do. */

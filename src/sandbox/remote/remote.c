@@ -51,15 +51,13 @@ static fallible check_host(const struct sbx_host *host)
     return NULL;
 }
 
-/* Who is there is seen by any answer; one that takes too long is none. */
+/* Who is there is seen by any answer; until there is one, it is asked for. */
 static void on_hello(struct remote_call *c, const struct json *body, struct err *e)
 {
-    bool slow = e && err_code(e) == ERR_TIMEOUT;
-
     (void)body;
+    if (e && c->driver->base.unsure)
+        remote_call_again(c, e);
     err_free(e);
-    if (slow)
-        err_free(remote_call_send(c, "GET", "/health", on_hello));
 }
 
 static void drop(struct remote_driver *d)
@@ -171,8 +169,12 @@ static fallible remote_fork(struct sbx_driver *driver, struct str snapshot,
                             const struct sbx_spec *spec, struct sbx *s)
 {
     TRY(remote_create(driver, spec, s));
-    remote_of(s)->from = strndup(snapshot.p, snapshot.len);
-    return NULL;
+    struct remote *r = remote_of(s);
+    r->from = strndup(snapshot.p, snapshot.len);
+    if (r->from) /* none would be a start without its files */
+        return NULL;
+    remote_let_go(s);
+    return err_no_memory();
 }
 
 /* --- starting --- */

@@ -93,9 +93,9 @@ TEST(remote_does_not_repeat_what_was_refused_for_good)
     static const struct {
         int status;
         enum err_code code;
-    } rows[] = {{400, ERR_INVALID},    {401, ERR_UNAUTHORIZED},  {403, ERR_FORBIDDEN},
-                {409, ERR_CONFLICT},   {422, ERR_UNPROCESSABLE}, {500, ERR_UPSTREAM},
-                {501, ERR_UNSUPPORTED}};
+    } rows[] = {{400, ERR_INVALID},     {401, ERR_UNAUTHORIZED},  {403, ERR_FORBIDDEN},
+                {409, ERR_CONFLICT},    {422, ERR_UNPROCESSABLE}, {500, ERR_UPSTREAM},
+                {501, ERR_UNSUPPORTED}, {507, ERR_NO_SPACE}};
 
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct world w = {0};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* stored_test.c — snapshots and ports of remote sandboxes: what is claimed, and what becomes of
  * answers that were lost. */
+#include <stdio.h>
 #include <string.h>
 
 #include "sandbox/remote/inner.h"
@@ -38,6 +39,7 @@ TEST(remote_claims_snapshots_of_a_croft_only_and_not_before_it_knows)
 
         world_open(&w, croft ? croft_script : script);
         CHECK_ERR(sbx_snapshot(w.s, STR("point"), NULL, NULL), ERR_BUSY, "not known yet");
+        CHECK_ERR(sbx_snapshot_remove(w.driver, STR("point"), NULL, NULL), ERR_BUSY, "known yet");
         learn(&w);
         world_must(&w, sbx_start);
         if (croft) {
@@ -49,6 +51,37 @@ TEST(remote_claims_snapshots_of_a_croft_only_and_not_before_it_knows)
         world_must(&w, sbx_remove);
         world_close(&w);
     }
+}
+
+TEST(remote_asks_who_is_there_until_it_is_told_whatever_goes_wrong)
+{
+    struct world w = {.croft = true};
+    const struct answer script[] = {END};
+    struct sbx_driver *other;
+    char nobody[100], bad[600] = "http://";
+
+    world_open(&w, script);
+    learn(&w);
+    snprintf(nobody, sizeof nobody, "http://127.0.0.1:%u", test_free_port());
+    memset(bad + 7, 'a', sizeof bad - 8); /* too long to be asked at all */
+    w.host.remote_url = nobody;
+    CHECK_OK(sbx_driver_open(sbx_backend_find(STR("remote")), &w.host, &other));
+    web_turns(&w.web, 30);
+    w.host.remote_url = bad;
+    for (int i = 0; i < 5; i++) {
+        web_pass(&w.web, 30000);
+        web_turns(&w.web, 12);
+        CHECK(other->unsure);
+    }
+    w.host.remote_url = w.url;
+    for (int i = 0; other->unsure && i < 1000; i++) {
+        web_pass(&w.web, 100);
+        web_turns(&w.web, 12);
+    }
+    CHECK(!other->unsure && (other->caps & SBX_CAN_SNAPSHOT));
+    sbx_driver_close(other);
+    world_must(&w, sbx_remove);
+    world_close(&w);
 }
 
 TEST(remote_looks_whose_a_snapshot_is_when_its_answer_was_lost)
