@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -285,6 +286,35 @@ TEST(v1_apply_puts_changes_into_the_directory_where_that_is_granted)
     serve_refused(&s, 403, "lacks the scope 'mount'", "POST",
                   path_of(&s, make(&s, "c", "'pids':64"), "apply"), NULL);
     s.key = FIRST_KEY;
+    serve_close(&s);
+}
+
+TEST(v1_snapshot_that_is_removed_while_it_is_taken_is_gone)
+{
+    struct serve s = {.key = NULL};
+    struct serve_answer a;
+    int status;
+
+    serve_open(&s);
+    struct json *r = serve_start(&s, "s", "");
+    serve_exec(&s, r, "for i in {1..500}; do echo $i > /workspace/$i; done");
+    const char *path = path_of(&s, r, "snapshot");
+    pid_t taker = fork();
+    CHECK(taker >= 0);
+    if (taker == 0) { /* taken and removed then, or removed before it was */
+        int got = serve_ask(&s, "POST", path, "{'name':'one'}").status;
+        _exit(got == 200 || got == 409 ? 0 : 1);
+    }
+    do {
+        a = serve_ask(&s, "DELETE", "/croft/v1/snapshots/one", NULL);
+        CHECK(a.status == 204 || a.status == 404);
+    } while (a.status != 204);
+    CHECK_INT(waitpid(taker, &status, 0), taker);
+    CHECK_INT(status, 0);
+    const struct json *left =
+        json_get(serve_want(&s, 200, "GET", "/croft/v1/snapshots", NULL), STR("snapshots"));
+    CHECK_INT(left->count, 0);
+    serve_want(&s, 200, "POST", path, "{'name':'one'}");
     serve_close(&s);
 }
 

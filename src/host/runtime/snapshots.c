@@ -50,7 +50,7 @@ static void forget(struct snapshot *s)
 static void on_removed(void *arg, const char *names, size_t count, const struct err *e)
 {
     (void)arg, (void)names, (void)count;
-    if (e)
+    if (e && err_code(e) != ERR_NOT_FOUND)
         log_warn("files of a snapshot stay", KV_ERR(e));
 }
 
@@ -63,13 +63,21 @@ static void remove_files(struct manager *m, const char *id)
     err_free(e);
 }
 
-void manager_remove_snapshot(struct manager *m, struct snapshot *s)
+fallible manager_remove_snapshot(struct manager *m, struct snapshot *s)
 {
     const struct store_value id = store_text(str_of(s->id));
 
+    if (m->config.driver->unsure) /* without its row nobody would find it there again */
+        return err_new(ERR_BUSY, "who has the files of snapshot '%s' has not answered so far",
+                       s->name);
+    if (s->taken_now) { /* who takes it has it in hand */
+        s->unwanted = true;
+        return NULL;
+    }
     store_write(m->config.store, "DELETE FROM snapshots WHERE id=?1", &id, 1, NULL, NULL);
     remove_files(m, s->id);
     forget(s);
+    return NULL;
 }
 
 void snapshots_free(struct manager *m)
@@ -126,9 +134,13 @@ static void on_written(void *arg, struct err *e)
     struct runtime *r = arg;
     struct snapshot *s = take(&r->snapshot);
 
+    s->taken_now = false;
     if (e) {
         remove_files(r->manager, s->id);
         forget(s);
+    } else if (s->unwanted) {
+        e = err_new(ERR_CONFLICT, "snapshot '%s' was removed while it was taken", s->name);
+        err_free(manager_remove_snapshot(r->manager, s));
     } else
         tell_taken(r);
     runtime_finish(r, e);
@@ -142,6 +154,9 @@ static void on_taken(void *arg, struct sbx *sbx, const struct err *e)
     (void)sbx;
     gate_leave(r->manager);
     if (e) {
+        /* what the answer was lost of may be there, or come to be; its id is nobody else's */
+        if (runtime_is_far(r) && (r->manager->config.driver->caps & SBX_CAN_SNAPSHOT))
+            remove_files(r->manager, s->id);
         r->snapshot = NULL;
         forget(s);
         runtime_finish(r, err_copy(e));
@@ -212,6 +227,7 @@ fallible manager_snapshot(struct runtime *r, struct str name, struct runtime_ask
     copy(s->sandbox, sizeof s->sandbox, str_of(r->id));
     s->image = mem_dup_cstr(r->image);
     s->created_ms = manager_now_ms(m);
+    s->taken_now = true;
     list_add(&m->snapshots, &s->link); /* the name is taken from now on */
     ask->snapshot = s;
     manager_ask(r, RUNTIME_SNAPSHOT, ask);

@@ -14,6 +14,8 @@ struct snapshot {
     char sandbox[RUNTIME_ID_LEN + 1];
     char *image;
     uint64_t created_ms;
+    bool taken_now; /* an ask or a runtime points here */
+    bool unwanted;  /* removed meanwhile: it ends as soon as it is taken */
     struct list link;
 };
 
@@ -26,5 +28,6 @@ struct snapshot *manager_find_snapshot(const struct manager *m, const struct key
 bool manager_has_snapshot(const struct manager *m, struct str id); /* by the backend's name */
 void manager_each_snapshot(const struct manager *m, const struct key *key,
                            void (*fn)(void *arg, const struct snapshot *s), void *arg);
-/* Not found from now on; who was started from it keeps what it stands on. */
-void manager_remove_snapshot(struct manager *m, struct snapshot *s);
+/* Not found from now on; who was started from it keeps what it stands on. One that is being taken
+ * goes when it is. ERR_BUSY: who has its files has not answered yet, so it stays. */
+fallible manager_remove_snapshot(struct manager *m, struct snapshot *s);

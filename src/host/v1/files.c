@@ -182,7 +182,7 @@ fallible v1_handle_snapshot_delete(struct http_req *req)
     TRY(v1_check(req, KEY_RUNTIME, &key));
     struct snapshot *s;
     TRY(find_snapshot(req, key, http_req_query(req, "key"), name, &s));
-    manager_remove_snapshot(face_of(req)->manager, s);
+    TRY(manager_remove_snapshot(face_of(req)->manager, s));
     http_reply(req, 204, STR(""), STR(""));
     return NULL;
 }
@@ -227,7 +227,7 @@ static void finish(struct forks *f)
 
     buf_init(&out, 16 * BODY_BYTES);
     if (s)
-        manager_remove_snapshot(m, s);
+        err_free(manager_remove_snapshot(m, s)); /* whoever took it has answered */
     jw_init(&w, &out, JW_WEB);
     if (!e)
         put_all(f, &w, &e);
