@@ -64,10 +64,11 @@ static void put_changes(struct buf *out, const char *id, const struct changes *s
         changes_put_summary(out, sum);
     else
         buf_add_cstr(out, "files changed");
-    buf_addf(out,
-             " in the copy; nothing here did. See them: croft diff %s   keep them: croft apply %s"
-             "   drop them: croft rollback %s\n",
-             id, id, id);
+    buf_addf(
+        out,
+        " in the copy; nothing changed here. See them: croft diff %s   keep them: croft apply %s"
+        "   drop them: croft rollback %s\n",
+        id, id, id);
 }
 
 static void put_hits(struct buf *out, const struct run_result *r)

@@ -67,7 +67,7 @@ TEST_LIMIT(what_inner_users_changed_is_listed_applied_and_dropped, 120)
     CHECK_INT(chown(work, KIT_NOBODY, KIT_NOBODY), 0);
     CHECK_INT(chdir(work), 0);
     CHECK_INT(croft(&out, ARGS("run", "--name", "r1", "--", "sh", "-c", script)), 0);
-    CHECK_HAS(buf_str(&out), " added in the copy; nothing here did");
+    CHECK_HAS(buf_str(&out), " added in the copy; nothing changed here");
     CHECK_INT(croft(&out, ARGS("diff")), 0);
     CHECK_HAS(buf_str(&out), "d/x/f\n");
     CHECK_INT(croft(&out, ARGS("snapshot", "take", "r1", "--name", "before")), 0);

@@ -69,7 +69,7 @@ TEST(croft_run_says_how_much_changed)
     CHECK_INT(
         kit_run(ARGS("--name", "c1"), ARGS("sh", "-c", "rmdir ws2; echo x >a; echo y >b"), &out),
         0);
-    CHECK_HAS(buf_str(&out), "croft run: 2 added, 1 deleted in the copy; nothing here did. See "
+    CHECK_HAS(buf_str(&out), "croft run: 2 added, 1 deleted in the copy; nothing changed here. See "
                              "them: croft diff c1   keep them: croft apply c1   drop them: croft "
                              "rollback c1\n");
     buf_reset(&out);
