@@ -126,6 +126,7 @@ void conn_close_when_sent(struct conn *c)
     if (!c->stream || c->state == CONN_CLOSING)
         return;
     c->state = CONN_CLOSING;
+    put_among(c, &c->server->conns);
     loop_timer_stop(&c->head_deadline);
     stream_close_when_sent(c->stream);
     conn_drop_request(c);
@@ -175,8 +176,10 @@ static void to_head_state(struct conn *c)
 {
     c->state = CONN_HEAD;
     c->scanned = 0;
-    list_del(&c->link);
-    list_add(&c->server->conns, &c->link);
+    put_among(c, &c->server->idle);
+    if (c->used) /* it might make room */
+        server_wake(c->server);
+    c->used = true;
     stream_set_idle(c->stream, c->server->config.limits.idle_ms);
 }
 
@@ -221,6 +224,7 @@ static fallible begin_request(struct conn *c, struct str head)
     r->head_only = str_eq(req->head.method, STR("HEAD"));
     http_body_init(&c->body, &req->head);
     c->state = c->body.done ? CONN_BUSY : CONN_BODY;
+    put_among(c, &c->server->conns);
     split_target(req);
     return NULL;
 }
@@ -583,7 +587,7 @@ fallible conn_new(struct http_server *s, int fd, uint64_t tag)
         free(c);
         return e;
     }
-    list_add(&s->conns, &c->link);
+    list_init(&c->link);
     s->conn_count++;
     to_head_state(c);
     if (s->config.filter) /* a handshake is part of the first head, and moves no byte of it */

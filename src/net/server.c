@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/log.h"
@@ -49,6 +50,7 @@ fallible http_server_new(struct net *net, const struct http_server_config *confi
     list_init(&s->listeners);
     list_init(&s->stalled);
     list_init(&s->conns);
+    list_init(&s->idle);
     list_init(&s->requests);
     *ret_server = s;
     return NULL;
@@ -85,15 +87,22 @@ static void on_drained(struct loop_later *l)
         s->on_drained(s->drained_ctx);
 }
 
+/* The one that waits longest takes what became free. */
+void server_wake(struct http_server *s)
+{
+    struct http_listener *l = LIST_FIRST(&s->stalled, struct http_listener, link);
+
+    if (!l)
+        return;
+    list_del(&l->link);
+    list_add(&s->listeners, &l->link);
+    listener_want(l, true);
+}
+
 void server_lost_conn(struct http_server *s)
 {
     s->conn_count--;
-    if (!list_empty(&s->stalled)) { /* the one that waits longest takes what became free */
-        struct http_listener *l = container_of(s->stalled.next, struct http_listener, link);
-        list_del(&l->link);
-        list_add(&s->listeners, &l->link);
-        listener_want(l, true);
-    }
+    server_wake(s);
     if (s->draining && s->conn_count == 0 && !s->freeing)
         loop_later(net_loop(s->net), &s->drained, on_drained);
 }
@@ -102,30 +111,49 @@ static void on_accept_retry(struct loop_timer *t)
 {
     struct http_listener *l = container_of(t, struct http_listener, retry);
 
+    list_del(&l->link);
+    list_add(&l->server->listeners, &l->link);
     listener_want(l, true);
 }
 
-static void accept_paused(struct http_listener *l, int errnum)
+static void accept_later(struct http_listener *l)
 {
-    log_warn("cannot accept", KV("errno", strerror(errnum)));
     listener_want(l, false);
     loop_timer_start(net_loop(l->server->net), &l->retry, ACCEPT_RETRY_MS, on_accept_retry);
 }
 
-/* When there is no room left, who has asked for nothing longest makes some: connections are in the
- * order of their last request, but for those that are busy, which go behind the others here. */
+static bool is_quiet(const struct conn *c)
+{
+    int unread;
+
+    return !stream_pending(c->stream) && ioctl(stream_fd(c->stream), FIONREAD, &unread) == 0 &&
+           unread == 0;
+}
+
+/* When there is no room left, who has asked for nothing longest makes some. */
 static bool make_room(struct http_server *s)
 {
-    for (unsigned i = 0; i < LOOK_AT && !list_empty(&s->conns); i++) {
-        struct conn *c = container_of(s->conns.next, struct conn, link);
-        list_del(&c->link);
-        list_add(&s->conns, &c->link);
-        if (c->state != CONN_HEAD || stream_pending(c->stream))
+    for (unsigned i = 0; i < LOOK_AT && !list_empty(&s->idle); i++) {
+        struct conn *c = container_of(s->idle.next, struct conn, link);
+        put_among(c, &s->idle);
+        if (!is_quiet(c))
             continue;
         conn_close(c);
         return true;
     }
     return false;
+}
+
+/* Until one goes or has nothing to do; where some have but are not quiet yet, a little at most. */
+static void stall(struct http_listener *l)
+{
+    struct http_server *s = l->server;
+
+    if (!list_empty(&s->idle))
+        accept_later(l);
+    list_del(&l->link);
+    list_add(&s->stalled, &l->link);
+    listener_want(l, false);
 }
 
 static void on_acceptable(struct loop_io *io)
@@ -139,9 +167,7 @@ static void on_acceptable(struct loop_io *io)
         if (full && i > 0)
             return; /* should there be more, we hear of it */
         if (full && !make_room(s)) {
-            list_del(&l->link);
-            list_add(&s->stalled, &l->link);
-            listener_want(l, false);
+            stall(l);
             return;
         }
         int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -149,8 +175,10 @@ static void on_acceptable(struct loop_io *io)
             int why = errno;
             if ((why == EMFILE || why == ENFILE) && i == 0 && make_room(s))
                 continue;
-            if (why != EAGAIN && why != EINTR && why != ECONNABORTED)
-                accept_paused(l, why); /* out of descriptors or worse: do not spin on it */
+            if (why == EAGAIN || why == EINTR || why == ECONNABORTED)
+                return;
+            log_warn("cannot accept", KV("errno", strerror(why)));
+            accept_later(l); /* out of descriptors or worse: do not spin on it */
             return;
         }
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one,
@@ -218,6 +246,8 @@ void http_server_drain(struct http_server *s, void (*on_done)(void *ctx), void *
     s->on_drained = on_done;
     s->drained_ctx = ctx;
     close_listeners(s);
+    LIST_EACH(c, &s->idle, struct conn, link)
+        conn_close_when_sent(c);
     LIST_EACH(c, &s->conns, struct conn, link)
         if (!c->req)
             conn_close_when_sent(c);
@@ -234,6 +264,8 @@ void http_server_free(struct http_server *s)
     loop_later_cancel(&s->drained);
     while (!list_empty(&s->conns)) /* on_gone may close others */
         conn_abandon(container_of(s->conns.next, struct conn, link));
+    while (!list_empty(&s->idle))
+        conn_abandon(container_of(s->idle.next, struct conn, link));
     LIST_EACH(r, &s->requests, struct request, link) { /* their handlers still hold them */
         list_del(&r->link);
         r->pub.server = NULL;

@@ -24,9 +24,9 @@ struct http_server {
     struct net *net;
     struct http_server_config config;
     struct list listeners;
-    struct list stalled; /* listeners that have a connection and no room for it */
-    struct list conns;
-    struct list requests; /* every one that is not answered yet, connected or not */
+    struct list stalled;     /* listeners that have a connection and no room for it */
+    struct list conns, idle; /* idle: those that wait for a head, longest first */
+    struct list requests;    /* every one that is not answered yet, connected or not */
     unsigned conn_count;
     bool draining, freeing;
     void (*on_drained)(void *ctx);
@@ -58,7 +58,14 @@ struct conn {
     size_t discarded;        /* of an unwanted body */
     uint64_t tag;
     uint8_t state;
+    bool used; /* it is not new */
 };
+
+static inline void put_among(struct conn *c, struct list *others)
+{
+    list_del(&c->link);
+    list_add(others, &c->link);
+}
 
 enum answer { ANSWER_NONE, ANSWER_BEGUN, ANSWER_DONE };
 
@@ -100,3 +107,4 @@ fallible conn_new(struct http_server *s, int fd, uint64_t tag);
 
 /* server.c */
 void server_lost_conn(struct http_server *s);
+void server_wake(struct http_server *s); /* there may be room for who waits */

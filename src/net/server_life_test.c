@@ -409,6 +409,30 @@ TEST(who_asked_for_nothing_longest_makes_room_for_who_comes)
     web_close(&w);
 }
 
+TEST(who_waits_comes_in_when_a_busy_one_has_become_idle)
+{
+    struct web w;
+    struct web_client busy[20], late;
+
+    open_web(&w, (struct http_limits){.connections = 20});
+    const char *path = serve_unix(&w);
+    for (int i = 0; i < 20; i++) {
+        dial(&w, &busy[i], path);
+        CHECK(web_send(&w, &busy[i], STR(HALF)));
+    }
+    dial(&w, &late, path);
+    CHECK(web_send(&w, &late, STR(GET("/hello"))));
+    web_read(&w, &late);
+    CHECK_INT(late.len, 0);
+    CHECK(web_send(&w, &busy[19], STR("2")));
+    CHECK_STR(web_take(&w, &busy[19]).body, "hello");
+    CHECK_STR(web_take(&w, &late).body, "hello");
+    for (int i = 0; i < 20; i++)
+        web_close_client(&busy[i]);
+    web_close_client(&late);
+    web_close(&w);
+}
+
 TEST(a_fault_while_the_limit_is_lifted_leaves_no_listener_deaf)
 {
     for (unsigned n = 1; n < 12; n++) {

@@ -217,7 +217,7 @@ TEST(serve_blames_nobody_for_what_was_asked_without_a_key)
     serve_open(&s);
     s.key = NULL;
     CHECK_INT(ask_as(&s, "stranger", "GET", "/list", NULL).status, 401);
-    CHECK_INT(ask_as(&s, "passer-by", "POST", "/no/such", "{}").status, 404);
+    CHECK_INT(ask_as(&s, "passer-by", "POST", "/no/such", "{}").status, 401);
     buf_init(&out, 1u << 20);
     CHECK_HAS(seen(&s, &out, "stranger"), "\"decision\":\"denied\"");
     buf_reset(&out);

@@ -41,19 +41,15 @@ static fallible limit_files(const struct box_host *h, const struct box *b, uint3
     pid_t pids[16];
     size_t count = 0;
     char group[BOX_NAME];
-    uid_t me = geteuid();
+    struct ids_owner o;
 
     box_group_name(b->slot, group);
     TRY(cg_list(&h->cg, group, pids, ARRAY_LEN(pids), &count));
     if (!count)
         pids[count++] = b->pid;
-    struct err *e = ids_act_as(box_ids(h, b->slot).uid);
-    if (!e)
-        e = limit_each(pids, count, most);
-    struct err *back = ids_act_as(me);
-    if (!e)
-        return back;
-    err_free(back); /* the first error is the one to tell */
+    TRY(ids_own(&o, box_ids(h, b->slot).uid));
+    struct err *e = limit_each(pids, count, most);
+    ids_disown(&o);
     return e;
 }
 
@@ -153,14 +149,24 @@ static fallible open_proc(pid_t pid, const char *what, int flags, int *ret_fd)
     return *ret_fd < 0 ? err_sys("open '%s'", path) : NULL;
 }
 
+/* Our child: the number is its own. */
+static fallible open_both(pid_t pid, int *ret_userns, int *ret_root)
+{
+    TRY(open_proc(pid, "ns/user", O_RDONLY, ret_userns));
+    return open_proc(pid, "root", O_PATH | O_DIRECTORY, ret_root);
+}
+
 static fallible build(struct visit *v, struct box_host *h, const struct box_spec *spec, int dir)
 {
     struct box copy = {.slot = v->b->slot, .home = -1, .disk = -1};
+    struct ids_owner o;
     own_fd userns = -1;
 
-    TRY(open_proc(v->b->pid, "ns/user", O_RDONLY, &userns)); /* our child: the number is its own */
-    TRY(open_proc(v->b->pid, "root", O_PATH | O_DIRECTORY, &v->root));
-    struct err *e = box_build(h, spec, &copy, userns, dir, NULL, &v->c);
+    TRY(ids_own(&o, box_ids(h, v->b->slot).uid));
+    struct err *e = open_both(v->b->pid, &userns, &v->root);
+    ids_disown(&o);
+    TRY(e);
+    e = box_build(h, spec, &copy, userns, dir, NULL, &v->c);
     own_close_p(&copy.home);
     return e;
 }

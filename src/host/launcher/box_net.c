@@ -79,11 +79,17 @@ bool box_net_is_new(const struct box_host *h)
 void box_net_hold(const struct box_host *h, struct box *b)
 {
     char path[40];
+    struct ids_owner o;
 
     if (!h->many || b->net >= 0)
         return;
     snprintf(path, sizeof path, "/proc/%d/ns/net", (int)b->pid);
-    b->net = open(path, O_RDONLY | O_CLOEXEC); /* not there: it goes by itself */
+    struct err *e = ids_own(&o, box_ids(h, b->slot).uid);
+    if (!e) {
+        b->net = open(path, O_RDONLY | O_CLOEXEC); /* not there: it goes by itself */
+        ids_disown(&o);
+    }
+    err_free(e);
 }
 
 void box_net_drop(struct box_host *h, int *net)

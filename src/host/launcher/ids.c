@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "base/log.h"
 #include "base/rng.h"
 #include "host/launcher/confine.h"
 #include "host/launcher/sys.h"
@@ -127,8 +128,8 @@ static fallible act_as(uint32_t uid)
     return confine_raise_caps();
 }
 
-/* Half way we would be nobody: what could fail at all is worth a second try. */
-fallible ids_act_as(uint32_t uid)
+/* What could fail at all is worth a second try. */
+static fallible try_act_as(uint32_t uid)
 {
     struct err *e = act_as(uid);
 
@@ -138,36 +139,49 @@ fallible ids_act_as(uint32_t uid)
     return act_as(uid);
 }
 
-/* Whatever is used up in a namespace is charged to the user who made it as well: watches, queued
- * signals, message queues, processes. So that is to be the range's own root, not the machine's, who
- * would have none left if one sandbox took them all; and each has its own. */
-static fallible start_holder(struct ids_holder *h, uint32_t owner)
+fallible ids_own(struct ids_owner *o, uint32_t owner)
 {
-    const int flags = CLONE_VM | CLONE_NEWUSER | SIGCHLD;
-    uid_t me = geteuid();
-
-    h->parent = getpid();
-    struct err *e = ids_act_as(owner);
-    pid_t pid = e ? 0 : clone(hold, h->stack + sizeof h->stack, flags, &h->parent);
-    if (pid < 0)
-        e = sys_not_of_disk(err_sys("make a user namespace"));
-    struct err *back = ids_act_as(me);
-    h->pid = pid > 0 ? pid : 0;
-    if (!e)
-        return back;
-    err_free(back);
+    *o = (struct ids_owner){geteuid(), prctl(PR_GET_DUMPABLE)};
+    if (o->me == owner)
+        return NULL;
+    struct err *e = try_act_as(owner);
+    if (e)
+        ids_disown(o);
+    else /* or the change of user hides what shares our memory from ourselves */
+        prctl(PR_SET_DUMPABLE, 1);
     return e;
+}
+
+void ids_disown(const struct ids_owner *o)
+{
+    if (o->me == geteuid())
+        return;
+    struct err *e = try_act_as(o->me);
+    if (e) { /* neither root nor nobody: the next launcher takes over */
+        log_error("cannot be who we were", KV_ERR(e));
+        _exit(1);
+    }
+    prctl(PR_SET_DUMPABLE, o->dumpable == 1 ? 1 : 0);
 }
 
 /* The namespace exists when clone returns; nobody has to wait for its first process, which shares
  * our memory (no page tables are copied), runs nothing, and is killed once the descriptor is ours.
- */
+ * Whatever is used up in a namespace is charged to the user who made it as well: watches, queued
+ * signals, message queues, processes. So that is to be the range's own root, not the machine's, who
+ * would have none left if one sandbox took them all; and each has its own. */
 fallible ids_make_userns(struct ids_holder *h, const struct ids_range *r, int *ret_ns)
 {
+    const int flags = CLONE_VM | CLONE_NEWUSER | SIGCHLD;
+    struct ids_owner o;
+
     ids_reap(h); /* it has our stack */
-    struct err *e = start_holder(h, r->uid);
-    if (!e)
-        e = map_and_open(h->pid, r, ret_ns);
+    h->parent = getpid();
+    TRY(ids_own(&o, r->uid));
+    pid_t pid = clone(hold, h->stack + sizeof h->stack, flags, &h->parent);
+    struct err *e =
+        pid < 0 ? sys_not_of_disk(err_sys("make a user namespace")) : map_and_open(pid, r, ret_ns);
+    ids_disown(&o);
+    h->pid = pid > 0 ? pid : 0;
     if (h->pid)
         kill(h->pid, SIGKILL);
     return e;

@@ -44,9 +44,15 @@ void ids_reap(struct ids_holder *h);
 /* A user namespace, child of ours, held by a descriptor alone. */
 fallible ids_make_userns(struct ids_holder *h, const struct ids_range *r, int *ret_ns);
 
-/* Our effective user from here on, with the capabilities we have: the owner of the namespaces that
- * are made, who may do everything in them. */
-fallible ids_act_as(uint32_t uid);
+/* Between the two we are, with the capabilities we have, the owner of namespaces that are made, who
+ * may look at and limit what is in them: root may lack the capabilities that others need for that.
+ * No way back ends the process. */
+struct ids_owner {
+    uid_t me;
+    int dumpable;
+};
+fallible ids_own(struct ids_owner *o, uint32_t owner);
+void ids_disown(const struct ids_owner *o);
 
 /* Files made from here to ids_leave belong to the range's root; an overlay needs that to make its
  * work directory, or it silently mounts read-only. */

@@ -19,6 +19,7 @@
 #include "host/ops/journal.h"
 #include "host/ops/notify.h"
 #include "host/ops/request_id.h"
+#include "host/proxy/name.h"
 #include "host/proxy/proxy.h"
 #include "host/runtime/api.h"
 #include "host/runtime/awake.h"
@@ -107,7 +108,8 @@ static fallible intercept(struct http_req *req, const struct route **ret_route)
     request_id_set(req);
     TRY(proxy_intercept(s->proxy, req, ret_route));
     req->passed_on = *ret_route;
-    if (*ret_route && !keys_any(s->keys))
+    struct str host = http_req_header(req, STR("host"));
+    if (*ret_route && !keys_any(s->keys) && !name_is_below(host, s->settings->domain))
         http_reply_header(req, STR("Content-Security-Policy"),
                           STR("sandbox allow-scripts allow-forms allow-popups allow-modals "
                               "allow-downloads"));

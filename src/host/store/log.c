@@ -46,12 +46,12 @@ static bool has_no_journal(const struct stat *st)
     char path[128], name[512] = "";
     own_done(buf) text;
 
+    buf_init(&text, 256);
     snprintf(path, sizeof path, "/sys/dev/block/%u:%u", major(st->st_dev), minor(st->st_dev));
     ssize_t n = readlink(path, name, sizeof name - 1);
     const char *last = n > 0 ? strrchr(name, '/') : NULL;
     if (!last || strlen(last) > 64)
         return false;
-    buf_init(&text, 256);
     snprintf(path, sizeof path, "/sys/fs/ext4%s/journal_task", last);
     own(err) e = fd_read_file(path, &text);
     return !e && str_eq(str_trim(buf_str(&text)), STR("<none>"));
