@@ -2,12 +2,9 @@
 /* server.c — see server.h. */
 #include "host/serve/server.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -28,6 +25,7 @@
 #include "host/serve/backing.h"
 #include "host/serve/launch.h"
 #include "host/serve/layout.h"
+#include "host/serve/machine.h"
 #include "host/serve/watch.h"
 #include "host/store/store.h"
 #include "host/tree/tree.h"
@@ -77,16 +75,6 @@ struct server {
 };
 
 /* --- before anything is read that a stranger wrote --- */
-
-static void raise_descriptor_limit(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
 
 static fallible become_ordinary(struct server *s)
 {
@@ -168,19 +156,6 @@ static fallible open_driver(struct server *s)
     return sbx_driver_open(sbx_backend_find(s->settings->backend), &s->host, &s->driver);
 }
 
-/* Which address of ours others see; asked of the routes, nothing is sent. */
-static bool own_address(char out[static INET_ADDRSTRLEN])
-{
-    own_fd fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(9)};
-    socklen_t len = sizeof a;
-
-    inet_pton(AF_INET, "192.0.2.1", &a.sin_addr);
-    return fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof a) == 0 &&
-           getsockname(fd, (struct sockaddr *)&a, &len) == 0 &&
-           inet_ntop(AF_INET, &a.sin_addr, out, INET_ADDRSTRLEN);
-}
-
 /* Whoever is elsewhere reaches this server alone: sandboxes by paths below it. Nobody can be sent
  * to the address that means all of them. */
 static void be_reachable(struct server *s)
@@ -189,7 +164,7 @@ static void be_reachable(struct server *s)
     struct str all[] = {STR("http://0.0.0.0:"), STR("http://[::]:")}, url = str_of(s->url);
 
     for (size_t i = 0; i < ARRAY_LEN(all) && !s->local; i++)
-        if (str_starts(url, all[i]) && own_address(address)) {
+        if (str_starts(url, all[i]) && machine_address(address)) {
             char port[16];
             snprintf(port, sizeof port, STR_FMT, STR_ARG(str_from(url, all[i].len)));
             snprintf(s->url, sizeof s->url, "http://%s:%s", address, port);
@@ -610,7 +585,7 @@ fallible server_run(const struct server_config *config)
     s.awake.fd = -1;
     s.layout.lock = s.layout.builds_dir = -1;
     signal(SIGPIPE, SIG_IGN);
-    raise_descriptor_limit();
+    machine_raise_descriptors();
     struct err *e = run(&s);
     own_close_p(&s.listener);
     own_close_p(&s.launch.sock);
