@@ -342,3 +342,44 @@ TEST_LIMIT(serve_runs_a_command_that_kills_its_server_once_and_counts_the_restar
     }
     serve_close(&s);
 }
+
+/* From outside: pid 1 cannot be killed by what is inside. */
+static void kill_all_of(const struct serve *s, const char *command)
+{
+    static const char line[] = "until P=$(pgrep -xf \"$1\"); do sleep 0.05; done;"
+                               "N=$(readlink /proc/$P/ns/pid);"
+                               "for C in $(cat /proc/$0/task/$0/children); do"
+                               " [ \"$(readlink /proc/$C/ns/pid)\" != \"$N\" ] || kill -9 $C; done";
+    own_done(buf) out;
+    char launcher[16];
+
+    buf_init(&out, 4096);
+    snprintf(launcher, sizeof launcher, "%d", (int)serve_launcher(s));
+    CHECK_INT(program_run(ARGS("bash", "-c", line, launcher, command), &out), 0);
+}
+
+TEST_LIMIT(serve_counts_a_sandbox_that_ends_under_a_request_once, 120)
+{
+    struct serve s = {.key = NULL};
+    struct buf in;
+
+    serve_open(&s);
+    struct json *r = serve_start(&s, "k", "'command':null");
+    const char *command = serve_text(&s, "sleep 1%u", (unsigned)s.wire.port); /* nobody else's */
+    int fd = send_command(&s, r, command);
+    kill_all_of(&s, command);
+    buf_init(&in, 65536);
+    wire_read_to_end(fd, &in);
+    close(fd);
+    buf_done(&in);
+    while (strcmp(serve_field(&s, serve_get(&s, "/sessions/k").json, "status"), "running") == 0)
+        ; /* the news comes another way than the end of the connection */
+    const struct json *now = serve_want(&s, 200, "GET", "/sessions/k", NULL);
+    CHECK_STR(serve_field(&s, now, "status"), "error");
+    CHECK_INT(json_get_int(now, "restart_count", -1), 0);
+    serve_tell(&s, "/resume", r);
+    now = serve_want(&s, 200, "GET", "/sessions/k", NULL);
+    CHECK_INT(json_get_int(now, "restart_count", -1), 1);
+    CHECK_INT(str_find(serve_get(&s, "/sessions/k").body, STR("its server died")), -1);
+    serve_close(&s);
+}

@@ -134,13 +134,15 @@ static bool may_repeat(const struct http_req *req)
     return false;
 }
 
-/* The server itself went, and not for a client that did: once for all its connections. */
+/* The server itself went, and not for a client that did: once for all its connections. An answer
+ * that has begun may be cut on purpose. A connection used before counts too: the server keeps those
+ * far longer than we do. */
 static void tell_lost(const struct call *c)
 {
     struct proxy_target *t = c->target;
 
-    if (!t->on_lost || c->inside || c->half_closed || t->state != PROXY_OPEN ||
-        c->taken_ns < t->lost_ns)
+    if (!t->on_lost || c->inside || c->half_closed || c->state != CALL_HEAD ||
+        t->state != PROXY_OPEN || c->taken_ns < t->lost_ns)
         return;
     t->lost_ns = loop_now_ns(c->p->loop) + 1;
     t->on_lost(t);

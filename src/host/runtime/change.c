@@ -512,12 +512,26 @@ static bool is_told(const struct runtime *r, const struct sbx *s)
     }
 }
 
+#define ONE_DEATH_NS                                                                               \
+    (10 * NS_PER_S) /* a server's connections break before we hear of its sandbox */
+
+/* It was not the server alone that died: nobody started it again. */
+static void forget_death(struct runtime *r)
+{
+    if (!r->died_ns || loop_now_ns(r->manager->config.loop) - r->died_ns > ONE_DEATH_NS)
+        return;
+    r->died_ns = 0;
+    r->restarts--;
+    r->server_died = false;
+}
+
 void runtime_on_gone(void *arg, struct sbx *s)
 {
     struct runtime *r = arg;
 
     if (is_told(r, s))
         return;
+    forget_death(r);
     r->manager->counters.gone++;
     if (!r->op)
         runtime_set_request(r, (struct str){0});
@@ -557,6 +571,7 @@ static void on_server_lost(struct proxy_target *t)
         return;
     r->restarts += r->restarts < UINT8_MAX;
     r->server_died = true;
+    r->died_ns = loop_now_ns(r->manager->config.loop);
     log_warn("the server in a sandbox died under a request", KV("id", r->id),
              KV("restarts", (unsigned)r->restarts));
     row_update(r, NULL);

@@ -550,6 +550,7 @@ void runtime_begin_again(struct runtime *r)
     r->begun_ns = now_ns(r);
     r->restarts += r->restarts < UINT8_MAX;
     r->server_died = false;
+    r->died_ns = 0;
     r->manager->starting++;
     memset(r->phase_us, 0, sizeof r->phase_us);
     r->launch = RUNTIME_AGAIN;

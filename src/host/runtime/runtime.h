@@ -109,6 +109,7 @@ struct runtime {
     bool durable;       /* its row is on disk */
     uint8_t restarts;
     bool server_died;     /* the last of them: pid 1 started only that again */
+    uint64_t died_ns;     /* when that was seen, on the loop's clock; 0: never */
     uint8_t launch, miss; /* enum runtime_launch; enum pool_miss: why it is not warm */
     uint32_t phase_us[RUNTIME_PHASES];
     uint32_t ready_us; /* from the request to a server that listens, of a start or a resume */
