@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* serve_build_test.c — images built by a server, as RemoteRuntimeBuilder asks for them. */
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/b64.h"
+#include "base/fd.h"
 #include "test/program.h"
 #include "test/serve_kit.h"
 #include "test/tar_kit.h"
@@ -363,6 +366,44 @@ TEST_LIMIT(serve_keeps_no_more_of_builds_than_it_was_told, 120)
     serve_close(&s);
 }
 
+/* The settings of now: they are there when the pool is. */
+static void let_one_wait(struct serve *s)
+{
+    own_fd dir = test_dir_fd();
+
+    CHECK_OK(fd_replace_file(dir, "croft.toml",
+                             STR("[server]\nbuild_wait = '600s'\nmost_starts = 1\n"
+                                 "[pool.sign]\nimage = 'host'\ntarget = 0\n"),
+                             0644));
+    CHECK_INT(kill(s->wire.pid, SIGHUP), 0);
+    while (str_find(serve_get(s, "/croft/v1/pool").body, STR("\"sign\"")) < 0)
+        poll(NULL, 0, 10);
+}
+
+/* Of two one waits, for as long as the settings read anew say; whichever it is. */
+static void check_one_waits(struct serve *s, const char *image)
+{
+    struct pollfd fds[2];
+    own_done(buf) in;
+
+    let_one_wait(s);
+    for (unsigned i = 0; i < 2; i++) {
+        const char *body = serve_text(s, "{\"image\":\"%s\",\"session_id\":\"wait%u\"}", image, i);
+        fds[i] = (struct pollfd){.fd = wire_connect(&s->wire), .events = POLLIN};
+        wire_send(fds[i].fd, str_of(serve_text(s,
+                                               "POST /start HTTP/1.1\r\nHost: localhost\r\n"
+                                               "X-API-Key: %s\r\nContent-Length: %zu\r\n\r\n%s",
+                                               s->key, strlen(body), body)));
+    }
+    CHECK_INT(poll(fds, 2, -1), 1);
+    buf_init(&in, 65536);
+    wire_read_answer(fds[fds[0].revents ? 0 : 1].fd, &in);
+    CHECK_HAS(buf_str(&in), "HTTP/1.1 503");
+    CHECK_HAS(buf_str(&in), "server.most_starts");
+    for (unsigned i = 0; i < 2; i++)
+        close(fds[i].fd);
+}
+
 TEST_LIMIT(serve_keeps_builds_of_tenants_apart_and_says_which_were_cut_short, 180)
 {
     struct serve s = {.key = NULL};
@@ -401,6 +442,7 @@ TEST_LIMIT(serve_keeps_builds_of_tenants_apart_and_says_which_were_cut_short, 18
     serve_refused(&s, 503, "image: '" MINE "mine:1' is being built", "POST", "/start",
                   "{'image':'" MINE "mine:1','session_id':'early'}");
     serve_refused(&s, 404, "early", "GET", "/sessions/early", NULL);
+    check_one_waits(&s, MINE "mine:1");
     s.key = boss; /* the name is the other's from its queueing on, and an administrator's neither */
     struct serve_answer late = post(&s, STR("AAAA"), MINE "mine:1");
     CHECK_INT(late.status, 409);

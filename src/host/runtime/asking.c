@@ -95,6 +95,7 @@ static void end_wait(struct asking *a)
     loop_timer_stop(&a->bound);
     builds_wait_drop(&a->waiter);
     a->req->on_gone = a->req->on_hangup = NULL;
+    face_of(a->req)->build_waits--;
 }
 
 static void refuse_building(struct asking *a)
@@ -127,7 +128,9 @@ static void on_build_ended(struct builds_waiter *w)
     struct manager *m = face_of(a->req)->manager;
 
     end_wait(a);
-    struct err *e = sbx_image_find(manager_driver(m), a->start.image, on_image, a);
+    struct err *e = a->key && a->key->revoked_ms
+                        ? err_new(ERR_UNAUTHORIZED, "this key was revoked")
+                        : sbx_image_find(manager_driver(m), a->start.image, on_image, a);
     if (e)
         asking_refuse(a->req, e);
 }
@@ -135,7 +138,8 @@ static void on_build_ended(struct builds_waiter *w)
 /* Whose build it is sees it in the events; who starts it is answered as soon as it is there. */
 static void wait_for_build(struct asking *a)
 {
-    const struct runtime_face *f = face_of(a->req);
+    struct runtime_face *f = face_of(a->req);
+    unsigned most = manager_most_starts(f->manager);
     struct loop *loop = net_loop(http_server_net(a->req->server));
     uint64_t now = loop_now_ns(loop);
 
@@ -145,6 +149,18 @@ static void wait_for_build(struct asking *a)
         refuse_building(a);
         return;
     }
+    if (f->build_waits >= most) {
+        asking_refuse(a->req, err_new(ERR_BUSY,
+                                      "%u starts wait for images that are being built, which is "
+                                      "the most (server.most_starts)",
+                                      most));
+        return;
+    }
+    if (http_req_is_cut(a->req)) { /* while its image was looked for: nobody would tell us */
+        http_reply_abort(a->req);
+        return;
+    }
+    f->build_waits++;
     a->waiter.done = on_build_ended;
     a->req->user = a;
     a->req->on_gone = a->req->on_hangup = on_wait_gone;

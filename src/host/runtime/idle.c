@@ -204,6 +204,8 @@ static void on_idle(struct loop_timer *t)
 
 /* --- age: for how long one may run, whoever uses it --- */
 
+#define AGE_AGAIN_MS 60000 /* should the pause fail */
+
 static void on_age(struct loop_timer *t)
 {
     struct runtime *r = container_of(t, struct runtime, age);
@@ -218,6 +220,7 @@ static void on_age(struct loop_timer *t)
         return;
     log_info("it has run as long as it may", KV("id", r->id), KV("setting", "idle.max_age"));
     ++*(pauses ? &r->manager->counters.idle_pauses : &r->manager->counters.idle_stops);
+    loop_timer_start(r->manager->config.loop, t, AGE_AGAIN_MS, on_age);
     runtime_ask_own(r, pauses ? RUNTIME_PAUSE : RUNTIME_HALT);
 }
 

@@ -194,6 +194,7 @@ void manager_expect_start(struct manager *m);
 fallible manager_start(struct manager *m, const struct key *key, const struct wire_start *start,
                        struct runtime_ask *ask);
 uint64_t manager_build_wait_ms(const struct manager *m);
+unsigned manager_most_starts(const struct manager *m);
 /* Any but RUNTIME_START: done when it is so, and on disk. */
 void manager_ask(struct runtime *r, enum runtime_op op, struct runtime_ask *ask);
 
