@@ -292,9 +292,9 @@ TEST_LIMIT(serve_attaches_a_client_that_comes_back_to_its_command, 120)
 /* The server inside dies with the command's connection; ours must break too, and not say 502. */
 TEST_LIMIT(serve_cuts_a_command_whose_server_dies_and_gives_its_answer_later, 120)
 {
-    static const char command[] =
-        "echo x >> /tmp/n; P=$(pgrep -f -- --init-fd); kill -9 $P; while [ -d /proc/$P ]; do "
-        "sleep 0.05; done; echo $(wc -l < /tmp/n) time";
+    static const char command[] = "echo x >> /tmp/n; P=$(pgrep -x action-server || pgrep -f -- "
+                                  "--init-fd); kill -9 $P; while [ -d /proc/$P ]; do "
+                                  "sleep 0.05; done; echo $(wc -l < /tmp/n) time";
     struct serve s = {.key = NULL};
     struct buf in;
 
