@@ -14,7 +14,6 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "host/launcher/box_dirs.h"
 #include "host/launcher/cg.h"
 #include "host/launcher/confine.h"
 #include "host/launcher/ids.h"
@@ -73,7 +72,6 @@ struct box_host {
     int noted;             /* the box/<ID>/root made last, */
     char noted_id[72];     /* and what it says; -1: none */
     struct box_kept *kept; /* see box_kept.c; NULL: nothing is */
-    struct box_dirs dirs;
 };
 
 fallible box_host_open(struct box_host *h, const char *state, struct rng *rng);
@@ -105,7 +103,7 @@ enum {
 /* One overlay of the root file system: overlay does not cross mounts, so there may be several. */
 struct box_root {
     const char *where;        /* below the root, "" is the root itself */
-    const char *upper, *work; /* names for its directories in box/<ID>; with lives they are kept */
+    const char *upper, *work; /* names for its directories in box/<ID> */
     const int *lowers;        /* O_PATH, topmost first */
     size_t lower_count;
     size_t frozen; /* the first so many are a snapshot's, not its image's */
@@ -128,7 +126,6 @@ struct box_spec {
     unsigned short tty_rows, tty_cols; /* with BOX_TTY: its size, before anybody asks; 0: none */
     enum native_disk disk;             /* what limits req's disk space, by disk_choose() */
     unsigned oom_at; /* a descriptor: its counter of kills, opened inside; 0: none */
-    unsigned lives;  /* by box_dirs_make(): of its directory, with this one; 0: it was there */
 };
 
 struct box_embryo {
@@ -156,8 +153,7 @@ struct box {
     struct native_limits limits; /* of its groups */
     uint64_t cpu_ns;             /* what those before it used, of what its groups count */
     bool worn;                   /* it leaves no husk */
-    struct box_layers layers;
-    bool nameless; /* its names are gone: those in their place are its next life's */
+    bool nameless;               /* its names are gone: those in their place are its next life's */
     uint64_t phase_ns[NATIVE_PHASES];
 };
 
@@ -171,7 +167,6 @@ void box_clear_seat(struct box_host *h); /* once who sits there has left our des
 
 /* For those who put something in it first; ERR_CONFLICT when the name is taken. */
 fallible box_make_dir(const struct box_host *h, const char *id);
-
 /* Mount i is a directory of the machine's that it may write: box_sweep() takes set-id bits off what
  * it made there, should whoever runs it be killed. */
 fallible box_note_writable(const struct box_host *h, const char *id, unsigned i, const char *path);

@@ -169,7 +169,6 @@ void box_host_look(struct box_host *h, const char *state)
                            .names = -1,
                            .bare = -1,
                            .noted = -1,
-                           .dirs = {.gone = -1, .watch = -1},
                            .user = geteuid() != 0,
                            .seat = {.fd = -1, .waits = -1}};
     if (state)
@@ -264,7 +263,6 @@ void box_host_close(struct box_host *h)
 {
     box_tidy(h);
     box_host_rest(h);
-    box_dirs_close(h);
     box_kept_clear(h);
     free(h->kept);
     h->kept = NULL;

@@ -52,12 +52,6 @@ void box_forget_slot(struct box_host *h, unsigned slot);
 bool box_husk_take(struct box_host *h, struct box_embryo *e);
 bool box_husk_keep(struct box_host *h, struct box *b);
 
-/* --- box_dirs.c --- */
-
-/* Once its overlay is made, and before anybody has that. */
-void box_dirs_note(const struct box_host *h, const struct box_root *r, int upper, int mount,
-                   struct box_layers *layers);
-
 /* --- box_bare.c --- */
 
 fallible box_bare_open(struct box_host *h);

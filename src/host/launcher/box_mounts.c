@@ -37,28 +37,17 @@ struct build {
     int userns;
     unsigned slot;
     const char *machine_id;
-    struct box_layers *layers;     /* what is noted of them */
     char at[BOX_STATE + BOX_NAME]; /* where layers are lent, in shifted; "": no need to */
 };
 
-static fallible make_pair(const struct build *b, const char *upper, const char *work)
+static fallible open_pair(const struct build *b, const char *upper, const char *work,
+                          int *ret_upper, int *ret_work)
 {
     bool made = mkdirat(b->shifted, upper, 0755) == 0 || errno == EEXIST; /* it lived before */
     if (made && b->spec->disk != NATIVE_DISK_NONE)
         TRY(tree_remove(b->shifted, work)); /* of that life, which overlay would refuse */
     if (!made || mkdirat(b->shifted, work, 0700) < 0)
         return err_sys("make an upper layer");
-    return NULL;
-}
-
-/* spare: both served another sandbox, and are as new but for their times. */
-static fallible open_pair(const struct build *b, const char *upper, const char *work, bool spare,
-                          int *ret_upper, int *ret_work)
-{
-    if (!spare)
-        TRY(make_pair(b, upper, work));
-    else if (utimensat(b->shifted, upper, NULL, AT_SYMLINK_NOFOLLOW) < 0)
-        return err_sys("renew an upper layer");
     own_fd u = openat(b->shifted, upper, O_PATH | O_DIRECTORY | O_CLOEXEC);
     own_fd w = openat(b->shifted, work, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (u < 0 || w < 0)
@@ -128,8 +117,7 @@ static fallible stack(const struct build *b, const struct box_root *r, bool thro
 {
     struct stack lowers = {.count = 0};
     own_fd upper = -1, work = -1;
-    bool spare = throw_away && b->spec->lives > 1;
-    struct err *e = open_pair(b, r->upper, r->work, spare, &upper, &work);
+    struct err *e = open_pair(b, r->upper, r->work, &upper, &work);
     const char *at = b->at[0] ? b->at : NULL;
 
     if (!e)
@@ -143,8 +131,6 @@ static fallible stack(const struct build *b, const struct box_root *r, bool thro
                                                     .user = b->h->user,
                                                     .at = at},
                            ret_mount);
-    if (!e && throw_away)
-        box_dirs_note(b->h, r, upper, *ret_mount, b->layers);
     while (lowers.count && (e || !(b->spec->flags & BOX_LEAVE_LAYERS)))
         own_close(lowers.fds[--lowers.count]);
     return e;
@@ -186,7 +172,6 @@ static fallible build_root(struct build *b, const struct box_root *r, int *ret_m
     if (!e || names < 0 || err_errno(e) != ELOOP)
         return e;
     err_free(e);
-    b->layers->count = b->layers->lives = 0;
     TRY(tree_remove(b->shifted, r->work)); /* the first try's, which overlay would refuse */
     return stack(b, r, true, -1, ret_mount);
 }
@@ -251,10 +236,8 @@ fallible box_build(struct box_host *h, const struct box_spec *spec, struct box *
                       .dir = dir,
                       .userns = h->user ? -1 : userns,
                       .slot = box->slot,
-                      .machine_id = machine_id,
-                      .layers = &box->layers};
+                      .machine_id = machine_id};
 
-    box->layers.lives = h->dirs.spares && spec->disk == NATIVE_DISK_NONE ? spec->lives : 0;
     TRY(open_home(&b, &box->home));
     TRY(disk_open(h, spec->disk, dir, spec->req->limits.disk_bytes, b.userns, &box->disk));
     b.shifted = box->disk >= 0 ? box->disk : box->home;

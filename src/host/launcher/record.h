@@ -11,8 +11,6 @@
 
 #define RECORD_BOOT    40 /* the kernel's name for this run of the machine */
 #define RECORD_MACHINE 40
-#define RECORD_NAME    "record"
-#define RECORD_NEW     "record.new" /* until it is whole; and of nobody, where it is all there is */
 
 enum {
     RECORD_LAUNCHER = 1u << 0, /* a launcher made it, and the next one answers for it */

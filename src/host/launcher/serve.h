@@ -228,9 +228,7 @@ void serve_fresh_end(struct serve *s);
 void serve_gone_open(struct serve *s);
 /* box/<ID> is nobody's from now on. */
 fallible serve_discard(struct serve *s, const char *id);
-fallible serve_put_away(struct serve *s, struct box *b); /* and may serve another, if it is dead */
-void serve_gone_rest(struct serve *s);                   /* those that might go too */
-void serve_gone_drain(struct serve *s);                  /* at the end; ends who deletes */
+void serve_gone_drain(struct serve *s); /* at the end; ends who deletes */
 
 /* --- serve_net.c --- */
 

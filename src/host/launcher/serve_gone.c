@@ -35,9 +35,8 @@ enum { WAKE = 'w', QUIT = 'q' };
 
 /* --- in the child --- */
 
-/* One that cannot be deleted is not in the way of the others. What may serve another stays, until
- * nobody else comes. */
-static fallible delete_all(int dir, bool last, uint64_t *ret_left)
+/* One that cannot be deleted is not in the way of the others. */
+static fallible delete_all(int dir, uint64_t *ret_left)
 {
     own_done(buf) names = {0};
     size_t count = 0;
@@ -45,8 +44,6 @@ static fallible delete_all(int dir, bool last, uint64_t *ret_left)
 
     TRY(tree_read_names(dir, NAMES_MAX, &names, &count));
     for (const char *name = names.p; count--; name += strlen(name) + 1) {
-        if (!last && strcmp(name, BOX_SPARE) == 0)
-            continue;
         struct err *e = box_delete(dir, name);
         if (e)
             log_warn("a removed sandbox is left on the disk", KV("name", name), KV_ERR(e));
@@ -79,9 +76,7 @@ static fallible delete_until_told(struct serve_job *j)
         quit |= n == 0;
         uint64_t put = __atomic_load_n(&swept->put, __ATOMIC_ACQUIRE); /* what we see, and more */
         uint64_t left = 0;
-        if (!quit)
-            box_dirs_clear(&j->serve->host.dirs);
-        TRY(delete_all(dir, quit, &left));
+        TRY(delete_all(dir, &left));
         __atomic_store_n(&swept->done, put - (left < put ? left : put), __ATOMIC_RELAXED);
     }
     return NULL;
@@ -180,15 +175,16 @@ static void tell_broom(struct serve *s, char word)
         log_warn("who deletes is not told", KV("why", strerror(errno)));
 }
 
-/* from: the directory it is in. */
-static bool put_aside(struct serve *s, int from, const char *id)
+static bool put_aside(struct serve *s, const char *id)
 {
     struct serve_gone *g = &s->gone;
     char name[24];
 
+    if (g->dir < 0 || !has_room(g))
+        return false;
     for (unsigned tries = 0; tries < 8; tries++) {
         snprintf(name, sizeof name, "%" PRIx64, g->next++);
-        if (renameat(from, id, g->dir, name) == 0) {
+        if (renameat(s->host.boxes, id, g->dir, name) == 0) {
             __atomic_add_fetch(&g->swept->put, 1, __ATOMIC_RELEASE);
             return true;
         }
@@ -204,25 +200,10 @@ fallible serve_discard(struct serve *s, const char *id)
 
     if (dir >= 0)
         disk_forget(dir);
-    if (s->gone.dir < 0 || !has_room(&s->gone) || !put_aside(s, s->host.boxes, id))
+    if (!put_aside(s, id))
         return box_remove_dir(&s->host, id);
     tell_broom(s, WAKE);
     return NULL;
-}
-
-fallible serve_put_away(struct serve *s, struct box *b)
-{
-    if (s->ending || !box_dirs_keep(&s->host, b))
-        return serve_discard(s, b->id);
-    tell_broom(s, WAKE);
-    return NULL;
-}
-
-void serve_gone_rest(struct serve *s)
-{
-    box_dirs_forget(&s->host.dirs);
-    if (s->gone.dir >= 0 && put_aside(s, s->gone.dir, BOX_SPARE))
-        tell_broom(s, WAKE);
 }
 
 static bool has_any(int dir)
@@ -249,11 +230,7 @@ void serve_gone_open(struct serve *s)
         e = fd_make_dirs(s->host.dir, STR(BOX_GONE), 0700, &g->dir);
     if (e)
         log_warn("sandboxes are deleted when they are removed", KV_ERR(e));
-    else {
-        put_aside(s, g->dir, BOX_SPARE); /* of a launcher before us */
-        box_dirs_open(&s->host, g->dir);
-    }
-    if (!e && has_any(g->dir)) {
+    else if (has_any(g->dir)) {
         g->swept->put++;
         tell_broom(s, WAKE);
     }

@@ -71,16 +71,7 @@ void serve_drop_log(const struct serve *s, const char *id)
 
 static void on_rest(struct loop_timer *t)
 {
-    struct serve *s = container_of(t, struct serve, rest);
-
-    box_host_rest(&s->host);
-    serve_gone_rest(s);
-}
-
-static void rest_later(struct serve *s)
-{
-    if (s->host.husk_count || box_dirs_any(&s->host.dirs))
-        loop_timer_start(s->loop, &s->rest, REST_MS, on_rest);
+    box_host_rest(&container_of(t, struct serve, rest)->host);
 }
 
 static fallible release_slot(struct serve_box *b)
@@ -92,7 +83,8 @@ static fallible release_slot(struct serve_box *b)
     TRY(box_remove(&s->host, &b->box, true));
     b->holds_slot = false;
     serve_net_linger(s);
-    rest_later(s);
+    if (s->host.husk_count)
+        loop_timer_start(s->loop, &s->rest, REST_MS, on_rest);
     return NULL;
 }
 
@@ -212,9 +204,8 @@ fallible serve_bury(struct serve *s, struct serve_box *b)
 {
     bool stands = serve_stands(s, b->box.id);
     struct err *e = release_slot(b);
-    struct err *dir = serve_put_away(s, &b->box);
+    struct err *dir = serve_discard(s, b->box.id);
 
-    rest_later(s);
     serve_drop_sockets(s, b->box.id);
     serve_drop_log(s, b->box.id);
     serve_forget(s, b);

@@ -315,7 +315,7 @@ static fallible make(struct serve *s, struct making *m, struct serve_box *b)
         return make_in_dir(s, m, b);
     }
     if (!m->made)
-        TRY(box_dirs_make(&s->host, &m->spec));
+        TRY(box_make_dir(&s->host, m->req.id));
     m->made = true;
     if (m->req.image == NATIVE_IMAGE_STORED)
         TRY(serve_image_note(s, &m->req));
