@@ -95,8 +95,10 @@ TEST_LIMIT(serve_changes_no_owner_in_directories_of_the_host, 120)
     r = make(
         &s, "in",
         "'command':null,'run_as_user':10001,'mounts':[{'source':'%s/open/b','target':'/workspace'},"
-        "{'source':'%s/open/a','target':'/workspace/in','mode':'rw'}]");
-    CHECK_STR(serve_exec(&s, r, "stat -c %u . mine in in/old"), "10001\n10001\n4321\n4321");
+        "{'source':'%s/open/a','target':'/workspace/in','mode':'rw'},"
+        "{'source':'%s/open/a/old','target':'/workspace/file','mode':'rw'}]");
+    CHECK_STR(serve_exec(&s, r, "stat -c %u . mine in in/old file"),
+              "10001\n10001\n4321\n4321\n4321");
     for (unsigned i = 0; i < 2; i++) {
         CHECK_INT(stat(dir_path(&s, names[i]), &st), 0);
         CHECK(st.st_uid == 4321 && st.st_gid == 4322 && (st.st_mode & 020) == 0);

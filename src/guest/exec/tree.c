@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -45,6 +46,18 @@ static void note(struct tree_count *count)
         count->first_errno = errno;
 }
 
+/* Of files: one of the host's may be mounted by itself. (The C library here has no statx.) */
+static bool is_mounted(int dir, const char *name)
+{
+    struct {
+        uint32_t mask, block;
+        uint64_t attributes;
+        char rest[240];
+    } x = {0};
+
+    return syscall(SYS_statx, dir, name, AT_SYMLINK_NOFOLLOW, 0, &x) == 0 && x.attributes & 0x2000;
+}
+
 static void give_below(int dir, uid_t uid, gid_t gid, bool ours, struct tree_count *count,
                        unsigned depth)
 {
@@ -61,7 +74,7 @@ static void give_below(int dir, uid_t uid, gid_t gid, bool ours, struct tree_cou
         bool deeper = known && S_ISDIR(st.st_mode);
         own_fd sub =
             deeper ? openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-        if (sub >= 0 && ours && !proc_ours(sub))
+        if (ours && (sub >= 0 ? !proc_ours(sub) : is_mounted(dir, name)))
             continue;
         if (!known || (deeper && sub < 0) ||
             ((st.st_uid != uid || st.st_gid != gid) &&
