@@ -22,7 +22,7 @@ static const struct cfg_row rows[] = {
     CFG_BOOL(changes_options, list, "list", false,
              "Every sandbox here that has left changes, the last one first: name, age, directory, "
              "how much changed."),
-    CFG_BOOL(changes_options, json, "json", false, "Print a JSON object."),
+    CFG_BOOL(changes_options, json, "json", false, "Print a JSON object; with --list an array."),
 };
 static const struct cfg_row apply_rows[] = {
     CFG_BOOL(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* user.c — who commands run as. Never more than was asked for: what cannot be done is refused. */
 #include <sys/fsuid.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/cfg.h"
@@ -24,7 +25,9 @@ static fallible find(struct start *s, struct err *e)
 static bool is_alone(uid_t uid)
 {
     setfsuid(uid);
-    return (uid_t)setfsuid(geteuid()) != uid;
+    bool alone = (uid_t)setfsuid(geteuid()) != uid;
+    prctl(PR_SET_DUMPABLE, 0); /* which that may undo, by a setting of the machine's */
+    return alone;
 }
 
 /* Somebody who is there, or is made. Root only. */
