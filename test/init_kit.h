@@ -265,6 +265,14 @@ static inline pid_t kit_server(const struct kit *k)
     return kit_await_child(kit_init(k), "--init-fd", 0);
 }
 
+static inline void kit_kill_server(struct kit *k)
+{
+    pid_t init = kit_init(k), server = kit_server(k);
+
+    CHECK_INT(kill(server, SIGKILL), 0);
+    kit_await_child(init, "--init-fd", server);
+}
+
 static inline unsigned kit_count_fds(pid_t pid)
 {
     char path[300];

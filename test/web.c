@@ -3,12 +3,15 @@
 #include "test/web.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "net/listen.h"
 #include "test/test.h"
 
 #define QUIET_TURNS 6
@@ -183,4 +186,27 @@ struct web_answer web_ask(struct web *w, struct str request)
     web_close_client(&c);
     web_turns(w, 3);
     return a;
+}
+
+void web_dial(struct web *w, struct web_client *c, const char *path)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    int fd = (int)syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    snprintf(addr.sun_path, sizeof addr.sun_path, "%s", path);
+    CHECK_INT(syscall(SYS_connect, fd, &addr, sizeof addr), 0);
+    web_client_init(c, fd, 4096);
+    web_turns(w, 2);
+}
+
+const char *web_serve_unix(struct web *w)
+{
+    static char path[200], address[210];
+    int fd;
+
+    snprintf(path, sizeof path, "%s/sock", test_dir());
+    snprintf(address, sizeof address, "unix:%s", path);
+    CHECK_OK(listen_open(str_of(address), &fd));
+    CHECK_OK(http_server_listen(w->server, fd));
+    return path;
 }

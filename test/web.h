@@ -53,3 +53,7 @@ size_t web_read_some(struct web_client *c, size_t n);
 struct web_answer web_take(struct web *w, struct web_client *c);
 /* One request on a connection of its own; c holds the rest and is closed. */
 struct web_answer web_ask(struct web *w, struct str request);
+
+/* A listener at a path in the test's directory, and a client who comes there. */
+const char *web_serve_unix(struct web *w);
+void web_dial(struct web *w, struct web_client *c, const char *path);

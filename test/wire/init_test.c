@@ -11,24 +11,16 @@
 #include <sched.h>
 #include <sys/wait.h>
 
-static void kill_server(struct kit *k)
-{
-    pid_t init = kit_init(k), server = kit_server(k);
-
-    CHECK_INT(kill(server, SIGKILL), 0);
-    kit_await_child(init, "--init-fd", server);
-}
-
 /* Between two commands: the same bash, where it was, with what it had. */
 static void check_restart(struct kit *k)
 {
     CHECK_HAS(kit_run(k, "echo one; cd /usr; here=1; sleep 1000 & me=$$; f() { echo $me; }"),
               "one\n[1] ");
     struct str me = kit_run(k, "f");
-    kill_server(k);
+    kit_kill_server(k);
     CHECK_STR(kit_run(k, "echo $PWD $here; jobs %1 | grep -c Running"), "/usr 1\n1");
     CHECK_STR(kit_run(k, "f"), me);
-    kill_server(k);
+    kit_kill_server(k);
     CHECK_HAS(kit_run(k, "kill %1; wait %1; echo $? $PWD"), "143 /usr");
     kit_close(k);
 }
@@ -50,93 +42,13 @@ TEST(init_restarts_a_server_as_pid_one)
     check_restart(&k);
 }
 
-static void await_rest(const struct kit *k)
-{
-    uint64_t end = clock_mono_ns(&clock_system) + KIT_HANG_NS;
-
-    while (kit_find_child(k->pid, "--init-fd")) {
-        CHECK(clock_mono_ns(&clock_system) < end);
-        poll(NULL, 0, 1);
-    }
-}
-
-/* Asking whether it lives is no use of it. */
-TEST(init_lets_a_server_rest_that_nobody_used_and_starts_it_for_the_next_who_comes)
-{
-    struct kit k = {.unused = true};
-
-    kit_open_with(&k, ARGS());
-    CHECK_HAS(kit_get(&k, "/alive"), "{\"status\":\"ok\"}");
-    await_rest(&k);
-    CHECK_STR(kit_run(&k, "echo one; cd /usr; here=1"), "one");
-    kill_server(&k); /* a death after that is one like any other */
-    CHECK_STR(kit_run(&k, "echo $PWD $here"), "/usr 1");
-    CHECK_HAS(kit_log(&k), "\"status\":137,\"deaths\":1");
-    kit_close(&k);
-}
-
-TEST(init_has_a_server_that_opens_its_viewer_for_who_has_the_key)
-{
-    struct kit k = {.unused = true};
-    char path[300];
-
-    kit_open_with(&k, ARGS());
-    snprintf(path, sizeof path, "%s/view", k.dir);
-    CHECK_HAS(kit_get(&k, "/alive"), "{\"status\":\"ok\"}");
-    CHECK_INT(access(path, F_OK), -1);
-    CHECK_HAS(kit_get(&k, "/croft/v1/shells"), " 200 ");
-    CHECK_INT(access(path, F_OK), 0);
-    kit_close(&k);
-}
-
-TEST(init_ends_while_its_server_rests)
-{
-    struct kit k = {.unused = true};
-
-    kit_open_with(&k, ARGS());
-    await_rest(&k);
-    kit_close(&k);
-}
-
-/* Its time may be over before we come: then whoever asks next starts another. */
-static pid_t stop_server(struct kit *k)
-{
-    uint64_t end = clock_mono_ns(&clock_system) + KIT_HANG_NS;
-
-    while (clock_mono_ns(&clock_system) < end) {
-        pid_t server = kit_find_child(k->pid, "--init-fd");
-        if (server && kill(server, SIGSTOP) == 0)
-            return server;
-        CHECK_HAS(kit_get(k, "/alive"), "{\"status\":\"ok\"}");
-    }
-    FAIL("no server stands still");
-}
-
-/* It stands still when its time comes, and finds the client and the end of its time together. */
-TEST(init_loses_no_client_that_comes_when_its_server_goes_to_rest)
-{
-    struct kit k = {.unused = true};
-    own_done(buf) got;
-
-    kit_open_with(&k, ARGS());
-    pid_t server = stop_server(&k);
-    own_fd client = wire_connect(&k.wire);
-    wire_send(client, STR("GET /alive HTTP/1.0\r\nHost: x\r\n\r\n"));
-    poll(NULL, 0, 1100);
-    kill(server, SIGCONT); /* it may have been on its way out when it was stopped */
-    buf_init(&got, 1u << 20);
-    wire_read_to_end(client, &got);
-    CHECK_HAS(buf_str(&got), "{\"status\":\"ok\"}");
-    kit_close(&k);
-}
-
 TEST(init_gives_up_a_server_that_always_dies)
 {
     struct kit k;
 
     kit_open(&k);
     for (int i = 0; i < 7; i++)
-        kill_server(&k);
+        kit_kill_server(&k);
     CHECK_INT(kill(kit_server(&k), SIGKILL), 0);
     CHECK_INT(program_wait(k.pid), 1);
     CHECK_HAS(kit_log(&k), "the server dies too often: giving up");
@@ -435,7 +347,7 @@ static void check_middle(bool ended_before)
         CHECK_INT(kill(server, SIGKILL), 0);
         kit_await_child(k.pid, "--init-fd", server);
     } else {
-        kill_server(&k);
+        kit_kill_server(&k);
         const struct json *refused = kit_observe(&k, "\"command\":\"echo another\"");
         CHECK_HAS(json_get_str(json_get(json_get(refused, STR("extras")), STR("metadata")),
                                "suffix", STR("")),
@@ -471,7 +383,7 @@ TEST(init_attaches_whoever_asks_again_for_the_running_command)
     const char *args = "\"command\":\"" WAITS "\",\"blocking\":true";
     int fd = send_run(&k, args);
     await_file(&k, "began");
-    kill_server(&k);
+    kit_kill_server(&k);
     close(fd);
     fd = send_run(&k, args);
     make_file(&k, "go");
@@ -504,7 +416,7 @@ TEST(init_keeps_shells_with_names_and_the_undo_of_edits)
     edit(&k, "create", ",\"file_text\":\"old\\n\"");
     edit(&k, "str_replace", ",\"old_str\":\"old\",\"new_str\":\"new\"");
     CHECK_STR(kit_run(&k, "cat f"), "new");
-    kill_server(&k);
+    kit_kill_server(&k);
     CHECK_HAS(kit_post(&k, "/croft/v1/shells/two/run", "{\"command\":\"echo $PWD$x\"}"), "/usr1");
     CHECK_HAS(edit(&k, "undo_edit", ""), "undone");
     CHECK_STR(kit_run(&k, "cat f"), "old");
@@ -545,7 +457,7 @@ TEST(init_leaves_nothing_of_a_static_run_whose_server_died)
                           "\"is_static\":true,\"blocking\":true");
     await_file(&k, "p");
     struct str pid = kit_run(&k, "cat p");
-    kill_server(&k);
+    kit_kill_server(&k);
     close(fd);
     CHECK_STR(
         kit_run(&k, arena_cstr(&k.arena, arena_printf(&k.arena,
@@ -577,7 +489,7 @@ TEST(init_gives_the_working_directory_away_once)
     snprintf(path, sizeof path, "%s/ours", k.dir);
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     CHECK(fd >= 0);
-    kill_server(&k);
+    kit_kill_server(&k);
     CHECK_STR(kit_run(&k, "stat -c %U ours theirs"), "root\nnobody");
     CHECK(fstat(fd, &st) == 0 && st.st_uid == 0);
     close(fd);

@@ -104,6 +104,17 @@ static int64_t total(struct serve *s, const char *key)
     return json_get_int(serve_want(s, 200, "GET", "/list", NULL), "total", -1);
 }
 
+static void check_whose(struct serve *s)
+{
+    const struct json *all = serve_want(s, 200, "GET", "/croft/v1/tokens", NULL);
+    for (all = json_get(all, STR("tokens"))->first; all; all = all->next) {
+        const char *name = serve_field(s, all, "name");
+        bool own = strcmp(name, "default") == 0 || strcmp(name, "build") == 0 ||
+                   strcmp(name, "other") == 0;
+        CHECK_STR(serve_field(s, all, "of"), own ? "" : "build");
+    }
+}
+
 TEST_LIMIT(serve_shows_a_tenants_runtimes_to_its_key_that_only_looks, 120)
 {
     struct serve s = {.key = "a-key-of-who-administers"};
@@ -161,12 +172,6 @@ TEST_LIMIT(serve_shows_a_tenants_runtimes_to_its_key_that_only_looks, 120)
     serve_tell(&s, "/stop", r);
     CHECK_INT(total(&s, second), 1);
     s.key = admin;
-    const struct json *all = serve_want(&s, 200, "GET", "/croft/v1/tokens", NULL);
-    for (all = json_get(all, STR("tokens"))->first; all; all = all->next) {
-        const char *name = serve_field(&s, all, "name");
-        bool own = strcmp(name, "default") == 0 || strcmp(name, "build") == 0 ||
-                   strcmp(name, "other") == 0;
-        CHECK_STR(serve_field(&s, all, "of"), own ? "" : "build");
-    }
+    check_whose(&s);
     serve_close(&s);
 }
