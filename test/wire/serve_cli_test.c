@@ -219,7 +219,7 @@ TEST(serve_cli_ends_what_runs_when_it_ends_itself)
         0, "over\n");
     check("croft exec demo -- sh -c 'echo $$ > /tmp/2; echo go; exec sleep 1000' > $D/f & p=$!; "
           "until "
-          "grep -q go $D/f; do :; done; kill -9 $p; wait $p 2>$D/e; croft exec demo -- sh -c "
+          "grep -qs go $D/f; do :; done; kill -9 $p; wait $p 2>$D/e; croft exec demo -- sh -c "
           "'while kill -0 $(cat "
           "/tmp/2) 2>/dev/null; do :; done; echo over'; rm $D/f $D/e",
           0, "over\n");
