@@ -153,6 +153,10 @@ struct sbx_backend {
     fallible (*files)(struct sbx *s, enum sbx_files what, struct str text);
     /* Each ends in sbx_question_finish, at once or later; an error returned is that. */
     fallible (*list)(struct sbx_question *q); /* its names are struct sbx_listed */
+    /* At once: what a program before us left of sandboxes that are not known, beyond what list()
+     * shows. NULL: there is nothing of the kind. */
+    void (*sweep)(struct sbx_driver *d, bool (*known)(const void *arg, const char *id),
+                  const void *arg);
     fallible (*snapshot_list)(struct sbx_question *q);
     fallible (*snapshot_remove)(struct sbx_question *q);
     fallible (*image_find)(struct sbx_question *q); /* NULL: it has no store of images */

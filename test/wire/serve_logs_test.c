@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "test/native/kit.h"
 #include "test/program.h"
 #include "test/serve_kit.h"
 
@@ -196,5 +198,21 @@ TEST_LIMIT(serve_killed_does_not_end_what_a_command_can_say, 120)
     serve_tell(&s, "/stop", r);
     end_hearing(&l);
     buf_done(&l.heard);
+    serve_close(&s);
+}
+
+/* As one leaves it that was killed between the end of a sandbox and of what it said. */
+TEST_LIMIT(serve_sweeps_what_commands_said_whom_nobody_knows, 120)
+{
+    struct serve s = {.key = NULL};
+    static const char *const left[] = {"abcdefghijklmnop", "abcdefghijklmnop.said"};
+
+    serve_open(&s);
+    serve_kill(&s);
+    for (size_t i = 0; i < ARRAY_LEN(left); i++)
+        CHECK_INT(mknod(serve_text(&s, "%s/server/out/%s", s.state, left[i]), S_IFIFO | 0600, 0),
+                  0);
+    serve_run(&s, NULL);
+    kit_check_empty("state/server/out");
     serve_close(&s);
 }

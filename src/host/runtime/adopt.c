@@ -109,11 +109,22 @@ static void junk_next(struct manager *m)
         begin_junk(LIST_FIRST(&m->garbage, struct junk, link));
 }
 
+static bool is_known(const void *arg, const char *id)
+{
+    const struct manager *m = arg;
+    const struct runtime *r = map_get(&m->ids, str_of(id));
+
+    return r && r->status.now != RUNTIME_STOPPED;
+}
+
 static void collect_junk(struct manager *m, const struct sbx_listed *all, size_t count)
 {
+    const struct sbx_backend *backend = m->config.driver->backend;
+
+    if (backend->sweep)
+        backend->sweep(m->config.driver, is_known, m);
     for (size_t i = 0; i < count; i++) {
-        const struct runtime *r = map_get(&m->ids, str_of(all[i].id));
-        if (r && r->status.now != RUNTIME_STOPPED)
+        if (is_known(m, all[i].id))
             continue;
         struct junk *j = mem_new(sizeof *j);
         j->m = m;

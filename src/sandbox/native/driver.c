@@ -535,4 +535,5 @@ SBX_BACKEND(native) = {
     .bind = native_bind,
     .claim = native_claim,
     .list = native_list,
+    .sweep = native_sweep,
 };

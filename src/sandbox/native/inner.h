@@ -79,6 +79,8 @@ void native_log_close(struct native_driver *d);
 fallible native_open_output(struct native *n, int *ret_write);
 void native_join_output(struct native *n); /* of one that was adopted */
 void native_drop_output(struct native *n);
+void native_sweep(struct sbx_driver *d, bool (*known)(const void *arg, const char *id),
+                  const void *arg);
 
 /* "NAME.KIND" in the directory of sockets. */
 void native_set_address(const struct native *n, const char *kind, struct sbx_address *ret);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* log.c — what a native sandbox says: pid 1 and our server into a file that the launcher made, a
  * command into a pipe whose newest words are kept. The file is watched, not asked. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -258,6 +259,27 @@ void native_drop_output(struct native *n)
     unlink(path); /* not there: nothing to do */
     output_path(n, KEPT, path);
     unlink(path);
+}
+
+/* A server killed between the end of a sandbox and of its output, or before it was made. */
+void native_sweep(struct sbx_driver *d, bool (*known)(const void *arg, const char *id),
+                  const void *arg)
+{
+    DIR *dir = d->host->outputs ? opendir(d->host->outputs) : NULL;
+
+    for (const struct dirent *e; dir && (e = readdir(dir));) {
+        struct str rest = str_of(e->d_name), id;
+        char name[64];
+        str_cut(&rest, '.', &id);
+        if (!id.len || id.len >= sizeof name)
+            continue;
+        snprintf(name, sizeof name, STR_FMT, STR_ARG(id));
+        if (!known(arg, name) && unlinkat(dirfd(dir), e->d_name, 0) < 0)
+            log_warn("what a command said stays", KV("file", e->d_name),
+                     KV("why", strerror(errno)));
+    }
+    if (dir)
+        closedir(dir);
 }
 
 /* --- following --- */
