@@ -71,11 +71,12 @@ fallible sbx_log_read(struct sbx *s, struct sbx_place *at, struct buf *out)
 }
 
 /* The place that many bytes before to, where len bytes were read from `from` to `to`, those of the
- * file first. */
+ * file first; some of these may be gone. */
 static struct sbx_place place_before(const struct sbx_place *from, const struct sbx_place *to,
                                      size_t len, size_t back)
 {
-    size_t said = len - (size_t)(to->file - from->file);
+    uint64_t file = to->file - from->file;
+    size_t said = file < len ? len - (size_t)file : 0;
 
     if (back <= said)
         return (struct sbx_place){to->file, to->said - back};

@@ -2,9 +2,11 @@
 /* serve_logs_test.c — what sandboxes say, read and followed. The launcher makes a file for what pid
  * 1 and the server inside write; here the test is who writes into it. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -153,6 +155,86 @@ TEST_LIMIT(serve_follows_what_a_sandbox_says_until_it_ends, 120)
     buf_done(&plain.heard);
     buf_done(&events.heard);
     buf_done(&again.heard);
+    serve_close(&s);
+}
+
+#define LINES     100
+#define LINE_SIZE 65536
+#define KEPT_MOST (4ll << 20)
+
+/* Lines of a number and dashes, from a number on. */
+static void say_lines(struct serve *s, const char *id, unsigned from)
+{
+    static char line[LINE_SIZE];
+
+    memset(line, '-', sizeof line);
+    line[sizeof line - 1] = '\n';
+    for (unsigned i = 0; i < LINES; i++) {
+        int n = snprintf(line, sizeof line, "<%u>", from + i);
+        line[n] = '-';
+        say(s, id, str_n(line, sizeof line));
+    }
+}
+
+static void wait_until_cut(struct serve *s, const char *id)
+{
+    const char *path = serve_text(s, "%s/sock/%s.l", s->state, id);
+    own_fd news = inotify_init1(IN_CLOEXEC);
+    char page[4096];
+    struct stat st;
+
+    CHECK(inotify_add_watch(news, path, IN_MODIFY) >= 0); /* which a cut is, too */
+    while (stat(path, &st) == 0 && st.st_blocks * 512 > KEPT_MOST)
+        CHECK(read(news, page, sizeof page) > 0);
+    CHECK(st.st_size >= (off_t)LINES * LINE_SIZE); /* places stay what they were */
+}
+
+/* From the beginning on: whole lines, the newest among them, and nothing that was never said. */
+static void check_cut(struct serve *s, const char *id, unsigned newest)
+{
+    const char *logs = serve_text(s, "/croft/v1/sandboxes/%s/logs", id);
+    own_done(buf) got;
+
+    buf_init(&got, 8u << 20);
+    int fd = ask_slowly(s, serve_text(s, "%s?since=0.0", logs));
+    wire_read_to_end(fd, &got);
+    close(fd);
+    CHECK(got.len >= (1u << 20) && got.len <= KEPT_MOST);
+    CHECK_INT(got.p[0], '<');
+    CHECK(!memchr(got.p, '\0', got.len));
+    CHECK_HAS(buf_str(&got), serve_text(s, "\n<%u>-", newest));
+    struct serve_answer a = serve_get(s, serve_text(s, "%s?tail=1", logs));
+    CHECK_HAS(a.body, serve_text(s, "<%u>-", newest));
+    CHECK_INT(str_find(a.body, str_of(serve_text(s, "<%u>-", newest - 1))), -1);
+}
+
+TEST_LIMIT(serve_cuts_the_log_of_a_sandbox_and_followers_read_on, 120)
+{
+    struct serve s = {.key = NULL};
+    struct listener l;
+
+    serve_open(&s);
+    at_server(&s);
+    struct json *r = serve_start(&s, "talker", "");
+    const char *id = serve_field(&s, r, "runtime_id");
+    say(&s, id, STR("first\n"));
+    hear(&l, "exec $CROFT logs -f -n 1 talker");
+    wait_to_hear(&l, "first\n");
+    say_lines(&s, id, 1000);
+    wait_until_cut(&s, id);
+    check_cut(&s, id, 1000 + LINES - 1);
+    wait_to_hear(&l, "<1099>-");
+    CHECK_INT(kill(serve_launcher(&s), SIGKILL), 0); /* then nobody cuts */
+    CHECK_INT(program_wait(s.wire.pid), 1);
+    say_lines(&s, id, 2000);
+    serve_run(&s, NULL);
+    wait_until_cut(&s, id);
+    check_cut(&s, id, 2000 + LINES - 1);
+    wait_to_hear(&l, "");
+    program_wait(l.pid); /* its server left */
+    close(l.fd);
+    buf_done(&l.heard);
+    serve_tell(&s, "/stop", r);
     serve_close(&s);
 }
 

@@ -418,6 +418,7 @@ static fallible serve_open(struct serve *s)
     }
     serve_gone_open(s);
     serve_fresh_start(s);
+    serve_log_start(s);
     return loop_io_start(s->loop, &s->io, s->sock, EPOLLIN, on_request);
 }
 

@@ -77,6 +77,7 @@ struct serve {
         struct rootfs layers; /* as long as nothing changes; none: mount_count is 0 */
         uint64_t looked_ns;
     } fresh;
+    struct loop_io written;   /* inotify: logs of sandboxes; stopped: nobody looks */
     struct loop_timer linger; /* of network namespaces */
     bool lingers;
     struct loop_timer kept; /* of copies of layers */
@@ -222,6 +223,11 @@ void serve_fresh_start(struct serve *s);
 fallible serve_fresh_open(struct serve *s, struct rootfs *ret); /* for a sandbox made of them */
 void serve_fresh_swept(struct serve *s);                        /* a sandbox's directory went */
 void serve_fresh_end(struct serve *s);
+
+/* --- serve_log.c: what sandboxes write into their logs, up to a limit --- */
+
+void serve_log_start(struct serve *s);
+void serve_log_end(struct serve *s);
 
 /* --- serve_gone.c: the files of those that are removed --- */
 

@@ -372,6 +372,7 @@ void serve_drop_all(struct serve *s)
 {
     serve_settle_all(s);
     serve_fresh_end(s);
+    serve_log_end(s);
     serve_end_jobs(s);
     while (s->spare_count)
         box_drop(&s->host, &s->spare[--s->spare_count]);

@@ -47,6 +47,23 @@ static int open_file(const struct native *n, uint64_t *ret_size)
     return take_fd(&fd);
 }
 
+/* The launcher makes a hole of what is too old (launcher/serve_log.c): the first whole line behind
+ * it. Looked for after reading, for the hole may have come meanwhile. */
+static bool skip_hole(int fd, uint64_t size, uint64_t *at)
+{
+    char text[4096];
+    off_t data = lseek(fd, (off_t)*at, SEEK_DATA);
+
+    if (data < 0 && errno == ENXIO)
+        data = (off_t)size;
+    if (data <= (off_t)*at)
+        return false;
+    ssize_t got = pread(fd, text, sizeof text, data);
+    const char *end = got > 0 ? memchr(text, '\n', (size_t)got) : NULL;
+    *at = (uint64_t)data + (end ? (uint64_t)(end + 1 - text) : 0);
+    return true;
+}
+
 static void read_file(const struct native *n, uint64_t *at, struct buf *out)
 {
     uint64_t size;
@@ -58,7 +75,7 @@ static void read_file(const struct native *n, uint64_t *at, struct buf *out)
         char text[4096];
         size_t room = out->limit_bytes - out->len;
         got = pread(fd, text, room < sizeof text ? room : sizeof text, (off_t)*at);
-        if (got > 0) {
+        if (got > 0 && !skip_hole(fd, size, at)) {
             buf_add_mem(out, text, (size_t)got);
             *at += (uint64_t)got;
         }

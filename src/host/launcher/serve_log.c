@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_log.c — what pid 1 and the server of a sandbox write, cut when there is too much of it.
+ *
+ * The file is ours, outside every limit of the sandbox, and whoever sends requests can make it
+ * grow. Its oldest part becomes a hole: places in it stay what they are, for readers and for who
+ * appends, and the disk has its blocks back. One watch of the directory hears of all of them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/own.h"
+#include "host/launcher/serve.h"
+
+#define MOST_BYTES (4 << 20)  /* on the disk; then all but the newest go */
+#define KEPT_BYTES (2 << 20)  /* more than anybody is shown at once (v1/logs.c) */
+#define ALIGNED    (64 << 10) /* a block half in the hole would be zeros, not a hole */
+
+/* Not every file system has holes: then all goes, who reads begins again, who appends is at 0. */
+static bool make_hole(int fd, off_t size)
+{
+    off_t end = (size - KEPT_BYTES) / ALIGNED * ALIGNED;
+
+    return (end > 0 && fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, end) == 0) ||
+           ftruncate(fd, 0) == 0;
+}
+
+static void cut(const struct serve *s, const char *name)
+{
+    struct stat st;
+
+    if (fstatat(s->sockets, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+        st.st_blocks * 512 <= MOST_BYTES)
+        return;
+    own_fd fd = openat(s->sockets, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || !make_hole(fd, st.st_size))
+        log_warn("the log of a sandbox grows", KV("name", name), KV("why", strerror(errno)));
+    else
+        log_info("the log of a sandbox was cut", KV("name", name));
+}
+
+static void cut_all(const struct serve *s)
+{
+    char name[SERVE_SOCKET_NAME];
+
+    LIST_EACH(b, &s->boxes, const struct serve_box, link) {
+        serve_socket_name(b->box.id, SERVE_NAME_LOG, name);
+        cut(s, name);
+    }
+}
+
+static void on_written(struct loop_io *io)
+{
+    struct serve *s = container_of(io, struct serve, written);
+    _Alignas(struct inotify_event) char page[4096];
+    ssize_t got = read(io->fd, page, sizeof page);
+
+    for (char *p = page; got > 0 && p < page + got;) {
+        const struct inotify_event *event = (const struct inotify_event *)p;
+        if (event->mask & IN_Q_OVERFLOW)
+            cut_all(s);
+        else if (event->len)
+            cut(s, event->name);
+        p += sizeof *event + event->len;
+    }
+}
+
+static fallible watch(struct serve *s)
+{
+    char path[64];
+    own_fd fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", s->sockets);
+    if (fd < 0 || inotify_add_watch(fd, path, IN_MODIFY | IN_ONLYDIR) < 0)
+        return err_sys("watch the logs of sandboxes");
+    TRY(loop_io_start(s->loop, &s->written, fd, EPOLLIN, on_written));
+    take_fd(&fd);
+    return NULL;
+}
+
+void serve_log_start(struct serve *s)
+{
+    struct err *e = watch(s);
+
+    if (e)
+        log_warn("logs of sandboxes are cut at the next start only", KV_ERR(e));
+    err_free(e);
+    cut_all(s); /* what was written while nobody watched */
+}
+
+void serve_log_end(struct serve *s)
+{
+    if (!s->written.loop)
+        return;
+    loop_io_stop(&s->written);
+    own_close(s->written.fd);
+}
