@@ -114,6 +114,34 @@ bool name_is_below(struct str host, struct str domain)
     return str_eq_nocase(str_from(host, n), domain) && (flat || host.p[n - 1] == '.');
 }
 
+/* Without what the scheme has anyway. */
+static struct str without_port(struct str host, bool tls)
+{
+    struct str port = tls ? STR(":443") : STR(":80");
+
+    return str_ends(host, port) ? str_first(host, host.len - port.len) : host;
+}
+
+fallible name_check_target(struct str target, struct str host)
+{
+    bool tls = str_starts(target, STR("https:"));
+    ptrdiff_t at = str_starts(target, STR("http")) ? str_find(target, STR("://")) : -1;
+
+    if (at < 0 || !host.p)
+        return NULL;
+    struct str own = str_from(target, (size_t)at + 3);
+    size_t n = 0;
+    while (n < own.len && own.p[n] != '/' && own.p[n] != '?')
+        n++;
+    own = str_first(own, n);
+    if (str_eq_nocase(without_port(own, tls), without_port(host, tls)))
+        return NULL;
+    return err_new(ERR_INVALID,
+                   "the target is at '" STR_FMT "', and Host says '" STR_FMT
+                   "': they must be the same",
+                   STR_ARG(str_first(own, 80)), STR_ARG(str_first(host, 80)));
+}
+
 bool name_by_host(struct str host, struct str domain, char label[NAME_ID_MAX],
                   struct str *ret_label)
 {

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "base/err.h"
 #include "base/str.h"
 
 #define NAME_ID_MAX 64 /* bytes of an id; a label of a host name has 63 */
@@ -28,6 +29,9 @@ bool name_is_id(struct str word);
  */
 bool name_by_host(struct str host, struct str domain, char label[NAME_ID_MAX],
                   struct str *ret_label);
+/* A target with a host must have the same as Host: ERR_INVALID. What is before us may look at the
+ * one, and we at the other. */
+fallible name_check_target(struct str target, struct str host);
 /* Is host one of those, whether its label can be an id or not? */
 bool name_is_below(struct str host, struct str domain);
 /* The value of a cookie's last Path attribute, which is the one that counts. False: none. */

@@ -120,6 +120,37 @@ TEST(a_label_splits_into_service_and_id)
     CHECK(!name_split_label(STR("work-3-abc"), &service, &id));
 }
 
+TEST(a_target_with_a_host_must_have_the_one_of_the_header)
+{
+    static const struct {
+        const char *target, *host;
+        bool same;
+    } rows[] = {
+        {"/http://a/", "b", true},
+        {"*", "b", true},
+        {"httpd:443", "b", true}, /* of CONNECT */
+        {"http://a/x", "a", true},
+        {"http://a?x", "A", true},
+        {"http://A.example:8080", "a.example:8080", true},
+        {"http://a:80/", "a", true},
+        {"https://a/", "a:443", true},
+        {"http://a/", "a:443", false},
+        {"http://a:8080/", "a", false},
+        {"http://b.domain/", "a.domain", false},
+        {"http://a.domain@b.domain/", "a.domain", false},
+        {"http://a.domain", "", false},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        own(err) e = name_check_target(str_of(rows[i].target), str_of(rows[i].host));
+        if (!e != rows[i].same)
+            FAIL("'%s' at '%s': %s", rows[i].target, rows[i].host, e ? err_text(e) : "taken");
+        if (e)
+            CHECK_INT(err_code(e), ERR_INVALID);
+    }
+    CHECK_OK(name_check_target(STR("http://a/"), (struct str){0}));
+}
+
 TEST(the_last_path_of_a_cookie_counts)
 {
     static const struct {

@@ -136,6 +136,11 @@ static fallible on_door_request(struct http_req *req)
     return call_take(p, d->target, req, d->inside ? d->inside : inside_of(t, &name), &name);
 }
 
+static fallible check_target(const struct http_req *req)
+{
+    return name_check_target(req->head.target, http_req_header(req, STR("host")));
+}
+
 static fallible door_intercept(struct http_req *req, const struct route **ret_route)
 {
     static const struct route route = {.handle = on_door_request,
@@ -143,7 +148,7 @@ static fallible door_intercept(struct http_req *req, const struct route **ret_ro
 
     request_id_set(req);
     *ret_route = &route;
-    return NULL;
+    return check_target(req);
 }
 
 static struct proxy_target *find_label(const struct proxy *p, struct str label,
@@ -210,6 +215,7 @@ fallible proxy_intercept(struct proxy *p, struct http_req *req, const struct rou
     struct proxy_target *t;
     struct proxy_name n;
 
+    TRY(check_target(req));
     if (find_named(p, req, &n, &t)) {
         request_id_set(req);
         req->user = p;

@@ -135,6 +135,19 @@ TEST(a_sandbox_is_found_by_host_name)
     pkit_close(&k);
 }
 
+TEST(a_request_whose_target_and_host_differ_is_refused)
+{
+    struct proxy_config config = {.domain = STR("run.example")};
+    struct pkit k;
+
+    pkit_open(&k, &config, NULL, 0);
+    CHECK_INT(web_ask(&k.web, AT("localhost", "http://" PKIT_ID ".run.example/", "")).status, 400);
+    CHECK_INT(web_ask(&k.web, AT(PKIT_ID ".run.example", "http://localhost/", "")).status, 400);
+    CHECK_INT(pkit_ask(&k, AT("localhost", "http://" PKIT_ID ".run.example/", "")).status, 400);
+    CHECK_HAS(pkit_ask(&k, AT("localhost", "http://localhost/x", "")).body, "GET /x\n");
+    pkit_close(&k);
+}
+
 /* Behind a proxy on this machine the client is the one that proxy names. */
 TEST(forwarded_headers_are_believed_from_this_machine_only)
 {
