@@ -18,12 +18,36 @@
 #include "host/build/inner.h"
 #include "host/tree/tree.h"
 
+static unsigned count_of(const struct list *builds, const char *key_name)
+{
+    unsigned n = 0;
+
+    LIST_EACH(b, builds, const struct build, link)
+        n += !key_name || strcmp(b->key_name, key_name) == 0;
+    return n;
+}
+
+struct build *build_next(struct builds *all)
+{
+    struct build *next = NULL;
+    unsigned fewest = BUILDS_AT_ONCE;
+
+    LIST_EACH(b, &all->waiting, struct build, link) {
+        unsigned working = count_of(&all->working, b->key_name);
+        if (working >= fewest)
+            continue;
+        next = b;
+        fewest = working;
+    }
+    return next;
+}
+
 static void on_next(struct loop_later *l)
 {
     struct builds *all = container_of(l, struct builds, next);
+    struct build *b;
 
-    while (all->working_count < BUILDS_AT_ONCE && !list_empty(&all->waiting)) {
-        struct build *b = LIST_FIRST(&all->waiting, struct build, link);
+    while (all->working_count < BUILDS_AT_ONCE && (b = build_next(all))) {
         list_del(&b->link);
         all->waiting_count--;
         list_add(&all->working, &b->link);
@@ -32,15 +56,6 @@ static void on_next(struct loop_later *l)
         build_row_write(b, NULL, NULL);
         build_run(b);
     }
-}
-
-static unsigned count_of(const struct list *builds, const char *key_name)
-{
-    unsigned n = 0;
-
-    LIST_EACH(b, builds, const struct build, link)
-        n += !key_name || strcmp(b->key_name, key_name) == 0;
-    return n;
 }
 
 fallible build_check_room(const struct builds *b, const char *key_name)

@@ -69,6 +69,8 @@ struct builds {
 };
 
 /* --- build.c --- */
+/* Whose turn it is: the first of a key that has the fewest at work; NULL: nobody waits. */
+struct build *build_next(struct builds *all);
 /* For one more of this key, which build_new() then has. */
 fallible build_check_room(const struct builds *b, const char *key_name);
 /* A directory of its own; QUEUED is on disk when done says so. */
