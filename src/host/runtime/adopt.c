@@ -357,11 +357,11 @@ static fallible make_sandbox(struct runtime *r)
 {
     own_done(arena) a;
     struct wire_start start;
-    const char *image;
+    char image[START_IMAGE];
 
     arena_init(&a, 16u << 20);
     TRY(runtime_read_spec(r, &a, &start));
-    TRY(start_known_image(r->manager, start.image, &image));
+    TRY(start_known_image(r->manager, start.image, image));
     r->spec = mem_new(sizeof *r->spec);
     TRY(spec_make(r, &start, image, r->spec));
     r->published = r->spec->sbx.face == SBX_FACE_COMMAND ? r->spec->sbx.port : 0;

@@ -32,7 +32,6 @@ struct tenant {
 struct manager {
     struct manager_config config;
     struct map ids, tenants;
-    struct map images;   /* names that were asked for, kept for their specs */
     struct list stopped; /* oldest first */
     unsigned stopped_count, live, starting, claiming;
 
@@ -167,8 +166,9 @@ bool wants_need_a_new_one(const struct manager *m, const struct wire_start *star
 void adopting_free(struct manager *m); /* of one that ends amid it */
 
 /* --- start.c --- */
+#define START_IMAGE 256
 /* The backend's name of an image; ERR_UNPROCESSABLE: there is none. */
-fallible start_known_image(struct manager *m, struct str image, const char **ret_known);
+fallible start_known_image(const struct manager *m, struct str image, char ret_known[START_IMAGE]);
 
 /* r->sbx, of r->spec. */
 fallible start_new_sandbox(struct runtime *r, const struct wire_start *start);

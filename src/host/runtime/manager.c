@@ -44,7 +44,6 @@ fallible manager_new(const struct manager_config *config, struct manager **ret_m
     m->config = *config;
     map_init(&m->ids);
     map_init(&m->tenants);
-    map_init(&m->images);
     list_init(&m->stopped);
     list_init(&m->urgent);
     list_init(&m->waiting);
@@ -354,9 +353,6 @@ void manager_free(struct manager *m)
     snapshots_free(m);
     map_done(&m->tenants);
     map_done(&m->ids);
-    MAP_EACH(slot, &m->images)
-        free(slot->value);
-    map_done(&m->images);
     free(m);
 }
 

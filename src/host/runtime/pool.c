@@ -431,7 +431,7 @@ fallible pool_set(struct manager *m, const struct pool_config *config)
 {
     struct pool *p = find(m, config->wire.name);
     own_done(buf) text;
-    const char *image;
+    char image[START_IMAGE];
     struct jw w;
 
     buf_init(&text, 1u << 20);
@@ -439,7 +439,7 @@ fallible pool_set(struct manager *m, const struct pool_config *config)
     wire_put_warm_config(&w, &config->wire);
     TRY(check(config));
     TRY_WRAP(buf_check(&text), "pool." STR_FMT, STR_ARG(config->wire.name));
-    TRY_WRAP(start_known_image(m, config->wire.image, &image), "pool." STR_FMT,
+    TRY_WRAP(start_known_image(m, config->wire.image, image), "pool." STR_FMT,
              STR_ARG(config->wire.name));
     if (p && strcmp(p->image, image) != 0) {
         close_pool(p); /* what it holds is of no use to the new one */

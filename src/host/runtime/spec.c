@@ -235,7 +235,7 @@ fallible spec_make(const struct runtime *r, const struct wire_start *start, cons
     arena_init(&ret->arena, SPEC_BYTES);
     ret->sbx = (struct sbx_spec){
         .id = r->id,
-        .image = strcmp(image, "host") == 0 ? NULL : image,
+        .image = strcmp(image, "host") == 0 ? NULL : arena_cstr(&ret->arena, str_of(image)),
         .session_key = r->inner_key,
         .limits = {.memory_bytes = one->memory_bytes * (uint64_t)factor,
                    .disk_bytes = one->disk_bytes * (uint64_t)factor,

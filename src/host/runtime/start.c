@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* start.c — who gets a runtime, and which: the session's own, a warm one, a new one. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,20 +96,14 @@ struct proxy *manager_proxy(const struct manager *m)
 }
 
 /* Whether a store has it is known to the driver alone, when the sandbox starts. */
-fallible start_known_image(struct manager *m, struct str image, const char **ret_known)
+fallible start_known_image(const struct manager *m, struct str image, char ret_known[START_IMAGE])
 {
-    *ret_known = policy_image(m, image);
-    if (*ret_known)
-        return NULL;
-    if (!image.len || image.len > 255)
-        return err_new(ERR_UNPROCESSABLE, "image: wanted 1 to 255 characters");
-    char *kept = map_get(&m->images, image);
-    if (!kept) {
-        kept = mem_new(image.len + 1);
-        memcpy(kept, image.p, image.len);
-        map_put(&m->images, str_of(kept), kept);
-    }
-    *ret_known = kept;
+    const char *known = policy_image(m, image);
+    struct str name = known ? str_of(known) : image;
+
+    if (!name.len || name.len >= START_IMAGE || memchr(name.p, '\0', name.len))
+        return err_new(ERR_UNPROCESSABLE, "image: wanted 1 to %d characters", START_IMAGE - 1);
+    snprintf(ret_known, START_IMAGE, STR_FMT, STR_ARG(name));
     return NULL;
 }
 
@@ -139,9 +134,10 @@ static void tell_where_from(struct runtime *r, const char *pool, enum pool_miss 
 static fallible find_sandbox(struct manager *m, struct runtime *r, const struct wire_start *start)
 {
     enum pool_miss miss;
-    const char *pool = NULL, *image;
+    const char *pool = NULL;
+    char image[START_IMAGE];
 
-    TRY(start_known_image(m, start->image, &image));
+    TRY(start_known_image(m, start->image, image));
     struct sbx *warm = NULL;
     if (start->from.p)
         miss = POOL_FORK;
