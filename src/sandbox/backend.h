@@ -110,6 +110,8 @@ struct sbx_info {
                                     * are then the claim's own */
 };
 
+#define SBX_LOOKS_AT_ONCE 4 /* diffs and applies that this machine does at a time */
+
 /* What is done with the changes of a sandbox. */
 enum sbx_files {
     SBX_FILES_DIFF,     /* text: JSON, wire/files.h; s->said is the list, JSON */

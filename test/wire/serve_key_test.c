@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* serve_key_test.c — the session key of a runtime that is resumed; several keys of one tenant. */
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <string.h>
 
 #include "test/program.h"
@@ -173,5 +176,68 @@ TEST_LIMIT(serve_shows_a_tenants_runtimes_to_its_key_that_only_looks, 120)
     CHECK_INT(total(&s, second), 1);
     s.key = admin;
     check_whose(&s);
+    serve_close(&s);
+}
+
+/* --- what all share --- */
+
+static int ask_for_diff(struct serve *s, const struct json *r)
+{
+    int fd = wire_connect(&s->wire);
+
+    wire_send(fd, str_of(serve_text(s,
+                                    "GET /croft/v1/sandboxes/%s/diff HTTP/1.1\r\n"
+                                    "Host: localhost\r\nX-API-Key: %s\r\n\r\n",
+                                    serve_field(s, r, "runtime_id"), s->key)));
+    return fd;
+}
+
+static void check_answer(int *fd, const char *line, const char *part)
+{
+    own_done(buf) got;
+
+    buf_init(&got, 1u << 20);
+    wire_read_answer(*fd, &got);
+    CHECK_HAS(buf_str(&got), line);
+    CHECK_HAS(buf_str(&got), part);
+    close(*fd);
+    *fd = -1;
+}
+
+/* While the launcher stands still none of them ends. */
+TEST_LIMIT(serve_keeps_room_for_the_diff_of_another_tenant, 120)
+{
+    struct serve s = {.key = "a-key-of-who-administers"};
+    struct pollfd asked[3];
+    struct json *r[3];
+
+    setenv("CROFT_API_KEY", s.key, 1);
+    serve_open(&s);
+    const char *many = make_key(&s, "{'name':'many'}"), *few = make_key(&s, "{'name':'few'}");
+    s.key = few;
+    struct json *other = serve_start(&s, "f", "");
+    s.key = many;
+    for (unsigned i = 0; i < ARRAY_LEN(r); i++)
+        r[i] = serve_start(&s, serve_text(&s, "m%u", i), "");
+    pid_t launcher = serve_launcher(&s);
+    CHECK_INT(kill(launcher, SIGSTOP), 0);
+    for (unsigned i = 0; i < ARRAY_LEN(r); i++)
+        asked[i] = (struct pollfd){.fd = ask_for_diff(&s, r[i]), .events = POLLIN};
+    CHECK(poll(asked, ARRAY_LEN(asked), 60000) == 1); /* whichever came last */
+    for (unsigned i = 0; i < ARRAY_LEN(r); i++)
+        if (asked[i].revents)
+            check_answer(&asked[i].fd, "HTTP/1.1 503 ", "2 sandboxes of key 'many'");
+    s.key = few;
+    int fd = ask_for_diff(&s, other);
+    CHECK_INT(kill(launcher, SIGCONT), 0);
+    check_answer(&fd, "HTTP/1.1 200 ", "changes");
+    for (unsigned i = 0; i < ARRAY_LEN(r); i++)
+        if (asked[i].fd >= 0)
+            check_answer(&asked[i].fd, "HTTP/1.1 200 ", "changes");
+    s.key = many;
+    for (unsigned i = 0; i < ARRAY_LEN(r); i++) { /* the places are free again */
+        fd = ask_for_diff(&s, r[i]);
+        check_answer(&fd, "HTTP/1.1 200 ", "changes");
+    }
     serve_close(&s);
 }

@@ -28,11 +28,11 @@
 #include "host/launcher/record.h"
 #include "host/launcher/serve_job.h"
 #include "host/worker/worker.h"
+#include "sandbox/backend.h"
 #include "wire/files.h"
 
 #define DIFF_S     120 /* a sandbox stands still no longer for being looked at */
 #define APPLY_S    600
-#define AT_ONCE    4          /* children that look at changes */
 #define ASKED_MAX  (8u << 20) /* bytes of what is asked for */
 #define PAGE_BYTES (8u << 20) /* a page ends when it is so long */
 #define ANSWER_MAX (16u << 20)
@@ -535,9 +535,9 @@ fallible serve_changes(struct serve *s, struct serve_box *b, const struct native
     TRY(serve_check_block(in, 1, false));
     if (b->tell_when_dead || b->remove_when_dead)
         return err_new(ERR_BUSY, "sandbox '%s' is being ended", b->box.id);
-    if (serve_job_count(s, run_diff) + serve_job_count(s, run_apply) >= AT_ONCE)
+    if (serve_job_count(s, run_diff) + serve_job_count(s, run_apply) >= SBX_LOOKS_AT_ONCE)
         return err_new(ERR_BUSY, "the changes of %d sandboxes are being looked at: try again",
-                       AT_ONCE);
+                       SBX_LOOKS_AT_ONCE);
     dir = openat(s->host.boxes, b->box.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (dir < 0)
         return err_sys("open the directory of '%s'", b->box.id);

@@ -32,6 +32,8 @@ static void unpark(struct call *c)
     c->parked = false;
     c->p->parked--;
     c->target->waiting--;
+    if (c->target->parked_of)
+        --*c->target->parked_of;
 }
 
 /* Lets go of everything but the request, which is given back to be answered. */
@@ -214,12 +216,18 @@ void call_resumed(struct proxy_target *t)
     }
 }
 
+static bool is_full(const struct proxy *p, const struct proxy_target *t)
+{
+    return p->parked + (t->parked_of ? *t->parked_of : 0) >= p->config.most_parked ||
+           t->waiting >= PARKED_PER_TARGET;
+}
+
 static void call_park(struct call *c, uint32_t ms, const char *why)
 {
     struct proxy *p = c->p;
     struct proxy_target *t = c->target;
 
-    if (!c->parked && (p->parked >= p->config.most_parked || t->waiting >= PARKED_PER_TARGET)) {
+    if (!c->parked && is_full(p, t)) {
         reply_later(p, call_end(c), why);
         return;
     }
@@ -227,6 +235,8 @@ static void call_park(struct call *c, uint32_t ms, const char *why)
         c->parked = true;
         p->parked++;
         t->waiting++;
+        if (t->parked_of)
+            ++*t->parked_of;
         list_del(&c->link);
         list_add(&t->parked, &c->link);
         call_set_timer(c, ms);

@@ -194,6 +194,46 @@ TEST(one_sandbox_does_not_take_all_the_room_to_park)
     pkit_close(&k);
 }
 
+TEST(a_tenant_parks_no_more_than_it_leaves_free_for_others)
+{
+    enum { MANY = 3 };
+    struct proxy_config config = {.most_parked = 4};
+    struct web_client c[MANY], other;
+    uint32_t ours = 0, theirs = 0;
+    struct pkit k;
+
+    pkit_open(&k, &config, NULL, 0);
+    k.t.park = true;
+    k.t.parked_of = &ours;
+    proxy_set_state(k.proxy, &k.t, PROXY_PAUSED);
+    for (int i = 0; i < MANY; i++) {
+        pkit_dial(&k, k.t.port, &c[i], 1024);
+        CHECK(web_send(&k.web, &c[i], GET("/")));
+        web_turns(&k.web, PKIT_TURNS);
+    }
+    CHECK_INT(pkit_take(&k, &c[MANY - 1]).status, 503);
+    CHECK_INT(ours, 2);
+    struct proxy_target t = {.id = "theirs", .park = true, .parked_of = &theirs};
+    CHECK_OK(proxy_add(k.proxy, &t, 0));
+    proxy_set_state(k.proxy, &t, PROXY_PAUSED);
+    pkit_dial(&k, t.port, &other, 1024);
+    CHECK(web_send(&k.web, &other, GET("/")));
+    web_turns(&k.web, PKIT_TURNS);
+    CHECK_INT(theirs, 1);
+    web_close_client(&other);
+    web_turns(&k.web, PKIT_TURNS);
+    CHECK_INT(theirs, 0);
+    proxy_remove(k.proxy, &t);
+    proxy_set_state(k.proxy, &k.t, PROXY_OPEN);
+    for (int i = 0; i < MANY; i++) {
+        if (i < MANY - 1)
+            CHECK_INT(pkit_take(&k, &c[i]).status, 200);
+        web_close_client(&c[i]);
+    }
+    CHECK_INT(ours, 0);
+    pkit_close(&k);
+}
+
 TEST(requests_wait_for_a_start_but_not_for_ever)
 {
     struct web_client c;

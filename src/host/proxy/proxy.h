@@ -49,7 +49,10 @@ struct proxy_target { /* a sandbox as the proxy sees it; embedded in its owner *
     /* What clients show as X-Session-API-Key, and what goes in for it; NULL: it goes in as it is.
      * Borrowed. Whoever shows the inner one is refused inside. */
     const char *key, *inner_key;
-    bool park;                               /* paused: hold requests and ask for a resume */
+    bool park; /* paused: hold requests and ask for a resume */
+    /* How many are held for its tenant, who has no more places than it leaves free; borrowed, the
+     * proxy counts. NULL: nobody shares them. */
+    uint32_t *parked_of;
     void (*on_wake)(struct proxy_target *t); /* a request waits; once per pause; may be NULL */
     /* Elsewhere, there was no answer, or one that a server gives whose sandbox is not running. May
      * be NULL. */

@@ -267,6 +267,26 @@ static fallible may_work_on_files(const struct runtime *r)
     return NULL;
 }
 
+/* A tenant has no more places than it leaves free, so that each that comes finds one: of four the
+ * first may have two, the second one, and there is one for a third. */
+static fallible take_place(struct runtime *r)
+{
+    struct manager *m = r->manager;
+    struct tenant *t = r->tenant;
+
+    if (r->asked->files == SBX_FILES_ROLLBACK || runtime_is_far(r))
+        return NULL;
+    if (keys_any(m->config.keys) && t->looking + m->looking >= SBX_LOOKS_AT_ONCE)
+        return err_new(ERR_BUSY,
+                       "the changes of %u sandboxes of key '%s' are being looked at, %u in all: "
+                       "try again",
+                       t->looking, t->name, m->looking);
+    t->looking++;
+    m->looking++;
+    r->looks = true;
+    return NULL;
+}
+
 /* --- stop --- */
 
 static void end_stop(struct runtime *r)
@@ -412,6 +432,8 @@ static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
         return NULL;
     if (op == RUNTIME_FILES) {
         struct err *e = may_work_on_files(r);
+        if (!e)
+            e = take_place(r);
         *ret_begun = !e;
         if (!e) {
             r->op = op;
@@ -581,6 +603,7 @@ void runtime_set_hooks(struct runtime *r)
 {
     r->target.on_lost = runtime_is_far(r) ? NULL : on_server_lost;
     r->target.park = r->manager->config.park;
+    r->target.parked_of = &r->tenant->parked;
     r->target.on_wake = runtime_on_wake;
     r->target.on_trouble = runtime_is_far(r) ? runtime_on_trouble : NULL;
 }

@@ -26,14 +26,16 @@ struct tenant {
     char name[KEY_NAME_SIZE];
     struct map sessions; /* of struct runtime; stopped ones too until they are replaced */
     struct list runtimes;
-    unsigned live; /* not stopped */
+    unsigned live;    /* not stopped */
+    unsigned looking; /* of its runtimes whose changes are being looked at */
+    uint32_t parked;  /* requests that wait for one of them; the proxy counts */
 };
 
 struct manager {
     struct manager_config config;
     struct map ids, tenants;
     struct list stopped; /* oldest first */
-    unsigned stopped_count, live, starting, claiming;
+    unsigned stopped_count, live, starting, claiming, looking;
 
     unsigned at_gate;  /* requests the launcher has now */
     uint64_t crowd_ns; /* when as many claims as came had been at a quiet pace */

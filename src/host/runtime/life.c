@@ -117,6 +117,11 @@ void runtime_finish(struct runtime *r, struct err *e)
 
     r->op = RUNTIME_NO_OP;
     r->pending = 0;
+    if (r->looks) {
+        r->looks = false;
+        r->tenant->looking--;
+        m->looking--;
+    }
     if (ask)
         runtime_answer(ask, r, e);
     else

@@ -133,7 +133,8 @@ struct runtime {
     uint64_t looked_ns;          /* the last RUNTIME_LOOK */
     bool retried, replaced;      /* cold after all; its session has another by now */
     bool removing, hidden;
-    struct { /* see probe.c */
+    bool looks; /* its changes are being looked at */
+    struct {    /* see probe.c */
         struct dial *dial;
         struct loop_io io;
         struct loop_timer again;
