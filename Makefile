@@ -269,6 +269,7 @@ install: all ## into $(DESTDIR)$(PREFIX)
 	install -D -m 755 $(O)/croft-guest $(DESTDIR)$(PREFIX)/lib/croft/croft-guest
 	install -D -m 644 doc/croft.1 $(DESTDIR)$(PREFIX)/share/man/man1/croft.1
 	install -D -m 644 deploy/systemd/croft.socket $(DESTDIR)$(PREFIX)/lib/systemd/system/croft.socket
+	install -D -m 644 deploy/systemd/sysusers.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/croft.conf
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed 's,/usr/local/bin,$(PREFIX)/bin,' deploy/systemd/croft.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/croft.service
 

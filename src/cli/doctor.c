@@ -9,6 +9,7 @@
 #include "base/own.h"
 #include "cli/cli.h"
 #include "cli/state.h"
+#include "host/launcher/drop.h"
 #include "host/launcher/layers.h"
 
 struct doctor_options {
@@ -22,8 +23,20 @@ static const struct cfg_row rows[] = {
 static const char *const verdicts[] = {
     [DOCTOR_HELD] = "refused", [DOCTOR_OPEN] = "POSSIBLE", [DOCTOR_UNKNOWN] = "unknown"};
 
+/* As whom a server would run that is started now; NULL: as who starts it. */
+static const struct launcher_user *server_user(const struct box_host *h, struct launcher_user *room)
+{
+    struct err *e = h->user ? NULL : launcher_find_user((uid_t)-1, room);
+
+    bool found = !h->user && !e;
+    err_free(e); /* then the server says so */
+    return found ? room : NULL;
+}
+
 static void put_json(struct buf *out, const struct box_host *h, const struct doctor_report *r)
 {
+    struct launcher_user room;
+    const struct launcher_user *server = server_user(h, &room);
     struct utsname u;
     struct jw w;
 
@@ -32,6 +45,8 @@ static void put_json(struct buf *out, const struct box_host *h, const struct doc
     JW_OBJECT(&w, NULL) {
         jw_cstr(&w, "kernel", u.release);
         jw_bool(&w, "root", !h->user);
+        if (server)
+            jw_cstr(&w, "server_user", server->shared ? "nobody" : "croft");
         jw_bool(&w, "works", !r->trouble);
         jw_cstr(&w, "trouble", r->trouble ? err_text(r->trouble) : NULL);
         jw_double(&w, "start_ms", r->start_ms);
@@ -53,6 +68,8 @@ static void put_json(struct buf *out, const struct box_host *h, const struct doc
 
 static void put_text(struct buf *out, const struct box_host *h, const struct doctor_report *r)
 {
+    struct launcher_user room;
+    const struct launcher_user *server = server_user(h, &room);
     struct utsname u;
 
     uname(&u);
@@ -65,6 +82,8 @@ static void put_text(struct buf *out, const struct box_host *h, const struct doc
         if (!there)
             buf_addf(out, "       %10s to get it: %s\n", "", layers[i].remedy);
     }
+    if (server && server->shared)
+        buf_addf(out, "\nA server would be 'nobody' here: " LAUNCHER_OWN_USER ".\n");
     if (r->trouble) {
         buf_addf(out, "\nNo sandbox could be started: %s\n", err_text(r->trouble));
         return;

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -33,7 +34,7 @@ static void open_for_nobody(struct rig *r, struct launcher_user *user)
 {
     kit_need_root();
     rig_prepare(r, 1);
-    CHECK_OK(launcher_find_user(user));
+    CHECK_OK(launcher_find_user((uid_t)-1, user));
     CHECK(user->uid != 0);
     CHECK_INT(chmod(test_dir(), 0711), 0);
     snprintf(sockets, sizeof sockets, "%s/sockets", test_dir());
@@ -220,4 +221,53 @@ TEST(a_directory_of_sockets_that_is_not_ours_is_refused)
     rig_fork(&r);
     CHECK_INT(program_wait(r.pid), 1);
     close(r.sock);
+}
+
+/* In a mount namespace with other accounts. */
+static void with_accounts(const char *text)
+{
+    char path[300];
+
+    snprintf(path, sizeof path, "%s/passwd", test_dir());
+    own_fd fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    CHECK_OK(fd_write_all(fd, str_of(text)));
+    CHECK_INT(unshare(CLONE_NEWNS), 0);
+    CHECK_INT(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+    CHECK_INT(mount(path, "/etc/passwd", NULL, MS_BIND, NULL), 0);
+}
+
+TEST(a_server_has_a_user_of_its_own_unless_nobody_has_its_files)
+{
+    struct launcher_user u;
+
+    kit_need_root();
+    with_accounts("root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n"
+                  "croft:x:987:986::/:/bin/sh\n");
+    CHECK_OK(launcher_find_user((uid_t)-1, &u));
+    CHECK(u.uid == 987 && u.gid == 986 && !u.shared);
+    CHECK_OK(launcher_find_user(987, &u));
+    CHECK(u.uid == 987 && !u.shared);
+    CHECK_OK(launcher_find_user(0, &u)); /* it was killed before it gave them away */
+    CHECK(u.uid == 987 && !u.shared);
+    CHECK_OK(launcher_find_user(65534, &u));
+    CHECK(u.uid == 65534 && u.shared);
+}
+
+TEST_LIMIT(a_server_that_is_nobody_is_told_that_others_are_too, 60)
+{
+    struct launcher_user u;
+    char state[4200];
+    own_done(buf) out;
+
+    kit_need_root();
+    with_accounts("root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n");
+    CHECK_OK(launcher_find_user((uid_t)-1, &u));
+    CHECK(u.uid == 65534 && u.shared);
+    buf_init(&out, 1u << 16);
+    snprintf(state, sizeof state, "%s/state", test_dir());
+    setenv("CROFT_SERVER_STATE_DIR", state, 1);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "doctor"), &out), 0);
+    kit_settle();
+    CHECK_HAS(buf_str(&out), "A server would be 'nobody' here: ");
+    CHECK_HAS(buf_str(&out), "useradd");
 }

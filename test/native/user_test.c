@@ -60,6 +60,7 @@ TEST_LIMIT(croft_doctor_tries_the_walls_from_inside, 60)
     kit_settle();
     CHECK_OK(json_parse(&a, buf_str(&out), NULL, &v));
     CHECK(json_get_bool(v, "works", false));
+    CHECK(json_get(v, STR("server_user")) != NULL);
     const struct json *acts = json_get(v, STR("acts"));
     for (const struct json *at = acts->first; at; at = at->next)
         CHECK_STR(at->s, "refused");

@@ -26,7 +26,7 @@ static bool ask_name_services(const char *name, struct launcher_user *ret_user)
     pid_t pid = fork();
     if (pid == 0) {
         const struct passwd *p = getpwnam(name);
-        struct launcher_user u = {p ? p->pw_uid : 0, p ? p->pw_gid : 0};
+        struct launcher_user u = {.uid = p ? p->pw_uid : 0, .gid = p ? p->pw_gid : 0};
         _exit(!p || write(to, &u, sizeof u) != sizeof u);
     }
     own_close_p(&to);
@@ -46,23 +46,26 @@ static bool find(const char *name, struct launcher_user *ret_user)
         err_free(e); /* it is not there, or not to be read */
         return ask_name_services(name, ret_user);
     }
-    *ret_user = (struct launcher_user){known.uid, known.gid};
+    *ret_user = (struct launcher_user){.uid = known.uid, .gid = known.gid};
     return true;
 }
 
-fallible launcher_find_user(struct launcher_user *ret_user)
+fallible launcher_find_user(uid_t before, struct launcher_user *ret_user)
 {
     static const char *const names[] = {"croft", "nobody"};
+    bool found = false;
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         struct launcher_user u;
-        if (!find(names[i], &u) || u.uid == 0 || u.gid == 0)
+        if (!find(names[i], &u) || u.uid == 0 || u.gid == 0 || (found && u.uid != before))
             continue;
+        u.shared = i > 0;
         *ret_user = u;
-        return NULL;
+        found = true;
     }
-    return err_new(ERR_NOT_FOUND, "no user for the server: add one with "
-                                  "'useradd --system --no-create-home croft'");
+    return found ? NULL
+                 : err_new(ERR_NOT_FOUND, "no user for the server: add one with "
+                                          "'useradd --system --no-create-home croft'");
 }
 
 /* A change of ids that is not one would leave a server that is root and believed not to be. */

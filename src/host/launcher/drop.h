@@ -5,6 +5,7 @@
  * to the launcher and nothing that is root's. There is no way back. */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -12,10 +13,17 @@
 struct launcher_user {
     uid_t uid;
     gid_t gid;
+    bool shared; /* `nobody`, as whom other programs run too: they can reach what is the server's */
 };
 
-/* The machine's user `croft`, else `nobody`; ERR_NOT_FOUND when it has neither. */
-fallible launcher_find_user(struct launcher_user *ret_user);
+#define LAUNCHER_OWN_USER                                                                          \
+    "other programs that are 'nobody' can read its keys and reach its sandboxes: give it a user "  \
+    "of its own with 'useradd --system --no-create-home croft', stop it with its sandboxes, "      \
+    "'chown -hR croft: STATE/server' of its state directory, and start it again"
+
+/* The machine's user `croft`, else `nobody`; ERR_NOT_FOUND when it has neither. before: who owns
+ * what a server left, which is to be read again; -1: there is nothing. */
+fallible launcher_find_user(uid_t before, struct launcher_user *ret_user);
 /* No groups, no capabilities (nor a bounding set to gain any from), no set-uid programs, no core
  * and no tracing by processes of that user. Root only; ERR_INVALID for a user that is root. */
 fallible launcher_drop_privileges(const struct launcher_user *user);

@@ -70,7 +70,7 @@ TEST(server_state_is_reached_as_access_lists_say_and_not_modes_alone)
     snprintf(closed, sizeof closed, "%s/listed", test_dir());
     snprintf(path, sizeof path, "%s/state", closed);
     CHECK_INT(mkdir(closed, 0700), 0);
-    CHECK_OK(launcher_find_user(&l.user));
+    CHECK_OK(launcher_find_user((uid_t)-1, &l.user));
     unsigned uid = l.user.uid;
     if (!set_acl(closed, uid, 1, 0))
         SKIP("no access lists on this file system");

@@ -82,6 +82,8 @@ static fallible become_ordinary(struct server *s)
         return NULL;
     TRY(launcher_drop_privileges(&s->layout.user));
     log_info("the server is an ordinary user now", KV("uid", s->layout.user.uid));
+    if (s->layout.user.shared)
+        log_warn("the server has no user of its own", KV("why", LAUNCHER_OWN_USER));
     return NULL;
 }
 
