@@ -11,6 +11,8 @@
 
 #include "base/fd.h"
 #include "base/own.h"
+#include "host/launcher/record.h"
+#include "host/rootfs/rootfs.h"
 #include "host/snaps/snaps.h"
 #include "host/snaps/whole.h"
 #include "test/native/kit.h"
@@ -192,6 +194,63 @@ TEST(fork_with_other_mounts_than_its_snapshot_is_refused)
     close(fds[0]);
     close(fds[1]);
     close(take_fd(&block));
+    rig_close(&r);
+}
+
+/* As versions left it that had an overlay for /usr alone; file NULL: in an image of its own. */
+static void make_old(const struct rig *r, const char *id, const char *file)
+{
+    char path[4400];
+    struct record is;
+
+    snprintf(path, sizeof path, "%s/box/%s", r->state, id);
+    own_fd box = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    own_fd record = openat(box, "record", O_RDWR | O_CLOEXEC);
+    CHECK(record >= 0 && pread(record, &is, sizeof is, 0) == sizeof is);
+    CHECK(is.flags & RECORD_JOINED);
+    is.flags &= ~(uint32_t)RECORD_JOINED;
+    CHECK(pwrite(record, &is, sizeof is, 0) == sizeof is);
+    if (!file)
+        return;
+    CHECK(mkdirat(box, ROOTFS_UPPER_USR, 0755) == 0);
+    own_fd upper = openat(box, ROOTFS_UPPER_USR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    own_fd made = openat(upper, file, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    CHECK(made >= 0);
+}
+
+static void check_old(struct rig *r, const char *id)
+{
+    CHECK(sees(r, id, "usr/of-old") && sees(r, id, "usr/bin/env") && sees(r, id, "etc/passwd"));
+    CHECK(!sees(r, id, "games") && !sees(r, id, "share"));
+}
+
+TEST(sandboxes_and_snapshots_with_an_overlay_for_usr_go_on_with_it)
+{
+    struct rig r;
+
+    rig_prepare_host(&r);
+    rig_fork(&r);
+    stopped(&r, "a");
+    make_old(&r, "a", "of-old");
+    stopped(&r, "a");
+    snap(&r, NATIVE_SNAPSHOT, "a", "old");
+    start_from(&r, "a", "");
+    check_old(&r, "a");
+    rig_tell(&r, NATIVE_KILL, "a");
+    start_from(&r, "b", "old");
+    check_old(&r, "b");
+    stopped(&r, "c");
+    snap(&r, NATIVE_SNAPSHOT, "c", "new");
+    struct native_request req = snap_request(NATIVE_ROLLBACK, "c", "old");
+    rig_refused(&r, &req, NULL, 0, ERR_UNSUPPORTED, "/usr");
+    req = snap_request(NATIVE_ROLLBACK, "a", "new");
+    rig_refused(&r, &req, NULL, 0, ERR_UNSUPPORTED, "/usr");
+    snap(&r, NATIVE_ROLLBACK, "a", "old");
+    start_from(&r, "a", "");
+    check_old(&r, "a");
+    make_old(&r, "c", NULL);
+    start_from(&r, "c", "");
+    CHECK(count(&r, "box/c/" ROOTFS_UPPER_USR) == 0);
     rig_close(&r);
 }
 

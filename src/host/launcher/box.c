@@ -293,7 +293,8 @@ static fallible limit(const struct box_host *h, const struct box_embryo *e,
 static uint32_t record_flags(const struct box_spec *spec)
 {
     return (spec->flags & BOX_LAUNCHER ? RECORD_LAUNCHER : 0) |
-           (spec->flags & BOX_KEPT ? RECORD_KEPT : 0);
+           (spec->flags & BOX_KEPT ? RECORD_KEPT : 0) |
+           (spec->flags & BOX_JOINED ? RECORD_JOINED : 0);
 }
 
 /* That of its life before; one that death tore is made anew. */

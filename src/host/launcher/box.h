@@ -98,6 +98,7 @@ enum {
     /* What its overlays were built from stays open: a layer that was mounted nowhere else costs an
      * RCU grace period to close, and the caller's end is near. */
     BOX_LEAVE_LAYERS = 1u << 5,
+    BOX_JOINED = 1u << 6, /* its root file system is, see rootfs.h */
 };
 
 /* One overlay of the root file system: overlay does not cross mounts, so there may be several. */
@@ -106,7 +107,8 @@ struct box_root {
     const char *upper, *work; /* names for its directories in box/<ID> */
     const int *lowers;        /* O_PATH, topmost first */
     size_t lower_count;
-    size_t frozen; /* the first so many are a snapshot's, not its image's */
+    size_t frozen;  /* the first so many are a snapshot's, not its image's */
+    bool redirects; /* see mounts.h */
 };
 
 struct box_spec {

@@ -129,6 +129,7 @@ static fallible stack(const struct build *b, const struct box_root *r, bool thro
                                                     .work = work,
                                                     .throw_away = throw_away,
                                                     .user = b->h->user,
+                                                    .redirects = r->redirects,
                                                     .at = at},
                            ret_mount);
     while (lowers.count && (e || !(b->spec->flags & BOX_LEAVE_LAYERS)))

@@ -116,7 +116,9 @@ static fallible overlay_by_path(const struct mounts_overlay *o, int *ret_mount)
     if (o->upper >= 0)
         buf_addf(&text, ",upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d%s", o->upper, o->work,
                  o->throw_away ? ",volatile" : "");
-    buf_add(&text, o->user ? STR(",userxattr") : STR(",redirect_dir=off,metacopy=off"));
+    buf_add(&text, o->user        ? STR(",userxattr")
+                   : o->redirects ? STR(",redirect_dir=follow,metacopy=off")
+                                  : STR(",redirect_dir=off,metacopy=off"));
     buf_add(&text, str_n("", 1));
     if (buf_failed(&text))
         return err_new(ERR_LIMIT, "%zu layers are more than this kernel takes", o->lower_count);
@@ -152,9 +154,10 @@ fallible mounts_overlay(const struct mounts_overlay *o, int *ret_mount)
         return fs_err(fs, "give the overlay its upper layer");
     if (o->throw_away && o->upper >= 0)
         TRY(fs_option(fs, "volatile"));
-    /* No redirects and no metadata-only copies, whatever the machine's default: host/changes reads
-     * the layers, and these would hide bytes. userxattr implies it. */
-    static const char *const plain[] = {"redirect_dir=off", "metacopy=off"};
+    /* No new redirects and no metadata-only copies, whatever the machine's default: host/changes
+     * reads the layers, and these would hide bytes. userxattr implies it. */
+    const char *const plain[] = {o->redirects ? "redirect_dir=follow" : "redirect_dir=off",
+                                 "metacopy=off"};
     for (size_t i = 0; !o->user && i < ARRAY_LEN(plain); i++)
         TRY(fs_option(fs, plain[i]));
     if (o->user)

@@ -20,6 +20,7 @@ struct mounts_overlay {
     bool throw_away; /* no syncs: the upper is worth nothing after a crash */
     bool user;       /* made inside a user namespace */
     bool no_set_id;
+    bool redirects; /* layers of ours have some: follow them; it makes none itself */
     const char *at; /* with mounts_by_path(): a directory to mount it on for a moment */
 };
 /* Mounted with nodiratime, which a copy for a sandbox never is: so those inside know what is theirs

@@ -82,8 +82,11 @@ static fallible open_uppers(const struct looking *l, struct section *x, const ch
 }
 
 /* Several layers are looked at as the sandbox sees them: through an overlay, attached nowhere. */
-static fallible merge(const struct serve *s, const int *lowers, size_t count, int *ret)
+static fallible merge(const struct serve *s, const struct rootfs_mount *m, int *ret)
 {
+    const int *lowers = m->lowers + m->frozen;
+    size_t count = m->lower_count - m->frozen;
+
     if (count == 1) {
         *ret = lowers[0];
         return NULL;
@@ -98,6 +101,7 @@ static fallible merge(const struct serve *s, const int *lowers, size_t count, in
                                                    .upper = -1,
                                                    .work = -1,
                                                    .user = s->host.user,
+                                                   .redirects = m->redirects,
                                                    .at = s->host.by_path ? at : NULL},
                           ret);
 }
@@ -109,7 +113,7 @@ static fallible add_root(struct looking *l, const struct rootfs_mount *m)
     snprintf(x->where, sizeof x->where, "%s%s", m->where[0] ? "/" : "", m->where);
     TRY(open_uppers(l, x, m->upper, m->lowers, m->frozen));
     x->src.since_ns = CHANGES_NEVER; /* what is below is nobody's to conflict with */
-    TRY(merge(l->j->serve, m->lowers + m->frozen, m->lower_count - m->frozen, &x->src.lower));
+    TRY(merge(l->j->serve, m, &x->src.lower));
     l->count++;
     return NULL;
 }

@@ -104,7 +104,8 @@ static fallible open_image(struct serve *s, struct making *m)
                                         .work = at->work,
                                         .lowers = at->lowers,
                                         .lower_count = at->lower_count,
-                                        .frozen = at->frozen};
+                                        .frozen = at->frozen,
+                                        .redirects = at->redirects};
     }
     m->spec.roots = m->roots;
     m->spec.root_count = m->rootfs.mount_count;
@@ -273,7 +274,8 @@ static fallible make_in_dir(struct serve *s, struct making *m, struct serve_box 
     TRY(listen_at(s, dir, m->req.id, SERVE_NAME_SERVER, &m->spec.fds[AT_LISTEN]));
     TRY(listen_at(s, dir, m->req.id, SERVE_NAME_CONNECT, &m->spec.fds[AT_TUNNEL]));
     TRY(take_embryo(s, &m->embryo));
-    m->spec.flags = BOX_DIR_MADE | BOX_LAUNCHER | (s->policy->keep ? BOX_KEPT : 0);
+    m->spec.flags = BOX_DIR_MADE | BOX_LAUNCHER | (s->policy->keep ? BOX_KEPT : 0) |
+                    (m->rootfs.joined ? BOX_JOINED : 0);
     b->disk = m->spec.disk;
     return box_begin(&s->host, &m->embryo, &m->spec, &b->box);
 }

@@ -335,12 +335,27 @@ fallible serve_stand(const struct serve *s, const struct native_request *r)
     return e;
 }
 
+/* Made before /usr was joined to the root's overlay, or of a snapshot that was. */
+static bool has_own_usr(int box)
+{
+    struct record r;
+
+    if (whole_has(box, ROOTFS_UPPER_USR))
+        return true;
+    struct err *e = record_read(box, &r);
+    bool has = !e && !(r.flags & RECORD_JOINED);
+    err_free(e); /* most often it has not begun yet */
+    return has;
+}
+
 fallible serve_add_layers(const struct serve *s, const struct native_request *r, struct rootfs *fs,
                           struct snaps_stack below[NATIVE_MOUNTS])
 {
     own_fd box = -1;
 
     TRY(open_box(s, r->id, &box));
+    if (fs->joined && has_own_usr(box))
+        TRY(rootfs_split(fs));
     for (size_t i = 0; i < fs->mount_count; i++)
         TRY(whole_add_below(s->host.dir, box, &fs->mounts[i]));
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
@@ -400,7 +415,13 @@ static fallible check_way_back(const struct serve *s, const struct native_reques
     memcpy(is.image_name, of.image_name, sizeof is.image_name);
     memcpy(is.mounts, of.mounts, sizeof is.mounts);
     TRY(whole_open(s->host.dir, r->snapshot, &whole));
-    return err_wrap(check_fits(whole, &is), "snapshot '%s'", r->snapshot);
+    TRY_WRAP(check_fits(whole, &is), "snapshot '%s'", r->snapshot);
+    if (whole_has(whole, "upper") && whole_has(whole, ROOTFS_UPPER_USR) != has_own_usr(dir))
+        return err_new(ERR_UNSUPPORTED,
+                       "snapshot '%s': its /usr is layered as another version of croft does: "
+                       "start a sandbox from it instead",
+                       r->snapshot);
+    return NULL;
 }
 
 fallible serve_rollback(struct serve *s, struct serve_box *b, const struct native_request *r,

@@ -5,6 +5,7 @@
  * everybody on the host may read must not be there. Anybody may make a whiteout (0:0). */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +13,10 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "host/rootfs/inner.h"
+#include "host/tree/inner.h"
 #include "host/tree/tree.h"
+
+#define NAMES_BYTES (4u << 20)
 
 struct hider {
     struct tree_visitor v;
@@ -75,6 +79,22 @@ fallible hide_build(int host_dir, int layer)
     h.v.visit = finish_one;
     TRY(tree_walk(layer, &h.v));
     return like(host_dir, layer, ".");
+}
+
+fallible hide_lift(int host_dir, int layer, int above)
+{
+    own_done(buf) names = {0};
+    size_t count = 0;
+    struct stat st;
+
+    TRY(tree_read_names(layer, NAMES_BYTES, &names, &count));
+    for (const char *name = names.p; count--; name += strlen(name) + 1) {
+        if (fstatat(layer, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+            (S_ISCHR(st.st_mode) && renameat(layer, name, above, name) < 0))
+            return err_sys("hide '%s'", name);
+    }
+    TRY(like(host_dir, layer, "."));
+    return like(host_dir, above, ".");
 }
 
 struct digester {

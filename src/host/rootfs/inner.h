@@ -33,8 +33,17 @@ fallible accounts_write(int host_etc, int etc);
 
 /* --- hide.c: whiteouts over what is not for everybody --- */
 fallible hide_build(int host_dir, int layer);
+/* Whiteouts at the top of such a layer go to one above it: with nothing below them they would be
+ * listed. */
+fallible hide_lift(int host_dir, int layer, int above);
 /* Do two such layers hide the same? */
 fallible hide_compare(int layer, int other, bool *ret_same);
+
+/* --- join.c: /usr in the root's own overlay --- */
+/* In base/usr: directories that redirect into /usr, and what lies beside them. */
+fallible join_build(int host, int base);
+/* Names of /usr must not show at the root: the last thing done to base. */
+fallible join_cover(int host, int base);
 
 /* --- take.c: copies what everybody may read --- */
 struct take_limits {

@@ -26,6 +26,7 @@
 void rootfs_init(struct rootfs *r)
 {
     r->mount_count = 0;
+    r->joined = false;
     r->id[0] = '\0';
     r->held = -1;
 }
@@ -49,6 +50,7 @@ struct rootfs_mount *rootfs_add_mount(struct rootfs *r, const char *where, const
     m->upper = upper;
     m->work = work;
     m->lower_count = m->frozen = 0;
+    m->redirects = false;
     return m;
 }
 
@@ -71,6 +73,7 @@ static fallible copy_mount(const struct rootfs_mount *m, struct rootfs_mount *to
         rootfs_add_lower(to, fd);
     }
     to->frozen = m->frozen;
+    to->redirects = m->redirects;
     return NULL;
 }
 
@@ -81,6 +84,7 @@ fallible rootfs_copy(const struct rootfs *r, struct rootfs *ret)
 
     rootfs_init(&copy);
     memcpy(copy.id, r->id, sizeof copy.id);
+    copy.joined = r->joined;
     for (size_t i = 0; !e && i < r->mount_count; i++) {
         const struct rootfs_mount *m = &r->mounts[i];
         e = copy_mount(m, rootfs_add_mount(&copy, m->where, m->upper, m->work));
@@ -99,7 +103,7 @@ fallible rootfs_copy(const struct rootfs *r, struct rootfs *ret)
 static const struct {
     const char *hide, *upper, *work;
 } dir_names[HOST_DIRS] = {
-    {"hide-usr", "upper-usr", "work-usr"},          {"hide-bin", "upper-bin", "work-bin"},
+    {"hide-usr", ROOTFS_UPPER_USR, "work-usr"},     {"hide-bin", "upper-bin", "work-bin"},
     {"hide-sbin", "upper-sbin", "work-sbin"},       {"hide-lib", "upper-lib", "work-lib"},
     {"hide-lib32", "upper-lib32", "work-lib32"},    {"hide-lib64", "upper-lib64", "work-lib64"},
     {"hide-libx32", "upper-libx32", "work-libx32"},
@@ -120,6 +124,11 @@ static fallible open_host_dirs(int gen, int host, struct rootfs *r)
             return err_sys("open '/%s'", host_dirs[i]);
         if (hide < 0 && geteuid() == 0) /* never the bare directory: guest root could read it all */
             return err_sys("open layer '%s'", dir_names[i].hide);
+        if (i == 0 && hide >= 0) {
+            rootfs_add_lower(&r->mounts[0], take_fd(&dir));
+            r->mounts[0].redirects = r->joined = true;
+            continue;
+        }
         struct rootfs_mount *m =
             rootfs_add_mount(r, host_dirs[i], dir_names[i].upper, dir_names[i].work);
         if (hide >= 0)
@@ -149,6 +158,26 @@ static fallible open_generation(int dir, int host, const char *name, struct root
     }
     r.held = take_fd(&gen);
     *ret = r;
+    return NULL;
+}
+
+fallible rootfs_split(struct rootfs *r)
+{
+    if (!r->joined)
+        return NULL;
+    const struct rootfs_mount *root = &r->mounts[0];
+    own_fd dir = -1, hide = open_layer(r->held, dir_names[0].hide);
+    own_fd usr = open_layer(root->lowers[root->frozen], host_dirs[0]);
+    if (hide < 0 || usr < 0)
+        return err_sys("open the layers of '/usr'");
+    TRY(copy_fd(root->lowers[root->lower_count - 1], &dir));
+    struct rootfs_mount *m =
+        rootfs_add_mount(r, host_dirs[0], dir_names[0].upper, dir_names[0].work);
+    rootfs_add_lower(m, take_fd(&hide));
+    rootfs_add_lower(m, take_fd(&usr));
+    rootfs_add_lower(m, take_fd(&dir));
+    m->redirects = true;
+    r->joined = false;
     return NULL;
 }
 
@@ -207,6 +236,18 @@ static fallible prune(int dir, int boxes, const char *current)
 
 /* --- making one --- */
 
+/* base/usr hides too; hide-usr has what lies at its top. */
+static fallible build_joined(int gen, int host, int dir, int hide)
+{
+    own_fd base = -1, usr = -1;
+
+    TRY(fd_make_dirs(gen, STR("base/usr"), 0755, &usr));
+    TRY(fd_make_dirs(gen, STR("base"), 0755, &base));
+    TRY(join_build(host, base));
+    TRY(hide_build(dir, usr));
+    return hide_lift(dir, usr, hide);
+}
+
 static fallible build_hidden(int gen, int host)
 {
     for (size_t i = 0; geteuid() == 0 && i < HOST_DIRS; i++) {
@@ -215,7 +256,8 @@ static fallible build_hidden(int gen, int host)
         if (dir < 0)
             continue; /* a link, or not there */
         TRY(fd_make_dirs(gen, str_of(dir_names[i].hide), 0755, &hide));
-        TRY_WRAP(hide_build(dir, hide), "hide what is private in '/%s'", host_dirs[i]);
+        TRY_WRAP(i ? hide_build(dir, hide) : build_joined(gen, host, dir, hide),
+                 "hide what is private in '/%s'", host_dirs[i]);
     }
     return NULL;
 }
@@ -227,6 +269,9 @@ static fallible build_layers(int gen, int host)
     TRY(fd_make_dirs(gen, STR("base"), 0755, &base));
     TRY_WRAP(base_build(host, base), "make the root's layer");
     TRY(build_hidden(gen, host));
+    own_fd joined = open_layer(gen, dir_names[0].hide);
+    if (joined >= 0)
+        TRY_WRAP(join_cover(host, base), "join '/usr' to the root's layer");
     if (syncfs(base) < 0)
         return err_sys("write the layers to disk");
     return NULL;
@@ -379,8 +424,9 @@ static fallible hides_the_same(int dir, int host, const char *gen, bool *ret_sam
         return err_sys("open the layers");
     TRY(build_hidden(fresh, host));
     *ret_same = true;
-    for (size_t i = 0; *ret_same && i < HOST_DIRS; i++) {
-        own_fd a = open_layer(fresh, dir_names[i].hide), b = open_layer(old, dir_names[i].hide);
+    for (size_t i = geteuid() ? 1 : 0; *ret_same && i <= HOST_DIRS; i++) {
+        const char *name = i ? dir_names[i - 1].hide : "base/usr";
+        own_fd a = open_layer(fresh, name), b = open_layer(old, name);
         *ret_same = (a < 0) == (b < 0);
         if (a >= 0 && b >= 0)
             TRY(hide_compare(a, b, ret_same));

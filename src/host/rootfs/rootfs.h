@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* rootfs.h — what a sandbox sees as `/`: layers to mount, by descriptor, topmost first.
  *
- * A root file system is one overlay or several: overlay does not cross mounts, so the host's /usr
- * cannot be part of the root's overlay without the whole of the host's / below it. It is mounted as
- * an overlay of its own on the root's "usr", and nothing else of the host's tree is ever a layer:
- * what is not on the list is not hidden, it is not there. ARCHITECTURE.md has the list.
+ * A root file system is one overlay or several: overlay does not cross mounts, so the host's / is
+ * never a layer. Its /usr is: below the root's own (join.c), or, for an ordinary user, in an
+ * overlay of its own on the root's "usr". Nothing else of the host's tree ever is: what is not on
+ * the list is not hidden, it is not there. ARCHITECTURE.md has the list.
  *
  * The kernel takes layers only from the mount namespace they are mounted in: enter it first, then
  * open state and these. */
@@ -28,14 +28,16 @@ struct rootfs_mount {
     const char *work;
     int lowers[ROOTFS_LOWERS_MAX]; /* O_PATH; topmost first */
     size_t lower_count;
-    size_t frozen; /* the first so many were put above them, by a snapshot */
+    size_t frozen;  /* the first so many were put above them, by a snapshot */
+    bool redirects; /* among its layers are redirects of ours: follow them */
 };
 
 struct rootfs {
     char id[ROOTFS_ID_LEN];                        /* for the record; see rootfs_host_prune */
     struct rootfs_mount mounts[ROOTFS_MOUNTS_MAX]; /* in the order to mount them */
     size_t mount_count;
-    int held; /* keeps the layers from being pruned until rootfs_done */
+    bool joined; /* /usr is in the root's overlay; see rootfs_split */
+    int held;    /* keeps the layers from being pruned until rootfs_done */
 };
 
 void rootfs_init(struct rootfs *r); /* empty: may be ended at once */
@@ -54,6 +56,10 @@ fallible rootfs_host_open(int state, struct rootfs *ret);
 /* The same; on_making is called before they are made, which somebody may want to be told. */
 fallible rootfs_host_open_or_make(int state, void (*on_making)(void *arg), void *arg,
                                   struct rootfs *ret);
+/* Sandboxes and snapshots that were made before /usr was joined have an upper layer for it: their
+ * /usr is an overlay of its own. */
+#define ROOTFS_UPPER_USR "upper-usr"
+fallible rootfs_split(struct rootfs *r);
 /* The same of another tree, for tests. */
 fallible rootfs_host_open_at(int state, int host, struct rootfs *ret);
 /* A file deep in /usr that lost its read permission is not seen by the look above. This looks at

@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "host/tree/inner.h"
 #include "test/test.h"
 
 struct kit {
@@ -131,19 +132,26 @@ static bool is_there(const struct kit *k, const char *path)
     return fstatat(k->r.mounts[0].lowers[0], path, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-TEST(rootfs_host_is_one_overlay_for_the_root_and_one_for_usr)
+TEST(rootfs_host_is_one_overlay_and_a_second_for_usr_where_it_was_or_must_be)
 {
     struct kit k;
+    bool root = geteuid() == 0;
 
     kit_init(&k);
     open_again(&k);
+    CHECK_INT(k.r.mount_count, root ? 1 : 2);
+    CHECK(k.r.joined == root && k.r.mounts[0].redirects == root);
+    CHECK_OK(rootfs_split(&k.r));
+    CHECK(!k.r.joined);
+    CHECK_OK(rootfs_split(&k.r)); /* it is */
     CHECK_INT(k.r.mount_count, 2);
     CHECK_STR(k.r.mounts[0].where, "");
     CHECK_STR(k.r.mounts[0].upper, "upper");
-    CHECK_INT(k.r.mounts[0].lower_count, 1);
+    CHECK_INT(k.r.mounts[0].lower_count, root ? 2 : 1);
     CHECK_STR(k.r.mounts[1].where, "usr");
     CHECK_STR(k.r.mounts[1].work, "work-usr");
-    CHECK_INT(k.r.mounts[1].lower_count, geteuid() == 0 ? 2 : 1);
+    CHECK_INT(k.r.mounts[1].lower_count, root ? 3 : 1);
+    CHECK(k.r.mounts[1].redirects == root);
     CHECK(is_there(&k, "bin") && is_there(&k, "workspace") && is_there(&k, "proc"));
     kit_done(&k);
 }
@@ -212,7 +220,7 @@ TEST(rootfs_host_takes_what_is_on_the_list_and_nothing_else)
     static const char *const absent[] = {
         "etc/services",        "etc/my-server.conf", "etc/ssl/private",
         "etc/apt/auth.conf.d", "root/.ssh",          "home/ann",
-        "var/lib/croft",       "var/lib/dpkg/lock",  "usr/bin"};
+        "var/lib/croft",       "var/lib/dpkg/lock",  "usr/bin/tool"};
 
     kit_init(&k);
     open_again(&k);
@@ -267,11 +275,11 @@ TEST(rootfs_host_hides_what_not_everybody_may_read)
         SKIP("needs root");
     CHECK(fchownat(k.host, "usr/share", 3, 4, 0) == 0);
     open_again(&k);
-    int hide = k.r.mounts[1].lowers[0];
-    CHECK(is_whiteout(hide, "bin/helper"));
-    CHECK(is_whiteout(hide, "share/secrets"));
-    CHECK(faccessat(hide, "bin/tool", F_OK, 0) < 0);
-    CHECK(fstatat(hide, "share", &st, 0) == 0);
+    int base = k.r.mounts[0].lowers[0];
+    CHECK(is_whiteout(base, "usr/bin/helper"));
+    CHECK(is_whiteout(base, "usr/share/secrets"));
+    CHECK(faccessat(base, "usr/bin/tool", F_OK, 0) < 0);
+    CHECK(fstatat(base, "usr/share", &st, 0) == 0);
     CHECK_INT(st.st_uid, 3);
     CHECK_INT(st.st_mode & 07777, 0755);
     kit_done(&k);
@@ -350,7 +358,7 @@ TEST(rootfs_host_refresh_hides_what_became_private_deep_inside)
     CHECK_OK(rootfs_host_refresh_at(k.state, k.host));
     open_again(&k);
     CHECK(strcmp(k.r.id, first) != 0);
-    CHECK(is_whiteout(k.r.mounts[1].lowers[0], "lib/deep/er/key"));
+    CHECK(is_whiteout(k.r.mounts[0].lowers[0], "usr/lib/deep/er/key"));
     kit_done(&k);
 }
 
@@ -440,6 +448,8 @@ static void mount_overlay(const struct rootfs_mount *m, int dir, const char *roo
         CHECK(syscall(SYS_fsconfig, fs, 5, "lowerdir+", NULL, m->lowers[i]) == 0);
     CHECK(syscall(SYS_fsconfig, fs, 5, "upperdir", NULL, upper) == 0);
     CHECK(syscall(SYS_fsconfig, fs, 5, "workdir", NULL, work) == 0);
+    if (m->redirects)
+        CHECK(syscall(SYS_fsconfig, fs, 1, "redirect_dir", "follow", 0) == 0);
     if (syscall(SYS_fsconfig, fs, 6, NULL, NULL, 0) < 0) {
         FAIL("overlay '%s': %m", m->where);
     }
@@ -465,6 +475,71 @@ static int run_inside(const char *root, const char *command)
     }
     CHECK(waitpid(pid, &status, 0) == pid);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void check_names(const char *root, const char *dir, const char *want)
+{
+    own_done(buf) names = {.limit_bytes = 65536}, got = {.limit_bytes = 65536};
+    char path[600];
+    size_t count = 0;
+
+    snprintf(path, sizeof path, "%s/%s", root, dir);
+    own_fd fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK(fd >= 0);
+    CHECK_OK(tree_read_names(fd, 65536, &names, &count));
+    for (const char *name = names.p; count--; name += strlen(name) + 1) {
+        buf_addf(&got, " %s ", name);
+        char wanted[64];
+        snprintf(wanted, sizeof wanted, " %s ", name);
+        if (!strstr(want, wanted))
+            FAIL("%s/%s is there", dir, name);
+    }
+    CHECK_INT(got.len, strlen(want));
+}
+
+static void check_joined(const char *root)
+{
+    check_names(root, "usr", " bin  lib  share  etc  var  list  link ");
+    check_names(root, "usr/bin", " tool ");
+    check_names(root, "usr/etc", " x ");
+    check_names(root, "usr/share", "");
+    check_names(root, "srv", "");
+    check_names(root, "",
+                " bin  boot  dev  etc  home  lib  media  mnt  opt  proc  root  run  srv  sys  tmp "
+                " usr  var  workspace ");
+    check_names(root, "var/spool", "");
+}
+
+/* Names of /usr that the root has too must not be merged, whenever they come. */
+TEST(rootfs_joined_has_all_of_usr_in_its_place_and_nothing_of_it_at_the_top)
+{
+    struct kit k;
+    char root[300];
+    own_fd own = -1;
+
+    if (geteuid() != 0)
+        SKIP("needs root");
+    CHECK(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+    kit_init(&k);
+    dir_at(k.host, "usr/etc", 0755);
+    dir_at(k.host, "usr/var/spool", 0755);
+    dir_at(k.host, "usr/closed", 0700);
+    file_at(k.host, "usr/etc/x", "x", 0644);
+    file_at(k.host, "usr/var/spool/y", "y", 0644);
+    file_at(k.host, "usr/closed/key", "k", 0644);
+    file_at(k.host, "usr/list", "l", 0644);
+    file_at(k.host, "usr/hidden", "h", 0600);
+    CHECK(symlinkat("bin", k.host, "usr/link") == 0);
+    CHECK_OK(fd_make_dirs(k.dir, STR("own"), 0700, &own));
+    open_again(&k);
+    snprintf(root, sizeof root, "%s/root", test_dir());
+    CHECK(mkdir(root, 0755) == 0);
+    mount_overlay(&k.r.mounts[0], own, root);
+    dir_at(k.host, "usr/srv", 0755); /* later than the layers */
+    file_at(k.host, "usr/srv/late", "x", 0644);
+    check_joined(root);
+    CHECK(umount2(root, MNT_DETACH) == 0);
+    kit_done(&k);
 }
 
 TEST_LIMIT(rootfs_host_of_this_machine_runs_its_programs_and_package_tools, 120)

@@ -17,7 +17,7 @@
 #include "host/rootfs/rootfs.h"
 #include "host/subids/subids.h"
 
-#define FORMAT 2 /* of the layers: count up when they are made differently */
+#define FORMAT 3 /* of the layers: count up when they are made differently */
 
 static const char *const watched[] = {
     ".",

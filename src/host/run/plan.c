@@ -136,6 +136,8 @@ static fallible plan_whole(const struct box_host *h, const struct run_spec *s, s
     own_fd whole = -1;
 
     TRY(whole_open(h->dir, s->whole, &whole));
+    if (whole_has(whole, ROOTFS_UPPER_USR))
+        TRY(rootfs_split(&p->rootfs));
     TRY_WRAP(whole_check_fits(whole, &p->rootfs), "snapshot '%s'", s->whole);
     TRY(make_dir(h, s, p));
     own_fd box = openat(h->boxes, s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -168,11 +170,13 @@ static fallible plan_root(const struct box_host *h, const struct run_spec *s, st
                                         .work = m->work,
                                         .lowers = m->lowers,
                                         .lower_count = m->lower_count,
-                                        .frozen = m->frozen};
+                                        .frozen = m->frozen,
+                                        .redirects = m->redirects};
     }
     p->spec.roots = p->roots;
     p->spec.root_count = p->rootfs.mount_count;
     p->spec.root_id = p->rootfs.id;
+    p->spec.flags |= p->rootfs.joined ? BOX_JOINED : 0;
     return NULL;
 }
 

@@ -313,6 +313,11 @@ fallible whole_add_below(int state, int box, struct rootfs_mount *m)
     return NULL;
 }
 
+bool whole_has(int dir, const char *upper)
+{
+    return faccessat(dir, upper, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static fallible part_fits(void *arg, const char *upper)
 {
     const struct rootfs *fs = arg;

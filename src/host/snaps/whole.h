@@ -30,7 +30,8 @@ fallible whole_stand(int state, const char *name, int box);
 fallible whole_layers(int state, int box, const char *upper, struct snaps_stack *ret);
 /* The same, put above those the mount has. */
 fallible whole_add_below(int state, int box, struct rootfs_mount *m);
-bool whole_stands(int box); /* on layers of the store */
+bool whole_stands(int box);                 /* on layers of the store */
+bool whole_has(int dir, const char *upper); /* a snapshot's directory, or a sandbox's */
 /* Has a root file system made of these mounts a place for each part of the snapshot? */
 fallible whole_check_fits(int whole, struct rootfs *fs);
 
