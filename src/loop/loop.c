@@ -97,12 +97,23 @@ fallible loop_run(struct loop *l)
     return NULL;
 }
 
+/* Setting a timer takes longer than a look whether there is anything to wait for. */
+static int wait_for_events(struct loop *l, int timeout_ms)
+{
+    bool late = timeout_ms && l->timers && (!l->armed_ns || l->timers->key_ns < l->armed_ns);
+    int n = late ? epoll_wait(l->epoll, l->events, LOOP_BATCH, 0) : 0;
+
+    if (n)
+        return n;
+    timeout_ms = loop_timers_arm(l, timeout_ms);
+    return epoll_wait(l->epoll, l->events, LOOP_BATCH, timeout_ms);
+}
+
 fallible loop_turn(struct loop *l, int timeout_ms)
 {
     if (!list_empty(&l->laters))
         timeout_ms = 0;
-    timeout_ms = loop_timers_arm(l, timeout_ms);
-    int n = epoll_wait(l->epoll, l->events, LOOP_BATCH, timeout_ms);
+    int n = wait_for_events(l, timeout_ms);
     if (n < 0 && errno != EINTR)
         return err_sys("epoll_wait");
     loop_look_at_clock(l);
