@@ -16,6 +16,7 @@
 #define BIND_LIST_MAX  4096u /* arguments, variables: each */
 #define BIND_BYTE      'b'   /* goes with the descriptor, over the control connection */
 #define BIND_LATER_MAX 60000u
+#define BIND_ALONE_MS  1u /* later_ms of one for whose shell there is a processor */
 
 enum { BIND_COMMAND = 1 }; /* flags: run the arguments as they are, instead of our server */
 

@@ -136,13 +136,18 @@ static void on_nursery_again(struct loop_timer *t)
     no_nursery(in, await_request(in));
 }
 
-static void on_nursery_wanted(struct loop_io *io)
+void init_want_nursery(struct init *in)
 {
-    struct init *in = container_of(io, struct init, wanted);
-
-    loop_io_stop(io);
+    if (!in->wanted.loop)
+        return; /* it is there, or about to be tried again */
+    loop_io_stop(&in->wanted);
     in->nursery_ns = loop_now_ns(in->loop);
     no_nursery(in, init_start_nursery(in));
+}
+
+static void on_nursery_wanted(struct loop_io *io)
+{
+    init_want_nursery(container_of(io, struct init, wanted));
 }
 
 static fallible await_request(struct init *in)

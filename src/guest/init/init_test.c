@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -61,6 +63,42 @@ TEST(init_start_that_fails_leaves_nothing)
     close(connect_fd);
     close(control[0]);
     close(control[1]);
+}
+
+/* Whether pid 1 has a nursery, before anybody asked for one, when its server listens. */
+static bool has_nursery(bool claimed, uint32_t later_ms)
+{
+    static const char *const argv[] = {"-c", "exec sleep 1000", NULL}, *const env[] = {NULL};
+    const struct keep_message ready = {.kind = KEEP_READY};
+    struct init_config c = {.listen_fd = -1,
+                            .ready_fd = -1,
+                            .connect_fd = -1,
+                            .control_fd = -1,
+                            .program = "/bin/sh",
+                            .argv = argv,
+                            .env = env};
+    struct init in;
+    int server;
+
+    CHECK_OK(init_start(&in, &c));
+    init_wire_close(&in);
+    CHECK_OK(init_wire_open(&in, &server)); /* we are it */
+    in.bound = (struct wire_bind){.bytes = claimed ? strdup("") : NULL, .later_ms = later_ms};
+    CHECK_OK(keep_send(server, &ready, 0, NULL, 0));
+    while (!in.ready)
+        CHECK_OK(loop_turn(in.loop, -1));
+    bool there = in.nursery > 0;
+    init_done(&in);
+    close(server);
+    return there;
+}
+
+TEST(the_nursery_comes_with_a_claim_whose_shell_does_not_wait_and_else_with_a_command)
+{
+    CHECK(has_nursery(true, 0));
+    CHECK(has_nursery(true, BIND_ALONE_MS));
+    CHECK(!has_nursery(true, BIND_ALONE_MS + 1));
+    CHECK(!has_nursery(false, 0)); /* started with all it needs, and nobody asks */
 }
 
 TEST(keep_gives_back_what_was_put_and_refuses_too_much)

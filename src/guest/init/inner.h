@@ -93,6 +93,7 @@ fallible init_serve(struct init *in, int *ret_code); /* until the job is over */
 void init_done(struct init *in);
 
 fallible init_start_command(struct init *in);
+void init_want_nursery(struct init *in); /* unless there is one */
 
 /* bind.c: what comes over the control connection, the claim above all */
 void init_on_control(struct loop_io *io);

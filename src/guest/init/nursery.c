@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* nursery.c — the process that forks shells and commands: in the cgroups of the work, a child of
- * pid 1 like everything it makes. Forked for the first request: an idle sandbox has none. When
- * memory runs out the work is killed first. */
+ * pid 1 like everything it makes. Forked for the first request, or for the shell of a claim that
+ * does not wait: an idle sandbox has none. When memory runs out the work is killed first. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

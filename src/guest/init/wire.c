@@ -231,6 +231,8 @@ static int hear(struct init *in)
         drop_thing(in, m.id);
     else if (m.kind == KEEP_READY) {
         in->ready = true;
+        if (in->bound.bytes && in->bound.later_ms <= BIND_ALONE_MS)
+            init_want_nursery(in); /* its shell is about to be */
         loop_later(in->loop, &in->settled, on_settled);
     }
     return 0;

@@ -84,7 +84,7 @@ uint32_t gate_shell_later(struct manager *m, uint64_t now_ns)
     if (crowd < m->claiming)
         crowd = m->claiming;
     if (crowd <= FEW && m->crowd_ns <= now_ns + FEW * pace)
-        return GATE_ALONE_MS;
+        return BIND_ALONE_MS;
     uint64_t ms = LATER_MS + (uint64_t)crowd * LATER_EACH_MS;
     return ms < BIND_LATER_MAX ? (uint32_t)ms : BIND_LATER_MAX;
 }

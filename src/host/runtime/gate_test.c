@@ -12,11 +12,11 @@ static uint32_t later(unsigned claiming, unsigned at_gate, unsigned refilling)
 
 TEST(a_shell_waits_longer_only_where_many_are_claimed_at_once)
 {
-    CHECK_INT(later(1, 1, 0), GATE_ALONE_MS);
-    CHECK_INT(later(2, 2, 0), GATE_ALONE_MS);
-    CHECK_INT(later(1, 5, 4), GATE_ALONE_MS); /* the pool is nobody who waits */
-    CHECK(later(3, 3, 0) > GATE_ALONE_MS);
-    CHECK(later(1, 9, 4) > GATE_ALONE_MS); /* others are stopped meanwhile */
+    CHECK_INT(later(1, 1, 0), BIND_ALONE_MS);
+    CHECK_INT(later(2, 2, 0), BIND_ALONE_MS);
+    CHECK_INT(later(1, 5, 4), BIND_ALONE_MS); /* the pool is nobody who waits */
+    CHECK(later(3, 3, 0) > BIND_ALONE_MS);
+    CHECK(later(1, 9, 4) > BIND_ALONE_MS); /* others are stopped meanwhile */
     CHECK(later(1000, 24, 0) > later(100, 24, 0));
     CHECK_INT(later(1u << 30, 24, 0), BIND_LATER_MAX);
 }
@@ -48,10 +48,10 @@ TEST(a_crowd_that_comes_one_by_one_is_a_crowd)
     uint64_t now = NS_PER_S;
 
     for (unsigned i = 0; i < 1000; i++, now += 20 * NS_PER_MS)
-        CHECK_INT(gate_shell_later(&m, now), GATE_ALONE_MS);
-    CHECK_INT(gate_shell_later(&m, now), GATE_ALONE_MS);
-    CHECK_INT(gate_shell_later(&m, now), GATE_ALONE_MS);
+        CHECK_INT(gate_shell_later(&m, now), BIND_ALONE_MS);
+    CHECK_INT(gate_shell_later(&m, now), BIND_ALONE_MS);
+    CHECK_INT(gate_shell_later(&m, now), BIND_ALONE_MS);
     for (unsigned i = 0; i < 1000; i++, now += NS_PER_MS)
-        CHECK(gate_shell_later(&m, now) > GATE_ALONE_MS);
-    CHECK_INT(gate_shell_later(&m, now + 100 * NS_PER_MS), GATE_ALONE_MS); /* it is over */
+        CHECK(gate_shell_later(&m, now) > BIND_ALONE_MS);
+    CHECK_INT(gate_shell_later(&m, now + 100 * NS_PER_MS), BIND_ALONE_MS); /* it is over */
 }

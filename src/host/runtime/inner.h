@@ -13,7 +13,6 @@
  * (4), builds (4), the ends of what does not listen. */
 #define GATE_MOST     16
 #define GATE_FAR_MOST 1024 /* of sandboxes elsewhere: calls under way */
-#define GATE_ALONE_MS 1    /* that the shell of a claim waits where nobody else comes */
 #define GRACE_MS      25   /* a start that is ready so soon is told as running */
 #define CLAIM_MS                                                                                   \
     1000 /* the same of a claim: among a hundred its turn comes, and nobody asks meanwhile */
