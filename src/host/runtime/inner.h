@@ -129,7 +129,9 @@ void gate_leave(struct manager *m);
 uint32_t gate_shell_later(struct manager *m, uint64_t now_ns);
 
 /* --- row.c --- */
-void row_insert(struct runtime *r, const struct wire_start *start, store_done *done);
+/* meanwhile(r) is called once, before it returns: while the disk writes, if that can be. */
+void row_insert(struct runtime *r, const struct wire_start *start, store_done *done,
+                void (*meanwhile)(void *r));
 void row_update(struct runtime *r, store_done *done); /* status, detail, restarts; done NULL */
 void row_set_port(struct runtime *r);
 void row_set_key(struct runtime *r, const char *key, store_done *done); /* that clients show */

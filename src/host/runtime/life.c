@@ -500,6 +500,14 @@ static void ask_launcher(struct runtime *r)
     gate_wait(r, r->warm, pass_start);
 }
 
+static void begin_sandbox(void *arg)
+{
+    struct runtime *r = arg;
+
+    manager_emit(r, RUNTIME_EVENT_STARTING, "");
+    ask_launcher(r);
+}
+
 void runtime_begin(struct runtime *r, const struct wire_start *start, struct runtime_ask *ask)
 {
     r->op = RUNTIME_START;
@@ -510,9 +518,7 @@ void runtime_begin(struct runtime *r, const struct wire_start *start, struct run
     r->manager->claiming += r->warm;
     runtime_set_request(r, ask->request);
     runtime_watch(r, ask);
-    row_insert(r, start, on_start_row); /* first: the disk works while we do */
-    manager_emit(r, RUNTIME_EVENT_STARTING, "");
-    ask_launcher(r);
+    row_insert(r, start, on_start_row, begin_sandbox); /* first: the disk works while we do */
 }
 
 /* --- again, after it ended by itself --- */

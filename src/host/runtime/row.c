@@ -8,6 +8,7 @@
 #define JSON_BYTES (4u << 20)
 #define CROWD      8 /* the launcher has so many to do: nobody is told soon */
 #define GATHER_MS  3
+#define ALONE      2 /* claims, or others that the launcher works for */
 
 static struct store_value text(const char *s)
 {
@@ -37,7 +38,16 @@ static void send_off(const struct manager *m)
         store_hurry(m->config.store);
 }
 
-void row_insert(struct runtime *r, const struct wire_start *start, store_done *done)
+/* Of a cold start the row is not what takes long. */
+static bool is_alone(const struct runtime *r)
+{
+    const struct manager *m = r->manager;
+
+    return r->warm && m->claiming <= ALONE && m->at_gate <= m->refilling + ALONE;
+}
+
+void row_insert(struct runtime *r, const struct wire_start *start, store_done *done,
+                void (*meanwhile)(void *r))
 {
     own_done(buf) command;
     own_done(buf) environment;
@@ -78,7 +88,12 @@ void row_insert(struct runtime *r, const struct wire_start *start, store_done *d
                 " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,"
                 "?21,?22)",
                 v, ARRAY_LEN(v), done, r);
-    send_off(r->manager);
+    if (is_alone(r)) {
+        store_hurry_alone(r->manager->config.store, meanwhile, r);
+    } else {
+        send_off(r->manager);
+        meanwhile(r);
+    }
 }
 
 /* Microseconds, in the order of enum runtime_phase; nothing of one that did not start yet. */

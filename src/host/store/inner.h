@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sqlite3.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "host/store/store.h"
 #include "loop/loop.h"
@@ -21,6 +22,10 @@ struct store_vfs { /* log.c: SQLite's own, but for the sync of logs */
     char name[32];
     bool whole;      /* the log may hold what another process wrote: all of it is to be synced */
     unsigned ranges; /* syncs of what was written alone */
+    const struct clock *clock;
+    uint64_t sync_ns;             /* that the syncs of this flight took */
+    void (*meanwhile)(void *arg); /* to be called when the disk has begun; NULL: nothing */
+    void *meanwhile_arg;
 };
 
 struct store {
@@ -44,6 +49,9 @@ struct store {
     bool landed;
     bool boarding; /* the worker has begun, and waits for what it is to write */
 
+    unsigned quick; /* syncs in a row, up to STORE_QUICK_RUN */
+    bool here;      /* what flies was written by the loop itself, and is to be told */
+
     struct store_stmt statements[STORE_STATEMENTS];
     unsigned statement_next;
 };
@@ -59,6 +67,8 @@ fallible store_schema_apply(sqlite3 *db, const char *path);
 int store_bind(sqlite3_stmt *stmt, const struct store_value *values, size_t count);
 /* True where the inode of a log need not be synced: the log, and a directory of its disk. */
 bool store_log_place(const char *path, int *ret_fd, int *ret_top);
+/* What somebody has to do while the disk works, once. */
+void store_vfs_meanwhile(struct store_vfs *v);
 /* False: there is no memory. Twice closed is fine, as is one never opened. */
 bool store_vfs_open(struct store_vfs *v);
 void store_vfs_close(struct store_vfs *v);

@@ -109,10 +109,21 @@ static bool replaces(const struct log_file *l)
            st.st_size >= l->kept;
 }
 
+void store_vfs_meanwhile(struct store_vfs *v)
+{
+    void (*fn)(void *arg) = v->meanwhile;
+
+    v->meanwhile = NULL;
+    if (fn)
+        fn(v->meanwhile_arg);
+}
+
 static int sync_all(struct log_file *l, int flags)
 {
     sqlite3_file *real = real_of(&l->base);
     struct stat st;
+
+    store_vfs_meanwhile(l->vfs);
     int rc = real->pMethods->xSync(real, flags);
 
     l->kept = 0;
@@ -127,18 +138,28 @@ static int sync_all(struct log_file *l, int flags)
     return SQLITE_OK;
 }
 
-static int log_sync(sqlite3_file *f, int flags)
+static int sync_written(struct log_file *l)
 {
-    struct log_file *l = (struct log_file *)f;
+    off_t from = l->from / PAGE * PAGE, len = l->to - from;
 
-    if (!replaces(l))
-        return sync_all(l, flags);
-    off_t from = l->from / PAGE * PAGE;
-    if (sync_file_range(l->fd, from, l->to - from, WRITE_AND_WAIT) < 0 || fdatasync(l->top) < 0)
+    if (l->vfs->meanwhile && sync_file_range(l->fd, from, len, SYNC_FILE_RANGE_WRITE) < 0)
+        return SQLITE_IOERR_FSYNC;
+    store_vfs_meanwhile(l->vfs);
+    if (sync_file_range(l->fd, from, len, WRITE_AND_WAIT) < 0 || fdatasync(l->top) < 0)
         return SQLITE_IOERR_FSYNC;
     l->vfs->ranges++;
     l->from = l->to = 0;
     return SQLITE_OK;
+}
+
+static int log_sync(sqlite3_file *f, int flags)
+{
+    struct log_file *l = (struct log_file *)f;
+    uint64_t begun = clock_mono_ns(l->vfs->clock);
+    int rc = replaces(l) ? sync_written(l) : sync_all(l, flags);
+
+    l->vfs->sync_ns += clock_mono_ns(l->vfs->clock) - begun;
+    return rc;
 }
 
 static int log_write(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)

@@ -176,18 +176,30 @@ static void wait_for_all(struct store *s)
     pthread_mutex_unlock(&s->lock);
 }
 
+static fallible begin(struct store *s)
+{
+    return run(s, "BEGIN IMMEDIATE", NULL, 0);
+}
+
 static fallible run_all(struct store *s)
 {
-    struct err *e = run(s, "BEGIN IMMEDIATE", NULL, 0);
-
-    wait_for_all(s);
-    TRY(e);
     LIST_EACH(w, &s->flight, struct write, link) {
         w->err = run(s, w->sql, w->values, w->count);
         if (w->err && sqlite3_get_autocommit(s->db)) /* SQLite undid the whole transaction */
             return err_copy(w->err);
     }
     return run(s, "COMMIT", NULL, 0);
+}
+
+/* e: why it could not begin. */
+static void flight_finish(struct store *s, struct err *e)
+{
+    if (!e)
+        e = run_all(s);
+    if (e && !sqlite3_get_autocommit(s->db))
+        err_free(store_exec(s->db, s->path, "ROLLBACK")); /* e is the story */
+    if (e)
+        fail_all(s, e);
 }
 
 static void flight_run(struct store *s)
@@ -198,15 +210,14 @@ static void flight_run(struct store *s)
         s->vfs.whole = true;
         int rc = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &left, NULL);
         s->vfs.whole = false;
-        s->wal_pages = 0; /* counted anew by the next commit */
+        s->wal_pages = 0;   /* counted anew by the next commit */
+        s->vfs.sync_ns = 0; /* nobody waited for it */
         (void)rc;
         return;
     }
-    struct err *e = run_all(s);
-    if (e && !sqlite3_get_autocommit(s->db))
-        err_free(store_exec(s->db, s->path, "ROLLBACK")); /* e is the story */
-    if (e)
-        fail_all(s, e);
+    struct err *e = begin(s);
+    wait_for_all(s);
+    flight_finish(s, e);
 }
 
 static int on_wal(void *arg, sqlite3 *db, const char *name, int pages)
@@ -253,11 +264,27 @@ static void on_gone(struct loop_later *l)
     store_destroy(container_of(l, struct store, gone));
 }
 
+static void judge_disk(struct store *s)
+{
+    if (s->vfs.sync_ns > STORE_QUICK_US * 1000ull)
+        s->quick = 0;
+    else if (s->vfs.sync_ns && s->quick < STORE_QUICK_RUN)
+        s->quick++;
+    s->vfs.sync_ns = 0;
+}
+
+static bool is_quick(const struct store *s)
+{
+    return s->quick == STORE_QUICK_RUN;
+}
+
 /* Takes the flight first: a callee may write, or close the store. */
 static void land(struct store *s)
 {
     struct list told;
 
+    judge_disk(s);
+    s->here = false;
     list_init(&told);
     list_move_all(&told, &s->flight);
     s->flying = s->checkpoints = false;
@@ -346,6 +373,8 @@ static void on_start(struct loop_later *l)
     list_init(&told);
     list_move_all(&told, &s->refused);
     leave(s);
+    if (s->here)
+        land(s);
     fly(s);
     tell(&told);
 }
@@ -399,6 +428,8 @@ void store_expect(struct store *s)
 {
     if (s->closing || s->flying || s->queued || s->gathering.loop || s->wal_pages >= WAL_MOST)
         return; /* it goes out with those, or after what must come first */
+    if (is_quick(s))
+        return; /* who comes alone needs no worker */
     loop_timer_stop(&s->quiet);
     s->landed = s->checkpoints = false;
     s->flying = s->boarding = true;
@@ -425,6 +456,35 @@ void store_hurry(struct store *s)
     s->flying = s->checkpoints = false;
 }
 
+/* Another process may hold the file: the loop does not wait for that one. */
+static bool begin_here(struct store *s)
+{
+    sqlite3_busy_timeout(s->db, 0);
+    own(err) e = begin(s);
+    sqlite3_busy_timeout(s->db, STORE_BUSY_MS);
+    return !e;
+}
+
+void store_hurry_alone(struct store *s, void (*meanwhile)(void *arg), void *arg)
+{
+    bool ours = is_quick(s) && !s->closing && !s->flying && s->queued &&
+                s->queued_bytes <= STORE_QUICK_BYTES && s->wal_pages < WAL_MOST && begin_here(s);
+
+    if (!ours) {
+        store_hurry(s);
+        meanwhile(arg);
+        return;
+    }
+    loop_timer_stop(&s->gathering);
+    take_off(s);
+    s->vfs.meanwhile = meanwhile;
+    s->vfs.meanwhile_arg = arg;
+    flight_finish(s, NULL);
+    s->here = s->landed = true;
+    loop_later(s->loop, &s->start, on_start);
+    store_vfs_meanwhile(&s->vfs); /* should it have come to no sync */
+}
+
 /* --- its life --- */
 
 fallible store_open(struct loop *loop, const char *path, struct store **ret_store)
@@ -434,6 +494,7 @@ fallible store_open(struct loop *loop, const char *path, struct store **ret_stor
     if (!s)
         return err_no_memory();
     s->loop = loop;
+    s->vfs.clock = loop_clock(loop);
     s->path = strdup(path);
     list_init(&s->gather);
     list_init(&s->flight);
@@ -447,6 +508,7 @@ fallible store_open(struct loop *loop, const char *path, struct store **ret_stor
         return e;
     }
     sqlite3_wal_hook(s->db, on_wal, s);
+    s->vfs.sync_ns = 0;
     *ret_store = s;
     return NULL;
 }
@@ -457,7 +519,7 @@ void store_close(struct store *s)
         return;
     s->closing = true;
     leave(s);
-    bool flying = s->flying;
+    bool flying = s->flying && !s->here;
     loop_later_cancel(&s->start);
     loop_timer_stop(&s->gathering);
     loop_timer_stop(&s->quiet);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "host/store/inner.h"
 #include "test/store_kit.h"
 
 #define ALL "SELECT name, value FROM meta ORDER BY name"
@@ -371,5 +372,157 @@ TEST(what_is_gathered_is_written_before_a_store_is_closed)
     CHECK(w.calls == 1 && !w.failed);
     rows_open(&k);
     CHECK_STR(rows_read(&k, ALL, &got), "a 1 ");
+    rows_done(&k);
+}
+
+/* --- one who waits alone --- */
+
+struct ticking { /* each look at it is so much later than the one before */
+    struct clock clock;
+    uint64_t step_ns;
+};
+
+static uint64_t tick(const struct clock *c)
+{
+    static uint64_t now;
+
+    return now += container_of(c, const struct ticking, clock)->step_ns;
+}
+
+static struct ticking ticking_of(uint64_t step_us)
+{
+    return (struct ticking){{.mono_ns = tick}, step_us * 1000};
+}
+
+/* A store whose disk was quick so often. */
+static void start_quick(struct rows_kit *k, struct buf *got, struct ticking *clock, int syncs)
+{
+    struct rows_wait w;
+    char name[16];
+
+    start(k, got);
+    rows_put(k, &w, "q", "1"); /* the log's head is synced with it */
+    rows_wait(k, &w);
+    k->store->vfs.clock = &clock->clock;
+    k->store->quick = 0;
+    for (int i = 0; i < syncs; i++) {
+        snprintf(name, sizeof name, "q%d", i);
+        rows_put(k, &w, name, "1");
+        rows_wait(k, &w);
+        CHECK(!w.failed);
+    }
+}
+
+struct busy {
+    struct rows_kit *k;
+    struct rows_wait *w; /* what it asks for; NULL: nothing */
+    unsigned calls;
+};
+
+static void on_meanwhile(void *arg)
+{
+    struct busy *b = arg;
+
+    b->calls++;
+    if (b->w)
+        rows_put(b->k, b->w, "meanwhile", "1");
+}
+
+#define NEW "SELECT name FROM meta WHERE name NOT LIKE 'q%' ORDER BY name"
+
+TEST(where_the_disk_is_quick_the_row_of_one_alone_is_written_before_we_go_on)
+{
+    struct rows_kit k;
+    struct rows_wait w[3];
+    own_done(buf) got;
+    struct ticking quick = ticking_of(10);
+    struct busy b = {&k, &w[1], 0};
+
+    start_quick(&k, &got, &quick, STORE_QUICK_RUN);
+    rows_put(&k, &w[0], "a", "1");
+    store_hurry_alone(k.store, on_meanwhile, &b);
+    CHECK_STR(rows_read(&k, NEW, &got), "a ");
+    CHECK_INT(b.calls, 1);
+    CHECK_INT(w[0].calls, 0); /* told from the loop, as ever */
+    rows_wait(&k, &w[1]);
+    CHECK(w[0].calls == 1 && !w[0].failed && !w[1].failed);
+    b.w = NULL;
+    rows_put(&k, &w[2], "a", "2");
+    store_hurry_alone(k.store, on_meanwhile, &b);
+    CHECK_INT(b.calls, 2); /* though nothing came to be synced */
+    rows_wait(&k, &w[2]);
+    CHECK_INT(w[2].code, ERR_CONFLICT);
+    rows_done(&k);
+}
+
+TEST(a_disk_that_was_slow_once_or_is_not_known_is_waited_for_by_the_worker)
+{
+    struct rows_kit k;
+    struct rows_wait w[3];
+    own_done(buf) got;
+    struct ticking clock = ticking_of(STORE_QUICK_US);
+    struct busy b = {&k, NULL, 0};
+
+    start_quick(&k, &got, &clock, STORE_QUICK_RUN - 1);
+    rows_put(&k, &w[0], "a", "1");
+    store_hurry_alone(k.store, on_meanwhile, &b);
+    CHECK(!k.store->here); /* one short of a run */
+    rows_wait(&k, &w[0]);
+    clock.step_ns++;
+    rows_put(&k, &w[1], "b", "1");
+    store_hurry_alone(k.store, on_meanwhile, &b);
+    CHECK(k.store->here);
+    rows_wait(&k, &w[1]);
+    rows_put(&k, &w[2], "c", "1");
+    store_hurry_alone(k.store, on_meanwhile, &b);
+    CHECK(!k.store->here); /* that one was too slow */
+    CHECK_INT(b.calls, 3);
+    rows_wait(&k, &w[2]);
+    CHECK(!w[0].failed && !w[1].failed && !w[2].failed);
+    rows_done(&k);
+}
+
+TEST(one_alone_does_not_stop_the_loop_while_another_process_holds_the_file)
+{
+    struct rows_kit k;
+    struct rows_wait w;
+    own_done(buf) got;
+    struct ticking quick = ticking_of(10);
+    struct busy b = {&k, NULL, 0};
+    sqlite3 *other;
+
+    start_quick(&k, &got, &quick, STORE_QUICK_RUN);
+    CHECK_INT(sqlite3_open(k.path, &other), SQLITE_OK);
+    CHECK_INT(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    rows_put(&k, &w, "a", "1");
+    store_hurry_alone(k.store, on_meanwhile, &b);
+    CHECK(!k.store->here);
+    CHECK_INT(b.calls, 1);
+    CHECK_INT(sqlite3_exec(other, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(other);
+    rows_wait(&k, &w);
+    CHECK(!w.failed);
+    rows_done(&k);
+}
+
+TEST(what_one_alone_wrote_is_told_by_closing_too)
+{
+    struct rows_kit k;
+    struct rows_wait w[2];
+    own_done(buf) got;
+    struct ticking quick = ticking_of(10);
+    struct busy b = {&k, &w[1], 0};
+
+    start_quick(&k, &got, &quick, STORE_QUICK_RUN);
+    store_expect(k.store); /* nobody is woken up for it */
+    CHECK(!k.store->flying);
+    rows_put(&k, &w[0], "a", "1");
+    store_hurry_alone(k.store, on_meanwhile, &b);
+    CHECK(k.store->here);
+    store_close(k.store);
+    CHECK(w[0].calls == 1 && !w[0].failed);
+    CHECK(w[1].calls == 1 && !w[1].failed);
+    rows_open(&k);
+    CHECK_STR(rows_read(&k, NEW, &got), "a meanwhile ");
     rows_done(&k);
 }
