@@ -205,6 +205,31 @@ TEST(a_claim_goes_before_what_takes_long)
     rig_close(&r);
 }
 
+/* Whoever claims can start another one then, and is not told that it has one. */
+TEST(a_claim_of_one_that_ended_unnoticed_is_refused)
+{
+    struct rig r;
+    struct native_request req = ask_for(NATIVE_CLAIM, "w", 0);
+    struct native_reply reply;
+    size_t n = 0, count = 0;
+    int fds[2] = {-1, -1};
+
+    rig_open(&r, 0);
+    pid_t pid = start_warm(&r, "w", 0);
+    own_fd block = bind_block(), gone = (int)syscall(SYS_pidfd_open, pid, 0);
+    CHECK_INT(kill(r.pid, SIGSTOP), 0);
+    CHECK_OK(fd_send(r.sock, str_n(&req, sizeof req), &block, 1));
+    CHECK_INT(kill(pid, SIGKILL), 0);
+    CHECK_OK(fd_wait(gone, POLLIN, WAIT_MS));
+    CHECK_INT(kill(r.pid, SIGCONT), 0);
+    CHECK_OK(fd_wait(r.sock, POLLIN, WAIT_MS));
+    CHECK_OK(fd_recv(r.sock, &reply, sizeof reply, &n, fds, 2, &count));
+    CHECK(reply.code != 0);
+    close(take_fd(&gone));
+    close(take_fd(&block));
+    rig_close(&r);
+}
+
 /* Plugins nobody named come with the first request, and the server goes on behind it. */
 TEST(a_claimed_server_has_its_plugins_for_whoever_asks)
 {

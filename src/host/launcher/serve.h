@@ -170,7 +170,7 @@ fallible serve_check_block(const struct serve_fds *in, size_t block, bool log);
 fallible serve_open_sources(const struct serve *s, const struct native_request *r,
                             int sources[NATIVE_MOUNTS]);
 fallible serve_claim(struct serve *s, struct serve_box *b, const struct native_request *r,
-                     struct serve_fds *in, struct native_reply *reply);
+                     struct serve_fds *in, struct native_reply *reply, bool *ret_later);
 
 /* --- serve_snap.c --- */
 

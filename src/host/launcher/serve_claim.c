@@ -2,6 +2,7 @@
 /* serve_claim.c — what the policy lets a server have, and the claim of a warm sandbox. A claim asks
  * for no more than a start may: the same rules, once. */
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -123,47 +124,69 @@ static fallible may_claim(const struct serve *s, const struct serve_box *b,
     return serve_check_block(in, 1, r->flags & NATIVE_FD_LOG);
 }
 
-/* The connection is closed with what came, behind the answer: its end wakes pid 1 once more. */
-static fallible give(struct serve_box *b, struct serve_fds *in)
+/* Pid 1 has gone, and we have not heard of it yet? */
+static bool is_gone(const struct serve_box *b)
 {
-    static const char byte = BIND_BYTE;
+    struct pollfd p = {.fd = b->control};
 
-    TRY_WRAP(fd_send(b->control, str_n(&byte, 1), in->fds, in->count), "tell pid 1");
-    in->fds[in->count++] = take_fd(&b->control);
-    return NULL;
+    return poll(&p, 1, 0) != 0;
 }
 
-static fallible claim(struct serve *s, struct serve_box *b, const struct box_spec *spec,
-                      struct serve_fds *in)
+static fallible claim(struct serve *s, struct serve_box *b, const struct box_spec *spec)
 {
     TRY(box_claim(&s->host, &b->box, spec, b->waits));
-    return give(b, in);
+    return is_gone(b) ? err_new(ERR_CLOSED, "tell pid 1: it has ended") : NULL;
 }
 
+static void end_half_bound(struct serve *s, struct serve_box *b)
+{
+    b->box.worn = true; /* its groups may not have the limits that were noted */
+    struct err *lives = box_kill(&s->host, &b->box); /* nobody else's */
+    if (lives)
+        log_warn("sandbox not killed", KV("id", b->box.id), KV_ERR(lives));
+    err_free(lives);
+}
+
+/* The connection is closed with what came: its end wakes pid 1 once more. Should that one have no
+ * room for a byte, it is killed, and its end is told as any other. */
+static void give(struct serve *s, struct serve_box *b, struct serve_fds *in)
+{
+    static const char byte = BIND_BYTE;
+    own(err) e = fd_send(b->control, str_n(&byte, 1), in->fds, in->count);
+
+    in->fds[in->count++] = take_fd(&b->control);
+    if (!e)
+        return;
+    log_warn("a claim did not reach its sandbox", KV("id", b->box.id), KV_ERR(e));
+    end_half_bound(s, b);
+}
+
+/* Who claims is answered before pid 1 is told: it and its server have more to do than we, and
+ * would do that first where they wake up on our processor. */
 fallible serve_claim(struct serve *s, struct serve_box *b, const struct native_request *r,
-                     struct serve_fds *in, struct native_reply *reply)
+                     struct serve_fds *in, struct native_reply *reply, bool *ret_later)
 {
     struct native_request req = *r;
     struct box_spec spec = {.req = &req,
                             .disk = b->disk == NATIVE_DISK_PROJECT ? b->disk : NATIVE_DISK_NONE};
+    struct serve_fds none = {.count = 0};
     struct err *e = may_claim(s, b, &req, in);
 
     memset(spec.sources, -1, sizeof spec.sources);
     if (!e)
         e = serve_open_sources(s, &req, spec.sources);
     reply->state = b->state;
-    if (!e && (e = claim(s, b, &spec, in))) {
+    if (!e && (e = claim(s, b, &spec))) {
         reply->state = NATIVE_EXITED;
-        b->box.worn = true; /* its groups may not have the limits that were noted */
-        struct err *lives = box_kill(&s->host, &b->box); /* half bound: nobody else's */
-        if (lives)
-            log_warn("sandbox not killed", KV("id", b->box.id), KV_ERR(lives));
-        err_free(lives);
+        end_half_bound(s, b);
         b->told = false; /* by this answer */
     } else if (!e) {
         b->state = reply->state = NATIVE_RUNNING;
         free(b->waits);
         b->waits = NULL;
+        serve_answer(s, reply, NULL, &none);
+        *ret_later = true;
+        give(s, b, in);
     }
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++)
         own_close_p(&spec.sources[i]);

@@ -546,7 +546,7 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
         return serve_image_import(s, r, in, ret_later);
     if (r->op == NATIVE_CLAIM) {
         TRY(find(s, r->id, &b));
-        return serve_claim(s, b, r, in, reply);
+        return serve_claim(s, b, r, in, reply, ret_later);
     }
     bool changes = r->op == NATIVE_DIFF || r->op == NATIVE_APPLY;
     if (in->count && !changes)
