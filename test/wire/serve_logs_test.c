@@ -283,18 +283,37 @@ TEST_LIMIT(serve_killed_does_not_end_what_a_command_can_say, 120)
     serve_close(&s);
 }
 
-/* As one leaves it that was killed between the end of a sandbox and of what it said. */
+static void leave_said(struct serve *s, const char *id)
+{
+    for (int i = 0; i < 2; i++)
+        CHECK_INT(mknod(serve_text(s, "%s/server/out/%s%s", s->state, id, i ? ".said" : ""),
+                        S_IFIFO | 0600, 0),
+                  0);
+}
+
+/* As one leaves it that was killed between the end of a sandbox and of what it said; and of whom
+ * only the row says that it lives. */
 TEST_LIMIT(serve_sweeps_what_commands_said_whom_nobody_knows, 120)
 {
     struct serve s = {.key = NULL};
-    static const char *const left[] = {"abcdefghijklmnop", "abcdefghijklmnop.said"};
+    own_done(buf) out;
 
     serve_open(&s);
+    struct json *r = serve_start(&s, "gone", "");
+    serve_tell(&s, "/stop", r);
     serve_kill(&s);
-    for (size_t i = 0; i < ARRAY_LEN(left); i++)
-        CHECK_INT(mknod(serve_text(&s, "%s/server/out/%s", s.state, left[i]), S_IFIFO | 0600, 0),
-                  0);
+    leave_said(&s, "abcdefghijklmnop");
+    leave_said(&s, serve_field(&s, r, "runtime_id"));
+    buf_init(&out, 4096);
+    CHECK_INT(program_run(ARGS("python3", "-c",
+                               "import sqlite3,sys\nd=sqlite3.connect(sys.argv[1])\n"
+                               "d.execute(\"UPDATE runtimes SET status='running'\")\nd.commit()",
+                               serve_text(&s, "%s/server/croft.db", s.state)),
+                          &out),
+              0);
     serve_run(&s, NULL);
+    r = serve_want(&s, 200, "GET", "/sessions/gone", NULL);
+    CHECK_STR(serve_field(&s, r, "status"), "stopped");
     kit_check_empty("state/server/out");
     serve_close(&s);
 }

@@ -117,12 +117,23 @@ static bool is_known(const void *arg, const char *id)
     return r && r->status.now != RUNTIME_STOPPED;
 }
 
+/* Not of one whose row says that it lives and whose sandbox is gone: a server was killed before it
+ * had written down the end, and nobody will end it again. */
+static bool may_say_more(const void *arg, const char *id)
+{
+    const struct manager *m = arg;
+    const struct runtime *r = map_get(&m->ids, str_of(id));
+
+    return is_known(m, id) && (!m->adopting->listed || r->status.now == RUNTIME_STARTING ||
+                               map_get(&m->adopting->there, str_of(id)));
+}
+
 static void collect_junk(struct manager *m, const struct sbx_listed *all, size_t count)
 {
     const struct sbx_backend *backend = m->config.driver->backend;
 
     if (backend->sweep)
-        backend->sweep(m->config.driver, is_known, m);
+        backend->sweep(m->config.driver, may_say_more, m);
     for (size_t i = 0; i < count; i++) {
         if (is_known(m, all[i].id))
             continue;
