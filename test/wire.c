@@ -90,8 +90,8 @@ void wire_send(int fd, struct str bytes)
         ssize_t n = send(fd, bytes.p, bytes.len, MSG_NOSIGNAL);
         if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
             return; /* refused early; what it answered can still be read */
-        CHECK(n > 0);
-        bytes = str_from(bytes, (size_t)n);
+        CHECK(n > 0 || errno == EINTR);
+        bytes = str_from(bytes, n > 0 ? (size_t)n : 0);
     }
 }
 
@@ -101,7 +101,10 @@ static bool read_more(int fd, struct buf *into)
     char *to = buf_reserve(into, 65536);
 
     CHECK(to != NULL);
-    ssize_t n = recv(fd, to, 65536, 0);
+    ssize_t n;
+    do /* who was stopped and goes on is told so, for there is a time limit */
+        n = recv(fd, to, 65536, 0);
+    while (n < 0 && errno == EINTR);
     if (n < 0 && errno == ECONNRESET)
         return false;
     if (n < 0)

@@ -301,8 +301,8 @@ TEST(a_shell_starts_with_its_claim)
 
 TEST(a_shell_that_may_wait_comes_with_the_first_command)
 {
-    static const char body[] =
-        "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"echo $((6*7))\"}}}";
+    static const char body[] = "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"echo "
+                               "$((6*7))\",\"blocking\":true}}}";
     struct rig r;
     char request[300], text[2000];
 

@@ -122,7 +122,7 @@ TEST(a_command_inside_dies_before_pid_1_and_the_server_and_is_in_their_group)
     char line[4096];
     static const char body[] =
         "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"cat /proc/self/cgroup; "
-        "echo adj $(cat /proc/self/oom_score_adj /proc/$PPID/oom_score_adj)\"}}}";
+        "echo adj $(cat /proc/self/oom_score_adj /proc/$PPID/oom_score_adj)\",\"blocking\":true}}}";
     char text[512];
 
     rig_open(&r, 1);
@@ -145,7 +145,8 @@ static void check_walk(unsigned embryos)
         "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"a=$(stat -c %d,%i /); b=$(perl -e "
         "'mkdir q(/x); chroot q(/x) or die; chdir q(..) for 1..99; chroot q(.) or die; "
         "print join q(,), (stat q(/))[0,1]'); [ $a = $b ] && echo root again; "
-        "cut -d' ' -f5 /proc/self/mountinfo | grep -cvE '^/$|^/(dev|proc|usr|bin|sbin|lib)'\"}}}";
+        "cut -d' ' -f5 /proc/self/mountinfo | grep -cvE "
+        "'^/$|^/(dev|proc|usr|bin|sbin|lib)'\",\"blocking\":true}}}";
     struct rig r;
     char text[1024], line[2048];
 

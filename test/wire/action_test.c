@@ -33,8 +33,8 @@ static void server_open(struct guest *g, const char *program, const char *key)
     g->wire.pid = program_start(
         &(struct program){.argv = ARGS(test_program(program), "action-server", address,
                                        "--working-dir", g->dir, "--ready-fd", "4"),
-                          .env = ARGS(variable, "NO_CHANGE_TIMEOUT_SECONDS=1", "PATH=/usr/bin:/bin",
-                                      "HOME=/tmp", "LOG_LEVEL=warn"),
+                          .env = ARGS(variable, "NO_CHANGE_TIMEOUT_SECONDS=600",
+                                      "PATH=/usr/bin:/bin", "HOME=/tmp", "LOG_LEVEL=warn"),
                           .fds = (int[]){-1, -1, -1, -1, ready[1]},
                           .fd_count = 5});
     close(ready[1]);

@@ -131,8 +131,8 @@ AES_TEST(aes_http_body_that_fails_the_schema_is_422_with_python_in_it)
 
 AES_TEST(aes_http_connection_serves_one_action_after_the_other)
 {
-    static const char body[] =
-        "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"echo $((n+=1))\"}}}";
+    static const char body[] = "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"echo "
+                               "$((n+=1))\",\"blocking\":true}}}";
     struct aes a;
 
     aes_open_plain(&a, program);

@@ -43,8 +43,9 @@ AES_TEST(aes_load_a_busy_shell_and_a_busy_kernel_hold_up_nothing_else)
     const char *here = aes_text(&a, "destination=%s", a.dir);
     CHECK_INT(aes_upload(&a, here, "up", STR("up")).status, 200);
     CHECK_INT(aes_ask_get(&a, aes_text(&a, "/download_files?path=%s/f", a.dir)).status, 200);
-    CHECK_HAS(aes_ask_post(&a, "/croft/v1/shells/side/run", "{'command':'cat up'}").body,
-              "\"content\":\"up\"");
+    CHECK_HAS(
+        aes_ask_post(&a, "/croft/v1/shells/side/run", "{'command':'cat up','blocking':true}").body,
+        "\"content\":\"up\"");
     CHECK_HAS(aes_print(&a, aes_act(&a, "run", "'command':'echo st','is_static':true")), "st");
     for (int i = 0; i < 2; i++) {
         CHECK_INT(write(gates[i], "through\n", 8), 8);

@@ -23,7 +23,8 @@ static struct aes_answer post(struct aes *a, const char *target, const char *quo
 
 static struct str run_in(struct aes *a, const char *name, const char *quoted)
 {
-    struct aes_answer got = post(a, aes_text(a, SHELLS "/%s/run", name), quoted, 200);
+    struct aes_answer got = post(a, aes_text(a, SHELLS "/%s/run", name),
+                                 aes_text(a, "{%s,'blocking':true}", quoted), 200);
 
     return json_get_str(aes_json(a, got.body), "content", STR("(none)"));
 }
@@ -67,14 +68,14 @@ AES_TEST(shells_have_a_directory_variables_and_a_size_of_their_own)
     const struct json *s = aes_json(&a, made.body);
     CHECK_STR(json_get_str(s, "name", STR("")), "side");
     CHECK(json_get_int(s, "pid", 0) > 1);
-    CHECK_STR(run_in(&a, "side", "{'command':'echo $X $HOME; stty size; basename $PWD; X=2'}"),
+    CHECK_STR(run_in(&a, "side", "'command':'echo $X $HOME; stty size; basename $PWD; X=2'"),
               "a b /h\n30 90\nsub");
-    CHECK_STR(run_in(&a, "default", "{'command':'echo [$X]; stty size; basename $PWD'}"),
+    CHECK_STR(run_in(&a, "default", "'command':'echo [$X]; stty size; basename $PWD'"),
               "[]\n1000 1000\nws");
-    CHECK_STR(run_in(&a, "side", "{'command':'echo $X; cd ..; false'}"), "2");
+    CHECK_STR(run_in(&a, "side", "'command':'echo $X; cd ..; false'"), "2");
     CHECK_STR(json_get_str(look(&a, "side"), "cwd", STR("")), a.dir);
     post(&a, SHELLS "/side/resize", "{'columns':70,'rows':20}", 200);
-    CHECK_STR(run_in(&a, "side", "{'command':'stty size'}"), "20 70");
+    CHECK_STR(run_in(&a, "side", "'command':'stty size'"), "20 70");
     CHECK_INT(json_get_int(look(&a, "side"), "columns", 0), 70);
     CHECK_STR(json_get_str(aes_json(&a, post(&a, SHELLS, "{}", 201).body), "name", STR("")),
               "shell-1");
@@ -149,7 +150,7 @@ AES_TEST(shells_a_long_command_holds_up_nothing_but_its_own_shell)
     int gate = gate_of(&a, "gate");
     int queued = aes_send(&a, "POST", "/execute_action", "",
                           aes_quoted(&a, "{'action':{'action':'run','args':{'command':'echo "
-                                         "queued'},'timeout':600}}"));
+                                         "queued','blocking':true},'timeout':600}}"));
     CHECK_INT(aes_ask_get(&a, "/alive").status, 200);
     CHECK_INT(aes_ask_get(&a, "/server_info").status, 200);
     CHECK_HAS(aes_print(&a, aes_act(&a, "read", "'path':'f'")), "\"content\":\"text\\n\"");
@@ -162,7 +163,7 @@ AES_TEST(shells_a_long_command_holds_up_nothing_but_its_own_shell)
               "has been edited");
     CHECK_HAS(post(&a, "/list_files", "{}", 200).body, "\"f\"");
     CHECK_INT(aes_ask_get(&a, aes_text(&a, "/download_files?path=%s", a.dir)).status, 200);
-    CHECK_STR(run_in(&a, "side", "{'command':'echo side'}"), "side");
+    CHECK_STR(run_in(&a, "side", "'command':'echo side'"), "side");
     CHECK_HAS(aes_print(&a, aes_act(&a, "run", "'command':'echo st','is_static':true")),
               "\"content\":\"st\"");
     open_gate(gate);

@@ -265,7 +265,8 @@ class V0:
                    "openhands.runtime.action_execution_server", "60000", "--working-dir", "/workspace", "--plugins",
                    "agent_skills", "jupyter", "--username", "root", "--user-id", "0", "--no-enable-browser"]
         body = {"image": self.image, "command": command, "working_dir": "/openhands/code/",
-                "environment": {"DEBUG": "true", "GREETING": "a $b \"c\""}, "session_id": self.sid, "resource_factor": 1}
+                "environment": {"DEBUG": "true", "NO_CHANGE_TIMEOUT_SECONDS": "120", "GREETING": "a $b \"c\""},
+                "session_id": self.sid, "resource_factor": 1}
         response = self.api("POST", "/start", json=body)
         r = is_runtime(response.json(), self.sid)
         self.take(r)

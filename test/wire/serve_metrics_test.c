@@ -171,7 +171,7 @@ TEST_LIMIT(serve_counts_each_sandbox_in_one_state_and_no_bad_command_against_the
 TEST_LIMIT(serve_measures_a_first_command_that_came_before_its_sandbox_ran, 120)
 {
     static const char run[] =
-        "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"echo hi\"}}}";
+        "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"echo hi\",\"blocking\":true}}}";
     struct serve s = {.key = NULL};
     own_done(buf) got;
 

@@ -142,7 +142,8 @@ static int connect_url(const char *url)
 static void ask(struct serve *s, struct visitor *v, const struct json *r)
 {
     const char *key = serve_field(s, r, "session_api_key");
-    const char *body = "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"echo hi\"}}}";
+    const char *body =
+        "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"echo hi\",\"blocking\":true}}}";
     char text[600];
     int n = v->exec ? snprintf(text, sizeof text,
                                "POST /execute_action HTTP/1.1\r\nHost: localhost\r\n"
@@ -246,8 +247,9 @@ TEST_LIMIT(serve_pauses_a_busy_sandbox_again_and_again_and_nothing_hangs, 240)
 
 static int send_command(struct serve *s, const struct json *r, const char *command)
 {
-    const char *body =
-        serve_text(s, "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"%s\"}}}", command);
+    const char *body = serve_text(
+        s, "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"%s\",\"blocking\":true}}}",
+        command);
     const char *text = serve_text(s,
                                   "POST /execute_action HTTP/1.1\r\nHost: localhost\r\n"
                                   "X-Session-API-Key: %s\r\nContent-Type: application/json\r\n"

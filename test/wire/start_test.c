@@ -167,7 +167,7 @@ AES_TEST(start_hides_the_key_from_commands)
     struct aes_answer got =
         aes_ask(&a, "POST", "/execute_action", "X-Session-API-Key: topsecret\r\n",
                 STR("{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"env | grep -c -e "
-                    "topsecre[t] -e SESSION_API_KEY\"}}}"));
+                    "topsecre[t] -e SESSION_API_KEY\",\"blocking\":true}}}"));
     CHECK_INT(got.status, 200);
     CHECK_STR(json_get_str(aes_json(&a, got.body), "content", STR("")), "0");
     aes_close(&a);
