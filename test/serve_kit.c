@@ -92,6 +92,20 @@ void serve_run_with(struct serve *s, const char *config)
     serve_run(s, ARGS("--config", serve_text(s, "%s/croft.toml", test_dir())));
 }
 
+void serve_reload(struct serve *s, const char *config)
+{
+    const char *sign = serve_text(s, "sign%u", ++s->reloads);
+    own_fd dir = test_dir_fd();
+    own_done(buf) text;
+
+    buf_init(&text, 65536);
+    buf_addf(&text, "%s[pool.%s]\nimage = 'host'\ntarget = 0\n", config, sign);
+    CHECK_OK(fd_replace_file(dir, "croft.toml", buf_str(&text), 0644));
+    CHECK_INT(kill(s->wire.pid, SIGHUP), 0);
+    while (str_find(serve_get(s, "/croft/v1/pool").body, str_of(sign)) < 0)
+        poll(NULL, 0, 10);
+}
+
 void serve_open(struct serve *s)
 {
     serve_prepare(s);
@@ -362,5 +376,9 @@ struct str serve_exec(struct serve *s, const struct json *runtime, const char *c
 
 struct str serve_exec_soft(struct serve *s, const struct json *runtime, const char *command)
 {
-    return exec_by(s, runtime, command, "false");
+    struct str said = exec_by(s, runtime, command, "false");
+
+    while (!said.len) /* a shell may take its time */
+        said = exec_by(s, runtime, "", "false");
+    return said;
 }

@@ -15,6 +15,7 @@ struct serve {
     const char *key;       /* sent as X-API-Key; NULL: none */
     struct arena arena;    /* of all answers */
     int log;               /* 0: the test's own standard error */
+    unsigned reloads;      /* so far */
     struct json *document; /* of the API; every answer of serve_ask() is held against it */
 };
 
@@ -28,8 +29,10 @@ void serve_prepare(struct serve *s);      /* layers, subreaper; once per test */
 void serve_prepare_user(struct serve *s); /* the same, and the test is nobody from here on */
 void serve_run(struct serve *s, const char *const *args); /* more arguments; NULL: none */
 void serve_run_with(struct serve *s, const char *config); /* TOML */
-void serve_open(struct serve *s);                         /* both */
-void serve_kill(struct serve *s);                         /* SIGKILL, and wait for its end */
+/* Of one that was run so: other settings, which hold when this returns. */
+void serve_reload(struct serve *s, const char *config);
+void serve_open(struct serve *s); /* both */
+void serve_kill(struct serve *s); /* SIGKILL, and wait for its end */
 void serve_close(struct serve *s);
 pid_t serve_launcher(const struct serve *s); /* of one that forked it */
 /* Somebody else writes to its rows, until that process is ended. */
@@ -56,7 +59,8 @@ struct json *serve_start(struct serve *s, const char *session, const char *more)
 struct json *serve_tell(struct serve *s, const char *target, const struct json *runtime);
 /* Runs a command in it, by its url and key; what it printed. */
 struct str serve_exec(struct serve *s, const struct json *runtime, const char *command);
-/* The same; it may still run when this is answered (NO_CHANGE_TIMEOUT_SECONDS). */
+/* The same; it may still run when this is answered (NO_CHANGE_TIMEOUT_SECONDS), and has printed
+ * something. */
 struct str serve_exec_soft(struct serve *s, const struct json *runtime, const char *command);
 /* One request to the runtime's url with its key. */
 struct serve_answer serve_ask_inside(struct serve *s, const struct json *runtime,

@@ -286,7 +286,7 @@ TEST_LIMIT(serve_stops_what_never_ran_and_says_that_it_is_gone, 120)
     struct serve s = {.key = NULL};
 
     serve_prepare(&s);
-    serve_run_with(&s, "[idle]\nfailed_after = '500ms'\n");
+    serve_run_with(&s, "");
     struct json *ran = serve_start(&s, "ran", /* who only looks whether it listens says nothing */
                                    "'command':['python3','-c','import socket; "
                                    "s = socket.create_server((str(), 60000)); "
@@ -296,6 +296,7 @@ TEST_LIMIT(serve_stops_what_never_ran_and_says_that_it_is_gone, 120)
         ran = serve_want(&s, 200, "GET", "/sessions/ran", NULL);
     }
     struct json *r = start_broken(&s, "never");
+    serve_reload(&s, "[idle]\nfailed_after = '100ms'\n");
     while (strcmp(serve_field(&s, r, "status"), "error") == 0) {
         poll(NULL, 0, 20);
         r = serve_want(&s, 200, "GET", "/sessions/never", NULL);

@@ -366,27 +366,13 @@ TEST_LIMIT(serve_keeps_no_more_of_builds_than_it_was_told, 120)
     serve_close(&s);
 }
 
-/* The settings of now: they are there when the pool is. */
-static void let_one_wait(struct serve *s)
-{
-    own_fd dir = test_dir_fd();
-
-    CHECK_OK(fd_replace_file(dir, "croft.toml",
-                             STR("[server]\nbuild_wait = '600s'\nmost_starts = 1\n"
-                                 "[pool.sign]\nimage = 'host'\ntarget = 0\n"),
-                             0644));
-    CHECK_INT(kill(s->wire.pid, SIGHUP), 0);
-    while (str_find(serve_get(s, "/croft/v1/pool").body, STR("\"sign\"")) < 0)
-        poll(NULL, 0, 10);
-}
-
 /* Of two one waits, for as long as the settings read anew say; whichever it is. */
 static void check_one_waits(struct serve *s, const char *image)
 {
     struct pollfd fds[2];
     own_done(buf) in;
 
-    let_one_wait(s);
+    serve_reload(s, "[server]\nbuild_wait = '600s'\nmost_starts = 1\n");
     for (unsigned i = 0; i < 2; i++) {
         const char *body = serve_text(s, "{\"image\":\"%s\",\"session_id\":\"wait%u\"}", image, i);
         fds[i] = (struct pollfd){.fd = wire_connect(&s->wire), .events = POLLIN};

@@ -24,18 +24,26 @@ static void wait_for(struct serve *s, const char *session, const char *status)
     FAIL("session %s is %s, never %s", session, status_of(s, session), status);
 }
 
+/* All is set up before any time counts. It is paused, and once more. */
+static void let_pause_twice(struct serve *s, const struct json *idle)
+{
+    const char *session = serve_field(s, idle, "session_id");
+
+    serve_reload(s, "[idle]\npause_after = '1s'\n");
+    wait_for(s, session, "paused");
+    serve_tell(s, "/resume", idle);
+    wait_for(s, session, "paused");
+}
+
 TEST_LIMIT(serve_pauses_what_is_idle_and_not_what_runs_something, 120)
 {
     struct serve s = {.key = NULL};
 
     serve_prepare(&s);
-    serve_run_with(&s, "[idle]\npause_after = '2s'\n");
+    serve_run_with(&s, "");
     struct json *busy = serve_start(&s, "busy", "'environment':{'NO_CHANGE_TIMEOUT_SECONDS':'1'}");
     CHECK_HAS(serve_exec_soft(&s, busy, "echo on; sleep 600"), "on");
-    serve_start(&s, "idle", "");
-    wait_for(&s, "idle", "paused");
-    serve_start(&s, "later", "");
-    wait_for(&s, "later", "paused");
+    let_pause_twice(&s, serve_start(&s, "idle", ""));
     CHECK_STR(status_of(&s, "busy"), "running");
     serve_close(&s);
 }
@@ -63,16 +71,14 @@ TEST_LIMIT(serve_takes_a_background_job_for_use_until_it_ends, 120)
     struct serve s = {.key = NULL};
 
     serve_prepare(&s);
-    serve_run_with(&s, "[idle]\npause_after = '2s'\n");
+    serve_run_with(&s, "");
     struct json *job = serve_start(&s, "job", "");
     struct json *daemon = serve_start(&s, "daemon", "");
     serve_exec(&s, job, "sleep 600 & echo begun");
     serve_exec(&s, daemon, "setsid sleep 600 >/dev/null 2>&1 & disown; exit");
-    for (unsigned i = 0; i < 2; i++) {
-        const char *session = serve_text(&s, "idle%u", i);
-        serve_exec(&s, serve_start(&s, session, ""), "true");
-        wait_for(&s, session, "paused"); /* its shell waits: that is no use */
-    }
+    struct json *idle = serve_start(&s, "idle", "");
+    serve_exec(&s, idle, "true");
+    let_pause_twice(&s, idle); /* its shell waits: that is no use */
     CHECK_STR(status_of(&s, "job"), "running");
     CHECK_STR(status_of(&s, "daemon"), "running");
     CHECK_HAS(serve_exec(&s, job, "kill %1; wait; echo over"), "over");
@@ -94,11 +100,11 @@ TEST_LIMIT(serve_takes_a_command_run_as_given_for_use_as_long_as_it_runs, 120)
     struct serve s = {.key = NULL};
 
     serve_prepare(&s);
-    serve_run_with(&s, "[idle]\npause_after = '2s'\nstop_after = '3s'\n"
-                       "delete_after = '5s'\n");
+    serve_run_with(&s, "");
     serve_start(&s, "busy", "'command':['sh','-c','while :; do :; done']");
     serve_start(&s, "asleep", "'command':['sleep','600']");
     serve_start(&s, "idle", "");
+    serve_reload(&s, "[idle]\npause_after = '1s'\nstop_after = '2s'\ndelete_after = '3s'\n");
     for (unsigned i = 0; !is_gone(&s, "idle"); i++) {
         CHECK(i < 3000);
         poll(NULL, 0, 20);
@@ -136,8 +142,9 @@ TEST_LIMIT(serve_wakes_and_ends_what_is_just_being_paused, 120)
     own_done(buf) got;
 
     serve_prepare(&s);
-    serve_run_with(&s, "[server]\nresume_on_request = true\n[idle]\npause_after = '2s'\n");
+    serve_run_with(&s, "[server]\nresume_on_request = true\n");
     struct json *r = serve_start(&s, "one", "");
+    serve_reload(&s, "[server]\nresume_on_request = true\n[idle]\npause_after = '2s'\n");
     pid_t locker = begin_pause(&s, r);
     wire_at(&to, serve_field(&s, r, "url"));
     int fd = wire_connect(&to);

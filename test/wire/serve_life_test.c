@@ -37,19 +37,6 @@ static bool has_files(struct serve *s, const struct json *r)
     return stat(serve_text(s, "%s/box/%s", s->state, serve_field(s, r, "runtime_id")), &st) == 0;
 }
 
-/* Settings of now, for those that start from now on. */
-static void reload(struct serve *s, const char *config, const char *sign)
-{
-    own_fd dir = test_dir_fd();
-
-    CHECK_OK(fd_replace_file(dir, "croft.toml", str_of(config), 0644));
-    CHECK_INT(kill(s->wire.pid, SIGHUP), 0);
-    for (unsigned i = 0; str_find(serve_get(s, "/croft/v1/pool").body, str_of(sign)) < 0; i++) {
-        CHECK(i < 3000);
-        poll(NULL, 0, 10);
-    }
-}
-
 TEST_LIMIT(serve_ended_cleanly_keeps_what_is_to_be_kept_and_stops_the_rest, 120)
 {
     struct serve s = {.key = NULL};
@@ -59,7 +46,8 @@ TEST_LIMIT(serve_ended_cleanly_keeps_what_is_to_be_kept_and_stops_the_rest, 120)
     struct json *kept = serve_start(&s, "kept", ""), *still = serve_start(&s, "still", "");
     CHECK_STR(serve_exec(&s, kept, "X=here; echo $$ > /tmp/shell; echo ok"), "ok");
     serve_tell(&s, "/pause", still);
-    reload(&s, "[sandbox]\nkeep_runtime_alive = false\n[pool.q]\ntarget = 0\n", "\"q\"");
+    serve_reload(&s,
+                 "[sandbox]\nkeep_runtime_alive = false\n"); /* of those that start from now on */
     struct json *ended = serve_start(&s, "ended", "");
     CHECK(has_files(&s, ended));
     CHECK_INT(wire_stop(&s.wire), 0);
@@ -85,14 +73,16 @@ TEST_LIMIT(serve_stops_what_is_idle_longer_and_a_resume_finds_its_files, 120)
     struct serve s = {.key = NULL};
 
     serve_prepare(&s);
-    serve_run_with(&s, "[idle]\nstop_after = '2s'\n");
+    serve_run_with(&s, "");
     struct json *r = serve_start(&s, "one", "");
     CHECK_STR(serve_exec(&s, r, "echo words > /workspace/file; X=gone; echo ok"), "ok");
+    serve_reload(&s, "[idle]\nstop_after = '1s'\n");
     wait_for(&s, "one", "paused");
     CHECK_STR(serve_field(&s, serve_get(&s, "/sessions/one").json, "status_detail"),
               "its processes were ended, its files are kept");
     CHECK_HAS(serve_get(&s, "/metrics").body, "croft_idle_transitions_total{to=\"stopped\"} 1\n");
     CHECK(has_files(&s, r));
+    serve_reload(&s, ""); /* from here on it may take its time */
     serve_tell(&s, "/resume", r);
     r = serve_start(&s, "one", "");
     CHECK_STR(serve_exec(&s, r, "cat /workspace/file; echo x$X"), "words\nx");
@@ -104,9 +94,10 @@ TEST_LIMIT(serve_deletes_what_is_idle_longest_whatever_became_of_it, 120)
     struct serve s = {.key = NULL};
 
     serve_prepare(&s);
-    serve_run_with(&s, "[idle]\ndelete_after = '4s'\n");
+    serve_run_with(&s, "");
     struct json *runs = serve_start(&s, "runs", ""), *rests = serve_start(&s, "rests", "");
     serve_tell(&s, "/pause", rests);
+    serve_reload(&s, "[idle]\ndelete_after = '1s'\n");
     wait_for(&s, "runs", ""); /* its row too, when it was stopped as long */
     wait_for(&s, "rests", "");
     CHECK_HAS(serve_get(&s, "/metrics").body, "croft_idle_transitions_total{to=\"deleted\"} 2\n");
@@ -142,7 +133,7 @@ TEST_LIMIT(serve_takes_an_open_connection_for_use_until_it_is_closed, 120)
     char head[16];
 
     serve_prepare(&s);
-    serve_run_with(&s, "[idle]\npause_after = '2s'\n");
+    serve_run_with(&s, "");
     struct json *held = serve_start(&s, "held", "");
     CHECK_STR(serve_exec(&s, held, "echo ok"), "ok"); /* now it has a shell to listen to */
     wire_at(&to, serve_field(&s, held, "url"));
@@ -153,11 +144,11 @@ TEST_LIMIT(serve_takes_an_open_connection_for_use_until_it_is_closed, 120)
                                     serve_field(&s, held, "session_api_key"))));
     CHECK_INT(recv(fd, head, 12, MSG_WAITALL), 12);
     CHECK(memcmp(head, "HTTP/1.1 200", 12) == 0);
-    for (unsigned i = 0; i < 2; i++) {
-        const char *session = serve_text(&s, "idle%u", i);
-        serve_start(&s, session, "");
-        wait_for(&s, session, "paused");
-    }
+    struct json *idle = serve_start(&s, "idle", "");
+    serve_reload(&s, "[idle]\npause_after = '1s'\n");
+    wait_for(&s, "idle", "paused");
+    serve_tell(&s, "/resume", idle);
+    wait_for(&s, "idle", "paused");
     CHECK_STR(status_of(&s, "held"), "running");
     close(fd);
     wait_for(&s, "held", "paused");
