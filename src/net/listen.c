@@ -17,7 +17,8 @@
 
 #include "base/fd.h"
 
-#define BACKLOG 4096
+#define BACKLOG          4096
+#define LOCAL_PORT_RANGE 51 /* IP_LOCAL_PORT_RANGE, which older headers lack */
 
 bool addr_numeric(struct str host, uint16_t port, struct sockaddr_storage *ret, socklen_t *ret_len)
 {
@@ -227,6 +228,18 @@ void listen_close(int fd)
     own_close(fd);
 }
 
+/* A port nobody listens on yet may be the one the kernel takes for our own end: then we would be
+ * connected to ourselves, and who wants to listen is refused. Kernels that cannot (before 6.3) say
+ * so, and take any. */
+static void avoid_itself(int fd, const struct sockaddr_storage *addr)
+{
+    unsigned port = ntohs(((const struct sockaddr_in *)addr)->sin_port); /* in6 has it there too */
+    uint32_t range = port < 46000 ? 46000 | 60999u << 16 : 32768 | 45999u << 16;
+
+    if (port >= 32768)
+        setsockopt(fd, IPPROTO_IP, LOCAL_PORT_RANGE, &range, sizeof range);
+}
+
 fallible connect_start(const struct sockaddr_storage *addr, socklen_t len, int *ret_fd)
 {
     int one = 1;
@@ -234,8 +247,10 @@ fallible connect_start(const struct sockaddr_storage *addr, socklen_t len, int *
 
     if (fd < 0)
         return err_sys("socket");
-    if (addr->ss_family != AF_UNIX)
+    if (addr->ss_family != AF_UNIX) {
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        avoid_itself(fd, addr);
+    }
     if (connect(fd, (const struct sockaddr *)addr, len) < 0 && errno != EINPROGRESS)
         return err_sys("connect");
     *ret_fd = take_fd(&fd);

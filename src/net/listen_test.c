@@ -5,9 +5,13 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -218,4 +222,27 @@ TEST(a_connection_is_begun_without_waiting)
     CHECK(!addr_numeric(STR(""), 80, &addr, &len));
     CHECK(addr_numeric(STR("LOCALHOST"), 80, &addr, &len));
     CHECK_ERR(addr_unix(STR("a\0b"), &addr, &len), ERR_INVALID, "socket path");
+}
+
+/* Whoever asks a port again and again until somebody listens there comes by it himself: the kernel
+ * goes through its ports in order. */
+TEST(a_connection_is_never_to_itself)
+{
+    struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    int range = 0, on = 1, fd;
+    struct sockaddr_storage addr;
+    socklen_t len;
+
+    if (unshare(CLONE_NEWNET) < 0)
+        SKIP("needs a network of its own");
+    own_fd any = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK_INT(ioctl(any, SIOCSIFFLAGS, &lo), 0);
+    if (setsockopt(any, IPPROTO_IP, 51 /* IP_LOCAL_PORT_RANGE */, &range, sizeof range) < 0)
+        SKIP("this kernel chooses among all ports");
+    CHECK(addr_numeric(STR("127.0.0.1"), 60000, &addr, &len));
+    for (unsigned i = 0; i < 40000; i++) {
+        CHECK_OK(connect_start(&addr, len, &fd));
+        CHECK(send(fd, &on, 1, MSG_NOSIGNAL) < 0);
+        close(fd);
+    }
 }
