@@ -260,8 +260,6 @@ static void move_on(struct sbx *s, enum sbx_op op, bool failed)
         to = s->found;
     else if (op == SBX_START && s->warm)
         to = SBX_WARM;
-    else if (op == SBX_CLAIM)
-        s->warm = false; /* started again, it is what it was claimed for */
     if (op == SBX_LOOK && to == (enum sbx_state)s->state.now)
         return;
     sm_move(&s->state, to, s->id);
@@ -283,6 +281,9 @@ static void on_answer(struct loop_later *l)
     else if (op != SBX_SNAPSHOT && op != SBX_MEASURE && op != SBX_FILES &&
              s->state.now != SBX_STOPPED)
         move_on(s, op, e != NULL);
+    if (op == SBX_CLAIM && s->state.now != SBX_WARM)
+        s->warm =
+            false; /* started again, it is what it was claimed for, also if it ended so soon */
     done(arg, s, e);
     err_free(e);
 }

@@ -213,6 +213,62 @@ TEST_LIMIT(serve_fills_the_pool_though_a_claim_hangs, 120)
     serve_close(&s);
 }
 
+static bool has_ended(const char *pids)
+{
+    char *end;
+
+    for (long pid; (pid = strtol(pids, &end, 10)) > 0; pids = end)
+        if (kill((pid_t)pid, 0) < 0)
+            return true;
+    return false;
+}
+
+/* Until one of these children of the launcher has ended, and it has told that, for it sleeps. */
+static void wait_for_end(struct serve *s, pid_t launcher, const char *pids)
+{
+    own_done(buf) stat;
+
+    buf_init(&stat, 4096);
+    while (!has_ended(pids))
+        poll(NULL, 0, 5);
+    do {
+        poll(NULL, 0, 5);
+        buf_reset(&stat);
+        CHECK_OK(fd_read_file(serve_text(s, "/proc/%d/stat", launcher), &stat));
+    } while (str_find(buf_str(&stat), STR(") S ")) < 0);
+}
+
+/* The server hears in one turn that the claim is done and that the sandbox has ended. */
+TEST_LIMIT(serve_starts_again_what_ended_as_soon_as_it_was_claimed, 120)
+{
+    static const char start[] =
+        "{'image':'host','session_id':'once','command':['sh','-c',"
+        "'test -e /workspace/was && exec sleep 600; touch /workspace/was; exit 3']}";
+    struct serve s = {.key = NULL};
+    own_done(buf) kids;
+
+    serve_open(&s);
+    struct json *other = serve_start(&s, "other", "");
+    wait_for(&s, "ready", 4);
+    pid_t launcher = serve_launcher(&s);
+    signal_warm(&s, SIGSTOP);
+    struct json *r = serve_want(&s, 200, "POST", "/start", start);
+    serve_want(&s, 200, "GET", /* behind it: the launcher has answered both */
+               serve_text(&s, "/croft/v1/sandboxes/%s/stats", serve_field(&s, other, "runtime_id")),
+               NULL);
+    buf_init(&kids, 65536);
+    CHECK_OK(fd_read_file(serve_text(&s, "/proc/%d/task/%d/children", launcher, launcher), &kids));
+    CHECK_INT(kill(s.wire.pid, SIGSTOP), 0);
+    signal_warm(&s, SIGCONT);
+    wait_for_end(&s, launcher, buf_cstr(&kids));
+    CHECK_INT(kill(s.wire.pid, SIGCONT), 0);
+    CHECK(becomes(&s, "once", "error"));
+    CHECK_HAS(str_of(detail_of(&s, serve_get(&s, "/sessions/once").json)), "exit status 3");
+    serve_tell(&s, "/resume", r);
+    CHECK(becomes(&s, "once", "running"));
+    serve_close(&s);
+}
+
 static int ask_without_waiting(const char *url, const char *method, const char *target,
                                const char *body)
 {
