@@ -334,6 +334,16 @@ struct json *serve_start(struct serve *s, const char *session, const char *more)
     return r;
 }
 
+void serve_wait_warm(struct serve *s)
+{
+    for (;;) {
+        const struct json *o = serve_want(s, 200, "GET", "/croft/v1/pool", NULL);
+        if (json_get_int(json_at(json_get(o, STR("pools")), 0), "ready", 0) > 0)
+            return;
+        poll(NULL, 0, 5);
+    }
+}
+
 struct json *serve_tell(struct serve *s, const char *target, const struct json *runtime)
 {
     return serve_want(s, 200, "POST", target,

@@ -55,6 +55,8 @@ const char *serve_text(struct serve *s, const char *fmt, ...) __attribute__((for
 const char *serve_field(struct serve *s, const struct json *o, const char *key); /* "": none */
 /* A runtime of image host, running; waits for it. more: further members, quoted, or "". */
 struct json *serve_start(struct serve *s, const char *session, const char *more);
+/* One of its first pool is warm now: the next start of that image is a claim. */
+void serve_wait_warm(struct serve *s);
 /* {"runtime_id": …} to one of /stop, /pause, /resume. */
 struct json *serve_tell(struct serve *s, const char *target, const struct json *runtime);
 /* Runs a command in it, by its url and key; what it printed. */

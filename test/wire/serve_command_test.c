@@ -178,6 +178,7 @@ TEST_LIMIT(serve_says_in_status_detail_what_is_so_now, 120)
     serve_tell(&s, "/resume", r);
     CHECK_HAS(str_of(detail_of(&s, "once")), "started again");
 
+    serve_wait_warm(&s);
     struct json *other = serve_start(&s, "other", "");
     const char *path =
         serve_text(&s, "/croft/v1/sandboxes/%s", serve_field(&s, other, "runtime_id"));

@@ -56,24 +56,13 @@ TEST(v1_limits_and_host_name_are_the_sandbox_s_own_warm_or_not)
     serve_close(&s);
 }
 
-/* One is warm now: the next start of its image is a claim. */
-static void wait_for_warm(struct serve *s)
-{
-    struct json *pools;
-
-    do {
-        pools = serve_want(s, 200, "GET", "/croft/v1/pool", NULL);
-        poll(NULL, 0, 5);
-    } while (!json_get_int(json_at(json_get(pools, STR("pools")), 0), "ready", 0));
-}
-
 TEST(v1_binds_limits_and_mounts_at_claim_and_a_disk_limit_needs_a_new_one)
 {
     struct serve s = {0};
 
     open_with_mounts(&s);
     put_file(&s, "open/a/forks.py", forks);
-    wait_for_warm(&s);
+    serve_wait_warm(&s);
     struct json *r = make(&s, "a",
                           "'memory':'64M','pids':77,'hostname':'field-1',"
                           "'mounts':[{'source':'%s/open/a','target':'/work','mode':'ro'}]");
@@ -81,7 +70,7 @@ TEST(v1_binds_limits_and_mounts_at_claim_and_a_disk_limit_needs_a_new_one)
     CHECK_STR(serve_exec(&s, r, "hostname; cat /work/old; echo x > /work/x || echo no"),
               "field-1\nold\nbash: /work/x: Read-only file system\nno");
     CHECK_STR(serve_exec(&s, r, "python3 /work/forks.py"), "True");
-    wait_for_warm(&s);
+    serve_wait_warm(&s);
     struct serve_answer disk = serve_ask(&s, "POST", SANDBOXES, body_of(&s, "b", "'disk':'64M'"));
     if (disk.status == 422) { /* nothing here can limit it, which is said */
         CHECK_HAS(disk.body, "disk: this server cannot enforce");
