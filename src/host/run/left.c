@@ -3,6 +3,7 @@
 #include "host/run/left.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -27,14 +28,20 @@ int left_listen(void)
     return fd;
 }
 
-/* Appended in one call: two who end at once do not mix lines. */
+/* Appended in one call: two who end at once do not mix lines. Who tells holds the lock while it
+ * reads and unlinks: what is added then goes into the next file. */
 static void add_to(int state, const char *name, struct str text)
 {
-    own_fd to = openat(state, name, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    struct stat st;
+    struct stat st = {.st_nlink = 0};
 
-    if (to >= 0 && text.len && fstat(to, &st) == 0 && st.st_size < LEFT_MAX)
-        err_free(fd_write_all(to, text)); /* then it is not said: nothing depends on it */
+    while (text.len && !st.st_nlink) {
+        own_fd to =
+            openat(state, name, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (to < 0 || flock(to, LOCK_EX) < 0 || fstat(to, &st) < 0)
+            return; /* then it is not said: nothing depends on it */
+        if (st.st_nlink && st.st_size < LEFT_MAX)
+            err_free(fd_write_all(to, text)); /* the same */
+    }
 }
 
 void left_keep(int state, int gathered, const struct err *e)
@@ -122,10 +129,16 @@ void left_tell(const char *state, int fd)
     own_fd dir = open(state, O_PATH | O_DIRECTORY | O_CLOEXEC);
     own_fd left = dir < 0 ? -1 : openat(dir, LEFT, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
+    struct stat st;
+
     buf_init(&events, 2 * LEFT_MAX);
     if (left < 0)
         return;
+    if (flock(left, LOCK_EX) < 0 || fstat(left, &st) < 0 || !st.st_nlink)
+        return; /* somebody else says it */
     err_free(fd_read_all(left, &events));
     unlinkat(dir, LEFT, 0);
+    own_close_p(&left);
+    left = -1;
     tell(dir, buf_str(&events), fd);
 }
