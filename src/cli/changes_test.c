@@ -205,7 +205,11 @@ TEST(apply_wants_the_directory_the_sandbox_worked_on_unless_forced)
     CHECK_INT(croft(&got, "apply", "box-1", NULL, NULL), 0);
     CHECK(access("work/new", F_OK) == 0);
     CHECK(rename("work", "moved") == 0 && rename("another", "work") == 0);
+    struct stat before, after;
+    CHECK_INT(fstatat(box, "m0a", &before, 0), 0);
     CHECK_INT(croft(&got, "apply", "box-1", "--force", NULL), 0);
+    CHECK_INT(fstatat(box, "m0a", &after, 0), 0); /* notes are of the other one's files */
+    CHECK_INT(after.st_size, before.st_size);
     CHECK_HAS(buf_str(&got), "', another directory than the sandbox worked on");
     CHECK(access("work/new", F_OK) == 0);
 }

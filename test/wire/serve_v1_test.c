@@ -214,11 +214,14 @@ TEST(v1_apply_wants_the_directory_the_sandbox_worked_on_unless_forced)
         serve_want(&s, 200, "POST", path_of(&s, r, "apply"), "{'force':true}");
     CHECK(json_get(json_at(json_get(done, STR("directories")), 0), STR("other_directory")));
     CHECK_STR(file_text(&s, "open/a/x"), "x\n");
+    const char *notes = serve_text(&s, "%s/box/%s/m0a", s.state, serve_field(&s, r, "runtime_id"));
+    CHECK_INT(access(notes, F_OK), -1); /* they are the other one's */
     CHECK_INT(unlink(dir_path(&s, "open/a/x")), 0);
     CHECK_INT(rmdir(dir_path(&s, "open/a")), 0);
     CHECK_INT(rename(dir_path(&s, "open/moved"), dir_path(&s, "open/a")), 0);
     serve_want(&s, 200, "POST", path_of(&s, r, "apply"), NULL);
     CHECK_STR(file_text(&s, "open/a/x"), "x\n");
+    CHECK_INT(access(notes, F_OK), 0);
     serve_close(&s);
 }
 

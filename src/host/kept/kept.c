@@ -110,7 +110,7 @@ struct changes_source kept_source(const struct kept_layer *l)
 void kept_begin_notes(struct kept *k)
 {
     for (size_t i = 0; i < k->count; i++)
-        if (k->layers[i].notes < 0)
+        if (k->layers[i].notes < 0 && !k->layers[i].other)
             k->layers[i].notes = kept_open_notes(k->dir, k->layers[i].mount, true);
 }
 
@@ -171,7 +171,7 @@ static fallible open_layer(int state, struct kept *k, unsigned n, const char *pa
                              .since_ns = below.since_ns,
                              .user = kept_by_user(k->dir, n),
                              .other = other,
-                             .notes = kept_open_notes(k->dir, n, false)};
+                             .notes = other ? -1 : kept_open_notes(k->dir, n, false)};
     for (size_t i = 0; places[i]; i++)
         l->places[i] = mem_dup_cstr(places[i]);
     l->uppers[l->upper_count++] = take_fd(&upper);

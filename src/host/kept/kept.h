@@ -55,7 +55,8 @@ fallible kept_look_which(int box, unsigned n, int source, bool *ret_other);
 fallible kept_is_other(struct str was, int source, bool *ret_other);
 #define KEPT_OTHER "another directory has its name now"
 fallible kept_refuse_other(void); /* ERR_CONFLICT: so it is */
-/* The file in which apply notes what it did; -1 when there is none, or none can be made. */
+/* The file in which apply notes what it did to that very directory; -1 when there is none, or none
+ * can be made. */
 int kept_open_notes(int box, unsigned n, bool create);
 void kept_forget_which(int box, unsigned n);
 /* Nothing changed there: it is nobody's last sandbox from now on, although it is still removed. */

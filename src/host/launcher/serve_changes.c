@@ -141,7 +141,8 @@ static fallible add_mount(struct looking *l, unsigned n)
              m->target);
     record_places(&l->record, n, x->places);
     x->src.places = x->places;
-    x->src.notes = kept_open_notes(l->j->dir, n, l->j->run == run_apply);
+    if (!x->other) /* whose notes they are not */
+        x->src.notes = kept_open_notes(l->j->dir, n, l->j->run == run_apply);
     l->count++;
     return NULL;
 }
