@@ -68,6 +68,8 @@ static void put_page(struct buf *out)
         ".TP\n.B CROFT_API_KEY\nThe key that is shown to it; for 'croft serve' the first key.\n"
         ".TP\n.B CROFT_CA_FILE\nCertificates to trust for https, in PEM; without it the "
         "system's. Of 'croft serve --backend remote' too.\n"
+        ".TP\n.B CROFT_SERVER_STATE_DIR\nThe state directory, also of commands without a server "
+        "and of those that ask its socket;\nevery other setting has a variable too, named above.\n"
         ".TP\n.B NO_COLOR\nNo color on a terminal.\n"
         ".TP\n.B XDG_CONFIG_HOME, XDG_STATE_HOME\nWhere settings and the state directory are.\n"
         ".SH EXIT STATUS\n0 when done, 1 when it failed, 2 when used wrongly.\n");

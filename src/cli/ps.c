@@ -25,7 +25,18 @@ static void put_age(struct buf *out, struct str created)
     cli_put_age(out, ns);
 }
 
-static void put_row(struct buf *out, const struct json *s)
+#define NO_KEYS STR("default") /* whose they are on a server without keys, or its first key's */
+
+/* Else one cannot tell which key's NAME is meant by KEY/NAME. */
+static bool are_of_several(const struct json *s)
+{
+    for (; s; s = s->next)
+        if (!str_eq(json_get_str(s, "key", NO_KEYS), NO_KEYS))
+            return true;
+    return false;
+}
+
+static void put_row(struct buf *out, const struct json *s, bool keys)
 {
     plain_put_cell(out, json_get_str(s, "runtime_id", STR("-")), 18);
     plain_put_cell(out, json_get_str(s, "status", STR("-")), 10);
@@ -35,6 +46,10 @@ static void put_row(struct buf *out, const struct json *s)
     buf_add_cstr(out, "  ");
     plain_put_cell(out, json_get_str(s, "url", STR("-")), 28);
     buf_add_cstr(out, "  ");
+    if (keys) {
+        plain_put_cell(out, json_get_str(s, "key", NO_KEYS), 10);
+        buf_add_cstr(out, "  ");
+    }
     plain_put_cell(out, json_get_str(s, "session_id", STR("")), 0);
     buf_add_char(out, '\n');
 }
@@ -42,17 +57,18 @@ static void put_row(struct buf *out, const struct json *s)
 static void put_list(struct buf *out, const struct ps_options *o, const struct json *list)
 {
     const struct json *s = list ? list->first : NULL;
+    bool keys = are_of_several(s);
 
     if (!s && !o->quiet)
         buf_add_cstr(out, "no sandboxes; 'croft run' starts one here, POST /start one there\n");
     else if (!o->quiet)
-        buf_addf(out, "%-16s  %-8s  %-5s  %-6s  %-10s  %-28s  %s\n", "ID", "STATUS", "START", "AGE",
-                 "IMAGE", "URL", "SESSION");
+        buf_addf(out, "%-16s  %-8s  %-5s  %-6s  %-10s  %-28s  %s%s\n", "ID", "STATUS", "START",
+                 "AGE", "IMAGE", "URL", keys ? "KEY         " : "", "SESSION");
     for (; s; s = s->next)
         if (o->quiet)
             buf_addf(out, STR_FMT "\n", STR_ARG(json_get_str(s, "runtime_id", STR(""))));
         else
-            put_row(out, s);
+            put_row(out, s, keys);
 }
 
 /* As everybody types them. */

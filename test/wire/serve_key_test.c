@@ -3,8 +3,8 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "test/program.h"
 #include "test/serve_kit.h"
@@ -204,6 +204,19 @@ static void check_answer(int *fd, const char *line, const char *part)
     *fd = -1;
 }
 
+/* Who administers sees whose each is; CROFT_API_KEY is that one's. */
+static void check_ps(struct serve *s)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 20);
+    setenv("CROFT_HOST", serve_text(s, "http://127.0.0.1:%u", s->wire.port), 1);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "ps"), &out), 0);
+    CHECK_HAS(buf_str(&out), "  KEY         SESSION\n");
+    CHECK_HAS(buf_str(&out), "  few         f\n");
+    CHECK_HAS(buf_str(&out), "  many        m0\n");
+}
+
 /* While the launcher stands still none of them ends. */
 TEST_LIMIT(serve_keeps_room_for_the_diff_of_another_tenant, 120)
 {
@@ -219,6 +232,7 @@ TEST_LIMIT(serve_keeps_room_for_the_diff_of_another_tenant, 120)
     s.key = many;
     for (unsigned i = 0; i < ARRAY_LEN(r); i++)
         r[i] = serve_start(&s, serve_text(&s, "m%u", i), "");
+    check_ps(&s);
     pid_t launcher = serve_launcher(&s);
     CHECK_INT(kill(launcher, SIGSTOP), 0);
     for (unsigned i = 0; i < ARRAY_LEN(r); i++)
