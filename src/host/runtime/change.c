@@ -44,7 +44,7 @@ static void on_paused(void *arg, struct sbx *s, const struct err *e)
     if (!e) {
         r->manager->counters.pauses++;
         runtime_move(r, RUNTIME_PAUSED);
-        manager_emit(r, RUNTIME_EVENT_PAUSED, "");
+        manager_emit(r, RUNTIME_EVENT_PAUSED, "its processes stand still until it is resumed");
         row_update(r, on_half_row);
     } else if (r->sbx->state.now != SBX_STOPPED)
         proxy_set_state(r->manager->config.proxy, &r->target, PROXY_OPEN);
@@ -318,7 +318,7 @@ static void sandbox_is_gone(struct runtime *r)
     runtime_set_detail(r, "it was stopped, its files are gone%s%s", was ? "; before that: " : "",
                        was ? was : "");
     r->manager->counters.stops++;
-    manager_emit(r, RUNTIME_EVENT_STOPPED, "");
+    manager_emit(r, RUNTIME_EVENT_STOPPED, r->detail);
     if (r->durable)
         row_update(r, on_stop_row);
     else
