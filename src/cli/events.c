@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* events.c — croft events verify FILE: is a conversation's log whole, or a journal with all its
- * logs? Reads only. */
+ * logs? Reads only. follow is in events_follow.c. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <libgen.h>
@@ -11,15 +11,14 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "cli/cli.h"
+#include "cli/events_follow.h"
 #include "host/ops/trail_verify.h"
 
-struct events_options {
-    bool json;
-};
-
 static const struct cfg_row rows[] = {
-    CFG_BOOL(events_options, json, "json", false, "Print a JSON object."),
+    CFG_STR(events_follow, since, "since", NULL,
+            "Of follow: after the event of this number; 0: all that is kept; default: now."),
+    CFG_STR(events_follow, kind, "kind", NULL, "Of follow: only status, or only audit."),
+    CFG_BOOL(events_follow, json, "json", false, "Print JSON; of follow, an object a line."),
 };
 
 static const char *advice(const struct event_verdict *v)
@@ -200,26 +199,33 @@ static int verify(struct cli *cli, struct arena *a, const char *path, bool json)
 static int run(struct cli *cli, int argc, char **argv)
 {
     own_done(arena) a;
-    struct events_options o;
+    struct events_follow o = {0};
 
     arena_init(&a, 1u << 20);
     struct err *e = cli_flags(cli, &a, &o, &argc, argv);
-    if (!e && (argc != 2 || strcmp(argv[0], "verify") != 0))
-        e = err_new(ERR_INVALID, "wanted: verify FILE");
+    bool follows = argc == 1 && strcmp(argv[0], "follow") == 0;
+    if (!e && !follows && (argc != 2 || strcmp(argv[0], "verify") != 0))
+        e = err_new(ERR_INVALID, "wanted: follow, or verify FILE");
     if (e)
         return cli_misuse(cli, e);
-    return verify(cli, &a, argv[1], o.json);
+    return follows ? events_follow(cli, &o) : verify(cli, &a, argv[1], o.json);
 }
 
 CLI_COMMAND(events) = {
     .name = "events",
-    .summary = "check the event log of a conversation, or a journal",
-    .usage = "verify FILE [--json]",
-    .help = "Walks the log from its first record: lengths, ids, the chain of SHA-256 hashes, and\n"
-            "the index FILE.idx beside it. Of a server's journal (STATE/server/journal) all logs\n"
-            "are read, the oldest first, and each must be sealed by its hash in a later one, but\n"
-            "for the newest. Exits with 1 if anything is wrong and says where and what to do.\n"
-            "Changes nothing; a log in use may seem torn or unsealed for a moment.",
+    .summary = "follow what happens at a server, or check an event log",
+    .usage = "follow | verify FILE",
+    .help =
+        "follow prints a line for each change of a sandbox's state and each request that\n"
+        "changed something, from now on or from --since on: those of one's own key, of all\n"
+        "keys for who administers.\n"
+        "\n"
+        "verify walks the log from its first record: lengths, ids, the chain of SHA-256\n"
+        "hashes, and the index FILE.idx beside it. Of a server's journal\n"
+        "(STATE/server/journal) all logs are read, the oldest first, and each must be sealed\n"
+        "by its hash in a later one, but for the newest. Exits with 1 if anything is wrong and\n"
+        "says where and what to do. Changes nothing; a log in use may seem torn or unsealed\n"
+        "for a moment.",
     .options = {rows, ARRAY_LEN(rows), NULL},
     .run = run,
 };

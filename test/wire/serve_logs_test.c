@@ -259,6 +259,41 @@ TEST_LIMIT(serve_follows_what_a_command_run_as_given_says, 120)
     serve_close(&s);
 }
 
+/* The first line that holds part, of those that 'croft events follow' prints. */
+static struct str followed(struct serve *s, const char *flags, const char *part)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 20);
+    program_run(ARGS("bash", "-c",
+                     serve_text(s, "grep -m 1 '%s' < <(exec $CROFT events follow %s 2>/dev/null)",
+                                part, flags)),
+                &out);
+    return arena_copy(&s->arena, buf_str(&out));
+}
+
+TEST_LIMIT(serve_tells_by_events_what_became_of_a_sandbox, 120)
+{
+    struct serve s = {.key = NULL};
+    own_done(buf) out;
+
+    serve_open(&s);
+    at_server(&s);
+    struct json *r = serve_start(&s, "demo", "");
+    CHECK_HAS(followed(&s, "--since 0 --kind status", "READY"), " demo STATUS$READY\n");
+    serve_tell(&s, "/pause", r);
+    CHECK_HAS(followed(&s, "--since 0", "stand still"), " demo STATUS$STOPPED ");
+    CHECK_HAS(followed(&s, "--since 0 --kind audit", "/pause"), " audit ");
+    serve_tell(&s, "/stop", r);
+    CHECK_HAS(followed(&s, "--since 0 --json", "files are gone"), "\"kind\": \"status\"");
+    buf_init(&out, 1u << 16);
+    CHECK_INT(program_run(ARGS("bash", "-c", "$CROFT events follow --since soon 2>&1"), &out), 1);
+    CHECK_HAS(buf_str(&out), "wanted the number of an event, or 'now'");
+    CHECK_INT(program_run(ARGS("bash", "-c", "$CROFT events follow --since 9000 2>&1"), &out), 1);
+    CHECK_HAS(buf_str(&out), "no event 9000 yet");
+    serve_close(&s);
+}
+
 /* It writes a line for each request, into a pipe whose reader was killed with the server. */
 TEST_LIMIT(serve_killed_does_not_end_what_a_command_can_say, 120)
 {

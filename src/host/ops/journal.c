@@ -220,15 +220,18 @@ static void on_gone(struct http_req *req)
     http_reply_abort(req);
 }
 
-static fallible read_question(struct http_req *req, struct follower *f)
+static fallible read_question(const struct journal *j, struct http_req *req, struct follower *f)
 {
     struct str after = http_req_header(req, STR("last-event-id"));
     struct str kind = http_req_query(req, "kind");
 
     if (!after.p)
         after = http_req_query(req, "after");
-    if (after.p && !str_to_u64(after, &f->sub.after))
-        return err_new(ERR_UNPROCESSABLE, "'after' and Last-Event-ID must be the id of an event");
+    if (str_eq(after, STR("now")))
+        f->sub.after = trail_last(j->trail);
+    else if (after.p && !str_to_u64(after, &f->sub.after))
+        return err_new(ERR_UNPROCESSABLE,
+                       "'after' and Last-Event-ID must be the id of an event, or 'now'");
     if (!kind.p)
         return NULL;
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
@@ -253,7 +256,7 @@ fallible journal_follow(struct journal *j, struct http_req *req, struct str tena
                            .loop = j->loop,
                            .welcome = welcome};
     f->sub.filter = &f->filter;
-    TRY(read_question(req, f));
+    TRY(read_question(j, req, f));
     assert(!tenant.p || tenant.len); /* an empty id would let everything through */
     if (tenant.p)
         f->filter.id = arena_copy(&req->arena, str_first(tenant, EVENT_ID_MAX));

@@ -50,8 +50,8 @@ void journal_keep(struct journal *j, uint64_t keep_bytes); /* from now on */
  * written is said in the log, once, and stops nothing. */
 void journal_add(struct journal *j, const struct journal_note *n);
 
-/* GET …/events: from Last-Event-ID (or ?after=N) on, then as they happen; 410 when what comes next
- * is not kept any more. tenant: only what
- * concerns it, copied; .p NULL: all. ?kind=status|audit. */
+/* GET …/events: from Last-Event-ID (or ?after=N|now) on, then as they happen; 410 when what comes
+ * next is not kept any more. tenant: only what concerns it, copied; .p NULL: all.
+ * ?kind=status|audit. */
 fallible journal_follow(struct journal *j, struct http_req *req, struct str tenant,
                         bool (*welcome)(const struct http_req *req)); /* still; NULL: always */

@@ -68,6 +68,27 @@ static void close_all(struct web *w, struct web_client *c)
     web_close(w);
 }
 
+TEST(a_follower_may_begin_at_now)
+{
+    struct web w;
+    struct web_client c, late;
+
+    open_journal(&w);
+    add("ada", "before");
+    web_connect(&w, &c, 1 << 16);
+    CHECK(web_send(&w, &c, STR(GET("/all", ""))));
+    CHECK_HAS(read_until(&w, &c, "before"), "id: 1\n"); /* it is on disk */
+    web_connect(&w, &late, 1 << 16);
+    CHECK(web_send(&w, &late, STR(GET("/ada?after=now", ""))));
+    read_until(&w, &late, "\r\n\r\n");
+    add("ada", "later");
+    struct str got = read_until(&w, &late, "later");
+    CHECK_HAS(got, "id: 2\n");
+    CHECK_INT(str_find(got, STR("before")), -1);
+    web_close_client(&late);
+    close_all(&w, &c);
+}
+
 TEST(a_follower_gets_history_and_what_happens_after_it)
 {
     struct web w;

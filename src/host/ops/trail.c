@@ -328,6 +328,11 @@ fallible trail_append(struct trail *t, const struct event_record *r)
     return NULL;
 }
 
+uint64_t trail_last(const struct trail *t)
+{
+    return newest(t)->base + last_of(newest(t));
+}
+
 uint64_t trail_first(const struct trail *t)
 {
     return LIST_FIRST(&t->logs, struct trail_log, link)->base + 1;

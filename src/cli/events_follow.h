@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+/* events_follow.h — croft events follow: what happens at a server, as it happens. */
+#pragma once
+
+#include "cli/cli.h"
+
+struct events_follow {
+    struct str since; /* .p NULL: now */
+    struct str kind;  /* .p NULL: all */
+    bool json;
+};
+int events_follow(struct cli *cli, const struct events_follow *how);
