@@ -179,10 +179,10 @@ static bool makes_a_wall(const char *call)
                                         "dup2",    "ioctl",   "symlinkat", "sendmsg",  "recvmsg",
                                         "mkdirat", "write",   "clone",     "fchmodat", "fchownat"};
 
-    /* Whose child dies with whom is no wall, nor who may look at the launcher while it is another;
-     * who it is, and may do, is tried twice. */
-    static const char *const none[] = {"prctl 1",     "prctl 3",     "prctl 4",
-                                       "syscall 117", "syscall 125", "syscall 126"};
+    /* Whose child dies with whom is no wall, nor who may look at the launcher while it is another,
+     * nor who wakes it; who it is, and may do, is tried twice. */
+    static const char *const none[] = {"prctl 1",     "prctl 3",     "prctl 4",    "syscall 117",
+                                       "syscall 125", "syscall 126", "syscall 202"};
 
     for (size_t i = 0; i < ARRAY_LEN(none); i++)
         if (strcmp(call, none[i]) == 0)

@@ -4,15 +4,19 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/futex.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "host/launcher/sys.h"
 
-#define YIELDS 100 /* it leaves first of all; then we look whether it is dead */
+#define LOOK_NS 1000000 /* it leaves first of all; after so long we look whether it is dead */
+
+enum { SITS, SITS_AND_WE_WAIT, LEFT };
 
 fallible seat_open(struct seat *s, int above)
 {
@@ -40,7 +44,7 @@ void seat_close(struct seat *s)
 fallible seat_put(struct seat *s, int fd)
 {
     seat_clear(s);
-    *s->left = 0;
+    *s->left = SITS;
     return dup3(fd, s->fd, O_CLOEXEC) < 0 ? err_sys("copy a descriptor") : NULL;
 }
 
@@ -48,7 +52,8 @@ int seat_leave(const struct seat *s)
 {
     if (sys_close_range((unsigned)s->fd + 1, ~0u, CLOSE_RANGE_UNSHARE) < 0)
         return -1;
-    __atomic_store_n(s->left, 1, __ATOMIC_RELEASE);
+    if (__atomic_exchange_n(s->left, LEFT, __ATOMIC_ACQ_REL) == SITS_AND_WE_WAIT)
+        syscall(SYS_futex, s->left, FUTEX_WAKE, 1, NULL, NULL, 0);
     return s->fd;
 }
 
@@ -61,14 +66,17 @@ void seat_given(struct seat *s, int pidfd)
 
 void seat_clear(struct seat *s)
 {
+    static const struct timespec look = {.tv_nsec = LOOK_NS};
     struct pollfd dead = {.fd = s->waits, .events = POLLIN};
+    uint32_t sits = SITS;
 
     if (s->waits < 0)
         return;
-    for (unsigned i = 0; !__atomic_load_n(s->left, __ATOMIC_ACQUIRE); i++) {
-        if (i < YIELDS)
-            sched_yield();
-        else if (poll(&dead, 1, 1) > 0)
+    __atomic_compare_exchange_n(s->left, &sits, SITS_AND_WE_WAIT, false, __ATOMIC_ACQ_REL,
+                                __ATOMIC_ACQUIRE);
+    while (__atomic_load_n(s->left, __ATOMIC_ACQUIRE) != LEFT) {
+        syscall(SYS_futex, s->left, FUTEX_WAIT, SITS_AND_WE_WAIT, &look, NULL, 0);
+        if (__atomic_load_n(s->left, __ATOMIC_ACQUIRE) != LEFT && poll(&dead, 1, 0) > 0)
             break;
     }
     seat_given(s, -1);
