@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -107,6 +108,14 @@ static unsigned count_gone(const struct rig *r)
     return n;
 }
 
+static void start_and_remove(struct rig *r, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        rig_start(r, "a");
+        rig_tell(r, NATIVE_REMOVE, "a");
+    }
+}
+
 TEST_LIMIT(removed_files_do_not_pile_up_when_nobody_can_be_had_to_delete_them, 300)
 {
     struct rig r;
@@ -114,13 +123,33 @@ TEST_LIMIT(removed_files_do_not_pile_up_when_nobody_can_be_had_to_delete_them, 3
     fault_share();
     rig_open(&r, 0);
     fault_always("fork");
-    for (unsigned i = 0; i < 260; i++) {
-        rig_start(&r, "a");
-        rig_tell(&r, NATIVE_REMOVE, "a");
-    }
+    start_and_remove(&r, 260);
     CHECK_INT(count_gone(&r), 256); /* the others were deleted at once */
     fault_always(NULL);
     census_wait_deleted(r.state); /* without another removal */
+    rig_close(&r);
+}
+
+/* It stands still, as who is nice does on a machine that has no time. */
+TEST_LIMIT(who_deletes_is_nice_until_too_many_wait_for_it, 120)
+{
+    struct rig r;
+
+    if (geteuid() != 0)
+        test_skip("only root may make another process less nice");
+    rig_open(&r, 0);
+    start_and_remove(&r, 1);
+    pid_t broom = child_of(r.pid, 0);
+    CHECK(broom > 0);
+    census_wait_deleted(r.state);
+    CHECK_INT(getpriority(PRIO_PROCESS, (id_t)broom), 10);
+    CHECK_INT(kill(broom, SIGSTOP), 0);
+    start_and_remove(&r, 62); /* and the first one, if that is not counted yet */
+    CHECK_INT(getpriority(PRIO_PROCESS, (id_t)broom), 10);
+    start_and_remove(&r, 2);
+    CHECK_INT(getpriority(PRIO_PROCESS, (id_t)broom), 0);
+    CHECK_INT(kill(broom, SIGCONT), 0);
+    census_wait_deleted(r.state);
     rig_close(&r);
 }
 

@@ -91,6 +91,7 @@ struct serve {
         } * swept;               /* shared with it */
         struct loop_timer again; /* it could not be started, or died */
         uint8_t told;            /* 1: of that; 2: and that there is no room for more */
+        bool hurries;            /* it has so much to do that it is no longer nice */
     } gone;
     struct serve_image images[SERVE_IMAGES]; /* as long as the store does not change */
     unsigned image_next;

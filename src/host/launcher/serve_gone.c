@@ -32,11 +32,13 @@ enum { WAKE = 'w', QUIT = 'q' };
 
 #define NAMES_MAX (16u << 20)
 #define BEHIND    10 /* how nice who deletes is */
+#define MANY_GONE 64 /* wait: then it is not, or it would never run where no processor is idle */
 
 /* --- in the child --- */
 
-/* One that cannot be deleted is not in the way of the others. */
-static fallible delete_all(int dir, uint64_t *ret_left)
+/* One that cannot be deleted is not in the way of the others. What is there may be more than was
+ * counted: a launcher before us left it. */
+static fallible delete_all(int dir, struct serve_swept *swept, uint64_t put, uint64_t *ret_left)
 {
     own_done(buf) names = {0};
     size_t count = 0;
@@ -48,6 +50,8 @@ static fallible delete_all(int dir, uint64_t *ret_left)
         if (e)
             log_warn("a removed sandbox is left on the disk", KV("name", name), KV_ERR(e));
         left += e != NULL;
+        if (!e && swept->done < put)
+            __atomic_store_n(&swept->done, swept->done + 1, __ATOMIC_RELAXED);
         err_free(e);
     }
     *ret_left = left;
@@ -61,7 +65,6 @@ static fallible delete_until_told(struct serve_job *j)
     int dir = j->serve->gone.dir;
     char words[64];
 
-    (void)setpriority(PRIO_PROCESS, 0, BEHIND); /* the launcher comes first: nobody waits for us */
     TRY(worker_fence(&(struct worker_fence){.root = dir,
                                             .work = {dir, -1, -1},
                                             .look = -1,
@@ -76,7 +79,7 @@ static fallible delete_until_told(struct serve_job *j)
         quit |= n == 0;
         uint64_t put = __atomic_load_n(&swept->put, __ATOMIC_ACQUIRE); /* what we see, and more */
         uint64_t left = 0;
-        TRY(delete_all(dir, &left));
+        TRY(delete_all(dir, swept, put, &left));
         __atomic_store_n(&swept->done, put - (left < put ? left : put), __ATOMIC_RELAXED);
     }
     return NULL;
@@ -156,6 +159,8 @@ static fallible start_broom(struct serve *s)
     own_close_p(&j->dir); /* the child has it */
     j->dir = -1;
     g->broom = j;
+    g->hurries = false;
+    (void)setpriority(PRIO_PROCESS, (id_t)j->child.pid, BEHIND); /* nobody waits for it */
     g->tell = take_fd(&tell);
     return NULL;
 }
@@ -173,6 +178,18 @@ static void tell_broom(struct serve *s, char word)
     loop_timer_stop(&g->again);
     if (write(g->tell, &word, 1) < 0 && errno != EAGAIN)
         log_warn("who deletes is not told", KV("why", strerror(errno)));
+}
+
+/* Not allowed to everybody: then it stays behind. */
+static void hurry_broom(struct serve_gone *g)
+{
+    uint64_t waiting = undone(g);
+    bool hurry = g->hurries ? waiting > 0 : waiting >= MANY_GONE;
+
+    if (!g->broom || hurry == g->hurries)
+        return;
+    g->hurries = hurry;
+    (void)setpriority(PRIO_PROCESS, (id_t)g->broom->child.pid, hurry ? 0 : BEHIND);
 }
 
 static bool put_aside(struct serve *s, const char *id)
@@ -203,6 +220,7 @@ fallible serve_discard(struct serve *s, const char *id)
     if (!put_aside(s, id))
         return box_remove_dir(&s->host, id);
     tell_broom(s, WAKE);
+    hurry_broom(&s->gone);
     return NULL;
 }
 
