@@ -199,6 +199,8 @@ static inline void kit_read_proc(pid_t pid, const char *file, struct buf *into)
     buf_add_char(into, '\0');
 }
 
+#define KIT_SERVER "--init-fd" /* of its command line, unless it is a copy of pid 1 */
+
 /* A child of parent whose command line holds word, 0: none. */
 static inline pid_t kit_find_child(pid_t parent, const char *word)
 {
@@ -215,7 +217,10 @@ static inline pid_t kit_find_child(pid_t parent, const char *word)
             break;
         buf_init(&args, 1u << 16);
         kit_read_proc(pid, "cmdline", &args);
+        size_t line_len = args.len;
         kit_read_proc(pid, "comm", &args);
+        if (str_starts(str_from(buf_str(&args), line_len), STR("action-server\n")))
+            buf_add(&args, STR(KIT_SERVER));
         if (memmem(args.p, args.len, word, strlen(word)))
             return pid;
         next += *next == ' ';
@@ -262,7 +267,7 @@ static inline pid_t kit_await_child(pid_t parent, const char *word, pid_t not_th
 
 static inline pid_t kit_server(const struct kit *k)
 {
-    return kit_await_child(kit_init(k), "--init-fd", 0);
+    return kit_await_child(kit_init(k), KIT_SERVER, 0);
 }
 
 static inline void kit_kill_server(struct kit *k)
@@ -270,7 +275,7 @@ static inline void kit_kill_server(struct kit *k)
     pid_t init = kit_init(k), server = kit_server(k);
 
     CHECK_INT(kill(server, SIGKILL), 0);
-    kit_await_child(init, "--init-fd", server);
+    kit_await_child(init, KIT_SERVER, server);
 }
 
 static inline unsigned kit_count_fds(pid_t pid)

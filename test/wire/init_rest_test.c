@@ -8,7 +8,7 @@ static void await_rest(const struct kit *k)
 {
     uint64_t end = clock_mono_ns(&clock_system) + KIT_HANG_NS;
 
-    while (kit_find_child(k->pid, "--init-fd")) {
+    while (kit_find_child(k->pid, KIT_SERVER)) {
         CHECK(clock_mono_ns(&clock_system) < end);
         poll(NULL, 0, 1);
     }
@@ -58,7 +58,7 @@ static pid_t stop_server(struct kit *k)
     uint64_t end = clock_mono_ns(&clock_system) + KIT_HANG_NS;
 
     while (clock_mono_ns(&clock_system) < end) {
-        pid_t server = kit_find_child(k->pid, "--init-fd");
+        pid_t server = kit_find_child(k->pid, KIT_SERVER);
         if (server && kill(server, SIGSTOP) == 0)
             return server;
         CHECK_HAS(kit_get(k, "/alive"), "{\"status\":\"ok\"}");

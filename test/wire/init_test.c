@@ -127,6 +127,24 @@ TEST(init_shows_the_key_to_nobody)
     kit_close(&k);
 }
 
+/* Pid 1 knows nothing yet that the server may not; later it may. */
+TEST(init_is_its_first_server_itself_and_runs_a_program_for_the_next)
+{
+    struct kit k;
+    own_done(buf) first, next;
+
+    kit_open(&k);
+    buf_init(&first, 1u << 16);
+    buf_init(&next, 1u << 16);
+    kit_read_proc(kit_server(&k), "cmdline", &first);
+    CHECK(!memmem(first.p, first.len, KIT_SERVER, strlen(KIT_SERVER)));
+    kit_kill_server(&k);
+    CHECK_HAS(kit_get(&k, "/alive"), "{\"status\":\"ok\"}"); /* it is a program by now */
+    kit_read_proc(kit_server(&k), "cmdline", &next);
+    CHECK(memmem(next.p, next.len, KIT_SERVER, strlen(KIT_SERVER)));
+    kit_close(&k);
+}
+
 TEST(init_answers_the_host)
 {
     struct kit k;
@@ -345,7 +363,7 @@ static void check_middle(bool ended_before)
         make_file(&k, "go");
         await_file(&k, "ended");
         CHECK_INT(kill(server, SIGKILL), 0);
-        kit_await_child(k.pid, "--init-fd", server);
+        kit_await_child(k.pid, KIT_SERVER, server);
     } else {
         kit_kill_server(&k);
         const struct json *refused = kit_observe(&k, "\"command\":\"echo another\"");
@@ -440,7 +458,7 @@ TEST(init_keeps_what_a_server_sent_before_it_died_however_late_it_looks)
     CHECK_INT(kill(server, SIGKILL), 0);
     CHECK_INT(poll(&(struct pollfd){end, POLLIN, 0}, 1, -1), 1);
     CHECK_INT(kill(k.pid, SIGCONT), 0);
-    kit_await_child(k.pid, "--init-fd", server);
+    kit_await_child(k.pid, KIT_SERVER, server);
     CHECK_HAS(kit_post(&k, "/croft/v1/shells/two/run", "{\"command\":\"echo $PWD$x\"}"), "/usr1");
     CHECK_HAS(edit(&k, "undo_edit", ""), "undone");
     kit_close(&k);

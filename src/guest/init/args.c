@@ -147,12 +147,8 @@ static void tell_end(const struct init_config *c, int code)
 
 int init_main(int argc, char **argv, char **envp)
 {
-    struct init_config c = {.listen_fd = -1,
-                            .connect_fd = -1,
-                            .control_fd = -1,
-                            .ready_fd = -1,
-                            .end_fd = -1,
-                            .program = "/proc/self/exe"};
+    struct init_config c = {
+        .listen_fd = -1, .connect_fd = -1, .control_fd = -1, .ready_fd = -1, .end_fd = -1};
     struct init in;
     int code;
 

@@ -243,31 +243,26 @@ static fallible watch_signals(struct init *in)
 
 enum { WIRE = 3 }; /* the server's only descriptor beside the first three */
 
-/* One that waits for its claim knows nothing that we do not, nor we anything that it may not: it is
- * our copy, without a program to run. */
-static _Noreturn void be_dormant(const struct init_config *c, int wire)
+/* The first one knows nothing that we do not, nor we anything that it may not: it is our copy,
+ * without a program to run. */
+static _Noreturn void be_server(const struct init_config *c, int wire, int argc, const char **argv)
 {
-    static const char *const argv[] = {"--init-fd", "3"};
+    int skip = exec_foreign_args(argc, (char **)argv);
 
-    init_be(c->argv[0]);
+    init_be("action-server");
     spawn_alone();
     dup2(wire, WIRE);
     syscall(SYS_close_range, WIRE + 1, ~0u, 0);
-    _exit(exec_main(ARRAY_LEN(argv), (char **)argv, c->env));
+    if (!skip)
+        skip = strcmp(argv[1], "action-server") == 0 ? 2 : 1;
+    _exit(exec_main(argc - skip, (char **)argv + skip, c->env));
 }
 
-static fallible start_program(struct init *in, int wire)
+static fallible start_program(struct init *in, int wire, const char *const *argv)
 {
     const struct init_config *c = in->config;
-    const char *argv[SERVER_ARGS_MAX + 4] = {"croft-guest"};
-    size_t n = 1;
-
-    for (const char *const *a = c->argv; *a && n <= SERVER_ARGS_MAX; a++)
-        argv[n++] = *a;
-    argv[n++] = "--init-fd";
-    argv[n++] = "3";
     const int fds[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, wire};
-    const struct spawn_plan plan = {.program = c->program,
+    const struct spawn_plan plan = {.program = c->program ? c->program : "/proc/self/exe",
                                     .argv = argv,
                                     .env = c->env,
                                     .cwd = c->cwd,
@@ -277,22 +272,26 @@ static fallible start_program(struct init *in, int wire)
     return spawn_fork(&plan, &in->job);
 }
 
-static fallible start_dormant(struct init *in, int wire)
-{
-    in->job = fork();
-    if (in->job == 0)
-        be_dormant(in->config, wire);
-    return in->job < 0 ? err_sys("fork") : NULL;
-}
-
 static fallible start_server(struct init *in)
 {
-    int theirs;
+    const struct init_config *c = in->config;
+    const char *argv[SERVER_ARGS_MAX + 4] = {"croft-guest"};
+    struct err *e = NULL;
+    int theirs, n = 1;
 
+    for (const char *const *a = c->argv; *a && n <= SERVER_ARGS_MAX; a++)
+        argv[n++] = *a;
+    argv[n++] = "--init-fd";
+    argv[n++] = "3";
     TRY(init_wire_open(in, &theirs));
     own_fd wire = theirs;
     init_wire_pump(in); /* it finds what it needs, and need not wait for it */
-    struct err *e = in->config->await ? start_dormant(in, wire) : start_program(in, wire);
+    if (c->program || in->ready || in->deaths_len)
+        e = start_program(in, wire, argv);
+    else if ((in->job = fork()) == 0)
+        be_server(c, wire, n, argv);
+    else if (in->job < 0)
+        e = err_sys("fork");
     if (e)
         init_wire_close(in);
     return e;

@@ -21,7 +21,7 @@ struct init_config {
     size_t cgroup_len;
     int oom_fds[KEEP_OOM_MAX];
     size_t oom_len;
-    const char *program;     /* of the server */
+    const char *program;     /* of the server; NULL: ours, at first as our copy */
     const char *const *argv; /* of the server, or of the one command */
     const char *const *env;
     struct str key;  /* SESSION_API_KEY, which is in no environment; ours */
