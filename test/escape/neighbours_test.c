@@ -90,6 +90,49 @@ TEST_LIMIT(an_ordinary_users_sandbox_finds_nothing_of_its_neighbour, LIMIT_S)
     contract_run(&contract_native_user, 0, look_around);
 }
 
+/* --- files that both have: layers, devices, what hides parts of /proc --- */
+
+#define LOCKED                                                                                     \
+    "import fcntl, os, time\n"                                                                     \
+    "seen = set()\n"                                                                               \
+    "for p in \"/ /usr /usr/bin /usr/bin/env /usr/share /etc /etc/passwd /etc/hosts /dev "         \
+    "/dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/shm /dev/pts /proc "              \
+    "/proc/keys /proc/timer_list /proc/kcore /proc/acpi /proc/bus /proc/sys "                      \
+    "/proc/version /tmp /workspace\".split():\n"                                                   \
+    "    try:\n"                                                                                   \
+    "        f = os.open(p, os.O_RDONLY); i = os.fstat(f); i = (i.st_dev, i.st_ino)\n"             \
+    "        i in seen or fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"                         \
+    "        seen.add(i)\n"                                                                        \
+    "    except BlockingIOError: print(p)\n"                                                       \
+    "    except OSError: pass\n"
+
+static const char lock_all[] =
+    "python3 -c '" LOCKED "open(\"/tmp/up\", \"w\").write(\"x\\n\"); time.sleep(1000)' &\n"
+    "mkfifo /tmp/go; until [ -s /tmp/up ]; do read -t 0.05 <>/tmp/go; done";
+static const char find_locks[] = "python3 -c '" LOCKED "'";
+
+static void lock_around(struct contract *c)
+{
+    char text[4096];
+    struct sbx *a = contract_started(c, NULL), *b = contract_started(c, NULL);
+
+    braced(lock_all, text, sizeof text);
+    contract_command(c, a, NULL, text);
+    braced(find_locks, text, sizeof text);
+    struct answer here = contract_command(c, a, NULL, text);
+    CHECK_HAS(str_of(here.text), "/usr/bin/env"); /* who holds them is found at home */
+    CHECK_HAS(str_of(here.text), "/dev/null");
+    expect(c, b, text, "");
+    contract_end(c, a);
+    contract_end(c, b);
+}
+
+/* An ordinary user's devices are the host's. */
+TEST_LIMIT(a_sandbox_shares_no_lock_with_its_neighbour, LIMIT_S)
+{
+    contract_run(&contract_native, 0, lock_around);
+}
+
 /* --- sockets: one way in, and none of the host's network --- */
 
 static bool is_of(pid_t pid, const char *ns)

@@ -116,6 +116,8 @@ TEST(a_native_sandbox_can_reconfigure_nothing)
                                  "mknod /dev/x c 1 1 2>/dev/null && echo node;"
                                  "ip link add d0 type dummy 2>/dev/null && echo link;"
                                  "dmesg >/dev/null 2>&1 && echo dmesg;"
+                                 "[ /proc/keys -ef /dev/null ] || [ ! -e /proc/keys ] || echo null;"
+                                 "chmod 600 /proc/keys 2>/dev/null && echo chmod;"
                                  "echo end";
     struct kit k;
     own_done(buf) out;

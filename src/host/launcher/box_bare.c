@@ -13,7 +13,6 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/wait.h>
 
 #include "base/fd.h"
@@ -22,14 +21,10 @@
 #include "host/launcher/mounts.h"
 #include "host/launcher/sys.h"
 
-/* What a sandbox needs before it has its own: a place for proc, what hides files, a place for its
- * root. */
+/* What a sandbox needs before it has its own: a place for proc, and one for its root. */
 static fallible fill(int fs)
 {
-    if (mkdirat(fs, "proc", 0555) < 0 || mkdirat(fs, "dev", 0755) < 0 ||
-        mkdirat(fs, BOX_PLACE, 0755) < 0 ||
-        mknodat(fs, "dev/null", S_IFCHR | 0666, makedev(1, 3)) < 0 ||
-        fchmodat(fs, "dev/null", 0666, 0) < 0)
+    if (mkdirat(fs, "proc", 0555) < 0 || mkdirat(fs, BOX_PLACE, 0755) < 0)
         return err_sys("fill it");
     return NULL;
 }

@@ -80,26 +80,18 @@ static const char *const masked_files[] = {"/proc/kcore",         "/proc/keys",
 static const char *const masked_dirs[] = {"/proc/acpi", "/proc/asound", "/proc/scsi",
                                           "/proc/bus",  "/proc/irq",    "/proc/fs"};
 
-static fallible mask_files(void)
+/* The first one there gets the mask, the others are that one again. */
+static fallible mask_all(const char *const *paths, size_t count, int mask)
 {
-    for (size_t i = 0; i < ARRAY_LEN(masked_files); i++)
-        if (mount("/dev/null", masked_files[i], NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
-            return err_sys("mask '%s'", masked_files[i]);
-    return NULL;
-}
+    const char *first = NULL;
 
-/* The first one there gets the empty directory, the others are that one again. */
-static fallible mask_dirs(int none)
-{
-    const char *empty = NULL;
-
-    for (size_t i = 0; i < ARRAY_LEN(masked_dirs); i++) {
-        const char *at = masked_dirs[i];
-        int r = empty ? mount(empty, at, NULL, MS_BIND, NULL) : sys_move_mount(none, AT_FDCWD, at);
+    for (size_t i = 0; i < count; i++) {
+        const char *at = paths[i];
+        int r = first ? mount(first, at, NULL, MS_BIND, NULL) : sys_move_mount(mask, AT_FDCWD, at);
         if (r < 0 && errno != ENOENT)
             return err_sys("mask '%s'", at);
         if (r == 0)
-            empty = at;
+            first = at;
     }
     return NULL;
 }
@@ -123,14 +115,14 @@ static fallible settle_net(const struct box_host *h, bool given)
     return NULL;
 }
 
-static fallible make_proc(const struct box_host *h, bool net, int none)
+static fallible make_proc(const struct box_host *h, bool net, const struct mounts_memory *memory)
 {
     /* Over the old one: it is moved into the new root with its masks. */
     if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         return err_sys("mount proc");
     TRY(settle_net(h, net));
-    TRY(mask_files());
-    TRY(mask_dirs(none));
+    TRY(mask_all(masked_files, ARRAY_LEN(masked_files), memory->null));
+    TRY(mask_all(masked_dirs, ARRAY_LEN(masked_dirs), memory->none));
     if (mount("/proc/sys", "/proc/sys", NULL, MS_BIND, NULL) < 0 ||
         mount(NULL, "/proc/sys", NULL,
               MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
@@ -176,8 +168,9 @@ static fallible first_half(const struct box_host *h, const struct box_embryo *e,
     if (h->bare < 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return err_sys("keep mounts to ourselves");
     TRY(make_memory(h, e->slot, memory));
-    struct err *err = make_proc(h, e->net, memory->none);
+    struct err *err = make_proc(h, e->net, memory);
     own_close_p(&memory->none);
+    own_close_p(&memory->null);
     return err;
 }
 

@@ -215,6 +215,11 @@ static fallible fill_memory(int fs, bool user)
     return user ? NULL : make_nodes(dev);
 }
 
+static int borrow(const char *path)
+{
+    return sys_open_tree(AT_FDCWD, path, OPEN_TREE_CLONE);
+}
+
 static fallible part(int fs, const char *name, uint64_t attr_set, int *ret_mount)
 {
     struct mount_attr attr = {.attr_set = attr_set};
@@ -231,7 +236,7 @@ fallible mounts_memory(const char *at, bool user, struct mounts_memory *ret_memo
     /* Whose it is is told by its options, to everybody inside: root's, not the range's. */
     const char *const options[] = {"mode=755", "size=64m", user ? NULL : "uid=0", "gid=0", NULL};
     const uint64_t sealed = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC;
-    own_fd fs = -1, dev = -1, shm = -1;
+    own_fd fs = -1, dev = -1, shm = -1, null = -1;
 
     TRY(mounts_new("tmpfs", options, MOUNT_ATTR_NOSUID, &fs));
     mode_t before = umask(0);
@@ -242,9 +247,14 @@ fallible mounts_memory(const char *at, bool user, struct mounts_memory *ret_memo
         return err_sys("mount memory at '%s'", at);
     TRY(part(fs, "dev", user ? MOUNT_ATTR_NOEXEC : sealed, &dev));
     TRY(part(fs, "shm", MOUNT_ATTR_NODEV, &shm));
+    if (!user)
+        TRY(part(fs, "dev/null", sealed, &null));
+    else if ((null = borrow("/dev/null")) < 0)
+        return err_sys("borrow '/dev/null'");
     TRY(part(fs, "none", sealed | MOUNT_ATTR_NODEV, &ret_memory->none));
     ret_memory->dev = take_fd(&dev);
     ret_memory->shm = take_fd(&shm);
+    ret_memory->null = take_fd(&null);
     return NULL;
 }
 
@@ -297,7 +307,7 @@ fallible mounts_user_dev(int dev, int root)
     for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
         char path[32];
         snprintf(path, sizeof path, "/dev/%s", nodes[i].name);
-        own_fd node = sys_open_tree(AT_FDCWD, path, OPEN_TREE_CLONE);
+        own_fd node = borrow(path);
         if (node < 0)
             return err_sys("borrow '%s'", path);
         TRY(mounts_attach(node, root, path + 1, true));

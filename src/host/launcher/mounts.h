@@ -35,15 +35,17 @@ bool mounts_by_path(int dir);
 fallible mounts_lend(int mount, const char *at);
 void mounts_take_back(const char *at);
 
-/* What a sandbox has in memory, as three mounts of one file system: each more would cost every
+/* What a sandbox has in memory, as four mounts of one file system: each more would cost every
  * memory group of the machine (see cg.h). */
 struct mounts_memory {
     int dev;  /* null zero full random urandom tty, links, empty pts and shm; read-only */
     int shm;  /* 64 MB, for everybody */
     int none; /* an empty directory; read-only */
+    int null; /* dev's null once more: nobody else's, for one could lock it, or watch who opens it
+               */
 };
 /* It stays mounted at `at`, below whatever comes there next. An ordinary user may make no nodes:
- * dev is then sealed by mounts_user_dev(), which binds the host's. */
+ * dev is then sealed by mounts_user_dev(), which binds the host's, and null is the host's. */
 fallible mounts_memory(const char *at, bool user, struct mounts_memory *ret_memory);
 fallible mounts_user_dev(int dev, int root);
 
