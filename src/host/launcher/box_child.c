@@ -29,7 +29,7 @@
 
 #define HIGH_FD   64 /* above every number a sandbox is given */
 #define TTY_GROUP 5
-#define TERMINALS "64" /* the machine has some 3,000 for all sandboxes */
+#define TERMINALS "max=64" /* the machine has some 3,000 for all sandboxes */
 
 /* --- the first half: alone
  * ------------------------------------------------------------------------ */
@@ -229,8 +229,8 @@ static fallible attach_pts(uint32_t tty, int root)
 {
     const unsigned attr = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
     char gid[32];
-    const char *options[] = {"newinstance",    "ptmxmode=0666",  "mode=620",
-                             "max=" TERMINALS, tty ? gid : NULL, NULL};
+    const char *options[] = {"newinstance", "ptmxmode=0666",  "mode=620",
+                             TERMINALS,     tty ? gid : NULL, NULL};
 
     snprintf(gid, sizeof gid, "gid=%" PRIu32, tty);
     struct err *e = attach_new("devpts", options, attr, root, "dev/pts");
