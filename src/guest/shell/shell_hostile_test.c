@@ -279,6 +279,21 @@ TEST(shell_that_lost_its_hook_can_be_interrupted)
     kit_close(&k);
 }
 
+/* As Python is, which has put back what was before when it ends: a second C-c would kill it. */
+TEST(shell_does_not_interrupt_again_what_is_about_to_end)
+{
+    struct kit k;
+
+    kit_open(&k);
+    kit_soft(&k, "sh -c 'trap \"trap - INT; sleep 0.5; exit 7\" INT; echo up; "
+                 "while :; do sleep 0.01; done'");
+    while (!strstr(k.content, "up"))
+        kit_soft(&k, "");
+    kit_finish(&k, "C-c");
+    CHECK_INT(k.exit_code, 7);
+    kit_close(&k);
+}
+
 /* On a busy machine. A line that is there with the signal would be taken by the read that the
  * signal ends, and given to the next one. */
 TEST(shell_types_nothing_behind_an_interrupt_that_bash_has_not_come_to)

@@ -103,7 +103,8 @@ struct shell {
     char request_key;
     bool waiting;
     struct loop_timer soft, hard, start, interrupt, quiet;
-    pid_t interrupted; /* process group in the foreground when C-c was typed */
+    pid_t interrupted;         /* process group in the foreground when C-c was typed */
+    char interrupted_name[24]; /* how its leader's status began: with its name */
     unsigned interrupts;
     bool keys_typed; /* into the running command: their echo belongs to it */
     bool probed;     /* asked for a report, since the last C-c */

@@ -258,31 +258,39 @@ static pid_t foreground_group(const struct shell *s)
     return ioctl(s->master, TIOCGPGRP, &group) == 0 ? group : -1;
 }
 
-/* Is SIGINT in one of these sets of a process's status, eight characters each? If that cannot be
- * read, it is. */
-static bool has_sigint(pid_t pid, const char *sets)
+static void read_status(pid_t pid, struct buf *ret)
 {
     char path[64];
-    struct buf b;
-    bool has = false;
 
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    buf_init(&b, 65536);
-    err_free(fd_read_file(path, &b));
+    buf_init(ret, 65536);
+    err_free(fd_read_file(path, ret));
+}
+
+/* Is SIGINT in one of these sets of a process's status, eight characters each? If that cannot be
+ * read, it is. */
+static bool has_sigint(struct str status, const char *sets)
+{
+    bool has = false;
+
     for (; *sets && !has; sets += 8) {
-        ptrdiff_t at = str_find(buf_str(&b), str_n(sets, 8));
-        struct str digit = at < 0 ? (struct str){0} : str_from(buf_str(&b), (size_t)at + 8 + 15);
+        ptrdiff_t at = str_find(status, str_n(sets, 8));
+        struct str digit = at < 0 ? (struct str){0} : str_from(status, (size_t)at + 8 + 15);
         has = !digit.len || str_digit(digit.p[0]) & 1u << (SIGINT - 1);
     }
-    buf_done(&b);
     return has;
 }
 
 /* A process that has no opinion on SIGINT and is alive never got it: the signal came between fork
- * and exec, when the child still had bash's handler. */
-static bool missed_interrupt(pid_t pid)
+ * and exec, when the child still had bash's handler, and bash's name. One that had its own name by
+ * then got it, and is about to end: its run-time has put back what was before. */
+static bool missed_interrupt(const struct shell *s, pid_t pid)
 {
-    return !has_sigint(pid, "SigBlk:\tSigIgn:\tSigCgt:\t");
+    own_done(buf) b;
+
+    read_status(pid, &b);
+    return !str_starts(buf_str(&b), str_of(s->interrupted_name)) &&
+           !has_sigint(buf_str(&b), "SigBlk:\tSigIgn:\tSigCgt:\t");
 }
 
 /* The kernel sends the signal of a C-c before its echo, so the report may overtake that. A look at
@@ -299,7 +307,10 @@ static void await_echo(struct shell *s)
  * line, be interrupted, and give the line to the next `read`. */
 static bool owes_interrupt(pid_t pid)
 {
-    return has_sigint(pid, "SigPnd:\tShdPnd:\t");
+    own_done(buf) b;
+
+    read_status(pid, &b);
+    return has_sigint(buf_str(&b), "SigPnd:\tShdPnd:\t");
 }
 
 static void on_interrupt_check(struct loop_timer *t)
@@ -309,7 +320,7 @@ static void on_interrupt_check(struct loop_timer *t)
     if (s->command.now != CMD_RUNNING || s->interrupts == INTERRUPTS_MAX)
         return;
     pid_t group = foreground_group(s);
-    if (group != s->interrupted || missed_interrupt(group)) {
+    if (group != s->interrupted || missed_interrupt(s, group)) {
         shell_interrupt_now(s);
     } else if (group == getpgid(s->report_pid)) {
         await_echo(s);
@@ -327,10 +338,14 @@ static void on_interrupt_check(struct loop_timer *t)
  * that merely takes its time to end is left alone. */
 void shell_interrupt_now(struct shell *s)
 {
+    own_done(buf) b;
+
     s->interrupts++;
     s->keys_typed = true;
     s->probed = false;
     s->interrupted = foreground_group(s);
+    read_status(s->interrupted, &b);
+    snprintf(s->interrupted_name, sizeof s->interrupted_name, STR_FMT, STR_ARG(buf_str(&b)));
     shell_type(s, STR("\003"));
     loop_timer_start(s->loop, &s->interrupt, INTERRUPT_CHECK_MS, on_interrupt_check);
 }
