@@ -299,6 +299,20 @@ TEST(a_shell_starts_with_its_claim)
     rig_close(&r);
 }
 
+TEST(the_shell_of_one_claimed_alone_is_there_when_who_has_the_key_was_answered)
+{
+    static const char ask[] = "GET /croft/v1/plugins HTTP/1.1\r\nHost: x\r\n\r\n";
+    struct rig r;
+    char text[2000];
+
+    rig_open(&r, 0);
+    pid_t pid = start_warm(&r, "w", 0);
+    claim_later(&r, "w", BIND_ALONE_MS);
+    rig_check_answer(&r, "w", ask, "jupyter", text, sizeof text);
+    CHECK(shells_of(pid) >= 1);
+    rig_close(&r);
+}
+
 TEST(a_shell_that_may_wait_comes_with_the_first_command)
 {
     static const char body[] = "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"echo "

@@ -22,6 +22,7 @@
 #include "guest/litter/litter.h"
 #include "net/router.h"
 #include "net/server.h"
+#include "wire/bind.h"
 
 #define KEPT_UNDO  "undo " /* and where it is */
 #define UNDO_LEN   (sizeof KEPT_UNDO - 1)
@@ -140,6 +141,8 @@ static fallible check_key(struct http_req *req)
         return NULL;
     e->lacks_late = false;
     loop_later(e->loop, &e->settled, on_settled);
+    if (e->config->later_ms == BIND_ALONE_MS)
+        exec_start_shell(e); /* it takes longest, and goes on beside us */
     return begin_parts(e, true);
 }
 
