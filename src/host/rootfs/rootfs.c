@@ -371,14 +371,19 @@ static fallible open_at(int state, int host, void (*on_making)(void *arg), void 
     own_fd dir = -1;
 
     TRY(open_dir(state, &dir));
-    TRY(link_name(host, link));
-    if (!look_up(dir, link, gen)) {
-        own_fd boxes = open_boxes(state);
-        if (on_making)
-            on_making(arg);
-        TRY(ensure(dir, host, boxes, false, gen));
+    for (int i = 0;; i++) {
+        TRY(link_name(host, link));
+        if (!look_up(dir, link, gen)) {
+            own_fd boxes = open_boxes(state);
+            if (on_making)
+                on_making(arg);
+            TRY(ensure(dir, host, boxes, false, gen));
+        }
+        struct err *e = open_generation(dir, host, gen, ret);
+        if (!e || err_errno(e) != ENOENT || i == TRIES)
+            return e;
+        err_free(e); /* somebody saw the machine change, and removed it while we opened it */
     }
-    return open_generation(dir, host, gen, ret);
 }
 
 fallible rootfs_host_open_at(int state, int host, struct rootfs *ret)

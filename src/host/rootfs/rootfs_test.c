@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "host/tree/inner.h"
+#include "host/tree/tree.h"
 #include "test/test.h"
 
 struct kit {
@@ -334,6 +337,56 @@ TEST(rootfs_host_lets_go_of_old_layers_nobody_uses)
     rootfs_done(&k.r);
     open_again(&k);
     CHECK_INT(generations(&k), 1);
+    kit_done(&k);
+}
+
+/* Holds the layers as who removes them does, until they are being opened. */
+static _Noreturn void remove_under_the_hand(const struct kit *k, int told)
+{
+    char path[700], event[4096];
+    int inotify = inotify_init1(IN_CLOEXEC);
+
+    own_fd dir = openat(k->state, "rootfs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    own_fd gen = openat(dir, k->r.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    snprintf(path, sizeof path, "%s/state/rootfs/%s", test_dir(), k->r.id);
+    if (gen < 0 || flock(gen, LOCK_EX) < 0 || inotify_add_watch(inotify, path, IN_OPEN) < 0 ||
+        write(told, "x", 1) != 1 || read(inotify, event, sizeof event) <= 0)
+        _exit(1);
+    own_done(buf) names = {0};
+    size_t count = 0;
+    struct err *e = tree_read_names(dir, 65536, &names, &count);
+    for (const char *name = names.p; !e && count--; name += strlen(name) + 1)
+        if (strncmp(name, "host-", 5) == 0)
+            e = tree_remove(dir, name);
+    if (!e)
+        e = tree_remove(dir, k->r.id);
+    _exit(e != NULL);
+}
+
+TEST(rootfs_host_is_made_again_when_it_is_removed_while_it_is_opened)
+{
+    struct kit k;
+    char first[ROOTFS_ID_LEN], byte;
+    int told[2], status;
+
+    kit_init(&k);
+    open_again(&k);
+    strcpy(first, k.r.id);
+    rootfs_done(&k.r); /* ours to hold no more */
+    strcpy(k.r.id, first);
+    CHECK(pipe(told) == 0);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (!pid)
+        remove_under_the_hand(&k, told[1]);
+    close(told[1]);
+    CHECK_INT(read(told[0], &byte, 1), 1);
+    close(told[0]);
+    open_again(&k);
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK_INT(status, 0);
+    CHECK(strcmp(k.r.id, first) != 0);
+    CHECK(is_there(&k, "etc/passwd"));
     kit_done(&k);
 }
 
