@@ -23,7 +23,8 @@
 #define WAITING_MAX   64
 #define SETUP_SIZE    (256u << 10)
 #define STUCK_TICK_MS 1000
-#define STUCK_LIMIT   10 /* ticks until a cell that waits may have a new kernel */
+#define STUCK_LIMIT                                                                                \
+    4 /* ticks, each longer by a second, until a cell that waits may have a new kernel */
 
 #define NOTE_PLAIN                                                                                 \
     "[No ipykernel for %s: cells run in plain Python, without magics (%%), shell escapes (!), "    \
@@ -328,7 +329,8 @@ static void start_cell(struct kernel *k, struct kernel_job *job)
 /* The cell before was interrupted and does not end. */
 static void replace_stuck(struct kernel *k)
 {
-    log_warn("kernel does not stop, replaced", KV("after_s", k->stuck_ticks));
+    log_warn("kernel does not stop, replaced",
+             KV("after_s", k->stuck_ticks * (k->stuck_ticks + 1) / 2));
     drop_engine(k);
     k->lost = true;
 }
@@ -352,9 +354,12 @@ static void on_stuck_tick(struct loop_timer *t)
 {
     struct kernel *k = container_of(t, struct kernel, stuck);
 
-    if (++k->stuck_ticks < STUCK_LIMIT) { /* one that came between two cells was ignored */
+    /* One that came between two cells was ignored. But whoever is interrupted each second while he
+     * tells of an interrupt, on a busy machine, never comes to an end. */
+    if (++k->stuck_ticks < STUCK_LIMIT) {
         k->engine->ops->interrupt(k->engine);
-        loop_timer_start(net_loop(k->net), &k->stuck, STUCK_TICK_MS, on_stuck_tick);
+        loop_timer_start(net_loop(k->net), &k->stuck, (k->stuck_ticks + 1) * STUCK_TICK_MS,
+                         on_stuck_tick);
     } else if (first_job(k)) {
         replace_stuck(k);
     }
