@@ -354,7 +354,7 @@ TEST(a_full_disk_is_said_and_loses_nothing_that_was_told)
     rows_done(&k);
 }
 
-TEST_LIMIT(opening_survives_the_failure_of_any_call, 120)
+TEST_LIMIT(opening_survives_the_failure_of_any_call, 300)
 {
     struct rows_kit k;
     unsigned n = 0, failed = 0;
