@@ -98,12 +98,13 @@ void wire_send(int fd, struct str bytes)
 /* False at the end of the stream. */
 static bool read_more(int fd, struct buf *into)
 {
-    char *to = buf_reserve(into, 65536);
+    size_t room = into->limit_bytes - into->len, most = room < 65536 ? room : 65536;
+    char *to = most ? buf_reserve(into, most) : NULL; /* also of an answer in pieces */
 
     CHECK(to != NULL);
     ssize_t n;
     do /* who was stopped and goes on is told so, for there is a time limit */
-        n = recv(fd, to, 65536, 0);
+        n = recv(fd, to, most, 0);
     while (n < 0 && errno == EINTR);
     if (n < 0 && errno == ECONNRESET)
         return false;
