@@ -72,6 +72,26 @@ TEST(serve_honours_the_environment_place_and_user_of_an_image)
     serve_close(&s);
 }
 
+TEST(serve_takes_a_runtime_of_an_image_back_to_its_snapshot)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    image_kit_import(s.state, "mine:1", CONFIG);
+    serve_run(&s, NULL);
+    struct json *r = start(&s, "mine:1", "a", ",'run_as_user':0");
+    const char *path = serve_text(&s, "/croft/v1/sandboxes/%s", serve_field(&s, r, "runtime_id"));
+    serve_exec(&s, r, "echo 1 > /note");
+    serve_want(&s, 200, "POST", serve_text(&s, "%s/snapshot", path), "{'name':'one'}");
+    serve_exec(&s, r, "echo 2 > /note");
+    serve_want(&s, 200, "POST", serve_text(&s, "%s/stop", path), NULL);
+    serve_want(&s, 200, "POST", serve_text(&s, "%s/rollback", path), "{'to':'one'}");
+    r = start(&s, "mine:1", "a", "");
+    CHECK_STR(serve_exec(&s, r, "read line < /note; echo $line"), "1");
+    CHECK_INT(serve_ask(&s, "DELETE", "/croft/v1/snapshots/one", NULL).status, 204);
+    serve_close(&s);
+}
+
 /* V0 clients say who in the words of their command. */
 TEST(serve_lets_a_command_line_say_who_before_the_image)
 {

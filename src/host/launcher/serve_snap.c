@@ -335,17 +335,17 @@ fallible serve_stand(const struct serve *s, const struct native_request *r)
     return e;
 }
 
-/* Made before /usr was joined to the root's overlay, or of a snapshot that was. */
-static bool has_own_usr(int box)
+/* Of the host's system, and made before /usr was joined to the root's overlay, or of a snapshot
+ * that was. */
+static bool has_own_usr(const struct serve *s, int box)
 {
+    const struct launcher_policy *p = s->policy;
     struct record r;
 
     if (whole_has(box, ROOTFS_UPPER_USR))
         return true;
-    struct err *e = record_read(box, &r);
-    bool has = !e && !(r.flags & RECORD_JOINED);
-    err_free(e); /* most often it has not begun yet */
-    return has;
+    own(err) e = record_read(box, &r); /* most often it has not begun yet */
+    return !e && !(r.flags & RECORD_JOINED) && r.image < p->image_count && !p->images[r.image];
 }
 
 fallible serve_add_layers(const struct serve *s, const struct native_request *r, struct rootfs *fs,
@@ -354,7 +354,7 @@ fallible serve_add_layers(const struct serve *s, const struct native_request *r,
     own_fd box = -1;
 
     TRY(open_box(s, r->id, &box));
-    if (fs->joined && has_own_usr(box))
+    if (fs->joined && has_own_usr(s, box))
         TRY(rootfs_split(fs));
     for (size_t i = 0; i < fs->mount_count; i++)
         TRY(whole_add_below(s->host.dir, box, &fs->mounts[i]));
@@ -416,7 +416,7 @@ static fallible check_way_back(const struct serve *s, const struct native_reques
     memcpy(is.mounts, of.mounts, sizeof is.mounts);
     TRY(whole_open(s->host.dir, r->snapshot, &whole));
     TRY_WRAP(check_fits(whole, &is), "snapshot '%s'", r->snapshot);
-    if (whole_has(whole, "upper") && whole_has(whole, ROOTFS_UPPER_USR) != has_own_usr(dir))
+    if (whole_has(whole, "upper") && whole_has(whole, ROOTFS_UPPER_USR) != has_own_usr(s, dir))
         return err_new(ERR_UNSUPPORTED,
                        "snapshot '%s': its /usr is layered as another version of croft does: "
                        "start a sandbox from it instead",
