@@ -9,8 +9,8 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* Top directories that a sandbox has from the host: links are made again, directories are mounted.
- */
+/* Top directories that a sandbox has from the host: links are made again, directories are mounted,
+ * or joined to the root's layer. */
 #define HOST_DIRS 7
 extern const char *const host_dirs[HOST_DIRS];
 

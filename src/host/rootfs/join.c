@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "host/rootfs/inner.h"
 #include "host/tree/inner.h"
 
@@ -30,7 +31,22 @@ static fallible mark(int dir, const char *name, const char *attribute, struct st
     return NULL;
 }
 
-/* Files beside the directories are few and small, if there are any. */
+/* Files beside the directories are few and small, if there are any: copies, made anew when they
+ * change (stamp.c). */
+static fallible join_file(const struct take *t, const char *path, const struct stat *st)
+{
+    struct err *e =
+        S_ISREG(st->st_mode) && (size_t)st->st_size > t->left->file_bytes
+            ? err_new(ERR_TOO_LARGE, "it is larger than %zu MB", t->left->file_bytes >> 20)
+            : take_path(t, path);
+
+    if (!e || err_code(e) != ERR_TOO_LARGE)
+        return e;
+    log_warn("a file is not in the sandboxes", KV("path", path), KV_ERR(e));
+    err_free(e);
+    return NULL;
+}
+
 static fallible join_name(const struct take *t, int usr, int into, const char *name)
 {
     char path[NAME_MAX + 8];
@@ -40,7 +56,7 @@ static fallible join_name(const struct take *t, int usr, int into, const char *n
         return errno == ENOENT ? NULL : err_sys("look at '/usr/%s'", name);
     if (!S_ISDIR(st.st_mode)) {
         snprintf(path, sizeof path, "usr/%s", name);
-        return take_path(t, path);
+        return join_file(t, path, &st);
     }
     if ((st.st_mode & 05) != 05)
         return NULL; /* hidden */

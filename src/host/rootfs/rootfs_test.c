@@ -303,6 +303,29 @@ TEST(rootfs_host_is_made_once_and_again_when_the_host_changed)
     kit_done(&k);
 }
 
+/* Those are copied, for /usr is part of the root's own layer. */
+TEST(rootfs_host_has_the_files_at_the_top_of_usr_as_they_are_now)
+{
+    struct kit k;
+    own_done(buf) b = {.limit_bytes = 65536};
+
+    kit_init(&k);
+    if (geteuid() != 0)
+        SKIP("an ordinary user's /usr is an overlay of its own");
+    file_at(k.host, "usr/note", "one", 0644);
+    file_at(k.host, "usr/large", "", 0644);
+    own_fd large = openat(k.host, "usr/large", O_WRONLY | O_CLOEXEC);
+    CHECK_INT(ftruncate(large, 17 << 20), 0);
+    open_again(&k);
+    CHECK_STR(text_of(&k, "usr/note", &b), "one");
+    CHECK(!is_there(&k, "usr/large")); /* a sandbox starts all the same */
+    own_fd note = openat(k.host, "usr/note", O_WRONLY | O_CLOEXEC);
+    CHECK_INT(write(note, "two", 3), 3); /* in its place: no directory changes */
+    open_again(&k);
+    CHECK_STR(text_of(&k, "usr/note", &b), "two");
+    kit_done(&k);
+}
+
 static unsigned generations(const struct kit *k)
 {
     struct stat st;

@@ -4,6 +4,7 @@
  * Installing a package touches dpkg's status and the directories it puts files in, so the times of
  * a few dozen paths stand for the rest. A permission that changes deep inside /usr is not seen:
  * that is what rootfs_host_refresh is for. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/hash.h"
 #include "host/rootfs/inner.h"
 #include "host/rootfs/rootfs.h"
@@ -79,6 +81,36 @@ static const char *const watched[] = {
     "var/lib/apt/extended_states",
 };
 
+static void add(struct sha256 *h, const struct stat *st, bool times)
+{
+    const struct {
+        uint64_t ino, dev, mode, changed_s, changed_ns;
+    } look = {st->st_ino, st->st_dev, st->st_mode, times ? (uint64_t)st->st_ctim.tv_sec : 0,
+              times ? (uint64_t)st->st_ctim.tv_nsec : 0};
+
+    sha256_add(h, &look, sizeof look);
+}
+
+/* Files at the top of /usr are copies where it is joined to the root's layer; see join.c. */
+static fallible add_files(struct sha256 *h, int host)
+{
+    own_fd usr = openat(host, "usr", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+    DIR *d = usr < 0 ? NULL : fdopendir(usr);
+    struct stat st;
+
+    if (!d)
+        return usr < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
+                   ? NULL
+                   : err_sys("read '/usr'");
+    take_fd(&usr);
+    for (const struct dirent *e; (e = readdir(d));)
+        if (e->d_type != DT_DIR && fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            !S_ISDIR(st.st_mode))
+            add(h, &st, true);
+    closedir(d);
+    return NULL;
+}
+
 fallible stamp_take(int host, char out[STAMP_LEN + 1])
 {
     struct sha256 h;
@@ -103,14 +135,11 @@ fallible stamp_take(int host, char out[STAMP_LEN + 1])
         if (fstatat(host, watched[i], &st, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT &&
             errno != ENOTDIR && errno != EACCES)
             return err_sys("look at '/%s'", watched[i]);
-        struct {
-            uint64_t ino, dev, mode, changed_s, changed_ns;
-        } look = {st.st_ino, st.st_dev, st.st_mode, (uint64_t)st.st_ctim.tv_sec,
-                  (uint64_t)st.st_ctim.tv_nsec};
-        if (i == 0) /* of / only which one it is: its times change with every mount point */
-            look.changed_s = look.changed_ns = 0;
-        sha256_add(&h, &look, sizeof look);
+        add(&h, &st,
+            i != 0); /* of / only which one it is: its times change with every mount point */
     }
+    if (geteuid() == 0)
+        TRY(add_files(&h, host));
     sha256_done(&h, digest);
     hash_hex(digest, STAMP_LEN / 2, out);
     return NULL;
