@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/rng.h"
+#include "host/launcher/record.h"
 #include "test/native/census.h"
 #include "test/native/kit.h"
 #include "test/program.h"
@@ -288,26 +289,64 @@ TEST_LIMIT(serve_killed_under_load_again_and_again_loses_nothing_it_acknowledged
     census_check_groups(&groups, s.state);
 }
 
+static void change_rows(struct serve *s, const char *sql)
+{
+    static const char script[] = "import sqlite3,sys\n"
+                                 "d=sqlite3.connect(sys.argv[1])\n"
+                                 "d.execute(sys.argv[2])\n"
+                                 "d.commit()\n";
+    own_done(buf) out;
+
+    buf_init(&out, 4096);
+    CHECK_INT(program_run(
+                  ARGS("python3", "-c", script, serve_text(s, "%s/server/croft.db", s->state), sql),
+                  &out),
+              0);
+}
+
+/* Until its launcher has noticed. */
+static void end_sandbox(struct serve *s, const char *id)
+{
+    struct record r;
+    own_fd dir = open(serve_text(s, "%s/box/%s", s->state, id), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    CHECK(dir >= 0);
+    CHECK_OK(record_read(dir, &r));
+    CHECK_INT(kill(r.pid, SIGKILL), 0);
+    while (kill(r.pid, 0) == 0)
+        poll(NULL, 0, 10);
+}
+
+/* A claim whose launcher was killed before pid 1 was told, and whose server before that was known:
+ * the sandbox has ended, and its row still says that it begins. */
+TEST_LIMIT(serve_starts_what_ended_before_anybody_noted_that_it_ran, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    serve_start(&s, "anchor", ""); /* its launcher stays */
+    struct json *r = serve_start(&s, "a", "");
+    serve_exec(&s, r, "echo mine > /workspace/file");
+    serve_kill(&s);
+    end_sandbox(&s, serve_field(&s, r, "runtime_id"));
+    change_rows(&s, "UPDATE runtimes SET status='starting' WHERE session_id='a'");
+    serve_run(&s, NULL);
+    r = serve_start(&s, "a", ""); /* it is on its way */
+    CHECK_STR(serve_exec(&s, r, "cat /workspace/file"), "mine");
+    CHECK_STR(status_of(&s, "a"), "running");
+    serve_close(&s);
+}
+
 /* As if the machine had been started anew: what its rows say ran cannot run. */
 TEST_LIMIT(serve_takes_rows_of_another_boot_for_stopped, 120)
 {
-    static const char script[] =
-        "import sqlite3,sys\n"
-        "d=sqlite3.connect(sys.argv[1])\n"
-        "d.execute(\"UPDATE meta SET value='another' WHERE name='boot'\")\n"
-        "d.commit()\n";
     struct serve s = {.key = NULL};
-    own_done(buf) out;
 
     serve_open(&s);
     serve_start(&s, "runs", "");
     serve_tell(&s, "/pause", serve_start(&s, "paused", ""));
     serve_kill(&s);
-    buf_init(&out, 4096);
-    CHECK_INT(
-        program_run(ARGS("python3", "-c", script, serve_text(&s, "%s/server/croft.db", s.state)),
-                    &out),
-        0);
+    change_rows(&s, "UPDATE meta SET value='another' WHERE name='boot'");
     serve_run(&s, NULL);
     for (unsigned i = 0; i < 2; i++) {
         const struct json *r =

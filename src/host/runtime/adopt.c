@@ -279,6 +279,15 @@ static void is_out_of_reach(struct runtime *r, const struct err *e)
     runtime_next(r);
 }
 
+/* Told as started, and ended before anybody noted that it ran: of a claim pid 1 is told behind the
+ * answer, so that whoever killed its launcher in between took it along. */
+static bool is_unborn(const struct runtime *r, const struct sbx *s)
+{
+    return s->state.now == SBX_WARM ||
+           (s->state.now == SBX_STOPPED && r->status.now == RUNTIME_STARTING &&
+            r->spec->sbx.face != SBX_FACE_COMMAND);
+}
+
 /* Known by its name from now on, and paused to who asks: it may not be answered for long. */
 static void seek(struct runtime *r)
 {
@@ -311,21 +320,23 @@ static void take_over(struct runtime *r, struct sbx *s, const struct err *e)
     }
     gate_leave(r->manager);
     r->op = RUNTIME_NO_OP;
-    r->lived = s->state.now != SBX_WARM; /* as far as anybody knows */
-    if (s->state.now != SBX_WARM)
-        runtime_drop_spec(r);
+    r->lived = !is_unborn(r, s); /* as far as anybody knows */
+    if (!r->lived) {             /* acknowledged, and not bound */
+        open_port(r);
+        r->status.now = RUNTIME_STARTING;
+        r->warm = s->state.now == SBX_WARM;
+        runtime_begin_from_row(r);
+        adopted_one(r->manager);
+        runtime_next(r);
+        return;
+    }
+    runtime_drop_spec(r);
     switch (s->state.now) {
     case SBX_RUNNING:
         settle(r, RUNTIME_RUNNING, PROXY_OPEN);
         break;
     case SBX_PAUSED:
         settle(r, RUNTIME_PAUSED, PROXY_PAUSED);
-        break;
-    case SBX_WARM: /* acknowledged, and not yet bound */
-        open_port(r);
-        r->status.now = RUNTIME_STARTING;
-        r->warm = true;
-        runtime_begin_from_row(r);
         break;
     default:
         open_port(r);
