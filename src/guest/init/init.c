@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -251,6 +252,9 @@ static _Noreturn void be_server(const struct init_config *c, int wire, int argc,
 
     init_be("action-server");
     spawn_alone();
+    umask(022); /* as the next one's */
+    if (chdir("/") < 0)
+        _exit(EXIT_FAILURE);
     dup2(wire, WIRE);
     syscall(SYS_close_range, WIRE + 1, ~0u, 0);
     if (!skip)
@@ -394,7 +398,7 @@ static fallible start_all(struct init *in)
         TRY(open_nursery(in));
     TRY(loop_new(&clock_system, &in->loop));
     TRY(watch_signals(in));
-    if (!c->exec) /* a process, and so memory: none before the first request */
+    if (!c->exec) /* a process, and so memory: none before it is needed */
         TRY(await_request(in));
     if (c->control_fd >= 0)
         TRY(loop_io_start(in->loop, &in->control_io, c->control_fd, EPOLLIN, init_on_control));

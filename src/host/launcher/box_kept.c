@@ -3,7 +3,7 @@
  *
  * They are the launcher's own: no sandbox has them, an overlay makes private copies of its own. To
  * make one is cheap, but to close one that is mounted nowhere waits for a grace period of RCU, and
- * a sandbox takes four. So who makes many keeps them for the next one with the same range and
+ * a sandbox takes three. So who makes many keeps them for the next one with the same range and
  * layers, and closes them with the range, or when nobody has needed them for a while: sandboxes
  * that stay have none. Of those that are more than there is room for, the oldest go. */
 #include <fcntl.h>

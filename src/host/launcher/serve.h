@@ -106,7 +106,8 @@ struct serve_fds {
     size_t count;
 };
 
-/* Fills *reply; its descriptors go to *out. *ret_later: the answer comes when the box is dead. */
+/* Fills *reply; its descriptors go to *out. *ret_later: the answer comes when
+ * it can, or has gone already. */
 fallible serve_do(struct serve *s, const struct native_request *r, struct serve_fds *in,
                   struct native_reply *reply, struct serve_fds *out, bool *ret_later);
 /* Claimed in our name, for it may become a husk and then another sandbox. */

@@ -184,12 +184,14 @@ static void tell_broom(struct serve *s, char word)
 static void hurry_broom(struct serve_gone *g)
 {
     uint64_t waiting = undone(g);
-    bool hurry = g->hurries ? waiting > 0 : waiting >= MANY_GONE;
+    bool hurry = waiting >= (g->hurries ? MANY_GONE / 4 : MANY_GONE);
+    int ours = getpriority(PRIO_PROCESS, 0);
 
     if (!g->broom || hurry == g->hurries)
         return;
     g->hurries = hurry;
-    (void)setpriority(PRIO_PROCESS, (id_t)g->broom->child.pid, hurry ? 0 : BEHIND);
+    (void)setpriority(PRIO_PROCESS, (id_t)g->broom->child.pid,
+                      hurry || ours > BEHIND ? ours : BEHIND);
 }
 
 static bool put_aside(struct serve *s, const char *id)
