@@ -23,7 +23,7 @@ struct store_vfs { /* log.c: SQLite's own, but for the sync of logs */
     bool whole;      /* the log may hold what another process wrote: all of it is to be synced */
     unsigned ranges; /* syncs of what was written alone */
     const struct clock *clock;
-    uint64_t sync_ns;             /* that the syncs of this flight took */
+    uint64_t sync_ns;             /* that the syncs of this flight took, without meanwhile */
     void (*meanwhile)(void *arg); /* to be called when the disk has begun; NULL: nothing */
     void *meanwhile_arg;
 };
@@ -31,8 +31,8 @@ struct store_vfs { /* log.c: SQLite's own, but for the sync of logs */
 struct store {
     struct loop *loop;
     char *path;
-    sqlite3 *db, *reader; /* db is the worker's while one flies */
-    struct store_vfs vfs; /* the worker's too */
+    sqlite3 *db, *reader; /* db is the worker's while one flies that is not here, else the loop's */
+    struct store_vfs vfs; /* the same */
 
     struct list gather, flight, refused;
     unsigned queued; /* in gather */

@@ -118,12 +118,22 @@ void store_vfs_meanwhile(struct store_vfs *v)
         fn(v->meanwhile_arg);
 }
 
+/* Of which log_sync() counts the time as the disk's. */
+static void meanwhile(struct store_vfs *v)
+{
+    if (!v->meanwhile)
+        return;
+    uint64_t begun = clock_mono_ns(v->clock);
+    store_vfs_meanwhile(v);
+    v->sync_ns -= clock_mono_ns(v->clock) - begun;
+}
+
 static int sync_all(struct log_file *l, int flags)
 {
     sqlite3_file *real = real_of(&l->base);
     struct stat st;
 
-    store_vfs_meanwhile(l->vfs);
+    meanwhile(l->vfs);
     int rc = real->pMethods->xSync(real, flags);
 
     l->kept = 0;
@@ -144,7 +154,7 @@ static int sync_written(struct log_file *l)
 
     if (l->vfs->meanwhile && sync_file_range(l->fd, from, len, SYNC_FILE_RANGE_WRITE) < 0)
         return SQLITE_IOERR_FSYNC;
-    store_vfs_meanwhile(l->vfs);
+    meanwhile(l->vfs);
     if (sync_file_range(l->fd, from, len, WRITE_AND_WAIT) < 0 || fdatasync(l->top) < 0)
         return SQLITE_IOERR_FSYNC;
     l->vfs->ranges++;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* store.c — group commit: while one transaction is written and synced, the next one gathers.
  *
- * The thread touches the writing connection, the statements, the flight and nothing else. A flight
- * that is expected begins without passengers: they come aboard until it is told to leave, at the
- * end of the turn at the latest. Moving the log into the file (a checkpoint) flies on its own, when
- * nobody writes. */
+ * Who flies touches the writing connection, the statements, the flight and nothing else: a thread,
+ * or the loop itself where that is quicker. A flight that is expected begins without passengers:
+ * they come aboard until it is told to leave, at the end of the turn at the latest. Moving the log
+ * into the file (a checkpoint) flies on its own, when nobody writes. */
 #include "host/store/store.h"
 
 #include <stdlib.h>
@@ -90,7 +90,7 @@ static void list_move_all(struct list *to, struct list *from)
     }
 }
 
-/* --- on the thread --- */
+/* --- on the thread, or on the loop while none flies --- */
 
 int store_bind(sqlite3_stmt *stmt, const struct store_value *values, size_t count)
 {
@@ -308,7 +308,7 @@ static void on_quiet(struct loop_timer *t)
 {
     struct store *s = container_of(t, struct store, quiet);
 
-    if (s->flying)
+    if (s->flying || s->gathering.loop)
         return; /* its end looks again */
     s->checkpoints = true;
     fly(s);
@@ -467,7 +467,7 @@ static bool begin_here(struct store *s)
 
 void store_hurry_alone(struct store *s, void (*meanwhile)(void *arg), void *arg)
 {
-    bool ours = is_quick(s) && !s->closing && !s->flying && s->queued &&
+    bool ours = is_quick(s) && !s->closing && !s->flying && !s->checkpoints && s->queued &&
                 s->queued_bytes <= STORE_QUICK_BYTES && s->wal_pages < WAL_MOST && begin_here(s);
 
     if (!ours) {

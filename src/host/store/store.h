@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* store.h — the host's own rows, in SQLite.
  *
- * One worker writes; what is asked for while it writes goes out together in the next transaction
- * (WAL, synchronous=FULL), so a thousand waiting rows cost one sync. done is called on the loop
- * when the row is on disk. Reads happen at start and in rare commands; they see what was
- * acknowledged. */
+ * One worker writes, or the loop for one who waits alone; what is asked for meanwhile goes out
+ * together in the next transaction (WAL, synchronous=FULL), so a thousand waiting rows cost one
+ * sync. done is called on the loop when the row is on disk. Reads happen at start and in rare
+ * commands; they see what was acknowledged. */
 #pragma once
 
 #include <stdbool.h>

@@ -417,6 +417,7 @@ struct busy {
     struct rows_kit *k;
     struct rows_wait *w; /* what it asks for; NULL: nothing */
     unsigned calls;
+    const struct clock *clock; /* by which it takes a hundred looks; NULL: no time */
 };
 
 static void on_meanwhile(void *arg)
@@ -426,6 +427,8 @@ static void on_meanwhile(void *arg)
     b->calls++;
     if (b->w)
         rows_put(b->k, b->w, "meanwhile", "1");
+    for (unsigned i = 0; b->clock && i < 100; i++)
+        clock_mono_ns(b->clock);
 }
 
 #define NEW "SELECT name FROM meta WHERE name NOT LIKE 'q%' ORDER BY name"
@@ -436,7 +439,7 @@ TEST(where_the_disk_is_quick_the_row_of_one_alone_is_written_before_we_go_on)
     struct rows_wait w[3];
     own_done(buf) got;
     struct ticking quick = ticking_of(10);
-    struct busy b = {&k, &w[1], 0};
+    struct busy b = {.k = &k, .w = &w[1]};
 
     start_quick(&k, &got, &quick, STORE_QUICK_RUN);
     rows_put(&k, &w[0], "a", "1");
@@ -461,7 +464,7 @@ TEST(a_disk_that_was_slow_once_or_is_not_known_is_waited_for_by_the_worker)
     struct rows_wait w[3];
     own_done(buf) got;
     struct ticking clock = ticking_of(STORE_QUICK_US);
-    struct busy b = {&k, NULL, 0};
+    struct busy b = {.k = &k};
 
     start_quick(&k, &got, &clock, STORE_QUICK_RUN - 1);
     rows_put(&k, &w[0], "a", "1");
@@ -488,7 +491,7 @@ TEST(one_alone_does_not_stop_the_loop_while_another_process_holds_the_file)
     struct rows_wait w;
     own_done(buf) got;
     struct ticking quick = ticking_of(10);
-    struct busy b = {&k, NULL, 0};
+    struct busy b = {.k = &k};
     sqlite3 *other;
 
     start_quick(&k, &got, &quick, STORE_QUICK_RUN);
@@ -511,7 +514,7 @@ TEST(what_one_alone_wrote_is_told_by_closing_too)
     struct rows_wait w[2];
     own_done(buf) got;
     struct ticking quick = ticking_of(10);
-    struct busy b = {&k, &w[1], 0};
+    struct busy b = {.k = &k, .w = &w[1]};
 
     start_quick(&k, &got, &quick, STORE_QUICK_RUN);
     store_expect(k.store); /* nobody is woken up for it */
@@ -524,5 +527,52 @@ TEST(what_one_alone_wrote_is_told_by_closing_too)
     CHECK(w[1].calls == 1 && !w[1].failed);
     rows_open(&k);
     CHECK_STR(rows_read(&k, NEW, &got), "a meanwhile ");
+    rows_done(&k);
+}
+
+TEST(what_is_done_meanwhile_is_not_the_disk_s_time)
+{
+    struct rows_kit k;
+    struct rows_wait w[2];
+    own_done(buf) got;
+    struct ticking clock = ticking_of(STORE_QUICK_US / 10);
+    struct busy b = {.k = &k, .clock = &clock.clock};
+
+    start_quick(&k, &got, &clock, STORE_QUICK_RUN);
+    for (int i = 0; i < 2; i++) {
+        rows_put(&k, &w[i], i ? "b" : "a", "1");
+        store_hurry_alone(k.store, on_meanwhile, &b);
+        CHECK(k.store->here);
+        rows_wait(&k, &w[i]);
+        CHECK(!w[i].failed);
+    }
+    CHECK_INT(b.calls, 2);
+    rows_done(&k);
+}
+
+/* The row of one alone is not taken for part of it, and it is not forgotten. */
+TEST(the_log_is_not_moved_while_others_are_gathered)
+{
+    struct rows_kit k;
+    struct rows_wait w;
+    own_done(buf) got;
+    struct ticking quick = ticking_of(10);
+    struct busy b = {.k = &k};
+
+    start_quick(&k, &got, &quick, STORE_QUICK_RUN);
+    k.store->wal_pages = 1000; /* worth moving when nobody writes */
+    store_gather(k.store, 0);
+    while (!k.store->quiet.loop)
+        CHECK_OK(loop_turn(k.loop, 1000));
+    store_gather(k.store, 3600 * 1000);
+    while (k.store->quiet.loop)
+        CHECK_OK(loop_turn(k.loop, 1000));
+    CHECK(!k.store->checkpoints);
+    rows_put(&k, &w, "a", "1");
+    store_hurry_alone(k.store, on_meanwhile, &b);
+    CHECK(k.store->here);
+    CHECK_STR(rows_read(&k, NEW, &got), "a ");
+    rows_wait(&k, &w);
+    CHECK(!w.failed);
     rows_done(&k);
 }
