@@ -218,7 +218,10 @@ void call_resumed(struct proxy_target *t)
 
 static bool is_full(const struct proxy *p, const struct proxy_target *t)
 {
-    return p->parked + (t->parked_of ? *t->parked_of : 0) >= p->config.most_parked ||
+    const struct proxy_config *c = &p->config;
+    bool shared = t->parked_of && (!c->has_tenants || c->has_tenants(c->ctx));
+
+    return p->parked + (shared ? *t->parked_of : 0) >= c->most_parked ||
            t->waiting >= PARKED_PER_TARGET;
 }
 

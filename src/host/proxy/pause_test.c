@@ -234,6 +234,41 @@ TEST(a_tenant_parks_no_more_than_it_leaves_free_for_others)
     pkit_close(&k);
 }
 
+static bool has_none(void *ctx)
+{
+    (void)ctx;
+    return false;
+}
+
+TEST(where_there_are_no_tenants_all_places_to_park_are_one_s_own)
+{
+    enum { MANY = 3 };
+    struct proxy_config config = {.most_parked = MANY - 1, .has_tenants = has_none};
+    struct web_client c[MANY];
+    uint32_t ours = 0;
+    struct pkit k;
+
+    pkit_open(&k, &config, NULL, 0);
+    k.t.park = true;
+    k.t.parked_of = &ours;
+    proxy_set_state(k.proxy, &k.t, PROXY_PAUSED);
+    for (int i = 0; i < MANY; i++) {
+        pkit_dial(&k, k.t.port, &c[i], 1024);
+        CHECK(web_send(&k.web, &c[i], GET("/")));
+        web_turns(&k.web, PKIT_TURNS);
+    }
+    CHECK_INT(pkit_take(&k, &c[MANY - 1]).status, 503);
+    CHECK_INT(ours, MANY - 1); /* counted all the same: there may be keys the next time */
+    proxy_set_state(k.proxy, &k.t, PROXY_OPEN);
+    for (int i = 0; i < MANY; i++) {
+        if (i < MANY - 1)
+            CHECK_INT(pkit_take(&k, &c[i]).status, 200);
+        web_close_client(&c[i]);
+    }
+    CHECK_INT(ours, 0);
+    pkit_close(&k);
+}
+
 TEST(requests_wait_for_a_start_but_not_for_ever)
 {
     struct web_client c;

@@ -92,6 +92,8 @@ struct proxy_config { /* zero: the default */
     void (*on_action)(void *ctx, const char *action, const char *result, uint64_t ns);
     /* Is it a key of the API's? As a bearer it stays outside. NULL: those that begin as ours do. */
     bool (*is_key)(void *ctx, struct str secret);
+    /* Are there several, who share the places to park? Else one may have them all. NULL: yes. */
+    bool (*has_tenants)(void *ctx);
     void *ctx;
     struct str domain;   /* "runtime.example.com", or "-runtime.example.com"; empty: not by name */
     const char *address; /* of listeners; 127.0.0.1 */
@@ -101,7 +103,7 @@ struct proxy_config { /* zero: the default */
     uint8_t spare_ports; /* 0, at most 16: opened beforehand, for targets that take any */
     bool any_host; /* own listeners answer to any Host; otherwise to this machine's and domain's */
     bool tls;      /* the main server's connections are: X-Forwarded-Proto */
-    uint32_t most_parked;   /* 1024: requests that wait for a sandbox; of one, 128 */
+    uint32_t most_parked;   /* 1024: requests that wait for a sandbox; of one, 128; parked_of */
     uint32_t park_ms;       /* 30 s: for a resume */
     uint32_t start_ms;      /* 60 s: for a start */
     uint32_t connect_ms;    /* 10 s: to the sandbox, or to a port inside */

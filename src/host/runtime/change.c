@@ -278,9 +278,9 @@ static fallible take_place(struct runtime *r)
         return NULL;
     if (keys_any(m->config.keys) && t->looking + m->looking >= SBX_LOOKS_AT_ONCE)
         return err_new(ERR_BUSY,
-                       "the changes of %u sandboxes of key '%s' are being looked at, %u in all: "
-                       "try again",
-                       t->looking, t->name, m->looking);
+                       "the changes of as many sandboxes are being looked at as may be at once, "
+                       "%u of them of key '%s': try again",
+                       t->looking, t->name);
     t->looking++;
     m->looking++;
     r->looks = true;

@@ -278,6 +278,13 @@ static bool is_key(void *ctx, struct str secret)
     return keys_find(s->keys, secret) != NULL;
 }
 
+static bool has_tenants(void *ctx)
+{
+    const struct server *s = container_of((struct runtime_face *)ctx, struct server, face);
+
+    return keys_any(s->keys);
+}
+
 static fallible open_parts(struct server *s)
 {
     struct proxy_config proxy = {.domain = s->settings->domain,
@@ -285,6 +292,7 @@ static fallible open_parts(struct server *s)
                                  .on_answer = watch_sandbox_answer,
                                  .on_action = watch_action,
                                  .is_key = is_key,
+                                 .has_tenants = has_tenants,
                                  .ctx = &s->face};
 
     TRY(loop_new(&clock_system, &s->loop));
