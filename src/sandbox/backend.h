@@ -169,8 +169,8 @@ struct sbx_backend {
     void (*inspect)(struct sbx *s, struct sbx_info *info); /* fills what the driver knows */
     void (*logs)(struct sbx *s, struct buf *out);
     /* See follow.h. NULL: what it says cannot be followed. Watching twice is fine; from then on
-     * sbx_said() comes when there is more. */
-    void (*log_read)(struct sbx *s, struct sbx_place *at, struct buf *out);
+     * sbx_said() comes when there is more. log_read: how many bytes are the file's, the first. */
+    size_t (*log_read)(struct sbx *s, struct sbx_place *at, struct buf *out);
     void (*log_end)(struct sbx *s, struct sbx_place *ret_end);
     fallible (*log_watch)(struct sbx *s, bool on);
     fallible (*expose)(struct sbx *s, uint16_t port, struct sbx_address *ret_address);

@@ -70,14 +70,9 @@ fallible sbx_log_read(struct sbx *s, struct sbx_place *at, struct buf *out)
     return NULL;
 }
 
-/* The place that many bytes before to, where len bytes were read from `from` to `to`, those of the
- * file first; some of these may be gone. */
-static struct sbx_place place_before(const struct sbx_place *from, const struct sbx_place *to,
-                                     size_t len, size_t back)
+/* The place that many bytes before to, where so many were read as were said, behind the file's. */
+static struct sbx_place place_before(const struct sbx_place *to, size_t said, size_t back)
 {
-    uint64_t file = to->file - from->file;
-    size_t said = file < len ? len - (size_t)file : 0;
-
     if (back <= said)
         return (struct sbx_place){to->file, to->said - back};
     return (struct sbx_place){to->file - (back - said), to->said - said};
@@ -96,13 +91,13 @@ fallible sbx_log_tail(struct sbx *s, uint64_t lines, size_t window, struct sbx_p
     from.said -= said;
     from.file -= from.file > file ? file : from.file;
     to = from;
-    s->driver->backend->log_read(s, &to, &text);
+    size_t of_file = s->driver->backend->log_read(s, &to, &text);
     size_t n = text.len;
     if (lines && n && text.p[n - 1] == '\n')
         n--;
     while (lines && n && !(text.p[n - 1] == '\n' && --lines == 0))
         n--;
-    *ret_at = place_before(&from, &to, text.len, text.len - n);
+    *ret_at = place_before(&to, text.len - of_file, text.len - n);
     return NULL;
 }
 

@@ -453,10 +453,11 @@ static void local_logs(struct sbx *s, struct buf *out)
     said_copy(&local_of(s)->said, out);
 }
 
-static void local_log_read(struct sbx *s, struct sbx_place *at, struct buf *out)
+static size_t local_log_read(struct sbx *s, struct sbx_place *at, struct buf *out)
 {
     at->file = 0;
     said_read(&local_of(s)->said, &at->said, out);
+    return 0;
 }
 
 static void local_log_end(struct sbx *s, struct sbx_place *ret_end)

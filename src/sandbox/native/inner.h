@@ -71,7 +71,7 @@ struct native {
 void native_logs(struct sbx *s, struct buf *out);
 /* ": " and why it could not be; or nothing. */
 void native_last_words(struct sbx *s, char *text, size_t size);
-void native_log_read(struct sbx *s, struct sbx_place *at, struct buf *out);
+size_t native_log_read(struct sbx *s, struct sbx_place *at, struct buf *out);
 void native_log_end(struct sbx *s, struct sbx_place *ret_end);
 fallible native_log_watch(struct sbx *s, bool on);
 void native_log_close(struct native_driver *d);

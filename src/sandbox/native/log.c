@@ -82,13 +82,16 @@ static void read_file(const struct native *n, uint64_t *at, struct buf *out)
     }
 }
 
-void native_log_read(struct sbx *s, struct sbx_place *at, struct buf *out)
+size_t native_log_read(struct sbx *s, struct sbx_place *at, struct buf *out)
 {
     const struct native *n = native_of(s);
+    size_t before = out->len;
 
     read_file(n, &at->file, out);
+    size_t of_file = out->len - before;
     if (n->said)
         said_read(n->said, &at->said, out);
+    return of_file;
 }
 
 void native_log_end(struct sbx *s, struct sbx_place *ret_end)
