@@ -238,6 +238,62 @@ TEST_LIMIT(serve_cuts_the_log_of_a_sandbox_and_followers_read_on, 120)
     serve_close(&s);
 }
 
+/* The launcher has heard of all that was written so far. */
+static void cut_another(struct serve *s, const char *id)
+{
+    say_lines(s, id, 1000);
+    wait_until_cut(s, id);
+}
+
+static unsigned cuts_of(struct serve *s, int log, const char *id)
+{
+    const char *line = serve_text(s, "%s.l", id);
+    own_done(buf) text;
+    unsigned count = 0;
+
+    buf_init(&text, 32u << 20);
+    CHECK_OK(fd_read_file(serve_text(s, "/proc/self/fd/%d", log), &text));
+    for (struct str rest = buf_str(&text), one; rest.len;) {
+        str_cut(&rest, '\n', &one);
+        count += str_find(one, STR("was cut")) >= 0 && str_find(one, str_of(line)) >= 0;
+    }
+    return count;
+}
+
+/* No hole gives back what is laid out beyond the end. */
+TEST_LIMIT(serve_neither_loses_nor_cuts_for_ever_a_log_that_has_room_laid_out, 120)
+{
+    struct serve s = {.key = NULL};
+    struct stat st;
+    char path[300];
+
+    snprintf(path, sizeof path, "%s/log", test_dir());
+    s.log = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    CHECK(s.log > 0);
+    serve_prepare(&s);
+    serve_run(&s, ARGS("--log-level", "info"));
+    const char *id = serve_field(&s, serve_start(&s, "large", ""), "runtime_id");
+    const char *other = serve_field(&s, serve_start(&s, "other", ""), "runtime_id");
+    own_fd fd = open(serve_text(&s, "%s/sock/%s.l", s.state, id), O_RDWR | O_CLOEXEC);
+    say(&s, id, STR("first\n"));
+    CHECK_INT(fallocate(fd, FALLOC_FL_KEEP_SIZE, 4 << 20, 5 << 20), 0);
+    cut_another(&s, other);
+    CHECK_INT(fstat(fd, &st), 0);
+    CHECK(st.st_size >= 6);
+    CHECK_INT(cuts_of(&s, s.log, id), 0);
+
+    own_free char *much = malloc(MUCH);
+    memset(much, 'm', MUCH);
+    say(&s, id, str_n(much, MUCH));
+    for (int i = 0; i < 2; i++) /* it hears of its own cut, too */
+        cut_another(&s, other);
+    CHECK_INT(fstat(fd, &st), 0);
+    CHECK(st.st_size >= (off_t)MUCH);
+    CHECK_INT(cuts_of(&s, s.log, id), 1);
+    serve_close(&s);
+    close(s.log);
+}
+
 TEST_LIMIT(serve_follows_what_a_command_run_as_given_says, 120)
 {
     struct serve s = {.key = NULL};

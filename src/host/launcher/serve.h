@@ -31,6 +31,7 @@ struct serve_box {
     int exit_code, signal;
     bool code_unknown;
     uint64_t oom_kills; /* once it has ended */
+    off_t log_left;     /* bytes of its log after it was cut last, or fewer if it lost some since */
     enum native_disk disk;
     bool remove_when_dead, tell_when_dead; /* somebody waits for it */
     uint64_t remove_tag, kill_tags[SERVE_KILLERS];

@@ -3,7 +3,8 @@
  *
  * The file is ours, outside every limit of the sandbox, and whoever sends requests can make it
  * grow. Its oldest part becomes a hole: places in it stay what they are, for readers and for who
- * appends, and the disk has its blocks back. One watch of the directory hears of all of them. */
+ * appends, and the disk has its blocks back. One watch of the directory hears of all of them, and
+ * of each cut too: what a cut leaves, be it laid out beyond the end, is no reason for the next. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,39 +19,67 @@
 
 #define MOST_BYTES (4 << 20)  /* on the disk; then all but the newest go */
 #define KEPT_BYTES (2 << 20)  /* more than anybody is shown at once (v1/logs.c) */
+#define STEP_BYTES (1 << 20)  /* that come before it is cut again */
 #define ALIGNED    (64 << 10) /* a block half in the hole would be zeros, not a hole */
 
 /* Not every file system has holes: then all goes, who reads begins again, who appends is at 0. */
-static bool make_hole(int fd, off_t size)
+static bool make_hole(int fd, off_t end)
 {
-    off_t end = (size - KEPT_BYTES) / ALIGNED * ALIGNED;
-
-    return (end > 0 && fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, end) == 0) ||
-           ftruncate(fd, 0) == 0;
+    if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, end) == 0)
+        return true;
+    return (errno == EOPNOTSUPP || errno == ENOSYS) && ftruncate(fd, 0) == 0;
 }
 
-static void cut(const struct serve *s, const char *name)
+static off_t bytes_of(const struct stat *st)
+{
+    return (off_t)st->st_blocks * 512;
+}
+
+/* What is appended while we cut counts for the next time. */
+static off_t bytes_left(int fd, const struct stat *before)
 {
     struct stat st;
 
-    if (fstatat(s->sockets, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
-        st.st_blocks * 512 <= MOST_BYTES)
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return bytes_of(before);
+    return bytes_of(&st) - (st.st_size > before->st_size ? st.st_size - before->st_size : 0);
+}
+
+/* Of bytes on the disk, not of its size: who makes it sparse and writes before its end is cut,
+ * too. */
+static void cut(const struct serve *s, struct serve_box *b)
+{
+    char name[SERVE_SOCKET_NAME];
+    struct stat st;
+
+    serve_socket_name(b->box.id, SERVE_NAME_LOG, name);
+    if (fstatat(s->sockets, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
         return;
-    own_fd fd = openat(s->sockets, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 || !make_hole(fd, st.st_size))
+    if (bytes_of(&st) < b->log_left)
+        b->log_left = bytes_of(&st);
+    if (bytes_of(&st) <= MOST_BYTES || bytes_of(&st) - b->log_left < STEP_BYTES)
+        return;
+    off_t end = (st.st_size - KEPT_BYTES) / ALIGNED * ALIGNED;
+    own_fd fd = end > 0 ? openat(s->sockets, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    if (end > 0 && (fd < 0 || !make_hole(fd, end)))
         log_warn("the log of a sandbox grows", KV("name", name), KV("why", strerror(errno)));
-    else
+    else if (end > 0)
         log_info("the log of a sandbox was cut", KV("name", name));
+    b->log_left = bytes_left(fd, &st);
 }
 
 static void cut_all(const struct serve *s)
 {
-    char name[SERVE_SOCKET_NAME];
+    LIST_EACH(b, &s->boxes, struct serve_box, link)
+        cut(s, b);
+}
 
-    LIST_EACH(b, &s->boxes, const struct serve_box, link) {
-        serve_socket_name(b->box.id, SERVE_NAME_LOG, name);
-        cut(s, name);
-    }
+/* Of whichever socket or log this is the name. */
+static struct serve_box *box_of(const struct serve *s, const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    return dot ? map_get(&s->by_id, str_n(name, (size_t)(dot - name))) : NULL;
 }
 
 static void on_written(struct loop_io *io)
@@ -61,10 +90,11 @@ static void on_written(struct loop_io *io)
 
     for (char *p = page; got > 0 && p < page + got;) {
         const struct inotify_event *event = (const struct inotify_event *)p;
+        struct serve_box *b = event->len ? box_of(s, event->name) : NULL;
         if (event->mask & IN_Q_OVERFLOW)
             cut_all(s);
-        else if (event->len)
-            cut(s, event->name);
+        else if (b)
+            cut(s, b);
         p += sizeof *event + event->len;
     }
 }
