@@ -2,6 +2,7 @@
 /* doctor.c — croft doctor: which isolation is real here, and how to get the rest. */
 #include "host/doctor/doctor.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -24,19 +25,20 @@ static const char *const verdicts[] = {
     [DOCTOR_HELD] = "refused", [DOCTOR_OPEN] = "POSSIBLE", [DOCTOR_UNKNOWN] = "unknown"};
 
 /* As whom a server would run that is started now; NULL: as who starts it. */
-static const struct launcher_user *server_user(const struct box_host *h, struct launcher_user *room)
+static const struct launcher_user *server_user(const struct box_host *h, const char *state,
+                                               struct launcher_user *room)
 {
-    struct err *e = h->user ? NULL : launcher_find_user((uid_t)-1, room);
+    own_fd dir = open(state, O_PATH | O_DIRECTORY | O_CLOEXEC); /* none: no server was there */
+    struct err *e = h->user ? NULL : launcher_find_user(launcher_user_before(dir), room);
 
     bool found = !h->user && !e;
     err_free(e); /* then the server says so */
     return found ? room : NULL;
 }
 
-static void put_json(struct buf *out, const struct box_host *h, const struct doctor_report *r)
+static void put_json(struct buf *out, const struct box_host *h, const struct launcher_user *server,
+                     const struct doctor_report *r)
 {
-    struct launcher_user room;
-    const struct launcher_user *server = server_user(h, &room);
     struct utsname u;
     struct jw w;
 
@@ -66,10 +68,9 @@ static void put_json(struct buf *out, const struct box_host *h, const struct doc
     buf_add_char(out, '\n');
 }
 
-static void put_text(struct buf *out, const struct box_host *h, const struct doctor_report *r)
+static void put_text(struct buf *out, const struct box_host *h, const struct launcher_user *server,
+                     const struct doctor_report *r)
 {
-    struct launcher_user room;
-    const struct launcher_user *server = server_user(h, &room);
     struct utsname u;
 
     uname(&u);
@@ -103,6 +104,7 @@ static bool all_held(const struct doctor_report *r)
 
 static int examine(struct cli *cli, const char *state, bool json)
 {
+    struct launcher_user room;
     struct doctor_report r;
     struct box_host h;
     own_done(buf) out;
@@ -110,10 +112,8 @@ static int examine(struct cli *cli, const char *state, bool json)
     buf_init(&out, 1u << 16);
     box_host_look(&h, state); /* first: as an ordinary user the rest changes our namespaces */
     doctor_examine(state, &r);
-    if (json)
-        put_json(&out, &h, &r);
-    else
-        put_text(&out, &h, &r);
+    const struct launcher_user *server = server_user(&h, state, &room);
+    (json ? put_json : put_text)(&out, &h, server, &r);
     box_host_close(&h);
     int code = cli_put(cli, &out);
     bool held = all_held(&r);

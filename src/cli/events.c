@@ -206,6 +206,8 @@ static int run(struct cli *cli, int argc, char **argv)
     bool follows = argc == 1 && strcmp(argv[0], "follow") == 0;
     if (!e && !follows && (argc != 2 || strcmp(argv[0], "verify") != 0))
         e = err_new(ERR_INVALID, "wanted: follow, or verify FILE");
+    if (!e && follows)
+        e = events_follow_check(&o);
     if (e)
         return cli_misuse(cli, e);
     return follows ? events_follow(cli, &o) : verify(cli, &a, argv[1], o.json);

@@ -12,7 +12,7 @@ struct following {
     const struct events_follow *how;
     struct sse_parser events;
     struct buf out;
-    struct err *ended; /* why, as the server says */
+    struct err *ended; /* why, as the server says; or what it said was too much */
     int code;
 };
 
@@ -72,11 +72,14 @@ static void on_event(void *arg, const struct sse_event *e)
 static bool write_events(void *arg, struct str piece)
 {
     struct following *f = arg;
-    own(err) e = sse_parser_feed(&f->events, piece);
+    struct err *e = sse_parser_feed(&f->events, piece);
 
     f->code = cli_put(f->k.cli, &f->out);
     buf_reset(&f->out);
-    return !e && f->code == CLI_OK;
+    if (!f->ended)
+        f->ended = take(&e);
+    err_free(e);
+    return !f->ended && f->code == CLI_OK;
 }
 
 static fallible check_number(struct str since)
@@ -97,6 +100,12 @@ static fallible check_kind(struct str kind)
                    STR_ARG(str_first(kind, 80)));
 }
 
+fallible events_follow_check(const struct events_follow *how)
+{
+    TRY(check_number(how->since));
+    return check_kind(how->kind);
+}
+
 static fallible follow(struct following *f, struct cli *cli)
 {
     const struct events_follow *how = f->how;
@@ -104,8 +113,6 @@ static fallible follow(struct following *f, struct cli *cli)
     int status;
 
     buf_init(&refused, 1u << 20);
-    TRY(check_number(how->since));
-    TRY(check_kind(how->kind));
     TRY(ask_open(&f->k, cli));
     struct ask_stream s = {
         .method = "GET",

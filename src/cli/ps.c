@@ -27,8 +27,8 @@ static void put_age(struct buf *out, struct str created)
 
 #define NO_KEYS STR("default") /* whose they are on a server without keys, or its first key's */
 
-/* Else one cannot tell which key's NAME is meant by KEY/NAME. */
-static bool are_of_several(const struct json *s)
+/* Then SESSION alone may not tell which is meant, and KEY/SESSION does. */
+static bool are_of_keys(const struct json *s)
 {
     for (; s; s = s->next)
         if (!str_eq(json_get_str(s, "key", NO_KEYS), NO_KEYS))
@@ -57,7 +57,7 @@ static void put_row(struct buf *out, const struct json *s, bool keys)
 static void put_list(struct buf *out, const struct ps_options *o, const struct json *list)
 {
     const struct json *s = list ? list->first : NULL;
-    bool keys = are_of_several(s);
+    bool keys = are_of_keys(s);
 
     if (!s && !o->quiet)
         buf_add_cstr(out, "no sandboxes; 'croft run' starts one here, POST /start one there\n");
@@ -117,6 +117,9 @@ CLI_COMMAND(ps) = {
     .summary = "list a server's sandboxes",
     .options = {.rows = rows, .count = ARRAY_LEN(rows)},
     .help = "The server is CROFT_HOST (http://HOST:PORT or unix:/PATH), else the one of this\n"
-            "machine's state directory; its key is CROFT_API_KEY.\n",
+            "machine's state directory; its key is CROFT_API_KEY.\n"
+            "\n"
+            "KEY, where a sandbox is a named key's, is whose it is: other commands take\n"
+            "KEY/SESSION where several keys have a SESSION of that name.\n",
     .run = run,
 };

@@ -253,21 +253,43 @@ TEST(a_server_has_a_user_of_its_own_unless_nobody_has_its_files)
     CHECK(u.uid == 65534 && u.shared);
 }
 
+static void check_doctor_warns(void)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "doctor"), &out), 0);
+    kit_settle();
+    CHECK_HAS(buf_str(&out), "A server would be 'nobody' here: ");
+    CHECK_HAS(buf_str(&out), "useradd");
+}
+
 TEST_LIMIT(a_server_that_is_nobody_is_told_that_others_are_too, 60)
 {
     struct launcher_user u;
     char state[4200];
-    own_done(buf) out;
 
     kit_need_root();
     with_accounts("root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n");
     CHECK_OK(launcher_find_user((uid_t)-1, &u));
     CHECK(u.uid == 65534 && u.shared);
-    buf_init(&out, 1u << 16);
     snprintf(state, sizeof state, "%s/state", test_dir());
     setenv("CROFT_SERVER_STATE_DIR", state, 1);
-    CHECK_INT(program_run(ARGS(test_program("croft"), "doctor"), &out), 0);
-    kit_settle();
-    CHECK_HAS(buf_str(&out), "A server would be 'nobody' here: ");
-    CHECK_HAS(buf_str(&out), "useradd");
+    check_doctor_warns();
+}
+
+TEST_LIMIT(a_server_that_stays_nobody_for_its_files_is_told_so, 60)
+{
+    char state[4200], server[4300];
+
+    kit_need_root();
+    with_accounts("root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n"
+                  "croft:x:987:986::/:/bin/sh\n");
+    snprintf(state, sizeof state, "%s/state", test_dir());
+    snprintf(server, sizeof server, "%s/server", state);
+    CHECK_INT(mkdir(state, 0711), 0);
+    CHECK_INT(mkdir(server, 0700), 0);
+    CHECK_INT(chown(server, 65534, 65534), 0);
+    setenv("CROFT_SERVER_STATE_DIR", state, 1);
+    check_doctor_warns();
 }

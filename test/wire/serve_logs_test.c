@@ -343,8 +343,10 @@ TEST_LIMIT(serve_tells_by_events_what_became_of_a_sandbox, 120)
     serve_tell(&s, "/stop", r);
     CHECK_HAS(followed(&s, "--since 0 --json", "files are gone"), "\"kind\": \"status\"");
     buf_init(&out, 1u << 16);
-    CHECK_INT(program_run(ARGS("bash", "-c", "$CROFT events follow --since soon 2>&1"), &out), 1);
+    CHECK_INT(program_run(ARGS("bash", "-c", "$CROFT events follow --since soon 2>&1"), &out), 2);
     CHECK_HAS(buf_str(&out), "wanted the number of an event, or 'now'");
+    CHECK_INT(program_run(ARGS("bash", "-c", "$CROFT events follow --kind odd 2>&1"), &out), 2);
+    CHECK_HAS(buf_str(&out), "wanted 'status' or 'audit'");
     CHECK_INT(program_run(ARGS("bash", "-c", "$CROFT events follow --since 9000 2>&1"), &out), 1);
     CHECK_HAS(buf_str(&out), "no event 9000 yet");
     serve_close(&s);

@@ -8,6 +8,7 @@
 #include <pwd.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,6 +67,13 @@ fallible launcher_find_user(uid_t before, struct launcher_user *ret_user)
     return found ? NULL
                  : err_new(ERR_NOT_FOUND, "no user for the server: add one with "
                                           "'useradd --system --no-create-home croft'");
+}
+
+uid_t launcher_user_before(int state)
+{
+    struct stat st;
+
+    return fstatat(state, "server", &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_uid : (uid_t)-1;
 }
 
 /* A change of ids that is not one would leave a server that is root and believed not to be. */

@@ -24,6 +24,7 @@ struct launcher_user {
 /* The machine's user `croft`, else `nobody`; ERR_NOT_FOUND when it has neither. before: who owns
  * what a server left, which is to be read again; -1: there is nothing. */
 fallible launcher_find_user(uid_t before, struct launcher_user *ret_user);
+uid_t launcher_user_before(int state); /* that, by the state directory */
 /* No groups, no capabilities (nor a bounding set to gain any from), no set-uid programs, no core
  * and no tracing by processes of that user. Root only; ERR_INVALID for a user that is root. */
 fallible launcher_drop_privileges(const struct launcher_user *user);

@@ -142,21 +142,13 @@ static fallible lock(int state, int *ret_lock)
     return NULL;
 }
 
-/* Of what a server before us made, who may have been another user. */
-static uid_t owner_before(int state)
-{
-    struct stat st;
-
-    return fstatat(state, "server", &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_uid : (uid_t)-1;
-}
-
 static fallible open_all(struct layout *l)
 {
     own_fd state = -1, own = -1;
 
     TRY(open_state(l, &state));
     if (l->separate)
-        TRY(launcher_find_user(owner_before(state), &l->user));
+        TRY(launcher_find_user(launcher_user_before(state), &l->user));
     TRY(check_way(l));
     TRY(open_own(l, state, &own));
     TRY(open_builds(l, own));
