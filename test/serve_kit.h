@@ -29,7 +29,8 @@ void serve_prepare(struct serve *s);      /* layers, subreaper; once per test */
 void serve_prepare_user(struct serve *s); /* the same, and the test is nobody from here on */
 void serve_run(struct serve *s, const char *const *args); /* more arguments; NULL: none */
 void serve_run_with(struct serve *s, const char *config); /* TOML */
-/* Of one that was run so: other settings, which hold when this returns. */
+/* Of one that was run so: other settings, which hold when this returns. The pool `default` goes,
+ * unless they name it: what is started then is cold, and serve_wait_warm() would wait for ever. */
 void serve_reload(struct serve *s, const char *config);
 void serve_open(struct serve *s); /* both */
 void serve_kill(struct serve *s); /* SIGKILL, and wait for its end */

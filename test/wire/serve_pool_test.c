@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* serve_pool_test.c — warm sandboxes: who gets one, what is bound to it, and that nobody gets one
  * twice. */
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "host/launcher/record.h"
 #include "test/program.h"
 #include "test/serve_kit.h"
 
@@ -213,23 +215,23 @@ TEST_LIMIT(serve_fills_the_pool_though_a_claim_hangs, 120)
     serve_close(&s);
 }
 
-static bool has_ended(const char *pids)
+static pid_t pid_of(struct serve *s, const struct json *r)
 {
-    char *end;
+    own_fd dir = open(serve_text(s, "%s/box/%s", s->state, serve_field(s, r, "runtime_id")),
+                      O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct record life;
 
-    for (long pid; (pid = strtol(pids, &end, 10)) > 0; pids = end)
-        if (kill((pid_t)pid, 0) < 0)
-            return true;
-    return false;
+    CHECK_OK(record_read(dir, &life));
+    return life.pid;
 }
 
-/* Until one of these children of the launcher has ended, and it has told that, for it sleeps. */
-static void wait_for_end(struct serve *s, pid_t launcher, const char *pids)
+/* Until this child of the launcher has ended, and it has told that, for it sleeps. */
+static void wait_for_end(struct serve *s, pid_t launcher, pid_t pid)
 {
     own_done(buf) stat;
 
     buf_init(&stat, 4096);
-    while (!has_ended(pids))
+    while (kill(pid, 0) == 0)
         poll(NULL, 0, 5);
     do {
         poll(NULL, 0, 5);
@@ -245,7 +247,6 @@ TEST_LIMIT(serve_starts_again_what_ended_as_soon_as_it_was_claimed, 120)
         "{'image':'host','session_id':'once','command':['sh','-c',"
         "'test -e /workspace/was && exec sleep 600; touch /workspace/was; exit 3']}";
     struct serve s = {.key = NULL};
-    own_done(buf) kids;
 
     serve_open(&s);
     struct json *other = serve_start(&s, "other", "");
@@ -256,11 +257,10 @@ TEST_LIMIT(serve_starts_again_what_ended_as_soon_as_it_was_claimed, 120)
     serve_want(&s, 200, "GET", /* behind it: the launcher has answered both */
                serve_text(&s, "/croft/v1/sandboxes/%s/stats", serve_field(&s, other, "runtime_id")),
                NULL);
-    buf_init(&kids, 65536);
-    CHECK_OK(fd_read_file(serve_text(&s, "/proc/%d/task/%d/children", launcher, launcher), &kids));
+    pid_t pid = pid_of(&s, r);
     CHECK_INT(kill(s.wire.pid, SIGSTOP), 0);
     signal_warm(&s, SIGCONT);
-    wait_for_end(&s, launcher, buf_cstr(&kids));
+    wait_for_end(&s, launcher, pid);
     CHECK_INT(kill(s.wire.pid, SIGCONT), 0);
     CHECK(becomes(&s, "once", "error"));
     CHECK_HAS(str_of(detail_of(&s, serve_get(&s, "/sessions/once").json)), "exit status 3");
