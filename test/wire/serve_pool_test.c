@@ -269,6 +269,27 @@ TEST_LIMIT(serve_starts_again_what_ended_as_soon_as_it_was_claimed, 120)
     serve_close(&s);
 }
 
+/* It has the row of a claim that its launcher never passed on to pid 1, who ended then. */
+TEST_LIMIT(serve_begins_what_was_acknowledged_and_not_bound_when_its_launcher_was_killed, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    wait_for(&s, "ready", 4);
+    pid_t launcher = serve_launcher(&s);
+    CHECK_INT(kill(launcher, SIGSTOP), 0);
+    struct json *r = serve_want(&s, 200, "POST", "/start", "{'image':'host','session_id':'a'}");
+    CHECK_STR(serve_field(&s, r, "status"), "starting");
+    CHECK_HAS(str_of(detail_of(&s, r)), "warm");
+    CHECK_INT(kill(launcher, SIGKILL), 0);
+    CHECK_INT(program_wait(s.wire.pid), 1);
+    serve_reap(); /* all that were warm */
+    serve_run(&s, NULL);
+    CHECK(becomes(&s, "a", "running"));
+    CHECK_STR(serve_exec(&s, r, "echo it is"), "it is");
+    serve_close(&s);
+}
+
 static int ask_without_waiting(const char *url, const char *method, const char *target,
                                const char *body)
 {

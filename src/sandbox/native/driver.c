@@ -331,6 +331,7 @@ static void on_adopted(struct native *n, const struct native_reply *r, int *fds,
         n->pid = n->base.found == SBX_STOPPED ? 0 : r->pid;
         n->disk = r->disk;
         n->known = true;
+        n->snapshot[0] = '\0'; /* it has files of its own */
         if (n->command)
             native_join_output(n);
     }
