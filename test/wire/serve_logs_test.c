@@ -388,6 +388,9 @@ static void leave_said(struct serve *s, const char *id)
  * only the row says that it lives. */
 TEST_LIMIT(serve_sweeps_what_commands_said_whom_nobody_knows, 120)
 {
+    static const char still_runs[] = "import sqlite3,sys\nd=sqlite3.connect(sys.argv[1])\n"
+                                     "d.execute(\"UPDATE runtimes SET status='running'\")\n"
+                                     "d.commit()";
     struct serve s = {.key = NULL};
     own_done(buf) out;
 
@@ -398,12 +401,10 @@ TEST_LIMIT(serve_sweeps_what_commands_said_whom_nobody_knows, 120)
     leave_said(&s, "abcdefghijklmnop");
     leave_said(&s, serve_field(&s, r, "runtime_id"));
     buf_init(&out, 4096);
-    CHECK_INT(program_run(ARGS("python3", "-c",
-                               "import sqlite3,sys\nd=sqlite3.connect(sys.argv[1])\n"
-                               "d.execute(\"UPDATE runtimes SET status='running'\")\nd.commit()",
-                               serve_text(&s, "%s/server/croft.db", s.state)),
-                          &out),
-              0);
+    CHECK_INT(
+        program_run(
+            ARGS("python3", "-c", still_runs, serve_text(&s, "%s/server/croft.db", s.state)), &out),
+        0);
     serve_run(&s, NULL);
     r = serve_want(&s, 200, "GET", "/sessions/gone", NULL);
     CHECK_STR(serve_field(&s, r, "status"), "stopped");
