@@ -140,8 +140,8 @@ static void restore_states(struct shell *s, const struct shell_page *p)
 {
     int command = p->command;
 
-    if (command == CMD_QUEUED && p->state == SH_READY)
-        command = CMD_RUNNING; /* its line was being typed */
+    if (command == CMD_QUEUED && p->awaiting_mark)
+        command = CMD_RUNNING; /* its line was being typed, to a bash that starts perhaps */
     s->sm.now = p->state == SH_READY ? SH_READY : SH_STARTING;
     if (command != CMD_RUNNING)
         return; /* it had not begun, or its words went with the server */
