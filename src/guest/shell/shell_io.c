@@ -258,13 +258,12 @@ static pid_t foreground_group(const struct shell *s)
     return ioctl(s->master, TIOCGPGRP, &group) == 0 ? group : -1;
 }
 
-static void read_status(pid_t pid, struct buf *ret)
+static void read_status(pid_t pid, struct buf *into)
 {
     char path[64];
 
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    buf_init(ret, 65536);
-    err_free(fd_read_file(path, ret));
+    err_free(fd_read_file(path, into));
 }
 
 /* Is SIGINT in one of these sets of a process's status, eight characters each? If that cannot be
@@ -286,7 +285,7 @@ static bool has_sigint(struct str status, const char *sets)
  * then got it, and is about to end: its run-time has put back what was before. */
 static bool missed_interrupt(const struct shell *s, pid_t pid)
 {
-    own_done(buf) b;
+    own_done(buf) b = {.limit_bytes = READ_BYTES};
 
     read_status(pid, &b);
     return !str_starts(buf_str(&b), str_of(s->interrupted_name)) &&
@@ -307,7 +306,7 @@ static void await_echo(struct shell *s)
  * line, be interrupted, and give the line to the next `read`. */
 static bool owes_interrupt(pid_t pid)
 {
-    own_done(buf) b;
+    own_done(buf) b = {.limit_bytes = READ_BYTES};
 
     read_status(pid, &b);
     return has_sigint(buf_str(&b), "SigPnd:\tShdPnd:\t");
@@ -338,7 +337,7 @@ static void on_interrupt_check(struct loop_timer *t)
  * that merely takes its time to end is left alone. */
 void shell_interrupt_now(struct shell *s)
 {
-    own_done(buf) b;
+    own_done(buf) b = {.limit_bytes = READ_BYTES};
 
     s->interrupts++;
     s->keys_typed = true;
