@@ -204,10 +204,15 @@ void rig_check_answer(const struct rig *r, const char *id, const char *request, 
     own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK_INT(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
     CHECK_OK(fd_write_all(fd, str_of(request)));
-    CHECK_OK(fd_wait(fd, POLLIN, WAIT_MS));
-    ssize_t n = read(fd, text, size - 1);
-    CHECK(n > 0);
-    text[n] = '\0';
+    size_t len = 0;
+    text[0] = '\0';
+    /* In pieces, maybe. */
+    for (ssize_t n = 1; n > 0 && !(strstr(text, "\r\n\r\n") && strstr(text, part));
+         text[len] = '\0') {
+        CHECK_OK(fd_wait(fd, POLLIN, WAIT_MS));
+        n = read(fd, text + len, size - 1 - len);
+        len += n > 0 ? (size_t)n : 0;
+    }
     CHECK_HAS(str_of(text), "HTTP/1.1 200");
     CHECK_HAS(str_of(text), part);
 }

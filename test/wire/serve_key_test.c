@@ -240,7 +240,7 @@ TEST_LIMIT(serve_keeps_room_for_the_diff_of_another_tenant, 120)
     CHECK(poll(asked, ARRAY_LEN(asked), 60000) == 1); /* whichever came last */
     for (unsigned i = 0; i < ARRAY_LEN(r); i++)
         if (asked[i].revents)
-            check_answer(&asked[i].fd, "HTTP/1.1 503 ", "2 sandboxes of key 'many'");
+            check_answer(&asked[i].fd, "HTTP/1.1 503 ", "2 of them of key 'many'");
     s.key = few;
     int fd = ask_for_diff(&s, other);
     CHECK_INT(kill(launcher, SIGCONT), 0);
