@@ -73,7 +73,8 @@ unsigned fault_calls(void)
     return atomic_load(&fault->calls);
 }
 
-static bool strike(const char *name, int errnum)
+/* Its name is whole before it is told as fired: whoever reads it may be another process. */
+static bool strike_as(const char *name, const long *number, int errnum)
 {
     if (fault->always[0] && strcmp(name, fault->always) == 0) {
         errno = errnum;
@@ -84,10 +85,18 @@ static bool strike(const char *name, int errnum)
     atomic_fetch_add(&fault->calls, 1);
     if (atomic_fetch_sub(&fault->left, 1) != 1)
         return false;
-    strncpy(fault->name, name, sizeof fault->name - 1);
+    if (number)
+        snprintf(fault->name, sizeof fault->name, "%s %ld", name, *number);
+    else
+        snprintf(fault->name, sizeof fault->name, "%s", name);
     atomic_store(&fault->fired, true);
     errno = errnum;
     return true;
+}
+
+static bool strike(const char *name, int errnum)
+{
+    return strike_as(name, NULL, errnum);
 }
 
 static bool strike_deep(const char *name, int errnum)
@@ -100,10 +109,8 @@ static bool strike_number(const char *name, long number, int errnum)
 {
     if (name[0] == 's' && number == SYS_rt_sigaction)
         return false;
-    if (!strike_deep(name, errnum))
-        return false;
-    snprintf(fault->name, sizeof fault->name, "%s %ld", name, number);
-    return true;
+    return atomic_load_explicit(&fault->deep, memory_order_relaxed) &&
+           strike_as(name, &number, errnum);
 }
 
 #define WRAP(type, name, fail, errnum, params, args)                                               \
