@@ -172,8 +172,12 @@ fallible shell_begin(struct shell *s, struct str command); /* types the one line
 void shell_input(struct shell *s, struct str bytes);
 void shell_drain(struct shell *s);
 void shell_read_reports(struct shell *s);
-void shell_interrupt_now(struct shell *s);
 void shell_give_up_mark(struct shell *s);
+
+/* shell_interrupt.c */
+void shell_interrupt_now(struct shell *s);
+pid_t shell_foreground(const struct shell *s); /* the process group that has the terminal, or -1 */
+void shell_await_echo(struct shell *s);        /* of keys that were typed */
 
 /* shell_meta.c */
 struct shell_report {
@@ -194,5 +198,4 @@ void shell_on_output(struct shell *s);
 bool shell_is_start(const struct shell *s, const struct shell_report *r);
 void shell_on_started(struct shell *s, const struct shell_report *r);
 void shell_on_report(struct shell *s, const struct shell_report *r); /* NULL: a lost one */
-void shell_on_started(struct shell *s, const struct shell_report *r);
 void shell_on_death(struct shell *s, int exit_code);

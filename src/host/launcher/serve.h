@@ -13,6 +13,7 @@
 
 struct serve_start; /* see serve_start.c */
 struct serve_job;   /* a child that works on files, see serve_job.h */
+struct sockaddr_un;
 
 #define SERVE_KILLERS 4 /* who may wait for one end: a stop beside a deadline, and some room */
 
@@ -117,9 +118,6 @@ struct serve_box *serve_find(struct serve *s, const char *id);
 void serve_answer(struct serve *s, struct native_reply *reply, struct err *e,
                   struct serve_fds *fds);
 
-/* A socket in the directory of sockets, the server's to connect to. */
-fallible serve_listen(const struct serve *s, int type, const char *name, int *ret_fd);
-
 /* State, and how it ended. */
 void serve_describe(const struct serve_box *b, struct native_reply *reply);
 
@@ -139,11 +137,22 @@ void serve_start_watch(struct serve *s, struct serve_box *b, const struct serve_
 void serve_start_settle(struct serve_box *b);
 void serve_settle_all(struct serve *s);
 
-/* --- serve_life.c --- */
+/* --- serve_names.c --- */
 
 #define SERVE_SOCKET_NAME (NATIVE_ID_MAX + 8)
 /* "ID.s", "ID.c", "ID.l" */
 enum serve_name { SERVE_NAME_SERVER = 's', SERVE_NAME_CONNECT = 'c', SERVE_NAME_LOG = 'l' };
+
+fallible serve_address(const struct serve *s, const char *id, enum serve_name kind,
+                       struct sockaddr_un *ret);
+/* A socket in the directory of sockets, the server's to connect to. */
+fallible serve_listen(const struct serve *s, int type, const char *name, int *ret_fd);
+/* The same, and the log, of the sandbox whose directory is dir; again: it had a life before. */
+fallible serve_listen_at(const struct serve *s, int dir, const char *id, enum serve_name kind,
+                         int *ret_fd);
+fallible serve_open_log(const struct serve *s, int dir, bool again, const char *id, int *ret_fd);
+
+/* --- serve_life.c --- */
 
 void serve_insert(struct serve *s, struct serve_box *b);
 void serve_forget(struct serve *s, struct serve_box *b); /* and frees it */

@@ -139,86 +139,6 @@ static fallible make_ends(struct making *m)
     return NULL;
 }
 
-/* Connecting takes the right to write to the socket: it is the server's alone. */
-static fallible name_of(const struct serve *s, const char *id, enum serve_name kind,
-                        struct sockaddr_un *a)
-{
-    char name[SERVE_SOCKET_NAME];
-
-    serve_socket_name(id, kind, name);
-    *a = (struct sockaddr_un){.sun_family = AF_UNIX};
-    int n = snprintf(a->sun_path, sizeof a->sun_path, "/proc/self/fd/%d/%s", s->sockets, name);
-    return n < (int)sizeof a->sun_path ? NULL
-                                       : err_new(ERR_INTERNAL, "a socket's name is too long");
-}
-
-static bool is_servers_own(const struct serve *s)
-{
-    return s->policy->server == 0 || s->host.user;
-}
-
-/* bind() in dir, then under its name in the directory of sockets: nobody sees it before it is the
- * server's. */
-static fallible listen_in(const struct serve *s, int type, int dir, const char *at,
-                          const char *name, int *ret_fd)
-{
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
-    own_fd fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-    snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d/%s", dir, at);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a) < 0)
-        return err_sys("make socket '%s'", name);
-    if (fchmodat(dir, at, 0600, 0) < 0 ||
-        (!is_servers_own(s) &&
-         fchownat(dir, at, s->policy->server, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0))
-        return err_sys("give socket '%s' to the server", name);
-    if (listen(fd, 128) < 0)
-        return err_sys("listen at '%s'", name);
-    if (dir != s->sockets && renameat(dir, at, s->sockets, name) < 0)
-        return err_sys("put socket '%s' in place", name);
-    *ret_fd = take_fd(&fd);
-    return NULL;
-}
-
-fallible serve_listen(const struct serve *s, int type, const char *name, int *ret_fd)
-{
-    return listen_in(s, type, s->sockets, name, name, ret_fd);
-}
-
-/* What a sandbox has in the directory of sockets is made in its own directory if that is in the
- * same mount: these lie apart, while in one directory every new inode would pass by all that were
- * deleted there lately (box_host_spread()). */
-static fallible listen_at(const struct serve *s, int dir, const char *id, enum serve_name kind,
-                          int *ret_fd)
-{
-    char name[SERVE_SOCKET_NAME];
-
-    serve_socket_name(id, kind, name);
-    int where = s->sockets_near ? dir : s->sockets;
-    const char *at = s->sockets_near ? "socket" : name;
-    struct err *e = listen_in(s, SOCK_STREAM, where, at, name, ret_fd);
-    if (!e || err_errno(e) != EADDRINUSE)
-        return e;
-    err_free(e);
-    unlinkat(where, at, 0); /* of one that is gone, which could not be removed then */
-    return listen_in(s, SOCK_STREAM, where, at, name, ret_fd);
-}
-
-static fallible open_log(const struct serve *s, int dir, bool again, const char *id, int *ret_fd)
-{
-    bool near = s->sockets_near && !again;
-    char name[SERVE_SOCKET_NAME];
-
-    serve_socket_name(id, SERVE_NAME_LOG, name);
-    own_fd fd = openat(near ? dir : s->sockets, near ? "log" : name,
-                       O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0 || (!is_servers_own(s) && fchown(fd, s->policy->server, (gid_t)-1) < 0) ||
-        (near && renameat(dir, "log", s->sockets, name) < 0))
-        return err_sys("make its log");
-    *ret_fd = take_fd(&fd);
-    return NULL;
-}
-
 static void name_args(struct making *m, bool counted)
 {
     size_t n = ARRAY_LEN(pid1_args);
@@ -268,11 +188,11 @@ static fallible make_in_dir(struct serve *s, struct making *m, struct serve_box 
     if (dir < 0)
         return err_sys("open the directory of '%s'", m->req.id);
     if (m->req.flags & NATIVE_FILE_LOG) {
-        TRY(open_log(s, dir, m->again, m->req.id, &m->log));
+        TRY(serve_open_log(s, dir, m->again, m->req.id, &m->log));
         m->spec.fds[AT_LOG] = m->spec.fds[AT_LOG + 1] = m->log;
     }
-    TRY(listen_at(s, dir, m->req.id, SERVE_NAME_SERVER, &m->spec.fds[AT_LISTEN]));
-    TRY(listen_at(s, dir, m->req.id, SERVE_NAME_CONNECT, &m->spec.fds[AT_TUNNEL]));
+    TRY(serve_listen_at(s, dir, m->req.id, SERVE_NAME_SERVER, &m->spec.fds[AT_LISTEN]));
+    TRY(serve_listen_at(s, dir, m->req.id, SERVE_NAME_CONNECT, &m->spec.fds[AT_TUNNEL]));
     TRY(take_embryo(s, &m->embryo));
     m->spec.flags = BOX_DIR_MADE | BOX_LAUNCHER | (s->policy->keep ? BOX_KEPT : 0) |
                     (m->rootfs.joined ? BOX_JOINED : 0);
@@ -511,7 +431,8 @@ static fallible dial(struct serve *s, const struct native_request *r, struct ser
     struct sockaddr_un a;
     own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    TRY(name_of(s, r->id, r->flags & NATIVE_TUNNEL ? SERVE_NAME_CONNECT : SERVE_NAME_SERVER, &a));
+    TRY(serve_address(s, r->id, r->flags & NATIVE_TUNNEL ? SERVE_NAME_CONNECT : SERVE_NAME_SERVER,
+                      &a));
     if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof a) < 0)
         return err_sys("connect to sandbox '%s'", r->id);
     out->fds[out->count++] = take_fd(&fd);

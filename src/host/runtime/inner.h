@@ -114,6 +114,8 @@ void runtime_set_keys(struct runtime *r);                    /* what the proxy m
 void runtime_ask_own(struct runtime *r, enum runtime_op op); /* nobody waits for it */
 void runtime_refuse_all(struct runtime *r);
 void runtime_next(struct runtime *r); /* what is asked next, if nothing is under way */
+
+/* --- hooks.c --- */
 void runtime_on_gone(void *arg, struct sbx *s);
 void runtime_on_wake(struct proxy_target *t);
 void runtime_on_trouble(struct proxy_target *t);

@@ -20,12 +20,12 @@
 #include "host/proxy/proxy.h"
 #include "host/runtime/api.h"
 #include "host/runtime/awake.h"
-#include "host/runtime/pool.h"
 #include "host/runtime/runtime.h"
 #include "host/serve/backing.h"
 #include "host/serve/launch.h"
 #include "host/serve/layout.h"
 #include "host/serve/machine.h"
+#include "host/serve/pools.h"
 #include "host/serve/watch.h"
 #include "host/store/store.h"
 #include "host/tree/tree.h"
@@ -311,38 +311,6 @@ static fallible open_parts(struct server *s)
     return open_http(s);
 }
 
-/* --- pools --- */
-
-static fallible open_pools(struct server *s)
-{
-    static const struct wire_warm_config otherwise = {.name = STR_INIT("default"),
-                                                      .image = STR_INIT("host"),
-                                                      .run_as_user = -1,
-                                                      .run_as_group = -1,
-                                                      .fs_group = -1};
-    struct pool_config c = {.wire = otherwise, .target = 4, .ceiling = 64};
-
-    if (!backing_is_native(s->settings))
-        return NULL;
-    if (!s->settings->pool_count)
-        return pool_set(s->manager, &c);
-    for (size_t i = 0; i < s->settings->pool_count; i++) {
-        const struct settings_pool *p = &s->settings->pools[i];
-        c = (struct pool_config){.wire = {.name = p->name,
-                                          .image = p->image,
-                                          .working_dir = p->working_dir,
-                                          .command = p->command,
-                                          .environment = p->environment,
-                                          .run_as_user = p->run_as_user,
-                                          .run_as_group = p->run_as_group,
-                                          .fs_group = p->fs_group},
-                                 .target = (unsigned)p->target,
-                                 .ceiling = (unsigned)(p->ceiling ? p->ceiling : p->target)};
-        TRY(pool_set(s->manager, &c));
-    }
-    return NULL;
-}
-
 /* --- life --- */
 
 static void fail(struct server *s, struct err *e)
@@ -404,7 +372,7 @@ static fallible serve(struct server *s)
     TRY(http_server_listen(s->http, take_fd(&s->listener)));
     for (size_t i = 1; i < s->passed_count; i++)
         TRY(http_server_listen(s->http, s->passed[i]));
-    TRY(open_pools(s));
+    TRY(pools_open(s->manager, s->settings));
     fd_print(s->config->out, "%s\n", s->url);
     own(err) unsaid = notify_send(s->config->envp, "READY=1");
     if (unsaid)
@@ -469,37 +437,17 @@ static void on_interrupt(struct loop_signal *sig)
 
 /* --- settings anew --- */
 
-struct wanted_pools {
-    const struct settings *settings;
-    struct str gone; /* one that is there and not wanted any more */
-};
-
-static void find_gone(void *arg, const struct pool_info *info)
-{
-    struct wanted_pools *w = arg;
-
-    for (size_t i = 0; i < w->settings->pool_count; i++)
-        if (str_eq(w->settings->pools[i].name, info->name))
-            return;
-    if (w->settings->pool_count || !str_eq(info->name, STR("default")))
-        w->gone = info->name;
-}
-
 static fallible apply(struct server *s)
 {
     struct manager_config c = manager_settings(s);
-    struct wanted_pools w = {.settings = s->settings};
 
     manager_reconfigure(s->manager, &c);
     s->awake.ms = s->settings->awake;
     journal_keep(s->watch.journal, s->settings->journal.keep);
     keys_set_defaults(s->keys, (uint32_t)s->settings->tenant.most_runtimes,
                       (uint32_t)s->settings->tenant.starts_per_minute);
-    TRY(open_pools(s));
-    do {
-        w.gone = (struct str){0};
-        pool_each(s->manager, find_gone, &w);
-    } while (w.gone.p && pool_remove(s->manager, w.gone));
+    TRY(pools_open(s->manager, s->settings));
+    pools_drop(s->manager, s->settings);
     return NULL;
 }
 

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/* hooks.c — what a runtime is told by its sandbox and by the proxy: that it ended by itself, is
+ * wanted while it is paused, or does not answer. */
+#include "base/log.h"
+#include "host/runtime/inner.h"
+
+/* Is the operation under way told of its end, and tells? Questions do not look at that, and of
+ * others the half that is missing may be the row. */
+static bool is_told(const struct runtime *r, const struct sbx *s)
+{
+    switch (r->op) {
+    case RUNTIME_NO_OP:
+    case RUNTIME_MEASURE:
+    case RUNTIME_LOOK:
+    case RUNTIME_FILES:
+    case RUNTIME_SNAPSHOT:
+        return false;
+    default:
+        return s->op || (r->pending & PENDING_SANDBOX);
+    }
+}
+
+#define ONE_DEATH_NS                                                                               \
+    (10 * NS_PER_S) /* a server's connections break before we hear of its sandbox */
+
+/* It was not the server alone that died: nobody started it again. */
+static void forget_death(struct runtime *r)
+{
+    if (!r->died_ns || loop_now_ns(r->manager->config.loop) - r->died_ns > ONE_DEATH_NS)
+        return;
+    r->died_ns = 0;
+    r->restarts--;
+    r->server_died = false;
+}
+
+void runtime_on_gone(void *arg, struct sbx *s)
+{
+    struct runtime *r = arg;
+
+    if (is_told(r, s))
+        return;
+    forget_death(r);
+    r->manager->counters.gone++;
+    if (!r->op)
+        runtime_set_request(r, (struct str){0});
+    struct err *e = err_new(ERR_CLOSED, "%s", s->failure ? s->failure : "it ended");
+    runtime_fail(r, e);
+    err_free(e);
+    manager_check_end(r->manager);
+}
+
+void runtime_on_wake(struct proxy_target *t)
+{
+    runtime_ask_own(container_of(t, struct runtime, target), RUNTIME_RESUME);
+}
+
+/* A page that is not there tells the same as a sandbox that is not: not more than one look a
+ * second. */
+#define LOOK_NS NS_PER_S
+
+void runtime_on_trouble(struct proxy_target *t)
+{
+    struct runtime *r = container_of(t, struct runtime, target);
+    uint64_t now = loop_now_ns(r->manager->config.loop);
+
+    if (r->status.now != RUNTIME_RUNNING || r->op || now - r->looked_ns < LOOK_NS)
+        return;
+    r->looked_ns = now;
+    runtime_ask_own(r, RUNTIME_LOOK);
+}
+
+/* Pid 1 starts it again, and tells only its log: what is seen of it is an answer that never came.
+ */
+static void on_server_lost(struct proxy_target *t)
+{
+    struct runtime *r = container_of(t, struct runtime, target);
+
+    if (r->status.now != RUNTIME_RUNNING || r->published)
+        return;
+    r->restarts += r->restarts < UINT8_MAX;
+    r->server_died = true;
+    r->died_ns = loop_now_ns(r->manager->config.loop);
+    log_warn("the server in a sandbox died under a request", KV("id", r->id),
+             KV("restarts", (unsigned)r->restarts));
+    row_update(r, NULL);
+}
+
+void runtime_set_hooks(struct runtime *r)
+{
+    r->target.on_lost = runtime_is_far(r) ? NULL : on_server_lost;
+    r->target.park = r->manager->config.park;
+    r->target.parked_of = &r->tenant->parked;
+    r->target.on_wake = runtime_on_wake;
+    r->target.on_trouble = runtime_is_far(r) ? runtime_on_trouble : NULL;
+}
