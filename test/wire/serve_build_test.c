@@ -14,6 +14,7 @@
 
 #define BOUNDARY "xYzZY"
 #define KEY_MAX  128
+#define HELD     900000000 /* seconds that a build sleeps, and the test's pid: by which it is found */
 #define MINE     "localhost/croft/" /* the prefix that tenants may build below */
 
 static void need_buildah(void)
@@ -366,28 +367,102 @@ TEST_LIMIT(serve_keeps_no_more_of_builds_than_it_was_told, 120)
     serve_close(&s);
 }
 
-/* Of two one waits, for as long as the settings read anew say; whichever it is. */
-static void check_one_waits(struct serve *s, const char *image)
+/* What a session is once it is not that any more. */
+static struct json *wait_past(struct serve *s, const char *session, const char *status)
 {
-    struct pollfd fds[2];
-    own_done(buf) in;
+    const char *target = serve_text(s, "/sessions/%s", session);
 
-    serve_reload(s, "[server]\nbuild_wait = '600s'\nmost_starts = 1\n");
-    for (unsigned i = 0; i < 2; i++) {
-        const char *body = serve_text(s, "{\"image\":\"%s\",\"session_id\":\"wait%u\"}", image, i);
-        fds[i] = (struct pollfd){.fd = wire_connect(&s->wire), .events = POLLIN};
-        wire_send(fds[i].fd, str_of(serve_text(s,
-                                               "POST /start HTTP/1.1\r\nHost: localhost\r\n"
-                                               "X-API-Key: %s\r\nContent-Length: %zu\r\n\r\n%s",
-                                               s->key, strlen(body), body)));
+    for (;;) {
+        struct json *r = serve_want(s, 200, "GET", target, NULL);
+        if (strcmp(serve_field(s, r, "status"), status) != 0)
+            return r;
+        poll(NULL, 0, 10); /* nobody tells */
     }
-    CHECK_INT(poll(fds, 2, -1), 1);
-    buf_init(&in, 65536);
-    wire_read_answer(fds[fds[0].revents ? 0 : 1].fd, &in);
-    CHECK_HAS(buf_str(&in), "HTTP/1.1 503");
-    CHECK_HAS(buf_str(&in), "server.most_starts");
-    for (unsigned i = 0; i < 2; i++)
-        close(fds[i].fd);
+}
+
+/* A build that stands still until it is let go on. */
+static const char *build_held(struct serve *s, const char *after, const char *target)
+{
+    return build(s,
+                 serve_text(s, "FROM " MINE "base:1\nRUN /bin/busybox sleep %d; %s\n",
+                            HELD + (int)getpid(), after),
+                 target);
+}
+
+static void let_go_on(struct serve *s)
+{
+    own_done(buf) out;
+    const char *find =
+        "until kill $(pgrep -fx \"/bin/busybox sleep $1\") 2>/dev/null; do sleep .01; "
+        "done";
+
+    buf_init(&out, 1u << 16);
+    CHECK_INT(
+        program_run(ARGS("bash", "-c", find, "bash", serve_text(s, "%d", HELD + (int)getpid())),
+                    &out),
+        0);
+}
+
+/* Answered at once and seen everywhere, though there is nothing to run yet. */
+static struct json *start_waiting(struct serve *s, const char *image, const char *session)
+{
+    const char *body = serve_text(s,
+                                  "{'image':'%s','session_id':'%s',"
+                                  "'command':['/bin/busybox','sleep','1000']}",
+                                  image, session);
+    struct json *r = serve_want(s, 200, "POST", "/start", body);
+    const char *id = serve_field(s, r, "runtime_id");
+
+    CHECK_STR(serve_field(s, r, "status"), "starting");
+    CHECK_STR(serve_field(s, r, "pod_status"), "pending");
+    CHECK_HAS(serve_field(s, r, "status_detail"), "is being built");
+    const char *places[] = {serve_text(s, "/sessions/%s", session),
+                            serve_text(s, "/runtime/%s", id),
+                            serve_text(s, "/sessions/batch?ids=%s", session), "/list",
+                            serve_text(s, "/croft/v1/sandboxes/%s", id)};
+    for (size_t i = 0; i < ARRAY_LEN(places); i++)
+        CHECK_HAS(serve_get(s, places[i]).body, id);
+    r = serve_want(s, 200, "POST", "/start", body); /* the same one */
+    CHECK_STR(serve_field(s, r, "runtime_id"), id);
+    return r;
+}
+
+TEST_LIMIT(serve_shows_a_start_that_waits_for_its_image_and_starts_it_then, 240)
+{
+    struct serve s = {.key = NULL};
+
+    need_buildah();
+    serve_open(&s);
+    CHECK_STR(serve_field(&s, wait_for(&s, build(&s, BASE, MINE "base:1")), "status"), "SUCCESS");
+    build_held(&s, "true", MINE "soon:1");
+    struct json *r = start_waiting(&s, MINE "soon:1", "soon");
+    struct json *gone = start_waiting(&s, MINE "soon:1", "gone");
+    serve_refused(&s, 409, "is starting", "POST", "/pause",
+                  serve_text(&s, "{'runtime_id':'%s'}", serve_field(&s, r, "runtime_id")));
+    CHECK_STR(serve_field(&s, serve_tell(&s, "/stop", gone), "status"), "stopped");
+    let_go_on(&s);
+    r = wait_past(&s, "soon", "starting");
+    CHECK_HAS(serve_field(&s, r, "status_detail"), "cold: its image had to be built first");
+    CHECK_STR(serve_field(&s, r, "status"), "running");
+    serve_kill(&s); /* what the image says of itself is in its row by now */
+    serve_run(&s, NULL);
+    CHECK_STR(serve_field(&s, wait_past(&s, "soon", "starting"), "status"), "running");
+    serve_tell(&s, "/stop", r);
+    build_held(&s, "false", MINE "never:1");
+    start_waiting(&s, MINE "never:1", "never");
+    let_go_on(&s);
+    r = wait_past(&s, "never", "starting");
+    CHECK_STR(serve_field(&s, r, "status"), "error");
+    CHECK_STR(serve_field(&s, r, "pod_status"), "failed");
+    CHECK_HAS(serve_field(&s, r, "status_detail"), "(ErrImagePull): its build failed");
+    build_held(&s, "true", MINE "cut:1");
+    start_waiting(&s, MINE "cut:1", "cut");
+    serve_kill(&s);
+    serve_run(&s, NULL);
+    r = wait_past(&s, "cut", "starting");
+    CHECK_STR(serve_field(&s, r, "status"), "error");
+    CHECK_HAS(serve_field(&s, r, "status_detail"), "build it again");
+    serve_close(&s);
 }
 
 TEST_LIMIT(serve_keeps_builds_of_tenants_apart_and_says_which_were_cut_short, 180)
@@ -409,15 +484,6 @@ TEST_LIMIT(serve_keeps_builds_of_tenants_apart_and_says_which_were_cut_short, 18
     wait_for(&s, build(&s, "FROM " MINE "free:1\nRUN echo new >/etc/base\n", MINE "free:1"));
     s.key = other;
     CHECK_HAS(post(&s, STR("AAAA"), MINE "free:1-other").body, "did not build"); /* by any tag */
-    id = build(&s, "FROM " MINE "base:1\nRUN sleep 2\n", MINE "soon:1"); /* it is waited for */
-    struct json *r =
-        serve_want(&s, 200, "POST", "/start", "{'image':'" MINE "soon:1','session_id':'soon'}");
-    CHECK_STR(serve_field(&s, wait_for(&s, id), "status"), "SUCCESS");
-    serve_tell(&s, "/stop", r);
-    id =
-        build(&s, "FROM " MINE "base:1\nRUN false\n", MINE "never:1"); /* and then it is not here */
-    serve_refused(&s, 422, "is not here", "POST", "/start",
-                  "{'image':'" MINE "never:1','session_id':'never'}");
     serve_kill(&s);
     serve_run_with(&s, "[server]\nbuild_wait = '100ms'\n");
     id = build(&s, "FROM " MINE "base:1\nRUN while :; do :; done\n", MINE "mine:1");
@@ -425,10 +491,17 @@ TEST_LIMIT(serve_keeps_builds_of_tenants_apart_and_says_which_were_cut_short, 18
     while (strcmp(serve_field(&s, serve_want(&s, 200, "GET", target, NULL), "status"), "QUEUED") ==
            0)
         poll(NULL, 0, 10);
+    serve_want(&s, 200, "POST", "/start", "{'image':'" MINE "mine:1','session_id':'early'}");
+    CHECK_HAS(serve_field(&s, wait_past(&s, "early", "starting"), "status_detail"),
+              "server.build_wait");
+    serve_reload(&s, "[server]\nbuild_wait = '600s'\nmost_starts = 1\n");
+    serve_want(&s, 200, "POST", "/start", "{'image':'" MINE "mine:1','session_id':'one'}");
+    serve_refused(&s, 503, "server.most_starts", "POST", "/start",
+                  "{'image':'" MINE "mine:1','session_id':'two'}");
+    serve_refused(&s, 404, "two", "GET", "/sessions/two", NULL);
+    serve_reload(&s, "[server]\nbuild_wait = '0'\n");
     serve_refused(&s, 503, "image: '" MINE "mine:1' is being built", "POST", "/start",
-                  "{'image':'" MINE "mine:1','session_id':'early'}");
-    serve_refused(&s, 404, "early", "GET", "/sessions/early", NULL);
-    check_one_waits(&s, MINE "mine:1");
+                  "{'image':'" MINE "mine:1','session_id':'two'}");
     s.key = boss; /* the name is the other's from its queueing on, and an administrator's neither */
     struct serve_answer late = post(&s, STR("AAAA"), MINE "mine:1");
     CHECK_INT(late.status, 409);

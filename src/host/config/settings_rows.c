@@ -46,11 +46,10 @@ static const struct cfg_row rows[] = {
             .flag = ""),
     CFG_BOOL(settings, resume_on_request, "server.resume_on_request", false,
              "A request to a paused sandbox wakes it, instead of being answered 503.", .flag = ""),
-    CFG_MS(
-        settings, build_wait, "server.build_wait", "60s",
-        "A start whose image is being built waits so long for it, and is 503 after that. Clients "
-        "wait 180 s for an answer. 0 is not at all.",
-        .flag = "", .max = 600000),
+    CFG_MS(settings, build_wait, "server.build_wait", "60s",
+           "A start whose image is being built is told as starting, waits so long for it, and has "
+           "failed then. Clients wait 120 s or more. 0 is not at all: such a start is 503.",
+           .flag = "", .max = 600000),
     CFG_SIZE(settings, build_bytes, "server.build_bytes", "8G",
              "Disk for what builds are made of (their contexts, up to 2G each), all together; one "
              "for which there is no room is 429.",

@@ -374,19 +374,31 @@ static void pass_adopt(struct runtime *r)
     err_free(e);
 }
 
+fallible runtime_make_spec(struct runtime *r, struct arena *a, const struct json *config,
+                           struct wire_start *ret_start)
+{
+    struct wire_start start;
+    char image[START_IMAGE];
+
+    TRY(runtime_read_spec(r, a, &start));
+    if (config)
+        start.image_config = config;
+    TRY(start_known_image(r->manager, start.image, image));
+    r->spec = mem_new(sizeof *r->spec);
+    TRY(spec_make(r, &start, image, r->spec));
+    r->published = r->spec->sbx.face == SBX_FACE_COMMAND ? r->spec->sbx.port : 0;
+    *ret_start = start;
+    return NULL;
+}
+
 /* The sandbox as it was asked for: should it end, it can be started again. */
 static fallible make_sandbox(struct runtime *r)
 {
     own_done(arena) a;
     struct wire_start start;
-    char image[START_IMAGE];
 
     arena_init(&a, 16u << 20);
-    TRY(runtime_read_spec(r, &a, &start));
-    TRY(start_known_image(r->manager, start.image, image));
-    r->spec = mem_new(sizeof *r->spec);
-    TRY(spec_make(r, &start, image, r->spec));
-    r->published = r->spec->sbx.face == SBX_FACE_COMMAND ? r->spec->sbx.port : 0;
+    TRY(runtime_make_spec(r, &a, NULL, &start));
     if (r->status.now != RUNTIME_STARTING)
         start.from = (struct str){0}; /* it has files of its own */
     struct err *e = start_new_sandbox(r, &start);
@@ -399,6 +411,22 @@ static fallible make_sandbox(struct runtime *r)
     return start_new_sandbox(r, &start);
 }
 
+/* Its row has not what a stored image says of itself: that was not there yet, or has nothing to
+ * say. */
+static bool waited_for_image(const struct runtime *r)
+{
+    const struct sbx_driver *d = r->manager->config.driver;
+    own_done(arena) a;
+    struct wire_start start = {0};
+
+    arena_init(&a, 16u << 20);
+    if (!(d->caps & SBX_IS_HERE) || !d->backend->image_find ||
+        manager_has_image(r->manager, str_of(r->image)))
+        return false;
+    err_free(runtime_read_spec(r, &a, &start)); /* told when its sandbox is made */
+    return !start.image_config;
+}
+
 static void adopt_one(struct runtime *r)
 {
     struct manager *m = r->manager;
@@ -406,6 +434,13 @@ static void adopt_one(struct runtime *r)
     bool unborn = r->status.now == RUNTIME_STARTING;
 
     runtime_set_hooks(r);
+    if (unborn && !there && waited_for_image(r)) {
+        open_port(r);
+        await_new(r, NULL);
+        await_begin(r);
+        adopted_one(m);
+        return;
+    }
     own(err) e = there || unborn ? make_sandbox(r) : NULL;
     if (e)
         log_error("a runtime cannot be taken over", KV("id", r->id), KV_ERR(e));

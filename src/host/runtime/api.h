@@ -16,7 +16,6 @@ struct runtime_face {
     struct manager *manager;
     struct journal *journal; /* NULL: none */
     struct metrics *metrics; /* NULL: none */
-    unsigned build_waits;    /* starts that wait for an image which is being built */
 };
 
 extern const struct route runtime_routes[];

@@ -88,84 +88,22 @@ static fallible take_config(struct asking *a, struct str record)
     return NULL;
 }
 
-/* --- an image that is being built --- */
-
-static void end_wait(struct asking *a)
-{
-    loop_timer_stop(&a->bound);
-    builds_wait_drop(&a->waiter);
-    a->req->on_gone = a->req->on_hangup = NULL;
-    face_of(a->req)->build_waits--;
-}
-
-static void refuse_building(struct asking *a)
-{
-    asking_refuse(a->req, err_new(ERR_BUSY,
-                                  "image: '" STR_FMT "' is being built: start it when "
-                                  "/build_status says SUCCESS",
-                                  STR_ARG(str_first(a->start.image, 200))));
-}
-
-static void on_bound(struct loop_timer *t)
-{
-    struct asking *a = container_of(t, struct asking, bound);
-
-    end_wait(a);
-    refuse_building(a);
-}
-
-static void on_wait_gone(struct http_req *req)
-{
-    end_wait(req->user);
-    http_reply_abort(req);
-}
-
-static void on_image(void *arg, const char *record, size_t count, const struct err *why);
-
-static void on_build_ended(struct builds_waiter *w)
-{
-    struct asking *a = container_of(w, struct asking, waiter);
-    struct manager *m = face_of(a->req)->manager;
-
-    end_wait(a);
-    struct err *e = a->key && a->key->revoked_ms
-                        ? err_new(ERR_UNAUTHORIZED, "this key was revoked")
-                        : sbx_image_find(manager_driver(m), a->start.image, on_image, a);
-    if (e)
-        asking_refuse(a->req, e);
-}
-
-/* Whose build it is sees it in the events; who starts it is answered as soon as it is there. */
-static void wait_for_build(struct asking *a)
+/* It is told as starting, and starts when its image is there; whose build it is sees that in the
+ * events. */
+static fallible begin_when_built(struct asking *a)
 {
     struct runtime_face *f = face_of(a->req);
-    unsigned most = manager_most_starts(f->manager);
-    struct loop *loop = net_loop(http_server_net(a->req->server));
-    uint64_t now = loop_now_ns(loop);
+    struct err *e;
 
-    if (!a->until_ns)
-        a->until_ns = now + manager_build_wait_ms(f->manager) * NS_PER_MS;
-    if (now >= a->until_ns) {
-        refuse_building(a);
-        return;
-    }
-    if (f->build_waits >= most) {
-        asking_refuse(a->req, err_new(ERR_BUSY,
-                                      "%u starts wait for images that are being built, which is "
-                                      "the most (server.most_starts)",
-                                      most));
-        return;
-    }
-    if (http_req_is_cut(a->req)) { /* while its image was looked for: nobody would tell us */
-        http_reply_abort(a->req);
-        return;
-    }
-    f->build_waits++;
-    a->waiter.done = on_build_ended;
-    a->req->user = a;
-    a->req->on_gone = a->req->on_hangup = on_wait_gone;
-    loop_timer_start(loop, &a->bound, (a->until_ns - now) / NS_PER_MS + 1, on_bound);
-    builds_wait(f->face.builds, &a->waiter);
+    if (manager_build_wait_ms(f->manager))
+        e = manager_start_when_built(f->manager, a->key, &a->start, f->face.builds, &a->ask);
+    else
+        e = err_new(ERR_BUSY,
+                    "image: '" STR_FMT "' is being built: start it when /build_status says SUCCESS",
+                    STR_ARG(str_first(a->start.image, 200)));
+    if (e)
+        say_when_again(a->req, e);
+    return e;
 }
 
 static void on_image(void *arg, const char *record, size_t count, const struct err *why)
@@ -175,11 +113,10 @@ static void on_image(void *arg, const char *record, size_t count, const struct e
     struct err *e = NULL;
     bool missing = why && (err_code(why) == ERR_NOT_FOUND || err_code(why) == ERR_INVALID);
 
-    if (missing && builds_under_way(face_of(a->req)->face.builds, a->start.image)) {
-        wait_for_build(a);
-        return;
-    }
-    if (missing)
+    bool building = missing && builds_under_way(face_of(a->req)->face.builds, a->start.image);
+    if (building)
+        e = begin_when_built(a);
+    else if (missing)
         e = err_new(ERR_UNPROCESSABLE,
                     "image: '" STR_FMT "' is not here; 'host' is this machine's own system, "
                     "'croft image ls' lists the others, 'croft image import' adds one",
@@ -188,7 +125,7 @@ static void on_image(void *arg, const char *record, size_t count, const struct e
         e = err_wrap(err_copy(why), "image '" STR_FMT "'", STR_ARG(image));
     else if (count)
         e = take_config(a, str_of(record));
-    if (!e)
+    if (!e && !building)
         e = begin(a);
     if (e)
         http_reply_err(a->req, e);

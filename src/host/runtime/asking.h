@@ -4,7 +4,6 @@
 #pragma once
 
 #include "base/json.h"
-#include "host/build/build.h"
 #include "host/runtime/api.h"
 #include "host/runtime/runtime.h"
 #include "net/server.h"
@@ -17,10 +16,6 @@ struct asking { /* in the arena of its request */
     asking_put *put;       /* NULL: 204, no body */
     const struct key *key; /* of a start: */
     struct wire_start start;
-    /* for its image, which is being built: */
-    struct builds_waiter waiter;
-    struct loop_timer bound;
-    uint64_t until_ns; /* 0: it does not wait */
 };
 
 static inline struct runtime_face *face_of(struct http_req *req)

@@ -35,6 +35,8 @@ struct manager {
     struct map ids, tenants;
     struct list stopped; /* oldest first */
     unsigned stopped_count, live, starting, claiming, looking;
+    unsigned awaiting; /* starts whose image is being built */
+    struct list awaits;
 
     unsigned at_gate;  /* requests the launcher has now */
     uint64_t crowd_ns; /* when as many claims as came had been at a quiet pace */
@@ -167,7 +169,17 @@ fallible runtime_check_mounts(const struct runtime *r);
 fallible wants_check_factor(const struct manager *m, const struct wire_start *start);
 bool wants_need_a_new_one(const struct manager *m, const struct wire_start *start);
 
+/* --- await.c --- */
+/* Of a new one, without a sandbox and a spec: await_begin() when its row is on disk. */
+void await_new(struct runtime *r, struct builds *builds);
+void await_begin(struct runtime *r); /* looks for the image, and waits if it has to */
+void await_drop(struct runtime *r);  /* it is not waited for any more, if it was */
+void await_free_all(struct manager *m);
+
 /* --- adopt.c --- */
+/* r->spec, of its row and of what its image says of itself; config NULL: as the row has it. */
+fallible runtime_make_spec(struct runtime *r, struct arena *a, const struct json *config,
+                           struct wire_start *ret_start);
 void adopting_free(struct manager *m); /* of one that ends amid it */
 
 /* --- start.c --- */

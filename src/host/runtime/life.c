@@ -271,6 +271,8 @@ static void end_start(struct runtime *r)
         undo_start(r);
         return;
     }
+    if (r->await)
+        await_begin(r);
     look_at_watchers(r);
     if (r->counted && r->sbx && r->sbx->binding)
         loop_timer_start(r->manager->config.loop, &r->grace, CLAIM_MS, on_grace);
@@ -504,6 +506,8 @@ static void begin_sandbox(void *arg)
 {
     struct runtime *r = arg;
 
+    if (r->await)
+        return;
     manager_emit(r, RUNTIME_EVENT_STARTING, "");
     ask_launcher(r);
 }
@@ -511,9 +515,9 @@ static void begin_sandbox(void *arg)
 void runtime_begin(struct runtime *r, const struct wire_start *start, struct runtime_ask *ask)
 {
     r->op = RUNTIME_START;
-    r->pending = PENDING_ROW | PENDING_SANDBOX;
+    r->pending = r->await ? PENDING_ROW : PENDING_ROW | PENDING_SANDBOX;
     r->begun_ns = now_ns(r);
-    r->manager->starting++;
+    r->manager->starting += !r->await;
     r->counted = r->warm;
     r->manager->claiming += r->warm;
     runtime_set_request(r, ask->request);
@@ -580,7 +584,7 @@ void runtime_begin_again(struct runtime *r)
     row_update(r, on_again_row);
 }
 
-/* A row that was acknowledged by a server before us; r->spec is made from it. */
+/* A row that was acknowledged before, by a server before us too; r->spec is made from it. */
 void runtime_begin_from_row(struct runtime *r)
 {
     r->op = RUNTIME_START;

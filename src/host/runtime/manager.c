@@ -52,6 +52,7 @@ fallible manager_new(const struct manager_config *config, struct manager **ret_m
     list_init(&m->warm_ends);
     list_init(&m->subscribers);
     list_init(&m->garbage);
+    list_init(&m->awaits);
     *ret_manager = m;
     return NULL;
 }
@@ -189,6 +190,7 @@ void runtime_free(struct runtime *r)
     loop_timer_stop(&r->note);
     idle_stop(r);
     probe_stop(r);
+    await_drop(r);
     proxy_remove(r->manager->config.proxy, &r->target);
     list_del(&r->link);
     list_del(&r->order);
@@ -251,6 +253,7 @@ void runtime_move(struct runtime *r, enum runtime_status to)
     sm_move(&r->status, to, r->id);
     if (to != RUNTIME_RUNNING && to != RUNTIME_STARTING)
         runtime_claim_over(r);
+    await_drop(r);
     if (to == RUNTIME_STOPPED || to == RUNTIME_ERROR)
         probe_stop(r);
     r->changed_ms = manager_now_ms(m);
@@ -313,11 +316,6 @@ uint64_t manager_build_wait_ms(const struct manager *m)
     return m->config.build_wait_ms;
 }
 
-unsigned manager_most_starts(const struct manager *m)
-{
-    return m->config.queue;
-}
-
 struct str manager_registry_prefix(const struct manager *m)
 {
     return m->config.registry_prefix;
@@ -348,6 +346,7 @@ void manager_free(struct manager *m)
         map_done(&t->sessions);
         free(t);
     }
+    await_free_all(m);
     pool_free_all(m);
     adopting_free(m);
     snapshots_free(m);

@@ -19,6 +19,8 @@
 #include "wire/runtime.h"
 #include "wire/wants.h"
 
+struct await;
+struct builds;
 struct manager;
 struct pool;
 struct runtime;
@@ -128,6 +130,7 @@ struct runtime {
     unsigned pending; /* halves of the operation: row, sandbox; and a new key */
     struct err *failed;
     struct spec *spec;           /* of a start under way */
+    struct await *await;         /* for its image, which is being built; NULL: not */
     struct snapshot *snapshot;   /* being taken */
     uint64_t begun_ns, since_ns; /* the start; its status */
     uint64_t looked_ns;          /* the last RUNTIME_LOOK */
@@ -173,7 +176,7 @@ struct manager_config {
     uint64_t max_age_ms;      /* since it runs, in use or not: it is paused then; 0: never */
     bool keep, park;
     bool rotate;            /* a client that resumes a runtime gets a new session key */
-    uint64_t build_wait_ms; /* that a start waits for an image which is being built */
+    uint64_t build_wait_ms; /* that a start waits for an image which is being built; 0: 503 */
     struct str registry_prefix;
 };
 
@@ -194,8 +197,11 @@ void manager_expect_start(struct manager *m);
  * caller's and must live so long. A start of a session that has a runtime gives that one. */
 fallible manager_start(struct manager *m, const struct key *key, const struct wire_start *start,
                        struct runtime_ask *ask);
+/* The same of an image that is being built: it is there, and starts when that is done. */
+fallible manager_start_when_built(struct manager *m, const struct key *key,
+                                  const struct wire_start *start, struct builds *builds,
+                                  struct runtime_ask *ask);
 uint64_t manager_build_wait_ms(const struct manager *m);
-unsigned manager_most_starts(const struct manager *m);
 /* Any but RUNTIME_START: done when it is so, and on disk. */
 void manager_ask(struct runtime *r, enum runtime_op op, struct runtime_ask *ask);
 

@@ -167,8 +167,25 @@ static fallible find_sandbox(struct manager *m, struct runtime *r, const struct 
     return start_new_sandbox(r, start);
 }
 
+/* None yet: what can be said of the request without its image is said now. */
+static fallible find_none(struct manager *m, struct runtime *r, const struct wire_start *start,
+                          struct builds *builds)
+{
+    char image[START_IMAGE];
+
+    TRY(start_known_image(m, start->image, image));
+    runtime_make_id(r->id);
+    TRY(proxy_add(m->config.proxy, &r->target, 0));
+    r->port = r->target.port;
+    r->spec = mem_new(sizeof *r->spec);
+    TRY(spec_make(r, start, image, r->spec));
+    runtime_drop_spec(r);
+    await_new(r, builds);
+    return NULL;
+}
+
 static fallible make(struct manager *m, struct tenant *t, const struct wire_start *start,
-                     struct runtime **ret)
+                     struct builds *builds, struct runtime **ret)
 {
     struct runtime *r = runtime_new(m, t, "");
 
@@ -176,7 +193,7 @@ static fallible make(struct manager *m, struct tenant *t, const struct wire_star
     memcpy(r->inner_key, r->session_key, sizeof r->inner_key);
     give_to(r, start);
     runtime_set_hooks(r);
-    struct err *e = find_sandbox(m, r, start);
+    struct err *e = builds ? find_none(m, r, start, builds) : find_sandbox(m, r, start);
     if (e) {
         runtime_free(r);
         return e;
@@ -191,8 +208,9 @@ void manager_expect_start(struct manager *m)
     store_expect(m->config.store);
 }
 
-fallible manager_start(struct manager *m, const struct key *key, const struct wire_start *start,
-                       struct runtime_ask *ask)
+/* builds NULL: its image is there. */
+static fallible start_one(struct manager *m, const struct key *key, const struct wire_start *start,
+                          struct builds *builds, struct runtime_ask *ask)
 {
     struct tenant *t = tenant_get(m, key_tenant(key));
     struct runtime *old = map_get(&t->sessions, start->session_id), *r;
@@ -204,7 +222,7 @@ fallible manager_start(struct manager *m, const struct key *key, const struct wi
     unsigned goes = old && old->status.now == RUNTIME_ERROR; /* its place is taken */
     TRY(check_room(m, m->live - goes));
     TRY(keys_admit(m->config.keys, key, t->live - goes));
-    struct err *e = make(m, t, start, &r);
+    struct err *e = make(m, t, start, builds, &r);
     if (e) {
         keys_give_back(m->config.keys, key);
         m->counters.refused++;
@@ -217,4 +235,22 @@ fallible manager_start(struct manager *m, const struct key *key, const struct wi
         runtime_ask_own(old, RUNTIME_STOP); /* what it left goes */
     runtime_begin(r, start, ask);
     return NULL;
+}
+
+fallible manager_start(struct manager *m, const struct key *key, const struct wire_start *start,
+                       struct runtime_ask *ask)
+{
+    return start_one(m, key, start, NULL, ask);
+}
+
+fallible manager_start_when_built(struct manager *m, const struct key *key,
+                                  const struct wire_start *start, struct builds *builds,
+                                  struct runtime_ask *ask)
+{
+    if (m->awaiting >= m->config.queue)
+        return err_new(ERR_BUSY,
+                       "%u starts wait for images that are being built, which is the most "
+                       "(server.most_starts)",
+                       m->awaiting);
+    return start_one(m, key, start, builds, ask);
 }

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+/* await.c — a runtime whose image is being built: it is told as starting at once, has its row, port
+ * and key, and its sandbox is made when the image is there.
+ *
+ * No operation of it is under way meanwhile, so that it can be stopped. A row that waits is like
+ * any other that was acknowledged and never begun: the next server looks for the image once. */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "host/build/build.h"
+#include "host/runtime/inner.h"
+
+#define SPEC_BYTES (16u << 20)
+
+struct await {
+    struct manager *manager;
+    struct list link;      /* among the manager's */
+    struct runtime *r;     /* NULL: it waits no more, but a question is still out */
+    struct builds *builds; /* NULL: it was a server's before us */
+    struct builds_waiter waiter;
+    struct loop_timer bound;
+    uint64_t until_ns; /* 0: it did not have to wait yet */
+    bool asking;
+};
+
+static void await_free(struct await *a)
+{
+    list_del(&a->link);
+    free(a);
+}
+
+void await_free_all(struct manager *m)
+{
+    LIST_EACH(a, &m->awaits, struct await, link)
+        await_free(a);
+}
+
+void await_drop(struct runtime *r)
+{
+    struct await *a = take(&r->await);
+
+    if (!a)
+        return;
+    loop_timer_stop(&a->bound);
+    builds_wait_drop(&a->waiter);
+    a->manager->awaiting--;
+    a->r = NULL;
+    if (!a->asking)
+        await_free(a);
+}
+
+void await_new(struct runtime *r, struct builds *builds)
+{
+    struct await *a = mem_new(sizeof *a);
+
+    *a = (struct await){.manager = r->manager, .r = r, .builds = builds};
+    list_init(&a->waiter.link);
+    list_add(&r->manager->awaits, &a->link);
+    r->manager->awaiting++;
+    r->await = a;
+    runtime_set_detail(r, "image '%.200s' is being built: it starts when that is done", r->image);
+}
+
+static void fail(struct runtime *r, struct err *e)
+{
+    own(err) why = e;
+
+    await_drop(r);
+    runtime_fail(r, why);
+}
+
+/* --- it is here --- */
+
+static void note_config(const struct runtime *r, const struct json *config)
+{
+    own_done(buf) text = {0};
+
+    if (!config)
+        return;
+    buf_init(&text, SPEC_BYTES);
+    json_write(&text, config, JW_WEB);
+    const struct store_value v[] = {store_text(str_of(r->id)), store_text(buf_str(&text))};
+    store_write(r->manager->config.store, "UPDATE runtimes SET image_config=?2 WHERE id=?1", v,
+                ARRAY_LEN(v), NULL, NULL);
+}
+
+static fallible make_sandbox(struct runtime *r, struct str record)
+{
+    own_done(arena) a;
+    struct wire_start start;
+    struct json *tree;
+
+    arena_init(&a, SPEC_BYTES);
+    TRY(json_parse(&a, arena_copy(&a, record), NULL, &tree));
+    const struct json *config = json_get(tree, STR("config"));
+    TRY(runtime_make_spec(r, &a, config, &start));
+    TRY(start_new_sandbox(r, &start));
+    note_config(r, config);
+    return NULL;
+}
+
+/* Killed before the row has what the image says of itself, the next server looks for it again. */
+static void begin(struct runtime *r, struct str record)
+{
+    struct manager *m = r->manager;
+    struct err *e = make_sandbox(r, record);
+
+    if (e) {
+        runtime_drop_spec(r);
+        fail(r, e);
+        return;
+    }
+    await_drop(r);
+    pool_missed(m, r->image, POOL_NO_POOL);
+    r->miss = POOL_NO_POOL;
+    runtime_set_detail(r, "cold: its image had to be built first%s%s", r->spec->note ? "; " : "",
+                       r->spec->note ? r->spec->note : "");
+    runtime_begin_from_row(r);
+}
+
+/* --- it is not here yet --- */
+
+/* ErrImagePull is the word OpenHands looks for. */
+static void on_bound(struct loop_timer *t)
+{
+    struct await *a = container_of(t, struct await, bound);
+
+    fail(a->r, err_new(ERR_BUSY,
+                       "image '%.200s' is being built for longer than a start waits "
+                       "(server.build_wait; ErrImagePull): start it again when /build_status says "
+                       "SUCCESS",
+                       a->r->image));
+}
+
+static void on_build_ended(struct builds_waiter *w)
+{
+    await_begin(container_of(w, struct await, waiter)->r);
+}
+
+static void wait_for_build(struct await *a)
+{
+    struct loop *loop = a->manager->config.loop;
+    uint64_t now = loop_now_ns(loop);
+
+    if (!a->until_ns)
+        a->until_ns = now + a->manager->config.build_wait_ms * NS_PER_MS;
+    uint64_t left = a->until_ns > now ? (a->until_ns - now) / NS_PER_MS : 0;
+    a->waiter.done = on_build_ended;
+    loop_timer_start(loop, &a->bound, left + 1, on_bound);
+    builds_wait(a->builds, &a->waiter);
+}
+
+static void on_image(void *arg, const char *record, size_t count, const struct err *why)
+{
+    struct await *a = arg;
+    struct runtime *r = a->r;
+
+    a->asking = false;
+    if (!r)
+        await_free(a);
+    else if (a->manager->ending)
+        return; /* its row stays as it is, for the next server */
+    else if (!why && count)
+        begin(r, str_of(record));
+    else if (!why || (err_code(why) != ERR_NOT_FOUND && err_code(why) != ERR_INVALID))
+        fail(r, why ? err_wrap(err_copy(why), "image '%.200s'", r->image)
+                    : err_new(ERR_NOT_FOUND, "image '%.200s' has no record", r->image));
+    else if (builds_under_way(a->builds, str_of(r->image)))
+        wait_for_build(a);
+    else
+        fail(r, err_new(ERR_NOT_FOUND, "image '%.200s' is not here (ErrImagePull): %s", r->image,
+                        a->builds ? "its build failed, and /build_status says why"
+                                  : "it was being built when the server ended; build it again"));
+}
+
+void await_begin(struct runtime *r)
+{
+    struct await *a = r->await;
+    struct err *e;
+
+    loop_timer_stop(&a->bound);
+    a->asking = true;
+    e = sbx_image_find(a->manager->config.driver, str_of(r->image), on_image, a);
+    if (!e)
+        return;
+    a->asking = false;
+    fail(r, e);
+}
