@@ -2,6 +2,7 @@
 /* serve_idle_test.c — what nobody uses is paused; what somebody uses is not. */
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,6 +46,26 @@ TEST_LIMIT(serve_pauses_what_is_idle_and_not_what_runs_something, 120)
     CHECK_HAS(serve_exec_soft(&s, busy, "echo on; sleep 600"), "on");
     let_pause_twice(&s, serve_start(&s, "idle", ""));
     CHECK_STR(status_of(&s, "busy"), "running");
+    serve_close(&s);
+}
+
+/* It may be too busy for it. */
+TEST_LIMIT(serve_does_not_take_a_sandbox_that_does_not_answer_for_idle, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    serve_run_with(&s, "");
+    struct json *busy = serve_start(&s, "busy", ""), *idle = serve_start(&s, "idle", "");
+    const char *at = serve_text(&s, "%s/sock/%s.s", s.state, serve_field(&s, busy, "runtime_id"));
+    const char *away = serve_text(&s, "%s.away", at);
+    CHECK_INT(rename(at, away), 0);
+    let_pause_twice(&s, idle);
+    serve_tell(&s, "/resume", idle);
+    wait_for(&s, "idle", "paused");
+    CHECK_STR(status_of(&s, "busy"), "running");
+    CHECK_INT(rename(away, at), 0); /* now it answers that nothing runs */
+    wait_for(&s, "busy", "paused");
     serve_close(&s);
 }
 

@@ -126,20 +126,42 @@ static void forget_seen(struct runtime *r)
     r->seen = NULL;
 }
 
-/* Who does not answer gets a second period before he is taken for idle. */
+static void say_silent(const struct runtime *r, const struct err *e)
+{
+    log_warn("a sandbox does not say whether anything runs in it, and is taken for used",
+             KV("id", r->id), KV_ERR(e));
+}
+
+/* NULL and *ret_known false: it answers, but not to this: it is another's server. */
+static fallible seen_running(const struct runtime *r, bool *ret_known, bool *ret_runs)
+{
+    struct json *body = NULL;
+    own_done(arena) a = {0};
+
+    *ret_known = *ret_runs = false;
+    if (r->seen_status >= 500)
+        return err_new(ERR_UPSTREAM, "it answered with %d", r->seen_status);
+    arena_init(&a, SEEN_BYTES * 4);
+    own(err) e = r->seen_status == 200 ? json_parse(&a, buf_str(r->seen), NULL, &body) : NULL;
+    *ret_known = body != NULL;
+    *ret_runs = body && wire_anything_runs(body);
+    return NULL;
+}
+
+/* Who does not answer may be too busy for it. Who cannot say gets a second period before he is
+ * taken for idle. */
 static void on_seen(struct http_call *call, struct err *e)
 {
     struct runtime *r = http_call_owner(call);
     uint64_t allowed = allowed_ms(r);
-    struct json *body = NULL;
-    own_done(arena) a;
+    bool known = true, runs = true;
 
-    arena_init(&a, SEEN_BYTES * 4);
-    if (!e && r->seen_status != 200)
-        e = err_new(ERR_UPSTREAM, "it answered with %d", r->seen_status);
     if (!e)
-        e = json_parse(&a, buf_str(r->seen), NULL, &body);
-    bool unknown = e != NULL, runs = !e && wire_anything_runs(body);
+        e = seen_running(r, &known, &runs);
+    if (e) {
+        say_silent(r, e);
+        known = runs = true;
+    }
     err_free(e);
     forget_seen(r);
     if (!allowed)
@@ -147,7 +169,7 @@ static void on_seen(struct http_call *call, struct err *e)
     if (runs || r->ran) /* it ended since the last look: its idle time begins now */
         r->since_ns = loop_now_ns(r->manager->config.loop);
     r->ran = runs;
-    if (idle_ms(r) < allowed || r->op || (unknown && idle_ms(r) < 2 * allowed))
+    if (idle_ms(r) < allowed || r->op || (!known && idle_ms(r) < 2 * allowed))
         look_again(r, allowed);
     else
         act(r);
@@ -174,12 +196,11 @@ static bool look_inside(struct runtime *r)
     if (r->status.now != RUNTIME_RUNNING || !r->manager->config.client)
         return false; /* nothing runs */
     own(err) e = http_call_start(r->manager->config.client, &spec, &events, r, &r->looking);
-    if (e && idle_ms(r) < 2 * allowed_ms(r)) {
-        look_again(r, allowed_ms(r)); /* as of one that does not answer */
+    if (e) {
+        say_silent(r, e);
+        look_again(r, allowed_ms(r));
         return true;
     }
-    if (e)
-        return false;
     r->seen_status = 0;
     r->seen = mem_new(sizeof *r->seen);
     buf_init(r->seen, SEEN_BYTES);
