@@ -52,6 +52,7 @@ static void begin(struct serve *s)
 void serve_prepare_user(struct serve *s)
 {
     kit_be_nobody();
+    CHECK(test_own_network());
     begin(s);
     kit_share_layers_as(s->state, "test-state-user", KIT_NOBODY);
     CHECK_INT(setgroups(0, NULL), 0);
@@ -64,6 +65,7 @@ void serve_prepare_user(struct serve *s)
 void serve_prepare(struct serve *s)
 {
     kit_need_root();
+    CHECK(test_own_network()); /* a server that is started again finds its ports free */
     begin(s);
     CHECK_INT(chmod(test_dir(), 0711), 0); /* the server, who is nobody, passes through */
     kit_share_layers(s->state);

@@ -6,11 +6,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -246,6 +248,18 @@ unsigned test_free_port(void)
         }
     }
     FAIL("every port of this machine is taken");
+}
+
+bool test_own_network(void)
+{
+    struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+
+    if (unshare(CLONE_NEWNET) < 0)
+        return false;
+    int any = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK_INT(ioctl(any, SIOCSIFFLAGS, &lo), 0);
+    close(any);
+    return true;
 }
 
 unsigned test_open_fds(void)

@@ -93,6 +93,8 @@ const char *test_program(const char *name);
 /* From here on alone in a pid namespace, where that is allowed: for who looks through all processes
  * again and again, and would take minutes on a machine with thousands. */
 void test_alone(void);
+/* From here on in a network of its own, whose ports no other test takes. False: not allowed. */
+bool test_own_network(void);
 /* Open descriptors of this process, for leak checks. */
 unsigned test_open_fds(void);
 /* A port of this machine that nobody has, and that the kernel gives to nobody who lets it choose:

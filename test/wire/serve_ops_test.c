@@ -126,10 +126,11 @@ TEST(serve_listens_on_the_socket_it_was_given)
     struct serve s = {0};
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof at;
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), out[2];
     char url[200] = "";
+    int out[2];
 
     serve_prepare(&s);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK(bind(listener, (struct sockaddr *)&at, sizeof at) == 0 && listen(listener, 8) == 0);
     CHECK(getsockname(listener, (struct sockaddr *)&at, &size) == 0 && pipe(out) == 0);
     const char *const argv[] = {
