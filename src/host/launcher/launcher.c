@@ -78,6 +78,7 @@ static void on_server_gone(struct serve *s)
     serve_settle_all(s);
     LIST_EACH(b, &s->boxes, struct serve_box, link) {
         b->tell_when_dead = false;
+        b->remove_unasked = true;
         b->killers = 0;
         if (b->state != NATIVE_WAITING)
             continue;

@@ -35,6 +35,7 @@ struct serve_box {
     off_t log_left;     /* bytes of its log after it was cut last, or fewer if it lost some since */
     enum native_disk disk;
     bool remove_when_dead, tell_when_dead; /* somebody waits for it */
+    bool remove_unasked;                   /* nobody does: who asked is gone */
     uint64_t remove_tag, kill_tags[SERVE_KILLERS];
     uint8_t killers;           /* that wait for its death; tell_when_dead: there is one */
     struct serve_job *job;     /* its files are being copied; NULL: not */
@@ -163,6 +164,7 @@ fallible serve_watch(struct serve *s, struct serve_box *b, bool keep);
 fallible serve_bury(struct serve *s, struct serve_box *b);
 /* The same, but leaves its directory to its next life. */
 void serve_replace(struct serve *s, struct serve_box *b);
+/* And answers; reply NULL: nobody waits for that. */
 void serve_remove(struct serve *s, struct serve_box *b, struct native_reply *reply);
 void serve_socket_name(const char *id, enum serve_name kind, char out[SERVE_SOCKET_NAME]);
 void serve_drop_sockets(const struct serve *s, const char *id); /* not its log */

@@ -139,7 +139,7 @@ static void tell(struct serve_box *b)
     b->tell_when_dead = false;
     b->killers = 0;
     if (b->remove_when_dead)
-        serve_remove(s, b, &removed);
+        serve_remove(s, b, b->remove_unasked ? NULL : &removed);
     if (s->sock < 0 && !serve_any_alive(s))
         s->ending = true; /* nobody asks, nothing runs */
 }
@@ -227,8 +227,15 @@ void serve_replace(struct serve *s, struct serve_box *b)
 void serve_remove(struct serve *s, struct serve_box *b, struct native_reply *reply)
 {
     struct serve_fds none = {.count = 0};
+    struct err *e = serve_bury(s, b);
 
-    serve_answer(s, reply, serve_bury(s, b), &none);
+    if (reply) {
+        serve_answer(s, reply, e, &none);
+        return;
+    }
+    if (e)
+        log_warn("sandbox not removed", KV_ERR(e));
+    err_free(e);
 }
 
 /* --- inheritance --- */

@@ -513,6 +513,7 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
         serve_net_hold(b);
         TRY(box_kill(&s->host, &b->box));
         b->remove_when_dead = true;
+        b->remove_unasked = false;
         b->remove_tag = r->tag;
         return NULL;
     default:
