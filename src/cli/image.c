@@ -91,6 +91,11 @@ static fallible import(void *arg, const char *path)
     TRY_WRAP(images_import(j->state, pipe ? STDIN_FILENO : file, &how, j->a, &image), "import '%s'",
              path);
     put_one(j, &image);
+    if (image.no_bash)
+        err_free(fd_write_all(
+            j->cli->err, STR("croft image: there is no /bin/bash in it: 'croft run --image' and "
+                             "commands run as given work, the shells of agents and of 'croft "
+                             "exec' do not\n"))); /* nobody left to tell */
     return NULL;
 }
 

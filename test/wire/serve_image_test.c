@@ -2,6 +2,8 @@
 /* serve_image_test.c — croft serve: what an image says of itself, and who may say otherwise. */
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "test/image_kit.h"
 #include "test/native/kit.h"
@@ -215,6 +217,44 @@ TEST(serve_says_which_user_an_image_does_not_have)
         CHECK_HAS(serve_field(&s, r, "status_detail"), bad[i].why);
         serve_tell(&s, "/stop", r);
     }
+    serve_close(&s);
+}
+
+/* An agent's first command would say so too, but then it is late. */
+TEST(serve_says_that_an_image_has_no_bash_and_so_runs_no_commands)
+{
+    struct serve s = {.key = NULL};
+    own_done(buf) out;
+
+    if (access("/bin/busybox", X_OK) < 0)
+        SKIP("needs busybox-static");
+    serve_prepare(&s);
+    buf_init(&out, 1u << 16);
+    setenv("CROFT_SERVER_STATE_DIR", s.state, 1);
+    CHECK_INT(program_run(ARGS("sh", "-c",
+                               "mkdir -p \"$1\"/bare/bin && cp /bin/busybox \"$1\"/bare/bin && "
+                               "tar -C \"$1\"/bare -cf \"$1\"/bare.tar . && rm -r \"$1\"/bare && "
+                               "\"$2\" image import --name bare \"$1\"/bare.tar",
+                               "sh", test_dir(), test_program("croft")),
+                          &out),
+              0);
+    CHECK_HAS(buf_str(&out), "there is no /bin/bash in it");
+    serve_run(&s, NULL);
+    struct json *r = start(&s, "bare", "a", "");
+    is_running(&s, r);
+    CHECK_HAS(serve_field(&s, r, "status_detail"), "the image has no /bin/bash");
+    struct serve_answer a = serve_ask_inside(
+        &s, r, "POST", "/execute_action", "{'action':{'action':'run','args':{'command':'echo'}}}");
+    CHECK_INT(a.status, 501);
+    CHECK_HAS(a.body, "start bash, which an image must have: '/bin/bash': No such file");
+    a = serve_ask_inside(&s, r, "POST", "/execute_action",
+                         "{'action':{'action':'write','args':{'path':'/x','content':'y'}}}");
+    CHECK_INT(a.status, 200);
+    serve_tell(&s, "/stop", r);
+    r = start(&s, "bare", "b", ",'command':['/bin/busybox','sleep','1000']");
+    is_running(&s, r);
+    CHECK_STR(serve_field(&s, r, "status_detail"), "cold: no pool has this image");
+    serve_tell(&s, "/stop", r);
     serve_close(&s);
 }
 

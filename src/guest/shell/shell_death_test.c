@@ -215,11 +215,12 @@ TEST(shell_says_when_bash_cannot_be_started)
     struct loop *loop;
     struct shell *s;
     CHECK_OK(loop_new(&clock_system, &loop));
-    CHECK_ERR(
-        shell_new(loop, &(struct shell_config){.bash = "/nonexistent/bash"}, &s), ERR_UNSUPPORTED,
-        "open a shell session: start a shell: '/nonexistent/bash': No such file or directory");
+    CHECK_ERR(shell_new(loop, &(struct shell_config){.bash = "/nonexistent/bash"}, &s),
+              ERR_UNSUPPORTED,
+              "shell: start bash, which an image must have: '/nonexistent/bash': No such file or "
+              "directory");
     CHECK_ERR(shell_new(loop, &(struct shell_config){.state_dir = "/nonexistent"}, &s),
-              ERR_NOT_FOUND, "open a shell session: make '/nonexistent/croft-shell-");
+              ERR_NOT_FOUND, "shell: make '/nonexistent/croft-shell-");
     loop_free(loop);
 }
 

@@ -175,7 +175,7 @@ static fallible make(struct loop *loop, const struct shell_config *config, struc
         e = thing ? resume_session(s, thing) : open_session(s);
     if (e) {
         free_shell(s);
-        return err_wrap(e, "open a shell session");
+        return err_wrap(e, "shell");
     }
     *ret_shell = s;
     return NULL;

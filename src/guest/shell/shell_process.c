@@ -166,7 +166,7 @@ fallible shell_spawn(struct shell *s)
         e = start_bash(s, env);
     child_env_done(env);
     if (e)
-        return err_wrap(e, "start a shell");
+        return err_wrap(e, "start bash, which an image must have");
     s->pid = s->report_pid = s->child.pid;
     e = make_files(s);
     if (!e)

@@ -22,6 +22,7 @@ struct image {
     uint64_t bytes; /* of its layers, as their tars were */
     uint64_t made_wall_ns;
     const struct json *config; /* Env, Cmd, Entrypoint, WorkingDir, User: those it has */
+    bool no_bash;              /* it surely has none: an action server can run no commands in it */
 };
 
 struct image_import {
@@ -46,7 +47,7 @@ fallible images_find_sure(int state, const char *which, struct arena *a, struct 
 /* By its whole id: one record is read. */
 fallible images_get(int state, struct str id, struct arena *a, struct image *ret);
 /* The file that says what it is, to be read by whoever may not see the store: an object with "id",
- * "name", "bytes", "made_wall_ns", "layers" and "config". */
+ * "name", "bytes", "made_wall_ns", "layers", "config" and, if it is true, "no_bash". */
 fallible images_open_record(int state, const struct image *image, int *ret_fd);
 /* Layers no other image has go too. in_use is asked for every image; NULL: nothing is. */
 fallible images_remove(int state, const struct image *image,

@@ -182,6 +182,48 @@ TEST(image_import_reads_a_docker_archive)
     kit_done(&k);
 }
 
+/* Imports a layer with this file, or none, below the two; makes the upper hide bin/bash or not. */
+static bool lacks_bash(const char *file, const char *upper)
+{
+    struct kit k;
+    own_done(buf) lower, top, archive;
+    char text[400], id[2][65];
+
+    kit_init(&k);
+    buf_init(&lower, 1u << 20);
+    buf_init(&top, 1u << 20);
+    buf_init(&archive, 1u << 20);
+    TAR_PUT(&lower, .name = file, .mode = 0755, .data = STR("x"));
+    tar_end(&lower);
+    TAR_PUT(&top, .name = upper, .data = STR(""));
+    tar_end(&top);
+    put_blob(&archive, buf_str(&lower), "", ".tar", id[0]);
+    put_blob(&archive, buf_str(&top), "", ".tar", id[1]);
+    snprintf(text, sizeof text,
+             "[{\"Config\":\"c.json\",\"RepoTags\":[\"b:1\"],\"Layers\":[\"%s.tar\",\"%s.tar\"]}]",
+             id[0], id[1]);
+    TAR_PUT(&archive, .name = "manifest.json", .data = str_of(text));
+    snprintf(text, sizeof text,
+             "{\"rootfs\":{\"type\":\"layers\",\"diff_ids\":[\"sha256:%s\",\"sha256:%s\"]}}", id[0],
+             id[1]);
+    TAR_PUT(&archive, .name = "c.json", .data = str_of(text));
+    tar_end(&archive);
+    CHECK_OK(import(&k, &archive));
+    CHECK_OK(images_find(k.state, "b:1", &k.a, &k.image)); /* as the record has it */
+    bool lacks = k.image.no_bash;
+    kit_done(&k);
+    return lacks;
+}
+
+TEST(image_import_notes_that_there_is_no_bash)
+{
+    CHECK(lacks_bash("bin/sh", "etc/x"));
+    CHECK(!lacks_bash("bin/bash", "etc/x"));
+    CHECK(!lacks_bash("usr/bin/bash", "etc/x"));
+    CHECK(!lacks_bash("bin/sh", "bin/bash"));
+    CHECK(lacks_bash("bin/bash", "bin/.wh.bash"));
+}
+
 /* By any names, in any order: the list may come last. */
 TEST(image_import_knows_a_docker_archive_by_its_list_wherever_that_is)
 {

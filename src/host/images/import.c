@@ -176,6 +176,23 @@ static fallible describe(struct import *im)
     return im->image.id.p ? NULL : arena_check(im->a);
 }
 
+static bool has_file(const struct import *im, struct str path)
+{
+    char name[IMAGE_ID_LEN + 1];
+    struct stat st;
+
+    for (size_t i = im->image.layer_count; i--;) {
+        own_fd at = -1;
+        snprintf(name, sizeof name, STR_FMT, STR_ARG(im->image.layers[i]));
+        own_fd layer = openat(im->store.layers, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        struct err *e = fd_open_beneath(layer, path, O_PATH | O_NOFOLLOW, 0, &at);
+        err_free(e); /* then it is not in this one */
+        if (!e)
+            return fstat(at, &st) == 0 && !S_ISCHR(st.st_mode); /* a whiteout is no file */
+    }
+    return false;
+}
+
 /* As docker writes it: letters, digits, and . _ - / : between them. */
 static fallible check_name(struct str name)
 {
@@ -210,6 +227,7 @@ static fallible import_all(struct import *im, int given)
     for (size_t i = 0; i < im->archive.layer_count; i++)
         TRY_WRAP(import_layer(im, i), "layer %zu of %u", i + 1, im->archive.layer_count);
     TRY(describe(im));
+    im->image.no_bash = !has_file(im, STR("bin/bash")) && !has_file(im, STR("usr/bin/bash"));
     return imagestore_publish(&im->store, im->a, &im->image);
 }
 

@@ -76,6 +76,8 @@ static void put_record(struct jw *w, const struct image *i)
                 jw_str(w, NULL, i->layers[k]);
         }
         jw_value(w, "config", i->config);
+        if (i->no_bash)
+            jw_bool(w, "no_bash", true);
     }
 }
 
@@ -117,6 +119,7 @@ static fallible parse_record(struct arena *a, struct str text, struct image *ret
     i.bytes = (uint64_t)json_get_int(doc, "bytes", 0);
     i.made_wall_ns = (uint64_t)json_get_int(doc, "made_wall_ns", 0);
     i.config = json_get(doc, STR("config"));
+    i.no_bash = json_get_bool(doc, "no_bash", false);
     const struct json *layers = json_get(doc, STR("layers"));
     if (!is_digest(i.id) || !layers || layers->type != JSON_ARRAY || !layers->count ||
         layers->count > ARCHIVE_LAYERS_MAX)

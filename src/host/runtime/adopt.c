@@ -374,15 +374,17 @@ static void pass_adopt(struct runtime *r)
     err_free(e);
 }
 
-fallible runtime_make_spec(struct runtime *r, struct arena *a, const struct json *config,
+fallible runtime_make_spec(struct runtime *r, struct arena *a, const struct json *record,
                            struct wire_start *ret_start)
 {
     struct wire_start start;
     char image[START_IMAGE];
 
     TRY(runtime_read_spec(r, a, &start));
-    if (config)
-        start.image_config = config;
+    if (record) {
+        start.image_config = json_get(record, STR("config"));
+        start.no_bash = json_get_bool(record, "no_bash", false);
+    }
     TRY(start_known_image(r->manager, start.image, image));
     r->spec = mem_new(sizeof *r->spec);
     TRY(spec_make(r, &start, image, r->spec));

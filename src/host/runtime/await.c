@@ -92,10 +92,9 @@ static fallible make_sandbox(struct runtime *r, struct str record)
 
     arena_init(&a, SPEC_BYTES);
     TRY(json_parse(&a, arena_copy(&a, record), NULL, &tree));
-    const struct json *config = json_get(tree, STR("config"));
-    TRY(runtime_make_spec(r, &a, config, &start));
+    TRY(runtime_make_spec(r, &a, tree, &start));
     TRY(start_new_sandbox(r, &start));
-    note_config(r, config);
+    note_config(r, start.image_config);
     return NULL;
 }
 

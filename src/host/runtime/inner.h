@@ -177,8 +177,8 @@ void await_drop(struct runtime *r);  /* it is not waited for any more, if it was
 void await_free_all(struct manager *m);
 
 /* --- adopt.c --- */
-/* r->spec, of its row and of what its image says of itself; config NULL: as the row has it. */
-fallible runtime_make_spec(struct runtime *r, struct arena *a, const struct json *config,
+/* r->spec, of its row and of the record of its image; NULL: what the row has of that. */
+fallible runtime_make_spec(struct runtime *r, struct arena *a, const struct json *record,
                            struct wire_start *ret_start);
 void adopting_free(struct manager *m); /* of one that ends amid it */
 

@@ -224,6 +224,25 @@ static uint32_t times(uint32_t n, int64_t factor)
     return product > UINT32_MAX ? UINT32_MAX : (uint32_t)product;
 }
 
+static void add_note(struct spec *s, const char *text)
+{
+    s->note = s->note ? arena_printf(&s->arena, "%s; %s", s->note, text).p : text;
+}
+
+/* What was asked for and is not so: who started it reads it in status_detail. */
+static void add_notes(const struct runtime *r, const struct wire_start *start, struct spec *s)
+{
+    bool ours = s->sbx.face != SBX_FACE_COMMAND; /* our server answers */
+
+    if (ours && !(r->manager->config.driver->caps & SBX_CAN_USER) && s->sbx.command &&
+        words_have(s->sbx.command, "--username"))
+        add_note(s,
+                 "sandboxes have no user but root here (croft doctor): --username is not heeded");
+    if (ours && start->no_bash)
+        add_note(s, "the image has no /bin/bash: no command can be run in it but one that is "
+                    "started with it; files can be read and written (add bash to the image)");
+}
+
 fallible spec_make(const struct runtime *r, const struct wire_start *start, const char *image,
                    struct spec *ret)
 {
@@ -251,8 +270,6 @@ fallible spec_make(const struct runtime *r, const struct wire_start *start, cons
         TRY(wants_apply(start->wants, ret));
     TRY_WRAP(image_config_read(start->image_config, &own), "image '%s': its configuration", image);
     TRY(set_command(ret, start, &own, runtime_is_far(r)));
-    if (!(r->manager->config.driver->caps & SBX_CAN_USER) && ret->sbx.face != SBX_FACE_COMMAND &&
-        ret->sbx.command && words_have(ret->sbx.command, "--username"))
-        ret->note = "sandboxes have no user but root here (croft doctor): --username is not heeded";
+    add_notes(r, start, ret);
     return add_environment(ret, r, start->environment, own.env);
 }
