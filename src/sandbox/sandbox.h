@@ -41,6 +41,7 @@ struct sbx { /* drivers embed it first */
     bool binding;           /* claimed, and its server does not listen yet */
     uint64_t begun_ns;      /* the operation under way */
     struct sbx_usage usage; /* of the last sbx_measure() */
+    uint64_t copied_bytes;  /* by the last sbx_snapshot(); 0: none, or nobody says */
     char *said;             /* by the last sbx_files(); NULL: nothing */
     struct list followers;  /* see follow.h */
 };

@@ -123,6 +123,7 @@ TEST_LIMIT(serve_counts_every_way_into_life_and_what_was_written_of_it, 120)
     struct json *r = serve_start(&s, "one", "");
     serve_tell(&s, "/pause", r);
     serve_tell(&s, "/resume", r);
+    serve_exec(&s, r, "head -c 3000000 /dev/zero > /workspace/large");
     const char *at = serve_text(&s, "/croft/v1/sandboxes/%s", serve_field(&s, r, "runtime_id"));
     serve_want(&s, 200, "POST", serve_text(&s, "%s/snapshot", at), "{'name':'kept'}");
     serve_want(&s, 200, "POST", serve_text(&s, "%s/fork", at), "{}");
@@ -132,6 +133,12 @@ TEST_LIMIT(serve_counts_every_way_into_life_and_what_was_written_of_it, 120)
     CHECK_INT((int)value_of(&s, "croft_pool_misses_total{pool=\"default\",reason=\"snapshot\"}"),
               1);
     CHECK(value_of(&s, "croft_snapshot_seconds_count{kind=\"running\",op=\"create\"}") >= 1);
+    CHECK(value_of(&s, "croft_snapshot_bytes_sum{kind=\"running\",op=\"create\"}") >= 3000000);
+    serve_want(&s, 200, "POST", serve_text(&s, "%s/stop", at), NULL);
+    serve_want(&s, 200, "POST", serve_text(&s, "%s/snapshot", at), "{'name':'still'}");
+    CHECK_INT((int)value_of(&s, "croft_snapshot_bytes_bucket{kind=\"stopped\",op=\"create\",le="
+                                "\"0\"}"),
+              1); /* frozen where they were */
     for (unsigned i = 0; value_of(&s, "croft_events_appended_total") < 4; i++) {
         CHECK(i < 3000);
         poll(NULL, 0, 10); /* they are gathered for a moment */

@@ -159,10 +159,20 @@ static fallible check_mounts(int box)
     return NULL;
 }
 
+/* How much it was is said as text, which every version can read. */
+static fallible copy_from(struct serve_job *j, int uppers)
+{
+    struct whole_taken taken = {0};
+
+    TRY(whole_take(j->serve->host.dir, j->dir, uppers, j->name, true, &taken));
+    snprintf(j->reply.text, sizeof j->reply.text, "%llu", (unsigned long long)taken.copied_bytes);
+    return NULL;
+}
+
 static fallible run_copy(struct serve_job *j)
 {
     TRY(fence(j, -1));
-    return whole_take(j->serve->host.dir, j->dir, j->dir, j->name, true, NULL);
+    return copy_from(j, j->dir);
 }
 
 fallible serve_job_disk(const struct serve_job *j, int *ret_disk)
@@ -179,7 +189,7 @@ static fallible run_copy_disk(struct serve_job *j)
 
     TRY(serve_job_disk(j, &disk));
     TRY(fence(j, disk));
-    return whole_take(j->serve->host.dir, j->dir, disk, j->name, true, NULL);
+    return copy_from(j, disk);
 }
 
 fallible serve_job_start_still(struct serve *s, struct serve_box *b, struct serve_job *j)
@@ -209,10 +219,10 @@ fallible serve_job_start_still(struct serve *s, struct serve_box *b, struct serv
 
 static fallible take_dead(struct serve *s, const char *name, const char *id, int dir)
 {
-    size_t deepest = 0;
+    struct whole_taken taken = {0};
 
-    TRY(whole_take(s->host.dir, dir, dir, name, false, &deepest));
-    if (deepest > SNAPS_FLATTEN_AT)
+    TRY(whole_take(s->host.dir, dir, dir, name, false, &taken));
+    if (taken.deepest > SNAPS_FLATTEN_AT)
         start_or_warn(s, name, id, run_flatten);
     return NULL;
 }

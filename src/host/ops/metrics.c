@@ -20,6 +20,10 @@
 /* Seconds: a warm claim and a cold image are five orders apart. */
 static const double bounds[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
                                 0.25,   0.5,   1,      2.5,   5,    10,    30,   60};
+/* Bytes: from one file to all of a disk. */
+static const double sizes[] = {0,      4096,   16384,  65536,  262144, 1048576, 4194304, 16777216,
+                               0x1p26, 0x1p28, 0x1p30, 0x1p32, 0x1p34, 0x1p36,  0x1p38,  0x1p40};
+_Static_assert(ARRAY_LEN(sizes) == ARRAY_LEN(bounds), "a series has room for either");
 
 struct series {
     struct series *next;
@@ -102,16 +106,32 @@ void metrics_set(struct metrics *m, enum metric id, double value, const char *co
     find(m, id, labels)->value = value;
 }
 
-void metrics_observe_ns(struct metrics *m, enum metric id, uint64_t ns, const char *const *labels)
+static const double *bounds_of(const struct metric_row *row)
+{
+    return row->type == METRIC_SIZES ? sizes : bounds;
+}
+
+static void observe(struct metrics *m, enum metric id, double value, const char *const *labels)
 {
     struct series *s = find(m, id, labels);
-    double seconds = (double)ns / 1e9;
+    const double *up_to = bounds_of(&metric_rows[id]);
     size_t i = 0;
 
-    while (i < ARRAY_LEN(bounds) && seconds > bounds[i])
+    while (i < ARRAY_LEN(bounds) && value > up_to[i])
         i++;
     s->counts[i]++;
-    s->value += seconds;
+    s->value += value;
+}
+
+void metrics_observe_ns(struct metrics *m, enum metric id, uint64_t ns, const char *const *labels)
+{
+    observe(m, id, (double)ns / 1e9, labels);
+}
+
+void metrics_observe_bytes(struct metrics *m, enum metric id, uint64_t bytes,
+                           const char *const *labels)
+{
+    observe(m, id, (double)bytes, labels);
 }
 
 /* --- the page --- */
@@ -155,7 +175,7 @@ static void put_histogram(struct buf *out, const struct metric_row *row, const s
     for (size_t i = 0; i <= ARRAY_LEN(bounds); i++) {
         char le[32] = "+Inf";
         if (i < ARRAY_LEN(bounds))
-            snprintf(le, sizeof le, "%g", bounds[i]);
+            snprintf(le, sizeof le, "%.*g", PAGE_DIGITS - 2, bounds_of(row)[i]);
         total += s->counts[i];
         buf_addf(out, "%s_bucket", row->name);
         put_labels(out, row, s, le);
@@ -213,7 +233,7 @@ static void put_process(struct buf *out)
 
 void metrics_put(const struct metrics *m, struct buf *out)
 {
-    static const char *const types[] = {"counter", "gauge", "histogram"};
+    static const char *const types[] = {"counter", "gauge", "histogram", "histogram"};
 
     for (int i = 0; i < METRIC_COUNT; i++) {
         const struct metric_row *row = &metric_rows[i];
@@ -221,7 +241,7 @@ void metrics_put(const struct metrics *m, struct buf *out)
             continue;
         put_head(out, row->name, row->help, types[row->type]);
         for (const struct series *s = m->families[i].first; s; s = s->next) {
-            if (row->type == METRIC_HISTOGRAM) {
+            if (row->type >= METRIC_HISTOGRAM) {
                 put_histogram(out, row, s);
                 continue;
             }

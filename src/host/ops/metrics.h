@@ -40,12 +40,14 @@ enum metric {
     METRIC_EVENTS,
     METRIC_EVENT_FSYNC,
     METRIC_SNAPSHOT_SECONDS,
+    METRIC_SNAPSHOT_BYTES,
     METRIC_IDLE_TRANSITIONS,
     METRIC_DENIALS,
     METRIC_COUNT
 };
 
-enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
+/* METRIC_SIZES: a histogram of bytes; the other kind is of seconds. */
+enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM, METRIC_SIZES };
 
 struct metric_row {
     const char *name, *help;
@@ -64,5 +66,7 @@ OWNABLE(metrics)
 void metrics_add(struct metrics *m, enum metric id, double n, const char *const *labels);
 void metrics_set(struct metrics *m, enum metric id, double value, const char *const *labels);
 void metrics_observe_ns(struct metrics *m, enum metric id, uint64_t ns, const char *const *labels);
+void metrics_observe_bytes(struct metrics *m, enum metric id, uint64_t bytes,
+                           const char *const *labels);
 /* In the text format 0.0.4, numbers of this process (process_*) included. */
 void metrics_put(const struct metrics *m, struct buf *out);

@@ -46,6 +46,21 @@ TEST(a_histogram_counts_what_is_at_most_each_bound)
     CHECK_HAS(text, "_count{face=\"runtime\",method=\"GET\"} 3\n");
 }
 
+TEST(a_histogram_of_bytes_has_bounds_of_its_own)
+{
+    own(metrics) m = metrics_new();
+    own_done(buf) b;
+
+    metrics_observe_bytes(m, METRIC_SNAPSHOT_BYTES, 0, METRIC_LABELS("stopped", "create"));
+    metrics_observe_bytes(m, METRIC_SNAPSHOT_BYTES, 5000, METRIC_LABELS("running", "create"));
+    struct str text = page(m, &b);
+    CHECK_HAS(text, "_bucket{kind=\"stopped\",op=\"create\",le=\"0\"} 1\n");
+    CHECK_HAS(text, "_bucket{kind=\"running\",op=\"create\",le=\"4096\"} 0\n");
+    CHECK_HAS(text, "_bucket{kind=\"running\",op=\"create\",le=\"16384\"} 1\n");
+    CHECK_HAS(text, "_bucket{kind=\"running\",op=\"create\",le=\"1099511627776\"} 1\n");
+    CHECK_HAS(text, "_sum{kind=\"running\",op=\"create\"} 5000\n");
+}
+
 TEST(a_label_from_a_peer_is_quoted)
 {
     own(metrics) m = metrics_new();
@@ -82,7 +97,7 @@ TEST(promtool_accepts_every_metric)
         const char *labels[5] = {NULL};
         for (int k = 0; metric_rows[i].labels && metric_rows[i].labels[k]; k++)
             labels[k] = values[k];
-        if (metric_rows[i].type == METRIC_HISTOGRAM)
+        if (metric_rows[i].type >= METRIC_HISTOGRAM)
             metrics_observe_ns(m, i, 1000, labels);
         else
             metrics_add(m, i, 1, labels);

@@ -67,7 +67,7 @@ static fallible take_out(const struct run_spec *s, const struct box *b)
         own_fd to = openat(b->home, upper, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (from < 0 || to < 0)
             return err_sys("open what changed");
-        TRY_WRAP(merge_layers(&(const int){from}, 1, false, to), "keep what changed");
+        TRY_WRAP(merge_layers(&(const int){from}, 1, false, to, NULL), "keep what changed");
         TRY(snaps_note_copy(b->home, (unsigned)i, from));
     }
     return NULL;

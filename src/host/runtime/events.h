@@ -38,8 +38,10 @@ struct runtime_event {
 struct runtime_subscriber { /* the caller's */
     void (*fn)(struct runtime_subscriber *s, const struct runtime_event *event);
     void (*on_first)(struct runtime_subscriber *s, const struct runtime *r); /* command; or NULL */
-    /* One was taken, of a sandbox that was "running" or "stopped"; or NULL. */
-    void (*on_snapshot)(struct runtime_subscriber *s, const char *kind, uint64_t ns);
+    /* One was taken, of a sandbox that was "running" or "stopped", whose files were copied or
+     * frozen where they are; or NULL. */
+    void (*on_snapshot)(struct runtime_subscriber *s, const char *kind, uint64_t ns,
+                        uint64_t copied_bytes);
     struct list link;
 };
 void manager_subscribe(struct manager *m, struct runtime_subscriber *s);

@@ -126,7 +126,7 @@ static void tell_taken(const struct runtime *r)
 
     LIST_EACH(s, &r->manager->subscribers, struct runtime_subscriber, link)
         if (s->on_snapshot)
-            s->on_snapshot(s, kind, ns);
+            s->on_snapshot(s, kind, ns, r->sbx->copied_bytes);
 }
 
 static void on_written(void *arg, struct err *e)

@@ -37,10 +37,13 @@ static void on_first(struct runtime_subscriber *s, const struct runtime *r)
                        METRIC_LABELS(backend_of(r), runtime_launch_names[r->launch]));
 }
 
-static void on_snapshot(struct runtime_subscriber *s, const char *kind, uint64_t ns)
+static void on_snapshot(struct runtime_subscriber *s, const char *kind, uint64_t ns,
+                        uint64_t copied_bytes)
 {
-    metrics_observe_ns(container_of(s, struct watch, events)->metrics, METRIC_SNAPSHOT_SECONDS, ns,
-                       METRIC_LABELS(kind, "create"));
+    struct metrics *m = container_of(s, struct watch, events)->metrics;
+
+    metrics_observe_ns(m, METRIC_SNAPSHOT_SECONDS, ns, METRIC_LABELS(kind, "create"));
+    metrics_observe_bytes(m, METRIC_SNAPSHOT_BYTES, copied_bytes, METRIC_LABELS(kind, "create"));
 }
 
 static void on_commit(void *arg, uint64_t records, uint64_t sync_ns)

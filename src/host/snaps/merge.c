@@ -24,6 +24,7 @@ struct merger {
     bool link;
     struct lookup from[CHANGES_MAX_LAYERS], to;
     char *value;
+    uint64_t copied_bytes;
 };
 
 static bool is_kept(const char *name)
@@ -72,6 +73,9 @@ static fallible put_file(struct merger *m, const struct node *n, int dir, const 
     if (to < 0)
         return err_sys("create");
     TRY(tree_copy_bytes(from, to));
+    struct stat st;
+    if (fstat(to, &st) == 0)
+        m->copied_bytes += (uint64_t)st.st_size;
     return like(m, from, to);
 }
 
@@ -183,7 +187,7 @@ static fallible put_all(struct merger *m, const struct nodes *nodes, int into)
     return like(m, top, to);
 }
 
-fallible merge_layers(const int *layers, size_t count, bool link, int into)
+fallible merge_layers(const int *layers, size_t count, bool link, int into, uint64_t *copied_bytes)
 {
     struct changes_source src = {.uppers = layers,
                                  .upper_count = count,
@@ -205,6 +209,8 @@ fallible merge_layers(const int *layers, size_t count, bool link, int into)
     struct err *e = layers_read(&src, &a, &nodes);
     if (!e)
         e = put_all(&m, &nodes, into);
+    if (copied_bytes)
+        *copied_bytes += m.copied_bytes;
     for (size_t i = 0; i < count; i++)
         lookup_done(&m.from[i]);
     lookup_done(&m.to);

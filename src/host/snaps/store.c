@@ -246,7 +246,7 @@ fallible snapstore_make(const struct snapstore *s, const char *name, const int *
     own_fd into = openat(s->layers, ".new", DIR_FLAGS, 0);
     if (into < 0)
         return err_sys("open the new layer");
-    struct err *e = merge_layers(from, count, link, into);
+    struct err *e = merge_layers(from, count, link, into, NULL);
     if (!e && renameat(s->layers, ".new", s->layers, name) < 0)
         e = err_sys("name the layer");
     if (e)

@@ -145,13 +145,13 @@ struct taking {
     struct at_work *w;
     int box, uppers, staging;
     bool copy;
-    size_t deepest;
+    struct whole_taken taken;
 };
 
 /* Not under the lock: it takes as long as there is to copy. */
 static fallible copy_part(void *arg, const char *upper)
 {
-    const struct taking *t = arg;
+    struct taking *t = arg;
     char copy[PART_MAX + 2];
 
     own_fd from = openat(t->uppers, upper, DIR_FLAGS, 0);
@@ -162,7 +162,7 @@ static fallible copy_part(void *arg, const char *upper)
     if (into < 0)
         return err_sys("open the copy");
     int layers[] = {from};
-    return merge_layers(layers, 1, false, into);
+    return merge_layers(layers, 1, false, into, &t->taken.copied_bytes);
 }
 
 /* The copy becomes a layer, or the upper itself does. */
@@ -187,8 +187,8 @@ static fallible take_part(void *arg, const char *upper)
     snprintf(copy, sizeof copy, "+%s", upper);
     if (t->copy && renameat(t->staging, copy, w->s.layers, layer.p) < 0)
         return err_sys("name the layer");
-    if (stack.layer_count > t->deepest)
-        t->deepest = stack.layer_count;
+    if (stack.layer_count > t->taken.deepest)
+        t->taken.deepest = stack.layer_count;
     return snapstore_note(t->staging, upper, &stack);
 }
 
@@ -223,7 +223,7 @@ static fallible take_in(struct taking *t, const char *staging, const char *name)
 }
 
 fallible whole_take(int state, int box, int uppers, const char *name, bool copy,
-                    size_t *ret_deepest)
+                    struct whole_taken *ret_taken)
 {
     struct at_work w;
     struct taking t = {.w = &w, .box = box, .uppers = uppers, .copy = copy};
@@ -235,8 +235,8 @@ fallible whole_take(int state, int box, int uppers, const char *name, bool copy,
     struct err *e = take_in(&t, staging, name);
     if (e)
         err_free(tree_remove(w.wholes, staging)); /* the first error is the one to tell */
-    else if (ret_deepest)
-        *ret_deepest = t.deepest;
+    else if (ret_taken)
+        *ret_taken = t.taken;
     work_done(&w);
     return err_wrap(e, "snapshot '%s'", name);
 }
@@ -377,7 +377,7 @@ static fallible merge_part(struct at_work *w, const char *upper, const char *sta
     if (into < 0)
         return err_sys("open the new layer");
     TRY(snapstore_open_stack(&w->s, stack, &from));
-    struct err *e = merge_layers(from.fds, from.count, true, into);
+    struct err *e = merge_layers(from.fds, from.count, true, into, NULL);
     snaps_stack_done(&from);
     TRY(e);
     own_fd lock = -1;

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -18,10 +19,13 @@
 fallible whole_check_new(int state, const char *name);
 /* Of the sandbox whose directory is box, which must not write meanwhile; uppers: where its upper
  * layers are, mostly box. copy: it exists still, or they are elsewhere, and they are copied; else
- * they are frozen in place, which costs the same for any size.
- * *ret_deepest, if wanted: layers of its tallest stack. */
+ * they are frozen in place, which costs the same for any size. ret_taken may be NULL. */
+struct whole_taken {
+    size_t deepest; /* layers of its tallest stack */
+    uint64_t copied_bytes;
+};
 fallible whole_take(int state, int box, int uppers, const char *name, bool copy,
-                    size_t *ret_deepest);
+                    struct whole_taken *ret_taken);
 /* Its directory, with the file "record" of the sandbox it was taken of. */
 fallible whole_open(int state, const char *name, int *ret_dir);
 /* A new sandbox, whose directory is box, stands on it from now on. */

@@ -24,6 +24,14 @@ fallible native_set_snapshot(char to[NATIVE_ID_MAX], struct str name)
     return NULL;
 }
 
+static void on_taken(struct native *n, const struct native_reply *r, int *fds, struct err *e)
+{
+    n->base.copied_bytes = 0;
+    if (!e) /* what is no number leaves it as it is */
+        str_to_u64(str_n(r->text, strnlen(r->text, sizeof r->text)), &n->base.copied_bytes);
+    native_on_done(n, r, fds, e);
+}
+
 fallible native_snapshot(struct sbx *s, struct str name)
 {
     struct native *n = native_of(s);
@@ -32,7 +40,7 @@ fallible native_snapshot(struct sbx *s, struct str name)
     if (!n->known)
         return err_new(ERR_CONFLICT, "sandbox '%s' has no files before its first start", s->id);
     TRY(native_set_snapshot(req.snapshot, name));
-    return native_ask(n, &req, NULL, 0, native_on_done);
+    return native_ask(n, &req, NULL, 0, on_taken);
 }
 
 /* --- its changes --- */
