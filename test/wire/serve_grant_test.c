@@ -3,11 +3,13 @@
  * what becomes of changes to them when somebody dies or edits meanwhile. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -119,6 +121,27 @@ TEST_LIMIT(v1_a_warm_sandbox_whose_claim_is_refused_does_not_stay, 120)
         CHECK(i < 2000);
         poll(NULL, 0, 10);
     }
+    serve_close(&s);
+}
+
+/* A service manager may leave that capability out, and Docker does: such claims were cold. */
+TEST_LIMIT(v1_mounts_and_a_host_name_are_claimed_without_cap_sys_ptrace, 120)
+{
+    struct serve s = {0};
+
+    prepare_mounts(&s);
+    put_file(&s, "c.toml",
+             serve_text(&s,
+                        "[mount.open]\npath = '%s/open'\nmodes = ['overlay']\n"
+                        "[pool.default]\nimage = 'host'\ntarget = 1\nceiling = 1\n",
+                        test_dir()));
+    CHECK(prctl(PR_CAPBSET_DROP, CAP_SYS_PTRACE) == 0); /* of what we run from here on */
+    run_with_mounts(&s);
+    wait_for_warm(&s);
+    struct json *r =
+        make(&s, "x", "'hostname':'claimed','mounts':[{'source':'%s/open/a','target':'/in'}]");
+    CHECK_HAS(serve_field(&s, r, "status_detail"), "warm: from pool 'default'");
+    CHECK_STR(serve_exec(&s, r, "cat /in/old; cat /proc/sys/kernel/hostname"), "old\nclaimed");
     serve_close(&s);
 }
 

@@ -71,8 +71,9 @@ struct visit {
     const struct box *b;
     const struct native_request *req;
     bool renamed;
-    struct box_cargo c; /* mounts */
-    int root;           /* as pid 1 sees it */
+    struct box_cargo c;          /* mounts */
+    int root;                    /* as pid 1 sees it */
+    int userns, mountns, namens; /* its own; those that are needed */
 };
 
 static fallible attach_all(const struct visit *v)
@@ -80,7 +81,7 @@ static fallible attach_all(const struct visit *v)
     struct ids_range ids = box_ids(v->h, v->b->slot);
     size_t at = 0;
 
-    if (setns(v->b->pidfd, CLONE_NEWNS) < 0)
+    if (setns(v->mountns, CLONE_NEWNS) < 0)
         return err_sys("enter its namespace of mounts");
     TRY(ids_enter(&ids)); /* directories that are missing are made as the sandbox's root */
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
@@ -99,7 +100,7 @@ static fallible go_in(const struct visit *v)
 {
     const char *name = v->req->hostname;
 
-    if (v->renamed && (setns(v->b->pidfd, CLONE_NEWUTS) < 0 || sethostname(name, strlen(name)) < 0))
+    if (v->renamed && (setns(v->namens, CLONE_NEWUTS) < 0 || sethostname(name, strlen(name)) < 0))
         return err_sys("set the host name");
     return v->c.count ? attach_all(v) : NULL;
 }
@@ -150,25 +151,47 @@ static fallible open_proc(pid_t pid, const char *what, int flags, int *ret_fd)
 }
 
 /* Our child: the number is its own. */
-static fallible open_both(pid_t pid, int *ret_userns, int *ret_root)
+static fallible open_each(struct visit *v, bool mounts)
 {
-    TRY(open_proc(pid, "ns/user", O_RDONLY, ret_userns));
-    return open_proc(pid, "root", O_PATH | O_DIRECTORY, ret_root);
+    pid_t pid = v->b->pid;
+
+    if (v->renamed)
+        TRY(open_proc(pid, "ns/uts", O_RDONLY, &v->namens));
+    if (!mounts)
+        return NULL;
+    TRY(open_proc(pid, "ns/user", O_RDONLY, &v->userns));
+    TRY(open_proc(pid, "ns/mnt", O_RDONLY, &v->mountns));
+    return open_proc(pid, "root", O_PATH | O_DIRECTORY, &v->root);
+}
+
+/* As the owner of its namespace: by a pidfd root would need CAP_SYS_PTRACE, for pid 1 is not to be
+ * looked into. */
+static fallible open_inside(struct visit *v, bool mounts)
+{
+    struct ids_owner o;
+
+    TRY(ids_own(&o, box_ids(v->h, v->b->slot).uid));
+    struct err *e = open_each(v, mounts);
+    ids_disown(&o);
+    return e;
 }
 
 static fallible build(struct visit *v, struct box_host *h, const struct box_spec *spec, int dir)
 {
     struct box copy = {.slot = v->b->slot, .home = -1, .disk = -1};
-    struct ids_owner o;
-    own_fd userns = -1;
+    struct err *e = box_build(h, spec, &copy, v->userns, dir, NULL, &v->c);
 
-    TRY(ids_own(&o, box_ids(h, v->b->slot).uid));
-    struct err *e = open_both(v->b->pid, &userns, &v->root);
-    ids_disown(&o);
-    TRY(e);
-    e = box_build(h, spec, &copy, userns, dir, NULL, &v->c);
     own_close_p(&copy.home);
     return e;
+}
+
+static void visit_done(struct visit *v)
+{
+    box_cargo_done(&v->c);
+    own_close_p(&v->root);
+    own_close_p(&v->userns);
+    own_close_p(&v->mountns);
+    own_close_p(&v->namens);
 }
 
 static bool has_mounts(const struct native_request *r)
@@ -197,7 +220,10 @@ fallible box_claim(struct box_host *h, struct box *b, const struct box_spec *spe
                       .b = b,
                       .req = req,
                       .renamed = strcmp(req->hostname, was->hostname) != 0,
-                      .root = -1};
+                      .root = -1,
+                      .userns = -1,
+                      .mountns = -1,
+                      .namens = -1};
 
     b->limits = req->limits;
     TRY_WRAP(set_limits(h, b, &req->limits, &was->limits), "limits");
@@ -206,7 +232,9 @@ fallible box_claim(struct box_host *h, struct box *b, const struct box_spec *spe
     own_fd dir = openat(h->boxes, b->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return err_sys("open its directory");
-    struct err *e = mounts ? build(&v, h, spec, dir) : NULL;
+    struct err *e = open_inside(&v, mounts);
+    if (!e && mounts)
+        e = build(&v, h, spec, dir);
     if (!e)
         e = in_a_child(&v);
     if (!e && v.renamed)
@@ -215,7 +243,6 @@ fallible box_claim(struct box_host *h, struct box *b, const struct box_spec *spe
                      "host name");
     if (!e && mounts)
         e = note(dir, req);
-    box_cargo_done(&v.c);
-    own_close_p(&v.root);
+    visit_done(&v);
     return e;
 }

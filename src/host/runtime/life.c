@@ -224,7 +224,7 @@ static void on_unclaimed(void *arg, struct sbx *s, const struct err *e)
 }
 
 /* Refused before it was bound it still waits, and nobody would end it. */
-static bool start_cold_after_all(struct runtime *r)
+static bool start_cold_after_all(struct runtime *r, const struct err *why)
 {
     bool waits = r->sbx->state.now == SBX_WARM;
 
@@ -238,7 +238,7 @@ static bool start_cold_after_all(struct runtime *r)
     r->launch = RUNTIME_COLD;
     r->miss = POOL_UNWELL;
     runtime_set_text(&r->pool, NULL);
-    runtime_set_detail(r, "cold: %s", pool_miss_words[r->miss]);
+    runtime_set_detail(r, "cold: %s: %s", pool_miss_words[r->miss], err_text(why));
     own(err) e = waits ? sbx_stop(r->sbx, on_unclaimed, r) : sbx_remove(r->sbx, on_unwarmed, r);
     return !e;
 }
@@ -473,7 +473,7 @@ static void on_started(void *arg, struct sbx *s, const struct err *e)
 {
     struct runtime *r = arg;
 
-    if (e && start_cold_after_all(r))
+    if (e && start_cold_after_all(r, e))
         return;
     gate_leave(r->manager);
     note_phases(r);
