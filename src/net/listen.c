@@ -230,7 +230,7 @@ void listen_close(int fd)
 
 /* A port nobody listens on yet may be the one the kernel takes for our own end: then we would be
  * connected to ourselves, and who wants to listen is refused. Kernels that cannot (before 6.3) say
- * so, and take any. */
+ * so, and take any: see is_itself(). */
 static void avoid_itself(int fd, const struct sockaddr_storage *addr)
 {
     unsigned port = ntohs(((const struct sockaddr_in *)addr)->sin_port); /* in6 has it there too */
@@ -238,6 +238,22 @@ static void avoid_itself(int fd, const struct sockaddr_storage *addr)
 
     if (port >= 32768)
         setsockopt(fd, IPPROTO_IP, LOCAL_PORT_RANGE, &range, sizeof range);
+}
+
+/* Where the range is another, or the kernel cannot. Its port is free again as soon as it is closed.
+ */
+static bool is_itself(int fd, const struct sockaddr_storage *addr, socklen_t len)
+{
+    static const struct linger none = {.l_onoff = 1};
+    struct sockaddr_storage own;
+    socklen_t own_len = sizeof own;
+
+    if (getsockname(fd, (struct sockaddr *)&own, &own_len) < 0 || own_len != len ||
+        memcmp(&own, addr, len) != 0)
+        return false;
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+    errno = ECONNREFUSED;
+    return true;
 }
 
 fallible connect_start(const struct sockaddr_storage *addr, socklen_t len, int *ret_fd)
@@ -251,7 +267,8 @@ fallible connect_start(const struct sockaddr_storage *addr, socklen_t len, int *
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         avoid_itself(fd, addr);
     }
-    if (connect(fd, (const struct sockaddr *)addr, len) < 0 && errno != EINPROGRESS)
+    if ((connect(fd, (const struct sockaddr *)addr, len) < 0 && errno != EINPROGRESS) ||
+        is_itself(fd, addr, len))
         return err_sys("connect");
     *ret_fd = take_fd(&fd);
     return NULL;

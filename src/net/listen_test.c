@@ -241,3 +241,23 @@ TEST(a_connection_is_never_to_itself)
         close(fd);
     }
 }
+
+/* There the kernel cannot be told which ports not to take: it is refused, and the port is free. */
+TEST(a_connection_to_itself_is_refused_whatever_range_a_machine_has)
+{
+    struct sockaddr_storage addr;
+    socklen_t len;
+    int fd;
+
+    if (!test_own_network())
+        SKIP("needs a network of its own");
+    own_fd range = open("/proc/sys/net/ipv4/ip_local_port_range", O_WRONLY | O_CLOEXEC);
+    if (range < 0)
+        SKIP("needs a network of its own to settle");
+    CHECK_OK(fd_write_all(range, STR("20002 20002\n")));
+    CHECK(addr_numeric(STR("127.0.0.1"), 20002, &addr, &len));
+    for (unsigned i = 0; i < 20; i++) /* nothing of the one before is left in the way */
+        CHECK_ERR(connect_start(&addr, len, &fd), ERR_UPSTREAM, "Connection refused");
+    own_fd server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK_INT(bind(server, (const struct sockaddr *)&addr, len), 0);
+}

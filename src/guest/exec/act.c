@@ -278,10 +278,8 @@ static void start(struct entry *e)
              e->act.action.type == WIRE_ACT_BROWSE_INTERACTIVE)
         return act_error(&e->act, STR("Browser functionality is not supported or disabled."));
     else
-        error =
-            err_new(ERR_INVALID,
-                    "'ActionExecutor' object has no attribute '%s': this action is not run here",
-                    wire_action_name(e->act.action.type));
+        error = err_new(ERR_INVALID, "'ActionExecutor' object has no attribute '%s': not run here",
+                        wire_action_name(e->act.action.type));
     if (error)
         act_fail(&e->act, error);
 }

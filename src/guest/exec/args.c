@@ -126,8 +126,7 @@ static fallible parse(struct args *a, int argc, char **argv)
     }
     if (a->no_browser && a->eval_env)
         return err_new(ERR_INVALID, "Browser environment is not enabled in config, but "
-                                    "browsergym_eval_env is set: leave --no-enable-browser or "
-                                    "--browsergym-eval-env out");
+                                    "browsergym_eval_env is set: leave one of them out");
     return parse_address(a, address);
 }
 

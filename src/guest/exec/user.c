@@ -40,7 +40,7 @@ static fallible ensure(struct start *s, const struct exec_config *c, uid_t uid)
         return NULL;
     }
     TRY_WRAP(account_make(&s->place, c->username, uid, &s->account),
-             "create the user of --username (make it in the image, or leave --username out)");
+             "create the user of --username (make it in the image or leave it out)");
     s->known = true;
     if (s->account.uid != uid)
         log_warn("that number is somebody else's; the next free one is taken",
@@ -65,7 +65,7 @@ static fallible be_other(struct start *s, const struct exec_config *c)
         return err_new(ERR_INVALID,
                        "--username '" STR_FMT
                        "': only root can run commands as another user; leave "
-                       "it out, start this as root, or set SU_TO_USER=false to run them as it is",
+                       "it out, start as root, or set SU_TO_USER=false",
                        STR_ARG(str_first(c->username, 80)));
     s->other = true;
     s->user = (struct proc_user){.name = s->account.name,
