@@ -23,7 +23,7 @@ struct loop {
     const struct clock *clock;
     uint64_t now_ns;
     int epoll, timer_fd, wake_fd, signal_fd;
-    bool stopped, no_threads;
+    bool stopped, no_threads, on_heap;
 
     struct epoll_event events[LOOP_BATCH]; /* of the turn that runs */
     int event_at, event_count;

@@ -2,7 +2,10 @@
 /* loop.c — the turn: wait, timers, descriptors, then what was put off. See loop.h. */
 #include "loop/loop.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -11,11 +14,26 @@
 #include "base/mem.h"
 #include "loop/inner.h"
 
+static_assert(sizeof(struct loop) <= LOOP_ROOM, "LOOP_ROOM");
+
 fallible loop_new(const struct clock *clock, struct loop **ret_loop)
 {
-    own(loop) l = mem_try(sizeof *l);
-    if (!l)
+    void *room = mem_try(sizeof(struct loop));
+
+    if (!room)
         return err_no_memory();
+    struct err *e = loop_new_in(room, clock, ret_loop);
+    if (e)
+        free(room);
+    else
+        (*ret_loop)->on_heap = true;
+    return e;
+}
+
+fallible loop_new_in(void *room, const struct clock *clock, struct loop **ret_loop)
+{
+    own(loop) l = memset(room, 0, sizeof *l);
+
     l->clock = clock;
     l->epoll = l->timer_fd = l->wake_fd = -1;
     list_init(&l->laters);
@@ -65,7 +83,8 @@ void loop_free(struct loop *l)
     own_close(l->wake_fd);
     own_close(l->timer_fd);
     own_close(l->epoll);
-    free(l);
+    if (l->on_heap)
+        free(l);
 }
 
 uint64_t loop_now_ns(const struct loop *l)

@@ -19,6 +19,9 @@
 struct loop;
 
 fallible loop_new(const struct clock *clock, struct loop **ret_loop);
+/* In room of the caller's, aligned as for anything, for who has nothing else on the heap. */
+#define LOOP_ROOM 2048
+fallible loop_new_in(void *room, const struct clock *clock, struct loop **ret_loop);
 void loop_free(struct loop *loop); /* waits for work that is running */
 OWNABLE(loop)
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* init_rest_test.c — pid 1 while its server rests, or goes to. */
+#include <errno.h>
 #include <poll.h>
 
 #include "test/init_kit.h"
+
+#define OURS 200 /* descriptors from there on are of the program that runs tests */
 
 static void await_rest(const struct kit *k)
 {
@@ -40,6 +43,42 @@ TEST(init_has_a_server_that_opens_its_viewer_for_who_has_the_key)
     CHECK_INT(access(path, F_OK), -1);
     CHECK_HAS(kit_get(&k, "/croft/v1/shells"), " 200 ");
     CHECK_INT(access(path, F_OK), 0);
+    kit_close(&k);
+}
+
+static unsigned count_links(const struct kit *k, const char *prefix)
+{
+    char dir[64], path[64 + 256], to[64];
+    unsigned count = 0;
+
+    snprintf(dir, sizeof dir, "/proc/%d/fd", (int)k->pid);
+    DIR *d = opendir(dir);
+    if (!d && errno == EACCES)
+        SKIP("only root may look at what pid 1 holds");
+    CHECK(d);
+    for (struct dirent *e; (e = readdir(d));) {
+        snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+        ssize_t n = readlink(path, to, sizeof to - 1);
+        to[n < 0 ? 0 : n] = '\0';
+        count += atoi(e->d_name) < OURS && strncmp(to, prefix, strlen(prefix)) == 0;
+    }
+    closedir(d);
+    return count;
+}
+
+/* Each costs the kernel some kilobytes: what it was given to listen at, and who controls it. */
+TEST(init_holds_no_socket_and_no_pipe_for_a_server_that_rests)
+{
+    struct kit k = {.unused = true};
+    uint64_t end = clock_mono_ns(&clock_system) + KIT_HANG_NS;
+
+    kit_open_with(&k, ARGS());
+    await_rest(&k);
+    while (count_links(&k, "socket:") != 3 || count_links(&k, "pipe:") != 0) {
+        CHECK(clock_mono_ns(&clock_system) < end); /* it has heard of the end soon */
+        poll(NULL, 0, 1);
+    }
+    CHECK_STR(kit_run(&k, "echo one"), "one");
     kit_close(&k);
 }
 

@@ -97,6 +97,13 @@ static fallible parse(struct init_config *c, int argc, char **argv)
     return NULL;
 }
 
+void init_drop_key(struct init_config *c)
+{
+    if (c->key.p != c->short_key)
+        free((char *)c->key.p);
+    c->key = (struct str){0};
+}
+
 /* The key goes to the server by another way; here nobody finds it in /proc. */
 void init_take_key(struct init_config *c, char **envp)
 {
@@ -107,8 +114,9 @@ void init_take_key(struct init_config *c, char **envp)
             continue;
         char *value = *envp + sizeof name - 1;
         size_t n = strnlen(value, KEEP_DATA_MAX - 1);
-        free((char *)c->key.p);
-        c->key = str_n(memcpy(mem_new(n + 1), value, n), n);
+        init_drop_key(c);
+        c->key =
+            str_n(memcpy(n < sizeof c->short_key ? c->short_key : mem_new(n + 1), value, n), n);
         explicit_bzero(value, strlen(value));
     }
 }

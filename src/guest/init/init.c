@@ -81,9 +81,21 @@ static void restart(struct init *in, int code)
     loop_timer_start(in->loop, &in->restart, wait_ms, on_restart);
 }
 
+/* Unless a nursery has its end. */
+static void close_requests(struct init *in)
+{
+    if (!in->wanted.loop)
+        return;
+    loop_io_stop(&in->wanted);
+    for (size_t i = 0; i < 2; i++)
+        own_close(take_fd(&in->requests[i]));
+}
+
 /* Half the memory of a sandbox that nobody has used yet. */
 static void rest(struct init *in)
 {
+    close_requests(in);
+    init_settle(in);
     struct err *e =
         loop_io_start(in->loop, &in->inbound, in->config->listen_fd, EPOLLIN, on_inbound);
 
@@ -276,6 +288,16 @@ static fallible start_program(struct init *in, int wire, const char *const *argv
     return spawn_fork(&plan, &in->job);
 }
 
+/* Once for all servers until one rests. */
+static fallible open_requests(struct init *in)
+{
+    if (in->requests[0] >= 0)
+        return NULL;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, in->requests) < 0)
+        return err_sys("socketpair");
+    return await_request(in);
+}
+
 static fallible start_server(struct init *in)
 {
     const struct init_config *c = in->config;
@@ -287,6 +309,7 @@ static fallible start_server(struct init *in)
         argv[n++] = *a;
     argv[n++] = "--init-fd";
     argv[n++] = "3";
+    TRY(open_requests(in)); /* a process, and so memory: none before it is needed */
     TRY(init_wire_open(in, &theirs));
     own_fd wire = theirs;
     init_wire_pump(in); /* it finds what it needs, and need not wait for it */
@@ -360,6 +383,7 @@ fallible init_start_command(struct init *in)
         TRY(arena_check(&a));
     }
     if (needs_nursery(c)) {
+        TRY(open_requests(in));
         loop_io_stop(&in->wanted);
         TRY(init_start_nursery(in));
     }
@@ -376,16 +400,8 @@ fallible init_start_command(struct init *in)
     in->command_failed = false;
     if (c->ready_fd >= 0 && write(c->ready_fd, "1", 1) != 1 && errno != EPIPE)
         return err_sys("tell that the command runs");
+    own_close(take_fd(&in->config->ready_fd));
     return NULL;
-}
-
-static fallible open_nursery(struct init *in)
-{
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, in->requests) < 0)
-        return err_sys("socketpair");
-    if (pipe2(in->births, O_CLOEXEC) < 0)
-        return err_sys("pipe");
-    return fd_set_nonblocking(in->births[0]);
 }
 
 static fallible start_all(struct init *in)
@@ -394,12 +410,8 @@ static fallible start_all(struct init *in)
 
     if (!c->exec)
         init_set_slice(SLICE_NS); /* the server's too */
-    if (needs_nursery(c))
-        TRY(open_nursery(in));
-    TRY(loop_new(&clock_system, &in->loop));
+    TRY(loop_new_in(in->loop_room, &clock_system, &in->loop));
     TRY(watch_signals(in));
-    if (!c->exec) /* a process, and so memory: none before it is needed */
-        TRY(await_request(in));
     if (c->control_fd >= 0)
         TRY(loop_io_start(in->loop, &in->control_io, c->control_fd, EPOLLIN, init_on_control));
     if (c->connect_fd >= 0)
@@ -471,8 +483,7 @@ void init_done(struct init *in)
         ;
     init_drop_things(in);
     free(in->born);
-    free((char *)in->config->key.p);
-    in->config->key = (struct str){0};
+    init_drop_key(in->config);
     wire_bind_done(&in->bound);
     tunnels_stop(&in->tunnels);
     loop_io_stop(&in->control_io);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/passwd.h"
 #include "guest/init/tunnel.h"
@@ -24,7 +25,8 @@ struct init_config {
     const char *program;     /* of the server; NULL: ours, at first as our copy */
     const char *const *argv; /* of the server, or of the one command */
     const char *const *env;
-    struct str key;  /* SESSION_API_KEY, which is in no environment; ours */
+    struct str key; /* SESSION_API_KEY, which is in no environment; ours: in short_key if it fits */
+    char short_key[128];
     bool exec;       /* one command, no server */
     bool await;      /* all of the above comes with the claim, see wire/bind.h */
     const char *cwd; /* of the job */
@@ -48,12 +50,14 @@ struct init_signal {
 struct init {
     struct init_config *config;
     struct wire_bind bound;
-    int bind_fd; /* not yet told to the server; -1: none */
-    struct loop *loop;
+    int bind_fd;       /* not yet told to the server; -1: none */
+    struct loop *loop; /* in loop_room: pid 1 has no heap, which is pages, and tables for them */
+    _Alignas(max_align_t) char loop_room[LOOP_ROOM];
     struct init_signal signals[INIT_SIGNALS];
     struct loop_signal child;
-    int requests[2]; /* of the nursery: the server's end, its own end; each new one gets the same */
-    int births[2];
+    /* Of the nursery, -1 until a server is there: the server's end, its own end; each new one gets
+     * the same. And who was born, from the first one on. */
+    int requests[2], births[2];
     pid_t nursery;         /* 0: none yet, or between two */
     uint64_t nursery_ns;   /* when it was started */
     struct loop_io wanted; /* a request waits, and there is no nursery */
@@ -86,6 +90,7 @@ struct init {
 /* args.c */
 fallible init_parse_user(struct init_config *c, const char *text);
 void init_take_key(struct init_config *c, char **envp);
+void init_drop_key(struct init_config *c);
 
 /* init.c */
 fallible init_start(struct init *in, struct init_config *config);
@@ -107,6 +112,7 @@ void init_be(const char *name); /* a child of ours: it dies with us */
 /* wire.c: the server's end is in guest/keep */
 fallible init_wire_open(struct init *in, int *ret_theirs);
 void init_wire_close(struct init *in);
+void init_settle(struct init *in);    /* much has been done, and little will be */
 void init_wire_pump(struct init *in); /* tells the server what it does not know yet */
 void init_read_births(struct init *in);
 void init_note_end(struct init *in, pid_t pid, int code, int status);

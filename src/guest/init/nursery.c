@@ -79,6 +79,9 @@ fallible init_start_nursery(struct init *in)
 {
     int ends[2], errnum = ECHILD;
 
+    if (in->births[0] < 0 && pipe2(in->births, O_CLOEXEC) < 0)
+        return err_sys("pipe");
+    TRY(fd_set_nonblocking(in->births[0]));
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_sys("pipe");
     own_fd status = ends[0], write_end = ends[1];

@@ -208,6 +208,11 @@ static void on_settled(struct loop_later *l)
     mem_trim_stack(); /* messages were on it */
 }
 
+void init_settle(struct init *in)
+{
+    loop_later(in->loop, &in->settled, on_settled);
+}
+
 /* One message: 0, or why there is none. */
 static int hear(struct init *in)
 {
@@ -232,8 +237,9 @@ static int hear(struct init *in)
     else if (m.kind == KEEP_READY) {
         in->ready = true;
         if (in->bound.bytes && in->bound.later_ms <= BIND_ALONE_MS)
-            init_want_nursery(in); /* its shell is about to be */
-        loop_later(in->loop, &in->settled, on_settled);
+            init_want_nursery(in);                 /* its shell is about to be */
+        own_close(take_fd(&in->config->ready_fd)); /* the byte is written */
+        init_settle(in);
     }
     return 0;
 }
