@@ -54,7 +54,7 @@ test_libs    := $(host_libs) -lssl -lcrypto
 guest_opt     := -Oz -flto -flto-partition=one -fno-pie -fno-unwind-tables -fno-asynchronous-unwind-tables \
                  -fmerge-all-constants -fipa-pta -fno-jump-tables -malign-data=abi -fstack-protector
 guest_cflags  := $(common) $(guest_opt) -ffunction-sections -fdata-sections -isystem $(O)/guest/include
-guest_ldflags := $(guest_opt) -static -no-pie -Wl,--gc-sections,-z,norelro,-z,noexecstack,-z,noseparate-code,-z,common-page-size=64,--build-id=none
+guest_ldflags := $(guest_opt) -static -no-pie -Wl,--gc-sections,-z,norelro,-z,max-page-size=4096,--build-id=none,-T,src/main/guest.ld
 
 san_opt    := -O1 -g1
 san_cflags  = $(common) $(san_opt) -fno-omit-frame-pointer -fsanitize=address,undefined \
@@ -96,9 +96,9 @@ $(O)/croft: $(host_obj) $(O)/host/src/main/croft.o $(O)/host/embed.o
 	@echo "  LINK  $@"
 	@$(CC) $(host_ldflags) -o $@ $^ $(host_libs)
 
-$(O)/croft-guest: $(guest_obj) $(O)/guest/src/main/guest.o $(O)/guest/src/main/guest_libc.o
+$(O)/croft-guest: $(guest_obj) $(O)/guest/src/main/guest.o $(O)/guest/src/main/guest_libc.o src/main/guest.ld
 	@echo "  LINK  $@"
-	@$(MUSL) $(guest_ldflags) -o $@.tmp $^
+	@$(MUSL) $(guest_ldflags) -o $@.tmp $(filter %.o,$^)
 	@strip -R .comment $@.tmp && mv $@.tmp $@
 
 $(O)/asan/croft: $(san_obj) $(O)/asan/src/main/croft.o $(O)/asan/embed.o

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/dtoa.h"
@@ -55,6 +56,13 @@ fallible resolve_start(struct loop *loop, struct str host, uint16_t port,
 void resolve_cancel(struct resolve *r)
 {
     resolve_dns_cancel((struct resolve_dns *)r);
+}
+
+/* Not by the kernel's page of code and data, which lies apart from all else: two or three pages of
+ * tables lead there, in every sandbox, and the loop looks once a turn. */
+int clock_gettime(clockid_t which, struct timespec *ret_time)
+{
+    return (int)syscall(SYS_clock_gettime, which, ret_time);
 }
 
 /* --- sorting: as fast as libc's to a factor, at a tenth of the size --- */
