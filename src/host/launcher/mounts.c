@@ -205,8 +205,7 @@ static fallible fill_dev(int dir)
 
 static fallible fill_memory(int fs, bool user)
 {
-    if (mkdirat(fs, "dev", 0755) < 0 || mkdirat(fs, "shm", 01777) < 0 ||
-        mkdirat(fs, "none", 0555) < 0)
+    if (mkdirat(fs, "dev", 0755) < 0 || mkdirat(fs, "shm", 01777) < 0)
         return err_sys("make directories in memory");
     own_fd dev = openat(fs, "dev", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dev < 0)
@@ -251,7 +250,7 @@ fallible mounts_memory(const char *at, bool user, struct mounts_memory *ret_memo
         TRY(part(fs, "dev/null", sealed, &null));
     else if ((null = borrow("/dev/null")) < 0)
         return err_sys("borrow '/dev/null'");
-    TRY(part(fs, "none", sealed | MOUNT_ATTR_NODEV, &ret_memory->none));
+    TRY(part(fs, "dev/pts", sealed | MOUNT_ATTR_NODEV, &ret_memory->none));
     ret_memory->dev = take_fd(&dev);
     ret_memory->shm = take_fd(&shm);
     ret_memory->null = take_fd(&null);

@@ -40,7 +40,7 @@ void mounts_take_back(const char *at);
 struct mounts_memory {
     int dev;  /* null zero full random urandom tty, links, empty pts and shm; read-only */
     int shm;  /* 64 MB, for everybody */
-    int none; /* an empty directory; read-only */
+    int none; /* an empty directory: dev's pts, before anything is mounted there; read-only */
     int null; /* dev's null once more: nobody else's, for one could lock it, or watch who opens it
                */
 };
