@@ -298,6 +298,9 @@ static struct str client_value(const struct call *c, const struct http_header *h
         return client_location(c, h->value);
     if (h->name.len == 10 && str_eq_nocase(h->name, STR("set-cookie")))
         return client_cookie(c, h->value);
+    if (c->prefix.len && h->name.len == 22 &&
+        str_eq_nocase(h->name, STR("service-worker-allowed"))) /* not the pages of all others */
+        return arena_printf(&c->req->arena, STR_FMT "/", STR_ARG(c->prefix));
     return h->value;
 }
 

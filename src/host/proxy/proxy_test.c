@@ -203,6 +203,26 @@ TEST(a_cookie_of_the_sandbox_stays_below_the_prefix)
     pkit_close(&k);
 }
 
+/* A worker for all of "/" would see every request of the browser to the API and to others. */
+TEST(a_service_worker_of_the_sandbox_stays_below_the_prefix)
+{
+#define ALLOWED(text)                                                                              \
+    {                                                                                              \
+        .answers = {STR_INIT("HTTP/1.1 200 OK\r\nService-Worker-Allowed: " text                    \
+                             "\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")},               \
+    }
+    static const struct raw_script scripts[] = {ALLOWED("/"), ALLOWED("/../.."), ALLOWED("/")};
+    struct pkit k;
+
+    pkit_open(&k, NULL, scripts, ARRAY_LEN(scripts));
+    CHECK_HAS(web_ask(&k.web, GET("/sandbox/" PKIT_ID "/a")).head,
+              "Service-Worker-Allowed: /sandbox/" PKIT_ID "/\r\n");
+    CHECK_HAS(web_ask(&k.web, GET("/" PKIT_ID "/a")).head,
+              "Service-Worker-Allowed: /" PKIT_ID "/\r\n");
+    CHECK_HAS(pkit_ask(&k, GET("/a")).head, "Service-Worker-Allowed: /\r\n");
+    pkit_close(&k);
+}
+
 /* --- listeners --- */
 
 TEST(own_listeners_answer_to_names_of_this_machine_only)
