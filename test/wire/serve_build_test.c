@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* serve_build_test.c — images built by a server, as RemoteRuntimeBuilder asks for them. */
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include "base/b64.h"
@@ -462,6 +464,27 @@ TEST_LIMIT(serve_shows_a_start_that_waits_for_its_image_and_starts_it_then, 240)
     r = wait_past(&s, "cut", "starting");
     CHECK_STR(serve_field(&s, r, "status"), "error");
     CHECK_HAS(serve_field(&s, r, "status_detail"), "build it again");
+    serve_close(&s);
+}
+
+TEST(serve_says_that_nothing_builds_images_here)
+{
+    struct serve s = {.key = NULL};
+    char empty[300];
+
+    serve_prepare(&s);
+    own_fd dir = test_dir_fd();
+    CHECK_OK(fd_replace_file(dir, "empty", STR(""), 0644));
+    snprintf(empty, sizeof empty, "%s/empty", test_dir());
+    if (unshare(CLONE_NEWNS) < 0)
+        SKIP("needs root");
+    CHECK_INT(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+    if (access("/usr/bin/buildah", F_OK) == 0)
+        CHECK_INT(mount(empty, "/usr/bin/buildah", NULL, MS_BIND, NULL), 0);
+    serve_run(&s, NULL);
+    struct serve_answer a = post(&s, STR("AAAA"), MINE "a:1");
+    CHECK_INT(a.status, 501);
+    CHECK_HAS(a.body, "buildah is not installed (package 'buildah'); 'croft image import'");
     serve_close(&s);
 }
 
