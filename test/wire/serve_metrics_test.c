@@ -222,3 +222,50 @@ TEST_LIMIT(serve_knows_the_timeline_of_a_runtime_it_took_over, 120)
     CHECK_INT(json_get_int(timeline_of(&s, r), "first_command_ns", 0), first);
     serve_close(&s);
 }
+
+static const char *new_key(struct serve *s, const char *name, const char *scope)
+{
+    return serve_field(s,
+                       serve_want(s, 201, "POST", "/croft/v1/tokens",
+                                  serve_text(s, "{'name':'%s','scopes':['%s']}", name, scope)),
+                       "secret");
+}
+
+/* Each page has what was measured for the one before. */
+static void wait_shown(struct serve *s, const char *series)
+{
+    for (unsigned i = 0; value_of(s, series) <= 0; i++) {
+        CHECK(i < 3000);
+        poll(NULL, 0, 10);
+    }
+}
+
+TEST_LIMIT(serve_tells_what_each_sandbox_uses_to_who_may_see_it, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    serve_run_with(&s, "[telemetry]\nper_sandbox = true\n[pool.p]\ntarget = 0\n");
+    const char *boss = new_key(&s, "boss", "admin");
+    s.key = boss;
+    const char *other = new_key(&s, "other", "runtime"), *third = new_key(&s, "third", "runtime");
+    s.key = other;
+    struct json *r = serve_start(&s, "one", "");
+    const char *memory = serve_text(&s, "croft_sandbox_memory_bytes{sandbox=\"%s\"}",
+                                    serve_field(&s, r, "runtime_id"));
+    const char *cpu = serve_text(&s, "croft_sandbox_cpu_seconds_total{sandbox=\"%s\"}",
+                                 serve_field(&s, r, "runtime_id"));
+    wait_shown(&s, memory);
+    wait_shown(&s, cpu);
+    s.key = boss;
+    CHECK(value_of(&s, memory) > 0);
+    s.key = third;
+    CHECK(value_of(&s, memory) < 0);
+    s.key = NULL;
+    CHECK(value_of(&s, memory) < 0);
+    CHECK(value_of(&s, "croft_sandboxes{runtime=\"native\",state=\"running\"}") == 1);
+    s.key = boss;
+    serve_reload(&s, "[telemetry]\nper_sandbox = false\n");
+    CHECK(value_of(&s, memory) < 0);
+    serve_close(&s);
+}

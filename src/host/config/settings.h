@@ -60,6 +60,10 @@ struct settings_journal {
     uint64_t keep; /* bytes; 0: everything */
 };
 
+struct settings_telemetry {
+    bool per_sandbox;
+};
+
 struct settings_tenant { /* of keys that were made without; 0: no limit */
     uint64_t most_runtimes, starts_per_minute;
     uint64_t most_snapshots; /* of every key; 0: no limit */
@@ -108,6 +112,7 @@ struct settings {
     struct settings_limits limits;
     struct settings_idle idle;
     struct settings_journal journal;
+    struct settings_telemetry telemetry;
     struct settings_tenant tenant;
     struct settings_pool *pools; /* pool_count of them; not rows */
     size_t pool_count;

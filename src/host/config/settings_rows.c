@@ -102,6 +102,11 @@ static const struct cfg_row rows[] = {
              "stop. 0 is everything.",
              .flag = "", .max = INT64_MAX),
 
+    CFG_BOOL(settings, telemetry.per_sandbox, "telemetry.per_sandbox", false,
+             "/metrics has processor time and memory of each sandbox too, for who shows a key that "
+             "may see it: two series each, as measured at the time before.",
+             .flag = ""),
+
     CFG_UINT(settings, tenant.most_runtimes, "tenant.most_runtimes", 0,
              "Live runtimes of a key that was made without a limit of its own. 0 is no limit.",
              .flag = "", .max = 1000000),

@@ -49,6 +49,12 @@ void runtime_on_gone(void *arg, struct sbx *s)
     manager_check_end(r->manager);
 }
 
+void runtime_measure(struct runtime *r)
+{
+    if (r->status.now == RUNTIME_RUNNING && !r->op && !r->own.op && list_empty(&r->asks))
+        runtime_ask_own(r, RUNTIME_MEASURE);
+}
+
 void runtime_on_wake(struct proxy_target *t)
 {
     runtime_ask_own(container_of(t, struct runtime, target), RUNTIME_RESUME);

@@ -71,6 +71,7 @@ void manager_reconfigure(struct manager *m, const struct manager_config *config)
     m->config.mount_count = config->mount_count;
     m->config.keep = config->keep; /* of those that start from now on */
     m->config.rotate = config->rotate;
+    m->config.per_sandbox = config->per_sandbox;
     m->config.build_wait_ms = config->build_wait_ms;
     MAP_EACH(slot, &m->ids)
         idle_watch(slot->value);
@@ -314,6 +315,11 @@ void manager_each(struct manager *m, const struct key *key, bool stopped,
 uint64_t manager_build_wait_ms(const struct manager *m)
 {
     return m->config.build_wait_ms;
+}
+
+bool manager_counts_each(const struct manager *m)
+{
+    return m->config.per_sandbox;
 }
 
 struct str manager_registry_prefix(const struct manager *m)

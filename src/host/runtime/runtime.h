@@ -175,6 +175,7 @@ struct manager_config {
     uint64_t failed_after_ms; /* one that never ran, and so has nothing to keep, is stopped */
     uint64_t max_age_ms;      /* since it runs, in use or not: it is paused then; 0: never */
     bool keep, park;
+    bool per_sandbox;       /* metrics of each */
     bool rotate;            /* a client that resumes a runtime gets a new session key */
     uint64_t build_wait_ms; /* that a start waits for an image which is being built; 0: 503 */
     struct str registry_prefix;
@@ -212,6 +213,10 @@ struct runtime *manager_find_session(const struct manager *m, const struct key *
 /* Those of a key, oldest first; key NULL: of all. Stopped ones are left out unless asked for. */
 void manager_each(struct manager *m, const struct key *key, bool stopped,
                   void (*fn)(void *arg, struct runtime *r), void *arg);
+
+bool manager_counts_each(const struct manager *m); /* for metrics */
+/* Soon r->sbx->usage is of now, if it runs and nothing else is done to it. */
+void runtime_measure(struct runtime *r);
 
 struct str manager_registry_prefix(const struct manager *m);
 struct sbx_driver *manager_driver(const struct manager *m);

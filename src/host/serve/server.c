@@ -216,6 +216,7 @@ static struct manager_config manager_settings(const struct server *s)
                                    .failed_after_ms = r->idle.failed_after,
                                    .max_age_ms = r->idle.max_age,
                                    .keep = r->sandbox.keep_runtime_alive,
+                                   .per_sandbox = r->telemetry.per_sandbox,
                                    .park = r->resume_on_request,
                                    .rotate = r->rotate_session_key,
                                    .build_wait_ms = r->build_wait,

@@ -2,6 +2,7 @@
 /* metrics.c — the page for Prometheus: what others count is read when somebody asks. */
 #include <stdio.h>
 
+#include "host/keys/keys.h"
 #include "host/ops/metrics.h"
 #include "host/proxy/proxy.h"
 #include "host/runtime/api.h"
@@ -72,6 +73,55 @@ static void set_all(struct runtime_face *f, const struct runtime_gauges *g)
                 METRIC_LABELS("deleted"));
 }
 
+/* --- each sandbox --- */
+
+struct each {
+    struct buf *out;
+    bool memory; /* else processor time */
+};
+
+static void put_one(void *arg, struct runtime *r)
+{
+    const struct each *x = arg;
+    const struct sbx_usage *u = r->sbx ? &r->sbx->usage : NULL;
+
+    if (!u || !u->cpu_ns || r->status.now != RUNTIME_RUNNING)
+        return; /* nobody has looked yet */
+    if (x->memory)
+        buf_addf(x->out, "croft_sandbox_memory_bytes{sandbox=\"%s\"} %llu\n", r->id,
+                 (unsigned long long)u->memory_bytes);
+    else
+        buf_addf(x->out, "croft_sandbox_cpu_seconds_total{sandbox=\"%s\"} %.6f\n", r->id,
+                 (double)u->cpu_ns / 1e9);
+}
+
+static void measure_one(void *arg, struct runtime *r)
+{
+    (void)arg;
+    runtime_measure(r);
+}
+
+/* The page is open to all, which sandboxes there are is not. It does not wait: what it has of each
+ * is of the time before. */
+static void put_each(struct http_req *req, struct buf *out)
+{
+    struct runtime_face *f = face_of(req);
+    const struct key *key;
+    struct err *e = keys_check(f->face.keys, req, KEY_RUNTIME | KEY_READ, &key);
+
+    if (e) {
+        err_free(e); /* the rest is for him, too */
+        return;
+    }
+    buf_addf(out, "# HELP croft_sandbox_cpu_seconds_total Processor time of a sandbox.\n"
+                  "# TYPE croft_sandbox_cpu_seconds_total counter\n");
+    manager_each(f->manager, v1_whose(key), false, put_one, &(struct each){out, false});
+    buf_addf(out, "# HELP croft_sandbox_memory_bytes Memory of a sandbox.\n"
+                  "# TYPE croft_sandbox_memory_bytes gauge\n");
+    manager_each(f->manager, v1_whose(key), false, put_one, &(struct each){out, true});
+    manager_each(f->manager, v1_whose(key), false, measure_one, NULL);
+}
+
 fallible v1_handle_metrics(struct http_req *req)
 {
     own_done(buf) out;
@@ -87,6 +137,8 @@ fallible v1_handle_metrics(struct http_req *req)
     set_misses(f->metrics, "", pool_misses_of_none(f->manager));
     set_passed(f->metrics, proxy_stats(manager_proxy(f->manager)));
     metrics_put(f->metrics, &out);
+    if (manager_counts_each(f->manager))
+        put_each(req, &out);
     TRY(buf_check(&out));
     http_reply(req, 200, STR("text/plain; version=0.0.4; charset=utf-8"), buf_str(&out));
     return NULL;
