@@ -156,6 +156,31 @@ TEST(a_callback_may_free_the_owner_of_another_event_of_the_turn)
     pipe_drop(b);
 }
 
+struct end_timer {
+    struct loop_timer timer;
+    struct pipe_io *stops;
+};
+
+static void on_end_timer(struct loop_timer *t)
+{
+    loop_io_stop(&take(&container_of(t, struct end_timer, timer)->stops)->io);
+}
+
+TEST(a_descriptor_that_a_timer_stopped_is_not_called_in_the_same_turn)
+{
+    own(loop) l = new_loop();
+    struct pipe_io *p = pipe_new(l, true);
+    struct end_timer end = {.stops = p};
+
+    loop_timer_start(l, &end.timer, 1, on_end_timer);
+    while (end.stops) {
+        p->calls = 0;
+        turn(l);
+    }
+    CHECK_INT(p->calls, 0);
+    pipe_drop(p);
+}
+
 TEST(two_callbacks_of_one_turn_that_stop_each_other_run_once_in_all)
 {
     own(loop) l = new_loop();
