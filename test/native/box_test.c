@@ -7,10 +7,12 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/own.h"
+#include "base/rng.h"
 #include "test/native/kit.h"
 #include "test/test.h"
 
@@ -380,5 +382,40 @@ TEST_LIMIT(every_call_of_a_start_may_fail_and_nothing_is_left, 120)
     }
     CHECK(failed > 80);
     CHECK_INT(ok, 12);
+    kit_close(&k);
+}
+
+static bool in_use(void *arg, unsigned slot)
+{
+    (void)arg, (void)slot;
+    return false;
+}
+
+/* Two states of one machine choose among the same slots. A claim that outlived its group, because
+ * who held it was killed before it could give that back too, gives no right to another's. */
+TEST(what_is_left_of_a_claim_does_not_end_the_sandbox_of_another_state)
+{
+    struct kit k;
+    struct box_host other;
+    struct box_embryo e;
+    char state[4200], name[16];
+
+    kit_open(&k);
+    if (!cg_has(&k.h.cg, CG_PIDS) && k.h.cg.v2 < 0)
+        SKIP("there are no control groups here");
+    snprintf(state, sizeof state, "%s/other", test_dir());
+    CHECK_OK(box_host_open(&other, state, rng_system()));
+    CHECK_OK(box_conceive(&other, "+1", &e));
+    snprintf(name, sizeof name, "%u", e.slot);
+    CHECK_INT(symlinkat("+1", k.h.ids, name), 0);
+    CHECK_OK(box_clear_claims(&k.h, in_use, NULL));
+    kit_check_empty("state/ids");
+    CHECK_INT(waitpid(e.pid, NULL, WNOHANG | __WALL), 0);
+    CHECK_INT(symlinkat("+1", k.h.ids, name), 0);
+    CHECK_OK(box_sweep(&k.h, false));
+    kit_check_empty("state/ids");
+    CHECK_INT(waitpid(e.pid, NULL, WNOHANG | __WALL), 0);
+    box_drop(&other, &e);
+    box_host_close(&other);
     kit_close(&k);
 }

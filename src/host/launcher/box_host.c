@@ -128,12 +128,16 @@ static fallible open_alone(struct box_host *h)
 static fallible open_all(struct box_host *h)
 {
     own_fd mnt = -1, exe = -1;
+    struct stat ids;
 
     TRY(open_alone(h));
     TRY(make_dir(h->dir, "box", &h->boxes));
     if (flock(h->boxes, LOCK_SH) < 0)
         return err_sys("lock 'box'");
     TRY(make_dir(h->dir, "ids", &h->ids));
+    if (fstat(h->ids, &ids) < 0)
+        return err_sys("look at 'ids'");
+    h->cg.owner = (struct cg_owner){ids.st_dev, ids.st_ino};
     TRY(make_dir(h->dir, BOX_PLACE, &mnt));
     if (h->by_path)
         TRY(make_dir(h->dir, BOX_LOOK, &h->look));

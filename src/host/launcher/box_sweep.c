@@ -176,11 +176,13 @@ static fallible sweep_claim(struct box_host *h, const char *name)
     if (!read_claim(h, name, &slot, id))
         return NULL;
     box_group_name(slot, group);
-    bool alive = true;
-    TRY(cg_populated(&h->cg, group, &alive));
-    if (alive)
-        return NULL;
-    TRY(cg_remove(&h->cg, group));
+    if (!cg_is_anothers(&h->cg, group)) {
+        bool alive = true;
+        TRY(cg_populated(&h->cg, group, &alive));
+        if (alive)
+            return NULL;
+        TRY(cg_remove(&h->cg, group));
+    }
     struct err *e = native_id_ok(id, sizeof id) ? sweep_dir(h, id) : NULL;
     if (is_anothers(id, &e))
         return NULL;
@@ -215,8 +217,10 @@ static fallible clear_claim(struct box_host *h, const char *name, const struct c
     if (!ours)
         return NULL;
     box_group_name(slot, group);
-    TRY(cg_end(&h->cg, group, BOX_WAIT_MS));
-    TRY(cg_remove(&h->cg, group));
+    if (!cg_is_anothers(&h->cg, group)) {
+        TRY(cg_end(&h->cg, group, BOX_WAIT_MS));
+        TRY(cg_remove(&h->cg, group));
+    }
     return ids_release(h->ids, slot);
 }
 

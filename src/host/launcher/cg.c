@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -69,15 +70,40 @@ static fallible make_dir(int parent, const char *name)
     return NULL;
 }
 
-fallible cg_claim(const struct cg *cg, const char *name, bool *ret_taken)
+static int claim_parent(const struct cg *cg)
 {
     int parent = cg->v2;
 
     for (unsigned c = 0; c < CG_COUNT && parent < 0; c++)
         parent = cg->v1[c];
+    return parent;
+}
+
+/* An ordinary user has no such attributes, and his groups to himself. */
+#define OWNER "trusted.croft"
+
+fallible cg_claim(const struct cg *cg, const char *name, bool *ret_taken)
+{
+    int parent = claim_parent(cg);
+    char path[NATIVE_ID_MAX + 48];
+
     bool made = parent < 0 || mkdirat(parent, name, 0755) == 0;
     *ret_taken = !made && errno == EEXIST;
+    if (made && parent >= 0 && !cg->delegated) {
+        snprintf(path, sizeof path, "/proc/self/fd/%d/%s", parent, name);
+        (void)setxattr(path, OWNER, &cg->owner, sizeof cg->owner, 0); /* if it can be noted */
+    }
     return made || *ret_taken ? NULL : err_sys("make control group '%s'", name);
+}
+
+bool cg_is_anothers(const struct cg *cg, const char *name)
+{
+    struct cg_owner owner;
+    char path[NATIVE_ID_MAX + 48];
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d/%s", claim_parent(cg), name);
+    return getxattr(path, OWNER, &owner, sizeof owner) == sizeof owner &&
+           memcmp(&owner, &cg->owner, sizeof owner) != 0;
 }
 
 /* Of a croft in another delegated group there is nothing to be seen from here. */

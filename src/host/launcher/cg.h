@@ -24,6 +24,9 @@ struct cg {
     bool on_v2[CG_COUNT];
     bool delegated; /* below a group this process was given, not below the machine's */
     bool plain;     /* plain files instead of a kernel's, for tests: made when missing */
+    struct cg_owner {
+        uint64_t device, inode;
+    } owner; /* whose groups are claimed: a state directory */
 };
 
 /* base is where the hierarchies are mounted, "/sys/fs/cgroup"; member what /proc/self/cgroup says,
@@ -38,6 +41,9 @@ const char *cg_mechanism(const struct cg *cg, enum cg_controller c);
 
 /* Takes the name for good on this machine; *ret_taken: somebody has it. */
 fallible cg_claim(const struct cg *cg, const char *name, bool *ret_taken);
+/* Was it claimed for another owner? Then a claim of ours outlived our group: who was killed between
+ * giving back the one and the other. False also when nobody noted whose it is. */
+bool cg_is_anothers(const struct cg *cg, const char *name);
 /* The v2 part, apart, because a child is born into it: gives the group's directory, or -1. */
 fallible cg_make_v2(const struct cg *cg, const char *name, int *ret_dir);
 fallible cg_make(const struct cg *cg, const char *name); /* the others */
