@@ -463,18 +463,20 @@ static fallible remove_group(const struct cg *cg, int parent, const char *name)
     return NULL;
 }
 
+/* The claim goes last, and stays if anything else does: whoever takes it next makes the others. */
 fallible cg_remove(const struct cg *cg, const char *name)
 {
-    struct err *first = remove_group(cg, cg->v2, name);
+    int claim = claim_parent(cg);
+    struct err *first = NULL;
 
     for (unsigned c = 0; c < CG_COUNT; c++) {
-        struct err *e = remove_group(cg, cg->v1[c], name);
+        struct err *e = cg->v1[c] == claim ? NULL : remove_group(cg, cg->v1[c], name);
         if (first)
             err_free(e); /* one story is enough */
         else
             first = e;
     }
-    return first;
+    return first ? first : remove_group(cg, claim, name);
 }
 
 /* --- out of memory

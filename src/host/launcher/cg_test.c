@@ -358,3 +358,26 @@ TEST(member_lines_that_are_none_are_passed_over)
         cg_close(&cg);
     }
 }
+
+/* Memory is the one by which it is claimed here, and the first of its controllers. */
+TEST(a_claim_stays_as_long_as_any_other_group_of_its_name)
+{
+    struct cg cg;
+    bool taken = true;
+
+    make("memory");
+    make("pids");
+    cg_open(&cg, test_dir(), STR(""), true);
+    cg.plain = false;
+    CHECK_OK(cg_claim(&cg, "s1", &taken));
+    CHECK_OK(cg_make(&cg, "s1"));
+    make("pids/croft/s1/busy");
+    CHECK_ERR(cg_remove(&cg, "s1"), ERR_CONFLICT, "s1");
+    CHECK_OK(cg_claim(&cg, "s1", &taken));
+    CHECK(taken);
+    CHECK_INT(unlinkat(test_dir_fd(), "pids/croft/s1/busy", AT_REMOVEDIR), 0);
+    CHECK_OK(cg_remove(&cg, "s1"));
+    check_gone("memory/croft/s1");
+    check_gone("pids/croft/s1");
+    cg_close(&cg);
+}
