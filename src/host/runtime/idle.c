@@ -84,7 +84,7 @@ static void act(struct runtime *r)
     struct runtime_counters *c = &r->manager->counters;
 
     if (r->status.now == RUNTIME_STOPPED) {
-        row_delete(r->manager, r->id);
+        row_delete(r);
         manager_drop(r);
         return;
     }

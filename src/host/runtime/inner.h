@@ -37,6 +37,7 @@ struct manager {
     unsigned stopped_count, live, starting, claiming, looking;
     unsigned awaiting; /* starts whose image is being built */
     struct list awaits;
+    int64_t last_row;
 
     unsigned at_gate;  /* requests the launcher has now */
     uint64_t crowd_ns; /* when as many claims as came had been at a quiet pace */
@@ -139,7 +140,7 @@ void row_insert(struct runtime *r, const struct wire_start *start, store_done *d
 void row_update(struct runtime *r, store_done *done); /* status, detail, restarts; done NULL */
 void row_set_port(struct runtime *r);
 void row_set_key(struct runtime *r, const char *key, store_done *done); /* that clients show */
-void row_delete(struct manager *m, const char *id);
+void row_delete(const struct runtime *r);
 fallible row_load(struct manager *m, fallible (*fn)(struct manager *m, struct runtime *r));
 
 /* --- describe.c --- */

@@ -105,7 +105,7 @@ static void prune_stopped(struct manager *m)
         struct runtime *old = LIST_FIRST(&m->stopped, struct runtime, order);
         if (old->op || old->sbx || !list_empty(&old->asks) || old->own.op)
             return; /* the next time */
-        row_delete(m, old->id);
+        row_delete(old);
         manager_drop(old);
     }
 }
@@ -508,6 +508,7 @@ static void begin_sandbox(void *arg)
 
     if (r->await)
         return;
+    awake_hold(r->manager->config.awake);
     manager_emit(r, RUNTIME_EVENT_STARTING, "");
     ask_launcher(r);
 }

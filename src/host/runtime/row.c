@@ -56,7 +56,9 @@ void row_insert(struct runtime *r, const struct wire_start *start, store_done *d
     buf_init(&command, JSON_BYTES);
     buf_init(&environment, JSON_BYTES);
     buf_init(&config, JSON_BYTES);
+    r->row = ++r->manager->last_row;
     const struct store_value v[] = {
+        store_int(r->row),
         text(r->id),
         text(r->session_id),
         text(r->tenant->name),
@@ -80,20 +82,21 @@ void row_insert(struct runtime *r, const struct wire_start *start, store_done *d
         text(r->wants),
         json_text(&config, start->image_config),
     };
-    store_write(r->manager->config.store,
-                "INSERT INTO runtimes (id, session_id, key_name, status, status_detail, image,"
-                " command, working_dir, environment, session_key, resource_factor, run_as_user,"
-                " run_as_group, fs_group, pool, keep, port, created_ms, changed_ms, snapshot,"
-                " wants, image_config)"
-                " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,"
-                "?21,?22)",
-                v, ARRAY_LEN(v), done, r);
+    static const char sql[] =
+        "INSERT INTO runtimes (seq, id, session_id, key_name, status, status_detail, image,"
+        " command, working_dir, environment, session_key, resource_factor, run_as_user,"
+        " run_as_group, fs_group, pool, keep, port, created_ms, changed_ms, snapshot, wants,"
+        " image_config)"
+        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,"
+        "?22,?23)";
+    struct store *store = r->manager->config.store;
     if (is_alone(r)) {
-        store_hurry_alone(r->manager->config.store, meanwhile, r);
-    } else {
-        send_off(r->manager);
-        meanwhile(r);
+        store_write_alone(store, sql, v, ARRAY_LEN(v), done, r, meanwhile);
+        return;
     }
+    store_write(store, sql, v, ARRAY_LEN(v), done, r);
+    send_off(r->manager);
+    meanwhile(r);
 }
 
 /* Microseconds, in the order of enum runtime_phase; nothing of one that did not start yet. */
@@ -131,7 +134,7 @@ void row_update(struct runtime *r, store_done *done)
     buf_init(&phases, 256);
     bool stopped = r->status.now == RUNTIME_STOPPED;
     const struct store_value v[] = {
-        text(r->id),
+        store_int(r->row),
         text(sm_name(&r->status)),
         text(r->detail),
         store_int((int64_t)r->changed_ms),
@@ -142,7 +145,7 @@ void row_update(struct runtime *r, store_done *done)
     };
     store_write(r->manager->config.store,
                 "UPDATE runtimes SET status=?2, status_detail=?3, changed_ms=?4, restart_count=?5,"
-                " stopped_ms=?6, timeline=coalesce(?7, timeline), restart_reasons=?8 WHERE id=?1",
+                " stopped_ms=?6, timeline=coalesce(?7, timeline), restart_reasons=?8 WHERE seq=?1",
                 v, ARRAY_LEN(v), done, r);
     if (done)
         send_off(r->manager);
@@ -150,26 +153,26 @@ void row_update(struct runtime *r, store_done *done)
 
 void row_set_port(struct runtime *r)
 {
-    const struct store_value v[] = {text(r->id), store_int(r->port)};
+    const struct store_value v[] = {store_int(r->row), store_int(r->port)};
 
-    store_write(r->manager->config.store, "UPDATE runtimes SET port=?2 WHERE id=?1", v,
+    store_write(r->manager->config.store, "UPDATE runtimes SET port=?2 WHERE seq=?1", v,
                 ARRAY_LEN(v), NULL, NULL);
 }
 
 void row_set_key(struct runtime *r, const char *key, store_done *done)
 {
-    const struct store_value v[] = {text(r->id), text(key), text(r->inner_key)};
+    const struct store_value v[] = {store_int(r->row), text(key), text(r->inner_key)};
 
     store_write(r->manager->config.store,
-                "UPDATE runtimes SET session_key=?2, inner_key=?3 WHERE id=?1", v, ARRAY_LEN(v),
+                "UPDATE runtimes SET session_key=?2, inner_key=?3 WHERE seq=?1", v, ARRAY_LEN(v),
                 done, r);
 }
 
-void row_delete(struct manager *m, const char *id)
+void row_delete(const struct runtime *r)
 {
-    const struct store_value v[] = {text(id)};
+    const struct store_value v[] = {store_int(r->row)};
 
-    store_write(m->config.store, "DELETE FROM runtimes WHERE id=?1", v, 1, NULL, NULL);
+    store_write(r->manager->config.store, "DELETE FROM runtimes WHERE seq=?1", v, 1, NULL, NULL);
 }
 
 /* --- reading --- */
@@ -236,6 +239,7 @@ static fallible on_row(void *arg, const struct store_value *v, size_t count)
     r->launch = r->pool ? RUNTIME_WARM : RUNTIME_COLD;
     r->wants = dup_text(&v[14]);
     read_timeline(r, &v[16]);
+    r->row = reading->m->last_row = v[18].i;
     r->durable = true;
     return reading->fn(reading->m, r);
 }
@@ -244,12 +248,12 @@ fallible row_load(struct manager *m, fallible (*fn)(struct manager *m, struct ru
 {
     struct reading reading = {m, fn};
 
-    return store_read(m->config.store,
-                      "SELECT id, session_id, key_name, status, status_detail, image, session_key,"
-                      " resource_factor, keep, port, restart_count, created_ms, changed_ms, pool,"
-                      " wants, inner_key, timeline, restart_reasons FROM runtimes"
-                      " ORDER BY created_ms, id",
-                      NULL, 0, on_row, &reading);
+    return store_read(
+        m->config.store,
+        "SELECT id, session_id, key_name, status, status_detail, image, session_key,"
+        " resource_factor, keep, port, restart_count, created_ms, changed_ms, pool,"
+        " wants, inner_key, timeline, restart_reasons, seq FROM runtimes ORDER BY seq",
+        NULL, 0, on_row, &reading);
 }
 
 struct spec_reading {
@@ -296,13 +300,13 @@ fallible runtime_read_spec(const struct runtime *r, struct arena *a, struct wire
 {
     struct wire_start start = {0};
     struct spec_reading s = {.a = a, .start = &start};
-    const struct store_value id = text(r->id);
+    const struct store_value row = store_int(r->row);
 
     TRY(store_read(r->manager->config.store,
                    "SELECT image, session_id, command, working_dir, environment, resource_factor,"
                    " run_as_user, run_as_group, fs_group, snapshot, wants, image_config"
-                   " FROM runtimes WHERE id=?1",
-                   &id, 1, on_spec, &s));
+                   " FROM runtimes WHERE seq=?1",
+                   &row, 1, on_spec, &s));
     if (!s.found)
         return err_new(ERR_NOT_FOUND, "runtime '%s' has no row", r->id);
     *ret = start;

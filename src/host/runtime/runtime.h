@@ -120,6 +120,7 @@ struct runtime {
     struct proxy_far *far; /* ports of one elsewhere; NULL: none */
 
     /* the manager's own */
+    int64_t row;               /* its number among all that were started */
     enum runtime_op op;        /* under way */
     struct runtime_ask *asked; /* for it; NULL: nobody waits any more */
     char *request;             /* the id of who asked for it, or for the last one; NULL: none */

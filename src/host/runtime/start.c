@@ -204,7 +204,6 @@ static fallible make(struct manager *m, struct tenant *t, const struct wire_star
 
 void manager_expect_start(struct manager *m)
 {
-    awake_hold(m->config.awake);
     store_expect(m->config.store);
 }
 

@@ -109,31 +109,11 @@ static bool replaces(const struct log_file *l)
            st.st_size >= l->kept;
 }
 
-void store_vfs_meanwhile(struct store_vfs *v)
-{
-    void (*fn)(void *arg) = v->meanwhile;
-
-    v->meanwhile = NULL;
-    if (fn)
-        fn(v->meanwhile_arg);
-}
-
-/* Of which log_sync() counts the time as the disk's. */
-static void meanwhile(struct store_vfs *v)
-{
-    if (!v->meanwhile)
-        return;
-    uint64_t begun = clock_mono_ns(v->clock);
-    store_vfs_meanwhile(v);
-    v->sync_ns -= clock_mono_ns(v->clock) - begun;
-}
-
 static int sync_all(struct log_file *l, int flags)
 {
     sqlite3_file *real = real_of(&l->base);
     struct stat st;
 
-    meanwhile(l->vfs);
     int rc = real->pMethods->xSync(real, flags);
 
     l->kept = 0;
@@ -152,9 +132,6 @@ static int sync_written(struct log_file *l)
 {
     off_t from = l->from / PAGE * PAGE, len = l->to - from;
 
-    if (l->vfs->meanwhile && sync_file_range(l->fd, from, len, SYNC_FILE_RANGE_WRITE) < 0)
-        return SQLITE_IOERR_FSYNC;
-    meanwhile(l->vfs);
     if (sync_file_range(l->fd, from, len, WRITE_AND_WAIT) < 0 || fdatasync(l->top) < 0)
         return SQLITE_IOERR_FSYNC;
     l->vfs->ranges++;

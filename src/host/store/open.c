@@ -205,6 +205,7 @@ fallible store_open_files(struct store *s)
     TRY(check_sound(s->db, s->path));
     TRY(store_schema_apply(s->db, s->path));
     lay_out_log(s->db, s->path);
+    TRY(store_ahead_open(s));
     TRY(open_one(s->path, s->vfs.name, &s->reader));
     sqlite3_busy_timeout(s->reader, STORE_READ_BUSY_MS);
     return NULL;

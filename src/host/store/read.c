@@ -47,9 +47,10 @@ fallible store_read(struct store *s, const char *sql, const struct store_value *
 {
     sqlite3_stmt *stmt = NULL;
     struct err *e = NULL;
-    int rc = sqlite3_prepare_v2(s->reader, sql, -1, &stmt, NULL);
     own_free struct store_value *got = NULL;
 
+    TRY(store_settle(s));
+    int rc = sqlite3_prepare_v2(s->reader, sql, -1, &stmt, NULL);
     if (rc == SQLITE_OK)
         rc = store_bind(stmt, values, count);
     if (rc == SQLITE_OK) {

@@ -93,6 +93,52 @@ static const char *const steps[] = {
     "ALTER TABLE runtimes ADD COLUMN image_config TEXT;",
     /* 7: the key whose runtimes it sees; NULL: it sees its own */
     "ALTER TABLE api_keys ADD COLUMN tenant TEXT;",
+    /* 8: rows lie in the order of their starts, not of their random ids: a new one is a page to
+     * write instead of the four to six of a tree that is balanced anew. What nobody read is gone.
+     */
+    "CREATE TABLE started ("
+    " seq INTEGER PRIMARY KEY," /* the manager's number of it, by which it is changed */
+    " id TEXT NOT NULL,"
+    " session_id TEXT NOT NULL,"
+    " key_name TEXT NOT NULL,"
+    " status TEXT NOT NULL,"
+    " status_detail TEXT,"
+    " image TEXT NOT NULL,"
+    " command TEXT," /* JSON: array, string or null, as asked */
+    " working_dir TEXT,"
+    " environment TEXT,"          /* JSON object */
+    " session_key TEXT NOT NULL," /* clients read it back, so it cannot be hashed */
+    " resource_factor INTEGER NOT NULL DEFAULT 1,"
+    " run_as_user INTEGER,"
+    " run_as_group INTEGER,"
+    " fs_group INTEGER,"
+    " pool TEXT," /* it was claimed from; NULL: cold */
+    " keep INTEGER NOT NULL DEFAULT 0,"
+    " port INTEGER," /* of its loopback listener */
+    " created_ms INTEGER NOT NULL,"
+    " changed_ms INTEGER NOT NULL,"
+    " snapshot TEXT,"     /* it was started from; NULL: none */
+    " wants TEXT,"        /* JSON object: limits, hostname, mounts */
+    " image_config TEXT," /* as of step 6 */
+    " inner_key TEXT,"    /* NULL: session_key is */
+    " restart_count INTEGER NOT NULL DEFAULT 0,"
+    " restart_reasons TEXT," /* JSON array */
+    " stopped_ms INTEGER,"
+    " timeline TEXT" /* JSON: phases of its start */
+    ") STRICT;"
+    "INSERT INTO started (id, session_id, key_name, status, status_detail, image, command,"
+    " working_dir, environment, session_key, resource_factor, run_as_user, run_as_group, fs_group,"
+    " pool, keep, port, created_ms, changed_ms, snapshot, wants, image_config, inner_key,"
+    " restart_count, restart_reasons, stopped_ms, timeline)"
+    " SELECT id, session_id, key_name, status, status_detail, image, command, working_dir,"
+    " environment, session_key, resource_factor, run_as_user, run_as_group, fs_group, pool, keep,"
+    " port, created_ms, changed_ms, snapshot, wants, image_config, inner_key, restart_count,"
+    " restart_reasons, stopped_ms, timeline FROM runtimes ORDER BY created_ms, id;"
+    "DROP TABLE runtimes;"
+    "ALTER TABLE started RENAME TO runtimes;",
+    /* 9: which records of the file beside it (see ahead.c) are of this database, and in it */
+    "CREATE TABLE ahead (id TEXT NOT NULL, seq INTEGER NOT NULL) STRICT;"
+    "INSERT INTO ahead VALUES (lower(hex(randomblob(16))), 0);",
 };
 
 static fallible get_int(sqlite3 *db, const char *path, const char *sql, int64_t *ret_value)

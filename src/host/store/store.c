@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* store.c — group commit: while one transaction is written and synced, the next one gathers.
  *
- * Who flies touches the writing connection, the statements, the flight and nothing else: a thread,
- * or the loop itself where that is quicker. A flight that is expected begins without passengers:
- * they come aboard until it is told to leave, at the end of the turn at the latest. Moving the log
- * into the file (a checkpoint) flies on its own, when nobody writes. */
+ * Who flies is a thread, which touches the writing connection, the statements, the flight and
+ * nothing else. A flight that is expected begins without passengers: they come aboard until it is
+ * told to leave, at the end of the turn at the latest. What was written ahead (see ahead.c) goes
+ * with a later one, again if that fails. Moving the log into the file (a checkpoint) flies on its
+ * own, when nobody writes. */
 #include "host/store/store.h"
 
 #include <stdlib.h>
@@ -18,17 +19,8 @@
 #define WAL_SOON 500  /* pages: moved when nothing was written for */
 #define QUIET_MS 100  /* so long: who writes next would wait for it */
 #define WAL_MOST 1500 /* moved although others wait */
-
-struct write {
-    struct list link;
-    store_done *done;
-    void *arg;
-    struct err *err;
-    size_t bytes;
-    char *sql; /* behind the values, with what they hold */
-    size_t count;
-    struct store_value values[];
-};
+#define AHEAD_MS 20   /* until SQLite has what was written ahead: nobody waits for it */
+#define AGAIN_MS 1000 /* and when that failed */
 
 static void fly(struct store *s);
 
@@ -40,17 +32,18 @@ static char *put_bytes(char *at, const char *p, size_t n)
     return at + n;
 }
 
-static struct write *write_new(const char *sql, const struct store_value *values, size_t count)
+static struct store_job *write_new(const char *sql, const struct store_value *values, size_t count)
 {
-    size_t sql_len = strlen(sql) + 1, bytes = sizeof(struct write) + count * sizeof *values;
+    size_t sql_len = strlen(sql) + 1, bytes = sizeof(struct store_job) + count * sizeof *values;
 
     for (size_t i = 0; i < count; i++)
         bytes += values[i].type >= STORE_TEXT ? values[i].text.len : 0;
-    struct write *w = mem_try(bytes + sql_len);
+    struct store_job *w = mem_try(bytes + sql_len);
     if (!w)
         return NULL;
-    *w = (struct write){.bytes = bytes + sql_len, .count = count};
+    *w = (struct store_job){.bytes = bytes + sql_len, .count = count};
     list_init(&w->link);
+    list_init(&w->told);
     char *at = (char *)&w->values[count];
     w->sql = at;
     at = put_bytes(at, sql, sql_len);
@@ -66,10 +59,11 @@ static struct write *write_new(const char *sql, const struct store_value *values
 
 static void tell(struct list *list)
 {
-    struct write *w;
+    struct store_job *w;
 
-    while ((w = LIST_FIRST(list, struct write, link))) {
+    while ((w = LIST_FIRST(list, struct store_job, link))) {
         list_del(&w->link);
+        list_del(&w->told);
         struct err *e = w->err;
         if (w->done)
             w->done(w->arg, e);
@@ -90,136 +84,6 @@ static void list_move_all(struct list *to, struct list *from)
     }
 }
 
-/* --- on the thread, or on the loop while none flies --- */
-
-int store_bind(sqlite3_stmt *stmt, const struct store_value *values, size_t count)
-{
-    int rc = SQLITE_OK;
-
-    for (size_t i = 0; i < count && rc == SQLITE_OK; i++) {
-        const struct store_value *v = &values[i];
-        int at = (int)i + 1;
-        switch (v->type) {
-        case STORE_NULL:
-            rc = sqlite3_bind_null(stmt, at);
-            break;
-        case STORE_INT:
-            rc = sqlite3_bind_int64(stmt, at, v->i);
-            break;
-        case STORE_TEXT:
-            rc = sqlite3_bind_text64(stmt, at, v->text.len ? v->text.p : "", v->text.len,
-                                     SQLITE_STATIC, SQLITE_UTF8);
-            break;
-        case STORE_BLOB:
-            rc = sqlite3_bind_blob64(stmt, at, v->text.len ? v->text.p : "", v->text.len,
-                                     SQLITE_STATIC);
-            break;
-        }
-    }
-    return rc;
-}
-
-static int prepare(struct store *s, const char *sql, sqlite3_stmt **ret_stmt)
-{
-    for (size_t i = 0; i < STORE_STATEMENTS; i++)
-        if (s->statements[i].sql && strcmp(s->statements[i].sql, sql) == 0) {
-            *ret_stmt = s->statements[i].stmt;
-            return SQLITE_OK;
-        }
-    int rc = sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret_stmt, NULL);
-    if (rc != SQLITE_OK)
-        return rc;
-    char *kept = strdup(sql);
-    if (!kept) {
-        sqlite3_finalize(*ret_stmt);
-        return SQLITE_NOMEM;
-    }
-    struct store_stmt *slot = &s->statements[s->statement_next++ % STORE_STATEMENTS];
-    sqlite3_finalize(slot->stmt);
-    free(slot->sql);
-    *slot = (struct store_stmt){kept, *ret_stmt};
-    return SQLITE_OK;
-}
-
-static fallible run(struct store *s, const char *sql, const struct store_value *values,
-                    size_t count)
-{
-    sqlite3_stmt *stmt;
-    int rc = prepare(s, sql, &stmt);
-
-    if (rc != SQLITE_OK)
-        return store_err(s->db, s->path, rc);
-    rc = store_bind(stmt, values, count);
-    while (rc == SQLITE_OK || rc == SQLITE_ROW)
-        rc = sqlite3_step(stmt);
-    struct err *e = rc == SQLITE_DONE ? NULL : store_err(s->db, s->path, rc);
-    sqlite3_reset(stmt);
-    sqlite3_clear_bindings(stmt);
-    return e;
-}
-
-/* Nobody of this flight is on disk. One that failed by itself keeps its own story. */
-static void fail_all(struct store *s, struct err *why)
-{
-    LIST_EACH(w, &s->flight, struct write, link) {
-        if (!w->err)
-            w->err = err_copy(why);
-    }
-    err_free(why);
-}
-
-static void wait_for_all(struct store *s)
-{
-    pthread_mutex_lock(&s->lock);
-    while (s->boarding)
-        pthread_cond_wait(&s->leaving, &s->lock);
-    pthread_mutex_unlock(&s->lock);
-}
-
-static fallible begin(struct store *s)
-{
-    return run(s, "BEGIN IMMEDIATE", NULL, 0);
-}
-
-static fallible run_all(struct store *s)
-{
-    LIST_EACH(w, &s->flight, struct write, link) {
-        w->err = run(s, w->sql, w->values, w->count);
-        if (w->err && sqlite3_get_autocommit(s->db)) /* SQLite undid the whole transaction */
-            return err_copy(w->err);
-    }
-    return run(s, "COMMIT", NULL, 0);
-}
-
-/* e: why it could not begin. */
-static void flight_finish(struct store *s, struct err *e)
-{
-    if (!e)
-        e = run_all(s);
-    if (e && !sqlite3_get_autocommit(s->db))
-        err_free(store_exec(s->db, s->path, "ROLLBACK")); /* e is the story */
-    if (e)
-        fail_all(s, e);
-}
-
-static void flight_run(struct store *s)
-{
-    int left = 0;
-
-    if (s->checkpoints) { /* what cannot be moved now stays in the log, where it is as safe */
-        s->vfs.whole = true;
-        int rc = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &left, NULL);
-        s->vfs.whole = false;
-        s->wal_pages = 0;   /* counted anew by the next commit */
-        s->vfs.sync_ns = 0; /* nobody waited for it */
-        (void)rc;
-        return;
-    }
-    struct err *e = begin(s);
-    wait_for_all(s);
-    flight_finish(s, e);
-}
-
 static int on_wal(void *arg, sqlite3 *db, const char *name, int pages)
 {
     struct store *s = arg;
@@ -233,7 +97,7 @@ static void on_work_run(struct loop_work *w)
 {
     struct store *s = container_of(w, struct store, work);
 
-    flight_run(s);
+    store_flight(s);
     pthread_mutex_lock(&s->lock);
     s->landed = true;
     pthread_cond_signal(&s->landing);
@@ -251,6 +115,7 @@ static void store_destroy(struct store *s)
     s->vfs.whole = true; /* the last to close moves the log into the file */
     sqlite3_close(s->reader);
     sqlite3_close(s->db);
+    store_ahead_close(&s->ahead);
     store_vfs_close(&s->vfs);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->landing);
@@ -264,18 +129,42 @@ static void on_gone(struct loop_later *l)
     store_destroy(container_of(l, struct store, gone));
 }
 
-static void judge_disk(struct store *s)
+static void judge_disk(struct store *s, uint64_t sync_ns)
 {
-    if (s->vfs.sync_ns > STORE_QUICK_US * 1000ull)
+    if (sync_ns > STORE_QUICK_US * 1000ull)
         s->quick = 0;
-    else if (s->vfs.sync_ns && s->quick < STORE_QUICK_RUN)
+    else if (sync_ns && s->quick < STORE_QUICK_RUN)
         s->quick++;
-    s->vfs.sync_ns = 0;
 }
 
-static bool is_quick(const struct store *s)
+/* The loop would wait for the disk. */
+static bool may_go_ahead(const struct store *s)
 {
-    return s->quick == STORE_QUICK_RUN;
+    return s->quick == STORE_QUICK_RUN && s->ahead.fd >= 0 && !s->ahead.stuck && !s->undone &&
+           !s->closing;
+}
+
+/* Those that are on disk by their records alone stay, before all others. Of a store that is closing
+ * the next one does them. */
+static void keep_ahead(struct store *s, struct list *flight)
+{
+    struct list kept;
+
+    list_init(&kept);
+    LIST_EACH(w, flight, struct store_job, link) {
+        if (!w->safe || w->written || s->closing)
+            continue;
+        list_del(&w->link);
+        list_add(&kept, &w->link);
+        err_free(take(&w->err));
+        s->queued++;
+        s->queued_bytes += w->bytes;
+    }
+    if (list_empty(&kept))
+        return;
+    list_move_all(&kept, &s->gather);
+    list_move_all(&s->gather, &kept);
+    store_gather(s, AGAIN_MS);
 }
 
 /* Takes the flight first: a callee may write, or close the store. */
@@ -283,12 +172,35 @@ static void land(struct store *s)
 {
     struct list told;
 
-    judge_disk(s);
-    s->here = false;
+    judge_disk(s, s->vfs.sync_ns);
+    s->vfs.sync_ns = 0;
     list_init(&told);
     list_move_all(&told, &s->flight);
+    if (!s->checkpoints)
+        s->undone = s->failed;
+    if (s->undone)
+        keep_ahead(s, &told);
+    else if (s->aboard && s->aboard_blocks > s->ahead.from)
+        s->ahead.from = s->aboard_blocks;
+    s->aboard = 0;
     s->flying = s->checkpoints = false;
     tell(&told);
+}
+
+static void tell_ahead(struct store *s)
+{
+    struct store_job *w;
+    struct list told; /* those that come by it wait for the next turn */
+
+    list_init(&told);
+    list_move_all(&told, &s->told);
+    while ((w = LIST_FIRST(&told, struct store_job, told))) {
+        list_del(&w->told);
+        store_done *done = w->done;
+        w->done = NULL;
+        if (done)
+            done(w->arg, NULL);
+    }
 }
 
 static void on_work_done(struct loop_work *w)
@@ -316,6 +228,9 @@ static void on_quiet(struct loop_timer *t)
 
 static void board(struct store *s)
 {
+    LIST_EACH(w, &s->gather, struct store_job, link)
+        s->aboard = w->seq > s->aboard ? w->seq : s->aboard;
+    s->aboard_blocks = s->ahead.at;
     list_move_all(&s->flight, &s->gather);
     s->queued = 0, s->queued_bytes = 0;
 }
@@ -360,7 +275,7 @@ static void fly(struct store *s)
     while (!s->closed && !s->flying && !s->gathering.loop && take_off(s)) {
         if (hand_over(s))
             return;
-        flight_run(s); /* no thread to be had: then the loop waits for the disk itself */
+        store_flight(s); /* no thread to be had: then the loop waits for the disk itself */
         land(s);
     }
 }
@@ -373,13 +288,12 @@ static void on_start(struct loop_later *l)
     list_init(&told);
     list_move_all(&told, &s->refused);
     leave(s);
-    if (s->here)
-        land(s);
     fly(s);
     tell(&told);
+    tell_ahead(s);
 }
 
-static fallible admit(const struct store *s, const struct write *w)
+static fallible admit(const struct store *s, const struct store_job *w)
 {
     if (s->queued >= STORE_QUEUE || s->queued_bytes + w->bytes > STORE_QUEUE_BYTES)
         return err_new(ERR_BUSY, "database '%s': %u writes wait already: try again", s->path,
@@ -387,11 +301,12 @@ static fallible admit(const struct store *s, const struct write *w)
     return NULL;
 }
 
-void store_write(struct store *s, const char *sql, const struct store_value *values, size_t count,
-                 store_done *done, void *arg)
+/* NULL: refused, and told so. */
+static struct store_job *add(struct store *s, const char *sql, const struct store_value *values,
+                             size_t count, store_done *done, void *arg)
 {
     struct err *e = s->closed ? err_new(ERR_CLOSED, "database '%s' is closed", s->path) : NULL;
-    struct write *w = e ? NULL : write_new(sql, values, count);
+    struct store_job *w = e ? NULL : write_new(sql, values, count);
 
     if (!w) {
         e = e ? e : err_no_memory();
@@ -399,18 +314,25 @@ void store_write(struct store *s, const char *sql, const struct store_value *val
             done(arg, e);
         else
             err_free(e);
-        return;
+        return NULL;
     }
     w->done = done;
     w->arg = arg;
     w->err = admit(s, w);
     list_add(w->err ? &s->refused : &s->gather, &w->link);
-    if (!w->err) {
-        s->queued++;
-        s->queued_bytes += w->bytes;
-    }
     if (w->err || !s->flying)
         loop_later(s->loop, &s->start, on_start);
+    if (w->err)
+        return NULL;
+    s->queued++;
+    s->queued_bytes += w->bytes;
+    return w;
+}
+
+void store_write(struct store *s, const char *sql, const struct store_value *values, size_t count,
+                 store_done *done, void *arg)
+{
+    add(s, sql, values, count, done, arg);
 }
 
 static void on_gathered(struct loop_timer *t)
@@ -428,7 +350,7 @@ void store_expect(struct store *s)
 {
     if (s->closing || s->flying || s->queued || s->gathering.loop || s->wal_pages >= WAL_MOST)
         return; /* it goes out with those, or after what must come first */
-    if (is_quick(s))
+    if (may_go_ahead(s))
         return; /* who comes alone needs no worker */
     loop_timer_stop(&s->quiet);
     s->landed = s->checkpoints = false;
@@ -453,36 +375,62 @@ void store_hurry(struct store *s)
         s->queued = queued;
         s->queued_bytes = bytes;
     }
+    s->aboard = 0;
     s->flying = s->checkpoints = false;
 }
 
-/* Another process may hold the file: the loop does not wait for that one. */
-static bool begin_here(struct store *s)
+static uint64_t now_ns(const struct store *s)
 {
-    sqlite3_busy_timeout(s->db, 0);
-    own(err) e = begin(s);
-    sqlite3_busy_timeout(s->db, STORE_BUSY_MS);
-    return !e;
+    return clock_mono_ns(s->vfs.clock);
 }
 
-void store_hurry_alone(struct store *s, void (*meanwhile)(void *arg), void *arg)
+void store_write_alone(struct store *s, const char *sql, const struct store_value *values,
+                       size_t count, store_done *done, void *arg, void (*meanwhile)(void *arg))
 {
-    bool ours = is_quick(s) && !s->closing && !s->flying && !s->checkpoints && s->queued &&
-                s->queued_bytes <= STORE_QUICK_BYTES && s->wal_pages < WAL_MOST && begin_here(s);
+    struct store_job *w = add(s, sql, values, count, done, arg);
+    uint64_t begun = now_ns(s);
 
-    if (!ours) {
+    if (!w || !may_go_ahead(s) ||
+        !store_ahead_begin(&s->ahead, w->sql, w->values, w->count, w->bytes)) {
         store_hurry(s);
         meanwhile(arg);
         return;
     }
-    loop_timer_stop(&s->gathering);
-    take_off(s);
-    s->vfs.meanwhile = meanwhile;
-    s->vfs.meanwhile_arg = arg;
-    flight_finish(s, NULL);
-    s->here = s->landed = true;
+    w->seq = s->ahead.seq;
+    uint64_t ns = now_ns(s) - begun;
+    meanwhile(arg);
+    begun = now_ns(s);
+    w->safe = store_ahead_finish(&s->ahead);
+    judge_disk(s, ns + now_ns(s) - begun);
+    if (!w->safe) {
+        store_hurry(s);
+        return;
+    }
+    list_add(&s->told, &w->told);
     loop_later(s->loop, &s->start, on_start);
-    store_vfs_meanwhile(&s->vfs); /* should it have come to no sync */
+    store_gather(s, AHEAD_MS);
+}
+
+static void wait_for_landing(struct store *s)
+{
+    leave(s);
+    pthread_mutex_lock(&s->lock);
+    while (s->flying && !s->landed)
+        pthread_cond_wait(&s->landing, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+
+fallible store_settle(struct store *s)
+{
+    if (s->ahead.from == s->ahead.at)
+        return NULL;
+    wait_for_landing(s); /* the connection is ours from then on, until the next takes off */
+    sqlite3_busy_timeout(s->db, STORE_READ_BUSY_MS);
+    struct err *e = store_flight_of_those_ahead(s);
+    sqlite3_busy_timeout(s->db, STORE_BUSY_MS);
+    if (!e)
+        s->ahead.from = s->ahead.at;
+    return e;
 }
 
 /* --- its life --- */
@@ -499,6 +447,8 @@ fallible store_open(struct loop *loop, const char *path, struct store **ret_stor
     list_init(&s->gather);
     list_init(&s->flight);
     list_init(&s->refused);
+    list_init(&s->told);
+    s->ahead.fd = s->ahead.top = -1;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->landing, NULL);
     pthread_cond_init(&s->leaving, NULL);
@@ -518,20 +468,17 @@ void store_close(struct store *s)
     if (!s || s->closed)
         return;
     s->closing = true;
-    leave(s);
-    bool flying = s->flying && !s->here;
+    bool flying = s->flying;
     loop_later_cancel(&s->start);
     loop_timer_stop(&s->gathering);
     loop_timer_stop(&s->quiet);
-    pthread_mutex_lock(&s->lock);
-    while (flying && !s->landed)
-        pthread_cond_wait(&s->landing, &s->lock);
-    pthread_mutex_unlock(&s->lock);
+    wait_for_landing(s);
+    tell_ahead(s);
     land(s);
     while (s->queued) { /* those who are told may write once more */
         s->wal_pages = 0;
         take_off(s);
-        flight_run(s);
+        store_flight(s);
         land(s);
     }
     loop_later_cancel(&s->start);

@@ -375,204 +375,45 @@ TEST(what_is_gathered_is_written_before_a_store_is_closed)
     rows_done(&k);
 }
 
-/* --- one who waits alone --- */
+/* --- what an older croft left --- */
 
-struct ticking { /* each look at it is so much later than the one before */
-    struct clock clock;
-    uint64_t step_ns;
-};
+#define OLD_RUNTIMES                                                                               \
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;"        \
+    "CREATE TABLE runtimes (id TEXT PRIMARY KEY, session_id TEXT NOT NULL, key_name TEXT NOT"      \
+    " NULL, status TEXT NOT NULL, status_detail TEXT, image TEXT NOT NULL, command TEXT,"          \
+    " working_dir TEXT, environment TEXT, session_key TEXT NOT NULL, resource_factor INTEGER NOT"  \
+    " NULL DEFAULT 1, run_as_user INTEGER, run_as_group INTEGER, fs_group INTEGER, sandbox_id"     \
+    " TEXT, pool TEXT, keep INTEGER NOT NULL DEFAULT 0, port INTEGER, ports TEXT, restart_count"   \
+    " INTEGER NOT NULL DEFAULT 0, restart_reasons TEXT, cpu_millicores INTEGER, memory_mb"         \
+    " INTEGER, storage_mb INTEGER, created_ms INTEGER NOT NULL, changed_ms INTEGER NOT NULL,"      \
+    " active_ms INTEGER, stopped_ms INTEGER, running_ms INTEGER NOT NULL DEFAULT 0, paused_ms"     \
+    " INTEGER NOT NULL DEFAULT 0, timeline TEXT, extra TEXT, snapshot TEXT, wants TEXT,"           \
+    " inner_key TEXT, image_config TEXT) STRICT, WITHOUT ROWID;"                                   \
+    "INSERT INTO runtimes (id, session_id, key_name, status, image, session_key, port, "           \
+    "created_ms,"                                                                                  \
+    " changed_ms, timeline, wants, inner_key, restart_count)"                                      \
+    " VALUES ('aa', 's2', 'k', 'paused', 'host', 'key2', 7, 200, 201, '[1]', '{}', 'in', 3),"      \
+    " ('zz', 's1', 'k', 'running', 'host', 'key1', 8, 100, 101, NULL, NULL, NULL, 0);"             \
+    "PRAGMA user_version=7; PRAGMA application_id=0x63726674"
 
-static uint64_t tick(const struct clock *c)
-{
-    static uint64_t now;
-
-    return now += container_of(c, const struct ticking, clock)->step_ns;
-}
-
-static struct ticking ticking_of(uint64_t step_us)
-{
-    return (struct ticking){{.mono_ns = tick}, step_us * 1000};
-}
-
-/* A store whose disk was quick so often. */
-static void start_quick(struct rows_kit *k, struct buf *got, struct ticking *clock, int syncs)
-{
-    struct rows_wait w;
-    char name[16];
-
-    start(k, got);
-    rows_put(k, &w, "q", "1"); /* the log's head is synced with it */
-    rows_wait(k, &w);
-    k->store->vfs.clock = &clock->clock;
-    k->store->quick = 0;
-    for (int i = 0; i < syncs; i++) {
-        snprintf(name, sizeof name, "q%d", i);
-        rows_put(k, &w, name, "1");
-        rows_wait(k, &w);
-        CHECK(!w.failed);
-    }
-}
-
-struct busy {
-    struct rows_kit *k;
-    struct rows_wait *w; /* what it asks for; NULL: nothing */
-    unsigned calls;
-    const struct clock *clock; /* by which it takes a hundred looks; NULL: no time */
-};
-
-static void on_meanwhile(void *arg)
-{
-    struct busy *b = arg;
-
-    b->calls++;
-    if (b->w)
-        rows_put(b->k, b->w, "meanwhile", "1");
-    for (unsigned i = 0; b->clock && i < 100; i++)
-        clock_mono_ns(b->clock);
-}
-
-#define NEW "SELECT name FROM meta WHERE name NOT LIKE 'q%' ORDER BY name"
-
-TEST(where_the_disk_is_quick_the_row_of_one_alone_is_written_before_we_go_on)
+TEST(runtimes_of_an_older_croft_are_there_in_the_order_of_their_starts)
 {
     struct rows_kit k;
-    struct rows_wait w[3];
     own_done(buf) got;
-    struct ticking quick = ticking_of(10);
-    struct busy b = {.k = &k, .w = &w[1]};
+    sqlite3 *db;
 
-    start_quick(&k, &got, &quick, STORE_QUICK_RUN);
-    rows_put(&k, &w[0], "a", "1");
-    store_hurry_alone(k.store, on_meanwhile, &b);
-    CHECK_STR(rows_read(&k, NEW, &got), "a ");
-    CHECK_INT(b.calls, 1);
-    CHECK_INT(w[0].calls, 0); /* told from the loop, as ever */
-    rows_wait(&k, &w[1]);
-    CHECK(w[0].calls == 1 && !w[0].failed && !w[1].failed);
-    b.w = NULL;
-    rows_put(&k, &w[2], "a", "2");
-    store_hurry_alone(k.store, on_meanwhile, &b);
-    CHECK_INT(b.calls, 2); /* though nothing came to be synced */
-    rows_wait(&k, &w[2]);
-    CHECK_INT(w[2].code, ERR_CONFLICT);
-    rows_done(&k);
-}
-
-TEST(a_disk_that_was_slow_once_or_is_not_known_is_waited_for_by_the_worker)
-{
-    struct rows_kit k;
-    struct rows_wait w[3];
-    own_done(buf) got;
-    struct ticking clock = ticking_of(STORE_QUICK_US);
-    struct busy b = {.k = &k};
-
-    start_quick(&k, &got, &clock, STORE_QUICK_RUN - 1);
-    rows_put(&k, &w[0], "a", "1");
-    store_hurry_alone(k.store, on_meanwhile, &b);
-    CHECK(!k.store->here); /* one short of a run */
-    rows_wait(&k, &w[0]);
-    clock.step_ns++;
-    rows_put(&k, &w[1], "b", "1");
-    store_hurry_alone(k.store, on_meanwhile, &b);
-    CHECK(k.store->here);
-    rows_wait(&k, &w[1]);
-    rows_put(&k, &w[2], "c", "1");
-    store_hurry_alone(k.store, on_meanwhile, &b);
-    CHECK(!k.store->here); /* that one was too slow */
-    CHECK_INT(b.calls, 3);
-    rows_wait(&k, &w[2]);
-    CHECK(!w[0].failed && !w[1].failed && !w[2].failed);
-    rows_done(&k);
-}
-
-TEST(one_alone_does_not_stop_the_loop_while_another_process_holds_the_file)
-{
-    struct rows_kit k;
-    struct rows_wait w;
-    own_done(buf) got;
-    struct ticking quick = ticking_of(10);
-    struct busy b = {.k = &k};
-    sqlite3 *other;
-
-    start_quick(&k, &got, &quick, STORE_QUICK_RUN);
-    CHECK_INT(sqlite3_open(k.path, &other), SQLITE_OK);
-    CHECK_INT(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
-    rows_put(&k, &w, "a", "1");
-    store_hurry_alone(k.store, on_meanwhile, &b);
-    CHECK(!k.store->here);
-    CHECK_INT(b.calls, 1);
-    CHECK_INT(sqlite3_exec(other, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
-    sqlite3_close(other);
-    rows_wait(&k, &w);
-    CHECK(!w.failed);
-    rows_done(&k);
-}
-
-TEST(what_one_alone_wrote_is_told_by_closing_too)
-{
-    struct rows_kit k;
-    struct rows_wait w[2];
-    own_done(buf) got;
-    struct ticking quick = ticking_of(10);
-    struct busy b = {.k = &k, .w = &w[1]};
-
-    start_quick(&k, &got, &quick, STORE_QUICK_RUN);
-    store_expect(k.store); /* nobody is woken up for it */
-    CHECK(!k.store->flying);
-    rows_put(&k, &w[0], "a", "1");
-    store_hurry_alone(k.store, on_meanwhile, &b);
-    CHECK(k.store->here);
-    store_close(k.store);
-    CHECK(w[0].calls == 1 && !w[0].failed);
-    CHECK(w[1].calls == 1 && !w[1].failed);
+    log_setup(2, LOG_OFF, LOG_TEXT);
+    buf_init(&got, 1u << 20);
+    rows_init(&k);
+    CHECK_INT(sqlite3_open(k.path, &db), SQLITE_OK);
+    CHECK_INT(sqlite3_exec(db, OLD_RUNTIMES, NULL, NULL, NULL), SQLITE_OK);
+    CHECK_INT(sqlite3_close(db), SQLITE_OK);
     rows_open(&k);
-    CHECK_STR(rows_read(&k, NEW, &got), "a meanwhile ");
-    rows_done(&k);
-}
-
-TEST(what_is_done_meanwhile_is_not_the_disk_s_time)
-{
-    struct rows_kit k;
-    struct rows_wait w[2];
-    own_done(buf) got;
-    struct ticking clock = ticking_of(STORE_QUICK_US / 10);
-    struct busy b = {.k = &k, .clock = &clock.clock};
-
-    start_quick(&k, &got, &clock, STORE_QUICK_RUN);
-    for (int i = 0; i < 2; i++) {
-        rows_put(&k, &w[i], i ? "b" : "a", "1");
-        store_hurry_alone(k.store, on_meanwhile, &b);
-        CHECK(k.store->here);
-        rows_wait(&k, &w[i]);
-        CHECK(!w[i].failed);
-    }
-    CHECK_INT(b.calls, 2);
-    rows_done(&k);
-}
-
-/* The row of one alone is not taken for part of it, and it is not forgotten. */
-TEST(the_log_is_not_moved_while_others_are_gathered)
-{
-    struct rows_kit k;
-    struct rows_wait w;
-    own_done(buf) got;
-    struct ticking quick = ticking_of(10);
-    struct busy b = {.k = &k};
-
-    start_quick(&k, &got, &quick, STORE_QUICK_RUN);
-    k.store->wal_pages = 1000; /* worth moving when nobody writes */
-    store_gather(k.store, 0);
-    while (!k.store->quiet.loop)
-        CHECK_OK(loop_turn(k.loop, 1000));
-    store_gather(k.store, 3600 * 1000);
-    while (k.store->quiet.loop)
-        CHECK_OK(loop_turn(k.loop, 1000));
-    CHECK(!k.store->checkpoints);
-    rows_put(&k, &w, "a", "1");
-    store_hurry_alone(k.store, on_meanwhile, &b);
-    CHECK(k.store->here);
-    CHECK_STR(rows_read(&k, NEW, &got), "a ");
-    rows_wait(&k, &w);
-    CHECK(!w.failed);
+    CHECK_STR(rows_read(&k,
+                        "SELECT seq, id, session_id, status, session_key, port, created_ms, wants,"
+                        " inner_key, restart_count, timeline FROM runtimes ORDER BY seq",
+                        &got),
+              "1 zz s1 running key1 8 100 null null 0 null "
+              "2 aa s2 paused key2 7 200 {} in 3 [1] ");
     rows_done(&k);
 }
