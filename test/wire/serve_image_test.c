@@ -223,6 +223,9 @@ TEST(serve_says_which_user_an_image_does_not_have)
 /* An agent's first command would say so too, but then it is late. */
 TEST(serve_says_that_an_image_has_no_bash_and_so_runs_no_commands)
 {
+    static const char make_bare[] =
+        "mkdir -p \"$1\"/bare/bin && cp /bin/busybox \"$1\"/bare/bin && tar -C \"$1\"/bare -cf "
+        "\"$1\"/bare.tar . && rm -r \"$1\"/bare && \"$2\" image import --name bare \"$1\"/bare.tar";
     struct serve s = {.key = NULL};
     own_done(buf) out;
 
@@ -231,13 +234,8 @@ TEST(serve_says_that_an_image_has_no_bash_and_so_runs_no_commands)
     serve_prepare(&s);
     buf_init(&out, 1u << 16);
     setenv("CROFT_SERVER_STATE_DIR", s.state, 1);
-    CHECK_INT(program_run(ARGS("sh", "-c",
-                               "mkdir -p \"$1\"/bare/bin && cp /bin/busybox \"$1\"/bare/bin && "
-                               "tar -C \"$1\"/bare -cf \"$1\"/bare.tar . && rm -r \"$1\"/bare && "
-                               "\"$2\" image import --name bare \"$1\"/bare.tar",
-                               "sh", test_dir(), test_program("croft")),
-                          &out),
-              0);
+    CHECK_INT(
+        program_run(ARGS("sh", "-c", make_bare, "sh", test_dir(), test_program("croft")), &out), 0);
     CHECK_HAS(buf_str(&out), "there is no /bin/bash in it");
     serve_run(&s, NULL);
     struct json *r = start(&s, "bare", "a", "");
