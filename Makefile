@@ -96,10 +96,10 @@ $(O)/croft: $(host_obj) $(O)/host/src/main/croft.o $(O)/host/embed.o
 	@echo "  LINK  $@"
 	@$(CC) $(host_ldflags) -o $@ $^ $(host_libs)
 
-$(O)/croft-guest: $(guest_obj) $(O)/guest/src/main/guest.o $(O)/guest/src/main/guest_libc.o src/main/guest.ld
+$(O)/croft-guest: $(guest_obj) $(O)/guest/src/main/guest.o $(O)/guest/src/main/guest_libc.o src/main/guest.ld | $(O)/tools/unsection
 	@echo "  LINK  $@"
 	@$(MUSL) $(guest_ldflags) -o $@.tmp $(filter %.o,$^)
-	@strip -R .comment $@.tmp && mv $@.tmp $@
+	@strip -R .comment $@.tmp && $(O)/tools/unsection $@.tmp && mv $@.tmp $@
 
 $(O)/asan/croft: $(san_obj) $(O)/asan/src/main/croft.o $(O)/asan/embed.o
 	@echo "  LINK  $@"
@@ -155,7 +155,7 @@ $(O)/pack/usage.z: tools/usage.c src/guest/exec/exec.h $(O)/tools/pack
 	@$(CC) -std=gnu17 -O1 -Wall -Wextra -Werror -D_GNU_SOURCE -Isrc -o $(O)/tools/usage $<
 	@$(O)/tools/usage >$(O)/tools/usage.txt && $(O)/tools/pack $(O)/tools/usage.txt $@
 
-$(O)/tools/pack: tools/pack.c | $(O)/.deps
+$(O)/tools/pack $(O)/tools/unsection: $(O)/tools/%: tools/%.c | $(O)/.deps
 	@mkdir -p $(@D)
 	@$(CC) -std=gnu17 -O1 -Wall -Wextra -Werror -D_GNU_SOURCE -o $@ $< -lz
 
