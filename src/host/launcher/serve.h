@@ -99,7 +99,8 @@ struct serve {
     struct serve_image images[SERVE_IMAGES]; /* as long as the store does not change */
     unsigned image_next;
     struct timespec images_changed;
-    bool barren; /* no embryo could be made: not again before the next start */
+    uint64_t claimed_ns; /* the last claim; 0: none yet */
+    bool barren;         /* no embryo could be made: not again before the next start */
     bool ending;
 };
 
