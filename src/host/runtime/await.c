@@ -79,8 +79,8 @@ static void note_config(const struct runtime *r, const struct json *config)
         return;
     buf_init(&text, SPEC_BYTES);
     json_write(&text, config, JW_WEB);
-    const struct store_value v[] = {store_text(str_of(r->id)), store_text(buf_str(&text))};
-    store_write(r->manager->config.store, "UPDATE runtimes SET image_config=?2 WHERE id=?1", v,
+    const struct store_value v[] = {store_int(r->row), store_text(buf_str(&text))};
+    store_write(r->manager->config.store, "UPDATE runtimes SET image_config=?2 WHERE seq=?1", v,
                 ARRAY_LEN(v), NULL, NULL);
 }
 

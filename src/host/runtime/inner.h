@@ -207,6 +207,7 @@ void runtime_drop_snapshot(struct runtime_ask *ask); /* of one that is not begun
 struct sbx *pool_look(struct manager *m, const char *image, const char **ret_pool,
                       enum pool_miss *ret_miss);
 void pool_give(struct manager *m, struct sbx *warm);
+void pool_count_hit(struct manager *m, const char *name); /* one that was given away is bound */
 void pool_missed(struct manager *m, const char *image, enum pool_miss miss);
 void pool_refill(struct manager *m); /* soon, behind what is under way */
 void pool_trim(struct manager *m);   /* ends what is too many, as far as the gate allows */

@@ -469,6 +469,8 @@ void runtime_on_started(void *arg, struct sbx *s, const struct err *e)
     runtime_note_phases(r);
     if (r->warm)
         r->phase_us[RUNTIME_PHASE_CLAIM] = us_since(r, s->begun_ns);
+    if (r->warm && !e)
+        pool_count_hit(r->manager, r->pool);
     started(r, e);
 }
 

@@ -349,14 +349,11 @@ void pool_give(struct manager *m, struct sbx *warm)
 
     list_del(&w->link);
     p->ready--;
-    p->hits++;
     if (!m->busy_ns)
         m->busy_ns = now_ns(m);
     free(w); /* its sandbox is the runtime's from here on */
     pool_refill(m);
 }
-
-/* --- configuration --- */
 
 static struct pool *find(const struct manager *m, struct str name)
 {
@@ -365,6 +362,16 @@ static struct pool *find(const struct manager *m, struct str name)
             return p;
     return NULL;
 }
+
+void pool_count_hit(struct manager *m, const char *name)
+{
+    struct pool *p = find(m, str_of(name));
+
+    if (p)
+        p->hits++;
+}
+
+/* --- configuration --- */
 
 /* As many as the launcher may be asked for now; pool_trim() has the rest. */
 static void end_newest(struct pool *p, unsigned keep)
