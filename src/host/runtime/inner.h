@@ -93,8 +93,6 @@ void runtime_watch(struct runtime *r, struct runtime_ask *ask);
 /* What was claimed has what it needs, or never will: the pool need not wait for it. */
 void runtime_claim_over(struct runtime *r);
 void runtime_on_listens(void *arg, struct sbx *s);
-void runtime_on_started(void *arg, struct sbx *s, const struct err *e); /* or claimed */
-void runtime_note_phases(struct runtime *r);                            /* in addition */
 
 /* The same from its row, after a restart of the server; made is r->spec. */
 void runtime_begin_from_row(struct runtime *r);
@@ -134,7 +132,6 @@ bool gate_try(struct manager *m);
 void gate_leave(struct manager *m);
 /* How long the shell of one that is claimed now is to wait for all the others, ms. Counts it. */
 uint32_t gate_shell_later(struct manager *m, uint64_t now_ns);
-bool gate_is_crowded(const struct manager *m, uint64_t now_ns); /* there is no processor free */
 
 /* --- row.c --- */
 /* meanwhile(r) is called once, before it returns: while the disk writes, if that can be. */
@@ -193,8 +190,6 @@ fallible start_known_image(const struct manager *m, struct str image, char ret_k
 
 /* r->sbx, of r->spec. */
 fallible start_new_sandbox(struct runtime *r, const struct wire_start *start);
-/* Of one that is claimed as soon as it is there. */
-void start_on_fresh(void *arg, struct sbx *s, const struct err *e);
 
 /* --- snapshots.c --- */
 fallible snapshots_load(struct manager *m);

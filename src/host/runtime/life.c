@@ -301,6 +301,20 @@ static void on_start_row(void *arg, struct err *e)
         end_start(r);
 }
 
+static void note_phases(struct runtime *r)
+{
+    static const uint8_t of[SBX_PHASES] = {[SBX_PHASE_QUEUE] = RUNTIME_PHASE_QUEUE,
+                                           [SBX_PHASE_NAMESPACES] = RUNTIME_PHASE_NAMESPACES,
+                                           [SBX_PHASE_MOUNTS] = RUNTIME_PHASE_MOUNTS,
+                                           [SBX_PHASE_EXEC] = RUNTIME_PHASE_EXEC,
+                                           [SBX_PHASE_READY] = RUNTIME_PHASE_READY};
+    struct sbx_info info;
+
+    sbx_inspect(r->sbx, &info);
+    for (unsigned i = 0; i < SBX_PHASES; i++)
+        r->phase_us[of[i]] += (uint32_t)(info.phase_ns[i] / 1000);
+}
+
 /* Where the proxy finds it: its server, or the port of the command that was run as given. */
 static void set_far_ports(struct runtime *r)
 {
@@ -459,14 +473,14 @@ static void started(struct runtime *r, const struct err *e)
         end_start(r);
 }
 
-void runtime_on_started(void *arg, struct sbx *s, const struct err *e)
+static void on_started(void *arg, struct sbx *s, const struct err *e)
 {
     struct runtime *r = arg;
 
     if (e && start_cold_after_all(r, e))
         return;
     gate_leave(r->manager);
-    runtime_note_phases(r);
+    note_phases(r);
     if (r->warm)
         r->phase_us[RUNTIME_PHASE_CLAIM] = us_since(r, s->begun_ns);
     if (r->warm && !e)
@@ -479,12 +493,11 @@ static void pass_start(struct runtime *r)
     r->phase_us[RUNTIME_PHASE_QUEUE] = us_since(r, r->begun_ns);
     if (r->warm)
         r->spec->sbx.later_ms = gate_shell_later(r->manager, now_ns(r));
-    struct err *e = r->warm
-                        ? sbx_claim(r->sbx, &r->spec->sbx, runtime_on_started, r)
-                        : sbx_start(r->sbx, r->sbx->warm ? start_on_fresh : runtime_on_started, r);
+    struct err *e = r->warm ? sbx_claim(r->sbx, &r->spec->sbx, on_started, r)
+                            : sbx_start(r->sbx, on_started, r);
     if (!e)
         return;
-    runtime_on_started(r, r->sbx, e);
+    on_started(r, r->sbx, e);
     err_free(e);
 }
 

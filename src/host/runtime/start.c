@@ -107,50 +107,6 @@ fallible start_known_image(const struct manager *m, struct str image, char ret_k
     return NULL;
 }
 
-/* Made to be claimed, though nobody made it ahead: in a crowd most are not used at once, and what
- * is claimed there has no server before somebody connects. */
-static bool is_fresh(const struct runtime *r, enum pool_miss miss)
-{
-    const struct sbx_spec *s = &r->spec->sbx;
-    struct manager *m = r->manager;
-
-    return miss == POOL_EMPTY && s->face != SBX_FACE_COMMAND && !s->mount_count &&
-           gate_is_crowded(m, clock_mono_ns(loop_clock(m->config.loop)));
-}
-
-void runtime_note_phases(struct runtime *r)
-{
-    static const uint8_t of[SBX_PHASES] = {[SBX_PHASE_QUEUE] = RUNTIME_PHASE_QUEUE,
-                                           [SBX_PHASE_NAMESPACES] = RUNTIME_PHASE_NAMESPACES,
-                                           [SBX_PHASE_MOUNTS] = RUNTIME_PHASE_MOUNTS,
-                                           [SBX_PHASE_EXEC] = RUNTIME_PHASE_EXEC,
-                                           [SBX_PHASE_READY] = RUNTIME_PHASE_READY};
-    struct sbx_info info;
-
-    sbx_inspect(r->sbx, &info);
-    for (unsigned i = 0; i < SBX_PHASES; i++)
-        r->phase_us[of[i]] += (uint32_t)(info.phase_ns[i] / 1000);
-}
-
-/* From here on it is as if it had been warm, also if it is not well: then it starts as others do.
- */
-void start_on_fresh(void *arg, struct sbx *s, const struct err *e)
-{
-    struct runtime *r = arg;
-    struct manager *m = r->manager;
-    own(err) why = NULL;
-
-    r->warm = true;
-    r->spec->sbx.warm = false;
-    if (!e) {
-        runtime_note_phases(r);
-        r->spec->sbx.later_ms = gate_shell_later(m, clock_mono_ns(loop_clock(m->config.loop)));
-        why = sbx_claim(s, &r->spec->sbx, runtime_on_started, r);
-    }
-    if (e || why)
-        runtime_on_started(r, s, e ? e : why);
-}
-
 /* Above the files of a snapshot, if there is one. */
 fallible start_new_sandbox(struct runtime *r, const struct wire_start *start)
 {
@@ -207,7 +163,6 @@ static fallible find_sandbox(struct manager *m, struct runtime *r, const struct 
         r->sbx = warm;
         return NULL;
     }
-    r->spec->sbx.warm = is_fresh(r, miss);
     pool_missed(m, image, miss);
     return start_new_sandbox(r, start);
 }
