@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* hooks.c — what a runtime is told by its sandbox and by the proxy: that it ended by itself, is
- * wanted while it is paused, or does not answer. */
+ * wanted while it is paused, or does not answer; and where the proxy finds it. */
 #include "base/log.h"
+#include "base/mem.h"
 #include "host/runtime/inner.h"
 
 /* Is the operation under way told of its end, and tells? Questions do not look at that, and of
@@ -98,4 +99,43 @@ void runtime_set_hooks(struct runtime *r)
     r->target.parked_of = &r->tenant->parked;
     r->target.on_wake = runtime_on_wake;
     r->target.on_trouble = runtime_is_far(r) ? runtime_on_trouble : NULL;
+}
+
+/* --- where it is --- */
+
+/* Where the proxy finds it: its server, or the port of the command that was run as given. */
+static void set_far_ports(struct runtime *r)
+{
+    static const uint16_t ports[] = {RUNTIME_WORKER, RUNTIME_WORKER + 1, RUNTIME_VSCODE};
+
+    r->target.far_count = 0;
+    if (!r->far)
+        r->far = mem_new(ARRAY_LEN(ports) * sizeof *r->far);
+    r->target.far = r->far;
+    for (size_t i = 0; i < ARRAY_LEN(ports); i++) {
+        struct proxy_far *f = &r->far[r->target.far_count];
+        struct err *e = sbx_expose(r->sbx, ports[i], &f->address);
+        f->port = ports[i];
+        r->target.far_count += e == NULL;
+        err_free(e); /* it cannot be reached, and who asks is told */
+    }
+}
+
+fallible runtime_set_addresses(struct runtime *r)
+{
+    struct sbx_info info;
+
+    sbx_inspect(r->sbx, &info);
+    r->target.address = info.address;
+    if (info.session_key) {
+        runtime_set_text(&r->far_key, info.session_key);
+        runtime_set_keys(r);
+    }
+    if (runtime_is_far(r)) {
+        set_far_ports(r); /* its url leads to what answers, others to what is published there */
+        return NULL;
+    }
+    TRY(sbx_expose(r->sbx, RUNTIME_WORKER, &r->target.inner));
+    r->target.inner.tunnel_port = 0;
+    return r->published ? sbx_expose(r->sbx, r->published, &r->target.address) : NULL;
 }

@@ -97,7 +97,6 @@ void runtime_on_listens(void *arg, struct sbx *s);
 /* The same from its row, after a restart of the server; made is r->spec. */
 void runtime_begin_from_row(struct runtime *r);
 void runtime_drop_spec(struct runtime *r);
-fallible runtime_set_addresses(struct runtime *r); /* where the proxy finds it */
 /* The operation under way is over: who asked is told, what comes next begins. Takes e over. */
 void runtime_finish(struct runtime *r, struct err *e);
 /* Is that all of it? The first error of both halves is the story. */
@@ -119,6 +118,7 @@ void runtime_refuse_all(struct runtime *r);
 void runtime_next(struct runtime *r); /* what is asked next, if nothing is under way */
 
 /* --- hooks.c --- */
+fallible runtime_set_addresses(struct runtime *r); /* where the proxy finds it */
 void runtime_on_gone(void *arg, struct sbx *s);
 void runtime_on_wake(struct proxy_target *t);
 void runtime_on_trouble(struct proxy_target *t);
