@@ -138,7 +138,6 @@ TEST_LIMIT(serve_leads_clients_to_vscode_and_workers_by_what_they_compute, 120)
     serve_close(&s);
 }
 
-/* Another machine can neither be sent to a loopback listener nor to the address that means all. */
 /* In the test's own network: one that is not of the loopback's range. */
 static void add_address(const char *address)
 {
@@ -151,6 +150,7 @@ static void add_address(const char *address)
     CHECK_INT(ioctl(any, SIOCSIFADDR, &r), 0);
 }
 
+/* Another machine can neither be sent to a loopback listener nor to the address that means all. */
 TEST(serve_tells_clients_elsewhere_of_sandboxes_by_paths_of_an_address_they_reach)
 {
     struct serve s = {.key = "one-key-that-is-long-enough"};
