@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -85,12 +84,15 @@ static void take_back(struct store_ahead *a)
 
 bool store_ahead_finish(struct store_ahead *a)
 {
-    if (wait_for_write(a) && fdatasync(a->top >= 0 ? a->top : a->fd) == 0)
-        return true;
-    log_warn("rows are not written ahead any more", KV("errno", errno));
-    a->stuck = true;
-    take_back(a);
-    return false;
+    bool done = wait_for_write(a) && fdatasync(a->top >= 0 ? a->top : a->fd) == 0;
+
+    if (!done) {
+        log_warn("rows are not written ahead any more", KV("errno", errno));
+        a->stuck = true;
+        take_back(a);
+    }
+    a->writing = 0;
+    return done;
 }
 
 /* --- its file --- */
@@ -158,15 +160,13 @@ static fallible read_ring(struct store *s, char *ring)
 }
 
 /* False: then there is none. */
-static bool lay_out(struct store_ahead *a, const char *ring)
+static bool lay_out(struct store_ahead *a, char *ring)
 {
-    struct stat st;
     void *block = NULL;
     int flags = fcntl(a->fd, F_GETFL);
 
-    if (fstat(a->fd, &st) < 0 ||
-        (st.st_size < (off_t)RING_BYTES &&
-         (pwrite(a->fd, ring, RING_BYTES, 0) != (ssize_t)RING_BYTES || fsync(a->fd) < 0)))
+    memset(ring, 0, RING_BYTES); /* each time: nobody knows that all of it has its place on disk */
+    if (pwrite(a->fd, ring, RING_BYTES, 0) != (ssize_t)RING_BYTES || fsync(a->fd) < 0)
         return false;
     if (flags < 0 || fcntl(a->fd, F_SETFL, flags | O_DIRECT) < 0 ||
         syscall(SYS_io_setup, 1, &a->aio) < 0 || posix_memalign(&block, BLOCK, RECORD_BYTES))

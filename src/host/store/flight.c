@@ -105,7 +105,10 @@ static fallible run_all(struct store *s)
 {
     LIST_EACH(w, &s->flight, struct store_job, link) {
         w->err = w->written ? NULL : store_run(s, w->sql, w->values, w->count);
-        if (w->err && sqlite3_get_autocommit(s->db)) /* SQLite undid the whole transaction */
+        if (!w->err)
+            continue;
+        /* SQLite undid the whole transaction, or it would be noted as done and is not. */
+        if (sqlite3_get_autocommit(s->db) || (w->seq && err_code(w->err) != ERR_CONFLICT))
             return err_copy(w->err);
     }
     if (s->aboard)
@@ -145,41 +148,64 @@ void store_flight(struct store *s)
 
 /* --- out of turn --- */
 
-static fallible write_those_ahead(struct store *s, struct list *of)
+static bool is_due(const struct store_job *w)
 {
-    LIST_EACH(w, of, struct store_job, link)
-        if (w->safe && !w->written)
-            TRY(store_run(s, w->sql, w->values, w->count));
+    return w->safe && !w->written;
+}
+
+static fallible write_those_ahead(struct store *s, struct list *of, uint64_t *last)
+{
+    LIST_EACH(w, of, struct store_job, link) {
+        if (!is_due(w))
+            continue;
+        TRY(store_run(s, w->sql, w->values, w->count));
+        *last = w->seq > *last ? w->seq : *last;
+    }
     return NULL;
+}
+
+static fallible write_out_of_turn(struct store *s, struct list *failed)
+{
+    uint64_t last = 0;
+
+    TRY(begin(s));
+    TRY(write_those_ahead(s, failed, &last));
+    TRY(write_those_ahead(s, &s->gather, &last));
+    TRY(store_ahead_note(s, last));
+    return store_run(s, "COMMIT", NULL, 0);
+}
+
+static bool any_due(const struct list *of)
+{
+    LIST_EACH(w, of, const struct store_job, link)
+        if (is_due(w))
+            return true;
+    return false;
 }
 
 static void note_those_ahead(struct list *of)
 {
-    LIST_EACH(w, of, struct store_job, link)
-        w->written |= w->safe;
-}
-
-static fallible write_out_of_turn(struct store *s, bool failed)
-{
-    TRY(begin(s));
-    if (failed)
-        TRY(write_those_ahead(s, &s->flight));
-    TRY(write_those_ahead(s, &s->gather));
-    TRY(store_ahead_note(s, s->ahead.seq));
-    return store_run(s, "COMMIT", NULL, 0);
+    LIST_EACH(w, of, struct store_job, link) {
+        if (!is_due(w))
+            continue;
+        w->written = true;
+        err_free(take(&w->err)); /* of the flight that failed */
+    }
 }
 
 fallible store_flight_of_those_ahead(struct store *s)
 {
-    bool failed = s->flying && s->failed;
-    struct err *e = write_out_of_turn(s, failed);
+    struct list none, *failed = s->flying && s->failed ? &s->flight : &none;
 
+    list_init(&none);
+    if (!any_due(failed) && !any_due(&s->gather))
+        return NULL;
+    struct err *e = write_out_of_turn(s, failed);
     if (e && !sqlite3_get_autocommit(s->db))
         err_free(store_exec(s->db, s->path, "ROLLBACK")); /* e is the story */
     if (e)
         return e;
-    if (failed)
-        note_those_ahead(&s->flight);
+    note_those_ahead(failed);
     note_those_ahead(&s->gather);
     return NULL;
 }

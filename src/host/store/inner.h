@@ -28,12 +28,14 @@ struct store_vfs { /* log.c: SQLite's own, but for the sync of logs */
     uint64_t sync_ns; /* that the syncs of this flight took */
 };
 
+#define STORE_AHEAD_SCHEMA 9 /* the first that has it */
+
 struct store_ahead { /* ahead.c; the loop's */
     int fd, top;     /* fd -1: none; top: see store_log_place() */
     aio_context_t aio;
     char id[RECORD_ID];
-    char *block; /* RECORD_BYTES, aligned */
-    size_t writing;
+    char *block;       /* RECORD_BYTES, aligned */
+    size_t writing;    /* bytes of the record under way; 0: none */
     uint64_t seq;      /* of the last record */
     uint64_t at, from; /* blocks that were ever used; SQLite has what is before from */
     bool stuck;        /* the disk failed */
@@ -56,7 +58,7 @@ struct store_job {
 struct store {
     struct loop *loop;
     char *path;
-    sqlite3 *db, *reader; /* db is the worker's while one flies that is not here, else the loop's */
+    sqlite3 *db, *reader; /* db is the worker's until what flies has landed, else the loop's */
     struct store_vfs vfs; /* the same */
 
     struct list gather, flight, refused;
@@ -69,7 +71,7 @@ struct store {
     struct loop_timer quiet;     /* until the log is moved into the file */
     struct loop_timer gathering; /* until the next flight may leave */
 
-    pthread_mutex_t lock; /* landed, for store_close alone; boarding, and the flight so long */
+    pthread_mutex_t lock; /* landed, for who waits for it; boarding, and the flight so long */
     pthread_cond_t landing, leaving;
     bool landed;
     bool boarding; /* the worker has begun, and waits for what it is to write */

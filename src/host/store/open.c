@@ -203,9 +203,12 @@ fallible store_open_files(struct store *s)
     TRY(want_word(s->db, s->path, "PRAGMA journal_mode=WAL", "wal", ERR_UNSUPPORTED,
                   "its file system cannot keep a write-ahead log"));
     TRY(check_sound(s->db, s->path));
+    if (version >= STORE_AHEAD_SCHEMA) /* records are of the schema they were written by */
+        TRY(store_ahead_open(s));
     TRY(store_schema_apply(s->db, s->path));
     lay_out_log(s->db, s->path);
-    TRY(store_ahead_open(s));
+    if (version < STORE_AHEAD_SCHEMA)
+        TRY(store_ahead_open(s));
     TRY(open_one(s->path, s->vfs.name, &s->reader));
     sqlite3_busy_timeout(s->reader, STORE_READ_BUSY_MS);
     return NULL;

@@ -140,8 +140,8 @@ static void judge_disk(struct store *s, uint64_t sync_ns)
 /* The loop would wait for the disk. */
 static bool may_go_ahead(const struct store *s)
 {
-    return s->quick == STORE_QUICK_RUN && s->ahead.fd >= 0 && !s->ahead.stuck && !s->undone &&
-           !s->closing;
+    return s->quick == STORE_QUICK_RUN && s->ahead.fd >= 0 && !s->ahead.stuck &&
+           !s->ahead.writing && !s->undone && !s->closing;
 }
 
 /* Those that are on disk by their records alone stay, before all others. Of a store that is closing
@@ -230,6 +230,8 @@ static void board(struct store *s)
 {
     LIST_EACH(w, &s->gather, struct store_job, link)
         s->aboard = w->seq > s->aboard ? w->seq : s->aboard;
+    if (s->ahead.stuck) /* what could not be taken back is not to be done after all */
+        s->aboard = s->ahead.seq;
     s->aboard_blocks = s->ahead.at;
     list_move_all(&s->flight, &s->gather);
     s->queued = 0, s->queued_bytes = 0;
@@ -428,8 +430,6 @@ fallible store_settle(struct store *s)
     sqlite3_busy_timeout(s->db, STORE_READ_BUSY_MS);
     struct err *e = store_flight_of_those_ahead(s);
     sqlite3_busy_timeout(s->db, STORE_BUSY_MS);
-    if (!e)
-        s->ahead.from = s->ahead.at;
     return e;
 }
 

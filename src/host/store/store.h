@@ -22,7 +22,7 @@ struct store;
 #define STORE_QUEUE        4096        /* writes that may wait */
 #define STORE_QUEUE_BYTES  (16u << 20) /* and their bytes */
 #define STORE_BUSY_MS      5000        /* another process may hold the file this long, */
-#define STORE_READ_BUSY_MS 1000        /* and a reader, who stops the loop, waits this long */
+#define STORE_READ_BUSY_MS 1000        /* and a reader, who stops the loop, this long behind it */
 
 enum store_type { STORE_NULL, STORE_INT, STORE_TEXT, STORE_BLOB };
 struct store_value {
@@ -70,7 +70,7 @@ void store_hurry(struct store *s);
  * to be woken up, nor has to wake the loop; what that can cost is one slow sync, during which the
  * loop stands still, and then the worker has them again. meanwhile(arg) is called once, before this
  * returns: while the disk writes, if that can be. It may ask for writes, but not close the store.
- * Also then done is called later, from the loop. */
+ * Also then done is called later, from the loop. That it breaks a constraint is only logged. */
 void store_write_alone(struct store *s, const char *sql, const struct store_value *values,
                        size_t count, store_done *done, void *arg, void (*meanwhile)(void *arg));
 #define STORE_QUICK_US    1000        /* a sync that takes no longer is quick, */
