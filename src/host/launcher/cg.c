@@ -70,7 +70,8 @@ static fallible make_dir(int parent, const char *name)
     return NULL;
 }
 
-static int claim_parent(const struct cg *cg)
+/* Whichever hierarchy knows everybody: v2 always, else any. */
+static int any_parent(const struct cg *cg)
 {
     int parent = cg->v2;
 
@@ -84,7 +85,7 @@ static int claim_parent(const struct cg *cg)
 
 fallible cg_claim(const struct cg *cg, const char *name, bool *ret_taken)
 {
-    int parent = claim_parent(cg);
+    int parent = any_parent(cg);
     char path[NATIVE_ID_MAX + 48];
 
     bool made = parent < 0 || mkdirat(parent, name, 0755) == 0;
@@ -101,7 +102,7 @@ bool cg_is_anothers(const struct cg *cg, const char *name)
     struct cg_owner owner;
     char path[NATIVE_ID_MAX + 48];
 
-    snprintf(path, sizeof path, "/proc/self/fd/%d/%s", claim_parent(cg), name);
+    snprintf(path, sizeof path, "/proc/self/fd/%d/%s", any_parent(cg), name);
     return getxattr(path, OWNER, &owner, sizeof owner) == sizeof owner &&
            memcmp(&owner, &cg->owner, sizeof owner) != 0;
 }
@@ -345,16 +346,6 @@ fallible cg_populated(const struct cg *cg, const char *name, bool *ret_populated
 
 #define PROCS_MAX (1u << 20)
 
-/* Whichever hierarchy knows everybody: v2 always, else any. */
-static int any_parent(const struct cg *cg)
-{
-    int parent = cg->v2;
-
-    for (unsigned c = 0; c < CG_COUNT && parent < 0; c++)
-        parent = cg->v1[c];
-    return parent;
-}
-
 static fallible read_procs(const struct cg *cg, const char *name, struct buf *into)
 {
     char path[NATIVE_ID_MAX + 32];
@@ -466,7 +457,7 @@ static fallible remove_group(const struct cg *cg, int parent, const char *name)
 /* The claim goes last, and stays if anything else does: whoever takes it next makes the others. */
 fallible cg_remove(const struct cg *cg, const char *name)
 {
-    int claim = claim_parent(cg);
+    int claim = any_parent(cg);
     struct err *first = NULL;
 
     for (unsigned c = 0; c < CG_COUNT; c++) {

@@ -463,6 +463,21 @@ static fallible end(struct serve *s, struct serve_box *b, uint64_t tag, struct n
     return NULL;
 }
 
+static fallible end_and_remove(struct serve *s, struct serve_box *b, uint64_t tag,
+                               struct native_reply *reply)
+{
+    if (b->state == NATIVE_EXITED) {
+        serve_remove(s, b, reply);
+        return NULL;
+    }
+    serve_net_hold(b);
+    TRY(box_kill(&s->host, &b->box));
+    b->remove_when_dead = true;
+    b->remove_unasked = false;
+    b->remove_tag = tag;
+    return NULL;
+}
+
 fallible serve_do(struct serve *s, const struct native_request *r, struct serve_fds *in,
                   struct native_reply *reply, struct serve_fds *out, bool *ret_later)
 {
@@ -513,16 +528,7 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
         return dial(s, r, out);
     case NATIVE_REMOVE:
         *ret_later = true;
-        if (b->state == NATIVE_EXITED) {
-            serve_remove(s, b, reply);
-            return NULL;
-        }
-        serve_net_hold(b);
-        TRY(box_kill(&s->host, &b->box));
-        b->remove_when_dead = true;
-        b->remove_unasked = false;
-        b->remove_tag = r->tag;
-        return NULL;
+        return end_and_remove(s, b, r->tag, reply);
     default:
         return err_new(ERR_INVALID, "operation %u is not known", r->op);
     }
