@@ -3,6 +3,7 @@
  * not ours, unless we still wait for that: nobody can claim us any more. */
 #include <errno.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -47,6 +48,9 @@ static fallible be_bound(struct init *in, int fds[2])
         return err_sys("dup2");
     if (in->bound.command)
         return bind_command(in);
+    struct rlimit files; /* ours are the claim's by now; a server may have come just before */
+    if (in->job && getrlimit(RLIMIT_NOFILE, &files) == 0)
+        prlimit(in->job, RLIMIT_NOFILE, &files, NULL);
     in->bind_fd = take_fd(&fds[0]);
     init_tell_claim(in);
     return NULL;
