@@ -58,7 +58,9 @@ void await_new(struct runtime *r, struct builds *builds)
     list_add(&r->manager->awaits, &a->link);
     r->manager->awaiting++;
     r->await = a;
-    runtime_set_detail(r, "image '%.200s' is being built: it starts when that is done", r->image);
+    if (builds)
+        runtime_set_detail(r, "image '%.200s' is being built: it starts when that is done",
+                           r->image);
 }
 
 static void fail(struct runtime *r, struct err *e)
@@ -109,10 +111,12 @@ static void begin(struct runtime *r, struct str record)
         fail(r, e);
         return;
     }
+    const char *why =
+        r->await->builds ? "its image had to be built first" : "begun again by a new server";
     await_drop(r);
     pool_missed(m, r->image, POOL_NO_POOL);
     r->miss = POOL_NO_POOL;
-    runtime_set_detail(r, "cold: its image had to be built first%s%s", r->spec->note ? "; " : "",
+    runtime_set_detail(r, "cold: %s%s%s", why, r->spec->note ? "; " : "",
                        r->spec->note ? r->spec->note : "");
     runtime_begin_from_row(r);
 }
@@ -167,9 +171,10 @@ static void on_image(void *arg, const char *record, size_t count, const struct e
     else if (builds_under_way(a->builds, str_of(r->image)))
         wait_for_build(a);
     else
-        fail(r, err_new(ERR_NOT_FOUND, "image '%.200s' is not here (ErrImagePull): %s", r->image,
-                        a->builds ? "its build failed, and /build_status says why"
-                                  : "it was being built when the server ended; build it again"));
+        fail(r,
+             err_new(ERR_NOT_FOUND, "image '%.200s' is not here (ErrImagePull): %s", r->image,
+                     a->builds ? "its build failed, and /build_status says why"
+                               : "it is not here any more; build or import it, and start again"));
 }
 
 void await_begin(struct runtime *r)

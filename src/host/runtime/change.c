@@ -305,6 +305,7 @@ static void on_stop_row(void *arg, struct err *e)
 {
     struct runtime *r = arg;
 
+    r->unsaid = e != NULL; /* who asks once more has it written */
     if (runtime_half_done(r, PENDING_ROW, e))
         end_stop(r);
 }
@@ -313,12 +314,13 @@ static void sandbox_is_gone(struct runtime *r)
 {
     own_free char *was = r->status.now == RUNTIME_ERROR ? take(&r->detail) : NULL;
 
-    if (r->status.now != RUNTIME_STOPPED)
+    if (r->status.now != RUNTIME_STOPPED) {
         runtime_move(r, RUNTIME_STOPPED);
-    runtime_set_detail(r, "it was stopped, its files are gone%s%s", was ? "; before that: " : "",
-                       was ? was : "");
-    r->manager->counters.stops++;
-    manager_emit(r, RUNTIME_EVENT_STOPPED, r->detail);
+        runtime_set_detail(r, "it was stopped, its files are gone%s%s",
+                           was ? "; before that: " : "", was ? was : "");
+        r->manager->counters.stops++;
+        manager_emit(r, RUNTIME_EVENT_STOPPED, r->detail);
+    }
     if (r->durable)
         row_update(r, on_stop_row);
     else
@@ -399,7 +401,7 @@ static bool proceed(struct runtime *r, enum runtime_op op, unsigned now)
         runtime_begin_again(r);
     else if (op == RUNTIME_MEASURE && !runtime_is_halted(r) &&
              (now == RUNTIME_RUNNING || now == RUNTIME_PAUSED))
-        gate_wait(r, true, pass_measure);
+        gate_wait(r, r->asked != &r->own, pass_measure); /* a page of many is nobody in a hurry */
     else if (op == RUNTIME_SNAPSHOT && (now == RUNTIME_RUNNING || now == RUNTIME_PAUSED))
         runtime_begin_snapshot(r, take(&r->asked->snapshot));
     else
@@ -421,11 +423,12 @@ static fallible not_now(const struct runtime *r, enum runtime_op op)
 static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
 {
     unsigned now = r->status.now;
-    bool same = (op == RUNTIME_STOP && now == RUNTIME_STOPPED && (!r->sbx || r->durable)) ||
-                (op == RUNTIME_PAUSE && now == RUNTIME_PAUSED) ||
-                (op == RUNTIME_HALT && runtime_is_halted(r)) ||
-                (op == RUNTIME_RESUME && now == RUNTIME_RUNNING && !runtime_is_far(r)) ||
-                (op == RUNTIME_LOOK && now != RUNTIME_RUNNING && now != RUNTIME_PAUSED);
+    bool same =
+        (op == RUNTIME_STOP && now == RUNTIME_STOPPED && !r->unsaid && (!r->sbx || r->durable)) ||
+        (op == RUNTIME_PAUSE && now == RUNTIME_PAUSED) ||
+        (op == RUNTIME_HALT && runtime_is_halted(r)) ||
+        (op == RUNTIME_RESUME && now == RUNTIME_RUNNING && !runtime_is_far(r)) ||
+        (op == RUNTIME_LOOK && now != RUNTIME_RUNNING && now != RUNTIME_PAUSED);
 
     *ret_begun = !same;
     if (same)

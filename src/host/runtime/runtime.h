@@ -109,6 +109,7 @@ struct runtime {
     bool keep, warm;    /* warm: being claimed */
     bool counted;       /* the pool waits for that */
     bool durable;       /* its row is on disk */
+    bool unsaid;        /* though not that it was stopped */
     uint8_t restarts;
     bool server_died;     /* the last of them: pid 1 started only that again */
     uint64_t died_ns;     /* when that was seen, on the loop's clock; 0: never */

@@ -228,7 +228,6 @@ static fallible start_one(struct manager *m, const struct key *key, const struct
         return e;
     }
     m->counters.starts++;
-    m->counters.hits += r->warm;
     manager_add(m, r);
     if (goes)
         runtime_ask_own(old, RUNTIME_STOP); /* what it left goes */
