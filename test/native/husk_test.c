@@ -284,6 +284,7 @@ static void fail_from_husk(bool of_others)
         fault_at(0);
         failed += e != NULL;
         ok = e ? 0 : ok + 1;
+        printf("call %u: %s\n", n, e ? err_text(e) : "it started");
         if (e) {
             CHECK(strchr(err_text(e), ':') != NULL);
             CHECK_INT(k.h.husk_count, 0);
