@@ -172,9 +172,11 @@ static void on_image(void *arg, const char *record, size_t count, const struct e
         wait_for_build(a);
     else
         fail(r,
-             err_new(ERR_NOT_FOUND, "image '%.200s' is not here (ErrImagePull): %s", r->image,
-                     a->builds ? "its build failed, and /build_status says why"
-                               : "it is not here any more; build or import it, and start again"));
+             err_new(
+                 ERR_NOT_FOUND, "image '%.200s' is not here (ErrImagePull): %s", r->image,
+                 a->builds
+                     ? "its build failed, and /build_status says why"
+                     : "nor any build of it since the server ended; build it again, or import it"));
 }
 
 void await_begin(struct runtime *r)
