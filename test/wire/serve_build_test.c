@@ -119,13 +119,15 @@ static struct str wait_status(struct serve *s, const char *status, const char *w
     own_done(buf) out;
 
     buf_init(&out, 1u << 20);
-    program_run(ARGS("bash", "-c",
-                     serve_text(s,
-                                "grep -m 1 '\"%s\".*\"message\":\".*%s' < <(exec curl -sN %s%s%s "
-                                "'http://127.0.0.1:%u/croft/v1/events?kind=status')",
-                                status, words, s->key ? "-H 'X-API-Key: " : "",
-                                s->key ? s->key : "", s->key ? "'" : "", s->wire.port)),
-                &out);
+    program_run(
+        ARGS("bash", "-c",
+             serve_text(
+                 s,
+                 "grep -m 1 '\"%s\".*\"message\":\".*%s' < <(exec curl -sN 2>/dev/null %s%s%s "
+                 "'http://127.0.0.1:%u/croft/v1/events?kind=status')",
+                 status, words, s->key ? "-H 'X-API-Key: " : "", s->key ? s->key : "",
+                 s->key ? "'" : "", s->wire.port)),
+        &out);
     return arena_copy(&s->arena, buf_str(&out));
 }
 

@@ -185,12 +185,13 @@ static void check_journal(struct serve *s, const char *kind, const char *part)
     own_done(buf) out;
 
     buf_init(&out, 1u << 20);
-    program_run(ARGS("bash", "-c",
-                     serve_text(s,
-                                "grep -m 1 '\"request_id\":\"start-1\"' < <(exec curl -sN "
-                                "'http://127.0.0.1:%u/croft/v1/events?kind=%s')",
-                                s->wire.port, kind)),
-                &out);
+    program_run(
+        ARGS("bash", "-c",
+             serve_text(s,
+                        "grep -m 1 '\"request_id\":\"start-1\"' < <(exec curl -sN 2>/dev/null "
+                        "'http://127.0.0.1:%u/croft/v1/events?kind=%s')",
+                        s->wire.port, kind)),
+        &out);
     CHECK_HAS(buf_str(&out), str_of(part));
 }
 
@@ -201,7 +202,7 @@ static struct str seen(struct serve *s, struct buf *out, const char *request)
 {
     program_run(ARGS("bash", "-c",
                      serve_text(s,
-                                "grep -m 1 '\"request_id\":\"%s\"' < <(exec curl -sN "
+                                "grep -m 1 '\"request_id\":\"%s\"' < <(exec curl -sN 2>/dev/null "
                                 "-H 'X-API-Key: " ADMIN "' "
                                 "'http://127.0.0.1:%u/croft/v1/events?kind=audit')",
                                 request, s->wire.port)),
@@ -234,12 +235,13 @@ static void wait_event(struct serve *s, const char *session, const char *status)
     own_done(buf) out;
 
     buf_init(&out, 1u << 20);
-    program_run(ARGS("bash", "-c",
-                     serve_text(s,
-                                "grep -m 1 '\"session_id\":\"%s\".*\"%s\"' < <(exec curl -sN "
-                                "'http://127.0.0.1:%u/croft/v1/events?kind=status')",
-                                session, status, s->wire.port)),
-                &out);
+    program_run(
+        ARGS("bash", "-c",
+             serve_text(s,
+                        "grep -m 1 '\"session_id\":\"%s\".*\"%s\"' < <(exec curl -sN 2>/dev/null "
+                        "'http://127.0.0.1:%u/croft/v1/events?kind=status')",
+                        session, status, s->wire.port)),
+        &out);
     CHECK_HAS(buf_str(&out), "\"level\":\"error\"");
 }
 

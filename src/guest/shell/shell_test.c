@@ -271,7 +271,8 @@ TEST(shell_waits_no_longer_than_asked) /* 25 26 27 39 40 41 44 45 46 47 */
     kit_soft(&k, "C-c"); /* not as input */
     CHECK_INT(k.status, SHELL_NOT_EXECUTED);
     kit_finish(&k, "C-z");
-    CHECK_STR(k.content, "^Z\n[1]+  Stopped                 sleep 30");
+    CHECK_HAS(k.content, "^Z"); /* the terminal echoes it behind the signal: any order */
+    CHECK_HAS(k.content, "[1]+  Stopped                 sleep 30");
     CHECK_INT(k.exit_code, 148);
     CHECK_HAS(k.suffix, "CTRL+Z was sent");
     kit_run(&k, "jobs");
