@@ -77,11 +77,9 @@ static fallible parse(struct init_config *c, int argc, char **argv)
     int i = 0;
 
     for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        bool exec = strcmp(argv[i], "--exec") == 0, late = strcmp(argv[i], "--await-late") == 0;
-        bool await = late || strcmp(argv[i], "--await") == 0;
+        bool exec = strcmp(argv[i], "--exec") == 0, await = strcmp(argv[i], "--await") == 0;
         c->exec |= exec;
         c->await |= await;
-        c->late |= late;
         if (exec || await)
             continue;
         TRY(parse_option(c, argv[i], i + 1 < argc ? argv[i + 1] : NULL));

@@ -24,8 +24,7 @@
 #include "guest/proc/proc.h"
 
 #define SERVER_STOP_MS   15000 /* it ends its shells first */
-#define LATE_MS          100
-#define RESTART_MS       25 /* doubled with each death in a row */
+#define RESTART_MS       25    /* doubled with each death in a row */
 #define NURSERY_AGAIN_MS 200
 #define SERVER_ARGS_MAX  256
 #define EXIT_GAVE_UP     1
@@ -42,50 +41,24 @@ static void finish(struct init *in, int exit_code)
     loop_stop(in->loop);
 }
 
-/* The server is wanted: by who connects, or it is time. */
 static void on_restart(struct loop_timer *t)
 {
     struct init *in = container_of(t, struct init, restart);
-    struct err *e = NULL;
+    struct err *e = start_server(in);
 
-    loop_timer_stop(t);
-    loop_io_stop(&in->inbound);
-    in->held = false;
-    if (in->job)
-        init_wire_pump(in);
-    else
-        e = start_server(in);
     if (!e)
         return;
-    log_error("the server cannot be started", KV_ERR(e));
+    log_error("the server cannot be started again", KV_ERR(e));
     err_free(e);
     finish(in, EXIT_GAVE_UP);
 }
 
 static void on_inbound(struct loop_io *io)
 {
-    on_restart(&container_of(io, struct init, inbound)->restart);
-}
+    struct init *in = container_of(io, struct init, inbound);
 
-static bool watch_inbound(struct init *in)
-{
-    struct err *e =
-        loop_io_start(in->loop, &in->inbound, in->config->listen_fd, EPOLLIN, on_inbound);
-    bool ok = !e;
-
-    err_free(e);
-    return ok;
-}
-
-void init_tell_claim(struct init *in)
-{
-    uint32_t ms = in->bound.later_ms / 2;
-
-    in->held = ms && watch_inbound(in);
-    if (in->held)
-        loop_timer_start(in->loop, &in->restart, ms, on_restart);
-    else
-        on_restart(&in->restart);
+    loop_io_stop(io);
+    on_restart(&in->restart);
 }
 
 /* At once the first time; slower with each death that follows, and then not at all. */
@@ -123,8 +96,12 @@ static void rest(struct init *in)
 {
     close_requests(in);
     init_settle(in);
-    if (!watch_inbound(in))
+    struct err *e =
+        loop_io_start(in->loop, &in->inbound, in->config->listen_fd, EPOLLIN, on_inbound);
+
+    if (e)
         restart(in, KEEP_RESTS);
+    err_free(e);
 }
 
 static void on_job_end(struct init *in, const siginfo_t *info)
@@ -427,16 +404,6 @@ fallible init_start_command(struct init *in)
     return NULL;
 }
 
-/* Beside a stream of claims it is likely to be claimed at once, and asked for nothing before it
- * ends: then no server is made in vain. */
-static fallible await_claim(struct init *in)
-{
-    const struct init_config *c = in->config;
-
-    loop_timer_start(in->loop, &in->restart, LATE_MS, on_restart);
-    return c->ready_fd < 0 || write(c->ready_fd, "w", 1) == 1 ? NULL : err_sys("tell that we wait");
-}
-
 static fallible start_all(struct init *in)
 {
     const struct init_config *c = in->config;
@@ -449,7 +416,7 @@ static fallible start_all(struct init *in)
         TRY(loop_io_start(in->loop, &in->control_io, c->control_fd, EPOLLIN, init_on_control));
     if (c->connect_fd >= 0)
         TRY(tunnels_start(&in->tunnels, in->loop, c->connect_fd));
-    return c->exec ? init_start_command(in) : c->late ? await_claim(in) : start_server(in);
+    return c->exec ? init_start_command(in) : start_server(in);
 }
 
 fallible init_start(struct init *in, struct init_config *config)

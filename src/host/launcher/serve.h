@@ -99,8 +99,7 @@ struct serve {
     struct serve_image images[SERVE_IMAGES]; /* as long as the store does not change */
     unsigned image_next;
     struct timespec images_changed;
-    uint64_t claimed_ns; /* the last claim; 0: none yet */
-    bool barren;         /* no embryo could be made: not again before the next start */
+    bool barren; /* no embryo could be made: not again before the next start */
     bool ending;
 };
 

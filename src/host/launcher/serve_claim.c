@@ -181,7 +181,6 @@ fallible serve_claim(struct serve *s, struct serve_box *b, const struct native_r
         end_half_bound(s, b);
         b->told = false; /* by this answer */
     } else if (!e) {
-        s->claimed_ns = loop_now_ns(s->loop);
         b->state = reply->state = NATIVE_RUNNING;
         free(b->waits);
         b->waits = NULL;

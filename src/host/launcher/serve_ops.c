@@ -23,7 +23,6 @@
 enum { AT_LOG = 1, AT_LISTEN = 3, AT_TUNNEL, AT_CONTROL, AT_READY, AT_OOM, AT_END };
 
 #define PID1_ARGS 16
-#define STREAM_NS (10 * NS_PER_MS) /* between two claims of a stream, at most */
 static const char *const pid1_args[] = {"croft-guest",  "init", "--listen-fd",  "3",
                                         "--connect-fd", "4",    "--control-fd", "5",
                                         "--ready-fd",   "6"};
@@ -140,13 +139,7 @@ static fallible make_ends(struct making *m)
     return NULL;
 }
 
-/* Beside a stream of claims: then sandboxes have no server yet before somebody wants one. */
-static bool is_asked_much(const struct serve *s)
-{
-    return s->claimed_ns && loop_now_ns(s->loop) - s->claimed_ns < STREAM_NS;
-}
-
-static void name_args(const struct serve *s, struct making *m, bool counted)
+static void name_args(struct making *m, bool counted)
 {
     size_t n = ARRAY_LEN(pid1_args);
 
@@ -156,7 +149,7 @@ static void name_args(const struct serve *s, struct making *m, bool counted)
         m->args[n++] = "7";
     }
     if (m->req.flags & NATIVE_WARM)
-        m->args[n++] = is_asked_much(s) ? "--await-late" : "--await";
+        m->args[n++] = "--await";
     else if (!(m->req.flags & NATIVE_OWN_ARGS))
         m->args[n++] = "--";
     m->spec.prefix = m->args;
@@ -168,7 +161,7 @@ static fallible prepare(struct serve *s, struct making *m, const struct serve_fd
 
     m->spec.req = &m->req;
     m->spec.fd_count = AT_READY + 1;
-    name_args(s, m, counted);
+    name_args(m, counted);
     m->spec.oom_at = counted ? AT_OOM : 0;
     TRY(take_fds(m, in));
     TRY(serve_open_sources(s, &m->req, m->spec.sources));

@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "host/runtime/inner.h"
-#include "wire/bind.h"
 
 static uint64_t now_ns(const struct runtime *r)
 {
@@ -263,12 +262,9 @@ static void undo_start(struct runtime *r)
 }
 
 /* The pool is filled up behind him who was waiting, and not beside what his sandbox has to do
- * before it listens; one that hangs is not waited for, nor one of a crowd, which does nothing
- * before somebody connects. */
+ * before it listens; one that hangs is not waited for. */
 static void end_start(struct runtime *r)
 {
-    bool alone = r->spec && r->spec->sbx.later_ms <= BIND_ALONE_MS;
-
     r->warm = false;
     runtime_drop_spec(r);
     if (!r->durable) {
@@ -278,7 +274,7 @@ static void end_start(struct runtime *r)
     if (r->await)
         await_begin(r);
     look_at_watchers(r);
-    if (alone && r->counted && r->sbx && r->sbx->binding)
+    if (r->counted && r->sbx && r->sbx->binding)
         loop_timer_start(r->manager->config.loop, &r->grace, CLAIM_MS, on_grace);
     else
         runtime_claim_over(r);
