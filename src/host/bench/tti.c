@@ -16,8 +16,8 @@
 #define POOL       32
 #define BATCH      100 /* that run before they are stopped */
 #define STAGGER_MS 20
-#define ROW_BYTES  4120       /* that a claim's row puts into the log */
-#define FILE_BYTES (1u << 20) /* laid out before, as the log is */
+#define ROW_BYTES  4120       /* a claim's record takes a block; a row and its frame took these */
+#define FILE_BYTES (1u << 20) /* laid out before, as the ring is */
 
 struct timeline {
     double end_ms, phase_ms[BARS_PHASES];
