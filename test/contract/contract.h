@@ -63,6 +63,7 @@ extern const struct contract_backend contract_native_range; /* who has a range o
     X(forks_a_fork, SBX_CAN_SNAPSHOT)                                                              \
     X(snapshots_what_is_stopped, SBX_CAN_SNAPSHOT)                                                 \
     X(snapshots_what_is_paused, SBX_CAN_SNAPSHOT | SBX_CAN_PAUSE)                                  \
+    X(snapshots_one_moment_of_what_runs, SBX_CAN_SNAPSHOT | SBX_CAN_PAUSE)                         \
     X(refuses_snapshots_by_name, SBX_CAN_SNAPSHOT)                                                 \
     X(lists_and_removes_snapshots, SBX_CAN_SNAPSHOT)                                               \
     X(holds_the_memory_limit, SBX_LIMITS_MEMORY)                                                   \

@@ -106,6 +106,39 @@ void contract_snapshots_what_is_stopped(struct contract *c)
     contract_end(c, child);
 }
 
+/* Counters in directories with others' files between them, each counted up after the one before: at
+ * any one moment the first is at most one ahead of the last and none is ahead of the one before it.
+ * Copied while they run, in whatever order, they are not. */
+void contract_snapshots_one_moment_of_what_runs(struct contract *c)
+{
+    struct sbx *s = contract_started(c, NULL);
+    struct answer a = contract_command(
+        c, s, NULL,
+        "for d in {a..t}; do mkdir $d; for f in {1..60}; do : > $d/$f; done; done\n"
+        "count() { for ((i = 1;; i++)); do for d in {a..t}; do printf %07d $i 1<> $d/n; done; "
+        "done; }\n"
+        "(count & echo $! > pid); until [ -s t/n ]; do :; done; kill -0 $(cat pid) && echo counts");
+
+    CHECK_STR(a.text, "counts");
+    CHECK_OK(contract_snapshot(c, s, "moment"));
+    CHECK_STR(contract_command(c, s, NULL, "kill $(cat pid) && echo went on").text, "went on");
+    struct sbx *child = forked(c, "moment");
+    struct answer n = contract_command(c, child, NULL, "cat {a..t}/n");
+    unsigned long first = 0, last = 0;
+    CHECK_INT(strlen(n.text), 20 * 7);
+    for (unsigned i = 0; i < 20; i++) {
+        unsigned long now;
+        CHECK_INT(sscanf(n.text + 7 * i, "%7lu", &now), 1);
+        if (i == 0)
+            first = now;
+        else if (now > last || now + 1 < first)
+            FAIL("copied while it ran: %s", n.text);
+        last = now;
+    }
+    contract_end(c, child);
+    contract_end(c, s);
+}
+
 void contract_snapshots_what_is_paused(struct contract *c)
 {
     struct sbx *s = contract_started(c, NULL);
