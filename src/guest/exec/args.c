@@ -179,8 +179,7 @@ static fallible await(struct args *a, int *argc, char ***argv, const char *const
 
     (void)access(PASSWD_ETC "/passwd", F_OK);
     (void)access("/workspace", F_OK);
-
-    if (a->config.ready_fd >= 0 && write(a->config.ready_fd, "w", 1) != 1)
+    if (a->keep.tells && a->config.ready_fd >= 0 && write(a->config.ready_fd, "w", 1) != 1)
         return err_sys("tell that we wait");
     TRY(keep_await(&a->keep, &fd));
     own_fd block = fd;

@@ -78,9 +78,11 @@ static fallible parse(struct init_config *c, int argc, char **argv)
 
     for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
         bool exec = strcmp(argv[i], "--exec") == 0, await = strcmp(argv[i], "--await") == 0;
+        bool late = strcmp(argv[i], "--late") == 0;
         c->exec |= exec;
         c->await |= await;
-        if (exec || await)
+        c->late |= late;
+        if (exec || await || late)
             continue;
         TRY(parse_option(c, argv[i], i + 1 < argc ? argv[i + 1] : NULL));
         i++;

@@ -18,8 +18,11 @@ static fallible bind_command(struct init *in)
 {
     struct init_config *c = in->config;
 
-    kill(in->job, SIGKILL);
-    spawn_reap(in->job);
+    loop_timer_stop(&in->restart);
+    if (in->job) {
+        kill(in->job, SIGKILL);
+        spawn_reap(in->job);
+    }
     in->job = 0;
     init_wire_close(in);
     c->exec = true;
@@ -49,7 +52,7 @@ static fallible be_bound(struct init *in, int fds[2])
     if (in->job && getrlimit(RLIMIT_NOFILE, &files) == 0)
         prlimit(in->job, RLIMIT_NOFILE, &files, NULL);
     in->bind_fd = take_fd(&fds[0]);
-    init_wire_pump(in);
+    init_tell_claim(in);
     return NULL;
 }
 

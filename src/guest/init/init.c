@@ -24,7 +24,8 @@
 #include "guest/proc/proc.h"
 
 #define SERVER_STOP_MS   15000 /* it ends its shells first */
-#define RESTART_MS       25    /* doubled with each death in a row */
+#define LATE_MS          250
+#define RESTART_MS       25 /* doubled with each death in a row */
 #define NURSERY_AGAIN_MS 200
 #define SERVER_ARGS_MAX  256
 #define EXIT_GAVE_UP     1
@@ -41,24 +42,58 @@ static void finish(struct init *in, int exit_code)
     loop_stop(in->loop);
 }
 
+/* The server is wanted: by who connects, or it is time. */
 static void on_restart(struct loop_timer *t)
 {
     struct init *in = container_of(t, struct init, restart);
-    struct err *e = start_server(in);
+    struct err *e = NULL;
 
+    loop_timer_stop(t);
+    loop_io_stop(&in->inbound);
+    in->held = false;
+    if (in->job)
+        init_wire_pump(in);
+    else
+        e = start_server(in);
     if (!e)
         return;
-    log_error("the server cannot be started again", KV_ERR(e));
+    log_error("the server cannot be started", KV_ERR(e));
     err_free(e);
     finish(in, EXIT_GAVE_UP);
 }
 
 static void on_inbound(struct loop_io *io)
 {
-    struct init *in = container_of(io, struct init, inbound);
+    on_restart(&container_of(io, struct init, inbound)->restart);
+}
 
-    loop_io_stop(io);
-    on_restart(&in->restart);
+static bool watch_inbound(struct init *in)
+{
+    struct err *e =
+        loop_io_start(in->loop, &in->inbound, in->config->listen_fd, EPOLLIN, on_inbound);
+    bool ok = !e;
+
+    err_free(e);
+    return ok;
+}
+
+/* The socket is open: who connects is answered, only not by anybody who is there already. */
+static bool hold(struct init *in, uint64_t ms)
+{
+    if (!watch_inbound(in))
+        return false;
+    own_fd ready = take_fd(&in->config->ready_fd);
+    if (ready >= 0 && write(ready, "1", 1) != 1 && errno != EPIPE)
+        log_warn("nobody is told that we listen", KV("errno", errno));
+    loop_timer_start(in->loop, &in->restart, ms, on_restart);
+    in->held = true;
+    return true;
+}
+
+void init_tell_claim(struct init *in)
+{
+    if (in->bound.later_ms <= BIND_ALONE_MS || !hold(in, in->bound.later_ms / 2))
+        on_restart(&in->restart);
 }
 
 /* At once the first time; slower with each death that follows, and then not at all. */
@@ -96,12 +131,8 @@ static void rest(struct init *in)
 {
     close_requests(in);
     init_settle(in);
-    struct err *e =
-        loop_io_start(in->loop, &in->inbound, in->config->listen_fd, EPOLLIN, on_inbound);
-
-    if (e)
+    if (!watch_inbound(in))
         restart(in, KEEP_RESTS);
-    err_free(e);
 }
 
 static void on_job_end(struct init *in, const siginfo_t *info)
@@ -404,6 +435,18 @@ fallible init_start_command(struct init *in)
     return NULL;
 }
 
+/* In a crowd it is likely to be asked for nothing before it ends, or not for long: no server is
+ * made in vain. */
+static fallible start_late(struct init *in)
+{
+    const struct init_config *c = in->config;
+
+    if (!c->await)
+        return hold(in, LATE_MS) ? NULL : start_server(in);
+    loop_timer_start(in->loop, &in->restart, LATE_MS, on_restart);
+    return c->ready_fd < 0 || write(c->ready_fd, "w", 1) == 1 ? NULL : err_sys("tell that we wait");
+}
+
 static fallible start_all(struct init *in)
 {
     const struct init_config *c = in->config;
@@ -416,7 +459,7 @@ static fallible start_all(struct init *in)
         TRY(loop_io_start(in->loop, &in->control_io, c->control_fd, EPOLLIN, init_on_control));
     if (c->connect_fd >= 0)
         TRY(tunnels_start(&in->tunnels, in->loop, c->connect_fd));
-    return c->exec ? init_start_command(in) : start_server(in);
+    return c->exec ? init_start_command(in) : c->late ? start_late(in) : start_server(in);
 }
 
 fallible init_start(struct init *in, struct init_config *config)

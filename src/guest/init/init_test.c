@@ -3,10 +3,12 @@
  * programs from the outside are in test/wire/init_test.c. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,6 +101,156 @@ TEST(the_nursery_comes_with_a_claim_whose_shell_does_not_wait_and_else_with_a_co
     CHECK(has_nursery(true, BIND_ALONE_MS));
     CHECK(!has_nursery(true, BIND_ALONE_MS + 1));
     CHECK(!has_nursery(false, 0)); /* started with all it needs, and nobody asks */
+}
+
+static struct init_config waiting_config(bool late)
+{
+    static const char *const argv[] = {"-c", "exec sleep 1000", NULL}, *const env[] = {NULL};
+
+    return (struct init_config){.listen_fd = -1,
+                                .ready_fd = -1,
+                                .connect_fd = -1,
+                                .control_fd = -1,
+                                .await = true,
+                                .late = late,
+                                .program = "/bin/sh",
+                                .argv = argv,
+                                .env = env};
+}
+
+TEST(what_waits_for_its_claim_says_so_before_its_server_which_may_come_late)
+{
+    struct init_config c = waiting_config(true);
+    struct init in;
+    int ready[2];
+    char byte = 0;
+
+    CHECK_INT(pipe2(ready, O_CLOEXEC), 0);
+    c.ready_fd = ready[1];
+    CHECK_OK(init_start(&in, &c));
+    CHECK_INT(read(ready[0], &byte, 1), 1);
+    CHECK_INT(byte, 'w');
+    CHECK_INT(in.job, 0);
+    while (!in.job)
+        CHECK_OK(loop_turn(in.loop, -1));
+    init_done(&in);
+    close(ready[0]);
+    close(ready[1]);
+    c = waiting_config(false);
+    CHECK_OK(init_start(&in, &c));
+    CHECK(in.job > 0);
+    init_done(&in);
+}
+
+static int listen_here(struct sockaddr_un *at)
+{
+    socklen_t len = sizeof *at;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    CHECK_INT(bind(fd, &(struct sockaddr){.sa_family = AF_UNIX}, sizeof(sa_family_t)), 0);
+    CHECK_INT(listen(fd, 1), 0);
+    CHECK_INT(getsockname(fd, (struct sockaddr *)at, &len), 0);
+    return fd;
+}
+
+static int connect_to(const struct sockaddr_un *at)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    CHECK_INT(connect(fd, (const struct sockaddr *)at, sizeof(sa_family_t) + 6), 0);
+    return fd;
+}
+
+static bool was_told(int server)
+{
+    struct keep_message m = {.kind = 0};
+    int fds[FD_PASS_MAX];
+    size_t len, count;
+    bool told = false;
+
+    for (;;) {
+        struct err *e = keep_recv(server, &m, &len, fds, &count);
+        if (e) {
+            err_free(e);
+            return told;
+        }
+        told |= m.kind == KEEP_BIND;
+        while (count--)
+            close(fds[count]);
+    }
+}
+
+static void check_byte(int ready, char byte)
+{
+    char c = 0;
+
+    CHECK_INT(poll(&(struct pollfd){.fd = ready, .events = POLLIN}, 1, 0), byte != 0);
+    CHECK_INT(byte ? read(ready, &c, 1) : 0, byte != 0);
+    CHECK_INT(c, byte);
+}
+
+/* later_ms: far more than this test may take, or so little that nobody need connect. */
+static void check_crowd(uint32_t later_ms, bool connects)
+{
+    struct init_config c = waiting_config(false);
+    struct sockaddr_un at;
+    struct init in;
+    int server, ready[2];
+
+    c.listen_fd = listen_here(&at);
+    CHECK_INT(pipe2(ready, O_CLOEXEC), 0);
+    CHECK_OK(init_start(&in, &c));
+    c.ready_fd = ready[1];
+    init_wire_close(&in);
+    CHECK_OK(init_wire_open(&in, &server)); /* we are it */
+    in.bound = (struct wire_bind){.later_ms = later_ms};
+    in.bind_fd = dup(server);
+    c.await = false;
+    init_tell_claim(&in);
+    check_byte(ready[0], later_ms > BIND_ALONE_MS ? '1' : 0); /* else the server says so */
+    CHECK_INT(was_told(server), later_ms <= BIND_ALONE_MS);
+    own_fd client = connects ? connect_to(&at) : -1;
+    while (in.held)
+        CHECK_OK(loop_turn(in.loop, -1));
+    CHECK_INT(was_told(server), later_ms > BIND_ALONE_MS);
+    init_done(&in);
+    close(server);
+    close(ready[0]);
+    own_close(c.ready_fd);
+    close(c.listen_fd);
+}
+
+TEST(a_claim_in_a_crowd_listens_at_once_and_its_server_hears_of_it_when_wanted_or_in_time)
+{
+    check_crowd(BIND_LATER_MAX, true);
+    check_crowd(BIND_ALONE_MS + 1, false);
+    check_crowd(BIND_ALONE_MS, false);
+}
+
+TEST(what_starts_late_listens_at_once_and_has_its_server_when_wanted_or_in_time)
+{
+    for (int connects = 0; connects < 2; connects++) {
+        struct init_config c = waiting_config(true);
+        struct sockaddr_un at;
+        struct init in;
+        int ready[2];
+
+        c.await = false;
+        c.listen_fd = listen_here(&at);
+        CHECK_INT(pipe2(ready, O_CLOEXEC), 0);
+        c.ready_fd = ready[1];
+        CHECK_OK(init_start(&in, &c));
+        check_byte(ready[0], '1');
+        CHECK_INT(in.job, 0);
+        own_fd client = connects ? connect_to(&at) : -1;
+        if (connects)
+            loop_timer_stop(&in.restart); /* it does not come by that */
+        while (!in.job)
+            CHECK_OK(loop_turn(in.loop, -1));
+        init_done(&in);
+        close(ready[0]);
+        close(c.listen_fd);
+    }
 }
 
 TEST(keep_gives_back_what_was_put_and_refuses_too_much)

@@ -132,7 +132,8 @@ static bool say_hello(struct init *in)
     const struct init_config *c = in->config;
     struct keep_message m = {.kind = KEEP_HELLO,
                              .id = (uint32_t)c->oom_len << KEEP_OOM_SHIFT |
-                                   (c->await || in->bind_fd >= 0 ? KEEP_AWAITS : 0)};
+                                   (c->await || in->bind_fd >= 0 ? KEEP_AWAITS : 0) |
+                                   (c->await && !c->late ? KEEP_TELLS : 0)};
     int fds[3 + KEEP_OOM_MAX] = {in->requests[0]};
     size_t n = 1;
 
@@ -185,7 +186,7 @@ static bool say_all(struct init *in)
     if (!in->end_sent &&
         !(in->end_sent = say(in, &(struct keep_message){.kind = KEEP_END}, 0, NULL, 0)))
         return false;
-    if (in->bind_fd >= 0) {
+    if (in->bind_fd >= 0 && !in->held) {
         if (!say(in, &(struct keep_message){.kind = KEEP_BIND}, 0, &in->bind_fd, 1))
             return false;
         own_close(take_fd(&in->bind_fd));

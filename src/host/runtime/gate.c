@@ -6,9 +6,9 @@
 #include "host/runtime/inner.h"
 #include "wire/bind.h"
 
-#define FEW           2  /* come at once: there are processors for their shells too */
-#define PACE_MS       10 /* and for one more so often */
-#define MEMORY        10 /* of them that count later */
+#define FEW           2                /* come at once: there are processors for their shells too */
+#define PACE_NS       (10 * NS_PER_MS) /* and for one more so often */
+#define MEMORY        10               /* of them that count later */
 #define LATER_MS      250
 #define LATER_EACH_MS 2
 
@@ -67,6 +67,18 @@ void gate_leave(struct manager *m)
     loop_later(m->config.loop, &m->open_gate, on_open_gate);
 }
 
+static unsigned crowd(const struct manager *m)
+{
+    unsigned busy = m->at_gate - m->refilling;
+
+    return busy > m->claiming ? busy : m->claiming;
+}
+
+bool gate_is_crowded(const struct manager *m, uint64_t now_ns)
+{
+    return crowd(m) > FEW || m->crowd_ns > now_ns + FEW * PACE_NS;
+}
+
 /* A bash takes three times the processor that a claim does, and most of that in the kernel, where
  * nothing preempts it. So it starts when the claim is told, which is a moment later, and not beside
  * the row's way to the disk; or with the first command, should that come before. Of a hundred at
@@ -75,16 +87,13 @@ void gate_leave(struct manager *m)
  * they are counted by their pace too. */
 uint32_t gate_shell_later(struct manager *m, uint64_t now_ns)
 {
-    uint64_t pace = PACE_MS * NS_PER_MS, most = now_ns + MEMORY * pace;
-    unsigned crowd = m->at_gate - m->refilling;
+    uint64_t most = now_ns + MEMORY * PACE_NS;
 
-    m->crowd_ns = (m->crowd_ns > now_ns ? m->crowd_ns : now_ns) + pace;
+    m->crowd_ns = (m->crowd_ns > now_ns ? m->crowd_ns : now_ns) + PACE_NS;
     if (m->crowd_ns > most)
         m->crowd_ns = most;
-    if (crowd < m->claiming)
-        crowd = m->claiming;
-    if (crowd <= FEW && m->crowd_ns <= now_ns + FEW * pace)
+    if (!gate_is_crowded(m, now_ns))
         return BIND_ALONE_MS;
-    uint64_t ms = LATER_MS + (uint64_t)crowd * LATER_EACH_MS;
+    uint64_t ms = LATER_MS + (uint64_t)crowd(m) * LATER_EACH_MS;
     return ms < BIND_LATER_MAX ? (uint32_t)ms : BIND_LATER_MAX;
 }

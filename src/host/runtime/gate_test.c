@@ -26,6 +26,18 @@ static void pass(struct runtime *r)
     r->pending = 1;
 }
 
+TEST(where_nobody_else_is_busy_there_is_no_crowd)
+{
+    struct manager few = {.at_gate = 6, .refilling = 4, .claiming = 2, .crowd_ns = NS_PER_S};
+    struct manager stops = {.at_gate = 7, .refilling = 4};
+    struct manager stream = {.crowd_ns = NS_PER_S + 100 * NS_PER_MS};
+
+    CHECK(!gate_is_crowded(&few, NS_PER_S));
+    CHECK(gate_is_crowded(&stops, NS_PER_S));
+    CHECK(gate_is_crowded(&stream, NS_PER_S));
+    CHECK(!gate_is_crowded(&stream, 2 * NS_PER_S));
+}
+
 TEST(slow_starts_elsewhere_do_not_hold_up_the_rest)
 {
     for (int here = 0; here < 2; here++) {

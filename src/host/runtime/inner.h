@@ -132,6 +132,7 @@ bool gate_try(struct manager *m);
 void gate_leave(struct manager *m);
 /* How long the shell of one that is claimed now is to wait for all the others, ms. Counts it. */
 uint32_t gate_shell_later(struct manager *m, uint64_t now_ns);
+bool gate_is_crowded(const struct manager *m, uint64_t now_ns); /* there is no processor free */
 
 /* --- row.c --- */
 /* meanwhile(r) is called once, before it returns: while the disk writes, if that can be. */

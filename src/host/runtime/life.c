@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "host/runtime/inner.h"
+#include "wire/bind.h"
 
 static uint64_t now_ns(const struct runtime *r)
 {
@@ -449,9 +450,12 @@ static void on_started(void *arg, struct sbx *s, const struct err *e)
 
 static void pass_start(struct runtime *r)
 {
+    uint32_t later_ms = gate_shell_later(r->manager, now_ns(r));
+
     r->phase_us[RUNTIME_PHASE_QUEUE] = us_since(r, r->begun_ns);
     if (r->warm)
-        r->spec->sbx.later_ms = gate_shell_later(r->manager, now_ns(r));
+        r->spec->sbx.later_ms = later_ms;
+    r->sbx->late = r->miss == POOL_EMPTY && later_ms > BIND_ALONE_MS;
     struct err *e = r->warm ? sbx_claim(r->sbx, &r->spec->sbx, on_started, r)
                             : sbx_start(r->sbx, on_started, r);
     if (!e)

@@ -85,7 +85,9 @@ enum native_flag {
     /* Of a start: it may make namespaces of its own, below its own, and mount in them. For what
      * builds images; Landlock, under which nobody mounts, is left away. */
     NATIVE_NESTED = 1u << 7,
-    NATIVE_FLAGS = (1u << 8) - 1
+    /* Of a start: there may be no server before somebody connects, or a moment has passed. */
+    NATIVE_LATE = 1u << 8,
+    NATIVE_FLAGS = (1u << 9) - 1
 };
 
 /* In a reply: it was not the launcher's child when it ended, so nobody knows how. */
