@@ -142,21 +142,35 @@ fallible passwd_find(const char *etc, struct str text, struct passwd_user *ret_u
     return NULL;
 }
 
+struct group {
+    struct str name, members;
+    gid_t gid;
+};
+
+static bool next_group(struct str *rest, struct group *ret)
+{
+    struct str line;
+
+    while (rest->len) {
+        str_cut(rest, '\n', &line);
+        if (passwd_parse_group(line, &ret->name, &ret->gid, &ret->members))
+            return true;
+    }
+    return false;
+}
+
 fallible passwd_group(const char *etc, struct str group, gid_t *ret_gid)
 {
-    own_done(buf) file;
-    struct str rest, line, name, members;
-    gid_t gid;
+    own_done(buf) file = {0};
+    struct group g;
 
-    buf_init(&file, 0);
     if (parse_id(group, ret_gid))
         return NULL;
     TRY(load(etc, "group", &file));
-    for (rest = buf_str(&file); rest.len;) {
-        str_cut(&rest, '\n', &line);
-        if (!passwd_parse_group(line, &name, &gid, &members) || !str_eq(name, group))
+    for (struct str rest = buf_str(&file); next_group(&rest, &g);) {
+        if (!str_eq(g.name, group))
             continue;
-        *ret_gid = gid;
+        *ret_gid = g.gid;
         return NULL;
     }
     return err_new(ERR_NOT_FOUND, "no group '" STR_FMT "'", STR_ARG(str_first(group, 80)));
@@ -166,23 +180,20 @@ fallible passwd_groups(const char *etc, struct str user, gid_t first, gid_t also
                        gid_t ret_gids[PASSWD_GROUPS_MAX], size_t *ret_count)
 {
     own_done(buf) file = {0};
-    struct str rest, line, name, members;
+    struct group g;
     size_t n = 1;
-    gid_t gid;
 
     ret_gids[0] = first;
     if (also)
         ret_gids[n++] = also - 1;
     TRY(load(etc, "group", &file));
-    for (rest = buf_str(&file); rest.len;) {
-        str_cut(&rest, '\n', &line);
-        if (!passwd_parse_group(line, &name, &gid, &members) || gid == first ||
-            !passwd_lists(members, user))
+    for (struct str rest = buf_str(&file); next_group(&rest, &g);) {
+        if (g.gid == first || !passwd_lists(g.members, user))
             continue;
         if (n == PASSWD_GROUPS_MAX)
             return err_new(ERR_LIMIT, "user '" STR_FMT "' is in more than %d groups",
                            STR_ARG(str_first(user, 80)), PASSWD_GROUPS_MAX);
-        ret_gids[n++] = gid;
+        ret_gids[n++] = g.gid;
     }
     *ret_count = n;
     return NULL;

@@ -495,6 +495,12 @@ TEST(sudo_inside_works_and_gains_nothing_with_no_new_privs)
               0);
     CHECK_HAS(buf_str(&out), "1000\n0\n/etc/made\n");
     buf_reset(&out);
+    CHECK_INT(program_run(ARGS(croft, "run", "--bare", "--user", "10001", "--", "sh", "-c",
+                               "id -u; whoami; sudo -n id -u; cd && pwd && touch here"),
+                          &out),
+              0);
+    CHECK_STR(buf_str(&out), "10001\nu10001\n0\n/home/10001\n");
+    buf_reset(&out);
     CHECK(program_run(ARGS(croft, "run", "--bare", "--no-new-privs", "--user", "openhands", "--",
                            "sudo", "-n", "id"),
                       &out) != 0);

@@ -67,6 +67,15 @@ TEST(serve_honours_the_environment_place_and_user_of_an_image)
     r = start(&s, "mine:1", "d", ",'run_as_group':99");
     CHECK_STR(serve_exec(&s, r, "id -u; id -g"), "1234\n99");
     serve_tell(&s, "/stop", r);
+    r = start(&s, "mine:1", "own", ",'run_as_user':1234"); /* it has that number: its own name */
+    CHECK_STR(serve_exec(&s, r, "id -un; echo $HOME $USER"), "app\n/srv/app app");
+    serve_tell(&s, "/stop", r);
+    r = start(&s, "mine:1", "none", ",'run_as_user':10001,'run_as_group':55");
+    CHECK_STR(serve_exec(&s, r, "id -un; id -gn; echo $HOME $USER; cat /etc/passwd"),
+              "openhands\nweb\n/home/10001 openhands\nroot:x:0:0::/root:/bin/sh\n"
+              "app:x:1234:55::/srv/app:/bin/sh\n"
+              "openhands:x:10001:55::/home/10001:/bin/bash");
+    serve_tell(&s, "/stop", r);
     serve_want(&s, 200, "POST", "/croft/v1/sandboxes", "{'image':'mine:1','session_id':'e'}");
     r = start(&s, "mine:1", "e", "");
     check_who(&s, r, "image red\n/app\n1234\n55\n55 77\n/srv/app /bin");
@@ -278,7 +287,7 @@ TEST(croft_run_is_who_the_image_says)
     CHECK_INT(RUN("--discard", "--user", "app:more"), 0);
     CHECK_STR(buf_str(&out), "1234\n77\n/app\n/srv/app image app\n");
     CHECK_INT(RUN("--discard", "--user", "4321"), 0); /* nobody: as images of that kind expect */
-    CHECK_STR(buf_str(&out), "4321\n0\n/app\n/ image\n");
+    CHECK_STR(buf_str(&out), "4321\n0\n/app\n/home/4321 image\n");
     CHECK_INT(RUN("--discard", "--user", "nosuch"), 125);
     CHECK_HAS(buf_str(&out), "no user 'nosuch'");
 #undef RUN

@@ -27,6 +27,55 @@ TEST_LIMIT(serve_gives_a_user_by_number_a_home_and_the_workspace, 120)
     serve_close(&s);
 }
 
+#define NAMES                                                                                      \
+    "id -u; whoami; id -gn; echo $USER; sudo -n id -u; sudo -n touch /etc/made && ls /etc/made; "  \
+    "sudo -n cut -d: -f1,2 /etc/shadow | tail -n 1; "                                              \
+    "id -un openhands; echo that was all"
+#define NAMED "10001\nu10001\nu10001\nu10001\n0\n/etc/made\nu10001:!\nopenhands\nthat was all"
+
+static void check_names(struct serve *s, const char *session, const char *how)
+{
+    struct json *r = serve_start(s, session, "'command':null,'run_as_user':10001");
+    CHECK_HAS(str_of(serve_field(s, r, "status_detail")), str_of(how));
+    CHECK_STR(serve_exec(s, r, NAMES), NAMED);
+}
+
+/* What the V1 clients and the SDK send, of whom neither this machine nor most images know. */
+TEST_LIMIT(serve_gives_a_user_by_number_an_account_that_may_sudo, 120)
+{
+    struct serve s = {.key = NULL};
+    own_done(buf) before, after;
+    const struct json *pool;
+
+    if (access("/usr/bin/sudo", X_OK) < 0)
+        SKIP("this machine has no sudo");
+    buf_init(&before, 1u << 20);
+    buf_init(&after, 1u << 20);
+    CHECK_OK(fd_read_file("/etc/passwd", &before));
+    serve_prepare(&s);
+    serve_run_with(&s, "[pool.p]\nimage = 'host'\ntarget = 1\nceiling = 1\n");
+    serve_wait_warm(&s);
+    check_names(&s, "warm", "warm: from pool");
+    serve_want(&s, 200, "PATCH", "/croft/v1/pool/p", "{'target':0,'ceiling':0}");
+    do {
+        struct json *all = serve_want(&s, 200, "GET", "/croft/v1/pool", NULL);
+        pool = json_at(json_get(all, STR("pools")), 0);
+        poll(NULL, 0, 5);
+    } while (json_get_int(pool, "ready", 1) || json_get_int(pool, "starting", 1));
+    check_names(&s, "cold", "cold: ");
+    struct json *r = serve_start(&s, "given",
+                                 "'command':['sh','-c','USER=$(whoami); " NAMES
+                                 "; exec sleep 600'],'run_as_user':10001,'run_as_group':10001");
+    const char *log = serve_text(&s, SANDBOXES "/%s/logs", serve_field(&s, r, "runtime_id"));
+    struct str said = serve_get(&s, log).body;
+    for (; str_find(said, STR("that was all\n")) < 0; said = serve_get(&s, log).body)
+        poll(NULL, 0, 20);
+    CHECK_HAS(said, NAMED);
+    CHECK_OK(fd_read_file("/etc/passwd", &after));
+    CHECK_STR(buf_str(&after), buf_str(&before)); /* of the machine itself */
+    serve_close(&s);
+}
+
 TEST_LIMIT(serve_heeds_groups_that_come_without_a_user, 120)
 {
     struct serve s = {.key = NULL};

@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "base/passwd.h"
-#include "guest/exec/account.h"
+#include "guest/account/account.h"
 #include "guest/exec/exec.h"
 #include "guest/proc/proc.h"
 

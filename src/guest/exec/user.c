@@ -87,8 +87,10 @@ fallible start_user(struct start *s, const struct exec_config *c)
         TRY_WRAP(passwd_find(s->place.etc, c->user, &s->account), "--user");
         s->known = s->asked = true;
         s->give = root;
-        if (root)
-            proc_settle(&s->account, cfg_env_get(c->envp, "HOME"));
+        if (root) {
+            proc_settle(&s->account, cfg_env_get(c->envp, "HOME"), c->keep && getppid() == 1);
+            proc_settle_workspace(&s->account);
+        }
         s->group = s->account.also ? s->account.also - 1 : s->account.gid;
         return s->account.uid == geteuid() && s->account.gid == getegid() && !s->account.also
                    ? NULL

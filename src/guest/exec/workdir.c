@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "guest/exec/start.h"
-#include "guest/exec/tree.h"
+#include "guest/account/tree.h"
 #include "guest/keep/keep.h"
 #include "guest/proc/proc.h"
 

@@ -405,8 +405,11 @@ fallible init_start_command(struct init *in)
                               .tty_if_free = isatty(STDIN_FILENO)};
 
     arena_init(&a, 64u << 10);
-    if (c->has_user && c->connect_fd >= 0)
-        proc_settle(&in->config->account, proc_env_get((char *const *)c->env, "HOME"));
+    bool inside = getpid() == 1, served = c->connect_fd >= 0;
+    if (c->has_user && (inside || served))
+        proc_settle(&in->config->account, proc_env_get((char *const *)c->env, "HOME"), inside);
+    if (c->has_user && served)
+        proc_settle_workspace(&in->config->account);
     TRY(enter_cwd(c));
     if (!proc_env_get((char *const *)c->env, "HOME")) { /* who is in the image is known here only */
         char *const home[] = {(char *)arena_printf(&a, "HOME=%s", user_home(c)).p, NULL};

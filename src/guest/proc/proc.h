@@ -41,10 +41,11 @@ struct proc {
     int code, status; /* in on_exit, as in loop_child */
 };
 
-/* A home for a user without one, unless the environment names it, and /workspace itself. As root.
- */
+/* A home for a user without one, unless the environment names it, and, if all files are those of a
+ * sandbox (inside), an account for a number that has none; *u is that then. As root. */
 struct passwd_user;
-void proc_settle(struct passwd_user *u, const char *home);
+void proc_settle(struct passwd_user *u, const char *home, bool inside);
+void proc_settle_workspace(const struct passwd_user *u); /* /workspace is given to it */
 /* Mounted as the root is, which of all mounts only overlays of this sandbox are (host/launcher:
  * mounts.c). What is not is a directory of the host, whose files stay whose they are. */
 bool proc_ours(int dir);

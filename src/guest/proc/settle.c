@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* settle.c — a user by number, whom no image knows, needs places to write to. */
+/* settle.c — a user by number, whom no image knows, needs places to write to and a name: without a
+ * line in passwd there is no sudo, no whoami, and no ssh. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/own.h"
-#include "base/passwd.h"
+#include "guest/account/account.h"
 #include "guest/proc/proc.h"
 
 #define WORKSPACE "/workspace"
@@ -21,17 +24,42 @@ bool proc_ours(int dir)
            fs.f_flags == root.f_flags;
 }
 
-void proc_settle(struct passwd_user *u, const char *home)
+/* A client's HOME is in its line too: a server that is started again goes by that. */
+static void give_account(struct passwd_user *u, const char *home)
 {
-    struct stat st;
+    static const struct account_place place = {PASSWD_ETC, "/home"};
+    struct passwd_user made = *u;
+    size_t n = home ? strcspn(home, ":\n") : 0;
 
+    if (n >= sizeof made.home || (home && home[n]))
+        return;
+    if (home)
+        memcpy(made.home, home, n + 1);
+    struct err *e = account_of_number(&place, &made);
+    if (e)
+        log_warn("that number has no account", KV("uid", u->uid), KV_ERR(e));
+    else
+        *u = made;
+    err_free(e);
+}
+
+void proc_settle(struct passwd_user *u, const char *home, bool inside)
+{
     if (!u->home[0] && !home) {
         snprintf(u->home, sizeof u->home, "/home/%u", u->uid);
         mkdir("/home", 0755);
         if ((mkdir(u->home, 0755) < 0 && errno != EEXIST) || lchown(u->home, u->uid, u->gid) < 0)
             snprintf(u->home, sizeof u->home, "/tmp");
     }
+    if (inside && u->uid && !u->name[0])
+        give_account(u, home);
+}
+
+void proc_settle_workspace(const struct passwd_user *u)
+{
     own_fd dir = open(WORKSPACE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+
     if (proc_ours(dir) && fstat(dir, &st) == 0 &&
         fchown(dir, u->uid, u->also ? u->also - 1 : u->gid) == 0 && u->also)
         fchmod(dir, (st.st_mode | 02070) & 07777); /* what is made there is the group's too */

@@ -18,3 +18,8 @@ struct account_place {
  * start does it all again. */
 fallible account_make(const struct account_place *place, struct str name, uid_t uid,
                       struct passwd_user *ret_user);
+/* For a number that has no line, whose home is made: in the files of which all but passwd may be
+ * missing, by the name "openhands", or "u" and the number where that is somebody's. It may sudo by
+ * a rule of its own, so its groups stay those that were asked for. On failure u->name may be set.
+ */
+fallible account_of_number(const struct account_place *place, struct passwd_user *u);

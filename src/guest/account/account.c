@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* account.c — see account.h. Every file is replaced as a whole, its mode and owner kept; one that
  * is a mount of its own cannot be, and is written in place. */
-#include "guest/exec/account.h"
+#include "guest/account/account.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,11 +12,10 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "guest/exec/tree.h"
+#include "guest/account/tree.h"
 
 #define FILE_BYTES   (16u << 20)
 #define NAME_MAX_LEN 32
-#define SUDO_LINE    "%sudo ALL=(ALL) NOPASSWD:ALL\n"
 #define DAY_S        86400
 #define TRIES        100
 
@@ -106,6 +105,7 @@ static fallible add_line(int dir, const char *name, struct str known, struct str
     if (!there || find_line(buf_str(&text), known) >= 0)
         return NULL;
     buf_add(&text, line);
+    buf_add_char(&text, '\n');
     return store(dir, name, &text, &st);
 }
 
@@ -162,34 +162,43 @@ static fallible make_home(const struct account_place *place, const struct passwd
 }
 
 /* The lock that useradd and its kin take. */
-static fallible lock(int dir, int *ret_fd)
+static fallible lock(const struct account_place *place, int *ret_dir, int *ret_fd)
 {
-    own_fd fd = openat(dir, ".pwd.lock", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    own_fd dir = open(place->etc, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1;
     struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
-    if (fd < 0)
-        return err_sys("open '.pwd.lock'");
-    if (fcntl(fd, F_SETLK, &all) < 0)
-        return err_sys("another program is changing the users; try again");
+    if (dir < 0)
+        return err_sys("open '%s'", place->etc);
+    fd = openat(dir, ".pwd.lock", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || fcntl(fd, F_SETLK, &all) < 0)
+        return err_sys("lock '.pwd.lock', which who changes users holds");
+    *ret_dir = take_fd(&dir);
     *ret_fd = take_fd(&fd);
     return NULL;
 }
 
-static fallible write_all(const struct account_place *place, int dir, const struct passwd_user *u)
+/* In the group sudo, or by a rule of its own: who may become root needs no password for it. */
+static fallible write_all(int dir, const struct passwd_user *u, bool rule)
 {
-    char line[600], start[80];
-    struct str name = str_of(u->name);
-    long long day = (long long)(clock_wall_ns(&clock_system) / NS_PER_S / DAY_S);
+    static const char *const files[] = {"group", "gshadow", "shadow", "sudoers", "passwd"};
+    char text[1200];
+    const char *name = u->name;
+    struct str line, rest;
 
-    snprintf(start, sizeof start, "%s:", u->name);
-    TRY(join_sudo(dir, "group", name));
-    TRY(join_sudo(dir, "gshadow", name));
-    snprintf(line, sizeof line, "%s!:%lld::::::\n", start, day);
-    TRY(add_line(dir, "shadow", str_of(start), str_of(line)));
-    TRY(add_line(dir, "sudoers", str_first(STR(SUDO_LINE), sizeof SUDO_LINE - 2), STR(SUDO_LINE)));
-    TRY(make_home(place, u));
-    snprintf(line, sizeof line, "%sx:%u:%u::%s:%s\n", start, u->uid, u->gid, u->home, u->shell);
-    return add_line(dir, "passwd", str_of(start), str_of(line));
+    snprintf(text, sizeof text,
+             "%s:x:%u:\n%s:!::\n%s:!:%lld::::::\n%s ALL=(ALL) NOPASSWD:ALL\n%s:x:%u:%u::%s:%s\n",
+             name, u->gid, name, name, (long long)(clock_wall_ns(&clock_system) / NS_PER_S / DAY_S),
+             rule ? name : "%sudo", name, u->uid, u->gid, u->home, u->shell);
+    rest = str_of(text);
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        str_cut(&rest, '\n', &line);
+        struct str known = i == 3 ? line : str_first(line, strlen(name) + 1);
+        if (i < 2 && !rule)
+            TRY(join_sudo(dir, files[i], str_of(name)));
+        else
+            TRY(add_line(dir, files[i], known, line));
+    }
+    return NULL;
 }
 
 static fallible find_free(const struct account_place *place, uid_t first, uid_t *ret_uid)
@@ -219,12 +228,23 @@ fallible account_make(const struct account_place *place, struct str name, uid_t 
     TRY(check_name(name));
     snprintf(u.name, sizeof u.name, STR_FMT, STR_ARG(name));
     snprintf(u.home, sizeof u.home, "%s/%s", place->homes, u.name);
-    dir = open(place->etc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0)
-        return err_sys("open '%s'", place->etc);
-    TRY(lock(dir, &locked));
+    TRY(lock(place, &dir, &locked));
     TRY(find_free(place, uid, &u.uid));
-    TRY(write_all(place, dir, &u));
+    TRY(make_home(place, &u));
+    TRY(write_all(dir, &u, false));
     *ret_user = u;
     return NULL;
+}
+
+fallible account_of_number(const struct account_place *place, struct passwd_user *u)
+{
+    struct passwd_user other;
+    own_fd dir = -1, locked = -1;
+
+    TRY(lock(place, &dir, &locked));
+    struct err *missing = passwd_by_name(place->etc, STR("openhands"), &other);
+    snprintf(u->name, sizeof u->name, missing ? "openhands" : "u%u", u->uid);
+    err_free(missing);
+    snprintf(u->shell, sizeof u->shell, "/bin/%ssh", access("/bin/bash", X_OK) == 0 ? "ba" : "");
+    return write_all(dir, u, true);
 }

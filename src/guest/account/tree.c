@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* tree.c — see tree.h. A descriptor and a directory stream are open per level, so depth is limited;
  * what is deeper counts as failed. */
-#include "guest/exec/tree.h"
+#include "guest/account/tree.h"
 
 #include <dirent.h>
 #include <errno.h>

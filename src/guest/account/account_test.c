@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* In a directory of the test's own: nothing of this machine's users is touched. */
-#include "guest/exec/account.h"
+#include "guest/account/account.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "guest/exec/tree.h"
+#include "guest/account/tree.h"
 #include "test/test.h"
 
 static char etc[300], homes[300];
@@ -100,6 +100,34 @@ TEST(account_needs_no_sudo_no_shadow_no_skel)
               "/home/node:/bin/sh\ndev:x:1001:0::"); /* on a line of its own */
     snprintf(path, sizeof path, "%s/group", etc);
     CHECK(access(path, F_OK) < 0);
+}
+
+TEST(account_of_a_number_has_a_name_that_is_free_and_a_rule_of_its_own)
+{
+    struct account_place p = place();
+    struct passwd_user u = {.uid = 10001, .gid = 10002, .home = "/home/10001"}, v = u;
+    own_done(buf) b;
+
+    put("group", "root:x:0:\nsudo:x:27:bo\n", 0644);
+    put("gshadow", "root:*::\n", 0640);
+    put("shadow", "root:*:19000:0:99999:7:::\n", 0640);
+    put("sudoers", "root ALL=(ALL:ALL) ALL\n", 0440);
+    CHECK_OK(account_of_number(&p, &u));
+    CHECK_STR(u.name, "openhands");
+    v.uid = 10003;
+    CHECK_OK(account_of_number(&p, &v));
+    CHECK_STR(v.name, "u10003");
+    CHECK_OK(passwd_by_uid(etc, 10001, &u));
+    CHECK_STR(u.home, "/home/10001");
+    CHECK_STR(text_of("group", &b),
+              "root:x:0:\nsudo:x:27:bo\nopenhands:x:10002:\nu10003:x:10002:\n");
+    buf_done(&b);
+    CHECK_STR(text_of("gshadow", &b), "root:*::\nopenhands:!::\nu10003:!::\n");
+    buf_done(&b);
+    CHECK_HAS(text_of("shadow", &b), "99999:7:::\nopenhands:!:");
+    buf_done(&b);
+    CHECK_STR(text_of("sudoers", &b), "root ALL=(ALL:ALL) ALL\nopenhands ALL=(ALL) NOPASSWD:ALL\n"
+                                      "u10003 ALL=(ALL) NOPASSWD:ALL\n");
 }
 
 TEST(account_refuses_names_that_would_break_the_files)
