@@ -187,6 +187,12 @@ static void put_detail(struct buf *out, const struct err *e)
         jw_cstr(&w, "detail", err_text(e));
 }
 
+/* Who is told to come back is told when: soon, unless the handler has said. */
+static bool is_for_later(int status)
+{
+    return status == 429 || status == 503;
+}
+
 void http_reply_err(struct http_req *req, struct err *e)
 {
     struct request *r = request_of(req);
@@ -203,6 +209,8 @@ void http_reply_err(struct http_req *req, struct err *e)
         http_reply_abort(req);
         return;
     }
+    if (is_for_later(status) && str_find(buf_str(&r->headers), STR("retry-after: ")) < 0)
+        http_reply_header(req, STR("retry-after"), STR("1"));
     http_reply_json(req, status, buf_str(&body));
 }
 

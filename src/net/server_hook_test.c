@@ -32,6 +32,24 @@ static fallible say_foreign(struct http_req *req)
     return NULL;
 }
 
+static fallible be_busy(struct http_req *req)
+{
+    (void)req;
+    return err_new(ERR_BUSY, "not now");
+}
+
+static fallible be_full(struct http_req *req)
+{
+    http_reply_err(req, err_new(ERR_LIMIT, "one too many"));
+    return NULL;
+}
+
+static fallible be_busy_long(struct http_req *req)
+{
+    http_reply_header(req, STR("retry-after"), STR("30"));
+    return err_new(ERR_BUSY, "not now");
+}
+
 static fallible refuse_all(struct http_req *req)
 {
     (void)req;
@@ -50,8 +68,9 @@ static fallible intercept(struct http_req *req, const struct route **ret_route)
 }
 
 static const struct route routes[] = {
-    {"GET", "/tag", say_tag, 0, 0},
-    {"GET", "/foreign", say_foreign, 0, 0},
+    {"GET", "/tag", say_tag, 0, 0},       {"GET", "/foreign", say_foreign, 0, 0},
+    {"GET", "/busy", be_busy, 0, 0},      {"GET", "/full", be_full, 0, 0},
+    {"GET", "/long", be_busy_long, 0, 0},
 };
 
 static void dial_port(int listener, struct web_client *c)
@@ -185,5 +204,31 @@ TEST(a_foreign_answer_has_neither_date_nor_server_of_ours)
                                  "HTTP/1.1 200 Quite Fine\r\ncontent-length: 2\r\n"
                                  "server: theirs\r\n\r\nok");
     web_close_client(&c);
+    web_close(&w);
+}
+
+TEST(who_is_told_to_come_back_is_told_when)
+{
+    static const struct {
+        const char *request, *head; /* NULL: nothing of the kind */
+        int status;
+    } all[] = {
+        {GET("/busy"), "\r\nretry-after: 1\r\n", 503},
+        {GET("/full"), "\r\nretry-after: 1\r\n", 429},
+        {GET("/long"), "\r\nretry-after: 30\r\n", 503},
+        {GET("/none"), NULL, 404},
+    };
+    struct web w;
+
+    web_open(&w, WEB_ROUTES(routes), NULL, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        struct web_answer a = web_ask(&w, str_of(all[i].request));
+        ptrdiff_t at = str_find(a.head, STR("retry-after: "));
+        CHECK_INT(a.status, all[i].status);
+        if (all[i].head)
+            CHECK_HAS(a.head, str_of(all[i].head));
+        CHECK(all[i].head ? str_find(str_from(a.head, (size_t)at + 1), STR("retry-after: ")) < 0
+                          : at < 0);
+    }
     web_close(&w);
 }
