@@ -89,6 +89,8 @@ struct sbx_host { /* what the program lends every driver; borrowed */
      */
     void (*on_lost)(void *arg);
     void *lost_arg;
+    uint32_t silence_ms;       /* see patience.h; 0: whoever waits does so for ever */
+    uint32_t most_waiting;     /* the same; 0: no bound */
     const char *const *images; /* names, in the order of its policy, ended by NULL; NULL: "host" */
 };
 
@@ -197,5 +199,8 @@ struct sbx_driver {
     struct map by_id;      /* the same */
     struct list questions; /* without an answer so far, oldest first */
     unsigned asking;       /* of those: the backend has them */
+    struct list waiters;   /* see patience.h */
+    unsigned waiting;      /* so many */
+    bool silent;           /* who works for it answers nobody */
     unsigned sandboxes;
 };

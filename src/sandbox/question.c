@@ -16,6 +16,7 @@
 void sbx_question_drop(struct sbx_question *q)
 {
     loop_later_cancel(&q->answer);
+    sbx_wait_over(&q->waiter);
     list_del(&q->sibling);
     err_free(q->result);
     buf_done(&q->names);
@@ -48,6 +49,7 @@ static void on_answer(struct loop_later *l)
 
     q->driver->asking--;
     begin_next(q->driver);
+    sbx_wait_over(&q->waiter);
     if (q->listed) /* from malloc, so aligned for anything */
         q->listed(q->arg, count ? (const struct sbx_listed *)(const void *)q->names.p : NULL, count,
                   q->result);
@@ -81,6 +83,25 @@ static void pose(struct sbx_question *q, fallible (*call)(struct sbx_question *q
         begin(q);
 }
 
+static void on_nobody(void *arg, const char *names, size_t count, const struct err *e)
+{
+    (void)arg, (void)names, (void)count, (void)e;
+}
+
+/* What is not asked yet need not be; what is, is answered some day, to nobody. */
+static void on_give_up(struct sbx_waiter *w)
+{
+    struct sbx_question *q = container_of(w, struct sbx_question, waiter);
+    own(err) why = sbx_check_silent(q->driver, "try again");
+    sbx_answered *done = q->done;
+    void *arg = q->arg;
+
+    q->done = on_nobody;
+    if (q->call)
+        sbx_question_drop(q);
+    done(arg, "", 0, why);
+}
+
 fallible sbx_list(struct sbx_driver *d, sbx_list_done *done, void *arg)
 {
     if (!(d->caps & SBX_CAN_LIST))
@@ -93,7 +114,8 @@ fallible sbx_list(struct sbx_driver *d, sbx_list_done *done, void *arg)
 }
 
 static fallible ask(struct sbx_driver *d, fallible (*call)(struct sbx_question *q),
-                    const char *what, struct str name, int file, sbx_answered *done, void *arg)
+                    const char *what, struct str name, int file, bool waits, sbx_answered *done,
+                    void *arg)
 {
     if (!call)
         return err_new(ERR_UNSUPPORTED, "backend '%s' has no %ss here", d->backend->name, what);
@@ -105,6 +127,13 @@ static fallible ask(struct sbx_driver *d, fallible (*call)(struct sbx_question *
         return err_new(ERR_NOT_FOUND, "no %s has such a name", what);
     }
     memcpy(q->name, name.len ? name.p : "", name.len);
+    struct err *e = waits ? sbx_check_silent(d, "try again") : NULL;
+    if (waits && !e)
+        e = sbx_wait(d, &q->waiter, on_give_up);
+    if (e) {
+        sbx_question_drop(q);
+        return e;
+    }
     pose(q, call);
     return NULL;
 }
@@ -112,22 +141,27 @@ static fallible ask(struct sbx_driver *d, fallible (*call)(struct sbx_question *
 fallible sbx_snapshot_list(struct sbx_driver *d, sbx_answered *done, void *arg)
 {
     TRY(sbx_need(d, SBX_CAN_SNAPSHOT, "take snapshots"));
-    return ask(d, d->backend->snapshot_list, "snapshot", STR(""), -1, done, arg);
+    return ask(d, d->backend->snapshot_list, "snapshot", STR(""), -1, false, done, arg);
 }
 
 fallible sbx_snapshot_remove(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg)
 {
     TRY(sbx_need(d, SBX_CAN_SNAPSHOT, "take snapshots"));
-    return ask(d, d->backend->snapshot_remove, "snapshot", name, -1, done, arg);
+    return ask(d, d->backend->snapshot_remove, "snapshot", name, -1, false, done, arg);
 }
 
 fallible sbx_image_find(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg)
 {
-    return ask(d, d->backend->image_find, "image", name, -1, done, arg);
+    return ask(d, d->backend->image_find, "image", name, -1, false, done, arg);
+}
+
+fallible sbx_image_ask(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg)
+{
+    return ask(d, d->backend->image_find, "image", name, -1, true, done, arg);
 }
 
 fallible sbx_image_import(struct sbx_driver *d, int file, struct str name, sbx_answered *done,
                           void *arg)
 {
-    return ask(d, d->backend->image_import, "image", name, file, done, arg);
+    return ask(d, d->backend->image_import, "image", name, file, false, done, arg);
 }

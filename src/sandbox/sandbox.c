@@ -85,6 +85,7 @@ fallible sbx_driver_open(const struct sbx_backend *backend, const struct sbx_hos
     list_init(&d->all);
     map_init(&d->by_id);
     list_init(&d->questions);
+    list_init(&d->waiters);
     if (backend->warning)
         log_warn(backend->warning, KV("backend", backend->name));
     *ret_driver = d;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "sandbox/backend.h"
+#include "sandbox/patience.h"
 
 #define SBX_ID_MAX  63
 #define SBX_KEY_MAX 255
@@ -104,6 +105,8 @@ fallible sbx_snapshot_remove(struct sbx_driver *d, struct str name, sbx_answered
 /* Images of a driver's store. names is then what is known of it, JSON as host/images writes it;
  * ERR_NOT_FOUND: there is none. */
 fallible sbx_image_find(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg);
+/* The same for who waits for the answer, see patience.h: ERR_BUSY. */
+fallible sbx_image_ask(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg);
 /* file: an archive, a regular file, borrowed for the call. names is then its id. */
 fallible sbx_image_import(struct sbx_driver *d, int file, struct str name, sbx_answered *done,
                           void *arg);
@@ -123,6 +126,7 @@ struct sbx_question {
     sbx_answered *done;
     sbx_list_done *listed; /* instead of done */
     void *arg;
+    struct sbx_waiter waiter; /* of who waits for it, if he does */
     struct loop_later answer;
     struct err *result;
 };

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "test/image_kit.h"
 #include "test/program.h"
 #include "test/serve_kit.h"
 
@@ -88,20 +89,6 @@ TEST_LIMIT(serve_holds_a_key_to_its_number_of_snapshots, 120)
     serve_close(&s);
 }
 
-/* The launcher is the server's one child that is not asked for anything else. */
-static pid_t launcher_of(const struct serve *s)
-{
-    char path[100];
-    int pid = 0;
-
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", s->wire.pid, s->wire.pid);
-    FILE *f = fopen(path, "re");
-    CHECK(f != NULL);
-    CHECK_INT(fscanf(f, "%d", &pid), 1);
-    fclose(f);
-    return pid;
-}
-
 TEST_LIMIT(serve_answers_while_the_launcher_stands_still, 120)
 {
     struct serve s = {.key = NULL};
@@ -109,7 +96,7 @@ TEST_LIMIT(serve_answers_while_the_launcher_stands_still, 120)
     serve_prepare(&s);
     serve_run_with(&s, "[server]\nmost_starts = 3\n[pool.p]\ntarget = 0\n");
     struct json *first = serve_start(&s, "first", "");
-    pid_t launcher = launcher_of(&s);
+    pid_t launcher = serve_launcher(&s);
     CHECK_INT(kill(launcher, SIGSTOP), 0);
     for (unsigned i = 0; i < 3; i++) {
         struct serve_answer a = start(&s, serve_text(&s, "s%u", i));
@@ -125,6 +112,157 @@ TEST_LIMIT(serve_answers_while_the_launcher_stands_still, 120)
     CHECK_INT(kill(launcher, SIGCONT), 0);
     for (unsigned i = 0; i < 4; i++)
         serve_start(&s, serve_text(&s, "s%u", i), "");
+    serve_close(&s);
+}
+
+/* A request whose answer is read later. */
+static int send_ask(struct serve *s, const char *method, const char *target, const char *quoted)
+{
+    char *body = (char *)serve_text(s, "%s", quoted);
+    int fd = wire_connect(&s->wire);
+
+    for (char *c = body; *c; c++)
+        *c = *c == '\'' ? '"' : *c;
+    wire_send(fd,
+              str_of(serve_text(s,
+                                "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                                "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+                                method, target, strlen(body), body)));
+    return fd;
+}
+
+static void read_ask(int fd, const char *status, const char *part, const char *other)
+{
+    own_done(buf) got;
+
+    buf_init(&got, 1u << 20);
+    wire_read_to_end(fd, &got);
+    close(fd);
+    CHECK_HAS(buf_str(&got), str_of(status));
+    CHECK_HAS(buf_str(&got), str_of(part));
+    CHECK_HAS(buf_str(&got), str_of(other));
+}
+
+/* One of each that asks the launcher, of a sandbox each, or of an image. */
+enum { STOP, PAUSE, RESUME, HALT, STATS, SNAP, DIFF, FORK, EXISTS, IMPORTED, ASKS };
+static const struct {
+    const char *name, *method, *target, *body; /* %s: its id */
+} asks[ASKS] = {
+    [STOP] = {"stop", "POST", "/stop", "{'runtime_id':'%s'}"},
+    [PAUSE] = {"pause", "POST", "/pause", "{'runtime_id':'%s'}"},
+    [RESUME] = {"resume", "POST", "/resume", "{'runtime_id':'%s'}"},
+    [HALT] = {"halt", "POST", "/croft/v1/sandboxes/%s/stop", ""},
+    [STATS] = {"stats", "GET", "/croft/v1/sandboxes/%s/stats", ""},
+    [SNAP] = {"snap", "POST", "/croft/v1/sandboxes/%s/snapshot", "{'name':'s'}"},
+    [DIFF] = {"diff", "GET", "/croft/v1/sandboxes/%s/diff", ""},
+    [FORK] = {"fork", "POST", "/croft/v1/sandboxes/%s/fork", "{'count':1}"},
+    [EXISTS] = {"exists", "GET", "/image_exists?image=mine:1", ""},
+    [IMPORTED] = {"imported", "POST", "/start", "{'image':'mine:1','session_id':'imported'}"},
+};
+
+struct asked {
+    const char *target, *body, *id;
+};
+
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+static void prepare_asks(struct serve *s, struct asked all[ASKS])
+{
+    for (unsigned i = 0; i < ASKS; i++) {
+        struct json *r = i < EXISTS ? serve_start(s, asks[i].name, "") : NULL;
+        all[i].id = r ? serve_field(s, r, "runtime_id") : "";
+        all[i].target = serve_text(s, asks[i].target, all[i].id);
+        all[i].body = serve_text(s, asks[i].body, all[i].id);
+        if (i == RESUME)
+            serve_tell(s, "/pause", r);
+    }
+}
+
+static void await_status(struct serve *s, const char *id, const char *status)
+{
+    struct json *r;
+
+    do {
+        r = serve_want(s, 200, "GET", serve_text(s, "/runtime/%s", id), NULL);
+    } while (strcmp(serve_field(s, r, "status"), status) != 0);
+}
+
+/* What was begun when it stood still is done, once, and what is asked again goes well. */
+static void check_asked(struct serve *s, const struct asked all[ASKS])
+{
+    await_status(s, all[STOP].id, "stopped");
+    await_status(s, all[PAUSE].id, "paused");
+    await_status(s, all[RESUME].id, "running");
+    await_status(s, all[HALT].id, "paused");
+    for (unsigned i = 0; i < ASKS; i++)
+        if (i != SNAP && i != FORK)
+            serve_want(s, 200, asks[i].method, all[i].target, all[i].body[0] ? all[i].body : NULL);
+    serve_refused(s, 409, "a snapshot 's' already", "POST", all[SNAP].target, all[SNAP].body);
+    serve_want(s, 200, "POST", all[FORK].target, all[FORK].body);
+    serve_want(s, 200, "GET", serve_text(s, "/croft/v1/sandboxes/%s/stats", all[SNAP].id), NULL);
+    serve_want(s, 200, "POST", "/croft/v1/sandboxes",
+               "{'image':'host','session_id':'of-it','from':'s'}");
+    struct json *kept =
+        json_get(serve_want(s, 200, "GET", "/croft/v1/snapshots", NULL), STR("snapshots"));
+    CHECK(kept->first && !kept->first->next); /* and not what a fork stood on */
+    await_status(
+        s, serve_field(s, serve_want(s, 200, "GET", "/sessions/imported", NULL), "runtime_id"),
+        "running");
+}
+
+TEST_LIMIT(serve_says_of_all_else_that_the_launcher_does_not_answer, 120)
+{
+    struct serve s = {.key = NULL};
+    struct asked all[ASKS];
+    int fds[ASKS];
+
+    serve_prepare(&s);
+    image_kit_import(s.state, "mine:1", "{}");
+    serve_run_with(&s, "[pool.p]\ntarget = 0\n");
+    prepare_asks(&s, all);
+    pid_t launcher = serve_launcher(&s);
+    serve_reload(&s, "[server]\nlauncher_wait = '500ms'\n");
+    CHECK_INT(kill(launcher, SIGSTOP), 0);
+    for (unsigned i = 0; i < ASKS; i++)
+        fds[i] = send_ask(&s, asks[i].method, all[i].target, all[i].body);
+    for (unsigned i = 0; i < ASKS; i++)
+        read_ask(fds[i], "HTTP/1.1 503 ", "the launcher has not answered for 500 ms",
+                 "\r\nretry-after: 1\r\n");
+    for (unsigned i = 0; i < ASKS; i++) { /* and from now on at once */
+        struct serve_answer a =
+            serve_ask(&s, asks[i].method, all[i].target, all[i].body[0] ? all[i].body : NULL);
+        if (i != SNAP)
+            check_come_back(&a, 503, "(server.launcher_wait)");
+    }
+    CHECK_INT(json_get_int(serve_want(&s, 200, "GET", "/list", NULL), "total", 0), EXISTS);
+    struct serve_answer new = start(&s, "new"); /* it has a row, and time */
+    CHECK_INT(new.status, 200);
+    serve_reload(&s, "");
+    CHECK_INT(kill(launcher, SIGCONT), 0);
+    check_asked(&s, all);
+    serve_start(&s, "new", "");
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_lets_no_more_wait_for_the_launcher_than_it_was_told, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    serve_run_with(&s, "[server]\nmost_waiting = 2\n[pool.p]\ntarget = 0\n");
+    const char *id = serve_field(&s, serve_start(&s, "a", ""), "runtime_id");
+    const char *stats = serve_text(&s, "/croft/v1/sandboxes/%s/stats", id);
+    pid_t launcher = serve_launcher(&s);
+    CHECK_INT(kill(launcher, SIGSTOP), 0);
+    int one = send_ask(&s, "GET", stats, ""), two = send_ask(&s, "GET", stats, "");
+    CHECK_INT(serve_get(&s, "/health").status, 200); /* it has read both by now */
+    struct serve_answer a = serve_get(&s, stats);
+    check_come_back(&a, 503, "server.most_waiting");
+    a = serve_get(&s, "/image_exists?image=none:1");
+    check_come_back(&a, 503, "server.most_waiting");
+    CHECK_INT(kill(launcher, SIGCONT), 0);
+    read_ask(one, "HTTP/1.1 200 ", "memory_bytes", "pids");
+    read_ask(two, "HTTP/1.1 200 ", "memory_bytes", "pids");
+    CHECK_INT(serve_get(&s, stats).status, 200);
     serve_close(&s);
 }
 

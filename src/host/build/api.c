@@ -83,7 +83,7 @@ static fallible handle_exists(struct http_req *req)
         answer_exists(req, true, NULL);
         return NULL;
     }
-    return sbx_image_find(b->config.driver, image, on_found, req);
+    return sbx_image_ask(b->config.driver, image, on_found, req);
 }
 
 /* --- how is a build? --- */
@@ -163,7 +163,6 @@ static void on_target(void *arg, const char *record, size_t count, const struct 
     if (!e)
         e = build_check_others(p->build);
     if (e) {
-        http_reply_header(p->req, STR("Retry-After"), STR("30"));
         http_reply_err(p->req, e);
         posting_free(p);
         return;
@@ -175,7 +174,7 @@ static fallible look_for_tag(struct posting *p)
 {
     struct build *b = p->build;
 
-    return sbx_image_find(b->builds->config.driver, str_of(b->tags[p->tag]), on_target, p);
+    return sbx_image_ask(b->builds->config.driver, str_of(b->tags[p->tag]), on_target, p);
 }
 
 static void on_peer_gone(struct http_req *req)
@@ -216,6 +215,14 @@ static fallible take_body(struct posting *p, struct str piece)
     return look_for_tag(p);
 }
 
+/* A build takes minutes. */
+static fallible say_when_again(struct http_req *req, struct err *e)
+{
+    if (e && err_code(e) == ERR_LIMIT)
+        http_reply_header(req, STR("retry-after"), STR("30"));
+    return e;
+}
+
 static fallible on_body(struct http_req *req, struct str piece)
 {
     struct posting *p = req->user;
@@ -225,9 +232,7 @@ static fallible on_body(struct http_req *req, struct str piece)
         req->on_gone = NULL;
         posting_free(p);
     }
-    if (e && err_code(e) == ERR_LIMIT)
-        http_reply_header(req, STR("Retry-After"), STR("30"));
-    return e;
+    return say_when_again(req, e);
 }
 
 bool builds_possible(void)
@@ -252,10 +257,8 @@ static fallible handle_build(struct http_req *req)
                        "images cannot be built here: buildah is not installed "
                        "(package 'buildah'); 'croft image import' takes ready ones");
     struct err *e = build_check_room(b, key_tenant(key));
-    if (e) {
-        http_reply_header(req, STR("Retry-After"), STR("30"));
-        return e;
-    }
+    if (e)
+        return say_when_again(req, e);
     p = mem_try(sizeof *p);
     if (!p)
         return err_no_memory();

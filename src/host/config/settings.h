@@ -102,6 +102,8 @@ struct settings {
     struct str domain;            /* sandboxes answer at ID.domain too; unset: not */
     uint64_t most_starts;         /* that wait or are under way */
     uint64_t most_sandboxes;      /* at once, warm ones included */
+    uint64_t most_waiting;        /* requests that wait for the backend */
+    uint64_t launcher_wait;       /* ms, for one that answers nobody */
     struct str public_url;        /* how clients reach us; sandboxes are then below it */
     struct str registry_prefix;   /* where clients tell us to put images they built */
     bool resume_on_request;       /* a request to a paused sandbox wakes it */

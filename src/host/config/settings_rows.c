@@ -34,6 +34,16 @@ static const struct cfg_row rows[] = {
              .min = 1, .max = 100000),
     CFG_UINT(settings, most_sandboxes, "server.most_sandboxes", 8000,
              "Sandboxes at once, warm ones included.", .flag = "", .min = 1, .max = 100000),
+    CFG_UINT(
+        settings, most_waiting, "server.most_waiting", 4096,
+        "Requests that may wait for a sandbox to be changed, or for what is known of an image; "
+        "more are told to come back.",
+        .flag = "", .min = 1, .max = 100000),
+    CFG_MS(settings, launcher_wait, "server.launcher_wait", "20s",
+           "When the launcher has answered nobody for so long, those who wait for it are told 503, "
+           "and others at once, until it does. What it was asked it may still do; work that takes "
+           "longer is waited for.",
+           .flag = "", .min = 100, .max = 600000),
     CFG_STR(
         settings, public_url, "server.public_url", NULL,
         "How clients reach this server, http:// or https://; the url of a sandbox is then below "

@@ -6,9 +6,8 @@
 
 #include "host/build/build.h"
 
-#define BODY_BYTES  (4u << 20)
-#define BODY_USUAL  1000
-#define BUSY_WAIT_S 1
+#define BODY_BYTES (4u << 20)
+#define BODY_USUAL 1000
 
 fallible asking_reply(struct http_req *req, asking_put *put, const struct runtime *r)
 {
@@ -24,16 +23,15 @@ fallible asking_reply(struct http_req *req, asking_put *put, const struct runtim
     return NULL;
 }
 
+/* A quota says itself when there is room; all else is soon. */
 static void say_when_again(struct http_req *req, const struct err *e)
 {
-    unsigned seconds =
-        err_code(e) == ERR_LIMIT ? keys_retry_s(face_of(req)->face.keys) : BUSY_WAIT_S;
-    int status = err_http_status(err_code(e));
+    unsigned seconds = keys_retry_s(face_of(req)->face.keys);
     char text[16];
 
-    if (status != 429 && status != 503)
+    if (err_code(e) != ERR_LIMIT || !seconds)
         return;
-    snprintf(text, sizeof text, "%u", seconds ? seconds : BUSY_WAIT_S);
+    snprintf(text, sizeof text, "%u", seconds);
     http_reply_header(req, STR("retry-after"), str_of(text));
 }
 
@@ -149,5 +147,5 @@ fallible asking_start(struct asking *a)
     if (is_there(a) || manager_has_image(m, a->start.image) ||
         !(manager_driver(m)->caps & SBX_IS_HERE))
         return begin(a); /* what another machine has, it knows */
-    return sbx_image_find(manager_driver(m), a->start.image, on_image, a);
+    return sbx_image_ask(manager_driver(m), a->start.image, on_image, a);
 }

@@ -419,6 +419,8 @@ static fallible not_now(const struct runtime *r, enum runtime_op op)
                                             : "resumed");
 }
 
+#define NOT_BEGUN "nothing was begun, try again"
+
 /* NULL and false: there is nothing to do, which is fine. */
 static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
 {
@@ -430,9 +432,11 @@ static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
         (op == RUNTIME_RESUME && now == RUNTIME_RUNNING && !runtime_is_far(r)) ||
         (op == RUNTIME_LOOK && now != RUNTIME_RUNNING && now != RUNTIME_PAUSED);
 
-    *ret_begun = !same;
+    *ret_begun = false;
     if (same)
         return NULL;
+    if (r->asked != &r->own)
+        TRY(sbx_check_silent(r->manager->config.driver, NOT_BEGUN));
     if (op == RUNTIME_FILES) {
         struct err *e = may_work_on_files(r);
         if (!e)
@@ -444,7 +448,6 @@ static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
         }
         return e;
     }
-    *ret_begun = false;
     TRY(may_begin(r, op));
     *ret_begun = true;
     if (op == RUNTIME_RESUME)
@@ -512,9 +515,48 @@ void runtime_ask_own(struct runtime *r, enum runtime_op op)
     manager_ask(r, op, &r->own);
 }
 
+/* What is under way goes on without him; what is not is not begun for nobody. */
+static void on_give_up(struct sbx_waiter *w)
+{
+    struct runtime_ask *ask = container_of(w, struct runtime_ask, waiter);
+    struct runtime *r = ask->runtime;
+    bool begun = r->asked == ask;
+
+    if (begun)
+        r->asked = NULL;
+    else
+        list_del(&ask->link);
+    runtime_drop_snapshot(ask);
+    runtime_answer(ask, r,
+                   sbx_check_silent(r->manager->config.driver,
+                                    begun ? "what was asked may be done when it answers again, "
+                                            "look then or ask once more"
+                                          : NOT_BEGUN));
+}
+
+/* Behind what does not go on there is nothing to wait for. */
+static fallible may_wait(struct runtime *r, struct runtime_ask *ask)
+{
+    struct sbx_driver *d = r->manager->config.driver;
+
+    if (ask == &r->own)
+        return NULL;
+    if (r->op)
+        TRY(sbx_check_silent(d, NOT_BEGUN));
+    return sbx_wait(d, &ask->waiter, on_give_up);
+}
+
 void manager_ask(struct runtime *r, enum runtime_op op, struct runtime_ask *ask)
 {
+    struct err *e = may_wait(r, ask);
+
     ask->op = op;
+    ask->runtime = r;
+    if (e) {
+        runtime_drop_snapshot(ask);
+        runtime_answer_later(ask, r, e);
+        return;
+    }
     list_add(&r->asks, &ask->link);
     runtime_next(r);
 }

@@ -26,6 +26,7 @@ static uint32_t us_since(const struct runtime *r, uint64_t ns)
 
 void runtime_answer(struct runtime_ask *ask, struct runtime *r, struct err *e)
 {
+    sbx_wait_over(&ask->waiter);
     ask->op = RUNTIME_NO_OP;
     ask->done(ask, r, e);
 }
@@ -39,6 +40,7 @@ static void on_answer_now(struct loop_later *l)
 
 void runtime_answer_later(struct runtime_ask *ask, struct runtime *r, struct err *e)
 {
+    sbx_wait_over(&ask->waiter);
     ask->runtime = r;
     ask->error = e;
     loop_later(r->manager->config.loop, &ask->now, on_answer_now);
@@ -86,6 +88,7 @@ static void look_at_watchers(struct runtime *r)
 
 void runtime_watch(struct runtime *r, struct runtime_ask *ask)
 {
+    sbx_wait_over(&ask->waiter); /* for its row, not for the launcher */
     ask->op = RUNTIME_START;
     if (r->durable && r->status.now != RUNTIME_STARTING) {
         runtime_answer_later(ask, r, NULL);

@@ -82,6 +82,7 @@ struct runtime_ask {
     struct list link;
     struct loop_later now; /* a callback never comes from inside the call */
     struct runtime *runtime;
+    struct sbx_waiter waiter;
     struct err *error;
     struct snapshot *snapshot; /* of RUNTIME_SNAPSHOT, until it is begun */
     struct str request;        /* its id, for who reads the log; .p NULL: nobody's */

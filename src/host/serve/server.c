@@ -133,6 +133,12 @@ static fallible open_rows(struct server *s)
 
 static void on_lost(void *arg);
 
+static void set_patience(struct server *s)
+{
+    s->host.silence_ms = (uint32_t)s->settings->launcher_wait;
+    s->host.most_waiting = (uint32_t)s->settings->most_waiting;
+}
+
 static fallible open_driver(struct server *s)
 {
     for (size_t i = 0; i < s->launch.root_count; i++)
@@ -152,6 +158,7 @@ static fallible open_driver(struct server *s)
                                 .remove_tree = tree_remove,
                                 .remote_url = s->config->remote_url,
                                 .remote_key = s->config->remote_key};
+    set_patience(s);
     if (!backing_is_native(s->settings))
         s->host.state_dir = s->layout.own; /* all else is the launcher's */
     TRY(backing_lend(&s->backing, s->settings->backend, s->config->guest, &s->host));
@@ -443,6 +450,7 @@ static fallible apply(struct server *s)
     struct manager_config c = manager_settings(s);
 
     manager_reconfigure(s->manager, &c);
+    set_patience(s);
     s->awake.ms = s->settings->awake;
     journal_keep(s->watch.journal, s->settings->journal.keep);
     keys_set_defaults(s->keys, (uint32_t)s->settings->tenant.most_runtimes,
@@ -493,6 +501,8 @@ static void close_parts(struct server *s)
         loop_signal_stop(&s->interrupt);
     }
     store_close(s->store); /* tells what waits: runtimes, keys, and through them clients */
+    if (s->driver)
+        sbx_wait_over_all(s->driver);
     http_server_free(s->http);
     router_free(s->router);
     watch_close(&s->watch);

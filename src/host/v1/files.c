@@ -216,18 +216,25 @@ static void put_all(struct forks *f, struct jw *w, struct err **ret_error)
                     *ret_error = v1_put(f->req, w, f->each[i].runtime);
 }
 
+/* Who takes it may go on without us: then nobody will want it. */
+static void drop_frozen(const struct forks *f)
+{
+    struct manager *m = face_of(f->req)->manager;
+    struct snapshot *s = manager_find_snapshot(m, v1_whose(&f->key), f->name);
+
+    if (s)
+        err_free(manager_remove_snapshot(m, s));
+}
+
 /* What was started stays, also when another could not be. */
 static void finish(struct forks *f)
 {
     own_done(buf) out;
-    struct manager *m = face_of(f->req)->manager;
-    struct snapshot *s = manager_find_snapshot(m, v1_whose(&f->key), f->name);
     struct err *e = take(&f->failed);
     struct jw w;
 
     buf_init(&out, 16 * BODY_BYTES);
-    if (s)
-        err_free(manager_remove_snapshot(m, s)); /* whoever took it has answered */
+    drop_frozen(f); /* whoever took it has answered */
     jw_init(&w, &out, JW_WEB);
     if (!e)
         put_all(f, &w, &e);
@@ -261,6 +268,7 @@ static void on_frozen(struct runtime_ask *ask, struct runtime *r, struct err *e)
 
     (void)r;
     if (!s) {
+        drop_frozen(f);
         asking_refuse(f->req, e ? e : no_snapshot(f->name));
         return;
     }

@@ -97,6 +97,59 @@ static void send_late(struct native_driver *d)
     err_free(loop_io_want(&d->io, EPOLLIN)); /* of one that is watched: it cannot fail for good */
 }
 
+/* --- does it answer? --- */
+
+/* Looks at it, not time: while we stand still ourselves it is not the one that is silent. */
+#define LOOKS 8
+
+static void on_watch(struct loop_timer *t);
+
+static void watch(struct native_driver *d)
+{
+    uint32_t ms = d->base.host->silence_ms;
+
+    if (list_empty(&d->asked))
+        d->quiet = 0;
+    if (ms && !d->watch.loop)
+        loop_timer_start(d->base.host->loop, &d->watch, ms / LOOKS + 1, on_watch);
+}
+
+static void on_pong(struct native_call *c, const struct native_reply *r, int *fds, struct err *e)
+{
+    (void)c, (void)r, (void)fds;
+    err_free(e); /* any answer is one */
+}
+
+/* It may work on what takes long, in a child: then it answers this. */
+static void ping(struct native_driver *d)
+{
+    struct native_request req = {.op = NATIVE_ROOT};
+
+    if (list_empty(&d->ping.link)) /* if it cannot be asked, its end is about to be read */
+        err_free(native_call(d, &d->ping, &req, NULL, 0, on_pong));
+}
+
+static void on_watch(struct loop_timer *t)
+{
+    struct native_driver *d = container_of(t, struct native_driver, watch);
+
+    if (list_empty(&d->asked))
+        return; /* who asks next starts it */
+    if (++d->quiet == LOOKS / 2)
+        ping(d);
+    if (d->quiet >= LOOKS)
+        sbx_set_silent(&d->base, true);
+    watch(d);
+}
+
+static void heard(struct native_driver *d)
+{
+    d->quiet = 0;
+    sbx_set_silent(&d->base, false);
+}
+
+/* --- */
+
 fallible native_call(struct native_driver *d, struct native_call *c, struct native_request *req,
                      const int *fds, size_t count,
                      void (*fn)(struct native_call *c, const struct native_reply *r, int *fds,
@@ -120,6 +173,7 @@ fallible native_call(struct native_driver *d, struct native_call *c, struct nati
         return gone();
     }
     TRY_WRAP(e, "ask the launcher");
+    watch(d);
     c->tag = req->tag;
     c->fn = fn;
     list_add(&d->asked, &c->link);
@@ -149,8 +203,10 @@ void native_calls_drop(struct native_driver *d)
 static void on_launcher_gone(struct native_driver *d)
 {
     loop_io_stop(&d->io);
+    loop_timer_stop(&d->watch);
     log_error("the launcher is gone");
     d->base.lost = true;
+    d->base.silent = false; /* its end is the story now */
     native_calls_drop(d);
     /* What one is told may take others off the list. */
     for (struct native_call *c; (c = LIST_FIRST(&d->asked, struct native_call, link));) {
@@ -180,6 +236,7 @@ static void read_reply(struct native_driver *d)
         return;
     }
     r.text[sizeof r.text - 1] = '\0';
+    heard(d);
     if (r.op == NATIVE_DIED && !r.tag) {
         native_died(d, &r);
         close_both(fds);
@@ -209,6 +266,7 @@ fallible native_calls_start(struct native_driver *d, struct loop *loop, int laun
 {
     list_init(&d->asked);
     list_init(&d->late);
+    list_init(&d->ping.link);
     TRY(fd_set_nonblocking(launcher));
     d->last_tag = rng_u64(rng_system()) >> 1; /* answers to a server before us are nobody's */
     return loop_io_start(loop, &d->io, launcher, EPOLLIN, on_launcher);

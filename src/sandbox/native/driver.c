@@ -83,6 +83,7 @@ static void native_close(struct sbx_driver *driver)
     struct native_driver *d = container_of(driver, struct native_driver, base);
 
     loop_io_stop(&d->io);
+    loop_timer_stop(&d->watch);
     native_calls_drop(d);
     native_log_close(d);
     free(d);

@@ -7,6 +7,17 @@
 #include "sandbox/sandbox.h"
 #include "sandbox/native/msg.h"
 
+struct native;
+struct native_driver;
+
+/* One request to the launcher, which answers in its own time and order. fds: what came with the
+ * answer, closed afterwards unless taken; r is NULL when there is no launcher any more. */
+struct native_call {
+    struct list link; /* among asked */
+    uint64_t tag;
+    void (*fn)(struct native_call *c, const struct native_reply *r, int *fds, struct err *e);
+};
+
 struct native_driver {
     struct sbx_driver base;
     struct loop_io io;
@@ -15,16 +26,9 @@ struct native_driver {
     struct loop_io notices; /* of logs that are followed: one inotify for all */
     struct list watched;    /* of struct native_watch */
     uint64_t last_tag;
-};
-
-struct native;
-
-/* One request to the launcher, which answers in its own time and order. fds: what came with the
- * answer, closed afterwards unless taken; r is NULL when there is no launcher any more. */
-struct native_call {
-    struct list link; /* among asked */
-    uint64_t tag;
-    void (*fn)(struct native_call *c, const struct native_reply *r, int *fds, struct err *e);
+    struct loop_timer watch; /* while anything is asked: whether it answers at all */
+    unsigned quiet;          /* looks since it did */
+    struct native_call ping; /* if it does not: something that is no work */
 };
 
 fallible native_calls_start(struct native_driver *d, struct loop *loop, int launcher);
