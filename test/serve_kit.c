@@ -26,6 +26,13 @@
 #define READY_MS    60000
 #define READY_STEP  20
 
+void serve_come_back(const struct serve_answer *a, int status, const char *part)
+{
+    CHECK_INT(a->status, status);
+    CHECK_HAS(json_get_str(a->json, "detail", STR("")), str_of(part));
+    CHECK_HAS(a->head, "retry-after: ");
+}
+
 const char *serve_text(struct serve *s, const char *fmt, ...)
 {
     char *text = NULL;

@@ -51,6 +51,8 @@ struct json *serve_want(struct serve *s, int status, const char *method, const c
 /* Must be refused so, with a detail that holds part. */
 void serve_refused(struct serve *s, int status, const char *part, const char *method,
                    const char *target, const char *quoted);
+/* Such an answer must say when to come back, too. */
+void serve_come_back(const struct serve_answer *a, int status, const char *part);
 const char *serve_text(struct serve *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 const char *serve_field(struct serve *s, const struct json *o, const char *key); /* "": none */

@@ -22,13 +22,6 @@ static struct serve_answer start(struct serve *s, const char *session)
                      serve_text(s, "{'image':'host','session_id':'%s'}", session));
 }
 
-static void check_come_back(const struct serve_answer *a, int status, const char *part)
-{
-    CHECK_INT(a->status, status);
-    CHECK_HAS(json_get_str(a->json, "detail", STR("")), str_of(part));
-    CHECK_HAS(a->head, "retry-after: ");
-}
-
 TEST_LIMIT(serve_refuses_one_runtime_too_many_and_says_when_to_come_back, 120)
 {
     struct serve s = {.key = NULL};
@@ -38,7 +31,7 @@ TEST_LIMIT(serve_refuses_one_runtime_too_many_and_says_when_to_come_back, 120)
     serve_start(&s, "a", "");
     struct json *b = serve_start(&s, "b", "");
     struct serve_answer c = start(&s, "c");
-    check_come_back(&c, 429, "server.most_sandboxes");
+    serve_come_back(&c, 429, "server.most_sandboxes");
     CHECK_INT(start(&s, "a").status, 200); /* has one already */
     serve_tell(&s, "/stop", b);
     serve_start(&s, "c", "");
@@ -56,15 +49,39 @@ TEST_LIMIT(serve_holds_a_key_to_its_quota, 120)
     s.key = serve_field(&s, made, "secret");
     serve_start(&s, "a", "");
     struct serve_answer b = start(&s, "b");
-    check_come_back(&b, 429, "most_runtimes");
+    serve_come_back(&b, 429, "most_runtimes");
     s.key = "a-rather-long-first-secret-of-a-test";
     made = serve_want(&s, 201, "POST", "/croft/v1/tokens", "{'name':'slow','starts_per_minute':1}");
     s.key = serve_field(&s, made, "secret");
     struct json *c = serve_start(&s, "c", "");
     serve_tell(&s, "/stop", c); /* it is not how many there are */
     struct serve_answer d = start(&s, "d");
-    check_come_back(&d, 429, "starts_per_minute");
+    serve_come_back(&d, 429, "starts_per_minute");
     CHECK(str_find(d.head, STR("retry-after: 0")) < 0);
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_keeps_no_more_keys_than_it_may, 120)
+{
+    static const char fill[] =
+        "import sqlite3,sys\n"
+        "d=sqlite3.connect(sys.argv[1])\n"
+        "d.executemany('INSERT INTO api_keys (name,hash,scopes,made_ms) VALUES (?,?,2,1)',\n"
+        "  [('k%d'%i, i.to_bytes(32,'big')) for i in range(9999)])\n"
+        "d.commit()\n";
+    struct serve s = {.key = "a-rather-long-first-secret-of-a-test"};
+    own_done(buf) said;
+
+    buf_init(&said, 1u << 16);
+    setenv("CROFT_API_KEY", s.key, 1);
+    serve_open(&s);
+    serve_kill(&s);
+    const char *rows = serve_text(&s, "%s/server/croft.db", s.state);
+    if (program_run(ARGS("python3", "-c", fill, rows), &said) != 0)
+        FAIL("python3: " STR_FMT, STR_ARG(buf_str(&said)));
+    serve_run(&s, NULL);
+    struct serve_answer a = serve_ask(&s, "POST", "/croft/v1/tokens", "{'name':'more'}");
+    serve_come_back(&a, 429, "there are 10000 keys");
     serve_close(&s);
 }
 
@@ -80,9 +97,9 @@ TEST_LIMIT(serve_holds_a_key_to_its_number_of_snapshots, 120)
     serve_want(&s, 200, "POST", take, "{'name':'one'}");
     serve_want(&s, 200, "POST", take, "{'name':'two'}");
     struct serve_answer a = serve_ask(&s, "POST", take, "{'name':'three'}");
-    check_come_back(&a, 429, "tenant.most_snapshots is 2");
+    serve_come_back(&a, 429, "tenant.most_snapshots is 2");
     a = serve_ask(&s, "POST", serve_text(&s, "/croft/v1/sandboxes/%s/fork", id), "{'count':1}");
-    check_come_back(&a, 429, "tenant.most_snapshots is 2");
+    serve_come_back(&a, 429, "tenant.most_snapshots is 2");
     serve_refused(&s, 409, "'two' already", "POST", take, "{'name':'two'}");
     CHECK_INT(serve_ask(&s, "DELETE", "/croft/v1/snapshots/one", NULL).status / 100, 2);
     serve_want(&s, 200, "POST", take, "{'name':'three'}");
@@ -105,7 +122,7 @@ TEST_LIMIT(serve_answers_while_the_launcher_stands_still, 120)
         CHECK_STR(json_get_str(a.json, "pod_status", STR("")), "pending");
     }
     struct serve_answer over = start(&s, "s3");
-    check_come_back(&over, 503, "server.most_starts");
+    serve_come_back(&over, 503, "server.most_starts");
     CHECK_INT(serve_visit(&s, first, "/alive"), 200);
     struct json *list = serve_want(&s, 200, "GET", "/list", NULL);
     CHECK_INT(json_get_int(list, "total", 0), 4);
@@ -231,7 +248,7 @@ TEST_LIMIT(serve_says_of_all_else_that_the_launcher_does_not_answer, 120)
         struct serve_answer a =
             serve_ask(&s, asks[i].method, all[i].target, all[i].body[0] ? all[i].body : NULL);
         if (i != SNAP)
-            check_come_back(&a, 503, "(server.launcher_wait)");
+            serve_come_back(&a, 503, "(server.launcher_wait)");
     }
     CHECK_INT(json_get_int(serve_want(&s, 200, "GET", "/list", NULL), "total", 0), EXISTS);
     struct serve_answer new = start(&s, "new"); /* it has a row, and time */
@@ -256,9 +273,9 @@ TEST_LIMIT(serve_lets_no_more_wait_for_the_launcher_than_it_was_told, 120)
     int one = send_ask(&s, "GET", stats, ""), two = send_ask(&s, "GET", stats, "");
     CHECK_INT(serve_get(&s, "/health").status, 200); /* it has read both by now */
     struct serve_answer a = serve_get(&s, stats);
-    check_come_back(&a, 503, "server.most_waiting");
+    serve_come_back(&a, 503, "server.most_waiting");
     a = serve_get(&s, "/image_exists?image=none:1");
-    check_come_back(&a, 503, "server.most_waiting");
+    serve_come_back(&a, 503, "server.most_waiting");
     CHECK_INT(kill(launcher, SIGCONT), 0);
     read_ask(one, "HTTP/1.1 200 ", "memory_bytes", "pids");
     read_ask(two, "HTTP/1.1 200 ", "memory_bytes", "pids");
@@ -289,7 +306,7 @@ TEST_LIMIT(serve_starts_nothing_it_cannot_write_down, 120)
     unsigned began = 1;
     for (; began < 200 && a.status == 200; began++) /* the log has room for a few */
         a = start(&s, serve_text(&s, "during%u", began));
-    check_come_back(&a, 503, "make room on its disk and try again");
+    serve_come_back(&a, 503, "make room on its disk and try again");
     /* Each that was acknowledged, and not the one that could not be. */
     CHECK_INT(json_get_int(serve_want(&s, 200, "GET", "/list", NULL), "total", 0), began - 1);
     close(take_fd(&fd));
@@ -363,7 +380,7 @@ TEST_LIMIT(serve_says_that_it_is_busy_while_its_rows_are_locked, 120)
     serve_start(&s, "before", "");
     pid_t locker = serve_lock_rows(&s);
     struct serve_answer a = start(&s, "during");
-    check_come_back(&a, 503, "another process holds it");
+    serve_come_back(&a, 503, "another process holds it");
     CHECK_INT(serve_get(&s, "/sessions/before").status, 200);
     CHECK_INT(serve_get(&s, "/sessions/during").status, 404);
     serve_unlock_rows(locker);
@@ -401,19 +418,19 @@ TEST_LIMIT(serve_counts_a_failed_runtime_until_it_is_replaced_or_stopped, 120)
     s.key = small;
     start_broken(&s, "a");
     struct serve_answer b = start(&s, "b");
-    check_come_back(&b, 429, "most_runtimes");
+    serve_come_back(&b, 429, "most_runtimes");
     start_broken(&s, "a"); /* takes its own place, however often */
     struct json *r = start_broken(&s, "a");
     s.key = boss;
     start_broken(&s, "x");
     struct serve_answer c = start(&s, "c");
-    check_come_back(&c, 429, "server.most_sandboxes");
+    serve_come_back(&c, 429, "server.most_sandboxes");
     serve_start(&s, "x", ""); /* in the place of the one that failed */
     s.key = small;
     serve_kill(&s);
     serve_run(&s, NULL);
     b = start(&s, "b"); /* and after a restart */
-    check_come_back(&b, 429, "most_runtimes");
+    serve_come_back(&b, 429, "most_runtimes");
     serve_tell(&s, "/stop", r);
     serve_start(&s, "b", "");
     serve_close(&s);

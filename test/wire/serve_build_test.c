@@ -83,6 +83,7 @@ static struct serve_answer post(struct serve *s, struct str context, const char 
     wire_exchange(&s->wire, buf_str(&all), &got);
     a.status = atoi(got.p + 9);
     ptrdiff_t at = str_find(buf_str(&got), STR("\r\n\r\n"));
+    a.head = arena_copy(&s->arena, str_first(buf_str(&got), (size_t)at));
     a.body = arena_copy(&s->arena, str_from(buf_str(&got), (size_t)at + 4));
     err_free(json_parse(&s->arena, a.body, NULL, &a.json));
     return a;
@@ -316,14 +317,45 @@ TEST_LIMIT(serve_lets_a_key_send_two_builds_at_a_time, 120)
     s.key = other;
     int one = begin_post(&s), two = begin_post(&s);
     struct serve_answer a = post(&s, STR("AAAA"), MINE "a:1");
-    CHECK_INT(a.status, 429);
-    CHECK_HAS(a.body, "key 'other' is sending 2 builds already");
+    serve_come_back(&a, 429, "key 'other' is sending 2 builds already");
+    serve_come_back(&a, 429, "tenant.most_contexts");
     s.key = boss;
     take_and_fail(&s, MINE "b:1"); /* another key has its own two */
     s.key = other;
     spoil_post(one);
     take_and_fail(&s, MINE "a:1");
     spoil_post(two);
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_names_the_limit_of_builds_that_is_reached, 120)
+{
+    static const struct {
+        const char *config, *part;
+    } all[] = {
+        {"[server]\nmost_builds = 1\n", "1 builds wait or are being sent already"},
+        {"[server]\nmost_builds = 1\n", "(server.most_builds)"},
+        {"[tenant]\nmost_builds = 1\n", "of one key (tenant.most_builds)"},
+    };
+    struct serve s = {.key = NULL};
+    char boss[KEY_MAX], other[KEY_MAX];
+
+    need_buildah();
+    serve_prepare(&s);
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        serve_run_with(&s, all[i].config);
+        if (!i)
+            make_keys(&s, boss, other);
+        s.key = other;
+        int fd = begin_post(&s);
+        struct serve_answer a = post(&s, STR("AAAA"), MINE "a:1");
+        serve_come_back(&a, 429, all[i].part);
+        CHECK_HAS(a.head, "retry-after: 30");
+        spoil_post(fd);
+        take_and_fail(&s, MINE "a:1");
+        serve_kill(&s);
+    }
+    serve_run(&s, NULL);
     serve_close(&s);
 }
 
@@ -361,8 +393,7 @@ TEST_LIMIT(serve_keeps_no_more_of_builds_than_it_was_told, 120)
         poll(NULL, 0, 10); /* nobody tells how much of it has come */
     s.key = boss;
     struct serve_answer a = post_bytes(&s, 3000);
-    CHECK_INT(a.status, 429);
-    CHECK_HAS(a.body, "server.build_bytes");
+    serve_come_back(&a, 429, "server.build_bytes");
     CHECK_INT(post_bytes(&s, 7000).status, 413); /* with or without the other */
     spoil_post(fd);
     a = post_bytes(&s, 3000);

@@ -64,16 +64,21 @@ fallible build_check_room(const struct builds *b, const char *key_name)
     unsigned sent = count_of(&b->posted, key_name);
     unsigned own = sent + count_of(&b->waiting, key_name);
 
-    if (all >= BUILDS_WAIT)
-        return err_new(ERR_LIMIT, "%u builds wait or are being sent already, which is the most",
-                       all);
-    if (sent >= BUILDS_SENT)
-        return err_new(ERR_LIMIT, "key '%s' is sending %u builds already, which is the most",
-                       key_name, sent);
-    if (own >= BUILDS_SHARE)
+    if (all >= b->config.most)
         return err_new(ERR_LIMIT,
-                       "%u builds of key '%s' wait already, which is the most of one key", own,
-                       key_name);
+                       "%u builds wait or are being sent already, which is the most "
+                       "(server.most_builds)",
+                       all);
+    if (sent >= b->config.most_sent)
+        return err_new(ERR_LIMIT,
+                       "key '%s' is sending %u builds already, which is the most "
+                       "(tenant.most_contexts)",
+                       key_name, sent);
+    if (own >= b->config.most_of_key)
+        return err_new(ERR_LIMIT,
+                       "%u builds of key '%s' wait or are being sent already, which is the most of "
+                       "one key (tenant.most_builds)",
+                       own, key_name);
     return NULL;
 }
 

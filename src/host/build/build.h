@@ -21,9 +21,6 @@ struct sbx_driver;
 struct store;
 
 #define BUILDS_AT_ONCE 2
-#define BUILDS_WAIT    16           /* with those whose context is being sent */
-#define BUILDS_SHARE   12           /* of these one key's; the others find a place */
-#define BUILDS_SENT    2            /* contexts that one key may be sending */
 #define BUILDS_CONTEXT (2ull << 30) /* bytes of a context, decoded */
 
 struct build_news { /* it was queued, or failed */
@@ -41,6 +38,9 @@ struct builds_config {
     uint64_t timeout_ms;        /* of one; 0: half an hour */
     uint64_t image_bytes;       /* of a result's archive; 0: 16 GiB */
     uint64_t context_bytes;     /* of all contexts that are there at a time; 0: 8 GiB */
+    unsigned most;              /* that wait, or whose context is being sent */
+    unsigned most_of_key;       /* of these one key's: the others find a place */
+    unsigned most_sent;         /* contexts that one key may be sending */
     void (*on_news)(void *arg, const struct build_news *news); /* may be NULL */
     void *arg;
 };

@@ -67,6 +67,8 @@ struct settings_telemetry {
 struct settings_tenant { /* of keys that were made without; 0: no limit */
     uint64_t most_runtimes, starts_per_minute;
     uint64_t most_snapshots; /* of every key; 0: no limit */
+    uint64_t most_builds;    /* of every key, that wait or are being sent */
+    uint64_t most_contexts;  /* of these: that are being sent */
 };
 
 struct settings_pool { /* [pool.NAME] */
@@ -110,6 +112,7 @@ struct settings {
     bool rotate_session_key;      /* at resume */
     uint64_t build_wait;          /* ms that a start waits for its image */
     uint64_t build_bytes;         /* of contexts */
+    uint64_t most_builds;         /* that wait or are being sent */
     uint64_t awake;               /* ms that processors do not sleep when a start is asked for */
     struct settings_limits limits;
     struct settings_idle idle;

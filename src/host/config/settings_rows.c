@@ -64,6 +64,10 @@ static const struct cfg_row rows[] = {
              "Disk for what builds are made of (their contexts, up to 2G each), all together; one "
              "for which there is no room is 429.",
              .flag = "", .min = 1, .max = INT64_MAX),
+    CFG_UINT(settings, most_builds, "server.most_builds", 16,
+             "Builds that may wait, those included whose context is being sent; one more is 429. "
+             "Two are made at a time.",
+             .flag = "", .min = 1, .max = 10000),
     CFG_BOOL(settings, rotate_session_key, "server.rotate_session_key", false,
              "A resume answers with a new session key and the old one is refused. OpenHands' V0 "
              "clients and its SDK keep the old one and would be locked out.",
@@ -127,6 +131,14 @@ static const struct cfg_row rows[] = {
              "Snapshots of a key, a fork under way being one; one more is 429. Their bytes are not "
              "counted: each may be as large as limits.disk. 0 is no limit.",
              .flag = "", .max = 1000000),
+    CFG_UINT(
+        settings, tenant.most_builds, "tenant.most_builds", 12,
+        "Builds of a key that may wait, those included whose context is being sent: fewer than "
+        "server.most_builds, or one key has all places. One more is 429.",
+        .flag = "", .min = 1, .max = 10000),
+    CFG_UINT(settings, tenant.most_contexts, "tenant.most_contexts", 2,
+             "Contexts of builds that a key may be sending at a time; one more is 429.", .flag = "",
+             .min = 1, .max = 10000),
 
     CFG_STR(settings, core.runtime, "core.runtime", "docker", "Sandbox backend.", OH),
     CFG_STR(settings, core.file_store, "core.file_store", "local", "Kind of file store.", OH),

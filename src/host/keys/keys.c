@@ -179,7 +179,8 @@ static fallible check_new(const struct keys *k, const struct key *want)
             "scopes: the first key must have 'admin': once there is a key, nobody without "
             "one can make another");
     if (k->count >= KEYS_MOST)
-        return err_new(ERR_LIMIT, "there are %d keys, revoked ones included, and no more are kept",
+        return err_new(ERR_LIMIT,
+                       "there are %d keys, revoked ones included, and no more are kept (KEYS_MOST)",
                        KEYS_MOST);
     return NULL;
 }

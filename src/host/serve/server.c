@@ -252,6 +252,9 @@ static fallible open_manager(struct server *s)
                                    .limits = s->launch.limits,
                                    .registry_prefix = s->settings->registry_prefix,
                                    .context_bytes = s->settings->build_bytes,
+                                   .most = (unsigned)s->settings->most_builds,
+                                   .most_of_key = (unsigned)s->settings->tenant.most_builds,
+                                   .most_sent = (unsigned)s->settings->tenant.most_contexts,
                                    .on_news = on_build_news,
                                    .arg = s->manager};
     TRY(builds_open(&builds, &s->builds));
