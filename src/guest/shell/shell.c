@@ -2,7 +2,8 @@
 /* shell.c — requests: what is typed, waited for and answered.
  *
  * At most one request waits. Its command may outlive it (timeouts, shell_forget); the next request
- * then continues, is refused, or finds the command ended. */
+ * then continues, is refused, or finds the command ended. An answer goes out after the turn it was
+ * decided in; what happens meanwhile, the end of the command above all, is for the next request. */
 #include "guest/shell/shell.h"
 
 #include <signal.h>
@@ -28,18 +29,27 @@ static void stop_waiting(struct shell *s)
     loop_timer_stop(&s->hard);
 }
 
+/* By somebody who has no answer yet. */
+static bool is_asked(const struct shell *s)
+{
+    return s->waiting && !s->answer.waiting;
+}
+
 static void deliver(struct shell *s)
 {
-    struct shell_result r = s->result;
+    struct shell_result r = s->due;
     own(err) e = take(&s->error); /* the callback may ask for more at once */
 
     r.command = buf_str(&s->request_command);
     r.is_input = s->request.is_input;
     r.key = s->request_key;
     r.error = e;
+    if (r.status == SHELL_COMPLETED) /* now: a shell that died meanwhile may have moved the words */
+        r.meta = shell_meta_view(&s->meta);
     stop_waiting(s);
     if (s->request.done)
         s->request.done(s->request.arg, &r);
+    buf_done(&s->due_text);
 }
 
 static void on_answer_due(struct loop_later *l)
@@ -52,7 +62,8 @@ static void on_answer_due(struct loop_later *l)
 
 static void answer(struct shell *s, enum shell_status status)
 {
-    s->result.status = status;
+    s->due = s->result;
+    s->due.status = status;
     loop_timer_stop(&s->soft);
     loop_timer_stop(&s->hard);
     loop_later(s->loop, &s->answer, on_answer_due);
@@ -111,7 +122,6 @@ static void answer_running(struct shell *s, enum shell_status status)
 
 static void answer_completed(struct shell *s)
 {
-    s->result.meta = shell_meta_view(&s->meta);
     s->result.previous = buf_str(&s->previous);
     s->result.happened = s->happened;
     s->happened = 0;
@@ -159,12 +169,17 @@ static void end_command(struct shell *s)
     loop_timer_stop(&s->interrupt);
     buf_done(&s->early);
     s->early_interrupt = false;
+    if (s->answer.waiting) { /* the text of that is not ours to write over */
+        struct buf text = s->text;
+        s->text = s->due_text;
+        s->due_text = text;
+    }
     take_text(s);
     forget_output(s);
     note_memory(s);
     sm_move(&s->command, CMD_ENDED, s->id);
     shell_keep_save(s);
-    if (s->waiting)
+    if (is_asked(s))
         answer_completed(s);
 }
 
@@ -202,7 +217,7 @@ static void type_command(struct shell *s)
         return;
     }
     sm_move(&s->command, CMD_NONE, s->id);
-    if (s->waiting)
+    if (is_asked(s))
         fail(s, e);
     else
         err_free(e);
@@ -273,7 +288,7 @@ static void lose_shell(struct shell *s, struct err *e)
     bool queued = s->command.now == CMD_QUEUED;
     if (queued)
         sm_move(&s->command, CMD_NONE, s->id);
-    if (queued && s->waiting)
+    if (queued && is_asked(s))
         fail(s, e);
     else
         err_free(e);

@@ -109,7 +109,9 @@ struct shell {
     bool keys_typed; /* into the running command: their echo belongs to it */
     bool probed;     /* asked for a report, since the last C-c */
     struct loop_later answer, gone;
-    struct shell_result result; /* of an answer that is due after this turn */
+    struct shell_result result; /* so far; of a command that ended, for who asks next */
+    struct shell_result due;    /* the answer once it is decided: it goes out after this turn */
+    struct buf due_text;        /* its text, if the command ended meanwhile */
     struct arena arena;         /* parts and the like of that answer */
     struct err *error;
 

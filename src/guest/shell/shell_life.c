@@ -33,6 +33,7 @@ static void init_buffers(struct shell *s)
     buf_init(&s->early, SHELL_INPUT_MAX);
     buf_init(&s->held, SHELL_COMMAND_MAX);
     buf_init(&s->text, 64u << 20);
+    buf_init(&s->due_text, 64u << 20);
     buf_init(&s->since, 64u << 20);
     buf_init(&s->previous, 64u << 20);
     buf_init(&s->request_command, SHELL_COMMAND_MAX);
@@ -42,8 +43,9 @@ static void init_buffers(struct shell *s)
 
 static void done_buffers(struct shell *s)
 {
-    struct buf *const all[] = {&s->early, &s->report, &s->out,   &s->pre,      &s->typed,
-                               &s->held,  &s->text,   &s->since, &s->previous, &s->request_command};
+    struct buf *const all[] = {
+        &s->early, &s->report,   &s->out,   &s->pre,      &s->typed,          &s->held,
+        &s->text,  &s->due_text, &s->since, &s->previous, &s->request_command};
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         buf_done(all[i]);
