@@ -64,6 +64,7 @@ static void answer(struct shell *s, enum shell_status status)
 {
     s->due = s->result;
     s->due.status = status;
+    s->due.previous = buf_str(&s->previous);
     loop_timer_stop(&s->soft);
     loop_timer_stop(&s->hard);
     loop_later(s->loop, &s->answer, on_answer_due);
@@ -122,7 +123,6 @@ static void answer_running(struct shell *s, enum shell_status status)
 
 static void answer_completed(struct shell *s)
 {
-    s->result.previous = buf_str(&s->previous);
     s->result.happened = s->happened;
     s->happened = 0;
     sm_move(&s->command, CMD_NONE, s->id);

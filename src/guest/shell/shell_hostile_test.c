@@ -52,6 +52,26 @@ TEST(shell_returns_the_rest_of_a_command_before_the_next_one) /* DEF-27 DEF-28 *
     kit_close(&k);
 }
 
+TEST(shell_returns_the_rest_of_a_command_before_the_next_one_has_ended) /* DEF-28 */
+{
+    struct kit k;
+
+    kit_open(&k);
+    kit_hard(&k, KIT_UNTIL("go") "echo one", 0.05);
+    kit_let(&k, "go");
+    while (shell_is_running(k.shell))
+        CHECK_OK(loop_turn(k.loop, 1000));
+    kit_hard(&k, KIT_UNTIL("late") "echo two", 0.05);
+    CHECK_INT(k.status, SHELL_HARD_TIMEOUT);
+    CHECK_STR(k.content, "one");
+    CHECK_STR(k.prefix, "[Below is the output of the previous command.]\n");
+    kit_let(&k, "late");
+    kit_run(&k, "");
+    CHECK_STR(k.content, "two");
+    CHECK_STR(k.prefix, "");
+    kit_close(&k);
+}
+
 TEST(shell_takes_commands_of_any_length) /* DEF-29 */
 {
     struct kit k;
