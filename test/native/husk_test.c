@@ -284,8 +284,10 @@ static void fail_from_husk(bool of_others)
         fault_at(0);
         failed += e != NULL;
         ok = e ? 0 : ok + 1;
-        printf("call %u: %s\n", n, e ? err_text(e) : "it started");
+        printf("call %u, %s: %s\n", n, fault_fired() ? fault_name() : "none",
+               e ? err_text(e) : "it started");
         if (e) {
+            CHECK(fault_fired()); /* nothing else is wrong with it */
             CHECK(strchr(err_text(e), ':') != NULL);
             CHECK_INT(k.h.husk_count, 0);
             kit_check_empty("state/ids");
@@ -310,6 +312,43 @@ TEST_LIMIT(every_call_of_a_start_from_a_husk_may_fail_and_nothing_is_left, 120)
 TEST_LIMIT(every_call_of_a_start_from_a_husk_of_other_layers_may_fail_and_nothing_is_left, 120)
 {
     fail_from_husk(true);
+}
+
+/* Its own last step is what fails, and whatever else does meanwhile: what was made of it is taken
+ * back in spite of that, or by the next sweep. */
+TEST_LIMIT(a_call_may_fail_while_a_start_is_undone_and_nothing_is_left, 120)
+{
+    static const struct native_limits none;
+    struct kit k;
+
+    open_many(&k);
+    fault_share();
+    for (unsigned n = 1, fired = true; fired; n++) {
+        struct kit_box b;
+        struct box box;
+        run(&k, &none, "exit 0", &box, NULL);
+        kit_prepare(&k, &b, "t1", "exit 0");
+        b.spec.root_id = LAYERS;
+        b.req.argc++; /* more than it is given */
+        fault_at(n);
+        struct err *e = kit_try(&k, &b, &box);
+        fault_at(0);
+        fired = fault_fired();
+        CHECK(n < 400);
+        printf("call %u, %s: %s\n", n, fired ? fault_name() : "none", e ? err_text(e) : "no word");
+        if (e)
+            kit_forget(&b);
+        else /* who cannot say what failed seems to have been exec'd, and to have ended */
+            CHECK_INT(kit_end(&k, &b, &box, NULL), 125);
+        if (!fired)
+            CHECK(e && strstr(err_text(e), "fewer arguments than announced"));
+        err_free(e);
+        kit_check_empty("state/box");
+        box_host_rest(&k.h);
+        CHECK_OK(box_sweep(&k.h, false));
+        kit_check_empty("state/ids");
+    }
+    kit_close(&k);
 }
 
 /* --- its network

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/own.h"
 #include "base/rng.h"
@@ -350,6 +351,20 @@ fallible box_make_dir(const struct box_host *h, const char *id)
     return err_sys("make the directory of '%s'", id);
 }
 
+/* What could fail at all is worth a second try: its claim goes, so no sweep would find it. */
+static void remove_unborn(const struct box_host *h, const char *id)
+{
+    struct err *e = tree_remove(h->boxes, id);
+
+    if (e) {
+        err_free(e);
+        e = tree_remove(h->boxes, id);
+    }
+    if (e) /* the start's own error is the one to tell its caller */
+        log_warn("a sandbox that did not start is left on the disk", KV("id", id), KV_ERR(e));
+    err_free(e);
+}
+
 static void undo_start(struct box_host *h, struct box_embryo *e, unsigned flags, const char *id,
                        struct box *b)
 {
@@ -362,8 +377,8 @@ static void undo_start(struct box_host *h, struct box_embryo *e, unsigned flags,
     e->pid = 0;
     if (h->names >= 0)
         identity_drop(h->names, id);
-    if (!(flags & BOX_DIR_MADE))             /* who made it knows what else is in it */
-        err_free(tree_remove(h->boxes, id)); /* the first error is the one to tell */
+    if (!(flags & BOX_DIR_MADE)) /* who made it knows what else is in it */
+        remove_unborn(h, id);
     box_drop(h, e);
 }
 
