@@ -351,6 +351,27 @@ TEST_LIMIT(a_call_may_fail_while_a_start_is_undone_and_nothing_is_left, 120)
     kit_close(&k);
 }
 
+/* It is dead, most often, before it is told what to become. */
+TEST(a_start_whose_process_failed_tells_why)
+{
+    struct kit k;
+
+    kit_open(&k);
+    fault_always("unshare");
+    for (unsigned i = 0; i < 20; i++) {
+        struct kit_box b;
+        struct box box;
+        kit_prepare(&k, &b, "t1", "exit 0");
+        struct err *e = kit_try(&k, &b, &box);
+        CHECK(e);
+        CHECK_HAS(str_of(err_text(e)), "make a network namespace");
+        err_free(e);
+        kit_forget(&b);
+    }
+    fault_always(NULL);
+    kit_close(&k);
+}
+
 /* --- its network
  * ---------------------------------------------------------------------------------- */
 

@@ -224,26 +224,56 @@ static fallible send_order(const struct box_embryo *e, const struct box_spec *s,
     return fd_send(e->sock, str_n(&order, sizeof order), fds, count);
 }
 
-/* The child's socket closes when it is exec'd; before that it may send its terminal, or its end. */
-static fallible wait_for_exec(const struct box_embryo *e, int wait_ms, int *ret_tty)
+/* The child's socket closes when it is exec'd; before that it may send its terminal, or its end,
+ * which *ret_said tells. One that dies with an order unread resets the socket first: what it said
+ * comes behind that. */
+static fallible listen_to(const struct box_embryo *e, int wait_ms, int *ret_tty, bool *ret_said)
 {
+    struct err *reset = NULL;
+
     for (;;) {
         struct box_report r;
         int tty = -1;
         size_t n = 0, count = 0;
-        TRY(fd_wait(e->sock, POLLIN, wait_ms));
-        TRY(fd_recv(e->sock, &r, sizeof r, &n, &tty, 1, &count));
-        if (n == 0)
-            return NULL;
+        struct err *err = fd_wait(e->sock, POLLIN, wait_ms);
+        if (!err)
+            err = fd_recv(e->sock, &r, sizeof r, &n, &tty, 1, &count);
+        if (err && !reset && err_errno(err) == ECONNRESET) {
+            reset = err;
+            continue;
+        }
+        if (reset && (err || n == 0)) {
+            err_free(err);
+            return reset;
+        }
+        err_free(reset);
+        reset = NULL;
+        if (err || n == 0)
+            return err;
         if (n == sizeof r && r.kind == REPORT_TTY && count == 1) {
             own_close_p(ret_tty);
             *ret_tty = tty;
             continue;
         }
         own_close_p(&tty);
+        *ret_said = true;
         r.text[sizeof r.text - 1] = '\0';
         return err_recode(err_new(ERR_INTERNAL, "%s", r.text), (enum err_code)r.code);
     }
+}
+
+/* An order that found nobody: why is the child's to tell, if it came to that. */
+static fallible why_not_sent(const struct box_embryo *e, struct err *err)
+{
+    int tty = -1;
+    bool said = false;
+
+    if (err_errno(err) != EPIPE && err_errno(err) != ECONNRESET)
+        return err;
+    struct err *why = listen_to(e, 0, &tty, &said);
+    own_close_p(&tty);
+    err_free(said ? err : why);
+    return said ? why : err;
 }
 
 /* Another name of the link that was made last, if it says the same, takes no inode. */
@@ -334,8 +364,8 @@ static fallible order(struct box_host *h, struct box_embryo *e, const struct box
     if (!err)
         err = box_build(h, spec, box, e->userns, dir, life.machine_id, &c);
     box_clear_seat(h); /* or we would hold the end whose closing we wait for */
-    if (!err)
-        err = send_order(e, spec, &c);
+    if (!err && (err = send_order(e, spec, &c)))
+        err = why_not_sent(e, err);
     box_cargo_done(&c);
     e->ordered_ns = clock_mono_ns(&clock_system);
     box->phase_ns[NATIVE_MOUNTING] = e->ordered_ns - begun;
@@ -417,7 +447,8 @@ fallible box_begin(struct box_host *h, struct box_embryo *e, const struct box_sp
 fallible box_end(struct box_host *h, struct box_embryo *e, unsigned flags, int wait_ms,
                  struct box *b)
 {
-    struct err *err = wait_for_exec(e, wait_ms, &b->tty);
+    bool said = false;
+    struct err *err = listen_to(e, wait_ms, &b->tty, &said);
 
     b->phase_ns[NATIVE_EXEC] = clock_mono_ns(&clock_system) - e->ordered_ns;
     if (err) {
