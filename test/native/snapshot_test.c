@@ -15,6 +15,7 @@
 #include "host/rootfs/rootfs.h"
 #include "host/snaps/snaps.h"
 #include "host/snaps/whole.h"
+#include "host/tree/tree.h"
 #include "test/native/kit.h"
 #include "test/native/launcher_kit.h"
 #include "test/program.h"
@@ -141,6 +142,47 @@ TEST(snapshots_are_listed_in_order)
     CHECK_INT(reply.count, 2);
     CHECK_STR(str_of(reply.ids[0]), "one");
     CHECK_STR(str_of(reply.ids[1]), "two");
+    rig_close(&r);
+}
+
+/* The next server is there before the work is done, and is told nothing that it did not ask. */
+TEST(what_a_server_that_is_gone_asked_for_is_done_and_not_told_to_the_next)
+{
+    struct native_request list = rig_request(NATIVE_SNAPSHOT_LIST, "");
+    struct native_request drop = snap_request(NATIVE_SNAPSHOT_REMOVE, "", "one");
+    struct native_reply reply;
+    char path[4300];
+    struct rig r;
+    int fds[2], lock;
+
+    rig_prepare_host(&r);
+    r.policy.keep = true;
+    rig_fork(&r);
+    rig_start(&r, "a"); /* or there is nobody to keep a launcher for */
+    stopped(&r, "b");
+    snap(&r, NATIVE_SNAPSHOT, "b", "one");
+    snap(&r, NATIVE_SNAPSHOT, "b", "two");
+    snprintf(path, sizeof path, "%s/snap", r.state);
+    own_fd store = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK_OK(tree_lock(store, &lock)); /* who removes it waits for that */
+    CHECK_OK(fd_send(r.sock, str_n(&drop, sizeof drop), NULL, 0));
+    close(r.sock);
+    snprintf(path, sizeof path, "%s/run", r.state);
+    CHECK_OK(launcher_connect(path, &r.sock));
+    CHECK_INT(rig_tell(&r, NATIVE_LIST, "").op, NATIVE_LIST);
+    close(lock);
+    do {
+        rig_ask(&r, &list, NULL, 0, &reply, fds);
+        CHECK_INT(reply.op, NATIVE_SNAPSHOT_LIST);
+    } while (reply.count > 1);
+    drop = snap_request(NATIVE_SNAPSHOT_REMOVE, "", "two");
+    drop.tag = 7;
+    rig_ask(&r, &drop, NULL, 0, &reply, fds);
+    CHECK_STR(str_of(reply.text), "");
+    CHECK_INT(reply.tag, 7);
+    CHECK_INT(rig_tell(&r, NATIVE_REMOVE, "b").op, NATIVE_REMOVE);
+    CHECK_INT(rig_tell(&r, NATIVE_REMOVE, "a").op, NATIVE_REMOVE);
+    close(take_fd(&store));
     rig_close(&r);
 }
 

@@ -76,6 +76,7 @@ static void on_server_gone(struct serve *s)
     own_close_p(&s->sock);
     s->sock = -1;
     serve_settle_all(s);
+    serve_jobs_unasked(s);
     LIST_EACH(b, &s->boxes, struct serve_box, link) {
         b->tell_when_dead = false;
         b->remove_unasked = true;

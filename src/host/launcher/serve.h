@@ -202,6 +202,7 @@ fallible serve_add_layers(const struct serve *s, const struct native_request *r,
 bool serve_stands(const struct serve *s, const char *id);
 void serve_sweep_layers(struct serve *s); /* those nobody stands on, behind our back */
 void serve_end_jobs(struct serve *s);
+void serve_jobs_unasked(struct serve *s); /* who asked for them is gone */
 
 /* Of one that has ended: its files are as when it began, or the snapshot's. */
 fallible serve_rollback(struct serve *s, struct serve_box *b, const struct native_request *r,

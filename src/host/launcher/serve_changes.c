@@ -529,7 +529,7 @@ static void on_changes_ended(struct serve_job *j, struct err *e)
     }
     if (!e && lseek(j->result, 0, SEEK_SET) == 0)
         fds.fds[fds.count++] = take_fd(&j->result);
-    serve_answer(j->serve, &j->reply, e, &fds);
+    serve_job_answer(j, e, &fds);
 }
 
 fallible serve_changes(struct serve *s, struct serve_box *b, const struct native_request *r,

@@ -169,7 +169,7 @@ static void on_imported(struct serve_job *j, struct err *e)
 {
     struct serve_fds none = {.count = 0};
 
-    serve_answer(j->serve, &j->reply, e, &none);
+    serve_job_answer(j, e, &none);
 }
 
 fallible serve_image_import(struct serve *s, const struct native_request *r, struct serve_fds *in,

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/own.h"
 
@@ -39,6 +40,25 @@ void serve_job_free(struct serve_job *j)
     own_close_p(&j->result);
     list_del(&j->link);
     free(j);
+}
+
+void serve_job_answer(struct serve_job *j, struct err *e, struct serve_fds *fds)
+{
+    if (j->reply.op && !j->unasked) {
+        serve_answer(j->serve, &j->reply, e, fds);
+        return;
+    }
+    if (e)
+        log_warn("what nobody waits for failed", KV("name", j->name), KV_ERR(e));
+    err_free(e);
+    for (size_t i = 0; i < fds->count; i++)
+        own_close_p(&fds->fds[i]);
+}
+
+void serve_jobs_unasked(struct serve *s)
+{
+    LIST_EACH(j, &s->jobs, struct serve_job, link)
+        j->unasked = true;
 }
 
 unsigned serve_job_count(const struct serve *s, fallible (*run)(struct serve_job *j))

@@ -21,6 +21,7 @@ struct serve_job {
     char name[NATIVE_IMAGE_MAX];
     char id[NATIVE_ID_MAX];    /* of the sandbox that stands on the long stack; empty: none */
     struct native_reply reply; /* op 0: nobody waits */
+    bool unasked;              /* who asked is gone */
     bool thaw;
     uint64_t since_wall_ns; /* of serve_strip.c */
 };
@@ -29,6 +30,9 @@ struct serve_job *serve_job_new(struct serve *s, fallible (*run)(struct serve_jo
                                 void (*ended)(struct serve_job *j, struct err *e));
 fallible serve_job_start(struct serve_job *j); /* on failure it is still the caller's */
 void serve_job_free(struct serve_job *j);
+/* Of one that has ended; takes e and fds over. What nobody waits for is told to nobody, the next
+ * server least of all: the log has what failed. */
+void serve_job_answer(struct serve_job *j, struct err *e, struct serve_fds *fds);
 unsigned serve_job_count(const struct serve *s, fallible (*run)(struct serve_job *j));
 /* serve_snap.c: a snapshot's child was ended before it was done. */
 void serve_snap_cut(struct serve_job *j);

@@ -96,12 +96,7 @@ static void on_snap_ended(struct serve_job *j, struct err *e)
         start_or_warn(s, j->name, "", run_flatten);
     if (j->id[0] && !e)
         e = restand(s, j);
-    if (j->reply.op)
-        serve_answer(s, &j->reply, e, &none);
-    else if (e) {
-        log_warn("snapshots", KV_ERR(e));
-        err_free(e);
-    }
+    serve_job_answer(j, e, &none);
 }
 
 static struct serve_job *snap_job(struct serve *s, fallible (*run)(struct serve_job *j))
