@@ -369,7 +369,10 @@ TEST_LIMIT(every_call_of_a_start_may_fail_and_nothing_is_left, 120)
         fault_at(0);
         failed += e != NULL;
         ok = e ? 0 : ok + 1; /* some failures are survived; a run of successes is the end */
+        printf("call %u, %s: %s\n", n, fault_fired() ? fault_name() : "none",
+               e ? err_text(e) : "it started");
         if (e) {
+            CHECK(fault_fired()); /* nothing else is wrong with it */
             CHECK(strchr(err_text(e), ':') != NULL);
             err_free(e);
             kit_forget(&b);

@@ -168,6 +168,8 @@ TEST_LIMIT(every_call_of_a_claim_may_fail_and_nothing_is_left, 300)
         printf("call %u: %s\n", n, !told ? "lost" : reply.code ? reply.text : "claimed");
         in_a_row = told && !reply.code && !fault_fired() ? in_a_row + 1 : 0;
         refused += told && reply.code;
+        if (told && reply.code && !fault_fired())
+            FAIL("call %u: '%s', and no call of it failed", n, reply.text);
         if (told && reply.code && !strchr(reply.text, ':'))
             FAIL("call %u: '%s' does not name a step", n, reply.text);
         if (!told)

@@ -213,6 +213,8 @@ TEST_LIMIT(every_call_of_a_launchers_start_may_fail_and_nothing_is_left, 900)
                o == REFUSED ? text : "");
         in_a_row = o == STARTED && !fault_fired() ? in_a_row + 1 : 0;
         refused += o == REFUSED;
+        if (o == REFUSED && !fault_fired())
+            FAIL("call %u: '%s', and no call of it failed", n, text);
         if (o == REFUSED && !strchr(text, ':'))
             FAIL("call %u: '%s' does not name a step", n, text);
         if (o == STARTED && fault_fired() && makes_a_wall(fault_name()))
@@ -265,6 +267,7 @@ TEST_LIMIT(every_call_of_a_restart_may_fail_and_its_files_stay, 300)
         }
         printf("call %u (%s): %s\n", n, fault_fired() ? fault_name() : "-",
                heard ? reply.text : "lost");
+        CHECK(!reply.code || fault_fired());
         mark_files(&r, true);
         CHECK_INT(rig_tell(&r, NATIVE_INSPECT, "a").state,
                   reply.code ? NATIVE_EXITED : NATIVE_RUNNING);
