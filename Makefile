@@ -207,6 +207,7 @@ soak: $(O)/croft $(O)/croft-guest $(O)/test-croft ## 10,000 sandboxes made and r
 	    $(O)/test-croft --jobs 1 native/soak_test
 	@CROFT_SOAK_CLAIMS=1000 $(O)/test-croft --jobs 1 many_claims_leave_nothing
 	@CROFT_SOAK_SERVER_KILLS=50 $(O)/test-croft --jobs 1 serve_killed_under_load
+	@CROFT_SOAK_PAUSES=1000 $(O)/test-croft --jobs 1 serve_pause_test
 
 layers: ## prove the include order of the folders
 	@tools/layers

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/b64.h"
 #include "base/fd.h"
 #include "host/ops/docs.h"
 #include "test/native/kit.h"
@@ -400,4 +401,15 @@ struct str serve_exec_soft(struct serve *s, const struct json *runtime, const ch
     while (!said.len) /* a shell may take its time */
         said = exec_by(s, runtime, "", "false");
     return said;
+}
+
+void serve_put(struct serve *s, const struct json *runtime, const char *path, struct str bytes)
+{
+    own_done(buf) coded;
+
+    buf_init(&coded, 1u << 20);
+    b64_add(&coded, bytes);
+    CHECK_STR(
+        serve_exec(s, runtime, serve_text(s, "echo %s | base64 -d > %s", buf_cstr(&coded), path)),
+        "");
 }

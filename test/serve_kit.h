@@ -67,6 +67,8 @@ struct str serve_exec(struct serve *s, const struct json *runtime, const char *c
 /* The same; it may still run when this is answered (NO_CHANGE_TIMEOUT_SECONDS), and has printed
  * something. */
 struct str serve_exec_soft(struct serve *s, const struct json *runtime, const char *command);
+/* A file in it, of a few KB. */
+void serve_put(struct serve *s, const struct json *runtime, const char *path, struct str bytes);
 /* One request to the runtime's url with its key. */
 struct serve_answer serve_ask_inside(struct serve *s, const struct json *runtime,
                                      const char *method, const char *target, const char *quoted);

@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* serve_proxy_test.c — through the proxy of a real server into real sandboxes, with curl and bare
- * sockets: files both ways, ports inside, an answer that survives its connection, and pauses under
- * load. */
-#include <errno.h>
+ * sockets: files both ways, ports inside, an answer that survives its connection. */
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
-#include "net/http.h"
 #include "test/program.h"
 #include "test/serve_kit.h"
 
@@ -121,15 +115,7 @@ TEST_LIMIT(serve_reaches_ports_inside_by_path_and_by_their_own, 120)
     serve_close(&s);
 }
 
-/* --- bare sockets --- */
-
-struct visitor {
-    int fd;
-    struct buf in;
-    bool asked, exec;
-    unsigned ok, paused;
-    uint64_t since_ns;
-};
+/* --- what V0 clients do when a connection breaks --- */
 
 static int connect_url(const char *url)
 {
@@ -138,112 +124,6 @@ static int connect_url(const char *url)
     wire_at(&w, url);
     return wire_connect(&w);
 }
-
-static void ask(struct serve *s, struct visitor *v, const struct json *r)
-{
-    const char *key = serve_field(s, r, "session_api_key");
-    const char *body =
-        "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"echo hi\",\"blocking\":true}}}";
-    char text[600];
-    int n = v->exec ? snprintf(text, sizeof text,
-                               "POST /execute_action HTTP/1.1\r\nHost: localhost\r\n"
-                               "X-Session-API-Key: %s\r\nContent-Type: application/json\r\n"
-                               "Content-Length: %zu\r\n\r\n%s",
-                               key, strlen(body), body)
-                    : snprintf(text, sizeof text, "GET /alive HTTP/1.1\r\nHost: localhost\r\n\r\n");
-
-    CHECK_INT(send(v->fd, text, (size_t)n, MSG_NOSIGNAL), n);
-    v->asked = true;
-    v->since_ns = clock_mono_ns(&clock_system);
-}
-
-/* Reads what is there; takes an answer that is whole. */
-static void look(struct visitor *v)
-{
-    struct http_head h;
-    struct arena a;
-    size_t scanned = 0, end = 0;
-    char *room = buf_reserve(&v->in, 65536);
-    ssize_t n = recv(v->fd, room, 65536, MSG_DONTWAIT);
-
-    if (n < 0 && errno == EAGAIN)
-        return;
-    CHECK(n > 0);
-    buf_commit(&v->in, (size_t)n);
-    CHECK_OK(http_head_end(buf_str(&v->in), &scanned, &end));
-    if (!end)
-        return;
-    arena_init(&a, 1u << 20);
-    CHECK_OK(http_parse_response(&a, str_first(buf_str(&v->in), end), STR("GET"), &h));
-    if (v->in.len - end >= h.length) {
-        CHECK(h.status == 200 || h.status == 503);
-        CHECK(h.status == 200 || http_header_get(&h, STR("retry-after")).p);
-        CHECK_INT(v->in.len, end + h.length);
-        *(h.status == 200 ? &v->ok : &v->paused) += 1;
-        v->in.len = 0;
-        v->asked = false;
-    }
-    arena_done(&a);
-}
-
-enum { VISITORS = 8, PAUSES = 250 };
-
-/* Asks and looks until so many more answers came; nobody waits longer than a minute. */
-static void drive(struct serve *s, struct visitor *all, const struct json *r, unsigned rounds,
-                  bool ask_more)
-{
-    struct pollfd p[VISITORS];
-
-    while (rounds--) {
-        for (int i = 0; i < VISITORS; i++) {
-            if (!all[i].asked && ask_more)
-                ask(s, &all[i], r);
-            p[i] = (struct pollfd){all[i].asked ? all[i].fd : -1, POLLIN, 0};
-            CHECK(!all[i].asked || clock_mono_ns(&clock_system) - all[i].since_ns < 60 * NS_PER_S);
-        }
-        poll(p, VISITORS, ask_more ? 1 : 100);
-        for (int i = 0; i < VISITORS; i++)
-            if (all[i].asked)
-                look(&all[i]);
-    }
-}
-
-TEST_LIMIT(serve_pauses_a_busy_sandbox_again_and_again_and_nothing_hangs, 240)
-{
-    struct visitor all[VISITORS] = {0};
-    struct serve s = {.key = NULL};
-    unsigned ok = 0, paused = 0;
-
-    serve_open(&s);
-    struct json *r = serve_start(&s, "one", "");
-    for (int i = 0; i < VISITORS; i++) {
-        all[i].fd = connect_url(serve_field(&s, r, "url"));
-        all[i].exec = i % 4 == 3;
-        buf_init(&all[i].in, 1u << 20);
-    }
-    for (int pause = 0; pause < PAUSES; pause++) {
-        drive(&s, all, r, 1 + (unsigned)pause % 3, true);
-        CHECK_STR(json_get_str(serve_tell(&s, "/pause", r), "status", STR("")), "paused");
-        drive(&s, all, r, 1 + (unsigned)pause % 2, true);
-        CHECK_STR(json_get_str(serve_tell(&s, "/resume", r), "status", STR("")), "running");
-    }
-    for (int i = 0; i < VISITORS; i++)
-        while (all[i].asked)
-            drive(&s, all, r, 1, false);
-    for (int i = 0; i < VISITORS; i++) {
-        ok += all[i].ok;
-        paused += all[i].paused;
-        close(all[i].fd);
-        buf_done(&all[i].in);
-    }
-    CHECK(ok > PAUSES);
-    CHECK(paused > 0);
-    CHECK_STR(serve_exec(&s, r, "echo still here"), "still here");
-    serve_tell(&s, "/stop", r);
-    serve_close(&s);
-}
-
-/* --- what V0 clients do when a connection breaks --- */
 
 static int send_command(struct serve *s, const struct json *r, const char *command)
 {

@@ -362,7 +362,7 @@ static void look(struct load *l)
 
 /* A frozen sandbox neither accepts nor reads nor writes: the same loop runs ours, so its listener
  * and its connections stand still by being asked of nothing. Here only the proxy's state flips, as
- * fast as it can; test/native has one with the kernel's freezer. */
+ * fast as it can; test/wire/serve_pause_test.c has real sandboxes and the kernel's freezer. */
 static void run_load(bool park)
 {
     struct load all[CLIENTS] = {0};
