@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "test/program.h"
 #include "test/serve_kit.h"
 
@@ -46,6 +47,42 @@ TEST_LIMIT(serve_pauses_what_is_idle_and_not_what_runs_something, 120)
     CHECK_HAS(serve_exec_soft(&s, busy, "echo on; sleep 600"), "on");
     let_pause_twice(&s, serve_start(&s, "idle", ""));
     CHECK_STR(status_of(&s, "busy"), "running");
+    serve_close(&s);
+}
+
+/* Calls, each on its own connection, until the other one is paused. If they come late, on a machine
+ * that is very busy, this one may be paused between two of them, and only then. */
+static void call_until_paused(struct serve *s, const struct json *called, const char *other)
+{
+    uint64_t last_ns = clock_mono_ns(&clock_system);
+
+    while (strcmp(status_of(s, other), "paused") != 0) {
+        int status = serve_visit(s, called, "/alive");
+        uint64_t now_ns = clock_mono_ns(&clock_system);
+        if (status == 503) {
+            CHECK(now_ns - last_ns >= NS_PER_S);
+            serve_tell(s, "/resume", called);
+        } else {
+            CHECK_INT(status, 200);
+        }
+        last_ns = now_ns;
+        poll(NULL, 0, 20);
+    }
+}
+
+TEST_LIMIT(serve_takes_short_calls_for_use_until_they_end, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    serve_run_with(&s, "");
+    struct json *called = serve_start(&s, "called", ""), *idle = serve_start(&s, "idle", "");
+    serve_reload(&s, "[idle]\npause_after = '1s'\n");
+    call_until_paused(&s, called, "idle");
+    serve_tell(&s, "/resume", idle);
+    call_until_paused(&s, called, "idle"); /* more than the allowed time, twice */
+    CHECK_HAS(serve_get(&s, "/metrics").body, "croft_idle_transitions_total{to=\"paused\"} 2\n");
+    wait_for(&s, "called", "paused");
     serve_close(&s);
 }
 
