@@ -157,6 +157,75 @@ TEST(serve_refuses_what_is_wrong_and_names_the_field)
     serve_close(&s);
 }
 
+/* The text with every a in it as b, which is as long. */
+static struct str with(struct serve *s, struct str text, const char *a, const char *b)
+{
+    struct str copy = arena_copy(&s->arena, text);
+
+    CHECK_INT(strlen(a), strlen(b));
+    for (ptrdiff_t at; (at = str_find(copy, str_of(a))) >= 0;)
+        memcpy((char *)copy.p + at, b, strlen(b));
+    return copy;
+}
+
+static struct str filled(struct serve *s, const char *text, const char *id)
+{
+    const char *at = strchr(text, '@');
+
+    if (!at)
+        return str_of(text);
+    return str_of(serve_text(s, "%.*s%s%s", (int)(at - text), text, id, filled(s, at + 1, id).p));
+}
+
+#define V1 "/croft/v1/sandboxes/@"
+/* Whoever asks for what is another's is told what he is told of what nobody has. */
+static void check_hidden(struct serve *s, const char *what, const char *nobody)
+{
+    static const struct {
+        const char *method, *target, *body;
+        int status;
+    } routes[] = {
+        {"GET", "/runtime/@", NULL, 404},
+        {"GET", "/sessions/@", NULL, 404},
+        {"GET", "/sessions/batch?ids=@", NULL, 200},
+        {"GET", "/sessions/batch?ids=@&ids=@", NULL, 200},
+        {"POST", "/pause", "{'runtime_id':'@'}", 404},
+        {"POST", "/resume", "{'runtime_id':'@'}", 404},
+        {"POST", "/stop", "{'runtime_id':'@'}", 404},
+        {"GET", V1, NULL, 404},
+        {"POST", V1 "/pause", NULL, 404},
+        {"POST", V1 "/resume", NULL, 404},
+        {"POST", V1 "/stop", NULL, 404},
+        {"GET", V1 "/logs", NULL, 404},
+        {"GET", V1 "/logs?follow=true", NULL, 404},
+        {"GET", V1 "/stats", NULL, 404},
+        {"POST", V1 "/snapshot", "{'name':'n'}", 404},
+        {"POST", V1 "/fork", "{'count':1}", 404},
+        {"GET", V1 "/diff", NULL, 404},
+        {"POST", V1 "/apply", "{}", 404},
+        {"POST", V1 "/rollback", NULL, 404},
+        {"DELETE", V1, NULL, 404},
+        {"DELETE", "/croft/v1/snapshots/@", NULL, 404},
+        {"POST", "/croft/v1/sandboxes", "{'image':'host','session_id':'c','from':'@'}", 404},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
+        struct serve_answer got[2];
+        for (size_t k = 0; k < 2; k++) {
+            const char *id = k ? nobody : what;
+            struct str body = STR(""), target = filled(s, routes[i].target, id);
+            if (routes[i].body)
+                body = filled(s, routes[i].body, id);
+            got[k] = serve_ask(s, routes[i].method, target.p, routes[i].body ? body.p : NULL);
+        }
+        if (got[0].status != routes[i].status)
+            FAIL("%s %s: %d " STR_FMT, routes[i].method, routes[i].target, got[0].status,
+                 STR_ARG(got[0].body));
+        CHECK_INT(got[1].status, got[0].status);
+        CHECK_STR(with(s, got[0].body, what, nobody), got[1].body);
+    }
+}
+
 TEST(serve_tells_tenants_nothing_of_each_other)
 {
     struct serve s = {.key = "first-secret"};
@@ -164,21 +233,25 @@ TEST(serve_tells_tenants_nothing_of_each_other)
     setenv("CROFT_API_KEY", "first-secret", 1);
     serve_open(&s);
     struct json *mine = serve_start(&s, "shared", "");
+    const char *id = serve_field(&s, mine, "runtime_id");
+    serve_want(&s, 200, "POST", serve_text(&s, "/croft/v1/sandboxes/%s/snapshot", id),
+               "{'name':'shared'}");
     struct json *made = serve_want(&s, 201, "POST", "/croft/v1/tokens", "{'name':'other'}");
-    const char *stop = serve_text(&s, "{'runtime_id':'%s'}", serve_field(&s, mine, "runtime_id"));
     s.key = serve_field(&s, made, "secret");
-    serve_refused(&s, 404, "not found", "GET", "/sessions/shared", NULL);
-    serve_refused(&s, 404, "not found", "GET",
-                  serve_text(&s, "/runtime/%s", serve_field(&s, mine, "runtime_id")), NULL);
-    serve_refused(&s, 404, "not found", "POST", "/stop", stop);
+    check_hidden(&s, id, "abcdefghijklmnop");
+    check_hidden(&s, "shared", "nobody");
+    CHECK_INT(json_get_int(serve_want(&s, 200, "GET", "/list", NULL), "total", 9), 0);
     struct json *theirs = serve_start(&s, "shared", "");
-    CHECK(!str_eq(json_get_str(theirs, "runtime_id", STR("")),
-                  json_get_str(mine, "runtime_id", STR(""))));
+    CHECK(strcmp(serve_field(&s, theirs, "runtime_id"), id) != 0);
     s.key = "wrong";
     serve_refused(&s, 401, "", "GET", "/list", NULL);
     s.key = NULL;
     serve_refused(&s, 401, "", "GET", "/list", NULL);
     CHECK_INT(serve_get(&s, "/health").status, 200);
+    s.key = "first-secret"; /* nothing of all that was done */
+    CHECK_STR(serve_field(&s, serve_want(&s, 200, "GET", "/sessions/shared", NULL), "status"),
+              "running");
+    CHECK_INT(serve_ask(&s, "DELETE", "/croft/v1/snapshots/shared", NULL).status, 204);
     serve_close(&s);
 }
 
