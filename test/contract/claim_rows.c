@@ -151,6 +151,18 @@ void contract_limits_at_the_claim(struct contract *c)
         contract_command(c, s, NULL, "(for i in $(seq 40); do sleep 5 & done) 2>&1 | head -1");
     CHECK_HAS(a.text, "Resource temporarily unavailable");
     contract_end(c, s);
+    if (c->driver->caps & SBX_LIMITS_MEMORY) {
+        s = warm(c);
+        CHECK_OK(contract_claim(c, s, &(struct sbx_spec){.limits.memory_bytes = 64u << 20}));
+        contract_check_64_mib(c, s);
+        contract_end(c, s);
+    }
+    if (c->driver->caps & SBX_LIMITS_CPU) {
+        s = warm(c);
+        CHECK_OK(contract_claim(c, s, &(struct sbx_spec){.limits.cpu_permille = 100}));
+        contract_check_a_tenth(c, s);
+        contract_end(c, s);
+    }
 }
 
 void contract_runs_as_the_user_of_the_spec(struct contract *c)

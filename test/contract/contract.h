@@ -135,4 +135,7 @@ struct answer contract_command(struct contract *c, struct sbx *s, const char *ke
 struct answer contract_action(struct contract *c, struct sbx *s, const struct wire_action *a);
 /* Bytes that a GET of a port inside is answered with; empty when it cannot be reached. */
 void contract_get(struct contract *c, const struct sbx_address *address, char *out, size_t size);
+/* It has so much memory, or so much of a processor, and no more. */
+void contract_check_64_mib(struct contract *c, struct sbx *s);
+void contract_check_a_tenth(struct contract *c, struct sbx *s);
 void contract_turns_until(struct contract *c, const bool *flag);

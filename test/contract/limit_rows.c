@@ -8,11 +8,8 @@
 
 #define KILLED "ran out of memory and a process was killed"
 
-/* Who ran out of it is told, by the command's own answer and by what is counted; nobody else is. */
-void contract_holds_the_memory_limit(struct contract *c)
+void contract_check_64_mib(struct contract *c, struct sbx *s)
 {
-    struct sbx_spec spec = {.limits.memory_bytes = 64u << 20};
-    struct sbx *s = contract_started(c, &spec), *other = contract_started(c, &spec);
     struct answer a =
         contract_command(c, s, NULL, "head -c 300000000 /dev/zero | tail -c 299999999 | wc -c");
 
@@ -21,7 +18,16 @@ void contract_holds_the_memory_limit(struct contract *c)
     a = contract_command(c, s, NULL, "echo alive");
     CHECK_STR(a.text, "alive");
     CHECK(!strstr(a.suffix, KILLED)); /* that was the one before */
-    a = contract_command(c, other, NULL, "echo untouched");
+}
+
+/* Who ran out of it is told, by the command's own answer and by what is counted; nobody else is. */
+void contract_holds_the_memory_limit(struct contract *c)
+{
+    struct sbx_spec spec = {.limits.memory_bytes = 64u << 20};
+    struct sbx *s = contract_started(c, &spec), *other = contract_started(c, &spec);
+
+    contract_check_64_mib(c, s);
+    struct answer a = contract_command(c, other, NULL, "echo untouched");
     CHECK_STR(a.text, "untouched");
     CHECK(!strstr(a.suffix, KILLED));
     if (c->driver->backend->measure) {
@@ -36,10 +42,8 @@ void contract_holds_the_memory_limit(struct contract *c)
 
 /* A tenth of a processor, of a program that wants a whole one for a while. Others on the machine
  * can only make it less. */
-void contract_holds_the_cpu_limit(struct contract *c)
+void contract_check_a_tenth(struct contract *c, struct sbx *s)
 {
-    struct sbx_spec spec = {.limits.cpu_permille = 100};
-    struct sbx *s = contract_started(c, &spec);
     double wall, user, system;
     struct answer a = contract_command(
         c, s, NULL, "TIMEFORMAT='spent %R %U %S'; time timeout 1 bash -c 'while :; do :; done'");
@@ -49,6 +53,14 @@ void contract_holds_the_cpu_limit(struct contract *c)
         FAIL("no times: %s", a.text);
     if (user + system > 0.3 * wall)
         FAIL("%s: more than a tenth", said);
+}
+
+void contract_holds_the_cpu_limit(struct contract *c)
+{
+    struct sbx_spec spec = {.limits.cpu_permille = 100};
+    struct sbx *s = contract_started(c, &spec);
+
+    contract_check_a_tenth(c, s);
     contract_end(c, s);
 }
 

@@ -55,9 +55,47 @@ TEST_LIMIT(serve_binds_a_warm_sandbox_to_whoever_claims_it, 120)
               serve_text(&s, "green %s\n/srv/here\n4321\n4322\n%s",
                          serve_field(&s, r, "runtime_id"), serve_field(&s, r, "runtime_id")));
     struct json *other = start_warm(&s, "b", "'command':null");
-    CHECK_STR(
-        serve_exec(&s, other, "echo x$COLOUR; pwd; id -u; ls -A /workspace /tmp | wc -l"),
-        serve_exec(&s, other, "echo x; echo /workspace; echo 0; ls -A /workspace /tmp | wc -l"));
+    CHECK_STR(serve_exec(&s, other, "echo x$COLOUR; pwd; id -u"), "x\n/workspace\n0");
+    serve_close(&s);
+}
+
+/* What those before left is nowhere, be there as many as the pool holds. */
+TEST_LIMIT(serve_gives_nobody_what_another_left, 120)
+{
+    static const char dirty[] =
+        "for d in /workspace /tmp /var/tmp /dev/shm /root /etc /usr; do echo mine > $d/left; done; "
+        "(sleep 1234 &); touch /workspace/.left; ls -1 /etc/left /usr/left";
+    static const char clean[] =
+        "ls -1A /workspace /tmp /var/tmp; "
+        "ls /dev/shm/left /root/left /etc/left /usr/left 2>/dev/null; pgrep -c sleep";
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    for (unsigned i = 0; i < 4; i++) {
+        struct json *r = start_warm(&s, serve_text(&s, "dirty%u", i), "'command':null");
+        CHECK_STR(serve_exec(&s, r, dirty), "/etc/left\n/usr/left");
+        serve_tell(&s, "/stop", r);
+    }
+    for (unsigned i = 0; i < 6; i++) {
+        struct json *r = start_warm(&s, serve_text(&s, "clean%u", i), "'command':null");
+        CHECK_STR(serve_exec(&s, r, clean), "/tmp:\noh-server-url\n\n/var/tmp:\n\n/workspace:\n0");
+    }
+    serve_close(&s);
+}
+
+/* 100 MB are too much for one that has 64 MiB, and not for one that has four times as much. */
+TEST_LIMIT(serve_binds_the_limits_of_the_resource_factor_to_a_warm_sandbox, 120)
+{
+    static const char use[] = "head -c 100000000 /dev/zero | tail -c 99999999 | wc -c";
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    serve_run_with(&s, "[limits]\nmemory = '64M'\n[pool.default]\nimage = 'host'\ntarget = 2\n");
+    struct json *one = start_warm(&s, "one", "'command':null");
+    struct json *four = start_warm(&s, "four", "'command':null,'resource_factor':4");
+    struct str said = serve_exec(&s, one, use);
+    CHECK(!str_eq(said, STR("99999999")));
+    CHECK_STR(serve_exec(&s, four, use), "99999999");
     serve_close(&s);
 }
 
