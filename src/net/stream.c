@@ -15,7 +15,7 @@
 #define READS_IN_ROW 2                /* then others have their turn */
 #define FILTER_READS 16               /* the same, of filters that give 16 KB at a time */
 #define LINGER_MS    2000             /* for the peer to take our last bytes */
-#define LINGER_BYTES (1u << 20)
+#define LINGER_BYTES (64u << 20)      /* of a body that was refused: who still sends it sees why */
 
 bool stream_failed(const struct stream *s)
 {
