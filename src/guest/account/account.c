@@ -81,60 +81,39 @@ static fallible store(int dir, const char *name, const struct buf *text, const s
     return e;
 }
 
-/* Where the line begins that starts with `start`; -1: nowhere. */
-static ptrdiff_t find_line(struct str text, struct str start)
+/* Adds the line unless one begins with `known` already; or the member to the group whose line does,
+ * in the last of the four fields that group and gshadow have. A file that is missing stays so. */
+static fallible add(int dir, const char *name, struct str known, struct str text, bool member)
 {
-    struct str rest = text, line;
-
-    while (rest.len) {
-        str_cut(&rest, '\n', &line);
-        if (str_starts(line, start))
-            return line.p - text.p;
-    }
-    return -1;
-}
-
-/* Adds the line unless one begins with `known` already. A file that is missing stays so. */
-static fallible add_line(int dir, const char *name, struct str known, struct str line)
-{
-    own_done(buf) text = {0};
-    struct stat st;
-    bool there;
-
-    TRY(load(dir, name, &text, &st, &there));
-    if (!there || find_line(buf_str(&text), known) >= 0)
-        return NULL;
-    buf_add(&text, line);
-    buf_add_char(&text, '\n');
-    return store(dir, name, &text, &st);
-}
-
-/* group and gshadow: four fields, the members in the last. */
-static fallible join_sudo(int dir, const char *name, struct str user)
-{
-    own_done(buf) text = {0};
+    own_done(buf) old = {0};
     own_done(buf) next;
-    struct str rest, line = STR(""), field;
     struct stat st;
-    bool there;
+    bool there, found = false;
 
-    buf_init(&next, FILE_BYTES + 64);
-    TRY(load(dir, name, &text, &st, &there));
-    ptrdiff_t at = find_line(buf_str(&text), STR("sudo:"));
-    if (at < 0)
+    buf_init(&next, FILE_BYTES + 4096);
+    TRY(load(dir, name, &old, &st, &there));
+    struct str rest = buf_str(&old), line, field;
+    while (!found && rest.len) {
+        str_cut(&rest, '\n', &line);
+        found = str_starts(line, known);
+    }
+    if (!there || member != found)
         return NULL;
-    rest = str_from(buf_str(&text), (size_t)at);
-    str_cut(&rest, '\n', &line);
-    struct str members = line;
-    for (int i = 0; i < 3; i++)
-        str_cut(&members, ':', &field);
-    if (passwd_lists(members, user))
-        return NULL;
-    buf_add(&next, str_first(buf_str(&text), (size_t)at + line.len));
-    if (members.len)
+    size_t end = old.len;
+    if (member) {
+        end = (size_t)(line.p - old.p) + line.len;
+        for (int i = 0; i < 3; i++)
+            str_cut(&line, ':', &field);
+        if (passwd_lists(line, text))
+            return NULL;
+    }
+    buf_add(&next, str_n(old.p, end));
+    if (member && line.len)
         buf_add_char(&next, ',');
-    buf_add(&next, user);
-    buf_add(&next, str_from(buf_str(&text), (size_t)at + line.len));
+    buf_add(&next, text);
+    if (!member)
+        buf_add_char(&next, '\n');
+    buf_add(&next, str_from(buf_str(&old), end));
     return store(dir, name, &next, &st);
 }
 
@@ -161,24 +140,8 @@ static fallible make_home(const struct account_place *place, const struct passwd
     return NULL;
 }
 
-/* The lock that useradd and its kin take. */
-static fallible lock(const struct account_place *place, int *ret_dir, int *ret_fd)
-{
-    own_fd dir = open(place->etc, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1;
-    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-
-    if (dir < 0)
-        return err_sys("open '%s'", place->etc);
-    fd = openat(dir, ".pwd.lock", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0 || fcntl(fd, F_SETLK, &all) < 0)
-        return err_sys("lock '.pwd.lock', which who changes users holds");
-    *ret_dir = take_fd(&dir);
-    *ret_fd = take_fd(&fd);
-    return NULL;
-}
-
-/* In the group sudo, or by a rule of its own: who may become root needs no password for it. */
-static fallible write_all(int dir, const struct passwd_user *u, bool rule)
+/* In the group sudo, or with a group and a rule of its own: neither needs a password for it. */
+static fallible write_all(int dir, const struct passwd_user *u, bool own)
 {
     static const char *const files[] = {"group", "gshadow", "shadow", "sudoers", "passwd"};
     char text[1200];
@@ -188,15 +151,16 @@ static fallible write_all(int dir, const struct passwd_user *u, bool rule)
     snprintf(text, sizeof text,
              "%s:x:%u:\n%s:!::\n%s:!:%lld::::::\n%s ALL=(ALL) NOPASSWD:ALL\n%s:x:%u:%u::%s:%s\n",
              name, u->gid, name, name, (long long)(clock_wall_ns(&clock_system) / NS_PER_S / DAY_S),
-             rule ? name : "%sudo", name, u->uid, u->gid, u->home, u->shell);
+             own ? name : "%sudo", name, u->uid, u->gid, u->home, u->shell);
     rest = str_of(text);
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         str_cut(&rest, '\n', &line);
-        struct str known = i == 3 ? line : str_first(line, strlen(name) + 1);
-        if (i < 2 && !rule)
-            TRY(join_sudo(dir, files[i], str_of(name)));
-        else
-            TRY(add_line(dir, files[i], known, line));
+        bool join = i < 2 && !own;
+        TRY(add(dir, files[i],
+                join     ? STR("sudo:")
+                : i == 3 ? line
+                         : str_first(line, strlen(name) + 1),
+                join ? str_of(name) : line, join));
     }
     return NULL;
 }
@@ -219,32 +183,42 @@ static fallible find_free(const struct account_place *place, uid_t first, uid_t 
                    first, TRIES - 1);
 }
 
+/* Under the lock that useradd and its kin take. */
+static fallible make(const struct account_place *place, struct passwd_user *u, bool own)
+{
+    own_fd dir = open(place->etc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    own_fd fd = openat(dir, ".pwd.lock", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct passwd_user other;
+
+    if (fd < 0 || fcntl(fd, F_SETLK, &all) < 0)
+        return err_sys("lock '%s/.pwd.lock', which who changes users holds", place->etc);
+    if (own) {
+        struct err *missing = passwd_by_name(place->etc, STR("openhands"), &other);
+        snprintf(u->name, sizeof u->name, missing ? "openhands" : "u%u", u->uid);
+        err_free(missing);
+    } else {
+        TRY(find_free(place, u->uid, &u->uid));
+        TRY(make_home(place, u));
+    }
+    return write_all(dir, u, own);
+}
+
 fallible account_make(const struct account_place *place, struct str name, uid_t uid,
                       struct passwd_user *ret_user)
 {
-    struct passwd_user u = {.shell = "/bin/bash"};
-    own_fd dir = -1, locked = -1;
+    struct passwd_user u = {.uid = uid, .shell = "/bin/bash"};
 
     TRY(check_name(name));
     snprintf(u.name, sizeof u.name, STR_FMT, STR_ARG(name));
     snprintf(u.home, sizeof u.home, "%s/%s", place->homes, u.name);
-    TRY(lock(place, &dir, &locked));
-    TRY(find_free(place, uid, &u.uid));
-    TRY(make_home(place, &u));
-    TRY(write_all(dir, &u, false));
+    TRY(make(place, &u, false));
     *ret_user = u;
     return NULL;
 }
 
 fallible account_of_number(const struct account_place *place, struct passwd_user *u)
 {
-    struct passwd_user other;
-    own_fd dir = -1, locked = -1;
-
-    TRY(lock(place, &dir, &locked));
-    struct err *missing = passwd_by_name(place->etc, STR("openhands"), &other);
-    snprintf(u->name, sizeof u->name, missing ? "openhands" : "u%u", u->uid);
-    err_free(missing);
     snprintf(u->shell, sizeof u->shell, "/bin/%ssh", access("/bin/bash", X_OK) == 0 ? "ba" : "");
-    return write_all(dir, u, true);
+    return make(place, u, true);
 }

@@ -28,18 +28,16 @@ bool proc_ours(int dir)
 static void give_account(struct passwd_user *u, const char *home)
 {
     static const struct account_place place = {PASSWD_ETC, "/home"};
-    struct passwd_user made = *u;
-    size_t n = home ? strcspn(home, ":\n") : 0;
 
-    if (n >= sizeof made.home || (home && home[n]))
+    if (home && (home[strcspn(home, ":\n")] || strlen(home) >= sizeof u->home))
         return;
     if (home)
-        memcpy(made.home, home, n + 1);
-    struct err *e = account_of_number(&place, &made);
-    if (e)
-        log_warn("that number has no account", KV("uid", u->uid), KV_ERR(e));
-    else
-        *u = made;
+        strcpy(u->home, home);
+    struct err *e = account_of_number(&place, u);
+    if (e) {
+        log_warn("that number has no account", KV_ERR(e));
+        u->name[0] = '\0';
+    }
     err_free(e);
 }
 
