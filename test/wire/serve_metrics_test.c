@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "test/image_kit.h"
 #include "test/serve_kit.h"
 
 static struct str page(struct serve *s)
@@ -64,7 +65,14 @@ TEST_LIMIT(serve_changes_a_pool_that_is_there_and_counts_who_it_served, 120)
     CHECK_HAS(str_of(serve_field(&s, warm, "status_detail")), "warm: from pool 'p'");
     CHECK_STR(json_get_str(timeline_of(&s, warm), "launch_type", STR("")), "warm");
     CHECK_INT(json_get(timeline_of(&s, warm), STR("pool_miss"))->type, JSON_NULL);
+    static const char *const made[] = {"namespaces_ns", "mounts_ns"}, *const each[] = {"exec_ns",
+                                                                                       "ready_ns",
+                                                                                       "row_ns"};
     CHECK(json_get_int(timeline_of(&s, warm), "claim_ns", 0) > 0);
+    CHECK(json_get_int(timeline_of(&s, warm), "queue_ns", -1) >= 0);
+    CHECK(json_get_int(timeline_of(&s, warm), "exec_ns", 0) > 0);
+    for (size_t i = 0; i < ARRAY_LEN(made); i++) /* before anybody wanted it */
+        CHECK_INT(json_get_int(timeline_of(&s, warm), made[i], -1), 0);
 
     set_pool(&s, "{'target':0,'ceiling':0}");
     wait_value(&s, "croft_pool_ready{pool=\"p\"}", 0);
@@ -74,10 +82,52 @@ TEST_LIMIT(serve_changes_a_pool_that_is_there_and_counts_who_it_served, 120)
     CHECK_STR(json_get_str(timeline_of(&s, cold), "launch_type", STR("")), "cold");
     CHECK_STR(json_get_str(timeline_of(&s, cold), "pool_miss", STR("")), "the pool is empty");
     CHECK_INT(json_get_int(timeline_of(&s, cold), "claim_ns", -1), 0);
+    CHECK(json_get_int(timeline_of(&s, cold), "queue_ns", -1) >= 0);
+    for (size_t i = 0; i < ARRAY_LEN(made); i++)
+        CHECK(json_get_int(timeline_of(&s, cold), made[i], 0) > 0);
+    for (size_t i = 0; i < ARRAY_LEN(each); i++)
+        CHECK(json_get_int(timeline_of(&s, cold), each[i], 0) > 0);
 
     CHECK_INT((int)value_of(&s, "croft_claims_total{pool=\"p\",result=\"hit\"}"), 1);
     CHECK_INT((int)value_of(&s, "croft_claims_total{pool=\"p\",result=\"miss\"}"), 1);
     CHECK_INT((int)value_of(&s, "croft_pool_misses_total{pool=\"p\",reason=\"empty\"}"), 1);
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_counts_a_start_no_pool_has_the_image_of, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    image_kit_import(s.state, "mine:1", "{}");
+    serve_run(&s, NULL);
+    serve_wait_warm(&s);
+    struct json *r =
+        serve_want(&s, 200, "POST", "/start", "{'image':'mine:1','session_id':'other'}");
+    CHECK_HAS(str_of(serve_field(&s, r, "status_detail")), "cold: no pool has this image");
+    CHECK_STR(json_get_str(timeline_of(&s, r), "pool_miss", STR("")), "no pool has this image");
+    CHECK_INT((int)value_of(&s, "croft_pool_misses_total{pool=\"\",reason=\"image\"}"), 1);
+    CHECK_INT((int)value_of(&s, "croft_claims_total{pool=\"\",result=\"miss\"}"), 1);
+    CHECK_INT((int)value_of(&s, "croft_claims_total{pool=\"default\",result=\"miss\"}"), 0);
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_counts_a_start_whose_disk_no_warm_sandbox_has, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    serve_wait_warm(&s);
+    struct serve_answer a = serve_ask(&s, "POST", "/croft/v1/sandboxes",
+                                      "{'image':'host','session_id':'small','disk':'64M'}");
+    if (a.status == 422) {
+        serve_close(&s);
+        SKIP("nothing here limits the disk of a sandbox");
+    }
+    CHECK_STR(json_get_str(timeline_of(&s, a.json), "pool_miss", STR("")),
+              "it has a disk limit of its own");
+    CHECK_INT((int)value_of(&s, "croft_pool_misses_total{pool=\"default\",reason=\"disk\"}"), 1);
+    serve_start(&s, "small", "");
     serve_close(&s);
 }
 

@@ -263,19 +263,24 @@ static pid_t pid_of(struct serve *s, const struct json *r)
     return life.pid;
 }
 
-/* Until this child of the launcher has ended, and it has told that, for it sleeps. */
-static void wait_for_end(struct serve *s, pid_t launcher, pid_t pid)
+static void wait_until(struct serve *s, pid_t pid, const char *state)
 {
     own_done(buf) stat;
 
     buf_init(&stat, 4096);
-    while (kill(pid, 0) == 0)
-        poll(NULL, 0, 5);
     do {
         poll(NULL, 0, 5);
         buf_reset(&stat);
-        CHECK_OK(fd_read_file(serve_text(s, "/proc/%d/stat", launcher), &stat));
-    } while (str_find(buf_str(&stat), STR(") S ")) < 0);
+        CHECK_OK(fd_read_file(serve_text(s, "/proc/%d/stat", pid), &stat));
+    } while (str_find(buf_str(&stat), str_of(state)) < 0);
+}
+
+/* Until this child of the launcher has ended, and it has told that, for it sleeps. */
+static void wait_for_end(struct serve *s, pid_t launcher, pid_t pid)
+{
+    while (kill(pid, 0) == 0)
+        poll(NULL, 0, 5);
+    wait_until(s, launcher, ") S ");
 }
 
 /* The server hears in one turn that the claim is done and that the sandbox has ended. */
@@ -304,6 +309,58 @@ TEST_LIMIT(serve_starts_again_what_ended_as_soon_as_it_was_claimed, 120)
     CHECK_HAS(str_of(detail_of(&s, serve_get(&s, "/sessions/once").json)), "exit status 3");
     serve_tell(&s, "/resume", r);
     CHECK(becomes(&s, "once", "running"));
+    serve_close(&s);
+}
+
+/* It was given away, and pid 1 was dead when the launcher came to bind it. at_once: the server
+ * hears that the claim failed and that the sandbox ended in one turn. */
+static void claim_the_dead(struct serve *s, const char *session, bool at_once)
+{
+    pid_t launcher = serve_launcher(s);
+
+    serve_wait_warm(s);
+    CHECK_INT(kill(launcher, SIGSTOP), 0);
+    struct json *r = serve_want(s, 200, "POST", "/start",
+                                serve_text(s, "{'image':'host','session_id':'%s'}", session));
+    CHECK_STR(serve_field(s, r, "status"), "starting");
+    CHECK_HAS(str_of(detail_of(s, r)), "warm: from pool 'default'");
+    pid_t pid = pid_of(s, r);
+    CHECK_INT(kill(pid, SIGKILL), 0);
+    wait_until(s, pid, ") Z "); /* nobody reaps it so far */
+    if (at_once)
+        CHECK_INT(kill(s->wire.pid, SIGSTOP), 0);
+    CHECK_INT(kill(launcher, SIGCONT), 0);
+    if (at_once) {
+        wait_for_end(s, launcher, pid);
+        CHECK_INT(kill(s->wire.pid, SIGCONT), 0);
+    }
+    CHECK(becomes(s, session, "running"));
+}
+
+TEST_LIMIT(serve_starts_cold_who_was_given_a_warm_sandbox_that_had_died, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    for (int i = 0; i < 2; i++) {
+        const char *session = serve_text(&s, "s%d", i);
+        claim_the_dead(&s, session, i);
+        struct json *r = serve_want(&s, 200, "GET", serve_text(&s, "/sessions/%s", session), NULL);
+        CHECK_HAS(str_of(detail_of(&s, r)), "cold: the warm sandbox was not well: ");
+        r = serve_want(&s, 200, "GET",
+                       serve_text(&s, "/croft/v1/sandboxes/%s", serve_field(&s, r, "runtime_id")),
+                       NULL);
+        CHECK_STR(serve_field(&s, r, "launch_type"), "cold");
+        CHECK_STR(json_get_str(json_get(r, STR("timeline")), "pool_miss", STR("")),
+                  "the warm sandbox was not well");
+        CHECK_STR(serve_exec(&s, r, "echo it is"), "it is");
+        CHECK_HAS(serve_get(&s, "/metrics").body,
+                  serve_text(&s,
+                             "\ncroft_pool_misses_total{pool=\"default\",reason=\"unwell\"} %d\n",
+                             i + 1));
+        CHECK_HAS(serve_get(&s, "/metrics").body,
+                  "\ncroft_claims_total{pool=\"default\",result=\"hit\"} 0\n");
+    }
     serve_close(&s);
 }
 
