@@ -13,13 +13,16 @@
 
 #define LIMIT_S 240
 
-static void probe_with(struct contract *c, struct sbx *s, const struct escape_bait *b,
-                       const char *before, const char *dir, struct buf *out)
+static void probe_with(struct contract *c, struct sbx *s, struct escape_bait *b, const char *before,
+                       const char *dir, struct buf *out)
 {
     own_done(buf) command;
+    own_done(buf) printed;
     char path[400];
 
     buf_init(&command, 1u << 16);
+    buf_init(&printed, 1u << 20);
+    struct watch *w = escape_watch(b);
     buf_addf(&command, "%s ./escape-probe", before);
     for (unsigned i = 0; i < b->count; i++)
         buf_addf(&command, " '%s'", b->words[i]);
@@ -28,7 +31,8 @@ static void probe_with(struct contract *c, struct sbx *s, const struct escape_ba
     if (a.exit_code)
         FAIL("%s: %d %s", before, a.exit_code, a.text);
     snprintf(path, sizeof path, "%s/lines", dir);
-    CHECK_OK(fd_read_file(path, out));
+    CHECK_OK(fd_read_file(path, &printed));
+    escape_verdicts(b, w, buf_str(&printed), out);
 }
 
 /* A user namespace, and what its root may do inside: mounts of files and file systems that know
@@ -69,21 +73,22 @@ static void try_nested(struct contract *c)
 {
     char dir[300];
     struct escape_bait b;
+    own_done(buf) as_root;
+    own_done(buf) as_own_root;
     own_done(buf) control;
-    own_done(buf) out;
 
+    buf_init(&as_root, 1u << 20);
+    buf_init(&as_own_root, 1u << 20);
     buf_init(&control, 1u << 20);
-    buf_init(&out, 1u << 20);
     escape_place_probe(dir);
     escape_bait_lay(&b, 0);
-    escape_control(&b, &control);
     struct sbx *s = contract_started(c, &(struct sbx_spec){.workspace = dir, .nested = true});
-    probe_with(c, s, &b, "", dir, &out);
-    judge(buf_str(&control), buf_str(&out), "its root");
-    buf_reset(&out);
-    probe_with(c, s, &b, "unshare -Urmu", dir, &out);
-    judge(buf_str(&control), buf_str(&out), "root of its own namespaces");
+    probe_with(c, s, &b, "", dir, &as_root);
+    probe_with(c, s, &b, "unshare -Urmu", dir, &as_own_root);
     contract_end(c, s);
+    escape_control(&b, &control);
+    judge(buf_str(&control), buf_str(&as_root), "its root");
+    judge(buf_str(&control), buf_str(&as_own_root), "root of its own namespaces");
     escape_bait_take_up(&b);
 }
 

@@ -15,13 +15,17 @@
 
 #define LIMIT_S 240
 
-static void judge(const struct escape_bait *b, struct str inside)
+/* The host looks first: the control does outside what nobody may have done until then. */
+static void judge(struct escape_bait *b, struct watch *w, struct str printed)
 {
+    own_done(buf) inside;
     own_done(buf) control;
 
+    buf_init(&inside, 1u << 20);
     buf_init(&control, 1u << 20);
+    escape_verdicts(b, w, printed, &inside);
     escape_control(b, &control);
-    unsigned doors = escape_judge(buf_str(&control), inside);
+    unsigned doors = escape_judge(buf_str(&control), buf_str(&inside));
     printf("%u doors open outside, none inside\n", doors);
     CHECK(doors >= ESCAPE_ATTEMPTS);
 }
@@ -52,9 +56,10 @@ TEST_LIMIT(no_door_of_the_escape_corpus_is_open_in_croft_run, LIMIT_S)
     escape_bait_lay(&b, 0);
     argv[0] = test_program("croft");
     run_args(&b, dir, argv + 1);
+    struct watch *w = escape_watch(&b);
     CHECK_INT(program_run(argv, &out), 0);
     kit_settle();
-    judge(&b, buf_str(&out));
+    judge(&b, w, buf_str(&out));
     escape_bait_take_up(&b);
     kit_check_empty("state/box");
 }
@@ -71,8 +76,9 @@ TEST_LIMIT(no_door_of_the_escape_corpus_is_open_to_an_ordinary_users_sandbox, LI
     escape_place_probe(dir);
     escape_bait_lay(&b, KIT_NOBODY);
     run_args(&b, dir, argv);
+    struct watch *w = escape_watch(&b);
     CHECK_INT(kit_as_nobody(argv, &out), 0);
-    judge(&b, buf_str(&out));
+    judge(&b, w, buf_str(&out));
     escape_bait_take_up(&b);
     kit_check_empty("state/box");
 }
@@ -96,8 +102,9 @@ static void try_in_range(const char *user)
     argv[0] = "run";
     argv[1] = "--user";
     argv[2] = user;
+    struct watch *w = escape_watch(&b);
     CHECK_INT(kit_as_nobody(argv, &out), 0);
-    judge(&b, buf_str(&out));
+    judge(&b, w, buf_str(&out));
     escape_bait_take_up(&b);
     kit_check_empty("state/box");
 }
@@ -129,11 +136,12 @@ static void try_through_launcher(struct contract *c)
         buf_addf(&command, " '%s'", b.words[i]);
     buf_addf(&command, " >lines%c", '\0');
     struct sbx *s = contract_started(c, &(struct sbx_spec){.workspace = dir});
+    struct watch *w = escape_watch(&b);
     CHECK_INT(contract_command(c, s, NULL, command.p).exit_code, 0);
     contract_end(c, s);
     snprintf(path, sizeof path, "%s/lines", dir);
     CHECK_OK(fd_read_file(path, &out));
-    judge(&b, buf_str(&out));
+    judge(&b, w, buf_str(&out));
     escape_bait_take_up(&b);
 }
 

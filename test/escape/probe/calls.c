@@ -3,11 +3,9 @@
  *
  * Each is reached with arguments the kernel refuses for another reason: any answer but "not
  * permitted" or "no such call" shows that the door is open. */
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -23,28 +21,17 @@ struct call {
     long nr, a[6];
 };
 
-static enum probe_result try_call(const void *data, char *note, size_t size)
+static void try_call(const void *data)
 {
     const struct call *c = data;
 
-    errno = 0;
-    long n = syscall(c->nr, c->a[0], c->a[1], c->a[2], c->a[3], c->a[4], c->a[5]);
-    if (n >= 0) {
-        snprintf(note, size, "gave %ld", n);
-        return PROBE_OPEN;
-    }
-    if (errno == ENOSYS && probe_is_control()) {
-        snprintf(note, size, "not in this kernel");
-        return PROBE_ABSENT;
-    }
-    if (errno == EPERM || errno == ENOSYS)
-        return probe_refused(note, size);
-    snprintf(note, size, "errno %d", errno);
-    return PROBE_OPEN;
+    probe_deed();
+    syscall(c->nr, c->a[0], c->a[1], c->a[2], c->a[3], c->a[4], c->a[5]);
 }
 
 #define CALL(id, number, ...)                                                                      \
-    PROBE(call_##id) = {"4-calls", #id, try_call, &(const struct call){number, {__VA_ARGS__}}};
+    PROBE(call_##id) = {"4-calls", #id, TRACE_CALL, try_call,                                      \
+                        &(const struct call){number, {__VA_ARGS__}}};
 
 /* clang-format off */
 CALL(mount, SYS_mount, 0, 0, 0, 0, 0)
@@ -112,23 +99,17 @@ struct sock {
     int domain, type, protocol;
 };
 
-static enum probe_result try_socket(const void *data, char *note, size_t size)
+static void try_socket(const void *data)
 {
     const struct sock *s = data;
-    int fd = socket(s->domain, s->type, s->protocol);
 
-    if (fd >= 0)
-        return PROBE_OPEN;
-    if (probe_is_control() && (errno == EAFNOSUPPORT || errno == EPROTONOSUPPORT ||
-                               errno == ESOCKTNOSUPPORT || errno == ENODEV)) {
-        snprintf(note, size, "not in this kernel");
-        return PROBE_ABSENT;
-    }
-    return probe_refused(note, size);
+    probe_deed();
+    socket(s->domain, s->type, s->protocol);
 }
 
 #define SOCKET(id, ...)                                                                            \
-    PROBE(socket_##id) = {"5-sockets", #id, try_socket, &(const struct sock){__VA_ARGS__}};
+    PROBE(socket_##id) = {"5-sockets", #id, TRACE_DONE, try_socket,                                \
+                          &(const struct sock){__VA_ARGS__}};
 
 /* clang-format off */
 SOCKET(packet_raw, AF_PACKET, SOCK_RAW, 0x0300)

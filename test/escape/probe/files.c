@@ -2,13 +2,10 @@
 /* files.c — families 1 and 3: what the host has in its file systems, above all in /proc and /sys.
  *
  * Opened, never written. What the control finds missing is not a door on this machine. */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "test/escape/probe/probe.h"
@@ -18,25 +15,16 @@ struct path {
     int flags;
 };
 
-static enum probe_result try_open(const void *data, char *note, size_t size)
+static void try_open(const void *data)
 {
     const struct path *p = data;
-    int fd = open(p->path, p->flags | O_CLOEXEC);
-    struct stat st;
 
-    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_rdev == makedev(1, 3))
-        return snprintf(note, size, "/dev/null lies over it"), PROBE_REFUSED;
-    if (fd >= 0)
-        return PROBE_OPEN;
-    if (probe_is_control() && (errno == ENOENT || errno == EROFS || errno == ENODEV)) {
-        snprintf(note, size, "not on this machine");
-        return PROBE_ABSENT;
-    }
-    return probe_refused(note, size);
+    probe_deed();
+    open(p->path, p->flags | O_CLOEXEC);
 }
 
 #define OPEN(id, ...)                                                                              \
-    PROBE(open_##id) = {"3-proc-sys", #id, try_open, &(const struct path){__VA_ARGS__}};
+    PROBE(open_##id) = {"3-proc-sys", #id, TRACE_OPEN, try_open, &(const struct path){__VA_ARGS__}};
 
 /* clang-format off */
 OPEN(core_pattern, "/proc/sys/kernel/core_pattern", O_WRONLY)
@@ -118,35 +106,17 @@ OPEN(dpkg_lock, "/var/lib/dpkg/lock-frontend", O_WRONLY)
 
 /* --- the host's secret: a file of which only the host knows name and content --- */
 
-static enum probe_result read_secret(const char *path, char *note, size_t size)
-{
-    const char *secret = probe_word("SECRET");
-    char text[64] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-    if (fd < 0)
-        return probe_refused(note, size);
-    ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (n > 0 && secret && strncmp(text, secret, strlen(secret)) == 0)
-        return PROBE_OPEN;
-    snprintf(note, size, "another file");
-    return PROBE_REFUSED;
-}
-
 /* data goes in front of the secret's path. */
-static enum probe_result try_secret(const void *data, char *note, size_t size)
+static void try_secret(const void *data)
 {
     const char *file = probe_word("FILE");
     char path[1024];
 
-    if (!file)
-        return snprintf(note, size, "not told"), PROBE_ABSENT;
-    snprintf(path, sizeof path, "%s%s", (const char *)data, file);
-    return read_secret(path, note, size);
+    snprintf(path, sizeof path, "%s%s", (const char *)data, file ? file : "");
+    probe_say_file(path);
 }
 
-#define SECRET(id, prefix) PROBE(secret_##id) = {"1-paths", #id, try_secret, prefix};
+#define SECRET(id, prefix) PROBE(secret_##id) = {"1-paths", #id, TRACE_TOLD, try_secret, prefix};
 /* clang-format off */
 SECRET(by_its_name, "")
 SECRET(dot_dot_chain, "/../../../../../../../../../../../../../../../..")
@@ -162,71 +132,62 @@ SECRET(usr_dots, "/usr/../../../../../../../../..")
 SECRET(tmp_dots, "/tmp/../../../../../../../../..")
 /* clang-format on */
 
-static enum probe_result try_symlink(const void *data, char *note, size_t size)
+static void try_symlink(const void *data)
 {
     const char *file = probe_word("FILE");
     char name[] = "/tmp/probe-XXXXXX", link[64], target[1024];
 
     if (!file || !mkdtemp(name))
-        return snprintf(note, size, "not told"), PROBE_ABSENT;
+        return;
     snprintf(link, sizeof link, "%s/l", name);
     snprintf(target, sizeof target, "%s%s", (const char *)data, file);
-    enum probe_result r =
-        symlink(target, link) == 0 ? read_secret(link, note, size) : probe_refused(note, size);
+    if (symlink(target, link) == 0)
+        probe_say_file(link);
     unlink(link);
     rmdir(name);
-    return r;
 }
 
-PROBE(symlink_absolute) = {"1-paths", "symlink_absolute", try_symlink, ""};
-PROBE(symlink_relative) = {"1-paths", "symlink_relative", try_symlink,
+PROBE(symlink_absolute) = {"1-paths", "symlink_absolute", TRACE_TOLD, try_symlink, ""};
+PROBE(symlink_relative) = {"1-paths", "symlink_relative", TRACE_TOLD, try_symlink,
                            "../../../../../../../../../../../.."};
 
 /* A classic: enter a directory, chroot deeper, walk up out of it. */
-static enum probe_result try_chroot_walk(const void *data, char *note, size_t size)
+static void try_chroot_walk(const void *data)
 {
     const char *file = probe_word("FILE");
     char name[] = "/tmp/probe-XXXXXX";
 
     (void)data;
     if (!file || !mkdtemp(name))
-        return snprintf(note, size, "not told"), PROBE_ABSENT;
+        return;
     int up = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool went = chroot(name) == 0 && fchdir(up) == 0;
     for (int i = 0; went && i < 64; i++)
         went = chdir("..") == 0;
-    if (went)
-        went = chroot(".") == 0 && (rmdir(name) == 0 || !probe_is_control());
-    if (!went)
-        return probe_refused(note, size);
-    return read_secret(file, note, size);
+    if (went && chroot(".") == 0 && (rmdir(name) == 0 || !probe_is_control()))
+        probe_say_file(file);
 }
-PROBE(chroot_walk) = {"1-paths", "chroot_walk", try_chroot_walk, NULL};
+PROBE(chroot_walk) = {"1-paths", "chroot_walk", TRACE_TOLD, try_chroot_walk, NULL};
 
 /* Every descriptor that was left open, and every way up from it. */
-static enum probe_result try_descriptors(const void *data, char *note, size_t size)
+static void try_descriptors(const void *data)
 {
     const char *file = probe_word("FILE");
     char path[1200];
 
     (void)data;
     if (!file)
-        return snprintf(note, size, "not told"), PROBE_ABSENT;
+        return;
+    if (probe_is_control()) /* outside one is opened, to see that the search finds it */
+        open("/", O_PATH | O_DIRECTORY);
     for (int fd = 0; fd < 1024; fd++) {
         struct stat st;
         if (fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode))
             continue;
         snprintf(path, sizeof path, "/proc/self/fd/%d/../../../../../../../../../../..%s", fd,
                  file);
-        if (read_secret(path, note, size) == PROBE_OPEN)
-            return PROBE_OPEN;
+        probe_say_file(path);
     }
-    if (probe_is_control()) { /* outside one is opened, to see that the search finds it */
-        int fd = open("/", O_PATH | O_DIRECTORY);
-        snprintf(path, sizeof path, "/proc/self/fd/%d%s", fd, file);
-        return read_secret(path, note, size);
-    }
-    snprintf(note, size, "none leads out");
-    return PROBE_REFUSED;
 }
-PROBE(inherited_descriptors) = {"2-descriptors", "inherited_descriptors", try_descriptors, NULL};
+PROBE(inherited_descriptors) = {"2-descriptors", "inherited_descriptors", TRACE_TOLD,
+                                try_descriptors, NULL};

@@ -36,47 +36,48 @@ static bool be_apart(void)
     return apart || !probe_is_control();
 }
 
-static enum probe_result try_cover(const void *data, char *note, size_t size)
+static void try_cover(const void *data)
 {
     const char *what = data;
     char path[256], dir[] = "/tmp/probe-XXXXXX";
-    bool got;
 
     if (!be_apart())
-        return probe_refused(note, size);
-    if (!find_cover(*what == 'r', path))
-        return snprintf(note, size, "nothing is put over /proc"), PROBE_ABSENT;
+        return;
+    if (!find_cover(*what == 'r', path)) {
+        probe_say("nothing is put over /proc");
+        return;
+    }
     if (*what == 'u') {
-        got = umount2(path, MNT_DETACH) == 0;
+        probe_deed();
+        umount2(path, MNT_DETACH);
     } else if (*what == 'r') {
-        got = mount(NULL, path, NULL, MS_REMOUNT | MS_BIND, NULL) == 0;
-    } else {
-        if (!mkdtemp(dir))
-            return snprintf(note, size, "no /tmp"), PROBE_ABSENT;
-        got = mount("/proc", dir, NULL, MS_BIND, NULL) == 0; /* without what is mounted on it */
-        if (got)
+        probe_deed();
+        mount(NULL, path, NULL, MS_REMOUNT | MS_BIND, NULL);
+    } else if (mkdtemp(dir)) {
+        probe_deed();
+        if (mount("/proc", dir, NULL, MS_BIND, NULL) == 0) /* without what is mounted on it */
             umount2(dir, MNT_DETACH);
         int why = errno;
         rmdir(dir);
         errno = why;
     }
-    return got ? PROBE_OPEN : probe_refused(note, size);
 }
-PROBE(uncover_proc) = {"3-proc-sys", "uncover_proc", try_cover, "umount"};
-PROBE(remount_cover) = {"3-proc-sys", "make_the_cover_of_proc_writable", try_cover, "remount"};
-PROBE(bind_below_cover) = {"3-proc-sys", "bind_proc_without_its_covers", try_cover, "bind"};
+PROBE(uncover_proc) = {"3-proc-sys", "uncover_proc", TRACE_DONE, try_cover, "umount"};
+PROBE(remount_cover) = {"3-proc-sys", "make_the_cover_of_proc_writable", TRACE_DONE, try_cover,
+                        "remount"};
+PROBE(bind_below_cover) = {"3-proc-sys", "bind_proc_without_its_covers", TRACE_DONE, try_cover,
+                           "bind"};
 
 /* The same trick on the whole: what the sandbox's root was put over. */
-static enum probe_result try_uncover_root(const void *data, char *note, size_t size)
+static void try_uncover_root(const void *data)
 {
     (void)data;
     if (!be_apart())
-        return probe_refused(note, size);
+        return;
     if (probe_is_control() &&
         (mount("none", "/mnt", "tmpfs", 0, NULL) < 0 || chroot("/mnt") < 0 || chdir("/") < 0))
-        return probe_refused(note, size);
-    if (umount2("/", MNT_DETACH) == 0)
-        return PROBE_OPEN;
-    return probe_refused(note, size);
+        return;
+    probe_deed();
+    umount2("/", MNT_DETACH);
 }
-PROBE(uncover_root) = {"1-paths", "uncover_root", try_uncover_root, NULL};
+PROBE(uncover_root) = {"1-paths", "uncover_root", TRACE_DONE, try_uncover_root, NULL};

@@ -3,24 +3,21 @@
  *
  * `escape-probe` tries all of them and prints a line each; `escape-probe control` does the same
  * outside, where every door must be found open: a row whose control fails tests nothing. No attempt
- * does harm when it succeeds: calls are reached with arguments they refuse, files are opened and
- * not written. The host reads the lines and decides; a row that prints none has failed. */
+ * does harm when it succeeds: calls are reached with arguments they refuse, settings are opened and
+ * not written, what is changed is there to be changed. A row does not know whether it succeeded:
+ * its trace says by what the host sees that (test/escape/trace.h). */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/rows.h"
-
-enum probe_result {
-    PROBE_REFUSED, /* the door is shut */
-    PROBE_OPEN,    /* it is open */
-    PROBE_ABSENT,  /* this machine has no such door, in or out: what for, in the note */
-};
+#include "test/escape/trace.h"
 
 struct probe {
     const char *family, *name;
-    enum probe_result (*try)(const void *data, char *note, size_t size);
+    enum trace trace;
+    void (*try)(const void *data);
     const void *data;
 };
 #define PROBE(id) ROW(probes, struct probe, id)
@@ -28,6 +25,16 @@ struct probe {
 /* What the host tells about itself, for attempts on things it made: "NAME=value" arguments. */
 const char *probe_word(const char *name); /* NULL: not told */
 bool probe_is_control(void);
+const char *probe_row(void); /* family/name of this one, to be left where it gets to */
 
-/* REFUSED with the name of errno in the note. */
-enum probe_result probe_refused(char *note, size_t size);
+/* The very next system call of this process is the deed, or a step without which there is none.
+ * errno stays. */
+void probe_deed(void);
+void probe_step(void);
+/* Nobody need look at the calls of this process from here on. */
+void probe_calm(void);
+
+/* For the row's line, one after the other; without any it is errno. */
+void probe_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Says the first bytes of a file; false: there is none. */
+bool probe_say_file(const char *path);

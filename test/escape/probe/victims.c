@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* victims.c — a process of the host by its number, and its messages, locks and sockets.
  *
- * Calls that only look, or that change nothing when they are allowed. */
+ * What they change when they are allowed is there to be changed: the host looks at it after. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,6 +20,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "test/escape/probe/probe.h"
@@ -41,152 +41,211 @@ enum victim_act {
     ACT_SCHEDULER,
 };
 
-static long act(enum victim_act what, pid_t pid)
+/* The page of the victim's that is there to be read and written. */
+static unsigned long page_of(size_t field)
+{
+    const char *page = probe_word("PAGE");
+
+    return page ? strtoul(page, NULL, 16) + field : 0;
+}
+
+static void act_ptrace(pid_t pid)
+{
+    int status;
+
+    if (ptrace(PTRACE_SEIZE, pid, 0, 0) < 0 || ptrace(PTRACE_INTERRUPT, pid, 0, 0) < 0 ||
+        waitpid(pid, &status, __WALL) != pid)
+        return;
+    ptrace(PTRACE_POKEDATA, pid, page_of(offsetof(struct victim_page, traced)), 1);
+    ptrace(PTRACE_DETACH, pid, 0, 0);
+}
+
+static void act_memory(pid_t pid, bool write)
+{
+    unsigned long word = 1;
+    char secret[64] = "";
+    struct iovec one = {&word, sizeof word}, text = {secret, sizeof secret - 1};
+    struct iovec to = {(void *)page_of(offsetof(struct victim_page, written)), sizeof word};
+    struct iovec from = {(void *)page_of(offsetof(struct victim_page, secret)), text.iov_len};
+
+    if (write)
+        process_vm_writev(pid, &one, 1, &to, 1, 0);
+    else if (process_vm_readv(pid, &text, 1, &from, 1, 0) > 0)
+        probe_say("%s", secret);
+}
+
+/* On the first processor alone that it may use now. */
+static void act_affinity(pid_t pid)
+{
+    unsigned long cpus[16] = {0}, one[16] = {0};
+
+    if (syscall(SYS_sched_getaffinity, pid, sizeof cpus, cpus) < 0)
+        return;
+    for (unsigned i = 0; i < 16; i++)
+        if (cpus[i]) {
+            one[i] = cpus[i] & -cpus[i];
+            break;
+        }
+    syscall(SYS_sched_setaffinity, pid, sizeof one, one);
+}
+
+static void act(enum victim_act what, pid_t pid)
 {
     siginfo_t info = {.si_code = SI_QUEUE};
     struct rlimit limit;
-    cpu_set_t cpus;
-    char byte;
-    struct iovec here = {&byte, 1}, there = {(void *)0x1000, 1};
+    struct sched_param no_rank = {0};
 
     switch (what) {
     case ACT_PIDFD:
-        return syscall(SYS_pidfd_open, pid, 0);
+        syscall(SYS_pidfd_send_signal, syscall(SYS_pidfd_open, pid, 0), VICTIM_PIDFD, NULL, 0);
+        return;
     case ACT_QUEUE:
-        return syscall(SYS_rt_sigqueueinfo, pid, 0, &info);
+        syscall(SYS_rt_sigqueueinfo, pid, VICTIM_QUEUE, &info);
+        return;
     case ACT_TGKILL:
-        return syscall(SYS_tgkill, pid, pid, 0);
+        syscall(SYS_tgkill, pid, pid, VICTIM_THREAD);
+        return;
     case ACT_PTRACE:
-        return ptrace(PTRACE_SEIZE, pid, 0, 0);
-    case ACT_VM_READ: /* nothing lies there: whether it is looked at is the question */
-        return process_vm_readv(pid, &here, 1, &there, 1, 0) < 0 && errno != EFAULT ? -1 : 0;
+        act_ptrace(pid);
+        return;
+    case ACT_VM_READ:
     case ACT_VM_WRITE:
-        return process_vm_writev(pid, &here, 1, &there, 1, 0) < 0 && errno != EFAULT ? -1 : 0;
+        act_memory(pid, what == ACT_VM_WRITE);
+        return;
     case ACT_PRLIMIT:
-        return prlimit(pid, RLIMIT_NOFILE, NULL, &limit);
+        if (prlimit(pid, RLIMIT_NOFILE, NULL, &limit) == 0) {
+            limit.rlim_cur = VICTIM_OPEN;
+            prlimit(pid, RLIMIT_NOFILE, &limit, NULL);
+        }
+        return;
     case ACT_AFFINITY:
-        return sched_getaffinity(pid, sizeof cpus, &cpus);
+        act_affinity(pid);
+        return;
     case ACT_PRIORITY:
-        return setpriority(PRIO_PROCESS, (id_t)pid, 0);
+        setpriority(PRIO_PROCESS, (id_t)pid, VICTIM_NICE);
+        return;
     case ACT_IOPRIO:
-        return syscall(SYS_ioprio_get, 1, pid);
-    case ACT_SESSION:
-        return getsid(pid);
-    case ACT_GROUP:
-        return getpgid(pid);
+        syscall(SYS_ioprio_set, 1, pid, VICTIM_IO);
+        return;
     case ACT_SCHEDULER:
-        return syscall(SYS_sched_getscheduler, pid);
+        syscall(SYS_sched_setscheduler, pid, SCHED_BATCH, &no_rank);
+        return;
+    case ACT_SESSION:
+        probe_deed();
+        getsid(pid);
+        return;
+    case ACT_GROUP:
+        probe_deed();
+        getpgid(pid);
+        return;
     }
-    return -1;
 }
 
-static enum probe_result try_victim(const void *data, char *note, size_t size)
+static void try_victim(const void *data)
 {
     const char *victim = probe_word("VICTIM");
 
-    if (!victim)
-        return snprintf(note, size, "not told"), PROBE_ABSENT;
-    if (act(*(const enum victim_act *)data, (pid_t)atoi(victim)) >= 0)
-        return PROBE_OPEN;
-    return probe_refused(note, size);
+    if (victim)
+        act(*(const enum victim_act *)data, (pid_t)atoi(victim));
 }
 
-#define VICTIM(id, what)                                                                           \
-    PROBE(victim_##id) = {"10-neighbours", "victim_" #id, try_victim,                              \
+#define VICTIM(id, what, trace)                                                                    \
+    PROBE(victim_##id) = {"10-neighbours", "victim_" #id, trace, try_victim,                       \
                           &(const enum victim_act){what}};
 /* clang-format off */
-VICTIM(pidfd_open, ACT_PIDFD)
-VICTIM(queue_signal, ACT_QUEUE)
-VICTIM(signal_thread, ACT_TGKILL)
-VICTIM(ptrace, ACT_PTRACE)
-VICTIM(read_memory, ACT_VM_READ)
-VICTIM(write_memory, ACT_VM_WRITE)
-VICTIM(limits, ACT_PRLIMIT)
-VICTIM(affinity, ACT_AFFINITY)
-VICTIM(priority, ACT_PRIORITY)
-VICTIM(io_priority, ACT_IOPRIO)
-VICTIM(session, ACT_SESSION)
-VICTIM(process_group, ACT_GROUP)
-VICTIM(scheduler, ACT_SCHEDULER)
+VICTIM(pidfd_open, ACT_PIDFD, TRACE_LEFT)
+VICTIM(queue_signal, ACT_QUEUE, TRACE_LEFT)
+VICTIM(signal_thread, ACT_TGKILL, TRACE_LEFT)
+VICTIM(ptrace, ACT_PTRACE, TRACE_LEFT)
+VICTIM(read_memory, ACT_VM_READ, TRACE_TOLD)
+VICTIM(write_memory, ACT_VM_WRITE, TRACE_LEFT)
+VICTIM(limits, ACT_PRLIMIT, TRACE_LEFT)
+VICTIM(affinity, ACT_AFFINITY, TRACE_LEFT)
+VICTIM(priority, ACT_PRIORITY, TRACE_LEFT)
+VICTIM(io_priority, ACT_IOPRIO, TRACE_LEFT)
+VICTIM(session, ACT_SESSION, TRACE_DONE)
+VICTIM(process_group, ACT_GROUP, TRACE_DONE)
+VICTIM(scheduler, ACT_SCHEDULER, TRACE_LEFT)
 /* clang-format on */
 
-static enum probe_result try_victim_file(const void *data, char *note, size_t size)
+static void try_victim_file(const void *data)
 {
     const char *victim = probe_word("VICTIM");
     char path[64];
 
-    if (!victim)
-        return snprintf(note, size, "not told"), PROBE_ABSENT;
-    snprintf(path, sizeof path, "/proc/%d/%s", atoi(victim), (const char *)data);
-    return open(path, O_RDONLY | O_CLOEXEC) >= 0 ? PROBE_OPEN : probe_refused(note, size);
+    snprintf(path, sizeof path, "/proc/%d/%s", victim ? atoi(victim) : 0, (const char *)data);
+    probe_deed();
+    open(path, O_RDONLY | O_CLOEXEC);
 }
 /* clang-format off */
-PROBE(victim_environ) = {"10-neighbours", "victim_environ", try_victim_file, "environ"};
-PROBE(victim_mem) = {"10-neighbours", "victim_mem", try_victim_file, "mem"};
-PROBE(victim_root) = {"1-paths", "victim_root", try_victim_file, "root"};
-PROBE(victim_cwd) = {"1-paths", "victim_cwd", try_victim_file, "cwd"};
-PROBE(victim_exe) = {"1-paths", "victim_exe", try_victim_file, "exe"};
-PROBE(victim_fds) = {"2-descriptors", "victim_fds", try_victim_file, "fd"};
-PROBE(victim_mount_ns) = {"4-calls", "victim_mount_namespace", try_victim_file, "ns/mnt"};
-PROBE(victim_net_ns) = {"4-calls", "victim_network_namespace", try_victim_file, "ns/net"};
-PROBE(victim_user_ns) = {"4-calls", "victim_user_namespace", try_victim_file, "ns/user"};
+PROBE(victim_environ) = {"10-neighbours", "victim_environ", TRACE_OPEN, try_victim_file, "environ"};
+PROBE(victim_mem) = {"10-neighbours", "victim_mem", TRACE_OPEN, try_victim_file, "mem"};
+PROBE(victim_root) = {"1-paths", "victim_root", TRACE_OPEN, try_victim_file, "root"};
+PROBE(victim_cwd) = {"1-paths", "victim_cwd", TRACE_OPEN, try_victim_file, "cwd"};
+PROBE(victim_exe) = {"1-paths", "victim_exe", TRACE_OPEN, try_victim_file, "exe"};
+PROBE(victim_fds) = {"2-descriptors", "victim_fds", TRACE_OPEN, try_victim_file, "fd"};
+PROBE(victim_mount_ns) = {"4-calls", "victim_mount_namespace", TRACE_OPEN, try_victim_file, "ns/mnt"};
+PROBE(victim_net_ns) = {"4-calls", "victim_network_namespace", TRACE_OPEN, try_victim_file, "ns/net"};
+PROBE(victim_user_ns) = {"4-calls", "victim_user_namespace", TRACE_OPEN, try_victim_file, "ns/user"};
 /* clang-format on */
 
 /* --- messages, semaphores, terminals --- */
 
-static enum probe_result try_msg(const void *data, char *note, size_t size)
+static void try_msg(const void *data)
 {
     const char *key = probe_word("SHM");
+    struct {
+        long type;
+        char text[100];
+    } msg = {.type = 1};
 
     (void)data;
     if (!key)
-        return snprintf(note, size, "not told"), PROBE_ABSENT;
-    return msgget((key_t)strtol(key, NULL, 0), 0) >= 0 ? PROBE_OPEN : probe_refused(note, size);
+        return;
+    int id = msgget((key_t)strtol(key, NULL, 0), 0);
+    strcpy(msg.text, probe_row());
+    if (id >= 0)
+        msgsnd(id, &msg, sizeof msg.text, IPC_NOWAIT);
 }
-PROBE(sysv_msg) = {"10-neighbours", "sysv_messages_of_host", try_msg, NULL};
+PROBE(sysv_msg) = {"10-neighbours", "sysv_messages_of_host", TRACE_LEFT, try_msg, NULL};
 
-static enum probe_result try_sem(const void *data, char *note, size_t size)
+static void try_sem(const void *data)
 {
     const char *key = probe_word("SHM");
+    struct sembuf up = {.sem_op = 1};
 
     (void)data;
-    if (!key)
-        return snprintf(note, size, "not told"), PROBE_ABSENT;
-    return semget((key_t)strtol(key, NULL, 0), 0, 0) >= 0 ? PROBE_OPEN : probe_refused(note, size);
+    int id = key ? semget((key_t)strtol(key, NULL, 0), 0, 0) : -1;
+    if (id >= 0)
+        semop(id, &up, 1);
 }
-PROBE(sysv_sem) = {"10-neighbours", "sysv_semaphores_of_host", try_sem, NULL};
+PROBE(sysv_sem) = {"10-neighbours", "sysv_semaphores_of_host", TRACE_LEFT, try_sem, NULL};
 
-static enum probe_result try_pts(const void *data, char *note, size_t size)
+/* Inside it may be a terminal of the sandbox's own that has this name. */
+static void try_pts(const void *data)
 {
-    const char *pts = probe_word("PTS"), *dev = probe_word("PTS_DEV");
-    struct stat st;
+    const char *pts = probe_word("PTS");
 
     (void)data;
-    if (!pts || !dev)
-        return snprintf(note, size, "not told"), PROBE_ABSENT;
-    int fd = open(pts, O_RDWR | O_NOCTTY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return probe_refused(note, size);
-    if ((unsigned long)st.st_dev == strtoul(dev, NULL, 10))
-        return PROBE_OPEN;
-    return snprintf(note, size, "one of its own, of the same name"), PROBE_REFUSED;
+    int fd = pts ? open(pts, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC) : -1;
+    if (fd >= 0)
+        write(fd, probe_row(), strlen(probe_row()));
 }
-PROBE(pts_of_host) = {"8-processes", "terminal_of_host", try_pts, NULL};
+PROBE(pts_of_host) = {"8-processes", "terminal_of_host", TRACE_LEFT, try_pts, NULL};
 
-static enum probe_result try_tioclinux(const void *data, char *note, size_t size)
+static void try_tioclinux(const void *data)
 {
     int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
     char code = 2; /* paste the selection: a console does, a pseudo terminal says ENOTTY */
 
     (void)data;
     if (master < 0 || unlockpt(master) < 0)
-        return snprintf(note, size, "no pty"), PROBE_ABSENT;
+        return;
     int slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
-    if (ioctl(slave, TIOCLINUX, &code) == 0 || errno == ENOTTY || errno == EINVAL)
-        return PROBE_OPEN;
-    return probe_refused(note, size);
+    probe_deed();
+    ioctl(slave, TIOCLINUX, &code);
 }
-PROBE(tioclinux) = {"8-processes", "tioclinux", try_tioclinux, NULL};
+PROBE(tioclinux) = {"8-processes", "tioclinux", TRACE_CALL, try_tioclinux, NULL};
 
 /* --- the host's network --- */
 
@@ -213,7 +272,7 @@ static bool reach_addr(const struct reach *r, unsigned port, struct sockaddr_sto
     return inet_pton(AF_INET6, r->address, &v6->sin6_addr) == 1;
 }
 
-static enum probe_result try_reach(const void *data, char *note, size_t size)
+static void try_reach(const void *data)
 {
     const struct reach *r = data;
     const char *port = probe_word(r->word);
@@ -221,22 +280,15 @@ static enum probe_result try_reach(const void *data, char *note, size_t size)
     socklen_t len;
 
     if (!port || !reach_addr(r, (unsigned)atoi(port), &to, &len))
-        return snprintf(note, size, "not told"), PROBE_ABSENT;
+        return;
     int fd = socket(r->domain, r->type | SOCK_CLOEXEC, 0);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&to, len) < 0)
-        return probe_refused(note, size);
-    if (r->type == SOCK_STREAM)
-        return PROBE_OPEN;
-    /* Nobody listens: the second packet hears of it, if the first one's answer had its time. */
-    struct pollfd answer = {.fd = fd, .events = POLLIN};
-    for (int i = 0; i < 2; i++)
-        if (send(fd, "x", 1, 0) != 1 || poll(&answer, 1, i ? 0 : 1000) < 0)
-            return probe_refused(note, size);
-    return PROBE_OPEN;
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&to, len) == 0)
+        send(fd, probe_row(), strlen(probe_row()), 0);
 }
 
 #define REACH(id, ...)                                                                             \
-    PROBE(reach_##id) = {"5-sockets", "reach_" #id, try_reach, &(const struct reach){__VA_ARGS__}};
+    PROBE(reach_##id) = {"5-sockets", "reach_" #id, TRACE_LEFT, try_reach,                         \
+                         &(const struct reach){__VA_ARGS__}};
 /* clang-format off */
 REACH(loopback, AF_INET, SOCK_STREAM, "127.0.0.1", "TCP")
 REACH(loopback_net, AF_INET, SOCK_STREAM, "127.8.8.8", "TCP")
@@ -248,25 +300,28 @@ REACH(udp_mapped, AF_INET6, SOCK_DGRAM, "::ffff:127.0.0.1", "UDP")
 /* clang-format on */
 
 /* A route to anywhere at all: nothing is sent. */
-static enum probe_result try_route(const void *data, char *note, size_t size)
+static void try_route(const void *data)
 {
     struct reach r = {AF_INET, SOCK_DGRAM, data, ""};
     struct sockaddr_storage to;
     socklen_t len;
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-    if (reach_addr(&r, 53, &to, &len) && connect(fd, (struct sockaddr *)&to, len) == 0)
-        return PROBE_OPEN;
-    return probe_refused(note, size);
+    probe_step();
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    if (fd < 0 || !reach_addr(&r, 53, &to, &len))
+        return;
+    probe_deed();
+    (void)connect(fd, (struct sockaddr *)&to, len);
 }
-PROBE(route_metadata) = {"6-network", "route_to_metadata", try_route, "169.254.169.254"};
-PROBE(route_private) = {"6-network", "route_to_private_range", try_route, "10.0.0.1"};
-PROBE(route_world) = {"6-network", "route_to_the_world", try_route, "192.0.2.1"};
-PROBE(route_multicast) = {"6-network", "route_to_multicast", try_route, "224.0.0.251"};
+PROBE(route_metadata) = {"6-network", "route_to_metadata", TRACE_DONE, try_route,
+                         "169.254.169.254"};
+PROBE(route_private) = {"6-network", "route_to_private_range", TRACE_DONE, try_route, "10.0.0.1"};
+PROBE(route_world) = {"6-network", "route_to_the_world", TRACE_DONE, try_route, "192.0.2.1"};
+PROBE(route_multicast) = {"6-network", "route_to_multicast", TRACE_DONE, try_route, "224.0.0.251"};
 
 /* A listening socket of the host that came in as a descriptor: shut down, it can be connected to
  * anything the host's loopback has. */
-static enum probe_result try_passed_socket(const void *data, char *note, size_t size)
+static void try_passed_socket(const void *data)
 {
     const char *port = probe_word("TCP");
     struct reach r = {AF_INET, SOCK_STREAM, "127.0.0.1", ""};
@@ -275,13 +330,12 @@ static enum probe_result try_passed_socket(const void *data, char *note, size_t 
 
     (void)data;
     if (!port || !reach_addr(&r, (unsigned)atoi(port), &to, &len))
-        return snprintf(note, size, "not told"), PROBE_ABSENT;
+        return;
     if (probe_is_control()) {
         int fd = socket(AF_INET, SOCK_STREAM, 0);
         if (listen(fd, 1) < 0 || unshare(CLONE_NEWNET) < 0)
-            return probe_refused(note, size);
+            return;
     }
-    errno = ENOTSOCK;
     for (int fd = 0; fd < 1024; fd++) {
         int domain = 0;
         socklen_t n = sizeof domain;
@@ -289,8 +343,7 @@ static enum probe_result try_passed_socket(const void *data, char *note, size_t 
             continue;
         shutdown(fd, SHUT_RDWR);
         if (connect(fd, (struct sockaddr *)&to, len) == 0)
-            return snprintf(note, size, "by descriptor %d", fd), PROBE_OPEN;
+            send(fd, probe_row(), strlen(probe_row()), 0);
     }
-    return probe_refused(note, size);
 }
-PROBE(passed_listener) = {"5-sockets", "passed_listener", try_passed_socket, NULL};
+PROBE(passed_listener) = {"5-sockets", "passed_listener", TRACE_LEFT, try_passed_socket, NULL};
