@@ -75,6 +75,7 @@ wrap := $(foreach f,$(wrapped),-Wl,--wrap=$(f))
 
 host_obj  := $(code:%.c=$(O)/host/%.o)
 guest_obj := $(guest:%.c=$(O)/guest/%.o)
+guest_main := guest guest_libc guest_sys
 test_obj  := $(tests:%.c=$(O)/host/%.o)
 san_obj   := $(code:%.c=$(O)/asan/%.o)
 san_test_obj  := $(tests:%.c=$(O)/asan/%.o)
@@ -96,7 +97,7 @@ $(O)/croft: $(host_obj) $(O)/host/src/main/croft.o $(O)/host/embed.o
 	@echo "  LINK  $@"
 	@$(CC) $(host_ldflags) -o $@ $^ $(host_libs)
 
-$(O)/croft-guest: $(guest_obj) $(O)/guest/src/main/guest.o $(O)/guest/src/main/guest_libc.o src/main/guest.ld | $(O)/tools/unsection
+$(O)/croft-guest: $(guest_obj) $(guest_main:%=$(O)/guest/src/main/%.o) src/main/guest.ld | $(O)/tools/unsection
 	@echo "  LINK  $@"
 	@$(MUSL) $(guest_ldflags) -o $@.tmp $(filter %.o,$^)
 	@strip -R .comment $@.tmp && $(O)/tools/unsection $@.tmp && mv $@.tmp $@
