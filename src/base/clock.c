@@ -27,12 +27,42 @@ static uint64_t system_wall(const struct clock *c)
 
 const struct clock clock_system = {system_mono, system_wall};
 
+/* Not by libc, which looks for time zones and is four times as long. Years begin in March here: the
+ * odd day is the last of them, and months begin at day (153 * month + 2) / 5. */
+bool clock_split(int64_t wall_s, struct tm *ret_tm)
+{
+    int64_t days = wall_s / 86400, second = wall_s % 86400;
+
+    if (second < 0) {
+        second += 86400;
+        days--;
+    }
+    int64_t since = days + 719468, era = since / 146097; /* of 400 years, from March of year 0 on */
+    if (since % 146097 < 0)
+        era--;
+    unsigned day = (unsigned)(since - era * 146097);
+    unsigned year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
+    day -= 365 * year + year / 4 - year / 100;
+    unsigned month = (5 * day + 2) / 153;
+    int64_t since_1900 = era * 400 + year + (month > 9) - 1900;
+    *ret_tm = (struct tm){
+        .tm_year = (int)since_1900,
+        .tm_mon = (int)(month > 9 ? month - 10 : month + 2),
+        .tm_mday = (int)(day - (153 * month + 2) / 5 + 1),
+        .tm_wday = (int)((days % 7 + 11) % 7), /* 1970 began on a Thursday */
+        .tm_hour = (int)second / 3600,
+        .tm_min = (int)second / 60 % 60,
+        .tm_sec = (int)second % 60,
+    };
+    return since_1900 == ret_tm->tm_year;
+}
+
 size_t clock_format_iso(uint64_t wall_ns, bool with_zone, char out[CLOCK_ISO_MAX])
 {
-    time_t s = (time_t)(wall_ns / NS_PER_S);
     unsigned us = (unsigned)(wall_ns % NS_PER_S / 1000);
     struct tm tm;
-    gmtime_r(&s, &tm);
+
+    clock_split((int64_t)(wall_ns / NS_PER_S), &tm);
     size_t n =
         (size_t)snprintf(out, CLOCK_ISO_MAX, "%04u-%02u-%02uT%02u:%02u:%02u",
                          (tm.tm_year + 1900) % 10000u, (tm.tm_mon + 1) % 100u, tm.tm_mday % 100u,
@@ -159,10 +189,9 @@ void clock_format_http(uint64_t wall_s, char out[CLOCK_HTTP_LEN + 1])
 {
     static const char days[] = "SunMonTueWedThuFriSat",
                       months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
-    time_t s = (time_t)wall_s;
     struct tm tm;
 
-    gmtime_r(&s, &tm);
+    clock_split((int64_t)wall_s, &tm);
     snprintf(out, CLOCK_HTTP_LEN + 1, "%.3s, %02d %.3s %04d %02d:%02d:%02d GMT",
              days + tm.tm_wday * 3, tm.tm_mday % 100u, months + tm.tm_mon * 3,
              (tm.tm_year + 1900) % 10000u, tm.tm_hour % 100u, tm.tm_min % 100u, tm.tm_sec % 100u);

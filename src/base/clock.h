@@ -10,6 +10,8 @@
 #define NS_PER_MS 1000000ull
 #define NS_PER_S  1000000000ull
 
+struct tm;
+
 struct clock {
     uint64_t (*mono_ns)(const struct clock *c); /* for deadlines */
     uint64_t (*wall_ns)(const struct clock *c); /* since 1970, for people */
@@ -27,6 +29,8 @@ static inline uint64_t clock_wall_ns(const struct clock *c)
     return c->wall_ns(c);
 }
 
+/* In UTC; tm_yday stays 0. False if the year is out of an int's range. */
+bool clock_split(int64_t wall_s, struct tm *ret_tm);
 #define CLOCK_ISO_MAX 40
 /* As Python's datetime.isoformat() in UTC: "2026-11-15T09:06:31.123456", no fraction when it is
  * zero; with_zone adds "+00:00". Gives the length. */

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
 
+#include <time.h>
+
+#include "base/rng.h"
 #include "test/test.h"
 
 #define AT 1700000000ull /* 2023-11-14T22:13:20Z */
@@ -120,4 +123,42 @@ TEST(a_clock_can_be_chosen_and_the_system_one_runs)
     CHECK_INT(clock_mono_ns(&mine) + clock_wall_ns(&mine), 14);
     CHECK(b >= a);
     CHECK(clock_wall_ns(&clock_system) > 1700000000 * NS_PER_S);
+}
+
+static void check_split(time_t at)
+{
+    struct tm want = {0}, got = {0};
+
+    bool fits = gmtime_r(&at, &want) != NULL;
+    CHECK_INT(clock_split(at, &got), fits);
+    if (!fits)
+        return;
+    CHECK_INT(got.tm_year, want.tm_year);
+    CHECK_INT(got.tm_mon, want.tm_mon);
+    CHECK_INT(got.tm_mday, want.tm_mday);
+    CHECK_INT(got.tm_wday, want.tm_wday);
+    CHECK_INT(got.tm_hour, want.tm_hour);
+    CHECK_INT(got.tm_min, want.tm_min);
+    CHECK_INT(got.tm_sec, want.tm_sec);
+}
+
+TEST(time_is_split_as_libc_splits_it)
+{
+    static const int64_t ends[] = {INT64_MIN, INT64_MAX, 67768036191676799, -67768040609740800};
+    struct rng_fixed fixed;
+    struct rng *rng = rng_fixed_init(&fixed, 1);
+
+    for (int64_t day = -200000; day < 200000; day++) { /* more than 400 years either way */
+        check_split(day * 86400);
+        check_split(day * 86400 - 1);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+        check_split(ends[i]);
+        check_split(ends[i] > 0 ? ends[i] - 1 : ends[i] + 1);
+        check_split(ends[i] > 0 ? ends[i] / 2 + 1 : ends[i] / 2);
+    }
+    check_split(67768036191676800);
+    check_split(-67768040609740801);
+    for (int i = 0; i < 100000; i++)
+        check_split((int64_t)rng_u64(rng) >> i % 40);
 }

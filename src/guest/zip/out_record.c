@@ -3,6 +3,7 @@
  * the index, the end. 64-bit forms are used only where a number needs them. */
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/utf8.h"
 #include "guest/zip/format.h"
 #include "guest/zip/out.h"
@@ -14,10 +15,9 @@
 /* In UTC; the exact time stands in the extra field, which readers prefer. */
 static uint32_t dos_time(int64_t seconds)
 {
-    time_t t = (time_t)seconds;
     struct tm tm;
 
-    if (!gmtime_r(&t, &tm) || tm.tm_year < 80)
+    if (!clock_split(seconds, &tm) || tm.tm_year < 80)
         return 1u << 21 | 1u << 16; /* 1980-01-01: the format knows nothing older */
     if (tm.tm_year > 207)
         return 127u << 25 | 12u << 21 | 31u << 16 | 23u << 11 | 59u << 5 | 29u;
