@@ -29,6 +29,9 @@ struct escape_bait {
     struct buf settings; /* of the host, when it was laid */
     int life;            /* while it is open the janitor waits */
 };
+/* For a test that is not in a mount namespace of its own yet, before it starts anything: the mounts
+ * of other tests come and go. */
+void escape_own_mounts(void);
 /* uid: whose process the victim is. */
 void escape_bait_lay(struct escape_bait *b, uid_t uid);
 void escape_bait_take_up(struct escape_bait *b);

@@ -73,6 +73,7 @@ TEST_LIMIT(no_door_of_the_escape_corpus_is_open_to_an_ordinary_users_sandbox, LI
 
     buf_init(&out, 1u << 20);
     kit_be_nobody();
+    escape_own_mounts();
     escape_place_probe(dir);
     escape_bait_lay(&b, KIT_NOBODY);
     run_args(&b, dir, argv);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ipc.h>
+#include <sys/mount.h>
 #include <sys/msg.h>
 #include <sys/resource.h>
 #include <sys/sem.h>
@@ -213,6 +214,12 @@ static const char *const settings[] = {
     "/proc/self/cgroup",
     "/proc/self/mountinfo",
 };
+
+void escape_own_mounts(void)
+{
+    CHECK_INT(unshare(CLONE_NEWNS), 0);
+    CHECK_INT(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+}
 
 void escape_settings(struct buf *out)
 {
