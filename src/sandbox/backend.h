@@ -63,6 +63,12 @@ enum sbx_phase {
     SBX_PHASES
 };
 
+#define SBX_LACKS_MAX 16
+struct sbx_lack {              /* a layer of isolation, or a limit, that is not there */
+    const char *name, *remedy; /* name NULL: the last one was before; remedy NULL: none */
+    char why[160];
+};
+
 struct sbx_host { /* what the program lends every driver; borrowed */
     struct loop *loop;
     struct net *net;
@@ -78,6 +84,7 @@ struct sbx_host { /* what the program lends every driver; borrowed */
      * and the next program reads on. NULL: a pipe each, which ends with us. */
     const char *outputs;
     unsigned native_caps;
+    const struct sbx_lack *native_lacks; /* what of its layers is not there; NULL: nobody looked */
     const char *const *roots;
     /* remote: the other server, "http://host:3000", and a key of it; NULL: none. */
     const char *remote_url, *remote_key;

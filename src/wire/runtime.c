@@ -245,12 +245,27 @@ void wire_put_warm_config(struct jw *w, const struct wire_warm_config *c)
     }
 }
 
+static void put_caps(struct jw *w, const struct wire_sandbox *s)
+{
+    JW_ARRAY(w, "capabilities")
+        for (size_t i = 0; i < s->cap_count; i++)
+            jw_str(w, NULL, s->caps[i]);
+    JW_ARRAY(w, "lacks")
+        for (size_t i = 0; i < s->lack_count; i++)
+            JW_OBJECT(w, NULL) {
+                jw_str(w, "name", s->lacks[i].name);
+                jw_str(w, "why", s->lacks[i].why);
+                put_or_null(w, "remedy", s->lacks[i].remedy);
+            }
+}
+
 void wire_put_sandbox(struct jw *w, const struct wire_sandbox *s)
 {
     JW_OBJECT(w, NULL) {
         wire_put_runtime_members(w, &s->runtime);
         jw_str(w, "image", s->image);
         jw_str(w, "backend", s->backend);
+        put_or_null(w, "warning", s->warning);
         jw_str(w, "face", s->face);
         put_or_null(w, "pool", s->pool);
         jw_str(w, "launch_type", s->launch);
@@ -260,6 +275,8 @@ void wire_put_sandbox(struct jw *w, const struct wire_sandbox *s)
         jw_bool(w, "keep", s->keep);
         jw_int(w, "resource_factor", s->resource_factor);
         wire_put_wants(w, s->has);
+        if (s->with_caps)
+            put_caps(w, s);
         JW_OBJECT(w, "timeline") {
             jw_str(w, "launch_type", s->launch);
             put_or_null(w, "pool_miss", s->miss);

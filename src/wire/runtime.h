@@ -56,6 +56,11 @@ void wire_put_warm_config(struct jw *w, const struct wire_warm_config *c);
 
 /* The object of /croft/v1/sandboxes: a runtime and what only croft knows of it. */
 #define WIRE_PHASES 12
+#define WIRE_CAPS   32
+struct wire_lack {
+    struct str name, why, remedy; /* remedy .p NULL: none is known */
+};
+
 struct wire_sandbox {
     struct str face; /* what answers inside: action (our server), command (its own program) */
     struct wire_runtime runtime;
@@ -66,6 +71,11 @@ struct wire_sandbox {
     bool keep;
     int64_t resource_factor;
     const struct wire_wants *has; /* limits, host name, mounts */
+    bool with_caps;               /* what is real, and what is not: in all but lists */
+    struct str caps[WIRE_CAPS];
+    struct wire_lack lacks[WIRE_CAPS];
+    size_t cap_count, lack_count;
+    struct str warning; /* of its backend; .p NULL: none */
     struct {
         struct str name; /* "queue_ns" */
         uint64_t ns;

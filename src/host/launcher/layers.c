@@ -134,3 +134,18 @@ unsigned layers_caps(const struct box_host *h)
            (has_pids(h) ? SBX_LIMITS_PIDS : 0) | (has_cpu(h) ? SBX_LIMITS_CPU : 0) |
            (has_disk(h) ? SBX_LIMITS_DISK : 0) | (has_users(h) ? SBX_CAN_USER : 0);
 }
+
+_Static_assert(ARRAY_LEN(layers) < SBX_LACKS_MAX, "every layer may be missing");
+void layers_lacks(const struct box_host *h, struct sbx_lack *ret_lacks)
+{
+    struct sbx_lack *at = ret_lacks;
+
+    for (size_t i = 0; i < layers_len; i++) {
+        if (layers[i].there(h))
+            continue;
+        *at = (struct sbx_lack){.name = layers[i].name, .remedy = layers[i].remedy};
+        snprintf(at->why, sizeof at->why, "%s: %s", layers[i].means, layers[i].how(h));
+        at++;
+    }
+    at->name = NULL;
+}

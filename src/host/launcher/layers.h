@@ -24,3 +24,6 @@ extern const size_t layers_len;
 fallible layers_require(const struct box_host *h, struct str names);
 /* The same as sbx_host.native_caps: all a native sandbox can but for what this machine lacks. */
 unsigned layers_caps(const struct box_host *h);
+/* The others, in the words of doctor, and one without a name at the end. */
+struct sbx_lack;
+void layers_lacks(const struct box_host *h, struct sbx_lack *ret_lacks); /* SBX_LACKS_MAX */

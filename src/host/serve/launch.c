@@ -33,6 +33,7 @@ static void look(struct launch *l, const struct layout *where, const struct sett
 
     box_host_look(&h, where->state);
     l->caps = layers_caps(&h);
+    layers_lacks(&h, l->lacks);
     box_host_close(&h);
     bool memory = l->caps & SBX_LIMITS_MEMORY, pids = l->caps & SBX_LIMITS_PIDS,
          cpu = l->caps & SBX_LIMITS_CPU, disk = l->caps & SBX_LIMITS_DISK;

@@ -10,8 +10,9 @@ struct settings;
 
 struct launch {
     int sock;
-    pid_t pid;                /* of one we forked; 0: it was there */
-    unsigned caps;            /* of native sandboxes here */
+    pid_t pid;     /* of one we forked; 0: it was there */
+    unsigned caps; /* of native sandboxes here */
+    struct sbx_lack lacks[SBX_LACKS_MAX];
     struct sbx_limits limits; /* of factor 1: what is asked for and can be enforced */
     char roots[LAUNCHER_ROOTS][NATIVE_TEXT_MAX]; /* directories it may mount, in its order */
     unsigned root_modes[LAUNCHER_ROOTS];

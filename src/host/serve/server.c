@@ -143,21 +143,23 @@ static fallible open_driver(struct server *s)
 {
     for (size_t i = 0; i < s->launch.root_count; i++)
         s->roots[i] = s->launch.roots[i][0] ? s->launch.roots[i] : "(none)";
-    s->host = (struct sbx_host){.loop = s->loop,
-                                .net = s->net,
-                                .state_dir = s->layout.state,
-                                .guest_fd = -1,
-                                .envp = s->config->envp,
-                                .launcher = s->launch.sock,
-                                .sockets = s->layout.sockets,
-                                .outputs = s->layout.outputs,
-                                .native_caps = s->launch.caps,
-                                .on_lost = on_lost,
-                                .lost_arg = s,
-                                .roots = s->roots,
-                                .remove_tree = tree_remove,
-                                .remote_url = s->config->remote_url,
-                                .remote_key = s->config->remote_key};
+    s->host =
+        (struct sbx_host){.loop = s->loop,
+                          .net = s->net,
+                          .state_dir = s->layout.state,
+                          .guest_fd = -1,
+                          .envp = s->config->envp,
+                          .launcher = s->launch.sock,
+                          .sockets = s->layout.sockets,
+                          .outputs = s->layout.outputs,
+                          .native_caps = s->launch.caps,
+                          .native_lacks = backing_is_native(s->settings) ? s->launch.lacks : NULL,
+                          .on_lost = on_lost,
+                          .lost_arg = s,
+                          .roots = s->roots,
+                          .remove_tree = tree_remove,
+                          .remote_url = s->config->remote_url,
+                          .remote_key = s->config->remote_key};
     set_patience(s);
     if (!backing_is_native(s->settings))
         s->host.state_dir = s->layout.own; /* all else is the launcher's */

@@ -53,15 +53,48 @@ struct str v1_time(struct arena *a, uint64_t wall_ms)
     return arena_copy(a, str_n(text, n));
 }
 
+/* What a sandbox may be without; the rest is what can be done with one. */
+#define WALLS                                                                                      \
+    (SBX_LIMITS_MEMORY | SBX_LIMITS_PIDS | SBX_LIMITS_CPU | SBX_LIMITS_DISK | SBX_HIDES_FILES |    \
+     SBX_HIDES_PROCESSES | SBX_HIDES_NETWORK | SBX_CAN_PAUSE | SBX_CAN_USER | SBX_LIMITS_FILES)
+
+static void add_lack(struct wire_sandbox *s, const char *name, const char *why, const char *remedy)
+{
+    if (s->lack_count < WIRE_CAPS)
+        s->lacks[s->lack_count++] =
+            (struct wire_lack){.name = str_of(name),
+                               .why = str_of(why),
+                               .remedy = remedy ? str_of(remedy) : (struct str){0}};
+}
+
+/* Of native the layers as `croft doctor` names them, of any other backend what it does not claim.
+ */
+static void describe_walls(const struct sbx_driver *d, struct wire_sandbox *s)
+{
+    const struct sbx_lack *lack = d->host->native_lacks;
+    const char *name, *why = d->backend->warning;
+
+    s->with_caps = true;
+    for (unsigned bit = 0; bit < WIRE_CAPS && (name = sbx_cap_name(bit)); bit++)
+        if (d->caps & (1u << bit))
+            s->caps[s->cap_count++] = str_of(name);
+        else if (!lack && (WALLS & (1u << bit)))
+            add_lack(s, name, why ? why : "this backend does not claim it", NULL);
+    for (; lack && lack->name; lack++)
+        add_lack(s, lack->name, lack->why, lack->remedy);
+}
+
 static fallible describe(const struct runtime *r, struct arena *a, struct wire_sandbox *ret)
 {
     struct wire_wants *has = arena_new(a, struct wire_wants);
+    const struct sbx_backend *b = manager_driver(r->manager)->backend;
 
     TRY(arena_check(a));
     TRY(runtime_wants(r, a, has));
     *ret = (struct wire_sandbox){
         .image = str_of(r->image),
-        .backend = str_of(manager_driver(r->manager)->backend->name),
+        .backend = str_of(b->name),
+        .warning = b->warning ? str_of(b->warning) : (struct str){0},
         .face = r->published ? STR("command") : STR("action"),
         .pool = r->pool ? str_of(r->pool) : (struct str){0},
         .launch = str_of(runtime_launch_names[r->launch]),
@@ -89,8 +122,10 @@ static fallible put_as(struct http_req *req, struct jw *w, const struct runtime 
     TRY(describe(r, &req->arena, &s));
     if (!keys_may_act(face_of(req)->face.keys, req))
         s.runtime.session_api_key = (struct str){0};
-    if (!listed)
+    if (!listed) {
         s.runtime.pod_logs = runtime_last_words(r, &req->arena);
+        describe_walls(manager_driver(r->manager), &s);
+    }
     wire_put_sandbox(w, &s);
     return NULL;
 }
