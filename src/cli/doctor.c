@@ -12,6 +12,7 @@
 #include "cli/state.h"
 #include "host/launcher/drop.h"
 #include "host/launcher/layers.h"
+#include "sandbox/backend.h"
 
 struct doctor_options {
     bool json;
@@ -60,6 +61,12 @@ static void put_json(struct buf *out, const struct box_host *h, const struct lau
                     jw_cstr(&w, "remedy", layers[i].there(h) ? NULL : layers[i].remedy);
                 }
         }
+        JW_OBJECT(&w, "warnings") {
+            const struct sbx_backend *b;
+            for (size_t i = 0; (b = sbx_backend_at(i)); i++)
+                if (b->warning)
+                    jw_cstr(&w, b->name, b->warning);
+        }
         JW_OBJECT(&w, "acts") {
             for (size_t i = 0; i < doctor_acts_len; i++)
                 jw_cstr(&w, doctor_acts[i].name, verdicts[r->acts[i]]);
@@ -83,6 +90,10 @@ static void put_text(struct buf *out, const struct box_host *h, const struct lau
         if (!there)
             buf_addf(out, "       %10s to get it: %s\n", "", layers[i].remedy);
     }
+    const struct sbx_backend *b;
+    for (size_t i = 0; (b = sbx_backend_at(i)); i++)
+        if (b->warning)
+            buf_addf(out, "\nBackend '%s' has none of these: %s.\n", b->name, b->warning);
     if (server && server->shared)
         buf_addf(out, "\nA server would be 'nobody' here: " LAUNCHER_OWN_USER ".\n");
     if (r->trouble) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/plain.h"
 #include "cli/age.h"
 #include "cli/ask.h"
@@ -71,6 +72,23 @@ static void put_list(struct buf *out, const struct ps_options *o, const struct j
             put_row(out, s, keys);
 }
 
+/* Once: all are of one backend. */
+static void warn(struct cli *cli, const struct json *list)
+{
+    const struct json *s = list ? list->first : NULL;
+    struct str warning = s ? json_get_str(s, "warning", STR("")) : STR("");
+    own_done(buf) out;
+
+    buf_init(&out, 4096);
+    if (!warning.len)
+        return;
+    buf_add_cstr(&out, "croft ps: backend ");
+    plain_put_cell(&out, json_get_str(s, "backend", STR("")), 0);
+    buf_add_cstr(&out, ": ");
+    plain_put_cell(&out, warning, 0);
+    fd_print(cli->err, STR_FMT "\n", STR_ARG(buf_str(&out)));
+}
+
 /* As everybody types them. */
 static void spell_out(int argc, char **argv)
 {
@@ -105,8 +123,10 @@ static int run(struct cli *cli, int argc, char **argv)
                      (struct str){0}, &r);
     if (!e && o.json)
         buf_addf(&out, STR_FMT "\n", STR_ARG(r.text));
-    else if (!e)
+    else if (!e) {
         put_list(&out, &o, json_get(r.body, STR("sandboxes")));
+        warn(cli, json_get(r.body, STR("sandboxes")));
+    }
     int code = e ? cli_fail(cli, e) : cli_put(cli, &out);
     ask_close(&k);
     return code;

@@ -458,6 +458,20 @@ TEST(serve_takes_no_backend_for_granted)
     arena_done(&s.arena);
 }
 
+#define NO_WALLS "no isolation: commands run as you"
+
+/* In every place a person looks. */
+static void check_said(struct serve *s, const char *const *argv)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    setenv("CROFT_SERVER_STATE_DIR", s->state, 1);
+    program_run(argv, &out);
+    if (str_find(buf_str(&out), STR(NO_WALLS)) < 0)
+        FAIL("%s does not say it: " STR_FMT, argv[1], STR_ARG(buf_str(&out)));
+}
+
 TEST_LIMIT(serve_local_works_and_says_that_it_isolates_nothing, 120)
 {
     own_done(buf) said;
@@ -472,6 +486,10 @@ TEST_LIMIT(serve_local_works_and_says_that_it_isolates_nothing, 120)
     struct json *r = serve_start(&s, "s", "");
     CHECK_STR(serve_exec(&s, r, "echo here"), "here");
     CHECK_STR(serve_exec(&s, r, "id -u"), "65534");
+    CHECK_HAS(str_of(serve_field(&s, r, "status_detail")), NO_WALLS);
+    check_said(&s, ARGS(test_program("croft"), "ps"));
+    check_said(&s, ARGS(test_program("croft"), "inspect", "s"));
+    check_said(&s, ARGS(test_program("croft"), "doctor"));
     serve_tell(&s, "/stop", r);
     CHECK_INT(wire_stop(&s.wire), 0);
     close(pipe[1]);

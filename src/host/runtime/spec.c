@@ -233,7 +233,10 @@ static void add_note(struct spec *s, const char *text)
 static void add_notes(const struct runtime *r, const struct wire_start *start, struct spec *s)
 {
     bool ours = s->sbx.face != SBX_FACE_COMMAND; /* our server answers */
+    const struct sbx_backend *b = r->manager->config.driver->backend;
 
+    if (b && b->warning)
+        add_note(s, b->warning);
     if (ours && !(r->manager->config.driver->caps & SBX_CAN_USER) && s->sbx.command &&
         words_have(s->sbx.command, "--username"))
         add_note(s,
