@@ -102,3 +102,29 @@ TEST_LIMIT(serve_of_an_ordinary_user_names_the_limits_that_nobody_enforces, 120)
     CHECK_HAS(buf_str(&out), "none: root inside is you");
     serve_close(&s);
 }
+
+static uint64_t status_of(struct serve *s, const char *name, int base)
+{
+    own_done(buf) text;
+
+    buf_init(&text, 1u << 16);
+    CHECK_OK(fd_read_file(serve_text(s, "/proc/%d/status", (int)s->wire.pid), &text));
+    ptrdiff_t at = str_find(buf_str(&text), str_of(serve_text(s, "\n%s:\t", name)));
+    CHECK(at >= 0);
+    return strtoull(text.p + at + 3 + strlen(name), NULL, base);
+}
+
+/* A bug in a parser is not root on the host. */
+TEST_LIMIT(serve_started_by_root_is_an_ordinary_user_without_capabilities, 120)
+{
+    static const char *const sets[] = {"CapInh", "CapPrm", "CapEff", "CapAmb"};
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    const struct passwd *own = getpwnam("croft");
+    CHECK_INT(status_of(&s, "Uid", 10), own ? own->pw_uid : 65534);
+    CHECK(status_of(&s, "Gid", 10) != 0);
+    for (size_t i = 0; i < ARRAY_LEN(sets); i++)
+        CHECK_INT(status_of(&s, sets[i], 16), 0);
+    serve_close(&s);
+}
