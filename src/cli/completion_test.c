@@ -44,3 +44,31 @@ TEST(completion_is_there_for_three_shells_and_says_so)
              test_program("croft"));
     CHECK_INT(program_run((const char *const[]){"sh", "-c", command, NULL}, &out), 0);
 }
+
+/* The shell itself reads it, without running anything. */
+static void check_syntax(const char *shell)
+{
+    own_done(buf) out;
+    char command[3000];
+
+    buf_init(&out, 1 << 20);
+    snprintf(command, sizeof command, "command -v %s", shell);
+    if (program_run((const char *const[]){"sh", "-c", command, NULL}, &out) != 0)
+        SKIP("%s is not installed", shell);
+    snprintf(command, sizeof command, "%s completion %s >%s/c && %s -n %s/c", test_program("croft"),
+             shell, test_dir(), shell, test_dir());
+    buf_reset(&out);
+    int code = program_run((const char *const[]){"sh", "-c", command, NULL}, &out);
+    if (code != 0 || out.len)
+        FAIL("%s says: " STR_FMT, shell, STR_ARG(buf_str(&out)));
+}
+
+TEST(completion_for_zsh_is_read_by_zsh)
+{
+    check_syntax("zsh");
+}
+
+TEST(completion_for_fish_is_read_by_fish)
+{
+    check_syntax("fish");
+}
