@@ -44,8 +44,8 @@ pid_t claim_warm(struct rig *r, const char *id, unsigned flags)
 int claim_block_later(uint32_t later_ms)
 {
     static const char strings[] =
-        "\0\0action-server\0--working-dir\0/workspace\0PATH=/usr/bin:/bin";
-    const struct bind_head head = {BIND_MAGIC, 0, 3, 1, later_ms};
+        "\0\0action-server\0--working-dir\0/workspace\0PATH=/usr/bin:/bin\0HOME=/tmp";
+    const struct bind_head head = {BIND_MAGIC, 0, 3, 2, later_ms};
     int fd = memfd_create("bind", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     CHECK_OK(fd_write_all(fd, str_n(&head, sizeof head)));
