@@ -349,7 +349,7 @@ TEST_LIMIT(serve_pauses_a_busy_sandbox_again_and_again_and_nothing_hangs, 900)
 TEST_LIMIT(serve_wakes_a_paused_sandbox_for_who_comes_again_and_again_and_nothing_hangs, 900)
 {
     struct party p = {0};
-    unsigned many = pauses(100);
+    unsigned many = pauses(50);
 
     party_open(&p, "[server]\nresume_on_request = true\n");
     for (unsigned i = 0; i < many; i++) {
