@@ -24,6 +24,7 @@
 #include "guest/proc/proc.h"
 
 #define SERVER_STOP_MS   15000 /* it ends its shells first */
+#define SERVER_START_MS  60000 /* who was told already that it listens waits so long at most */
 #define LATE_MS          250
 #define RESTART_MS       25 /* doubled with each death in a row */
 #define NURSERY_AGAIN_MS 200
@@ -33,6 +34,8 @@
 #define SWEEPS_MAX       100 /* they may fork meanwhile */
 
 static fallible start_server(struct init *in);
+static void restart(struct init *in, int code);
+static void on_kill_time(struct loop_timer *t);
 
 /* --- the end of the job --- */
 
@@ -47,10 +50,13 @@ static void on_restart(struct loop_timer *t)
 {
     struct init *in = container_of(t, struct init, restart);
     struct err *e = NULL;
+    bool held = in->held;
 
     loop_timer_stop(t);
     loop_io_stop(&in->inbound);
     in->held = false;
+    if (held && !in->stopping) /* the host believes that it listens: nobody else looks */
+        loop_timer_start(in->loop, &in->kill, SERVER_START_MS, on_kill_time);
     if (in->job)
         init_wire_pump(in);
     else
@@ -59,7 +65,10 @@ static void on_restart(struct loop_timer *t)
         return;
     log_error("the server cannot be started", KV_ERR(e));
     err_free(e);
-    finish(in, EXIT_GAVE_UP);
+    if (held)
+        restart(in, EXIT_GAVE_UP);
+    else
+        finish(in, EXIT_GAVE_UP);
 }
 
 static void on_inbound(struct loop_io *io)

@@ -237,6 +237,8 @@ static int hear(struct init *in)
         drop_thing(in, m.id);
     else if (m.kind == KEEP_READY) {
         in->ready = true;
+        if (!in->stopping)
+            loop_timer_stop(&in->kill);
         if (in->bound.bytes && in->bound.later_ms <= BIND_ALONE_MS)
             init_want_nursery(in);                 /* its shell is about to be */
         own_close(take_fd(&in->config->ready_fd)); /* the byte is written */
