@@ -183,20 +183,42 @@ static fallible find_free(const struct account_place *place, uid_t first, uid_t 
                    first, TRIES - 1);
 }
 
+/* By any line that begins so, one that is broken too. Without a passwd nobody can be told apart. */
+static fallible is_taken(int dir, const char *name, bool *ret)
+{
+    own_done(buf) text = {0};
+    struct stat st;
+    bool there;
+    struct str line, rest;
+    size_t len = strlen(name);
+
+    TRY(load(dir, "passwd", &text, &st, &there));
+    if (!there)
+        return err_new(ERR_NOT_FOUND, "there is no passwd");
+    *ret = false;
+    for (rest = buf_str(&text); rest.len && !*ret;) {
+        str_cut(&rest, '\n', &line);
+        *ret = line.len > len && memcmp(line.p, name, len) == 0 && line.p[len] == ':';
+    }
+    return NULL;
+}
+
 /* Under the lock that useradd and its kin take. */
 static fallible make(const struct account_place *place, struct passwd_user *u, bool own)
 {
     own_fd dir = open(place->etc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     own_fd fd = openat(dir, ".pwd.lock", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    struct passwd_user other;
 
     if (fd < 0 || fcntl(fd, F_SETLK, &all) < 0)
         return err_sys("lock '%s/.pwd.lock', which who changes users holds", place->etc);
     if (own) {
-        struct err *missing = passwd_by_name(place->etc, STR("openhands"), &other);
-        snprintf(u->name, sizeof u->name, missing ? "openhands" : "u%u", u->uid);
-        err_free(missing);
+        bool taken;
+        TRY(is_taken(dir, "openhands", &taken));
+        snprintf(u->name, sizeof u->name, taken ? "u%u" : "openhands", u->uid);
+        TRY(is_taken(dir, u->name, &taken));
+        if (taken) /* a rule for that name would be somebody else's */
+            return err_new(ERR_CONFLICT, "'%s' is another user", u->name);
     } else {
         TRY(find_free(place, u->uid, &u->uid));
         TRY(make_home(place, u));

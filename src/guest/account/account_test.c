@@ -130,6 +130,26 @@ TEST(account_of_a_number_has_a_name_that_is_free_and_a_rule_of_its_own)
                                       "u10003 ALL=(ALL) NOPASSWD:ALL\n");
 }
 
+TEST(account_of_a_number_is_not_made_under_a_name_that_is_anothers)
+{
+    static const char *const taken[] = {"openhands:x:7:7::/:/bin/sh\nu10001:x:8:8::/:/bin/sh\n",
+                                        "openhands:broken\nu10001:\n"};
+    struct account_place p = place();
+    struct passwd_user u = {.uid = 10001, .gid = 10001, .home = "/home/10001"};
+    own_done(buf) b;
+    char path[400];
+
+    put("sudoers", "root ALL=(ALL:ALL) ALL\n", 0440);
+    for (size_t i = 0; i < ARRAY_LEN(taken); i++) {
+        put("passwd", taken[i], 0644);
+        CHECK_ERR(account_of_number(&p, &u), ERR_CONFLICT, "u10001");
+    }
+    snprintf(path, sizeof path, "%s/passwd", etc);
+    CHECK_INT(unlink(path), 0);
+    CHECK_ERR(account_of_number(&p, &u), ERR_NOT_FOUND, "passwd");
+    CHECK_STR(text_of("sudoers", &b), "root ALL=(ALL:ALL) ALL\n");
+}
+
 TEST(account_refuses_names_that_would_break_the_files)
 {
     static const char *const bad[] = {

@@ -29,6 +29,9 @@ static void give_account(struct passwd_user *u, const char *home)
 {
     static const struct account_place place = {PASSWD_ETC, "/home"};
 
+    own_fd etc = open(PASSWD_ETC, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (!proc_ours(etc)) /* a mount, and so somebody's who did not ask for users in it */
+        return;
     if (home && (home[strcspn(home, ":\n")] || strlen(home) >= sizeof u->home))
         return;
     if (home)
