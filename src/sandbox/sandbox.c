@@ -109,13 +109,14 @@ void sbx_driver_close(struct sbx_driver *d)
 {
     if (!d)
         return;
-    LIST_EACH(q, &d->questions, struct sbx_question, sibling)
-        sbx_question_drop(q);
     LIST_EACH(s, &d->all, struct sbx, sibling) {
         if (d->backend->let_go)
             d->backend->let_go(s);
         forget(s);
     }
+    /* Last: what a driver has of a question may be in a list that let_go takes a sandbox off. */
+    LIST_EACH(q, &d->questions, struct sbx_question, sibling)
+        sbx_question_drop(q);
     map_done(&d->by_id);
     d->backend->close(d);
 }
