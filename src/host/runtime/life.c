@@ -389,7 +389,8 @@ void runtime_on_listens(void *arg, struct sbx *s)
     sbx_inspect(s, &info);
     r->phase_us[RUNTIME_PHASE_READY] = (uint32_t)(info.phase_ns[SBX_PHASE_READY] / 1000);
     runtime_claim_over(r);
-    if (r->status.now == RUNTIME_RUNNING)
+    r->lived = true;
+    if (r->status.now == RUNTIME_RUNNING && r->op != RUNTIME_RESUME) /* which has told the same */
         runtime_is_ready(r);
 }
 
