@@ -245,8 +245,10 @@ TEST(what_starts_late_listens_at_once_and_has_its_server_when_wanted_or_in_time)
         own_fd client = connects ? connect_to(&at) : -1;
         if (connects)
             loop_timer_stop(&in.restart); /* it does not come by that */
+        CHECK(!in.kill.loop);
         while (!in.job)
             CHECK_OK(loop_turn(in.loop, -1));
+        CHECK(in.kill.loop); /* nobody else ends it if it never listens */
         init_done(&in);
         close(ready[0]);
         close(c.listen_fd);
