@@ -25,13 +25,27 @@ static pid_t be_daemon(int said)
     return me;
 }
 
+/* A directory whose last name no path reaches. */
+static void leave_deep(void)
+{
+    int at = open(test_dir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    for (unsigned i = 0; i < 1500; i++) {
+        CHECK_INT(mkdirat(at, "something", 0700), 0);
+        int next = openat(at, "something", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        close(at);
+        at = next;
+    }
+    close(at);
+}
+
 /* Prints the pids of a daemon and of one below it, and its directory, which is not empty. */
 static void leave_things(void)
 {
     int said[2];
     pid_t a, b;
 
-    CHECK_INT(mkdirat(test_dir_fd(), "something", 0700), 0);
+    leave_deep();
     CHECK_INT(pipe(said), 0);
     if (fork() == 0) {
         be_daemon(said[1]);
