@@ -209,5 +209,6 @@ struct sbx_driver {
     struct list waiters;   /* see patience.h */
     unsigned waiting;      /* so many */
     bool silent;           /* who works for it answers nobody */
+    bool ending;           /* it is about to be closed */
     unsigned sandboxes;
 };

@@ -29,6 +29,8 @@ void sbx_wait_over(struct sbx_waiter *w)
 
 fallible sbx_check_silent(const struct sbx_driver *d, const char *then)
 {
+    if (d->ending)
+        return err_new(ERR_BUSY, "the server is being stopped: %s", then);
     if (!d->silent)
         return NULL;
     return err_new(
@@ -38,10 +40,19 @@ fallible sbx_check_silent(const struct sbx_driver *d, const char *then)
         d->host->silence_ms, then);
 }
 
-void sbx_wait_over_all(struct sbx_driver *d)
+/* What one is told may end the wait of others. */
+static void give_up_all(struct sbx_driver *d)
 {
-    for (struct sbx_waiter *w; (w = LIST_FIRST(&d->waiters, struct sbx_waiter, link));)
+    for (struct sbx_waiter *w; (w = LIST_FIRST(&d->waiters, struct sbx_waiter, link));) {
         sbx_wait_over(w);
+        w->give_up(w);
+    }
+}
+
+void sbx_wait_end(struct sbx_driver *d)
+{
+    d->ending = true;
+    give_up_all(d);
 }
 
 void sbx_set_silent(struct sbx_driver *d, bool silent)
@@ -54,9 +65,6 @@ void sbx_set_silent(struct sbx_driver *d, bool silent)
                   KV("waiting", d->waiting));
     else
         log_info("the launcher answers again");
-    /* What one is told may end the wait of others. */
-    for (struct sbx_waiter *w; silent && (w = LIST_FIRST(&d->waiters, struct sbx_waiter, link));) {
-        sbx_wait_over(w);
-        w->give_up(w);
-    }
+    if (silent)
+        give_up_all(d);
 }

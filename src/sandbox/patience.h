@@ -23,10 +23,12 @@ struct sbx_waiter { /* the caller's; all zero at first */
  * separately: not all that one may wait for needs it. */
 fallible sbx_wait(struct sbx_driver *d, struct sbx_waiter *w,
                   void (*give_up)(struct sbx_waiter *w));
-void sbx_wait_over(struct sbx_waiter *w);     /* twice is fine, and of one that never waited */
-void sbx_wait_over_all(struct sbx_driver *d); /* before those who wait go away untold */
+void sbx_wait_over(struct sbx_waiter *w); /* twice is fine, and of one that never waited */
+/* Before the driver is closed: nobody is asked any more, and all who wait are told so. */
+void sbx_wait_end(struct sbx_driver *d);
 
-/* ERR_BUSY, that it is silent and then what that means here; NULL: it is not. */
+/* ERR_BUSY, that it is silent, or about to be closed, and then what that means here; NULL: it is
+ * not. */
 fallible sbx_check_silent(const struct sbx_driver *d, const char *then);
 
 /* --- for drivers --- */

@@ -260,6 +260,52 @@ TEST_LIMIT(serve_says_of_all_else_that_the_launcher_does_not_answer, 120)
     serve_close(&s);
 }
 
+/* Of whichever kind: what was begun may be done, and nobody is left without an answer. */
+TEST_LIMIT(serve_answers_who_waits_for_the_launcher_when_it_ends_at_once, 120)
+{
+    struct serve s = {.key = NULL};
+    struct asked all[ASKS];
+    int fds[ASKS];
+
+    serve_prepare(&s);
+    image_kit_import(s.state, "mine:1", "{}");
+    serve_run_with(&s, "[pool.p]\ntarget = 0\n");
+    prepare_asks(&s, all);
+    pid_t launcher = serve_launcher(&s);
+    CHECK_INT(kill(launcher, SIGSTOP), 0);
+    for (unsigned i = 0; i < ASKS; i++)
+        fds[i] = send_ask(&s, asks[i].method, all[i].target, all[i].body);
+    CHECK_INT(serve_get(&s, "/health").status, 200); /* it has read all by now */
+    CHECK(kill(s.wire.pid, SIGTERM) == 0 && kill(s.wire.pid, SIGINT) == 0);
+    for (unsigned i = 0; i < ASKS; i++)
+        read_ask(fds[i], "HTTP/1.1 503 ", "the server is being stopped", "\r\nretry-after: 1\r\n");
+    CHECK_INT(program_wait(s.wire.pid), 0); /* and nothing leaked */
+    CHECK_INT(kill(launcher, SIGCONT), 0);
+    serve_run(&s, NULL);
+    serve_start(&s, "new", "");
+    serve_close(&s);
+}
+
+/* A claim waits a while for its sandbox; it has its row. */
+TEST_LIMIT(serve_answers_who_waits_for_a_start_when_it_ends_at_once, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    serve_wait_warm(&s);
+    pid_t launcher = serve_launcher(&s);
+    CHECK_INT(kill(launcher, SIGSTOP), 0);
+    int fd = send_ask(&s, "POST", "/start", "{'image':'host','session_id':'a'}");
+    CHECK_INT(serve_get(&s, "/health").status, 200); /* it has read that by now */
+    CHECK(kill(s.wire.pid, SIGTERM) == 0 && kill(s.wire.pid, SIGINT) == 0);
+    read_ask(fd, "HTTP/1.1 200 ", "\"status\":\"starting\"", "runtime_id");
+    CHECK_INT(program_wait(s.wire.pid), 0);
+    CHECK_INT(kill(launcher, SIGCONT), 0);
+    serve_run(&s, NULL);
+    serve_start(&s, "a", ""); /* it is begun, or was */
+    serve_close(&s);
+}
+
 TEST_LIMIT(serve_lets_no_more_wait_for_the_launcher_than_it_was_told, 120)
 {
     struct serve s = {.key = NULL};

@@ -47,7 +47,8 @@ struct manager {
     struct list snapshots;
 
     struct list pools;
-    struct list warm_ends; /* of pools, waiting for the gate */
+    struct list warm_ends;  /* of pools, waiting for the gate */
+    struct list warm_asked; /* that the launcher makes or ends now */
     struct loop_later refill;
     struct loop_timer refill_again, calm;
     uint64_t busy_ns;                 /* since when claims come without a pause; 0: none does */

@@ -98,6 +98,15 @@ void runtime_watch(struct runtime *r, struct runtime_ask *ask)
     look_at_watchers(r);
 }
 
+/* Not even a moment's wait is left. What has no row yet was told why. */
+void manager_answer_starts(struct manager *m)
+{
+    MAP_EACH(slot, &m->ids) {
+        struct runtime *r = slot->value;
+        answer_watchers(r, NULL);
+    }
+}
+
 /* --- the end of an operation --- */
 
 /* Many at once: a row's end is a write like any other. */

@@ -136,6 +136,7 @@ void pool_end_next(struct manager *m)
     while (m->at_gate < GATE_MOST && !list_empty(&m->warm_ends)) {
         struct warm *w = LIST_FIRST(&m->warm_ends, struct warm, link);
         list_del(&w->link);
+        list_add(&m->warm_asked, &w->link);
         m->at_gate++;
         own(err) e = sbx_stop(w->sbx, on_warm_stopped, w);
         if (e)
@@ -192,6 +193,7 @@ static void on_warm_started(void *arg, struct sbx *s, const struct err *e)
     p->making--;
     p->ready++;
     w->ready = true;
+    list_del(&w->link);
     list_add(&p->sandboxes, &w->link);
     if (p->closed || m->ending)
         end_warm(w);
@@ -226,6 +228,7 @@ static bool make_warm(struct pool *p)
         refill_later(m);
         return false;
     }
+    list_add(&m->warm_asked, &w->link);
     p->making++;
     m->refilling++;
     return true;
@@ -513,17 +516,20 @@ void pool_drain(struct manager *m)
         close_pool(p);
 }
 
-void pool_free_all(struct manager *m)
+static void free_warm(struct list *all)
 {
-    LIST_EACH(w, &m->warm_ends, struct warm, link) {
+    LIST_EACH(w, all, struct warm, link) {
         list_del(&w->link);
         free(w);
     }
+}
+
+void pool_free_all(struct manager *m)
+{
+    free_warm(&m->warm_ends);
+    free_warm(&m->warm_asked);
     LIST_EACH(p, &m->pools, struct pool, link) {
-        LIST_EACH(w, &p->sandboxes, struct warm, link) {
-            list_del(&w->link);
-            free(w);
-        }
+        free_warm(&p->sandboxes);
         free_pool(p);
     }
 }

@@ -192,6 +192,8 @@ fallible manager_adopt(struct manager *m, void (*done)(void *arg, struct err *e)
 void manager_reconfigure(struct manager *m, const struct manager_config *config);
 /* Stops what is not to be kept, ends what is warm; done when all of that is gone. */
 void manager_shutdown(struct manager *m, void (*done)(void *arg), void *arg);
+/* Before the loop's end, and after the store's: who waits for a start is told how far it came. */
+void manager_answer_starts(struct manager *m);
 void manager_free(struct manager *m); /* forgets what is left: it lives on */
 OWNABLE(manager)
 

@@ -505,9 +505,11 @@ static void close_parts(struct server *s)
         loop_signal_stop(&s->term);
         loop_signal_stop(&s->interrupt);
     }
+    if (s->driver) /* first: what is told may be written down */
+        sbx_wait_end(s->driver);
     store_close(s->store); /* tells what waits: runtimes, keys, and through them clients */
-    if (s->driver)
-        sbx_wait_over_all(s->driver);
+    if (s->manager)
+        manager_answer_starts(s->manager);
     http_server_free(s->http);
     router_free(s->router);
     watch_close(&s->watch);
