@@ -81,6 +81,56 @@ TEST_LIMIT(serve_tells_no_session_key_that_is_not_written_down, 120)
     serve_close(&s);
 }
 
+static int send_post(struct serve *s, const char *target)
+{
+    int fd = wire_connect(&s->wire);
+
+    wire_send(fd, str_of(serve_text(s,
+                                    "POST %s HTTP/1.1\r\nHost: localhost\r\n"
+                                    "Connection: close\r\nContent-Length: 0\r\n\r\n",
+                                    target)));
+    return fd;
+}
+
+static void await_running(struct serve *s, const char *path)
+{
+    while (strcmp(serve_field(s, serve_want(s, 200, "GET", path, NULL), "status"), "running"))
+        ;
+}
+
+/* The sandbox is resumed, its row is not written yet, and then the launcher answers nobody. */
+TEST_LIMIT(serve_tells_a_new_session_key_though_the_launcher_fell_silent, 120)
+{
+    struct serve s = {.key = NULL};
+    own_done(buf) got;
+
+    buf_init(&got, 1u << 20);
+    serve_prepare(&s);
+    serve_run_with(&s, "[server]\nrotate_session_key = true\n[pool.p]\ntarget = 0\n");
+    struct json *first = serve_start(&s, "one", ""), *other = serve_start(&s, "two", "");
+    pid_t launcher = serve_launcher(&s);
+    const char *path =
+        serve_text(&s, "/croft/v1/sandboxes/%s", serve_field(&s, first, "runtime_id"));
+    serve_want(&s, 200, "POST", serve_text(&s, "%s/pause", path), NULL);
+    pid_t locker = serve_lock_rows(&s);
+    int fd = send_post(&s, serve_text(&s, "%s/resume", path));
+    await_running(&s, path);
+    CHECK_INT(kill(launcher, SIGSTOP), 0);
+    serve_reload(&s, "[server]\nrotate_session_key = true\nlauncher_wait = '100ms'\n");
+    serve_refused(
+        &s, 503, "(server.launcher_wait)", "GET",
+        serve_text(&s, "/croft/v1/sandboxes/%s/stats", serve_field(&s, other, "runtime_id")), NULL);
+    serve_unlock_rows(locker);
+    wire_read_to_end(fd, &got);
+    close(fd);
+    CHECK_HAS(buf_str(&got), "HTTP/1.1 200 ");
+    struct json *now = serve_want(&s, 200, "GET", path, NULL);
+    CHECK_HAS(buf_str(&got), serve_field(&s, now, "session_api_key"));
+    CHECK_INT(kill(launcher, SIGCONT), 0);
+    check_new_key(&s, serve_start(&s, "one", ""), first);
+    serve_close(&s);
+}
+
 TEST_LIMIT(serve_keeps_a_session_key_over_a_resume_as_clients_rely_on, 120)
 {
     struct serve s = {.key = NULL};

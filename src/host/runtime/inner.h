@@ -102,6 +102,7 @@ void runtime_drop_spec(struct runtime *r);
 void runtime_finish(struct runtime *r, struct err *e);
 /* Is that all of it? The first error of both halves is the story. */
 bool runtime_half_done(struct runtime *r, unsigned half, struct err *e);
+void runtime_heard(struct runtime *r);                     /* the launcher has done its part */
 void runtime_fail(struct runtime *r, const struct err *e); /* it is in error, and why */
 void runtime_remove_sandbox(struct runtime *r);            /* its files too, behind everybody */
 void runtime_begin_again(struct runtime *r);               /* after it ended by itself */

@@ -144,10 +144,20 @@ void runtime_finish(struct runtime *r, struct err *e)
     manager_check_end(m);
 }
 
+/* Who asked waits for a row now at most, and not for the launcher: should that fall silent, what it
+ * did is still to be told, a new session key above all. */
+void runtime_heard(struct runtime *r)
+{
+    if (r->asked)
+        sbx_wait_over(&r->asked->waiter);
+}
+
 /* Is that all of it? The first error of both halves is the story. */
 bool runtime_half_done(struct runtime *r, unsigned half, struct err *e)
 {
     r->pending &= ~half;
+    if (half == PENDING_SANDBOX)
+        runtime_heard(r);
     if (!r->failed)
         r->failed = e;
     else

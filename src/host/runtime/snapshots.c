@@ -162,6 +162,7 @@ static void on_taken(void *arg, struct sbx *sbx, const struct err *e)
         runtime_finish(r, err_copy(e));
         return;
     }
+    runtime_heard(r);
     const struct store_value v[] = {
         store_text(str_of(s->id)),    store_text(str_of(s->tenant)),
         store_text(str_of(s->name)),  store_text(str_of(s->sandbox)),
