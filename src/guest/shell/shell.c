@@ -108,17 +108,18 @@ static void forget_output(struct shell *s)
     s->reported = false;
 }
 
-/* What was written before the question belongs to the answer, though the loop has not turned. */
+/* What was written before the question belongs to the answer, though the loop has not turned. A
+ * report among it is read for good: if it is not the answer, it is for the next request. */
 static void answer_running(struct shell *s, enum shell_status status)
 {
     shell_drain(s);
-    if (s->lost_report && status != SHELL_NOT_EXECUTED) {
-        shell_on_report(s, NULL);
-        return;
+    if (!s->lost_report || status == SHELL_NOT_EXECUTED) {
+        take_text(s);
+        keep_reported(s);
+        answer(s, status);
     }
-    take_text(s);
-    keep_reported(s);
-    answer(s, status);
+    if (s->lost_report)
+        shell_on_report(s, NULL);
 }
 
 static void answer_completed(struct shell *s)

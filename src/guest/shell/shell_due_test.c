@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 
 #include "guest/shell/shell_inner.h"
 
@@ -83,6 +84,37 @@ TEST(shell_refuses_several_commands_and_the_one_before_them_ends)
     CHECK_INT(k.status, SHELL_COMPLETED);
     CHECK_STR(k.content, "one");
     CHECK_INT(k.exit_code, 4);
+    kit_close(&k);
+}
+
+/* What it said and a report that could not go through the FIFO wait in the terminal. */
+static void await_said(struct kit *k, const char *text)
+{
+    char all[200];
+    int n = snprintf(all, sizeof all, "%s\033]7771;%s;4\a", text, k->shell->sequence), there;
+
+    do
+        CHECK_INT(ioctl(k->shell->master, FIONREAD, &there), 0);
+    while (there < n && poll(NULL, 0, 1) == 0);
+}
+
+TEST(shell_refuses_a_command_and_reads_the_end_of_the_one_before_it)
+{
+    struct kit k;
+
+    kit_open(&k);
+    kit_run(&k, "mkfifo a");
+    kit_hard(&k, ": < a; rm -rf $HOME/croft-*; echo one; (exit 4)", 0.05);
+    pass(&k, "a");
+    await_said(&k, "one\r\n");
+    ask(&k, (struct shell_request){.command = STR("echo two; (exit 5)")});
+    kit_wait(&k);
+    CHECK_INT(k.status, SHELL_NOT_EXECUTED);
+    CHECK_STR(k.content, "one");
+    kit_run(&k, "echo two; (exit 5)"); /* for it has ended */
+    CHECK_INT(k.status, SHELL_COMPLETED);
+    CHECK_STR(k.content, "two");
+    CHECK_INT(k.exit_code, 5);
     kit_close(&k);
 }
 
