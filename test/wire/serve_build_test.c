@@ -328,6 +328,7 @@ TEST_LIMIT(serve_lets_a_key_send_two_builds_at_a_time, 120)
     serve_close(&s);
 }
 
+/* Each of a server that runs: they are read anew. */
 TEST_LIMIT(serve_names_the_limit_of_builds_that_is_reached, 120)
 {
     static const struct {
@@ -336,16 +337,18 @@ TEST_LIMIT(serve_names_the_limit_of_builds_that_is_reached, 120)
         {"[server]\nmost_builds = 1\n", "1 builds wait or are being sent already"},
         {"[server]\nmost_builds = 1\n", "(server.most_builds)"},
         {"[tenant]\nmost_builds = 1\n", "of one key (tenant.most_builds)"},
+        {"[tenant]\nmost_contexts = 1\n", "(tenant.most_contexts)"},
     };
     struct serve s = {.key = NULL};
     char boss[KEY_MAX], other[KEY_MAX];
 
     need_buildah();
     serve_prepare(&s);
+    serve_run_with(&s, "");
+    make_keys(&s, boss, other);
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
-        serve_run_with(&s, all[i].config);
-        if (!i)
-            make_keys(&s, boss, other);
+        s.key = boss;
+        serve_reload(&s, all[i].config);
         s.key = other;
         int fd = begin_post(&s);
         struct serve_answer a = post(&s, STR("AAAA"), MINE "a:1");
@@ -353,9 +356,7 @@ TEST_LIMIT(serve_names_the_limit_of_builds_that_is_reached, 120)
         CHECK_HAS(a.head, "retry-after: 30");
         spoil_post(fd);
         take_and_fail(&s, MINE "a:1");
-        serve_kill(&s);
     }
-    serve_run(&s, NULL);
     serve_close(&s);
 }
 
@@ -378,8 +379,9 @@ TEST_LIMIT(serve_keeps_no_more_of_builds_than_it_was_told, 120)
     need_buildah();
     buf_init(&said, 1u << 16);
     serve_prepare(&s);
-    serve_run_with(&s, "[server]\nbuild_bytes = '6K'\n");
+    serve_run_with(&s, "");
     make_keys(&s, boss, other);
+    serve_reload(&s, "[server]\nbuild_bytes = '6K'\n");
     s.key = other;
     int fd = begin_post(&s);
     buf_init(&part, 1u << 16);
@@ -394,7 +396,11 @@ TEST_LIMIT(serve_keeps_no_more_of_builds_than_it_was_told, 120)
     s.key = boss;
     struct serve_answer a = post_bytes(&s, 3000);
     serve_come_back(&a, 429, "server.build_bytes");
-    CHECK_INT(post_bytes(&s, 7000).status, 413); /* with or without the other */
+    CHECK_INT(post_bytes(&s, 7000).status, 413);        /* with or without the other */
+    serve_reload(&s, "[server]\nbuild_bytes = '3K'\n"); /* less than there is */
+    a = post_bytes(&s, 300);
+    serve_come_back(&a, 429, "server.build_bytes");
+    serve_reload(&s, "");
     spoil_post(fd);
     a = post_bytes(&s, 3000);
     CHECK_INT(a.status, 200);

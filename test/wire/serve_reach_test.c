@@ -24,6 +24,24 @@ static struct str by_host(struct serve *s, const char *host, const char *target)
     return arena_copy(&s->arena, buf_str(&got));
 }
 
+TEST_LIMIT(serve_wakes_sandboxes_by_a_setting_that_is_read_anew, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    serve_run_with(&s, "");
+    struct json *r = serve_start(&s, "one", "");
+    serve_tell(&s, "/pause", r);
+    CHECK_INT(serve_visit(&s, r, "/alive"), 503);
+    serve_reload(&s, "[server]\nresume_on_request = true\nregistry_prefix = 'a.example/b'\n");
+    CHECK_INT(serve_visit(&s, r, "/alive"), 200);
+    CHECK_HAS(serve_get(&s, "/registry_prefix").body, "\"a.example/b\"");
+    serve_tell(&s, "/pause", r);
+    serve_reload(&s, "");
+    CHECK_INT(serve_visit(&s, r, "/alive"), 503);
+    serve_close(&s);
+}
+
 TEST_LIMIT(serve_reaches_sandboxes_by_names_below_a_domain_and_wakes_them, 120)
 {
     struct serve s = {.key = NULL};

@@ -306,6 +306,15 @@ fallible builds_open(const struct builds_config *config, struct builds **ret_bui
     return NULL;
 }
 
+void builds_reconfigure(struct builds *all, const struct builds_config *config)
+{
+    all->config.registry_prefix = config->registry_prefix;
+    all->config.context_bytes = config->context_bytes;
+    all->config.most = config->most;
+    all->config.most_of_key = config->most_of_key;
+    all->config.most_sent = config->most_sent;
+}
+
 void builds_free(struct builds *all)
 {
     if (!all)

@@ -49,6 +49,8 @@ struct builds_config {
 bool builds_possible(void);
 /* Builds that a server before us did not finish are INTERNAL_ERROR from now on. */
 fallible builds_open(const struct builds_config *config, struct builds **ret_builds);
+/* Bounds and prefix of config, for what comes from now on; the rest of it does not change. */
+void builds_reconfigure(struct builds *b, const struct builds_config *config);
 void builds_free(struct builds *b); /* those under way are given up; before the driver is closed */
 OWNABLE(builds)
 /* Is an image of this name, or "x" of "x:latest", waiting or worked on? */

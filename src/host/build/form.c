@@ -95,9 +95,10 @@ static fallible add_bytes(struct build *b, size_t count)
     uint64_t room = all->config.context_bytes;
     uint64_t most = room < BUILDS_CONTEXT ? room : BUILDS_CONTEXT;
 
-    if (count > most - b->bytes)
+    /* What is there may be more than that by now: settings are read anew. */
+    if (b->bytes > most || count > most - b->bytes)
         return err_new(ERR_TOO_LARGE, "context: more than %llu bytes", (unsigned long long)most);
-    if (count > room - all->bytes)
+    if (all->bytes > room || count > room - all->bytes)
         return err_new(ERR_LIMIT,
                        "context: with those of other builds it is more than %llu bytes "
                        "(server.build_bytes): try again when one has ended",

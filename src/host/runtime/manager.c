@@ -74,8 +74,13 @@ void manager_reconfigure(struct manager *m, const struct manager_config *config)
     m->config.rotate = config->rotate;
     m->config.per_sandbox = config->per_sandbox;
     m->config.build_wait_ms = config->build_wait_ms;
-    MAP_EACH(slot, &m->ids)
-        idle_watch(slot->value);
+    m->config.registry_prefix = config->registry_prefix;
+    m->config.park = config->park;
+    MAP_EACH(slot, &m->ids) {
+        struct runtime *r = slot->value;
+        r->target.park = config->park;
+        idle_watch(r);
+    }
 }
 
 uint64_t manager_now_ms(const struct manager *m)

@@ -238,6 +238,24 @@ static void on_build_news(void *arg, const struct build_news *n)
                      n->failed ? RUNTIME_EVENT_ERROR : RUNTIME_EVENT_BUILDING, n->message);
 }
 
+static struct builds_config build_settings(const struct server *s)
+{
+    const struct settings *r = s->settings;
+
+    return (struct builds_config){.loop = s->loop,
+                                  .store = s->store,
+                                  .driver = s->driver,
+                                  .dir = s->layout.builds,
+                                  .limits = s->launch.limits,
+                                  .registry_prefix = r->registry_prefix,
+                                  .context_bytes = r->build_bytes,
+                                  .most = (unsigned)r->most_builds,
+                                  .most_of_key = (unsigned)r->tenant.most_builds,
+                                  .most_sent = (unsigned)r->tenant.most_contexts,
+                                  .on_news = on_build_news,
+                                  .arg = s->manager};
+}
+
 static fallible open_manager(struct server *s)
 {
     struct manager_config c = manager_settings(s);
@@ -247,18 +265,7 @@ static fallible open_manager(struct server *s)
     while (c.base_url.len && c.base_url.p[c.base_url.len - 1] == '/')
         c.base_url.len--;
     TRY(manager_new(&c, &s->manager));
-    struct builds_config builds = {.loop = s->loop,
-                                   .store = s->store,
-                                   .driver = s->driver,
-                                   .dir = s->layout.builds,
-                                   .limits = s->launch.limits,
-                                   .registry_prefix = s->settings->registry_prefix,
-                                   .context_bytes = s->settings->build_bytes,
-                                   .most = (unsigned)s->settings->most_builds,
-                                   .most_of_key = (unsigned)s->settings->tenant.most_builds,
-                                   .most_sent = (unsigned)s->settings->tenant.most_contexts,
-                                   .on_news = on_build_news,
-                                   .arg = s->manager};
+    struct builds_config builds = build_settings(s);
     TRY(builds_open(&builds, &s->builds));
     s->face = (struct runtime_face){.face = {.keys = s->keys, .builds = s->builds},
                                     .manager = s->manager};
@@ -453,8 +460,10 @@ static void on_interrupt(struct loop_signal *sig)
 static fallible apply(struct server *s)
 {
     struct manager_config c = manager_settings(s);
+    struct builds_config builds = build_settings(s);
 
     manager_reconfigure(s->manager, &c);
+    builds_reconfigure(s->builds, &builds);
     set_patience(s);
     s->awake.ms = s->settings->awake;
     journal_keep(s->watch.journal, s->settings->journal.keep);
