@@ -82,6 +82,8 @@ TEST_LIMIT(serve_keeps_no_more_keys_than_it_may, 120)
     serve_run(&s, NULL);
     struct serve_answer a = serve_ask(&s, "POST", "/croft/v1/tokens", "{'name':'more'}");
     serve_come_back(&a, 429, "there are 10000 keys");
+    serve_come_back(&a, 429, "use one that there is (croft token ls)");
+    CHECK(str_find(a.body, STR("KEYS_MOST")) < 0);
     serve_close(&s);
 }
 

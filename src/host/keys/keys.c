@@ -180,7 +180,9 @@ static fallible check_new(const struct keys *k, const struct key *want)
             "one can make another");
     if (k->count >= KEYS_MOST)
         return err_new(ERR_LIMIT,
-                       "there are %d keys, revoked ones included, and no more are kept (KEYS_MOST)",
+                       "there are %d keys, revoked ones included, which is the most that one "
+                       "server keeps: use one that there is (croft token ls), or begin another "
+                       "server with a state directory of its own",
                        KEYS_MOST);
     return NULL;
 }
