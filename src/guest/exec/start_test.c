@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cfg.h"
 #include "base/fd.h"
+#include "guest/keep/keep.h"
 #include "test/test.h"
 
 #define ENV(...)                                                                                   \
@@ -302,4 +304,44 @@ TEST(start_fails_cleanly_whatever_call_fails)
         start_done(&s);
         CHECK_INT(test_open_fds(), fds);
     }
+}
+
+/* With the test's directory as root, whatever process is the parent. */
+static bool gets_a_name(struct keep *keep)
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        struct start s = {.place = {"/etc", "/home"}};
+        struct exec_config c = config("", ENV("HOME=/kept"));
+        c.user = STR("10001");
+        c.keep = keep;
+        if (chroot(test_dir()) < 0 || chdir("/") < 0 || start_user(&s, &c) != NULL)
+            _exit(2);
+        _exit(s.account.name[0] != '\0');
+    }
+    CHECK_INT(waitpid(pid, &status, 0), pid);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) < 2);
+    return WEXITSTATUS(status);
+}
+
+TEST(start_makes_an_account_for_a_number_only_where_pid_1_says_that_it_may)
+{
+    struct start s;
+    struct keep outside = {.inside = false}, inside = {.inside = true};
+    own_done(buf) text;
+    char path[400];
+
+    need_root();
+    place(&s);
+    CHECK(!gets_a_name(NULL));
+    CHECK(!gets_a_name(&outside));
+    buf_init(&text, 4096);
+    snprintf(path, sizeof path, "%s/passwd", etc);
+    CHECK_OK(fd_read_file(path, &text));
+    CHECK(str_find(buf_str(&text), STR("10001")) < 0);
+    CHECK(gets_a_name(&inside));
+    CHECK_OK(fd_read_file(path, &text));
+    CHECK_HAS(buf_str(&text), "openhands:x:10001:");
 }

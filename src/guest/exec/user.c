@@ -7,6 +7,7 @@
 #include "base/cfg.h"
 #include "base/log.h"
 #include "guest/exec/start.h"
+#include "guest/keep/keep.h"
 
 #define DEFAULT_UID 1000
 
@@ -88,7 +89,7 @@ fallible start_user(struct start *s, const struct exec_config *c)
         s->known = s->asked = true;
         s->give = root;
         if (root) {
-            proc_settle(&s->account, cfg_env_get(c->envp, "HOME"), c->keep && getppid() == 1);
+            proc_settle(&s->account, cfg_env_get(c->envp, "HOME"), c->keep && c->keep->inside);
             proc_settle_workspace(&s->account);
         }
         s->group = s->account.also ? s->account.also - 1 : s->account.gid;

@@ -258,7 +258,7 @@ TEST(what_starts_late_listens_at_once_and_has_its_server_when_wanted_or_in_time)
 TEST(keep_gives_back_what_was_put_and_refuses_too_much)
 {
     struct keep k;
-    struct keep_message m = {.kind = KEEP_HELLO, .id = 1u << KEEP_OOM_SHIFT};
+    struct keep_message m = {.kind = KEEP_HELLO, .id = 1u << KEEP_OOM_SHIFT | KEEP_INSIDE};
     int ends[2], spare = open("/dev/null", O_RDONLY | O_CLOEXEC), fds[FD_PASS_MAX];
     size_t len, count;
     unsigned before;
@@ -275,6 +275,7 @@ TEST(keep_gives_back_what_was_put_and_refuses_too_much)
     CHECK_OK(keep_open(&k, ends[1]));
     CHECK_STR(k.session_key, "key");
     CHECK_INT(k.oom_len, 1);
+    CHECK(k.inside && !k.awaits && !k.may_rest && !k.tells);
     CHECK_INT(k.listen_fd, -1);
     CHECK(!keep_take(&k, STR("undo ")));
     struct keep_thing *t = keep_take(&k, STR("shell "));

@@ -133,7 +133,8 @@ static bool say_hello(struct init *in)
     struct keep_message m = {.kind = KEEP_HELLO,
                              .id = (uint32_t)c->oom_len << KEEP_OOM_SHIFT |
                                    (c->await || in->bind_fd >= 0 ? KEEP_AWAITS : 0) |
-                                   (c->await && !c->late ? KEEP_TELLS : 0)};
+                                   (c->await && !c->late ? KEEP_TELLS : 0) |
+                                   (getpid() == 1 ? KEEP_INSIDE : 0)};
     int fds[3 + KEEP_OOM_MAX] = {in->requests[0]};
     size_t n = 1;
 

@@ -83,6 +83,7 @@ static void take_hello(struct keep *k, const struct keep_message *m, size_t len,
     k->awaits = m->id & KEEP_AWAITS;
     k->may_rest = m->id & KEEP_MAY_REST;
     k->tells = m->id & KEEP_TELLS;
+    k->inside = m->id & KEEP_INSIDE;
     spawner_init(&k->spawner, at < count ? fds[at++] : -1);
     if ((m->id & KEEP_HAS_LISTEN) && at < count)
         k->listen_fd = fds[at++];

@@ -36,7 +36,8 @@ enum {
     KEEP_AWAITS = 4,
     KEEP_MAY_REST = 8, /* it may exit with KEEP_RESTS: the next connection starts it again */
     KEEP_TELLS = 16,   /* that it waits for a claim; otherwise pid 1 has told already */
-    KEEP_OOM_SHIFT = 5 /* a number */
+    KEEP_INSIDE = 32,  /* pid 1 is that: all files are those of a sandbox */
+    KEEP_OOM_SHIFT = 6 /* a number */
 };
 #define KEEP_RESTS 79 /* the exit code of a server nobody has asked for anything */
 
@@ -82,7 +83,7 @@ struct keep {
     struct str session_key; /* ours */
     struct list things;
     bool awaits; /* a claim, see keep_await() */
-    bool may_rest, tells;
+    bool may_rest, tells, inside;
     uint32_t last_id;
     void (*on_gone)(struct keep *k); /* pid 1 has died */
 };
