@@ -239,10 +239,11 @@ TEST_LIMIT(serve_says_of_all_else_that_the_launcher_does_not_answer, 120)
     serve_run_with(&s, "[pool.p]\ntarget = 0\n");
     prepare_asks(&s, all);
     pid_t launcher = serve_launcher(&s);
-    serve_reload(&s, "[server]\nlauncher_wait = '500ms'\n");
     CHECK_INT(kill(launcher, SIGSTOP), 0);
     for (unsigned i = 0; i < ASKS; i++)
         fds[i] = send_ask(&s, asks[i].method, all[i].target, all[i].body);
+    CHECK_INT(serve_get(&s, "/health").status, 200); /* it has read, and begun, all by now */
+    serve_reload(&s, "[server]\nlauncher_wait = '500ms'\n");
     for (unsigned i = 0; i < ASKS; i++)
         read_ask(fds[i], "HTTP/1.1 503 ", "the launcher has not answered for 500 ms",
                  "\r\nretry-after: 1\r\n");

@@ -106,7 +106,8 @@ TEST_LIMIT(serve_tells_a_new_session_key_though_the_launcher_fell_silent, 120)
 
     buf_init(&got, 1u << 20);
     serve_prepare(&s);
-    serve_run_with(&s, "[server]\nrotate_session_key = true\n[pool.p]\ntarget = 0\n");
+    serve_run_with(&s, "[server]\nrotate_session_key = true\nlauncher_wait = '4s'\n"
+                       "[pool.p]\ntarget = 0\n");
     struct json *first = serve_start(&s, "one", ""), *other = serve_start(&s, "two", "");
     pid_t launcher = serve_launcher(&s);
     const char *path =
