@@ -229,7 +229,7 @@ TEST(serve_blames_nobody_for_what_was_asked_without_a_key)
     serve_close(&s);
 }
 
-/* Until the journal has this of the session. */
+/* The first error that the journal has of the session is this. */
 static void wait_event(struct serve *s, const char *session, const char *status)
 {
     own_done(buf) out;
@@ -238,10 +238,11 @@ static void wait_event(struct serve *s, const char *session, const char *status)
     program_run(
         ARGS("bash", "-c",
              serve_text(s,
-                        "grep -m 1 '\"session_id\":\"%s\".*\"%s\"' < <(exec curl -sN 2>/dev/null "
-                        "'http://127.0.0.1:%u/croft/v1/events?kind=status')",
-                        session, status, s->wire.port)),
+                        "grep -m 1 '\"session_id\":\"%s\".*\"STATUS$ERROR[A-Z_]*\"' < <(exec curl "
+                        "-sN 2>/dev/null 'http://127.0.0.1:%u/croft/v1/events?kind=status')",
+                        session, s->wire.port)),
         &out);
+    CHECK_HAS(buf_str(&out), serve_text(s, "\"%s\"", status));
     CHECK_HAS(buf_str(&out), "\"level\":\"error\"");
 }
 
@@ -261,6 +262,22 @@ TEST_LIMIT(serve_tells_whether_memory_ran_out_or_a_sandbox_is_gone, 120)
            strcmp(serve_field(&s, serve_get(&s, "/sessions/gone").json, "status"), "running") == 0)
         ; /* until it listens: then it leaves */
     wait_event(&s, "gone", "STATUS$ERROR_RUNTIME_DISCONNECTED");
+    serve_close(&s);
+}
+
+/* A claim is told as running before its server listens, and is not gone if that never does. */
+TEST_LIMIT(serve_tells_of_a_claim_whose_server_never_came_that_it_failed, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    serve_wait_warm(&s);
+    serve_want(&s, 200, "POST", "/start",
+               "{'image':'host','session_id':'wrong','command':['python3','-m',"
+               "'openhands.runtime.action_execution_server','60000','--bogus','1']}");
+    wait_event(&s, "wrong", "STATUS$ERROR");
+    struct json *r = serve_want(&s, 200, "GET", "/sessions/wrong", NULL);
+    CHECK_HAS(serve_field(&s, r, "status_detail"), "unknown option '--bogus'");
     serve_close(&s);
 }
 

@@ -339,9 +339,8 @@ static enum runtime_event_status kind_of(const struct runtime *r)
 {
     if (r->sbx && r->sbx->usage.oom_kills)
         return RUNTIME_EVENT_MEMORY;
-    return r->status.now == RUNTIME_RUNNING || r->status.now == RUNTIME_PAUSED
-               ? RUNTIME_EVENT_DISCONNECTED
-               : RUNTIME_EVENT_ERROR;
+    bool was = r->status.now == RUNTIME_RUNNING || r->status.now == RUNTIME_PAUSED;
+    return was && r->lived ? RUNTIME_EVENT_DISCONNECTED : RUNTIME_EVENT_ERROR;
 }
 
 void runtime_fail(struct runtime *r, const struct err *e)
