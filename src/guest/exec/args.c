@@ -32,6 +32,7 @@ struct args {
     const char *plugins[PLUGINS_MAX + 1];
     size_t plugins_len;
     bool no_browser, eval_env;
+    bool looks; /* it is only to be known whether they are right */
     char *key;
     char listen[200], *cwd;
     struct keep keep;
@@ -40,35 +41,36 @@ struct args {
     struct exec *exec;
 };
 
-static fallible parse_option(struct args *a, const char *name, const char *value)
+static fallible parse_option(struct args *a, struct str name, const char *value)
 {
     uint64_t n;
 
     if (!value)
-        return err_new(ERR_INVALID, "%.80s needs a value", name);
-    if (strcmp(name, "--working-dir") == 0)
+        return err_new(ERR_INVALID, STR_FMT " needs a value", STR_ARG(str_first(name, 80)));
+    if (str_eq(name, STR("--working-dir")))
         a->config.working_dir = str_of(value);
-    else if (strcmp(name, "--username") == 0)
+    else if (str_eq(name, STR("--username")))
         a->config.username = str_of(value);
-    else if (strcmp(name, "--user") == 0)
+    else if (str_eq(name, STR("--user")))
         a->config.user = str_of(value);
-    else if (strcmp(name, "--git-user-name") == 0)
+    else if (str_eq(name, STR("--git-user-name")))
         a->config.git_name = str_of(value);
-    else if (strcmp(name, "--git-user-email") == 0)
+    else if (str_eq(name, STR("--git-user-email")))
         a->config.git_email = str_of(value);
-    else if (strcmp(name, "--viewer-url") == 0)
+    else if (str_eq(name, STR("--viewer-url")))
         a->config.viewer_url = value;
-    else if (strcmp(name, "--ready-fd") == 0)
-        return fd_parse(name, value, &a->config.ready_fd);
-    else if (strcmp(name, "--user-id") == 0) {
+    else if (str_eq(name, STR("--ready-fd")))
+        return a->looks ? NULL : fd_parse("--ready-fd", value, &a->config.ready_fd);
+    else if (str_eq(name, STR("--user-id"))) {
         if (!str_to_u64(str_of(value), &n) || n > INT_MAX)
             return err_new(ERR_INVALID, "--user-id '%.80s': a user's number is wanted, as 1000",
                            value);
         a->config.uid = (uid_t)n;
-    } else if (strcmp(name, "--browsergym-eval-env") == 0) {
+    } else if (str_eq(name, STR("--browsergym-eval-env"))) {
         a->eval_env = true;
-    } else if (strcmp(name, INIT_FD) != 0) {
-        return err_new(ERR_INVALID, "unknown option '%.80s'; --help lists them", name);
+    } else if (!str_eq(name, STR(INIT_FD))) {
+        return err_new(ERR_INVALID, "unknown option '" STR_FMT "'; --help lists them",
+                       STR_ARG(str_first(name, 80)));
     }
     return NULL;
 }
@@ -113,10 +115,9 @@ static fallible parse(struct args *a, int argc, char **argv)
                    strcmp(argv[i], "--no-enable-browser") == 0) {
             a->no_browser = argv[i][2] == 'n';
         } else if (argv[i][0] == '-') {
-            char *equals = strchr(argv[i], '=');
-            if (equals)
-                *equals++ = '\0';
-            TRY(parse_option(a, argv[i], equals ? equals : i + 1 < argc ? argv[i + 1] : NULL));
+            struct str value = str_of(argv[i]), name;
+            bool equals = str_cut(&value, '=', &name);
+            TRY(parse_option(a, name, equals ? value.p : i + 1 < argc ? argv[i + 1] : NULL));
             i += !equals;
         } else if (!address) {
             address = argv[i];
@@ -130,9 +131,8 @@ static fallible parse(struct args *a, int argc, char **argv)
     return parse_address(a, address);
 }
 
-static fallible read_env(struct args *a, const char *const *envp)
+static fallible read_timeout(struct args *a, const char *const *envp)
 {
-    const char *key = cfg_env_get(envp, "SESSION_API_KEY");
     const char *soft = cfg_env_get(envp, "NO_CHANGE_TIMEOUT_SECONDS");
     uint64_t seconds = DEFAULT_SOFT_S;
 
@@ -140,13 +140,21 @@ static fallible read_env(struct args *a, const char *const *envp)
         return err_new(ERR_INVALID,
                        "NO_CHANGE_TIMEOUT_SECONDS is '%.40s': a number from 1 to 86400 is wanted",
                        soft);
+    a->config.soft_timeout_ms = seconds * 1000;
+    return NULL;
+}
+
+static fallible read_env(struct args *a, const char *const *envp)
+{
+    const char *key = cfg_env_get(envp, "SESSION_API_KEY");
+
+    TRY(read_timeout(a, envp));
     a->key = strdup(key ? key : "");
     if (!a->key)
         return err_no_memory();
     if (key) /* /proc shows a process's environment to all that its user runs */
         explicit_bzero((char *)key, strlen(key));
     a->config.session_key = a->keep.session_key.len ? a->keep.session_key : str_of(a->key);
-    a->config.soft_timeout_ms = seconds * 1000;
     a->config.envp = envp;
     a->config.viewer_url = VIEWER_URL;
     a->config.plugins = a->plugins;
@@ -171,6 +179,25 @@ static fallible open_keep(struct args *a, int argc, char **argv)
     return NULL;
 }
 
+static int skip_name(int argc, char **argv)
+{
+    int skip = exec_foreign_args(argc, argv);
+
+    return skip ? skip : argc && strcmp(argv[0], "action-server") == 0;
+}
+
+fallible exec_check(const char *const *argv, const char *const *envp)
+{
+    struct args a = {.looks = true, .keep = {.listen_fd = 0}}; /* there is a socket already */
+    int argc = 0;
+
+    while (argv[argc])
+        argc++;
+    int skip = skip_name(argc, (char **)argv);
+    TRY(read_timeout(&a, envp));
+    return parse(&a, argc - skip, (char **)argv + skip);
+}
+
 /* In a warm sandbox: who we are comes with its claim. What is looked at then is looked at before,
  * so that the kernel has it at hand. */
 static fallible await(struct args *a, int *argc, char ***argv, const char *const **envp)
@@ -184,9 +211,7 @@ static fallible await(struct args *a, int *argc, char ***argv, const char *const
     TRY(keep_await(&a->keep, &fd));
     own_fd block = fd;
     TRY(wire_bind_read(block, &a->bound));
-    int skip = exec_foreign_args((int)a->bound.argc, a->bound.argv);
-    if (!skip)
-        skip = strcmp(a->bound.argv[0], "action-server") == 0;
+    int skip = skip_name((int)a->bound.argc, a->bound.argv);
     a->config.later_ms = a->bound.later_ms;
     *argc = (int)a->bound.argc - skip;
     *argv = a->bound.argv + skip;

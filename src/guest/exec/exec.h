@@ -70,5 +70,7 @@ OWNABLE(exec)
 /* "action-server" and what follows it on the command line; gives the exit code. Also understands
  * the line foreign clients send (python -u -m openhands.runtime.action_execution_server …). */
 int exec_main(int argc, char **argv, const char *const *envp);
+/* Would it refuse this line, with or without "action-server", for its words alone? */
+fallible exec_check(const char *const *argv, const char *const *envp);
 /* Is this that foreign line? Gives the index behind the module's name, or 0. */
 int exec_foreign_args(int argc, char **argv);

@@ -86,10 +86,18 @@ static bool watch_inbound(struct init *in)
     return ok;
 }
 
+/* One that would be refused for its words never listens, and is to say so at once. */
+static bool is_sound(const struct init_config *c)
+{
+    own(err) e = c->program ? NULL : exec_check(c->argv, c->env);
+
+    return !e;
+}
+
 /* The socket is open: who connects is answered, only not by anybody who is there already. */
 static bool hold(struct init *in, uint64_t ms)
 {
-    if (!watch_inbound(in))
+    if (!is_sound(in->config) || !watch_inbound(in))
         return false;
     own_fd ready = take_fd(&in->config->ready_fd);
     if (ready >= 0 && write(ready, "1", 1) != 1 && errno != EPIPE)

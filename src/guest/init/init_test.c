@@ -189,8 +189,9 @@ static void check_byte(int ready, char byte)
     CHECK_INT(c, byte);
 }
 
-/* later_ms: far more than this test may take, or so little that nobody need connect. */
-static void check_crowd(uint32_t later_ms, bool connects)
+/* later_ms: far more than this test may take, or so little that nobody need connect. words: of the
+ * claim, for our own server; NULL: of another program. held: they are right, and it is a crowd. */
+static void check_crowd(uint32_t later_ms, bool connects, const char *const *words, bool held)
 {
     struct init_config c = waiting_config(false);
     struct sockaddr_un at;
@@ -206,13 +207,17 @@ static void check_crowd(uint32_t later_ms, bool connects)
     in.bound = (struct wire_bind){.later_ms = later_ms};
     in.bind_fd = dup(server);
     c.await = false;
+    if (words) {
+        c.program = NULL;
+        c.argv = words;
+    }
     init_tell_claim(&in);
-    check_byte(ready[0], later_ms > BIND_ALONE_MS ? '1' : 0); /* else the server says so */
-    CHECK_INT(was_told(server), later_ms <= BIND_ALONE_MS);
+    check_byte(ready[0], held ? '1' : 0); /* else the server says so */
+    CHECK_INT(was_told(server), !held);
     own_fd client = connects ? connect_to(&at) : -1;
     while (in.held)
         CHECK_OK(loop_turn(in.loop, -1));
-    CHECK_INT(was_told(server), later_ms > BIND_ALONE_MS);
+    CHECK_INT(was_told(server), held);
     init_done(&in);
     close(server);
     close(ready[0]);
@@ -222,9 +227,26 @@ static void check_crowd(uint32_t later_ms, bool connects)
 
 TEST(a_claim_in_a_crowd_listens_at_once_and_its_server_hears_of_it_when_wanted_or_in_time)
 {
-    check_crowd(BIND_LATER_MAX, true);
-    check_crowd(BIND_ALONE_MS + 1, false);
-    check_crowd(BIND_ALONE_MS, false);
+    check_crowd(BIND_LATER_MAX, true, NULL, true);
+    check_crowd(BIND_ALONE_MS + 1, false, NULL, true);
+    check_crowd(BIND_ALONE_MS, false, NULL, false);
+}
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define FOREIGN    "python3", "-u", "-m", "openhands.runtime.action_execution_server"
+
+/* Nobody is told that what cannot start listens. */
+TEST(a_claim_in_a_crowd_whose_words_are_wrong_is_its_servers_to_refuse_at_once)
+{
+    check_crowd(BIND_LATER_MAX, true, WORDS("action-server"), true);
+    check_crowd(BIND_LATER_MAX, true,
+                WORDS(FOREIGN, "60000", "--working-dir", "/w", "--plugins", "jupyter", "vscode",
+                      "--username", "al", "--user-id=1000", "--no-enable-browser"),
+                true);
+    check_crowd(BIND_LATER_MAX, false, WORDS("action-server", "--bogus", "1"), false);
+    check_crowd(BIND_LATER_MAX, false, WORDS(FOREIGN, "60000", "--user-id=many"), false);
+    check_crowd(BIND_LATER_MAX, false, WORDS(FOREIGN, "60000", "60001"), false);
+    check_crowd(BIND_LATER_MAX, false, WORDS(FOREIGN, "--working-dir"), false);
 }
 
 TEST(what_starts_late_listens_at_once_and_has_its_server_when_wanted_or_in_time)
