@@ -75,8 +75,8 @@ static void strip_writable(const struct box_host *h, const char *id, uint64_t si
  */
 static bool is_worth_keeping(const char *name)
 {
-    return strcmp(name, "record") == 0 || (name[0] == 'm' && name[1] >= '0' && name[1] <= '9' &&
-                                           name[2] && strchr("usialr", name[2]) && !name[3]);
+    return strcmp(name, RECORD) == 0 || (name[0] == 'm' && name[1] >= '0' && name[1] <= '9' &&
+                                         name[2] && strchr("usialr", name[2]) && !name[3]);
 }
 
 static fallible thin_out(int dir)
@@ -240,12 +240,17 @@ static fallible each_claim(struct box_host *h, const struct clearing *c)
     return e;
 }
 
-/* What a launcher removed and did not come to delete. */
+/* What a launcher removed and did not come to delete, or would have used again. */
 static fallible sweep_gone(const struct box_host *h)
 {
-    own_fd dir = openat(h->dir, BOX_GONE, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    static const char *const names[] = {BOX_GONE, BOX_HULL};
 
-    return dir < 0 ? NULL : err_wrap(tree_empty(dir), "delete what was removed");
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        own_fd dir = openat(h->dir, names[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (dir >= 0)
+            TRY_WRAP(tree_empty(dir), "delete what was removed");
+    }
+    return NULL;
 }
 
 fallible box_sweep(struct box_host *h, bool gone)

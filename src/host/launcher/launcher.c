@@ -449,7 +449,8 @@ static _Noreturn void launcher_main(const struct launcher_policy *policy, int so
                       .listener = -1,
                       .sockets = -1,
                       .lock = -1,
-                      .gone = {.dir = -1, .tell = -1}};
+                      .gone = {.dir = -1, .tell = -1},
+                      .hulls = {.dir = -1}};
 
     malloc_trim(0); /* the server's, freed before the fork: each sandbox begins as a copy of us */
     list_init(&s.boxes);

@@ -9,6 +9,9 @@
 #include "base/err.h"
 #include "sandbox/native/msg.h"
 
+#define RECORD         "record"
+#define RECORD_NEW     "record.new"
+
 #define RECORD_BOOT    40 /* the kernel's name for this run of the machine */
 #define RECORD_MACHINE 40
 

@@ -34,6 +34,9 @@ struct serve_box {
     uint64_t oom_kills; /* once it has ended */
     off_t log_left;     /* bytes of its log after it was cut last, or fewer if it lost some since */
     enum native_disk disk;
+    bool plain;                            /* its directory holds what every box has, and nobody
+                                              else has looked into it */
+    unsigned lives;                        /* its directory had before */
     bool remove_when_dead, tell_when_dead; /* somebody waits for it */
     bool remove_unasked;                   /* nobody does: who asked is gone */
     uint64_t remove_tag, kill_tags[SERVE_KILLERS];
@@ -46,6 +49,13 @@ struct serve_box {
 
 struct serve_image { /* what a name meant when it was last looked for */
     char name[NATIVE_IMAGE_MAX], id[72];
+};
+
+#define SERVE_HULLS 128
+
+struct serve_hull_ring { /* of those in state/hull, by number; shared with who empties them */
+    uint32_t put, done;
+    bool good[SERVE_HULLS]; /* is as new now; else it is gone */
 };
 
 struct serve {
@@ -91,11 +101,18 @@ struct serve {
         uint64_t next;           /* name */
         struct serve_swept {     /* how many were put there, and are deleted */
             uint64_t put, done;
+            struct serve_hull_ring hulls;
         } * swept;               /* shared with it */
         struct loop_timer again; /* it could not be started, or died */
         uint8_t told;            /* 1: of that; 2: and that there is no room for more */
         bool hurries;            /* it has so much to do that it is no longer nice */
     } gone;
+    struct serve_hulls {
+        int dir;                      /* state/hull, -1: none */
+        struct serve_hull_ring *ring; /* NULL: none is kept */
+        uint32_t taken;
+        uint8_t lives[SERVE_HULLS]; /* it has had */
+    } hulls;
     struct serve_image images[SERVE_IMAGES]; /* as long as the store does not change */
     unsigned image_next;
     struct timespec images_changed;
@@ -249,7 +266,20 @@ void serve_log_end(struct serve *s);
 void serve_gone_open(struct serve *s);
 /* box/<ID> is nobody's from now on. */
 fallible serve_discard(struct serve *s, const char *id);
-void serve_gone_drain(struct serve *s); /* at the end; ends who deletes */
+/* The same of one that is plain; false: it is there still. */
+bool serve_reuse(struct serve *s, const char *id, unsigned lives);
+void serve_gone_drain(struct serve *s);                          /* at the end; ends who deletes */
+void serve_gone_put(struct serve *s, int dir, const char *name); /* any other directory */
+
+/* --- serve_hull.c: directories of those that are removed, for the next --- */
+
+void serve_hulls_open(struct serve *s, struct serve_hull_ring *ring);
+void serve_hulls_close(struct serve *s);
+void serve_hulls_rest(struct serve *s); /* nobody needed them for a while */
+uint32_t serve_hulls_undone(const struct serve *s);
+void serve_hull_hollow(const struct serve *s); /* in who deletes: all that were put */
+bool serve_hull_put(struct serve *s, const char *id, unsigned lives);
+bool serve_hull_take(struct serve *s, const char *id, unsigned *ret_lives);
 
 /* --- serve_net.c --- */
 

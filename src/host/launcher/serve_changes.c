@@ -537,6 +537,7 @@ fallible serve_changes(struct serve *s, struct serve_box *b, const struct native
 {
     own_fd dir = -1;
 
+    b->plain = false;
     TRY(serve_check_block(in, 1, false));
     if (b->tell_when_dead || b->remove_when_dead)
         return err_new(ERR_BUSY, "sandbox '%s' is being ended", b->box.id);

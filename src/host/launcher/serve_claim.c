@@ -182,6 +182,8 @@ fallible serve_claim(struct serve *s, struct serve_box *b, const struct native_r
         b->told = false; /* by this answer */
     } else if (!e) {
         b->state = reply->state = NATIVE_RUNNING;
+        for (unsigned i = 0; i < NATIVE_MOUNTS; i++)
+            b->plain &= !req.mounts[i].mode;
         free(b->waits);
         b->waits = NULL;
         serve_answer(s, reply, NULL, &none);

@@ -66,7 +66,7 @@ static fallible delete_until_told(struct serve_job *j)
     char words[64];
 
     TRY(worker_fence(&(struct worker_fence){.root = dir,
-                                            .work = {dir, -1, -1},
+                                            .work = {dir, j->serve->hulls.dir, -1},
                                             .look = -1,
                                             .fds = (int[]){j->out, j->dir},
                                             .fd_count = 2}));
@@ -79,6 +79,7 @@ static fallible delete_until_told(struct serve_job *j)
         quit |= n == 0;
         uint64_t put = __atomic_load_n(&swept->put, __ATOMIC_ACQUIRE); /* what we see, and more */
         uint64_t left = 0;
+        serve_hull_hollow(j->serve);
         TRY(delete_all(dir, swept, put, &left));
         __atomic_store_n(&swept->done, put - (left < put ? left : put), __ATOMIC_RELAXED);
     }
@@ -181,9 +182,10 @@ static void tell_broom(struct serve *s, char word)
 }
 
 /* Not allowed to everybody: then it stays behind. */
-static void hurry_broom(struct serve_gone *g)
+static void hurry_broom(struct serve *s)
 {
-    uint64_t waiting = undone(g);
+    struct serve_gone *g = &s->gone;
+    uint64_t waiting = undone(g) + serve_hulls_undone(s);
     bool hurry = waiting >= (g->hurries ? MANY_GONE / 4 : MANY_GONE);
     int ours = getpriority(PRIO_PROCESS, 0);
 
@@ -194,7 +196,7 @@ static void hurry_broom(struct serve_gone *g)
                       hurry || ours > BEHIND ? ours : BEHIND);
 }
 
-static bool put_aside(struct serve *s, const char *id)
+static bool put_aside(struct serve *s, int dir, const char *id)
 {
     struct serve_gone *g = &s->gone;
     char name[24];
@@ -203,7 +205,7 @@ static bool put_aside(struct serve *s, const char *id)
         return false;
     for (unsigned tries = 0; tries < 8; tries++) {
         snprintf(name, sizeof name, "%" PRIx64, g->next++);
-        if (renameat(s->host.boxes, id, g->dir, name) == 0) {
+        if (renameat(dir, id, g->dir, name) == 0) {
             __atomic_add_fetch(&g->swept->put, 1, __ATOMIC_RELEASE);
             return true;
         }
@@ -213,16 +215,33 @@ static bool put_aside(struct serve *s, const char *id)
     return false;
 }
 
+/* One that cannot be is the next launcher's. */
+void serve_gone_put(struct serve *s, int dir, const char *name)
+{
+    if (put_aside(s, dir, name))
+        tell_broom(s, WAKE);
+}
+
+/* Only with somebody there who empties it. */
+bool serve_reuse(struct serve *s, const char *id, unsigned lives)
+{
+    if (!s->gone.broom || !serve_hull_put(s, id, lives))
+        return false;
+    tell_broom(s, WAKE);
+    hurry_broom(s);
+    return true;
+}
+
 fallible serve_discard(struct serve *s, const char *id)
 {
     own_fd dir = openat(s->host.boxes, id, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
     if (dir >= 0)
         disk_forget(dir);
-    if (!put_aside(s, id))
+    if (!put_aside(s, s->host.boxes, id))
         return box_remove_dir(&s->host, id);
     tell_broom(s, WAKE);
-    hurry_broom(&s->gone);
+    hurry_broom(s);
     return NULL;
 }
 
@@ -250,18 +269,22 @@ void serve_gone_open(struct serve *s)
         e = fd_make_dirs(s->host.dir, STR(BOX_GONE), 0700, &g->dir);
     if (e)
         log_warn("sandboxes are deleted when they are removed", KV_ERR(e));
-    else if (has_any(g->dir)) {
-        g->swept->put++;
-        tell_broom(s, WAKE);
+    else {
+        serve_hulls_open(s, &g->swept->hulls);
+        if (has_any(g->dir)) {
+            g->swept->put++;
+            tell_broom(s, WAKE);
+        }
     }
     err_free(e);
 }
 
 void serve_gone_drain(struct serve *s)
 {
-    struct serve_job *j = s->gone.broom;
     siginfo_t info;
 
+    serve_hulls_close(s);
+    struct serve_job *j = s->gone.broom;
     if (!j)
         return;
     (void)fcntl(s->gone.tell, F_SETFL, 0);

@@ -71,7 +71,10 @@ void serve_drop_log(const struct serve *s, const char *id)
 
 static void on_rest(struct loop_timer *t)
 {
-    box_host_rest(&container_of(t, struct serve, rest)->host);
+    struct serve *s = container_of(t, struct serve, rest);
+
+    box_host_rest(&s->host);
+    serve_hulls_rest(s);
 }
 
 static fallible release_slot(struct serve_box *b)
@@ -83,7 +86,7 @@ static fallible release_slot(struct serve_box *b)
     TRY(box_remove(&s->host, &b->box, true));
     b->holds_slot = false;
     serve_net_linger(s);
-    if (s->host.husk_count)
+    if (s->host.many)
         loop_timer_start(s->loop, &s->rest, REST_MS, on_rest);
     return NULL;
 }
@@ -204,7 +207,8 @@ fallible serve_bury(struct serve *s, struct serve_box *b)
 {
     bool stands = serve_stands(s, b->box.id);
     struct err *e = release_slot(b);
-    struct err *dir = serve_discard(s, b->box.id);
+    bool reused = b->plain && !e && serve_reuse(s, b->box.id, b->lives);
+    struct err *dir = reused ? NULL : serve_discard(s, b->box.id);
 
     serve_drop_sockets(s, b->box.id);
     serve_drop_log(s, b->box.id);

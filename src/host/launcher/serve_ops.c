@@ -56,6 +56,7 @@ struct making {
     int ours[AT_END]; /* ends we keep: ready, control */
     bool again;       /* it lived before */
     bool made;        /* its directory, to stand on a snapshot */
+    unsigned emptied; /* BOX_EMPTIED: that was another's */
     struct box_embryo embryo;
     int log;
     const char *args[PID1_ARGS];
@@ -196,7 +197,7 @@ static fallible make_in_dir(struct serve *s, struct making *m, struct serve_box 
     TRY(serve_listen_at(s, dir, m->req.id, SERVE_NAME_SERVER, &m->spec.fds[AT_LISTEN]));
     TRY(serve_listen_at(s, dir, m->req.id, SERVE_NAME_CONNECT, &m->spec.fds[AT_TUNNEL]));
     TRY(take_embryo(s, &m->embryo));
-    m->spec.flags = BOX_DIR_MADE | BOX_LAUNCHER | (s->policy->keep ? BOX_KEPT : 0) |
+    m->spec.flags = BOX_DIR_MADE | m->emptied | BOX_LAUNCHER | (s->policy->keep ? BOX_KEPT : 0) |
                     (m->rootfs.joined ? BOX_JOINED : 0);
     b->disk = m->spec.disk;
     return box_begin(&s->host, &m->embryo, &m->spec, &b->box);
@@ -232,13 +233,27 @@ static fallible renew_dir(struct serve *s, const struct making *m)
     return NULL;
 }
 
+/* Its directory holds two layers and what the launcher notes. */
+static bool is_plain(const struct making *m)
+{
+    bool plain = m->spec.disk == NATIVE_DISK_NONE && m->spec.root_count == 1 &&
+                 strcmp(m->roots[0].upper, BOX_UPPER) == 0;
+
+    for (unsigned i = 0; i < NATIVE_MOUNTS; i++)
+        plain &= !m->req.mounts[i].mode;
+    return plain;
+}
+
 static fallible make(struct serve *s, struct making *m, struct serve_box *b)
 {
     if (m->again) {
         TRY(renew_dir(s, m));
         return make_in_dir(s, m, b);
     }
-    if (!m->made)
+    b->plain = !m->made && is_plain(m);
+    if (b->plain && serve_hull_take(s, m->req.id, &b->lives))
+        m->emptied = BOX_EMPTIED;
+    else if (!m->made)
         TRY(box_make_dir(&s->host, m->req.id));
     m->made = true;
     if (m->req.image == NATIVE_IMAGE_STORED)

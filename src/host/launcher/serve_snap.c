@@ -227,6 +227,7 @@ fallible serve_snapshot(struct serve *s, struct serve_box *b, const struct nativ
 {
     own_fd dir = -1;
 
+    b->plain = false;
     if (b->tell_when_dead || b->remove_when_dead)
         return err_new(ERR_BUSY, "sandbox '%s' is being ended", b->box.id);
     TRY(whole_check_new(s->host.dir, r->snapshot));
@@ -434,6 +435,7 @@ fallible serve_rollback(struct serve *s, struct serve_box *b, const struct nativ
 {
     own_fd dir = -1;
 
+    b->plain = false;
     if (b->state != NATIVE_EXITED)
         return err_new(ERR_CONFLICT, "sandbox '%s' runs: stop it first", b->box.id);
     if (b->disk == NATIVE_DISK_LOOP)

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_hull.c — directories of sandboxes that are used again.
+ *
+ * A directory, an upper layer and a place for overlay to work in are three inodes and three blocks,
+ * made and freed in every life: on a disk that is told of freed blocks that is a tenth of a short
+ * life's time. Of a sandbox whose files nobody but itself has had, box/<ID> is renamed to hull/<N>;
+ * who deletes (serve_gone.c) empties it there, and we rename it to the next one's box/<ID>. Before
+ * that we look: what differs from a new one in anything we can see is not used again, and neither
+ * we nor who comes next need to trust whoever emptied it.
+ *
+ * On ext4 without a journal every new inode passes by those that were freed in its group within the
+ * last minute, and a hull stays in its group: so it has HULL_LIVES of them (box_host_spread()). */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "host/launcher/record.h"
+#include "host/launcher/serve.h"
+#include "host/tree/inner.h"
+#include "host/tree/tree.h"
+
+#define HULL_LIVES 8
+#define HULL_BYTES 4096 /* a directory that has ever held much is larger, and stays so */
+#define HULL_NAME  16
+#define OVERLAYS   "trusted.overlay."
+
+static void name_of(uint32_t n, char out[HULL_NAME])
+{
+    snprintf(out, HULL_NAME, "%x", n);
+}
+
+/* --- in the child --- */
+
+/* What overlay notes of a layer; what a guest set is found by is_new(). */
+static fallible remove_notes(int dir)
+{
+    char names[1024];
+    ssize_t n = flistxattr(dir, names, sizeof names);
+
+    for (char *at = names; n > 0 && at < names + n; at += strlen(at) + 1)
+        if (strncmp(at, OVERLAYS, sizeof OVERLAYS - 1) == 0 && fremovexattr(dir, at) < 0)
+            return err_sys("remove '%s'", at);
+    return NULL;
+}
+
+static fallible empty(int hull, const char *name)
+{
+    own_fd dir = tree_open_here(hull, name);
+
+    if (dir < 0)
+        return err_sys("open '%s'", name);
+    TRY(tree_empty(dir));
+    return remove_notes(dir);
+}
+
+static bool stays(const char *name)
+{
+    return strcmp(name, BOX_UPPER) == 0 || strcmp(name, BOX_WORK) == 0 ||
+           strcmp(name, RECORD_NEW) == 0;
+}
+
+/* Its record is no longer one: the next is written over it, which frees no block. */
+static fallible hollow(int dir, const char *name)
+{
+    own_done(buf) names = {0};
+    own_fd hull = tree_open_here(dir, name);
+    size_t count = 0;
+
+    if (hull < 0 || renameat(hull, RECORD, hull, RECORD_NEW) < 0)
+        return err_sys("open a directory to use again");
+    box_clear_work(hull, BOX_WORK);
+    TRY(empty(hull, BOX_WORK));
+    TRY(empty(hull, BOX_UPPER));
+    TRY(tree_read_names(hull, HULL_BYTES, &names, &count));
+    for (const char *at = names.p; count--; at += strlen(at) + 1)
+        if (!stays(at))
+            TRY(tree_remove(hull, at));
+    return NULL;
+}
+
+void serve_hull_hollow(const struct serve *s)
+{
+    struct serve_hull_ring *r = s->hulls.ring;
+    char name[HULL_NAME];
+
+    while (r && r->done != __atomic_load_n(&r->put, __ATOMIC_ACQUIRE)) {
+        name_of(r->done, name);
+        struct err *e = hollow(s->hulls.dir, name);
+        r->good[r->done % SERVE_HULLS] = !e;
+        struct err *left = e ? box_delete(s->hulls.dir, name) : NULL;
+        if (left)
+            log_warn("a removed sandbox is left on the disk", KV("name", name), KV_ERR(left));
+        err_free(left);
+        err_free(e);
+        __atomic_store_n(&r->done, r->done + 1, __ATOMIC_RELEASE);
+    }
+}
+
+/* --- here --- */
+
+/* Holds the names in `these` and nothing else; NULL ends them. */
+static bool holds_only(int dir, const char *const *these)
+{
+    _Alignas(struct tree_dent) char page[512];
+    long n = syscall(SYS_getdents64, dir, page, sizeof page);
+
+    for (long at = 0; at < n;) {
+        const struct tree_dent *d = (const struct tree_dent *)(page + at);
+        bool known = strcmp(d->name, ".") == 0 || strcmp(d->name, "..") == 0;
+        for (const char *const *one = these; *one && !known; one++)
+            known = strcmp(d->name, *one) == 0;
+        if (!known)
+            return false;
+        at += d->len;
+    }
+    return n > 0 && syscall(SYS_getdents64, dir, page, sizeof page) == 0;
+}
+
+/* As mkdir() makes it: owner, mode, size, attributes of both kinds, and what is in it. */
+static bool is_new(int at, const char *name, mode_t mode, const char *const *holds, int *ret_dir)
+{
+    own_fd dir = tree_open_here(at, name);
+    struct stat st;
+    int flags = 0;
+
+    if (dir < 0 || fstat(dir, &st) < 0 || st.st_mode != (S_IFDIR | mode) || st.st_uid ||
+        st.st_gid || st.st_size > HULL_BYTES)
+        return false;
+    ssize_t attributes = flistxattr(dir, NULL, 0);
+    if (attributes > 0 || (attributes < 0 && errno != EOPNOTSUPP))
+        return false;
+    if (ioctl(dir, FS_IOC_GETFLAGS, &flags) == 0 && (flags & ~FS_EXTENT_FL))
+        return false;
+    bool good = holds_only(dir, holds);
+    if (good && ret_dir)
+        *ret_dir = take_fd(&dir);
+    return good;
+}
+
+static bool is_good(int dir, const char *name)
+{
+    static const char *const nothing[] = {NULL};
+    static const char *const parts[] = {BOX_UPPER, BOX_WORK, RECORD_NEW, NULL};
+    own_fd hull = -1;
+
+    return is_new(dir, name, 0700, parts, &hull) && is_new(hull, BOX_UPPER, 0755, nothing, NULL) &&
+           is_new(hull, BOX_WORK, 0700, nothing, NULL);
+}
+
+uint32_t serve_hulls_undone(const struct serve *s)
+{
+    struct serve_hull_ring *r = s->hulls.ring;
+
+    return r ? r->put - __atomic_load_n(&r->done, __ATOMIC_ACQUIRE) : 0;
+}
+
+bool serve_hull_put(struct serve *s, const char *id, unsigned lives)
+{
+    struct serve_hull_ring *r = s->hulls.ring;
+    char name[HULL_NAME];
+
+    if (!r || s->ending || lives + 1 >= HULL_LIVES || r->put - s->hulls.taken == SERVE_HULLS)
+        return false;
+    name_of(r->put, name);
+    if (renameat(s->host.boxes, id, s->hulls.dir, name) < 0)
+        return false;
+    s->hulls.lives[r->put % SERVE_HULLS] = (uint8_t)lives;
+    __atomic_store_n(&r->put, r->put + 1, __ATOMIC_RELEASE);
+    return true;
+}
+
+/* The next that was emptied; false: there is none. */
+static bool next(struct serve *s, uint32_t *ret_n)
+{
+    const struct serve_hull_ring *r = s->hulls.ring;
+
+    while (r && s->hulls.taken != __atomic_load_n(&r->done, __ATOMIC_ACQUIRE)) {
+        *ret_n = s->hulls.taken++;
+        if (r->good[*ret_n % SERVE_HULLS])
+            return true;
+    }
+    return false;
+}
+
+bool serve_hull_take(struct serve *s, const char *id, unsigned *ret_lives)
+{
+    char name[HULL_NAME];
+    uint32_t n;
+
+    while (next(s, &n)) {
+        name_of(n, name);
+        if (is_good(s->hulls.dir, name) &&
+            renameat2(s->hulls.dir, name, s->host.boxes, id, RENAME_NOREPLACE) == 0) {
+            *ret_lives = s->hulls.lives[n % SERVE_HULLS] + 1u;
+            return true;
+        }
+        serve_gone_put(s, s->hulls.dir, name);
+    }
+    return false;
+}
+
+void serve_hulls_rest(struct serve *s)
+{
+    char name[HULL_NAME];
+    uint32_t n;
+
+    while (next(s, &n)) {
+        name_of(n, name);
+        serve_gone_put(s, s->hulls.dir, name);
+    }
+}
+
+/* What is left in it is deleted with the rest. */
+static void put_away(struct serve *s)
+{
+    if (unlinkat(s->host.dir, BOX_HULL, AT_REMOVEDIR) < 0 && errno == ENOTEMPTY)
+        serve_gone_put(s, s->host.dir, BOX_HULL);
+}
+
+void serve_hulls_open(struct serve *s, struct serve_hull_ring *ring)
+{
+    put_away(s); /* a launcher's before us */
+    if (!s->host.many)
+        return;
+    struct err *e = fd_make_dirs(s->host.dir, STR(BOX_HULL), 0700, &s->hulls.dir);
+    if (!e)
+        s->hulls.ring = ring;
+    err_free(e); /* then each has a new directory */
+}
+
+void serve_hulls_close(struct serve *s)
+{
+    if (s->hulls.dir < 0)
+        return;
+    put_away(s);
+    own_close_p(&s->hulls.dir);
+    s->hulls.dir = -1;
+    s->hulls.ring = NULL;
+}
