@@ -25,7 +25,7 @@
 
 #define SERVER_STOP_MS   15000 /* it ends its shells first */
 #define SERVER_START_MS  60000 /* who was told already that it listens waits so long at most */
-#define LATE_MS          250
+#define LATE_MS          1000
 #define RESTART_MS       25 /* doubled with each death in a row */
 #define NURSERY_AGAIN_MS 200
 #define SERVER_ARGS_MAX  256
