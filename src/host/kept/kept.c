@@ -207,7 +207,7 @@ static bool may_live(int box)
 {
     own_free struct record *r = mem_new(sizeof *r);
     char boot[RECORD_BOOT];
-    uint64_t started = 0;
+    bool same = false;
     struct err *e = record_read(box, r);
 
     if (!e)
@@ -220,10 +220,8 @@ static bool may_live(int box)
     struct pollfd p = {.fd = pidfd, .events = POLLIN};
     if (pidfd < 0 || poll(&p, 1, 0) != 0) /* readable: dead, and not yet buried */
         return false;
-    e = record_started(r->pid, &started);
-    bool known = !e;
-    err_free(e); /* it went while we looked */
-    return known && started == r->started;
+    err_free(record_is(r, pidfd, &same)); /* it went while we looked */
+    return same;
 }
 
 static fallible open_one(int state, int boxes, const char *id, bool layers, struct kept *ret)

@@ -355,7 +355,9 @@ static fallible order(struct box_host *h, struct box_embryo *e, const struct box
         .slot = e->slot, .pid = e->pid, .flags = record_flags(spec), .cpu_ns = e->cpu_ns};
     memcpy(life.boot, h->boot, sizeof life.boot);
     choose_machine_id(h, dir, life.machine_id);
-    struct err *err = record_write(dir, &life, spec->req);
+    struct err *err = record_which(e->pid, e->pidfd, &life.which);
+    if (!err)
+        err = record_write(dir, &life, spec->req);
     if (!err)
         err = note_root(h, dir, spec->root_id);
     if (!err)

@@ -19,8 +19,12 @@
 
 static uint64_t mix(uint64_t sum, const char *text, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        sum = (sum ^ (uint8_t)text[i]) * 0x100000001b3u;
+    for (size_t i = 0; i < n; i += sizeof(uint64_t)) {
+        uint64_t word = 0;
+        memcpy(&word, text + i, n - i < sizeof word ? n - i : sizeof word);
+        sum = (sum ^ word) * 0x9e3779b97f4a7c15u;
+        sum ^= sum >> 32;
+    }
     return sum;
 }
 

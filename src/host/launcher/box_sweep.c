@@ -306,19 +306,19 @@ fallible box_clear_unborn(const struct box_host *h, const char *id)
 static fallible open_living(const struct box_host *h, const struct record *r, int *ret_pidfd)
 {
     char group[BOX_NAME];
-    uint64_t started = 0;
-    bool inside = false;
+    bool same = false, inside = false;
+
     if (r->pid <= 1)
         return NULL;
     own_fd pidfd = (int)syscall(SYS_pidfd_open, r->pid, 0);
     if (pidfd < 0)
         return errno == ESRCH || errno == EINVAL ? NULL : err_sys("open process %d", r->pid);
-    struct err *e = record_started(r->pid, &started);
+    struct err *e = record_is(r, pidfd, &same);
     if (e && (err_errno(e) == ENOENT || err_errno(e) == ESRCH)) {
         err_free(e); /* it went while we looked */
         return NULL;
     }
-    if (e || started != r->started)
+    if (e || !same)
         return e;
     box_group_name(r->slot, group);
     TRY(cg_holds(&h->cg, group, r->pid, &inside));

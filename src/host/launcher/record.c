@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -15,12 +16,28 @@
 #include "base/own.h"
 
 #define RECORD_MAGIC   0x43525843u
-#define RECORD_VERSION 5
+#define RECORD_VERSION 6
 #define RECORD_OLDEST  3
 #define STAT_STARTED   20 /* words of /proc/PID/stat after the name, before the one we want */
 
+/* --- which process --- */
+
+#define BY_INODE (1ull << 63)
+#define PIDFS    0x50494446 /* since Linux 6.9: one inode per process, whose number never returns */
+
+static bool inode_of(int pidfd, uint64_t *ret_which)
+{
+    struct statfs fs;
+    struct stat st;
+
+    if (fstatfs(pidfd, &fs) < 0 || fs.f_type != PIDFS || fstat(pidfd, &st) < 0)
+        return false;
+    *ret_which = st.st_ino | BY_INODE;
+    return true;
+}
+
 /* The name is in brackets and may hold anything, brackets and spaces included. */
-fallible record_started(pid_t pid, uint64_t *ret_ticks)
+static fallible started(pid_t pid, uint64_t *ret_ticks)
 {
     char path[32], text[1024];
     struct str rest, word = {.len = 0};
@@ -39,6 +56,29 @@ fallible record_started(pid_t pid, uint64_t *ret_ticks)
         return err_new(ERR_CORRUPT, "'%s' has no start time", path);
     return NULL;
 }
+
+fallible record_which(pid_t pid, int pidfd, uint64_t *ret_which)
+{
+    return inode_of(pidfd, ret_which) ? NULL : started(pid, ret_which);
+}
+
+fallible record_is(const struct record *r, int pidfd, bool *ret_same)
+{
+    uint64_t which = 0;
+
+    *ret_same = false;
+    if (r->which & BY_INODE) {
+        struct stat st;
+        if (fstat(pidfd, &st) < 0) /* or one that lives were taken for another */
+            return err_sys("look at process %d", r->pid);
+        which = st.st_ino | BY_INODE;
+    } else
+        TRY(started(r->pid, &which));
+    *ret_same = which == r->which;
+    return NULL;
+}
+
+/* --- the file --- */
 
 fallible record_boot(char out[static RECORD_BOOT])
 {
@@ -64,7 +104,6 @@ fallible record_write(int dir, const struct record *life, const struct native_re
     r.image = req->image;
     r.made_wall_ns = clock_wall_ns(&clock_system);
     r.limits = req->limits;
-    TRY(record_started(r.pid, &r.started));
     memcpy(r.id, req->id, sizeof r.id);
     memcpy(r.image_name, req->image_name, sizeof r.image_name);
     memcpy(r.mounts, req->mounts, sizeof r.mounts);

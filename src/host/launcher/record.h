@@ -3,6 +3,7 @@
  * written by rename before the sandbox runs. Fixed size, machine-local, never sent anywhere. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -25,7 +26,7 @@ struct record {
     uint32_t magic, version, slot, image;
     uint32_t flags;
     int32_t pid;
-    uint64_t started; /* by the kernel's clock: tells this process from a later one of its number */
+    uint64_t which; /* tells this process from a later one of its number */
     char boot[RECORD_BOOT];
     char machine_id[RECORD_MACHINE]; /* as it stands in its /etc, for its next life */
     uint64_t made_wall_ns;
@@ -36,10 +37,12 @@ struct record {
     struct native_mount mounts[NATIVE_MOUNTS];
 };
 
-/* life: slot, flags, pid, boot, machine_id and cpu_ns; the rest is filled in. */
+/* life: slot, flags, pid, which, boot, machine_id and cpu_ns; the rest is filled in. */
 fallible record_write(int dir, const struct record *life, const struct native_request *req);
-/* When a process began, in the kernel's ticks. */
-fallible record_started(pid_t pid, uint64_t *ret_ticks);
+/* By the kernel's own number of it, or when it began, in ticks. */
+fallible record_which(pid_t pid, int pidfd, uint64_t *ret_which);
+/* pidfd: of r->pid, who may be another by now. */
+fallible record_is(const struct record *r, int pidfd, bool *ret_same);
 /* Where the kernel does not say (""), pid, start time and group must do; but to know it once and
  * not the next time would make every living sandbox one of another boot: that is an error. */
 fallible record_boot(char out[static RECORD_BOOT]);

@@ -118,7 +118,7 @@ static void ended(struct serve_box *b)
     b->control = -1;
     read_oom(b);
     warn("groups of a sandbox not removed", b, release_slot(b)); /* tried again at removal */
-    if (!b->serve->ending)
+    if (!b->serve->ending && !b->plain)                          /* else it has no mounts */
         serve_strip(b->serve, b->box.id);
 }
 

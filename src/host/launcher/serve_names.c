@@ -40,11 +40,13 @@ static fallible listen_in(const struct serve *s, int type, int dir, const char *
     own_fd fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     snprintf(a.sun_path, sizeof a.sun_path, "/proc/self/fd/%d/%s", dir, at);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a) < 0)
+    mode_t before = umask(0177); /* to change it afterwards would write its inode once more */
+    int made = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&a, sizeof a);
+    umask(before);
+    if (made < 0)
         return err_sys("make socket '%s'", name);
-    if (fchmodat(dir, at, 0600, 0) < 0 ||
-        (!is_servers_own(s) &&
-         fchownat(dir, at, s->policy->server, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0))
+    if (!is_servers_own(s) &&
+        fchownat(dir, at, s->policy->server, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0)
         return err_sys("give socket '%s' to the server", name);
     if (listen(fd, 128) < 0)
         return err_sys("listen at '%s'", name);
