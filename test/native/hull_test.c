@@ -4,19 +4,26 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/fd.h"
 #include "base/own.h"
 #include "test/native/census.h"
 #include "test/native/kit.h"
 #include "test/native/launcher_kit.h"
 #include "test/test.h"
+
+static const struct timespec long_ago[] = {{123456789, 987654321}, {987654321, 123456789}};
 
 static const char *path_of(const struct rig *r, const char *name)
 {
@@ -65,22 +72,56 @@ static void open_with_broom(struct rig *r)
     census_wait_deleted(r->state);
 }
 
-/* Removes the sandbox, and waits until its directory, the n-th hull of this launcher, is empty. */
+/* Who deletes: the child of the launcher's that has gone for its root. */
+static pid_t find_broom(const struct rig *r)
+{
+    own_done(buf) text;
+    char path[64], root[4300], *rest;
+
+    buf_init(&text, 4096);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)r->pid, (int)r->pid);
+    CHECK_OK(fd_read_file(path, &text));
+    buf_add(&text, str_n("", 1));
+    for (rest = text.p; *rest && *rest != '\n';) {
+        pid_t pid = (pid_t)strtol(rest, &rest, 10);
+        rest += strspn(rest, " ");
+        snprintf(path, sizeof path, "/proc/%d/root", (int)pid);
+        ssize_t n = readlink(path, root, sizeof root - 1);
+        if (n > 5 && memcmp(root + n - 5, "/gone", 5) == 0)
+            return pid;
+    }
+    FAIL("nobody deletes");
+}
+
+static void wait_idle(pid_t broom)
+{
+    own_done(buf) text;
+    char path[64];
+
+    buf_init(&text, 4096);
+    snprintf(path, sizeof path, "/proc/%d/syscall", (int)broom);
+    do {
+        sched_yield();
+        text.len = 0;
+        CHECK_OK(fd_read_file(path, &text));
+    } while (text.p[0] != '0' || text.p[1] != ' '); /* read() */
+}
+
+/* Removes the sandbox, and waits until its directory, the n-th hull of this launcher, is empty and
+ * who emptied it has said so. */
 static void remove_to_hull(struct rig *r, const char *id, unsigned n)
 {
     char name[64];
 
     rig_tell(r, NATIVE_REMOVE, id);
-    snprintf(name, sizeof name, "hull/%x", n);
-    while (count_names(r, name) > 3)
+    snprintf(name, sizeof name, "gone/hull/%x", n);
+    while (count_names(r, name) > 2)
         sched_yield();
-    rig_tell(r, NATIVE_LIST, ""); /* nothing of it is under way in the launcher */
-    snprintf(name, sizeof name, "hull/%x/upper", n);
-    while (count_names(r, name) > 0)
-        sched_yield();
-    snprintf(name, sizeof name, "hull/%x/work", n);
-    while (count_names(r, name) > 0)
-        sched_yield();
+    wait_idle(find_broom(r));
+    snprintf(name, sizeof name, "gone/hull/%x/upper", n);
+    CHECK_INT(count_names(r, name), 0);
+    snprintf(name, sizeof name, "gone/hull/%x/work", n);
+    CHECK_INT(count_names(r, name), 0);
 }
 
 /* Somebody else has had its files: it leaves no hull. */
@@ -91,7 +132,7 @@ static void remove_shared(struct rig *r, const char *id, unsigned n)
     snprintf(snap.snapshot, sizeof snap.snapshot, "s%u", n);
     rig_ok(r, &snap);
     rig_tell(r, NATIVE_REMOVE, id);
-    CHECK_INT(count_names(r, "hull"), 0);
+    CHECK_INT(count_names(r, "gone/hull"), 0);
 }
 
 static void put_file(const struct rig *r, const char *name)
@@ -104,6 +145,7 @@ static void put_file(const struct rig *r, const char *name)
 TEST(a_directory_is_the_next_sandboxs_and_holds_nothing_of_the_one_before)
 {
     struct rig r;
+    struct stat st;
 
     open_with_broom(&r);
     rig_start(&r, "a");
@@ -111,15 +153,18 @@ TEST(a_directory_is_the_next_sandboxs_and_holds_nothing_of_the_one_before)
     CHECK_INT(mkdir(path_of(&r, "box/a/upper/d"), 0755), 0);
     put_file(&r, "box/a/upper/d/secret");
     put_file(&r, "box/a/upper/.hidden");
+    CHECK_INT(utimensat(AT_FDCWD, path_of(&r, "box/a/upper"), long_ago, 0), 0);
     remove_to_hull(&r, "a", 0);
     rig_start(&r, "b");
     CHECK_INT(inode_of(&r, "box/b"), box);
     CHECK_INT(inode_of(&r, "box/b/upper"), upper);
     CHECK_INT(count_names(&r, "box/b/upper"), 0);
+    CHECK_INT(stat(path_of(&r, "box/b/upper"), &st), 0);
+    CHECK(st.st_atime > long_ago[1].tv_sec && st.st_mtime > long_ago[1].tv_sec);
     rig_check_answers(&r, "b");
     rig_tell(&r, NATIVE_REMOVE, "b");
     rig_close(&r);
-    CHECK_INT(count_names(&r, "hull"), -1);
+    CHECK_INT(count_names(&r, "gone/hull"), -1);
 }
 
 static void mark_mode(const char *upper)
@@ -199,7 +244,7 @@ TEST_LIMIT(a_directory_with_a_mark_on_it_is_not_used_again, 120)
         if (st.st_ino == upper)
             FAIL("one with another %s is used again", marks[i].what);
         CHECK_INT(st.st_mode, S_IFDIR | 0755);
-        CHECK_INT(count_names(&r, "hull"), 0);
+        CHECK_INT(count_names(&r, "gone/hull"), 0);
         remove_shared(&r, "b", i);
     }
     rig_close(&r);
@@ -217,7 +262,7 @@ TEST_LIMIT(a_directory_that_holds_something_is_not_used_again, 120)
         rig_start(&r, "a");
         ino_t box = inode_of(&r, "box/a");
         remove_to_hull(&r, "a", i);
-        snprintf(name, sizeof name, "hull/%x/%s", i, names[i]);
+        snprintf(name, sizeof name, "gone/hull/%x/%s", i, names[i]);
         put_file(&r, name);
         rig_start(&r, "b");
         CHECK(inode_of(&r, "box/b") != box);
@@ -254,15 +299,34 @@ TEST(what_a_killed_launcher_would_have_used_again_is_deleted_by_the_next)
 
     prepare(&r);
     CHECK_INT(mkdir(r.state, 0700), 0);
-    CHECK_INT(mkdir(path_of(&r, "hull"), 0700), 0);
-    CHECK_INT(mkdir(path_of(&r, "hull/0"), 0700), 0);
-    CHECK_INT(mkdir(path_of(&r, "hull/0/upper"), 0755), 0);
-    put_file(&r, "hull/0/upper/secret");
+    CHECK_INT(mkdir(path_of(&r, "gone"), 0700), 0);
+    CHECK_INT(mkdir(path_of(&r, "gone/hull"), 0700), 0);
+    CHECK_INT(mkdir(path_of(&r, "gone/hull/0"), 0700), 0);
+    CHECK_INT(mkdir(path_of(&r, "gone/hull/0/upper"), 0755), 0);
+    put_file(&r, "gone/hull/0/upper/secret");
     rig_fork(&r);
     rig_start(&r, "a");
     CHECK_INT(count_names(&r, "box/a/upper"), 0);
-    rig_tell(&r, NATIVE_REMOVE, "a");
     census_wait_deleted(r.state);
-    CHECK(access(path_of(&r, "hull/0/upper/secret"), F_OK) < 0 && errno == ENOENT);
+    CHECK(access(path_of(&r, "gone/hull/0/upper/secret"), F_OK) < 0 && errno == ENOENT);
+    put_file(&r, "box/a/upper/secret");
+    remove_to_hull(&r, "a", 0); /* who deletes knows of the new ones, too */
+    rig_close(&r);
+}
+
+TEST(a_directory_is_emptied_though_who_deletes_was_killed_over_it)
+{
+    struct rig r;
+
+    open_with_broom(&r);
+    rig_start(&r, "a");
+    put_file(&r, "box/a/upper/secret");
+    pid_t broom = find_broom(&r);
+    CHECK_INT(kill(broom, SIGSTOP), 0);
+    rig_tell(&r, NATIVE_REMOVE, "a");
+    CHECK_INT(count_names(&r, "gone/hull/0/upper"), 1);
+    CHECK_INT(kill(broom, SIGKILL), 0);
+    while (count_names(&r, "gone/hull/0/upper") > 0) /* without another removal */
+        poll(NULL, 0, 10);
     rig_close(&r);
 }

@@ -29,7 +29,7 @@
 #define BOX_PLACE   "mnt"   /* in the state: where things are mounted by who sees it alone, */
 #define BOX_LOOK    "look"  /* and where a launcher's children do, which see each other's */
 #define BOX_GONE    "gone"  /* in the state: what has been removed and is not deleted yet, */
-#define BOX_HULL    "hull"  /* and directories of sandboxes that are used again */
+#define BOX_HULL    "hull"  /* in that: directories of sandboxes that are used again */
 #define BOX_UPPER   "upper" /* in box/<ID>: layers of a root file system that is one overlay */
 #define BOX_WORK    "work"
 #define BOX_LOWERS  128   /* layers of one overlay */

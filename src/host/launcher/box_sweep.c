@@ -240,17 +240,12 @@ static fallible each_claim(struct box_host *h, const struct clearing *c)
     return e;
 }
 
-/* What a launcher removed and did not come to delete, or would have used again. */
+/* What a launcher removed and did not come to delete. */
 static fallible sweep_gone(const struct box_host *h)
 {
-    static const char *const names[] = {BOX_GONE, BOX_HULL};
+    own_fd dir = openat(h->dir, BOX_GONE, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        own_fd dir = openat(h->dir, names[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        if (dir >= 0)
-            TRY_WRAP(tree_empty(dir), "delete what was removed");
-    }
-    return NULL;
+    return dir < 0 ? NULL : err_wrap(tree_empty(dir), "delete what was removed");
 }
 
 fallible box_sweep(struct box_host *h, bool gone)

@@ -107,14 +107,12 @@ fallible record_write(int dir, const struct record *life, const struct native_re
     memcpy(r.id, req->id, sizeof r.id);
     memcpy(r.image_name, req->image_name, sizeof r.image_name);
     memcpy(r.mounts, req->mounts, sizeof r.mounts);
-    own_fd fd = openat(dir, RECORD_NEW, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    struct stat st;
-    if (fd < 0 || fstat(fd, &st) < 0)
+    own_fd fd =
+        openat(dir, "record.new", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
         return err_sys("write the record");
     TRY_WRAP(fd_write_all(fd, str_n(&r, sizeof r)), "the record");
-    if (st.st_size > (off_t)sizeof r && ftruncate(fd, sizeof r) < 0) /* written over another's */
-        return err_sys("cut the record");
-    if (renameat(dir, RECORD_NEW, dir, RECORD) < 0)
+    if (renameat(dir, "record.new", dir, RECORD) < 0)
         return err_sys("put the record in place");
     return NULL;
 }

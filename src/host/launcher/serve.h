@@ -53,7 +53,7 @@ struct serve_image { /* what a name meant when it was last looked for */
 
 #define SERVE_HULLS 128
 
-struct serve_hull_ring { /* of those in state/hull, by number; shared with who empties them */
+struct serve_hull_ring { /* of those in gone/hull, by number; shared with who empties them */
     uint32_t put, done;
     bool good[SERVE_HULLS]; /* is as new now; else it is gone */
 };
@@ -108,9 +108,9 @@ struct serve {
         bool hurries;            /* it has so much to do that it is no longer nice */
     } gone;
     struct serve_hulls {
-        int dir;                      /* state/hull, -1: none */
+        int dir;                      /* state/gone/hull, -1: none */
         struct serve_hull_ring *ring; /* NULL: none is kept */
-        uint32_t taken;
+        uint32_t put, taken;
         uint8_t lives[SERVE_HULLS]; /* it has had */
     } hulls;
     struct serve_image images[SERVE_IMAGES]; /* as long as the store does not change */
@@ -172,6 +172,7 @@ fallible serve_open_log(const struct serve *s, int dir, bool again, const char *
 
 /* --- serve_life.c --- */
 
+void serve_rest_later(struct serve *s); /* what is kept of the dead goes, unless somebody dies */
 void serve_insert(struct serve *s, struct serve_box *b);
 void serve_forget(struct serve *s, struct serve_box *b); /* and frees it */
 /* On failure the sandbox is dead: what nobody would see dying may not live. keep: its files stay,
@@ -273,11 +274,11 @@ void serve_gone_put(struct serve *s, int dir, const char *name); /* any other di
 
 /* --- serve_hull.c: directories of those that are removed, for the next --- */
 
-void serve_hulls_open(struct serve *s, struct serve_hull_ring *ring);
+void serve_hulls_open(struct serve *s, struct serve_hull_ring *ring); /* gone is open */
 void serve_hulls_close(struct serve *s);
 void serve_hulls_rest(struct serve *s); /* nobody needed them for a while */
 uint32_t serve_hulls_undone(const struct serve *s);
-void serve_hull_hollow(const struct serve *s); /* in who deletes: all that were put */
+void serve_hull_hollow(int dir, struct serve_hull_ring *r); /* in who deletes: all that were put */
 bool serve_hull_put(struct serve *s, const char *id, unsigned lives);
 bool serve_hull_take(struct serve *s, const char *id, unsigned *ret_lives);
 

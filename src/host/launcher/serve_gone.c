@@ -38,7 +38,8 @@ enum { WAKE = 'w', QUIT = 'q' };
 
 /* One that cannot be deleted is not in the way of the others. What is there may be more than was
  * counted: a launcher before us left it. */
-static fallible delete_all(int dir, struct serve_swept *swept, uint64_t put, uint64_t *ret_left)
+static fallible delete_all(int dir, bool hulls, struct serve_swept *swept, uint64_t put,
+                           uint64_t *ret_left)
 {
     own_done(buf) names = {0};
     size_t count = 0;
@@ -46,6 +47,8 @@ static fallible delete_all(int dir, struct serve_swept *swept, uint64_t put, uin
 
     TRY(tree_read_names(dir, NAMES_MAX, &names, &count));
     for (const char *name = names.p; count--; name += strlen(name) + 1) {
+        if (!hulls && strcmp(name, BOX_HULL) == 0)
+            continue;
         struct err *e = box_delete(dir, name);
         if (e)
             log_warn("a removed sandbox is left on the disk", KV("name", name), KV_ERR(e));
@@ -66,10 +69,12 @@ static fallible delete_until_told(struct serve_job *j)
     char words[64];
 
     TRY(worker_fence(&(struct worker_fence){.root = dir,
-                                            .work = {dir, j->serve->hulls.dir, -1},
+                                            .work = {dir, -1, -1},
                                             .look = -1,
                                             .fds = (int[]){j->out, j->dir},
                                             .fd_count = 2}));
+    own_fd hulls = openat(dir, BOX_HULL, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool has_hulls = hulls >= 0 && j->serve->hulls.ring;
     for (bool quit = false; !quit;) {
         ssize_t n = read(j->dir, words, sizeof words);
         if (n < 0 && errno != EINTR)
@@ -79,8 +84,9 @@ static fallible delete_until_told(struct serve_job *j)
         quit |= n == 0;
         uint64_t put = __atomic_load_n(&swept->put, __ATOMIC_ACQUIRE); /* what we see, and more */
         uint64_t left = 0;
-        serve_hull_hollow(j->serve);
-        TRY(delete_all(dir, swept, put, &left));
+        if (has_hulls)
+            serve_hull_hollow(hulls, &swept->hulls);
+        TRY(delete_all(dir, quit || !has_hulls, swept, put, &left));
         __atomic_store_n(&swept->done, put - (left < put ? left : put), __ATOMIC_RELAXED);
     }
     return NULL;
@@ -91,6 +97,11 @@ static fallible delete_until_told(struct serve_job *j)
 static uint64_t undone(const struct serve_gone *g)
 {
     return g->swept->put - __atomic_load_n(&g->swept->done, __ATOMIC_RELAXED);
+}
+
+static uint64_t all_undone(const struct serve *s)
+{
+    return undone(&s->gone) + serve_hulls_undone(s);
 }
 
 static void tell_broom(struct serve *s, char word);
@@ -107,10 +118,10 @@ static void have_no_broom(struct serve *s, struct err *e)
 
     if (!g->told)
         log_warn("nobody deletes the files of removed sandboxes; tried again every second",
-                 KV("waiting", undone(g)), KV_ERR(e));
+                 KV("waiting", all_undone(s)), KV_ERR(e));
     g->told = g->told ? g->told : 1;
     err_free(e);
-    if (undone(g) && !s->ending)
+    if (all_undone(s) && !s->ending)
         loop_timer_start(s->loop, &g->again, AGAIN_MS, on_again);
 }
 
@@ -185,7 +196,7 @@ static void tell_broom(struct serve *s, char word)
 static void hurry_broom(struct serve *s)
 {
     struct serve_gone *g = &s->gone;
-    uint64_t waiting = undone(g) + serve_hulls_undone(s);
+    uint64_t waiting = all_undone(s);
     bool hurry = waiting >= (g->hurries ? MANY_GONE / 4 : MANY_GONE);
     int ours = getpriority(PRIO_PROCESS, 0);
 
@@ -229,6 +240,7 @@ bool serve_reuse(struct serve *s, const char *id, unsigned lives)
         return false;
     tell_broom(s, WAKE);
     hurry_broom(s);
+    serve_rest_later(s);
     return true;
 }
 
@@ -245,13 +257,14 @@ fallible serve_discard(struct serve *s, const char *id)
     return NULL;
 }
 
-static bool has_any(int dir)
+/* Whatever is there that is to be deleted; the directory of hulls is not. */
+static bool has_any(int dir, bool hulls)
 {
     own_done(buf) names = {0};
-    size_t count = 1;
+    size_t count = 2;
 
     err_free(tree_read_names(dir, NAMES_MAX, &names, &count)); /* then there is something */
-    return count > 0;
+    return count > hulls;
 }
 
 /* Without it everything is deleted at once, as slow as that is. */
@@ -270,8 +283,9 @@ void serve_gone_open(struct serve *s)
     if (e)
         log_warn("sandboxes are deleted when they are removed", KV_ERR(e));
     else {
+        put_aside(s, g->dir, BOX_HULL); /* a launcher's before us */
         serve_hulls_open(s, &g->swept->hulls);
-        if (has_any(g->dir)) {
+        if (has_any(g->dir, s->hulls.ring)) {
             g->swept->put++;
             tell_broom(s, WAKE);
         }
@@ -281,12 +295,14 @@ void serve_gone_open(struct serve *s)
 
 void serve_gone_drain(struct serve *s)
 {
+    struct serve_job *j = s->gone.broom;
     siginfo_t info;
 
     serve_hulls_close(s);
-    struct serve_job *j = s->gone.broom;
-    if (!j)
+    if (!j) {
+        unlinkat(s->gone.dir, BOX_HULL, AT_REMOVEDIR); /* what is in it is the next launcher's */
         return;
+    }
     (void)fcntl(s->gone.tell, F_SETFL, 0);
     tell_broom(s, QUIT);
     struct err *e = fd_wait(j->child.io.fd, POLLIN, DRAIN_MS);

@@ -3,10 +3,10 @@
  *
  * A directory, an upper layer and a place for overlay to work in are three inodes and three blocks,
  * made and freed in every life: on a disk that is told of freed blocks that is a tenth of a short
- * life's time. Of a sandbox whose files nobody but itself has had, box/<ID> is renamed to hull/<N>;
- * who deletes (serve_gone.c) empties it there, and we rename it to the next one's box/<ID>. Before
- * that we look: what differs from a new one in anything we can see is not used again, and neither
- * we nor who comes next need to trust whoever emptied it.
+ * life's time. Of a sandbox whose files nobody but itself has had, box/<ID> is renamed to
+ * gone/hull/<N>; who deletes (serve_gone.c) empties it there, and we rename it to the next one's
+ * box/<ID>. Before that we look for ourselves: what differs from a new one in anything we can see
+ * is not used again. What we read ourselves, the record, is new each time.
  *
  * On ext4 without a journal every new inode passes by those that were freed in its group within the
  * last minute, and a hull stays in its group: so it has HULL_LIVES of them (box_host_spread()). */
@@ -24,7 +24,6 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "host/launcher/record.h"
 #include "host/launcher/serve.h"
 #include "host/tree/inner.h"
 #include "host/tree/tree.h"
@@ -63,41 +62,33 @@ static fallible empty(int hull, const char *name)
     return remove_notes(dir);
 }
 
-static bool stays(const char *name)
-{
-    return strcmp(name, BOX_UPPER) == 0 || strcmp(name, BOX_WORK) == 0 ||
-           strcmp(name, RECORD_NEW) == 0;
-}
-
-/* Its record is no longer one: the next is written over it, which frees no block. */
 static fallible hollow(int dir, const char *name)
 {
     own_done(buf) names = {0};
     own_fd hull = tree_open_here(dir, name);
     size_t count = 0;
 
-    if (hull < 0 || renameat(hull, RECORD, hull, RECORD_NEW) < 0)
+    if (hull < 0)
         return err_sys("open a directory to use again");
     box_clear_work(hull, BOX_WORK);
     TRY(empty(hull, BOX_WORK));
     TRY(empty(hull, BOX_UPPER));
     TRY(tree_read_names(hull, HULL_BYTES, &names, &count));
     for (const char *at = names.p; count--; at += strlen(at) + 1)
-        if (!stays(at))
+        if (strcmp(at, BOX_UPPER) != 0 && strcmp(at, BOX_WORK) != 0)
             TRY(tree_remove(hull, at));
     return NULL;
 }
 
-void serve_hull_hollow(const struct serve *s)
+void serve_hull_hollow(int dir, struct serve_hull_ring *r)
 {
-    struct serve_hull_ring *r = s->hulls.ring;
     char name[HULL_NAME];
 
-    while (r && r->done != __atomic_load_n(&r->put, __ATOMIC_ACQUIRE)) {
+    while (r->done != __atomic_load_n(&r->put, __ATOMIC_ACQUIRE)) {
         name_of(r->done, name);
-        struct err *e = hollow(s->hulls.dir, name);
+        struct err *e = hollow(dir, name);
         r->good[r->done % SERVE_HULLS] = !e;
-        struct err *left = e ? box_delete(s->hulls.dir, name) : NULL;
+        struct err *left = e ? box_delete(dir, name) : NULL;
         if (left)
             log_warn("a removed sandbox is left on the disk", KV("name", name), KV_ERR(left));
         err_free(left);
@@ -126,12 +117,24 @@ static bool holds_only(int dir, const char *const *these)
     return n > 0 && syscall(SYS_getdents64, dir, page, sizeof page) == 0;
 }
 
-/* As mkdir() makes it: owner, mode, size, attributes of both kinds, and what is in it. */
+/* Of both kinds; a file system that knows none has none. */
+static bool has_flags(int dir)
+{
+    struct fsxattr x = {.fsx_xflags = 0};
+    int flags = 0;
+
+    if (ioctl(dir, FS_IOC_GETFLAGS, &flags) == 0 && (flags & ~FS_EXTENT_FL))
+        return true;
+    return ioctl(dir, FS_IOC_FSGETXATTR, &x) == 0 &&
+           ((x.fsx_xflags & ~(uint32_t)FS_XFLAG_HASATTR) || x.fsx_extsize || x.fsx_cowextsize ||
+            x.fsx_projid);
+}
+
+/* As mkdir() makes it: owner, mode, size, attributes, flags, and what is in it. */
 static bool is_new(int at, const char *name, mode_t mode, const char *const *holds, int *ret_dir)
 {
     own_fd dir = tree_open_here(at, name);
     struct stat st;
-    int flags = 0;
 
     if (dir < 0 || fstat(dir, &st) < 0 || st.st_mode != (S_IFDIR | mode) || st.st_uid ||
         st.st_gid || st.st_size > HULL_BYTES)
@@ -139,54 +142,55 @@ static bool is_new(int at, const char *name, mode_t mode, const char *const *hol
     ssize_t attributes = flistxattr(dir, NULL, 0);
     if (attributes > 0 || (attributes < 0 && errno != EOPNOTSUPP))
         return false;
-    if (ioctl(dir, FS_IOC_GETFLAGS, &flags) == 0 && (flags & ~FS_EXTENT_FL))
+    if (has_flags(dir) || !holds_only(dir, holds))
         return false;
-    bool good = holds_only(dir, holds);
-    if (good && ret_dir)
-        *ret_dir = take_fd(&dir);
-    return good;
+    *ret_dir = take_fd(&dir);
+    return true;
 }
 
+/* Its times are told inside, as those of "/": they are today's. */
 static bool is_good(int dir, const char *name)
 {
     static const char *const nothing[] = {NULL};
-    static const char *const parts[] = {BOX_UPPER, BOX_WORK, RECORD_NEW, NULL};
-    own_fd hull = -1;
+    static const char *const parts[] = {BOX_UPPER, BOX_WORK, NULL};
+    own_fd hull = -1, upper = -1, work = -1;
 
-    return is_new(dir, name, 0700, parts, &hull) && is_new(hull, BOX_UPPER, 0755, nothing, NULL) &&
-           is_new(hull, BOX_WORK, 0700, nothing, NULL);
+    return is_new(dir, name, 0700, parts, &hull) &&
+           is_new(hull, BOX_UPPER, 0755, nothing, &upper) &&
+           is_new(hull, BOX_WORK, 0700, nothing, &work) && futimens(upper, NULL) == 0;
 }
 
 uint32_t serve_hulls_undone(const struct serve *s)
 {
-    struct serve_hull_ring *r = s->hulls.ring;
+    const struct serve_hulls *k = &s->hulls;
 
-    return r ? r->put - __atomic_load_n(&r->done, __ATOMIC_ACQUIRE) : 0;
+    return k->ring ? k->put - __atomic_load_n(&k->ring->done, __ATOMIC_ACQUIRE) : 0;
 }
 
 bool serve_hull_put(struct serve *s, const char *id, unsigned lives)
 {
-    struct serve_hull_ring *r = s->hulls.ring;
+    struct serve_hulls *k = &s->hulls;
     char name[HULL_NAME];
 
-    if (!r || s->ending || lives + 1 >= HULL_LIVES || r->put - s->hulls.taken == SERVE_HULLS)
+    if (!k->ring || s->ending || lives + 1 >= HULL_LIVES || k->put - k->taken == SERVE_HULLS)
         return false;
-    name_of(r->put, name);
-    if (renameat(s->host.boxes, id, s->hulls.dir, name) < 0)
+    name_of(k->put, name);
+    if (renameat(s->host.boxes, id, k->dir, name) < 0)
         return false;
-    s->hulls.lives[r->put % SERVE_HULLS] = (uint8_t)lives;
-    __atomic_store_n(&r->put, r->put + 1, __ATOMIC_RELEASE);
+    k->lives[k->put % SERVE_HULLS] = (uint8_t)lives;
+    __atomic_store_n(&k->ring->put, ++k->put, __ATOMIC_RELEASE);
     return true;
 }
 
-/* The next that was emptied; false: there is none. */
-static bool next(struct serve *s, uint32_t *ret_n)
+/* The next that was emptied; false: there is none. What the ring says is the child's word. */
+static bool next(struct serve_hulls *k, uint32_t *ret_n)
 {
-    const struct serve_hull_ring *r = s->hulls.ring;
-
-    while (r && s->hulls.taken != __atomic_load_n(&r->done, __ATOMIC_ACQUIRE)) {
-        *ret_n = s->hulls.taken++;
-        if (r->good[*ret_n % SERVE_HULLS])
+    while (k->ring) {
+        uint32_t done = __atomic_load_n(&k->ring->done, __ATOMIC_ACQUIRE);
+        if (done == k->taken || done - k->taken > k->put - k->taken)
+            return false;
+        *ret_n = k->taken++;
+        if (k->ring->good[*ret_n % SERVE_HULLS])
             return true;
     }
     return false;
@@ -194,17 +198,22 @@ static bool next(struct serve *s, uint32_t *ret_n)
 
 bool serve_hull_take(struct serve *s, const char *id, unsigned *ret_lives)
 {
+    struct serve_hulls *k = &s->hulls;
     char name[HULL_NAME];
     uint32_t n;
 
-    while (next(s, &n)) {
+    while (next(k, &n)) {
         name_of(n, name);
-        if (is_good(s->hulls.dir, name) &&
-            renameat2(s->hulls.dir, name, s->host.boxes, id, RENAME_NOREPLACE) == 0) {
-            *ret_lives = s->hulls.lives[n % SERVE_HULLS] + 1u;
-            return true;
+        if (!is_good(k->dir, name)) {
+            serve_gone_put(s, k->dir, name);
+            continue;
         }
-        serve_gone_put(s, s->hulls.dir, name);
+        if (renameat2(k->dir, name, s->host.boxes, id, RENAME_NOREPLACE) < 0) {
+            k->taken--; /* for the next: there is one of this name, most likely */
+            return false;
+        }
+        *ret_lives = k->lives[n % SERVE_HULLS] + 1u;
+        return true;
     }
     return false;
 }
@@ -214,35 +223,26 @@ void serve_hulls_rest(struct serve *s)
     char name[HULL_NAME];
     uint32_t n;
 
-    while (next(s, &n)) {
+    while (next(&s->hulls, &n)) {
         name_of(n, name);
         serve_gone_put(s, s->hulls.dir, name);
     }
 }
 
-/* What is left in it is deleted with the rest. */
-static void put_away(struct serve *s)
-{
-    if (unlinkat(s->host.dir, BOX_HULL, AT_REMOVEDIR) < 0 && errno == ENOTEMPTY)
-        serve_gone_put(s, s->host.dir, BOX_HULL);
-}
-
 void serve_hulls_open(struct serve *s, struct serve_hull_ring *ring)
 {
-    put_away(s); /* a launcher's before us */
+    struct serve_hulls *k = &s->hulls;
+
     if (!s->host.many)
         return;
-    struct err *e = fd_make_dirs(s->host.dir, STR(BOX_HULL), 0700, &s->hulls.dir);
+    struct err *e = fd_make_dirs(s->gone.dir, STR(BOX_HULL), 0700, &k->dir);
     if (!e)
-        s->hulls.ring = ring;
+        k->ring = ring;
     err_free(e); /* then each has a new directory */
 }
 
 void serve_hulls_close(struct serve *s)
 {
-    if (s->hulls.dir < 0)
-        return;
-    put_away(s);
     own_close_p(&s->hulls.dir);
     s->hulls.dir = -1;
     s->hulls.ring = NULL;

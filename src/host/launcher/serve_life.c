@@ -69,12 +69,21 @@ void serve_drop_log(const struct serve *s, const char *id)
 
 #define REST_MS 10000
 
+static void on_rest(struct loop_timer *t);
+
+void serve_rest_later(struct serve *s)
+{
+    loop_timer_start(s->loop, &s->rest, REST_MS, on_rest);
+}
+
 static void on_rest(struct loop_timer *t)
 {
     struct serve *s = container_of(t, struct serve, rest);
 
     box_host_rest(&s->host);
     serve_hulls_rest(s);
+    if (serve_hulls_undone(s))
+        serve_rest_later(s);
 }
 
 static fallible release_slot(struct serve_box *b)
@@ -86,8 +95,8 @@ static fallible release_slot(struct serve_box *b)
     TRY(box_remove(&s->host, &b->box, true));
     b->holds_slot = false;
     serve_net_linger(s);
-    if (s->host.many)
-        loop_timer_start(s->loop, &s->rest, REST_MS, on_rest);
+    if (s->host.husk_count)
+        serve_rest_later(s);
     return NULL;
 }
 

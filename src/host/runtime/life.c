@@ -98,12 +98,15 @@ void runtime_watch(struct runtime *r, struct runtime_ask *ask)
     look_at_watchers(r);
 }
 
-/* Not even a moment's wait is left. What has no row yet was told why. */
+/* Not even a moment's wait is left. Who has no row is nobody the next server knows. */
 void manager_answer_starts(struct manager *m)
 {
+    own(err) lost = err_new(ERR_BUSY, "this server ends, and the start was not written down: try "
+                                      "again at the next one");
+
     MAP_EACH(slot, &m->ids) {
         struct runtime *r = slot->value;
-        answer_watchers(r, NULL);
+        answer_watchers(r, r->durable ? NULL : lost);
     }
 }
 
