@@ -18,6 +18,7 @@
 
 #include "base/fd.h"
 #include "base/own.h"
+#include "host/launcher/mounts.h"
 #include "test/native/census.h"
 #include "test/native/kit.h"
 #include "test/native/launcher_kit.h"
@@ -33,6 +34,13 @@ static void small_state(struct rig *r, const char *options)
     CHECK(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
     CHECK_INT(mkdir(r->state, 0700), 0);
     CHECK_INT(mount("none", r->state, "tmpfs", 0, options), 0);
+}
+
+/* Before Linux 6.3 a file system in memory lends no ids, and no sandbox has its layers there. */
+static void need_ids_in_memory(const char *text)
+{
+    if (strstr(text, "shift the ids of a mount"))
+        test_skip("this kernel shifts no ids in memory, where the small disk of this test is");
 }
 
 /* Takes all there is but so many inodes and blocks; gives back everything with 0, 0 files. */
@@ -94,7 +102,9 @@ TEST(on_a_full_disk_a_start_names_its_step_and_leaves_nothing)
 
     small_state(&r, "size=8m,nr_inodes=200");
     rig_fork(&r);
-    CHECK(starts(&r, text));
+    bool well = starts(&r, text);
+    need_ids_in_memory(text);
+    CHECK(well);
     for (leave_free(&r, 1, 1); !starts(&r, text); leave_free(&r, ++free_inodes, 100)) {
         CHECK_HAS(str_of(text), "No space left");
         CHECK(strchr(text, ':') != NULL);
@@ -118,7 +128,9 @@ TEST(without_a_free_block_a_start_names_its_step_and_leaves_nothing)
 
     small_state(&r, "size=8m,nr_inodes=200");
     rig_fork(&r);
-    CHECK(starts(&r, text));
+    bool well = starts(&r, text);
+    need_ids_in_memory(text);
+    CHECK(well);
     for (leave_free(&r, 100, 0); !starts(&r, text); leave_free(&r, 100, ++free_pages)) {
         CHECK_HAS(str_of(text), "No space left");
         CHECK(strchr(text, ':') != NULL);
@@ -180,10 +192,18 @@ static bool makes_a_wall(const char *call)
                                         "mkdirat", "write",   "clone",     "fchmodat", "fchownat"};
 
     /* Whose child dies with whom is no wall, nor who may look at the launcher while it is another,
-     * nor who wakes it; who it is, and may do, is tried twice. */
+     * nor who wakes it; who it is, and may do, is tried twice, and so is what older kernels want
+     * taken back of the launcher's own mounts. */
     static const char *const none[] = {"prctl 1",     "prctl 3",     "prctl 4",    "syscall 117",
                                        "syscall 125", "syscall 126", "syscall 202"};
+    static int by_path = -1;
 
+    if (by_path < 0) {
+        own_fd dir = test_dir_fd();
+        by_path = mounts_by_path(dir);
+    }
+    if (by_path && strcmp(call, "umount2") == 0)
+        return false;
     for (size_t i = 0; i < ARRAY_LEN(none); i++)
         if (strcmp(call, none[i]) == 0)
             return false;
