@@ -74,7 +74,9 @@ static fallible delete_until_told(struct serve_job *j)
                                             .fds = (int[]){j->out, j->dir},
                                             .fd_count = 2}));
     own_fd hulls = openat(dir, BOX_HULL, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    bool has_hulls = hulls >= 0 && j->serve->hulls.ring;
+    bool has_hulls = j->serve->hulls.ring;
+    if (has_hulls && hulls < 0)
+        return err_sys("open what is used again"); /* the next of us may do better */
     for (bool quit = false; !quit;) {
         ssize_t n = read(j->dir, words, sizeof words);
         if (n < 0 && errno != EINTR)
