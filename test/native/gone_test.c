@@ -184,21 +184,6 @@ static uint64_t next_answer(const struct rig *r)
     return reply.tag;
 }
 
-/* It has done what it can do alone, and waits for its order. */
-static void wait_ready(pid_t embryo)
-{
-    own_done(buf) text;
-    char path[64];
-
-    snprintf(path, sizeof path, "/proc/%d/syscall", (int)embryo);
-    buf_init(&text, 4096);
-    do {
-        sched_yield();
-        text.len = 0;
-        CHECK_OK(fd_read_file(path, &text));
-    } while (atoi(text.p) != SYS_recvmsg || text.p[0] < '0' || text.p[0] > '9');
-}
-
 /* The embryo stands still, as one does on a busy machine. */
 TEST(nobody_waits_for_a_start_but_who_wants_that_sandbox)
 {
@@ -209,7 +194,7 @@ TEST(nobody_waits_for_a_start_but_who_wants_that_sandbox)
     rig_tell(&r, NATIVE_LIST, "");
     pid_t embryo = child_of(r.pid, 0);
     CHECK(embryo > 0);
-    wait_ready(embryo);
+    rig_wait_call(embryo, SYS_recvmsg); /* it has done what it can do alone */
     CHECK_INT(kill(embryo, SIGSTOP), 0);
     ask(&r, NATIVE_START, "slow", 1);
     ask(&r, NATIVE_LIST, "", 2);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -93,20 +94,6 @@ static pid_t find_broom(const struct rig *r)
     FAIL("nobody deletes");
 }
 
-static void wait_idle(pid_t broom)
-{
-    own_done(buf) text;
-    char path[64];
-
-    buf_init(&text, 4096);
-    snprintf(path, sizeof path, "/proc/%d/syscall", (int)broom);
-    do {
-        sched_yield();
-        text.len = 0;
-        CHECK_OK(fd_read_file(path, &text));
-    } while (text.p[0] != '0' || text.p[1] != ' '); /* read() */
-}
-
 /* Removes the sandbox, and waits until its directory, the n-th hull of this launcher, is empty and
  * who emptied it has said so. */
 static void remove_to_hull(struct rig *r, const char *id, unsigned n)
@@ -117,7 +104,7 @@ static void remove_to_hull(struct rig *r, const char *id, unsigned n)
     snprintf(name, sizeof name, "gone/hull/%x", n);
     while (count_names(r, name) > 2)
         sched_yield();
-    wait_idle(find_broom(r));
+    rig_wait_call(find_broom(r), SYS_read);
     snprintf(name, sizeof name, "gone/hull/%x/upper", n);
     CHECK_INT(count_names(r, name), 0);
     snprintf(name, sizeof name, "gone/hull/%x/work", n);

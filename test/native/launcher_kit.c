@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -18,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
 #include "base/own.h"
 #include "test/native/kit.h"
@@ -265,4 +268,18 @@ void rig_renew(struct rig *r)
     struct native_reply list = rig_tell(r, NATIVE_LIST, "");
     for (unsigned i = 0; i < list.count; i++)
         rig_tell(r, NATIVE_REMOVE, list.ids[i]);
+}
+
+void rig_wait_call(pid_t pid, long call)
+{
+    own_done(buf) text;
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%d/syscall", (int)pid);
+    buf_init(&text, 4096);
+    do {
+        sched_yield();
+        text.len = 0;
+        CHECK_OK(fd_read_file(path, &text));
+    } while (text.p[0] < '0' || text.p[0] > '9' || atol(text.p) != call);
 }

@@ -51,3 +51,5 @@ void rig_renew(struct rig *r);
 void rig_ok(struct rig *r, const struct native_request *req);
 void rig_refused(struct rig *r, const struct native_request *req, const int *send, size_t count,
                  enum err_code code, const char *part);
+/* Until a process waits in this system call, having done what it had to. */
+void rig_wait_call(pid_t pid, long call);

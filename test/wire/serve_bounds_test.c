@@ -228,21 +228,29 @@ static void check_asked(struct serve *s, const struct asked all[ASKS])
         "running");
 }
 
+/* One request of each kind, read and begun by a server whose launcher stands still, which is given.
+ */
+static pid_t ask_in_silence(struct serve *s, struct asked all[ASKS], int fds[ASKS])
+{
+    serve_prepare(s);
+    image_kit_import(s->state, "mine:1", "{}");
+    serve_run_with(s, "[pool.p]\ntarget = 0\n");
+    prepare_asks(s, all);
+    pid_t launcher = serve_launcher(s);
+    CHECK_INT(kill(launcher, SIGSTOP), 0);
+    for (unsigned i = 0; i < ASKS; i++)
+        fds[i] = send_ask(s, asks[i].method, all[i].target, all[i].body);
+    CHECK_INT(serve_get(s, "/health").status, 200); /* it has read them all by now */
+    return launcher;
+}
+
 TEST_LIMIT(serve_says_of_all_else_that_the_launcher_does_not_answer, 120)
 {
     struct serve s = {.key = NULL};
     struct asked all[ASKS];
     int fds[ASKS];
 
-    serve_prepare(&s);
-    image_kit_import(s.state, "mine:1", "{}");
-    serve_run_with(&s, "[pool.p]\ntarget = 0\n");
-    prepare_asks(&s, all);
-    pid_t launcher = serve_launcher(&s);
-    CHECK_INT(kill(launcher, SIGSTOP), 0);
-    for (unsigned i = 0; i < ASKS; i++)
-        fds[i] = send_ask(&s, asks[i].method, all[i].target, all[i].body);
-    CHECK_INT(serve_get(&s, "/health").status, 200); /* it has read, and begun, all by now */
+    pid_t launcher = ask_in_silence(&s, all, fds);
     serve_reload(&s, "[server]\nlauncher_wait = '500ms'\n");
     for (unsigned i = 0; i < ASKS; i++)
         read_ask(fds[i], "HTTP/1.1 503 ", "the launcher has not answered for 500 ms",
@@ -270,15 +278,7 @@ TEST_LIMIT(serve_answers_who_waits_for_the_launcher_when_it_ends_at_once, 120)
     struct asked all[ASKS];
     int fds[ASKS];
 
-    serve_prepare(&s);
-    image_kit_import(s.state, "mine:1", "{}");
-    serve_run_with(&s, "[pool.p]\ntarget = 0\n");
-    prepare_asks(&s, all);
-    pid_t launcher = serve_launcher(&s);
-    CHECK_INT(kill(launcher, SIGSTOP), 0);
-    for (unsigned i = 0; i < ASKS; i++)
-        fds[i] = send_ask(&s, asks[i].method, all[i].target, all[i].body);
-    CHECK_INT(serve_get(&s, "/health").status, 200); /* it has read all by now */
+    pid_t launcher = ask_in_silence(&s, all, fds);
     CHECK(kill(s.wire.pid, SIGTERM) == 0 && kill(s.wire.pid, SIGINT) == 0);
     for (unsigned i = 0; i < ASKS; i++)
         read_ask(fds[i], "HTTP/1.1 503 ", "the server is being stopped", "\r\nretry-after: 1\r\n");
