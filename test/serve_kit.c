@@ -413,3 +413,22 @@ void serve_put(struct serve *s, const struct json *runtime, const char *path, st
         serve_exec(s, runtime, serve_text(s, "echo %s | base64 -d > %s", buf_cstr(&coded), path)),
         "");
 }
+
+struct json *serve_start_image(struct serve *s, const char *image, const char *session,
+                               const char *more)
+{
+    struct json *r =
+        serve_want(s, 200, "POST", "/start",
+                   serve_text(s, "{'image':'%s','session_id':'%s'%s}", image, session, more));
+
+    while (strcmp(serve_field(s, r, "status"), "starting") == 0) {
+        poll(NULL, 0, 20); /* as its clients do */
+        r = serve_want(s, 200, "GET", serve_text(s, "/sessions/%s", session), NULL);
+    }
+    return r;
+}
+
+const char *serve_make_key(struct serve *s, const char *quoted)
+{
+    return serve_field(s, serve_want(s, 201, "POST", "/croft/v1/tokens", quoted), "secret");
+}

@@ -58,6 +58,11 @@ const char *serve_text(struct serve *s, const char *fmt, ...) __attribute__((for
 const char *serve_field(struct serve *s, const struct json *o, const char *key); /* "": none */
 /* A runtime of image host, running; waits for it. more: further members, quoted, or "". */
 struct json *serve_start(struct serve *s, const char *session, const char *more);
+/* The same of another image, until it is not "starting" any more; more: ",'name':…" or "". */
+struct json *serve_start_image(struct serve *s, const char *image, const char *session,
+                               const char *more);
+/* A new key, of the body of POST /croft/v1/tokens. */
+const char *serve_make_key(struct serve *s, const char *quoted);
 /* One of its first pool is warm now: the next start of that image is a claim. */
 void serve_wait_warm(struct serve *s);
 /* {"runtime_id": …} to one of /stop, /pause, /resume. */

@@ -19,7 +19,8 @@ struct wire_start {
     struct str from;                 /* the backend's name of a snapshot; not decoded here */
     const struct wire_wants *wants;  /* the same; NULL: none */
     const struct json *image_config; /* the same: the image's own Env, WorkingDir, User */
-    bool no_bash;                    /* the same: there is none in the image */
+    struct str image_id; /* the same: which image its name means now; .p NULL: its own */
+    bool no_bash;        /* the same: there is none in the image */
 };
 #define WIRE_FACTOR_MAX  16
 #define WIRE_SESSION_MAX 256

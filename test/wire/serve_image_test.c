@@ -14,20 +14,6 @@
     "{\"Env\":[\"KIND=image\",\"COLOUR=red\",\"PATH=/bin\",\"RUNTIME_ID=x\",\"odd\"],"             \
     "\"WorkingDir\":\"/app\",\"User\":\"app\"}"
 
-/* Until it is not "starting" any more. */
-static struct json *start(struct serve *s, const char *image, const char *session, const char *more)
-{
-    struct json *r =
-        serve_want(s, 200, "POST", "/start",
-                   serve_text(s, "{'image':'%s','session_id':'%s'%s}", image, session, more));
-
-    while (strcmp(serve_field(s, r, "status"), "starting") == 0) {
-        poll(NULL, 0, 20); /* as its clients do */
-        r = serve_want(s, 200, "GET", serve_text(s, "/sessions/%s", session), NULL);
-    }
-    return r;
-}
-
 static void is_running(struct serve *s, const struct json *r)
 {
     if (strcmp(serve_field(s, r, "status"), "running") != 0)
@@ -53,31 +39,32 @@ TEST(serve_honours_the_environment_place_and_user_of_an_image)
     serve_prepare(&s);
     image_kit_import(s.state, "mine:1", CONFIG);
     serve_run(&s, NULL);
-    struct json *r = start(&s, "mine:1", "a", "");
+    struct json *r = serve_start_image(&s, "mine:1", "a", "");
     check_who(&s, r, "image red\n/app\n1234\n55\n55 77\n/srv/app /bin");
     serve_tell(&s, "/stop", r);
-    r = start(&s, "mine:1", "b",
-              ",'environment':{'COLOUR':'blue','HOME':'/tmp'},'working_dir':'/srv',"
-              "'run_as_user':7,'run_as_group':8");
+    r = serve_start_image(&s, "mine:1", "b",
+                          ",'environment':{'COLOUR':'blue','HOME':'/tmp'},'working_dir':'/srv',"
+                          "'run_as_user':7,'run_as_group':8");
     check_who(&s, r, "image blue\n/srv\n7\n8\n8\n/tmp /bin");
     serve_tell(&s, "/stop", r);
-    r = start(&s, "mine:1", "c", ",'run_as_user':0,'environment':{'PATH':'/bin:/x'}");
+    r = serve_start_image(&s, "mine:1", "c", ",'run_as_user':0,'environment':{'PATH':'/bin:/x'}");
     check_who(&s, r, "image red\n/app\n0\n0\n0\n/root /bin:/x");
     serve_tell(&s, "/stop", r);
-    r = start(&s, "mine:1", "d", ",'run_as_group':99");
+    r = serve_start_image(&s, "mine:1", "d", ",'run_as_group':99");
     CHECK_STR(serve_exec(&s, r, "id -u; id -g"), "1234\n99");
     serve_tell(&s, "/stop", r);
-    r = start(&s, "mine:1", "own", ",'run_as_user':1234"); /* it has that number: its own name */
+    r = serve_start_image(&s, "mine:1", "own",
+                          ",'run_as_user':1234"); /* it has that number: its own name */
     CHECK_STR(serve_exec(&s, r, "id -un; echo $HOME $USER"), "app\n/srv/app app");
     serve_tell(&s, "/stop", r);
-    r = start(&s, "mine:1", "none", ",'run_as_user':10001,'run_as_group':55");
+    r = serve_start_image(&s, "mine:1", "none", ",'run_as_user':10001,'run_as_group':55");
     CHECK_STR(serve_exec(&s, r, "id -un; id -gn; echo $HOME $USER; cat /etc/passwd"),
               "openhands\nweb\n/home/10001 openhands\nroot:x:0:0::/root:/bin/sh\n"
               "app:x:1234:55::/srv/app:/bin/sh\n"
               "openhands:x:10001:55::/home/10001:/bin/bash");
     serve_tell(&s, "/stop", r);
     serve_want(&s, 200, "POST", "/croft/v1/sandboxes", "{'image':'mine:1','session_id':'e'}");
-    r = start(&s, "mine:1", "e", "");
+    r = serve_start_image(&s, "mine:1", "e", "");
     check_who(&s, r, "image red\n/app\n1234\n55\n55 77\n/srv/app /bin");
     serve_tell(&s, "/stop", r);
     serve_close(&s);
@@ -90,14 +77,14 @@ TEST(serve_takes_a_runtime_of_an_image_back_to_its_snapshot)
     serve_prepare(&s);
     image_kit_import(s.state, "mine:1", CONFIG);
     serve_run(&s, NULL);
-    struct json *r = start(&s, "mine:1", "a", ",'run_as_user':0");
+    struct json *r = serve_start_image(&s, "mine:1", "a", ",'run_as_user':0");
     const char *path = serve_text(&s, "/croft/v1/sandboxes/%s", serve_field(&s, r, "runtime_id"));
     serve_exec(&s, r, "echo 1 > /note");
     serve_want(&s, 200, "POST", serve_text(&s, "%s/snapshot", path), "{'name':'one'}");
     serve_exec(&s, r, "echo 2 > /note");
     serve_want(&s, 200, "POST", serve_text(&s, "%s/stop", path), NULL);
     serve_want(&s, 200, "POST", serve_text(&s, "%s/rollback", path), "{'to':'one'}");
-    r = start(&s, "mine:1", "a", "");
+    r = serve_start_image(&s, "mine:1", "a", "");
     CHECK_STR(serve_exec(&s, r, "read line < /note; echo $line"), "1");
     CHECK_INT(serve_ask(&s, "DELETE", "/croft/v1/snapshots/one", NULL).status, 204);
     serve_close(&s);
@@ -111,10 +98,10 @@ TEST(serve_lets_a_command_line_say_who_before_the_image)
     serve_prepare(&s);
     image_kit_import(s.state, "mine:1", CONFIG);
     serve_run(&s, NULL);
-    struct json *r =
-        start(&s, "mine:1", "a",
-              ",'command':['python','-m','openhands.runtime.action_execution_server','60000',"
-              "'--working-dir','/workspace','--username','root','--user-id','0']");
+    struct json *r = serve_start_image(
+        &s, "mine:1", "a",
+        ",'command':['python','-m','openhands.runtime.action_execution_server','60000',"
+        "'--working-dir','/workspace','--username','root','--user-id','0']");
     is_running(&s, r);
     CHECK_STR(serve_exec(&s, r, "id -u; pwd; echo $KIND"), "0\n/workspace\nimage");
     serve_tell(&s, "/stop", r);
@@ -158,7 +145,7 @@ TEST(serve_runs_a_command_as_the_user_of_the_image)
     serve_run_with(&s, "[pool.mine]\nimage = 'mine:1'\ntarget = 1\nceiling = 1\n");
     wait_for_pool(&s);
     for (int i = 0; i < 2; i++) { /* warm, then maybe cold */
-        struct json *r = start(&s, "mine:1", i ? "b" : "a", command);
+        struct json *r = serve_start_image(&s, "mine:1", i ? "b" : "a", command);
         is_running(&s, r);
         if (!i)
             CHECK_HAS(serve_field(&s, r, "status_detail"), "warm: from pool 'mine'");
@@ -179,19 +166,19 @@ TEST(serve_remembers_what_an_image_said_when_it_starts_a_runtime_again)
     serve_prepare(&s);
     image_kit_import(s.state, "mine:1", CONFIG);
     serve_run(&s, NULL);
-    struct json *r = start(&s, "mine:1", "a", "");
+    struct json *r = serve_start_image(&s, "mine:1", "a", "");
     const char *id = serve_field(&s, r, "runtime_id");
     serve_want(&s, 200, "POST", serve_text(&s, "/croft/v1/sandboxes/%s/stop", id), NULL);
     serve_kill(&s);
     serve_run(&s, NULL);
     serve_tell(&s, "/resume", r);
-    r = start(&s, "mine:1", "a", "");
+    r = serve_start_image(&s, "mine:1", "a", "");
     CHECK_STR(serve_field(&s, r, "runtime_id"), id);
     check_who(&s, r, "image red\n/app\n1234\n55\n55 77\n/srv/app /bin");
     struct json *forks =
         serve_want(&s, 200, "POST", serve_text(&s, "/croft/v1/sandboxes/%s/fork", id), "{}");
     const struct json *fork = json_at(json_get(forks, STR("sandboxes")), 0);
-    fork = start(&s, "mine:1", serve_field(&s, fork, "session_id"), "");
+    fork = serve_start_image(&s, "mine:1", serve_field(&s, fork, "session_id"), "");
     check_who(&s, fork, "image red\n/app\n1234\n55\n55 77\n/srv/app /bin");
     serve_tell(&s, "/stop", fork);
     serve_tell(&s, "/stop", r);
@@ -217,7 +204,7 @@ TEST(serve_says_which_user_an_image_does_not_have)
     wait_for_pool(&s); /* the first is warm, and told as running until it is bound */
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         snprintf(name, sizeof name, "bad:%zu", i);
-        struct json *r = start(&s, name, name, bad[i].more);
+        struct json *r = serve_start_image(&s, name, name, bad[i].more);
         while (strcmp(serve_field(&s, r, "status"), "running") == 0) {
             poll(NULL, 0, 20);
             r = serve_want(&s, 200, "GET", serve_text(&s, "/sessions/%s", name), NULL);
@@ -247,7 +234,7 @@ TEST(serve_says_that_an_image_has_no_bash_and_so_runs_no_commands)
         program_run(ARGS("sh", "-c", make_bare, "sh", test_dir(), test_program("croft")), &out), 0);
     CHECK_HAS(buf_str(&out), "there is no /bin/bash in it");
     serve_run(&s, NULL);
-    struct json *r = start(&s, "bare", "a", "");
+    struct json *r = serve_start_image(&s, "bare", "a", "");
     is_running(&s, r);
     CHECK_HAS(serve_field(&s, r, "status_detail"), "the image has no /bin/bash");
     struct serve_answer a = serve_ask_inside(
@@ -258,7 +245,7 @@ TEST(serve_says_that_an_image_has_no_bash_and_so_runs_no_commands)
                          "{'action':{'action':'write','args':{'path':'/x','content':'y'}}}");
     CHECK_INT(a.status, 200);
     serve_tell(&s, "/stop", r);
-    r = start(&s, "bare", "b", ",'command':['/bin/busybox','sleep','1000']");
+    r = serve_start_image(&s, "bare", "b", ",'command':['/bin/busybox','sleep','1000']");
     is_running(&s, r);
     CHECK_STR(serve_field(&s, r, "status_detail"), "cold: no pool has this image");
     serve_tell(&s, "/stop", r);

@@ -117,6 +117,9 @@ static fallible may_claim(const struct serve *s, const struct serve_box *b,
 {
     if (b->state != NATIVE_WAITING)
         return err_new(ERR_CONFLICT, "sandbox '%s' does not wait for a claim", b->box.id);
+    if (r->image_name[0] && strcmp(r->image_name, b->waits->image_name) != 0)
+        return err_new(ERR_GONE, "sandbox '%s' stands on image %.12s, and %.12s was asked for",
+                       b->box.id, b->waits->image_name, r->image_name);
     r->image = b->waits->image;
     memcpy(r->image_name, b->waits->image_name, sizeof r->image_name);
     TRY(serve_apply_policy(s, r));

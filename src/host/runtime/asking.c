@@ -83,6 +83,7 @@ static fallible take_config(struct asking *a, struct str record)
 
     TRY(json_parse(&a->req->arena, arena_copy(&a->req->arena, record), NULL, &tree));
     a->start.image_config = json_get(tree, STR("config"));
+    a->start.image_id = json_get_str(tree, "id", (struct str){0});
     a->start.no_bash = json_get_bool(tree, "no_bash", false);
     return NULL;
 }

@@ -207,8 +207,9 @@ struct sbx *pool_look(struct manager *m, const char *image, const char **ret_poo
 void pool_give(struct manager *m, struct sbx *warm);
 void pool_count_hit(struct manager *m, const char *name); /* one that was given away is bound */
 void pool_missed(struct manager *m, const char *image, enum pool_miss miss);
-void pool_refill(struct manager *m); /* soon, behind what is under way */
-void pool_trim(struct manager *m);   /* ends what is too many, as far as the gate allows */
+void pool_end_stale(struct manager *m, const char *name); /* what it has ready is of an old image */
+void pool_refill(struct manager *m);                      /* soon, behind what is under way */
+void pool_trim(struct manager *m); /* ends what is too many, as far as the gate allows */
 /* How many may be being made now for a pool that has so many ready. */
 unsigned pool_pace(const struct manager *m, unsigned ready, unsigned want, uint64_t now_ns);
 void pool_claims_over(struct manager *m); /* nobody waits for one now: it is filled up again */

@@ -262,7 +262,9 @@ static bool start_cold_after_all(struct runtime *r, const struct err *why)
     runtime_claim_over(r);
     look_at_watchers(r);
     r->launch = RUNTIME_COLD;
-    r->miss = POOL_UNWELL;
+    r->miss = err_code(why) == ERR_GONE ? POOL_STALE : POOL_UNWELL;
+    if (r->miss == POOL_STALE)
+        pool_end_stale(r->manager, r->pool);
     runtime_set_text(&r->pool, NULL);
     runtime_set_detail(r, "cold: %s: %s", pool_miss_words[r->miss], err_text(why));
     own(err) e = waits ? sbx_stop(r->sbx, on_unclaimed, r) : sbx_remove(r->sbx, on_unwarmed, r);
@@ -419,7 +421,7 @@ void runtime_on_listens(void *arg, struct sbx *s)
 static void judge_warm(struct runtime *r, bool well)
 {
     if (well)
-        pool_missed(r->manager, r->spec->sbx.image ? r->spec->sbx.image : "host", POOL_UNWELL);
+        pool_missed(r->manager, r->spec->sbx.image ? r->spec->sbx.image : "host", r->miss);
     else
         r->miss = POOL_HIT;
 }
@@ -437,7 +439,7 @@ static void started(struct runtime *r, const struct err *e)
         return;
     }
     r->manager->starting--;
-    if (r->retried && r->miss == POOL_UNWELL)
+    if (r->retried && (r->miss == POOL_UNWELL || r->miss == POOL_STALE))
         judge_warm(r, !why);
     if (why) {
         runtime_fail(r, why);

@@ -41,12 +41,13 @@ const char *const pool_miss_words[POOL_MISSES] = {
     [POOL_FORK] = "it goes on from a snapshot",
     [POOL_DISK] = "it has a disk limit of its own",
     [POOL_UNWELL] = "the warm sandbox was not well",
+    [POOL_STALE] = "the image of this name is another now",
 };
 
 const char *const pool_miss_names[POOL_MISSES] = {
     [POOL_HIT] = "",          [POOL_NO_POOL] = "image", [POOL_EMPTY] = "empty",
     [POOL_COLD] = "backend",  [POOL_FORK] = "snapshot", [POOL_DISK] = "disk",
-    [POOL_UNWELL] = "unwell",
+    [POOL_UNWELL] = "unwell", [POOL_STALE] = "stale",
 };
 
 static bool can_claim(const struct manager *m)
@@ -389,6 +390,14 @@ void pool_trim(struct manager *m)
 {
     LIST_EACH(p, &m->pools, struct pool, link)
         end_newest(p, p->closed ? 0 : p->target < p->ceiling ? p->target : p->ceiling);
+}
+
+void pool_end_stale(struct manager *m, const char *name)
+{
+    struct pool *p = find(m, str_of(name));
+
+    if (p)
+        end_newest(p, 0);
 }
 
 static void close_pool(struct pool *p)

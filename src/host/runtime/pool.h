@@ -30,6 +30,7 @@ enum pool_miss {
     POOL_FORK,    /* it goes on from a snapshot */
     POOL_DISK,    /* where its files lie would have to be decided before its claim */
     POOL_UNWELL,  /* one was taken, and could not be bound */
+    POOL_STALE,   /* the same: its image has not this name any more */
     POOL_MISSES
 };
 extern const char *const pool_miss_words[POOL_MISSES];

@@ -269,6 +269,8 @@ fallible spec_make(const struct runtime *r, const struct wire_start *start, cons
         .on_listens = runtime_on_listens,
         .arg = (void *)r, /* whose sandbox it becomes */
     };
+    if (start->image_id.p)
+        ret->sbx.image_id = arena_cstr(&ret->arena, start->image_id);
     if (start->wants)
         TRY(wants_apply(start->wants, ret));
     TRY_WRAP(image_config_read(start->image_config, &own), "image '%s': its configuration", image);

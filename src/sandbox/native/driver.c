@@ -418,6 +418,8 @@ static fallible native_claim(struct sbx *s, const struct sbx_spec *spec)
 
     n->bound = n->listens = false;
     TRY(native_set_spec(n, spec));
+    if (spec->image_id)
+        snprintf(req.image_name, sizeof req.image_name, "%s", spec->image_id);
     return ask_made(n, &req, on_claimed);
 }
 

@@ -96,7 +96,8 @@ fallible native_image_check(const char *name)
 static fallible check_image(const struct native_request *r)
 {
     bool named = r->op == NATIVE_IMAGE_FIND || r->op == NATIVE_IMAGE_IMPORT ||
-                 (r->op == NATIVE_START && r->image == NATIVE_IMAGE_STORED);
+                 (r->op == NATIVE_START && r->image == NATIVE_IMAGE_STORED) ||
+                 (r->op == NATIVE_CLAIM && r->image_name[0]);
 
     if (!terminated(r->image_name, sizeof r->image_name))
         return err_new(ERR_INVALID, "the image's name has no end");

@@ -13,7 +13,7 @@
 #include "base/err.h"
 
 #define NATIVE_MAGIC     0x54465243u /* "CRFT" */
-#define NATIVE_VERSION   6
+#define NATIVE_VERSION   7
 #define NATIVE_ID_MAX    64
 #define NATIVE_PATH_MAX  256
 #define NATIVE_MOUNTS    8
@@ -50,7 +50,8 @@ enum native_op {
     NATIVE_IMAGE_IMPORT,
     /* A warm one gets its limits, host name and mounts; fds: what it is bound to (wire/bind.h), a
      * sealed memfd that goes to pid 1 unread, and with FD_LOG a pipe for a command's output. Only
-     * once. Refused with state NATIVE_WAITING nothing was done; after any other failure it dies. */
+     * once, and only one that stands on the image whose id `image_name` is, if that is not empty.
+     * Refused with state NATIVE_WAITING nothing was done; after any other failure it dies. */
     NATIVE_CLAIM,
     /* The directory that root number `image` of the policy is: text its path, count how many roots
      * there are, flags what may be done there. For a server that came after the launcher. */

@@ -148,3 +148,16 @@ TEST(images_are_names_or_ids)
     memset(r.image_name, 'a', sizeof r.image_name);
     CHECK_ERR(native_check(&r, sizeof r), ERR_INVALID, "no end");
 }
+
+TEST(a_claim_names_the_image_it_must_stand_on_or_none)
+{
+    struct native_request r = good();
+
+    r.op = NATIVE_CLAIM;
+    r.argc = 0;
+    CHECK_OK(native_check(&r, sizeof r));
+    snprintf(r.image_name, sizeof r.image_name, "0123abcd");
+    CHECK_OK(native_check(&r, sizeof r));
+    r.image_name[0] = '/';
+    CHECK_ERR(native_check(&r, sizeof r), ERR_INVALID, "not a name");
+}
