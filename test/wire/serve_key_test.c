@@ -147,11 +147,6 @@ TEST_LIMIT(serve_keeps_a_session_key_over_a_resume_as_clients_rely_on, 120)
 
 /* --- several keys of one tenant --- */
 
-static const char *make_key(struct serve *s, const char *quoted)
-{
-    return serve_field(s, serve_want(s, 201, "POST", "/croft/v1/tokens", quoted), "secret");
-}
-
 static int64_t total(struct serve *s, const char *key)
 {
     s->key = key;
@@ -176,17 +171,17 @@ TEST_LIMIT(serve_shows_a_tenants_runtimes_to_its_key_that_only_looks, 120)
     setenv("CROFT_API_KEY", s.key, 1);
     serve_open(&s);
     const char *admin = s.key;
-    const char *build = make_key(&s, "{'name':'build','most_runtimes':2}");
-    const char *other = make_key(&s, "{'name':'other'}");
-    const char *watch = make_key(&s, "{'name':'watch','of':'build'}");
-    const char *second = make_key(&s, "{'name':'second','of':'watch','scopes':['read']}");
+    const char *build = serve_make_key(&s, "{'name':'build','most_runtimes':2}");
+    const char *other = serve_make_key(&s, "{'name':'other'}");
+    const char *watch = serve_make_key(&s, "{'name':'watch','of':'build'}");
+    const char *second = serve_make_key(&s, "{'name':'second','of':'watch','scopes':['read']}");
     serve_refused(&s, 422, "no more scopes", "POST", "/croft/v1/tokens",
                   "{'name':'x','of':'watch','scopes':['runtime']}");
     serve_refused(&s, 422, "of: there is no key 'nobody'", "POST", "/croft/v1/tokens",
                   "{'name':'x','of':'nobody'}");
     serve_refused(&s, 422, "most_runtimes: quotas are those of key 'build'", "POST",
                   "/croft/v1/tokens", "{'name':'x','of':'build','most_runtimes':9}");
-    const char *act = make_key(&s, "{'name':'act','of':'build','scopes':['runtime']}");
+    const char *act = serve_make_key(&s, "{'name':'act','of':'build','scopes':['runtime']}");
 
     s.key = build;
     struct json *r = serve_start(&s, "s", "");
@@ -277,7 +272,8 @@ TEST_LIMIT(serve_keeps_room_for_the_diff_of_another_tenant, 120)
 
     setenv("CROFT_API_KEY", s.key, 1);
     serve_open(&s);
-    const char *many = make_key(&s, "{'name':'many'}"), *few = make_key(&s, "{'name':'few'}");
+    const char *many = serve_make_key(&s, "{'name':'many'}"),
+               *few = serve_make_key(&s, "{'name':'few'}");
     s.key = few;
     struct json *other = serve_start(&s, "f", "");
     s.key = many;

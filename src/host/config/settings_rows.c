@@ -34,6 +34,12 @@ static const struct cfg_row rows[] = {
              .min = 1, .max = 100000),
     CFG_UINT(settings, most_sandboxes, "server.most_sandboxes", 8000,
              "Sandboxes at once, warm ones included.", .flag = "", .min = 1, .max = 100000),
+    CFG_UINT(settings, warm_recent, "server.warm_recent", 2,
+             "Sandboxes kept ready of an image that no [pool] has and that is started again within "
+             "warm_recent_for; of four images at most. 0 is none.",
+             .flag = "", .max = 64),
+    CFG_MS(settings, warm_recent_for, "server.warm_recent_for", "10m",
+           "They are kept so long after the last start of it.", .flag = ""),
     CFG_UINT(
         settings, most_waiting, "server.most_waiting", 4096,
         "Requests that may wait for a sandbox to be changed, or for what is known of an image; "

@@ -418,7 +418,10 @@ static fallible check_unused(const struct image *image, bool (*in_use)(void *arg
                              void *arg)
 {
     if (in_use && in_use(arg, image->id))
-        return err_new(ERR_BUSY, "a sandbox runs on image '%.12s'; remove that first", image->id.p);
+        return err_new(ERR_BUSY,
+                       "a sandbox runs on image '%.12s'; remove that first ('croft pool set NAME "
+                       "--target 0' those a server keeps warm)",
+                       image->id.p);
     return NULL;
 }
 

@@ -218,7 +218,8 @@ static fallible handle_prefix(struct http_req *req)
 
 static void put_config(void *arg, const struct pool_info *info)
 {
-    jw_raw(arg, NULL, info->wire);
+    if (info->wire.p)
+        jw_raw(arg, NULL, info->wire);
 }
 
 static fallible handle_warm_configs(struct http_req *req)

@@ -30,6 +30,30 @@ struct tenant {
     uint32_t parked;  /* requests that wait for one of them; the proxy counts */
 };
 
+struct pool {
+    struct manager *manager;
+    struct list link;
+    char name[POOL_NAME_MAX + 1];
+    char *image, *wire; /* wire NULL: nobody asked for it */
+    unsigned target, ceiling, ready, making;
+    bool closed;           /* goes when its last sandbox is gone */
+    struct list sandboxes; /* ready ones, oldest first */
+    uint64_t used_ns;      /* when one of its image was started last */
+    uint64_t hits, misses[POOL_MISSES], made, failed;
+};
+
+#define RECENT_SEEN 16
+
+/* Pools that come and go by themselves, and images that may get one. */
+struct recent {
+    struct {
+        char *image;
+        uint64_t seen_ns; /* started without a pool */
+    } seen[RECENT_SEEN];
+    struct loop_timer timer;            /* one was not used for too long */
+    uint64_t hits, misses[POOL_MISSES]; /* of all of them, those that are gone too */
+};
+
 struct manager {
     struct manager_config config;
     struct map ids, tenants;
@@ -53,6 +77,7 @@ struct manager {
     struct loop_timer refill_again, calm;
     uint64_t busy_ns;                 /* since when claims come without a pause; 0: none does */
     unsigned refill_fails, refilling; /* refilling: that are being started */
+    struct recent recent;
 
     struct list subscribers;
     struct runtime_counters counters;
@@ -217,6 +242,22 @@ void pool_end_next(struct manager *m);    /* of those that are to end, what may 
 void pool_drain(struct manager *m);
 void pool_free_all(struct manager *m);
 unsigned pool_count(const struct manager *m); /* sandboxes in all pools, in the making too */
+
+bool pool_can_be(const struct manager *m); /* this backend has warm sandboxes */
+struct pool *pool_new(struct manager *m, struct str name, const char *image);
+void pool_close(struct pool *p); /* frees it now or when its last sandbox is gone */
+void pool_set_size(struct pool *p, unsigned target, unsigned ceiling);
+
+/* --- pool_recent.c --- */
+static inline bool pool_is_recent(const struct pool *p)
+{
+    return !p->wire;
+}
+/* An image that no pool has is started: the second time soon behind the first makes one. */
+void recent_saw(struct manager *m, const char *image);
+void recent_close(struct manager *m, const char *image); /* of this image, if any; NULL: all */
+void recent_reconfigure(struct manager *m);
+void recent_stop(struct manager *m);
 
 /* Its sandbox is another machine's: what was known of it may have changed there. */
 static inline bool runtime_is_far(const struct runtime *r)

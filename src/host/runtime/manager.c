@@ -62,6 +62,8 @@ void manager_reconfigure(struct manager *m, const struct manager_config *config)
 {
     m->config.most = config->most;
     m->config.queue = config->queue;
+    m->config.recent = config->recent;
+    m->config.recent_ms = config->recent_ms;
     m->config.snapshots = config->snapshots;
     m->config.pause_after_ms = config->pause_after_ms;
     m->config.stop_after_ms = config->stop_after_ms;
@@ -81,6 +83,7 @@ void manager_reconfigure(struct manager *m, const struct manager_config *config)
         r->target.park = config->park;
         idle_watch(r);
     }
+    recent_reconfigure(m);
 }
 
 uint64_t manager_now_ms(const struct manager *m)

@@ -15,17 +15,6 @@
 #define CALM_MS         10 /* what was claimed last has the processors for its first command */
 #define STREAM_MS       50 /* who claims for so long without a pause does not stop soon */
 
-struct pool {
-    struct manager *manager;
-    struct list link;
-    char name[POOL_NAME_MAX + 1];
-    char *image, *wire;
-    unsigned target, ceiling, ready, making;
-    bool closed;           /* goes when its last sandbox is gone */
-    struct list sandboxes; /* ready ones, oldest first */
-    uint64_t hits, misses[POOL_MISSES], made, failed;
-};
-
 struct warm { /* a sandbox of a pool */
     struct pool *pool;
     struct sbx *sbx;
@@ -50,7 +39,7 @@ const char *const pool_miss_names[POOL_MISSES] = {
     [POOL_UNWELL] = "unwell", [POOL_STALE] = "stale",
 };
 
-static bool can_claim(const struct manager *m)
+bool pool_can_be(const struct manager *m)
 {
     return m->config.driver->caps & SBX_CAN_CLAIM;
 }
@@ -161,6 +150,16 @@ static void refill_later(struct manager *m)
                      on_refill_again);
 }
 
+/* What nobody asked for may not hold up the others. */
+static void not_made(struct pool *p)
+{
+    p->failed++;
+    if (pool_is_recent(p))
+        pool_close(p);
+    else
+        refill_later(p->manager);
+}
+
 static void on_warm_gone(void *arg, struct sbx *s)
 {
     struct warm *w = arg;
@@ -182,8 +181,7 @@ static void on_warm_started(void *arg, struct sbx *s, const struct err *e)
     gate_leave(m);
     if (e) {
         log_warn("no warm sandbox", KV("pool", p->name), KV_ERR(e));
-        p->failed++;
-        refill_later(m);
+        not_made(p);
         m->at_gate++;
         remove_warm(w);
         return;
@@ -224,9 +222,8 @@ static bool make_warm(struct pool *p)
         log_warn("no warm sandbox", KV("pool", p->name), KV_ERR(e));
         err_free(e);
         free(w);
-        p->failed++;
         gate_leave(m);
-        refill_later(m);
+        not_made(p);
         return false;
     }
     list_add(&m->warm_asked, &w->link);
@@ -278,11 +275,13 @@ static void on_refill(struct loop_later *l)
     struct manager *m = container_of(l, struct manager, refill);
     struct pool *p;
 
-    if (m->refill_again.loop || m->ending || !can_claim(m))
+    if (m->refill_again.loop || m->ending || !pool_can_be(m))
         return;
     while (m->live + pool_count(m) < m->config.most && (p = neediest(m)) && gate_try(m))
-        if (!make_warm(p))
+        if (!make_warm(p)) {
+            pool_refill(m); /* of another one, or after a pause */
             return;
+        }
 }
 
 static void on_calm(struct loop_timer *t)
@@ -328,7 +327,7 @@ struct sbx *pool_look(struct manager *m, const char *image, const char **ret_poo
 {
     struct pool *p = pool_of(m, image);
 
-    *ret_miss = !can_claim(m) ? POOL_COLD : !p ? POOL_NO_POOL : !p->ready ? POOL_EMPTY : POOL_HIT;
+    *ret_miss = !pool_can_be(m) ? POOL_COLD : !p ? POOL_NO_POOL : !p->ready ? POOL_EMPTY : POOL_HIT;
     if (*ret_miss != POOL_HIT)
         return NULL;
     *ret_pool = p->name;
@@ -340,6 +339,14 @@ void pool_missed(struct manager *m, const char *image, enum pool_miss miss)
     struct pool *p = pool_of(m, image);
 
     ++*(p ? &p->misses[miss] : &m->misses[miss]);
+    if (p)
+        p->used_ns = now_ns(m);
+    if (p && pool_is_recent(p))
+        m->recent.misses[miss]++;
+    if (m->live + pool_count(m) >= m->config.most)
+        recent_close(m, NULL); /* there is no room for what nobody asked for */
+    else if (!p && miss == POOL_NO_POOL)
+        recent_saw(m, image);
     pool_refill(m);
 }
 
@@ -355,8 +362,9 @@ void pool_give(struct manager *m, struct sbx *warm)
 
     list_del(&w->link);
     p->ready--;
+    p->used_ns = now_ns(m);
     if (!m->busy_ns)
-        m->busy_ns = now_ns(m);
+        m->busy_ns = p->used_ns;
     free(w); /* its sandbox is the runtime's from here on */
     pool_refill(m);
 }
@@ -375,6 +383,8 @@ void pool_count_hit(struct manager *m, const char *name)
 
     if (p)
         p->hits++;
+    if (p && pool_is_recent(p))
+        m->recent.hits++;
 }
 
 /* --- configuration --- */
@@ -400,7 +410,7 @@ void pool_end_stale(struct manager *m, const char *name)
         end_newest(p, 0);
 }
 
-static void close_pool(struct pool *p)
+void pool_close(struct pool *p)
 {
     p->closed = true;
     end_newest(p, 0);
@@ -408,7 +418,7 @@ static void close_pool(struct pool *p)
         free_pool(p);
 }
 
-static void set_size(struct pool *p, unsigned target, unsigned ceiling)
+void pool_set_size(struct pool *p, unsigned target, unsigned ceiling)
 {
     p->target = target;
     p->ceiling = ceiling;
@@ -444,8 +454,20 @@ fallible pool_change(struct manager *m, struct str name, const struct json *chan
     struct pool_config c = {
         .wire.name = str_of(p->name), .target = (unsigned)target, .ceiling = (unsigned)ceiling};
     TRY(check(&c));
-    set_size(p, c.target, c.ceiling);
+    pool_set_size(p, c.target, c.ceiling);
     return NULL;
+}
+
+struct pool *pool_new(struct manager *m, struct str name, const char *image)
+{
+    struct pool *p = mem_new(sizeof *p);
+
+    p->manager = m;
+    memcpy(p->name, name.p, name.len);
+    p->image = mem_dup_cstr(image);
+    list_init(&p->sandboxes);
+    list_add(&m->pools, &p->link);
+    return p;
 }
 
 fallible pool_set(struct manager *m, const struct pool_config *config)
@@ -463,20 +485,15 @@ fallible pool_set(struct manager *m, const struct pool_config *config)
     TRY_WRAP(start_known_image(m, config->wire.image, image), "pool." STR_FMT,
              STR_ARG(config->wire.name));
     if (p && strcmp(p->image, image) != 0) {
-        close_pool(p); /* what it holds is of no use to the new one */
+        pool_close(p); /* what it holds is of no use to the new one */
         p = NULL;
     }
-    if (!p) {
-        p = mem_new(sizeof *p);
-        p->manager = m;
-        memcpy(p->name, config->wire.name.p, config->wire.name.len);
-        p->image = mem_dup_cstr(image);
-        list_init(&p->sandboxes);
-        list_add(&m->pools, &p->link);
-    }
+    if (!p)
+        p = pool_new(m, config->wire.name, image);
     free(p->wire);
     p->wire = strndup(text.p, text.len);
-    set_size(p, config->target, config->ceiling);
+    recent_close(m, image);
+    pool_set_size(p, config->target, config->ceiling);
     return NULL;
 }
 
@@ -485,7 +502,7 @@ bool pool_remove(struct manager *m, struct str name)
     struct pool *p = find(m, name);
 
     if (p)
-        close_pool(p);
+        pool_close(p);
     return p != NULL;
 }
 
@@ -494,7 +511,7 @@ void pool_each(struct manager *m, void (*fn)(void *arg, const struct pool_info *
     LIST_EACH(p, &m->pools, struct pool, link) {
         struct pool_info info = {.name = str_of(p->name),
                                  .image = str_of(p->image),
-                                 .wire = str_of(p->wire),
+                                 .wire = p->wire ? str_of(p->wire) : (struct str){0},
                                  .target = p->target,
                                  .ceiling = p->ceiling,
                                  .ready = p->ready,
@@ -521,8 +538,9 @@ void pool_drain(struct manager *m)
 {
     loop_timer_stop(&m->refill_again);
     loop_timer_stop(&m->calm);
+    recent_stop(m);
     LIST_EACH(p, &m->pools, struct pool, link)
-        close_pool(p);
+        pool_close(p);
 }
 
 static void free_warm(struct list *all)

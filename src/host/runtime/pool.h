@@ -44,7 +44,8 @@ struct pool_config {
 };
 
 struct pool_info {
-    struct str name, image, wire; /* wire: the config as a JSON object */
+    struct str name, image;
+    struct str wire; /* the config as a JSON object; .p NULL: see pool_sum_recent */
     unsigned target, ceiling, ready, making;
     uint64_t hits, misses[POOL_MISSES], made, failed;
 };
@@ -56,3 +57,6 @@ fallible pool_set(struct manager *m, const struct pool_config *config);
 /* False: there is none of this name. Its sandboxes are ended. */
 bool pool_remove(struct manager *m, struct str name);
 void pool_each(struct manager *m, void (*fn)(void *arg, const struct pool_info *info), void *arg);
+/* Of the pools that come and go by themselves, of images started again and again; which images
+ * those are is no tenant's business. Counts have those in them that are gone. */
+void pool_sum_recent(struct manager *m, struct pool_info *ret);

@@ -173,6 +173,8 @@ struct manager_config {
     const struct settings_mount *mounts; /* what may be asked for; borrowed */
     size_t mount_count;
     unsigned most, queue; /* sandboxes at once; starts that may wait */
+    unsigned recent;      /* kept warm of an image that no pool has */
+    uint64_t recent_ms;   /* if it is started again within this */
     unsigned snapshots;   /* of one tenant; 0: no limit */
     uint64_t pause_after_ms, stop_after_ms, delete_after_ms; /* 0: never */
     uint64_t failed_after_ms; /* one that never ran, and so has nothing to keep, is stopped */

@@ -45,6 +45,8 @@ static void find_gone(void *arg, const struct pool_info *info)
 {
     struct wanted_pools *w = arg;
 
+    if (!info->wire.p)
+        return; /* it goes by itself */
     for (size_t i = 0; i < w->settings->pool_count; i++)
         if (str_eq(w->settings->pools[i].name, info->name))
             return;

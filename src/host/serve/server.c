@@ -218,6 +218,8 @@ static struct manager_config manager_settings(const struct server *s)
                                    .mount_count = r->mount_count,
                                    .most = (unsigned)r->most_sandboxes,
                                    .queue = (unsigned)r->most_starts,
+                                   .recent = (unsigned)r->warm_recent,
+                                   .recent_ms = r->warm_recent_for,
                                    .snapshots = (unsigned)r->tenant.most_snapshots,
                                    .pause_after_ms = r->idle.pause_after,
                                    .stop_after_ms = r->idle.stop_after,

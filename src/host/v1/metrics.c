@@ -34,6 +34,8 @@ static void set_pool_gauges(void *arg, const struct pool_info *info)
     struct metrics *m = arg;
     char name[POOL_NAME_MAX + 1];
 
+    if (!info->wire.p && info->image.p)
+        return; /* they come and go: one row has them all */
     snprintf(name, sizeof name, STR_FMT, STR_ARG(info->name));
     const char *const labels[] = {name, NULL};
     metrics_set(m, METRIC_POOL_READY, info->ready, labels);
@@ -127,6 +129,7 @@ fallible v1_handle_metrics(struct http_req *req)
     own_done(buf) out;
     struct runtime_face *f = face_of(req);
     struct runtime_gauges g;
+    struct pool_info recent;
 
     buf_init(&out, PAGE_BYTES);
     if (!f->metrics)
@@ -134,6 +137,8 @@ fallible v1_handle_metrics(struct http_req *req)
     manager_gauges(f->manager, &g);
     set_all(f, &g);
     pool_each(f->manager, set_pool_gauges, f->metrics);
+    pool_sum_recent(f->manager, &recent);
+    set_pool_gauges(f->metrics, &recent);
     set_misses(f->metrics, "", pool_misses_of_none(f->manager));
     set_passed(f->metrics, proxy_stats(manager_proxy(f->manager)));
     metrics_put(f->metrics, &out);

@@ -338,6 +338,13 @@ static void put_pool(void *arg, const struct pool_info *info)
     wire_put_pool(arg, &p);
 }
 
+static void put_common_pool(void *arg, const struct pool_info *info)
+{
+    if (info->wire.p)
+        put_pool(arg, info);
+}
+
+/* Which images others start again and again is for administrators to know. */
 static fallible handle_pools(struct http_req *req)
 {
     own_done(buf) out;
@@ -349,7 +356,7 @@ static fallible handle_pools(struct http_req *req)
     jw_init(&w, &out, JW_WEB);
     JW_OBJECT(&w, NULL)
         JW_ARRAY(&w, "pools")
-            pool_each(face_of(req)->manager, put_pool, &w);
+            pool_each(face_of(req)->manager, v1_whose(key) ? put_common_pool : put_pool, &w);
     TRY(buf_check(&out));
     http_reply_json(req, 200, buf_str(&out));
     return NULL;
