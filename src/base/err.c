@@ -11,14 +11,16 @@
 struct err {
     enum err_code code;
     int errnum;
+    unsigned again_s;
     char text[];
 };
 
 static const struct {
     enum err_code code;
     int errnum;
+    unsigned again_s;
     char text[16];
-} no_memory = {ERR_NO_MEMORY, ENOMEM, "out of memory"};
+} no_memory = {ERR_NO_MEMORY, ENOMEM, 0, "out of memory"};
 
 static const struct {
     int status;
@@ -58,6 +60,7 @@ make(enum err_code code, int errnum, const char *fmt, va_list ap, const char *ta
         return err_no_memory();
     e->code = code;
     e->errnum = errnum;
+    e->again_s = 0;
     vsnprintf(e->text, head + 1, fmt, ap);
     memcpy(e->text + head, tail, size - head);
     return e;
@@ -164,6 +167,7 @@ fallible err_wrap(struct err *e, const char *fmt, ...)
     free(tail);
     if (outer == (const struct err *)&no_memory)
         return e;
+    outer->again_s = e->again_s;
     err_free(e);
     return outer;
 }
@@ -175,13 +179,22 @@ fallible err_recode(struct err *e, enum err_code code)
     return e;
 }
 
+fallible err_again(struct err *e, unsigned seconds)
+{
+    if (e && e != (const struct err *)&no_memory)
+        e->again_s = seconds;
+    return e;
+}
+
 fallible err_copy(const struct err *e)
 {
     if (!e)
         return NULL;
     struct err *copy = err_new(e->code, "%s", e->text);
-    if (copy != (const struct err *)&no_memory)
+    if (copy != (const struct err *)&no_memory) {
         copy->errnum = e->errnum;
+        copy->again_s = e->again_s;
+    }
     return copy;
 }
 
@@ -194,6 +207,11 @@ void err_free(struct err *e)
 enum err_code err_code(const struct err *e)
 {
     return e->code;
+}
+
+unsigned err_again_s(const struct err *e)
+{
+    return e->again_s;
 }
 
 int err_errno(const struct err *e)

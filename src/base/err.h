@@ -61,6 +61,8 @@ fallible err_no_memory(void) __attribute__((returns_nonnull));
 fallible err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The same error under another code, for a caller that knows better what it means. */
 fallible err_recode(struct err *e, enum err_code code);
+/* It may go well in so many seconds; 0: nobody knows. */
+fallible err_again(struct err *e, unsigned seconds);
 /* An independent copy, for one failure that several waiters must hear of. */
 fallible err_copy(const struct err *e);
 void err_free(struct err *e);
@@ -68,6 +70,7 @@ OWNABLE(err)
 
 enum err_code err_code(const struct err *e);
 int err_errno(const struct err *e); /* 0 unless a system call failed */
+unsigned err_again_s(const struct err *e);
 const char *err_text(const struct err *e);
 int err_http_status(enum err_code code);
 const char *err_code_word(enum err_code code);

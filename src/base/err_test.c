@@ -36,6 +36,19 @@ TEST(error_tells_its_story_from_the_outside_in)
     CHECK_OK(err_wrap(NULL, "nothing"));
 }
 
+TEST(error_keeps_when_to_try_again_on_its_way_out)
+{
+    own(err) e = err_again(fails(), 30);
+
+    e = err_recode(err_wrap(take(&e), "open"), ERR_LIMIT);
+    CHECK_INT(err_again_s(e), 30);
+    own(err) copy = err_copy(e);
+    own(err) plain = fails();
+    CHECK_INT(err_again_s(copy), 30);
+    CHECK_INT(err_again_s(plain), 0);
+    CHECK_OK(err_again(NULL, 1));
+}
+
 TEST(error_of_a_system_call_keeps_errno_and_finds_its_code)
 {
     static const struct {

@@ -197,7 +197,9 @@ void http_reply_err(struct http_req *req, struct err *e)
 {
     struct request *r = request_of(req);
     int status = err_http_status(err_code(e));
+    unsigned again_s = err_again_s(e);
     own_done(buf) body;
+    char seconds[16];
 
     buf_init(&body, 64u << 10);
     put_detail(&body, e);
@@ -209,8 +211,9 @@ void http_reply_err(struct http_req *req, struct err *e)
         http_reply_abort(req);
         return;
     }
-    if (is_for_later(status) && str_find(buf_str(&r->headers), STR("retry-after: ")) < 0)
-        http_reply_header(req, STR("retry-after"), STR("1"));
+    snprintf(seconds, sizeof seconds, "%u", again_s ? again_s : 1);
+    if (is_for_later(status))
+        http_reply_header(req, STR("retry-after"), str_of(seconds));
     http_reply_json(req, status, buf_str(&body));
 }
 

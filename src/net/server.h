@@ -119,8 +119,8 @@ bool http_req_is_cut(struct http_req *req);
 void http_reply_header(struct http_req *req, struct str name, struct str value);
 void http_reply(struct http_req *req, int status, struct str content_type, struct str body);
 void http_reply_json(struct http_req *req, int status, struct str json);
-/* {"detail": text} with the code's status; takes e over. 429 and 503 have a retry-after, of 1 s
- * unless the handler set another (in small letters). */
+/* {"detail": text} with the code's status; takes e over. 429 and 503 have a retry-after: what
+ * err_again() said, or 1 s. */
 void http_reply_err(struct http_req *req, struct err *e);
 
 /* A whole 1xx head, as it goes out; dropped when it is too late for one. */

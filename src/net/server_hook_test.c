@@ -46,8 +46,8 @@ static fallible be_full(struct http_req *req)
 
 static fallible be_busy_long(struct http_req *req)
 {
-    http_reply_header(req, STR("retry-after"), STR("30"));
-    return err_new(ERR_BUSY, "not now");
+    (void)req;
+    return err_again(err_new(ERR_BUSY, "not now"), 30);
 }
 
 static fallible refuse_all(struct http_req *req)

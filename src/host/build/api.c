@@ -215,14 +215,6 @@ static fallible take_body(struct posting *p, struct str piece)
     return look_for_tag(p);
 }
 
-/* A build takes minutes. */
-static fallible say_when_again(struct http_req *req, struct err *e)
-{
-    if (e && err_code(e) == ERR_LIMIT)
-        http_reply_header(req, STR("retry-after"), STR("30"));
-    return e;
-}
-
 static fallible on_body(struct http_req *req, struct str piece)
 {
     struct posting *p = req->user;
@@ -232,7 +224,7 @@ static fallible on_body(struct http_req *req, struct str piece)
         req->on_gone = NULL;
         posting_free(p);
     }
-    return say_when_again(req, e);
+    return e;
 }
 
 bool builds_possible(void)
@@ -256,14 +248,12 @@ static fallible handle_build(struct http_req *req)
         return err_new(ERR_UNSUPPORTED,
                        "images cannot be built here: buildah is not installed "
                        "(package 'buildah'); 'croft image import' takes ready ones");
-    struct err *e = build_check_room(b, key_tenant(key));
-    if (e)
-        return say_when_again(req, e);
+    TRY(build_check_room(b, key_tenant(key)));
     p = mem_try(sizeof *p);
     if (!p)
         return err_no_memory();
     *p = (struct posting){.req = req};
-    e = build_new(b, key_tenant(key), &p->build);
+    struct err *e = build_new(b, key_tenant(key), &p->build);
     if (!e)
         e = form_new(http_req_header(req, STR("Content-Type")), p->build, &p->form);
     if (e) {

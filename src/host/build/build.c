@@ -58,7 +58,7 @@ static void on_next(struct loop_later *l)
     }
 }
 
-fallible build_check_room(const struct builds *b, const char *key_name)
+static fallible check_room(const struct builds *b, const char *key_name)
 {
     unsigned all = b->waiting_count + count_of(&b->posted, NULL);
     unsigned sent = count_of(&b->posted, key_name);
@@ -80,6 +80,11 @@ fallible build_check_room(const struct builds *b, const char *key_name)
                        "one key (tenant.most_builds)",
                        own, key_name);
     return NULL;
+}
+
+fallible build_check_room(const struct builds *b, const char *key_name)
+{
+    return err_again(check_room(b, key_name), BUILD_AGAIN_S);
 }
 
 fallible build_new(struct builds *all, const char *key_name, struct build **ret_build)

@@ -99,10 +99,11 @@ static fallible add_bytes(struct build *b, size_t count)
     if (b->bytes > most || count > most - b->bytes)
         return err_new(ERR_TOO_LARGE, "context: more than %llu bytes", (unsigned long long)most);
     if (all->bytes > room || count > room - all->bytes)
-        return err_new(ERR_LIMIT,
-                       "context: with those of other builds it is more than %llu bytes "
-                       "(server.build_bytes): try again when one has ended",
-                       (unsigned long long)room);
+        return err_again(err_new(ERR_LIMIT,
+                                 "context: with those of other builds it is more than %llu bytes "
+                                 "(server.build_bytes): try again when one has ended",
+                                 (unsigned long long)room),
+                         BUILD_AGAIN_S);
     b->bytes += count;
     all->bytes += count;
     return NULL;

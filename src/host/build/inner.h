@@ -10,11 +10,12 @@
 #include "loop/loop.h"
 #include "sandbox/sandbox.h"
 
-#define BUILD_ID_LEN 32
-#define BUILD_BASES  6 /* images that the FROMs of one Dockerfile may name */
-#define BUILD_TAGS   8
-#define BUILD_NAME   256
-#define BUILD_LOG    (16u << 10) /* of its words, in the error */
+#define BUILD_ID_LEN  32
+#define BUILD_BASES   6 /* images that the FROMs of one Dockerfile may name */
+#define BUILD_TAGS    8
+#define BUILD_AGAIN_S 30 /* who is told that there are too many: a build takes minutes */
+#define BUILD_NAME    256
+#define BUILD_LOG     (16u << 10) /* of its words, in the error */
 
 enum build_status {
     BUILD_QUEUED,

@@ -26,7 +26,6 @@ struct keys {
     struct list all;
     size_t count;
     bool any;
-    unsigned retry_s;
     uint32_t most_runtimes, starts_per_minute; /* of keys that have no quota of their own */
     struct key_entry open;                     /* who needs no key */
 };

@@ -372,36 +372,37 @@ static struct key_entry *payer(const struct keys *k, const struct key *key)
 }
 
 /* A burst of as many as a minute may have, then one every n-th part of it. */
-fallible keys_admit(struct keys *k, const struct key *shown, unsigned live_runtimes)
+static fallible pace(const struct keys *k, struct key_entry *e)
 {
-    struct key_entry *e = payer(k, shown);
-    const struct key *key = &e->key;
-    uint32_t most = key->most_runtimes ? key->most_runtimes : k->most_runtimes;
-    uint64_t now = loop_now_ns(store_loop(k->store)), gap = gap_ns(k, key);
+    uint64_t now = loop_now_ns(store_loop(k->store)), gap = gap_ns(k, &e->key);
 
-    if (most && live_runtimes >= most) {
-        k->retry_s = 10; /* when one ends is theirs to say */
-        return err_new(ERR_LIMIT,
-                       "key '%s' has %u runtimes, paused and failed ones too, and its limit "
-                       "most_runtimes is %u: stop one first",
-                       key->name, live_runtimes, most);
-    }
     if (!gap)
         return NULL;
     if (e->paced_ns > now + 60 * NS_PER_S - gap) {
         uint64_t wait_ns = e->paced_ns - now - (60 * NS_PER_S - gap);
-        k->retry_s = (unsigned)((wait_ns + NS_PER_S - 1) / NS_PER_S);
-        return err_new(ERR_LIMIT,
-                       "key '%s' has used up its limit starts_per_minute, %llu: try again in %u s",
-                       key->name, (unsigned long long)(60 * NS_PER_S / gap), k->retry_s);
+        unsigned wait_s = (unsigned)((wait_ns + NS_PER_S - 1) / NS_PER_S);
+        struct err *why = err_new(
+            ERR_LIMIT, "key '%s' has used up its limit starts_per_minute, %llu: try again in %u s",
+            e->key.name, (unsigned long long)(60 * NS_PER_S / gap), wait_s);
+        return err_again(why, wait_s);
     }
     e->paced_ns = (e->paced_ns > now ? e->paced_ns : now) + gap;
     return NULL;
 }
 
-unsigned keys_retry_s(const struct keys *k)
+fallible keys_admit(struct keys *k, const struct key *key, unsigned live_runtimes)
 {
-    return k->retry_s;
+    struct key_entry *e = payer(k, key);
+    uint32_t most = e->key.most_runtimes ? e->key.most_runtimes : k->most_runtimes;
+
+    if (most && live_runtimes >= most) {
+        struct err *why = err_new(ERR_LIMIT,
+                                  "key '%s' has %u runtimes, paused and failed ones too, and its "
+                                  "limit most_runtimes is %u: stop one first",
+                                  e->key.name, live_runtimes, most);
+        return err_again(why, 10); /* when one ends is theirs to say */
+    }
+    return pace(k, e);
 }
 
 void keys_give_back(struct keys *k, const struct key *key)

@@ -72,10 +72,9 @@ fallible keys_ensure(struct keys *k, const char *name, struct str secret, unsign
 
 /* Quotas of keys that have none of their own; 0: no limit. */
 void keys_set_defaults(struct keys *k, uint32_t most_runtimes, uint32_t starts_per_minute);
-/* One more start, please: ERR_LIMIT names the limit. The seconds for Retry-After are asked for
- * right after; a start that is not made after all gives its turn back. */
+/* One more start, please: ERR_LIMIT names the limit, and says when again. A start that is not made
+ * after all gives its turn back. */
 fallible keys_admit(struct keys *k, const struct key *key, unsigned live_runtimes);
-unsigned keys_retry_s(const struct keys *k);
 void keys_give_back(struct keys *k, const struct key *key);
 
 /* {"name": …, "scopes": ["runtime"], "most_runtimes": 5, "starts_per_minute": 0}; default scopes:

@@ -23,24 +23,6 @@ fallible asking_reply(struct http_req *req, asking_put *put, const struct runtim
     return NULL;
 }
 
-/* A quota says itself when there is room; all else is soon. */
-static void say_when_again(struct http_req *req, const struct err *e)
-{
-    unsigned seconds = keys_retry_s(face_of(req)->face.keys);
-    char text[16];
-
-    if (err_code(e) != ERR_LIMIT || !seconds)
-        return;
-    snprintf(text, sizeof text, "%u", seconds);
-    http_reply_header(req, STR("retry-after"), str_of(text));
-}
-
-void asking_refuse(struct http_req *req, struct err *e)
-{
-    say_when_again(req, e);
-    http_reply_err(req, e);
-}
-
 static void on_done(struct runtime_ask *ask, struct runtime *r, struct err *e)
 {
     struct asking *a = container_of(ask, struct asking, ask);
@@ -50,7 +32,7 @@ static void on_done(struct runtime_ask *ask, struct runtime *r, struct err *e)
     else if (!e)
         e = asking_reply(a->req, a->put, r);
     if (e)
-        asking_refuse(a->req, e);
+        http_reply_err(a->req, e);
 }
 
 fallible asking_new(struct http_req *req, asking_put *put, struct asking **ret_asking)
@@ -69,11 +51,7 @@ fallible asking_new(struct http_req *req, asking_put *put, struct asking **ret_a
 
 static fallible begin(struct asking *a)
 {
-    struct err *e = manager_start(face_of(a->req)->manager, a->key, &a->start, &a->ask);
-
-    if (e)
-        say_when_again(a->req, e);
-    return e;
+    return manager_start(face_of(a->req)->manager, a->key, &a->start, &a->ask);
 }
 
 /* What it says of itself; of the text of a record. */
@@ -93,17 +71,12 @@ static fallible take_config(struct asking *a, struct str record)
 static fallible begin_when_built(struct asking *a)
 {
     struct runtime_face *f = face_of(a->req);
-    struct err *e;
 
     if (manager_build_wait_ms(f->manager))
-        e = manager_start_when_built(f->manager, a->key, &a->start, f->face.builds, &a->ask);
-    else
-        e = err_new(ERR_BUSY,
-                    "image: '" STR_FMT "' is being built: start it when /build_status says SUCCESS",
-                    STR_ARG(str_first(a->start.image, 200)));
-    if (e)
-        say_when_again(a->req, e);
-    return e;
+        return manager_start_when_built(f->manager, a->key, &a->start, f->face.builds, &a->ask);
+    return err_new(ERR_BUSY,
+                   "image: '" STR_FMT "' is being built: start it when /build_status says SUCCESS",
+                   STR_ARG(str_first(a->start.image, 200)));
 }
 
 static void on_image(void *arg, const char *record, size_t count, const struct err *why)

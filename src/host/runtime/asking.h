@@ -27,5 +27,3 @@ static inline struct runtime_face *face_of(struct http_req *req)
 fallible asking_new(struct http_req *req, asking_put *put, struct asking **ret_asking);
 fallible asking_start(struct asking *a); /* of a->start, for a->key */
 fallible asking_reply(struct http_req *req, asking_put *put, const struct runtime *r);
-/* The error, and for 429 and 503 when to come back; takes e over. */
-void asking_refuse(struct http_req *req, struct err *e);

@@ -23,7 +23,7 @@ static void on_said(struct runtime_ask *ask, struct runtime *r, struct err *e)
     if (!e && !said)
         e = err_new(ERR_INTERNAL, "nobody said what it changed");
     if (e)
-        asking_refuse(req, e);
+        http_reply_err(req, e);
     else
         http_reply_json(req, 200, str_of(said));
 }

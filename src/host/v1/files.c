@@ -105,7 +105,7 @@ static void on_taken(struct runtime_ask *ask, struct runtime *r, struct err *e)
 
     (void)r;
     if (e)
-        asking_refuse(t->req, e);
+        http_reply_err(t->req, e);
     else
         reply_name(t->req, t->name);
 }
@@ -117,7 +117,7 @@ static fallible take_snapshot(struct http_req *req, struct runtime *r, struct st
     struct err *e = manager_snapshot(r, name, ask);
 
     if (e)
-        asking_refuse(req, e);
+        http_reply_err(req, e);
     return NULL;
 }
 
@@ -241,7 +241,7 @@ static void finish(struct forks *f)
     if (!e)
         e = buf_check(&out);
     if (e)
-        asking_refuse(f->req, e);
+        http_reply_err(f->req, e);
     else
         http_reply_json(f->req, 200, buf_str(&out));
 }
@@ -269,7 +269,7 @@ static void on_frozen(struct runtime_ask *ask, struct runtime *r, struct err *e)
     (void)r;
     if (!s) {
         drop_frozen(f);
-        asking_refuse(f->req, e ? e : no_snapshot(f->name));
+        http_reply_err(f->req, e ? e : no_snapshot(f->name));
         return;
     }
     f->start.from = arena_copy(&f->req->arena, str_of(s->id));
