@@ -54,6 +54,15 @@ TEST_LIMIT(serve_holds_a_key_to_its_quota, 120)
     made = serve_want(&s, 201, "POST", "/croft/v1/tokens", "{'name':'slow','starts_per_minute':1}");
     s.key = serve_field(&s, made, "secret");
     struct json *c = serve_start(&s, "c", "");
+    const char *id = serve_field(&s, c, "runtime_id");
+    serve_tell(&s, "/pause", c);
+    serve_tell(&s, "/resume", c); /* which starts nothing */
+    serve_want(&s, 200, "POST", serve_text(&s, "/croft/v1/sandboxes/%s/stop", id), NULL);
+    const char *again = serve_text(&s, "{'runtime_id':'%s'}", id);
+    struct serve_answer resumed = serve_ask(&s, "POST", "/resume", again);
+    serve_come_back(&resumed, 429, "starts_per_minute");
+    resumed = start(&s, "c");
+    serve_come_back(&resumed, 429, "starts_per_minute");
     serve_tell(&s, "/stop", c); /* it is not how many there are */
     struct serve_answer d = start(&s, "d");
     serve_come_back(&d, 429, "starts_per_minute");

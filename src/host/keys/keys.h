@@ -75,6 +75,8 @@ void keys_set_defaults(struct keys *k, uint32_t most_runtimes, uint32_t starts_p
 /* One more start, please: ERR_LIMIT names the limit, and says when again. A start that is not made
  * after all gives its turn back. */
 fallible keys_admit(struct keys *k, const struct key *key, unsigned live_runtimes);
+/* The same for a runtime of this tenant that is there, and has to be started once more. */
+fallible keys_admit_again(struct keys *k, struct str tenant);
 void keys_give_back(struct keys *k, const struct key *key);
 
 /* {"name": …, "scopes": ["runtime"], "most_runtimes": 5, "starts_per_minute": 0}; default scopes:

@@ -367,16 +367,31 @@ static void begin_stop(struct runtime *r)
 
 /* --- what is asked next --- */
 
+/* It has ended, and a resume starts it like a new one. */
+static bool has_ended(const struct runtime *r)
+{
+    return r->sbx && (r->status.now == RUNTIME_ERROR || runtime_is_halted(r));
+}
+
+static fallible may_resume(const struct runtime *r)
+{
+    if (r->manager->ending)
+        return err_new(ERR_BUSY, "the server is being stopped");
+    TRY(runtime_check_mounts(r));
+    if (!has_ended(r))
+        return NULL;
+    TRY(start_check_queue(r->manager));
+    return keys_admit_again(r->manager->config.keys, str_of(r->tenant->name));
+}
+
 static fallible may_begin(const struct runtime *r, enum runtime_op op)
 {
-    if (op == RUNTIME_RESUME && r->manager->ending)
-        return err_new(ERR_BUSY, "the server is being stopped");
     if (op == RUNTIME_HALT && r->manager->config.driver->forgets)
         return err_new(ERR_UNSUPPORTED,
                        "the server of sandbox '%s' keeps no files of what is stopped: pause or "
                        "delete it",
                        r->id);
-    return op == RUNTIME_RESUME ? runtime_check_mounts(r) : NULL;
+    return op == RUNTIME_RESUME ? may_resume(r) : NULL;
 }
 
 /* False: not as it is now. */
@@ -397,7 +412,7 @@ static bool proceed(struct runtime *r, enum runtime_op op, unsigned now)
     else if (op == RUNTIME_RESUME && now == RUNTIME_RUNNING) {
         sbx_found_paused(r->sbx); /* or so it seems to who asks for it */
         gate_wait(r, true, pass_resume);
-    } else if (op == RUNTIME_RESUME && r->sbx && (now == RUNTIME_ERROR || runtime_is_halted(r)))
+    } else if (op == RUNTIME_RESUME && has_ended(r))
         runtime_begin_again(r);
     else if (op == RUNTIME_MEASURE && !runtime_is_halted(r) &&
              (now == RUNTIME_RUNNING || now == RUNTIME_PAUSED))

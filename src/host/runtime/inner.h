@@ -212,6 +212,7 @@ fallible runtime_make_spec(struct runtime *r, struct arena *a, const struct json
 void adopting_free(struct manager *m); /* of one that ends amid it */
 
 /* --- start.c --- */
+fallible start_check_queue(const struct manager *m); /* ERR_BUSY: not one more now */
 #define START_IMAGE 256
 /* The backend's name of an image; ERR_UNPROCESSABLE: there is none. */
 fallible start_known_image(const struct manager *m, struct str image, char ret_known[START_IMAGE]);

@@ -39,16 +39,20 @@ static bool use_existing(struct runtime *r, struct runtime_ask *ask)
     return false;
 }
 
-static fallible check_room(struct manager *m, unsigned live)
+fallible start_check_queue(const struct manager *m)
 {
-    const struct manager_config *c = &m->config;
-
     if (m->ending)
         return err_new(ERR_BUSY, "the server is being stopped");
-    if (m->starting >= c->queue)
+    if (m->starting >= m->config.queue)
         return err_new(ERR_BUSY, "%u starts are under way, which is the most (server.most_starts)",
                        m->starting);
-    if (live >= c->most)
+    return NULL;
+}
+
+static fallible check_room(const struct manager *m, unsigned live)
+{
+    TRY(start_check_queue(m));
+    if (live >= m->config.most)
         return err_new(ERR_LIMIT,
                        "%u runtimes are there, which is the most (server.most_sandboxes)", live);
     return NULL;
