@@ -131,3 +131,34 @@ TEST_LIMIT(killed_at_random_moments_loses_nothing_acknowledged, 180)
     CHECK(total > ROUNDS);
     kit_done(&k);
 }
+
+/* No commit of its own turn comes to them: the loop never runs. */
+TEST(killed_at_once_keeps_what_was_written_at_once)
+{
+    struct kit k;
+    struct event_info info;
+    int status;
+
+    kit_init(&k);
+    k.options = (struct event_options){.write_at_once = true, .delay_ms = 60000};
+    CHECK(chdir(test_dir()) == 0);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        char bytes[4096];
+        kit_open(&k);
+        for (uint64_t seq = 1; seq <= 100; seq++) {
+            struct event_record r = record_of(seq, bytes);
+            CHECK_OK(event_log_append(k.log, &r, NULL));
+        }
+        kill(getpid(), SIGKILL);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+    kit_open(&k);
+    event_log_info(k.log, &info);
+    CHECK_INT(info.last_seq, 100);
+    CHECK_INT(info.repair.cut_bytes, 0);
+    CHECK_OK(event_log_read(k.log, &(struct event_query){0}, check_record, NULL, NULL));
+    kit_close(&k);
+    kit_done(&k);
+}

@@ -9,6 +9,7 @@ struct event_batch {
     struct buf entries;  /* struct event_entry each */
     struct list waiting; /* struct event_append in order */
     uint64_t count;
+    size_t written;           /* of bytes, ahead of the commit */
     struct event_chain chain; /* after the last of them */
 };
 

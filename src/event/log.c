@@ -25,6 +25,7 @@ static void batch_reset(struct event_batch *b)
         buf_done(&b->bytes);
     list_init(&b->waiting);
     b->count = 0;
+    b->written = 0;
 }
 
 /* A host has thousands of logs, most of them silent: those hold no buffers. */
@@ -49,30 +50,21 @@ static void on_gone(struct loop_later *l)
     log_destroy(container_of(l, struct event_log, gone));
 }
 
-/* What a failed commit leaves must not come back as history: its appenders were told so. */
-static void flight_undo(struct event_log *log)
-{
-    if (ftruncate(log->file.fd, (off_t)log->flight_at) < 0)
-        log->flight_poisons = true;
-}
-
 /* On a thread, or on the loop where there is none. */
 static void flight_run(struct event_log *log)
 {
     const struct event_batch *b = log->flight;
 
-    log->flight_err = event_pwrite(log->file.fd, b->bytes.p, b->bytes.len, log->flight_at);
-    if (log->flight_err) {
-        flight_undo(log);
+    log->flight_err = event_pwrite(log->file.fd, b->bytes.p + b->written, b->bytes.len - b->written,
+                                   log->flight_at + b->written);
+    if (log->flight_err)
         return;
-    }
     uint64_t begun = clock_mono_ns(loop_clock(log->loop));
     int synced = fdatasync(log->file.fd);
     log->flight_sync_ns = clock_mono_ns(loop_clock(log->loop)) - begun;
     if (synced < 0) {
         log->flight_err = err_sys("fdatasync");
         log->flight_poisons = true;
-        flight_undo(log);
         return;
     }
     if (!log->flight_indexes)
@@ -158,10 +150,14 @@ static void tell(struct list *waiting, const struct err *why)
     }
 }
 
+/* What a failed commit leaves, and what was written behind it meanwhile, must not come back as
+ * history: its appenders are told so. */
 static void flight_failed(struct event_log *log, struct list *told)
 {
     struct event_batch *b = log->flight;
 
+    if (ftruncate(log->file.fd, (off_t)log->flight_at) < 0)
+        log->flight_poisons = true;
     if (log->flight_poisons)
         log->poison = err_copy(log->flight_err);
     log_error("event log commit failed: these records are lost", KV("log", log->file.name),
@@ -233,6 +229,21 @@ static void on_commit_done(struct loop_work *w)
     }
 }
 
+/* Should it fail, the commit does it again, and says so; nothing is written behind a gap. */
+static void write_ahead(struct event_log *log, uint64_t base)
+{
+    struct event_batch *b = log->gather;
+
+    if (log->flight && log->flight->written < log->flight->bytes.len)
+        return;
+    struct err *e = event_pwrite(log->file.fd, b->bytes.p + b->written, b->bytes.len - b->written,
+                                 base + b->written);
+
+    if (!e)
+        b->written = b->bytes.len;
+    err_free(e);
+}
+
 fallible event_log_append(struct event_log *log, const struct event_record *r,
                           struct event_append *a)
 {
@@ -269,6 +280,8 @@ fallible event_log_append(struct event_log *log, const struct event_record *r,
         a->seq = b->chain.seq;
         list_add(&b->waiting, &a->link);
     }
+    if (log->options.write_at_once)
+        write_ahead(log, base);
     commit_soon(log);
     return NULL;
 }

@@ -17,10 +17,11 @@ struct event_options {
     uint32_t record_max;    /* 0: EVENT_RECORD_MAX; never above it */
     uint32_t pending_bytes; /* waiting for the disk before ERR_BUSY; 0: EVENT_PENDING_MAX */
     uint32_t delay_ms;      /* gather this long before a commit, less if much comes; 0: this turn */
-    bool inline_sync;       /* never use a thread, as is done anyway where threads are forbidden */
-    bool check_all;         /* walk the whole chain when opening, not only the tail */
-    bool must_exist;        /* ERR_NOT_FOUND rather than a new log */
-    struct rng *rng;        /* NULL: the system's */
+    bool write_at_once; /* a record outlives this process from its append on, if not yet a crash */
+    bool inline_sync;   /* never use a thread, as is done anyway where threads are forbidden */
+    bool check_all;     /* walk the whole chain when opening, not only the tail */
+    bool must_exist;    /* ERR_NOT_FOUND rather than a new log */
+    struct rng *rng;    /* NULL: the system's */
     /* After each commit, on the loop: how many records, and how long the disk took. May be NULL. */
     void (*on_commit)(void *arg, uint64_t records, uint64_t sync_ns);
     void *arg;

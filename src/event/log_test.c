@@ -441,7 +441,7 @@ TEST(the_clock_of_the_loop_stamps_what_has_no_time)
 }
 
 /* The kernel takes part of the batch and then refuses, as a disk does that fills up. */
-TEST(a_write_that_stops_half_way_is_undone)
+static void stop_half_way(bool at_once)
 {
     struct kit k;
     struct kit_wait w[20];
@@ -452,13 +452,14 @@ TEST(a_write_that_stops_half_way_is_undone)
     signal(SIGXFSZ, SIG_IGN);
     CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
     kit_init(&k);
+    k.options.write_at_once = at_once;
     kit_open(&k);
     kit_append(&k, STR("one"));
-    for (unsigned i = 0; i < 20; i++)
-        kit_push(&k, &w[i], str_n(bytes, sizeof bytes));
     tight = limit;
     tight.rlim_cur = 7000;
     CHECK(setrlimit(RLIMIT_FSIZE, &tight) == 0);
+    for (unsigned i = 0; i < 20; i++)
+        kit_push(&k, &w[i], str_n(bytes, sizeof bytes));
     kit_turns(&k, 2);
     CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
     for (unsigned i = 0; i < 20; i++)
@@ -470,4 +471,14 @@ TEST(a_write_that_stops_half_way_is_undone)
     kit_open(&k);
     CHECK_INT(kit_append(&k, STR("three")), 3);
     kit_done(&k);
+}
+
+TEST(a_write_that_stops_half_way_is_undone)
+{
+    stop_half_way(false);
+}
+
+TEST(a_write_ahead_that_stops_half_way_is_undone)
+{
+    stop_half_way(true);
 }

@@ -49,6 +49,45 @@ TEST_LIMIT(serve_killed_gives_its_runtimes_to_the_next_server, 120)
     serve_close(&s);
 }
 
+/* The request that was answered so. */
+static const char *request_of(struct serve *s, const struct serve_answer *a)
+{
+    struct str rest = str_from(a->head, (size_t)str_find(a->head, STR("x-request-id: "))), line;
+
+    str_cut(&rest, '\r', &line);
+    line = str_from(line, strlen("x-request-id: "));
+    return serve_text(s, "\"request_id\":\"" STR_FMT "\"", STR_ARG(line));
+}
+
+TEST_LIMIT(serve_killed_right_behind_an_answer_has_told_its_journal, 120)
+{
+    struct serve s = {.key = NULL};
+    const char *requests[8];
+    own_done(buf) told;
+
+    buf_init(&told, 1u << 20);
+    serve_open(&s);
+    for (unsigned i = 0; i < ARRAY_LEN(requests); i++) {
+        struct serve_answer a = serve_ask(&s, "POST", "/start",
+                                          serve_text(&s, "{'image':'host','session_id':'%u'}", i));
+        serve_kill(&s);
+        CHECK_INT(a.status, 200);
+        requests[i] = request_of(&s, &a);
+        serve_run(&s, NULL);
+    }
+    struct serve_answer last =
+        serve_ask(&s, "POST", "/start", "{'image':'host','session_id':'last'}");
+    program_run(ARGS("bash", "-c",
+                     serve_text(&s,
+                                "sed '/%s/q' < <(exec curl -sN 2>/dev/null "
+                                "'http://127.0.0.1:%u/croft/v1/events?kind=audit&after=0')",
+                                request_of(&s, &last), s.wire.port)),
+                &told);
+    for (unsigned i = 0; i < ARRAY_LEN(requests); i++)
+        CHECK_HAS(buf_str(&told), requests[i]);
+    serve_close(&s);
+}
+
 #define CLIENTS 3
 
 /* "SESSION ID STATE": what was answered, or with a dash before it what is being asked for. */

@@ -42,7 +42,10 @@ fallible journal_open(const struct journal_config *config, struct journal **ret_
         .dir = config->dir,
         .name = NAME,
         .keep_bytes = config->keep_bytes,
-        .options = {.delay_ms = DELAY_MS, .on_commit = config->on_commit, .arg = config->arg}};
+        .options = {.delay_ms = DELAY_MS,
+                    .write_at_once = true, /* what it tells of was acknowledged */
+                    .on_commit = config->on_commit,
+                    .arg = config->arg}};
     struct journal *j = mem_new(sizeof *j);
     struct err *e = trail_open(&trail, &j->trail);
 
@@ -132,6 +135,7 @@ struct follower { /* in the arena of its request */
     struct trail_sub sub;
     struct event_filter filter;
     struct str kind;
+    uint64_t old; /* was there when it was asked for what comes from now on */
     struct http_req *req;
     struct loop *loop;
     struct loop_timer beat;
@@ -182,7 +186,7 @@ static void on_record(struct trail_sub *s, uint64_t number, const struct event_r
     struct follower *f = container_of(s, struct follower, sub);
     bool welcome = is_welcome(f); /* else its key was revoked, and the next beat ends it */
 
-    if (welcome)
+    if (welcome && number > f->old)
         put_record(f, number, r);
     loop_timer_start(f->loop, &f->beat, welcome ? BEAT_MS : 0, on_beat);
     if (http_reply_pending(f->req) >= STREAM_HIGH)
@@ -227,9 +231,10 @@ static fallible read_question(const struct journal *j, struct http_req *req, str
 
     if (!after.p)
         after = http_req_query(req, "after");
-    if (str_eq(after, STR("now")))
+    if (str_eq(after, STR("now"))) {
         f->sub.after = trail_last(j->trail);
-    else if (after.p && !str_to_u64(after, &f->sub.after))
+        f->old = trail_newest(j->trail);
+    } else if (after.p && !str_to_u64(after, &f->sub.after))
         return err_new(ERR_UNPROCESSABLE,
                        "'after' and Last-Event-ID must be the id of an event, or 'now'");
     if (!kind.p)

@@ -333,6 +333,14 @@ uint64_t trail_last(const struct trail *t)
     return newest(t)->base + last_of(newest(t));
 }
 
+uint64_t trail_newest(const struct trail *t)
+{
+    struct event_info info;
+
+    event_log_info(newest(t)->log, &info);
+    return newest(t)->base + info.next_seq - 1;
+}
+
 uint64_t trail_first(const struct trail *t)
 {
     return LIST_FIRST(&t->logs, struct trail_log, link)->base + 1;

@@ -31,8 +31,9 @@ OWNABLE(trail)
 void trail_keep(struct trail *t, uint64_t keep_bytes); /* from now on */
 /* As event_log_append; nobody is told of the commit but options.on_commit. */
 fallible trail_append(struct trail *t, const struct event_record *r);
-uint64_t trail_last(const struct trail *t);  /* the number of the newest on disk; 0: none */
-uint64_t trail_first(const struct trail *t); /* the number of the oldest record, if there is one */
+uint64_t trail_last(const struct trail *t);   /* the number of the newest on disk; 0: none */
+uint64_t trail_newest(const struct trail *t); /* of the newest that was appended */
+uint64_t trail_first(const struct trail *t);  /* the number of the oldest record, if there is one */
 
 /* Embedded in its owner; the first part is filled in before trail_sub_start. */
 struct trail_sub {
