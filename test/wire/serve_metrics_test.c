@@ -255,6 +255,66 @@ TEST_LIMIT(serve_measures_a_first_command_that_came_before_its_sandbox_ran, 120)
     serve_close(&s);
 }
 
+static const char *launch_of(struct serve *s, const struct json *r)
+{
+    const struct json *o = timeline_of(s, r);
+
+    return serve_text(s, "%s, %s", serve_field(s, o, "launch_type"),
+                      serve_field(s, o, "pool_miss"));
+}
+
+TEST_LIMIT(serve_knows_how_a_runtime_it_took_over_was_started, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    serve_run_with(&s, "[pool.default]\ntarget = 0\n");
+    struct json *cold = serve_start(&s, "cold", ""), *again = serve_start(&s, "again", "");
+    const char *path =
+        serve_text(&s, "/croft/v1/sandboxes/%s", serve_field(&s, again, "runtime_id"));
+    serve_want(&s, 200, "POST", serve_text(&s, "%s/stop", path), NULL);
+    const struct json *forks = json_get(
+        serve_want(&s, 200, "POST", serve_text(&s, "%s/fork", path), "{}"), STR("sandboxes"));
+    const char *name = serve_field(&s, json_at(forks, 0), "session_id");
+    struct json *fork = serve_start(&s, name, "");
+    serve_tell(&s, "/resume", again);
+    serve_exec(&s, again, "true");
+    struct json *const all[] = {cold, again, fork};
+    const char *was[ARRAY_LEN(all)];
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        serve_tell(&s, "/pause", all[i]); /* told when it is on disk */
+        was[i] = launch_of(&s, all[i]);
+    }
+    CHECK_STR(was[0], "cold, the pool is empty");
+    CHECK_STR(was[1], "resume, ");
+    CHECK_STR(was[2], "fork, it goes on from a snapshot");
+    serve_kill(&s);
+    serve_run(&s, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        CHECK_STR(launch_of(&s, all[i]), was[i]);
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_measures_each_claim_until_it_is_answered, 120)
+{
+    static const char sum[] =
+        "croft_sandbox_claim_seconds_sum{pool=\"default\",launch_type=\"warm\"}";
+    static const char count[] =
+        "croft_sandbox_claim_seconds_count{pool=\"default\",launch_type=\"warm\"}";
+    struct serve s = {.key = NULL};
+    double least = 0;
+
+    serve_open(&s);
+    for (unsigned i = 1; i <= 5; i++) {
+        serve_wait_warm(&s);
+        struct json *r = serve_start(&s, serve_text(&s, "s-%u", i), "");
+        CHECK_INT((int)value_of(&s, count), (int)i);
+        least += (double)json_get_int(timeline_of(&s, r), "claim_ns", 0) / 1e9;
+        CHECK(least > 0 && value_of(&s, sum) >= least - 1e-6);
+    }
+    serve_close(&s);
+}
+
 TEST_LIMIT(serve_knows_the_timeline_of_a_runtime_it_took_over, 120)
 {
     struct serve s = {.key = NULL};

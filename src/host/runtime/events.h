@@ -38,6 +38,8 @@ struct runtime_event {
 struct runtime_subscriber { /* the caller's */
     void (*fn)(struct runtime_subscriber *s, const struct runtime_event *event);
     void (*on_first)(struct runtime_subscriber *s, const struct runtime *r); /* command; or NULL */
+    /* Who asked for it is being told that it is there, so long after he did; or NULL. */
+    void (*on_answer)(struct runtime_subscriber *s, const struct runtime *r, uint64_t ns);
     /* One was taken, of a sandbox that was "running" or "stopped", whose files were copied or
      * frozen where they are; or NULL. */
     void (*on_snapshot)(struct runtime_subscriber *s, const char *kind, uint64_t ns,

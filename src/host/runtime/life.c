@@ -46,10 +46,20 @@ void runtime_answer_later(struct runtime_ask *ask, struct runtime *r, struct err
     loop_later(r->manager->config.loop, &ask->now, on_answer_now);
 }
 
+static void tell_answered(struct runtime *r)
+{
+    r->answered = true;
+    LIST_EACH(s, &r->manager->subscribers, struct runtime_subscriber, link)
+        if (s->on_answer)
+            s->on_answer(s, r, now_ns(r) - r->begun_ns);
+}
+
 /* All who wait for a start. */
 static void answer_watchers(struct runtime *r, const struct err *e)
 {
     loop_timer_stop(&r->grace);
+    if (!e && !r->answered && r->op == RUNTIME_START && !list_empty(&r->watchers))
+        tell_answered(r);
     LIST_EACH(ask, &r->watchers, struct runtime_ask, link) {
         list_del(&ask->link);
         runtime_answer(ask, r, e ? err_copy(e) : NULL);

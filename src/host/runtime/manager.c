@@ -181,10 +181,8 @@ void manager_add(struct manager *m, struct runtime *r)
 {
     struct runtime *old = map_get(&r->tenant->sessions, str_of(r->session_id));
 
-    if (old) {
-        old->replaced = true;
+    if (old)
         forget_session(old); /* the map holds the old one's text */
-    }
     map_put(&r->tenant->sessions, str_of(r->session_id), r);
     map_put(&m->ids, str_of(r->id), r);
     list_add(&r->tenant->runtimes, &r->link);

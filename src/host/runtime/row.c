@@ -99,7 +99,8 @@ void row_insert(struct runtime *r, const struct wire_start *start, store_done *d
     meanwhile(r);
 }
 
-/* Microseconds, in the order of enum runtime_phase; nothing of one that did not start yet. */
+/* Microseconds, in the order of enum runtime_phase, then how it was started and why not warm;
+ * nothing of one that did not start yet. */
 static struct store_value timeline(const struct runtime *r, struct buf *b)
 {
     bool any = false;
@@ -108,8 +109,31 @@ static struct store_value timeline(const struct runtime *r, struct buf *b)
         any |= r->phase_us[i] > 0;
         buf_addf(b, "%c%u", i ? ',' : '[', r->phase_us[i]);
     }
-    buf_add_char(b, ']');
+    buf_addf(b, ",\"%s\",\"%s\"]", runtime_launch_names[r->launch], pool_miss_names[r->miss]);
     return any ? store_text(buf_str(b)) : (struct store_value){.type = STORE_NULL};
+}
+
+/* -1: none of them, or not in quotes. */
+static int find_word(struct str quoted, const char *const *words, int count)
+{
+    if (quoted.len < 2 || !str_starts(quoted, STR("\"")) || !str_ends(quoted, STR("\"")))
+        return -1;
+    for (int i = 0; i < count; i++)
+        if (str_eq(str_first(str_from(quoted, 1), quoted.len - 2), str_of(words[i])))
+            return i;
+    return -1;
+}
+
+/* Rows of servers before us do not have it. */
+static void read_launch(struct runtime *r, struct str rest)
+{
+    struct str word;
+
+    str_cut(&rest, ',', &word);
+    int launch = find_word(word, runtime_launch_names, RUNTIME_LAUNCHES);
+    int miss = find_word(rest, pool_miss_names, POOL_MISSES);
+    r->launch = launch < 0 ? r->launch : (uint8_t)launch;
+    r->miss = miss < 0 ? r->miss : (uint8_t)miss;
 }
 
 static void read_timeline(struct runtime *r, const struct store_value *v)
@@ -125,6 +149,7 @@ static void read_timeline(struct runtime *r, const struct store_value *v)
         if (str_to_u64(word, &us) && us <= UINT32_MAX)
             r->phase_us[i] = (uint32_t)us;
     }
+    read_launch(r, rest);
 }
 
 void row_update(struct runtime *r, store_done *done)

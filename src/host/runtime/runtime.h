@@ -58,7 +58,7 @@ enum runtime_op {
 };
 
 /* How it came to run. */
-enum runtime_launch { RUNTIME_COLD, RUNTIME_WARM, RUNTIME_FORK, RUNTIME_AGAIN };
+enum runtime_launch { RUNTIME_COLD, RUNTIME_WARM, RUNTIME_FORK, RUNTIME_AGAIN, RUNTIME_LAUNCHES };
 extern const char *const runtime_launch_names[]; /* as metrics and the wire have them */
 
 /* Where the time of a start went; nanoseconds. The sandbox's own phases follow in this order. */
@@ -137,7 +137,7 @@ struct runtime {
     struct snapshot *snapshot;   /* being taken */
     uint64_t begun_ns, since_ns; /* the start; its status */
     uint64_t looked_ns;          /* the last RUNTIME_LOOK */
-    bool retried, replaced;      /* cold after all; its session has another by now */
+    bool retried, answered;      /* cold after all; whom it was started for knows of it */
     bool removing, hidden;
     bool looks; /* its changes are being looked at */
     struct {    /* see probe.c */

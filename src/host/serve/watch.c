@@ -25,9 +25,12 @@ static void observe_start(struct metrics *m, const struct runtime *r)
 
     metrics_observe_ns(m, METRIC_START_SECONDS, (uint64_t)r->ready_us * 1000,
                        METRIC_LABELS(backend_of(r), launch));
-    if (!resume)
-        metrics_observe_ns(m, METRIC_CLAIM_SECONDS, (uint64_t)r->phase_us[RUNTIME_PHASE_ROW] * 1000,
-                           METRIC_LABELS(r->pool ? r->pool : "", launch));
+}
+
+static void on_answer(struct runtime_subscriber *s, const struct runtime *r, uint64_t ns)
+{
+    metrics_observe_ns(container_of(s, struct watch, events)->metrics, METRIC_CLAIM_SECONDS, ns,
+                       METRIC_LABELS(r->pool ? r->pool : "", runtime_launch_names[r->launch]));
 }
 
 static void on_first(struct runtime_subscriber *s, const struct runtime *r)
@@ -194,6 +197,7 @@ fallible watch_open(struct watch *w, struct loop *loop, int dir, uint64_t keep_b
                 METRIC_LABELS(CROFT_VERSION, metrics_commit, "glibc"));
     w->events.fn = on_event;
     w->events.on_first = on_first;
+    w->events.on_answer = on_answer;
     w->events.on_snapshot = on_snapshot;
     manager_subscribe(m, &w->events);
     face->journal = w->journal;
