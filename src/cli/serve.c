@@ -53,7 +53,10 @@ static fallible find_key(const struct serve_options *o, const struct settings *s
     const char *named = cfg_env_get(envp, "CROFT_API_KEY");
 
     *ret_key = s->api_key;
-    if (named && *named)
+    if (named && !*named)
+        return err_new(ERR_INVALID, "CROFT_API_KEY is empty: give it a key, or unset it to serve "
+                                    "this machine alone without one");
+    if (named)
         *ret_key = str_of(named);
     return o->api_key_file.p ? read_key("--api-key-file", o->api_key_file, a, ret_key) : NULL;
 }

@@ -315,7 +315,8 @@ CLI_COMMAND(token) = {
     .usage = "create NAME | ls | rm NAME ...",
     .help = "A running server is asked (CROFT_HOST, CROFT_API_KEY; else the socket in the state\n"
             "directory); if none runs, its database is changed directly. The first key must have\n"
-            "the scope admin: from then on every request needs a key. A name is used once, also\n"
+            "the scope admin: from then on every request needs a key. What was started without\n"
+            "one is key 'default's: name the first so to have it. A name is used once, also\n"
             "after it was revoked, because runtimes belong to it; a server keeps 10,000, with\n"
             "these. A key that only looks:\n"
             "croft token create watch --of build --scope read",

@@ -4,6 +4,7 @@
 
 #include <limits.h>
 
+#include "base/utf8.h"
 #include "wire/wants.h"
 
 static fallible check_text(const char *field, struct str s, size_t max)
@@ -43,6 +44,8 @@ static fallible decode_command(const struct json *body, const struct json **ret)
                            TEXT_MAX);
         sum += c->s.len + 1;
     }
+    if (v->type == JSON_ARRAY && !v->first->s.len)
+        return err_new(ERR_UNPROCESSABLE, "command[0]: is no program: it must not be empty");
     if (at > COUNT_MAX || sum > ALL_MAX / 2)
         return err_new(ERR_UNPROCESSABLE,
                        "command: %zu words of %zu bytes in all, at most %u and %u", at, sum,
@@ -125,6 +128,8 @@ fallible wire_decode_start(const struct json *body, struct wire_start *ret_start
     TRY(check_text("image", s.image, WIRE_IMAGE_MAX));
     TRY(json_want_str(body, "session_id", &s.session_id));
     TRY(check_text("session_id", s.session_id, WIRE_SESSION_MAX));
+    if (!utf8_valid(s.session_id)) /* it would be in every list, and not all parsers take that */
+        return err_new(ERR_UNPROCESSABLE, "session_id: half of a surrogate pair is in it");
     TRY(decode_command(body, &s.command));
     TRY(decode_environment(body, &s.environment));
     TRY(json_take_str(body, "working_dir", &s.working_dir));

@@ -96,6 +96,8 @@ TEST(serve_answers_a_body_that_ends_too_early)
             refused(&s, str_of(cut[i]), true, 400, "the body ends too early");
     refused(&s, STR(POST("/start", "Content-Length: 9\r\n", "{\"image\":")), true, 422, "line 1");
     serve_refused(&s, 404, "not found", "GET", "/sessions/x", NULL);
+    serve_refused(&s, 422, "session_id: ", "POST", "/start",
+                  "{'image':'host','session_id':'a\\ud800'}");
     serve_close(&s);
 }
 
@@ -204,6 +206,7 @@ TEST(serve_refuses_wrong_types_by_the_name_of_the_field)
         {"'command':7", "command"},
         {"'command':{'a':1}", "command"},
         {"'command':[['a']]", "command[0]: "},
+        {"'command':['','a']", "command[0]: "},
         {"'command':'\\'open'", "command"},
         {"'environment':[]", "environment"},
         {"'environment':{'A':null}", "environment.A: "},

@@ -81,6 +81,16 @@ TEST(serve_gives_a_session_the_runtime_it_has)
     CHECK_INT(batch.json->count, 2);
     batch = serve_get(&s, "/sessions/batch?ids=b,a");
     CHECK_STR(json_get_str(json_at(batch.json, 0), "session_id", STR("")), "b");
+    struct json *odd = serve_start(&s, "b,a c", "");
+    batch = serve_get(&s, "/sessions/batch?ids=b%2Ca%20c");
+    CHECK_INT(batch.json->count, 1);
+    CHECK_STR(json_get_str(json_at(batch.json, 0), "session_id", STR("")), "b,a c");
+    serve_tell(&s, "/stop", odd);
+    own_done(buf) many;
+    buf_init(&many, 1u << 16);
+    for (unsigned i = 0; i <= 1000; i++)
+        buf_addf(&many, "%s%u", i ? "," : "/sessions/batch?ids=", i);
+    serve_refused(&s, 422, "ids: more than 1000", "GET", buf_cstr(&many), NULL);
     struct json *list = serve_want(&s, 200, "GET", "//list", NULL);
     CHECK_INT(json_get_int(list, "total", -1), 2);
     CHECK_INT(json_get(list, STR("runtimes"))->count, 2);

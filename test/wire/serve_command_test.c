@@ -121,7 +121,8 @@ TEST_LIMIT(serve_tells_a_command_run_as_given_its_key_and_its_places, 120)
     static const char *const lines[] = {
         "'command':['sh','-c','env; echo that was all; sleep 600'],'environment':{'FOO':'bar'}",
         "'command':['sh','-c','env; echo that was all; sleep 600'],'run_as_user':1000,"
-        "'environment':{'FOO':'bar','PATH':'/bin:/usr/bin'}",
+        "'environment':{'FOO':'bar','SESSION_API_KEY':'x','OH_SESSION_API_KEYS_0':'x',"
+        "'RUNTIME_ID':'x','OH_RUNTIME_ID':'x','PATH':'/bin:/usr/bin'}",
         "'command':['sh','-c','env; echo that was all; sleep 600'],'run_as_user':4711,"
         "'environment':{'FOO':'bar','HOME':'/tmp'}",
     };
@@ -134,10 +135,13 @@ TEST_LIMIT(serve_tells_a_command_run_as_given_its_key_and_its_places, 120)
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
         const char *session = serve_text(&s, "s%zu", i);
         struct str said = said_by(&s, session, lines[i]);
-        const char *key = serve_field(
-            &s, serve_get(&s, serve_text(&s, "/sessions/%s", session)).json, "session_api_key");
+        struct json *r = serve_get(&s, serve_text(&s, "/sessions/%s", session)).json;
+        const char *key = serve_field(&s, r, "session_api_key");
+        const char *id = serve_field(&s, r, "runtime_id");
         CHECK_HAS(said, str_of(serve_text(&s, "\nSESSION_API_KEY=%s\n", key)));
         CHECK_HAS(said, str_of(serve_text(&s, "\nOH_SESSION_API_KEYS_0=%s\n", key)));
+        CHECK_HAS(said, str_of(serve_text(&s, "\nRUNTIME_ID=%s\n", id)));
+        CHECK_HAS(said, str_of(serve_text(&s, "\nOH_RUNTIME_ID=%s\n", id)));
         CHECK_HAS(said, str_of(has[i][0]));
         CHECK_HAS(said, str_of(has[i][1]));
         CHECK_HAS(said, "FOO=bar\n");

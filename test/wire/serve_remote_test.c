@@ -454,6 +454,9 @@ TEST(serve_takes_no_backend_for_granted)
     refused(&s, "--backend remote --remote-url http://elsewhere:3000", "API key is required");
     refused(&s, "--backend remote --remote-url nonsense", "remote_runtime_api_url");
     refused(&s, "--backend remote --remote-key-file /dev/null", "is empty");
+    setenv("CROFT_API_KEY", "", 1);
+    refused(&s, "", "CROFT_API_KEY is empty");
+    unsetenv("CROFT_API_KEY");
     refused(&s, "", "of backend 'remote'"); /* which the rows there are of by now */
     arena_done(&s.arena);
 }

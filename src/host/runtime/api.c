@@ -115,7 +115,16 @@ static fallible handle_session(struct http_req *req)
     return asking_reply(req, put, r);
 }
 
-/* ids=a&ids=b and ids=a,b; what is not there is left out. */
+static fallible put_session(struct http_req *req, struct jw *w, const struct key *key,
+                            struct str id, bool *ret_found)
+{
+    const struct runtime *r = manager_find_session(face_of(req)->manager, key, id);
+
+    *ret_found = r != NULL;
+    return r ? put_as(req, w, r, true) : NULL;
+}
+
+/* ids=a&ids=b and ids=a,b, unless that is a session itself; what is not there is left out. */
 static fallible put_batch(struct http_req *req, struct jw *w, const struct key *key)
 {
     struct url_param *params;
@@ -124,15 +133,16 @@ static fallible put_batch(struct http_req *req, struct jw *w, const struct key *
     TRY(url_parse_query(&req->arena, req->query, &params, &count));
     for (size_t i = 0; i < count; i++) {
         struct str rest = params[i].value, id;
+        bool found = false;
         if (!str_eq(params[i].name, STR("ids")))
             continue;
-        for (bool more = true; more && rest.len;) {
+        if (memchr(rest.p, ',', rest.len))
+            TRY(put_session(req, w, key, rest, &found));
+        for (bool more = !found; more && rest.len;) {
             more = str_cut(&rest, ',', &id);
             if (++asked > BATCH_MOST)
                 return err_new(ERR_UNPROCESSABLE, "ids: more than %d", BATCH_MOST);
-            const struct runtime *r = manager_find_session(face_of(req)->manager, key, id);
-            if (r)
-                TRY(put_as(req, w, r, true));
+            TRY(put_session(req, w, key, id, &found));
         }
     }
     return NULL;
