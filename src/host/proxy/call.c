@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* call.c — a request on its way in and its answer on the way out. What one side does not take, the
  * other is not asked for: each side has at most STREAM_HIGH and one piece waiting. */
-#include <stdio.h>
-
 #include "base/log.h"
 #include "base/mem.h"
 #include "host/proxy/inner.h"
@@ -25,25 +23,13 @@ static struct call *call_new(struct proxy *p)
     return c;
 }
 
-static void unpark(struct call *c)
-{
-    if (c->state != CALL_WAIT || !c->parked)
-        return;
-    c->parked = false;
-    c->p->parked--;
-    c->target->waiting--;
-    if (c->target->parked_of)
-        --*c->target->parked_of;
-}
-
-/* Lets go of everything but the request, which is given back to be answered. */
-static struct http_req *call_end(struct call *c)
+struct http_req *call_end(struct call *c)
 {
     struct proxy *p = c->p;
     struct http_req *req = take(&c->req);
 
     count_end(c);
-    unpark(c);
+    call_unpark(c);
     req->on_body = NULL;
     req->on_gone = req->on_hangup = req->on_drain = NULL;
     req->user = NULL;
@@ -74,29 +60,6 @@ void call_free_spares(struct proxy *p)
 
 /* --- refusals --- */
 
-/* Not an error of ours, and no reason for a line in the log. */
-static void reply_later(struct proxy *p, struct http_req *req, const char *why)
-{
-    char seconds[16], body[96];
-
-    snprintf(seconds, sizeof seconds, "%u", p->config.retry_after_s);
-    http_reply_header(req, STR("retry-after"), str_of(seconds));
-    snprintf(body, sizeof body, "{\"detail\":\"%s\"}", why);
-    http_reply_json(req, 503, str_of(body));
-}
-
-static void reply_failed(struct http_req *req, const char *id)
-{
-    char body[160];
-
-    snprintf(
-        body, sizeof body,
-        "{\"detail\":\"the sandbox has failed: GET /runtime/%.64s says why, POST /resume starts "
-        "it again\"}",
-        id);
-    http_reply_json(req, 502, str_of(body));
-}
-
 void call_fail(struct call *c, struct err *e)
 {
     struct proxy *p = c->p;
@@ -110,7 +73,7 @@ void call_fail(struct call *c, struct err *e)
     case ERR_NO_MEMORY:
     case ERR_LIMIT:
         err_free(e);
-        reply_later(p, req, "the sandbox is busy");
+        call_reply_later(p, req, "the sandbox is busy");
         return;
     case ERR_TIMEOUT:
         http_reply_err(req, e);
@@ -178,108 +141,6 @@ void call_lost(struct call *c, struct err *e)
     http_reply_abort(call_end(c));
 }
 
-/* --- waiting --- */
-
-static void on_call_timer(struct loop_timer *timer)
-{
-    struct call *c = container_of(timer, struct call, timer);
-
-    if (c->state == CALL_WAIT) {
-        struct proxy *p = c->p;
-        bool starting = c->target->state == PROXY_STARTING;
-        reply_later(p, call_end(c), starting ? "the sandbox is starting" : "the sandbox is paused");
-    } else if (c->target->state == PROXY_PAUSED) { /* its clock stands still */
-        call_set_timer(c, c->state == CALL_HEAD ? c->p->config.answer_ms : c->p->config.connect_ms);
-    } else if (c->state == CALL_DIAL && !c->dial) {
-        up_connect(c);
-    } else {
-        call_fail(c, err_new(ERR_TIMEOUT, "the sandbox did not answer in time"));
-    }
-}
-
-void call_set_timer(struct call *c, uint32_t ms)
-{
-    loop_timer_start(c->p->loop, &c->timer, ms, on_call_timer);
-}
-
-/* What waited for room in the backlog need not wait out its time; the clocks of the others begin
- * anew, for theirs stood still. */
-void call_resumed(struct proxy_target *t)
-{
-    LIST_EACH(c, &t->calls, struct call, link) {
-        if (c->state == CALL_DIAL && !c->dial)
-            up_connect(c);
-        else if (c->state == CALL_HEAD)
-            call_set_timer(c, c->p->config.answer_ms);
-        else if (c->state != CALL_BODY)
-            call_set_timer(c, c->p->config.connect_ms);
-    }
-}
-
-static bool is_full(const struct proxy *p, const struct proxy_target *t)
-{
-    const struct proxy_config *c = &p->config;
-    bool shared = t->parked_of && (!c->has_tenants || c->has_tenants(c->ctx));
-
-    return p->parked + (shared ? *t->parked_of : 0) >= c->most_parked ||
-           t->waiting >= PARKED_PER_TARGET;
-}
-
-static void call_park(struct call *c, uint32_t ms, const char *why)
-{
-    struct proxy *p = c->p;
-    struct proxy_target *t = c->target;
-
-    if (!c->parked && is_full(p, t)) {
-        reply_later(p, call_end(c), why);
-        return;
-    }
-    if (!c->parked) {
-        c->parked = true;
-        p->parked++;
-        t->waiting++;
-        if (t->parked_of)
-            ++*t->parked_of;
-        list_del(&c->link);
-        list_add(&t->parked, &c->link);
-        call_set_timer(c, ms);
-    }
-    if (t->state == PROXY_PAUSED && t->on_wake && !t->woken) {
-        t->woken = true;
-        t->on_wake(t);
-    }
-}
-
-void call_go_on(struct call *c)
-{
-    const struct proxy_config *config = &c->p->config;
-    struct proxy_target *t = c->target;
-
-    switch (t->state) {
-    case PROXY_OPEN:
-        unpark(c);
-        list_del(&c->link);
-        list_add(&t->calls, &c->link);
-        c->state = CALL_DIAL;
-        up_connect(c);
-        return;
-    case PROXY_STARTING:
-        call_park(c, config->start_ms, "the sandbox is starting");
-        return;
-    case PROXY_PAUSED:
-        if (t->park)
-            call_park(c, config->park_ms, "the sandbox is paused");
-        else
-            reply_later(c->p, call_end(c), "the sandbox is paused");
-        return;
-    case PROXY_FAILED:
-        reply_failed(call_end(c), t->id);
-        return;
-    case PROXY_GONE:
-        call_cut(c, err_new(ERR_NOT_FOUND, "this sandbox is gone"));
-    }
-}
-
 /* --- the client --- */
 
 static void on_client_gone(struct http_req *req)
@@ -295,7 +156,7 @@ static void on_client_hangup(struct http_req *req)
 
     if (c->state == CALL_WAIT) {
         struct proxy *p = c->p;
-        reply_later(p, call_end(c), "the sandbox is not running");
+        call_reply_later(p, call_end(c), "the sandbox is not running");
         return;
     }
     c->half_closed = true;

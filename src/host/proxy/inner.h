@@ -101,15 +101,21 @@ struct call { /* one request and its answer */
 /* call.c: takes the request over. */
 fallible call_take(struct proxy *p, struct proxy_target *t, struct http_req *req, uint16_t inside,
                    const struct proxy_name *name);
-void call_go_on(struct call *c);              /* its target's state changed */
-void call_resumed(struct proxy_target *t);    /* for calls that were under way */
 void call_cut(struct call *c, struct err *e); /* answers e if that is still possible */
 void call_free_spares(struct proxy *p);
-void call_set_timer(struct call *c, uint32_t ms);
 void call_open(struct call *c, struct stream *s, bool reused); /* up.c has a connection */
 void call_fail(struct call *c, struct err *e);
 /* The connection inside was lost; e is why. */
 void call_lost(struct call *c, struct err *e);
+/* Lets go of everything but the request, which is given back to be answered. */
+struct http_req *call_end(struct call *c);
+
+/* wait.c: requests whose sandbox is not ready for them. */
+void call_go_on(struct call *c);           /* its target's state changed */
+void call_resumed(struct proxy_target *t); /* for calls that were under way */
+void call_set_timer(struct call *c, uint32_t ms);
+void call_unpark(struct call *c);                                              /* if it is */
+void call_reply_later(struct proxy *p, struct http_req *req, const char *why); /* 503 */
 
 /* count.c: what passes, for whoever counts; each costs a comparison where there is nothing to. */
 void count_begin(struct call *c);
