@@ -265,3 +265,55 @@ TEST_LIMIT(serve_counts_a_sandbox_that_ends_under_a_request_once, 120)
     CHECK_INT(str_find(serve_get(&s, "/sessions/k").body, STR("its server died")), -1);
     serve_close(&s);
 }
+
+static void check_paused(int fd)
+{
+    struct buf in;
+
+    buf_init(&in, 1u << 20);
+    wire_read_answer(fd, &in);
+    CHECK_HAS(buf_str(&in), "HTTP/1.1 503");
+    CHECK_HAS(buf_str(&in), "retry-after: 1\r\n");
+    CHECK_HAS(buf_str(&in), "the sandbox is paused");
+    buf_done(&in);
+    close(fd);
+}
+
+/* To clients 502 is a connection that failed, which they give up, and 503 a pause, which they end.
+ */
+TEST_LIMIT(serve_tells_who_was_under_way_of_a_pause_that_became_a_stop, 120)
+{
+    static const char mute[] = "import socket\n"
+                               "s = socket.create_server(('', 12000))\n"
+                               "open('/tmp/listens', 'w')\n"
+                               "c = s.accept()[0]\n"
+                               "c.recv(9)\n"
+                               "open('/tmp/asked', 'w')\n"
+                               "s.accept()\n";
+    struct serve s = {.key = NULL};
+    own_done(buf) out;
+
+    buf_init(&out, 4096);
+    serve_open(&s);
+    struct json *r = serve_start(&s, "k", "");
+    const char *id = serve_field(&s, r, "runtime_id");
+    const char *command = serve_text(&s, "sleep 1%u", (unsigned)s.wire.port); /* nobody else's */
+    serve_put(&s, r, "/tmp/mute.py", str_of(mute));
+    serve_exec(&s, r, "python3 /tmp/mute.py & until [ -e /tmp/listens ]; do sleep 0.05; done");
+    int get = wire_connect(&s.wire);
+    wire_send(get, str_of(serve_text(
+                       &s, "GET /sandbox/%s/work-1/ HTTP/1.1\r\nHost: localhost\r\n\r\n", id)));
+    serve_exec(&s, r, "until [ -e /tmp/asked ]; do sleep 0.05; done");
+    int post = send_command(&s, r, command);
+    CHECK_INT(program_run(
+                  ARGS("bash", "-c", "until pgrep -xf \"$0\"; do sleep 0.05; done", command), &out),
+              0);
+    serve_tell(&s, "/pause", r);
+    serve_want(&s, 200, "POST", serve_text(&s, "/croft/v1/sandboxes/%s/stop", id), NULL);
+    check_paused(get);
+    check_paused(post);
+    CHECK_INT(serve_visit(&s, r, "/alive"), 503);
+    serve_tell(&s, "/resume", r);
+    check_answer(send_command(&s, r, "echo again"), "again");
+    serve_close(&s);
+}

@@ -64,8 +64,13 @@ void call_fail(struct call *c, struct err *e)
 {
     struct proxy *p = c->p;
     struct proxy_target *t = c->target;
-    struct http_req *req = call_end(c);
 
+    if (call_is_put_off(c) && c->state != CALL_HEAD && c->state != CALL_BODY) {
+        err_free(e);
+        call_put_off(c, true); /* nothing of it went in */
+        return;
+    }
+    struct http_req *req = call_end(c);
     if (t->on_trouble)
         t->on_trouble(t);
     switch (err_code(e)) {
@@ -120,10 +125,15 @@ static void tell_lost(const struct call *c)
 void call_lost(struct call *c, struct err *e)
 {
     bool again = may_repeat(c->req);
+    bool whole = again && c->req->head.framing == HTTP_NO_BODY;
 
     tell_lost(c);
-    if (c->state == CALL_HEAD && !c->answered && c->reused && again &&
-        c->req->head.framing == HTTP_NO_BODY) {
+    if (c->state == CALL_HEAD && call_is_put_off(c)) {
+        err_free(e);
+        call_put_off(c, whole);
+        return;
+    }
+    if (c->state == CALL_HEAD && !c->answered && c->reused && whole) {
         err_free(e);
         stream_close(take(&c->stream));
         c->retried = true;

@@ -116,6 +116,12 @@ void call_resumed(struct proxy_target *t); /* for calls that were under way */
 void call_set_timer(struct call *c, uint32_t ms);
 void call_unpark(struct call *c);                                              /* if it is */
 void call_reply_later(struct proxy *p, struct http_req *req, const char *why); /* 503 */
+/* The processes that it was sent to were ended by order, or those that follow do not run yet. */
+bool call_is_put_off(const struct call *c);
+/* As a new one then: parked, or told to come back. One that cannot be made again here is told that
+ * in any case: whether it was done nobody knows, and its kept answer went with the processes; its
+ * client alone can say whether to send it once more. */
+void call_put_off(struct call *c, bool again);
 
 /* count.c: what passes, for whoever counts; each costs a comparison where there is nothing to. */
 void count_begin(struct call *c);

@@ -300,6 +300,120 @@ TEST(requests_wait_for_a_start_but_not_for_ever)
     pkit_close(&k);
 }
 
+/* --- ended while it stands still --- */
+
+#define HOLD_POST STR("POST /hold HTTP/1.1\r\n" HOST "Content-Length: 4\r\n\r\nbody")
+
+static void ask_held(struct pkit *k, struct web_client *c, struct str request)
+{
+    unsigned before = k->held_count;
+
+    pkit_dial(k, k->t.port, c, 4096);
+    CHECK(web_send(&k->web, c, request));
+    web_turns(&k->web, PKIT_TURNS);
+    CHECK_INT(k->held_count, before + 1);
+}
+
+static void check_later(struct pkit *k, struct web_client *c, const char *detail)
+{
+    struct web_answer a = pkit_take(k, c);
+
+    CHECK_INT(a.status, 503);
+    CHECK_HAS(a.head, "retry-after: 1\r\n");
+    CHECK_HAS(a.body, detail);
+}
+
+static void end_held(struct pkit *k, unsigned i)
+{
+    http_reply_abort(take(&k->held[i]));
+    web_turns(&k->web, PKIT_TURNS);
+}
+
+TEST(what_is_held_over_a_pause_is_503_when_the_sandbox_is_ended_then)
+{
+    struct web_client c[3];
+    struct pkit k;
+
+    pkit_open(&k, NULL, NULL, 0);
+    ask_held(&k, &c[0], GET("/hold"));
+    ask_held(&k, &c[1], HOLD_POST); /* nobody knows whether it was done: its client decides */
+    ask_held(&k, &c[2], GET("/hold"));
+    proxy_set_state(k.proxy, &k.t, PROXY_PAUSED);
+    end_held(&k, 0);
+    check_later(&k, &c[0], "the sandbox is paused");
+    end_held(&k, 1);
+    check_later(&k, &c[1], "the sandbox is paused");
+    proxy_set_state(k.proxy, &k.t, PROXY_STARTING); /* resumed before its end was seen */
+    end_held(&k, 2);
+    web_read(&k.web, &c[2]);
+    CHECK_INT(c[2].len, 0);
+    proxy_set_state(k.proxy, &k.t, PROXY_OPEN);
+    web_turns(&k.web, PKIT_TURNS);
+    pkit_answer_held(&k, 3);
+    CHECK_STR(pkit_take(&k, &c[2]).body, "late");
+    for (int i = 0; i < 3; i++)
+        web_close_client(&c[i]);
+    web_turns(&k.web, PKIT_TURNS);
+    CHECK_INT(k.t.open, 0);
+    pkit_close(&k);
+}
+
+TEST(what_is_held_is_parked_when_a_paused_sandbox_is_ended_that_is_to_be_woken)
+{
+    struct web_client c[3];
+    struct pkit k;
+
+    woken = 0;
+    pkit_open(&k, NULL, NULL, 0);
+    k.t.park = true;
+    k.t.on_wake = on_wake;
+    ask_held(&k, &c[0], GET("/hold"));
+    ask_held(&k, &c[1], HOLD_POST);
+    ask_held(&k, &c[2], GET("/hold"));
+    proxy_set_state(k.proxy, &k.t, PROXY_PAUSED);
+    CHECK_INT(woken, 0);
+    CHECK_INT(shutdown(c[2].fd, SHUT_WR), 0); /* most likely gone: nobody to wake it for */
+    web_turns(&k.web, PKIT_TURNS);
+    end_held(&k, 2);
+    check_later(&k, &c[2], "the sandbox is paused");
+    end_held(&k, 1);
+    check_later(&k, &c[1], "the sandbox is paused");
+    CHECK_INT(woken, 0);
+    end_held(&k, 0);
+    CHECK_INT(woken, 1);
+    CHECK_INT(k.t.waiting, 1);
+    proxy_set_state(k.proxy, &k.t, PROXY_OPEN);
+    web_turns(&k.web, PKIT_TURNS);
+    pkit_answer_held(&k, 3);
+    CHECK_STR(pkit_take(&k, &c[0]).body, "late");
+    for (int i = 0; i < 3; i++)
+        web_close_client(&c[i]);
+    web_turns(&k.web, PKIT_TURNS);
+    CHECK_INT(k.t.open, 0);
+    pkit_close(&k);
+}
+
+/* Its backlog was full, or pid 1 was asked for a port: nothing of the request went in. */
+TEST(what_was_being_connected_is_503_when_a_paused_sandbox_is_ended)
+{
+    static const struct raw_script tunnel = {.answers = {STR_INIT("")}, .end = RAW_HANGUP};
+    struct web_client c;
+    struct pkit k;
+
+    pkit_open(&k, NULL, &tunnel, 1);
+    k.t.address.tunnel_port = 60000;
+    pkit_dial(&k, k.t.port, &c, 4096);
+    CHECK(web_send(&k.web, &c, HOLD_POST));
+    web_turns(&k.web, PKIT_TURNS);
+    CHECK_HAS(buf_str(&k.raw.seen), "CONNECT ");
+    proxy_set_state(k.proxy, &k.t, PROXY_PAUSED);
+    raw_close_conns(&k.raw);
+    check_later(&k, &c, "the sandbox is paused");
+    CHECK_INT(k.t.open, 0);
+    web_close_client(&c);
+    pkit_close(&k);
+}
+
 /* --- pauses under load --- */
 
 enum { CLIENTS = 24, PAUSES = 1000 };

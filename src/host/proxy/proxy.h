@@ -7,7 +7,8 @@
  * upgrade bytes are relayed. What a client sees: 404 no such sandbox, 503 with Retry-After paused
  * or not started in time, 502 nobody listens inside, 504 no answer in time. A connection that is
  * lost inside after it took a request that must not be repeated is lost outside too: clients that
- * know of such cuts send again, and the sandbox gives them the answer it kept. */
+ * know of such cuts send again, and the sandbox gives them the answer it kept. Where the sandbox
+ * was ended by order, and that answer with it, they are told 503 like all who come then. */
 #pragma once
 
 #include <stdbool.h>

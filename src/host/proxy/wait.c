@@ -5,6 +5,11 @@
 
 #include "host/proxy/inner.h"
 
+static const char *why_later(const struct proxy_target *t)
+{
+    return t->state == PROXY_STARTING ? "the sandbox is starting" : "the sandbox is paused";
+}
+
 /* Not an error of ours, and no reason for a line in the log. */
 void call_reply_later(struct proxy *p, struct http_req *req, const char *why)
 {
@@ -45,9 +50,8 @@ static void on_call_timer(struct loop_timer *timer)
 
     if (c->state == CALL_WAIT) {
         struct proxy *p = c->p;
-        bool starting = c->target->state == PROXY_STARTING;
-        call_reply_later(p, call_end(c),
-                         starting ? "the sandbox is starting" : "the sandbox is paused");
+        const char *why = why_later(c->target);
+        call_reply_later(p, call_end(c), why);
     } else if (c->target->state == PROXY_PAUSED) { /* its clock stands still */
         call_set_timer(c, c->state == CALL_HEAD ? c->p->config.answer_ms : c->p->config.connect_ms);
     } else if (c->state == CALL_DIAL && !c->dial) {
@@ -124,13 +128,13 @@ void call_go_on(struct call *c)
         up_connect(c);
         return;
     case PROXY_STARTING:
-        call_park(c, config->start_ms, "the sandbox is starting");
+        call_park(c, config->start_ms, why_later(t));
         return;
     case PROXY_PAUSED:
         if (t->park)
-            call_park(c, config->park_ms, "the sandbox is paused");
+            call_park(c, config->park_ms, why_later(t));
         else
-            call_reply_later(c->p, call_end(c), "the sandbox is paused");
+            call_reply_later(c->p, call_end(c), why_later(t));
         return;
     case PROXY_FAILED:
         reply_failed(call_end(c), t->id);
@@ -138,4 +142,27 @@ void call_go_on(struct call *c)
     case PROXY_GONE:
         call_cut(c, err_new(ERR_NOT_FOUND, "this sandbox is gone"));
     }
+}
+
+bool call_is_put_off(const struct call *c)
+{
+    return c->target->state == PROXY_PAUSED || c->target->state == PROXY_STARTING;
+}
+
+void call_put_off(struct call *c, bool again)
+{
+    struct proxy *p = c->p;
+    const char *why = why_later(c->target);
+
+    if (!again || c->half_closed) { /* who has most likely gone is not worth waking it */
+        call_reply_later(p, call_end(c), why);
+        return;
+    }
+    dial_cancel(take(&c->dial));
+    stream_close(take(&c->stream));
+    loop_timer_stop(&c->timer);
+    c->state = CALL_WAIT;
+    c->answered = false;
+    c->again_ms = 0;
+    call_go_on(c);
 }
