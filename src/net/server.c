@@ -15,6 +15,7 @@
 #define ACCEPTS_IN_ROW  64
 #define LOOK_AT         16
 #define ACCEPT_RETRY_MS 100 /* after the descriptors ran out */
+#define KEEPALIVE_S     60  /* of silence, before a peer that vanished is looked for */
 
 static const struct http_limits default_limits = {
     .head_ms = 10000,
@@ -191,6 +192,16 @@ static void on_acceptable(struct loop_io *io)
     }
 }
 
+/* Linux gives them to all connections that come there; an answer may take hours, or be a stream
+ * that says nothing, and nobody else would notice. Unix sockets need none. */
+static void set_keepalive(int listen_fd)
+{
+    int one = 1, idle_s = KEEPALIVE_S;
+
+    setsockopt(listen_fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    setsockopt(listen_fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+}
+
 fallible http_server_listen_as(struct http_server *s, int listen_fd, uint64_t tag,
                                struct http_listener **ret_listener)
 {
@@ -203,6 +214,7 @@ fallible http_server_listen_as(struct http_server *s, int listen_fd, uint64_t ta
     l->server = s;
     l->fd = listen_fd;
     l->tag = tag;
+    set_keepalive(listen_fd);
     struct err *e = loop_io_start(net_loop(s->net), &l->io, listen_fd, EPOLLIN, on_acceptable);
     if (e) {
         listen_close(listen_fd);

@@ -2,6 +2,8 @@
 /* server_life_test.c — connections that come, stay, wait and go: deadlines, limits, answers after
  * the peer has gone, draining, and the end of the server. */
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -323,6 +325,57 @@ TEST(an_answer_to_a_peer_that_has_gone_goes_nowhere)
     web_turns(&w, 4);
     CHECK_INT(http_server_connections(w.server), 0);
     CHECK_STR(web_ask(&w, STR(GET("/hello"))).body, "hello");
+    web_close(&w);
+}
+
+/* The server's end of a client's connection, among all that this process has. */
+static int other_end(int fd)
+{
+    struct sockaddr_in ours, theirs;
+    socklen_t len = sizeof ours;
+
+    CHECK_INT(getsockname(fd, (struct sockaddr *)&ours, &len), 0);
+    for (int i = 0; i < 1024; i++) {
+        len = sizeof theirs;
+        if (getpeername(i, (struct sockaddr *)&theirs, &len) == 0 && theirs.sin_family == AF_INET &&
+            theirs.sin_port == ours.sin_port)
+            return i;
+    }
+    FAIL("nobody accepted it");
+}
+
+static int option_of(int fd, int level, int name)
+{
+    socklen_t len = sizeof(int);
+    int value = -1;
+
+    CHECK_INT(getsockopt(fd, level, name, &value, &len), 0);
+    return value;
+}
+
+TEST(a_silent_client_is_looked_for_in_case_it_vanished)
+{
+    struct sockaddr_storage addr;
+    socklen_t len = sizeof addr;
+    struct web_client c;
+    struct web w;
+    int fd;
+
+    open_web(&w, (struct http_limits){0});
+    CHECK_OK(listen_open(STR("127.0.0.1:0"), &fd));
+    CHECK_INT(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
+    CHECK_OK(http_server_listen(w.server, fd));
+    CHECK_OK(connect_start(&addr, len, &fd));
+    web_client_init(&c, fd, 4096);
+    web_turns(&w, 4);
+    CHECK(web_send(&w, &c, STR(GET("/hold"))));
+    web_turns(&w, 4);
+    CHECK_INT(app.held_count, 1);
+    CHECK_INT(option_of(other_end(c.fd), SOL_SOCKET, SO_KEEPALIVE), 1);
+    CHECK_INT(option_of(other_end(c.fd), IPPROTO_TCP, TCP_KEEPIDLE), 60);
+    answer_held(0);
+    CHECK_STR(web_take(&w, &c).body, "late");
+    web_close_client(&c);
     web_close(&w);
 }
 

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* relay.c — after an upgrade: bytes both ways, ends included, in bounded memory. */
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
 #include "base/mem.h"
 #include "host/proxy/inner.h"
-
-#define KEEPALIVE_S 60 /* of silence, before a client that vanished is looked for */
 
 struct relay {
     struct proxy *p;
@@ -97,7 +91,6 @@ void relay_start(struct proxy *p, struct proxy_target *t, struct stream *client,
                  struct stream *inside)
 {
     struct relay *r = mem_try(sizeof *r);
-    int one = 1, idle_s = KEEPALIVE_S, fd = stream_fd(client);
 
     if (!r) {
         stream_close(client);
@@ -108,8 +101,6 @@ void relay_start(struct proxy *p, struct proxy_target *t, struct stream *client,
     list_add(&t->relays, &r->link);
     t->open++;
     p->stats.relays++;
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
     stream_set_events(client, &relay_events, r);
     stream_set_events(inside, &relay_events, r);
 }
