@@ -21,6 +21,84 @@ static void check_new_key(struct serve *s, const struct json *now, const struct 
     CHECK_INT(serve_visit(s, before, ASK), 403);
 }
 
+/* As V0 clients ask: with the key of the API too. */
+static int visit_as_v0(struct serve *s, const struct json *r, const char *api_key)
+{
+    own_done(buf) got;
+    struct wire to;
+
+    buf_init(&got, 1u << 20);
+    wire_at(&to, serve_field(s, r, "url"));
+    wire_exchange(&to,
+                  str_of(serve_text(s,
+                                    "GET " ASK " HTTP/1.1\r\nHost: localhost\r\n"
+                                    "Connection: close\r\nX-API-Key: %s\r\n"
+                                    "X-Session-API-Key: %s\r\n\r\n",
+                                    api_key, serve_field(s, r, "session_api_key"))),
+                  &got);
+    return atoi(got.p + sizeof "HTTP/1.1");
+}
+
+static struct json *pause_and_resume(struct serve *s, const struct json *r)
+{
+    serve_tell(s, "/pause", r);
+    return serve_tell(s, "/resume", r);
+}
+
+/* The new one has not been used: only who would be told it is let in with the one before. */
+static void check_who_is_told(struct serve *s, const struct json *before, const char *const bad[])
+{
+    CHECK_INT(serve_visit(s, before, ASK), 403);
+    for (size_t i = 0; bad[i]; i++)
+        CHECK_INT(visit_as_v0(s, before, bad[i]), 403);
+    CHECK_INT(visit_as_v0(s, before, s->key), 200);
+}
+
+TEST_LIMIT(serve_takes_the_session_key_from_before_of_v0_clients_until_the_new_one_is_used, 120)
+{
+    static const char on[] = "[server]\nrotate_session_key = true\n";
+    struct serve s = {.key = "a-key-of-who-administers"};
+    struct json *k[5];
+
+    setenv("CROFT_API_KEY", s.key, 1);
+    serve_prepare(&s);
+    serve_run_with(&s, on);
+    const char *own = serve_make_key(&s, "{'name':'own'}");
+    const char *bad[] = {serve_make_key(&s, "{'name':'other'}"),
+                         serve_make_key(&s, "{'name':'watch','of':'own'}"), "no-key-of-ours", NULL};
+    s.key = own;
+    k[0] = serve_start(&s, "one", "");
+    k[1] = pause_and_resume(&s, k[0]);
+    check_who_is_told(&s, k[0], bad);
+    serve_kill(&s);
+    serve_run_with(&s, on);
+    check_who_is_told(&s, k[0], bad);
+
+    k[2] = pause_and_resume(&s, k[0]); /* by who goes on, and by who read the key before that */
+    CHECK_INT(visit_as_v0(&s, k[0], own), 200);
+    CHECK_INT(visit_as_v0(&s, k[1], own), 200);
+    k[3] = pause_and_resume(&s, k[0]);
+    CHECK_INT(visit_as_v0(&s, k[0], own), 403); /* one came after it */
+    CHECK_INT(visit_as_v0(&s, k[1], own), 200);
+    CHECK_INT(visit_as_v0(&s, k[2], own), 200);
+
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(serve_visit(&s, k[3], ASK), 200);
+        for (int j = 0; j < 3; j++)
+            CHECK_INT(visit_as_v0(&s, k[j], own), 403);
+        serve_start(&s, serve_text(&s, "s%d", i), ""); /* rows are written in turn */
+        serve_kill(&s);
+        serve_run_with(&s, on);
+        for (int j = 0; j < 3; j++)
+            CHECK_INT(visit_as_v0(&s, k[j], own), 403);
+    }
+    k[4] = pause_and_resume(&s, k[0]);
+    CHECK_INT(visit_as_v0(&s, k[2], own), 403);
+    check_who_is_told(&s, k[3], bad);
+    check_new_key(&s, k[4], k[3]);
+    serve_close(&s);
+}
+
 TEST_LIMIT(serve_gives_a_new_session_key_at_resume_if_it_is_told_to, 120)
 {
     static const char on[] = "[server]\nrotate_session_key = true\n";
@@ -32,7 +110,9 @@ TEST_LIMIT(serve_gives_a_new_session_key_at_resume_if_it_is_told_to, 120)
     CHECK_INT(serve_visit(&s, first, ASK), 200);
     serve_tell(&s, "/pause", first);
     struct json *second = serve_tell(&s, "/resume", first);
+    CHECK_INT(visit_as_v0(&s, first, "any"), 200); /* there are no keys */
     check_new_key(&s, second, first);
+    CHECK_INT(visit_as_v0(&s, first, "any"), 403);
     CHECK_STR(serve_field(&s, serve_tell(&s, "/resume", first), "session_api_key"),
               serve_field(&s, second, "session_api_key")); /* it runs: nothing was resumed */
     CHECK_HAS(serve_exec(&s, second, "echo in; cat /proc/1/environ"), "in");
@@ -94,7 +174,7 @@ static int send_post(struct serve *s, const char *target)
 
 static void await_running(struct serve *s, const char *path)
 {
-    while (strcmp(serve_field(s, serve_want(s, 200, "GET", path, NULL), "status"), "running"))
+    while (strcmp(serve_field(s, serve_want(s, 200, "GET", path, NULL), "status"), "running") != 0)
         ;
 }
 

@@ -76,7 +76,8 @@ static const struct cfg_row rows[] = {
              .flag = "", .min = 1, .max = 10000),
     CFG_BOOL(settings, rotate_session_key, "server.rotate_session_key", false,
              "A resume answers with a new session key and the old one is refused. OpenHands' V0 "
-             "clients and its SDK keep the old one and would be locked out.",
+             "clients keep the old one: with a key of the API beside it, that may act on the "
+             "sandbox, it is accepted until the new one is used. Its SDK would be locked out.",
              .flag = ""),
     CFG_MS(settings, awake, "server.awake", "2ms",
            "When a start is asked for, idle processors wait for work so long instead of sleeping: "

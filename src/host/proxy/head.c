@@ -74,11 +74,23 @@ static void put_line(struct buf *b, struct str name, struct str value)
 /* --- in --- */
 
 /* A key that was changed outside; what the sandbox knows is nobody's to show. */
-static struct str key_inside(const struct proxy_target *t, struct str shown)
+static struct str key_inside(struct proxy_target *t, struct str shown)
 {
-    if (hash_equal(shown, str_of(t->key)))
+    if (hash_equal(shown, str_of(t->key))) {
+        void (*fn)(struct proxy_target * t) = take(&t->on_key);
+        if (fn)
+            fn(t);
         return str_of(t->inner_key);
+    }
     return hash_equal(shown, str_of(t->inner_key)) ? STR("") : shown;
+}
+
+static struct str header_inside(const struct call *c, struct str shown)
+{
+    struct proxy_target *t = c->target;
+
+    return t->takes_old && t->takes_old(t, c->req, shown) ? str_of(t->inner_key)
+                                                          : key_inside(t, shown);
 }
 
 /* As a server inside reads it; what cannot be decoded is read as it stands. */
@@ -133,7 +145,7 @@ static void put_request_headers(struct buf *b, const struct call *c, const struc
         if (!stays_behind(h, one->name) && !(key && c->inside) && /* it is the server's, only */
             !is_one_of(one->name, not_inside, ARRAY_LEN(not_inside)) &&
             !is_our_bearer(&c->p->config, one))
-            put_line(b, one->name, rekey && key ? key_inside(c->target, one->value) : one->value);
+            put_line(b, one->name, rekey && key ? header_inside(c, one->value) : one->value);
     }
 }
 

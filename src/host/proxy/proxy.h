@@ -48,8 +48,13 @@ struct proxy_target { /* a sandbox as the proxy sees it; embedded in its owner *
     unsigned open;                     /* requests and upgraded connections under way */
     uint64_t last_ns;                  /* last byte either way, on the loop's clock */
     /* What clients show as X-Session-API-Key, and what goes in for it; NULL: it goes in as it is.
-     * Borrowed. Whoever shows the inner one is refused inside. */
+     * Borrowed. Whoever shows the inner one is refused inside, but for takes_old. */
     const char *key, *inner_key;
+    /* What is shown in the header: is it a key from before that still opens, for this request? May
+     * be NULL: none does. */
+    bool (*takes_old)(struct proxy_target *t, struct http_req *req, struct str shown);
+    /* key was shown; the proxy forgets it then. May be NULL. */
+    void (*on_key)(struct proxy_target *t);
     bool park; /* paused: hold requests and ask for a resume */
     /* How many are held for its tenant, who has no more places than it leaves free; borrowed, the
      * proxy counts. NULL: nobody shares them. */

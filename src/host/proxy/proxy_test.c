@@ -82,6 +82,53 @@ TEST(a_changed_session_key_is_exchanged_however_the_query_spells_it)
     pkit_close(&k);
 }
 
+static unsigned new_shown;
+
+static bool takes_old(struct proxy_target *t, struct http_req *req, struct str shown)
+{
+    (void)t;
+    return str_eq(shown, STR("old-1")) && http_req_header(req, STR("x-api-key")).p;
+}
+
+static void on_key(struct proxy_target *t)
+{
+    t->takes_old = NULL;
+    new_shown++;
+}
+
+static void check_exchanged(struct pkit *k, const char *lines, const char *inside)
+{
+    char request[300];
+
+    snprintf(request, sizeof request, "GET / HTTP/1.1\r\n" HOST "%s\r\n", lines);
+    CHECK_HAS(pkit_ask(k, str_of(request)).body, inside);
+}
+
+TEST(a_session_key_from_before_opens_where_its_owner_says_so_until_the_new_one_is_shown)
+{
+    struct pkit k;
+
+    pkit_open(&k, NULL, NULL, 0);
+    k.t.key = "new-1";
+    k.t.inner_key = "old-1";
+    k.t.takes_old = takes_old;
+    k.t.on_key = on_key;
+    check_exchanged(&k, "X-Session-API-Key: old-1\r\n", "X-Session-API-Key: \n");
+    for (int i = 0; i < 2; i++)
+        check_exchanged(&k, "X-Session-API-Key: old-1\r\nX-API-Key: a\r\n",
+                        "X-Session-API-Key: old-1\n");
+    CHECK_HAS(
+        pkit_ask(&k, STR("GET /?session_api_key=old-1 HTTP/1.1\r\n" HOST "X-API-Key: a\r\n\r\n"))
+            .body,
+        "GET /?session_api_key=\n"); /* those who show it so do not come to be known */
+    CHECK_INT(new_shown, 0);
+    for (int i = 0; i < 2; i++)
+        check_exchanged(&k, "X-Session-API-Key: new-1\r\n", "X-Session-API-Key: old-1\n");
+    CHECK_INT(new_shown, 1);
+    check_exchanged(&k, "X-Session-API-Key: old-1\r\nX-API-Key: a\r\n", "X-Session-API-Key: \n");
+    pkit_close(&k);
+}
+
 TEST(answers_pass_with_their_own_heads)
 {
     static const struct raw_script script = {

@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/own.h"
-#include "base/rng.h"
 #include "host/runtime/inner.h"
 
 static uint64_t now_ns(const struct runtime *r)
@@ -62,37 +61,6 @@ static void pass_pause(struct runtime *r)
         return;
     on_paused(r, r->sbx, e);
     err_free(e);
-}
-
-void runtime_set_keys(struct runtime *r)
-{
-    const char *inner = r->far_key ? r->far_key : r->inner_key;
-    bool same = strcmp(r->session_key, inner) == 0;
-
-    r->target.key = same ? NULL : r->session_key;
-    r->target.inner_key = same ? NULL : inner;
-}
-
-/* Only for a client that is told: a sandbox that a request woke up is known by its old key. */
-bool runtime_rotate_key(struct runtime *r, store_done *done)
-{
-    if (!r->manager->config.rotate || !r->asked || r->asked == &r->own)
-        return false;
-    r->next_key = mem_new(sizeof r->session_key);
-    rng_token(rng_system(), r->next_key, sizeof r->session_key);
-    r->pending |= PENDING_KEY;
-    row_set_key(r, r->next_key, done);
-    return true;
-}
-
-void runtime_rotated(struct runtime *r, const struct err *e)
-{
-    own_free char *key = take(&r->next_key);
-
-    if (e)
-        return;
-    memcpy(r->session_key, key, sizeof r->session_key);
-    runtime_set_keys(r);
 }
 
 static void on_half_key(void *arg, struct err *e)

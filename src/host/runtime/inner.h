@@ -134,12 +134,14 @@ void runtime_begin_again(struct runtime *r);               /* after it ended by 
 void runtime_answer(struct runtime_ask *ask, struct runtime *r, struct err *e);
 void runtime_answer_later(struct runtime_ask *ask, struct runtime *r, struct err *e);
 
-/* --- change.c --- */
+/* --- session_key.c --- */
 /* If its resume is to; PENDING_KEY until done, which passes on what became of it: what is not on
  * disk is not its key. */
 bool runtime_rotate_key(struct runtime *r, store_done *done);
 void runtime_rotated(struct runtime *r, const struct err *e);
-void runtime_set_keys(struct runtime *r);                    /* what the proxy makes of them */
+void runtime_set_keys(struct runtime *r); /* what the proxy makes of them */
+
+/* --- change.c --- */
 void runtime_ask_own(struct runtime *r, enum runtime_op op); /* nobody waits for it */
 void runtime_refuse_all(struct runtime *r);
 void runtime_next(struct runtime *r); /* what is asked next, if nothing is under way */
@@ -167,7 +169,10 @@ void row_insert(struct runtime *r, const struct wire_start *start, store_done *d
                 void (*meanwhile)(void *r));
 void row_update(struct runtime *r, store_done *done); /* status, detail, restarts; done NULL */
 void row_set_port(struct runtime *r);
-void row_set_key(struct runtime *r, const char *key, store_done *done); /* that clients show */
+/* That clients show, and those from before. */
+void row_set_key(struct runtime *r, const char *key, const char old[2][RUNTIME_KEY_LEN + 1],
+                 store_done *done);
+void row_forget_old_keys(struct runtime *r);
 void row_delete(const struct runtime *r);
 fallible row_load(struct manager *m, fallible (*fn)(struct manager *m, struct runtime *r));
 

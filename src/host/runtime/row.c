@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* row.c — a runtime's row. What a client asked for is kept as it was asked. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,13 +185,24 @@ void row_set_port(struct runtime *r)
                 ARRAY_LEN(v), NULL, NULL);
 }
 
-void row_set_key(struct runtime *r, const char *key, store_done *done)
+void row_set_key(struct runtime *r, const char *key, const char old[2][RUNTIME_KEY_LEN + 1],
+                 store_done *done)
 {
-    const struct store_value v[] = {store_int(r->row), text(key), text(r->inner_key)};
+    char both[2 * (RUNTIME_KEY_LEN + 1)];
 
+    snprintf(both, sizeof both, "%s%s%s", old[0], old[1][0] ? " " : "", old[1]);
+    const struct store_value v[] = {store_int(r->row), text(key), text(r->inner_key), text(both)};
     store_write(r->manager->config.store,
-                "UPDATE runtimes SET session_key=?2, inner_key=?3 WHERE seq=?1", v, ARRAY_LEN(v),
-                done, r);
+                "UPDATE runtimes SET session_key=?2, inner_key=?3, old_keys=?4 WHERE seq=?1", v,
+                ARRAY_LEN(v), done, r);
+}
+
+void row_forget_old_keys(struct runtime *r)
+{
+    const struct store_value v[] = {store_int(r->row)};
+
+    store_write(r->manager->config.store, "UPDATE runtimes SET old_keys=NULL WHERE seq=?1", v, 1,
+                NULL, NULL);
 }
 
 void row_delete(const struct runtime *r)
@@ -219,6 +231,17 @@ static void copy_text(char *to, size_t size, const struct store_value *v)
     n = n < size ? n : size - 1;
     memcpy(to, n ? v->text.p : "", n);
     to[n] = '\0';
+}
+
+static void read_old_keys(struct runtime *r, const struct store_value *v)
+{
+    struct str rest = v->type == STORE_TEXT ? v->text : STR(""), one;
+
+    for (size_t i = 0; i < ARRAY_LEN(r->old_keys) && rest.len; i++) {
+        str_cut(&rest, ' ', &one);
+        copy_text(r->old_keys[i], sizeof r->old_keys[i],
+                  &(struct store_value){.type = STORE_TEXT, .text = one});
+    }
 }
 
 static enum runtime_status status_of(struct str word)
@@ -252,6 +275,7 @@ static fallible on_row(void *arg, const struct store_value *v, size_t count)
     r->image = dup_text(&v[5]);
     copy_text(r->session_key, sizeof r->session_key, &v[6]);
     copy_text(r->inner_key, sizeof r->inner_key, &v[v[15].type == STORE_TEXT ? 15 : 6]);
+    read_old_keys(r, &v[19]);
     runtime_set_keys(r);
     r->factor = (uint16_t)v[7].i;
     r->keep = v[8].i != 0;
@@ -277,7 +301,8 @@ fallible row_load(struct manager *m, fallible (*fn)(struct manager *m, struct ru
         m->config.store,
         "SELECT id, session_id, key_name, status, status_detail, image, session_key,"
         " resource_factor, keep, port, restart_count, created_ms, changed_ms, pool,"
-        " wants, inner_key, timeline, restart_reasons, seq FROM runtimes ORDER BY seq",
+        " wants, inner_key, timeline, restart_reasons, seq, old_keys FROM runtimes ORDER BY"
+        " seq",
         NULL, 0, on_row, &reading);
 }
 

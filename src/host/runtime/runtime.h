@@ -101,6 +101,7 @@ struct runtime {
     char *wants;         /* limits, host name, mounts it was started with, JSON; NULL: none */
     char session_key[RUNTIME_KEY_LEN + 1]; /* that clients show */
     char inner_key[RUNTIME_KEY_LEN + 1];   /* that the sandbox knows, and wants to be shown */
+    char old_keys[2][RUNTIME_KEY_LEN + 1]; /* from before session_key, which nobody showed yet */
     char *far_key;                         /* the same, of another machine's making; NULL: none */
     char *next_key; /* for session_key, as soon as it is on disk; NULL: none */
     uint64_t created_ms, changed_ms;

@@ -139,6 +139,8 @@ static const char *const steps[] = {
     /* 9: which records of the file beside it (see ahead.c) are of this database, and in it */
     "CREATE TABLE ahead (id TEXT NOT NULL, seq INTEGER NOT NULL) STRICT;"
     "INSERT INTO ahead VALUES (lower(hex(randomblob(16))), 0);",
+    /* 10: those before session_key that open as long as it was not used, with spaces between */
+    "ALTER TABLE runtimes ADD COLUMN old_keys TEXT;",
 };
 
 static fallible get_int(sqlite3 *db, const char *path, const char *sql, int64_t *ret_value)
