@@ -177,6 +177,25 @@ TEST_LIMIT(serve_takes_a_command_run_as_given_for_use_as_long_as_it_runs, 120)
     serve_close(&s);
 }
 
+/* Without a control group of his own; whoever has one sees it paused first. */
+TEST_LIMIT(serve_stops_and_deletes_what_is_idle_where_nothing_can_be_paused, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare_user(&s);
+    serve_run_with(&s, "");
+    serve_start(&s, "idle", "");
+    serve_reload(&s, "[idle]\npause_after = '1s'\nstop_after = '2s'\ndelete_after = '3s'\n");
+    for (unsigned i = 0; !is_gone(&s, "idle"); i++) {
+        CHECK(i < 3000);
+        poll(NULL, 0, 20);
+    }
+    struct str counted = serve_get(&s, "/metrics").body;
+    CHECK_HAS(counted, "croft_idle_transitions_total{to=\"stopped\"} 1\n");
+    CHECK_HAS(counted, "croft_idle_transitions_total{to=\"deleted\"} 1\n");
+    serve_close(&s);
+}
+
 /* Paused by now, with a row that is not written: somebody else has the lock. */
 static pid_t begin_pause(struct serve *s, const struct json *r)
 {

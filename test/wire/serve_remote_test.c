@@ -33,14 +33,19 @@ static void put_key(struct two *t, int i, const char *name, const char *key)
     snprintf(t->keys[i], sizeof t->keys[i], "%s/%s", test_dir(), name);
 }
 
-static void run_far(struct two *t, unsigned port)
+static void run_far_as(struct two *t, unsigned port, const char *key_file)
 {
     const char *listen = serve_text(&t->far, "127.0.0.1:%u", port);
 
     wire_start_log(&t->far.wire, "croft",
                    ARGS("serve", "--listen", listen, "--state", t->far.state, "--log-level",
-                        "error", "--api-key-file", t->keys[0]),
+                        "error", "--api-key-file", key_file),
                    -1);
+}
+
+static void run_far(struct two *t, unsigned port)
+{
+    run_far_as(t, port, t->keys[0]);
 }
 
 static void run_near(struct two *t, const char *config)
@@ -442,6 +447,37 @@ static void refused(struct serve *s, const char *args, const char *part)
                                   test_program("croft"), test_dir(), args);
     CHECK(program_run(ARGS("sh", "-c", line), &said) != 0);
     CHECK_HAS(buf_str(&said), part);
+}
+
+/* It is idle, and the other server does not let it be paused, until it knows our key again. */
+TEST_LIMIT(serve_remote_pauses_what_is_idle_though_that_failed_once, 120)
+{
+    struct two t;
+    int log[2];
+
+    two_open(&t, "");
+    struct json *r = serve_start(&t.near, "s", "");
+    serve_exec(&t.near, r, "sleep 600 & echo begun");
+    serve_kill(&t.near);
+    CHECK_INT(pipe2(log, O_CLOEXEC), 0);
+    t.near.log = log[1];
+    run_near(&t, "[idle]\npause_after = '1s'\n");
+    wait_answers(&t, r);
+    unsigned port = t.far.wire.port;
+    serve_kill(&t.far);
+    run_far_as(&t, port, t.keys[1]);
+    wait_answers(&t, r);
+    serve_exec(&t.near, r, "kill %1; wait");
+    read_until(log[0], "runtime not changed");
+    CHECK_STR(status_of(&t, "s"), "running");
+    serve_kill(&t.far);
+    run_far(&t, port);
+    while (strcmp(status_of(&t, "s"), "paused") != 0)
+        poll(NULL, 0, 20);
+    serve_tell(&t.near, "/stop", r);
+    two_close(&t);
+    close(log[0]);
+    close(log[1]);
 }
 
 TEST(serve_takes_no_backend_for_granted)

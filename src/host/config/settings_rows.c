@@ -100,8 +100,8 @@ static const struct cfg_row rows[] = {
              .max = 1048576),
 
     CFG_MS(settings, idle.pause_after, "idle.pause_after", "0s",
-           "A runtime nobody used so long is paused; a command run as given uses it as long as it "
-           "runs. 0 is never.",
+           "A runtime nobody used so long is paused, where its backend can; a command run as given "
+           "uses it as long as it runs. 0 is never.",
            .flag = ""),
     CFG_MS(settings, idle.stop_after, "idle.stop_after", "0s",
            "A runtime nobody used so long is stopped. 0 is never.", .flag = ""),

@@ -16,6 +16,9 @@
 #define SEEN_BYTES (64u << 10)
 #define SEEN_MS    5000
 
+#define AGAIN_MS   2000 /* should what is begun fail; doubled each time */
+#define AGAIN_MOST 5    /* times */
+
 static uint64_t idle_ms(const struct runtime *r)
 {
     uint64_t now = loop_now_ns(r->manager->config.loop);
@@ -29,6 +32,17 @@ static uint64_t idle_ms(const struct runtime *r)
 static uint64_t sooner(uint64_t a, uint64_t b) /* 0: never */
 {
     return !a ? b : !b ? a : a < b ? a : b;
+}
+
+static bool can_pause(const struct runtime *r)
+{
+    return r->manager->config.driver->caps & SBX_CAN_PAUSE;
+}
+
+/* 0: never, or it cannot be done here. */
+static uint64_t pause_after_ms(const struct runtime *r)
+{
+    return can_pause(r) ? r->manager->config.pause_after_ms : 0;
 }
 
 /* Until its processes end and its files stay; 0: never, or nobody keeps them. */
@@ -48,7 +62,7 @@ static uint64_t allowed_ms(const struct runtime *r)
     case RUNTIME_RUNNING:
         if (r->published)
             return 0;
-        return sooner(sooner(c->pause_after_ms, stop_after_ms(r)), c->delete_after_ms);
+        return sooner(sooner(pause_after_ms(r), stop_after_ms(r)), c->delete_after_ms);
     case RUNTIME_PAUSED:
         return runtime_is_halted(r) ? c->delete_after_ms
                                     : sooner(stop_after_ms(r), c->delete_after_ms);
@@ -65,10 +79,9 @@ static uint64_t allowed_ms(const struct runtime *r)
 /* What is due first of what may still be done to it. */
 static enum runtime_op due(const struct runtime *r)
 {
-    const struct manager_config *c = &r->manager->config;
     uint64_t allowed = allowed_ms(r);
 
-    if (r->status.now == RUNTIME_RUNNING && allowed == c->pause_after_ms)
+    if (r->status.now == RUNTIME_RUNNING && allowed == pause_after_ms(r))
         return RUNTIME_PAUSE;
     if ((r->status.now == RUNTIME_RUNNING || r->status.now == RUNTIME_PAUSED) &&
         !runtime_is_halted(r) && allowed == stop_after_ms(r))
@@ -76,6 +89,15 @@ static enum runtime_op due(const struct runtime *r)
     return RUNTIME_STOP;
 }
 
+static void on_idle(struct loop_timer *t);
+
+static void look_again(struct runtime *r, uint64_t after_ms)
+{
+    loop_timer_start(r->manager->config.loop, &r->idle, after_ms, on_idle);
+}
+
+/* What is begun may fail, and nobody else would try it again. If it does not, its new status sets
+ * the timer anew. */
 static void act(struct runtime *r)
 {
     static const char *const words[] = {
@@ -89,20 +111,17 @@ static void act(struct runtime *r)
         return;
     }
     log_info("idle", KV("id", r->id), KV("was", sm_name(&r->status)), KV("then", words[op]));
-    ++*(op == RUNTIME_PAUSE  ? &c->idle_pauses
-        : op == RUNTIME_HALT ? &c->idle_stops
-                             : &c->idle_deletes);
+    if (!r->idle_tries)
+        ++*(op == RUNTIME_PAUSE  ? &c->idle_pauses
+            : op == RUNTIME_HALT ? &c->idle_stops
+                                 : &c->idle_deletes);
+    look_again(r, (uint64_t)AGAIN_MS << r->idle_tries);
+    if (r->idle_tries < AGAIN_MOST)
+        r->idle_tries++;
     runtime_ask_own(r, op);
 }
 
 /* --- a process that runs is use too, in the background and though nobody is connected --- */
-
-static void on_idle(struct loop_timer *t);
-
-static void look_again(struct runtime *r, uint64_t after_ms)
-{
-    loop_timer_start(r->manager->config.loop, &r->idle, after_ms, on_idle);
-}
 
 static void on_seen_head(struct http_call *call, const struct http_head *head)
 {
@@ -230,14 +249,13 @@ static void on_idle(struct loop_timer *t)
 static void on_age(struct loop_timer *t)
 {
     struct runtime *r = container_of(t, struct runtime, age);
-    const struct sbx_driver *d = r->manager->config.driver;
+    bool pauses = can_pause(r);
 
     if (r->op || r->removing || r->hidden || !list_empty(&r->asks)) {
         loop_timer_start(r->manager->config.loop, t, 1000, on_age);
         return;
     }
-    bool pauses = d->caps & SBX_CAN_PAUSE;
-    if (r->status.now != RUNTIME_RUNNING || (!pauses && d->forgets))
+    if (r->status.now != RUNTIME_RUNNING || (!pauses && r->manager->config.driver->forgets))
         return;
     log_info("it has run as long as it may", KV("id", r->id), KV("setting", "idle.max_age"));
     ++*(pauses ? &r->manager->counters.idle_pauses : &r->manager->counters.idle_stops);
@@ -262,6 +280,7 @@ void idle_watch(struct runtime *r)
 
     watch_age(r);
     r->since_ns = loop_now_ns(r->manager->config.loop);
+    r->idle_tries = 0;
     if (allowed && !r->manager->ending)
         loop_timer_start(r->manager->config.loop, &r->idle, allowed, on_idle);
     else

@@ -153,6 +153,7 @@ struct runtime {
     struct loop_timer grace, note, idle, age;
     struct http_call *looking; /* inside, whether it is idle; NULL: not */
     bool ran;                  /* something did, at the last look */
+    uint8_t idle_tries;        /* of idle.c, since its status changed */
     struct buf *seen;
     int seen_status;
     struct runtime_ask own;   /* what the idle policy asks, a shutdown, a request that waits */
