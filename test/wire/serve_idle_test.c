@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "test/program.h"
 #include "test/serve_kit.h"
 
@@ -145,6 +146,36 @@ TEST_LIMIT(serve_takes_a_background_job_for_use_until_it_ends, 120)
     wait_for(&s, "job", "paused");
     wait_for(&s, "daemon", "paused");
     serve_close(&s);
+}
+
+#define LOCAL "[server]\nbackend = 'local'\n"
+
+/* There its processes are among those of the machine, which are no use of it. */
+TEST_LIMIT(serve_local_takes_what_descends_from_a_sandbox_for_use_of_it_and_nothing_else, 120)
+{
+    struct serve s = {.key = NULL};
+    own_fd dir = test_dir_fd();
+
+    serve_prepare(&s);
+    serve_run_with(&s, LOCAL);
+    struct json *job = serve_start(&s, "job", ""), *daemon = serve_start(&s, "daemon", "");
+    serve_exec(&s, job, "sleep 600 & echo begun");
+    serve_exec(&s, daemon, "(setsid sleep 600 >/dev/null 2>&1 & echo $! > pid); exit");
+    serve_exec(&s, serve_start(&s, "idle", ""), "true");
+    CHECK_OK(fd_replace_file(dir, "croft.toml", STR(LOCAL "[idle]\nstop_after = '1s'\n"), 0644));
+    CHECK_INT(kill(s.wire.pid, SIGHUP), 0); /* read when the first of them is stopped */
+    wait_for(&s, "idle", "paused");
+    serve_start(&s, "next", "");
+    wait_for(&s, "next", "paused"); /* the others have been looked at by then */
+    CHECK_STR(status_of(&s, "job"), "running");
+    CHECK_STR(status_of(&s, "daemon"), "running");
+    serve_exec(&s, job, "kill %1; wait");
+    serve_exec(&s, daemon, "kill $(cat pid)");
+    wait_for(&s, "job", "paused");
+    wait_for(&s, "daemon", "paused");
+    CHECK_INT(wire_stop(&s.wire), 0);
+    serve_reap();
+    arena_done(&s.arena);
 }
 
 static bool is_gone(struct serve *s, const char *session)

@@ -16,10 +16,11 @@
 #include "base/fd.h"
 #include "guest/spawn/inner.h"
 
-#define START_MS     10000 /* for a program to be found and run */
-#define STOP_MS      2000
-#define KILL_ROUNDS  16
-#define STATUS_WORDS 5
+#define START_MS      10000 /* for a program to be found and run */
+#define STOP_MS       2000
+#define KILL_ROUNDS   16
+#define PARENT_WORDS  3
+#define SESSION_WORDS 5
 
 void spawner_init(struct spawner *s, int nursery)
 {
@@ -217,26 +218,31 @@ void spawn_adopt(struct spawner *sp, struct spawn_child *c, pid_t pid,
     list_add(&sp->children, &c->link);
 }
 
-/* The session of a process, 0 if it is gone. Its name may hold anything, ')' included. */
-static pid_t session_of(const char *pid)
+/* A number of /proc/PID/stat, 0 if it is gone. Its name may hold anything, ')' included. */
+static pid_t number_of(pid_t pid, int words)
 {
     char path[32], line[512];
-    uint64_t sid = 0;
+    uint64_t number = 0;
     struct str word, rest;
 
-    snprintf(path, sizeof path, "/proc/%.10s/stat", pid);
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     own_fd fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof line);
     const char *p = n > 0 ? memrchr(line, ')', (size_t)n) : NULL;
     if (!p)
         return 0;
     rest = str_n(p, (size_t)(line + n - p)); /* ") S ppid pgrp session …" */
-    for (int i = 0; i < STATUS_WORDS; i++) {
+    for (int i = 0; i < words; i++) {
         str_cut(&rest, ' ', &word);
         if (i == 1 && str_eq(word, STR("Z")))
             return 0;
     }
-    return str_to_u64(word, &sid) ? (pid_t)sid : 0;
+    return str_to_u64(word, &number) ? (pid_t)number : 0;
+}
+
+static pid_t session_of(pid_t pid)
+{
+    return number_of(pid, SESSION_WORDS);
 }
 
 static bool is_number(const char *name)
@@ -254,17 +260,30 @@ void spawn_kill_session(pid_t sid)
             break;
         found = false;
         for (struct dirent *d; (d = readdir(proc));) {
-            if (!is_number(d->d_name) || session_of(d->d_name) != sid)
+            pid_t pid = is_number(d->d_name) ? (pid_t)atoi(d->d_name) : 0;
+            if (!pid || session_of(pid) != sid)
                 continue;
-            found = kill((pid_t)atoi(d->d_name), SIGKILL) == 0 || found;
+            found = kill(pid, SIGKILL) == 0 || found;
         }
         closedir(proc);
     }
 }
 
-static bool is_work(const struct spawner *s, pid_t pid, pid_t sid)
+/* Ours is a subreaper, so that nobody leaves it, where it is not pid 1 and there are others. */
+static bool is_below(pid_t pid, pid_t init)
 {
-    if (sid <= 1 || sid == getsid(0))
+    if (init <= 1)
+        return true;
+    while (pid > 1 && pid != init)
+        pid = number_of(pid, PARENT_WORDS);
+    return pid == init;
+}
+
+static bool is_work(const struct spawner *s, pid_t pid, pid_t init)
+{
+    pid_t sid = session_of(pid);
+
+    if (sid <= 1 || sid == getsid(0) || sid == getsid(init) || !is_below(pid, init))
         return false;
     LIST_EACH(c, &s->children, struct spawn_child, link)
         if (c->pid == sid)
@@ -275,11 +294,12 @@ static bool is_work(const struct spawner *s, pid_t pid, pid_t sid)
 unsigned spawn_count_work(const struct spawner *s)
 {
     DIR *proc = opendir("/proc");
+    pid_t init = getppid();
     unsigned n = 0;
 
     for (struct dirent *d; proc && (d = readdir(proc));)
         if (is_number(d->d_name))
-            n += is_work(s, (pid_t)atoi(d->d_name), session_of(d->d_name));
+            n += is_work(s, (pid_t)atoi(d->d_name), init);
     if (proc)
         closedir(proc);
     return n;

@@ -72,7 +72,9 @@ void spawn_end(struct spawn_child *c); /* kills its session, fn is not called; t
 void spawn_kill_session(pid_t sid);    /* every process that stayed in it */
 
 /* Processes that run for whoever uses the sandbox, in the background too: all but pid 1, the
- * nursery, the server, what it started, and what those of them that are `own` did. */
+ * nursery, the server, what it started, and what those of them that are `own` did. Where our pid 1
+ * is none, in a sandbox that hides nothing, only what descends from it: not what another was asked
+ * to start, by at or systemd-run. */
 unsigned spawn_count_work(const struct spawner *s);
 
 /* In a new process: a session of its own, no signal blocked. */
