@@ -89,19 +89,26 @@ TEST_LIMIT(serve_stops_what_is_idle_longer_and_a_resume_finds_its_files, 120)
     serve_close(&s);
 }
 
-TEST_LIMIT(serve_deletes_what_is_idle_longest_whatever_became_of_it, 120)
+/* Its files may be all there is of somebody's work, and nobody asked for its end. */
+TEST_LIMIT(serve_deletes_what_does_not_run_and_nothing_that_runs, 120)
 {
     struct serve s = {.key = NULL};
 
     serve_prepare(&s);
     serve_run_with(&s, "");
     struct json *runs = serve_start(&s, "runs", ""), *rests = serve_start(&s, "rests", "");
+    struct json *next = serve_start(&s, "next", "");
     serve_tell(&s, "/pause", rests);
     serve_reload(&s, "[idle]\ndelete_after = '1s'\n");
-    wait_for(&s, "runs", ""); /* its row too, when it was stopped as long */
-    wait_for(&s, "rests", "");
+    wait_for(&s, "rests", ""); /* its row too, when it was stopped as long */
+    serve_tell(&s, "/pause", next);
+    wait_for(&s, "next", "");
+    CHECK_STR(status_of(&s, "runs"), "running");
     CHECK_HAS(serve_get(&s, "/metrics").body, "croft_idle_transitions_total{to=\"deleted\"} 2\n");
-    CHECK(!has_files(&s, runs) && !has_files(&s, rests));
+    CHECK(has_files(&s, runs) && !has_files(&s, rests) && !has_files(&s, next));
+    serve_tell(&s, "/pause", runs);
+    wait_for(&s, "runs", "");
+    CHECK(!has_files(&s, runs));
     serve_close(&s);
 }
 

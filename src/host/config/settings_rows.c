@@ -106,7 +106,10 @@ static const struct cfg_row rows[] = {
     CFG_MS(settings, idle.stop_after, "idle.stop_after", "0s",
            "A runtime nobody used so long is stopped. 0 is never.", .flag = ""),
     CFG_MS(settings, idle.delete_after, "idle.delete_after", "0s",
-           "What a stopped runtime left is removed after so long. 0 is never.", .flag = ""),
+           "A runtime that nobody used and that did not run for so long, because it is paused, "
+           "stopped "
+           "or failed, is removed with its files; one that runs never is. 0 is never.",
+           .flag = ""),
     CFG_MS(settings, idle.failed_after, "idle.failed_after", "10m",
            "A runtime that could not be started is stopped after so long: until then it can be "
            "looked at and resumed, and counts. 0 is never.",

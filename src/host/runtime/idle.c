@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* idle.c — what nobody uses is paused, then stopped, then removed.
+/* idle.c — what nobody uses is paused, then stopped; what does not run is removed later.
  *
  * A timer per runtime, set for the earliest time something may be due; when it fires, what happened
  * meanwhile is looked at. Use costs nothing: the proxy notes the last byte of each target anyway.
@@ -62,7 +62,7 @@ static uint64_t allowed_ms(const struct runtime *r)
     case RUNTIME_RUNNING:
         if (r->published)
             return 0;
-        return sooner(sooner(pause_after_ms(r), stop_after_ms(r)), c->delete_after_ms);
+        return sooner(pause_after_ms(r), stop_after_ms(r));
     case RUNTIME_PAUSED:
         return runtime_is_halted(r) ? c->delete_after_ms
                                     : sooner(stop_after_ms(r), c->delete_after_ms);
