@@ -88,6 +88,30 @@ TEST_LIMIT(serve_killed_right_behind_an_answer_has_told_its_journal, 120)
     serve_close(&s);
 }
 
+TEST_LIMIT(serve_killed_right_behind_an_answer_knows_which_snapshots_there_are, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_open(&s);
+    struct json *r = serve_start(&s, "a", "");
+    const char *path = serve_text(&s, "/croft/v1/sandboxes/%s", serve_field(&s, r, "runtime_id"));
+    for (unsigned i = 0; i < 4; i++) {
+        const char *name = serve_text(&s, "/croft/v1/snapshots/s%u", i);
+        serve_want(&s, 200, "POST", serve_text(&s, "%s/snapshot", path),
+                   serve_text(&s, "{'name':'s%u'}", i));
+        serve_kill(&s);
+        serve_run(&s, NULL);
+        struct json *all = serve_want(&s, 200, "GET", "/croft/v1/snapshots", NULL);
+        CHECK_INT(json_get(all, STR("snapshots"))->count, 1);
+        CHECK_INT(serve_ask(&s, "DELETE", name, NULL).status, 204);
+        serve_kill(&s);
+        serve_run(&s, NULL);
+        all = serve_want(&s, 200, "GET", "/croft/v1/snapshots", NULL);
+        CHECK_INT(json_get(all, STR("snapshots"))->count, 0);
+    }
+    serve_close(&s);
+}
+
 #define CLIENTS 3
 
 /* "SESSION ID STATE": what was answered, or with a dash before it what is being asked for. */
@@ -108,7 +132,30 @@ static void tell(struct serve *s, const char *target, const char *id)
         _exit(1);
 }
 
-/* Starts, and of every three pauses one and stops one, until the server is killed. */
+/* Its first command was answered, and so has been done; of every second one there is a fork then.
+ */
+static void work(struct serve *s, const struct json *r, const char *session, bool fork, int note)
+{
+    const char *id = serve_field(s, r, "runtime_id");
+    struct serve_answer a = serve_ask_inside(
+        s, r, "POST", "/execute_action",
+        "{'action':{'action':'run','args':{'command':'echo done > /workspace/told'}}}");
+
+    if (a.status != 200)
+        _exit(1);
+    note_line(s, note, session, id, "told");
+    if (!fork)
+        return;
+    a = serve_ask(s, "POST", serve_text(s, "/croft/v1/sandboxes/%s/fork", id), "{}");
+    if (a.status != 200)
+        _exit(1);
+    const struct json *forks = json_get(a.json, STR("sandboxes"));
+    CHECK_INT(forks->count, 1);
+    note_line(s, note, serve_field(s, forks->first, "session_id"),
+              serve_field(s, forks->first, "runtime_id"), "told");
+}
+
+/* Starts, and of every three works in one, pauses one and stops one, until the server is killed. */
 static _Noreturn void load(struct serve *s, const char *name, int note)
 {
     for (unsigned i = 0;; i++) {
@@ -120,8 +167,10 @@ static _Noreturn void load(struct serve *s, const char *name, int note)
         const char *id = serve_field(s, a.json, "runtime_id");
         bool pause = i % 3 == 1;
         note_line(s, note, session, id, "running");
-        if (i % 3 == 0)
+        if (i % 3 == 0) {
+            work(s, a.json, session, i % 2 == 0, note);
             continue;
+        }
         note_line(s, note, session, id, pause ? "-paused" : "-stopped");
         tell(s, pause ? "/pause" : "/stop", id);
         note_line(s, note, session, id, pause ? "paused" : "stopped");
@@ -161,10 +210,12 @@ static void check_one(struct serve *s, struct str session, struct str id, struct
     struct json *r = serve_want(s, 200, "GET", serve_text(s, "/sessions/%s", name), NULL);
 
     CHECK_STR(json_get_str(r, "runtime_id", STR("")), id);
-    if (str_eq(state, STR("running"))) {
+    if (str_eq(state, STR("running")) || str_eq(state, STR("told"))) {
         r = serve_start(s, name, ""); /* it may be on its way */
         CHECK_STR(json_get_str(r, "runtime_id", STR("")), id);
         CHECK_INT(serve_visit(s, r, "/alive"), 200);
+        if (str_eq(state, STR("told")))
+            CHECK_STR(serve_exec(s, r, "cat /workspace/told"), "done");
     } else if (state.p[0] != '-')
         CHECK_STR(json_get_str(r, "status", STR("")), state);
     serve_tell(s, "/stop", r);
@@ -303,7 +354,12 @@ TEST_LIMIT(serve_killed_under_load_again_and_again_loses_nothing_it_acknowledged
     struct json *anchor = serve_start(&s, "anchor", ""); /* with none the launcher would end */
     serve_kill(&s);
     serve_run(&s, NULL);
-    serve_tell(&s, "/stop", serve_start(&s, "first", "")); /* with it come remover and ports */
+    struct json *first = serve_start(&s, "first", ""); /* with it come remover and ports */
+    const char *path =
+        serve_text(&s, "/croft/v1/sandboxes/%s", serve_field(&s, first, "runtime_id"));
+    serve_want(&s, 200, "POST", serve_text(&s, "%s/snapshot", path), "{'name':'first'}");
+    CHECK_INT(serve_ask(&s, "DELETE", "/croft/v1/snapshots/first", NULL).status, 204);
+    serve_tell(&s, "/stop", first);
     take_first_stock(&s, launcher, &before);
     for (unsigned round = 0; round < rounds; round++) {
         own_done(buf) noted;

@@ -499,6 +499,7 @@ static void on_listed(void *arg, const struct sbx_listed *all, size_t count, con
             adopt_one(r);
         }
     }
+    snapshots_sweep(m);
     if (a->waiting > 1 && !(m->config.driver->caps & SBX_IS_HERE))
         loop_timer_start(m->config.loop, &a->enough, FAR_MS, on_enough);
     adopted_one(m);

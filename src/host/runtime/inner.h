@@ -16,8 +16,7 @@
 #define GRACE_MS      25   /* a start that is ready so soon is told as running */
 #define CLAIM_MS                                                                                   \
     1000 /* the same of a claim: among a hundred its turn comes, and nobody asks meanwhile */
-#define NOTE_MS      1000 /* until it is written down that it runs */
-#define STOPPED_MOST 1000 /* stopped runtimes that can still be looked at */
+#define NOTE_MS 1000 /* until it is written down that it runs */
 
 enum { PENDING_ROW = 1, PENDING_SANDBOX = 2, PENDING_KEY = 4 };
 
@@ -96,7 +95,8 @@ struct manager {
 struct tenant *tenant_get(struct manager *m, const char *name); /* made when it is new */
 /* Known from now on; the session's old one, if any, is not found by it any more. */
 void manager_add(struct manager *m, struct runtime *r);
-void manager_drop(struct runtime *r); /* forgets it and frees it */
+void manager_drop(struct runtime *r);  /* forgets it and frees it */
+void manager_prune(struct manager *m); /* forgets the oldest of those that were stopped */
 /* Not found any more, though not gone: to be dropped. */
 void manager_hide(struct runtime *r);
 struct runtime *runtime_new(struct manager *m, struct tenant *t, const char *id);
@@ -228,6 +228,10 @@ fallible start_new_sandbox(struct runtime *r, const struct wire_start *start);
 /* --- snapshots.c --- */
 fallible snapshots_load(struct manager *m);
 void snapshots_free(struct manager *m);
+void snapshots_sweep(struct manager *m); /* what nobody wants any more, when all are adopted */
+/* A runtime is being started from it, so it stays; NULL: there is none of this id. */
+struct snapshot *snapshot_hold(struct manager *m, struct str id);
+void snapshot_let_go(struct snapshot *s); /* NULL is fine */
 void runtime_begin_snapshot(struct runtime *r, struct snapshot *s);
 void runtime_drop_snapshot(struct runtime_ask *ask); /* of one that is not begun after all */
 

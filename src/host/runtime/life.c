@@ -122,20 +122,6 @@ void manager_answer_starts(struct manager *m)
 
 /* --- the end of an operation --- */
 
-/* Many at once: a row's end is a write like any other. */
-static void prune_stopped(struct manager *m)
-{
-    if (m->stopped_count < STOPPED_MOST + STOPPED_MOST / 4)
-        return;
-    while (m->stopped_count > STOPPED_MOST) {
-        struct runtime *old = LIST_FIRST(&m->stopped, struct runtime, order);
-        if (old->op || old->sbx || !list_empty(&old->asks) || old->own.op)
-            return; /* the next time */
-        row_delete(old);
-        manager_drop(old);
-    }
-}
-
 void runtime_finish(struct runtime *r, struct err *e)
 {
     struct manager *m = r->manager;
@@ -153,7 +139,7 @@ void runtime_finish(struct runtime *r, struct err *e)
     else
         err_free(e);
     runtime_next(r);
-    prune_stopped(m);
+    manager_prune(m);
     manager_check_end(m);
 }
 
@@ -195,7 +181,7 @@ static void on_removed(void *arg, struct sbx *s, const struct err *e)
     if (!r->durable) /* it never was */
         manager_drop(r);
     else
-        prune_stopped(m);
+        manager_prune(m);
     manager_check_end(m);
 }
 
@@ -227,6 +213,7 @@ void runtime_drop_spec(struct runtime *r)
         spec_done(r->spec);
     free(r->spec);
     r->spec = NULL;
+    snapshot_let_go(take(&r->from));
 }
 
 static void pass_start(struct runtime *r);

@@ -10,6 +10,8 @@
 #include "base/rng.h"
 #include "host/runtime/inner.h"
 
+#define STOPPED_MOST 1000 /* stopped runtimes that can still be looked at */
+
 /* The one table of what may follow what. */
 static const struct sm_state states[] = {
     [RUNTIME_STARTING] = {"starting",
@@ -213,9 +215,7 @@ void runtime_free(struct runtime *r)
     free(r->far);
     free(r->request);
     err_free(r->failed);
-    if (r->spec)
-        spec_done(r->spec);
-    free(r->spec);
+    runtime_drop_spec(r);
     free(r);
 }
 
@@ -340,6 +340,20 @@ const char *runtime_key_name(const struct runtime *r)
 }
 
 /* --- the end --- */
+
+/* Many at once: a row's end is a write like any other. */
+void manager_prune(struct manager *m)
+{
+    if (m->stopped_count < STOPPED_MOST + STOPPED_MOST / 4)
+        return;
+    while (m->stopped_count > STOPPED_MOST) {
+        struct runtime *old = LIST_FIRST(&m->stopped, struct runtime, order);
+        if (old->op || old->sbx || !list_empty(&old->asks) || old->own.op)
+            return; /* the next time */
+        row_delete(old);
+        manager_drop(old);
+    }
+}
 
 void manager_free(struct manager *m)
 {

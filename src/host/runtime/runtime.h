@@ -136,6 +136,7 @@ struct runtime {
     struct spec *spec;           /* of a start under way */
     struct await *await;         /* for its image, which is being built; NULL: not */
     struct snapshot *snapshot;   /* being taken */
+    struct snapshot *from;       /* being started from it */
     uint64_t begun_ns, since_ns; /* the start; its status */
     uint64_t looked_ns;          /* the last RUNTIME_LOOK */
     bool retried, answered;      /* cold after all; whom it was started for knows of it */

@@ -15,11 +15,16 @@ static bool is_of(const struct snapshot *s, const struct key *key)
     return !key || strcmp(s->tenant, key_tenant(key)) == 0;
 }
 
+static bool is_hidden(const struct snapshot *s)
+{
+    return s->unwanted || str_starts(str_of(s->name), STR(SNAPSHOT_HIDDEN));
+}
+
 struct snapshot *manager_find_snapshot(const struct manager *m, const struct key *key,
                                        struct str name)
 {
     LIST_EACH(s, &m->snapshots, struct snapshot, link)
-        if (is_of(s, key) && str_eq(str_of(s->name), name))
+        if (!s->unwanted && is_of(s, key) && str_eq(str_of(s->name), name))
             return s;
     return NULL;
 }
@@ -27,7 +32,7 @@ struct snapshot *manager_find_snapshot(const struct manager *m, const struct key
 bool manager_has_snapshot(const struct manager *m, struct str id)
 {
     LIST_EACH(s, &m->snapshots, struct snapshot, link)
-        if (str_eq(str_of(s->id), id))
+        if (!s->unwanted && str_eq(str_of(s->id), id))
             return true;
     return false;
 }
@@ -36,7 +41,7 @@ void manager_each_snapshot(const struct manager *m, const struct key *key,
                            void (*fn)(void *arg, const struct snapshot *s), void *arg)
 {
     LIST_EACH(s, &m->snapshots, struct snapshot, link)
-        if (is_of(s, key))
+        if (!is_hidden(s) && is_of(s, key))
             fn(arg, s);
 }
 
@@ -47,37 +52,89 @@ static void forget(struct snapshot *s)
     free(s);
 }
 
-static void on_removed(void *arg, const char *names, size_t count, const struct err *e)
+static void on_files_gone(void *arg, const char *names, size_t count, const struct err *e)
 {
-    (void)arg, (void)names, (void)count;
-    if (e && err_code(e) != ERR_NOT_FOUND)
-        log_warn("files of a snapshot stay", KV_ERR(e));
+    struct snapshot *s = arg;
+    const struct store_value id = store_text(str_of(s->id));
+
+    (void)names, (void)count;
+    s->removing = false;
+    if (e && err_code(e) != ERR_NOT_FOUND && err_code(e) != ERR_UNSUPPORTED) {
+        log_warn("files of a snapshot stay until the next server", KV("id", s->id), KV_ERR(e));
+        return;
+    }
+    store_write(s->manager->config.store, "DELETE FROM snapshots WHERE id=?1", &id, 1, NULL, NULL);
+    forget(s);
 }
 
-static void remove_files(struct manager *m, const char *id)
+static void let_go(struct snapshot *s)
 {
-    struct err *e = sbx_snapshot_remove(m->config.driver, str_of(id), on_removed, NULL);
-
+    if (!s->unwanted || s->taken_now || s->starting || s->removing)
+        return;
+    s->removing = true;
+    struct err *e = sbx_snapshot_remove(s->manager->config.driver, str_of(s->id), on_files_gone, s);
     if (e)
-        on_removed(NULL, NULL, 0, e);
+        on_files_gone(s, "", 0, e);
     err_free(e);
 }
 
-fallible manager_remove_snapshot(struct manager *m, struct snapshot *s)
+void manager_drop_frozen(struct snapshot *s)
 {
-    const struct store_value id = store_text(str_of(s->id));
+    s->unwanted = true;
+    let_go(s);
+}
+
+static void on_hidden(void *arg, struct err *e)
+{
+    struct snapshot *s = arg;
+    store_done *done = take(&s->done);
+    void *done_arg = s->arg;
+
+    if (e)
+        s->unwanted = false;
+    else
+        let_go(s);
+    done(done_arg, e);
+}
+
+fallible manager_remove_snapshot(struct manager *m, struct snapshot *s, store_done *done, void *arg)
+{
+    const struct store_value v[] = {store_text(str_of(s->id)), store_text(STR(SNAPSHOT_HIDDEN))};
 
     if (m->config.driver->unsure) /* without its row nobody would find it there again */
         return err_new(ERR_BUSY, "who has the files of snapshot '%s' has not answered so far",
                        s->name);
-    if (s->taken_now) { /* who takes it has it in hand */
-        s->unwanted = true;
-        return NULL;
-    }
-    store_write(m->config.store, "DELETE FROM snapshots WHERE id=?1", &id, 1, NULL, NULL);
-    remove_files(m, s->id);
-    forget(s);
+    s->unwanted = true;
+    s->done = done;
+    s->arg = arg;
+    store_write(m->config.store, "UPDATE snapshots SET name=?2||id WHERE id=?1", v, ARRAY_LEN(v),
+                on_hidden, s);
+    store_hurry(m->config.store);
     return NULL;
+}
+
+struct snapshot *snapshot_hold(struct manager *m, struct str id)
+{
+    LIST_EACH(s, &m->snapshots, struct snapshot, link)
+        if (str_eq(str_of(s->id), id)) {
+            s->starting++;
+            return s;
+        }
+    return NULL;
+}
+
+void snapshot_let_go(struct snapshot *s)
+{
+    if (!s)
+        return;
+    s->starting--;
+    let_go(s);
+}
+
+void snapshots_sweep(struct manager *m)
+{
+    LIST_EACH(s, &m->snapshots, struct snapshot, link)
+        let_go(s);
 }
 
 void snapshots_free(struct manager *m)
@@ -105,6 +162,8 @@ static fallible on_row(void *arg, const struct store_value *v, size_t count)
     copy(s->sandbox, sizeof s->sandbox, v[3].text);
     s->image = strndup(v[4].text.p, v[4].text.len);
     s->created_ms = (uint64_t)v[5].i;
+    s->manager = m;
+    s->unwanted = is_hidden(s);
     list_add(&m->snapshots, &s->link);
     return NULL;
 }
@@ -129,49 +188,42 @@ static void tell_taken(const struct runtime *r)
             s->on_snapshot(s, kind, ns, r->sbx->copied_bytes);
 }
 
-static void on_written(void *arg, struct err *e)
+static void end_snapshot(struct runtime *r, struct err *e)
 {
-    struct runtime *r = arg;
     struct snapshot *s = take(&r->snapshot);
 
     s->taken_now = false;
-    if (e) {
-        remove_files(r->manager, s->id);
-        forget(s);
-    } else if (s->unwanted) {
+    if (!e && s->unwanted)
         e = err_new(ERR_CONFLICT, "snapshot '%s' was removed while it was taken", s->name);
-        err_free(manager_remove_snapshot(r->manager, s));
-    } else
+    if (e)
+        manager_drop_frozen(s);
+    else
         tell_taken(r);
     runtime_finish(r, e);
+}
+
+static void on_named(void *arg, struct err *e)
+{
+    end_snapshot(arg, e);
 }
 
 static void on_taken(void *arg, struct sbx *sbx, const struct err *e)
 {
     struct runtime *r = arg;
-    struct snapshot *s = r->snapshot;
+    const struct snapshot *s = r->snapshot;
+    const struct store_value v[] = {store_text(str_of(s->id)), store_text(str_of(s->name))};
 
     (void)sbx;
     gate_leave(r->manager);
-    if (e) {
-        /* what the answer was lost of may be there, or come to be; its id is nobody else's */
-        if (runtime_is_far(r) && (r->manager->config.driver->caps & SBX_CAN_SNAPSHOT))
-            remove_files(r->manager, s->id);
-        r->snapshot = NULL;
-        forget(s);
-        runtime_finish(r, err_copy(e));
+    if (!e)
+        runtime_heard(r);
+    if (e || is_hidden(s)) {
+        end_snapshot(r, e ? err_copy(e) : NULL); /* what the answer was lost of may be there */
         return;
     }
-    runtime_heard(r);
-    const struct store_value v[] = {
-        store_text(str_of(s->id)),    store_text(str_of(s->tenant)),
-        store_text(str_of(s->name)),  store_text(str_of(s->sandbox)),
-        store_text(str_of(s->image)), store_int((int64_t)s->created_ms),
-    };
-    store_write(r->manager->config.store,
-                "INSERT INTO snapshots (id, key_name, name, sandbox, image, created_ms)"
-                " VALUES (?1,?2,?3,?4,?5,?6)",
-                v, ARRAY_LEN(v), on_written, r);
+    store_write(r->manager->config.store, "UPDATE snapshots SET name=?2 WHERE id=?1", v,
+                ARRAY_LEN(v), on_named, r);
+    store_hurry(r->manager->config.store);
 }
 
 static void pass_snapshot(struct runtime *r)
@@ -184,11 +236,33 @@ static void pass_snapshot(struct runtime *r)
     err_free(e);
 }
 
+static void on_noted(void *arg, struct err *e)
+{
+    struct runtime *r = arg;
+
+    if (!e) {
+        gate_wait(r, true, pass_snapshot);
+        return;
+    }
+    forget(take(&r->snapshot));
+    runtime_finish(r, e);
+}
+
 void runtime_begin_snapshot(struct runtime *r, struct snapshot *s)
 {
+    const struct store_value v[] = {
+        store_text(str_of(s->id)),         store_text(str_of(s->tenant)),
+        store_text(str_of(s->sandbox)),    store_text(str_of(s->image)),
+        store_int((int64_t)s->created_ms), store_text(STR(SNAPSHOT_HIDDEN)),
+    };
+
     r->snapshot = s;
     r->begun_ns = clock_mono_ns(loop_clock(r->manager->config.loop));
-    gate_wait(r, true, pass_snapshot);
+    store_write(r->manager->config.store,
+                "INSERT INTO snapshots (id, key_name, name, sandbox, image, created_ms)"
+                " VALUES (?1,?2,?6||?1,?3,?4,?5)",
+                v, ARRAY_LEN(v), on_noted, r);
+    store_hurry(r->manager->config.store);
 }
 
 static fallible check_name(struct str name)
@@ -202,6 +276,24 @@ static fallible check_name(struct str name)
     return NULL;
 }
 
+void manager_freeze(struct runtime *r, struct str name, struct runtime_ask *ask)
+{
+    struct manager *m = r->manager;
+    struct snapshot *s = mem_new(sizeof *s);
+
+    runtime_make_id(s->id);
+    copy(s->name, sizeof s->name, name);
+    copy(s->tenant, sizeof s->tenant, str_of(r->tenant->name));
+    copy(s->sandbox, sizeof s->sandbox, str_of(r->id));
+    s->image = mem_dup_cstr(r->image);
+    s->created_ms = manager_now_ms(m);
+    s->manager = m;
+    s->taken_now = true;
+    list_add(&m->snapshots, &s->link); /* the name is taken from now on */
+    ask->snapshot = s;
+    manager_ask(r, RUNTIME_SNAPSHOT, ask);
+}
+
 fallible manager_snapshot(struct runtime *r, struct str name, struct runtime_ask *ask)
 {
     struct manager *m = r->manager;
@@ -209,7 +301,7 @@ fallible manager_snapshot(struct runtime *r, struct str name, struct runtime_ask
 
     TRY(check_name(name));
     LIST_EACH(old, &m->snapshots, struct snapshot, link) {
-        if (strcmp(old->tenant, r->tenant->name) != 0)
+        if (is_hidden(old) || strcmp(old->tenant, r->tenant->name) != 0)
             continue;
         if (str_eq(str_of(old->name), name))
             return err_new(ERR_CONFLICT, "there is a snapshot '" STR_FMT "' already",
@@ -221,17 +313,7 @@ fallible manager_snapshot(struct runtime *r, struct str name, struct runtime_ask
                        "key '%s' has %u snapshots, and the limit tenant.most_snapshots is %u: "
                        "remove one first",
                        r->tenant->name, count, m->config.snapshots);
-    struct snapshot *s = mem_new(sizeof *s);
-    runtime_make_id(s->id);
-    copy(s->name, sizeof s->name, name);
-    copy(s->tenant, sizeof s->tenant, str_of(r->tenant->name));
-    copy(s->sandbox, sizeof s->sandbox, str_of(r->id));
-    s->image = mem_dup_cstr(r->image);
-    s->created_ms = manager_now_ms(m);
-    s->taken_now = true;
-    list_add(&m->snapshots, &s->link); /* the name is taken from now on */
-    ask->snapshot = s;
-    manager_ask(r, RUNTIME_SNAPSHOT, ask);
+    manager_freeze(r, name, ask);
     return NULL;
 }
 

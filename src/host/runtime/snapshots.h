@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* snapshots.h — files of sandboxes kept under names, each tenant's its own.
  *
- * To the backend a snapshot has an id nobody can guess; the name is a row. */
+ * To the backend a snapshot has an id nobody can guess; the name is a row. The row is there before
+ * the files, with a name that nobody sees (":…"), and after them: what such a row tells of is
+ * removed by the next server, should this one be killed meanwhile. */
 #pragma once
 
 #include "host/runtime/runtime.h"
@@ -15,13 +17,23 @@ struct snapshot {
     char *image;
     uint64_t created_ms;
     bool taken_now; /* an ask or a runtime points here */
-    bool unwanted;  /* removed meanwhile: it ends as soon as it is taken */
+    bool unwanted;  /* nobody sees it, and it goes when it is taken and nobody is started from it */
+    bool removing;
+    unsigned starting; /* runtimes, from it */
+    struct manager *manager;
+    store_done *done; /* of its removal */
+    void *arg;
     struct list link;
 };
 
 /* The name is checked at once. ask->done comes when the files are kept and the row is on disk; the
  * sandbox goes on from where it was. ERR_CONFLICT: the name is taken. */
 fallible manager_snapshot(struct runtime *r, struct str name, struct runtime_ask *ask);
+/* The same for starts from it that follow at once. Nobody sees it, and it counts in no quota. The
+ * name begins with SNAPSHOT_HIDDEN, and is used once. */
+#define SNAPSHOT_HIDDEN ":"
+void manager_freeze(struct runtime *r, struct str name, struct runtime_ask *ask);
+void manager_drop_frozen(struct snapshot *s); /* when they have been asked for */
 /* NULL: no such, or another tenant's. key NULL: of anybody. */
 struct snapshot *manager_find_snapshot(const struct manager *m, const struct key *key,
                                        struct str name);
@@ -29,5 +41,7 @@ bool manager_has_snapshot(const struct manager *m, struct str id); /* by the bac
 void manager_each_snapshot(const struct manager *m, const struct key *key,
                            void (*fn)(void *arg, const struct snapshot *s), void *arg);
 /* Not found from now on; who was started from it keeps what it stands on. One that is being taken
- * goes when it is. ERR_BUSY: who has its files has not answered yet, so it stays. */
-fallible manager_remove_snapshot(struct manager *m, struct snapshot *s);
+ * goes when it is. done when that is on disk; the files go later. ERR_BUSY: who has its files has
+ * not answered yet, so it stays. */
+fallible manager_remove_snapshot(struct manager *m, struct snapshot *s, store_done *done,
+                                 void *arg);

@@ -116,8 +116,11 @@ fallible start_new_sandbox(struct runtime *r, const struct wire_start *start)
 {
     struct sbx_driver *d = r->manager->config.driver;
 
-    return start->from.p ? sbx_fork(d, start->from, &r->spec->sbx, &r->sbx)
-                         : sbx_create(d, &r->spec->sbx, &r->sbx);
+    if (!start->from.p)
+        return sbx_create(d, &r->spec->sbx, &r->sbx);
+    TRY(sbx_fork(d, start->from, &r->spec->sbx, &r->sbx));
+    r->from = snapshot_hold(r->manager, start->from);
+    return NULL;
 }
 
 static void tell_where_from(struct runtime *r, const char *pool, enum pool_miss miss)

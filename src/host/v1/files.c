@@ -110,17 +110,6 @@ static void on_taken(struct runtime_ask *ask, struct runtime *r, struct err *e)
         reply_name(t->req, t->name);
 }
 
-/* A limit is told with when to come back. */
-static fallible take_snapshot(struct http_req *req, struct runtime *r, struct str name,
-                              struct runtime_ask *ask)
-{
-    struct err *e = manager_snapshot(r, name, ask);
-
-    if (e)
-        http_reply_err(req, e);
-    return NULL;
-}
-
 fallible v1_handle_snapshot(struct http_req *req)
 {
     struct runtime *r;
@@ -136,7 +125,7 @@ fallible v1_handle_snapshot(struct http_req *req)
     t->ask.done = on_taken;
     t->ask.request = http_req_id(req);
     TRY(json_want_str(body, "name", &t->name));
-    return take_snapshot(req, r, t->name, &t->ask);
+    return manager_snapshot(r, t->name, &t->ask);
 }
 
 struct listing {
@@ -174,6 +163,14 @@ fallible v1_handle_snapshots(struct http_req *req)
     return NULL;
 }
 
+static void on_hidden(void *arg, struct err *e)
+{
+    if (e)
+        http_reply_err(arg, e);
+    else
+        http_reply(arg, 204, STR(""), STR(""));
+}
+
 fallible v1_handle_snapshot_delete(struct http_req *req)
 {
     const struct key *key;
@@ -182,9 +179,7 @@ fallible v1_handle_snapshot_delete(struct http_req *req)
     TRY(v1_check(req, KEY_RUNTIME, &key));
     struct snapshot *s;
     TRY(find_snapshot(req, key, http_req_query(req, "key"), name, &s));
-    TRY(manager_remove_snapshot(face_of(req)->manager, s));
-    http_reply(req, 204, STR(""), STR(""));
-    return NULL;
+    return manager_remove_snapshot(face_of(req)->manager, s, on_hidden, req);
 }
 
 /* --- forks: a snapshot nobody sees, and starts from it --- */
@@ -223,7 +218,7 @@ static void drop_frozen(const struct forks *f)
     struct snapshot *s = manager_find_snapshot(m, v1_whose(&f->key), f->name);
 
     if (s)
-        err_free(manager_remove_snapshot(m, s));
+        manager_drop_frozen(s);
 }
 
 /* What was started stays, also when another could not be. */
@@ -293,7 +288,7 @@ static fallible name_forks(struct forks *f, struct str session)
     char token[9];
 
     rng_token(rng_system(), token, sizeof token);
-    f->name = arena_printf(&f->req->arena, "fork-%s", token);
+    f->name = arena_printf(&f->req->arena, SNAPSHOT_HIDDEN "%s", token);
     for (size_t i = 0; i < f->count; i++)
         f->each[i].session =
             arena_printf(&f->req->arena, STR_FMT "-%s-%zu",
@@ -330,5 +325,6 @@ fallible v1_handle_fork(struct http_req *req)
     TRY(runtime_read_spec(r, &req->arena, &f->start));
     if (f->start.wants) /* what it was given once may not be had any more */
         TRY(manager_check_wants(face_of(req)->manager, key, f->start.wants));
-    return take_snapshot(req, r, f->name, &f->ask);
+    manager_freeze(r, f->name, &f->ask);
+    return NULL;
 }
