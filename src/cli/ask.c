@@ -93,7 +93,7 @@ static void on_body(struct http_call *call, struct str piece)
 {
     struct pending *p = http_call_owner(call);
 
-    if (p->status >= 400 && p->stream->refused)
+    if (p->status >= 300 && p->stream->refused)
         p->enough |= !ask_keep(p->stream->refused, piece);
     else if (!p->enough && !p->stream->each(p->stream->arg, piece))
         p->enough = true;
@@ -200,22 +200,40 @@ static enum err_code code_of(int status)
     }
 }
 
+/* Something else listens there, or stands before it, or it is no server of this version. */
+static fallible stranger(const struct ask *k, int status)
+{
+    struct str at = k->unix_path.p ? k->unix_path : k->url;
+
+    return err_new(ERR_UPSTREAM,
+                   "%s'" STR_FMT "' answered %d, which is not what a croft server says: is "
+                   "something else there, or a proxy in front?",
+                   cfg_env_get(k->cli->envp, "CROFT_HOST") ? "CROFT_HOST " : "",
+                   STR_ARG(str_first(at, 200)), status);
+}
+
+/* body NULL: it was no JSON. */
+static fallible refused(const struct ask *k, int status, const struct json *body)
+{
+    const struct json *detail = json_get(body, STR("detail"));
+    struct str why = json_get_str(body, "detail", json_get_str(body, "error", (struct str){0}));
+
+    if (!why.p && detail && detail->type == JSON_OBJECT)
+        why = json_get_str(detail, "message", json_get_str(detail, "error", (struct str){0}));
+    if (why.len)
+        return err_new(code_of(status), STR_FMT, STR_ARG(why));
+    return stranger(k, status);
+}
+
 fallible ask_refused(struct ask *k, int status, struct str text)
 {
     struct json *body = NULL;
-    struct str why = {0};
 
-    if (status < 400)
+    if (status < 300)
         return NULL;
     text = arena_copy(&k->arena, text);
     err_free(json_parse(&k->arena, text, NULL, &body)); /* then it is nothing of ours */
-    const struct json *detail = json_get(body, STR("detail"));
-    why = json_get_str(body, "detail", json_get_str(body, "error", (struct str){0}));
-    if (!why.p && detail && detail->type == JSON_OBJECT)
-        why = json_get_str(detail, "message", json_get_str(detail, "error", (struct str){0}));
-    if (why.p)
-        return err_new(code_of(status), STR_FMT, STR_ARG(why));
-    return err_new(ERR_UPSTREAM, "the sandbox answered %d and nothing a croft server says", status);
+    return refused(k, status, body);
 }
 
 fallible ask_json(struct ask *k, const char *method, struct str path, struct str body,
@@ -234,17 +252,17 @@ fallible ask_json(struct ask *k, const char *method, struct str path, struct str
     r.text = arena_copy(&k->arena, buf_str(&text));
     TRY(arena_check(&k->arena));
     if (r.text.len)
-        err_free(json_parse(&k->arena, r.text, NULL, &r.body)); /* then it is only text */
+        err_free(json_parse(&k->arena, r.text, NULL, &r.body)); /* told below */
     if (r.status == 401 && k->key.len)
         return err_new(ERR_UNAUTHORIZED, "the server does not know the key in CROFT_API_KEY, or it "
                                          "was revoked ('croft token ls')");
     if (r.status == 401)
         return err_new(ERR_UNAUTHORIZED, "the server wants a key: set CROFT_API_KEY ('croft token "
                                          "create' makes one)");
-    if (r.status >= 400) {
-        struct str detail = json_get_str(r.body, "detail", str_first(r.text, 300));
-        return err_new(code_of(r.status), STR_FMT, STR_ARG(detail));
-    }
+    if (r.status >= 300)
+        return refused(k, r.status, r.body);
+    if (r.text.len && !r.body)
+        return stranger(k, r.status);
     *ret_answer = r;
     return NULL;
 }

@@ -29,11 +29,12 @@ void ask_close(struct ask *k); /* of one that was opened, or zeroed */
 
 struct ask_answer {
     int status;
-    struct json *body; /* NULL: it was no JSON */
+    struct json *body; /* NULL: there was none */
     struct str text;
 };
-/* body.p NULL: none; otherwise JSON. A status of 400 and more is an error with the server's detail;
- * no server there is one that says how to start it. */
+/* body.p NULL: none; otherwise JSON. A status of 300 and more is an error with the server's detail,
+ * or says that this is no croft server, as does what is no JSON; no server there is one that says
+ * how to start it. */
 fallible ask_json(struct ask *k, const char *method, struct str path, struct str body,
                   struct ask_answer *ret_answer);
 /* The server inside a sandbox. It is reached through the one that keeps it, whose address is all
@@ -62,10 +63,10 @@ struct ask_stream {
     struct str accept;     /* .p NULL: anything */
     bool (*each)(void *arg, struct str piece);
     void *arg;
-    struct buf *refused; /* gets the body of a status of 400 and more instead; NULL: each does */
+    struct buf *refused; /* gets the body of a status of 300 and more instead; NULL: each does */
 };
 fallible ask_stream(struct ask *k, const struct ask_stream *s, int *ret_status);
-/* NULL below 400; otherwise what the body says of itself, which may not be ours. */
+/* NULL below 300; otherwise what the body says of itself, which may not be ours. */
 fallible ask_refused(struct ask *k, int status, struct str text);
 bool ask_keep(void *buf, struct str piece); /* an `each` that gathers up to the buffer's limit */
 
