@@ -4,10 +4,13 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cfg.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
+#include "base/plain.h"
 #include "cli/state.h"
 #include "host/tls/tls.h"
 #include "loop/loop.h"
@@ -16,7 +19,9 @@
 
 #define ARENA_MAX  (256u << 20)
 #define ANSWER_MAX (64u << 20)
+#define WAIT_MS    (30 * 1000)      /* for what a server knows */
 #define IDLE_MS    (10 * 60 * 1000) /* an event stream may be silent for long; beats come */
+#define LATE_MS    2000             /* then somebody wonders */
 
 static bool has_host(struct str url)
 {
@@ -55,7 +60,8 @@ static fallible find_server(struct ask *k)
 
 fallible ask_open(struct ask *k, struct cli *cli)
 {
-    *k = (struct ask){.cli = cli};
+    *k = (struct ask){.cli = cli, .wait_ms = WAIT_MS, .late_ms = LATE_MS};
+    k->tells = isatty(cli->err) && !cli->json;
     arena_init(&k->arena, ARENA_MAX);
     TRY(find_server(k));
     TRY(loop_new(&clock_system, &k->loop));
@@ -78,6 +84,8 @@ void ask_close(struct ask *k)
 
 struct pending {
     const struct ask_stream *stream;
+    struct ask *k;
+    struct loop_timer late;
     struct http_call *call; /* NULL: over */
     int status;
     bool done, enough;
@@ -108,12 +116,36 @@ static void on_done(struct http_call *call, struct err *e)
     p->call = NULL;
 }
 
+static struct str where(const struct ask *k)
+{
+    return str_first(k->unix_path.p ? k->unix_path : k->url, 200);
+}
+
+static void on_late(struct loop_timer *t)
+{
+    struct pending *p = container_of(t, struct pending, late);
+    own_done(buf) line;
+
+    buf_init(&line, 8192);
+    if (p->status || !p->k->tells)
+        return;
+    buf_addf(&line, "croft %s: waiting for an answer of ",
+             p->k->cli->command ? p->k->cli->command->name : "");
+    plain_put_name(&line, where(p->k));
+    buf_add_char(&line, '\n');
+    err_free(fd_write_all(p->k->cli->err, buf_str(&line))); /* nobody left to tell */
+}
+
 static fallible no_server(struct ask *k, const struct ask_stream *s, struct err *e)
 {
-    struct str at = k->unix_path.p ? k->unix_path : k->url;
+    struct str at = where(k);
 
     if (s->inside)
         return e;
+    if (err_code(e) == ERR_TIMEOUT)
+        return err_wrap(e,
+                        "no answer from '" STR_FMT "', which may be no croft server, or not well",
+                        STR_ARG(at));
     k->nobody = true;
     int why = err_errno(e);
     if (why == ENOENT || why == ECONNREFUSED) { /* that is all there is to it */
@@ -136,7 +168,7 @@ static struct str url_of(struct ask *k, const struct ask_inside *in, struct str 
 fallible ask_stream(struct ask *k, const struct ask_stream *s, int *ret_status)
 {
     static const struct http_call_events events = {on_head, on_body, NULL, on_done};
-    struct pending p = {.stream = s};
+    struct pending p = {.stream = s, .k = k};
     const struct http_header headers[] = {
         {s->inside ? STR("X-Session-API-Key") : STR("X-API-Key"),
          s->inside ? s->inside->key : k->key},
@@ -151,15 +183,17 @@ fallible ask_stream(struct ask *k, const struct ask_stream *s, int *ret_status)
         .headers = headers,
         .header_count = ARRAY_LEN(headers),
         .body = s->body,
-        .idle_ms = IDLE_MS,
+        .idle_ms = s->wait_ms ? s->wait_ms : IDLE_MS,
         .max_body_bytes = UINT64_MAX,
     };
 
     TRY(arena_check(&k->arena));
     TRY(http_call_start(k->client, &spec, &events, &p, &p.call));
     struct err *e = NULL;
+    loop_timer_start(k->loop, &p.late, k->late_ms, on_late);
     while (!e && !p.done && !p.enough)
         e = loop_turn(k->loop, -1);
+    loop_timer_stop(&p.late);
     if (p.call)
         http_call_cancel(p.call);
     if (e)
@@ -203,13 +237,11 @@ static enum err_code code_of(int status)
 /* Something else listens there, or stands before it, or it is no server of this version. */
 static fallible stranger(const struct ask *k, int status)
 {
-    struct str at = k->unix_path.p ? k->unix_path : k->url;
-
     return err_new(ERR_UPSTREAM,
                    "%s'" STR_FMT "' answered %d, which is not what a croft server says: is "
                    "something else there, or a proxy in front?",
-                   cfg_env_get(k->cli->envp, "CROFT_HOST") ? "CROFT_HOST " : "",
-                   STR_ARG(str_first(at, 200)), status);
+                   cfg_env_get(k->cli->envp, "CROFT_HOST") ? "CROFT_HOST " : "", STR_ARG(where(k)),
+                   status);
 }
 
 /* body NULL: it was no JSON. */
@@ -236,18 +268,21 @@ fallible ask_refused(struct ask *k, int status, struct str text)
     return refused(k, status, body);
 }
 
-fallible ask_json(struct ask *k, const char *method, struct str path, struct str body,
-                  struct ask_answer *ret_answer)
+static fallible ask_for(struct ask *k, const char *method, struct str path, struct str body,
+                        uint32_t wait_ms, struct ask_answer *ret_answer)
 {
     own_done(buf) text;
     struct ask_answer r = {0};
 
     buf_init(&text, ANSWER_MAX);
-    TRY(ask_stream(
-        k,
-        &(struct ask_stream){
-            .method = method, .path = path, .body = body, .each = ask_keep, .arg = &text},
-        &r.status));
+    TRY(ask_stream(k,
+                   &(struct ask_stream){.method = method,
+                                        .path = path,
+                                        .body = body,
+                                        .each = ask_keep,
+                                        .arg = &text,
+                                        .wait_ms = wait_ms},
+                   &r.status));
     TRY(buf_check(&text));
     r.text = arena_copy(&k->arena, buf_str(&text));
     TRY(arena_check(&k->arena));
@@ -265,6 +300,18 @@ fallible ask_json(struct ask *k, const char *method, struct str path, struct str
         return stranger(k, r.status);
     *ret_answer = r;
     return NULL;
+}
+
+fallible ask_json(struct ask *k, const char *method, struct str path, struct str body,
+                  struct ask_answer *ret_answer)
+{
+    return ask_for(k, method, path, body, k->wait_ms, ret_answer);
+}
+
+fallible ask_work(struct ask *k, const char *method, struct str path, struct str body,
+                  struct ask_answer *ret_answer)
+{
+    return ask_for(k, method, path, body, 0, ret_answer);
 }
 
 /* --- which sandbox --- */

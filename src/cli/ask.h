@@ -22,11 +22,14 @@ struct ask {
     struct tls_client *tls;         /* NULL: the server is not asked by https */
     struct str url, unix_path, key; /* unix_path.p NULL: by url */
     bool nobody;                    /* the last question: nobody listens there */
+    bool tells;                     /* that an answer is late, to who sits there */
+    uint32_t wait_ms, late_ms;
 };
 
 fallible ask_open(struct ask *k, struct cli *cli);
 void ask_close(struct ask *k); /* of one that was opened, or zeroed */
 
+/* What takes more than two seconds is said on a terminal. */
 struct ask_answer {
     int status;
     struct json *body; /* NULL: there was none */
@@ -36,6 +39,9 @@ struct ask_answer {
  * or says that this is no croft server, as does what is no JSON; no server there is one that says
  * how to start it. */
 fallible ask_json(struct ask *k, const char *method, struct str path, struct str body,
+                  struct ask_answer *ret_answer);
+/* The same of what a server does and not only knows: that lasts as long as it has to. */
+fallible ask_work(struct ask *k, const char *method, struct str path, struct str body,
                   struct ask_answer *ret_answer);
 /* The server inside a sandbox. It is reached through the one that keeps it, whose address is all
  * that we know to be right from here. */
@@ -63,6 +69,7 @@ struct ask_stream {
     struct str accept;     /* .p NULL: anything */
     bool (*each)(void *arg, struct str piece);
     void *arg;
+    uint32_t wait_ms;    /* without a byte; 0: ten minutes */
     struct buf *refused; /* gets the body of a status of 300 and more instead; NULL: each does */
 };
 fallible ask_stream(struct ask *k, const struct ask_stream *s, int *ret_status);

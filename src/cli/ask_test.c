@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/ask.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 
+#include "base/fd.h"
 #include "test/raw.h"
 #include "test/test.h"
 
@@ -34,7 +37,7 @@ static void ask_end(struct asking *a)
 /* Its body ends with the connection. */
 #define ANSWER(status, body)                                                                       \
     {                                                                                              \
-        .answers = {STR_INIT("HTTP/1.1 " status " X\r\n\r\n" body)}, .end = RAW_CLOSE               \
+        .answers = {STR_INIT("HTTP/1.1 " status " X\r\n\r\n" body)}, .end = RAW_CLOSE              \
     }
 
 static void check_says(const struct raw_script *script, enum err_code code, const char *part)
@@ -83,5 +86,35 @@ TEST(ask_says_it_of_a_stream_and_a_sandbox_too)
     CHECK_ERR(ask_refused(&a.k, 502, STR("<html>")), ERR_UPSTREAM,
               "answered 502, which is not what a croft server says");
     CHECK_ERR(ask_refused(&a.k, 422, STR("{\"detail\":\"no\"}")), ERR_INVALID, "no");
+    ask_end(&a);
+}
+
+/* Somebody listens, and that is all. */
+TEST(ask_says_that_it_waits_and_gives_up)
+{
+    static const struct raw_script silent = {.end = RAW_KEEP};
+    struct asking a;
+    struct ask_answer r;
+    int said[2];
+    own_done(buf) text;
+
+    buf_init(&text, 4096);
+    ask_begin(&a, &silent);
+    CHECK_INT(pipe2(said, O_CLOEXEC), 0);
+    a.cli.err = said[1];
+    a.cli.command = cli_command_find("ps");
+    a.k.wait_ms = 50;
+    a.k.late_ms = 1;
+    CHECK_ERR(ask_json(&a.k, "GET", STR("/x"), (struct str){0}, &r), ERR_TIMEOUT,
+              "no answer from '/");
+    a.k.tells = true; /* a terminal */
+    CHECK_ERR(ask_json(&a.k, "GET", STR("/x"), (struct str){0}, &r), ERR_TIMEOUT,
+              "/s', which may be no croft");
+    close(said[1]);
+    CHECK_OK(fd_read_all(said[0], &text));
+    close(said[0]);
+    CHECK_HAS(buf_str(&text), "croft ps: waiting for an answer of ");
+    CHECK_INT(str_find(str_from(buf_str(&text), 1), STR("croft ps")),
+              -1); /* the first told nobody */
     ask_end(&a);
 }

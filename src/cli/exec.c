@@ -394,7 +394,7 @@ static fallible in_sandbox(struct exec *x, const char *name, const char *const *
     TRY(ask_inside(&x->k, sandbox, &x->inside));
     struct str status = json_get_str(sandbox, "status", STR(""));
     if (str_eq(status, STR("starting"))) { /* answered when it runs */
-        TRY(ask_json(&x->k, "POST", ask_path(&x->k, sandbox, "/resume"), (struct str){0}, &r));
+        TRY(ask_work(&x->k, "POST", ask_path(&x->k, sandbox, "/resume"), (struct str){0}, &r));
         status = json_get_str(r.body, "status", STR(""));
     }
     if (!str_eq(status, STR("running")))

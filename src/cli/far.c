@@ -103,7 +103,7 @@ fallible far_diff(struct far *f, const char *name)
     for (bool first = true; next >= 0; first = false) {
         char rest[64];
         snprintf(rest, sizeof rest, "/diff?offset=%" PRId64, next);
-        TRY(ask_json(&f->k, "GET", ask_path(&f->k, sandbox, rest), (struct str){0}, &page));
+        TRY(ask_work(&f->k, "GET", ask_path(&f->k, sandbox, rest), (struct str){0}, &page));
         if (f->a->json && first) {
             jw_begin_object(&w, NULL);
             jw_str(&w, "sandbox", text_of(page.body, "sandbox"));
@@ -150,7 +150,7 @@ static fallible post(struct far *f, const char *name, const char *rest, const st
 
     TRY(buf_check(body));
     TRY(ask_sandbox(&f->k, name, &sandbox));
-    TRY(ask_json(&f->k, "POST", ask_path(&f->k, sandbox, rest), buf_str(body), ret));
+    TRY(ask_work(&f->k, "POST", ask_path(&f->k, sandbox, rest), buf_str(body), ret));
     if (f->a->json)
         buf_addf(f->out, STR_FMT "\n", STR_ARG(ret->text));
     return NULL;
@@ -226,7 +226,7 @@ fallible far_remove_snapshot(struct far *f, const char *name)
     struct str key = str_n(name, slash ? (size_t)(slash - name) : 0);
     if (strpbrk(name, "?#% &"))
         return err_new(ERR_NOT_FOUND, "no snapshot '%.80s'", name);
-    TRY(ask_json(&f->k, "DELETE",
+    TRY(ask_work(&f->k, "DELETE",
                  arena_printf(&f->k.arena, "/croft/v1/snapshots/%s%s" STR_FMT,
                               slash ? slash + 1 : name, slash ? "?key=" : "", STR_ARG(key)),
                  (struct str){0}, &r));

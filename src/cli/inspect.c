@@ -109,7 +109,7 @@ static fallible fork_it(struct job *j)
     char body[64];
 
     snprintf(body, sizeof body, "{\"count\": %" PRIu64 "}", j->o.count);
-    TRY(ask_json(&j->k, "POST", ask_path(&j->k, j->sandbox, "/fork"), str_of(body), &r));
+    TRY(ask_work(&j->k, "POST", ask_path(&j->k, j->sandbox, "/fork"), str_of(body), &r));
     if (j->o.json) {
         buf_addf(&j->out, STR_FMT "\n", STR_ARG(r.text));
         return NULL;

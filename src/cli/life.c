@@ -19,7 +19,7 @@ static fallible one(struct ask *k, const char *name, const char *method, const c
     struct ask_answer r;
 
     TRY(ask_sandbox(k, name, &s));
-    TRY(ask_json(k, method, ask_path(k, s, what), (struct str){0}, &r));
+    TRY(ask_work(k, method, ask_path(k, s, what), (struct str){0}, &r));
     if (json)
         buf_addf(out, STR_FMT "\n", STR_ARG(r.text.len ? r.text : STR("{}")));
     else
