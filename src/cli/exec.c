@@ -397,6 +397,11 @@ static fallible in_sandbox(struct exec *x, const char *name, const char *const *
         TRY(ask_work(&x->k, "POST", ask_path(&x->k, sandbox, "/resume"), (struct str){0}, &r));
         status = json_get_str(r.body, "status", STR(""));
     }
+    if (str_eq(status, STR("stopped"))) /* and not halted, which is "paused" */
+        return err_new(ERR_CONFLICT,
+                       "sandbox '%.80s' has ended and its files are gone; start a new one, from a "
+                       "snapshot if there is one ('croft snapshot ls')",
+                       name);
     if (!str_eq(status, STR("running")))
         return err_new(ERR_CONFLICT, "sandbox '%.80s' is " STR_FMT "; 'croft resume %.80s' first",
                        name, STR_ARG(status), name);

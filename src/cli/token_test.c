@@ -45,6 +45,8 @@ static void checks(struct buf *got)
     CHECK(setenv("CROFT_API_KEY", secret, 1) == 0);
     CHECK_INT(token(got, "create", "boss", "--scope=admin", NULL), 1);
     CHECK_HAS(buf_str(got), "there is or was a key 'boss'");
+    CHECK_INT(token(got, "rm", "boss", NULL, NULL), 1);
+    CHECK_HAS(buf_str(got), "or force it ('croft token rm --force', ?force=true)");
     CHECK_INT(token(got, "create", "t1", "--most-runtimes=5", "--json"), 0);
     CHECK_HAS(buf_str(got), "{\"name\": \"t1\", \"scopes\": [\"runtime\", \"read\"], "
                             "\"most_runtimes\": 5, \"starts_per_minute\": 0, \"created_at\": \"");

@@ -244,7 +244,8 @@ AES_TEST(shells_refuse_bad_input_by_name)
     CHECK_INT(aes_ask(&a, "DELETE", SHELLS "/nobody", "", STR("")).status, 404);
     for (int i = 0; i < 16; i++)
         post(&a, SHELLS, "{}", 201);
-    CHECK_HAS(post(&a, SHELLS, "{}", 429).body, "16 shells are open");
+    CHECK_HAS(post(&a, SHELLS, "{}", 429).body,
+              "16 shells are open, each 'croft exec' has one: wait");
     aes_close(&a);
 }
 

@@ -267,6 +267,8 @@ TEST(serve_cli_lists_inspects_pauses_and_resumes)
     check("croft stop demo nobody 2>&1 >/dev/null | grep -c nobody", 0, "1\n");
     check_has("croft inspect demo", "its files are kept");
     check("croft resume demo >/dev/null && croft exec demo -- cat /workspace/kept", 0, "stays\n");
+    serve_tell(&s, "/stop", serve_start(&s, "demo", ""));
+    check_has("croft exec demo -- true 2>&1", "'demo' has ended and its files are gone; start a");
     check("croft rm demo >/dev/null && croft ps --quiet", 0, "");
     serve_close(&s);
 }

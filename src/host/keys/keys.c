@@ -288,7 +288,8 @@ fallible keys_check_last(const struct keys *k, struct str name)
             return NULL;
     return err_new(ERR_CONFLICT,
                    "key '%s' is the last with the scope 'admin': without it nobody can make or "
-                   "revoke keys while the server runs; make another first, or say force",
+                   "revoke keys while the server runs; make another first, or force it "
+                   "('croft token rm --force', ?force=true)",
                    e->key.name);
 }
 

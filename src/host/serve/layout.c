@@ -72,11 +72,12 @@ static fallible check_way(const struct layout *l)
         return NULL;
     if (number == WALK_FAILED || !way_at(l, number, path, sizeof path) || stat(path, &st) < 0)
         return err_new(ERR_INTERNAL, "the way to it cannot be tried as user %u", l->user.uid);
-    return err_new(ERR_FORBIDDEN,
-                   "'%s' is closed (mode %04o%s) to user %u, as whom the server runs: 'chmod o+x "
-                   "%s'%s, or name another directory with --state",
-                   path, st.st_mode & 07777, has_acl(path) ? " and an access list" : "",
-                   l->user.uid, path, has_acl(path) ? ", 'getfacl' shows who else may" : "");
+    return err_new(
+        ERR_FORBIDDEN,
+        "'%s' is closed (mode %04o%s) to user %u, as whom the server runs: 'chmod o+x "
+        "%s'%s, or name another directory (CROFT_SERVER_STATE_DIR, --state of 'croft serve')",
+        path, st.st_mode & 07777, has_acl(path) ? " and an access list" : "", l->user.uid, path,
+        has_acl(path) ? ", 'getfacl' shows who else may" : "");
 }
 
 static fallible open_state(struct layout *l, int *ret_dir)
@@ -136,7 +137,7 @@ static fallible lock(int state, int *ret_lock)
         if (errno != EAGAIN && errno != EACCES)
             return err_sys("lock 'server.lock'");
         return err_new(ERR_BUSY, "another 'croft serve' uses it; stop that one, or name another "
-                                 "with --state");
+                                 "(CROFT_SERVER_STATE_DIR, --state of 'croft serve')");
     }
     *ret_lock = take_fd(&fd);
     return NULL;

@@ -37,6 +37,8 @@ TEST(server_state_below_a_directory_closed_to_its_user_names_that)
     CHECK_INT(mkdir(path, 0700), 0);
     strcat(path, "/state");
     CHECK_ERR(layout_open(&l, path), ERR_FORBIDDEN, "/closed' is closed (mode 0700) to user");
+    CHECK_ERR(layout_open(&l, path), ERR_FORBIDDEN,
+              "directory (CROFT_SERVER_STATE_DIR, --state of");
     layout_close(&l);
 }
 

@@ -58,7 +58,10 @@ static fallible check_name(const struct exec *e, struct str name)
         *(s->name[0] ? &named : &unnamed) += 1;
     }
     if (name.len && named > SESSIONS_MAX) /* the default one does not count */
-        return err_new(ERR_LIMIT, "%d shells are open: DELETE one first", SESSIONS_MAX);
+        return err_new(ERR_LIMIT,
+                       "%d shells are open, each 'croft exec' has one: wait for one to end, or "
+                       "DELETE it",
+                       SESSIONS_MAX);
     if (!name.len && unnamed >= STATIC_MAX)
         return err_new(ERR_LIMIT, "%d static commands run already: wait for one", STATIC_MAX);
     return NULL;
