@@ -47,6 +47,7 @@ struct cfg_row {
     const char *help;
     const char *flag; /* command line name without dashes; NULL: last part of the key, '-' for '_',
                          none for foreign rows; "": none */
+    char letter;      /* "-f" on the command line of the command that reads it so; 0: none */
     const char *env;  /* NULL: CROFT_SECTION_NAME, as above for foreign rows */
     const char *choices; /* "a|b|c" for strings; NULL: anything */
     int64_t min, max;    /* for numbers; both 0: no bound beyond the type's */

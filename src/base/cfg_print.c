@@ -7,7 +7,7 @@
 
 #define LEFT_MAX 34
 
-/* --listen TEXT */
+/* -l, --listen TEXT */
 static bool put_left(const struct cfg_row *row, char *out, size_t size)
 {
     static const char *const words[] = {
@@ -21,8 +21,9 @@ static bool put_left(const struct cfg_row *row, char *out, size_t size)
     if (!cfg_row_flag(row, flag))
         return false;
     bool on = row->type == CFG_TYPE_BOOL && row->otherwise && strcmp(row->otherwise, "true") == 0;
-    snprintf(out, size, "--%s%s%s%s", on ? "no-" : "", flag, row->choices ? " " : "",
-             row->choices ? row->choices : words[row->type]);
+    const char letter[] = {'-', row->letter, ',', ' ', '\0'};
+    snprintf(out, size, "%s--%s%s%s%s", row->letter ? letter : "", on ? "no-" : "", flag,
+             row->choices ? " " : "", row->choices ? row->choices : words[row->type]);
     return true;
 }
 

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/plain.h"
 #include "base/utf8.h"
+#include "cli/letters.h"
 
 ROWS_OF(cli_commands, struct cli_command)
 
@@ -135,6 +136,15 @@ int cli_misuse(struct cli *cli, struct err *e)
     return CLI_USAGE;
 }
 
+/* "-x" is nobody's name; "./-x", or "-- -x", is. */
+static fallible refuse_letters(int argc, char **argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (argv[i][0] == '-' && argv[i][1])
+            return err_new(ERR_INVALID, "%.80s: no such option; --help lists them", argv[i]);
+    return NULL;
+}
+
 fallible cli_flags(struct cli *cli, struct arena *a, void *options, int *argc, char **argv)
 {
     struct cfg_table t = cli->command->options;
@@ -143,6 +153,8 @@ fallible cli_flags(struct cli *cli, struct arena *a, void *options, int *argc, c
     t.into = options;
     TRY(cfg_init(&c, a, &t, 1));
     struct err *e = cfg_load_flags(&c, argc, argv);
+    if (!e)
+        e = refuse_letters(*argc, argv);
     cli->misused |= e != NULL;
     return e;
 }
@@ -174,9 +186,13 @@ static bool has_flag(const char *flag, int argc, char **argv)
 static int run(struct cli *cli, const struct cli_command *c, int argc, char **argv)
 {
     own_done(buf) help;
+    own_done(arena) a;
 
     buf_init(&help, 1u << 20);
+    arena_init(&a, 64u << 20);
     cli->command = c;
+    if (!c->takes_settings) /* those have no letters, and values that may look like some */
+        argv = letters_spell_out(c, &a, &argc, argv);
     cli->json = has_flag("--json", argc, argv);
     if (!has_flag("--help", argc, argv) && !has_flag("-h", argc, argv))
         return c->run(cli, argc, argv);

@@ -34,6 +34,8 @@ struct cli_command {
     const char *help;    /* more, in paragraphs; NULL: none */
     /* Flags of its own, for --help and the man page; options.into is not used. */
     struct cfg_table options;
+    /* Of a command that runs another: what follows so many words is that one's, flags and all. */
+    unsigned own_words;
     bool takes_settings; /* --help shows the flags of the settings too */
     bool hidden;
     /* argv without the name of the command; gives the exit code. */

@@ -29,8 +29,13 @@ static const int stop_signals[EXEC_STOPS] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 static const struct cfg_row rows[] = {
     CFG_BOOL(exec_options, interactive, "interactive", false,
-             "Pass on what comes in here even when it is no terminal; else there is no input."),
-    CFG_STR(exec_options, workdir, "workdir", NULL, "Where it runs; default: where shells start."),
+             "Pass on what comes in here even when it is no terminal; else there is no input.",
+             .letter = 'i'),
+    CFG_BOOL(exec_options, tty, "tty", false,
+             "As it is anyway: a command has a terminal of its own (so -it may be said).",
+             .letter = 't'),
+    CFG_STR(exec_options, workdir, "workdir", NULL, "Where it runs; default: where shells start.",
+            .letter = 'w'),
     CFG_BOOL(exec_options, json, "json", false,
              "Print exit code and output as one JSON object, when it has ended."),
 };
@@ -484,6 +489,7 @@ CLI_COMMAND(exec) = {
             "  croft exec --interactive demo -- python3 < script.py\n"
             "  croft exec --json demo -- uname -r\n",
     .options = {.rows = rows, .count = ARRAY_LEN(rows)},
+    .own_words = 1,
     .run = run_exec,
 };
 
@@ -493,6 +499,6 @@ CLI_COMMAND(shell) = {
     .usage = "SANDBOX",
     .help = "With jobs, C-c and C-z, and this terminal's size; its exit code is ours. Without a\n"
             "terminal it reads commands from what comes in.\n",
-    .options = {.rows = rows + 1, .count = ARRAY_LEN(rows) - 1}, /* always interactive */
+    .options = {.rows = rows + 2, .count = ARRAY_LEN(rows) - 2}, /* always interactive */
     .run = run_shell,
 };

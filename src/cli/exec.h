@@ -15,7 +15,7 @@
 enum { EXEC_STOPS = 4 };            /* signals that end us */
 
 struct exec_options {
-    bool interactive, json;
+    bool interactive, tty, json;
     struct str workdir;
 };
 

@@ -136,7 +136,7 @@ static int run_fork(struct cli *cli, int argc, char **argv)
 
 static const struct cfg_row json_rows[] = {JSON_ROW};
 static const struct cfg_row fork_rows[] = {
-    CFG_UINT(inspect_options, count, "count", 1, "How many.", .min = 1, .max = 100),
+    CFG_UINT(inspect_options, count, "count", 1, "How many.", .letter = 'n', .min = 1, .max = 100),
     JSON_ROW,
 };
 

@@ -49,18 +49,6 @@ static bool write_events(void *arg, struct str piece)
     return !e && put_out(j);
 }
 
-/* -f and -n, as everybody types them. */
-static void spell_out(int argc, char **argv)
-{
-    static char follow[] = "--follow", tail[] = "--tail";
-
-    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (strcmp(argv[i], "-f") == 0)
-            argv[i] = follow;
-        else if (strcmp(argv[i], "-n") == 0)
-            argv[i] = tail;
-}
-
 static struct str path_of(struct job *j, const struct json *sandbox)
 {
     const struct logs_options *o = &j->o;
@@ -106,7 +94,6 @@ static fallible show(struct job *j, struct cli *cli, int argc, char **argv)
     struct json *sandbox;
 
     TRY(ask_open(&j->k, cli));
-    spell_out(argc, argv);
     TRY(cli_flags(cli, &j->k.arena, &j->o, &argc, argv));
     TRY(check_word("tail", j->o.tail));
     TRY(check_word("since", j->o.since));
@@ -131,8 +118,9 @@ static int run(struct cli *cli, int argc, char **argv)
 }
 
 static const struct cfg_row rows[] = {
-    CFG_BOOL(logs_options, follow, "follow", false, "Go on as more is said, until it ends (-f)."),
-    CFG_STR(logs_options, tail, "tail", NULL, "Begin with that many last lines (-n)."),
+    CFG_BOOL(logs_options, follow, "follow", false, "Go on as more is said, until it ends.",
+             .letter = 'f'),
+    CFG_STR(logs_options, tail, "tail", NULL, "Begin with that many last lines.", .letter = 'n'),
     CFG_STR(logs_options, since, "since", NULL, "Begin at a place that --json said."),
     CFG_BOOL(logs_options, json, "json", false, "Print a JSON object for each piece."),
 };

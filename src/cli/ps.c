@@ -13,8 +13,8 @@ struct ps_options {
 };
 
 static const struct cfg_row rows[] = {
-    CFG_BOOL(ps_options, all, "all", false, "Stopped ones too."),
-    CFG_BOOL(ps_options, quiet, "quiet", false, "Only their ids."),
+    CFG_BOOL(ps_options, all, "all", false, "Stopped ones too.", .letter = 'a'),
+    CFG_BOOL(ps_options, quiet, "quiet", false, "Only their ids.", .letter = 'q'),
     CFG_BOOL(ps_options, json, "json", false, "Print JSON."),
 };
 
@@ -89,18 +89,6 @@ static void warn(struct cli *cli, const struct json *list)
     fd_print(cli->err, STR_FMT "\n", STR_ARG(buf_str(&out)));
 }
 
-/* As everybody types them. */
-static void spell_out(int argc, char **argv)
-{
-    static char all[] = "--all", quiet[] = "--quiet";
-
-    for (int i = 0; i < argc; i++)
-        if (strcmp(argv[i], "-a") == 0)
-            argv[i] = all;
-        else if (strcmp(argv[i], "-q") == 0)
-            argv[i] = quiet;
-}
-
 static int run(struct cli *cli, int argc, char **argv)
 {
     struct ps_options o = {0};
@@ -110,13 +98,10 @@ static int run(struct cli *cli, int argc, char **argv)
 
     buf_init(&out, 64u << 20);
     struct err *e = ask_open(&k, cli);
-    spell_out(argc, argv);
     if (!e)
         e = cli_flags(cli, &k.arena, &o, &argc, argv);
     if (!e && argc)
-        e = cli_wrong(cli, argv[0][0] == '-'
-                               ? "no such flag"
-                               : "no name is wanted; 'croft inspect' shows one sandbox");
+        e = cli_wrong(cli, "no name is wanted; 'croft inspect' shows one sandbox");
     if (!e)
         e = ask_json(&k, "GET",
                      o.all ? STR("/croft/v1/sandboxes?status=all") : STR("/croft/v1/sandboxes"),

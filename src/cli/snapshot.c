@@ -26,7 +26,7 @@ struct snapshot_options {
 
 static const struct cfg_row rows[] = {
     CFG_STR(snapshot_options, name, "name", NULL,
-            "What to call it; default: snap- and eight letters."),
+            "What to call it; default: snap- and eight letters.", .letter = 'n'),
     CFG_BOOL(snapshot_options, json, "json", false, "Print JSON."),
 };
 

@@ -61,6 +61,13 @@ TEST(serve_cli_runs_commands_and_gives_their_exit_codes)
     check("croft exec demmo -- true 2>&1", 125,
           "croft exec: no sandbox 'demmo'; did you mean 'demo'? (croft ps)\n");
     check("croft exec 2>/dev/null", 2, "");
+    check("echo x | croft exec -it demo -- cat", 0, "x\n");
+    check("croft exec -w /usr demo pwd; croft exec demo echo -i --help", 0, "/usr\n-i --help\n");
+    check("croft exec -x demo -- true 2>&1", 2,
+          "croft exec: -x: no such option; --help lists them\ntry: croft exec --help\n");
+    check("croft stop -f demo 2>&1 | head -1", 0,
+          "croft stop: -f: no such option; --help lists them\n");
+    check("croft ps -aq | wc -l", 0, "1\n");
     check("croft rm demo | grep -c .", 0, "1\n");
     serve_close(&s);
 }
@@ -311,7 +318,7 @@ TEST(serve_forks_share_files_and_nothing_else)
     serve_open(&s);
     CHECK_STR(at_server(&s), "demo");
     check("croft exec demo -- sh -c 'echo old > /workspace/f; echo word > /root/g'", 0, "");
-    check("croft fork demo --count 3 | wc -l", 0, "3\n");
+    check("croft fork demo -n 3 | wc -l", 0, "3\n");
     check("croft ps --quiet | wc -l", 0, "4\n");
     check("for i in 1 2 3; do croft exec $(croft ps --quiet | sed -n $((i + 1))p) -- sh -c "
           "\"cat /workspace/f /root/g; echo $i > /workspace/f\"; done",
