@@ -5,6 +5,7 @@
 
 #include "base/cfg_row.h"
 #include "cli/cli.h"
+#include "cli/names.h"
 #include "host/config/settings.h"
 
 static void put_flags_of(struct buf *out, const struct cfg_table *t, const char *before,
@@ -48,11 +49,6 @@ static void put_words(struct buf *out, const struct cli_command *c)
     }
 }
 
-static bool takes_sandbox(const struct cli_command *c)
-{
-    return c->usage && strstr(c->usage, "SANDBOX");
-}
-
 static void put_names(struct buf *out)
 {
     const struct cli_command *c;
@@ -68,7 +64,7 @@ static void put_bash(struct buf *out)
 
     buf_add_cstr(out, "# eval \"$(croft completion bash)\"\n"
                       "_croft() {\n"
-                      "  local word=${COMP_WORDS[COMP_CWORD]} words\n"
+                      "  local word=${COMP_WORDS[COMP_CWORD]} words files=\n"
                       "  COMPREPLY=()\n"
                       "  if [ \"$COMP_CWORD\" -eq 1 ]; then words='");
     put_names(out);
@@ -80,14 +76,16 @@ static void put_bash(struct buf *out)
         put_words(out, c);
         put_flags(out, c, "--", " ");
         buf_add_cstr(out, "'");
-        if (takes_sandbox(c))
-            buf_add_cstr(out, "\" $(croft ps --quiet 2>/dev/null)\"");
-        buf_add_cstr(out, " ;;\n");
+        if (names_are_wanted(c)) /* of safe characters: -W expands */
+            buf_add_cstr(out,
+                         "\" $(croft names -- \"${COMP_WORDS[@]:1:COMP_CWORD-1}\" 2>/dev/null)\"");
+        buf_add_cstr(out, places_are_wanted(c) ? "; files=1 ;;\n" : " ;;\n");
     }
     buf_add_cstr(out, "  esac; fi\n"
                       "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
-                      "  [ ${#COMPREPLY[@]} -gt 0 ] || mapfile -t COMPREPLY < <(compgen -f -- "
-                      "\"$word\")\n"
+                      "  case ${COMPREPLY[0]} in *:) compopt -o nospace 2>/dev/null ;; esac\n"
+                      "  [ -z \"$files\" ] && [ ${#COMPREPLY[@]} -gt 0 ] ||\n"
+                      "    mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- \"$word\")\n"
                       "}\ncomplete -o filenames -F _croft croft\n");
 }
 
@@ -121,8 +119,11 @@ static void put_zsh(struct buf *out)
         buf_addf(out, "    %s) compadd -- ", c->name);
         put_words(out, c);
         put_flags(out, c, "--", " ");
-        if (takes_sandbox(c))
-            buf_add_cstr(out, "$(croft ps --quiet 2>/dev/null)");
+        if (names_are_wanted(c))
+            buf_addf(
+                out,
+                "\n      compadd%s -- $(croft names -- \"${(@)words[2,CURRENT-1]}\" 2>/dev/null)",
+                places_are_wanted(c) ? " -S ''" : "");
         buf_add_cstr(out, " ;;\n");
     }
     buf_add_cstr(out, "  esac\n  _files\n}\n"
@@ -145,10 +146,10 @@ static void put_fish(struct buf *out)
         buf_init(&before, 4096);
         buf_addf(&before, "complete -c croft -n '__fish_seen_subcommand_from %s' -l ", c->name);
         put_flags(out, c, buf_cstr(&before), "\n");
-        if (takes_sandbox(c))
+        if (names_are_wanted(c))
             buf_addf(out,
-                     "complete -c croft -n '__fish_seen_subcommand_from %s' -a '(croft ps --quiet "
-                     "2>/dev/null)'\n",
+                     "complete -c croft -n '__fish_seen_subcommand_from %s' -a '(croft names -- "
+                     "(commandline -opc)[2..-1] 2>/dev/null)'\n",
                      c->name);
     }
 }

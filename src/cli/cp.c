@@ -464,7 +464,7 @@ static int run(struct cli *cli, int argc, char **argv)
 CLI_COMMAND(cp) = {
     .name = "cp",
     .summary = "copy files into a server's sandbox, or out of it",
-    .usage = "FROM TO",
+    .usage = "SANDBOX:PATH PATH | PATH SANDBOX:PATH",
     .help =
         "One of them is SANDBOX:PATH, its path absolute. A directory that is there gets the copy\n"
         "inside it, as cp -r does; 'dir/.' copies what is in dir. Permissions and times (to the\n"

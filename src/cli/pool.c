@@ -119,7 +119,7 @@ static int run(struct cli *cli, int argc, char **argv)
 CLI_COMMAND(pool) = {
     .name = "pool",
     .summary = "show or change what a server keeps warm",
-    .usage = "[ls | set NAME]",
+    .usage = "[ls | set POOL]",
     .help = "A start that finds a warm sandbox of its image is a hit; misses are counted by why.\n"
             "\n"
             "  croft pool set default --target 20     at once, until the server's settings are "

@@ -312,7 +312,7 @@ static int run(struct cli *cli, int argc, char **argv)
 CLI_COMMAND(token) = {
     .name = "token",
     .summary = "make, list and revoke the keys of a server",
-    .usage = "create NAME | ls | rm NAME ...",
+    .usage = "create NAME | ls | rm KEY ...",
     .help = "A running server is asked (CROFT_HOST, CROFT_API_KEY; else the socket in the state\n"
             "directory); if none runs, its database is changed directly. The first key must have\n"
             "the scope admin: from then on every request needs a key. What was started without\n"

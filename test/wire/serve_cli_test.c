@@ -327,6 +327,44 @@ TEST(serve_forks_share_files_and_nothing_else)
     serve_close(&s);
 }
 
+/* bash offers for the words of a line, the last of them half typed. */
+static void check_offers(struct serve *s, const char *words, const char *want)
+{
+    check(serve_text(s,
+                     "cd $HOME && source <(croft completion bash); COMP_WORDS=(croft %s); "
+                     "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _croft; (IFS=,; echo "
+                     "\"${COMPREPLY[*]}\")",
+                     words),
+          0, serve_text(s, "%s\n", want));
+}
+
+TEST(serve_cli_is_completed_by_names_of_what_there_is)
+{
+    struct serve s = {.key = "one-key-that-is-long-enough"};
+
+    setenv("CROFT_API_KEY", s.key, 1);
+    serve_open(&s);
+    CHECK_STR(at_server(&s), "demo");
+    serve_start(&s, "job-1", "");
+    serve_want(&s, 200, "POST", "/start", "{'image':'host','session_id':'job-$(touch ran)'}");
+    const char *id = serve_field(&s, serve_start(&s, "demo", ""), "runtime_id");
+    check("croft snapshot take demo --name sn-1 >$D/out && croft token create k-1 2>$D/out "
+          ">$D/out && mkdir $D/job-dir",
+          0, "");
+    check_offers(&s, "exec job-", "job-1"); /* ids have letters only */
+    check_offers(&s, serve_text(&s, "stop job-1 %.9s", id), id);
+    check_offers(&s, "cp job-", "job-1:,job-dir");
+    check_offers(&s, "cp --json job-dir job-1", "job-1:");
+    check_offers(&s, "snapshot rm sn-", "sn-1");
+    check_offers(&s, "snapshot take job-", "job-1");
+    check_offers(&s, "pool set d", "default");
+    check_offers(&s, "pool d", "");
+    check_offers(&s, "token rm k-", "k-1");
+    check_offers(&s, "token create k-", "");
+    check("cd $HOME; ls ran 2>$D/out", 2, ""); /* what a stranger called his own */
+    serve_close(&s);
+}
+
 TEST(serve_snapshots_are_gone_on_from_and_belong_to_their_tenant)
 {
     struct serve s = {.key = "one-key-that-is-long-enough"};
