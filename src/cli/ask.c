@@ -30,6 +30,17 @@ static bool has_host(struct str url)
     return rest.len && rest.p[0] != '/' && rest.p[0] != ':';
 }
 
+/* "localhost:3000", as a browser takes it too. */
+static bool is_bare(struct str at)
+{
+    uint64_t port;
+    struct str host;
+    bool two = str_cut(&at, ':', &host);
+
+    return two && host.len && str_find_char(host, '/') < 0 && str_to_u64(at, &port) &&
+           port <= UINT16_MAX;
+}
+
 static fallible find_server(struct ask *k)
 {
     const char *host = cfg_env_get(k->cli->envp, "CROFT_HOST");
@@ -40,6 +51,8 @@ static fallible find_server(struct ask *k)
     k->url = STR("http://localhost");
     if (host && *host) {
         struct str at = str_of(host);
+        if (is_bare(at))
+            at = arena_printf(&k->arena, "http://%s", host);
         bool https = str_starts(at, STR("https://"));
         bool url = (https || str_starts(at, STR("http://"))) && has_host(at);
         if (str_starts(at, STR("unix:/")))
@@ -51,6 +64,7 @@ static fallible find_server(struct ask *k)
                            "CROFT_HOST '%.200s': wanted http://HOST:PORT, https://HOST:PORT or "
                            "unix:/PATH",
                            host);
+        TRY(arena_check(&k->arena));
         return https ? tls_client_new(cfg_env_get(k->cli->envp, "CROFT_CA_FILE"), &k->tls) : NULL;
     }
     TRY(cli_state_path(k->cli, &k->arena, &state));

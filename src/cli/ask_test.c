@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "test/program.h"
 #include "test/raw.h"
 #include "test/test.h"
 
@@ -87,6 +88,30 @@ TEST(ask_says_it_of_a_stream_and_a_sandbox_too)
               "answered 502, which is not what a croft server says");
     CHECK_ERR(ask_refused(&a.k, 422, STR("{\"detail\":\"no\"}")), ERR_INVALID, "no");
     ask_end(&a);
+}
+
+TEST(ask_takes_a_host_and_a_port_for_http)
+{
+    static const char *const hosts[][2] = {{"CROFT_HOST=localhost:3000", "http://localhost:3000"},
+                                           {"CROFT_HOST=10.0.0.1:80", "http://10.0.0.1:80"},
+                                           {"CROFT_HOST=https://a:1", "https://a:1"},
+                                           {"CROFT_HOST=ftp://x:1", NULL},
+                                           {"CROFT_HOST=host:name", NULL},
+                                           {"CROFT_HOST=localhost", NULL},
+                                           {"CROFT_HOST=:3000", NULL}};
+
+    for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
+        struct cli cli = {.out = -1, .err = -1, .envp = ARGS(hosts[i][0])};
+        struct ask k;
+        struct err *e = ask_open(&k, &cli);
+        if (hosts[i][1]) {
+            CHECK_OK(e);
+            CHECK_STR(k.url, hosts[i][1]);
+        } else {
+            CHECK_ERR(e, ERR_INVALID, "wanted http://HOST:PORT");
+        }
+        ask_close(&k);
+    }
 }
 
 /* Somebody listens, and that is all. */
