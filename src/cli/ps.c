@@ -37,7 +37,20 @@ static bool are_of_keys(const struct json *s)
     return false;
 }
 
-static void put_row(struct buf *out, const struct json *s, bool keys)
+#define URL_MIN 3
+
+static size_t url_width(const struct json *s)
+{
+    size_t width = URL_MIN;
+
+    for (; s; s = s->next) {
+        size_t n = json_get_str(s, "url", STR("-")).len;
+        width = n > width ? n : width;
+    }
+    return width;
+}
+
+static void put_row(struct buf *out, const struct json *s, bool keys, size_t url)
 {
     plain_put_cell(out, json_get_str(s, "runtime_id", STR("-")), 18);
     plain_put_cell(out, json_get_str(s, "status", STR("-")), 10);
@@ -45,7 +58,7 @@ static void put_row(struct buf *out, const struct json *s, bool keys)
     put_age(out, json_get_str(s, "created_at", STR("")));
     plain_put_cell(out, json_get_str(s, "image", STR("-")), 10);
     buf_add_cstr(out, "  ");
-    plain_put_cell(out, json_get_str(s, "url", STR("-")), 28);
+    plain_put_cell(out, json_get_str(s, "url", STR("-")), url);
     buf_add_cstr(out, "  ");
     if (keys) {
         plain_put_cell(out, json_get_str(s, "key", NO_KEYS), 10);
@@ -59,17 +72,18 @@ static void put_list(struct buf *out, const struct ps_options *o, const struct j
 {
     const struct json *s = list ? list->first : NULL;
     bool keys = are_of_keys(s);
+    size_t url = url_width(s);
 
     if (!s && !o->quiet)
         buf_add_cstr(out, "no sandboxes; 'croft run' starts one here, POST /start one there\n");
     else if (!o->quiet)
-        buf_addf(out, "%-16s  %-8s  %-5s  %-6s  %-10s  %-28s  %s%s\n", "ID", "STATUS", "START",
-                 "AGE", "IMAGE", "URL", keys ? "KEY         " : "", "SESSION");
+        buf_addf(out, "%-16s  %-8s  %-5s  %-6s  %-10s  %-*s  %s%s\n", "ID", "STATUS", "START",
+                 "AGE", "IMAGE", (int)url, "URL", keys ? "KEY         " : "", "SESSION");
     for (; s; s = s->next)
         if (o->quiet)
             buf_addf(out, STR_FMT "\n", STR_ARG(json_get_str(s, "runtime_id", STR(""))));
         else
-            put_row(out, s, keys);
+            put_row(out, s, keys, url);
 }
 
 /* Once: all are of one backend. */

@@ -257,6 +257,9 @@ TEST(serve_cli_lists_inspects_pauses_and_resumes)
     CHECK_STR(at_server(&s), "demo");
     check("croft ps --quiet | wc -l", 0, "1\n");
     check_has("croft ps", "running");
+    check("croft ps | python3 -c 'import sys; h, r = sys.stdin; print(h.index(\"SESSION\") == "
+          "r.index(\"demo\"), h.index(\"URL\") == r.index(\"http\"))'",
+          0, "True True\n");
     check_has("croft inspect demo", "timeline");
     check("croft stats --json demo | python3 -c 'import json, sys; d = json.load(sys.stdin); "
           "print(d[\"memory_bytes\"] > 10000, d[\"pids\"] > 0, d[\"oom_kills\"])'",
