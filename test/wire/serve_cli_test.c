@@ -53,6 +53,10 @@ TEST(serve_cli_runs_commands_and_gives_their_exit_codes)
     CHECK_STR(at_server(&s), "demo");
     check("croft exec demo -- sh -c 'echo hello; exit 3'", 3, "hello\n");
     check("croft exec demo -- echo \"it's\" '$HOME' 'a b'", 0, "it's $HOME a b\n");
+    check("croft exec demo -- /etc/passwd >$D/out 2>&1", 126, "");
+    check("croft exec demo -- no-such-command >$D/out 2>&1", 127, "");
+    check("croft exec demo -- sh -c 'kill -TERM $$' >$D/out", 128 + 15, "");
+    check("croft exec demo -- sh -c 'kill -KILL $$' >$D/out", 128 + 9, "");
     check("croft exec --workdir /usr demo -- pwd", 0, "/usr\n");
     check("croft exec --workdir /usr -- demo pwd", 0, "/usr\n");
     check("echo typed | croft exec --interactive demo -- sed 's/typed/got it/'", 0, "got it\n");
