@@ -177,7 +177,7 @@ static void on_event(void *ctx, const struct sse_event *e)
 static void on_watch_body(struct http_call *call, struct str piece)
 {
     struct exec *x = http_call_owner(call);
-    struct err *e = sse_parser_feed(&x->sse, piece);
+    struct err *e = x->finishing ? NULL : sse_parser_feed(&x->sse, piece);
 
     if (e)
         exec_end(x, e);
@@ -188,7 +188,11 @@ static void on_watch_done(struct http_call *call, struct err *e)
     struct exec *x = http_call_owner(call);
 
     x->watch = NULL;
-    exec_end(x, e ? e : err_new(ERR_CLOSED, "the sandbox's server ended the output"));
+    x->open = false;
+    if (x->finishing)
+        err_free(e); /* as we asked for */
+    else
+        exec_end(x, e ? e : err_new(ERR_CLOSED, "the sandbox's server ended the output"));
 }
 
 /* --- its end --- */
@@ -335,7 +339,9 @@ static fallible make_shell(struct exec *x)
             jw_str(&w, "cwd", x->o.workdir);
     }
     TRY(buf_check(&body));
-    return ask_shell(x, "POST", STR("/croft/v1/shells"), buf_str(&body));
+    TRY(ask_shell(x, "POST", STR("/croft/v1/shells"), buf_str(&body)));
+    x->open = true;
+    return NULL;
 }
 
 static fallible begin(struct exec *x, const char *const *argv)
@@ -367,8 +373,9 @@ static fallible begin(struct exec *x, const char *const *argv)
 
 static void finish(struct exec *x)
 {
-    struct http_call *const calls[] = {x->watch, x->run, x->send};
+    struct http_call *const calls[] = {x->run, x->send};
 
+    x->finishing = true;
     if (x->raw)
         tcsetattr(STDIN_FILENO, TCSADRAIN, &x->was);
     loop_io_stop(&x->in);
@@ -378,8 +385,10 @@ static void finish(struct exec *x)
     for (size_t i = 0; i < ARRAY_LEN(calls); i++)
         if (calls[i])
             http_call_cancel(calls[i]);
-    if (x->shell.p)
+    if (x->open) /* it would go with who watches it; that is asked for, not left to be noticed */
         err_free(ask_shell(x, "DELETE", x->shell, (struct str){0})); /* it may be gone with all */
+    if (x->watch)
+        http_call_cancel(x->watch);
     sse_parser_done(&x->sse);
     buf_done(&x->before);
     buf_done(&x->answer);

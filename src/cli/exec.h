@@ -41,7 +41,8 @@ struct exec {
     struct termios was;
     struct loop_io in;
     struct loop_signal winch, stops[EXEC_STOPS];
-    bool over;
+    bool over, finishing;
+    bool open; /* the shell */
     int code;
     struct err *failed;
 };

@@ -72,6 +72,12 @@ TEST(serve_cli_runs_commands_and_gives_their_exit_codes)
     check("croft stop -f demo 2>&1 | head -1", 0,
           "croft stop: -f: no such option; --help lists them\n");
     check("croft ps -aq | wc -l", 0, "1\n");
+    serve_ask_inside(&s, serve_start(&s, "demo", ""), "GET", "/nowhere", NULL); /* is counted */
+    check(serve_text(&s,
+                     "curl -s http://127.0.0.1:%u/metrics | grep 'face=\"sandbox\".*code=\"404\"' "
+                     "| grep -o '[^ ]*$'",
+                     s.wire.port),
+          0, "1\n"); /* and nothing else is asked for in vain */
     check("croft rm demo | grep -c .", 0, "1\n");
     serve_close(&s);
 }
