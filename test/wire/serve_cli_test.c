@@ -127,6 +127,12 @@ TEST(serve_cli_copies_files_and_trees_both_ways)
     check("cd $D && croft cp big demo:/workspace/other && croft cp demo:/workspace/other . && cmp "
           "big other && echo same",
           0, "same\n");
+    check("cd $D && croft cp demo:/proc/self/status st && grep -c ^Pid: st && croft cp "
+          "/proc/self/status demo:/tmp/st && croft exec demo -- grep -c ^Pid: /tmp/st",
+          0, "1\n1\n"); /* whose size is said to be 0 */
+    check(
+        "cd $D && >none && croft cp none demo:/tmp/none && croft cp demo:/tmp/none no && wc -c <no",
+        0, "0\n");
     check_has("croft cp demo:/nowhere/x $D/y 2>&1", "croft cp:");
     check_has("croft cp a b 2>&1", "one of FROM and TO is SANDBOX:PATH");
     serve_close(&s);

@@ -16,6 +16,7 @@
 #include "guest/zip/format.h"
 
 #define INDEX_IN_MEMORY (256u << 10)
+#define SMALL_MOST      (ZIP_MAX32 - (ZIP_MAX32 >> 8))
 #define FILE_FLAGS      (O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
 static struct zip_out *out_new(const struct zip_out_config *config)
@@ -76,6 +77,15 @@ static fallible put_whole(struct zip_out *z, struct str content)
     return buf_check(&z->head);
 }
 
+/* Of /proc and /sys: nobody knows their size before they are read. In a tree they are left as they
+ * say: there are thousands, and some end never. */
+static bool has_hidden_bytes(const struct zip_out *z, int fd)
+{
+    char byte;
+
+    return !z->walk && pread(fd, &byte, 1, 0) == 1;
+}
+
 /* Takes the file over. Its size as of now is the most that is read, so the width of the sizes
  * can be chosen before. */
 static fallible put_file(struct zip_out *z, int fd, struct str name)
@@ -88,11 +98,13 @@ static fallible put_file(struct zip_out *z, int fd, struct str name)
     if (!S_ISREG(st.st_mode))
         return NULL;
     TRY(begin_entry(z, name, &st));
+    if (st.st_size == 0 && has_hidden_bytes(z, file))
+        st.st_size = SMALL_MOST;
     if (st.st_size == 0)
         return put_whole(z, STR(""));
     struct zip_out_entry *e = &z->entry;
     e->data_after = true;
-    e->large = (uint64_t)st.st_size > ZIP_MAX32 - (ZIP_MAX32 >> 8);
+    e->large = (uint64_t)st.st_size > SMALL_MOST;
     zip_out_put_local(z);
     z->fd = take_fd(&file);
     z->left = (uint64_t)st.st_size;
