@@ -22,6 +22,8 @@
 #define WAIT_MS    (30 * 1000)      /* for what a server knows */
 #define IDLE_MS    (10 * 60 * 1000) /* an event stream may be silent for long; beats come */
 #define LATE_MS    2000             /* then somebody wonders */
+#define AGAIN_MS   500              /* between two tries */
+#define AGAIN_MAX  (60 * NS_PER_S)
 
 static bool has_host(struct str url)
 {
@@ -201,6 +203,7 @@ fallible ask_stream(struct ask *k, const struct ask_stream *s, int *ret_status)
         .max_body_bytes = UINT64_MAX,
     };
 
+    k->cut = k->nobody = false;
     TRY(arena_check(&k->arena));
     TRY(http_call_start(k->client, &spec, &events, &p, &p.call));
     struct err *e = NULL;
@@ -212,10 +215,46 @@ fallible ask_stream(struct ask *k, const struct ask_stream *s, int *ret_status)
         http_call_cancel(p.call);
     if (e)
         return e;
+    k->cut = p.error && p.status;
     if (p.error)
         return p.status ? p.error : no_server(k, s, p.error);
     *ret_status = p.status;
     return NULL;
+}
+
+static void on_again(struct loop_timer *t)
+{
+    (void)t; /* it ended a turn */
+}
+
+static fallible pause_for(struct ask *k, uint64_t ms)
+{
+    struct loop_timer t = {0};
+
+    loop_timer_start(k->loop, &t, ms, on_again);
+    struct err *e = NULL;
+    while (!e && t.loop)
+        e = loop_turn(k->loop, -1);
+    loop_timer_stop(&t);
+    return e;
+}
+
+bool ask_once_more(struct ask *k, struct ask_again *again, struct err **e)
+{
+    uint64_t now = loop_now_ns(k->loop);
+
+    if (k->cut) {
+        again->since_ns = now;
+        if (!k->cli->json)
+            fd_print(k->cli->err, "croft %s: the connection was lost (%s); trying again\n",
+                     k->cli->command ? k->cli->command->name : "", err_text(*e));
+    } else if (!again->since_ns || !(k->nobody || err_code(*e) == ERR_BUSY) ||
+               now - again->since_ns > AGAIN_MAX) {
+        return false;
+    }
+    err_free(*e);
+    *e = pause_for(k, AGAIN_MS);
+    return !*e;
 }
 
 bool ask_keep(void *arg, struct str piece)

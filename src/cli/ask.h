@@ -22,6 +22,7 @@ struct ask {
     struct tls_client *tls;         /* NULL: the server is not asked by https */
     struct str url, unix_path, key; /* unix_path.p NULL: by url */
     bool nobody;                    /* the last question: nobody listens there */
+    bool cut;                       /* its answer had begun, and did not end */
     bool tells;                     /* that an answer is late, to who sits there */
     uint32_t wait_ms, late_ms;
 };
@@ -76,6 +77,13 @@ fallible ask_stream(struct ask *k, const struct ask_stream *s, int *ret_status);
 /* NULL below 300; otherwise what the body says of itself, which may not be ours. */
 fallible ask_refused(struct ask *k, int status, struct str text);
 bool ask_keep(void *buf, struct str piece); /* an `each` that gathers up to the buffer's limit */
+
+/* For who follows what does not end, and knows where to go on: whether to ask once more after e,
+ * which is freed then. It says so, and waits between two tries, for a minute. */
+struct ask_again {
+    uint64_t since_ns; /* 0: nothing was cut */
+};
+bool ask_once_more(struct ask *k, struct ask_again *again, struct err **e);
 
 /* The sandbox a person means: its id, its session, also as KEY/SESSION, or the beginning of an id
  * or session that only one has. ERR_CONFLICT names those that share a session, of several keys;

@@ -11,8 +11,8 @@ struct following {
     struct ask k;
     const struct events_follow *how;
     struct sse_parser events;
-    struct buf out;
-    struct err *ended; /* why, as the server says; or what it said was too much */
+    struct buf out, last; /* last: the id to go on from; empty: as we were told */
+    struct err *ended;    /* why, as the server says; or what it said was too much */
     int code;
 };
 
@@ -67,6 +67,10 @@ static void on_event(void *arg, const struct sse_event *e)
         put_json(f, e);
     else
         put_line(f, e);
+    if (e->id.len) {
+        buf_reset(&f->last);
+        buf_add(&f->last, e->id);
+    }
 }
 
 static bool write_events(void *arg, struct str piece)
@@ -106,28 +110,40 @@ fallible events_follow_check(const struct events_follow *how)
     return check_kind(how->kind);
 }
 
-static fallible follow(struct following *f, struct cli *cli)
+static fallible follow_once(struct following *f)
 {
     const struct events_follow *how = f->how;
     own_done(buf) refused;
     int status;
 
     buf_init(&refused, 1u << 20);
-    TRY(ask_open(&f->k, cli));
+    struct str after = f->last.len ? buf_str(&f->last) : how->since.p ? how->since : STR("now");
     struct ask_stream s = {
         .method = "GET",
         .refused = &refused,
         .path = arena_printf(&f->k.arena, "/croft/v1/events?after=" STR_FMT "%s" STR_FMT,
-                             STR_ARG(how->since.p ? how->since : STR("now")),
-                             how->kind.p ? "&kind=" : "", STR_ARG(how->kind)),
+                             STR_ARG(after), how->kind.p ? "&kind=" : "", STR_ARG(how->kind)),
         .accept = STR("text/event-stream"),
         .each = write_events,
         .arg = f,
     };
-    TRY(arena_check(&f->k.arena));
-    TRY(ask_stream(&f->k, &s, &status));
+    sse_parser_init(&f->events, 1u << 20, on_event, f);
+    struct err *e = ask_stream(&f->k, &s, &status);
+    sse_parser_done(&f->events);
+    TRY(e);
     TRY(ask_refused(&f->k, status, buf_str(&refused)));
     return take(&f->ended);
+}
+
+static fallible follow(struct following *f, struct cli *cli)
+{
+    struct ask_again again = {0};
+
+    TRY(ask_open(&f->k, cli));
+    struct err *e = follow_once(f);
+    while (e && ask_once_more(&f->k, &again, &e))
+        e = follow_once(f);
+    return e;
 }
 
 int events_follow(struct cli *cli, const struct events_follow *how)
@@ -135,11 +151,11 @@ int events_follow(struct cli *cli, const struct events_follow *how)
     struct following f = {.how = how, .code = CLI_OK};
 
     buf_init(&f.out, 4u << 20);
-    sse_parser_init(&f.events, 1u << 20, on_event, &f);
+    buf_init(&f.last, 256);
     struct err *e = follow(&f, cli);
     int code = e ? cli_fail(cli, e) : f.code;
-    sse_parser_done(&f.events);
     buf_done(&f.out);
+    buf_done(&f.last);
     err_free(f.ended);
     ask_close(&f.k);
     return code;

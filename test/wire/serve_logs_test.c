@@ -352,6 +352,33 @@ TEST_LIMIT(serve_tells_by_events_what_became_of_a_sandbox, 120)
     serve_close(&s);
 }
 
+/* What became of sandboxes meanwhile is told too. */
+TEST_LIMIT(serve_that_comes_back_finds_its_followers_waiting, 120)
+{
+    struct serve s = {.key = NULL};
+    struct listener l;
+
+    serve_open(&s);
+    at_server(&s);
+    hear(&l, "exec $CROFT events follow --since 0 --kind status 2>&1");
+    serve_start(&s, "before", "");
+    wait_to_hear(&l, " before STATUS$READY");
+    serve_kill(&s);
+    wait_to_hear(&l, "croft events: the connection was lost (");
+    serve_run(&s, NULL);
+    serve_start(&s, "after", "");
+    wait_to_hear(&l, " after STATUS$READY");
+    struct str rest = buf_str(&l.heard), ready = STR(" before STATUS$READY");
+    rest = str_from(rest, (size_t)str_find(rest, ready) + ready.len);
+    CHECK_INT(str_find(rest, ready), -1); /* once */
+    CHECK_INT(kill(l.pid, SIGTERM), 0);
+    wait_to_hear(&l, "");
+    CHECK_INT(program_wait(l.pid), 128 + SIGTERM);
+    close(l.fd);
+    buf_done(&l.heard);
+    serve_close(&s);
+}
+
 /* It writes a line for each request, into a pipe whose reader was killed with the server. */
 TEST_LIMIT(serve_killed_does_not_end_what_a_command_can_say, 120)
 {
