@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* logs.c — croft logs: what a server's sandbox said, and says from now on. */
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/ask.h"
 #include "net/sse.h"
@@ -13,8 +14,10 @@ struct logs_options {
 struct job {
     struct ask k;
     struct logs_options o;
-    struct sse_parser events; /* of --json */
-    struct buf out;
+    /* Of --json, and where a person follows: their ids are places to go on from. Others get the
+     * bytes as they are, of which nobody knows where they end. */
+    struct sse_parser events;
+    struct buf out, last; /* last: such an id; empty: none yet */
     int code;
 };
 
@@ -33,12 +36,28 @@ static bool write_out(void *arg, struct str piece)
     return put_out(j);
 }
 
+static void put_text(struct job *j, struct str data)
+{
+    own_done(arena) a;
+    struct json *piece = NULL;
+
+    arena_init(&a, 16u << 20);
+    err_free(json_parse(&a, data, NULL, &piece)); /* what is no piece is not shown */
+    buf_add(&j->out, json_get_str(piece, "text", STR("")));
+}
+
 static void on_event(void *arg, const struct sse_event *e)
 {
     struct job *j = arg;
 
-    if (str_eq(e->event, STR("log")))
+    if (!str_eq(e->event, STR("log")))
+        return;
+    if (j->o.json)
         buf_addf(&j->out, STR_FMT "\n", STR_ARG(e->data));
+    else
+        put_text(j, e->data);
+    buf_reset(&j->last);
+    buf_add(&j->last, e->id);
 }
 
 static bool write_events(void *arg, struct str piece)
@@ -55,6 +74,9 @@ static struct str path_of(struct job *j, const struct json *sandbox)
     const char *follow = o->follow ? "true" : "false";
     struct str path = ask_path(&j->k, sandbox, "/logs");
 
+    if (j->last.len)
+        return arena_printf(&j->k.arena, STR_FMT "?follow=true&since=" STR_FMT, STR_ARG(path),
+                            STR_ARG(buf_str(&j->last)));
     return arena_printf(&j->k.arena, STR_FMT "?follow=%s%s" STR_FMT "%s" STR_FMT, STR_ARG(path),
                         follow, o->tail.p ? "&tail=" : "", STR_ARG(o->tail),
                         o->since.p ? "&since=" : "", STR_ARG(o->since));
@@ -73,24 +95,29 @@ static fallible check_word(const char *flag, struct str word)
 static fallible stream(struct job *j, const struct json *sandbox)
 {
     own_done(buf) refused = {0};
+    bool events = j->o.json || (j->o.follow && isatty(j->k.cli->out));
     int status;
     struct ask_stream s = {
         .method = "GET",
         .refused = &refused,
         .path = path_of(j, sandbox),
-        .accept = j->o.json ? STR("text/event-stream") : (struct str){0},
-        .each = j->o.json ? write_events : write_out,
+        .accept = events ? STR("text/event-stream") : (struct str){0},
+        .each = events ? write_events : write_out,
         .arg = j,
     };
 
     buf_init(&refused, 1u << 20);
     TRY(arena_check(&j->k.arena));
-    TRY(ask_stream(&j->k, &s, &status));
+    sse_parser_init(&j->events, 1u << 20, on_event, j);
+    struct err *e = ask_stream(&j->k, &s, &status);
+    sse_parser_done(&j->events);
+    TRY(e);
     return ask_refused(&j->k, status, buf_str(&refused));
 }
 
 static fallible show(struct job *j, struct cli *cli, int argc, char **argv)
 {
+    struct ask_again again = {0};
     struct json *sandbox;
 
     TRY(ask_open(&j->k, cli));
@@ -100,7 +127,10 @@ static fallible show(struct job *j, struct cli *cli, int argc, char **argv)
     if (argc != 1)
         return cli_wrong(cli, argc ? "one sandbox at a time" : "which sandbox?");
     TRY(ask_sandbox(&j->k, argv[0], &sandbox));
-    return stream(j, sandbox);
+    struct err *e = stream(j, sandbox);
+    while (e && j->last.len && ask_once_more(&j->k, &again, &e))
+        e = stream(j, sandbox);
+    return e;
 }
 
 static int run(struct cli *cli, int argc, char **argv)
@@ -108,11 +138,11 @@ static int run(struct cli *cli, int argc, char **argv)
     struct job j = {.code = CLI_OK};
 
     buf_init(&j.out, 64u << 20);
-    sse_parser_init(&j.events, 1u << 20, on_event, &j);
+    buf_init(&j.last, 256);
     struct err *e = show(&j, cli, argc, argv);
     int code = e ? cli_fail(cli, e) : j.code;
-    sse_parser_done(&j.events);
     buf_done(&j.out);
+    buf_done(&j.last);
     ask_close(&j.k);
     return code;
 }
@@ -129,8 +159,10 @@ CLI_COMMAND(logs) = {
     .name = "logs",
     .summary = "show what a server's sandbox said, and says",
     .usage = "SANDBOX",
-    .help = "That is what its own server and, of a command run as given, what that command wrote.\n"
-            "Following costs the sandbox nothing; it ends when the sandbox ends.\n",
+    .help =
+        "That is what its own server and, of a command run as given, what that command wrote.\n"
+        "Following costs the sandbox nothing; it ends when the sandbox ends. On a terminal, or\n"
+        "with --json, it waits up to a minute for a server that has gone, and goes on.\n",
     .options = {.rows = rows, .count = ARRAY_LEN(rows)},
     .run = run,
 };

@@ -352,25 +352,52 @@ TEST_LIMIT(serve_tells_by_events_what_became_of_a_sandbox, 120)
     serve_close(&s);
 }
 
-/* What became of sandboxes meanwhile is told too. */
+static void check_once(const struct listener *l, const char *part)
+{
+    struct str rest = buf_str(&l->heard);
+
+    CHECK_HAS(rest, part);
+    rest = str_from(rest, (size_t)str_find(rest, str_of(part)) + strlen(part));
+    CHECK_INT(str_find(rest, str_of(part)), -1);
+}
+
+/* What became of sandboxes meanwhile, and what they said, is told too. */
 TEST_LIMIT(serve_that_comes_back_finds_its_followers_waiting, 120)
 {
     struct serve s = {.key = NULL};
-    struct listener l;
+    struct listener l, logs, shown;
 
     serve_open(&s);
     at_server(&s);
     hear(&l, "exec $CROFT events follow --since 0 --kind status 2>&1");
-    serve_start(&s, "before", "");
+    const char *id = serve_field(&s, serve_start(&s, "before", ""), "runtime_id");
     wait_to_hear(&l, " before STATUS$READY");
+    say(&s, id, STR("one\n"));
+    hear(&logs, "exec $CROFT logs -f --json before 2>&1");
+    hear(&shown, "exec script -qec '$CROFT logs -f before' /dev/null");
+    wait_to_hear(&logs, "one\\n");
+    wait_to_hear(&shown, "one\r\n");
     serve_kill(&s);
+    wait_to_hear(&shown, "croft logs: the connection was lost (");
+    say(&s, id, STR("two\n"));
     wait_to_hear(&l, "croft events: the connection was lost (");
     serve_run(&s, NULL);
     serve_start(&s, "after", "");
     wait_to_hear(&l, " after STATUS$READY");
-    struct str rest = buf_str(&l.heard), ready = STR(" before STATUS$READY");
-    rest = str_from(rest, (size_t)str_find(rest, ready) + ready.len);
-    CHECK_INT(str_find(rest, ready), -1); /* once */
+    say(&s, id, STR("three\n"));
+    wait_to_hear(&logs, "two\\n");
+    wait_to_hear(&logs, "three\\n");
+    wait_to_hear(&shown, "two\r\n");
+    wait_to_hear(&shown, "three\r\n");
+    CHECK_INT(serve_ask(&s, "DELETE", serve_text(&s, "/croft/v1/sandboxes/%s", id), NULL).status,
+              204);
+    end_hearing(&logs);
+    end_hearing(&shown);
+    check_once(&logs, "one\\n");
+    check_once(&shown, "one\r\n");
+    buf_done(&logs.heard);
+    buf_done(&shown.heard);
+    check_once(&l, " before STATUS$READY");
     CHECK_INT(kill(l.pid, SIGTERM), 0);
     wait_to_hear(&l, "");
     CHECK_INT(program_wait(l.pid), 128 + SIGTERM);
