@@ -178,8 +178,9 @@ static struct entry *find_orphan(struct act_book *b, const uint8_t digest[SHA256
 {
     LIST_EACH(a, &b->entries, struct act, link) {
         struct entry *e = container_of(a, struct entry, act);
-        bool orphan = !e->req || e->doubtful;
-        if (orphan && memcmp(e->digest, digest, SHA256_LEN) == 0 && str_eq(e->act.session, session))
+        if (memcmp(e->digest, digest, SHA256_LEN) != 0 || !str_eq(e->act.session, session))
+            continue;
+        if (!e->req || e->doubtful || http_req_is_cut(e->req)) /* we may hear of that later only */
             return e;
     }
     return NULL;
