@@ -22,6 +22,8 @@
 
 struct net;
 struct sbx;
+struct sbx_follower;
+struct sbx_log_from;
 struct sbx_place;
 struct sbx_question;
 struct stream;
@@ -182,6 +184,12 @@ struct sbx_backend {
     size_t (*log_read)(struct sbx *s, struct sbx_place *at, struct buf *out);
     void (*log_end)(struct sbx *s, struct sbx_place *ret_end);
     fallible (*log_watch)(struct sbx *s, bool on);
+    /* Instead of these three, where each reader has a way of his own to what is elsewhere; the
+     * driver then calls on_begin, on_more and sbx_follower_end(). Close: without that. */
+    fallible (*log_open)(struct sbx_follower *f, const struct sbx_log_from *from);
+    void (*log_next)(struct sbx_follower *f, struct buf *out);
+    void (*log_close)(struct sbx_follower *f);
+    void (*log_moved)(struct sbx *s); /* its state is another */
     fallible (*expose)(struct sbx *s, uint16_t port, struct sbx_address *ret_address);
     fallible (*bind)(struct sbx *s, const struct sbx_spec *spec);
     fallible (*claim)(struct sbx *s, const struct sbx_spec *spec);

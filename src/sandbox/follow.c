@@ -9,6 +9,8 @@
 #include "sandbox/said.h"
 #include "sandbox/sandbox.h"
 
+#define NEWEST_BYTES (1u << 20)
+
 size_t sbx_place_format(const struct sbx_place *at, char out[SBX_PLACE_MAX])
 {
     return (size_t)snprintf(out, SBX_PLACE_MAX, "%" PRIu64 ".%" PRIu64, at->file, at->said);
@@ -29,45 +31,12 @@ bool sbx_place_parse(struct str text, struct sbx_place *ret_at)
 
 static fallible need_log(const struct sbx *s)
 {
-    if ((s->driver->caps & SBX_CAN_LOG) && s->driver->backend->log_read)
+    const struct sbx_backend *b = s->driver->backend;
+
+    TRY(sbx_need(s->driver, SBX_CAN_LOG, "keep a log"));
+    if (b->log_read || b->log_open)
         return NULL;
-    return err_new(ERR_UNSUPPORTED, "backend '%s' keeps no log that can be followed",
-                   s->driver->backend->name);
-}
-
-fallible sbx_follow(struct sbx *s, struct sbx_follower *f)
-{
-    TRY(need_log(s));
-    if (s->state.now == SBX_STOPPED)
-        return err_new(ERR_CONFLICT, "sandbox '%s' has ended: it says nothing more", s->id);
-    TRY(s->driver->backend->log_watch(s, true));
-    f->sbx = s;
-    list_add(&s->followers, &f->link);
-    return NULL;
-}
-
-static void leave(struct sbx_follower *f)
-{
-    list_del(&f->link);
-    f->sbx = NULL;
-}
-
-void sbx_unfollow(struct sbx_follower *f)
-{
-    struct sbx *s = f->sbx;
-
-    if (!s)
-        return;
-    leave(f);
-    if (list_empty(&s->followers))
-        err_free(s->driver->backend->log_watch(s, false)); /* it is only that nobody listens */
-}
-
-fallible sbx_log_read(struct sbx *s, struct sbx_place *at, struct buf *out)
-{
-    TRY(need_log(s));
-    s->driver->backend->log_read(s, at, out);
-    return NULL;
+    return err_new(ERR_UNSUPPORTED, "backend '%s' keeps no log that can be followed", b->name);
 }
 
 /* The place that many bytes before to, where so many were read as were said, behind the file's. */
@@ -78,16 +47,16 @@ static struct sbx_place place_before(const struct sbx_place *to, size_t said, si
     return (struct sbx_place){to->file - (back - said), to->said - said};
 }
 
-fallible sbx_log_tail(struct sbx *s, uint64_t lines, size_t window, struct sbx_place *ret_at)
+/* Where its last lines begin. */
+static void find_tail(struct sbx *s, uint64_t lines, struct sbx_place *ret_at)
 {
     own_done(buf) text;
     struct sbx_place from = {0}, to;
 
-    buf_init(&text, window);
-    TRY(need_log(s));
+    buf_init(&text, NEWEST_BYTES);
     s->driver->backend->log_end(s, &from);
     size_t said = from.said > SAID_BYTES ? SAID_BYTES : (size_t)from.said;
-    size_t file = window > said ? window - said : 0;
+    size_t file = NEWEST_BYTES > said ? NEWEST_BYTES - said : 0;
     from.said -= said;
     from.file -= from.file > file ? file : from.file;
     to = from;
@@ -98,7 +67,53 @@ fallible sbx_log_tail(struct sbx *s, uint64_t lines, size_t window, struct sbx_p
     while (lines && n && !(text.p[n - 1] == '\n' && --lines == 0))
         n--;
     *ret_at = place_before(&to, text.len - of_file, text.len - n);
+}
+
+static fallible follow_here(struct sbx *s, const struct sbx_log_from *from, struct sbx_follower *f)
+{
+    f->at = from->place;
+    if (!from->has_place)
+        find_tail(s, from->lines, &f->at);
+    if (from->follow)
+        TRY(f->backend->log_watch(s, true));
+    f->open = true;
+    if (from->follow)
+        list_add(&s->followers, &f->link);
+    f->on_begin(f);
+    if (!from->follow)
+        sbx_follower_end(f, NULL);
     return NULL;
+}
+
+fallible sbx_follow(struct sbx *s, const struct sbx_log_from *from, struct sbx_follower *f)
+{
+    TRY(need_log(s));
+    if (from->follow && s->state.now == SBX_STOPPED)
+        return err_new(ERR_CONFLICT, "sandbox '%s' has ended: it says nothing more", s->id);
+    list_init(&f->link);
+    f->sbx = s;
+    f->backend = s->driver->backend;
+    return f->backend->log_open ? f->backend->log_open(f, from) : follow_here(s, from, f);
+}
+
+void sbx_unfollow(struct sbx_follower *f)
+{
+    if (!f->open)
+        return;
+    f->open = false;
+    list_del(&f->link);
+    if (f->backend->log_close)
+        f->backend->log_close(f);
+    else if (list_empty(&f->sbx->followers))
+        err_free(f->backend->log_watch(f->sbx, false)); /* it is only that nobody listens */
+}
+
+void sbx_log_next(struct sbx_follower *f, struct buf *out)
+{
+    if (f->backend->log_next)
+        f->backend->log_next(f, out);
+    else
+        f->backend->log_read(f->sbx, &f->at, out);
 }
 
 /* --- for drivers --- */
@@ -109,21 +124,27 @@ void sbx_said(struct sbx *s)
         f->on_more(f);
 }
 
+void sbx_follower_end(struct sbx_follower *f, const struct err *e)
+{
+    list_del(&f->link);
+    f->open = false;
+    f->on_end(f, e);
+}
+
 void sbx_followers_end(struct sbx *s)
 {
     bool any = !list_empty(&s->followers);
 
-    while (!list_empty(&s->followers)) {
-        struct sbx_follower *f = LIST_FIRST(&s->followers, struct sbx_follower, link);
-        leave(f);
-        f->on_end(f, s);
-    }
+    while (!list_empty(&s->followers))
+        sbx_follower_end(LIST_FIRST(&s->followers, struct sbx_follower, link), NULL);
     if (any)
         err_free(s->driver->backend->log_watch(s, false)); /* nobody listens */
 }
 
 void sbx_followers_moved(struct sbx *s)
 {
+    if (s->driver->backend->log_moved)
+        s->driver->backend->log_moved(s);
     if (list_empty(&s->followers))
         return;
     if (s->state.now == SBX_STOPPED) {

@@ -14,6 +14,7 @@
 #include "base/str.h"
 
 struct sbx;
+struct sbx_backend;
 
 /* How much was read: of what pid 1 and our server wrote, and of what a command did. */
 struct sbx_place {
@@ -23,23 +24,38 @@ struct sbx_place {
 size_t sbx_place_format(const struct sbx_place *at, char out[SBX_PLACE_MAX]);
 bool sbx_place_parse(struct str text, struct sbx_place *ret_at); /* "1200" too */
 
-struct sbx_follower { /* the caller's */
-    void (*on_more)(struct sbx_follower *f);
-    /* It ended, or goes away: what it said can still be read, in here. f is not touched after. */
-    void (*on_end)(struct sbx_follower *f, struct sbx *s);
-    struct sbx *sbx; /* NULL: nobody is followed */
-    struct list link;
+struct sbx_log_from {
+    bool has_place; /* begin there */
+    struct sbx_place place;
+    uint64_t lines; /* else with so many last lines, of the newest MB; UINT64_MAX: with all of it */
+    bool follow;    /* until it ends; else what there is */
 };
 
-/* ERR_CONFLICT: it has ended. */
-fallible sbx_follow(struct sbx *s, struct sbx_follower *f);
+struct sbx_follower { /* the caller's: zero, but for the callbacks */
+    /* First, once: at is where it begins. It may come from inside sbx_follow(). */
+    void (*on_begin)(struct sbx_follower *f);
+    void (*on_more)(struct sbx_follower *f); /* there may be more; not for what is there at first */
+    /* Last, once: that was all, it ended or goes away (e NULL), or cannot be followed further. What
+     * it said can still be read, in here. f is not touched after. e borrowed. */
+    void (*on_end)(struct sbx_follower *f, const struct err *e);
+    struct sbx_place at; /* what was read so far */
+
+    struct list link;
+    struct sbx *sbx;
+    const struct sbx_backend *backend;
+    void *mine; /* the driver's */
+    bool open;
+};
+
+/* ERR_CONFLICT: it is to be followed and has ended. An error: no callback came or comes. */
+fallible sbx_follow(struct sbx *s, const struct sbx_log_from *from, struct sbx_follower *f);
 void sbx_unfollow(struct sbx_follower *f); /* twice is fine */
 /* What comes next, as much as out still takes; nothing added: that is all so far. */
-fallible sbx_log_read(struct sbx *s, struct sbx_place *at, struct buf *out);
-/* Where its last lines begin, of the newest window bytes. */
-fallible sbx_log_tail(struct sbx *s, uint64_t lines, size_t window, struct sbx_place *ret_at);
+void sbx_log_next(struct sbx_follower *f, struct buf *out);
 
 /* --- for drivers, and sandbox.c --- */
+/* The last callback; e borrowed. */
+void sbx_follower_end(struct sbx_follower *f, const struct err *e);
 void sbx_said(struct sbx *s);
 void sbx_followers_moved(struct sbx *s); /* its state is another */
 void sbx_followers_end(struct sbx *s);

@@ -55,6 +55,7 @@ extern const struct contract_backend contract_native_range; /* who has a range o
     X(shows_a_workspace_of_the_host, SBX_CAN_MOUNT)                                                \
     X(binds_before_the_start, SBX_CAN_BIND)                                                        \
     X(keeps_a_log, SBX_CAN_LOG)                                                                    \
+    X(lets_go_of_a_log, SBX_CAN_LOG)                                                               \
     X(reaches_a_port_inside, SBX_CAN_EXPOSE)                                                       \
     X(pauses_and_resumes, SBX_CAN_PAUSE)                                                           \
     X(stops_while_paused, SBX_CAN_PAUSE)                                                           \

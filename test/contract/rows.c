@@ -373,53 +373,110 @@ void contract_binds_before_the_start(struct contract *c)
 
 struct log_reader {
     struct sbx_follower follower;
-    struct sbx_place at;
+    struct sbx_place first;
     struct buf heard;
-    bool ended;
+    bool begun, ended;
 };
+
+static void on_log_begin(struct sbx_follower *f)
+{
+    struct log_reader *r = container_of(f, struct log_reader, follower);
+
+    CHECK(!r->begun);
+    r->begun = true;
+    r->first = f->at;
+    sbx_log_next(f, &r->heard);
+}
 
 static void on_more(struct sbx_follower *f)
 {
     struct log_reader *r = container_of(f, struct log_reader, follower);
 
-    CHECK_OK(sbx_log_read(f->sbx, &r->at, &r->heard));
+    CHECK(r->begun);
+    sbx_log_next(f, &r->heard);
 }
 
-static void on_log_end(struct sbx_follower *f, struct sbx *s)
+static void on_log_end(struct sbx_follower *f, const struct err *e)
 {
     struct log_reader *r = container_of(f, struct log_reader, follower);
 
-    CHECK_OK(sbx_log_read(s, &r->at, &r->heard));
+    if (e)
+        FAIL("%s", err_text(e));
+    CHECK(r->begun && !r->ended);
+    sbx_log_next(f, &r->heard);
     r->ended = true;
+}
+
+static fallible listen_to(struct sbx *s, struct log_reader *r, const struct sbx_log_from *from)
+{
+    *r = (struct log_reader){
+        .follower = {.on_begin = on_log_begin, .on_more = on_more, .on_end = on_log_end}};
+    buf_init(&r->heard, 1u << 20);
+    return sbx_follow(s, from, &r->follower);
+}
+
+static struct str what_it_said(struct contract *c, struct sbx *s, struct log_reader *r,
+                               const struct sbx_log_from *from)
+{
+    CHECK_OK(listen_to(s, r, from));
+    contract_turns_until(c, &r->ended);
+    return buf_str(&r->heard);
 }
 
 void contract_keeps_a_log(struct contract *c)
 {
-    own_done(buf) out, last;
-    struct log_reader r = {.follower = {.on_more = on_more, .on_end = on_log_end}};
+    struct log_reader live, all, last, rest, again;
     struct sbx *s = contract_create(c, NULL);
+    struct sbx_log_from from = {.lines = UINT64_MAX, .follow = true};
 
-    buf_init(&out, 1u << 20);
-    buf_init(&last, 1u << 20);
-    buf_init(&r.heard, 1u << 20);
-    CHECK_OK(sbx_follow(s, &r.follower));
+    CHECK_OK(listen_to(s, &live, &from));
     CHECK_OK(contract_start(c, s));
-    CHECK(!r.ended);
+    CHECK(!live.ended);
     contract_command(c, s, NULL, "true"); /* a server nobody has used may have said nothing */
-    while (r.heard.len == 0)              /* it may be ready before it says so */
+    while (live.heard.len == 0)           /* it may be ready before it says so */
         CHECK_OK(loop_turn(c->loop, 1000));
     CHECK_OK(contract_stop(c, s));
-    CHECK(r.ended && !r.follower.sbx);
-    CHECK_OK(sbx_logs(s, &out));
-    CHECK(out.len > 0);
-    CHECK_STR(buf_str(&r.heard), buf_str(&out)); /* all of it, and nothing twice */
-    CHECK_ERR(sbx_follow(s, &r.follower), ERR_CONFLICT, "has ended");
-    CHECK_OK(sbx_log_tail(s, 1, 1u << 20, &r.at));
-    CHECK_OK(sbx_log_read(s, &r.at, &last));
-    CHECK(last.len > 0 && str_ends(buf_str(&out), buf_str(&last)));
-    CHECK_INT(str_find_char(buf_str(&last), '\n'), (long long)last.len - 1);
-    buf_done(&r.heard);
+    contract_turns_until(c, &live.ended);
+    struct str heard = buf_str(&live.heard);
+    CHECK_ERR(sbx_follow(s, &from, &again.follower), ERR_CONFLICT, "has ended");
+    from.follow = false;
+    CHECK_STR(what_it_said(c, s, &all, &from), heard); /* all of it, and nothing twice */
+    from.lines = 1;
+    struct str line = what_it_said(c, s, &last, &from);
+    CHECK(line.len > 0 && str_ends(heard, line));
+    CHECK_INT(str_find_char(line, '\n'), (long long)line.len - 1);
+    from = (struct sbx_log_from){.has_place = true, .place = last.first};
+    CHECK_STR(what_it_said(c, s, &rest, &from), line);
+    if (c->driver->caps & SBX_IS_HERE) { /* at once, then */
+        own_done(buf) out;
+        buf_init(&out, 1u << 20);
+        CHECK_OK(sbx_logs(s, &out));
+        CHECK_STR(buf_str(&out), heard);
+    }
+    buf_done(&live.heard);
+    buf_done(&all.heard);
+    buf_done(&last.heard);
+    buf_done(&rest.heard);
     contract_end(c, s);
+}
+
+/* Nobody is told of what he does not want any more, nor of what is freed with the driver. */
+void contract_lets_go_of_a_log(struct contract *c)
+{
+    struct log_reader one, other;
+    struct sbx *s = contract_started(c, NULL);
+    struct sbx_log_from from = {.lines = UINT64_MAX, .follow = true};
+
+    CHECK_OK(listen_to(s, &one, &from));
+    CHECK_OK(listen_to(s, &other, &from));
+    sbx_unfollow(&one.follower);
+    sbx_unfollow(&one.follower);
+    contract_turns_until(c, &other.begun);
+    contract_end(c, s);
+    contract_turns_until(c, &other.ended);
+    CHECK(!one.ended);
+    buf_done(&one.heard);
+    buf_done(&other.heard);
 }
 
 void contract_reaches_a_port_inside(struct contract *c)

@@ -9,7 +9,6 @@
 #include "net/sse.h"
 #include "sandbox/follow.h"
 
-#define NEWEST_BYTES (1u << 20)
 #define REST_BYTES   (4u << 20) /* for who reads slowly, when it ends */
 #define PIECE_BYTES  (16u << 10)
 #define EVENT_BYTES  (8 * PIECE_BYTES)
@@ -21,8 +20,7 @@ struct reading { /* in the arena of its request */
     struct http_req *req;
     struct loop *loop;
     struct loop_timer beat;
-    struct sbx_place at;
-    bool events, ended;
+    bool events, follows, begun, ended;
 };
 
 /* --- what is sent --- */
@@ -61,15 +59,15 @@ static void send_event(struct http_req *req, const struct sbx_place *at, struct 
 }
 
 /* False: that is all so far. */
-static bool send_piece(struct reading *g, struct sbx *s)
+static bool send_piece(struct reading *g)
 {
     own_done(buf) piece;
-    struct sbx_place before = g->at;
+    struct sbx_place *at = &g->follower.at, before = *at;
 
     buf_init(&piece, PIECE_BYTES);
-    own(err) e = sbx_log_read(s, &g->at, &piece);
+    sbx_log_next(&g->follower, &piece);
     struct str text = buf_str(&piece);
-    if (e || !text.len)
+    if (!text.len)
         return false;
     if (!g->events) {
         http_reply_write(g->req, text);
@@ -77,18 +75,18 @@ static bool send_piece(struct reading *g, struct sbx *s)
     }
     struct str whole = g->ended ? text : whole_characters(text);
     size_t cut = text.len - whole.len;
-    if (g->at.said - before.said >= cut) /* the end of the piece is of the command, if it spoke */
-        g->at.said -= cut;
+    if (at->said - before.said >= cut) /* the end of the piece is of the command, if it spoke */
+        at->said -= cut;
     else
-        g->at.file -= cut;
+        at->file -= cut;
     if (whole.len)
-        send_event(g->req, &g->at, whole);
+        send_event(g->req, at, whole);
     return whole.len > 0;
 }
 
-static void send_all(struct reading *g, struct sbx *s)
+static void send_all(struct reading *g)
 {
-    while (http_reply_pending(g->req) < STREAM_HIGH && send_piece(g, s))
+    while (http_reply_pending(g->req) < STREAM_HIGH && send_piece(g))
         ;
 }
 
@@ -101,7 +99,7 @@ static void on_more(struct sbx_follower *f)
     struct reading *g = container_of(f, struct reading, follower);
 
     if (v1_is_welcome(g->req))
-        send_all(g, f->sbx);
+        send_all(g);
     else
         loop_timer_start(g->loop, &g->beat, 0, on_beat);
 }
@@ -110,7 +108,7 @@ static void on_drain(struct http_req *req)
 {
     struct reading *g = req->user;
 
-    if (g->follower.sbx)
+    if (g->follower.open && g->begun)
         on_more(&g->follower);
 }
 
@@ -142,46 +140,53 @@ static void on_gone(struct http_req *req)
 }
 
 /* What there is now, whatever waits already. */
-static void send_rest(struct reading *g, struct sbx *s)
+static void send_rest(struct reading *g)
 {
     g->ended = true;
-    for (size_t sent = 0; sent < REST_BYTES && send_piece(g, s); sent += PIECE_BYTES)
+    for (size_t sent = 0; sent < REST_BYTES && send_piece(g); sent += PIECE_BYTES)
         ;
 }
 
-static void on_end(struct sbx_follower *f, struct sbx *s)
+/* What is cut off ends without an end: who wants the rest asks again from its last place. */
+static void fail(struct reading *g, const struct err *e)
+{
+    if (!g->begun)
+        http_reply_err(g->req, err_copy(e));
+    else
+        http_reply_abort(g->req);
+}
+
+static void on_end(struct sbx_follower *f, const struct err *e)
 {
     struct reading *g = container_of(f, struct reading, follower);
 
-    if (v1_is_welcome(g->req))
-        send_rest(g, s);
+    if (g->begun && v1_is_welcome(g->req))
+        send_rest(g);
     let_go(g);
-    if (g->events)
+    if (e) {
+        fail(g, e);
+        return;
+    }
+    if (g->events && g->follows)
         http_reply_write(g->req, STR("event: end\ndata: the sandbox ended\n\n"));
     http_reply_end(g->req);
 }
 
-static void begin(struct reading *g)
+static void on_begin(struct sbx_follower *f)
 {
+    struct reading *g = container_of(f, struct reading, follower);
+    char place[SBX_PLACE_MAX];
+
+    g->begun = true;
+    http_reply_header(g->req, STR(PLACE_HEADER), str_n(place, sbx_place_format(&f->at, place)));
+    http_reply_header(g->req, STR("cache-control"), STR("no-store"));
     http_reply_begin(g->req, 200,
                      g->events ? STR("text/event-stream") : STR("text/plain; charset=utf-8"),
                      HTTP_LENGTH_UNKNOWN);
-}
-
-static fallible follow(struct reading *g, struct sbx *s)
-{
-    struct http_req *req = g->req;
-
-    g->follower.on_more = on_more;
-    g->follower.on_end = on_end;
-    TRY(sbx_follow(s, &g->follower));
-    req->user = g;
-    req->on_gone = req->on_hangup = on_gone;
-    req->on_drain = on_drain;
-    begin(g);
+    if (!g->follows)
+        return;
     on_beat(&g->beat);
-    send_all(g, s);
-    return NULL;
+    send_all(g);
 }
 
 /* --- the question --- */
@@ -197,32 +202,49 @@ static fallible read_flag(struct http_req *req, const char *name, bool *ret)
 }
 
 /* since=PLACE or Last-Event-ID, else the last lines, else the newest that fits. */
-static fallible find_place(struct http_req *req, struct sbx *s, struct sbx_place *ret_at)
+static fallible read_from(struct http_req *req, struct sbx_log_from *ret)
 {
     struct str since = http_req_header(req, STR("last-event-id"));
     struct str tail = http_req_query(req, "tail");
-    uint64_t lines = UINT64_MAX;
 
+    ret->lines = UINT64_MAX;
     if (!since.p)
         since = http_req_query(req, "since");
-    if (tail.p && !str_eq(tail, STR("all")) && !str_to_u64(tail, &lines))
+    if (tail.p && !str_eq(tail, STR("all")) && !str_to_u64(tail, &ret->lines))
         return err_new(ERR_UNPROCESSABLE, "'tail' is a number of lines, or 'all'");
-    if (since.p && !sbx_place_parse(since, ret_at))
+    ret->has_place = since.p != NULL;
+    if (since.p && !sbx_place_parse(since, &ret->place))
         return err_new(ERR_UNPROCESSABLE,
                        "'since' and Last-Event-ID must be a place in the log, as in '1200.0'");
-    return since.p ? NULL : sbx_log_tail(s, lines, NEWEST_BYTES, ret_at);
+    return NULL;
+}
+
+static fallible begin(struct reading *g, struct sbx *s, const struct sbx_log_from *from)
+{
+    struct http_req *req = g->req;
+
+    g->follower.on_begin = on_begin;
+    g->follower.on_more = on_more;
+    g->follower.on_end = on_end;
+    g->follows = from->follow;
+    req->user = g;
+    req->on_gone = req->on_hangup = on_gone;
+    req->on_drain = on_drain;
+    struct err *e = sbx_follow(s, from, &g->follower);
+    if (e)
+        let_go(g);
+    return e;
 }
 
 /* ?follow=true&since=PLACE&tail=LINES; events for who accepts text/event-stream. */
 fallible v1_handle_logs(struct http_req *req)
 {
     struct reading *g = arena_new(&req->arena, struct reading);
-    char place[SBX_PLACE_MAX];
+    struct sbx_log_from from = {0};
     struct runtime *r;
-    bool follows;
 
     TRY(v1_find(req, KEY_RUNTIME | KEY_READ, &r));
-    TRY(read_flag(req, "follow", &follows));
+    TRY(read_flag(req, "follow", &from.follow));
     if (!g)
         return arena_check(&req->arena);
     if (!r->sbx) {
@@ -232,13 +254,7 @@ fallible v1_handle_logs(struct http_req *req)
     g->req = req;
     g->loop = net_loop(http_server_net(req->server));
     g->events = str_find(http_req_header(req, STR("accept")), STR("text/event-stream")) >= 0;
-    TRY(find_place(req, r->sbx, &g->at));
-    http_reply_header(req, STR(PLACE_HEADER), str_n(place, sbx_place_format(&g->at, place)));
-    http_reply_header(req, STR("cache-control"), STR("no-store"));
-    if (follows && r->sbx->state.now != SBX_STOPPED)
-        return follow(g, r->sbx);
-    begin(g);
-    send_rest(g, r->sbx);
-    http_reply_end(req);
-    return NULL;
+    TRY(read_from(req, &from));
+    from.follow = from.follow && r->sbx->state.now != SBX_STOPPED;
+    return begin(g, r->sbx, &from);
 }
