@@ -13,80 +13,11 @@
 
 #include "base/fd.h"
 #include "test/cert.h"
+#include "test/far_kit.h"
 #include "test/program.h"
 #include "test/serve_kit.h"
 
-#define FAR_KEY  "a-key-of-the-far-server"
-#define NEAR_KEY "a-key-of-the-near-server"
-#define PYTHON   "/usr/bin/python3"
-
-struct two {
-    struct serve far, near;
-    char keys[2][300]; /* files */
-};
-
-static void put_key(struct two *t, int i, const char *name, const char *key)
-{
-    own_fd dir = test_dir_fd();
-
-    CHECK_OK(fd_replace_file(dir, name, str_of(key), 0644));
-    snprintf(t->keys[i], sizeof t->keys[i], "%s/%s", test_dir(), name);
-}
-
-static void run_far_as(struct two *t, unsigned port, const char *key_file)
-{
-    const char *listen = serve_text(&t->far, "127.0.0.1:%u", port);
-
-    wire_start_log(&t->far.wire, "croft",
-                   ARGS("serve", "--listen", listen, "--state", t->far.state, "--log-level",
-                        "error", "--api-key-file", key_file),
-                   -1);
-}
-
-static void run_far(struct two *t, unsigned port)
-{
-    run_far_as(t, port, t->keys[0]);
-}
-
-static void run_near(struct two *t, const char *config)
-{
-    own_fd dir = test_dir_fd();
-
-    CHECK_OK(fd_replace_file(dir, "near.toml", str_of(config), 0644));
-    serve_run(&t->near, ARGS("--backend", "remote", "--remote-url",
-                             serve_text(&t->near, "http://127.0.0.1:%u", t->far.wire.port),
-                             "--remote-key-file", t->keys[0], "--api-key-file", t->keys[1],
-                             "--config", serve_text(&t->near, "%s/near.toml", test_dir())));
-}
-
-static void two_open(struct two *t, const char *config)
-{
-    *t = (struct two){.far = {.key = FAR_KEY}};
-    serve_prepare(&t->far);
-    put_key(t, 0, "far.key", FAR_KEY "\n");
-    put_key(t, 1, "near.key", NEAR_KEY);
-    t->near = (struct serve){.key = NEAR_KEY};
-    arena_init(&t->near.arena, 1u << 30);
-    snprintf(t->near.state, sizeof t->near.state, "%s/near", test_dir());
-    run_far(t, 0);
-    run_near(t, config);
-}
-
-static void two_close(struct two *t)
-{
-    CHECK_INT(wire_stop(&t->near.wire), 0);
-    CHECK_INT(json_get_int(serve_want(&t->far, 200, "GET", "/list", NULL), "total", -1), 0);
-    arena_done(&t->near.arena);
-    serve_close(&t->far);
-}
-
-/* The far server's object of a near runtime. */
-static struct json *far_of(struct two *t, const struct json *r)
-{
-    return serve_want(&t->far, 200, "GET",
-                      serve_text(&t->far, "/sessions/%s", serve_field(&t->near, r, "runtime_id")),
-                      NULL);
-}
+#define PYTHON "/usr/bin/python3"
 
 static const char *status_of(struct two *t, const char *session)
 {
@@ -105,20 +36,13 @@ static void wait_seen(struct two *t, const struct json *r, const char *session, 
     }
 }
 
-/* A far server that is slow to tell what it has is not waited for. */
-static void wait_answers(struct two *t, const struct json *r)
-{
-    while (serve_visit(&t->near, r, "/alive") == 503)
-        poll(NULL, 0, 20);
-}
-
 TEST_LIMIT(serve_remote_is_a_face_of_another_server, 120)
 {
     struct two t;
 
     two_open(&t, "");
     struct json *r = serve_start(&t.near, "s", "'environment':{'A':'b c'},'resource_factor':2");
-    struct json *far = far_of(&t, r);
+    struct json *far = two_far_of(&t, r);
     CHECK_STR(serve_exec(&t.near, r, "echo $A; cd /tmp"), "b c");
     CHECK_STR(serve_exec(&t.near, r, "pwd"), "/tmp"); /* one and the same shell */
     CHECK_STR(serve_exec(&t.near, r, "echo $RUNTIME_ID"), serve_field(&t.far, far, "runtime_id"));
@@ -133,7 +57,7 @@ TEST_LIMIT(serve_remote_is_a_face_of_another_server, 120)
         serve_text(&t.near, "/croft/v1/sandboxes/%s", serve_field(&t.near, r, "runtime_id")), NULL);
     CHECK_STR(serve_field(&t.near, v1, "backend"), "remote");
     serve_tell(&t.near, "/pause", r);
-    CHECK_STR(serve_field(&t.far, far_of(&t, r), "status"), "paused");
+    CHECK_STR(serve_field(&t.far, two_far_of(&t, r), "status"), "paused");
     CHECK_INT(serve_visit(&t.near, r, "/alive"), 503);
     serve_tell(&t.near, "/resume", r);
     CHECK_STR(serve_exec(&t.near, r, "pwd"), "/tmp");
@@ -142,7 +66,7 @@ TEST_LIMIT(serve_remote_is_a_face_of_another_server, 120)
     struct json *small = serve_start(&t.near, "m", ""); /* the same one */
     v1 = serve_want(&t.far, 200, "GET",
                     serve_text(&t.far, "/croft/v1/sandboxes/%s",
-                               serve_field(&t.far, far_of(&t, small), "runtime_id")),
+                               serve_field(&t.far, two_far_of(&t, small), "runtime_id")),
                     NULL);
     CHECK_INT(json_get_int(v1, "memory", 0), 64 << 20);
     serve_tell(&t.near, "/stop", small);
@@ -210,7 +134,7 @@ TEST_LIMIT(serve_remote_sees_what_is_done_to_sandboxes_there, 120)
     two_open(&t, "");
     struct json *r = serve_start(&t.near, "s", "");
     serve_exec(&t.near, r, "cd /tmp");
-    serve_tell(&t.far, "/pause", far_of(&t, r));
+    serve_tell(&t.far, "/pause", two_far_of(&t, r));
     CHECK_INT(serve_visit(&t.near, r, "/alive"), 503); /* theirs; from then on ours */
     wait_seen(&t, r, "s", "paused");
     CHECK_HAS(
@@ -218,13 +142,13 @@ TEST_LIMIT(serve_remote_sees_what_is_done_to_sandboxes_there, 120)
         "at the other server");
     serve_tell(&t.near, "/resume", r);
     CHECK_STR(serve_exec(&t.near, r, "pwd"), "/tmp");
-    serve_tell(&t.far, "/pause", far_of(&t, r)); /* and resumed before anybody saw it */
+    serve_tell(&t.far, "/pause", two_far_of(&t, r)); /* and resumed before anybody saw it */
     serve_tell(&t.near, "/resume", r);
     CHECK_STR(serve_exec(&t.near, r, "pwd"), "/tmp");
-    serve_tell(&t.far, "/pause", far_of(&t, r)); /* a start of the session does the same */
+    serve_tell(&t.far, "/pause", two_far_of(&t, r)); /* a start of the session does the same */
     serve_start(&t.near, "s", "");
     CHECK_STR(serve_exec(&t.near, r, "pwd"), "/tmp");
-    serve_tell(&t.far, "/stop", far_of(&t, r));
+    serve_tell(&t.far, "/stop", two_far_of(&t, r));
     wait_seen(&t, r, "s", "error");
     struct json *next = serve_start(&t.near, "s", "");
     CHECK(strcmp(serve_field(&t.near, next, "runtime_id"), serve_field(&t.near, r, "runtime_id")) !=
@@ -241,7 +165,7 @@ TEST_LIMIT(serve_remote_wakes_what_was_paused_there_if_it_is_to, 120)
     two_open(&t, "[server]\nresume_on_request = true\n");
     struct json *r = serve_start(&t.near, "s", "");
     serve_exec(&t.near, r, "cd /tmp");
-    serve_tell(&t.far, "/pause", far_of(&t, r));
+    serve_tell(&t.far, "/pause", two_far_of(&t, r));
     while (serve_visit(&t.near, r, "/alive") == 503)
         poll(NULL, 0, 20);
     CHECK_STR(serve_exec(&t.near, r, "pwd"), "/tmp");
@@ -263,14 +187,14 @@ TEST_LIMIT(serve_remote_waits_while_the_other_server_is_away, 120)
     r = serve_want(&t.near, 200, "POST", "/start", "{'image':'host','session_id':'late'}");
     CHECK_STR(serve_field(&t.near, r, "status"), "starting");
     CHECK_INT(serve_visit(&t.near, old, "/alive"), 502);
-    run_far(&t, port);
+    two_run_far(&t, port);
     r = serve_start(&t.near, "late", "");
     CHECK_STR(serve_exec(&t.near, r, "echo there"), "there");
     CHECK_STR(serve_exec(&t.near, old, "pwd"), "/tmp"); /* it never ended */
     serve_kill(&t.near);
-    run_near(&t, "");
-    wait_answers(&t, old);
-    wait_answers(&t, r);
+    two_run_near(&t, "");
+    two_wait_answers(&t, old);
+    two_wait_answers(&t, r);
     CHECK_STR(serve_exec(&t.near, old, "pwd"), "/tmp"); /* on the same port, with the same key */
     CHECK_STR(serve_exec(&t.near, r, "echo still"), "still");
     serve_tell(&t.near, "/stop", r);
@@ -279,12 +203,12 @@ TEST_LIMIT(serve_remote_waits_while_the_other_server_is_away, 120)
     serve_kill(&t.near);
     serve_kill(&t.far);
     t.far.wire.port = port;
-    run_near(&t, ""); /* it does not wait for who is not there, and forgets nothing */
+    two_run_near(&t, ""); /* it does not wait for who is not there, and forgets nothing */
     while (strcmp(status_of(&t, "old"), "error") != 0)
         poll(NULL, 0, 20);
     CHECK_INT(wire_stop(&t.near.wire), 0);
-    run_near(&t, "");
-    run_far(&t, port);
+    two_run_near(&t, "");
+    two_run_far(&t, port);
     old = serve_start(&t.near, "old", "");
     CHECK_STR(serve_exec(&t.near, old, "pwd"), "/tmp");
     serve_tell(&t.near, "/stop", old);
@@ -300,22 +224,22 @@ TEST_LIMIT(serve_remote_serves_while_the_other_server_says_nothing, 120)
     serve_exec(&t.near, r, "cd /tmp");
     serve_kill(&t.near);
     kill(t.far.wire.pid, SIGSTOP); /* it takes connections, and answers none */
-    run_near(&t, "");
+    two_run_near(&t, "");
     CHECK(strcmp(status_of(&t, "s"), "error") != 0); /* as far as anybody knows */
     CHECK_INT(serve_visit(&t.near, r, "/alive"), 503);
     CHECK_INT(serve_ask(&t.near, "GET", "/list", NULL).status, 200);
     kill(t.far.wire.pid, SIGCONT);
-    wait_answers(&t, r);
+    two_wait_answers(&t, r);
     CHECK_STR(serve_exec(&t.near, r, "pwd"), "/tmp");
     serve_kill(&t.near);
     kill(t.far.wire.pid, SIGSTOP);
-    run_near(&t, "");
+    two_run_near(&t, "");
     kill(t.near.wire.pid, SIGTERM); /* it waits to be told, and ends what is there */
     kill(t.far.wire.pid, SIGCONT);
     int status = -1;
     CHECK(waitpid(t.near.wire.pid, &status, 0) == t.near.wire.pid);
     CHECK_INT(status, 0);
-    run_near(&t, "");
+    two_run_near(&t, "");
     CHECK_INT(json_get_int(serve_want(&t.near, 200, "GET", "/list", NULL), "total", -1), 0);
     two_close(&t);
 }
@@ -405,8 +329,8 @@ TEST_LIMIT(serve_remote_speaks_tls_to_whom_it_trusts_and_to_nobody_else, 120)
     serve_prepare(&t.far);
     test_cert_make("front", &cert);
     CHECK(chmod(cert.certificate, 0644) == 0); /* the server is an ordinary user */
-    put_key(&t, 0, "far.key", FAR_KEY "\n");
-    put_key(&t, 1, "near.key", NEAR_KEY);
+    two_put_key(&t, 0, "far.key", FAR_KEY "\n");
+    two_put_key(&t, 1, "near.key", NEAR_KEY);
     arena_init(&t.near.arena, 1u << 30);
     snprintf(t.near.state, sizeof t.near.state, "%s/near", test_dir());
     pid_t front = start_front(&t, &cert, &port);
@@ -418,7 +342,7 @@ TEST_LIMIT(serve_remote_speaks_tls_to_whom_it_trusts_and_to_nobody_else, 120)
     setenv("CROFT_CA_FILE", cert.certificate, 1);
     run_near_by_tls(&t, port);
     struct json *r = serve_start(&t.near, "s", "");
-    CHECK_HAS(str_of(serve_field(&t.far, far_of(&t, r), "url")), "https://");
+    CHECK_HAS(str_of(serve_field(&t.far, two_far_of(&t, r), "url")), "https://");
     CHECK_STR(serve_exec(&t.near, r, "echo by TLS"), "by TLS");
     serve_tell(&t.near, "/stop", r);
     CHECK_INT(wire_stop(&t.near.wire), 0);
@@ -461,17 +385,17 @@ TEST_LIMIT(serve_remote_pauses_what_is_idle_though_that_failed_once, 120)
     serve_kill(&t.near);
     CHECK_INT(pipe2(log, O_CLOEXEC), 0);
     t.near.log = log[1];
-    run_near(&t, "[idle]\npause_after = '1s'\n");
-    wait_answers(&t, r);
+    two_run_near(&t, "[idle]\npause_after = '1s'\n");
+    two_wait_answers(&t, r);
     unsigned port = t.far.wire.port;
     serve_kill(&t.far);
-    run_far_as(&t, port, t.keys[1]);
-    wait_answers(&t, r);
+    two_run_far_as(&t, port, t.keys[1]);
+    two_wait_answers(&t, r);
     serve_exec(&t.near, r, "kill %1; wait");
     read_until(log[0], "runtime not changed");
     CHECK_STR(status_of(&t, "s"), "running");
     serve_kill(&t.far);
-    run_far(&t, port);
+    two_run_far(&t, port);
     while (strcmp(status_of(&t, "s"), "paused") != 0)
         poll(NULL, 0, 20);
     serve_tell(&t.near, "/stop", r);
