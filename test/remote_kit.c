@@ -44,6 +44,14 @@ static fallible serve_scripted(struct http_req *req)
         http_reply_header(req, STR("Server"), STR("croft"));
     if (a->headers)
         http_reply_header(req, STR("Retry-After"), str_of(a->headers));
+    struct str events = str_of(a->state);
+    if (str_starts(events, STR("event: "))) {
+        http_reply_header(req, STR("x-croft-log-place"), STR("7.0"));
+        http_reply_begin(req, a->status, STR("text/event-stream"), HTTP_LENGTH_UNKNOWN);
+        http_reply_write(req, events);
+        http_reply_end(req);
+        return NULL;
+    }
     if (a->state[0] == '{')
         snprintf(body, sizeof body, "%s", a->state);
     else if (a->status >= 400)

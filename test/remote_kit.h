@@ -16,7 +16,8 @@ enum { SAY, CUT, CUT_LATER }; /* what is done with a request: answered, cut befo
 struct answer {
     const char *to; /* "POST /start"; NULL: the end of the script */
     int status;
-    const char *state;   /* of the runtime object; or the detail of an error; or a body: "{…" */
+    const char
+        *state; /* of the runtime object; or the detail of an error; or a body: "{…", "event: …" */
     const char *headers; /* "Retry-After: 7"; NULL: none */
     int how;
 };

@@ -147,6 +147,7 @@ struct sbx_backend {
     const char *name, *summary;
     const char *warning; /* said in every place a person looks; NULL: none */
     unsigned caps;       /* at most; driver->caps is what holds on this machine */
+    const char *remedy;  /* where that is less: "a croft at the other side"; NULL: none known */
     fallible (*open)(const struct sbx_host *host, struct sbx_driver **ret_driver);
     void (*close)(struct sbx_driver *d); /* no sandbox is left */
     /* The driver's part of one that is left when its driver closes; what it stands for may live on.

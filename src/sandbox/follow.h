@@ -32,7 +32,8 @@ struct sbx_log_from {
 };
 
 struct sbx_follower { /* the caller's: zero, but for the callbacks */
-    /* First, once: at is where it begins. It may come from inside sbx_follow(). */
+    /* First, once: at is where it begins. It may come from inside sbx_follow(), which then needs f
+     * still: it is not let go of in there. */
     void (*on_begin)(struct sbx_follower *f);
     void (*on_more)(struct sbx_follower *f); /* there may be more; not for what is there at first */
     /* Last, once: that was all, it ended or goes away (e NULL), or cannot be followed further. What

@@ -166,7 +166,9 @@ fallible sbx_need(const struct sbx_driver *d, unsigned cap, const char *what)
                        "whether backend '%s' can %s here is not known yet: who works for "
                        "it has not answered so far",
                        d->backend->name, what);
-    return err_new(ERR_UNSUPPORTED, "backend '%s' cannot %s here", d->backend->name, what);
+    bool could = d->backend->remedy && (d->backend->caps & cap) == cap;
+    return err_new(ERR_UNSUPPORTED, "backend '%s' cannot %s here%s%s", d->backend->name, what,
+                   could ? ": that needs " : "", could ? d->backend->remedy : "");
 }
 
 static fallible check_limits(const struct sbx_driver *d, const struct sbx_limits *l)

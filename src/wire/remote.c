@@ -108,6 +108,7 @@ fallible wire_decode_remote(const struct json *body, struct wire_remote *ret)
         return err_new(ERR_UPSTREAM, "the server's runtime object has no runtime_id or no url");
     r.status = json_get_str(body, "status", STR(""));
     r.pod = json_get_str(body, "pod_status", STR(""));
+    r.pod_logs = json_get_str(body, "pod_logs", STR(""));
     r.state = state_of(r.status, r.pod);
     take_ports(body, &r);
     *ret = r;
@@ -126,6 +127,13 @@ void wire_decode_remote_snapshot(const struct json *one, struct str *ret_name,
 {
     *ret_name = json_get_str(one, "name", STR(""));
     *ret_sandbox = json_get_str(one, "sandbox", STR(""));
+}
+
+fallible wire_decode_remote_said(const struct json *one, struct str *ret_place,
+                                 struct str *ret_text)
+{
+    TRY(json_want_str(one, "place", ret_place));
+    return json_want_str(one, "text", ret_text);
 }
 
 struct str wire_remote_detail(const struct json *body)

@@ -35,6 +35,7 @@ enum wire_remote_state { /* what a client does next */
 struct wire_remote {
     struct str runtime_id, url, session_api_key, detail;
     struct str status, pod; /* words of the server; empty: it says none */
+    struct str pod_logs;    /* the last words of one that failed */
     struct {
         struct str url;
         uint16_t port;
@@ -49,5 +50,8 @@ const struct json *wire_remote_snapshots(const struct json *body);
 /* Both empty: it is none. */
 void wire_decode_remote_snapshot(const struct json *one, struct str *ret_name,
                                  struct str *ret_sandbox);
+/* One event of a croft's log: a text, and the place behind it. */
+fallible wire_decode_remote_said(const struct json *one, struct str *ret_place,
+                                 struct str *ret_text);
 /* The text of {"detail": …}; empty when there is none. */
 struct str wire_remote_detail(const struct json *body);

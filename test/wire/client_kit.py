@@ -18,7 +18,7 @@ SCALE = float(os.environ.get("SCALE", "0.02"))
 STATUSES = {"starting", "running", "paused", "stopped", "error"}
 POD = {"ready", "running", "pending", "not found", "failed", "unknown", "crashloopbackoff", "stopped"}
 IMAGE = os.environ.get("IMAGE", "host")
-FAR = "FAR" in os.environ  # its sandboxes are another server's: it builds nothing, keeps none warm and has no logs
+FAR = "FAR" in os.environ  # its sandboxes are another server's: it builds nothing and keeps none warm
 
 
 def step(text):

@@ -5,7 +5,7 @@ import uuid
 
 import httpx
 
-from client_kit import FAR, IMAGE, check, is_runtime, step, wait
+from client_kit import IMAGE, check, is_runtime, step, wait
 
 
 class Sdk:
@@ -115,7 +115,7 @@ class Sdk:
             self.wait_ready()
             check(False, "a command that ended is ready")
         except ValueError as e:
-            check(FAR or "words of the dying" in str(e), "pod_logs", e)
+            check("words of the dying" in str(e), "pod_logs", e)
         r = is_runtime(self.client.get(f"{self.base}/sessions/{self.sid}", timeout=60).json(), self.sid)
         check("3" in r["container_statuses"][0]["reason"] and r["events"][-1]["type"] == "Warning", "why", r)
         check(self.client.post(self.base + "/stop", json={"runtime_id": self.id}, timeout=60).is_success, "stop")

@@ -87,19 +87,23 @@ static enum err_code code_of(int status)
     return ERR_UPSTREAM;
 }
 
-static fallible error_of(const struct remote_call *c, const struct json *body)
+fallible remote_refusal(int status, const char *path, const struct json *body)
 {
     struct str detail = wire_remote_detail(body);
 
-    if (c->status < 400)
+    if (status < 400)
         return NULL;
-    struct err *e =
-        detail.len
-            ? err_new(code_of(c->status), "the server: " STR_FMT, STR_ARG(detail))
-            : err_new(code_of(c->status), "the server answered %s with %d", c->path, c->status);
-    if (c->status == 401)
-        return err_wrap(e, "the server does not take our key ([sandbox] api_key)");
-    if (c->after_s > REMOTE_AFTER_S)
+    struct err *e = detail.len
+                        ? err_new(code_of(status), "the server: " STR_FMT, STR_ARG(detail))
+                        : err_new(code_of(status), "the server answered %s with %d", path, status);
+    return status == 401 ? err_wrap(e, "the server does not take our key ([sandbox] api_key)") : e;
+}
+
+static fallible error_of(const struct remote_call *c, const struct json *body)
+{
+    struct err *e = remote_refusal(c->status, c->path, body);
+
+    if (e && c->status != 401 && c->after_s > REMOTE_AFTER_S)
         return err_wrap(e, "to be asked again in %llu seconds", (unsigned long long)c->after_s);
     return e;
 }

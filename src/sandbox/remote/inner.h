@@ -17,7 +17,7 @@
 #define BODY_MAX        (4u << 20)
 
 /* What a croft at the other side can do, beside what others can. */
-#define REMOTE_CROFT_CAPS (SBX_CAN_SNAPSHOT | SBX_CAN_EXPOSE)
+#define REMOTE_CROFT_CAPS (SBX_CAN_SNAPSHOT | SBX_CAN_EXPOSE | SBX_CAN_LOG)
 
 struct remote;
 struct remote_call;
@@ -48,7 +48,8 @@ struct remote_driver {
     struct rng *rng; /* of the jitter */
     bool croft;      /* on the other side: its additions can be used */
     struct remote_call hello;
-    struct list asks; /* of questions, see stored.c */
+    struct list asks;     /* of questions, see stored.c */
+    struct list readings; /* of logs, see log.c */
 };
 
 #define REMOTE_PORTS 3 /* that a server may publish of a sandbox: two workers, VS Code */
@@ -61,6 +62,7 @@ struct remote {
     struct sbx base;
     char *image, *working_dir, *hostname;
     char *from;              /* the snapshot it begins with; NULL: none */
+    char *last_words;        /* of one that failed, as its server told them; NULL: none */
     struct buf env, command; /* strings one after the other */
     bool has_command, has_user, has_group, has_fs_group;
     enum sbx_face face;
@@ -112,6 +114,18 @@ fallible remote_call_name(struct remote *r, const char *what, struct str name, r
 fallible remote_call_alive(struct remote *r, remote_then *then);
 /* How long before the attempt after this one, the first is 1: grows, and is never the same. */
 uint64_t remote_wait_ms(const struct remote_driver *d, unsigned attempt);
+
+/* What the server refused, with its words; NULL: it did not. */
+fallible remote_refusal(int status, const char *path, const struct json *body);
+
+/* --- log.c --- */
+fallible remote_log_open(struct sbx_follower *f, const struct sbx_log_from *from);
+void remote_log_next(struct sbx_follower *f, struct buf *out);
+void remote_log_close(struct sbx_follower *f);
+void remote_log_moved(struct sbx *s);
+void remote_log_left(struct remote *r);             /* it is removed; what is read goes on */
+void remote_drop_readings(struct remote_driver *d); /* nobody is told */
+void remote_logs(struct sbx *s, struct buf *out);
 
 /* --- stored.c --- */
 fallible remote_snapshot(struct sbx *s, struct str name);

@@ -84,6 +84,7 @@ static fallible remote_open(const struct sbx_host *host, struct sbx_driver **ret
     d->base.unsure = d->base.forgets = true; /* until it shows to be a croft */
     d->rng = rng_system();
     list_init(&d->asks);
+    list_init(&d->readings);
     remote_call_init(&d->hello, d, "");
     d->hello.attempts = UINT_MAX;
     d->hello.most_ms = REMOTE_ADOPT_MS;
@@ -104,6 +105,7 @@ static void remote_let_go(struct sbx *s)
     loop_timer_stop(&r->timer);
     remote_call_done(&r->call);
     free(take(&r->from));
+    free(take(&r->last_words));
     free(take(&r->image));
     free(take(&r->working_dir));
     free(take(&r->hostname));
@@ -116,6 +118,7 @@ static void remote_close(struct sbx_driver *driver)
     struct remote_driver *d = container_of(driver, struct remote_driver, base);
 
     remote_drop_asks(d);
+    remote_drop_readings(d);
     drop(d);
 }
 
@@ -265,6 +268,7 @@ static fallible remote_start(struct sbx *s)
                        "stopped; make a new one",
                        r->base.id);
     r->there = true;
+    free(take(&r->last_words));
     if (r->runtime_id[0] && remote_driver_of(r)->croft)
         return remote_call_croft(r, "POST", "/resume", remote_on_object);
     put_start(r);
@@ -384,6 +388,7 @@ static fallible remote_resume(struct sbx *s)
 
 static void remove_here(struct remote *r, struct err *e)
 {
+    remote_log_left(r);
     remote_let_go(&r->base);
     sbx_finish(&r->base, e);
 }
@@ -463,6 +468,7 @@ SBX_BACKEND(remote) = {
     .name = "remote",
     .summary = "sandboxes of another machine, through its runtime API",
     .caps = CAPS | REMOTE_CROFT_CAPS,
+    .remedy = "a croft at the other side",
     .size = sizeof(struct remote),
     .open = remote_open,
     .close = remote_close,
@@ -476,6 +482,11 @@ SBX_BACKEND(remote) = {
     .look = remote_look,
     .remove = remote_remove,
     .inspect = remote_inspect,
+    .logs = remote_logs,
+    .log_open = remote_log_open,
+    .log_next = remote_log_next,
+    .log_close = remote_log_close,
+    .log_moved = remote_log_moved,
     .expose = remote_expose,
     .fork = remote_fork,
     .snapshot = remote_snapshot,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* wait.c — what the server says of a remote sandbox, and asking until it is what is wanted. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sandbox/remote/inner.h"
@@ -36,6 +37,15 @@ static void take_ports(struct remote *r, const struct wire_remote *o)
     }
 }
 
+/* Told of a failure, and true until the next start. */
+static void take_words(struct remote *r, struct str words)
+{
+    if (!words.len)
+        return;
+    free(r->last_words);
+    r->last_words = strndup(words.p, words.len);
+}
+
 fallible remote_take_object(struct remote *r, const struct json *body, struct wire_remote *ret)
 {
     TRY(wire_decode_remote(body, ret));
@@ -45,6 +55,7 @@ fallible remote_take_object(struct remote *r, const struct json *body, struct wi
         return err_new(ERR_UPSTREAM,
                        "runtime_id, url or session_api_key of the server is too long");
     take_ports(r, ret);
+    take_words(r, ret->pod_logs);
     return NULL;
 }
 

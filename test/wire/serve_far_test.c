@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+/* serve_far_test.c — what a server tells of sandboxes that are another server's: their log. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "test/far_kit.h"
+#include "test/program.h"
+
+/* What the launcher's file of the far sandbox gets, as if its server had said it. */
+static void say(struct two *t, const char *far_id, struct str text)
+{
+    own_fd fd = open(serve_text(&t->far, "%s/sock/%s.l", t->far.state, far_id),
+                     O_WRONLY | O_APPEND | O_CLOEXEC);
+
+    CHECK(fd >= 0);
+    CHECK_OK(fd_write_all(fd, text));
+}
+
+static void read_until(int fd, const char *part)
+{
+    own_done(buf) said;
+
+    for (buf_init(&said, 1u << 20); str_find(buf_str(&said), str_of(part)) < 0;) {
+        char *room = buf_reserve(&said, 4096);
+        ssize_t n = read(fd, room, 4096);
+        CHECK(n > 0);
+        buf_commit(&said, (size_t)n);
+    }
+}
+
+static pid_t hear(struct two *t, const char *args, int *ret_fd)
+{
+    int ends[2];
+
+    CHECK_INT(pipe2(ends, O_CLOEXEC), 0);
+    setenv("CROFT_HOST", serve_text(&t->near, "http://127.0.0.1:%u", t->near.wire.port), 1);
+    setenv("CROFT_API_KEY", NEAR_KEY, 1);
+    const char *line = serve_text(&t->near, "exec %s logs %s", test_program("croft"), args);
+    pid_t pid = program_start(&(struct program){
+        .argv = ARGS("bash", "-c", line), .fds = (int[]){-1, ends[1]}, .fd_count = 2});
+    close(ends[1]);
+    *ret_fd = ends[0];
+    return pid;
+}
+
+static int end_hearing(pid_t pid, int fd, struct buf *heard)
+{
+    buf_init(heard, 8u << 20);
+    CHECK_OK(fd_read_all(fd, heard));
+    close(fd);
+    return program_wait(pid);
+}
+
+static void check_log(struct two *t, const char *args, const char *said)
+{
+    own_done(buf) heard;
+    int fd;
+    pid_t pid = hear(t, args, &fd);
+
+    CHECK_INT(end_hearing(pid, fd, &heard), 0);
+    CHECK_HAS(buf_str(&heard), said);
+}
+
+/* One listens all the time and one takes nothing until it is over: neither costs anybody a word. */
+TEST_LIMIT(serve_remote_passes_on_what_a_sandbox_says, 120)
+{
+    enum { MUCH = 3u << 20 };
+    struct two t;
+    int fd, slow;
+    own_done(buf) heard, late;
+
+    two_open(&t, "");
+    struct json *r = serve_start(&t.near, "talker", "");
+    const char *id = serve_field(&t.far, two_far_of(&t, r), "runtime_id");
+    say(&t, id, STR("one\ntwo\nthree\n"));
+    check_log(&t, "talker", "one\ntwo\nthree\n");
+    check_log(&t, "--tail 1 --json talker", "\"text\":\"three\\n\"}");
+    pid_t live = hear(&t, "-f -n 2 talker", &fd), lazy = hear(&t, "-f -n 1 talker", &slow);
+    read_until(fd, "two\nthree\n");
+    read_until(slow, "three\n");
+    say(&t, id, STR("f\303\274r\n"));
+    read_until(slow, "f\303\274r\n"); /* it listens, too; from now on it does not */
+    read_until(fd, "f\303\274r\n");
+    own_free char *much = malloc(MUCH);
+    memset(much, 'm', MUCH);
+    say(&t, id, str_n(much, MUCH));
+    CHECK_STR(serve_exec(&t.near, r, "echo goes on"), "goes on");
+    serve_tell(&t.near, "/stop", r);
+    CHECK_INT(end_hearing(live, fd, &heard), 0);
+    CHECK(str_find(buf_str(&heard), str_n(much, MUCH)) >= 0);
+    CHECK_INT(end_hearing(lazy, slow, &late), 0);
+    CHECK_STR(buf_str(&late), buf_str(&heard));
+    two_close(&t);
+}
+
+TEST_LIMIT(serve_remote_cuts_a_log_whose_server_dies, 120)
+{
+    struct two t;
+    int fd;
+    own_done(buf) heard;
+
+    two_open(&t, "");
+    struct json *r = serve_start(&t.near, "talker", "");
+    const char *id = serve_field(&t.far, two_far_of(&t, r), "runtime_id");
+    say(&t, id, STR("one\n"));
+    pid_t live = hear(&t, "-f -n 1 talker", &fd);
+    read_until(fd, "one\n");
+    unsigned port = t.far.wire.port;
+    serve_kill(&t.far);
+    CHECK(end_hearing(live, fd, &heard) != 0);
+    two_run_far(&t, port);
+    two_wait_answers(&t, r);
+    check_log(&t, "-n 1 talker", "one\n");
+    serve_tell(&t.near, "/stop", r);
+    two_close(&t);
+}
