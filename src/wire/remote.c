@@ -136,6 +136,31 @@ fallible wire_decode_remote_said(const struct json *one, struct str *ret_place,
     return json_want_str(one, "text", ret_text);
 }
 
+static fallible take_count(const struct json *body, const char *key, uint64_t *ret)
+{
+    const struct json *n = json_get(body, str_of(key));
+
+    if (n && n->type == JSON_INT && n->i >= 0)
+        *ret = (uint64_t)n->i;
+    else if (n && n->type != JSON_NULL)
+        return err_new(ERR_UPSTREAM, "%s: wanted a number or null", key);
+    return NULL;
+}
+
+fallible wire_decode_remote_usage(const struct json *body, struct wire_remote_usage *ret)
+{
+    struct wire_remote_usage u = {0};
+
+    if (!body || body->type != JSON_OBJECT)
+        return err_new(ERR_UPSTREAM, "the server's answer is no object");
+    TRY(take_count(body, "memory_bytes", &u.memory_bytes));
+    TRY(take_count(body, "cpu_ns", &u.cpu_ns));
+    TRY(take_count(body, "pids", &u.pids));
+    TRY(take_count(body, "oom_kills", &u.oom_kills));
+    *ret = u;
+    return NULL;
+}
+
 struct str wire_remote_detail(const struct json *body)
 {
     return json_get_str(body, "detail", STR(""));

@@ -53,5 +53,9 @@ void wire_decode_remote_snapshot(const struct json *one, struct str *ret_name,
 /* One event of a croft's log: a text, and the place behind it. */
 fallible wire_decode_remote_said(const struct json *one, struct str *ret_place,
                                  struct str *ret_text);
+struct wire_remote_usage { /* 0: nobody counts it */
+    uint64_t memory_bytes, cpu_ns, pids, oom_kills;
+};
+fallible wire_decode_remote_usage(const struct json *body, struct wire_remote_usage *ret);
 /* The text of {"detail": …}; empty when there is none. */
 struct str wire_remote_detail(const struct json *body);

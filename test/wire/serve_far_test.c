@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* serve_far_test.c — what a server tells of sandboxes that are another server's: their log. */
+/* serve_far_test.c — what a server tells of sandboxes that are another server's: their log, what
+ * they use. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,6 +115,37 @@ TEST_LIMIT(serve_remote_cuts_a_log_whose_server_dies, 120)
     two_run_far(&t, port);
     two_wait_answers(&t, r);
     check_log(&t, "-n 1 talker", "one\n");
+    serve_tell(&t.near, "/stop", r);
+    two_close(&t);
+}
+
+static const struct json *of_near(struct two *t, int status, const struct json *r, const char *what)
+{
+    return serve_want(&t->near, status, "GET",
+                      serve_text(&t->near, "/croft/v1/sandboxes/%s%s",
+                                 serve_field(&t->near, r, "runtime_id"), what),
+                      NULL);
+}
+
+TEST_LIMIT(serve_remote_tells_what_a_sandbox_uses, 120)
+{
+    struct two t;
+
+    two_open(&t, "");
+    struct json *r = serve_start(&t.near, "s", "");
+    const char *far = serve_text(&t.far, "/croft/v1/sandboxes/%s/stats",
+                                 serve_field(&t.far, two_far_of(&t, r), "runtime_id"));
+    const struct json *there = serve_want(&t.far, 200, "GET", far, NULL);
+    const struct json *here = of_near(&t, 200, r, "/stats");
+    CHECK_INT(json_get(here, STR("pids"))->type, json_get(there, STR("pids"))->type);
+    CHECK(json_get_int(here, "cpu_ns", 0) >= json_get_int(there, "cpu_ns", 0));
+    serve_tell(&t.near, "/pause", r);
+    of_near(&t, 200, r, "/stats");
+    serve_want(
+        &t.near, 200, "POST",
+        serve_text(&t.near, "/croft/v1/sandboxes/%s/stop", serve_field(&t.near, r, "runtime_id")),
+        NULL);
+    of_near(&t, 409, r, "/stats");
     serve_tell(&t.near, "/stop", r);
     two_close(&t);
 }

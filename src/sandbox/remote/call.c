@@ -238,12 +238,15 @@ static fallible begin(struct remote *r, const char *method, const char *path, co
 {
     struct remote_call *c = &r->call;
     bool adopts = r->base.op == SBX_ADOPT;
+    bool looks = r->base.op == SBX_MEASURE || r->base.op == SBX_FILES;
 
     r->then = then;
     c->inside = inside;
-    /* a server that starts asks for all it had: what does not answer must not hold up the rest */
-    c->attempts = inside || adopts ? 1 : REMOTE_ATTEMPTS;
-    c->most_ms = inside ? REMOTE_ALIVE_MS : adopts ? REMOTE_ADOPT_MS : REMOTE_CALL_MS;
+    /* a server that starts asks for all it had: what does not answer must not hold up the rest; who
+     * only looks is told at once, and what is next can be done */
+    c->attempts = inside || adopts || looks ? 1 : REMOTE_ATTEMPTS;
+    bool quick = adopts || r->base.op == SBX_MEASURE;
+    c->most_ms = inside ? REMOTE_ALIVE_MS : quick ? REMOTE_ADOPT_MS : REMOTE_CALL_MS;
     return remote_call_send(c, method, path, on_answered);
 }
 

@@ -7,7 +7,7 @@
 #include "sandbox/sandbox.h"
 
 #define REMOTE_CALL_MS  180000 /* as the oldest clients wait for the API */
-#define REMOTE_ADOPT_MS 30000  /* for what there is; who asks waits with all it has to do */
+#define REMOTE_ADOPT_MS 30000  /* for what there is, or uses; who asks waits with the rest */
 #define REMOTE_ALIVE_MS 5000   /* for one answer of /alive */
 #define REMOTE_ATTEMPTS 6
 #define REMOTE_AGAIN_MS 500   /* at most, before the second attempt; doubled for each after it */
@@ -117,6 +117,9 @@ uint64_t remote_wait_ms(const struct remote_driver *d, unsigned attempt);
 
 /* What the server refused, with its words; NULL: it did not. */
 fallible remote_refusal(int status, const char *path, const struct json *body);
+
+/* --- look.c --- */
+fallible remote_measure(struct sbx *s);
 
 /* --- log.c --- */
 fallible remote_log_open(struct sbx_follower *f, const struct sbx_log_from *from);

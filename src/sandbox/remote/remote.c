@@ -482,6 +482,7 @@ SBX_BACKEND(remote) = {
     .look = remote_look,
     .remove = remote_remove,
     .inspect = remote_inspect,
+    .measure = remote_measure,
     .logs = remote_logs,
     .log_open = remote_log_open,
     .log_next = remote_log_next,

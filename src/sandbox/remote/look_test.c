@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/* look_test.c — what is asked of the other server to look at a sandbox, and what is made of it. */
+#include <string.h>
+
+#include "test/remote_kit.h"
+#include "test/test.h"
+
+#define AT "/croft/v1/sandboxes/abc"
+#define STARTED                                                                                    \
+    {                                                                                              \
+        "POST /start", 200, "running"                                                              \
+    }
+#define STOPPED_THERE                                                                              \
+    {                                                                                              \
+        "POST " AT "/stop", 200, "paused"                                                          \
+    }
+#define GONE_THERE                                                                                 \
+    {                                                                                              \
+        "DELETE " AT, 200, "stopped"                                                               \
+    }
+
+TEST(remote_measures_at_the_other_server)
+{
+    struct world w = {.croft = true};
+    const struct answer script[] = {
+        STARTED,
+        {"GET " AT "/stats", 200, "{\"memory_bytes\":5,\"cpu_ns\":7,\"pids\":2,\"oom_kills\":1}"},
+        {"GET " AT "/stats", 200, "{\"memory_bytes\":null,\"cpu_ns\":9}"},
+        {"GET " AT "/stats", 200, "{\"memory_bytes\":\"5\"}"},
+        {"GET " AT "/stats", 503, "busy"}, /* and not again: it is who asks that does */
+        {"GET " AT "/stats", 404, "who?"},
+        END};
+
+    world_open(&w, script);
+    world_must(&w, sbx_start);
+    world_must(&w, sbx_measure);
+    CHECK_INT(w.s->usage.memory_bytes, 5);
+    CHECK_INT(w.s->usage.cpu_ns, 7);
+    CHECK_INT(w.s->usage.pids, 2);
+    CHECK_INT(w.s->usage.oom_kills, 1);
+    world_must(&w, sbx_measure);
+    CHECK_INT(w.s->usage.memory_bytes, 0);
+    CHECK_INT(w.s->usage.cpu_ns, 9);
+    world_must_fail(&w, sbx_measure, ERR_UPSTREAM, "memory_bytes");
+    world_must_fail(&w, sbx_measure, ERR_BUSY, "the server: busy");
+    CHECK_INT(w.gone, 0);
+    world_must_fail(&w, sbx_measure, ERR_NOT_FOUND, "who?");
+    CHECK_INT(w.gone, 1);
+    world_must(&w, sbx_remove);
+    world_close(&w);
+}
+
+TEST(remote_measures_at_no_other_server_than_a_croft)
+{
+    struct world w = {0};
+    const struct answer script[] = {STARTED, STOPPED_AND_GONE, END};
+
+    world_open(&w, script);
+    world_must(&w, sbx_start);
+    world_must_fail(&w, sbx_measure, ERR_UNSUPPORTED,
+                    "cannot count what a sandbox uses here: that needs a croft at the other side");
+    world_must(&w, sbx_stop);
+    world_must(&w, sbx_remove);
+    world_close(&w);
+}
