@@ -119,6 +119,25 @@ TEST(remote_looks_whose_a_snapshot_is_when_its_answer_was_lost)
     }
 }
 
+TEST(remote_does_not_end_twice_what_is_stopped_and_gone_there)
+{
+    struct world w = {.croft = true};
+    const struct answer script[] = {{"POST /start", 200, "running"},
+                                    {"POST /croft/v1/sandboxes/abc/stop", 200, "paused"},
+                                    {"POST /croft/v1/sandboxes/abc/snapshot", 404, "not found"},
+                                    {"DELETE /croft/v1/sandboxes/abc", 404, "not found"},
+                                    END};
+
+    world_open(&w, script);
+    learn(&w);
+    world_must(&w, sbx_start);
+    world_must(&w, sbx_stop);
+    world_must_fail(&w, snap, ERR_NOT_FOUND, "not found");
+    CHECK_INT(w.gone, 0);
+    world_must(&w, sbx_remove);
+    world_close(&w);
+}
+
 TEST(remote_reaches_the_ports_that_a_server_publishes)
 {
     struct world w = {0};

@@ -61,11 +61,12 @@ fallible remote_take_object(struct remote *r, const struct json *body, struct wi
 
 /* --- until it can be used --- */
 
-/* The server does not know it any more: whatever was asked of it, it is gone. */
+/* The server does not know it any more: whatever was asked of it, it is gone. (What is stopped has
+ * ended already.) */
 void remote_end_if_gone(struct remote *r, struct err *e)
 {
-    bool gone = err_code(e) == ERR_NOT_FOUND && r->base.state.now != SBX_CREATED &&
-                r->base.state.now != SBX_STARTING;
+    bool lives = r->base.state.now == SBX_RUNNING || r->base.state.now == SBX_PAUSED;
+    bool gone = lives && err_code(e) == ERR_NOT_FOUND;
 
     sbx_finish(&r->base, e);
     if (!gone)
