@@ -161,6 +161,18 @@ fallible wire_decode_remote_usage(const struct json *body, struct wire_remote_us
     return NULL;
 }
 
+struct str wire_remote_after_sandbox(struct str text, struct str id)
+{
+    static const struct str begins = STR_INIT("{\"sandbox\":\"");
+
+    if (!str_starts(text, begins))
+        return (struct str){0};
+    text = str_from(text, begins.len);
+    if (!str_starts(text, id) || !str_starts(str_from(text, id.len), STR("\"")))
+        return (struct str){0};
+    return str_from(text, id.len + 1);
+}
+
 struct str wire_remote_detail(const struct json *body)
 {
     return json_get_str(body, "detail", STR(""));

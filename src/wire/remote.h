@@ -57,5 +57,7 @@ struct wire_remote_usage { /* 0: nobody counts it */
     uint64_t memory_bytes, cpu_ns, pids, oom_kills;
 };
 fallible wire_decode_remote_usage(const struct json *body, struct wire_remote_usage *ret);
+/* What follows {"sandbox":"ID" in an answer about files, which begins so; .p NULL: it does not. */
+struct str wire_remote_after_sandbox(struct str text, struct str id);
 /* The text of {"detail": …}; empty when there is none. */
 struct str wire_remote_detail(const struct json *body);

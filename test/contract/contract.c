@@ -161,6 +161,13 @@ struct err *contract_measure(struct contract *c, struct sbx *s)
     return wait_for(c, &w, sbx_measure(s, on_done, &w));
 }
 
+struct err *contract_files(struct contract *c, struct sbx *s, enum sbx_files what, const char *text)
+{
+    struct waited w = {0};
+
+    return wait_for(c, &w, sbx_files(s, what, str_of(text), on_done, &w));
+}
+
 struct err *contract_snapshot(struct contract *c, struct sbx *s, const char *name)
 {
     struct waited w = {0};

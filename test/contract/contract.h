@@ -55,6 +55,7 @@ extern const struct contract_backend contract_native_range; /* who has a range o
     X(shows_a_workspace_of_the_host, SBX_CAN_MOUNT)                                                \
     X(binds_before_the_start, SBX_CAN_BIND)                                                        \
     X(counts_what_it_uses, 0)                                                                      \
+    X(tells_what_it_changed, 0)                                                                    \
     X(keeps_a_log, SBX_CAN_LOG)                                                                    \
     X(lets_go_of_a_log, SBX_CAN_LOG)                                                               \
     X(reaches_a_port_inside, SBX_CAN_EXPOSE)                                                       \
@@ -117,6 +118,8 @@ struct err *contract_pause(struct contract *c, struct sbx *s);
 struct err *contract_resume(struct contract *c, struct sbx *s);
 struct err *contract_remove(struct contract *c, struct sbx *s);
 struct err *contract_measure(struct contract *c, struct sbx *s);
+struct err *contract_files(struct contract *c, struct sbx *s, enum sbx_files what,
+                           const char *text);
 struct err *contract_snapshot(struct contract *c, struct sbx *s, const char *name);
 /* Names joined by spaces; removing gives "" */
 struct err *contract_snapshots(struct contract *c, const char *remove, char *out, size_t size);

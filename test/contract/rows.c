@@ -479,28 +479,6 @@ void contract_lets_go_of_a_log(struct contract *c)
     buf_done(&other.heard);
 }
 
-void contract_counts_what_it_uses(struct contract *c)
-{
-    struct sbx *s = contract_started(c, NULL);
-
-    if (!c->driver->backend->measure) {
-        CHECK_ERR(sbx_measure(s, never, NULL), ERR_UNSUPPORTED, "does not count");
-        contract_end(c, s);
-        return;
-    }
-    CHECK_OK(contract_measure(c, s));
-    struct sbx_usage before = s->usage;
-    contract_command(c, s, NULL, "for ((i = 0; i < 200000; i++)); do :; done");
-    CHECK_OK(contract_measure(c, s));
-    if (before.memory_bytes) { /* else nobody counts here */
-        CHECK(before.cpu_ns > 0 && before.pids > 0);
-        CHECK(s->usage.cpu_ns > before.cpu_ns + 10 * NS_PER_MS);
-    }
-    CHECK_OK(contract_stop(c, s));
-    CHECK_ERR(sbx_measure(s, never, NULL), ERR_CONFLICT, "is stopped");
-    contract_end(c, s);
-}
-
 void contract_reaches_a_port_inside(struct contract *c)
 {
     struct sbx *s = contract_started(c, NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* serve_far_test.c — what a server tells of sandboxes that are another server's: their log, what
- * they use. */
+ * they use, what they changed. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,7 +119,7 @@ TEST_LIMIT(serve_remote_cuts_a_log_whose_server_dies, 120)
     two_close(&t);
 }
 
-static const struct json *of_near(struct two *t, int status, const struct json *r, const char *what)
+static struct json *of_near(struct two *t, int status, const struct json *r, const char *what)
 {
     return serve_want(&t->near, status, "GET",
                       serve_text(&t->near, "/croft/v1/sandboxes/%s%s",
@@ -147,5 +147,31 @@ TEST_LIMIT(serve_remote_tells_what_a_sandbox_uses, 120)
         NULL);
     of_near(&t, 409, r, "/stats");
     serve_tell(&t.near, "/stop", r);
+    two_close(&t);
+}
+
+TEST_LIMIT(serve_remote_tells_what_a_sandbox_changed, 120)
+{
+    struct two t;
+
+    two_open(&t, "");
+    struct json *r = serve_start(&t.near, "s", "");
+    const char *near =
+        serve_text(&t.near, "/croft/v1/sandboxes/%s", serve_field(&t.near, r, "runtime_id"));
+    CHECK_STR(serve_exec(&t.near, r, "for i in 1 2 3; do echo $i > /workspace/made$i; done; sync"),
+              "");
+    struct json *d = of_near(&t, 200, r, "/diff");
+    CHECK(json_get_int(d, "total", 0) >= 3);
+    CHECK_STR(serve_field(&t.near, d, "sandbox"), serve_field(&t.near, r, "runtime_id"));
+    d = of_near(&t, 200, r, "/diff?limit=2");
+    CHECK_INT(json_get(d, STR("changes"))->count, 2);
+    CHECK_INT(json_get_int(d, "next", 0), 2);
+    of_near(&t, 422, r, "/diff?limit=0");
+    serve_refused(&t.near, 501, "no directory of this machine", "POST",
+                  serve_text(&t.near, "%s/apply", near), NULL);
+    serve_want(&t.near, 200, "POST", serve_text(&t.near, "%s/stop", near), NULL);
+    CHECK_HAS(serve_get(&t.near, serve_text(&t.near, "%s/diff", near)).body, "/workspace/made3");
+    serve_tell(&t.near, "/stop", r);
+    of_near(&t, 409, r, "/diff");
     two_close(&t);
 }

@@ -242,7 +242,7 @@ static fallible take_place(struct runtime *r)
     struct manager *m = r->manager;
     struct tenant *t = r->tenant;
 
-    if (r->asked->files == SBX_FILES_ROLLBACK || runtime_is_far(r))
+    if (r->asked->files == SBX_FILES_ROLLBACK)
         return NULL;
     if (keys_any(m->config.keys) && t->looking + m->looking >= SBX_LOOKS_AT_ONCE)
         return err_new(ERR_BUSY,

@@ -147,7 +147,7 @@ static void on_answer(struct http_call *call, struct err *e)
         return;
     }
     arena_init(&a, 16 * (size_t)ANSWER_MAX);
-    if (!e && c->answer.len) /* what is no JSON is told by its status */
+    if (!e && c->answer.len && (!c->as_it_is || c->status >= 400)) /* no JSON: its status tells */
         err_free(json_parse(&a, buf_str(&c->answer), NULL, &body));
     if (e)
         e = err_wrap(e, "the server cannot be reached");
@@ -180,6 +180,7 @@ static fallible send_call(struct remote_call *c)
     c->after_s = 0;
     c->attempt++;
     buf_reset(&c->answer);
+    c->answer.limit_bytes = c->as_it_is ? CHANGES_MAX : ANSWER_MAX;
     const struct http_call_spec spec = {
         .method = str_of(c->method),
         .url = str_of(url),
@@ -188,7 +189,7 @@ static fallible send_call(struct remote_call *c)
         .body = c->body.len ? buf_str(&c->body) : (struct str){0},
         .total_ms = c->most_ms,
         .idle_ms = c->most_ms,
-        .max_body_bytes = ANSWER_MAX,
+        .max_body_bytes = c->answer.limit_bytes,
     };
     return http_call_start(c->driver->client, &spec, &events, c, &c->http);
 }
@@ -242,6 +243,7 @@ static fallible begin(struct remote *r, const char *method, const char *path, co
 
     r->then = then;
     c->inside = inside;
+    c->as_it_is = r->base.op == SBX_FILES;
     /* a server that starts asks for all it had: what does not answer must not hold up the rest; who
      * only looks is told at once, and what is next can be done */
     c->attempts = inside || adopts || looks ? 1 : REMOTE_ATTEMPTS;

@@ -14,6 +14,7 @@
 #define REMOTE_MOST_MS  30000 /* never more than that */
 #define REMOTE_AFTER_S  60    /* a longer Retry-After is not waited for: it is the caller's */
 #define ANSWER_MAX      (1u << 20)
+#define CHANGES_MAX     (32u << 20) /* of an answer about files */
 #define BODY_MAX        (4u << 20)
 
 /* What a croft at the other side can do, beside what others can. */
@@ -31,6 +32,7 @@ struct remote_call { /* one at a time */
     const char *method;
     char path[256];
     const char *inside; /* it goes to this url, of a sandbox, without the server's key; NULL: not */
+    bool as_it_is;      /* what it is answered is handed on: it stays in answer, unread */
     struct buf body;
     struct http_call *http;
     struct buf answer;
@@ -120,6 +122,7 @@ fallible remote_refusal(int status, const char *path, const struct json *body);
 
 /* --- look.c --- */
 fallible remote_measure(struct sbx *s);
+fallible remote_files(struct sbx *s, enum sbx_files what, struct str text);
 
 /* --- log.c --- */
 fallible remote_log_open(struct sbx_follower *f, const struct sbx_log_from *from);

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* look.c — what only the other server can see of a sandbox, if it is a croft: what it uses. Asked
- * for once: who looks is told that it cannot be had now. */
+/* look.c — what only the other server can see of a sandbox, if it is a croft: what it uses,
+ * and what it changed, which goes out as it came. Asked for once: who looks is told that it cannot
+ * be had now. */
+#include <stdio.h>
+
 #include "sandbox/remote/inner.h"
+#include "wire/files.h"
 #include "wire/remote.h"
+
+/* --- what it uses --- */
 
 static void on_measured(struct remote *r, const struct json *body, struct err *e)
 {
@@ -27,4 +33,68 @@ fallible remote_measure(struct sbx *s)
 
     TRY(sbx_need(s->driver, REMOTE_CROFT_CAPS, "count what a sandbox uses"));
     return remote_call_croft(r, "GET", "/stats", on_measured);
+}
+
+/* --- what it changed --- */
+
+/* It is called by our id here. */
+static fallible take_said(struct remote *r)
+{
+    struct buf *answer = &r->call.answer;
+    struct str rest = wire_remote_after_sandbox(buf_str(answer), str_of(r->runtime_id));
+    own_done(buf) text;
+
+    buf_init(&text, CHANGES_MAX + SBX_ID_MAX + 1);
+    if (!rest.p)
+        return err_new(ERR_UPSTREAM, "the server's answer is not about its sandbox");
+    buf_addf(&text, "{\"sandbox\":\"%s\"", r->base.id);
+    buf_add(&text, rest);
+    buf_add_char(&text, '\0');
+    TRY(buf_check(&text));
+    buf_done(answer); /* it was large, and is not needed for what is asked next */
+    buf_init(answer, CHANGES_MAX);
+    r->base.said = buf_steal(&text);
+    return NULL;
+}
+
+static void on_said(struct remote *r, const struct json *body, struct err *e)
+{
+    (void)body;
+    if (!e)
+        e = take_said(r);
+    if (e)
+        remote_end_if_gone(r, e);
+    else
+        sbx_finish(&r->base, NULL);
+}
+
+static fallible diff(struct remote *r, struct str text)
+{
+    own_done(arena) a;
+    struct json *asked;
+    struct wire_files f;
+    char what[80];
+
+    arena_init(&a, BODY_MAX);
+    TRY(json_parse(&a, text, NULL, &asked));
+    TRY(wire_decode_files(asked, &f));
+    snprintf(what, sizeof what, "/diff?offset=%llu&limit=%llu", (unsigned long long)f.offset,
+             (unsigned long long)f.limit);
+    return remote_call_croft(r, "GET", what, on_said);
+}
+
+fallible remote_files(struct sbx *s, enum sbx_files what, struct str text)
+{
+    struct remote *r = container_of(s, struct remote, base);
+
+    if (what == SBX_FILES_APPLY)
+        return err_new(ERR_UNSUPPORTED,
+                       "a sandbox of backend 'remote' has no directory of this machine to apply "
+                       "its changes to; 'croft cp' brings its files here");
+    if (what == SBX_FILES_ROLLBACK)
+        return err_new(ERR_UNSUPPORTED, "backend 'remote' does not roll sandboxes back");
+    TRY(sbx_need(s->driver, REMOTE_CROFT_CAPS, "tell what a sandbox changed"));
+    if (!r->runtime_id[0])
+        return err_new(ERR_CONFLICT, "sandbox '%s' was never started: it has no files", s->id);
+    return diff(r, text);
 }

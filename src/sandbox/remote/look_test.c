@@ -63,3 +63,55 @@ TEST(remote_measures_at_no_other_server_than_a_croft)
     world_must(&w, sbx_remove);
     world_close(&w);
 }
+
+static fallible diff(struct sbx *s, sbx_done *done, void *arg)
+{
+    return sbx_files(s, SBX_FILES_DIFF, STR("{\"offset\":7,\"limit\":3}"), done, arg);
+}
+
+static fallible apply(struct sbx *s, sbx_done *done, void *arg)
+{
+    return sbx_files(s, SBX_FILES_APPLY, STR("{}"), done, arg);
+}
+
+#define DIFF "GET " AT "/diff?offset=7&limit=3"
+
+TEST(remote_hands_on_what_the_other_server_says_of_changes)
+{
+    struct world w = {.croft = true};
+    const struct answer script[] = {STARTED,
+                                    {DIFF, 200, "{\"sandbox\":\"abc\",\"total\" : 0}"},
+                                    {DIFF, 200, "{\"sandbox\":\"abcd\",\"total\":0}"},
+                                    {DIFF, 503, "as many as may be at once"}, /* and not again */
+                                    {DIFF, 200, "event: nonsense\n\n"},
+                                    {"POST " AT "/stop", 200, "paused"},
+                                    {DIFF, 404, "who?"},
+                                    {"DELETE " AT, 200, "stopped"},
+                                    END};
+
+    world_open(&w, script);
+    world_must(&w, sbx_start);
+    world_must(&w, diff);
+    CHECK_STR(str_of(w.s->said), "{\"sandbox\":\"one\",\"total\" : 0}"); /* to the byte */
+    world_must_fail(&w, diff, ERR_UPSTREAM, "not about its sandbox");
+    world_must_fail(&w, diff, ERR_BUSY, "the server: as many as may be at once");
+    world_must_fail(&w, diff, ERR_UPSTREAM, "not about its sandbox");
+    world_must_fail(&w, apply, ERR_UNSUPPORTED, "no directory of this machine");
+    world_must(&w, sbx_stop);
+    world_must_fail(&w, diff, ERR_NOT_FOUND, "who?");
+    world_must(&w, sbx_remove);
+    world_close(&w);
+}
+
+TEST(remote_asks_no_other_server_than_a_croft_what_changed)
+{
+    struct world w = {0};
+    const struct answer script[] = {STARTED, STOPPED_AND_GONE, END};
+
+    world_open(&w, script);
+    world_must(&w, sbx_start);
+    world_must_fail(&w, diff, ERR_UNSUPPORTED, "that needs a croft at the other side");
+    world_must(&w, sbx_stop);
+    world_must(&w, sbx_remove);
+    world_close(&w);
+}

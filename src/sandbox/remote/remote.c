@@ -483,6 +483,7 @@ SBX_BACKEND(remote) = {
     .remove = remote_remove,
     .inspect = remote_inspect,
     .measure = remote_measure,
+    .files = remote_files,
     .logs = remote_logs,
     .log_open = remote_log_open,
     .log_next = remote_log_next,
