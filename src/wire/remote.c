@@ -56,6 +56,13 @@ void wire_put_remote_name(struct jw *w, struct str name)
         jw_str(w, "name", name);
 }
 
+void wire_put_remote_to(struct jw *w, struct str to)
+{
+    JW_OBJECT(w, NULL)
+        if (to.len)
+            jw_str(w, "to", to);
+}
+
 static enum wire_remote_state state_of(struct str status, struct str pod)
 {
     static const char *const failed[] = {"failed", "unknown", "crashloopbackoff"};

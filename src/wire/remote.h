@@ -21,6 +21,7 @@ struct wire_remote_start {
 void wire_put_remote_start(struct jw *w, const struct wire_remote_start *s);
 void wire_put_remote_id(struct jw *w, struct str runtime_id);
 void wire_put_remote_name(struct jw *w, struct str name); /* of a snapshot */
+void wire_put_remote_to(struct jw *w, struct str to);     /* the same, to go back to; empty: none */
 
 #define WIRE_REMOTE_VSCODE 60001 /* inside */
 

@@ -55,7 +55,7 @@ extern const struct contract_backend contract_native_range; /* who has a range o
     X(shows_a_workspace_of_the_host, SBX_CAN_MOUNT)                                                \
     X(binds_before_the_start, SBX_CAN_BIND)                                                        \
     X(counts_what_it_uses, 0)                                                                      \
-    X(tells_what_it_changed, 0)                                                                    \
+    X(tells_and_undoes_what_it_changed, 0)                                                         \
     X(keeps_a_log, SBX_CAN_LOG)                                                                    \
     X(lets_go_of_a_log, SBX_CAN_LOG)                                                               \
     X(reaches_a_port_inside, SBX_CAN_EXPOSE)                                                       \

@@ -42,7 +42,7 @@ static void check_changed(struct contract *c, struct sbx *s, const char *text, c
         FAIL("'%s' of '%s' is %sin %s", path, text, is ? "not " : "", s->said);
 }
 
-void contract_tells_what_it_changed(struct contract *c)
+void contract_tells_and_undoes_what_it_changed(struct contract *c)
 {
     struct sbx *s = contract_started(c, NULL);
     char path[4200];
@@ -64,5 +64,9 @@ void contract_tells_what_it_changed(struct contract *c)
     CHECK_OK(contract_stop(c, s));
     check_changed(c, s, "{}", path, true);
     check_changed(c, s, "{\"offset\":100000}", path, false);
+    CHECK_OK(contract_files(c, s, SBX_FILES_ROLLBACK, ""));
+    check_changed(c, s, "{}", path, false);
+    CHECK_OK(contract_start(c, s));
+    CHECK_STR(contract_command(c, s, NULL, "cat made 2>/dev/null || echo gone").text, "gone");
     contract_end(c, s);
 }

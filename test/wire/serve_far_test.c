@@ -150,7 +150,7 @@ TEST_LIMIT(serve_remote_tells_what_a_sandbox_uses, 120)
     two_close(&t);
 }
 
-TEST_LIMIT(serve_remote_tells_what_a_sandbox_changed, 120)
+TEST_LIMIT(serve_remote_tells_what_a_sandbox_changed_and_undoes_it, 120)
 {
     struct two t;
 
@@ -171,6 +171,9 @@ TEST_LIMIT(serve_remote_tells_what_a_sandbox_changed, 120)
                   serve_text(&t.near, "%s/apply", near), NULL);
     serve_want(&t.near, 200, "POST", serve_text(&t.near, "%s/stop", near), NULL);
     CHECK_HAS(serve_get(&t.near, serve_text(&t.near, "%s/diff", near)).body, "/workspace/made3");
+    serve_want(&t.near, 200, "POST", serve_text(&t.near, "%s/rollback", near), NULL);
+    serve_tell(&t.near, "/resume", r);
+    CHECK_STR(serve_exec(&t.near, r, "ls /workspace"), "");
     serve_tell(&t.near, "/stop", r);
     of_near(&t, 409, r, "/diff");
     two_close(&t);

@@ -281,6 +281,11 @@ fallible remote_call_croft(struct remote *r, const char *method, const char *wha
     return call_croft(r, method, what, then);
 }
 
+fallible remote_call_body(struct remote *r, const char *what, remote_then *then)
+{
+    return call_croft(r, "POST", what, then);
+}
+
 fallible remote_call_name(struct remote *r, const char *what, struct str name, remote_then *then)
 {
     struct jw w;
@@ -288,7 +293,7 @@ fallible remote_call_name(struct remote *r, const char *what, struct str name, r
     buf_reset(&r->call.body);
     jw_init(&w, &r->call.body, JW_WEB);
     wire_put_remote_name(&w, name);
-    return call_croft(r, "POST", what, then);
+    return remote_call_body(r, what, then);
 }
 
 fallible remote_call_alive(struct remote *r, remote_then *then)

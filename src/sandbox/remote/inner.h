@@ -110,7 +110,8 @@ fallible remote_call_id(struct remote *r, const char *path, remote_then *then);
 /* /croft/v1/sandboxes/ID and what follows; no body. */
 fallible remote_call_croft(struct remote *r, const char *method, const char *what,
                            remote_then *then);
-/* The same by POST, with {"name": …}. */
+/* The same by POST, with what is in r->call.body, or with {"name": …}. */
+fallible remote_call_body(struct remote *r, const char *what, remote_then *then);
 fallible remote_call_name(struct remote *r, const char *what, struct str name, remote_then *then);
 /* Is the sandbox's own server alive? Asked once. */
 fallible remote_call_alive(struct remote *r, remote_then *then);

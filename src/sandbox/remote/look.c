@@ -83,6 +83,26 @@ static fallible diff(struct remote *r, struct str text)
     return remote_call_croft(r, "GET", what, on_said);
 }
 
+/* --- and undone --- */
+
+/* Not there: the snapshot, or it. What is stopped has nothing to lose by the difference. */
+static void on_back(struct remote *r, const struct json *body, struct err *e)
+{
+    (void)body;
+    sbx_finish(&r->base, e);
+}
+
+/* Snapshots are known here by their names there. */
+static fallible rollback(struct remote *r, struct str to)
+{
+    struct jw w;
+
+    buf_reset(&r->call.body);
+    jw_init(&w, &r->call.body, JW_WEB);
+    wire_put_remote_to(&w, to);
+    return remote_call_body(r, "/rollback", on_back);
+}
+
 fallible remote_files(struct sbx *s, enum sbx_files what, struct str text)
 {
     struct remote *r = container_of(s, struct remote, base);
@@ -91,10 +111,8 @@ fallible remote_files(struct sbx *s, enum sbx_files what, struct str text)
         return err_new(ERR_UNSUPPORTED,
                        "a sandbox of backend 'remote' has no directory of this machine to apply "
                        "its changes to; 'croft cp' brings its files here");
-    if (what == SBX_FILES_ROLLBACK)
-        return err_new(ERR_UNSUPPORTED, "backend 'remote' does not roll sandboxes back");
-    TRY(sbx_need(s->driver, REMOTE_CROFT_CAPS, "tell what a sandbox changed"));
+    TRY(sbx_need(s->driver, REMOTE_CROFT_CAPS, "tell what a sandbox changed, or undo it"));
     if (!r->runtime_id[0])
         return err_new(ERR_CONFLICT, "sandbox '%s' was never started: it has no files", s->id);
-    return diff(r, text);
+    return what == SBX_FILES_DIFF ? diff(r, text) : rollback(r, text);
 }

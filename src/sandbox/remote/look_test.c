@@ -74,6 +74,11 @@ static fallible apply(struct sbx *s, sbx_done *done, void *arg)
     return sbx_files(s, SBX_FILES_APPLY, STR("{}"), done, arg);
 }
 
+static fallible go_back(struct sbx *s, sbx_done *done, void *arg)
+{
+    return sbx_files(s, SBX_FILES_ROLLBACK, STR("point"), done, arg);
+}
+
 #define DIFF "GET " AT "/diff?offset=7&limit=3"
 
 TEST(remote_hands_on_what_the_other_server_says_of_changes)
@@ -86,6 +91,8 @@ TEST(remote_hands_on_what_the_other_server_says_of_changes)
                                     {DIFF, 200, "event: nonsense\n\n"},
                                     {"POST " AT "/stop", 200, "paused"},
                                     {DIFF, 404, "who?"},
+                                    {"POST " AT "/rollback", 200, "stopped"},
+                                    {"POST " AT "/rollback", 404, "no such snapshot"},
                                     {"DELETE " AT, 200, "stopped"},
                                     END};
 
@@ -99,6 +106,9 @@ TEST(remote_hands_on_what_the_other_server_says_of_changes)
     world_must_fail(&w, apply, ERR_UNSUPPORTED, "no directory of this machine");
     world_must(&w, sbx_stop);
     world_must_fail(&w, diff, ERR_NOT_FOUND, "who?");
+    world_must(&w, go_back);
+    CHECK_STR(w.sent, "{\"to\":\"point\"}");
+    world_must_fail(&w, go_back, ERR_NOT_FOUND, "no such snapshot");
     world_must(&w, sbx_remove);
     world_close(&w);
 }
