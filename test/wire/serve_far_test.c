@@ -178,3 +178,21 @@ TEST_LIMIT(serve_remote_tells_what_a_sandbox_changed_and_undoes_it, 120)
     of_near(&t, 409, r, "/diff");
     two_close(&t);
 }
+
+TEST_LIMIT(serve_remote_is_stopped_while_somebody_listens, 120)
+{
+    struct two t;
+    int fd;
+    own_done(buf) heard;
+
+    two_open(&t, "");
+    struct json *r = serve_start(&t.near, "talker", "");
+    say(&t, serve_field(&t.far, two_far_of(&t, r), "runtime_id"), STR("one\n"));
+    pid_t live = hear(&t, "-f -n 1 talker", &fd);
+    read_until(fd, "one\n");
+    CHECK_INT(wire_stop(&t.near.wire), 0);
+    end_hearing(live, fd, &heard);
+    two_run_near(&t, "");
+    serve_tell(&t.near, "/stop", r);
+    two_close(&t);
+}
