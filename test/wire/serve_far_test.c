@@ -2,6 +2,7 @@
 /* serve_far_test.c — what a server tells of sandboxes that are another server's: their log, what
  * they use, what they changed. */
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -194,5 +195,40 @@ TEST_LIMIT(serve_remote_is_stopped_while_somebody_listens, 120)
     end_hearing(live, fd, &heard);
     two_run_near(&t, "");
     serve_tell(&t.near, "/stop", r);
+    two_close(&t);
+}
+
+/* Killed before it had removed it, of all times while the other server was not known yet. */
+TEST_LIMIT(serve_far_removes_snapshots_that_nobody_wants_when_it_knows_who_has_them, 120)
+{
+    static const char hide[] = "import sqlite3,sys\n"
+                               "d=sqlite3.connect(sys.argv[1])\n"
+                               "d.execute(\"UPDATE snapshots SET name=':'||id\")\n"
+                               "d.commit()\n";
+    struct two t;
+    own_done(buf) said;
+
+    buf_init(&said, 1u << 16);
+    two_open(&t, "");
+    struct json *r = serve_start(&t.near, "s", "");
+    const char *id = serve_field(&t.near, r, "runtime_id");
+    serve_want(&t.near, 200, "POST", serve_text(&t.near, "/croft/v1/sandboxes/%s/snapshot", id),
+               "{'name':'one'}");
+    serve_start(&t.near, "late", ""); /* rows are written in turn */
+    serve_kill(&t.near);
+    const char *rows = serve_text(&t.near, "%s/server/croft.db", t.near.state);
+    if (program_run(ARGS("python3", "-c", hide, rows), &said) != 0)
+        FAIL("python3: " STR_FMT, STR_ARG(buf_str(&said)));
+    two_run_near(&t, "");
+    two_wait_answers(&t, r);
+    const struct json *there;
+    do
+        there =
+            json_get(serve_want(&t.far, 200, "GET", "/croft/v1/snapshots", NULL), STR("snapshots"));
+    while (there->count && !poll(NULL, 0, 20));
+    struct json *here = serve_want(&t.near, 200, "GET", "/croft/v1/snapshots", NULL);
+    CHECK_INT(json_get(here, STR("snapshots"))->count, 0);
+    serve_tell(&t.near, "/stop", r);
+    serve_tell(&t.near, "/stop", serve_want(&t.near, 200, "GET", "/sessions/late", NULL));
     two_close(&t);
 }

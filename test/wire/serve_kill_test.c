@@ -112,6 +112,47 @@ TEST_LIMIT(serve_killed_right_behind_an_answer_knows_which_snapshots_there_are, 
     serve_close(&s);
 }
 
+/* Takes, goes on from and removes one name, without waiting for the others who do. */
+static _Noreturn void take_and_remove(struct serve *s, const char *path, unsigned turns)
+{
+    for (unsigned i = 0; i < turns; i++) {
+        int taken =
+            serve_ask(s, "POST", serve_text(s, "%s/snapshot", path), "{'name':'one'}").status;
+        CHECK(taken == 200 || taken == 409);
+        const char *start =
+            serve_text(s, "{'image':'host','session_id':'f-%d-%u','from':'one'}", (int)getpid(), i);
+        struct serve_answer a = serve_ask(s, "POST", "/croft/v1/sandboxes", start);
+        CHECK(a.status == 200 || a.status == 404);
+        int removed = serve_ask(s, "DELETE", "/croft/v1/snapshots/one", NULL).status;
+        CHECK(removed == 204 || removed == 404);
+        if (a.status == 200)
+            serve_tell(s, "/stop", a.json);
+    }
+    _exit(0);
+}
+
+TEST_LIMIT(serve_outlives_snapshots_that_are_taken_used_and_removed_at_once, 300)
+{
+    struct serve s = {.key = NULL};
+    pid_t pids[3];
+
+    serve_open(&s);
+    struct json *r = serve_start(&s, "a", "");
+    const char *path = serve_text(&s, "/croft/v1/sandboxes/%s", serve_field(&s, r, "runtime_id"));
+    for (unsigned i = 0; i < ARRAY_LEN(pids); i++) {
+        pids[i] = fork();
+        if (pids[i] == 0)
+            take_and_remove(&s, path, 25);
+    }
+    for (unsigned i = 0; i < ARRAY_LEN(pids); i++)
+        CHECK_INT(program_wait(pids[i]), 0);
+    serve_ask(&s, "DELETE", "/croft/v1/snapshots/one", NULL);
+    struct json *all = serve_want(&s, 200, "GET", "/croft/v1/snapshots", NULL);
+    CHECK_INT(json_get(all, STR("snapshots"))->count, 0);
+    serve_tell(&s, "/stop", r);
+    serve_close(&s);
+}
+
 #define CLIENTS 3
 
 /* "SESSION ID STATE": what was answered, or with a dash before it what is being asked for. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* serve_reach_test.c — a sandbox behind one port: by name, by path, and while it is paused. */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,38 @@ TEST_LIMIT(serve_wakes_sandboxes_by_a_setting_that_is_read_anew, 120)
     serve_reload(&s, "");
     CHECK_INT(serve_visit(&s, r, "/alive"), 503);
     serve_close(&s);
+}
+
+/* A wake is a start like any other, and may be one too many. */
+TEST_LIMIT(serve_wakes_for_the_next_request_what_it_could_not_wake_before, 120)
+{
+    struct serve s = {.key = NULL};
+    int log[2];
+    char byte;
+    own_done(buf) said;
+
+    buf_init(&said, 1u << 20);
+    CHECK_INT(pipe2(log, O_CLOEXEC), 0);
+    s.log = log[1];
+    serve_prepare(&s);
+    serve_run_with(&s, "[server]\nresume_on_request = true\n[tenant]\nstarts_per_minute = 1\n");
+    struct json *r = serve_start(&s, "one", "");
+    const char *id = serve_field(&s, r, "runtime_id");
+    serve_want(&s, 200, "POST", serve_text(&s, "/croft/v1/sandboxes/%s/stop", id), NULL);
+    pid_t waits = fork();
+    if (waits == 0)
+        _exit(serve_visit(&s, r, "/alive") == 200 ? 0 : 1);
+    while (str_find(buf_str(&said), STR("starts_per_minute")) < 0) {
+        CHECK_INT(read(log[0], &byte, 1), 1);
+        buf_add_char(&said, byte);
+    }
+    serve_reload(&s, "[server]\nresume_on_request = true\n");
+    CHECK_INT(serve_visit(&s, r, "/alive"), 200);
+    CHECK_INT(program_wait(waits), 0); /* it was parked, and is not forgotten */
+    serve_tell(&s, "/stop", r);
+    serve_close(&s);
+    close(log[0]);
+    close(log[1]);
 }
 
 TEST_LIMIT(serve_reaches_sandboxes_by_names_below_a_domain_and_wakes_them, 120)

@@ -2,6 +2,7 @@
 /* serve_recent_test.c — warm sandboxes of images: of those that are started again and again, and
  * of one whose name means another image by now. */
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -204,6 +205,21 @@ TEST_LIMIT(serve_has_no_room_for_what_nobody_asked_for, 120)
     for (unsigned i = 0; i < 4; i++)
         start(&s, "host");
     wait_gone(&s, "mine:1");
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_that_lost_its_launcher_forgets_what_it_kept_warm_by_itself, 120)
+{
+    struct serve s = {.key = NULL};
+
+    open_with(&s, "");
+    serve_tell(&s, "/stop", start_warm(&s, "mine:1"));
+    wait_ready(&s, "mine:1", 2);
+    start(&s, "host"); /* with none the launcher would not be waited for */
+    CHECK_INT(kill(serve_launcher(&s), SIGKILL), 0);
+    CHECK_INT(program_wait(s.wire.pid), 1); /* by itself, and not for a timer of nobody's */
+    serve_run(&s, NULL);
+    CHECK(!pool_of(&s, "mine:1"));
     serve_close(&s);
 }
 

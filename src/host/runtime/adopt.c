@@ -198,6 +198,7 @@ static void adopted_one(struct manager *m)
     if (--a->waiting)
         return;
     m->adopting = NULL;
+    snapshots_sweep(m);
     loop_later(m->config.loop, &a->later, on_all_adopted);
 }
 
@@ -415,7 +416,7 @@ static fallible make_sandbox(struct runtime *r)
 
 /* Its row has not what a stored image says of itself: that was not there yet, or has nothing to
  * say. */
-static bool waited_for_image(const struct runtime *r)
+static bool waited_for_image(struct runtime *r)
 {
     const struct sbx_driver *d = r->manager->config.driver;
     own_done(arena) a;
@@ -426,6 +427,8 @@ static bool waited_for_image(const struct runtime *r)
         manager_has_image(r->manager, str_of(r->image)))
         return false;
     err_free(runtime_read_spec(r, &a, &start)); /* told when its sandbox is made */
+    if (start.from.p)
+        runtime_hold(r, start.from);
     return !start.image_config;
 }
 
@@ -499,7 +502,6 @@ static void on_listed(void *arg, const struct sbx_listed *all, size_t count, con
             adopt_one(r);
         }
     }
-    snapshots_sweep(m);
     if (a->waiting > 1 && !(m->config.driver->caps & SBX_IS_HERE))
         loop_timer_start(m->config.loop, &a->enough, FAR_MS, on_enough);
     adopted_one(m);

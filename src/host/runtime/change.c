@@ -480,6 +480,8 @@ static void on_own(struct runtime_ask *ask, struct runtime *r, struct err *e)
     (void)ask;
     if (e)
         log_warn("runtime not changed", KV("id", r ? r->id : "?"), KV_ERR(e));
+    if (e && r)
+        r->target.woken = false; /* if it was to be: the next request asks again */
     err_free(e);
     if (!next)
         return;

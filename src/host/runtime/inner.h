@@ -77,6 +77,7 @@ struct manager {
     uint64_t busy_ns;                 /* since when claims come without a pause; 0: none does */
     unsigned refill_fails, refilling; /* refilling: that are being started */
     struct recent recent;
+    bool swept; /* snapshots that nobody wants, of a server before us */
 
     struct list subscribers;
     struct runtime_counters counters;
@@ -228,9 +229,10 @@ fallible start_new_sandbox(struct runtime *r, const struct wire_start *start);
 /* --- snapshots.c --- */
 fallible snapshots_load(struct manager *m);
 void snapshots_free(struct manager *m);
-void snapshots_sweep(struct manager *m); /* what nobody wants any more, when all are adopted */
-/* A runtime is being started from it, so it stays; NULL: there is none of this id. */
-struct snapshot *snapshot_hold(struct manager *m, struct str id);
+void snapshots_sweep(
+    struct manager *m); /* what nobody wants any more, when all are adopted: once */
+/* It is being started from the snapshot of this id, if there is one: that stays so long. */
+void runtime_hold(struct runtime *r, struct str id);
 void snapshot_let_go(struct snapshot *s); /* NULL is fine */
 void runtime_begin_snapshot(struct runtime *r, struct snapshot *s);
 void runtime_drop_snapshot(struct runtime_ask *ask); /* of one that is not begun after all */
@@ -287,12 +289,6 @@ static inline bool runtime_stays_there(const struct runtime *r)
 {
     return r->sought || (runtime_is_far(r) && r->status.now == RUNTIME_PAUSED) ||
            runtime_is_out_of_reach(r);
-}
-
-/* Paused, and without a process: a resume starts it again. */
-static inline bool runtime_is_halted(const struct runtime *r)
-{
-    return r->status.now == RUNTIME_PAUSED && r->sbx && r->sbx->state.now == SBX_STOPPED;
 }
 
 /* --- probe.c --- */

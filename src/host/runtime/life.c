@@ -149,6 +149,7 @@ void runtime_heard(struct runtime *r)
 {
     if (r->asked)
         sbx_wait_over(&r->asked->waiter);
+    snapshots_sweep(r->manager); /* another machine's server was not known when all were adopted */
 }
 
 /* Is that all of it? The first error of both halves is the story. */

@@ -339,6 +339,11 @@ const char *runtime_key_name(const struct runtime *r)
     return r->tenant->name;
 }
 
+bool runtime_is_halted(const struct runtime *r)
+{
+    return r->status.now == RUNTIME_PAUSED && r->sbx && r->sbx->state.now == SBX_STOPPED;
+}
+
 /* --- the end --- */
 
 /* Many at once: a row's end is a write like any other. */
@@ -364,8 +369,10 @@ void manager_free(struct manager *m)
     loop_later_cancel(&m->check_end);
     loop_timer_stop(&m->refill_again);
     loop_timer_stop(&m->calm);
+    recent_stop(m);
     MAP_EACH(slot, &m->ids) {
         struct runtime *r = slot->value;
+        r->from = NULL; /* it stays for the next server, who starts from it */
         runtime_free(r);
     }
     MAP_EACH(slot, &m->tenants) {

@@ -101,6 +101,7 @@ struct runtime {
     char *wants;         /* limits, host name, mounts it was started with, JSON; NULL: none */
     char session_key[RUNTIME_KEY_LEN + 1]; /* that clients show */
     char inner_key[RUNTIME_KEY_LEN + 1];   /* that the sandbox knows, and wants to be shown */
+    bool forgets;                          /* old_keys, though some are on their way to the row */
     char old_keys[2][RUNTIME_KEY_LEN + 1]; /* from before session_key, which nobody showed yet */
     char *far_key;                         /* the same, of another machine's making; NULL: none */
     char *next_key; /* for session_key, as soon as it is on disk; NULL: none */
@@ -247,5 +248,7 @@ fallible runtime_describe(const struct runtime *r, struct arena *a, struct wire_
 /* For its pod_logs where one is asked for, and not a list: the end of its log, if it failed. */
 struct str runtime_last_words(const struct runtime *r, struct arena *a);
 const char *runtime_key_name(const struct runtime *r);
+/* Paused, and without a process: a resume starts it again. */
+bool runtime_is_halted(const struct runtime *r);
 /* What it was started with, read from its row: rare. */
 fallible runtime_read_spec(const struct runtime *r, struct arena *a, struct wire_start *ret);

@@ -34,7 +34,8 @@ static bool takes_old_key(struct proxy_target *t, struct http_req *req, struct s
     char used[sizeof r->old_keys[0]];
     bool first = hash_equal(shown, str_of(r->old_keys[0]));
 
-    if ((!first && !hash_equal(shown, str_of(r->old_keys[1]))) || !is_client_of(r, req))
+    if (!shown.len || (!first && !hash_equal(shown, str_of(r->old_keys[1]))) ||
+        !is_client_of(r, req))
         return false;
     if (first)
         return true;
@@ -50,7 +51,8 @@ static void on_new_key(struct proxy_target *t)
 
     r->old_keys[0][0] = r->old_keys[1][0] = '\0';
     t->takes_old = NULL;
-    if (!r->next_key) /* else the next ones are on their way to the row */
+    r->forgets = r->next_key != NULL; /* they are on their way to the row */
+    if (!r->forgets)
         row_forget_old_keys(r);
 }
 
@@ -92,10 +94,16 @@ bool runtime_rotate_key(struct runtime *r, store_done *done)
 void runtime_rotated(struct runtime *r, const struct err *e)
 {
     own_free char *key = take(&r->next_key);
+    bool forgets = r->forgets;
 
+    r->forgets = false;
+    if (e && forgets)
+        row_forget_old_keys(r);
     if (e)
         return;
     add_old_key(r->old_keys, r->session_key);
     memcpy(r->session_key, key, sizeof r->session_key);
     runtime_set_keys(r);
+    if (forgets)
+        row_set_key(r, r->session_key, r->old_keys, NULL);
 }

@@ -15,16 +15,22 @@ static bool is_of(const struct snapshot *s, const struct key *key)
     return !key || strcmp(s->tenant, key_tenant(key)) == 0;
 }
 
+/* Its removal was asked for; until that is on disk it may yet fail. */
+static bool is_going(const struct snapshot *s)
+{
+    return s->unwanted || s->done;
+}
+
 static bool is_hidden(const struct snapshot *s)
 {
-    return s->unwanted || str_starts(str_of(s->name), STR(SNAPSHOT_HIDDEN));
+    return is_going(s) || str_starts(str_of(s->name), STR(SNAPSHOT_HIDDEN));
 }
 
 struct snapshot *manager_find_snapshot(const struct manager *m, const struct key *key,
                                        struct str name)
 {
     LIST_EACH(s, &m->snapshots, struct snapshot, link)
-        if (!s->unwanted && is_of(s, key) && str_eq(str_of(s->name), name))
+        if (!is_going(s) && is_of(s, key) && str_eq(str_of(s->name), name))
             return s;
     return NULL;
 }
@@ -32,7 +38,7 @@ struct snapshot *manager_find_snapshot(const struct manager *m, const struct key
 bool manager_has_snapshot(const struct manager *m, struct str id)
 {
     LIST_EACH(s, &m->snapshots, struct snapshot, link)
-        if (!s->unwanted && str_eq(str_of(s->id), id))
+        if (!is_going(s) && str_eq(str_of(s->id), id))
             return true;
     return false;
 }
@@ -67,9 +73,12 @@ static void on_files_gone(void *arg, const char *names, size_t count, const stru
     forget(s);
 }
 
+/* While a write has it in hand it is not freed, and keeps its files until its name is off the row.
+ */
 static void let_go(struct snapshot *s)
 {
-    if (!s->unwanted || s->taken_now || s->starting || s->removing)
+    if (!s->unwanted || s->taken_now || s->starting || s->removing || s->done ||
+        s->manager->config.driver->unsure)
         return;
     s->removing = true;
     struct err *e = sbx_snapshot_remove(s->manager->config.driver, str_of(s->id), on_files_gone, s);
@@ -90,10 +99,8 @@ static void on_hidden(void *arg, struct err *e)
     store_done *done = take(&s->done);
     void *done_arg = s->arg;
 
-    if (e)
-        s->unwanted = false;
-    else
-        let_go(s);
+    s->unwanted |= !e;
+    let_go(s);
     done(done_arg, e);
 }
 
@@ -104,7 +111,6 @@ fallible manager_remove_snapshot(struct manager *m, struct snapshot *s, store_do
     if (m->config.driver->unsure) /* without its row nobody would find it there again */
         return err_new(ERR_BUSY, "who has the files of snapshot '%s' has not answered so far",
                        s->name);
-    s->unwanted = true;
     s->done = done;
     s->arg = arg;
     store_write(m->config.store, "UPDATE snapshots SET name=?2||id WHERE id=?1", v, ARRAY_LEN(v),
@@ -113,10 +119,10 @@ fallible manager_remove_snapshot(struct manager *m, struct snapshot *s, store_do
     return NULL;
 }
 
-struct snapshot *snapshot_hold(struct manager *m, struct str id)
+static struct snapshot *hold(struct manager *m, struct str id)
 {
     LIST_EACH(s, &m->snapshots, struct snapshot, link)
-        if (str_eq(str_of(s->id), id)) {
+        if (!s->removing && str_eq(str_of(s->id), id)) {
             s->starting++;
             return s;
         }
@@ -131,8 +137,19 @@ void snapshot_let_go(struct snapshot *s)
     let_go(s);
 }
 
+void runtime_hold(struct runtime *r, struct str id)
+{
+    struct snapshot *was = r->from;
+
+    r->from = hold(r->manager, id);
+    snapshot_let_go(was);
+}
+
 void snapshots_sweep(struct manager *m)
 {
+    if (m->swept || m->config.driver->unsure)
+        return;
+    m->swept = true;
     LIST_EACH(s, &m->snapshots, struct snapshot, link)
         let_go(s);
 }
@@ -193,7 +210,7 @@ static void end_snapshot(struct runtime *r, struct err *e)
     struct snapshot *s = take(&r->snapshot);
 
     s->taken_now = false;
-    if (!e && s->unwanted)
+    if (!e && is_going(s))
         e = err_new(ERR_CONFLICT, "snapshot '%s' was removed while it was taken", s->name);
     if (e)
         manager_drop_frozen(s);
@@ -244,8 +261,7 @@ static void on_noted(void *arg, struct err *e)
         gate_wait(r, true, pass_snapshot);
         return;
     }
-    forget(take(&r->snapshot));
-    runtime_finish(r, e);
+    end_snapshot(r, e);
 }
 
 void runtime_begin_snapshot(struct runtime *r, struct snapshot *s)
@@ -320,6 +336,10 @@ fallible manager_snapshot(struct runtime *r, struct str name, struct runtime_ask
 /* Of an ask that is not begun after all. */
 void runtime_drop_snapshot(struct runtime_ask *ask)
 {
-    if (ask->snapshot)
-        forget(take(&ask->snapshot));
+    struct snapshot *s = take(&ask->snapshot);
+
+    if (!s)
+        return;
+    s->taken_now = false;
+    manager_drop_frozen(s);
 }

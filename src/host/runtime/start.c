@@ -119,7 +119,7 @@ fallible start_new_sandbox(struct runtime *r, const struct wire_start *start)
     if (!start->from.p)
         return sbx_create(d, &r->spec->sbx, &r->sbx);
     TRY(sbx_fork(d, start->from, &r->spec->sbx, &r->sbx));
-    r->from = snapshot_hold(r->manager, start->from);
+    runtime_hold(r, start->from);
     return NULL;
 }
 

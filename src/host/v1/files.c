@@ -75,8 +75,9 @@ fallible v1_take_from(struct http_req *req, const struct key *key, const struct 
     if (!str_eq(start->image, str_of(s->image)))
         return err_new(ERR_UNPROCESSABLE, "image: snapshot '%s' is of image '%s'", s->name,
                        s->image);
-    start->from = str_of(s->id);
-    return NULL;
+    start->from =
+        arena_copy(&req->arena, str_of(s->id)); /* it may go while its image is asked for */
+    return arena_check(&req->arena);
 }
 
 /* --- a snapshot --- */
