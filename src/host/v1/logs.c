@@ -185,6 +185,10 @@ static void on_begin(struct sbx_follower *f)
                      HTTP_LENGTH_UNKNOWN);
     if (!g->follows)
         return;
+    if (!v1_is_welcome(g->req)) { /* any more: another machine may take its time */
+        loop_timer_start(g->loop, &g->beat, 0, on_beat);
+        return;
+    }
     on_beat(&g->beat);
     send_all(g);
 }

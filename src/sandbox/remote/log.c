@@ -80,15 +80,18 @@ static fallible take_text(struct reading *g, struct str data)
     arena_init(&a, 16 * (size_t)EVENT_BYTES);
     TRY(json_parse(&a, data, NULL, &one));
     TRY(wire_decode_remote_said(one, &place, &text));
+    struct sbx_place at;
+    if (!sbx_place_parse(place, &at))
+        return err_new(ERR_UPSTREAM, "'" STR_FMT "' is no place", STR_ARG(str_first(place, 80)));
+    if (!text.len)
+        return NULL;
     struct piece *p = mem_try(sizeof *p + text.len);
     if (!p)
         return err_no_memory();
-    *p = (struct piece){.len = text.len};
+    *p = (struct piece){.at = at, .len = text.len};
     memcpy(p->text, text.p, text.len);
     list_add(&g->pieces, &p->link);
     g->waiting += text.len;
-    if (!sbx_place_parse(place, &p->at))
-        return err_new(ERR_UPSTREAM, "'" STR_FMT "' is no place", STR_ARG(str_first(place, 80)));
     return NULL;
 }
 
