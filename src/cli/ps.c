@@ -53,7 +53,8 @@ static size_t url_width(const struct json *s)
 static void put_row(struct buf *out, const struct json *s, bool keys, size_t url)
 {
     plain_put_cell(out, json_get_str(s, "runtime_id", STR("-")), 18);
-    plain_put_cell(out, json_get_str(s, "status", STR("-")), 10);
+    bool halted = json_get_bool(s, "halted", false); /* 'croft stop' kept its files */
+    plain_put_cell(out, halted ? STR("halted") : json_get_str(s, "status", STR("-")), 10);
     plain_put_cell(out, json_get_str(s, "launch_type", STR("-")), 7);
     put_age(out, json_get_str(s, "created_at", STR("")));
     plain_put_cell(out, json_get_str(s, "image", STR("-")), 10);

@@ -278,6 +278,7 @@ void wire_put_sandbox(struct jw *w, const struct wire_sandbox *s)
         jw_str(w, "created_at", s->created_at);
         jw_str(w, "changed_at", s->changed_at);
         jw_bool(w, "keep", s->keep);
+        jw_bool(w, "halted", s->halted);
         jw_int(w, "resource_factor", s->resource_factor);
         wire_put_wants(w, s->has);
         if (s->with_caps)

@@ -70,6 +70,7 @@ struct wire_sandbox {
     struct str launch; /* how: warm, cold, fork, resume */
     struct str miss;   /* why it is not warm; .p NULL: it is, or nobody knows any more */
     bool keep;
+    bool halted; /* "paused", and of that its files alone */
     int64_t resource_factor;
     const struct wire_wants *has; /* limits, host name, mounts */
     bool with_caps;               /* what is real, and what is not: in all but lists */

@@ -504,7 +504,7 @@ TEST(serve_halted_sandboxes_outlive_the_server)
           0, "");
     serve_kill(&s);
     serve_run(&s, NULL);
-    check_has("croft ps", "paused");
+    check_has("croft ps", " halted ");
     check("croft resume demo >/dev/null && croft exec demo -- cat /workspace/kept", 0, "stays\n");
     serve_close(&s);
 }

@@ -103,6 +103,7 @@ static fallible describe(const struct runtime *r, struct arena *a, struct wire_s
         .created_at = v1_time(a, r->created_ms),
         .changed_at = v1_time(a, r->changed_ms),
         .keep = r->keep,
+        .halted = runtime_is_halted(r),
         .resource_factor = r->factor,
         .has = has,
         .phase_count = RUNTIME_PHASES,
