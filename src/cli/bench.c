@@ -342,10 +342,10 @@ CLI_COMMAND(bench) = {
         "With a name it measures a 'croft serve' that it starts for this, with the settings "
         "nobody\n"
         "changed, and says which bars are met: tti, from POST /start to the output of the first\n"
-        "command, beside a bare bash; burst, 100 starts at once, beside as many bashes; exec, "
-        "what\n"
-        "the proxy adds to a command; density, what requests cost with 10 sandboxes and with\n"
-        "CROFT_BENCH_CROWD (200, up to 5,000).\n",
+        "command, beside a bare bash; burst, 100 starts at once, beside as many bashes; exec,\n"
+        "what the proxy adds to a command, and how many bytes it passes, beside a bare relay;\n"
+        "density, what requests cost with 10 sandboxes and with as many as\n"
+        "CROFT_BENCH_CROWD says (200, up to 5,000).\n",
     .options = {rows, ARRAY_LEN(rows), NULL},
     .run = run,
 };

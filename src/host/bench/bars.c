@@ -253,6 +253,7 @@ static fallible run_exec(struct served *s, const struct bars_plan *plan, struct 
                                bars_add_row(b, "  straight to its socket", n),
                                bars_add_row(b, "GET /alive through the proxy", n),
                                bars_add_row(b, "  straight to its socket", n)};
+    struct bench_row *bytes[2];
     struct talk talks[2] = {{.fd = -1}, {.fd = -1}};
     char path[sizeof s->state + 64];
     struct life l;
@@ -276,6 +277,8 @@ static fallible run_exec(struct served *s, const struct bars_plan *plan, struct 
                                 : talk_ask(&talks[i % 2], "GET", "/alive", l.key, NULL);
         count(b, by[i % 4], lives_now_ms() - begin, wrong);
     }
+    if (!e)
+        e = bars_bytes(&l, &talks[1], path, plan, b, bytes);
     for (size_t i = 0; i < 2; i++)
         if (talks[i].fd >= 0)
             talk_close(&talks[i]);
@@ -286,6 +289,10 @@ static fallible run_exec(struct served *s, const struct bars_plan *plan, struct 
              bars_median(by[0]) - bars_median(by[1]), by[0]->count && by[1]->count);
     bars_set(bars_add_bar(b, "the proxy adds to GET /alive, p50", 0.1, "ms"),
              bars_median(by[2]) - bars_median(by[3]), by[2]->count && by[3]->count);
+    struct bar *passed = bars_add_bar(b, "bytes by the proxy over a bare relay's", 0.8, "x");
+    passed->at_least = true;
+    bars_set(passed, bars_median(bytes[1]) / bars_median(bytes[0]),
+             bytes[0]->count && bytes[1]->count);
     return bars_stop_all(s, &l, 1);
 }
 

@@ -22,4 +22,7 @@ fallible bars_stop_all(struct served *s, struct life *l, size_t n);
 /* Until what was stopped is gone and the pool is full. */
 fallible bars_settle(struct served *s);
 
+/* Rows of a large file, by the proxy and by a relay to the socket at path, where inside talks. */
+fallible bars_bytes(const struct life *l, struct talk *inside, const char *path,
+                    const struct bars_plan *plan, struct bars *b, struct bench_row *ret_rows[2]);
 fallible bars_tti(struct served *s, const struct bars_plan *plan, struct bars *b);
