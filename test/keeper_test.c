@@ -99,7 +99,7 @@ TEST(a_test_that_fails_leaves_nothing_running)
 
 TEST(a_test_over_its_time_is_ended_with_all_it_started)
 {
-    check_ended(leave_and_hang, 3, KEEPER_LATE);
+    check_ended(leave_and_hang, 8, KEEPER_LATE); /* time to leave it all, on a busy machine */
 }
 
 TEST(a_test_ends_with_its_runner)

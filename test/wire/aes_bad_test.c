@@ -211,24 +211,39 @@ AES_TEST(aes_bad_disk_that_is_full_leaves_the_old_file_or_none)
     aes_close(&a);
 }
 
-/* A file system of its own for /tmp and /dev/shm, which hold what is the server's; the test's own
- * directory stays where it was. */
-static void small_places(const char *options)
+/* What lay there before is there again. */
+static void put_back(int fd, const char *dir)
 {
-    char path[300];
+    char path[300], from[40];
 
-    snprintf(path, sizeof path, "%s", test_dir());
-    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-        mount(path, "/mnt", NULL, MS_BIND, NULL) < 0 ||
-        mount("tmpfs", "/tmp", "tmpfs", 0, options) < 0 ||
-        mount("tmpfs", "/dev/shm", "tmpfs", 0, options) < 0)
-        SKIP("no private mount namespace here");
+    snprintf(path, sizeof path, "%s", dir);
+    snprintf(from, sizeof from, "/proc/self/fd/%d", fd);
     for (char *at = path + 1; (at = strchr(at, '/')); *at++ = '/') {
         *at = '\0';
         mkdir(path, 0755); /* some are there */
     }
     CHECK(mkdir(path, 0755) == 0 || errno == EEXIST);
-    CHECK_INT(mount("/mnt", path, NULL, MS_BIND, NULL), 0);
+    CHECK_INT(mount(from, path, NULL, MS_BIND, NULL), 0);
+}
+
+/* A file system of its own for /tmp and /dev/shm, which hold what is the server's; the test's own
+ * directory and the programs stay where they were. */
+static void small_places(const char *program, const char *options)
+{
+    char programs[300];
+
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        SKIP("no private mount namespace here");
+    snprintf(programs, sizeof programs, "%s", test_program(program));
+    *strrchr(programs, '/') = '\0';
+    own_fd own = open(test_dir(), O_PATH | O_CLOEXEC);
+    own_fd built = open(programs, O_PATH | O_CLOEXEC);
+    CHECK(own >= 0 && built >= 0);
+    if (mount("tmpfs", "/tmp", "tmpfs", 0, options) < 0 ||
+        mount("tmpfs", "/dev/shm", "tmpfs", 0, options) < 0)
+        SKIP("no private mount namespace here");
+    put_back(own, test_dir());
+    put_back(built, programs);
 }
 
 AES_TEST(aes_bad_disk_of_the_server_that_is_full_changes_nothing_and_is_told)
@@ -237,7 +252,7 @@ AES_TEST(aes_bad_disk_of_the_server_that_is_full_changes_nothing_and_is_told)
     own_free char *big = malloc(size + 1);
     struct aes a;
 
-    small_places("size=64k");
+    small_places(program, "size=64k");
     memset(big, 'x', size);
     big[size] = '\0';
     aes_open_plain(&a, program);
