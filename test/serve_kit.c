@@ -432,3 +432,15 @@ const char *serve_make_key(struct serve *s, const char *quoted)
 {
     return serve_field(s, serve_want(s, 201, "POST", "/croft/v1/tokens", quoted), "secret");
 }
+
+void serve_read_until(int fd, const char *part)
+{
+    own_done(buf) said;
+    char byte;
+
+    buf_init(&said, 1u << 20);
+    while (str_find(buf_str(&said), str_of(part)) < 0) {
+        CHECK_INT(read(fd, &byte, 1), 1);
+        buf_add_char(&said, byte);
+    }
+}

@@ -61,6 +61,8 @@ struct json *serve_start(struct serve *s, const char *session, const char *more)
 /* The same of another image, until it is not "starting" any more; more: ",'name':…" or "". */
 struct json *serve_start_image(struct serve *s, const char *image, const char *session,
                                const char *more);
+/* Until this was said on a pipe, such as one that is a server's log; what follows stays there. */
+void serve_read_until(int fd, const char *part);
 /* A new key, of the body of POST /croft/v1/tokens. */
 const char *serve_make_key(struct serve *s, const char *quoted);
 /* One of its first pool is warm now: the next start of that image is a claim. */

@@ -21,18 +21,6 @@ static void say(struct two *t, const char *far_id, struct str text)
     CHECK_OK(fd_write_all(fd, text));
 }
 
-static void read_until(int fd, const char *part)
-{
-    own_done(buf) said;
-
-    for (buf_init(&said, 1u << 20); str_find(buf_str(&said), str_of(part)) < 0;) {
-        char *room = buf_reserve(&said, 4096);
-        ssize_t n = read(fd, room, 4096);
-        CHECK(n > 0);
-        buf_commit(&said, (size_t)n);
-    }
-}
-
 static pid_t hear(struct two *t, const char *args, int *ret_fd)
 {
     int ends[2];
@@ -81,11 +69,11 @@ TEST_LIMIT(serve_remote_passes_on_what_a_sandbox_says, 120)
     check_log(&t, "talker", "one\ntwo\nthree\n");
     check_log(&t, "--tail 1 --json talker", "\"text\":\"three\\n\"}");
     pid_t live = hear(&t, "-f -n 2 talker", &fd), lazy = hear(&t, "-f -n 1 talker", &slow);
-    read_until(fd, "two\nthree\n");
-    read_until(slow, "three\n");
+    serve_read_until(fd, "two\nthree\n");
+    serve_read_until(slow, "three\n");
     say(&t, id, STR("f\303\274r\n"));
-    read_until(slow, "f\303\274r\n"); /* it listens, too; from now on it does not */
-    read_until(fd, "f\303\274r\n");
+    serve_read_until(slow, "f\303\274r\n"); /* it listens, too; from now on it does not */
+    serve_read_until(fd, "f\303\274r\n");
     own_free char *much = malloc(MUCH);
     memset(much, 'm', MUCH);
     say(&t, id, str_n(much, MUCH));
@@ -109,7 +97,7 @@ TEST_LIMIT(serve_remote_cuts_a_log_whose_server_dies, 120)
     const char *id = serve_field(&t.far, two_far_of(&t, r), "runtime_id");
     say(&t, id, STR("one\n"));
     pid_t live = hear(&t, "-f -n 1 talker", &fd);
-    read_until(fd, "one\n");
+    serve_read_until(fd, "one\n");
     unsigned port = t.far.wire.port;
     serve_kill(&t.far);
     CHECK(end_hearing(live, fd, &heard) != 0);
@@ -190,7 +178,7 @@ TEST_LIMIT(serve_remote_is_stopped_while_somebody_listens, 120)
     struct json *r = serve_start(&t.near, "talker", "");
     say(&t, serve_field(&t.far, two_far_of(&t, r), "runtime_id"), STR("one\n"));
     pid_t live = hear(&t, "-f -n 1 talker", &fd);
-    read_until(fd, "one\n");
+    serve_read_until(fd, "one\n");
     CHECK_INT(wire_stop(&t.near.wire), 0);
     end_hearing(live, fd, &heard);
     two_run_near(&t, "");

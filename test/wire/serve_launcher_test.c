@@ -28,19 +28,6 @@ TEST_LIMIT(serve_leaves_when_its_launcher_is_killed_and_the_next_takes_over, 120
     serve_close(&s);
 }
 
-/* Until the server has said this, on a pipe that is its log. */
-static void read_until(int log, const char *part)
-{
-    own_done(buf) said;
-    char byte;
-
-    buf_init(&said, 1u << 20);
-    while (str_find(buf_str(&said), str_of(part)) < 0) {
-        CHECK_INT(read(log, &byte, 1), 1);
-        buf_add_char(&said, byte);
-    }
-}
-
 static void wait_until_it_waits(pid_t pid)
 {
     char path[40];
@@ -70,7 +57,7 @@ static pid_t take_over(struct serve *s, pid_t launcher)
                           .fds = (int[]){nowhere, nowhere, log[1]},
                           .fd_count = 3});
     close(log[1]);
-    read_until(log[0], "an ordinary user now"); /* what it asks for next is adoption */
+    serve_read_until(log[0], "an ordinary user now"); /* what it asks for next is adoption */
     CHECK_INT(kill(launcher, SIGSTOP), 0);
     wait_until_it_waits(pid);
     CHECK_INT(kill(launcher, SIGKILL), 0);

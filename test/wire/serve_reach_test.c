@@ -48,10 +48,7 @@ TEST_LIMIT(serve_wakes_for_the_next_request_what_it_could_not_wake_before, 120)
 {
     struct serve s = {.key = NULL};
     int log[2];
-    char byte;
-    own_done(buf) said;
 
-    buf_init(&said, 1u << 20);
     CHECK_INT(pipe2(log, O_CLOEXEC), 0);
     s.log = log[1];
     serve_prepare(&s);
@@ -62,10 +59,7 @@ TEST_LIMIT(serve_wakes_for_the_next_request_what_it_could_not_wake_before, 120)
     pid_t waits = fork();
     if (waits == 0)
         _exit(serve_visit(&s, r, "/alive") == 200 ? 0 : 1);
-    while (str_find(buf_str(&said), STR("starts_per_minute")) < 0) {
-        CHECK_INT(read(log[0], &byte, 1), 1);
-        buf_add_char(&said, byte);
-    }
+    serve_read_until(log[0], "starts_per_minute");
     serve_reload(&s, "[server]\nresume_on_request = true\n");
     CHECK_INT(serve_visit(&s, r, "/alive"), 200);
     CHECK_INT(program_wait(waits), 0); /* it was parked, and is not forgotten */

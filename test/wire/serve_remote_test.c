@@ -298,18 +298,6 @@ static pid_t start_front(struct two *t, const struct test_cert *cert, unsigned *
     return pid;
 }
 
-static void read_until(int fd, const char *part)
-{
-    own_done(buf) said;
-
-    for (buf_init(&said, 1u << 20); str_find(buf_str(&said), str_of(part)) < 0;) {
-        char *room = buf_reserve(&said, 4096);
-        ssize_t n = read(fd, room, 4096);
-        CHECK(n > 0);
-        buf_commit(&said, (size_t)n);
-    }
-}
-
 static void run_near_by_tls(struct two *t, unsigned port)
 {
     serve_run(&t->near, ARGS("--backend", "remote", "--remote-url",
@@ -350,7 +338,7 @@ TEST_LIMIT(serve_remote_speaks_tls_to_whom_it_trusts_and_to_nobody_else, 120)
     CHECK_INT(pipe2(log, O_CLOEXEC), 0);
     t.near.log = log[1];
     run_near_by_tls(&t, port);
-    read_until(log[0], "certificate is not trusted");
+    serve_read_until(log[0], "certificate is not trusted");
     close(log[0]);
     close(log[1]);
     CHECK_INT(wire_stop(&t.near.wire), 0);
@@ -392,7 +380,7 @@ TEST_LIMIT(serve_remote_pauses_what_is_idle_though_that_failed_once, 120)
     two_run_far_as(&t, port, t.keys[1]);
     two_wait_answers(&t, r);
     serve_exec(&t.near, r, "kill %1; wait");
-    read_until(log[0], "runtime not changed");
+    serve_read_until(log[0], "runtime not changed");
     CHECK_STR(status_of(&t, "s"), "running");
     serve_kill(&t.far);
     two_run_far(&t, port);

@@ -229,8 +229,7 @@ fallible start_new_sandbox(struct runtime *r, const struct wire_start *start);
 /* --- snapshots.c --- */
 fallible snapshots_load(struct manager *m);
 void snapshots_free(struct manager *m);
-void snapshots_sweep(
-    struct manager *m); /* what nobody wants any more, when all are adopted: once */
+void snapshots_sweep(struct manager *m); /* when all are adopted: what nobody wants, once */
 /* It is being started from the snapshot of this id, if there is one: that stays so long. */
 void runtime_hold(struct runtime *r, struct str id);
 void snapshot_let_go(struct snapshot *s); /* NULL is fine */
