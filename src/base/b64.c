@@ -54,7 +54,7 @@ void b64_add(struct buf *b, struct str data)
 }
 
 /* Four letters to three bytes; UINT32_MAX if any is not a letter. */
-static uint32_t quad(const uint8_t *in)
+static uint32_t b64_quad(const uint8_t *in)
 {
     uint32_t a = values[in[0]], b = values[in[1]], c = values[in[2]], d = values[in[3]];
 
@@ -63,7 +63,7 @@ static uint32_t quad(const uint8_t *in)
     return (a & 63) << 18 | (b & 63) << 12 | (c & 63) << 6 | (d & 63);
 }
 
-static fallible refuse(struct str text, size_t from)
+static fallible b64_refuse(struct str text, size_t from)
 {
     for (size_t i = from; i < text.len; i++)
         if (!values[(uint8_t)text.p[i]] && (text.p[i] != '=' || i + 2 < text.len))
@@ -77,7 +77,7 @@ static bool last_quad(const uint8_t *in, uint8_t **to)
 {
     unsigned pad = in[3] != '=' ? 0 : in[2] != '=' ? 1 : 2;
     uint8_t full[4] = {in[0], in[1], pad == 2 ? 'A' : in[2], pad ? 'A' : in[3]};
-    uint32_t v = quad(full);
+    uint32_t v = b64_quad(full);
 
     if (v == UINT32_MAX || (pad == 1 && (v & 0xff)) || (pad == 2 && (v & 0xffff)))
         return false;
@@ -104,15 +104,15 @@ fallible b64_decode(struct str text, struct buf *into)
         return buf_check(into);
     size_t at = 0;
     for (; at + 4 < text.len; at += 4) {
-        uint32_t v = quad(in + at);
+        uint32_t v = b64_quad(in + at);
         if (v == UINT32_MAX)
-            return refuse(text, at);
+            return b64_refuse(text, at);
         *to++ = (uint8_t)(v >> 16);
         *to++ = (uint8_t)(v >> 8);
         *to++ = (uint8_t)v;
     }
     if (!last_quad(in + at, &to))
-        return refuse(text, at);
+        return b64_refuse(text, at);
     buf_commit(into, size);
     return NULL;
 }

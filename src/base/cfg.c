@@ -97,7 +97,7 @@ const char *cfg_source(const struct cfg *c, const char *key)
 /* --- setting ------------------------------------------------------------------------------------
  */
 
-static int rank(const char *source)
+static int cfg_rank(const char *source)
 {
     switch (source[0]) {
     case 'd':
@@ -111,9 +111,10 @@ static int rank(const char *source)
     }
 }
 
-static void set(struct cfg *c, const struct where *w, const union cfg_value *v, const char *source)
+static void cfg_set(struct cfg *c, const struct where *w, const union cfg_value *v,
+                    const char *source)
 {
-    if (rank(c->sources[w->index]) > rank(source))
+    if (cfg_rank(c->sources[w->index]) > cfg_rank(source))
         return;
     cfg_value_store(w->row, w->into, v);
     c->sources[w->index] = source;
@@ -124,11 +125,11 @@ static fallible set_text(struct cfg *c, const struct where *w, struct str text, 
     union cfg_value v;
 
     TRY_WRAP(cfg_value_from_text(c->arena, w->row, text, &v), "%s (%s)", w->row->key, source);
-    set(c, w, &v, source);
+    cfg_set(c, w, &v, source);
     return NULL;
 }
 
-static fallible note(struct cfg *c, struct str key, const char *source, struct str text)
+static fallible cfg_note(struct cfg *c, struct str key, const char *source, struct str text)
 {
     struct json *n = json_new(c->arena, JSON_OBJECT);
 
@@ -261,7 +262,7 @@ struct nearest {
     unsigned distance;
 };
 
-static void consider(struct nearest *n, struct str name)
+static void cfg_consider(struct nearest *n, struct str name)
 {
     unsigned d = str_distance(n->wanted, name);
     const char *dot = memrchr(n->wanted.p, '.', n->wanted.len);
@@ -302,17 +303,17 @@ static fallible unknown_key(const struct load *l, struct str key)
         if (cfg_row_is_option(w.row))
             continue;
         size_t len = section ? strcspn(w.row->key, ".") : strlen(w.row->key);
-        consider(&n, str_n(w.row->key, len));
+        cfg_consider(&n, str_n(w.row->key, len));
     }
     for (size_t i = 0; section && i < l->c->family_count; i++)
-        consider(&n, str_of(l->c->families[i].section));
+        cfg_consider(&n, str_of(l->c->families[i].section));
     for (size_t i = 0; i < l->foreign_count; i++) {
         if (section)
-            consider(&n, str_of(l->foreign[i].section));
+            cfg_consider(&n, str_of(l->foreign[i].section));
         for (const char *const *k = l->foreign[i].keys; k && *k && !section; k++) {
             struct str full = arena_printf(l->c->arena, "%s.%s", l->foreign[i].section, *k);
             if (full.p)
-                consider(&n, full);
+                cfg_consider(&n, full);
         }
     }
     struct str shown = str_first(key, 80);
@@ -359,7 +360,7 @@ static bool is_section(const struct load *l, struct str key)
     return find_family(l->c, key) != NULL;
 }
 
-static struct str join(const struct load *l, struct str path, struct str key)
+static struct str cfg_join(const struct load *l, struct str path, struct str key)
 {
     return path.len ? arena_printf(l->c->arena, STR_FMT "." STR_FMT, STR_ARG(path), STR_ARG(key))
                     : key;
@@ -368,9 +369,9 @@ static struct str join(const struct load *l, struct str path, struct str key)
 static fallible note_foreign(struct load *l, const struct json *v, struct str key, unsigned parts)
 {
     if (v->type != JSON_OBJECT || parts >= NOTE_DEPTH)
-        return note(l->c, key, l->source, STR("accepted, not used by croft"));
+        return cfg_note(l->c, key, l->source, STR("accepted, not used by croft"));
     for (const struct json *m = v->first; m; m = m->next) {
-        struct str full = join(l, key, m->key);
+        struct str full = cfg_join(l, key, m->key);
         TRY(arena_check(l->c->arena));
         TRY(note_foreign(l, m, full, parts + 1));
     }
@@ -385,7 +386,7 @@ static fallible load_member(struct load *l, const struct where *w, const struct 
     TRY_WRAP(cfg_value_from_json(l->c->arena, w->row, m, &v, &unset), "%s (%s)", w->row->key,
              l->source);
     if (!unset)
-        set(l->c, w, &v, l->source);
+        cfg_set(l->c, w, &v, l->source);
     return NULL;
 }
 
@@ -393,7 +394,7 @@ static fallible load_table(struct load *l, const struct json *table, struct str 
                            unsigned parts)
 {
     for (const struct json *m = table->first; m; m = m->next) {
-        struct str key = join(l, path, m->key);
+        struct str key = cfg_join(l, path, m->key);
         TRY(arena_check(l->c->arena));
         TRY(meet_name(l->c, path, m->key, l->source));
         struct where w = find_key(l->c, key);
@@ -449,7 +450,7 @@ static fallible skip_foreign(struct cfg *c, const struct where *w, const char *n
 
     err_free(e);
     TRY(arena_check(c->arena));
-    return note(c, str_of(w->row->key), source, text);
+    return cfg_note(c, str_of(w->row->key), source, text);
 }
 
 /* CROFT_SERVER_PROT is nobody's, but close to ours: worth a word, not an error. */
@@ -476,7 +477,7 @@ static fallible note_near_misses(struct cfg *c, const char *const *envp)
         if (distance == 0 || distance == 3)
             continue;
         struct str text = arena_printf(c->arena, "no such variable; did you mean '%s'?", best);
-        TRY(note(c, arena_copy(c->arena, var), "env", text));
+        TRY(cfg_note(c, arena_copy(c->arena, var), "env", text));
     }
     return arena_check(c->arena);
 }
@@ -525,7 +526,7 @@ static fallible unknown_flag(const struct cfg *c, struct str name)
         unsigned before = n.distance;
         if (!cfg_row_flag(w.row, flag))
             continue;
-        consider(&n, str_of(flag));
+        cfg_consider(&n, str_of(flag));
         if (n.distance < before)
             memcpy(best, flag, sizeof best);
     }

@@ -20,13 +20,13 @@ struct lit {
 
 static fallible read_literal(struct lit *l, struct json **ret_value);
 
-static fallible wrong(const struct lit *l, const char *what)
+static fallible literal_wrong(const struct lit *l, const char *what)
 {
     return err_new(ERR_INVALID, "character %zu: %s", utf8_count(str_first(l->text, l->at)) + 1,
                    what);
 }
 
-static int peek(const struct lit *l)
+static int literal_peek(const struct lit *l)
 {
     return l->at < l->text.len ? (unsigned char)l->text.p[l->at] : -1;
 }
@@ -34,9 +34,9 @@ static int peek(const struct lit *l)
 static void skip_space(struct lit *l)
 {
     for (;;) {
-        int c = peek(l);
+        int c = literal_peek(l);
         if (c == '#') /* a comment runs to the end of its line */
-            while (peek(l) >= 0 && peek(l) != '\n')
+            while (literal_peek(l) >= 0 && literal_peek(l) != '\n')
                 l->at++;
         else if (c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f')
             l->at++;
@@ -61,7 +61,7 @@ static int64_t take_digits(struct lit *l, unsigned base, unsigned min, unsigned 
     unsigned n = 0;
 
     for (; n < max; n++, l->at++) {
-        unsigned d = str_digit((char)peek(l));
+        unsigned d = str_digit((char)literal_peek(l));
         if (d >= base)
             break;
         v = v * base + d;
@@ -74,7 +74,7 @@ static fallible put_code_point(struct lit *l, struct buf *out, int64_t cp)
     char bytes[4];
 
     if (cp < 0 || cp > 0x10ffff)
-        return wrong(l, "the escape is not a character");
+        return literal_wrong(l, "the escape is not a character");
     buf_add_mem(out, bytes, utf8_encode((uint32_t)cp, bytes));
     return NULL;
 }
@@ -83,7 +83,7 @@ static fallible put_code_point(struct lit *l, struct buf *out, int64_t cp)
 static fallible read_escape(struct lit *l, struct buf *out)
 {
     static const char letters[] = "abfnrtv\\'\"", bytes[] = "\a\b\f\n\r\t\v\\'\"";
-    int c = peek(l);
+    int c = literal_peek(l);
     const char *found = c > 0 ? strchr(letters, c) : NULL;
 
     if (c >= '0' && c <= '7')
@@ -101,11 +101,11 @@ static fallible read_escape(struct lit *l, struct buf *out)
     case 'U':
         return put_code_point(l, out, take_digits(l, 16, 8, 8));
     case 'N':
-        return wrong(l, "characters by name are not supported");
+        return literal_wrong(l, "characters by name are not supported");
     case '\n':
         return NULL; /* the string goes on in the next line */
     case -1:
-        return wrong(l, "the string is not closed");
+        return literal_wrong(l, "the string is not closed");
     default: /* Python keeps what it does not know */
         buf_add_char(out, '\\');
         buf_add_char(out, (char)c);
@@ -115,16 +115,16 @@ static fallible read_escape(struct lit *l, struct buf *out)
 
 static fallible read_quoted(struct lit *l, bool raw, struct buf *out)
 {
-    char quote = (char)peek(l);
+    char quote = (char)literal_peek(l);
     struct str rest = str_from(l->text, l->at);
     bool triple = rest.len >= 3 && rest.p[1] == quote && rest.p[2] == quote;
 
     l->at += triple ? 3 : 1;
     for (;;) {
-        int c = peek(l);
+        int c = literal_peek(l);
         rest = str_from(l->text, l->at);
         if (c < 0 || (c == '\n' && !triple))
-            return wrong(l, "the string is not closed");
+            return literal_wrong(l, "the string is not closed");
         if (c == quote && !triple)
             break;
         if (c == quote && rest.len >= 3 && rest.p[1] == quote && rest.p[2] == quote)
@@ -132,7 +132,7 @@ static fallible read_quoted(struct lit *l, bool raw, struct buf *out)
         l->at++;
         if (c == '\\' && raw) {
             buf_add_char(out, '\\');
-            if (peek(l) >= 0)
+            if (literal_peek(l) >= 0)
                 buf_add_char(out, l->text.p[l->at++]);
         } else if (c == '\\') {
             TRY(read_escape(l, out));
@@ -213,17 +213,17 @@ static bool to_int(struct str s, bool negative, int64_t *ret_value)
 
 static fallible read_number(struct lit *l, struct json **ret_value)
 {
-    bool negative = peek(l) == '-';
+    bool negative = literal_peek(l) == '-';
     int64_t i;
     double d;
 
-    if (negative || peek(l) == '+')
+    if (negative || literal_peek(l) == '+')
         l->at++;
     skip_space(l);
     size_t start = l->at;
-    while (is_word(peek(l)) || ((peek(l) == '-' || peek(l) == '+') && l->at > start &&
-                                (l->text.p[l->at - 1] | 0x20) == 'e' &&
-                                !str_starts(str_from(l->text, start), STR("0x"))))
+    while (is_word(literal_peek(l)) || ((literal_peek(l) == '-' || literal_peek(l) == '+') &&
+                                        l->at > start && (l->text.p[l->at - 1] | 0x20) == 'e' &&
+                                        !str_starts(str_from(l->text, start), STR("0x"))))
         l->at++;
     struct str word = str_n(l->text.p + start, l->at - start);
     if (to_int(word, negative, &i)) {
@@ -233,7 +233,7 @@ static fallible read_number(struct lit *l, struct json **ret_value)
         *ret_value = json_new_double(l->arena, negative ? -d : d);
     } else {
         l->at = start;
-        return wrong(l, "not a number that can be read");
+        return literal_wrong(l, "not a number that can be read");
     }
     return arena_check(l->arena);
 }
@@ -249,7 +249,7 @@ static fallible read_name(struct lit *l, struct json **ret_value)
                  {"False", JSON_BOOL, false}, {"false", JSON_BOOL, false}};
     size_t start = l->at;
 
-    while (is_word(peek(l)))
+    while (is_word(literal_peek(l)))
         l->at++;
     struct str word = str_n(l->text.p + start, l->at - start);
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -260,8 +260,8 @@ static fallible read_name(struct lit *l, struct json **ret_value)
         return arena_check(l->arena);
     }
     l->at = start;
-    return wrong(l, word.len ? "a name is not a literal (strings need quotes)"
-                             : "a value should be here");
+    return literal_wrong(l, word.len ? "a name is not a literal (strings need quotes)"
+                                     : "a value should be here");
 }
 
 /* --- containers ---------------------------------------------------------------------------------
@@ -275,17 +275,17 @@ static fallible read_items(struct lit *l, int end, struct json *array, bool *ret
     *ret_comma = false;
     for (;;) {
         skip_space(l);
-        if (peek(l) == end)
+        if (literal_peek(l) == end)
             return NULL;
         TRY(read_literal(l, &value));
         json_push(array, value);
         skip_space(l);
-        if (peek(l) == end)
+        if (literal_peek(l) == end)
             return NULL;
-        if (peek(l) != ',')
-            return wrong(l, end == ']'   ? "',' or ']' should be here"
-                            : end == ')' ? "',' or ')' should be here"
-                                         : "something follows the value");
+        if (literal_peek(l) != ',')
+            return literal_wrong(l, end == ']'   ? "',' or ']' should be here"
+                                    : end == ')' ? "',' or ')' should be here"
+                                                 : "something follows the value");
         *ret_comma = true;
         l->at++;
     }
@@ -293,7 +293,7 @@ static fallible read_items(struct lit *l, int end, struct json *array, bool *ret
 
 static fallible read_sequence(struct lit *l, struct json **ret_value)
 {
-    bool tuple = peek(l) == '(', comma;
+    bool tuple = literal_peek(l) == '(', comma;
     struct json *array = json_new(l->arena, JSON_ARRAY);
 
     if (!array)
@@ -315,7 +315,7 @@ static fallible key_text(struct lit *l, const struct json *key, struct str *ret_
         return NULL;
     }
     if (key->type == JSON_ARRAY || key->type == JSON_OBJECT)
-        return wrong(l, "a key must be a string or a number");
+        return literal_wrong(l, "a key must be a string or a number");
     json_write(&out, key, JW_PYTHON);
     *ret_text = arena_copy(l->arena, buf_str(&out));
     return arena_check(l->arena);
@@ -331,21 +331,21 @@ static fallible read_dict(struct lit *l, struct json **ret_value)
     l->at++;
     for (;;) {
         skip_space(l);
-        if (peek(l) == '}')
+        if (literal_peek(l) == '}')
             break;
         TRY(read_literal(l, &key));
         TRY(key_text(l, key, &name));
         skip_space(l);
-        if (peek(l) != ':')
-            return wrong(l, "':' should be here");
+        if (literal_peek(l) != ':')
+            return literal_wrong(l, "':' should be here");
         l->at++;
         TRY(read_literal(l, &value));
         json_set(dict, name, value);
         skip_space(l);
-        if (peek(l) == '}')
+        if (literal_peek(l) == '}')
             break;
-        if (peek(l) != ',')
-            return wrong(l, "',' or '}' should be here");
+        if (literal_peek(l) != ',')
+            return literal_wrong(l, "',' or '}' should be here");
         l->at++;
     }
     l->at++;
@@ -361,8 +361,8 @@ static fallible read_literal(struct lit *l, struct json **ret_value)
 
     skip_space(l);
     if (++l->depth > MAX_DEPTH)
-        return wrong(l, "nested too deep");
-    int c = peek(l);
+        return literal_wrong(l, "nested too deep");
+    int c = literal_peek(l);
     if (c == '[' || c == '(')
         e = read_sequence(l, ret_value);
     else if (c == '{')
@@ -387,7 +387,7 @@ fallible cfg_parse_literal(struct arena *a, struct str text, struct json **ret_v
         return arena_check(a);
     TRY(read_items(&l, -1, array, &comma));
     if (!array->count)
-        return wrong(&l, "a value should be here");
+        return literal_wrong(&l, "a value should be here");
     *ret_value = comma ? array : array->first; /* 'a', 'b' is a tuple without its brackets */
     return NULL;
 }

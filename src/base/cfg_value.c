@@ -114,7 +114,7 @@ static void describe_choices(const char *choices, char *out, size_t size)
 }
 
 /* "a whole number from 1 to 65535": completes "is not …". */
-static void describe(const struct cfg_row *row, char *out, size_t size)
+static void value_describe(const struct cfg_row *row, char *out, size_t size)
 {
     static const char *const words[] = {
         [CFG_TYPE_BOOL] = "true or false",
@@ -148,7 +148,7 @@ static fallible bad_text(const struct cfg_row *row, struct str text)
     char want[256];
     struct str shown = row->type == CFG_TYPE_SECRET ? STR("***") : str_first(text, 80);
 
-    describe(row, want, sizeof want);
+    value_describe(row, want, sizeof want);
     return err_new(ERR_INVALID, "'" STR_FMT "%s' is not %s", STR_ARG(shown),
                    text.len > 80 ? "…" : "", want);
 }
@@ -163,7 +163,7 @@ static fallible bad_json(const struct cfg_row *row, const struct json *v)
         buf_addf(&shown, "a value of type %s", json_type_word(v));
     else
         json_write(&shown, v, JW_ALLOW_NAN);
-    describe(row, want, sizeof want);
+    value_describe(row, want, sizeof want);
     struct str s = str_first(buf_str(&shown), 80);
     return err_new(ERR_INVALID, STR_FMT "%s is not %s", STR_ARG(s), shown.len > 80 ? "…" : "",
                    want);

@@ -47,7 +47,7 @@ static struct decimal without_zeros(uint64_t digits, int exp10)
 
 /* The value is c * 2^q; near_below: the next smaller double is only half as far as the next
  * larger one. */
-static struct decimal shortest(uint64_t c, int q, bool near_below)
+static struct decimal dtoa_find_shortest(uint64_t c, int q, bool near_below)
 {
     int k = near_below ? floor_log10_3_4_pow2(q) : floor_log10_pow2(q);
     int shift = q + floor_log2_pow10(-k) + 1;
@@ -81,12 +81,12 @@ struct decimal dtoa_shortest(double d)
     int exponent = (int)(bits >> MANTISSA_BITS) & 0x7ff;
 
     if (exponent == 0)
-        return shortest(mantissa, 1 - EXPONENT_BIAS, false);
+        return dtoa_find_shortest(mantissa, 1 - EXPONENT_BIAS, false);
     uint64_t c = mantissa | ((uint64_t)1 << MANTISSA_BITS);
     int q = exponent - EXPONENT_BIAS;
     if (q <= 0 && q > -53 && (c & (((uint64_t)1 << -q) - 1)) == 0)
         return without_zeros(c >> -q, 0);
-    return shortest(c, q, mantissa == 0 && exponent > 1);
+    return dtoa_find_shortest(c, q, mantissa == 0 && exponent > 1);
 }
 
 /* Both factors are doubles themselves, so one rounding is all there is. */

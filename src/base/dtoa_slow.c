@@ -17,7 +17,7 @@ struct big {
     uint32_t v[LIMBS];
 };
 
-static void multiply(struct big *b, uint32_t by, uint32_t add)
+static void slow_multiply(struct big *b, uint32_t by, uint32_t add)
 {
     uint64_t carry = add;
 
@@ -33,19 +33,19 @@ static void multiply(struct big *b, uint32_t by, uint32_t add)
 static void multiply_pow5(struct big *b, int n)
 {
     for (; n >= 13; n -= 13)
-        multiply(b, 1220703125, 0); /* 5^13 */
+        slow_multiply(b, 1220703125, 0); /* 5^13 */
     for (; n > 0; n--)
-        multiply(b, 5, 0);
+        slow_multiply(b, 5, 0);
 }
 
 static void double_times(struct big *b, int n)
 {
     for (; n >= 31; n -= 31)
-        multiply(b, 1u << 31, 0);
-    multiply(b, 1u << (n > 0 ? n : 0), 0);
+        slow_multiply(b, 1u << 31, 0);
+    slow_multiply(b, 1u << (n > 0 ? n : 0), 0);
 }
 
-static int compare(const struct big *a, const struct big *b)
+static int slow_compare(const struct big *a, const struct big *b)
 {
     if (a->len != b->len)
         return a->len < b->len ? -1 : 1;
@@ -56,7 +56,7 @@ static int compare(const struct big *a, const struct big *b)
 }
 
 /* a is not the smaller one. */
-static void subtract(struct big *a, const struct big *b)
+static void slow_subtract(struct big *a, const struct big *b)
 {
     int64_t borrow = 0;
 
@@ -76,13 +76,13 @@ void dtoa_slow_power(int exp10, uint64_t ret_high_low[2])
     uint64_t high = 0, low = 0;
 
     multiply_pow5(exp10 < 0 ? &d : &n, exp10 < 0 ? -exp10 : exp10);
-    while (compare(&n, &d) >= 0)
-        multiply(&d, 2, 0);
+    while (slow_compare(&n, &d) >= 0)
+        slow_multiply(&d, 2, 0);
     while (!(high >> 63)) {
-        multiply(&n, 2, 0);
-        bool one = compare(&n, &d) >= 0;
+        slow_multiply(&n, 2, 0);
+        bool one = slow_compare(&n, &d) >= 0;
         if (one)
-            subtract(&n, &d);
+            slow_subtract(&n, &d);
         high = high << 1 | low >> 63;
         low = low << 1 | one;
     }
@@ -123,10 +123,10 @@ static int compare_middle(const struct number *n, uint64_t bits)
     b.len = b.v[1] ? 2 : 1;
     multiply_pow5(n->exp10 < 0 ? &b : &a, n->exp10 < 0 ? -n->exp10 : n->exp10);
     double_times(twos < 0 ? &b : &a, twos < 0 ? -twos : twos);
-    return compare(&a, &b);
+    return slow_compare(&a, &b);
 }
 
-static uint64_t guess(const struct number *n)
+static uint64_t slow_guess(const struct number *n)
 {
     long double v = (long double)n->first;
     uint64_t bits;
@@ -140,9 +140,9 @@ static uint64_t guess(const struct number *n)
     return bits < INFINITE ? bits : INFINITE - 1;
 }
 
-static uint64_t nearest(const struct number *n)
+static uint64_t slow_nearest(const struct number *n)
 {
-    uint64_t bits = guess(n);
+    uint64_t bits = slow_guess(n);
 
     for (int order; bits < INFINITE; bits++) {
         order = compare_middle(n, bits);
@@ -194,7 +194,7 @@ static bool read_digits(const char **at, struct number *n, int *ret_count)
             continue;
         }
         count += count || *p != '0';
-        multiply(&n->digits, 10, (uint32_t)(*p - '0'));
+        slow_multiply(&n->digits, 10, (uint32_t)(*p - '0'));
         if (count <= 19)
             n->first = n->first * 10 + (uint64_t)(*p - '0');
         else
@@ -220,7 +220,7 @@ double dtoa_slow_read(const char *text, char **ret_end)
     if (count && count + n.exp10 > 310)
         bits = INFINITE;
     else if (count && count + n.exp10 > -330)
-        bits = nearest(&n);
+        bits = slow_nearest(&n);
     bits |= (uint64_t)(good && *text == '-') << 63;
     memcpy(&d, &bits, sizeof d);
     if (ret_end)

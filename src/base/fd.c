@@ -245,7 +245,7 @@ struct received {
     size_t count;
 };
 
-static void collect(struct msghdr *m, struct received *r)
+static void fd_collect(struct msghdr *m, struct received *r)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
@@ -256,7 +256,7 @@ static void collect(struct msghdr *m, struct received *r)
     }
 }
 
-static fallible refuse(struct received *r, enum err_code code, const char *why)
+static fallible fd_refuse(struct received *r, enum err_code code, const char *why)
 {
     for (size_t i = 0; i < r->count; i++)
         own_close(r->fds[i]);
@@ -279,11 +279,11 @@ fallible fd_recv(int sock, void *data, size_t size, size_t *ret_len, int *fds, s
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return err_sys("receive descriptors");
-    collect(&m, &r);
+    fd_collect(&m, &r);
     if (r.count > max || (m.msg_flags & MSG_CTRUNC))
-        return refuse(&r, ERR_LIMIT, "more than were asked for");
+        return fd_refuse(&r, ERR_LIMIT, "more than were asked for");
     if (m.msg_flags & MSG_TRUNC)
-        return refuse(&r, ERR_TOO_LARGE, "the message is longer than the room for it");
+        return fd_refuse(&r, ERR_TOO_LARGE, "the message is longer than the room for it");
     if (r.count)
         memcpy(fds, r.fds, r.count * sizeof(int));
     *ret_len = (size_t)n;

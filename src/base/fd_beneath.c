@@ -86,7 +86,7 @@ static void walk_done(struct walk *w)
         own_close(w->fds[--w->depth]);
 }
 
-static int here(const struct walk *w)
+static int beneath_here(const struct walk *w)
 {
     return w->depth ? w->fds[w->depth - 1] : w->root;
 }
@@ -105,7 +105,7 @@ static bool is_magic(int link, const char *text)
 }
 
 /* Puts the text of the link before what is left to walk. */
-static int follow(struct walk *w, int link)
+static int beneath_follow(struct walk *w, int link)
 {
     char text[PATH_MAX];
     ssize_t n = readlinkat(link, "", text, sizeof text);
@@ -127,15 +127,15 @@ static int follow(struct walk *w, int link)
     return 0;
 }
 
-static int enter(struct walk *w, const char *name)
+static int beneath_enter(struct walk *w, const char *name)
 {
     struct stat st;
-    own_fd fd = openat(here(w), name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+    own_fd fd = openat(beneath_here(w), name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
 
     if (fd < 0 || fstat(fd, &st) < 0)
         return errno;
     if (S_ISLNK(st.st_mode))
-        return follow(w, fd);
+        return beneath_follow(w, fd);
     if (!S_ISDIR(st.st_mode))
         return ENOTDIR;
     if (w->depth == WALK_DEPTH)
@@ -144,7 +144,7 @@ static int enter(struct walk *w, const char *name)
     return 0;
 }
 
-static int leave(struct walk *w)
+static int beneath_leave(struct walk *w)
 {
     if (w->depth == 0)
         return EXDEV;
@@ -157,12 +157,12 @@ static int leave(struct walk *w)
 static int follow_last(struct walk *w, const char *name, int errnum)
 {
     struct stat st;
-    own_fd fd = openat(here(w), name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+    own_fd fd = openat(beneath_here(w), name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
 
     if (fd < 0 || fstat(fd, &st) < 0)
         return errno;
     if (S_ISLNK(st.st_mode))
-        return follow(w, fd);
+        return beneath_follow(w, fd);
     if (errnum != ELOOP || ++w->links > WALK_LINKS)
         return errnum;
     size_t n = strlen(name);
@@ -173,7 +173,7 @@ static int follow_last(struct walk *w, const char *name, int errnum)
 static int open_last(struct walk *w, const char *name, int *ret_fd)
 {
     struct stat st;
-    own_fd fd = openat(here(w), name, w->flags | O_NOFOLLOW | O_CLOEXEC, w->mode);
+    own_fd fd = openat(beneath_here(w), name, w->flags | O_NOFOLLOW | O_CLOEXEC, w->mode);
     bool nofollow = w->flags & O_NOFOLLOW;
 
     if (fd < 0 && (nofollow || (errno != ELOOP && errno != ENOTDIR)))
@@ -184,7 +184,7 @@ static int open_last(struct walk *w, const char *name, int *ret_fd)
         if (fstat(fd, &st) < 0)
             return errno;
         if (S_ISLNK(st.st_mode))
-            return follow(w, fd);
+            return beneath_follow(w, fd);
     }
     *ret_fd = take_fd(&fd);
     return OPENED;
@@ -206,7 +206,7 @@ static int next_name(struct walk *w, char name[NAME_MAX + 1], bool *ret_last, bo
     return 0;
 }
 
-static int step(struct walk *w, int *ret_fd)
+static int beneath_step(struct walk *w, int *ret_fd)
 {
     char name[NAME_MAX + 1];
     bool last, slash;
@@ -217,7 +217,7 @@ static int step(struct walk *w, int *ret_fd)
     if (name[0] == '\0') /* "name/": its directory has been entered */
         return open_last(w, ".", ret_fd);
     if (strcmp(name, "..") == 0)
-        errnum = leave(w);
+        errnum = beneath_leave(w);
     else if (strcmp(name, ".") == 0)
         errnum = 0;
     else if (last && !slash)
@@ -225,7 +225,7 @@ static int step(struct walk *w, int *ret_fd)
     else if (last && (w->flags & O_CREAT))
         return EISDIR;
     else
-        return enter(w, name);
+        return beneath_enter(w, name);
     return errnum || !last ? errnum : open_last(w, ".", ret_fd);
 }
 
@@ -248,7 +248,7 @@ fallible fd_open_beneath_walk(int dir, struct str path, int flags, mode_t mode, 
     int errnum = w.rest[0] == '/' ? EXDEV : flags_fit(flags) ? 0 : EINVAL;
 
     while (!errnum)
-        errnum = step(&w, ret_fd);
+        errnum = beneath_step(&w, ret_fd);
     if (errnum == OPENED)
         return NULL;
     return err_sysno(errnum, "open '" STR_FMT "'", STR_ARG(path));

@@ -23,7 +23,7 @@ struct spec {
     int bytes;            /* of the argument */
 };
 
-static void put(struct sink *s, const char *p, size_t n)
+static void format_put(struct sink *s, const char *p, size_t n)
 {
     if (s->len < s->size)
         memcpy(s->p + s->len, p, n < s->size - s->len ? n : s->size - s->len);
@@ -33,7 +33,7 @@ static void put(struct sink *s, const char *p, size_t n)
 static void put_times(struct sink *s, char c, int n)
 {
     for (; n > 0; n--)
-        put(s, &c, 1);
+        format_put(s, &c, 1);
 }
 
 /* Sign, zeros and text in a field. */
@@ -46,7 +46,7 @@ static void put_field(struct sink *s, const struct spec *f, const char *p, size_
     put_times(s, ' ', f->left ? 0 : gap);
     put_times(s, '-', f->negative);
     put_times(s, '0', zeros);
-    put(s, p, n);
+    format_put(s, p, n);
     put_times(s, ' ', f->left ? gap : 0);
 }
 
@@ -66,7 +66,7 @@ static void put_number(struct sink *s, struct spec *f, uint64_t n, unsigned base
 /* --- doubles --- */
 
 /* v times by; gives what did not fit. */
-static uint32_t multiply(uint32_t v[LIMBS], uint32_t by)
+static uint32_t format_multiply(uint32_t v[LIMBS], uint32_t by)
 {
     uint64_t carry = 0;
 
@@ -78,7 +78,7 @@ static uint32_t multiply(uint32_t v[LIMBS], uint32_t by)
     return (uint32_t)carry;
 }
 
-static uint32_t divide(uint32_t v[LIMBS], uint32_t by)
+static uint32_t format_divide(uint32_t v[LIMBS], uint32_t by)
 {
     uint64_t rest = 0;
 
@@ -126,7 +126,7 @@ static bool count_up(char *p, size_t n)
 /* A fraction of LIMBS * 32 bits: more than a half, or a half behind an odd digit. */
 static bool rounds_up(uint32_t v[LIMBS], char last)
 {
-    if (!multiply(v, 2))
+    if (!format_multiply(v, 2))
         return false;
     return !is_zero(v) || (last & 1);
 }
@@ -151,14 +151,14 @@ static void put_double(struct sink *s, struct spec *f, double d)
     exp = (exp ? exp : 1) - 1075; /* the value is n * 2^exp */
     set_limbs(v, n, exp);
     do
-        *--p = (char)('0' + divide(v, 10));
+        *--p = (char)('0' + format_divide(v, 10));
     while (!is_zero(v));
     if (exp > -64)
         n = exp < 0 ? n & ((1ull << -exp) - 1) : 0;
     set_limbs(v, n, n ? LIMBS * 32 + exp : 0);
     places = places < PLACES_MAX ? places : PLACES_MAX;
     for (size_t i = 0; i < places; i++)
-        point[i] = (char)('0' + multiply(v, 10));
+        point[i] = (char)('0' + format_multiply(v, 10));
     size_t len = (size_t)(point - p) + places;
     if (rounds_up(v, p[len - 1]) && count_up(p, len)) {
         *--p = '1';
@@ -248,7 +248,7 @@ static void put_one(struct sink *s, struct spec *f, char kind, va_list *ap)
     case 'X':
         return put_number(s, f, take_unsigned(f, ap), 16, 'A');
     case 'p':
-        put(s, "0x", 2);
+        format_put(s, "0x", 2);
         return put_number(s, f, (uintptr_t)va_arg(*ap, void *), 16, 'a');
     case 's':
         return put_string(s, f, va_arg(*ap, const char *));
@@ -270,7 +270,7 @@ int format_text(char *out, size_t size, const char *fmt, va_list ap)
     va_copy(args, ap); /* a va_list that is a parameter has no address of its own type */
     while (*fmt) {
         size_t n = strcspn(fmt, "%");
-        put(&s, fmt, n);
+        format_put(&s, fmt, n);
         fmt += n;
         if (!*fmt)
             break;

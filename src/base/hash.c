@@ -17,12 +17,12 @@ const uint32_t sha256_k[64] = {
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 };
 
-static uint32_t rotr(uint32_t x, unsigned n)
+static uint32_t hash_rotr(uint32_t x, unsigned n)
 {
     return (x >> n) | (x << (32 - n));
 }
 
-static uint32_t rotl(uint32_t x, unsigned n)
+static uint32_t hash_rotl(uint32_t x, unsigned n)
 {
     return (x << n) | (x >> (32 - n));
 }
@@ -47,16 +47,17 @@ static void put_be64(uint8_t *p, uint64_t v)
 }
 
 /* One round; instead of moving eight words along, the caller turns the order of their names. */
-static inline void round256(uint32_t a, uint32_t b, uint32_t c, uint32_t *d, uint32_t e, uint32_t f,
-                            uint32_t g, uint32_t *h, uint32_t wk)
+static inline void hash_round256(uint32_t a, uint32_t b, uint32_t c, uint32_t *d, uint32_t e,
+                                 uint32_t f, uint32_t g, uint32_t *h, uint32_t wk)
 {
-    uint32_t t = *h + (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25)) + (g ^ (e & (f ^ g))) + wk;
+    uint32_t t =
+        *h + (hash_rotr(e, 6) ^ hash_rotr(e, 11) ^ hash_rotr(e, 25)) + (g ^ (e & (f ^ g))) + wk;
 
     *d += t;
-    *h = t + (rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22)) + ((a & b) | (c & (a | b)));
+    *h = t + (hash_rotr(a, 2) ^ hash_rotr(a, 13) ^ hash_rotr(a, 22)) + ((a & b) | (c & (a | b)));
 }
 
-static void compress256(uint32_t state[8], const uint8_t *p)
+static void hash_compress256(uint32_t state[8], const uint8_t *p)
 {
     uint32_t w[64], a = state[0], b = state[1], c = state[2], d = state[3], e = state[4],
                     f = state[5], g = state[6], h = state[7];
@@ -64,19 +65,19 @@ static void compress256(uint32_t state[8], const uint8_t *p)
     for (int i = 0; i < 16; i++)
         w[i] = get_be32(p + 4 * i);
     for (int i = 16; i < 64; i++) {
-        uint32_t s0 = rotr(w[i - 15], 7) ^ rotr(w[i - 15], 18) ^ w[i - 15] >> 3;
-        uint32_t s1 = rotr(w[i - 2], 17) ^ rotr(w[i - 2], 19) ^ w[i - 2] >> 10;
+        uint32_t s0 = hash_rotr(w[i - 15], 7) ^ hash_rotr(w[i - 15], 18) ^ w[i - 15] >> 3;
+        uint32_t s1 = hash_rotr(w[i - 2], 17) ^ hash_rotr(w[i - 2], 19) ^ w[i - 2] >> 10;
         w[i] = w[i - 16] + s0 + w[i - 7] + s1;
     }
     for (int i = 0; i < 64; i += 8) {
-        round256(a, b, c, &d, e, f, g, &h, w[i] + sha256_k[i]);
-        round256(h, a, b, &c, d, e, f, &g, w[i + 1] + sha256_k[i + 1]);
-        round256(g, h, a, &b, c, d, e, &f, w[i + 2] + sha256_k[i + 2]);
-        round256(f, g, h, &a, b, c, d, &e, w[i + 3] + sha256_k[i + 3]);
-        round256(e, f, g, &h, a, b, c, &d, w[i + 4] + sha256_k[i + 4]);
-        round256(d, e, f, &g, h, a, b, &c, w[i + 5] + sha256_k[i + 5]);
-        round256(c, d, e, &f, g, h, a, &b, w[i + 6] + sha256_k[i + 6]);
-        round256(b, c, d, &e, f, g, h, &a, w[i + 7] + sha256_k[i + 7]);
+        hash_round256(a, b, c, &d, e, f, g, &h, w[i] + sha256_k[i]);
+        hash_round256(h, a, b, &c, d, e, f, &g, w[i + 1] + sha256_k[i + 1]);
+        hash_round256(g, h, a, &b, c, d, e, &f, w[i + 2] + sha256_k[i + 2]);
+        hash_round256(f, g, h, &a, b, c, d, &e, w[i + 3] + sha256_k[i + 3]);
+        hash_round256(e, f, g, &h, a, b, c, &d, w[i + 4] + sha256_k[i + 4]);
+        hash_round256(d, e, f, &g, h, a, b, &c, w[i + 5] + sha256_k[i + 5]);
+        hash_round256(c, d, e, &f, g, h, a, &b, w[i + 6] + sha256_k[i + 6]);
+        hash_round256(b, c, d, &e, f, g, h, &a, w[i + 7] + sha256_k[i + 7]);
     }
     uint32_t add[8] = {a, b, c, d, e, f, g, h};
     for (int i = 0; i < 8; i++)
@@ -86,10 +87,10 @@ static void compress256(uint32_t state[8], const uint8_t *p)
 void sha256_blocks_scalar(uint32_t state[8], const uint8_t *p, size_t blocks)
 {
     for (; blocks; blocks--, p += 64)
-        compress256(state, p);
+        hash_compress256(state, p);
 }
 
-static void blocks256(uint32_t state[8], const uint8_t *p, size_t blocks)
+static void hash_blocks256(uint32_t state[8], const uint8_t *p, size_t blocks)
 {
     if (sha256_ni_usable())
         sha256_blocks_ni(state, p, blocks);
@@ -116,12 +117,12 @@ void sha256_add(struct sha256 *h, const void *p, size_t n)
         memcpy(h->block + held, at, some);
         if (held + some < 64)
             return;
-        blocks256(h->state, h->block, 1);
+        hash_blocks256(h->state, h->block, 1);
         at += some;
         n -= some;
     }
     if (n >= 64)
-        blocks256(h->state, at, n / 64);
+        hash_blocks256(h->state, at, n / 64);
     memcpy(h->block, at + n / 64 * 64, n % 64);
 }
 
@@ -146,7 +147,7 @@ void sha256(struct str data, uint8_t out[SHA256_LEN])
     sha256_done(&h, out);
 }
 
-static uint32_t choose1(int i, uint32_t b, uint32_t c, uint32_t d)
+static uint32_t hash_choose1(int i, uint32_t b, uint32_t c, uint32_t d)
 {
     if (i < 20)
         return (d ^ (b & (c ^ d))) + 0x5a827999;
@@ -157,19 +158,19 @@ static uint32_t choose1(int i, uint32_t b, uint32_t c, uint32_t d)
     return (b ^ c ^ d) + 0xca62c1d6;
 }
 
-static void compress1(uint32_t state[5], const uint8_t *p)
+static void hash_compress1(uint32_t state[5], const uint8_t *p)
 {
     uint32_t w[80], a = state[0], b = state[1], c = state[2], d = state[3], e = state[4];
 
     for (int i = 0; i < 16; i++)
         w[i] = get_be32(p + 4 * i);
     for (int i = 16; i < 80; i++)
-        w[i] = rotl(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
+        w[i] = hash_rotl(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
     for (int i = 0; i < 80; i++) {
-        uint32_t t = rotl(a, 5) + choose1(i, b, c, d) + e + w[i];
+        uint32_t t = hash_rotl(a, 5) + hash_choose1(i, b, c, d) + e + w[i];
         e = d;
         d = c;
-        c = rotl(b, 30);
+        c = hash_rotl(b, 30);
         b = a;
         a = t;
     }
@@ -188,13 +189,13 @@ void sha1(struct str data, uint8_t out[SHA1_LEN])
     size_t whole = data.len / 64, rest = data.len % 64, size = rest < 56 ? 64 : 128;
 
     for (size_t i = 0; i < whole; i++)
-        compress1(state, p + 64 * i);
+        hash_compress1(state, p + 64 * i);
     if (rest)
         memcpy(last, p + 64 * whole, rest);
     last[rest] = 0x80;
     put_be64(last + size - 8, (uint64_t)data.len * 8);
     for (size_t at = 0; at < size; at += 64)
-        compress1(state, last + at);
+        hash_compress1(state, last + at);
     for (int i = 0; i < 5; i++)
         put_be32(out + 4 * i, state[i]);
 }

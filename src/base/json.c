@@ -8,14 +8,14 @@
 
 #include "base/json_walk.h"
 
-static bool is(const struct json *v, enum json_type type)
+static bool json_is(const struct json *v, enum json_type type)
 {
     return v && v->type == type;
 }
 
 struct json *json_get(const struct json *object, struct str key)
 {
-    if (!is(object, JSON_OBJECT))
+    if (!json_is(object, JSON_OBJECT))
         return NULL;
     struct json *v = object->first;
     while (v && !str_eq(v->key, key))
@@ -25,7 +25,7 @@ struct json *json_get(const struct json *object, struct str key)
 
 struct json *json_at(const struct json *array, size_t index)
 {
-    if (!is(array, JSON_ARRAY) || index >= array->count)
+    if (!json_is(array, JSON_ARRAY) || index >= array->count)
         return NULL;
     struct json *v = array->first;
     while (index--)
@@ -36,11 +36,12 @@ struct json *json_at(const struct json *array, size_t index)
 /* An integer, or a double without a fraction: some clients write every number as 30.0. */
 static bool as_int(const struct json *v, int64_t *ret_value)
 {
-    if (is(v, JSON_INT)) {
+    if (json_is(v, JSON_INT)) {
         *ret_value = v->i;
         return true;
     }
-    if (!is(v, JSON_DOUBLE) || !(v->d >= -0x1p63 && v->d < 0x1p63) || v->d != (double)(int64_t)v->d)
+    if (!json_is(v, JSON_DOUBLE) || !(v->d >= -0x1p63 && v->d < 0x1p63) ||
+        v->d != (double)(int64_t)v->d)
         return false;
     *ret_value = (int64_t)v->d;
     return true;
@@ -50,7 +51,7 @@ struct str json_get_str(const struct json *object, const char *key, struct str o
 {
     const struct json *v = json_get(object, str_of(key));
 
-    return is(v, JSON_STR) ? v->s : otherwise;
+    return json_is(v, JSON_STR) ? v->s : otherwise;
 }
 
 int64_t json_get_int(const struct json *object, const char *key, int64_t otherwise)
@@ -64,16 +65,16 @@ double json_get_double(const struct json *object, const char *key, double otherw
 {
     const struct json *v = json_get(object, str_of(key));
 
-    if (is(v, JSON_DOUBLE))
+    if (json_is(v, JSON_DOUBLE))
         return v->d;
-    return is(v, JSON_INT) ? (double)v->i : otherwise;
+    return json_is(v, JSON_INT) ? (double)v->i : otherwise;
 }
 
 bool json_get_bool(const struct json *object, const char *key, bool otherwise)
 {
     const struct json *v = json_get(object, str_of(key));
 
-    return is(v, JSON_BOOL) ? v->b : otherwise;
+    return json_is(v, JSON_BOOL) ? v->b : otherwise;
 }
 
 static const char *type_phrase(const struct json *v)
@@ -98,7 +99,7 @@ const char *json_type_word(const struct json *v)
 
 #define SHOWN_MAX 40 /* bytes of a refused value: an error is one line */
 
-static fallible refuse(const char *key, const char *wanted, const struct json *found)
+static fallible json_refuse(const char *key, const char *wanted, const struct json *found)
 {
     if (!found)
         return err_new(ERR_UNPROCESSABLE, "field '%s' is missing, it must be %s", key, wanted);
@@ -117,8 +118,8 @@ static fallible refuse(const char *key, const char *wanted, const struct json *f
 }
 
 /* The member, which may be NULL unless it is required. */
-static fallible member(const struct json *object, const char *key, const char *wanted,
-                       bool required, const struct json **ret_member)
+static fallible json_member(const struct json *object, const char *key, const char *wanted,
+                            bool required, const struct json **ret_member)
 {
     const struct json *v = json_get(object, str_of(key));
 
@@ -126,8 +127,8 @@ static fallible member(const struct json *object, const char *key, const char *w
         return err_new(ERR_UNPROCESSABLE, "expected an object with the field '%s', not %s", key,
                        type_phrase(object));
     if (required && !v)
-        return refuse(key, wanted, v);
-    *ret_member = !required && is(v, JSON_NULL) ? NULL : v;
+        return json_refuse(key, wanted, v);
+    *ret_member = !required && json_is(v, JSON_NULL) ? NULL : v;
     return NULL;
 }
 
@@ -136,11 +137,11 @@ static fallible read_str(const struct json *object, const char *key, bool requir
 {
     const struct json *v;
 
-    TRY(member(object, key, "a string", required, &v));
+    TRY(json_member(object, key, "a string", required, &v));
     if (!v)
         return NULL;
     if (v->type != JSON_STR)
-        return refuse(key, "a string", v);
+        return json_refuse(key, "a string", v);
     *ret_value = v->s;
     return NULL;
 }
@@ -159,11 +160,11 @@ static fallible read_int(const struct json *object, const char *key, int64_t min
     else
         snprintf(wanted, sizeof wanted, "an integer between %lld and %lld", (long long)min,
                  (long long)max);
-    TRY(member(object, key, wanted, required, &v));
+    TRY(json_member(object, key, wanted, required, &v));
     if (!v)
         return NULL;
     if (!as_int(v, &i) || i < min || i > max)
-        return refuse(key, wanted, v);
+        return json_refuse(key, wanted, v);
     *ret_value = i;
     return NULL;
 }
@@ -173,11 +174,11 @@ static fallible read_bool(const struct json *object, const char *key, bool requi
 {
     const struct json *v;
 
-    TRY(member(object, key, "true or false", required, &v));
+    TRY(json_member(object, key, "true or false", required, &v));
     if (!v)
         return NULL;
     if (v->type != JSON_BOOL)
-        return refuse(key, "true or false", v);
+        return json_refuse(key, "true or false", v);
     *ret_value = v->b;
     return NULL;
 }
@@ -308,7 +309,8 @@ struct json *json_push(struct json *array, struct json *value)
 
 void json_remove(struct json *object, struct str key)
 {
-    struct json *prev, *v = is(object, JSON_OBJECT) ? find_with_previous(object, key, &prev) : NULL;
+    struct json *prev,
+        *v = json_is(object, JSON_OBJECT) ? find_with_previous(object, key, &prev) : NULL;
 
     if (!v)
         return;

@@ -114,7 +114,7 @@ static const char *fail_string(struct parser *s, const char *p)
     return fail(s, p, "the text is not UTF-8 here (byte 0x%02x)", c);
 }
 
-static int hex4(const char *p, const char *end)
+static int parse_hex4(const char *p, const char *end)
 {
     int v = 0;
 
@@ -157,13 +157,13 @@ static unsigned put_code_point(char *to, unsigned c)
 /* p stands behind "\u"; room for four bytes at *to. */
 static const char *read_unicode(struct parser *s, const char *p, char **to)
 {
-    int c = hex4(p, s->end);
+    int c = parse_hex4(p, s->end);
 
     if (c < 0)
         return fail(s, p - 2, "expected four hexadecimal digits after \\u");
     p += 4;
     if (c >= 0xd800 && c < 0xdc00 && s->end - p >= 6 && p[0] == '\\' && p[1] == 'u') {
-        int low = hex4(p + 2, s->end);
+        int low = parse_hex4(p + 2, s->end);
         if (low >= 0xdc00 && low < 0xe000) {
             c = 0x10000 + ((c & 0x3ff) << 10) + (low & 0x3ff);
             p += 6;
@@ -415,7 +415,7 @@ static inline const char *read_key(struct parser *s, const char *p, const char *
     return skip_space(p + 1, end);
 }
 
-static inline void append(struct parser *s, struct json *v)
+static inline void parse_append(struct parser *s, struct json *v)
 {
     if (s->open)
         json_append(s->open, v);
@@ -444,7 +444,7 @@ static const char *open_one(struct parser *s, const char *p, struct json *v)
     if (unlikely(s->depth == s->max_depth))
         return fail(s, p, "nested deeper than %u levels", s->max_depth);
     s->depth++;
-    append(s, v);
+    parse_append(s, v);
     v->type = object ? JSON_OBJECT : JSON_ARRAY;
     v->first = v->last = NULL;
     v->next = s->open;
@@ -520,7 +520,7 @@ static const char *read_document(struct parser *s, const char *p)
         if (unlikely(!p))
             return NULL;
         if (c != '{' && c != '[')
-            append(s, v);
+            parse_append(s, v);
         const char *rest = NULL;
         p = next_value(s, p, &rest);
         if (rest)

@@ -75,7 +75,7 @@ bool json_index_clear(struct json_index *x, size_t count)
     return true;
 }
 
-static uint64_t rotate(uint64_t x, int by)
+static uint64_t walk_rotate(uint64_t x, int by)
 {
     return x << by | x >> (64 - by);
 }
@@ -83,15 +83,15 @@ static uint64_t rotate(uint64_t x, int by)
 static void sip_round(uint64_t v[4])
 {
     v[0] += v[1], v[2] += v[3];
-    v[1] = rotate(v[1], 13) ^ v[0], v[3] = rotate(v[3], 16) ^ v[2];
-    v[0] = rotate(v[0], 32);
+    v[1] = walk_rotate(v[1], 13) ^ v[0], v[3] = walk_rotate(v[3], 16) ^ v[2];
+    v[0] = walk_rotate(v[0], 32);
     v[2] += v[1], v[0] += v[3];
-    v[1] = rotate(v[1], 17) ^ v[2], v[3] = rotate(v[3], 21) ^ v[0];
-    v[2] = rotate(v[2], 32);
+    v[1] = walk_rotate(v[1], 17) ^ v[2], v[3] = walk_rotate(v[3], 21) ^ v[0];
+    v[2] = walk_rotate(v[2], 32);
 }
 
 /* SipHash-1-3, as Python hashes its own strings. */
-static uint64_t hash(const uint64_t secret[2], struct str key)
+static uint64_t walk_hash(const uint64_t secret[2], struct str key)
 {
     uint64_t v[4] = {secret[0] ^ 0x736f6d6570736575u, secret[1] ^ 0x646f72616e646f6du,
                      secret[0] ^ 0x6c7967656e657261u, secret[1] ^ 0x7465646279746573u};
@@ -120,7 +120,7 @@ static uint64_t hash(const uint64_t secret[2], struct str key)
 struct json *json_index_find(struct json_index *x, struct str key, struct json *otherwise_add)
 {
     size_t mask = x->used_slots - 1;
-    size_t at = hash(x->secret, key) & mask;
+    size_t at = walk_hash(x->secret, key) & mask;
 
     for (; x->slots[at]; at = (at + 1) & mask)
         if (str_eq(x->slots[at]->key, key))

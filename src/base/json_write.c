@@ -284,7 +284,7 @@ static void before_value(struct jw *w, const char *key)
     w->comma = true;
 }
 
-static void begin(struct jw *w, const char *key, char bracket)
+static void write_begin(struct jw *w, const char *key, char bracket)
 {
     before_value(w, key);
     buf_add_char(w->out, bracket);
@@ -292,7 +292,7 @@ static void begin(struct jw *w, const char *key, char bracket)
     w->comma = false;
 }
 
-static void end(struct jw *w, char bracket)
+static void write_end(struct jw *w, char bracket)
 {
     w->depth--;
     if (w->comma && w->flags & JW_INDENT2)
@@ -303,22 +303,22 @@ static void end(struct jw *w, char bracket)
 
 void jw_begin_object(struct jw *w, const char *key)
 {
-    begin(w, key, '{');
+    write_begin(w, key, '{');
 }
 
 void jw_end_object(struct jw *w)
 {
-    end(w, '}');
+    write_end(w, '}');
 }
 
 void jw_begin_array(struct jw *w, const char *key)
 {
-    begin(w, key, '[');
+    write_begin(w, key, '[');
 }
 
 void jw_end_array(struct jw *w)
 {
-    end(w, ']');
+    write_end(w, ']');
 }
 
 void jw_raw(struct jw *w, const char *key, struct str json)
@@ -420,11 +420,11 @@ static bool put_tree(struct jw *w, const struct json *v, struct json_stack *open
                 continue;
             }
             v = json_stack_pop(open);
-            end(w, v->type == JSON_OBJECT ? '}' : ']');
+            write_end(w, v->type == JSON_OBJECT ? '}' : ']');
         }
         while (open->len && !v->next) {
             v = json_stack_pop(open);
-            end(w, v->type == JSON_OBJECT ? '}' : ']');
+            write_end(w, v->type == JSON_OBJECT ? '}' : ']');
         }
         if (!open->len)
             return true;

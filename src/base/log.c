@@ -36,7 +36,7 @@ struct line {
 /* From here on there is no room for another \u009b. */
 #define LINE_FULL (sizeof((struct line *)0)->text - LINE_TAIL - 6)
 
-static void put(struct line *l, struct str s)
+static void log_put(struct line *l, struct str s)
 {
     size_t room = sizeof l->text - LINE_TAIL - l->len, n = s.len < room ? s.len : room;
 
@@ -47,7 +47,7 @@ static void put(struct line *l, struct str s)
 
 static void put_cstr(struct line *l, const char *s)
 {
-    put(l, str_of(s));
+    log_put(l, str_of(s));
 }
 
 /* C0, DEL, C1 (U+009B starts a sequence as ESC [ does), and bytes that are not UTF-8. */
@@ -71,7 +71,7 @@ static void put_escaped(struct line *l, struct str s)
             snprintf(esc, sizeof esc, "\\u%04x", cp);
             put_cstr(l, esc);
         } else {
-            put(l, str_first(s, n));
+            log_put(l, str_first(s, n));
         }
         s = str_from(s, n);
     }
@@ -101,7 +101,7 @@ static bool is_plain(struct str s)
 static void put_text(struct line *l, struct str s)
 {
     if (!sink.json && is_plain(s))
-        put(l, s);
+        log_put(l, s);
     else
         put_quoted(l, s);
 }
@@ -154,7 +154,7 @@ static void put_head(struct line *l, enum log_level level, const char *msg)
         put_quoted(l, str_of(msg));
         return;
     }
-    put(l, str_n(when + 11, 8)); /* a person reads the hour, not the year */
+    log_put(l, str_n(when + 11, 8)); /* a person reads the hour, not the year */
     put_cstr(l, " ");
     put_cstr(l, sink.colour ? levels[level].colour : "");
     put_cstr(l, levels[level].word);

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-static uint64_t rotl(uint64_t x, int b)
+static uint64_t map_rotl(uint64_t x, int b)
 {
     return (x << b) | (x >> (64 - b));
 }
@@ -15,15 +15,15 @@ static uint64_t rotl(uint64_t x, int b)
 static void sip_round(uint64_t v[4])
 {
     v[0] += v[1];
-    v[1] = rotl(v[1], 13) ^ v[0];
-    v[0] = rotl(v[0], 32);
+    v[1] = map_rotl(v[1], 13) ^ v[0];
+    v[0] = map_rotl(v[0], 32);
     v[2] += v[3];
-    v[3] = rotl(v[3], 16) ^ v[2];
+    v[3] = map_rotl(v[3], 16) ^ v[2];
     v[0] += v[3];
-    v[3] = rotl(v[3], 21) ^ v[0];
+    v[3] = map_rotl(v[3], 21) ^ v[0];
     v[2] += v[1];
-    v[1] = rotl(v[1], 17) ^ v[2];
-    v[2] = rotl(v[2], 32);
+    v[1] = map_rotl(v[1], 17) ^ v[2];
+    v[2] = map_rotl(v[2], 32);
 }
 
 uint64_t map_hash(const uint64_t seed[2], const void *p, size_t n)
@@ -66,7 +66,7 @@ void map_done(struct map *m)
 }
 
 /* The slot that holds key, or the empty one where it would go. */
-static struct map_slot *find(const struct map *m, struct str key, uint64_t hash)
+static struct map_slot *map_find(const struct map *m, struct str key, uint64_t hash)
 {
     size_t i = hash & (m->cap - 1);
 
@@ -75,7 +75,7 @@ static struct map_slot *find(const struct map *m, struct str key, uint64_t hash)
     return &m->slots[i];
 }
 
-static void grow(struct map *m)
+static void map_grow(struct map *m)
 {
     struct map_slot *old = m->slots;
     size_t old_cap = m->cap;
@@ -84,21 +84,21 @@ static void grow(struct map *m)
     m->slots = mem_new(m->cap * sizeof *m->slots);
     for (size_t i = 0; i < old_cap; i++)
         if (old[i].value)
-            *find(m, old[i].key, old[i].hash) = old[i];
+            *map_find(m, old[i].key, old[i].hash) = old[i];
     free(old);
 }
 
 void *map_get(const struct map *m, struct str key)
 {
-    return m->count ? find(m, key, map_hash(m->seed, key.p, key.len))->value : NULL;
+    return m->count ? map_find(m, key, map_hash(m->seed, key.p, key.len))->value : NULL;
 }
 
 void *map_put(struct map *m, struct str key, void *value)
 {
     if ((m->count + 1) * 4 > m->cap * 3)
-        grow(m);
+        map_grow(m);
     uint64_t hash = map_hash(m->seed, key.p, key.len);
-    struct map_slot *slot = find(m, key, hash);
+    struct map_slot *slot = map_find(m, key, hash);
     void *old = slot->value;
     *slot = (struct map_slot){key, value, hash};
     m->count += !old;
@@ -109,7 +109,7 @@ void *map_del(struct map *m, struct str key)
 {
     if (!m->count)
         return NULL;
-    struct map_slot *slot = find(m, key, map_hash(m->seed, key.p, key.len));
+    struct map_slot *slot = map_find(m, key, map_hash(m->seed, key.p, key.len));
     void *old = slot->value;
     if (!old)
         return NULL;

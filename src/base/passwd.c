@@ -10,7 +10,7 @@
 #define FILE_BYTES (16u << 20)
 #define FIELDS     7
 
-static size_t split(struct str line, struct str fields[FIELDS])
+static size_t passwd_split(struct str line, struct str fields[FIELDS])
 {
     size_t n = 0;
     bool more = line.len > 0;
@@ -20,7 +20,7 @@ static size_t split(struct str line, struct str fields[FIELDS])
     return more ? FIELDS + 1 : n;
 }
 
-static bool copy(struct str from, char *to, size_t size)
+static bool passwd_copy(struct str from, char *to, size_t size)
 {
     if (from.len >= size || (from.len && memchr(from.p, '\0', from.len)))
         return false;
@@ -45,9 +45,9 @@ bool passwd_parse(struct str line, struct passwd_user *ret_user)
     struct str f[FIELDS];
     struct passwd_user u = {.also = 0};
 
-    if (split(line, f) != FIELDS || !f[0].len || !parse_id(f[2], &u.uid) ||
-        !parse_id(f[3], &u.gid) || !copy(f[0], u.name, sizeof u.name) ||
-        !copy(f[5], u.home, sizeof u.home) || !copy(f[6], u.shell, sizeof u.shell))
+    if (passwd_split(line, f) != FIELDS || !f[0].len || !parse_id(f[2], &u.uid) ||
+        !parse_id(f[3], &u.gid) || !passwd_copy(f[0], u.name, sizeof u.name) ||
+        !passwd_copy(f[5], u.home, sizeof u.home) || !passwd_copy(f[6], u.shell, sizeof u.shell))
         return false;
     *ret_user = u;
     return true;
@@ -58,7 +58,7 @@ bool passwd_parse_group(struct str line, struct str *ret_name, gid_t *ret_gid,
 {
     struct str f[FIELDS];
 
-    if (split(line, f) != 4 || !f[0].len || !parse_id(f[2], ret_gid))
+    if (passwd_split(line, f) != 4 || !f[0].len || !parse_id(f[2], ret_gid))
         return false;
     *ret_name = f[0];
     *ret_members = f[3];
@@ -77,7 +77,7 @@ bool passwd_lists(struct str members, struct str name)
     return false;
 }
 
-static fallible load(const char *etc, const char *name, struct buf *into)
+static fallible passwd_load(const char *etc, const char *name, struct buf *into)
 {
     char path[512];
 
@@ -97,7 +97,7 @@ static fallible find_user(const char *etc, struct str name, uid_t uid, struct pa
     struct str rest, line;
     struct passwd_user u;
 
-    TRY(load(etc, "passwd", &file));
+    TRY(passwd_load(etc, "passwd", &file));
     for (rest = buf_str(&file); rest.len;) {
         str_cut(&rest, '\n', &line);
         if (!passwd_parse(line, &u) || (name.p ? !str_eq(str_of(u.name), name) : u.uid != uid))
@@ -166,7 +166,7 @@ fallible passwd_group(const char *etc, struct str group, gid_t *ret_gid)
 
     if (parse_id(group, ret_gid))
         return NULL;
-    TRY(load(etc, "group", &file));
+    TRY(passwd_load(etc, "group", &file));
     for (struct str rest = buf_str(&file); next_group(&rest, &g);) {
         if (!str_eq(g.name, group))
             continue;
@@ -186,7 +186,7 @@ fallible passwd_groups(const char *etc, struct str user, gid_t first, gid_t also
     ret_gids[0] = first;
     if (also)
         ret_gids[n++] = also - 1;
-    TRY(load(etc, "group", &file));
+    TRY(passwd_load(etc, "group", &file));
     for (struct str rest = buf_str(&file); next_group(&rest, &g);) {
         if (g.gid == first || !passwd_lists(g.members, user))
             continue;

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-static char lower(char c)
+static char str_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
 }
@@ -14,7 +14,7 @@ bool str_eq_nocase(struct str a, struct str b)
     if (a.len != b.len)
         return false;
     for (size_t i = 0; i < a.len; i++)
-        if (lower(a.p[i]) != lower(b.p[i]))
+        if (str_lower(a.p[i]) != str_lower(b.p[i]))
             return false;
     return true;
 }
@@ -158,7 +158,7 @@ unsigned str_distance(struct str a, struct str b)
         unsigned diagonal = row[0];
         row[0] = i;
         for (unsigned j = 1; j <= b.len; j++) {
-            unsigned change = diagonal + (lower(a.p[i - 1]) != lower(b.p[j - 1]));
+            unsigned change = diagonal + (str_lower(a.p[i - 1]) != str_lower(b.p[j - 1]));
             unsigned add = row[j - 1] + 1, drop = row[j] + 1;
             diagonal = row[j];
             row[j] = change < add ? change : add;

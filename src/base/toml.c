@@ -66,7 +66,7 @@ static uint32_t hash_of(const struct toml *t, const struct json *parent, struct 
 }
 
 /* The member's slot, or the empty one where it would go. */
-static struct toml_slot *find(const struct toml *t, const struct json *parent, struct str key)
+static struct toml_slot *toml_find(const struct toml *t, const struct json *parent, struct str key)
 {
     uint32_t hash = hash_of(t, parent, key);
     size_t i = hash & (t->slot_cap - 1);
@@ -78,7 +78,7 @@ static struct toml_slot *find(const struct toml *t, const struct json *parent, s
     }
 }
 
-static fallible grow(struct toml *t)
+static fallible toml_grow(struct toml *t)
 {
     size_t cap = t->slot_cap ? t->slot_cap * 2 : 64;
     struct toml_slot *slots = mem_try(cap * sizeof *slots);
@@ -99,7 +99,7 @@ static fallible grow(struct toml *t)
     return NULL;
 }
 
-static void append(struct json *parent, struct json *child)
+static void toml_append(struct json *parent, struct json *child)
 {
     child->next = NULL;
     if (parent->last)
@@ -111,14 +111,14 @@ static void append(struct json *parent, struct json *child)
 }
 
 /* key must not be there yet. */
-static fallible add(struct toml *t, struct json *parent, struct str key, struct json *value,
-                    enum toml_kind kind)
+static fallible toml_add(struct toml *t, struct json *parent, struct str key, struct json *value,
+                         enum toml_kind kind)
 {
     if ((t->slot_count + 1) * 4 > t->slot_cap * 3)
-        TRY(grow(t));
+        TRY(toml_grow(t));
     value->key = key;
-    append(parent, value);
-    *find(t, parent, key) = (struct toml_slot){parent, value, hash_of(t, parent, key), kind};
+    toml_append(parent, value);
+    *toml_find(t, parent, key) = (struct toml_slot){parent, value, hash_of(t, parent, key), kind};
     t->slot_count++;
     return NULL;
 }
@@ -130,7 +130,7 @@ static fallible add_new(struct toml *t, struct json *parent, struct str key, enu
 
     if (!value)
         return arena_check(t->arena);
-    TRY(add(t, parent, key, value, kind));
+    TRY(toml_add(t, parent, key, value, kind));
     *ret_value = value;
     return NULL;
 }
@@ -233,7 +233,7 @@ static fallible not_a_table(const struct toml *t, size_t at, struct str key,
 /* One step of a dotted key into the table that part names, made if missing. */
 static fallible enter_dotted(struct toml *t, struct json **table, size_t at, struct str part)
 {
-    struct toml_slot *s = t->slot_cap ? find(t, *table, part) : NULL;
+    struct toml_slot *s = t->slot_cap ? toml_find(t, *table, part) : NULL;
 
     if (!s || !s->value)
         return add_new(t, *table, part, JSON_OBJECT, TOML_DOTTED, table);
@@ -259,14 +259,14 @@ static fallible read_pair(struct toml *t, struct json *table, unsigned depth)
         at = t->at;
         TRY(toml_read_key_string(t, &part));
     }
-    if (t->slot_cap && find(t, table, part)->value)
+    if (t->slot_cap && toml_find(t, table, part)->value)
         return defined_twice(t, at, part);
     if (toml_peek(t) != '=')
         return toml_expected(t, "'='");
     t->at++;
     skip_blanks(t);
     TRY(read_value(t, depth + 1, &value));
-    return add(t, table, part, value, TOML_VALUE);
+    return toml_add(t, table, part, value, TOML_VALUE);
 }
 
 /* --- headers ------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ static fallible read_pair(struct toml *t, struct json *table, unsigned depth)
 static fallible enter_header(struct toml *t, struct json **table, unsigned *depth, size_t at,
                              struct str part)
 {
-    struct toml_slot *s = t->slot_cap ? find(t, *table, part) : NULL;
+    struct toml_slot *s = t->slot_cap ? toml_find(t, *table, part) : NULL;
 
     if (!s || !s->value)
         return add_new(t, *table, part, JSON_OBJECT, TOML_IMPLIED, table);
@@ -289,7 +289,7 @@ static fallible enter_header(struct toml *t, struct json **table, unsigned *dept
 
 static fallible open_table(struct toml *t, struct json *parent, size_t at, struct str key)
 {
-    struct toml_slot *s = t->slot_cap ? find(t, parent, key) : NULL;
+    struct toml_slot *s = t->slot_cap ? toml_find(t, parent, key) : NULL;
 
     if (!s || !s->value)
         return add_new(t, parent, key, JSON_OBJECT, TOML_DEFINED, &t->table);
@@ -302,7 +302,7 @@ static fallible open_table(struct toml *t, struct json *parent, size_t at, struc
 
 static fallible open_repeated(struct toml *t, struct json *parent, size_t at, struct str key)
 {
-    struct toml_slot *s = t->slot_cap ? find(t, parent, key) : NULL;
+    struct toml_slot *s = t->slot_cap ? toml_find(t, parent, key) : NULL;
     struct json *array = s ? s->value : NULL, *element;
 
     if (array && s->kind != TOML_REPEATED)
@@ -313,7 +313,7 @@ static fallible open_repeated(struct toml *t, struct json *parent, size_t at, st
     element = json_new(t->arena, JSON_OBJECT);
     if (!element)
         return arena_check(t->arena);
-    append(array, element);
+    toml_append(array, element);
     t->table_depth++;
     t->table = element;
     return NULL;
@@ -360,7 +360,7 @@ static fallible read_array(struct toml *t, unsigned depth, struct json **ret_val
         if (toml_peek(t) == ']')
             break;
         TRY(read_value(t, depth + 1, &value));
-        append(array, value);
+        toml_append(array, value);
         TRY(skip_lines(t));
         if (toml_peek(t) == ']')
             break;

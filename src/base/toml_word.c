@@ -134,7 +134,7 @@ static fallible make_moment(struct toml *t, struct str word, struct json **ret_v
  */
 
 /* Digits with single underscores between them; gives how many characters, 0 if none fit. */
-static size_t digits(struct str s, unsigned base)
+static size_t word_digits(struct str s, unsigned base)
 {
     size_t n = 0;
 
@@ -148,7 +148,7 @@ static size_t digits(struct str s, unsigned base)
 }
 
 /* False on overflow. */
-static bool accumulate(struct str s, unsigned base, bool negative, int64_t *ret_value)
+static bool word_accumulate(struct str s, unsigned base, bool negative, int64_t *ret_value)
 {
     uint64_t v = 0, max = negative ? (uint64_t)1 << 63 : INT64_MAX;
 
@@ -169,7 +169,7 @@ static fallible make_int(struct toml *t, size_t at, struct str number, unsigned 
 {
     int64_t v;
 
-    if (!accumulate(number, base, negative, &v))
+    if (!word_accumulate(number, base, negative, &v))
         return toml_error(t, at, "the number does not fit in 64 bits");
     *ret_value = json_new_int(t->arena, v);
     return *ret_value ? NULL : arena_check(t->arena);
@@ -184,7 +184,7 @@ static fallible make_double(struct toml *t, double d, struct json **ret_value)
 /* What is wrong with the unsigned decimal s, or NULL; says whether it is a float. */
 static const char *check_decimal(struct str s, bool *ret_float)
 {
-    size_t whole = digits(s, 10);
+    size_t whole = word_digits(s, 10);
     struct str rest = str_from(s, whole);
 
     *ret_float = false;
@@ -193,7 +193,7 @@ static const char *check_decimal(struct str s, bool *ret_float)
     if (whole > 1 && s.p[0] == '0')
         return "a number cannot begin with 0";
     if (take_char(&rest, '.')) {
-        size_t n = digits(rest, 10);
+        size_t n = word_digits(rest, 10);
         if (!n)
             return "digits must follow the point";
         rest = str_from(rest, n);
@@ -202,7 +202,7 @@ static const char *check_decimal(struct str s, bool *ret_float)
     if (take_char(&rest, 'e') || take_char(&rest, 'E')) {
         if (!take_char(&rest, '+'))
             take_char(&rest, '-');
-        size_t n = digits(rest, 10);
+        size_t n = word_digits(rest, 10);
         if (!n)
             return "digits must follow the exponent";
         rest = str_from(rest, n);
@@ -249,7 +249,7 @@ static fallible read_number(struct toml *t, size_t at, struct str word, struct j
         struct str number = str_from(s, 2);
         if (sign)
             return bad_word(t, at, word, "no sign may stand before 0x, 0o or 0b");
-        if (digits(number, base) != number.len)
+        if (word_digits(number, base) != number.len)
             return bad_word(t, at, word, "the digits do not fit the prefix");
         return make_int(t, at, number, base, false, ret_value);
     }

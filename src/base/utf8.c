@@ -9,7 +9,7 @@
 #define ASCII_STEP  8
 
 /* missing in bits 0-7, lowest next byte in 8-15, highest in 16-23; 0 between characters */
-static inline uint32_t expect(uint32_t missing, uint32_t low, uint32_t high)
+static inline uint32_t utf8_expect(uint32_t missing, uint32_t low, uint32_t high)
 {
     return missing | low << 8 | high << 16;
 }
@@ -20,13 +20,13 @@ static inline uint32_t after_lead(uint8_t c)
     if (c < 0xc2 || c > 0xf4)
         return 0;
     if (c < 0xe0)
-        return expect(1, 0x80, 0xbf);
+        return utf8_expect(1, 0x80, 0xbf);
     if (c < 0xf0)
-        return expect(2, c == 0xe0 ? 0xa0 : 0x80, c == 0xed ? 0x9f : 0xbf);
-    return expect(3, c == 0xf0 ? 0x90 : 0x80, c == 0xf4 ? 0x8f : 0xbf);
+        return utf8_expect(2, c == 0xe0 ? 0xa0 : 0x80, c == 0xed ? 0x9f : 0xbf);
+    return utf8_expect(3, c == 0xf0 ? 0x90 : 0x80, c == 0xf4 ? 0x8f : 0xbf);
 }
 
-static inline bool fits(uint32_t state, uint8_t c)
+static inline bool utf8_fits(uint32_t state, uint8_t c)
 {
     return c >= (state >> 8 & 0xff) && c <= state >> 16;
 }
@@ -35,7 +35,7 @@ static inline uint32_t after_fitting(uint32_t state)
 {
     uint32_t missing = (state & 0xff) - 1;
 
-    return missing ? expect(missing, 0x80, 0xbf) : 0;
+    return missing ? utf8_expect(missing, 0x80, 0xbf) : 0;
 }
 
 /* Bytes of ASCII at the front, counted by the word: up to seven more may follow. */
@@ -59,7 +59,7 @@ bool utf8_feed(uint32_t *state, struct str piece)
     for (size_t i = 0; i < piece.len;) {
         uint8_t c = (uint8_t)piece.p[i];
         if (now) {
-            if (!fits(now, c))
+            if (!utf8_fits(now, c))
                 return false;
             now = after_fitting(now);
             i++;
@@ -95,7 +95,7 @@ static size_t first_part(struct str s, uint32_t *ret_state)
         *ret_state = (uint8_t)s.p[0] < 0x80 ? 0 : UINT32_MAX;
         return 1;
     }
-    for (; state && n < s.len && fits(state, (uint8_t)s.p[n]); n++)
+    for (; state && n < s.len && utf8_fits(state, (uint8_t)s.p[n]); n++)
         state = after_fitting(state);
     *ret_state = state;
     return n;

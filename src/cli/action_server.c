@@ -3,7 +3,7 @@
 #include "cli/cli.h"
 #include "guest/exec/exec.h"
 
-static int run(struct cli *cli, int argc, char **argv)
+static int action_server_run(struct cli *cli, int argc, char **argv)
 {
     return exec_main(argc, argv, cli->envp);
 }
@@ -17,5 +17,5 @@ CLI_COMMAND(action_server) = {
             "name another user with --username, who is made if missing and gets that directory.\n"
             "Without SESSION_API_KEY in the environment it listens on loopback only.\n"
             "\n" EXEC_OPTIONS,
-    .run = run,
+    .run = action_server_run,
 };

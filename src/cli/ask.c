@@ -132,7 +132,7 @@ static void on_done(struct http_call *call, struct err *e)
     p->call = NULL;
 }
 
-static struct str where(const struct ask *k)
+static struct str ask_where(const struct ask *k)
 {
     return str_first(k->unix_path.p ? k->unix_path : k->url, 200);
 }
@@ -147,14 +147,14 @@ static void on_late(struct loop_timer *t)
         return;
     buf_addf(&line, "croft %s: waiting for an answer of ",
              p->k->cli->command ? p->k->cli->command->name : "");
-    plain_put_name(&line, where(p->k));
+    plain_put_name(&line, ask_where(p->k));
     buf_add_char(&line, '\n');
     err_free(fd_write_all(p->k->cli->err, buf_str(&line))); /* nobody left to tell */
 }
 
 static fallible no_server(struct ask *k, const struct ask_stream *s, struct err *e)
 {
-    struct str at = where(k);
+    struct str at = ask_where(k);
 
     if (s->inside)
         return e;
@@ -288,17 +288,17 @@ static enum err_code code_of(int status)
 }
 
 /* Something else listens there, or stands before it, or it is no server of this version. */
-static fallible stranger(const struct ask *k, int status)
+static fallible ask_stranger(const struct ask *k, int status)
 {
     return err_new(ERR_UPSTREAM,
                    "%s'" STR_FMT "' answered %d, which is not what a croft server says: is "
                    "something else there, or a proxy in front?",
-                   cfg_env_get(k->cli->envp, "CROFT_HOST") ? "CROFT_HOST " : "", STR_ARG(where(k)),
-                   status);
+                   cfg_env_get(k->cli->envp, "CROFT_HOST") ? "CROFT_HOST " : "",
+                   STR_ARG(ask_where(k)), status);
 }
 
 /* body NULL: it was no JSON. */
-static fallible refused(const struct ask *k, int status, const struct json *body)
+static fallible cli_ask_refused(const struct ask *k, int status, const struct json *body)
 {
     const struct json *detail = json_get(body, STR("detail"));
     struct str why = json_get_str(body, "detail", json_get_str(body, "error", (struct str){0}));
@@ -307,7 +307,7 @@ static fallible refused(const struct ask *k, int status, const struct json *body
         why = json_get_str(detail, "message", json_get_str(detail, "error", (struct str){0}));
     if (why.len)
         return err_new(code_of(status), STR_FMT, STR_ARG(why));
-    return stranger(k, status);
+    return ask_stranger(k, status);
 }
 
 fallible ask_refused(struct ask *k, int status, struct str text)
@@ -318,7 +318,7 @@ fallible ask_refused(struct ask *k, int status, struct str text)
         return NULL;
     text = arena_copy(&k->arena, text);
     err_free(json_parse(&k->arena, text, NULL, &body)); /* then it is nothing of ours */
-    return refused(k, status, body);
+    return cli_ask_refused(k, status, body);
 }
 
 static fallible ask_for(struct ask *k, const char *method, struct str path, struct str body,
@@ -348,9 +348,9 @@ static fallible ask_for(struct ask *k, const char *method, struct str path, stru
         return err_new(ERR_UNAUTHORIZED, "the server wants a key: set CROFT_API_KEY ('croft token "
                                          "create' makes one)");
     if (r.status >= 300)
-        return refused(k, r.status, r.body);
+        return cli_ask_refused(k, r.status, r.body);
     if (r.text.len && !r.body)
-        return stranger(k, r.status);
+        return ask_stranger(k, r.status);
     *ret_answer = r;
     return NULL;
 }

@@ -52,7 +52,7 @@ static void put_text(struct buf *out)
     }
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int backends_run(struct cli *cli, int argc, char **argv)
 {
     own_done(arena) a;
     own_done(buf) out;
@@ -78,5 +78,5 @@ CLI_COMMAND(backends) = {
     .usage = "[--json]",
     .help = "What a backend lacks on this machine is told by 'croft doctor'.\n",
     .options = {rows, ARRAY_LEN(rows), NULL},
-    .run = run,
+    .run = backends_run,
 };

@@ -34,7 +34,7 @@ static void on_progress(void *arg, const char *what)
     err_free(fd_write_all(cli->err, buf_str(&line))); /* talk, not data */
 }
 
-static double success(const struct bench_row *r)
+static double bench_success(const struct bench_row *r)
 {
     return (double)r->count / (double)(r->count + r->failed);
 }
@@ -69,7 +69,7 @@ static void put_figures(struct buf *out, const struct bench_row *r)
 {
     buf_addf(out, "%s%-*s %8.3f %8.3f %8.3f %8.3f %5zu %4.0f%%", r->peer ? "  " : "",
              r->peer ? 38 : 40, r->what, bench_at(r, 0), bench_at(r, .5), bench_at(r, .95),
-             bench_at(r, .99), r->count, 100 * success(r));
+             bench_at(r, .99), r->count, 100 * bench_success(r));
 }
 
 static void put_text(struct buf *out, const struct bench *b, const struct utsname *u)
@@ -95,7 +95,7 @@ static void put_row_figures(struct jw *w, const struct bench_row *r)
     jw_cstr(w, "what", r->what);
     jw_int(w, "n", (int64_t)r->count);
     jw_int(w, "failed", (int64_t)r->failed);
-    jw_double(w, "success", success(r));
+    jw_double(w, "success", bench_success(r));
     jw_double(w, "min_ms", bench_at(r, 0));
     jw_double(w, "p50_ms", bench_at(r, .5));
     jw_double(w, "p95_ms", bench_at(r, .95));
@@ -160,7 +160,7 @@ static void put_json(struct buf *out, const struct bench *b, const struct utsnam
 
 /* --- the bars of a server --- */
 
-static const char *verdict(const struct bar *b)
+static const char *bench_verdict(const struct bar *b)
 {
     return !b->measured ? "not measured" : bar_met(b) ? "met" : "missed";
 }
@@ -180,7 +180,7 @@ static void put_bars_text(struct buf *out, const struct bars *b, const struct ut
     for (size_t i = 0; i < b->bar_count; i++) {
         const struct bar *bar = &b->bars[i];
         buf_addf(out, "%-40s %8.3f %s, bar %s %.3f %s: %s\n", bar->what, bar->got, bar->unit,
-                 bar->at_least ? ">=" : "<=", bar->bar, bar->unit, verdict(bar));
+                 bar->at_least ? ">=" : "<=", bar->bar, bar->unit, bench_verdict(bar));
     }
     if (b->note[0])
         buf_addf(out, "%s\n", b->note);
@@ -209,7 +209,7 @@ static void put_bars_json(struct buf *out, const struct bars *b, const struct ut
                     jw_cstr(&w, "wanted", b->bars[i].at_least ? "at least" : "at most");
                     jw_double(&w, "bar", b->bars[i].bar);
                     jw_cstr(&w, "unit", b->bars[i].unit);
-                    jw_cstr(&w, "verdict", verdict(&b->bars[i]));
+                    jw_cstr(&w, "verdict", bench_verdict(&b->bars[i]));
                 }
         }
         if (b->has_phases)
@@ -255,8 +255,8 @@ static const char *find_self(char path[4096])
     return path;
 }
 
-static fallible measure(struct cli *cli, const struct bench_options *o, const char *state,
-                        struct buf *out)
+static fallible bench_measure(struct cli *cli, const struct bench_options *o, const char *state,
+                              struct buf *out)
 {
     struct bench b;
     struct utsname u;
@@ -301,7 +301,7 @@ static fallible measure_server(struct cli *cli, const struct bench_options *o, c
     return NULL;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int bench_run_command(struct cli *cli, int argc, char **argv)
 {
     own_done(arena) a;
     own_done(buf) out;
@@ -323,7 +323,7 @@ static int run(struct cli *cli, int argc, char **argv)
     if (name)
         e = measure_server(cli, &o, name, &out);
     else if (!(e = cli_state_path(cli, &a, &state)))
-        e = measure(cli, &o, state.p, &out);
+        e = bench_measure(cli, &o, state.p, &out);
     return e ? cli_fail(cli, e) : cli_put(cli, &out);
 }
 
@@ -347,5 +347,5 @@ CLI_COMMAND(bench) = {
         "density, what requests cost with 10 sandboxes and with as many as\n"
         "CROFT_BENCH_CROWD says (200, up to 5,000).\n",
     .options = {rows, ARRAY_LEN(rows), NULL},
-    .run = run,
+    .run = bench_run_command,
 };

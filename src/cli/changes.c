@@ -152,27 +152,27 @@ static fallible all_layers(struct job *j, layer_fn act)
 
 /* --- the three commands --- */
 
-static fallible diff(struct job *j)
+static fallible changes_diff(struct job *j)
 {
     if (!j->o.json)
         warn_of_others(j);
     return all_layers(j, diff_layer);
 }
 
-static fallible list(struct job *j)
+static fallible changes_show_list(struct job *j)
 {
     TRY(cli_open_state(j->cli, &j->state));
     return changes_list(j->state, j->o.json, &j->out);
 }
 
-static fallible apply(struct job *j)
+static fallible changes_apply_run(struct job *j)
 {
     TRY(refuse_others(j));
     kept_begin_notes(&j->kept);
     return all_layers(j, apply_layer);
 }
 
-static fallible rollback(struct job *j)
+static fallible changes_rollback(struct job *j)
 {
     if (j->o.to.p)
         return err_new(ERR_UNSUPPORTED,
@@ -206,10 +206,10 @@ static fallible do_here_or_there(struct job *j, struct err *(*act)(struct job *)
 {
     struct far_ask there = {
         .json = j->o.json, .force = j->o.force, .paths = j->paths, .to = j->o.to};
-    struct err *e = j->o.list ? NULL : open_kept(j, act != rollback);
+    struct err *e = j->o.list ? NULL : open_kept(j, act != changes_rollback);
 
     if (j->o.list)
-        return list(j);
+        return changes_show_list(j);
     if (!e)
         return act(j);
     return j->id ? far_try(j->cli, &there, j->id, far, &j->out, e) : e;
@@ -228,10 +228,10 @@ static int do_job(struct job *j, struct err *(*act)(struct job *), far_fn *far)
     return code;
 }
 
-static int run(struct cli *cli, int argc, char **argv, struct err *(*act)(struct job *),
-               far_fn *far)
+static int changes_run(struct cli *cli, int argc, char **argv, struct err *(*act)(struct job *),
+                       far_fn *far)
 {
-    bool takes_paths = act == apply;
+    bool takes_paths = act == changes_apply_run;
     own_done(arena) a;
     struct job j = {.cli = cli, .state = -1, .kept.dir = -1};
 
@@ -253,20 +253,20 @@ static int run(struct cli *cli, int argc, char **argv, struct err *(*act)(struct
 
 static int run_diff(struct cli *cli, int argc, char **argv)
 {
-    return run(cli, argc, argv, diff, far_diff);
+    return changes_run(cli, argc, argv, changes_diff, far_diff);
 }
 
 static int run_apply(struct cli *cli, int argc, char **argv)
 {
-    return run(cli, argc, argv, apply, far_apply);
+    return changes_run(cli, argc, argv, changes_apply_run, far_apply);
 }
 
 static int run_rollback(struct cli *cli, int argc, char **argv)
 {
-    return run(cli, argc, argv, rollback, far_rollback);
+    return changes_run(cli, argc, argv, changes_rollback, far_rollback);
 }
 
-CLI_COMMAND(diff) = {
+CLI_COMMAND(changes_diff) = {
     .name = "diff",
     .summary = "list what a sandbox changed in its copy of a directory",
     .usage = "[SANDBOX | --list] [--json]",
@@ -284,7 +284,7 @@ CLI_COMMAND(diff) = {
     .run = run_diff,
 };
 
-CLI_COMMAND(apply) = {
+CLI_COMMAND(changes_apply_run) = {
     .name = "apply",
     .summary = "put a sandbox's changes into the directory itself",
     .usage = "[SANDBOX [PATH ...]] [--force] [--json]",
@@ -300,7 +300,7 @@ CLI_COMMAND(apply) = {
     .run = run_apply,
 };
 
-CLI_COMMAND(rollback) = {
+CLI_COMMAND(changes_rollback) = {
     .name = "rollback",
     .summary = "drop a sandbox's changes",
     .usage = "[SANDBOX] [--to SNAPSHOT] [--json]",

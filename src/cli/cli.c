@@ -85,7 +85,7 @@ int cli_put(struct cli *cli, const struct buf *data)
     return e ? cli_fail(cli, e) : cli_put_raw(cli, buf_str(data));
 }
 
-static void say(struct cli *cli, const struct err *e, const char *more)
+static void cli_say(struct cli *cli, const struct err *e, const char *more)
 {
     own_done(buf) line;
     struct jw w;
@@ -117,7 +117,7 @@ int cli_fail(struct cli *cli, struct err *e)
         return CLI_OK;
     if (cli->misused)
         return cli_misuse(cli, e);
-    say(cli, e, "");
+    cli_say(cli, e, "");
     err_free(e);
     return CLI_FAILED;
 }
@@ -131,7 +131,7 @@ int cli_misuse(struct cli *cli, struct err *e)
         buf_addf(&more, "try: croft %s --help\n", cli->command->name);
     else
         buf_add_cstr(&more, "try: croft help\n");
-    say(cli, e, buf_cstr(&more) ?: "");
+    cli_say(cli, e, buf_cstr(&more) ?: "");
     err_free(e);
     return CLI_USAGE;
 }
@@ -183,7 +183,7 @@ static bool has_flag(const char *flag, int argc, char **argv)
     return false;
 }
 
-static int run(struct cli *cli, const struct cli_command *c, int argc, char **argv)
+static int cli_run(struct cli *cli, const struct cli_command *c, int argc, char **argv)
 {
     own_done(buf) help;
     own_done(arena) a;
@@ -216,5 +216,5 @@ int cli_main(int argc, char **argv, const char *const *envp)
         return cli_misuse(&cli, err_new(ERR_INVALID, "'%.80s' should follow a command", name));
     if (!c)
         return cli_misuse(&cli, cli_unknown_command(name));
-    return run(&cli, c, argc > 2 ? argc - 2 : 0, argv + (argc > 2 ? 2 : argc));
+    return cli_run(&cli, c, argc > 2 ? argc - 2 : 0, argv + (argc > 2 ? 2 : argc));
 }

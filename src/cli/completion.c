@@ -154,7 +154,7 @@ static void put_fish(struct buf *out)
     }
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int completion_run(struct cli *cli, int argc, char **argv)
 {
     static const struct {
         const char *name;
@@ -181,5 +181,5 @@ CLI_COMMAND(completion) = {
     .help = "For this shell:  eval \"$(croft completion bash)\"\n"
             "For every shell: croft completion bash > "
             "~/.local/share/bash-completion/completions/croft\n",
-    .run = run,
+    .run = completion_run,
 };

@@ -17,7 +17,7 @@ static const struct cfg_row rows[] = {
     CFG_BOOL(config_options, json, "json", false, "Print a JSON object."),
 };
 
-static struct str field(const struct json *note, const char *key)
+static struct str config_field(const struct json *note, const char *key)
 {
     return json_get_str(note, key, STR(""));
 }
@@ -41,8 +41,8 @@ static void put_json(const struct settings_loaded *l, struct buf *out)
 static void put_notes(const struct json *notes, struct buf *out)
 {
     for (const struct json *n = notes->first; n; n = n->next)
-        buf_addf(out, "# " STR_FMT " (" STR_FMT "): " STR_FMT "\n", STR_ARG(field(n, "key")),
-                 STR_ARG(field(n, "source")), STR_ARG(field(n, "note")));
+        buf_addf(out, "# " STR_FMT " (" STR_FMT "): " STR_FMT "\n", STR_ARG(config_field(n, "key")),
+                 STR_ARG(config_field(n, "source")), STR_ARG(config_field(n, "note")));
 }
 
 static void put_text(const struct settings_loaded *l, struct buf *out)
@@ -55,7 +55,7 @@ static void put_text(const struct settings_loaded *l, struct buf *out)
     put_notes(l->cfg.notes, out);
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int config_run(struct cli *cli, int argc, char **argv)
 {
     own_done(settings_loaded) l = {0};
     own_done(buf) out;
@@ -91,5 +91,5 @@ CLI_COMMAND(config) = {
             "does not use are listed at the end.\n",
     .options = {rows, ARRAY_LEN(rows), NULL},
     .takes_settings = true,
-    .run = run,
+    .run = config_run,
 };

@@ -84,7 +84,7 @@ static struct str parent_of(struct str path)
     return n > 1 ? str_first(path, n - 1) : n == 1 ? STR("/") : STR(".");
 }
 
-static struct str query(struct copy *c, const char *before, struct str value)
+static struct str cp_query(struct copy *c, const char *before, struct str value)
 {
     own_done(buf) b;
 
@@ -107,7 +107,7 @@ static fallible ask_there(struct copy *c, const char *method, struct str path, s
                       ret_status);
 }
 
-static fallible told(struct copy *c, int status, const struct buf *answer)
+static fallible cp_told(struct copy *c, int status, const struct buf *answer)
 {
     return ask_refused(&c->k, status, buf_str(answer));
 }
@@ -131,7 +131,7 @@ static fallible is_dir_inside(struct copy *c, struct str path, bool *ret_dir)
     JW_OBJECT(&w, NULL)
         jw_str(&w, "path", parent_of(path));
     TRY(ask_there(c, "POST", STR("/list_files"), buf_str(&body), ask_keep, &text, &status));
-    TRY(told(c, status, &text));
+    TRY(cp_told(c, status, &text));
     TRY(json_parse(&c->k.arena, arena_copy(&c->k.arena, buf_str(&text)), NULL, &list));
     for (const struct json *at = list->first; at; at = at->next)
         if (at->type == JSON_STR && at->s.len == name.len + 1 && str_starts(at->s, name) &&
@@ -149,7 +149,7 @@ static void give_up(struct copy *c, struct err *e)
     c->done = true;
 }
 
-static void pump(struct copy *c)
+static void cp_pump(struct copy *c)
 {
     own_free char *page = malloc(PIECE);
     size_t n = 1;
@@ -175,7 +175,7 @@ static void pump(struct copy *c)
 
 static void on_drain(struct http_call *call)
 {
-    pump(http_call_owner(call));
+    cp_pump(http_call_owner(call));
 }
 
 static void on_head(struct http_call *call, const struct http_head *head)
@@ -197,25 +197,25 @@ static void on_done(struct http_call *call, struct err *e)
 }
 
 /* Into a directory inside, which is made if it is missing. */
-static fallible upload(struct copy *c, struct str into)
+static fallible cp_upload(struct copy *c, struct str into)
 {
     static const struct http_call_events events = {on_head, on_body, on_drain, on_done};
     static const struct http_call_spec spec = {
         .method = STR_INIT("POST"), .stream_body = true, .idle_ms = IDLE_MS};
 
     TRY(ask_inside_start(
-        &c->k, &c->inside, query(c, "/upload_file?recursive=true&exact=true&destination=", into),
+        &c->k, &c->inside, cp_query(c, "/upload_file?recursive=true&exact=true&destination=", into),
         STR("multipart/form-data; boundary=" BOUNDARY), &spec, &events, c, &c->call));
     http_call_write(c->call, STR("--" BOUNDARY "\r\nContent-Disposition: form-data; "
                                  "name=\"file\"; filename=\"tree.zip\"\r\nContent-Type: "
                                  "application/octet-stream\r\n\r\n"));
-    pump(c);
+    cp_pump(c);
     while (!c->done)
         TRY(loop_turn(c->k.loop, -1));
     if (c->failed && c->status < 400)
         return take(&c->failed);
     err_free(take(&c->failed)); /* it would not hear us out: what it said is why */
-    return told(c, c->status, &c->answer);
+    return cp_told(c, c->status, &c->answer);
 }
 
 /* What is neither file, directory nor link has no copy. */
@@ -245,7 +245,7 @@ static fallible copy_in(struct copy *c, struct str from, struct str to)
     TRY(is_dir_inside(c, to, &dir));
     if (S_ISREG(st.st_mode)) {
         TRY(zip_out_file(take_fd(&fd), dir ? name : last_part(to), &config, &c->zip));
-        return upload(c, dir ? to : parent_of(to));
+        return cp_upload(c, dir ? to : parent_of(to));
     }
     if (!S_ISDIR(st.st_mode))
         return err_new(ERR_INVALID, "'" STR_FMT "' is neither a file nor a directory",
@@ -253,7 +253,7 @@ static fallible copy_in(struct copy *c, struct str from, struct str to)
     bool dot = str_eq(name, STR(".")) || str_eq(name, STR(".."));
     config.no_top = dot;
     TRY(zip_out_tree(take_fd(&fd), &config, &c->zip));
-    return upload(
+    return cp_upload(
         c, dir && !dot ? arena_printf(&c->k.arena, STR_FMT "/" STR_FMT, STR_ARG(to), STR_ARG(name))
                        : to);
 }
@@ -301,7 +301,7 @@ static fallible aside_remove(int dir, struct aside *a, struct err *e)
     return e;
 }
 
-static fallible unpack(struct copy *c, int archive, int dir, bool top)
+static fallible cp_unpack(struct copy *c, int archive, int dir, bool top)
 {
     struct aside staging;
     own(zip_in) z = NULL;
@@ -356,7 +356,7 @@ static fallible place_file(struct copy *c, int archive, struct str name, struct 
     const char *wanted = arena_cstr(&c->k.arena, into ? name : last_part(to));
     TRY(arena_check(&c->k.arena));
     TRY(aside_make(dir, &there)); /* its own name may be another file's here */
-    struct err *e = unpack(c, archive, there.fd, false);
+    struct err *e = cp_unpack(c, archive, there.fd, false);
     if (!e && renameat(there.fd, called, dir, wanted) < 0) {
         e = err_sys("name it '%s'", wanted);
         unlinkat(there.fd, called, 0);
@@ -381,10 +381,10 @@ static fallible copy_out(struct copy *c, struct str from, struct str to)
     a.fd = archive;
     buf_init(&a.start, 16384);
     TRY(is_dir_inside(c, from, &is_dir));
-    struct err *e = ask_there(c, "GET", query(c, "/download_files?exact=true&path=", from),
+    struct err *e = ask_there(c, "GET", cp_query(c, "/download_files?exact=true&path=", from),
                               (struct str){0}, write_archive, &a, &status);
     if (!e)
-        e = a.failed ? take(&a.failed) : told(c, status, &a.start);
+        e = a.failed ? take(&a.failed) : cp_told(c, status, &a.start);
     buf_done(&a.start);
     if (e)
         return e;
@@ -395,10 +395,10 @@ static fallible copy_out(struct copy *c, struct str from, struct str to)
                                                                 STR_ARG(to), STR_ARG(name))
                                                  : to;
     TRY(make_target(c, into, &dir));
-    return unpack(c, archive, dir, !dot);
+    return cp_unpack(c, archive, dir, !dot);
 }
 
-static fallible copy(struct copy *c, int argc, char **argv)
+static fallible cp_copy(struct copy *c, int argc, char **argv)
 {
     struct json *sandbox;
 
@@ -440,7 +440,7 @@ static int put_json(const struct copy *c, char **argv)
     return cli_put(c->k.cli, &out);
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int cp_run(struct cli *cli, int argc, char **argv)
 {
     struct copy c = {0};
     struct err *e = ask_open(&c.k, cli);
@@ -453,7 +453,7 @@ static int run(struct cli *cli, int argc, char **argv)
         argv++;
     }
     if (!e)
-        e = copy(&c, argc, argv);
+        e = cp_copy(&c, argc, argv);
     int code = e ? cli_fail(cli, e) : c.o.json ? put_json(&c, argv) : CLI_OK;
     zip_out_free(c.zip);
     buf_done(&c.answer);
@@ -474,5 +474,5 @@ CLI_COMMAND(cp) = {
         "\n"
         "  croft cp src demo:/workspace           croft cp demo:/workspace/out.txt .\n",
     .options = {.rows = rows, .count = ARRAY_LEN(rows)},
-    .run = run,
+    .run = cp_run,
 };

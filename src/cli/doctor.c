@@ -113,7 +113,7 @@ static bool all_held(const struct doctor_report *r)
     return !r->trouble;
 }
 
-static int examine(struct cli *cli, const char *state, bool json)
+static int doctor_examine_machine(struct cli *cli, const char *state, bool json)
 {
     struct launcher_user room;
     struct doctor_report r;
@@ -132,7 +132,7 @@ static int examine(struct cli *cli, const char *state, bool json)
     return held ? code : CLI_FAILED;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int doctor_run(struct cli *cli, int argc, char **argv)
 {
     own_done(arena) a = {0};
     struct doctor_options o = {0};
@@ -148,7 +148,7 @@ static int run(struct cli *cli, int argc, char **argv)
     if (e)
         return cli_misuse(cli, e);
     e = cli_state_path(cli, &a, &state);
-    return e ? cli_fail(cli, e) : examine(cli, state.p, o.json);
+    return e ? cli_fail(cli, e) : doctor_examine_machine(cli, state.p, o.json);
 }
 
 CLI_COMMAND(doctor) = {
@@ -161,5 +161,5 @@ CLI_COMMAND(doctor) = {
         "sandbox has here, by what means, and how to get those that are missing. Exits with 1\n"
         "when no sandbox can be started or anything forbidden was possible.",
     .options = {rows, ARRAY_LEN(rows), NULL},
-    .run = run,
+    .run = doctor_run,
 };

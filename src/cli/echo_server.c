@@ -37,7 +37,7 @@ static void raise_descriptor_limit(void)
     }
 }
 
-static fallible serve(const struct echo_options *o)
+static fallible echo_server_serve(const struct echo_options *o)
 {
     own(loop) loop = NULL;
     enum log_level level = LOG_WARN;
@@ -58,7 +58,7 @@ static fallible serve(const struct echo_options *o)
     return echo_run(loop, &config);
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int echo_server_run(struct cli *cli, int argc, char **argv)
 {
     own_done(arena) a;
     struct echo_options o;
@@ -69,7 +69,7 @@ static int run(struct cli *cli, int argc, char **argv)
         e = cli_no_more(argc, argv);
     if (e)
         return cli_misuse(cli, e);
-    return cli_fail(cli, serve(&o));
+    return cli_fail(cli, echo_server_serve(&o));
 }
 
 CLI_COMMAND(echo_server) = {
@@ -78,5 +78,5 @@ CLI_COMMAND(echo_server) = {
     .usage = "[--listen ADDRESS] [--dir DIR]",
     .options = {rows, ARRAY_LEN(rows), NULL},
     .hidden = true,
-    .run = run,
+    .run = echo_server_run,
 };

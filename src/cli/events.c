@@ -21,7 +21,7 @@ static const struct cfg_row rows[] = {
     CFG_BOOL(events_follow, json, "json", false, "Print JSON; of follow, an object a line."),
 };
 
-static const char *advice(const struct event_verdict *v)
+static const char *events_advice(const struct event_verdict *v)
 {
     switch (v->state) {
     case EVENT_OK:
@@ -57,7 +57,7 @@ static void put_json(struct buf *out, const struct event_verdict *v, const char 
             jw_uint(&w, "bad_id", v->bad_seq);
             jw_uint(&w, "bytes_after", v->after_bytes);
             jw_cstr(&w, "why", v->why);
-            jw_cstr(&w, "advice", advice(v));
+            jw_cstr(&w, "advice", events_advice(v));
         }
     }
     buf_add_char(out, '\n');
@@ -103,7 +103,7 @@ static void put_part(struct jw *w, const struct trail_part *p)
             jw_uint(w, "bad_id", p->base + p->verdict.bad_seq);
             jw_uint(w, "bytes_after", p->verdict.after_bytes);
             jw_cstr(w, "why", p->verdict.why);
-            jw_cstr(w, "advice", advice(&p->verdict));
+            jw_cstr(w, "advice", events_advice(&p->verdict));
         }
     }
 }
@@ -145,7 +145,7 @@ static const char *seal_advice(const struct trail_part *p)
     }
 }
 
-static fallible tell(const struct trail_verdict *t, const char *path)
+static fallible events_tell(const struct trail_verdict *t, const char *path)
 {
     const struct trail_part *p = t->bad;
 
@@ -159,10 +159,10 @@ static fallible tell(const struct trail_verdict *t, const char *path)
                    "'%s': record %" PRIu64 " at offset %" PRIu64 " %s, %" PRIu64
                    " bytes from there on: %s",
                    t->count > 1 ? p->name : path, v->bad_seq, v->bad_offset, v->why, v->after_bytes,
-                   advice(v));
+                   events_advice(v));
 }
 
-static fallible look(struct arena *a, const char *path, struct trail_verdict *ret)
+static fallible events_look(struct arena *a, const char *path, struct trail_verdict *ret)
 {
     own_free char *of_dir = mem_dup_cstr(path), *of_name = mem_dup_cstr(path);
     own_fd dir = open(dirname(of_dir), O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -173,12 +173,12 @@ static fallible look(struct arena *a, const char *path, struct trail_verdict *re
     return NULL;
 }
 
-static int verify(struct cli *cli, struct arena *a, const char *path, bool json)
+static int events_verify(struct cli *cli, struct arena *a, const char *path, bool json)
 {
     struct trail_verdict t;
     char head[2 * SHA256_LEN + 1];
     own_done(buf) out;
-    struct err *e = look(a, path, &t);
+    struct err *e = events_look(a, path, &t);
 
     buf_init(&out, 16u << 20);
     if (e)
@@ -192,11 +192,11 @@ static int verify(struct cli *cli, struct arena *a, const char *path, bool json)
     else
         put_text(&out, v, head);
     int code = cli_put(cli, &out);
-    e = tell(&t, path);
+    e = events_tell(&t, path);
     return e ? cli_fail(cli, e) : code;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int events_run(struct cli *cli, int argc, char **argv)
 {
     own_done(arena) a;
     struct events_follow o = {0};
@@ -210,7 +210,7 @@ static int run(struct cli *cli, int argc, char **argv)
         e = events_follow_check(&o);
     if (e)
         return cli_misuse(cli, e);
-    return follows ? events_follow(cli, &o) : verify(cli, &a, argv[1], o.json);
+    return follows ? events_follow(cli, &o) : events_verify(cli, &a, argv[1], o.json);
 }
 
 CLI_COMMAND(events) = {
@@ -229,5 +229,5 @@ CLI_COMMAND(events) = {
         "says where and what to do. Changes nothing; a log in use may seem torn or unsealed\n"
         "for a moment.",
     .options = {rows, ARRAY_LEN(rows), NULL},
-    .run = run,
+    .run = events_run,
 };

@@ -135,7 +135,7 @@ static fallible follow_once(struct following *f)
     return take(&f->ended);
 }
 
-static fallible follow(struct following *f, struct cli *cli)
+static fallible events_follow_server(struct following *f, struct cli *cli)
 {
     struct ask_again again = {0};
 
@@ -152,7 +152,7 @@ int events_follow(struct cli *cli, const struct events_follow *how)
 
     buf_init(&f.out, 4u << 20);
     buf_init(&f.last, 256);
-    struct err *e = follow(&f, cli);
+    struct err *e = events_follow_server(&f, cli);
     int code = e ? cli_fail(cli, e) : f.code;
     buf_done(&f.out);
     buf_done(&f.last);

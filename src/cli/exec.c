@@ -344,7 +344,7 @@ static fallible make_shell(struct exec *x)
     return NULL;
 }
 
-static fallible begin(struct exec *x, const char *const *argv)
+static fallible exec_begin(struct exec *x, const char *const *argv)
 {
     static const struct http_call_events watch = {.on_body = on_watch_body,
                                                   .on_done = on_watch_done};
@@ -371,7 +371,7 @@ static fallible begin(struct exec *x, const char *const *argv)
     return exec_open_input(x);
 }
 
-static void finish(struct exec *x)
+static void exec_finish(struct exec *x)
 {
     struct http_call *const calls[] = {x->run, x->send};
 
@@ -421,7 +421,7 @@ static fallible in_sandbox(struct exec *x, const char *name, const char *const *
                        name, STR_ARG(status), name);
     x->tty_out = isatty(x->k.cli->out) && !x->o.json;
     TRY(make_shell(x));
-    TRY(begin(x, argv));
+    TRY(exec_begin(x, argv));
     while (!x->over)
         TRY(loop_turn(x->k.loop, -1));
     put_rest(x);
@@ -465,7 +465,7 @@ static int run_in(struct cli *cli, int argc, char **argv, const char *const *oth
             code = x.code < 0 ? EXEC_OURS : x.code;
         }
     }
-    finish(&x);
+    exec_finish(&x);
     ask_close(&x.k);
     return code;
 }

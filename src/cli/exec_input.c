@@ -8,7 +8,7 @@
 
 #define SIDE_OR(n, otherwise) ((n) ? (n) : (otherwise))
 
-static void look(struct exec *x);
+static void input_look(struct exec *x);
 static void take_input(struct exec *x);
 
 /* Not begun: the run is still on its way to the shell, and the next look comes after it. */
@@ -32,7 +32,7 @@ static void on_look_body(struct http_call *call, struct str piece)
     buf_add(&((struct exec *)http_call_owner(call))->looked, piece);
 }
 
-static void look(struct exec *x)
+static void input_look(struct exec *x)
 {
     static const struct http_call_events events = {.on_body = on_look_body,
                                                    .on_done = on_look_done};
@@ -98,7 +98,7 @@ void exec_send_next(struct exec *x)
         return;
     if (!x->began) {
         if (!x->pipe.p)
-            look(x);
+            input_look(x);
         return;
     }
     jw_init(&w, &body, JW_WEB);

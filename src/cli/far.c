@@ -143,8 +143,8 @@ static void put_applied(struct buf *out, const struct json *body)
         put_target(out, d);
 }
 
-static fallible post(struct far *f, const char *name, const char *rest, const struct buf *body,
-                     struct ask_answer *ret)
+static fallible far_post(struct far *f, const char *name, const char *rest, const struct buf *body,
+                         struct ask_answer *ret)
 {
     struct json *sandbox;
 
@@ -171,7 +171,7 @@ fallible far_apply(struct far *f, const char *name)
                 for (size_t i = 0; f->a->paths[i]; i++)
                     jw_cstr(&w, NULL, f->a->paths[i]);
     }
-    TRY(post(f, name, "/apply", &body, &r));
+    TRY(far_post(f, name, "/apply", &body, &r));
     if (!f->a->json)
         put_applied(f->out, r.body);
     return NULL;
@@ -190,7 +190,7 @@ fallible far_rollback(struct far *f, const char *name)
     JW_OBJECT(&w, NULL)
         if (f->a->to.p)
             jw_str(&w, "to", f->a->to);
-    TRY(post(f, name, "/rollback", &body, &r));
+    TRY(far_post(f, name, "/rollback", &body, &r));
     if (!f->a->json)
         buf_addf(f->out, "'%s' is as it was %s; 'croft resume %s' goes on from there\n", name,
                  f->a->to.p ? "in the snapshot" : "when it began", name);
@@ -212,7 +212,7 @@ fallible far_take(struct far *f, const char *name)
     jw_init(&w, &body, JW_WEB);
     JW_OBJECT(&w, NULL)
         jw_str(&w, "name", called);
-    TRY(post(f, name, "/snapshot", &body, &r));
+    TRY(far_post(f, name, "/snapshot", &body, &r));
     if (!f->a->json)
         buf_addf(f->out, STR_FMT "\tsandbox %s\n", STR_ARG(called), name);
     return NULL;

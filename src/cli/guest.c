@@ -27,7 +27,7 @@ static fallible write_out(const char *path)
     return fd_replace_file(fd, slash ? slash + 1 : path, program, 0755);
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int guest_run(struct cli *cli, int argc, char **argv)
 {
     if (argc != 1 || argv[0][0] == '-' || !argv[0][0])
         return cli_misuse(cli, err_new(ERR_INVALID, "name the file to write"));
@@ -40,5 +40,5 @@ CLI_COMMAND(guest) = {
     .usage = "FILE",
     .help = "croft carries croft-guest: one static file that needs nothing of the system it\n"
             "runs on. FILE is replaced in one step and is executable.\n",
-    .run = run,
+    .run = guest_run,
 };

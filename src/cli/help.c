@@ -45,7 +45,7 @@ void cli_put_help(const struct cli_command *c, struct buf *out)
     }
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int help_run(struct cli *cli, int argc, char **argv)
 {
     own_done(buf) out;
 
@@ -65,5 +65,5 @@ CLI_COMMAND(help) = {
     .name = "help",
     .summary = "list the commands, or explain one",
     .usage = "[COMMAND]",
-    .run = run,
+    .run = help_run,
 };

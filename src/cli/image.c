@@ -77,7 +77,7 @@ static void on_progress(void *arg, size_t done, size_t count, bool shared)
         err_free(fd_write_all(j->cli->err, buf_str(&line))); /* nobody left to tell */
 }
 
-static fallible import(void *arg, const char *path)
+static fallible image_import_archive(void *arg, const char *path)
 {
     struct job *j = arg;
     struct image_import how = {
@@ -112,7 +112,7 @@ static void put_size(struct buf *out, uint64_t bytes)
     buf_addf(out, n < 10 && unit ? "%.1f%c" : "%.0f%c", n, units[unit]);
 }
 
-static fallible list(void *arg)
+static fallible image_list(void *arg)
 {
     struct job *j = arg;
     struct image *all;
@@ -165,17 +165,17 @@ static fallible remove_one(void *arg, const char *which)
 static const struct cli_things things = {.make = "import",
                                          .of = "FILE",
                                          .thing = "IMAGE",
-                                         .list = list,
-                                         .create = import,
+                                         .list = image_list,
+                                         .create = image_import_archive,
                                          .remove = remove_one};
 
-static fallible act(struct job *j, int argc, char **argv)
+static fallible image_act(struct job *j, int argc, char **argv)
 {
     TRY(cli_open_state(j->cli, &j->state));
     return cli_things_do(&things, j, argc, argv);
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int image_run(struct cli *cli, int argc, char **argv)
 {
     own_done(arena) a = {0};
     struct job j = {.cli = cli, .a = &a, .state = -1};
@@ -187,7 +187,7 @@ static int run(struct cli *cli, int argc, char **argv)
     if (e)
         return cli_misuse(cli, e);
     buf_init(&j.out, 64u << 20);
-    e = act(&j, argc, argv);
+    e = image_act(&j, argc, argv);
     int code = cli_put(cli, &j.out); /* what was done is said, also before a failure */
     buf_done(&j.out);
     own_close(j.state);
@@ -205,5 +205,5 @@ CLI_COMMAND(image) = {
             "'rm' of a name takes only that away from an image that has others; 'rm' of an id\n"
             "takes the image with all its names.",
     .options = {rows, ARRAY_LEN(rows), NULL},
-    .run = run,
+    .run = image_run,
 };

@@ -69,7 +69,7 @@ static void put_object(struct buf *out, const struct json *object)
     }
 }
 
-static fallible show(struct job *j, const char *rest)
+static fallible inspect_show(struct job *j, const char *rest)
 {
     struct ask_answer r;
 
@@ -87,7 +87,7 @@ static int run_inspect(struct cli *cli, int argc, char **argv)
     struct err *e = open_job(&j, cli, argc, argv);
 
     if (!e)
-        e = show(&j, "");
+        e = inspect_show(&j, "");
     return close_job(&j, cli, e);
 }
 
@@ -97,7 +97,7 @@ static int run_stats(struct cli *cli, int argc, char **argv)
     struct err *e = open_job(&j, cli, argc, argv);
 
     if (!e)
-        e = show(&j, "/stats");
+        e = inspect_show(&j, "/stats");
     return close_job(&j, cli, e);
 }
 

@@ -60,7 +60,7 @@ static bool put_letters(struct spelling *s, const char *letters, bool *ret_wants
     return true;
 }
 
-static void spell(struct spelling *s, int argc, char **argv)
+static void letters_spell(struct spelling *s, int argc, char **argv)
 {
     unsigned words = 0;
     int at = 0;
@@ -93,7 +93,7 @@ char **letters_spell_out(const struct cli_command *c, struct arena *a, int *argc
     s.to = arena_alloc(a, most * sizeof *s.to);
     if (!s.to)
         return argv;
-    spell(&s, *argc, argv);
+    letters_spell(&s, *argc, argv);
     if (a->failed)
         return argv;
     *argc = s.count;

@@ -12,8 +12,8 @@ static const struct cfg_row rows[] = {
     CFG_BOOL(life_options, json, "json", false, "Print the sandboxes as JSON, one per line."),
 };
 
-static fallible one(struct ask *k, const char *name, const char *method, const char *what,
-                    bool json, struct buf *out)
+static fallible life_one(struct ask *k, const char *name, const char *method, const char *what,
+                         bool json, struct buf *out)
 {
     struct json *s;
     struct ask_answer r;
@@ -28,7 +28,7 @@ static fallible one(struct ask *k, const char *name, const char *method, const c
 }
 
 /* What can be done is done; each failure is said. */
-static int each(struct cli *cli, int argc, char **argv, const char *method, const char *what)
+static int life_each(struct cli *cli, int argc, char **argv, const char *method, const char *what)
 {
     struct life_options o = {0};
     struct ask k = {0};
@@ -44,7 +44,7 @@ static int each(struct cli *cli, int argc, char **argv, const char *method, cons
         return cli_misuse(cli, err_new(ERR_INVALID, "which sandbox?"));
     }
     for (int i = 0; !e && i < argc; i++) {
-        struct err *failed = one(&k, argv[i], method, what, o.json, &out);
+        struct err *failed = life_one(&k, argv[i], method, what, o.json, &out);
         if (failed)
             code = cli_fail(cli, failed);
     }
@@ -58,22 +58,22 @@ static int each(struct cli *cli, int argc, char **argv, const char *method, cons
 
 static int run_stop(struct cli *cli, int argc, char **argv)
 {
-    return each(cli, argc, argv, "POST", "/stop");
+    return life_each(cli, argc, argv, "POST", "/stop");
 }
 
 static int run_pause(struct cli *cli, int argc, char **argv)
 {
-    return each(cli, argc, argv, "POST", "/pause");
+    return life_each(cli, argc, argv, "POST", "/pause");
 }
 
 static int run_resume(struct cli *cli, int argc, char **argv)
 {
-    return each(cli, argc, argv, "POST", "/resume");
+    return life_each(cli, argc, argv, "POST", "/resume");
 }
 
 static int run_rm(struct cli *cli, int argc, char **argv)
 {
-    return each(cli, argc, argv, "DELETE", "");
+    return life_each(cli, argc, argv, "DELETE", "");
 }
 
 #define OPTIONS                                                                                    \

@@ -92,7 +92,7 @@ static fallible check_word(const char *flag, struct str word)
     return NULL;
 }
 
-static fallible stream(struct job *j, const struct json *sandbox)
+static fallible logs_stream(struct job *j, const struct json *sandbox)
 {
     own_done(buf) refused = {0};
     bool events = j->o.json || (j->o.follow && isatty(j->k.cli->out));
@@ -115,7 +115,7 @@ static fallible stream(struct job *j, const struct json *sandbox)
     return ask_refused(&j->k, status, buf_str(&refused));
 }
 
-static fallible show(struct job *j, struct cli *cli, int argc, char **argv)
+static fallible logs_show(struct job *j, struct cli *cli, int argc, char **argv)
 {
     struct ask_again again = {0};
     struct json *sandbox;
@@ -127,19 +127,19 @@ static fallible show(struct job *j, struct cli *cli, int argc, char **argv)
     if (argc != 1)
         return cli_wrong(cli, argc ? "one sandbox at a time" : "which sandbox?");
     TRY(ask_sandbox(&j->k, argv[0], &sandbox));
-    struct err *e = stream(j, sandbox);
+    struct err *e = logs_stream(j, sandbox);
     while (e && j->last.len && ask_once_more(&j->k, &again, &e))
-        e = stream(j, sandbox);
+        e = logs_stream(j, sandbox);
     return e;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int logs_run(struct cli *cli, int argc, char **argv)
 {
     struct job j = {.code = CLI_OK};
 
     buf_init(&j.out, 64u << 20);
     buf_init(&j.last, 256);
-    struct err *e = show(&j, cli, argc, argv);
+    struct err *e = logs_show(&j, cli, argc, argv);
     int code = e ? cli_fail(cli, e) : j.code;
     buf_done(&j.out);
     buf_done(&j.last);
@@ -164,5 +164,5 @@ CLI_COMMAND(logs) = {
         "Following costs the sandbox nothing; it ends when the sandbox ends. On a terminal, or\n"
         "with --json, it waits up to a minute for a server that has gone, and goes on.\n",
     .options = {.rows = rows, .count = ARRAY_LEN(rows)},
-    .run = run,
+    .run = logs_run,
 };

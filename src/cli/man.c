@@ -75,7 +75,7 @@ static void put_page(struct buf *out)
         ".SH EXIT STATUS\n0 when done, 1 when it failed, 2 when used wrongly.\n");
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int man_run(struct cli *cli, int argc, char **argv)
 {
     own_done(buf) out;
 
@@ -91,5 +91,5 @@ CLI_COMMAND(man) = {
     .name = "man",
     .summary = "print the manual page",
     .hidden = true,
-    .run = run,
+    .run = man_run,
 };

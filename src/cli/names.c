@@ -30,7 +30,7 @@ static bool is_plain(struct str name)
     return name.len && name.p[0] != '-';
 }
 
-static void put(struct names *n, struct str name, const char *after)
+static void names_put(struct names *n, struct str name, const char *after)
 {
     if (is_plain(name))
         buf_addf(&n->out, STR_FMT "%s\n", STR_ARG(name), after);
@@ -45,7 +45,7 @@ static fallible put_list(struct names *n, const char *path, const char *list, co
     const struct json *all = json_get(r.body, str_of(list));
     for (const struct json *one = all ? all->first : NULL; one; one = one->next)
         if (!unless || !json_get_str(one, unless, (struct str){0}).p)
-            put(n, json_get_str(one, name, STR("")), "");
+            names_put(n, json_get_str(one, name, STR("")), "");
     return NULL;
 }
 
@@ -56,8 +56,8 @@ static fallible put_sandboxes_with(struct names *n, const char *after)
     TRY(ask_json(&n->k, "GET", STR("/croft/v1/sandboxes"), (struct str){0}, &r));
     const struct json *all = json_get(r.body, STR("sandboxes"));
     for (const struct json *one = all ? all->first : NULL; one; one = one->next) {
-        put(n, json_get_str(one, "session_id", STR("")), after);
-        put(n, json_get_str(one, "runtime_id", STR("")), after);
+        names_put(n, json_get_str(one, "session_id", STR("")), after);
+        names_put(n, json_get_str(one, "runtime_id", STR("")), after);
     }
     return NULL;
 }
@@ -85,7 +85,7 @@ static fallible put_snapshots_here(struct names *n)
     TRY(cli_open_state(n->k.cli, &state));
     TRY(snaps_list(state, &n->k.arena, &snaps, &count));
     for (size_t i = 0; i < count; i++)
-        put(n, snaps[i].name, "");
+        names_put(n, snaps[i].name, "");
     return NULL;
 }
 
@@ -158,7 +158,7 @@ static struct str first_word(int argc, char **argv)
     return STR("");
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int names_run(struct cli *cli, int argc, char **argv)
 {
     struct names n = {0};
 
@@ -187,5 +187,5 @@ CLI_COMMAND(names) = {
     .summary = "what may come next on a command line",
     .usage = "-- COMMAND [WORD ...]",
     .hidden = true,
-    .run = run,
+    .run = names_run,
 };

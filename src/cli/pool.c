@@ -52,8 +52,8 @@ static fallible check_count(struct cli *cli, const char *flag, struct str text, 
                    STR_ARG(str_first(text, 80)), POOL_MOST);
 }
 
-static fallible set(struct ask *k, const struct pool_options *o, const char *name,
-                    struct ask_answer *ret)
+static fallible pool_set_size_of(struct ask *k, const struct pool_options *o, const char *name,
+                                 struct ask_answer *ret)
 {
     own_done(buf) body;
     struct jw w;
@@ -75,15 +75,15 @@ static fallible set(struct ask *k, const struct pool_options *o, const char *nam
                     ret);
 }
 
-static fallible answer(struct ask *k, struct pool_options *o, int argc, char **argv,
-                       struct buf *out)
+static fallible pool_answer(struct ask *k, struct pool_options *o, int argc, char **argv,
+                            struct buf *out)
 {
     struct ask_answer r;
     const struct json *list;
 
     TRY(cli_flags(k->cli, &k->arena, o, &argc, argv));
     if (argc == 2 && strcmp(argv[0], "set") == 0)
-        TRY(set(k, o, argv[1], &r));
+        TRY(pool_set_size_of(k, o, argv[1], &r));
     else if (argc == 0 || (argc == 1 && strcmp(argv[0], "ls") == 0))
         TRY(ask_json(k, "GET", STR("/croft/v1/pool"), (struct str){0}, &r));
     else
@@ -101,7 +101,7 @@ static fallible answer(struct ask *k, struct pool_options *o, int argc, char **a
     return NULL;
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int pool_run(struct cli *cli, int argc, char **argv)
 {
     struct pool_options o = {0};
     struct ask k = {0};
@@ -110,7 +110,7 @@ static int run(struct cli *cli, int argc, char **argv)
     buf_init(&out, 4u << 20);
     struct err *e = ask_open(&k, cli);
     if (!e)
-        e = answer(&k, &o, argc, argv, &out);
+        e = pool_answer(&k, &o, argc, argv, &out);
     int code = e ? cli_fail(cli, e) : cli_put(cli, &out);
     ask_close(&k);
     return code;
@@ -125,5 +125,5 @@ CLI_COMMAND(pool) = {
             "  croft pool set default --target 20     at once, until the server's settings are "
             "read anew\n",
     .options = {.rows = rows, .count = ARRAY_LEN(rows)},
-    .run = run,
+    .run = pool_run,
 };

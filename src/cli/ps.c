@@ -88,7 +88,7 @@ static void put_list(struct buf *out, const struct ps_options *o, const struct j
 }
 
 /* Once: all are of one backend. */
-static void warn(struct cli *cli, const struct json *list)
+static void ps_warn(struct cli *cli, const struct json *list)
 {
     const struct json *s = list ? list->first : NULL;
     struct str warning = s ? json_get_str(s, "warning", STR("")) : STR("");
@@ -104,7 +104,7 @@ static void warn(struct cli *cli, const struct json *list)
     fd_print(cli->err, STR_FMT "\n", STR_ARG(buf_str(&out)));
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int ps_run(struct cli *cli, int argc, char **argv)
 {
     struct ps_options o = {0};
     struct ask k = {0};
@@ -125,7 +125,7 @@ static int run(struct cli *cli, int argc, char **argv)
         buf_addf(&out, STR_FMT "\n", STR_ARG(r.text));
     else if (!e) {
         put_list(&out, &o, json_get(r.body, STR("sandboxes")));
-        warn(cli, json_get(r.body, STR("sandboxes")));
+        ps_warn(cli, json_get(r.body, STR("sandboxes")));
     }
     int code = e ? cli_fail(cli, e) : cli_put(cli, &out);
     ask_close(&k);
@@ -141,5 +141,5 @@ CLI_COMMAND(ps) = {
             "\n"
             "KEY, where a sandbox is a named key's, is whose it is: other commands take\n"
             "KEY/SESSION where several keys have a SESSION of that name.\n",
-    .run = run,
+    .run = ps_run,
 };

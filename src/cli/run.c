@@ -439,8 +439,8 @@ static const char *image_dir(struct arena *a, struct str dir)
     return arena_printf(a, "%s" STR_FMT, dir.p[0] == '/' ? "" : "/", STR_ARG(dir)).p;
 }
 
-static fallible fill(struct cli *cli, struct arena *a, const struct run_options *o, struct more *m,
-                     struct run_spec *s)
+static fallible run_fill(struct cli *cli, struct arena *a, const struct run_options *o,
+                         struct more *m, struct run_spec *s)
 {
     char name[RNG_HEX_LEN + 1];
     struct str state = {0};
@@ -488,7 +488,7 @@ static fallible fill(struct cli *cli, struct arena *a, const struct run_options 
 }
 
 /* The first run on a machine, or after it changed, takes seconds: say why. */
-static void announce(void *arg)
+static void run_announce(void *arg)
 {
     struct cli *cli = arg;
 
@@ -497,7 +497,7 @@ static void announce(void *arg)
                               "a few seconds\n")));
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int run_command(struct cli *cli, int argc, char **argv)
 {
     static const char *const shell[] = {"bash", NULL};
     own_done(arena) a;
@@ -518,12 +518,12 @@ static int run(struct cli *cli, int argc, char **argv)
     e = find_stored(cli, &a, &o, &stored, &s);
     s.argv = argc > 1 ? command_of(argc, argv) : s.image ? NULL : shell;
     if (!e)
-        e = fill(cli, &a, &o, &m, &s);
+        e = run_fill(cli, &a, &o, &m, &s);
     if (!e && !o.json) {
         left_tell(s.state, cli->err);
         below_tell(cli->err, &s);
     }
-    s.on_making = announce;
+    s.on_making = run_announce;
     s.arg = cli;
     if (!e)
         e = run_limits_explain(run_sandbox(&s, &r), s.state);
@@ -544,7 +544,7 @@ static int run(struct cli *cli, int argc, char **argv)
     return r.exit_code;
 }
 
-CLI_COMMAND(run) = {
+CLI_COMMAND(run_command) = {
     .name = "run",
     .summary = "run a command, or a shell, in a sandbox of its own",
     .usage = "[FLAG ...] [-- COMMAND ...]",
@@ -565,5 +565,5 @@ CLI_COMMAND(run) = {
         "Exit code: the command's; 128+n when signal n ended it; 125 when croft failed,\n"
         "126 when the command cannot be run, 127 when there is none of that name.",
     .options = {rows, ARRAY_LEN(rows), NULL},
-    .run = run,
+    .run = run_command,
 };

@@ -129,7 +129,7 @@ static fallible read_all(struct reading *r, bool *ret_usage)
     return settings_load(&r->loaded, r->options.config, r->cli->envp);
 }
 
-static fallible reload(void *arg, const struct settings **ret_settings)
+static fallible serve_reload_settings(void *arg, const struct settings **ret_settings)
 {
     struct reading *first = arg, *r = mem_new(sizeof *r);
     bool usage;
@@ -158,7 +158,7 @@ static void free_readings(struct reading *r)
     }
 }
 
-static fallible serve(struct cli *cli, struct reading *r)
+static fallible serve_begin(struct cli *cli, struct reading *r)
 {
     const struct serve_options *o = &r->options;
     const struct settings *s = &r->settings;
@@ -166,8 +166,11 @@ static fallible serve(struct cli *cli, struct reading *r)
     enum log_level level = LOG_INFO;
     enum log_format format = LOG_AUTO;
     struct str state;
-    struct server_config c = {
-        .settings = s, .envp = cli->envp, .out = cli->out, .reload = reload, .arg = r};
+    struct server_config c = {.settings = s,
+                              .envp = cli->envp,
+                              .out = cli->out,
+                              .reload = serve_reload_settings,
+                              .arg = r};
 
     log_level_parse(s->log_level, &level);
     if (!str_eq(s->log_format, STR("auto")))
@@ -183,7 +186,7 @@ static fallible serve(struct cli *cli, struct reading *r)
     return server_run(&c);
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int cli_serve_run(struct cli *cli, int argc, char **argv)
 {
     bool usage = true;
 
@@ -195,13 +198,13 @@ static int run(struct cli *cli, int argc, char **argv)
     memcpy(r->argv, argv, (size_t)argc * sizeof *argv);
     struct err *e = read_all(r, &usage);
     if (!e)
-        e = serve(cli, r);
+        e = serve_begin(cli, r);
     int code = e && usage ? cli_misuse(cli, e) : cli_fail(cli, e);
     free_readings(r);
     return code;
 }
 
-CLI_COMMAND(serve) = {
+CLI_COMMAND(serve_begin) = {
     .name = "serve",
     .summary = "serve the Runtime API: sandboxes for agents, over HTTP",
     .usage = "[--listen ADDRESS:PORT] [--state DIR] [--api-key-file FILE] [--backend NAME]",
@@ -226,5 +229,5 @@ CLI_COMMAND(serve) = {
         "server's user: nothing isolates them, for trying things out only.",
     .options = {rows, ARRAY_LEN(rows), NULL},
     .takes_settings = true,
-    .run = run,
+    .run = cli_serve_run,
 };

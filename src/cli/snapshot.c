@@ -158,7 +158,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Both kinds, in the order of their names. */
-static fallible collect(struct job *j, struct shown **ret_all, size_t *ret_count)
+static fallible snapshot_collect(struct job *j, struct shown **ret_all, size_t *ret_count)
 {
     own_done(buf) names;
     struct snap *snaps;
@@ -200,7 +200,7 @@ static fallible list_far(struct job *j, struct buf *far, bool *ret_there)
     return e;
 }
 
-static fallible list(struct job *j)
+static fallible snapshot_list_all(struct job *j)
 {
     struct shown *all = NULL;
     size_t count = 0;
@@ -208,7 +208,7 @@ static fallible list(struct job *j)
     bool there, any = false;
 
     buf_init(&far, 16u << 20);
-    TRY(collect(j, &all, &count));
+    TRY(snapshot_collect(j, &all, &count));
     TRY(list_far(j, &far, &there));
     buf_add_cstr(&j->out, j->o.json ? "[" : "");
     for (size_t i = 0; i < count; i++) {
@@ -258,11 +258,11 @@ static fallible remove_one(struct job *j, const char *name)
     return NULL;
 }
 
-static fallible act(struct job *j, int argc, char **argv)
+static fallible snapshot_act(struct job *j, int argc, char **argv)
 {
     TRY(cli_open_state(j->cli, &j->state));
     if (strcmp(argv[0], "ls") == 0)
-        return list(j);
+        return snapshot_list_all(j);
     if (strcmp(argv[0], "take") == 0)
         return take_snapshot(j, argc > 1 ? argv[1] : NULL);
     for (int i = 1; i < argc; i++)
@@ -279,7 +279,7 @@ static fallible check_usage(int argc, char **argv)
     return err_new(ERR_INVALID, "wanted: take [SANDBOX], ls, or rm SNAPSHOT");
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int snapshot_run(struct cli *cli, int argc, char **argv)
 {
     own_done(arena) a = {0};
     struct job j = {.cli = cli, .a = &a, .state = -1};
@@ -291,7 +291,7 @@ static int run(struct cli *cli, int argc, char **argv)
     if (e)
         return cli_misuse(cli, e);
     buf_init(&j.out, 16u << 20);
-    e = act(&j, argc, argv);
+    e = snapshot_act(&j, argc, argv);
     int code = cli_put(cli, &j.out); /* what was done is said, also before a failure */
     buf_done(&j.out);
     own_close(j.state);
@@ -312,5 +312,5 @@ CLI_COMMAND(snapshot) = {
         "POST /croft/v1/sandboxes goes on from one, as does 'croft rollback --to'. Where no\n"
         "server answers, those of this state directory are listed by id, for 'croft run --from'.",
     .options = {rows, ARRAY_LEN(rows), NULL},
-    .run = run,
+    .run = snapshot_run,
 };

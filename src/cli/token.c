@@ -154,7 +154,7 @@ static void close_rows(struct job *j)
 /* --- what is asked --- */
 
 /* body makes one, name ends one, neither lists all. */
-static fallible ask(struct job *j, struct str body, const char *name, struct json **ret_json)
+static fallible token_ask(struct job *j, struct str body, const char *name, struct json **ret_json)
 {
     struct ask_answer answer;
     struct str path = STR("/croft/v1/tokens");
@@ -181,7 +181,7 @@ static void put_json(struct job *j, const struct json *value)
     buf_add_char(&j->out, '\n');
 }
 
-static fallible create(void *arg, const char *name)
+static fallible token_create(void *arg, const char *name)
 {
     struct job *j = arg;
     own_done(buf) body;
@@ -200,7 +200,7 @@ static fallible create(void *arg, const char *name)
         jw_uint(&w, "starts_per_minute", j->o.starts_per_minute);
     }
     TRY(buf_check(&body));
-    TRY(ask(j, buf_str(&body), NULL, &made));
+    TRY(token_ask(j, buf_str(&body), NULL, &made));
     if (j->o.json) {
         put_json(j, made);
         return NULL;
@@ -220,12 +220,12 @@ static void put_limit(struct job *j, const struct json *key, const char *name)
         buf_add_cstr(&j->out, "-\t");
 }
 
-static fallible list(void *arg)
+static fallible token_list(void *arg)
 {
     struct job *j = arg;
     struct json *all;
 
-    TRY(ask(j, (struct str){0}, NULL, &all));
+    TRY(token_ask(j, (struct str){0}, NULL, &all));
     const struct json *keys = json_get(all, STR("tokens"));
     if (j->o.json) {
         put_json(j, keys);
@@ -249,12 +249,12 @@ static fallible list(void *arg)
     return NULL;
 }
 
-static fallible end(void *arg, const char *name)
+static fallible token_end(void *arg, const char *name)
 {
     struct job *j = arg;
     struct json *gone;
 
-    TRY(ask(j, (struct str){0}, name, &gone));
+    TRY(token_ask(j, (struct str){0}, name, &gone));
     if (j->o.json)
         put_json(j, gone);
     else
@@ -277,10 +277,14 @@ static bool is_there(const struct job *j)
     return fd >= 0 && connect(fd, (const struct sockaddr *)&at, len) == 0;
 }
 
-static const struct cli_things things = {
-    .make = "create", .of = "NAME", .thing = "NAME", .list = list, .create = create, .remove = end};
+static const struct cli_things things = {.make = "create",
+                                         .of = "NAME",
+                                         .thing = "NAME",
+                                         .list = token_list,
+                                         .create = token_create,
+                                         .remove = token_end};
 
-static fallible act(struct job *j, int argc, char **argv)
+static fallible token_act(struct job *j, int argc, char **argv)
 {
     TRY(ask_open(&j->ask, j->cli));
     j->running = is_there(j);
@@ -289,7 +293,7 @@ static fallible act(struct job *j, int argc, char **argv)
     return cli_things_do(&things, j, argc, argv);
 }
 
-static int run(struct cli *cli, int argc, char **argv)
+static int token_run(struct cli *cli, int argc, char **argv)
 {
     own_done(arena) a = {0};
     struct job j = {.cli = cli, .a = &a, .layout = {.lock = -1, .builds_dir = -1}};
@@ -301,7 +305,7 @@ static int run(struct cli *cli, int argc, char **argv)
     if (e)
         return cli_misuse(cli, e);
     buf_init(&j.out, 64u << 20);
-    e = act(&j, argc, argv);
+    e = token_act(&j, argc, argv);
     close_rows(&j);
     ask_close(&j.ask);
     int code = cli_put(cli, &j.out); /* a key that was made is shown, also before a failure */
@@ -321,5 +325,5 @@ CLI_COMMAND(token) = {
             "these. A key that only looks:\n"
             "croft token create watch --of build --scope read",
     .options = {rows, ARRAY_LEN(rows), NULL},
-    .run = run,
+    .run = token_run,
 };

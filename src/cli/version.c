@@ -10,7 +10,7 @@ static const struct cfg_row rows[] = {
     CFG_BOOL(version_options, json, "json", false, "Print a JSON object."),
 };
 
-static int run(struct cli *cli, int argc, char **argv)
+static int version_run(struct cli *cli, int argc, char **argv)
 {
     own_done(arena) a;
     own_done(buf) out;
@@ -42,5 +42,5 @@ CLI_COMMAND(version) = {
     .summary = "print the version",
     .usage = "[--json]",
     .options = {rows, ARRAY_LEN(rows), NULL},
-    .run = run,
+    .run = version_run,
 };

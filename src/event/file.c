@@ -134,7 +134,7 @@ static fallible read_header(struct event_file *f, int dir, const struct event_op
 }
 
 /* Walks from the last indexed record to the end; stops at what is broken. */
-static fallible scan(struct event_file *f, uint64_t size, const char **ret_why)
+static fallible file_scan(struct event_file *f, uint64_t size, const char **ret_why)
 {
     struct event_reader rd;
     struct event_view v;
@@ -157,7 +157,7 @@ static fallible scan(struct event_file *f, uint64_t size, const char **ret_why)
 
 /* After a failed fdatasync the page cache may hold records the disk does not, in clean pages that
  * no later sync would write. So what the index does not vouch for is dirtied again first. */
-static fallible harden(struct event_file *f, uint64_t at)
+static fallible file_harden(struct event_file *f, uint64_t at)
 {
     own_done(buf) piece;
 
@@ -199,7 +199,7 @@ static fallible cut_tail(struct event_file *f, uint64_t size, uint64_t acked, co
     return NULL;
 }
 
-static void report(const struct event_file *f, const char *why)
+static void file_report(const struct event_file *f, const char *why)
 {
     const struct event_repair *r = &f->repair;
 
@@ -213,13 +213,13 @@ static void report(const struct event_file *f, const char *why)
         log_info("event index rebuilt", KV("log", f->name), KV("records", r->indexed_again));
 }
 
-static fallible settle(struct event_file *f, uint64_t size, uint64_t acked, uint64_t vouched,
-                       const char *why)
+static fallible file_settle(struct event_file *f, uint64_t size, uint64_t acked, uint64_t vouched,
+                            const char *why)
 {
     if (why)
         TRY(cut_tail(f, size, acked, why));
     if (why || f->end > vouched)
-        TRY(harden(f, vouched));
+        TRY(file_harden(f, vouched));
     if (acked != EVENT_COUNT_UNKNOWN && acked > f->chain.seq)
         f->repair.lost_records = acked - f->chain.seq;
     uint64_t before = f->indexed;
@@ -227,7 +227,7 @@ static fallible settle(struct event_file *f, uint64_t size, uint64_t acked, uint
         TRY(event_index_reset(f));
     TRY(event_index_extend(f));
     f->repair.indexed_again = f->indexed - before;
-    report(f, why);
+    file_report(f, why);
     return NULL;
 }
 
@@ -252,6 +252,6 @@ fallible event_file_open(struct event_file *f, int dir, struct str name,
     uint64_t vouched = f->indexed_end;
     if (o->check_all)
         TRY(event_index_find_last(f, 0, size, &f->chain));
-    TRY(scan(f, size, &why));
-    return settle(f, size, count, vouched, why);
+    TRY(file_scan(f, size, &why));
+    return file_settle(f, size, count, vouched, why);
 }

@@ -176,7 +176,7 @@ void event_reader_done(struct event_reader *rd)
 }
 
 /* Makes n bytes from rd->at on available if the file has them; gives how many there are. */
-static fallible fill(struct event_reader *rd, size_t n, size_t *ret_have)
+static fallible format_fill(struct event_reader *rd, size_t n, size_t *ret_have)
 {
     uint64_t skip = rd->at - rd->piece_at;
     uint64_t left = rd->end - rd->at;
@@ -239,7 +239,7 @@ fallible event_reader_next(struct event_reader *rd, struct event_view *ret_view,
     *ret_why = EVENT_READER_END;
     if (rd->at >= rd->end)
         return NULL;
-    TRY(fill(rd, EVENT_RECORD_HEAD, &have));
+    TRY(format_fill(rd, EVENT_RECORD_HEAD, &have));
     *ret_why = "is cut short";
     if (have < EVENT_RECORD_HEAD)
         return NULL;
@@ -247,7 +247,7 @@ fallible event_reader_next(struct event_reader *rd, struct event_view *ret_view,
     *ret_why = head_fault(rd, p, &len);
     if (*ret_why)
         return NULL;
-    TRY(fill(rd, len, &have));
+    TRY(format_fill(rd, len, &have));
     if (have < len) { /* the file shrank under us */
         *ret_why = "is cut short";
         return NULL;

@@ -115,7 +115,7 @@ static fallible put_entries(struct event_file *f, const struct event_entry *entr
     return NULL;
 }
 
-static fallible extend(struct event_file *f, struct event_reader *rd)
+static fallible index_extend(struct event_file *f, struct event_reader *rd)
 {
     struct event_entry entries[ENTRIES_AT_ONCE];
     struct event_view v;
@@ -150,7 +150,7 @@ fallible event_index_extend(struct event_file *f)
         ftruncate(f->index_fd, (off_t)entry_at(f->indexed + 1)) < 0)
         return err_sys("cut the index of '%s'", f->name);
     event_reader_init(&rd, f->fd, f->header.marker, f->indexed_end, f->end);
-    struct err *e = extend(f, &rd);
+    struct err *e = index_extend(f, &rd);
     event_reader_done(&rd);
     return e;
 }

@@ -141,7 +141,7 @@ static void list_move_all(struct list *to, struct list *from)
 }
 
 /* Any callback may append again, cancel others or free the log. */
-static void tell(struct list *waiting, const struct err *why)
+static void log_tell(struct list *waiting, const struct err *why)
 {
     while (!list_empty(waiting)) {
         struct event_append *a = container_of(waiting->next, struct event_append, link);
@@ -214,7 +214,7 @@ static void on_commit_done(struct loop_work *w)
         event_subs_notice(log);
     }
     log->delivering = true;
-    tell(&told, why);
+    log_tell(&told, why);
     log->delivering = false;
     err_free(why);
     if (!log->gather->count)

@@ -78,7 +78,7 @@ static fallible check_lag(const struct event_sub *s)
 }
 
 /* Gives records until it is paused, stopped, through, or had its share of the turn. */
-static fallible pump(struct event_sub *s, struct event_reader *rd, const bool *gone)
+static fallible sub_pump(struct event_sub *s, struct event_reader *rd, const bool *gone)
 {
     struct event_log *log = s->log;
     uint64_t begin = rd->at;
@@ -113,7 +113,7 @@ static fallible pump_turn(struct event_sub *s, bool *gone)
     event_reader_init(&rd, f->fd, f->header.marker, s->at, f->end);
     rd.piece_bytes = PIECE_BYTES;
     s->gone = gone;
-    struct err *e = pump(s, &rd, gone);
+    struct err *e = sub_pump(s, &rd, gone);
     event_reader_done(&rd);
     if (!*gone)
         s->gone = NULL;

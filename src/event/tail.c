@@ -52,7 +52,7 @@ static fallible try_at(struct search *s, uint64_t at)
     return NULL;
 }
 
-static fallible search(struct search *s)
+static fallible tail_search(struct search *s)
 {
     uint64_t marker = htole64(s->rd.marker);
     own_done(buf) piece;
@@ -87,7 +87,7 @@ fallible event_tail_judge(int fd, uint64_t marker, uint64_t seq, uint64_t at, ui
 
     event_reader_init(&s.rd, fd, marker, at, size);
     s.rd.piece_bytes = 4096;
-    struct err *e = search(&s);
+    struct err *e = tail_search(&s);
     event_reader_done(&s.rd);
     TRY(e);
     if (t.later_seq && (!known || acked >= seq || s.synced >= seq)) {

@@ -24,8 +24,8 @@ struct check {
     uint64_t loaded_from, loaded; /* ids in entries */
 };
 
-static void note(struct check *c, enum event_state state, uint64_t at, uint64_t seq,
-                 const char *why)
+static void verify_note(struct check *c, enum event_state state, uint64_t at, uint64_t seq,
+                        const char *why)
 {
     c->v.state = state;
     c->v.bad_offset = at;
@@ -60,7 +60,7 @@ static fallible check_entry(struct check *c, const struct event_view *v)
     if (c->loaded && got->at == want.at && got->check == want.check)
         return NULL;
     c->v.index = EVENT_INDEX_WRONG;
-    note(c, EVENT_BAD_INDEX, v->at, seq, "does not match its index entry");
+    verify_note(c, EVENT_BAD_INDEX, v->at, seq, "does not match its index entry");
     return NULL;
 }
 
@@ -102,7 +102,7 @@ static fallible check_index_header(struct check *c)
     }
     if (fstat(c->index, &st) == 0 && st.st_size > 0) {
         c->v.index = EVENT_INDEX_WRONG;
-        note(c, EVENT_BAD_INDEX, 0, 0, "has an index that is not its own");
+        verify_note(c, EVENT_BAD_INDEX, 0, 0, "has an index that is not its own");
     }
     return NULL;
 }
@@ -113,7 +113,7 @@ static fallible judge_tail(struct check *c, const char *why)
     uint64_t seq = c->chain.seq + 1, at = c->v.bytes;
 
     TRY(event_tail_judge(c->log, c->header.marker, seq, at, c->size, c->acked, &t));
-    note(c, t.damaged ? EVENT_CORRUPT : EVENT_TORN, at, seq, why);
+    verify_note(c, t.damaged ? EVENT_CORRUPT : EVENT_TORN, at, seq, why);
     return NULL;
 }
 
@@ -126,8 +126,8 @@ static void judge_index_length(struct check *c)
     if (c->acked <= c->v.records)
         return;
     c->v.index = EVENT_INDEX_WRONG;
-    note(c, EVENT_CORRUPT, c->size, c->chain.seq + 1,
-         "is missing: the index remembers it as acknowledged");
+    verify_note(c, EVENT_CORRUPT, c->size, c->chain.seq + 1,
+                "is missing: the index remembers it as acknowledged");
 }
 
 static fallible check_log(struct check *c)
@@ -141,7 +141,7 @@ static fallible check_log(struct check *c)
     why = n < sizeof bytes ? "is too short for an event log" : event_header_get(bytes, &c->header);
     if (why) {
         c->v.index = EVENT_INDEX_MISSING;
-        note(c, EVENT_CORRUPT, 0, 0, why);
+        verify_note(c, EVENT_CORRUPT, 0, 0, why);
         return NULL;
     }
     memcpy(c->chain.head, c->header.hash, SHA256_LEN);

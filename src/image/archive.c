@@ -84,7 +84,7 @@ static fallible index_members(struct reader *r, uint64_t size)
     return err;
 }
 
-static fallible find(struct reader *r, struct str path, struct archive_piece *ret)
+static fallible archive_find(struct reader *r, struct str path, struct archive_piece *ret)
 {
     const struct member *m = map_get(&r->members, path);
 
@@ -118,7 +118,7 @@ static fallible read_json(struct reader *r, struct str path, struct json **ret)
     struct str text;
     struct json_limits limits = {.size_bytes = DOCUMENT_MAX, .depth = 32};
 
-    TRY(find(r, path, &p));
+    TRY(archive_find(r, path, &p));
     TRY(read_piece(r, &p, &text));
     TRY_WRAP(json_parse(&r->a, text, &limits, ret), "'" STR_FMT "'", STR_ARG(str_first(path, 200)));
     return NULL;
@@ -139,7 +139,7 @@ static fallible add_layer(struct reader *r, struct str path)
 {
     if (r->out->layer_count == ARCHIVE_LAYERS_MAX)
         return err_new(ERR_TOO_LARGE, "more than %d layers", ARCHIVE_LAYERS_MAX);
-    TRY(find(r, path, &r->out->layers[r->out->layer_count]));
+    TRY(archive_find(r, path, &r->out->layers[r->out->layer_count]));
     r->out->layer_count++;
     return NULL;
 }
@@ -155,7 +155,7 @@ static fallible read_docker(struct reader *r)
         return err_new(ERR_INVALID, "'manifest.json' names %u images, wanted one",
                        list->type == JSON_ARRAY ? list->count : 0);
     TRY_WRAP(json_want_str(m, "Config", &config), "'manifest.json'");
-    TRY(find(r, config, &r->out->config));
+    TRY(archive_find(r, config, &r->out->config));
     const struct json *layers = json_get(m, STR("Layers"));
     for (const struct json *l = layers && layers->type == JSON_ARRAY ? layers->first : NULL; l;
          l = l->next) {
@@ -229,7 +229,7 @@ static fallible read_manifest(struct reader *r, const struct json *m)
     if (!config || !layers || layers->type != JSON_ARRAY)
         return err_new(ERR_INVALID, "a manifest without config or layers");
     TRY(blob_path(r, config, &path));
-    TRY(find(r, path, &r->out->config));
+    TRY(archive_find(r, path, &r->out->config));
     for (const struct json *l = layers->first; l; l = l->next) {
         TRY(blob_path(r, l, &path));
         TRY(add_layer(r, path));

@@ -30,7 +30,7 @@ struct decoder {
     ZSTD_DStream *zstd;
 };
 
-static fallible refill(struct decoder *d)
+static fallible decode_refill(struct decoder *d)
 {
     if (d->at < d->len || d->eof)
         return NULL;
@@ -40,7 +40,7 @@ static fallible refill(struct decoder *d)
     return NULL;
 }
 
-static fallible broken(const char *kind)
+static fallible decode_broken(const char *kind)
 {
     return err_new(ERR_INVALID, "the %s data is broken or cut short", kind);
 }
@@ -58,7 +58,7 @@ static fallible step_plain(struct decoder *d, void *p, size_t n, size_t *ret_len
 static fallible step_gzip(struct decoder *d, void *p, size_t n, size_t *ret_len)
 {
     if (d->ended && inflateReset(&d->z) != Z_OK)
-        return broken("gzip");
+        return decode_broken("gzip");
     d->ended = false;
     d->z.next_in = d->in + d->at;
     d->z.avail_in = (uInt)(d->len - d->at);
@@ -69,7 +69,8 @@ static fallible step_gzip(struct decoder *d, void *p, size_t n, size_t *ret_len)
     d->at = d->len - d->z.avail_in;
     *ret_len = room - d->z.avail_out;
     d->ended = r == Z_STREAM_END;
-    return r == Z_OK || r == Z_STREAM_END || (r == Z_BUF_ERROR && !d->eof) ? NULL : broken("gzip");
+    return r == Z_OK || r == Z_STREAM_END || (r == Z_BUF_ERROR && !d->eof) ? NULL
+                                                                           : decode_broken("gzip");
 }
 
 static fallible step_zstd(struct decoder *d, void *p, size_t n, size_t *ret_len)
@@ -82,8 +83,8 @@ static fallible step_zstd(struct decoder *d, void *p, size_t n, size_t *ret_len)
     *ret_len = out.pos;
     d->ended = r == 0;
     if (ZSTD_isError(r))
-        return broken("zstd");
-    return d->eof && r != 0 && !out.pos ? broken("zstd") : NULL;
+        return decode_broken("zstd");
+    return d->eof && r != 0 && !out.pos ? decode_broken("zstd") : NULL;
 }
 
 static fallible step_xz(struct decoder *d, void *p, size_t n, size_t *ret_len)
@@ -98,7 +99,7 @@ static fallible step_xz(struct decoder *d, void *p, size_t n, size_t *ret_len)
     d->ended = r == LZMA_STREAM_END;
     if (r == LZMA_MEMLIMIT_ERROR)
         return err_new(ERR_TOO_LARGE, "the xz data wants more memory than croft gives it");
-    return r == LZMA_OK || r == LZMA_STREAM_END ? NULL : broken("xz");
+    return r == LZMA_OK || r == LZMA_STREAM_END ? NULL : decode_broken("xz");
 }
 
 static fallible decoder_read(struct source *s, void *p, size_t n, size_t *ret_len)
@@ -106,7 +107,7 @@ static fallible decoder_read(struct source *s, void *p, size_t n, size_t *ret_le
     struct decoder *d = (struct decoder *)s;
 
     for (;;) {
-        TRY(refill(d));
+        TRY(decode_refill(d));
         *ret_len = 0;
         if (d->eof && (d->kind == PLAIN || d->ended))
             return NULL;
@@ -145,7 +146,7 @@ static enum kind kind_of(const unsigned char *p, size_t n)
     return PLAIN;
 }
 
-static fallible start(struct decoder *d)
+static fallible decode_start(struct decoder *d)
 {
     TRY(source_fill(d->from, d->in, 512, &d->len));
     d->kind = kind_of(d->in, d->len);
@@ -171,7 +172,7 @@ fallible decoder_new(struct source *from, struct decoder **ret)
     memset(d, 0, sizeof *d);
     d->source.read = decoder_read;
     d->from = from;
-    TRY(start(d));
+    TRY(decode_start(d));
     *ret = take(&d);
     return NULL;
 }

@@ -87,7 +87,7 @@ static struct str above_of(const char *path, const char **ret_name)
 }
 
 /* The directory of path, kept open: entries come by directory. */
-static fallible enter(struct layer *l, const char *path, int *ret_dir, const char **ret_name)
+static fallible layer_enter(struct layer *l, const char *path, int *ret_dir, const char **ret_name)
 {
     struct str above = above_of(path, ret_name);
 
@@ -175,7 +175,7 @@ static fallible give_xattrs(const struct layer *l, int fd, const struct tar_entr
     return NULL;
 }
 
-static fallible finish(const struct layer *l, int fd, const struct tar_entry *e)
+static fallible layer_finish(const struct layer *l, int fd, const struct tar_entry *e)
 {
     struct timespec times[2] = {{e->mtime_s, 0}, {e->mtime_s, 0}};
 
@@ -209,7 +209,7 @@ static fallible put_file(struct layer *l, int dir, const char *name, const struc
             break;
         TRY(fd_write_all(fd, str_n(l->piece, n)));
     }
-    return finish(l, fd, e);
+    return layer_finish(l, fd, e);
 }
 
 static fallible put_link(struct layer *l, int dir, const char *name, const struct tar_entry *e)
@@ -275,7 +275,7 @@ static fallible make_way(struct layer *l, const struct tar_entry *e, bool *ret_h
     struct stat st;
     int dir;
 
-    TRY(enter(l, e->path, &dir, &name));
+    TRY(layer_enter(l, e->path, &dir, &name));
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
         return NULL;
     return clear_spot(l, dir, name, e->path, ret_hid);
@@ -320,7 +320,7 @@ static fallible put_whiteout(struct layer *l, const char *path, int dir, const c
         return err_sys("hide '%s'", hidden);
     if (!S_ISDIR(st.st_mode))
         return NULL;
-    char at[PATH_MAX + NAME_MAX + 2]; /* enter() bounds the one, tar.c the other */
+    char at[PATH_MAX + NAME_MAX + 2]; /* layer_enter() bounds the one, tar.c the other */
     int n = snprintf(at, sizeof at, STR_FMT "%s%s", STR_ARG(above), above.len ? "/" : "", hidden);
     return l->sink->opaque(l->sink, str_n(at, (size_t)n));
 }
@@ -335,7 +335,7 @@ static fallible put_entry(struct layer *l, const struct tar_entry *e)
         return put_dir(l, e);
     if (!e->path[0])
         return err_new(ERR_INVALID, "the root of the archive is no directory");
-    TRY(enter(l, e->path, &dir, &name));
+    TRY(layer_enter(l, e->path, &dir, &name));
     if (strncmp(name, ".wh.", 4) == 0)
         return put_whiteout(l, e->path, dir, name + 4);
     switch (e->type) {

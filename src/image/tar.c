@@ -26,7 +26,7 @@ void tar_done(struct tar *t)
     buf_done(&t->global);
 }
 
-static fallible at(const struct tar *t, const char *what)
+static fallible tar_at(const struct tar *t, const char *what)
 {
     return err_new(ERR_INVALID, "tar archive, byte %llu: %s", (unsigned long long)t->at, what);
 }
@@ -40,13 +40,13 @@ fallible tar_read(struct tar *t, void *p, size_t n, size_t *ret_len)
         return NULL;
     TRY(t->from->read(t->from, p, want, ret_len));
     if (!*ret_len)
-        return at(t, "it ends in the middle of a file");
+        return tar_at(t, "it ends in the middle of a file");
     t->left -= *ret_len;
     t->at += *ret_len;
     return NULL;
 }
 
-static fallible skip(struct tar *t)
+static fallible tar_skip(struct tar *t)
 {
     char rest[8192];
 
@@ -60,7 +60,7 @@ static fallible skip(struct tar *t)
 }
 
 /* Octal, blank-padded, or base 256 where the first bit is set. */
-static bool number(const unsigned char *p, size_t n, uint64_t *ret)
+static bool tar_number(const unsigned char *p, size_t n, uint64_t *ret)
 {
     uint64_t v = 0;
     size_t i = 0;
@@ -97,7 +97,7 @@ static bool checksum_fits(const unsigned char b[BLOCK])
 
     for (size_t i = 0; i < BLOCK; i++)
         sum += i >= 148 && i < 156 ? ' ' : b[i];
-    return number(b + 148, 8, &want) && want == sum;
+    return tar_number(b + 148, 8, &want) && want == sum;
 }
 
 static bool is_zero(const unsigned char b[BLOCK])
@@ -109,7 +109,7 @@ static bool is_zero(const unsigned char b[BLOCK])
     return true;
 }
 
-static struct str field(const unsigned char *p, size_t n)
+static struct str tar_field(const unsigned char *p, size_t n)
 {
     return str_n(p, strnlen((const char *)p, n));
 }
@@ -121,15 +121,15 @@ static fallible read_header(struct tar *t, const unsigned char b[BLOCK])
     uint64_t mode, mtime;
 
     *e = (struct tar_entry){0};
-    if (!number(b + 100, 8, &mode) || !number(b + 108, 8, &e->uid) ||
-        !number(b + 116, 8, &e->gid) || !number(b + 124, 12, &e->size) ||
-        !number(b + 136, 12, &mtime))
-        return at(t, "a number in the header is none");
+    if (!tar_number(b + 100, 8, &mode) || !tar_number(b + 108, 8, &e->uid) ||
+        !tar_number(b + 116, 8, &e->gid) || !tar_number(b + 124, 12, &e->size) ||
+        !tar_number(b + 136, 12, &mtime))
+        return tar_at(t, "a number in the header is none");
     e->mode = (unsigned)mode & 07777;
     e->mtime_s = (int64_t)mtime;
     if (!t->has_path) {
         buf_reset(&t->path);
-        struct str prefix = field(b + 345, 155);
+        struct str prefix = tar_field(b + 345, 155);
         if (memcmp(b + 257,
                    "ustar\0"
                    "00",
@@ -138,11 +138,11 @@ static fallible read_header(struct tar *t, const unsigned char b[BLOCK])
             buf_add(&t->path, prefix);
             buf_add_char(&t->path, '/');
         }
-        buf_add(&t->path, field(b, 100));
+        buf_add(&t->path, tar_field(b, 100));
     }
     if (!t->has_link) {
         buf_reset(&t->link);
-        buf_add(&t->link, field(b + 157, 100));
+        buf_add(&t->link, tar_field(b + 157, 100));
     }
     return NULL;
 }
@@ -152,7 +152,7 @@ static fallible read_text(struct tar *t, uint64_t size, struct buf *b)
 {
     buf_reset(b);
     if (size > b->limit_bytes)
-        return at(t, "an extended header is too long");
+        return tar_at(t, "an extended header is too long");
     t->left = size;
     t->pad = (BLOCK - size % BLOCK) % BLOCK;
     char *to = size ? buf_reserve(b, (size_t)size) : NULL;
@@ -164,7 +164,7 @@ static fallible read_text(struct tar *t, uint64_t size, struct buf *b)
         have += n;
     }
     buf_commit(b, (size_t)size);
-    return skip(t);
+    return tar_skip(t);
 }
 
 static fallible read_long(struct tar *t, uint64_t size, struct buf *b, bool *has)
@@ -176,21 +176,21 @@ static fallible read_long(struct tar *t, uint64_t size, struct buf *b, bool *has
 }
 
 /* Takes "..", ".", "" and a leading '/' out of a name, in place; a name that climbs is refused. */
-static fallible clean(struct tar *t, struct buf *b)
+static fallible tar_clean(struct tar *t, struct buf *b)
 {
     struct str rest = buf_str(b), part;
     size_t len = 0;
 
     TRY(buf_check(b));
     if (memchr(rest.p ? rest.p : "", '\0', rest.len))
-        return at(t, "a name holds a NUL");
+        return tar_at(t, "a name holds a NUL");
     while (str_cut(&rest, '/', &part) || part.len) {
         if (!part.len || str_eq(part, STR(".")))
             continue;
         if (str_eq(part, STR("..")))
-            return at(t, "a name leads out of the archive ('..')");
+            return tar_at(t, "a name leads out of the archive ('..')");
         if (part.len > NAME_MAX)
-            return at(t, "a name is too long");
+            return tar_at(t, "a name is too long");
         if (len)
             b->p[len++] = '/';
         memmove(b->p + len, part.p, part.len);
@@ -225,28 +225,29 @@ static fallible set_type(struct tar *t, char flag)
         t->entry.type = TAR_FIFO;
         break;
     default:
-        return at(t, flag == 'S' ? "sparse files are not read; make the archive without --sparse"
-                                 : "an entry of a type croft does not know");
+        return tar_at(t, flag == 'S'
+                             ? "sparse files are not read; make the archive without --sparse"
+                             : "an entry of a type croft does not know");
     }
     return NULL;
 }
 
-static fallible finish(struct tar *t, char flag)
+static fallible tar_finish(struct tar *t, char flag)
 {
     struct tar_entry *e = &t->entry;
 
     TRY(tar_pax_apply(t));
     bool slash = t->path.len && t->path.p[t->path.len - 1] == '/';
     TRY(set_type(t, flag == '\0' && slash ? '5' : flag));
-    TRY(clean(t, &t->path));
+    TRY(tar_clean(t, &t->path));
     if (e->type == TAR_HARD_LINK)
-        TRY(clean(t, &t->link));
+        TRY(tar_clean(t, &t->link));
     if (e->type == TAR_LINK && memchr(t->link.p ? t->link.p : "", '\0', t->link.len))
-        return at(t, "a link holds a NUL");
+        return tar_at(t, "a link holds a NUL");
     if (!buf_cstr(&t->link))
         return err_no_memory();
     if ((e->type == TAR_LINK || e->type == TAR_HARD_LINK) && !t->link.len)
-        return at(t, "a link to nothing");
+        return tar_at(t, "a link to nothing");
     e->path = t->path.p;
     e->target = t->link.p;
     if (e->type != TAR_FILE)
@@ -268,9 +269,9 @@ static fallible read_block(struct tar *t, unsigned char b[BLOCK], bool *ret_end)
     if (*ret_end)
         return NULL;
     if (n < BLOCK)
-        return at(t, "it is cut short");
+        return tar_at(t, "it is cut short");
     if (!checksum_fits(b))
-        return at(t, "not a tar header (its checksum is wrong)");
+        return tar_at(t, "not a tar header (its checksum is wrong)");
     return NULL;
 }
 
@@ -281,11 +282,11 @@ fallible tar_next(struct tar *t, const struct tar_entry **ret_entry)
 
     buf_reset(&t->pax);
     for (;;) {
-        TRY(skip(t));
+        TRY(tar_skip(t));
         TRY(read_block(t, b, &end));
         if (end) {
             *ret_entry = NULL;
-            return t->has_path || t->has_link ? at(t, "a name without its file") : NULL;
+            return t->has_path || t->has_link ? tar_at(t, "a name without its file") : NULL;
         }
         TRY(read_header(t, b));
         uint64_t size = t->entry.size;
@@ -303,7 +304,7 @@ fallible tar_next(struct tar *t, const struct tar_entry **ret_entry)
             TRY(read_text(t, size, &t->global));
             break;
         default:
-            TRY(finish(t, (char)b[156]));
+            TRY(tar_finish(t, (char)b[156]));
             *ret_entry = &t->entry;
             return NULL;
         }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static fallible bad(const struct tar *t, const char *what)
+static fallible pax_bad(const struct tar *t, const char *what)
 {
     return err_new(ERR_INVALID, "tar archive, byte %llu: %s", (unsigned long long)t->at, what);
 }
@@ -47,9 +47,9 @@ static fallible add_xattr(struct tar *t, struct str name, struct str value)
     struct tar_entry *e = &t->entry;
 
     if (e->xattr_count == TAR_XATTRS_MAX || name.len > 255)
-        return bad(t, "too many or too long attributes");
+        return pax_bad(t, "too many or too long attributes");
     if (memchr(name.p, '\0', name.len))
-        return bad(t, "an attribute's name holds a NUL");
+        return pax_bad(t, "an attribute's name holds a NUL");
     e->xattrs[e->xattr_count++] = (struct tar_xattr){name, value};
     return NULL;
 }
@@ -66,11 +66,11 @@ static fallible apply_one(struct tar *t, struct str key, struct str value)
     if (str_starts(key, STR("SCHILY.xattr.")))
         return add_xattr(t, str_from(key, sizeof "SCHILY.xattr." - 1), value);
     if (str_starts(key, STR("GNU.sparse.")))
-        return bad(t, "sparse files are not read; make the archive without --sparse");
+        return pax_bad(t, "sparse files are not read; make the archive without --sparse");
     if (str_eq(key, STR("mtime"))) {
         bool before = value.len && value.p[0] == '-'; /* 1970: nobody needs to know exactly */
         if (!before && !set_number(value, &n))
-            return bad(t, "an extended header's mtime is no number");
+            return pax_bad(t, "an extended header's mtime is no number");
         e->mtime_s = before || n > INT64_MAX / 2 ? 0 : (int64_t)n;
         return NULL;
     }
@@ -79,7 +79,7 @@ static fallible apply_one(struct tar *t, struct str key, struct str value)
                    : str_eq(key, STR("gid")) ? &e->gid
                                              : NULL;
     if (to && !str_to_u64(value, to))
-        return bad(t, "an extended header's number is none");
+        return pax_bad(t, "an extended header's number is none");
     return NULL;
 }
 
@@ -89,7 +89,7 @@ static fallible apply_all(struct tar *t, struct buf *records)
 
     while (rest.len) {
         if (!cut_record(&rest, &key, &value))
-            return bad(t, "an extended header is broken");
+            return pax_bad(t, "an extended header is broken");
         TRY(apply_one(t, key, value));
     }
     return NULL;
@@ -100,6 +100,6 @@ fallible tar_pax_apply(struct tar *t)
     TRY(apply_all(t, &t->global));
     TRY(apply_all(t, &t->pax));
     if (t->entry.size > INT64_MAX / 2)
-        return bad(t, "a file is larger than any disk");
+        return pax_bad(t, "a file is larger than any disk");
     return NULL;
 }

@@ -9,7 +9,7 @@
 
 #include "loop/inner.h"
 
-static struct loop_timer *meld(struct loop_timer *a, struct loop_timer *b)
+static struct loop_timer *timer_meld(struct loop_timer *a, struct loop_timer *b)
 {
     if (!a || !b)
         return a ? a : b;
@@ -37,14 +37,14 @@ static struct loop_timer *meld_children(struct loop_timer *first)
         a->next = a->prev = NULL;
         if (b)
             b->next = b->prev = NULL;
-        struct loop_timer *both = meld(a, b);
+        struct loop_timer *both = timer_meld(a, b);
         both->next = pairs;
         pairs = both;
     }
     while (pairs) {
         struct loop_timer *next = pairs->next;
         pairs->next = NULL;
-        root = meld(root, pairs);
+        root = timer_meld(root, pairs);
         pairs = next;
     }
     if (root)
@@ -55,7 +55,7 @@ static struct loop_timer *meld_children(struct loop_timer *first)
 static void heap_insert(struct loop *l, struct loop_timer *t)
 {
     t->child = t->next = t->prev = NULL;
-    l->timers = meld(l->timers, t);
+    l->timers = timer_meld(l->timers, t);
 }
 
 static void heap_remove(struct loop *l, struct loop_timer *t)
@@ -73,11 +73,11 @@ static void heap_remove(struct loop *l, struct loop_timer *t)
         t->prev->next = t->next;
     if (t->next)
         t->next->prev = t->prev;
-    l->timers = meld(l->timers, below);
+    l->timers = timer_meld(l->timers, below);
 }
 
 /* A callback that starts a timer of 0 ms has it in the next turn: descriptors come in between. */
-static uint64_t due(const struct loop *l, uint64_t after_ms)
+static uint64_t timer_due(const struct loop *l, uint64_t after_ms)
 {
     if (after_ms > (UINT64_MAX - l->now_ns) / NS_PER_MS)
         return UINT64_MAX; /* never */
@@ -87,7 +87,7 @@ static uint64_t due(const struct loop *l, uint64_t after_ms)
 void loop_timer_start(struct loop *l, struct loop_timer *t, uint64_t after_ms,
                       void (*fn)(struct loop_timer *t))
 {
-    uint64_t when = due(l, after_ms);
+    uint64_t when = timer_due(l, after_ms);
 
     t->fn = fn;
     t->when_ns = when;

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "loop/inner.h"
 
-static void *worker(void *arg)
+static void *work_worker(void *arg)
 {
     struct loop *l = arg;
     struct loop_workers *ws = l->workers;
@@ -89,7 +89,7 @@ static int start_thread(struct loop *l)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&l->workers->threads[l->workers->count], NULL, worker, l);
+    int error = pthread_create(&l->workers->threads[l->workers->count], NULL, work_worker, l);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
 }

@@ -80,8 +80,8 @@ static void swap_bytes(char *a, char *b, size_t n)
 }
 
 /* Lets the item sink until no child of it is larger. */
-static void sift(char *base, size_t at, size_t count, size_t size,
-                 int (*compare)(const void *, const void *))
+static void libc_sift(char *base, size_t at, size_t count, size_t size,
+                      int (*compare)(const void *, const void *))
 {
     for (size_t child; (child = 2 * at + 1) < count; at = child) {
         if (child + 1 < count && compare(base + child * size, base + (child + 1) * size) < 0)
@@ -95,11 +95,11 @@ static void sift(char *base, size_t at, size_t count, size_t size,
 void qsort(void *base, size_t count, size_t size, int (*compare)(const void *, const void *))
 {
     for (size_t i = count / 2; i--;)
-        sift(base, i, count, size, compare);
+        libc_sift(base, i, count, size, compare);
     while (count > 1) {
         count--;
         swap_bytes(base, (char *)base + count * size, size);
-        sift(base, 0, count, size, compare);
+        libc_sift(base, 0, count, size, compare);
     }
 }
 

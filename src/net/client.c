@@ -141,7 +141,7 @@ static void apply_pause(struct http_call *c)
         stream_pause(c->stream);
 }
 
-static void attach(struct http_call *c, struct stream *s, bool reused)
+static void client_attach(struct http_call *c, struct stream *s, bool reused)
 {
     c->stream = s;
     c->reused = reused;
@@ -172,7 +172,7 @@ static void on_dialed(void *owner, struct err *e, int fd)
         call_fail(c, as_upstream(e));
         return;
     }
-    attach(c, s, false);
+    client_attach(c, s, false);
 }
 
 static void connect_call(struct http_call *c)
@@ -180,7 +180,7 @@ static void connect_call(struct http_call *c)
     struct stream *s = c->retried ? NULL : pool_take(&c->client->pool, c->key);
 
     if (s) {
-        attach(c, s, true);
+        client_attach(c, s, true);
         return;
     }
     struct dial_target target = {
@@ -243,7 +243,7 @@ void *http_call_owner(const struct http_call *c)
     return c->owner;
 }
 
-static void put(struct http_call *c, struct str bytes)
+static void client_put(struct http_call *c, struct str bytes)
 {
     if (c->stream) {
         stream_write(c->stream, bytes);
@@ -261,15 +261,15 @@ void http_call_write(struct http_call *c, struct str piece)
     if (c->state == CALL_OVER || c->ended || piece.len == 0)
         return;
     if (c->chunked) {
-        put(c, str_n(head, http_chunk_head(piece.len, head)));
-        put(c, piece);
-        put(c, STR("\r\n"));
+        client_put(c, str_n(head, http_chunk_head(piece.len, head)));
+        client_put(c, piece);
+        client_put(c, STR("\r\n"));
     } else if (piece.len > c->length_left) {
         c->ended = true;
         fail_soon(c, err_new(ERR_INVALID, "more body than its length says"));
     } else {
         c->length_left -= piece.len;
-        put(c, piece);
+        client_put(c, piece);
     }
 }
 
@@ -284,7 +284,7 @@ void http_call_write_end(struct http_call *c)
         return;
     c->ended = true;
     if (c->chunked)
-        put(c, STR("0\r\n\r\n"));
+        client_put(c, STR("0\r\n\r\n"));
     else if (c->length_left)
         fail_soon(c, err_new(ERR_INVALID, "less body than its length says"));
 }

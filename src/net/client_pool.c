@@ -27,7 +27,7 @@ void pool_init(struct pool *p, uint32_t idle_ms, unsigned per_host)
         list_init(&p->buckets[i]);
 }
 
-static void drop(struct pooled *c)
+static void pool_drop(struct pooled *c)
 {
     stream_close(c->stream);
     list_del(&c->link);
@@ -38,25 +38,25 @@ void pool_done(struct pool *p)
 {
     for (size_t i = 0; i < POOL_BUCKETS; i++)
         LIST_EACH(c, &p->buckets[i], struct pooled, link)
-            drop(c);
+            pool_drop(c);
 }
 
 /* An idle server has nothing to say; whatever it sends, the connection is of no more use. */
 static size_t on_idle_data(struct stream *s, struct str data)
 {
-    drop(stream_owner(s));
+    pool_drop(stream_owner(s));
     return data.len;
 }
 
 static void on_idle_eof(struct stream *s)
 {
-    drop(stream_owner(s));
+    pool_drop(stream_owner(s));
 }
 
 static void on_idle_error(struct stream *s, struct err *why)
 {
     err_free(why); /* nobody waits for this connection */
-    drop(stream_owner(s));
+    pool_drop(stream_owner(s));
 }
 
 static const struct stream_events idle_events = {
@@ -85,11 +85,11 @@ struct stream *pool_take(struct pool *p, struct str key)
         if (!str_eq(str_n(c->key, c->key_len), key))
             continue;
         if (!is_quiet(c->stream)) {
-            drop(c);
+            pool_drop(c);
             continue;
         }
         struct stream *s = take(&c->stream);
-        drop(c);
+        pool_drop(c);
         return s;
     }
     return NULL;

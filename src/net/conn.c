@@ -158,7 +158,7 @@ static void on_head_deadline(struct loop_timer *t)
     conn_close_when_sent(c);
 }
 
-static void refuse(struct conn *c, struct err *e)
+static void conn_refuse(struct conn *c, struct err *e)
 {
     reply_bare(c, e);
     conn_close_when_sent(c);
@@ -298,7 +298,7 @@ static size_t feed_head(struct conn *c, struct str data)
             struct request *r = take(&c->req);
             request_recycle(r);
         }
-        refuse(c, e);
+        conn_refuse(c, e);
         return data.len;
     }
     start_request(c, c->req);

@@ -42,7 +42,7 @@ void dial_cancel(struct dial *d)
 }
 
 /* Tells the owner; the dial is gone. */
-static void finish(struct dial *d, struct err *e, int fd)
+static void dial_finish(struct dial *d, struct err *e, int fd)
 {
     void (*done)(void *owner, struct err *e, int fd) = d->done;
     void *owner = d->owner;
@@ -82,10 +82,10 @@ static void on_connected(struct loop_io *io)
         return;
     }
     loop_io_stop(&d->io);
-    finish(d, NULL, take_fd(&d->fd));
+    dial_finish(d, NULL, take_fd(&d->fd));
 }
 
-static fallible attempt(struct dial *d, size_t i)
+static fallible dial_attempt(struct dial *d, size_t i)
 {
     uint64_t now_ns = loop_now_ns(d->loop);
 
@@ -102,7 +102,7 @@ static fallible attempt(struct dial *d, size_t i)
 static fallible try_next(struct dial *d)
 {
     while (d->at < d->addrs.count) {
-        struct err *e = attempt(d, d->at++);
+        struct err *e = dial_attempt(d, d->at++);
         if (!e)
             return NULL;
         attempt_failed(d, e);
@@ -116,7 +116,7 @@ static void go_on(struct dial *d)
     struct err *e = try_next(d);
 
     if (e)
-        finish(d, e, -1);
+        dial_finish(d, e, -1);
 }
 
 static void on_resolved(void *owner, struct err *e, const struct resolve_addrs *addrs)
@@ -126,7 +126,7 @@ static void on_resolved(void *owner, struct err *e, const struct resolve_addrs *
     d->resolve = NULL;
     loop_timer_stop(&d->timer);
     if (e) {
-        finish(d, e, -1);
+        dial_finish(d, e, -1);
         return;
     }
     d->addrs = *addrs;
@@ -137,10 +137,11 @@ static void on_resolve_deadline(struct loop_timer *t)
 {
     struct dial *d = container_of(t, struct dial, timer);
 
-    finish(d, err_new(ERR_TIMEOUT, "the resolver gave no answer for %u ms", d->timeout_ms), -1);
+    dial_finish(d, err_new(ERR_TIMEOUT, "the resolver gave no answer for %u ms", d->timeout_ms),
+                -1);
 }
 
-static fallible begin(struct dial *d, const struct dial_target *t)
+static fallible dial_begin(struct dial *d, const struct dial_target *t)
 {
     struct sockaddr_storage *addr = &d->addrs.at[0].addr;
     socklen_t *len = &d->addrs.at[0].len;
@@ -172,7 +173,7 @@ fallible dial_start(struct loop *loop, const struct dial_target *target,
     d->fd = -1;
     d->timeout_ms = target->timeout_ms;
     d->deadline_ns = loop_now_ns(loop) + target->timeout_ms * NS_PER_MS;
-    struct err *e = begin(d, target);
+    struct err *e = dial_begin(d, target);
     if (e) {
         dial_cancel(d);
         return e;

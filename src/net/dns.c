@@ -11,12 +11,12 @@
 #define POINTER   0xc0u
 #define FIXED     10u /* type, class, time to live and length of a record */
 
-static unsigned get16(const char *p)
+static unsigned dns_get16(const char *p)
 {
     return (unsigned)(uint8_t)p[0] << 8 | (uint8_t)p[1];
 }
 
-static unsigned char *put16(unsigned char *p, unsigned n)
+static unsigned char *dns_put16(unsigned char *p, unsigned n)
 {
     *p++ = (unsigned char)(n >> 8);
     *p++ = (unsigned char)n;
@@ -26,7 +26,7 @@ static unsigned char *put16(unsigned char *p, unsigned n)
 size_t dns_query(struct str host, uint16_t id, uint16_t type, unsigned char out[DNS_QUERY_MAX])
 {
     static const unsigned char asked[] = {1, 0, 0, 1, 0, 0, 0, 0, 0, 0}; /* once, recursively */
-    unsigned char *p = put16(out, id);
+    unsigned char *p = dns_put16(out, id);
     struct str label;
 
     if (str_ends(host, STR(".")))
@@ -43,7 +43,7 @@ size_t dns_query(struct str host, uint16_t id, uint16_t type, unsigned char out[
         p += label.len;
     }
     *p++ = 0;
-    p = put16(put16(p, type), 1);
+    p = dns_put16(dns_put16(p, type), 1);
     return (size_t)(p - out);
 }
 
@@ -84,15 +84,16 @@ enum dns_answer dns_read(struct str answer, struct str query, uint16_t port,
         !(answer.p[2] & 0x80) ||
         !str_eq_nocase(str_first(str_from(answer, HEAD), query.len - HEAD), str_from(query, HEAD)))
         return DNS_FOREIGN;
-    unsigned code = answer.p[3] & 15, count = get16(answer.p + 6);
+    unsigned code = answer.p[3] & 15, count = dns_get16(answer.p + 6);
     if (code != 0 && code != 3) /* 3: there is no such name */
         return DNS_FAILED;
-    unsigned type = get16(query.p + query.len - 4);
+    unsigned type = dns_get16(query.p + query.len - 4);
     for (struct str s = str_from(answer, query.len); count; count--) {
-        if (!skip_name(&s) || s.len < FIXED || get16(s.p + 8) > s.len - FIXED)
+        if (!skip_name(&s) || s.len < FIXED || dns_get16(s.p + 8) > s.len - FIXED)
             break; /* cut off: what came before is good */
-        struct str data = str_n(s.p + FIXED, get16(s.p + 8));
-        if (get16(s.p) == type && get16(s.p + 2) == 1 && data.len == (type == DNS_A ? 4 : 16))
+        struct str data = str_n(s.p + FIXED, dns_get16(s.p + 8));
+        if (dns_get16(s.p) == type && dns_get16(s.p + 2) == 1 &&
+            data.len == (type == DNS_A ? 4 : 16))
             add_address(into, data, port);
         s = str_from(s, FIXED + data.len);
     }

@@ -131,7 +131,7 @@ static fallible frame_byte(struct http_body *b, char c)
     return NULL;
 }
 
-static struct str counted(struct http_body *b, struct str *in)
+static struct str body_counted(struct http_body *b, struct str *in)
 {
     struct str piece = str_first(*in, b->left < in->len ? (size_t)b->left : in->len);
 
@@ -151,7 +151,7 @@ fallible http_body_next(struct http_body *b, struct str *in, struct str *ret_pie
         *in = str_from(*in, in->len);
         return NULL;
     case HTTP_LENGTH:
-        *ret_piece = counted(b, in);
+        *ret_piece = body_counted(b, in);
         b->done = b->left == 0;
         return NULL;
     case HTTP_CHUNKED:
@@ -159,7 +159,7 @@ fallible http_body_next(struct http_body *b, struct str *in, struct str *ret_pie
     }
     while (in->len && !b->done) {
         if (b->state == CH_DATA) {
-            *ret_piece = counted(b, in);
+            *ret_piece = body_counted(b, in);
             if (b->left == 0)
                 b->state = CH_DATA_CR;
             return NULL;

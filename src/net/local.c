@@ -8,7 +8,7 @@
 #include "net/server.h"
 
 /* Without the port and the brackets; empty when it is not of that form. */
-static struct str bare(struct str host)
+static struct str local_bare(struct str host)
 {
     struct str port;
     uint64_t n;
@@ -32,7 +32,7 @@ bool local_is_name(struct str host)
     struct sockaddr_storage a = {0};
     socklen_t len;
 
-    host = bare(host);
+    host = local_bare(host);
     if (str_eq_nocase(host, STR("localhost")) ||
         (host.len > 10 && str_eq_nocase(str_from(host, host.len - 10), STR(".localhost"))))
         return true;
@@ -43,7 +43,7 @@ bool local_is_name(struct str host)
     return IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)&a)->sin6_addr);
 }
 
-static fallible check(const char *what, struct str host, struct str shown)
+static fallible net_local_check(const char *what, struct str host, struct str shown)
 {
     if (local_is_name(host))
         return NULL;
@@ -58,10 +58,10 @@ fallible local_check(const struct http_req *req)
     struct str origin = http_req_header(req, STR("origin"));
 
     if (host.p)
-        TRY(check("Host", host, host));
+        TRY(net_local_check("Host", host, host));
     if (!origin.p)
         return NULL;
     ptrdiff_t at = str_find(origin, STR("://"));
     struct str rest = at < 0 ? STR("") : str_from(origin, (size_t)at + 3);
-    return check("Origin", rest, origin);
+    return net_local_check("Origin", rest, origin);
 }

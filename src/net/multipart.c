@@ -65,7 +65,7 @@ void multipart_free(struct multipart *m)
     free(m);
 }
 
-static fallible give(struct multipart *m, struct str piece)
+static fallible multipart_give(struct multipart *m, struct str piece)
 {
     if (m->state != DATA || piece.len == 0)
         return NULL;
@@ -79,7 +79,7 @@ static fallible resume_match(struct multipart *m, struct str *in)
         if (in->p[0] != m->delimiter[m->matched]) {
             struct str was = str_n(m->delimiter + m->presumed, m->matched - m->presumed);
             m->matched = m->presumed = 0;
-            return give(m, was);
+            return multipart_give(m, was);
         }
         m->matched++;
         *in = str_from(*in, 1);
@@ -110,7 +110,7 @@ static fallible take_content(struct multipart *m, struct str *in)
         struct str piece = str_first(*in, end);
         m->matched = hit >= 0 ? m->delimiter_len : in->len - end;
         *in = str_from(*in, hit >= 0 ? end + m->delimiter_len : in->len);
-        TRY(give(m, piece));
+        TRY(multipart_give(m, piece));
     }
     if (m->matched < m->delimiter_len)
         return NULL;
@@ -189,7 +189,7 @@ static fallible take_head(struct multipart *m, struct str *in)
     return NULL;
 }
 
-static fallible step(struct multipart *m, struct str *in)
+static fallible multipart_step(struct multipart *m, struct str *in)
 {
     char c = in->p[0];
 
@@ -213,7 +213,7 @@ static fallible step(struct multipart *m, struct str *in)
 fallible multipart_feed(struct multipart *m, struct str data)
 {
     while (data.len) {
-        struct err *e = step(m, &data);
+        struct err *e = multipart_step(m, &data);
         if (e) {
             m->state = FAILED;
             return e;

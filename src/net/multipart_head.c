@@ -102,7 +102,7 @@ fallible multipart_boundary(struct str content_type, struct str *ret_boundary)
 }
 
 /* Decodes in place: the value lies in the head's own buffer, and decoding only shortens. */
-static struct str unquote(struct str value)
+static struct str part_unquote(struct str value)
 {
     char *out = (char *)value.p;
     size_t n = 0;
@@ -185,7 +185,7 @@ static fallible parse_disposition(struct str value, struct multipart_part *part)
         if (to && to->p)
             return err_new(ERR_INVALID, "'" STR_FMT "' is given twice", STR_ARG(p.name));
         if (to)
-            *to = p.quoted ? unquote(p.value) : p.value;
+            *to = p.quoted ? part_unquote(p.value) : p.value;
     } while (p.name.len);
     if (!part->name.p)
         return err_new(ERR_INVALID, "no name");

@@ -11,7 +11,7 @@
 #define LARGE_BODY (8u << 20) /* may not fit a stream's output limit */
 #define HEAD_ROOM  256        /* status line, date, length and type; names of ours are short */
 
-static char *put(char *to, struct str s)
+static char *reply_put(char *to, struct str s)
 {
     if (s.len)
         memcpy(to, s.p, s.len);
@@ -30,7 +30,7 @@ void http_reply_header(struct http_req *req, struct str name, struct str value)
     char *at = buf_reserve(&r->headers, name.len + value.len + 4); /* whole, or not at all */
     if (!at)
         return;
-    put(put(put(put(at, name), STR(": ")), value), STR("\r\n"));
+    reply_put(reply_put(reply_put(reply_put(at, name), STR(": ")), value), STR("\r\n"));
     buf_commit(&r->headers, name.len + value.len + 4);
 }
 
@@ -96,25 +96,26 @@ static char *put_head(struct request *r, int status, struct str type, uint64_t l
                                                 (name ? strlen(name) : 0) + extra);
     if (!start)
         return NULL;
-    char *at = put(start, STR("HTTP/1.1 "));
-    at = put(put(put_number(at, (unsigned)status), STR(" ")), reason);
+    char *at = reply_put(start, STR("HTTP/1.1 "));
+    at = reply_put(reply_put(put_number(at, (unsigned)status), STR(" ")), reason);
     if (!r->reason.p)
-        at = put(put(at, STR("\r\ndate: ")), str_n(date_now(c->server), CLOCK_HTTP_LEN));
+        at =
+            reply_put(reply_put(at, STR("\r\ndate: ")), str_n(date_now(c->server), CLOCK_HTTP_LEN));
     if (name)
-        at = put(put(at, STR("\r\nserver: ")), str_of(name));
+        at = reply_put(reply_put(at, STR("\r\nserver: ")), str_of(name));
     if (type.len)
-        at = put(put(at, STR("\r\ncontent-type: ")), type);
+        at = reply_put(reply_put(at, STR("\r\ncontent-type: ")), type);
     if (r->chunked)
-        at = put(at, STR("\r\ntransfer-encoding: chunked"));
+        at = reply_put(at, STR("\r\ntransfer-encoding: chunked"));
     else if (length != HTTP_LENGTH_UNKNOWN && has_body(status))
-        at = put_number(put(at, STR("\r\ncontent-length: ")), length);
+        at = put_number(reply_put(at, STR("\r\ncontent-length: ")), length);
     if (!r->keep_alive)
-        at = put(at, STR("\r\nconnection: close"));
+        at = reply_put(at, STR("\r\nconnection: close"));
     else if (r->pub.head.minor == 0)
-        at = put(at, STR("\r\nconnection: keep-alive"));
-    at = put(at, STR("\r\n"));
-    at = put(at, buf_str(&r->headers));
-    at = put(at, STR("\r\n"));
+        at = reply_put(at, STR("\r\nconnection: keep-alive"));
+    at = reply_put(at, STR("\r\n"));
+    at = reply_put(at, buf_str(&r->headers));
+    at = reply_put(at, STR("\r\n"));
     stream_commit(c->stream, (size_t)(at - start));
     r->answer = ANSWER_BEGUN;
     r->status = status;
@@ -137,7 +138,7 @@ static void tell_answer(const struct request *r)
                  KV("request_id", http_req_id(&r->pub)));
 }
 
-static void finish(struct request *r)
+static void reply_finish(struct request *r)
 {
     if (r->conn)
         stream_push(r->conn->stream); /* before others are told of it */
@@ -170,7 +171,7 @@ void http_reply(struct http_req *req, int status, struct str content_type, struc
         if (!at)
             r->keep_alive = false; /* the stream has failed and will say so */
     }
-    finish(r);
+    reply_finish(r);
 }
 
 void http_reply_json(struct http_req *req, int status, struct str json)
@@ -277,7 +278,7 @@ static bool takes_body(const struct request *r)
 }
 
 /* Only a peer that does not read is on the clock, not a handler that has nothing to say. */
-static void wrote(struct request *r, size_t n)
+static void reply_wrote(struct request *r, size_t n)
 {
     r->sent_bytes += n;
     if (stream_pending(r->conn->stream) < STREAM_HIGH || r->slow)
@@ -300,7 +301,7 @@ static void put_piece(struct http_req *req, struct str piece,
     write(s, piece);
     if (r->chunked)
         stream_write(s, STR("\r\n"));
-    wrote(r, piece.len);
+    reply_wrote(r, piece.len);
 }
 
 void http_reply_write(struct http_req *req, struct str piece)
@@ -337,10 +338,10 @@ void http_reply_commit(struct http_req *req, size_t n)
     char *at = stream_reserve(s, n + frame); /* it is there already */
     if (r->chunked) {
         snprintf(head, sizeof head, "%08zx\r\n", n);
-        put(put(at, str_n(head, CHUNK_HEAD)) + n, STR("\r\n"));
+        reply_put(reply_put(at, str_n(head, CHUNK_HEAD)) + n, STR("\r\n"));
     }
     stream_commit(s, n + frame);
-    wrote(r, n);
+    reply_wrote(r, n);
 }
 
 size_t http_reply_pending(const struct http_req *req)
@@ -366,7 +367,7 @@ void http_reply_end(struct http_req *req)
     }
     if (r->conn && r->chunked && !r->head_only)
         stream_write(r->conn->stream, STR("0\r\n\r\n"));
-    finish(r);
+    reply_finish(r);
 }
 
 void http_reply_abort(struct http_req *req)

@@ -44,9 +44,9 @@ struct resolve_dns {
     char host[256];
 };
 
-static void ask(struct resolve_dns *r);
+static void dns_ask(struct resolve_dns *r);
 
-static void stop(struct resolve_dns *r)
+static void dns_stop(struct resolve_dns *r)
 {
     loop_io_stop(&r->io);
     loop_timer_stop(&r->timer);
@@ -57,13 +57,13 @@ void resolve_dns_cancel(struct resolve_dns *r)
 {
     if (!r)
         return;
-    stop(r);
+    dns_stop(r);
     loop_later_cancel(&r->found);
     buf_done(&r->text);
     free(r);
 }
 
-static void finish(struct resolve_dns *r, struct err *e)
+static void dns_finish(struct resolve_dns *r, struct err *e)
 {
     struct resolve_addrs addrs = r->addrs;
     void (*done)(void *, struct err *, const struct resolve_addrs *) = r->done;
@@ -78,9 +78,9 @@ static void on_found(struct loop_later *l)
     struct resolve_dns *r = container_of(l, struct resolve_dns, found);
 
     if (r->addrs.count)
-        finish(r, NULL);
+        dns_finish(r, NULL);
     else
-        ask(r);
+        dns_ask(r);
 }
 
 /* --- files --- */
@@ -194,27 +194,27 @@ static bool make_queries(struct resolve_dns *r)
 
 static void ask_next(struct resolve_dns *r)
 {
-    stop(r);
+    dns_stop(r);
     r->server++;
     if (r->server >= r->servers.count) {
         r->server = 0;
         r->tries++;
     }
     if (r->tries < TRIES)
-        ask(r);
+        dns_ask(r);
     else if (r->addrs.count)
-        finish(r, NULL);
+        dns_finish(r, NULL);
     else
-        finish(r, err_new(ERR_UPSTREAM, "resolve '%s': no name server answers", r->host));
+        dns_finish(r, err_new(ERR_UPSTREAM, "resolve '%s': no name server answers", r->host));
 }
 
 static void next_name(struct resolve_dns *r)
 {
-    stop(r);
+    dns_stop(r);
     r->name++;
     r->server = r->tries = 0;
     r->query[0].len = 0;
-    ask(r);
+    dns_ask(r);
 }
 
 static void on_silence(struct loop_timer *t)
@@ -245,7 +245,7 @@ static void on_answer(struct loop_io *io)
     if (!r->answered[0] || !r->answered[1])
         return;
     if (r->addrs.count)
-        finish(r, NULL);
+        dns_finish(r, NULL);
     else
         next_name(r);
 }
@@ -264,10 +264,10 @@ static fallible send_queries(struct resolve_dns *r)
 }
 
 /* A server that cannot be reached is as one that does not answer: the timer goes on to the next. */
-static void ask(struct resolve_dns *r)
+static void dns_ask(struct resolve_dns *r)
 {
     if (!r->query[0].len && !make_queries(r)) {
-        finish(r, err_new(ERR_UPSTREAM, "resolve '%s': there is no such name", r->host));
+        dns_finish(r, err_new(ERR_UPSTREAM, "resolve '%s': there is no such name", r->host));
         return;
     }
     struct err *e = send_queries(r);

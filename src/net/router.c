@@ -155,7 +155,8 @@ struct match {
     struct err *error;
 };
 
-static const struct node *walk(struct match *m, const struct node *n, size_t at, size_t values)
+static const struct node *router_walk(struct match *m, const struct node *n, size_t at,
+                                      size_t values)
 {
     const struct node *hit = NULL;
     bool found;
@@ -164,10 +165,10 @@ static const struct node *walk(struct match *m, const struct node *n, size_t at,
         return n->entries ? n : NULL;
     size_t place = kid_place(n, m->segments[at], &found);
     if (found)
-        hit = walk(m, &n->kids[place], at + 1, values);
+        hit = router_walk(m, &n->kids[place], at + 1, values);
     if (!hit && !m->error && n->param && m->segments[at].len && values < MAX_PARAMS) {
         m->values[values] = m->segments[at];
-        hit = walk(m, n->param, at + 1, values + 1);
+        hit = router_walk(m, n->param, at + 1, values + 1);
     }
     if (!hit && !m->error && n->rest && values < MAX_PARAMS) {
         m->error = url_decode(&m->req->arena, m->raw[at], false, &m->values[values]);
@@ -176,7 +177,7 @@ static const struct node *walk(struct match *m, const struct node *n, size_t at,
     return hit;
 }
 
-static fallible split(const struct router *r, struct http_req *req, struct match *m)
+static fallible router_split(const struct router *r, struct http_req *req, struct match *m)
 {
     struct str rest = req->path, one;
 
@@ -201,7 +202,7 @@ static fallible split(const struct router *r, struct http_req *req, struct match
     return NULL;
 }
 
-static const struct entry *pick(const struct node *n, struct str method)
+static const struct entry *router_pick(const struct node *n, struct str method)
 {
     const struct entry *get = NULL;
 
@@ -262,7 +263,7 @@ static void put_allow(struct http_req *req, const struct node *n)
 }
 
 /* A preflight is answered for every path: whether it exists is nobody's business yet. */
-static bool preflight(const struct router *r, struct http_req *req)
+static bool router_preflight(const struct router *r, struct http_req *req)
 {
     struct str method = http_req_header(req, STR("access-control-request-method"));
     struct str origin = http_req_header(req, STR("origin"));
@@ -285,7 +286,7 @@ static bool preflight(const struct router *r, struct http_req *req)
 }
 
 /* The path with or without its last slash, when that one exists. */
-static bool redirect(const struct router *r, struct http_req *req, struct match *m)
+static bool router_redirect(const struct router *r, struct http_req *req, struct match *m)
 {
     bool slash = m->count && !m->segments[m->count - 1].len;
     struct match other = *m;
@@ -298,7 +299,7 @@ static bool redirect(const struct router *r, struct http_req *req, struct match 
         other.raw[other.count] = STR("");
         other.segments[other.count++] = STR("");
     }
-    if (!walk(&other, &r->root, 0, 0)) {
+    if (!router_walk(&other, &r->root, 0, 0)) {
         err_free(other.error);
         return false;
     }
@@ -332,21 +333,21 @@ fallible router_find(const struct router *r, struct http_req *req, const struct 
     m.error = NULL;
     *ret_route = NULL;
     router_put_headers(r, req);
-    if (preflight(r, req))
+    if (router_preflight(r, req))
         return NULL;
     if (str_eq(req->path, STR("*"))) { /* OPTIONS *: about the server, not about a path */
         http_reply_header(req, STR("allow"), STR("DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"));
         http_reply(req, 204, STR(""), STR(""));
         return NULL;
     }
-    TRY(split(r, req, &m));
-    const struct node *n = walk(&m, &r->root, 0, 0);
+    TRY(router_split(r, req, &m));
+    const struct node *n = router_walk(&m, &r->root, 0, 0);
     if (m.error)
         return m.error;
-    const struct entry *e = n ? pick(n, req->head.method) : NULL;
+    const struct entry *e = n ? router_pick(n, req->head.method) : NULL;
     if (!e) /* what is there and what is not is nobody's business without a key */
         TRY(r->config.auth ? r->config.auth(req) : NULL);
-    if (!n && redirect(r, req, &m))
+    if (!n && router_redirect(r, req, &m))
         return NULL;
     if (!n)
         return err_new(ERR_NOT_FOUND, "Not Found");

@@ -146,7 +146,7 @@ static bool make_room(struct http_server *s)
 }
 
 /* Until one goes or has nothing to do; where some have but are not quiet yet, a little at most. */
-static void stall(struct http_listener *l)
+static void server_stall(struct http_listener *l)
 {
     struct http_server *s = l->server;
 
@@ -168,7 +168,7 @@ static void on_acceptable(struct loop_io *io)
         if (full && i > 0)
             return; /* should there be more, we hear of it */
         if (full && !make_room(s)) {
-            stall(l);
+            server_stall(l);
             return;
         }
         int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);

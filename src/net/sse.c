@@ -81,7 +81,7 @@ void sse_parser_done(struct sse_parser *p)
     buf_done(&p->id);
 }
 
-static void dispatch(struct sse_parser *p)
+static void sse_dispatch(struct sse_parser *p)
 {
     struct str data = buf_str(&p->data);
 
@@ -99,7 +99,7 @@ static void dispatch(struct sse_parser *p)
     buf_reset(&p->event);
 }
 
-static void set(struct buf *b, struct str value)
+static void sse_set(struct buf *b, struct str value)
 {
     buf_reset(b);
     buf_add(b, value);
@@ -113,17 +113,17 @@ static void take_field(struct sse_parser *p, struct str name, struct str value)
         buf_add(&p->data, value);
         buf_add_char(&p->data, '\n');
     } else if (str_eq(name, STR("event"))) {
-        set(&p->event, value);
+        sse_set(&p->event, value);
     } else if (str_eq(name, STR("id"))) {
         if (str_find_char(value, '\0') < 0)
-            set(&p->id, value);
+            sse_set(&p->id, value);
     } else if (str_eq(name, STR("retry"))) {
         if (str_to_u64(value, &ms) && ms <= INT64_MAX)
             p->retry_ms = (int64_t)ms;
     }
 }
 
-static fallible check(const struct sse_parser *p)
+static fallible sse_check(const struct sse_parser *p)
 {
     const struct buf *b[] = {&p->line, &p->data, &p->event, &p->id};
     size_t sum = p->data.len + p->event.len;
@@ -145,14 +145,14 @@ static fallible take_line(struct sse_parser *p, struct str line)
         line = str_from(line, 3);
     p->started = true;
     if (line.len == 0) {
-        dispatch(p);
+        sse_dispatch(p);
         return NULL;
     }
     if (str_cut(&line, ':', &name) && line.len && line.p[0] == ' ')
         line = str_from(line, 1);
     if (name.len) /* else a comment */
         take_field(p, name, line);
-    return check(p);
+    return sse_check(p);
 }
 
 /* piece ends a line, of which the buffer may hold the front. */
@@ -161,7 +161,7 @@ static fallible end_line(struct sse_parser *p, struct str piece)
     if (p->line.len == 0 && piece.len <= p->line.limit_bytes)
         return take_line(p, piece);
     buf_add(&p->line, piece);
-    TRY(check(p));
+    TRY(sse_check(p));
     struct err *e = take_line(p, buf_str(&p->line));
     buf_reset(&p->line);
     return e;
@@ -171,7 +171,7 @@ fallible sse_parser_feed(struct sse_parser *p, struct str data)
 {
     const char *at = data.p, *end = data.p + data.len, *lf = at, *cr = at;
 
-    TRY(check(p)); /* what failed stays so */
+    TRY(sse_check(p)); /* what failed stays so */
     while (at < end) {
         if (p->skip_lf && *at == '\n')
             at++;
@@ -184,7 +184,7 @@ fallible sse_parser_feed(struct sse_parser *p, struct str data)
         const char *stop = !cr || (lf && lf < cr) ? lf : cr;
         if (!stop) {
             buf_add_mem(&p->line, at, (size_t)(end - at));
-            return check(p);
+            return sse_check(p);
         }
         p->skip_lf = stop == cr;
         TRY(end_line(p, str_n(at, (size_t)(stop - at))));

@@ -33,7 +33,7 @@ static uint32_t write_needs(const struct stream *s)
     return s->write_want ? s->write_want : EPOLLOUT;
 }
 
-static uint32_t wanted(const struct stream *s)
+static uint32_t stream_wanted(const struct stream *s)
 {
     uint32_t want = 0;
 
@@ -84,7 +84,7 @@ static void update_want(struct stream *s)
 {
     if (s->state == ST_CLOSED || !s->io.loop)
         return;
-    struct err *e = loop_io_want(&s->io, wanted(s));
+    struct err *e = loop_io_want(&s->io, stream_wanted(s));
     if (e)
         stream_fail_soon(s, e);
 }
@@ -153,7 +153,7 @@ static void finish_output(struct stream *s)
 }
 
 /* All is out: says so to the peer, then waits for it to close. */
-static void linger(struct stream *s)
+static void stream_linger(struct stream *s)
 {
     s->write_want = 0;
     s->blocked = s->filter && s->filter->shutdown(s->filter_state, s->io.fd, &s->write_want) < 0 &&
@@ -198,12 +198,12 @@ static bool send_out(struct stream *s)
     return true;
 }
 
-static void flush(struct stream *s)
+static void stream_flush(struct stream *s)
 {
     if (s->failed || !send_out(s)) /* a write that failed left a hole in what follows */
         return;
     if (s->state == ST_SENDING && !stream_pending(s))
-        linger(s);
+        stream_linger(s);
     if (s->fin && s->state == ST_OPEN && !stream_pending(s))
         finish_output(s);
     update_want(s);
@@ -223,7 +223,7 @@ void stream_push(struct stream *s)
 }
 
 /* Gives data to the owner and keeps what it leaves. */
-static void dispatch(struct stream *s, struct str data)
+static void stream_dispatch(struct stream *s, struct str data)
 {
     bool kept = data.p == s->in.p;
 
@@ -283,14 +283,14 @@ static bool read_once(struct stream *s)
     }
     stream_touch(s);
     if (!s->in.len) {
-        dispatch(s, str_n(page, (size_t)n));
+        stream_dispatch(s, str_n(page, (size_t)n));
         return s->filter || (size_t)n == room;
     }
     buf_add(&s->in, str_n(page, (size_t)n)); /* grows with what came, not with the limit */
     if (buf_failed(&s->in))
         stream_fail_soon(s, buf_check(&s->in));
     else
-        dispatch(s, buf_str(&s->in));
+        stream_dispatch(s, buf_str(&s->in));
     return s->filter || (size_t)n == room;
 }
 
@@ -311,14 +311,14 @@ static void read_some(struct stream *s)
     }
     if (s->state != ST_CLOSED) {
         if (stream_pending(s))
-            flush(s);
+            stream_flush(s);
         else
             update_want(s);
     }
 }
 
 /* Past any filter: nobody asks what it would have said. */
-static void discard(struct stream *s)
+static void stream_discard(struct stream *s)
 {
     ssize_t n = recv(s->io.fd, s->net->page, STREAM_READ_SIZE, MSG_DONTWAIT);
 
@@ -350,11 +350,11 @@ static void on_io(struct loop_io *io)
     uint32_t ready = io->ready;
 
     if (s->state == ST_LINGERING) {
-        discard(s);
+        stream_discard(s);
         return;
     }
     if (s->blocked && (ready & write_needs(s)))
-        flush(s);
+        stream_flush(s);
     if (s->state == ST_SENDING && (ready & (EPOLLHUP | EPOLLERR))) {
         close_now(s); /* nobody is there to take the rest */
     } else if (s->state == ST_SENDING && (ready & EPOLLRDHUP)) {
@@ -372,13 +372,13 @@ static void on_io(struct loop_io *io)
         read_some(s); /* otherwise what is here already comes first, before an end above all */
 }
 
-static void deliver(struct stream *s)
+static void stream_deliver(struct stream *s)
 {
     s->deliver_due = false;
     if (s->paused)
         return;
     if (s->in.len)
-        dispatch(s, buf_str(&s->in));
+        stream_dispatch(s, buf_str(&s->in));
     if (may_read(s) && (s->maybe_held || s->hung_up))
         read_some(s);
     else if (s->eof && s->state == ST_OPEN && !s->paused && !s->failed)
@@ -415,9 +415,9 @@ static void on_later(struct loop_later *l)
         return;
     }
     if (s->deliver_due && s->state == ST_OPEN)
-        deliver(s);
+        stream_deliver(s);
     if (s->state == ST_OPEN || s->state == ST_SENDING)
-        flush(s);
+        stream_flush(s);
 }
 
 fallible stream_new(struct net *net, int fd, const struct stream_events *events, void *owner,
@@ -518,7 +518,7 @@ void stream_resume(struct stream *s)
         stream_later(s);
     }
     if (!s->io.loop) {
-        struct err *e = loop_io_start(s->net->loop, &s->io, s->io.fd, wanted(s), on_io);
+        struct err *e = loop_io_start(s->net->loop, &s->io, s->io.fd, stream_wanted(s), on_io);
         if (e)
             stream_fail_soon(s, e);
     } else {

@@ -214,7 +214,7 @@ static fallible parse_unix(struct str rest, struct url *u)
     return parse_tail(rest, u);
 }
 
-static fallible parse(struct str text, struct url *u)
+static fallible url_parse_parts(struct str text, struct url *u)
 {
     struct str rest = text, scheme;
     size_t i = 0;
@@ -242,7 +242,7 @@ fallible url_parse(struct str text, struct url *ret_url)
 {
     struct url u;
 
-    TRY_WRAP(parse(text, &u), "bad URL"); /* the text itself may hold a password */
+    TRY_WRAP(url_parse_parts(text, &u), "bad URL"); /* the text itself may hold a password */
     *ret_url = u;
     return NULL;
 }

@@ -68,7 +68,7 @@ static void on_end(struct loop_later *l)
 }
 
 /* Lets go of the stream; on_close comes from the loop. */
-static void end(struct ws *ws, int code, struct str reason)
+static void ws_end(struct ws *ws, int code, struct str reason)
 {
     ws->state = WS_ENDED;
     ws->code = code;
@@ -82,7 +82,7 @@ void ws_lose(struct ws *ws, struct err *why)
 {
     ws->why = why;
     stream_close(ws->stream);
-    end(ws, WS_ABNORMAL, str_of(err_text(why)));
+    ws_end(ws, WS_ABNORMAL, str_of(err_text(why)));
 }
 
 /* --- output --- */
@@ -127,12 +127,12 @@ static void put_close(struct ws *ws, int code, struct str reason)
 }
 
 /* Says why, if the peer still listens, and is done with it. */
-static void refuse(struct ws *ws, int code, struct str reason)
+static void ws_refuse(struct ws *ws, int code, struct str reason)
 {
     put_close(ws, code, reason);
     stream_set_idle(ws->stream, ws->config.close_ms);
     stream_close_when_sent(ws->stream);
-    end(ws, code, reason);
+    ws_end(ws, code, reason);
 }
 
 /* False when the peer was dropped instead. */
@@ -142,7 +142,7 @@ static bool has_room(struct ws *ws, size_t n)
 
     if (pending == 0 || pending + n <= ws->config.queue_bytes)
         return true;
-    refuse(ws, WS_POLICY, STR("too slow"));
+    ws_refuse(ws, WS_POLICY, STR("too slow"));
     return false;
 }
 
@@ -177,7 +177,7 @@ static void on_closed_by_peer(struct ws *ws, int code, struct str reason)
         put_close(ws, code, STR(""));
     stream_set_idle(ws->stream, ws->config.close_ms);
     stream_close_when_sent(ws->stream);
-    end(ws, code, reason);
+    ws_end(ws, code, reason);
 }
 
 static void on_event(struct ws *ws, const struct ws_event *ev)
@@ -197,7 +197,7 @@ static void on_event(struct ws *ws, const struct ws_event *ev)
         break;
     case WS_EV_FAIL:
         if (ws->state == WS_OPEN)
-            refuse(ws, ev->code, ev->data);
+            ws_refuse(ws, ev->code, ev->data);
         else
             ws_lose(ws, err_new(ERR_UPSTREAM, "while closing: " STR_FMT, STR_ARG(ev->data)));
         break;
@@ -399,5 +399,5 @@ void ws_abort(struct ws *ws)
     if (ws->dial)
         ws_dial_free(take(&ws->dial));
     stream_close(ws->stream);
-    end(ws, WS_ABNORMAL, STR(""));
+    ws_end(ws, WS_ABNORMAL, STR(""));
 }

@@ -169,7 +169,7 @@ static fallible check_url(const struct url *url, const struct ws_config *config)
     return NULL;
 }
 
-static fallible start(struct ws_dial *d, const struct url *url)
+static fallible ws_connect_start(struct ws_dial *d, const struct url *url)
 {
     struct dial_target target = {.host = url->host, .port = url->port, .timeout_ms = CONNECT_MS};
 
@@ -197,7 +197,7 @@ fallible ws_connect(struct net *net, struct str url_text, struct str headers,
     arena_init(&d->arena, ARENA_BYTES);
     buf_init(&d->request, REQUEST_MAX);
     TRY_WRAP(make_request(d, &url, headers, config), "open WebSocket");
-    TRY_WRAP(start(d, &url), "open WebSocket");
+    TRY_WRAP(ws_connect_start(d, &url), "open WebSocket");
     loop_timer_start(ws->loop, &ws->timer, CONNECT_MS, on_connect_deadline);
     ws->dial = take(&d);
     *ret_ws = take(&ws);

@@ -69,7 +69,7 @@ void ws_reader_done(struct ws_reader *r)
     r->ended = true;
 }
 
-static bool fail(struct ws_reader *r, struct ws_event *ev, int code, struct str why)
+static bool frame_fail(struct ws_reader *r, struct ws_event *ev, int code, struct str why)
 {
     ws_reader_done(r);
     *ev = (struct ws_event){WS_EV_FAIL, code, why};
@@ -94,17 +94,17 @@ static bool check_first_byte(struct ws_reader *r, struct ws_event *ev)
     bool starts = op == WS_OP_TEXT || op == WS_OP_BINARY;
 
     if (r->head[0] & 0x30)
-        return fail(r, ev, WS_PROTOCOL, STR("reserved bit set"));
+        return frame_fail(r, ev, WS_PROTOCOL, STR("reserved bit set"));
     if ((r->head[0] & WS_RSV1) && (!r->terms.on || !starts))
-        return fail(r, ev, WS_PROTOCOL, STR("unexpected compression bit"));
+        return frame_fail(r, ev, WS_PROTOCOL, STR("unexpected compression bit"));
     if ((op > WS_OP_BINARY && op < WS_OP_CLOSE) || op > WS_OP_PONG)
-        return fail(r, ev, WS_PROTOCOL, STR("reserved opcode"));
+        return frame_fail(r, ev, WS_PROTOCOL, STR("reserved opcode"));
     if (is_control(r) && !is_last(r))
-        return fail(r, ev, WS_PROTOCOL, STR("fragmented control frame"));
+        return frame_fail(r, ev, WS_PROTOCOL, STR("fragmented control frame"));
     if (op == WS_OP_CONTINUE && !r->kind)
-        return fail(r, ev, WS_PROTOCOL, STR("continuation of nothing"));
+        return frame_fail(r, ev, WS_PROTOCOL, STR("continuation of nothing"));
     if (starts && r->kind)
-        return fail(r, ev, WS_PROTOCOL, STR("message inside a message"));
+        return frame_fail(r, ev, WS_PROTOCOL, STR("message inside a message"));
     return false;
 }
 
@@ -114,9 +114,9 @@ static bool check_second_byte(struct ws_reader *r, struct ws_event *ev)
     unsigned len = r->head[1] & 0x7f;
 
     if (masked != (r->role == WS_SERVER))
-        return fail(r, ev, WS_PROTOCOL, masked ? STR("masked frame") : STR("unmasked frame"));
+        return frame_fail(r, ev, WS_PROTOCOL, masked ? STR("masked frame") : STR("unmasked frame"));
     if (is_control(r) && len > WS_CONTROL_MAX)
-        return fail(r, ev, WS_PROTOCOL, STR("control frame too long"));
+        return frame_fail(r, ev, WS_PROTOCOL, STR("control frame too long"));
     r->head_need = (uint8_t)(2 + (len == 126 ? 2 : len == 127 ? 8 : 0) + (masked ? 4 : 0));
     return false;
 }
@@ -137,9 +137,9 @@ static bool check_length(struct ws_reader *r, struct ws_event *ev)
     for (size_t i = 0; i < width; i++)
         len = len << 8 | r->head[2 + i];
     if ((width == 2 && len < 126) || (width == 8 && len <= 0xffff))
-        return fail(r, ev, WS_PROTOCOL, STR("length not in its shortest form"));
+        return frame_fail(r, ev, WS_PROTOCOL, STR("length not in its shortest form"));
     if (len >> 63)
-        return fail(r, ev, WS_PROTOCOL, STR("length above 2^63"));
+        return frame_fail(r, ev, WS_PROTOCOL, STR("length above 2^63"));
     r->left = len;
     if (is_control(r))
         return false;
@@ -150,7 +150,7 @@ static bool check_length(struct ws_reader *r, struct ws_event *ev)
         r->utf8 = 0;
     }
     if (len > wire_limit(r) - r->wire_bytes)
-        return fail(r, ev, WS_TOO_BIG, STR("message too big"));
+        return frame_fail(r, ev, WS_TOO_BIG, STR("message too big"));
     r->wire_bytes += len;
     return false;
 }
@@ -185,7 +185,7 @@ static bool take_head(struct ws_reader *r, struct str *in, struct ws_event *ev)
     return false;
 }
 
-static void unmask(const struct ws_reader *r, void *to, struct str piece)
+static void frame_unmask(const struct ws_reader *r, void *to, struct str piece)
 {
     if (r->role == WS_SERVER)
         ws_mask_copy(to, piece.p, piece.len, r->key, r->frame_at);
@@ -197,7 +197,7 @@ static void unmask(const struct ws_reader *r, void *to, struct str piece)
 static bool check_text(struct ws_reader *r, size_t from, struct ws_event *ev)
 {
     if (r->kind == WS_OP_TEXT && !utf8_feed(&r->utf8, str_from(buf_str(&r->message), from)))
-        return fail(r, ev, WS_BAD_DATA, STR("text is not UTF-8"));
+        return frame_fail(r, ev, WS_BAD_DATA, STR("text is not UTF-8"));
     return false;
 }
 
@@ -210,13 +210,13 @@ static bool check_inflated(struct ws_reader *r, enum ws_inflated result, size_t 
     case WS_INFLATED:
         return false;
     case WS_INFLATE_FULL:
-        return fail(r, ev, WS_TOO_BIG, STR("message too big"));
+        return frame_fail(r, ev, WS_TOO_BIG, STR("message too big"));
     case WS_INFLATE_CORRUPT:
-        return fail(r, ev, WS_BAD_DATA, STR("compressed data is corrupt"));
+        return frame_fail(r, ev, WS_BAD_DATA, STR("compressed data is corrupt"));
     case WS_INFLATE_NO_MEMORY:
         break;
     }
-    return fail(r, ev, WS_INTERNAL, STR("out of memory"));
+    return frame_fail(r, ev, WS_INTERNAL, STR("out of memory"));
 }
 
 static bool add_compressed(struct ws_reader *r, struct str piece, struct ws_event *ev)
@@ -224,11 +224,11 @@ static bool add_compressed(struct ws_reader *r, struct str piece, struct ws_even
     char plain[4096];
 
     if (!r->inflate && !(r->inflate = ws_inflate_new(r->terms.receive_bits)))
-        return fail(r, ev, WS_INTERNAL, STR("out of memory"));
+        return frame_fail(r, ev, WS_INTERNAL, STR("out of memory"));
     while (piece.len) {
         struct str part = str_first(piece, sizeof plain);
         size_t from = r->message.len;
-        unmask(r, plain, part);
+        frame_unmask(r, plain, part);
         enum ws_inflated result = ws_inflate_add(r->inflate, str_n(plain, part.len), &r->message);
         if (check_inflated(r, result, from, ev))
             return true;
@@ -244,8 +244,8 @@ static bool add_plain(struct ws_reader *r, struct str piece, struct ws_event *ev
     char *to = buf_reserve(&r->message, piece.len);
 
     if (!to) /* the limit was checked at the head */
-        return fail(r, ev, WS_INTERNAL, STR("out of memory"));
-    unmask(r, to, piece);
+        return frame_fail(r, ev, WS_INTERNAL, STR("out of memory"));
+    frame_unmask(r, to, piece);
     buf_commit(&r->message, piece.len);
     r->frame_at += piece.len;
     return check_text(r, from, ev);
@@ -261,7 +261,7 @@ static bool end_message(struct ws_reader *r, struct ws_event *ev)
             return true;
     }
     if (r->kind == WS_OP_TEXT && r->utf8 != 0)
-        return fail(r, ev, WS_BAD_DATA, STR("text ends inside a character"));
+        return frame_fail(r, ev, WS_BAD_DATA, STR("text ends inside a character"));
     *ev = (struct ws_event){
         .kind = r->kind == WS_OP_TEXT ? WS_EV_TEXT : WS_EV_BINARY,
         .data = buf_str(&r->message),
@@ -277,11 +277,11 @@ static bool end_close(struct ws_reader *r, struct ws_event *ev)
     unsigned code = (unsigned)r->control[0] << 8 | r->control[1];
 
     if (r->control_len == 1)
-        return fail(r, ev, WS_PROTOCOL, STR("close code cut short"));
+        return frame_fail(r, ev, WS_PROTOCOL, STR("close code cut short"));
     if (r->control_len && !ws_close_code_valid(code))
-        return fail(r, ev, WS_PROTOCOL, STR("invalid close code"));
+        return frame_fail(r, ev, WS_PROTOCOL, STR("invalid close code"));
     if (!utf8_valid(reason))
-        return fail(r, ev, WS_BAD_DATA, STR("close reason is not UTF-8"));
+        return frame_fail(r, ev, WS_BAD_DATA, STR("close reason is not UTF-8"));
     ws_reader_done(r);
     *ev = (struct ws_event){WS_EV_CLOSE, r->control_len ? (int)code : WS_NO_STATUS, reason};
     return true;
@@ -318,7 +318,7 @@ static bool take_whole(struct ws_reader *r, struct str *in, struct ws_event *ev)
     struct str data = str_first(*in, (size_t)r->left);
 
     if (r->kind == WS_OP_TEXT && !utf8_feed(&r->utf8, data))
-        return fail(r, ev, WS_BAD_DATA, STR("text is not UTF-8"));
+        return frame_fail(r, ev, WS_BAD_DATA, STR("text is not UTF-8"));
     *in = str_from(*in, data.len);
     r->left = 0;
     bool told = end_frame(r, ev);
@@ -337,7 +337,7 @@ static bool take_payload(struct ws_reader *r, struct str *in, struct ws_event *e
     if (piece.len == 0) {
         /* an empty frame, or nothing has come */
     } else if (is_control(r)) {
-        unmask(r, r->control + r->control_len, piece);
+        frame_unmask(r, r->control + r->control_len, piece);
         r->control_len += (uint8_t)piece.len;
         r->frame_at += piece.len;
     } else if (r->compressed ? add_compressed(r, piece, ev) : add_plain(r, piece, ev)) {

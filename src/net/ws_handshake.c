@@ -212,7 +212,7 @@ static fallible each_offer(const struct http_head *head, bool deflate_only,
     return NULL;
 }
 
-static uint8_t least(uint8_t a, uint8_t b)
+static uint8_t handshake_least(uint8_t a, uint8_t b)
 {
     return a < b ? a : b;
 }
@@ -223,7 +223,7 @@ struct choice {
     bool bad;
 };
 
-static bool choose(void *ctx, const struct offer *o)
+static bool handshake_choose(void *ctx, const struct offer *o)
 {
     struct ws_deflate_terms *t = ctx;
 
@@ -231,8 +231,10 @@ static bool choose(void *ctx, const struct offer *o)
         return true; /* perhaps the next one */
     *t = (struct ws_deflate_terms){
         .on = true,
-        .send_bits = o->server_bits ? least(o->server_bits, WS_DEFLATE_BITS) : WS_DEFLATE_BITS,
-        .receive_bits = o->client_bits ? least(o->client_bits, WS_DEFLATE_BITS) : BITS_MAX,
+        .send_bits =
+            o->server_bits ? handshake_least(o->server_bits, WS_DEFLATE_BITS) : WS_DEFLATE_BITS,
+        .receive_bits =
+            o->client_bits ? handshake_least(o->client_bits, WS_DEFLATE_BITS) : BITS_MAX,
         .receive_forgets = true,
         .name_send_bits = o->server_bits,
         .name_receive_bits = o->client_bits,
@@ -244,7 +246,7 @@ fallible ws_choose_deflate(const struct http_head *head, struct ws_deflate_terms
 {
     struct ws_deflate_terms terms = {0};
 
-    TRY(each_offer(head, false, choose, &terms));
+    TRY(each_offer(head, false, handshake_choose, &terms));
     *ret_terms = terms;
     return NULL;
 }
@@ -292,7 +294,7 @@ void ws_put_request(struct buf *out, const struct ws_ask *ask)
     buf_add(out, STR("\r\n"));
 }
 
-static bool agree(void *ctx, const struct offer *o)
+static bool handshake_agree(void *ctx, const struct offer *o)
 {
     struct choice *c = ctx;
 
@@ -314,7 +316,7 @@ static fallible check_extensions(const struct http_head *head, bool asked,
     struct ws_deflate_terms terms = {0};
     struct choice c = {.terms = &terms};
 
-    TRY(each_offer(head, true, agree, &c));
+    TRY(each_offer(head, true, handshake_agree, &c));
     if (c.count > 1 || c.bad || (c.count && !asked))
         return err_new(ERR_INVALID, "compression was not asked for like that");
     *ret_terms = terms;

@@ -6,7 +6,7 @@
 
 #include "base/cfg.h"
 
-static void add(struct buf *env, const char *name, const char *value)
+static void environment_add(struct buf *env, const char *name, const char *value)
 {
     buf_addf(env, "%s=%s", name, value);
     buf_add_char(env, '\0');
@@ -28,7 +28,7 @@ fallible environment_make(struct buf *env, const struct sbx_host *host, const ch
     for (; *kept; kept++) {
         const char *value = cfg_env_get(host->envp, *kept);
         if (value)
-            add(env, *kept, value);
+            environment_add(env, *kept, value);
     }
     for (size_t i = 0; spec->env && spec->env[i]; i++) {
         if (spec->env[i][0] == '=' || !strchr(spec->env[i], '='))
@@ -36,7 +36,7 @@ fallible environment_make(struct buf *env, const struct sbx_host *host, const ch
         buf_add_mem(env, spec->env[i], strlen(spec->env[i]) + 1);
     }
     if (spec->session_key)
-        add(env, "SESSION_API_KEY", spec->session_key);
+        environment_add(env, "SESSION_API_KEY", spec->session_key);
     TRY_WRAP(buf_check(env), "environment");
     if (environment_count(env) > ENVIRONMENT_MAX)
         return err_new(ERR_LIMIT, "environment: more than %u variables", ENVIRONMENT_MAX);

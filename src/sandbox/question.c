@@ -24,7 +24,7 @@ void sbx_question_drop(struct sbx_question *q)
     free(q);
 }
 
-static void begin(struct sbx_question *q)
+static void question_begin(struct sbx_question *q)
 {
     q->driver->asking++;
     struct err *e = take(&q->call)(q);
@@ -38,7 +38,7 @@ static void begin_next(struct sbx_driver *d)
         if (d->asking >= ASKING_MOST)
             break;
         if (q->call)
-            begin(q);
+            question_begin(q);
     }
 }
 
@@ -75,12 +75,12 @@ static struct sbx_question *question_new(struct sbx_driver *d, void *arg)
 }
 
 /* A file is lent for the call only: who gives one does not wait, and has his own bounds. */
-static void pose(struct sbx_question *q, fallible (*call)(struct sbx_question *q))
+static void question_pose(struct sbx_question *q, fallible (*call)(struct sbx_question *q))
 {
     list_add(&q->driver->questions, &q->sibling);
     q->call = call;
     if (q->driver->asking < ASKING_MOST || q->file >= 0)
-        begin(q);
+        question_begin(q);
 }
 
 static void on_nobody(void *arg, const char *names, size_t count, const struct err *e)
@@ -109,13 +109,13 @@ fallible sbx_list(struct sbx_driver *d, sbx_list_done *done, void *arg)
                        d->backend->name);
     struct sbx_question *q = question_new(d, arg);
     q->listed = done;
-    pose(q, d->backend->list);
+    question_pose(q, d->backend->list);
     return NULL;
 }
 
-static fallible ask(struct sbx_driver *d, fallible (*call)(struct sbx_question *q),
-                    const char *what, struct str name, int file, bool waits, sbx_answered *done,
-                    void *arg)
+static fallible question_ask(struct sbx_driver *d, fallible (*call)(struct sbx_question *q),
+                             const char *what, struct str name, int file, bool waits,
+                             sbx_answered *done, void *arg)
 {
     if (!call)
         return err_new(ERR_UNSUPPORTED, "backend '%s' has no %ss here", d->backend->name, what);
@@ -134,34 +134,34 @@ static fallible ask(struct sbx_driver *d, fallible (*call)(struct sbx_question *
         sbx_question_drop(q);
         return e;
     }
-    pose(q, call);
+    question_pose(q, call);
     return NULL;
 }
 
 fallible sbx_snapshot_list(struct sbx_driver *d, sbx_answered *done, void *arg)
 {
     TRY(sbx_need(d, SBX_CAN_SNAPSHOT, "take snapshots"));
-    return ask(d, d->backend->snapshot_list, "snapshot", STR(""), -1, false, done, arg);
+    return question_ask(d, d->backend->snapshot_list, "snapshot", STR(""), -1, false, done, arg);
 }
 
 fallible sbx_snapshot_remove(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg)
 {
     TRY(sbx_need(d, SBX_CAN_SNAPSHOT, "take snapshots"));
-    return ask(d, d->backend->snapshot_remove, "snapshot", name, -1, false, done, arg);
+    return question_ask(d, d->backend->snapshot_remove, "snapshot", name, -1, false, done, arg);
 }
 
 fallible sbx_image_find(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg)
 {
-    return ask(d, d->backend->image_find, "image", name, -1, false, done, arg);
+    return question_ask(d, d->backend->image_find, "image", name, -1, false, done, arg);
 }
 
 fallible sbx_image_ask(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg)
 {
-    return ask(d, d->backend->image_find, "image", name, -1, true, done, arg);
+    return question_ask(d, d->backend->image_find, "image", name, -1, true, done, arg);
 }
 
 fallible sbx_image_import(struct sbx_driver *d, int file, struct str name, sbx_answered *done,
                           void *arg)
 {
-    return ask(d, d->backend->image_import, "image", name, file, false, done, arg);
+    return question_ask(d, d->backend->image_import, "image", name, file, false, done, arg);
 }

@@ -76,7 +76,7 @@ static void write_file(struct said *o, struct str text)
         drop_file(o);
 }
 
-static void keep(struct said *o, struct str text)
+static void said_keep(struct said *o, struct str text)
 {
     if (o->text.len + text.len > SAID_BYTES)
         buf_consume(&o->text, o->text.len + text.len - SAID_BYTES);
@@ -94,7 +94,7 @@ static bool read_once(struct said *o)
     ssize_t n = read(o->io.fd, page, sizeof page);
 
     if (n > 0)
-        keep(o, str_n(page, (size_t)n));
+        said_keep(o, str_n(page, (size_t)n));
     else if (n == 0 || errno != EAGAIN)
         close_pipe(o);
     return n > 0;

@@ -93,7 +93,7 @@ fallible sbx_driver_open(const struct sbx_backend *backend, const struct sbx_hos
 }
 
 /* Nobody is told: who asked or follows may be gone by now. */
-static void forget(struct sbx *s)
+static void sandbox_forget(struct sbx *s)
 {
     loop_later_cancel(&s->answer);
     err_free(s->result);
@@ -112,7 +112,7 @@ void sbx_driver_close(struct sbx_driver *d)
     LIST_EACH(s, &d->all, struct sbx, sibling) {
         if (d->backend->let_go)
             d->backend->let_go(s);
-        forget(s);
+        sandbox_forget(s);
     }
     /* Last: what a driver has of a question may be in a list that let_go takes a sandbox off. */
     LIST_EACH(q, &d->questions, struct sbx_question, sibling)
@@ -154,7 +154,7 @@ static fallible check_id(const struct sbx_driver *d, const char *id)
 static void sbx_free(struct sbx *s)
 {
     sbx_followers_end(s);
-    forget(s);
+    sandbox_forget(s);
 }
 
 fallible sbx_need(const struct sbx_driver *d, unsigned cap, const char *what)
@@ -194,7 +194,7 @@ static fallible check_user(const struct sbx_driver *d, const struct sbx_spec *sp
     return spec->has_user ? sbx_need(d, SBX_CAN_USER, "run a sandbox as another user") : NULL;
 }
 
-static fallible make(struct sbx_driver *d, const struct sbx_spec *spec, struct sbx **ret)
+static fallible sandbox_make(struct sbx_driver *d, const struct sbx_spec *spec, struct sbx **ret)
 {
     if (spec->id)
         TRY(check_id(d, spec->id));
@@ -224,7 +224,7 @@ fallible sbx_create(struct sbx_driver *d, const struct sbx_spec *spec, struct sb
 {
     struct sbx *s;
 
-    TRY(make(d, spec, &s));
+    TRY(sandbox_make(d, spec, &s));
     struct err *e = d->backend->create(d, spec, s);
     if (e) {
         sbx_free(s);
@@ -240,7 +240,7 @@ fallible sbx_fork(struct sbx_driver *d, struct str snapshot, const struct sbx_sp
     struct sbx *s;
 
     TRY(sbx_need(d, SBX_CAN_SNAPSHOT, "fork"));
-    TRY(make(d, spec, &s));
+    TRY(sandbox_make(d, spec, &s));
     struct err *e = d->backend->fork(d, snapshot, spec, s);
     if (e) {
         sbx_free(s);
@@ -302,7 +302,7 @@ void sbx_finish(struct sbx *s, struct err *e)
     loop_later(s->driver->host->loop, &s->answer, on_answer);
 }
 
-static fallible begin(struct sbx *s, enum sbx_op op, sbx_done *done, void *arg)
+static fallible sandbox_begin(struct sbx *s, enum sbx_op op, sbx_done *done, void *arg)
 {
     TRY(sbx_need(s->driver, ops[op].cap, ops[op].name));
     if (s->op)
@@ -319,7 +319,7 @@ static fallible begin(struct sbx *s, enum sbx_op op, sbx_done *done, void *arg)
 
 fallible sbx_start(struct sbx *s, sbx_done *done, void *arg)
 {
-    TRY(begin(s, SBX_START, done, arg));
+    TRY(sandbox_begin(s, SBX_START, done, arg));
     free(s->failure);
     s->failure = NULL;
     s->usage = (struct sbx_usage){0}; /* of the life before */
@@ -330,10 +330,10 @@ fallible sbx_start(struct sbx *s, sbx_done *done, void *arg)
     return NULL;
 }
 
-static fallible ask(struct sbx *s, enum sbx_op op, fallible (*call)(struct sbx *s), sbx_done *done,
-                    void *arg)
+static fallible sandbox_ask(struct sbx *s, enum sbx_op op, fallible (*call)(struct sbx *s),
+                            sbx_done *done, void *arg)
 {
-    TRY(begin(s, op, done, arg));
+    TRY(sandbox_begin(s, op, done, arg));
     struct err *e = call(s);
     if (e)
         sbx_finish(s, e);
@@ -342,12 +342,12 @@ static fallible ask(struct sbx *s, enum sbx_op op, fallible (*call)(struct sbx *
 
 fallible sbx_adopt(struct sbx *s, sbx_done *done, void *arg)
 {
-    return ask(s, SBX_ADOPT, s->driver->backend->adopt, done, arg);
+    return sandbox_ask(s, SBX_ADOPT, s->driver->backend->adopt, done, arg);
 }
 
 fallible sbx_claim(struct sbx *s, const struct sbx_spec *spec, sbx_done *done, void *arg)
 {
-    TRY(begin(s, SBX_CLAIM, done, arg));
+    TRY(sandbox_begin(s, SBX_CLAIM, done, arg));
     s->found = SBX_WARM;
     struct err *e = check_limits(s->driver, &spec->limits);
     if (!e)
@@ -373,17 +373,17 @@ void sbx_listens(struct sbx *s)
 
 fallible sbx_stop(struct sbx *s, sbx_done *done, void *arg)
 {
-    return ask(s, SBX_STOP, s->driver->backend->stop, done, arg);
+    return sandbox_ask(s, SBX_STOP, s->driver->backend->stop, done, arg);
 }
 
 fallible sbx_pause(struct sbx *s, sbx_done *done, void *arg)
 {
-    return ask(s, SBX_PAUSE, s->driver->backend->pause, done, arg);
+    return sandbox_ask(s, SBX_PAUSE, s->driver->backend->pause, done, arg);
 }
 
 fallible sbx_resume(struct sbx *s, sbx_done *done, void *arg)
 {
-    return ask(s, SBX_RESUME, s->driver->backend->resume, done, arg);
+    return sandbox_ask(s, SBX_RESUME, s->driver->backend->resume, done, arg);
 }
 
 fallible sbx_look(struct sbx *s, sbx_done *done, void *arg)
@@ -391,7 +391,7 @@ fallible sbx_look(struct sbx *s, sbx_done *done, void *arg)
     if (!s->driver->backend->look)
         return err_new(ERR_UNSUPPORTED, "backend '%s' tells by itself what a sandbox is",
                        s->driver->backend->name);
-    return ask(s, SBX_LOOK, s->driver->backend->look, done, arg);
+    return sandbox_ask(s, SBX_LOOK, s->driver->backend->look, done, arg);
 }
 
 void sbx_found_paused(struct sbx *s)
@@ -410,7 +410,7 @@ fallible sbx_remove(struct sbx *s, sbx_done *done, void *arg)
         return err_new(ERR_CONFLICT, "sandbox '%s' is %s: stop it first", s->id,
                        sm_name(&s->state));
     sbx_followers_end(s);
-    return ask(s, SBX_REMOVE, s->driver->backend->remove, done, arg);
+    return sandbox_ask(s, SBX_REMOVE, s->driver->backend->remove, done, arg);
 }
 
 fallible sbx_measure(struct sbx *s, sbx_done *done, void *arg)
@@ -418,7 +418,7 @@ fallible sbx_measure(struct sbx *s, sbx_done *done, void *arg)
     if (!s->driver->backend->measure)
         return err_new(ERR_UNSUPPORTED, "backend '%s' does not count what a sandbox uses",
                        s->driver->backend->name);
-    TRY(begin(s, SBX_MEASURE, done, arg));
+    TRY(sandbox_begin(s, SBX_MEASURE, done, arg));
     struct err *e = s->driver->backend->measure(s);
     if (e)
         sbx_finish(s, e);
@@ -427,7 +427,7 @@ fallible sbx_measure(struct sbx *s, sbx_done *done, void *arg)
 
 fallible sbx_snapshot(struct sbx *s, struct str name, sbx_done *done, void *arg)
 {
-    TRY(begin(s, SBX_SNAPSHOT, done, arg));
+    TRY(sandbox_begin(s, SBX_SNAPSHOT, done, arg));
     struct err *e = s->driver->backend->snapshot(s, name);
     if (e)
         sbx_finish(s, e);
@@ -439,7 +439,7 @@ fallible sbx_files(struct sbx *s, enum sbx_files what, struct str text, sbx_done
     if (!s->driver->backend->files)
         return err_new(ERR_UNSUPPORTED, "backend '%s' does not know what a sandbox changed",
                        s->driver->backend->name);
-    TRY(begin(s, SBX_FILES, done, arg));
+    TRY(sandbox_begin(s, SBX_FILES, done, arg));
     free(take(&s->said));
     struct err *e = s->driver->backend->files(s, what, text);
     if (e)

@@ -48,7 +48,7 @@ static const struct wire_field upload_rows[] = {
 static const struct wire_fields upload_fields = WIRE_FIELDS(upload_rows);
 #undef OF
 
-static void put(struct jw *w, const struct wire_fields *fields, const void *from)
+static void api_put(struct jw *w, const struct wire_fields *fields, const void *from)
 {
     wire_put_fields(w, NULL, &(struct wire_values){.fields = fields, .base = (void *)from});
 }
@@ -61,8 +61,8 @@ static fallible check_object(const struct json *body)
                    body ? json_type_word(body) : "nothing");
 }
 
-static fallible decode(struct arena *a, const struct json *body, const struct wire_fields *fields,
-                       void *to)
+static fallible api_decode(struct arena *a, const struct json *body,
+                           const struct wire_fields *fields, void *to)
 {
     struct wire_values values = {.fields = fields, .base = to};
 
@@ -123,7 +123,7 @@ void wire_put_execute_action(struct jw *w, const struct wire_action *action)
 
 void wire_put_server_info(struct jw *w, const struct wire_server_info *info)
 {
-    put(w, &info_fields, info);
+    api_put(w, &info_fields, info);
 }
 
 fallible wire_decode_server_info(struct arena *a, const struct json *body,
@@ -131,7 +131,7 @@ fallible wire_decode_server_info(struct arena *a, const struct json *body,
 {
     struct wire_server_info info;
 
-    TRY(decode(a, body, &info_fields, &info));
+    TRY(api_decode(a, body, &info_fields, &info));
     *ret_info = info;
     return NULL;
 }
@@ -164,7 +164,7 @@ void wire_put_names(struct jw *w, const struct str *names, size_t count)
 
 void wire_put_upload(struct jw *w, const struct wire_upload *upload)
 {
-    put(w, &upload_fields, upload);
+    api_put(w, &upload_fields, upload);
 }
 
 fallible wire_decode_upload(struct arena *a, const struct json *body,
@@ -172,7 +172,7 @@ fallible wire_decode_upload(struct arena *a, const struct json *body,
 {
     struct wire_upload upload;
 
-    TRY(decode(a, body, &upload_fields, &upload));
+    TRY(api_decode(a, body, &upload_fields, &upload));
     *ret_upload = upload;
     return NULL;
 }

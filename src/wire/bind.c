@@ -16,7 +16,7 @@ void wire_bind_done(struct wire_bind *b)
 }
 
 /* argv and env are one allocation: argv, NULL, env, NULL. */
-static fallible split(struct wire_bind *b, size_t len)
+static fallible bind_split(struct wire_bind *b, size_t len)
 {
     struct bind_head h;
     char *at = b->bytes + sizeof h, *end = b->bytes + len;
@@ -51,7 +51,7 @@ static fallible split(struct wire_bind *b, size_t len)
 fallible wire_bind_parse(char *bytes, size_t len, struct wire_bind *ret_bind)
 {
     struct wire_bind b = {.bytes = bytes};
-    struct err *e = split(&b, len);
+    struct err *e = bind_split(&b, len);
 
     if (e)
         wire_bind_done(&b);

@@ -10,7 +10,7 @@ static const struct json empty_object = {.type = JSON_OBJECT}, empty_list = {.ty
 
 /* --- looking --- */
 
-static const struct json *member(const struct wire_members *from, const char *name)
+static const struct json *field_member(const struct wire_members *from, const char *name)
 {
     if (from->without && strcmp(from->without, name) == 0)
         return NULL;
@@ -21,10 +21,10 @@ static const struct json *member(const struct wire_members *from, const char *na
 /* NULL when it is not there, or null. */
 static const struct json *value_of(const struct wire_field *f, const struct wire_members *from)
 {
-    const struct json *v = f->old_name ? member(from, f->old_name) : NULL;
+    const struct json *v = f->old_name ? field_member(from, f->old_name) : NULL;
 
     if (!v || v->type == JSON_NULL)
-        v = member(from, f->name);
+        v = field_member(from, f->name);
     return v && v->type != JSON_NULL ? v : NULL;
 }
 
@@ -35,7 +35,7 @@ static size_t find_missing(const struct wire_fields *fields, const struct wire_m
     size_t n = 0;
 
     for (size_t i = 0; i < fields->len && n < 2; i++)
-        if (fields->rows[i].flags & WIRE_REQUIRED && !member(from, fields->rows[i].name))
+        if (fields->rows[i].flags & WIRE_REQUIRED && !field_member(from, fields->rows[i].name))
             ret_names[n++] = fields->rows[i].name;
     return n;
 }
@@ -147,7 +147,7 @@ static fallible refuse_member(const char *path, const struct wire_field *f, cons
                    phrase_of(f->of), json_type_word(e), (int)key.len, key.len ? key.p : "");
 }
 
-static fallible check(const char *path, const struct wire_field *f, const struct json *v)
+static fallible field_check(const char *path, const struct wire_field *f, const struct json *v)
 {
     size_t index = 0;
 
@@ -227,8 +227,8 @@ void wire_set_defaults(const struct wire_fields *fields, void *base)
     }
 }
 
-static fallible store(struct arena *a, const char *path, const struct wire_field *f, void *to,
-                      const struct json *v)
+static fallible field_store(struct arena *a, const char *path, const struct wire_field *f, void *to,
+                            const struct json *v)
 {
     switch ((enum wire_kind)f->kind) {
     case WIRE_STR:
@@ -338,7 +338,7 @@ static fallible make_node(struct arena *a, const char *path, const struct wire_f
 
 static bool is_null_risk(const struct wire_field *f, const struct wire_members *from)
 {
-    const struct json *v = f->kind == WIRE_RISK ? member(from, f->name) : NULL;
+    const struct json *v = f->kind == WIRE_RISK ? field_member(from, f->name) : NULL;
 
     return v && v->type == JSON_NULL;
 }
@@ -359,15 +359,15 @@ fallible wire_decode_fields(struct arena *a, const char *path, const struct wire
         struct json *node;
         void *to = place_of(values, f);
         if (v)
-            TRY(check(path, f, v));
+            TRY(field_check(path, f, v));
         else if (f->flags & WIRE_REQUIRED)
             return err_new(ERR_INVALID, "field '%s%s' %s %s%s", path, f->name,
-                           member(from, f->name) ? "must be" : "is missing, it must be",
-                           phrase_of(f->kind), member(from, f->name) ? ", not null" : "");
+                           field_member(from, f->name) ? "must be" : "is missing, it must be",
+                           phrase_of(f->kind), field_member(from, f->name) ? ", not null" : "");
         if (to && is_null_risk(f, from)) {
             *(int64_t *)to = WIRE_RISK_NULL;
         } else if (to && v) {
-            TRY(store(a, path, f, to, v));
+            TRY(field_store(a, path, f, to, v));
         } else if (!to && !is_null_risk(f, from)) {
             TRY(make_node(a, path, f, v, &node));
             json_set(values->tree, str_of(f->name), node);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static fallible unknown(struct str key, const char *before, const char *const *names)
+static fallible known_unknown(struct str key, const char *before, const char *const *names)
 {
     unsigned least = (unsigned)(key.len < 9 ? 3 : key.len / 3) + 1; /* more is another word */
     const char *best = NULL;
@@ -32,7 +32,7 @@ fallible wire_check_known(const struct json *body, const char *before, const cha
         while (names[i] && !str_eq(m->key, str_of(names[i])))
             i++;
         if (!names[i])
-            return unknown(m->key, before, names);
+            return known_unknown(m->key, before, names);
     }
     return NULL;
 }

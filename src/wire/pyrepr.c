@@ -9,7 +9,7 @@
 /* --- strings --- */
 
 /* As utf8_decode, but a lone surrogate, three bytes in a tree, is one character. */
-static size_t decode(struct str s, uint32_t *ret_cp)
+static size_t pyrepr_decode(struct str s, uint32_t *ret_cp)
 {
     const unsigned char *u = (const unsigned char *)s.p;
 
@@ -66,7 +66,7 @@ void pyrepr_add_str(struct buf *out, struct str s)
         if (!s.len)
             break;
         uint32_t cp;
-        n = decode(s, &cp);
+        n = pyrepr_decode(s, &cp);
         add_char(out, cp, quote);
         s = str_from(s, n);
     }
@@ -104,7 +104,7 @@ static void add_leaf(struct buf *out, const struct json *v)
     }
 }
 
-static const struct json *pop(struct buf *stack)
+static const struct json *pyrepr_pop(struct buf *stack)
 {
     const struct json *v;
 
@@ -113,7 +113,7 @@ static const struct json *pop(struct buf *stack)
     return v;
 }
 
-static const struct json *top(const struct buf *stack)
+static const struct json *pyrepr_top(const struct buf *stack)
 {
     const struct json *v;
 
@@ -133,13 +133,13 @@ static void add_key(struct buf *out, const struct json *in, const struct json *v
 static const struct json *add_closing(struct buf *out, struct buf *open, const struct json *v)
 {
     while (open->len && !v->next) {
-        v = pop(open);
+        v = pyrepr_pop(open);
         buf_add_char(out, v->type == JSON_OBJECT ? '}' : ']');
     }
     if (!open->len)
         return NULL;
     buf_add(out, STR(", "));
-    add_key(out, top(open), v->next);
+    add_key(out, pyrepr_top(open), v->next);
     return v->next;
 }
 

@@ -2,7 +2,7 @@
 /* rpc.c — see rpc.h. */
 #include "wire/rpc.h"
 
-static fallible wrong(const char *member)
+static fallible rpc_wrong(const char *member)
 {
     return err_new(ERR_INVALID, "member '%s' does not fit", member);
 }
@@ -15,7 +15,7 @@ static fallible take_object(const struct json *o, const char *key, const struct 
     if (v && v->type == JSON_NULL)
         v = NULL;
     if (v && v->type != JSON_OBJECT)
-        return wrong(key);
+        return rpc_wrong(key);
     *ret = v;
     return NULL;
 }
@@ -27,12 +27,12 @@ fallible rpc_parse(struct arena *a, struct str text, struct rpc *ret_message)
 
     TRY(json_parse(a, text, NULL, &o));
     if (!str_eq(json_get_str(o, "jsonrpc", STR("")), STR("2.0")))
-        return wrong("jsonrpc");
+        return rpc_wrong("jsonrpc");
     m.id = json_get(o, STR("id"));
     if (m.id && m.id->type == JSON_NULL)
         m.id = NULL;
     if (m.id && m.id->type != JSON_STR && m.id->type != JSON_INT)
-        return wrong("id");
+        return rpc_wrong("id");
     TRY(json_take_str(o, "method", &m.method));
     TRY(take_object(o, "params", &m.params));
     TRY(take_object(o, "result", &m.result));
@@ -40,7 +40,7 @@ fallible rpc_parse(struct arena *a, struct str text, struct rpc *ret_message)
     if (!!m.method.p + !!m.result + !!m.error != 1)
         return err_new(ERR_INVALID, "one of 'method', 'result' and 'error' is wanted");
     if (m.result && !m.id)
-        return wrong("id");
+        return rpc_wrong("id");
     if (m.method.p)
         m.kind = m.id ? RPC_REQUEST : RPC_NOTE;
     else

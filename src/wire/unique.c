@@ -57,7 +57,7 @@ struct search {
 };
 
 /* As it is meant: names are the same in any spelling. */
-static struct str plain(struct search *s, struct str quoted)
+static struct str unique_plain(struct search *s, struct str quoted)
 {
     struct json *v;
     own(err) e = json_parse(&s->arena, quoted, NULL, &v);
@@ -88,7 +88,7 @@ static fallible note_name(struct search *s, struct str quoted)
 {
     if (s->depth > DEPTH_NAMED)
         return NULL;
-    s->in[s->depth].name = plain(s, quoted);
+    s->in[s->depth].name = unique_plain(s, quoted);
     struct str key = arena_printf(&s->arena, "%u:" STR_FMT, s->in[s->depth].number,
                                   STR_ARG(s->in[s->depth].name));
     return key.p && map_put(&s->seen, key, s) ? said_twice(s) : NULL;
@@ -101,7 +101,7 @@ static bool is_name(struct str rest)
     return rest.len && rest.p[0] == ':';
 }
 
-static fallible find(struct search *s, struct str rest)
+static fallible unique_find(struct search *s, struct str rest)
 {
     while (rest.len) {
         const char *at = rest.p;
@@ -131,7 +131,7 @@ fallible wire_check_unique(struct str text, const struct json *tree)
         return NULL;
     arena_init(&s.arena, NAMES_BYTES);
     map_init(&s.seen);
-    struct err *e = find(&s, text);
+    struct err *e = unique_find(&s, text);
     map_done(&s.seen);
     arena_done(&s.arena);
     return e;

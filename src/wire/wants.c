@@ -13,12 +13,12 @@
 #define MOST_CPUS      4096
 #define HOSTNAME_MAX   63
 
-static fallible wrong(const char *field, const char *wanted)
+static fallible wants_wrong(const char *field, const char *wanted)
 {
     return err_new(ERR_UNPROCESSABLE, "%s: wanted %s", field, wanted);
 }
 
-static const struct json *member(const struct json *body, const char *key, bool *any)
+static const struct json *wants_member(const struct json *body, const char *key, bool *any)
 {
     const struct json *v = json_get(body, str_of(key));
 
@@ -39,10 +39,10 @@ static fallible decode_size(const struct json *v, const char *field, uint64_t *r
         struct err *e = cfg_parse_size(v->s, &bytes);
         if (e) {
             err_free(e);
-            return wrong(field, wanted);
+            return wants_wrong(field, wanted);
         }
     } else
-        return wrong(field, wanted);
+        return wants_wrong(field, wanted);
     if (bytes < SMALLEST_BYTES || bytes > INT64_MAX)
         return err_new(ERR_UNPROCESSABLE, "%s: %llu bytes, at least %u are needed", field,
                        (unsigned long long)bytes, SMALLEST_BYTES);
@@ -55,7 +55,7 @@ static fallible decode_cpus(const struct json *v, uint64_t *ret)
     double n = v->type == JSON_INT ? (double)v->i : v->type == JSON_DOUBLE ? v->d : 0;
 
     if (!(n >= 0.01 && n <= MOST_CPUS))
-        return wrong("cpus", "a number from 0.01 to 4096");
+        return wants_wrong("cpus", "a number from 0.01 to 4096");
     *ret = (uint64_t)(n * 1000 + 0.5);
     return NULL;
 }
@@ -148,7 +148,7 @@ static fallible decode_mount(const struct json *v, size_t at, struct wire_mount 
 static fallible decode_mounts(const struct json *list, struct wire_wants *into)
 {
     if (list->type != JSON_ARRAY)
-        return wrong("mounts", "an array of {source, target, mode}");
+        return wants_wrong("mounts", "an array of {source, target, mode}");
     if (list->count > WIRE_MOUNTS)
         return err_new(ERR_UNPROCESSABLE, "mounts: %u, at most %d", list->count, WIRE_MOUNTS);
     for (const struct json *v = list->first; v; v = v->next) {
@@ -170,21 +170,22 @@ fallible wire_decode_wants(const struct json *body, struct wire_wants *ret_wants
     const struct json *v;
     int64_t pids = 0;
 
-    if ((v = member(body, "memory", &any)))
+    if ((v = wants_member(body, "memory", &any)))
         TRY(decode_size(v, "memory", &w.memory_bytes));
-    if ((v = member(body, "disk", &any)))
+    if ((v = wants_member(body, "disk", &any)))
         TRY(decode_size(v, "disk", &w.disk_bytes));
-    if ((v = member(body, "cpus", &any)))
+    if ((v = wants_member(body, "cpus", &any)))
         TRY(decode_cpus(v, &w.cpu_milli));
-    if (member(body, "pids", &any))
+    if (wants_member(body, "pids", &any))
         TRY(json_take_int(body, "pids", FEWEST_PIDS, MOST_PIDS, &pids));
     w.pids = (uint64_t)pids;
-    if ((v = member(body, "hostname", &any))) {
+    if ((v = wants_member(body, "hostname", &any))) {
         if (v->type != JSON_STR || !is_hostname(v->s))
-            return wrong("hostname", "at most 63 letters and digits, with '-' and '.' between");
+            return wants_wrong("hostname",
+                               "at most 63 letters and digits, with '-' and '.' between");
         w.hostname = v->s;
     }
-    if ((v = member(body, "mounts", &any)))
+    if ((v = wants_member(body, "mounts", &any)))
         TRY(decode_mounts(v, &w));
     *ret_wants = w;
     *ret_any = any;

@@ -38,7 +38,8 @@ static fallible check_name(struct str name)
 /* --- one file --- */
 
 /* False in *ret_there when there is no such file; that is no error. */
-static fallible load(int dir, const char *name, struct buf *text, struct stat *st, bool *ret_there)
+static fallible account_load(int dir, const char *name, struct buf *text, struct stat *st,
+                             bool *ret_there)
 {
     own_fd fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
 
@@ -66,7 +67,8 @@ static fallible write_in_place(int dir, const char *name, struct str text)
     return NULL;
 }
 
-static fallible store(int dir, const char *name, const struct buf *text, const struct stat *st)
+static fallible account_store(int dir, const char *name, const struct buf *text,
+                              const struct stat *st)
 {
     TRY(buf_check(text));
     mode_t mask = umask(0); /* or passwd would be unreadable for a moment */
@@ -83,7 +85,8 @@ static fallible store(int dir, const char *name, const struct buf *text, const s
 
 /* Adds the line unless one begins with `known` already; or the member to the group whose line does,
  * in the last of the four fields that group and gshadow have. A file that is missing stays so. */
-static fallible add(int dir, const char *name, struct str known, struct str text, bool member)
+static fallible account_add(int dir, const char *name, struct str known, struct str text,
+                            bool member)
 {
     own_done(buf) old = {0};
     own_done(buf) next;
@@ -91,7 +94,7 @@ static fallible add(int dir, const char *name, struct str known, struct str text
     bool there, found = false;
 
     buf_init(&next, FILE_BYTES + 4096);
-    TRY(load(dir, name, &old, &st, &there));
+    TRY(account_load(dir, name, &old, &st, &there));
     struct str rest = buf_str(&old), line, field;
     while (!found && rest.len) {
         str_cut(&rest, '\n', &line);
@@ -114,7 +117,7 @@ static fallible add(int dir, const char *name, struct str known, struct str text
     if (!member)
         buf_add_char(&next, '\n');
     buf_add(&next, str_from(buf_str(&old), end));
-    return store(dir, name, &next, &st);
+    return account_store(dir, name, &next, &st);
 }
 
 /* --- the whole --- */
@@ -156,11 +159,11 @@ static fallible write_all(int dir, const struct passwd_user *u, bool own)
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         str_cut(&rest, '\n', &line);
         bool join = i < 2 && !own;
-        TRY(add(dir, files[i],
-                join     ? STR("sudo:")
-                : i == 3 ? line
-                         : str_first(line, strlen(name) + 1),
-                join ? str_of(name) : line, join));
+        TRY(account_add(dir, files[i],
+                        join     ? STR("sudo:")
+                        : i == 3 ? line
+                                 : str_first(line, strlen(name) + 1),
+                        join ? str_of(name) : line, join));
     }
     return NULL;
 }
@@ -192,7 +195,7 @@ static fallible is_taken(int dir, const char *name, bool *ret)
     struct str line, rest;
     size_t len = strlen(name);
 
-    TRY(load(dir, "passwd", &text, &st, &there));
+    TRY(account_load(dir, "passwd", &text, &st, &there));
     if (!there)
         return err_new(ERR_NOT_FOUND, "there is no passwd");
     *ret = false;
@@ -204,7 +207,8 @@ static fallible is_taken(int dir, const char *name, bool *ret)
 }
 
 /* Under the lock that useradd and its kin take. */
-static fallible make(const struct account_place *place, struct passwd_user *u, bool own)
+static fallible account_make_user(const struct account_place *place, struct passwd_user *u,
+                                  bool own)
 {
     own_fd dir = open(place->etc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     own_fd fd = openat(dir, ".pwd.lock", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -234,7 +238,7 @@ fallible account_make(const struct account_place *place, struct str name, uid_t 
     TRY(check_name(name));
     snprintf(u.name, sizeof u.name, STR_FMT, STR_ARG(name));
     snprintf(u.home, sizeof u.home, "%s/%s", place->homes, u.name);
-    TRY(make(place, &u, false));
+    TRY(account_make_user(place, &u, false));
     *ret_user = u;
     return NULL;
 }
@@ -242,5 +246,5 @@ fallible account_make(const struct account_place *place, struct str name, uid_t 
 fallible account_of_number(const struct account_place *place, struct passwd_user *u)
 {
     snprintf(u->shell, sizeof u->shell, "/bin/%ssh", access("/bin/bash", X_OK) == 0 ? "ba" : "");
-    return make(place, u, true);
+    return account_make_user(place, u, true);
 }

@@ -40,7 +40,7 @@ static DIR *open_stream(int dir)
     return d;
 }
 
-static void note(struct tree_count *count)
+static void tree_note(struct tree_count *count)
 {
     if (!count->failed++)
         count->first_errno = errno;
@@ -65,7 +65,7 @@ static void give_below(int dir, uid_t uid, gid_t gid, bool ours, struct tree_cou
     struct stat st;
 
     if (!d) {
-        note(count);
+        tree_note(count);
         return;
     }
     for (const char *name; (name = next_name(d));) {
@@ -79,11 +79,11 @@ static void give_below(int dir, uid_t uid, gid_t gid, bool ours, struct tree_cou
         if (!known || (deeper && sub < 0) ||
             ((st.st_uid != uid || st.st_gid != gid) &&
              fchownat(dir, name, uid, gid, AT_SYMLINK_NOFOLLOW) < 0)) {
-            note(count);
+            tree_note(count);
         } else if (deeper) {
             errno = ELOOP;
             if (depth >= DEPTH_MAX)
-                note(count);
+                tree_note(count);
             else
                 give_below(sub, uid, gid, ours, count, depth + 1);
         }

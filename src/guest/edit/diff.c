@@ -55,7 +55,7 @@ static void matcher_done(struct matcher *m)
     free(m->blocks);
 }
 
-static fallible split(struct str text, struct side *s)
+static fallible diff_split(struct str text, struct side *s)
 {
     s->count = text_count_char(text, '\n') + 1;
     s->lines = mem_try(s->count * sizeof *s->lines);
@@ -225,7 +225,7 @@ static fallible find_changes(struct arena *a, const struct matcher *m, struct ra
     return NULL;
 }
 
-static struct range trim(const struct matcher *m)
+static struct range diff_trim(const struct matcher *m)
 {
     struct range r = {0, m->a.count, 0, m->b.count};
 
@@ -238,16 +238,16 @@ static struct range trim(const struct matcher *m)
     return r;
 }
 
-static fallible run(struct arena *a, struct matcher *m, struct str old_text, struct str new_text,
-                    struct diff *ret_diff)
+static fallible diff_run(struct arena *a, struct matcher *m, struct str old_text,
+                         struct str new_text, struct diff *ret_diff)
 {
     uint32_t ids = 0;
 
-    TRY(split(old_text, &m->a));
-    TRY(split(new_text, &m->b));
+    TRY(diff_split(old_text, &m->a));
+    TRY(diff_split(new_text, &m->b));
     TRY(number_lines(m, &ids));
     TRY(index_lines(m, ids));
-    struct range whole = trim(m);
+    struct range whole = diff_trim(m);
     TRY(match_all(m, whole));
     return find_changes(a, m, whole, ret_diff);
 }
@@ -257,7 +257,7 @@ fallible diff_lines(struct arena *a, struct str old_text, struct str new_text,
 {
     __attribute__((cleanup(matcher_done))) struct matcher m = {.steps = 0};
 
-    return run(a, &m, old_text, new_text, ret_diff);
+    return diff_run(a, &m, old_text, new_text, ret_diff);
 }
 
 static void add_range(struct buf *b, char sign, size_t from, size_t to)
@@ -288,7 +288,7 @@ fallible diff_unified(struct arena *a, struct str old_text, struct str new_text,
         *ret_text = STR("");
         return NULL;
     }
-    TRY(run(a, &m, old_text, new_text, &d));
+    TRY(diff_run(a, &m, old_text, new_text, &d));
     buf_add_cstr(&b, "--- ");
     buf_add(&b, py_rstrip(path));
     buf_add_cstr(&b, "\n+++ ");

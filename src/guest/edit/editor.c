@@ -150,7 +150,7 @@ bool job_save(struct job *j, struct str text, const struct str *keep, bool is_ne
     return !j->a->failed && save_raw(j, raw, keep, is_new);
 }
 
-static void create(struct job *j)
+static void editor_create(struct job *j)
 {
     struct str text = j->args->file_text;
 
@@ -163,7 +163,7 @@ static void create(struct job *j)
         job_save(j, text, &text, true); /* the undo that follows does nothing, as in the original */
 }
 
-static void undo(struct job *j)
+static void editor_undo_last(struct job *j)
 {
     own_done(buf) raw;
     own_done(buf) b;
@@ -212,7 +212,7 @@ static void fail_relative(struct job *j)
 }
 
 /* Path.exists(): what cannot be looked at for want of permission is an error, not absent. */
-static bool look(struct job *j, bool *ret_exists)
+static bool editor_look(struct job *j, bool *ret_exists)
 {
     own(err) e = space_stat(&j->ed->space, j->path, &j->st);
     int errnum = e ? err_errno(e) : 0;
@@ -237,7 +237,7 @@ static bool validate_path(struct job *j)
         fail_relative(j);
         return false;
     }
-    if (!look(j, &exists))
+    if (!editor_look(j, &exists))
         return false;
     if (is_create && exists)
         job_fail(j,
@@ -268,11 +268,11 @@ static const struct {
     const char *name;
     void (*run)(struct job *j);
 } commands[] = {
-    {"view", view_run},        {"create", create},  {"str_replace", change_replace},
-    {"insert", change_insert}, {"undo_edit", undo},
+    {"view", view_run},        {"create", editor_create},       {"str_replace", change_replace},
+    {"insert", change_insert}, {"undo_edit", editor_undo_last},
 };
 
-static void dispatch(struct job *j)
+static void editor_dispatch(struct job *j)
 {
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
         if (str_eq(j->args->command, str_of(commands[i].name))) {
@@ -297,7 +297,7 @@ fallible editor_run(const struct editor *ed, const struct editor_args *args, str
     if (line && line->type == JSON_STR && !str_to_i64(py_strip(line->s), &number))
         job_fail(&j, "Invalid insert_line value: '{}'. Expected an integer.", line->s);
     else if (validate_path(&j))
-        dispatch(&j);
+        editor_dispatch(&j);
     TRY(arena_check(a));
     *ret_result = r;
     return NULL;

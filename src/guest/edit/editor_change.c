@@ -69,7 +69,7 @@ struct change {
     const char *closing;
 };
 
-static void commit(struct job *j, const struct change *c)
+static void change_commit(struct job *j, const struct change *c)
 {
     struct str snippet = text_lines(c->view, c->first - 1, c->last);
     own_done(buf) b;
@@ -88,7 +88,7 @@ static void commit(struct job *j, const struct change *c)
         job_save(j, c->text, &j->old.raw, false);
 }
 
-static size_t less(size_t a, size_t b)
+static size_t change_less(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
@@ -128,7 +128,7 @@ void change_replace(struct job *j)
                    "necessary.",
     };
     c.view = text_universal(j->a, c.text);
-    commit(j, &c);
+    change_commit(j, &c);
 }
 
 /* Python compares whatever number it is; ours must be whole. */
@@ -199,11 +199,11 @@ void change_insert(struct job *j)
     struct change c = {
         .text = text_splice(j->a, &j->old, at, at, lines),
         .first = lines_before(line) + 1,
-        .last = less(n + m, line + CONTEXT_LINES + m),
+        .last = change_less(n + m, line + CONTEXT_LINES + m),
         .what = STR("a snippet of the edited file"),
         .closing = "Review the changes and make sure they are as expected (correct indentation, no "
                    "duplicate lines, etc). Edit the file again if necessary.",
     };
     c.view = text_universal(j->a, c.text);
-    commit(j, &c);
+    change_commit(j, &c);
 }

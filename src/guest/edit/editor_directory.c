@@ -83,7 +83,7 @@ static void add_names(struct listing *l, struct str dir, DIR *d, bool is_top)
     }
 }
 
-static fallible list(struct listing *l, struct str dir, bool is_top)
+static fallible directory_list(struct listing *l, struct str dir, bool is_top)
 {
     own_fd fd = -1;
 
@@ -144,13 +144,13 @@ static void add_list(struct buf *b, const struct listing *l)
     b->no_memory |= one.no_memory;
 }
 
-static void collect(struct listing *l)
+static void directory_collect(struct listing *l)
 {
     struct job *j = l->j;
 
     if (!add_entry(l, j->path, true))
         return;
-    own(err) e = list(l, j->path, true);
+    own(err) e = directory_list(l, j->path, true);
     if (e) {
         job_fail_os(j, e, "read");
         return;
@@ -158,7 +158,8 @@ static void collect(struct listing *l)
     size_t top = l->count;
     for (size_t i = 1; i < top; i++)
         if (l->entries[i].is_dir)
-            err_free(list(l, l->entries[i].path, false)); /* its name is shown, its content not */
+            err_free(directory_list(l, l->entries[i].path,
+                                    false)); /* its name is shown, its content not */
     qsort(l->entries, l->count, sizeof *l->entries, by_path);
 }
 
@@ -169,7 +170,7 @@ void directory_run(struct job *j)
 
     buf_init(&b, SIZE_MAX / 2);
     j->r->kind = EDIT_OK;
-    collect(&l);
+    directory_collect(&l);
     if (j->r->kind == EDIT_OK) {
         answer_add(&b,
                    "Here's the files and directories up to 2 levels deep in {}, excluding hidden "

@@ -12,7 +12,7 @@ static const char document_clipped[] =
             "specific content within the file.</NOTE>";
 
 /* What is shown of content; the notice goes behind it if that is not all. */
-static struct str clip(struct str content)
+static struct str view_clip(struct str content)
 {
     if (content.len <= EDITOR_MAX_CHARS) /* bytes: then no more code points either */
         return content;
@@ -21,7 +21,7 @@ static struct str clip(struct str content)
 
 void view_add(struct buf *b, struct str content, struct str what, size_t first_line)
 {
-    struct str shown = clip(content), rest = shown, line;
+    struct str shown = view_clip(content), rest = shown, line;
     bool more;
 
     answer_add(b, "Here's the result of running `cat -n` on {}:\n", what);
@@ -50,8 +50,8 @@ static void view_document(struct job *j)
         return;
     }
     answer_add(&b, "Here's the content of the file {} displayed in Markdown format:\n{}", j->path,
-               clip(text));
-    if (clip(text).len < text.len)
+               view_clip(text));
+    if (view_clip(text).len < text.len)
         buf_add_cstr(&b, document_clipped);
     buf_add_char(&b, '\n');
     answer_buf(j->a, j->r, EDIT_OK, &b);

@@ -20,7 +20,7 @@ static bool has_mark16(struct str raw, bool *ret_big)
     return *ret_big || (p[0] == 0xff && p[1] == 0xfe);
 }
 
-static uint32_t unit16(struct str raw, size_t at, bool big)
+static uint32_t encoding_unit16(struct str raw, size_t at, bool big)
 {
     const unsigned char *p = (const unsigned char *)raw.p + at;
 
@@ -28,17 +28,17 @@ static uint32_t unit16(struct str raw, size_t at, bool big)
 }
 
 /* One code point; 0 if what is there is half a pair or half a unit. */
-static size_t decode16(struct str raw, size_t at, bool big, uint32_t *ret_cp)
+static size_t encoding_decode16(struct str raw, size_t at, bool big, uint32_t *ret_cp)
 {
     if (raw.len - at < 2)
         return 0;
-    uint32_t u = unit16(raw, at, big);
+    uint32_t u = encoding_unit16(raw, at, big);
     *ret_cp = u;
     if (u < 0xd800 || u > 0xdfff)
         return 2;
     if (u > 0xdbff || raw.len - at < 4)
         return 0;
-    uint32_t low = unit16(raw, at + 2, big);
+    uint32_t low = encoding_unit16(raw, at + 2, big);
     *ret_cp = 0x10000 + ((u - 0xd800) << 10) + (low - 0xdc00);
     return low >= 0xdc00 && low <= 0xdfff ? 4 : 0;
 }
@@ -51,7 +51,7 @@ static size_t from_utf16(struct str raw, bool big, char *out)
     for (size_t at = 2, step; at < raw.len; at += step) {
         char one[4];
         uint32_t cp;
-        step = decode16(raw, at, big, &cp);
+        step = encoding_decode16(raw, at, big, &cp);
         if (step == 0)
             return SIZE_MAX;
         n += utf8_encode(cp, out ? out + n : one);
@@ -102,7 +102,8 @@ void text_decode(struct arena *a, struct str raw, struct text *ret_text)
 }
 
 /* What no encoding takes: surrogates that came through JSON. Stray bytes count as such too. */
-static bool fits(struct str s, enum text_encoding encoding, size_t *ret_len, uint32_t *ret_cp)
+static bool encoding_fits(struct str s, enum text_encoding encoding, size_t *ret_len,
+                          uint32_t *ret_cp)
 {
     size_t n = utf8_decode(s, ret_cp);
     const unsigned char *p = (const unsigned char *)s.p;
@@ -128,7 +129,7 @@ static struct str cannot_encode(struct arena *a, struct str s, size_t at,
 
     buf_init(&b, 256);
     for (struct str rest = str_from(s, at); rest.len; rest = str_from(rest, n), count++) {
-        if (fits(rest, encoding, &n, &cp))
+        if (encoding_fits(rest, encoding, &n, &cp))
             break;
         start = count ? start : cp;
     }
@@ -154,12 +155,12 @@ static size_t first_unfit(struct str text, enum text_encoding encoding)
     if (encoding != TEXT_LATIN1 && utf8_valid(text))
         return 0;
     for (size_t at = 0, n; at < text.len; at += n)
-        if (!fits(str_from(text, at), encoding, &n, &cp))
+        if (!encoding_fits(str_from(text, at), encoding, &n, &cp))
             return at + 1;
     return 0;
 }
 
-static size_t put16(char *out, uint32_t u, bool big)
+static size_t encoding_put16(char *out, uint32_t u, bool big)
 {
     out[big ? 0 : 1] = (char)(u >> 8);
     out[big ? 1 : 0] = (char)(u & 0xff);
@@ -173,14 +174,14 @@ static struct str to_utf16(struct arena *a, struct str text, bool big)
 
     if (!out)
         return (struct str){NULL, 0};
-    size_t n = put16(out, 0xfeff, big);
+    size_t n = encoding_put16(out, 0xfeff, big);
     for (size_t at = 0; at < text.len;) {
         at += utf8_decode(str_from(text, at), &cp);
         if (cp >= 0x10000) {
-            n += put16(out + n, 0xd800 + ((cp - 0x10000) >> 10), big);
+            n += encoding_put16(out + n, 0xd800 + ((cp - 0x10000) >> 10), big);
             cp = 0xdc00 + ((cp - 0x10000) & 0x3ff);
         }
-        n += put16(out + n, cp, big);
+        n += encoding_put16(out + n, cp, big);
     }
     return str_n(out, n);
 }

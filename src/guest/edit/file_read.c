@@ -90,8 +90,8 @@ static void read_text(struct arena *a, const struct file_read_args *args, struct
     r->content = arena_copy(a, text_lines(view, first, last));
 }
 
-static void explain(const struct edit_space *s, struct arena *a, const struct err *e,
-                    struct edit_result *r)
+static void file_read_explain(const struct edit_space *s, struct arena *a, const struct err *e,
+                              struct edit_result *r)
 {
     if (space_is_outside(e))
         answer_outside(a, r);
@@ -132,7 +132,7 @@ fallible file_read(const struct edit_space *s, const struct file_read_args *args
     if (!is_media && (binary_name(r.path) || binary_bytes(buf_str(&raw))))
         answer(a, &r, EDIT_ERROR, "ERROR_BINARY_FILE");
     else if (e)
-        explain(s, a, e, &r);
+        file_read_explain(s, a, e, &r);
     else if (mime.p)
         read_media(a, mime, buf_str(&raw), &r);
     else

@@ -71,7 +71,8 @@ static void add_merged(struct arena *a, struct buf *b, struct str old,
     buf_add(b, tail);
 }
 
-static void explain(struct arena *a, const struct err *e, struct str path, struct edit_result *r)
+static void file_write_explain(struct arena *a, const struct err *e, struct str path,
+                               struct edit_result *r)
 {
     if (space_is_outside(e))
         answer_outside(a, r);
@@ -95,8 +96,8 @@ static void explain_owner(struct arena *a, const struct err *e, struct edit_resu
            r->path, buf_str(&why));
 }
 
-static fallible save(const struct edit_space *s, struct arena *a, const struct space_save *job,
-                     struct edit_result *r)
+static fallible file_write_save(const struct edit_space *s, struct arena *a,
+                                const struct space_save *job, struct edit_result *r)
 {
     own(err) owner = NULL;
 
@@ -105,15 +106,15 @@ static fallible save(const struct edit_space *s, struct arena *a, const struct s
     if (e && err_code(e) == ERR_NO_MEMORY)
         return take(&e);
     if (e)
-        explain(a, e, r->path, r);
+        file_write_explain(a, e, r->path, r);
     else if (owner)
         explain_owner(a, owner, r);
     return NULL;
 }
 
 /* The new bytes of the file, or an answer that says why not: then false. */
-static bool compose(struct arena *a, const struct file_write_args *args, const struct str *old,
-                    struct buf *out, struct edit_result *r)
+static bool file_write_compose(struct arena *a, const struct file_write_args *args,
+                               const struct str *old, struct buf *out, struct edit_result *r)
 {
     struct str unused, why;
 
@@ -134,8 +135,8 @@ static bool compose(struct arena *a, const struct file_write_args *args, const s
 }
 
 /* Parents first, then the old content; *ret_is_new says there was none. False: answered. */
-static bool prepare(const struct edit_space *s, struct arena *a, struct buf *old, struct stat *st,
-                    bool *ret_is_new, struct edit_result *r)
+static bool file_write_prepare(const struct edit_space *s, struct arena *a, struct buf *old,
+                               struct stat *st, bool *ret_is_new, struct edit_result *r)
 {
     struct str failed;
     own(err) dirs = space_make_parents(s, r->path, &failed);
@@ -149,7 +150,7 @@ static bool prepare(const struct edit_space *s, struct arena *a, struct buf *old
     own(err) e = space_load(s, r->path, old, st);
     *ret_is_new = e && err_errno(e) == ENOENT;
     if (e && !*ret_is_new)
-        explain(a, e, r->path, r);
+        file_write_explain(a, e, r->path, r);
     return !e || *ret_is_new;
 }
 
@@ -166,9 +167,9 @@ fallible file_write(const struct edit_space *s, const struct file_write_args *ar
     buf_init(&out, SIZE_MAX / 2);
     TRY(arena_check(a));
     struct str old_data = STR("");
-    if (prepare(s, a, &old, &st, &is_new, &r)) {
+    if (file_write_prepare(s, a, &old, &st, &is_new, &r)) {
         old_data = buf_str(&old);
-        bool ok = compose(a, args, is_new ? NULL : &old_data, &out, &r);
+        bool ok = file_write_compose(a, args, is_new ? NULL : &old_data, &out, &r);
         TRY(buf_check(&out));
         TRY(arena_check(a));
         struct space_save job = {.path = r.path,
@@ -177,7 +178,7 @@ fallible file_write(const struct edit_space *s, const struct file_write_args *ar
                                  .old_data = old_data,
                                  .mode = NEW_FILE_MODE};
         if (ok)
-            TRY(save(s, a, &job, &r));
+            TRY(file_write_save(s, a, &job, &r));
     }
     TRY(arena_check(a));
     *ret_result = r;

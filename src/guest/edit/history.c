@@ -37,7 +37,7 @@ static void closedir_p(DIR **d)
 }
 #define own_dirp __attribute__((cleanup(closedir_p))) DIR *
 
-static fallible list(int dir, DIR **ret_list)
+static fallible history_list(int dir, DIR **ret_list)
 {
     own_fd fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -55,7 +55,7 @@ static fallible find_numbers(int dir, struct numbers *ret_numbers)
     own_dirp d = NULL;
     uint64_t value;
 
-    TRY(list(dir, &d));
+    TRY(history_list(dir, &d));
     for (struct dirent *e; d && (e = readdir(d));) {
         if (!str_to_u64(str_of(e->d_name), &value))
             continue;
@@ -86,7 +86,7 @@ static void remove_path(int dir, const char *name)
 
     if (fd < 0)
         return;
-    struct err *e = list(fd, &d);
+    struct err *e = history_list(fd, &d);
     for (struct dirent *f; d && (f = readdir(d));)
         unlinkat(fd, f->d_name, 0); /* fails for "." and "..", which is as well */
     err_free(e);
@@ -102,7 +102,7 @@ static fallible forget_oldest(int dir)
     own_dirp d = NULL;
     struct stat st;
 
-    TRY(list(dir, &d));
+    TRY(history_list(dir, &d));
     for (struct dirent *e; d && (e = readdir(d));) {
         if (strlen(e->d_name) != NAME_SIZE - 1 || fstatat(dir, e->d_name, &st, 0) < 0)
             continue;

@@ -24,7 +24,7 @@ struct lint {
 
 static void run_step(struct lint *l);
 
-static void finish(struct lint *l)
+static void lint_finish(struct lint *l)
 {
     if (l->on_old) {
         struct err *e =
@@ -37,7 +37,7 @@ static void finish(struct lint *l)
 static void on_step_done(struct lint *l)
 {
     if (l->on_old || l->found.count == 0) {
-        finish(l);
+        lint_finish(l);
         return;
     }
     l->on_old = true;

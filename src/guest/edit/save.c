@@ -103,7 +103,7 @@ static fallible set_owner(int fd, uid_t uid, gid_t gid, mode_t mode)
     return NULL;
 }
 
-static fallible fill(int fd, struct str data)
+static fallible save_fill(int fd, struct str data)
 {
     TRY(fd_write_all(fd, data));
     if (fsync(fd) < 0)
@@ -158,7 +158,7 @@ static fallible replace_by(const struct edit_space *s, const struct space_save *
                                   old ? old->st_mode : save->mode);
     struct err *e = old ? owner : NULL;
     if (!e)
-        e = fill(fd, save->data);
+        e = save_fill(fd, save->data);
     *ret_again = !e && !named && !give_name(p, temp, fd);
     if (!e && !*ret_again)
         e = put_name(p, temp, !old);
@@ -171,8 +171,8 @@ static fallible replace_by(const struct edit_space *s, const struct space_save *
     return e;
 }
 
-static fallible replace(const struct edit_space *s, const struct space_save *save,
-                        const struct place *p, struct err **ret_owner_err)
+static fallible save_replace(const struct edit_space *s, const struct space_save *save,
+                             const struct place *p, struct err **ret_owner_err)
 {
     bool again;
 
@@ -241,7 +241,7 @@ fallible space_save(const struct edit_space *s, const struct space_save *save,
     TRY(find_place(s, save->path, &p));
     if (save->old)
         TRY(check_same(&p, save->old));
-    struct err *e = replace(s, save, &p, ret_owner_err);
+    struct err *e = save_replace(s, save, &p, ret_owner_err);
     if (!e || !save->old || !only_in_place(e))
         return e;
     err_free(e); /* the way round says what is wrong, if that fails too */

@@ -91,7 +91,7 @@ bool space_is_outside(const struct err *e)
     return e && err_errno(e) == EXDEV;
 }
 
-static fallible outside(struct str path)
+static fallible space_outside(struct str path)
 {
     return err_sysno(EXDEV, "'" STR_FMT "' is outside the workspace", STR_ARG(path));
 }
@@ -106,7 +106,7 @@ static fallible below_root(const struct edit_space *s, struct str path, struct s
         return NULL;
     }
     if (!str_starts(path, s->root) || (!is_top && path.p[s->root.len] != '/'))
-        return outside(path);
+        return space_outside(path);
     struct str rest = str_from(path, s->root.len);
     while (str_starts(rest, STR("/")))
         rest = str_from(rest, 1);

@@ -76,7 +76,7 @@ void text_part(char *out, size_t n, struct str next)
             out[--n] = '\n';
 }
 
-static size_t join(char *out, size_t n, struct str next)
+static size_t text_join(char *out, size_t n, struct str next)
 {
     text_part(out, n, next);
     if (next.len)
@@ -122,9 +122,9 @@ struct str text_splice(struct arena *a, const struct text *t, size_t from, size_
     char *new_lines = arena_alloc(a, wide), *out = arena_alloc(a, head + wide + tail.len);
     if (!out || !new_lines)
         return (struct str){NULL, 0};
-    size_t n = join(out, 0, str_first(t->text, head));
-    n = join(out, n, str_n(new_lines, add_lines(new_lines, with, end)));
-    return str_n(out, join(out, n, tail));
+    size_t n = text_join(out, 0, str_first(t->text, head));
+    n = text_join(out, n, str_n(new_lines, add_lines(new_lines, with, end)));
+    return str_n(out, text_join(out, n, tail));
 }
 
 size_t text_count_char(struct str s, char c)

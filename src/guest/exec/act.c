@@ -82,7 +82,7 @@ static void make_room(struct act_book *b)
     }
 }
 
-static void answer(struct entry *e)
+static void act_answer(struct entry *e)
 {
     struct http_req *req = take(&e->req);
 
@@ -92,14 +92,14 @@ static void answer(struct entry *e)
 }
 
 /* The answer is ready: to whoever waits, and into the book if that may be nobody. */
-static void finish(struct entry *e, int status)
+static void act_finish(struct entry *e, int status)
 {
     e->finished = true;
     e->status = status;
     e->book->kept_bytes += e->answer.len;
     bool taken = e->req && !e->doubtful && !http_req_is_cut(e->req);
     if (e->req)
-        answer(e);
+        act_answer(e);
     if (taken) {
         entry_free(e);
         return;
@@ -119,7 +119,7 @@ void act_done(struct act *act, const struct wire_observation *observation)
     if (error)
         act_fail(act, error);
     else
-        finish(e, 200);
+        act_finish(e, 200);
 }
 
 void act_fail(struct act *act, struct err *error)
@@ -134,7 +134,7 @@ void act_fail(struct act *act, struct err *error)
     jw_init(&w, &e->answer, JW_WEB);
     wire_put_detail(&w, str_of(err_text(error)));
     err_free(error);
-    finish(e, status);
+    act_finish(e, status);
 }
 
 void act_error(struct act *act, struct str content)
@@ -163,7 +163,7 @@ static void on_waiter_hangup(struct http_req *req)
     e->doubtful = true;
 }
 
-static void attach(struct entry *e, struct http_req *req)
+static void act_attach(struct entry *e, struct http_req *req)
 {
     e->req = req;
     e->doubtful = false;
@@ -195,10 +195,10 @@ static void attach_retry(struct entry *e, struct http_req *req)
         old->on_hangup = NULL;
         http_reply_abort(old);
     }
-    attach(e, req);
+    act_attach(e, req);
     if (!e->finished)
         return;
-    answer(e);
+    act_answer(e);
     entry_free(e);
 }
 
@@ -222,7 +222,7 @@ static const struct act_handler *find_handler(enum wire_action_type type)
 }
 
 /* Decodes into the action's own memory: the request may be gone long before it ends. */
-static fallible decode(struct entry *e, struct str body, struct wire_problem *problem)
+static fallible act_decode(struct entry *e, struct str body, struct wire_problem *problem)
 {
     struct arena *a = &e->act.arena;
     struct str copy = arena_copy(a, body);
@@ -268,7 +268,7 @@ static fallible entry_new(struct act_book *b, const uint8_t digest[SHA256_LEN], 
     return NULL;
 }
 
-static void start(struct entry *e)
+static void act_start(struct entry *e)
 {
     const struct act_handler *h = find_handler(e->act.action.type);
     struct err *error;
@@ -305,7 +305,7 @@ fallible act_handle_run(struct http_req *req, struct str session)
         return NULL;
     }
     TRY(entry_new(exec->acts, digest, session, &e));
-    struct err *error = decode(e, req->body, &problem);
+    struct err *error = act_decode(e, req->body, &problem);
     if (error) {
         entry_free(e);
         return error;
@@ -315,7 +315,7 @@ fallible act_handle_run(struct http_req *req, struct str session)
         entry_free(e);
         return NULL;
     }
-    attach(e, req);
-    start(e);
+    act_attach(e, req);
+    act_start(e);
     return NULL;
 }

@@ -103,7 +103,7 @@ static fallible add_plugin(struct args *a, const char *name)
     return NULL;
 }
 
-static fallible parse(struct args *a, int argc, char **argv)
+static fallible args_parse(struct args *a, int argc, char **argv)
 {
     const char *address = NULL;
 
@@ -195,12 +195,12 @@ fallible exec_check(const char *const *argv, const char *const *envp)
         argc++;
     int skip = skip_name(argc, (char **)argv);
     TRY(read_timeout(&a, envp));
-    return parse(&a, argc - skip, (char **)argv + skip);
+    return args_parse(&a, argc - skip, (char **)argv + skip);
 }
 
 /* In a warm sandbox: who we are comes with its claim. What is looked at then is looked at before,
  * so that the kernel has it at hand. */
-static fallible await(struct args *a, int *argc, char ***argv, const char *const **envp)
+static fallible args_await(struct args *a, int *argc, char ***argv, const char *const **envp)
 {
     int fd;
 
@@ -219,7 +219,7 @@ static fallible await(struct args *a, int *argc, char ***argv, const char *const
     return NULL;
 }
 
-static fallible prepare(struct args *a)
+static fallible args_prepare(struct args *a)
 {
     TRY(loop_new(&clock_system, &a->loop));
     return exec_new(a->loop, a->config.keep, &a->exec);
@@ -248,15 +248,15 @@ int exec_main(int argc, char **argv, const char *const *envp)
     signal(SIGPIPE, SIG_IGN);
     struct err *e = open_keep(&a, argc, argv);
     if (!e && a.keep.awaits) {
-        e = prepare(&a);
+        e = args_prepare(&a);
         if (!e)
-            e = await(&a, &argc, &argv, &envp);
+            e = args_await(&a, &argc, &argv, &envp);
         set_log(envp);
     }
     if (!e)
         e = read_env(&a, envp);
     if (!e)
-        e = parse(&a, argc, argv);
+        e = args_parse(&a, argc, argv);
     if (!e && !a.config.working_dir.p) {
         a.cwd = getcwd(NULL, 0);
         if (a.cwd)
@@ -265,7 +265,7 @@ int exec_main(int argc, char **argv, const char *const *envp)
             e = err_sys("current directory");
     }
     if (!e && !a.exec)
-        e = prepare(&a);
+        e = args_prepare(&a);
     if (!e)
         e = exec_run(a.exec, &a.config, &served);
     exec_free(a.exec);

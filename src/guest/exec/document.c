@@ -41,7 +41,7 @@ static fallible run_editor(struct document *d, struct edit_result *ret_result)
     return editor_run(&d->ed, &d->args, &d->act->arena, ret_result);
 }
 
-static void finish(struct document *d)
+static void document_finish(struct document *d)
 {
     struct edit_result r;
 
@@ -69,7 +69,7 @@ static void on_read(void *arg, const struct tool_result *r)
         d->text = STR("it took too long");
     else if (d->failed && !r->output.len)
         d->text = arena_printf(&d->act->arena, "the reader ended with status %d", r->exit_code);
-    finish(d);
+    document_finish(d);
 }
 
 static fallible start_reader(struct document *d)
@@ -120,6 +120,6 @@ fallible document_run(struct act *act, const struct editor *ed, const struct edi
     d->failed = true;
     d->text = arena_copy(&act->arena, str_of(err_text(e)));
     err_free(e);
-    finish(d);
+    document_finish(d);
     return NULL;
 }

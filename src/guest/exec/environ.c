@@ -35,7 +35,7 @@ static bool is_secret(struct str entry)
             str_fits(name, "_KEY _TOKEN _SECRET _PASSWORD", str_ends));
 }
 
-static void set(struct environ *v, const char *name, const char *value)
+static void environ_set(struct environ *v, const char *name, const char *value)
 {
     struct str entry = arena_printf(&v->s->arena, "%s=%s", name, value);
 
@@ -47,7 +47,7 @@ static void set(struct environ *v, const char *name, const char *value)
 static void set_account(struct environ *v, const char *name, const char *value)
 {
     if (value[0] && (v->s->asked || !cfg_env_get(v->from, name)))
-        set(v, name, value);
+        environ_set(v, name, value);
 }
 
 static bool is_added(const struct environ *v, const char *entry)
@@ -65,12 +65,12 @@ static void trust_dir(struct environ *v)
 {
     if (!v->s->foreign_dir || cfg_env_get(v->from, "GIT_CONFIG_COUNT"))
         return;
-    set(v, "GIT_CONFIG_COUNT", "2");
-    set(v, "GIT_CONFIG_KEY_0", "safe.directory");
-    set(v, "GIT_CONFIG_VALUE_0", v->s->dir);
-    set(v, "GIT_CONFIG_KEY_1", "safe.directory");
-    set(v, "GIT_CONFIG_VALUE_1",
-        arena_cstr(&v->s->arena, arena_printf(&v->s->arena, "%s/*", v->s->dir)) ?: "");
+    environ_set(v, "GIT_CONFIG_COUNT", "2");
+    environ_set(v, "GIT_CONFIG_KEY_0", "safe.directory");
+    environ_set(v, "GIT_CONFIG_VALUE_0", v->s->dir);
+    environ_set(v, "GIT_CONFIG_KEY_1", "safe.directory");
+    environ_set(v, "GIT_CONFIG_VALUE_1",
+                arena_cstr(&v->s->arena, arena_printf(&v->s->arena, "%s/*", v->s->dir)) ?: "");
 }
 
 /* With "." at its end, opening asks for the right to enter. */
@@ -129,12 +129,12 @@ fallible start_environ(struct start *s, const struct exec_config *c)
     if (path && s->other) {
         TRY(start_enterable(s, path, &kept));
         if (kept.len != strlen(path))
-            set(&v, "PATH", buf_cstr(&kept) ?: "");
+            environ_set(&v, "PATH", buf_cstr(&kept) ?: "");
     }
     if (!path)
-        set(&v, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+        environ_set(&v, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     if (!cfg_env_get(v.from, "PAGER") && !cfg_env_get(v.from, "GIT_PAGER"))
-        set(&v, "GIT_PAGER", "cat"); /* in scripts too, where the alias of shells is not */
+        environ_set(&v, "GIT_PAGER", "cat"); /* in scripts too, where the alias of shells is not */
     trust_dir(&v);
     while (v.from[count])
         count++;

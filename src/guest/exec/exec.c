@@ -231,7 +231,7 @@ static void on_unused(struct loop_timer *t)
 }
 
 /* Nobody is answered before all is ready. */
-static fallible serve(struct exec *e, bool *ret_served)
+static fallible exec_serve(struct exec *e, bool *ret_served)
 {
     struct keep *keep = e->config->keep;
     int fd;
@@ -261,12 +261,12 @@ static fallible serve(struct exec *e, bool *ret_served)
     return loop_run(e->loop);
 }
 
-static fallible run(struct exec *e, bool *ret_served)
+static fallible exec_serve_loop(struct exec *e, bool *ret_served)
 {
     struct err *error = exec_open_shells(e);
 
     if (!error)
-        error = serve(e, ret_served);
+        error = exec_serve(e, ret_served);
     loop_signal_stop(&e->term);
     loop_signal_stop(&e->interrupt);
     loop_timer_stop(&e->due);
@@ -307,7 +307,7 @@ fallible exec_run(struct exec *e, const struct exec_config *config, bool *ret_se
                                     .root_fd = -1,
                                     .uid = e->editor.space.uid,
                                     .gid = e->editor.space.gid};
-    return run(e, ret_served);
+    return exec_serve_loop(e, ret_served);
 }
 
 fallible exec_new(struct loop *loop, struct keep *keep, struct exec **ret_exec)

@@ -30,7 +30,7 @@ static fallible put_value(struct buf *out, const char *name, struct str value)
     return NULL;
 }
 
-static fallible append(int home, struct str text, const struct start *s)
+static fallible gitconf_append(int home, struct str text, const struct start *s)
 {
     own_done(buf) old;
     own_fd fd =
@@ -64,5 +64,5 @@ fallible start_git(struct start *s, const struct exec_config *c)
     own_fd home = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (home < 0)
         return err_sys("open the home directory '%.200s'", path ? path : "");
-    return append(home, buf_str(&text), s);
+    return gitconf_append(home, buf_str(&text), s);
 }

@@ -51,7 +51,7 @@ static int64_t number_after(struct str s, struct str name)
     return number_off(&s);
 }
 
-static struct wire_memory memory(void)
+static struct wire_memory info_memory(void)
 {
     struct wire_memory m = {0};
     struct sysinfo si;
@@ -69,7 +69,7 @@ static struct wire_memory memory(void)
     return m;
 }
 
-static struct wire_disk disk(void)
+static struct wire_disk info_disk(void)
 {
     struct wire_disk d = {0};
     struct statfs st;
@@ -86,7 +86,7 @@ static struct wire_disk disk(void)
     return d;
 }
 
-static struct wire_io io(void)
+static struct wire_io info_io(void)
 {
     struct wire_io io = {0};
     own_done(buf) text;
@@ -105,7 +105,7 @@ fallible exec_handle_info(struct http_req *req)
     struct wire_server_info info = {
         .uptime = (double)(now - e->start_ns) / 1e9,
         .idle_time = (double)(now - e->last_action_ns) / 1e9,
-        .resources = {cpu_percent(e), memory(), disk(), io()},
+        .resources = {cpu_percent(e), info_memory(), info_disk(), info_io()},
     };
     own_done(buf) out;
     struct jw w;

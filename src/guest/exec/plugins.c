@@ -35,7 +35,7 @@ struct plugin *plugin_find(const struct exec *e, const char *name)
 
 static void start_what_may(struct exec *e);
 
-static void settle(struct plugin *p, enum plugin_status status)
+static void plugins_settle(struct plugin *p, enum plugin_status status)
 {
     bool was_starting = p->status < PLUGIN_READY;
 
@@ -52,7 +52,7 @@ static void settle(struct plugin *p, enum plugin_status status)
 void plugin_ready(struct plugin *p)
 {
     if (p->status == PLUGIN_STARTING)
-        settle(p, PLUGIN_READY);
+        plugins_settle(p, PLUGIN_READY);
 }
 
 void plugin_fail(struct plugin *p, struct err *why)
@@ -63,7 +63,7 @@ void plugin_fail(struct plugin *p, struct err *why)
     }
     log_warn("plugin failed", KV("name", p->kind->name), KV_ERR(why));
     p->why = why;
-    settle(p, PLUGIN_FAILED);
+    plugins_settle(p, PLUGIN_FAILED);
 }
 
 static void start_one(struct plugin *p)
@@ -115,7 +115,7 @@ static fallible find_kind(const char *name, const struct plugin_kind **ret_kind)
                    STR_ARG(buf_str(&known)));
 }
 
-static void want(struct exec *e, const struct plugin_kind *kind)
+static void plugins_want(struct exec *e, const struct plugin_kind *kind)
 {
     if (plugin_find(e, kind->name))
         return; /* named twice */
@@ -124,7 +124,7 @@ static void want(struct exec *e, const struct plugin_kind *kind)
 }
 
 /* As named; or all that are lazy, what others need first. */
-static fallible choose(struct exec *e)
+static fallible plugins_choose(struct exec *e)
 {
     const char *const *names = e->config->plugins;
     const struct plugin_kind *kind;
@@ -132,12 +132,12 @@ static fallible choose(struct exec *e)
 
     for (; names && *names; names++) {
         TRY(find_kind(*names, &kind));
-        want(e, kind);
+        plugins_want(e, kind);
     }
     for (size_t i = 0; lazy && i < 2 * ROWS_LEN(plg_plugins); i++) {
         kind = ROWS_AT(plg_plugins, i % ROWS_LEN(plg_plugins));
         if (kind->lazy && !kind->needs == (i < ROWS_LEN(plg_plugins)))
-            want(e, kind);
+            plugins_want(e, kind);
     }
     return NULL;
 }
@@ -151,7 +151,7 @@ static fallible plugins_start(struct exec *e)
         return err_new(ERR_INVALID, "INIT_PLUGIN_TIMEOUT is '%.40s': seconds, up to 86400", limit);
     e->plugins = mem_new(sizeof *e->plugins + ROWS_LEN(plg_plugins) * sizeof e->plugins->at[0]);
     e->plugins->limit_s = limit_s;
-    TRY(choose(e));
+    TRY(plugins_choose(e));
     if (e->lacks_late && !e->config->plugins[0]) {
         e->starting = 0; /* nobody named them: by their first use is soon enough */
         return NULL;

@@ -11,7 +11,7 @@
 
 #define DEFAULT_UID 1000
 
-static fallible find(struct start *s, struct err *e)
+static fallible user_find(struct start *s, struct err *e)
 {
     if (e && err_code(e) == ERR_NOT_FOUND) {
         err_free(e);
@@ -32,7 +32,7 @@ static bool is_alone(uid_t uid)
 }
 
 /* Somebody who is there, or is made. Root only. */
-static fallible ensure(struct start *s, const struct exec_config *c, uid_t uid)
+static fallible user_ensure(struct start *s, const struct exec_config *c, uid_t uid)
 {
     if (s->known) {
         if (c->uid != EXEC_NO_UID && c->uid != s->account.uid)
@@ -98,9 +98,9 @@ fallible start_user(struct start *s, const struct exec_config *c)
                    : be_other(s, c);
     }
     if (!c->username.len)
-        return find(s, passwd_by_uid(s->place.etc, geteuid(), &s->account));
+        return user_find(s, passwd_by_uid(s->place.etc, geteuid(), &s->account));
     TRY(find_group(s, c));
-    TRY(find(s, passwd_by_name(s->place.etc, c->username, &s->account)));
+    TRY(user_find(s, passwd_by_name(s->place.etc, c->username, &s->account)));
     bool said = me && str_eq(str_of(me), c->username); /* the environment is that user's already */
     bool own_machine = said && !usual; /* of a developer: nothing of it is ours to change */
     if (root && !own_machine && !str_eq(c->username, STR("root"))) {
@@ -111,9 +111,9 @@ fallible start_user(struct start *s, const struct exec_config *c)
                 KV("asked", c->username));
             s->give = true;
             s->group = 0;
-            return find(s, passwd_by_uid(s->place.etc, 0, &s->account));
+            return user_find(s, passwd_by_uid(s->place.etc, 0, &s->account));
         }
-        TRY(ensure(s, c, uid));
+        TRY(user_ensure(s, c, uid));
     }
     s->give = root && s->known && !own_machine;
     bool we_are = s->known ? s->account.uid == geteuid() : root && str_eq(c->username, STR("root"));

@@ -29,7 +29,7 @@ static void make_dirs(char *path)
 }
 
 /* Not being able to is no reason not to serve: it may be a mount of its own. */
-static void give(struct start *s, int dir, bool ours, const struct stat *st)
+static void workdir_give(struct start *s, int dir, bool ours, const struct stat *st)
 {
     struct tree_count count = {0};
 
@@ -66,7 +66,7 @@ fallible start_workdir(struct start *s, const struct exec_config *c)
     bool to_give = s->give && !(c->keep && !list_empty(&c->keep->things));
     bool ours = c->keep != NULL; /* elsewhere mounts may be meant to be given */
     if (to_give && s->dir[strspn(s->dir, "/")] && (made || !ours || proc_ours(dir)))
-        give(s, dir, ours, &st);
+        workdir_give(s, dir, ours, &st);
     else if (to_give) /* the root of all, or the host's */
         log_warn("the working directory stays whose it is", KV("dir", s->dir));
     if (s->other) {

@@ -72,7 +72,7 @@ static fallible parse_option(struct init_config *c, const char *name, const char
     return NULL;
 }
 
-static fallible parse(struct init_config *c, int argc, char **argv)
+static fallible args_parse(struct init_config *c, int argc, char **argv)
 {
     int i = 0;
 
@@ -123,7 +123,7 @@ void init_take_key(struct init_config *c, char **envp)
     }
 }
 
-static int trouble(struct err *e, int code)
+static int args_trouble(struct err *e, int code)
 {
     if (e)
         fd_print(STDERR_FILENO, "croft-guest: init: %s\n", err_text(e));
@@ -169,20 +169,20 @@ int init_main(int argc, char **argv, char **envp)
         return 0;
     }
     log_setup(STDERR_FILENO, LOG_WARN, LOG_AUTO);
-    struct err *e = parse(&c, argc, argv);
+    struct err *e = args_parse(&c, argc, argv);
     if (e)
-        return trouble(e, c.exec ? EXIT_OURS : EXIT_USAGE);
+        return args_trouble(e, c.exec ? EXIT_OURS : EXIT_USAGE);
     c.env = (const char *const *)envp;
     if (!c.exec)
         init_take_key(&c, envp);
     e = init_start(&in, &c);
     if (e) {
         code = start_code(&in, e);
-        return trouble(e, code);
+        return args_trouble(e, code);
     }
     e = init_serve(&in, &code);
     if (!e)
         tell_end(&c, code);
     init_done(&in);
-    return e ? trouble(e, EXIT_FAILURE) : code;
+    return e ? args_trouble(e, EXIT_FAILURE) : code;
 }

@@ -34,12 +34,12 @@
 #define SWEEPS_MAX       100 /* they may fork meanwhile */
 
 static fallible start_server(struct init *in);
-static void restart(struct init *in, int code);
+static void init_restart(struct init *in, int code);
 static void on_kill_time(struct loop_timer *t);
 
 /* --- the end of the job --- */
 
-static void finish(struct init *in, int exit_code)
+static void init_finish(struct init *in, int exit_code)
 {
     in->exit_code = exit_code;
     loop_stop(in->loop);
@@ -66,9 +66,9 @@ static void on_restart(struct loop_timer *t)
     log_error("the server cannot be started", KV_ERR(e));
     err_free(e);
     if (held)
-        restart(in, EXIT_GAVE_UP);
+        init_restart(in, EXIT_GAVE_UP);
     else
-        finish(in, EXIT_GAVE_UP);
+        init_finish(in, EXIT_GAVE_UP);
 }
 
 static void on_inbound(struct loop_io *io)
@@ -95,7 +95,7 @@ static bool is_sound(const struct init_config *c)
 }
 
 /* The socket is open: who connects is answered, only not by anybody who is there already. */
-static bool hold(struct init *in, uint64_t ms)
+static bool init_hold(struct init *in, uint64_t ms)
 {
     if (!is_sound(in->config) || !watch_inbound(in))
         return false;
@@ -109,12 +109,12 @@ static bool hold(struct init *in, uint64_t ms)
 
 void init_tell_claim(struct init *in)
 {
-    if (in->bound.later_ms <= BIND_ALONE_MS || !hold(in, in->bound.later_ms / 2))
+    if (in->bound.later_ms <= BIND_ALONE_MS || !init_hold(in, in->bound.later_ms / 2))
         on_restart(&in->restart);
 }
 
 /* At once the first time; slower with each death that follows, and then not at all. */
-static void restart(struct init *in, int code)
+static void init_restart(struct init *in, int code)
 {
     uint64_t now = loop_now_ns(in->loop), window = INIT_DEATHS_MS * NS_PER_MS;
 
@@ -124,7 +124,7 @@ static void restart(struct init *in, int code)
     if (in->deaths_len == INIT_DEATHS_MAX) {
         log_error("the server dies too often: giving up", KV("deaths", INIT_DEATHS_MAX),
                   KV("within_s", INIT_DEATHS_MS / 1000), KV("last_status", code));
-        finish(in, EXIT_GAVE_UP);
+        init_finish(in, EXIT_GAVE_UP);
         return;
     }
     log_warn("the server died and is started again", KV("status", code),
@@ -144,12 +144,12 @@ static void close_requests(struct init *in)
 }
 
 /* Half the memory of a sandbox that nobody has used yet. */
-static void rest(struct init *in)
+static void init_rest(struct init *in)
 {
     close_requests(in);
     init_settle(in);
     if (!watch_inbound(in))
-        restart(in, KEEP_RESTS);
+        init_restart(in, KEEP_RESTS);
 }
 
 static void on_job_end(struct init *in, const siginfo_t *info)
@@ -164,13 +164,14 @@ static void on_job_end(struct init *in, const siginfo_t *info)
         init_kill_born(in, false);
     }
     if (in->config->await)
-        finish(in, code ? code : EXIT_GAVE_UP); /* what waits for its claim is whole, or gone */
+        init_finish(in,
+                    code ? code : EXIT_GAVE_UP); /* what waits for its claim is whole, or gone */
     else if (rests && !in->stopping)
-        rest(in);
+        init_rest(in);
     else if (in->config->exec || in->stopping || (exited && (code == 0 || !in->ready)))
-        finish(in, code);
+        init_finish(in, code);
     else
-        restart(in, code);
+        init_restart(in, code);
 }
 
 /* --- children --- */
@@ -281,7 +282,7 @@ static void on_signal(struct loop_signal *s)
         return;
     in->stopping = true;
     if (in->job <= 0) {
-        finish(in, 0);
+        init_finish(in, 0);
         return;
     }
     kill(in->job, SIGTERM);
@@ -462,7 +463,7 @@ static fallible start_late(struct init *in)
     const struct init_config *c = in->config;
 
     if (!c->await)
-        return hold(in, LATE_MS) ? NULL : start_server(in);
+        return init_hold(in, LATE_MS) ? NULL : start_server(in);
     loop_timer_start(in->loop, &in->restart, LATE_MS, on_restart);
     return c->ready_fd < 0 || write(c->ready_fd, "w", 1) == 1 ? NULL : err_sys("tell that we wait");
 }

@@ -18,7 +18,7 @@
 enum { REQUESTS = 3, BIRTHS }; /* its only descriptors beside standard error */
 
 /* A directory, or its cgroup.procs opened by somebody who may: in a sandbox we may not. */
-static bool join(int group)
+static bool nursery_join(int group)
 {
     own_fd fd = openat(group, "cgroup.procs", O_WRONLY | O_CLOEXEC);
     int to = fd < 0 && errno == ENOTDIR ? group : fd;
@@ -49,7 +49,7 @@ void init_be(const char *name)
     prctl(PR_SET_NAME, name);
 }
 
-static _Noreturn void live(const struct init *in, int status)
+static _Noreturn void nursery_live(const struct init *in, int status)
 {
     const struct init_config *c = in->config;
     int errnum = 0;
@@ -58,7 +58,7 @@ static _Noreturn void live(const struct init *in, int status)
     die_first();
     init_set_slice(0); /* work is work */
     for (size_t i = 0; i < c->cgroup_len && !errnum; i++)
-        errnum = join(c->cgroup_fds[i]) ? 0 : errno;
+        errnum = nursery_join(c->cgroup_fds[i]) ? 0 : errno;
     int requests = fcntl(in->requests[1], F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
     int births = fcntl(in->births[1], F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
     if (requests < 0 || births < 0)
@@ -89,7 +89,7 @@ fallible init_start_nursery(struct init *in)
     if (in->nursery < 0)
         return err_sys("fork the nursery");
     if (in->nursery == 0)
-        live(in, write_end);
+        nursery_live(in, write_end);
     own_close(take_fd(&write_end));
     TRY_WRAP(fd_wait(status, POLLIN, JOIN_MS), "start the nursery");
     if (read(status, &errnum, sizeof errnum) != sizeof errnum)

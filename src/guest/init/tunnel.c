@@ -95,7 +95,7 @@ static void tunnel_close(struct tunnel *t)
 }
 
 /* One answer and the end; takes e over. */
-static void refuse(struct tunnel *t, struct err *e)
+static void tunnel_refuse(struct tunnel *t, struct err *e)
 {
     int status = err_http_status(err_code(e));
     char text[512];
@@ -113,13 +113,13 @@ static void on_deadline(struct loop_timer *timer)
 {
     struct tunnel *t = container_of(timer, struct tunnel, deadline);
 
-    refuse(t, t->port ? err_new(ERR_TIMEOUT, "the port does not answer")
-                      : err_new(ERR_REQUEST_TIMEOUT, "the request is not complete"));
+    tunnel_refuse(t, t->port ? err_new(ERR_TIMEOUT, "the port does not answer")
+                             : err_new(ERR_REQUEST_TIMEOUT, "the request is not complete"));
 }
 
 /* --- bytes --- */
 
-static bool flush(struct side *to)
+static bool tunnel_flush(struct side *to)
 {
     while (to->out.len) {
         ssize_t n = send(to->fd, to->out.p, to->out.len, MSG_NOSIGNAL);
@@ -134,11 +134,11 @@ static bool flush(struct side *to)
 }
 
 /* Reads while the other side takes it. False: the tunnel is broken. */
-static bool move(struct side *from, struct side *to)
+static bool tunnel_move(struct side *from, struct side *to)
 {
     char bytes[CHUNK];
 
-    if (!flush(to))
+    if (!tunnel_flush(to))
         return false;
     for (int i = 0; i < READS_IN_ROW && !to->out.len && !from->ended; i++) {
         ssize_t n = read(from->fd, bytes, sizeof bytes);
@@ -150,7 +150,7 @@ static bool move(struct side *from, struct side *to)
             return false;
         from->ended = n == 0;
         buf_add_mem(&to->out, bytes, (size_t)n);
-        if (buf_failed(&to->out) || !flush(to))
+        if (buf_failed(&to->out) || !tunnel_flush(to))
             return false;
     }
     if (from->ended && !to->out.len && !to->shut) {
@@ -161,7 +161,7 @@ static bool move(struct side *from, struct side *to)
 }
 
 /* A side nobody asks anything of is not watched: its hang-up would be told again and again. */
-static bool watch(struct side *s, const struct side *other)
+static bool tunnel_watch(struct side *s, const struct side *other)
 {
     uint32_t want =
         (!s->ended && !other->out.len ? (uint32_t)EPOLLIN : 0) | (s->out.len ? EPOLLOUT : 0u);
@@ -177,17 +177,18 @@ static bool watch(struct side *s, const struct side *other)
     return !e;
 }
 
-static void step(struct tunnel *t)
+static void tunnel_step(struct tunnel *t)
 {
     struct side *a = &t->outer, *b = &t->inner;
 
-    if (!move(a, b) || !move(b, a) || (a->shut && b->shut) || !watch(a, b) || !watch(b, a))
+    if (!tunnel_move(a, b) || !tunnel_move(b, a) || (a->shut && b->shut) || !tunnel_watch(a, b) ||
+        !tunnel_watch(b, a))
         tunnel_close(t);
 }
 
 /* --- dialling --- */
 
-static fallible dial(struct tunnel *t, bool v6)
+static fallible tunnel_dial(struct tunnel *t, bool v6)
 {
     struct sockaddr_storage addr;
     socklen_t len;
@@ -208,20 +209,20 @@ static void on_dialled(struct tunnel *t)
         t->any = false;
         loop_io_stop(&t->inner.io);
         own_close(take_fd(&t->inner.fd));
-        e = dial(t, true);
+        e = tunnel_dial(t, true);
         if (e)
-            refuse(t, e);
+            tunnel_refuse(t, e);
         return;
     }
     if (errnum) {
-        refuse(t, err_recode(err_sysno(errnum, "port %u", t->port), ERR_UPSTREAM));
+        tunnel_refuse(t, err_recode(err_sysno(errnum, "port %u", t->port), ERR_UPSTREAM));
         return;
     }
     setsockopt(t->inner.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     loop_timer_stop(&t->deadline);
     t->open = true;
     buf_add(&t->outer.out, STR("HTTP/1.1 200 Connection established\r\n\r\n"));
-    step(t);
+    tunnel_step(t);
 }
 
 /* --- the head of the request --- */
@@ -234,7 +235,7 @@ static fallible take_head(struct tunnel *t, size_t end)
     buf_done(&t->head);
     loop_io_stop(&t->outer.io); /* until the port answers */
     loop_timer_start(t->all->loop, &t->deadline, TUNNEL_HEAD_MS, on_deadline);
-    return dial(t, false);
+    return tunnel_dial(t, false);
 }
 
 static void on_head(struct tunnel *t)
@@ -256,7 +257,7 @@ static void on_head(struct tunnel *t)
     if (!e && end)
         e = take_head(t, end);
     if (e)
-        refuse(t, e);
+        tunnel_refuse(t, e);
 }
 
 static void on_side(struct loop_io *io)
@@ -265,7 +266,7 @@ static void on_side(struct loop_io *io)
     struct tunnel *t = s->tunnel;
 
     if (t->open)
-        step(t);
+        tunnel_step(t);
     else if (s == &t->inner)
         on_dialled(t);
     else

@@ -117,8 +117,8 @@ void init_kill_born(struct init *in, bool all)
 
 /* --- messages --- */
 
-static bool say(struct init *in, const struct keep_message *m, size_t len, const int *fds,
-                size_t count)
+static bool wire_say(struct init *in, const struct keep_message *m, size_t len, const int *fds,
+                     size_t count)
 {
     struct err *e = keep_send(in->wire, m, len, fds, count);
     bool ok = !e;
@@ -148,7 +148,7 @@ static bool say_hello(struct init *in)
     }
     memcpy(fds + n, c->oom_fds, c->oom_len * sizeof *fds);
     memcpy(m.data, c->key.len ? c->key.p : "", c->key.len);
-    return say(in, &m, c->key.len, fds, n + c->oom_len);
+    return wire_say(in, &m, c->key.len, fds, n + c->oom_len);
 }
 
 static bool say_thing(struct init *in, const struct keep_thing *t)
@@ -156,7 +156,7 @@ static bool say_thing(struct init *in, const struct keep_thing *t)
     struct keep_message m = {.kind = KEEP_THING, .id = t->id, .pid = (int32_t)t->pid};
 
     memcpy(m.data, t->data, t->len);
-    return say(in, &m, t->len, t->fds, t->fds_len);
+    return wire_say(in, &m, t->len, t->fds, t->fds_len);
 }
 
 static bool say_ends(struct init *in)
@@ -169,7 +169,7 @@ static bool say_ends(struct init *in)
             i++;
             continue;
         }
-        if (!say(in, &m, 0, NULL, 0))
+        if (!wire_say(in, &m, 0, NULL, 0))
             return false;
         forget_born(in, i);
     }
@@ -185,10 +185,10 @@ static bool say_all(struct init *in)
             return false;
     }
     if (!in->end_sent &&
-        !(in->end_sent = say(in, &(struct keep_message){.kind = KEEP_END}, 0, NULL, 0)))
+        !(in->end_sent = wire_say(in, &(struct keep_message){.kind = KEEP_END}, 0, NULL, 0)))
         return false;
     if (in->bind_fd >= 0 && !in->held) {
-        if (!say(in, &(struct keep_message){.kind = KEEP_BIND}, 0, &in->bind_fd, 1))
+        if (!wire_say(in, &(struct keep_message){.kind = KEEP_BIND}, 0, &in->bind_fd, 1))
             return false;
         own_close(take_fd(&in->bind_fd));
     }
@@ -216,7 +216,7 @@ void init_settle(struct init *in)
 }
 
 /* One message: 0, or why there is none. */
-static int hear(struct init *in)
+static int wire_hear(struct init *in)
 {
     struct keep_message m;
     int fds[FD_PASS_MAX];
@@ -256,7 +256,7 @@ static void on_wire(struct loop_io *io)
         init_wire_pump(in);
     if (!(io->ready & ~(uint32_t)EPOLLOUT))
         return;
-    int errnum = hear(in);
+    int errnum = wire_hear(in);
     if (errnum && errnum != EAGAIN)
         loop_io_stop(io); /* the server dies: SIGCHLD says the rest */
 }
@@ -284,7 +284,7 @@ void init_wire_close(struct init *in)
     int errnum;
 
     do
-        errnum = hear(in);
+        errnum = wire_hear(in);
     while (errnum == 0 || errnum == ECONNRESET);
     loop_io_stop(&in->wire_io);
     own_close(take_fd(&in->bind_fd)); /* the next server gets it as arguments */

@@ -15,7 +15,7 @@ static void kernel_job_free(struct kernel_job *job)
 }
 OWNABLE(kernel_job)
 
-static char *copy(struct str s)
+static char *job_copy(struct str s)
 {
     char *p = mem_try(s.len + 1);
 
@@ -34,8 +34,8 @@ fallible job_new(const struct kernel_cell *cell, size_t output_bytes, struct ker
         return err_no_memory();
     output_init(&job->output, output_bytes);
     list_init(&job->link);
-    job->code = copy(cell->code);
-    job->cwd = copy(cell->cwd);
+    job->code = job_copy(cell->code);
+    job->cwd = job_copy(cell->cwd);
     if (!job->code || !job->cwd)
         return err_no_memory();
     job->code_len = cell->code.len;

@@ -48,7 +48,7 @@ struct jupyter {
     uint64_t next_id;
 };
 
-static void gone(struct jupyter *j, struct err *why)
+static void jupyter_gone(struct jupyter *j, struct err *why)
 {
     if (j->dead) {
         err_free(why);
@@ -154,7 +154,7 @@ static void on_oversize(struct jupyter *j, const struct zmtp_message *z, struct 
     err_free(e); /* a message of nobody */
 }
 
-static fallible handle(struct jupyter *j, const struct zmtp_message *z, struct arena *a)
+static fallible jupyter_handle(struct jupyter *j, const struct zmtp_message *z, struct arena *a)
 {
     own_done(buf) valid;
     struct json_limits limits = {.size_bytes = REPLACED_SIZE, .allow_nan = true};
@@ -189,7 +189,7 @@ static void on_message(struct zmtp_peer *p, const struct zmtp_message *z)
         on_oversize(j, z, &a);
         return;
     }
-    struct err *e = handle(j, z, &a);
+    struct err *e = jupyter_handle(j, z, &a);
     if (e)
         log_warn("kernel message dropped", KV_ERR(e));
     err_free(e);
@@ -216,7 +216,7 @@ static void ask_info(struct jupyter *j)
     struct err *e = send_request(j, j->shell, STR("kernel_info_request"), STR("{}"), id);
 
     if (e) {
-        gone(j, e);
+        jupyter_gone(j, e);
         return;
     }
     loop_timer_start(net_loop(j->net), &j->probe, PROBE_MS, on_probe);
@@ -238,12 +238,13 @@ static void tell_death(struct jupyter *j)
 
     proc_describe(&j->proc, how, sizeof how);
     if (j->ready)
-        gone(j, err_new(ERR_CLOSED, "%s", how));
+        jupyter_gone(j, err_new(ERR_CLOSED, "%s", how));
     else if (str_find(words, STR("No module named ipykernel")) >= 0 ||
              str_find(words, STR("No module named 'ipykernel")) >= 0)
-        gone(j, err_new(ERR_UNSUPPORTED, "python has no ipykernel"));
+        jupyter_gone(j, err_new(ERR_UNSUPPORTED, "python has no ipykernel"));
     else
-        gone(j, err_new(ERR_UPSTREAM, "%s%s" STR_FMT, how, words.len ? ": " : "", STR_ARG(words)));
+        jupyter_gone(
+            j, err_new(ERR_UPSTREAM, "%s%s" STR_FMT, how, words.len ? ": " : "", STR_ARG(words)));
 }
 
 static void on_drain_deadline(struct loop_timer *t)
@@ -251,7 +252,7 @@ static void on_drain_deadline(struct loop_timer *t)
     struct jupyter *j = container_of(t, struct jupyter, drain);
 
     if (j->proc.pid)
-        gone(j, err_new(ERR_CLOSED, "it closed its sockets"));
+        jupyter_gone(j, err_new(ERR_CLOSED, "it closed its sockets"));
     else
         tell_death(j);
 }
@@ -268,7 +269,7 @@ static void on_peer_error(struct zmtp_peer *p, struct err *why)
     }
     bool closed = err_code(why) == ERR_CLOSED || err_errno(why);
     if (!closed) {
-        gone(j, why);
+        jupyter_gone(j, why);
         return;
     }
     err_free(why); /* its exit is about to be told; if not, it closed its socket and lives on */
@@ -292,7 +293,7 @@ static void on_start_deadline(struct loop_timer *t)
 {
     struct jupyter *j = container_of(t, struct jupyter, start_deadline);
 
-    gone(j, err_new(ERR_TIMEOUT, "not ready after %u ms", j->start_ms));
+    jupyter_gone(j, err_new(ERR_TIMEOUT, "not ready after %u ms", j->start_ms));
 }
 
 /* --- the engine --- */
@@ -396,7 +397,7 @@ static fallible start_peer(struct jupyter *j, int socket, enum zmtp_role role,
     return zmtp_peer_new(j->net, path, role, j->start_ms + 1000, &peer_events, j, ret_peer);
 }
 
-static fallible start(struct jupyter *j, const struct engine_config *c)
+static fallible jupyter_start_kernel(struct jupyter *j, const struct engine_config *c)
 {
     TRY(connection_init(&j->conn, c->run_dir, c->rng, c->user));
     TRY(start_process(j, c));
@@ -416,7 +417,7 @@ fallible engine_start_jupyter(const struct engine_config *c, struct engine **ret
                           .start_ms = c->start_ms,
                           .proc = {.out = -1, .on_exit = on_exit_}};
     rng_hex(c->rng, j->session);
-    struct err *e = start(j, c);
+    struct err *e = jupyter_start_kernel(j, c);
     if (e) {
         jupyter_free(&j->engine);
         return e;

@@ -70,7 +70,7 @@ struct kernel {
 
 static void on_step(struct loop_later *l);
 
-static void move(struct kernel *k, unsigned to)
+static void kernel_move(struct kernel *k, unsigned to)
 {
     sm_move(&k->sm, to, "kernel");
     loop_later(net_loop(k->net), &k->step, on_step);
@@ -86,7 +86,7 @@ static bool has_cell(const struct kernel *k)
     return k->sm.now == K_CHDIR || k->sm.now == K_RUNNING;
 }
 
-static struct str interpreter(const struct kernel *k)
+static struct str kernel_interpreter(const struct kernel *k)
 {
     return k->interpreter.len ? buf_str(&k->interpreter) : str_of(k->python);
 }
@@ -95,7 +95,7 @@ static void end_job(struct kernel *k, struct kernel_job *job, enum job_end end,
                     const struct err *why)
 {
     k->waiting--;
-    job_finish(job, end, interpreter(k), why);
+    job_finish(job, end, kernel_interpreter(k), why);
 }
 
 static void drop_engine(struct kernel *k)
@@ -104,7 +104,7 @@ static void drop_engine(struct kernel *k)
     loop_timer_stop(&k->stuck);
     engine_free(take(&k->engine));
     buf_reset(&k->cwd);
-    move(k, K_NONE);
+    kernel_move(k, K_NONE);
 }
 
 static void fail_all(struct kernel *k, struct err *why)
@@ -119,12 +119,12 @@ static void fail_all(struct kernel *k, struct err *why)
 
 /* --- what the engine tells --- */
 
-static void execute(struct kernel *k, struct str code, unsigned to)
+static void kernel_execute(struct kernel *k, struct str code, unsigned to)
 {
     struct err *e = k->engine->ops->execute(k->engine, code);
 
     if (!e) {
-        move(k, to);
+        kernel_move(k, to);
         return;
     }
     log_warn("kernel takes no cell", KV_ERR(e));
@@ -153,13 +153,13 @@ static void on_ready(void *owner)
 
     buf_init(&code, SETUP_SIZE);
     if (!k->engine->python) {
-        move(k, K_IDLE);
+        kernel_move(k, K_IDLE);
         return;
     }
     buf_reset(&k->printed);
     setup_put_first(&code, k->engine->magics, k->skills);
     loop_timer_start(net_loop(k->net), &k->setup_deadline, k->start_ms, on_setup_deadline);
-    execute(k, buf_str(&code), K_SETUP);
+    kernel_execute(k, buf_str(&code), K_SETUP);
 }
 
 static void on_text(void *owner, struct str text)
@@ -204,7 +204,7 @@ static void on_cell_done(void *owner)
     loop_timer_stop(&k->stuck);
     if (was == K_SETUP)
         end_setup(k);
-    move(k, K_IDLE);
+    kernel_move(k, K_IDLE);
     if (was == K_RUNNING && first_job(k))
         end_job(k, first_job(k), JOB_DONE, NULL);
 }
@@ -287,7 +287,7 @@ static void start_engine(struct kernel *k)
                               .events = &engine_events,
                               .owner = k};
 
-    move(k, K_STARTING);
+    kernel_move(k, K_STARTING);
     struct err *e = proc_find_program(&k->strings, k->python, k->env, &k->python);
     c.python = k->python;
     if (!e && k->plain)
@@ -319,11 +319,11 @@ static void start_cell(struct kernel *k, struct kernel_job *job)
         buf_reset(&k->cwd);
         buf_add(&k->cwd, job_cwd(job)); /* pushed, whether or not the directory is there */
         setup_put_chdir(&code, job_cwd(job));
-        execute(k, buf_str(&code), K_CHDIR);
+        kernel_execute(k, buf_str(&code), K_CHDIR);
         return;
     }
     put_notes(k, job);
-    execute(k, job_code(job), K_RUNNING);
+    kernel_execute(k, job_code(job), K_RUNNING);
 }
 
 /* The cell before was interrupted and does not end. */
@@ -370,7 +370,7 @@ static void abandon_cell(struct kernel *k)
 {
     k->stuck_ticks = 0;
     k->engine->ops->interrupt(k->engine);
-    move(k, K_STUCK);
+    kernel_move(k, K_STUCK);
     loop_timer_start(net_loop(k->net), &k->stuck, STUCK_TICK_MS, on_stuck_tick);
 }
 
@@ -448,7 +448,7 @@ static char **copy_env(struct kernel *k, const struct kernel_config *c)
     return env;
 }
 
-static const char *keep(struct kernel *k, const char *s, const char *otherwise)
+static const char *kernel_keep(struct kernel *k, const char *s, const char *otherwise)
 {
     return arena_cstr(&k->strings, str_of(s ? s : otherwise));
 }
@@ -466,13 +466,13 @@ fallible kernel_new(const struct kernel_config *c, struct kernel **ret_kernel)
     buf_init(&k->cwd, SETUP_SIZE);
     sm_init(&k->sm, states, "kernel", K_NONE);
     k->env = copy_env(k, c);
-    k->run_dir = keep(k, c->run_dir, "/tmp");
-    k->spec = c->spec ? keep(k, c->spec, NULL) : NULL;
-    k->python = keep(k, c->python, "python3");
+    k->run_dir = kernel_keep(k, c->run_dir, "/tmp");
+    k->spec = c->spec ? kernel_keep(k, c->spec, NULL) : NULL;
+    k->python = kernel_keep(k, c->python, "python3");
     if (c->user) {
         k->user = *c->user;
-        k->user.name = keep(k, c->user->name, "");
-        k->user.home = keep(k, c->user->home, "/");
+        k->user.name = kernel_keep(k, c->user->name, "");
+        k->user.home = kernel_keep(k, c->user->home, "/");
         k->has_user = true;
     }
     k->spawner = c->spawner;

@@ -11,7 +11,7 @@
 
 enum { SIGNATURE = 1, HEADER, PARENT, METADATA, CONTENT }; /* after the delimiter */
 
-static void sign(struct str key, const struct str parts[4], char out[HEX_LEN + 1])
+static void message_sign(struct str key, const struct str parts[4], char out[HEX_LEN + 1])
 {
     struct hmac_sha256 h;
     uint8_t digest[SHA256_LEN];
@@ -49,7 +49,7 @@ fallible message_put(const struct message_out *m, struct str key, struct buf *st
     size_t header_len = store->len;
     TRY(buf_check(store));
     struct str signed_parts[4] = {buf_str(store), STR("{}"), STR("{}"), m->content};
-    sign(key, signed_parts, signature);
+    message_sign(key, signed_parts, signature);
     buf_add_mem(store, signature, HEX_LEN);
     TRY(buf_check(store));
     parts[0] = DELIMITER;
@@ -96,7 +96,7 @@ fallible message_parse(const struct zmtp_message *z, struct str key, struct aren
         return err_new(ERR_TOO_LARGE, "a kernel message lost %llu bytes",
                        (unsigned long long)z->dropped_bytes);
     TRY(find_delimiter(z, &at));
-    sign(key, z->parts + at + HEADER, signature);
+    message_sign(key, z->parts + at + HEADER, signature);
     if (!hash_equal(z->parts[at + SIGNATURE], str_n(signature, HEX_LEN)))
         return err_new(ERR_FORBIDDEN, "a kernel message with a wrong signature");
     return parse_heads(z->parts + at, a, ret_message);

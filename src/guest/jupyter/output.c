@@ -25,7 +25,7 @@ void output_done(struct output *o)
     buf_done(&o->images);
 }
 
-static bool continues(char c)
+static bool output_continues(char c)
 {
     return ((unsigned char)c & 0xc0) == 0x80;
 }
@@ -35,7 +35,7 @@ static size_t whole_chars(struct str s, size_t n)
 {
     if (n >= s.len)
         return s.len;
-    for (unsigned back = 0; back < 3 && n && continues(s.p[n]); back++)
+    for (unsigned back = 0; back < 3 && n && output_continues(s.p[n]); back++)
         n--;
     return n;
 }
@@ -44,7 +44,7 @@ static void keep_end(struct output *o)
 {
     size_t cut = o->tail.len - o->half_bytes;
 
-    for (unsigned on = 0; on < 3 && cut < o->tail.len && continues(o->tail.p[cut]); on++)
+    for (unsigned on = 0; on < 3 && cut < o->tail.len && output_continues(o->tail.p[cut]); on++)
         cut++;
     buf_consume(&o->tail, cut);
     o->dropped_bytes += cut;
@@ -102,7 +102,7 @@ struct str output_image(const struct output *o, unsigned i)
     return str_n(o->images.p + from, o->ends[i] - from);
 }
 
-static size_t digits(struct str s, size_t at)
+static size_t output_digits(struct str s, size_t at)
 {
     size_t n = 0;
 
@@ -119,7 +119,7 @@ static size_t sgr_len(struct str s)
     if (!str_starts(s, STR("\033[")))
         return 0;
     for (unsigned numbers = 0; numbers < 3; numbers++) {
-        size_t n = digits(s, at);
+        size_t n = output_digits(s, at);
         if (!n)
             return 0;
         at += n;
@@ -159,7 +159,7 @@ struct str output_rstrip(struct str text)
     while (text.len) {
         size_t at = text.len - 1;
         uint32_t cp;
-        while (at && text.len - at < 4 && continues(text.p[at]))
+        while (at && text.len - at < 4 && output_continues(text.p[at]))
             at--;
         if (utf8_decode(str_from(text, at), &cp) != text.len - at || !is_space(cp))
             return text;
@@ -182,7 +182,7 @@ void output_content(const struct output *o, struct buf *into)
     uint64_t dropped = o->dropped_bytes;
     if (tail.len > o->half_bytes) { /* not cut yet, or cut some time ago */
         size_t cut = tail.len - o->half_bytes;
-        while (cut < tail.len && continues(tail.p[cut]))
+        while (cut < tail.len && output_continues(tail.p[cut]))
             cut++;
         tail = str_from(tail, cut);
         dropped += cut;

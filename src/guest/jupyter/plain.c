@@ -35,7 +35,7 @@ struct plain {
     bool ready, dead, freed;
 };
 
-static void gone(struct plain *p, struct err *why)
+static void plain_gone(struct plain *p, struct err *why)
 {
     if (p->dead) {
         err_free(why);
@@ -68,7 +68,7 @@ static size_t on_data(struct stream *s, struct str data)
         const uint8_t *h = (const uint8_t *)data.p + used;
         size_t len = (size_t)h[0] << 24 | (size_t)h[1] << 16 | (size_t)h[2] << 8 | h[3];
         if (len > FRAME_MAX) {
-            gone(p, err_new(ERR_UPSTREAM, "it sent an answer of %zu bytes", len));
+            plain_gone(p, err_new(ERR_UPSTREAM, "it sent an answer of %zu bytes", len));
             return data.len;
         }
         if (data.len - used - HEAD_LEN < len)
@@ -107,16 +107,17 @@ static void on_exit_(struct proc *proc)
 
     proc_describe(proc, how, sizeof how);
     if (p->ready)
-        gone(p, err_new(ERR_CLOSED, "%s", how));
+        plain_gone(p, err_new(ERR_CLOSED, "%s", how));
     else
-        gone(p, err_new(ERR_UPSTREAM, "%s%s" STR_FMT, how, words.len ? ": " : "", STR_ARG(words)));
+        plain_gone(
+            p, err_new(ERR_UPSTREAM, "%s%s" STR_FMT, how, words.len ? ": " : "", STR_ARG(words)));
 }
 
 static void on_start_deadline(struct loop_timer *t)
 {
     struct plain *p = container_of(t, struct plain, start_deadline);
 
-    gone(p, err_new(ERR_TIMEOUT, "not ready after %u ms", p->start_ms));
+    plain_gone(p, err_new(ERR_TIMEOUT, "not ready after %u ms", p->start_ms));
 }
 
 static fallible plain_execute(struct engine *e, struct str code)
@@ -169,7 +170,7 @@ static void plain_free(struct engine *e)
 static const struct engine_ops plain_ops = {
     .execute = plain_execute, .interrupt = plain_interrupt, .free = plain_free};
 
-static fallible start(struct plain *p, const struct engine_config *c)
+static fallible plain_start(struct plain *p, const struct engine_config *c)
 {
     own_done(arena) a;
     own_done(buf) program;
@@ -207,7 +208,7 @@ fallible engine_start_plain(const struct engine_config *c, struct engine **ret_e
                         .owner = c->owner,
                         .start_ms = c->start_ms,
                         .proc = {.out = -1, .on_exit = on_exit_, .on_text = on_text}};
-    struct err *e = start(p, c);
+    struct err *e = plain_start(p, c);
     if (e) {
         plain_free(&p->engine);
         return e;

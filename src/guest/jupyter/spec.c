@@ -11,7 +11,7 @@
 
 #define SPEC_SIZE (256u << 10)
 
-static const char *replace(struct arena *a, struct str word, struct str what, const char *with)
+static const char *spec_replace(struct arena *a, struct str word, struct str what, const char *with)
 {
     ptrdiff_t at = str_find(word, what);
 
@@ -40,9 +40,9 @@ static fallible fill_argv(struct arena *a, const struct json *argv, const char *
     for (const struct json *v = argv->first; v; v = v->next) {
         if (v->type != JSON_STR)
             return err_new(ERR_INVALID, "'argv' must hold strings");
-        const char *word = replace(a, v->s, STR("{connection_file}"), file);
+        const char *word = spec_replace(a, v->s, STR("{connection_file}"), file);
         if (word)
-            word = replace(a, str_of(word), STR("{resource_dir}"), dir);
+            word = spec_replace(a, str_of(word), STR("{resource_dir}"), dir);
         if (!word)
             return arena_check(a);
         spec->argv[at++] = (char *)word;
@@ -105,7 +105,7 @@ static fallible try_dir(struct arena *a, struct str base, const char *name, cons
 }
 
 /* All places, in Jupyter's order, joined by ':'. */
-static struct str places(struct arena *a, const char *python, char *const *env)
+static struct str spec_places(struct arena *a, const char *python, char *const *env)
 {
     const char *path = proc_env_get(env, "JUPYTER_PATH"), *home = proc_env_get(env, "HOME");
     const char *data = proc_env_get(env, "JUPYTER_DATA_DIR");
@@ -146,7 +146,7 @@ fallible spec_find(struct arena *a, const char *name, const char *python, char *
         return own_spec(a, python, env, connection_file, ret_spec);
     if (!*name || *name == '.' || strchr(name, '/'))
         return err_new(ERR_INVALID, "'%s' is no name of a kernel", name);
-    struct str rest = places(a, python, env);
+    struct str rest = spec_places(a, python, env);
     TRY(arena_check(a));
     while (rest.len && !found) {
         str_cut(&rest, ':', &base);

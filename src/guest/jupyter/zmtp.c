@@ -30,7 +30,7 @@ void zmtp_done(struct zmtp *z)
     z->why = NULL;
 }
 
-static enum zmtp_event fail(struct zmtp *z, struct err *why)
+static enum zmtp_event zmtp_fail(struct zmtp *z, struct err *why)
 {
     z->phase = FAILED;
     err_free(z->why);
@@ -55,14 +55,14 @@ static enum zmtp_event take_greeting(struct zmtp *z, struct str *rest)
         if (!fill_head(z, rest, SIGNATURE_LEN))
             return ZMTP_NONE;
         if (z->head[0] != 0xff || z->head[SIGNATURE_LEN - 1] != 0x7f)
-            return fail(z, err_new(ERR_UPSTREAM, "the peer does not speak ZMTP"));
+            return zmtp_fail(z, err_new(ERR_UPSTREAM, "the peer does not speak ZMTP"));
     }
     if (!fill_head(z, rest, ZMTP_GREETING_LEN))
         return ZMTP_NONE;
     if (z->head[10] < 3)
-        return fail(z, err_new(ERR_UPSTREAM, "the peer speaks ZMTP %u, not 3", z->head[10]));
+        return zmtp_fail(z, err_new(ERR_UPSTREAM, "the peer speaks ZMTP %u, not 3", z->head[10]));
     if (memcmp(z->head + MECHANISM_AT, mechanism, MECHANISM_LEN) != 0)
-        return fail(z, err_new(ERR_UPSTREAM, "the peer wants another mechanism than NULL"));
+        return zmtp_fail(z, err_new(ERR_UPSTREAM, "the peer wants another mechanism than NULL"));
     z->phase = FRAME_HEAD;
     z->head_len = 0;
     return ZMTP_GREETED;
@@ -115,13 +115,13 @@ static enum zmtp_event take_command(struct zmtp *z)
     if (z->ready)
         return ZMTP_NONE;
     if (str_starts(c, STR("\5ERROR")))
-        return fail(z, err_new(ERR_UPSTREAM, "the peer refused: '" STR_FMT "'",
-                               STR_ARG(str_first(str_from(c, 7), 200))));
+        return zmtp_fail(z, err_new(ERR_UPSTREAM, "the peer refused: '" STR_FMT "'",
+                                    STR_ARG(str_first(str_from(c, 7), 200))));
     if (!str_starts(c, STR("\5READY")))
-        return fail(z, err_new(ERR_UPSTREAM, "the peer sent a command before READY"));
+        return zmtp_fail(z, err_new(ERR_UPSTREAM, "the peer sent a command before READY"));
     struct err *e = check_ready(z->role, str_from(c, 6));
     if (e)
-        return fail(z, e);
+        return zmtp_fail(z, e);
     z->ready = true;
     return ZMTP_READY;
 }
@@ -198,7 +198,7 @@ static enum zmtp_event take_head(struct zmtp *z, struct str *rest)
     z->left = frame_len(z);
     struct err *e = check_frame(z);
     if (e)
-        return fail(z, e);
+        return zmtp_fail(z, e);
     z->phase = FRAME_BODY;
     buf_reset(&z->command);
     z->skipping = !(z->head[0] & FLAG_COMMAND) && z->left > z->body.limit_bytes - z->body.len;
@@ -227,7 +227,7 @@ static enum zmtp_event take_body(struct zmtp *z, struct str *rest)
     if (!z->skipping && piece.len) {
         buf_add(into, piece);
         if (buf_failed(into))
-            return fail(z, buf_check(into));
+            return zmtp_fail(z, buf_check(into));
     }
     *rest = str_from(*rest, piece.len);
     z->left -= piece.len;

@@ -38,7 +38,7 @@ bool zmtp_peer_ready(const struct zmtp_peer *p)
     return p->stream && p->zmtp.ready && !p->freed;
 }
 
-static void stop(struct zmtp_peer *p)
+static void peer_stop(struct zmtp_peer *p)
 {
     dial_cancel(take(&p->dial));
     stream_close(take(&p->stream));
@@ -60,18 +60,18 @@ void zmtp_peer_free(struct zmtp_peer *p)
     if (!p || p->freed)
         return;
     p->freed = true; /* a callback of ours may be up the stack */
-    stop(p);
+    peer_stop(p);
     loop_later(net_loop(p->net), &p->freeing, on_freeing);
 }
 
-static void fail(struct zmtp_peer *p, struct err *why)
+static void peer_fail(struct zmtp_peer *p, struct err *why)
 {
-    stop(p);
+    peer_stop(p);
     p->events->on_error(p, err_wrap(why, "kernel socket '%s'", p->path));
 }
 
 /* One step of the handshake. */
-static void say(struct zmtp_peer *p, enum zmtp_event after)
+static void peer_say(struct zmtp_peer *p, enum zmtp_event after)
 {
     own_done(buf) out;
 
@@ -83,7 +83,7 @@ static void say(struct zmtp_peer *p, enum zmtp_event after)
     else if (p->role == ZMTP_SUB)
         zmtp_put_subscription(&out);
     if (buf_failed(&out))
-        fail(p, buf_check(&out));
+        peer_fail(p, buf_check(&out));
     else
         stream_write(p->stream, buf_str(&out));
 }
@@ -91,16 +91,16 @@ static void say(struct zmtp_peer *p, enum zmtp_event after)
 static void on_event(struct zmtp_peer *p, enum zmtp_event ev)
 {
     if (ev == ZMTP_GREETED) {
-        say(p, ev);
+        peer_say(p, ev);
     } else if (ev == ZMTP_READY) {
         loop_timer_stop(&p->deadline);
-        say(p, ev);
+        peer_say(p, ev);
         if (p->stream)
             p->events->on_ready(p);
     } else if (ev == ZMTP_MESSAGE) {
         p->events->on_message(p, &p->zmtp.message);
     } else if (ev == ZMTP_FAIL) {
-        fail(p, take(&p->zmtp.why));
+        peer_fail(p, take(&p->zmtp.why));
     }
 }
 
@@ -119,7 +119,7 @@ static size_t on_data(struct stream *s, struct str data)
 
 static void on_stream_error(struct stream *s, struct err *why)
 {
-    fail(stream_owner(s), why);
+    peer_fail(stream_owner(s), why);
 }
 
 static const struct stream_events stream_events = {.on_data = on_data, .on_error = on_stream_error};
@@ -131,16 +131,16 @@ static void on_retry(struct loop_timer *t)
     connect_now(container_of(t, struct zmtp_peer, retry));
 }
 
-static void greet(struct zmtp_peer *p, int fd)
+static void peer_greet(struct zmtp_peer *p, int fd)
 {
     struct err *e = stream_new(p->net, fd, &stream_events, p, &p->stream);
 
     if (e) {
-        fail(p, e);
+        peer_fail(p, e);
         return;
     }
     stream_set_out_limit(p->stream, SEND_SIZE_BYTES + 4096);
-    say(p, ZMTP_NONE);
+    peer_say(p, ZMTP_NONE);
 }
 
 static void on_dialed(void *owner, struct err *e, int fd)
@@ -150,12 +150,12 @@ static void on_dialed(void *owner, struct err *e, int fd)
 
     p->dial = NULL;
     if (!e) {
-        greet(p, fd);
+        peer_greet(p, fd);
     } else if (errnum == ENOENT || errnum == ECONNREFUSED || errnum == EAGAIN) {
         err_free(e); /* not bound, or not listening, yet */
         loop_timer_start(net_loop(p->net), &p->retry, RETRY_MS, on_retry);
     } else {
-        fail(p, e);
+        peer_fail(p, e);
     }
 }
 
@@ -172,7 +172,7 @@ static void on_deadline(struct loop_timer *t)
 {
     struct zmtp_peer *p = container_of(t, struct zmtp_peer, deadline);
 
-    fail(p, err_new(ERR_TIMEOUT, "not ready after %u ms", p->start_ms));
+    peer_fail(p, err_new(ERR_TIMEOUT, "not ready after %u ms", p->start_ms));
 }
 
 fallible zmtp_peer_new(struct net *net, const char *path, enum zmtp_role role, uint32_t start_ms,

@@ -174,8 +174,8 @@ fallible keep_watch(struct keep *k, struct loop *loop, void (*on_gone)(struct ke
     return loop_io_start(loop, &k->io, k->sock, EPOLLIN, on_readable);
 }
 
-static fallible tell(struct keep *k, struct keep_message *m, struct str data, const int *fds,
-                     size_t count)
+static fallible keep_tell(struct keep *k, struct keep_message *m, struct str data, const int *fds,
+                          size_t count)
 {
     if (data.len > sizeof m->data || count > KEEP_FDS_MAX)
         return err_new(ERR_TOO_LARGE, "too much to keep");
@@ -195,21 +195,21 @@ fallible keep_put(struct keep *k, uint32_t id, struct str data, const int *fds, 
 {
     struct keep_message m = {.kind = KEEP_THING, .id = id, .pid = (int32_t)pid};
 
-    return tell(k, &m, data, fds, count);
+    return keep_tell(k, &m, data, fds, count);
 }
 
 void keep_drop(struct keep *k, uint32_t id)
 {
     struct keep_message m = {.kind = KEEP_DROP, .id = id};
 
-    err_free(tell(k, &m, STR(""), NULL, 0)); /* it is gone, or pid 1 is */
+    err_free(keep_tell(k, &m, STR(""), NULL, 0)); /* it is gone, or pid 1 is */
 }
 
 ON_ITS_OWN fallible keep_ready(struct keep *k)
 {
     struct keep_message m = {.kind = KEEP_READY};
 
-    return tell(k, &m, STR(""), NULL, 0);
+    return keep_tell(k, &m, STR(""), NULL, 0);
 }
 
 struct keep_thing *keep_take(struct keep *k, struct str prefix)

@@ -36,8 +36,8 @@ void litter_hold(int fd)
 }
 
 /* Calls visit for every entry until it says false; false then, or when there are too many. */
-static bool each(struct sweep *s, int dir,
-                 bool (*visit)(struct sweep *s, int dir, const char *name))
+static bool litter_each(struct sweep *s, int dir,
+                        bool (*visit)(struct sweep *s, int dir, const char *name))
 {
     int fd = openat(dir, ".", DIR_FLAGS, 0);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -80,7 +80,7 @@ static bool remove_entry(struct sweep *s, int dir, const char *name)
     if (unlinkat(dir, name, 0) == 0)
         return true;
     own_fd fd = openat(dir, name, DIR_FLAGS, 0);
-    return fd >= 0 && each(s, fd, remove_file) && unlinkat(dir, name, AT_REMOVEDIR) == 0;
+    return fd >= 0 && litter_each(s, fd, remove_file) && unlinkat(dir, name, AT_REMOVEDIR) == 0;
 }
 
 static bool is_ours(const struct sweep *s, int fd, unsigned age_s)
@@ -91,7 +91,7 @@ static bool is_ours(const struct sweep *s, int fd, unsigned age_s)
            (uint64_t)st.st_mtim.tv_sec + age_s <= s->now_s;
 }
 
-static bool visit(struct sweep *s, int dir, const char *name)
+static bool litter_visit(struct sweep *s, int dir, const char *name)
 {
     static const struct {
         const char *prefix;
@@ -107,8 +107,8 @@ static bool visit(struct sweep *s, int dir, const char *name)
             (kinds[i].len && strlen(name) != kinds[i].len))
             continue;
         own_fd fd = openat(dir, name, DIR_FLAGS, 0);
-        if (fd >= 0 && is_ours(s, fd, kinds[i].age_s) && take_lock(fd) && each(s, fd, is_free) &&
-            each(s, fd, remove_entry))
+        if (fd >= 0 && is_ours(s, fd, kinds[i].age_s) && take_lock(fd) &&
+            litter_each(s, fd, is_free) && litter_each(s, fd, remove_entry))
             unlinkat(dir, name, AT_REMOVEDIR);
     }
     return true;
@@ -120,5 +120,5 @@ void litter_sweep(const char *place, uint64_t now_s)
     own_fd dir = open(place, DIR_FLAGS);
 
     if (dir >= 0)
-        (void)each(&s, dir, visit);
+        (void)litter_each(&s, dir, litter_visit);
 }

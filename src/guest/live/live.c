@@ -18,7 +18,7 @@ void live_detach(struct live_reader *r)
     list_del(&r->link);
 }
 
-static void end(struct live_reader *r, uint64_t lost_bytes)
+static void live_end_one(struct live_reader *r, uint64_t lost_bytes)
 {
     live_detach(r);
     r->on_end(r, lost_bytes);
@@ -27,7 +27,7 @@ static void end(struct live_reader *r, uint64_t lost_bytes)
 void live_done(struct live *l)
 {
     LIST_EACH(r, &l->readers, struct live_reader, link)
-        end(r, 0);
+        live_end_one(r, 0);
     buf_done(&l->kept);
 }
 
@@ -36,7 +36,7 @@ void live_read(struct live_reader *r)
     const struct live *l = r->live;
 
     if (r->at < l->start) {
-        end(r, l->start - r->at);
+        live_end_one(r, l->start - r->at);
         return;
     }
     while (r->live && r->at < live_end(l)) {

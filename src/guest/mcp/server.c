@@ -35,36 +35,37 @@ void mcp_server_send(struct mcp_server *s, struct str message)
     stream_write(s->io, STR("\n"));
 }
 
-static void fail(struct mcp_server *s, struct err *why);
+static void server_fail(struct mcp_server *s, struct err *why);
 
-static void put(struct mcp_server *s, const struct rpc *m)
+static void server_put(struct mcp_server *s, const struct rpc *m)
 {
     own_done(buf) out;
 
     buf_init(&out, LINE_BYTES);
     rpc_put(&out, m);
     if (buf_failed(&out)) /* half a message would never be answered */
-        fail(s, buf_check(&out));
+        server_fail(s, buf_check(&out));
     else
         mcp_server_send(s, buf_str(&out));
 }
 
 void mcp_server_note(struct mcp_server *s, const char *method, struct str params)
 {
-    put(s, &(struct rpc){.kind = RPC_NOTE, .method = str_of(method), .raw = params});
+    server_put(s, &(struct rpc){.kind = RPC_NOTE, .method = str_of(method), .raw = params});
 }
 
-static void ask(struct mcp_server *s, const char *method, struct str params)
+static void server_ask(struct mcp_server *s, const char *method, struct str params)
 {
     struct json id = {.type = JSON_INT, .i = ++s->next_id};
 
     s->own_id = id.i;
-    put(s, &(struct rpc){.kind = RPC_REQUEST, .id = &id, .method = str_of(method), .raw = params});
+    server_put(
+        s, &(struct rpc){.kind = RPC_REQUEST, .id = &id, .method = str_of(method), .raw = params});
 }
 
 /* --- its end --- */
 
-static void stop(struct mcp_server *s)
+static void server_stop(struct mcp_server *s)
 {
     loop_timer_stop(&s->deadline);
     stream_close(take(&s->io));
@@ -88,9 +89,9 @@ static void fail_calls(struct mcp_server *s)
     }
 }
 
-static void fail(struct mcp_server *s, struct err *why)
+static void server_fail(struct mcp_server *s, struct err *why)
 {
-    stop(s);
+    server_stop(s);
     s->status = MCP_FAILED;
     err_free(s->why);
     s->why = err_wrap(why, "server '" STR_FMT "'", STR_ARG(s->config.name));
@@ -106,8 +107,8 @@ static void tell_end(struct mcp_server *s)
 
     if (!s->proc.pid)
         proc_describe(&s->proc, how, sizeof how);
-    fail(s,
-         err_new(ERR_CLOSED, "it ended: %s%s" STR_FMT, how, words.len ? ": " : "", STR_ARG(words)));
+    server_fail(s, err_new(ERR_CLOSED, "it ended: %s%s" STR_FMT, how, words.len ? ": " : "",
+                           STR_ARG(words)));
 }
 
 static void on_story_deadline(struct loop_timer *t)
@@ -143,7 +144,7 @@ static void on_error(struct stream *io, struct err *why)
         stream_close(take(&s->io));
         half_ended(s);
     } else {
-        fail(s, why);
+        server_fail(s, why);
     }
 }
 
@@ -166,7 +167,7 @@ static void list_tools(struct mcp_server *s, struct str cursor)
             jw_str(&w, "cursor", cursor);
     s->listing = true;
     s->stale = false;
-    ask(s, "tools/list", buf_str(&params));
+    server_ask(s, "tools/list", buf_str(&params));
 }
 
 static void get_ready(struct mcp_server *s)
@@ -213,8 +214,9 @@ static void on_own_answer(struct mcp_server *s, const struct rpc *m, struct str 
 
     s->own_id = 0;
     if (!s->listing && m->kind == RPC_ERROR) {
-        fail(s, err_new(ERR_UPSTREAM, "it refused to start: " STR_FMT,
-                        STR_ARG(str_first(json_get_str(m->error, "message", STR("")), 500))));
+        server_fail(s,
+                    err_new(ERR_UPSTREAM, "it refused to start: " STR_FMT,
+                            STR_ARG(str_first(json_get_str(m->error, "message", STR("")), 500))));
         return;
     }
     if (!s->listing) {
@@ -225,7 +227,7 @@ static void on_own_answer(struct mcp_server *s, const struct rpc *m, struct str 
     if (m->kind == RPC_RESULT) /* an error: it has no tools */
         cursor = add_tools(s, line);
     if (!s->fresh.list)
-        fail(s, err_new(ERR_TOO_LARGE, "its tools are over %u MB", TOOLS_ARENA >> 20));
+        server_fail(s, err_new(ERR_TOO_LARGE, "its tools are over %u MB", TOOLS_ARENA >> 20));
     else if (cursor.len || s->stale)
         list_tools(s, s->stale ? (struct str){NULL, 0} : cursor);
     else
@@ -272,9 +274,9 @@ static void on_request(struct mcp_server *s, const struct rpc *m)
 {
     bool ping = str_eq(m->method, STR("ping"));
 
-    put(s, &(struct rpc){.kind = ping ? RPC_RESULT : RPC_ERROR,
-                         .id = m->id,
-                         .raw = ping ? STR("{}") : RPC_NO_METHOD});
+    server_put(s, &(struct rpc){.kind = ping ? RPC_RESULT : RPC_ERROR,
+                                .id = m->id,
+                                .raw = ping ? STR("{}") : RPC_NO_METHOD});
 }
 
 static void on_line(struct mcp_server *s, struct str line)
@@ -285,7 +287,8 @@ static void on_line(struct mcp_server *s, struct str line)
     arena_init(&a, (size_t)16 * LINE_BYTES);
     own(err) e = rpc_parse(&a, line, &m);
     if (e && err_code(e) != ERR_INVALID && err_code(e) != ERR_UNPROCESSABLE)
-        fail(s, err_wrap(take(&e), "read what it sent")); /* whose answer it was is lost with it */
+        server_fail(
+            s, err_wrap(take(&e), "read what it sent")); /* whose answer it was is lost with it */
     else if (e)
         log_warn("not a message of a tool server", KV("line", str_first(line, 200)), KV_ERR(e));
     else if (m.kind == RPC_REQUEST)
@@ -305,7 +308,8 @@ static size_t on_data(struct stream *io, struct str data)
         bool whole = str_cut(&rest, '\n', &piece);
         buf_add(&s->line, piece);
         if (buf_failed(&s->line)) {
-            fail(s, err_new(ERR_TOO_LARGE, "it sent a message of over %u MB", LINE_BYTES >> 20));
+            server_fail(
+                s, err_new(ERR_TOO_LARGE, "it sent a message of over %u MB", LINE_BYTES >> 20));
         } else if (whole) {
             own_done(buf) line = s->line;
             buf_init(&s->line, LINE_BYTES);
@@ -325,7 +329,7 @@ static void on_start_deadline(struct loop_timer *t)
 {
     struct mcp_server *s = container_of(t, struct mcp_server, deadline);
 
-    fail(s, err_new(ERR_TIMEOUT, "not ready after %u s", START_MS / 1000));
+    server_fail(s, err_new(ERR_TIMEOUT, "not ready after %u s", START_MS / 1000));
 }
 
 static fallible run_program(struct mcp_server *s, int fd)
@@ -379,11 +383,11 @@ void mcp_server_start(struct mcp_server *s)
     s->listing = false;
     struct err *why = try_start(s);
     if (why) {
-        fail(s, why);
+        server_fail(s, why);
         return;
     }
     loop_timer_start(loop_of(s), &s->deadline, START_MS, on_start_deadline);
-    ask(s, "initialize", str_of(hello));
+    server_ask(s, "initialize", str_of(hello));
 }
 
 static fallible copy_config(struct mcp_server *s, struct str text)
@@ -422,7 +426,7 @@ fallible mcp_server_new(struct mcp *set, struct str text, struct mcp_server **re
 
 void mcp_server_free(struct mcp_server *s)
 {
-    stop(s);
+    server_stop(s);
     buf_done(&s->line);
     list_del(&s->link);
     err_free(s->why);

@@ -35,7 +35,7 @@ static bool is_asked(const struct shell *s)
     return s->waiting && !s->answer.waiting;
 }
 
-static void deliver(struct shell *s)
+static void shell_deliver(struct shell *s)
 {
     struct shell_result r = s->due;
     own(err) e = take(&s->error); /* the callback may ask for more at once */
@@ -57,10 +57,10 @@ static void on_answer_due(struct loop_later *l)
     struct shell *s = container_of(l, struct shell, answer);
 
     if (s->waiting && s->sm.now != SH_CLOSED)
-        deliver(s);
+        shell_deliver(s);
 }
 
-static void answer(struct shell *s, enum shell_status status)
+static void shell_answer(struct shell *s, enum shell_status status)
 {
     s->due = s->result;
     s->due.status = status;
@@ -70,11 +70,11 @@ static void answer(struct shell *s, enum shell_status status)
     loop_later(s->loop, &s->answer, on_answer_due);
 }
 
-static void fail(struct shell *s, struct err *e)
+static void shell_fail(struct shell *s, struct err *e)
 {
     err_free(s->error);
     s->error = e;
-    answer(s, SHELL_FAILED);
+    shell_answer(s, SHELL_FAILED);
 }
 
 /* The output not reported yet goes into the result. */
@@ -116,7 +116,7 @@ static void answer_running(struct shell *s, enum shell_status status)
     if (!s->lost_report || status == SHELL_NOT_EXECUTED) {
         take_text(s);
         keep_reported(s);
-        answer(s, status);
+        shell_answer(s, status);
     }
     if (s->lost_report)
         shell_on_report(s, NULL);
@@ -127,7 +127,7 @@ static void answer_completed(struct shell *s)
     s->result.happened = s->happened;
     s->happened = 0;
     sm_move(&s->command, CMD_NONE, s->id);
-    answer(s, SHELL_COMPLETED);
+    shell_answer(s, SHELL_COMPLETED);
 }
 
 /* --- what the process tells --- */
@@ -219,7 +219,7 @@ static void type_command(struct shell *s)
     }
     sm_move(&s->command, CMD_NONE, s->id);
     if (is_asked(s))
-        fail(s, e);
+        shell_fail(s, e);
     else
         err_free(e);
 }
@@ -290,12 +290,12 @@ static void lose_shell(struct shell *s, struct err *e)
     if (queued)
         sm_move(&s->command, CMD_NONE, s->id);
     if (queued && is_asked(s))
-        fail(s, e);
+        shell_fail(s, e);
     else
         err_free(e);
 }
 
-static void respawn(struct shell *s)
+static void shell_respawn(struct shell *s)
 {
     if (s->sm.now != SH_STARTING)
         sm_move(&s->sm, SH_STARTING, s->id);
@@ -308,7 +308,7 @@ static void on_start_failed(struct shell *s, int exit_code)
 {
     if (++s->start_failures < START_FAILURES_MAX) {
         s->had_env = s->had_env && s->start_failures < 2; /* perhaps a restored variable kills it */
-        respawn(s);
+        shell_respawn(s);
         return;
     }
     s->start_failures = 0;
@@ -335,7 +335,7 @@ void shell_on_death(struct shell *s, int exit_code)
         s->meta.pid = -1;
         end_command(s);
     }
-    respawn(s);
+    shell_respawn(s);
 }
 
 /* --- requests --- */
@@ -361,10 +361,10 @@ static void start_command(struct shell *s)
     if (shell_takes_line(s))
         type_command(s);
     else if (s->sm.now == SH_DEAD)
-        respawn(s);
+        shell_respawn(s);
 }
 
-static void hold(struct shell *s)
+static void shell_hold(struct shell *s)
 {
     if (s->command.now != CMD_HELD)
         sm_move(&s->command, CMD_HELD, s->id);
@@ -408,9 +408,9 @@ static void new_command(struct shell *s, const struct split *split)
     buf_reset(&s->held);
     buf_add(&s->held, buf_str(&s->request_command));
     if (buf_failed(&s->held))
-        fail(s, buf_check(&s->held));
+        shell_fail(s, buf_check(&s->held));
     else if (split->verdict == SPLIT_INCOMPLETE)
-        hold(s);
+        shell_hold(s);
     else
         start_command(s);
 }
@@ -431,12 +431,12 @@ static void more_held(struct shell *s)
         if (!e)
             e = split_commands(&s->arena, buf_str(&s->held), &split);
         if (e) {
-            fail(s, e);
+            shell_fail(s, e);
             return;
         }
     }
     if (split.verdict == SPLIT_INCOMPLETE)
-        hold(s);
+        shell_hold(s);
     else
         start_command(s);
 }
@@ -485,7 +485,7 @@ static void split_and_run(struct shell *s)
     struct split split = {.verdict = SPLIT_ONE};
 
     if (!begun && (empty || s->request.is_input)) {
-        answer(s, SHELL_NOTHING_RUNS);
+        shell_answer(s, SHELL_NOTHING_RUNS);
         return;
     }
     if (is_asked_again(s)) {
@@ -497,11 +497,11 @@ static void split_and_run(struct shell *s)
     }
     struct err *e = split_commands(&s->arena, buf_str(&s->request_command), &split);
     if (e) {
-        fail(s, e);
+        shell_fail(s, e);
     } else if (split.verdict == SPLIT_SEVERAL) {
         s->result.parts = split.parts;
         s->result.parts_count = split.count;
-        answer(s, SHELL_SEVERAL);
+        shell_answer(s, SHELL_SEVERAL);
     } else if (empty || s->request.is_input) {
         continue_command(s);
     } else if (begun && s->command.now != CMD_ENDED) {

@@ -42,7 +42,7 @@ static __attribute__((noinline)) bool is_behind(const struct shell *s, struct st
     return s->config.on_output && s->config.on_output(s->config.arg, bytes);
 }
 
-static void feed(struct shell *s, struct str bytes)
+static void shell_feed(struct shell *s, struct str bytes)
 {
     if (bytes.len == 0)
         return;
@@ -62,8 +62,8 @@ static void feed_before_mark(struct shell *s, struct str before)
     if (at < 0)
         return;
     if (!s->fresh)
-        feed(s, str_first(before, (size_t)at));
-    feed(s, str_from(before, (size_t)at + s->typed.len));
+        shell_feed(s, str_first(before, (size_t)at));
+    shell_feed(s, str_from(before, (size_t)at + s->typed.len));
 }
 
 /* What came while bash was still reading our line. */
@@ -107,7 +107,7 @@ static void take_marked(struct shell *s, struct str bytes)
         s->term_seen = UINT64_MAX; /* the soft timeout counts from here */
         if (!fresh)
             feed_before_mark(s, str_first(buf_str(&s->pre), (size_t)at));
-        feed(s, str_from(buf_str(&s->pre), (size_t)at + mark.len));
+        shell_feed(s, str_from(buf_str(&s->pre), (size_t)at + mark.len));
         buf_done(&s->pre);
         type_early(s);
     } else if (s->pre.len > PRE_MAX / 2) {
@@ -156,7 +156,7 @@ static void take_bytes(struct shell *s, struct str bytes)
     if (s->awaiting_mark)
         take_marked(s, bytes);
     else if (!s->fresh)
-        feed(s, bytes);
+        shell_feed(s, bytes);
 }
 
 static size_t read_master(struct shell *s, int reads)
@@ -218,7 +218,7 @@ static void write_master(struct shell *s)
 
 /* A flood nobody waits for: let the terminal fill and its writer wait. What carries bytes from one
  * end to the other are threads of the kernel, which no limit of a sandbox holds. */
-static void rest(struct shell *s, size_t read)
+static void shell_rest(struct shell *s, size_t read)
 {
     s->unasked = s->waiting ? 0 : s->unasked + read;
     if (s->unasked < REST_AFTER && !s->behind)
@@ -234,7 +234,7 @@ static void on_master_ready(struct loop_io *io)
 
     if (io->ready & EPOLLOUT)
         write_master(s);
-    rest(s, read_master(s, TURN_READS));
+    shell_rest(s, read_master(s, TURN_READS));
     if (s->lost_report)
         shell_on_report(s, NULL);
     else

@@ -53,7 +53,7 @@ static void done_buffers(struct shell *s)
     shell_meta_done(&s->meta);
 }
 
-static char *copy(const char *v)
+static char *shell_copy(const char *v)
 {
     size_t n = strlen(v) + 1;
     char *p = mem_try(n); /* a peer can ask for any number of sessions */
@@ -77,7 +77,7 @@ static fallible copy_strings(struct shell *s, const struct shell_config *c)
 
     for (size_t i = 0; i < ARRAY_LEN(strings); i++) {
         const char *v = strings[i].from ? strings[i].from : strings[i].otherwise;
-        s->owned_strings[i] = v ? copy(v) : NULL;
+        s->owned_strings[i] = v ? shell_copy(v) : NULL;
         *strings[i].to = s->owned_strings[i];
         if (v && !s->owned_strings[i])
             return err_no_memory();
@@ -96,7 +96,7 @@ static fallible copy_env(struct shell *s, const char *const *env)
         return err_no_memory();
     memset(s->env, 0, (n + 1) * sizeof *s->env);
     for (size_t i = 0; i < n; i++)
-        if (!(s->env[i] = copy(env[i])))
+        if (!(s->env[i] = shell_copy(env[i])))
             return err_no_memory();
     return NULL;
 }
@@ -160,8 +160,8 @@ static fallible resume_session(struct shell *s, struct keep_thing *thing)
 }
 
 /* thing NULL: a new one. */
-static fallible make(struct loop *loop, const struct shell_config *config, struct keep_thing *thing,
-                     struct shell **ret_shell)
+static fallible shell_make(struct loop *loop, const struct shell_config *config,
+                           struct keep_thing *thing, struct shell **ret_shell)
 {
     struct shell *s = mem_try(sizeof *s);
 
@@ -185,13 +185,13 @@ static fallible make(struct loop *loop, const struct shell_config *config, struc
 
 fallible shell_new(struct loop *loop, const struct shell_config *config, struct shell **ret_shell)
 {
-    return make(loop, config, NULL, ret_shell);
+    return shell_make(loop, config, NULL, ret_shell);
 }
 
 fallible shell_adopt(struct loop *loop, const struct shell_config *config, struct keep_thing *thing,
                      struct shell **ret_shell)
 {
-    return make(loop, config, thing, ret_shell);
+    return shell_make(loop, config, thing, ret_shell);
 }
 
 static void on_gone(struct loop_later *l)

@@ -39,7 +39,7 @@ static fallible open_pty(const struct shell_config *c, int *ret_master, int *ret
 }
 
 /* After a death everything exported comes from the dump, so that what was unset stays unset. */
-static bool passes(const struct shell *s, const char *entry)
+static bool process_passes(const struct shell *s, const char *entry)
 {
     struct str rest = str_of(entry), name;
 
@@ -81,7 +81,7 @@ static fallible child_env_fill(struct child_env *e, struct shell *s)
     if (s->config.init)
         buf_addf(&b[4], ";%s", s->config.init);
     for (char **p = s->env; p && *p && n < SHELL_ENV_MAX; p++)
-        if (passes(s, *p))
+        if (process_passes(s, *p))
             e->list[n++] = *p;
     for (size_t i = 0; i < ENV_OURS; i++) {
         if (!buf_cstr(&b[i]) || buf_failed(&b[i]))

@@ -103,8 +103,8 @@ static void add_parts(struct buf *b, const struct shell_result *r)
     }
 }
 
-static struct str trimmed(const struct shell_style *style, const struct shell_result *r,
-                          struct str text)
+static struct str text_trimmed(const struct shell_style *style, const struct shell_result *r,
+                               struct str text)
 {
     text = style->keep_indent ? strip_blank_lines(text) : strip_left(text);
     if (r->is_input && r->command.len && str_starts(strip_left(text), r->command) && !r->key)
@@ -132,7 +132,7 @@ void shell_text_content(struct buf *b, const struct shell_style *style,
     default:
         break;
     }
-    struct str text = trimmed(style, r, r->text), previous = shell_text_strip(r->previous);
+    struct str text = text_trimmed(style, r, r->text), previous = shell_text_strip(r->previous);
     if (previous.len == 0) {
         shell_text_truncate(b, text, style->limit_chars);
         return;

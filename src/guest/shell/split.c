@@ -263,7 +263,7 @@ static void step_cond(struct scan *s)
     }
 }
 
-static void step(struct scan *s)
+static void split_step(struct scan *s)
 {
     switch (s->top->kind) {
     case FRAME_QUOTE:
@@ -313,7 +313,7 @@ fallible split_commands(struct arena *arena, struct str text, struct split *ret_
         return arena_check(arena);
     scan_push(&s, FRAME_TOP);
     while (s.at < text.len && !s.bad)
-        step(&s);
+        split_step(&s);
     if (s.at > text.len)
         s.at = text.len;
     if (!s.bad && !s.open && s.top->word != NO_WORD && s.top->kind <= FRAME_COMMANDS_LAST)

@@ -293,7 +293,7 @@ static void step_newline(struct scan *s)
 }
 
 /* An operator that must follow a command; more: another command must come. */
-static void separator(struct scan *s, size_t len, bool more)
+static void grammar_separator(struct scan *s, size_t len, bool more)
 {
     struct frame *f = s->top;
 
@@ -313,7 +313,7 @@ static void step_semicolon(struct scan *s)
                                                                   : 1;
 
     if (len == 1) {
-        separator(s, 1, false);
+        grammar_separator(s, 1, false);
         return;
     }
     s->bad |= f->kind != FRAME_CASE || !in_command(f) || f->need_more || f->redirect;
@@ -321,7 +321,7 @@ static void step_semicolon(struct scan *s)
     f->state = STATE_CASE_PATTERN;
 }
 
-static void redirect(struct scan *s, size_t len)
+static void grammar_redirect(struct scan *s, size_t len)
 {
     struct frame *f = s->top;
 
@@ -336,13 +336,13 @@ static void redirect(struct scan *s, size_t len)
 static void step_ampersand(struct scan *s)
 {
     if (scan_at(s, STR("&&")))
-        separator(s, 2, true);
+        grammar_separator(s, 2, true);
     else if (scan_at(s, STR("&>>")))
-        redirect(s, 3);
+        grammar_redirect(s, 3);
     else if (scan_at(s, STR("&>")))
-        redirect(s, 2);
+        grammar_redirect(s, 2);
     else
-        separator(s, 1, false);
+        grammar_separator(s, 1, false);
 }
 
 static void step_bar(struct scan *s)
@@ -352,7 +352,7 @@ static void step_bar(struct scan *s)
         s->top->state = STATE_CASE_PATTERN;
         return;
     }
-    separator(s, scan_at(s, STR("||")) || scan_at(s, STR("|&")) ? 2 : 1, true);
+    grammar_separator(s, scan_at(s, STR("||")) || scan_at(s, STR("|&")) ? 2 : 1, true);
 }
 
 static bool is_fd_word(struct str w)
@@ -376,23 +376,23 @@ static void step_angle(struct scan *s)
     if (s->bad)
         return;
     if (scan_at(s, STR("<<<"))) {
-        redirect(s, 3);
+        grammar_redirect(s, 3);
         return;
     }
     if (scan_at(s, STR("<<"))) {
         bool tabs = scan_at(s, STR("<<-"));
-        redirect(s, tabs ? 3 : 2);
+        grammar_redirect(s, tabs ? 3 : 2);
         s->top->redirect = false;
         open_heredoc(s, tabs);
         return;
     }
     for (size_t i = 0; i < ARRAY_LEN(two); i++) {
         if (scan_at(s, two[i])) {
-            redirect(s, 2);
+            grammar_redirect(s, 2);
             return;
         }
     }
-    redirect(s, 1);
+    grammar_redirect(s, 1);
 }
 
 /* Position of a ')' that follows with nothing but blanks between, or 0. */

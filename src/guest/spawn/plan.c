@@ -159,7 +159,7 @@ void spawn_alone(void)
 }
 
 /* fds become 0, 1 …, status the one behind them, and nothing else is left. */
-static bool arrange(const int *fds, size_t n, int *status)
+static bool plan_arrange(const int *fds, size_t n, int *status)
 {
     int far[SPAWN_FDS_MAX];
     int end = fcntl(*status, F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
@@ -185,7 +185,7 @@ _Noreturn void spawn_become(const struct spawn_job *job, const int *fds, size_t 
 
     spawn_alone();
     spawn_default_signals(SIGPIPE, SIGPIPE);
-    if (!arrange(fds, fds_len, &status))
+    if (!plan_arrange(fds, fds_len, &status))
         fail_at(status, SPAWN_AT_FDS);
     if ((h->flags & (SPAWN_TTY | SPAWN_TTY_TRY)) && ioctl(0, TIOCSCTTY, 0) < 0 &&
         (h->flags & SPAWN_TTY))

@@ -129,7 +129,7 @@ static fallible fork_here(const struct spawn_plan *plan, struct str bytes, pid_t
     return NULL;
 }
 
-static fallible pack(struct buf *bytes, const struct spawn_plan *plan)
+static fallible spawn_pack_request(struct buf *bytes, const struct spawn_plan *plan)
 {
     buf_init(bytes, SPAWN_BYTES_MAX);
     if (plan->fds_len > SPAWN_FDS_MAX)
@@ -142,7 +142,7 @@ fallible spawn_fork(const struct spawn_plan *plan, pid_t *ret_pid)
 {
     own_done(buf) bytes = {0};
 
-    TRY(pack(&bytes, plan));
+    TRY(spawn_pack_request(&bytes, plan));
     return fork_here(plan, buf_str(&bytes), ret_pid);
 }
 
@@ -199,7 +199,7 @@ fallible spawn_start(struct loop *loop, struct spawner *sp, const struct spawn_p
     list_init(&c->link);
     if (!sp)
         return start_here(loop, plan, c);
-    TRY(pack(&bytes, plan));
+    TRY(spawn_pack_request(&bytes, plan));
     for (int tries = 0; tries < 2 && !s.pid && !s.errnum; tries++)
         TRY_WRAP(ask_nursery(sp, plan, buf_str(&bytes), &s), "'%.300s'", plan->program);
     if (s.errnum)

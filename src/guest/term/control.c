@@ -50,7 +50,7 @@ static void move_down(struct term *t, unsigned n)
     t->at.y = at_most(t->at.y + n, t->at.y <= t->bottom ? t->bottom : t->rows - 1);
 }
 
-static void tab(struct term *t, unsigned n)
+static void control_tab(struct term *t, unsigned n)
 {
     unsigned x = t->at.x;
 
@@ -92,7 +92,7 @@ static void clear_tabs(struct term *t, unsigned which)
  */
 
 /* A row that is not drawn to its end does not go on in the next one. */
-static void erase(struct term *t, unsigned x, unsigned end)
+static void control_erase(struct term *t, unsigned x, unsigned end)
 {
     struct term_row *r = term_row_here(t);
 
@@ -105,11 +105,11 @@ static void erase(struct term *t, unsigned x, unsigned end)
 static void erase_in_line(struct term *t, unsigned how)
 {
     if (how == 0 && t->at.x < t->columns)
-        erase(t, t->at.x, t->columns);
+        control_erase(t, t->at.x, t->columns);
     else if (how == 1)
-        erase(t, 0, at_most(t->at.x + 1, t->columns));
+        control_erase(t, 0, at_most(t->at.x + 1, t->columns));
     else if (how == 2)
-        erase(t, 0, t->columns);
+        control_erase(t, 0, t->columns);
 }
 
 /* Home and erase below is how many terminals clear; a progress display that happens to start in
@@ -274,7 +274,7 @@ void term_control(struct term *t, char c)
         move_left(t, 1);
         break;
     case '\t':
-        tab(t, 1);
+        control_tab(t, 1);
         break;
     case '\n':
     case '\v':
@@ -334,7 +334,7 @@ void term_escape(struct term *t, char c)
 }
 
 /* 0 stands for what the sequence does without a number, as on a real one. */
-static unsigned param(const struct term *t, unsigned i, unsigned otherwise)
+static unsigned control_param(const struct term *t, unsigned i, unsigned otherwise)
 {
     const struct term_parser *p = &t->parser;
 
@@ -373,11 +373,11 @@ static void csi_move(struct term *t, char c, unsigned n)
     case 'H':
     case 'f':
         move_y(t, n - 1);
-        move_x(t, param(t, 1, 1) - 1);
+        move_x(t, control_param(t, 1, 1) - 1);
         t->homed = t->at.x == 0 && t->at.y == 0;
         break;
     case 'I':
-        tab(t, n);
+        control_tab(t, n);
         break;
     case 'Z':
         tab_back(t, n);
@@ -410,16 +410,16 @@ static void csi_edit(struct term *t, char c, unsigned n)
         term_scroll_down(t, t->top, n);
         break;
     case 'X':
-        erase(t, at_most(t->at.x, t->columns - 1), at_most(t->at.x + n, t->columns));
+        control_erase(t, at_most(t->at.x, t->columns - 1), at_most(t->at.x + n, t->columns));
         break;
     case 'b':
         term_repeat(t, n);
         break;
     case 'g':
-        clear_tabs(t, param(t, 0, 0));
+        clear_tabs(t, control_param(t, 0, 0));
         break;
     case 'r':
-        set_margins(t, n, param(t, 1, t->rows));
+        set_margins(t, n, control_param(t, 1, t->rows));
         break;
     case 's':
         save_cursor(t);
@@ -444,17 +444,17 @@ void term_csi(struct term *t, char c)
     if (c == 'h' || c == 'l')
         set_modes(t, c == 'h');
     else if (c == 'c')
-        report_attributes(t, param(t, 0, 0));
+        report_attributes(t, control_param(t, 0, 0));
     else if (p->prefix != 0 && p->prefix != '?')
         return;
     else if (c == 'n')
-        report_status(t, param(t, 0, 0));
+        report_status(t, control_param(t, 0, 0));
     else if (c == 'J')
-        erase_in_screen(t, param(t, 0, 0));
+        erase_in_screen(t, control_param(t, 0, 0));
     else if (c == 'K')
-        erase_in_line(t, param(t, 0, 0));
+        erase_in_line(t, control_param(t, 0, 0));
     else if (p->prefix == 0) {
-        csi_move(t, c, param(t, 0, 1));
-        csi_edit(t, c, param(t, 0, 1));
+        csi_move(t, c, control_param(t, 0, 1));
+        csi_edit(t, c, control_param(t, 0, 1));
     }
 }

@@ -19,7 +19,7 @@ static const uint16_t line_drawing[] = {
     0x2524, 0x2534, 0x252c, 0x2502, 0x2264, 0x2265, 0x03c0, 0x2260, 0x00a3, 0x00b7,
 };
 
-static void wrap(struct term *t)
+static void draw_wrap(struct term *t)
 {
     struct term_row *r = term_row_here(t);
 
@@ -37,10 +37,10 @@ static void make_room(struct term *t, unsigned width)
     if (t->no_wrap)
         t->at.x = t->columns - width;
     else
-        wrap(t);
+        draw_wrap(t);
 }
 
-static void advance(struct term *t, unsigned n)
+static void draw_advance(struct term *t, unsigned n)
 {
     t->at.x += n;
     if (t->no_wrap && t->at.x >= t->columns)
@@ -67,12 +67,12 @@ static void draw_run(struct term *t, struct str text)
             write_ascii(t, t->columns - 1, str_from(text, text.len - 1));
             piece = text;
         }
-        advance(t, piece.len < room ? (unsigned)piece.len : room);
+        draw_advance(t, piece.len < room ? (unsigned)piece.len : room);
         text = str_from(text, piece.len);
     }
 }
 
-static uint32_t translate(const struct term *t, char c)
+static uint32_t draw_translate(const struct term *t, char c)
 {
     if (c < '_' || !t->at.line_drawing[t->at.shifted])
         return (unsigned char)c;
@@ -87,14 +87,14 @@ void term_draw_ascii(struct term *t, struct str text)
         return;
     }
     for (size_t i = 0; i < text.len; i++)
-        term_draw(t, translate(t, text.p[i]));
+        term_draw(t, draw_translate(t, text.p[i]));
 }
 
 /* --- everything else ---------------------------------------------------------------------------
  */
 
 /* Whether cp belongs to the emoji before it: after a joiner, or a skin tone. */
-static bool continues(struct term *t, uint32_t cp)
+static bool draw_continues(struct term *t, uint32_t cp)
 {
     uint32_t first, last;
 
@@ -105,7 +105,7 @@ static bool continues(struct term *t, uint32_t cp)
     return last == ZERO_WIDTH_JOINER || (cp >= SKIN_TONE_FIRST && cp <= SKIN_TONE_LAST);
 }
 
-static void join(struct term *t, uint32_t cp)
+static void draw_join(struct term *t, uint32_t cp)
 {
     if (t->at.x == 0)
         return;
@@ -125,7 +125,7 @@ static void draw_cell(struct term *t, uint32_t cp, unsigned width)
     else
         ok = ok && term_row_write(r, t->at.x, cp, width, t->columns);
     t->no_memory |= !ok;
-    advance(t, width);
+    draw_advance(t, width);
 }
 
 void term_draw(struct term *t, uint32_t cp)
@@ -133,8 +133,8 @@ void term_draw(struct term *t, uint32_t cp)
     if (cp < 0xa0 && cp >= 0x7f) /* eight-bit controls */
         return;
     unsigned width = term_width(cp);
-    if (width == 0 || continues(t, cp)) {
-        join(t, cp);
+    if (width == 0 || draw_continues(t, cp)) {
+        draw_join(t, cp);
         return;
     }
     draw_cell(t, cp, width < t->columns ? width : t->columns);

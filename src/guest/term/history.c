@@ -57,7 +57,7 @@ static char *open_tail(struct term_history *h, size_t *ret_room)
     return c->bytes + c->end;
 }
 
-static void commit(struct term_history *h, size_t n)
+static void history_commit(struct term_history *h, size_t n)
 {
     h->tail->end += n;
     h->bytes += n;
@@ -122,7 +122,7 @@ void term_history_keep(struct term_history *h, size_t lines)
         drop_line(h);
 }
 
-static void add(struct term_history *h, struct str s)
+static void history_add(struct term_history *h, struct str s)
 {
     while (s.len) {
         size_t room;
@@ -131,7 +131,7 @@ static void add(struct term_history *h, struct str s)
             return;
         size_t n = s.len < room ? s.len : room;
         memcpy(to, s.p, n);
-        commit(h, n);
+        history_commit(h, n);
         s = str_from(s, n);
     }
 }
@@ -145,7 +145,7 @@ static void add_spaces(struct term_history *h)
             return;
         size_t n = h->spaces < room ? h->spaces : room;
         memset(to, ' ', n);
-        commit(h, n);
+        history_commit(h, n);
         h->spaces -= n;
         keep_bytes(h);
     }
@@ -158,7 +158,7 @@ void term_history_end_line(struct term_history *h)
     h->open = false;
     h->spaces = 0;
     size_t had = h->bytes;
-    add(h, STR("\n"));
+    history_add(h, STR("\n"));
     h->lines += h->bytes > had; /* no memory: the next line joins this one */
     keep_bytes(h);
 }
@@ -172,7 +172,7 @@ void term_history_push(struct term_history *h, struct str row, bool wrapped)
     h->open = true;
     if (len) {
         add_spaces(h);
-        add(h, str_first(row, len));
+        history_add(h, str_first(row, len));
     }
     if (wrapped) {
         h->spaces += row.len - len;

@@ -37,7 +37,7 @@ void term_row_done(struct term_row *r)
     *r = (struct term_row){0};
 }
 
-static bool grow(struct term_row *r, unsigned want, unsigned columns)
+static bool row_grow(struct term_row *r, unsigned want, unsigned columns)
 {
     if (want <= r->cap)
         return true;
@@ -74,7 +74,7 @@ static bool make_cells(struct term_row *r)
 /* --- columns -----------------------------------------------------------------------------------
  */
 
-static void fill(struct term_row *r, unsigned x, unsigned end)
+static void row_fill(struct term_row *r, unsigned x, unsigned end)
 {
     if (x >= end)
         return;
@@ -87,7 +87,7 @@ static void fill(struct term_row *r, unsigned x, unsigned end)
 }
 
 /* No wide character lies across the edge to the left of x after this. */
-static void mend(struct term_row *r, unsigned x)
+static void row_mend(struct term_row *r, unsigned x)
 {
     if (r->has_cells && x < r->len && r->cells[x] == HALF)
         r->cells[x - 1] = r->cells[x] = ' ';
@@ -96,11 +96,11 @@ static void mend(struct term_row *r, unsigned x)
 /* Makes columns x to end writable; what is between len and x becomes blank. */
 static bool open_columns(struct term_row *r, unsigned x, unsigned end, unsigned columns)
 {
-    if (!grow(r, end, columns))
+    if (!row_grow(r, end, columns))
         return false;
-    mend(r, x);
-    mend(r, end);
-    fill(r, r->len, x);
+    row_mend(r, x);
+    row_mend(r, end);
+    row_fill(r, r->len, x);
     if (end > r->len)
         r->len = end;
     return true;
@@ -133,12 +133,12 @@ void term_row_erase(struct term_row *r, unsigned x, unsigned end)
 {
     if (x >= r->len || x >= end)
         return;
-    mend(r, x);
-    mend(r, end);
+    row_mend(r, x);
+    row_mend(r, end);
     if (end >= r->len)
         r->len = x;
     else
-        fill(r, x, end);
+        row_fill(r, x, end);
 }
 
 bool term_row_insert(struct term_row *r, unsigned x, unsigned n, unsigned columns)
@@ -148,16 +148,16 @@ bool term_row_insert(struct term_row *r, unsigned x, unsigned n, unsigned column
     if (n > columns - x)
         n = columns - x;
     unsigned end = r->len + n < columns ? r->len + n : columns;
-    if (!grow(r, end, columns))
+    if (!row_grow(r, end, columns))
         return false;
-    mend(r, x);
-    mend(r, end - n); /* the part beyond falls off the right edge */
+    row_mend(r, x);
+    row_mend(r, end - n); /* the part beyond falls off the right edge */
     unsigned stay = end - n - x;
     if (r->has_cells)
         memmove(r->cells + x + n, r->cells + x, stay * sizeof *r->cells);
     else
         memmove(r->ascii + x + n, r->ascii + x, stay);
-    fill(r, x, x + n);
+    row_fill(r, x, x + n);
     r->len = end;
     return true;
 }
@@ -168,8 +168,8 @@ void term_row_delete(struct term_row *r, unsigned x, unsigned n)
         return;
     if (n > r->len - x)
         n = r->len - x;
-    mend(r, x);
-    mend(r, x + n);
+    row_mend(r, x);
+    row_mend(r, x + n);
     unsigned stay = r->len - x - n;
     if (r->has_cells)
         memmove(r->cells + x, r->cells + x + n, stay * sizeof *r->cells);
@@ -189,7 +189,7 @@ static struct str cluster_at(const struct term_row *r, uint32_t cell)
 }
 
 /* Gives a pool without garbage, half empty at least, or says that the row has enough marks. */
-static bool collect(struct term_row *r, unsigned limit)
+static bool row_collect(struct term_row *r, unsigned limit)
 {
     char *fresh = malloc(limit);
     uint32_t used = 0;
@@ -219,7 +219,7 @@ static bool reserve_marks(struct term_row *r, unsigned columns)
     if (want <= r->marks_cap)
         return true;
     if (want > limit)
-        return collect(r, limit);
+        return row_collect(r, limit);
     unsigned cap = want * 2 < limit ? want * 2 : limit;
     char *p = realloc(r->marks, cap);
     if (!p)

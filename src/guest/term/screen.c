@@ -91,7 +91,7 @@ static void push_rows(struct term *t, unsigned y, unsigned n)
 /* --- scrolling ---------------------------------------------------------------------------------
  */
 
-static void reverse(struct term *t, unsigned y, unsigned end)
+static void screen_reverse(struct term *t, unsigned y, unsigned end)
 {
     for (; y + 1 < end; y++) {
         unsigned *a = term_screen_slot(t, t->on, y), *b = term_screen_slot(t, t->on, --end),
@@ -102,16 +102,16 @@ static void reverse(struct term *t, unsigned y, unsigned end)
 }
 
 /* Rows y + n and on move to y; the first n come after them. */
-static void rotate(struct term *t, unsigned y, unsigned end, unsigned n)
+static void screen_rotate(struct term *t, unsigned y, unsigned end, unsigned n)
 {
     t->on->touched = t->rows;
     if (y == 0 && end == t->rows) {
         t->on->first = (t->on->first + n) % t->rows;
         return;
     }
-    reverse(t, y, y + n);
-    reverse(t, y + n, end);
-    reverse(t, y, end);
+    screen_reverse(t, y, y + n);
+    screen_reverse(t, y + n, end);
+    screen_reverse(t, y, end);
 }
 
 static void clear_rows(struct term *t, unsigned y, unsigned end)
@@ -126,7 +126,7 @@ static void remove_rows(struct term *t, unsigned top, unsigned n)
     unsigned end = t->bottom + 1;
 
     clear_rows(t, top, top + n);
-    rotate(t, top, end, n);
+    screen_rotate(t, top, end, n);
     if (t->on->used <= end && t->on->used > top)
         t->on->used = t->on->used - top > n ? t->on->used - n : top;
     limit_history(t);
@@ -164,7 +164,7 @@ void term_scroll_down(struct term *t, unsigned top, unsigned n)
         n = size;
     term_cut_above(t, top);
     clear_rows(t, t->bottom + 1 - n, t->bottom + 1);
-    rotate(t, top, t->bottom + 1, size - n);
+    screen_rotate(t, top, t->bottom + 1, size - n);
     if (n < size)
         row_at(t, t->bottom)->wrapped = false;
     if (t->on->used > top)

@@ -14,14 +14,14 @@
     4096 /* a program that asks more than this at once gets no more answers                        \
           */
 
-static unsigned side(unsigned given, unsigned otherwise)
+static unsigned term_side(unsigned given, unsigned otherwise)
 {
     unsigned n = given ? given : otherwise;
 
     return n < SIDE_MAX ? n : SIDE_MAX;
 }
 
-static void start(struct term *t)
+static void term_start(struct term *t)
 {
     t->on = &t->main;
     term_reset_modes(t);
@@ -41,8 +41,8 @@ struct term *term_new(const struct term_config *config)
         t->config.history_lines = 11000;
     if (!t->config.history_bytes)
         t->config.history_bytes = 16u << 20;
-    t->columns = side(config->columns, 1000);
-    t->rows = side(config->rows, 1000);
+    t->columns = term_side(config->columns, 1000);
+    t->rows = term_side(config->rows, 1000);
     if (t->rows > t->config.history_lines) /* the rows of the screen are lines too */
         t->rows = (unsigned)t->config.history_lines;
     t->tab_stops = mem_try(t->columns * sizeof *t->tab_stops);
@@ -50,7 +50,7 @@ struct term *term_new(const struct term_config *config)
         term_free(t);
         return NULL;
     }
-    start(t);
+    term_start(t);
     term_reset_tabs(t);
     return t;
 }
@@ -88,7 +88,7 @@ void term_reset(struct term *t)
     if (t->own_tabs)
         term_reset_tabs(t);
     *t = fresh;
-    start(t);
+    term_start(t);
 }
 
 static bool is_drawn(const struct term *t, unsigned y)
@@ -97,7 +97,7 @@ static bool is_drawn(const struct term *t, unsigned y)
 }
 
 /* The text so far, drawn again on a screen of the new size. */
-static void redraw(struct term *to, const struct term *from)
+static void term_redraw(struct term *to, const struct term *from)
 {
     own_done(buf) text;
     const struct term_cursor *at = from->on == &from->alt ? &from->at_main : &from->at;
@@ -132,7 +132,7 @@ bool term_resize(struct term *t, unsigned columns, unsigned rows)
     own(term) fresh = term_new(&config);
     if (!fresh)
         return false;
-    redraw(fresh, t);
+    term_redraw(fresh, t);
     if (t->on == &t->alt)
         term_feed(fresh, STR("\033[?1049h"));
     struct term old = *t;

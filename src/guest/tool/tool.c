@@ -81,7 +81,7 @@ static fallible make_input(struct str input, int *ret_fd)
     return NULL;
 }
 
-static fallible start(struct tool *t, struct loop *loop, const struct tool_config *c)
+static fallible tool_start(struct tool *t, struct loop *loop, const struct tool_config *c)
 {
     char *const *env = (char *const *)c->env;
     struct arena a __attribute__((cleanup(arena_done)));
@@ -123,7 +123,7 @@ fallible tool_run(struct loop *loop, const struct tool_config *c, struct tool **
                        .done = c->done,
                        .arg = c->arg};
     buf_init(&t->output, c->output_bytes ? c->output_bytes : TOOL_OUTPUT_BYTES);
-    struct err *e = start(t, loop, c);
+    struct err *e = tool_start(t, loop, c);
     if (e) {
         buf_done(&t->proc.words);
         free(t);

@@ -14,7 +14,7 @@ struct download {
     struct zip_out *zip;
 };
 
-static void end(struct http_req *req, struct err *e)
+static void download_end(struct http_req *req, struct err *e)
 {
     struct download *d = req->user;
 
@@ -50,7 +50,7 @@ static void on_download_drain(struct http_req *req)
             return; /* on_download_gone is coming */
         struct err *e = zip_out_next(d->zip, piece, PIECE, &n);
         if (e || !n) {
-            end(req, e);
+            download_end(req, e);
             return;
         }
         http_reply_commit(req, n);

@@ -31,7 +31,7 @@ static int by_name(const void *a, const void *b)
     return order ? order : str_cmp(x->text, y->text);
 }
 
-static struct str lower(struct names *n, struct str s)
+static struct str list_lower(struct names *n, struct str s)
 {
     char *out = arena_alloc(n->arena, 3 * s.len + 4); /* a broken byte takes three */
     size_t len = 0;
@@ -62,7 +62,7 @@ static fallible add_name(struct names *n, const char *text, bool dir)
     struct name *name = &n->p[n->count++];
     name->dir = dir;
     name->text = arena_printf(n->arena, "%s%s", text, dir ? "/" : "");
-    name->lower = lower(n, name->text);
+    name->lower = list_lower(n, name->text);
     return arena_check(n->arena);
 }
 

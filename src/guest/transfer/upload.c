@@ -63,7 +63,7 @@ static struct err *as_answer(struct err *e)
     return own_status ? e : err_recode(e, ERR_IO);
 }
 
-static void finish(struct incoming *in, struct err *e)
+static void upload_finish(struct incoming *in, struct err *e)
 {
     struct http_req *req = in->req;
     own_done(buf) body;
@@ -123,9 +123,9 @@ static void on_unpack_step(struct loop_later *l)
     if (!e)
         e = zip_in_step(in->zip, &done);
     if (e)
-        finish(in, as_answer(err_wrap(e, "%s", in->file->name.p)));
+        upload_finish(in, as_answer(err_wrap(e, "%s", in->file->name.p)));
     else if (done)
-        finish(in, NULL);
+        upload_finish(in, NULL);
     else
         loop_later(in->loop, l, on_unpack_step);
 }
@@ -169,7 +169,7 @@ static fallible place_single(struct incoming *in)
         TRY(place_own(fd, owner_of(in)));
     }
     TRY_WRAP(place_file(in->staging, name, in->dest, name), "'%s'", name);
-    finish(in, NULL);
+    upload_finish(in, NULL);
     return NULL;
 }
 

@@ -75,7 +75,7 @@ static fallible reply_page(struct http_req *req, int status, const char *title, 
 }
 
 /* As os.path.splitext, in lower case: dots at the start of a name begin no extension. */
-static struct str extension(struct http_req *req, struct str name)
+static struct str view_extension(struct http_req *req, struct str name)
 {
     size_t start = 0, dot = name.len;
 
@@ -211,7 +211,7 @@ static fallible view_file(struct http_req *req, struct str path)
 {
     own_fd fd = -1;
     struct stat st;
-    struct str name = transfer_base_name(path), ext = extension(req, name);
+    struct str name = transfer_base_name(path), ext = view_extension(req, name);
 
     TRY(arena_check(&req->arena));
     struct err *e = transfer_open(req->app, path, O_RDONLY, &fd);

@@ -30,7 +30,7 @@ static void add_cp437(struct buf *b, struct str s)
     }
 }
 
-static fallible clean(struct str text, struct buf *path, enum zip_in_name *ret_kind)
+static fallible name_clean(struct str text, struct buf *path, enum zip_in_name *ret_kind)
 {
     struct str part;
 
@@ -66,12 +66,12 @@ fallible zip_name_clean(struct str name, bool utf8, bool exact, struct buf *path
     if (str_find_char(name, '\0') >= 0)
         return err_new(ERR_INVALID, "the archive has a name with a zero byte");
     if (exact || utf8_valid(name))
-        return clean(name, path, ret_kind);
+        return name_clean(name, path, ret_kind);
     if (utf8)
         return err_new(ERR_INVALID, "the archive has a name that is not UTF-8, as it says");
     add_cp437(&decoded, name);
     if (decoded.over_limit)
         return err_new(ERR_INVALID, "the archive has a path of over %u bytes", ZIP_PATH_MAX);
     TRY(buf_check(&decoded));
-    return clean(buf_str(&decoded), path, ret_kind);
+    return name_clean(buf_str(&decoded), path, ret_kind);
 }

@@ -48,7 +48,7 @@ static void put_time(char **p, const struct zip_out_entry *e)
     zip_put32(p, (uint64_t)t);
 }
 
-static uint64_t cap32(uint64_t n)
+static uint64_t record_cap32(uint64_t n)
 {
     return n < ZIP_MAX32 ? n : ZIP_MAX32;
 }
@@ -138,15 +138,15 @@ void zip_out_put_central(struct zip_out *z)
     zip_put16(&p, ZIP_STORED);
     zip_put32(&p, dos_time(e->mtime_s));
     zip_put32(&p, e->crc);
-    zip_put32(&p, cap32(e->packed_bytes));
-    zip_put32(&p, cap32(e->size_bytes));
+    zip_put32(&p, record_cap32(e->packed_bytes));
+    zip_put32(&p, record_cap32(e->size_bytes));
     zip_put16(&p, e->name.len);
     zip_put16(&p, extra_len);
     zip_put16(&p, 0); /* comment */
     zip_put16(&p, 0); /* disk */
     zip_put16(&p, 0); /* internal attributes */
     zip_put32(&p, (uint64_t)e->mode << 16 | (e->mode >> 12 == 4 ? 0x10 : 0)); /* a DOS directory */
-    zip_put32(&p, cap32(e->offset));
+    zip_put32(&p, record_cap32(e->offset));
     buf_add(&z->index, str_n(record, ZIP_CENTRAL_SIZE));
     buf_add(&z->index, buf_str(&e->name));
     buf_add(&z->index, str_n(extra, extra_len));
@@ -187,8 +187,8 @@ void zip_out_put_end(struct zip_out *z)
     zip_put16(&p, 0);
     zip_put16(&p, count);
     zip_put16(&p, count);
-    zip_put32(&p, cap32(index_bytes));
-    zip_put32(&p, cap32(z->index_start));
+    zip_put32(&p, record_cap32(index_bytes));
+    zip_put32(&p, record_cap32(z->index_start));
     zip_put16(&p, 0);
     add_head(z, str_n(record, sizeof record));
 }

@@ -29,7 +29,7 @@ struct zip_walk {
 
 #define ENTER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 
-static fallible push(struct zip_walk *w, int fd)
+static fallible walk_push(struct zip_walk *w, int fd)
 {
     own_fd dir = fd;
     struct stat st;
@@ -61,7 +61,7 @@ static fallible push(struct zip_walk *w, int fd)
 }
 
 /* The level above was closed: back through "..". */
-static fallible reopen(struct zip_walk *w, struct level *above, int below)
+static fallible walk_reopen(struct zip_walk *w, struct level *above, int below)
 {
     struct stat st;
     own_fd fd = openat(below, "..", ENTER_FLAGS, 0);
@@ -79,13 +79,13 @@ static fallible reopen(struct zip_walk *w, struct level *above, int below)
     return NULL;
 }
 
-static fallible pop(struct zip_walk *w)
+static fallible walk_pop(struct zip_walk *w)
 {
     struct level *top = &w->levels[w->depth - 1];
     struct err *e = NULL;
 
     if (w->depth > 1 && !top[-1].dir)
-        e = reopen(w, top - 1, dirfd(top->dir));
+        e = walk_reopen(w, top - 1, dirfd(top->dir));
     closedir(top->dir);
     w->depth--;
     return e;
@@ -99,7 +99,7 @@ fallible zip_walk_new(int dir, struct zip_walk **ret_walk)
     if (!w)
         return err_no_memory();
     buf_init(&w->path, ZIP_WALK_PATH_MAX);
-    TRY(push(w, take_fd(&fd)));
+    TRY(walk_push(w, take_fd(&fd)));
     *ret_walk = take(&w);
     return NULL;
 }
@@ -119,7 +119,7 @@ void zip_walk_free(struct zip_walk *w)
 }
 
 /* Goes into the directory given last; one that has gone, or is a link now, is passed over. */
-static fallible enter(struct zip_walk *w)
+static fallible walk_enter(struct zip_walk *w)
 {
     struct level *top = &w->levels[w->depth - 1];
 
@@ -137,7 +137,7 @@ static fallible enter(struct zip_walk *w)
         own_close(fd);
         return e;
     }
-    return push(w, fd);
+    return walk_push(w, fd);
 }
 
 static bool is_dots(const char *name)
@@ -148,7 +148,7 @@ static bool is_dots(const char *name)
 fallible zip_walk_next(struct zip_walk *w, struct zip_walk_entry *ret_entry, bool *ret_more)
 {
     if (w->enter)
-        TRY(enter(w));
+        TRY(walk_enter(w));
     while (w->depth) {
         struct level *top = &w->levels[w->depth - 1];
         w->path.len = top->path_len;
@@ -157,7 +157,7 @@ fallible zip_walk_next(struct zip_walk *w, struct zip_walk_entry *ret_entry, boo
         if (!d && errno)
             return err_sys("read directory '" STR_FMT "'", STR_ARG(buf_str(&w->path)));
         if (!d) {
-            TRY(pop(w));
+            TRY(walk_pop(w));
             continue;
         }
         if (is_dots(d->d_name))

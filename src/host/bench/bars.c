@@ -52,7 +52,7 @@ void bars_set(struct bar *bar, double got, bool measured)
     bar->measured = measured;
 }
 
-static void count(struct bars *b, struct bench_row *r, double ms, struct err *e)
+static void bars_count_met(struct bars *b, struct bench_row *r, double ms, struct err *e)
 {
     if (e && !b->failure[0])
         snprintf(b->failure, sizeof b->failure, "%s: %s", r->what, err_text(e));
@@ -61,7 +61,7 @@ static void count(struct bars *b, struct bench_row *r, double ms, struct err *e)
 
 void bars_count(struct bars *b, struct bench_row *r, double ms, const struct life *l)
 {
-    count(b, r, ms, l->error ? err_new(ERR_INTERNAL, "%s", err_text(l->error)) : NULL);
+    bars_count_met(b, r, ms, l->error ? err_new(ERR_INTERNAL, "%s", err_text(l->error)) : NULL);
 }
 
 void bars_sort(struct bars *b)
@@ -167,7 +167,7 @@ static fallible burst_once(struct served *s, size_t n, struct bars *b)
     count_all(b, FIRST, ms, l, n);
     TRY(served_wait_full(s));
     struct err *e = burst_of_bashes(n, &ms);
-    count(b, &b->rows[BASH], ms, e);
+    bars_count_met(b, &b->rows[BASH], ms, e);
     TRY(bars_stop_all(s, l, n));
     lives_done(l, n);
     return bars_settle(s);
@@ -275,7 +275,7 @@ static fallible run_exec(struct served *s, const struct bars_plan *plan, struct 
         struct err *wrong = i % 4 < 2
                                 ? talk_ask(&talks[i % 2], "POST", "/execute_action", l.key, command)
                                 : talk_ask(&talks[i % 2], "GET", "/alive", l.key, NULL);
-        count(b, by[i % 4], lives_now_ms() - begin, wrong);
+        bars_count_met(b, by[i % 4], lives_now_ms() - begin, wrong);
     }
     if (!e)
         e = bars_bytes(&l, &talks[1], path, plan, b, bytes);
@@ -299,7 +299,7 @@ static fallible run_exec(struct served *s, const struct bars_plan *plan, struct 
 /* --- density: a few sandboxes, and a crowd --- */
 
 /* Gives the id of one that stays. */
-static fallible fill(struct served *s, unsigned n, char id[40])
+static fallible bars_fill(struct served *s, unsigned n, char id[40])
 {
     struct lives_plan plan = {s, LIVES_START, n, n < AT_ONCE ? n : AT_ONCE, 0};
     own_free struct life *l = mem_new(n * sizeof *l);
@@ -356,7 +356,7 @@ static fallible density_in_turns(struct served *two[2], char id[2][40], unsigned
         snprintf(target, sizeof target, "/runtime/%s", id[which]);
         double begin = lives_now_ms();
         struct err *e = talk_ask(&two[which]->api, "GET", target, NULL, NULL);
-        count(b, rows[which], lives_now_ms() - begin, e);
+        bars_count_met(b, rows[which], lives_now_ms() - begin, e);
     }
     double first = lives_now_ms();
     for (unsigned i = 0; i % 4 || bars_go_on(first, i, 2 * BARS_LEAST, 2 * runs); i++) {
@@ -382,8 +382,8 @@ static fallible measure_density(struct served *crowd, struct served *few,
         bars_add_row(b, "start and stop, 10 sandboxes", plan->runs + 2),
         bars_add_row(b, "start and stop, all sandboxes", plan->runs + 2)};
 
-    TRY(fill(few, small, id[0]));
-    TRY(fill(crowd, plan->crowd, id[1]));
+    TRY(bars_fill(few, small, id[0]));
+    TRY(bars_fill(crowd, plan->crowd, id[1]));
     bars_say(plan, "requests to both, in turns");
     TRY(density_in_turns(two, id, plan->runs, b, rows));
     TRY(served_rss_kb(crowd, &kb));

@@ -48,15 +48,15 @@ static double now_ms(void)
     return (double)clock_mono_ns(&clock_system) / 1e6;
 }
 
-static void add(struct bench_row *r, double ms)
+static void bench_add(struct bench_row *r, double ms)
 {
     if (r->count < r->room)
         r->ms[r->count++] = ms;
 }
 
-static void note(struct bench_row *r, double begin_ms)
+static void bench_note(struct bench_row *r, double begin_ms)
 {
-    add(r, now_ms() - begin_ms);
+    bench_add(r, now_ms() - begin_ms);
 }
 
 void bench_count(struct bench_row *r, double ms, struct err *e)
@@ -64,7 +64,7 @@ void bench_count(struct bench_row *r, double ms, struct err *e)
     if (e)
         r->failed++;
     else
-        add(r, ms);
+        bench_add(r, ms);
     err_free(e);
 }
 
@@ -110,7 +110,7 @@ static void bench_init(struct bench *b, unsigned runs)
 
 /* --- through the launcher --- */
 
-static struct native_request request(enum native_op op)
+static struct native_request bench_request(enum native_op op)
 {
     return (struct native_request){.magic = NATIVE_MAGIC,
                                    .version = NATIVE_VERSION,
@@ -121,7 +121,8 @@ static struct native_request request(enum native_op op)
 }
 
 /* block: of a start, which brings back two descriptors; NULL: none of both. */
-static fallible ask(int sock, const struct native_request *req, const int *block, int ret_fds[2])
+static fallible bench_ask(int sock, const struct native_request *req, const int *block,
+                          int ret_fds[2])
 {
     static struct native_reply reply; /* large */
     int none[2] = {-1, -1};
@@ -138,29 +139,29 @@ static fallible ask(int sock, const struct native_request *req, const int *block
     return NULL;
 }
 
-static fallible tell(int sock, enum native_op op)
+static fallible bench_tell(int sock, enum native_op op)
 {
-    struct native_request req = request(op);
+    struct native_request req = bench_request(op);
 
-    return ask(sock, &req, NULL, NULL);
+    return bench_ask(sock, &req, NULL, NULL);
 }
 
 static fallible tell_timed(int sock, enum native_op op, struct bench_row *r)
 {
     double begin = now_ms();
 
-    TRY(tell(sock, op));
-    note(r, begin);
+    TRY(bench_tell(sock, op));
+    bench_note(r, begin);
     return NULL;
 }
 
-static fallible start(int sock, int block)
+static fallible bench_start(int sock, int block)
 {
-    struct native_request req = request(NATIVE_START);
+    struct native_request req = bench_request(NATIVE_START);
     int fds[2] = {-1, -1};
     char byte;
 
-    TRY(ask(sock, &req, &block, fds));
+    TRY(bench_ask(sock, &req, &block, fds));
     own_fd ready = fds[0], control = fds[1];
     TRY(fd_wait(ready, POLLIN, WAIT_MS));
     if (read(ready, &byte, 1) != 1)
@@ -172,17 +173,17 @@ static fallible start(int sock, int block)
 static fallible one_life(int sock, int block, bool can_pause, struct bench *b)
 {
     double begin = now_ms();
-    struct err *e = start(sock, block);
+    struct err *e = bench_start(sock, block);
 
     if (!e)
-        note(&b->rows[BENCH_START], begin);
+        bench_note(&b->rows[BENCH_START], begin);
     if (!e && can_pause)
         e = tell_timed(sock, NATIVE_PAUSE, &b->rows[BENCH_PAUSE]);
     if (!e && can_pause)
         e = tell_timed(sock, NATIVE_RESUME, &b->rows[BENCH_RESUME]);
     if (!e)
         return tell_timed(sock, NATIVE_REMOVE, &b->rows[BENCH_REMOVE]);
-    err_free(tell(sock, NATIVE_REMOVE)); /* what went wrong is told already */
+    err_free(bench_tell(sock, NATIVE_REMOVE)); /* what went wrong is told already */
     return e;
 }
 
@@ -302,7 +303,7 @@ static void bench_docker_pause(const struct bench_plan *plan, struct peers *p, s
 
 /* --- snapshots --- */
 
-static fallible fill(const char *path)
+static fallible bench_fill(const char *path)
 {
     static char data[FILE_BYTES];
     own_fd here = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), tree = -1;
@@ -328,13 +329,13 @@ static fallible fill(const char *path)
 
 static fallible take_snapshot(int sock, unsigned i)
 {
-    struct native_request req = request(NATIVE_SNAPSHOT);
+    struct native_request req = bench_request(NATIVE_SNAPSHOT);
 
     snprintf(req.snapshot, sizeof req.snapshot, "bench-%u", i);
-    return ask(sock, &req, NULL, NULL);
+    return bench_ask(sock, &req, NULL, NULL);
 }
 
-static fallible copy(const struct peers *p, const char *to, double *ret_ms)
+static fallible bench_copy(const struct peers *p, const char *to, double *ret_ms)
 {
     char cp[PEERS_PATH], from[PEERS_PATH];
     const char *const argv[] = {cp, "-a", from, to, NULL};
@@ -353,17 +354,17 @@ static fallible run_snapshots(int sock, const struct peers *p, struct bench *b)
     double ms = 0;
 
     TRY(make_block(&block));
-    TRY(start(sock, block));
-    TRY(tell(sock, NATIVE_KILL));
-    TRY(fill(p->scratch.dir));
+    TRY(bench_start(sock, block));
+    TRY(bench_tell(sock, NATIVE_KILL));
+    TRY(bench_fill(p->scratch.dir));
     snprintf(to, sizeof to, "%s/state/box/bench/u", p->scratch.dir);
-    TRY(fill(to));
+    TRY(bench_fill(to));
     for (unsigned i = 0; i < SNAPSHOTS; i++) {
         double begin = now_ms();
         struct err *e = take_snapshot(sock, i);
         bench_count(&b->rows[BENCH_SNAPSHOT], now_ms() - begin, e);
         snprintf(to, sizeof to, "%s/copy", p->scratch.dir);
-        e = copy(p, to, &ms);
+        e = bench_copy(p, to, &ms);
         bench_count(&b->rows[BENCH_SNAPSHOT_CP], ms, e);
         TRY(tree_remove(AT_FDCWD, to));
     }
@@ -390,7 +391,7 @@ static fallible bench_snapshots(const struct peers *p, struct bench *b)
 
 /* --- all of it --- */
 
-static fallible measure(const struct bench_plan *plan, struct peers *p, struct bench *b)
+static fallible bench_measure(const struct bench_plan *plan, struct peers *p, struct bench *b)
 {
     for (size_t i = 0; i < PEERS; i++) {
         b->peers[i] = p->at[i];
@@ -418,7 +419,7 @@ fallible bench_run(const struct bench_plan *plan, struct bench *ret_bench)
     plan->progress(plan->arg, "looking for peers, starting a dockerd if there is one");
     TRY(peers_open(&p, plan->tmp));
     bench_init(ret_bench, plan->runs);
-    struct err *e = measure(plan, &p, ret_bench);
+    struct err *e = bench_measure(plan, &p, ret_bench);
     struct err *left = peers_close(&p);
     if (!e)
         e = left;

@@ -123,8 +123,9 @@ static fallible take_file(uint16_t port, const char *key)
     return e;
 }
 
-static fallible measure(const struct life *l, const struct relay *relay,
-                        const struct bars_plan *plan, struct bars *b, struct bench_row *rows[2])
+static fallible bytes_measure(const struct life *l, const struct relay *relay,
+                              const struct bars_plan *plan, struct bars *b,
+                              struct bench_row *rows[2])
 {
     const uint16_t ports[2] = {l->port, relay->port};
     double first = lives_now_ms();
@@ -151,7 +152,7 @@ fallible bars_bytes(const struct life *l, struct talk *inside, const char *path,
                  LIVES_ACTION("truncate -s 256M /workspace/large")));
     struct err *e = relay_open(&relay, path);
     if (!e)
-        e = measure(l, &relay, plan, b, ret_rows);
+        e = bytes_measure(l, &relay, plan, b, ret_rows);
     relay_close(&relay);
     return e;
 }

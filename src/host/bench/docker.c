@@ -33,13 +33,13 @@ extern char **environ;
 
 /* --- the keeper: pid 1 of the daemon's namespaces --- */
 
-static _Noreturn void quit(const char *what)
+static _Noreturn void docker_quit(const char *what)
 {
     fd_print(2, "%s: %s\n", what, strerror(errno));
     _exit(125);
 }
 
-static void cover(const char *dir, const char *at)
+static void docker_cover(const char *dir, const char *at)
 {
     char upper[PEERS_PATH], work[PEERS_PATH], options[4 * PEERS_PATH];
 
@@ -48,7 +48,7 @@ static void cover(const char *dir, const char *at)
     snprintf(options, sizeof options, "lowerdir=%s,upperdir=%s,workdir=%s", at, upper, work);
     if (mkdir(upper, 0755) < 0 || mkdir(work, 0755) < 0 ||
         mount("overlay", at, "overlay", 0, options) < 0)
-        quit(at);
+        docker_quit(at);
 }
 
 static void make_view(const char *dir)
@@ -58,14 +58,14 @@ static void make_view(const char *dir)
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
         mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0 ||
         mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") < 0)
-        quit("mounts of its own");
+        docker_quit("mounts of its own");
     snprintf(path, sizeof path, "%s/over", dir);
     mkdir(path, 0700);
     snprintf(path, sizeof path, "%s/work", dir);
     mkdir(path, 0700);
-    cover(dir, "/etc");
+    docker_cover(dir, "/etc");
     if (access("/opt", F_OK) == 0)
-        cover(dir, "/opt");
+        docker_cover(dir, "/opt");
 }
 
 static _Noreturn void exec_daemon(const struct scratch *s, const char *program)
@@ -99,11 +99,12 @@ static _Noreturn void exec_daemon(const struct scratch *s, const char *program)
     setenv("LISTEN_PID", pid, 1);
     setenv("LISTEN_FDS", "1", 1);
     execve(argv[0], (char *const *)argv, environ);
-    quit(argv[0]);
+    docker_quit(argv[0]);
 }
 
 /* A pid 1 hears only what it waits for: no signal is lost to its default. */
-static _Noreturn void keep(const struct scratch *s, const char *program, const sigset_t *heard)
+static _Noreturn void docker_keep(const struct scratch *s, const char *program,
+                                  const sigset_t *heard)
 {
     sigset_t none;
     pid_t daemon = fork();
@@ -115,7 +116,7 @@ static _Noreturn void keep(const struct scratch *s, const char *program, const s
     }
     close(LISTEN_AT); /* or a client of a dead daemon would wait for ever */
     if (daemon < 0)
-        quit("fork");
+        docker_quit("fork");
     for (;;) {
         int status, signo = sigwaitinfo(heard, NULL);
         if (signo == SIGTERM)
@@ -144,7 +145,7 @@ static _Noreturn void be_keeper(const struct scratch *s, const char *program, in
         dup2(copy, LISTEN_AT) < 0 || sys_close_range(LISTEN_AT + 1, ~0u, 0) < 0)
         _exit(125);
     make_view(s->dir);
-    keep(s, program, &heard);
+    docker_keep(s, program, &heard);
 }
 
 static fallible start_keeper(const struct peers *p, const char *program, int listener)
@@ -177,8 +178,8 @@ static fallible listen_for(const struct peers *p, int *ret_fd)
     return NULL;
 }
 
-static fallible docker(const struct peers *p, const char *const *words, bool answers,
-                       double *ret_ms)
+static fallible docker_call(const struct peers *p, const char *const *words, bool answers,
+                            double *ret_ms)
 {
     char host[PEERS_PATH], config[PEERS_PATH];
     const char *argv[PEERS_ARGS] = {p->at[PEER_DOCKER].program, "--config", config, "--host", host};
@@ -194,7 +195,7 @@ static fallible docker(const struct peers *p, const char *const *words, bool ans
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 /* No registry: the image is the root file system that all peers have. */
-static fallible import(const struct peers *p)
+static fallible docker_import(const struct peers *p)
 {
     char tar[PEERS_PATH], file[PEERS_PATH];
     double ms;
@@ -203,7 +204,7 @@ static fallible import(const struct peers *p)
         return err_new(ERR_NOT_FOUND, "'tar' is not installed");
     snprintf(file, sizeof file, "%s/root.tar", p->scratch.dir);
     TRY(peers_call(p, WORDS(tar, "-C", p->root, "-cf", file, "."), &ms));
-    return docker(p, WORDS("import", file, IMAGE), false, &ms);
+    return docker_call(p, WORDS("import", file, IMAGE), false, &ms);
 }
 
 fallible docker_open(struct peers *p)
@@ -217,7 +218,7 @@ fallible docker_open(struct peers *p)
     TRY(listen_for(p, &listener));
     TRY(start_keeper(p, program, listener));
     close(take_fd(&listener)); /* or a client of a dead daemon would wait for ever */
-    struct err *e = import(p);
+    struct err *e = docker_import(p);
     if (e && peers_last_line(p, "dockerd.log", why))
         return err_wrap(e, "dockerd said '%s'", why);
     return e;
@@ -225,21 +226,22 @@ fallible docker_open(struct peers *p)
 
 fallible docker_answer(const struct peers *p, double *ret_ms)
 {
-    return docker(p, WORDS("run", "--rm", "--network", "none", IMAGE, "/croft-guest", "--version"),
-                  true, ret_ms);
+    return docker_call(
+        p, WORDS("run", "--rm", "--network", "none", IMAGE, "/croft-guest", "--version"), true,
+        ret_ms);
 }
 
 fallible docker_start_idle(const struct peers *p)
 {
     double ms;
 
-    return docker(p,
-                  WORDS("run", "--detach", "--network", "none", "--name", IDLE, IMAGE,
-                        "/croft-guest", "action-server", "4000"),
-                  false, &ms);
+    return docker_call(p,
+                       WORDS("run", "--detach", "--network", "none", "--name", IDLE, IMAGE,
+                             "/croft-guest", "action-server", "4000"),
+                       false, &ms);
 }
 
 fallible docker_pause(const struct peers *p, bool pause, double *ret_ms)
 {
-    return docker(p, WORDS(pause ? "pause" : "unpause", IDLE), false, ret_ms);
+    return docker_call(p, WORDS(pause ? "pause" : "unpause", IDLE), false, ret_ms);
 }

@@ -51,7 +51,7 @@ void lives_done(struct life *l, size_t count)
         err_free(l[i].error);
 }
 
-static void finish(struct crowd *c, struct life *l, struct err *e)
+static void lives_finish(struct crowd *c, struct life *l, struct err *e)
 {
     l->end_ms = lives_now_ms() - l->begin_ms;
     if (l->error)
@@ -142,25 +142,25 @@ static fallible hear_bash(struct crowd *c, struct life *l)
     TRY(buf_check(&l->box.in));
     if (str_find(buf_str(&l->box.in), STR(LIVES_OUTPUT)) < 0)
         return NULL;
-    finish(c, l, NULL);
+    lives_finish(c, l, NULL);
     return NULL;
 }
 
 /* --- a sandbox --- */
 
-static fallible tell(struct life *l, int step, const char *method, const char *target,
-                     const char *body)
+static fallible lives_tell(struct life *l, int step, const char *method, const char *target,
+                           const char *body)
 {
     l->step = step;
     return talk_send(l->api, method, target, NULL, body);
 }
 
-static fallible stop(struct life *l)
+static fallible lives_stop(struct life *l)
 {
     char body[80];
 
     snprintf(body, sizeof body, "{\"runtime_id\":\"%s\"}", l->id);
-    return tell(l, STOPPING, "POST", "/stop", body);
+    return lives_tell(l, STOPPING, "POST", "/stop", body);
 }
 
 static fallible run_first(struct life *l)
@@ -172,7 +172,7 @@ static fallible run_first(struct life *l)
     return talk_send(&l->box, "POST", "/execute_action", l->key, run);
 }
 
-static fallible begin(struct crowd *c, struct life *l)
+static fallible lives_begin(struct crowd *c, struct life *l)
 {
     char body[100];
 
@@ -182,13 +182,13 @@ static fallible begin(struct crowd *c, struct life *l)
         return run_first(l);
     l->api = c->idle[--c->idle_count];
     if (c->plan->kind == LIVES_STOP)
-        return stop(l);
+        return lives_stop(l);
     snprintf(body, sizeof body, "{\"image\":\"host\",\"session_id\":\"s%u\"}",
              ++c->plan->server->sessions);
-    return tell(l, STARTING, "POST", "/start", body);
+    return lives_tell(l, STARTING, "POST", "/start", body);
 }
 
-static void copy(char *to, size_t size, struct str from)
+static void lives_copy(char *to, size_t size, struct str from)
 {
     snprintf(to, size, STR_FMT, STR_ARG(from));
 }
@@ -197,9 +197,9 @@ static void copy(char *to, size_t size, struct str from)
 static fallible go_on(struct crowd *c, struct life *l)
 {
     if (c->plan->kind == LIVES_WHOLE)
-        return stop(l);
+        return lives_stop(l);
     if (c->plan->kind == LIVES_START) {
-        finish(c, l, NULL);
+        lives_finish(c, l, NULL);
         return NULL;
     }
     return run_first(l);
@@ -214,8 +214,8 @@ static fallible hear_start(struct crowd *c, struct life *l)
     arena_init(&a, 1u << 20);
     TRY(json_parse(&a, l->api->body, NULL, &o));
     struct str status = json_get_str(o, "status", STR("")), url = json_get_str(o, "url", STR(""));
-    copy(l->id, sizeof l->id, json_get_str(o, "runtime_id", STR("")));
-    copy(l->key, sizeof l->key, json_get_str(o, "session_api_key", STR("")));
+    lives_copy(l->id, sizeof l->id, json_get_str(o, "runtime_id", STR("")));
+    lives_copy(l->key, sizeof l->key, json_get_str(o, "session_api_key", STR("")));
     if (str_eq(status, STR("starting"))) {
         l->step = LATER;
         l->due_ms = lives_now_ms() + LOOK_MS;
@@ -232,7 +232,7 @@ static fallible hear_start(struct crowd *c, struct life *l)
     return go_on(c, l);
 }
 
-static fallible hear(struct crowd *c, struct life *l)
+static fallible lives_hear(struct crowd *c, struct life *l)
 {
     bool whole;
 
@@ -250,18 +250,18 @@ static fallible hear(struct crowd *c, struct life *l)
                        STR_ARG(str_first(l->box.body, 200)));
     if (l->step == STOPPING)
         l->id[0] = '\0';
-    finish(c, l, NULL);
+    lives_finish(c, l, NULL);
     return NULL;
 }
 
 /* --- all of them --- */
 
-static fallible look(struct life *l)
+static fallible lives_look(struct life *l)
 {
     char target[60];
 
     snprintf(target, sizeof target, "/runtime/%s", l->id);
-    return tell(l, LOOKING, "GET", target, NULL);
+    return lives_tell(l, LOOKING, "GET", target, NULL);
 }
 
 /* Those whose time has come. Gives the ms until the next one's, -1: none waits for a time. */
@@ -283,17 +283,17 @@ static int begin_due(struct crowd *c)
         if (l->step == NEW) {
             l->begin_ms = now;
             c->active++;
-            e = begin(c, l);
+            e = lives_begin(c, l);
         } else {
-            e = look(l);
+            e = lives_look(l);
         }
         if (e)
-            finish(c, l, e);
+            lives_finish(c, l, e);
     }
     return next < 0 ? -1 : (int)next + 1;
 }
 
-static fallible turn(struct crowd *c)
+static fallible lives_turn(struct crowd *c)
 {
     int wait_ms = begin_due(c);
     nfds_t n = 0;
@@ -312,9 +312,9 @@ static fallible turn(struct crowd *c)
     if (got == 0 && wait_ms < 0 && c->over < c->plan->count)
         return err_new(ERR_TIMEOUT, "no answer for %d s", TALK_WAIT_MS / 1000);
     for (nfds_t i = 0; i < n && got > 0; i++) {
-        struct err *e = c->polls[i].revents ? hear(c, c->polled[i]) : NULL;
+        struct err *e = c->polls[i].revents ? lives_hear(c, c->polled[i]) : NULL;
         if (e)
-            finish(c, c->polled[i], e);
+            lives_finish(c, c->polled[i], e);
     }
     return NULL;
 }
@@ -323,7 +323,7 @@ static void crowd_done(struct crowd *c)
 {
     for (size_t i = 0; i < c->plan->count; i++)
         if (c->lives[i].step != NEW && c->lives[i].step != OVER)
-            finish(c, &c->lives[i], err_new(ERR_TIMEOUT, "not waited for"));
+            lives_finish(c, &c->lives[i], err_new(ERR_TIMEOUT, "not waited for"));
     for (size_t i = 0; c->talks && i < c->plan->most; i++)
         talk_close(&c->talks[i]);
     free(c->talks);
@@ -366,7 +366,7 @@ fallible lives_run(const struct lives_plan *plan, struct life *l, double *ret_ms
         c.over += skip;
     }
     while (!e && c.over < plan->count)
-        e = turn(&c);
+        e = lives_turn(&c);
     *ret_ms = lives_now_ms() - first;
     crowd_done(&c);
     return e;

@@ -79,7 +79,7 @@ bool peers_last_line(const struct peers *p, const char *name, char out[PEERS_WHY
 }
 
 /* What it said last is the reason. */
-static fallible failed(const struct peers *p, const char *program, int status)
+static fallible peers_failed(const struct peers *p, const char *program, int status)
 {
     char last[PEERS_WHY_SIZE];
     bool told = peers_last_line(p, "err", last);
@@ -91,7 +91,7 @@ static fallible failed(const struct peers *p, const char *program, int status)
 }
 
 /* The scratch waits for whoever holds its word: a container must not be half made when it goes. */
-static fallible spawn(const struct peers *p, const char *const *argv, int out, pid_t *ret_pid)
+static fallible peers_spawn(const struct peers *p, const char *const *argv, int out, pid_t *ret_pid)
 {
     posix_spawn_file_actions_t a;
     char path[SCRATCH_DIR + 8];
@@ -107,7 +107,7 @@ static fallible spawn(const struct peers *p, const char *const *argv, int out, p
     return e ? err_sysno(e, "run '%s'", argv[0]) : NULL;
 }
 
-static fallible reap(const struct peers *p, const char *program, pid_t pid)
+static fallible peers_reap(const struct peers *p, const char *program, pid_t pid)
 {
     own_fd pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     int status = 0;
@@ -119,7 +119,7 @@ static fallible reap(const struct peers *p, const char *program, pid_t pid)
     waitpid(pid, &status, 0);
     if (e)
         return err_wrap(e, "%s", program);
-    return status ? failed(p, program, status) : NULL;
+    return status ? peers_failed(p, program, status) : NULL;
 }
 
 static fallible read_answer(int fd)
@@ -142,11 +142,11 @@ fallible peers_ask(const struct peers *p, const char *const *argv, double *ret_m
         return err_sys("make a pipe");
     own_fd in = ends[0], out = ends[1];
     double begin = now_ms();
-    TRY(spawn(p, argv, out, &pid));
+    TRY(peers_spawn(p, argv, out, &pid));
     close(take_fd(&out));
     struct err *e = read_answer(in);
     double ms = now_ms() - begin;
-    struct err *end = reap(p, argv[0], pid);
+    struct err *end = peers_reap(p, argv[0], pid);
     if (end) {
         err_free(e);
         return end; /* it knows better why there was no answer */
@@ -162,13 +162,13 @@ fallible peers_call(const struct peers *p, const char *const *argv, double *ret_
     pid_t pid;
     double begin = now_ms();
 
-    TRY(spawn(p, argv, out, &pid));
-    TRY(reap(p, argv[0], pid));
+    TRY(peers_spawn(p, argv, out, &pid));
+    TRY(peers_reap(p, argv[0], pid));
     *ret_ms = now_ms() - begin;
     return NULL;
 }
 
-static fallible enter(const struct peers *p, int mounts)
+static fallible peers_enter(const struct peers *p, int mounts)
 {
     if (setns(mounts, CLONE_NEWNS) < 0 || (mounts == p->own_mounts && fchdir(p->cwd) < 0))
         return err_sys("enter a mount namespace");
@@ -193,9 +193,9 @@ fallible peers_answer(struct peers *p, size_t i, double *ret_ms)
     snprintf(bundle, sizeof bundle, "%s/%s", p->scratch.dir, peer->name);
     if (peer->mounts < 0)
         return peers_ask(p, argv, ret_ms);
-    TRY(enter(p, peer->mounts)); /* not counted: it is this machine's fault, not the peer's */
+    TRY(peers_enter(p, peer->mounts)); /* not counted: it is this machine's fault, not the peer's */
     struct err *e = peers_ask(p, argv, ret_ms);
-    struct err *back = enter(p, p->own_mounts);
+    struct err *back = peers_enter(p, p->own_mounts);
     if (back) {
         err_free(e);
         return back;
@@ -272,7 +272,7 @@ static fallible without_unified(struct peers *p, int *ret_mounts)
         e = err_sys("leave out '%s'", unified);
     else
         *ret_mounts = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
-    struct err *back = enter(p, p->own_mounts);
+    struct err *back = peers_enter(p, p->own_mounts);
     if (back) {
         err_free(e);
         return back;
@@ -280,7 +280,7 @@ static fallible without_unified(struct peers *p, int *ret_mounts)
     return e;
 }
 
-static fallible prepare(struct peers *p, size_t i)
+static fallible peers_prepare(struct peers *p, size_t i)
 {
     struct peer *peer = &p->at[i];
 
@@ -301,7 +301,7 @@ static fallible prepare(struct peers *p, size_t i)
 static void try_peer(struct peers *p, size_t i)
 {
     struct peer *peer = &p->at[i];
-    struct err *e = prepare(p, i);
+    struct err *e = peers_prepare(p, i);
 
     if (!e)
         e = peers_answer(p, i, &peer->trial_ms); /* the first fills caches: */

@@ -23,7 +23,7 @@
 #define ARENA_MAX (16u << 20)
 
 /* Nothing of the user's settings: no key, no pools, no address. */
-static fallible spawn(struct served *s, const char *self, int out)
+static fallible served_spawn(struct served *s, const char *self, int out)
 {
     char home[SCRATCH_DIR + 8], path[1024], log[SCRATCH_DIR + 16];
     const char *const argv[] = {self,      "serve",  "--listen", "127.0.0.1:0",
@@ -64,14 +64,14 @@ static fallible read_port(struct served *s, int from)
     return err_new(ERR_INTERNAL, "the server did not start: %.500s", buf_cstr(&said));
 }
 
-static fallible start(struct served *s, const char *self)
+static fallible served_start(struct served *s, const char *self)
 {
     int out[2];
 
     if (pipe2(out, O_CLOEXEC) < 0)
         return err_sys("make a pipe");
     own_fd from = out[0], to = out[1];
-    TRY(spawn(s, self, to));
+    TRY(served_spawn(s, self, to));
     close(take_fd(&to));
     own_fd pidfd = (int)syscall(SYS_pidfd_open, s->pid, 0);
     if (pidfd < 0)
@@ -88,10 +88,10 @@ fallible served_open(struct served *s, const char *tmp, const char *self)
     arena_init(&s->arena, ARENA_MAX);
     TRY(scratch_open(&s->scratch, tmp));
     snprintf(s->state, sizeof s->state, "%s/state", s->scratch.dir);
-    return start(s, self);
+    return served_start(s, self);
 }
 
-static fallible end(struct served *s)
+static fallible served_end(struct served *s)
 {
     own_fd pidfd = s->pid ? (int)syscall(SYS_pidfd_open, s->pid, 0) : -1;
     int status = 0;
@@ -111,7 +111,7 @@ fallible served_close(struct served *s)
 {
     talk_close(&s->api);
     arena_done(&s->arena);
-    struct err *e = end(s), *left = scratch_close(&s->scratch);
+    struct err *e = served_end(s), *left = scratch_close(&s->scratch);
     if (e) {
         err_free(left);
         return e;

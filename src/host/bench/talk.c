@@ -20,7 +20,7 @@
 #define REQUEST_MAX 4096
 #define PIECE       16384
 
-static fallible join(struct talk *t, int family, const void *address, socklen_t len)
+static fallible talk_join(struct talk *t, int family, const void *address, socklen_t len)
 {
     own_fd fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int one = 1;
@@ -40,7 +40,7 @@ fallible talk_tcp(struct talk *t, uint16_t port)
     struct sockaddr_in in = {
         .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
-    return join(t, AF_INET, &in, sizeof in);
+    return talk_join(t, AF_INET, &in, sizeof in);
 }
 
 fallible talk_unix(struct talk *t, const char *path)
@@ -51,7 +51,7 @@ fallible talk_unix(struct talk *t, const char *path)
         return err_new(ERR_INVALID, "socket '%.200s': longer than %zu letters", path,
                        sizeof un.sun_path - 1);
     memcpy(un.sun_path, path, strlen(path));
-    return join(t, AF_UNIX, &un, sizeof un);
+    return talk_join(t, AF_UNIX, &un, sizeof un);
 }
 
 void talk_close(struct talk *t)

@@ -11,8 +11,8 @@
 #include "host/build/inner.h"
 #include "net/server.h"
 
-static fallible check(struct http_req *req, unsigned scope, struct builds **ret_builds,
-                      const struct key **ret_key)
+static fallible api_check(struct http_req *req, unsigned scope, struct builds **ret_builds,
+                          const struct key **ret_key)
 {
     const struct face *face = req->app;
 
@@ -76,7 +76,7 @@ static fallible handle_exists(struct http_req *req)
     const struct key *key;
     struct str image = http_req_query(req, "image");
 
-    TRY(check(req, KEY_RUNTIME | KEY_READ, &b, &key));
+    TRY(api_check(req, KEY_RUNTIME | KEY_READ, &b, &key));
     if (!image.len)
         return err_new(ERR_UNPROCESSABLE, "image: name one, as in ?image=debian:12");
     if (str_eq(image, STR("host"))) {
@@ -97,7 +97,7 @@ static fallible handle_status(struct http_req *req)
     struct jw w;
 
     buf_init(&out, 4 * BUILD_LOG);
-    TRY(check(req, KEY_RUNTIME | KEY_READ, &b, &key));
+    TRY(api_check(req, KEY_RUNTIME | KEY_READ, &b, &key));
     struct str id = http_req_query(req, "build_id");
     if (!id.len)
         return err_new(ERR_UNPROCESSABLE, "build_id: it is missing");
@@ -243,7 +243,7 @@ static fallible handle_build(struct http_req *req)
     const struct key *key;
     struct posting *p;
 
-    TRY(check(req, KEY_RUNTIME, &b, &key));
+    TRY(api_check(req, KEY_RUNTIME, &b, &key));
     if (!builds_possible())
         return err_new(ERR_UNSUPPORTED,
                        "images cannot be built here: buildah is not installed "

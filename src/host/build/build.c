@@ -120,7 +120,7 @@ void build_drop(struct build *b)
     free(b);
 }
 
-static void tell(const struct build *b, bool failed, const char *message)
+static void build_tell(const struct build *b, bool failed, const char *message)
 {
     const struct builds_config *c = &b->builds->config;
 
@@ -249,7 +249,7 @@ void build_queue(struct build *b, store_done *done, void *arg)
     all->waiting_count++;
     build_row_write(b, done, arg);
     snprintf(text, sizeof text, "building image '%.200s' (build %s)", b->tags[0], b->id);
-    tell(b, false, text);
+    build_tell(b, false, text);
     loop_later(all->config.loop, &all->next, on_next);
 }
 
@@ -275,7 +275,7 @@ void build_end(struct build *b, enum build_status status, const char *fmt, ...)
     } else {
         snprintf(text, sizeof text, "image '%.200s' was not built (build %s): %.400s", b->tags[0],
                  b->id, b->error ? b->error : build_status_word(status));
-        tell(b, true, text);
+        build_tell(b, true, text);
     }
     all->working_count--;
     build_drop(b);

@@ -19,7 +19,7 @@
 
 /* --- away with a sandbox, whatever it does; the build may be gone --- */
 
-static void dispose(struct sbx *s);
+static void run_dispose(struct sbx *s);
 
 static void on_disposed_of(void *arg, struct sbx *s, const struct err *e)
 {
@@ -31,10 +31,10 @@ static void on_disposed_of(void *arg, struct sbx *s, const struct err *e)
 static void on_then_dispose(void *arg, struct sbx *s, const struct err *e)
 {
     (void)arg, (void)e;
-    dispose(s);
+    run_dispose(s);
 }
 
-static void dispose(struct sbx *s)
+static void run_dispose(struct sbx *s)
 {
     struct err *e = NULL;
     enum sbx_state now = (enum sbx_state)s->state.now;
@@ -61,7 +61,7 @@ void build_stop(struct build *b)
     }
     buf_done(&b->said);
     if (b->sandbox)
-        dispose(take(&b->sandbox));
+        run_dispose(take(&b->sandbox));
 }
 
 /* --- a sandbox and what it says --- */
@@ -131,7 +131,7 @@ static fallible open_output(struct build *b, int *ret_write)
 }
 
 /* The context is at /in, base images at /base/0 and so on. */
-static fallible start(struct build *b)
+static fallible build_start_run(struct build *b)
 {
     const struct builds_config *c = &b->builds->config;
     char in[4400], where[BUILD_BASES][24], bases[BUILD_BASES * BUILD_NAME + 8] = "BASES=";
@@ -163,9 +163,9 @@ static fallible start(struct build *b)
     return sbx_start(b->sandbox, on_started, b);
 }
 
-static void step(struct build *b)
+static void build_step(struct build *b)
 {
-    struct err *e = start(b);
+    struct err *e = build_start_run(b);
 
     if (e)
         build_end(b, BUILD_INTERNAL_ERROR, "make a sandbox to build in: %s", err_text(e));
@@ -185,7 +185,7 @@ void build_run(struct build *b)
     b->scanning = true;
     loop_timer_start(b->builds->config.loop, &b->deadline, b->builds->config.timeout_ms,
                      on_deadline);
-    step(b);
+    build_step(b);
 }
 
 static void start_build(struct build *b)
@@ -193,7 +193,7 @@ static void start_build(struct build *b)
     b->scanning = false;
     loop_timer_start(b->builds->config.loop, &b->deadline, b->builds->config.timeout_ms,
                      on_deadline);
-    step(b);
+    build_step(b);
 }
 
 /* --- base images --- */
@@ -282,7 +282,7 @@ static void look_for_bases(struct build *b)
 
 /* --- the result --- */
 
-static void import(struct build *b);
+static void build_import(struct build *b);
 
 static void on_imported(void *arg, const char *id, size_t count, const struct err *e)
 {
@@ -292,12 +292,12 @@ static void on_imported(void *arg, const char *id, size_t count, const struct er
     if (e)
         build_end(b, BUILD_INTERNAL_ERROR, "%s", err_text(e));
     else if (++b->tags_done < b->tag_count)
-        import(b); /* the same once more, under its next name */
+        build_import(b); /* the same once more, under its next name */
     else
         build_end(b, BUILD_SUCCESS, "%s", "");
 }
 
-static void import(struct build *b)
+static void build_import(struct build *b)
 {
     struct str name = str_of(b->tags[b->tags_done]);
     struct sbx_driver *d = b->builds->config.driver;
@@ -324,7 +324,7 @@ static void on_tag(void *arg, const char *record, size_t count, const struct err
         look_for_tags(b);
     else {
         b->tags_done = 0;
-        import(b);
+        build_import(b);
     }
     err_free(e);
 }

@@ -204,7 +204,8 @@ static fallible read_layer(const struct changes_source *src, size_t layer, struc
 }
 
 /* What the upper list says over the lower one. */
-static fallible merge(const struct nodes *above, const struct nodes *below, struct nodes *ret)
+static fallible layers_merge(const struct nodes *above, const struct nodes *below,
+                             struct nodes *ret)
 {
     size_t i = 0, k = 0;
 
@@ -238,7 +239,7 @@ fallible layers_read(const struct changes_source *src, struct arena *a, struct n
         struct nodes one = {0}, both = {0};
         e = read_layer(src, i, a, &one);
         if (!e)
-            e = merge(&one, &all, &both);
+            e = layers_merge(&one, &all, &both);
         nodes_done(&one);
         nodes_done(&all);
         all = both;

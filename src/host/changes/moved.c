@@ -37,19 +37,19 @@ void moved_done(struct moved *m)
     notes_done(&m->notes);
 }
 
-static bool later(struct timespec a, struct timespec b)
+static bool moved_later(struct timespec a, struct timespec b)
 {
     return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
 }
 
 bool moved_is(const struct moved *m, const struct stat *st)
 {
-    return later(st->st_ctim, m->since) && !notes_have(&m->notes, st);
+    return moved_later(st->st_ctim, m->since) && !notes_have(&m->notes, st);
 }
 
 bool moved_is_written(const struct moved *m, const struct stat *st)
 {
-    return !S_ISDIR(st->st_mode) && later(st->st_mtim, m->since) && moved_is(m, st);
+    return !S_ISDIR(st->st_mode) && moved_later(st->st_mtim, m->since) && moved_is(m, st);
 }
 
 fallible entry_is_mount(int dir, const char *name, bool *ret_mount)

@@ -60,19 +60,19 @@ static struct note note_of(const struct stat *st)
               : (struct note){0};
 }
 
-static bool have(const struct notes *n, struct note key)
+static bool notes_have_path(const struct notes *n, struct note key)
 {
     return n->count && bsearch(&key, n->at, n->count, sizeof key, by_all);
 }
 
 bool notes_have(const struct notes *n, const struct stat *st)
 {
-    return have(n, note_of(st));
+    return notes_have_path(n, note_of(st));
 }
 
 bool notes_have_removed(const struct notes *n)
 {
-    return have(n, note_of(NULL));
+    return notes_have_path(n, note_of(NULL));
 }
 
 static struct note origin_note(struct str origin)
@@ -84,7 +84,7 @@ static struct note origin_note(struct str origin)
 
 bool notes_have_origin(const struct notes *n, struct str origin)
 {
-    return have(n, origin_note(origin));
+    return notes_have_path(n, origin_note(origin));
 }
 
 void notes_add_origin(struct buf *to, struct str origin)

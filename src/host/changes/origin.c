@@ -62,7 +62,7 @@ struct str origin_of(int dir, const char *name, char key[ORIGIN_MAX])
 }
 
 /* Whoever came from this file was moved by the sandbox. */
-static void seen(struct seeker *k, int dir, const char *name)
+static void origin_seen(struct seeker *k, int dir, const char *name)
 {
     char key[ORIGIN_MAX];
     struct str origin = origin_of(dir, name, key);
@@ -76,7 +76,7 @@ static fallible walk_one(struct tree_visitor *v, enum tree_when when, const stru
 {
     (void)skip;
     if (when == TREE_LEAF && S_ISREG(at->st->st_mode))
-        seen(container_of(v, struct seeker, v), at->dir, at->name);
+        origin_seen(container_of(v, struct seeker, v), at->dir, at->name);
     return NULL;
 }
 
@@ -103,11 +103,11 @@ static fallible look_at(struct seeker *k, const struct change *c)
     if (S_ISDIR(c->old_mode))
         return c->kind == CHANGE_MODE ? NULL : look_below(k, c);
     TRY(lookup_parent(&k->lower, c->kind == CHANGE_RENAMED ? c->from : c->path, &dir, &name));
-    seen(k, dir, name);
+    origin_seen(k, dir, name);
     return NULL;
 }
 
-static fallible seek(struct seeker *k, const struct notes *notes, struct changes *c)
+static fallible origin_seek(struct seeker *k, const struct notes *notes, struct changes *c)
 {
     bool took = c->kinds[CHANGE_DELETED] || c->kinds[CHANGE_REPLACED] || notes_have_removed(notes);
 
@@ -139,7 +139,7 @@ fallible origins_check(const struct changes_source *src, const struct notes *not
 
     map_init(&k.lost);
     lookup_init(&k.lower, src->lower);
-    struct err *e = seek(&k, notes, c);
+    struct err *e = origin_seek(&k, notes, c);
     lookup_done(&k.lower);
     map_done(&k.lost);
     return e;

@@ -75,7 +75,7 @@ static fallible unless_closed(struct err *e)
     return NULL;
 }
 
-static fallible collect(struct finder *f)
+static fallible rename_collect(struct finder *f)
 {
     for (size_t i = 0; i < f->c->count; i++) {
         const struct change *c = &f->c->list[i];
@@ -155,7 +155,7 @@ static size_t first_of_size(const struct finder *f, uint64_t size)
 
 #define SAME_SIZE_MAX 64 /* of one size are compared: a rename is a courtesy */
 
-static fallible match(struct finder *f, struct lookup *upper, struct change *c)
+static fallible rename_match(struct finder *f, struct lookup *upper, struct change *c)
 {
     uint8_t digest[SHA256_LEN];
     size_t at = first_of_size(f, c->size), end = at + SAME_SIZE_MAX;
@@ -198,9 +198,9 @@ static void drop_used(struct finder *f)
     f->c->count = kept;
 }
 
-static fallible find(struct finder *f, const struct changes_source *src)
+static fallible rename_find(struct finder *f, const struct changes_source *src)
 {
-    TRY(collect(f));
+    TRY(rename_collect(f));
     if (!f->count)
         return NULL;
     qsort(f->gone, f->count, sizeof *f->gone, by_size);
@@ -210,7 +210,7 @@ static fallible find(struct finder *f, const struct changes_source *src)
             continue;
         struct lookup upper;
         lookup_init_layer(&upper, src->uppers[c->layer]);
-        struct err *e = match(f, &upper, c);
+        struct err *e = rename_match(f, &upper, c);
         lookup_done(&upper);
         TRY(unless_closed(e));
     }
@@ -223,7 +223,7 @@ fallible renames_find(const struct changes_source *src, struct changes *c)
     struct finder f = {.v.visit = walk_one, .c = c, .left_bytes = CHANGES_HASH_BYTES};
 
     lookup_init(&f.lower, src->lower);
-    struct err *e = find(&f, src);
+    struct err *e = rename_find(&f, src);
     lookup_done(&f.lower);
     free(f.gone);
     return e;

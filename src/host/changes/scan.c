@@ -28,7 +28,7 @@ struct scan {
     char *piece[2];
 };
 
-static fallible add(struct scan *s, const struct change *change)
+static fallible scan_add(struct scan *s, const struct change *change)
 {
     struct changes *c = s->c;
 
@@ -107,11 +107,11 @@ static fallible on_deleted(struct scan *s, struct str path, const struct stat *o
                        .old_changed = old->st_ctim};
 
     TRY(moved_look(&s->moved, &s->lower, path, old, &c.conflict, &c.mounted));
-    return add(s, &c);
+    return scan_add(s, &c);
 }
 
-static fallible compare(struct scan *s, const struct node *n, const struct stat *old,
-                        struct change *c, bool *ret_same)
+static fallible scan_compare(struct scan *s, const struct node *n, const struct stat *old,
+                             struct change *c, bool *ret_same)
 {
     bool same = true;
 
@@ -198,7 +198,7 @@ static fallible on_new(struct scan *s, const struct node *n, const struct stat *
     c->kind = n->kind == NODE_SPECIAL ? CHANGE_SPECIAL : old ? CHANGE_REPLACED : CHANGE_ADDED;
     TRY(old ? moved_look(&s->moved, &s->lower, c->path, old, &c->conflict, &c->mounted)
             : look_for_origin(s, n, c));
-    return add(s, c);
+    return scan_add(s, c);
 }
 
 /* A sandbox sees what lies under a mount, and that is what it changed. Nobody else sees it. */
@@ -218,7 +218,7 @@ static fallible on_mounted(struct scan *s, const struct node *n, const struct st
 
     if (n->kind == NODE_LINK)
         TRY(lookup_link(&s->uppers[n->layer], n->path, &s->c->arena, &c.target));
-    return add(s, &c);
+    return scan_add(s, &c);
 }
 
 /* A directory that something is mounted on is there in the layer for what is in it. */
@@ -284,9 +284,9 @@ static fallible on_node(struct scan *s, const struct node *n)
         return NULL;
     if (!there || n->kind == NODE_SPECIAL || type_of(n->mode) != type_of(old.st_mode))
         return on_new(s, n, there ? &old : NULL, &c);
-    TRY(compare(s, n, &old, &c, &same));
+    TRY(scan_compare(s, n, &old, &c, &same));
     if (!same)
-        TRY(add(s, &c));
+        TRY(scan_add(s, &c));
     bool below = s->opaque.p && path_beneath(n->path, s->opaque);
     if (n->kind == NODE_DIR && (n->opaque || below)) {
         if (!below)
@@ -304,11 +304,11 @@ static fallible on_any(struct scan *s, const struct node *n)
     if (!e || !is_closed(e))
         return e;
     err_free(e);
-    return add(s, &(struct change){.kind = CHANGE_SPECIAL,
-                                   .path = n->path,
-                                   .mode = n->mode & ~(mode_t)07000,
-                                   .size = n->size,
-                                   .layer = n->layer});
+    return scan_add(s, &(struct change){.kind = CHANGE_SPECIAL,
+                                        .path = n->path,
+                                        .mode = n->mode & ~(mode_t)07000,
+                                        .size = n->size,
+                                        .layer = n->layer});
 }
 
 static int by_path(const void *a, const void *b)

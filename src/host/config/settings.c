@@ -63,7 +63,8 @@ static const char *dir_from(const char *const *envp, const char *name)
 /* --- files --------------------------------------------------------------------------------------
  */
 
-static fallible parse(struct arena *a, struct str name, struct str text, struct json **ret_tree)
+static fallible settings_parse(struct arena *a, struct str name, struct str text,
+                               struct json **ret_tree)
 {
     if (str_ends(name, STR(".yaml")) || str_ends(name, STR(".yml")))
         return yaml_parse(a, text, ret_tree);
@@ -83,7 +84,7 @@ fallible settings_load_file(struct settings_loaded *l, const char *path)
     struct str source = arena_printf(&l->arena, "file:%s", path);
     json_push(l->files, json_new_str(&l->arena, arena_copy(&l->arena, str_of(path))));
     TRY(arena_check(&l->arena));
-    TRY_WRAP(parse(&l->arena, str_of(path), text, &tree), "%s", path);
+    TRY_WRAP(settings_parse(&l->arena, str_of(path), text, &tree), "%s", path);
     return cfg_load_tree(&l->cfg, tree, source.p, foreign, ARRAY_LEN(foreign));
 }
 

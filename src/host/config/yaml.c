@@ -45,7 +45,7 @@ static fallible wrong_at(yaml_mark_t at, const char *what, const char *more)
                    more);
 }
 
-static fallible wrong(const struct yaml *y, const char *what)
+static fallible yaml_wrong(const struct yaml *y, const char *what)
 {
     return wrong_at(y->event.start_mark, what, "");
 }
@@ -62,7 +62,7 @@ static fallible parser_error(const struct yaml *y)
     return wrong_at(p->problem_mark, p->problem ? p->problem : "not YAML", "");
 }
 
-static fallible next(struct yaml *y)
+static fallible yaml_next(struct yaml *y)
 {
     yaml_event_delete(&y->event);
     return yaml_parser_parse(&y->parser, &y->event) ? NULL : parser_error(y);
@@ -71,7 +71,7 @@ static fallible next(struct yaml *y)
 static fallible count_node(struct yaml *y)
 {
     if (++y->nodes > YAML_MAX_NODES)
-        return wrong(y, "the document grows too large (are aliases nested in aliases?)");
+        return yaml_wrong(y, "the document grows too large (are aliases nested in aliases?)");
     return NULL;
 }
 
@@ -83,13 +83,13 @@ static struct str text_of(struct arena *a, const yaml_char_t *s, size_t len)
     return arena_copy(a, str_n(s, len));
 }
 
-static fallible remember(struct yaml *y, const yaml_char_t *name, struct anchor **ret_anchor)
+static fallible yaml_remember(struct yaml *y, const yaml_char_t *name, struct anchor **ret_anchor)
 {
     *ret_anchor = NULL;
     if (!name)
         return NULL;
     if (++y->anchor_count > ANCHORS_MAX)
-        return wrong(y, "too many anchors");
+        return yaml_wrong(y, "too many anchors");
     struct anchor *a = arena_new(y->arena, struct anchor);
     struct str copy = text_of(y->arena, name, strlen((const char *)name));
     TRY(arena_check(y->arena));
@@ -134,9 +134,9 @@ static fallible read_alias(struct yaml *y, struct json **ret_value)
         if (!str_eq(a->name, name))
             continue;
         if (!a->value)
-            return wrong(y, "the alias stands inside its own anchor");
+            return yaml_wrong(y, "the alias stands inside its own anchor");
         TRY(copy_tree(y, a->value, ret_value));
-        return next(y);
+        return yaml_next(y);
     }
     return wrong_at(y->event.start_mark, "no anchor named ", name.p);
 }
@@ -174,7 +174,7 @@ static fallible read_scalar(struct yaml *y, struct json **ret_value)
                         e->start_mark.column + 1);
     if (!*ret_value)
         return wrong_at(e->start_mark, "the value does not fit its tag ", tag.p);
-    return next(y);
+    return yaml_next(y);
 }
 
 /* --- collections --------------------------------------------------------------------------------
@@ -186,13 +186,13 @@ static fallible read_sequence(struct yaml *y, unsigned depth, struct json **ret_
 
     if (!array)
         return arena_check(y->arena);
-    TRY(next(y));
+    TRY(yaml_next(y));
     while (y->event.type != YAML_SEQUENCE_END_EVENT) {
         TRY(read_node(y, depth + 1, &value));
         json_push(array, value);
     }
     *ret_value = array;
-    return next(y);
+    return yaml_next(y);
 }
 
 /* As json_set, but by hash when there are many; overwrite false keeps what is there. */
@@ -255,7 +255,7 @@ static void merge_object(struct mapping *m, struct json *from)
 }
 
 /* "<<": a mapping, or a list of them in which the earlier wins. */
-static fallible merge(struct yaml *y, yaml_mark_t at, struct mapping *m, struct json *from)
+static fallible yaml_merge(struct yaml *y, yaml_mark_t at, struct mapping *m, struct json *from)
 {
     (void)y;
     if (from->type == JSON_OBJECT) {
@@ -292,7 +292,7 @@ static fallible read_members(struct yaml *y, unsigned depth, struct mapping *m,
         TRY(read_node(y, depth + 1, &key));
         TRY(read_node(y, depth + 1, &value));
         if (is_merge) {
-            TRY(merge(y, at, merged, value));
+            TRY(yaml_merge(y, at, merged, value));
             continue;
         }
         TRY(key_text(y, at, key, &name));
@@ -307,7 +307,7 @@ static fallible read_mapping(struct yaml *y, unsigned depth, struct json **ret_v
     struct mapping merged = {.object = json_new(y->arena, JSON_OBJECT)};
 
     TRY(arena_check(y->arena));
-    TRY(next(y));
+    TRY(yaml_next(y));
     map_init(&m.index);
     map_init(&merged.index);
     struct err *e = read_members(y, depth, &m, &merged);
@@ -322,7 +322,7 @@ static fallible read_mapping(struct yaml *y, unsigned depth, struct json **ret_v
     map_done(&merged.index);
     TRY(e);
     *ret_value = m.object;
-    return next(y);
+    return yaml_next(y);
 }
 
 static fallible check_collection_tag(const struct yaml *y, const yaml_char_t *tag, const char *want)
@@ -340,27 +340,27 @@ static fallible read_node(struct yaml *y, unsigned depth, struct json **ret_valu
     struct anchor *anchor = NULL;
 
     if (depth > YAML_MAX_DEPTH)
-        return wrong(y, "nested too deep");
+        return yaml_wrong(y, "nested too deep");
     TRY(count_node(y));
     switch (e->type) {
     case YAML_ALIAS_EVENT:
         return read_alias(y, ret_value);
     case YAML_SCALAR_EVENT:
-        TRY(remember(y, e->data.scalar.anchor, &anchor));
+        TRY(yaml_remember(y, e->data.scalar.anchor, &anchor));
         TRY(read_scalar(y, ret_value));
         break;
     case YAML_SEQUENCE_START_EVENT:
         TRY(check_collection_tag(y, e->data.sequence_start.tag, TAG_PREFIX "seq"));
-        TRY(remember(y, e->data.sequence_start.anchor, &anchor));
+        TRY(yaml_remember(y, e->data.sequence_start.anchor, &anchor));
         TRY(read_sequence(y, depth, ret_value));
         break;
     case YAML_MAPPING_START_EVENT:
         TRY(check_collection_tag(y, e->data.mapping_start.tag, TAG_PREFIX "map"));
-        TRY(remember(y, e->data.mapping_start.anchor, &anchor));
+        TRY(yaml_remember(y, e->data.mapping_start.anchor, &anchor));
         TRY(read_mapping(y, depth, ret_value));
         break;
     default:
-        return wrong(y, "a value should be here");
+        return yaml_wrong(y, "a value should be here");
     }
     if (anchor) /* a copy: the tree itself may be taken apart by a merge */
         TRY(copy_tree(y, *ret_value, &anchor->value));
@@ -372,17 +372,17 @@ static fallible read_node(struct yaml *y, unsigned depth, struct json **ret_valu
 
 static fallible read_stream(struct yaml *y, struct json **ret_value)
 {
-    TRY(next(y)); /* stream start */
-    TRY(next(y));
+    TRY(yaml_next(y)); /* stream start */
+    TRY(yaml_next(y));
     if (y->event.type == YAML_STREAM_END_EVENT) {
         *ret_value = json_new(y->arena, JSON_NULL);
         return arena_check(y->arena);
     }
-    TRY(next(y)); /* document start */
+    TRY(yaml_next(y)); /* document start */
     TRY(read_node(y, 1, ret_value));
-    TRY(next(y)); /* document end */
+    TRY(yaml_next(y)); /* document end */
     return y->event.type == YAML_STREAM_END_EVENT ? NULL
-                                                  : wrong(y, "a second document begins here");
+                                                  : yaml_wrong(y, "a second document begins here");
 }
 
 fallible yaml_parse(struct arena *a, struct str text, struct json **ret_value)

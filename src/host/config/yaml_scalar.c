@@ -38,7 +38,7 @@ static struct str skip_sign(struct str s, bool *ret_negative)
 }
 
 /* How many characters from the front are digits of the base or underscores. */
-static size_t span(struct str s, unsigned base)
+static size_t scalar_span(struct str s, unsigned base)
 {
     size_t n = 0;
 
@@ -66,7 +66,7 @@ enum form { NOT_A_NUMBER, BASE_2, BASE_8, BASE_10, BASE_16, SIXTIES, FLOAT, FLOA
 
 static bool is_float_tail(struct str s) /* after the point */
 {
-    s = str_from(s, span(s, 10));
+    s = str_from(s, scalar_span(s, 10));
     if (s.len == 0)
         return true;
     if ((s.p[0] | 0x20) != 'e' || s.len < 3 || (s.p[1] != '-' && s.p[1] != '+'))
@@ -79,28 +79,28 @@ static bool is_float_tail(struct str s) /* after the point */
 
 static enum form form_of(struct str s, bool signed_)
 {
-    if (s.len > 2 && s.p[0] == '0' && s.p[1] == 'b' && span(str_from(s, 2), 2) == s.len - 2)
+    if (s.len > 2 && s.p[0] == '0' && s.p[1] == 'b' && scalar_span(str_from(s, 2), 2) == s.len - 2)
         return BASE_2;
-    if (s.len > 2 && s.p[0] == '0' && s.p[1] == 'x' && span(str_from(s, 2), 16) == s.len - 2)
+    if (s.len > 2 && s.p[0] == '0' && s.p[1] == 'x' && scalar_span(str_from(s, 2), 16) == s.len - 2)
         return BASE_16;
     if (s.len > 1 && s.p[0] == '.' && str_is_digit(s.p[1]))
         return !signed_ && is_float_tail(str_from(s, 1)) ? FLOAT : NOT_A_NUMBER;
     if (!s.len || !str_is_digit(s.p[0]))
         return NOT_A_NUMBER;
-    struct str rest = str_from(s, span(s, 10));
+    struct str rest = str_from(s, scalar_span(s, 10));
     if (rest.len && rest.p[0] == '.')
         return is_float_tail(str_from(rest, 1)) ? FLOAT : NOT_A_NUMBER;
     if (rest.len == 0) {
         if (s.p[0] != '0' || s.len == 1)
             return BASE_10;
-        return span(str_from(s, 1), 8) == s.len - 1 ? BASE_8 : NOT_A_NUMBER;
+        return scalar_span(str_from(s, 1), 8) == s.len - 1 ? BASE_8 : NOT_A_NUMBER;
     }
     if (!skip_sixties(&rest))
         return NOT_A_NUMBER;
     if (rest.len == 0)
         return s.p[0] == '0' ? NOT_A_NUMBER : SIXTIES;
-    return rest.p[0] == '.' && span(str_from(rest, 1), 10) == rest.len - 1 ? FLOAT_SIXTIES
-                                                                           : NOT_A_NUMBER;
+    return rest.p[0] == '.' && scalar_span(str_from(rest, 1), 10) == rest.len - 1 ? FLOAT_SIXTIES
+                                                                                  : NOT_A_NUMBER;
 }
 
 static fallible make_int(struct arena *a, struct str s, unsigned base, bool negative,

@@ -248,7 +248,7 @@ static void on_hangup(struct loop_signal *s)
         log_info("certificate reloaded");
 }
 
-static fallible serve(struct echo *e)
+static fallible echo_serve(struct echo *e)
 {
     char name[160];
     int fd;
@@ -293,7 +293,7 @@ static fallible open_tls(struct echo *e)
     return tls_server_new(&files, &e->tls);
 }
 
-static fallible run(struct echo *e, const struct router *router)
+static fallible echo_serve_loop(struct echo *e, const struct router *router)
 {
     own(net) net = NULL;
 
@@ -308,7 +308,7 @@ static fallible run(struct echo *e, const struct router *router)
         .filter_ctx = e->tls,
     };
     TRY(http_server_new(net, &config, &e->server));
-    struct err *error = serve(e);
+    struct err *error = echo_serve(e);
     loop_signal_stop(&e->term);
     loop_signal_stop(&e->interrupt);
     loop_signal_stop(&e->hangup);
@@ -326,7 +326,7 @@ fallible echo_run(struct loop *loop, const struct echo_config *config)
     buf_init(&e.scratch, 64u << 10);
     router_add(router, routes, ARRAY_LEN(routes));
     echo_add_streams(router);
-    struct err *error = run(&e, router);
+    struct err *error = echo_serve_loop(&e, router);
     own_close(e.dir_fd);
     tls_server_free(e.tls);
     buf_done(&e.scratch);

@@ -154,7 +154,7 @@ static fallible hash_config(struct import *im, uint8_t out[SHA256_LEN])
     return source_hash_end(&hash, out);
 }
 
-static fallible describe(struct import *im)
+static fallible import_describe(struct import *im)
 {
     own_done(buf) text;
     uint8_t digest[SHA256_LEN];
@@ -226,7 +226,7 @@ static fallible import_all(struct import *im, int given)
     im->left_bytes = im->how->limit_bytes;
     for (size_t i = 0; i < im->archive.layer_count; i++)
         TRY_WRAP(import_layer(im, i), "layer %zu of %u", i + 1, im->archive.layer_count);
-    TRY(describe(im));
+    TRY(import_describe(im));
     im->image.no_bash = !has_file(im, STR("bin/bash")) && !has_file(im, STR("usr/bin/bash"));
     return imagestore_publish(&im->store, im->a, &im->image);
 }

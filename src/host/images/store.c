@@ -271,8 +271,8 @@ static bool has_name(const struct image *i, struct str which)
 }
 
 /* Names and whole ids come before the first digits of an id, however few those are. */
-static fallible find(const struct imagestore *s, const char *which, size_t digits, struct arena *a,
-                     struct image *ret)
+static fallible store_find(const struct imagestore *s, const char *which, size_t digits,
+                           struct arena *a, struct image *ret)
 {
     struct image *list;
     size_t count, found = 0;
@@ -305,7 +305,7 @@ static fallible open_and_find(int state, const char *which, size_t digits, struc
     struct imagestore s;
 
     TRY(imagestore_open(state, false, &s));
-    struct err *e = find(&s, which, digits, a, ret);
+    struct err *e = store_find(&s, which, digits, a, ret);
     imagestore_done(&s);
     return e;
 }
@@ -450,13 +450,13 @@ static struct str name_meant(const struct image *i, struct str which)
     return str_eq(i->name, which) ? i->name : meant;
 }
 
-static fallible drop(const struct imagestore *s, const char *which,
-                     bool (*in_use)(void *arg, struct str id), void *arg, struct arena *a,
-                     struct image *ret)
+static fallible store_drop(const struct imagestore *s, const char *which,
+                           bool (*in_use)(void *arg, struct str id), void *arg, struct arena *a,
+                           struct image *ret)
 {
     struct image i;
 
-    TRY(find(s, which, 1, a, &i));
+    TRY(store_find(s, which, 1, a, &i));
     struct str name = name_meant(&i, str_of(which));
     if (!name.len || !i.alias_count) {
         *ret = i;
@@ -478,7 +478,7 @@ fallible images_drop(int state, const char *which, bool (*in_use)(void *arg, str
     struct imagestore s;
 
     TRY(imagestore_open(state, true, &s));
-    struct err *e = drop(&s, which, in_use, arg, a, ret);
+    struct err *e = store_drop(&s, which, in_use, arg, a, ret);
     imagestore_done(&s);
     return e;
 }

@@ -282,7 +282,7 @@ struct choice {
     struct buf others; /* all there are, for who asks in vain */
 };
 
-static void consider(struct choice *c, int boxes, const char *id, const char *here)
+static void kept_consider(struct choice *c, int boxes, const char *id, const char *here)
 {
     own_fd box = openat(boxes, id, DIR_FLAGS, 0);
     char path[PATH_MAX];
@@ -303,14 +303,14 @@ static void consider(struct choice *c, int boxes, const char *id, const char *he
     }
 }
 
-static fallible choose(int boxes, const char *here, struct choice *c)
+static fallible kept_choose(int boxes, const char *here, struct choice *c)
 {
     own_done(buf) names = {0};
     size_t count = 0;
 
     TRY(tree_read_names(boxes, 16u << 20, &names, &count));
     for (const char *name = names.p; count--; name += strlen(name) + 1)
-        consider(c, boxes, name, here);
+        kept_consider(c, boxes, name, here);
     return NULL;
 }
 
@@ -384,7 +384,7 @@ static fallible open_any(int state, const char *id, const char *here, bool layer
     if (id && boxes >= 0 && faccessat(boxes, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return open_one(state, boxes, id, layers, ret);
     buf_init(&c.others, 64u << 10);
-    struct err *e = boxes < 0 ? NULL : choose(boxes, id ? NULL : here, &c);
+    struct err *e = boxes < 0 ? NULL : kept_choose(boxes, id ? NULL : here, &c);
     if (!e)
         e = c.id[0] ? open_one(state, boxes, c.id, layers, ret) : nothing_there(id, &c);
     buf_done(&c.others);

@@ -26,7 +26,7 @@ static void name_of(unsigned n, char kind, char out[16])
     snprintf(out, 16, "m%u%c", n, kind);
 }
 
-static fallible describe(int dir, char out[WHICH])
+static fallible which_describe(int dir, char out[WHICH])
 {
     struct statx x;
 
@@ -55,7 +55,7 @@ fallible kept_note_which(int box, unsigned n, int source, bool user)
 {
     char text[WHICH], note[WHICH + sizeof BY_USER];
 
-    TRY(describe(source, text));
+    TRY(which_describe(source, text));
     snprintf(note, sizeof note, "%s%s", user ? BY_USER : "", text);
     return kept_note_text(box, n, note);
 }
@@ -102,7 +102,7 @@ fallible kept_is_other(struct str was, int source, bool *ret_other)
     *ret_other = false;
     if (!was.len)
         return NULL;
-    TRY(describe(source, now));
+    TRY(which_describe(source, now));
     if (str_starts(was, STR(BY_USER)))
         was = str_from(was, strlen(BY_USER));
     *ret_other = !is_same(source, was, str_of(now));

@@ -11,7 +11,7 @@
 #include "host/ops/body.h"
 #include "net/server.h"
 
-static fallible admin(struct http_req *req, struct keys **ret_keys)
+static fallible api_admin(struct http_req *req, struct keys **ret_keys)
 {
     const struct face *face = req->app;
     const struct key *key;
@@ -38,7 +38,7 @@ static fallible on_list(struct http_req *req)
     struct lister l;
 
     buf_init(&out, 8u << 20); /* KEYS_MOST of them */
-    TRY(admin(req, &k));
+    TRY(api_admin(req, &k));
     jw_init(&l.w, &out, JW_WEB);
     JW_OBJECT(&l.w, NULL) {
         JW_ARRAY(&l.w, "tokens") {
@@ -98,7 +98,7 @@ static fallible on_create(struct http_req *req)
     struct key want;
     struct change *c;
 
-    TRY(admin(req, &k));
+    TRY(api_admin(req, &k));
     TRY(body_json(req, &body));
     TRY(keys_parse_want(body, &want));
     TRY(change_new(req, k, str_of(want.name), 201, &c));
@@ -114,7 +114,7 @@ static fallible on_revoke(struct http_req *req)
     struct change *c;
     struct str name = http_req_param(req, "name");
 
-    TRY(admin(req, &k));
+    TRY(api_admin(req, &k));
     if (!str_eq(http_req_query(req, "force"), STR("true")))
         TRY(keys_check_last(k, name));
     TRY(change_new(req, k, name, 200, &c));

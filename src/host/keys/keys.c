@@ -110,7 +110,7 @@ bool keys_any(const struct keys *k)
 }
 
 /* The map's time depends on the digest alone, and knowing a digest helps nobody to a secret. */
-static struct key_entry *find(const struct keys *k, struct str secret)
+static struct key_entry *keys_find_secret(const struct keys *k, struct str secret)
 {
     uint8_t hash[SHA256_LEN];
 
@@ -121,7 +121,8 @@ static struct key_entry *find(const struct keys *k, struct str secret)
 
 const struct key *keys_find(const struct keys *k, struct str secret)
 {
-    const struct key_entry *e = secret.len && secret.len <= SECRET_MOST ? find(k, secret) : NULL;
+    const struct key_entry *e =
+        secret.len && secret.len <= SECRET_MOST ? keys_find_secret(k, secret) : NULL;
 
     return e ? &e->key : NULL;
 }
@@ -329,7 +330,7 @@ fallible keys_ensure(struct keys *k, const char *name, struct str secret, unsign
     if (secret.len < SECRET_SHORT)
         log_warn("the API key is short enough to be guessed", KV("key", name));
     sha256(secret, hash);
-    const struct key_entry *other = find(k, secret);
+    const struct key_entry *other = keys_find_secret(k, secret);
     if (other && other != e)
         return err_new(ERR_CONFLICT, "key '%s' has this secret already", other->key.name);
     if ((e && e == other && e->key.scopes == scopes) || was_revoked(k, hash))
@@ -365,7 +366,7 @@ static uint64_t gap_ns(const struct keys *k, const struct key *key)
 }
 
 /* Quotas are a tenant's, and with it of the key it began with, be that revoked. */
-static struct key_entry *payer(const struct keys *k, const struct key *key)
+static struct key_entry *keys_payer(const struct keys *k, const struct key *key)
 {
     struct key_entry *of = key->of[0] ? map_get(&k->by_name, str_of(key->of)) : NULL;
 
@@ -373,7 +374,7 @@ static struct key_entry *payer(const struct keys *k, const struct key *key)
 }
 
 /* A burst of as many as a minute may have, then one every n-th part of it. */
-static fallible pace(const struct keys *k, struct key_entry *e)
+static fallible keys_pace(const struct keys *k, struct key_entry *e)
 {
     uint64_t now = loop_now_ns(store_loop(k->store)), gap = gap_ns(k, &e->key);
 
@@ -393,7 +394,7 @@ static fallible pace(const struct keys *k, struct key_entry *e)
 
 fallible keys_admit(struct keys *k, const struct key *key, unsigned live_runtimes)
 {
-    struct key_entry *e = payer(k, key);
+    struct key_entry *e = keys_payer(k, key);
     uint32_t most = e->key.most_runtimes ? e->key.most_runtimes : k->most_runtimes;
 
     if (most && live_runtimes >= most) {
@@ -403,19 +404,19 @@ fallible keys_admit(struct keys *k, const struct key *key, unsigned live_runtime
                                   e->key.name, live_runtimes, most);
         return err_again(why, 10); /* when one ends is theirs to say */
     }
-    return pace(k, e);
+    return keys_pace(k, e);
 }
 
 fallible keys_admit_again(struct keys *k, struct str tenant)
 {
     struct key_entry *e = map_get(&k->by_name, tenant);
 
-    return pace(k, e ? e : &k->open);
+    return keys_pace(k, e ? e : &k->open);
 }
 
 void keys_give_back(struct keys *k, const struct key *key)
 {
-    struct key_entry *e = payer(k, key);
+    struct key_entry *e = keys_payer(k, key);
     uint64_t gap = gap_ns(k, &e->key);
 
     e->paced_ns -= e->paced_ns > gap ? gap : e->paced_ns;

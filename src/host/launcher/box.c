@@ -37,7 +37,7 @@ void box_group_name(unsigned slot, char out[BOX_NAME])
 
 static const struct box_embryo no_embryo = {.pid = 0, .pidfd = -1, .sock = -1, .userns = -1};
 
-static void reap(pid_t pid)
+static void box_reap(pid_t pid)
 {
     while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
         ;
@@ -74,7 +74,7 @@ void box_tidy(struct box_host *h)
     box_clear_seat(h);
 }
 
-static fallible spawn(struct box_host *h, struct box_embryo *e)
+static fallible box_spawn(struct box_host *h, struct box_embryo *e)
 {
     int pair[2];
     own_fd group = -1;
@@ -107,11 +107,11 @@ static fallible spawn(struct box_host *h, struct box_embryo *e)
     return err;
 }
 
-static fallible conceive(struct box_host *h, struct box_embryo *e)
+static fallible box_make_embryo(struct box_host *h, struct box_embryo *e)
 {
     struct ids_range ids = box_ids(h, e->slot);
 
-    TRY(spawn(h, e));
+    TRY(box_spawn(h, e));
     return e->userns >= 0 ? NULL : ids_make_userns(&h->holder, &ids, &e->userns);
 }
 
@@ -147,7 +147,7 @@ fallible box_conceive(struct box_host *h, const char *claim, struct box_embryo *
     if (!box_husk_take(h, &e))
         TRY(claim_slot(h, claim, &e.slot));
     uint64_t begun = clock_mono_ns(&clock_system);
-    struct err *err = conceive(h, &e);
+    struct err *err = box_make_embryo(h, &e);
     e.made_ns = clock_mono_ns(&clock_system) - begun;
     if (err)
         box_drop(h, &e);
@@ -170,7 +170,7 @@ void box_drop(struct box_host *h, struct box_embryo *e)
 
     if (e->pid) {
         kill(e->pid, SIGKILL);
-        reap(e->pid);
+        box_reap(e->pid);
     }
     box_tidy(h);
     close_embryo(e);
@@ -309,8 +309,8 @@ static fallible note_root(struct box_host *h, int dir, const char *id)
 }
 
 /* The others are its own to write, see box_child.c. */
-static fallible limit(const struct box_host *h, const struct box_embryo *e,
-                      const struct native_limits *limits)
+static fallible box_limit(const struct box_host *h, const struct box_embryo *e,
+                          const struct native_limits *limits)
 {
     char group[BOX_NAME];
     struct native_limits was = cg_part(&h->cg, &e->limits, true);
@@ -340,8 +340,8 @@ static void choose_machine_id(const struct box_host *h, int dir, char out[RECORD
     err_free(e); /* most often there is none */
 }
 
-static fallible order(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
-                      struct box *box)
+static fallible box_order_start(struct box_host *h, struct box_embryo *e,
+                                const struct box_spec *spec, struct box *box)
 {
     own_fd dir = openat(h->boxes, spec->req->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct box_cargo c = {.fds = {e->userns, h->exe, spec->block >= 0 ? spec->block : h->exe},
@@ -361,7 +361,7 @@ static fallible order(struct box_host *h, struct box_embryo *e, const struct box
     if (!err)
         err = note_root(h, dir, spec->root_id);
     if (!err)
-        err = limit(h, e, &spec->req->limits);
+        err = box_limit(h, e, &spec->req->limits);
     if (!err)
         err = box_build(h, spec, box, e->userns, dir, life.machine_id, &c);
     box_clear_seat(h); /* or we would hold the end whose closing we wait for */
@@ -404,7 +404,7 @@ static void undo_start(struct box_host *h, struct box_embryo *e, unsigned flags,
     own_close_p(&b->disk);
     b->home = b->tty = b->disk = -1;
     kill(e->pid, SIGKILL); /* it holds mounts of the directory */
-    reap(e->pid);
+    box_reap(e->pid);
     e->pid = 0;
     if (h->names >= 0)
         identity_drop(h->names, id);
@@ -434,7 +434,7 @@ fallible box_begin(struct box_host *h, struct box_embryo *e, const struct box_sp
     struct err *err = spec->flags & BOX_DIR_MADE ? NULL : box_make_dir(h, id);
     if (err)
         box_drop(h, e);
-    else if ((err = order(h, e, spec, &b)))
+    else if ((err = box_order_start(h, e, spec, &b)))
         undo_start(h, e, spec->flags, id, &b);
     else if (b.disk < 0 && !(spec->flags & BOX_LEAVE_LAYERS)) {
         own_close_p(&b.home);

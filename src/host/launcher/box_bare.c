@@ -22,14 +22,14 @@
 #include "host/launcher/sys.h"
 
 /* What a sandbox needs before it has its own: a place for proc, and one for its root. */
-static fallible fill(int fs)
+static fallible bare_fill(int fs)
 {
     if (mkdirat(fs, "proc", 0555) < 0 || mkdirat(fs, BOX_PLACE, 0755) < 0)
         return err_sys("fill it");
     return NULL;
 }
 
-static fallible make(const struct box_host *h)
+static fallible bare_make(const struct box_host *h)
 {
     static const char *const options[] = {"mode=755", "size=64k", NULL};
     struct mount_attr sealed = {.attr_set = MOUNT_ATTR_RDONLY};
@@ -39,7 +39,7 @@ static fallible make(const struct box_host *h)
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return err_sys("make a namespace");
     TRY(mounts_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, &fs));
-    TRY(fill(fs));
+    TRY(bare_fill(fs));
     snprintf(at, sizeof at, "%s/" BOX_PLACE, h->state);
     if (sys_move_mount(fs, AT_FDCWD, at) < 0 || chdir(at) < 0)
         return err_sys("mount it");
@@ -50,7 +50,7 @@ static fallible make(const struct box_host *h)
 
 static _Noreturn void make_and_wait(const struct box_host *h, int sock)
 {
-    struct err *e = make(h);
+    struct err *e = bare_make(h);
     struct box_report r = {.code = e ? err_code(e) : 0};
 
     if (e)

@@ -188,7 +188,7 @@ struct inside {
     struct mounts_memory memory;
 };
 
-static fallible receive(struct inside *in)
+static fallible child_receive(struct inside *in)
 {
     size_t n = 0;
 
@@ -370,14 +370,14 @@ static fallible make_tty(struct inside *in, int *ret_slave)
     return NULL;
 }
 
-static fallible place(int fd, int number)
+static fallible child_place(int fd, int number)
 {
     if (fd >= 0 && dup2(fd, number) < 0)
         return err_sys("place descriptor %d", number);
     return NULL;
 }
 
-static fallible lift(int *fd)
+static fallible child_lift(int *fd)
 {
     if (*fd >= HIGH_FD)
         return NULL;
@@ -403,11 +403,11 @@ static fallible place_fds(struct inside *in)
 {
     int last = -1, slave = -1;
 
-    TRY(lift(&in->sock));
+    TRY(child_lift(&in->sock));
     for (size_t i = 0; i < in->fd_count; i++)
-        TRY(lift(&in->fds[i]));
+        TRY(child_lift(&in->fds[i]));
     if (in->oom >= 0)
-        TRY(lift(&in->oom));
+        TRY(child_lift(&in->oom));
     if (in->order.flags & BOX_TTY)
         TRY(make_tty(in, &slave));
     own_fd null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -418,10 +418,10 @@ static fallible place_fds(struct inside *in)
         if (given && in->at >= in->fd_count)
             return err_new(ERR_INTERNAL, "a descriptor is missing");
         int fd = given ? in->fds[in->at++] : i < 3 ? null : -1;
-        TRY(place(i < 3 && slave >= 0 ? slave : fd, (int)i));
+        TRY(child_place(i < 3 && slave >= 0 ? slave : fd, (int)i));
         last = (int)i;
     }
-    TRY(place(in->oom, (int)in->order.oom_at));
+    TRY(child_place(in->oom, (int)in->order.oom_at));
     if (in->oom >= 0 && (int)in->order.oom_at > last)
         last = (int)in->order.oom_at;
     if (slave > 2)
@@ -434,7 +434,7 @@ static fallible place_fds(struct inside *in)
 /* --- arguments
  * ------------------------------------------------------------------------------------ */
 
-static char *split(char *at, const char *end, const char **into, uint32_t count)
+static char *child_split(char *at, const char *end, const char **into, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         char *nul = at < end ? memchr(at, '\0', (size_t)(end - at)) : NULL;
@@ -481,15 +481,15 @@ static fallible read_block(struct inside *in)
         return err_new(ERR_LIMIT, "no memory for %u arguments: start it again later", argc);
     char *prefix = in->order.prefix, *at = in->block;
     const char *end = in->block + size;
-    if (!split(prefix, prefix + BOX_PREFIX, in->argv, in->order.prefix_count) ||
-        !(at = split(at, end, in->argv + in->order.prefix_count, r->argc)) ||
-        !split(at, end, in->env, r->envc))
+    if (!child_split(prefix, prefix + BOX_PREFIX, in->argv, in->order.prefix_count) ||
+        !(at = child_split(at, end, in->argv + in->order.prefix_count, r->argc)) ||
+        !child_split(at, end, in->env, r->envc))
         return err_new(ERR_INVALID, "fewer arguments than announced");
     in->argv[argc] = in->env[r->envc] = NULL;
     return NULL;
 }
 
-static fallible confine(struct inside *in)
+static fallible child_confine(struct inside *in)
 {
     bool nested = in->order.req.flags & NATIVE_NESTED;
 
@@ -517,7 +517,7 @@ static fallible live_with_parent(const struct inside *in)
 
 static fallible second_half(struct inside *in)
 {
-    TRY(receive(in));
+    TRY(child_receive(in));
     TRY(set_group_limits(in));
     TRY(open_oom(in));
     TRY(build_root(in));
@@ -525,7 +525,7 @@ static fallible second_half(struct inside *in)
     TRY(become_root_inside(in));
     TRY(live_with_parent(in));
     TRY(place_fds(in));
-    TRY(confine(in));
+    TRY(child_confine(in));
     TRY(read_block(in));
     sys_execveat(in->fds[ORDER_EXE], in->argv, in->env);
     return err_sys("run croft-guest");

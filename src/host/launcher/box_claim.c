@@ -176,7 +176,8 @@ static fallible open_inside(struct visit *v, bool mounts)
     return e;
 }
 
-static fallible build(struct visit *v, struct box_host *h, const struct box_spec *spec, int dir)
+static fallible claim_build(struct visit *v, struct box_host *h, const struct box_spec *spec,
+                            int dir)
 {
     struct box copy = {.slot = v->b->slot, .home = -1, .disk = -1};
     struct err *e = box_build(h, spec, &copy, v->userns, dir, NULL, &v->c);
@@ -203,7 +204,7 @@ static bool has_mounts(const struct native_request *r)
 }
 
 /* For the next launcher: what it is mounted on decides whether it may be frozen. */
-static fallible note(int dir, const struct native_request *req)
+static fallible claim_note(int dir, const struct native_request *req)
 {
     struct record r;
 
@@ -234,7 +235,7 @@ fallible box_claim(struct box_host *h, struct box *b, const struct box_spec *spe
         return err_sys("open its directory");
     struct err *e = open_inside(&v, mounts);
     if (!e && mounts)
-        e = build(&v, h, spec, dir);
+        e = claim_build(&v, h, spec, dir);
     if (!e)
         e = in_a_child(&v);
     if (!e && v.renamed)
@@ -242,7 +243,7 @@ fallible box_claim(struct box_host *h, struct box *b, const struct box_spec *spe
                                    : identity_rename(dir, IDENTITY_DIR, req->hostname),
                      "host name");
     if (!e && mounts)
-        e = note(dir, req);
+        e = claim_note(dir, req);
     visit_done(&v);
     return e;
 }

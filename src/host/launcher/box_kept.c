@@ -42,7 +42,7 @@ static void let_go(struct box_kept *k, unsigned at)
 }
 
 /* KEPT: it is not there. */
-static unsigned find(const struct box_kept *k, unsigned slot)
+static unsigned kept_find(const struct box_kept *k, unsigned slot)
 {
     unsigned at = 0;
 
@@ -53,7 +53,7 @@ static unsigned find(const struct box_kept *k, unsigned slot)
 
 static struct kept_range *range_for(struct box_kept *k, unsigned slot, const char *id)
 {
-    unsigned at = find(k, slot);
+    unsigned at = kept_find(k, slot);
 
     if (at == KEPT || strcmp(k->ranges[at].id, id) != 0) {
         at = at < KEPT ? at : k->next++ % KEPT;
@@ -80,7 +80,7 @@ struct box_kept *box_kept_new(void)
 
 void box_kept_drop(struct box_host *h, unsigned slot)
 {
-    unsigned at = h->kept ? find(h->kept, slot) : KEPT;
+    unsigned at = h->kept ? kept_find(h->kept, slot) : KEPT;
 
     if (at < KEPT)
         let_go(h->kept, at);

@@ -67,7 +67,7 @@ struct stack {
 
 /* Of layers: those of its root file systems alone, for who starts as it was made. What is lent is
  * attached, and what is left open is not ours. */
-static bool keeps(const struct build *b)
+static bool mounts_keeps(const struct build *b)
 {
     return b->spec->root_count && !b->h->by_path && !b->h->user &&
            !(b->spec->flags & BOX_LEAVE_LAYERS);
@@ -80,8 +80,8 @@ static unsigned kept_number(const struct build *b, const struct box_root *r, siz
 
     while (root < b->spec->root_count && b->spec->roots + root != r)
         root++;
-    bool kept = keeps(b) && root < b->spec->root_count && root < BOX_KEPT_ROOTS && !r->frozen &&
-                layer < BOX_KEPT_LAYERS;
+    bool kept = mounts_keeps(b) && root < b->spec->root_count && root < BOX_KEPT_ROOTS &&
+                !r->frozen && layer < BOX_KEPT_LAYERS;
     return kept ? (unsigned)(root * BOX_KEPT_LAYERS + layer) : BOX_KEPT_COPIES;
 }
 
@@ -113,8 +113,8 @@ static fallible clone_lowers(const struct build *b, const struct box_root *r, in
     return NULL;
 }
 
-static fallible stack(const struct build *b, const struct box_root *r, bool throw_away, int names,
-                      int *ret_mount)
+static fallible mounts_stack(const struct build *b, const struct box_root *r, bool throw_away,
+                             int names, int *ret_mount)
 {
     struct stack lowers = {.count = 0};
     own_fd upper = -1, work = -1;
@@ -157,7 +157,7 @@ static fallible build_mount(const struct build *b, unsigned n, int *ret_mount)
         memcpy(lowers, b->spec->layers[n], above * sizeof *lowers);
     lowers[above] = source;
     struct box_root r = {.upper = upper, .work = work, .lowers = lowers, .lower_count = above + 1};
-    return stack(b, &r, false, -1, ret_mount);
+    return mounts_stack(b, &r, false, -1, ret_mount);
 }
 
 /* A directory that croft's own state lies in takes no layer from there: it keeps its names. */
@@ -170,12 +170,12 @@ static fallible build_root(struct build *b, const struct box_root *r, int *ret_m
         TRY(identity_make(b->h->names >= 0 ? b->h->names : b->shifted,
                           b->h->names >= 0 ? b->spec->req->id : IDENTITY_DIR,
                           b->spec->req->hostname, b->machine_id, &names));
-    struct err *e = stack(b, r, true, names, ret_mount);
+    struct err *e = mounts_stack(b, r, true, names, ret_mount);
     if (!e || names < 0 || err_errno(e) != ELOOP)
         return e;
     err_free(e);
     TRY(tree_remove(b->shifted, r->work)); /* the first try's, which overlay would refuse */
-    return stack(b, r, true, -1, ret_mount);
+    return mounts_stack(b, r, true, -1, ret_mount);
 }
 
 static fallible build_all(struct build *b, struct box_cargo *c)
@@ -222,7 +222,7 @@ static fallible open_home(const struct build *b, int *ret_home)
 {
     own_fd all = -1;
 
-    if (!b->h->kept || !keeps(b) || !b->spec->root_id || !*b->spec->root_id)
+    if (!b->h->kept || !mounts_keeps(b) || !b->spec->root_id || !*b->spec->root_id)
         return mounts_clone(b->dir, b->userns, false, ret_home);
     TRY(box_kept_copy(b->h, b->slot, b->spec->root_id, BOX_KEPT_HOME, b->h->boxes, b->userns,
                       &all));

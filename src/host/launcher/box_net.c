@@ -17,7 +17,7 @@
 
 #define TEXT_MAX 16384
 
-static uint64_t mix(uint64_t sum, const char *text, size_t n)
+static uint64_t net_mix(uint64_t sum, const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i += sizeof(uint64_t)) {
         uint64_t word = 0;
@@ -49,12 +49,12 @@ static bool add_file(int dir, const char *name, unsigned lines, uint64_t *sum)
     for (size_t i = 0; lines && i < n; i++)
         if (text[i] == '\n' && !--lines)
             n = i;
-    *sum = mix(*sum, text, n);
+    *sum = net_mix(*sum, text, n);
     return true;
 }
 
 /* 0: not to be known. */
-static uint64_t look(void)
+static uint64_t net_look(void)
 {
     uint64_t sum = 0xcbf29ce484222325u;
     own_fd dir = open("/proc/net", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -70,14 +70,14 @@ static uint64_t look(void)
 void box_net_note_new(const struct box_host *h)
 {
     if (h->net_new && !__atomic_load_n(h->net_new, __ATOMIC_RELAXED))
-        __atomic_store_n(h->net_new, look(), __ATOMIC_RELAXED);
+        __atomic_store_n(h->net_new, net_look(), __ATOMIC_RELAXED);
 }
 
 bool box_net_is_new(const struct box_host *h)
 {
     uint64_t want = h->net_new ? __atomic_load_n(h->net_new, __ATOMIC_RELAXED) : 0;
 
-    return want && look() == want;
+    return want && net_look() == want;
 }
 
 void box_net_hold(const struct box_host *h, struct box *b)

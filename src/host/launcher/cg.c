@@ -119,8 +119,8 @@ static fallible open_group(int parent, const char *name, int *ret_dir)
     return *ret_dir < 0 ? err_sys("open control group '%s'", name) : NULL;
 }
 
-static fallible set(const struct cg *cg, const char *name, int dir, const char *file,
-                    const char *text)
+static fallible cg_set(const struct cg *cg, const char *name, int dir, const char *file,
+                       const char *text)
 {
     if (!cg_put(cg, dir, file, text))
         return err_sys("write '%s' to %s of control group '%s'", text, file, name);
@@ -161,11 +161,11 @@ static fallible set_limit(const struct cg *cg, const char *name, enum cg_control
                        "'croft doctor' says why",
                        words[c], words[c]);
     TRY(open_group(cg->on_v2[c] ? cg->v2 : cg->v1[c], name, &dir));
-    return set(cg, name, dir, cg->on_v2[c] ? v2_file : v1_file, text);
+    return cg_set(cg, name, dir, cg->on_v2[c] ? v2_file : v1_file, text);
 }
 
 /* 0 is no limit: "max" on v2 and of pids, -1 elsewhere on v1. */
-static const char *number(char out[64], uint64_t value, bool v2)
+static const char *cg_number(char out[64], uint64_t value, bool v2)
 {
     snprintf(out, 64, "%" PRIu64, value);
     return value ? out : v2 ? "max" : "-1";
@@ -179,12 +179,13 @@ fallible cg_limit(const struct cg *cg, const char *name, const struct native_lim
 
     if (limits->memory_bytes != was->memory_bytes)
         TRY(set_limit(cg, name, CG_MEMORY, "memory.limit_in_bytes", "memory.max",
-                      number(text, limits->memory_bytes, cg->on_v2[CG_MEMORY])));
+                      cg_number(text, limits->memory_bytes, cg->on_v2[CG_MEMORY])));
     if (limits->pids != was->pids)
-        TRY(set_limit(cg, name, CG_PIDS, "pids.max", "pids.max", number(text, limits->pids, true)));
+        TRY(set_limit(cg, name, CG_PIDS, "pids.max", "pids.max",
+                      cg_number(text, limits->pids, true)));
     if (limits->cpu_milli == was->cpu_milli)
         return NULL;
-    const char *most = number(text, (uint64_t)limits->cpu_milli * (CPU_PERIOD_US / 1000), v2);
+    const char *most = cg_number(text, (uint64_t)limits->cpu_milli * (CPU_PERIOD_US / 1000), v2);
     int n = snprintf(quota, sizeof quota, "%s", most);
     if (v2)
         snprintf(quota + n, sizeof quota - (size_t)n, " %d", CPU_PERIOD_US);
@@ -217,7 +218,7 @@ fallible cg_join_v1(const struct cg *cg, const char *name)
         if (cg->v1[c] < 0)
             continue;
         snprintf(path, sizeof path, "%s/tasks", name);
-        TRY_WRAP(set(cg, name, cg->v1[c], path, "0"), "join %s", words[c]);
+        TRY_WRAP(cg_set(cg, name, cg->v1[c], path, "0"), "join %s", words[c]);
     }
     return NULL;
 }
@@ -277,7 +278,7 @@ static fallible freeze_v1(const struct cg *cg, const char *name, int dir, bool f
     for (unsigned tries = 0; tries < 1000; tries++) {
         own_done(buf) state;
         buf_init(&state, FILE_MAX);
-        TRY(set(cg, name, dir, "freezer.state", frozen ? "FROZEN" : "THAWED"));
+        TRY(cg_set(cg, name, dir, "freezer.state", frozen ? "FROZEN" : "THAWED"));
         TRY(read_at(dir, "freezer.state", &state));
         if (str_eq(str_trim(buf_str(&state)), frozen ? STR("FROZEN") : STR("THAWED")))
             return NULL;
@@ -295,7 +296,7 @@ fallible cg_freeze(const struct cg *cg, const char *name, bool frozen, int timeo
     TRY(open_group(cg->on_v2[CG_FREEZER] ? cg->v2 : cg->v1[CG_FREEZER], name, &dir));
     if (!cg->on_v2[CG_FREEZER])
         return freeze_v1(cg, name, dir, frozen);
-    TRY(set(cg, name, dir, "cgroup.freeze", frozen ? "1" : "0"));
+    TRY(cg_set(cg, name, dir, "cgroup.freeze", frozen ? "1" : "0"));
     return frozen ? wait_frozen(dir, name, "frozen 1", timeout_ms) : NULL;
 }
 
@@ -308,7 +309,7 @@ fallible cg_kill(const struct cg *cg, const char *name)
     if (cg->delegated && !is_here(cg->v2, name))
         return NULL;
     TRY(open_group(cg->v2, name, &dir));
-    return set(cg, name, dir, "cgroup.kill", "1");
+    return cg_set(cg, name, dir, "cgroup.kill", "1");
 }
 
 /* --- the end

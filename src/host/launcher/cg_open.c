@@ -142,7 +142,7 @@ static void open_all(struct cg *cg, int base, struct str member)
 /* All sandboxes together are one group, and by default it weighs as much as one process: on a busy
  * machine one that takes what it can would leave its neighbours nothing. What an administrator
  * chose stays; that the kernel refuses harms nobody. */
-static void weigh(const struct cg *cg)
+static void cg_weigh(const struct cg *cg)
 {
     bool v2 = cg->on_v2[CG_CPU];
     int dir = v2 ? cg->v2 : cg->v1[CG_CPU];
@@ -193,7 +193,7 @@ void cg_open(struct cg *cg, const char *base, struct str member, bool plain)
     if (dir < 0)
         return;
     open_all(cg, dir, STR(""));
-    weigh(cg);
+    cg_weigh(cg);
     spare_pids(cg);
     if (has_any(cg) || !member.len)
         return;

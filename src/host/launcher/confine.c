@@ -56,20 +56,21 @@ static const unsigned ioctls[] = {TIOCSTI, TIOCLINUX}; /* typing into somebody e
      CLONE_NEWNET)
 #define UNKNOWN 467u /* calls newer than those we looked at; x32's have higher numbers still */
 
-static void add(struct confine_filter *f, uint16_t code, uint32_t k, uint8_t yes, uint8_t no)
+static void confine_add(struct confine_filter *f, uint16_t code, uint32_t k, uint8_t yes,
+                        uint8_t no)
 {
     assert(f->len < CONFINE_BPF_MAX);
     f->code[f->len++] = (struct sock_filter)BPF_JUMP(code, k, yes, no);
 }
 
-static void load(struct confine_filter *f, size_t offset)
+static void confine_load(struct confine_filter *f, size_t offset)
 {
-    add(f, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
+    confine_add(f, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
 }
 
-static void answer(struct confine_filter *f, uint32_t action)
+static void confine_answer(struct confine_filter *f, uint32_t action)
 {
-    add(f, BPF_RET | BPF_K, action, 0, 0);
+    confine_add(f, BPF_RET | BPF_K, action, 0, 0);
 }
 
 #define JEQ        (BPF_JMP | BPF_JEQ | BPF_K)
@@ -80,41 +81,41 @@ static void answer(struct confine_filter *f, uint32_t action)
 static void add_choice(struct confine_filter *f, int call, unsigned arg, const unsigned *list,
                        unsigned count, uint32_t hit, uint32_t miss)
 {
-    add(f, JEQ, (uint32_t)call, 0, (uint8_t)(count + 3));
-    load(f, ARG_LOW(arg));
+    confine_add(f, JEQ, (uint32_t)call, 0, (uint8_t)(count + 3));
+    confine_load(f, ARG_LOW(arg));
     for (unsigned i = 0; i < count; i++)
-        add(f, JEQ, list[i], (uint8_t)(count - i), 0);
-    answer(f, miss);
-    answer(f, hit);
+        confine_add(f, JEQ, list[i], (uint8_t)(count - i), 0);
+    confine_answer(f, miss);
+    confine_answer(f, hit);
 }
 
 /* Unix; IPv4 and IPv6 without the protocols nobody inside needs; of netlink the routes alone. */
 static void add_socket(struct confine_filter *f)
 {
-    add(f, JEQ, SYS_socket, 0, 14);
-    load(f, ARG_LOW(0));
-    add(f, JEQ, AF_UNIX, 11, 0);
-    add(f, JEQ, AF_INET, 6, 0);
-    add(f, JEQ, AF_INET6, 5, 0);
-    add(f, JEQ, AF_NETLINK, 1, 0);
-    answer(f, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
-    load(f, ARG_LOW(2));
-    add(f, JEQ, 0 /* NETLINK_ROUTE */, 5, 0);
-    answer(f, SECCOMP_RET_ERRNO | EPROTONOSUPPORT);
-    load(f, ARG_LOW(2));
-    add(f, JEQ, IPPROTO_SCTP, 1, 0);
-    add(f, JEQ, IPPROTO_MPTCP, 0, 1);
-    answer(f, SECCOMP_RET_ERRNO | EPROTONOSUPPORT);
-    answer(f, SECCOMP_RET_ALLOW);
+    confine_add(f, JEQ, SYS_socket, 0, 14);
+    confine_load(f, ARG_LOW(0));
+    confine_add(f, JEQ, AF_UNIX, 11, 0);
+    confine_add(f, JEQ, AF_INET, 6, 0);
+    confine_add(f, JEQ, AF_INET6, 5, 0);
+    confine_add(f, JEQ, AF_NETLINK, 1, 0);
+    confine_answer(f, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+    confine_load(f, ARG_LOW(2));
+    confine_add(f, JEQ, 0 /* NETLINK_ROUTE */, 5, 0);
+    confine_answer(f, SECCOMP_RET_ERRNO | EPROTONOSUPPORT);
+    confine_load(f, ARG_LOW(2));
+    confine_add(f, JEQ, IPPROTO_SCTP, 1, 0);
+    confine_add(f, JEQ, IPPROTO_MPTCP, 0, 1);
+    confine_answer(f, SECCOMP_RET_ERRNO | EPROTONOSUPPORT);
+    confine_answer(f, SECCOMP_RET_ALLOW);
 }
 
 static void refuse_flags(struct confine_filter *f, int call, unsigned flags)
 {
-    add(f, JEQ, (uint32_t)call, 0, 4);
-    load(f, ARG_LOW(0));
-    add(f, BPF_JMP | BPF_JSET | BPF_K, flags, 0, 1);
-    answer(f, REFUSE);
-    answer(f, SECCOMP_RET_ALLOW);
+    confine_add(f, JEQ, (uint32_t)call, 0, 4);
+    confine_load(f, ARG_LOW(0));
+    confine_add(f, BPF_JMP | BPF_JSET | BPF_K, flags, 0, 1);
+    confine_answer(f, REFUSE);
+    confine_answer(f, SECCOMP_RET_ALLOW);
 }
 
 static int by_number(const void *a, const void *b)
@@ -129,7 +130,7 @@ static void add_refusals(struct confine_filter *f, const int *calls, unsigned co
 {
     if (count > LEAF) {
         unsigned half = count / 2, at = f->len;
-        add(f, BPF_JMP | BPF_JGE | BPF_K, (uint32_t)calls[half], 0, 0);
+        confine_add(f, BPF_JMP | BPF_JGE | BPF_K, (uint32_t)calls[half], 0, 0);
         add_refusals(f, calls, half);
         assert(f->len - at - 1u <= UINT8_MAX);
         f->code[at].jt = (uint8_t)(f->len - at - 1u);
@@ -137,9 +138,9 @@ static void add_refusals(struct confine_filter *f, const int *calls, unsigned co
         return;
     }
     for (unsigned i = 0; i < count; i++)
-        add(f, JEQ, (uint32_t)calls[i], (uint8_t)(count - i), 0);
-    answer(f, SECCOMP_RET_ALLOW);
-    answer(f, REFUSE);
+        confine_add(f, JEQ, (uint32_t)calls[i], (uint8_t)(count - i), 0);
+    confine_answer(f, SECCOMP_RET_ALLOW);
+    confine_answer(f, REFUSE);
 }
 
 void confine_build(struct confine_filter *f, bool nested)
@@ -149,14 +150,16 @@ void confine_build(struct confine_filter *f, bool nested)
     int calls[ARRAY_LEN(denied) + ARRAY_LEN(nesting)];
 
     f->len = 0;
-    load(f, offsetof(struct seccomp_data, arch));
-    add(f, JEQ, AUDIT_ARCH_X86_64, 1, 0);
-    answer(f, SECCOMP_RET_ERRNO | ENOSYS); /* i386 calls have other numbers: none of them */
-    load(f, offsetof(struct seccomp_data, nr));
-    add(f, BPF_JMP | BPF_JGE | BPF_K, UNKNOWN, 2, 0);
-    add(f, JEQ, SYS_io_setup, 1, 0); /* of events the machine has one number for everybody */
-    add(f, JEQ, SYS_clone3, 0, 1); /* flags lie in memory, out of reach: libc falls back to clone */
-    answer(f, SECCOMP_RET_ERRNO | ENOSYS);
+    confine_load(f, offsetof(struct seccomp_data, arch));
+    confine_add(f, JEQ, AUDIT_ARCH_X86_64, 1, 0);
+    confine_answer(f, SECCOMP_RET_ERRNO | ENOSYS); /* i386 calls have other numbers: none of them */
+    confine_load(f, offsetof(struct seccomp_data, nr));
+    confine_add(f, BPF_JMP | BPF_JGE | BPF_K, UNKNOWN, 2, 0);
+    confine_add(f, JEQ, SYS_io_setup, 1,
+                0); /* of events the machine has one number for everybody */
+    confine_add(f, JEQ, SYS_clone3, 0,
+                1); /* flags lie in memory, out of reach: libc falls back to clone */
+    confine_answer(f, SECCOMP_RET_ERRNO | ENOSYS);
     refuse_flags(f, SYS_clone, others);
     if (nested)
         refuse_flags(f, SYS_unshare, others | CLONE_NEWTIME);

@@ -45,7 +45,7 @@ static fallible make_tmpfs(uint64_t bytes, int *ret_mount)
     return mounts_new("tmpfs", options, MOUNT_ATTR_NODEV, ret_mount);
 }
 
-static fallible shift(int mount, int userns)
+static fallible disk_shift(int mount, int userns)
 {
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)userns};
 
@@ -68,7 +68,7 @@ static bool has_tmpfs(const struct box_host *h)
     if (!e)
         e = make_tmpfs(1u << 20, &fs);
     if (!e)
-        e = shift(fs, ns);
+        e = disk_shift(fs, ns);
     ids_reap(&holder);
     bool has = !e;
     err_free(e); /* whatever it is, it would stop a start */
@@ -127,7 +127,7 @@ static fallible choose_again(const struct native_limits *l, int box, enum native
     return NULL;
 }
 
-static fallible missing(const struct box_host *h)
+static fallible disk_missing(const struct box_host *h)
 {
     if (h->user)
         return err_new(ERR_UNSUPPORTED,
@@ -155,7 +155,7 @@ fallible disk_choose(const struct box_host *h, const struct native_limits *l, bo
                            l->disk_bytes);
     }
     if (by == NATIVE_DISK_NONE)
-        return missing(h);
+        return disk_missing(h);
     uint64_t least = by == NATIVE_DISK_LOOP ? DISK_LEAST_LOOP : DISK_LEAST;
     if (l->disk_bytes < least)
         return err_new(ERR_INVALID,
@@ -182,7 +182,7 @@ fallible disk_open(const struct box_host *h, enum native_disk disk, int box, uin
     else
         TRY(disk_loop_open(h->dir, box, bytes, &mount));
     if (userns >= 0)
-        TRY(shift(mount, userns));
+        TRY(disk_shift(mount, userns));
     *ret_mount = take_fd(&mount);
     return NULL;
 }

@@ -161,7 +161,7 @@ static fallible open_image(int box, int *ret_fd)
     return NULL;
 }
 
-static fallible attach(int image, int *ret_loop, char out_path[32])
+static fallible loop_image_attach(int image, int *ret_loop, char out_path[32])
 {
     own_fd control = open(CONTROL, O_RDWR | O_CLOEXEC);
 
@@ -239,6 +239,6 @@ fallible disk_loop_open(int state, int box, uint64_t bytes, int *ret_mount)
     if (flock(image, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? err_new(ERR_BUSY, "its disk is still in use: try again")
                                     : err_sys("lock its disk");
-    TRY(attach(image, &loop, source + strlen(source)));
+    TRY(loop_image_attach(image, &loop, source + strlen(source)));
     return err_wrap(mounts_new("ext4", options, MOUNT_ATTR_NODEV, ret_mount), "its image");
 }

@@ -22,7 +22,7 @@
 #define BLOCK 1024u /* what the kernel counts limits in */
 #define TRIES 16
 
-static int quota(int fd, int what, uint32_t project, void *arg)
+static int project_quota(int fd, int what, uint32_t project, void *arg)
 {
     return (int)syscall(SYS_quotactl_fd, fd, QCMD((unsigned)what, PRJQUOTA), project, arg);
 }
@@ -32,7 +32,7 @@ bool disk_has_projects(int state)
 {
     struct fs_quota_statv now = {.qs_version = FS_QSTATV_VERSION1};
 
-    return quota(state, Q_XGETQSTATV, 0, &now) == 0 && now.qs_flags & FS_QUOTA_PDQ_ENFD;
+    return project_quota(state, Q_XGETQSTATV, 0, &now) == 0 && now.qs_flags & FS_QUOTA_PDQ_ENFD;
 }
 
 static bool read_note(int box, uint32_t *ret_project)
@@ -55,7 +55,7 @@ static fallible new_project(const struct box_host *h, int box, uint32_t *ret_pro
     for (unsigned i = 0; i < TRIES; i++) {
         struct if_dqblk now = {0};
         uint32_t project = 0x40000000u | (uint32_t)rng_below(h->rng, 0x3fffffffu);
-        if (quota(box, Q_GETQUOTA, project, &now) < 0 && errno != ESRCH && errno != ENOENT)
+        if (project_quota(box, Q_GETQUOTA, project, &now) < 0 && errno != ESRCH && errno != ENOENT)
             return err_sys("look at a project's quota");
         if (now.dqb_curspace || now.dqb_curinodes || now.dqb_bhardlimit)
             continue;
@@ -73,7 +73,8 @@ static fallible set_limit(int fd, uint32_t project, uint64_t bytes)
     struct if_dqblk limit = {.dqb_bhardlimit = (bytes + BLOCK - 1) / BLOCK,
                              .dqb_valid = QIF_BLIMITS};
 
-    return quota(fd, Q_SETQUOTA, project, &limit) < 0 ? err_sys("set its disk limit") : NULL;
+    return project_quota(fd, Q_SETQUOTA, project, &limit) < 0 ? err_sys("set its disk limit")
+                                                              : NULL;
 }
 
 fallible disk_project_make(const struct box_host *h, int box, uint64_t bytes)

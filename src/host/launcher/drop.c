@@ -38,7 +38,7 @@ static bool ask_name_services(const char *name, struct launcher_user *ret_user)
     return found;
 }
 
-static bool find(const char *name, struct launcher_user *ret_user)
+static bool drop_find(const char *name, struct launcher_user *ret_user)
 {
     struct passwd_user known;
     struct err *e = passwd_by_name(PASSWD_ETC, str_of(name), &known);
@@ -58,7 +58,7 @@ fallible launcher_find_user(uid_t before, struct launcher_user *ret_user)
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         struct launcher_user u;
-        if (!find(names[i], &u) || u.uid == 0 || u.gid == 0 || (found && u.uid != before))
+        if (!drop_find(names[i], &u) || u.uid == 0 || u.gid == 0 || (found && u.uid != before))
             continue;
         u.shared = i > 0;
         *ret_user = u;

@@ -27,7 +27,7 @@ bool identity_fits(const int *lowers, size_t count)
     return true;
 }
 
-static fallible put(int etc, const char *name, struct str text)
+static fallible identity_put(int etc, const char *name, struct str text)
 {
     own_fd fd = openat(etc, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
 
@@ -40,12 +40,12 @@ static fallible put_names(int etc, const char *hostname)
 {
     char text[2 * NATIVE_ID_MAX + 128];
     int n = snprintf(text, sizeof text, "%s\n", hostname);
-    TRY(put(etc, files[1], str_n(text, (size_t)n)));
+    TRY(identity_put(etc, files[1], str_n(text, (size_t)n)));
     n = snprintf(text, sizeof text,
                  "127.0.0.1\tlocalhost\n127.0.1.1\t%s\n"
                  "::1\tlocalhost ip6-localhost ip6-loopback\n",
                  hostname);
-    return put(etc, files[2], str_n(text, (size_t)n));
+    return identity_put(etc, files[2], str_n(text, (size_t)n));
 }
 
 static fallible make_dir(int parent, const char *name, int *ret_dir)
@@ -67,7 +67,7 @@ static fallible put_all(int layer, const char *hostname, const char *machine_id)
 
     TRY(make_dir(layer, "etc", &etc));
     int n = snprintf(line, sizeof line, "%s\n", machine_id);
-    TRY(put(etc, files[0], str_n(line, (size_t)n)));
+    TRY(identity_put(etc, files[0], str_n(line, (size_t)n)));
     return put_names(etc, hostname);
 }
 

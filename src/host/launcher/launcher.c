@@ -102,7 +102,7 @@ struct letter {
 };
 
 /* False: the server is gone. */
-static bool receive(struct serve *s, struct letter *l)
+static bool launcher_receive(struct serve *s, struct letter *l)
 {
     size_t n = 0;
 
@@ -117,7 +117,7 @@ static bool receive(struct serve *s, struct letter *l)
     return true;
 }
 
-static void answer(struct serve *s, struct letter *l)
+static void launcher_answer(struct serve *s, struct letter *l)
 {
     struct serve_fds out = {.count = 0};
     struct native_reply reply = {.op = 0};
@@ -149,7 +149,7 @@ struct serve_post { /* what has come and was not done yet, in the order it came 
 };
 
 /* A claim has a client that waits, an end makes room for others, a start takes a millisecond. */
-static unsigned rank(const struct letter *l)
+static unsigned launcher_rank(const struct letter *l)
 {
     enum native_op op = l->e ? 0 : (enum native_op)l->m.req.op;
 
@@ -175,7 +175,7 @@ static struct letter *take_letter(struct serve_post *p)
     unsigned best = 0;
 
     for (unsigned i = 1; i < p->count; i++)
-        if (rank(p->at[i]) < rank(p->at[best]) && may_overtake(p, i))
+        if (launcher_rank(p->at[i]) < launcher_rank(p->at[best]) && may_overtake(p, i))
             best = i;
     struct letter *l = p->at[best];
     p->count--;
@@ -197,13 +197,13 @@ static void on_request(struct loop_io *io)
     do {
         while (!p->gone && left && p->count < LETTERS && (left == LETTERS_TURN || more_waits(s))) {
             left--;
-            p->gone = !receive(s, p->at[p->count]);
+            p->gone = !launcher_receive(s, p->at[p->count]);
             p->count += !p->gone;
-            if (p->count == 1 && rank(p->at[0]) < 2)
+            if (p->count == 1 && launcher_rank(p->at[0]) < 2)
                 break;
         }
         if (p->count)
-            answer(s, take_letter(p));
+            launcher_answer(s, take_letter(p));
     } while (p->count);
     if (p->gone)
         on_server_gone(s);

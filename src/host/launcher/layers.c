@@ -14,7 +14,7 @@
     AS_ROOT ", on a kernel with this control group mounted below /sys/fs/cgroup; or as you, in a " \
             "group of your own: systemd-run --user --scope -p Delegate=yes croft …"
 
-static bool always(const struct box_host *h)
+static bool layers_always(const struct box_host *h)
 {
     (void)h;
     return true;
@@ -82,13 +82,14 @@ GROUP(cpu, CG_CPU)
 GROUP(pause, CG_FREEZER)
 
 const struct layer layers[] = {
-    {"files", "a root of its own", always, by_namespace, NULL},
-    {"processes", "sees and signals only its own", always, by_namespace, NULL},
-    {"network", "loopback and nothing else", always, by_namespace, NULL},
-    {"sealed", "root inside can reconfigure nothing", always, by_namespace, NULL},
+    {"files", "a root of its own", layers_always, by_namespace, NULL},
+    {"processes", "sees and signals only its own", layers_always, by_namespace, NULL},
+    {"network", "loopback and nothing else", layers_always, by_namespace, NULL},
+    {"sealed", "root inside can reconfigure nothing", layers_always, by_namespace, NULL},
     {"ids", "root inside is nobody outside", has_range, by_range, AS_ROOT},
     {"users", "root inside, and others beside it", has_users, by_users, SUBIDS_REMEDY},
-    {"syscalls", "no mounts, namespaces, modules, bpf, keys, raw sockets", always, by_filter, NULL},
+    {"syscalls", "no mounts, namespaces, modules, bpf, keys, raw sockets", layers_always, by_filter,
+     NULL},
     {"landlock", "a second wall around the files", has_landlock, by_landlock,
      "boot a kernel with Landlock among its lsm= (Linux 5.13 or later)"},
     {"memory", "a limit on memory", has_memory, by_memory, CGROUPS},
@@ -100,7 +101,7 @@ const struct layer layers[] = {
 };
 const size_t layers_len = ARRAY_LEN(layers);
 
-static const struct layer *find(struct str name)
+static const struct layer *layers_find(struct str name)
 {
     for (size_t i = 0; i < layers_len; i++)
         if (str_eq(str_of(layers[i].name), name))
@@ -114,7 +115,7 @@ fallible layers_require(const struct box_host *h, struct str names)
 
     for (bool more = true; more && names.len;) {
         more = str_cut(&names, ',', &name);
-        const struct layer *l = find(str_trim(name));
+        const struct layer *l = layers_find(str_trim(name));
         if (!l)
             return err_new(ERR_INVALID, "'" STR_FMT "' is no layer; 'croft doctor' lists them",
                            STR_ARG(name));

@@ -214,12 +214,12 @@ static fallible fill_memory(int fs, bool user)
     return user ? NULL : make_nodes(dev);
 }
 
-static int borrow(const char *path)
+static int mounts_borrow(const char *path)
 {
     return sys_open_tree(AT_FDCWD, path, OPEN_TREE_CLONE);
 }
 
-static fallible part(int fs, const char *name, uint64_t attr_set, int *ret_mount)
+static fallible mounts_part(int fs, const char *name, uint64_t attr_set, int *ret_mount)
 {
     struct mount_attr attr = {.attr_set = attr_set};
     own_fd mount = sys_open_tree(fs, name, OPEN_TREE_CLONE);
@@ -244,13 +244,13 @@ fallible mounts_memory(const char *at, bool user, struct mounts_memory *ret_memo
     TRY(e);
     if (sys_move_mount(fs, AT_FDCWD, at) < 0) /* only what is mounted can be taken apart */
         return err_sys("mount memory at '%s'", at);
-    TRY(part(fs, "dev", user ? MOUNT_ATTR_NOEXEC : sealed, &dev));
-    TRY(part(fs, "shm", MOUNT_ATTR_NODEV, &shm));
+    TRY(mounts_part(fs, "dev", user ? MOUNT_ATTR_NOEXEC : sealed, &dev));
+    TRY(mounts_part(fs, "shm", MOUNT_ATTR_NODEV, &shm));
     if (!user)
-        TRY(part(fs, "dev/null", sealed, &null));
-    else if ((null = borrow("/dev/null")) < 0)
+        TRY(mounts_part(fs, "dev/null", sealed, &null));
+    else if ((null = mounts_borrow("/dev/null")) < 0)
         return err_sys("borrow '/dev/null'");
-    TRY(part(fs, "dev/pts", sealed | MOUNT_ATTR_NODEV, &ret_memory->none));
+    TRY(mounts_part(fs, "dev/pts", sealed | MOUNT_ATTR_NODEV, &ret_memory->none));
     ret_memory->dev = take_fd(&dev);
     ret_memory->shm = take_fd(&shm);
     ret_memory->null = take_fd(&null);
@@ -306,7 +306,7 @@ fallible mounts_user_dev(int dev, int root)
     for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
         char path[32];
         snprintf(path, sizeof path, "/dev/%s", nodes[i].name);
-        own_fd node = borrow(path);
+        own_fd node = mounts_borrow(path);
         if (node < 0)
             return err_sys("borrow '%s'", path);
         TRY(mounts_attach(node, root, path + 1, true));

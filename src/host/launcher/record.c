@@ -37,7 +37,7 @@ static bool inode_of(int pidfd, uint64_t *ret_which)
 }
 
 /* The name is in brackets and may hold anything, brackets and spaces included. */
-static fallible started(pid_t pid, uint64_t *ret_ticks)
+static fallible record_started(pid_t pid, uint64_t *ret_ticks)
 {
     char path[32], text[1024];
     struct str rest, word = {.len = 0};
@@ -59,7 +59,7 @@ static fallible started(pid_t pid, uint64_t *ret_ticks)
 
 fallible record_which(pid_t pid, int pidfd, uint64_t *ret_which)
 {
-    return inode_of(pidfd, ret_which) ? NULL : started(pid, ret_which);
+    return inode_of(pidfd, ret_which) ? NULL : record_started(pid, ret_which);
 }
 
 fallible record_is(const struct record *r, int pidfd, bool *ret_same)
@@ -73,7 +73,7 @@ fallible record_is(const struct record *r, int pidfd, bool *ret_same)
             return err_sys("look at process %d", r->pid);
         which = st.st_ino | BY_INODE;
     } else
-        TRY(started(r->pid, &which));
+        TRY(record_started(r->pid, &which));
     *ret_same = which == r->which;
     return NULL;
 }
@@ -125,7 +125,7 @@ static const struct {
              {4, offsetof(struct record, cpu_ns), sizeof((struct record){0}).cpu_ns}};
 
 /* Gives the length it would have now. */
-static size_t widen(struct record *r, size_t len)
+static size_t record_widen(struct record *r, size_t len)
 {
     char *bytes = (char *)r;
 
@@ -155,7 +155,7 @@ fallible record_read(int dir, struct record *ret_record)
     if (r.version < RECORD_OLDEST || r.version > RECORD_VERSION)
         return err_new(ERR_UNSUPPORTED, "a record of version %u; this croft reads %u to %u",
                        r.version, RECORD_OLDEST, RECORD_VERSION);
-    if (widen(&r, (size_t)n) != sizeof r || !native_id_ok(r.id, sizeof r.id))
+    if (record_widen(&r, (size_t)n) != sizeof r || !native_id_ok(r.id, sizeof r.id))
         return err_new(ERR_CORRUPT, "not a whole record");
     r.version = RECORD_VERSION;
     *ret_record = r;

@@ -82,7 +82,7 @@ static fallible open_uppers(const struct looking *l, struct section *x, const ch
 }
 
 /* Several layers are looked at as the sandbox sees them: through an overlay, attached nowhere. */
-static fallible merge(const struct serve *s, const struct rootfs_mount *m, int *ret)
+static fallible changes_merge(const struct serve *s, const struct rootfs_mount *m, int *ret)
 {
     const int *lowers = m->lowers + m->frozen;
     size_t count = m->lower_count - m->frozen;
@@ -113,7 +113,7 @@ static fallible add_root(struct looking *l, const struct rootfs_mount *m)
     snprintf(x->where, sizeof x->where, "%s%s", m->where[0] ? "/" : "", m->where);
     TRY(open_uppers(l, x, m->upper, m->lowers, m->frozen));
     x->src.since_ns = CHANGES_NEVER; /* what is below is nobody's to conflict with */
-    TRY(merge(l->j->serve, m, &x->src.lower));
+    TRY(changes_merge(l->j->serve, m, &x->src.lower));
     l->count++;
     return NULL;
 }
@@ -268,7 +268,7 @@ static bool is_mount_point(const struct looking *l, struct str path)
     return false;
 }
 
-static struct str absolute(struct section *x, struct str path)
+static struct str changes_absolute(struct section *x, struct str path)
 {
     return arena_printf(&x->c.arena, "%s/" STR_FMT, x->where, STR_ARG(path));
 }
@@ -278,7 +278,7 @@ struct listing {
     size_t count, kinds[CHANGE_KINDS], conflicts;
 };
 
-static fallible gather(struct looking *l, struct listing *ret)
+static fallible changes_gather(struct looking *l, struct listing *ret)
 {
     size_t most = 0;
 
@@ -294,9 +294,9 @@ static fallible gather(struct looking *l, struct listing *ret)
         for (size_t at = 0; at < l->sections[i].c.count; at++) {
             struct section *x = &l->sections[i];
             struct change *c = &x->c.list[at];
-            c->path = absolute(x, c->path);
+            c->path = changes_absolute(x, c->path);
             if (c->from.len)
-                c->from = absolute(x, c->from);
+                c->from = changes_absolute(x, c->from);
             TRY(arena_check(&x->c.arena));
             if (!x->mount && is_mount_point(l, c->path))
                 continue;
@@ -347,7 +347,7 @@ static fallible run_diff(struct serve_job *j)
     TRY(open_all(l, true));
     TRY(go_behind(l, false));
     TRY(read_asked(l));
-    TRY(gather(l, &all));
+    TRY(changes_gather(l, &all));
     size_t at = l->asked.offset < all.count ? (size_t)l->asked.offset : all.count;
     size_t end = all.count - at > l->asked.limit ? at + (size_t)l->asked.limit : all.count;
     jw_init(&w, &out, JW_WEB);
@@ -437,7 +437,8 @@ static fallible check_changed(const struct looking *l, const struct taking *all,
     return NULL;
 }
 
-static fallible choose(struct looking *l, struct taking all[NATIVE_MOUNTS], size_t *ret_count)
+static fallible changes_choose(struct looking *l, struct taking all[NATIVE_MOUNTS],
+                               size_t *ret_count)
 {
     size_t n = 0;
 
@@ -506,7 +507,7 @@ static fallible run_apply(struct serve_job *j)
             "start it with a mount of mode overlay, or take files out with 'croft cp'");
     TRY(go_behind(l, true));
     TRY(read_asked(l));
-    TRY(choose(l, all, &count));
+    TRY(changes_choose(l, all, &count));
     for (size_t i = 0; i < count; i++)
         TRY_WRAP(changes_apply(&all[i].x->src, &all[i].x->c, &all[i].how), "'%s'", all[i].x->where);
     jw_init(&w, &out, JW_WEB);

@@ -18,7 +18,7 @@
 /* --- policy
  * --------------------------------------------------------------------------------------- */
 
-static fallible bound(const char *what, uint64_t ceiling, uint64_t asked)
+static fallible claim_bound(const char *what, uint64_t ceiling, uint64_t asked)
 {
     if (ceiling && asked > ceiling)
         return err_new(ERR_FORBIDDEN, "%s: %llu is over the ceiling of %llu", what,
@@ -30,7 +30,7 @@ static fallible bound(const char *what, uint64_t ceiling, uint64_t asked)
     do {                                                                                           \
         if (!r->limits.field)                                                                      \
             r->limits.field = p->otherwise.field ? p->otherwise.field : p->ceiling.field;          \
-        TRY(bound(#field, p->ceiling.field, r->limits.field));                                     \
+        TRY(claim_bound(#field, p->ceiling.field, r->limits.field));                               \
     } while (0)
 
 static fallible apply_limits(const struct launcher_policy *p, struct native_request *r)
@@ -135,7 +135,7 @@ static bool is_gone(const struct serve_box *b)
     return poll(&p, 1, 0) != 0;
 }
 
-static fallible claim(struct serve *s, struct serve_box *b, const struct box_spec *spec)
+static fallible claim_box(struct serve *s, struct serve_box *b, const struct box_spec *spec)
 {
     TRY(box_claim(&s->host, &b->box, spec, b->waits));
     return is_gone(b) ? err_new(ERR_CLOSED, "tell pid 1: it has ended") : NULL;
@@ -152,7 +152,7 @@ static void end_half_bound(struct serve *s, struct serve_box *b)
 
 /* The connection is closed with what came: its end wakes pid 1 once more. Should that one have no
  * room for a byte, it is killed, and its end is told as any other. */
-static void give(struct serve *s, struct serve_box *b, struct serve_fds *in)
+static void claim_give(struct serve *s, struct serve_box *b, struct serve_fds *in)
 {
     static const char byte = BIND_BYTE;
     own(err) e = fd_send(b->control, str_n(&byte, 1), in->fds, in->count);
@@ -179,7 +179,7 @@ fallible serve_claim(struct serve *s, struct serve_box *b, const struct native_r
     if (!e)
         e = serve_open_sources(s, &req, spec.sources);
     reply->state = b->state;
-    if (!e && (e = claim(s, b, &spec))) {
+    if (!e && (e = claim_box(s, b, &spec))) {
         reply->state = NATIVE_EXITED;
         end_half_bound(s, b);
         b->told = false; /* by this answer */
@@ -191,7 +191,7 @@ fallible serve_claim(struct serve *s, struct serve_box *b, const struct native_r
         b->waits = NULL;
         serve_answer(s, reply, NULL, &none);
         *ret_later = true;
-        give(s, b, in);
+        claim_give(s, b, in);
     }
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++)
         own_close_p(&spec.sources[i]);

@@ -39,7 +39,7 @@ static fallible make_layers(struct serve_job *j)
     return rootfs_host_has_old(state) ? rootfs_host_prune(state) : NULL;
 }
 
-static void look(struct serve *s);
+static void fresh_look(struct serve *s);
 
 static void listen_again(struct serve_fresh *f)
 {
@@ -60,10 +60,10 @@ static void on_made(struct serve_job *j, struct err *e)
     f->under_way = false;
     f->old = rootfs_host_has_old(s->host.dir);
     if ((f->again || (f->old && f->swept)) && !s->ending)
-        look(s);
+        fresh_look(s);
 }
 
-static void look(struct serve *s)
+static void fresh_look(struct serve *s)
 {
     struct serve_fresh *f = &s->fresh;
 
@@ -86,7 +86,7 @@ static void look(struct serve *s)
 
 static void on_quiet(struct loop_timer *t)
 {
-    look(container_of(t, struct serve, fresh.quiet));
+    fresh_look(container_of(t, struct serve, fresh.quiet));
 }
 
 static void on_deep(struct loop_timer *t)
@@ -94,7 +94,7 @@ static void on_deep(struct loop_timer *t)
     struct serve *s = container_of(t, struct serve, fresh.deep);
 
     s->fresh.used = false;
-    look(s);
+    fresh_look(s);
 }
 
 static void on_changed(struct loop_io *io)
@@ -112,7 +112,7 @@ static void on_changed(struct loop_io *io)
     loop_timer_start(s->loop, &s->fresh.quiet, QUIET_MS, on_quiet);
 }
 
-static void used(struct serve *s)
+static void fresh_used(struct serve *s)
 {
     if (!s->fresh.used)
         loop_timer_start(s->loop, &s->fresh.deep, (uint64_t)ROOTFS_FRESH_S * 1000, on_deep);
@@ -125,7 +125,7 @@ fallible serve_fresh_open(struct serve *s, struct rootfs *ret)
     struct serve_fresh *f = &s->fresh;
     uint64_t now = clock_mono_ns(&clock_system);
 
-    used(s);
+    fresh_used(s);
     if (!f->changed.loop)
         return rootfs_host_open(s->host.dir, ret);
     on_changed(&f->changed);
@@ -144,10 +144,10 @@ void serve_fresh_swept(struct serve *s)
 {
     s->fresh.swept = s->fresh.under_way; /* who looks now may have seen the sandbox still */
     if (s->fresh.old && !s->ending)
-        look(s);
+        fresh_look(s);
 }
 
-static fallible watch(struct serve *s)
+static fallible fresh_watch(struct serve *s)
 {
     own_fd fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 
@@ -164,12 +164,12 @@ void serve_fresh_start(struct serve *s)
 {
     if (!has_host_image(s->policy))
         return;
-    struct err *e = watch(s);
+    struct err *e = fresh_watch(s);
     if (e)
         log_warn("changes of the host are seen at the next start only", KV_ERR(e));
     err_free(e);
     s->fresh.old = rootfs_host_has_old(s->host.dir);
-    look(s);
+    fresh_look(s);
 }
 
 void serve_fresh_end(struct serve *s)

@@ -96,14 +96,14 @@ static fallible delete_until_told(struct serve_job *j)
 
 /* --- here --- */
 
-static uint64_t undone(const struct serve_gone *g)
+static uint64_t gone_undone(const struct serve_gone *g)
 {
     return g->swept->put - __atomic_load_n(&g->swept->done, __ATOMIC_RELAXED);
 }
 
 static uint64_t all_undone(const struct serve *s)
 {
-    return undone(&s->gone) + serve_hulls_undone(s);
+    return gone_undone(&s->gone) + serve_hulls_undone(s);
 }
 
 static void tell_broom(struct serve *s, char word);
@@ -130,7 +130,7 @@ static void have_no_broom(struct serve *s, struct err *e)
 /* Without anybody who deletes there is a bound too, and that is worth a word. */
 static bool has_room(struct serve_gone *g)
 {
-    uint64_t waiting = undone(g);
+    uint64_t waiting = gone_undone(g);
 
     if (!waiting)
         g->told = 0;

@@ -52,7 +52,7 @@ static fallible remove_notes(int dir)
     return NULL;
 }
 
-static fallible empty(int hull, const char *name)
+static fallible hull_empty(int hull, const char *name)
 {
     own_fd dir = tree_open_here(hull, name);
 
@@ -62,7 +62,7 @@ static fallible empty(int hull, const char *name)
     return remove_notes(dir);
 }
 
-static fallible hollow(int dir, const char *name)
+static fallible hull_hollow(int dir, const char *name)
 {
     own_done(buf) names = {0};
     own_fd hull = tree_open_here(dir, name);
@@ -71,8 +71,8 @@ static fallible hollow(int dir, const char *name)
     if (hull < 0)
         return err_sys("open a directory to use again");
     box_clear_work(hull, BOX_WORK);
-    TRY(empty(hull, BOX_WORK));
-    TRY(empty(hull, BOX_UPPER));
+    TRY(hull_empty(hull, BOX_WORK));
+    TRY(hull_empty(hull, BOX_UPPER));
     TRY(tree_read_names(hull, HULL_BYTES, &names, &count));
     for (const char *at = names.p; count--; at += strlen(at) + 1)
         if (strcmp(at, BOX_UPPER) != 0 && strcmp(at, BOX_WORK) != 0)
@@ -86,7 +86,7 @@ void serve_hull_hollow(int dir, struct serve_hull_ring *r)
 
     while (r->done != __atomic_load_n(&r->put, __ATOMIC_ACQUIRE)) {
         name_of(r->done, name);
-        struct err *e = hollow(dir, name);
+        struct err *e = hull_hollow(dir, name);
         r->good[r->done % SERVE_HULLS] = !e;
         struct err *left = e ? box_delete(dir, name) : NULL;
         if (left)
@@ -183,7 +183,7 @@ bool serve_hull_put(struct serve *s, const char *id, unsigned lives)
 }
 
 /* The next that was emptied; false: there is none. What the ring says is the child's word. */
-static bool next(struct serve_hulls *k, uint32_t *ret_n)
+static bool hull_next(struct serve_hulls *k, uint32_t *ret_n)
 {
     while (k->ring) {
         uint32_t done = __atomic_load_n(&k->ring->done, __ATOMIC_ACQUIRE);
@@ -202,7 +202,7 @@ bool serve_hull_take(struct serve *s, const char *id, unsigned *ret_lives)
     char name[HULL_NAME];
     uint32_t n;
 
-    while (next(k, &n)) {
+    while (hull_next(k, &n)) {
         name_of(n, name);
         if (!is_good(k->dir, name)) {
             serve_gone_put(s, k->dir, name);
@@ -223,7 +223,7 @@ void serve_hulls_rest(struct serve *s)
     char name[HULL_NAME];
     uint32_t n;
 
-    while (next(&s->hulls, &n)) {
+    while (hull_next(&s->hulls, &n)) {
         name_of(n, name);
         serve_gone_put(s, s->hulls.dir, name);
     }

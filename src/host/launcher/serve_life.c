@@ -46,7 +46,7 @@ void serve_socket_name(const char *id, enum serve_name kind, char out[SERVE_SOCK
     snprintf(out, SERVE_SOCKET_NAME, "%s.%c", id, kind);
 }
 
-static void drop(const struct serve *s, const char *id, enum serve_name kind)
+static void life_drop(const struct serve *s, const char *id, enum serve_name kind)
 {
     char name[SERVE_SOCKET_NAME];
 
@@ -56,13 +56,13 @@ static void drop(const struct serve *s, const char *id, enum serve_name kind)
 
 void serve_drop_sockets(const struct serve *s, const char *id)
 {
-    drop(s, id, SERVE_NAME_SERVER);
-    drop(s, id, SERVE_NAME_CONNECT);
+    life_drop(s, id, SERVE_NAME_SERVER);
+    life_drop(s, id, SERVE_NAME_CONNECT);
 }
 
 void serve_drop_log(const struct serve *s, const char *id)
 {
-    drop(s, id, SERVE_NAME_LOG);
+    life_drop(s, id, SERVE_NAME_LOG);
 }
 
 /* --- death --- */
@@ -113,25 +113,25 @@ static void read_oom(struct serve_box *b)
     err_free(e); /* not counted is 0 */
 }
 
-static void warn(const char *what, const struct serve_box *b, struct err *e)
+static void life_warn(const char *what, const struct serve_box *b, struct err *e)
 {
     if (e)
         log_warn(what, KV("id", b->box.id), KV_ERR(e));
     err_free(e);
 }
 
-static void ended(struct serve_box *b)
+static void life_ended(struct serve_box *b)
 {
     b->state = NATIVE_EXITED;
     own_close_p(&b->control);
     b->control = -1;
     read_oom(b);
-    warn("groups of a sandbox not removed", b, release_slot(b)); /* tried again at removal */
-    if (!b->serve->ending && !b->plain)                          /* else it has no mounts */
+    life_warn("groups of a sandbox not removed", b, release_slot(b)); /* tried again at removal */
+    if (!b->serve->ending && !b->plain)                               /* else it has no mounts */
         serve_strip(b->serve, b->box.id);
 }
 
-static void tell(struct serve_box *b)
+static void life_tell(struct serve_box *b)
 {
     struct serve *s = b->serve;
     struct native_reply killed = {.op = NATIVE_KILL};
@@ -163,8 +163,8 @@ static void on_box_dead(struct loop_child *c)
     b->exit_code = c->code == CLD_EXITED ? c->status : 128 + c->status;
     b->signal = c->code == CLD_EXITED ? 0 : c->status;
     b->box.pidfd = -1; /* the loop closed it */
-    ended(b);
-    tell(b);
+    life_ended(b);
+    life_tell(b);
 }
 
 static void on_orphan_dead(struct loop_io *io)
@@ -173,11 +173,11 @@ static void on_orphan_dead(struct loop_io *io)
 
     loop_io_stop(io);
     b->code_unknown = true;
-    ended(b);
-    tell(b);
+    life_ended(b);
+    life_tell(b);
 }
 
-static void undo(struct serve *s, struct serve_box *b, bool keep)
+static void life_undo(struct serve *s, struct serve_box *b, bool keep)
 {
     kill(b->box.pid, SIGKILL); /* our child, not reaped: the number is its own */
     while (waitpid(b->box.pid, NULL, 0) < 0 && errno == EINTR)
@@ -195,7 +195,7 @@ fallible serve_watch(struct serve *s, struct serve_box *b, bool keep)
     struct err *e = loop_child_start(s->loop, &b->child, b->box.pid, b->box.pidfd, on_box_dead);
 
     if (e)
-        undo(s, b, keep);
+        life_undo(s, b, keep);
     return e;
 }
 
@@ -233,7 +233,7 @@ fallible serve_bury(struct serve *s, struct serve_box *b)
 
 void serve_replace(struct serve *s, struct serve_box *b)
 {
-    warn("groups of a sandbox not removed", b, release_slot(b));
+    life_warn("groups of a sandbox not removed", b, release_slot(b));
     serve_forget(s, b);
 }
 
@@ -271,7 +271,7 @@ static bool was_for_snapshot(const struct serve *s, const char *id)
     return dir >= 0 && unlinkat(dir, SERVE_THAW, 0) == 0;
 }
 
-static fallible inherit(struct serve *s, const struct box *box, bool alive)
+static fallible life_inherit(struct serve *s, const struct box *box, bool alive)
 {
     struct serve_box *b = mem_new(sizeof *b);
     char group[BOX_NAME];
@@ -314,7 +314,8 @@ static fallible look_at(struct serve *s, const char *id)
         return e;
     if (alive)
         log_info("sandbox adopted", KV("id", id));
-    return alive || r.flags & RECORD_KEPT ? inherit(s, &box, alive) : box_clear_dir(&s->host, id);
+    return alive || r.flags & RECORD_KEPT ? life_inherit(s, &box, alive)
+                                          : box_clear_dir(&s->host, id);
 }
 
 static fallible each_name(int parent, const char *what,
@@ -364,7 +365,7 @@ void serve_kill_all(struct serve *s)
     serve_settle_all(s);
     LIST_EACH(b, &s->boxes, struct serve_box, link)
         if (b->state != NATIVE_EXITED)
-            warn("sandbox not killed", b, box_kill(&s->host, &b->box));
+            life_warn("sandbox not killed", b, box_kill(&s->host, &b->box));
 }
 
 static void wait_for(struct serve_box *b)
@@ -406,7 +407,7 @@ void serve_drop_all(struct serve *s)
         }
         if (alive) {
             stop_watching(b);
-            ended(b);
+            life_ended(b);
         }
         struct err *e = serve_bury(s, b);
         if (e)

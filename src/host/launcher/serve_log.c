@@ -47,7 +47,7 @@ static off_t bytes_left(int fd, const struct stat *before)
 
 /* Of bytes on the disk, not of its size: who makes it sparse and writes before its end is cut,
  * too. */
-static void cut(const struct serve *s, struct serve_box *b)
+static void log_cut(const struct serve *s, struct serve_box *b)
 {
     char name[SERVE_SOCKET_NAME];
     struct stat st;
@@ -71,7 +71,7 @@ static void cut(const struct serve *s, struct serve_box *b)
 static void cut_all(const struct serve *s)
 {
     LIST_EACH(b, &s->boxes, struct serve_box, link)
-        cut(s, b);
+        log_cut(s, b);
 }
 
 /* Of whichever socket or log this is the name. */
@@ -94,12 +94,12 @@ static void on_written(struct loop_io *io)
         if (event->mask & IN_Q_OVERFLOW)
             cut_all(s);
         else if (b)
-            cut(s, b);
+            log_cut(s, b);
         p += sizeof *event + event->len;
     }
 }
 
-static fallible watch(struct serve *s)
+static fallible serve_log_watch(struct serve *s)
 {
     char path[64];
     own_fd fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
@@ -114,7 +114,7 @@ static fallible watch(struct serve *s)
 
 void serve_log_start(struct serve *s)
 {
-    struct err *e = watch(s);
+    struct err *e = serve_log_watch(s);
 
     if (e)
         log_warn("logs of sandboxes are cut at the next start only", KV_ERR(e));

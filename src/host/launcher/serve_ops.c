@@ -35,7 +35,7 @@ struct serve_box *serve_find(struct serve *s, const char *id)
     return map_get(&s->by_id, str_of(id));
 }
 
-static fallible find(struct serve *s, const char *id, struct serve_box **ret_box)
+static fallible ops_find(struct serve *s, const char *id, struct serve_box **ret_box)
 {
     *ret_box = serve_find(s, id);
     if (*ret_box && (*ret_box)->start) {
@@ -158,7 +158,7 @@ static void name_args(struct making *m, bool counted)
     m->spec.prefix = m->args;
 }
 
-static fallible prepare(struct serve *s, struct making *m, const struct serve_fds *in)
+static fallible ops_prepare(struct serve *s, struct making *m, const struct serve_fds *in)
 {
     bool counted = cg_has(&s->host.cg, CG_MEMORY);
 
@@ -244,7 +244,7 @@ static bool is_plain(const struct making *m)
     return plain;
 }
 
-static fallible make(struct serve *s, struct making *m, struct serve_box *b)
+static fallible ops_make(struct serve *s, struct making *m, struct serve_box *b)
 {
     if (m->again) {
         TRY(renew_dir(s, m));
@@ -271,9 +271,9 @@ static fallible prepare_and_make(struct serve *s, struct making *m, struct serve
     }
     struct err *e = choose_disk(s, m);
     if (!e)
-        e = prepare(s, m, in);
+        e = ops_prepare(s, m, in);
     if (!e)
-        e = make(s, m, b);
+        e = ops_make(s, m, b);
     if (e && m->made) {
         err_free(serve_discard(s, m->req.id)); /* the first error is the one to tell */
         serve_drop_sockets(s, m->req.id);
@@ -313,11 +313,11 @@ static struct serve_box *new_box(struct serve *s, const struct native_request *r
     return b;
 }
 
-static fallible start(struct serve *s, const struct native_request *r, struct serve_fds *in,
-                      bool *ret_later)
+static fallible ops_start(struct serve *s, const struct native_request *r, struct serve_fds *in,
+                          bool *ret_later)
 {
     struct serve_box *old = NULL;
-    err_free(find(s, r->id, &old)); /* most often there is none */
+    err_free(ops_find(s, r->id, &old)); /* most often there is none */
     struct making m = {.req = *r, .again = old != NULL, .log = -1};
     struct serve_box *b = new_box(s, r);
 
@@ -377,7 +377,7 @@ void serve_describe(const struct serve_box *b, struct native_reply *reply)
     reply->disk = b->disk;
 }
 
-static fallible inspect(struct serve *s, struct serve_box *b, struct native_reply *reply)
+static fallible ops_inspect(struct serve *s, struct serve_box *b, struct native_reply *reply)
 {
     char group[BOX_NAME];
     own_fd oom = -1;
@@ -393,10 +393,10 @@ static fallible inspect(struct serve *s, struct serve_box *b, struct native_repl
     return oom >= 0 ? cg_read_oom(oom, &reply->oom_kills) : NULL;
 }
 
-static fallible adopt(struct serve *s, struct serve_box *b, bool tell, struct native_reply *reply,
-                      struct serve_fds *out)
+static fallible ops_adopt(struct serve *s, struct serve_box *b, bool tell,
+                          struct native_reply *reply, struct serve_fds *out)
 {
-    TRY(inspect(s, b, reply));
+    TRY(ops_inspect(s, b, reply));
     b->told = tell;
     if (b->state == NATIVE_EXITED || tell)
         return NULL;
@@ -413,7 +413,7 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(struct serve_box *const *)a)->box.id, (*(struct serve_box *const *)b)->box.id);
 }
 
-static fallible list(struct serve *s, const char *after, struct native_reply *reply)
+static fallible ops_list(struct serve *s, const char *after, struct native_reply *reply)
 {
     own_free struct serve_box **all = mem_try((s->box_count + 1) * sizeof(struct serve_box *));
     size_t count = 0;
@@ -443,7 +443,7 @@ static fallible tell_root(const struct serve *s, uint32_t index, struct native_r
     return NULL;
 }
 
-static fallible dial(struct serve *s, const struct native_request *r, struct serve_fds *out)
+static fallible ops_dial(struct serve *s, const struct native_request *r, struct serve_fds *out)
 {
     struct sockaddr_un a;
     own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -456,11 +456,11 @@ static fallible dial(struct serve *s, const struct native_request *r, struct ser
     return NULL;
 }
 
-static fallible end(struct serve *s, struct serve_box *b, uint64_t tag, struct native_reply *reply,
-                    bool *ret_later)
+static fallible ops_end(struct serve *s, struct serve_box *b, uint64_t tag,
+                        struct native_reply *reply, bool *ret_later)
 {
     if (b->state == NATIVE_EXITED)
-        return inspect(s, b, reply);
+        return ops_inspect(s, b, reply);
     if (b->killers == SERVE_KILLERS)
         return err_new(ERR_BUSY, "it is being killed, and %d wait for that already: try again",
                        SERVE_KILLERS);
@@ -494,11 +494,11 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
     struct serve_box *b = NULL;
 
     if (r->op == NATIVE_START)
-        return start(s, r, in, ret_later);
+        return ops_start(s, r, in, ret_later);
     if (r->op == NATIVE_IMAGE_IMPORT)
         return serve_image_import(s, r, in, ret_later);
     if (r->op == NATIVE_CLAIM) {
-        TRY(find(s, r->id, &b));
+        TRY(ops_find(s, r->id, &b));
         return serve_claim(s, b, r, in, reply, ret_later);
     }
     bool changes = r->op == NATIVE_DIFF || r->op == NATIVE_APPLY;
@@ -511,22 +511,22 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
     if (r->op == NATIVE_IMAGE_FIND)
         return serve_image_find(s, r, out);
     if (r->op == NATIVE_LIST)
-        return list(s, r->id, reply);
+        return ops_list(s, r->id, reply);
     if (r->op == NATIVE_ROOT)
         return tell_root(s, r->image, reply);
-    TRY(find(s, r->id, &b));
+    TRY(ops_find(s, r->id, &b));
     if (b->job && r->op != NATIVE_INSPECT && r->op != NATIVE_KILL && r->op != NATIVE_ADOPT)
         return err_new(ERR_BUSY, "the files of sandbox '%s' are being worked on", b->box.id);
     switch ((enum native_op)r->op) {
     case NATIVE_KILL:
-        return end(s, b, r->tag, reply, ret_later);
+        return ops_end(s, b, r->tag, reply, ret_later);
     case NATIVE_PAUSE:
     case NATIVE_RESUME:
         return pause_or_resume(s, b, r->op == NATIVE_PAUSE);
     case NATIVE_INSPECT:
-        return inspect(s, b, reply);
+        return ops_inspect(s, b, reply);
     case NATIVE_ADOPT:
-        return adopt(s, b, r->flags & NATIVE_TELL, reply, out);
+        return ops_adopt(s, b, r->flags & NATIVE_TELL, reply, out);
     case NATIVE_SNAPSHOT:
         return serve_snapshot(s, b, r, ret_later);
     case NATIVE_DIFF:
@@ -535,7 +535,7 @@ fallible serve_do(struct serve *s, const struct native_request *r, struct serve_
     case NATIVE_ROLLBACK:
         return serve_rollback(s, b, r, ret_later);
     case NATIVE_CONNECT:
-        return dial(s, r, out);
+        return ops_dial(s, r, out);
     case NATIVE_REMOVE:
         *ret_later = true;
         return end_and_remove(s, b, r->tag, reply);

@@ -35,7 +35,7 @@ static fallible open_box(const struct serve *s, const char *id, int *ret_dir)
     return *ret_dir < 0 ? err_sys("open the directory of '%s'", id) : NULL;
 }
 
-static fallible unfreeze(const struct serve_job *j)
+static fallible snap_unfreeze(const struct serve_job *j)
 {
     if (j->box->state != NATIVE_EXITED)
         TRY(box_pause(&j->serve->host, &j->box->box, false));
@@ -44,14 +44,14 @@ static fallible unfreeze(const struct serve_job *j)
 }
 
 /* disk: where upper layers are, if not in the box's directory. */
-static fallible fence(const struct serve_job *j, int disk)
+static fallible snap_fence(const struct serve_job *j, int disk)
 {
     return snaps_fence(j->serve->host.dir, j->dir, disk, j->out);
 }
 
 static fallible run_flatten(struct serve_job *j)
 {
-    TRY(fence(j, -1));
+    TRY(snap_fence(j, -1));
     TRY(whole_flatten(j->serve->host.dir, j->name));
     return snaps_sweep(j->serve->host.dir);
 }
@@ -60,7 +60,7 @@ static void start_or_warn(struct serve *s, const char *name, const char *id,
                           fallible (*run)(struct serve_job *j));
 
 /* The old layers are mounted as long as it runs; it moves when it does not. */
-static fallible restand(struct serve *s, const struct serve_job *j)
+static fallible snap_restand(struct serve *s, const struct serve_job *j)
 {
     const struct serve_box *b = serve_find(s, j->id);
     own_fd dir = -1;
@@ -79,7 +79,7 @@ fallible serve_job_move_on(struct serve_job *j, struct err *e)
         j->box->job = NULL;
     if (!j->thaw)
         return e;
-    struct err *stuck = unfreeze(j);
+    struct err *stuck = snap_unfreeze(j);
     if (!e)
         return stuck;
     err_free(stuck); /* the first error is the one to tell */
@@ -95,7 +95,7 @@ static void on_snap_ended(struct serve_job *j, struct err *e)
     if (j->reply.op == NATIVE_SNAPSHOT && !e)
         start_or_warn(s, j->name, "", run_flatten);
     if (j->id[0] && !e)
-        e = restand(s, j);
+        e = snap_restand(s, j);
     serve_job_answer(j, e, &none);
 }
 
@@ -121,7 +121,7 @@ static void start_or_warn(struct serve *s, const char *name, const char *id,
 
 static fallible run_sweep(struct serve_job *j)
 {
-    TRY(fence(j, -1));
+    TRY(snap_fence(j, -1));
     return snaps_sweep(j->serve->host.dir);
 }
 
@@ -135,7 +135,7 @@ void serve_snap_cut(struct serve_job *j)
     if (j->box)
         j->box->job = NULL;
     if (j->thaw)
-        err_free(unfreeze(j)); /* the next launcher can resume it */
+        err_free(snap_unfreeze(j)); /* the next launcher can resume it */
 }
 
 /* --- taking one --- */
@@ -166,7 +166,7 @@ static fallible copy_from(struct serve_job *j, int uppers)
 
 static fallible run_copy(struct serve_job *j)
 {
-    TRY(fence(j, -1));
+    TRY(snap_fence(j, -1));
     return copy_from(j, j->dir);
 }
 
@@ -183,7 +183,7 @@ static fallible run_copy_disk(struct serve_job *j)
     own_fd disk = -1;
 
     TRY(serve_job_disk(j, &disk));
-    TRY(fence(j, disk));
+    TRY(snap_fence(j, disk));
     return copy_from(j, disk);
 }
 
@@ -208,7 +208,7 @@ fallible serve_job_start_still(struct serve *s, struct serve_box *b, struct serv
     if (!e)
         e = serve_job_start(j);
     if (e)
-        err_free(unfreeze(j)); /* the first error is the one to tell */
+        err_free(snap_unfreeze(j)); /* the first error is the one to tell */
     return e;
 }
 
@@ -255,7 +255,7 @@ fallible serve_snapshot(struct serve *s, struct serve_box *b, const struct nativ
 
 static fallible run_remove(struct serve_job *j)
 {
-    TRY(fence(j, -1));
+    TRY(snap_fence(j, -1));
     return whole_remove(j->serve->host.dir, j->name);
 }
 
@@ -322,7 +322,7 @@ static fallible check_fits(int whole, const struct native_request *r)
     return NULL;
 }
 
-static fallible stand(const struct serve *s, const struct native_request *r)
+static fallible snap_stand(const struct serve *s, const struct native_request *r)
 {
     own_fd whole = -1, box = -1;
 
@@ -335,7 +335,7 @@ static fallible stand(const struct serve *s, const struct native_request *r)
 fallible serve_stand(const struct serve *s, const struct native_request *r)
 {
     TRY(box_make_dir(&s->host, r->id));
-    struct err *e = stand(s, r);
+    struct err *e = snap_stand(s, r);
     if (e)
         err_free(tree_remove(s->host.boxes, r->id)); /* the first error is the one to tell */
     return e;
@@ -400,7 +400,7 @@ bool serve_is_half_back(const struct serve *s, const char *id)
 
 static fallible run_rollback(struct serve_job *j)
 {
-    TRY(fence(j, -1));
+    TRY(snap_fence(j, -1));
     TRY(whole_reset(j->serve->host.dir, j->dir, j->name[0] ? j->name : NULL));
     return snaps_sweep(j->serve->host.dir);
 }

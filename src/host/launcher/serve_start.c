@@ -18,15 +18,15 @@ struct serve_start {
 };
 
 /* Nothing of a new one is left. */
-static void discard(struct serve *s, const char *id)
+static void start_discard(struct serve *s, const char *id)
 {
     err_free(serve_discard(s, id)); /* the first error is the one to tell */
     serve_drop_sockets(s, id);
     serve_drop_log(s, id);
 }
 
-static void describe(struct serve_box *b, struct serve_begun *g, struct native_reply *reply,
-                     struct serve_fds *out)
+static void start_describe(struct serve_box *b, struct serve_begun *g, struct native_reply *reply,
+                           struct serve_fds *out)
 {
     reply->pid = b->box.pid;
     reply->disk = b->disk;
@@ -38,7 +38,7 @@ static void describe(struct serve_box *b, struct serve_begun *g, struct native_r
         out->fds[out->count++] = take_fd(&g->control);
 }
 
-static void finish(struct serve_start *st, int wait_ms)
+static void start_finish(struct serve_start *st, int wait_ms)
 {
     struct serve_box *b = st->box;
     struct serve *s = b->serve;
@@ -56,7 +56,7 @@ static void finish(struct serve_start *st, int wait_ms)
     own_close_p(&b->box.home);
     b->box.disk = b->box.home = -1;
     if (e && g->made)
-        discard(s, b->box.id);
+        start_discard(s, b->box.id);
     if (!e)
         e = serve_watch(s, b, g->old != NULL);
     if (!e && g->old) {
@@ -64,7 +64,7 @@ static void finish(struct serve_start *st, int wait_ms)
         serve_insert(s, b);
     }
     if (!e)
-        describe(b, g, &reply, &out);
+        start_describe(b, g, &reply, &out);
     else if (g->old) {
         free(b->waits);
         free(b);
@@ -78,12 +78,12 @@ static void finish(struct serve_start *st, int wait_ms)
 
 static void on_told(struct loop_io *io)
 {
-    finish(container_of(io, struct serve_start, io), BOX_WAIT_MS);
+    start_finish(container_of(io, struct serve_start, io), BOX_WAIT_MS);
 }
 
 static void on_late(struct loop_timer *t)
 {
-    finish(container_of(t, struct serve_start, late), 0);
+    start_finish(container_of(t, struct serve_start, late), 0);
 }
 
 void serve_start_watch(struct serve *s, struct serve_box *b, const struct serve_begun *begun)
@@ -98,7 +98,7 @@ void serve_start_watch(struct serve *s, struct serve_box *b, const struct serve_
         begun->old ? NULL : loop_io_start(s->loop, &st->io, begun->embryo.sock, EPOLLIN, on_told);
     if (begun->old || e) {
         err_free(e); /* then we wait for it */
-        finish(st, BOX_WAIT_MS);
+        start_finish(st, BOX_WAIT_MS);
         return;
     }
     /* What this turn took so far is not the child's: it may have been the machine's layers. */
@@ -109,7 +109,7 @@ void serve_start_watch(struct serve *s, struct serve_box *b, const struct serve_
 void serve_start_settle(struct serve_box *b)
 {
     if (b->start)
-        finish(b->start, BOX_WAIT_MS);
+        start_finish(b->start, BOX_WAIT_MS);
 }
 
 void serve_settle_all(struct serve *s)

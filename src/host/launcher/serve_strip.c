@@ -13,7 +13,7 @@
 #include "host/launcher/setid.h"
 #include "host/worker/worker.h"
 
-static fallible strip(struct serve_job *j)
+static fallible strip_box(struct serve_job *j)
 {
     struct stat st;
 
@@ -32,14 +32,14 @@ static void on_stripped(struct serve_job *j, struct err *e)
     err_free(e);
 }
 
-static fallible start(struct serve *s, const struct record *r, const struct native_mount *m)
+static fallible strip_start(struct serve *s, const struct record *r, const struct native_mount *m)
 {
     own_fd source = -1;
 
     if (m->root >= s->policy->root_count)
         return err_new(ERR_NOT_FOUND, "its directory is no longer on the list");
     TRY(fd_open_beneath(s->policy->roots[m->root].dir, str_of(m->path), O_PATH, 0, &source));
-    struct serve_job *j = serve_job_new(s, strip, on_stripped);
+    struct serve_job *j = serve_job_new(s, strip_box, on_stripped);
     j->dir = take_fd(&source);
     j->since_wall_ns = r->made_wall_ns;
     memcpy(j->id, r->id, sizeof j->id);
@@ -57,7 +57,7 @@ void serve_strip(struct serve *s, const char *id)
 
     for (unsigned i = 0; i < NATIVE_MOUNTS && !e && !s->host.user; i++)
         if (r.mounts[i].mode == NATIVE_RW)
-            e = start(s, &r, &r.mounts[i]);
+            e = strip_start(s, &r, &r.mounts[i]);
     if (e)
         log_warn("set-id files may be left in a mounted directory", KV("id", id), KV_ERR(e));
     err_free(e);

@@ -35,7 +35,7 @@ static fallible strip_fd(int fd, uint64_t since_ns)
     return NULL;
 }
 
-static fallible look(void *since_ns, int dir, const char *name)
+static fallible setid_look(void *since_ns, int dir, const char *name)
 {
     const uint64_t *since = since_ns;
     struct stat st;
@@ -60,7 +60,8 @@ fallible setid_strip(int source, uint64_t since_wall_ns)
     if (fstat(source, &st) < 0)
         return err_sys("look at a mounted directory");
     if (S_ISDIR(st.st_mode))
-        return err_wrap(tree_each(source, look, &since_ns), "set-id files in a mounted directory");
+        return err_wrap(tree_each(source, setid_look, &since_ns),
+                        "set-id files in a mounted directory");
     if (!S_ISREG(st.st_mode))
         return NULL;
     snprintf(path, sizeof path, "/proc/self/fd/%d", source);

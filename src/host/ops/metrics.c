@@ -62,7 +62,7 @@ static bool is_series(const struct series *s, const char *const *labels)
     return true;
 }
 
-static const char *const *others(const struct metric_row *row, const char **space)
+static const char *const *metrics_others(const struct metric_row *row, const char **space)
 {
     int n = 0;
 
@@ -73,7 +73,7 @@ static const char *const *others(const struct metric_row *row, const char **spac
 }
 
 /* Found ones move to the front: a few series get nearly all of the counting. */
-static struct series *find(struct metrics *m, enum metric id, const char *const *labels)
+static struct series *metrics_find(struct metrics *m, enum metric id, const char *const *labels)
 {
     struct family *f = &m->families[id];
     const char *space[LABELS_MAX + 1];
@@ -85,9 +85,9 @@ static struct series *find(struct metrics *m, enum metric id, const char *const 
             return f->first = s;
         }
     if (f->count == METRICS_SERIES)
-        return find(m, id, others(&metric_rows[id], space));
+        return metrics_find(m, id, metrics_others(&metric_rows[id], space));
     if (f->count == METRICS_SERIES - 1) /* the last place is theirs */
-        labels = others(&metric_rows[id], space);
+        labels = metrics_others(&metric_rows[id], space);
     struct series *s = mem_new(sizeof *s);
     for (int i = 0; labels && labels[i]; i++)
         snprintf(s->values[i], sizeof s->values[i], "%s", labels[i]);
@@ -98,12 +98,12 @@ static struct series *find(struct metrics *m, enum metric id, const char *const 
 
 void metrics_add(struct metrics *m, enum metric id, double n, const char *const *labels)
 {
-    find(m, id, labels)->value += n;
+    metrics_find(m, id, labels)->value += n;
 }
 
 void metrics_set(struct metrics *m, enum metric id, double value, const char *const *labels)
 {
-    find(m, id, labels)->value = value;
+    metrics_find(m, id, labels)->value = value;
 }
 
 static const double *bounds_of(const struct metric_row *row)
@@ -111,9 +111,10 @@ static const double *bounds_of(const struct metric_row *row)
     return row->type == METRIC_SIZES ? sizes : bounds;
 }
 
-static void observe(struct metrics *m, enum metric id, double value, const char *const *labels)
+static void metrics_observe(struct metrics *m, enum metric id, double value,
+                            const char *const *labels)
 {
-    struct series *s = find(m, id, labels);
+    struct series *s = metrics_find(m, id, labels);
     const double *up_to = bounds_of(&metric_rows[id]);
     size_t i = 0;
 
@@ -125,13 +126,13 @@ static void observe(struct metrics *m, enum metric id, double value, const char 
 
 void metrics_observe_ns(struct metrics *m, enum metric id, uint64_t ns, const char *const *labels)
 {
-    observe(m, id, (double)ns / 1e9, labels);
+    metrics_observe(m, id, (double)ns / 1e9, labels);
 }
 
 void metrics_observe_bytes(struct metrics *m, enum metric id, uint64_t bytes,
                            const char *const *labels)
 {
-    observe(m, id, (double)bytes, labels);
+    metrics_observe(m, id, (double)bytes, labels);
 }
 
 /* --- the page --- */

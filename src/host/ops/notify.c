@@ -17,7 +17,7 @@
 
 #define FIRST_FD 3 /* by convention */
 
-static fallible number(const char *const *envp, const char *name, long max, long *ret_value)
+static fallible notify_number(const char *const *envp, const char *name, long max, long *ret_value)
 {
     const char *text = cfg_env_get(envp, name);
     char *end;
@@ -40,10 +40,10 @@ fallible notify_listen_fds(const char *const *envp, int fds[NOTIFY_FDS_MAX], siz
     socklen_t size = sizeof listens;
 
     *ret_count = 0;
-    TRY(number(envp, "LISTEN_PID", 1L << 30, &pid));
+    TRY(notify_number(envp, "LISTEN_PID", 1L << 30, &pid));
     if (pid != getpid()) /* of a parent: not for us */
         return NULL;
-    TRY(number(envp, "LISTEN_FDS", NOTIFY_FDS_MAX, &count));
+    TRY(notify_number(envp, "LISTEN_FDS", NOTIFY_FDS_MAX, &count));
     for (int i = 0; i < (int)count; i++) {
         int fd = FIRST_FD + i;
         if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
@@ -86,6 +86,7 @@ unsigned notify_watchdog_ms(const char *const *envp)
 {
     long usec = 0;
 
-    err_free(number(envp, "WATCHDOG_USEC", 1L << 40, &usec)); /* nonsense: nobody is waiting */
+    err_free(
+        notify_number(envp, "WATCHDOG_USEC", 1L << 40, &usec)); /* nonsense: nobody is waiting */
     return (unsigned)(usec / 2000);
 }

@@ -45,12 +45,12 @@ struct trail {
     struct list logs;
 };
 
-static struct trail_log *newest(const struct trail *t)
+static struct trail_log *trail_find_newest(const struct trail *t)
 {
     return container_of(t->logs.prev, struct trail_log, link);
 }
 
-static struct trail_log *after(const struct trail_log *l)
+static struct trail_log *trail_after(const struct trail_log *l)
 {
     return container_of(l->link.next, struct trail_log, link);
 }
@@ -72,7 +72,7 @@ static fallible open_log(struct trail_log *l)
 
 /* --- followers --- */
 
-static void leave(struct trail_sub *s)
+static void trail_leave(struct trail_sub *s)
 {
     list_del(&s->link);
     s->log = NULL;
@@ -92,7 +92,7 @@ static void on_sub_end(struct event_sub *e, const struct err *why)
 
 static void on_sub_record(struct event_sub *e, const struct event_record *r);
 
-static fallible enter(struct trail_sub *s, struct trail_log *l, uint64_t seq)
+static fallible trail_enter(struct trail_sub *s, struct trail_log *l, uint64_t seq)
 {
     TRY(open_log(l));
     s->sub.on_record = on_sub_record;
@@ -112,9 +112,9 @@ static fallible go_on(struct trail_sub *s)
 
     while (l->settled && s->sub.after >= last_of(l)) {
         event_sub_stop(&s->sub);
-        leave(s);
-        l = after(l);
-        TRY(enter(s, l, 0));
+        trail_leave(s);
+        l = trail_after(l);
+        TRY(trail_enter(s, l, 0));
     }
     if (paused)
         event_sub_pause(&s->sub);
@@ -152,17 +152,17 @@ fallible trail_sub_start(struct trail *t, struct trail_sub *s)
                        l->base, l->base);
     if (s->after < l->base)
         s->after = l->base;
-    while (l != newest(t) && after(l)->base <= s->after)
-        l = after(l);
+    while (l != trail_find_newest(t) && trail_after(l)->base <= s->after)
+        l = trail_after(l);
     TRY(open_log(l));
     uint64_t seq = s->after - l->base, last = last_of(l);
-    if (seq > last && l != newest(t))
+    if (seq > last && l != trail_find_newest(t))
         seq = last; /* in a gap */
     if (seq > last)
         return err_new(ERR_INVALID, "no event %" PRIu64 " yet: the last is %" PRIu64, s->after,
                        l->base + last);
     s->sub = (struct event_sub){0};
-    TRY(enter(s, l, seq));
+    TRY(trail_enter(s, l, seq));
     struct err *e = go_on(s);
     if (e)
         trail_sub_stop(s);
@@ -183,7 +183,7 @@ void trail_sub_stop(struct trail_sub *s)
 {
     event_sub_stop(&s->sub);
     if (s->log)
-        leave(s);
+        trail_leave(s);
 }
 
 /* --- logs --- */
@@ -226,7 +226,7 @@ static void remove_log(struct trail_log *l)
 {
     char index[NAME_BYTES + 8];
     struct err *gone =
-        err_new(ERR_GONE, "events up to %" PRIu64 " are not kept any more", after(l)->base);
+        err_new(ERR_GONE, "events up to %" PRIu64 " are not kept any more", trail_after(l)->base);
 
     while (!list_empty(&l->subs))
         end_sub(container_of(l->subs.next, struct trail_sub, link), gone);
@@ -246,7 +246,7 @@ static void remove_old(struct trail *t)
         all += l->bytes;
     while (t->keep_bytes && all > t->keep_bytes) {
         struct trail_log *l = LIST_FIRST(&t->logs, struct trail_log, link);
-        if (l == newest(t) || after(l) == newest(t) || !l->settled)
+        if (l == trail_find_newest(t) || trail_after(l) == trail_find_newest(t) || !l->settled)
             return; /* what came just now is still being read */
         all -= l->bytes;
         remove_log(l);
@@ -264,13 +264,13 @@ static void put_seal(struct trail_log *l)
     snprintf(payload, sizeof payload, "{\"log\":\"%s\",\"last\":%" PRIu64 ",\"sha256\":\"%s\"}",
              l->name, l->base + info.last_seq, hex);
     const struct event_record r = {.kind = STR(TRAIL_SEAL), .payload = str_of(payload)};
-    struct err *e = event_log_append(newest(l->trail)->log, &r, NULL);
+    struct err *e = event_log_append(trail_find_newest(l->trail)->log, &r, NULL);
     if (e)
         log_warn("a log was not sealed", KV("name", l->name), KV_ERR(e));
     err_free(e);
 }
 
-static void settle(struct trail_log *l)
+static void trail_settle(struct trail_log *l)
 {
     l->settled = true;
     l->bytes = size_of(l, "") + size_of(l, ".idx");
@@ -287,8 +287,8 @@ static void on_sealed(struct event_append *a, const struct err *why)
 
     (void)why; /* the log says so; what was lost was never acknowledged */
     l->sealing = false;
-    if (l != newest(l->trail))
-        settle(l);
+    if (l != trail_find_newest(l->trail))
+        trail_settle(l);
 }
 
 static bool is_full(const struct trail *t, const struct trail_log *l)
@@ -304,8 +304,9 @@ static void begin_next(struct trail *t, uint64_t base)
     struct err *e = open_log(l);
 
     if (e) {
-        log_warn("the log goes on in one that is full", KV("name", newest(t)->name), KV_ERR(e));
-        t->again_bytes = newest(t)->bytes + t->keep_bytes / LOGS;
+        log_warn("the log goes on in one that is full", KV("name", trail_find_newest(t)->name),
+                 KV_ERR(e));
+        t->again_bytes = trail_find_newest(t)->bytes + t->keep_bytes / LOGS;
         err_free(e);
         free_log(l);
         return;
@@ -316,7 +317,7 @@ static void begin_next(struct trail *t, uint64_t base)
 
 fallible trail_append(struct trail *t, const struct event_record *r)
 {
-    struct trail_log *l = newest(t);
+    struct trail_log *l = trail_find_newest(t);
 
     l->bytes += r->payload.len + r->kind.len + r->id.len + OVERHEAD;
     if (!is_full(t, l))
@@ -330,15 +331,15 @@ fallible trail_append(struct trail *t, const struct event_record *r)
 
 uint64_t trail_last(const struct trail *t)
 {
-    return newest(t)->base + last_of(newest(t));
+    return trail_find_newest(t)->base + last_of(trail_find_newest(t));
 }
 
 uint64_t trail_newest(const struct trail *t)
 {
     struct event_info info;
 
-    event_log_info(newest(t)->log, &info);
-    return newest(t)->base + info.next_seq - 1;
+    event_log_info(trail_find_newest(t)->log, &info);
+    return trail_find_newest(t)->base + info.next_seq - 1;
 }
 
 uint64_t trail_first(const struct trail *t)
@@ -355,7 +356,7 @@ void trail_keep(struct trail *t, uint64_t keep_bytes)
 /* --- life --- */
 
 /* In the order of their numbers. */
-static void insert(struct trail *t, struct trail_log *l)
+static void trail_insert(struct trail *t, struct trail_log *l)
 {
     struct list *at = &t->logs;
 
@@ -376,10 +377,10 @@ static fallible find_logs(struct trail *t)
     (void)take_fd(&fd);
     for (struct dirent *e; (e = readdir(d));)
         if (trail_base_of(t->name, e->d_name, &base))
-            insert(t, new_log(t, base));
+            trail_insert(t, new_log(t, base));
     closedir(d);
     if (list_empty(&t->logs))
-        insert(t, new_log(t, 0));
+        trail_insert(t, new_log(t, 0));
     return NULL;
 }
 
@@ -395,9 +396,10 @@ static bool is_sealed_in(const struct trail_log *l, const struct trail_log *late
 
 static bool is_sealed(const struct trail_log *l)
 {
-    const struct trail_log *last = newest(l->trail);
+    const struct trail_log *last = trail_find_newest(l->trail);
 
-    for (const struct trail_log *later = after(l); !is_sealed_in(l, later); later = after(later))
+    for (const struct trail_log *later = trail_after(l); !is_sealed_in(l, later);
+         later = trail_after(later))
         if (later == last)
             return false;
     return true;
@@ -407,7 +409,7 @@ static bool is_sealed(const struct trail_log *l)
 static void seal_again(struct trail *t)
 {
     LIST_EACH(l, &t->logs, struct trail_log, link) {
-        if (l == newest(t) || is_sealed(l))
+        if (l == trail_find_newest(t) || is_sealed(l))
             continue;
         struct err *e = open_log(l);
         if (e)
@@ -418,16 +420,16 @@ static void seal_again(struct trail *t)
     }
 }
 
-static fallible begin(struct trail *t, int dir)
+static fallible trail_begin(struct trail *t, int dir)
 {
     t->dir = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (t->dir < 0)
         return err_sys("open its directory");
     TRY(find_logs(t));
-    TRY(open_log(newest(t)));
+    TRY(open_log(trail_find_newest(t)));
     LIST_EACH(l, &t->logs, struct trail_log, link) {
         l->bytes = size_of(l, "") + size_of(l, ".idx");
-        l->settled = l != newest(t);
+        l->settled = l != trail_find_newest(t);
     }
     remove_old(t);
     seal_again(t);
@@ -443,7 +445,7 @@ fallible trail_open(const struct trail_config *config, struct trail **ret_trail)
     t->keep_bytes = config->keep_bytes;
     t->options = config->options;
     list_init(&t->logs);
-    TRY(begin(t, config->dir));
+    TRY(trail_begin(t, config->dir));
     *ret_trail = take(&t);
     return NULL;
 }

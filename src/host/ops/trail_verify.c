@@ -106,7 +106,7 @@ bool trail_has_seal(int log, const char *name)
     return found;
 }
 
-static bool fits(const struct trail_part *p, const struct seal *s)
+static bool verify_fits(const struct trail_part *p, const struct seal *s)
 {
     char head[2 * SHA256_LEN + 1];
 
@@ -114,7 +114,7 @@ static bool fits(const struct trail_part *p, const struct seal *s)
     return s->last == p->base + p->verdict.last_seq && strcmp(s->hash, head) == 0;
 }
 
-static void fault(struct trail_verdict *v, const struct trail_part *p, const char *why)
+static void verify_fault(struct trail_verdict *v, const struct trail_part *p, const char *why)
 {
     if (v->bad)
         return;
@@ -133,12 +133,12 @@ static void on_record(void *arg, const struct event_record *r)
     for (struct trail_part *p = w->v->parts; p; p = p->next) {
         if (p == w->in || strcmp(p->name, s.log) != 0)
             continue;
-        bool good = fits(p, &s);
+        bool good = verify_fits(p, &s);
         if (p->seal != TRAIL_REWRITTEN)
             p->seal = good ? TRAIL_SEALED : TRAIL_REWRITTEN;
         snprintf(p->sealed_in, sizeof p->sealed_in, "%s", w->in->name);
         if (!good)
-            fault(w->v, p, "is not what it was when it was sealed");
+            verify_fault(w->v, p, "is not what it was when it was sealed");
         return;
     }
 }
@@ -191,7 +191,7 @@ static fallible check_part(int dir, struct trail_part *p, struct trail_verdict *
     own_fd index = openat(dir, index_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* -1: none */
     TRY_WRAP(event_verify_each(log, index, on_record, &w, &p->verdict), "verify '%s'", p->name);
     if (p->verdict.state != EVENT_OK)
-        fault(v, p, "is damaged");
+        verify_fault(v, p, "is damaged");
     return NULL;
 }
 
@@ -201,7 +201,7 @@ static void check_order(struct trail_verdict *v)
 {
     for (const struct trail_part *p = v->parts; p && p->next; p = p->next)
         if (p->next->base < p->base + p->verdict.last_seq)
-            fault(v, p->next, "begins before the log before it ends");
+            verify_fault(v, p->next, "begins before the log before it ends");
 }
 
 fallible trail_verify(int dir, const char *name, struct arena *a, struct trail_verdict *ret)
@@ -216,6 +216,6 @@ fallible trail_verify(int dir, const char *name, struct arena *a, struct trail_v
     check_order(ret);
     for (const struct trail_part *p = ret->parts; p; p = p->next)
         if (p->seal == TRAIL_UNSEALED)
-            fault(ret, p, "is not sealed by a later log");
+            verify_fault(ret, p, "is not sealed by a later log");
     return NULL;
 }

@@ -258,7 +258,7 @@ static void bad_answer(struct call *c, struct err *e)
     call_fail(c, err_wrap(err_recode(e, ERR_UPSTREAM), "the answer from inside is not HTTP"));
 }
 
-static void upgrade(struct call *c, const struct http_head *h)
+static void call_upgrade(struct call *c, const struct http_head *h)
 {
     struct proxy *p = c->p;
     struct proxy_target *t = c->target;
@@ -290,7 +290,7 @@ static uint64_t length_of(const struct call *c, const struct http_head *h)
 static bool take_final_head(struct call *c, const struct http_head *h, struct str left)
 {
     if (h->status == 101) {
-        upgrade(c, h);
+        call_upgrade(c, h);
         return false;
     }
     c->state = CALL_BODY;

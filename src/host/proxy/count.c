@@ -12,7 +12,7 @@ static const char cut_mark[] = "[... Observation truncated due to length ...]";
 static const char *const actions[] = {
     "run", "run_ipython", "read", "write", "edit", "browse", "browse_interactive", "call_tool_mcp"};
 
-static const char *known(struct str word)
+static const char *count_known(struct str word)
 {
     for (size_t i = 0; i < ARRAY_LEN(actions); i++)
         if (str_eq(word, str_of(actions[i])))
@@ -48,7 +48,7 @@ void count_begin(struct call *c)
 void count_asked(struct call *c, struct str piece)
 {
     if (c->kind == COUNT_ACTION && !c->action)
-        c->action = known(peek_member(piece, 2, STR("action")));
+        c->action = count_known(peek_member(piece, 2, STR("action")));
 }
 
 void count_head(struct call *c, const struct http_head *h)

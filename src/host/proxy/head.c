@@ -94,7 +94,7 @@ static struct str header_inside(const struct call *c, struct str shown)
 }
 
 /* As a server inside reads it; what cannot be decoded is read as it stands. */
-static struct str decoded(const struct call *c, struct str s)
+static struct str head_decoded(const struct call *c, struct str s)
 {
     struct str plain = s;
 
@@ -109,11 +109,12 @@ static void put_param(struct buf *b, const struct call *c, struct str one)
     static const struct str names[] = {STR_INIT("session_api_key"), STR_INIT("tkn")};
     struct str value = one, name;
 
-    if (!str_cut(&value, '=', &name) || !is_one_of(decoded(c, name), names, ARRAY_LEN(names))) {
+    if (!str_cut(&value, '=', &name) ||
+        !is_one_of(head_decoded(c, name), names, ARRAY_LEN(names))) {
         buf_add(b, one);
         return;
     }
-    struct str shown = decoded(c, value), inside = key_inside(c->target, shown);
+    struct str shown = head_decoded(c, value), inside = key_inside(c->target, shown);
     buf_add(b, name);
     buf_add_char(b, '=');
     buf_add(b, inside.p == shown.p ? value : inside);

@@ -4,14 +4,14 @@
  * the port has it at once. */
 #include "host/proxy/inner.h"
 
-static struct late_port *at(struct proxy *p, unsigned i)
+static struct late_port *late_at(struct proxy *p, unsigned i)
 {
     return &p->late[(p->late_first + i) % LATE_PORTS];
 }
 
 static void drop_first(struct proxy *p)
 {
-    http_server_unlisten(take(&at(p, 0)->listener));
+    http_server_unlisten(take(&late_at(p, 0)->listener));
     p->late_first = (p->late_first + 1) % LATE_PORTS;
     p->late_count--;
 }
@@ -21,10 +21,10 @@ static void on_late(struct loop_timer *t)
     struct proxy *p = container_of(t, struct proxy, late_timer);
     uint64_t now = loop_now_ns(p->loop);
 
-    while (p->late_count && at(p, 0)->until_ns <= now)
+    while (p->late_count && late_at(p, 0)->until_ns <= now)
         drop_first(p);
     if (p->late_count)
-        loop_timer_start(p->loop, t, (at(p, 0)->until_ns - now) / NS_PER_MS + 1, on_late);
+        loop_timer_start(p->loop, t, (late_at(p, 0)->until_ns - now) / NS_PER_MS + 1, on_late);
 }
 
 void late_add(struct proxy *p, struct http_listener *l, uint16_t port)
@@ -32,7 +32,7 @@ void late_add(struct proxy *p, struct http_listener *l, uint16_t port)
     if (p->late_count == LATE_PORTS)
         drop_first(p);
     uint64_t until = loop_now_ns(p->loop) + p->config.late_ms * NS_PER_MS;
-    *at(p, p->late_count++) = (struct late_port){l, until, port};
+    *late_at(p, p->late_count++) = (struct late_port){l, until, port};
     if (!p->late_timer.loop)
         loop_timer_start(p->loop, &p->late_timer, p->config.late_ms, on_late);
 }
@@ -40,8 +40,9 @@ void late_add(struct proxy *p, struct http_listener *l, uint16_t port)
 void late_drop(struct proxy *p, uint16_t port)
 {
     for (unsigned i = 0; i < p->late_count; i++)
-        if (at(p, i)->port == port)
-            http_server_unlisten(take(&at(p, i)->listener)); /* its place goes when its time has */
+        if (late_at(p, i)->port == port)
+            http_server_unlisten(
+                take(&late_at(p, i)->listener)); /* its place goes when its time has */
 }
 
 void late_drop_all(struct proxy *p)

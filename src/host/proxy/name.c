@@ -51,7 +51,7 @@ static void take_service(struct str whole, struct proxy_name *n)
 }
 
 /* rest: path, from the id on. */
-static bool split(struct str path, struct str rest, struct proxy_name *ret_name)
+static bool name_split(struct str path, struct str rest, struct proxy_name *ret_name)
 {
     struct proxy_name n = {.service = -1, .id = rest};
 
@@ -76,12 +76,12 @@ bool name_by_path(struct str path, struct proxy_name *ret_name)
 
     if (!str_starts(path, STR("/")) || !str_starts(rest, STR("sandbox/")))
         return false;
-    return split(path, skip_slashes(str_from(rest, 8)), ret_name);
+    return name_split(path, skip_slashes(str_from(rest, 8)), ret_name);
 }
 
 bool name_by_first(struct str path, struct proxy_name *ret_name)
 {
-    return str_starts(path, STR("/")) && split(path, skip_slashes(path), ret_name);
+    return str_starts(path, STR("/")) && name_split(path, skip_slashes(path), ret_name);
 }
 
 bool name_is_id(struct str word)

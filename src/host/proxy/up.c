@@ -209,7 +209,7 @@ static void on_dialled(void *owner, struct err *e, int fd)
     ask_for_port(c, port);
 }
 
-static fallible dial(struct call *c)
+static fallible up_dial(struct call *c)
 {
     const struct sbx_address *a = address_of(c);
     struct dial_target target = {
@@ -239,7 +239,7 @@ void up_connect(struct call *c)
         call_open(c, s, true);
         return;
     }
-    struct err *e = dial(c);
+    struct err *e = up_dial(c);
     if (e && err_errno(e) == EAGAIN && c->again_ms < c->p->config.connect_ms) {
         err_free(e);
         c->again_ms = c->again_ms ? 2 * c->again_ms : AGAIN_MS;

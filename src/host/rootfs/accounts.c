@@ -117,7 +117,7 @@ static fallible write_one(int etc, const char *name, struct buf *text, mode_t mo
     return NULL;
 }
 
-static fallible collect(int host_etc, struct accounts *a)
+static fallible accounts_collect(int host_etc, struct accounts *a)
 {
     TRY(read_rows(host_etc, "passwd", 7, on_user, a));
     TRY(read_rows(host_etc, "group", 4, on_group, a));
@@ -161,7 +161,7 @@ fallible accounts_write(int host_etc, int etc)
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
         buf_init(all[i], 2 * FILE_MAX);
-    struct err *e = collect(host_etc, &a);
+    struct err *e = accounts_collect(host_etc, &a);
     if (!e)
         e = write_all(etc, &a);
     for (size_t i = 0; i < ARRAY_LEN(all); i++)

@@ -30,7 +30,7 @@ static bool for_everybody(mode_t mode)
     return S_ISLNK(mode) || (S_ISREG(mode) && (mode & S_IROTH));
 }
 
-static fallible like(int host, int layer, const char *path)
+static fallible hide_like(int host, int layer, const char *path)
 {
     struct stat st;
     own_fd fd = openat(layer, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -68,7 +68,7 @@ static fallible finish_one(struct tree_visitor *v, enum tree_when when, const st
     const struct hider *h = container_of(v, struct hider, v);
 
     (void)skip;
-    return when == TREE_LEAVE ? like(h->host, h->layer, at->path.p) : NULL;
+    return when == TREE_LEAVE ? hide_like(h->host, h->layer, at->path.p) : NULL;
 }
 
 fallible hide_build(int host_dir, int layer)
@@ -78,7 +78,7 @@ fallible hide_build(int host_dir, int layer)
     TRY(tree_walk(host_dir, &h.v));
     h.v.visit = finish_one;
     TRY(tree_walk(layer, &h.v));
-    return like(host_dir, layer, ".");
+    return hide_like(host_dir, layer, ".");
 }
 
 fallible hide_lift(int host_dir, int layer, int above)
@@ -93,8 +93,8 @@ fallible hide_lift(int host_dir, int layer, int above)
             (S_ISCHR(st.st_mode) && renameat(layer, name, above, name) < 0))
             return err_sys("hide '%s'", name);
     }
-    TRY(like(host_dir, layer, "."));
-    return like(host_dir, above, ".");
+    TRY(hide_like(host_dir, layer, "."));
+    return hide_like(host_dir, above, ".");
 }
 
 struct digester {
@@ -114,7 +114,7 @@ static fallible digest_one(struct tree_visitor *v, enum tree_when when, const st
     return NULL;
 }
 
-static fallible digest(int layer, uint8_t out[SHA256_LEN])
+static fallible hide_digest(int layer, uint8_t out[SHA256_LEN])
 {
     struct digester d = {{.visit = digest_one}};
 
@@ -128,8 +128,8 @@ fallible hide_compare(int layer, int other, bool *ret_same)
 {
     uint8_t a[SHA256_LEN], b[SHA256_LEN];
 
-    TRY(digest(layer, a));
-    TRY(digest(other, b));
+    TRY(hide_digest(layer, a));
+    TRY(hide_digest(other, b));
     *ret_same = memcmp(a, b, sizeof a) == 0;
     return NULL;
 }

@@ -22,7 +22,7 @@
 #define NAMES_BYTES (4u << 20)
 #define DIR_FLAGS   (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-static fallible mark(int dir, const char *name, const char *attribute, struct str value)
+static fallible join_mark(int dir, const char *name, const char *attribute, struct str value)
 {
     own_fd fd = openat(dir, name, DIR_FLAGS, 0);
 
@@ -63,7 +63,7 @@ static fallible join_name(const struct take *t, int usr, int into, const char *n
     if (mkdirat(into, name, 0755) < 0)
         return err_sys("make '/usr/%s'", name);
     snprintf(path, sizeof path, "/%s", name);
-    return mark(into, name, "trusted.overlay.redirect", str_of(path));
+    return join_mark(into, name, "trusted.overlay.redirect", str_of(path));
 }
 
 static fallible read_usr(int host, int *ret_usr, struct buf *names, size_t *ret_count)
@@ -103,7 +103,7 @@ static fallible close_dirs(int base)
         if (fstatat(base, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             return err_sys("look at '%s'", name);
         if (S_ISDIR(st.st_mode))
-            TRY(mark(base, name, "trusted.overlay.opaque", STR("y")));
+            TRY(join_mark(base, name, "trusted.overlay.opaque", STR("y")));
     }
     return NULL;
 }

@@ -214,7 +214,7 @@ static fallible prune_one(int dir, int boxes, const char *gen)
 
 static bool look_up(int dir, const char *link, char gen[ROOTFS_ID_LEN]);
 
-static fallible prune(int dir, int boxes, const char *current)
+static fallible rootfs_prune(int dir, int boxes, const char *current)
 {
     own_done(buf) names = {0};
     size_t count;
@@ -278,7 +278,7 @@ static fallible build_layers(int gen, int host)
 }
 
 /* Gives the generation the name its stamp is looked up by; an older one of that stamp is let go. */
-static fallible publish(int dir, const char *gen, const char *link)
+static fallible rootfs_publish(int dir, const char *gen, const char *link)
 {
     char temp[sizeof ".link-" + RNG_HEX_LEN] = ".link-";
 
@@ -293,7 +293,7 @@ static fallible publish(int dir, const char *gen, const char *link)
     return NULL;
 }
 
-static fallible build(int dir, int host, const char *link)
+static fallible rootfs_build(int dir, int host, const char *link)
 {
     char temp[ROOTFS_ID_LEN] = ".new-", gen[ROOTFS_ID_LEN] = "gen-", hex[RNG_HEX_LEN + 1];
 
@@ -307,7 +307,7 @@ static fallible build(int dir, int host, const char *link)
     if (!e && renameat(dir, temp, dir, gen) < 0)
         e = err_sys("name the layers");
     if (!e)
-        e = publish(dir, gen, link);
+        e = rootfs_publish(dir, gen, link);
     if (e)
         err_free(tree_remove(dir, temp)); /* prune removes what is left */
     return e;
@@ -337,7 +337,7 @@ static fallible link_name(int host, char link[ROOTFS_ID_LEN])
     return NULL;
 }
 
-static fallible ensure(int dir, int host, int boxes, bool anew, char gen[ROOTFS_ID_LEN])
+static fallible rootfs_ensure(int dir, int host, int boxes, bool anew, char gen[ROOTFS_ID_LEN])
 {
     char link[ROOTFS_ID_LEN];
     own_fd locked = -1;
@@ -347,16 +347,17 @@ static fallible ensure(int dir, int host, int boxes, bool anew, char gen[ROOTFS_
     for (int i = 0; i < TRIES; i++) {
         TRY(link_name(host, link));
         if (!(anew && i == 0) && look_up(dir, link, gen)) /* made while we waited, or just now */
-            return i ? prune(dir, boxes, gen) : NULL;
+            return i ? rootfs_prune(dir, boxes, gen) : NULL;
         err_free(e);
-        e = build(dir, host, link); /* a stamp from before: a change meanwhile shows next time */
+        e = rootfs_build(dir, host,
+                         link); /* a stamp from before: a change meanwhile shows next time */
         if (e && err_code(e) != ERR_CONFLICT && err_errno(e) != ENOENT)
             break;
     }
     if (e || !look_up(dir, link, gen))
         return err_wrap(e ? e : err_new(ERR_BUSY, "the host keeps changing"),
                         "make the layers of the host's system");
-    return prune(dir, boxes, gen);
+    return rootfs_prune(dir, boxes, gen);
 }
 
 static int open_boxes(int state)
@@ -377,7 +378,7 @@ static fallible open_at(int state, int host, void (*on_making)(void *arg), void 
             own_fd boxes = open_boxes(state);
             if (on_making)
                 on_making(arg);
-            TRY(ensure(dir, host, boxes, false, gen));
+            TRY(rootfs_ensure(dir, host, boxes, false, gen));
         }
         struct err *e = open_generation(dir, host, gen, ret);
         if (!e || err_errno(e) != ENOENT || i == TRIES)
@@ -441,7 +442,7 @@ static fallible hides_the_same(int dir, int host, const char *gen, bool *ret_sam
     return tree_remove(dir, temp);
 }
 
-static fallible refresh(int dir, int host, bool *ret_same)
+static fallible rootfs_refresh(int dir, int host, bool *ret_same)
 {
     char link[ROOTFS_ID_LEN], gen[ROOTFS_ID_LEN];
     own_fd locked = -1;
@@ -459,8 +460,8 @@ fallible rootfs_host_refresh_at(int state, int host)
     bool same;
 
     TRY(open_dir(state, &dir));
-    TRY(refresh(dir, host, &same));
-    return same ? NULL : ensure(dir, host, boxes, true, gen);
+    TRY(rootfs_refresh(dir, host, &same));
+    return same ? NULL : rootfs_ensure(dir, host, boxes, true, gen);
 }
 
 fallible rootfs_host_refresh(int state)
@@ -506,7 +507,7 @@ fallible rootfs_host_prune(int state)
     TRY(link_name(host, link));
     if (!look_up(dir, link, current))
         current[0] = '\0';
-    return prune(dir, boxes, current);
+    return rootfs_prune(dir, boxes, current);
 }
 
 bool rootfs_host_has_old(int state)

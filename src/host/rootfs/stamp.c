@@ -81,7 +81,7 @@ static const char *const watched[] = {
     "var/lib/apt/extended_states",
 };
 
-static void add(struct sha256 *h, const struct stat *st, bool times)
+static void stamp_add(struct sha256 *h, const struct stat *st, bool times)
 {
     const struct {
         uint64_t ino, dev, mode, changed_s, changed_ns;
@@ -106,7 +106,7 @@ static fallible add_files(struct sha256 *h, int host)
     for (const struct dirent *e; (e = readdir(d));)
         if (e->d_type != DT_DIR && fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
             !S_ISDIR(st.st_mode))
-            add(h, &st, true);
+            stamp_add(h, &st, true);
     closedir(d);
     return NULL;
 }
@@ -135,8 +135,8 @@ fallible stamp_take(int host, char out[STAMP_LEN + 1])
         if (fstatat(host, watched[i], &st, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT &&
             errno != ENOTDIR && errno != EACCES)
             return err_sys("look at '/%s'", watched[i]);
-        add(&h, &st,
-            i != 0); /* of / only which one it is: its times change with every mount point */
+        stamp_add(&h, &st,
+                  i != 0); /* of / only which one it is: its times change with every mount point */
     }
     if (geteuid() == 0)
         TRY(add_files(&h, host));
@@ -146,7 +146,7 @@ fallible stamp_take(int host, char out[STAMP_LEN + 1])
 }
 
 /* What is not there is watched for where it would appear: in the nearest directory that is. */
-static bool watch(int inotify, char *path)
+static bool stamp_watch(int inotify, char *path)
 {
     for (char *end;; *end = '\0') {
         if (inotify_add_watch(inotify, path,
@@ -167,7 +167,7 @@ fallible rootfs_host_watch(int inotify)
 
     for (size_t i = 1; i < ARRAY_LEN(watched); i++) {
         snprintf(path, sizeof path, "/%s", watched[i]);
-        any |= watch(inotify, path);
+        any |= stamp_watch(inotify, path);
     }
     return any ? NULL : err_sys("watch the host's system");
 }

@@ -13,7 +13,7 @@
 #include "host/rootfs/inner.h"
 #include "host/tree/tree.h"
 
-static fallible give(int fd, const struct stat *st)
+static fallible take_give(int fd, const struct stat *st)
 {
     struct timespec times[2] = {st->st_atim, st->st_mtim};
 
@@ -26,7 +26,7 @@ static fallible give(int fd, const struct stat *st)
     return NULL;
 }
 
-static fallible count(struct take_limits *left, off_t size)
+static fallible take_count_files(struct take_limits *left, off_t size)
 {
     if (!left->files || (uint64_t)size > left->total_bytes)
         return err_new(ERR_TOO_LARGE, "the host's files are more than croft copies");
@@ -44,12 +44,12 @@ static fallible take_file(const struct take *t, int from_dir, int to_dir, const 
         return errno == ENOENT || errno == EACCES ? NULL : err_sys("open");
     if (!S_ISREG(st.st_mode) || !(st.st_mode & S_IROTH) || (size_t)st.st_size > t->left->file_bytes)
         return NULL;
-    TRY(count(t->left, st.st_size));
+    TRY(take_count_files(t->left, st.st_size));
     own_fd to = openat(to_dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (to < 0)
         return err_sys("create");
     TRY(tree_copy_bytes(from, to));
-    return give(to, &st);
+    return take_give(to, &st);
 }
 
 static fallible take_link(const struct take *t, int from_dir, int to_dir, const char *name)
@@ -60,7 +60,7 @@ static fallible take_link(const struct take *t, int from_dir, int to_dir, const 
     if (n < 0)
         return errno == ENOENT ? NULL : err_sys("read the link");
     text[n] = '\0';
-    TRY(count(t->left, 0));
+    TRY(take_count_files(t->left, 0));
     if (symlinkat(text, to_dir, name) < 0)
         return err_sys("make the link");
     return NULL;
@@ -102,7 +102,7 @@ static fallible enter_dir(const struct tree_take *c, const struct tree_at *at, b
     *skip = (at->st->st_mode & 05) != 05 || left_out(c->t, c->above, at->path);
     if (*skip)
         return NULL;
-    TRY(count(c->t->left, 0));
+    TRY(take_count_files(c->t->left, 0));
     TRY(open_beside(c, at->path, &to));
     if (mkdirat(to, at->name, 0700) < 0)
         return err_sys("make the directory");
@@ -114,7 +114,7 @@ static fallible leave_dir(const struct tree_take *c, const struct tree_at *at)
     own_fd fd = -1;
 
     TRY(fd_open_beneath(c->to, at->path, O_RDONLY | O_DIRECTORY, 0, &fd));
-    return give(fd, at->st);
+    return take_give(fd, at->st);
 }
 
 static fallible take_one(struct tree_visitor *v, enum tree_when when, const struct tree_at *at,
@@ -151,7 +151,7 @@ static fallible take_tree(const struct take *t, int from_dir, int to_dir, const 
         return err_sys("open the directory");
     struct tree_take c = {{.visit = take_one, .one_filesystem = true}, t, path, from, to};
     TRY(tree_walk(from, &c.v));
-    return give(to, st);
+    return take_give(to, st);
 }
 
 static fallible take_from(const struct take *t, int from, int to, const char *name, struct str path)

@@ -18,7 +18,7 @@ static bool is_digit(char c)
 }
 
 /* The kernel writes blanks and backslashes as \ooo. */
-static void unescape(struct str text, struct buf *out)
+static void below_unescape(struct str text, struct buf *out)
 {
     buf_reset(out);
     for (size_t i = 0; i < text.len; i++) {
@@ -46,7 +46,7 @@ static void put_all(struct buf *out, struct str table, struct str dir, struct st
     while (str_cut(&table, '\n', &line)) {
         for (unsigned i = 0; i <= FIELD_WHERE; i++)
             str_cut(&line, ' ', &field);
-        unescape(field, &where);
+        below_unescape(field, &where);
         struct str path = buf_str(&where);
         if (!is_below(path, dir) || is_below(path, except) || count++ >= NAMED)
             continue;

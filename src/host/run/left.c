@@ -99,7 +99,7 @@ static void read_told(int state, struct buf *told)
         err_free(fd_read_all(fd, told));
 }
 
-static void tell(int state, struct str events, int fd)
+static void left_tell_one(int state, struct str events, int fd)
 {
     own_done(buf) told;
     own_done(buf) out;
@@ -140,5 +140,5 @@ void left_tell(const char *state, int fd)
     unlinkat(dir, LEFT, 0);
     own_close_p(&left);
     left = -1;
-    tell(dir, buf_str(&events), fd);
+    left_tell_one(dir, buf_str(&events), fd);
 }

@@ -160,7 +160,7 @@ static void pass_bytes(struct pump *p)
 
 /* The dead send nothing more, but what they sent may still be on its way. It is waited for, unless
  * we are to end as well and nobody takes any of it. */
-static fallible pump(struct pump *p, bool *ret_unread)
+static fallible relay_pump(struct pump *p, bool *ret_unread)
 {
     for (;;) {
         look_out(p);
@@ -238,7 +238,7 @@ fallible relay_run(const struct relay *r, bool *ret_unread)
     p.at[AT_OUT].events = POLLOUT;
     copy_size(r);
     make_raw(&p);
-    struct err *e = pump(&p, ret_unread);
+    struct err *e = relay_pump(&p, ret_unread);
     make_cooked(&p);
     sigprocmask(SIG_SETMASK, r->before, NULL);
     return e;

@@ -132,8 +132,8 @@ static fallible strip_set_ids(const struct box_host *h, const struct run_spec *s
     return first;
 }
 
-static fallible tidy(struct box_host *h, const struct run_spec *s, const struct plan *p,
-                     struct box *b, bool keep)
+static fallible run_tidy(struct box_host *h, const struct run_spec *s, const struct plan *p,
+                         struct box *b, bool keep)
 {
     own_fd dir = openat(h->boxes, s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -170,7 +170,7 @@ static _Noreturn void broom_live(struct box_host *h, const struct run_spec *s, c
     if (recv(word, &byte, 1, 0) != 1)
         _exit(0); /* somebody else does it, or the next sweep */
     int gathered = left_listen();
-    struct err *e = tidy(h, s, p, b, false);
+    struct err *e = run_tidy(h, s, p, b, false);
     left_keep(h->dir, gathered, e);
     box_host_spread(h); /* for the next ones */
     if (!e && !s->root && !s->image && rootfs_host_is_stale(h->dir))
@@ -222,7 +222,7 @@ static fallible broom_end(struct broom *broom, struct box_host *h, const struct 
     while (broom->pid > 0 && waitpid(broom->pid, NULL, 0) < 0 && errno == EINTR)
         ;
     int gathered = left_listen();
-    struct err *e = tidy(h, s, p, b, keep);
+    struct err *e = run_tidy(h, s, p, b, keep);
     left_keep(h->dir, gathered, NULL); /* an error is told by who called us */
     return e;
 }
@@ -270,8 +270,8 @@ static fallible count_hits(const struct box_host *h, const struct box *b, struct
     return oom >= 0 ? cg_read_oom(oom, &result->oom_kills) : NULL;
 }
 
-static fallible live(struct box_host *h, const struct run_spec *s, const struct plan *p,
-                     struct box *b, struct run_result *result)
+static fallible run_live(struct box_host *h, const struct run_spec *s, const struct plan *p,
+                         struct box *b, struct run_result *result)
 {
     struct relay r = {.in = s->in,
                       .out = s->out,
@@ -341,7 +341,7 @@ static fallible run_box(struct box_host *h, const struct run_spec *s, struct pla
     own_close_p(&p->spec.fds[RUN_END_FD]);
     p->spec.fds[RUN_END_FD] = -1; /* pid 1 has it, alone */
     struct broom broom = broom_start(h, s, p, &b);
-    e = live(h, s, p, &b, result);
+    e = run_live(h, s, p, &b, result);
     result->run_ns = clock_mono_ns(&clock_system) - begin - result->start_ns;
     struct err *end = broom_end(&broom, h, s, p, &b, result->kept);
     if (!e)

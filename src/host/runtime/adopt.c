@@ -242,7 +242,7 @@ static void on_gone_removed(void *arg, struct sbx *s, const struct err *e)
     runtime_next(r);
 }
 
-static void settle(struct runtime *r, enum runtime_status status, enum proxy_state state)
+static void adopt_settle(struct runtime *r, enum runtime_status status, enum proxy_state state)
 {
     r->status.now = status; /* as it is, not as it was left */
     r->manager->counters.adopted++;
@@ -290,7 +290,7 @@ static bool is_unborn(const struct runtime *r, const struct sbx *s)
 }
 
 /* Known by its name from now on, and paused to who asks: it may not be answered for long. */
-static void seek(struct runtime *r)
+static void adopt_seek(struct runtime *r)
 {
     r->sought = true;
     open_port(r);
@@ -334,10 +334,10 @@ static void take_over(struct runtime *r, struct sbx *s, const struct err *e)
     runtime_drop_spec(r);
     switch (s->state.now) {
     case SBX_RUNNING:
-        settle(r, RUNTIME_RUNNING, PROXY_OPEN);
+        adopt_settle(r, RUNTIME_RUNNING, PROXY_OPEN);
         break;
     case SBX_PAUSED:
-        settle(r, RUNTIME_PAUSED, PROXY_PAUSED);
+        adopt_settle(r, RUNTIME_PAUSED, PROXY_PAUSED);
         break;
     default:
         open_port(r);
@@ -457,7 +457,7 @@ static void adopt_one(struct runtime *r)
     if (there) {
         r->op = RUNTIME_START;
         if (runtime_is_far(r))
-            seek(r);
+            adopt_seek(r);
         gate_wait(r, true, pass_adopt);
         return;
     }

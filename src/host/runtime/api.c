@@ -11,7 +11,7 @@
 #define LIST_BYTES (64u << 20)
 #define BATCH_MOST 1000
 
-static fallible check(struct http_req *req, unsigned scope, const struct key **ret_key)
+static fallible api_check(struct http_req *req, unsigned scope, const struct key **ret_key)
 {
     return keys_check(face_of(req)->face.keys, req, scope, ret_key);
 }
@@ -31,7 +31,7 @@ static fallible put_as(struct http_req *req, struct jw *w, const struct runtime 
     return NULL;
 }
 
-static fallible put(struct http_req *req, struct jw *w, const struct runtime *r)
+static fallible api_put(struct http_req *req, struct jw *w, const struct runtime *r)
 {
     return put_as(req, w, r, false);
 }
@@ -48,46 +48,46 @@ static fallible handle_start(struct http_req *req)
     struct asking *a = NULL;
     struct json *body;
 
-    TRY(asking_new(req, put, &a));
-    TRY(check(req, KEY_RUNTIME, &a->key));
+    TRY(asking_new(req, api_put, &a));
+    TRY(api_check(req, KEY_RUNTIME, &a->key));
     manager_expect_start(face_of(req)->manager);
     TRY(body_json(req, &body));
     TRY(wire_decode_start(body, &a->start));
     return asking_start(a);
 }
 
-static fallible ask(struct http_req *req, enum runtime_op op)
+static fallible api_ask(struct http_req *req, enum runtime_op op)
 {
     const struct key *key;
     struct json *body;
     struct asking *a = NULL;
     struct str id;
 
-    TRY(check(req, KEY_RUNTIME, &key));
+    TRY(api_check(req, KEY_RUNTIME, &key));
     TRY(body_json(req, &body));
     TRY(wire_decode_runtime_id(body, &id));
     struct runtime *r = id.p ? manager_find_id(face_of(req)->manager, key, id) : NULL;
     if (!r)
         return id.p ? not_found(id)
                     : err_new(ERR_NOT_FOUND, "runtime_id is null: there is no such runtime");
-    TRY(asking_new(req, put, &a));
+    TRY(asking_new(req, api_put, &a));
     manager_ask(r, op, &a->ask);
     return NULL;
 }
 
 static fallible handle_stop(struct http_req *req)
 {
-    return ask(req, RUNTIME_STOP);
+    return api_ask(req, RUNTIME_STOP);
 }
 
 static fallible handle_pause(struct http_req *req)
 {
-    return ask(req, RUNTIME_PAUSE);
+    return api_ask(req, RUNTIME_PAUSE);
 }
 
 static fallible handle_resume(struct http_req *req)
 {
-    return ask(req, RUNTIME_RESUME);
+    return api_ask(req, RUNTIME_RESUME);
 }
 
 /* --- reads --- */
@@ -97,9 +97,9 @@ static fallible handle_runtime(struct http_req *req)
     struct str id = http_req_param(req, "id");
     const struct key *key;
 
-    TRY(check(req, KEY_RUNTIME | KEY_READ, &key));
+    TRY(api_check(req, KEY_RUNTIME | KEY_READ, &key));
     const struct runtime *r = manager_find_id(face_of(req)->manager, key, id);
-    return r ? asking_reply(req, put, r) : not_found(id);
+    return r ? asking_reply(req, api_put, r) : not_found(id);
 }
 
 static fallible handle_session(struct http_req *req)
@@ -107,12 +107,12 @@ static fallible handle_session(struct http_req *req)
     struct str id = http_req_param(req, "id");
     const struct key *key;
 
-    TRY(check(req, KEY_RUNTIME | KEY_READ, &key));
+    TRY(api_check(req, KEY_RUNTIME | KEY_READ, &key));
     const struct runtime *r = manager_find_session(face_of(req)->manager, key, id);
     if (!r)
         return err_new(ERR_NOT_FOUND, "session '" STR_FMT "' not found",
                        STR_ARG(str_first(id, 100)));
-    return asking_reply(req, put, r);
+    return asking_reply(req, api_put, r);
 }
 
 static fallible put_session(struct http_req *req, struct jw *w, const struct key *key,
@@ -155,7 +155,7 @@ static fallible handle_batch(struct http_req *req)
     struct jw w;
 
     buf_init(&out, LIST_BYTES);
-    TRY(check(req, KEY_RUNTIME | KEY_READ, &key));
+    TRY(api_check(req, KEY_RUNTIME | KEY_READ, &key));
     jw_init(&w, &out, JW_WEB);
     jw_begin_array(&w, NULL);
     TRY(put_batch(req, &w, key));
@@ -188,7 +188,7 @@ static fallible handle_list(struct http_req *req)
     struct listing l = {.req = req};
 
     buf_init(&out, LIST_BYTES);
-    TRY(check(req, KEY_RUNTIME | KEY_READ, &key));
+    TRY(api_check(req, KEY_RUNTIME | KEY_READ, &key));
     jw_init(&l.w, &out, JW_WEB);
     JW_OBJECT(&l.w, NULL) {
         JW_ARRAY(&l.w, "runtimes") {
@@ -217,7 +217,7 @@ static fallible handle_prefix(struct http_req *req)
     struct jw w;
 
     buf_init(&out, BODY_BYTES);
-    TRY(check(req, KEY_RUNTIME | KEY_READ, &key));
+    TRY(api_check(req, KEY_RUNTIME | KEY_READ, &key));
     jw_init(&w, &out, JW_WEB);
     JW_OBJECT(&w, NULL) {
         jw_str(&w, "registry_prefix", manager_registry_prefix(face_of(req)->manager));
@@ -239,7 +239,7 @@ static fallible handle_warm_configs(struct http_req *req)
     struct jw w;
 
     buf_init(&out, BODY_BYTES);
-    TRY(check(req, KEY_RUNTIME | KEY_READ, &key));
+    TRY(api_check(req, KEY_RUNTIME | KEY_READ, &key));
     jw_init(&w, &out, JW_WEB);
     JW_OBJECT(&w, NULL) {
         JW_ARRAY(&w, "configs") {

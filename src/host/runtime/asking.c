@@ -49,7 +49,7 @@ fallible asking_new(struct http_req *req, asking_put *put, struct asking **ret_a
     return NULL;
 }
 
-static fallible begin(struct asking *a)
+static fallible asking_begin(struct asking *a)
 {
     return manager_start(face_of(a->req)->manager, a->key, &a->start, &a->ask);
 }
@@ -99,7 +99,7 @@ static void on_image(void *arg, const char *record, size_t count, const struct e
     else if (count)
         e = take_config(a, str_of(record));
     if (!e && !building)
-        e = begin(a);
+        e = asking_begin(a);
     if (e)
         http_reply_err(a->req, e);
 }
@@ -120,6 +120,6 @@ fallible asking_start(struct asking *a)
 
     if (is_there(a) || manager_has_image(m, a->start.image) ||
         !(manager_driver(m)->caps & SBX_IS_HERE))
-        return begin(a); /* what another machine has, it knows */
+        return asking_begin(a); /* what another machine has, it knows */
     return sbx_image_ask(manager_driver(m), a->start.image, on_image, a);
 }

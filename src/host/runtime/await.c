@@ -63,7 +63,7 @@ void await_new(struct runtime *r, struct builds *builds)
                            r->image);
 }
 
-static void fail(struct runtime *r, struct err *e)
+static void await_fail(struct runtime *r, struct err *e)
 {
     own(err) why = e;
 
@@ -101,14 +101,14 @@ static fallible make_sandbox(struct runtime *r, struct str record)
 }
 
 /* Killed before the row has what the image says of itself, the next server looks for it again. */
-static void begin(struct runtime *r, struct str record)
+static void await_begin_start(struct runtime *r, struct str record)
 {
     struct manager *m = r->manager;
     struct err *e = make_sandbox(r, record);
 
     if (e) {
         runtime_drop_spec(r);
-        fail(r, e);
+        await_fail(r, e);
         return;
     }
     const char *why =
@@ -128,7 +128,8 @@ static void on_bound(struct loop_timer *t)
 {
     struct await *a = container_of(t, struct await, bound);
 
-    fail(a->r, err_new(ERR_BUSY,
+    await_fail(a->r,
+               err_new(ERR_BUSY,
                        "image '%.200s' is being built for longer than a start waits "
                        "(server.build_wait; ErrImagePull): start it again when /build_status says "
                        "SUCCESS",
@@ -164,19 +165,20 @@ static void on_image(void *arg, const char *record, size_t count, const struct e
     else if (a->manager->ending)
         return; /* its row stays as it is, for the next server */
     else if (!why && count)
-        begin(r, str_of(record));
+        await_begin_start(r, str_of(record));
     else if (!why || (err_code(why) != ERR_NOT_FOUND && err_code(why) != ERR_INVALID))
-        fail(r, why ? err_wrap(err_copy(why), "image '%.200s'", r->image)
-                    : err_new(ERR_NOT_FOUND, "image '%.200s' has no record", r->image));
+        await_fail(r, why ? err_wrap(err_copy(why), "image '%.200s'", r->image)
+                          : err_new(ERR_NOT_FOUND, "image '%.200s' has no record", r->image));
     else if (builds_under_way(a->builds, str_of(r->image)))
         wait_for_build(a);
     else
-        fail(r,
-             err_new(
-                 ERR_NOT_FOUND, "image '%.200s' is not here (ErrImagePull): %s", r->image,
-                 a->builds
-                     ? "its build failed, and /build_status says why"
-                     : "nor any build of it since the server ended; build it again, or import it"));
+        await_fail(
+            r,
+            err_new(
+                ERR_NOT_FOUND, "image '%.200s' is not here (ErrImagePull): %s", r->image,
+                a->builds
+                    ? "its build failed, and /build_status says why"
+                    : "nor any build of it since the server ended; build it again, or import it"));
 }
 
 void await_begin(struct runtime *r)
@@ -190,5 +192,5 @@ void await_begin(struct runtime *r)
     if (!e)
         return;
     a->asking = false;
-    fail(r, e);
+    await_fail(r, e);
 }

@@ -13,7 +13,7 @@
 
 enum { AWAKE_US = 0, ASLEEP_US = -1 }; /* how long waking up may take; -1: as long as it does */
 
-static bool say(int fd, int32_t us)
+static bool awake_say(int fd, int32_t us)
 {
     return write(fd, &us, sizeof us) == (ssize_t)sizeof us;
 }
@@ -31,7 +31,7 @@ void awake_open(struct awake *a, uint64_t ms)
     if (sysconf(_SC_NPROCESSORS_ONLN) > MOST_CPUS)
         return;
     a->fd = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC);
-    if (a->fd >= 0 && say(a->fd, ASLEEP_US))
+    if (a->fd >= 0 && awake_say(a->fd, ASLEEP_US))
         return;
     log_debug("processors sleep during starts", KV("errno", errno));
     let_go(a);
@@ -48,13 +48,13 @@ static void on_over(struct loop_timer *t)
     struct awake *a = container_of(t, struct awake, over);
 
     a->held = false;
-    if (!say(a->fd, ASLEEP_US))
+    if (!awake_say(a->fd, ASLEEP_US))
         let_go(a); /* which ends it too */
 }
 
 void awake_hold(struct awake *a)
 {
-    if (!a || a->fd < 0 || !a->ms || (!a->held && !say(a->fd, AWAKE_US)))
+    if (!a || a->fd < 0 || !a->ms || (!a->held && !awake_say(a->fd, AWAKE_US)))
         return;
     a->held = true;
     loop_timer_start(a->loop, &a->over, a->ms, on_over);

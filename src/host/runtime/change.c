@@ -363,7 +363,7 @@ static fallible may_begin(const struct runtime *r, enum runtime_op op)
 }
 
 /* False: not as it is now. */
-static bool proceed(struct runtime *r, enum runtime_op op, unsigned now)
+static bool change_proceed(struct runtime *r, enum runtime_op op, unsigned now)
 {
     if (op == RUNTIME_LOOK)
         gate_wait(r, true, pass_look);
@@ -405,7 +405,7 @@ static fallible not_now(const struct runtime *r, enum runtime_op op)
 #define NOT_BEGUN "nothing was begun, try again"
 
 /* NULL and false: there is nothing to do, which is fine. */
-static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
+static fallible change_begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
 {
     unsigned now = r->status.now;
     bool same =
@@ -437,7 +437,7 @@ static fallible begin(struct runtime *r, enum runtime_op op, bool *ret_begun)
         r->begun_ns = now_ns(r);
     r->op = op;
     r->pending = PENDING_ROW | PENDING_SANDBOX;
-    if (proceed(r, op, now))
+    if (change_proceed(r, op, now))
         return NULL;
     r->op = RUNTIME_NO_OP;
     r->pending = 0;
@@ -454,7 +454,7 @@ void runtime_next(struct runtime *r)
         list_del(&ask->link);
         r->asked = ask;
         runtime_set_request(r, ask->request);
-        struct err *e = begin(r, ask->op, &begun);
+        struct err *e = change_begin(r, ask->op, &begun);
         if (begun && !e)
             continue; /* it may have ended at once */
         r->asked = NULL;

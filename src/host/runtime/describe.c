@@ -11,7 +11,7 @@ static const char *const pod_words[] = {
 };
 
 /* Behind something that speaks TLS for us, its names do too. */
-static const char *scheme(const struct manager_config *c)
+static const char *describe_scheme(const struct manager_config *c)
 {
     return str_starts(c->base_url, STR("https://")) ? "https" : "http";
 }
@@ -23,19 +23,19 @@ struct str runtime_url(const struct runtime *r, struct arena *a)
     const struct manager_config *c = &r->manager->config;
 
     if (c->domain.len)
-        return arena_printf(a, "%s://%s%s" STR_FMT, scheme(c), r->id,
+        return arena_printf(a, "%s://%s%s" STR_FMT, describe_scheme(c), r->id,
                             c->domain.p[0] == '-' ? "" : ".", STR_ARG(c->domain));
     if (c->by_path)
         return arena_printf(a, STR_FMT "/%s", STR_ARG(c->base_url), r->id);
     return arena_printf(a, "http://127.0.0.1:%u/%s", r->port, r->id);
 }
 
-static struct str service(const struct runtime *r, struct arena *a, const char *name)
+static struct str describe_service(const struct runtime *r, struct arena *a, const char *name)
 {
     const struct manager_config *c = &r->manager->config;
 
     if (c->domain.len)
-        return arena_printf(a, "%s://%s-%s%s" STR_FMT, scheme(c), name, r->id,
+        return arena_printf(a, "%s://%s-%s%s" STR_FMT, describe_scheme(c), name, r->id,
                             c->domain.p[0] == '-' ? "" : ".", STR_ARG(c->domain));
     return arena_printf(a, STR_FMT "/%s", STR_ARG(runtime_url(r, a)), name);
 }
@@ -68,11 +68,11 @@ fallible runtime_describe(const struct runtime *r, struct arena *a, struct wire_
     char when[CLOCK_ISO_MAX];
     ret->changed_at =
         arena_copy(a, str_n(when, clock_format_iso(r->changed_ms * NS_PER_MS, true, when)));
-    ret->work_hosts[0].url = service(r, a, "work-1");
+    ret->work_hosts[0].url = describe_service(r, a, "work-1");
     ret->work_hosts[0].port = RUNTIME_WORKER;
-    ret->work_hosts[1].url = service(r, a, "work-2");
+    ret->work_hosts[1].url = describe_service(r, a, "work-2");
     ret->work_hosts[1].port = RUNTIME_WORKER + 1;
-    ret->vscode_url = service(r, a, "vscode");
+    ret->vscode_url = describe_service(r, a, "vscode");
     if (r->restarts)
         ret->restart_reason = r->server_died ? STR("its server died and was started again")
                                              : STR("it had ended and was resumed");

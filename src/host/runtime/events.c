@@ -29,7 +29,7 @@ void manager_unsubscribe(struct runtime_subscriber *s)
     list_del(&s->link);
 }
 
-static void emit(struct manager *m, struct runtime_event *event)
+static void events_emit(struct manager *m, struct runtime_event *event)
 {
     const struct runtime *r = event->runtime;
     /* On the way there, and there: the second is enough for most. */
@@ -61,7 +61,7 @@ void manager_emit(struct runtime *r, enum runtime_event_status kind, const char 
                                   .key = r->tenant->name,
                                   .request = r->request};
 
-    emit(r->manager, &event);
+    events_emit(r->manager, &event);
 }
 
 void manager_emit_for(struct manager *m, const char *key, const char *request,
@@ -69,7 +69,7 @@ void manager_emit_for(struct manager *m, const char *key, const char *request,
 {
     struct runtime_event event = {.message = message, .kind = kind, .key = key, .request = request};
 
-    emit(m, &event);
+    events_emit(m, &event);
 }
 
 const struct runtime_counters *manager_counters(const struct manager *m)

@@ -13,12 +13,12 @@
 #define LATER_EACH_MS 2
 
 /* Another machine works on many at once, and each waits for it alone. */
-static unsigned most(const struct manager *m)
+static unsigned gate_most(const struct manager *m)
 {
     return m->config.driver->caps & SBX_IS_HERE ? GATE_MOST : GATE_FAR_MOST;
 }
 
-static void pass(struct manager *m, struct runtime *r)
+static void gate_pass(struct manager *m, struct runtime *r)
 {
     list_del(&r->gate);
     m->at_gate++;
@@ -30,8 +30,8 @@ void gate_wait(struct runtime *r, bool urgent, void (*fn)(struct runtime *r))
     struct manager *m = r->manager;
 
     r->pass = fn;
-    if (m->at_gate < most(m) && list_empty(&m->urgent) && (urgent || list_empty(&m->waiting)))
-        pass(m, r);
+    if (m->at_gate < gate_most(m) && list_empty(&m->urgent) && (urgent || list_empty(&m->waiting)))
+        gate_pass(m, r);
     else
         list_add(urgent ? &m->urgent : &m->waiting, &r->gate);
 }
@@ -39,7 +39,7 @@ void gate_wait(struct runtime *r, bool urgent, void (*fn)(struct runtime *r))
 bool gate_try(struct manager *m)
 {
     /* Half of it stays free for people. */
-    if (m->at_gate >= most(m) / 2 || !list_empty(&m->urgent) || !list_empty(&m->waiting))
+    if (m->at_gate >= gate_most(m) / 2 || !list_empty(&m->urgent) || !list_empty(&m->waiting))
         return false;
     m->at_gate++;
     return true;
@@ -49,11 +49,11 @@ static void on_open_gate(struct loop_later *l)
 {
     struct manager *m = container_of(l, struct manager, open_gate);
 
-    while (m->at_gate < most(m)) {
+    while (m->at_gate < gate_most(m)) {
         struct list *first = !list_empty(&m->urgent) ? &m->urgent : &m->waiting;
         if (list_empty(first))
             break;
-        pass(m, LIST_FIRST(first, struct runtime, gate));
+        gate_pass(m, LIST_FIRST(first, struct runtime, gate));
     }
     pool_end_next(m);
     pool_trim(m);
@@ -67,7 +67,7 @@ void gate_leave(struct manager *m)
     loop_later(m->config.loop, &m->open_gate, on_open_gate);
 }
 
-static unsigned crowd(const struct manager *m)
+static unsigned gate_crowd(const struct manager *m)
 {
     unsigned busy = m->at_gate - m->refilling;
 
@@ -76,7 +76,7 @@ static unsigned crowd(const struct manager *m)
 
 bool gate_is_crowded(const struct manager *m, uint64_t now_ns)
 {
-    return crowd(m) > FEW || m->crowd_ns > now_ns + FEW * PACE_NS;
+    return gate_crowd(m) > FEW || m->crowd_ns > now_ns + FEW * PACE_NS;
 }
 
 /* A bash takes three times the processor that a claim does, and most of that in the kernel, where
@@ -94,6 +94,6 @@ uint32_t gate_shell_later(struct manager *m, uint64_t now_ns)
         m->crowd_ns = most;
     if (!gate_is_crowded(m, now_ns))
         return BIND_ALONE_MS;
-    uint64_t ms = LATER_MS + (uint64_t)crowd(m) * LATER_EACH_MS;
+    uint64_t ms = LATER_MS + (uint64_t)gate_crowd(m) * LATER_EACH_MS;
     return ms < BIND_LATER_MAX ? (uint32_t)ms : BIND_LATER_MAX;
 }

@@ -29,7 +29,7 @@ static uint64_t idle_ms(const struct runtime *r)
     return now > last ? (now - last) / NS_PER_MS : 0;
 }
 
-static uint64_t sooner(uint64_t a, uint64_t b) /* 0: never */
+static uint64_t idle_sooner(uint64_t a, uint64_t b) /* 0: never */
 {
     return !a ? b : !b ? a : a < b ? a : b;
 }
@@ -62,12 +62,12 @@ static uint64_t allowed_ms(const struct runtime *r)
     case RUNTIME_RUNNING:
         if (r->published)
             return 0;
-        return sooner(pause_after_ms(r), stop_after_ms(r));
+        return idle_sooner(pause_after_ms(r), stop_after_ms(r));
     case RUNTIME_PAUSED:
         return runtime_is_halted(r) ? c->delete_after_ms
-                                    : sooner(stop_after_ms(r), c->delete_after_ms);
+                                    : idle_sooner(stop_after_ms(r), c->delete_after_ms);
     case RUNTIME_ERROR:
-        return r->lived ? c->delete_after_ms : sooner(c->failed_after_ms, c->delete_after_ms);
+        return r->lived ? c->delete_after_ms : idle_sooner(c->failed_after_ms, c->delete_after_ms);
     case RUNTIME_STOPPED:
         return c->delete_after_ms;
     case RUNTIME_STARTING:
@@ -77,7 +77,7 @@ static uint64_t allowed_ms(const struct runtime *r)
 }
 
 /* What is due first of what may still be done to it. */
-static enum runtime_op due(const struct runtime *r)
+static enum runtime_op idle_due(const struct runtime *r)
 {
     uint64_t allowed = allowed_ms(r);
 
@@ -98,11 +98,11 @@ static void look_again(struct runtime *r, uint64_t after_ms)
 
 /* What is begun may fail, and nobody else would try it again. If it does not, its new status sets
  * the timer anew. */
-static void act(struct runtime *r)
+static void idle_act(struct runtime *r)
 {
     static const char *const words[] = {
         [RUNTIME_PAUSE] = "pause", [RUNTIME_HALT] = "stop", [RUNTIME_STOP] = "delete"};
-    enum runtime_op op = due(r);
+    enum runtime_op op = idle_due(r);
     struct runtime_counters *c = &r->manager->counters;
 
     if (r->status.now == RUNTIME_STOPPED) {
@@ -191,7 +191,7 @@ static void on_seen(struct http_call *call, struct err *e)
     if (idle_ms(r) < allowed || r->op || (!known && idle_ms(r) < 2 * allowed))
         look_again(r, allowed);
     else
-        act(r);
+        idle_act(r);
 }
 
 static bool look_inside(struct runtime *r)
@@ -239,7 +239,7 @@ static void on_idle(struct loop_timer *t)
         return;
     }
     if (!look_inside(r))
-        act(r);
+        idle_act(r);
 }
 
 /* --- age: for how long one may run, whoever uses it --- */

@@ -218,7 +218,7 @@ void runtime_drop_spec(struct runtime *r)
 }
 
 static void pass_start(struct runtime *r);
-static void started(struct runtime *r, const struct err *e);
+static void life_started(struct runtime *r, const struct err *e);
 
 /* A warm one that was not well: the same runtime starts cold. */
 static void on_unwarmed(void *arg, struct sbx *s, const struct err *e)
@@ -231,7 +231,7 @@ static void on_unwarmed(void *arg, struct sbx *s, const struct err *e)
     own(err) why = sbx_create(r->manager->config.driver, &r->spec->sbx, &r->sbx);
     gate_leave(r->manager);
     if (why)
-        started(r, why);
+        life_started(r, why);
     else
         gate_wait(r, false, pass_start);
 }
@@ -244,7 +244,7 @@ static void on_unclaimed(void *arg, struct sbx *s, const struct err *e)
     if (!why)
         return;
     gate_leave(r->manager);
-    started(r, why);
+    life_started(r, why);
 }
 
 /* Refused before it was bound it still waits, and nobody would end it. */
@@ -424,7 +424,7 @@ static void judge_warm(struct runtime *r, bool well)
         r->miss = POOL_HIT;
 }
 
-static void started(struct runtime *r, const struct err *e)
+static void life_started(struct runtime *r, const struct err *e)
 {
     own(err) why = e ? err_copy(e) : NULL;
 
@@ -470,7 +470,7 @@ static void on_started(void *arg, struct sbx *s, const struct err *e)
         r->phase_us[RUNTIME_PHASE_CLAIM] = us_since(r, s->begun_ns);
     if (r->warm && !e)
         pool_count_hit(r->manager, r->pool);
-    started(r, e);
+    life_started(r, e);
 }
 
 static void pass_start(struct runtime *r)

@@ -252,7 +252,7 @@ static uint64_t now_ns(const struct manager *m)
 }
 
 /* The pool that is furthest from its target goes first. */
-static struct pool *neediest(struct manager *m)
+static struct pool *pool_neediest(struct manager *m)
 {
     struct pool *found = NULL;
     unsigned most = 0;
@@ -277,7 +277,7 @@ static void on_refill(struct loop_later *l)
 
     if (m->refill_again.loop || m->ending || !pool_can_be(m))
         return;
-    while (m->live + pool_count(m) < m->config.most && (p = neediest(m)) && gate_try(m))
+    while (m->live + pool_count(m) < m->config.most && (p = pool_neediest(m)) && gate_try(m))
         if (!make_warm(p)) {
             pool_refill(m); /* of another one, or after a pause */
             return;
@@ -369,7 +369,7 @@ void pool_give(struct manager *m, struct sbx *warm)
     pool_refill(m);
 }
 
-static struct pool *find(const struct manager *m, struct str name)
+static struct pool *pool_find(const struct manager *m, struct str name)
 {
     LIST_EACH(p, &m->pools, struct pool, link)
         if (!p->closed && str_eq(str_of(p->name), name))
@@ -379,7 +379,7 @@ static struct pool *find(const struct manager *m, struct str name)
 
 void pool_count_hit(struct manager *m, const char *name)
 {
-    struct pool *p = find(m, str_of(name));
+    struct pool *p = pool_find(m, str_of(name));
 
     if (p)
         p->hits++;
@@ -404,7 +404,7 @@ void pool_trim(struct manager *m)
 
 void pool_end_stale(struct manager *m, const char *name)
 {
-    struct pool *p = find(m, str_of(name));
+    struct pool *p = pool_find(m, str_of(name));
 
     if (p)
         end_newest(p, 0);
@@ -426,7 +426,7 @@ void pool_set_size(struct pool *p, unsigned target, unsigned ceiling)
     pool_refill(p->manager);
 }
 
-static fallible check(const struct pool_config *c)
+static fallible pool_check(const struct pool_config *c)
 {
     struct str name = c->wire.name;
 
@@ -443,7 +443,7 @@ static fallible check(const struct pool_config *c)
 
 fallible pool_change(struct manager *m, struct str name, const struct json *change)
 {
-    struct pool *p = find(m, name);
+    struct pool *p = pool_find(m, name);
 
     if (!p)
         return err_new(ERR_NOT_FOUND, "pool '" STR_FMT "' not found",
@@ -453,7 +453,7 @@ fallible pool_change(struct manager *m, struct str name, const struct json *chan
     TRY(json_take_int(change, "ceiling", 0, POOL_MOST, &ceiling));
     struct pool_config c = {
         .wire.name = str_of(p->name), .target = (unsigned)target, .ceiling = (unsigned)ceiling};
-    TRY(check(&c));
+    TRY(pool_check(&c));
     pool_set_size(p, c.target, c.ceiling);
     return NULL;
 }
@@ -472,7 +472,7 @@ struct pool *pool_new(struct manager *m, struct str name, const char *image)
 
 fallible pool_set(struct manager *m, const struct pool_config *config)
 {
-    struct pool *p = find(m, config->wire.name);
+    struct pool *p = pool_find(m, config->wire.name);
     own_done(buf) text;
     char image[START_IMAGE];
     struct jw w;
@@ -480,7 +480,7 @@ fallible pool_set(struct manager *m, const struct pool_config *config)
     buf_init(&text, 1u << 20);
     jw_init(&w, &text, JW_WEB);
     wire_put_warm_config(&w, &config->wire);
-    TRY(check(config));
+    TRY(pool_check(config));
     TRY_WRAP(buf_check(&text), "pool." STR_FMT, STR_ARG(config->wire.name));
     TRY_WRAP(start_known_image(m, config->wire.image, image), "pool." STR_FMT,
              STR_ARG(config->wire.name));
@@ -499,7 +499,7 @@ fallible pool_set(struct manager *m, const struct pool_config *config)
 
 bool pool_remove(struct manager *m, struct str name)
 {
-    struct pool *p = find(m, name);
+    struct pool *p = pool_find(m, name);
 
     if (p)
         pool_close(p);

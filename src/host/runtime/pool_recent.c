@@ -33,7 +33,7 @@ static bool is_open(const struct pool *p)
 
 static void on_timer(struct loop_timer *t);
 
-static void watch(struct manager *m)
+static void recent_watch(struct manager *m)
 {
     uint64_t first = UINT64_MAX, now = now_ns(m);
 
@@ -56,7 +56,7 @@ static void on_timer(struct loop_timer *t)
     LIST_EACH(p, &m->pools, struct pool, link)
         if (is_open(p) && now - p->used_ns >= window_ns(m))
             pool_close(p);
-    watch(m);
+    recent_watch(m);
 }
 
 void recent_close(struct manager *m, const char *image)
@@ -80,7 +80,7 @@ void recent_reconfigure(struct manager *m)
             pool_set_size(p, m->config.recent, m->config.recent);
     if (!m->config.recent)
         recent_close(m, NULL);
-    watch(m);
+    recent_watch(m);
 }
 
 /* --- when they come --- */
@@ -114,7 +114,7 @@ static bool is_taken(const struct manager *m, const char *name)
 }
 
 /* No setting can name one like this. */
-static void add(struct manager *m, const char *image, uint64_t now)
+static void recent_add(struct manager *m, const char *image, uint64_t now)
 {
     char name[32];
     unsigned n = 1;
@@ -125,7 +125,7 @@ static void add(struct manager *m, const char *image, uint64_t now)
     struct pool *p = pool_new(m, str_of(name), image);
     p->used_ns = now;
     pool_set_size(p, m->config.recent, m->config.recent);
-    watch(m);
+    recent_watch(m);
 }
 
 void recent_saw(struct manager *m, const char *image)
@@ -150,7 +150,7 @@ void recent_saw(struct manager *m, const char *image)
     free(was);
     if (again && make_room(m, between_ns, now)) {
         m->recent.seen[at].seen_ns = 0;
-        add(m, image, now);
+        recent_add(m, image, now);
         return;
     }
     m->recent.seen[at].image = mem_dup_cstr(image);

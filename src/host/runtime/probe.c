@@ -14,11 +14,11 @@
 #define TRIES    10 /* 10 s in all */
 #define DIAL_MS  5000
 
-static void begin(struct runtime *r);
+static void probe_begin(struct runtime *r);
 
 static void on_again(struct loop_timer *t)
 {
-    begin(container_of(t, struct runtime, probe.again));
+    probe_begin(container_of(t, struct runtime, probe.again));
 }
 
 static void is_silent(struct runtime *r)
@@ -53,7 +53,7 @@ static void on_answer(struct loop_io *io)
         runtime_is_ready(r);
 }
 
-static fallible ask(struct runtime *r, int fd)
+static fallible probe_ask(struct runtime *r, int fd)
 {
     own_fd mine = fd;
     char line[80];
@@ -74,13 +74,13 @@ static void on_dialled(void *owner, struct err *e, int fd)
 
     r->probe.dial = NULL;
     if (!e)
-        e = ask(r, fd);
+        e = probe_ask(r, fd);
     if (e)
         is_silent(r);
     err_free(e);
 }
 
-static void begin(struct runtime *r)
+static void probe_begin(struct runtime *r)
 {
     const struct dial_target target = {.unix_path = str_of(r->target.address.unix_path),
                                        .timeout_ms = DIAL_MS};
@@ -95,13 +95,13 @@ void probe_start(struct runtime *r)
     probe_stop(r);
     r->listens = false;
     r->probe.tries = 0;
-    begin(r);
+    probe_begin(r);
 }
 
 void probe_look(struct runtime *r)
 {
     if (runtime_is_silent(r) && !r->probe.dial && !r->probe.io.loop && !r->probe.again.loop)
-        begin(r);
+        probe_begin(r);
 }
 
 void probe_stop(struct runtime *r)

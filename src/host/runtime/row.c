@@ -11,7 +11,7 @@
 #define GATHER_MS  3
 #define ALONE      2 /* claims, or others that the launcher works for */
 
-static struct store_value text(const char *s)
+static struct store_value row_text(const char *s)
 {
     return store_text(str_of(s));
 }
@@ -60,27 +60,27 @@ void row_insert(struct runtime *r, const struct wire_start *start, store_done *d
     r->row = ++r->manager->last_row;
     const struct store_value v[] = {
         store_int(r->row),
-        text(r->id),
-        text(r->session_id),
-        text(r->tenant->name),
-        text(sm_name(&r->status)),
-        text(r->detail),
-        text(r->image),
+        row_text(r->id),
+        row_text(r->session_id),
+        row_text(r->tenant->name),
+        row_text(sm_name(&r->status)),
+        row_text(r->detail),
+        row_text(r->image),
         json_text(&command, start->command),
         store_text(start->working_dir),
         json_text(&environment, start->environment),
-        text(r->session_key),
+        row_text(r->session_key),
         store_int(r->factor),
         number_or_null(start->run_as_user),
         number_or_null(start->run_as_group),
         number_or_null(start->fs_group),
-        text(r->pool),
+        row_text(r->pool),
         store_int(r->keep),
         store_int(r->port),
         store_int((int64_t)r->created_ms),
         store_int((int64_t)r->changed_ms),
         store_text(start->from),
-        text(r->wants),
+        row_text(r->wants),
         json_text(&config, start->image_config),
     };
     static const char sql[] =
@@ -102,7 +102,7 @@ void row_insert(struct runtime *r, const struct wire_start *start, store_done *d
 
 /* Microseconds, in the order of enum runtime_phase, then how it was started and why not warm;
  * nothing of one that did not start yet. */
-static struct store_value timeline(const struct runtime *r, struct buf *b)
+static struct store_value row_timeline(const struct runtime *r, struct buf *b)
 {
     bool any = false;
 
@@ -161,13 +161,13 @@ void row_update(struct runtime *r, store_done *done)
     bool stopped = r->status.now == RUNTIME_STOPPED;
     const struct store_value v[] = {
         store_int(r->row),
-        text(sm_name(&r->status)),
-        text(r->detail),
+        row_text(sm_name(&r->status)),
+        row_text(r->detail),
         store_int((int64_t)r->changed_ms),
         store_int(r->restarts),
         stopped ? store_int((int64_t)r->changed_ms) : (struct store_value){.type = STORE_NULL},
-        timeline(r, &phases),
-        text(r->server_died ? "[\"died\"]" : NULL),
+        row_timeline(r, &phases),
+        row_text(r->server_died ? "[\"died\"]" : NULL),
     };
     store_write(r->manager->config.store,
                 "UPDATE runtimes SET status=?2, status_detail=?3, changed_ms=?4, restart_count=?5,"
@@ -191,7 +191,8 @@ void row_set_key(struct runtime *r, const char *key, const char old[2][RUNTIME_K
     char both[2 * (RUNTIME_KEY_LEN + 1)];
 
     snprintf(both, sizeof both, "%s%s%s", old[0], old[1][0] ? " " : "", old[1]);
-    const struct store_value v[] = {store_int(r->row), text(key), text(r->inner_key), text(both)};
+    const struct store_value v[] = {store_int(r->row), row_text(key), row_text(r->inner_key),
+                                    row_text(both)};
     store_write(r->manager->config.store,
                 "UPDATE runtimes SET session_key=?2, inner_key=?3, old_keys=?4 WHERE seq=?1", v,
                 ARRAY_LEN(v), done, r);

@@ -51,7 +51,7 @@ void manager_each_snapshot(const struct manager *m, const struct key *key,
             fn(arg, s);
 }
 
-static void forget(struct snapshot *s)
+static void snapshots_forget(struct snapshot *s)
 {
     list_del(&s->link);
     free(s->image);
@@ -70,7 +70,7 @@ static void on_files_gone(void *arg, const char *names, size_t count, const stru
         return;
     }
     store_write(s->manager->config.store, "DELETE FROM snapshots WHERE id=?1", &id, 1, NULL, NULL);
-    forget(s);
+    snapshots_forget(s);
 }
 
 /* While a write has it in hand it is not freed, and keeps its files until its name is off the row.
@@ -119,7 +119,7 @@ fallible manager_remove_snapshot(struct manager *m, struct snapshot *s, store_do
     return NULL;
 }
 
-static struct snapshot *hold(struct manager *m, struct str id)
+static struct snapshot *snapshots_hold(struct manager *m, struct str id)
 {
     LIST_EACH(s, &m->snapshots, struct snapshot, link)
         if (!s->removing && str_eq(str_of(s->id), id)) {
@@ -141,7 +141,7 @@ void runtime_hold(struct runtime *r, struct str id)
 {
     struct snapshot *was = r->from;
 
-    r->from = hold(r->manager, id);
+    r->from = snapshots_hold(r->manager, id);
     snapshot_let_go(was);
 }
 
@@ -157,12 +157,12 @@ void snapshots_sweep(struct manager *m)
 void snapshots_free(struct manager *m)
 {
     LIST_EACH(s, &m->snapshots, struct snapshot, link)
-        forget(s);
+        snapshots_forget(s);
 }
 
 /* --- rows --- */
 
-static void copy(char *to, size_t size, struct str s)
+static void snapshots_copy(char *to, size_t size, struct str s)
 {
     snprintf(to, size, STR_FMT, STR_ARG(s));
 }
@@ -173,10 +173,10 @@ static fallible on_row(void *arg, const struct store_value *v, size_t count)
     struct snapshot *s = mem_new(sizeof *s);
 
     (void)count;
-    copy(s->id, sizeof s->id, v[0].text);
-    copy(s->tenant, sizeof s->tenant, v[1].text);
-    copy(s->name, sizeof s->name, v[2].text);
-    copy(s->sandbox, sizeof s->sandbox, v[3].text);
+    snapshots_copy(s->id, sizeof s->id, v[0].text);
+    snapshots_copy(s->tenant, sizeof s->tenant, v[1].text);
+    snapshots_copy(s->name, sizeof s->name, v[2].text);
+    snapshots_copy(s->sandbox, sizeof s->sandbox, v[3].text);
     s->image = strndup(v[4].text.p, v[4].text.len);
     s->created_ms = (uint64_t)v[5].i;
     s->manager = m;
@@ -298,9 +298,9 @@ void manager_freeze(struct runtime *r, struct str name, struct runtime_ask *ask)
     struct snapshot *s = mem_new(sizeof *s);
 
     runtime_make_id(s->id);
-    copy(s->name, sizeof s->name, name);
-    copy(s->tenant, sizeof s->tenant, str_of(r->tenant->name));
-    copy(s->sandbox, sizeof s->sandbox, str_of(r->id));
+    snapshots_copy(s->name, sizeof s->name, name);
+    snapshots_copy(s->tenant, sizeof s->tenant, str_of(r->tenant->name));
+    snapshots_copy(s->sandbox, sizeof s->sandbox, str_of(r->id));
     s->image = mem_dup_cstr(r->image);
     s->created_ms = manager_now_ms(m);
     s->manager = m;

@@ -39,7 +39,7 @@ static bool is_set(const struct variables *v, struct str name)
     return false;
 }
 
-static void set(struct variables *v, struct str name, struct str value)
+static void spec_set(struct variables *v, struct str name, struct str value)
 {
     v->env[v->count++] =
         arena_printf(&v->spec->arena, STR_FMT "=" STR_FMT, STR_ARG(name), STR_ARG(value)).p;
@@ -49,7 +49,7 @@ static void set(struct variables *v, struct str name, struct str value)
 static void set_default(struct variables *v, const char *name, const char *value)
 {
     if (!is_set(v, str_of(name)))
-        set(v, str_of(name), str_of(value));
+        spec_set(v, str_of(name), str_of(value));
 }
 
 /* What was asked for stays. */
@@ -60,7 +60,7 @@ static void add_image(struct variables *v, const struct json *env)
     for (const struct json *at = env ? env->first : NULL; image_config_next(&at, &pair);) {
         str_cut(&pair, '=', &name);
         if (!is_ours(name) && !is_set(v, name))
-            set(v, name, pair);
+            spec_set(v, name, pair);
     }
 }
 
@@ -78,9 +78,9 @@ static void add_ours(struct variables *v, const struct runtime *r)
     bool far = runtime_is_far(r); /* then these are the other server's, and ours nobody's there */
 
     if (!far) {
-        set(v, STR("OH_SESSION_API_KEYS_0"), str_of(r->inner_key));
-        set(v, STR("RUNTIME_ID"), str_of(r->id));
-        set(v, STR("OH_RUNTIME_ID"), str_of(r->id));
+        spec_set(v, STR("OH_SESSION_API_KEYS_0"), str_of(r->inner_key));
+        spec_set(v, STR("RUNTIME_ID"), str_of(r->id));
+        spec_set(v, STR("OH_RUNTIME_ID"), str_of(r->id));
     }
     for (size_t i = 0; i < ARRAY_LEN(ports); i++) {
         snprintf(number, sizeof number, "%u", ports[i].port);
@@ -88,7 +88,7 @@ static void add_ours(struct variables *v, const struct runtime *r)
     }
     struct str url = runtime_url(r, &v->spec->arena);
     if (url.p && !far && !is_set(v, STR("RUNTIME_URL"))) /* below which its VS Code is */
-        set(v, STR("RUNTIME_URL"), url);
+        spec_set(v, STR("RUNTIME_URL"), url);
     if (v->spec->sbx.face == SBX_FACE_COMMAND)
         set_default(v, "PATH", PATH);
 }
@@ -107,7 +107,7 @@ static fallible add_environment(struct spec *s, const struct runtime *r, const s
                        COUNT_MAX);
     for (const struct json *c = given ? given->first : NULL; c; c = c->next)
         if (!is_ours(c->key))
-            set(&v, c->key, c->s);
+            spec_set(&v, c->key, c->s);
     add_image(&v, image);
     add_ours(&v, r);
     TRY(arena_check(&s->arena));
@@ -217,7 +217,7 @@ static fallible set_command(struct spec *s, const struct wire_start *start,
     return arena_check(&s->arena);
 }
 
-static uint32_t times(uint32_t n, int64_t factor)
+static uint32_t spec_times(uint32_t n, int64_t factor)
 {
     uint64_t product = n * (uint64_t)factor;
 
@@ -261,8 +261,8 @@ fallible spec_make(const struct runtime *r, const struct wire_start *start, cons
         .session_key = r->inner_key,
         .limits = {.memory_bytes = one->memory_bytes * (uint64_t)factor,
                    .disk_bytes = one->disk_bytes * (uint64_t)factor,
-                   .pids = times(one->pids, factor),
-                   .cpu_permille = times(one->cpu_permille, factor),
+                   .pids = spec_times(one->pids, factor),
+                   .cpu_permille = spec_times(one->cpu_permille, factor),
                    .open_files = one->open_files},
         .factor = (uint16_t)factor,
         .on_gone = runtime_on_gone,

@@ -191,8 +191,8 @@ static fallible find_none(struct manager *m, struct runtime *r, const struct wir
     return NULL;
 }
 
-static fallible make(struct manager *m, struct tenant *t, const struct wire_start *start,
-                     struct builds *builds, struct runtime **ret)
+static fallible start_make(struct manager *m, struct tenant *t, const struct wire_start *start,
+                           struct builds *builds, struct runtime **ret)
 {
     struct runtime *r = runtime_new(m, t, "");
 
@@ -228,7 +228,7 @@ static fallible start_one(struct manager *m, const struct key *key, const struct
     unsigned goes = old && old->status.now == RUNTIME_ERROR; /* its place is taken */
     TRY(check_room(m, m->live - goes));
     TRY(keys_admit(m->config.keys, key, t->live - goes));
-    struct err *e = make(m, t, start, builds, &r);
+    struct err *e = start_make(m, t, start, builds, &r);
     if (e) {
         keys_give_back(m->config.keys, key);
         m->counters.refused++;

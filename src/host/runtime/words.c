@@ -57,7 +57,7 @@ static fallible too_many(void)
     return err_new(ERR_UNPROCESSABLE, "command: more than %d words", WORDS_MOST);
 }
 
-static fallible split(struct arena *a, struct str text, const char **words, size_t *ret_count)
+static fallible words_split(struct arena *a, struct str text, const char **words, size_t *ret_count)
 {
     struct splitter s = {.in = text, .out = arena_alloc(a, 2 * text.len + 2)};
     size_t n = 0;
@@ -92,7 +92,7 @@ fallible words_of(struct arena *a, const struct json *command, const char *const
     if (!words)
         return arena_check(a);
     if (command && !list)
-        TRY(split(a, command->s, words, &n));
+        TRY(words_split(a, command->s, words, &n));
     for (const struct json *c = list ? command->first : NULL; c; c = c->next)
         words[n++] = arena_cstr(a, c->s);
     words[n] = NULL;

@@ -26,7 +26,7 @@
 #define ANSWER_MS   60000 /* a launcher that takes over thousands of sandboxes, on a slow day */
 
 /* What the machine gives; a limit that nobody would enforce is said, not pretended. */
-static void look(struct launch *l, const struct layout *where, const struct settings *s)
+static void launch_look(struct launch *l, const struct layout *where, const struct settings *s)
 {
     const struct settings_limits *r = &s->limits;
     struct box_host h;
@@ -114,7 +114,7 @@ static struct launcher_policy policy_of(const struct layout *where, const struct
 
 /* Between question and answer may come that a sandbox died, and what a server before us asked for:
  * who adopts it asks that anyway. A refusal of us has no op. */
-static fallible ask(int sock, uint32_t op, uint32_t index, struct native_reply *reply)
+static fallible launch_ask(int sock, uint32_t op, uint32_t index, struct native_reply *reply)
 {
     struct native_request req = {
         .magic = NATIVE_MAGIC, .version = NATIVE_VERSION, .op = op, .image = index, .tag = 1};
@@ -141,11 +141,11 @@ static fallible ask(int sock, uint32_t op, uint32_t index, struct native_reply *
 }
 
 /* One question, so that we know it is there, and ours. */
-static fallible greet(int sock)
+static fallible launch_greet(int sock)
 {
     struct native_reply reply;
 
-    return ask(sock, NATIVE_LIST, 0, &reply);
+    return launch_ask(sock, NATIVE_LIST, 0, &reply);
 }
 
 /* Roots are numbers to a launcher, and one that lives has those of its own start. */
@@ -154,7 +154,7 @@ static fallible learn_roots(struct launch *l)
     struct native_reply reply = {.count = 1};
 
     for (uint32_t i = 0; i < reply.count && i < LAUNCHER_ROOTS; i++) {
-        TRY_WRAP(ask(l->sock, NATIVE_ROOT, i, &reply), "its directories");
+        TRY_WRAP(launch_ask(l->sock, NATIVE_ROOT, i, &reply), "its directories");
         snprintf(l->roots[i], sizeof l->roots[i], "%s", reply.text);
         l->root_modes[i] = reply.flags;
         l->root_count = i + 1;
@@ -189,12 +189,12 @@ static fallible fork_new(struct launch *l, const struct launcher_policy *policy)
     return e;
 }
 
-static fallible join(struct launch *l, const struct layout *where)
+static fallible launch_join(struct launch *l, const struct layout *where)
 {
     own_fd sock = -1;
 
     TRY(launcher_connect(where->sockets, &sock));
-    TRY(greet(sock));
+    TRY(launch_greet(sock));
     l->sock = take_fd(&sock);
     return NULL;
 }
@@ -202,7 +202,7 @@ static fallible join(struct launch *l, const struct layout *where)
 static fallible join_or_fork(struct launch *l, const struct layout *where,
                              const struct launcher_policy *policy)
 {
-    struct err *e = join(l, where);
+    struct err *e = launch_join(l, where);
 
     if (!e) {
         log_info("joined the launcher that was there");
@@ -216,14 +216,14 @@ static fallible join_or_fork(struct launch *l, const struct layout *where,
     return err_wrap(learn_roots(l), "start the launcher");
 }
 
-static fallible find(struct launch *l, const struct layout *where, const struct settings *s)
+static fallible launch_find(struct launch *l, const struct layout *where, const struct settings *s)
 {
     struct launcher_policy policy = policy_of(where, s);
     unsigned numbers[SETTINGS_MOUNTS];
     struct err *e = NULL;
 
     *l = (struct launch){.sock = -1};
-    look(l, where, s);
+    launch_look(l, where, s);
     if (s->mount_count)
         e = roots_number(where->state, s, numbers);
     for (size_t i = 0; !e && i < s->mount_count; i++) {
@@ -244,7 +244,7 @@ static fallible find(struct launch *l, const struct layout *where, const struct 
 
 fallible launch_open(struct launch *l, const struct layout *where, const struct settings *s)
 {
-    TRY(find(l, where, s));
+    TRY(launch_find(l, where, s));
     slice_short(true); /* our threads come later */
     return NULL;
 }

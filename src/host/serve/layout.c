@@ -39,7 +39,7 @@ static bool way_at(const struct layout *l, int number, char *path, size_t size)
 
 /* The child becomes the server's user and tries: modes are not all that counts, there are access
  * lists, and the kernel knows them. Its exit code is the first that is closed, 0: none. */
-static _Noreturn void walk(const struct layout *l)
+static _Noreturn void layout_walk(const struct layout *l)
 {
     char path[sizeof l->state];
     int number = 1;
@@ -64,7 +64,7 @@ static fallible check_way(const struct layout *l)
         return NULL;
     pid_t pid = fork();
     if (pid == 0)
-        walk(l);
+        layout_walk(l);
     if (pid < 0 || waitpid(pid, &status, 0) < 0)
         return err_sys("try the way to it");
     int number = WIFEXITED(status) ? WEXITSTATUS(status) : WALK_FAILED;
@@ -126,7 +126,7 @@ static fallible open_builds(struct layout *l, int own)
 }
 
 /* A lock of the process: the launcher, forked later, does not inherit it, and it goes with us. */
-static fallible lock(int state, int *ret_lock)
+static fallible layout_lock(int state, int *ret_lock)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     own_fd fd = openat(state, "server.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -153,7 +153,7 @@ static fallible open_all(struct layout *l)
     TRY(check_way(l));
     TRY(open_own(l, state, &own));
     TRY(open_builds(l, own));
-    return lock(state, &l->lock);
+    return layout_lock(state, &l->lock);
 }
 
 fallible layout_open(struct layout *l, const char *state)

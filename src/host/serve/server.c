@@ -91,7 +91,7 @@ static fallible become_ordinary(struct server *s)
 
 /* A request that names a sandbox needs that sandbox's key, not ours. While we ask for none, what a
  * sandbox shows below our own address is no page of ours to a browser. */
-static fallible intercept(struct http_req *req, const struct route **ret_route)
+static fallible server_intercept(struct http_req *req, const struct route **ret_route)
 {
     struct server *s = container_of(req->app, struct server, face);
 
@@ -287,7 +287,7 @@ static fallible open_http(struct server *s)
     router_add(s->router, docs_routes, DOCS_ROUTES);
     struct http_server_config config = {.router = s->router,
                                         .app = &s->face,
-                                        .intercept = intercept,
+                                        .intercept = server_intercept,
                                         .server_name = "croft",
                                         .on_answer = watch_answer};
     return http_server_new(s->net, &config, &s->http);
@@ -335,7 +335,7 @@ static fallible open_parts(struct server *s)
 
 /* --- life --- */
 
-static void fail(struct server *s, struct err *e)
+static void server_fail(struct server *s, struct err *e)
 {
     if (s->failed)
         err_free(e);
@@ -348,8 +348,9 @@ static void fail(struct server *s, struct err *e)
 
 static void give_up(struct server *s)
 {
-    fail(s, err_new(ERR_CLOSED, "the launcher ended: start the server again, it takes over the "
-                                "sandboxes, which live on"));
+    server_fail(s,
+                err_new(ERR_CLOSED, "the launcher ended: start the server again, it takes over the "
+                                    "sandboxes, which live on"));
 }
 
 static void on_last(struct loop_timer *t)
@@ -383,7 +384,7 @@ static void on_watchdog(struct loop_timer *t)
     loop_timer_start(s->loop, t, every_ms, on_watchdog);
 }
 
-static fallible serve(struct server *s)
+static fallible server_listen(struct server *s)
 {
     char path[4400];
     int api;
@@ -408,9 +409,9 @@ static void on_adopted(void *arg, struct err *e)
     struct server *s = arg;
 
     if (!e)
-        e = serve(s);
+        e = server_listen(s);
     if (e)
-        fail(s, e);
+        server_fail(s, e);
 }
 
 static void on_shut_down(void *arg)
@@ -429,12 +430,13 @@ static void on_drained(void *arg)
 
 static void on_not_ended(struct loop_timer *t)
 {
-    fail(container_of(t, struct server, last),
-         err_new(ERR_TIMEOUT, "not all sandboxes could be stopped within %d s: the rest lives on",
-                 END_MS / 1000));
+    server_fail(container_of(t, struct server, last),
+                err_new(ERR_TIMEOUT,
+                        "not all sandboxes could be stopped within %d s: the rest lives on",
+                        END_MS / 1000));
 }
 
-static void end(struct server *s)
+static void server_end(struct server *s)
 {
     if (s->ending) { /* asked twice: at once */
         loop_stop(s->loop);
@@ -449,17 +451,17 @@ static void end(struct server *s)
 
 static void on_term(struct loop_signal *sig)
 {
-    end(container_of(sig, struct server, term));
+    server_end(container_of(sig, struct server, term));
 }
 
 static void on_interrupt(struct loop_signal *sig)
 {
-    end(container_of(sig, struct server, interrupt));
+    server_end(container_of(sig, struct server, interrupt));
 }
 
 /* --- settings anew --- */
 
-static fallible apply(struct server *s)
+static fallible server_apply(struct server *s)
 {
     struct manager_config c = manager_settings(s);
     struct builds_config builds = build_settings(s);
@@ -487,7 +489,7 @@ static void on_hangup(struct loop_signal *sig)
         e = err_new(ERR_INVALID, "server.backend is another: that needs a new server");
     if (!e && s->config->reload) {
         s->settings = settings;
-        e = apply(s);
+        e = server_apply(s);
     }
     if (e)
         log_error("settings were not read anew", KV_ERR(e));
@@ -496,7 +498,7 @@ static void on_hangup(struct loop_signal *sig)
     err_free(e);
 }
 
-static fallible live(struct server *s)
+static fallible server_live(struct server *s)
 {
     TRY(open_parts(s));
     TRY(loop_signal_start(s->loop, &s->hangup, SIGHUP, on_hangup));
@@ -539,7 +541,7 @@ static void close_parts(struct server *s)
     err_free(s->failed);
 }
 
-static fallible run(struct server *s)
+static fallible serve_server_run(struct server *s)
 {
     TRY(layout_open(&s->layout, s->config->state));
     TRY(backing_check(s->settings));
@@ -556,7 +558,7 @@ static fallible run(struct server *s)
     name_domain(s);
     awake_open(&s->awake, s->settings->awake);
     TRY(become_ordinary(s));
-    struct err *e = live(s);
+    struct err *e = server_live(s);
     close_parts(s);
     return e;
 }
@@ -573,7 +575,7 @@ fallible server_run(const struct server_config *config)
     s.layout.lock = s.layout.builds_dir = -1;
     signal(SIGPIPE, SIG_IGN);
     machine_raise_descriptors();
-    struct err *e = run(&s);
+    struct err *e = serve_server_run(&s);
     own_close_p(&s.listener);
     own_close_p(&s.launch.sock);
     layout_close(&s.layout);

@@ -91,7 +91,7 @@ static bool was_denied(int status)
 }
 
 /* Who it was is known by the key alone; without one it is nobody's, and seen by who administers. */
-static void audit(const struct runtime_face *f, const struct http_req *req, int status)
+static void watch_audit(const struct runtime_face *f, const struct http_req *req, int status)
 {
     char action[32], text[16];
     const struct key *key = status == 401 ? NULL : keys_shown(f->face.keys, req);
@@ -111,7 +111,7 @@ static void audit(const struct runtime_face *f, const struct http_req *req, int 
 }
 
 /* What went well is said by what came of it. */
-static void say(const char *face, const struct http_req *req, int status, uint64_t ns)
+static void watch_say(const char *face, const struct http_req *req, int status, uint64_t ns)
 {
     enum log_level level = status >= 400 ? LOG_INFO : LOG_DEBUG;
     const struct log_kv fields[] = {KV("face", face),
@@ -126,15 +126,15 @@ static void say(const char *face, const struct http_req *req, int status, uint64
         log_event(level, "request", fields);
 }
 
-static void count(const struct runtime_face *f, const char *face, const struct http_req *req,
-                  int status, uint64_t ns)
+static void watch_count(const struct runtime_face *f, const char *face, const struct http_req *req,
+                        int status, uint64_t ns)
 {
     static const char *const methods[] = {"GET", "POST", "DELETE", "PATCH",
                                           "PUT", "HEAD", "OPTIONS"};
     const char *method = "other";
     char code[16];
 
-    say(face, req, status, ns);
+    watch_say(face, req, status, ns);
     for (size_t i = 0; i < ARRAY_LEN(methods); i++)
         if (str_eq(req->head.method, str_of(methods[i])))
             method = methods[i];
@@ -150,7 +150,7 @@ void watch_sandbox_answer(void *ctx, const struct http_req *req, int status, uin
     const struct runtime_face *f = ctx;
 
     if (f->metrics)
-        count(f, "sandbox", req, status, ns);
+        watch_count(f, "sandbox", req, status, ns);
 }
 
 void watch_action(void *ctx, const char *action, const char *result, uint64_t ns)
@@ -172,7 +172,7 @@ void watch_answer(const struct http_req *req, int status, uint64_t ns)
     const char *face = req->passed_on                             ? "sandbox"
                        : str_starts(req->path, STR("/croft/v1/")) ? "croft"
                                                                   : "runtime";
-    count(f, face, req, status, ns);
+    watch_count(f, face, req, status, ns);
     if (status == 401 || status == 403 || status == 429)
         metrics_add(f->metrics, METRIC_DENIALS, 1,
                     METRIC_LABELS(status == 401   ? "key"
@@ -180,7 +180,7 @@ void watch_answer(const struct http_req *req, int status, uint64_t ns)
                                                   : "limit"));
     bool refused = status == 401 || status == 403;
     if (strcmp(face, "sandbox") != 0 && (refused || changes_something(req->head.method)))
-        audit(f, req, status);
+        watch_audit(f, req, status);
 }
 
 /* --- life --- */

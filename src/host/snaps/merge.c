@@ -50,7 +50,7 @@ static fallible copy_xattrs(struct merger *m, int from, int to)
     return NULL;
 }
 
-static fallible like(struct merger *m, int from, int to)
+static fallible merge_like(struct merger *m, int from, int to)
 {
     struct stat st;
 
@@ -76,7 +76,7 @@ static fallible put_file(struct merger *m, const struct node *n, int dir, const 
     struct stat st;
     if (fstat(to, &st) == 0)
         m->copied_bytes += (uint64_t)st.st_size;
-    return like(m, from, to);
+    return merge_like(m, from, to);
 }
 
 static fallible put_link(struct merger *m, const struct node *n, int dir, const char *name)
@@ -112,7 +112,7 @@ static fallible put_fifo(struct merger *m, const struct node *n, int dir, const 
 }
 
 /* A frozen layer's entry under one more name. */
-static fallible share(struct merger *m, const struct node *n, int dir, const char *name)
+static fallible merge_share(struct merger *m, const struct node *n, int dir, const char *name)
 {
     const char *last;
     int above;
@@ -148,15 +148,15 @@ static fallible put_node(struct merger *m, const struct node *n)
     case NODE_WHITEOUT:
         return mknodat(dir, name, S_IFCHR, 0) < 0 ? err_sys("make a whiteout") : NULL;
     case NODE_FILE:
-        return m->link ? share(m, n, dir, name) : put_file(m, n, dir, name);
+        return m->link ? merge_share(m, n, dir, name) : put_file(m, n, dir, name);
     case NODE_LINK:
-        return m->link ? share(m, n, dir, name) : put_link(m, n, dir, name);
+        return m->link ? merge_share(m, n, dir, name) : put_link(m, n, dir, name);
     case NODE_SPECIAL: /* sockets are nobody's once their maker is gone */
         if (S_ISDIR(n->mode))
             return err_new(ERR_FORBIDDEN, "the directory is closed");
         if (!S_ISFIFO(n->mode))
             return NULL;
-        return m->link ? share(m, n, dir, name) : put_fifo(m, n, dir, name);
+        return m->link ? merge_share(m, n, dir, name) : put_fifo(m, n, dir, name);
     default:
         return NULL;
     }
@@ -169,7 +169,7 @@ static fallible finish_dir(struct merger *m, const struct node *n)
 
     TRY(lookup_open(&m->from[n->layer], n->path, S_IFDIR, &from));
     TRY(lookup_open(&m->to, n->path, S_IFDIR, &to));
-    return like(m, from, to);
+    return merge_like(m, from, to);
 }
 
 static fallible put_all(struct merger *m, const struct nodes *nodes, int into)
@@ -184,7 +184,7 @@ static fallible put_all(struct merger *m, const struct nodes *nodes, int into)
     own_fd to = openat(into, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (top < 0 || to < 0)
         return err_sys("open the layer");
-    return like(m, top, to);
+    return merge_like(m, top, to);
 }
 
 fallible merge_layers(const int *layers, size_t count, bool link, int into, uint64_t *copied_bytes)

@@ -156,7 +156,7 @@ fallible snapstore_read_plain(int box, const char *note, struct arena *a, struct
 }
 
 /* Somebody died between announcing a frozen layer and noting it: is it there? */
-static fallible recover(const struct snapstore *s, int box, const char *note, struct arena *a)
+static fallible store_recover(const struct snapstore *s, int box, const char *note, struct arena *a)
 {
     struct snap next = {.layer_count = 0};
     char name[SNAPS_NOTE + 1];
@@ -173,7 +173,7 @@ static fallible recover(const struct snapstore *s, int box, const char *note, st
 fallible snapstore_read(const struct snapstore *s, int box, const char *note, struct arena *a,
                         struct snap *ret)
 {
-    TRY(recover(s, box, note, a));
+    TRY(store_recover(s, box, note, a));
     return snapstore_read_plain(box, note, a, ret);
 }
 

@@ -192,7 +192,7 @@ static fallible take_part(void *arg, const char *upper)
     return snapstore_note(t->staging, upper, &stack);
 }
 
-static fallible commit(struct taking *t, const char *staging, const char *name)
+static fallible whole_commit(struct taking *t, const char *staging, const char *name)
 {
     struct at_work *w = t->w;
 
@@ -219,7 +219,7 @@ static fallible take_in(struct taking *t, const char *staging, const char *name)
     if (t->copy)
         TRY(each_part(t->uppers, copy_part, t));
     TRY(tree_lock(w->s.dir, &w->s.lock));
-    return commit(t, staging, name);
+    return whole_commit(t, staging, name);
 }
 
 fallible whole_take(int state, int box, int uppers, const char *name, bool copy,

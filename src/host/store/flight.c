@@ -33,7 +33,7 @@ int store_bind(sqlite3_stmt *stmt, const struct store_value *values, size_t coun
     return rc;
 }
 
-static int prepare(struct store *s, const char *sql, sqlite3_stmt **ret_stmt)
+static int flight_prepare(struct store *s, const char *sql, sqlite3_stmt **ret_stmt)
 {
     for (size_t i = 0; i < STORE_STATEMENTS; i++)
         if (s->statements[i].sql && strcmp(s->statements[i].sql, sql) == 0) {
@@ -58,7 +58,7 @@ static int prepare(struct store *s, const char *sql, sqlite3_stmt **ret_stmt)
 fallible store_run(struct store *s, const char *sql, const struct store_value *values, size_t count)
 {
     sqlite3_stmt *stmt;
-    int rc = prepare(s, sql, &stmt);
+    int rc = flight_prepare(s, sql, &stmt);
 
     if (rc != SQLITE_OK)
         return store_err(s->db, s->path, rc);
@@ -89,7 +89,7 @@ static void wait_for_all(struct store *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-static fallible begin(struct store *s)
+static fallible flight_begin(struct store *s)
 {
     return store_run(s, "BEGIN IMMEDIATE", NULL, 0);
 }
@@ -141,7 +141,7 @@ void store_flight(struct store *s)
         (void)rc;
         return;
     }
-    struct err *e = begin(s);
+    struct err *e = flight_begin(s);
     wait_for_all(s);
     flight_finish(s, e);
 }
@@ -168,7 +168,7 @@ static fallible write_out_of_turn(struct store *s, struct list *failed)
 {
     uint64_t last = 0;
 
-    TRY(begin(s));
+    TRY(flight_begin(s));
     TRY(write_those_ahead(s, failed, &last));
     TRY(write_those_ahead(s, &s->gather, &last));
     TRY(store_ahead_note(s, last));

@@ -101,7 +101,7 @@ bool store_log_place(const char *path, int *ret_fd, int *ret_top)
 /* --- the sync --- */
 
 /* Somebody else may have cut it short meanwhile: then what we wrote made it grow. */
-static bool replaces(const struct log_file *l)
+static bool log_replaces(const struct log_file *l)
 {
     struct stat st;
 
@@ -143,7 +143,7 @@ static int log_sync(sqlite3_file *f, int flags)
 {
     struct log_file *l = (struct log_file *)f;
     uint64_t begun = clock_mono_ns(l->vfs->clock);
-    int rc = replaces(l) ? sync_written(l) : sync_all(l, flags);
+    int rc = log_replaces(l) ? sync_written(l) : sync_all(l, flags);
 
     l->vfs->sync_ns += clock_mono_ns(l->vfs->clock) - begun;
     return rc;

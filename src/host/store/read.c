@@ -7,7 +7,7 @@
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
-static struct store_value column(sqlite3_stmt *stmt, int at)
+static struct store_value read_column(sqlite3_stmt *stmt, int at)
 {
     struct store_value v = {.type = STORE_NULL};
 
@@ -36,7 +36,7 @@ static fallible give_row(sqlite3_stmt *stmt, struct store_value *values,
     int count = sqlite3_column_count(stmt);
 
     for (int i = 0; i < count; i++)
-        values[i] = column(stmt, i);
+        values[i] = read_column(stmt, i);
     return row(arg, values, (size_t)count);
 }
 

@@ -178,7 +178,7 @@ fallible store_schema_check(sqlite3 *db, const char *path, size_t *ret_version)
     return NULL;
 }
 
-static fallible apply(sqlite3 *db, const char *path)
+static fallible schema_apply(sqlite3 *db, const char *path)
 {
     size_t version;
     char sql[64];
@@ -197,7 +197,7 @@ static fallible apply(sqlite3 *db, const char *path)
 fallible store_schema_apply(sqlite3 *db, const char *path)
 {
     TRY(store_exec(db, path, "BEGIN IMMEDIATE"));
-    struct err *e = apply(db, path);
+    struct err *e = schema_apply(db, path);
     if (!e)
         e = store_exec(db, path, "COMMIT");
     if (e && !sqlite3_get_autocommit(db))

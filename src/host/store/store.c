@@ -22,7 +22,7 @@
 #define AHEAD_MS 20   /* until SQLite has what was written ahead: nobody waits for it */
 #define AGAIN_MS 1000 /* and when that failed */
 
-static void fly(struct store *s);
+static void store_fly(struct store *s);
 
 /* --- one write --- */
 
@@ -57,7 +57,7 @@ static struct store_job *write_new(const char *sql, const struct store_value *va
     return w;
 }
 
-static void tell(struct list *list)
+static void store_tell(struct list *list)
 {
     struct store_job *w;
 
@@ -168,7 +168,7 @@ static void keep_ahead(struct store *s, struct list *flight)
 }
 
 /* Takes the flight first: a callee may write, or close the store. */
-static void land(struct store *s)
+static void store_land(struct store *s)
 {
     struct list told;
 
@@ -184,7 +184,7 @@ static void land(struct store *s)
         s->ahead.from = s->aboard_blocks;
     s->aboard = 0;
     s->flying = s->checkpoints = false;
-    tell(&told);
+    store_tell(&told);
 }
 
 static void tell_ahead(struct store *s)
@@ -211,9 +211,9 @@ static void on_work_done(struct loop_work *w)
         store_destroy(s);
         return;
     }
-    land(s);
+    store_land(s);
     if (!s->closed)
-        fly(s);
+        store_fly(s);
 }
 
 static void on_quiet(struct loop_timer *t)
@@ -223,10 +223,10 @@ static void on_quiet(struct loop_timer *t)
     if (s->flying || s->gathering.loop)
         return; /* its end looks again */
     s->checkpoints = true;
-    fly(s);
+    store_fly(s);
 }
 
-static void board(struct store *s)
+static void store_board(struct store *s)
 {
     LIST_EACH(w, &s->gather, struct store_job, link)
         s->aboard = w->seq > s->aboard ? w->seq : s->aboard;
@@ -238,12 +238,12 @@ static void board(struct store *s)
 }
 
 /* Who waits aboard has everything. */
-static void leave(struct store *s)
+static void store_leave(struct store *s)
 {
     if (!s->boarding)
         return;
     pthread_mutex_lock(&s->lock);
-    board(s);
+    store_board(s);
     s->boarding = false;
     pthread_mutex_unlock(&s->lock);
     pthread_cond_signal(&s->leaving);
@@ -259,7 +259,7 @@ static bool take_off(struct store *s)
     }
     loop_timer_stop(&s->quiet);
     if (!s->checkpoints)
-        board(s);
+        store_board(s);
     s->landed = false;
     s->flying = true;
     return true;
@@ -272,13 +272,13 @@ static bool hand_over(struct store *s)
     return !e;
 }
 
-static void fly(struct store *s)
+static void store_fly(struct store *s)
 {
     while (!s->closed && !s->flying && !s->gathering.loop && take_off(s)) {
         if (hand_over(s))
             return;
         store_flight(s); /* no thread to be had: then the loop waits for the disk itself */
-        land(s);
+        store_land(s);
     }
 }
 
@@ -289,13 +289,13 @@ static void on_start(struct loop_later *l)
 
     list_init(&told);
     list_move_all(&told, &s->refused);
-    leave(s);
-    fly(s);
-    tell(&told);
+    store_leave(s);
+    store_fly(s);
+    store_tell(&told);
     tell_ahead(s);
 }
 
-static fallible admit(const struct store *s, const struct store_job *w)
+static fallible store_admit(const struct store *s, const struct store_job *w)
 {
     if (s->queued >= STORE_QUEUE || s->queued_bytes + w->bytes > STORE_QUEUE_BYTES)
         return err_new(ERR_BUSY, "database '%s': %u writes wait already: try again", s->path,
@@ -304,8 +304,9 @@ static fallible admit(const struct store *s, const struct store_job *w)
 }
 
 /* NULL: refused, and told so. */
-static struct store_job *add(struct store *s, const char *sql, const struct store_value *values,
-                             size_t count, store_done *done, void *arg)
+static struct store_job *store_add(struct store *s, const char *sql,
+                                   const struct store_value *values, size_t count, store_done *done,
+                                   void *arg)
 {
     struct err *e = s->closed ? err_new(ERR_CLOSED, "database '%s' is closed", s->path) : NULL;
     struct store_job *w = e ? NULL : write_new(sql, values, count);
@@ -320,7 +321,7 @@ static struct store_job *add(struct store *s, const char *sql, const struct stor
     }
     w->done = done;
     w->arg = arg;
-    w->err = admit(s, w);
+    w->err = store_admit(s, w);
     list_add(w->err ? &s->refused : &s->gather, &w->link);
     if (w->err || !s->flying)
         loop_later(s->loop, &s->start, on_start);
@@ -334,12 +335,12 @@ static struct store_job *add(struct store *s, const char *sql, const struct stor
 void store_write(struct store *s, const char *sql, const struct store_value *values, size_t count,
                  store_done *done, void *arg)
 {
-    add(s, sql, values, count, done, arg);
+    store_add(s, sql, values, count, done, arg);
 }
 
 static void on_gathered(struct loop_timer *t)
 {
-    fly(container_of(t, struct store, gathering));
+    store_fly(container_of(t, struct store, gathering));
 }
 
 void store_gather(struct store *s, uint64_t ms)
@@ -369,7 +370,7 @@ void store_hurry(struct store *s)
     size_t bytes = s->queued_bytes;
 
     loop_timer_stop(&s->gathering);
-    leave(s);
+    store_leave(s);
     if (s->closing || s->flying || !queued || !take_off(s) || hand_over(s))
         return;
     if (!s->checkpoints) { /* no thread to be had: in its turn, and told from there */
@@ -389,7 +390,7 @@ static uint64_t now_ns(const struct store *s)
 void store_write_alone(struct store *s, const char *sql, const struct store_value *values,
                        size_t count, store_done *done, void *arg, void (*meanwhile)(void *arg))
 {
-    struct store_job *w = add(s, sql, values, count, done, arg);
+    struct store_job *w = store_add(s, sql, values, count, done, arg);
     uint64_t begun = now_ns(s);
 
     if (!w || !may_go_ahead(s) ||
@@ -415,7 +416,7 @@ void store_write_alone(struct store *s, const char *sql, const struct store_valu
 
 static void wait_for_landing(struct store *s)
 {
-    leave(s);
+    store_leave(s);
     pthread_mutex_lock(&s->lock);
     while (s->flying && !s->landed)
         pthread_cond_wait(&s->landing, &s->lock);
@@ -474,18 +475,18 @@ void store_close(struct store *s)
     loop_timer_stop(&s->quiet);
     wait_for_landing(s);
     tell_ahead(s);
-    land(s);
+    store_land(s);
     while (s->queued) { /* those who are told may write once more */
         s->wal_pages = 0;
         take_off(s);
         store_flight(s);
-        land(s);
+        store_land(s);
     }
     loop_later_cancel(&s->start);
     loop_timer_stop(&s->gathering);
     loop_timer_stop(&s->quiet);
     s->closed = true;
-    tell(&s->refused);
+    store_tell(&s->refused);
     if (!flying) /* else the loop still has its work, and on_work_done destroys it */
         loop_later(s->loop, &s->gone, on_gone);
 }

@@ -2,7 +2,7 @@
 /* parse.c — lines "who:first:count" of /etc/subuid, "inside outside count" of a uid_map. */
 #include "host/subids/subids.h"
 
-static bool number(struct str s, uint32_t *ret)
+static bool parse_number(struct str s, uint32_t *ret)
 {
     uint64_t n;
 
@@ -18,10 +18,10 @@ static bool parse_line(struct str line, struct str name, uint32_t id, uint32_t *
     struct str who, first;
     uint32_t as_number;
 
-    if (!str_cut(&line, ':', &who) || !str_cut(&line, ':', &first) || !number(first, ret_first) ||
-        !number(str_trim(line), ret_count))
+    if (!str_cut(&line, ':', &who) || !str_cut(&line, ':', &first) ||
+        !parse_number(first, ret_first) || !parse_number(str_trim(line), ret_count))
         return false;
-    if (!str_eq(who, name) && !(number(who, &as_number) && as_number == id))
+    if (!str_eq(who, name) && !(parse_number(who, &as_number) && as_number == id))
         return false;
     /* 2^32-1 is no id */
     return *ret_count && *ret_first && *ret_count <= UINT32_MAX - *ret_first &&
@@ -46,13 +46,13 @@ bool subids_parse(struct str text, struct str name, uint32_t id, uint32_t *ret_f
 }
 
 /* Columns are set apart by any number of spaces. */
-static bool column(struct str *line, uint32_t *ret)
+static bool parse_column(struct str *line, uint32_t *ret)
 {
     struct str word;
 
     *line = str_trim(*line);
     str_cut(line, ' ', &word);
-    return number(word, ret);
+    return parse_number(word, ret);
 }
 
 bool subids_has(struct str map, uint32_t first, uint32_t count)
@@ -62,8 +62,8 @@ bool subids_has(struct str map, uint32_t first, uint32_t count)
     for (bool more = true; more;) {
         uint32_t from, outside, n;
         more = str_cut(&map, '\n', &line);
-        if (column(&line, &from) && column(&line, &outside) && column(&line, &n) && first >= from &&
-            n >= count && first - from <= n - count)
+        if (parse_column(&line, &from) && parse_column(&line, &outside) &&
+            parse_column(&line, &n) && first >= from && n >= count && first - from <= n - count)
             return true;
     }
     return false;

@@ -102,7 +102,7 @@ static void find_tools(struct subids *s)
 }
 
 /* NULL: there is a range. */
-static const char *lacks(struct subids *s, uint32_t *count)
+static const char *subids_lacks(struct subids *s, uint32_t *count)
 {
     const struct passwd *who = getpwuid(geteuid());
     uint32_t uids = 0, gids = 0;
@@ -134,7 +134,7 @@ void subids_find(struct subids *ret_ids)
     *ret_ids = (struct subids){.count = 0};
     if (geteuid() == 0)
         return;
-    const char *why = lacks(ret_ids, &count);
+    const char *why = subids_lacks(ret_ids, &count);
     if (why) {
         snprintf(ret_ids->says, sizeof ret_ids->says, "none but root: %s", why);
         return;
@@ -146,7 +146,8 @@ void subids_find(struct subids *ret_ids)
              count + 1, ret_ids->uid);
 }
 
-static uint32_t outside(const struct subids *s, uint32_t first, uint32_t own, uint32_t inside)
+static uint32_t subids_outside(const struct subids *s, uint32_t first, uint32_t own,
+                               uint32_t inside)
 {
     if (geteuid() == 0)
         return inside;
@@ -155,12 +156,12 @@ static uint32_t outside(const struct subids *s, uint32_t first, uint32_t own, ui
 
 uint32_t subids_uid(const struct subids *s, uint32_t inside)
 {
-    return outside(s, s->uid, geteuid(), inside);
+    return subids_outside(s, s->uid, geteuid(), inside);
 }
 
 uint32_t subids_gid(const struct subids *s, uint32_t inside)
 {
-    return outside(s, s->gid, getegid(), inside);
+    return subids_outside(s, s->gid, getegid(), inside);
 }
 
 void subids_lines(const struct subids *s, bool groups, char out[SUBIDS_LINES])
@@ -263,7 +264,7 @@ struct helper {
 };
 
 /* Forked before: the tools have power only in the namespace we come from. */
-static _Noreturn void help(const struct subids *s, pid_t whom, int sock)
+static _Noreturn void subids_help(const struct subids *s, pid_t whom, int sock)
 {
     char byte;
 
@@ -286,7 +287,7 @@ static fallible helper_start(const struct subids *s, struct helper *ret)
     pid_t pid = fork();
     if (pid == 0) {
         close(pair[0]);
-        help(s, whom, pair[1]);
+        subids_help(s, whom, pair[1]);
     }
     close(pair[1]);
     if (pid < 0) {

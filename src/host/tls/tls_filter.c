@@ -93,7 +93,7 @@ static ssize_t wait_for(uint32_t events, uint32_t *ret_want)
     return -1;
 }
 
-static ssize_t broken(struct tls_conn *t, int errnum)
+static ssize_t tls_broken(struct tls_conn *t, int errnum)
 {
     if (errnum == EPROTO)
         t->reason = ERR_peek_error();
@@ -106,7 +106,7 @@ static ssize_t broken(struct tls_conn *t, int errnum)
 }
 
 /* What a call that gave no byte means. 0: the peer said goodbye. */
-static ssize_t explain(struct tls_conn *t, int result, uint32_t *ret_want)
+static ssize_t tls_explain(struct tls_conn *t, int result, uint32_t *ret_want)
 {
     switch (SSL_get_error(t->ssl, result)) {
     case SSL_ERROR_WANT_READ:
@@ -116,13 +116,13 @@ static ssize_t explain(struct tls_conn *t, int result, uint32_t *ret_want)
     case SSL_ERROR_ZERO_RETURN:
         return 0;
     case SSL_ERROR_SYSCALL:
-        return broken(t, t->eof || !t->io_errno ? ECONNRESET : t->io_errno);
+        return tls_broken(t, t->eof || !t->io_errno ? ECONNRESET : t->io_errno);
     default: /* an end without goodbye may be an attacker's cut: not an EOF */
-        return broken(t, t->eof ? ECONNRESET : EPROTO);
+        return tls_broken(t, t->eof ? ECONNRESET : EPROTO);
     }
 }
 
-static void enter(struct tls_conn *t, int fd)
+static void tls_enter(struct tls_conn *t, int fd)
 {
     t->fd = fd;
     t->io_errno = 0;
@@ -138,10 +138,10 @@ static ssize_t tls_read(void *state, int fd, void *p, size_t n, uint32_t *ret_wa
         errno = t->reason ? EPROTO : ECONNRESET;
         return -1;
     }
-    enter(t, fd);
+    tls_enter(t, fd);
     int result = SSL_read_ex(t->ssl, p, n, &got);
     if (result != 1)
-        return explain(t, result, ret_want);
+        return tls_explain(t, result, ret_want);
     /* Several records in one call, but not before the handshake is over: a write takes part in that
      * and must not leave data in here which no read is going to ask for. */
     SSL_set_read_ahead(t->ssl, 1);
@@ -157,12 +157,12 @@ static ssize_t tls_write(void *state, int fd, const void *p, size_t n, uint32_t 
         errno = t->reason ? EPROTO : EPIPE;
         return -1;
     }
-    enter(t, fd);
+    tls_enter(t, fd);
     int result = SSL_write_ex(t->ssl, p, n, &taken);
     if (result == 1)
         return (ssize_t)taken;
-    ssize_t why = explain(t, result, ret_want);
-    return why == 0 ? broken(t, EPIPE) : why;
+    ssize_t why = tls_explain(t, result, ret_want);
+    return why == 0 ? tls_broken(t, EPIPE) : why;
 }
 
 static int tls_shutdown(void *state, int fd, uint32_t *ret_want)
@@ -171,9 +171,9 @@ static int tls_shutdown(void *state, int fd, uint32_t *ret_want)
 
     if (t->broken || !SSL_is_init_finished(t->ssl))
         return 0;
-    enter(t, fd);
+    tls_enter(t, fd);
     int result = SSL_shutdown(t->ssl);
-    return result < 0 ? (int)explain(t, result, ret_want) : 0;
+    return result < 0 ? (int)tls_explain(t, result, ret_want) : 0;
 }
 
 static fallible tls_why(void *state)

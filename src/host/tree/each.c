@@ -68,7 +68,7 @@ struct each {
     struct err *first; /* of what could not be looked at */
 };
 
-static void note(struct each *w, struct err *e)
+static void each_note(struct each *w, struct err *e)
 {
     if (w->first)
         err_free(e);
@@ -87,10 +87,10 @@ static fallible look_at(struct each *w, const struct tree_dent *e, bool *ret_in)
         return tree_descend(&w->d, fd, e->off);
     if (maybe && errno != ENOTDIR && errno != ELOOP) {
         if (errno != ENOENT && errno != EXDEV) /* gone; mounted by others */
-            note(w, err_sys("open directory '%.200s'", e->name));
+            each_note(w, err_sys("open directory '%.200s'", e->name));
         return NULL;
     }
-    note(w, w->look(w->arg, w->d.fd, e->name));
+    each_note(w, w->look(w->arg, w->d.fd, e->name));
     return NULL;
 }
 
@@ -101,7 +101,7 @@ static fallible look_on(struct each *w, bool *ret_in)
     for (;;) {
         long n = syscall(SYS_getdents64, w->d.fd, w->d.piece, TREE_PIECE);
         if (n < 0)
-            note(w, err_sys("read a directory"));
+            each_note(w, err_sys("read a directory"));
         if (n <= 0)
             return NULL;
         for (long at = 0; at < n;) {
@@ -116,7 +116,7 @@ static fallible look_on(struct each *w, bool *ret_in)
     }
 }
 
-static fallible walk(struct each *w)
+static fallible each_walk(struct each *w)
 {
     for (;;) {
         bool in;
@@ -141,12 +141,12 @@ fallible tree_each(int root, tree_look look, void *arg)
         err_free(e);
         int fd = tree_open_here(root, ".");
         if (fd < 0) {
-            note(&w, err_sys("open the directory"));
+            each_note(&w, err_sys("open the directory"));
             return w.first;
         }
         e = tree_descent_init(&w.d, fd);
         if (!e)
-            e = walk(&w);
+            e = each_walk(&w);
         tree_descent_done(&w.d);
         if (!e || err_code(e) != ERR_CONFLICT) /* somebody moved the directory we were in */
             break;

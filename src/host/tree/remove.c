@@ -46,7 +46,7 @@ static fallible not_opened(const char *name)
 }
 
 /* Who is confined pays for each name by its depth: what lies deep goes to the top first. */
-static bool lift(struct remover *r, const char *name)
+static bool remove_lift(struct remover *r, const char *name)
 {
     char up[32];
 
@@ -86,7 +86,7 @@ static fallible remove_piece(struct remover *r, size_t n, long *ret_removed)
         int errnum = unlink_one(r->d.fd, e->name, dir ? AT_REMOVEDIR : 0);
         if (!dir && errnum == EISDIR) /* the file system did not say what it is */
             errnum = unlink_one(r->d.fd, e->name, AT_REMOVEDIR);
-        if ((errnum == ENOTEMPTY || errnum == EEXIST) && lift(r, e->name))
+        if ((errnum == ENOTEMPTY || errnum == EEXIST) && remove_lift(r, e->name))
             errnum = 0;
         if (errnum == ENOTEMPTY || errnum == EEXIST) {
             *ret_removed = LEFT;

@@ -85,13 +85,13 @@ static void level_done(struct level *l)
     free(l->order);
 }
 
-static struct level *top(struct walker *w)
+static struct level *walk_top(struct walker *w)
 {
     return &w->levels[w->depth - 1];
 }
 
 /* Takes fd over. */
-static fallible push(struct walker *w, int fd)
+static fallible walk_push(struct walker *w, int fd)
 {
     own_fd given = fd;
     struct level l = {.path_len = w->path.len};
@@ -148,7 +148,7 @@ static const char *last_name(const struct walker *w)
     return slash ? slash + 1 : w->path.p;
 }
 
-static fallible show(struct walker *w, enum tree_when when, const struct stat *st, bool *skip)
+static fallible walk_show(struct walker *w, enum tree_when when, const struct stat *st, bool *skip)
 {
     if (!buf_cstr(&w->path))
         return err_no_memory();
@@ -156,10 +156,10 @@ static fallible show(struct walker *w, enum tree_when when, const struct stat *s
     return w->v->visit(w->v, when, &at, skip);
 }
 
-static fallible pop(struct walker *w)
+static fallible walk_pop(struct walker *w)
 {
     bool skip = false;
-    struct level l = *top(w);
+    struct level l = *walk_top(w);
     own_fd up = -1;
 
     w->depth--;
@@ -167,22 +167,22 @@ static fallible pop(struct walker *w)
     level_done(&l);
     if (!w->depth)
         return NULL;
-    TRY(tree_open_above(w->fd, &top(w)->st, &up));
+    TRY(tree_open_above(w->fd, &walk_top(w)->st, &up));
     own_close(w->fd);
     w->fd = take_fd(&up);
-    TRY(show(w, TREE_LEAVE, &l.st, &skip));
-    w->path.len = top(w)->path_len;
+    TRY(walk_show(w, TREE_LEAVE, &l.st, &skip));
+    w->path.len = walk_top(w)->path_len;
     return NULL;
 }
 
-static fallible enter(struct walker *w, const struct stat *st)
+static fallible walk_enter(struct walker *w, const struct stat *st)
 {
     bool skip = false;
     struct stat now;
 
-    TRY(show(w, TREE_ENTER, st, &skip));
+    TRY(walk_show(w, TREE_ENTER, st, &skip));
     if (skip) {
-        w->path.len = top(w)->path_len;
+        w->path.len = walk_top(w)->path_len;
         return NULL;
     }
     own_fd fd = openat(w->fd, last_name(w), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -191,17 +191,17 @@ static fallible enter(struct walker *w, const struct stat *st)
     if (now.st_ino != st->st_ino || now.st_dev != st->st_dev)
         return err_new(ERR_CONFLICT, "'%.200s' was replaced while the tree was being read",
                        w->path.p);
-    return push(w, take_fd(&fd));
+    return walk_push(w, take_fd(&fd));
 }
 
-static fallible step(struct walker *w)
+static fallible walk_step(struct walker *w)
 {
-    struct level *l = top(w);
+    struct level *l = walk_top(w);
     struct stat st;
     bool skip = false;
 
     if (l->next == l->count)
-        return pop(w);
+        return walk_pop(w);
     const char *name = l->names.p + l->order[l->next++];
     if (l->path_len)
         buf_add_char(&w->path, '/');
@@ -215,9 +215,9 @@ static fallible step(struct walker *w)
     }
     bool other = w->v->one_filesystem && st.st_dev != w->dev;
     if (S_ISDIR(st.st_mode) && !other)
-        return enter(w, &st);
+        return walk_enter(w, &st);
     if (!other)
-        TRY(show(w, TREE_LEAF, &st, &skip));
+        TRY(walk_show(w, TREE_LEAF, &st, &skip));
     w->path.len = l->path_len;
     return NULL;
 }
@@ -230,11 +230,11 @@ fallible tree_walk(int root, struct tree_visitor *v)
     if (fd < 0)
         return err_sys("open the tree");
     buf_init(&w.path, TREE_PATH_MAX);
-    struct err *e = push(&w, take_fd(&fd));
+    struct err *e = walk_push(&w, take_fd(&fd));
     if (!e)
         w.dev = w.levels[0].st.st_dev;
     while (!e && w.depth)
-        e = step(&w);
+        e = walk_step(&w);
     walker_done(&w);
     return e;
 }

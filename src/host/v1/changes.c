@@ -28,8 +28,8 @@ static void on_said(struct runtime_ask *ask, struct runtime *r, struct err *e)
         http_reply_json(req, 200, str_of(said));
 }
 
-static fallible begin(struct http_req *req, struct runtime *r, enum sbx_files files,
-                      struct str text)
+static fallible changes_begin(struct http_req *req, struct runtime *r, enum sbx_files files,
+                              struct str text)
 {
     struct asking *a = NULL;
 
@@ -56,7 +56,7 @@ static fallible begin_asked(struct http_req *req, struct runtime *r, enum sbx_fi
     TRY(buf_check(&text));
     struct str copy = arena_copy(&req->arena, buf_str(&text));
     TRY(arena_check(&req->arena));
-    return begin(req, r, files, copy);
+    return changes_begin(req, r, files, copy);
 }
 
 /* --- diff --- */
@@ -154,5 +154,5 @@ fallible v1_handle_rollback(struct http_req *req)
         id = arena_copy(&req->arena, str_of(s->id));
         TRY(arena_check(&req->arena));
     }
-    return begin(req, r, SBX_FILES_ROLLBACK, id);
+    return changes_begin(req, r, SBX_FILES_ROLLBACK, id);
 }

@@ -223,7 +223,7 @@ static void drop_frozen(const struct forks *f)
 }
 
 /* What was started stays, also when another could not be. */
-static void finish(struct forks *f)
+static void files_finish(struct forks *f)
 {
     own_done(buf) out;
     struct err *e = take(&f->failed);
@@ -253,7 +253,7 @@ static void on_forked(struct runtime_ask *ask, struct runtime *r, struct err *e)
     else
         f->failed = e;
     if (--f->waiting == 0)
-        finish(f);
+        files_finish(f);
 }
 
 static void on_frozen(struct runtime_ask *ask, struct runtime *r, struct err *e)
@@ -281,7 +281,7 @@ static void on_frozen(struct runtime_ask *ask, struct runtime *r, struct err *e)
             on_forked(&one->ask, NULL, why);
     }
     if (--f->waiting == 0)
-        finish(f);
+        files_finish(f);
 }
 
 static fallible name_forks(struct forks *f, struct str session)

@@ -148,7 +148,7 @@ static void send_rest(struct reading *g)
 }
 
 /* What is cut off ends without an end: who wants the rest asks again from its last place. */
-static void fail(struct reading *g, const struct err *e)
+static void logs_fail(struct reading *g, const struct err *e)
 {
     if (!g->begun)
         http_reply_err(g->req, err_copy(e));
@@ -164,7 +164,7 @@ static void on_end(struct sbx_follower *f, const struct err *e)
         send_rest(g);
     let_go(g);
     if (e) {
-        fail(g, e);
+        logs_fail(g, e);
         return;
     }
     if (g->events && g->follows)
@@ -223,7 +223,7 @@ static fallible read_from(struct http_req *req, struct sbx_log_from *ret)
     return NULL;
 }
 
-static fallible begin(struct reading *g, struct sbx *s, const struct sbx_log_from *from)
+static fallible logs_begin(struct reading *g, struct sbx *s, const struct sbx_log_from *from)
 {
     struct http_req *req = g->req;
 
@@ -260,5 +260,5 @@ fallible v1_handle_logs(struct http_req *req)
     g->events = str_find(http_req_header(req, STR("accept")), STR("text/event-stream")) >= 0;
     TRY(read_from(req, &from));
     from.follow = from.follow && r->sbx->state.now != SBX_STOPPED;
-    return begin(g, r->sbx, &from);
+    return logs_begin(g, r->sbx, &from);
 }

@@ -84,7 +84,7 @@ static void describe_walls(const struct sbx_driver *d, struct wire_sandbox *s)
         add_lack(s, lack->name, lack->why, lack->remedy);
 }
 
-static fallible describe(const struct runtime *r, struct arena *a, struct wire_sandbox *ret)
+static fallible v1_describe(const struct runtime *r, struct arena *a, struct wire_sandbox *ret)
 {
     struct wire_wants *has = arena_new(a, struct wire_wants);
     const struct sbx_backend *b = manager_driver(r->manager)->backend;
@@ -120,7 +120,7 @@ static fallible put_as(struct http_req *req, struct jw *w, const struct runtime 
 {
     struct wire_sandbox s;
 
-    TRY(describe(r, &req->arena, &s));
+    TRY(v1_describe(r, &req->arena, &s));
     if (!keys_may_act(face_of(req)->face.keys, req))
         s.runtime.session_api_key = (struct str){0};
     if (!listed) {
@@ -182,7 +182,7 @@ static fallible handle_list(struct http_req *req)
 
 /* --- what is asked of it --- */
 
-static fallible ask(struct http_req *req, enum runtime_op op, bool quiet)
+static fallible v1_ask(struct http_req *req, enum runtime_op op, bool quiet)
 {
     struct runtime *r;
     struct asking *a = NULL;
@@ -195,22 +195,22 @@ static fallible ask(struct http_req *req, enum runtime_op op, bool quiet)
 
 static fallible handle_pause(struct http_req *req)
 {
-    return ask(req, RUNTIME_PAUSE, false);
+    return v1_ask(req, RUNTIME_PAUSE, false);
 }
 
 static fallible handle_resume(struct http_req *req)
 {
-    return ask(req, RUNTIME_RESUME, false);
+    return v1_ask(req, RUNTIME_RESUME, false);
 }
 
 static fallible handle_stop(struct http_req *req)
 {
-    return ask(req, RUNTIME_HALT, false);
+    return v1_ask(req, RUNTIME_HALT, false);
 }
 
 static fallible handle_delete(struct http_req *req)
 {
-    return ask(req, RUNTIME_STOP, true);
+    return v1_ask(req, RUNTIME_STOP, true);
 }
 
 static fallible take_wants(struct http_req *req, const struct key *key, const struct json *body,

@@ -71,7 +71,7 @@ static fallible close_others(const struct worker_job *job, const struct pipes *p
     return close_all_but(keep, n);
 }
 
-static fallible confine(const struct worker_job *job, const struct pipes *p)
+static fallible worker_confine(const struct worker_job *job, const struct pipes *p)
 {
     struct rlimit files = {64, 64}, none = {0, 0};
 
@@ -108,7 +108,7 @@ _Noreturn static void inside(const struct worker_job *job, const struct pipes *p
     if (!e && (write(p->ready[1], "r", 1) != 1 || read(p->go[0], &byte, 1) != 1))
         _exit(1); /* the one who asked is gone */
     if (!e)
-        e = err_wrap(confine(job, p), "confine the worker");
+        e = err_wrap(worker_confine(job, p), "confine the worker");
     if (!e)
         e = job->run(job->arg, p->out[1]);
     if (e)
@@ -178,7 +178,7 @@ static fallible pipes_init(struct pipes *p)
 enum { CODES = 0 ERR_CODES(ONE) };
 
 /* What the worker said went wrong, or how it ended. */
-static fallible outcome(const struct pipes *p, int status)
+static fallible worker_outcome(const struct pipes *p, int status)
 {
     own_done(buf) text;
 
@@ -196,7 +196,7 @@ static fallible outcome(const struct pipes *p, int status)
     return err_new(ERR_INTERNAL, "the worker ended with %d and said nothing", WEXITSTATUS(status));
 }
 
-static fallible serve(pid_t pid, struct pipes *p, struct buf *answer)
+static fallible worker_serve(pid_t pid, struct pipes *p, struct buf *answer)
 {
     char byte;
 
@@ -224,13 +224,13 @@ fallible worker_run(const struct worker_job *job, struct buf *answer)
     for (size_t i = 0; i < ARRAY_LEN(theirs); i++)
         own_close(take_fd(theirs[i]));
     if (!e)
-        e = serve(pid, &p, answer);
+        e = worker_serve(pid, &p, answer);
     if (pid > 0 && e)
         kill(pid, SIGKILL);
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     if (!e)
-        e = outcome(&p, status);
+        e = worker_outcome(&p, status);
     pipes_done(&p);
     return e;
 }
@@ -243,7 +243,7 @@ fallible worker_run(const struct worker_job *job, struct buf *answer)
 #define LANDLOCK_MOVES 2 /* since this version files may move */
 
 /* Lists of the fence as one: its own, and more. */
-static int *join(const int *own, size_t count, const int *more, size_t more_count)
+static int *worker_join(const int *own, size_t count, const int *more, size_t more_count)
 {
     int *all = mem_new((count + more_count + 1) * sizeof *all);
 
@@ -260,7 +260,7 @@ static fallible keep_only(const struct worker_fence *f, const int *works, const 
     if (f->fd_count > WORKER_FDS)
         return err_new(ERR_INTERNAL, "%zu descriptors are too many", f->fd_count);
     own_free int *keep =
-        join((const int[]){2, f->root}, 2, NULL, f->fd_count + work_count + look_count);
+        worker_join((const int[]){2, f->root}, 2, NULL, f->fd_count + work_count + look_count);
     for (n = 2; n < 2 + f->fd_count; n++)
         keep[n] = f->fds[n - 2];
     memcpy(keep + n, works, work_count * sizeof *keep);
@@ -272,8 +272,8 @@ fallible worker_fence(const struct worker_fence *f)
 {
     struct rlimit none = {0, 0};
     int abi = confine_landlock_abi();
-    own_free int *works = join(f->work, ARRAY_LEN(f->work), f->works, f->work_count);
-    own_free int *looks = join(&f->look, 1, f->looks, f->look_count);
+    own_free int *works = worker_join(f->work, ARRAY_LEN(f->work), f->works, f->work_count);
+    own_free int *looks = worker_join(&f->look, 1, f->looks, f->look_count);
 
     if (fchdir(f->root) < 0)
         return err_sys("enter the root");

@@ -56,7 +56,7 @@ struct call {
     struct wire_opt_int id;
 };
 
-static void begin(struct call *c);
+static void client_begin(struct call *c);
 
 static char *text_of(struct str s)
 {
@@ -119,7 +119,7 @@ void action_client_free(struct action_client *c)
 
 static void on_first(struct loop_later *l)
 {
-    begin(container_of(l, struct call, first));
+    client_begin(container_of(l, struct call, first));
 }
 
 static void start_next(struct action_client *client)
@@ -130,7 +130,7 @@ static void start_next(struct action_client *client)
     loop_later(client->loop, &next->first, on_first);
 }
 
-static void finish(struct call *c, const struct action_result *result)
+static void client_finish(struct call *c, const struct action_result *result)
 {
     struct action_client *client = c->client;
     action_done *done = c->done;
@@ -143,15 +143,15 @@ static void finish(struct call *c, const struct action_result *result)
     call_free(c);
 }
 
-static void fail(struct call *c, enum action_failure failure, struct err *error)
+static void client_fail(struct call *c, enum action_failure failure, struct err *error)
 {
     struct action_result r = {.failure = failure, .http_status = c->status, .error = error};
 
-    finish(c, &r);
+    client_finish(c, &r);
     err_free(error);
 }
 
-static fallible decode(struct call *c, struct arena *a, struct wire_observation *ret)
+static fallible client_decode(struct call *c, struct arena *a, struct wire_observation *ret)
 {
     struct json *doc;
 
@@ -164,18 +164,18 @@ static fallible decode(struct call *c, struct arena *a, struct wire_observation 
     return NULL;
 }
 
-static void observe(struct call *c)
+static void client_observe(struct call *c)
 {
     struct arena a;
     struct wire_observation o;
     struct action_result r = {.http_status = c->status, .observation = &o};
 
     arena_init(&a, 2 * (size_t)ANSWER_BYTES);
-    struct err *error = decode(c, &a, &o);
+    struct err *error = client_decode(c, &a, &o);
     if (error)
-        fail(c, ACTION_BAD, err_wrap(error, "the server's observation"));
+        client_fail(c, ACTION_BAD, err_wrap(error, "the server's observation"));
     else
-        finish(c, &r);
+        client_finish(c, &r);
     arena_done(&a);
 }
 
@@ -183,7 +183,7 @@ static void observe(struct call *c)
 
 static void on_again(struct loop_timer *t)
 {
-    begin(container_of(t, struct call, timer));
+    client_begin(container_of(t, struct call, timer));
 }
 
 static void again_in(struct call *c, uint64_t wait_ms)
@@ -221,7 +221,7 @@ static void on_connect_failed(struct call *c, struct err *error)
         again_in(c, next);
         return;
     }
-    fail(c, ACTION_NOT_READY, err_wrap(error, "the server did not come up in time"));
+    client_fail(c, ACTION_NOT_READY, err_wrap(error, "the server did not come up in time"));
 }
 
 static void on_lost(struct call *c, struct err *error)
@@ -230,17 +230,18 @@ static void on_lost(struct call *c, struct err *error)
 
     if (err_code(error) == ERR_TIMEOUT) {
         err_free(error);
-        fail(c, ACTION_TIMEOUT,
-             err_new(ERR_TIMEOUT,
-                     "Runtime failed to return execute_action before the requested timeout of %gs",
-                     c->timeout_s));
+        client_fail(
+            c, ACTION_TIMEOUT,
+            err_new(ERR_TIMEOUT,
+                    "Runtime failed to return execute_action before the requested timeout of %gs",
+                    c->timeout_s));
     } else if (err_code(error) != ERR_UPSTREAM) {
-        fail(c, ACTION_BAD, error);
+        client_fail(c, ACTION_BAD, error);
     } else if (c->attempts < attempts) {
         err_free(error);
         again_in(c, wait_ms(c));
     } else {
-        fail(c, ACTION_DISCONNECTED, error);
+        client_fail(c, ACTION_DISCONNECTED, error);
     }
 }
 
@@ -258,7 +259,7 @@ static struct str detail_of(struct call *c, struct arena *a)
 
 /* --- paused, and kept --- */
 
-static bool resume(struct call *c)
+static bool client_resume(struct call *c)
 {
     const struct action_client_config *config = &c->client->config;
 
@@ -281,12 +282,13 @@ void action_client_resumed(struct action_client *client, struct err *e)
     c->resuming = false;
     c->after_s = 0;
     if (e)
-        fail(c, ACTION_DISCONNECTED, err_wrap(e, "Runtime is paused and could not be resumed"));
+        client_fail(c, ACTION_DISCONNECTED,
+                    err_wrap(e, "Runtime is paused and could not be resumed"));
     else
         again_in(c, 0);
 }
 
-static void refuse(struct call *c)
+static void client_refuse(struct call *c)
 {
     struct arena a;
 
@@ -296,15 +298,17 @@ static void refuse(struct call *c)
                             detail.len ? "\nDetails: " : "", STR_ARG(detail));
     arena_done(&a);
     if (c->status == 404)
-        fail(c, ACTION_DISCONNECTED,
-             err_wrap(e, "Runtime is not responding. This may be temporary, please try again. "
-                         "Original error"));
+        client_fail(c, ACTION_DISCONNECTED,
+                    err_wrap(e,
+                             "Runtime is not responding. This may be temporary, please try again. "
+                             "Original error"));
     else if (c->status >= 502 && c->status <= 504)
-        fail(c, ACTION_DISCONNECTED,
-             err_wrap(e, "Runtime is temporarily unavailable. This may be due to a restart or "
-                         "network issue, please try again. Original error"));
+        client_fail(c, ACTION_DISCONNECTED,
+                    err_wrap(e,
+                             "Runtime is temporarily unavailable. This may be due to a restart or "
+                             "network issue, please try again. Original error"));
     else
-        fail(c, ACTION_BAD, e);
+        client_fail(c, ACTION_BAD, e);
 }
 
 static void on_answer(struct call *c)
@@ -313,17 +317,17 @@ static void on_answer(struct call *c)
     struct err *full = buf_check(&c->answer);
 
     if (full)
-        fail(c, ACTION_BAD, err_wrap(full, "the server's answer"));
+        client_fail(c, ACTION_BAD, err_wrap(full, "the server's answer"));
     else if (c->connects && c->status / 100 == 2)
-        finish(c, &ready);
+        client_finish(c, &ready);
     else if (c->connects)
         on_connect_failed(c, err_new(ERR_UPSTREAM, "/alive answered %d", c->status));
     else if (c->status == 200)
-        observe(c);
+        client_observe(c);
     else if (c->status == 429 && c->attempts < LIMITED_ATTEMPTS && c->after_s <= AFTER_MAX_S)
         again_in(c, wait_ms(c));
-    else if (!resume(c))
-        refuse(c);
+    else if (!client_resume(c))
+        client_refuse(c);
 }
 
 static void on_head(struct http_call *http, const struct http_head *head)
@@ -358,7 +362,7 @@ static void on_done(struct http_call *http, struct err *e)
 static const struct http_call_events events = {
     .on_head = on_head, .on_body = on_body, .on_done = on_done};
 
-static fallible ask(struct call *c)
+static fallible client_ask(struct call *c)
 {
     const struct action_client *client = c->client;
     struct http_header headers[] = {
@@ -384,13 +388,13 @@ static fallible ask(struct call *c)
     return http_call_start(client->http, &spec, &events, c, &c->http);
 }
 
-static void begin(struct call *c)
+static void client_begin(struct call *c)
 {
     buf_reset(&c->answer);
     c->status = 0;
     c->after_s = 0;
     c->attempts++;
-    struct err *e = ask(c);
+    struct err *e = client_ask(c);
     if (!e)
         return;
     if (c->connects)
@@ -413,7 +417,7 @@ static struct call *call_new(struct action_client *client, action_done *done, vo
     return c;
 }
 
-static void enqueue(struct call *c)
+static void client_enqueue(struct call *c)
 {
     bool idle = list_empty(&c->client->calls);
 
@@ -430,11 +434,11 @@ fallible action_connect(struct action_client *client, uint32_t within_ms, action
     c->connects = true;
     c->timeout_ms = within_ms < ALIVE_MS ? within_ms : ALIVE_MS;
     c->deadline_ns = loop_now_ns(client->loop) + within_ms * NS_PER_MS;
-    enqueue(c);
+    client_enqueue(c);
     return NULL;
 }
 
-static fallible check(const struct wire_action *a)
+static fallible client_check(const struct wire_action *a)
 {
     if (!wire_action_is_runnable(a->type))
         return err_new(ERR_INVALID, "action '%s' is not run in a sandbox",
@@ -452,7 +456,7 @@ fallible action_send(struct action_client *client, const struct wire_action *act
     struct wire_action a = *action;
     struct jw w;
 
-    TRY(check(&a));
+    TRY(client_check(&a));
     if (!a.has_timeout) {
         a.has_timeout = true;
         a.timeout_s = client->config.timeout_s;
@@ -471,7 +475,7 @@ fallible action_send(struct action_client *client, const struct wire_action *act
     c->hidden = a.type == WIRE_ACT_RUN && a.run.hidden;
     c->id = a.envelope.id;
     list_del(&c->link);
-    enqueue(c);
+    client_enqueue(c);
     return NULL;
 }
 

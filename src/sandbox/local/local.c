@@ -128,7 +128,7 @@ static fallible set_address(struct local *l)
     return NULL;
 }
 
-static void put(struct buf *b, const char *text)
+static void local_put(struct buf *b, const char *text)
 {
     buf_add_mem(b, text, strlen(text) + 1);
 }
@@ -156,16 +156,16 @@ static fallible set_arguments(struct local *l, const struct sbx_spec *spec)
     buf_reset(&l->args);
     l->command = command;
     if (command) {
-        put(&l->args, "--exec");
-        put(&l->args, "--cwd");
-        put(&l->args, dir);
+        local_put(&l->args, "--exec");
+        local_put(&l->args, "--cwd");
+        local_put(&l->args, dir);
     }
-    put(&l->args, "--");
+    local_put(&l->args, "--");
     for (const char *const *a = argv; *a; a++)
-        put(&l->args, *a);
+        local_put(&l->args, *a);
     if (!command && !has_option(argv, "--working-dir")) {
-        put(&l->args, "--working-dir");
-        put(&l->args, dir);
+        local_put(&l->args, "--working-dir");
+        local_put(&l->args, dir);
     }
     TRY_WRAP(buf_check(&l->args), "command");
     if (environment_count(&l->args) + ARRAY_LEN(start_args) > ENVIRONMENT_MAX)
@@ -210,7 +210,7 @@ static void local_let_go(struct sbx *s)
     said_done(&l->said);
 }
 
-static void release(struct sbx *s)
+static void local_release(struct sbx *s)
 {
     bool made = local_of(s)->dir >= 0;
 
@@ -265,13 +265,13 @@ static fallible local_create(struct sbx_driver *driver, const struct sbx_spec *s
     said_init(&l->said);
     struct err *e = set_up(l, spec);
     if (e)
-        release(s);
+        local_release(s);
     return e;
 }
 
 static fallible local_remove(struct sbx *s)
 {
-    release(s);
+    local_release(s);
     sbx_finish(s, NULL);
     return NULL;
 }
@@ -328,8 +328,8 @@ static void on_child(struct loop_child *c)
 }
 
 /* fds become 1, 2, 3 and 4. */
-static _Noreturn void become(const struct local *l, const char *const *argv, char *const *env,
-                             int guest, const int fds[4])
+static _Noreturn void local_become(const struct local *l, const char *const *argv, char *const *env,
+                                   int guest, const int fds[4])
 {
     sigset_t none;
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -354,7 +354,7 @@ static void list_strings(const struct buf *b, char **list)
     *list = NULL;
 }
 
-static fallible watch(struct local *l, int *ready, int *out)
+static fallible local_watch(struct local *l, int *ready, int *out)
 {
     struct loop *loop = l->base.driver->host->loop;
 
@@ -411,10 +411,10 @@ static fallible local_start(struct sbx *s)
     if (pid < 0)
         return err_sys("fork");
     if (pid == 0)
-        become(l, (const char *const *)argv, env, guest,
-               (const int[]){out_high, out_high, ready_high, inbound_high});
+        local_become(l, (const char *const *)argv, env, guest,
+                     (const int[]){out_high, out_high, ready_high, inbound_high});
     l->pid = pid;
-    struct err *e = watch(l, &ready_in, &out_in);
+    struct err *e = local_watch(l, &ready_in, &out_in);
     if (e) {
         give_up(l);
         return e;

@@ -21,7 +21,7 @@ struct late { /* a request that is not sent yet */
     size_t count;
 };
 
-static fallible gone(void)
+static fallible call_gone(void)
 {
     return err_new(ERR_CLOSED, "the launcher is gone");
 }
@@ -104,7 +104,7 @@ static void send_late(struct native_driver *d)
 
 static void on_watch(struct loop_timer *t);
 
-static void watch(struct native_driver *d)
+static void call_watch(struct native_driver *d)
 {
     uint32_t ms = d->base.host->silence_ms;
 
@@ -121,7 +121,7 @@ static void on_pong(struct native_call *c, const struct native_reply *r, int *fd
 }
 
 /* It may work on what takes long, in a child: then it answers this. */
-static void ping(struct native_driver *d)
+static void call_ping(struct native_driver *d)
 {
     struct native_request req = {.op = NATIVE_ROOT};
 
@@ -136,13 +136,13 @@ static void on_watch(struct loop_timer *t)
     if (list_empty(&d->asked))
         return; /* who asks next starts it */
     if (++d->quiet == LOOKS / 2)
-        ping(d);
+        call_ping(d);
     if (d->quiet >= LOOKS)
         sbx_set_silent(&d->base, true);
-    watch(d);
+    call_watch(d);
 }
 
-static void heard(struct native_driver *d)
+static void call_heard(struct native_driver *d)
 {
     d->quiet = 0;
     sbx_set_silent(&d->base, false);
@@ -159,7 +159,7 @@ fallible native_call(struct native_driver *d, struct native_call *c, struct nati
     req->version = NATIVE_VERSION;
     req->tag = ++d->last_tag;
     if (d->base.lost)
-        return gone();
+        return call_gone();
     struct err *e = list_empty(&d->late)
                         ? fd_send(d->base.host->launcher, str_n(req, sizeof *req), fds, count)
                         : send_later(d, req, fds, count);
@@ -170,10 +170,10 @@ fallible native_call(struct native_driver *d, struct native_call *c, struct nati
     if (is_end(e)) {
         err_free(e);
         d->base.lost = true; /* its end is about to be read, and told, too */
-        return gone();
+        return call_gone();
     }
     TRY_WRAP(e, "ask the launcher");
-    watch(d);
+    call_watch(d);
     c->tag = req->tag;
     c->fn = fn;
     list_add(&d->asked, &c->link);
@@ -212,7 +212,7 @@ static void on_launcher_gone(struct native_driver *d)
     for (struct native_call *c; (c = LIST_FIRST(&d->asked, struct native_call, link));) {
         int none[2] = {-1, -1};
         list_del(&c->link);
-        c->fn(c, NULL, none, gone());
+        c->fn(c, NULL, none, call_gone());
     }
     if (d->base.host->on_lost)
         d->base.host->on_lost(d->base.host->lost_arg);
@@ -236,7 +236,7 @@ static void read_reply(struct native_driver *d)
         return;
     }
     r.text[sizeof r.text - 1] = '\0';
-    heard(d);
+    call_heard(d);
     if (r.op == NATIVE_DIED && !r.tag) {
         native_died(d, &r);
         close_both(fds);

@@ -122,7 +122,7 @@ static void native_let_go(struct sbx *s)
     n->output = 0;
 }
 
-static void release(struct native *n)
+static void driver_release(struct native *n)
 {
     native_drop_output(n);
     native_let_go(&n->base);
@@ -139,7 +139,7 @@ static fallible native_create(struct sbx_driver *driver, const struct sbx_spec *
                         ? native_set_new(n, spec)
                         : err_new(ERR_INVALID, "id '%.80s': not a dot or a dash first", s->id);
     if (e)
-        release(n);
+        driver_release(n);
     return e;
 }
 
@@ -177,7 +177,7 @@ static void note_ready(struct native *n)
     n->phase_ns[SBX_PHASE_READY] = clock_mono_ns(&clock_system) - n->answered_ns;
 }
 
-static void finish(struct native *n)
+static void driver_finish(struct native *n)
 {
     note_ready(n);
     sbx_finish(&n->base, NULL);
@@ -201,7 +201,7 @@ static void on_ready(struct loop_io *io)
         note_ready(n);
         sbx_listens(&n->base);
     } else if (n->base.op == SBX_START || n->bound)
-        finish(n);
+        driver_finish(n);
 }
 
 static void start_deadline(struct native *n);
@@ -402,7 +402,7 @@ static void on_claimed(struct native *n, const struct native_reply *r, int *fds,
     n->phase_ns[SBX_PHASE_EXEC] = n->answered_ns - n->base.begun_ns;
     n->bound = true;
     if (n->listens) {
-        finish(n);
+        driver_finish(n);
         return;
     }
     start_deadline(n);
@@ -470,7 +470,7 @@ static fallible native_resume(struct sbx *s)
 static void on_removed(struct native *n, const struct native_reply *r, int *fds, struct err *e)
 {
     (void)r, (void)fds;
-    release(n);
+    driver_release(n);
     sbx_finish(&n->base, e);
 }
 
@@ -481,7 +481,7 @@ static fallible native_remove(struct sbx *s)
 
     if (n->known && !e)
         return NULL;
-    release(n); /* it never ran, or there is nobody left who could help */
+    driver_release(n); /* it never ran, or there is nobody left who could help */
     sbx_finish(s, e);
     return NULL;
 }

@@ -147,7 +147,7 @@ static fallible set_name(struct native *n, const char *name)
 
 /* --- the block --- */
 
-static void put(struct buf *b, const char *text)
+static void make_put(struct buf *b, const char *text)
 {
     buf_add_mem(b, text, strlen(text) + 1);
 }
@@ -171,15 +171,15 @@ static uint32_t put_server(struct buf *b, const struct sbx_spec *spec, const cha
     uint32_t n = 0;
 
     for (; argv[n]; n++)
-        put(b, argv[n]);
+        make_put(b, argv[n]);
     if (places) {
-        put(b, "--working-dir");
-        put(b, spec->working_dir ? spec->working_dir : WORKSPACE);
+        make_put(b, "--working-dir");
+        make_put(b, spec->working_dir ? spec->working_dir : WORKSPACE);
         n += 2;
     }
     if (user[0]) {
-        put(b, "--user");
-        put(b, user);
+        make_put(b, "--user");
+        make_put(b, user);
         n += 2;
     }
     return n;
@@ -190,7 +190,7 @@ static uint32_t put_command(struct buf *b, const struct sbx_spec *spec)
     uint32_t n = 0;
 
     for (; spec->command[n]; n++)
-        put(b, spec->command[n]);
+        make_put(b, spec->command[n]);
     return n;
 }
 
@@ -232,8 +232,8 @@ static fallible set_block(struct native *n, const struct sbx_spec *spec)
         return err_new(ERR_INVALID, "user '%.80s': more than %d characters", spec->user,
                        USER_BYTES - 1);
     buf_add_mem(&b, &head, sizeof head);
-    put(&b, command && spec->working_dir ? spec->working_dir : "");
-    put(&b, command ? user : "");
+    make_put(&b, command && spec->working_dir ? spec->working_dir : "");
+    make_put(&b, command ? user : "");
     n->args_at = b.len;
     head.argc = command ? put_command(&b, spec) : put_server(&b, spec, user);
     head.envc = environment_count(&env);
@@ -305,16 +305,16 @@ static uint32_t put_options(struct buf *b, const struct native *n)
     const char *cwd = n->block + sizeof(struct bind_head), *user = cwd + strlen(cwd) + 1;
     size_t before = b->len;
 
-    put(b, "--exec");
+    make_put(b, "--exec");
     if (cwd[0]) {
-        put(b, "--cwd");
-        put(b, cwd);
+        make_put(b, "--cwd");
+        make_put(b, cwd);
     }
     if (user[0]) {
-        put(b, "--user");
-        put(b, user);
+        make_put(b, "--user");
+        make_put(b, user);
     }
-    put(b, "--");
+    make_put(b, "--");
     return environment_count(&(struct buf){.p = b->p + before, .len = b->len - before});
 }
 

@@ -13,7 +13,7 @@ const char *native_disk_word(unsigned disk)
     return disk < ARRAY_LEN(words) ? words[disk] : "unknown";
 }
 
-static bool terminated(const char *s, size_t size)
+static bool msg_terminated(const char *s, size_t size)
 {
     return memchr(s, '\0', size) != NULL;
 }
@@ -26,7 +26,7 @@ static bool name_char(char c)
 
 bool native_id_ok(const char *id, size_t size)
 {
-    if (!terminated(id, size) || !id[0] || id[0] == '.' || id[0] == '-')
+    if (!msg_terminated(id, size) || !id[0] || id[0] == '.' || id[0] == '-')
         return false;
     for (const char *c = id; *c; c++)
         if (!name_char(*c))
@@ -52,12 +52,12 @@ static bool parts_ok(struct str path)
 
 bool native_target_ok(const char *path, size_t size)
 {
-    return terminated(path, size) && path[0] == '/' && path[1] && parts_ok(str_of(path + 1));
+    return msg_terminated(path, size) && path[0] == '/' && path[1] && parts_ok(str_of(path + 1));
 }
 
 static bool source_ok(const char *path)
 {
-    return terminated(path, NATIVE_PATH_MAX) &&
+    return msg_terminated(path, NATIVE_PATH_MAX) &&
            (strcmp(path, ".") == 0 || (path[0] != '/' && parts_ok(str_of(path))));
 }
 
@@ -99,7 +99,7 @@ static fallible check_image(const struct native_request *r)
                  (r->op == NATIVE_START && r->image == NATIVE_IMAGE_STORED) ||
                  (r->op == NATIVE_CLAIM && r->image_name[0]);
 
-    if (!terminated(r->image_name, sizeof r->image_name))
+    if (!msg_terminated(r->image_name, sizeof r->image_name))
         return err_new(ERR_INVALID, "the image's name has no end");
     if (named ? !image_ok(r->image_name) : r->image_name[0])
         return err_new(ERR_INVALID,

@@ -23,9 +23,9 @@ static struct stored *stored_new(struct sbx_question *q)
     return s;
 }
 
-static fallible ask(struct stored *s, enum native_op op, const char *name,
-                    void (*fn)(struct native_call *c, const struct native_reply *r, int *fds,
-                               struct err *e))
+static fallible stored_ask(struct stored *s, enum native_op op, const char *name,
+                           void (*fn)(struct native_call *c, const struct native_reply *r, int *fds,
+                                      struct err *e))
 {
     struct native_driver *d = container_of(s->question->driver, struct native_driver, base);
     struct native_request req = {.op = op};
@@ -50,14 +50,14 @@ static void on_names(struct native_call *c, const struct native_reply *r, int *f
     }
     q->count += n;
     if (n == NATIVE_LIST_MAX && !e)
-        e = ask(s, NATIVE_SNAPSHOT_LIST, last, on_names);
+        e = stored_ask(s, NATIVE_SNAPSHOT_LIST, last, on_names);
     if (e || n < NATIVE_LIST_MAX)
         sbx_question_finish(q, e);
 }
 
 fallible native_snapshot_list(struct sbx_question *q)
 {
-    return ask(stored_new(q), NATIVE_SNAPSHOT_LIST, "", on_names);
+    return stored_ask(stored_new(q), NATIVE_SNAPSHOT_LIST, "", on_names);
 }
 
 static const enum sbx_state states[] = {[NATIVE_RUNNING] = SBX_RUNNING,
@@ -81,14 +81,14 @@ static void on_list(struct native_call *c, const struct native_reply *r, int *fd
     }
     q->count += n;
     if (n == NATIVE_LIST_MAX && !e)
-        e = ask(s, NATIVE_LIST, one.id, on_list);
+        e = stored_ask(s, NATIVE_LIST, one.id, on_list);
     if (e || n < NATIVE_LIST_MAX)
         sbx_question_finish(q, e);
 }
 
 fallible native_list(struct sbx_question *q)
 {
-    return ask(stored_new(q), NATIVE_LIST, "", on_list);
+    return stored_ask(stored_new(q), NATIVE_LIST, "", on_list);
 }
 
 static void on_removed(struct native_call *c, const struct native_reply *r, int *fds, struct err *e)
@@ -101,7 +101,7 @@ fallible native_snapshot_remove(struct sbx_question *q)
 {
     if (strlen(q->name) >= NATIVE_ID_MAX || !native_id_ok(q->name, sizeof q->name))
         return err_new(ERR_NOT_FOUND, "no snapshot '%.80s'", q->name);
-    return ask(stored_new(q), NATIVE_SNAPSHOT_REMOVE, q->name, on_removed);
+    return stored_ask(stored_new(q), NATIVE_SNAPSHOT_REMOVE, q->name, on_removed);
 }
 
 /* --- images --- */

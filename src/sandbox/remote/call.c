@@ -109,7 +109,7 @@ static fallible error_of(const struct remote_call *c, const struct json *body)
 }
 
 /* Any answer shows who is there. */
-static void learn(struct remote_driver *d, const struct http_head *head)
+static void call_learn(struct remote_driver *d, const struct http_head *head)
 {
     d->base.unsure = false;
     if (!str_starts(http_header_get(head, STR("server")), STR("croft")))
@@ -125,7 +125,7 @@ static void on_head(struct http_call *call, const struct http_head *head)
 
     c->status = head->status;
     if (!c->inside)
-        learn(c->driver, head);
+        call_learn(c->driver, head);
     if (!str_to_u64(http_header_get(head, STR("retry-after")), &c->after_s))
         c->after_s = 0; /* none, or a date: our own wait will do */
 }
@@ -234,8 +234,8 @@ static void on_answered(struct remote_call *c, const struct json *body, struct e
     r->then(r, body, e);
 }
 
-static fallible begin(struct remote *r, const char *method, const char *path, const char *inside,
-                      remote_then *then)
+static fallible call_begin_request(struct remote *r, const char *method, const char *path,
+                                   const char *inside, remote_then *then)
 {
     struct remote_call *c = &r->call;
     bool adopts = r->base.op == SBX_ADOPT;
@@ -254,7 +254,7 @@ static fallible begin(struct remote *r, const char *method, const char *path, co
 
 fallible remote_call(struct remote *r, const char *method, const char *path, remote_then *then)
 {
-    return begin(r, method, path, NULL, then);
+    return call_begin_request(r, method, path, NULL, then);
 }
 
 fallible remote_call_id(struct remote *r, const char *path, remote_then *then)
@@ -299,5 +299,5 @@ fallible remote_call_name(struct remote *r, const char *what, struct str name, r
 fallible remote_call_alive(struct remote *r, remote_then *then)
 {
     buf_reset(&r->call.body);
-    return begin(r, "GET", "/alive", r->url, then);
+    return call_begin_request(r, "GET", "/alive", r->url, then);
 }

@@ -55,14 +55,14 @@ static void reading_free(struct reading *g)
     free(g);
 }
 
-static void end(struct reading *g, struct err *e)
+static void log_end_follow(struct reading *g, struct err *e)
 {
     sbx_follower_end(g->follower, e);
     err_free(e);
     reading_free(g);
 }
 
-static void begin(struct reading *g, const struct sbx_place *at)
+static void log_begin(struct reading *g, const struct sbx_place *at)
 {
     g->begun = true;
     g->follower->at = *at;
@@ -114,7 +114,7 @@ static void on_head(struct http_call *call, const struct http_head *head)
     if (g->status != 200 || g->begun)
         return;
     sbx_place_parse(http_header_get(head, STR(PLACE_HEADER)), &at);
-    begin(g, &at);
+    log_begin(g, &at);
 }
 
 static void on_body(struct http_call *call, struct str piece)
@@ -129,7 +129,7 @@ static void on_body(struct http_call *call, struct str piece)
     if (!e)
         e = take(&g->broken);
     if (e) {
-        end(g, err_recode(err_wrap(e, "the log of the other server"), ERR_UPSTREAM));
+        log_end_follow(g, err_recode(err_wrap(e, "the log of the other server"), ERR_UPSTREAM));
         return;
     }
     if (g->waiting > WAITING_BYTES)
@@ -160,7 +160,7 @@ static void on_done(struct http_call *call, struct err *e)
         e = refusal_of(g);
     else if (g->from.follow && !g->ended)
         e = err_new(ERR_UPSTREAM, "the server ended the log before the sandbox did");
-    end(g, e);
+    log_end_follow(g, e);
 }
 
 /* --- asking --- */
@@ -180,7 +180,7 @@ static fallible put_url(const struct reading *g, char *url, size_t size)
     return n < (int)size ? NULL : err_new(ERR_INVALID, "the address of the server is too long");
 }
 
-static fallible ask(struct reading *g)
+static fallible log_ask(struct reading *g)
 {
     static const struct http_call_events events = {
         .on_head = on_head, .on_body = on_body, .on_done = on_done};
@@ -232,14 +232,14 @@ fallible remote_log_open(struct sbx_follower *f, const struct sbx_log_from *from
     if (new) {
         g->from.has_place = true;
         g->from.place = (struct sbx_place){0};
-        begin(g, &g->from.place); /* it may be let go of in there, but for what ends below */
+        log_begin(g, &g->from.place); /* it may be let go of in there, but for what ends below */
     } else if (!starts || !from->follow)
-        e = ask(g);
+        e = log_ask(g);
     if (e) {
         f->open = false;
         reading_free(g);
     } else if (new && !from->follow)
-        end(g, NULL);
+        log_end_follow(g, NULL);
     return e;
 }
 
@@ -253,9 +253,9 @@ void remote_log_moved(struct sbx *s)
     LIST_EACH(g, &remote_driver_of(r)->readings, struct reading, link) {
         if (g->remote != r || g->http)
             continue;
-        struct err *e = over ? NULL : ask(g);
+        struct err *e = over ? NULL : log_ask(g);
         if (e || over)
-            end(g, e);
+            log_end_follow(g, e);
     }
 }
 
@@ -266,7 +266,7 @@ void remote_log_left(struct remote *r)
             continue;
         g->remote = NULL;
         if (!g->http)
-            end(g, NULL);
+            log_end_follow(g, NULL);
     }
 }
 

@@ -68,7 +68,7 @@ static void on_said(struct remote *r, const struct json *body, struct err *e)
         sbx_finish(&r->base, NULL);
 }
 
-static fallible diff(struct remote *r, struct str text)
+static fallible look_diff(struct remote *r, struct str text)
 {
     own_done(arena) a;
     struct json *asked;
@@ -93,7 +93,7 @@ static void on_back(struct remote *r, const struct json *body, struct err *e)
 }
 
 /* Snapshots are known here by their names there. */
-static fallible rollback(struct remote *r, struct str to)
+static fallible look_rollback(struct remote *r, struct str to)
 {
     struct jw w;
 
@@ -114,5 +114,5 @@ fallible remote_files(struct sbx *s, enum sbx_files what, struct str text)
     TRY(sbx_need(s->driver, REMOTE_CROFT_CAPS, "tell what a sandbox changed, or undo it"));
     if (!r->runtime_id[0])
         return err_new(ERR_CONFLICT, "sandbox '%s' was never started: it has no files", s->id);
-    return what == SBX_FILES_DIFF ? diff(r, text) : rollback(r, text);
+    return what == SBX_FILES_DIFF ? look_diff(r, text) : look_rollback(r, text);
 }

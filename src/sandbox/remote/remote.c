@@ -60,7 +60,7 @@ static void on_hello(struct remote_call *c, const struct json *body, struct err 
     err_free(e);
 }
 
-static void drop(struct remote_driver *d)
+static void remote_drop(struct remote_driver *d)
 {
     remote_call_done(&d->hello);
     http_client_free(d->client);
@@ -90,7 +90,7 @@ static fallible remote_open(const struct sbx_host *host, struct sbx_driver **ret
     d->hello.most_ms = REMOTE_ADOPT_MS;
     e = remote_call_send(&d->hello, "GET", "/health", on_hello);
     if (e) {
-        drop(d);
+        remote_drop(d);
         return e;
     }
     *ret_driver = &d->base;
@@ -119,7 +119,7 @@ static void remote_close(struct sbx_driver *driver)
 
     remote_drop_asks(d);
     remote_drop_readings(d);
-    drop(d);
+    remote_drop(d);
 }
 
 static void add_strings(struct buf *b, const char *const *list)

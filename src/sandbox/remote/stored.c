@@ -88,8 +88,8 @@ void remote_drop_asks(struct remote_driver *d)
         ask_free(a);
 }
 
-static fallible ask(struct sbx_question *q, const char *method, const char *path,
-                    remote_answered *answered)
+static fallible stored_ask(struct sbx_question *q, const char *method, const char *path,
+                           remote_answered *answered)
 {
     struct remote_driver *d = container_of(q->driver, struct remote_driver, base);
     struct ask *a = mem_new(sizeof *a);
@@ -103,7 +103,7 @@ static fallible ask(struct sbx_question *q, const char *method, const char *path
     return e;
 }
 
-static void finish(struct remote_call *c, struct err *e)
+static void stored_finish(struct remote_call *c, struct err *e)
 {
     struct ask *a = container_of(c, struct ask, call);
 
@@ -134,12 +134,12 @@ static void on_names(struct remote_call *c, const struct json *body, struct err 
         buf_add_char(&q->names, '\0');
     }
     q->count = count;
-    finish(c, e);
+    stored_finish(c, e);
 }
 
 fallible remote_snapshot_list(struct sbx_question *q)
 {
-    return ask(q, "GET", SNAPSHOTS, on_names);
+    return stored_ask(q, "GET", SNAPSHOTS, on_names);
 }
 
 static void on_removed(struct remote_call *c, const struct json *body, struct err *e)
@@ -149,7 +149,7 @@ static void on_removed(struct remote_call *c, const struct json *body, struct er
         err_free(e);
         e = NULL;
     }
-    finish(c, e);
+    stored_finish(c, e);
 }
 
 fallible remote_snapshot_remove(struct sbx_question *q)
@@ -159,5 +159,5 @@ fallible remote_snapshot_remove(struct sbx_question *q)
     if (!sbx_is_snapshot_name(str_of(q->name)))
         return err_new(ERR_NOT_FOUND, "no snapshot has such a name");
     snprintf(path, sizeof path, SNAPSHOTS "/%s", q->name);
-    return ask(q, "DELETE", path, on_removed);
+    return stored_ask(q, "DELETE", path, on_removed);
 }

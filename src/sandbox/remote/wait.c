@@ -93,14 +93,14 @@ void remote_look_then(struct remote *r, remote_then *then)
         sbx_finish(&r->base, e);
 }
 
-static void look(struct remote *r)
+static void wait_look(struct remote *r)
 {
     remote_look_then(r, remote_on_object);
 }
 
 static void on_poll(struct loop_timer *t)
 {
-    look(container_of(t, struct remote, timer));
+    wait_look(container_of(t, struct remote, timer));
 }
 
 /* False: that was long enough. */
@@ -152,7 +152,7 @@ static void see_alive(struct remote *r)
 }
 
 /* As OpenHands' own client words them. */
-static fallible unavailable(const struct wire_remote *o)
+static fallible wait_unavailable(const struct wire_remote *o)
 {
     const char *why = o->detail.len ? ": " : "";
 
@@ -190,7 +190,7 @@ static void resume_or_wait(struct remote *r, const struct wire_remote *o)
         sbx_finish(&r->base, e);
 }
 
-static void found(struct remote *r, enum sbx_state state)
+static void wait_found(struct remote *r, enum sbx_state state)
 {
     r->base.found = state;
     sbx_finish(&r->base, NULL);
@@ -201,7 +201,7 @@ static void tell_end(struct remote *r, const struct wire_remote *o)
 {
     if (o->state == WIRE_REMOTE_STOPPED)
         r->ended = true;
-    found(r, SBX_STOPPED);
+    wait_found(r, SBX_STOPPED);
     sbx_gone(&r->base, "at the other server: " STR_FMT,
              STR_ARG(o->detail.len ? o->detail : o->status));
 }
@@ -217,7 +217,7 @@ void remote_on_look(struct remote *r, const struct json *body, struct err *e)
     else if (o.state == WIRE_REMOTE_STOPPED || o.state == WIRE_REMOTE_FAILED)
         tell_end(r, &o);
     else
-        found(r, o.state == WIRE_REMOTE_PAUSED ? SBX_PAUSED : SBX_RUNNING);
+        wait_found(r, o.state == WIRE_REMOTE_PAUSED ? SBX_PAUSED : SBX_RUNNING);
 }
 
 void remote_on_object(struct remote *r, const struct json *body, struct err *e)
@@ -229,7 +229,7 @@ void remote_on_object(struct remote *r, const struct json *body, struct err *e)
     if (e && err_code(e) == ERR_CONFLICT && r->runtime_id[0] && !r->looked) {
         r->looked = true;
         err_free(e);
-        look(r);
+        wait_look(r);
         return;
     }
     if (!e)
@@ -245,28 +245,28 @@ void remote_on_object(struct remote *r, const struct json *body, struct err *e)
     switch (o.state) {
     case WIRE_REMOTE_WAIT:
         if (adopts) /* who wants it resumes it, and waits */
-            found(r, SBX_PAUSED);
+            wait_found(r, SBX_PAUSED);
         else
             wait_for_it(r, &o);
         break;
     case WIRE_REMOTE_READY:
         if (adopts)
-            found(r, SBX_RUNNING);
+            wait_found(r, SBX_RUNNING);
         else
             see_alive(r);
         break;
     case WIRE_REMOTE_PAUSED:
         if (adopts)
-            found(r, SBX_PAUSED);
+            wait_found(r, SBX_PAUSED);
         else
             resume_or_wait(r, &o);
         break;
     case WIRE_REMOTE_STOPPED:
     case WIRE_REMOTE_FAILED:
         if (adopts)
-            found(r, SBX_STOPPED);
+            wait_found(r, SBX_STOPPED);
         else
-            sbx_finish(&r->base, unavailable(&o));
+            sbx_finish(&r->base, wait_unavailable(&o));
         break;
     }
 }

@@ -16,7 +16,7 @@ struct edit_act {
     struct lint *lint;
 };
 
-static void observe(struct act *act, const struct edit_result *r)
+static void edit_observe(struct act *act, const struct edit_result *r)
 {
     const struct wire_edit *edit = &act->action.edit;
     struct wire_observation o;
@@ -50,7 +50,7 @@ static void on_linted(struct lint *l, struct str text, void *of)
     if (error)
         act_fail(e->act, error);
     else
-        observe(e->act, &e->r);
+        edit_observe(e->act, &e->r);
 }
 
 static bool wants_lint(const struct exec *e)
@@ -88,7 +88,7 @@ static fallible start_lint(struct act *act, const struct edit_result *r)
 static void on_edited(struct act *act, const struct edit_result *r)
 {
     if (r->kind != EDIT_OK || !r->lint_at) {
-        observe(act, r);
+        edit_observe(act, r);
         return;
     }
     struct err *e = start_lint(act, r);

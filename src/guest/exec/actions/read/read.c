@@ -5,7 +5,7 @@
 #include "guest/exec/document.h"
 #include "guest/exec/inner.h"
 
-static void observe(struct act *act, const struct edit_result *r)
+static void read_observe(struct act *act, const struct edit_result *r)
 {
     struct wire_observation o;
 
@@ -40,9 +40,9 @@ static fallible read_start(struct act *act)
             .path = read->path,
             .view_range = read->view_range,
         };
-        return document_run(act, &ed, &args, observe);
+        return document_run(act, &ed, &args, read_observe);
     }
-    observe(act, &r);
+    read_observe(act, &r);
     return NULL;
 }
 

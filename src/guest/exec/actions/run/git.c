@@ -72,7 +72,7 @@ struct change {
     struct str status, prefix, path;
 };
 
-static int compare(const void *x, const void *y)
+static int git_compare(const void *x, const void *y)
 {
     const struct change *a = x, *b = y;
     size_t n = a->prefix.len, m = b->prefix.len;
@@ -150,7 +150,7 @@ fallible git_print_changes(struct arena *a, struct str records, struct str *ret_
         *ret_printed = STR("{\"error\": \"git ended before it had told all changes\"}");
         return NULL;
     }
-    qsort(list, count, sizeof *list, compare);
+    qsort(list, count, sizeof *list, git_compare);
     put_changes(&out, list, count);
     *ret_printed = arena_copy(a, buf_str(&out));
     TRY(buf_check(&out));

@@ -48,7 +48,7 @@ fallible session_pipe_new(struct session *s, struct str path)
     return NULL;
 }
 
-static void stop(struct session_pipe *p)
+static void pipe_stop(struct session_pipe *p)
 {
     loop_io_stop(&p->io);
     if (p->req)
@@ -64,7 +64,7 @@ void session_pipe_close(struct session *s)
         return;
     if (p->req)
         http_reply_err(p->req, err_new(ERR_CLOSED, "the shell was closed"));
-    stop(p);
+    pipe_stop(p);
     unlink(p->path);
     own_close(p->fd);
     free(p);
@@ -72,7 +72,7 @@ void session_pipe_close(struct session *s)
 
 static void on_pipe_gone(struct http_req *req)
 {
-    stop(req->user);
+    pipe_stop(req->user);
     http_reply_abort(req);
 }
 
@@ -86,7 +86,7 @@ static void on_pipe_ready(struct loop_io *io)
         p->left = str_from(p->left, (size_t)n);
     if (n < 0)
         return; /* it is full */
-    stop(p);
+    pipe_stop(p);
     if (p->end)
         own_close(take_fd(&p->fd));
     struct err *e = shells_answer(req, 200, p->session);

@@ -29,7 +29,7 @@ static struct str text_of(struct buf *b)
     return b->len ? buf_str(b) : STR("");
 }
 
-static void observe(struct act *act, const struct shell_result *r)
+static void run_observe(struct act *act, const struct shell_result *r)
 {
     const struct shell_style *style = &shell_style_execute_bash;
     struct shell_style whole = *style;
@@ -72,7 +72,7 @@ static void on_result(void *arg, const struct shell_result *r)
     struct session *s = run->session;
 
     s->taken = false;
-    observe(run->act, r); /* run is gone with its action */
+    run_observe(run->act, r); /* run is gone with its action */
     if (!s->name[0])
         session_close(s);
     else
@@ -142,7 +142,7 @@ static fallible run_git(struct run_act *run, bool *ret_done)
     return NULL;
 }
 
-static fallible start(struct run_act *run)
+static fallible run_start_action(struct run_act *run)
 {
     struct session *s = run->session;
     bool done;
@@ -162,7 +162,7 @@ static void next_in_queue(struct session *s)
         struct run_act *run = container_of(s->queue.next, struct run_act, link);
         list_del(&run->link);
         loop_timer_stop(&run->deadline);
-        struct err *error = start(run);
+        struct err *error = run_start_action(run);
         if (error)
             act_fail(run->act, error);
     }
@@ -179,7 +179,7 @@ static void on_queue_deadline(struct loop_timer *t)
     };
 
     list_del(&run->link);
-    observe(run->act, &r);
+    run_observe(run->act, &r);
 }
 
 static fallible start_static(struct exec *e, struct run_act *run)
@@ -194,7 +194,7 @@ static fallible start_static(struct exec *e, struct run_act *run)
         return NULL;
     }
     TRY(session_new(e, &config, &run->session));
-    struct err *error = start(run);
+    struct err *error = run_start_action(run);
     if (error)
         session_close(run->session);
     return error;

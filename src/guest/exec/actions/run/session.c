@@ -235,7 +235,7 @@ void exec_close_shells(struct exec *e)
     }
 }
 
-static fallible adopt(struct exec *e, struct keep_thing *t)
+static fallible session_adopt(struct exec *e, struct keep_thing *t)
 {
     struct str name = str_from(str_n(t->data, t->len), sizeof KEPT_AS - 1);
     struct session *s = e->main;
@@ -256,7 +256,7 @@ static fallible adopt(struct exec *e, struct keep_thing *t)
 static void adopt_all(struct exec *e)
 {
     for (struct keep_thing *t; (t = keep_take(e->config->keep, STR(KEPT_AS)));) {
-        struct err *error = adopt(e, t);
+        struct err *error = session_adopt(e, t);
         if (error) {
             log_warn("a shell is lost", KV("pid", (int)t->pid), KV_ERR(error));
             err_free(error);

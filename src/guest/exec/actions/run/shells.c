@@ -18,12 +18,12 @@
 #define SIDE       1000 /* as shell.h has it */
 #define BODY_BYTES (32u << 20)
 
-static fallible find(struct http_req *req, struct session **ret_session)
+static fallible shells_find(struct http_req *req, struct session **ret_session)
 {
     return session_find(req->app, http_req_param(req, "name"), ret_session);
 }
 
-static void put(struct jw *w, const struct session *s)
+static void shells_put(struct jw *w, const struct session *s)
 {
     const struct shell *shell = s->shell;
     struct wire_shell v = {
@@ -50,12 +50,12 @@ fallible shells_answer(struct http_req *req, int status, const struct session *s
     buf_init(&out, 64u << 20);
     jw_init(&w, &out, JW_WEB);
     if (s) {
-        put(&w, s);
+        shells_put(&w, s);
     } else {
         wire_begin_shells(&w);
         LIST_EACH(one, &e->sessions, struct session, link)
             if (one->name[0] && !one->gone)
-                put(&w, one);
+                shells_put(&w, one);
         wire_end_shells(&w, e->spawner ? spawn_count_work(e->spawner) : 0);
     }
     TRY(buf_check(&out));
@@ -72,7 +72,7 @@ static fallible handle_get(struct http_req *req)
 {
     struct session *s;
 
-    TRY(find(req, &s));
+    TRY(shells_find(req, &s));
     return shells_answer(req, 200, s);
 }
 
@@ -143,7 +143,7 @@ static fallible handle_delete(struct http_req *req)
     const struct exec *e = req->app;
     struct session *s;
 
-    TRY(find(req, &s));
+    TRY(shells_find(req, &s));
     if (s == e->main)
         session_reset(s); /* the next command starts another */
     else
@@ -156,14 +156,14 @@ static fallible handle_run(struct http_req *req)
 {
     struct session *s;
 
-    TRY(find(req, &s));
+    TRY(shells_find(req, &s));
     return act_handle_run(req, str_of(s->name));
 }
 
 static fallible find_open(struct http_req *req, struct session **ret_session,
                           struct json **ret_body)
 {
-    TRY(find(req, ret_session));
+    TRY(shells_find(req, ret_session));
     TRY(http_req_json(req, ret_body));
     return session_start(*ret_session);
 }
@@ -214,7 +214,7 @@ static void on_watcher_gone(struct http_req *req)
 {
     struct session *s = NULL;
 
-    err_free(find(req, &s)); /* then it is closed already */
+    err_free(shells_find(req, &s)); /* then it is closed already */
     live_sse_gone(req);
     if (s)
         session_close(s);
@@ -225,7 +225,7 @@ static fallible handle_output(struct http_req *req)
     const struct exec *e = req->app;
     struct session *s;
 
-    TRY(find(req, &s));
+    TRY(shells_find(req, &s));
     TRY(live_sse(&s->live, e->loop, req));
     if (s->watched && req->on_gone)
         req->on_gone = req->on_hangup = on_watcher_gone;

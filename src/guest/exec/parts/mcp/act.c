@@ -15,7 +15,7 @@ struct tool_act {
     struct loop_timer deadline;
 };
 
-static void observe(struct tool_act *t, struct buf *content)
+static void act_observe(struct tool_act *t, struct buf *content)
 {
     struct wire_observation o = {
         .type = WIRE_OBS_MCP, .content = buf_str(content), .extras = t->params};
@@ -37,7 +37,7 @@ static void observe_error(struct tool_act *t, struct str why)
         JW_ARRAY(&w, "content") {
         }
     }
-    observe(t, &out);
+    act_observe(t, &out);
 }
 
 /* Members under the names of the client's classes, in their order; those it does not know last. */
@@ -104,7 +104,7 @@ static void on_done(struct mcp_call *c, const struct rpc *answer, const struct e
     }
     jw_init(&w, &out, JW_PYTHON);
     put_result(&w, answer->result);
-    observe(t, &out);
+    act_observe(t, &out);
 }
 
 static void on_deadline(struct loop_timer *timer)

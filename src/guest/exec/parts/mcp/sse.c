@@ -155,7 +155,7 @@ static void put_tools(struct session *s, const struct json *id)
     send_answer(s, whole ? RPC_RESULT : RPC_ERROR, id, whole ? buf_str(&text) : RPC_TOO_LARGE);
 }
 
-static void initialize(struct session *s, const struct rpc *m)
+static void sse_initialize(struct session *s, const struct rpc *m)
 {
     static const char *const versions[] = {"2025-06-18", "2025-03-26", "2024-11-05"};
     struct str asked = json_get_str(m->params, "protocolVersion", STR(""));
@@ -241,7 +241,7 @@ static void start_call(struct ask *k)
     ask_free(k);
 }
 
-static void cancel(struct session *s, const struct rpc *m)
+static void sse_cancel(struct session *s, const struct rpc *m)
 {
     const struct json *id = json_get(m->params, STR("requestId"));
 
@@ -269,14 +269,14 @@ static void on_message(struct ask *k)
             return; /* mcp_sessions_changed answers */
         put_tools(s, m->id);
     } else if (m->kind == RPC_REQUEST && str_eq(m->method, STR("initialize"))) {
-        initialize(s, m);
+        sse_initialize(s, m);
     } else if (m->kind == RPC_REQUEST &&
                (str_eq(m->method, STR("ping")) || str_eq(m->method, STR("logging/setLevel")))) {
         send_answer(s, RPC_RESULT, m->id, STR("{}"));
     } else if (m->kind == RPC_REQUEST) {
         send_answer(s, RPC_ERROR, m->id, RPC_NO_METHOD);
     } else if (m->kind == RPC_NOTE && str_eq(m->method, STR("notifications/cancelled"))) {
-        cancel(s, m);
+        sse_cancel(s, m);
     }
     ask_free(k);
 }

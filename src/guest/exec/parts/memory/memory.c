@@ -28,7 +28,7 @@ struct sum {
     unsigned processes;
 };
 
-static void load(struct buf *b, const char *path)
+static void memory_load(struct buf *b, const char *path)
 {
     buf_init(b, 1u << 20);
     err_free(fd_read_file(path, b)); /* it may be gone by now */
@@ -49,7 +49,7 @@ static void add_children(struct sum *sum, const char *task, unsigned depth)
         snprintf(path, sizeof path, "%s/%.16s/children", task, d->d_name);
         buf_init(&list, 0);
         if (d->d_name[0] != '.')
-            load(&list, path);
+            memory_load(&list, path);
         for (rest = buf_str(&list); rest.len;) {
             str_cut(&rest, ' ', &word);
             if (str_to_u64(word, &pid))
@@ -68,7 +68,7 @@ static void add_tree(struct sum *sum, pid_t pid, unsigned depth)
     uint64_t kb;
 
     snprintf(path, sizeof path, "/proc/%d/smaps_rollup", (int)pid);
-    load(&maps, path);
+    memory_load(&maps, path);
     ptrdiff_t at = str_find(buf_str(&maps), STR("\nPss:"));
     struct str rest = at < 0 ? STR("") : str_trim(str_from(buf_str(&maps), (size_t)at + 5));
     str_cut(&rest, ' ', &word);

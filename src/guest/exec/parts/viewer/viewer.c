@@ -49,7 +49,7 @@ static fallible find_port(struct str listen, int *ret_fd)
 }
 
 /* By rename: the name lies in a directory where everybody may have put something before. */
-static fallible tell(const char *file, const char *url)
+static fallible viewer_tell(const char *file, const char *url)
 {
     char temp[300];
 
@@ -66,7 +66,7 @@ static fallible tell(const char *file, const char *url)
     return e;
 }
 
-static void untell(const char *file, const char *url)
+static void viewer_untell(const char *file, const char *url)
 {
     own_done(buf) text;
 
@@ -108,7 +108,7 @@ static fallible viewer_start(struct exec *e)
     *e->viewer = (struct viewer){0};
     struct err *error = open_viewer(e, e->viewer);
     if (!error)
-        error = tell(file, e->viewer->url);
+        error = viewer_tell(file, e->viewer->url);
     if (error)
         log_warn("no file viewer", KV_ERR(error));
     err_free(error);
@@ -122,7 +122,7 @@ static void viewer_close(struct exec *e)
     if (!v)
         return;
     if (v->url[0])
-        untell(e->config->viewer_url, v->url);
+        viewer_untell(e->config->viewer_url, v->url);
     http_server_free(v->server);
     router_free(v->router);
     free(v);
