@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* demo_test.c — what `make run` shows, and the README's lines as they stand there. */
+/* demo_test.c — what `make run` shows, and the lines of doc/guide.md as they stand there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,34 +36,61 @@ TEST_LIMIT(the_demo_shows_a_sandbox_and_a_start_and_leaves_nothing, 120)
     arena_done(&s.arena);
 }
 
-/* All but those that start a server of their own. */
-TEST_LIMIT(the_lines_of_the_readme_work_as_they_stand_there, 120)
+/* The blocks marked sh of one section, one after the other in one shell, in a network of their own:
+ * the guide names ports. What the section leaves running ends with it. */
+static struct str guide_run(const char *section, struct buf *said)
 {
     static const char run[] =
-        "awk '/^## The runtime API, with curl/ {on = 1} on && /^```sh/ {code = 1; next}"
-        "     code && /^```/ {exit} code' \"$0\" |"
-        " grep -v -e ^export -e '^croft serve' |"
-        " sed \"s/localhost:3000/$AT/\" >\"$1/lines\"; cp \"$0\" \"$1\"; cd \"$1\";"
-        " test $(grep -c croft lines) -gt 6; bash -eu -o pipefail ./lines </dev/null";
-    struct serve s = {.key = "one-key-that-is-long-enough"};
-    own_done(buf) said;
-    char bin[300];
+        "awk -v want=\"## $1\" '/^## / {on = $0 == want} on && /^```sh$/ {code = 1; next}"
+        "     /^```/ {code = 0} code' \"$0\" >lines;"
+        " test $(wc -l <lines) -gt 5; trap 'kill $(jobs -p) 2>/dev/null || :; wait' EXIT;"
+        " . ./lines </dev/null";
+    char bin[300], path[600], guide[300];
 
-    buf_init(&said, 1u << 20);
-    setenv("CROFT_API_KEY", s.key, 1);
-    serve_open(&s);
-    setenv("CROFT_HOST", serve_text(&s, "unix:%s/server/api.sock", s.state), 1);
-    setenv("AT", serve_text(&s, "127.0.0.1:%u", (unsigned)s.wire.port), 1);
-    snprintf(bin, sizeof bin, "%s", test_program("croft"));
+    CHECK(realpath(test_source("doc/guide.md"), guide) != NULL);
+    serve_prepare(&(struct serve){.key = NULL});
+    CHECK(test_own_network());
+    CHECK(realpath(test_program("croft"), bin) != NULL);
     *strrchr(bin, '/') = 0;
-    setenv("PATH", serve_text(&s, "%s:%s", bin, getenv("PATH")), 1);
-    const char *readme = serve_text(&s, "%s", test_source("README.md"));
-    const char *dir = serve_text(&s, "%s/project", test_dir());
-    CHECK_INT(mkdir(dir, 0700), 0);
-    int code = program_run(ARGS("bash", "-e", "-c", run, readme, dir), &said);
+    snprintf(path, sizeof path, "%s:%s", bin, getenv("PATH"));
+    setenv("PATH", path, 1);
+    snprintf(path, sizeof path, "%s/state", test_dir());
+    setenv("CROFT_SERVER_STATE_DIR", path, 1);
+    setenv("HOME", test_dir(), 1);
+    snprintf(path, sizeof path, "%s/guide", test_dir());
+    CHECK(mkdir(path, 0711) == 0 && chmod(test_dir(), 0711) == 0 && chdir(path) == 0);
+    buf_init(said, 4u << 20);
+    int code = program_run(ARGS("bash", "-eu", "-o", "pipefail", "-c", run, guide, section), said);
     if (code != 0)
-        FAIL("exit %d: " STR_FMT, code, STR_ARG(buf_str(&said)));
-    CHECK_HAS(buf_str(&said), "\"content\":\"root\"");
-    CHECK_HAS(buf_str(&said), "42\nroot\n");
-    serve_close(&s);
+        FAIL("exit %d: " STR_FMT, code, STR_ARG(buf_str(said)));
+    serve_reap();
+    return buf_str(said);
+}
+
+TEST_LIMIT(the_guide_runs_a_command_in_a_sandbox_as_it_says, 120)
+{
+    own_done(buf) said;
+    struct str text = guide_run("Run a command in a sandbox", &said);
+
+    CHECK_HAS(text, "A  note\n");
+    CHECK_HAS(text, "\nhi\n");
+    CHECK_HAS(text, "\nx\n");
+}
+
+TEST_LIMIT(the_guide_serves_sandboxes_as_it_says, 120)
+{
+    own_done(buf) said;
+    struct str text = guide_run("Serve sandboxes over HTTP", &said);
+
+    CHECK_HAS(text, "\"content\":\"root\"");
+    CHECK_HAS(text, "42\nroot\n");
+}
+
+TEST_LIMIT(the_guide_serves_actions_as_it_says, 120)
+{
+    own_done(buf) said;
+    struct str text = guide_run("Serve actions without a sandbox", &said);
+
+    CHECK_HAS(text, "\"content\":\"42\"");
+    CHECK_HAS(text, "2\\n[Jupyter current working directory"); /* with ipykernel or without */
 }
