@@ -189,7 +189,7 @@ int main(int argc, char **argv)
     must(scratch_open(&scratch, "/var/tmp"));
     snprintf(state, sizeof state, "%s/state", scratch.dir);
     struct launcher_policy policy = {
-        .state = state, .images = images, .image_count = 1, .most = 4, .embryos = 1};
+        .state = state, .images = images, .image_count = 1, .most = 4, .spares = 1};
     must(launcher_fork(&policy, &sock, &pid));
     open_guest(sock, "neighbour", &neighbour);
     for (size_t i = 0; i < sizeof abuses / sizeof *abuses; i++)

@@ -77,7 +77,7 @@ static void bench_open(struct bench *b)
                                      .images = images,
                                      .image_count = 1,
                                      .most = 64,
-                                     .embryos = 2,
+                                     .spares = 2,
                                      .otherwise = {.memory_bytes = 1u << 30, .pids = 1000}};
 
     strcpy(b->dir, "/var/tmp/bench-claim-XXXXXX");

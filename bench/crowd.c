@@ -28,9 +28,9 @@
 #include "host/launcher/launcher.h"
 #include "host/tree/tree.h"
 
-#define MOST    6000
-#define PROBES  40 /* more are started and removed at each size of the crowd */
-#define EMBRYOS 4
+#define MOST   6000
+#define PROBES 40 /* more are started and removed at each size of the crowd */
+#define SPARES 4
 
 struct crowd {
     char state[64];
@@ -228,7 +228,7 @@ static void crowd_open(struct crowd *c, unsigned most)
     kit_must(fd_write_all(c->block, str_n(args, sizeof args)));
     fcntl(c->block, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
     struct launcher_policy policy = {
-        .state = c->state, .images = images, .image_count = 1, .most = most, .embryos = EMBRYOS};
+        .state = c->state, .images = images, .image_count = 1, .most = most, .spares = SPARES};
     kit_must(launcher_fork(&policy, &c->sock, &c->launcher));
 }
 
@@ -314,7 +314,7 @@ static void await_rest(const struct crowd *c)
     rest(1000); /* the kernel gives memory back later */
 }
 
-/* One more, from an embryo as a warm pool would have it; and a word with one of those there. */
+/* One more, from a spare as a warm pool would have it; and a word with one of those there. */
 static struct costs probe(struct crowd *c)
 {
     struct kit_series starts = {.count = 0}, claims = {.count = 0}, cpus = {.count = 0};
@@ -326,7 +326,7 @@ static struct costs probe(struct crowd *c)
         rest(20);
         double before = ran_ms(c->launcher);
         int control = start(c, MOST + i, &starts);
-        rest(20); /* the next embryo is part of the price */
+        rest(20); /* the next spare is part of the price */
         kit_add(&cpus, ran_ms(c->launcher) - before + ran_ms(c->pid) + ran_ms(child_of(c->pid)));
         ask(c, NATIVE_REMOVE, MOST + i, NULL, none);
         close(control);

@@ -163,7 +163,7 @@ int main(void)
     char dir[SCRATCH_DIR + 8], path[SCRATCH_DIR + 32];
     static const char *const images[] = {NULL};
     struct launcher_policy policy = {
-        .state = dir, .images = images, .image_count = 1, .most = 8, .embryos = 2};
+        .state = dir, .images = images, .image_count = 1, .most = 8, .spares = 2};
     pid_t pid;
 
     if (geteuid() != 0) {

@@ -129,7 +129,7 @@ static void bench_open(struct bench *b, const char *self)
 }
 
 /* Starts one whose pid 1 answers and ends, or waits on its control connection. */
-static void start(struct bench *b, struct box_embryo *e, struct box *ret, int out)
+static void start(struct bench *b, struct box_spare *e, struct box *ret, int out)
 {
     static const char *const pid1[] = {"croft-guest", NULL};
     struct native_request req = {.magic = NATIVE_MAGIC,
@@ -148,11 +148,11 @@ static void start(struct bench *b, struct box_embryo *e, struct box *ret, int ou
                             .block = b->block,
                             .fds = {-1, out, -1},
                             .fd_count = 3};
-    struct box_embryo mine;
+    struct box_spare mine;
 
     snprintf(req.id, sizeof req.id, "b%u", b->next++);
     if (!e) {
-        must(box_conceive(&b->h, req.id, &mine));
+        must(box_prepare_spare(&b->h, req.id, &mine));
         e = &mine;
     }
     must(box_start(&b->h, e, &spec, ret));
@@ -174,7 +174,7 @@ static void read_answer(int fd)
         die("no answer");
 }
 
-static void cold(struct bench *b, struct column *c, struct box_embryo *e)
+static void cold(struct bench *b, struct column *c, struct box_spare *e)
 {
     int out[2];
     struct box box;
@@ -207,8 +207,8 @@ static void whole(const struct bench *b, const char *const *argv, struct column 
 static void bench_cold(struct bench *b)
 {
     static struct column ours = {"croft, cold: request to first answer"},
-                         ready = {"croft, from an embryo"}, peers[PEERS];
-    struct box_embryo e;
+                         ready = {"croft, from a spare process"}, peers[PEERS];
+    struct box_spare e;
     double ms;
 
     for (unsigned turn = 0; turn < RUNS; turn++) {
@@ -218,7 +218,7 @@ static void bench_cold(struct bench *b)
                 struct err *failed = peers_answer(&b->peers, i, &ms);
                 count(&peers[i], ms, failed);
             }
-        must(box_conceive(&b->h, "+bench", &e));
+        must(box_prepare_spare(&b->h, "+bench", &e));
         struct pollfd none = {.fd = -1};
         poll(&none, 1, 3); /* time for its own half: it is made off the request path */
         cold(b, &ready, &e);
@@ -357,7 +357,7 @@ static void bench_ready(struct bench *b)
                          pause_ = {"pause, idle"}, resume = {"resume, idle"};
     static const char *const images[] = {"/"};
     struct launcher_policy policy = {
-        .state = b->state, .images = images, .image_count = 1, .most = 8, .embryos = 1};
+        .state = b->state, .images = images, .image_count = 1, .most = 8, .spares = 1};
     struct native_request req = {.magic = NATIVE_MAGIC,
                                  .version = NATIVE_VERSION,
                                  .op = NATIVE_START,

@@ -16,7 +16,7 @@
 #include "base/fd.h"
 #include "bench/kit/kit.h"
 #include "host/bench/scratch.h"
-#include "host/kept/kept.h"
+#include "host/overlay/overlay.h"
 #include "host/snaps/snaps.h"
 
 #define DIRS  100
@@ -77,7 +77,7 @@ static void run_all(double snap_ms[RUNS], double both_ms[RUNS])
     kit_must(fd_make_dirs(here, STR("state"), 0700, &state));
     kit_must(fd_make_dirs(here, STR("state/box/b"), 0700, &box));
     kit_must(fd_make_dirs(box, STR("m0u"), 0755, &upper));
-    kit_must(kept_note(box, 0, "work"));
+    kit_must(overlay_note(box, 0, "work"));
     fill(upper);
     for (int i = 0; i < RUNS; i++) {
         snprintf(name, sizeof name, "s%d", i);

@@ -11,7 +11,7 @@
 #include "cli/far.h"
 #include "cli/state.h"
 #include "host/changes/changes.h"
-#include "host/kept/kept.h"
+#include "host/overlay/overlay.h"
 
 struct changes_options {
     bool json, force, list;
@@ -44,7 +44,7 @@ struct job {
     const char *id;
     const char *const *paths; /* NULL: all */
     int state;
-    struct kept kept;
+    struct overlays kept;
     bool done; /* something was applied, whatever failed then */
     struct buf out;
     struct jw w;
@@ -52,7 +52,7 @@ struct job {
 
 /* --- what to do with one directory --- */
 
-static fallible diff_layer(struct job *j, const struct kept_layer *l, struct changes *c)
+static fallible diff_layer(struct job *j, const struct overlay_layer *l, struct changes *c)
 {
     (void)l;
     if (!j->o.json)
@@ -60,9 +60,9 @@ static fallible diff_layer(struct job *j, const struct kept_layer *l, struct cha
     return NULL;
 }
 
-static fallible apply_layer(struct job *j, const struct kept_layer *l, struct changes *c)
+static fallible apply_layer(struct job *j, const struct overlay_layer *l, struct changes *c)
 {
-    struct changes_source src = kept_source(l);
+    struct changes_source src = overlay_source(l);
     struct changes_apply how = {.force = j->o.force, .paths = j->paths};
 
     /* of several directories none need have them all */
@@ -89,11 +89,11 @@ static fallible apply_layer(struct job *j, const struct kept_layer *l, struct ch
     return NULL;
 }
 
-typedef struct err *(*layer_fn)(struct job *j, const struct kept_layer *l, struct changes *c);
+typedef struct err *(*layer_fn)(struct job *j, const struct overlay_layer *l, struct changes *c);
 
-static fallible one_layer(struct job *j, const struct kept_layer *l, layer_fn act)
+static fallible one_layer(struct job *j, const struct overlay_layer *l, layer_fn act)
 {
-    struct changes_source src = kept_source(l);
+    struct changes_source src = overlay_source(l);
     struct changes c;
 
     TRY_WRAP(changes_scan(&src, &c), "'%s'", l->path);
@@ -118,7 +118,7 @@ static void warn_of_others(const struct job *j)
     for (size_t i = 0; i < j->kept.count; i++)
         if (j->kept.layers[i].other)
             fd_print(j->cli->err,
-                     "croft diff: '%s': " KEPT_OTHER ": this is what would change there\n",
+                     "croft diff: '%s': " OVERLAY_OTHER ": this is what would change there\n",
                      j->kept.layers[i].path);
 }
 
@@ -126,7 +126,7 @@ static fallible refuse_others(const struct job *j)
 {
     for (size_t i = 0; i < j->kept.count; i++)
         if (j->kept.layers[i].other && !j->o.force)
-            return err_wrap(kept_refuse_other(), "'%s'", j->kept.layers[i].path);
+            return err_wrap(overlay_refuse_other(), "'%s'", j->kept.layers[i].path);
     return NULL;
 }
 
@@ -168,7 +168,7 @@ static fallible changes_show_list(struct job *j)
 static fallible changes_apply_run(struct job *j)
 {
     TRY(refuse_others(j));
-    kept_begin_notes(&j->kept);
+    overlay_begin_notes(&j->kept);
     return all_layers(j, apply_layer);
 }
 
@@ -178,7 +178,7 @@ static fallible changes_rollback(struct job *j)
         return err_new(ERR_UNSUPPORTED,
                        "--to is for sandboxes of a server; 'croft run --from' goes on from a "
                        "snapshot here");
-    TRY(kept_drop(j->state, &j->kept));
+    TRY(overlay_drop(j->state, &j->kept));
     if (!j->o.json) {
         buf_addf(&j->out, "dropped the changes of '%s'\n", j->kept.id);
         return NULL;
@@ -197,8 +197,8 @@ static fallible open_kept(struct job *j, bool layers)
     char here[PATH_MAX];
 
     TRY(cli_open_state(j->cli, &j->state));
-    return (layers ? kept_open : kept_open_box)(j->state, j->id, getcwd(here, sizeof here),
-                                                &j->kept);
+    return (layers ? overlay_open : overlay_open_box)(j->state, j->id, getcwd(here, sizeof here),
+                                                      &j->kept);
 }
 
 /* One that is not here may be a server's. */
@@ -222,7 +222,7 @@ static int do_job(struct job *j, struct err *(*act)(struct job *), far_fn *far)
     int code = e && !(j->o.json && j->done) ? CLI_OK : cli_put(j->cli, &j->out);
     if (e)
         code = cli_fail(j->cli, e);
-    kept_done(&j->kept);
+    overlays_done(&j->kept);
     own_close(j->state);
     buf_done(&j->out);
     return code;

@@ -11,13 +11,13 @@
 #include "base/plain.h"
 #include "cli/age.h"
 #include "host/changes/changes.h"
-#include "host/kept/kept.h"
+#include "host/overlay/overlay.h"
 
 struct listing {
     struct buf *out;
     struct jw w;
     bool json;
-    const struct kept_found *at;
+    const struct overlay_found *at;
     bool running;
 };
 
@@ -48,9 +48,9 @@ static void put_directory(struct listing *l, const char *path, bool other, const
     buf_add_cstr(l->out, l->running ? "; it runs\n" : "\n");
 }
 
-static void put_layer(struct listing *l, const struct kept_layer *layer)
+static void put_layer(struct listing *l, const struct overlay_layer *layer)
 {
-    struct changes_source src = kept_source(layer);
+    struct changes_source src = overlay_source(layer);
     struct changes c;
     struct err *e = changes_scan(&src, &c);
 
@@ -61,16 +61,16 @@ static void put_layer(struct listing *l, const struct kept_layer *layer)
 }
 
 /* Its directory may be gone. */
-static void put_noted(struct listing *l, const struct kept *k, const struct err *why)
+static void put_noted(struct listing *l, const struct overlays *k, const struct err *why)
 {
     char path[PATH_MAX];
 
-    for (unsigned n = 0; n < KEPT_LAYERS_MAX; n++)
-        if (kept_read_note(k->dir, n, path))
+    for (unsigned n = 0; n < OVERLAY_LAYERS_MAX; n++)
+        if (overlay_read_note(k->dir, n, path))
             put_directory(l, path, false, NULL, why);
 }
 
-static void put_sandbox(struct listing *l, const struct kept *k, const struct err *why)
+static void put_sandbox(struct listing *l, const struct overlays *k, const struct err *why)
 {
     char made[CLOCK_ISO_MAX];
 
@@ -94,9 +94,9 @@ static void put_sandbox(struct listing *l, const struct kept *k, const struct er
 
 static void list_one(struct listing *l, int state)
 {
-    own_done(kept) k = {.dir = -1};
-    struct err *e = kept_open(state, l->at->id, NULL, &k);
-    struct err *box = e ? kept_open_box(state, l->at->id, NULL, &k) : NULL;
+    own_done(overlays) k = {.dir = -1};
+    struct err *e = overlay_open(state, l->at->id, NULL, &k);
+    struct err *box = e ? overlay_open_box(state, l->at->id, NULL, &k) : NULL;
 
     if (!box) /* else it was dropped while we looked */
         put_sandbox(l, &k, e);
@@ -108,11 +108,11 @@ fallible changes_list(int state, bool json, struct buf *out)
 {
     own_done(arena) a;
     struct listing l = {.out = out, .json = json};
-    struct kept_found *list;
+    struct overlay_found *list;
     size_t count;
 
     arena_init(&a, 64u << 20);
-    TRY(kept_list(state, &a, &list, &count));
+    TRY(overlay_list(state, &a, &list, &count));
     jw_init(&l.w, out, JW_SPACED);
     if (json)
         jw_begin_array(&l.w, NULL);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "host/kept/kept.h"
+#include "host/overlay/overlay.h"
 #include "test/program.h"
 #include "test/test.h"
 
@@ -29,7 +29,7 @@ static void make_box(void)
     snprintf(path, sizeof path, "%s/state/croft/box/box-1", test_dir());
     own_fd box = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     snprintf(path, sizeof path, "%s/work", test_dir());
-    CHECK_OK(kept_note(box, 0, path));
+    CHECK_OK(overlay_note(box, 0, path));
     snprintf(path, sizeof path, "%s/state", test_dir());
     CHECK(setenv("XDG_STATE_HOME", path, 1) == 0);
 }
@@ -187,7 +187,7 @@ TEST(apply_wants_the_directory_the_sandbox_worked_on_unless_forced)
     go("work");
     own_fd box = open("../state/croft/box/box-1", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     own_fd work = open(".", O_PATH | O_CLOEXEC);
-    CHECK_OK(kept_note_which(box, 0, work, geteuid() != 0));
+    CHECK_OK(overlay_note_which(box, 0, work, geteuid() != 0));
     CHECK_INT(croft(&got, "diff", NULL, NULL, NULL), 0);
     go("");
     CHECK(mkdir("another", 0755) == 0 && mkdir("another/d", 0755) == 0);

@@ -13,7 +13,7 @@
 #include "cli/state.h"
 #include "cli/things.h"
 #include "host/images/images.h"
-#include "host/kept/kept.h"
+#include "host/overlay/overlay.h"
 
 struct image_options {
     bool json;
@@ -149,7 +149,7 @@ static bool in_use(void *arg, struct str id)
 {
     const struct job *j = arg;
 
-    return kept_image_in_use(j->state, id);
+    return overlay_image_in_use(j->state, id);
 }
 
 static fallible remove_one(void *arg, const char *which)

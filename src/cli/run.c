@@ -23,7 +23,7 @@
 #include "host/changes/changes.h"
 #include "host/images/config.h"
 #include "host/images/images.h"
-#include "host/kept/kept.h"
+#include "host/overlay/overlay.h"
 #include "host/launcher/box.h"
 #include "host/snaps/snaps.h"
 #include "host/snaps/whole.h"
@@ -314,12 +314,12 @@ static fallible add_workspace(struct more *m, const struct run_options *o, const
 static fallible count_changes(struct cli *cli, const char *id, struct changes *sum, bool *kept)
 {
     own_fd state = -1;
-    own_done(kept) k = {.dir = -1};
+    own_done(overlays) k = {.dir = -1};
 
     TRY(cli_open_state(cli, &state));
-    TRY(kept_open(state, id, NULL, &k));
+    TRY(overlay_open(state, id, NULL, &k));
     for (size_t i = 0; i < k.count; i++) {
-        struct changes_source src = kept_source(&k.layers[i]);
+        struct changes_source src = overlay_source(&k.layers[i]);
         struct changes c;
         TRY(changes_scan(&src, &c));
         for (size_t n = 0; n < CHANGE_KINDS; n++)
@@ -329,7 +329,7 @@ static fallible count_changes(struct cli *cli, const char *id, struct changes *s
     }
     if (sum->count)
         return NULL;
-    TRY(kept_drop(state, &k));
+    TRY(overlay_drop(state, &k));
     *kept = false;
     return NULL;
 }
@@ -351,7 +351,7 @@ static fallible check_directory(const struct cli *cli, const char *name, const s
 
     if (dir < 0)
         return err_sys("the snapshot's directory '%s'", snap->source.p);
-    TRY(kept_is_other(snap->which, dir, &other));
+    TRY(overlay_is_other(snap->which, dir, &other));
     if (other)
         fd_print(cli->err,
                  "croft run: '%s' is another directory than the one snapshot '%s' was made of: its "

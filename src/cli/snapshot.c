@@ -13,7 +13,7 @@
 #include "cli/cli.h"
 #include "cli/far.h"
 #include "cli/state.h"
-#include "host/kept/kept.h"
+#include "host/overlay/overlay.h"
 #include "host/launcher/record.h"
 #include "host/snaps/fence.h"
 #include "host/snaps/snaps.h"
@@ -102,7 +102,7 @@ static void put_one(struct job *j, const struct shown *s)
 }
 
 /* A child of its own, when the stack has grown long: nobody waits for it. */
-static void flatten_behind(const struct job *j, const struct kept *k, const struct snap *s)
+static void flatten_behind(const struct job *j, const struct overlays *k, const struct snap *s)
 {
     pid_t pid = s->layer_count > SNAPS_FLATTEN_AT ? fork() : -1;
 
@@ -117,7 +117,7 @@ static void flatten_behind(const struct job *j, const struct kept *k, const stru
     _exit(e ? CLI_FAILED : CLI_OK);
 }
 
-static fallible take_open(struct job *j, struct kept *k)
+static fallible take_open(struct job *j, struct overlays *k)
 {
     char hex[RNG_HEX_LEN + 1];
     struct snap s;
@@ -140,15 +140,15 @@ static fallible take_open(struct job *j, struct kept *k)
 static fallible take_snapshot(struct job *j, const char *id)
 {
     char here[PATH_MAX];
-    struct kept k;
+    struct overlays k;
 
-    struct err *e = kept_open(j->state, id, getcwd(here, sizeof here), &k);
+    struct err *e = overlay_open(j->state, id, getcwd(here, sizeof here), &k);
     if (e && id) /* it may be a server's */
         return far_try(j->cli, &(struct far_ask){.json = j->o.json, .name = j->o.name}, id,
                        far_take, &j->out, e);
     TRY(e);
     e = take_open(j, &k);
-    kept_done(&k);
+    overlays_done(&k);
     return e;
 }
 

@@ -23,7 +23,7 @@ void contract_native_fork(struct contract *c)
         .image_count = 1,
         .most = 8,
         .nested = true,
-        .embryos = 2};
+        .spares = 2};
 
     if (geteuid() == 0)
         policy.ceiling = (struct native_limits){

@@ -103,7 +103,7 @@ TEST(an_adopted_sandbox_that_dies_by_itself_is_seen_and_starts_again)
     rig_reap();
 }
 
-TEST(embryos_and_torn_starts_of_a_killed_launcher_are_swept)
+TEST(spare_processes_and_torn_starts_of_a_killed_launcher_are_swept)
 {
     struct rig r;
     struct native_request req = rig_request(NATIVE_START, "a");
@@ -114,7 +114,7 @@ TEST(embryos_and_torn_starts_of_a_killed_launcher_are_swept)
     CHECK_OK(fd_send(r.sock, str_n(&req, sizeof req), &block, 1));
     rig_kill(&r);
     close(take_fd(&block));
-    r.policy.embryos = 0;
+    r.policy.spares = 0;
     rig_fork(&r);
     rig_tell(&r, NATIVE_LIST, "");
     rig_close(&r);
@@ -129,7 +129,7 @@ TEST(a_record_that_names_another_process_is_not_believed)
     char path[4300];
 
     rig_prepare(&r, 0);
-    r.policy.keep = true;
+    r.policy.persist = true;
     rig_fork(&r);
     rig_start(&r, "a");
     pid_t pid = rig_tell(&r, NATIVE_INSPECT, "a").pid;
@@ -180,7 +180,7 @@ TEST(a_sandbox_of_another_version_of_croft_keeps_its_files)
     struct stat st;
 
     rig_prepare(&r, 0);
-    r.policy.keep = true;
+    r.policy.persist = true;
     rig_fork(&r);
     rig_start(&r, "a");
     rig_kill(&r);
@@ -255,7 +255,7 @@ TEST(a_launcher_that_keeps_waits_for_the_next_server)
     size_t n, count;
 
     rig_prepare(&r, 1);
-    r.policy.keep = true;
+    r.policy.persist = true;
     rig_fork(&r);
     snprintf(sockets, sizeof sockets, "%s/run", r.state);
     rig_start(&r, "a");
@@ -287,7 +287,7 @@ TEST(files_of_a_kept_sandbox_outlive_launcher_and_sandbox)
     struct stat st;
 
     rig_prepare(&r, 0);
-    r.policy.keep = true;
+    r.policy.persist = true;
     rig_fork(&r);
     rig_start(&r, "a");
     rig_tell(&r, NATIVE_KILL, "a");
@@ -401,7 +401,7 @@ TEST(a_driver_adopts_what_a_server_before_it_started)
     char sockets[4300];
 
     rig_prepare(&r, 0);
-    r.policy.keep = true;
+    r.policy.persist = true;
     rig_fork(&r);
     start_and_die(&r, "a");
     snprintf(sockets, sizeof sockets, "%s/run", r.state);

@@ -340,14 +340,14 @@ TEST(a_native_sandbox_starts_with_ids_above_two_to_the_31)
     kit_close(&k);
 }
 
-TEST(an_embryo_nobody_wants_leaves_nothing)
+TEST(a_spare_process_nobody_wants_leaves_nothing)
 {
     struct kit k;
-    struct box_embryo e;
+    struct box_spare e;
 
     kit_open(&k);
-    CHECK_OK(box_conceive(&k.h, "t1", &e));
-    box_drop(&k.h, &e);
+    CHECK_OK(box_prepare_spare(&k.h, "t1", &e));
+    box_drop_spare(&k.h, &e);
     kit_close(&k);
 }
 
@@ -413,7 +413,7 @@ TEST(what_is_left_of_a_claim_does_not_end_the_sandbox_of_another_state)
 {
     struct kit k;
     struct box_host other;
-    struct box_embryo e;
+    struct box_spare e;
     char state[4200], name[16];
 
     kit_open(&k);
@@ -421,9 +421,9 @@ TEST(what_is_left_of_a_claim_does_not_end_the_sandbox_of_another_state)
         SKIP("there are no control groups here");
     snprintf(state, sizeof state, "%s/other", test_dir());
     CHECK_OK(box_host_open(&other, state, rng_system()));
-    CHECK_OK(box_conceive(&other, "+1", &e));
+    CHECK_OK(box_prepare_spare(&other, "+1", &e));
     if (!takes_notes(&other.cg, e.slot)) {
-        box_drop(&other, &e);
+        box_drop_spare(&other, &e);
         SKIP("control groups take no trusted attributes here");
     }
     snprintf(name, sizeof name, "%u", e.slot);
@@ -435,7 +435,7 @@ TEST(what_is_left_of_a_claim_does_not_end_the_sandbox_of_another_state)
     CHECK_OK(box_sweep(&k.h, false));
     kit_check_empty("state/ids");
     CHECK_INT(waitpid(e.pid, NULL, WNOHANG | __WALL), 0);
-    box_drop(&other, &e);
+    box_drop_spare(&other, &e);
     box_host_close(&other);
     kit_close(&k);
 }

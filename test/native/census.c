@@ -126,7 +126,7 @@ void census_wait_deleted(const char *state)
     }
 }
 
-/* A launcher holds the namespaces of those it ended for a moment, and that of a husk. */
+/* A launcher holds the namespaces of those it ended for a moment, and that of a used slot. */
 static unsigned namespaces_held(const char *fds)
 {
     DIR *d = opendir(fds);

@@ -153,7 +153,7 @@ TEST(what_nobody_claimed_dies_with_its_server_and_leaves_nothing)
     int other;
 
     rig_prepare(&r, 0);
-    r.policy.keep = true;
+    r.policy.persist = true;
     rig_fork(&r);
     claim_warm(&r, "claimed", 0);
     claim_now(&r, "claimed");
@@ -182,7 +182,7 @@ TEST(what_nobody_claimed_dies_with_its_launcher)
     struct rig r;
 
     rig_prepare(&r, 0);
-    r.policy.keep = true;
+    r.policy.persist = true;
     rig_fork(&r);
     pid_t pid = claim_warm(&r, "w", 0);
     own_fd gone = (int)syscall(SYS_pidfd_open, pid, 0);

@@ -197,7 +197,7 @@ TEST_LIMIT(many_claims_leave_nothing, 3600)
 
     kit_need_root();
     census_open_groups(&groups);
-    rig_open(&r, 0); /* an embryo tries slots, and others' groups would be noted as ours */
+    rig_open(&r, 0); /* a spare tries slots, and others' groups would be noted as ours */
     for (unsigned i = 0; i <= cycles; i++) {
         claim_warm(&r, "w", NATIVE_TELL);
         census_note_groups(&groups, r.state);

@@ -300,7 +300,7 @@ TEST_LIMIT(disk_image_lives_on_when_the_launcher_is_killed, 60)
     struct rig r;
 
     rig_with_loops(&r);
-    r.policy.keep = true;
+    r.policy.persist = true;
     rig_fork(&r);
     start_limited(&r, "a", "", 32 * MIB);
     rig_kill(&r);

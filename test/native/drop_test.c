@@ -180,7 +180,7 @@ TEST(only_the_server_connects_to_a_sandbox_or_the_launcher)
     open_for_nobody(&r, &user);
     close(r.sock);
     CHECK_INT(program_wait(r.pid), 0);
-    r.policy.keep = true;
+    r.policy.persist = true;
     rig_fork(&r);
     rig_start(&r, "a");
     pid_t pid = fork();

@@ -83,9 +83,9 @@ TEST(who_deletes_may_be_killed_and_the_next_removal_deletes_it_all)
     pid_t box = rig_tell(&r, NATIVE_INSPECT, "a").pid;
     rig_start(&r, "b");
     rig_tell(&r, NATIVE_REMOVE, "b");
-    pid_t broom = child_of(r.pid, box);
-    CHECK(broom > 0);
-    CHECK_INT(kill(broom, SIGKILL), 0);
+    pid_t deleter = child_of(r.pid, box);
+    CHECK(deleter > 0);
+    CHECK_INT(kill(deleter, SIGKILL), 0);
     leave_removed(&r, "left");
     rig_tell(&r, NATIVE_REMOVE, "a");
     rig_start(&r, "c");
@@ -139,16 +139,16 @@ TEST_LIMIT(who_deletes_is_nice_until_too_many_wait_for_it, 120)
         test_skip("only root may make another process less nice");
     rig_open(&r, 0);
     start_and_remove(&r, 1);
-    pid_t broom = child_of(r.pid, 0);
-    CHECK(broom > 0);
+    pid_t deleter = child_of(r.pid, 0);
+    CHECK(deleter > 0);
     census_wait_deleted(r.state);
-    CHECK_INT(getpriority(PRIO_PROCESS, (id_t)broom), 10);
-    CHECK_INT(kill(broom, SIGSTOP), 0);
+    CHECK_INT(getpriority(PRIO_PROCESS, (id_t)deleter), 10);
+    CHECK_INT(kill(deleter, SIGSTOP), 0);
     start_and_remove(&r, 62); /* and the first one, if that is not counted yet */
-    CHECK_INT(getpriority(PRIO_PROCESS, (id_t)broom), 10);
+    CHECK_INT(getpriority(PRIO_PROCESS, (id_t)deleter), 10);
     start_and_remove(&r, 2);
-    CHECK_INT(getpriority(PRIO_PROCESS, (id_t)broom), 0);
-    CHECK_INT(kill(broom, SIGCONT), 0);
+    CHECK_INT(getpriority(PRIO_PROCESS, (id_t)deleter), 0);
+    CHECK_INT(kill(deleter, SIGCONT), 0);
     census_wait_deleted(r.state);
     rig_close(&r);
 }
@@ -184,7 +184,7 @@ static uint64_t next_answer(const struct rig *r)
     return reply.tag;
 }
 
-/* The embryo stands still, as one does on a busy machine. */
+/* The spare stands still, as one does on a busy machine. */
 TEST(nobody_waits_for_a_start_but_who_wants_that_sandbox)
 {
     struct rig r;
@@ -192,10 +192,10 @@ TEST(nobody_waits_for_a_start_but_who_wants_that_sandbox)
     rig_open(&r, 1);
     rig_tell(&r, NATIVE_LIST, "");
     rig_tell(&r, NATIVE_LIST, "");
-    pid_t embryo = child_of(r.pid, 0);
-    CHECK(embryo > 0);
-    rig_wait_call(embryo, SYS_recvmsg); /* it has done what it can do alone */
-    CHECK_INT(kill(embryo, SIGSTOP), 0);
+    pid_t spare = child_of(r.pid, 0);
+    CHECK(spare > 0);
+    rig_wait_call(spare, SYS_recvmsg); /* it has done what it can do alone */
+    CHECK_INT(kill(spare, SIGSTOP), 0);
     ask(&r, NATIVE_START, "slow", 1);
     ask(&r, NATIVE_LIST, "", 2);
     CHECK_INT(next_answer(&r), 2);
@@ -203,7 +203,7 @@ TEST(nobody_waits_for_a_start_but_who_wants_that_sandbox)
     CHECK_INT(next_answer(&r), 3);
     ask(&r, NATIVE_REMOVE, "quick", 4);
     CHECK_INT(next_answer(&r), 4);
-    CHECK_INT(kill(embryo, SIGCONT), 0);
+    CHECK_INT(kill(spare, SIGCONT), 0);
     CHECK_INT(next_answer(&r), 1);
     rig_check_answers(&r, "slow");
     ask(&r, NATIVE_REMOVE, "slow", 5);
@@ -211,8 +211,8 @@ TEST(nobody_waits_for_a_start_but_who_wants_that_sandbox)
     rig_close(&r);
 }
 
-/* A child of the launcher's has copies of its descriptors. If an embryo's end were among them, the
- * news of that embryo's exec would come when the child ends. */
+/* A child of the launcher's has copies of its descriptors. If a spare's end were among them, the
+ * news of that spare's exec would come when the child ends. */
 TEST(a_start_is_told_while_a_child_of_the_launchers_works_on_and_on)
 {
     struct native_request import = rig_request(NATIVE_IMAGE_IMPORT, "");
@@ -226,7 +226,7 @@ TEST(a_start_is_told_while_a_child_of_the_launchers_works_on_and_on)
     CHECK_OK(fd_make_dirs(dir, STR("state/images"), 0700, &store));
     CHECK_OK(tree_lock(store, &lock)); /* the child waits for it */
     own_fd archive = memfd_create("archive", MFD_CLOEXEC);
-    rig_tell(&r, NATIVE_LIST, ""); /* there is an embryo */
+    rig_tell(&r, NATIVE_LIST, ""); /* there is a spare */
     snprintf(import.image_name, sizeof import.image_name, "x");
     import.tag = 1;
     CHECK_OK(fd_send(r.sock, str_n(&import, sizeof import), &archive, 1));

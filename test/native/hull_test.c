@@ -64,7 +64,7 @@ static void prepare(struct rig *r)
 }
 
 /* The first removal brings who deletes, and there is no hull without him. */
-static void open_with_broom(struct rig *r)
+static void open_with_deleter(struct rig *r)
 {
     prepare(r);
     rig_fork(r);
@@ -74,7 +74,7 @@ static void open_with_broom(struct rig *r)
 }
 
 /* Who deletes: the child of the launcher's that has gone for its root. */
-static pid_t find_broom(const struct rig *r)
+static pid_t find_deleter(const struct rig *r)
 {
     own_done(buf) text;
     char path[64], root[4300], *rest;
@@ -104,7 +104,7 @@ static void remove_to_hull(struct rig *r, const char *id, unsigned n)
     snprintf(name, sizeof name, "gone/hull/%x", n);
     while (count_names(r, name) > 2)
         sched_yield();
-    rig_wait_call(find_broom(r), SYS_read);
+    rig_wait_call(find_deleter(r), SYS_read);
     snprintf(name, sizeof name, "gone/hull/%x/upper", n);
     CHECK_INT(count_names(r, name), 0);
     snprintf(name, sizeof name, "gone/hull/%x/work", n);
@@ -134,7 +134,7 @@ TEST(a_directory_is_the_next_sandboxs_and_holds_nothing_of_the_one_before)
     struct rig r;
     struct stat st;
 
-    open_with_broom(&r);
+    open_with_deleter(&r);
     rig_start(&r, "a");
     ino_t box = inode_of(&r, "box/a"), upper = inode_of(&r, "box/a/upper");
     CHECK_INT(mkdir(path_of(&r, "box/a/upper/d"), 0755), 0);
@@ -219,7 +219,7 @@ TEST_LIMIT(a_directory_with_a_mark_on_it_is_not_used_again, 120)
 {
     struct rig r;
 
-    open_with_broom(&r);
+    open_with_deleter(&r);
     for (unsigned i = 0; i < ARRAY_LEN(marks); i++) {
         struct stat st;
         rig_start(&r, "a");
@@ -244,7 +244,7 @@ TEST_LIMIT(a_directory_that_holds_something_is_not_used_again, 120)
     struct rig r;
     char name[64];
 
-    open_with_broom(&r);
+    open_with_deleter(&r);
     for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
         rig_start(&r, "a");
         ino_t box = inode_of(&r, "box/a");
@@ -264,7 +264,7 @@ TEST_LIMIT(a_directory_has_so_many_lives_and_no_more, 120)
     ino_t first = 0;
     unsigned same = 0;
 
-    open_with_broom(&r);
+    open_with_deleter(&r);
     for (unsigned i = 0; i < 9; i++) {
         rig_start(&r, "a");
         first = i ? first : inode_of(&r, "box/a");
@@ -305,14 +305,14 @@ TEST(a_directory_is_emptied_though_who_deletes_was_killed_over_it)
 {
     struct rig r;
 
-    open_with_broom(&r);
+    open_with_deleter(&r);
     rig_start(&r, "a");
     put_file(&r, "box/a/upper/secret");
-    pid_t broom = find_broom(&r);
-    CHECK_INT(kill(broom, SIGSTOP), 0);
+    pid_t deleter = find_deleter(&r);
+    CHECK_INT(kill(deleter, SIGSTOP), 0);
     rig_tell(&r, NATIVE_REMOVE, "a");
     CHECK_INT(count_names(&r, "gone/hull/0/upper"), 1);
-    CHECK_INT(kill(broom, SIGKILL), 0);
+    CHECK_INT(kill(deleter, SIGKILL), 0);
     while (count_names(&r, "gone/hull/0/upper") > 0) /* without another removal */
         poll(NULL, 0, 10);
     rig_close(&r);

@@ -115,10 +115,10 @@ void kit_forget(struct kit_box *b)
 
 fallible kit_try(struct kit *k, struct kit_box *b, struct box *ret_box)
 {
-    struct box_embryo e;
+    struct box_spare e;
 
     TRY(native_check(&b->req, sizeof b->req));
-    TRY(box_conceive(&k->h, b->req.id, &e));
+    TRY(box_prepare_spare(&k->h, b->req.id, &e));
     return box_start(&k->h, &e, &b->spec, ret_box);
 }
 

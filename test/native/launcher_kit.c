@@ -29,7 +29,7 @@
 
 #define WAIT_MS 60000
 
-void rig_prepare(struct rig *r, unsigned embryos)
+void rig_prepare(struct rig *r, unsigned spares)
 {
     static const char *const images[] = {"/"};
 
@@ -52,7 +52,7 @@ void rig_prepare(struct rig *r, unsigned embryos)
         .image_count = 1,
         .ceiling = {.memory_bytes = 1u << 30, .pids = 500, .cpu_milli = 2000, .nofile = 4096},
         .most = 8,
-        .embryos = embryos};
+        .spares = spares};
     close(take_fd(&dir));
     r->fds = test_open_fds();
     CHECK_INT(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
@@ -63,9 +63,9 @@ void rig_fork(struct rig *r)
     CHECK_OK(launcher_fork(&r->policy, &r->sock, &r->pid));
 }
 
-void rig_open(struct rig *r, unsigned embryos)
+void rig_open(struct rig *r, unsigned spares)
 {
-    rig_prepare(r, embryos);
+    rig_prepare(r, spares);
     rig_fork(r);
 }
 

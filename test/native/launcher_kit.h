@@ -15,9 +15,9 @@ struct rig {
 
 /* Root 0 is <dir>/shared, read-only or as a copy; root 1 is <dir>/mine, all ways; image 0 is `/`.
  */
-void rig_open(struct rig *r, unsigned embryos);
+void rig_open(struct rig *r, unsigned spares);
 /* The same in two steps, for those who change the policy. Orphans become the test's children. */
-void rig_prepare(struct rig *r, unsigned embryos);
+void rig_prepare(struct rig *r, unsigned spares);
 void rig_fork(struct rig *r);
 /* SIGKILL, and the server's end closed. */
 void rig_kill(struct rig *r);

@@ -137,8 +137,8 @@ TEST(a_command_inside_dies_before_pid_1_and_the_server_and_is_in_their_group)
     rig_close(&r);
 }
 
-/* With embryos the root covers an empty one, without it has taken the machine's place. */
-static void check_walk(unsigned embryos)
+/* With spares the root covers an empty one, without it has taken the machine's place. */
+static void check_walk(unsigned spares)
 {
     static const char body[] =
         "{\"action\":{\"action\":\"run\",\"args\":{\"command\":\"a=$(stat -c %d,%i /); b=$(perl -e "
@@ -149,7 +149,7 @@ static void check_walk(unsigned embryos)
     struct rig r;
     char text[1024], line[2048];
 
-    rig_open(&r, embryos);
+    rig_open(&r, spares);
     rig_start(&r, "a");
     snprintf(text, sizeof text,
              "POST /execute_action HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s",
@@ -344,7 +344,7 @@ static void wait_until_it_rests(pid_t pid)
 }
 
 /* It fails in the middle of making them, while something of the last one is left to be tidied. */
-TEST(a_launcher_that_can_make_no_more_embryos_rests)
+TEST(a_launcher_that_can_make_no_more_spare_processes_rests)
 {
     struct rig r;
 
@@ -381,7 +381,7 @@ TEST(a_server_that_never_reads_is_hung_up)
     char path[4300];
 
     rig_prepare(&r, 0);
-    r.policy.keep = true;
+    r.policy.persist = true;
     rig_fork(&r);
     rig_start(&r, "a");
     while (send(r.sock, &bad, sizeof bad, MSG_NOSIGNAL) == sizeof bad)

@@ -156,7 +156,7 @@ TEST(what_a_server_that_is_gone_asked_for_is_done_and_not_told_to_the_next)
     int fds[2], lock;
 
     rig_prepare_host(&r);
-    r.policy.keep = true;
+    r.policy.persist = true;
     rig_fork(&r);
     rig_start(&r, "a"); /* or there is nobody to keep a launcher for */
     stopped(&r, "b");
@@ -318,7 +318,7 @@ TEST(next_launcher_sweeps_half_a_snapshot_and_lets_its_sandbox_go_on)
     char path[4400];
 
     rig_prepare_host(&r);
-    r.policy.keep = true;
+    r.policy.persist = true;
     rig_fork(&r);
     rig_start(&r, "a");
     snap(&r, NATIVE_SNAPSHOT, "a", "point");
@@ -349,7 +349,7 @@ TEST(launcher_killed_while_it_copies_leaves_a_store_that_the_next_one_sweeps)
     char name[32];
 
     rig_prepare_host(&r);
-    r.policy.keep = true;
+    r.policy.persist = true;
     rig_fork(&r);
     rig_start(&r, "a");
     snap(&r, NATIVE_SNAPSHOT, "a", "point");
@@ -392,7 +392,7 @@ TEST(sandbox_keeps_its_files_when_its_freezing_was_cut_short)
     char upper[4400], note[4400], frozen[4400];
 
     rig_prepare_host(&r);
-    r.policy.keep = true;
+    r.policy.persist = true;
     rig_fork(&r);
     stopped(&r, "a");
     snap(&r, NATIVE_SNAPSHOT, "a", "first");

@@ -24,8 +24,8 @@
 #include "test/program.h"
 #include "test/test.h"
 
-#define EMBRYOS 2
-#define KEPT    3 /* sandboxes that live while something is killed */
+#define SPARES 2
+#define KEPT   3 /* sandboxes that live while something is killed */
 
 static unsigned from_env(const char *name, unsigned otherwise)
 {
@@ -47,10 +47,10 @@ static void progress(const char *what, unsigned done, unsigned all, uint64_t beg
         fd_print(fd, "%u of %u %s, %.1f s, %.0f/s\n", done, all, what, seconds, done / seconds);
 }
 
-/* The launcher makes one embryo per turn: after so many answers all are there. */
+/* The launcher makes one spare per turn: after so many answers all are there. */
 static void settle(struct rig *r)
 {
-    for (unsigned i = 0; i < EMBRYOS + 2; i++)
+    for (unsigned i = 0; i < SPARES + 2; i++)
         rig_tell(r, NATIVE_LIST, "");
 }
 
@@ -70,7 +70,7 @@ TEST_LIMIT(sandboxes_made_and_removed_many_times_leave_nothing, 3600)
 
     kit_need_root();
     census_open_groups(&groups);
-    rig_open(&r, EMBRYOS);
+    rig_open(&r, SPARES);
     cycle(&r, &groups);
     settle(&r);
     census_take(&ours[0], getpid(), r.state);
@@ -217,14 +217,14 @@ TEST_LIMIT(whoever_is_killed_at_random_nothing_is_lost_and_nothing_left, 3600)
     struct soak s = {.groups = {.at = NULL}};
     struct census before, after;
 
-    rig_prepare(&s.r, EMBRYOS);
+    rig_prepare(&s.r, SPARES);
     census_open_groups(&s.groups);
-    s.r.policy.keep = true;
+    s.r.policy.persist = true;
     rng_fixed_init(&s.rng, from_env("CROFT_SOAK_SEED", (unsigned)getpid()));
     snprintf(s.sockets, sizeof s.sockets, "%s/run", s.r.state);
     rig_fork(&s.r);
     round_of_kills(&s);
-    new_launcher(&s); /* which has no husks: how many there are is chance */
+    new_launcher(&s); /* which has no used slots: how many there are is chance */
     settle(&s.r);
     forget_last(&s.r);
     census_take(&before, getpid(), s.r.state);

@@ -337,7 +337,7 @@ TEST_LIMIT(every_call_of_an_adoption_may_fail_and_the_sandbox_lives, 300)
 
     fault_share();
     rig_prepare(&r, 0);
-    r.policy.keep = true;
+    r.policy.persist = true;
     rig_fork(&r);
     rig_start(&r, "a");
     pid_t inside = rig_tell(&r, NATIVE_INSPECT, "a").pid;

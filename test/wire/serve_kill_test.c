@@ -319,7 +319,7 @@ struct left {
 };
 
 /* A server at rest: its pool is full, what was stopped is deleted, spare ports are open, and there
- * is no more than there was. Less is fine: husks go in their own time. */
+ * is no more than there was. Less is fine: used slots go in their own time. */
 static bool is_at_rest(struct serve *s, pid_t launcher, struct left *l, const struct left *want)
 {
     if (pool_says(s, "ready") < 4 || pool_says(s, "starting") > 0)
@@ -348,7 +348,7 @@ static void say_left(const char *when, const struct left *l)
            l->launcher.fds, l->launcher.mounts, l->launcher.children, l->launcher.files, l->ports);
 }
 
-/* The launcher makes its embryos one by one, behind everybody: until it does no more. */
+/* The launcher makes its spares one by one, behind everybody: until it does no more. */
 static void take_first_stock(struct serve *s, pid_t launcher, struct left *l)
 {
     struct left now = {.ports = 0};

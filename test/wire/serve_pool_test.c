@@ -182,7 +182,7 @@ static void wait_for(struct serve *s, const char *what, int64_t least)
     CHECK(pool_says(s, what) >= least);
 }
 
-/* Of the launcher's children those that are a sandbox's pid 1, and no embryo. */
+/* Of the launcher's children those that are a sandbox's pid 1, and no spare. */
 static void signal_warm(struct serve *s, int sig)
 {
     char path[80], name[32];

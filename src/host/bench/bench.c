@@ -227,7 +227,7 @@ static fallible bench_lives(const struct bench_plan *plan, struct bench *b)
 {
     static const char *const images[] = {NULL};
     struct launcher_policy policy = {
-        .state = plan->state, .images = images, .image_count = 1, .most = 4, .embryos = 2};
+        .state = plan->state, .images = images, .image_count = 1, .most = 4, .spares = 2};
     int sock;
     pid_t pid;
 
@@ -377,7 +377,7 @@ static fallible bench_snapshots(const struct peers *p, struct bench *b)
     char state[PEERS_PATH];
     const char *const images[] = {p->root};
     struct launcher_policy policy = {
-        .state = state, .images = images, .image_count = 1, .most = 4, .embryos = 1};
+        .state = state, .images = images, .image_count = 1, .most = 4, .spares = 1};
     int sock;
     pid_t pid;
 

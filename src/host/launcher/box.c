@@ -30,12 +30,12 @@ void box_group_name(unsigned slot, char out[BOX_NAME])
     snprintf(out, BOX_NAME, "s%u", slot);
 }
 
-/* --- embryos
+/* --- spares
  * -------------------------------------------------------------------------------------- */
 
 #define CLAIM_TRIES 256
 
-static const struct box_embryo no_embryo = {.pid = 0, .pidfd = -1, .sock = -1, .userns = -1};
+static const struct box_spare no_spare = {.pid = 0, .pidfd = -1, .sock = -1, .userns = -1};
 
 static void box_reap(pid_t pid)
 {
@@ -49,7 +49,7 @@ void box_forget_slot(struct box_host *h, unsigned slot)
 {
     char group[BOX_NAME];
 
-    box_kept_drop(h, slot);
+    layer_cache_drop(h, slot);
     box_group_name(slot, group);
     struct err *e = cg_remove(&h->cg, group);
     if (!e)
@@ -57,24 +57,24 @@ void box_forget_slot(struct box_host *h, unsigned slot)
     err_free(e);
 }
 
-void box_clear_seat(struct box_host *h)
+void box_clear_fd_slot(struct box_host *h)
 {
-    seat_clear(&h->seat);
+    fd_slot_clear(&h->fd_slot);
     box_net_drop(h, &h->net_given);
 }
 
 bool box_is_untidy(const struct box_host *h)
 {
-    return h->holder.pid || h->seat.waits >= 0 || h->net_given >= 0;
+    return h->holder.pid || h->fd_slot.waits >= 0 || h->net_given >= 0;
 }
 
 void box_tidy(struct box_host *h)
 {
     ids_reap(&h->holder);
-    box_clear_seat(h);
+    box_clear_fd_slot(h);
 }
 
-static fallible box_spawn(struct box_host *h, struct box_embryo *e)
+static fallible box_spawn(struct box_host *h, struct box_spare *e)
 {
     int pair[2];
     own_fd group = -1;
@@ -86,7 +86,7 @@ static fallible box_spawn(struct box_host *h, struct box_embryo *e)
         return err_sys("make a socket pair");
     own_fd theirs = pair[1];
     e->sock = pair[0];
-    TRY(seat_put(&h->seat, theirs));
+    TRY(fd_slot_put(&h->fd_slot, theirs));
     struct clone_args args = {.flags = CLONE_PIDFD | CLONE_NEWPID | CLONE_FILES |
                                        (h->bare < 0 ? CLONE_NEWNS : 0) |
                                        (group >= 0 ? CLONE_INTO_CGROUP : 0),
@@ -99,15 +99,15 @@ static fallible box_spawn(struct box_host *h, struct box_embryo *e)
         e->net = e->net && setns(h->net_given, CLONE_NEWNET) == 0; /* else it makes its own */
         if (h->bare >= 0 && setns(h->bare, CLONE_NEWNS) < 0)
             _exit(125);
-        box_child(h, e, seat_leave(&h->seat));
+        box_child(h, e, fd_slot_leave(&h->fd_slot));
     }
     struct err *err = pid < 0 ? sys_not_of_disk(err_sys("clone")) : NULL;
-    seat_given(&h->seat, pid < 0 ? -1 : e->pidfd);
+    fd_slot_given(&h->fd_slot, pid < 0 ? -1 : e->pidfd);
     e->pid = pid < 0 ? 0 : pid;
     return err;
 }
 
-static fallible box_make_embryo(struct box_host *h, struct box_embryo *e)
+static fallible box_make_spare(struct box_host *h, struct box_spare *e)
 {
     struct ids_range ids = box_ids(h, e->slot);
 
@@ -139,32 +139,32 @@ static fallible claim_slot(struct box_host *h, const char *claim, unsigned *ret_
     return err_new(ERR_LIMIT, "no range of user ids is free; too many sandboxes");
 }
 
-fallible box_conceive(struct box_host *h, const char *claim, struct box_embryo *ret_embryo)
+fallible box_prepare_spare(struct box_host *h, const char *claim, struct box_spare *ret_spare)
 {
-    struct box_embryo e = no_embryo;
+    struct box_spare e = no_spare;
 
-    box_clear_seat(h);
-    if (!box_husk_take(h, &e))
+    box_clear_fd_slot(h);
+    if (!box_used_slot_take(h, &e))
         TRY(claim_slot(h, claim, &e.slot));
     uint64_t begun = clock_mono_ns(&clock_system);
-    struct err *err = box_make_embryo(h, &e);
+    struct err *err = box_make_spare(h, &e);
     e.made_ns = clock_mono_ns(&clock_system) - begun;
     if (err)
-        box_drop(h, &e);
+        box_drop_spare(h, &e);
     else
-        *ret_embryo = e;
+        *ret_spare = e;
     return err;
 }
 
-static void close_embryo(struct box_embryo *e)
+static void close_spare(struct box_spare *e)
 {
     own_close_p(&e->pidfd);
     own_close_p(&e->sock);
     own_close_p(&e->userns);
-    *e = no_embryo;
+    *e = no_spare;
 }
 
-void box_drop(struct box_host *h, struct box_embryo *e)
+void box_drop_spare(struct box_host *h, struct box_spare *e)
 {
     unsigned slot = e->slot;
 
@@ -173,7 +173,7 @@ void box_drop(struct box_host *h, struct box_embryo *e)
         box_reap(e->pid);
     }
     box_tidy(h);
-    close_embryo(e);
+    close_spare(e);
     box_forget_slot(h, slot);
 }
 
@@ -195,7 +195,7 @@ static fallible put_prefix(struct box_order *o, const char *const *list)
     return NULL;
 }
 
-static fallible send_order(const struct box_embryo *e, const struct box_spec *s,
+static fallible send_order(const struct box_spare *e, const struct box_spec *s,
                            const struct box_cargo *c)
 {
     struct box_order order = {.req = *s->req, .flags = s->flags, .slot = e->slot};
@@ -226,7 +226,7 @@ static fallible send_order(const struct box_embryo *e, const struct box_spec *s,
 /* The child's socket closes when it is exec'd; before that it may send its terminal, or its end,
  * which *ret_said tells. One that dies with an order unread resets the socket first: what it said
  * comes behind that. */
-static fallible listen_to(const struct box_embryo *e, int wait_ms, int *ret_tty, bool *ret_said)
+static fallible listen_to(const struct box_spare *e, int wait_ms, int *ret_tty, bool *ret_said)
 {
     struct err *reset = NULL;
 
@@ -262,7 +262,7 @@ static fallible listen_to(const struct box_embryo *e, int wait_ms, int *ret_tty,
 }
 
 /* An order that found nobody: why is the child's to tell, if it came to that. */
-static fallible why_not_sent(const struct box_embryo *e, struct err *err)
+static fallible why_not_sent(const struct box_spare *e, struct err *err)
 {
     int tty = -1;
     bool said = false;
@@ -309,7 +309,7 @@ static fallible note_root(struct box_host *h, int dir, const char *id)
 }
 
 /* The others are its own to write, see box_child.c. */
-static fallible box_limit(const struct box_host *h, const struct box_embryo *e,
+static fallible box_limit(const struct box_host *h, const struct box_spare *e,
                           const struct native_limits *limits)
 {
     char group[BOX_NAME];
@@ -323,7 +323,7 @@ static fallible box_limit(const struct box_host *h, const struct box_embryo *e,
 static uint32_t record_flags(const struct box_spec *spec)
 {
     return (spec->flags & BOX_LAUNCHER ? RECORD_LAUNCHER : 0) |
-           (spec->flags & BOX_KEPT ? RECORD_KEPT : 0) |
+           (spec->flags & BOX_PERSIST ? RECORD_PERSIST : 0) |
            (spec->flags & BOX_JOINED ? RECORD_JOINED : 0);
 }
 
@@ -340,7 +340,7 @@ static void choose_machine_id(const struct box_host *h, int dir, char out[RECORD
     err_free(e); /* most often there is none */
 }
 
-static fallible box_order_start(struct box_host *h, struct box_embryo *e,
+static fallible box_order_start(struct box_host *h, struct box_spare *e,
                                 const struct box_spec *spec, struct box *box)
 {
     own_fd dir = openat(h->boxes, spec->req->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -364,7 +364,7 @@ static fallible box_order_start(struct box_host *h, struct box_embryo *e,
         err = box_limit(h, e, &spec->req->limits);
     if (!err)
         err = box_build(h, spec, box, e->userns, dir, life.machine_id, &c);
-    box_clear_seat(h); /* or we would hold the end whose closing we wait for */
+    box_clear_fd_slot(h); /* or we would hold the end whose closing we wait for */
     if (!err && (err = send_order(e, spec, &c)))
         err = why_not_sent(e, err);
     box_cargo_done(&c);
@@ -383,7 +383,7 @@ fallible box_make_dir(const struct box_host *h, const char *id)
 }
 
 /* What could fail at all is worth a second try: its claim goes, so no sweep would find it. */
-static void remove_unborn(const struct box_host *h, const char *id)
+static void remove_unstarted(const struct box_host *h, const char *id)
 {
     struct err *e = tree_remove(h->boxes, id);
 
@@ -396,7 +396,7 @@ static void remove_unborn(const struct box_host *h, const char *id)
     err_free(e);
 }
 
-static void undo_start(struct box_host *h, struct box_embryo *e, unsigned flags, const char *id,
+static void undo_start(struct box_host *h, struct box_spare *e, unsigned flags, const char *id,
                        struct box *b)
 {
     own_close_p(&b->home);
@@ -409,11 +409,11 @@ static void undo_start(struct box_host *h, struct box_embryo *e, unsigned flags,
     if (h->names >= 0)
         identity_drop(h->names, id);
     if (!(flags & BOX_DIR_MADE)) /* who made it knows what else is in it */
-        remove_unborn(h, id);
-    box_drop(h, e);
+        remove_unstarted(h, id);
+    box_drop_spare(h, e);
 }
 
-fallible box_begin(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
+fallible box_begin(struct box_host *h, struct box_spare *e, const struct box_spec *spec,
                    struct box *ret_box)
 {
     struct box b = {.slot = e->slot,
@@ -433,7 +433,7 @@ fallible box_begin(struct box_host *h, struct box_embryo *e, const struct box_sp
     memcpy(b.id, id, sizeof b.id);
     struct err *err = spec->flags & BOX_DIR_MADE ? NULL : box_make_dir(h, id);
     if (err)
-        box_drop(h, e);
+        box_drop_spare(h, e);
     else if ((err = box_order_start(h, e, spec, &b)))
         undo_start(h, e, spec->flags, id, &b);
     else if (b.disk < 0 && !(spec->flags & BOX_LEAVE_LAYERS)) {
@@ -445,7 +445,7 @@ fallible box_begin(struct box_host *h, struct box_embryo *e, const struct box_sp
     return err;
 }
 
-fallible box_end(struct box_host *h, struct box_embryo *e, unsigned flags, int wait_ms,
+fallible box_end(struct box_host *h, struct box_spare *e, unsigned flags, int wait_ms,
                  struct box *b)
 {
     bool said = false;
@@ -459,11 +459,11 @@ fallible box_end(struct box_host *h, struct box_embryo *e, unsigned flags, int w
     b->pidfd = take_fd(&e->pidfd);
     if (!b->worn)
         b->userns = take_fd(&e->userns);
-    close_embryo(e);
+    close_spare(e);
     return NULL;
 }
 
-fallible box_start(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
+fallible box_start(struct box_host *h, struct box_spare *e, const struct box_spec *spec,
                    struct box *ret_box)
 {
     struct box b;
@@ -486,7 +486,7 @@ fallible box_kill(const struct box_host *h, const struct box *b)
         return err_sys("kill sandbox '%s'", b->id);
     /* All others go with pid 1. A frozen v1 group dies when it thaws, and who inherited a sandbox
      * takes nothing for granted. Not otherwise: Linux 6.18 kills whoever is cloned into a group
-     * that was killed once, and this one may become a husk. */
+     * that was killed once, and this one may become a used slot. */
     return b->worn && cg_has(&h->cg, CG_FREEZER) ? cg_kill(&h->cg, group) : NULL;
 }
 
@@ -512,15 +512,15 @@ fallible box_remove(struct box_host *h, struct box *b, bool keep)
     if (h->names >= 0 && !b->nameless)
         identity_drop(h->names, b->id);
     b->nameless = true;
-    bool husk = box_husk_keep(h, b);
+    bool used = box_used_slot_keep(h, b);
     own_close_p(&b->userns);
     b->userns = -1;
     box_net_drop(h, &b->net);
-    if (!husk) {
-        box_kept_drop(h, b->slot);
+    if (!used) {
+        layer_cache_drop(h, b->slot);
         TRY(cg_remove(&h->cg, group));
     }
     if (!keep)
         TRY(box_remove_dir(h, b->id));
-    return husk ? NULL : ids_release(h->ids, b->slot);
+    return used ? NULL : ids_release(h->ids, b->slot);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* box.h — one native sandbox, from clone to removal.
  *
- * Made in two steps. An embryo has namespaces, control groups and a range of ids, and is good for
- * any root file system; a start gives it one and runs pid 1. The embryo's process prepares itself
- * while we build its mounts, so a cold start is both steps at once. An embryo is used once.
+ * Made in two steps. A spare has namespaces, control groups and a range of ids, and is good for
+ * any root file system; a start gives it one and runs pid 1. The spare's process prepares itself
+ * while we build its mounts, so a cold start is both steps at once. A spare is used once.
  *
  * Everything a sandbox leaves on the machine is its process, its control groups s<SLOT>, its claim
  * ids/<SLOT> and its directory box/<ID>: box_remove() removes exactly these. */
@@ -17,28 +17,28 @@
 #include "host/launcher/cg.h"
 #include "host/launcher/confine.h"
 #include "host/launcher/ids.h"
-#include "host/launcher/seat.h"
+#include "host/launcher/fd_slot.h"
 #include "host/subids/subids.h"
 #include "sandbox/native/msg.h"
 
-#define BOX_FDS     8
-#define BOX_PREFIX  512
-#define BOX_ROOTS   8
-#define BOX_NAME    16
-#define BOX_STATE   4096
-#define BOX_PLACE   "mnt"   /* in the state: where things are mounted by who sees it alone, */
-#define BOX_LOOK    "look"  /* and where a launcher's children do, which see each other's */
-#define BOX_GONE    "gone"  /* in the state: what has been removed and is not deleted yet, */
-#define BOX_HULL    "hull"  /* in that: directories of sandboxes that are used again */
-#define BOX_UPPER   "upper" /* in box/<ID>: layers of a root file system that is one overlay */
-#define BOX_WORK    "work"
-#define BOX_LOWERS  128   /* layers of one overlay */
-#define BOX_WAIT_MS 30000 /* for a start or a freeze on a machine that is on its knees */
-#define BOX_HUSKS   32
+#define BOX_FDS        8
+#define BOX_PREFIX     512
+#define BOX_ROOTS      8
+#define BOX_NAME       16
+#define BOX_STATE      4096
+#define BOX_PLACE      "mnt"   /* in the state: where things are mounted by who sees it alone, */
+#define BOX_LOOK       "look"  /* and where a launcher's children do, which see each other's */
+#define BOX_GONE       "gone"  /* in the state: what has been removed and is not deleted yet, */
+#define BOX_HULL       "hull"  /* in that: directories of sandboxes that are used again */
+#define BOX_UPPER      "upper" /* in box/<ID>: layers of a root file system that is one overlay */
+#define BOX_WORK       "work"
+#define BOX_LOWERS     128   /* layers of one overlay */
+#define BOX_WAIT_MS    30000 /* for a start or a freeze on a machine that is on its knees */
+#define BOX_USED_SLOTS 32
 
 /* What outlives a sandbox and costs most of its making: range of ids, user namespace, groups. Of
- * one that left no trace in them the next one is made; see box_husk.c. */
-struct husk {
+ * one that left no trace in them the next one is made; see box_used_slot.c. */
+struct used_slot {
     unsigned slot;
     int userns, net;             /* net: its network namespace, -1: not there */
     struct native_limits limits; /* what its groups are set to */
@@ -60,21 +60,21 @@ struct box_host {
     struct confine_filter filter, nested; /* nested: of NATIVE_NESTED */
     struct rng *rng;
     char boot[40]; /* which run of the machine this is */
-    struct seat seat;
+    struct fd_slot fd_slot;
     struct ids_holder holder;
     bool many; /* box_host_many(): */
     int bare;  /* a mount namespace with nothing in it, see box_bare.c; -1: none */
     int names; /* a file system in memory for their names, see identity.h; -1: none */
-    struct husk husks[BOX_HUSKS];
-    unsigned husk_count;
+    struct used_slot used_slots[BOX_USED_SLOTS];
+    unsigned used_slot_count;
     uint64_t
         *net_new;  /* what a network namespace nobody has used looks like; shared with children */
-    int net_given; /* to the last embryo, which may not have left our descriptors yet; -1: none */
-    int nets[BOX_HUSKS]; /* those that go, see box_net_let_go() */
+    int net_given; /* to the last spare, which may not have left our descriptors yet; -1: none */
+    int nets[BOX_USED_SLOTS]; /* those that go, see box_net_let_go() */
     unsigned net_count;
-    int noted;             /* the box/<ID>/root made last, */
-    char noted_id[72];     /* and what it says; -1: none */
-    struct box_kept *kept; /* see box_kept.c; NULL: nothing is */
+    int noted;                       /* the box/<ID>/root made last, */
+    char noted_id[72];               /* and what it says; -1: none */
+    struct layer_cache *layer_cache; /* see layer_cache.c; NULL: nothing is */
 };
 
 fallible box_host_open(struct box_host *h, const char *state, struct rng *rng);
@@ -86,9 +86,9 @@ void box_host_close(struct box_host *h);
  * group within the last minute, so sandboxes are spread over the disk (a "top directory"). With a
  * journal they stay together, for each group of inodes must be read once. */
 void box_host_spread(const struct box_host *h);
-/* The same; husks are kept, and namespaces of mounts start empty. */
+/* The same; used slots are kept, and namespaces of mounts start empty. */
 fallible box_host_many(struct box_host *h);
-void box_host_rest(struct box_host *h); /* drops all husks; before a fork, and at the end */
+void box_host_rest(struct box_host *h); /* drops all used slots; before a fork, and at the end */
 /* In a child that makes sandboxes too: what both would wait for is its own from now on. */
 fallible box_host_forked(struct box_host *h);
 
@@ -97,12 +97,12 @@ enum {
     BOX_DIE_WITH_PARENT = 1u << 1,
     BOX_DIR_MADE = 1u << 2, /* box_make_dir() has been called */
     BOX_LAUNCHER = 1u << 3, /* the next launcher answers for it */
-    BOX_KEPT = 1u << 4,     /* its files outlive it, until it is removed */
+    BOX_PERSIST = 1u << 4,  /* its files outlive it, until it is removed */
     /* What its overlays were built from stays open: a layer that was mounted nowhere else costs an
      * RCU grace period to close, and the caller's end is near. */
     BOX_LEAVE_LAYERS = 1u << 5,
     BOX_JOINED = 1u << 6,  /* its root file system is, see rootfs.h */
-    BOX_EMPTIED = 1u << 7, /* its directory was another's, see serve_hull.c */
+    BOX_EMPTIED = 1u << 7, /* its directory was another's, see hull.c */
 };
 
 /* One overlay of the root file system: overlay does not cross mounts, so there may be several. */
@@ -134,12 +134,12 @@ struct box_spec {
     unsigned oom_at; /* a descriptor: its counter of kills, opened inside; 0: none */
 };
 
-struct box_embryo {
+struct box_spare {
     unsigned slot;
     pid_t pid; /* 0: none */
     int pidfd, sock, userns;
-    bool net;   /* it was given a husk's, to be entered if nobody has used it */
-    bool again; /* made of a husk */
+    bool net;   /* it was given a used slot's, to be entered if nobody has used it */
+    bool again; /* made of a used slot */
     struct native_limits limits;
     uint64_t cpu_ns;
     uint64_t made_ns;    /* how long that took */
@@ -155,21 +155,21 @@ struct box {
     /* Where its upper layers are, if not in box/<ID>, and that directory with the same ids, for who
      * wants to take something out; whoever does not closes them. -1: not there. */
     int disk, home;
-    int userns, net;             /* for its husk, -1: not there */
+    int userns, net;             /* for its used slot, -1: not there */
     struct native_limits limits; /* of its groups */
     uint64_t cpu_ns;             /* what those before it used, of what its groups count */
-    bool worn;                   /* it leaves no husk */
+    bool worn;                   /* its slot is not used again */
     bool nameless;               /* its names are gone: those in their place are its next life's */
     uint64_t phase_ns[NATIVE_PHASES];
 };
 
 /* claim is what ids/<SLOT> says while there is no sandbox yet: its id, if known. */
-fallible box_conceive(struct box_host *h, const char *claim, struct box_embryo *ret_embryo);
-void box_drop(struct box_host *h, struct box_embryo *e); /* an embryo nobody wants */
-/* Something is left of the making of the last embryo, for who has nothing else to do. */
+fallible box_prepare_spare(struct box_host *h, const char *claim, struct box_spare *ret_spare);
+void box_drop_spare(struct box_host *h, struct box_spare *e); /* a spare nobody wants */
+/* Something is left of the making of the last spare, for who has nothing else to do. */
 bool box_is_untidy(const struct box_host *h);
 void box_tidy(struct box_host *h);
-void box_clear_seat(struct box_host *h); /* once who sits there has left our descriptors */
+void box_clear_fd_slot(struct box_host *h); /* once the last child has left our descriptors */
 
 /* For those who put something in it first; ERR_CONFLICT when the name is taken. */
 fallible box_make_dir(const struct box_host *h, const char *id);
@@ -177,29 +177,29 @@ fallible box_make_dir(const struct box_host *h, const char *id);
  * it made there, should whoever runs it be killed. */
 fallible box_note_writable(const struct box_host *h, const char *id, unsigned i, const char *path);
 
-/* The embryo is used up whatever happens; on failure nothing is left and the error names the step.
+/* The spare is used up whatever happens; on failure nothing is left and the error names the step.
  * Returns when pid 1 has been exec'd. */
-fallible box_start(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
+fallible box_start(struct box_host *h, struct box_spare *e, const struct box_spec *spec,
                    struct box *ret_box);
 /* The same for who has other things to do: e->sock is readable when box_end() can tell, which waits
  * for that otherwise. flags are the spec's. After a failure of either nothing is left. */
-fallible box_begin(struct box_host *h, struct box_embryo *e, const struct box_spec *spec,
+fallible box_begin(struct box_host *h, struct box_spare *e, const struct box_spec *spec,
                    struct box *ret_box);
-fallible box_end(struct box_host *h, struct box_embryo *e, unsigned flags, int wait_ms,
+fallible box_end(struct box_host *h, struct box_spare *e, unsigned flags, int wait_ms,
                  struct box *b);
 /* A warm one, whose pid 1 runs and nothing else: limits, host name and mounts (sources and layers)
  * of spec as far as they differ from `was`, what it was started with. On failure it is half bound:
  * kill it. */
 fallible box_claim(struct box_host *h, struct box *b, const struct box_spec *spec,
                    const struct native_request *was);
-/* Before a kill, of a child of ours: its network namespace may go to its husk. */
+/* Before a kill, of a child of ours: its network namespace may go to its used slot. */
 void box_net_hold(const struct box_host *h, struct box *b);
 /* To take one down the kernel looks through all connections of the machine, once for as many as go
- * together: with box_host_many() they wait for this, or for being BOX_HUSKS. */
+ * together: with box_host_many() they wait for this, or for being BOX_USED_SLOTS. */
 void box_net_let_go(struct box_host *h);
 /* Lets the copies of layers of one range go that nobody has used since then; false: there is none.
  */
-bool box_kept_tidy(struct box_host *h, uint64_t before_ns, bool *ret_more);
+bool layer_cache_tidy(struct box_host *h, uint64_t before_ns, bool *ret_more);
 fallible box_kill(const struct box_host *h, const struct box *b);
 fallible box_pause(const struct box_host *h, struct box *b, bool paused);
 /* Once pid 1 is dead: groups, claim and directory. keep leaves the directory to those who want the
@@ -227,7 +227,7 @@ fallible box_clear_claims(struct box_host *h, bool (*in_use)(void *arg, unsigned
 /* Of one that does not run: its directory, unless it holds changes to somebody's files. */
 fallible box_clear_dir(const struct box_host *h, const char *id);
 /* A directory whose maker died before it wrote a record; croft run claims its name before that. */
-fallible box_clear_unborn(const struct box_host *h, const char *id);
+fallible box_clear_unrecorded(const struct box_host *h, const char *id);
 
 /* The ids a sandbox has: a range of its own, or all that an ordinary user has. */
 struct ids_range box_ids(const struct box_host *h, unsigned slot);

@@ -103,7 +103,8 @@ static fallible own_net(void)
     return bring_up_loopback();
 }
 
-/* That of a husk is entered already; whoever used it stays alone with it. Read by our own proc. */
+/* That of a used slot is entered already; whoever used it stays alone with it. Read by our own
+ * proc. */
 static fallible settle_net(const struct box_host *h, bool given)
 {
     if (given && box_net_is_new(h))
@@ -147,7 +148,7 @@ static fallible make_memory(const struct box_host *h, unsigned slot, struct moun
     return ids_leave();
 }
 
-static fallible first_half(const struct box_host *h, const struct box_embryo *e,
+static fallible first_half(const struct box_host *h, const struct box_spare *e,
                            struct mounts_memory *memory)
 {
     char group[BOX_NAME];
@@ -531,13 +532,13 @@ static fallible second_half(struct inside *in)
     return err_sys("run croft-guest");
 }
 
-_Noreturn void box_child(const struct box_host *h, struct box_embryo *embryo, int sock)
+_Noreturn void box_child(const struct box_host *h, struct box_spare *spare, int sock)
 {
     struct inside in = {.h = h, .sock = sock};
     if (sock < 0)
-        _exit(125);      /* every descriptor here is the launcher's */
-    close(embryo->sock); /* or we would never hear that it has died */
-    struct err *e = first_half(h, embryo, &in.memory);
+        _exit(125);     /* every descriptor here is the launcher's */
+    close(spare->sock); /* or we would never hear that it has died */
+    struct err *e = first_half(h, spare, &in.memory);
 
     if (!e)
         e = second_half(&in);

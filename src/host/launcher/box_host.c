@@ -143,7 +143,7 @@ static fallible open_all(struct box_host *h)
         TRY(make_dir(h->dir, BOX_LOOK, &h->look));
     TRY(open_guest(h->dir, &exe));
     TRY(mounts_clone(exe, -1, true, &h->exe));
-    return seat_open(&h->seat, last_fd(h));
+    return fd_slot_open(&h->fd_slot, last_fd(h));
 }
 
 /* Of a state that is not there yet, the directory it will be made in: the same file system. */
@@ -174,7 +174,7 @@ void box_host_look(struct box_host *h, const char *state)
                            .bare = -1,
                            .noted = -1,
                            .user = geteuid() != 0,
-                           .seat = {.fd = -1, .waits = -1}};
+                           .fd_slot = {.fd = -1, .waits = -1}};
     if (state)
         h->dir = open_nearest(state);
     own_done(buf) member;
@@ -251,7 +251,7 @@ fallible box_host_many(struct box_host *h)
     h->net_new = page == MAP_FAILED ? NULL : page; /* then each sandbox makes its own */
     if (h->many && !h->by_path) { /* of one that is mounted nowhere older kernels take no layer */
         err_free(mounts_new("tmpfs", memory, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID, &h->names));
-        h->kept = box_kept_new();
+        h->layer_cache = layer_cache_new();
     }
     box_host_spread(h);
     return h->many ? box_bare_open(h) : NULL;
@@ -259,17 +259,17 @@ fallible box_host_many(struct box_host *h)
 
 fallible box_host_forked(struct box_host *h)
 {
-    seat_close(&h->seat);
-    return seat_open(&h->seat, last_fd(h));
+    fd_slot_close(&h->fd_slot);
+    return fd_slot_open(&h->fd_slot, last_fd(h));
 }
 
 void box_host_close(struct box_host *h)
 {
     box_tidy(h);
     box_host_rest(h);
-    box_kept_clear(h);
-    free(h->kept);
-    h->kept = NULL;
+    layer_cache_clear(h);
+    free(h->layer_cache);
+    h->layer_cache = NULL;
     if (h->net_new)
         munmap(h->net_new, sizeof *h->net_new);
     h->net_new = NULL;
@@ -281,7 +281,7 @@ void box_host_close(struct box_host *h)
     own_close_p(&h->names);
     own_close_p(&h->bare);
     own_close_p(&h->noted);
-    seat_close(&h->seat);
+    fd_slot_close(&h->fd_slot);
     cg_close(&h->cg);
     h->dir = h->boxes = h->ids = h->exe = h->look = h->names = h->bare = h->noted = -1;
 }

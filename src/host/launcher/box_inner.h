@@ -40,37 +40,37 @@ struct box_report {
     char text[NATIVE_TEXT_MAX];
 };
 
-/* The embryo's process; does not return. */
-_Noreturn void box_child(const struct box_host *h, struct box_embryo *e, int sock);
+/* The spare's process; does not return. */
+_Noreturn void box_child(const struct box_host *h, struct box_spare *e, int sock);
 
 /* Groups and claim of a slot nobody lives in. */
 void box_forget_slot(struct box_host *h, unsigned slot);
 
-/* --- box_husk.c --- */
+/* --- box_used_slot.c --- */
 
 /* False: none is there, or nothing is to be kept. */
-bool box_husk_take(struct box_host *h, struct box_embryo *e);
-bool box_husk_keep(struct box_host *h, struct box *b);
+bool box_used_slot_take(struct box_host *h, struct box_spare *e);
+bool box_used_slot_keep(struct box_host *h, struct box *b);
 
 /* --- box_bare.c --- */
 
 fallible box_bare_open(struct box_host *h);
 
-/* --- box_kept.c --- */
+/* --- layer_cache.c --- */
 
-#define BOX_KEPT_ROOTS  4 /* of a sandbox, and layers of each, that are kept */
-#define BOX_KEPT_LAYERS 4
-#define BOX_KEPT_HOME   (BOX_KEPT_ROOTS * BOX_KEPT_LAYERS) /* state/box; writable */
-#define BOX_KEPT_COPIES (BOX_KEPT_HOME + 1)
+#define LAYER_CACHE_ROOTS  4 /* of a sandbox, and layers of each, that are kept */
+#define LAYER_CACHE_LAYERS 4
+#define LAYER_CACHE_HOME   (LAYER_CACHE_ROOTS * LAYER_CACHE_LAYERS) /* state/box; writable */
+#define LAYER_CACHE_COPIES (LAYER_CACHE_HOME + 1)
 
-struct box_kept *box_kept_new(void);
+struct layer_cache *layer_cache_new(void);
 /* A copy of dir's mount with the ids of a slot, by its number: a kept one, if that is of the same
- * id (else those of the slot go) and directory. The caller's to close. n BOX_KEPT_COPIES, or no
+ * id (else those of the slot go) and directory. The caller's to close. n LAYER_CACHE_COPIES, or no
  * id: none is kept. */
-fallible box_kept_copy(struct box_host *h, unsigned slot, const char *id, unsigned n, int dir,
-                       int userns, int *ret_mount);
-void box_kept_drop(struct box_host *h, unsigned slot); /* with the slot */
-void box_kept_clear(struct box_host *h);
+fallible layer_cache_copy(struct box_host *h, unsigned slot, const char *id, unsigned n, int dir,
+                          int userns, int *ret_mount);
+void layer_cache_drop(struct box_host *h, unsigned slot); /* with the slot */
+void layer_cache_clear(struct box_host *h);
 
 /* --- box_net.c --- */
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "host/kept/kept.h"
+#include "host/overlay/overlay.h"
 #include "host/launcher/box_inner.h"
 #include "host/launcher/disk.h"
 #include "host/launcher/identity.h"
@@ -73,16 +73,16 @@ static bool mounts_keeps(const struct build *b)
            !(b->spec->flags & BOX_LEAVE_LAYERS);
 }
 
-/* BOX_KEPT_COPIES: it is not. */
+/* LAYER_CACHE_COPIES: it is not. */
 static unsigned kept_number(const struct build *b, const struct box_root *r, size_t layer)
 {
     size_t root = 0;
 
     while (root < b->spec->root_count && b->spec->roots + root != r)
         root++;
-    bool kept = mounts_keeps(b) && root < b->spec->root_count && root < BOX_KEPT_ROOTS &&
-                !r->frozen && layer < BOX_KEPT_LAYERS;
-    return kept ? (unsigned)(root * BOX_KEPT_LAYERS + layer) : BOX_KEPT_COPIES;
+    bool kept = mounts_keeps(b) && root < b->spec->root_count && root < LAYER_CACHE_ROOTS &&
+                !r->frozen && layer < LAYER_CACHE_LAYERS;
+    return kept ? (unsigned)(root * LAYER_CACHE_LAYERS + layer) : LAYER_CACHE_COPIES;
 }
 
 /* Layers are idmapped copies; without a range of ids to shift into, the directories themselves.
@@ -102,8 +102,8 @@ static fallible clone_lowers(const struct build *b, const struct box_root *r, in
         if (b->h->user)
             mount = fcntl(r->lowers[i], F_DUPFD_CLOEXEC, 0);
         else
-            TRY(box_kept_copy(b->h, b->slot, b->spec->root_id, kept_number(b, r, i), r->lowers[i],
-                              b->userns, &mount));
+            TRY(layer_cache_copy(b->h, b->slot, b->spec->root_id, kept_number(b, r, i),
+                                 r->lowers[i], b->userns, &mount));
         if (mount < 0)
             return err_sys("copy a descriptor");
         lowers->fds[lowers->count++] = mount;
@@ -148,7 +148,7 @@ static fallible build_mount(const struct build *b, unsigned n, int *ret_mount)
         return mounts_clone(source, b->userns, m->mode == NATIVE_RO, ret_mount);
     box_upper_name(n, upper, work);
     if (m->root != NATIVE_ROOT_IMAGE)
-        TRY(kept_note_which(b->dir, n, source, b->h->user));
+        TRY(overlay_note_which(b->dir, n, source, b->h->user));
     int lowers[BOX_LOWERS];
     size_t above = b->spec->layer_count[n];
     if (above >= BOX_LOWERS)
@@ -222,10 +222,10 @@ static fallible open_home(const struct build *b, int *ret_home)
 {
     own_fd all = -1;
 
-    if (!b->h->kept || !mounts_keeps(b) || !b->spec->root_id || !*b->spec->root_id)
+    if (!b->h->layer_cache || !mounts_keeps(b) || !b->spec->root_id || !*b->spec->root_id)
         return mounts_clone(b->dir, b->userns, false, ret_home);
-    TRY(box_kept_copy(b->h, b->slot, b->spec->root_id, BOX_KEPT_HOME, b->h->boxes, b->userns,
-                      &all));
+    TRY(layer_cache_copy(b->h, b->slot, b->spec->root_id, LAYER_CACHE_HOME, b->h->boxes, b->userns,
+                         &all));
     *ret_home = openat(all, b->spec->req->id, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return *ret_home < 0 ? err_sys("open its directory") : NULL;
 }

@@ -4,7 +4,7 @@
  * It belongs to the host, so nobody inside can configure it, and has no interface but lo. What its
  * users can leave in it are counters, connections on their way out and labels of flows. A packet is
  * counted by lo, a failed attempt in snmp, a socket in sockstat: where all of these read as in a
- * new one, nobody has used it. The next embryo looks, from inside, and makes its own otherwise. */
+ * new one, nobody has used it. The next spare looks, from inside, and makes its own otherwise. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

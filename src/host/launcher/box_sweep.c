@@ -140,7 +140,8 @@ static fallible sweep_dir(const struct box_host *h, const char *id)
     strip_writable(h, id, r.made_wall_ns);
     TRY(box_clear_dir(h, id));
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, st.st_mtim};
-    futimens(dir, times); /* host/kept knows the last of several by it; else it seems to be this */
+    futimens(dir,
+             times); /* host/overlay knows the last of several by it; else it seems to be this */
     return NULL;
 }
 
@@ -194,7 +195,7 @@ struct clearing {
     void *arg;
 };
 
-/* "+PID" is a launcher's embryo or a sandbox made of one; a name is judged by its record. */
+/* "+PID" is a launcher's spare or a sandbox made of one; a name is judged by its record. */
 static fallible by_launcher(const struct box_host *h, const char *id, bool *ret_yes)
 {
     struct record r = {.flags = 0};
@@ -283,7 +284,7 @@ static fallible is_claimed(const struct box_host *h, const char *id, bool *ret_y
     return NULL;
 }
 
-fallible box_clear_unborn(const struct box_host *h, const char *id)
+fallible box_clear_unrecorded(const struct box_host *h, const char *id)
 {
     struct record r;
     bool claimed = true;

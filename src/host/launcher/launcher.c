@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* launcher.c — the process: its socket, its children, its end. What it is asked is in serve_ops.c.
+/* launcher.c — the process: its socket, its children, its end. What it is asked is in ops.c.
  */
 #include "host/launcher/launcher.h"
 
@@ -25,25 +25,28 @@
 #include "base/mem.h"
 #include "base/own.h"
 #include "base/rng.h"
-#include "host/launcher/serve.h"
+#include "host/launcher/inner.h"
 #include "host/launcher/slice.h"
 
 #define LAUNCHER_SOCKET "launcher"
-#define LETTERS         8
-#define LETTERS_TURN    32 /* then it is others' turn: ends of sandboxes, signals, the next server */
-#define ANSWER_WAIT_MS  5000 /* for a server that reads; while one does not, we stand still */
+#define REQUESTS        8
+#define REQUESTS_TURN                                                                              \
+    32 /* then it is others' turn: ends of sandboxes, signals, the next server                     \
+        */
+#define ANSWER_WAIT_MS 5000 /* for a server that reads; while one does not, we stand still */
 
 /* --- answers
  * -------------------------------------------------------------------------------------- */
 
-static void close_fds(struct serve_fds *f)
+static void close_fds(struct launcher_fds *f)
 {
     for (size_t i = 0; i < f->count; i++)
         own_close_p(&f->fds[i]);
     f->count = 0;
 }
 
-void serve_answer(struct serve *s, struct native_reply *reply, struct err *e, struct serve_fds *fds)
+void launcher_answer(struct launcher *l, struct native_reply *reply, struct err *e,
+                     struct launcher_fds *fds)
 {
     reply->magic = NATIVE_MAGIC;
     reply->version = NATIVE_VERSION;
@@ -52,16 +55,16 @@ void serve_answer(struct serve *s, struct native_reply *reply, struct err *e, st
         snprintf(reply->text, sizeof reply->text, "%s", err_text(e));
         err_free(e);
     }
-    if (s->sock < 0) { /* who asked is gone */
+    if (l->sock < 0) { /* who asked is gone */
         close_fds(fds);
         return;
     }
-    struct err *lost = fd_wait(s->sock, POLLOUT, ANSWER_WAIT_MS);
+    struct err *lost = fd_wait(l->sock, POLLOUT, ANSWER_WAIT_MS);
     if (!lost)
-        lost = fd_send(s->sock, str_n(reply, sizeof *reply), fds->fds, fds->count);
+        lost = fd_send(l->sock, str_n(reply, sizeof *reply), fds->fds, fds->count);
     if (lost) {
         log_warn("answer lost", KV_ERR(lost));
-        shutdown(s->sock, SHUT_RDWR); /* it does not read, or is dead: we hear of it in a moment */
+        shutdown(l->sock, SHUT_RDWR); /* it does not read, or is dead: we hear of it in a moment */
     }
     err_free(lost);
     close_fds(fds);
@@ -70,88 +73,88 @@ void serve_answer(struct serve *s, struct native_reply *reply, struct err *e, st
 /* --- requests
  * ------------------------------------------------------------------------------------- */
 
-static void on_server_gone(struct serve *s)
+static void on_server_gone(struct launcher *l)
 {
-    loop_io_stop(&s->io);
-    own_close_p(&s->sock);
-    s->sock = -1;
-    serve_settle_all(s);
-    serve_jobs_unasked(s);
-    LIST_EACH(b, &s->boxes, struct serve_box, link) {
+    loop_io_stop(&l->io);
+    own_close_p(&l->sock);
+    l->sock = -1;
+    launcher_settle_all(l);
+    launcher_jobs_unasked(l);
+    LIST_EACH(b, &l->boxes, struct launcher_box, link) {
         b->tell_when_dead = false;
         b->remove_unasked = true;
         b->killers = 0;
         if (b->state != NATIVE_WAITING)
             continue;
-        struct err *e = box_kill(&s->host, &b->box); /* what nobody claimed is nobody's */
+        struct err *e = box_kill(&l->host, &b->box); /* what nobody claimed is nobody's */
         if (e)
             log_warn("sandbox not killed", KV("id", b->box.id), KV_ERR(e));
         err_free(e);
         b->remove_when_dead = true;
     }
-    s->ending = !s->policy->keep || !serve_any_alive(s);
+    l->ending = !l->policy->persist || !launcher_any_alive(l);
 }
 
-struct letter {
+struct request {
     union { /* one byte more, to see that it is too long */
         struct native_request req;
         char bytes[sizeof(struct native_request) + 1];
     } m;
-    struct serve_fds in;
+    struct launcher_fds in;
     struct err *e; /* why it cannot be read, or done */
 };
 
 /* False: the server is gone. */
-static bool launcher_receive(struct serve *s, struct letter *l)
+static bool request_receive(struct launcher *l, struct request *r)
 {
     size_t n = 0;
 
-    l->in.count = 0;
-    l->e = fd_recv(s->sock, &l->m, sizeof l->m, &n, l->in.fds, ARRAY_LEN(l->in.fds), &l->in.count);
-    if (!l->e && n == 0) {
-        close_fds(&l->in);
+    r->in.count = 0;
+    r->e = fd_recv(l->sock, &r->m, sizeof r->m, &n, r->in.fds, ARRAY_LEN(r->in.fds), &r->in.count);
+    if (!r->e && n == 0) {
+        close_fds(&r->in);
         return false;
     }
-    if (!l->e)
-        l->e = native_check(&l->m, n);
+    if (!r->e)
+        r->e = native_check(&r->m, n);
     return true;
 }
 
-static void launcher_answer(struct serve *s, struct letter *l)
+static void request_answer(struct launcher *l, struct request *r)
 {
-    struct serve_fds out = {.count = 0};
+    struct launcher_fds out = {.count = 0};
     struct native_reply reply = {.op = 0};
-    struct err *e = l->e;
+    struct err *e = r->e;
     bool later = false;
 
     if (!e) {
-        reply.op = l->m.req.op;
-        reply.tag = l->m.req.tag;
-        e = serve_do(s, &l->m.req, &l->in, &reply, &out, &later);
+        reply.op = r->m.req.op;
+        reply.tag = r->m.req.tag;
+        e = launcher_do(l, &r->m.req, &r->in, &reply, &out, &later);
     }
     if (!later || e)
-        serve_answer(s, &reply, e, &out);
-    close_fds(&l->in);
+        launcher_answer(l, &reply, e, &out);
+    close_fds(&r->in);
 }
 
-static bool more_waits(const struct serve *s)
+static bool more_waits(const struct launcher *l)
 {
-    struct pollfd p = {.fd = s->sock, .events = POLLIN};
+    struct pollfd p = {.fd = l->sock, .events = POLLIN};
 
     return poll(&p, 1, 0) > 0;
 }
 
-struct serve_post { /* what has come and was not done yet, in the order it came */
-    struct letter letters[LETTERS];
-    struct letter *at[LETTERS];
+struct launcher_inbox { /* what has come and was not done yet, in the order it came */
+    struct request requests[REQUESTS];
+    struct request *at[REQUESTS];
     unsigned count;
     bool gone; /* nothing comes any more */
 };
 
 /* A claim has a client that waits, an end makes room for others, a start takes a millisecond. */
-static unsigned launcher_rank(const struct letter *l)
+static unsigned request_rank(const struct request *r)
 {
-    enum native_op op = l->e ? 0 : (enum native_op)l->m.req.op;
+    enum native_op op = r->e ? 0 : (enum native_op)r->m.req.op;
 
     if (op == NATIVE_CLAIM)
         return 0;
@@ -162,7 +165,7 @@ static unsigned launcher_rank(const struct letter *l)
 }
 
 /* What concerns the same sandbox keeps its order. */
-static bool may_overtake(const struct serve_post *p, unsigned i)
+static bool may_overtake(const struct launcher_inbox *p, unsigned i)
 {
     for (unsigned k = 0; k < i; k++)
         if (p->at[k]->e || strcmp(p->at[k]->m.req.id, p->at[i]->m.req.id) == 0)
@@ -170,75 +173,76 @@ static bool may_overtake(const struct serve_post *p, unsigned i)
     return true;
 }
 
-static struct letter *take_letter(struct serve_post *p)
+static struct request *request_take(struct launcher_inbox *p)
 {
     unsigned best = 0;
 
     for (unsigned i = 1; i < p->count; i++)
-        if (launcher_rank(p->at[i]) < launcher_rank(p->at[best]) && may_overtake(p, i))
+        if (request_rank(p->at[i]) < request_rank(p->at[best]) && may_overtake(p, i))
             best = i;
-    struct letter *l = p->at[best];
+    struct request *r = p->at[best];
     p->count--;
     memmove(&p->at[best], &p->at[best + 1], (p->count - best) * sizeof *p->at);
-    p->at[p->count] = l; /* whose place is free now */
-    return l;
+    p->at[p->count] = r; /* whose place is free now */
+    return r;
 }
 
 static void on_request(struct loop_io *io)
 {
-    struct serve *s = container_of(io, struct serve, io);
-    struct serve_post *p = s->post;
-    unsigned left = LETTERS_TURN;
+    struct launcher *l = container_of(io, struct launcher, io);
+    struct launcher_inbox *p = l->inbox;
+    unsigned left = REQUESTS_TURN;
 
     p->count = 0;
     p->gone = false;
-    for (unsigned i = 0; i < LETTERS; i++)
-        p->at[i] = &p->letters[i];
+    for (unsigned i = 0; i < REQUESTS; i++)
+        p->at[i] = &p->requests[i];
     do {
-        while (!p->gone && left && p->count < LETTERS && (left == LETTERS_TURN || more_waits(s))) {
+        while (!p->gone && left && p->count < REQUESTS &&
+               (left == REQUESTS_TURN || more_waits(l))) {
             left--;
-            p->gone = !launcher_receive(s, p->at[p->count]);
+            p->gone = !request_receive(l, p->at[p->count]);
             p->count += !p->gone;
-            if (p->count == 1 && launcher_rank(p->at[0]) < 2)
+            if (p->count == 1 && request_rank(p->at[0]) < 2)
                 break;
         }
         if (p->count)
-            launcher_answer(s, take_letter(p));
+            request_answer(l, request_take(p));
     } while (p->count);
     if (p->gone)
-        on_server_gone(s);
+        on_server_gone(l);
 }
 
-/* --- embryos
+/* --- spares
  * -------------------------------------------------------------------------------------- */
 
-fallible serve_conceive(struct serve *s, struct box_embryo *ret_embryo)
+fallible launcher_prepare_spare(struct launcher *l, struct box_spare *ret_spare)
 {
     char claim[32];
 
     snprintf(claim, sizeof claim, "+%d", (int)getpid());
-    return box_conceive(&s->host, claim, ret_embryo);
+    return box_prepare_spare(&l->host, claim, ret_spare);
 }
 
-static void on_refill(struct loop_later *l)
+static void on_refill(struct loop_later *later)
 {
-    struct serve *s = container_of(l, struct serve, refill);
-    unsigned want = s->policy->embryos;
+    struct launcher *l = container_of(later, struct launcher, refill);
+    unsigned want = l->policy->spares;
 
-    want = want < ARRAY_LEN(s->spare) ? want : ARRAY_LEN(s->spare);
-    if (s->ending || s->barren || s->spare_count >= want) {
-        box_tidy(&s->host);
-        serve_net_linger(s);
+    want = want < ARRAY_LEN(l->spares) ? want : ARRAY_LEN(l->spares);
+    if (l->ending || l->no_spares || l->spare_count >= want) {
+        box_tidy(&l->host);
+        launcher_net_linger(l);
         return;
     }
-    struct err *e = serve_conceive(s, &s->spare[s->spare_count]);
+    struct err *e = launcher_prepare_spare(l, &l->spares[l->spare_count]);
     if (e) {
-        s->barren = true; /* the next start makes its own, and tries again */
-        log_warn("no embryo", KV_ERR(e));
+        l->no_spares = true; /* the next start makes its own, and tries again */
+        log_warn("no spare process", KV_ERR(e));
         err_free(e);
         return;
     }
-    s->spare_count++;
+    l->spare_count++;
 }
 
 /* --- the next server
@@ -246,40 +250,40 @@ static void on_refill(struct loop_later *l)
 
 /* A server that died is not in the way of the next, even if we have not come to its end: what it
  * asked last is done first. */
-static void hear_out(struct serve *s)
+static void hear_out(struct launcher *l)
 {
-    struct pollfd p = {.fd = s->sock, .events = POLLRDHUP};
+    struct pollfd p = {.fd = l->sock, .events = POLLRDHUP};
 
-    while (s->sock >= 0 && poll(&p, 1, 0) > 0)
-        on_request(&s->io);
+    while (l->sock >= 0 && poll(&p, 1, 0) > 0)
+        on_request(&l->io);
 }
 
-static fallible take_server(struct serve *s, int *conn)
+static fallible take_server(struct launcher *l, int *conn)
 {
     struct ucred who = {.uid = (uid_t)-1};
     socklen_t size = sizeof who;
 
     if (getsockopt(*conn, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0)
         return err_sys("see who it is");
-    if (who.uid != s->policy->server && who.uid != geteuid())
+    if (who.uid != l->policy->server && who.uid != geteuid())
         return err_new(ERR_FORBIDDEN, "user %u is not the server", who.uid);
-    hear_out(s);
-    if (s->sock >= 0)
+    hear_out(l);
+    if (l->sock >= 0)
         return err_new(ERR_BUSY, "the launcher has a server");
-    TRY(loop_io_start(s->loop, &s->io, *conn, EPOLLIN, on_request));
-    s->sock = take_fd(conn);
-    s->ending = false;
+    TRY(loop_io_start(l->loop, &l->io, *conn, EPOLLIN, on_request));
+    l->sock = take_fd(conn);
+    l->ending = false;
     return NULL;
 }
 
 static void on_knock(struct loop_io *io)
 {
-    struct serve *s = container_of(io, struct serve, knock);
+    struct launcher *l = container_of(io, struct launcher, knock);
     own_fd conn = accept4(io->fd, NULL, NULL, SOCK_CLOEXEC);
 
     if (conn < 0)
         return; /* it changed its mind */
-    struct err *e = take_server(s, &conn);
+    struct err *e = take_server(l, &conn);
     if (!e)
         return;
     struct native_reply reply = {
@@ -303,9 +307,9 @@ static fallible is_near(int a, int b, bool *ret_near)
     return NULL;
 }
 
-static fallible open_sockets(struct serve *s)
+static fallible open_sockets(struct launcher *l)
 {
-    const char *given = s->policy->sockets;
+    const char *given = l->policy->sockets;
     struct stat st;
 
     if (given && given[0] != '/')
@@ -313,15 +317,15 @@ static fallible open_sockets(struct serve *s)
     own_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
         return err_sys("open '/'");
-    TRY(fd_make_dirs(given ? root : s->host.dir, given ? str_of(given + 1) : STR("run"),
-                     given ? 0711 : 0700, &s->sockets));
+    TRY(fd_make_dirs(given ? root : l->host.dir, given ? str_of(given + 1) : STR("run"),
+                     given ? 0711 : 0700, &l->sockets));
     /* Nobody but us may put anything there: we connect by these names ourselves. */
-    if (fstat(s->sockets, &st) < 0 || fchmod(s->sockets, given ? 0711 : 0700) < 0)
+    if (fstat(l->sockets, &st) < 0 || fchmod(l->sockets, given ? 0711 : 0700) < 0)
         return err_sys("close the directory of sockets to others");
     if (st.st_uid != geteuid())
         return err_new(ERR_FORBIDDEN, "the directory of sockets belongs to user %u, not to us",
                        st.st_uid);
-    return is_near(s->sockets, s->host.boxes, &s->sockets_near);
+    return is_near(l->sockets, l->host.boxes, &l->sockets_near);
 }
 
 /* --- life
@@ -334,9 +338,9 @@ static void on_alarm(int signo)
     (void)signo; /* it interrupts, that is all */
 }
 
-/* A lock of the process, which embryos do not inherit: it ends with us, whoever lives on. (Of one
+/* A lock of the process, which spares do not inherit: it ends with us, whoever lives on. (Of one
  * that was killed it may last for a moment longer, until a child it had just cloned left the table
- * of descriptors: seat.h.) */
+ * of descriptors: fd_slot.h.) */
 static fallible wait_for_lock(int fd)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -359,19 +363,19 @@ static fallible wait_for_lock(int fd)
     return err_new(ERR_BUSY, "process %d is the launcher of this state", (int)lock.l_pid);
 }
 
-static fallible lock_state(struct serve *s)
+static fallible lock_state(struct launcher *l)
 {
-    s->lock = openat(s->host.dir, "launcher", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (s->lock < 0)
+    l->lock = openat(l->host.dir, "launcher", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (l->lock < 0)
         return err_sys("open the lock of launchers");
-    return wait_for_lock(s->lock);
+    return wait_for_lock(l->lock);
 }
 
 static void on_term(struct loop_signal *sig)
 {
-    struct serve *s = container_of(sig, struct serve, term);
+    struct launcher *l = container_of(sig, struct launcher, term);
 
-    s->ending = true;
+    l->ending = true;
 }
 
 /* A mount can be copied only from the namespace it is in, which is ours now. */
@@ -395,70 +399,70 @@ static fallible open_roots(struct launcher_policy *p)
 
 /* Every sandbox is born with a copy of our mounts and drops it. The groups we have by descriptor,
  * and of these there is a mount per controller. */
-static void shed_mounts(const struct serve *s)
+static void shed_mounts(const struct launcher *l)
 {
-    if (!s->host.user)
+    if (!l->host.user)
         (void)umount2("/sys/fs/cgroup", MNT_DETACH); /* not there: the fewer */
 }
 
-static fallible serve_open(struct serve *s)
+static fallible launcher_open(struct launcher *l)
 {
-    TRY(loop_new(&clock_system, &s->loop));
-    loop_forbid_threads(s->loop);
-    TRY(box_host_open(&s->host, s->policy->state, rng_system()));
-    if (s->policy->embryos) /* else nothing is kept ready */
-        TRY(box_host_many(&s->host));
-    shed_mounts(s);
-    TRY(open_roots(&s->own)); /* an ordinary user is in a new namespace only now */
-    TRY(lock_state(s));
-    TRY(open_sockets(s));
-    TRY(serve_adopt_all(s));
-    TRY(loop_signal_start(s->loop, &s->term, SIGTERM, on_term));
-    if (s->policy->keep) {
-        TRY(serve_listen(s, SOCK_SEQPACKET, LAUNCHER_SOCKET, &s->listener));
-        TRY(loop_io_start(s->loop, &s->knock, s->listener, EPOLLIN, on_knock));
+    TRY(loop_new(&clock_system, &l->loop));
+    loop_forbid_threads(l->loop);
+    TRY(box_host_open(&l->host, l->policy->state, rng_system()));
+    if (l->policy->spares) /* else nothing is kept ready */
+        TRY(box_host_many(&l->host));
+    shed_mounts(l);
+    TRY(open_roots(&l->own)); /* an ordinary user is in a new namespace only now */
+    TRY(lock_state(l));
+    TRY(open_sockets(l));
+    TRY(launcher_adopt_all(l));
+    TRY(loop_signal_start(l->loop, &l->term, SIGTERM, on_term));
+    if (l->policy->persist) {
+        TRY(launcher_listen(l, SOCK_SEQPACKET, LAUNCHER_SOCKET, &l->listener));
+        TRY(loop_io_start(l->loop, &l->knock, l->listener, EPOLLIN, on_knock));
     }
-    serve_gone_open(s);
-    serve_fresh_start(s);
-    serve_log_start(s);
-    return loop_io_start(s->loop, &s->io, s->sock, EPOLLIN, on_request);
+    launcher_gone_open(l);
+    launcher_fresh_start(l);
+    launcher_log_start(l);
+    return loop_io_start(l->loop, &l->io, l->sock, EPOLLIN, on_request);
 }
 
-static fallible serve_run(struct serve *s)
+static fallible launcher_run(struct launcher *l)
 {
-    TRY(serve_open(s));
-    loop_later(s->loop, &s->refill, on_refill);
-    while (!s->ending) {
-        /* One embryo per idle turn, so that a request never waits for more than one. */
-        bool short_of = !s->barren && s->spare_count < s->policy->embryos &&
-                        s->spare_count < ARRAY_LEN(s->spare);
-        bool again = short_of || box_is_untidy(&s->host);
-        TRY(loop_turn(s->loop, again ? 0 : -1));
+    TRY(launcher_open(l));
+    loop_later(l->loop, &l->refill, on_refill);
+    while (!l->ending) {
+        /* One spare per idle turn, so that a request never waits for more than one. */
+        bool short_of = !l->no_spares && l->spare_count < l->policy->spares &&
+                        l->spare_count < ARRAY_LEN(l->spares);
+        bool again = short_of || box_is_untidy(&l->host);
+        TRY(loop_turn(l->loop, again ? 0 : -1));
         if (again)
-            loop_later(s->loop, &s->refill, on_refill);
+            loop_later(l->loop, &l->refill, on_refill);
     }
     return NULL;
 }
 
 static _Noreturn void launcher_main(const struct launcher_policy *policy, int sock)
 {
-    struct serve s = {.own = *policy,
-                      .policy = &s.own,
-                      .sock = sock,
-                      .post = mem_new(sizeof *s.post),
-                      .listener = -1,
-                      .sockets = -1,
-                      .lock = -1,
-                      .gone = {.dir = -1, .tell = -1},
-                      .hulls = {.dir = -1}};
+    struct launcher l = {.own = *policy,
+                         .policy = &l.own,
+                         .sock = sock,
+                         .inbox = mem_new(sizeof *l.inbox),
+                         .listener = -1,
+                         .sockets = -1,
+                         .lock = -1,
+                         .gone = {.dir = -1, .tell = -1},
+                         .hulls = {.dir = -1}};
 
     malloc_trim(0); /* the server's, freed before the fork: each sandbox begins as a copy of us */
-    list_init(&s.boxes);
-    map_init(&s.by_id);
-    list_init(&s.jobs);
-    rootfs_init(&s.fresh.layers);
-    s.host.dir = s.host.boxes = s.host.ids = s.host.exe = s.host.look = s.host.cg.v2 = -1;
-    s.host.names = s.host.bare = s.host.noted = -1;
+    list_init(&l.boxes);
+    map_init(&l.by_id);
+    list_init(&l.jobs);
+    rootfs_init(&l.fresh.layers);
+    l.host.dir = l.host.boxes = l.host.ids = l.host.exe = l.host.look = l.host.cg.v2 = -1;
+    l.host.names = l.host.bare = l.host.noted = -1;
     signal(SIGINT, SIG_IGN); /* a Ctrl-C is for the server, which tells us */
     signal(SIGPIPE, SIG_IGN);
     slice_short(false);
@@ -469,17 +473,17 @@ static _Noreturn void launcher_main(const struct launcher_policy *policy, int so
         (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0))
         e = err_sys("keep mounts to ourselves");
     if (!e)
-        e = serve_run(&s);
+        e = launcher_run(&l);
     if (e)
         log_error("launcher", KV_ERR(e));
     int code = e ? 1 : 0;
     err_free(e);
-    if (!s.own.keep)
-        serve_kill_all(&s);
-    if (s.host.dir >= 0)
-        serve_drop_all(&s);
-    if (s.listener >= 0)
-        unlinkat(s.sockets, LAUNCHER_SOCKET, 0);
+    if (!l.own.persist)
+        launcher_kill_all(&l);
+    if (l.host.dir >= 0)
+        launcher_drop_all(&l);
+    if (l.listener >= 0)
+        unlinkat(l.sockets, LAUNCHER_SOCKET, 0);
     _exit(code);
 }
 

@@ -35,12 +35,12 @@ struct launcher_policy {
     bool nested;                             /* NATIVE_NESTED may be asked for */
     struct native_limits otherwise, ceiling; /* otherwise: for what is not asked for; 0: no bound */
     unsigned most;                           /* sandboxes at once */
-    unsigned embryos;                        /* kept ready */
+    unsigned spares;                         /* kept ready */
     /* When the server goes: false, the launcher ends its sandboxes and itself; true, it waits for
      * the next server as long as a sandbox lives, and files stay until they are removed. */
-    bool keep;
-    /* Where sandboxes listen ("ID.s", "ID.c") and, with keep, the launcher ("launcher"): absolute;
-     * NULL: state/run. Everybody may pass through it, the server alone can connect. */
+    bool persist;
+    /* Where sandboxes listen ("ID.s", "ID.c") and, with persist, the launcher ("launcher"):
+     * absolute; NULL: state/run. Everybody may pass through it, the server alone can connect. */
     const char *sockets;
     uid_t server; /* who that is, if we are root */
 };
@@ -48,6 +48,6 @@ struct launcher_policy {
 /* Gives the server's end of the socket. Sandboxes that a killed launcher left in this state are
  * taken over. One launcher for one state. */
 fallible launcher_fork(const struct launcher_policy *policy, int *ret_sock, pid_t *ret_pid);
-/* A launcher that lives, with keep; ERR_NOT_FOUND when there is none, ERR_BUSY is told by its first
- * answer: it has a server. */
+/* A launcher that lives, with persist; ERR_NOT_FOUND when there is none, ERR_BUSY is told by its
+ * first answer: it has a server. */
 fallible launcher_connect(const char *sockets, int *ret_sock);

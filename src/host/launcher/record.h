@@ -18,7 +18,7 @@
 
 enum {
     RECORD_LAUNCHER = 1u << 0, /* a launcher made it, and the next one answers for it */
-    RECORD_KEPT = 1u << 1,     /* its files stay when it has ended, until somebody removes it */
+    RECORD_PERSIST = 1u << 1,  /* its files stay when it has ended, until somebody removes it */
     RECORD_JOINED = 1u << 2,   /* its /usr is in the root's overlay, if it has the host's */
 };
 

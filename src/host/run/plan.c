@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "host/images/images.h"
-#include "host/kept/kept.h"
+#include "host/overlay/overlay.h"
 #include "host/launcher/disk.h"
 #include "host/snaps/whole.h"
 
@@ -121,7 +121,7 @@ static fallible plan_fork(const struct box_host *h, const struct run_spec *s, st
         own_fd box = openat(h->boxes, s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (box < 0)
             return err_sys("open the sandbox's directory");
-        TRY(kept_note_text(box, 0, s->from->which.p));
+        TRY(overlay_note_text(box, 0, s->from->which.p));
     }
     TRY(snaps_open(h->dir, s->from, &p->below));
     p->spec.layers[0] = p->below.fds;
@@ -229,11 +229,11 @@ static fallible note_sources(const struct box_host *h, const struct run_spec *s,
         return err_sys("open the sandbox's directory");
     for (size_t i = 0; i < s->mount_count && s->keep; i++) {
         if (s->mounts[i].mode == NATIVE_OVERLAY)
-            TRY(kept_note(dir, (unsigned)i, s->mounts[i].source));
+            TRY(overlay_note(dir, (unsigned)i, s->mounts[i].source));
     }
     if (s->from)
         TRY(snaps_note(dir, 0, s->from));
-    return s->image ? kept_note_image(dir, s->image->id) : NULL;
+    return s->image ? overlay_note_image(dir, s->image->id) : NULL;
 }
 
 fallible plan_make(const struct box_host *h, const struct run_spec *s, struct plan *p)

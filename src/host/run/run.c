@@ -19,7 +19,7 @@
 #include "base/own.h"
 #include "base/rng.h"
 #include "host/images/images.h"
-#include "host/kept/kept.h"
+#include "host/overlay/overlay.h"
 #include "host/launcher/box.h"
 #include "host/launcher/disk.h"
 #include "host/launcher/identity.h"
@@ -150,13 +150,13 @@ static fallible run_tidy(struct box_host *h, const struct run_spec *s, const str
 /* Nobody waits for the removal: a child does it, which holds nothing of the caller's. It is forked
  * while the command runs, and starts at a word of ours. It shares our lock on the state, so whoever
  * wants to see everything gone waits for that. */
-struct broom {
+struct deleter {
     pid_t pid; /* -1: none */
     int word;
 };
 
-static _Noreturn void broom_live(struct box_host *h, const struct run_spec *s, const struct plan *p,
-                                 struct box *b, int word)
+static _Noreturn void deleter_live(struct box_host *h, const struct run_spec *s,
+                                   const struct plan *p, struct box *b, int word)
 {
     char byte;
 
@@ -180,10 +180,10 @@ static _Noreturn void broom_live(struct box_host *h, const struct run_spec *s, c
     _exit(code);
 }
 
-static struct broom broom_start(struct box_host *h, const struct run_spec *s, const struct plan *p,
-                                struct box *b)
+static struct deleter deleter_start(struct box_host *h, const struct run_spec *s,
+                                    const struct plan *p, struct box *b)
 {
-    struct broom none = {-1, -1};
+    struct deleter none = {-1, -1};
     sigset_t all, before;
     int pair[2];
 
@@ -194,7 +194,7 @@ static struct broom broom_start(struct box_host *h, const struct run_spec *s, co
     pid_t pid = fork();
     if (pid == 0) {
         close(pair[0]);
-        broom_live(h, s, p, b, pair[1]);
+        deleter_live(h, s, p, b, pair[1]);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
     close(pair[1]);
@@ -202,16 +202,16 @@ static struct broom broom_start(struct box_host *h, const struct run_spec *s, co
         close(pair[0]);
         return none;
     }
-    return (struct broom){pid, pair[0]};
+    return (struct deleter){pid, pair[0]};
 }
 
 /* What is kept may be applied or dropped by the very next command, so that is tidied up first. */
-static fallible broom_end(struct broom *broom, struct box_host *h, const struct run_spec *s,
-                          const struct plan *p, struct box *b, bool keep)
+static fallible deleter_end(struct deleter *deleter, struct box_host *h, const struct run_spec *s,
+                            const struct plan *p, struct box *b, bool keep)
 {
-    bool taken = !keep && broom->pid > 0 && send(broom->word, "", 1, MSG_NOSIGNAL) == 1;
+    bool taken = !keep && deleter->pid > 0 && send(deleter->word, "", 1, MSG_NOSIGNAL) == 1;
 
-    own_close_p(&broom->word);
+    own_close_p(&deleter->word);
     if (taken) {
         own_close_p(&b->pidfd);
         own_close_p(&b->tty);
@@ -219,7 +219,7 @@ static fallible broom_end(struct broom *broom, struct box_host *h, const struct 
         own_close_p(&b->home);
         return NULL;
     }
-    while (broom->pid > 0 && waitpid(broom->pid, NULL, 0) < 0 && errno == EINTR)
+    while (deleter->pid > 0 && waitpid(deleter->pid, NULL, 0) < 0 && errno == EINTR)
         ;
     int gathered = left_listen();
     struct err *e = run_tidy(h, s, p, b, keep);
@@ -298,7 +298,7 @@ static fallible run_live(struct box_host *h, const struct run_spec *s, const str
         TRY(take_out_as(h, s, b));
     result->kept = dir >= 0 && has_changes(s, dir);
     for (size_t i = 0; i < s->mount_count && s->keep && dir >= 0 && !result->kept; i++)
-        kept_forget(dir, (unsigned)i);
+        overlay_forget(dir, (unsigned)i);
     if (dir >= 0 && (result->kept || s->image)) { /* what its root was made of may go from now on */
         unlinkat(dir, "image", 0);
         unlinkat(dir, "root", 0);
@@ -306,31 +306,31 @@ static fallible run_live(struct box_host *h, const struct run_spec *s, const str
     return count_hits(h, b, result);
 }
 
-static fallible start_held(struct box_host *h, struct plan *p, struct box_embryo *embryo,
+static fallible start_held(struct box_host *h, struct plan *p, struct box_spare *spare,
                            struct box *ret_box)
 {
     relay_hold(&p->signals);
-    struct err *e = box_start(h, embryo, &p->spec, ret_box);
+    struct err *e = box_start(h, spare, &p->spec, ret_box);
     if (e)
         sigprocmask(SIG_SETMASK, &p->signals, NULL);
     return e;
 }
 
-/* The embryo gets ready while we look at the rest of the plan. */
+/* The spare gets ready while we look at the rest of the plan. */
 static fallible run_box(struct box_host *h, const struct run_spec *s, struct plan *p,
                         struct run_result *result)
 {
-    struct box_embryo embryo;
+    struct box_spare spare;
     struct box b;
     uint64_t begin = clock_mono_ns(&clock_system);
 
     p->began_wall_ns = clock_wall_ns(&clock_system);
-    TRY(box_conceive(h, s->id, &embryo));
+    TRY(box_prepare_spare(h, s->id, &spare));
     struct err *e = plan_make(h, s, p);
     if (e)
-        box_drop(h, &embryo);
+        box_drop_spare(h, &spare);
     else
-        e = start_held(h, p, &embryo, &b);
+        e = start_held(h, p, &spare, &b);
     if (e && p->made)
         err_free(tree_remove(h->boxes, s->id)); /* the first error is the one to tell */
     TRY(e);
@@ -340,10 +340,10 @@ static fallible run_box(struct box_host *h, const struct run_spec *s, struct pla
     result->start_ns = clock_mono_ns(&clock_system) - begin;
     own_close_p(&p->spec.fds[RUN_END_FD]);
     p->spec.fds[RUN_END_FD] = -1; /* pid 1 has it, alone */
-    struct broom broom = broom_start(h, s, p, &b);
+    struct deleter deleter = deleter_start(h, s, p, &b);
     e = run_live(h, s, p, &b, result);
     result->run_ns = clock_mono_ns(&clock_system) - begin - result->start_ns;
-    struct err *end = broom_end(&broom, h, s, p, &b, result->kept);
+    struct err *end = deleter_end(&deleter, h, s, p, &b, result->kept);
     if (!e)
         return end;
     err_free(end);

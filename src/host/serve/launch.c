@@ -22,7 +22,7 @@
 #include "host/serve/roots.h"
 
 #define ENDING_MOST 256 /* that are not gone yet: the server's own bound is the one people meet */
-#define EMBRYOS     16
+#define SPARES      16
 #define ANSWER_MS   60000 /* a launcher that takes over thousands of sandboxes, on a slow day */
 
 /* What the machine gives; a limit that nobody would enforce is said, not pretended. */
@@ -106,8 +106,8 @@ static struct launcher_policy policy_of(const struct layout *where, const struct
         .stored_images = true,
         .import_images = true,
         .most = (unsigned)s->most_sandboxes + ENDING_MOST,
-        .embryos = EMBRYOS,
-        .keep = true,
+        .spares = SPARES,
+        .persist = true,
         .sockets = where->sockets,
         .server = where->separate ? where->user.uid : geteuid()};
 }

@@ -22,7 +22,8 @@
 
 struct snap {
     struct str name, source; /* source: the directory on the host */
-    struct str which; /* directory that was, as the sandbox noted it (host/kept); .len 0: unknown */
+    struct str
+        which; /* directory that was, as the sandbox noted it (host/overlay); .len 0: unknown */
     struct str layers[SNAPS_LAYERS_MAX]; /* topmost first */
     size_t layer_count;
     uint64_t made_wall_ns;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "host/kept/kept.h"
+#include "host/overlay/overlay.h"
 #include "test/test.h"
 
 struct kit {
@@ -42,7 +42,7 @@ static void kit_init(struct kit *k)
     CHECK_OK(fd_make_dirs(dir, STR("state"), 0700, &k->state));
     CHECK_OK(fd_make_dirs(dir, STR("state/box/b"), 0700, &k->box));
     snprintf(path, sizeof path, "%s/work", test_dir());
-    CHECK_OK(kept_note(k->box, 0, path));
+    CHECK_OK(overlay_note(k->box, 0, path));
     arena_init(&k->a, 16u << 20);
 }
 

@@ -290,7 +290,7 @@ static void note_start(struct native *n, const struct native_reply *r)
     n->answered_ns = clock_mono_ns(&clock_system);
     for (unsigned i = 0; i < NATIVE_PHASES; i++) {
         n->phase_ns[SBX_PHASE_NAMESPACES + i] = r->phase_ns[i];
-        sum += i ? r->phase_ns[i] : 0; /* an embryo's namespaces were made before */
+        sum += i ? r->phase_ns[i] : 0; /* a spare's namespaces were made before */
     }
     uint64_t all = n->answered_ns - n->base.begun_ns;
     n->phase_ns[SBX_PHASE_QUEUE] = all > sum ? all - sum : 0;

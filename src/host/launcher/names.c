@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* serve_names.c — what sandboxes have in the directory of sockets: two sockets and a log each, the
+/* names.c — what sandboxes have in the directory of sockets: two sockets and a log each, the
  * server's alone. */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,29 +11,29 @@
 
 #include "base/fd.h"
 #include "base/own.h"
-#include "host/launcher/serve.h"
+#include "host/launcher/inner.h"
 
 /* Connecting takes the right to write to the socket: it is the server's alone. */
-fallible serve_address(const struct serve *s, const char *id, enum serve_name kind,
-                       struct sockaddr_un *ret)
+fallible launcher_address(const struct launcher *l, const char *id, enum launcher_name kind,
+                          struct sockaddr_un *ret)
 {
-    char name[SERVE_SOCKET_NAME];
+    char name[LAUNCHER_SOCKET_NAME];
 
-    serve_socket_name(id, kind, name);
+    launcher_socket_name(id, kind, name);
     *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
-    int n = snprintf(ret->sun_path, sizeof ret->sun_path, "/proc/self/fd/%d/%s", s->sockets, name);
+    int n = snprintf(ret->sun_path, sizeof ret->sun_path, "/proc/self/fd/%d/%s", l->sockets, name);
     return n < (int)sizeof ret->sun_path ? NULL
                                          : err_new(ERR_INTERNAL, "a socket's name is too long");
 }
 
-static bool is_servers_own(const struct serve *s)
+static bool is_servers_own(const struct launcher *l)
 {
-    return s->policy->server == 0 || s->host.user;
+    return l->policy->server == 0 || l->host.user;
 }
 
 /* bind() in dir, then under its name in the directory of sockets: nobody sees it before it is the
  * server's. */
-static fallible listen_in(const struct serve *s, int type, int dir, const char *at,
+static fallible listen_in(const struct launcher *l, int type, int dir, const char *at,
                           const char *name, int *ret_fd)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -45,51 +45,52 @@ static fallible listen_in(const struct serve *s, int type, int dir, const char *
     umask(before);
     if (made < 0)
         return err_sys("make socket '%s'", name);
-    if (!is_servers_own(s) &&
-        fchownat(dir, at, s->policy->server, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0)
+    if (!is_servers_own(l) &&
+        fchownat(dir, at, l->policy->server, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0)
         return err_sys("give socket '%s' to the server", name);
     if (listen(fd, 128) < 0)
         return err_sys("listen at '%s'", name);
-    if (dir != s->sockets && renameat(dir, at, s->sockets, name) < 0)
+    if (dir != l->sockets && renameat(dir, at, l->sockets, name) < 0)
         return err_sys("put socket '%s' in place", name);
     *ret_fd = take_fd(&fd);
     return NULL;
 }
 
-fallible serve_listen(const struct serve *s, int type, const char *name, int *ret_fd)
+fallible launcher_listen(const struct launcher *l, int type, const char *name, int *ret_fd)
 {
-    return listen_in(s, type, s->sockets, name, name, ret_fd);
+    return listen_in(l, type, l->sockets, name, name, ret_fd);
 }
 
 /* What a sandbox has in the directory of sockets is made in its own directory if that is in the
  * same mount: these lie apart, while in one directory every new inode would pass by all that were
  * deleted there lately (box_host_spread()). */
-fallible serve_listen_at(const struct serve *s, int dir, const char *id, enum serve_name kind,
-                         int *ret_fd)
+fallible launcher_listen_at(const struct launcher *l, int dir, const char *id,
+                            enum launcher_name kind, int *ret_fd)
 {
-    char name[SERVE_SOCKET_NAME];
+    char name[LAUNCHER_SOCKET_NAME];
 
-    serve_socket_name(id, kind, name);
-    int where = s->sockets_near ? dir : s->sockets;
-    const char *at = s->sockets_near ? "socket" : name;
-    struct err *e = listen_in(s, SOCK_STREAM, where, at, name, ret_fd);
+    launcher_socket_name(id, kind, name);
+    int where = l->sockets_near ? dir : l->sockets;
+    const char *at = l->sockets_near ? "socket" : name;
+    struct err *e = listen_in(l, SOCK_STREAM, where, at, name, ret_fd);
     if (!e || err_errno(e) != EADDRINUSE)
         return e;
     err_free(e);
     unlinkat(where, at, 0); /* of one that is gone, which could not be removed then */
-    return listen_in(s, SOCK_STREAM, where, at, name, ret_fd);
+    return listen_in(l, SOCK_STREAM, where, at, name, ret_fd);
 }
 
-fallible serve_open_log(const struct serve *s, int dir, bool again, const char *id, int *ret_fd)
+fallible launcher_open_log(const struct launcher *l, int dir, bool again, const char *id,
+                           int *ret_fd)
 {
-    bool near = s->sockets_near && !again;
-    char name[SERVE_SOCKET_NAME];
+    bool near = l->sockets_near && !again;
+    char name[LAUNCHER_SOCKET_NAME];
 
-    serve_socket_name(id, SERVE_NAME_LOG, name);
-    own_fd fd = openat(near ? dir : s->sockets, near ? "log" : name,
+    launcher_socket_name(id, LAUNCHER_NAME_LOG, name);
+    own_fd fd = openat(near ? dir : l->sockets, near ? "log" : name,
                        O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0 || (!is_servers_own(s) && fchown(fd, s->policy->server, (gid_t)-1) < 0) ||
-        (near && renameat(dir, "log", s->sockets, name) < 0))
+    if (fd < 0 || (!is_servers_own(l) && fchown(fd, l->policy->server, (gid_t)-1) < 0) ||
+        (near && renameat(dir, "log", l->sockets, name) < 0))
         return err_sys("make its log");
     *ret_fd = take_fd(&fd);
     return NULL;

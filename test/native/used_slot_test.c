@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* husk_test.c — of what a sandbox leaves, the next one is made, and sees nothing of the last. */
+/* used_slot_test.c — of what a sandbox leaves, the next one is made, and sees nothing of the last.
+ */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 #include "test/test.h"
 
 #define MNT_ID_UNIQUE 0x4000  /* STATX_, since Linux 6.8 */
-#define LAYERS        "gen-a" /* copies of them are kept with a husk */
+#define LAYERS        "gen-a" /* copies of them are kept with a used slot */
 
 static void open_many(struct kit *k)
 {
@@ -60,7 +61,7 @@ static uint64_t number(const struct kit *k, enum cg_controller c, unsigned slot,
     return is && n < INT64_MAX / 4096 * 4096 ? n : UINT64_MAX;
 }
 
-TEST(a_sandbox_made_of_a_husk_has_the_limits_it_asked_for)
+TEST(a_sandbox_made_of_a_used_slot_has_the_limits_it_asked_for)
 {
     static const struct native_limits tight = {
         .memory_bytes = 64u << 20, .pids = 40, .cpu_milli = 500};
@@ -71,13 +72,13 @@ TEST(a_sandbox_made_of_a_husk_has_the_limits_it_asked_for)
 
     open_many(&k);
     run(&k, &tight, "exit 0", &first, NULL);
-    CHECK_INT(k.h.husk_count, 1);
+    CHECK_INT(k.h.used_slot_count, 1);
     CHECK_INT(number(&k, CG_PIDS, first.slot, "pids.max", "pids.max"), 40);
     kit_prepare(&k, &b, "t1", "exit 0");
     b.req.limits = none;
     kit_start(&k, &b, &second);
     CHECK_INT(second.slot, first.slot);
-    CHECK_INT(k.h.husk_count, 0);
+    CHECK_INT(k.h.used_slot_count, 0);
     CHECK(second.cpu_ns > 0);
     CHECK(number(&k, CG_PIDS, second.slot, "pids.max", "pids.max") == UINT64_MAX);
     CHECK(number(&k, CG_MEMORY, second.slot, "memory.limit_in_bytes", "memory.max") == UINT64_MAX);
@@ -90,7 +91,7 @@ TEST(a_sandbox_made_of_a_husk_has_the_limits_it_asked_for)
     kit_close(&k);
 }
 
-TEST(a_husk_that_shows_any_trace_is_not_used_again)
+TEST(a_used_slot_that_shows_any_trace_is_not_used_again)
 {
     static const struct native_limits small = {.memory_bytes = 32u << 20};
     static const struct native_limits none;
@@ -106,15 +107,15 @@ TEST(a_husk_that_shows_any_trace_is_not_used_again)
     CHECK_OK(box_pause(&k.h, &box, true));
     CHECK_OK(box_kill(&k.h, &box));
     CHECK_INT(kit_end(&k, &b, &box, NULL), 128 + SIGKILL);
-    CHECK_INT(k.h.husk_count, 0);
+    CHECK_INT(k.h.used_slot_count, 0);
     /* something was killed in it for want of memory */
     run(&k, &small, "(head -c 64m /dev/zero | tail -c 64m >/dev/null) 2>/dev/null; exit 0", &box,
         NULL);
-    CHECK_INT(k.h.husk_count, 0);
+    CHECK_INT(k.h.used_slot_count, 0);
     /* it went well: the next is made of it, and so on */
     for (unsigned i = 0; i < 3; i++) {
         run(&k, &none, "exit 0", &box, NULL);
-        CHECK_INT(k.h.husk_count, 1);
+        CHECK_INT(k.h.used_slot_count, 1);
     }
     kit_close(&k);
 }
@@ -171,7 +172,7 @@ static uint64_t copy_of_dir(struct kit *k, unsigned slot, const char *id, unsign
     struct statx x;
     int fd = -1;
 
-    CHECK_OK(box_kept_copy(&k->h, slot, id, n, dir, -1, &fd));
+    CHECK_OK(layer_cache_copy(&k->h, slot, id, n, dir, -1, &fd));
     CHECK_INT(statx(fd, "", AT_EMPTY_PATH, MNT_ID_UNIQUE, &x), 0);
     close(fd);
     return x.stx_mnt_id;
@@ -187,27 +188,28 @@ TEST(copies_of_layers_are_kept_for_the_same_range_and_layers)
     struct kit k;
 
     open_many(&k);
-    if (!k.h.kept)
+    if (!k.h.layer_cache)
         SKIP("layers are lent here, or descriptors are few: none is kept");
     uint64_t first = copy_of(&k, 7, "gen-a", 0);
     CHECK(copy_of(&k, 7, "gen-a", 0) == first);
     CHECK(copy_of(&k, 7, "gen-a", 1) != first);
     CHECK(copy_of(&k, 8, "gen-a", 0) != first);
     CHECK(copy_of(&k, 7, "", 0) != copy_of(&k, 7, "", 0));
-    CHECK(copy_of(&k, 7, "gen-a", BOX_KEPT_COPIES) != copy_of(&k, 7, "gen-a", BOX_KEPT_COPIES));
+    CHECK(copy_of(&k, 7, "gen-a", LAYER_CACHE_COPIES) !=
+          copy_of(&k, 7, "gen-a", LAYER_CACHE_COPIES));
     CHECK(copy_of(&k, 7, "gen-a", 0) == first);
     uint64_t other = copy_of(&k, 7, "gen-b", 0);
     CHECK(other != first);
-    box_kept_drop(&k.h, 7);
+    layer_cache_drop(&k.h, 7);
     CHECK(copy_of(&k, 7, "gen-b", 0) != other);
     first = copy_of(&k, 8, "gen-a", 0);
     for (unsigned i = 0; i < 300; i++) /* more than there is room for: the oldest go */
         copy_of(&k, 1000 + i, "gen-a", 0);
     CHECK(copy_of(&k, 8, "gen-a", 0) != first);
     bool more = true;
-    CHECK(!box_kept_tidy(&k.h, 0, &more) && more);
+    CHECK(!layer_cache_tidy(&k.h, 0, &more) && more);
     unsigned dropped = 0;
-    while (box_kept_tidy(&k.h, UINT64_MAX, &more))
+    while (layer_cache_tidy(&k.h, UINT64_MAX, &more))
         dropped++;
     CHECK(!more);
     CHECK_INT(dropped, 256);
@@ -224,24 +226,24 @@ TEST(a_copy_of_layers_is_not_kept_for_other_directories_of_the_same_id)
     CHECK_INT(mkdirat(dir, "again", 0755), 0);
     own_fd again = openat(dir, "again", O_PATH | O_DIRECTORY | O_CLOEXEC);
     open_many(&k);
-    if (!k.h.kept)
+    if (!k.h.layer_cache)
         SKIP("layers are lent here, or descriptors are few: none is kept");
     uint64_t first = copy_of(&k, 7, LAYERS, 0), beside = copy_of(&k, 7, LAYERS, 1);
     uint64_t second = copy_of_dir(&k, 7, LAYERS, 0, again);
     CHECK(second != first);
     CHECK(copy_of_dir(&k, 7, LAYERS, 0, again) == second);
     CHECK(copy_of(&k, 7, LAYERS, 1) == beside);
-    CHECK_OK(box_kept_copy(&k.h, 7, LAYERS, 0, again, -1, &fd));
+    CHECK_OK(layer_cache_copy(&k.h, 7, LAYERS, 0, again, -1, &fd));
     CHECK(fstat(fd, &kept) == 0 && fstat(again, &wanted) == 0);
     CHECK_INT(kept.st_ino, wanted.st_ino);
     close(fd);
     kit_close(&k);
 }
 
-TEST(a_sandbox_made_of_a_husk_sees_itself_alone)
+TEST(a_sandbox_made_of_a_used_slot_sees_itself_alone)
 {
     static const char look[] = "set -- /proc/[0-9]*; echo $#; hostname; cat /proc/self/*id_map;"
-                               "ls -A /dev/shm; cat /x /tmp/husk-trace 2>/dev/null;"
+                               "ls -A /dev/shm; cat /x /tmp/used-trace 2>/dev/null;"
                                "cat /proc/sysvipc/shm | wc -l";
     static const struct native_limits none;
     struct kit k;
@@ -254,7 +256,7 @@ TEST(a_sandbox_made_of_a_husk_sees_itself_alone)
     run(&k, &none, look, &first, &before);
     run(&k, &none,
         "echo 7 7 1 2>/dev/null >/proc/self/projid_map && exit 1;"
-        "echo a >/x; echo a >/dev/shm/a; echo a >/tmp/husk-trace; ipcmk -M 100 >/dev/null; exit 0",
+        "echo a >/x; echo a >/dev/shm/a; echo a >/tmp/used-trace; ipcmk -M 100 >/dev/null; exit 0",
         &second, NULL);
     CHECK_INT(second.slot, first.slot);
     run(&k, &none, look, &second, &after);
@@ -264,7 +266,7 @@ TEST(a_sandbox_made_of_a_husk_sees_itself_alone)
 }
 
 /* As every_call_of_a_start_may_fail_and_nothing_is_left, of the other way to be made. */
-static void fail_from_husk(bool of_others)
+static void fail_from_used_slot(bool of_others)
 {
     static const struct native_limits none;
     struct kit k;
@@ -276,7 +278,7 @@ static void fail_from_husk(bool of_others)
         struct kit_box b;
         struct box box;
         run(&k, &none, "exit 0", &box, NULL);
-        CHECK_INT(k.h.husk_count, 1);
+        CHECK_INT(k.h.used_slot_count, 1);
         kit_prepare(&k, &b, "t1", "exit 0");
         b.spec.root_id = of_others ? "gen-b" : LAYERS;
         fault_at(n);
@@ -289,7 +291,7 @@ static void fail_from_husk(bool of_others)
         if (e) {
             CHECK(fault_fired()); /* nothing else is wrong with it */
             CHECK(strchr(err_text(e), ':') != NULL);
-            CHECK_INT(k.h.husk_count, 0);
+            CHECK_INT(k.h.used_slot_count, 0);
             kit_check_empty("state/ids");
             kit_forget(&b);
         } else {
@@ -304,14 +306,14 @@ static void fail_from_husk(bool of_others)
     kit_close(&k);
 }
 
-TEST_LIMIT(every_call_of_a_start_from_a_husk_may_fail_and_nothing_is_left, 120)
+TEST_LIMIT(every_call_of_a_start_from_a_used_slot_may_fail_and_nothing_is_left, 120)
 {
-    fail_from_husk(false);
+    fail_from_used_slot(false);
 }
 
-TEST_LIMIT(every_call_of_a_start_from_a_husk_of_other_layers_may_fail_and_nothing_is_left, 120)
+TEST_LIMIT(every_call_of_a_start_from_a_used_slot_of_other_layers_may_fail_and_nothing_is_left, 120)
 {
-    fail_from_husk(true);
+    fail_from_used_slot(true);
 }
 
 /* Its own last step is what fails, and whatever else does meanwhile: what was made of it is taken
@@ -392,7 +394,7 @@ static void name_of_net(struct kit *k, const char *what, char out[static 64])
     box_net_hold(&k->h, &box);
     CHECK_OK(box_kill(&k->h, &box));
     CHECK_INT(kit_end(k, &b, &box, NULL), 128 + SIGKILL);
-    CHECK_INT(k->h.husk_count, 1);
+    CHECK_INT(k->h.used_slot_count, 1);
 }
 
 TEST(a_network_nobody_used_serves_the_next_sandbox_and_is_whole_there)

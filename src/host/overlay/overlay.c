@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kept.c — see kept.h. */
-#include "host/kept/kept.h"
+/* overlay.c — see overlay.h. */
+#include "host/overlay/overlay.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ static void name_of(unsigned n, char kind, char out[16])
     snprintf(out, 16, "m%u%c", n, kind);
 }
 
-fallible kept_note(int box, unsigned n, const char *path)
+fallible overlay_note(int box, unsigned n, const char *path)
 {
     char name[16], real[PATH_MAX];
 
@@ -39,16 +39,16 @@ fallible kept_note(int box, unsigned n, const char *path)
     return NULL;
 }
 
-void kept_forget(int box, unsigned n)
+void overlay_forget(int box, unsigned n)
 {
     char name[16];
 
     name_of(n, 's', name);
     unlinkat(box, name, 0); /* not there: not noted */
-    kept_forget_which(box, n);
+    overlay_forget_which(box, n);
 }
 
-fallible kept_note_image(int box, struct str id)
+fallible overlay_note_image(int box, struct str id)
 {
     char text[128];
 
@@ -58,7 +58,7 @@ fallible kept_note_image(int box, struct str id)
     return NULL;
 }
 
-bool kept_image_in_use(int state, struct str id)
+bool overlay_image_in_use(int state, struct str id)
 {
     own_done(buf) names = {0};
     own_fd boxes = openat(state, "box", DIR_FLAGS, 0);
@@ -81,7 +81,7 @@ bool kept_image_in_use(int state, struct str id)
     return false;
 }
 
-void kept_done(struct kept *k)
+void overlays_done(struct overlays *k)
 {
     for (size_t i = 0; i < k->count; i++) {
         free(k->layers[i].path);
@@ -93,10 +93,10 @@ void kept_done(struct kept *k)
         own_close(k->layers[i].lower);
     }
     own_close(k->dir);
-    *k = (struct kept){.dir = -1};
+    *k = (struct overlays){.dir = -1};
 }
 
-struct changes_source kept_source(const struct kept_layer *l)
+struct changes_source overlay_source(const struct overlay_layer *l)
 {
     return (struct changes_source){.uppers = l->uppers,
                                    .upper_count = l->upper_count,
@@ -107,14 +107,14 @@ struct changes_source kept_source(const struct kept_layer *l)
                                    .since_ns = l->since_ns};
 }
 
-void kept_begin_notes(struct kept *k)
+void overlay_begin_notes(struct overlays *k)
 {
     for (size_t i = 0; i < k->count; i++)
         if (k->layers[i].notes < 0 && !k->layers[i].other)
-            k->layers[i].notes = kept_open_notes(k->dir, k->layers[i].mount, true);
+            k->layers[i].notes = overlay_open_notes(k->dir, k->layers[i].mount, true);
 }
 
-bool kept_read_note(int box, unsigned n, char out[PATH_MAX])
+bool overlay_read_note(int box, unsigned n, char out[PATH_MAX])
 {
     char name[16];
 
@@ -144,10 +144,10 @@ static fallible open_source(const char *path, int *ret_fd)
     return NULL;
 }
 
-static fallible open_layer(int state, struct kept *k, unsigned n, const char *path)
+static fallible open_layer(int state, struct overlays *k, unsigned n, const char *path)
 {
     char name[16];
-    struct kept_layer *l = &k->layers[k->count];
+    struct overlay_layer *l = &k->layers[k->count];
     struct snaps_stack below;
 
     name_of(n, 'u', name);
@@ -157,7 +157,7 @@ static fallible open_layer(int state, struct kept *k, unsigned n, const char *pa
     own_fd lower = -1;
     TRY_WRAP(open_source(path, &lower), "the directory sandbox '%s' worked on", k->id);
     bool other = false;
-    TRY_WRAP(kept_look_which(k->dir, n, lower, &other), "'%s'", path);
+    TRY_WRAP(overlay_look_which(k->dir, n, lower, &other), "'%s'", path);
     TRY(snaps_open_noted(state, k->dir, n, &below));
     own_free struct record *r = mem_new(sizeof *r);
     const char *places[NATIVE_MOUNTS + 1] = {0};
@@ -165,13 +165,13 @@ static fallible open_layer(int state, struct kept *k, unsigned n, const char *pa
     if (!e)
         record_places(r, n, places);
     err_free(e); /* older ones have none: then a place to mount on is a change */
-    *l = (struct kept_layer){.mount = n,
-                             .path = mem_dup_cstr(path),
-                             .lower = take_fd(&lower),
-                             .since_ns = below.since_ns,
-                             .user = kept_by_user(k->dir, n),
-                             .other = other,
-                             .notes = other ? -1 : kept_open_notes(k->dir, n, false)};
+    *l = (struct overlay_layer){.mount = n,
+                                .path = mem_dup_cstr(path),
+                                .lower = take_fd(&lower),
+                                .since_ns = below.since_ns,
+                                .user = overlay_by_user(k->dir, n),
+                                .other = other,
+                                .notes = other ? -1 : overlay_open_notes(k->dir, n, false)};
     for (size_t i = 0; places[i]; i++)
         l->places[i] = mem_dup_cstr(places[i]);
     l->uppers[l->upper_count++] = take_fd(&upper);
@@ -188,7 +188,7 @@ static fallible is_claimed(int state, const char *id, bool *ret_claimed)
     own_done(buf) names = {0};
     own_fd ids = openat(state, "ids", DIR_FLAGS, 0);
     size_t count = 0;
-    char text[KEPT_ID_MAX + 1];
+    char text[OVERLAY_ID_MAX + 1];
 
     *ret_claimed = false;
     if (ids < 0)
@@ -224,16 +224,16 @@ static bool may_live(int box)
     return same;
 }
 
-static fallible open_one(int state, int boxes, const char *id, bool layers, struct kept *ret)
+static fallible open_one(int state, int boxes, const char *id, bool layers, struct overlays *ret)
 {
     char path[PATH_MAX];
     size_t noted = 0;
-    struct kept k = {.dir = openat(boxes, id, DIR_FLAGS, 0)};
+    struct overlays k = {.dir = openat(boxes, id, DIR_FLAGS, 0)};
     struct err *e = k.dir < 0 ? err_sys("open sandbox '%s'", id) : NULL;
 
     snprintf(k.id, sizeof k.id, "%s", id);
-    for (unsigned n = 0; !e && n < KEPT_LAYERS_MAX; n++) {
-        if (!kept_read_note(k.dir, n, path))
+    for (unsigned n = 0; !e && n < OVERLAY_LAYERS_MAX; n++) {
+        if (!overlay_read_note(k.dir, n, path))
             continue;
         noted++;
         if (layers)
@@ -245,7 +245,7 @@ static fallible open_one(int state, int boxes, const char *id, bool layers, stru
         e = is_claimed(state, id, &k.claimed);
     k.running = !e && k.claimed && may_live(k.dir);
     if (e)
-        kept_done(&k);
+        overlays_done(&k);
     else
         *ret = k;
     return e;
@@ -277,21 +277,21 @@ static bool has_changes(int box, unsigned n)
 }
 
 struct choice {
-    char id[KEPT_ID_MAX];
+    char id[OVERLAY_ID_MAX];
     struct timespec made;
     struct buf others; /* all there are, for who asks in vain */
 };
 
-static void kept_consider(struct choice *c, int boxes, const char *id, const char *here)
+static void overlay_consider(struct choice *c, int boxes, const char *id, const char *here)
 {
     own_fd box = openat(boxes, id, DIR_FLAGS, 0);
     char path[PATH_MAX];
     struct stat st;
 
-    if (box < 0 || strlen(id) >= KEPT_ID_MAX || fstat(box, &st) < 0)
+    if (box < 0 || strlen(id) >= OVERLAY_ID_MAX || fstat(box, &st) < 0)
         return;
-    for (unsigned n = 0; n < KEPT_LAYERS_MAX; n++) {
-        if (!kept_read_note(box, n, path) || !has_changes(box, n))
+    for (unsigned n = 0; n < OVERLAY_LAYERS_MAX; n++) {
+        if (!overlay_read_note(box, n, path) || !has_changes(box, n))
             continue;
         buf_addf(&c->others, "%s'%s' over '%s'", c->others.len ? ", " : "", id, path);
         bool newer = st.st_mtim.tv_sec != c->made.tv_sec ? st.st_mtim.tv_sec > c->made.tv_sec
@@ -303,20 +303,20 @@ static void kept_consider(struct choice *c, int boxes, const char *id, const cha
     }
 }
 
-static fallible kept_choose(int boxes, const char *here, struct choice *c)
+static fallible overlay_choose(int boxes, const char *here, struct choice *c)
 {
     own_done(buf) names = {0};
     size_t count = 0;
 
     TRY(tree_read_names(boxes, 16u << 20, &names, &count));
     for (const char *name = names.p; count--; name += strlen(name) + 1)
-        kept_consider(c, boxes, name, here);
+        overlay_consider(c, boxes, name, here);
     return NULL;
 }
 
 static int last_first(const void *x, const void *y)
 {
-    const struct kept_found *a = x, *b = y;
+    const struct overlay_found *a = x, *b = y;
 
     return (a->made_wall_ns < b->made_wall_ns) - (a->made_wall_ns > b->made_wall_ns);
 }
@@ -325,13 +325,14 @@ static bool has_any(int box)
 {
     char path[PATH_MAX];
 
-    for (unsigned n = 0; n < KEPT_LAYERS_MAX; n++)
-        if (kept_read_note(box, n, path) && has_changes(box, n))
+    for (unsigned n = 0; n < OVERLAY_LAYERS_MAX; n++)
+        if (overlay_read_note(box, n, path) && has_changes(box, n))
             return true;
     return false;
 }
 
-fallible kept_list(int state, struct arena *a, struct kept_found **ret_list, size_t *ret_count)
+fallible overlay_list(int state, struct arena *a, struct overlay_found **ret_list,
+                      size_t *ret_count)
 {
     own_done(buf) names = {0};
     own_fd boxes = openat(state, "box", DIR_FLAGS, 0);
@@ -341,10 +342,10 @@ fallible kept_list(int state, struct arena *a, struct kept_found **ret_list, siz
         return err_sys("open the sandboxes' directory");
     if (boxes >= 0)
         TRY(tree_read_names(boxes, 16u << 20, &names, &count));
-    struct kept_found *list = arena_zalloc(a, (count + 1) * sizeof *list);
+    struct overlay_found *list = arena_zalloc(a, (count + 1) * sizeof *list);
     TRY(arena_check(a));
     for (const char *name = names.p; count--; name += strlen(name) + 1) {
-        own_fd box = strlen(name) < KEPT_ID_MAX ? openat(boxes, name, DIR_FLAGS, 0) : -1;
+        own_fd box = strlen(name) < OVERLAY_ID_MAX ? openat(boxes, name, DIR_FLAGS, 0) : -1;
         struct stat st;
         if (box < 0 || fstat(box, &st) < 0 || !has_any(box))
             continue;
@@ -372,36 +373,37 @@ static fallible nothing_there(const char *id, const struct choice *c)
                    c->others.p);
 }
 
-static fallible open_any(int state, const char *id, const char *here, bool layers, struct kept *ret)
+static fallible open_any(int state, const char *id, const char *here, bool layers,
+                         struct overlays *ret)
 {
     struct choice c = {0};
     own_fd boxes = openat(state, "box", DIR_FLAGS, 0);
 
     if (boxes < 0 && errno != ENOENT)
         return err_sys("open the sandboxes' directory");
-    if (id && (!id[0] || strchr(id, '/') || id[0] == '.' || strlen(id) >= KEPT_ID_MAX))
+    if (id && (!id[0] || strchr(id, '/') || id[0] == '.' || strlen(id) >= OVERLAY_ID_MAX))
         return err_new(ERR_INVALID, "'%.80s' is no name of a sandbox", id);
     if (id && boxes >= 0 && faccessat(boxes, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return open_one(state, boxes, id, layers, ret);
     buf_init(&c.others, 64u << 10);
-    struct err *e = boxes < 0 ? NULL : kept_choose(boxes, id ? NULL : here, &c);
+    struct err *e = boxes < 0 ? NULL : overlay_choose(boxes, id ? NULL : here, &c);
     if (!e)
         e = c.id[0] ? open_one(state, boxes, c.id, layers, ret) : nothing_there(id, &c);
     buf_done(&c.others);
     return e;
 }
 
-fallible kept_open(int state, const char *id, const char *here, struct kept *ret)
+fallible overlay_open(int state, const char *id, const char *here, struct overlays *ret)
 {
     return open_any(state, id, here, true, ret);
 }
 
-fallible kept_open_box(int state, const char *id, const char *here, struct kept *ret)
+fallible overlay_open_box(int state, const char *id, const char *here, struct overlays *ret)
 {
     return open_any(state, id, here, false, ret);
 }
 
-fallible kept_drop(int state, struct kept *k)
+fallible overlay_drop(int state, struct overlays *k)
 {
     if (k->running)
         return err_new(ERR_BUSY, "sandbox '%s' still runs; end it first", k->id);
@@ -409,13 +411,13 @@ fallible kept_drop(int state, struct kept *k)
     if (boxes < 0)
         return err_sys("open the sandboxes' directory");
     if (k->claimed) { /* set-id files it may have left elsewhere are named in its directory */
-        for (unsigned n = 0; n < KEPT_LAYERS_MAX; n++) {
+        for (unsigned n = 0; n < OVERLAY_LAYERS_MAX; n++) {
             char upper[16];
             name_of(n, 'u', upper);
             TRY_WRAP(tree_remove(k->dir, upper), "drop changes of '%s'", k->id);
             name_of(n, 'l', upper);
             unlinkat(k->dir, upper, 0); /* not there: it stood on nothing */
-            kept_forget(k->dir, n);
+            overlay_forget(k->dir, n);
         }
         return snaps_sweep(state);
     }

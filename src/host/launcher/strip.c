@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* serve_strip.c — set-id files that a sandbox left in directories it had writable: setid.h, by a
+/* strip.c — set-id files that a sandbox left in directories it had writable: setid.h, by a
  * child for each directory, which can reach that one and nothing else. */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,11 +9,11 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "host/launcher/record.h"
-#include "host/launcher/serve_job.h"
+#include "host/launcher/job.h"
 #include "host/launcher/setid.h"
 #include "host/worker/worker.h"
 
-static fallible strip_box(struct serve_job *j)
+static fallible strip_box(struct launcher_job *j)
 {
     struct stat st;
 
@@ -25,39 +25,40 @@ static fallible strip_box(struct serve_job *j)
     return setid_strip(j->dir, j->since_wall_ns);
 }
 
-static void on_stripped(struct serve_job *j, struct err *e)
+static void on_stripped(struct launcher_job *j, struct err *e)
 {
     if (e)
         log_warn("set-id files may be left in a mounted directory", KV("id", j->id), KV_ERR(e));
     err_free(e);
 }
 
-static fallible strip_start(struct serve *s, const struct record *r, const struct native_mount *m)
+static fallible strip_start(struct launcher *l, const struct record *r,
+                            const struct native_mount *m)
 {
     own_fd source = -1;
 
-    if (m->root >= s->policy->root_count)
+    if (m->root >= l->policy->root_count)
         return err_new(ERR_NOT_FOUND, "its directory is no longer on the list");
-    TRY(fd_open_beneath(s->policy->roots[m->root].dir, str_of(m->path), O_PATH, 0, &source));
-    struct serve_job *j = serve_job_new(s, strip_box, on_stripped);
+    TRY(fd_open_beneath(l->policy->roots[m->root].dir, str_of(m->path), O_PATH, 0, &source));
+    struct launcher_job *j = launcher_job_new(l, strip_box, on_stripped);
     j->dir = take_fd(&source);
     j->since_wall_ns = r->made_wall_ns;
     memcpy(j->id, r->id, sizeof j->id);
-    struct err *e = serve_job_start(j);
+    struct err *e = launcher_job_start(j);
     if (e)
-        serve_job_free(j);
+        launcher_job_free(j);
     return e;
 }
 
-void serve_strip(struct serve *s, const char *id)
+void launcher_strip(struct launcher *l, const char *id)
 {
-    own_fd dir = openat(s->host.boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    own_fd dir = openat(l->host.boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     struct record r = {.flags = 0};
-    struct err *e = s->host.user ? NULL : record_read(dir, &r);
+    struct err *e = l->host.user ? NULL : record_read(dir, &r);
 
-    for (unsigned i = 0; i < NATIVE_MOUNTS && !e && !s->host.user; i++)
+    for (unsigned i = 0; i < NATIVE_MOUNTS && !e && !l->host.user; i++)
         if (r.mounts[i].mode == NATIVE_RW)
-            e = strip_start(s, &r, &r.mounts[i]);
+            e = strip_start(l, &r, &r.mounts[i]);
     if (e)
         log_warn("set-id files may be left in a mounted directory", KV("id", id), KV_ERR(e));
     err_free(e);

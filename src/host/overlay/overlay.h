@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* kept.h — changes that sandboxes left behind: state/box/ID/mNu is the layer over a directory, mNs
- * a link whose text names that directory, and mNi one that says which directory that was.
+/* overlay.h — changes that sandboxes left behind: state/box/ID/mNu is the layer over a directory,
+ * mNs a link whose text names that directory, and mNi one that says which directory that was.
  *
  * A sandbox that runs has both too: its changes can be looked at and applied, not dropped. */
 #pragma once
@@ -16,10 +16,10 @@
 #include "host/snaps/snaps.h"
 #include "sandbox/native/msg.h"
 
-#define KEPT_LAYERS_MAX 8
-#define KEPT_ID_MAX     64
+#define OVERLAY_LAYERS_MAX 8
+#define OVERLAY_ID_MAX     64
 
-struct kept_layer {
+struct overlay_layer {
     unsigned mount;                   /* which of the sandbox's */
     char *path;                       /* the directory on the host */
     int lower;                        /* the same, open */
@@ -32,57 +32,58 @@ struct kept_layer {
     char *places[NATIVE_MOUNTS + 1]; /* in it, where others were mounted */
 };
 
-struct kept {
-    char id[KEPT_ID_MAX];
+struct overlays {
+    char id[OVERLAY_ID_MAX];
     int dir; /* box/ID */
     bool running;
     bool claimed; /* it runs, or was killed and the next sweep has not been here */
-    struct kept_layer layers[KEPT_LAYERS_MAX];
+    struct overlay_layer layers[OVERLAY_LAYERS_MAX];
     size_t count;
 };
 
 /* Notes that mount n of the sandbox whose directory is box lies over path. */
-fallible kept_note(int box, unsigned n, const char *path);
+fallible overlay_note(int box, unsigned n, const char *path);
 /* Notes which directory that is, whatever its name will be: the first one noted counts, for the
  * layer's changes are those of it. */
-fallible kept_note_which(int box, unsigned n, int source, bool user);
+fallible overlay_note_which(int box, unsigned n, int source, bool user);
 /* Whether an ordinary user mounted it, which is whoever asks in sandboxes of older versions. */
-bool kept_by_user(int box, unsigned n);
+bool overlay_by_user(int box, unsigned n);
 /* The same by a note that was read elsewhere: the text of a link. */
-fallible kept_note_text(int box, unsigned n, const char *which);
+fallible overlay_note_text(int box, unsigned n, const char *which);
 /* Is source another one than was noted? Older versions noted none (was.len 0), which fits all. */
-fallible kept_look_which(int box, unsigned n, int source, bool *ret_other);
-fallible kept_is_other(struct str was, int source, bool *ret_other);
-#define KEPT_OTHER "another directory has its name now"
-fallible kept_refuse_other(void); /* ERR_CONFLICT: so it is */
+fallible overlay_look_which(int box, unsigned n, int source, bool *ret_other);
+fallible overlay_is_other(struct str was, int source, bool *ret_other);
+#define OVERLAY_OTHER "another directory has its name now"
+fallible overlay_refuse_other(void); /* ERR_CONFLICT: so it is */
 /* The file in which apply notes what it did to that very directory; -1 when there is none, or none
  * can be made. */
-int kept_open_notes(int box, unsigned n, bool create);
-void kept_forget_which(int box, unsigned n);
+int overlay_open_notes(int box, unsigned n, bool create);
+void overlay_forget_which(int box, unsigned n);
 /* Nothing changed there: it is nobody's last sandbox from now on, although it is still removed. */
-void kept_forget(int box, unsigned n);
+void overlay_forget(int box, unsigned n);
 
 /* The same for the image it runs on, so that this is not removed under it. */
-fallible kept_note_image(int box, struct str id);
-bool kept_image_in_use(int state, struct str id); /* true also when we cannot tell */
+fallible overlay_note_image(int box, struct str id);
+bool overlay_image_in_use(int state, struct str id); /* true also when we cannot tell */
 
 /* All that have left changes, or make them now, the last one first; in a. */
-struct kept_found {
-    char id[KEPT_ID_MAX];
+struct overlay_found {
+    char id[OVERLAY_ID_MAX];
     uint64_t made_wall_ns; /* when it ended, or began if it was killed or runs */
 };
-fallible kept_list(int state, struct arena *a, struct kept_found **ret_list, size_t *ret_count);
+fallible overlay_list(int state, struct arena *a, struct overlay_found **ret_list,
+                      size_t *ret_count);
 /* The directory that mount n lies over; false: none, or it is not noted. */
-bool kept_read_note(int box, unsigned n, char out[PATH_MAX]);
+bool overlay_read_note(int box, unsigned n, char out[PATH_MAX]);
 
 /* id NULL: the one that was last made over the directory here (an absolute path) or one above it.
  * ERR_NOT_FOUND says what there is instead. */
-fallible kept_open(int state, const char *id, const char *here, struct kept *ret);
+fallible overlay_open(int state, const char *id, const char *here, struct overlays *ret);
 /* The same without its layers, for whoever drops it: the directories may be gone by now. */
-fallible kept_open_box(int state, const char *id, const char *here, struct kept *ret);
-void kept_done(struct kept *k);
-struct changes_source kept_source(const struct kept_layer *l); /* borrows */
-void kept_begin_notes(struct kept *k);                         /* before an apply */
+fallible overlay_open_box(int state, const char *id, const char *here, struct overlays *ret);
+void overlays_done(struct overlays *k);
+struct changes_source overlay_source(const struct overlay_layer *l); /* borrows */
+void overlay_begin_notes(struct overlays *k);                        /* before an apply */
 /* Drops the changes and the sandbox's directory (which is the sweep's if it was killed); ERR_BUSY
  * while it runs. */
-fallible kept_drop(int state, struct kept *k);
+fallible overlay_drop(int state, struct overlays *k);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* serve_claim.c — what the policy lets a server have, and the claim of a warm sandbox. A claim asks
+/* claim.c — what the policy lets a server have, and the claim of a warm sandbox. A claim asks
  * for no more than a start may: the same rules, once. */
 #include <fcntl.h>
 #include <poll.h>
@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "host/launcher/serve.h"
+#include "host/launcher/inner.h"
 #include "wire/bind.h"
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
@@ -43,9 +43,9 @@ static fallible apply_limits(const struct launcher_policy *p, struct native_requ
     return NULL;
 }
 
-fallible serve_apply_policy(const struct serve *s, struct native_request *r)
+fallible launcher_apply_policy(const struct launcher *l, struct native_request *r)
 {
-    const struct launcher_policy *p = s->policy;
+    const struct launcher_policy *p = l->policy;
 
     if (r->image == NATIVE_IMAGE_STORED ? !p->stored_images : r->image >= p->image_count)
         return err_new(ERR_FORBIDDEN, "image %u is not on the list", r->image);
@@ -70,7 +70,7 @@ fallible serve_apply_policy(const struct serve *s, struct native_request *r)
 
 /* A memfd that can no longer change: the child maps it, and a file of the server's could block or
  * shrink under it. Output goes to a pipe and nothing else: no socket of the host's enters. */
-fallible serve_check_block(const struct serve_fds *in, size_t block, bool log)
+fallible launcher_check_block(const struct launcher_fds *in, size_t block, bool log)
 {
     struct stat st;
 
@@ -83,13 +83,13 @@ fallible serve_check_block(const struct serve_fds *in, size_t block, bool log)
     return NULL;
 }
 
-fallible serve_open_sources(const struct serve *s, const struct native_request *r,
-                            int sources[NATIVE_MOUNTS])
+fallible launcher_open_sources(const struct launcher *l, const struct native_request *r,
+                               int sources[NATIVE_MOUNTS])
 {
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
         const struct native_mount *at = &r->mounts[i];
         if (at->mode && at->root != NATIVE_ROOT_IMAGE)
-            TRY_WRAP(fd_open_beneath(s->policy->roots[at->root].dir, str_of(at->path), O_PATH, 0,
+            TRY_WRAP(fd_open_beneath(l->policy->roots[at->root].dir, str_of(at->path), O_PATH, 0,
                                      &sources[i]),
                      "mount '%s'", at->target);
     }
@@ -100,7 +100,7 @@ fallible serve_open_sources(const struct serve *s, const struct native_request *
  * --------------------------------------------------------------------------------------- */
 
 /* Where its files are was decided when it was started. */
-static fallible may_use_disk(const struct serve_box *b, const struct native_request *r)
+static fallible may_use_disk(const struct launcher_box *b, const struct native_request *r)
 {
     if (r->limits.disk_bytes != b->waits->limits.disk_bytes)
         return err_new(ERR_UNSUPPORTED, "a warm sandbox keeps the disk limit it was started with");
@@ -112,8 +112,8 @@ static fallible may_use_disk(const struct serve_box *b, const struct native_requ
     return NULL;
 }
 
-static fallible may_claim(const struct serve *s, const struct serve_box *b,
-                          struct native_request *r, const struct serve_fds *in)
+static fallible may_claim(const struct launcher *l, const struct launcher_box *b,
+                          struct native_request *r, const struct launcher_fds *in)
 {
     if (b->state != NATIVE_WAITING)
         return err_new(ERR_CONFLICT, "sandbox '%s' does not wait for a claim", b->box.id);
@@ -122,29 +122,29 @@ static fallible may_claim(const struct serve *s, const struct serve_box *b,
                        b->box.id, b->waits->image_name, r->image_name);
     r->image = b->waits->image;
     memcpy(r->image_name, b->waits->image_name, sizeof r->image_name);
-    TRY(serve_apply_policy(s, r));
+    TRY(launcher_apply_policy(l, r));
     TRY(may_use_disk(b, r));
-    return serve_check_block(in, 1, r->flags & NATIVE_FD_LOG);
+    return launcher_check_block(in, 1, r->flags & NATIVE_FD_LOG);
 }
 
 /* Pid 1 has gone, and we have not heard of it yet? */
-static bool is_gone(const struct serve_box *b)
+static bool is_gone(const struct launcher_box *b)
 {
     struct pollfd p = {.fd = b->control};
 
     return poll(&p, 1, 0) != 0;
 }
 
-static fallible claim_box(struct serve *s, struct serve_box *b, const struct box_spec *spec)
+static fallible claim_box(struct launcher *l, struct launcher_box *b, const struct box_spec *spec)
 {
-    TRY(box_claim(&s->host, &b->box, spec, b->waits));
+    TRY(box_claim(&l->host, &b->box, spec, b->waits));
     return is_gone(b) ? err_new(ERR_CLOSED, "tell pid 1: it has ended") : NULL;
 }
 
-static void end_half_bound(struct serve *s, struct serve_box *b)
+static void end_half_bound(struct launcher *l, struct launcher_box *b)
 {
     b->box.worn = true; /* its groups may not have the limits that were noted */
-    struct err *lives = box_kill(&s->host, &b->box); /* nobody else's */
+    struct err *lives = box_kill(&l->host, &b->box); /* nobody else's */
     if (lives)
         log_warn("sandbox not killed", KV("id", b->box.id), KV_ERR(lives));
     err_free(lives);
@@ -152,7 +152,7 @@ static void end_half_bound(struct serve *s, struct serve_box *b)
 
 /* The connection is closed with what came: its end wakes pid 1 once more. Should that one have no
  * room for a byte, it is killed, and its end is told as any other. */
-static void claim_give(struct serve *s, struct serve_box *b, struct serve_fds *in)
+static void claim_give(struct launcher *l, struct launcher_box *b, struct launcher_fds *in)
 {
     static const char byte = BIND_BYTE;
     own(err) e = fd_send(b->control, str_n(&byte, 1), in->fds, in->count);
@@ -161,27 +161,27 @@ static void claim_give(struct serve *s, struct serve_box *b, struct serve_fds *i
     if (!e)
         return;
     log_warn("a claim did not reach its sandbox", KV("id", b->box.id), KV_ERR(e));
-    end_half_bound(s, b);
+    end_half_bound(l, b);
 }
 
 /* Who claims is answered before pid 1 is told: it and its server have more to do than we, and
  * would do that first where they wake up on our processor. */
-fallible serve_claim(struct serve *s, struct serve_box *b, const struct native_request *r,
-                     struct serve_fds *in, struct native_reply *reply, bool *ret_later)
+fallible launcher_claim(struct launcher *l, struct launcher_box *b, const struct native_request *r,
+                        struct launcher_fds *in, struct native_reply *reply, bool *ret_later)
 {
     struct native_request req = *r;
     struct box_spec spec = {.req = &req,
                             .disk = b->disk == NATIVE_DISK_PROJECT ? b->disk : NATIVE_DISK_NONE};
-    struct serve_fds none = {.count = 0};
-    struct err *e = may_claim(s, b, &req, in);
+    struct launcher_fds none = {.count = 0};
+    struct err *e = may_claim(l, b, &req, in);
 
     memset(spec.sources, -1, sizeof spec.sources);
     if (!e)
-        e = serve_open_sources(s, &req, spec.sources);
+        e = launcher_open_sources(l, &req, spec.sources);
     reply->state = b->state;
-    if (!e && (e = claim_box(s, b, &spec))) {
+    if (!e && (e = claim_box(l, b, &spec))) {
         reply->state = NATIVE_EXITED;
-        end_half_bound(s, b);
+        end_half_bound(l, b);
         b->told = false; /* by this answer */
     } else if (!e) {
         b->state = reply->state = NATIVE_RUNNING;
@@ -189,9 +189,9 @@ fallible serve_claim(struct serve *s, struct serve_box *b, const struct native_r
             b->plain &= !req.mounts[i].mode;
         free(b->waits);
         b->waits = NULL;
-        serve_answer(s, reply, NULL, &none);
+        launcher_answer(l, reply, NULL, &none);
         *ret_later = true;
-        claim_give(s, b, in);
+        claim_give(l, b, in);
     }
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++)
         own_close_p(&spec.sources[i]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/kept/kept.h"
+#include "host/overlay/overlay.h"
 #include "test/changes_kit.h"
 
-TEST(kept_directory_of_an_overlay_stays_the_same_when_it_is_copied_up)
+TEST(overlay_knows_its_directory_when_that_was_copied_up)
 {
     char path[400];
     struct kit k;
@@ -15,16 +15,16 @@ TEST(kept_directory_of_an_overlay_stays_the_same_when_it_is_copied_up)
     own_fd box = open(test_dir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     snprintf(path, sizeof path, "%s/d", k.merged);
     own_fd before = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    CHECK_OK(kept_note_which(box, 0, before, false));
+    CHECK_OK(overlay_note_which(box, 0, before, false));
     pass_a_step(&k);
     sh(&k, k.merged, "echo 1 >d/new");
     own_fd after = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     bool is_other = true;
-    CHECK_OK(kept_look_which(box, 0, after, &is_other));
+    CHECK_OK(overlay_look_which(box, 0, after, &is_other));
     CHECK(!is_other);
     snprintf(path, sizeof path, "%s/other", k.merged);
     own_fd other = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    CHECK_OK(kept_look_which(box, 0, other, &is_other));
+    CHECK_OK(overlay_look_which(box, 0, other, &is_other));
     CHECK(is_other);
     CHECK(umount2(k.merged, MNT_DETACH) == 0);
     kit_done(&k);

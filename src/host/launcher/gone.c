@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* serve_gone.c — what is removed goes in two steps, so that nobody waits for the files of others.
+/* gone.c — what is removed goes in two steps, so that nobody waits for the files of others.
  *
  * box/<ID> is renamed into state/gone: from then on the sandbox is gone for everybody, for the next
  * launcher too. A child that can reach that directory and nothing else deletes what is there, for
@@ -20,7 +20,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "host/launcher/disk.h"
-#include "host/launcher/serve_job.h"
+#include "host/launcher/job.h"
 #include "host/tree/inner.h"
 #include "host/worker/worker.h"
 
@@ -38,7 +38,7 @@ enum { WAKE = 'w', QUIT = 'q' };
 
 /* One that cannot be deleted is not in the way of the others. What is there may be more than was
  * counted: a launcher before us left it. */
-static fallible delete_all(int dir, bool hulls, struct serve_swept *swept, uint64_t put,
+static fallible delete_all(int dir, bool hulls, struct launcher_swept *swept, uint64_t put,
                            uint64_t *ret_left)
 {
     own_done(buf) names = {0};
@@ -62,10 +62,10 @@ static fallible delete_all(int dir, bool hulls, struct serve_swept *swept, uint6
 }
 
 /* What is put there meanwhile is announced by another byte. */
-static fallible delete_until_told(struct serve_job *j)
+static fallible delete_until_told(struct launcher_job *j)
 {
-    struct serve_swept *swept = j->serve->gone.swept;
-    int dir = j->serve->gone.dir;
+    struct launcher_swept *swept = j->launcher->gone.swept;
+    int dir = j->launcher->gone.dir;
     char words[64];
 
     TRY(worker_fence(&(struct worker_fence){.root = dir,
@@ -74,7 +74,7 @@ static fallible delete_until_told(struct serve_job *j)
                                             .fds = (int[]){j->out, j->dir},
                                             .fd_count = 2}));
     own_fd hulls = openat(dir, BOX_HULL, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    bool has_hulls = j->serve->hulls.ring;
+    bool has_hulls = j->launcher->hulls.ring;
     if (has_hulls && hulls < 0)
         return err_sys("open what is used again"); /* the next of us may do better */
     for (bool quit = false; !quit;) {
@@ -87,7 +87,7 @@ static fallible delete_until_told(struct serve_job *j)
         uint64_t put = __atomic_load_n(&swept->put, __ATOMIC_ACQUIRE); /* what we see, and more */
         uint64_t left = 0;
         if (has_hulls)
-            serve_hull_hollow(hulls, &swept->hulls);
+            launcher_hull_hollow(hulls, &swept->hulls);
         TRY(delete_all(dir, quit || !has_hulls, swept, put, &left));
         __atomic_store_n(&swept->done, put - (left < put ? left : put), __ATOMIC_RELAXED);
     }
@@ -96,39 +96,39 @@ static fallible delete_until_told(struct serve_job *j)
 
 /* --- here --- */
 
-static uint64_t gone_undone(const struct serve_gone *g)
+static uint64_t gone_undone(const struct launcher_gone *g)
 {
     return g->swept->put - __atomic_load_n(&g->swept->done, __ATOMIC_RELAXED);
 }
 
-static uint64_t all_undone(const struct serve *s)
+static uint64_t all_undone(const struct launcher *l)
 {
-    return gone_undone(&s->gone) + serve_hulls_undone(s);
+    return gone_undone(&l->gone) + launcher_hulls_undone(l);
 }
 
-static void tell_broom(struct serve *s, char word);
+static void tell_deleter(struct launcher *l, char word);
 
 static void on_again(struct loop_timer *t)
 {
-    tell_broom(container_of(t, struct serve, gone.again), WAKE);
+    tell_deleter(container_of(t, struct launcher, gone.again), WAKE);
 }
 
 /* Told once, and tried until it works. */
-static void have_no_broom(struct serve *s, struct err *e)
+static void have_no_deleter(struct launcher *l, struct err *e)
 {
-    struct serve_gone *g = &s->gone;
+    struct launcher_gone *g = &l->gone;
 
     if (!g->told)
         log_warn("nobody deletes the files of removed sandboxes; tried again every second",
-                 KV("waiting", all_undone(s)), KV_ERR(e));
+                 KV("waiting", all_undone(l)), KV_ERR(e));
     g->told = g->told ? g->told : 1;
     err_free(e);
-    if (all_undone(s) && !s->ending)
-        loop_timer_start(s->loop, &g->again, AGAIN_MS, on_again);
+    if (all_undone(l) && !l->ending)
+        loop_timer_start(l->loop, &g->again, AGAIN_MS, on_again);
 }
 
 /* Without anybody who deletes there is a bound too, and that is worth a word. */
-static bool has_room(struct serve_gone *g)
+static bool has_room(struct launcher_gone *g)
 {
     uint64_t waiting = gone_undone(g);
 
@@ -143,36 +143,36 @@ static bool has_room(struct serve_gone *g)
     return waiting < MOST_GONE;
 }
 
-static void on_broom_dead(struct serve_job *j, struct err *e)
+static void on_deleter_dead(struct launcher_job *j, struct err *e)
 {
-    struct serve_gone *g = &j->serve->gone;
+    struct launcher_gone *g = &j->launcher->gone;
 
     own_close_p(&g->tell);
     g->tell = -1;
-    g->broom = NULL;
-    have_no_broom(j->serve, e ? e : err_new(ERR_INTERNAL, "who deletes has ended"));
+    g->deleter = NULL;
+    have_no_deleter(j->launcher, e ? e : err_new(ERR_INTERNAL, "who deletes has ended"));
 }
 
-static fallible start_broom(struct serve *s)
+static fallible start_deleter(struct launcher *l)
 {
-    struct serve_gone *g = &s->gone;
+    struct launcher_gone *g = &l->gone;
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_sys("make a pipe");
     own_fd tell = ends[1];
-    struct serve_job *j = serve_job_new(s, delete_until_told, on_broom_dead);
+    struct launcher_job *j = launcher_job_new(l, delete_until_told, on_deleter_dead);
     j->dir = ends[0];
     struct err *e = fcntl(tell, F_SETFL, O_NONBLOCK) < 0 ? err_sys("set up a pipe") : NULL;
     if (!e)
-        e = serve_job_start(j);
+        e = launcher_job_start(j);
     if (e) {
-        serve_job_free(j);
+        launcher_job_free(j);
         return e;
     }
     own_close_p(&j->dir); /* the child has it */
     j->dir = -1;
-    g->broom = j;
+    g->deleter = j;
     g->hurries = false;
     (void)setpriority(PRIO_PROCESS, (id_t)j->child.pid, BEHIND); /* nobody waits for it */
     g->tell = take_fd(&tell);
@@ -180,13 +180,13 @@ static fallible start_broom(struct serve *s)
 }
 
 /* A pipe that is full holds enough to wake it. */
-static void tell_broom(struct serve *s, char word)
+static void tell_deleter(struct launcher *l, char word)
 {
-    struct serve_gone *g = &s->gone;
-    struct err *e = g->broom ? NULL : start_broom(s);
+    struct launcher_gone *g = &l->gone;
+    struct err *e = g->deleter ? NULL : start_deleter(l);
 
     if (e) {
-        have_no_broom(s, e);
+        have_no_deleter(l, e);
         return;
     }
     loop_timer_stop(&g->again);
@@ -195,23 +195,23 @@ static void tell_broom(struct serve *s, char word)
 }
 
 /* Not allowed to everybody: then it stays behind. */
-static void hurry_broom(struct serve *s)
+static void hurry_deleter(struct launcher *l)
 {
-    struct serve_gone *g = &s->gone;
-    uint64_t waiting = all_undone(s);
+    struct launcher_gone *g = &l->gone;
+    uint64_t waiting = all_undone(l);
     bool hurry = waiting >= (g->hurries ? MANY_GONE / 4 : MANY_GONE);
     int ours = getpriority(PRIO_PROCESS, 0);
 
-    if (!g->broom || hurry == g->hurries)
+    if (!g->deleter || hurry == g->hurries)
         return;
     g->hurries = hurry;
-    (void)setpriority(PRIO_PROCESS, (id_t)g->broom->child.pid,
+    (void)setpriority(PRIO_PROCESS, (id_t)g->deleter->child.pid,
                       hurry || ours > BEHIND ? ours : BEHIND);
 }
 
-static bool put_aside(struct serve *s, int dir, const char *id)
+static bool put_aside(struct launcher *l, int dir, const char *id)
 {
-    struct serve_gone *g = &s->gone;
+    struct launcher_gone *g = &l->gone;
     char name[24];
 
     if (g->dir < 0 || !has_room(g))
@@ -229,33 +229,33 @@ static bool put_aside(struct serve *s, int dir, const char *id)
 }
 
 /* One that cannot be is the next launcher's. */
-void serve_gone_put(struct serve *s, int dir, const char *name)
+void launcher_gone_put(struct launcher *l, int dir, const char *name)
 {
-    if (put_aside(s, dir, name))
-        tell_broom(s, WAKE);
+    if (put_aside(l, dir, name))
+        tell_deleter(l, WAKE);
 }
 
 /* Only with somebody there who empties it. */
-bool serve_reuse(struct serve *s, const char *id, unsigned lives)
+bool launcher_reuse(struct launcher *l, const char *id, unsigned lives)
 {
-    if (!s->gone.broom || !serve_hull_put(s, id, lives))
+    if (!l->gone.deleter || !launcher_hull_put(l, id, lives))
         return false;
-    tell_broom(s, WAKE);
-    hurry_broom(s);
-    serve_rest_later(s);
+    tell_deleter(l, WAKE);
+    hurry_deleter(l);
+    launcher_rest_later(l);
     return true;
 }
 
-fallible serve_discard(struct serve *s, const char *id)
+fallible launcher_discard(struct launcher *l, const char *id)
 {
-    own_fd dir = openat(s->host.boxes, id, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    own_fd dir = openat(l->host.boxes, id, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
     if (dir >= 0)
         disk_forget(dir);
-    if (!put_aside(s, s->host.boxes, id))
-        return box_remove_dir(&s->host, id);
-    tell_broom(s, WAKE);
-    hurry_broom(s);
+    if (!put_aside(l, l->host.boxes, id))
+        return box_remove_dir(&l->host, id);
+    tell_deleter(l, WAKE);
+    hurry_deleter(l);
     return NULL;
 }
 
@@ -270,9 +270,9 @@ static bool has_any(int dir, bool hulls)
 }
 
 /* Without it everything is deleted at once, as slow as that is. */
-void serve_gone_open(struct serve *s)
+void launcher_gone_open(struct launcher *l)
 {
-    struct serve_gone *g = &s->gone;
+    struct launcher_gone *g = &l->gone;
     struct err *e = NULL;
 
     g->swept =
@@ -281,32 +281,32 @@ void serve_gone_open(struct serve *s)
         g->swept = NULL;
         e = err_sys("map a page to share");
     } else
-        e = fd_make_dirs(s->host.dir, STR(BOX_GONE), 0700, &g->dir);
+        e = fd_make_dirs(l->host.dir, STR(BOX_GONE), 0700, &g->dir);
     if (e)
         log_warn("sandboxes are deleted when they are removed", KV_ERR(e));
     else {
-        put_aside(s, g->dir, BOX_HULL); /* a launcher's before us */
-        serve_hulls_open(s, &g->swept->hulls);
-        if (has_any(g->dir, s->hulls.ring)) {
+        put_aside(l, g->dir, BOX_HULL); /* a launcher's before us */
+        launcher_hulls_open(l, &g->swept->hulls);
+        if (has_any(g->dir, l->hulls.ring)) {
             g->swept->put++;
-            tell_broom(s, WAKE);
+            tell_deleter(l, WAKE);
         }
     }
     err_free(e);
 }
 
-void serve_gone_drain(struct serve *s)
+void launcher_gone_drain(struct launcher *l)
 {
-    struct serve_job *j = s->gone.broom;
+    struct launcher_job *j = l->gone.deleter;
     siginfo_t info;
 
-    serve_hulls_close(s);
+    launcher_hulls_close(l);
     if (!j) {
-        unlinkat(s->gone.dir, BOX_HULL, AT_REMOVEDIR); /* what is in it is the next launcher's */
+        unlinkat(l->gone.dir, BOX_HULL, AT_REMOVEDIR); /* what is in it is the next launcher's */
         return;
     }
-    (void)fcntl(s->gone.tell, F_SETFL, 0);
-    tell_broom(s, QUIT);
+    (void)fcntl(l->gone.tell, F_SETFL, 0);
+    tell_deleter(l, QUIT);
     struct err *e = fd_wait(j->child.io.fd, POLLIN, DRAIN_MS);
     if (e) {
         log_warn("removed files are left for later", KV_ERR(e));
@@ -316,8 +316,8 @@ void serve_gone_drain(struct serve *s)
     while (waitid(P_PID, (id_t)j->child.pid, &info, WEXITED) < 0 && errno == EINTR)
         ;
     loop_child_stop(&j->child);
-    serve_job_free(j);
-    own_close_p(&s->gone.tell);
-    s->gone.tell = -1;
-    s->gone.broom = NULL;
+    launcher_job_free(j);
+    own_close_p(&l->gone.tell);
+    l->gone.tell = -1;
+    l->gone.deleter = NULL;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* serve_job.c — see serve_job.h. */
-#include "host/launcher/serve_job.h"
+/* job.c — see job.h. */
+#include "host/launcher/job.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,18 +21,23 @@ struct verdict { /* what a child says at its end; one that did well need not */
     char text[NATIVE_TEXT_MAX];
 };
 
-struct serve_job *serve_job_new(struct serve *s, fallible (*run)(struct serve_job *j),
-                                void (*ended)(struct serve_job *j, struct err *e))
+struct launcher_job *launcher_job_new(struct launcher *l, fallible (*run)(struct launcher_job *j),
+                                      void (*ended)(struct launcher_job *j, struct err *e))
 {
-    struct serve_job *j = mem_new(sizeof *j);
+    struct launcher_job *j = mem_new(sizeof *j);
 
-    *j = (struct serve_job){
-        .serve = s, .run = run, .ended = ended, .dir = -1, .heard = -1, .asked = -1, .result = -1};
-    list_add(&s->jobs, &j->link);
+    *j = (struct launcher_job){.launcher = l,
+                               .run = run,
+                               .ended = ended,
+                               .dir = -1,
+                               .heard = -1,
+                               .asked = -1,
+                               .result = -1};
+    list_add(&l->jobs, &j->link);
     return j;
 }
 
-void serve_job_free(struct serve_job *j)
+void launcher_job_free(struct launcher_job *j)
 {
     own_close_p(&j->dir);
     own_close_p(&j->heard);
@@ -42,10 +47,10 @@ void serve_job_free(struct serve_job *j)
     free(j);
 }
 
-void serve_job_answer(struct serve_job *j, struct err *e, struct serve_fds *fds)
+void launcher_job_answer(struct launcher_job *j, struct err *e, struct launcher_fds *fds)
 {
     if (j->reply.op && !j->unasked) {
-        serve_answer(j->serve, &j->reply, e, fds);
+        launcher_answer(j->launcher, &j->reply, e, fds);
         return;
     }
     if (e)
@@ -55,28 +60,28 @@ void serve_job_answer(struct serve_job *j, struct err *e, struct serve_fds *fds)
         own_close_p(&fds->fds[i]);
 }
 
-void serve_jobs_unasked(struct serve *s)
+void launcher_jobs_unasked(struct launcher *l)
 {
-    LIST_EACH(j, &s->jobs, struct serve_job, link)
+    LIST_EACH(j, &l->jobs, struct launcher_job, link)
         j->unasked = true;
 }
 
-unsigned serve_job_count(const struct serve *s, fallible (*run)(struct serve_job *j))
+unsigned launcher_job_count(const struct launcher *l, fallible (*run)(struct launcher_job *j))
 {
     unsigned n = 0;
 
-    LIST_EACH(j, &s->jobs, struct serve_job, link)
+    LIST_EACH(j, &l->jobs, struct launcher_job, link)
         n += j->run == run;
     return n;
 }
 
-static _Noreturn void job_child(struct serve_job *j, pid_t launcher, int out)
+static _Noreturn void job_child(struct launcher_job *j, pid_t launcher, int out)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != launcher)
         _exit(1);
-    own_close_p(&j->serve->sock); /* its end is ours to tell, not this child's */
-    signal(SIGALRM, SIG_DFL);     /* ends a job that takes too long */
+    own_close_p(&j->launcher->sock); /* its end is ours to tell, not this child's */
+    signal(SIGALRM, SIG_DFL);        /* ends a job that takes too long */
     j->out = out;
     struct err *e = j->run(j);
     struct verdict v = {.code = e ? (uint32_t)err_code(e) : 0};
@@ -85,7 +90,7 @@ static _Noreturn void job_child(struct serve_job *j, pid_t launcher, int out)
     _exit(e != NULL);
 }
 
-static fallible job_result(struct serve_job *j)
+static fallible job_result(struct launcher_job *j)
 {
     struct verdict v;
     bool heard = read(j->heard, &v, sizeof v) == sizeof v;
@@ -101,13 +106,13 @@ static fallible job_result(struct serve_job *j)
 
 static void on_job_dead(struct loop_child *c)
 {
-    struct serve_job *j = container_of(c, struct serve_job, child);
+    struct launcher_job *j = container_of(c, struct launcher_job, child);
 
     j->ended(j, job_result(j));
-    serve_job_free(j);
+    launcher_job_free(j);
 }
 
-fallible serve_job_start(struct serve_job *j)
+fallible launcher_job_start(struct launcher_job *j)
 {
     int ends[2];
 
@@ -115,13 +120,14 @@ fallible serve_job_start(struct serve_job *j)
         return err_sys("make a pipe");
     j->heard = ends[0];
     own_fd out = ends[1];
-    box_clear_seat(&j->serve->host); /* or the child holds an end whose EOF tells of an exec */
+    box_clear_fd_slot(
+        &j->launcher->host); /* or the child holds an end whose EOF tells of an exec */
     pid_t launcher = getpid(), pid = fork();
     if (pid == 0)
         job_child(j, launcher, out);
     if (pid < 0)
         return err_sys("fork");
-    struct err *e = loop_child_start(j->serve->loop, &j->child, pid, -1, on_job_dead);
+    struct err *e = loop_child_start(j->launcher->loop, &j->child, pid, -1, on_job_dead);
     if (e) {
         kill(pid, SIGKILL); /* our child, not reaped */
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
@@ -130,18 +136,18 @@ fallible serve_job_start(struct serve_job *j)
     return e;
 }
 
-void serve_end_jobs(struct serve *s)
+void launcher_end_jobs(struct launcher *l)
 {
     siginfo_t info;
 
-    LIST_EACH(j, &s->jobs, struct serve_job, link) {
-        if (j == s->gone.broom)
+    LIST_EACH(j, &l->jobs, struct launcher_job, link) {
+        if (j == l->gone.deleter)
             continue;                /* there is work for it still */
         kill(j->child.pid, SIGKILL); /* our child, not reaped */
         while (waitid(P_PID, (id_t)j->child.pid, &info, WEXITED) < 0 && errno == EINTR)
             ;
         loop_child_stop(&j->child);
-        serve_snap_cut(j);
-        serve_job_free(j);
+        launcher_snap_cut(j);
+        launcher_job_free(j);
     }
 }

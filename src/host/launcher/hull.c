@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* serve_hull.c — directories of sandboxes that are used again.
+/* hull.c — directories of sandboxes that are used again.
  *
  * A directory, an upper layer and a place for overlay to work in are three inodes and three blocks,
  * made and freed in every life: on a disk that is told of freed blocks that is a tenth of a short
  * life's time. Of a sandbox whose files nobody but itself has had, box/<ID> is renamed to
- * gone/hull/<N>; who deletes (serve_gone.c) empties it there, and we rename it to the next one's
+ * gone/hull/<N>; who deletes (gone.c) empties it there, and we rename it to the next one's
  * box/<ID>. Before that we look for ourselves: what differs from a new one in anything we can see
  * is not used again. What we read ourselves, the record, is new each time.
  *
@@ -24,7 +24,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "host/launcher/serve.h"
+#include "host/launcher/inner.h"
 #include "host/tree/inner.h"
 #include "host/tree/tree.h"
 
@@ -80,14 +80,14 @@ static fallible hull_hollow(int dir, const char *name)
     return NULL;
 }
 
-void serve_hull_hollow(int dir, struct serve_hull_ring *r)
+void launcher_hull_hollow(int dir, struct launcher_hull_ring *r)
 {
     char name[HULL_NAME];
 
     while (r->done != __atomic_load_n(&r->put, __ATOMIC_ACQUIRE)) {
         name_of(r->done, name);
         struct err *e = hull_hollow(dir, name);
-        r->good[r->done % SERVE_HULLS] = !e;
+        r->good[r->done % LAUNCHER_HULLS] = !e;
         struct err *left = e ? box_delete(dir, name) : NULL;
         if (left)
             log_warn("a removed sandbox is left on the disk", KV("name", name), KV_ERR(left));
@@ -160,90 +160,90 @@ static bool is_good(int dir, const char *name)
            is_new(hull, BOX_WORK, 0700, nothing, &work) && futimens(upper, NULL) == 0;
 }
 
-uint32_t serve_hulls_undone(const struct serve *s)
+uint32_t launcher_hulls_undone(const struct launcher *l)
 {
-    const struct serve_hulls *k = &s->hulls;
+    const struct launcher_hulls *k = &l->hulls;
 
     return k->ring ? k->put - __atomic_load_n(&k->ring->done, __ATOMIC_ACQUIRE) : 0;
 }
 
-bool serve_hull_put(struct serve *s, const char *id, unsigned lives)
+bool launcher_hull_put(struct launcher *l, const char *id, unsigned lives)
 {
-    struct serve_hulls *k = &s->hulls;
+    struct launcher_hulls *k = &l->hulls;
     char name[HULL_NAME];
 
-    if (!k->ring || s->ending || lives + 1 >= HULL_LIVES || k->put - k->taken == SERVE_HULLS)
+    if (!k->ring || l->ending || lives + 1 >= HULL_LIVES || k->put - k->taken == LAUNCHER_HULLS)
         return false;
     name_of(k->put, name);
-    if (renameat(s->host.boxes, id, k->dir, name) < 0)
+    if (renameat(l->host.boxes, id, k->dir, name) < 0)
         return false;
-    k->lives[k->put % SERVE_HULLS] = (uint8_t)lives;
+    k->lives[k->put % LAUNCHER_HULLS] = (uint8_t)lives;
     __atomic_store_n(&k->ring->put, ++k->put, __ATOMIC_RELEASE);
     return true;
 }
 
 /* The next that was emptied; false: there is none. What the ring says is the child's word. */
-static bool hull_next(struct serve_hulls *k, uint32_t *ret_n)
+static bool hull_next(struct launcher_hulls *k, uint32_t *ret_n)
 {
     while (k->ring) {
         uint32_t done = __atomic_load_n(&k->ring->done, __ATOMIC_ACQUIRE);
         if (done == k->taken || done - k->taken > k->put - k->taken)
             return false;
         *ret_n = k->taken++;
-        if (k->ring->good[*ret_n % SERVE_HULLS])
+        if (k->ring->good[*ret_n % LAUNCHER_HULLS])
             return true;
     }
     return false;
 }
 
-bool serve_hull_take(struct serve *s, const char *id, unsigned *ret_lives)
+bool launcher_hull_take(struct launcher *l, const char *id, unsigned *ret_lives)
 {
-    struct serve_hulls *k = &s->hulls;
+    struct launcher_hulls *k = &l->hulls;
     char name[HULL_NAME];
     uint32_t n;
 
     while (hull_next(k, &n)) {
         name_of(n, name);
         if (!is_good(k->dir, name)) {
-            serve_gone_put(s, k->dir, name);
+            launcher_gone_put(l, k->dir, name);
             continue;
         }
-        if (renameat2(k->dir, name, s->host.boxes, id, RENAME_NOREPLACE) < 0) {
+        if (renameat2(k->dir, name, l->host.boxes, id, RENAME_NOREPLACE) < 0) {
             k->taken--; /* for the next: there is one of this name, most likely */
             return false;
         }
-        *ret_lives = k->lives[n % SERVE_HULLS] + 1u;
+        *ret_lives = k->lives[n % LAUNCHER_HULLS] + 1u;
         return true;
     }
     return false;
 }
 
-void serve_hulls_rest(struct serve *s)
+void launcher_hulls_rest(struct launcher *l)
 {
     char name[HULL_NAME];
     uint32_t n;
 
-    while (hull_next(&s->hulls, &n)) {
+    while (hull_next(&l->hulls, &n)) {
         name_of(n, name);
-        serve_gone_put(s, s->hulls.dir, name);
+        launcher_gone_put(l, l->hulls.dir, name);
     }
 }
 
-void serve_hulls_open(struct serve *s, struct serve_hull_ring *ring)
+void launcher_hulls_open(struct launcher *l, struct launcher_hull_ring *ring)
 {
-    struct serve_hulls *k = &s->hulls;
+    struct launcher_hulls *k = &l->hulls;
 
-    if (!s->host.many)
+    if (!l->host.many)
         return;
-    struct err *e = fd_make_dirs(s->gone.dir, STR(BOX_HULL), 0700, &k->dir);
+    struct err *e = fd_make_dirs(l->gone.dir, STR(BOX_HULL), 0700, &k->dir);
     if (!e)
         k->ring = ring;
     err_free(e); /* then each has a new directory */
 }
 
-void serve_hulls_close(struct serve *s)
+void launcher_hulls_close(struct launcher *l)
 {
-    own_close_p(&s->hulls.dir);
-    s->hulls.dir = -1;
-    s->hulls.ring = NULL;
+    own_close_p(&l->hulls.dir);
+    l->hulls.dir = -1;
+    l->hulls.ring = NULL;
 }

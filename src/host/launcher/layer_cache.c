@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* box_kept.c — the copies of layers that overlays are made of, with the ids of one range.
+/* layer_cache.c — the copies of layers that overlays are made of, with the ids of one range.
  *
  * They are the launcher's own: no sandbox has them, an overlay makes private copies of its own. To
  * make one is cheap, but to close one that is mounted nowhere waits for a grace period of RCU, and
@@ -18,31 +18,31 @@
 #include "host/launcher/mounts.h"
 
 #define KEPT    256 /* ranges: some more than sandboxes are warm and on their way */
-#define FILES   (4 * KEPT * BOX_KEPT_COPIES) /* of fewer descriptors none are spent here */
+#define FILES   (4 * KEPT * LAYER_CACHE_COPIES) /* of fewer descriptors none are spent here */
 #define NOBODY  UINT32_MAX
 #define ID_SIZE 72
 
-struct kept_range {
+struct overlay_range {
     char id[ID_SIZE]; /* of the layers; those of another go */
     uint64_t used_ns;
-    int fds[BOX_KEPT_COPIES];
+    int fds[LAYER_CACHE_COPIES];
 };
 
-struct box_kept {
+struct layer_cache {
     uint32_t slots[KEPT]; /* apart from the rest: all that is looked through */
     unsigned next;
-    struct kept_range ranges[KEPT];
+    struct overlay_range ranges[KEPT];
 };
 
-static void let_go(struct box_kept *k, unsigned at)
+static void let_go(struct layer_cache *k, unsigned at)
 {
-    for (unsigned i = 0; i < BOX_KEPT_COPIES && k->slots[at] != NOBODY; i++)
+    for (unsigned i = 0; i < LAYER_CACHE_COPIES && k->slots[at] != NOBODY; i++)
         own_close_p(&k->ranges[at].fds[i]);
     k->slots[at] = NOBODY;
 }
 
 /* KEPT: it is not there. */
-static unsigned kept_find(const struct box_kept *k, unsigned slot)
+static unsigned kept_find(const struct layer_cache *k, unsigned slot)
 {
     unsigned at = 0;
 
@@ -51,7 +51,7 @@ static unsigned kept_find(const struct box_kept *k, unsigned slot)
     return at;
 }
 
-static struct kept_range *range_for(struct box_kept *k, unsigned slot, const char *id)
+static struct overlay_range *range_for(struct layer_cache *k, unsigned slot, const char *id)
 {
     unsigned at = kept_find(k, slot);
 
@@ -66,35 +66,35 @@ static struct kept_range *range_for(struct box_kept *k, unsigned slot, const cha
     return &k->ranges[at];
 }
 
-struct box_kept *box_kept_new(void)
+struct layer_cache *layer_cache_new(void)
 {
     struct rlimit files;
 
     if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur < FILES)
         return NULL;
-    struct box_kept *k = mem_new(sizeof *k);
+    struct layer_cache *k = mem_new(sizeof *k);
     for (unsigned i = 0; i < KEPT; i++)
         k->slots[i] = NOBODY;
     return k;
 }
 
-void box_kept_drop(struct box_host *h, unsigned slot)
+void layer_cache_drop(struct box_host *h, unsigned slot)
 {
-    unsigned at = h->kept ? kept_find(h->kept, slot) : KEPT;
+    unsigned at = h->layer_cache ? kept_find(h->layer_cache, slot) : KEPT;
 
     if (at < KEPT)
-        let_go(h->kept, at);
+        let_go(h->layer_cache, at);
 }
 
-void box_kept_clear(struct box_host *h)
+void layer_cache_clear(struct box_host *h)
 {
-    for (unsigned i = 0; h->kept && i < KEPT; i++)
-        let_go(h->kept, i);
+    for (unsigned i = 0; h->layer_cache && i < KEPT; i++)
+        let_go(h->layer_cache, i);
 }
 
-bool box_kept_tidy(struct box_host *h, uint64_t before_ns, bool *ret_more)
+bool layer_cache_tidy(struct box_host *h, uint64_t before_ns, bool *ret_more)
 {
-    struct box_kept *k = h->kept;
+    struct layer_cache *k = h->layer_cache;
     unsigned old = KEPT, count = 0;
 
     for (unsigned i = 0; k && i < KEPT; i++) {
@@ -117,16 +117,16 @@ static bool is_of(int copy, int dir)
            was.st_ino == is.st_ino;
 }
 
-fallible box_kept_copy(struct box_host *h, unsigned slot, const char *id, unsigned n, int dir,
-                       int userns, int *ret_mount)
+fallible layer_cache_copy(struct box_host *h, unsigned slot, const char *id, unsigned n, int dir,
+                          int userns, int *ret_mount)
 {
-    if (!h->kept || n >= BOX_KEPT_COPIES || !id || !*id || strlen(id) >= ID_SIZE)
-        return mounts_clone(dir, userns, n != BOX_KEPT_HOME, ret_mount);
-    int *fd = &range_for(h->kept, slot, id)->fds[n];
+    if (!h->layer_cache || n >= LAYER_CACHE_COPIES || !id || !*id || strlen(id) >= ID_SIZE)
+        return mounts_clone(dir, userns, n != LAYER_CACHE_HOME, ret_mount);
+    int *fd = &range_for(h->layer_cache, slot, id)->fds[n];
     if (*fd >= 0 && !is_of(*fd, dir))
         own_close(take_fd(fd));
     if (*fd < 0)
-        TRY(mounts_clone(dir, userns, n != BOX_KEPT_HOME, fd));
+        TRY(mounts_clone(dir, userns, n != LAYER_CACHE_HOME, fd));
     *ret_mount = fcntl(*fd, F_DUPFD_CLOEXEC, 0);
     return *ret_mount < 0 ? err_sys("copy a descriptor") : NULL;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* serve_fresh.c — the layers of the host's own system, made again when the machine has changed,
+/* fresh.c — the layers of the host's own system, made again when the machine has changed,
  * before a sandbox needs them.
  *
  * A start looks whether its layers fit the machine, by inotify and once a second by looking, and
@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 #include "base/own.h"
-#include "host/launcher/serve_job.h"
+#include "host/launcher/job.h"
 
 #define QUIET_MS 1000 /* an upgrade changes many things in a row */
 #define LOOK_MS  1000 /* what inotify does not tell is seen after so long */
@@ -26,9 +26,9 @@ static bool has_host_image(const struct launcher_policy *p)
     return false;
 }
 
-static fallible make_layers(struct serve_job *j)
+static fallible make_layers(struct launcher_job *j)
 {
-    int state = j->serve->host.dir;
+    int state = j->launcher->host.dir;
     struct rootfs r;
 
     rootfs_init(&r);
@@ -39,33 +39,33 @@ static fallible make_layers(struct serve_job *j)
     return rootfs_host_has_old(state) ? rootfs_host_prune(state) : NULL;
 }
 
-static void fresh_look(struct serve *s);
+static void fresh_look(struct launcher *l);
 
-static void listen_again(struct serve_fresh *f)
+static void listen_again(struct launcher_fresh *f)
 {
     if (f->changed.loop)
         err_free(rootfs_host_watch(f->changed.fd)); /* what was there at first is watched still */
     f->deaf = false;
 }
 
-static void on_made(struct serve_job *j, struct err *e)
+static void on_made(struct launcher_job *j, struct err *e)
 {
-    struct serve *s = j->serve;
-    struct serve_fresh *f = &s->fresh;
+    struct launcher *l = j->launcher;
+    struct launcher_fresh *f = &l->fresh;
 
     rootfs_done(&f->layers);
     if (e)
         log_warn("layers of the host's system not made", KV_ERR(e));
     err_free(e);
     f->under_way = false;
-    f->old = rootfs_host_has_old(s->host.dir);
-    if ((f->again || (f->old && f->swept)) && !s->ending)
-        fresh_look(s);
+    f->old = rootfs_host_has_old(l->host.dir);
+    if ((f->again || (f->old && f->swept)) && !l->ending)
+        fresh_look(l);
 }
 
-static void fresh_look(struct serve *s)
+static void fresh_look(struct launcher *l)
 {
-    struct serve_fresh *f = &s->fresh;
+    struct launcher_fresh *f = &l->fresh;
 
     f->again = f->under_way;
     if (f->under_way)
@@ -74,32 +74,32 @@ static void fresh_look(struct serve *s)
     f->swept = false;
     listen_again(f);
     rootfs_done(&f->layers); /* held by us they could not be removed */
-    struct serve_job *j = serve_job_new(s, make_layers, on_made);
-    struct err *e = serve_job_start(j);
+    struct launcher_job *j = launcher_job_new(l, make_layers, on_made);
+    struct err *e = launcher_job_start(j);
     if (!e)
         return;
     log_warn("layers of the host's system not made", KV_ERR(e)); /* the next start makes them */
     err_free(e);
-    serve_job_free(j);
+    launcher_job_free(j);
     f->under_way = false;
 }
 
 static void on_quiet(struct loop_timer *t)
 {
-    fresh_look(container_of(t, struct serve, fresh.quiet));
+    fresh_look(container_of(t, struct launcher, fresh.quiet));
 }
 
 static void on_deep(struct loop_timer *t)
 {
-    struct serve *s = container_of(t, struct serve, fresh.deep);
+    struct launcher *l = container_of(t, struct launcher, fresh.deep);
 
-    s->fresh.used = false;
-    fresh_look(s);
+    l->fresh.used = false;
+    fresh_look(l);
 }
 
 static void on_changed(struct loop_io *io)
 {
-    struct serve *s = container_of(io, struct serve, fresh.changed);
+    struct launcher *l = container_of(io, struct launcher, fresh.changed);
     char events[4096];
     bool any = false;
 
@@ -107,78 +107,78 @@ static void on_changed(struct loop_io *io)
         any = true;
     if (!any)
         return;
-    rootfs_done(&s->fresh.layers);
-    s->fresh.deaf = true;
-    loop_timer_start(s->loop, &s->fresh.quiet, QUIET_MS, on_quiet);
+    rootfs_done(&l->fresh.layers);
+    l->fresh.deaf = true;
+    loop_timer_start(l->loop, &l->fresh.quiet, QUIET_MS, on_quiet);
 }
 
-static void fresh_used(struct serve *s)
+static void fresh_used(struct launcher *l)
 {
-    if (!s->fresh.used)
-        loop_timer_start(s->loop, &s->fresh.deep, (uint64_t)ROOTFS_FRESH_S * 1000, on_deep);
-    s->fresh.used = true;
+    if (!l->fresh.used)
+        loop_timer_start(l->loop, &l->fresh.deep, (uint64_t)ROOTFS_FRESH_S * 1000, on_deep);
+    l->fresh.used = true;
 }
 
 /* Listens first and looks then, so that a change between the two is heard by the next. */
-fallible serve_fresh_open(struct serve *s, struct rootfs *ret)
+fallible launcher_fresh_open(struct launcher *l, struct rootfs *ret)
 {
-    struct serve_fresh *f = &s->fresh;
+    struct launcher_fresh *f = &l->fresh;
     uint64_t now = clock_mono_ns(&clock_system);
 
-    fresh_used(s);
+    fresh_used(l);
     if (!f->changed.loop)
-        return rootfs_host_open(s->host.dir, ret);
+        return rootfs_host_open(l->host.dir, ret);
     on_changed(&f->changed);
     if (f->deaf)
         listen_again(f);
     if (now - f->looked_ns > LOOK_MS * NS_PER_MS)
         rootfs_done(&f->layers);
     if (!f->layers.mount_count) {
-        TRY(rootfs_host_open(s->host.dir, &f->layers));
+        TRY(rootfs_host_open(l->host.dir, &f->layers));
         f->looked_ns = now;
     }
     return rootfs_copy(&f->layers, ret);
 }
 
-void serve_fresh_swept(struct serve *s)
+void launcher_fresh_swept(struct launcher *l)
 {
-    s->fresh.swept = s->fresh.under_way; /* who looks now may have seen the sandbox still */
-    if (s->fresh.old && !s->ending)
-        fresh_look(s);
+    l->fresh.swept = l->fresh.under_way; /* who looks now may have seen the sandbox still */
+    if (l->fresh.old && !l->ending)
+        fresh_look(l);
 }
 
-static fallible fresh_watch(struct serve *s)
+static fallible fresh_watch(struct launcher *l)
 {
     own_fd fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 
     if (fd < 0)
         return err_sys("watch the host's system");
     TRY(rootfs_host_watch(fd));
-    TRY(loop_io_start(s->loop, &s->fresh.changed, fd, EPOLLIN, on_changed));
+    TRY(loop_io_start(l->loop, &l->fresh.changed, fd, EPOLLIN, on_changed));
     take_fd(&fd);
     return NULL;
 }
 
 /* Without it every start looks for itself, as it does anyway. */
-void serve_fresh_start(struct serve *s)
+void launcher_fresh_start(struct launcher *l)
 {
-    if (!has_host_image(s->policy))
+    if (!has_host_image(l->policy))
         return;
-    struct err *e = fresh_watch(s);
+    struct err *e = fresh_watch(l);
     if (e)
         log_warn("changes of the host are seen at the next start only", KV_ERR(e));
     err_free(e);
-    s->fresh.old = rootfs_host_has_old(s->host.dir);
-    fresh_look(s);
+    l->fresh.old = rootfs_host_has_old(l->host.dir);
+    fresh_look(l);
 }
 
-void serve_fresh_end(struct serve *s)
+void launcher_fresh_end(struct launcher *l)
 {
-    loop_timer_stop(&s->fresh.quiet);
-    loop_timer_stop(&s->fresh.deep);
-    rootfs_done(&s->fresh.layers);
-    if (!s->fresh.changed.loop)
+    loop_timer_stop(&l->fresh.quiet);
+    loop_timer_stop(&l->fresh.deep);
+    rootfs_done(&l->fresh.layers);
+    if (!l->fresh.changed.loop)
         return;
-    loop_io_stop(&s->fresh.changed);
-    own_close(s->fresh.changed.fd);
+    loop_io_stop(&l->fresh.changed);
+    own_close(l->fresh.changed.fd);
 }

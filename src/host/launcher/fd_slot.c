@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* seat.c — see seat.h. */
-#include "host/launcher/seat.h"
+/* fd_slot.c — see fd_slot.h. */
+#include "host/launcher/fd_slot.h"
 
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -16,9 +16,9 @@
 
 #define LOOK_NS 1000000 /* it leaves first of all; after so long we look whether it is dead */
 
-enum { SITS, SITS_AND_WE_WAIT, LEFT };
+enum { TAKEN, TAKEN_AND_AWAITED, LEFT };
 
-fallible seat_open(struct seat *s, int above)
+fallible fd_slot_open(struct fd_slot *s, int above)
 {
     void *page =
         mmap(NULL, sizeof *s->left, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -32,7 +32,7 @@ fallible seat_open(struct seat *s, int above)
     return s->fd < 0 ? err_sys("copy a descriptor") : NULL;
 }
 
-void seat_close(struct seat *s)
+void fd_slot_close(struct fd_slot *s)
 {
     own_close_p(&s->fd);
     s->fd = -1;
@@ -41,43 +41,43 @@ void seat_close(struct seat *s)
     s->left = NULL;
 }
 
-fallible seat_put(struct seat *s, int fd)
+fallible fd_slot_put(struct fd_slot *s, int fd)
 {
-    seat_clear(s);
-    *s->left = SITS;
+    fd_slot_clear(s);
+    *s->left = TAKEN;
     return dup3(fd, s->fd, O_CLOEXEC) < 0 ? err_sys("copy a descriptor") : NULL;
 }
 
-int seat_leave(const struct seat *s)
+int fd_slot_leave(const struct fd_slot *s)
 {
     if (sys_close_range((unsigned)s->fd + 1, ~0u, CLOSE_RANGE_UNSHARE) < 0)
         return -1;
-    if (__atomic_exchange_n(s->left, LEFT, __ATOMIC_ACQ_REL) == SITS_AND_WE_WAIT)
+    if (__atomic_exchange_n(s->left, LEFT, __ATOMIC_ACQ_REL) == TAKEN_AND_AWAITED)
         syscall(SYS_futex, s->left, FUTEX_WAKE, 1, NULL, NULL, 0);
     return s->fd;
 }
 
-void seat_given(struct seat *s, int pidfd)
+void fd_slot_given(struct fd_slot *s, int pidfd)
 {
     s->waits = pidfd;
     if (pidfd < 0)
         dup3(s->filler, s->fd, O_CLOEXEC);
 }
 
-void seat_clear(struct seat *s)
+void fd_slot_clear(struct fd_slot *s)
 {
     static const struct timespec look = {.tv_nsec = LOOK_NS};
     struct pollfd dead = {.fd = s->waits, .events = POLLIN};
-    uint32_t sits = SITS;
+    uint32_t taken = TAKEN;
 
     if (s->waits < 0)
         return;
-    __atomic_compare_exchange_n(s->left, &sits, SITS_AND_WE_WAIT, false, __ATOMIC_ACQ_REL,
+    __atomic_compare_exchange_n(s->left, &taken, TAKEN_AND_AWAITED, false, __ATOMIC_ACQ_REL,
                                 __ATOMIC_ACQUIRE);
     while (__atomic_load_n(s->left, __ATOMIC_ACQUIRE) != LEFT) {
-        syscall(SYS_futex, s->left, FUTEX_WAIT, SITS_AND_WE_WAIT, &look, NULL, 0);
+        syscall(SYS_futex, s->left, FUTEX_WAIT, TAKEN_AND_AWAITED, &look, NULL, 0);
         if (__atomic_load_n(s->left, __ATOMIC_ACQUIRE) != LEFT && poll(&dead, 1, 0) > 0)
             break;
     }
-    seat_given(s, -1);
+    fd_slot_given(s, -1);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* serve_changes.c — what a sandbox changed, listed and taken over, for a server that can see
+/* changes.c — what a sandbox changed, listed and taken over, for a server that can see
  * neither its layers nor the directories it worked on.
  *
  * A child does it while the sandbox stands still. It opens the layers and what is below them first,
@@ -22,11 +22,11 @@
 #include "base/mem.h"
 #include "base/own.h"
 #include "host/changes/changes.h"
-#include "host/kept/kept.h"
+#include "host/overlay/overlay.h"
 #include "host/launcher/disk.h"
 #include "host/launcher/mounts.h"
 #include "host/launcher/record.h"
-#include "host/launcher/serve_job.h"
+#include "host/launcher/job.h"
 #include "host/worker/worker.h"
 #include "sandbox/backend.h"
 #include "wire/files.h"
@@ -49,7 +49,7 @@ struct section { /* an overlay of the sandbox's */
 };
 
 struct looking {
-    struct serve_job *j;
+    struct launcher_job *j;
     struct record record;
     struct native_request req; /* what it was made of, as far as layers go */
     struct rootfs fs;
@@ -61,14 +61,14 @@ struct looking {
     struct wire_files asked;
 };
 
-static fallible run_apply(struct serve_job *j);
+static fallible run_apply(struct launcher_job *j);
 
 /* --- opening, before the fence --- */
 
-static fallible open_uppers(const struct looking *l, struct section *x, const char *name,
+static fallible open_uppers(const struct looking *look, struct section *x, const char *name,
                             const int *frozen, size_t count)
 {
-    x->uppers[0] = openat(l->uppers, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    x->uppers[0] = openat(look->uppers, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (x->uppers[0] < 0)
         return err_sys("open layer '%s'", name);
     if (count > SNAPS_LAYERS_MAX)
@@ -76,13 +76,13 @@ static fallible open_uppers(const struct looking *l, struct section *x, const ch
     if (count)
         memcpy(x->uppers + 1, frozen, count * sizeof *frozen);
     x->src.uppers = x->uppers;
-    x->src.user = l->j->serve->host.user;
+    x->src.user = look->j->launcher->host.user;
     x->src.upper_count = count + 1;
     return NULL;
 }
 
 /* Several layers are looked at as the sandbox sees them: through an overlay, attached nowhere. */
-static fallible changes_merge(const struct serve *s, const struct rootfs_mount *m, int *ret)
+static fallible changes_merge(const struct launcher *l, const struct rootfs_mount *m, int *ret)
 {
     const int *lowers = m->lowers + m->frozen;
     size_t count = m->lower_count - m->frozen;
@@ -92,37 +92,37 @@ static fallible changes_merge(const struct serve *s, const struct rootfs_mount *
         return NULL;
     }
     char at[BOX_STATE + sizeof "/" BOX_LOOK];
-    snprintf(at, sizeof at, "%s/" BOX_LOOK, s->host.state);
-    own_fd turn = s->host.by_path ? openat(s->host.look, ".", O_RDONLY | O_CLOEXEC) : -1;
-    if (s->host.by_path && (turn < 0 || flock(turn, LOCK_EX) < 0)) /* others look there too */
+    snprintf(at, sizeof at, "%s/" BOX_LOOK, l->host.state);
+    own_fd turn = l->host.by_path ? openat(l->host.look, ".", O_RDONLY | O_CLOEXEC) : -1;
+    if (l->host.by_path && (turn < 0 || flock(turn, LOCK_EX) < 0)) /* others look there too */
         return err_sys("wait for '%s'", at);
     return mounts_overlay(&(struct mounts_overlay){.lowers = lowers,
                                                    .lower_count = count,
                                                    .upper = -1,
                                                    .work = -1,
-                                                   .user = s->host.user,
+                                                   .user = l->host.user,
                                                    .redirects = m->redirects,
-                                                   .at = s->host.by_path ? at : NULL},
+                                                   .at = l->host.by_path ? at : NULL},
                           ret);
 }
 
-static fallible add_root(struct looking *l, const struct rootfs_mount *m)
+static fallible add_root(struct looking *look, const struct rootfs_mount *m)
 {
-    struct section *x = &l->sections[l->count];
+    struct section *x = &look->sections[look->count];
 
     snprintf(x->where, sizeof x->where, "%s%s", m->where[0] ? "/" : "", m->where);
-    TRY(open_uppers(l, x, m->upper, m->lowers, m->frozen));
+    TRY(open_uppers(look, x, m->upper, m->lowers, m->frozen));
     x->src.since_ns = CHANGES_NEVER; /* what is below is nobody's to conflict with */
-    TRY(changes_merge(l->j->serve, m, &x->src.lower));
-    l->count++;
+    TRY(changes_merge(look->j->launcher, m, &x->src.lower));
+    look->count++;
     return NULL;
 }
 
-static fallible add_mount(struct looking *l, unsigned n)
+static fallible add_mount(struct looking *look, unsigned n)
 {
-    const struct launcher_policy *p = l->j->serve->policy;
-    const struct native_mount *m = &l->record.mounts[n];
-    struct section *x = &l->sections[l->count];
+    const struct launcher_policy *p = look->j->launcher->policy;
+    const struct native_mount *m = &look->record.mounts[n];
+    struct section *x = &look->sections[look->count];
     char upper[BOX_NAME], work[BOX_NAME];
 
     if (m->root >= p->root_count || !p->roots[m->root].modes)
@@ -133,62 +133,62 @@ static fallible add_mount(struct looking *l, unsigned n)
     snprintf(x->where, sizeof x->where, "%.*s", NATIVE_PATH_MAX, m->target);
     x->mount = m;
     x->root = &p->roots[m->root];
-    TRY(open_uppers(l, x, upper, l->below[n].fds, l->below[n].count));
-    x->src.since_ns = l->below[n].since_ns;
+    TRY(open_uppers(look, x, upper, look->below[n].fds, look->below[n].count));
+    x->src.since_ns = look->below[n].since_ns;
     TRY_WRAP(fd_open_beneath(x->root->dir, str_of(m->path), O_PATH, 0, &x->src.lower),
              "the directory of '%s'", m->target);
-    TRY_WRAP(kept_look_which(l->j->dir, n, x->src.lower, &x->other), "the directory of '%s'",
+    TRY_WRAP(overlay_look_which(look->j->dir, n, x->src.lower, &x->other), "the directory of '%s'",
              m->target);
-    record_places(&l->record, n, x->places);
+    record_places(&look->record, n, x->places);
     x->src.places = x->places;
     if (!x->other) /* whose notes they are not */
-        x->src.notes = kept_open_notes(l->j->dir, n, l->j->run == run_apply);
-    l->count++;
+        x->src.notes = overlay_open_notes(look->j->dir, n, look->j->run == run_apply);
+    look->count++;
     return NULL;
 }
 
-static fallible open_rootfs(struct looking *l)
+static fallible open_rootfs(struct looking *look)
 {
-    const struct serve *s = l->j->serve;
-    const struct record *r = &l->record;
+    const struct launcher *l = look->j->launcher;
+    const struct record *r = &look->record;
 
     if (r->image == NATIVE_IMAGE_STORED)
-        return serve_image_open(s, &l->req, &l->fs);
-    if (r->image >= s->policy->image_count)
+        return launcher_image_open(l, &look->req, &look->fs);
+    if (r->image >= l->policy->image_count)
         return err_new(ERR_NOT_FOUND, "its root file system is no longer on the list");
-    const char *path = s->policy->images[r->image];
+    const char *path = l->policy->images[r->image];
     if (!path)
-        return rootfs_host_open(s->host.dir, &l->fs);
+        return rootfs_host_open(l->host.dir, &look->fs);
     int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return err_sys("open image '%s'", path);
-    rootfs_add_lower(rootfs_add_mount(&l->fs, "", "u", "w"), dir);
+    rootfs_add_lower(rootfs_add_mount(&look->fs, "", "u", "w"), dir);
     return NULL;
 }
 
-static fallible open_all(struct looking *l, bool roots)
+static fallible open_all(struct looking *look, bool roots)
 {
-    const struct serve *s = l->j->serve;
-    const struct serve_box *b = l->j->box;
+    const struct launcher *l = look->j->launcher;
+    const struct launcher_box *b = look->j->box;
 
-    TRY(record_read(l->j->dir, &l->record));
-    l->req.image = l->record.image;
-    memcpy(l->req.id, l->record.id, sizeof l->req.id);
-    memcpy(l->req.image_name, l->record.image_name, sizeof l->req.image_name);
-    memcpy(l->req.mounts, l->record.mounts, sizeof l->req.mounts);
-    l->uppers = l->j->dir;
+    TRY(record_read(look->j->dir, &look->record));
+    look->req.image = look->record.image;
+    memcpy(look->req.id, look->record.id, sizeof look->req.id);
+    memcpy(look->req.image_name, look->record.image_name, sizeof look->req.image_name);
+    memcpy(look->req.mounts, look->record.mounts, sizeof look->req.mounts);
+    look->uppers = look->j->dir;
     if (b->disk == NATIVE_DISK_LOOP)
-        TRY(serve_job_disk(l->j, &l->uppers));
-    rootfs_init(&l->fs);
+        TRY(launcher_job_disk(look->j, &look->uppers));
+    rootfs_init(&look->fs);
     if (roots)
-        TRY(open_rootfs(l));
-    TRY(serve_add_layers(s, &l->req, &l->fs, l->below));
-    for (size_t i = 0; i < l->fs.mount_count; i++)
-        TRY(add_root(l, &l->fs.mounts[i]));
+        TRY(open_rootfs(look));
+    TRY(launcher_add_layers(l, &look->req, &look->fs, look->below));
+    for (size_t i = 0; i < look->fs.mount_count; i++)
+        TRY(add_root(look, &look->fs.mounts[i]));
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
-        const struct native_mount *m = &l->record.mounts[i];
+        const struct native_mount *m = &look->record.mounts[i];
         if (m->mode == NATIVE_OVERLAY && m->root != NATIVE_ROOT_IMAGE)
-            TRY(add_mount(l, i));
+            TRY(add_mount(look, i));
     }
     return NULL;
 }
@@ -200,19 +200,19 @@ static bool may_apply(const struct section *x)
 
 /* --- the fence --- */
 
-static fallible go_behind(struct looking *l, bool apply)
+static fallible go_behind(struct looking *look, bool apply)
 {
-    const struct serve_job *j = l->j;
+    const struct launcher_job *j = look->j;
     int fds[3 + NATIVE_MOUNTS] = {j->out, j->asked, j->result};
     size_t fd_count = 3;
     int works[NATIVE_MOUNTS];
     size_t work_count = 0, look_count = 0, most = 0;
 
-    for (size_t i = 0; i < l->count; i++)
-        most += l->sections[i].src.upper_count + 1;
+    for (size_t i = 0; i < look->count; i++)
+        most += look->sections[i].src.upper_count + 1;
     int *looks = mem_new((most + 1) * sizeof *looks);
-    for (size_t i = 0; i < l->count; i++) {
-        const struct section *x = &l->sections[i];
+    for (size_t i = 0; i < look->count; i++) {
+        const struct section *x = &look->sections[i];
         memcpy(looks + look_count, x->uppers, x->src.upper_count * sizeof *looks);
         look_count += x->src.upper_count;
         if (x->src.notes > 0)
@@ -222,7 +222,7 @@ static fallible go_behind(struct looking *l, bool apply)
         else
             looks[look_count++] = x->src.lower;
     }
-    return err_wrap(worker_fence(&(struct worker_fence){.root = j->serve->host.dir,
+    return err_wrap(worker_fence(&(struct worker_fence){.root = j->launcher->host.dir,
                                                         .work = {-1, -1, -1},
                                                         .look = -1,
                                                         .fds = fds,
@@ -234,18 +234,18 @@ static fallible go_behind(struct looking *l, bool apply)
                     "confine who looks at changes");
 }
 
-static fallible read_asked(struct looking *l)
+static fallible read_asked(struct looking *look)
 {
     own_done(buf) text;
     struct json *body;
 
     buf_init(&text, ASKED_MAX);
-    arena_init(&l->arena, 64u << 20);
-    TRY(fd_read_all(l->j->asked, &text));
-    struct str copy = arena_copy(&l->arena, buf_str(&text));
-    TRY(arena_check(&l->arena));
-    TRY_WRAP(json_parse(&l->arena, copy, NULL, &body), "what is asked for");
-    return wire_decode_files(body, &l->asked);
+    arena_init(&look->arena, 64u << 20);
+    TRY(fd_read_all(look->j->asked, &text));
+    struct str copy = arena_copy(&look->arena, buf_str(&text));
+    TRY(arena_check(&look->arena));
+    TRY_WRAP(json_parse(&look->arena, copy, NULL, &body), "what is asked for");
+    return wire_decode_files(body, &look->asked);
 }
 
 /* --- the list --- */
@@ -260,10 +260,10 @@ static int by_path(const void *a, const void *b)
 }
 
 /* Where something is mounted there is a directory, which croft made. */
-static bool is_mount_point(const struct looking *l, struct str path)
+static bool is_mount_point(const struct looking *look, struct str path)
 {
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++)
-        if (l->record.mounts[i].mode && str_eq(path, str_of(l->record.mounts[i].target)))
+        if (look->record.mounts[i].mode && str_eq(path, str_of(look->record.mounts[i].target)))
             return true;
     return false;
 }
@@ -278,27 +278,27 @@ struct listing {
     size_t count, kinds[CHANGE_KINDS], conflicts;
 };
 
-static fallible changes_gather(struct looking *l, struct listing *ret)
+static fallible changes_gather(struct looking *look, struct listing *ret)
 {
     size_t most = 0;
 
-    for (size_t i = 0; i < l->count; i++) {
-        struct section *x = &l->sections[i];
+    for (size_t i = 0; i < look->count; i++) {
+        struct section *x = &look->sections[i];
         TRY_WRAP(changes_scan(&x->src, &x->c), "'%s'", x->where[0] ? x->where : "/");
         most += x->c.count;
     }
     ret->all = mem_try((most + 1) * sizeof *ret->all);
     if (!ret->all)
         return err_no_memory();
-    for (size_t i = 0; i < l->count; i++)
-        for (size_t at = 0; at < l->sections[i].c.count; at++) {
-            struct section *x = &l->sections[i];
+    for (size_t i = 0; i < look->count; i++)
+        for (size_t at = 0; at < look->sections[i].c.count; at++) {
+            struct section *x = &look->sections[i];
             struct change *c = &x->c.list[at];
             c->path = changes_absolute(x, c->path);
             if (c->from.len)
                 c->from = changes_absolute(x, c->from);
             TRY(arena_check(&x->c.arena));
-            if (!x->mount && is_mount_point(l, c->path))
+            if (!x->mount && is_mount_point(look, c->path))
                 continue;
             ret->kinds[c->kind]++;
             ret->conflicts += c->conflict;
@@ -318,11 +318,11 @@ static void put_counts(struct jw *w, const struct listing *all)
     jw_uint(w, "total", all->count);
 }
 
-static void put_mounts(struct jw *w, const struct looking *l)
+static void put_mounts(struct jw *w, const struct looking *look)
 {
     JW_ARRAY(w, "directories")
-        for (size_t i = 0; i < l->count; i++) {
-            const struct section *x = &l->sections[i];
+        for (size_t i = 0; i < look->count; i++) {
+            const struct section *x = &look->sections[i];
             if (!x->mount)
                 continue;
             JW_OBJECT(w, NULL) {
@@ -334,26 +334,26 @@ static void put_mounts(struct jw *w, const struct looking *l)
         }
 }
 
-static fallible run_diff(struct serve_job *j)
+static fallible run_diff(struct launcher_job *j)
 {
-    struct looking *l = mem_new(sizeof *l);
+    struct looking *look = mem_new(sizeof *look);
     struct listing all = {0};
     own_done(buf) out;
     struct jw w;
 
     buf_init(&out, ANSWER_MAX);
-    l->j = j;
+    look->j = j;
     alarm(DIFF_S);
-    TRY(open_all(l, true));
-    TRY(go_behind(l, false));
-    TRY(read_asked(l));
-    TRY(changes_gather(l, &all));
-    size_t at = l->asked.offset < all.count ? (size_t)l->asked.offset : all.count;
-    size_t end = all.count - at > l->asked.limit ? at + (size_t)l->asked.limit : all.count;
+    TRY(open_all(look, true));
+    TRY(go_behind(look, false));
+    TRY(read_asked(look));
+    TRY(changes_gather(look, &all));
+    size_t at = look->asked.offset < all.count ? (size_t)look->asked.offset : all.count;
+    size_t end = all.count - at > look->asked.limit ? at + (size_t)look->asked.limit : all.count;
     jw_init(&w, &out, JW_WEB);
     JW_OBJECT(&w, NULL) {
-        jw_cstr(&w, "sandbox", l->record.id);
-        put_mounts(&w, l);
+        jw_cstr(&w, "sandbox", look->record.id);
+        put_mounts(&w, look);
         put_counts(&w, &all);
         JW_ARRAY(&w, "changes")
             for (; at < end && out.len < PAGE_BYTES; at++)
@@ -375,35 +375,36 @@ static bool is_below(struct str path, struct str dir)
 }
 
 /* Which of the paths that are asked for are in this section: *ret_paths NULL is all of it. */
-static bool select_paths(struct looking *l, const struct section *x, const char *const **ret_paths)
+static bool select_paths(struct looking *look, const struct section *x,
+                         const char *const **ret_paths)
 {
-    const struct json *asked = l->asked.paths;
+    const struct json *asked = look->asked.paths;
     size_t n = 0;
 
     *ret_paths = NULL;
     if (!asked)
         return true;
-    const char **list = arena_zalloc(&l->arena, (asked->count + 1) * sizeof *list);
+    const char **list = arena_zalloc(&look->arena, (asked->count + 1) * sizeof *list);
     for (const struct json *p = asked->first; p && list; p = p->next) {
         struct str where = str_of(x->where);
         if (is_below(where, p->s))
             return true;
         if (is_below(p->s, where))
-            list[n++] = arena_cstr(&l->arena, str_from(p->s, where.len + 1));
+            list[n++] = arena_cstr(&look->arena, str_from(p->s, where.len + 1));
     }
     *ret_paths = list;
     return n > 0;
 }
 
-static fallible check_paths(const struct looking *l)
+static fallible check_paths(const struct looking *look)
 {
     size_t at = 0;
 
-    for (const struct json *p = l->asked.paths ? l->asked.paths->first : NULL; p;
+    for (const struct json *p = look->asked.paths ? look->asked.paths->first : NULL; p;
          p = p->next, at++) {
         bool found = false;
-        for (size_t i = 0; i < l->count; i++) {
-            struct str where = str_of(l->sections[i].where);
+        for (size_t i = 0; i < look->count; i++) {
+            struct str where = str_of(look->sections[i].where);
             found |= is_below(p->s, where) || is_below(where, p->s);
         }
         if (!found)
@@ -418,11 +419,11 @@ struct taking {
     struct changes_apply how;
 };
 
-static fallible check_changed(const struct looking *l, const struct taking *all, size_t n)
+static fallible check_changed(const struct looking *look, const struct taking *all, size_t n)
 {
     size_t at = 0;
 
-    for (const struct json *p = l->asked.paths ? l->asked.paths->first : NULL; p;
+    for (const struct json *p = look->asked.paths ? look->asked.paths->first : NULL; p;
          p = p->next, at++) {
         bool found = false;
         for (size_t i = 0; i < n; i++) {
@@ -437,31 +438,31 @@ static fallible check_changed(const struct looking *l, const struct taking *all,
     return NULL;
 }
 
-static fallible changes_choose(struct looking *l, struct taking all[NATIVE_MOUNTS],
+static fallible changes_choose(struct looking *look, struct taking all[NATIVE_MOUNTS],
                                size_t *ret_count)
 {
     size_t n = 0;
 
-    TRY(check_paths(l));
-    for (size_t i = 0; i < l->count; i++) {
-        struct section *x = &l->sections[i];
+    TRY(check_paths(look));
+    for (size_t i = 0; i < look->count; i++) {
+        struct section *x = &look->sections[i];
         struct taking *t = &all[n];
-        *t = (struct taking){.x = x, .how = {.force = l->asked.force}};
-        if (!select_paths(l, x, &t->how.paths))
+        *t = (struct taking){.x = x, .how = {.force = look->asked.force}};
+        if (!select_paths(look, x, &t->how.paths))
             continue;
-        TRY(arena_check(&l->arena));
+        TRY(arena_check(&look->arena));
         if (!may_apply(x))
             return err_new(ERR_FORBIDDEN,
                            "'%s' may be worked on as a copy only; whoever runs the server grants "
                            "more with 'apply' in mount.NAME.modes",
                            x->where);
-        if (x->other && !l->asked.force)
-            return err_wrap(kept_refuse_other(), "the directory of '%s'", x->where);
+        if (x->other && !look->asked.force)
+            return err_wrap(overlay_refuse_other(), "the directory of '%s'", x->where);
         TRY_WRAP(changes_scan(&x->src, &x->c), "'%s'", x->where);
         n++;
     }
-    TRY(check_changed(l, all, n));
-    for (size_t i = 0; i < n && !l->asked.force; i++) { /* before anything is done */
+    TRY(check_changed(look, all, n));
+    for (size_t i = 0; i < n && !look->asked.force; i++) { /* before anything is done */
         size_t conflicts = changes_select(&all[i].x->c, &all[i].how);
         if (conflicts)
             return err_wrap(changes_refuse(&all[i].x->c, conflicts), "'%s'", all[i].x->where);
@@ -470,10 +471,11 @@ static fallible changes_choose(struct looking *l, struct taking all[NATIVE_MOUNT
     return NULL;
 }
 
-static void put_applied(struct jw *w, const struct looking *l, const struct taking *all, size_t n)
+static void put_applied(struct jw *w, const struct looking *look, const struct taking *all,
+                        size_t n)
 {
     JW_OBJECT(w, NULL) {
-        jw_cstr(w, "sandbox", l->record.id);
+        jw_cstr(w, "sandbox", look->record.id);
         JW_ARRAY(w, "directories")
             for (size_t i = 0; i < n; i++)
                 JW_OBJECT(w, NULL) {
@@ -488,41 +490,41 @@ static void put_applied(struct jw *w, const struct looking *l, const struct taki
     }
 }
 
-static fallible run_apply(struct serve_job *j)
+static fallible run_apply(struct launcher_job *j)
 {
-    struct looking *l = mem_new(sizeof *l);
+    struct looking *look = mem_new(sizeof *look);
     struct taking all[NATIVE_MOUNTS];
     size_t count = 0;
     own_done(buf) out;
     struct jw w;
 
     buf_init(&out, ANSWER_MAX);
-    l->j = j;
+    look->j = j;
     alarm(APPLY_S);
-    TRY(open_all(l, false));
-    if (!l->count)
+    TRY(open_all(look, false));
+    if (!look->count)
         return err_new(
             ERR_CONFLICT,
             "it has no copy-on-write mount, so there is nothing its changes could go to: "
             "start it with a mount of mode overlay, or take files out with 'croft cp'");
-    TRY(go_behind(l, true));
-    TRY(read_asked(l));
-    TRY(changes_choose(l, all, &count));
+    TRY(go_behind(look, true));
+    TRY(read_asked(look));
+    TRY(changes_choose(look, all, &count));
     for (size_t i = 0; i < count; i++)
         TRY_WRAP(changes_apply(&all[i].x->src, &all[i].x->c, &all[i].how), "'%s'", all[i].x->where);
     jw_init(&w, &out, JW_WEB);
-    put_applied(&w, l, all, count);
+    put_applied(&w, look, all, count);
     TRY(buf_check(&out));
     return fd_write_all(j->result, buf_str(&out));
 }
 
 /* --- in the launcher --- */
 
-static void on_changes_ended(struct serve_job *j, struct err *e)
+static void on_changes_ended(struct launcher_job *j, struct err *e)
 {
-    struct serve_fds fds = {.count = 0};
+    struct launcher_fds fds = {.count = 0};
 
-    e = serve_job_move_on(j, e);
+    e = launcher_job_move_on(j, e);
     if (e && j->child.code == CLD_KILLED && j->child.status == SIGALRM) {
         err_free(e);
         e = err_new(ERR_TOO_LARGE, "there are more changes than can be gone through in %d seconds",
@@ -530,34 +532,35 @@ static void on_changes_ended(struct serve_job *j, struct err *e)
     }
     if (!e && lseek(j->result, 0, SEEK_SET) == 0)
         fds.fds[fds.count++] = take_fd(&j->result);
-    serve_job_answer(j, e, &fds);
+    launcher_job_answer(j, e, &fds);
 }
 
-fallible serve_changes(struct serve *s, struct serve_box *b, const struct native_request *r,
-                       struct serve_fds *in, bool *ret_later)
+fallible launcher_changes(struct launcher *l, struct launcher_box *b,
+                          const struct native_request *r, struct launcher_fds *in, bool *ret_later)
 {
     own_fd dir = -1;
 
     b->plain = false;
-    TRY(serve_check_block(in, 1, false));
+    TRY(launcher_check_block(in, 1, false));
     if (b->tell_when_dead || b->remove_when_dead)
         return err_new(ERR_BUSY, "sandbox '%s' is being ended", b->box.id);
-    if (serve_job_count(s, run_diff) + serve_job_count(s, run_apply) >= SBX_LOOKS_AT_ONCE)
+    if (launcher_job_count(l, run_diff) + launcher_job_count(l, run_apply) >= SBX_LOOKS_AT_ONCE)
         return err_new(ERR_BUSY, "the changes of %d sandboxes are being looked at: try again",
                        SBX_LOOKS_AT_ONCE);
-    dir = openat(s->host.boxes, b->box.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    dir = openat(l->host.boxes, b->box.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (dir < 0)
         return err_sys("open the directory of '%s'", b->box.id);
-    struct serve_job *j =
-        serve_job_new(s, r->op == NATIVE_DIFF ? run_diff : run_apply, on_changes_ended);
+    struct launcher_job *j =
+        launcher_job_new(l, r->op == NATIVE_DIFF ? run_diff : run_apply, on_changes_ended);
     j->box = b;
     j->dir = take_fd(&dir);
     j->asked = take_fd(&in->fds[0]);
     j->result = memfd_create("changes", MFD_CLOEXEC);
     j->reply = (struct native_reply){.op = r->op, .tag = r->tag};
-    struct err *e = j->result < 0 ? err_sys("make a memory file") : serve_job_start_still(s, b, j);
+    struct err *e =
+        j->result < 0 ? err_sys("make a memory file") : launcher_job_start_still(l, b, j);
     if (e) {
-        serve_job_free(j);
+        launcher_job_free(j);
         return e;
     }
     b->job = j;

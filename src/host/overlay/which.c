@@ -16,7 +16,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "host/kept/kept.h"
+#include "host/overlay/overlay.h"
 
 #define WHICH   128
 #define BY_USER "user "
@@ -41,7 +41,7 @@ static fallible which_describe(int dir, char out[WHICH])
     return NULL;
 }
 
-fallible kept_note_text(int box, unsigned n, const char *which)
+fallible overlay_note_text(int box, unsigned n, const char *which)
 {
     char name[16];
 
@@ -51,13 +51,13 @@ fallible kept_note_text(int box, unsigned n, const char *which)
     return NULL;
 }
 
-fallible kept_note_which(int box, unsigned n, int source, bool user)
+fallible overlay_note_which(int box, unsigned n, int source, bool user)
 {
     char text[WHICH], note[WHICH + sizeof BY_USER];
 
     TRY(which_describe(source, text));
     snprintf(note, sizeof note, "%s%s", user ? BY_USER : "", text);
-    return kept_note_text(box, n, note);
+    return overlay_note_text(box, n, note);
 }
 
 /* .len 0: not noted */
@@ -73,7 +73,7 @@ static fallible read_which(int box, unsigned n, char text[WHICH + sizeof BY_USER
     return NULL;
 }
 
-bool kept_by_user(int box, unsigned n)
+bool overlay_by_user(int box, unsigned n)
 {
     char text[WHICH + sizeof BY_USER];
     struct str was = {0};
@@ -95,7 +95,7 @@ static bool is_same(int source, struct str was, struct str now)
            str_eq(number[0], number[1]);
 }
 
-fallible kept_is_other(struct str was, int source, bool *ret_other)
+fallible overlay_is_other(struct str was, int source, bool *ret_other)
 {
     char now[WHICH];
 
@@ -109,22 +109,22 @@ fallible kept_is_other(struct str was, int source, bool *ret_other)
     return NULL;
 }
 
-fallible kept_look_which(int box, unsigned n, int source, bool *ret_other)
+fallible overlay_look_which(int box, unsigned n, int source, bool *ret_other)
 {
     char text[WHICH + sizeof BY_USER];
     struct str was;
 
     TRY(read_which(box, n, text, &was));
-    return kept_is_other(was, source, ret_other);
+    return overlay_is_other(was, source, ret_other);
 }
 
-fallible kept_refuse_other(void)
+fallible overlay_refuse_other(void)
 {
-    return err_new(ERR_CONFLICT, KEPT_OTHER ": put the one the sandbox worked on back in its "
-                                            "place, or use --force to change this one");
+    return err_new(ERR_CONFLICT, OVERLAY_OTHER ": put the one the sandbox worked on back in its "
+                                               "place, or use --force to change this one");
 }
 
-void kept_forget_which(int box, unsigned n)
+void overlay_forget_which(int box, unsigned n)
 {
     char name[16];
 
@@ -135,7 +135,7 @@ void kept_forget_which(int box, unsigned n)
 }
 
 /* The directory's time is when the sandbox was made: that stays. */
-int kept_open_notes(int box, unsigned n, bool create)
+int overlay_open_notes(int box, unsigned n, bool create)
 {
     int flags = O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
     struct stat st;

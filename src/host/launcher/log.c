@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* serve_log.c — what pid 1 and the server of a sandbox write, cut when there is too much of it.
+/* log.c — what pid 1 and the server of a sandbox write, cut when there is too much of it.
  *
  * The file is ours, outside every limit of the sandbox, and whoever sends requests can make it
  * grow. Its oldest part becomes a hole: places in it stay what they are, for readers and for who
@@ -15,7 +15,7 @@
 
 #include "base/log.h"
 #include "base/own.h"
-#include "host/launcher/serve.h"
+#include "host/launcher/inner.h"
 
 #define MOST_BYTES (4 << 20)  /* on the disk; then all but the newest go */
 #define KEPT_BYTES (2 << 20)  /* more than anybody is shown at once (v1/logs.c) */
@@ -47,20 +47,20 @@ static off_t bytes_left(int fd, const struct stat *before)
 
 /* Of bytes on the disk, not of its size: who makes it sparse and writes before its end is cut,
  * too. */
-static void log_cut(const struct serve *s, struct serve_box *b)
+static void log_cut(const struct launcher *l, struct launcher_box *b)
 {
-    char name[SERVE_SOCKET_NAME];
+    char name[LAUNCHER_SOCKET_NAME];
     struct stat st;
 
-    serve_socket_name(b->box.id, SERVE_NAME_LOG, name);
-    if (fstatat(s->sockets, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+    launcher_socket_name(b->box.id, LAUNCHER_NAME_LOG, name);
+    if (fstatat(l->sockets, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
         return;
     if (bytes_of(&st) < b->log_left)
         b->log_left = bytes_of(&st);
     if (bytes_of(&st) <= MOST_BYTES || bytes_of(&st) - b->log_left < STEP_BYTES)
         return;
     off_t end = (st.st_size - KEPT_BYTES) / ALIGNED * ALIGNED;
-    own_fd fd = end > 0 ? openat(s->sockets, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    own_fd fd = end > 0 ? openat(l->sockets, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
     if (end > 0 && (fd < 0 || !make_hole(fd, end)))
         log_warn("the log of a sandbox grows", KV("name", name), KV("why", strerror(errno)));
     else if (end > 0)
@@ -68,64 +68,64 @@ static void log_cut(const struct serve *s, struct serve_box *b)
     b->log_left = bytes_left(fd, &st);
 }
 
-static void cut_all(const struct serve *s)
+static void cut_all(const struct launcher *l)
 {
-    LIST_EACH(b, &s->boxes, struct serve_box, link)
-        log_cut(s, b);
+    LIST_EACH(b, &l->boxes, struct launcher_box, link)
+        log_cut(l, b);
 }
 
 /* Of whichever socket or log this is the name. */
-static struct serve_box *box_of(const struct serve *s, const char *name)
+static struct launcher_box *box_of(const struct launcher *l, const char *name)
 {
     const char *dot = strrchr(name, '.');
 
-    return dot ? map_get(&s->by_id, str_n(name, (size_t)(dot - name))) : NULL;
+    return dot ? map_get(&l->by_id, str_n(name, (size_t)(dot - name))) : NULL;
 }
 
 static void on_written(struct loop_io *io)
 {
-    struct serve *s = container_of(io, struct serve, written);
+    struct launcher *l = container_of(io, struct launcher, written);
     _Alignas(struct inotify_event) char page[4096];
     ssize_t got = read(io->fd, page, sizeof page);
 
     for (char *p = page; got > 0 && p < page + got;) {
         const struct inotify_event *event = (const struct inotify_event *)p;
-        struct serve_box *b = event->len ? box_of(s, event->name) : NULL;
+        struct launcher_box *b = event->len ? box_of(l, event->name) : NULL;
         if (event->mask & IN_Q_OVERFLOW)
-            cut_all(s);
+            cut_all(l);
         else if (b)
-            log_cut(s, b);
+            log_cut(l, b);
         p += sizeof *event + event->len;
     }
 }
 
-static fallible serve_log_watch(struct serve *s)
+static fallible launcher_log_watch(struct launcher *l)
 {
     char path[64];
     own_fd fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 
-    snprintf(path, sizeof path, "/proc/self/fd/%d", s->sockets);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", l->sockets);
     if (fd < 0 || inotify_add_watch(fd, path, IN_MODIFY | IN_ONLYDIR) < 0)
         return err_sys("watch the logs of sandboxes");
-    TRY(loop_io_start(s->loop, &s->written, fd, EPOLLIN, on_written));
+    TRY(loop_io_start(l->loop, &l->written, fd, EPOLLIN, on_written));
     take_fd(&fd);
     return NULL;
 }
 
-void serve_log_start(struct serve *s)
+void launcher_log_start(struct launcher *l)
 {
-    struct err *e = serve_log_watch(s);
+    struct err *e = launcher_log_watch(l);
 
     if (e)
         log_warn("logs of sandboxes are cut at the next start only", KV_ERR(e));
     err_free(e);
-    cut_all(s); /* what was written while nobody watched */
+    cut_all(l); /* what was written while nobody watched */
 }
 
-void serve_log_end(struct serve *s)
+void launcher_log_end(struct launcher *l)
 {
-    if (!s->written.loop)
+    if (!l->written.loop)
         return;
-    loop_io_stop(&s->written);
-    own_close(s->written.fd);
+    loop_io_stop(&l->written);
+    own_close(l->written.fd);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* serve_ops.c — what a server may ask of the launcher. The request has been checked for form; here
+/* ops.c — what a server may ask of the launcher. The request has been checked for form; here
  * it is held against the policy. */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "base/own.h"
 #include "host/launcher/disk.h"
-#include "host/launcher/serve.h"
+#include "host/launcher/inner.h"
 #include "host/tree/tree.h"
 
 /* Where pid 1 finds what it is given. */
@@ -30,17 +30,17 @@ static const char *const pid1_args[] = {"croft-guest",  "init", "--listen-fd",  
 /* --- finding
  * -------------------------------------------------------------------------------------- */
 
-struct serve_box *serve_find(struct serve *s, const char *id)
+struct launcher_box *launcher_find(struct launcher *l, const char *id)
 {
-    return map_get(&s->by_id, str_of(id));
+    return map_get(&l->by_id, str_of(id));
 }
 
-static fallible ops_find(struct serve *s, const char *id, struct serve_box **ret_box)
+static fallible ops_find(struct launcher *l, const char *id, struct launcher_box **ret_box)
 {
-    *ret_box = serve_find(s, id);
+    *ret_box = launcher_find(l, id);
     if (*ret_box && (*ret_box)->start) {
-        serve_start_settle(*ret_box);
-        *ret_box = serve_find(s, id);
+        launcher_start_settle(*ret_box);
+        *ret_box = launcher_find(l, id);
     }
     return *ret_box ? NULL : err_new(ERR_NOT_FOUND, "no sandbox '%s'", id);
 }
@@ -57,7 +57,7 @@ struct making {
     bool again;       /* it lived before */
     bool made;        /* its directory, to stand on a snapshot */
     unsigned emptied; /* BOX_EMPTIED: that was another's */
-    struct box_embryo embryo;
+    struct box_spare spare;
     int log;
     const char *args[PID1_ARGS];
     struct snaps_stack below[NATIVE_MOUNTS];
@@ -77,15 +77,15 @@ static void making_done(struct making *m)
     own_close_p(&m->log);
 }
 
-static fallible open_image(struct serve *s, struct making *m)
+static fallible open_image(struct launcher *l, struct making *m)
 {
     bool stored = m->req.image == NATIVE_IMAGE_STORED;
-    const char *path = stored ? NULL : s->policy->images[m->req.image];
+    const char *path = stored ? NULL : l->policy->images[m->req.image];
 
     if (stored)
-        TRY(serve_image_open(s, &m->req, &m->rootfs));
+        TRY(launcher_image_open(l, &m->req, &m->rootfs));
     else if (!path)
-        TRY(serve_fresh_open(s, &m->rootfs));
+        TRY(launcher_fresh_open(l, &m->rootfs));
     else {
         int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (dir < 0)
@@ -93,7 +93,7 @@ static fallible open_image(struct serve *s, struct making *m)
         rootfs_add_lower(rootfs_add_mount(&m->rootfs, "", "u", "w"), dir);
     }
     if (m->again || m->made)
-        TRY(serve_add_layers(s, &m->req, &m->rootfs, m->below));
+        TRY(launcher_add_layers(l, &m->req, &m->rootfs, m->below));
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
         m->spec.layers[i] = m->below[i].fds;
         m->spec.layer_count[i] = m->below[i].count;
@@ -114,11 +114,11 @@ static fallible open_image(struct serve *s, struct making *m)
     return NULL;
 }
 
-static fallible take_fds(struct making *m, const struct serve_fds *in)
+static fallible take_fds(struct making *m, const struct launcher_fds *in)
 {
     bool log = m->req.flags & NATIVE_FD_LOG, warm = m->req.flags & NATIVE_WARM;
 
-    TRY(serve_check_block(in, !warm, log));
+    TRY(launcher_check_block(in, !warm, log));
     m->spec.block = warm ? -1 : in->fds[0];
     if (log)
         m->spec.fds[AT_LOG] = m->spec.fds[AT_LOG + 1] = in->fds[!warm];
@@ -158,72 +158,72 @@ static void name_args(struct making *m, bool counted)
     m->spec.prefix = m->args;
 }
 
-static fallible ops_prepare(struct serve *s, struct making *m, const struct serve_fds *in)
+static fallible ops_prepare(struct launcher *l, struct making *m, const struct launcher_fds *in)
 {
-    bool counted = cg_has(&s->host.cg, CG_MEMORY);
+    bool counted = cg_has(&l->host.cg, CG_MEMORY);
 
     m->spec.req = &m->req;
     m->spec.fd_count = AT_READY + 1;
     name_args(m, counted);
     m->spec.oom_at = counted ? AT_OOM : 0;
     TRY(take_fds(m, in));
-    TRY(serve_open_sources(s, &m->req, m->spec.sources));
-    TRY(serve_image_mounts(s, &m->req, m->again || m->made, m->spec.sources, m->below));
-    TRY(open_image(s, m));
+    TRY(launcher_open_sources(l, &m->req, m->spec.sources));
+    TRY(launcher_image_mounts(l, &m->req, m->again || m->made, m->spec.sources, m->below));
+    TRY(open_image(l, m));
     return make_ends(m);
 }
 
-static fallible take_embryo(struct serve *s, struct box_embryo *ret_embryo)
+static fallible take_spare(struct launcher *l, struct box_spare *ret_spare)
 {
-    s->barren = false;
-    if (!s->spare_count)
-        return serve_conceive(s, ret_embryo);
-    *ret_embryo = s->spare[0]; /* the oldest: the most likely to have finished its half */
-    s->spare_count--;
-    memmove(s->spare, s->spare + 1, s->spare_count * sizeof *s->spare);
+    l->no_spares = false;
+    if (!l->spare_count)
+        return launcher_prepare_spare(l, ret_spare);
+    *ret_spare = l->spares[0]; /* the oldest: the most likely to have finished its half */
+    l->spare_count--;
+    memmove(l->spares, l->spares + 1, l->spare_count * sizeof *l->spares);
     return NULL;
 }
 
-static fallible make_in_dir(struct serve *s, struct making *m, struct serve_box *b)
+static fallible make_in_dir(struct launcher *l, struct making *m, struct launcher_box *b)
 {
-    own_fd dir = openat(s->host.boxes, m->req.id, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    own_fd dir = openat(l->host.boxes, m->req.id, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
     if (dir < 0)
         return err_sys("open the directory of '%s'", m->req.id);
     if (m->req.flags & NATIVE_FILE_LOG) {
-        TRY(serve_open_log(s, dir, m->again, m->req.id, &m->log));
+        TRY(launcher_open_log(l, dir, m->again, m->req.id, &m->log));
         m->spec.fds[AT_LOG] = m->spec.fds[AT_LOG + 1] = m->log;
     }
-    TRY(serve_listen_at(s, dir, m->req.id, SERVE_NAME_SERVER, &m->spec.fds[AT_LISTEN]));
-    TRY(serve_listen_at(s, dir, m->req.id, SERVE_NAME_CONNECT, &m->spec.fds[AT_TUNNEL]));
-    TRY(take_embryo(s, &m->embryo));
-    m->spec.flags = BOX_DIR_MADE | m->emptied | BOX_LAUNCHER | (s->policy->keep ? BOX_KEPT : 0) |
-                    (m->rootfs.joined ? BOX_JOINED : 0);
+    TRY(launcher_listen_at(l, dir, m->req.id, LAUNCHER_NAME_SERVER, &m->spec.fds[AT_LISTEN]));
+    TRY(launcher_listen_at(l, dir, m->req.id, LAUNCHER_NAME_CONNECT, &m->spec.fds[AT_TUNNEL]));
+    TRY(take_spare(l, &m->spare));
+    m->spec.flags = BOX_DIR_MADE | m->emptied | BOX_LAUNCHER |
+                    (l->policy->persist ? BOX_PERSIST : 0) | (m->rootfs.joined ? BOX_JOINED : 0);
     b->disk = m->spec.disk;
-    return box_begin(&s->host, &m->embryo, &m->spec, &b->box);
+    return box_begin(&l->host, &m->spare, &m->spec, &b->box);
 }
 
-static fallible choose_disk(const struct serve *s, struct making *m)
+static fallible choose_disk(const struct launcher *l, struct making *m)
 {
     own_fd dir = -1;
 
     if (m->again) {
-        dir = openat(s->host.boxes, m->req.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        dir = openat(l->host.boxes, m->req.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (dir < 0)
             return err_sys("open the directory of '%s'", m->req.id);
     }
-    return disk_choose(&s->host, &m->req.limits, true, dir, &m->spec.disk);
+    return disk_choose(&l->host, &m->req.limits, true, dir, &m->spec.disk);
 }
 
 /* A life before this one left its sockets, and work directories that overlay would refuse. */
-static fallible renew_dir(struct serve *s, const struct making *m)
+static fallible renew_dir(struct launcher *l, const struct making *m)
 {
-    own_fd dir = openat(s->host.boxes, m->req.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    own_fd dir = openat(l->host.boxes, m->req.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     char upper[BOX_NAME], work[BOX_NAME];
 
     if (dir < 0)
         return err_sys("open the directory of '%s'", m->req.id);
-    serve_drop_sockets(s, m->req.id);
+    launcher_drop_sockets(l, m->req.id);
     for (size_t i = 0; i < m->spec.root_count; i++)
         TRY(tree_remove(dir, m->roots[i].work));
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
@@ -244,46 +244,46 @@ static bool is_plain(const struct making *m)
     return plain;
 }
 
-static fallible ops_make(struct serve *s, struct making *m, struct serve_box *b)
+static fallible ops_make(struct launcher *l, struct making *m, struct launcher_box *b)
 {
     if (m->again) {
-        TRY(renew_dir(s, m));
-        return make_in_dir(s, m, b);
+        TRY(renew_dir(l, m));
+        return make_in_dir(l, m, b);
     }
     b->plain = !m->made && is_plain(m);
-    if (b->plain && serve_hull_take(s, m->req.id, &b->lives))
+    if (b->plain && launcher_hull_take(l, m->req.id, &b->lives))
         m->emptied = BOX_EMPTIED;
     else if (!m->made)
-        TRY(box_make_dir(&s->host, m->req.id));
+        TRY(box_make_dir(&l->host, m->req.id));
     m->made = true;
     if (m->req.image == NATIVE_IMAGE_STORED)
-        TRY(serve_image_note(s, &m->req));
-    return make_in_dir(s, m, b);
+        TRY(launcher_image_note(l, &m->req));
+    return make_in_dir(l, m, b);
 }
 
 /* On failure nothing of a new one is left. */
-static fallible prepare_and_make(struct serve *s, struct making *m, struct serve_box *b,
-                                 const struct serve_fds *in)
+static fallible prepare_and_make(struct launcher *l, struct making *m, struct launcher_box *b,
+                                 const struct launcher_fds *in)
 {
     if (m->req.snapshot[0]) {
-        TRY(serve_stand(s, &m->req));
+        TRY(launcher_stand(l, &m->req));
         m->made = true;
     }
-    struct err *e = choose_disk(s, m);
+    struct err *e = choose_disk(l, m);
     if (!e)
-        e = ops_prepare(s, m, in);
+        e = ops_prepare(l, m, in);
     if (!e)
-        e = ops_make(s, m, b);
+        e = ops_make(l, m, b);
     if (e && m->made) {
-        err_free(serve_discard(s, m->req.id)); /* the first error is the one to tell */
-        serve_drop_sockets(s, m->req.id);
+        err_free(launcher_discard(l, m->req.id)); /* the first error is the one to tell */
+        launcher_drop_sockets(l, m->req.id);
     }
     if (e && !m->again)
-        serve_drop_log(s, m->req.id);
+        launcher_drop_log(l, m->req.id);
     return e;
 }
 
-static fallible may_start(const struct serve *s, const struct serve_box *old,
+static fallible may_start(const struct launcher *l, const struct launcher_box *old,
                           struct native_request *r)
 {
     if (old && old->job)
@@ -292,44 +292,44 @@ static fallible may_start(const struct serve *s, const struct serve_box *old,
         return err_new(ERR_CONFLICT, "there is a sandbox '%s'", r->id);
     if (old && r->snapshot[0])
         return err_new(ERR_CONFLICT, "sandbox '%s' has files of its own to go on from", r->id);
-    if (old && serve_is_half_back(s, r->id))
+    if (old && launcher_is_half_back(l, r->id))
         return err_new(ERR_CONFLICT, "the rollback of sandbox '%s' was cut short: ask for it again",
                        r->id);
-    if (s->box_count >= s->policy->most)
-        return err_new(ERR_LIMIT, "%u sandboxes run, which is the most", s->box_count);
-    return serve_apply_policy(s, r);
+    if (l->box_count >= l->policy->most)
+        return err_new(ERR_LIMIT, "%u sandboxes run, which is the most", l->box_count);
+    return launcher_apply_policy(l, r);
 }
 
-static struct serve_box *new_box(struct serve *s, const struct native_request *r)
+static struct launcher_box *new_box(struct launcher *l, const struct native_request *r)
 {
     bool warm = r->flags & NATIVE_WARM;
-    struct serve_box *b = mem_new(sizeof *b);
+    struct launcher_box *b = mem_new(sizeof *b);
 
-    *b = (struct serve_box){.serve = s,
-                            .state = warm ? NATIVE_WAITING : NATIVE_RUNNING,
-                            .holds_slot = true,
-                            .told = r->flags & NATIVE_TELL,
-                            .control = -1};
+    *b = (struct launcher_box){.launcher = l,
+                               .state = warm ? NATIVE_WAITING : NATIVE_RUNNING,
+                               .holds_slot = true,
+                               .told = r->flags & NATIVE_TELL,
+                               .control = -1};
     return b;
 }
 
-static fallible ops_start(struct serve *s, const struct native_request *r, struct serve_fds *in,
-                          bool *ret_later)
+static fallible ops_start(struct launcher *l, const struct native_request *r,
+                          struct launcher_fds *in, bool *ret_later)
 {
-    struct serve_box *old = NULL;
-    err_free(ops_find(s, r->id, &old)); /* most often there is none */
+    struct launcher_box *old = NULL;
+    err_free(ops_find(l, r->id, &old)); /* most often there is none */
     struct making m = {.req = *r, .again = old != NULL, .log = -1};
-    struct serve_box *b = new_box(s, r);
+    struct launcher_box *b = new_box(l, r);
 
     rootfs_init(&m.rootfs);
     memset(m.spec.sources, -1, sizeof m.spec.sources);
     memset(m.spec.fds, -1, sizeof m.spec.fds);
     memset(m.ours, -1, sizeof m.ours);
-    struct err *e = may_start(s, old, &m.req);
+    struct err *e = may_start(l, old, &m.req);
     if (!e && m.req.image == NATIVE_IMAGE_STORED)
-        e = serve_image_resolve(s, &m.req, m.again);
+        e = launcher_image_resolve(l, &m.req, m.again);
     if (!e)
-        e = prepare_and_make(s, &m, b, in);
+        e = prepare_and_make(l, &m, b, in);
     if (e)
         free(b);
     else {
@@ -338,14 +338,14 @@ static fallible ops_start(struct serve *s, const struct native_request *r, struc
             *b->waits = m.req;
         }
         *ret_later = true;
-        serve_start_watch(s, b,
-                          &(struct serve_begun){.embryo = m.embryo,
-                                                .flags = m.spec.flags,
-                                                .tag = r->tag,
-                                                .ready = take_fd(&m.ours[AT_READY]),
-                                                .control = take_fd(&m.ours[AT_CONTROL]),
-                                                .made = m.made,
-                                                .old = old});
+        launcher_start_watch(l, b,
+                             &(struct launcher_begun){.spare = m.spare,
+                                                      .flags = m.spec.flags,
+                                                      .tag = r->tag,
+                                                      .ready = take_fd(&m.ours[AT_READY]),
+                                                      .control = take_fd(&m.ours[AT_CONTROL]),
+                                                      .made = m.made,
+                                                      .old = old});
     }
     making_done(&m);
     return e;
@@ -354,19 +354,19 @@ static fallible ops_start(struct serve *s, const struct native_request *r, struc
 /* --- the rest
  * ------------------------------------------------------------------------------------- */
 
-static fallible pause_or_resume(struct serve *s, struct serve_box *b, bool pause)
+static fallible pause_or_resume(struct launcher *l, struct launcher_box *b, bool pause)
 {
     enum native_state from = pause ? NATIVE_RUNNING : NATIVE_PAUSED;
 
     if (b->state != from)
         return err_new(ERR_CONFLICT, "sandbox '%s' is not %s", b->box.id,
                        pause ? "running" : "paused");
-    TRY(box_pause(&s->host, &b->box, pause));
+    TRY(box_pause(&l->host, &b->box, pause));
     b->state = pause ? NATIVE_PAUSED : NATIVE_RUNNING;
     return NULL;
 }
 
-void serve_describe(const struct serve_box *b, struct native_reply *reply)
+void launcher_describe(const struct launcher_box *b, struct native_reply *reply)
 {
     reply->state = b->state;
     reply->pid = b->box.pid;
@@ -377,26 +377,26 @@ void serve_describe(const struct serve_box *b, struct native_reply *reply)
     reply->disk = b->disk;
 }
 
-static fallible ops_inspect(struct serve *s, struct serve_box *b, struct native_reply *reply)
+static fallible ops_inspect(struct launcher *l, struct launcher_box *b, struct native_reply *reply)
 {
     char group[BOX_NAME];
     own_fd oom = -1;
 
-    serve_describe(b, reply);
+    launcher_describe(b, reply);
     if (b->state == NATIVE_EXITED)
         return NULL;
     box_group_name(b->box.slot, group);
-    cg_usage(&s->host.cg, group, &reply->usage);
+    cg_usage(&l->host.cg, group, &reply->usage);
     uint64_t before = b->box.cpu_ns;
     reply->usage.cpu_ns -= before < reply->usage.cpu_ns ? before : reply->usage.cpu_ns;
-    TRY(cg_open_oom(&s->host.cg, group, &oom));
+    TRY(cg_open_oom(&l->host.cg, group, &oom));
     return oom >= 0 ? cg_read_oom(oom, &reply->oom_kills) : NULL;
 }
 
-static fallible ops_adopt(struct serve *s, struct serve_box *b, bool tell,
-                          struct native_reply *reply, struct serve_fds *out)
+static fallible ops_adopt(struct launcher *l, struct launcher_box *b, bool tell,
+                          struct native_reply *reply, struct launcher_fds *out)
 {
-    TRY(ops_inspect(s, b, reply));
+    TRY(ops_inspect(l, b, reply));
     b->told = tell;
     if (b->state == NATIVE_EXITED || tell)
         return NULL;
@@ -410,20 +410,22 @@ static fallible ops_adopt(struct serve *s, struct serve_box *b, bool tell,
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp((*(struct serve_box *const *)a)->box.id, (*(struct serve_box *const *)b)->box.id);
+    return strcmp((*(struct launcher_box *const *)a)->box.id,
+                  (*(struct launcher_box *const *)b)->box.id);
 }
 
-static fallible ops_list(struct serve *s, const char *after, struct native_reply *reply)
+static fallible ops_list(struct launcher *l, const char *after, struct native_reply *reply)
 {
-    own_free struct serve_box **all = mem_try((s->box_count + 1) * sizeof(struct serve_box *));
+    own_free struct launcher_box **all =
+        mem_try((l->box_count + 1) * sizeof(struct launcher_box *));
     size_t count = 0;
 
     if (!all)
         return err_no_memory();
-    LIST_EACH(b, &s->boxes, struct serve_box, link)
+    LIST_EACH(b, &l->boxes, struct launcher_box, link)
         if (strcmp(b->box.id, after) > 0)
             all[count++] = b;
-    qsort(all, count, sizeof(struct serve_box *), by_name);
+    qsort(all, count, sizeof(struct launcher_box *), by_name);
     for (size_t i = 0; i < count && i < NATIVE_LIST_MAX; i++) {
         reply->states[i] = (uint8_t)all[i]->state;
         memcpy(reply->ids[i], all[i]->box.id, NATIVE_ID_MAX);
@@ -432,113 +434,114 @@ static fallible ops_list(struct serve *s, const char *after, struct native_reply
     return NULL;
 }
 
-static fallible tell_root(const struct serve *s, uint32_t index, struct native_reply *reply)
+static fallible tell_root(const struct launcher *l, uint32_t index, struct native_reply *reply)
 {
-    if (index >= s->policy->root_count)
+    if (index >= l->policy->root_count)
         return err_new(ERR_NOT_FOUND, "no root %u", index);
-    const char *path = s->policy->roots[index].path;
+    const char *path = l->policy->roots[index].path;
     snprintf(reply->text, sizeof reply->text, "%s", path ? path : "");
-    reply->flags = s->policy->roots[index].modes;
-    reply->count = (uint32_t)s->policy->root_count;
+    reply->flags = l->policy->roots[index].modes;
+    reply->count = (uint32_t)l->policy->root_count;
     return NULL;
 }
 
-static fallible ops_dial(struct serve *s, const struct native_request *r, struct serve_fds *out)
+static fallible ops_dial(struct launcher *l, const struct native_request *r,
+                         struct launcher_fds *out)
 {
     struct sockaddr_un a;
     own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    TRY(serve_address(s, r->id, r->flags & NATIVE_TUNNEL ? SERVE_NAME_CONNECT : SERVE_NAME_SERVER,
-                      &a));
+    TRY(launcher_address(
+        l, r->id, r->flags & NATIVE_TUNNEL ? LAUNCHER_NAME_CONNECT : LAUNCHER_NAME_SERVER, &a));
     if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof a) < 0)
         return err_sys("connect to sandbox '%s'", r->id);
     out->fds[out->count++] = take_fd(&fd);
     return NULL;
 }
 
-static fallible ops_end(struct serve *s, struct serve_box *b, uint64_t tag,
+static fallible ops_end(struct launcher *l, struct launcher_box *b, uint64_t tag,
                         struct native_reply *reply, bool *ret_later)
 {
     if (b->state == NATIVE_EXITED)
-        return ops_inspect(s, b, reply);
-    if (b->killers == SERVE_KILLERS)
+        return ops_inspect(l, b, reply);
+    if (b->killers == LAUNCHER_KILLERS)
         return err_new(ERR_BUSY, "it is being killed, and %d wait for that already: try again",
-                       SERVE_KILLERS);
+                       LAUNCHER_KILLERS);
     if (!b->killers) {
-        serve_net_hold(b);
-        TRY(box_kill(&s->host, &b->box));
+        launcher_net_hold(b);
+        TRY(box_kill(&l->host, &b->box));
     }
     b->tell_when_dead = *ret_later = true;
     b->kill_tags[b->killers++] = tag;
     return NULL;
 }
 
-static fallible end_and_remove(struct serve *s, struct serve_box *b, uint64_t tag,
+static fallible end_and_remove(struct launcher *l, struct launcher_box *b, uint64_t tag,
                                struct native_reply *reply)
 {
     if (b->state == NATIVE_EXITED) {
-        serve_remove(s, b, reply);
+        launcher_remove(l, b, reply);
         return NULL;
     }
-    serve_net_hold(b);
-    TRY(box_kill(&s->host, &b->box));
+    launcher_net_hold(b);
+    TRY(box_kill(&l->host, &b->box));
     b->remove_when_dead = true;
     b->remove_unasked = false;
     b->remove_tag = tag;
     return NULL;
 }
 
-fallible serve_do(struct serve *s, const struct native_request *r, struct serve_fds *in,
-                  struct native_reply *reply, struct serve_fds *out, bool *ret_later)
+fallible launcher_do(struct launcher *l, const struct native_request *r, struct launcher_fds *in,
+                     struct native_reply *reply, struct launcher_fds *out, bool *ret_later)
 {
-    struct serve_box *b = NULL;
+    struct launcher_box *b = NULL;
 
     if (r->op == NATIVE_START)
-        return ops_start(s, r, in, ret_later);
+        return ops_start(l, r, in, ret_later);
     if (r->op == NATIVE_IMAGE_IMPORT)
-        return serve_image_import(s, r, in, ret_later);
+        return launcher_image_import(l, r, in, ret_later);
     if (r->op == NATIVE_CLAIM) {
-        TRY(ops_find(s, r->id, &b));
-        return serve_claim(s, b, r, in, reply, ret_later);
+        TRY(ops_find(l, r->id, &b));
+        return launcher_claim(l, b, r, in, reply, ret_later);
     }
     bool changes = r->op == NATIVE_DIFF || r->op == NATIVE_APPLY;
     if (in->count && !changes)
         return err_new(ERR_INVALID, "descriptors nobody asked for");
     if (r->op == NATIVE_SNAPSHOT_REMOVE)
-        return serve_snapshot_remove(s, r, ret_later);
+        return launcher_snapshot_remove(l, r, ret_later);
     if (r->op == NATIVE_SNAPSHOT_LIST)
-        return serve_snapshot_list(s, r->snapshot, reply);
+        return launcher_snapshot_list(l, r->snapshot, reply);
     if (r->op == NATIVE_IMAGE_FIND)
-        return serve_image_find(s, r, out);
+        return launcher_image_find(l, r, out);
     if (r->op == NATIVE_LIST)
-        return ops_list(s, r->id, reply);
+        return ops_list(l, r->id, reply);
     if (r->op == NATIVE_ROOT)
-        return tell_root(s, r->image, reply);
-    TRY(ops_find(s, r->id, &b));
+        return tell_root(l, r->image, reply);
+    TRY(ops_find(l, r->id, &b));
     if (b->job && r->op != NATIVE_INSPECT && r->op != NATIVE_KILL && r->op != NATIVE_ADOPT)
         return err_new(ERR_BUSY, "the files of sandbox '%s' are being worked on", b->box.id);
     switch ((enum native_op)r->op) {
     case NATIVE_KILL:
-        return ops_end(s, b, r->tag, reply, ret_later);
+        return ops_end(l, b, r->tag, reply, ret_later);
     case NATIVE_PAUSE:
     case NATIVE_RESUME:
-        return pause_or_resume(s, b, r->op == NATIVE_PAUSE);
+        return pause_or_resume(l, b, r->op == NATIVE_PAUSE);
     case NATIVE_INSPECT:
-        return ops_inspect(s, b, reply);
+        return ops_inspect(l, b, reply);
     case NATIVE_ADOPT:
-        return ops_adopt(s, b, r->flags & NATIVE_TELL, reply, out);
+        return ops_adopt(l, b, r->flags & NATIVE_TELL, reply, out);
     case NATIVE_SNAPSHOT:
-        return serve_snapshot(s, b, r, ret_later);
+        return launcher_snapshot(l, b, r, ret_later);
     case NATIVE_DIFF:
     case NATIVE_APPLY:
-        return serve_changes(s, b, r, in, ret_later);
+        return launcher_changes(l, b, r, in, ret_later);
     case NATIVE_ROLLBACK:
-        return serve_rollback(s, b, r, ret_later);
+        return launcher_rollback(l, b, r, ret_later);
     case NATIVE_CONNECT:
-        return ops_dial(s, r, out);
+        return ops_dial(l, r, out);
     case NATIVE_REMOVE:
         *ret_later = true;
-        return end_and_remove(s, b, r->tag, reply);
+        return end_and_remove(l, b, r->tag, reply);
     default:
         return err_new(ERR_INVALID, "operation %u is not known", r->op);
     }

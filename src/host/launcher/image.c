@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* serve_image.c — images of the store, those included that came after the fork.
+/* image.c — images of the store, those included that came after the fork.
  *
  * The server cannot see the store: it asks for a name and reads the record it is given, starts by
  * id, and hands in archives, which a child of ours unpacks by workers as 'croft image import' does.
@@ -14,23 +14,24 @@
 #include "base/arena.h"
 #include "base/own.h"
 #include "host/images/images.h"
-#include "host/kept/kept.h"
-#include "host/launcher/serve_job.h"
+#include "host/overlay/overlay.h"
+#include "host/launcher/job.h"
 
 #define RECORDS_BYTES (64u << 20) /* of all images, when one is looked for by its name */
 #define IMPORTS       2           /* at a time */
 
-fallible serve_image_find(struct serve *s, const struct native_request *r, struct serve_fds *out)
+fallible launcher_image_find(struct launcher *l, const struct native_request *r,
+                             struct launcher_fds *out)
 {
     own_done(arena) a;
     struct image image;
     int fd;
 
     arena_init(&a, RECORDS_BYTES);
-    if (!s->policy->stored_images)
+    if (!l->policy->stored_images)
         return err_new(ERR_FORBIDDEN, "the store of images is not open to servers");
-    TRY(images_find_sure(s->host.dir, r->image_name, &a, &image));
-    TRY(images_open_record(s->host.dir, &image, &fd));
+    TRY(images_find_sure(l->host.dir, r->image_name, &a, &image));
+    TRY(images_open_record(l->host.dir, &image, &fd));
     out->fds[out->count++] = fd;
     return NULL;
 }
@@ -38,81 +39,82 @@ fallible serve_image_find(struct serve *s, const struct native_request *r, struc
 /* --- by name --- */
 
 /* A record comes and goes by rename and unlink, which the directory's time tells. */
-static fallible forget_old(struct serve *s)
+static fallible forget_old(struct launcher *l)
 {
     struct stat st;
 
-    if (fstatat(s->host.dir, "images", &st, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(l->host.dir, "images", &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? NULL : err_sys("look at the store of images");
-    if (st.st_mtim.tv_sec == s->images_changed.tv_sec &&
-        st.st_mtim.tv_nsec == s->images_changed.tv_nsec)
+    if (st.st_mtim.tv_sec == l->images_changed.tv_sec &&
+        st.st_mtim.tv_nsec == l->images_changed.tv_nsec)
         return NULL;
-    memset(s->images, 0, sizeof s->images);
-    s->images_changed = st.st_mtim;
+    memset(l->images, 0, sizeof l->images);
+    l->images_changed = st.st_mtim;
     return NULL;
 }
 
-static fallible look_up(struct serve *s, const char *name, struct serve_image **ret_entry)
+static fallible look_up(struct launcher *l, const char *name, struct launcher_image **ret_entry)
 {
     own_done(arena) a;
     struct image image;
 
     arena_init(&a, RECORDS_BYTES);
-    for (unsigned i = 0; i < SERVE_IMAGES; i++)
-        if (strcmp(s->images[i].name, name) == 0) {
-            *ret_entry = &s->images[i];
+    for (unsigned i = 0; i < LAUNCHER_IMAGES; i++)
+        if (strcmp(l->images[i].name, name) == 0) {
+            *ret_entry = &l->images[i];
             return NULL;
         }
-    TRY(images_find_sure(s->host.dir, name, &a, &image));
-    struct serve_image *entry = &s->images[s->image_next++ % SERVE_IMAGES];
+    TRY(images_find_sure(l->host.dir, name, &a, &image));
+    struct launcher_image *entry = &l->images[l->image_next++ % LAUNCHER_IMAGES];
     snprintf(entry->name, sizeof entry->name, "%s", name);
     snprintf(entry->id, sizeof entry->id, STR_FMT, STR_ARG(image.id));
     *ret_entry = entry;
     return NULL;
 }
 
-fallible serve_image_resolve(struct serve *s, struct native_request *r, bool again)
+fallible launcher_image_resolve(struct launcher *l, struct native_request *r, bool again)
 {
     char path[NATIVE_ID_MAX + 8], id[72];
-    struct serve_image *entry;
+    struct launcher_image *entry;
 
     snprintf(path, sizeof path, "%s/image", r->id);
-    ssize_t n = again ? readlinkat(s->host.boxes, path, id, sizeof id) : -1;
+    ssize_t n = again ? readlinkat(l->host.boxes, path, id, sizeof id) : -1;
     if (n == IMAGE_ID_LEN) {
         snprintf(r->image_name, sizeof r->image_name, "%.*s", IMAGE_ID_LEN, id);
         return NULL;
     }
     if (again)
         return err_new(ERR_CONFLICT, "sandbox '%s' did not run on an image of the store", r->id);
-    TRY(forget_old(s));
-    TRY(look_up(s, r->image_name, &entry));
+    TRY(forget_old(l));
+    TRY(look_up(l, r->image_name, &entry));
     memset(r->image_name, 0, sizeof r->image_name);
     memcpy(r->image_name, entry->id, IMAGE_ID_LEN);
     return NULL;
 }
 
-fallible serve_image_open(const struct serve *s, const struct native_request *r, struct rootfs *ret)
+fallible launcher_image_open(const struct launcher *l, const struct native_request *r,
+                             struct rootfs *ret)
 {
     own_done(arena) a;
     struct image image;
 
     arena_init(&a, RECORDS_BYTES);
-    TRY(images_get(s->host.dir, str_of(r->image_name), &a, &image));
-    return images_open(s->host.dir, &image, ret);
+    TRY(images_get(l->host.dir, str_of(r->image_name), &a, &image));
+    return images_open(l->host.dir, &image, ret);
 }
 
-fallible serve_image_note(const struct serve *s, const struct native_request *r)
+fallible launcher_image_note(const struct launcher *l, const struct native_request *r)
 {
-    own_fd dir = openat(s->host.boxes, r->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    own_fd dir = openat(l->host.boxes, r->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
     if (dir < 0)
         return err_sys("open the directory of '%s'", r->id);
-    return kept_note_image(dir, str_of(r->image_name));
+    return overlay_note_image(dir, str_of(r->image_name));
 }
 
 /* --- as mounts --- */
 
-static fallible open_mount(const struct serve *s, const char *name, int *source,
+static fallible open_mount(const struct launcher *l, const char *name, int *source,
                            struct snaps_stack *below)
 {
     own_done(arena) a;
@@ -121,11 +123,11 @@ static fallible open_mount(const struct serve *s, const char *name, int *source,
 
     arena_init(&a, RECORDS_BYTES);
     rootfs_init(&r);
-    TRY(images_find_sure(s->host.dir, name, &a, &image));
+    TRY(images_find_sure(l->host.dir, name, &a, &image));
     if (image.layer_count > SNAPS_LAYERS_MAX + 1)
         return err_new(ERR_LIMIT, "image '%.80s' has %zu layers, and %d can be mounted", name,
                        image.layer_count, SNAPS_LAYERS_MAX + 1);
-    struct err *e = images_open(s->host.dir, &image, &r);
+    struct err *e = images_open(l->host.dir, &image, &r);
     if (!e) {
         struct rootfs_mount *m = &r.mounts[0];
         *source = take_fd(&m->lowers[m->lower_count - 1]);
@@ -136,8 +138,9 @@ static fallible open_mount(const struct serve *s, const char *name, int *source,
     return e;
 }
 
-fallible serve_image_mounts(const struct serve *s, const struct native_request *r, bool before,
-                            int sources[NATIVE_MOUNTS], struct snaps_stack below[NATIVE_MOUNTS])
+fallible launcher_image_mounts(const struct launcher *l, const struct native_request *r,
+                               bool before, int sources[NATIVE_MOUNTS],
+                               struct snaps_stack below[NATIVE_MOUNTS])
 {
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
         const struct native_mount *m = &r->mounts[i];
@@ -146,50 +149,51 @@ fallible serve_image_mounts(const struct serve *s, const struct native_request *
         if (before)
             return err_new(ERR_UNSUPPORTED, "mount '%s': images are mounted in new sandboxes only",
                            m->target);
-        TRY_WRAP(open_mount(s, m->path, &sources[i], &below[i]), "mount '%s'", m->target);
+        TRY_WRAP(open_mount(l, m->path, &sources[i], &below[i]), "mount '%s'", m->target);
     }
     return NULL;
 }
 
 /* --- importing --- */
 
-static fallible run_import(struct serve_job *j)
+static fallible run_import(struct launcher_job *j)
 {
     own_done(arena) a;
-    struct image_import how = {.name = j->name, .limit_bytes = j->serve->policy->import_bytes};
+    struct image_import how = {.name = j->name, .limit_bytes = j->launcher->policy->import_bytes};
     struct image image;
 
     arena_init(&a, RECORDS_BYTES);
-    TRY_WRAP(images_import(j->serve->host.dir, j->dir, &how, &a, &image), "import '%s'", j->name);
+    TRY_WRAP(images_import(j->launcher->host.dir, j->dir, &how, &a, &image), "import '%s'",
+             j->name);
     snprintf(j->reply.text, sizeof j->reply.text, STR_FMT, STR_ARG(image.id));
     return NULL;
 }
 
-static void on_imported(struct serve_job *j, struct err *e)
+static void on_imported(struct launcher_job *j, struct err *e)
 {
-    struct serve_fds none = {.count = 0};
+    struct launcher_fds none = {.count = 0};
 
-    serve_job_answer(j, e, &none);
+    launcher_job_answer(j, e, &none);
 }
 
-fallible serve_image_import(struct serve *s, const struct native_request *r, struct serve_fds *in,
-                            bool *ret_later)
+fallible launcher_image_import(struct launcher *l, const struct native_request *r,
+                               struct launcher_fds *in, bool *ret_later)
 {
     struct stat st;
 
-    if (!s->policy->import_images)
+    if (!l->policy->import_images)
         return err_new(ERR_FORBIDDEN, "servers may not add images");
     if (in->count != 1 || fstat(in->fds[0], &st) < 0 || !S_ISREG(st.st_mode))
         return err_new(ERR_INVALID, "the archive must be one regular file");
-    if (serve_job_count(s, run_import) >= IMPORTS)
+    if (launcher_job_count(l, run_import) >= IMPORTS)
         return err_new(ERR_BUSY, "%d images are being imported: try again", IMPORTS);
-    struct serve_job *j = serve_job_new(s, run_import, on_imported);
+    struct launcher_job *j = launcher_job_new(l, run_import, on_imported);
     j->reply = (struct native_reply){.op = r->op, .tag = r->tag};
     j->dir = take_fd(&in->fds[0]);
     snprintf(j->name, sizeof j->name, "%s", r->image_name);
-    struct err *e = serve_job_start(j);
+    struct err *e = launcher_job_start(j);
     if (e)
-        serve_job_free(j);
+        launcher_job_free(j);
     *ret_later = !e;
     return e;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* serve_snap.c — snapshots of the launcher's sandboxes, and those that go on from one.
+/* snap.c — snapshots of the launcher's sandboxes, and those that go on from one.
  *
  * What takes as long as a guest's tree is large is done by a child, so that nobody waits for it:
  * copying, flattening, sweeping. It is root, for overlay's own attributes are hidden from every
@@ -21,59 +21,59 @@
 #include "base/own.h"
 #include "host/launcher/disk.h"
 #include "host/launcher/record.h"
-#include "host/launcher/serve.h"
-#include "host/launcher/serve_job.h"
+#include "host/launcher/inner.h"
+#include "host/launcher/job.h"
 #include "host/snaps/fence.h"
 #include "host/snaps/whole.h"
 #include "host/tree/tree.h"
 
 /* --- children --- */
 
-static fallible open_box(const struct serve *s, const char *id, int *ret_dir)
+static fallible open_box(const struct launcher *l, const char *id, int *ret_dir)
 {
-    *ret_dir = openat(s->host.boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    *ret_dir = openat(l->host.boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     return *ret_dir < 0 ? err_sys("open the directory of '%s'", id) : NULL;
 }
 
-static fallible snap_unfreeze(const struct serve_job *j)
+static fallible snap_unfreeze(const struct launcher_job *j)
 {
     if (j->box->state != NATIVE_EXITED)
-        TRY(box_pause(&j->serve->host, &j->box->box, false));
-    unlinkat(j->dir, SERVE_THAW, 0); /* left behind it does no harm */
+        TRY(box_pause(&j->launcher->host, &j->box->box, false));
+    unlinkat(j->dir, LAUNCHER_THAW, 0); /* left behind it does no harm */
     return NULL;
 }
 
 /* disk: where upper layers are, if not in the box's directory. */
-static fallible snap_fence(const struct serve_job *j, int disk)
+static fallible snap_fence(const struct launcher_job *j, int disk)
 {
-    return snaps_fence(j->serve->host.dir, j->dir, disk, j->out);
+    return snaps_fence(j->launcher->host.dir, j->dir, disk, j->out);
 }
 
-static fallible run_flatten(struct serve_job *j)
+static fallible run_flatten(struct launcher_job *j)
 {
     TRY(snap_fence(j, -1));
-    TRY(whole_flatten(j->serve->host.dir, j->name));
-    return snaps_sweep(j->serve->host.dir);
+    TRY(whole_flatten(j->launcher->host.dir, j->name));
+    return snaps_sweep(j->launcher->host.dir);
 }
 
-static void start_or_warn(struct serve *s, const char *name, const char *id,
-                          fallible (*run)(struct serve_job *j));
+static void start_or_warn(struct launcher *l, const char *name, const char *id,
+                          fallible (*run)(struct launcher_job *j));
 
 /* The old layers are mounted as long as it runs; it moves when it does not. */
-static fallible snap_restand(struct serve *s, const struct serve_job *j)
+static fallible snap_restand(struct launcher *l, const struct launcher_job *j)
 {
-    const struct serve_box *b = serve_find(s, j->id);
+    const struct launcher_box *b = launcher_find(l, j->id);
     own_fd dir = -1;
 
     if (!b || b->state != NATIVE_EXITED)
         return NULL;
-    TRY(open_box(s, j->id, &dir));
-    TRY(whole_restand(s->host.dir, j->name, dir));
-    serve_sweep_layers(s);
+    TRY(open_box(l, j->id, &dir));
+    TRY(whole_restand(l->host.dir, j->name, dir));
+    launcher_sweep_layers(l);
     return NULL;
 }
 
-fallible serve_job_move_on(struct serve_job *j, struct err *e)
+fallible launcher_job_move_on(struct launcher_job *j, struct err *e)
 {
     if (j->box)
         j->box->job = NULL;
@@ -86,51 +86,51 @@ fallible serve_job_move_on(struct serve_job *j, struct err *e)
     return e;
 }
 
-static void on_snap_ended(struct serve_job *j, struct err *e)
+static void on_snap_ended(struct launcher_job *j, struct err *e)
 {
-    struct serve *s = j->serve;
-    struct serve_fds none = {.count = 0};
+    struct launcher *l = j->launcher;
+    struct launcher_fds none = {.count = 0};
 
-    e = serve_job_move_on(j, e);
+    e = launcher_job_move_on(j, e);
     if (j->reply.op == NATIVE_SNAPSHOT && !e)
-        start_or_warn(s, j->name, "", run_flatten);
+        start_or_warn(l, j->name, "", run_flatten);
     if (j->id[0] && !e)
-        e = snap_restand(s, j);
-    serve_job_answer(j, e, &none);
+        e = snap_restand(l, j);
+    launcher_job_answer(j, e, &none);
 }
 
-static struct serve_job *snap_job(struct serve *s, fallible (*run)(struct serve_job *j))
+static struct launcher_job *snap_job(struct launcher *l, fallible (*run)(struct launcher_job *j))
 {
-    return serve_job_new(s, run, on_snap_ended);
+    return launcher_job_new(l, run, on_snap_ended);
 }
 
-static void start_or_warn(struct serve *s, const char *name, const char *id,
-                          fallible (*run)(struct serve_job *j))
+static void start_or_warn(struct launcher *l, const char *name, const char *id,
+                          fallible (*run)(struct launcher_job *j))
 {
-    struct serve_job *j = snap_job(s, run);
+    struct launcher_job *j = snap_job(l, run);
 
     snprintf(j->name, sizeof j->name, "%s", name);
     snprintf(j->id, sizeof j->id, "%s", id);
-    struct err *e = serve_job_start(j);
+    struct err *e = launcher_job_start(j);
     if (!e)
         return;
     log_warn("snapshots", KV_ERR(e));
     err_free(e);
-    serve_job_free(j);
+    launcher_job_free(j);
 }
 
-static fallible run_sweep(struct serve_job *j)
+static fallible run_sweep(struct launcher_job *j)
 {
     TRY(snap_fence(j, -1));
-    return snaps_sweep(j->serve->host.dir);
+    return snaps_sweep(j->launcher->host.dir);
 }
 
-void serve_sweep_layers(struct serve *s)
+void launcher_sweep_layers(struct launcher *l)
 {
-    start_or_warn(s, "", "", run_sweep);
+    start_or_warn(l, "", "", run_sweep);
 }
 
-void serve_snap_cut(struct serve_job *j)
+void launcher_snap_cut(struct launcher_job *j)
 {
     if (j->box)
         j->box->job = NULL;
@@ -155,95 +155,96 @@ static fallible check_mounts(int box)
 }
 
 /* How much it was is said as text, which every version can read. */
-static fallible copy_from(struct serve_job *j, int uppers)
+static fallible copy_from(struct launcher_job *j, int uppers)
 {
     struct whole_taken taken = {0};
 
-    TRY(whole_take(j->serve->host.dir, j->dir, uppers, j->name, true, &taken));
+    TRY(whole_take(j->launcher->host.dir, j->dir, uppers, j->name, true, &taken));
     snprintf(j->reply.text, sizeof j->reply.text, "%llu", (unsigned long long)taken.copied_bytes);
     return NULL;
 }
 
-static fallible run_copy(struct serve_job *j)
+static fallible run_copy(struct launcher_job *j)
 {
     TRY(snap_fence(j, -1));
     return copy_from(j, j->dir);
 }
 
-fallible serve_job_disk(const struct serve_job *j, int *ret_disk)
+fallible launcher_job_disk(const struct launcher_job *j, int *ret_disk)
 {
     if (j->box->state != NATIVE_EXITED)
         return disk_look(j->dir, ret_disk);
-    return disk_open(&j->serve->host, NATIVE_DISK_LOOP, j->dir, 0, -1, ret_disk);
+    return disk_open(&j->launcher->host, NATIVE_DISK_LOOP, j->dir, 0, -1, ret_disk);
 }
 
 /* What is in an image of its own is copied too: layers of the store are in one file system. */
-static fallible run_copy_disk(struct serve_job *j)
+static fallible run_copy_disk(struct launcher_job *j)
 {
     own_fd disk = -1;
 
-    TRY(serve_job_disk(j, &disk));
+    TRY(launcher_job_disk(j, &disk));
     TRY(snap_fence(j, disk));
     return copy_from(j, disk);
 }
 
-fallible serve_job_start_still(struct serve *s, struct serve_box *b, struct serve_job *j)
+fallible launcher_job_start_still(struct launcher *l, struct launcher_box *b,
+                                  struct launcher_job *j)
 {
     if (b->state == NATIVE_WAITING)
         return err_new(ERR_CONFLICT, "sandbox '%s' waits for its claim: it has no files yet",
                        b->box.id);
     if (b->state == NATIVE_EXITED)
-        return serve_job_start(j);
-    if (b->state == NATIVE_RUNNING && !cg_has(&s->host.cg, CG_FREEZER))
+        return launcher_job_start(j);
+    if (b->state == NATIVE_RUNNING && !cg_has(&l->host.cg, CG_FREEZER))
         return err_new(ERR_UNSUPPORTED,
                        "sandbox '%s' runs and cannot be paused here: stop it "
                        "first",
                        b->box.id);
     j->thaw = b->state == NATIVE_RUNNING;
     if (!j->thaw)
-        return serve_job_start(j);
-    if (symlinkat("snapshot", j->dir, SERVE_THAW) < 0 && errno != EEXIST)
+        return launcher_job_start(j);
+    if (symlinkat("snapshot", j->dir, LAUNCHER_THAW) < 0 && errno != EEXIST)
         return err_sys("note that it is to go on");
-    struct err *e = box_pause(&s->host, &b->box, true);
+    struct err *e = box_pause(&l->host, &b->box, true);
     if (!e)
-        e = serve_job_start(j);
+        e = launcher_job_start(j);
     if (e)
         err_free(snap_unfreeze(j)); /* the first error is the one to tell */
     return e;
 }
 
-static fallible take_dead(struct serve *s, const char *name, const char *id, int dir)
+static fallible take_dead(struct launcher *l, const char *name, const char *id, int dir)
 {
     struct whole_taken taken = {0};
 
-    TRY(whole_take(s->host.dir, dir, dir, name, false, &taken));
+    TRY(whole_take(l->host.dir, dir, dir, name, false, &taken));
     if (taken.deepest > SNAPS_FLATTEN_AT)
-        start_or_warn(s, name, id, run_flatten);
+        start_or_warn(l, name, id, run_flatten);
     return NULL;
 }
 
-fallible serve_snapshot(struct serve *s, struct serve_box *b, const struct native_request *r,
-                        bool *ret_later)
+fallible launcher_snapshot(struct launcher *l, struct launcher_box *b,
+                           const struct native_request *r, bool *ret_later)
 {
     own_fd dir = -1;
 
     b->plain = false;
     if (b->tell_when_dead || b->remove_when_dead)
         return err_new(ERR_BUSY, "sandbox '%s' is being ended", b->box.id);
-    TRY(whole_check_new(s->host.dir, r->snapshot));
-    TRY(open_box(s, b->box.id, &dir));
+    TRY(whole_check_new(l->host.dir, r->snapshot));
+    TRY(open_box(l, b->box.id, &dir));
     TRY(check_mounts(dir));
     bool disk = b->disk == NATIVE_DISK_LOOP;
     if (b->state == NATIVE_EXITED && !disk)
-        return take_dead(s, r->snapshot, b->box.id, dir);
-    struct serve_job *j = snap_job(s, disk ? run_copy_disk : run_copy);
+        return take_dead(l, r->snapshot, b->box.id, dir);
+    struct launcher_job *j = snap_job(l, disk ? run_copy_disk : run_copy);
     j->box = b;
     j->dir = take_fd(&dir);
     j->reply = (struct native_reply){.op = r->op, .tag = r->tag};
     snprintf(j->name, sizeof j->name, "%s", r->snapshot);
-    struct err *e = serve_job_start_still(s, b, j);
+    struct err *e = launcher_job_start_still(l, b, j);
     if (e) {
-        serve_job_free(j);
+        launcher_job_free(j);
         return e;
     }
     b->job = j;
@@ -253,23 +254,24 @@ fallible serve_snapshot(struct serve *s, struct serve_box *b, const struct nativ
 
 /* --- the others --- */
 
-static fallible run_remove(struct serve_job *j)
+static fallible run_remove(struct launcher_job *j)
 {
     TRY(snap_fence(j, -1));
-    return whole_remove(j->serve->host.dir, j->name);
+    return whole_remove(j->launcher->host.dir, j->name);
 }
 
-fallible serve_snapshot_remove(struct serve *s, const struct native_request *r, bool *ret_later)
+fallible launcher_snapshot_remove(struct launcher *l, const struct native_request *r,
+                                  bool *ret_later)
 {
     own_fd dir = -1;
 
-    TRY(whole_open(s->host.dir, r->snapshot, &dir));
-    struct serve_job *j = snap_job(s, run_remove);
+    TRY(whole_open(l->host.dir, r->snapshot, &dir));
+    struct launcher_job *j = snap_job(l, run_remove);
     j->reply = (struct native_reply){.op = r->op, .tag = r->tag};
     snprintf(j->name, sizeof j->name, "%s", r->snapshot);
-    struct err *e = serve_job_start(j);
+    struct err *e = launcher_job_start(j);
     if (e)
-        serve_job_free(j);
+        launcher_job_free(j);
     *ret_later = !e;
     return e;
 }
@@ -279,13 +281,13 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-fallible serve_snapshot_list(struct serve *s, const char *after, struct native_reply *reply)
+fallible launcher_snapshot_list(struct launcher *l, const char *after, struct native_reply *reply)
 {
     own_done(buf) names;
     size_t count = 0;
 
     buf_init(&names, 16u << 20);
-    TRY(whole_list(s->host.dir, &names, &count));
+    TRY(whole_list(l->host.dir, &names, &count));
     own_free const char **sorted = mem_new((count + 1) * sizeof *sorted);
     const char *at = names.p;
     for (size_t i = 0; i < count; i++, at += strlen(at) + 1)
@@ -322,30 +324,30 @@ static fallible check_fits(int whole, const struct native_request *r)
     return NULL;
 }
 
-static fallible snap_stand(const struct serve *s, const struct native_request *r)
+static fallible snap_stand(const struct launcher *l, const struct native_request *r)
 {
     own_fd whole = -1, box = -1;
 
-    TRY(whole_open(s->host.dir, r->snapshot, &whole));
+    TRY(whole_open(l->host.dir, r->snapshot, &whole));
     TRY_WRAP(check_fits(whole, r), "snapshot '%s'", r->snapshot);
-    TRY(open_box(s, r->id, &box));
-    return whole_stand(s->host.dir, r->snapshot, box);
+    TRY(open_box(l, r->id, &box));
+    return whole_stand(l->host.dir, r->snapshot, box);
 }
 
-fallible serve_stand(const struct serve *s, const struct native_request *r)
+fallible launcher_stand(const struct launcher *l, const struct native_request *r)
 {
-    TRY(box_make_dir(&s->host, r->id));
-    struct err *e = snap_stand(s, r);
+    TRY(box_make_dir(&l->host, r->id));
+    struct err *e = snap_stand(l, r);
     if (e)
-        err_free(tree_remove(s->host.boxes, r->id)); /* the first error is the one to tell */
+        err_free(tree_remove(l->host.boxes, r->id)); /* the first error is the one to tell */
     return e;
 }
 
 /* Of the host's system, and made before /usr was joined to the root's overlay, or of a snapshot
  * that was. */
-static bool has_own_usr(const struct serve *s, int box)
+static bool has_own_usr(const struct launcher *l, int box)
 {
-    const struct launcher_policy *p = s->policy;
+    const struct launcher_policy *p = l->policy;
     struct record r;
 
     if (whole_has(box, ROOTFS_UPPER_USR))
@@ -354,35 +356,35 @@ static bool has_own_usr(const struct serve *s, int box)
     return !e && !(r.flags & RECORD_JOINED) && r.image < p->image_count && !p->images[r.image];
 }
 
-fallible serve_add_layers(const struct serve *s, const struct native_request *r, struct rootfs *fs,
-                          struct snaps_stack below[NATIVE_MOUNTS])
+fallible launcher_add_layers(const struct launcher *l, const struct native_request *r,
+                             struct rootfs *fs, struct snaps_stack below[NATIVE_MOUNTS])
 {
     own_fd box = -1;
 
-    TRY(open_box(s, r->id, &box));
-    if (fs->joined && has_own_usr(s, box))
+    TRY(open_box(l, r->id, &box));
+    if (fs->joined && has_own_usr(l, box))
         TRY(rootfs_split(fs));
     for (size_t i = 0; i < fs->mount_count; i++)
-        TRY(whole_add_below(s->host.dir, box, &fs->mounts[i]));
+        TRY(whole_add_below(l->host.dir, box, &fs->mounts[i]));
     for (unsigned i = 0; i < NATIVE_MOUNTS; i++) {
         char upper[BOX_NAME], work[BOX_NAME];
         box_upper_name(i, upper, work);
         if (r->mounts[i].mode == NATIVE_OVERLAY)
-            TRY(whole_layers(s->host.dir, box, upper, &below[i]));
+            TRY(whole_layers(l->host.dir, box, upper, &below[i]));
     }
     return NULL;
 }
 
 /* --- burial --- */
 
-bool serve_stands(const struct serve *s, const char *id)
+bool launcher_stands(const struct launcher *l, const char *id)
 {
     struct stat st;
     own_fd box = -1;
 
-    if (fstatat(s->host.dir, "snap", &st, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(l->host.dir, "snap", &st, AT_SYMLINK_NOFOLLOW) < 0)
         return false;
-    struct err *e = open_box(s, id, &box);
+    struct err *e = open_box(l, id, &box);
     bool stands = !e && whole_stands(box);
     err_free(e); /* nothing to be seen: nothing stands */
     return stands;
@@ -390,29 +392,29 @@ bool serve_stands(const struct serve *s, const char *id)
 
 /* --- rollback --- */
 
-bool serve_is_half_back(const struct serve *s, const char *id)
+bool launcher_is_half_back(const struct launcher *l, const char *id)
 {
     char path[NATIVE_ID_MAX + 16];
 
     snprintf(path, sizeof path, "%s/%s", id, WHOLE_RESET);
-    return faccessat(s->host.boxes, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    return faccessat(l->host.boxes, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static fallible run_rollback(struct serve_job *j)
+static fallible run_rollback(struct launcher_job *j)
 {
     TRY(snap_fence(j, -1));
-    TRY(whole_reset(j->serve->host.dir, j->dir, j->name[0] ? j->name : NULL));
-    return snaps_sweep(j->serve->host.dir);
+    TRY(whole_reset(j->launcher->host.dir, j->dir, j->name[0] ? j->name : NULL));
+    return snaps_sweep(j->launcher->host.dir);
 }
 
 /* Its layers must fit what it is made of, as those of a start. */
-static fallible check_way_back(const struct serve *s, const struct native_request *r, int dir)
+static fallible check_way_back(const struct launcher *l, const struct native_request *r, int dir)
 {
     struct native_request is = {.op = NATIVE_START};
     struct record of;
     own_fd whole = -1;
 
-    if (mkdirat(s->host.dir, "snap", 0700) < 0 && errno != EEXIST) /* the fence wants it there */
+    if (mkdirat(l->host.dir, "snap", 0700) < 0 && errno != EEXIST) /* the fence wants it there */
         return err_sys("make the store of layers");
     if (!r->snapshot[0])
         return NULL;
@@ -420,9 +422,9 @@ static fallible check_way_back(const struct serve *s, const struct native_reques
     is.image = of.image;
     memcpy(is.image_name, of.image_name, sizeof is.image_name);
     memcpy(is.mounts, of.mounts, sizeof is.mounts);
-    TRY(whole_open(s->host.dir, r->snapshot, &whole));
+    TRY(whole_open(l->host.dir, r->snapshot, &whole));
     TRY_WRAP(check_fits(whole, &is), "snapshot '%s'", r->snapshot);
-    if (whole_has(whole, "upper") && whole_has(whole, ROOTFS_UPPER_USR) != has_own_usr(s, dir))
+    if (whole_has(whole, "upper") && whole_has(whole, ROOTFS_UPPER_USR) != has_own_usr(l, dir))
         return err_new(ERR_UNSUPPORTED,
                        "snapshot '%s': its /usr is layered as another version of croft does: "
                        "start a sandbox from it instead",
@@ -430,8 +432,8 @@ static fallible check_way_back(const struct serve *s, const struct native_reques
     return NULL;
 }
 
-fallible serve_rollback(struct serve *s, struct serve_box *b, const struct native_request *r,
-                        bool *ret_later)
+fallible launcher_rollback(struct launcher *l, struct launcher_box *b,
+                           const struct native_request *r, bool *ret_later)
 {
     own_fd dir = -1;
 
@@ -443,16 +445,16 @@ fallible serve_rollback(struct serve *s, struct serve_box *b, const struct nativ
             ERR_UNSUPPORTED,
             "the disk of sandbox '%s' is an image of its own, which cannot be rolled back",
             b->box.id);
-    TRY(open_box(s, b->box.id, &dir));
-    TRY(check_way_back(s, r, dir));
-    struct serve_job *j = snap_job(s, run_rollback);
+    TRY(open_box(l, b->box.id, &dir));
+    TRY(check_way_back(l, r, dir));
+    struct launcher_job *j = snap_job(l, run_rollback);
     j->box = b;
     j->dir = take_fd(&dir);
     j->reply = (struct native_reply){.op = r->op, .tag = r->tag};
     snprintf(j->name, sizeof j->name, "%s", r->snapshot);
-    struct err *e = serve_job_start(j);
+    struct err *e = launcher_job_start(j);
     if (e) {
-        serve_job_free(j);
+        launcher_job_free(j);
         return e;
     }
     b->job = j;

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/* job.h — children of the launcher that work on files, so that nobody waits for it: copying,
+ * flattening, sweeping, importing. They die with the launcher. */
+#pragma once
+
+#include "host/launcher/inner.h"
+
+struct launcher_job {
+    struct loop_child child;
+    struct list link;
+    struct launcher *launcher;
+    struct launcher_box *box; /* whose copy is made; NULL: nobody's */
+    /* In the child. It may fill reply.text for the launcher. */
+    fallible (*run)(struct launcher_job *j);
+    /* In the launcher; e is the callee's. The job is freed after it. */
+    void (*ended)(struct launcher_job *j, struct err *e);
+    int dir;           /* the box's, or what is worked on; -1: none */
+    int heard;         /* the pipe's end we read */
+    int out;           /* in the child: the other end */
+    int asked, result; /* of changes.c: what is wanted, where the answer goes; else -1 */
+    char name[NATIVE_IMAGE_MAX];
+    char id[NATIVE_ID_MAX];    /* of the sandbox that stands on the long stack; empty: none */
+    struct native_reply reply; /* op 0: nobody waits */
+    bool unasked;              /* who asked is gone */
+    bool thaw;
+    uint64_t since_wall_ns; /* of strip.c */
+};
+
+struct launcher_job *launcher_job_new(struct launcher *l, fallible (*run)(struct launcher_job *j),
+                                      void (*ended)(struct launcher_job *j, struct err *e));
+fallible launcher_job_start(struct launcher_job *j); /* on failure it is still the caller's */
+void launcher_job_free(struct launcher_job *j);
+/* Of one that has ended; takes e and fds over. What nobody waits for is told to nobody, the next
+ * server least of all: the log has what failed. */
+void launcher_job_answer(struct launcher_job *j, struct err *e, struct launcher_fds *fds);
+unsigned launcher_job_count(const struct launcher *l, fallible (*run)(struct launcher_job *j));
+/* snap.c: a snapshot's child was ended before it was done. */
+void launcher_snap_cut(struct launcher_job *j);
+/* The same, while the sandbox b, whose files they are, stands still; j->dir is its directory.
+ * Refused where it cannot. */
+fallible launcher_job_start_still(struct launcher *l, struct launcher_box *b,
+                                  struct launcher_job *j);
+/* In the child: where the upper layers of a sandbox are that has an image of its own, to be read.
+ */
+fallible launcher_job_disk(const struct launcher_job *j, int *ret_disk);
+/* It may move again; e, or why it cannot. */
+fallible launcher_job_move_on(struct launcher_job *j, struct err *e);
