@@ -258,7 +258,7 @@ int main(int argc, char **argv)
     kit_at_most("file", (double)st.st_size, BAR_BYTES, " bytes");
     kit_at_most("exec to first answer, p50", guest, BAR_MS, " ms");
     kit_at_most("idle, one of 20, PSS", pss, BAR_PSS, " KB");
-    printf("  %-34s %.0f KB\n", "with init and nursery, PSS", all);
+    printf("  %-34s %.0f KB\n", "with init and forker, PSS", all);
     printf("bench/guest: %lld bytes, exec to first answer %.2f ms p50 (%.1fx a bare exec), "
            "%.0f KB PSS, %.0f with init\n",
            (long long)st.st_size, guest, guest / floor, pss, all);

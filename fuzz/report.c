@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "guest/keep/keep.h"
+#include "guest/held/held.h"
 #include "guest/shell/shell_inner.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct str rest = str_n(copy, size);
 
     memcpy(copy, data, size);
-    keep_parse_oom(rest);
+    held_parse_oom(rest);
     for (;;) {
         struct shell_report r;
         bool ok;

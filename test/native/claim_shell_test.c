@@ -31,7 +31,7 @@ TEST(a_claimed_server_has_its_plugins_for_whoever_asks)
     rig_close(&r);
 }
 
-/* Pid 1 has the server, and from the first shell on the nursery and the shells. */
+/* Pid 1 has the server, and from the first shell on the forker and the shells. */
 static unsigned shells_of(pid_t pid)
 {
     char path[64], text[256];

@@ -72,28 +72,28 @@ TEST(init_tells_the_code_of_a_server_that_does_not_start)
     CHECK_HAS(buf_str(&said), "unknown option '--nonsense'");
 }
 
-TEST(init_starts_another_nursery_when_one_dies)
+TEST(init_starts_another_forker_when_one_dies)
 {
     struct kit k;
 
     kit_open(&k);
     CHECK_STR(kit_run(&k, "echo one"), "one");
-    pid_t nursery = kit_await_child(k.pid, "nursery", 0);
-    CHECK_INT(kill(nursery, SIGKILL), 0);
+    pid_t forker = kit_await_child(k.pid, "forker", 0);
+    CHECK_INT(kill(forker, SIGKILL), 0);
     CHECK_STR(kit_run(&k, "exit 3"), "exit"); /* bash is started again: by whom? */
     CHECK_STR(kit_run(&k, "echo two"), "two");
-    CHECK(kit_await_child(k.pid, "nursery", nursery) != nursery);
+    CHECK(kit_await_child(k.pid, "forker", forker) != forker);
     kit_close(&k);
 }
 
-TEST(init_has_no_nursery_before_the_first_command_and_the_work_dies_first)
+TEST(init_has_no_forker_before_the_first_command_and_the_work_dies_first)
 {
     struct kit k;
 
     kit_open(&k);
-    CHECK_INT(kit_find_child(k.pid, "nursery"), 0);
+    CHECK_INT(kit_find_child(k.pid, "forker"), 0);
     CHECK_STR(kit_run(&k, "cat /proc/self/oom_score_adj"), "1000");
-    CHECK(kit_find_child(k.pid, "nursery") > 0);
+    CHECK(kit_find_child(k.pid, "forker") > 0);
     kit_close(&k);
 }
 
@@ -105,7 +105,7 @@ TEST(init_shows_the_key_to_nobody)
     kit_open(&k);
     CHECK_STR(kit_run(&k, "env | grep -c SESSION_API_KEY"), "0");
     buf_init(&b, 1u << 20);
-    const pid_t ours[] = {k.pid, kit_server(&k), kit_await_child(k.pid, "nursery", 0),
+    const pid_t ours[] = {k.pid, kit_server(&k), kit_await_child(k.pid, "forker", 0),
                           kit_await_child(k.pid, "bash", 0)};
     for (size_t i = 0; i < ARRAY_LEN(ours); i++) {
         kit_read_proc(ours[i], "environ", &b);
@@ -210,7 +210,7 @@ TEST(init_joins_the_cgroups_of_the_work_or_says_why_not)
         close(out[0]);
         CHECK_INT(program_wait(pid), there ? 0 : 125);
         CHECK_STR(buf_str(&said), there ? "in\n"
-                                        : "croft-guest: init: the nursery joins the cgroup of the "
+                                        : "croft-guest: init: the forker joins the cgroup of the "
                                           "work: No such file or directory\n");
         close(open(path, O_CREAT | O_WRONLY, 0600));
     }
@@ -287,7 +287,7 @@ TEST_LIMIT(init_leaks_nothing_in_a_thousand_commands, 120)
 
     kit_open(&k);
     kit_run(&k, "true");
-    const pid_t ours[] = {k.pid, kit_server(&k), kit_await_child(k.pid, "nursery", 0)};
+    const pid_t ours[] = {k.pid, kit_server(&k), kit_await_child(k.pid, "forker", 0)};
     kit_await_fd(k.pid, "*/croft-shell-*/c*"); /* the last of what pid 1 keeps of the shell */
     for (int i = 0; i < 3; i++)
         before[i] = kit_count_fds(ours[i]);
@@ -447,7 +447,7 @@ TEST(init_keeps_what_a_server_sent_before_it_died_however_late_it_looks)
     struct kit k;
 
     kit_open(&k);
-    kit_run(&k, "true"); /* from now on the nursery is there */
+    kit_run(&k, "true"); /* from now on the forker is there */
     pid_t server = kit_server(&k);
     own_fd end = (int)syscall(SYS_pidfd_open, server, 0);
     CHECK_INT(kill(k.pid, SIGSTOP), 0);

@@ -174,11 +174,11 @@ static void act_attach(struct entry *e, struct http_req *req)
 
 /* An action of the same bytes whose first asker is, or may be, gone. */
 static struct entry *find_orphan(struct act_book *b, const uint8_t digest[SHA256_LEN],
-                                 struct str session)
+                                 struct str shell)
 {
     LIST_EACH(a, &b->entries, struct act, link) {
         struct entry *e = container_of(a, struct entry, act);
-        if (memcmp(e->digest, digest, SHA256_LEN) != 0 || !str_eq(e->act.session, session))
+        if (memcmp(e->digest, digest, SHA256_LEN) != 0 || !str_eq(e->act.shell, shell))
             continue;
         if (!e->req || e->doubtful || http_req_is_cut(e->req)) /* we may hear of that later only */
             return e;
@@ -240,7 +240,7 @@ static fallible act_decode(struct entry *e, struct str body, struct wire_problem
         return NULL;
     }
     TRY(error);
-    if (e->act.session.len)
+    if (e->act.shell.len)
         TRY(wire_run_of(a, doc, &event));
     else if (!wire_find_action(doc, &event, problem))
         return NULL;
@@ -250,7 +250,7 @@ static fallible act_decode(struct entry *e, struct str body, struct wire_problem
     return wire_decode_action(a, event, &e->act.action);
 }
 
-static fallible entry_new(struct act_book *b, const uint8_t digest[SHA256_LEN], struct str session,
+static fallible entry_new(struct act_book *b, const uint8_t digest[SHA256_LEN], struct str shell,
                           struct entry **ret_entry)
 {
     struct entry *e = mem_try(sizeof *e);
@@ -262,7 +262,7 @@ static fallible entry_new(struct act_book *b, const uint8_t digest[SHA256_LEN], 
     memcpy(e->digest, digest, SHA256_LEN);
     arena_init(&e->act.arena, ACT_BYTES);
     buf_init(&e->answer, ANSWER_BYTES);
-    e->act.session = arena_copy(&e->act.arena, session);
+    e->act.shell = arena_copy(&e->act.arena, shell);
     list_add(&b->entries, &e->act.link);
     *ret_entry = e;
     return NULL;
@@ -290,7 +290,7 @@ fallible act_handle(struct http_req *req)
     return act_handle_run(req, STR(""));
 }
 
-fallible act_handle_run(struct http_req *req, struct str session)
+fallible act_handle_run(struct http_req *req, struct str shell)
 {
     struct exec *exec = req->app;
     struct entry *e;
@@ -299,12 +299,12 @@ fallible act_handle_run(struct http_req *req, struct str session)
 
     sha256(req->body, digest);
     exec->last_action_ns = loop_now_ns(exec->loop);
-    struct entry *orphan = find_orphan(exec->acts, digest, session);
+    struct entry *orphan = find_orphan(exec->acts, digest, shell);
     if (orphan) {
         attach_retry(orphan, req);
         return NULL;
     }
-    TRY(entry_new(exec->acts, digest, session, &e));
+    TRY(entry_new(exec->acts, digest, shell, &e));
     struct err *error = act_decode(e, req->body, &problem);
     if (error) {
         entry_free(e);

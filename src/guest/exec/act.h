@@ -24,9 +24,9 @@ struct act {
     struct exec *exec;
     struct arena arena; /* whatever lives as long as the action */
     struct wire_action action;
-    struct str session; /* the shell it is for; empty: the default one */
-    struct list link;   /* among all actions and kept answers */
-    void *user;         /* the handler's own */
+    struct str shell; /* the shell it is for; empty: the default one */
+    struct list link; /* among all actions and kept answers */
+    void *user;       /* the handler's own */
 };
 
 /* A kind of action: a folder below actions/, ending in its row. */
@@ -45,7 +45,7 @@ void act_error(struct act *act, struct str content);
 
 fallible act_handle(struct http_req *req); /* POST /execute_action */
 /* A run action for one shell; the body is its arguments and timeout. */
-fallible act_handle_run(struct http_req *req, struct str session);
+fallible act_handle_run(struct http_req *req, struct str shell);
 
 /* exec.c uses these. */
 struct act_book; /* actions that run, answers that are kept */

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/passwd.h"
 #include "guest/exec/exec.h"
-#include "guest/keep/keep.h"
+#include "guest/held/held.h"
 #include "guest/usage/usage.h"
 #include "loop/loop.h"
 #include "wire/bind.h"
@@ -23,7 +23,7 @@
 #define DEFAULT_SOFT_S 10
 #define VIEWER_URL     "/tmp/oh-server-url"
 #define PLUGINS_MAX    32
-#define INIT_FD        "--init-fd" /* what pid 1 adds; see guest/keep */
+#define INIT_FD        "--init-fd" /* what pid 1 adds; see guest/held */
 
 enum { EXIT_FAILED = 1, EXIT_MISUSE = 2, EXIT_NO_START = 3 };
 
@@ -35,7 +35,7 @@ struct args {
     bool looks; /* it is only to be known whether they are right */
     char *key;
     char listen[200], *cwd;
-    struct keep keep;
+    struct held held;
     struct wire_bind bound;
     struct loop *loop;
     struct exec *exec;
@@ -79,8 +79,8 @@ static fallible parse_address(struct args *a, const char *text)
 {
     uint64_t port;
 
-    if (a->keep.listen_fd >= 0) { /* whatever the line says: that one is there already */
-        snprintf(a->listen, sizeof a->listen, "fd:%d", take_fd(&a->keep.listen_fd));
+    if (a->held.listen_fd >= 0) { /* whatever the line says: that one is there already */
+        snprintf(a->listen, sizeof a->listen, "fd:%d", take_fd(&a->held.listen_fd));
     } else if (!text) {
         return err_new(ERR_INVALID, "name the port or address to listen on");
     } else if (!str_to_u64(str_of(text), &port)) {
@@ -154,7 +154,7 @@ static fallible read_env(struct args *a, const char *const *envp)
         return err_no_memory();
     if (key) /* /proc shows a process's environment to all that its user runs */
         explicit_bzero((char *)key, strlen(key));
-    a->config.session_key = a->keep.session_key.len ? a->keep.session_key : str_of(a->key);
+    a->config.session_key = a->held.session_key.len ? a->held.session_key : str_of(a->key);
     a->config.envp = envp;
     a->config.viewer_url = VIEWER_URL;
     a->config.plugins = a->plugins;
@@ -162,7 +162,7 @@ static fallible read_env(struct args *a, const char *const *envp)
 }
 
 /* First of all: pid 1 hands over what the others build on. */
-static fallible open_keep(struct args *a, int argc, char **argv)
+static fallible open_held(struct args *a, int argc, char **argv)
 {
     int fd;
 
@@ -170,10 +170,10 @@ static fallible open_keep(struct args *a, int argc, char **argv)
         if (strcmp(argv[i], INIT_FD) != 0)
             continue;
         TRY(fd_parse(INIT_FD, argv[i + 1], &fd));
-        a->config.keep = &a->keep;
-        TRY_WRAP(keep_open(&a->keep, fd), "pid 1");
-        a->config.session_key = a->keep.session_key;
-        a->config.ready_fd = take_fd(&a->keep.ready_fd);
+        a->config.held = &a->held;
+        TRY_WRAP(held_open(&a->held, fd), "pid 1");
+        a->config.session_key = a->held.session_key;
+        a->config.ready_fd = take_fd(&a->held.ready_fd);
         return NULL;
     }
     return NULL;
@@ -188,7 +188,7 @@ static int skip_name(int argc, char **argv)
 
 fallible exec_check(const char *const *argv, const char *const *envp)
 {
-    struct args a = {.looks = true, .keep = {.listen_fd = 0}}; /* there is a socket already */
+    struct args a = {.looks = true, .held = {.listen_fd = 0}}; /* there is a socket already */
     int argc = 0;
 
     while (argv[argc])
@@ -206,9 +206,9 @@ static fallible args_await(struct args *a, int *argc, char ***argv, const char *
 
     (void)access(PASSWD_ETC "/passwd", F_OK);
     (void)access("/workspace", F_OK);
-    if (a->keep.tells && a->config.ready_fd >= 0 && write(a->config.ready_fd, "w", 1) != 1)
+    if (a->held.tells && a->config.ready_fd >= 0 && write(a->config.ready_fd, "w", 1) != 1)
         return err_sys("tell that we wait");
-    TRY(keep_await(&a->keep, &fd));
+    TRY(held_await(&a->held, &fd));
     own_fd block = fd;
     TRY(wire_bind_read(block, &a->bound));
     int skip = skip_name((int)a->bound.argc, a->bound.argv);
@@ -222,7 +222,7 @@ static fallible args_await(struct args *a, int *argc, char ***argv, const char *
 static fallible args_prepare(struct args *a)
 {
     TRY(loop_new(&clock_system, &a->loop));
-    return exec_new(a->loop, a->config.keep, &a->exec);
+    return exec_new(a->loop, a->config.held, &a->exec);
 }
 
 static void set_log(const char *const *envp)
@@ -237,7 +237,7 @@ static void set_log(const char *const *envp)
 
 int exec_main(int argc, char **argv, const char *const *envp)
 {
-    struct args a = {.config = {.ready_fd = -1, .uid = EXEC_NO_UID}, .keep = {.listen_fd = -1}};
+    struct args a = {.config = {.ready_fd = -1, .uid = EXEC_NO_UID}, .held = {.listen_fd = -1}};
     bool served = false;
     prctl(PR_SET_DUMPABLE, 0); /* the key is in our memory, and descriptors nobody else may have */
     if (argc == 1 && strcmp(argv[0], "--help") == 0) {
@@ -246,8 +246,8 @@ int exec_main(int argc, char **argv, const char *const *envp)
     }
     set_log(envp);
     signal(SIGPIPE, SIG_IGN);
-    struct err *e = open_keep(&a, argc, argv);
-    if (!e && a.keep.awaits) {
+    struct err *e = open_held(&a, argc, argv);
+    if (!e && a.held.awaits) {
         e = args_prepare(&a);
         if (!e)
             e = args_await(&a, &argc, &argv, &envp);
@@ -272,8 +272,8 @@ int exec_main(int argc, char **argv, const char *const *envp)
     loop_free(a.loop);
     free(a.key);
     free(a.cwd);
-    if (a.config.keep)
-        keep_done(&a.keep);
+    if (a.config.held)
+        held_done(&a.held);
     wire_bind_done(&a.bound);
     if (!e)
         return 0;

@@ -18,15 +18,15 @@
 #include "base/passwd.h"
 #include "guest/exec/act.h"
 #include "guest/exec/inner.h"
-#include "guest/keep/keep.h"
-#include "guest/litter/litter.h"
+#include "guest/held/held.h"
+#include "guest/stale/stale.h"
 #include "net/router.h"
 #include "net/server.h"
 #include "wire/bind.h"
 
-#define KEPT_UNDO  "undo " /* and where it is */
-#define UNDO_LEN   (sizeof KEPT_UNDO - 1)
-#define UNDO_PATH  "/tmp/" LITTER_UNDO "XXXXXX"
+#define HELD_UNDO  "undo " /* and where it is */
+#define UNDO_LEN   (sizeof HELD_UNDO - 1)
+#define UNDO_PATH  "/tmp/" STALE_UNDO "XXXXXX"
 #define BODY_BYTES (128u << 20)
 #define REST_MS    1000
 
@@ -49,9 +49,9 @@ static void on_term(struct loop_signal *s)
 }
 
 /* The undo stacks of the server before us. */
-static void take_history(struct exec *e, struct keep *keep)
+static void take_history(struct exec *e, struct held *held)
 {
-    own(keep_thing) old = keep_take(keep, STR(KEPT_UNDO));
+    own(held_item) old = held_take(held, STR(HELD_UNDO));
 
     if (!old || !old->fds_len)
         return;
@@ -64,7 +64,7 @@ static void take_history(struct exec *e, struct keep *keep)
 static void open_history(struct editor_undo *u)
 {
     struct exec *e = container_of(u, struct exec, undo);
-    struct keep *keep = e->config->keep;
+    struct held *held = e->config->held;
     char text[UNDO_LEN + sizeof e->undo_path];
 
     memcpy(e->undo_path, UNDO_PATH, sizeof UNDO_PATH);
@@ -72,10 +72,10 @@ static void open_history(struct editor_undo *u)
         u->fd = open(e->undo_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (u->fd < 0)
         return;
-    litter_hold(u->fd);
-    snprintf(text, sizeof text, KEPT_UNDO "%s", e->undo_path);
-    if (keep)
-        err_free(keep_put(keep, keep_new_id(keep), str_of(text), &u->fd, 1, 0));
+    stale_hold(u->fd);
+    snprintf(text, sizeof text, HELD_UNDO "%s", e->undo_path);
+    if (held)
+        err_free(held_put(held, held_new_id(held), str_of(text), &u->fd, 1, 0));
 }
 
 static void close_history(struct exec *e)
@@ -96,7 +96,7 @@ static void on_settled(struct loop_later *l)
     log_info("action server listens", KV("address", name), KV("dir", e->config->working_dir),
              KV("user", e->start.known ? e->start.account.name : "?"));
     for (size_t i = 0; i < ARRAY_LEN(places); i++)
-        litter_sweep(places[i], clock_wall_ns(&clock_system) / NS_PER_S);
+        stale_sweep(places[i], clock_wall_ns(&clock_system) / NS_PER_S);
 }
 
 ROWS_OF(exec_parts, struct exec_part)
@@ -122,7 +122,7 @@ static fallible begin_parts(struct exec *e, bool late)
  */
 static fallible start_parts(struct exec *e)
 {
-    e->lacks_late = e->config->keep != NULL; /* there they come with who has the key */
+    e->lacks_late = e->config->held != NULL; /* there they come with who has the key */
     TRY(begin_parts(e, false));
     if (!e->lacks_late)
         TRY(begin_parts(e, true));
@@ -161,7 +161,7 @@ static bool is_unix(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_UNIX;
 }
 
-static void on_init_gone(struct keep *k)
+static void on_init_gone(struct held *k)
 {
     loop_stop(k->loop); /* nobody is left to restart us, or to reap */
 }
@@ -227,19 +227,19 @@ static void on_unused(struct loop_timer *t)
     const struct exec *e = container_of(t, struct exec, due);
 
     if (!e->used && !http_server_connections(e->server))
-        _exit(KEEP_RESTS);
+        _exit(HELD_RESTS);
 }
 
 /* Nobody is answered before all is ready. */
 static fallible exec_serve(struct exec *e, bool *ret_served)
 {
-    struct keep *keep = e->config->keep;
+    struct held *held = e->config->held;
     int fd;
 
     TRY(loop_signal_start(e->loop, &e->term, SIGTERM, on_term));
     TRY(loop_signal_start(e->loop, &e->interrupt, SIGINT, on_term));
-    if (keep)
-        TRY(keep_watch(keep, e->loop, on_init_gone));
+    if (held)
+        TRY(held_watch(held, e->loop, on_init_gone));
     TRY(open_door(e, &fd));
     struct err *error = start_parts(e);
     if (error || e->starting) {
@@ -247,12 +247,12 @@ static fallible exec_serve(struct exec *e, bool *ret_served)
         return error;
     }
     TRY(take_requests(e, fd));
-    if (keep && keep->awaits)
+    if (held && held->awaits)
         start_claimed(e);
     TRY(exec_tell_ready(e));
-    if (keep)
-        TRY(keep_ready(keep));
-    if (keep && keep->may_rest && !keep->awaits && !e->config->plugins[0])
+    if (held)
+        TRY(held_ready(held));
+    if (held && held->may_rest && !held->awaits && !e->config->plugins[0])
         loop_timer_start(e->loop, &e->due, REST_MS, on_unused);
     *ret_served = true;
     e->door = fd;
@@ -274,8 +274,8 @@ static fallible exec_serve_loop(struct exec *e, bool *ret_served)
     close_parts(e);
     http_server_free(e->server);
     loop_later_cancel(&e->settled);
-    if (e->config->keep)
-        loop_io_stop(&e->config->keep->io);
+    if (e->config->held)
+        loop_io_stop(&e->config->held->io);
     return error;
 }
 
@@ -294,7 +294,7 @@ fallible exec_run(struct exec *e, const struct exec_config *config, bool *ret_se
     *ret_served = false;
     e->config = config;
     e->ready_fd = config->ready_fd;
-    e->spawner = config->keep ? &config->keep->spawner : NULL;
+    e->spawner = config->held ? &config->held->spawner : NULL;
     loop_look_at_clock(e->loop); /* a claim may have been long in coming */
     e->start_ns = e->last_action_ns = e->cpu_sample_ns = loop_now_ns(e->loop);
     e->editor.workdir = config->working_dir;
@@ -310,7 +310,7 @@ fallible exec_run(struct exec *e, const struct exec_config *config, bool *ret_se
     return exec_serve_loop(e, ret_served);
 }
 
-fallible exec_new(struct loop *loop, struct keep *keep, struct exec **ret_exec)
+fallible exec_new(struct loop *loop, struct held *held, struct exec **ret_exec)
 {
     struct exec *e = mem_new(sizeof *e);
 
@@ -323,8 +323,8 @@ fallible exec_new(struct loop *loop, struct keep *keep, struct exec **ret_exec)
     add_parts(e->router);
     e->acts = act_book_new(e);
     struct err *error = net_new(loop, &e->net);
-    if (keep)
-        take_history(e, keep);
+    if (held)
+        take_history(e, held);
     if (error)
         exec_free(e);
     else

@@ -10,7 +10,7 @@
 #include "base/own.h"
 #include "base/str.h"
 
-struct keep;
+struct held;
 struct loop;
 
 #define EXEC_NO_UID ((uid_t)-1)
@@ -30,13 +30,13 @@ struct exec_config {
     uint64_t soft_timeout_ms;
     uint32_t later_ms; /* that the shell of a claimed sandbox may wait for its first command */
     const char *const *envp;
-    struct keep *keep; /* what pid 1 holds for us; NULL: there is none of ours */
+    struct held *held; /* what pid 1 holds for us; NULL: there is none of ours */
     int ready_fd;      /* gets one byte when the server listens; -1: nobody waits; taken over */
 };
 
-/* All that does not depend on what it is to be. keep: NULL, or config's. */
+/* All that does not depend on what it is to be. held: NULL, or config's. */
 struct exec;
-fallible exec_new(struct loop *loop, struct keep *keep, struct exec **ret_exec);
+fallible exec_new(struct loop *loop, struct held *held, struct exec **ret_exec);
 /* Serves until SIGTERM or SIGINT, once. *ret_served tells, after a failure too, whether it came so
  * far. */
 fallible exec_run(struct exec *e, const struct exec_config *config, bool *ret_served);

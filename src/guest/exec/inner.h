@@ -19,7 +19,7 @@ struct net;
 struct plugins;
 struct proc_user;
 struct router;
-struct session;
+struct exec_shell;
 struct spawner;
 struct viewer;
 
@@ -42,8 +42,8 @@ struct exec {
     struct spawner *spawner;        /* NULL: fork here */
     const struct proc_user *run_as; /* NULL: as we are */
     const char *const *env;         /* of everything we start */
-    struct list sessions;           /* all shells, see actions/run/session.h */
-    struct session *main;           /* the one of actions that name none */
+    struct list shells;             /* all shells, see actions/run/exec_shell.h */
+    struct exec_shell *main;        /* the one of actions that name none */
     unsigned shell_number;          /* of the last that was given a name by us */
     struct list jobs;               /* what actions wait for, beside the shells */
     bool closing;
@@ -95,8 +95,8 @@ struct http_req;
 fallible exec_handle_info(struct http_req *req);
 /* parts/python/python.c: there is a kernel from now on; it is started by its first cell. */
 fallible exec_open_kernel(struct exec *e);
-/* actions/run/session.c: the default shell is there from start to end; closing ends every one, and
- * all jobs. */
+/* actions/run/exec_shell.c: the default shell is there from start to end; closing ends every one,
+ * and all jobs. */
 fallible exec_open_shells(struct exec *e);
 void exec_close_shells(struct exec *e);
 void exec_start_shell(struct exec *e); /* ahead of its first command */

@@ -10,7 +10,7 @@
 
 #include "base/cfg.h"
 #include "base/fd.h"
-#include "guest/keep/keep.h"
+#include "guest/held/held.h"
 #include "test/test.h"
 
 #define ENV(...)                                                                                   \
@@ -307,7 +307,7 @@ TEST(start_fails_cleanly_whatever_call_fails)
 }
 
 /* With the test's directory as root, whatever process is the parent. */
-static bool gets_a_name(struct keep *keep)
+static bool gets_a_name(struct held *held)
 {
     int status;
     pid_t pid = fork();
@@ -316,7 +316,7 @@ static bool gets_a_name(struct keep *keep)
         struct start s = {.place = {"/etc", "/home"}};
         struct exec_config c = config("", ENV("HOME=/kept"));
         c.user = STR("10001");
-        c.keep = keep;
+        c.held = held;
         if (chroot(test_dir()) < 0 || chdir("/") < 0 || start_user(&s, &c) != NULL)
             _exit(2);
         _exit(s.account.name[0] != '\0');
@@ -329,7 +329,7 @@ static bool gets_a_name(struct keep *keep)
 TEST(start_makes_an_account_for_a_number_only_where_pid_1_says_that_it_may)
 {
     struct start s;
-    struct keep outside = {.inside = false}, inside = {.inside = true};
+    struct held outside = {.inside = false}, inside = {.inside = true};
     own_done(buf) text;
     char path[400];
 

@@ -7,7 +7,7 @@
 #include "base/cfg.h"
 #include "base/log.h"
 #include "guest/exec/start.h"
-#include "guest/keep/keep.h"
+#include "guest/held/held.h"
 
 #define DEFAULT_UID 1000
 
@@ -89,7 +89,7 @@ fallible start_user(struct start *s, const struct exec_config *c)
         s->known = s->asked = true;
         s->give = root;
         if (root) {
-            proc_settle(&s->account, cfg_env_get(c->envp, "HOME"), c->keep && c->keep->inside);
+            proc_settle(&s->account, cfg_env_get(c->envp, "HOME"), c->held && c->held->inside);
             proc_settle_workspace(&s->account);
         }
         s->group = s->account.also ? s->account.also - 1 : s->account.gid;

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "guest/exec/start.h"
 #include "guest/account/tree.h"
-#include "guest/keep/keep.h"
+#include "guest/held/held.h"
 #include "guest/proc/proc.h"
 
 /* As mkdir -p: what fails on the way shows when the last one is opened. */
@@ -63,8 +63,8 @@ fallible start_workdir(struct start *s, const struct exec_config *c)
     if (dir < 0 || fstat(dir, &st) < 0)
         return err_sys("--working-dir '%.200s'", s->dir);
     /* once in the life of a sandbox: what root made there since is root's */
-    bool to_give = s->give && !(c->keep && !list_empty(&c->keep->things));
-    bool ours = c->keep != NULL; /* elsewhere mounts may be meant to be given */
+    bool to_give = s->give && !(c->held && !list_empty(&c->held->items));
+    bool ours = c->held != NULL; /* elsewhere mounts may be meant to be given */
     if (to_give && s->dir[strspn(s->dir, "/")] && (made || !ours || proc_ours(dir)))
         workdir_give(s, dir, ours, &st);
     else if (to_give) /* the root of all, or the host's */

@@ -63,7 +63,7 @@ static fallible parse_option(struct init_config *c, const char *name, const char
     if (strcmp(name, "--work-cgroup-fd") == 0)
         return add_fd(c->cgroup_fds, &c->cgroup_len, INIT_CGROUPS_MAX, name, value);
     if (strcmp(name, "--oom-fd") == 0)
-        return add_fd(c->oom_fds, &c->oom_len, KEEP_OOM_MAX, name, value);
+        return add_fd(c->oom_fds, &c->oom_len, HELD_OOM_MAX, name, value);
     if (strcmp(name, "--user") == 0)
         return init_parse_user(c, value);
     if (strcmp(name, "--cwd") != 0)
@@ -115,7 +115,7 @@ void init_take_key(struct init_config *c, char **envp)
         if (strncmp(*envp, name, sizeof name - 1) != 0)
             continue;
         char *value = *envp + sizeof name - 1;
-        size_t n = strnlen(value, KEEP_DATA_MAX - 1);
+        size_t n = strnlen(value, HELD_DATA_MAX - 1);
         init_drop_key(c);
         c->key =
             str_n(memcpy(n < sizeof c->short_key ? c->short_key : mem_new(n + 1), value, n), n);

@@ -23,15 +23,15 @@
 #include "guest/proc/env.h"
 #include "guest/proc/proc.h"
 
-#define SERVER_STOP_MS   15000 /* it ends its shells first */
-#define SERVER_START_MS  60000 /* who was told already that it listens waits so long at most */
-#define LATE_MS          1000
-#define RESTART_MS       25 /* doubled with each death in a row */
-#define NURSERY_AGAIN_MS 200
-#define SERVER_ARGS_MAX  256
-#define EXIT_GAVE_UP     1
-#define SLICE_NS         100000
-#define SWEEPS_MAX       100 /* they may fork meanwhile */
+#define SERVER_STOP_MS  15000 /* it ends its shells first */
+#define SERVER_START_MS 60000 /* who was told already that it listens waits so long at most */
+#define LATE_MS         1000
+#define RESTART_MS      25 /* doubled with each death in a row */
+#define FORKER_AGAIN_MS 200
+#define SERVER_ARGS_MAX 256
+#define EXIT_GAVE_UP    1
+#define SLICE_NS        100000
+#define SWEEPS_MAX      100 /* they may fork meanwhile */
 
 static fallible start_server(struct init *in);
 static void init_restart(struct init *in, int code);
@@ -133,7 +133,7 @@ static void init_restart(struct init *in, int code)
     loop_timer_start(in->loop, &in->restart, wait_ms, on_restart);
 }
 
-/* Unless a nursery has its end. */
+/* Unless a forker has its end. */
 static void close_requests(struct init *in)
 {
     if (!in->wanted.loop)
@@ -149,13 +149,13 @@ static void init_rest(struct init *in)
     close_requests(in);
     init_settle(in);
     if (!watch_inbound(in))
-        init_restart(in, KEEP_RESTS);
+        init_restart(in, HELD_RESTS);
 }
 
 static void on_job_end(struct init *in, const siginfo_t *info)
 {
     bool exited = info->si_code == CLD_EXITED;
-    bool rests = exited && info->si_status == KEEP_RESTS && !in->config->exec;
+    bool rests = exited && info->si_status == HELD_RESTS && !in->config->exec;
     int code = rests ? 0 : exited ? info->si_status : 128 + info->si_status;
 
     in->job = 0;
@@ -178,52 +178,52 @@ static void on_job_end(struct init *in, const siginfo_t *info)
 
 static fallible await_request(struct init *in);
 
-static void on_nursery_again(struct loop_timer *t);
+static void on_forker_again(struct loop_timer *t);
 
 /* The request that waits is not lost: the next one reads it. */
-static void no_nursery(struct init *in, struct err *e)
+static void forker_failed(struct init *in, struct err *e)
 {
     if (!e)
         return;
-    log_error("no nursery", KV_ERR(e));
+    log_error("no forker", KV_ERR(e));
     err_free(e);
-    if (in->nursery <= 0) /* otherwise its end brings us here again */
-        loop_timer_start(in->loop, &in->nursery_again, NURSERY_AGAIN_MS, on_nursery_again);
+    if (in->forker <= 0) /* otherwise its end brings us here again */
+        loop_timer_start(in->loop, &in->forker_again, FORKER_AGAIN_MS, on_forker_again);
 }
 
-static void on_nursery_again(struct loop_timer *t)
+static void on_forker_again(struct loop_timer *t)
 {
-    struct init *in = container_of(t, struct init, nursery_again);
+    struct init *in = container_of(t, struct init, forker_again);
 
-    no_nursery(in, await_request(in));
+    forker_failed(in, await_request(in));
 }
 
-void init_want_nursery(struct init *in)
+void init_want_forker(struct init *in)
 {
     if (!in->wanted.loop)
         return; /* it is there, or about to be tried again */
     loop_io_stop(&in->wanted);
-    in->nursery_ns = loop_now_ns(in->loop);
-    no_nursery(in, init_start_nursery(in));
+    in->forker_ns = loop_now_ns(in->loop);
+    forker_failed(in, init_start_forker(in));
 }
 
-static void on_nursery_wanted(struct loop_io *io)
+static void on_forker_wanted(struct loop_io *io)
 {
-    init_want_nursery(container_of(io, struct init, wanted));
+    init_want_forker(container_of(io, struct init, wanted));
 }
 
 static fallible await_request(struct init *in)
 {
-    return loop_io_start(in->loop, &in->wanted, in->requests[1], EPOLLIN, on_nursery_wanted);
+    return loop_io_start(in->loop, &in->wanted, in->requests[1], EPOLLIN, on_forker_wanted);
 }
 
-static void on_nursery_end(struct init *in)
+static void on_forker_end(struct init *in)
 {
-    bool young = loop_now_ns(in->loop) - in->nursery_ns < NS_PER_S;
+    bool young = loop_now_ns(in->loop) - in->forker_ns < NS_PER_S;
 
-    in->nursery = 0;
-    log_warn("the nursery died");
-    loop_timer_start(in->loop, &in->nursery_again, young ? NURSERY_AGAIN_MS : 0, on_nursery_again);
+    in->forker = 0;
+    log_warn("the forker died");
+    loop_timer_start(in->loop, &in->forker_again, young ? FORKER_AGAIN_MS : 0, on_forker_again);
 }
 
 /* It asked to be traced, and has not ended: its signal is delivered as if it had not asked. */
@@ -246,8 +246,8 @@ static void on_child(struct loop_signal *s)
             let_go(&info);
         else if (info.si_pid == in->job)
             on_job_end(in, &info);
-        else if (info.si_pid == in->nursery)
-            on_nursery_end(in);
+        else if (info.si_pid == in->forker)
+            on_forker_end(in);
         else
             init_note_end(in, info.si_pid, info.si_code, info.si_status);
     }
@@ -379,7 +379,7 @@ static void on_command_end(struct spawn_child *c)
 }
 
 /* One command in the cgroup we are in anyway is our own child. */
-static bool needs_nursery(const struct init_config *c)
+static bool needs_forker(const struct init_config *c)
 {
     return !c->exec || c->cgroup_len;
 }
@@ -434,16 +434,16 @@ fallible init_start_command(struct init *in)
         plan.env = (const char *const *)proc_env_with(&a, (char *const *)c->env, home);
         TRY(arena_check(&a));
     }
-    if (needs_nursery(c)) {
+    if (needs_forker(c)) {
         TRY(open_requests(in));
         loop_io_stop(&in->wanted);
-        TRY(init_start_nursery(in));
+        TRY(init_start_forker(in));
     }
     in->command_failed = true;
     plan.program = c->argv[0];
     if (!strchr(c->argv[0], '/') || c->argv[0][0] == '/') /* else from cwd, where we are not */
         TRY(proc_find_program(&a, c->argv[0], (char *const *)c->env, &plan.program));
-    if (needs_nursery(c)) {
+    if (needs_forker(c)) {
         spawner_init(&in->spawner, in->requests[0]);
         TRY(spawn_start(in->loop, &in->spawner, &plan, &in->command, on_command_end));
         in->job = in->command.pid;
@@ -487,7 +487,7 @@ fallible init_start(struct init *in, struct init_config *config)
 {
     *in = (struct init){
         .config = config, .bind_fd = -1, .wire = -1, .requests = {-1, -1}, .births = {-1, -1}};
-    list_init(&in->things);
+    list_init(&in->items);
     tunnels_init(&in->tunnels);
     if (getpid() != 1 && prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         return err_sys("become a subreaper");
@@ -538,14 +538,14 @@ void init_done(struct init *in)
     init_wire_close(in);
     if (in->births[0] >= 0)
         init_kill_born(in, true);
-    if (in->nursery > 0) {
-        kill(in->nursery, SIGKILL);
-        spawn_reap(in->nursery);
+    if (in->forker > 0) {
+        kill(in->forker, SIGKILL);
+        spawn_reap(in->forker);
     }
     end_orphans();
     while (waitpid(-1, NULL, WNOHANG) > 0)
         ;
-    init_drop_things(in);
+    init_drop_items(in);
     free(in->born);
     init_drop_key(in->config);
     wire_bind_done(&in->bound);

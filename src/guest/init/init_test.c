@@ -67,11 +67,11 @@ TEST(init_start_that_fails_leaves_nothing)
     close(control[1]);
 }
 
-/* Whether pid 1 has a nursery, before anybody asked for one, when its server listens. */
-static bool has_nursery(bool claimed, uint32_t later_ms)
+/* Whether pid 1 has a forker, before anybody asked for one, when its server listens. */
+static bool has_forker(bool claimed, uint32_t later_ms)
 {
     static const char *const argv[] = {"-c", "exec sleep 1000", NULL}, *const env[] = {NULL};
-    const struct keep_message ready = {.kind = KEEP_READY};
+    const struct held_message ready = {.kind = HELD_READY};
     struct init_config c = {.listen_fd = -1,
                             .ready_fd = -1,
                             .connect_fd = -1,
@@ -86,21 +86,21 @@ static bool has_nursery(bool claimed, uint32_t later_ms)
     init_wire_close(&in);
     CHECK_OK(init_wire_open(&in, &server)); /* we are it */
     in.bound = (struct wire_bind){.bytes = claimed ? strdup("") : NULL, .later_ms = later_ms};
-    CHECK_OK(keep_send(server, &ready, 0, NULL, 0));
+    CHECK_OK(held_send(server, &ready, 0, NULL, 0));
     while (!in.ready)
         CHECK_OK(loop_turn(in.loop, -1));
-    bool there = in.nursery > 0;
+    bool there = in.forker > 0;
     init_done(&in);
     close(server);
     return there;
 }
 
-TEST(the_nursery_comes_with_a_claim_whose_shell_does_not_wait_and_else_with_a_command)
+TEST(the_forker_comes_with_a_claim_whose_shell_does_not_wait_and_else_with_a_command)
 {
-    CHECK(has_nursery(true, 0));
-    CHECK(has_nursery(true, BIND_ALONE_MS));
-    CHECK(!has_nursery(true, BIND_ALONE_MS + 1));
-    CHECK(!has_nursery(false, 0)); /* started with all it needs, and nobody asks */
+    CHECK(has_forker(true, 0));
+    CHECK(has_forker(true, BIND_ALONE_MS));
+    CHECK(!has_forker(true, BIND_ALONE_MS + 1));
+    CHECK(!has_forker(false, 0)); /* started with all it needs, and nobody asks */
 }
 
 static struct init_config waiting_config(bool late)
@@ -163,18 +163,18 @@ static int connect_to(const struct sockaddr_un *at)
 
 static bool was_told(int server)
 {
-    struct keep_message m = {.kind = 0};
+    struct held_message m = {.kind = 0};
     int fds[FD_PASS_MAX];
     size_t len, count;
     bool told = false;
 
     for (;;) {
-        struct err *e = keep_recv(server, &m, &len, fds, &count);
+        struct err *e = held_recv(server, &m, &len, fds, &count);
         if (e) {
             err_free(e);
             return told;
         }
-        told |= m.kind == KEEP_BIND;
+        told |= m.kind == HELD_BIND;
         while (count--)
             close(fds[count]);
     }
@@ -277,10 +277,10 @@ TEST(what_starts_late_listens_at_once_and_has_its_server_when_wanted_or_in_time)
     }
 }
 
-TEST(keep_gives_back_what_was_put_and_refuses_too_much)
+TEST(held_gives_back_what_was_put_and_refuses_too_much)
 {
-    struct keep k;
-    struct keep_message m = {.kind = KEEP_HELLO, .id = 1u << KEEP_OOM_SHIFT | KEEP_INSIDE};
+    struct held k;
+    struct held_message m = {.kind = HELD_HELLO, .id = 1u << HELD_OOM_SHIFT | HELD_INSIDE};
     int ends[2], spare = open("/dev/null", O_RDONLY | O_CLOEXEC), fds[FD_PASS_MAX];
     size_t len, count;
     unsigned before;
@@ -288,45 +288,45 @@ TEST(keep_gives_back_what_was_put_and_refuses_too_much)
     CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     before = test_open_fds();
     memcpy(m.data, "key", 3);
-    CHECK_OK(keep_send(ends[0], &m, 3, (int[]){spare, spare}, 2));
-    m = (struct keep_message){.kind = KEEP_THING, .id = 7, .pid = 42};
+    CHECK_OK(held_send(ends[0], &m, 3, (int[]){spare, spare}, 2));
+    m = (struct held_message){.kind = HELD_ITEM, .id = 7, .pid = 42};
     memcpy(m.data, "shell a", 7);
-    CHECK_OK(keep_send(ends[0], &m, 7, (int[]){spare, spare, spare}, 3));
-    m = (struct keep_message){.kind = KEEP_END};
-    CHECK_OK(keep_send(ends[0], &m, 0, NULL, 0));
-    CHECK_OK(keep_open(&k, ends[1]));
+    CHECK_OK(held_send(ends[0], &m, 7, (int[]){spare, spare, spare}, 3));
+    m = (struct held_message){.kind = HELD_END};
+    CHECK_OK(held_send(ends[0], &m, 0, NULL, 0));
+    CHECK_OK(held_open(&k, ends[1]));
     CHECK_STR(k.session_key, "key");
     CHECK_INT(k.oom_len, 1);
     CHECK(k.inside && !k.awaits && !k.may_rest && !k.tells);
     CHECK_INT(k.listen_fd, -1);
-    CHECK(!keep_take(&k, STR("undo ")));
-    struct keep_thing *t = keep_take(&k, STR("shell "));
+    CHECK(!held_take(&k, STR("undo ")));
+    struct held_item *t = held_take(&k, STR("shell "));
     CHECK_INT(t->pid, 42);
     CHECK_INT(t->fds_len, 3);
-    keep_thing_free(t);
-    CHECK_INT(keep_new_id(&k), 8); /* none is used twice */
-    CHECK_OK(keep_put(&k, 8, STR("x"), &spare, 1, 43));
-    CHECK_OK(keep_recv(ends[0], &m, &len, fds, &count));
-    CHECK_INT(m.kind, KEEP_THING);
+    held_item_free(t);
+    CHECK_INT(held_new_id(&k), 8); /* none is used twice */
+    CHECK_OK(held_put(&k, 8, STR("x"), &spare, 1, 43));
+    CHECK_OK(held_recv(ends[0], &m, &len, fds, &count));
+    CHECK_INT(m.kind, HELD_ITEM);
     CHECK_INT(m.pid, 43);
     CHECK_INT(count, 1);
     close(fds[0]);
-    char big[KEEP_DATA_MAX + 1] = "";
-    CHECK_ERR(keep_put(&k, 9, str_n(big, sizeof big), NULL, 0, 0), ERR_TOO_LARGE, "too much");
-    keep_done(&k);
+    char big[HELD_DATA_MAX + 1] = "";
+    CHECK_ERR(held_put(&k, 9, str_n(big, sizeof big), NULL, 0, 0), ERR_TOO_LARGE, "too much");
+    held_done(&k);
     CHECK_INT(test_open_fds(), before - 1);
-    CHECK_OK(keep_recv(ends[0], &m, &len, fds, &count));
+    CHECK_OK(held_recv(ends[0], &m, &len, fds, &count));
     CHECK(len == SIZE_MAX);
     close(ends[0]);
     close(spare);
 }
 
-TEST(keep_reads_the_counter_of_either_kind)
+TEST(held_reads_the_counter_of_either_kind)
 {
-    CHECK_INT(keep_parse_oom(STR("low 0\nhigh 2\nmax 0\noom 3\noom_kill 4\noom_group_kill 9\n")),
+    CHECK_INT(held_parse_oom(STR("low 0\nhigh 2\nmax 0\noom 3\noom_kill 4\noom_group_kill 9\n")),
               4);
-    CHECK_INT(keep_parse_oom(STR("oom_kill_disable 0\nunder_oom 0\noom_kill 11\n")), 11);
-    CHECK_INT(keep_parse_oom(STR("")), 0);
-    CHECK_INT(keep_parse_oom(STR("oom_kill x\n")), 0);
-    CHECK_INT(keep_parse_oom(STR("oom_kill 5")), 5);
+    CHECK_INT(held_parse_oom(STR("oom_kill_disable 0\nunder_oom 0\noom_kill 11\n")), 11);
+    CHECK_INT(held_parse_oom(STR("")), 0);
+    CHECK_INT(held_parse_oom(STR("oom_kill x\n")), 0);
+    CHECK_INT(held_parse_oom(STR("oom_kill 5")), 5);
 }

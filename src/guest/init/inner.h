@@ -7,7 +7,7 @@
 
 #include "base/passwd.h"
 #include "guest/init/tunnel.h"
-#include "guest/keep/keep.h"
+#include "guest/held/held.h"
 #include "wire/bind.h"
 
 #define INIT_CGROUPS_MAX    8
@@ -20,7 +20,7 @@ struct init_config {
     int listen_fd, connect_fd, control_fd, ready_fd, end_fd; /* -1: none */
     int cgroup_fds[INIT_CGROUPS_MAX];                        /* directories the work belongs to */
     size_t cgroup_len;
-    int oom_fds[KEEP_OOM_MAX];
+    int oom_fds[HELD_OOM_MAX];
     size_t oom_len;
     const char *program;     /* of the server; NULL: ours, at first as our copy */
     const char *const *argv; /* of the server, or of the one command */
@@ -36,7 +36,7 @@ struct init_config {
     bool has_user;
 };
 
-struct init_born { /* a process of the nursery */
+struct init_born { /* a process of the forker */
     pid_t pid;
     bool ended;
     int code, status;
@@ -57,13 +57,13 @@ struct init {
     _Alignas(max_align_t) char loop_room[LOOP_ROOM];
     struct init_signal signals[INIT_SIGNALS];
     struct loop_signal child;
-    /* Of the nursery, -1 until a server is there: the server's end, its own end; each new one gets
+    /* Of the forker, -1 until a server is there: the server's end, its own end; each new one gets
      * the same. And who was born, from the first one on. */
     int requests[2], births[2];
-    pid_t nursery;         /* 0: none yet, or between two */
-    uint64_t nursery_ns;   /* when it was started */
-    struct loop_io wanted; /* a request waits, and there is no nursery */
-    struct loop_timer nursery_again;
+    pid_t forker;          /* 0: none yet, or between two */
+    uint64_t forker_ns;    /* when it was started */
+    struct loop_io wanted; /* a request waits, and there is no forker */
+    struct loop_timer forker_again;
 
     pid_t job; /* the server, or the command; 0: between two servers */
     int wire;  /* to the server; -1: none */
@@ -72,8 +72,8 @@ struct init {
     bool hello_sent, end_sent;
     bool ready; /* a server once was */
     struct loop_later settled;
-    struct list things;
-    size_t things_len;
+    struct list items;
+    size_t items_len;
     struct init_born *born;
     size_t born_len, born_cap;
     struct spawner spawner; /* for the one command */
@@ -104,18 +104,18 @@ fallible init_start_command(struct init *in);
  * when the others have had their time. Most that are claimed in a crowd are not used at once, some
  * never. */
 void init_tell_claim(struct init *in);
-void init_want_nursery(struct init *in); /* unless there is one */
+void init_want_forker(struct init *in); /* unless there is one */
 
 /* bind.c: what comes over the control connection, the claim above all */
 void init_on_control(struct loop_io *io);
 
-/* nursery.c */
+/* forker.c */
 /* Short ones are had early, and are no more time in all: who answers goes before who works. */
 void init_set_slice(uint64_t ns);
-fallible init_start_nursery(struct init *in);
+fallible init_start_forker(struct init *in);
 void init_be(const char *name); /* a child of ours: it dies with us */
 
-/* wire.c: the server's end is in guest/keep */
+/* wire.c: the server's end is in guest/held */
 fallible init_wire_open(struct init *in, int *ret_theirs);
 void init_wire_close(struct init *in);
 void init_settle(struct init *in);    /* much has been done, and little will be */
@@ -123,4 +123,4 @@ void init_wire_pump(struct init *in); /* tells the server what it does not know 
 void init_read_births(struct init *in);
 void init_note_end(struct init *in, pid_t pid, int code, int status);
 void init_kill_born(struct init *in, bool all); /* or but for what is kept */
-void init_drop_things(struct init *in);
+void init_drop_items(struct init *in);

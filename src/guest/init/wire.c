@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* wire.c — pid 1's end of guest/keep: things held for the server, processes it must hear of. */
+/* wire.c — pid 1's end of guest/held: items held for the server, processes it must hear of. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,37 +12,37 @@
 
 #define BORN_STEP 16
 
-/* --- things --- */
+/* --- items --- */
 
-static void drop_thing(struct init *in, uint32_t id)
+static void drop_item(struct init *in, uint32_t id)
 {
-    LIST_EACH(t, &in->things, struct keep_thing, link) {
+    LIST_EACH(t, &in->items, struct held_item, link) {
         if (t->id != id)
             continue;
         list_del(&t->link);
-        keep_thing_free(t);
-        in->things_len--;
+        held_item_free(t);
+        in->items_len--;
     }
 }
 
-static void put_thing(struct init *in, const struct keep_message *m, size_t len, const int *fds,
-                      size_t count)
+static void put_item(struct init *in, const struct held_message *m, size_t len, const int *fds,
+                     size_t count)
 {
-    drop_thing(in, m->id);
-    struct keep_thing *t = keep_thing_new(m, len, fds, count);
-    if (!t || in->things_len == KEEP_THINGS_MAX) {
-        keep_thing_free(t);
-        log_warn("one thing more than can be kept", KV("id", m->id));
+    drop_item(in, m->id);
+    struct held_item *t = held_item_new(m, len, fds, count);
+    if (!t || in->items_len == HELD_ITEMS_MAX) {
+        held_item_free(t);
+        log_warn("one item more than can be held", KV("id", m->id));
         return;
     }
     t->sent = true; /* it is the server's own */
-    list_add(&in->things, &t->link);
-    in->things_len++;
+    list_add(&in->items, &t->link);
+    in->items_len++;
 }
 
-static bool is_kept(const struct init *in, pid_t pid)
+static bool is_held(const struct init *in, pid_t pid)
 {
-    LIST_EACH(t, &in->things, struct keep_thing, link) {
+    LIST_EACH(t, &in->items, struct held_item, link) {
         if (t->pid == pid)
             return true;
     }
@@ -107,7 +107,7 @@ void init_kill_born(struct init *in, bool all)
 {
     init_read_births(in);
     for (size_t i = in->born_len; i-- > 0;) {
-        if (!all && is_kept(in, in->born[i].pid))
+        if (!all && is_held(in, in->born[i].pid))
             continue;
         if (!in->born[i].ended)
             spawn_kill_session(in->born[i].pid);
@@ -117,10 +117,10 @@ void init_kill_born(struct init *in, bool all)
 
 /* --- messages --- */
 
-static bool wire_say(struct init *in, const struct keep_message *m, size_t len, const int *fds,
+static bool wire_say(struct init *in, const struct held_message *m, size_t len, const int *fds,
                      size_t count)
 {
-    struct err *e = keep_send(in->wire, m, len, fds, count);
+    struct err *e = held_send(in->wire, m, len, fds, count);
     bool ok = !e;
 
     err_free(e); /* full: it goes on when there is room; dead: its end is told by the kernel */
@@ -130,20 +130,20 @@ static bool wire_say(struct init *in, const struct keep_message *m, size_t len, 
 static bool say_hello(struct init *in)
 {
     const struct init_config *c = in->config;
-    struct keep_message m = {.kind = KEEP_HELLO,
-                             .id = (uint32_t)c->oom_len << KEEP_OOM_SHIFT |
-                                   (c->await || in->bind_fd >= 0 ? KEEP_AWAITS : 0) |
-                                   (c->await && !c->late ? KEEP_TELLS : 0) |
-                                   (getpid() == 1 ? KEEP_INSIDE : 0)};
-    int fds[3 + KEEP_OOM_MAX] = {in->requests[0]};
+    struct held_message m = {.kind = HELD_HELLO,
+                             .id = (uint32_t)c->oom_len << HELD_OOM_SHIFT |
+                                   (c->await || in->bind_fd >= 0 ? HELD_AWAITS : 0) |
+                                   (c->await && !c->late ? HELD_TELLS : 0) |
+                                   (getpid() == 1 ? HELD_INSIDE : 0)};
+    int fds[3 + HELD_OOM_MAX] = {in->requests[0]};
     size_t n = 1;
 
     if (c->listen_fd >= 0) {
-        m.id |= KEEP_HAS_LISTEN | (in->ready ? 0 : KEEP_MAY_REST);
+        m.id |= HELD_HAS_LISTEN | (in->ready ? 0 : HELD_MAY_REST);
         fds[n++] = c->listen_fd;
     }
     if (c->ready_fd >= 0 && !in->ready) {
-        m.id |= KEEP_HAS_READY;
+        m.id |= HELD_HAS_READY;
         fds[n++] = c->ready_fd;
     }
     memcpy(fds + n, c->oom_fds, c->oom_len * sizeof *fds);
@@ -151,9 +151,9 @@ static bool say_hello(struct init *in)
     return wire_say(in, &m, c->key.len, fds, n + c->oom_len);
 }
 
-static bool say_thing(struct init *in, const struct keep_thing *t)
+static bool say_item(struct init *in, const struct held_item *t)
 {
-    struct keep_message m = {.kind = KEEP_THING, .id = t->id, .pid = (int32_t)t->pid};
+    struct held_message m = {.kind = HELD_ITEM, .id = t->id, .pid = (int32_t)t->pid};
 
     memcpy(m.data, t->data, t->len);
     return wire_say(in, &m, t->len, t->fds, t->fds_len);
@@ -163,8 +163,8 @@ static bool say_ends(struct init *in)
 {
     for (size_t i = 0; i < in->born_len;) {
         const struct init_born *b = &in->born[i];
-        struct keep_message m = {
-            .kind = KEEP_EXIT, .pid = b->pid, .code = b->code, .status = b->status};
+        struct held_message m = {
+            .kind = HELD_EXIT, .pid = b->pid, .code = b->code, .status = b->status};
         if (!b->ended) {
             i++;
             continue;
@@ -180,15 +180,15 @@ static bool say_all(struct init *in)
 {
     if (!in->hello_sent && !(in->hello_sent = say_hello(in)))
         return false;
-    LIST_EACH(t, &in->things, struct keep_thing, link) {
-        if (!t->sent && !(t->sent = say_thing(in, t)))
+    LIST_EACH(t, &in->items, struct held_item, link) {
+        if (!t->sent && !(t->sent = say_item(in, t)))
             return false;
     }
     if (!in->end_sent &&
-        !(in->end_sent = wire_say(in, &(struct keep_message){.kind = KEEP_END}, 0, NULL, 0)))
+        !(in->end_sent = wire_say(in, &(struct held_message){.kind = HELD_END}, 0, NULL, 0)))
         return false;
     if (in->bind_fd >= 0 && !in->held) {
-        if (!wire_say(in, &(struct keep_message){.kind = KEEP_BIND}, 0, &in->bind_fd, 1))
+        if (!wire_say(in, &(struct held_message){.kind = HELD_BIND}, 0, &in->bind_fd, 1))
             return false;
         own_close(take_fd(&in->bind_fd));
     }
@@ -218,30 +218,30 @@ void init_settle(struct init *in)
 /* One message: 0, or why there is none. */
 static int wire_hear(struct init *in)
 {
-    struct keep_message m;
+    struct held_message m;
     int fds[FD_PASS_MAX];
     size_t len, count;
-    struct err *e = keep_recv(in->wire, &m, &len, fds, &count);
+    struct err *e = held_recv(in->wire, &m, &len, fds, &count);
 
     if (e || len == SIZE_MAX) {
         int errnum = e ? err_errno(e) : 0;
         err_free(e);
         return errnum ? errnum : EPIPE;
     }
-    if (m.kind == KEEP_THING) {
-        put_thing(in, &m, len, fds, count);
+    if (m.kind == HELD_ITEM) {
+        put_item(in, &m, len, fds, count);
         return 0;
     }
     for (size_t i = 0; i < count; i++)
         own_close(fds[i]);
-    if (m.kind == KEEP_DROP)
-        drop_thing(in, m.id);
-    else if (m.kind == KEEP_READY) {
+    if (m.kind == HELD_DROP)
+        drop_item(in, m.id);
+    else if (m.kind == HELD_READY) {
         in->ready = true;
         if (!in->stopping)
             loop_timer_stop(&in->kill);
         if (in->bound.bytes && in->bound.later_ms <= BIND_ALONE_MS)
-            init_want_nursery(in);                 /* its shell is about to be */
+            init_want_forker(in);                  /* its shell is about to be */
         own_close(take_fd(&in->config->ready_fd)); /* the byte is written */
         init_settle(in);
     }
@@ -271,7 +271,7 @@ fallible init_wire_open(struct init *in, int *ret_theirs)
     TRY(loop_io_start(in->loop, &in->wire_io, ours, EPOLLIN, on_wire));
     in->wire = take_fd(&ours);
     in->hello_sent = in->end_sent = false;
-    LIST_EACH(t, &in->things, struct keep_thing, link)
+    LIST_EACH(t, &in->items, struct held_item, link)
         t->sent = false;
     *ret_theirs = take_fd(&theirs);
     return NULL;
@@ -291,8 +291,8 @@ void init_wire_close(struct init *in)
     own_close(take_fd(&in->wire));
 }
 
-void init_drop_things(struct init *in)
+void init_drop_items(struct init *in)
 {
-    while (!list_empty(&in->things))
-        drop_thing(in, container_of(in->things.next, struct keep_thing, link)->id);
+    while (!list_empty(&in->items))
+        drop_item(in, container_of(in->items.next, struct held_item, link)->id);
 }

@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/rng.h"
-#include "guest/litter/litter.h"
+#include "guest/stale/stale.h"
 #include "guest/proc/proc.h"
 
 void connection_path(const struct connection *c, int socket, char out[CONN_PATH_MAX])
@@ -50,7 +50,7 @@ static fallible write_file(struct connection *c, const struct proc_user *user)
     buf_init(&text, 4096);
     if (fd < 0)
         return err_sys("create '%s'", c->file);
-    litter_hold(fd);
+    stale_hold(fd);
     put_file(c, &text);
     TRY(buf_check(&text));
     TRY(fd_write_all(fd, buf_str(&text)));
@@ -68,7 +68,7 @@ fallible connection_init(struct connection *c, const char *run_dir, struct rng *
     rng_hex(rng, c->key);
     rng_hex(rng, name);
     name[12] = '\0'; /* the path of a unix socket is short */
-    int n = snprintf(c->dir, sizeof c->dir, "%s/" LITTER_KERNEL "%s", run_dir, name);
+    int n = snprintf(c->dir, sizeof c->dir, "%s/" STALE_KERNEL "%s", run_dir, name);
     if (n < 0 || n > 84) {
         c->dir[0] = '\0';
         return err_new(ERR_INVALID, "'%s' is too long a place for sockets", run_dir);

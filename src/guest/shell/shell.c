@@ -179,7 +179,7 @@ static void end_command(struct shell *s)
     forget_output(s);
     note_memory(s);
     sm_move(&s->command, CMD_ENDED, s->id);
-    shell_keep_save(s);
+    shell_held_save(s);
     if (is_asked(s))
         answer_completed(s);
 }
@@ -214,7 +214,7 @@ static void type_command(struct shell *s)
     struct err *e = shell_begin(s, buf_str(&s->held));
     if (!e) {
         sm_move(&s->command, CMD_RUNNING, s->id);
-        shell_keep_save(s);
+        shell_held_save(s);
         return;
     }
     sm_move(&s->command, CMD_NONE, s->id);
@@ -238,7 +238,7 @@ void shell_on_started(struct shell *s, const struct shell_report *r)
         s->meta.exit_code = exit_code;
         s->meta.pid = pid;
     }
-    shell_keep_save(s);
+    shell_held_save(s);
     if (s->command.now == CMD_QUEUED)
         type_command(s);
 }

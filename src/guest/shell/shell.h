@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* shell.h — a bash that lives as long as its session: one command at a time, its output, its
+/* shell.h — a bash on a terminal of its own: one command at a time, its output, its
  * status.
  *
  * Completion is an event (bash reports through a FIFO), never a guess from the screen, so output
@@ -15,8 +15,8 @@
 #include "base/err.h"
 #include "base/str.h"
 
-struct keep;
-struct keep_thing;
+struct held;
+struct held_item;
 struct loop;
 struct proc_user;
 struct rng;
@@ -28,12 +28,12 @@ struct shell_config {       /* zero: the default; strings are copied */
     const char *const *env; /* "NAME=value" …, NULL at the end */
     const char *bash;       /* "/bin/bash" */
     const char *term;       /* TERM, "xterm-256color" */
-    const char *state_dir;  /* where the session makes its private directory: /dev/shm, else /tmp */
+    const char *state_dir;  /* where the shell makes its private directory: /dev/shm, else /tmp */
     const struct proc_user *user; /* NULL: run as this process does; copied */
     struct spawner *spawner;      /* NULL: fork here */
     const char *init;             /* what every new bash runs first, quietly; not copied */
-    struct keep *keep;            /* pid 1, who holds it for the next server; NULL: nobody */
-    const char *keep_name;        /* under this name, "shell " in front */
+    struct held *held;            /* pid 1, who holds it for the next server; NULL: nobody */
+    const char *held_name;        /* under this name, "shell " in front */
     struct rng *rng;              /* the system's */
     unsigned columns, rows;       /* 1000 each */
     size_t history_lines;         /* of output kept per command: 11000 */
@@ -44,7 +44,7 @@ struct shell_config {       /* zero: the default; strings are copied */
     uint64_t (*oom_kills)(void *arg); /* a counter that grows when a process was killed */
     /* As the programs wrote it, live; true: no more for a moment, so that they wait. */
     bool (*on_output)(void *arg, struct str bytes);
-    void (*on_asked)(void *arg);  /* the nursery forks a bash: what had better not wait for that */
+    void (*on_asked)(void *arg);  /* the forker forks a bash: what had better not wait for that */
     void (*on_closed)(void *arg); /* after shell_close: everything is gone */
     void *arg;
 };
@@ -98,7 +98,7 @@ struct shell_request {
     bool is_input;            /* for the running program */
     bool blocking;            /* no soft timeout */
     double hard_timeout_s;    /* 0: none */
-    uint64_t soft_timeout_ms; /* 0: the session's */
+    uint64_t soft_timeout_ms; /* 0: the shell's */
     void (*done)(void *arg, const struct shell_result *result);
     void *arg;
 };
@@ -106,12 +106,12 @@ struct shell_request {
 #define SHELL_COMMAND_MAX (16u << 20)
 
 fallible shell_new(struct loop *loop, const struct shell_config *config, struct shell **ret_shell);
-/* A session the server before us left: its bash, its directory, the command that runs and what it
- * wrote since. The thing stays the caller's, without its descriptors. The first request for the
+/* A shell the server before us left: its bash, its directory, the command that runs and what it
+ * wrote since. The item stays the caller's, without its descriptors. The first request for the
  * very command that runs, or ended meanwhile, gets its result. */
-fallible shell_adopt(struct loop *loop, const struct shell_config *config, struct keep_thing *thing,
+fallible shell_adopt(struct loop *loop, const struct shell_config *config, struct held_item *item,
                      struct shell **ret_shell);
-/* Kills the session with all its processes. Safe in every callback; a waiting request is answered
+/* Kills the shell with all its processes. Safe in every callback; a waiting request is answered
  * SHELL_FAILED first. The memory goes once bash is reaped, by the loop. NULL is fine. */
 void shell_close(struct shell *s);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A shell that ends is replaced (DEF-32); a session that ends takes everything with it. */
+/* A shell that ends is replaced (DEF-32); one that is closed takes everything with it. */
 #include "test/test.h"
 
 #include "guest/shell/shell_kit.h"
@@ -113,7 +113,7 @@ TEST(shell_that_dies_unasked_keeps_its_result)
     kit_close(&k);
 }
 
-TEST(shell_background_jobs_outlive_the_shell_but_not_the_session)
+TEST(shell_background_jobs_outlive_the_shell_but_not_its_closing)
 {
     struct kit k;
 

@@ -12,7 +12,7 @@
 
 #include "base/fd.h"
 #include "base/rng.h"
-#include "guest/litter/litter.h"
+#include "guest/stale/stale.h"
 #include "guest/shell/shell_inner.h"
 
 #define COMMAND_KEEP 65536
@@ -63,7 +63,7 @@ static fallible make_files(struct shell_files *f)
         return err_sys("open '%s'", f->command);
     own_close(f->command_fd);
     f->command_fd = fd;
-    litter_hold(fd);
+    stale_hold(fd);
     if (fchmod(fd, 0644) < 0) /* whatever the umask is */
         return err_sys("chmod '%s'", f->command);
     return make_hook(f);
@@ -93,7 +93,7 @@ fallible shell_files_pick(struct shell_files *f, const char *base, struct rng *r
         base = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
     if (strlen(base) > 128 || strpbrk(base, "'\"$`\\\n"))
         return err_new(ERR_INVALID, "shell state directory '%s' is not usable", base);
-    snprintf(dir, sizeof dir, "%s/" LITTER_SHELL "%.12s", base, name);
+    snprintf(dir, sizeof dir, "%s/" STALE_SHELL "%.12s", base, name);
     shell_files_name(f, dir, token);
     return NULL;
 }

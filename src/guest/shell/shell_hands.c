@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* shell_hands.c — what a person does at the terminal of a session: types, presses keys, resizes the
+/* shell_hands.c — what a person does at the terminal of a shell: types, presses keys, resizes the
  * window. */
 #include <sys/ioctl.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* shell_inner.h — the parts of a session: files, process, terminal, requests. */
+/* shell_inner.h — the parts of a shell: files, process, terminal, requests. */
 #pragma once
 
 #include "base/arena.h"
@@ -31,7 +31,7 @@ enum command_state { /* of the command it was given */
                      CMD_HELD,    /* incomplete: bash has not seen it yet */
 };
 
-struct shell_page; /* see shell_keep.c */
+struct shell_page; /* see shell_held.c */
 
 struct shell_files { /* a private directory; names inside cannot be guessed or listed by others */
     char dir[256], token[17];
@@ -117,7 +117,7 @@ struct shell {
 
     struct shell_page *page; /* what the next server needs to know; NULL: nobody keeps us */
     int page_fd;
-    uint32_t keep_id;
+    uint32_t held_id;
     uint64_t adopted_until_ns; /* so long the command we found may be asked for again */
 };
 
@@ -149,15 +149,15 @@ void shell_script_mark(struct buf *b, const char *sequence);
 extern const struct str shell_script_probe; /* typed at a prompt: report */
 
 /* shell_process.c */
-fallible shell_spawn(struct shell *s); /* leaves the session in SH_STARTING */
+fallible shell_spawn(struct shell *s); /* leaves the shell in SH_STARTING */
 void shell_end_process(struct shell *s);
 void shell_on_bash_end(struct spawn_child *c);
 
-/* shell_keep.c; all of them nothing without config.keep */
-void shell_keep_put(struct shell *s);  /* there is another bash, terminal or file */
-void shell_keep_save(struct shell *s); /* after every step of a command */
-void shell_keep_drop(struct shell *s);
-fallible shell_keep_restore(struct shell *s, struct keep_thing *t); /* up to shell_io_resume */
+/* shell_held.c; all of them nothing without config.held */
+void shell_held_put(struct shell *s);  /* there is another bash, terminal or file */
+void shell_held_save(struct shell *s); /* after every step of a command */
+void shell_held_drop(struct shell *s);
+fallible shell_held_restore(struct shell *s, struct held_item *t); /* up to shell_io_resume */
 
 /* shell_life.c */
 fallible shell_open_term(struct shell *s);
@@ -195,7 +195,7 @@ void shell_meta_init(struct shell_owned_meta *m);
 void shell_meta_done(struct shell_owned_meta *m);
 struct shell_meta shell_meta_view(const struct shell_owned_meta *m);
 
-/* shell.c: what process and terminal tell the session */
+/* shell.c: what process and terminal tell the shell */
 void shell_on_output(struct shell *s);
 bool shell_is_start(const struct shell *s, const struct shell_report *r);
 void shell_on_started(struct shell *s, const struct shell_report *r);

@@ -102,7 +102,7 @@ static void take_marked(struct shell *s, struct str bytes)
             s->owes_start = true;
             shell_on_started(s, NULL);
         }
-        shell_keep_save(s);
+        shell_held_save(s);
         loop_timer_stop(&s->start);
         s->term_seen = UINT64_MAX; /* the soft timeout counts from here */
         if (!fresh)
@@ -350,7 +350,7 @@ fallible shell_watch_files(struct shell *s, bool command)
     if (!shell_files_whole(&s->files, command)) {
         loop_io_stop(&s->report_io);
         TRY(shell_files_mend(&s->files));
-        shell_keep_put(s);
+        shell_held_put(s);
     }
     if (s->report_io.loop)
         return NULL;
@@ -426,7 +426,7 @@ fallible shell_begin(struct shell *s, struct str command)
     s->interrupts = 0;
     s->keys_typed = false;
     TRY(await_mark(s, command));
-    shell_keep_save(s);
+    shell_held_save(s);
     /* Its echo, mark and output need not wake us one by one: a short command is read in one go. */
     if (!ahead)
         loop_timer_start(s->loop, &s->quiet, QUIET_MS, on_quiet_end);

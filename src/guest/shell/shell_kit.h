@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* shell_kit.h — drives a session in a test: ask, run the loop until the answer, look at its words.
+/* shell_kit.h — drives a shell in a test: ask, run the loop until the answer, look at its words.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* shell_life.c — making and closing a session. */
+/* shell_life.c — making and closing a shell. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,7 @@ static void done_buffers(struct shell *s)
 static char *shell_copy(const char *v)
 {
     size_t n = strlen(v) + 1;
-    char *p = mem_try(n); /* a peer can ask for any number of sessions */
+    char *p = mem_try(n); /* a peer can ask for any number of shells */
 
     return p ? memcpy(p, v, n) : NULL;
 }
@@ -70,7 +70,7 @@ static fallible copy_strings(struct shell *s, const struct shell_config *c)
         {c->bash, "/bin/bash", &s->config.bash},
         {c->term, "xterm-256color", &s->config.term},
         {c->state_dir, NULL, &s->config.state_dir},
-        {c->keep_name, "", &s->config.keep_name},
+        {c->held_name, "", &s->config.held_name},
         {c->user ? c->user->name : NULL, NULL, &s->user.name},
     };
     _Static_assert(ARRAY_LEN(strings) <= ARRAY_LEN(s->owned_strings), "room for each");
@@ -122,7 +122,7 @@ static void free_shell(struct shell *s)
     shell_io_stop(s);
     loop_io_stop(&s->report_io);
     spawn_end(&s->child);
-    shell_keep_drop(s);
+    shell_held_drop(s);
     shell_files_close(&s->files);
     term_free(s->term);
     done_buffers(s);
@@ -146,22 +146,22 @@ fallible shell_open_term(struct shell *s)
     return s->term ? NULL : err_no_memory();
 }
 
-static fallible open_session(struct shell *s)
+static fallible shell_open(struct shell *s)
 {
     TRY(shell_open_term(s));
     TRY(shell_files_pick(&s->files, s->config.state_dir, s->config.rng));
     return shell_spawn(s);
 }
 
-static fallible resume_session(struct shell *s, struct keep_thing *thing)
+static fallible shell_resume(struct shell *s, struct held_item *item)
 {
-    TRY(shell_keep_restore(s, thing));
+    TRY(shell_held_restore(s, item));
     return shell_io_resume(s);
 }
 
-/* thing NULL: a new one. */
+/* item NULL: a new one. */
 static fallible shell_make(struct loop *loop, const struct shell_config *config,
-                           struct keep_thing *thing, struct shell **ret_shell)
+                           struct held_item *item, struct shell **ret_shell)
 {
     struct shell *s = mem_try(sizeof *s);
 
@@ -174,7 +174,7 @@ static fallible shell_make(struct loop *loop, const struct shell_config *config,
     sm_init(&s->command, command_states, "command", CMD_NONE);
     struct err *e = copy_config(s, config);
     if (!e)
-        e = thing ? resume_session(s, thing) : open_session(s);
+        e = item ? shell_resume(s, item) : shell_open(s);
     if (e) {
         free_shell(s);
         return err_wrap(e, "shell");
@@ -188,10 +188,10 @@ fallible shell_new(struct loop *loop, const struct shell_config *config, struct 
     return shell_make(loop, config, NULL, ret_shell);
 }
 
-fallible shell_adopt(struct loop *loop, const struct shell_config *config, struct keep_thing *thing,
+fallible shell_adopt(struct loop *loop, const struct shell_config *config, struct held_item *item,
                      struct shell **ret_shell)
 {
-    return shell_make(loop, config, thing, ret_shell);
+    return shell_make(loop, config, item, ret_shell);
 }
 
 static void on_gone(struct loop_later *l)
@@ -221,7 +221,7 @@ void shell_close(struct shell *s)
     sm_move(&s->sm, SH_CLOSED, s->id);
     shell_forget(s);
     shell_end_process(s);
-    shell_keep_drop(s);
+    shell_held_drop(s);
     shell_io_stop(s);
     loop_io_stop(&s->report_io);
     shell_files_close(&s->files);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* shell_meta.c — reading a report, and what follows from it: user, host, interpreter.
  *
- * Whatever runs in the session can write to the FIFO: a report is a peer's message. */
+ * Whatever runs in the shell can write to the FIFO: a report is a peer's message. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

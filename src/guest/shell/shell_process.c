@@ -31,7 +31,7 @@ static fallible open_pty(const struct shell_config *c, int *ret_master, int *ret
     if (tcgetattr(slave, &t) < 0)
         return err_sys("read terminal settings");
     t.c_iflag |= IUTF8;
-    t.c_iflag &= ~(tcflag_t)(IXON | IXOFF); /* C-s must not stop the session for good */
+    t.c_iflag &= ~(tcflag_t)(IXON | IXOFF); /* C-s must not stop the shell for good */
     tcsetattr(slave, TCSANOW, &t);
     *ret_master = take_fd(&master);
     *ret_slave = take_fd(&slave);
@@ -172,7 +172,7 @@ fallible shell_spawn(struct shell *s)
     if (!e)
         e = shell_watch_files(s, false);
     if (!e) {
-        shell_keep_put(s);
+        shell_held_put(s);
         e = shell_io_start(s);
     }
     if (e) {

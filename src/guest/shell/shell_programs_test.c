@@ -117,7 +117,7 @@ static void on_any_answer(void *arg, const struct shell_result *r)
     k->answered = true;
 }
 
-/* One session, one command, with the n-th call failing: an answer or an error, never a hang or
+/* One shell, one command, with the n-th call failing: an answer or an error, never a hang or
  * leak.
  */
 static bool run_with_fault(unsigned n)

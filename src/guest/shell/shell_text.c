@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* shell_text.c — results in words. Pure: no session, no clock. */
+/* shell_text.c — results in words. Pure: no shell, no clock. */
 #include "guest/shell/shell_text.h"
 
 #include <string.h>

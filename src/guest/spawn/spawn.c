@@ -22,9 +22,9 @@
 #define PARENT_WORDS  3
 #define SESSION_WORDS 5
 
-void spawner_init(struct spawner *s, int nursery)
+void spawner_init(struct spawner *s, int forker)
 {
-    s->nursery = nursery;
+    s->forker = forker;
     list_init(&s->children);
 }
 
@@ -161,9 +161,9 @@ static fallible start_here(struct loop *loop, const struct spawn_plan *plan, str
     return NULL;
 }
 
-/* One request; s stays empty when the nursery died with it, and then nothing was started. */
-static fallible ask_nursery(const struct spawner *sp, const struct spawn_plan *plan,
-                            struct str bytes, struct spawn_status *s)
+/* One request; s stays empty when the forker died with it, and then nothing was started. */
+static fallible ask_forker(const struct spawner *sp, const struct spawn_plan *plan,
+                           struct str bytes, struct spawn_status *s)
 {
     int fds[2 + SPAWN_FDS_MAX], ends[2];
     own_fd text = memfd_create("plan", MFD_CLOEXEC);
@@ -177,8 +177,8 @@ static fallible ask_nursery(const struct spawner *sp, const struct spawn_plan *p
     fds[0] = text;
     fds[1] = write_end;
     memcpy(fds + 2, plan->fds, plan->fds_len * sizeof *fds);
-    TRY_WRAP(fd_wait(sp->nursery, POLLOUT, START_MS), "nursery");
-    TRY_WRAP(fd_send(sp->nursery, STR("s"), fds, 2 + plan->fds_len), "nursery");
+    TRY_WRAP(fd_wait(sp->forker, POLLOUT, START_MS), "forker");
+    TRY_WRAP(fd_send(sp->forker, STR("s"), fds, 2 + plan->fds_len), "forker");
     own_close(take_fd(&write_end));
     if (plan->asked)
         plan->asked(plan->arg);
@@ -201,11 +201,11 @@ fallible spawn_start(struct loop *loop, struct spawner *sp, const struct spawn_p
         return start_here(loop, plan, c);
     TRY(spawn_pack_request(&bytes, plan));
     for (int tries = 0; tries < 2 && !s.pid && !s.errnum; tries++)
-        TRY_WRAP(ask_nursery(sp, plan, buf_str(&bytes), &s), "'%.300s'", plan->program);
+        TRY_WRAP(ask_forker(sp, plan, buf_str(&bytes), &s), "'%.300s'", plan->program);
     if (s.errnum)
         return start_error(plan, &s);
     if (!s.pid)
-        return err_new(ERR_INTERNAL, "'%.300s': the nursery dies of it", plan->program);
+        return err_new(ERR_INTERNAL, "'%.300s': the forker dies of it", plan->program);
     spawn_adopt(sp, c, s.pid, fn);
     c->own = plan->own;
     return NULL;

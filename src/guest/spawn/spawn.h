@@ -2,7 +2,7 @@
 /* spawn.h — the one way a process is started in the guest.
  *
  * It gets a session of its own, exactly the descriptors it is given, and never the server's key.
- * With a nursery it is forked there, in the cgroup of the work, and its parent is pid 1, which says
+ * With a forker it is forked there, in the cgroup of the work, and its parent is pid 1, which says
  * when it ends; without one it is forked here. A program that cannot be run is an error that names
  * it, in both cases. */
 #pragma once
@@ -40,13 +40,13 @@ struct spawn_plan {
     bool tty_if_free;     /* … unless it is somebody else's */
     bool dies_with_maker; /* the server's death is its death */
     bool own;             /* serves us, with all it starts: see spawn_count_work */
-    /* Called, if not NULL, while a nursery forks: what need not be done before. Perhaps twice. */
+    /* Called, if not NULL, while a forker forks: what need not be done before. Perhaps twice. */
     void (*asked)(void *arg);
     void *arg;
 };
 
-struct spawner { /* a nursery; NULL where one is asked for: fork here */
-    int nursery; /* requests go here; borrowed */
+struct spawner { /* a forker; NULL where one is asked for: fork here */
+    int forker;  /* requests go here; borrowed */
     struct list children;
 };
 
@@ -55,11 +55,11 @@ struct spawn_child {
     pid_t pid;                         /* 0: not started, or reaped */
     int code, status;                  /* in fn, as in loop_child */
     struct loop_child direct;
-    struct list link; /* among the nursery's */
+    struct list link; /* among the forker's */
     bool own;
 };
 
-void spawner_init(struct spawner *s, int nursery);
+void spawner_init(struct spawner *s, int forker);
 /* What pid 1 says; a process nobody here waits for is fine. */
 void spawner_exited(struct spawner *s, pid_t pid, int code, int status);
 
@@ -72,7 +72,7 @@ void spawn_end(struct spawn_child *c); /* kills its session, fn is not called; t
 void spawn_kill_session(pid_t sid);    /* every process that stayed in it */
 
 /* Processes that run for whoever uses the sandbox, in the background too: all but pid 1, the
- * nursery, the server, what it started, and what those of them that are `own` did. Where our pid 1
+ * forker, the server, what it started, and what those of them that are `own` did. Where our pid 1
  * is none, in a sandbox that hides nothing, only what descends from it: not what another was asked
  * to start, by at or systemd-run. */
 unsigned spawn_count_work(const struct spawner *s);
@@ -84,6 +84,6 @@ void spawn_alone(void);
 fallible spawn_fork(const struct spawn_plan *plan, pid_t *ret_pid);
 void spawn_reap(pid_t pid); /* of one that was killed: takes a moment, no more */
 
-/* The nursery's life: forks what is asked for until the other end closes. born gets the number of
+/* The forker's life: forks what is asked for until the other end closes. born gets the number of
  * each process, written by itself before it runs anything; -1: nobody counts. */
-void spawn_nursery(int requests, int born);
+void spawn_forker(int requests, int born);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* spawn_test.c — the same processes, forked here and in a nursery; and what fails on the way. */
+/* spawn_test.c — the same processes, forked here and in a forker; and what fails on the way. */
 #include "guest/spawn/spawn.h"
 
 #include <fcntl.h>
@@ -20,9 +20,9 @@
 
 struct kit {
     struct loop *loop;
-    struct spawner nursery, *spawner;
+    struct spawner forker, *spawner;
     int requests[2], born[2];
-    pid_t nurse;
+    pid_t forker_pid;
     struct spawn_child child;
     bool ended;
     struct buf text;
@@ -30,27 +30,27 @@ struct kit {
 
 static void start_nurse(struct kit *k)
 {
-    k->nurse = fork();
-    CHECK(k->nurse >= 0);
-    if (k->nurse == 0) {
+    k->forker_pid = fork();
+    CHECK(k->forker_pid >= 0);
+    if (k->forker_pid == 0) {
         close(k->requests[0]);
-        spawn_nursery(k->requests[1], k->born[1]);
+        spawn_forker(k->requests[1], k->born[1]);
         _exit(0);
     }
 }
 
-static void kit_open(struct kit *k, bool nursery)
+static void kit_open(struct kit *k, bool forker)
 {
     *k = (struct kit){0};
     CHECK_OK(loop_new(&clock_system, &k->loop));
     buf_init(&k->text, 1u << 20);
-    if (!nursery)
+    if (!forker)
         return;
     CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, k->requests), 0);
     CHECK_INT(pipe2(k->born, O_CLOEXEC), 0);
     start_nurse(k);
-    spawner_init(&k->nursery, k->requests[0]);
-    k->spawner = &k->nursery;
+    spawner_init(&k->forker, k->requests[0]);
+    k->spawner = &k->forker;
 }
 
 static void kit_close(struct kit *k)
@@ -61,7 +61,7 @@ static void kit_close(struct kit *k)
         return;
     close(k->requests[0]);
     close(k->requests[1]);
-    CHECK_INT(waitpid(k->nurse, NULL, 0), k->nurse); /* end of requests, end of nursery */
+    CHECK_INT(waitpid(k->forker_pid, NULL, 0), k->forker_pid); /* end of requests, end of forker */
     close(k->born[0]);
     close(k->born[1]);
     CHECK_INT(waitpid(-1, NULL, WNOHANG), -1);
@@ -125,12 +125,12 @@ static struct str run(struct kit *k, struct spawn_plan plan, const char *script)
     return buf_str(&k->text);
 }
 
-static void check_all(bool nursery)
+static void check_all(bool forker)
 {
     struct kit k;
     char line[100];
 
-    kit_open(&k, nursery);
+    kit_open(&k, forker);
     CHECK_STR(run(&k, (struct spawn_plan){.cwd = "/usr"}, "pwd; echo $A$SESSION_API_KEY; exit 7"),
               "/usr\nb\n");
     CHECK_INT(k.child.code, CLD_EXITED);
@@ -163,11 +163,11 @@ TEST(spawn_gives_a_process_what_was_planned_and_nothing_else)
     check_all(true);
 }
 
-static void check_refused(bool nursery)
+static void check_refused(bool forker)
 {
     struct kit k;
 
-    kit_open(&k, nursery);
+    kit_open(&k, forker);
     unsigned fds = test_open_fds();
     CHECK_ERR(start(&k, (struct spawn_plan){.program = "/no/such program"}, "", 2), ERR_UNSUPPORTED,
               "'/no/such program': No such file or directory");
@@ -177,7 +177,7 @@ static void check_refused(bool nursery)
               "'/bin/sh': take the terminal: ");
     CHECK_INT(k.child.pid, 0);
     CHECK_INT(test_open_fds(), fds);
-    for (int i = 0; nursery && i < 3; i++) /* pid 1 reaps what did not get to run */
+    for (int i = 0; forker && i < 3; i++) /* pid 1 reaps what did not get to run */
         CHECK(waitpid(-1, NULL, 0) > 0);
     kit_close(&k);
 }
@@ -188,20 +188,20 @@ TEST(spawn_names_the_program_that_cannot_be_run)
     check_refused(true);
 }
 
-TEST(spawn_waits_for_a_nursery_that_is_born_again)
+TEST(spawn_waits_for_a_forker_that_is_born_again)
 {
     struct kit k;
 
     kit_open(&k, true);
-    kill(k.nurse, SIGKILL);
-    CHECK_INT(waitpid(k.nurse, NULL, 0), k.nurse);
+    kill(k.forker_pid, SIGKILL);
+    CHECK_INT(waitpid(k.forker_pid, NULL, 0), k.forker_pid);
     pid_t midwife = fork();
     CHECK(midwife >= 0);
     if (midwife == 0) { /* a request waits in the socket meanwhile; its parent is this one then */
-        pid_t nurse = fork();
-        if (nurse == 0) {
+        pid_t forker_pid = fork();
+        if (forker_pid == 0) {
             close(k.requests[0]);
-            spawn_nursery(k.requests[1], k.born[1]);
+            spawn_forker(k.requests[1], k.born[1]);
             _exit(0);
         }
         close(k.requests[0]);
@@ -217,7 +217,7 @@ TEST(spawn_waits_for_a_nursery_that_is_born_again)
     CHECK_OK(fd_read_all(ends[0], &k.text));
     close(ends[0]);
     CHECK_STR(buf_str(&k.text), "again\n");
-    k.nurse = midwife;
+    k.forker_pid = midwife;
     kit_close(&k);
 }
 
@@ -228,20 +228,20 @@ TEST(spawn_as_another_user_has_that_users_groups)
 
     if (geteuid() != 0)
         SKIP("needs root");
-    for (int nursery = 0; nursery < 2; nursery++) {
-        kit_open(&k, nursery);
+    for (int forker = 0; forker < 2; forker++) {
+        kit_open(&k, forker);
         CHECK_STR(run(&k, (struct spawn_plan){.user = &nobody}, "id -u; id -G"), "65534\n65534\n");
         CHECK_STR(run(&k, (struct spawn_plan){.user = &root}, "id -u; id -g"), "0\n0\n");
         kit_close(&k);
     }
 }
 
-static void check_end(bool nursery)
+static void check_end(bool forker)
 {
     struct kit k;
     int ends[2];
 
-    kit_open(&k, nursery);
+    kit_open(&k, forker);
     CHECK_INT(pipe2(ends, O_CLOEXEC), 0);
     CHECK_OK(start(&k, (struct spawn_plan){0}, "set -m; sleep 1000 & (sleep 1000; :) & echo; wait",
                    ends[1]));
@@ -254,7 +254,7 @@ static void check_end(bool nursery)
     CHECK_OK(fd_read_all(ends[0], &k.text)); /* nobody holds the other end */
     close(ends[0]);
     CHECK(!k.ended);
-    if (nursery)
+    if (forker)
         CHECK_INT(waitpid(pid, NULL, 0), pid);
     kit_close(&k);
 }
@@ -265,11 +265,11 @@ TEST(spawn_end_reaches_groups_of_their_own)
     check_end(true);
 }
 
-static void check_faults(bool nursery)
+static void check_faults(bool forker)
 {
     struct kit k;
 
-    kit_open(&k, nursery);
+    kit_open(&k, forker);
     unsigned fds = test_open_fds();
     for (unsigned n = 1;; n++) {
         fault_at(n);
@@ -280,13 +280,13 @@ static void check_faults(bool nursery)
         err_free(e);
         spawn_end(&k.child);
         CHECK_INT(test_open_fds(), fds);
-        if (nursery) /* what was started was ended, and is ours to reap */
+        if (forker) /* what was started was ended, and is ours to reap */
             while (waitpid(-1, NULL, WNOHANG) > 0)
                 ;
         if (!fired)
             break;
     }
-    if (nursery) {
+    if (forker) {
         close(k.requests[0]);
         close(k.requests[1]);
         while (waitpid(-1, NULL, 0) > 0)

@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 #include "base/rng.h"
-#include "guest/litter/litter.h"
+#include "guest/stale/stale.h"
 #include "guest/transfer/inner.h"
 #include "guest/zip/place.h"
 
@@ -24,7 +24,7 @@ struct incoming {
     bool recursive;
     bool exact; /* our own: see zip.h */
     int above, staging, dest, archive;
-    char staging_name[sizeof LITTER_UPLOAD + RNG_HEX_LEN];
+    char staging_name[sizeof STALE_UPLOAD + RNG_HEX_LEN];
     struct upload *form;
     const struct upload_file *file;
     struct zip_in *zip;
@@ -221,14 +221,14 @@ static fallible make_staging(struct incoming *in)
 
     if (e)
         return as_answer(err_wrap(e, "destination"));
-    char name[sizeof in->staging_name] = LITTER_UPLOAD;
+    char name[sizeof in->staging_name] = STALE_UPLOAD;
     rng_hex(rng_system(), name + strlen(name));
     memcpy(in->staging_name, name, sizeof name);
     if (mkdirat(in->above, name, 0700) < 0)
         return as_answer(err_sys("destination '" STR_FMT "'", STR_ARG(in->destination)));
     in->staging = openat(in->above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
     if (in->staging >= 0) {
-        litter_hold(in->staging);
+        stale_hold(in->staging);
         return NULL;
     }
     e = err_sys("destination '" STR_FMT "'", STR_ARG(in->destination));

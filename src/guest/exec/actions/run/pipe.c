@@ -9,14 +9,14 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "guest/exec/actions/run/session.h"
+#include "guest/exec/actions/run/exec_shell.h"
 #include "guest/exec/inner.h"
 #include "guest/spawn/spawn.h"
 #include "loop/loop.h"
 #include "net/server.h"
 
-struct session_pipe {
-    struct session *session;
+struct exec_shell_pipe {
+    struct exec_shell *shell;
     struct loop_io io; /* while req waits */
     int fd;
     bool end;
@@ -25,15 +25,15 @@ struct session_pipe {
     char path[];
 };
 
-fallible session_pipe_new(struct session *s, struct str path)
+fallible exec_shell_pipe_new(struct exec_shell *s, struct str path)
 {
     const struct proc_user *user = s->exec->run_as;
-    struct session_pipe *p = mem_try(sizeof *p + path.len + 1);
+    struct exec_shell_pipe *p = mem_try(sizeof *p + path.len + 1);
     struct stat st;
 
     if (!p)
         return err_no_memory();
-    *p = (struct session_pipe){.session = s, .fd = -1};
+    *p = (struct exec_shell_pipe){.shell = s, .fd = -1};
     memcpy(p->path, path.p, path.len);
     s->pipe = p;
     if (mkfifo(p->path, 0600) < 0) {
@@ -48,7 +48,7 @@ fallible session_pipe_new(struct session *s, struct str path)
     return NULL;
 }
 
-static void pipe_stop(struct session_pipe *p)
+static void pipe_stop(struct exec_shell_pipe *p)
 {
     loop_io_stop(&p->io);
     if (p->req)
@@ -56,9 +56,9 @@ static void pipe_stop(struct session_pipe *p)
     p->req = NULL;
 }
 
-void session_pipe_close(struct session *s)
+void exec_shell_pipe_close(struct exec_shell *s)
 {
-    struct session_pipe *p = take(&s->pipe);
+    struct exec_shell_pipe *p = take(&s->pipe);
 
     if (!p)
         return;
@@ -78,7 +78,7 @@ static void on_pipe_gone(struct http_req *req)
 
 static void on_pipe_ready(struct loop_io *io)
 {
-    struct session_pipe *p = container_of(io, struct session_pipe, io);
+    struct exec_shell_pipe *p = container_of(io, struct exec_shell_pipe, io);
     struct http_req *req = p->req;
     ssize_t n = 0;
 
@@ -89,14 +89,15 @@ static void on_pipe_ready(struct loop_io *io)
     pipe_stop(p);
     if (p->end)
         own_close(take_fd(&p->fd));
-    struct err *e = shells_answer(req, 200, p->session);
+    struct err *e = shells_answer(req, 200, p->shell);
     if (e)
         http_reply_err(req, e);
 }
 
-fallible session_pipe_send(struct session *s, struct http_req *req, struct str bytes, bool end)
+fallible exec_shell_pipe_send(struct exec_shell *s, struct http_req *req, struct str bytes,
+                              bool end)
 {
-    struct session_pipe *p = s->pipe;
+    struct exec_shell_pipe *p = s->pipe;
 
     if (p->req || p->fd < 0)
         return err_new(ERR_CONFLICT, "input is on its way, or has ended");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* run.c — shell commands. A session takes them one after the other, in the order they came; a
- * static one has a session of its own and waits for nobody. */
+/* run.c — shell commands. A shell takes them one after the other, in the order they came; a
+ * static one has a shell of its own and waits for nobody. */
 #include <unistd.h>
 
 #include "guest/exec/act.h"
 #include "guest/exec/actions/run/git.h"
-#include "guest/exec/actions/run/session.h"
+#include "guest/exec/actions/run/exec_shell.h"
 #include "guest/exec/inner.h"
 #include "guest/proc/env.h"
 #include "guest/shell/shell.h"
@@ -15,14 +15,14 @@
 
 struct run_act {
     struct act *act;
-    struct session *session;
+    struct exec_shell *shell;
     struct list link;
     struct loop_timer deadline; /* while it waits for its turn */
     struct git_job git;         /* instead of the shell */
     struct exec_job job;
 };
 
-static void next_in_queue(struct session *s);
+static void next_in_queue(struct exec_shell *s);
 
 static struct str text_of(struct buf *b)
 {
@@ -69,12 +69,12 @@ static void run_observe(struct act *act, const struct shell_result *r)
 static void on_result(void *arg, const struct shell_result *r)
 {
     struct run_act *run = arg;
-    struct session *s = run->session;
+    struct exec_shell *s = run->shell;
 
     s->taken = false;
     run_observe(run->act, r); /* run is gone with its action */
     if (!s->name[0])
-        session_close(s);
+        exec_shell_close(s);
     else
         next_in_queue(s);
 }
@@ -101,33 +101,33 @@ static void stop_git(struct exec_job *job)
     struct run_act *run = container_of(job, struct run_act, job);
 
     tool_stop(run->git.tool);
-    session_release(run->session);
+    exec_shell_release(run->shell);
 }
 
 static void on_git_done(struct git_job *git, int exit_code, struct str printed)
 {
     struct run_act *run = container_of(git, struct run_act, git);
-    struct session *s = run->session;
+    struct exec_shell *s = run->shell;
     const struct exec *e = s->exec;
     const char *path = proc_env_get((char *const *)e->env, "PATH");
     struct shell_result r = {
         .status = SHELL_COMPLETED,
         .command = shell_text_strip(run->act->action.run.command),
         .text = printed,
-        .meta = {.exit_code = exit_code, .pid = -1, .working_dir = session_cwd(s)},
+        .meta = {.exit_code = exit_code, .pid = -1, .working_dir = exec_shell_cwd(s)},
     };
 
     err_free(shell_meta_fill(&run->act->arena, e->run_as ? e->run_as->uid : geteuid(),
                              str_of(path ? path : ""), &r.meta)); /* then they are empty */
     exec_job_end(&run->job);
     on_result(run, &r);
-    session_release(s);
+    exec_shell_release(s);
 }
 
 /* ret_done: the command is one of those. A cd that a later command would notice is bash's. */
 static fallible run_git(struct run_act *run, bool *ret_done)
 {
-    struct session *s = run->session;
+    struct exec_shell *s = run->shell;
     struct git_ask ask;
 
     *ret_done = git_parse(run->act->action.run.command, &ask) && !run->act->action.run.is_input &&
@@ -135,28 +135,28 @@ static fallible run_git(struct run_act *run, bool *ret_done)
     if (!*ret_done)
         return NULL;
     run->git = (struct git_job){.arena = &run->act->arena, .done = on_git_done};
-    TRY(git_start(&run->git, s->exec, &ask, session_cwd(s)));
+    TRY(git_start(&run->git, s->exec, &ask, exec_shell_cwd(s)));
     exec_job_start(s->exec, &run->job, stop_git);
-    session_hold(s);
+    exec_shell_hold(s);
     s->taken = true;
     return NULL;
 }
 
 static fallible run_start_action(struct run_act *run)
 {
-    struct session *s = run->session;
+    struct exec_shell *s = run->shell;
     bool done;
 
     TRY(run_git(run, &done));
     if (done)
         return NULL;
-    TRY(session_start(s));
+    TRY(exec_shell_start(s));
     TRY(send_to(s->shell, run));
     s->taken = true;
     return NULL;
 }
 
-static void next_in_queue(struct session *s)
+static void next_in_queue(struct exec_shell *s)
 {
     while (!s->gone && !s->taken && !list_empty(&s->queue)) {
         struct run_act *run = container_of(s->queue.next, struct run_act, link);
@@ -185,18 +185,18 @@ static void on_queue_deadline(struct loop_timer *t)
 static fallible start_static(struct exec *e, struct run_act *run)
 {
     struct str cwd = run->act->action.run.cwd;
-    struct session_config config = {.cwd = cwd.len ? cwd : str_of(e->working_dir)};
-    struct err *wrong = cwd.len ? session_check_cwd(&run->act->arena, cwd) : NULL;
+    struct exec_shell_config config = {.cwd = cwd.len ? cwd : str_of(e->working_dir)};
+    struct err *wrong = cwd.len ? exec_shell_check_cwd(&run->act->arena, cwd) : NULL;
 
     if (wrong) { /* as an observation: an agent can read it, and no client stops for it */
         act_error(run->act, str_of(err_text(wrong)));
         err_free(wrong);
         return NULL;
     }
-    TRY(session_new(e, &config, &run->session));
+    TRY(exec_shell_new(e, &config, &run->shell));
     struct err *error = run_start_action(run);
     if (error)
-        session_close(run->session);
+        exec_shell_close(run->shell);
     return error;
 }
 
@@ -208,21 +208,21 @@ static fallible run_start(struct act *act)
     if (!run)
         return arena_check(&act->arena);
     run->act = act;
-    run->session = e->main;
+    run->shell = e->main;
     list_init(&run->link);
-    if (act->session.len)
-        TRY(session_find(e, act->session, &run->session));
+    if (act->shell.len)
+        TRY(exec_shell_find(e, act->shell, &run->shell));
     else if (act->action.run.is_static || e->closing)
         return start_static(e, run); /* which says so, if the server is going down */
-    list_add(&run->session->queue, &run->link);
+    list_add(&run->shell->queue, &run->link);
     if (act->action.has_timeout && act->action.timeout_s > 0)
         loop_timer_start(e->loop, &run->deadline, (uint64_t)(act->action.timeout_s * 1000),
                          on_queue_deadline);
-    next_in_queue(run->session);
+    next_in_queue(run->shell);
     return NULL;
 }
 
-void run_fail_queue(struct session *s)
+void run_fail_queue(struct exec_shell *s)
 {
     LIST_EACH(run, &s->queue, struct run_act, link) {
         list_del(&run->link);

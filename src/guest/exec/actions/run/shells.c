@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* shells.c — /croft/v1/shells: sessions by name, from the outside. */
+/* shells.c — /croft/v1/shells: shells by name, from the outside. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "guest/exec/act.h"
-#include "guest/exec/actions/run/session.h"
+#include "guest/exec/actions/run/exec_shell.h"
 #include "guest/exec/inner.h"
 #include "guest/live/live_sse.h"
 #include "guest/shell/shell.h"
@@ -18,17 +18,17 @@
 #define SIDE       1000 /* as shell.h has it */
 #define BODY_BYTES (32u << 20)
 
-static fallible shells_find(struct http_req *req, struct session **ret_session)
+static fallible shells_find(struct http_req *req, struct exec_shell **ret_shell)
 {
-    return session_find(req->app, http_req_param(req, "name"), ret_session);
+    return exec_shell_find(req->app, http_req_param(req, "name"), ret_shell);
 }
 
-static void shells_put(struct jw *w, const struct session *s)
+static void shells_put(struct jw *w, const struct exec_shell *s)
 {
     const struct shell *shell = s->shell;
     struct wire_shell v = {
         .name = str_of(s->name),
-        .cwd = session_cwd(s),
+        .cwd = exec_shell_cwd(s),
         .command = shell ? shell_command(shell) : STR(""),
         .pid = shell ? shell_pid(shell) : 0,
         .columns = s->columns ? s->columns : SIDE,
@@ -41,7 +41,7 @@ static void shells_put(struct jw *w, const struct session *s)
 }
 
 /* s NULL: all of them. */
-fallible shells_answer(struct http_req *req, int status, const struct session *s)
+fallible shells_answer(struct http_req *req, int status, const struct exec_shell *s)
 {
     const struct exec *e = req->app;
     own_done(buf) out;
@@ -53,7 +53,7 @@ fallible shells_answer(struct http_req *req, int status, const struct session *s
         shells_put(&w, s);
     } else {
         wire_begin_shells(&w);
-        LIST_EACH(one, &e->sessions, struct session, link)
+        LIST_EACH(one, &e->shells, struct exec_shell, link)
             if (one->name[0] && !one->gone)
                 shells_put(&w, one);
         wire_end_shells(&w, e->spawner ? spawn_count_work(e->spawner) : 0);
@@ -70,7 +70,7 @@ static fallible handle_list(struct http_req *req)
 
 static fallible handle_get(struct http_req *req)
 {
-    struct session *s;
+    struct exec_shell *s;
 
     TRY(shells_find(req, &s));
     return shells_answer(req, 200, s);
@@ -95,7 +95,7 @@ static fallible make_env(const struct exec *e, const struct json *more, char ***
         snprintf(env[at++], size, STR_FMT "=" STR_FMT, STR_ARG(v->key), STR_ARG(v->s));
     }
     if (at < n + more->count) {
-        session_free_env(env);
+        exec_shell_free_env(env);
         return err_no_memory();
     }
     *ret_env = env;
@@ -105,10 +105,10 @@ static fallible make_env(const struct exec *e, const struct json *more, char ***
 static fallible handle_new(struct http_req *req)
 {
     struct exec *e = req->app;
-    struct session_config config = {.cwd = str_of(e->working_dir)};
+    struct exec_shell_config config = {.cwd = str_of(e->working_dir)};
     struct wire_new_shell n;
     struct json *body;
-    struct session *s;
+    struct exec_shell *s;
     char name[32];
 
     TRY(http_req_json(req, &body));
@@ -118,7 +118,7 @@ static fallible handle_new(struct http_req *req)
         n.name = str_of(name);
     }
     if (n.cwd.p) {
-        TRY(session_check_cwd(&req->arena, n.cwd));
+        TRY(exec_shell_check_cwd(&req->arena, n.cwd));
         config.cwd = n.cwd;
     }
     if (n.env)
@@ -127,12 +127,12 @@ static fallible handle_new(struct http_req *req)
     config.columns = (unsigned)n.columns;
     config.rows = (unsigned)n.rows;
     config.watched = n.watched;
-    TRY(session_new(e, &config, &s));
-    struct err *error = n.pipe.len ? session_pipe_new(s, n.pipe) : NULL;
+    TRY(exec_shell_new(e, &config, &s));
+    struct err *error = n.pipe.len ? exec_shell_pipe_new(s, n.pipe) : NULL;
     if (!error)
-        error = session_start(s);
+        error = exec_shell_start(s);
     if (error) {
-        session_close(s);
+        exec_shell_close(s);
         return error;
     }
     return shells_answer(req, 201, s);
@@ -141,36 +141,36 @@ static fallible handle_new(struct http_req *req)
 static fallible handle_delete(struct http_req *req)
 {
     const struct exec *e = req->app;
-    struct session *s;
+    struct exec_shell *s;
 
     TRY(shells_find(req, &s));
     if (s == e->main)
-        session_reset(s); /* the next command starts another */
+        exec_shell_reset(s); /* the next command starts another */
     else
-        session_close(s);
+        exec_shell_close(s);
     http_reply(req, 204, STR(""), STR(""));
     return NULL;
 }
 
 static fallible handle_run(struct http_req *req)
 {
-    struct session *s;
+    struct exec_shell *s;
 
     TRY(shells_find(req, &s));
     return act_handle_run(req, str_of(s->name));
 }
 
-static fallible find_open(struct http_req *req, struct session **ret_session,
+static fallible find_open(struct http_req *req, struct exec_shell **ret_shell,
                           struct json **ret_body)
 {
-    TRY(shells_find(req, ret_session));
+    TRY(shells_find(req, ret_shell));
     TRY(http_req_json(req, ret_body));
-    return session_start(*ret_session);
+    return exec_shell_start(*ret_shell);
 }
 
 static fallible handle_input(struct http_req *req)
 {
-    struct session *s;
+    struct exec_shell *s;
     struct json *body;
     struct str bytes;
     bool end = false;
@@ -178,14 +178,14 @@ static fallible handle_input(struct http_req *req)
     TRY(find_open(req, &s, &body));
     TRY(wire_decode_input(&req->arena, body, &bytes, &end));
     if (s->pipe)
-        return session_pipe_send(s, req, bytes, end);
+        return exec_shell_pipe_send(s, req, bytes, end);
     TRY(shell_send(s->shell, bytes));
     return shells_answer(req, 200, s);
 }
 
 static fallible handle_keys(struct http_req *req)
 {
-    struct session *s;
+    struct exec_shell *s;
     struct json *body;
     const struct json *keys;
 
@@ -198,7 +198,7 @@ static fallible handle_keys(struct http_req *req)
 
 static fallible handle_resize(struct http_req *req)
 {
-    struct session *s;
+    struct exec_shell *s;
     struct json *body;
     int64_t columns, rows;
 
@@ -212,18 +212,18 @@ static fallible handle_resize(struct http_req *req)
 
 static void on_watcher_gone(struct http_req *req)
 {
-    struct session *s = NULL;
+    struct exec_shell *s = NULL;
 
     err_free(shells_find(req, &s)); /* then it is closed already */
     live_sse_gone(req);
     if (s)
-        session_close(s);
+        exec_shell_close(s);
 }
 
 static fallible handle_output(struct http_req *req)
 {
     const struct exec *e = req->app;
-    struct session *s;
+    struct exec_shell *s;
 
     TRY(shells_find(req, &s));
     TRY(live_sse(&s->live, e->loop, req));

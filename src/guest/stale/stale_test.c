@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "guest/litter/litter.h"
+#include "guest/stale/stale.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ static bool there(const char *path)
     return faccessat(test_dir_fd(), path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-TEST(litter_of_the_dead_is_swept_and_nothing_else)
+TEST(stale_of_the_dead_is_swept_and_nothing_else)
 {
     static const char *const dirs[] = {
         "croft-undo-dead",   "croft-undo-dead/ab",  "croft-undo-held", "croft-shell-dead",
@@ -49,14 +49,14 @@ TEST(litter_of_the_dead_is_swept_and_nothing_else)
     for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
         int fd = make(dirs[i], true);
         if (i == 2)
-            litter_hold(held_dir = fd);
+            stale_hold(held_dir = fd);
         else
             close(fd);
     }
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         int fd = make(files[i], false);
         if (i == 2)
-            litter_hold(held_file = fd);
+            stale_hold(held_file = fd);
         else
             close(fd);
     }
@@ -66,7 +66,7 @@ TEST(litter_of_the_dead_is_swept_and_nothing_else)
     for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
         age(dirs[i], 7200);
     age("croft-kernel-new", 60);
-    litter_sweep(test_dir(), NOW);
+    stale_sweep(test_dir(), NOW);
     CHECK(!there("croft-undo-dead") && !there("croft-shell-dead"));
     CHECK(there("croft-undo-held") && there("croft-shell-held/c") && there("croft-kernel-new"));
     CHECK(there("croft-test-1") && there("elsewhere/kept") && there("croft-undo-link"));
@@ -75,7 +75,7 @@ TEST(litter_of_the_dead_is_swept_and_nothing_else)
     close(held_file);
     age("croft-undo-held", 7200);
     age("croft-shell-held", 7200);
-    litter_sweep(test_dir(), NOW);
+    stale_sweep(test_dir(), NOW);
     CHECK(!there("croft-undo-held") && !there("croft-shell-held"));
-    litter_sweep("/nonexistent", NOW);
+    stale_sweep("/nonexistent", NOW);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* session.c — see session.h. */
-#include "guest/exec/actions/run/session.h"
+/* exec_shell.c — see exec_shell.h. */
+#include "guest/exec/actions/run/exec_shell.h"
 
 #include <ctype.h>
 #include <signal.h>
@@ -11,26 +11,26 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "guest/exec/inner.h"
-#include "guest/keep/keep.h"
+#include "guest/held/held.h"
 #include "guest/shell/shell.h"
 
-#define KEPT_AS  "shell " /* and the name, see shell.h */
+#define HELD_AS  "shell " /* and the name, see shell.h */
 #define CLOSE_MS 5000     /* for all processes of the shells to end */
 
-void session_free_env(char **env)
+void exec_shell_free_env(char **env)
 {
     for (char **v = env; v && *v; v++)
         free(*v);
     free(env);
 }
 
-static void free_if_over(struct session *s)
+static void free_if_over(struct exec_shell *s)
 {
     if (!s->gone || s->open)
         return;
     list_del(&s->link);
     live_done(&s->live);
-    session_free_env(s->env);
+    exec_shell_free_env(s->env);
     free(s->cwd);
     free(s);
 }
@@ -40,7 +40,7 @@ static bool is_name(struct str name)
     for (size_t i = 0; i < name.len; i++)
         if (!isalnum((unsigned char)name.p[i]) && !memchr("._-", name.p[i], 3))
             return false;
-    return name.len <= SESSION_NAME_BYTES;
+    return name.len <= EXEC_SHELL_NAME_BYTES;
 }
 
 static fallible check_name(const struct exec *e, struct str name)
@@ -51,61 +51,61 @@ static fallible check_name(const struct exec *e, struct str name)
         return err_new(ERR_CLOSED, "the server is going down");
     if (!is_name(name))
         return err_new(ERR_UNPROCESSABLE, "'name' must be up to %d of A-Z a-z 0-9 . _ -",
-                       SESSION_NAME_BYTES);
-    LIST_EACH(s, &e->sessions, struct session, link) {
+                       EXEC_SHELL_NAME_BYTES);
+    LIST_EACH(s, &e->shells, struct exec_shell, link) {
         if (!s->gone && name.len && str_eq(str_of(s->name), name))
             return err_new(ERR_CONFLICT, "shell '%s' is there already", s->name);
         *(s->name[0] ? &named : &unnamed) += 1;
     }
-    if (name.len && named > SESSIONS_MAX) /* the default one does not count */
+    if (name.len && named > EXEC_SHELLS_MAX) /* the default one does not count */
         return err_new(ERR_LIMIT,
                        "%d shells are open, each 'croft exec' has one: wait for one to end, or "
                        "DELETE it",
-                       SESSIONS_MAX);
+                       EXEC_SHELLS_MAX);
     if (!name.len && unnamed >= STATIC_MAX)
         return err_new(ERR_LIMIT, "%d static commands run already: wait for one", STATIC_MAX);
     return NULL;
 }
 
-fallible session_new(struct exec *e, const struct session_config *config,
-                     struct session **ret_session)
+fallible exec_shell_new(struct exec *e, const struct exec_shell_config *config,
+                        struct exec_shell **ret_shell)
 {
     struct err *error = check_name(e, config->name);
-    struct session *s = error ? NULL : mem_try(sizeof *s);
+    struct exec_shell *s = error ? NULL : mem_try(sizeof *s);
     char *cwd = s ? strndup(config->cwd.p, config->cwd.len) : NULL;
 
     if (!cwd) {
         free(s);
-        session_free_env(config->env);
+        exec_shell_free_env(config->env);
         return error ? error : err_no_memory();
     }
-    *s = (struct session){.exec = e,
-                          .cwd = cwd,
-                          .env = config->env,
-                          .columns = config->columns,
-                          .rows = config->rows,
-                          .watched = config->watched};
+    *s = (struct exec_shell){.exec = e,
+                             .cwd = cwd,
+                             .env = config->env,
+                             .columns = config->columns,
+                             .rows = config->rows,
+                             .watched = config->watched};
     memcpy(s->name, config->name.len ? config->name.p : "", config->name.len);
     list_init(&s->queue);
     live_init(&s->live);
-    list_add(&e->sessions, &s->link);
-    *ret_session = s;
+    list_add(&e->shells, &s->link);
+    *ret_shell = s;
     return NULL;
 }
 
-fallible session_find(const struct exec *e, struct str name, struct session **ret_session)
+fallible exec_shell_find(const struct exec *e, struct str name, struct exec_shell **ret_shell)
 {
-    LIST_EACH(s, &e->sessions, struct session, link) {
+    LIST_EACH(s, &e->shells, struct exec_shell, link) {
         if (!s->gone && s->name[0] && str_eq(str_of(s->name), name)) {
-            *ret_session = s;
+            *ret_shell = s;
             return NULL;
         }
     }
     return err_new(ERR_NOT_FOUND, "no shell '" STR_FMT "': GET /croft/v1/shells lists them",
-                   STR_ARG(str_first(name, SESSION_NAME_BYTES)));
+                   STR_ARG(str_first(name, EXEC_SHELL_NAME_BYTES)));
 }
 
-void session_release(struct session *s)
+void exec_shell_release(struct exec_shell *s)
 {
     s->open--;
     free_if_over(s);
@@ -113,13 +113,13 @@ void session_release(struct session *s)
 
 static void on_shell_closed(void *arg)
 {
-    session_release(arg);
+    exec_shell_release(arg);
 }
 
 /* Whoever watches is never too slow for what ends with him. */
 static bool on_shell_output(void *arg, struct str bytes)
 {
-    struct session *s = arg;
+    struct exec_shell *s = arg;
 
     live_add(&s->live, bytes);
     LIST_EACH(r, &s->live.readers, struct live_reader, link)
@@ -130,15 +130,15 @@ static bool on_shell_output(void *arg, struct str bytes)
 
 static void on_shell_asked(void *arg)
 {
-    err_free(exec_tell_ready(((struct session *)arg)->exec)); /* what fails is tried again */
+    err_free(exec_tell_ready(((struct exec_shell *)arg)->exec)); /* what fails is tried again */
 }
 
 static uint64_t count_oom_kills(void *arg)
 {
-    return keep_oom_kills(((const struct session *)arg)->exec->config->keep);
+    return held_oom_kills(((const struct exec_shell *)arg)->exec->config->held);
 }
 
-fallible session_check_cwd(struct arena *a, struct str cwd)
+fallible exec_shell_check_cwd(struct arena *a, struct str cwd)
 {
     const char *path = arena_cstr(a, cwd);
     struct stat st;
@@ -150,7 +150,7 @@ fallible session_check_cwd(struct arena *a, struct str cwd)
     return NULL;
 }
 
-static struct shell_config config_of(struct session *s)
+static struct shell_config config_of(struct exec_shell *s)
 {
     const struct exec *e = s->exec;
 
@@ -160,8 +160,8 @@ static struct shell_config config_of(struct session *s)
         .user = e->run_as,
         .spawner = e->spawner,
         .init = s == e->main || s->name[0] ? "alias git='git --no-pager'" : NULL,
-        .keep = e->config->keep,
-        .keep_name = s->name,
+        .held = e->config->held,
+        .held_name = s->name,
         .soft_timeout_ms = e->config->soft_timeout_ms,
         .columns = s->columns,
         .rows = s->rows,
@@ -169,12 +169,12 @@ static struct shell_config config_of(struct session *s)
         .on_output = s->name[0] ? on_shell_output : NULL,
         .on_asked = on_shell_asked,
         .on_closed = on_shell_closed,
-        .oom_kills = e->config->keep ? count_oom_kills : NULL,
+        .oom_kills = e->config->held ? count_oom_kills : NULL,
         .arg = s,
     };
 }
 
-fallible session_start(struct session *s)
+fallible exec_shell_start(struct exec_shell *s)
 {
     const struct shell_config config = config_of(s);
 
@@ -185,36 +185,36 @@ fallible session_start(struct session *s)
     return NULL;
 }
 
-struct str session_cwd(const struct session *s)
+struct str exec_shell_cwd(const struct exec_shell *s)
 {
     return s->shell ? shell_cwd(s->shell) : str_of(s->cwd);
 }
 
 struct str exec_cwd(const struct exec *e)
 {
-    return e->main ? session_cwd(e->main) : e->config->working_dir;
+    return e->main ? exec_shell_cwd(e->main) : e->config->working_dir;
 }
 
-void session_reset(struct session *s)
+void exec_shell_reset(struct exec_shell *s)
 {
     shell_close(take(&s->shell));
 }
 
-void session_close(struct session *s)
+void exec_shell_close(struct exec_shell *s)
 {
     if (s->gone)
         return;
     s->gone = true;
-    session_hold(s); /* until we are done with it here */
+    exec_shell_hold(s); /* until we are done with it here */
     run_fail_queue(s);
-    session_pipe_close(s);
-    session_reset(s);
-    session_release(s);
+    exec_shell_pipe_close(s);
+    exec_shell_reset(s);
+    exec_shell_release(s);
 }
 
 void exec_start_shell(struct exec *e)
 {
-    err_free(session_start(e->main)); /* the first command tries again, and tells */
+    err_free(exec_shell_start(e->main)); /* the first command tries again, and tells */
 }
 
 void exec_close_shells(struct exec *e)
@@ -227,55 +227,56 @@ void exec_close_shells(struct exec *e)
         exec_job_end(job);
         job->stop(job);
     }
-    while (!list_empty(&e->sessions) && loop_now_ns(e->loop) < deadline) {
-        LIST_EACH(s, &e->sessions, struct session, link)
-            session_close(s);
-        if (!list_empty(&e->sessions))
+    while (!list_empty(&e->shells) && loop_now_ns(e->loop) < deadline) {
+        LIST_EACH(s, &e->shells, struct exec_shell, link)
+            exec_shell_close(s);
+        if (!list_empty(&e->shells))
             err_free(loop_turn(e->loop, CLOSE_MS)); /* until their processes are reaped */
     }
 }
 
-static fallible session_adopt(struct exec *e, struct keep_thing *t)
+static fallible exec_shell_adopt(struct exec *e, struct held_item *t)
 {
-    struct str name = str_from(str_n(t->data, t->len), sizeof KEPT_AS - 1);
-    struct session *s = e->main;
+    struct str name = str_from(str_n(t->data, t->len), sizeof HELD_AS - 1);
+    struct exec_shell *s = e->main;
 
-    if (!str_eq(name, STR(SESSION_DEFAULT)))
-        TRY(session_new(e, &(struct session_config){.name = name, .cwd = str_of(e->working_dir)},
-                        &s));
+    if (!str_eq(name, STR(EXEC_SHELL_DEFAULT)))
+        TRY(exec_shell_new(
+            e, &(struct exec_shell_config){.name = name, .cwd = str_of(e->working_dir)}, &s));
     const struct shell_config config = config_of(s);
     struct err *error = shell_adopt(e->loop, &config, t, &s->shell);
     if (!error)
         s->open++;
     if (!name.len) /* a static run: its request died with the server */
-        session_close(s);
+        exec_shell_close(s);
     return error;
 }
 
 /* Sessions the server before us had; one that cannot be had starts anew with its next command. */
 static void adopt_all(struct exec *e)
 {
-    for (struct keep_thing *t; (t = keep_take(e->config->keep, STR(KEPT_AS)));) {
-        struct err *error = session_adopt(e, t);
+    for (struct held_item *t; (t = held_take(e->config->held, STR(HELD_AS)));) {
+        struct err *error = exec_shell_adopt(e, t);
         if (error) {
             log_warn("a shell is lost", KV("pid", (int)t->pid), KV_ERR(error));
             err_free(error);
             spawn_kill_session(t->pid);
-            keep_drop(e->config->keep, t->id);
+            held_drop(e->config->held, t->id);
         } else if (kill(t->pid, 0) < 0) { /* of that the server before us may have been told */
             spawner_exited(e->spawner, t->pid, CLD_KILLED, SIGKILL);
         }
-        keep_thing_free(t);
+        held_item_free(t);
     }
 }
 
 fallible exec_open_shells(struct exec *e)
 {
-    list_init(&e->sessions);
-    TRY(session_new(
-        e, &(struct session_config){.name = STR(SESSION_DEFAULT), .cwd = str_of(e->working_dir)},
+    list_init(&e->shells);
+    TRY(exec_shell_new(
+        e,
+        &(struct exec_shell_config){.name = STR(EXEC_SHELL_DEFAULT), .cwd = str_of(e->working_dir)},
         &e->main));
-    if (e->config->keep)
+    if (e->config->held)
         adopt_all(e);
     return NULL;
 }

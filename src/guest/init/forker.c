@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* nursery.c — the process that forks shells and commands: in the cgroups of the work, a child of
+/* forker.c — the process that forks shells and commands: in the cgroups of the work, a child of
  * pid 1 like everything it makes. Forked for the first request, or for the shell of a claim that
  * does not wait: an idle sandbox has none. When memory runs out the work is killed first. */
 #include <errno.h>
@@ -18,7 +18,7 @@
 enum { REQUESTS = 3, BIRTHS }; /* its only descriptors beside standard error */
 
 /* A directory, or its cgroup.procs opened by somebody who may: in a sandbox we may not. */
-static bool nursery_join(int group)
+static bool forker_join(int group)
 {
     own_fd fd = openat(group, "cgroup.procs", O_WRONLY | O_CLOEXEC);
     int to = fd < 0 && errno == ENOTDIR ? group : fd;
@@ -49,16 +49,16 @@ void init_be(const char *name)
     prctl(PR_SET_NAME, name);
 }
 
-static _Noreturn void nursery_live(const struct init *in, int status)
+static _Noreturn void forker_live(const struct init *in, int status)
 {
     const struct init_config *c = in->config;
     int errnum = 0;
 
-    init_be("nursery");
+    init_be("forker");
     die_first();
     init_set_slice(0); /* work is work */
     for (size_t i = 0; i < c->cgroup_len && !errnum; i++)
-        errnum = nursery_join(c->cgroup_fds[i]) ? 0 : errno;
+        errnum = forker_join(c->cgroup_fds[i]) ? 0 : errno;
     int requests = fcntl(in->requests[1], F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
     int births = fcntl(in->births[1], F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);
     if (requests < 0 || births < 0)
@@ -71,11 +71,11 @@ static _Noreturn void nursery_live(const struct init *in, int status)
     syscall(SYS_close_range, BIRTHS + 1, ~0u, 0);
     close(STDIN_FILENO);
     close(STDOUT_FILENO);
-    spawn_nursery(REQUESTS, BIRTHS);
+    spawn_forker(REQUESTS, BIRTHS);
     _exit(EXIT_SUCCESS);
 }
 
-fallible init_start_nursery(struct init *in)
+fallible init_start_forker(struct init *in)
 {
     int ends[2], errnum = ECHILD;
 
@@ -85,16 +85,16 @@ fallible init_start_nursery(struct init *in)
     if (pipe2(ends, O_CLOEXEC) < 0)
         return err_sys("pipe");
     own_fd status = ends[0], write_end = ends[1];
-    in->nursery = fork();
-    if (in->nursery < 0)
-        return err_sys("fork the nursery");
-    if (in->nursery == 0)
-        nursery_live(in, write_end);
+    in->forker = fork();
+    if (in->forker < 0)
+        return err_sys("start the forker");
+    if (in->forker == 0)
+        forker_live(in, write_end);
     own_close(take_fd(&write_end));
-    TRY_WRAP(fd_wait(status, POLLIN, JOIN_MS), "start the nursery");
+    TRY_WRAP(fd_wait(status, POLLIN, JOIN_MS), "start the forker");
     if (read(status, &errnum, sizeof errnum) != sizeof errnum)
-        return err_sys("start the nursery");
+        return err_sys("start the forker");
     if (errnum)
-        return err_sysno(errnum, "the nursery joins the cgroup of the work");
+        return err_sysno(errnum, "the forker joins the cgroup of the work");
     return NULL;
 }

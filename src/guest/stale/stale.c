@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* litter.c — see litter.h. The places are everybody's: nothing is followed, nothing is entered
+/* stale.c — see stale.h. The places are everybody's: nothing is followed, nothing is entered
  * deeper than we make it, and no amount of it delays a start for long. */
-#include "guest/litter/litter.h"
+#include "guest/stale/stale.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -30,14 +30,14 @@ static bool take_lock(int fd)
     return flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
-void litter_hold(int fd)
+void stale_hold(int fd)
 {
     (void)take_lock(fd);
 }
 
 /* Calls visit for every entry until it says false; false then, or when there are too many. */
-static bool litter_each(struct sweep *s, int dir,
-                        bool (*visit)(struct sweep *s, int dir, const char *name))
+static bool stale_each(struct sweep *s, int dir,
+                       bool (*visit)(struct sweep *s, int dir, const char *name))
 {
     int fd = openat(dir, ".", DIR_FLAGS, 0);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -80,7 +80,7 @@ static bool remove_entry(struct sweep *s, int dir, const char *name)
     if (unlinkat(dir, name, 0) == 0)
         return true;
     own_fd fd = openat(dir, name, DIR_FLAGS, 0);
-    return fd >= 0 && litter_each(s, fd, remove_file) && unlinkat(dir, name, AT_REMOVEDIR) == 0;
+    return fd >= 0 && stale_each(s, fd, remove_file) && unlinkat(dir, name, AT_REMOVEDIR) == 0;
 }
 
 static bool is_ours(const struct sweep *s, int fd, unsigned age_s)
@@ -91,16 +91,16 @@ static bool is_ours(const struct sweep *s, int fd, unsigned age_s)
            (uint64_t)st.st_mtim.tv_sec + age_s <= s->now_s;
 }
 
-static bool litter_visit(struct sweep *s, int dir, const char *name)
+static bool stale_visit(struct sweep *s, int dir, const char *name)
 {
     static const struct {
         const char *prefix;
         unsigned age_s;
         size_t len; /* of the whole name; 0: any */
-    } kinds[] = {{LITTER_UNDO, AGE_S, 0},
-                 {LITTER_SHELL, AGE_S, 0},
-                 {LITTER_KERNEL, AGE_S, 0},
-                 {LITTER_UPLOAD, 0, sizeof LITTER_UPLOAD - 1 + RNG_HEX_LEN}};
+    } kinds[] = {{STALE_UNDO, AGE_S, 0},
+                 {STALE_SHELL, AGE_S, 0},
+                 {STALE_KERNEL, AGE_S, 0},
+                 {STALE_UPLOAD, 0, sizeof STALE_UPLOAD - 1 + RNG_HEX_LEN}};
 
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         if (strncmp(name, kinds[i].prefix, strlen(kinds[i].prefix)) != 0 ||
@@ -108,17 +108,17 @@ static bool litter_visit(struct sweep *s, int dir, const char *name)
             continue;
         own_fd fd = openat(dir, name, DIR_FLAGS, 0);
         if (fd >= 0 && is_ours(s, fd, kinds[i].age_s) && take_lock(fd) &&
-            litter_each(s, fd, is_free) && litter_each(s, fd, remove_entry))
+            stale_each(s, fd, is_free) && stale_each(s, fd, remove_entry))
             unlinkat(dir, name, AT_REMOVEDIR);
     }
     return true;
 }
 
-void litter_sweep(const char *place, uint64_t now_s)
+void stale_sweep(const char *place, uint64_t now_s)
 {
     struct sweep s = {now_s, ENTRIES};
     own_fd dir = open(place, DIR_FLAGS);
 
     if (dir >= 0)
-        (void)litter_each(&s, dir, litter_visit);
+        (void)stale_each(&s, dir, stale_visit);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* nursery.c — forks on behalf of the server. It keeps nothing: the new process reads the plan
+/* forker.c — forks on behalf of the server. It keeps nothing: the new process reads the plan
  * itself and answers through the status pipe, so one that hangs delays nobody. */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@ static _Noreturn void grow_up(const int *fds, size_t len, int born)
     spawn_become(&job, fds + FIRST_FD, len - FIRST_FD, fds[STATUS_FD]);
 }
 
-void spawn_nursery(int requests, int born)
+void spawn_forker(int requests, int born)
 {
     spawn_default_signals(1, 64); /* once for all that is forked here … */
     signal(SIGPIPE, SIG_IGN);     /* … but for this one: who asked may be gone */

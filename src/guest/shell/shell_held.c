@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* shell_keep.c — a session outlives the server: its descriptors and one page of memory are with
+/* shell_held.c — a shell outlives the server: its descriptors and one page of memory are with
  * pid 1. The page is written in place, so it is right whenever the server is killed; what it does
  * not hold (output that was read and not reported) is lost with it. */
 #include <errno.h>
@@ -10,12 +10,12 @@
 
 #include "base/fd.h"
 #include "base/log.h"
-#include "guest/keep/keep.h"
+#include "guest/held/held.h"
 #include "guest/shell/shell_inner.h"
 
 #define ASKED_AGAIN_NS (120 * NS_PER_S) /* as long as an answer is kept */
 
-enum { PAGE, MASTER, SLAVE, REPORT, COMMAND, KEPT_FDS };
+enum { PAGE, MASTER, SLAVE, REPORT, COMMAND, HELD_FDS };
 
 /* Fields of the same name in both. */
 #define SAME(X)                                                                                    \
@@ -63,11 +63,11 @@ static fallible make_page(struct shell *s)
     if (s->page_fd < 0 || ftruncate(s->page_fd, sizeof *s->page) < 0)
         return err_sys("make the page of a shell");
     TRY(map_page(s));
-    s->keep_id = keep_new_id(s->config.keep);
+    s->held_id = held_new_id(s->config.held);
     return NULL;
 }
 
-void shell_keep_save(struct shell *s)
+void shell_held_save(struct shell *s)
 {
     struct shell_page *p = s->page;
 
@@ -90,32 +90,32 @@ void shell_keep_save(struct shell *s)
     p->size = sizeof *p;
 }
 
-void shell_keep_put(struct shell *s)
+void shell_held_put(struct shell *s)
 {
     char name[256];
     struct err *e = NULL;
 
-    if (!s->config.keep)
+    if (!s->config.held)
         return;
     if (!s->page)
         e = make_page(s);
     if (!e) {
-        const int fds[KEPT_FDS] = {s->page_fd, s->master, s->slave, s->files.report_fd,
+        const int fds[HELD_FDS] = {s->page_fd, s->master, s->slave, s->files.report_fd,
                                    s->files.command_fd};
-        shell_keep_save(s);
-        snprintf(name, sizeof name, "shell %s", s->config.keep_name);
-        e = keep_put(s->config.keep, s->keep_id, str_of(name), fds, KEPT_FDS, s->pid);
+        shell_held_save(s);
+        snprintf(name, sizeof name, "shell %s", s->config.held_name);
+        e = held_put(s->config.held, s->held_id, str_of(name), fds, HELD_FDS, s->pid);
     }
     if (e)
         log_warn("the shell will end with the server", KV("shell", s->id), KV_ERR(e));
     err_free(e);
 }
 
-void shell_keep_drop(struct shell *s)
+void shell_held_drop(struct shell *s)
 {
-    if (s->keep_id)
-        keep_drop(s->config.keep, s->keep_id);
-    s->keep_id = 0;
+    if (s->held_id)
+        held_drop(s->config.held, s->held_id);
+    s->held_id = 0;
     if (s->page)
         munmap(s->page, sizeof *s->page);
     s->page = NULL;
@@ -150,16 +150,16 @@ static void restore_states(struct shell *s, const struct shell_page *p)
     read_command(s);
 }
 
-fallible shell_keep_restore(struct shell *s, struct keep_thing *t)
+fallible shell_held_restore(struct shell *s, struct held_item *t)
 {
-    int *const to[KEPT_FDS] = {&s->page_fd, &s->master, &s->slave, &s->files.report_fd,
+    int *const to[HELD_FDS] = {&s->page_fd, &s->master, &s->slave, &s->files.report_fd,
                                &s->files.command_fd};
 
-    if (t->fds_len != KEPT_FDS)
+    if (t->fds_len != HELD_FDS)
         return err_new(ERR_CORRUPT, "%zu descriptors were kept", t->fds_len);
-    for (size_t i = 0; i < KEPT_FDS; i++)
+    for (size_t i = 0; i < HELD_FDS; i++)
         *to[i] = take_fd(&t->fds[i]);
-    s->keep_id = t->id;
+    s->held_id = t->id;
     TRY(map_page(s));
     const struct shell_page *p = s->page;
     if (p->size != sizeof *p || p->sids_len > SHELL_SIDS_MAX || p->pid != t->pid)

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+/* held.h — what pid 1 holds for the server, so that it outlives one.
+ *
+ * The server hands it items: a few bytes, descriptors, the process they belong to. When the server
+ * dies the next one gets them back before anything else, and hears of every process that ended
+ * meanwhile; processes of no item are killed. Both ends of the wire are here. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "base/list.h"
+#include "base/str.h"
+#include "guest/spawn/spawn.h"
+#include "loop/loop.h"
+
+#define HELD_DATA_MAX  4096
+#define HELD_FDS_MAX   8
+#define HELD_OOM_MAX   4
+#define HELD_ITEMS_MAX 256
+
+enum held_kind {
+    HELD_HELLO, /* to the server, first: forker, then what the bits in id name; the key */
+    HELD_ITEM,  /* both ways */
+    HELD_END,   /* to the server: that was all */
+    HELD_EXIT,  /* to the server: a process ended */
+    HELD_DROP,  /* to pid 1 */
+    HELD_READY, /* to pid 1: the server listens */
+    HELD_BIND,  /* to a server that awaits its claim: a memory file, see wire/bind.h */
+};
+enum {
+    HELD_HAS_LISTEN = 1,
+    HELD_HAS_READY = 2,
+    HELD_AWAITS = 4,
+    HELD_MAY_REST = 8, /* it may exit with HELD_RESTS: the next connection starts it again */
+    HELD_TELLS = 16,   /* that it waits for a claim; otherwise pid 1 has told already */
+    HELD_INSIDE = 32,  /* pid 1 is that: all files are those of a sandbox */
+    HELD_OOM_SHIFT = 6 /* a number */
+};
+#define HELD_RESTS 79 /* the exit code of a server nobody has asked for anything */
+
+struct held_message {
+    uint32_t kind, id;
+    int32_t pid, code, status;
+    char data[HELD_DATA_MAX];
+};
+#define HELD_HEAD offsetof(struct held_message, data)
+
+/* One message; the lengths are those of data and fds. */
+fallible held_send(int sock, const struct held_message *m, size_t len, const int *fds,
+                   size_t count);
+/* *ret_len is SIZE_MAX when the other end is gone. */
+fallible held_recv(int sock, struct held_message *m, size_t *ret_len, int fds[FD_PASS_MAX],
+                   size_t *ret_count);
+
+struct held_item { /* taken back from pid 1; whoever takes a descriptor leaves -1 */
+    struct list link;
+    uint32_t id;
+    pid_t pid;
+    int fds[HELD_FDS_MAX];
+    size_t fds_len, len;
+    bool sent; /* pid 1: to the server that is there now */
+    char data[];
+};
+
+/* From a message; the descriptors are taken over. NULL, and they are closed: no memory. */
+struct held_item *held_item_new(const struct held_message *m, size_t len, const int *fds,
+                                size_t count);
+void held_item_free(struct held_item *t);
+OWNABLE(held_item)
+
+/* --- the server's end --- */
+struct held {
+    int sock;
+    struct loop *loop;
+    struct loop_io io;
+    struct spawner spawner;
+    int listen_fd, ready_fd; /* -1: none; the server takes them */
+    int oom_fds[HELD_OOM_MAX];
+    size_t oom_len;
+    struct str session_key; /* ours */
+    struct list items;
+    bool awaits; /* a claim, see held_await() */
+    bool may_rest, tells, inside;
+    uint32_t last_id;
+    void (*on_gone)(struct held *k); /* pid 1 has died */
+};
+
+/* Waits for the hello and everything that was held. sock is taken over. */
+fallible held_open(struct held *k, int sock);
+/* The memory file with what we are to be; the caller's. Waits as long as pid 1 is there. */
+fallible held_await(struct held *k, int *ret_fd);
+void held_done(struct held *k); /* what nobody took is closed */
+fallible held_watch(struct held *k, struct loop *loop, void (*on_gone)(struct held *k));
+
+uint32_t held_new_id(struct held *k);
+/* An item of this id, new or instead of the old one; pid 0: of no process. Descriptors are copied.
+ */
+fallible held_put(struct held *k, uint32_t id, struct str data, const int *fds, size_t count,
+                  pid_t pid);
+void held_drop(struct held *k, uint32_t id);
+fallible held_ready(struct held *k);
+/* The first item whose data starts so, off the list; NULL: none is left. */
+struct held_item *held_take(struct held *k, struct str prefix);
+/* How many processes of the sandbox were killed for lack of memory. */
+uint64_t held_oom_kills(const struct held *k);
+/* The counter in a memory.events or memory.oom_control. */
+uint64_t held_parse_oom(struct str text);
