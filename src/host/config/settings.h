@@ -115,7 +115,6 @@ struct settings {
     uint64_t build_wait;          /* ms that a start waits for its image */
     uint64_t build_bytes;         /* of contexts */
     uint64_t most_builds;         /* that wait or are being sent */
-    uint64_t awake;               /* ms that processors do not sleep when a start is asked for */
     struct settings_limits limits;
     struct settings_idle idle;
     struct settings_journal journal;

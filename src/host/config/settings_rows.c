@@ -79,10 +79,6 @@ static const struct cfg_row rows[] = {
              "clients keep the old one: with a key of the API beside it, that may act on the "
              "sandbox, it is accepted until the new one is used. Its SDK would be locked out.",
              .flag = ""),
-    CFG_MS(settings, awake, "server.awake", "2ms",
-           "When a start is asked for, idle processors wait for work so long instead of sleeping: "
-           "for root, and on machines with up to 4 of them. 0 is never.",
-           .flag = "", .max = 1000),
 
     CFG_SIZE(settings, limits.memory, "limits.memory", "3G",
              "Memory of a sandbox; resource_factor multiplies it. 0 is no limit.", .flag = ""),

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "base/buf.h"
-#include "host/runtime/awake.h"
 #include "host/runtime/events.h"
 #include "host/runtime/pool.h"
 #include "host/runtime/runtime.h"

@@ -504,7 +504,6 @@ static void begin_sandbox(void *arg)
         return;
     manager_emit(r, RUNTIME_EVENT_STARTING, "");
     ask_launcher(r);
-    awake_hold(r->manager->config.awake); /* last: who is awake by then need not be woken */
 }
 
 void runtime_begin(struct runtime *r, const struct wire_start *start, struct runtime_ask *ask)

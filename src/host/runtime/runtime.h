@@ -169,7 +169,6 @@ struct manager_config {
     struct proxy *proxy;
     struct sbx_driver *driver;
     struct http_client *client;          /* to ask inside; NULL: nobody is asked */
-    struct awake *awake;                 /* NULL: processors sleep when they like */
     struct str base_url;                 /* of this server, as clients reach it; no last slash */
     bool by_path;                        /* urls are below base_url instead of a listener each */
     struct str domain;                   /* urls are http://ID.domain instead; with a port */

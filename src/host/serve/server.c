@@ -19,7 +19,6 @@
 #include "host/proxy/name.h"
 #include "host/proxy/proxy.h"
 #include "host/runtime/api.h"
-#include "host/runtime/awake.h"
 #include "host/runtime/runtime.h"
 #include "host/serve/backing.h"
 #include "host/serve/launch.h"
@@ -59,7 +58,6 @@ struct server {
     struct builds *builds;
     struct sbx_driver *driver;
     struct manager *manager;
-    struct awake awake;
     struct watch watch;
     struct router *router;
     struct http_server *http;
@@ -262,8 +260,6 @@ static fallible open_manager(struct server *s)
 {
     struct manager_config c = manager_settings(s);
 
-    s->awake.loop = s->loop;
-    c.awake = &s->awake;
     while (c.base_url.len && c.base_url.p[c.base_url.len - 1] == '/')
         c.base_url.len--;
     TRY(manager_new(&c, &s->manager));
@@ -469,7 +465,6 @@ static fallible server_apply(struct server *s)
     manager_reconfigure(s->manager, &c);
     builds_reconfigure(s->builds, &builds);
     set_patience(s);
-    s->awake.ms = s->settings->awake;
     journal_keep(s->watch.journal, s->settings->journal.keep);
     keys_set_defaults(s->keys, (uint32_t)s->settings->tenant.most_runtimes,
                       (uint32_t)s->settings->tenant.starts_per_minute);
@@ -529,7 +524,6 @@ static void close_parts(struct server *s)
     s->face.metrics = NULL; /* sandboxes' clients are still answered */
     s->face.journal = NULL;
     manager_free(s->manager);
-    awake_close(&s->awake);
     builds_free(s->builds);
     keys_free(s->keys);
     proxy_free(s->proxy);
@@ -556,7 +550,6 @@ static fallible serve_server_run(struct server *s)
     s->local = listen_is_loopback(s->listener);
     be_reachable(s);
     name_domain(s);
-    awake_open(&s->awake, s->settings->awake);
     TRY(become_ordinary(s));
     struct err *e = server_live(s);
     close_parts(s);
@@ -571,7 +564,6 @@ fallible server_run(const struct server_config *config)
                        .listener = -1,
                        .backing = {.guest = -1}};
 
-    s.awake.fd = -1;
     s.layout.lock = s.layout.builds_dir = -1;
     signal(SIGPIPE, SIG_IGN);
     machine_raise_descriptors();
