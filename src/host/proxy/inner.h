@@ -15,10 +15,10 @@
 #define SPARE_CALLS       64  /* kept for the next requests */
 #define SPARE_PORTS       16  /* opened before somebody waits for one, */
 #define SPARE_MS          3   /* and so long after one was taken */
-#define LATE_PORTS        256 /* of sandboxes that are gone, which say so */
+#define CLOSED_PORTS      256 /* of sandboxes that are gone, which say so */
 
-struct proxy_door { /* a listener */
-    struct proxy_door *next;
+struct proxy_listener { /* a listener */
+    struct proxy_listener *next;
     struct proxy_target *target;
     struct http_listener *listener;
     uint64_t tag;
@@ -32,7 +32,7 @@ struct proxy_port {
     uint16_t port;
 };
 
-struct late_port {
+struct closed_port {
     struct http_listener *listener; /* NULL: somebody needed its port */
     uint64_t until_ns;
     uint16_t port;
@@ -42,7 +42,7 @@ struct proxy {
     struct proxy_config config;
     struct net *net;
     struct loop *loop;
-    struct http_server *server; /* of all doors */
+    struct http_server *server; /* of all listeners */
     struct map by_id, by_tag;
     struct list targets;
     uint64_t last_tag;
@@ -50,9 +50,9 @@ struct proxy {
     struct proxy_port ports[SPARE_PORTS]; /* of nobody yet */
     unsigned port_count;
     struct loop_timer more_ports;
-    struct late_port late[LATE_PORTS]; /* a ring, oldest first */
-    unsigned late_first, late_count;
-    struct loop_timer late_timer;
+    struct closed_port closed[CLOSED_PORTS]; /* a ring, oldest first */
+    unsigned closed_first, closed_count;
+    struct loop_timer closed_timer;
     uint32_t parked;
     struct call *spare;
     unsigned spare_count;
@@ -137,10 +137,10 @@ void up_connect(struct call *c);
 void up_keep(struct call *c); /* for the next one; takes c->stream */
 void up_drop_idle(struct proxy_target *t);
 
-/* late.c */
-void late_add(struct proxy *p, struct http_listener *l, uint16_t port); /* takes l over */
-void late_drop(struct proxy *p, uint16_t port);                         /* if it is one */
-void late_drop_all(struct proxy *p);
+/* closed_port.c */
+void closed_port_add(struct proxy *p, struct http_listener *l, uint16_t port); /* takes l over */
+void closed_port_drop(struct proxy *p, uint16_t port);                         /* if it is one */
+void closed_ports_drop_all(struct proxy *p);
 
 /* head.c: heads as they go in and come out. */
 fallible head_to_sandbox(const struct call *c, const struct proxy_name *name, struct str *ret_head);

@@ -51,7 +51,7 @@ static void fill_config(struct proxy_config *c)
     c->connect_ms = or_default(c->connect_ms, 10000);
     c->answer_ms = or_default(c->answer_ms, 6u * 3600 * 1000);
     c->idle_ms = or_default(c->idle_ms, 4000);
-    c->late_ms = or_default(c->late_ms, 60000);
+    c->closed_ms = or_default(c->closed_ms, 60000);
     c->retry_after_s = or_default(c->retry_after_s, 1);
 }
 
@@ -114,10 +114,10 @@ static bool is_of_another(const struct proxy *p, const struct proxy_target *t, s
 
 /* A request of an own listener; the target may have gone since its connection was made. "/ID" in
  * front is taken off: clients find VS Code and workers below it, and others leave it away. */
-static fallible on_door_request(struct http_req *req)
+static fallible on_listener_request(struct http_req *req)
 {
     struct proxy *p = req->app;
-    const struct proxy_door *d = map_get(&p->by_tag, str_n(&req->tag, sizeof req->tag));
+    const struct proxy_listener *d = map_get(&p->by_tag, str_n(&req->tag, sizeof req->tag));
     struct proxy_name name = {.service = -1, .path = req->path};
 
     TRY(check_names(p, req));
@@ -141,9 +141,9 @@ static fallible check_target(const struct http_req *req)
     return name_check_target(req->head.target, http_req_header(req, STR("host")));
 }
 
-static fallible door_intercept(struct http_req *req, const struct route **ret_route)
+static fallible listener_intercept(struct http_req *req, const struct route **ret_route)
 {
-    static const struct route route = {.handle = on_door_request,
+    static const struct route route = {.handle = on_listener_request,
                                        .flags = ROUTE_STREAM | ROUTE_OPEN | ROUTE_EXPECT};
 
     request_id_set(req);
@@ -257,10 +257,10 @@ static fallible open_any(struct proxy *p, int *ret_fd)
     if (!p->config.port_first)
         return open_port(p, 0, ret_fd);
     struct err *e = open_next(p, ret_fd);
-    if (!e || err_code(e) != ERR_LIMIT || !p->late_count)
+    if (!e || err_code(e) != ERR_LIMIT || !p->closed_count)
         return e;
     err_free(e);
-    late_drop_all(p);
+    closed_ports_drop_all(p);
     return open_next(p, ret_fd);
 }
 
@@ -281,7 +281,7 @@ static fallible open_listener(struct proxy *p, uint16_t port, struct proxy_port 
     int fd = -1;
 
     if (port)
-        late_drop(p, port);
+        closed_port_drop(p, port);
     TRY(port ? open_port(p, port, &fd) : open_any(p, &fd));
     new.port = port_of(fd);
     TRY(http_server_listen_as(p->server, fd, new.tag, &new.listener));
@@ -318,29 +318,30 @@ static fallible take_port(struct proxy *p, uint16_t port, struct proxy_port *ret
     return NULL;
 }
 
-static fallible open_door(struct proxy *p, struct proxy_target *t, uint16_t inside, uint16_t *port)
+static fallible target_add_listener(struct proxy *p, struct proxy_target *t, uint16_t inside,
+                                    uint16_t *port)
 {
     struct proxy_port at;
 
     TRY(take_port(p, *port, &at));
-    struct proxy_door *d = mem_new(sizeof *d);
-    *d = (struct proxy_door){t->doors, t, at.listener, at.tag, inside};
-    t->doors = d;
+    struct proxy_listener *d = mem_new(sizeof *d);
+    *d = (struct proxy_listener){t->listeners, t, at.listener, at.tag, inside};
+    t->listeners = d;
     map_put(&p->by_tag, str_n(&d->tag, sizeof d->tag), d);
     *port = at.port;
     return NULL;
 }
 
-static void close_doors(struct proxy *p, struct proxy_target *t)
+static void target_close_listeners(struct proxy *p, struct proxy_target *t)
 {
-    while (t->doors) {
-        struct proxy_door *d = t->doors;
-        t->doors = d->next;
+    while (t->listeners) {
+        struct proxy_listener *d = t->listeners;
+        t->listeners = d->next;
         map_del(&p->by_tag, str_n(&d->tag, sizeof d->tag));
         if (d->inside)
             http_server_unlisten(d->listener);
         else
-            late_add(p, d->listener, t->port);
+            closed_port_add(p, d->listener, t->port);
         free(d);
     }
 }
@@ -354,7 +355,7 @@ static bool is_added(const struct proxy *p, const struct proxy_target *t)
 
 void proxy_add_quiet(struct proxy *p, struct proxy_target *t)
 {
-    t->doors = NULL;
+    t->listeners = NULL;
     t->port = 0;
     t->open = t->idlers = t->waiting = 0;
     t->woken = false;
@@ -370,7 +371,7 @@ void proxy_add_quiet(struct proxy *p, struct proxy_target *t)
 fallible proxy_add(struct proxy *p, struct proxy_target *t, uint16_t port)
 {
     proxy_add_quiet(p, t);
-    struct err *e = open_door(p, t, 0, &port);
+    struct err *e = target_add_listener(p, t, 0, &port);
     if (e) {
         proxy_remove(p, t);
         return e;
@@ -381,7 +382,7 @@ fallible proxy_add(struct proxy *p, struct proxy_target *t, uint16_t port)
 
 fallible proxy_add_inner(struct proxy *p, struct proxy_target *t, uint16_t inside, uint16_t *port)
 {
-    return open_door(p, t, inside, port);
+    return target_add_listener(p, t, inside, port);
 }
 
 static void cut_calls(struct list *calls)
@@ -404,7 +405,7 @@ void proxy_remove(struct proxy *p, struct proxy_target *t)
     if (!is_added(p, t))
         return;
     t->state = PROXY_GONE;
-    close_doors(p, t);
+    target_close_listeners(p, t);
     map_del(&p->by_id, str_of(t->id));
     list_del(&t->link);
     let_go(t);
@@ -450,7 +451,7 @@ void proxy_set_state(struct proxy *p, struct proxy_target *t, enum proxy_state s
 
 /* --- the proxy --- */
 
-static void on_door_answer(const struct http_req *req, int status, uint64_t ns)
+static void on_listener_answer(const struct http_req *req, int status, uint64_t ns)
 {
     struct proxy *p = req->app;
 
@@ -476,8 +477,8 @@ fallible proxy_new(const struct proxy_config *config, struct proxy **ret_proxy)
     buf_init(&p->scratch, HTTP_MAX_HEAD + 4096);
     struct http_server_config sc = {
         .app = p,
-        .intercept = door_intercept,
-        .on_answer = config->on_answer ? on_door_answer : NULL,
+        .intercept = listener_intercept,
+        .on_answer = config->on_answer ? on_listener_answer : NULL,
         .limits = {.connections = CLIENTS_MAX},
     };
     struct err *e = http_server_new(p->net, &sc, &p->server);
@@ -496,7 +497,7 @@ void proxy_free(struct proxy *p)
     while (!list_empty(&p->targets))
         proxy_remove(p, container_of(p->targets.next, struct proxy_target, link));
     loop_timer_stop(&p->more_ports);
-    late_drop_all(p);
+    closed_ports_drop_all(p);
     http_server_free(p->server); /* the listeners that wait for a target too */
     call_free_spares(p);
     map_done(&p->by_id);

@@ -22,7 +22,7 @@
 
 struct http_req;
 struct proxy;
-struct proxy_door;
+struct proxy_listener;
 struct route;
 
 /* Failed: it ended by itself; 502, which no client takes for a pause. */
@@ -69,7 +69,7 @@ struct proxy_target { /* a sandbox as the proxy sees it; embedded in its owner *
     void (*on_first)(struct proxy_target *t, uint64_t ns);
 
     /* the proxy's own */
-    struct proxy_door *doors; /* its listeners */
+    struct proxy_listener *listeners; /* its listeners */
     struct list link;
     struct list calls, parked; /* requests under way; held back */
     struct list relays;        /* upgraded connections */
@@ -115,7 +115,7 @@ struct proxy_config { /* zero: the default */
     uint32_t connect_ms;    /* 10 s: to the sandbox, or to a port inside */
     uint32_t answer_ms;     /* 6 h: for the head of an answer; no limit behind it */
     uint32_t idle_ms;       /* 4 s: an unused connection to a sandbox is kept so long */
-    uint32_t late_ms;       /* 60 s: a listener says so long that its target is gone */
+    uint32_t closed_ms;     /* 60 s: a listener says so long that its target is gone */
     uint32_t retry_after_s; /* 1: what 503 says */
     /* TLS to sandboxes elsewhere, as http_client_config.filter; NULL: none. */
     fallible (*tls_out)(void *ctx, struct stream *s, struct str host);

@@ -373,7 +373,7 @@ TEST(who_was_connected_to_a_sandbox_that_is_gone_hears_404)
 TEST(a_port_says_for_a_while_that_its_sandbox_is_gone)
 {
     struct proxy_target t = {.id = "t", .state = PROXY_OPEN};
-    struct proxy_config config = {.late_ms = 1000};
+    struct proxy_config config = {.closed_ms = 1000};
     struct web_client c;
     struct pkit k;
 
@@ -397,8 +397,8 @@ TEST(a_port_says_for_a_while_that_its_sandbox_is_gone)
 
 TEST(ports_of_sandboxes_that_are_gone_have_a_bound)
 {
-    struct proxy_target t[LATE_PORTS + 1];
-    char ids[LATE_PORTS + 1][8];
+    struct proxy_target t[CLOSED_PORTS + 1];
+    char ids[CLOSED_PORTS + 1][8];
     struct pkit k;
 
     pkit_open(&k, NULL, NULL, 0);
@@ -410,7 +410,7 @@ TEST(ports_of_sandboxes_that_are_gone_have_a_bound)
     }
     for (size_t i = 0; i < ARRAY_LEN(t); i++)
         proxy_remove(k.proxy, &t[i]);
-    CHECK_INT(test_open_fds(), before + LATE_PORTS);
+    CHECK_INT(test_open_fds(), before + CLOSED_PORTS);
     pkit_close(&k);
 }
 

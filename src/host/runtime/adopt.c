@@ -11,10 +11,10 @@
 #include "base/mem.h"
 #include "host/runtime/inner.h"
 
-#define JUNK_MOST 8    /* ended at a time */
-#define FAR_MS    2000 /* that another machine is waited for before anybody is answered */
+#define UNKNOWN_MOST 8    /* ended at a time */
+#define FAR_MS       2000 /* that another machine is waited for before anybody is answered */
 
-struct junk { /* a sandbox nobody knows */
+struct unknown { /* a sandbox nobody knows */
     struct manager *m;
     struct list link;
     struct sbx *sbx;
@@ -32,81 +32,81 @@ struct adopting {
     struct loop_timer enough;
 };
 
-/* --- junk --- */
+/* --- unknown --- */
 
-static void junk_next(struct manager *m);
+static void unknown_next(struct manager *m);
 
-static void junk_end(struct junk *j)
+static void unknown_free(struct unknown *j)
 {
     struct manager *m = j->m;
 
-    m->garbage_count--;
+    m->unknown_count--;
     free(j);
-    gate_leave(m);
-    junk_next(m);
+    queue_leave(m);
+    unknown_next(m);
 }
 
-static void on_junk_removed(void *arg, struct sbx *s, const struct err *e)
+static void on_unknown_removed(void *arg, struct sbx *s, const struct err *e)
 {
-    struct junk *j = arg;
+    struct unknown *j = arg;
 
     (void)s;
     if (e)
         log_warn("an unknown sandbox stays", KV("id", j->id), KV_ERR(e));
-    junk_end(j);
+    unknown_free(j);
 }
 
-static void remove_junk(struct junk *j)
+static void unknown_remove(struct unknown *j)
 {
-    struct err *e = sbx_remove(j->sbx, on_junk_removed, j);
+    struct err *e = sbx_remove(j->sbx, on_unknown_removed, j);
 
     if (!e)
         return;
-    on_junk_removed(j, j->sbx, e);
+    on_unknown_removed(j, j->sbx, e);
     err_free(e);
 }
 
 /* One that cannot be stopped is being ended already: an unclaimed one dies with its server. */
-static void on_junk_stopped(void *arg, struct sbx *s, const struct err *e)
+static void on_unknown_stopped(void *arg, struct sbx *s, const struct err *e)
 {
     if (e && s->state.now != SBX_STOPPED)
         sbx_gone(s, "%s", err_text(e));
-    remove_junk(arg);
+    unknown_remove(arg);
 }
 
-static void on_junk_adopted(void *arg, struct sbx *s, const struct err *e)
+static void on_unknown_adopted(void *arg, struct sbx *s, const struct err *e)
 {
-    struct junk *j = arg;
+    struct unknown *j = arg;
 
     if (e || s->state.now == SBX_STOPPED) {
-        remove_junk(j);
+        unknown_remove(j);
         return;
     }
-    own(err) why = sbx_stop(s, on_junk_stopped, j);
+    own(err) why = sbx_stop(s, on_unknown_stopped, j);
     if (why)
-        on_junk_stopped(j, s, why);
+        on_unknown_stopped(j, s, why);
 }
 
-static void begin_junk(struct junk *j)
+static void unknown_begin(struct unknown *j)
 {
     struct sbx_spec spec = {.id = j->id};
     struct err *e = sbx_create(j->m->config.driver, &spec, &j->sbx);
 
     list_del(&j->link);
-    j->m->at_gate++;
+    j->m->at_launcher++;
     if (!e)
-        e = sbx_adopt(j->sbx, on_junk_adopted, j);
+        e = sbx_adopt(j->sbx, on_unknown_adopted, j);
     if (!e)
         return;
     log_warn("an unknown sandbox stays", KV("id", j->id), KV_ERR(e));
     err_free(e);
-    junk_end(j);
+    unknown_free(j);
 }
 
-static void junk_next(struct manager *m)
+static void unknown_next(struct manager *m)
 {
-    if (!list_empty(&m->garbage))
-        begin_junk(LIST_FIRST(&m->garbage, struct junk, link));
+    if (!list_empty(&m->unknowns))
+        unknown_begin(LIST_FIRST(&m->unknowns, struct unknown, link));
 }
 
 static bool is_known(const void *arg, const char *id)
@@ -128,7 +128,7 @@ static bool may_say_more(const void *arg, const char *id)
                                map_get(&m->adopting->there, str_of(id)));
 }
 
-static void collect_junk(struct manager *m, const struct sbx_listed *all, size_t count)
+static void unknown_collect(struct manager *m, const struct sbx_listed *all, size_t count)
 {
     const struct sbx_backend *backend = m->config.driver->backend;
 
@@ -137,16 +137,16 @@ static void collect_junk(struct manager *m, const struct sbx_listed *all, size_t
     for (size_t i = 0; i < count; i++) {
         if (is_known(m, all[i].id))
             continue;
-        struct junk *j = mem_new(sizeof *j);
+        struct unknown *j = mem_new(sizeof *j);
         j->m = m;
         memcpy(j->id, all[i].id, sizeof j->id);
-        list_add(&m->garbage, &j->link);
-        m->garbage_count++;
+        list_add(&m->unknowns, &j->link);
+        m->unknown_count++;
     }
-    if (m->garbage_count)
-        log_info("unknown sandboxes are ended", KV("count", m->garbage_count));
-    for (unsigned i = 0; i < JUNK_MOST; i++)
-        junk_next(m);
+    if (m->unknown_count)
+        log_info("unknown sandboxes are ended", KV("count", m->unknown_count));
+    for (unsigned i = 0; i < UNKNOWN_MOST; i++)
+        unknown_next(m);
 }
 
 /* --- one runtime --- */
@@ -237,7 +237,7 @@ static void on_gone_removed(void *arg, struct sbx *s, const struct err *e)
     (void)e; /* there is nothing of it */
     r->sbx = NULL;
     r->op = RUNTIME_NO_OP;
-    gate_leave(r->manager);
+    queue_leave(r->manager);
     adopted_one(r->manager);
     runtime_next(r);
 }
@@ -266,7 +266,7 @@ static void begin_unborn(struct runtime *r)
 /* The machine that has it does not answer: it may well live. A resume looks for it again. */
 static void is_out_of_reach(struct runtime *r, const struct err *e)
 {
-    gate_leave(r->manager);
+    queue_leave(r->manager);
     r->op = RUNTIME_NO_OP;
     r->lived = true; /* it is not forgotten as one that never ran */
     runtime_drop_spec(r);
@@ -290,9 +290,9 @@ static bool is_unborn(const struct runtime *r, const struct sbx *s)
 }
 
 /* Known by its name from now on, and paused to who asks: it may not be answered for long. */
-static void adopt_seek(struct runtime *r)
+static void adopt_look_for(struct runtime *r)
 {
-    r->sought = true;
+    r->looked_for = true;
     open_port(r);
     proxy_set_state(r->manager->config.proxy, &r->target, PROXY_PAUSED);
 }
@@ -302,7 +302,7 @@ static void take_over(struct runtime *r, struct sbx *s, const struct err *e)
     if (e && r->manager->config.driver->lost)
         return; /* it lives on, and its row stays as it is, for the next server */
     if (e && r->status.now == RUNTIME_STARTING) { /* acknowledged, never begun */
-        gate_leave(r->manager);
+        queue_leave(r->manager);
         begin_unborn(r);
         adopted_one(r->manager);
         return;
@@ -319,7 +319,7 @@ static void take_over(struct runtime *r, struct sbx *s, const struct err *e)
         err_free(why);
         return;
     }
-    gate_leave(r->manager);
+    queue_leave(r->manager);
     r->op = RUNTIME_NO_OP;
     r->lived = !is_unborn(r, s); /* as far as anybody knows */
     if (!r->lived) {             /* acknowledged, and not bound */
@@ -357,9 +357,9 @@ static void take_over(struct runtime *r, struct sbx *s, const struct err *e)
 static void on_adopted(void *arg, struct sbx *s, const struct err *e)
 {
     struct runtime *r = arg;
-    bool late = r->sought && r->manager->ending; /* an end that passed it by */
+    bool late = r->looked_for && r->manager->ending; /* an end that passed it by */
 
-    r->sought = false;
+    r->looked_for = false;
     take_over(r, s, e);
     if (late)
         manager_end_one(r);
@@ -457,8 +457,8 @@ static void adopt_one(struct runtime *r)
     if (there) {
         r->op = RUNTIME_START;
         if (runtime_is_far(r))
-            adopt_seek(r);
-        gate_wait(r, true, pass_adopt);
+            adopt_look_for(r);
+        queue_wait(r, true, pass_adopt);
         return;
     }
     begin_unborn(r);
@@ -491,7 +491,7 @@ static void on_listed(void *arg, const struct sbx_listed *all, size_t count, con
         memcpy(a->all, all, count * sizeof *a->all);
     for (size_t i = 0; i < count; i++)
         map_put(&a->there, str_of(a->all[i].id), &a->all[i]);
-    collect_junk(m, a->all, count);
+    unknown_collect(m, a->all, count);
     a->waiting = 1;
     MAP_EACH(slot, &m->tenants) {
         struct tenant *t = slot->value;

@@ -77,7 +77,7 @@ static fallible api_ask(struct http_req *req, enum runtime_op op)
 
 static fallible handle_stop(struct http_req *req)
 {
-    return api_ask(req, RUNTIME_STOP);
+    return api_ask(req, RUNTIME_REMOVE);
 }
 
 static fallible handle_pause(struct http_req *req)

@@ -39,7 +39,7 @@ static void on_paused(void *arg, struct sbx *s, const struct err *e)
     struct runtime *r = arg;
 
     (void)s;
-    gate_leave(r->manager);
+    queue_leave(r->manager);
     if (!e) {
         r->manager->counters.pauses++;
         runtime_move(r, RUNTIME_PAUSED);
@@ -86,7 +86,7 @@ static void on_resumed(void *arg, struct sbx *s, const struct err *e)
     struct runtime *r = arg;
 
     (void)s;
-    gate_leave(r->manager);
+    queue_leave(r->manager);
     if (!e) {
         err_free(runtime_set_addresses(r));   /* of one that was adopted paused; it runs now */
         if (r->status.now != RUNTIME_RUNNING) /* else it was only asked after */
@@ -124,7 +124,7 @@ static void on_halted(void *arg, struct sbx *s, const struct err *e)
     struct runtime *r = arg;
     bool dead = !e || s->state.now == SBX_STOPPED;
 
-    gate_leave(r->manager);
+    queue_leave(r->manager);
     if (dead) {
         r->manager->counters.pauses++;
         runtime_set_detail(r, HALTED);
@@ -160,7 +160,7 @@ static void on_measured(void *arg, struct sbx *s, const struct err *e)
     struct runtime *r = arg;
 
     (void)s;
-    gate_leave(r->manager);
+    queue_leave(r->manager);
     runtime_finish(r, e ? err_copy(e) : NULL);
 }
 
@@ -181,7 +181,7 @@ static void on_looked(void *arg, struct sbx *s, const struct err *e)
     struct runtime *r = arg;
     struct proxy *proxy = r->manager->config.proxy;
 
-    gate_leave(r->manager);
+    queue_leave(r->manager);
     if (s->state.now == SBX_PAUSED && r->status.now == RUNTIME_RUNNING) {
         runtime_set_detail(r, "it was paused at the other server");
         runtime_move(r, RUNTIME_PAUSED);
@@ -255,9 +255,9 @@ static fallible take_place(struct runtime *r)
     return NULL;
 }
 
-/* --- stop --- */
+/* --- remove --- */
 
-static void end_stop(struct runtime *r)
+static void end_remove(struct runtime *r)
 {
     struct err *e = take(&r->failed);
 
@@ -269,16 +269,16 @@ static void end_stop(struct runtime *r)
     runtime_remove_sandbox(r);
 }
 
-static void on_stop_row(void *arg, struct err *e)
+static void on_remove_row(void *arg, struct err *e)
 {
     struct runtime *r = arg;
 
     r->unsaid = e != NULL; /* who asks once more has it written */
     if (runtime_half_done(r, PENDING_ROW, e))
-        end_stop(r);
+        end_remove(r);
 }
 
-static void sandbox_is_gone(struct runtime *r)
+static void sandbox_ended(struct runtime *r)
 {
     own_free char *was = r->status.now == RUNTIME_ERROR ? take(&r->detail) : NULL;
 
@@ -290,47 +290,47 @@ static void sandbox_is_gone(struct runtime *r)
         manager_emit(r, RUNTIME_EVENT_STOPPED, r->detail);
     }
     if (r->durable)
-        row_update(r, on_stop_row);
+        row_update(r, on_remove_row);
     else
         r->pending &= ~(unsigned)PENDING_ROW;
 }
 
-static void on_stopped(void *arg, struct sbx *s, const struct err *e)
+static void on_ended(void *arg, struct sbx *s, const struct err *e)
 {
     struct runtime *r = arg;
 
-    gate_leave(r->manager);
+    queue_leave(r->manager);
     bool dead = !e || s->state.now == SBX_STOPPED;
     if (dead)
-        sandbox_is_gone(r);
+        sandbox_ended(r);
     else
         r->pending &= ~(unsigned)PENDING_ROW;
     if (runtime_half_done(r, PENDING_SANDBOX, dead ? NULL : err_copy(e)))
-        end_stop(r);
+        end_remove(r);
 }
 
-static void pass_stop(struct runtime *r)
+static void pass_remove(struct runtime *r)
 {
-    struct err *e = sbx_stop(r->sbx, on_stopped, r);
+    struct err *e = sbx_stop(r->sbx, on_ended, r);
 
     if (!e)
         return;
-    on_stopped(r, r->sbx, e); /* it ended meanwhile, or there is nobody to ask */
+    on_ended(r, r->sbx, e); /* it ended meanwhile, or there is nobody to ask */
     err_free(e);
 }
 
-static void begin_stop(struct runtime *r)
+static void begin_remove(struct runtime *r)
 {
     r->pending = PENDING_ROW | PENDING_SANDBOX;
     proxy_remove(r->manager->config.proxy, &r->target);
     if (r->sbx && (r->sbx->state.now == SBX_RUNNING || r->sbx->state.now == SBX_PAUSED ||
                    r->sbx->state.now == SBX_WARM)) {
-        gate_wait(r, true, pass_stop);
+        queue_wait(r, true, pass_remove);
         return;
     }
-    sandbox_is_gone(r);
+    sandbox_ended(r);
     if (runtime_half_done(r, PENDING_SANDBOX, NULL))
-        end_stop(r);
+        end_remove(r);
 }
 
 /* --- what is asked next --- */
@@ -366,25 +366,25 @@ static fallible may_begin(const struct runtime *r, enum runtime_op op)
 static bool change_proceed(struct runtime *r, enum runtime_op op, unsigned now)
 {
     if (op == RUNTIME_LOOK)
-        gate_wait(r, true, pass_look);
-    else if (op == RUNTIME_STOP)
-        begin_stop(r);
+        queue_wait(r, true, pass_look);
+    else if (op == RUNTIME_REMOVE)
+        begin_remove(r);
     else if (op == RUNTIME_PAUSE && now == RUNTIME_RUNNING) {
         proxy_set_state(r->manager->config.proxy, &r->target, PROXY_PAUSED);
-        gate_wait(r, true, pass_pause);
+        queue_wait(r, true, pass_pause);
     } else if (op == RUNTIME_HALT && (now == RUNTIME_RUNNING || now == RUNTIME_PAUSED)) {
         proxy_set_state(r->manager->config.proxy, &r->target, PROXY_PAUSED);
-        gate_wait(r, true, pass_halt);
+        queue_wait(r, true, pass_halt);
     } else if (op == RUNTIME_RESUME && now == RUNTIME_PAUSED && !runtime_is_halted(r))
-        gate_wait(r, true, pass_resume);
+        queue_wait(r, true, pass_resume);
     else if (op == RUNTIME_RESUME && now == RUNTIME_RUNNING) {
         sbx_found_paused(r->sbx); /* or so it seems to who asks for it */
-        gate_wait(r, true, pass_resume);
+        queue_wait(r, true, pass_resume);
     } else if (op == RUNTIME_RESUME && has_ended(r))
         runtime_begin_again(r);
     else if (op == RUNTIME_MEASURE && !runtime_is_halted(r) &&
              (now == RUNTIME_RUNNING || now == RUNTIME_PAUSED))
-        gate_wait(r, r->asked != &r->own, pass_measure); /* a page of many is nobody in a hurry */
+        queue_wait(r, r->asked != &r->own, pass_measure); /* a page of many is nobody in a hurry */
     else if (op == RUNTIME_SNAPSHOT && (now == RUNTIME_RUNNING || now == RUNTIME_PAUSED))
         runtime_begin_snapshot(r, take(&r->asked->snapshot));
     else
@@ -409,7 +409,7 @@ static fallible change_begin(struct runtime *r, enum runtime_op op, bool *ret_be
 {
     unsigned now = r->status.now;
     bool same =
-        (op == RUNTIME_STOP && now == RUNTIME_STOPPED && !r->unsaid && (!r->sbx || r->durable)) ||
+        (op == RUNTIME_REMOVE && now == RUNTIME_STOPPED && !r->unsaid && (!r->sbx || r->durable)) ||
         (op == RUNTIME_PAUSE && now == RUNTIME_PAUSED) ||
         (op == RUNTIME_HALT && runtime_is_halted(r)) ||
         (op == RUNTIME_RESUME && now == RUNTIME_RUNNING && !runtime_is_far(r)) ||
@@ -427,7 +427,7 @@ static fallible change_begin(struct runtime *r, enum runtime_op op, bool *ret_be
         *ret_begun = !e;
         if (!e) {
             r->op = op;
-            gate_wait(r, true, pass_files);
+            queue_wait(r, true, pass_files);
         }
         return e;
     }
@@ -493,7 +493,7 @@ static void on_own(struct runtime_ask *ask, struct runtime *r, struct err *e)
 void runtime_ask_own(struct runtime *r, enum runtime_op op)
 {
     if (r->own.op) {
-        r->own_next = r->own_next == RUNTIME_STOP ? RUNTIME_STOP : op;
+        r->own_next = r->own_next == RUNTIME_REMOVE ? RUNTIME_REMOVE : op;
         return;
     }
     r->own.done = on_own;

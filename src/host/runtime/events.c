@@ -83,7 +83,7 @@ void manager_gauges(const struct manager *m, struct runtime_gauges *ret)
                                    .starting = m->starting,
                                    .stopped = m->stopped_count,
                                    .warm = pool_count(m),
-                                   .at_gate = m->at_gate};
+                                   .at_launcher = m->at_launcher};
     MAP_EACH(slot, &m->ids) {
         unsigned now = ((const struct runtime *)slot->value)->status.now;
         ret->running += now == RUNTIME_RUNNING;

@@ -61,6 +61,6 @@ struct runtime_counters {
 const struct runtime_counters *manager_counters(const struct manager *m);
 /* By status, and starts that wait. */
 struct runtime_gauges {
-    unsigned live, starting, stopped, waiting, warm, at_gate, running, paused, error;
+    unsigned live, starting, stopped, waiting, warm, at_launcher, running, paused, error;
 };
 void manager_gauges(const struct manager *m, struct runtime_gauges *ret);

@@ -86,7 +86,7 @@ static enum runtime_op idle_due(const struct runtime *r)
     if ((r->status.now == RUNTIME_RUNNING || r->status.now == RUNTIME_PAUSED) &&
         !runtime_is_halted(r) && allowed == stop_after_ms(r))
         return RUNTIME_HALT;
-    return RUNTIME_STOP;
+    return RUNTIME_REMOVE;
 }
 
 static void on_idle(struct loop_timer *t);
@@ -101,7 +101,7 @@ static void look_again(struct runtime *r, uint64_t after_ms)
 static void idle_act(struct runtime *r)
 {
     static const char *const words[] = {
-        [RUNTIME_PAUSE] = "pause", [RUNTIME_HALT] = "stop", [RUNTIME_STOP] = "delete"};
+        [RUNTIME_PAUSE] = "pause", [RUNTIME_HALT] = "stop", [RUNTIME_REMOVE] = "delete"};
     enum runtime_op op = idle_due(r);
     struct runtime_counters *c = &r->manager->counters;
 

@@ -8,11 +8,11 @@
 #include "host/runtime/runtime.h"
 #include "host/store/store.h"
 
-/* Requests the launcher has at once. Its socket holds 26; a few more come past the gate: questions
+/* Requests the launcher has at once. Its socket holds 26; a few more come past the queue: questions
  * (4), builds (4), the ends of what does not listen. */
-#define GATE_MOST     16
-#define GATE_FAR_MOST 1024 /* of sandboxes elsewhere: calls under way */
-#define GRACE_MS      25   /* a start that is ready so soon is told as running */
+#define LAUNCHER_MOST     16
+#define LAUNCHER_FAR_MOST 1024 /* of sandboxes elsewhere: calls under way */
+#define GRACE_MS          25   /* a start that is ready so soon is told as running */
 #define CLAIM_MS                                                                                   \
     1000 /* the same of a claim: among a hundred its turn comes, and nobody asks meanwhile */
 #define NOTE_MS 1000 /* until it is written down that it runs */
@@ -61,15 +61,15 @@ struct manager {
     struct list awaits;
     int64_t last_row;
 
-    unsigned at_gate;  /* requests the launcher has now */
-    uint64_t crowd_ns; /* when as many claims as came had been at a quiet pace */
+    unsigned at_launcher; /* requests the launcher has now */
+    uint64_t crowd_ns;    /* when as many claims as came had been at a quiet pace */
     struct list urgent, waiting;
-    struct loop_later open_gate;
+    struct loop_later queue_next;
 
     struct list snapshots;
 
     struct list pools;
-    struct list warm_ends;  /* of pools, waiting for the gate */
+    struct list warm_ends;  /* of pools, waiting for the launcher */
     struct list warm_asked; /* that the launcher makes or ends now */
     struct loop_later refill;
     struct loop_timer refill_again, calm;
@@ -82,8 +82,8 @@ struct manager {
     struct runtime_counters counters;
     uint64_t misses[POOL_MISSES]; /* of no pool */
 
-    struct list garbage; /* sandboxes nobody knows, being ended */
-    unsigned garbage_count;
+    struct list unknowns; /* sandboxes nobody knows, being ended */
+    unsigned unknown_count;
     struct adopting *adopting;
     bool ending;
     void (*ended)(void *arg);
@@ -153,12 +153,12 @@ void runtime_on_wake(struct proxy_target *t);
 void runtime_on_trouble(struct proxy_target *t);
 void runtime_set_hooks(struct runtime *r); /* what the proxy asks of it */
 
-/* --- gate.c --- */
+/* --- queue.c --- */
 /* Calls pass as soon as the launcher may be asked, at once if possible. */
-void gate_wait(struct runtime *r, bool urgent, void (*pass)(struct runtime *r));
+void queue_wait(struct runtime *r, bool urgent, void (*pass)(struct runtime *r));
 /* For what can wait: only when nobody else does. */
-bool gate_try(struct manager *m);
-void gate_leave(struct manager *m);
+bool queue_try(struct manager *m);
+void queue_leave(struct manager *m);
 /* How long the shell of one that is claimed now is to wait for all the others, ms. Counts it. */
 uint32_t gate_shell_later(struct manager *m, uint64_t now_ns);
 bool gate_is_crowded(const struct manager *m, uint64_t now_ns); /* there is no processor free */
@@ -244,7 +244,7 @@ void pool_count_hit(struct manager *m, const char *name); /* one that was given 
 void pool_missed(struct manager *m, const char *image, enum pool_miss miss);
 void pool_end_stale(struct manager *m, const char *name); /* what it has ready is of an old image */
 void pool_refill(struct manager *m);                      /* soon, behind what is under way */
-void pool_trim(struct manager *m); /* ends what is too many, as far as the gate allows */
+void pool_trim(struct manager *m); /* ends what is too many, as far as the launcher may be asked */
 /* How many may be being made now for a pool that has so many ready. */
 unsigned pool_pace(const struct manager *m, unsigned ready, unsigned want, uint64_t now_ns);
 void pool_claims_over(struct manager *m); /* nobody waits for one now: it is filled up again */
@@ -285,7 +285,7 @@ static inline bool runtime_is_out_of_reach(const struct runtime *r)
 /* Our own end is no reason to end it. */
 static inline bool runtime_stays_there(const struct runtime *r)
 {
-    return r->sought || (runtime_is_far(r) && r->status.now == RUNTIME_PAUSED) ||
+    return r->looked_for || (runtime_is_far(r) && r->status.now == RUNTIME_PAUSED) ||
            runtime_is_out_of_reach(r);
 }
 

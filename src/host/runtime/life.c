@@ -178,7 +178,7 @@ static void on_removed(void *arg, struct sbx *s, const struct err *e)
                  KV_ERR(e));
     r->sbx = NULL;
     r->removing = false;
-    gate_leave(m);
+    queue_leave(m);
     if (!r->durable) /* it never was */
         manager_drop(r);
     else
@@ -195,7 +195,7 @@ static void pass_remove(struct runtime *r)
     log_warn("a sandbox stays", KV("id", r->id), KV("request_id", r->request), KV_ERR(e));
     err_free(e);
     r->removing = false;
-    gate_leave(r->manager);
+    queue_leave(r->manager);
 }
 
 void runtime_remove_sandbox(struct runtime *r)
@@ -203,7 +203,7 @@ void runtime_remove_sandbox(struct runtime *r)
     if (!r->sbx || r->removing)
         return;
     r->removing = true;
-    gate_wait(r, false, pass_remove);
+    queue_wait(r, false, pass_remove);
 }
 
 /* --- start --- */
@@ -229,11 +229,11 @@ static void on_unwarmed(void *arg, struct sbx *s, const struct err *e)
     (void)e; /* told by the start, if it matters */
     r->sbx = NULL;
     own(err) why = sbx_create(r->manager->config.driver, &r->spec->sbx, &r->sbx);
-    gate_leave(r->manager);
+    queue_leave(r->manager);
     if (why)
         life_started(r, why);
     else
-        gate_wait(r, false, pass_start);
+        queue_wait(r, false, pass_start);
 }
 
 static void on_unclaimed(void *arg, struct sbx *s, const struct err *e)
@@ -243,7 +243,7 @@ static void on_unclaimed(void *arg, struct sbx *s, const struct err *e)
 
     if (!why)
         return;
-    gate_leave(r->manager);
+    queue_leave(r->manager);
     life_started(r, why);
 }
 
@@ -282,7 +282,7 @@ static void undo_start(struct runtime *r)
     if (!r->sbx)
         manager_drop(r);
     else if (!r->op && r->sbx->state.now == SBX_RUNNING)
-        runtime_ask_own(r, RUNTIME_STOP);
+        runtime_ask_own(r, RUNTIME_REMOVE);
     else if (!r->op)
         runtime_remove_sandbox(r);
 }
@@ -464,7 +464,7 @@ static void on_started(void *arg, struct sbx *s, const struct err *e)
 
     if (e && start_cold_after_all(r, e))
         return;
-    gate_leave(r->manager);
+    queue_leave(r->manager);
     note_phases(r);
     if (r->warm)
         r->phase_us[RUNTIME_PHASE_CLAIM] = us_since(r, s->begun_ns);
@@ -493,7 +493,7 @@ static void pass_start(struct runtime *r)
 static void ask_launcher(struct runtime *r)
 {
     r->target.on_first = on_first;
-    gate_wait(r, r->warm, pass_start);
+    queue_wait(r, r->warm, pass_start);
 }
 
 static void begin_sandbox(void *arg)

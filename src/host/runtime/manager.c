@@ -54,7 +54,7 @@ fallible manager_new(const struct manager_config *config, struct manager **ret_m
     list_init(&m->warm_ends);
     list_init(&m->warm_asked);
     list_init(&m->subscribers);
-    list_init(&m->garbage);
+    list_init(&m->unknowns);
     list_init(&m->awaits);
     *ret_manager = m;
     return NULL;
@@ -159,7 +159,7 @@ struct runtime *runtime_new(struct manager *m, struct tenant *t, const char *id)
     list_init(&r->order);
     list_init(&r->asks);
     list_init(&r->watchers);
-    list_init(&r->gate);
+    list_init(&r->queued);
     sm_init(&r->status, states, "runtime", RUNTIME_STARTING);
     r->target.id = r->id;
     return r;
@@ -204,7 +204,7 @@ void runtime_free(struct runtime *r)
     proxy_remove(r->manager->config.proxy, &r->target);
     list_del(&r->link);
     list_del(&r->order);
-    list_del(&r->gate);
+    list_del(&r->queued);
     free(r->session_id);
     free(r->image);
     free(r->detail);
@@ -227,7 +227,7 @@ void manager_hide(struct runtime *r)
     map_del(&m->ids, str_of(r->id));
     list_del(&r->link);
     r->hidden = true;
-    m->garbage_count++;
+    m->unknown_count++;
 }
 
 void manager_drop(struct runtime *r)
@@ -241,7 +241,7 @@ void manager_drop(struct runtime *r)
         m->live--;
     }
     if (r->hidden) {
-        m->garbage_count--;
+        m->unknown_count--;
         manager_check_end(m);
     } else {
         forget_session(r);
@@ -364,7 +364,7 @@ void manager_free(struct manager *m)
 {
     if (!m)
         return;
-    loop_later_cancel(&m->open_gate);
+    loop_later_cancel(&m->queue_next);
     loop_later_cancel(&m->refill);
     loop_later_cancel(&m->check_end);
     loop_timer_stop(&m->refill_again);
@@ -392,7 +392,7 @@ void manager_free(struct manager *m)
 static void on_check_end(struct loop_later *l)
 {
     struct manager *m = container_of(l, struct manager, check_end);
-    bool busy = m->garbage_count || pool_count(m) || m->at_gate;
+    bool busy = m->unknown_count || pool_count(m) || m->at_launcher;
 
     MAP_EACH(slot, &m->ids) {
         const struct runtime *r = slot->value;
@@ -417,7 +417,7 @@ void manager_end_one(struct runtime *r)
     if (r->keep || r->status.now == RUNTIME_STOPPED)
         return;
     if (!runtime_is_halted(r) && !runtime_stays_there(r))
-        runtime_ask_own(r, r->status.now == RUNTIME_PAUSED ? RUNTIME_HALT : RUNTIME_STOP);
+        runtime_ask_own(r, r->status.now == RUNTIME_PAUSED ? RUNTIME_HALT : RUNTIME_REMOVE);
 }
 
 void manager_shutdown(struct manager *m, void (*done)(void *arg), void *arg)

@@ -78,7 +78,7 @@ static void on_warm_removed(void *arg, struct sbx *s, const struct err *e)
     (void)s;
     if (e)
         log_warn("files of a warm sandbox stay", KV_ERR(e));
-    gate_leave(m);
+    queue_leave(m);
     forget_warm(w);
     pool_refill(m);
 }
@@ -91,7 +91,7 @@ static void remove_warm(struct warm *w)
         return;
     log_warn("a warm sandbox stays", KV("id", w->sbx->id), KV_ERR(e));
     err_free(e);
-    gate_leave(w->pool->manager);
+    queue_leave(w->pool->manager);
     forget_warm(w);
 }
 
@@ -123,11 +123,11 @@ static void end_warm(struct warm *w)
 /* A pool that is drained has more of them than the launcher's socket holds. */
 void pool_end_next(struct manager *m)
 {
-    while (m->at_gate < GATE_MOST && !list_empty(&m->warm_ends)) {
+    while (m->at_launcher < LAUNCHER_MOST && !list_empty(&m->warm_ends)) {
         struct warm *w = LIST_FIRST(&m->warm_ends, struct warm, link);
         list_del(&w->link);
         list_add(&m->warm_asked, &w->link);
-        m->at_gate++;
+        m->at_launcher++;
         own(err) e = sbx_stop(w->sbx, on_warm_stopped, w);
         if (e)
             remove_warm(w);
@@ -178,11 +178,11 @@ static void on_warm_started(void *arg, struct sbx *s, const struct err *e)
     struct manager *m = p->manager;
 
     m->refilling--;
-    gate_leave(m);
+    queue_leave(m);
     if (e) {
         log_warn("no warm sandbox", KV("pool", p->name), KV_ERR(e));
         not_made(p);
-        m->at_gate++;
+        m->at_launcher++;
         remove_warm(w);
         return;
     }
@@ -222,7 +222,7 @@ static bool make_warm(struct pool *p)
         log_warn("no warm sandbox", KV("pool", p->name), KV_ERR(e));
         err_free(e);
         free(w);
-        gate_leave(m);
+        queue_leave(m);
         not_made(p);
         return false;
     }
@@ -277,7 +277,7 @@ static void on_refill(struct loop_later *l)
 
     if (m->refill_again.loop || m->ending || !pool_can_be(m))
         return;
-    while (m->live + pool_count(m) < m->config.most && (p = pool_neediest(m)) && gate_try(m))
+    while (m->live + pool_count(m) < m->config.most && (p = pool_neediest(m)) && queue_try(m))
         if (!make_warm(p)) {
             pool_refill(m); /* of another one, or after a pause */
             return;
@@ -392,7 +392,7 @@ void pool_count_hit(struct manager *m, const char *name)
 /* As many as the launcher may be asked for now; pool_trim() has the rest. */
 static void end_newest(struct pool *p, unsigned keep)
 {
-    while (p->ready > keep && p->manager->at_gate < GATE_MOST)
+    while (p->ready > keep && p->manager->at_launcher < LAUNCHER_MOST)
         end_warm(container_of(p->sandboxes.prev, struct warm, link));
 }
 

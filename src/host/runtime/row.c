@@ -33,7 +33,7 @@ static struct store_value json_text(struct buf *b, const struct json *v)
  * only make all wait longer. */
 static void send_off(const struct manager *m)
 {
-    if (m->at_gate >= m->refilling + CROWD)
+    if (m->at_launcher >= m->refilling + CROWD)
         store_gather(m->config.store, GATHER_MS);
     else
         store_hurry(m->config.store);
@@ -44,7 +44,7 @@ static bool is_alone(const struct runtime *r)
 {
     const struct manager *m = r->manager;
 
-    return r->warm && m->claiming <= ALONE && m->at_gate <= m->refilling + ALONE;
+    return r->warm && m->claiming <= ALONE && m->at_launcher <= m->refilling + ALONE;
 }
 
 void row_insert(struct runtime *r, const struct wire_start *start, store_done *done,

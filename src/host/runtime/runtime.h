@@ -54,7 +54,7 @@ enum runtime_op {
     RUNTIME_MEASURE,  /* then r->sbx->usage is of now */
     RUNTIME_LOOK,     /* of one elsewhere: what it is now */
     RUNTIME_FILES,    /* ask->files and ask->text; then r->sbx->said is the answer */
-    RUNTIME_STOP
+    RUNTIME_REMOVE
 };
 
 /* How it came to run. */
@@ -130,7 +130,7 @@ struct runtime {
     char *request;             /* the id of who asked for it, or for the last one; NULL: none */
     struct list asks;          /* what comes next */
     struct list watchers;      /* starts that wait for the row, and a little for the server */
-    struct list gate;
+    struct list queued;        /* for the launcher */
     void (*pass)(struct runtime *r);
     unsigned pending; /* halves of the operation: row, sandbox; and a new key */
     struct err *failed;
@@ -149,9 +149,9 @@ struct runtime {
         struct loop_timer again;
         uint8_t tries;
     } probe;
-    bool listens; /* somebody, on the published port */
-    bool lived;   /* its server listened once: what failed has files to go on with */
-    bool sought;  /* another machine is asked whether it has it, and has not answered yet */
+    bool listens;    /* somebody, on the published port */
+    bool lived;      /* its server listened once: what failed has files to go on with */
+    bool looked_for; /* another machine is asked whether it has it, and has not answered yet */
     struct loop_timer grace, note, idle, age;
     struct http_call *looking; /* inside, whether it is idle; NULL: not */
     bool ran;                  /* something did, at the last look */

@@ -231,7 +231,7 @@ static void on_taken(void *arg, struct sbx *sbx, const struct err *e)
     const struct store_value v[] = {store_text(str_of(s->id)), store_text(str_of(s->name))};
 
     (void)sbx;
-    gate_leave(r->manager);
+    queue_leave(r->manager);
     if (!e)
         runtime_heard(r);
     if (e || is_hidden(s)) {
@@ -258,7 +258,7 @@ static void on_noted(void *arg, struct err *e)
     struct runtime *r = arg;
 
     if (!e) {
-        gate_wait(r, true, pass_snapshot);
+        queue_wait(r, true, pass_snapshot);
         return;
     }
     end_snapshot(r, e);

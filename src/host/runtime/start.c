@@ -11,10 +11,10 @@
 /* False: it needs a new one. */
 static bool use_existing(struct runtime *r, struct runtime_ask *ask)
 {
-    bool ending = r->op == RUNTIME_STOP;
+    bool ending = r->op == RUNTIME_REMOVE;
 
     LIST_EACH(next, &r->asks, struct runtime_ask, link)
-        ending |= next->op == RUNTIME_STOP;
+        ending |= next->op == RUNTIME_REMOVE;
     if (ending)
         return false;
     switch ((enum runtime_status)r->status.now) {
@@ -237,7 +237,7 @@ static fallible start_one(struct manager *m, const struct key *key, const struct
     m->counters.starts++;
     manager_add(m, r);
     if (goes)
-        runtime_ask_own(old, RUNTIME_STOP); /* what it left goes */
+        runtime_ask_own(old, RUNTIME_REMOVE); /* what it left goes */
     runtime_begin(r, start, ask);
     return NULL;
 }

@@ -210,7 +210,7 @@ static fallible handle_stop(struct http_req *req)
 
 static fallible handle_delete(struct http_req *req)
 {
-    return v1_ask(req, RUNTIME_STOP, true);
+    return v1_ask(req, RUNTIME_REMOVE, true);
 }
 
 static fallible take_wants(struct http_req *req, const struct key *key, const struct json *body,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gate.c — how much is asked of the launcher at once.
+/* queue.c — the launcher queue: bounds what the launcher has to do at once.
  *
- * It works on one request at a time and its socket holds a few dozen; one more would make both of
- * us wait for each other. Claims, stops, pauses go before starts, starts before the pool. */
+ * The launcher works on one request at a time and its socket holds a few dozen; with one more it
+ * and the server would wait for each other. Claims, stops, pauses go before starts, starts before
+ * the pool. */
 #include "host/runtime/inner.h"
 #include "wire/bind.h"
 
@@ -13,47 +14,48 @@
 #define LATER_EACH_MS 2
 
 /* Another machine works on many at once, and each waits for it alone. */
-static unsigned gate_most(const struct manager *m)
+static unsigned queue_most(const struct manager *m)
 {
-    return m->config.driver->caps & SBX_IS_HERE ? GATE_MOST : GATE_FAR_MOST;
+    return m->config.driver->caps & SBX_IS_HERE ? LAUNCHER_MOST : LAUNCHER_FAR_MOST;
 }
 
-static void gate_pass(struct manager *m, struct runtime *r)
+static void queue_pass(struct manager *m, struct runtime *r)
 {
-    list_del(&r->gate);
-    m->at_gate++;
+    list_del(&r->queued);
+    m->at_launcher++;
     r->pass(r);
 }
 
-void gate_wait(struct runtime *r, bool urgent, void (*fn)(struct runtime *r))
+void queue_wait(struct runtime *r, bool urgent, void (*fn)(struct runtime *r))
 {
     struct manager *m = r->manager;
 
     r->pass = fn;
-    if (m->at_gate < gate_most(m) && list_empty(&m->urgent) && (urgent || list_empty(&m->waiting)))
-        gate_pass(m, r);
+    if (m->at_launcher < queue_most(m) && list_empty(&m->urgent) &&
+        (urgent || list_empty(&m->waiting)))
+        queue_pass(m, r);
     else
-        list_add(urgent ? &m->urgent : &m->waiting, &r->gate);
+        list_add(urgent ? &m->urgent : &m->waiting, &r->queued);
 }
 
-bool gate_try(struct manager *m)
+bool queue_try(struct manager *m)
 {
     /* Half of it stays free for people. */
-    if (m->at_gate >= gate_most(m) / 2 || !list_empty(&m->urgent) || !list_empty(&m->waiting))
+    if (m->at_launcher >= queue_most(m) / 2 || !list_empty(&m->urgent) || !list_empty(&m->waiting))
         return false;
-    m->at_gate++;
+    m->at_launcher++;
     return true;
 }
 
-static void on_open_gate(struct loop_later *l)
+static void on_queue_next(struct loop_later *l)
 {
-    struct manager *m = container_of(l, struct manager, open_gate);
+    struct manager *m = container_of(l, struct manager, queue_next);
 
-    while (m->at_gate < gate_most(m)) {
+    while (m->at_launcher < queue_most(m)) {
         struct list *first = !list_empty(&m->urgent) ? &m->urgent : &m->waiting;
         if (list_empty(first))
             break;
-        gate_pass(m, LIST_FIRST(first, struct runtime, gate));
+        queue_pass(m, LIST_FIRST(first, struct runtime, queued));
     }
     pool_end_next(m);
     pool_trim(m);
@@ -61,15 +63,15 @@ static void on_open_gate(struct loop_later *l)
     manager_check_end(m);
 }
 
-void gate_leave(struct manager *m)
+void queue_leave(struct manager *m)
 {
-    m->at_gate--;
-    loop_later(m->config.loop, &m->open_gate, on_open_gate);
+    m->at_launcher--;
+    loop_later(m->config.loop, &m->queue_next, on_queue_next);
 }
 
 static unsigned gate_crowd(const struct manager *m)
 {
-    unsigned busy = m->at_gate - m->refilling;
+    unsigned busy = m->at_launcher - m->refilling;
 
     return busy > m->claiming ? busy : m->claiming;
 }

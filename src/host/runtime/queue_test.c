@@ -3,9 +3,9 @@
 #include "test/test.h"
 #include "wire/bind.h"
 
-static uint32_t later(unsigned claiming, unsigned at_gate, unsigned refilling)
+static uint32_t later(unsigned claiming, unsigned at_launcher, unsigned refilling)
 {
-    struct manager m = {.claiming = claiming, .at_gate = at_gate, .refilling = refilling};
+    struct manager m = {.claiming = claiming, .at_launcher = at_launcher, .refilling = refilling};
 
     return gate_shell_later(&m, NS_PER_S);
 }
@@ -28,8 +28,8 @@ static void pass(struct runtime *r)
 
 TEST(where_nobody_else_is_busy_there_is_no_crowd)
 {
-    struct manager few = {.at_gate = 6, .refilling = 4, .claiming = 2, .crowd_ns = NS_PER_S};
-    struct manager stops = {.at_gate = 7, .refilling = 4};
+    struct manager few = {.at_launcher = 6, .refilling = 4, .claiming = 2, .crowd_ns = NS_PER_S};
+    struct manager stops = {.at_launcher = 7, .refilling = 4};
     struct manager stream = {.crowd_ns = NS_PER_S + 100 * NS_PER_MS};
 
     CHECK(!gate_is_crowded(&few, NS_PER_S));
@@ -42,21 +42,21 @@ TEST(slow_starts_elsewhere_do_not_hold_up_the_rest)
 {
     for (int here = 0; here < 2; here++) {
         struct sbx_driver d = {.caps = here ? SBX_IS_HERE : 0};
-        struct manager m = {.config = {.driver = &d}, .at_gate = GATE_MOST};
+        struct manager m = {.config = {.driver = &d}, .at_launcher = LAUNCHER_MOST};
         struct runtime r = {.manager = &m};
 
         list_init(&m.urgent);
         list_init(&m.waiting);
-        list_init(&r.gate);
-        gate_wait(&r, false, pass);
+        list_init(&r.queued);
+        queue_wait(&r, false, pass);
         CHECK_INT(r.pending, !here);
-        list_del(&r.gate);
+        list_del(&r.queued);
     }
 }
 
 TEST(a_crowd_that_comes_one_by_one_is_a_crowd)
 {
-    struct manager m = {.claiming = 1, .at_gate = 1};
+    struct manager m = {.claiming = 1, .at_launcher = 1};
     uint64_t now = NS_PER_S;
 
     for (unsigned i = 0; i < 1000; i++, now += 20 * NS_PER_MS)
