@@ -14,7 +14,7 @@
 #include "cli/far.h"
 #include "cli/state.h"
 #include "host/overlay/overlay.h"
-#include "host/launcher/record.h"
+#include "host/record/record.h"
 #include "host/snaps/fence.h"
 #include "host/snaps/snaps.h"
 #include "host/snaps/whole.h"

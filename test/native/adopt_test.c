@@ -14,7 +14,7 @@
 
 #include "base/fd.h"
 #include "base/own.h"
-#include "host/launcher/record.h"
+#include "host/record/record.h"
 #include "sandbox/sandbox.h"
 #include "test/native/kit.h"
 #include "test/native/launcher_kit.h"

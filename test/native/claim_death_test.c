@@ -13,7 +13,7 @@
 
 #include "base/fd.h"
 #include "base/own.h"
-#include "host/launcher/record.h"
+#include "host/record/record.h"
 #include "test/native/claim_kit.h"
 #include "test/program.h"
 #include "test/test.h"

@@ -21,7 +21,7 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "host/launcher/drop.h"
-#include "host/launcher/sys.h"
+#include "host/kernel/sys.h"
 #include "test/native/kit.h"
 #include "test/native/launcher_kit.h"
 #include "test/program.h"

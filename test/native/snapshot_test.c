@@ -11,7 +11,7 @@
 
 #include "base/fd.h"
 #include "base/own.h"
-#include "host/launcher/record.h"
+#include "host/record/record.h"
 #include "host/rootfs/rootfs.h"
 #include "host/snaps/snaps.h"
 #include "host/snaps/whole.h"

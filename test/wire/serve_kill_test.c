@@ -11,7 +11,7 @@
 
 #include "base/fd.h"
 #include "base/rng.h"
-#include "host/launcher/record.h"
+#include "host/record/record.h"
 #include "test/native/census.h"
 #include "test/native/kit.h"
 #include "test/program.h"

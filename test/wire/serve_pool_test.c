@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "host/launcher/record.h"
+#include "host/record/record.h"
 #include "test/program.h"
 #include "test/serve_kit.h"
 

@@ -23,7 +23,7 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "host/bench/peers.h"
-#include "host/launcher/sys.h"
+#include "host/kernel/sys.h"
 
 #define IMAGE     "croft-bench"
 #define IDLE      "croft-bench-idle"

@@ -19,7 +19,7 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "host/launcher/launcher.h"
-#include "host/launcher/sys.h"
+#include "host/kernel/sys.h"
 #include "host/tree/tree.h"
 
 #define CGROUPS      "/sys/fs/cgroup"

@@ -20,8 +20,8 @@
 #include "host/launcher/box_inner.h"
 #include "host/launcher/disk.h"
 #include "host/launcher/identity.h"
-#include "host/launcher/record.h"
-#include "host/launcher/sys.h"
+#include "host/record/record.h"
+#include "host/kernel/sys.h"
 #include "host/launcher/mounts.h"
 #include "host/tree/tree.h"
 

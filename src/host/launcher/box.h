@@ -15,7 +15,7 @@
 
 #include "base/err.h"
 #include "host/launcher/cg.h"
-#include "host/launcher/confine.h"
+#include "host/kernel/confine.h"
 #include "host/launcher/ids.h"
 #include "host/launcher/fd_slot.h"
 #include "host/subids/subids.h"

@@ -19,7 +19,7 @@
 #include "base/own.h"
 #include "host/launcher/box_inner.h"
 #include "host/launcher/mounts.h"
-#include "host/launcher/sys.h"
+#include "host/kernel/sys.h"
 
 /* What a sandbox needs before it has its own: a place for proc, and one for its root. */
 static fallible bare_fill(int fs)

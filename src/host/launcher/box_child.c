@@ -24,7 +24,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "host/launcher/box_inner.h"
-#include "host/launcher/sys.h"
+#include "host/kernel/sys.h"
 #include "host/launcher/mounts.h"
 
 #define HIGH_FD   64 /* above every number a sandbox is given */

@@ -11,7 +11,7 @@
 #include "host/launcher/box_inner.h"
 #include "host/launcher/disk.h"
 #include "host/launcher/identity.h"
-#include "host/launcher/record.h"
+#include "host/record/record.h"
 #include "host/tree/tree.h"
 
 /* "w", "work-usr", "m0w": only overlay itself writes there. Below an upper layer a guest chose

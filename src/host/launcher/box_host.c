@@ -18,9 +18,9 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "host/launcher/box_inner.h"
-#include "host/launcher/sys.h"
+#include "host/kernel/sys.h"
 #include "host/launcher/mounts.h"
-#include "host/launcher/record.h"
+#include "host/record/record.h"
 
 extern const char croft_guest_start[], croft_guest_end[];
 

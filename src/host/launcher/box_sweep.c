@@ -18,9 +18,9 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "host/launcher/box.h"
-#include "host/launcher/record.h"
+#include "host/record/record.h"
 #include "host/launcher/setid.h"
-#include "host/launcher/sys.h"
+#include "host/kernel/sys.h"
 #include "host/tree/inner.h"
 #include "host/tree/tree.h"
 

@@ -25,7 +25,7 @@
 #include "host/overlay/overlay.h"
 #include "host/launcher/disk.h"
 #include "host/launcher/mounts.h"
-#include "host/launcher/record.h"
+#include "host/record/record.h"
 #include "host/launcher/job.h"
 #include "host/worker/worker.h"
 #include "sandbox/backend.h"

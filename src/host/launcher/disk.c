@@ -16,7 +16,7 @@
 #include "host/launcher/disk_inner.h"
 #include "host/launcher/ids.h"
 #include "host/launcher/mounts.h"
-#include "host/launcher/sys.h"
+#include "host/kernel/sys.h"
 
 #define FULL_BYTES (64u << 10) /* with less left, something did not fit */
 

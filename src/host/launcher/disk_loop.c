@@ -23,7 +23,7 @@
 #include "base/rng.h"
 #include "host/launcher/disk_inner.h"
 #include "host/launcher/mounts.h"
-#include "host/launcher/sys.h"
+#include "host/kernel/sys.h"
 #include "host/tree/inner.h"
 #include "host/tree/tree.h"
 

@@ -14,7 +14,7 @@
 
 #include "base/own.h"
 #include "base/passwd.h"
-#include "host/launcher/confine.h"
+#include "host/kernel/confine.h"
 
 /* By a child: libc loads libraries for it, which would be copied with every sandbox of ours. */
 static bool ask_name_services(const char *name, struct launcher_user *ret_user)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "host/launcher/sys.h"
+#include "host/kernel/sys.h"
 
 #define LOOK_NS 1000000 /* it leaves first of all; after so long we look whether it is dead */
 

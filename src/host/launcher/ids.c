@@ -13,8 +13,8 @@
 
 #include "base/log.h"
 #include "base/rng.h"
-#include "host/launcher/confine.h"
-#include "host/launcher/sys.h"
+#include "host/kernel/confine.h"
+#include "host/kernel/sys.h"
 
 /* --- ranges
  * --------------------------------------------------------------------------------------- */

@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/own.h"
-#include "host/launcher/record.h"
+#include "host/record/record.h"
 #include "host/launcher/disk.h"
 #include "host/launcher/inner.h"
 #include "host/snaps/whole.h"

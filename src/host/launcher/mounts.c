@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "host/launcher/sys.h"
+#include "host/kernel/sys.h"
 
 #define OPTIONS_MAX 4096 /* of mount(), with the NUL */
 

@@ -20,7 +20,7 @@
 #include "base/mem.h"
 #include "base/own.h"
 #include "host/launcher/disk.h"
-#include "host/launcher/record.h"
+#include "host/record/record.h"
 #include "host/launcher/inner.h"
 #include "host/launcher/job.h"
 #include "host/snaps/fence.h"

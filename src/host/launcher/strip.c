@@ -8,7 +8,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "host/launcher/record.h"
+#include "host/record/record.h"
 #include "host/launcher/job.h"
 #include "host/launcher/setid.h"
 #include "host/worker/worker.h"

@@ -16,7 +16,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "host/launcher/record.h"
+#include "host/record/record.h"
 #include "host/tree/inner.h"
 #include "host/tree/tree.h"
 

@@ -22,7 +22,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "host/launcher/confine.h"
+#include "host/kernel/confine.h"
 #include "host/subids/subids.h"
 #include "host/worker/filter.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* record.c — see record.h. */
-#include "host/launcher/record.h"
+#include "host/record/record.h"
 
 #include <errno.h>
 #include <fcntl.h>

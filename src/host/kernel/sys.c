@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* sys.c — see sys.h. */
-#include "host/launcher/sys.h"
+#include "host/kernel/sys.h"
 
 #include <linux/openat2.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* sys_test.c — what the kernel's errors are taken for. */
-#include "host/launcher/sys.h"
+#include "host/kernel/sys.h"
 
 #include <errno.h>
 

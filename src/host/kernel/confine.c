@@ -2,7 +2,7 @@
 /* confine.c — see confine.h. The filter is a deny-list written by hand: the kernel's cache of
  * always-allowed calls makes everything not on it free. It fills that cache when the filter is
  * installed, by running it for every call there is: so it is a tree, not a list. */
-#include "host/launcher/confine.h"
+#include "host/kernel/confine.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include <sys/socket.h>
 
 #include "base/own.h"
-#include "host/launcher/sys.h"
+#include "host/kernel/sys.h"
 
 /* --- seccomp --- */
 

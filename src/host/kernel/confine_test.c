@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* confine_test.c — what the filter of system calls answers, by running it as the kernel would.
  * That the kernel does so too is what test/escape is for. */
-#include "host/launcher/confine.h"
+#include "host/kernel/confine.h"
 
 #include <errno.h>
 #include <linux/audit.h>
