@@ -126,7 +126,7 @@ fallible cfg_load_flags(struct cfg *c, int *argc, char **argv);
 /* The source of a key's value, NULL when no row has it. */
 const char *cfg_source(const struct cfg *c, const char *key);
 
-/* Options block of --help; columns aligned, defaults shown. */
+/* Options block of --help: columns aligned, defaults shown, no line over 80 columns. */
 void cfg_put_help(const struct cfg_table *t, struct buf *out);
 /* The same rows as troff for the man page. */
 void cfg_put_man(const struct cfg_table *t, struct buf *out);

@@ -4,8 +4,9 @@
 
 #include "base/cfg_family.h"
 #include "base/cfg_row.h"
+#include "base/wrap.h"
 
-#define LEFT_MAX 34
+#define LEFT_MAX 26
 
 /* -l, --listen TEXT */
 static bool put_left(const struct cfg_row *row, char *out, size_t size)
@@ -27,6 +28,18 @@ static bool put_left(const struct cfg_row *row, char *out, size_t size)
     return true;
 }
 
+static void put_help_text(const struct cfg_row *row, int indent, struct buf *out)
+{
+    own_done(buf) text;
+
+    buf_init(&text, 1u << 16);
+    buf_add_cstr(&text, row->help);
+    if (row->otherwise && row->otherwise[0] && row->type != CFG_TYPE_BOOL)
+        buf_addf(&text, " [%s]", row->otherwise);
+    wrap_put_words(out, buf_str(&text), (size_t)indent, (size_t)indent);
+    buf_add_char(out, '\n');
+}
+
 void cfg_put_help(const struct cfg_table *t, struct buf *out)
 {
     char left[256];
@@ -42,13 +55,10 @@ void cfg_put_help(const struct cfg_table *t, struct buf *out)
         if (!put_left(row, left, sizeof left))
             continue;
         if ((int)strlen(left) > width)
-            buf_addf(out, "  %s\n  %*s", left, width, "");
+            buf_addf(out, "  %s\n  %*s  ", left, width, "");
         else
-            buf_addf(out, "  %-*s", width, left);
-        buf_addf(out, "  %s", row->help);
-        if (row->otherwise && row->otherwise[0] && row->type != CFG_TYPE_BOOL)
-            buf_addf(out, " [%s]", row->otherwise);
-        buf_add_char(out, '\n');
+            buf_addf(out, "  %-*s  ", width, left);
+        put_help_text(row, width + 4, out);
     }
 }
 

@@ -10,7 +10,8 @@ static int action_server_run(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(action_server) = {
     .name = "action-server",
-    .summary = "run agents' actions for HTTP clients, here, without a sandbox",
+    .group = CLI_PROGRAMS,
+    .summary = "run agents' actions for HTTP clients, without a sandbox",
     .usage = "PORT|ADDRESS [OPTION ...]",
     .help = "Serves /execute_action and its relatives as croft-guest does inside a sandbox.\n"
             "Here nothing is isolated: commands run as you, in the working directory. Root can\n"

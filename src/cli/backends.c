@@ -74,6 +74,7 @@ static int backends_run(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(backends) = {
     .name = "backends",
+    .group = CLI_HERE,
     .summary = "list the ways to run a sandbox and what each can do",
     .usage = "[--json]",
     .help = "What a backend lacks on this machine is told by 'croft doctor'.\n",

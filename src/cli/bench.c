@@ -329,6 +329,7 @@ static int bench_run_command(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(bench) = {
     .name = "bench",
+    .group = CLI_HERE,
     .summary = "measure how fast sandboxes are on this machine",
     .usage = "[tti|burst|exec|density] [--runs N] [--json]",
     .help =

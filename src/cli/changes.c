@@ -268,40 +268,49 @@ static int run_rollback(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(changes_diff) = {
     .name = "diff",
+    .group = CLI_HERE,
     .summary = "list what a sandbox changed in its copy of a directory",
     .usage = "[SANDBOX | --list] [--json]",
     .help =
-        "Without a name: the sandbox that last worked on this directory; --list shows all that "
-        "are\n"
-        "kept, those of a 'croft run' that was killed too. One line each:\n"
-        "A added, M modified, P permissions, T of another type, R renamed, D deleted,\n"
-        "! what apply leaves behind: a device, socket or fifo, or what cannot be read or is too\n"
-        "deep. A '!' after the letter is a conflict: the directory's own file changed too since\n"
-        "the sandbox began, is gone or was moved, or a file system is mounted there, which\n"
-        "sandboxes do not see and apply does not touch. Of a server's sandbox, by its id or\n"
-        "session: all it changed, also outside of mounted directories; it stands still meanwhile.",
+        "Without a name: the sandbox that last worked on this directory. --list shows all\n"
+        "sandboxes whose changes are kept, those of a 'croft run' that was killed too. Each\n"
+        "change is one line that begins with a letter:\n"
+        "\n"
+        "  A added          M modified     P permissions changed\n"
+        "  T of another type               R renamed      D deleted\n"
+        "  ! not applied: a device, socket or fifo, not readable, or too deep\n"
+        "\n"
+        "A '!' after the letter is a conflict: the directory's own file changed too since the\n"
+        "sandbox began, is gone or was moved, or a file system is mounted there. Sandboxes do\n"
+        "not see such a file system, and apply does not touch it. A server's sandbox is named by\n"
+        "its id or session: all its changes are listed, also those outside mounted directories.\n"
+        "It is paused while they are read.",
     .options = {rows, ARRAY_LEN(rows), NULL},
     .run = run_diff,
 };
 
 CLI_COMMAND(changes_apply_run) = {
     .name = "apply",
+    .group = CLI_HERE,
     .summary = "put a sandbox's changes into the directory itself",
     .usage = "[SANDBOX [PATH ...]] [--force] [--json]",
-    .help = "All changes, or those of the paths named, as croft diff shows them. A file is old or\n"
-            "new, never half. Owners, set-id bits and attributes from the sandbox do not come\n"
-            "through; nothing outside the directory is touched. When the directory's own files\n"
-            "changed as well, or another directory has its name now, nothing is done unless\n"
-            "--force says so. The changes stay in the sandbox until 'croft rollback' drops it. Of "
-            "a server's sandbox: the changes of\n"
-            "its copy-on-write mounts go into the server's directories, where [mount.NAME] of its\n"
-            "settings grants 'apply'; paths are those in the sandbox.",
+    .help =
+        "Applies all changes, or those of the paths named, as 'croft diff' shows them. A file\n"
+        "is old or new, never half. Owners, set-id bits and attributes from the sandbox are\n"
+        "not applied; nothing outside the directory is touched. When the directory's own files\n"
+        "changed as well, or another directory has its name now, nothing is done without\n"
+        "--force. The changes stay in the sandbox until 'croft rollback' drops it.\n"
+        "\n"
+        "The changes in a server's sandbox are those of its copy-on-write mounts. They go into\n"
+        "the server's directories where [mount.NAME] of its settings grants 'apply'. Paths\n"
+        "are those in the sandbox.",
     .options = {apply_rows, ARRAY_LEN(apply_rows), NULL},
     .run = run_apply,
 };
 
 CLI_COMMAND(changes_rollback) = {
     .name = "rollback",
+    .group = CLI_HERE,
     .summary = "drop a sandbox's changes",
     .usage = "[SANDBOX] [--to SNAPSHOT] [--json]",
     .help =

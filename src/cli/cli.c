@@ -46,7 +46,7 @@ fallible cli_unknown_command(const char *name)
 
     for (size_t i = 0; (c = cli_command_at(i)); i++) {
         unsigned d = str_distance(str_of(name), str_of(c->name));
-        if (c->hidden || d >= distance)
+        if (c->group == CLI_HIDDEN || d >= distance)
             continue;
         best = c;
         distance = d;

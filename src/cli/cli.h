@@ -27,17 +27,25 @@ struct cli {
     const struct cli_command *command; /* the one that runs */
 };
 
+enum cli_group { /* where --help lists a command */
+                 CLI_HERE = 1,
+                 CLI_SANDBOXES,
+                 CLI_SERVER,
+                 CLI_PROGRAMS,
+                 CLI_HIDDEN, /* nowhere, nor in the manual page and completions */
+};
+
 struct cli_command {
     const char *name;
+    enum cli_group group;
     const char *summary; /* one line in the list of commands, no full stop */
     const char *usage;   /* what follows "croft NAME"; NULL: nothing */
-    const char *help;    /* more, in paragraphs; NULL: none */
+    const char *help;    /* more; NULL: none. Prose is wrapped; indented lines stay. */
     /* Flags of its own, for --help and the man page; options.into is not used. */
     struct cfg_table options;
     /* Of a command that runs another: what follows so many words is that one's, flags and all. */
     unsigned own_words;
     bool takes_settings; /* --help shows the flags of the settings too */
-    bool hidden;
     /* argv without the name of the command; gives the exit code. */
     int (*run)(struct cli *cli, int argc, char **argv);
 };
@@ -64,6 +72,7 @@ fallible cli_flags(struct cli *cli, struct arena *a, void *options, int *argc, c
 /* An error of who called: cli_fail says it as cli_misuse does. */
 fallible cli_wrong(struct cli *cli, const char *what);
 fallible cli_no_more(int argc, char **argv); /* refuses arguments that are left */
+void cli_put_list(struct buf *out);          /* of the commands, by group */
 void cli_put_help(const struct cli_command *command, struct buf *out);
 /* "unknown command 'x'; did you mean 'y'?" */
 fallible cli_unknown_command(const char *name);

@@ -54,7 +54,7 @@ static void put_names(struct buf *out)
     const struct cli_command *c;
 
     for (size_t i = 0; (c = cli_command_at(i)); i++)
-        if (!c->hidden)
+        if (c->group != CLI_HIDDEN)
             buf_addf(out, "%s ", c->name);
 }
 
@@ -70,7 +70,7 @@ static void put_bash(struct buf *out)
     put_names(out);
     buf_add_cstr(out, "'\n  else case ${COMP_WORDS[1]} in\n");
     for (size_t i = 0; (c = cli_command_at(i)); i++) {
-        if (c->hidden)
+        if (c->group == CLI_HIDDEN)
             continue;
         buf_addf(out, "    %s) words='", c->name);
         put_words(out, c);
@@ -106,7 +106,7 @@ static void put_zsh(struct buf *out)
     buf_add_cstr(out, "#compdef croft\n# eval \"$(croft completion zsh)\"\n_croft() {\n"
                       "  if (( CURRENT == 2 )); then\n    local -a all=(\n");
     for (size_t i = 0; (c = cli_command_at(i)); i++)
-        if (!c->hidden) {
+        if (c->group != CLI_HIDDEN) {
             buf_addf(out, "      '%s:", c->name);
             put_quoted(out, c->summary);
             buf_add_cstr(out, "'\n");
@@ -114,7 +114,7 @@ static void put_zsh(struct buf *out)
     buf_add_cstr(out, "    )\n    _describe command all\n    return\n  fi\n"
                       "  case $words[2] in\n");
     for (size_t i = 0; (c = cli_command_at(i)); i++) {
-        if (c->hidden)
+        if (c->group == CLI_HIDDEN)
             continue;
         buf_addf(out, "    %s) compadd -- ", c->name);
         put_words(out, c);
@@ -137,7 +137,7 @@ static void put_fish(struct buf *out)
 
     buf_add_cstr(out, "# croft completion fish | source\n");
     for (size_t i = 0; (c = cli_command_at(i)); i++) {
-        if (c->hidden)
+        if (c->group == CLI_HIDDEN)
             continue;
         buf_addf(out, "complete -c croft -f -n __fish_use_subcommand -a %s -d '", c->name);
         put_quoted(out, c->summary);
@@ -176,10 +176,11 @@ static int completion_run(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(completion) = {
     .name = "completion",
+    .group = CLI_PROGRAMS,
     .summary = "write what a shell needs to complete croft's commands",
     .usage = "bash|zsh|fish",
-    .help = "For this shell:  eval \"$(croft completion bash)\"\n"
-            "For every shell: croft completion bash > "
-            "~/.local/share/bash-completion/completions/croft\n",
+    .help = "For this shell, and for every one that starts:\n"
+            "  eval \"$(croft completion bash)\"\n"
+            "  croft completion bash >~/.local/share/bash-completion/completions/croft\n",
     .run = completion_run,
 };

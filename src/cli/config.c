@@ -83,6 +83,7 @@ static int config_run(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(config) = {
     .name = "config",
+    .group = CLI_SERVER,
     .summary = "show every setting and where it came from",
     .usage = "[--json | --check] [--config FILE] [--SETTING VALUE ...]",
     .help = "Settings come from, later wins: what is built in, /etc/croft/croft.toml,\n"

@@ -463,6 +463,7 @@ static int cp_run(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(cp) = {
     .name = "cp",
+    .group = CLI_SANDBOXES,
     .summary = "copy files into a server's sandbox, or out of it",
     .usage = "SANDBOX:PATH PATH | PATH SANDBOX:PATH",
     .help =

@@ -153,6 +153,7 @@ static int doctor_run(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(doctor) = {
     .name = "doctor",
+    .group = CLI_HERE,
     .summary = "say which isolation is real on this machine",
     .usage = "[--json]",
     .help =

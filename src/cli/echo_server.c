@@ -74,9 +74,9 @@ static int echo_server_run(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(echo_server) = {
     .name = "echo-server",
+    .group = CLI_HIDDEN,
     .summary = "serve what wire tests and benches ask for",
     .usage = "[--listen ADDRESS] [--dir DIR]",
     .options = {rows, ARRAY_LEN(rows), NULL},
-    .hidden = true,
     .run = echo_server_run,
 };

@@ -215,6 +215,7 @@ static int events_run(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(events) = {
     .name = "events",
+    .group = CLI_SERVER,
     .summary = "follow what happens at a server, or check an event log",
     .usage = "follow | verify FILE",
     .help =

@@ -484,6 +484,7 @@ static int run_shell(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(exec) = {
     .name = "exec",
+    .group = CLI_SANDBOXES,
     .summary = "run a command in a server's sandbox",
     .usage = "SANDBOX -- COMMAND [ARGUMENT ...]",
     .help = "On a terminal of its own, as wide as this one; its exit code is ours. 125: croft\n"
@@ -504,6 +505,7 @@ CLI_COMMAND(exec) = {
 
 CLI_COMMAND(shell) = {
     .name = "shell",
+    .group = CLI_SANDBOXES,
     .summary = "a shell in a server's sandbox",
     .usage = "SANDBOX",
     .help = "With jobs, C-c and C-z, and this terminal's size; its exit code is ours. Without a\n"

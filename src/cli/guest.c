@@ -36,6 +36,7 @@ static int guest_run(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(guest) = {
     .name = "guest",
+    .group = CLI_PROGRAMS,
     .summary = "write out the program that runs inside sandboxes",
     .usage = "FILE",
     .help = "croft carries croft-guest: one static file that needs nothing of the system it\n"

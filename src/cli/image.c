@@ -196,6 +196,7 @@ static int image_run(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(image) = {
     .name = "image",
+    .group = CLI_HERE,
     .summary = "bring in, list and remove root file systems",
     .usage = "import FILE | ls | rm IMAGE ...",
     .help = "FILE is what 'docker save' or 'skopeo copy … oci-archive:' writes, or the tar of a\n"

@@ -142,7 +142,8 @@ static const struct cfg_row fork_rows[] = {
 
 CLI_COMMAND(inspect) = {
     .name = "inspect",
-    .summary = "show all a server knows of a sandbox, and where its start took time",
+    .group = CLI_SANDBOXES,
+    .summary = "show what a server knows of a sandbox, and of its start",
     .usage = "SANDBOX",
     .options = {.rows = json_rows, .count = ARRAY_LEN(json_rows)},
     .run = run_inspect,
@@ -150,6 +151,7 @@ CLI_COMMAND(inspect) = {
 
 CLI_COMMAND(stats) = {
     .name = "stats",
+    .group = CLI_SANDBOXES,
     .summary = "show what a server's sandbox uses",
     .usage = "SANDBOX",
     .options = {.rows = json_rows, .count = ARRAY_LEN(json_rows)},
@@ -158,6 +160,7 @@ CLI_COMMAND(stats) = {
 
 CLI_COMMAND(fork) = {
     .name = "fork",
+    .group = CLI_SANDBOXES,
     .summary = "start copies of a server's sandbox, over the same files",
     .usage = "SANDBOX",
     .help = "The files are shared and copied when they are written; processes are not copied.\n",

@@ -84,6 +84,7 @@ static int run_rm(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(stop) = {
     .name = "stop",
+    .group = CLI_SANDBOXES,
     .summary = "end the processes of a server's sandbox, keep its files",
     .usage = "SANDBOX ...",
     .help = WHICH "'croft resume' starts it again with the files it had.\n",
@@ -93,6 +94,7 @@ CLI_COMMAND(stop) = {
 
 CLI_COMMAND(pause) = {
     .name = "pause",
+    .group = CLI_SANDBOXES,
     .summary = "freeze a server's sandbox",
     .usage = "SANDBOX ...",
     .help = WHICH "Its processes stand still and keep their memory.\n",
@@ -102,6 +104,7 @@ CLI_COMMAND(pause) = {
 
 CLI_COMMAND(resume) = {
     .name = "resume",
+    .group = CLI_SANDBOXES,
     .summary = "let a paused or stopped sandbox go on",
     .usage = "SANDBOX ...",
     .help = WHICH,
@@ -111,6 +114,7 @@ CLI_COMMAND(resume) = {
 
 CLI_COMMAND(rm) = {
     .name = "rm",
+    .group = CLI_SANDBOXES,
     .summary = "end a server's sandbox and remove all it left",
     .usage = "SANDBOX ...",
     .help = WHICH,

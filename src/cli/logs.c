@@ -157,6 +157,7 @@ static const struct cfg_row rows[] = {
 
 CLI_COMMAND(logs) = {
     .name = "logs",
+    .group = CLI_SANDBOXES,
     .summary = "show what a server's sandbox said, and says",
     .usage = "SANDBOX",
     .help =

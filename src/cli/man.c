@@ -48,7 +48,7 @@ static void put_page(struct buf *out)
                       ".SH NAME\ncroft \\- sandboxes for agents, in one program\n"
                       ".SH SYNOPSIS\n.B croft\n.I COMMAND\n[\\fIOPTION\\fR ...]\n.SH COMMANDS\n");
     for (size_t i = 0; (c = cli_command_at(i)); i++)
-        if (!c->hidden)
+        if (c->group != CLI_HIDDEN)
             put_command(out, c);
     buf_add_cstr(out,
                  ".SH SETTINGS\nEach line gives the key in a file, the flag if there is one, "
@@ -89,7 +89,7 @@ static int man_run(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(man) = {
     .name = "man",
+    .group = CLI_HIDDEN,
     .summary = "print the manual page",
-    .hidden = true,
     .run = man_run,
 };

@@ -184,8 +184,8 @@ static int names_run(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(names) = {
     .name = "names",
+    .group = CLI_HIDDEN,
     .summary = "what may come next on a command line",
     .usage = "-- COMMAND [WORD ...]",
-    .hidden = true,
     .run = names_run,
 };

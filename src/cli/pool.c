@@ -118,12 +118,14 @@ static int pool_run(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(pool) = {
     .name = "pool",
+    .group = CLI_SERVER,
     .summary = "show or change what a server keeps warm",
     .usage = "[ls | set POOL]",
     .help = "A start that finds a warm sandbox of its image is a hit; misses are counted by why.\n"
             "\n"
-            "  croft pool set default --target 20     at once, until the server's settings are "
-            "read anew\n",
+            "  croft pool set default --target 20\n"
+            "\n"
+            "takes effect at once, and ends when the server reads its settings again.\n",
     .options = {.rows = rows, .count = ARRAY_LEN(rows)},
     .run = pool_run,
 };

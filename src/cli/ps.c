@@ -134,6 +134,7 @@ static int ps_run(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(ps) = {
     .name = "ps",
+    .group = CLI_SANDBOXES,
     .summary = "list a server's sandboxes",
     .options = {.rows = rows, .count = ARRAY_LEN(rows)},
     .help = "The server is CROFT_HOST (http://HOST:PORT or unix:/PATH), else the one of this\n"

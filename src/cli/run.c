@@ -80,8 +80,7 @@ static const struct cfg_row rows[] = {
     CFG_BOOL(run_options, discard, "discard", false, "Throw changes away without a word."),
     CFG_BOOL(run_options, no_new_privs, "no-new-privs", false,
              "sudo and set-uid programs gain nothing inside."),
-    CFG_BOOL(run_options, tty, "tty", true,
-             "No terminal of its own inside, even when there is one here."),
+    CFG_BOOL(run_options, tty, "tty", true, "Do not allocate a terminal."),
     CFG_BOOL(run_options, json, "json", false,
              "At the end, an object about the run on standard error."),
 };
@@ -546,6 +545,7 @@ static int run_command(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(run_command) = {
     .name = "run",
+    .group = CLI_HERE,
     .summary = "run a command, or a shell, in a sandbox of its own",
     .usage = "[FLAG ...] [-- COMMAND ...]",
     .help =

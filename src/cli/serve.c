@@ -206,8 +206,9 @@ static int cli_serve_run(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(serve_begin) = {
     .name = "serve",
+    .group = CLI_SERVER,
     .summary = "serve the Runtime API: sandboxes for agents, over HTTP",
-    .usage = "[--listen ADDRESS:PORT] [--state DIR] [--api-key-file FILE] [--backend NAME]",
+    .usage = "[--listen ADDRESS:PORT] [--state DIR] [OPTION ...]",
     .help =
         "Prints its address when it is ready. Without a key it listens on loopback only and\n"
         "anybody on this machine may ask; the first key is CROFT_API_KEY or in the file of\n"

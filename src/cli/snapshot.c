@@ -300,6 +300,7 @@ static int snapshot_run(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(snapshot) = {
     .name = "snapshot",
+    .group = CLI_HERE,
     .summary = "keep the state of a sandbox's files, to go on from there",
     .usage = "take [SANDBOX] | ls | rm SNAPSHOT ...",
     .help =

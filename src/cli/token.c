@@ -315,6 +315,7 @@ static int token_run(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(token) = {
     .name = "token",
+    .group = CLI_SERVER,
     .summary = "make, list and revoke the keys of a server",
     .usage = "create NAME | ls | rm KEY ...",
     .help = "A running server is asked (CROFT_HOST, CROFT_API_KEY; else the socket in the state\n"
@@ -322,8 +323,9 @@ CLI_COMMAND(token) = {
             "the scope admin: from then on every request needs a key. What was started without\n"
             "one is key 'default's: name the first so to have it. A name is used once, also\n"
             "after it was revoked, because runtimes belong to it; a server keeps 10,000, with\n"
-            "these. A key that only looks:\n"
-            "croft token create watch --of build --scope read",
+            "these. A key that only reads:\n"
+            "\n"
+            "  croft token create watch --of build --scope read",
     .options = {rows, ARRAY_LEN(rows), NULL},
     .run = token_run,
 };

@@ -39,6 +39,7 @@ static int version_run(struct cli *cli, int argc, char **argv)
 
 CLI_COMMAND(version) = {
     .name = "version",
+    .group = CLI_PROGRAMS,
     .summary = "print the version",
     .usage = "[--json]",
     .options = {rows, ARRAY_LEN(rows), NULL},

@@ -45,27 +45,31 @@ OWNABLE(exec)
 
 /* For --help, of the guest and of the host's command. */
 #define EXEC_OPTIONS                                                                               \
-    "  PORT                TCP port; on loopback, or everywhere when SESSION_API_KEY is set\n"     \
-    "  ADDRESS             127.0.0.1:60000, unix:/path, or fd:3 for a socket that is passed in\n"  \
-    "  --working-dir DIR   absolute; where shells start; made if missing [the current "            \
-    "directory]\n"                                                                                 \
-    "  --username NAME     who commands run as; root makes the user if it is missing and gives "   \
-    "it\n"                                                                                         \
-    "                      the working directory; others can name only themselves [as this "       \
-    "runs]\n"                                                                                      \
+    "  PORT                TCP port; on loopback, or everywhere with SESSION_API_KEY\n"            \
+    "  ADDRESS             127.0.0.1:60000, unix:/path, or fd:3 for an open socket\n"              \
+    "  --working-dir DIR   absolute; where shells start; made if missing\n"                        \
+    "                      [the current directory]\n"                                              \
+    "  --username NAME     user of the commands; root makes a missing user and gives\n"            \
+    "                      it the working directory; others can name only themselves\n"            \
+    "                      [the user of this process]\n"                                           \
     "  --user-id N         number of a user that is made; owner of new files [1000]\n"             \
-    "  --user USER[:GROUP] who commands run as, names or numbers; nobody is made\n"                \
-    "  --git-user-name NAME, --git-user-email ADDRESS   of commits, into ~/.gitconfig\n"           \
-    "  --plugins NAME ...  jupyter, agent_skills, vscode [the first two, started by use]\n"        \
-    "  --no-enable-browser, --enable-browser, --browsergym-eval-env ID   accepted, not used yet\n" \
+    "  --user USER[:GROUP] user of the commands, by name or number; none is made\n"                \
+    "  --git-user-name NAME, --git-user-email ADDRESS\n"                                           \
+    "                      of commits, written into ~/.gitconfig\n"                                \
+    "  --plugins NAME ...  jupyter, agent_skills, vscode\n"                                        \
+    "                      [the first two, started when first used]\n"                             \
+    "  --no-enable-browser, --enable-browser, --browsergym-eval-env ID\n"                          \
+    "                      accepted, not used yet\n"                                               \
     "  --ready-fd N        an open descriptor: gets one byte when the server listens\n"            \
-    "  --viewer-url FILE   tells where the file viewer listens; '' for no viewer\n"                \
+    "  --viewer-url FILE   gets the address of the file viewer; '' for no viewer\n"                \
     "                      [/tmp/oh-server-url]\n"                                                 \
-    "\nenvironment: SESSION_API_KEY, NO_CHANGE_TIMEOUT_SECONDS [10], LOG_LEVEL [INFO],\n"          \
+    "\nenvironment:\n"                                                                             \
+    "  SESSION_API_KEY, NO_CHANGE_TIMEOUT_SECONDS [10], LOG_LEVEL [INFO],\n"                       \
     "  SU_TO_USER [true], SANDBOX_GROUP_ID [root], RUNTIME_MEMORY_MONITOR [false],\n"              \
-    "  INIT_PLUGIN_TIMEOUT [120], CROFT_KERNEL (a kernel by name), VSCODE_PORT, CROFT_VSCODE,\n"   \
-    "  ENABLE_AUTO_LINT [false]: edits say what they broke\n"                                      \
-    "\nexit: 0 stopped by a signal, 2 bad argument, 3 could not start, 1 any other failure\n"
+    "  INIT_PLUGIN_TIMEOUT [120], CROFT_KERNEL (a kernel by name), VSCODE_PORT,\n"                 \
+    "  CROFT_VSCODE, ENABLE_AUTO_LINT [false]: edits say what they broke\n"                        \
+    "\nexit:\n"                                                                                    \
+    "  0 stopped by a signal, 1 failed, 2 bad argument, 3 could not start\n"
 
 /* "action-server" and what follows it on the command line; gives the exit code. Also understands
  * the line foreign clients send (python -u -m openhands.runtime.action_execution_server …). */
