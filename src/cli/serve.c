@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "host/config/settings.h"
-#include "host/serve/server.h"
+#include "host/server/server.h"
 #include "sandbox/backend.h"
 
 #define KEY_BYTES 4096

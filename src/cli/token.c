@@ -16,7 +16,7 @@
 #include "cli/things.h"
 #include "host/keys/keys.h"
 #include "host/launcher/drop.h"
-#include "host/serve/layout.h"
+#include "host/server/layout.h"
 #include "host/store/store.h"
 #include "loop/loop.h"
 #include "net/listen.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "host/launcher/launcher.h"
-#include "host/serve/layout.h"
+#include "host/server/layout.h"
 #include "sandbox/backend.h"
 
 struct settings;

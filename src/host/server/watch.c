@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* watch.c — see watch.h. */
-#include "host/serve/watch.h"
+#include "host/server/watch.h"
 
 #include <stdio.h>
 #include <string.h>

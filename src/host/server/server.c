@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* server.c — see server.h. */
-#include "host/serve/server.h"
+#include "host/server/server.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -20,12 +20,12 @@
 #include "host/proxy/proxy.h"
 #include "host/runtime/api.h"
 #include "host/runtime/runtime.h"
-#include "host/serve/backing.h"
-#include "host/serve/launch.h"
-#include "host/serve/layout.h"
-#include "host/serve/machine.h"
-#include "host/serve/pools.h"
-#include "host/serve/watch.h"
+#include "host/server/backing.h"
+#include "host/server/launch.h"
+#include "host/server/layout.h"
+#include "host/server/machine.h"
+#include "host/server/pools.h"
+#include "host/server/watch.h"
 #include "host/store/store.h"
 #include "host/tree/tree.h"
 #include "host/v1/v1.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* backing.c — see backing.h. */
-#include "host/serve/backing.h"
+#include "host/server/backing.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "host/config/settings.h"
 #include "host/proxy/proxy.h"
-#include "host/serve/layout.h"
+#include "host/server/layout.h"
 #include "host/tls/tls.h"
 
 bool backing_is_native(const struct settings *s)

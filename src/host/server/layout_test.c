@@ -5,7 +5,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "host/serve/layout.h"
+#include "host/server/layout.h"
 #include "test/test.h"
 
 TEST(server_state_below_a_directory_that_is_missing_can_be_reached_by_its_user)

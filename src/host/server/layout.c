@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* layout.c — see layout.h. */
-#include "host/serve/layout.h"
+#include "host/server/layout.h"
 
 #include <errno.h>
 #include <fcntl.h>

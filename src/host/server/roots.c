@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* roots.c — see roots.h. */
-#include "host/serve/roots.h"
+#include "host/server/roots.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* launch.c — see launch.h. */
-#include "host/serve/launch.h"
+#include "host/server/launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include "host/launcher/launcher.h"
 #include "host/launcher/layers.h"
 #include "host/launcher/slice.h"
-#include "host/serve/roots.h"
+#include "host/server/roots.h"
 
 #define ENDING_MOST 256 /* that are not gone yet: the server's own bound is the one people meet */
 #define SPARES      16

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* machine.c — see machine.h. */
-#include "host/serve/machine.h"
+#include "host/server/machine.h"
 
 #include <arpa/inet.h>
 #include <sys/resource.h>

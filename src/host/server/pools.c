@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pools.c — see pools.h. */
-#include "host/serve/pools.h"
+#include "host/server/pools.h"
 
 #include "host/config/settings.h"
 #include "host/runtime/pool.h"
-#include "host/serve/backing.h"
+#include "host/server/backing.h"
 
 fallible pools_open(struct manager *m, const struct settings *settings)
 {
