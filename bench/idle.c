@@ -84,7 +84,7 @@ static int serve(void)
     must(loop_new(&clock_system, &loop));
     must(net_new(loop, &net));
     router = router_new(NULL);
-    router_add(router, routes, 1);
+    router_add(router, routes, 1, NULL);
     sc.router = router;
     must(http_server_new(net, &sc, &server));
     must(listen_open(STR("127.0.0.1:0"), &fd));

@@ -134,7 +134,7 @@ static pid_t start_server(void)
     open_net(&loop, &net);
     struct router *router = router_new(NULL);
     struct http_server *server;
-    router_add(router, routes, ARRAY_LEN(routes));
+    router_add(router, routes, ARRAY_LEN(routes), NULL);
     kit_must(http_server_new(net, &(struct http_server_config){.router = router}, &server));
     kit_must(http_server_listen(server, fd));
     kit_must(loop_run(loop));

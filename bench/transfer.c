@@ -83,10 +83,9 @@ static _Noreturn void serve(int listener, int report)
 
     must(loop_new(&clock_system, &loop), "loop");
     must(net_new(loop, &net), "net");
-    transfer_add_routes(router);
-    router_add(router, plain, 1);
-    must(http_server_new(net, &(struct http_server_config){.router = router, .app = &t}, &server),
-         "server");
+    transfer_add_routes(router, &t);
+    router_add(router, plain, 1, &t);
+    must(http_server_new(net, &(struct http_server_config){.router = router}, &server), "server");
     must(http_server_listen(server, listener), "listen");
     must(loop_signal_start(loop, &term, SIGTERM, on_term), "signal");
     must(loop_run(loop), "run");

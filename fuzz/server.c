@@ -43,7 +43,7 @@ static fallible json(struct http_req *req)
 
 static void on_gone(struct http_req *req)
 {
-    struct world *w = req->app;
+    struct world *w = req->owner;
 
     if (w->held == req)
         w->held = NULL;
@@ -71,7 +71,7 @@ static fallible up(struct http_req *req)
 
 static fallible on_slow_body(struct http_req *req, struct str piece)
 {
-    struct world *w = req->app;
+    struct world *w = req->owner;
 
     w->held = req; /* answered by the driver */
     if (piece.len)
@@ -81,7 +81,7 @@ static fallible on_slow_body(struct http_req *req, struct str piece)
 
 static fallible slow(struct http_req *req)
 {
-    struct world *w = req->app;
+    struct world *w = req->owner;
 
     w->held = req;
     req->on_body = on_slow_body;
@@ -143,7 +143,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct world w = {.clock = {world_now, world_now}, .now_ns = 1000 * NS_PER_S};
     struct router_config rc = {
         .collapse_slashes = size & 1, .redirect_slashes = size & 2, .cors_localhost = true};
-    struct http_server_config sc = {.app = &w, .access_log = true};
+    struct http_server_config sc = {.access_log = true};
     struct http_server *server;
     struct net *net;
     int pair[2];
@@ -154,7 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (loop_new(&w.clock, &w.loop) || net_new(w.loop, &net))
         abort();
     struct router *router = router_new(&rc);
-    router_add(router, routes, ARRAY_LEN(routes));
+    router_add(router, routes, ARRAY_LEN(routes), &w);
     sc.router = router;
     if (http_server_new(net, &sc, &server) ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) ||

@@ -12,9 +12,9 @@
 #include "net/listen.h"
 #include "test/test.h"
 
-static fallible main_intercept(struct http_req *req, const struct route **ret_route)
+static fallible main_intercept(void *kit, struct http_req *req, const struct route **ret_route)
 {
-    struct pkit *k = req->app;
+    struct pkit *k = kit;
 
     return proxy_intercept(k->proxy, req, ret_route);
 }
@@ -40,7 +40,7 @@ static fallible tell(struct http_req *req)
 
 static void on_held_gone(struct http_req *req)
 {
-    struct pkit *k = req->app;
+    struct pkit *k = req->owner;
 
     k->gone++;
     for (unsigned i = 0; i < k->held_count; i++)
@@ -51,14 +51,14 @@ static void on_held_gone(struct http_req *req)
 
 static void on_held_hangup(struct http_req *req)
 {
-    struct pkit *k = req->app;
+    struct pkit *k = req->owner;
 
     k->hangups++;
 }
 
 static fallible hold(struct http_req *req)
 {
-    struct pkit *k = req->app;
+    struct pkit *k = req->owner;
 
     k->held[k->held_count++] = req;
     req->on_gone = on_held_gone;
@@ -73,7 +73,7 @@ void pkit_answer_held(struct pkit *k, unsigned i)
 
 static fallible on_take_body(struct http_req *req, struct str piece)
 {
-    struct pkit *k = req->app;
+    struct pkit *k = req->owner;
 
     k->taken_bytes += piece.len;
     if (!piece.len)
@@ -84,7 +84,7 @@ static fallible on_take_body(struct http_req *req, struct str piece)
 
 static void on_take_gone(struct http_req *req)
 {
-    struct pkit *k = req->app;
+    struct pkit *k = req->owner;
 
     k->gone++;
     http_reply_abort(req);
@@ -92,7 +92,7 @@ static void on_take_gone(struct http_req *req)
 
 static fallible take_in(struct http_req *req)
 {
-    struct pkit *k = req->app;
+    struct pkit *k = req->owner;
 
     k->taken_bytes = 0;
     req->on_body = on_take_body;
@@ -151,11 +151,11 @@ static const struct route routes[] = {
 
 static void open_inside(struct pkit *k)
 {
-    struct http_server_config sc = {.app = k};
+    struct http_server_config sc = {0};
     int fd;
 
     k->router = router_new(NULL);
-    router_add(k->router, WEB_ROUTES(routes));
+    router_add(k->router, WEB_ROUTES(routes), k);
     sc.router = k->router;
     CHECK_OK(http_server_new(k->web.net, &sc, &k->inside));
     CHECK_OK(listen_open(str_of(k->path), &fd));
@@ -165,7 +165,7 @@ static void open_inside(struct pkit *k)
 void pkit_open(struct pkit *k, const struct proxy_config *config, const struct raw_script *scripts,
                size_t count)
 {
-    struct http_server_config sc = {.app = k, .intercept = main_intercept};
+    struct http_server_config sc = {.ctx = k, .intercept = main_intercept};
     struct proxy_config pc = config ? *config : (struct proxy_config){0};
 
     *k = (struct pkit){0};

@@ -28,7 +28,7 @@ static void put_object(struct world *w, const char *state, char *out, size_t siz
 
 static fallible serve_scripted(struct http_req *req)
 {
-    struct world *w = req->app;
+    struct world *w = req->owner;
     const struct answer *a = w->script;
     char line[200], body[600];
     struct str key = http_req_header(req, STR("X-API-Key"));
@@ -71,7 +71,7 @@ static fallible serve_scripted(struct http_req *req)
 
 static fallible serve_alive(struct http_req *req)
 {
-    struct world *w = req->app;
+    struct world *w = req->owner;
 
     CHECK_INT(http_req_header(req, STR("X-API-Key")).len, 0); /* the server's, not the sandbox's */
     if (w->alive++ == 0 && w->plain_alive)
@@ -82,7 +82,7 @@ static fallible serve_alive(struct http_req *req)
 
 static fallible serve_command(struct http_req *req)
 {
-    struct world *w = req->app;
+    struct world *w = req->owner;
 
     if (w->commands)
         return err_new(ERR_BUSY, "paused");
@@ -94,7 +94,7 @@ static fallible serve_command(struct http_req *req)
 
 static fallible serve_health(struct http_req *req)
 {
-    const struct world *w = req->app;
+    const struct world *w = req->owner;
 
     if (w->croft)
         http_reply_header(req, STR("Server"), STR("croft"));
@@ -128,7 +128,7 @@ void world_listen(struct world *w)
 
 void world_open(struct world *w, const struct answer *script)
 {
-    struct http_server_config server = {.app = w};
+    struct http_server_config server = {.ctx = w};
 
     w->script = script;
     web_open(&w->web, WEB_ROUTES(routes), NULL, &server);

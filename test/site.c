@@ -150,7 +150,7 @@ void site_open(struct site *site, const struct http_limits *limits)
     CHECK_OK(loop_new(&clock_system, &site->loop));
     CHECK_OK(net_new(site->loop, &site->net));
     site->router = router_new(NULL);
-    router_add(site->router, routes, ARRAY_LEN(routes));
+    router_add(site->router, routes, ARRAY_LEN(routes), site);
     CHECK_OK(
         tls_server_new(&(struct tls_config){site->cert.certificate, site->cert.key}, &site->tls));
     struct http_server_config config = {

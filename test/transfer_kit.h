@@ -14,7 +14,7 @@ struct kit {
 
 __attribute__((unused)) static void kit_open_web(struct kit *k, bool bounded)
 {
-    struct http_server_config config = {.app = k};
+    struct http_server_config config = {.ctx = &k->transfer};
 
     k->transfer = (struct transfer){
         .work_dir = test_dir(), .root_fd = -1, .uid = (uid_t)-1, .gid = (gid_t)-1};
@@ -23,8 +23,8 @@ __attribute__((unused)) static void kit_open_web(struct kit *k, bool bounded)
         k->transfer.root_fd = kit_dir();
     }
     web_open(&k->web, NULL, 0, NULL, &config);
-    transfer_add_routes(k->web.router);
-    transfer_add_viewer_routes(k->web.router);
+    transfer_add_routes(k->web.router, &k->transfer);
+    transfer_add_viewer_routes(k->web.router, &k->transfer);
 }
 
 __attribute__((unused)) static struct web_answer kit_send(struct kit *k, struct str request)

@@ -30,7 +30,7 @@ void web_open(struct web *w, const struct route *routes, size_t count,
     CHECK_OK(loop_new(&w->clock, &w->loop));
     CHECK_OK(net_new(w->loop, &w->net));
     w->router = router_new(rc);
-    router_add(w->router, routes, count);
+    router_add(w->router, routes, count, config.ctx);
     config.router = w->router;
     CHECK_OK(http_server_new(w->net, &config, &w->server));
 }

@@ -32,7 +32,7 @@ struct web_answer {
 };
 
 #define WEB_ROUTES(routes) routes, ARRAY_LEN(routes)
-/* rc and sc may be NULL; router and clock of sc are filled in. */
+/* rc and sc may be NULL; router and clock of sc are filled in. Its ctx owns the routes. */
 void web_open(struct web *w, const struct route *routes, size_t count,
               const struct router_config *rc, const struct http_server_config *sc);
 void web_close(struct web *w);

@@ -76,7 +76,7 @@ TEST(token_command_changes_the_database_when_no_server_runs)
 }
 
 struct site {
-    struct face face;
+    struct keys *keys;
     struct store *store;
     struct loop *loop;
 };
@@ -92,13 +92,13 @@ static _Noreturn void serve(const char *state, int ready)
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     log_setup(2, LOG_OFF, LOG_TEXT);
-    router_add(router, keys_routes, keys_route_count);
     CHECK_OK(loop_new(&clock_system, &s.loop));
     CHECK_OK(net_new(s.loop, &net));
     snprintf(path, sizeof path, "%s/croft.db", state);
     CHECK_OK(store_open(s.loop, path, &s.store));
-    CHECK_OK(keys_open(s.store, &s.face.keys));
-    struct http_server_config c = {.router = router, .app = &s.face};
+    CHECK_OK(keys_open(s.store, &s.keys));
+    router_add(router, keys_routes, keys_route_count, s.keys);
+    struct http_server_config c = {.router = router};
     CHECK_OK(http_server_new(net, &c, &server));
     snprintf(path, sizeof path, "unix:%s/server/api.sock", state);
     CHECK_OK(listen_open(str_of(path), &fd));

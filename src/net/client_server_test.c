@@ -43,7 +43,7 @@ static void on_echo_gone(struct http_req *req)
 
 static fallible on_echo_body(struct http_req *req, struct str piece)
 {
-    struct pair *p = req->app;
+    struct pair *p = req->owner;
 
     if (piece.len == 0) {
         http_reply_end(req);
@@ -143,8 +143,8 @@ static void pair_init(struct pair *p, const char *address)
     CHECK_OK(loop_new(&clock_system, &p->loop));
     CHECK_OK(net_new(p->loop, &p->net));
     p->router = router_new(&(struct router_config){0});
-    router_add(p->router, routes, ARRAY_LEN(routes));
-    struct http_server_config config = {.router = p->router, .app = p};
+    router_add(p->router, routes, ARRAY_LEN(routes), p);
+    struct http_server_config config = {.router = p->router};
     CHECK_OK(http_server_new(p->net, &config, &p->server));
     CHECK_OK(listen_open(str_of(address), &fd));
     CHECK_OK(listen_name(fd, false, p->url, sizeof p->url));

@@ -27,7 +27,6 @@ static struct request *request_new(struct conn *c)
     }
     r->conn = c;
     r->pub.server = s;
-    r->pub.app = s->config.app;
     r->pub.tag = c->tag;
     r->start_ns = loop_now_ns(net_loop(s->net));
     list_add(&s->requests, &r->link);
@@ -235,7 +234,7 @@ static fallible route_request(struct conn *c, struct request *r)
     const struct http_head *head = &r->pub.head;
 
     if (config->intercept)
-        TRY(config->intercept(&r->pub, &r->route));
+        TRY(config->intercept(config->ctx, &r->pub, &r->route));
     if (!r->route) {
         if (config->local_names)
             TRY(local_check(&r->pub));

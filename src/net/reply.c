@@ -131,7 +131,7 @@ static void tell_answer(const struct request *r)
     /* Of now: the turn it came in may be the one it is answered in. */
     uint64_t ns = clock_mono_ns(loop_clock(net_loop(s->net))) - r->start_ns;
     if (s->config.on_answer)
-        s->config.on_answer(&r->pub, r->status, ns);
+        s->config.on_answer(s->config.ctx, &r->pub, r->status, ns);
     if (s->config.access_log)
         log_info("request", KV("method", r->pub.head.method), KV("path", r->pub.path),
                  KV("status", r->status), KV("bytes", r->sent_bytes), KV("ms", (double)ns / 1e6),

@@ -14,6 +14,7 @@
 
 struct entry { /* one method of one path */
     const struct route *route;
+    void *owner;
     struct entry *next;
     struct str names[MAX_PARAMS];
     size_t name_count;
@@ -113,7 +114,7 @@ static struct node *sub_node(struct node **where)
     return *where;
 }
 
-static void add_one(struct router *r, const struct route *route)
+static void add_one(struct router *r, const struct route *route, void *owner)
 {
     struct str rest = str_of(route->pattern), segment;
     struct node *n = &r->root;
@@ -136,14 +137,15 @@ static void add_one(struct router *r, const struct route *route)
     for (const struct entry *other = n->entries; other; other = other->next)
         assert(strcmp(other->route->method, route->method) != 0);
     e->route = route;
+    e->owner = owner;
     e->next = n->entries;
     n->entries = e;
 }
 
-void router_add(struct router *r, const struct route *routes, size_t count)
+void router_add(struct router *r, const struct route *routes, size_t count, void *owner)
 {
     for (size_t i = 0; i < count; i++)
-        add_one(r, &routes[i]);
+        add_one(r, &routes[i], owner);
 }
 
 struct match {
@@ -346,7 +348,7 @@ fallible router_find(const struct router *r, struct http_req *req, const struct 
         return m.error;
     const struct entry *e = n ? router_pick(n, req->head.method) : NULL;
     if (!e) /* what is there and what is not is nobody's business without a key */
-        TRY(r->config.auth ? r->config.auth(req) : NULL);
+        TRY(r->config.auth ? r->config.auth(r->config.ctx, req) : NULL);
     if (!n && router_redirect(r, req, &m))
         return NULL;
     if (!n)
@@ -356,6 +358,7 @@ fallible router_find(const struct router *r, struct http_req *req, const struct 
         return err_new(ERR_METHOD, "Method Not Allowed");
     }
     TRY(set_params(req, e, &m));
+    req->owner = e->owner;
     *ret_route = e->route;
     return NULL;
 }
@@ -364,5 +367,5 @@ fallible router_check_auth(const struct router *r, struct http_req *req, const s
 {
     if (!r->config.auth || (route->flags & ROUTE_OPEN))
         return NULL;
-    return r->config.auth(req);
+    return r->config.auth(r->config.ctx, req);
 }

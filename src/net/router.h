@@ -27,9 +27,11 @@ struct route {
 };
 
 struct router_config {
-    fallible (*auth)(struct http_req *req); /* also asked before 404 and 405; NULL: all is open */
-    const char *const *cors_origins;        /* NULL-terminated; "*" allows all; NULL: no CORS */
-    bool cors_localhost;                    /* http(s)://localhost:* and 127.0.0.1:* too */
+    /* Also asked before 404 and 405; NULL: all is open. */
+    fallible (*auth)(void *ctx, struct http_req *req);
+    void *ctx;
+    const char *const *cors_origins; /* NULL-terminated; "*" allows all; NULL: no CORS */
+    bool cors_localhost;             /* http(s)://localhost:* and 127.0.0.1:* too */
     bool cors_credentials;
     bool collapse_slashes; /* "//a///b" is "/a/b" */
     bool redirect_slashes; /* 307 to the form with or without the last slash, if that exists */
@@ -38,11 +40,11 @@ struct router_config {
 struct router *router_new(const struct router_config *config);
 void router_free(struct router *r);
 OWNABLE(router)
-void router_add(struct router *r, const struct route *routes,
-                size_t count); /* asserts on clashes */
+/* Their handlers find the owner as req->owner. Asserts on clashes. */
+void router_add(struct router *r, const struct route *routes, size_t count, void *owner);
 
-/* Used by the server: finds the route and fills params, or answers 404, 405, CORS preflight itself
- * (then *ret_route is NULL). */
+/* Used by the server: finds the route, fills params and owner, or answers 404, 405, CORS preflight
+ * itself (then *ret_route is NULL). */
 fallible router_find(const struct router *r, struct http_req *req, const struct route **ret_route);
 fallible router_check_auth(const struct router *r, struct http_req *req, const struct route *route);
 /* Headers that every answer to this request carries (CORS). */

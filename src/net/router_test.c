@@ -219,8 +219,31 @@ TEST(another_method_is_405_with_what_is_allowed)
     web_close(&w);
 }
 
-static fallible only_with_key(struct http_req *req)
+static fallible name_owner(struct http_req *req)
 {
+    http_reply(req, 200, STR("text/plain"), str_of(req->owner));
+    return NULL;
+}
+
+TEST(a_handler_finds_the_owner_its_route_was_added_for)
+{
+    static const struct route first[] = {{"GET", "/x/{id}", name_owner}, {"PUT", "/y", name_owner}};
+    static const struct route second[] = {{"GET", "/y", name_owner}};
+    char one[] = "one", two[] = "two";
+    struct web w;
+
+    web_open(&w, NULL, 0, NULL, NULL);
+    router_add(w.router, first, ARRAY_LEN(first), one);
+    router_add(w.router, second, ARRAY_LEN(second), two);
+    CHECK_STR(ask(&w, "GET", "/x/1", "").body, "one");
+    CHECK_STR(ask(&w, "PUT", "/y", "").body, "one");
+    CHECK_STR(ask(&w, "GET", "/y", "").body, "two");
+    web_close(&w);
+}
+
+static fallible only_with_key(void *ctx, struct http_req *req)
+{
+    (void)ctx;
     if (str_eq(http_req_header(req, STR("x-key")), STR("sesame")))
         return NULL;
     http_reply_header(req, STR("www-authenticate"), STR("Bearer"));

@@ -35,14 +35,15 @@ struct http_limits {       /* zero: the default */
 
 struct http_server_config {
     const struct router *router;
-    void *app; /* handlers find it as req->app */
     struct http_limits limits;
+    void *ctx; /* of the two hooks below */
     /* Asked before anything else is looked at, Host included; what it gives is the request's route,
-     * and no auth is asked. NULL or nothing given: the router decides. */
-    fallible (*intercept)(struct http_req *req, const struct route **ret_route);
+     * its owner is in req->owner, and no auth is asked. NULL or nothing given: the router decides.
+     */
+    fallible (*intercept)(void *ctx, struct http_req *req, const struct route **ret_route);
     bool access_log;
     /* Every answer of a handler, when it is complete: for counting. May be NULL. */
-    void (*on_answer)(const struct http_req *req, int status, uint64_t ns);
+    void (*on_answer)(void *ctx, const struct http_req *req, int status, uint64_t ns);
     bool local_names;        /* Host and Origin must be names of this machine, see local.h */
     const char *server_name; /* Server: header; NULL: none */
     /* TLS or another filter for accepted connections; NULL: plain */
@@ -79,7 +80,7 @@ struct http_req {
     struct str body; /* whole, for routes that do not stream it */
     struct arena arena;
     struct http_server *server;
-    void *app;
+    void *owner;    /* of the route, see router_add() */
     void *user;     /* the handler's own */
     struct str id;  /* of the request, given by who serves; .p NULL: see http_req_id */
     uint64_t tag;   /* of the listener; 0: none was given */

@@ -50,14 +50,16 @@ static fallible be_busy_long(struct http_req *req)
     return err_again(err_new(ERR_BUSY, "not now"), 30);
 }
 
-static fallible refuse_all(struct http_req *req)
+static fallible refuse_all(void *ctx, struct http_req *req)
 {
+    (void)ctx;
     (void)req;
     return err_new(ERR_UNAUTHORIZED, "no");
 }
 
-static fallible intercept(struct http_req *req, const struct route **ret_route)
+static fallible intercept(void *ctx, struct http_req *req, const struct route **ret_route)
 {
+    (void)ctx;
     static const struct route ours = {.handle = say_tag, .flags = ROUTE_STREAM};
 
     if (str_eq(req->path, STR("/bad")))

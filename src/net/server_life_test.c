@@ -188,8 +188,9 @@ static struct counted {
     uint64_t last_ns;
 } counted;
 
-static void on_counted_answer(const struct http_req *req, int status, uint64_t ns)
+static void on_counted_answer(void *ctx, const struct http_req *req, int status, uint64_t ns)
 {
+    (void)ctx;
     CHECK_STR(req->head.method, "GET");
     counted = (struct counted){counted.answers + 1, status, ns};
 }

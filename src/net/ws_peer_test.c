@@ -47,7 +47,7 @@ static const struct ws_events echo_events = {.on_message = on_message, .on_close
 
 static fallible handle_echo(struct http_req *req)
 {
-    struct ws_rig *r = req->app;
+    struct ws_rig *r = req->owner;
 
     TRY(ws_accept(req, &r->config, &echo_events, r, &r->ws));
     r->opened++;
@@ -66,8 +66,8 @@ void ws_rig_init(struct ws_rig *r)
     CHECK_OK(loop_new(&clock_system, &r->loop));
     CHECK_OK(net_new(r->loop, &r->net));
     r->router = router_new(&(struct router_config){0});
-    router_add(r->router, routes, ARRAY_LEN(routes));
-    struct http_server_config config = {.router = r->router, .app = r};
+    router_add(r->router, routes, ARRAY_LEN(routes), r);
+    struct http_server_config config = {.router = r->router};
     CHECK_OK(http_server_new(r->net, &config, &r->server));
 }
 

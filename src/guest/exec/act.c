@@ -292,7 +292,7 @@ fallible act_handle(struct http_req *req)
 
 fallible act_handle_run(struct http_req *req, struct str shell)
 {
-    struct exec *exec = req->app;
+    struct exec *exec = req->owner;
     struct entry *e;
     struct wire_problem problem = {0};
     uint8_t digest[SHA256_LEN];

@@ -30,6 +30,11 @@
 #define BODY_BYTES (128u << 20)
 #define REST_MS    1000
 
+struct exec *exec_of(const struct http_req *req)
+{
+    return req->owner;
+}
+
 static fallible handle_alive(struct http_req *req)
 {
     http_reply_json(req, 200, STR("{\"status\":\"ok\"}"));
@@ -101,11 +106,11 @@ static void on_settled(struct loop_later *l)
 
 ROWS_OF(exec_parts, struct exec_part)
 
-static void add_parts(struct router *router)
+static void add_parts(struct exec *e)
 {
     for (size_t i = 0; i < ROWS_LEN(exec_parts); i++)
         if (ROWS_AT(exec_parts, i)->add_routes)
-            ROWS_AT(exec_parts, i)->add_routes(router);
+            ROWS_AT(exec_parts, i)->add_routes(e);
 }
 
 static fallible begin_parts(struct exec *e, bool late)
@@ -129,9 +134,9 @@ static fallible start_parts(struct exec *e)
     return e->starting ? loop_run(e->loop) : NULL;
 }
 
-static fallible check_key(struct http_req *req)
+static fallible check_key(void *exec, struct http_req *req)
 {
-    struct exec *e = req->app;
+    struct exec *e = exec;
     struct str key = http_req_header(req, STR("x-session-api-key"));
 
     if (e->config->session_key.len && !(key.p && hash_equal(key, e->config->session_key)))
@@ -186,7 +191,7 @@ static fallible open_door(const struct exec *e, int *ret_fd)
 /* Takes the socket over, on failure too. A page that a browser here shows counts as elsewhere. */
 static fallible take_requests(struct exec *e, int fd)
 {
-    struct http_server_config config = {.router = e->router, .app = e};
+    struct http_server_config config = {.router = e->router};
 
     config.local_names = !e->config->session_key.len && !is_unix(fd);
     struct err *error = http_server_new(e->net, &config, &e->server);
@@ -318,9 +323,9 @@ fallible exec_new(struct loop *loop, struct held *held, struct exec **ret_exec)
     e->editor.undo = &e->undo;
     e->start.place = (struct account_place){PASSWD_ETC, "/home"};
     list_init(&e->jobs);
-    e->router = router_new(&(struct router_config){.auth = check_key});
-    router_add(e->router, routes, ARRAY_LEN(routes));
-    add_parts(e->router);
+    e->router = router_new(&(struct router_config){.auth = check_key, .ctx = e});
+    router_add(e->router, routes, ARRAY_LEN(routes), e);
+    add_parts(e);
     e->acts = act_book_new(e);
     struct err *error = net_new(loop, &e->net);
     if (held)

@@ -100,7 +100,7 @@ static struct wire_io info_io(void)
 
 fallible exec_handle_info(struct http_req *req)
 {
-    struct exec *e = req->app;
+    struct exec *e = req->owner;
     uint64_t now = loop_now_ns(e->loop);
     struct wire_server_info info = {
         .uptime = (double)(now - e->start_ns) / 1e9,

@@ -24,7 +24,7 @@ struct spawner;
 struct viewer;
 
 struct exec {
-    struct transfer transfer; /* first: the handlers of transfers see only this */
+    struct transfer transfer;
     const struct exec_config *config;
     struct start start;
     struct loop *loop;
@@ -66,8 +66,8 @@ struct exec {
 
 /* What a build of the server may have or lack: a folder below parts/, ending in its row. */
 struct exec_part {
-    void (*add_routes)(struct router *r); /* each may be NULL */
-    fallible (*start)(struct exec *e);    /* before the server takes requests */
+    void (*add_routes)(struct exec *e); /* each may be NULL */
+    fallible (*start)(struct exec *e);  /* before the server takes requests */
     void (*close)(struct exec *e);
     bool late; /* a claimed sandbox need not have it before the first request that has the key */
 };
@@ -93,6 +93,7 @@ fallible exec_tell_ready(struct exec *e); /* whoever waits for it; once */
 /* info.c */
 struct http_req;
 fallible exec_handle_info(struct http_req *req);
+struct exec *exec_of(const struct http_req *req); /* whose route it came by */
 /* parts/python/python.c: there is a kernel from now on; it is started by its first cell. */
 fallible exec_open_kernel(struct exec *e);
 /* actions/run/exec_shell.c: the default shell is there from start to end; closing ends every one,

@@ -187,7 +187,7 @@ static void plugins_close(struct exec *e)
 
 static fallible handle_plugins(struct http_req *req)
 {
-    const struct plugins *all = ((struct exec *)req->app)->plugins;
+    const struct plugins *all = exec_of(req)->plugins;
     own_done(buf) out;
     struct jw w;
 
@@ -202,11 +202,11 @@ static fallible handle_plugins(struct http_req *req)
     return NULL;
 }
 
-static void plugins_add_routes(struct router *r)
+static void plugins_add_routes(struct exec *e)
 {
     static const struct route routes[] = {{"GET", "/croft/v1/plugins", handle_plugins}};
 
-    router_add(r, routes, ARRAY_LEN(routes));
+    router_add(e->router, routes, ARRAY_LEN(routes), e);
 }
 
 EXEC_PART(plugins) = {

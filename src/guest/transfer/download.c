@@ -119,7 +119,7 @@ fallible transfer_download_files(struct http_req *req)
     if (!str_starts(path, STR("/")))
         return err_new(ERR_INVALID, "Path must be an absolute path");
     transfer_parse_bool(http_req_query(req, "exact"), &exact); /* our own: see zip.h */
-    TRY(open_zip(req->app, path, exact, &zip));
+    TRY(open_zip(req->owner, path, exact, &zip));
     TRY(zip_out_next(zip, piece, sizeof piece, &n));
     put_disposition(req, transfer_base_name(path));
     http_reply_begin(req, 200, STR("application/zip"), HTTP_LENGTH_UNKNOWN);

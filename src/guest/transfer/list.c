@@ -132,7 +132,7 @@ static bool read_path(struct http_req *req, struct str *ret_path)
 
 fallible transfer_list_files(struct http_req *req)
 {
-    const struct transfer *t = req->app;
+    const struct transfer *t = req->owner;
     struct names names = {.arena = &req->arena};
     struct str path;
 
@@ -158,7 +158,7 @@ fallible transfer_list_files(struct http_req *req)
     return reply_names(req, &names);
 }
 
-void transfer_add_routes(struct router *r)
+void transfer_add_routes(struct router *r, struct transfer *t)
 {
     static const struct route routes[] = {
         {"POST", "/list_files", transfer_list_files, 0, 0},
@@ -166,5 +166,5 @@ void transfer_add_routes(struct router *r)
         {"GET", "/download_files", transfer_download_files, 0, 0},
     };
 
-    router_add(r, routes, ARRAY_LEN(routes));
+    router_add(r, routes, ARRAY_LEN(routes), t);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* transfer.h — files in and out of a sandbox over HTTP: listing, upload, download, and the viewer.
  *
- * Any size in constant memory. req->app is a struct transfer, or a struct that begins with one. */
+ * Any size in constant memory. */
 #pragma once
 
 #include <stdbool.h>
@@ -33,8 +33,8 @@ fallible transfer_list_files(struct http_req *req);
 fallible transfer_upload_file(struct http_req *req);
 /* GET /download_files?path=: a zip of the tree or file, made as it is sent. */
 fallible transfer_download_files(struct http_req *req);
-void transfer_add_routes(struct router *r);
+void transfer_add_routes(struct router *r, struct transfer *t);
 
 /* The viewer is a server of its own, on loopback, without a key: GET / and GET /view?path=. */
 fallible transfer_view(struct http_req *req);
-void transfer_add_viewer_routes(struct router *r);
+void transfer_add_viewer_routes(struct router *r, struct transfer *t);

@@ -260,7 +260,7 @@ fallible transfer_upload_file(struct http_req *req)
     if (!in)
         return arena_check(&req->arena);
     *in = (struct incoming){.req = req,
-                            .t = req->app,
+                            .t = req->owner,
                             .loop = net_loop(http_server_net(req->server)),
                             .above = -1,
                             .staging = -1,

@@ -214,7 +214,7 @@ static fallible view_file(struct http_req *req, struct str path)
     struct str name = transfer_base_name(path), ext = view_extension(req, name);
 
     TRY(arena_check(&req->arena));
-    struct err *e = transfer_open(req->app, path, O_RDONLY, &fd);
+    struct err *e = transfer_open(req->owner, path, O_RDONLY, &fd);
     if (e && transfer_is_missing(e)) {
         err_free(e);
         return reply_page(req, 404, "Error: File not found", path, STR(""));
@@ -263,12 +263,12 @@ static fallible viewer_alive(struct http_req *req)
     return NULL;
 }
 
-void transfer_add_viewer_routes(struct router *r)
+void transfer_add_viewer_routes(struct router *r, struct transfer *t)
 {
     static const struct route routes[] = {
         {"GET", "/", viewer_alive, ROUTE_OPEN, 0},
         {"GET", "/view", transfer_view, ROUTE_OPEN, 0},
     };
 
-    router_add(r, routes, ARRAY_LEN(routes));
+    router_add(r, routes, ARRAY_LEN(routes), t);
 }

@@ -14,13 +14,8 @@
 static fallible api_check(struct http_req *req, unsigned scope, struct builds **ret_builds,
                           const struct key **ret_key)
 {
-    const struct face *face = req->app;
-
-    TRY(keys_check(face->keys, req, scope, ret_key));
-    if (!face->builds)
-        return err_new(ERR_UNSUPPORTED, "this server has no store of images");
-    *ret_builds = face->builds;
-    return NULL;
+    *ret_builds = req->owner;
+    return keys_check((*ret_builds)->config.keys, req, scope, ret_key);
 }
 
 /* --- is there such an image? --- */

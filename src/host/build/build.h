@@ -16,6 +16,7 @@
 #include "sandbox/spec.h"
 
 struct builds;
+struct keys;
 struct loop;
 struct sbx_driver;
 struct store;
@@ -31,6 +32,7 @@ struct build_news { /* it was queued, or failed */
 struct builds_config {
     struct loop *loop;
     struct store *store;
+    struct keys *keys;
     struct sbx_driver *driver;
     const char *dir; /* absolute, ours: contexts; sandboxes may mount it for reading */
     struct sbx_limits limits;
@@ -63,6 +65,6 @@ struct builds_waiter {
 void builds_wait(struct builds *b, struct builds_waiter *w);
 void builds_wait_drop(struct builds_waiter *w); /* twice is fine */
 
-/* GET /image_exists, POST /build, GET /build_status; struct face has the builds. */
+/* GET /image_exists, POST /build, GET /build_status; owned by builds. */
 extern const struct route build_routes[];
 extern const size_t build_route_count;

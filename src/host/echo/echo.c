@@ -25,7 +25,7 @@ static fallible handle_alive(struct http_req *req)
 /* A small document built per request: what bench/http asks for. */
 static fallible handle_info(struct http_req *req)
 {
-    struct echo *e = req->app;
+    struct echo *e = req->owner;
     struct jw w;
 
     buf_reset(&e->scratch);
@@ -172,7 +172,7 @@ static void on_late_gone(struct http_req *req)
 
 static fallible handle_late(struct http_req *req)
 {
-    struct echo *e = req->app;
+    struct echo *e = req->owner;
     struct late *l = arena_new(&req->arena, struct late);
     uint64_t ms;
 
@@ -188,7 +188,7 @@ static fallible handle_late(struct http_req *req)
 
 static fallible handle_download(struct http_req *req)
 {
-    struct echo *e = req->app;
+    struct echo *e = req->owner;
     struct str path = http_req_param(req, "path");
     int fd;
 
@@ -208,9 +208,9 @@ static const struct route routes[] = {
     {"GET", "/files/{path...}", handle_download},
 };
 
-static fallible check_key(struct http_req *req)
+static fallible check_key(void *echo, struct http_req *req)
 {
-    struct echo *e = req->app;
+    const struct echo *e = echo;
     struct str key = http_req_header(req, STR("x-api-key"));
 
     if (e->config->key.p && !(key.p && hash_equal(key, e->config->key)))
@@ -302,7 +302,6 @@ static fallible echo_serve_loop(struct echo *e, const struct router *router)
     TRY(net_new(e->loop, &net));
     struct http_server_config config = {
         .router = router,
-        .app = e,
         .access_log = e->config->access_log,
         .filter = e->tls ? tls_server_filter : NULL,
         .filter_ctx = e->tls,
@@ -321,11 +320,11 @@ fallible echo_run(struct loop *loop, const struct echo_config *config)
     static const char *const any[] = {"*", NULL};
     struct echo e = {.loop = loop, .config = config, .dir_fd = -1, .start_ns = loop_now_ns(loop)};
     own(router) router =
-        router_new(&(struct router_config){.auth = check_key, .cors_origins = any});
+        router_new(&(struct router_config){.auth = check_key, .ctx = &e, .cors_origins = any});
 
     buf_init(&e.scratch, 64u << 10);
-    router_add(router, routes, ARRAY_LEN(routes));
-    echo_add_streams(router);
+    router_add(router, routes, ARRAY_LEN(routes), &e);
+    echo_add_streams(router, &e);
     struct err *error = echo_serve_loop(&e, router);
     own_close(e.dir_fd);
     tls_server_free(e.tls);

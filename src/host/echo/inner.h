@@ -21,4 +21,4 @@ struct echo {
 };
 
 /* Uploads, server-sent events and WebSocket echo. */
-void echo_add_streams(struct router *r);
+void echo_add_streams(struct router *r, struct echo *e);

@@ -71,7 +71,7 @@ static fallible on_upload_body(struct http_req *req, struct str piece)
 
 static fallible handle_upload(struct http_req *req)
 {
-    struct echo *e = req->app;
+    struct echo *e = req->owner;
     struct upload *u;
 
     if (e->dir_fd < 0)
@@ -173,7 +173,7 @@ static const struct route routes[] = {
     {"GET", "/ws", handle_ws},
 };
 
-void echo_add_streams(struct router *r)
+void echo_add_streams(struct router *r, struct echo *e)
 {
-    router_add(r, routes, ARRAY_LEN(routes));
+    router_add(r, routes, ARRAY_LEN(routes), e);
 }

@@ -13,11 +13,10 @@
 
 static fallible api_admin(struct http_req *req, struct keys **ret_keys)
 {
-    const struct face *face = req->app;
     const struct key *key;
 
-    *ret_keys = face->keys;
-    return keys_check(face->keys, req, KEY_ADMIN, &key);
+    *ret_keys = req->owner;
+    return keys_check(*ret_keys, req, KEY_ADMIN, &key);
 }
 
 struct lister {

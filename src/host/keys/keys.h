@@ -97,12 +97,6 @@ bool keys_may_act(const struct keys *k, const struct http_req *req);
 fallible keys_check(struct keys *k, struct http_req *req, unsigned scope,
                     const struct key **ret_key);
 
-/* What req->app begins with on the runtime face: the routes of several folders find their own. */
-struct builds;
-struct face {
-    struct keys *keys;
-    struct builds *builds; /* NULL: none */
-};
-/* GET, POST /croft/v1/tokens; DELETE /croft/v1/tokens/{name}; for KEY_ADMIN. */
+/* GET, POST /croft/v1/tokens; DELETE /croft/v1/tokens/{name}; for KEY_ADMIN. Owned by keys. */
 extern const struct route keys_routes[];
 extern const size_t keys_route_count;

@@ -269,7 +269,7 @@ TEST(a_key_without_quotas_has_those_of_the_settings)
 /* --- over HTTP --- */
 
 struct site {
-    struct face face;
+    struct keys *keys;
     struct web web;
     struct store *store;
 };
@@ -278,7 +278,7 @@ static fallible on_make(struct http_req *req)
 {
     const struct key *key;
 
-    TRY(keys_check(((struct face *)req->app)->keys, req, KEY_RUNTIME, &key));
+    TRY(keys_check(((struct site *)req->owner)->keys, req, KEY_RUNTIME, &key));
     http_reply(req, 200, STR("text/plain"), str_of(key->name));
     return NULL;
 }
@@ -287,7 +287,7 @@ static fallible on_look(struct http_req *req)
 {
     const struct key *key;
 
-    TRY(keys_check(((struct face *)req->app)->keys, req, KEY_READ, &key));
+    TRY(keys_check(((struct site *)req->owner)->keys, req, KEY_READ, &key));
     http_reply(req, 200, STR("text/plain"), str_of(key->name));
     return NULL;
 }
@@ -296,22 +296,22 @@ static const struct route site_routes[] = {{"POST", "/make", on_make}, {"GET", "
 
 static void site_start(struct site *s)
 {
-    struct http_server_config c = {.app = &s->face};
+    struct http_server_config c = {.ctx = s};
     char path[512];
 
     log_setup(2, LOG_OFF, LOG_TEXT);
     web_open(&s->web, WEB_ROUTES(site_routes), NULL, &c);
-    router_add(s->web.router, keys_routes, keys_route_count);
     loop_forbid_threads(s->web.loop);
     snprintf(path, sizeof path, "%s/croft.db", test_dir());
     CHECK_OK(store_open(s->web.loop, path, &s->store));
-    CHECK_OK(keys_open(s->store, &s->face.keys));
+    CHECK_OK(keys_open(s->store, &s->keys));
+    router_add(s->web.router, keys_routes, keys_route_count, s->keys);
 }
 
 static void site_finish(struct site *s)
 {
     store_close(s->store);
-    keys_free(s->face.keys);
+    keys_free(s->keys);
     web_close(&s->web);
 }
 

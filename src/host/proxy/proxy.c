@@ -116,7 +116,7 @@ static bool is_of_another(const struct proxy *p, const struct proxy_target *t, s
  * front is taken off: clients find VS Code and workers below it, and others leave it away. */
 static fallible on_listener_request(struct http_req *req)
 {
-    struct proxy *p = req->app;
+    struct proxy *p = req->owner;
     const struct proxy_listener *d = map_get(&p->by_tag, str_n(&req->tag, sizeof req->tag));
     struct proxy_name name = {.service = -1, .path = req->path};
 
@@ -141,12 +141,14 @@ static fallible check_target(const struct http_req *req)
     return name_check_target(req->head.target, http_req_header(req, STR("host")));
 }
 
-static fallible listener_intercept(struct http_req *req, const struct route **ret_route)
+static fallible listener_intercept(void *proxy, struct http_req *req,
+                                   const struct route **ret_route)
 {
     static const struct route route = {.handle = on_listener_request,
                                        .flags = ROUTE_STREAM | ROUTE_OPEN | ROUTE_EXPECT};
 
     request_id_set(req);
+    req->owner = proxy;
     *ret_route = &route;
     return check_target(req);
 }
@@ -205,7 +207,7 @@ fallible proxy_handle(struct proxy *p, struct http_req *req)
 
 static fallible on_main_request(struct http_req *req)
 {
-    return proxy_handle(take(&req->user), req);
+    return proxy_handle(req->owner, req);
 }
 
 fallible proxy_intercept(struct proxy *p, struct http_req *req, const struct route **ret_route)
@@ -218,7 +220,7 @@ fallible proxy_intercept(struct proxy *p, struct http_req *req, const struct rou
     TRY(check_target(req));
     if (find_named(p, req, &n, &t)) {
         request_id_set(req);
-        req->user = p;
+        req->owner = p;
         *ret_route = &route;
     }
     return NULL;
@@ -451,9 +453,9 @@ void proxy_set_state(struct proxy *p, struct proxy_target *t, enum proxy_state s
 
 /* --- the proxy --- */
 
-static void on_listener_answer(const struct http_req *req, int status, uint64_t ns)
+static void on_listener_answer(void *ctx, const struct http_req *req, int status, uint64_t ns)
 {
-    struct proxy *p = req->app;
+    const struct proxy *p = ctx;
 
     p->config.on_answer(p->config.ctx, req, status, ns);
 }
@@ -476,7 +478,7 @@ fallible proxy_new(const struct proxy_config *config, struct proxy **ret_proxy)
     list_init(&p->targets);
     buf_init(&p->scratch, HTTP_MAX_HEAD + 4096);
     struct http_server_config sc = {
-        .app = p,
+        .ctx = p,
         .intercept = listener_intercept,
         .on_answer = config->on_answer ? on_listener_answer : NULL,
         .limits = {.connections = CLIENTS_MAX},

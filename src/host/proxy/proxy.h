@@ -141,7 +141,7 @@ const struct proxy_stats *proxy_stats(const struct proxy *p);
 struct proxy_target *proxy_find(const struct proxy *p, struct str id); /* NULL: no such */
 
 /* For the main server's config.intercept: gives the route of a request that names a sandbox, by
- * Host or path, known or not. Its handler needs no req->app. */
+ * Host or path, known or not. It owns that route. */
 fallible proxy_intercept(struct proxy *p, struct http_req *req, const struct route **ret_route);
 /* The same for a ROUTE_STREAM handler: ERR_NOT_FOUND when the request names none. */
 fallible proxy_handle(struct proxy *p, struct http_req *req);

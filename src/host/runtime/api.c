@@ -13,7 +13,7 @@
 
 static fallible api_check(struct http_req *req, unsigned scope, const struct key **ret_key)
 {
-    return keys_check(face_of(req)->face.keys, req, scope, ret_key);
+    return keys_check(api_of(req)->keys, req, scope, ret_key);
 }
 
 /* --- answers --- */
@@ -23,7 +23,7 @@ static fallible put_as(struct http_req *req, struct jw *w, const struct runtime 
     struct wire_runtime object;
 
     TRY(runtime_describe(r, &req->arena, &object));
-    if (!keys_may_act(face_of(req)->face.keys, req))
+    if (!keys_may_act(api_of(req)->keys, req))
         object.session_api_key = (struct str){0};
     if (!listed)
         object.pod_logs = runtime_last_words(r, &req->arena);
@@ -50,7 +50,7 @@ static fallible handle_start(struct http_req *req)
 
     TRY(asking_new(req, api_put, &a));
     TRY(api_check(req, KEY_RUNTIME, &a->key));
-    manager_expect_start(face_of(req)->manager);
+    manager_expect_start(api_of(req)->manager);
     TRY(body_json(req, &body));
     TRY(wire_decode_start(body, &a->start));
     return asking_start(a);
@@ -66,7 +66,7 @@ static fallible api_ask(struct http_req *req, enum runtime_op op)
     TRY(api_check(req, KEY_RUNTIME, &key));
     TRY(body_json(req, &body));
     TRY(wire_decode_runtime_id(body, &id));
-    struct runtime *r = id.p ? manager_find_id(face_of(req)->manager, key, id) : NULL;
+    struct runtime *r = id.p ? manager_find_id(api_of(req)->manager, key, id) : NULL;
     if (!r)
         return id.p ? not_found(id)
                     : err_new(ERR_NOT_FOUND, "runtime_id is null: there is no such runtime");
@@ -98,7 +98,7 @@ static fallible handle_runtime(struct http_req *req)
     const struct key *key;
 
     TRY(api_check(req, KEY_RUNTIME | KEY_READ, &key));
-    const struct runtime *r = manager_find_id(face_of(req)->manager, key, id);
+    const struct runtime *r = manager_find_id(api_of(req)->manager, key, id);
     return r ? asking_reply(req, api_put, r) : not_found(id);
 }
 
@@ -108,7 +108,7 @@ static fallible handle_session(struct http_req *req)
     const struct key *key;
 
     TRY(api_check(req, KEY_RUNTIME | KEY_READ, &key));
-    const struct runtime *r = manager_find_session(face_of(req)->manager, key, id);
+    const struct runtime *r = manager_find_session(api_of(req)->manager, key, id);
     if (!r)
         return err_new(ERR_NOT_FOUND, "session '" STR_FMT "' not found",
                        STR_ARG(str_first(id, 100)));
@@ -118,7 +118,7 @@ static fallible handle_session(struct http_req *req)
 static fallible put_session(struct http_req *req, struct jw *w, const struct key *key,
                             struct str id, bool *ret_found)
 {
-    const struct runtime *r = manager_find_session(face_of(req)->manager, key, id);
+    const struct runtime *r = manager_find_session(api_of(req)->manager, key, id);
 
     *ret_found = r != NULL;
     return r ? put_as(req, w, r, true) : NULL;
@@ -192,7 +192,7 @@ static fallible handle_list(struct http_req *req)
     jw_init(&l.w, &out, JW_WEB);
     JW_OBJECT(&l.w, NULL) {
         JW_ARRAY(&l.w, "runtimes") {
-            manager_each(face_of(req)->manager, key, false, list_one, &l);
+            manager_each(api_of(req)->manager, key, false, list_one, &l);
         }
         jw_uint(&l.w, "total", l.total);
     }
@@ -220,7 +220,7 @@ static fallible handle_prefix(struct http_req *req)
     TRY(api_check(req, KEY_RUNTIME | KEY_READ, &key));
     jw_init(&w, &out, JW_WEB);
     JW_OBJECT(&w, NULL) {
-        jw_str(&w, "registry_prefix", manager_registry_prefix(face_of(req)->manager));
+        jw_str(&w, "registry_prefix", manager_registry_prefix(api_of(req)->manager));
     }
     http_reply_json(req, 200, buf_str(&out));
     return NULL;
@@ -243,7 +243,7 @@ static fallible handle_warm_configs(struct http_req *req)
     jw_init(&w, &out, JW_WEB);
     JW_OBJECT(&w, NULL) {
         JW_ARRAY(&w, "configs") {
-            pool_each(face_of(req)->manager, put_config, &w);
+            pool_each(api_of(req)->manager, put_config, &w);
         }
     }
     TRY(buf_check(&out));

@@ -6,14 +6,16 @@
 #include "host/keys/keys.h"
 #include "net/router.h"
 
+struct builds;
 struct journal;
 struct manager;
 struct metrics;
 
-/* req->app of the runtime face. */
-struct runtime_face {
-    struct face face; /* first: other folders' routes find their own there */
+/* What the routes below and those of /croft/v1 work with: their owner. */
+struct runtime_api {
+    struct keys *keys;
     struct manager *manager;
+    struct builds *builds;
     struct journal *journal; /* NULL: none */
     struct metrics *metrics; /* NULL: none */
 };

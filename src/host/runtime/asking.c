@@ -51,7 +51,7 @@ fallible asking_new(struct http_req *req, asking_put *put, struct asking **ret_a
 
 static fallible asking_begin(struct asking *a)
 {
-    return manager_start(face_of(a->req)->manager, a->key, &a->start, &a->ask);
+    return manager_start(api_of(a->req)->manager, a->key, &a->start, &a->ask);
 }
 
 /* What it says of itself; of the text of a record. */
@@ -70,10 +70,10 @@ static fallible take_config(struct asking *a, struct str record)
  * events. */
 static fallible begin_when_built(struct asking *a)
 {
-    struct runtime_face *f = face_of(a->req);
+    struct runtime_api *f = api_of(a->req);
 
     if (manager_build_wait_ms(f->manager))
-        return manager_start_when_built(f->manager, a->key, &a->start, f->face.builds, &a->ask);
+        return manager_start_when_built(f->manager, a->key, &a->start, f->builds, &a->ask);
     return err_new(ERR_BUSY,
                    "image: '" STR_FMT "' is being built: start it when /build_status says SUCCESS",
                    STR_ARG(str_first(a->start.image, 200)));
@@ -86,7 +86,7 @@ static void on_image(void *arg, const char *record, size_t count, const struct e
     struct err *e = NULL;
     bool missing = why && (err_code(why) == ERR_NOT_FOUND || err_code(why) == ERR_INVALID);
 
-    bool building = missing && builds_under_way(face_of(a->req)->face.builds, a->start.image);
+    bool building = missing && builds_under_way(api_of(a->req)->builds, a->start.image);
     if (building)
         e = begin_when_built(a);
     else if (missing)
@@ -108,7 +108,7 @@ static void on_image(void *arg, const char *record, size_t count, const struct e
 static bool is_there(const struct asking *a)
 {
     const struct runtime *r =
-        manager_find_session(face_of(a->req)->manager, a->key, a->start.session_id);
+        manager_find_session(api_of(a->req)->manager, a->key, a->start.session_id);
 
     return r && r->status.now != RUNTIME_STOPPED && r->status.now != RUNTIME_ERROR;
 }
@@ -116,7 +116,7 @@ static bool is_there(const struct asking *a)
 /* An image that is not here is refused now, and not found out by a sandbox that does not start. */
 fallible asking_start(struct asking *a)
 {
-    struct manager *m = face_of(a->req)->manager;
+    struct manager *m = api_of(a->req)->manager;
 
     if (is_there(a) || manager_has_image(m, a->start.image) ||
         !(manager_driver(m)->caps & SBX_IS_HERE))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* asking.h — a request that waits for what it asked of a runtime: the same in every face, but for
+/* asking.h — a request that waits for what it asked of a runtime: the same in both APIs, but for
  * the object it is answered with. */
 #pragma once
 
@@ -18,9 +18,9 @@ struct asking { /* in the arena of its request */
     struct wire_start start;
 };
 
-static inline struct runtime_face *face_of(struct http_req *req)
+static inline struct runtime_api *api_of(struct http_req *req)
 {
-    return req->app;
+    return req->owner;
 }
 
 /* ask.done answers with what put puts, or with the error. */

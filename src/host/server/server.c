@@ -43,7 +43,7 @@
 struct server {
     const struct server_config *config;
     const struct settings *settings;
-    struct runtime_face face; /* req->app */
+    struct runtime_api api;
     struct layout layout;
     struct launch launch;
     struct loop *loop;
@@ -89,9 +89,9 @@ static fallible become_ordinary(struct server *s)
 
 /* A request that names a sandbox needs that sandbox's key, not ours. While we ask for none, what a
  * sandbox shows below our own address is no page of ours to a browser. */
-static fallible server_intercept(struct http_req *req, const struct route **ret_route)
+static fallible server_intercept(void *server, struct http_req *req, const struct route **ret_route)
 {
-    struct server *s = container_of(req->app, struct server, face);
+    struct server *s = server;
 
     request_id_set(req);
     TRY(proxy_intercept(s->proxy, req, ret_route));
@@ -105,9 +105,9 @@ static fallible server_intercept(struct http_req *req, const struct route **ret_
 }
 
 /* Before a byte of the body is kept for somebody. Which scope it takes the handler knows. */
-static fallible check_key(struct http_req *req)
+static fallible check_key(void *server, struct http_req *req)
 {
-    struct server *s = container_of(req->app, struct server, face);
+    struct server *s = server;
     const struct key *key;
 
     return keys_check(s->keys, req, KEY_ALL, &key);
@@ -244,6 +244,7 @@ static struct builds_config build_settings(const struct server *s)
 
     return (struct builds_config){.loop = s->loop,
                                   .store = s->store,
+                                  .keys = s->keys,
                                   .driver = s->driver,
                                   .dir = s->layout.builds,
                                   .limits = s->launch.limits,
@@ -265,40 +266,47 @@ static fallible open_manager(struct server *s)
     TRY(manager_new(&c, &s->manager));
     struct builds_config builds = build_settings(s);
     TRY(builds_open(&builds, &s->builds));
-    s->face = (struct runtime_face){.face = {.keys = s->keys, .builds = s->builds},
-                                    .manager = s->manager};
+    s->api = (struct runtime_api){.keys = s->keys, .manager = s->manager, .builds = s->builds};
     own_fd dir = open(s->layout.own, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return err_sys("open '%s'", s->layout.own);
-    return watch_open(&s->watch, s->loop, dir, s->settings->journal.keep, s->manager, &s->face);
+    return watch_open(&s->watch, s->loop, dir, s->settings->journal.keep, s->manager, &s->api);
+}
+
+static void server_on_answer(void *server, const struct http_req *req, int status, uint64_t ns)
+{
+    const struct server *s = server;
+
+    watch_answer(&s->api, req, status, ns);
 }
 
 static fallible open_http(struct server *s)
 {
-    s->router = router_new(&(struct router_config){.auth = check_key, .collapse_slashes = true});
-    router_add(s->router, runtime_routes, runtime_route_count);
-    router_add(s->router, v1_routes, v1_route_count);
-    router_add(s->router, keys_routes, keys_route_count);
-    router_add(s->router, build_routes, build_route_count);
-    router_add(s->router, docs_routes, DOCS_ROUTES);
+    s->router =
+        router_new(&(struct router_config){.auth = check_key, .ctx = s, .collapse_slashes = true});
+    router_add(s->router, runtime_routes, runtime_route_count, &s->api);
+    router_add(s->router, v1_routes, v1_route_count, &s->api);
+    router_add(s->router, keys_routes, keys_route_count, s->keys);
+    router_add(s->router, build_routes, build_route_count, s->builds);
+    router_add(s->router, docs_routes, DOCS_ROUTES, NULL);
     struct http_server_config config = {.router = s->router,
-                                        .app = &s->face,
+                                        .ctx = s,
                                         .intercept = server_intercept,
                                         .server_name = "croft",
-                                        .on_answer = watch_answer};
+                                        .on_answer = server_on_answer};
     return http_server_new(s->net, &config, &s->http);
 }
 
 static bool is_key(void *ctx, struct str secret)
 {
-    const struct server *s = container_of((struct runtime_face *)ctx, struct server, face);
+    const struct server *s = container_of((struct runtime_api *)ctx, struct server, api);
 
     return keys_find(s->keys, secret) != NULL;
 }
 
 static bool has_tenants(void *ctx)
 {
-    const struct server *s = container_of((struct runtime_face *)ctx, struct server, face);
+    const struct server *s = container_of((struct runtime_api *)ctx, struct server, api);
 
     return keys_any(s->keys);
 }
@@ -311,7 +319,7 @@ static fallible open_parts(struct server *s)
                                  .on_action = watch_action,
                                  .is_key = is_key,
                                  .has_tenants = has_tenants,
-                                 .ctx = &s->face};
+                                 .ctx = &s->api};
 
     TRY(loop_new(&clock_system, &s->loop));
     TRY(net_new(s->loop, &s->net));
@@ -521,8 +529,8 @@ static void close_parts(struct server *s)
     http_server_free(s->http);
     router_free(s->router);
     watch_close(&s->watch);
-    s->face.metrics = NULL; /* sandboxes' clients are still answered */
-    s->face.journal = NULL;
+    s->api.metrics = NULL; /* sandboxes' clients are still answered */
+    s->api.journal = NULL;
     manager_free(s->manager);
     builds_free(s->builds);
     keys_free(s->keys);

@@ -91,10 +91,10 @@ static bool was_denied(int status)
 }
 
 /* Who it was is known by the key alone; without one it is nobody's, and seen by who administers. */
-static void watch_audit(const struct runtime_face *f, const struct http_req *req, int status)
+static void watch_audit(const struct runtime_api *f, const struct http_req *req, int status)
 {
     char action[32], text[16];
-    const struct key *key = status == 401 ? NULL : keys_shown(f->face.keys, req);
+    const struct key *key = status == 401 ? NULL : keys_shown(f->keys, req);
 
     snprintf(action, sizeof action, STR_FMT, STR_ARG(str_first(req->head.method, 16)));
     snprintf(text, sizeof text, "%d", status);
@@ -102,7 +102,7 @@ static void watch_audit(const struct runtime_face *f, const struct http_req *req
                                 .kind = JOURNAL_AUDIT,
                                 .tenant = key ? str_of(key_tenant(key)) : STR(""),
                                 .actor = key ? str_of(key->name) : STR(""),
-                                .paced = !key || !keys_any(f->face.keys),
+                                .paced = !key || !keys_any(f->keys),
                                 .action = str_of(action),
                                 .object = str_first(req->path, 512),
                                 .decision = was_denied(status) ? STR("denied") : STR("allowed"),
@@ -126,7 +126,7 @@ static void watch_say(const char *face, const struct http_req *req, int status, 
         log_event(level, "request", fields);
 }
 
-static void watch_count(const struct runtime_face *f, const char *face, const struct http_req *req,
+static void watch_count(const struct runtime_api *f, const char *face, const struct http_req *req,
                         int status, uint64_t ns)
 {
     static const char *const methods[] = {"GET", "POST", "DELETE", "PATCH",
@@ -147,7 +147,7 @@ static void watch_count(const struct runtime_face *f, const char *face, const st
 
 void watch_sandbox_answer(void *ctx, const struct http_req *req, int status, uint64_t ns)
 {
-    const struct runtime_face *f = ctx;
+    const struct runtime_api *f = ctx;
 
     if (f->metrics)
         watch_count(f, "sandbox", req, status, ns);
@@ -155,7 +155,7 @@ void watch_sandbox_answer(void *ctx, const struct http_req *req, int status, uin
 
 void watch_action(void *ctx, const char *action, const char *result, uint64_t ns)
 {
-    const struct runtime_face *f = ctx;
+    const struct runtime_api *f = ctx;
 
     if (!f->metrics)
         return;
@@ -163,10 +163,8 @@ void watch_action(void *ctx, const char *action, const char *result, uint64_t ns
     metrics_observe_ns(f->metrics, METRIC_ACTION_SECONDS, ns, METRIC_LABELS(action));
 }
 
-void watch_answer(const struct http_req *req, int status, uint64_t ns)
+void watch_answer(const struct runtime_api *f, const struct http_req *req, int status, uint64_t ns)
 {
-    const struct runtime_face *f = req->app;
-
     if (!f->metrics)
         return;
     const char *face = req->passed_on                             ? "sandbox"
@@ -186,7 +184,7 @@ void watch_answer(const struct http_req *req, int status, uint64_t ns)
 /* --- life --- */
 
 fallible watch_open(struct watch *w, struct loop *loop, int dir, uint64_t keep_bytes,
-                    struct manager *m, struct runtime_face *face)
+                    struct manager *m, struct runtime_api *api)
 {
     const struct journal_config journal = {
         .loop = loop, .dir = dir, .keep_bytes = keep_bytes, .on_commit = on_commit, .arg = w};
@@ -200,8 +198,8 @@ fallible watch_open(struct watch *w, struct loop *loop, int dir, uint64_t keep_b
     w->events.on_answer = on_answer;
     w->events.on_snapshot = on_snapshot;
     manager_subscribe(m, &w->events);
-    face->journal = w->journal;
-    face->metrics = w->metrics;
+    api->journal = w->journal;
+    api->metrics = w->metrics;
     return NULL;
 }
 

@@ -42,7 +42,7 @@ static fallible find_snapshot(struct http_req *req, const struct key *key, struc
     struct search x = {.name = name, .tenant = tenant, .a = &req->arena};
     struct key owner = {.scopes = 0};
 
-    manager_each_snapshot(face_of(req)->manager, v1_whose(key), search_one, &x);
+    manager_each_snapshot(api_of(req)->manager, v1_whose(key), search_one, &x);
     TRY(arena_check(&req->arena));
     if (!x.found)
         return no_snapshot(name);
@@ -52,7 +52,7 @@ static fallible find_snapshot(struct http_req *req, const struct key *key, struc
                        "; say whose, as KEY/NAME in 'from', by ?key= elsewhere",
                        STR_ARG(str_first(name, 100)), STR_ARG(x.list));
     snprintf(owner.name, sizeof owner.name, "%s", x.found->tenant);
-    *ret = manager_find_snapshot(face_of(req)->manager, &owner, name);
+    *ret = manager_find_snapshot(api_of(req)->manager, &owner, name);
     return NULL;
 }
 
@@ -158,7 +158,7 @@ fallible v1_handle_snapshots(struct http_req *req)
     jw_init(&l.w, &out, JW_WEB);
     JW_OBJECT(&l.w, NULL)
         JW_ARRAY(&l.w, "snapshots")
-            manager_each_snapshot(face_of(req)->manager, v1_whose(key), put_snapshot, &l);
+            manager_each_snapshot(api_of(req)->manager, v1_whose(key), put_snapshot, &l);
     TRY(buf_check(&out));
     http_reply_json(req, 200, buf_str(&out));
     return NULL;
@@ -180,7 +180,7 @@ fallible v1_handle_snapshot_delete(struct http_req *req)
     TRY(v1_check(req, KEY_RUNTIME, &key));
     struct snapshot *s;
     TRY(find_snapshot(req, key, http_req_query(req, "key"), name, &s));
-    return manager_remove_snapshot(face_of(req)->manager, s, on_hidden, req);
+    return manager_remove_snapshot(api_of(req)->manager, s, on_hidden, req);
 }
 
 /* --- forks: a snapshot nobody sees, and starts from it --- */
@@ -215,7 +215,7 @@ static void put_all(struct forks *f, struct jw *w, struct err **ret_error)
 /* Who takes it may go on without us: then nobody will want it. */
 static void drop_frozen(const struct forks *f)
 {
-    struct manager *m = face_of(f->req)->manager;
+    struct manager *m = api_of(f->req)->manager;
     struct snapshot *s = manager_find_snapshot(m, v1_whose(&f->key), f->name);
 
     if (s)
@@ -259,7 +259,7 @@ static void on_forked(struct runtime_ask *ask, struct runtime *r, struct err *e)
 static void on_frozen(struct runtime_ask *ask, struct runtime *r, struct err *e)
 {
     struct forks *f = container_of(ask, struct forks, ask);
-    struct manager *m = face_of(f->req)->manager;
+    struct manager *m = api_of(f->req)->manager;
     const struct snapshot *s = e ? NULL : manager_find_snapshot(m, v1_whose(&f->key), f->name);
 
     (void)r;
@@ -325,7 +325,7 @@ fallible v1_handle_fork(struct http_req *req)
     TRY(name_forks(f, session));
     TRY(runtime_read_spec(r, &req->arena, &f->start));
     if (f->start.wants) /* what it was given once may not be had any more */
-        TRY(manager_check_wants(face_of(req)->manager, key, f->start.wants));
+        TRY(manager_check_wants(api_of(req)->manager, key, f->start.wants));
     manager_freeze(r, f->name, &f->ask);
     return NULL;
 }

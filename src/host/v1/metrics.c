@@ -55,7 +55,7 @@ static void set_passed(struct metrics *m, const struct proxy_stats *s)
         metrics_set(m, METRIC_WS_DROPPED, (double)s->drops[i], METRIC_LABELS(proxy_drop_names[i]));
 }
 
-static void set_all(struct runtime_face *f, const struct runtime_gauges *g)
+static void set_all(struct runtime_api *f, const struct runtime_gauges *g)
 {
     const struct runtime_counters *c = manager_counters(f->manager);
     const struct {
@@ -107,9 +107,9 @@ static void measure_one(void *arg, struct runtime *r)
  * is of the time before. */
 static void put_each(struct http_req *req, struct buf *out)
 {
-    struct runtime_face *f = face_of(req);
+    struct runtime_api *f = api_of(req);
     const struct key *key;
-    struct err *e = keys_check(f->face.keys, req, KEY_RUNTIME | KEY_READ, &key);
+    struct err *e = keys_check(f->keys, req, KEY_RUNTIME | KEY_READ, &key);
 
     if (e) {
         err_free(e); /* the rest is for him, too */
@@ -127,7 +127,7 @@ static void put_each(struct http_req *req, struct buf *out)
 fallible v1_handle_metrics(struct http_req *req)
 {
     own_done(buf) out;
-    struct runtime_face *f = face_of(req);
+    struct runtime_api *f = api_of(req);
     struct runtime_gauges g;
     struct pool_info recent;
 

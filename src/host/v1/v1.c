@@ -20,7 +20,7 @@
 
 fallible v1_check(struct http_req *req, unsigned scope, const struct key **ret_key)
 {
-    return keys_check(face_of(req)->face.keys, req, scope, ret_key);
+    return keys_check(api_of(req)->keys, req, scope, ret_key);
 }
 
 /* Whose runtimes: an administrator sees everybody's. */
@@ -35,7 +35,7 @@ fallible v1_find(struct http_req *req, unsigned scope, struct runtime **ret)
     const struct key *key;
 
     TRY(v1_check(req, scope, &key));
-    struct runtime *r = manager_find_id(face_of(req)->manager, v1_whose(key), id);
+    struct runtime *r = manager_find_id(api_of(req)->manager, v1_whose(key), id);
     if (!r)
         return err_new(ERR_NOT_FOUND, "sandbox '" STR_FMT "' not found",
                        STR_ARG(str_first(id, 100)));
@@ -121,7 +121,7 @@ static fallible put_as(struct http_req *req, struct jw *w, const struct runtime 
     struct wire_sandbox s;
 
     TRY(v1_describe(r, &req->arena, &s));
-    if (!keys_may_act(face_of(req)->face.keys, req))
+    if (!keys_may_act(api_of(req)->keys, req))
         s.runtime.session_api_key = (struct str){0};
     if (!listed) {
         s.runtime.pod_logs = runtime_last_words(r, &req->arena);
@@ -173,7 +173,7 @@ static fallible handle_list(struct http_req *req)
     jw_init(&l.w, &out, JW_WEB);
     JW_OBJECT(&l.w, NULL)
         JW_ARRAY(&l.w, "sandboxes")
-            manager_each(face_of(req)->manager, v1_whose(key), status.p != NULL, list_one, &l);
+            manager_each(api_of(req)->manager, v1_whose(key), status.p != NULL, list_one, &l);
     TRY(l.e);
     TRY(buf_check(&out));
     http_reply_json(req, 200, buf_str(&out));
@@ -223,7 +223,7 @@ static fallible take_wants(struct http_req *req, const struct key *key, const st
     TRY(wire_decode_wants(body, wants, &any));
     if (!any)
         return NULL;
-    TRY(manager_check_wants(face_of(req)->manager, key, wants));
+    TRY(manager_check_wants(api_of(req)->manager, key, wants));
     start->wants = wants;
     return NULL;
 }
@@ -255,7 +255,7 @@ static fallible handle_create(struct http_req *req)
     TRY(asking_new(req, v1_put, &a));
     TRY(v1_check(req, KEY_RUNTIME, &a->key));
     TRY(body_json(req, &body));
-    manager_expect_start(face_of(req)->manager);
+    manager_expect_start(api_of(req)->manager);
     TRY(wire_check_known(body, "", known));
     TRY(wire_decode_start(body, &a->start));
     TRY(v1_take_from(req, a->key, body, &a->start));
@@ -357,7 +357,7 @@ static fallible handle_pools(struct http_req *req)
     jw_init(&w, &out, JW_WEB);
     JW_OBJECT(&w, NULL)
         JW_ARRAY(&w, "pools")
-            pool_each(face_of(req)->manager, v1_whose(key) ? put_common_pool : put_pool, &w);
+            pool_each(api_of(req)->manager, v1_whose(key) ? put_common_pool : put_pool, &w);
     TRY(buf_check(&out));
     http_reply_json(req, 200, buf_str(&out));
     return NULL;
@@ -388,9 +388,9 @@ static fallible handle_set_pool(struct http_req *req)
     TRY(v1_check(req, KEY_ADMIN, &key));
     TRY(body_json(req, &body));
     TRY(wire_check_known(body, "", known));
-    TRY(pool_change(face_of(req)->manager, wanted.name, body));
+    TRY(pool_change(api_of(req)->manager, wanted.name, body));
     jw_init(&wanted.w, &out, JW_WEB);
-    pool_each(face_of(req)->manager, put_wanted, &wanted);
+    pool_each(api_of(req)->manager, put_wanted, &wanted);
     TRY(buf_check(&out));
     http_reply_json(req, 200, buf_str(&out));
     return NULL;
@@ -400,9 +400,9 @@ static fallible handle_set_pool(struct http_req *req)
 
 bool v1_is_welcome(const struct http_req *req)
 {
-    const struct runtime_face *f = req->app;
+    const struct runtime_api *f = req->owner;
 
-    return keys_shown(f->face.keys, req) != NULL;
+    return keys_shown(f->keys, req) != NULL;
 }
 
 static fallible handle_events(struct http_req *req)
@@ -410,10 +410,10 @@ static fallible handle_events(struct http_req *req)
     const struct key *key;
 
     TRY(v1_check(req, KEY_RUNTIME | KEY_READ, &key));
-    if (!face_of(req)->journal)
+    if (!api_of(req)->journal)
         return err_new(ERR_UNSUPPORTED, "this server keeps no journal");
     const struct key *only = v1_whose(key);
-    return journal_follow(face_of(req)->journal, req,
+    return journal_follow(api_of(req)->journal, req,
                           only ? str_of(key_tenant(only)) : (struct str){0}, v1_is_welcome);
 }
 

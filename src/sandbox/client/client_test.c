@@ -28,7 +28,7 @@ struct act_world {
 
 static fallible serve_alive(struct http_req *req)
 {
-    struct act_world *w = req->app;
+    struct act_world *w = req->owner;
 
     if (w->alive_after > 0) {
         w->alive_after--;
@@ -40,7 +40,7 @@ static fallible serve_alive(struct http_req *req)
 
 static void on_held_gone(struct http_req *req)
 {
-    struct act_world *w = req->app;
+    struct act_world *w = req->owner;
 
     w->held = NULL;
     http_reply_abort(req);
@@ -48,7 +48,7 @@ static void on_held_gone(struct http_req *req)
 
 static fallible serve_action(struct http_req *req)
 {
-    struct act_world *w = req->app;
+    struct act_world *w = req->owner;
 
     w->asked++;
     snprintf(w->last, sizeof w->last, "%.*s", STR_ARG(req->body));
@@ -93,7 +93,7 @@ static void world_open_with(struct act_world *w, void (*resume)(void *arg, struc
                             void *arg)
 {
     char path[256];
-    struct http_server_config server = {.app = w};
+    struct http_server_config server = {.ctx = w};
 
     web_open(&w->web, WEB_ROUTES(routes), NULL, &server);
     snprintf(path, sizeof path, "%s/sock", test_dir());

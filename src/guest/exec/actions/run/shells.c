@@ -20,7 +20,7 @@
 
 static fallible shells_find(struct http_req *req, struct exec_shell **ret_shell)
 {
-    return exec_shell_find(req->app, http_req_param(req, "name"), ret_shell);
+    return exec_shell_find(req->owner, http_req_param(req, "name"), ret_shell);
 }
 
 static void shells_put(struct jw *w, const struct exec_shell *s)
@@ -43,7 +43,7 @@ static void shells_put(struct jw *w, const struct exec_shell *s)
 /* s NULL: all of them. */
 fallible shells_answer(struct http_req *req, int status, const struct exec_shell *s)
 {
-    const struct exec *e = req->app;
+    const struct exec *e = req->owner;
     own_done(buf) out;
     struct jw w;
 
@@ -104,7 +104,7 @@ static fallible make_env(const struct exec *e, const struct json *more, char ***
 
 static fallible handle_new(struct http_req *req)
 {
-    struct exec *e = req->app;
+    struct exec *e = req->owner;
     struct exec_shell_config config = {.cwd = str_of(e->working_dir)};
     struct wire_new_shell n;
     struct json *body;
@@ -140,7 +140,7 @@ static fallible handle_new(struct http_req *req)
 
 static fallible handle_delete(struct http_req *req)
 {
-    const struct exec *e = req->app;
+    const struct exec *e = req->owner;
     struct exec_shell *s;
 
     TRY(shells_find(req, &s));
@@ -222,7 +222,7 @@ static void on_watcher_gone(struct http_req *req)
 
 static fallible handle_output(struct http_req *req)
 {
-    const struct exec *e = req->app;
+    const struct exec *e = req->owner;
     struct exec_shell *s;
 
     TRY(shells_find(req, &s));
@@ -245,9 +245,9 @@ static const struct route routes[] = {
     {"GET", SHELLS "/{name}/output", handle_output},
 };
 
-static void add_routes(struct router *r)
+static void shells_add_routes(struct exec *e)
 {
-    router_add(r, routes, ARRAY_LEN(routes));
+    router_add(e->router, routes, ARRAY_LEN(routes), e);
 }
 
-EXEC_PART(shells) = {.add_routes = add_routes};
+EXEC_PART(shells) = {.add_routes = shells_add_routes};

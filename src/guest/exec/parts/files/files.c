@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* files.c — listing, upload and download; req->app begins with the struct they work from. */
+/* files.c — listing, upload and download. */
 #include "guest/exec/inner.h"
 #include "guest/transfer/transfer.h"
 
-EXEC_PART(files) = {.add_routes = transfer_add_routes};
+static void files_add_routes(struct exec *e)
+{
+    transfer_add_routes(e->router, &e->transfer);
+}
+
+EXEC_PART(files) = {.add_routes = files_add_routes};

@@ -52,7 +52,7 @@ static void on_update_gone(struct http_req *req)
 
 static fallible handle_update(struct http_req *req)
 {
-    struct mcp_face *f = ((struct exec *)req->app)->mcp;
+    struct mcp_face *f = exec_of(req)->mcp;
     struct update *u = arena_new(&req->arena, struct update);
     struct wire_mcp_servers servers;
     struct json *body;
@@ -91,7 +91,7 @@ static fallible handle_states(struct http_req *req)
 
     buf_init(&out, 1u << 20);
     jw_init(&w, &out, JW_WEB);
-    mcp_put_states(((struct exec *)req->app)->mcp->servers, &w);
+    mcp_put_states(exec_of(req)->mcp->servers, &w);
     TRY(buf_check(&out));
     http_reply_json(req, 200, buf_str(&out));
     return NULL;
@@ -132,7 +132,7 @@ static void face_close(struct exec *e)
     free(f);
 }
 
-static void add_routes(struct router *r)
+static void mcp_add_routes(struct exec *e)
 {
     static const struct route routes[] = {
         {"POST", "/update_mcp_server", handle_update},
@@ -144,7 +144,7 @@ static void add_routes(struct router *r)
         {"POST", "/messages/", mcp_handle_message},
     };
 
-    router_add(r, routes, ARRAY_LEN(routes));
+    router_add(e->router, routes, ARRAY_LEN(routes), e);
 }
 
-EXEC_PART(mcp) = {.add_routes = add_routes, .start = face_start, .close = face_close};
+EXEC_PART(mcp) = {.add_routes = mcp_add_routes, .start = face_start, .close = face_close};

@@ -106,7 +106,7 @@ static void on_ping(struct loop_timer *t)
 
 fallible mcp_handle_sse(struct http_req *req)
 {
-    struct mcp_face *f = ((struct exec *)req->app)->mcp;
+    struct mcp_face *f = exec_of(req)->mcp;
     own_done(buf) place;
 
     buf_init(&place, 256);
@@ -299,7 +299,7 @@ static fallible find_session(struct http_req *req, struct session **ret_session)
         return err_new(ERR_INVALID, "session_id is required");
     if (!is_hex_id(id))
         return err_new(ERR_INVALID, "Invalid session ID");
-    LIST_EACH(s, &((struct exec *)req->app)->mcp->sessions, struct session, link)
+    LIST_EACH(s, &exec_of(req)->mcp->sessions, struct session, link)
         if (str_eq(str_of(s->id), id)) {
             *ret_session = s;
             return NULL;

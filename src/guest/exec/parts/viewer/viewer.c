@@ -78,12 +78,12 @@ static void viewer_untell(const char *file, const char *url)
 
 static fallible open_viewer(struct exec *e, struct viewer *v)
 {
-    struct http_server_config config = {.app = e, .local_names = true};
+    struct http_server_config config = {.local_names = true};
     char name[80];
     int fd;
 
     config.router = v->router = router_new(&(struct router_config){0});
-    transfer_add_viewer_routes(v->router);
+    transfer_add_viewer_routes(v->router, &e->transfer);
     TRY(http_server_new(e->net, &config, &v->server));
     TRY(find_port(e->config->listen, &fd));
     struct err *error = listen_name(fd, false, name, sizeof name);

@@ -218,7 +218,7 @@ static void vscode_close(struct plugin *p)
 
 static fallible handle_token(struct http_req *req)
 {
-    const struct plugin *p = plugin_find(req->app, "vscode");
+    const struct plugin *p = plugin_find(req->owner, "vscode");
     const struct vscode *v = p ? p->user : NULL;
     own_done(buf) out;
     struct jw w;
@@ -230,12 +230,12 @@ static fallible handle_token(struct http_req *req)
     return NULL;
 }
 
-static void add_routes(struct router *r)
+static void vscode_add_routes(struct exec *e)
 {
     static const struct route routes[] = {{"GET", "/vscode/connection_token", handle_token}};
 
-    router_add(r, routes, ARRAY_LEN(routes));
+    router_add(e->router, routes, ARRAY_LEN(routes), e);
 }
 
-EXEC_PART(vscode) = {.add_routes = add_routes};
+EXEC_PART(vscode) = {.add_routes = vscode_add_routes};
 PLG_PLUGIN(vscode) = {.name = "vscode", .start = vscode_start, .close = vscode_close};
