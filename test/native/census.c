@@ -97,18 +97,9 @@ static unsigned files_seen; /* nftw has no argument to pass on */
 
 static int on_file(const char *path, const struct stat *st, int type, struct FTW *at)
 {
-    (void)st, (void)type, (void)at;
-    files_seen += !strstr(path, "/gone/hull/"); /* these are used again */
+    (void)path, (void)st, (void)type, (void)at;
+    files_seen++;
     return 0;
-}
-
-/* But for the directory of those that are used again. */
-static unsigned count_removed(const char *gone)
-{
-    char path[4300];
-
-    snprintf(path, sizeof path, "%s/hull", gone);
-    return count_entries(gone) - 2 - (access(path, F_OK) == 0);
 }
 
 void census_wait_deleted(const char *state)
@@ -120,7 +111,7 @@ void census_wait_deleted(const char *state)
     CHECK(fd >= 0);
     if (inotify_add_watch(fd, path, IN_DELETE) < 0)
         return; /* no launcher has been here */
-    while (count_removed(path)) {
+    while (count_entries(path) > 2) {
         CHECK_OK(fd_wait(fd, POLLIN, 60000));
         CHECK(read(fd, events, sizeof events) > 0);
     }

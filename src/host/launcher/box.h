@@ -28,8 +28,7 @@
 #define BOX_STATE      4096
 #define BOX_PLACE      "mnt"   /* in the state: where things are mounted by who sees it alone, */
 #define BOX_LOOK       "look"  /* and where a launcher's children do, which see each other's */
-#define BOX_GONE       "gone"  /* in the state: what has been removed and is not deleted yet, */
-#define BOX_HULL       "hull"  /* in that: directories of sandboxes that are used again */
+#define BOX_GONE       "gone"  /* in the state: what has been removed and is not deleted yet */
 #define BOX_UPPER      "upper" /* in box/<ID>: layers of a root file system that is one overlay */
 #define BOX_WORK       "work"
 #define BOX_LOWERS     128   /* layers of one overlay */
@@ -101,8 +100,7 @@ enum {
     /* What its overlays were built from stays open: a layer that was mounted nowhere else costs an
      * RCU grace period to close, and the caller's end is near. */
     BOX_LEAVE_LAYERS = 1u << 5,
-    BOX_JOINED = 1u << 6,  /* its root file system is, see rootfs.h */
-    BOX_EMPTIED = 1u << 7, /* its directory was another's, see hull.c */
+    BOX_JOINED = 1u << 6, /* its root file system is, see rootfs.h */
 };
 
 /* One overlay of the root file system: overlay does not cross mounts, so there may be several. */
@@ -207,8 +205,6 @@ fallible box_pause(const struct box_host *h, struct box *b, bool paused);
 fallible box_remove(struct box_host *h, struct box *b, bool keep);
 fallible box_remove_dir(const struct box_host *h, const char *id);
 fallible box_delete(int parent, const char *name); /* such a directory; quick when it is bare */
-/* What overlay leaves in its work directory, by name; it stays. */
-void box_clear_work(int dir, const char *name);
 
 /* What others left behind, if no other croft uses this state: claims without a living process go,
  * with their groups and directories. Each box_host holds a shared lock on state/box until it and

@@ -21,7 +21,8 @@ static bool is_work(const char *name)
     return name[0] == 'w' || (name[0] == 'm' && name[strlen(name) - 1] == 'w');
 }
 
-void box_clear_work(int dir, const char *name)
+/* What overlay leaves in its work directory, by name; it stays. */
+static void clear_work(int dir, const char *name)
 {
     static const char *const below[] = {"/work/incompat/volatile", "/work/incompat", "/work"};
     char path[320];
@@ -42,7 +43,7 @@ static bool remove_layer(int dir, const char *name)
         return faccessat(dir, IDENTITY_DIR, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
     }
     if (is_work(name))
-        box_clear_work(dir, name);
+        clear_work(dir, name);
     return unlinkat(dir, name, AT_REMOVEDIR) == 0;
 }
 

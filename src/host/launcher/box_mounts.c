@@ -46,8 +46,7 @@ static fallible open_pair(const struct build *b, const char *upper, const char *
     bool made = mkdirat(b->shifted, upper, 0755) == 0 || errno == EEXIST; /* it lived before */
     if (made && b->spec->disk != NATIVE_DISK_NONE)
         TRY(tree_remove(b->shifted, work)); /* of that life, which overlay would refuse */
-    if (!made || (mkdirat(b->shifted, work, 0700) < 0 &&
-                  (errno != EEXIST || !(b->spec->flags & BOX_EMPTIED))))
+    if (!made || mkdirat(b->shifted, work, 0700) < 0)
         return err_sys("make an upper layer");
     own_fd u = openat(b->shifted, upper, O_PATH | O_DIRECTORY | O_CLOEXEC);
     own_fd w = openat(b->shifted, work, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -540,7 +540,6 @@ fallible launcher_changes(struct launcher *l, struct launcher_box *b,
 {
     own_fd dir = -1;
 
-    b->plain = false;
     TRY(launcher_check_block(in, 1, false));
     if (b->tell_when_dead || b->remove_when_dead)
         return err_new(ERR_BUSY, "sandbox '%s' is being ended", b->box.id);

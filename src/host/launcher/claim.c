@@ -185,8 +185,6 @@ fallible launcher_claim(struct launcher *l, struct launcher_box *b, const struct
         b->told = false; /* by this answer */
     } else if (!e) {
         b->state = reply->state = NATIVE_RUNNING;
-        for (unsigned i = 0; i < NATIVE_MOUNTS; i++)
-            b->plain &= !req.mounts[i].mode;
         free(b->waits);
         b->waits = NULL;
         launcher_answer(l, reply, NULL, &none);

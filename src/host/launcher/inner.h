@@ -34,9 +34,6 @@ struct launcher_box {
     uint64_t oom_kills; /* once it has ended */
     off_t log_left;     /* bytes of its log after it was cut last, or fewer if it lost some since */
     enum native_disk disk;
-    bool plain;                            /* its directory holds what every box has, and nobody
-                                              else has looked into it */
-    unsigned lives;                        /* its directory had before */
     bool remove_when_dead, tell_when_dead; /* somebody waits for it */
     bool remove_unasked;                   /* nobody does: who asked is gone */
     uint64_t remove_tag, kill_tags[LAUNCHER_KILLERS];
@@ -51,11 +48,17 @@ struct launcher_image { /* what a name meant when it was last looked for */
     char name[NATIVE_IMAGE_MAX], id[72];
 };
 
-#define LAUNCHER_HULLS 128
-
-struct launcher_hull_ring { /* of those in gone/hull, by number; shared with who empties them */
-    uint32_t put, done;
-    bool good[LAUNCHER_HULLS]; /* is as new now; else it is gone */
+struct deleter {              /* see deleter.c */
+    int dir;                  /* state/gone, -1: none */
+    struct launcher_job *job; /* the process that deletes what is there; NULL: none */
+    int tell;                 /* the pipe to it */
+    uint64_t next;            /* name */
+    struct deleter_count {    /* directories put there, and deleted; shared with it */
+        uint64_t put, done;
+    } * count;
+    struct loop_timer again; /* it could not be started, or died */
+    uint8_t told;            /* logged: 1: that; 2: and that there is no room for more */
+    bool hurries;            /* it has so much to do that it is no longer nice */
 };
 
 struct launcher {
@@ -95,25 +98,7 @@ struct launcher {
     struct loop_timer linger; /* of network namespaces */
     bool lingers;
     struct loop_timer cache_age; /* of copies of layers */
-    struct launcher_gone {
-        int dir;                      /* state/gone, -1: none */
-        struct launcher_job *deleter; /* who deletes what is there; NULL: nobody yet */
-        int tell;                     /* the pipe to it */
-        uint64_t next;                /* name */
-        struct launcher_swept {       /* how many were put there, and are deleted */
-            uint64_t put, done;
-            struct launcher_hull_ring hulls;
-        } * swept;               /* shared with it */
-        struct loop_timer again; /* it could not be started, or died */
-        uint8_t told;            /* 1: of that; 2: and that there is no room for more */
-        bool hurries;            /* it has so much to do that it is no longer nice */
-    } gone;
-    struct launcher_hulls {
-        int dir;                         /* state/gone/hull, -1: none */
-        struct launcher_hull_ring *ring; /* NULL: none is kept */
-        uint32_t put, taken;
-        uint8_t lives[LAUNCHER_HULLS]; /* it has had */
-    } hulls;
+    struct deleter deleter;
     struct launcher_image images[LAUNCHER_IMAGES]; /* as long as the store does not change */
     unsigned image_next;
     struct timespec images_changed;
@@ -274,26 +259,11 @@ void launcher_fresh_end(struct launcher *l);
 void launcher_log_start(struct launcher *l);
 void launcher_log_end(struct launcher *l);
 
-/* --- gone.c: the files of those that are removed --- */
+/* --- deleter.c: the files of removed sandboxes --- */
 
-void launcher_gone_open(struct launcher *l);
-/* box/<ID> is nobody's from now on. */
-fallible launcher_discard(struct launcher *l, const char *id);
-/* The same of one that is plain; false: it is there still. */
-bool launcher_reuse(struct launcher *l, const char *id, unsigned lives);
-void launcher_gone_drain(struct launcher *l); /* at the end; ends who deletes */
-void launcher_gone_put(struct launcher *l, int dir, const char *name); /* any other directory */
-
-/* --- hull.c: directories of those that are removed, for the next --- */
-
-void launcher_hulls_open(struct launcher *l, struct launcher_hull_ring *ring); /* gone is open */
-void launcher_hulls_close(struct launcher *l);
-void launcher_hulls_rest(struct launcher *l); /* nobody needed them for a while */
-uint32_t launcher_hulls_undone(const struct launcher *l);
-void launcher_hull_hollow(int dir,
-                          struct launcher_hull_ring *r); /* in who deletes: all that were put */
-bool launcher_hull_put(struct launcher *l, const char *id, unsigned lives);
-bool launcher_hull_take(struct launcher *l, const char *id, unsigned *ret_lives);
+void deleter_open(struct launcher *l);
+fallible deleter_discard(struct launcher *l, const char *id); /* box/<ID> is nobody's from now on */
+void deleter_drain(struct launcher *l);                       /* at the end; ends it */
 
 /* --- net.c --- */
 

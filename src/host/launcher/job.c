@@ -141,7 +141,7 @@ void launcher_end_jobs(struct launcher *l)
     siginfo_t info;
 
     LIST_EACH(j, &l->jobs, struct launcher_job, link) {
-        if (j == l->gone.deleter)
+        if (j == l->deleter.job)
             continue;                /* there is work for it still */
         kill(j->child.pid, SIGKILL); /* our child, not reaped */
         while (waitid(P_PID, (id_t)j->child.pid, &info, WEXITED) < 0 && errno == EINTR)

@@ -422,7 +422,7 @@ static fallible launcher_open(struct launcher *l)
         TRY(launcher_listen(l, SOCK_SEQPACKET, LAUNCHER_SOCKET, &l->listener));
         TRY(loop_io_start(l->loop, &l->knock, l->listener, EPOLLIN, on_knock));
     }
-    launcher_gone_open(l);
+    deleter_open(l);
     launcher_fresh_start(l);
     launcher_log_start(l);
     return loop_io_start(l->loop, &l->io, l->sock, EPOLLIN, on_request);
@@ -453,8 +453,7 @@ static _Noreturn void launcher_main(const struct launcher_policy *policy, int so
                          .listener = -1,
                          .sockets = -1,
                          .lock = -1,
-                         .gone = {.dir = -1, .tell = -1},
-                         .hulls = {.dir = -1}};
+                         .deleter = {.dir = -1, .tell = -1}};
 
     malloc_trim(0); /* the server's, freed before the fork: each sandbox begins as a copy of us */
     list_init(&l.boxes);

@@ -81,9 +81,6 @@ static void on_rest(struct loop_timer *t)
     struct launcher *l = container_of(t, struct launcher, rest);
 
     box_host_rest(&l->host);
-    launcher_hulls_rest(l);
-    if (launcher_hulls_undone(l))
-        launcher_rest_later(l);
 }
 
 static fallible release_slot(struct launcher_box *b)
@@ -127,7 +124,7 @@ static void life_ended(struct launcher_box *b)
     b->control = -1;
     read_oom(b);
     life_warn("groups of a sandbox not removed", b, release_slot(b)); /* tried again at removal */
-    if (!b->launcher->ending && !b->plain)                            /* else it has no mounts */
+    if (!b->launcher->ending)
         launcher_strip(b->launcher, b->box.id);
 }
 
@@ -216,8 +213,7 @@ fallible launcher_delete(struct launcher *l, struct launcher_box *b)
 {
     bool stands = launcher_stands(l, b->box.id);
     struct err *e = release_slot(b);
-    bool reused = b->plain && !e && launcher_reuse(l, b->box.id, b->lives);
-    struct err *dir = reused ? NULL : launcher_discard(l, b->box.id);
+    struct err *dir = deleter_discard(l, b->box.id);
 
     launcher_drop_sockets(l, b->box.id);
     launcher_drop_log(l, b->box.id);
@@ -416,5 +412,5 @@ void launcher_drop_all(struct launcher *l)
         err_free(e);
     }
     box_host_rest(&l->host);
-    launcher_gone_drain(l);
+    deleter_drain(l);
 }

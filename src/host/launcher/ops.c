@@ -56,7 +56,6 @@ struct making {
     int ours[AT_END]; /* ends we keep: ready, control */
     bool again;       /* it lived before */
     bool made;        /* its directory, to stand on a snapshot */
-    unsigned emptied; /* BOX_EMPTIED: that was another's */
     struct box_spare spare;
     int log;
     const char *args[PID1_ARGS];
@@ -197,8 +196,8 @@ static fallible make_in_dir(struct launcher *l, struct making *m, struct launche
     TRY(launcher_listen_at(l, dir, m->req.id, LAUNCHER_NAME_SERVER, &m->spec.fds[AT_LISTEN]));
     TRY(launcher_listen_at(l, dir, m->req.id, LAUNCHER_NAME_CONNECT, &m->spec.fds[AT_TUNNEL]));
     TRY(take_spare(l, &m->spare));
-    m->spec.flags = BOX_DIR_MADE | m->emptied | BOX_LAUNCHER |
-                    (l->policy->persist ? BOX_PERSIST : 0) | (m->rootfs.joined ? BOX_JOINED : 0);
+    m->spec.flags = BOX_DIR_MADE | BOX_LAUNCHER | (l->policy->persist ? BOX_PERSIST : 0) |
+                    (m->rootfs.joined ? BOX_JOINED : 0);
     b->disk = m->spec.disk;
     return box_begin(&l->host, &m->spare, &m->spec, &b->box);
 }
@@ -233,27 +232,13 @@ static fallible renew_dir(struct launcher *l, const struct making *m)
     return NULL;
 }
 
-/* Its directory holds two layers and what the launcher notes. */
-static bool is_plain(const struct making *m)
-{
-    bool plain = m->spec.disk == NATIVE_DISK_NONE && m->spec.root_count == 1 &&
-                 strcmp(m->roots[0].upper, BOX_UPPER) == 0;
-
-    for (unsigned i = 0; i < NATIVE_MOUNTS; i++)
-        plain &= !m->req.mounts[i].mode;
-    return plain;
-}
-
 static fallible ops_make(struct launcher *l, struct making *m, struct launcher_box *b)
 {
     if (m->again) {
         TRY(renew_dir(l, m));
         return make_in_dir(l, m, b);
     }
-    b->plain = !m->made && is_plain(m);
-    if (b->plain && launcher_hull_take(l, m->req.id, &b->lives))
-        m->emptied = BOX_EMPTIED;
-    else if (!m->made)
+    if (!m->made)
         TRY(box_make_dir(&l->host, m->req.id));
     m->made = true;
     if (m->req.image == NATIVE_IMAGE_STORED)
@@ -275,7 +260,7 @@ static fallible prepare_and_make(struct launcher *l, struct making *m, struct la
     if (!e)
         e = ops_make(l, m, b);
     if (e && m->made) {
-        err_free(launcher_discard(l, m->req.id)); /* the first error is the one to tell */
+        err_free(deleter_discard(l, m->req.id)); /* the first error is the one to tell */
         launcher_drop_sockets(l, m->req.id);
     }
     if (e && !m->again)

@@ -228,7 +228,6 @@ fallible launcher_snapshot(struct launcher *l, struct launcher_box *b,
 {
     own_fd dir = -1;
 
-    b->plain = false;
     if (b->tell_when_dead || b->remove_when_dead)
         return err_new(ERR_BUSY, "sandbox '%s' is being ended", b->box.id);
     TRY(whole_check_new(l->host.dir, r->snapshot));
@@ -437,7 +436,6 @@ fallible launcher_rollback(struct launcher *l, struct launcher_box *b,
 {
     own_fd dir = -1;
 
-    b->plain = false;
     if (b->state != NATIVE_EXITED)
         return err_new(ERR_CONFLICT, "sandbox '%s' runs: stop it first", b->box.id);
     if (b->disk == NATIVE_DISK_LOOP)

@@ -20,7 +20,7 @@ struct launcher_start {
 /* Nothing of a new one is left. */
 static void start_discard(struct launcher *l, const char *id)
 {
-    err_free(launcher_discard(l, id)); /* the first error is the one to tell */
+    err_free(deleter_discard(l, id)); /* the first error is the one to tell */
     launcher_drop_sockets(l, id);
     launcher_drop_log(l, id);
 }
