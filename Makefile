@@ -23,8 +23,9 @@ MAKEFLAGS += -j$(shell nproc)
 endif
 
 src   := $(shell find src -name '*.c')
-tests := $(filter %_test.c,$(src)) $(shell find test -name '*.c' -not -path '*/probe/*')
+tests := $(filter %_test.c,$(src)) $(shell find test -name '*.c' -not -path '*/probe/*' -not -path '*/echo/*')
 probe := $(wildcard test/escape/probe/*.c)
+echo  := $(wildcard test/echo/*.c)
 code  := $(filter-out %_test.c src/main/%,$(src))
 # What croft-guest has a smaller version of in src/main/guest_libc.c.
 guest_less := src/base/dtoa_pow10.c src/net/resolve.c src/loop/work.c
@@ -118,14 +119,23 @@ $(O)/asan/test-croft: $(san_obj) $(san_test_obj) $(O)/asan/embed.o
 	@echo "  LINK  $@"
 	@$(CC) $(san_ldflags) $(wrap) -o $@ $^ $(test_libs)
 
+# What wire tests of src/net and bench/http talk to.
+$(O)/echo-server: $(host_obj) $(echo:%.c=$(O)/host/%.o) $(O)/host/embed.o
+	@echo "  LINK  $@"
+	@$(CC) $(host_ldflags) -o $@ $^ $(host_libs)
+
+$(O)/asan/echo-server: $(san_obj) $(echo:%.c=$(O)/asan/%.o) $(O)/asan/embed.o
+	@echo "  LINK  $@"
+	@$(CC) $(san_ldflags) -o $@ $^ $(host_libs)
+
 # Tries to leave a sandbox; static, so that it needs nothing inside.
 $(O)/escape-probe $(O)/asan/escape-probe: $(probe) $(wildcard test/escape/probe/*.h) Makefile | $(O)/guest/include/.done
 	@echo "  LINK  $@"
 	@mkdir -p $(@D)
 	@$(MUSL) -static -O1 $(filter-out -MMD -MP,$(common)) -isystem $(O)/guest/include -o $@ $(probe)
 
-$(O)/test-croft: | $(O)/escape-probe
-$(O)/asan/test-croft: | $(O)/asan/escape-probe
+$(O)/test-croft: | $(O)/escape-probe $(O)/echo-server
+$(O)/asan/test-croft: | $(O)/asan/escape-probe $(O)/asan/echo-server
 
 # The one file that knows the commit, and the stamp that changes with it.
 commit_obj := $(foreach d,host asan fuzz,$(O)/$d/src/host/ops/commit.o)
@@ -250,7 +260,7 @@ $(O)/bench/%: $(O)/host/bench/%.o $(bench_kit) $(host_obj) $(O)/host/embed.o
 	@$(CC) $(host_ldflags) -o $@ $^ $(test_libs)
 
 B ?= all
-bench: all $(bench:%=$(O)/bench/%) ## ratios to peers, measured in the same run; B=json
+bench: all $(O)/echo-server $(bench:%=$(O)/bench/%) ## ratios to peers, measured in the same run; B=json
 	@tools/deps build bench
 	@bench/run $(O) $(B)
 

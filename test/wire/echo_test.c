@@ -16,9 +16,9 @@
 
 static void start(struct wire *w)
 {
-    const char *args[] = {"echo-server", "--dir", test_dir(), NULL};
+    const char *args[] = {"--dir", test_dir(), NULL};
 
-    wire_start(w, "croft", args);
+    wire_start(w, "echo-server", args);
 }
 
 static void check_healthy(const struct wire *w)
@@ -219,7 +219,7 @@ TEST(wire_a_wrong_key_is_401_and_an_open_route_needs_none)
     own_done(buf) got;
 
     buf_init(&got, 1u << 20);
-    wire_start(&w, "croft", (const char *[]){"echo-server", "--key", "s3cret", NULL});
+    wire_start(&w, "echo-server", (const char *[]){"--key", "s3cret", NULL});
     wire_exchange(&w, STR(REQUEST("GET /info")), &got);
     CHECK(str_starts(buf_str(&got), STR("HTTP/1.1 401 ")));
     buf_reset(&got);
@@ -237,7 +237,7 @@ TEST(wire_a_unix_socket_is_served_and_removed_at_the_end)
     char address[200];
 
     snprintf(address, sizeof address, "unix:%s/s", test_dir());
-    wire_start(&w, "croft", (const char *[]){"echo-server", "--listen", address, NULL});
+    wire_start(&w, "echo-server", (const char *[]){"--listen", address, NULL});
     CHECK_STR(str_of(w.url), address);
     check_healthy(&w);
     CHECK_INT(wire_stop(&w), 0);
@@ -323,9 +323,7 @@ TEST(wire_a_hangup_signal_changes_the_certificate_or_nothing)
     point(cert, first.certificate);
     point(key, first.key);
     CHECK(pipe2(log, O_CLOEXEC) == 0);
-    wire_start_log(&w, "croft",
-                   ARGS("echo-server", "--tls-cert", cert, "--tls-key", key, "--log-level", "info"),
-                   log[1]);
+    wire_start_log(&w, "echo-server", ARGS("--tls-cert", cert, "--tls-key", key), log[1]);
     check_serves(&w, &first);
     point(cert, second.certificate);
     hang_up(&w, log[0], "does not belong to certificate");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* echo.c — see echo.h. */
-#include "host/echo/echo.h"
+#include "test/echo/echo.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "host/echo/inner.h"
+#include "test/echo/inner.h"
 #include "host/tls/tls.h"
 #include "loop/loop.h"
 #include "net/file.h"
@@ -302,7 +302,6 @@ static fallible echo_serve_loop(struct echo *e, const struct router *router)
     TRY(net_new(e->loop, &net));
     struct http_server_config config = {
         .router = router,
-        .access_log = e->config->access_log,
         .filter = e->tls ? tls_server_filter : NULL,
         .filter_ctx = e->tls,
     };

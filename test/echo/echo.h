@@ -3,8 +3,6 @@
  * benches: JSON echo, upload and download, streamed bodies, server-sent events, WebSocket echo. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "base/err.h"
 #include "base/str.h"
 
@@ -15,7 +13,6 @@ struct echo_config {
     struct str dir;               /* uploads go here, downloads come from here; .p NULL: neither */
     struct str key;               /* X-API-Key that every route but /alive wants; .p NULL: none */
     struct str tls_cert, tls_key; /* PEM files; .p NULL: plain */
-    bool access_log;
 };
 
 /* Serves until SIGTERM or SIGINT; prints its URL on standard output when it listens. With TLS,

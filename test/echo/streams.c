@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* streams.c — the echo server's uploads, server-sent events and WebSockets. */
-#include "host/echo/echo.h"
+#include "test/echo/echo.h"
 
 #include <stdio.h>
 
-#include "host/echo/inner.h"
+#include "test/echo/inner.h"
 #include "net/router.h"
 #include "net/server.h"
 #include "net/sse.h"
