@@ -28,8 +28,8 @@ probe := $(wildcard test/escape/probe/*.c)
 echo  := $(wildcard test/echo/*.c)
 code  := $(filter-out %_test.c src/main/%,$(src))
 # What croft-guest has a smaller version of in src/main/guest_libc.c.
-guest_less := src/base/dtoa_pow10.c src/net/resolve.c src/loop/work.c
-guest := $(filter-out src/sandbox/% src/host/% src/image/% src/cli/% $(guest_less),$(code))
+guest_less := src/base/dtoa_pow10.c src/loop/work.c
+guest := $(filter-out src/out/% src/sandbox/% src/host/% src/image/% src/cli/% $(guest_less),$(code))
 packed := $(patsubst %,$(O)/pack/%.z,$(shell find src -name '*.py' -o -name '*.js' -o -name '*.sh' -o -name '*.html' -o -name '*.json')) $(O)/pack/usage.z
 embeds := $(shell grep -rl --include='*.c' -w '^EMBED' src)
 fuzz  := $(patsubst fuzz/%.c,%,$(wildcard fuzz/*.c))
@@ -43,7 +43,7 @@ harden := -fstack-protector-strong -fstack-clash-protection -fcf-protection
 host_opt     := -O2 -D_FORTIFY_SOURCE=2
 host_cflags   = $(common) $(host_opt) -fPIE $(harden)
 host_ldflags := -pie -Wl,-z,relro,-z,now,-z,noexecstack
-# Static: each library that is loaded costs every start of croft. OpenSSL is loaded when wanted (host/tls).
+# Static: each library that is loaded costs every start of croft. OpenSSL is loaded when wanted (src/out).
 host_libs    := -Wl,-Bstatic -lyaml -lz -lzstd -llzma -lsqlite3 -Wl,-Bdynamic -lm -pthread
 test_libs    := $(host_libs) -lssl -lcrypto
 

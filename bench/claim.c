@@ -20,6 +20,7 @@
 #include "host/launcher/launcher.h"
 #include "host/tree/tree.h"
 #include "net/stream.h"
+#include "out/dial.h"
 #include "sandbox/client/client.h"
 #include "sandbox/sandbox.h"
 
@@ -33,6 +34,7 @@ struct bench {
     char dir[64], state[80];
     struct loop *loop;
     struct net *net;
+    struct dialer dialer;
     struct sbx_host host;
     struct sbx_driver *driver;
     pid_t launcher;
@@ -91,7 +93,8 @@ static void bench_open(struct bench *b)
     kit_must(loop_new(&clock_system, &b->loop));
     kit_must(net_new(b->loop, &b->net));
     b->host.loop = b->loop;
-    b->host.net = b->net;
+    b->dialer.net = b->net;
+    b->host.dialer = &b->dialer;
     kit_must(sbx_driver_open(sbx_backend_find(STR("native")), &b->host, &b->driver));
 }
 
@@ -125,7 +128,7 @@ static void claim_once(struct bench *b)
     sbx_inspect(s, &info);
     kit_add(&b->hand_off, (double)info.phase_ns[SBX_PHASE_EXEC] / 1e6);
     kit_must(action_client_new(
-        &(struct action_client_config){.net = b->net,
+        &(struct action_client_config){.dialer = &b->dialer,
                                        .url = str_of(info.address.url),
                                        .unix_path = str_of(info.address.unix_path),
                                        .session_key = STR("key")},

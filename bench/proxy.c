@@ -27,6 +27,7 @@
 #include "net/listen.h"
 #include "net/router.h"
 #include "net/server.h"
+#include "out/dial.h"
 
 #define REQUESTS   4000
 #define ROUNDS     31
@@ -195,7 +196,7 @@ static void start_proxy(struct way *w, unsigned count)
     struct loop *loop;
     struct net *net;
     open_net(&loop, &net);
-    kit_must(proxy_new(&(struct proxy_config){.net = net}, &proxy));
+    kit_must(proxy_new(&(struct proxy_config){.dialer = &(struct dialer){.net = net}}, &proxy));
     for (unsigned i = 0; i < count; i++) {
         char *id = malloc(20);
         snprintf(id, 20, "sandbox%u", i);

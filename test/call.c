@@ -31,13 +31,13 @@ static void on_done(struct http_call *call, struct err *e)
     r->error = e;
 }
 
-void call_fix_client(struct call_fix *f, struct loop *loop, struct net *net,
-                     const struct http_client_config *config)
+void call_fix_client(struct call_fix *f, struct loop *loop, struct net *net)
 {
     *f = (struct call_fix){.loop = loop,
                            .net = net,
+                           .dialer = {.net = net},
                            .events = {.on_head = on_head, .on_body = on_body, .on_done = on_done}};
-    CHECK_OK(http_client_new(net, config, &f->client));
+    CHECK_OK(http_client_new(&f->dialer, NULL, &f->client));
 }
 
 void call_fix_init_at(struct call_fix *f, const struct raw_script *scripts, size_t count,
@@ -48,7 +48,7 @@ void call_fix_init_at(struct call_fix *f, const struct raw_script *scripts, size
 
     CHECK_OK(loop_new(&clock_system, &loop));
     CHECK_OK(net_new(loop, &net));
-    call_fix_client(f, loop, net, NULL);
+    call_fix_client(f, loop, net);
     raw_start(&f->raw, f->loop, address, scripts, count);
 }
 

@@ -2,12 +2,14 @@
 /* call.h — a loop, a client and a raw server, and calls between them that are waited for. */
 #pragma once
 
-#include "net/client.h"
+#include "out/client.h"
+#include "out/dial.h"
 #include "test/raw.h"
 
 struct call_fix {
     struct loop *loop;
     struct net *net;
+    struct dialer dialer;
     struct http_client *client;
     struct raw raw;
     struct http_call_events events; /* a test may put its own in */
@@ -28,8 +30,7 @@ void call_fix_init_at(struct call_fix *f, const struct raw_script *scripts, size
                       const char *address);
 void call_fix_done(struct call_fix *f);
 /* A client alone, on somebody's loop; http_client_free is all its end. */
-void call_fix_client(struct call_fix *f, struct loop *loop, struct net *net,
-                     const struct http_client_config *config);
+void call_fix_client(struct call_fix *f, struct loop *loop, struct net *net);
 void raw_close_all(struct call_fix *f); /* the server's connections, and lets the client see it */
 
 /* tail NULL: the spec's own url; otherwise the raw server's with tail behind it. */

@@ -175,7 +175,7 @@ void pkit_open(struct pkit *k, const struct proxy_config *config, const struct r
         raw_start(&k->raw, k->web.loop, k->path, scripts, count);
     else
         open_inside(k);
-    pc.net = k->web.net;
+    pc.dialer = &k->web.dialer;
     CHECK_OK(proxy_new(&pc, &k->proxy));
     k->t.id = PKIT_ID;
     k->t.state = PROXY_OPEN;

@@ -134,7 +134,7 @@ void world_open(struct world *w, const struct answer *script)
     web_open(&w->web, WEB_ROUTES(routes), NULL, &server);
     world_listen(w);
     w->host = (struct sbx_host){.loop = w->web.loop,
-                                .net = w->web.net,
+                                .dialer = &w->web.dialer,
                                 .remote_url = w->url,
                                 .remote_key = "sesame",
                                 .remote_again_ms = WORLD_AGAIN_MS};

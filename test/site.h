@@ -4,8 +4,8 @@
 
 #include <openssl/ssl.h>
 
-#include "host/tls/tls.h"
 #include "net/server.h"
+#include "out/tls.h"
 #include "test/cert.h"
 
 /* GET /hello: "hello". POST /up: "ok N" when the N bytes are the pattern. POST /whole: "hello". GET

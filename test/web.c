@@ -29,6 +29,7 @@ void web_open(struct web *w, const struct route *routes, size_t count,
     *w = (struct web){.clock = {web_now, web_now}, .now_ns = 1000 * NS_PER_S};
     CHECK_OK(loop_new(&w->clock, &w->loop));
     CHECK_OK(net_new(w->loop, &w->net));
+    w->dialer.net = w->net;
     w->router = router_new(rc);
     router_add(w->router, routes, count, config.ctx);
     config.router = w->router;

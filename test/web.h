@@ -7,12 +7,14 @@
 
 #include "net/router.h"
 #include "net/server.h"
+#include "out/dial.h"
 
 struct web {
     struct clock clock;
     uint64_t now_ns;
     struct loop *loop;
     struct net *net;
+    struct dialer dialer;
     struct router *router;
     struct http_server *server;
 };

@@ -12,10 +12,9 @@
 #include "base/log.h"
 #include "base/plain.h"
 #include "cli/state.h"
-#include "host/tls/tls.h"
 #include "loop/loop.h"
-#include "net/client.h"
 #include "net/stream.h"
+#include "out/client.h"
 
 #define ARENA_MAX  (256u << 20)
 #define ANSWER_MAX (64u << 20)
@@ -67,7 +66,7 @@ static fallible find_server(struct ask *k)
                            "unix:/PATH",
                            host);
         TRY(arena_check(&k->arena));
-        return https ? tls_client_new(cfg_env_get(k->cli->envp, "CROFT_CA_FILE"), &k->tls) : NULL;
+        return https ? dialer_load_tls(&k->dialer) : NULL;
     }
     TRY(cli_state_path(k->cli, &k->arena, &state));
     k->unix_path = arena_printf(&k->arena, STR_FMT "/" ASK_SOCKET, STR_ARG(state));
@@ -79,19 +78,19 @@ fallible ask_open(struct ask *k, struct cli *cli)
     *k = (struct ask){.cli = cli, .wait_ms = WAIT_MS, .late_ms = LATE_MS};
     k->tells = isatty(cli->err) && !cli->json;
     arena_init(&k->arena, ARENA_MAX);
+    k->dialer.ca_file = cfg_env_get(cli->envp, "CROFT_CA_FILE");
     TRY(find_server(k));
     TRY(loop_new(&clock_system, &k->loop));
     TRY(net_new(k->loop, &k->net));
-    struct http_client_config config = {.filter = k->tls ? tls_client_filter : NULL,
-                                        .filter_ctx = k->tls};
-    return http_client_new(k->net, &config, &k->client);
+    k->dialer.net = k->net;
+    return http_client_new(&k->dialer, NULL, &k->client);
 }
 
 void ask_close(struct ask *k)
 {
     http_client_free(k->client);
     net_free(k->net);
-    tls_client_free(k->tls);
+    dialer_done(&k->dialer);
     loop_free(k->loop);
     arena_done(&k->arena);
 }

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "out/dial.h"
 
 #define ASK_SOCKET "server/api.sock" /* below the state directory */
 
@@ -19,7 +20,7 @@ struct ask {
     struct loop *loop;
     struct net *net;
     struct http_client *client;
-    struct tls_client *tls;         /* NULL: the server is not asked by https */
+    struct dialer dialer;
     struct str url, unix_path, key; /* unix_path.p NULL: by url */
     bool nobody;                    /* the last question: nobody listens there */
     bool cut;                       /* its answer had begun, and did not end */

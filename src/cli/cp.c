@@ -18,9 +18,9 @@
 #include "cli/ask.h"
 #include "guest/zip/zip.h"
 #include "loop/loop.h"
-#include "net/client.h"
 #include "net/stream.h"
 #include "net/url.h"
+#include "out/client.h"
 
 #define PIECE    (256u << 10)
 #define IDLE_MS  (10 * 60 * 1000)

@@ -8,8 +8,8 @@
 
 #include "cli/ask.h"
 #include "loop/loop.h"
-#include "net/client.h"
 #include "net/sse.h"
+#include "out/client.h"
 
 #define EXEC_QUEUE_BYTES (1u << 20) /* typed and not yet sent */
 enum { EXEC_STOPS = 4 };            /* signals that end us */

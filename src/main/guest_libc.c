@@ -18,7 +18,6 @@
 #include "base/format.h"
 #include "base/rng.h"
 #include "loop/inner.h"
-#include "net/resolve_dns.h"
 
 int vsnprintf(char *restrict out, size_t size, const char *restrict fmt, va_list ap)
 {
@@ -43,22 +42,6 @@ double strtod(const char *restrict text, char **restrict ret_end)
 void dtoa_power(int exp10, uint64_t ret_high_low[2])
 {
     dtoa_slow_power(exp10, ret_high_low);
-}
-
-fallible resolve_start(struct loop *loop, struct str host, uint16_t port,
-                       void (*done)(void *owner, struct err *e, const struct resolve_addrs *addrs),
-                       void *owner, struct resolve **ret_resolve)
-{
-    struct resolve_dns *r = NULL;
-
-    TRY(resolve_dns_start(loop, &resolve_dns_system, host, port, done, owner, &r));
-    *ret_resolve = (struct resolve *)r;
-    return NULL;
-}
-
-void resolve_cancel(struct resolve *r)
-{
-    resolve_dns_cancel((struct resolve_dns *)r);
 }
 
 /* Not by the kernel's page of code and data, which lies apart from all else: two or three pages of

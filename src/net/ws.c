@@ -378,7 +378,7 @@ void ws_resume(struct ws *ws)
 void ws_close(struct ws *ws, int code, struct str reason)
 {
     if (ws->state == WS_CONNECTING) {
-        ws_dial_free(take(&ws->dial));
+        ws_opening_free(take(&ws->opening));
         ws_lose(ws, err_new(ERR_CLOSED, "closed while connecting"));
     }
     if (ws->state != WS_OPEN)
@@ -396,8 +396,8 @@ void ws_abort(struct ws *ws)
     ws->silent = true;
     if (ws->state == WS_ENDED)
         return;
-    if (ws->dial)
-        ws_dial_free(take(&ws->dial));
+    if (ws->opening)
+        ws_opening_free(take(&ws->opening));
     stream_close(ws->stream);
     ws_end(ws, WS_ABNORMAL, STR(""));
 }

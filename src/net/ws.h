@@ -48,18 +48,16 @@ struct ws_config {        /* zero: the default */
     bool no_deflate;
     const char *protocol; /* sub-protocol to choose or ask for; NULL: none */
     struct rng *rng;      /* for keys and masks; NULL: the system's */
-    /* TLS for wss URLs, client only; NULL: they are refused. host as in the URL. */
-    fallible (*filter)(void *ctx, struct stream *s, struct str host);
-    void *filter_ctx;
 };
 
 /* Answers the upgrade request in req with 101; req is gone then. On error (400, or 426 with its
  * headers set) req is untouched: the handler passes the error on. */
 fallible ws_accept(struct http_req *req, const struct ws_config *config,
                    const struct ws_events *events, void *owner, struct ws **ret_ws);
-/* ws://host:port/path, wss://…, or unix:/path.sock:/target. headers: "Name: value\\r\\n"…, may be
+/* The client's side, on a connection that was dialled for the url: ws://host:port/path, wss://… or
+ * unix:/path.sock:/target. Takes s over, also on failure. headers: "Name: value\\r\\n"…, may be
  * empty. Never calls back before it returns; on_open or on_close follows within 10 s. */
-fallible ws_connect(struct net *net, struct str url, struct str headers,
+fallible ws_connect(struct stream *s, struct str url, struct str headers,
                     const struct ws_config *config, const struct ws_events *events, void *owner,
                     struct ws **ret_ws);
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* ws_connect.c — the client's way to an open WebSocket: connection, request, answer. */
+/* ws_connect.c — the client's handshake: request and answer. */
 #include "base/b64.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "net/dial.h"
 #include "net/http.h"
 #include "net/url.h"
 #include "net/ws_handshake.h"
@@ -13,38 +12,34 @@
 #define REQUEST_MAX (64u << 10)
 #define ARENA_BYTES (64u << 10)
 
-struct ws_dial {
+struct ws_opening {
     struct ws *ws;
-    struct net *net;
-    struct dial *dial;     /* until there is a connection */
-    struct stream *stream; /* from then on */
-    struct arena arena;    /* host, protocol and the head of the answer */
-    struct str host;       /* for the filter; .p NULL: none is wanted */
-    struct ws_ask ask;     /* but for key and protocol used up once the request is made */
+    struct stream *stream;
+    struct arena arena; /* protocol and the head of the answer */
+    struct ws_ask ask;  /* but for key and protocol used up once the request is made */
     struct buf request;
     size_t scanned;
 };
 
-void ws_dial_free(struct ws_dial *d)
+void ws_opening_free(struct ws_opening *d)
 {
     if (!d)
         return;
-    dial_cancel(d->dial);
     stream_close(d->stream);
     buf_done(&d->request);
     arena_done(&d->arena);
     free(d);
 }
 
-static void dial_fail(struct ws_dial *d, struct err *why)
+static void opening_fail(struct ws_opening *d, struct err *why)
 {
     struct ws *ws = d->ws;
 
-    ws_dial_free(take(&ws->dial));
+    ws_opening_free(take(&ws->opening));
     ws_lose(ws, err_wrap(why, "open WebSocket"));
 }
 
-static fallible open_from(struct ws_dial *d, struct str head_bytes)
+static fallible open_from(struct ws_opening *d, struct str head_bytes)
 {
     struct http_head head;
     struct ws_deflate_terms terms;
@@ -53,15 +48,15 @@ static fallible open_from(struct ws_dial *d, struct str head_bytes)
     TRY(ws_check_answer(&head, &d->ask, &terms));
     struct ws *ws = d->ws;
     ws_open(ws, take(&d->stream), &terms);
-    ws_dial_free(take(&ws->dial));
+    ws_opening_free(take(&ws->opening));
     if (ws->events->on_open)
         ws->events->on_open(ws);
     return NULL;
 }
 
-static size_t on_dial_data(struct stream *s, struct str data)
+static size_t on_opening_data(struct stream *s, struct str data)
 {
-    struct ws_dial *d = stream_owner(s);
+    struct ws_opening *d = stream_owner(s);
     size_t end = 0;
     struct err *e = http_head_end(data, &d->scanned, &end);
 
@@ -70,47 +65,31 @@ static size_t on_dial_data(struct stream *s, struct str data)
     if (!e)
         e = open_from(d, str_first(data, end));
     if (e)
-        dial_fail(d, e);
+        opening_fail(d, e);
     return end;
 }
 
-static void on_dial_eof(struct stream *s)
+static void on_opening_eof(struct stream *s)
 {
-    dial_fail(stream_owner(s), err_new(ERR_UPSTREAM, "the server hung up"));
+    opening_fail(stream_owner(s), err_new(ERR_UPSTREAM, "the server hung up"));
 }
 
-static void on_dial_error(struct stream *s, struct err *why)
+static void on_opening_error(struct stream *s, struct err *why)
 {
-    dial_fail(stream_owner(s), why);
+    opening_fail(stream_owner(s), why);
 }
 
-static const struct stream_events dial_events = {
-    .on_data = on_dial_data,
-    .on_eof = on_dial_eof,
-    .on_error = on_dial_error,
+static const struct stream_events opening_events = {
+    .on_data = on_opening_data,
+    .on_eof = on_opening_eof,
+    .on_error = on_opening_error,
 };
-
-static void on_dialed(void *owner, struct err *e, int fd)
-{
-    struct ws_dial *d = owner;
-    const struct ws_config *config = &d->ws->config;
-
-    d->dial = NULL;
-    if (!e)
-        e = stream_new(d->net, fd, &dial_events, d, &d->stream);
-    if (!e && d->host.p)
-        e = config->filter(config->filter_ctx, d->stream, d->host);
-    if (e)
-        dial_fail(d, e);
-    else
-        stream_write(d->stream, buf_str(&d->request));
-}
 
 static void on_connect_deadline(struct loop_timer *t)
 {
     struct ws *ws = container_of(t, struct ws, timer);
 
-    dial_fail(ws->dial, err_new(ERR_TIMEOUT, "nothing within %d ms", CONNECT_MS));
+    opening_fail(ws->opening, err_new(ERR_TIMEOUT, "nothing within %d ms", CONNECT_MS));
 }
 
 static bool headers_fit(struct str headers)
@@ -129,7 +108,7 @@ static bool headers_fit(struct str headers)
     return true;
 }
 
-static fallible make_request(struct ws_dial *d, const struct url *url, struct str headers,
+static fallible make_request(struct ws_opening *d, const struct url *url, struct str headers,
                              const struct ws_config *config)
 {
     uint8_t raw[16];
@@ -143,8 +122,6 @@ static fallible make_request(struct ws_dial *d, const struct url *url, struct st
     b64_encode(raw, sizeof raw, d->ask.key, false, true);
     if (config && config->protocol)
         d->ask.protocol = arena_copy(&d->arena, str_of(config->protocol));
-    if (url_is_tls(url))
-        d->host = arena_copy(&d->arena, url->host);
     d->ask.deflate = !config || !config->no_deflate;
     d->ask.host = buf_str(&host);
     d->ask.target = buf_str(&target);
@@ -156,50 +133,51 @@ static fallible make_request(struct ws_dial *d, const struct url *url, struct st
     return arena_check(&d->arena);
 }
 
-static fallible check_url(const struct url *url, const struct ws_config *config)
+static fallible check_url(const struct url *url)
 {
     if (str_starts(url->scheme, STR("http")))
         return err_new(ERR_UNSUPPORTED,
                        "a WebSocket is reached by ws:, wss: or unix:, not " STR_FMT ":",
                        STR_ARG(url->scheme));
-    if (url_is_tls(url) && !(config && config->filter))
-        return err_new(ERR_UNSUPPORTED, "wss: needs TLS, which this client does not speak");
     if (url->userinfo.p)
         return err_new(ERR_INVALID, "credentials belong in a header, not in the URL");
     return NULL;
 }
 
-static fallible ws_connect_start(struct ws_dial *d, const struct url *url)
-{
-    struct dial_target target = {.host = url->host, .port = url->port, .timeout_ms = CONNECT_MS};
-
-    if (str_eq(url->scheme, STR("unix")))
-        target.unix_path = url->host;
-    return dial_start(net_loop(d->net), &target, on_dialed, d, &d->dial);
-}
-
-fallible ws_connect(struct net *net, struct str url_text, struct str headers,
-                    const struct ws_config *config, const struct ws_events *events, void *owner,
-                    struct ws **ret_ws)
+static fallible connect_begin(struct stream *s, struct str url_text, struct str headers,
+                              const struct ws_config *config, const struct ws_events *events,
+                              void *owner, struct ws **ret_ws)
 {
     struct url url;
 
     TRY(url_parse(url_text, &url));
-    TRY(check_url(&url, config));
+    TRY(check_url(&url));
     if (!headers_fit(headers))
         return err_new(ERR_INVALID, "headers are not 'Name: value' lines that end in CRLF");
-    own(ws) ws = ws_new(net, WS_CLIENT, config, events, owner);
-    own(ws_dial) d = mem_try(sizeof *d);
+    own(ws) ws = ws_new(stream_net(s), WS_CLIENT, config, events, owner);
+    own(ws_opening) d = mem_try(sizeof *d);
     if (!ws || !d)
         return err_no_memory();
     d->ws = ws;
-    d->net = net;
     arena_init(&d->arena, ARENA_BYTES);
     buf_init(&d->request, REQUEST_MAX);
     TRY_WRAP(make_request(d, &url, headers, config), "open WebSocket");
-    TRY_WRAP(ws_connect_start(d, &url), "open WebSocket");
+    d->stream = s;
+    stream_set_events(s, &opening_events, d);
+    stream_write(s, buf_str(&d->request));
     loop_timer_start(ws->loop, &ws->timer, CONNECT_MS, on_connect_deadline);
-    ws->dial = take(&d);
+    ws->opening = take(&d);
     *ret_ws = take(&ws);
     return NULL;
+}
+
+fallible ws_connect(struct stream *s, struct str url, struct str headers,
+                    const struct ws_config *config, const struct ws_events *events, void *owner,
+                    struct ws **ret_ws)
+{
+    struct err *e = connect_begin(s, url, headers, config, events, owner, ret_ws);
+
+    if (e)
+        stream_close(s);
+    return e;
 }

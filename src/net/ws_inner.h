@@ -15,8 +15,8 @@ enum ws_state {
 
 struct ws {
     struct loop *loop;
-    struct stream *stream; /* NULL before and after */
-    struct ws_dial *dial;  /* while connecting */
+    struct stream *stream;      /* NULL before and after */
+    struct ws_opening *opening; /* while connecting */
     const struct ws_events *events;
     void *owner;
     struct ws_config config; /* defaults filled in; the protocol is not kept */
@@ -43,5 +43,5 @@ void ws_open(struct ws *ws, struct stream *stream, const struct ws_deflate_terms
 void ws_lose(struct ws *ws, struct err *why);
 
 /* ws_connect.c: forgets it, in whatever state it is; its stream too. */
-void ws_dial_free(struct ws_dial *d);
-OWNABLE(ws_dial)
+void ws_opening_free(struct ws_opening *d);
+OWNABLE(ws_opening)

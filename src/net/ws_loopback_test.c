@@ -73,8 +73,7 @@ static void client_done(struct client *c)
 
 static fallible client_connect(struct client *c, const struct ws_config *config)
 {
-    return ws_connect(c->rig->net, str_of(c->rig->url), STR("X-Extra: 1\r\n"), config,
-                      &client_events, c, &c->ws);
+    return ws_rig_connect(c->rig, str_of(c->rig->url), config, &client_events, c, &c->ws);
 }
 
 static bool is_open(void *ctx)
@@ -162,9 +161,9 @@ TEST(ws_loopback_echoes_every_size_plain)
     check_loopback(true);
 }
 
-TEST(ws_connect_reaches_tcp_by_number_and_by_name)
+TEST(ws_connect_goes_over_tcp)
 {
-    static const char *const hosts[] = {"127.0.0.1", "localhost", "localhost.localdomain"};
+    static const char *const hosts[] = {"127.0.0.1", "localhost"};
     struct ws_rig r;
     char url[300];
     int fd;
@@ -180,15 +179,28 @@ TEST(ws_connect_reaches_tcp_by_number_and_by_name)
         snprintf(r.url, sizeof r.url, "ws://%s:%.8s/echo?x=1", hosts[i], port);
         CHECK_OK(client_connect(&c, NULL));
         ws_rig_until(&r, is_open, &c);
-        if (!c.open && i == 2) { /* not every machine has the long name */
-            CHECK_HAS(str_of(c.why), "resolve");
-        } else {
-            make_message(&c, 1000, 0);
-            exchange(&c, WS_TEXT);
-        }
+        make_message(&c, 1000, 0);
+        exchange(&c, WS_TEXT);
         client_done(&c);
     }
     ws_rig_done(&r);
+}
+
+static void check_refused(struct ws_rig *r, const char *url, const char *headers,
+                          enum err_code code, const char *part)
+{
+    static const struct stream_events none = {0};
+    struct stream *s;
+    struct ws *ws;
+    int pair[2];
+    char byte;
+
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+    CHECK_OK(stream_new(r->net, pair[0], &none, NULL, &s));
+    CHECK_ERR(ws_connect(s, str_of(url), str_of(headers), NULL, &client_events, NULL, &ws), code,
+              part);
+    CHECK_INT(read(pair[1], &byte, 1), 0); /* the connection is closed, unused */
+    close(pair[1]);
 }
 
 TEST(ws_connect_tells_why_it_failed)
@@ -198,18 +210,9 @@ TEST(ws_connect_tells_why_it_failed)
 
     ws_rig_init(&r);
     client_init(&c, &r);
-    snprintf(r.url, sizeof r.url, "unix:%s/nobody.sock:/", test_dir());
-    CHECK_ERR(client_connect(&c, NULL), ERR_NOT_FOUND, "open WebSocket: connect");
-    snprintf(r.url, sizeof r.url, "wss://127.0.0.1/");
-    CHECK_ERR(client_connect(&c, NULL), ERR_UNSUPPORTED, "wss: needs TLS");
-    snprintf(r.url, sizeof r.url, "http://127.0.0.1/");
-    CHECK_ERR(client_connect(&c, NULL), ERR_UNSUPPORTED, "not http:");
-    snprintf(r.url, sizeof r.url, "ws://me:secret@127.0.0.1/");
-    CHECK_ERR(client_connect(&c, NULL), ERR_INVALID, "credentials");
-    struct ws *ws;
-    CHECK_ERR(ws_connect(r.net, STR("ws://127.0.0.1/"), STR("Evil: a\nb: c\r\n"), NULL,
-                         &client_events, &c, &ws),
-              ERR_INVALID, "CRLF");
+    check_refused(&r, "http://127.0.0.1/", "", ERR_UNSUPPORTED, "not http:");
+    check_refused(&r, "ws://me:secret@127.0.0.1/", "", ERR_INVALID, "credentials");
+    check_refused(&r, "ws://127.0.0.1/", "Evil: a\nb: c\r\n", ERR_INVALID, "CRLF");
     ws_rig_listen(&r);
     size_t n = strlen(r.url);
     snprintf(r.url + n, sizeof r.url - n, "/not/there");

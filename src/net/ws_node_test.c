@@ -144,8 +144,8 @@ TEST_LIMIT(ws_client_satisfies_a_real_server, 120)
     for (int no_deflate = 0; no_deflate < 2; no_deflate++) {
         struct talk t = {.echoed = 0};
         struct ws_config config = {.no_deflate = no_deflate};
-        CHECK_OK(ws_connect(r.net, str_trim(str_n(url, (size_t)n)), STR(""), &config, &talk_events,
-                            &t, &t.ws));
+        CHECK_OK(
+            ws_rig_connect(&r, str_trim(str_n(url, (size_t)n)), &config, &talk_events, &t, &t.ws));
         ws_rig_until(&r, has_finished, &t);
         CHECK_INT(t.wrong, 0);
         CHECK_INT(t.echoed, 2 * ARRAY_LEN(sizes));

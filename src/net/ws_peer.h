@@ -29,6 +29,9 @@ struct ws_rig {
 void ws_rig_init(struct ws_rig *r);
 void ws_rig_listen(struct ws_rig *r);
 void ws_rig_done(struct ws_rig *r);
+/* A client of ours, on a connection to a numeric address or a unix socket. */
+fallible ws_rig_connect(struct ws_rig *r, struct str url, const struct ws_config *config,
+                        const struct ws_events *events, void *owner, struct ws **ret_ws);
 /* Turns the loop until done(ctx); fails the test after 30 s. */
 void ws_rig_until(struct ws_rig *r, bool (*done)(void *ctx), void *ctx);
 

@@ -71,6 +71,26 @@ void ws_rig_init(struct ws_rig *r)
     CHECK_OK(http_server_new(r->net, &config, &r->server));
 }
 
+fallible ws_rig_connect(struct ws_rig *r, struct str url, const struct ws_config *config,
+                        const struct ws_events *events, void *owner, struct ws **ret_ws)
+{
+    static const struct stream_events none = {0};
+    struct sockaddr_storage addr;
+    struct stream *s;
+    struct url u;
+    socklen_t len;
+    int fd;
+
+    CHECK_OK(url_parse(url, &u));
+    if (str_eq(u.scheme, STR("unix")))
+        CHECK_OK(addr_unix(u.host, &addr, &len));
+    else
+        CHECK(addr_numeric(u.host, u.port, &addr, &len));
+    TRY(connect_start(&addr, len, &fd));
+    TRY(stream_new(r->net, fd, &none, NULL, &s));
+    return ws_connect(s, url, STR("X-Extra: 1\r\n"), config, events, owner, ret_ws);
+}
+
 void ws_rig_listen(struct ws_rig *r)
 {
     char address[200];

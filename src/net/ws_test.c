@@ -155,7 +155,7 @@ static struct ws *dial_raw(struct ws_rig *r, struct listener *l, struct ws_peer 
 {
     struct ws *ws;
 
-    CHECK_OK(ws_connect(r->net, str_of(l->url), STR(""), &r->config, &client_events, r, &ws));
+    CHECK_OK(ws_rig_connect(r, str_of(l->url), &r->config, &client_events, r, &ws));
     ws_peer_serve(p, r, accept(l->fd, NULL, NULL));
     ws_rig_until(r, ws_peer_has_head, p);
     return ws;

@@ -20,13 +20,12 @@
 #include "loop/loop.h"
 #include "sandbox/spec.h"
 
-struct net;
+struct dialer;
 struct sbx;
 struct sbx_follower;
 struct sbx_log_from;
 struct sbx_place;
 struct sbx_question;
-struct stream;
 struct sbx_driver; /* a backend at work; its own struct begins with this */
 
 enum sbx_cap { /* bits */
@@ -73,7 +72,7 @@ struct sbx_lack {              /* a layer of isolation, or a limit, that is not 
 
 struct sbx_host { /* what the program lends every driver; borrowed */
     struct loop *loop;
-    struct net *net;
+    struct dialer *dialer;
     const char *state_dir; /* absolute; drivers keep their files in a directory of their name */
     int guest_fd;          /* croft-guest, readable */
     const char *const *envp;
@@ -91,9 +90,6 @@ struct sbx_host { /* what the program lends every driver; borrowed */
     /* remote: the other server, "http://host:3000", and a key of it; NULL: none. */
     const char *remote_url, *remote_key;
     uint32_t remote_again_ms; /* the first wait before it is asked again, at most; 0: 500 */
-    /* TLS for https, as http_client_config.filter; NULL: none. */
-    fallible (*remote_tls)(void *ctx, struct stream *s, struct str host);
-    void *remote_tls_ctx;
     /* Who makes sandboxes has ended and they live on: nothing can be asked any more. May be NULL.
      */
     void (*on_lost)(void *arg);

@@ -56,7 +56,8 @@ void contract_run(const struct contract_backend *b, unsigned caps, void (*row)(s
     CHECK_OK(loop_new(&clock_system, &c.loop));
     CHECK_OK(net_new(c.loop, &c.net));
     c.host.loop = c.loop;
-    c.host.net = c.net;
+    c.dialer.net = c.net;
+    c.host.dialer = &c.dialer;
     CHECK_OK(sbx_driver_open(backend, &c.host, &c.driver));
     while (c.driver->unsure)
         CHECK_OK(loop_turn(c.loop, 1000));
@@ -277,7 +278,7 @@ static struct answer ask(struct contract *c, struct sbx *s, const char *key,
     sbx_inspect(s, &info);
     if (info.session_key && !(key && strcmp(key, CONTRACT_WRONG_KEY) == 0))
         key = info.session_key;
-    struct action_client_config config = {.net = c->net,
+    struct action_client_config config = {.dialer = &c->dialer,
                                           .url = str_of(info.address.url),
                                           .unix_path = str_of(info.address.unix_path),
                                           .session_key = str_of(key ? key : ""),

@@ -5,6 +5,7 @@
  * by name. Helpers turn the loop until their answer is there and fail the test after a minute. */
 #pragma once
 
+#include "out/dial.h"
 #include "sandbox/client/client.h"
 #include "sandbox/sandbox.h"
 #include "test/test.h"
@@ -12,6 +13,7 @@
 struct contract {
     struct loop *loop;
     struct net *net;
+    struct dialer dialer;
     struct sbx_host host;
     struct sbx_driver *driver;
     unsigned gone;

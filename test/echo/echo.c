@@ -9,12 +9,12 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "test/echo/inner.h"
-#include "host/tls/tls.h"
 #include "loop/loop.h"
 #include "net/file.h"
 #include "net/router.h"
 #include "net/server.h"
+#include "out/tls.h"
+#include "test/echo/inner.h"
 
 static fallible handle_alive(struct http_req *req)
 {

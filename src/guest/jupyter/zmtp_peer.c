@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 
 #include "base/mem.h"
-#include "net/dial.h"
 #include "net/listen.h"
 #include "net/stream.h"
 
@@ -19,7 +18,6 @@ struct zmtp_peer {
     void *owner;
     char *path;
     enum zmtp_role role;
-    struct dial *dial;
     struct stream *stream;
     struct zmtp zmtp;
     struct loop_timer retry, deadline;
@@ -40,7 +38,6 @@ bool zmtp_peer_ready(const struct zmtp_peer *p)
 
 static void peer_stop(struct zmtp_peer *p)
 {
-    dial_cancel(take(&p->dial));
     stream_close(take(&p->stream));
     loop_timer_stop(&p->retry);
     loop_timer_stop(&p->deadline);
@@ -143,12 +140,17 @@ static void peer_greet(struct zmtp_peer *p, int fd)
     peer_say(p, ZMTP_NONE);
 }
 
-static void on_dialed(void *owner, struct err *e, int fd)
+static void connect_now(struct zmtp_peer *p)
 {
-    struct zmtp_peer *p = owner;
+    struct sockaddr_storage addr;
+    socklen_t len;
+    int fd;
+    struct err *e = addr_unix(str_of(p->path), &addr, &len);
+
+    if (!e)
+        e = connect_start(&addr, len, &fd);
     int errnum = e ? err_errno(e) : 0;
 
-    p->dial = NULL;
     if (!e) {
         peer_greet(p, fd);
     } else if (errnum == ENOENT || errnum == ECONNREFUSED || errnum == EAGAIN) {
@@ -157,15 +159,6 @@ static void on_dialed(void *owner, struct err *e, int fd)
     } else {
         peer_fail(p, e);
     }
-}
-
-static void connect_now(struct zmtp_peer *p)
-{
-    struct dial_target target = {.unix_path = str_of(p->path), .timeout_ms = p->start_ms};
-    struct err *e = dial_start(net_loop(p->net), &target, on_dialed, p, &p->dial);
-
-    if (e)
-        on_dialed(p, e, -1); /* refused at once: it may not listen yet */
 }
 
 static void on_deadline(struct loop_timer *t)

@@ -5,10 +5,10 @@
 #include "base/map.h"
 #include "host/proxy/name.h"
 #include "host/proxy/proxy.h"
-#include "net/dial.h"
 #include "net/http.h"
 #include "net/server.h"
 #include "net/url.h"
+#include "out/dial.h"
 
 #define IDLE_PER_TARGET   8   /* unused connections to one sandbox */
 #define PARKED_PER_TARGET 128 /* so that one sandbox does not take the room of all */

@@ -468,8 +468,8 @@ fallible proxy_new(const struct proxy_config *config, struct proxy **ret_proxy)
     struct proxy *p = mem_new(sizeof *p);
     p->config = *config;
     fill_config(&p->config);
-    p->net = config->net;
-    p->loop = net_loop(config->net);
+    p->net = config->dialer->net;
+    p->loop = net_loop(p->net);
     /* Servers beside each other should not meet: one's ports are free while it restarts. */
     unsigned range = p->config.port_last - p->config.port_first + 1u;
     p->next_port = (uint16_t)(p->config.port_first + rng_u64(rng_system()) % range);

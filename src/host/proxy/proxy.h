@@ -20,6 +20,7 @@
 #include "net/stream.h"
 #include "sandbox/backend.h"
 
+struct dialer;
 struct http_req;
 struct proxy;
 struct proxy_listener;
@@ -90,7 +91,7 @@ struct proxy_stats {             /* since it began, but for relays */
 };
 
 struct proxy_config { /* zero: the default */
-    struct net *net;
+    struct dialer *dialer;
     /* Every answer on listeners of ours, when it is complete, for counting; may be NULL. */
     void (*on_answer)(void *ctx, const struct http_req *req, int status, uint64_t ns);
     /* Every action and command that reached a sandbox; result: ok, error, refused (its server said
@@ -117,9 +118,6 @@ struct proxy_config { /* zero: the default */
     uint32_t idle_ms;       /* 4 s: an unused connection to a sandbox is kept so long */
     uint32_t closed_ms;     /* 60 s: a listener says so long that its target is gone */
     uint32_t retry_after_s; /* 1: what 503 says */
-    /* TLS to sandboxes elsewhere, as http_client_config.filter; NULL: none. */
-    fallible (*tls_out)(void *ctx, struct stream *s, struct str host);
-    void *tls_out_ctx;
 };
 
 fallible proxy_new(const struct proxy_config *config, struct proxy **ret_proxy);

@@ -300,7 +300,7 @@ TEST(a_port_is_had_again_and_a_taken_one_is_refused)
     CHECK(web_send(&k.web, &c, GET("/")));
     CHECK_INT(pkit_take(&k, &c).status, 200);
     proxy_free(k.proxy);
-    config.net = k.web.net;
+    config.dialer = &k.web.dialer;
     CHECK_OK(proxy_new(&config, &k.proxy));
     k.t.state = PROXY_OPEN;
     CHECK_OK(proxy_add(k.proxy, &k.t, port));
@@ -319,7 +319,7 @@ TEST(ports_of_a_range_come_in_turn_and_may_run_out)
     pkit_open(&k, NULL, NULL, 0);
     uint16_t first = k.t.port; /* free soon, and its neighbours with luck */
     proxy_free(k.proxy);
-    config.net = k.web.net;
+    config.dialer = &k.web.dialer;
     config.port_first = first;
     config.port_last = (uint16_t)(first + 2);
     CHECK_OK(proxy_new(&config, &k.proxy));

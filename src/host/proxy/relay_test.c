@@ -11,6 +11,7 @@
 #include "host/proxy/proxy.h"
 #include "net/listen.h"
 #include "net/ws_peer.h"
+#include "out/dial.h"
 #include "test/program.h"
 #include "test/proxy_kit.h"
 #include "test/test.h"
@@ -248,7 +249,7 @@ TEST_LIMIT(a_real_websocket_client_is_satisfied_through_the_proxy, 120)
     CHECK_OK(listen_open(str_of(url), &fd));
     CHECK_OK(http_server_listen(r.server, fd));
     snprintf(t.address.unix_path, sizeof t.address.unix_path, "%s", url + 5);
-    CHECK_OK(proxy_new(&(struct proxy_config){.net = r.net}, &proxy));
+    CHECK_OK(proxy_new(&(struct proxy_config){.dialer = &(struct dialer){.net = r.net}}, &proxy));
     CHECK_OK(proxy_add(proxy, &t, 0));
     snprintf(url, sizeof url, "ws://127.0.0.1:%u/echo", t.port);
     pid_t pid =

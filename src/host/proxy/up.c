@@ -178,34 +178,25 @@ bool up_is_far(const struct call *c, struct url *ret_url)
     return e == NULL;
 }
 
-static void on_dialled(void *owner, struct err *e, int fd)
+static void on_dialled(void *owner, struct err *e, struct stream *s)
 {
     struct call *c = owner;
-    struct stream *s = NULL;
     struct url far;
     uint16_t port = c->inside ? c->inside : c->target->address.tunnel_port;
 
     c->dial = NULL;
-    if (!e) /* room for one piece read from a client, or every piece goes in two */
-        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){2 * STREAM_READ_SIZE}, sizeof(int));
-    if (!e)
-        e = stream_new(c->p->net, fd, &tunnel_events, c, &s);
-    if (!e && up_is_far(c, &far)) {
-        port = 0; /* the url is that port's */
-        if (url_is_tls(&far))
-            e = c->p->config.tls_out(c->p->config.tls_out_ctx, s, far.host);
-    }
     if (e) {
-        if (s)
-            stream_close(s);
         call_fail(c, err_wrap(e, "connect to the sandbox"));
         return;
     }
-    if (!port) {
+    /* room for one piece read from a client, or every piece goes in two */
+    setsockopt(stream_fd(s), SOL_SOCKET, SO_SNDBUF, &(int){2 * STREAM_READ_SIZE}, sizeof(int));
+    if (!port || up_is_far(c, &far)) { /* a far url is that port's own */
         call_open(c, s, false);
         return;
     }
     c->stream = s;
+    stream_set_events(s, &tunnel_events, c);
     ask_for_port(c, port);
 }
 
@@ -223,12 +214,11 @@ static fallible up_dial(struct call *c)
             return err_new(ERR_UPSTREAM, c->inside ? "ports inside are not reached in this sandbox"
                                                    : "the sandbox has no address");
         TRY(url_parse(str_of(a->url), &u));
-        if (url_is_tls(&u) && !c->p->config.tls_out)
-            return err_new(ERR_UNSUPPORTED, "no TLS to sandboxes elsewhere");
         target.host = u.host;
         target.port = u.port;
+        target.tls = url_is_tls(&u);
     }
-    return dial_start(c->p->loop, &target, on_dialled, c, &c->dial);
+    return dial_start(c->p->config.dialer, &target, on_dialled, c, &c->dial);
 }
 
 void up_connect(struct call *c)

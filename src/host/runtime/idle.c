@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "host/runtime/inner.h"
-#include "net/client.h"
+#include "out/client.h"
 #include "wire/shells.h"
 
 #define SEEN_BYTES (64u << 10)

@@ -8,11 +8,10 @@
 
 #include "base/fd.h"
 #include "host/runtime/inner.h"
-#include "net/dial.h"
+#include "net/listen.h"
 
 #define FIRST_MS 10u
 #define TRIES    10 /* 10 s in all */
-#define DIAL_MS  5000
 
 static void probe_begin(struct runtime *r);
 
@@ -68,24 +67,23 @@ static fallible probe_ask(struct runtime *r, int fd)
     return NULL;
 }
 
-static void on_dialled(void *owner, struct err *e, int fd)
+/* The socket of pid 1 on this machine: it is connected at once, or cannot be now. */
+static fallible probe_dial(const struct runtime *r, int *ret_fd)
 {
-    struct runtime *r = owner;
+    struct sockaddr_storage addr;
+    socklen_t len;
 
-    r->probe.dial = NULL;
-    if (!e)
-        e = probe_ask(r, fd);
-    if (e)
-        is_silent(r);
-    err_free(e);
+    TRY(addr_unix(str_of(r->target.address.unix_path), &addr, &len));
+    return connect_start(&addr, len, ret_fd);
 }
 
 static void probe_begin(struct runtime *r)
 {
-    const struct dial_target target = {.unix_path = str_of(r->target.address.unix_path),
-                                       .timeout_ms = DIAL_MS};
-    own(err) e = dial_start(r->manager->config.loop, &target, on_dialled, r, &r->probe.dial);
+    int fd;
+    own(err) e = probe_dial(r, &fd);
 
+    if (!e)
+        e = probe_ask(r, fd);
     if (e)
         is_silent(r);
 }
@@ -100,13 +98,12 @@ void probe_start(struct runtime *r)
 
 void probe_look(struct runtime *r)
 {
-    if (runtime_is_silent(r) && !r->probe.dial && !r->probe.io.loop && !r->probe.again.loop)
+    if (runtime_is_silent(r) && !r->probe.io.loop && !r->probe.again.loop)
         probe_begin(r);
 }
 
 void probe_stop(struct runtime *r)
 {
     loop_timer_stop(&r->probe.again);
-    dial_cancel(take(&r->probe.dial));
     hang_up(r);
 }

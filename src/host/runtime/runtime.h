@@ -144,7 +144,6 @@ struct runtime {
     bool removing, hidden;
     bool looks; /* its changes are being looked at */
     struct {    /* see probe.c */
-        struct dial *dial;
         struct loop_io io;
         struct loop_timer again;
         uint8_t tries;

@@ -7,12 +7,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/cfg.h"
 #include "base/fd.h"
 #include "host/config/settings.h"
-#include "host/proxy/proxy.h"
 #include "host/server/layout.h"
-#include "host/tls/tls.h"
+#include "sandbox/backend.h"
 
 bool backing_is_native(const struct settings *s)
 {
@@ -61,25 +59,9 @@ fallible backing_claim(const struct layout *l, struct str backend)
     return missing ? fd_replace_file(dir, "backend", backend, 0600) : NULL;
 }
 
-fallible backing_open(struct backing *b, struct str backend, const char *const *envp,
-                      struct proxy_config *proxy)
-{
-    if (!str_eq(backend, STR("remote")))
-        return NULL;
-    TRY_WRAP(tls_client_new(cfg_env_get(envp, "CROFT_CA_FILE"), &b->tls),
-             "TLS to the other server");
-    proxy->tls_out = tls_client_filter;
-    proxy->tls_out_ctx = b->tls;
-    return NULL;
-}
-
 fallible backing_lend(struct backing *b, struct str backend, struct str guest,
                       struct sbx_host *host)
 {
-    if (b->tls) {
-        host->remote_tls = tls_client_filter;
-        host->remote_tls_ctx = b->tls;
-    }
     if (!str_eq(backend, STR("local")))
         return NULL;
     own_fd fd = memfd_create("croft-guest", MFD_CLOEXEC);
@@ -92,6 +74,5 @@ fallible backing_lend(struct backing *b, struct str backend, struct str guest,
 
 void backing_close(struct backing *b)
 {
-    tls_client_free(b->tls);
     own_close_p(&b->guest);
 }

@@ -7,10 +7,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/cfg.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "host/config/settings.h"
 #include "host/build/build.h"
+#include "host/config/settings.h"
 #include "host/keys/keys.h"
 #include "host/ops/docs.h"
 #include "host/ops/journal.h"
@@ -30,12 +31,13 @@
 #include "host/tree/tree.h"
 #include "host/v1/v1.h"
 #include "loop/loop.h"
-#include "net/client.h"
 #include "net/listen.h"
 #include "net/local.h"
 #include "net/router.h"
 #include "net/server.h"
 #include "net/url.h"
+#include "out/client.h"
+#include "out/dial.h"
 
 #define ANSWER_MS 1000  /* to those who asked something of a launcher that is gone */
 #define END_MS    50000 /* a clean end; what is not stopped by then lives on, for the next server */
@@ -48,6 +50,7 @@ struct server {
     struct launch launch;
     struct loop *loop;
     struct net *net;
+    struct dialer dialer;
     struct store *store;
     struct keys *keys;
     struct proxy *proxy;
@@ -143,7 +146,7 @@ static fallible open_driver(struct server *s)
         s->roots[i] = s->launch.roots[i][0] ? s->launch.roots[i] : "(none)";
     s->host =
         (struct sbx_host){.loop = s->loop,
-                          .net = s->net,
+                          .dialer = &s->dialer,
                           .state_dir = s->layout.state,
                           .guest_fd = -1,
                           .envp = s->config->envp,
@@ -323,15 +326,13 @@ static fallible open_parts(struct server *s)
 
     TRY(loop_new(&clock_system, &s->loop));
     TRY(net_new(s->loop, &s->net));
-    proxy.net = s->net;
+    s->dialer =
+        (struct dialer){.net = s->net, .ca_file = cfg_env_get(s->config->envp, "CROFT_CA_FILE")};
+    proxy.dialer = &s->dialer;
     TRY(backing_claim(&s->layout, s->settings->backend));
-    TRY(backing_open(&s->backing, s->settings->backend, s->config->envp, &proxy));
     TRY_WRAP(open_rows(s), "rows");
     TRY(proxy_new(&proxy, &s->proxy));
-    TRY(http_client_new(s->net,
-                        &(struct http_client_config){
-                            .idle_ms = 1, .filter = proxy.tls_out, .filter_ctx = proxy.tls_out_ctx},
-                        &s->client));
+    TRY(http_client_new(&s->dialer, &(struct http_client_config){.idle_ms = 1}, &s->client));
     TRY(open_driver(s));
     TRY(open_manager(s));
     return open_http(s);
@@ -538,6 +539,7 @@ static void close_parts(struct server *s)
     http_client_free(s->client);
     sbx_driver_close(s->driver);
     net_free(s->net);
+    dialer_done(&s->dialer);
     loop_free(s->loop);
     backing_close(&s->backing);
     err_free(s->failed);

@@ -12,7 +12,9 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "loop/loop.h"
-#include "net/client.h"
+#include "net/stream.h"
+#include "out/client.h"
+#include "out/dial.h"
 #include "wire/api.h"
 
 #define ANSWER_BYTES  (256u << 20)
@@ -72,7 +74,7 @@ fallible action_client_new(const struct action_client_config *config, struct act
     struct action_client *c = mem_new(sizeof *c);
 
     c->config = *config;
-    c->loop = net_loop(config->net);
+    c->loop = net_loop(config->dialer->net);
     list_init(&c->calls);
     if (!c->config.timeout_s)
         c->config.timeout_s = TIMEOUT_S;
@@ -81,7 +83,7 @@ fallible action_client_new(const struct action_client_config *config, struct act
     c->url = text_of(config->url);
     c->unix_path = text_of(config->unix_path);
     c->key = text_of(config->session_key);
-    struct err *e = http_client_new(config->net, NULL, &c->http);
+    struct err *e = http_client_new(config->dialer, NULL, &c->http);
     if (e) {
         action_client_free(c);
         return e;

@@ -15,10 +15,10 @@
 #include "wire/observation.h"
 
 struct action_client;
-struct net;
+struct dialer;
 
 struct action_client_config { /* zero: the default; strings are copied */
-    struct net *net;
+    struct dialer *dialer;
     struct str url;         /* "http://127.0.0.1:60000" */
     struct str unix_path;   /* connect here instead of to the url's host */
     struct str session_key; /* X-Session-API-Key; empty: none */

@@ -97,7 +97,7 @@ static void world_open_with(struct act_world *w, void (*resume)(void *arg, struc
 
     web_open(&w->web, WEB_ROUTES(routes), NULL, &server);
     snprintf(path, sizeof path, "%s/sock", test_dir());
-    struct action_client_config config = {.net = w->web.net,
+    struct action_client_config config = {.dialer = &w->web.dialer,
                                           .url = STR("http://sandbox"),
                                           .unix_path = str_of(path),
                                           .session_key = STR("sesame"),

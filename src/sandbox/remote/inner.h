@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "net/client.h"
+#include "out/client.h"
 #include "sandbox/sandbox.h"
 
 #define REMOTE_CALL_MS  180000 /* as the oldest clients wait for the API */

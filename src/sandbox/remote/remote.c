@@ -13,6 +13,7 @@
 #include "net/local.h"
 #include "net/stream.h"
 #include "net/url.h"
+#include "out/dial.h"
 #include "sandbox/environment.h"
 #include "sandbox/remote/inner.h"
 #include "wire/remote.h"
@@ -43,8 +44,8 @@ static fallible check_host(const struct sbx_host *host)
     if (u.query.len || u.fragment.len || str_ends(str_of(host->remote_url), STR("/")))
         return err_new(ERR_INVALID, "[sandbox] remote_runtime_api_url: an address without a slash "
                                     "at its end, '?' and '#'");
-    if (url_is_tls(&u) && !host->remote_tls)
-        return err_new(ERR_UNSUPPORTED, "[sandbox] remote_runtime_api_url: no TLS here");
+    if (url_is_tls(&u))
+        TRY_WRAP(dialer_load_tls(host->dialer), "TLS to the other server");
     if (!local_is_name(u.host) && !(host->remote_key && host->remote_key[0]))
         return err_new(ERR_INVALID, "API key is required to use the remote runtime: [sandbox] "
                                     "api_key, or SANDBOX_API_KEY");
@@ -69,12 +70,9 @@ static void remote_drop(struct remote_driver *d)
 
 static fallible remote_open(const struct sbx_host *host, struct sbx_driver **ret_driver)
 {
-    const struct http_client_config config = {.filter = host->remote_tls,
-                                              .filter_ctx = host->remote_tls_ctx};
-
     TRY(check_host(host));
     struct remote_driver *d = mem_new(sizeof *d);
-    struct err *e = http_client_new(host->net, &config, &d->client);
+    struct err *e = http_client_new(host->dialer, NULL, &d->client);
     if (e) {
         free(d);
         return e;

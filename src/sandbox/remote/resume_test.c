@@ -75,7 +75,7 @@ TEST(remote_is_resumed_when_its_sandbox_answers_503)
     world_open(&w, script);
     world_must(&w, sbx_start);
     struct action_client_config config = {
-        .net = w.web.net, .url = str_of(w.url), .resume = resume, .resume_arg = &r};
+        .dialer = &w.web.dialer, .url = str_of(w.url), .resume = resume, .resume_arg = &r};
     CHECK_OK(action_client_new(&config, &r.client));
     w.commands = 503;
     command(&r);
@@ -96,12 +96,6 @@ TEST(remote_is_resumed_when_its_sandbox_answers_503)
 
 /* --- refused before anything is sent --- */
 
-static fallible refuse_tls(void *ctx, struct stream *s, struct str host)
-{
-    (void)ctx, (void)s, (void)host;
-    return err_new(ERR_UPSTREAM, "a certificate of somebody else");
-}
-
 TEST(remote_needs_an_address_and_a_key_to_begin_with)
 {
     static const struct {
@@ -113,7 +107,6 @@ TEST(remote_needs_an_address_and_a_key_to_begin_with)
         {"ftp://elsewhere", "k", "remote_runtime_api_url"},
         {"http://elsewhere/?a", "k", "'?'"},
         {"http://elsewhere/", "k", "slash"},
-        {"https://elsewhere", "k", "no TLS"},
         {"http://elsewhere:3000", NULL, "API key is required"},
         {"http://elsewhere:3000", "", "SANDBOX_API_KEY"},
     };
@@ -121,19 +114,18 @@ TEST(remote_needs_an_address_and_a_key_to_begin_with)
     struct sbx_driver *d;
 
     web_open(&web, NULL, 0, NULL, NULL);
-    struct sbx_host host = {.loop = web.loop, .net = web.net};
+    struct sbx_host host = {.loop = web.loop, .dialer = &web.dialer};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         host.remote_url = rows[i].url;
         host.remote_key = rows[i].key;
-        CHECK_ERR(sbx_driver_open(sbx_backend_find(STR("remote")), &host, &d),
-                  i == 6 ? ERR_UNSUPPORTED : ERR_INVALID, rows[i].part);
+        CHECK_ERR(sbx_driver_open(sbx_backend_find(STR("remote")), &host, &d), ERR_INVALID,
+                  rows[i].part);
     }
     host.remote_url = "http://127.0.0.1:3000"; /* where a server may do without */
     CHECK_OK(sbx_driver_open(sbx_backend_find(STR("remote")), &host, &d));
     sbx_driver_close(d);
     host.remote_url = "https://elsewhere";
     host.remote_key = "k";
-    host.remote_tls = refuse_tls;
     CHECK_OK(sbx_driver_open(sbx_backend_find(STR("remote")), &host, &d));
     sbx_driver_close(d);
     web_close(&web);

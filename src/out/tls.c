@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* tls.c — certificates, keys and the rules of a connection; tls_filter.c moves the bytes. */
-#include "host/tls/tls.h"
+#include "out/tls.h"
 
 #include <arpa/inet.h>
 
 #include "base/mem.h"
-#include "host/tls/tls_inner.h"
+#include "out/tls_inner.h"
 
 #define HOST_MAX 255
 
@@ -244,9 +244,8 @@ static bool expect_host(SSL *ssl, const char *host)
     return SSL_set1_host(ssl, host) == 1 && SSL_set_tlsext_host_name(ssl, host) == 1;
 }
 
-fallible tls_client_filter(void *ctx, struct stream *s, struct str host)
+fallible tls_client_filter(struct tls_client *client, struct stream *s, struct str host)
 {
-    struct tls_client *client = ctx;
     char name[HOST_MAX + 1];
 
     if (host.len == 0 || host.len > HOST_MAX || memchr(host.p, '\0', host.len))

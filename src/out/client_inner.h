@@ -4,7 +4,7 @@
 
 #include "base/list.h"
 #include "loop/loop.h"
-#include "net/client.h"
+#include "out/client.h"
 
 #define POOL_BUCKETS 64
 
@@ -23,8 +23,8 @@ struct stream *pool_take(struct pool *p, struct str key);
 void pool_put(struct pool *p, struct str key, struct stream *s);
 
 struct http_client {
-    struct net *net;
-    struct http_client_config config;
+    struct dialer *dialer;
+    struct loop *loop;
     struct pool pool;
     struct list calls;
 };

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "host/tls/openssl.h"
+#include "out/openssl.h"
 
 struct stream;
 

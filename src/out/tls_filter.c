@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 
 #include "base/mem.h"
-#include "host/tls/tls_inner.h"
 #include "net/stream.h"
+#include "out/tls_inner.h"
 
 #define READ_BUFFER (32u << 10) /* two records; exists only while one is incomplete */
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* tls_test.c — an HTTPS server against clients that are not ours: OpenSSL's, curl, and rude ones.
  */
-#include "host/tls/tls.h"
+#include "out/tls.h"
 
 #include <errno.h>
 #include <fcntl.h>

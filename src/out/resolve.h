@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* resolve.h — names to addresses by getaddrinfo, off the loop; in croft-guest by resolve_dns.h.
- * Numbers and "localhost" need no
- * resolver: see addr_numeric in listen.h. */
+/* resolve.h — names to addresses by getaddrinfo, off the loop. Numbers and "localhost" need no
+ * resolver: see addr_numeric in net/listen.h. */
 #pragma once
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* openssl.c — see openssl.h. */
-#include "host/tls/openssl.h"
+#include "out/openssl.h"
 
 #include <dlfcn.h>
 #include <string.h>

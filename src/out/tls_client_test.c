@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tls_client_test.c — https: and wss: URLs through the HTTP client and ws_connect. */
+/* tls_client_test.c — https: and wss: URLs: the HTTP client, and a WebSocket on what was dialled.
+ */
 #include <stdio.h>
 
+#include "net/listen.h"
+#include "net/stream.h"
+#include "net/url.h"
 #include "net/ws.h"
 #include "test/call.h"
 #include "test/site.h"
@@ -40,40 +44,52 @@ static void on_talk_close(struct ws *ws, int code, struct str reason)
 static const struct ws_events talk_events = {
     .on_open = on_talk_open, .on_message = on_talk_message, .on_close = on_talk_close};
 
-/* One WebSocket from its opening to its end. */
-static void talk_run(struct talk *t, struct site *site, struct tls_client *client, const char *url)
+static void on_dialled(void *owner, struct err *e, struct stream *s)
 {
-    struct ws_config config = {.filter = tls_client_filter, .filter_ctx = client};
+    CHECK_OK(e);
+    *(struct stream **)owner = s;
+}
+
+/* One WebSocket from its opening to its end. */
+static void talk_run(struct talk *t, struct site *site, const char *ca, const char *url)
+{
+    struct dialer dialer = {.net = site->net, .ca_file = ca};
+    struct stream *s = NULL;
+    struct dial *d;
+    struct url u;
 
     *t = (struct talk){0};
     buf_init(&t->got, 1000);
-    CHECK_OK(ws_connect(site->net, str_of(url), STR(""), &config, &talk_events, t, &t->ws));
+    CHECK_OK(url_parse(str_of(url), &u));
+    struct dial_target target = {.host = u.host, .port = u.port, .tls = true, .timeout_ms = 10000};
+    CHECK_OK(dial_start(&dialer, &target, on_dialled, &s, &d));
+    while (!s)
+        CHECK_OK(loop_turn(site->loop, 1000));
+    CHECK_OK(ws_connect(s, str_of(url), STR(""), NULL, &talk_events, t, &t->ws));
     while (t->ws)
         CHECK_OK(loop_turn(site->loop, 1000));
+    dialer_done(&dialer);
 }
 
-static struct result get(struct site *site, struct tls_client *client, const char *url,
-                         const char *unix_path)
+static struct result get(struct site *site, const char *ca, const char *url, const char *unix_path)
 {
-    struct http_client_config config = {.filter = tls_client_filter, .filter_ctx = client};
     struct call_fix f;
 
-    call_fix_client(&f, site->loop, site->net, &config);
+    call_fix_client(&f, site->loop, site->net);
+    f.dialer.ca_file = ca;
     struct result r =
         call_run(&f, NULL,
                  &(struct http_call_spec){
                      .method = STR("GET"), .url = str_of(url), .unix_path = str_of(unix_path)});
     http_client_free(f.client);
+    dialer_done(&f.dialer);
     return r;
 }
 
 static void check_get_refused(struct site *site, const char *ca, const char *url,
                               const char *unix_path, const char *why)
 {
-    own(tls_client) client = NULL;
-
-    CHECK_OK(tls_client_new(ca, &client));
-    struct result r = get(site, client, url, unix_path);
+    struct result r = get(site, ca, url, unix_path);
     CHECK_ERR(take(&r.error), ERR_UPSTREAM, why);
     CHECK_INT(r.status, 0);
     result_done(&r);
@@ -81,11 +97,9 @@ static void check_get_refused(struct site *site, const char *ca, const char *url
 
 static void check_talk_refused(struct site *site, const char *ca, const char *url, const char *why)
 {
-    own(tls_client) client = NULL;
     struct talk t;
 
-    CHECK_OK(tls_client_new(ca, &client));
-    talk_run(&t, site, client, url);
+    talk_run(&t, site, ca, url);
     CHECK_INT(t.code, WS_ABNORMAL);
     CHECK_STR(buf_str(&t.got), "");
     CHECK_STR(t.why, why);
@@ -106,7 +120,6 @@ TEST(https_is_got_and_other_names_and_signers_are_refused)
 {
     struct site site;
     struct test_cert other;
-    own(tls_client) client = NULL;
     char url[64], address[300], name[300];
 
     site_open(&site, NULL);
@@ -114,8 +127,7 @@ TEST(https_is_got_and_other_names_and_signers_are_refused)
     snprintf(url, sizeof url, "https://localhost:%d/hello", site.port);
     snprintf(address, sizeof address, "unix:%s/s", test_dir());
     listen_also(&site, address, name, sizeof name);
-    CHECK_OK(tls_client_new(site.cert.certificate, &client));
-    struct result r = get(&site, client, url, "");
+    struct result r = get(&site, site.cert.certificate, url, "");
     CHECK_OK(r.error);
     CHECK_INT(r.status, 200);
     CHECK_STR(buf_str(&r.body), "hello");
@@ -131,7 +143,6 @@ TEST(wss_is_echoed_and_other_names_and_signers_are_refused)
 {
     struct site site;
     struct test_cert other;
-    own(tls_client) client = NULL;
     struct talk t;
     char url[64], foreign[100], name[64];
 
@@ -140,8 +151,7 @@ TEST(wss_is_echoed_and_other_names_and_signers_are_refused)
     snprintf(url, sizeof url, "wss://localhost:%d/ws", site.port);
     listen_also(&site, "127.0.0.2:0", name, sizeof name);
     snprintf(foreign, sizeof foreign, "wss%s/ws", name + strlen("https"));
-    CHECK_OK(tls_client_new(site.cert.certificate, &client));
-    talk_run(&t, &site, client, url);
+    talk_run(&t, &site, site.cert.certificate, url);
     CHECK_STR(buf_str(&t.got), "1:welcome|1:ping|");
     CHECK_INT(t.code, WS_NORMAL);
     buf_done(&t.got);

@@ -3,9 +3,10 @@
  */
 #include <stdio.h>
 
-#include "net/client.h"
 #include "net/router.h"
 #include "net/server.h"
+#include "out/client.h"
+#include "out/dial.h"
 #include "test/test.h"
 
 #define TOTAL (50u << 20)
@@ -14,6 +15,7 @@
 struct pair {
     struct loop *loop;
     struct net *net;
+    struct dialer dialer;
     struct router *router;
     struct http_server *server;
     struct http_client *client;
@@ -142,6 +144,7 @@ static void pair_init(struct pair *p, const char *address)
     *p = (struct pair){0};
     CHECK_OK(loop_new(&clock_system, &p->loop));
     CHECK_OK(net_new(p->loop, &p->net));
+    p->dialer.net = p->net;
     p->router = router_new(&(struct router_config){0});
     router_add(p->router, routes, ARRAY_LEN(routes), p);
     struct http_server_config config = {.router = p->router};
@@ -149,7 +152,7 @@ static void pair_init(struct pair *p, const char *address)
     CHECK_OK(listen_open(str_of(address), &fd));
     CHECK_OK(listen_name(fd, false, p->url, sizeof p->url));
     CHECK_OK(http_server_listen(p->server, fd));
-    CHECK_OK(http_client_new(p->net, NULL, &p->client));
+    CHECK_OK(http_client_new(&p->dialer, NULL, &p->client));
 }
 
 static void pair_done(struct pair *p)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* client.h — HTTP/1.1 client on the same codec: plain TCP and unix sockets, connections reused,
- * bodies streamed in both directions. Names are resolved off the loop. */
+/* client.h — HTTP/1.1 client on the codec of net/: TCP, TLS and unix sockets, connections reused,
+ * bodies streamed in both directions. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,18 +11,16 @@
 #include "net/http.h"
 #include "net/stream.h"
 
+struct dialer;
 struct http_client;
 struct http_call;
 
 struct http_client_config { /* zero: the default */
     uint32_t idle_ms;       /* 30 s: an unused connection is kept so long */
     unsigned idle_per_host; /* 8 */
-    /* TLS for https URLs; NULL: they are refused. host as in the URL. */
-    fallible (*filter)(void *ctx, struct stream *s, struct str host);
-    void *filter_ctx;
 };
 
-fallible http_client_new(struct net *net, const struct http_client_config *config,
+fallible http_client_new(struct dialer *dialer, const struct http_client_config *config,
                          struct http_client **ret_client);
 void http_client_free(struct http_client *client); /* cancels calls without telling them */
 OWNABLE(http_client)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* resolve.c — see resolve.h. getaddrinfo cannot be interrupted, so a request that nobody wants any
  * more lives on, without an owner, until its thread is done. */
-#include "net/resolve.h"
+#include "out/resolve.h"
 
 #include <errno.h>
 #include <netdb.h>

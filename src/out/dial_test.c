@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* dial_test.c — several addresses: the first that answers is taken. */
-#include "net/dial.h"
+#include "out/dial.h"
 
 #include <errno.h>
 #include <string.h>
@@ -9,20 +9,21 @@
 
 #include "loop/loop.h"
 #include "net/listen.h"
-#include "net/resolve.h"
+#include "net/stream.h"
+#include "out/resolve.h"
 #include "test/test.h"
 
 struct dialed {
     bool done;
     struct err *error;
-    int fd;
 };
 
-static void on_done(void *owner, struct err *e, int fd)
+static void on_done(void *owner, struct err *e, struct stream *s)
 {
     struct dialed *d = owner;
 
-    *d = (struct dialed){.done = true, .error = e, .fd = fd};
+    *d = (struct dialed){.done = true, .error = e};
+    stream_close(s);
 }
 
 static int listener(struct resolve_addrs *addrs)
@@ -49,15 +50,18 @@ static void add_nobody(struct resolve_addrs *addrs)
 static struct dialed run(const struct resolve_addrs *addrs, uint32_t timeout_ms)
 {
     own(loop) loop = NULL;
+    own(net) net = NULL;
     struct dialed got = {0};
     struct dial *d;
 
     CHECK_OK(loop_new(&clock_system, &loop));
+    CHECK_OK(net_new(loop, &net));
+    struct dialer dialer = {.net = net};
     struct dial_target target = {.addrs = addrs, .timeout_ms = timeout_ms};
-    struct err *e = dial_start(loop, &target, on_done, &got, &d);
+    struct err *e = dial_start(&dialer, &target, on_done, &got, &d);
     CHECK(!got.done);
     if (e)
-        return (struct dialed){.done = true, .error = e, .fd = -1};
+        return (struct dialed){.done = true, .error = e};
     while (!got.done)
         CHECK_OK(loop_turn(loop, 1000));
     return got;
@@ -74,7 +78,6 @@ TEST(an_address_that_refuses_is_followed_by_the_next)
     CHECK_OK(got.error);
     own_fd peer = accept(fd, NULL, NULL);
     CHECK(peer >= 0);
-    close(got.fd);
     addrs.count = 2;
     got = run(&addrs, 60000);
     CHECK_ERR(got.error, ERR_UPSTREAM, "connect: Connection refused");
@@ -96,7 +99,6 @@ TEST(an_address_that_does_not_answer_leaves_time_for_the_next)
     CHECK_OK(got.error);
     own_fd peer = accept(fd, NULL, NULL);
     CHECK(peer >= 0);
-    close(got.fd);
     addrs.count = 1;
     got = run(&addrs, 30);
     CHECK_ERR(got.error, ERR_TIMEOUT, "no answer for 30 ms");
@@ -110,14 +112,18 @@ TEST(a_cancelled_dial_leaves_nothing)
     own_fd fd = listener(&addrs);
     unsigned fds = test_open_fds();
     own(loop) loop = NULL;
+    own(net) net = NULL;
     struct dialed got = {0};
     struct dial *d;
 
     CHECK_OK(loop_new(&clock_system, &loop));
+    CHECK_OK(net_new(loop, &net));
+    struct dialer dialer = {.net = net};
     struct dial_target target = {.addrs = &addrs, .timeout_ms = 1000};
-    CHECK_OK(dial_start(loop, &target, on_done, &got, &d));
+    CHECK_OK(dial_start(&dialer, &target, on_done, &got, &d));
     dial_cancel(d);
     CHECK_OK(loop_turn(loop, 0));
+    net_free(take(&net));
     loop_free(take(&loop));
     CHECK(!got.done);
     CHECK_INT(test_open_fds(), fds);

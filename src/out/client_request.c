@@ -3,8 +3,8 @@
  * names are tokens, values hold no CR or LF, and the framing is ours alone. */
 #include <stdio.h>
 
-#include "net/client_inner.h"
 #include "net/url.h"
+#include "out/client_inner.h"
 
 #define WHAT_MAX 200 /* of a URL in errors */
 
@@ -103,15 +103,12 @@ static fallible keep_target(struct http_call *c, const struct http_call_spec *sp
     return arena_check(a);
 }
 
-static fallible check_spec(const struct http_call *c, const struct http_call_spec *spec,
-                           const struct url *u)
+static fallible check_spec(const struct http_call_spec *spec, const struct url *u)
 {
     if (!http_is_token(spec->method))
         return err_new(ERR_INVALID, "the method is not a token");
     if (str_eq(u->scheme, STR("ws")) || str_eq(u->scheme, STR("wss")))
         return err_new(ERR_INVALID, "a WebSocket URL is not called but connected to");
-    if (url_is_tls(u) && !c->client->config.filter)
-        return err_new(ERR_UNSUPPORTED, "this client does not speak TLS");
     if (u->userinfo.p)
         return err_new(ERR_INVALID, "credentials in a URL are not sent: use a header");
     if (spec->stream_body && spec->body.p)
@@ -126,7 +123,7 @@ fallible call_prepare(struct http_call *c, const struct http_call_spec *spec)
 
     buf_init(&head, HTTP_MAX_HEAD);
     TRY(url_parse(spec->url, &u));
-    TRY(check_spec(c, spec, &u));
+    TRY(check_spec(spec, &u));
     TRY(keep_target(c, spec, &u));
     put_head(&head, spec, &u);
     TRY_WRAP(buf_check(&head), "the head of the request");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* client_pool.c — connections nobody uses at the moment. A fixed table of lists: putting one away
  * allocates one small block, and failing to is only a connection closed. */
-#include "net/client_inner.h"
+#include "out/client_inner.h"
 
 #include <errno.h>
 #include <sys/socket.h>

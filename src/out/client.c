@@ -3,11 +3,11 @@
  *
  * A call that is over stays in memory until the end of the turn: stream callbacks up the stack
  * look at its state before they go on. */
-#include "net/client.h"
+#include "out/client.h"
 
 #include "base/mem.h"
-#include "net/client_inner.h"
-#include "net/dial.h"
+#include "out/client_inner.h"
+#include "out/dial.h"
 
 #define ARENA_BYTES (512u << 10) /* request head, strings, headers of answers */
 #define EARLY_BYTES (16u << 20)
@@ -16,18 +16,17 @@
 
 static const struct stream_events call_stream_events;
 
-fallible http_client_new(struct net *net, const struct http_client_config *config,
+fallible http_client_new(struct dialer *dialer, const struct http_client_config *config,
                          struct http_client **ret_client)
 {
     struct http_client *client = mem_try(sizeof *client);
 
     if (!client)
         return err_no_memory();
-    client->net = net;
-    if (config)
-        client->config = *config;
-    pool_init(&client->pool, client->config.idle_ms ? client->config.idle_ms : 30000,
-              client->config.idle_per_host ? client->config.idle_per_host : 8);
+    client->dialer = dialer;
+    client->loop = net_loop(dialer->net);
+    pool_init(&client->pool, config && config->idle_ms ? config->idle_ms : 30000,
+              config && config->idle_per_host ? config->idle_per_host : 8);
     list_init(&client->calls);
     *ret_client = client;
     return NULL;
@@ -68,7 +67,7 @@ static void call_end(struct http_call *c)
     loop_timer_stop(&c->total);
     loop_later_cancel(&c->soon);
     list_del(&c->link);
-    loop_later(net_loop(c->client->net), &c->reap, on_reap);
+    loop_later(c->client->loop, &c->reap, on_reap);
 }
 
 void http_call_cancel(struct http_call *c)
@@ -156,23 +155,15 @@ static void client_attach(struct http_call *c, struct stream *s, bool reused)
     buf_done(&c->early);
 }
 
-static void on_dialed(void *owner, struct err *e, int fd)
+static void on_dialed(void *owner, struct err *e, struct stream *s)
 {
     struct http_call *c = owner;
-    struct http_client *client = c->client;
-    struct stream *s = NULL;
 
     c->dial = NULL;
-    if (!e)
-        e = stream_new(client->net, fd, &call_stream_events, c, &s);
-    if (!e && c->tls)
-        e = client->config.filter(client->config.filter_ctx, s, c->host);
-    if (e) {
-        stream_close(s);
+    if (e)
         call_fail(c, as_upstream(e));
-        return;
-    }
-    client_attach(c, s, false);
+    else
+        client_attach(c, s, false);
 }
 
 static void connect_call(struct http_call *c)
@@ -187,9 +178,10 @@ static void connect_call(struct http_call *c)
         .host = c->host,
         .port = c->port,
         .unix_path = c->unix_path,
+        .tls = c->tls,
         .timeout_ms = c->connect_ms,
     };
-    struct err *e = dial_start(net_loop(c->client->net), &target, on_dialed, c, &c->dial);
+    struct err *e = dial_start(c->client->dialer, &target, on_dialed, c, &c->dial);
     if (e)
         call_fail(c, as_upstream(e));
 }
@@ -208,7 +200,7 @@ static void fail_soon(struct http_call *c, struct err *e)
 {
     err_free(c->failing);
     c->failing = e;
-    loop_later(net_loop(c->client->net), &c->soon, on_soon);
+    loop_later(c->client->loop, &c->soon, on_soon);
 }
 
 fallible http_call_start(struct http_client *client, const struct http_call_spec *spec,
@@ -232,8 +224,8 @@ fallible http_call_start(struct http_client *client, const struct http_call_spec
     }
     list_add(&client->calls, &c->link);
     if (c->total_ms)
-        loop_timer_start(net_loop(client->net), &c->total, c->total_ms, on_total);
-    loop_later(net_loop(client->net), &c->soon, on_soon);
+        loop_timer_start(client->loop, &c->total, c->total_ms, on_total);
+    loop_later(client->loop, &c->soon, on_soon);
     *ret_call = c;
     return NULL;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* client_test.c — calls that go well: what is sent, what is read, what is reused. */
-#include "net/client.h"
+#include "out/client.h"
 
 #include <netdb.h>
 #include <stdio.h>
@@ -143,7 +143,8 @@ TEST(only_so_many_idle_connections_are_kept)
 
     call_fix_init(&f, &script, 1);
     http_client_free(f.client);
-    CHECK_OK(http_client_new(f.net, &(struct http_client_config){.idle_per_host = 2}, &f.client));
+    CHECK_OK(
+        http_client_new(&f.dialer, &(struct http_client_config){.idle_per_host = 2}, &f.client));
     for (unsigned round = 0; round < 2; round++) {
         for (unsigned i = 0; i < 4; i++)
             call_begin(&f, "/", &(struct http_call_spec){.method = STR("GET")}, &r[i]);
@@ -395,35 +396,6 @@ TEST(long_headers_are_fine_up_to_the_limit)
     struct result r = call_get(&f, "/");
     CHECK_OK(r.error);
     CHECK_INT(r.x_a.len, 10000);
-    result_done(&r);
-    call_fix_done(&f);
-}
-
-static struct err *shout_filter(void *ctx, struct stream *s, struct str host)
-{
-    (void)s;
-    buf_add(ctx, host);
-    return NULL;
-}
-
-TEST(https_goes_through_the_filter)
-{
-    static const struct raw_script script = {.answers = {STR_INIT(OK5)}};
-    struct call_fix f;
-    own_done(buf) hosts;
-    char url[200];
-
-    buf_init(&hosts, 1000);
-    call_fix_init(&f, &script, 1);
-    http_client_free(f.client);
-    CHECK_OK(http_client_new(
-        f.net, &(struct http_client_config){.filter = shout_filter, .filter_ctx = &hosts},
-        &f.client));
-    snprintf(url, sizeof url, "https%s/", f.raw.url + 4);
-    struct result r =
-        call_run(&f, NULL, &(struct http_call_spec){.method = STR("GET"), .url = str_of(url)});
-    CHECK_OK(r.error);
-    CHECK_STR(buf_str(&hosts), "127.0.0.1");
     result_done(&r);
     call_fix_done(&f);
 }
