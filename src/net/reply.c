@@ -9,7 +9,9 @@
 #include "net/server_inner.h"
 
 #define LARGE_BODY (8u << 20) /* may not fit a stream's output limit */
-#define HEAD_ROOM  256        /* status line, date, length and type; names of ours are short */
+#define MAX_JSON   (256u << 20)
+#define USUAL_JSON 1000
+#define HEAD_ROOM  256 /* status line, date, length and type; names of ours are short */
 
 static char *reply_put(char *to, struct str s)
 {
@@ -177,6 +179,23 @@ void http_reply(struct http_req *req, int status, struct str content_type, struc
 void http_reply_json(struct http_req *req, int status, struct str json)
 {
     http_reply(req, status, STR("application/json"), json);
+}
+
+void http_reply_with(struct http_req *req, int status, http_put *put, const void *arg)
+{
+    own_done(buf) out;
+    struct jw w;
+
+    buf_init(&out, MAX_JSON);
+    buf_reserve(&out, USUAL_JSON);
+    jw_init(&w, &out, JW_WEB);
+    struct err *e = put(req, &w, arg);
+    if (!e)
+        e = buf_check(&out);
+    if (e)
+        http_reply_err(req, e);
+    else
+        http_reply_json(req, status, buf_str(&out));
 }
 
 static void put_detail(struct buf *out, const struct err *e)

@@ -474,6 +474,35 @@ TEST(targets_are_split_into_path_and_query)
     web_close(&w);
 }
 
+static fallible put_letter(struct http_req *req, struct jw *w, const void *letter)
+{
+    JW_OBJECT(w, NULL)
+        jw_str(w, "letter", str_n(letter, 1));
+    return str_eq(req->query, STR("fail")) ? err_new(ERR_NOT_FOUND, "no letter") : NULL;
+}
+
+static fallible write_letter(struct http_req *req)
+{
+    http_reply_with(req, 201, put_letter, "x");
+    return NULL;
+}
+
+TEST(an_answer_is_what_was_written_of_it_or_the_error_that_stopped_it)
+{
+    static const struct route letters[] = {{"GET", "/letter", write_letter}};
+    struct web w;
+
+    web_open(&w, WEB_ROUTES(letters), NULL, NULL);
+    struct web_answer a = web_ask(&w, STR("GET /letter HTTP/1.1\r\nHost: a\r\n\r\n"));
+    CHECK_INT(a.status, 201);
+    CHECK_HAS(a.head, "content-type: application/json\r\n");
+    CHECK_STR(a.body, "{\"letter\":\"x\"}");
+    a = web_ask(&w, STR("GET /letter?fail HTTP/1.1\r\nHost: a\r\n\r\n"));
+    CHECK_INT(a.status, 404);
+    CHECK_STR(a.body, "{\"detail\":\"no letter\"}");
+    web_close(&w);
+}
+
 TEST(the_access_log_has_a_line_for_each_request)
 {
     struct http_server_config sc = {.access_log = true, .server_name = "croft"};

@@ -202,15 +202,11 @@ static void attach_retry(struct entry *e, struct http_req *req)
     entry_free(e);
 }
 
-static void reply_problem(struct http_req *req, const struct wire_problem *problem)
+static fallible put_problem(struct http_req *req, struct jw *w, const void *problem)
 {
-    own_done(buf) out;
-    struct jw w;
-
-    buf_init(&out, 1u << 20);
-    jw_init(&w, &out, JW_WEB);
-    wire_put_problems(&w, problem, 1);
-    http_reply_json(req, 422, buf_str(&out));
+    (void)req;
+    wire_put_problems(w, problem, 1);
+    return NULL;
 }
 
 static const struct act_handler *find_handler(enum wire_action_type type)
@@ -311,7 +307,7 @@ fallible act_handle_run(struct http_req *req, struct str shell)
         return error;
     }
     if (problem.type) {
-        reply_problem(req, &problem);
+        http_reply_with(req, 422, put_problem, &problem);
         entry_free(e);
         return NULL;
     }

@@ -98,6 +98,13 @@ static struct wire_io info_io(void)
     return io;
 }
 
+static fallible put_info(struct http_req *req, struct jw *w, const void *info)
+{
+    (void)req;
+    wire_put_server_info(w, info);
+    return NULL;
+}
+
 fallible exec_handle_info(struct http_req *req)
 {
     struct exec *e = req->owner;
@@ -107,13 +114,7 @@ fallible exec_handle_info(struct http_req *req)
         .idle_time = (double)(now - e->last_action_ns) / 1e9,
         .resources = {cpu_percent(e), info_memory(), info_disk(), info_io()},
     };
-    own_done(buf) out;
-    struct jw w;
 
-    buf_init(&out, 4096);
-    jw_init(&w, &out, JW_WEB);
-    wire_put_server_info(&w, &info);
-    TRY(buf_check(&out));
-    http_reply_json(req, 200, buf_str(&out));
+    http_reply_with(req, 200, put_info, &info);
     return NULL;
 }

@@ -185,20 +185,21 @@ static void plugins_close(struct exec *e)
     free(all);
 }
 
+static fallible put_plugins(struct http_req *req, struct jw *w, const void *plugins)
+{
+    const struct plugins *all = plugins;
+
+    (void)req;
+    JW_ARRAY(w, NULL)
+        for (size_t i = 0; i < all->count; i++)
+            wire_put_state(w, str_of(all->at[i].kind->name), status_words[all->at[i].status],
+                           all->at[i].why ? err_text(all->at[i].why) : NULL);
+    return NULL;
+}
+
 static fallible handle_plugins(struct http_req *req)
 {
-    const struct plugins *all = exec_of(req)->plugins;
-    own_done(buf) out;
-    struct jw w;
-
-    buf_init(&out, 64u << 10);
-    jw_init(&w, &out, JW_WEB);
-    JW_ARRAY(&w, NULL)
-        for (size_t i = 0; i < all->count; i++)
-            wire_put_state(&w, str_of(all->at[i].kind->name), status_words[all->at[i].status],
-                           all->at[i].why ? err_text(all->at[i].why) : NULL);
-    TRY(buf_check(&out));
-    http_reply_json(req, 200, buf_str(&out));
+    http_reply_with(req, 200, put_plugins, exec_of(req)->plugins);
     return NULL;
 }
 

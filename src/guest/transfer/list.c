@@ -98,19 +98,21 @@ static fallible list_dir(const struct transfer *t, struct str path, struct names
     return e;
 }
 
+static fallible put_names(struct http_req *req, struct jw *w, const void *names)
+{
+    const struct names *n = names;
+
+    (void)req;
+    JW_ARRAY(w, NULL) {
+        for (size_t i = 0; i < n->count; i++)
+            jw_str(w, NULL, n->p[i].text);
+    }
+    return NULL;
+}
+
 static fallible reply_names(struct http_req *req, const struct names *n)
 {
-    own_done(buf) body;
-    struct jw w;
-
-    buf_init(&body, 256u << 20);
-    jw_init(&w, &body, JW_WEB);
-    JW_ARRAY(&w, NULL) {
-        for (size_t i = 0; i < n->count; i++)
-            jw_str(&w, NULL, n->p[i].text);
-    }
-    TRY(buf_check(&body));
-    http_reply_json(req, 200, buf_str(&body));
+    http_reply_with(req, 200, put_names, n);
     return NULL;
 }
 

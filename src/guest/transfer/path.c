@@ -107,18 +107,14 @@ static void add_repr(struct buf *b, struct str s)
     buf_add_char(b, quote);
 }
 
-static void reply_422(struct http_req *req, struct str errors)
+static fallible put_errors(struct http_req *req, struct jw *w, const void *errors)
 {
-    own_done(buf) body;
-    struct jw w;
-
-    buf_init(&body, 64u << 10);
-    jw_init(&w, &body, JW_WEB);
-    JW_OBJECT(&w, NULL) {
-        jw_cstr(&w, "detail", "Invalid request parameters");
-        jw_str(&w, "errors", errors);
+    (void)req;
+    JW_OBJECT(w, NULL) {
+        jw_cstr(w, "detail", "Invalid request parameters");
+        jw_str(w, "errors", buf_str(errors));
     }
-    http_reply_json(req, 422, buf_str(&body));
+    return NULL;
 }
 
 void transfer_reply_missing(struct http_req *req, const char *place, const char *field)
@@ -129,7 +125,7 @@ void transfer_reply_missing(struct http_req *req, const char *place, const char 
     buf_addf(&b,
              "[{'type': 'missing', 'loc': ('%s', '%s'), 'msg': 'Field required', 'input': None}]",
              place, field);
-    reply_422(req, buf_str(&b));
+    http_reply_with(req, 422, put_errors, &b);
 }
 
 void transfer_reply_bad_bool(struct http_req *req, const char *field, struct str value)
@@ -143,7 +139,7 @@ void transfer_reply_bad_bool(struct http_req *req, const char *field, struct str
              field);
     add_repr(&b, str_first(value, 1000));
     buf_add_cstr(&b, "}]");
-    reply_422(req, buf_str(&b));
+    http_reply_with(req, 422, put_errors, &b);
 }
 
 bool transfer_parse_bool(struct str s, bool *ret_value)

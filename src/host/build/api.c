@@ -32,21 +32,29 @@ static void put_image(struct jw *w, const struct json *record)
 }
 
 /* Also for the machine's own system, which has no record. */
+struct image_found {
+    bool exists;
+    const struct json *record;
+};
+
+static fallible put_found(struct http_req *req, struct jw *w, const void *found)
+{
+    const struct image_found *f = found;
+
+    (void)req;
+    JW_OBJECT(w, NULL) {
+        jw_bool(w, "exists", f->exists);
+        if (f->exists)
+            put_image(w, f->record);
+        else
+            jw_null(w, "image");
+    }
+    return NULL;
+}
+
 static void answer_exists(struct http_req *req, bool exists, const struct json *record)
 {
-    own_done(buf) out;
-    struct jw w;
-
-    buf_init(&out, 4096);
-    jw_init(&w, &out, JW_WEB);
-    JW_OBJECT(&w, NULL) {
-        jw_bool(&w, "exists", exists);
-        if (exists)
-            put_image(&w, record);
-        else
-            jw_null(&w, "image");
-    }
-    http_reply_json(req, 200, buf_str(&out));
+    http_reply_with(req, 200, put_found, &(struct image_found){exists, record});
 }
 
 static void on_found(void *arg, const char *text, size_t count, const struct err *e)
@@ -83,30 +91,33 @@ static fallible handle_exists(struct http_req *req)
 
 /* --- how is a build? --- */
 
+static fallible put_status(struct http_req *req, struct jw *w, const void *status)
+{
+    const struct build_row *row = status;
+
+    (void)req;
+    JW_OBJECT(w, NULL) {
+        jw_cstr(w, "status", row->status);
+        jw_cstr(w, "image", row->image);
+        if (row->error)
+            jw_cstr(w, "error", row->error);
+    }
+    return NULL;
+}
+
 static fallible handle_status(struct http_req *req)
 {
     struct builds *b;
     const struct key *key;
     struct build_row row;
-    own_done(buf) out;
-    struct jw w;
 
-    buf_init(&out, 4 * BUILD_LOG);
     TRY(api_check(req, KEY_RUNTIME | KEY_READ, &b, &key));
     struct str id = http_req_query(req, "build_id");
     if (!id.len)
         return err_new(ERR_UNPROCESSABLE, "build_id: it is missing");
     TRY(build_row_read(b, id, key, &row));
-    jw_init(&w, &out, JW_WEB);
-    JW_OBJECT(&w, NULL) {
-        jw_cstr(&w, "status", row.status);
-        jw_cstr(&w, "image", row.image);
-        if (row.error)
-            jw_cstr(&w, "error", row.error);
-    }
+    http_reply_with(req, 200, put_status, &row);
     free(row.error);
-    TRY(buf_check(&out));
-    http_reply_json(req, 200, buf_str(&out));
     return NULL;
 }
 
@@ -128,17 +139,24 @@ static void posting_free(struct posting *p)
     free(p);
 }
 
+static fallible put_queued(struct http_req *req, struct jw *w, const void *posting)
+{
+    const struct posting *p = posting;
+
+    (void)req;
+    JW_OBJECT(w, NULL)
+        jw_cstr(w, "build_id", p->id);
+    return NULL;
+}
+
 static void on_queued(void *arg, struct err *e)
 {
     struct posting *p = arg;
-    char text[96];
 
-    if (e) {
+    if (e)
         http_reply_err(p->req, e);
-    } else {
-        int n = snprintf(text, sizeof text, "{\"build_id\":\"%s\"}", p->id);
-        http_reply_json(p->req, 200, str_n(text, (size_t)n));
-    }
+    else
+        http_reply_with(p->req, 200, put_queued, p);
     posting_free(p);
 }
 

@@ -19,33 +19,28 @@ static fallible api_admin(struct http_req *req, struct keys **ret_keys)
     return keys_check(*ret_keys, req, KEY_ADMIN, &key);
 }
 
-struct lister {
-    struct jw w;
-};
-
-static void put_listed(void *arg, const struct key *key)
+static void put_listed(void *w, const struct key *key)
 {
-    struct lister *l = arg;
+    keys_put_one(w, NULL, key, NULL);
+}
 
-    keys_put_one(&l->w, NULL, key, NULL);
+static fallible put_list(struct http_req *req, struct jw *w, const void *keys)
+{
+    (void)req;
+    JW_OBJECT(w, NULL) {
+        JW_ARRAY(w, "tokens") {
+            keys_list(keys, put_listed, w);
+        }
+    }
+    return NULL;
 }
 
 static fallible on_list(struct http_req *req)
 {
     struct keys *k;
-    own_done(buf) out;
-    struct lister l;
 
-    buf_init(&out, 8u << 20); /* KEYS_MOST of them */
     TRY(api_admin(req, &k));
-    jw_init(&l.w, &out, JW_WEB);
-    JW_OBJECT(&l.w, NULL) {
-        JW_ARRAY(&l.w, "tokens") {
-            keys_list(k, put_listed, &l);
-        }
-    }
-    TRY(buf_check(&out));
-    http_reply_json(req, 200, buf_str(&out));
+    http_reply_with(req, 200, put_list, k);
     return NULL;
 }
 
@@ -56,22 +51,26 @@ struct change {
     int status;
 };
 
+static fallible put_changed(struct http_req *req, struct jw *w, const void *change)
+{
+    const struct change *c = change;
+
+    (void)req;
+    keys_put_one(w, NULL, keys_find_name(c->keys, str_of(c->name)),
+                 c->secret[0] ? c->secret : NULL);
+    return NULL;
+}
+
 static void on_changed(void *arg, struct err *e)
 {
     struct change *c = arg;
-    own_done(buf) out;
-    struct jw w;
 
-    buf_init(&out, 4096);
     if (e) {
         http_reply_err(c->req, e);
     } else {
-        jw_init(&w, &out, JW_WEB);
-        keys_put_one(&w, NULL, keys_find_name(c->keys, str_of(c->name)),
-                     c->secret[0] ? c->secret : NULL);
         log_info(c->secret[0] ? "key made" : "key revoked", KV("key", (const char *)c->name),
                  KV("request_id", http_req_id(c->req)));
-        http_reply_json(c->req, c->status, buf_str(&out));
+        http_reply_with(c->req, c->status, put_changed, c);
     }
     explicit_bzero(c->secret, sizeof c->secret);
     free(c);

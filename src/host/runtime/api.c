@@ -8,7 +8,6 @@
 #include "sandbox/sandbox.h"
 
 #define BODY_BYTES (4u << 20)
-#define LIST_BYTES (64u << 20)
 #define BATCH_MOST 1000
 
 static fallible api_check(struct http_req *req, unsigned scope, const struct key **ret_key)
@@ -31,9 +30,9 @@ static fallible put_as(struct http_req *req, struct jw *w, const struct runtime 
     return NULL;
 }
 
-static fallible api_put(struct http_req *req, struct jw *w, const struct runtime *r)
+static fallible api_put(struct http_req *req, struct jw *w, const void *runtime)
 {
-    return put_as(req, w, r, false);
+    return put_as(req, w, runtime, false);
 }
 
 static fallible not_found(struct str id)
@@ -99,7 +98,10 @@ static fallible handle_runtime(struct http_req *req)
 
     TRY(api_check(req, KEY_RUNTIME | KEY_READ, &key));
     const struct runtime *r = manager_find_id(api_of(req)->manager, key, id);
-    return r ? asking_reply(req, api_put, r) : not_found(id);
+    if (!r)
+        return not_found(id);
+    http_reply_with(req, 200, api_put, r);
+    return NULL;
 }
 
 static fallible handle_session(struct http_req *req)
@@ -112,7 +114,8 @@ static fallible handle_session(struct http_req *req)
     if (!r)
         return err_new(ERR_NOT_FOUND, "session '" STR_FMT "' not found",
                        STR_ARG(str_first(id, 100)));
-    return asking_reply(req, api_put, r);
+    http_reply_with(req, 200, api_put, r);
+    return NULL;
 }
 
 static fallible put_session(struct http_req *req, struct jw *w, const struct key *key,
@@ -125,7 +128,7 @@ static fallible put_session(struct http_req *req, struct jw *w, const struct key
 }
 
 /* ids=a&ids=b and ids=a,b, unless that is a session itself; what is not there is left out. */
-static fallible put_batch(struct http_req *req, struct jw *w, const struct key *key)
+static fallible put_named(struct http_req *req, struct jw *w, const struct key *key)
 {
     struct url_param *params;
     size_t count, asked = 0;
@@ -148,26 +151,27 @@ static fallible put_batch(struct http_req *req, struct jw *w, const struct key *
     return NULL;
 }
 
+static fallible put_batch(struct http_req *req, struct jw *w, const void *key)
+{
+    struct err *e = NULL;
+
+    JW_ARRAY(w, NULL)
+        e = put_named(req, w, key);
+    return e;
+}
+
 static fallible handle_batch(struct http_req *req)
 {
-    own_done(buf) out;
     const struct key *key;
-    struct jw w;
 
-    buf_init(&out, LIST_BYTES);
     TRY(api_check(req, KEY_RUNTIME | KEY_READ, &key));
-    jw_init(&w, &out, JW_WEB);
-    jw_begin_array(&w, NULL);
-    TRY(put_batch(req, &w, key));
-    jw_end_array(&w);
-    TRY(buf_check(&out));
-    http_reply_json(req, 200, buf_str(&out));
+    http_reply_with(req, 200, put_batch, key);
     return NULL;
 }
 
 struct listing {
     struct http_req *req;
-    struct jw w;
+    struct jw *w;
     unsigned total;
     struct err *e;
 };
@@ -178,27 +182,28 @@ static void list_one(void *arg, struct runtime *r)
 
     l->total++;
     if (!l->e)
-        l->e = put_as(l->req, &l->w, r, true);
+        l->e = put_as(l->req, l->w, r, true);
+}
+
+static fallible put_list(struct http_req *req, struct jw *w, const void *key)
+{
+    struct listing l = {.req = req, .w = w};
+
+    JW_OBJECT(w, NULL) {
+        JW_ARRAY(w, "runtimes") {
+            manager_each(api_of(req)->manager, key, false, list_one, &l);
+        }
+        jw_uint(w, "total", l.total);
+    }
+    return l.e;
 }
 
 static fallible handle_list(struct http_req *req)
 {
-    own_done(buf) out;
     const struct key *key;
-    struct listing l = {.req = req};
 
-    buf_init(&out, LIST_BYTES);
     TRY(api_check(req, KEY_RUNTIME | KEY_READ, &key));
-    jw_init(&l.w, &out, JW_WEB);
-    JW_OBJECT(&l.w, NULL) {
-        JW_ARRAY(&l.w, "runtimes") {
-            manager_each(api_of(req)->manager, key, false, list_one, &l);
-        }
-        jw_uint(&l.w, "total", l.total);
-    }
-    TRY(l.e);
-    TRY(buf_check(&out));
-    http_reply_json(req, 200, buf_str(&out));
+    http_reply_with(req, 200, put_list, key);
     return NULL;
 }
 
@@ -210,19 +215,21 @@ static fallible handle_health(struct http_req *req)
     return NULL;
 }
 
+static fallible put_prefix(struct http_req *req, struct jw *w, const void *none)
+{
+    (void)none;
+    JW_OBJECT(w, NULL) {
+        jw_str(w, "registry_prefix", manager_registry_prefix(api_of(req)->manager));
+    }
+    return NULL;
+}
+
 static fallible handle_prefix(struct http_req *req)
 {
-    own_done(buf) out;
     const struct key *key;
-    struct jw w;
 
-    buf_init(&out, BODY_BYTES);
     TRY(api_check(req, KEY_RUNTIME | KEY_READ, &key));
-    jw_init(&w, &out, JW_WEB);
-    JW_OBJECT(&w, NULL) {
-        jw_str(&w, "registry_prefix", manager_registry_prefix(api_of(req)->manager));
-    }
-    http_reply_json(req, 200, buf_str(&out));
+    http_reply_with(req, 200, put_prefix, NULL);
     return NULL;
 }
 
@@ -232,22 +239,23 @@ static void put_config(void *arg, const struct pool_info *info)
         jw_raw(arg, NULL, info->wire);
 }
 
-static fallible handle_warm_configs(struct http_req *req)
+static fallible put_configs(struct http_req *req, struct jw *w, const void *none)
 {
-    own_done(buf) out;
-    const struct key *key;
-    struct jw w;
-
-    buf_init(&out, BODY_BYTES);
-    TRY(api_check(req, KEY_RUNTIME | KEY_READ, &key));
-    jw_init(&w, &out, JW_WEB);
-    JW_OBJECT(&w, NULL) {
-        JW_ARRAY(&w, "configs") {
-            pool_each(api_of(req)->manager, put_config, &w);
+    (void)none;
+    JW_OBJECT(w, NULL) {
+        JW_ARRAY(w, "configs") {
+            pool_each(api_of(req)->manager, put_config, w);
         }
     }
-    TRY(buf_check(&out));
-    http_reply_json(req, 200, buf_str(&out));
+    return NULL;
+}
+
+static fallible handle_warm_configs(struct http_req *req)
+{
+    const struct key *key;
+
+    TRY(api_check(req, KEY_RUNTIME | KEY_READ, &key));
+    http_reply_with(req, 200, put_configs, NULL);
     return NULL;
 }
 

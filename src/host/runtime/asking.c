@@ -6,36 +6,19 @@
 
 #include "host/build/build.h"
 
-#define BODY_BYTES (4u << 20)
-#define BODY_USUAL 1000
-
-fallible asking_reply(struct http_req *req, asking_put *put, const struct runtime *r)
-{
-    own_done(buf) out;
-    struct jw w;
-
-    buf_init(&out, BODY_BYTES);
-    buf_reserve(&out, BODY_USUAL);
-    jw_init(&w, &out, JW_WEB);
-    TRY(put(req, &w, r));
-    TRY(buf_check(&out));
-    http_reply_json(req, 200, buf_str(&out));
-    return NULL;
-}
-
 static void on_done(struct runtime_ask *ask, struct runtime *r, struct err *e)
 {
     struct asking *a = container_of(ask, struct asking, ask);
 
-    if (!e && !a->put)
-        http_reply(a->req, 204, STR(""), STR(""));
-    else if (!e)
-        e = asking_reply(a->req, a->put, r);
     if (e)
         http_reply_err(a->req, e);
+    else if (a->put)
+        http_reply_with(a->req, 200, a->put, r);
+    else
+        http_reply(a->req, 204, STR(""), STR(""));
 }
 
-fallible asking_new(struct http_req *req, asking_put *put, struct asking **ret_asking)
+fallible asking_new(struct http_req *req, http_put *put, struct asking **ret_asking)
 {
     struct asking *a = arena_new(&req->arena, struct asking);
 

@@ -8,12 +8,10 @@
 #include "host/runtime/runtime.h"
 #include "net/server.h"
 
-typedef fallible asking_put(struct http_req *req, struct jw *w, const struct runtime *r);
-
 struct asking { /* in the arena of its request */
     struct runtime_ask ask;
     struct http_req *req;
-    asking_put *put;       /* NULL: 204, no body */
+    http_put *put;         /* of the runtime; NULL: 204, no body */
     const struct key *key; /* of a start: */
     struct wire_start start;
 };
@@ -24,6 +22,5 @@ static inline struct runtime_api *api_of(struct http_req *req)
 }
 
 /* ask.done answers with what put puts, or with the error. */
-fallible asking_new(struct http_req *req, asking_put *put, struct asking **ret_asking);
+fallible asking_new(struct http_req *req, http_put *put, struct asking **ret_asking);
 fallible asking_start(struct asking *a); /* of a->start, for a->key */
-fallible asking_reply(struct http_req *req, asking_put *put, const struct runtime *r);

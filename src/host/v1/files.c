@@ -8,7 +8,6 @@
 #include "host/v1/inner.h"
 #include "wire/known.h"
 
-#define BODY_BYTES (4u << 20)
 #define FORKS_MOST 100
 
 static fallible no_snapshot(struct str name)
@@ -88,16 +87,14 @@ struct taking {
     struct str name;
 };
 
-static void reply_name(struct http_req *req, struct str name)
+static fallible put_taken(struct http_req *req, struct jw *w, const void *taking)
 {
-    own_done(buf) out;
-    struct jw w;
+    const struct taking *t = taking;
 
-    buf_init(&out, BODY_BYTES);
-    jw_init(&w, &out, JW_WEB);
-    JW_OBJECT(&w, NULL)
-        jw_str(&w, "name", name);
-    http_reply_json(req, 200, buf_str(&out));
+    (void)req;
+    JW_OBJECT(w, NULL)
+        jw_str(w, "name", t->name);
+    return NULL;
 }
 
 static void on_taken(struct runtime_ask *ask, struct runtime *r, struct err *e)
@@ -108,7 +105,7 @@ static void on_taken(struct runtime_ask *ask, struct runtime *r, struct err *e)
     if (e)
         http_reply_err(t->req, e);
     else
-        reply_name(t->req, t->name);
+        http_reply_with(t->req, 200, put_taken, t);
 }
 
 fallible v1_handle_snapshot(struct http_req *req)
@@ -131,36 +128,38 @@ fallible v1_handle_snapshot(struct http_req *req)
 
 struct listing {
     struct arena *a;
-    struct jw w;
+    struct jw *w;
 };
 
 static void put_snapshot(void *arg, const struct snapshot *s)
 {
-    struct listing *l = arg;
+    const struct listing *l = arg;
 
-    JW_OBJECT(&l->w, NULL) {
-        jw_cstr(&l->w, "name", s->name);
-        jw_cstr(&l->w, "sandbox", s->sandbox);
-        jw_cstr(&l->w, "image", s->image);
-        jw_cstr(&l->w, "key", s->tenant);
-        jw_str(&l->w, "created_at", v1_time(l->a, s->created_ms));
+    JW_OBJECT(l->w, NULL) {
+        jw_cstr(l->w, "name", s->name);
+        jw_cstr(l->w, "sandbox", s->sandbox);
+        jw_cstr(l->w, "image", s->image);
+        jw_cstr(l->w, "key", s->tenant);
+        jw_str(l->w, "created_at", v1_time(l->a, s->created_ms));
     }
+}
+
+static fallible put_snapshots(struct http_req *req, struct jw *w, const void *key)
+{
+    struct listing l = {.a = &req->arena, .w = w};
+
+    JW_OBJECT(w, NULL)
+        JW_ARRAY(w, "snapshots")
+            manager_each_snapshot(api_of(req)->manager, v1_whose(key), put_snapshot, &l);
+    return NULL;
 }
 
 fallible v1_handle_snapshots(struct http_req *req)
 {
-    own_done(buf) out;
     const struct key *key;
-    struct listing l = {.a = &req->arena};
 
-    buf_init(&out, 16 * BODY_BYTES);
     TRY(v1_check(req, KEY_RUNTIME | KEY_READ, &key));
-    jw_init(&l.w, &out, JW_WEB);
-    JW_OBJECT(&l.w, NULL)
-        JW_ARRAY(&l.w, "snapshots")
-            manager_each_snapshot(api_of(req)->manager, v1_whose(key), put_snapshot, &l);
-    TRY(buf_check(&out));
-    http_reply_json(req, 200, buf_str(&out));
+    http_reply_with(req, 200, put_snapshots, key);
     return NULL;
 }
 
@@ -203,13 +202,17 @@ struct forks {
     struct err *failed; /* the first */
 };
 
-static void put_all(struct forks *f, struct jw *w, struct err **ret_error)
+static fallible put_forks(struct http_req *req, struct jw *w, const void *forks)
 {
+    const struct forks *f = forks;
+    struct err *e = NULL;
+
     JW_OBJECT(w, NULL)
         JW_ARRAY(w, "sandboxes")
-            for (size_t i = 0; i < f->count && !*ret_error; i++)
+            for (size_t i = 0; i < f->count && !e; i++)
                 if (f->each[i].runtime)
-                    *ret_error = v1_put(f->req, w, f->each[i].runtime);
+                    e = v1_put(req, w, f->each[i].runtime);
+    return e;
 }
 
 /* Who takes it may go on without us: then nobody will want it. */
@@ -225,21 +228,11 @@ static void drop_frozen(const struct forks *f)
 /* What was started stays, also when another could not be. */
 static void files_finish(struct forks *f)
 {
-    own_done(buf) out;
-    struct err *e = take(&f->failed);
-    struct jw w;
-
-    buf_init(&out, 16 * BODY_BYTES);
     drop_frozen(f); /* whoever took it has answered */
-    jw_init(&w, &out, JW_WEB);
-    if (!e)
-        put_all(f, &w, &e);
-    if (!e)
-        e = buf_check(&out);
-    if (e)
-        http_reply_err(f->req, e);
+    if (f->failed)
+        http_reply_err(f->req, take(&f->failed));
     else
-        http_reply_json(f->req, 200, buf_str(&out));
+        http_reply_with(f->req, 200, put_forks, f);
 }
 
 static void on_forked(struct runtime_ask *ask, struct runtime *r, struct err *e)

@@ -15,7 +15,6 @@
 #include "wire/known.h"
 
 #define BODY_BYTES (4u << 20)
-#define LIST_BYTES (64u << 20)
 #define NS_PER_US  1000u
 
 fallible v1_check(struct http_req *req, unsigned scope, const struct key **ret_key)
@@ -131,9 +130,9 @@ static fallible put_as(struct http_req *req, struct jw *w, const struct runtime 
     return NULL;
 }
 
-fallible v1_put(struct http_req *req, struct jw *w, const struct runtime *r)
+fallible v1_put(struct http_req *req, struct jw *w, const void *runtime)
 {
-    return put_as(req, w, r, false);
+    return put_as(req, w, runtime, false);
 }
 
 static fallible handle_get(struct http_req *req)
@@ -141,13 +140,14 @@ static fallible handle_get(struct http_req *req)
     struct runtime *r;
 
     TRY(v1_find(req, KEY_RUNTIME | KEY_READ, &r));
-    return asking_reply(req, v1_put, r);
+    http_reply_with(req, 200, v1_put, r);
+    return NULL;
 }
 
 struct listing {
     struct http_req *req;
     struct str status; /* .p NULL: all */
-    struct jw w;
+    struct jw *w;
     struct err *e;
 };
 
@@ -156,27 +156,28 @@ static void list_one(void *arg, struct runtime *r)
     struct listing *l = arg;
 
     if (!l->e && (!l->status.p || str_eq(l->status, str_of(sm_name(&r->status)))))
-        l->e = put_as(l->req, &l->w, r, true);
+        l->e = put_as(l->req, l->w, r, true);
 }
 
 /* ?status=all, or one of its words; without: those that are not stopped. */
-static fallible handle_list(struct http_req *req)
+static fallible put_list(struct http_req *req, struct jw *w, const void *key)
 {
-    own_done(buf) out;
-    const struct key *key;
     struct str status = http_req_query(req, "status");
     bool all = str_eq(status, STR("all"));
-    struct listing l = {.req = req, .status = all ? (struct str){0} : status};
+    struct listing l = {.req = req, .status = all ? (struct str){0} : status, .w = w};
 
-    buf_init(&out, LIST_BYTES);
-    TRY(v1_check(req, KEY_RUNTIME | KEY_READ, &key));
-    jw_init(&l.w, &out, JW_WEB);
-    JW_OBJECT(&l.w, NULL)
-        JW_ARRAY(&l.w, "sandboxes")
+    JW_OBJECT(w, NULL)
+        JW_ARRAY(w, "sandboxes")
             manager_each(api_of(req)->manager, v1_whose(key), status.p != NULL, list_one, &l);
-    TRY(l.e);
-    TRY(buf_check(&out));
-    http_reply_json(req, 200, buf_str(&out));
+    return l.e;
+}
+
+static fallible handle_list(struct http_req *req)
+{
+    const struct key *key;
+
+    TRY(v1_check(req, KEY_RUNTIME | KEY_READ, &key));
+    http_reply_with(req, 200, put_list, key);
     return NULL;
 }
 
@@ -272,30 +273,28 @@ static void put_counted(struct jw *w, const char *key, bool counted, uint64_t n)
         jw_null(w, key);
 }
 
-static void put_usage(struct jw *w, const struct sbx_usage *u)
+static fallible put_usage(struct http_req *req, struct jw *w, const void *usage)
 {
+    const struct sbx_usage *u = usage;
+
+    (void)req;
     JW_OBJECT(w, NULL) {
         put_counted(w, "memory_bytes", u->memory_bytes, u->memory_bytes);
         put_counted(w, "cpu_ns", u->cpu_ns, u->cpu_ns);
         put_counted(w, "pids", u->pids, u->pids);
         put_counted(w, "oom_kills", u->memory_bytes, u->oom_kills);
     }
+    return NULL;
 }
 
 static void on_measured(struct runtime_ask *ask, struct runtime *r, struct err *e)
 {
     struct http_req *req = container_of(ask, struct asking, ask)->req;
-    own_done(buf) out;
-    struct jw w;
 
-    buf_init(&out, BODY_BYTES);
-    if (e) {
+    if (e)
         http_reply_err(req, e);
-        return;
-    }
-    jw_init(&w, &out, JW_WEB);
-    put_usage(&w, &r->sbx->usage);
-    http_reply_json(req, 200, buf_str(&out));
+    else
+        http_reply_with(req, 200, put_usage, &r->sbx->usage);
 }
 
 static fallible handle_stats(struct http_req *req)
@@ -346,53 +345,56 @@ static void put_common_pool(void *arg, const struct pool_info *info)
 }
 
 /* Which images others start again and again is for administrators to know. */
+static fallible put_pools(struct http_req *req, struct jw *w, const void *key)
+{
+    JW_OBJECT(w, NULL)
+        JW_ARRAY(w, "pools")
+            pool_each(api_of(req)->manager, v1_whose(key) ? put_common_pool : put_pool, w);
+    return NULL;
+}
+
 static fallible handle_pools(struct http_req *req)
 {
-    own_done(buf) out;
     const struct key *key;
-    struct jw w;
 
-    buf_init(&out, BODY_BYTES);
     TRY(v1_check(req, KEY_RUNTIME | KEY_READ, &key));
-    jw_init(&w, &out, JW_WEB);
-    JW_OBJECT(&w, NULL)
-        JW_ARRAY(&w, "pools")
-            pool_each(api_of(req)->manager, v1_whose(key) ? put_common_pool : put_pool, &w);
-    TRY(buf_check(&out));
-    http_reply_json(req, 200, buf_str(&out));
+    http_reply_with(req, 200, put_pools, key);
     return NULL;
 }
 
 struct pool_wanted {
     struct str name;
-    struct jw w;
+    struct jw *w;
 };
 
 static void put_wanted(void *arg, const struct pool_info *info)
 {
-    struct pool_wanted *p = arg;
+    const struct pool_wanted *p = arg;
 
     if (str_eq(info->name, p->name))
-        put_pool(&p->w, info);
+        put_pool(p->w, info);
+}
+
+static fallible put_pool_of_path(struct http_req *req, struct jw *w, const void *none)
+{
+    struct pool_wanted wanted = {.name = http_req_param(req, "name"), .w = w};
+
+    (void)none;
+    pool_each(api_of(req)->manager, put_wanted, &wanted);
+    return NULL;
 }
 
 static fallible handle_set_pool(struct http_req *req)
 {
     static const char *const known[] = {"target", "ceiling", NULL};
-    own_done(buf) out;
     const struct key *key;
     struct json *body;
-    struct pool_wanted wanted = {.name = http_req_param(req, "name")};
 
-    buf_init(&out, BODY_BYTES);
     TRY(v1_check(req, KEY_ADMIN, &key));
     TRY(body_json(req, &body));
     TRY(wire_check_known(body, "", known));
-    TRY(pool_change(api_of(req)->manager, wanted.name, body));
-    jw_init(&wanted.w, &out, JW_WEB);
-    pool_each(api_of(req)->manager, put_wanted, &wanted);
-    TRY(buf_check(&out));
-    http_reply_json(req, 200, buf_str(&out));
+    TRY(pool_change(api_of(req)->manager, http_req_param(req, "name"), body));
+    http_reply_with(req, 200, put_pool_of_path, NULL);
     return NULL;
 }
 

@@ -73,7 +73,7 @@ fallible exec_shell_pipe_new(struct exec_shell *s, struct str path);
 fallible exec_shell_pipe_send(struct exec_shell *s, struct http_req *req, struct str bytes,
                               bool end);
 void exec_shell_pipe_close(struct exec_shell *s); /* none is fine */
-fallible shells_answer(struct http_req *req, int status, const struct exec_shell *s);
+void shells_answer(struct http_req *req, int status, const struct exec_shell *s);
 
 /* run.c: answers what waits in the queue. */
 void run_fail_queue(struct exec_shell *s);

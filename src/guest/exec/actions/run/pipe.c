@@ -89,9 +89,7 @@ static void on_pipe_ready(struct loop_io *io)
     pipe_stop(p);
     if (p->end)
         own_close(take_fd(&p->fd));
-    struct err *e = shells_answer(req, 200, p->shell);
-    if (e)
-        http_reply_err(req, e);
+    shells_answer(req, 200, p->shell);
 }
 
 fallible exec_shell_pipe_send(struct exec_shell *s, struct http_req *req, struct str bytes,

@@ -40,32 +40,32 @@ static void shells_put(struct jw *w, const struct exec_shell *s)
     wire_put_shell(w, NULL, &v);
 }
 
-/* s NULL: all of them. */
-fallible shells_answer(struct http_req *req, int status, const struct exec_shell *s)
+static fallible put_answer(struct http_req *req, struct jw *w, const void *shell)
 {
     const struct exec *e = req->owner;
-    own_done(buf) out;
-    struct jw w;
 
-    buf_init(&out, 64u << 20);
-    jw_init(&w, &out, JW_WEB);
-    if (s) {
-        shells_put(&w, s);
-    } else {
-        wire_begin_shells(&w);
-        LIST_EACH(one, &e->shells, struct exec_shell, link)
-            if (one->name[0] && !one->gone)
-                shells_put(&w, one);
-        wire_end_shells(&w, e->spawner ? spawn_count_work(e->spawner) : 0);
+    if (shell) {
+        shells_put(w, shell);
+        return NULL;
     }
-    TRY(buf_check(&out));
-    http_reply_json(req, status, buf_str(&out));
+    wire_begin_shells(w);
+    LIST_EACH(one, &e->shells, struct exec_shell, link)
+        if (one->name[0] && !one->gone)
+            shells_put(w, one);
+    wire_end_shells(w, e->spawner ? spawn_count_work(e->spawner) : 0);
     return NULL;
+}
+
+/* s NULL: all of them. */
+void shells_answer(struct http_req *req, int status, const struct exec_shell *s)
+{
+    http_reply_with(req, status, put_answer, s);
 }
 
 static fallible handle_list(struct http_req *req)
 {
-    return shells_answer(req, 200, NULL);
+    shells_answer(req, 200, NULL);
+    return NULL;
 }
 
 static fallible handle_get(struct http_req *req)
@@ -73,7 +73,8 @@ static fallible handle_get(struct http_req *req)
     struct exec_shell *s;
 
     TRY(shells_find(req, &s));
-    return shells_answer(req, 200, s);
+    shells_answer(req, 200, s);
+    return NULL;
 }
 
 /* The server's variables, then those asked for: bash takes the last of a name. */
@@ -135,7 +136,8 @@ static fallible handle_new(struct http_req *req)
         exec_shell_close(s);
         return error;
     }
-    return shells_answer(req, 201, s);
+    shells_answer(req, 201, s);
+    return NULL;
 }
 
 static fallible handle_delete(struct http_req *req)
@@ -180,7 +182,8 @@ static fallible handle_input(struct http_req *req)
     if (s->pipe)
         return exec_shell_pipe_send(s, req, bytes, end);
     TRY(shell_send(s->shell, bytes));
-    return shells_answer(req, 200, s);
+    shells_answer(req, 200, s);
+    return NULL;
 }
 
 static fallible handle_keys(struct http_req *req)
@@ -193,7 +196,8 @@ static fallible handle_keys(struct http_req *req)
     TRY(wire_decode_keys(body, &keys));
     for (const struct json *k = keys->first; k; k = k->next)
         TRY(shell_send_key(s->shell, k->s));
-    return shells_answer(req, 200, s);
+    shells_answer(req, 200, s);
+    return NULL;
 }
 
 static fallible handle_resize(struct http_req *req)
@@ -207,7 +211,8 @@ static fallible handle_resize(struct http_req *req)
     TRY(shell_resize(s->shell, (unsigned)columns, (unsigned)rows));
     s->columns = (unsigned)columns;
     s->rows = (unsigned)rows;
-    return shells_answer(req, 200, s);
+    shells_answer(req, 200, s);
+    return NULL;
 }
 
 static void on_watcher_gone(struct http_req *req)

@@ -18,22 +18,25 @@ struct update {
     struct loop_timer deadline;
 };
 
+static fallible put_updated(struct http_req *req, struct jw *w, const void *servers)
+{
+    own_done(buf) log;
+
+    (void)req;
+    buf_init(&log, 1u << 20);
+    mcp_put_errors(servers, &log);
+    wire_put_mcp_updated(w, log.len ? buf_str(&log) : STR(""));
+    return NULL;
+}
+
 static void answer_update(struct update *u)
 {
     struct http_req *req = u->req;
-    own_done(buf) log;
-    own_done(buf) out;
-    struct jw w;
 
     list_del(&u->link);
     loop_timer_stop(&u->deadline);
     req->on_gone = NULL;
-    buf_init(&log, 1u << 20);
-    buf_init(&out, 8u << 20);
-    mcp_put_errors(u->face->servers, &log);
-    jw_init(&w, &out, JW_WEB);
-    wire_put_mcp_updated(&w, log.len ? buf_str(&log) : STR(""));
-    http_reply_json(req, 200, buf_str(&out));
+    http_reply_with(req, 200, put_updated, u->face->servers);
 }
 
 static void on_update_deadline(struct loop_timer *t)
@@ -84,16 +87,16 @@ static void on_note(void *owner, const struct rpc *note)
     mcp_sessions_note(owner, note);
 }
 
+static fallible put_states(struct http_req *req, struct jw *w, const void *servers)
+{
+    (void)req;
+    mcp_put_states(servers, w);
+    return NULL;
+}
+
 static fallible handle_states(struct http_req *req)
 {
-    own_done(buf) out;
-    struct jw w;
-
-    buf_init(&out, 1u << 20);
-    jw_init(&w, &out, JW_WEB);
-    mcp_put_states(exec_of(req)->mcp->servers, &w);
-    TRY(buf_check(&out));
-    http_reply_json(req, 200, buf_str(&out));
+    http_reply_with(req, 200, put_states, exec_of(req)->mcp->servers);
     return NULL;
 }
 

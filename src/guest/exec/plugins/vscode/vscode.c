@@ -216,17 +216,19 @@ static void vscode_close(struct plugin *p)
     free(v);
 }
 
+static fallible put_token(struct http_req *req, struct jw *w, const void *exec)
+{
+    const struct plugin *p = plugin_find(exec, "vscode");
+    const struct vscode *v = p ? p->user : NULL;
+
+    (void)req;
+    wire_put_token(w, str_of(v ? v->token : NULL));
+    return NULL;
+}
+
 static fallible handle_token(struct http_req *req)
 {
-    const struct plugin *p = plugin_find(req->owner, "vscode");
-    const struct vscode *v = p ? p->user : NULL;
-    own_done(buf) out;
-    struct jw w;
-
-    buf_init(&out, 256);
-    jw_init(&w, &out, JW_WEB);
-    wire_put_token(&w, str_of(v ? v->token : NULL));
-    http_reply_json(req, 200, buf_str(&out));
+    http_reply_with(req, 200, put_token, req->owner);
     return NULL;
 }
 
