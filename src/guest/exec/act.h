@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* act.h — one action on its way from the request to the observation.
+/* act.h — actions: each is started by a call and ends in one observation.
  *
- * An action runs to its end whatever becomes of its connection. If nobody was there to take the
- * answer it is kept for two minutes, and a request of the same bytes gets it instead of running the
- * action again: clients send a cut request up to five times. */
+ * Whoever asks makes an act, decodes the action into it and starts it. It runs to its end or until
+ * it is cancelled. HTTP is one of those who ask, see answers.h. */
 #pragma once
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -18,16 +16,47 @@
 #include "wire/observation.h"
 
 struct exec;
-struct http_req;
 
 struct act {
     struct exec *exec;
-    struct arena arena; /* whatever lives as long as the action */
+    struct arena arena; /* of the action, and of all that lives as long */
     struct wire_action action;
-    struct str shell; /* the shell it is for; empty: the default one */
-    struct list link; /* among all actions and kept answers */
-    void *user;       /* the handler's own */
+    struct str shell; /* the name of the shell it is for; empty: the default one */
+
+    /* the handler's own */
+    void *user;
+    void (*stop)(struct act *act); /* set by one that waits: ends what it waits for */
+
+    struct list link; /* among all that run */
+    void (*done)(void *ctx, const struct wire_observation *observation, const struct err *error);
+    void *ctx;
 };
+
+/* --- asking --- */
+
+/* Fill in action and shell, their memory in the arena, then start it or cancel it. ERR_CLOSED: the
+ * server goes down. */
+fallible act_new(struct exec *exec, struct act **ret_act);
+/* done is called once, perhaps before this returns: an observation, or the error in its place, both
+ * borrowed. The act is gone after it. */
+void act_start(struct act *act,
+               void (*done)(void *ctx, const struct wire_observation *observation,
+                            const struct err *error),
+               void *ctx);
+/* From anywhere but done: done is not called any more. A command that runs is interrupted, what
+ * waits in a queue leaves it, a program beside the loop is killed. */
+void act_cancel(struct act *act);
+
+/* Asked before every action, whoever started it. */
+struct act_policy {
+    /* False: the action does not start, and this function has ended it with act_done, act_error or
+     * act_fail. */
+    bool (*allow)(void *ctx, struct act *act);
+    void *ctx;
+};
+void act_set_policy(struct exec *exec, const struct act_policy *policy); /* copied */
+
+/* --- for handlers --- */
 
 /* A kind of action: a folder below actions/, ending in its row. */
 struct act_handler {
@@ -37,17 +66,10 @@ struct act_handler {
 };
 #define ACT_HANDLER(id) ROW(act_handlers, struct act_handler, id)
 
+/* Each ends the act, which is gone after it. */
 void act_done(struct act *act, const struct wire_observation *observation);
-/* {"detail": text} with the code's status; takes e over. */
-void act_fail(struct act *act, struct err *e);
-/* An `error` observation with this content. */
-void act_error(struct act *act, struct str content);
+void act_fail(struct act *act, struct err *error);   /* takes error over */
+void act_error(struct act *act, struct str content); /* an `error` observation */
 
-fallible act_handle(struct http_req *req); /* POST /execute_action */
-/* A run action for one shell; the body is its arguments and timeout. */
-fallible act_handle_run(struct http_req *req, struct str shell);
-
-/* exec.c uses these. */
-struct act_book; /* actions that run, answers that are kept */
-struct act_book *act_book_new(struct exec *exec);
-void act_book_free(struct act_book *book);
+/* The server goes down: what still runs is stopped and fails. */
+void act_close_all(struct exec *exec);

@@ -15,7 +15,6 @@ struct document { /* in the arena of its action */
     struct editor_args args;
     struct act *act;
     void (*done)(struct act *act, const struct edit_result *r);
-    struct exec_job job;
     struct tool *tool;
     bool wanted, read, failed;
     struct str text; /* or why not */
@@ -53,16 +52,15 @@ static void document_finish(struct document *d)
         d->done(d->act, &r);
 }
 
-static void stop_document(struct exec_job *job)
+static void stop_document(struct act *act)
 {
-    tool_stop(container_of(job, struct document, job)->tool);
+    tool_stop(((struct document *)act->user)->tool);
 }
 
 static void on_read(void *arg, const struct tool_result *r)
 {
     struct document *d = arg;
 
-    exec_job_end(&d->job);
     d->failed = r->exit_code != 0;
     d->text = arena_copy(&d->act->arena, r->output);
     if (r->timed_out)
@@ -114,7 +112,8 @@ fallible document_run(struct act *act, const struct editor *ed, const struct edi
     d->ed.space.cwd = arena_copy(&act->arena, ed->space.cwd); /* the shell may move meanwhile */
     struct err *e = start_reader(d);
     if (!e) {
-        exec_job_start(act->exec, &d->job, stop_document);
+        act->user = d;
+        act->stop = stop_document;
         return NULL;
     }
     d->failed = true;

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/passwd.h"
-#include "guest/exec/act.h"
+#include "guest/exec/answers.h"
 #include "guest/exec/inner.h"
 #include "guest/held/held.h"
 #include "guest/stale/stale.h"
@@ -45,7 +45,7 @@ static const struct route routes[] = {
     {"GET", "/alive", handle_alive, .flags = ROUTE_OPEN},
     {"GET", "/health", handle_alive, .flags = ROUTE_OPEN}, /* as clients of later servers ask */
     {"GET", "/server_info", exec_handle_info, .flags = ROUTE_OPEN},
-    {"POST", "/execute_action", act_handle, .body_bytes = BODY_BYTES},
+    {"POST", "/execute_action", answers_handle, .body_bytes = BODY_BYTES},
 };
 
 static void on_term(struct loop_signal *s)
@@ -266,12 +266,8 @@ static fallible exec_serve(struct exec *e, bool *ret_served)
     return loop_run(e->loop);
 }
 
-static fallible exec_serve_loop(struct exec *e, bool *ret_served)
+void exec_close(struct exec *e)
 {
-    struct err *error = exec_open_shells(e);
-
-    if (!error)
-        error = exec_serve(e, ret_served);
     loop_signal_stop(&e->term);
     loop_signal_stop(&e->interrupt);
     loop_timer_stop(&e->due);
@@ -281,7 +277,6 @@ static fallible exec_serve_loop(struct exec *e, bool *ret_served)
     loop_later_cancel(&e->settled);
     if (e->config->held)
         loop_io_stop(&e->config->held->io);
-    return error;
 }
 
 /* As the user's: what actions make. Only root can give things away. */
@@ -294,9 +289,8 @@ static void set_owner(struct exec *e)
     e->editor.space.gid = (gid_t)e->editor.space.uid;
 }
 
-fallible exec_run(struct exec *e, const struct exec_config *config, bool *ret_served)
+fallible exec_open(struct exec *e, const struct exec_config *config)
 {
-    *ret_served = false;
     e->config = config;
     e->ready_fd = config->ready_fd;
     e->spawner = config->held ? &config->held->spawner : NULL;
@@ -312,7 +306,17 @@ fallible exec_run(struct exec *e, const struct exec_config *config, bool *ret_se
                                     .root_fd = -1,
                                     .uid = e->editor.space.uid,
                                     .gid = e->editor.space.gid};
-    return exec_serve_loop(e, ret_served);
+    return exec_open_shells(e);
+}
+
+fallible exec_run(struct exec *e, const struct exec_config *config, bool *ret_served)
+{
+    *ret_served = false;
+    struct err *error = exec_open(e, config);
+    if (!error)
+        error = exec_serve(e, ret_served);
+    exec_close(e);
+    return error;
 }
 
 fallible exec_new(struct loop *loop, struct held *held, struct exec **ret_exec)
@@ -322,11 +326,12 @@ fallible exec_new(struct loop *loop, struct held *held, struct exec **ret_exec)
     *e = (struct exec){.loop = loop, .ready_fd = -1, .undo = {-1, open_history}};
     e->editor.undo = &e->undo;
     e->start.place = (struct account_place){PASSWD_ETC, "/home"};
-    list_init(&e->jobs);
+    list_init(&e->acts);
+    list_init(&e->shells);
     e->router = router_new(&(struct router_config){.auth = check_key, .ctx = e});
     router_add(e->router, routes, ARRAY_LEN(routes), e);
     add_parts(e);
-    e->acts = act_book_new(e);
+    e->answers = answers_new(e);
     struct err *error = net_new(loop, &e->net);
     if (held)
         take_history(e, held);
@@ -342,7 +347,7 @@ void exec_free(struct exec *e)
     if (!e)
         return;
     net_free(e->net);
-    act_book_free(e->acts);
+    answers_free(e->answers);
     close_history(e);
     router_free(e->router);
     start_done(&e->start);

@@ -5,12 +5,13 @@
 #include "base/list.h"
 #include "base/rows.h"
 #include "guest/edit/editor.h"
+#include "guest/exec/act.h"
 #include "guest/exec/exec.h"
 #include "guest/exec/start.h"
 #include "guest/transfer/transfer.h"
 #include "loop/loop.h"
 
-struct act_book;
+struct answers;
 struct http_server;
 struct kernel;
 struct memory_watch;
@@ -31,7 +32,9 @@ struct exec {
     struct net *net;
     struct router *router;
     struct http_server *server;
-    struct act_book *acts;
+    struct list acts;         /* that run */
+    struct act_policy policy; /* allow NULL: every action may start */
+    struct answers *answers;
     struct loop_signal term, interrupt;
     struct loop_timer due; /* of a claimed one: its shell; of another: its rest */
     bool used;             /* somebody with the key came */
@@ -45,7 +48,6 @@ struct exec {
     struct list shells;             /* all shells, see actions/run/exec_shell.h */
     struct exec_shell *main;        /* the one of actions that name none */
     unsigned shell_number;          /* of the last that was given a name by us */
-    struct list jobs;               /* what actions wait for, beside the shells */
     bool closing;
     struct kernel *kernel; /* started by the first cell */
     struct plugins *plugins;
@@ -73,22 +75,10 @@ struct exec_part {
 };
 #define EXEC_PART(id) ROW(exec_parts, struct exec_part, id)
 
-/* Something an action waits for; embedded in it. */
-struct exec_job {
-    struct list link;
-    void (*stop)(struct exec_job *job); /* the server goes down: end it, answer nobody */
-};
-static inline void exec_job_start(struct exec *e, struct exec_job *job,
-                                  void (*stop)(struct exec_job *job))
-{
-    job->stop = stop;
-    list_add(&e->jobs, &job->link);
-}
-static inline void exec_job_end(struct exec_job *job)
-{
-    list_del(&job->link);
-}
-
+/* Actions can be started from here on; what serves them is exec_run's. After a failure too, and
+ * once, exec_close: nothing runs after it. */
+fallible exec_open(struct exec *e, const struct exec_config *config);
+void exec_close(struct exec *e);
 fallible exec_tell_ready(struct exec *e); /* whoever waits for it; once */
 /* info.c */
 struct http_req;
@@ -97,7 +87,7 @@ struct exec *exec_of(const struct http_req *req); /* whose route it came by */
 /* parts/python/python.c: there is a kernel from now on; it is started by its first cell. */
 fallible exec_open_kernel(struct exec *e);
 /* actions/run/exec_shell.c: the default shell is there from start to end; closing ends every one,
- * and all jobs. */
+ * and all actions. */
 fallible exec_open_shells(struct exec *e);
 void exec_close_shells(struct exec *e);
 void exec_start_shell(struct exec *e); /* ahead of its first command */

@@ -10,7 +10,6 @@
 #include "wire/api.h"
 
 struct edit_act {
-    struct exec_job job;
     struct act *act;
     struct edit_result r;
     struct lint *lint;
@@ -35,9 +34,9 @@ static void edit_observe(struct act *act, const struct edit_result *r)
     act_done(act, &o);
 }
 
-static void stop_lint(struct exec_job *job)
+static void stop_lint(struct act *act)
 {
-    lint_free(container_of(job, struct edit_act, job)->lint);
+    lint_free(((struct edit_act *)act->user)->lint);
 }
 
 static void on_linted(struct lint *l, struct str text, void *of)
@@ -45,7 +44,6 @@ static void on_linted(struct lint *l, struct str text, void *of)
     struct edit_act *e = of;
     struct err *error = lint_insert(&e->act->arena, &e->r, text);
 
-    exec_job_end(&e->job);
     lint_free(l);
     if (error)
         act_fail(e->act, error);
@@ -81,7 +79,8 @@ static fallible start_lint(struct act *act, const struct edit_result *r)
         return arena_check(&act->arena);
     *e = (struct edit_act){.act = act, .r = *r};
     TRY(lint_start(act->exec->loop, &args, &e->lint));
-    exec_job_start(act->exec, &e->job, stop_lint);
+    act->user = e;
+    act->stop = stop_lint;
     return NULL;
 }
 

@@ -223,16 +223,11 @@ void exec_close_shells(struct exec *e)
 
     e->closing = true;
     e->main = NULL;
-    LIST_EACH(job, &e->jobs, struct exec_job, link) {
-        exec_job_end(job);
-        job->stop(job);
-    }
-    while (!list_empty(&e->shells) && loop_now_ns(e->loop) < deadline) {
-        LIST_EACH(s, &e->shells, struct exec_shell, link)
-            exec_shell_close(s);
-        if (!list_empty(&e->shells))
-            err_free(loop_turn(e->loop, CLOSE_MS)); /* until their processes are reaped */
-    }
+    LIST_EACH(s, &e->shells, struct exec_shell, link)
+        exec_shell_close(s);
+    act_close_all(e);
+    while (!list_empty(&e->shells) && loop_now_ns(e->loop) < deadline)
+        err_free(loop_turn(e->loop, CLOSE_MS)); /* until their processes are reaped */
 }
 
 static fallible exec_shell_adopt(struct exec *e, struct held_item *t)
@@ -271,7 +266,6 @@ static void adopt_all(struct exec *e)
 
 fallible exec_open_shells(struct exec *e)
 {
-    list_init(&e->shells);
     TRY(exec_shell_new(
         e,
         &(struct exec_shell_config){.name = STR(EXEC_SHELL_DEFAULT), .cwd = str_of(e->working_dir)},

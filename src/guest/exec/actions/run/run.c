@@ -19,10 +19,11 @@ struct run_act {
     struct list link;
     struct loop_timer deadline; /* while it waits for its turn */
     struct git_job git;         /* instead of the shell */
-    struct exec_job job;
 };
 
 static void next_in_queue(struct exec_shell *s);
+
+static void run_stop(struct act *act);
 
 static struct str text_of(struct buf *b)
 {
@@ -96,14 +97,6 @@ static fallible send_to(struct shell *shell, struct run_act *run)
 
 /* --- what the git panel asks needs no shell --- */
 
-static void stop_git(struct exec_job *job)
-{
-    struct run_act *run = container_of(job, struct run_act, job);
-
-    tool_stop(run->git.tool);
-    exec_shell_release(run->shell);
-}
-
 static void on_git_done(struct git_job *git, int exit_code, struct str printed)
 {
     struct run_act *run = container_of(git, struct run_act, git);
@@ -119,7 +112,6 @@ static void on_git_done(struct git_job *git, int exit_code, struct str printed)
 
     err_free(shell_meta_fill(&run->act->arena, e->run_as ? e->run_as->uid : geteuid(),
                              str_of(path ? path : ""), &r.meta)); /* then they are empty */
-    exec_job_end(&run->job);
     on_result(run, &r);
     exec_shell_release(s);
 }
@@ -136,7 +128,6 @@ static fallible run_git(struct run_act *run, bool *ret_done)
         return NULL;
     run->git = (struct git_job){.arena = &run->act->arena, .done = on_git_done};
     TRY(git_start(&run->git, s->exec, &ask, exec_shell_cwd(s)));
-    exec_job_start(s->exec, &run->job, stop_git);
     exec_shell_hold(s);
     s->taken = true;
     return NULL;
@@ -210,10 +201,12 @@ static fallible run_start(struct act *act)
     run->act = act;
     run->shell = e->main;
     list_init(&run->link);
+    act->user = run;
+    act->stop = run_stop;
     if (act->shell.len)
         TRY(exec_shell_find(e, act->shell, &run->shell));
-    else if (act->action.run.is_static || e->closing)
-        return start_static(e, run); /* which says so, if the server is going down */
+    else if (act->action.run.is_static)
+        return start_static(e, run);
     list_add(&run->shell->queue, &run->link);
     if (act->action.has_timeout && act->action.timeout_s > 0)
         loop_timer_start(e->loop, &run->deadline, (uint64_t)(act->action.timeout_s * 1000),
@@ -224,11 +217,61 @@ static fallible run_start(struct act *act)
 
 void run_fail_queue(struct exec_shell *s)
 {
-    LIST_EACH(run, &s->queue, struct run_act, link) {
+    while (!list_empty(&s->queue)) {
+        struct run_act *run = LIST_FIRST(&s->queue, struct run_act, link);
         list_del(&run->link);
         loop_timer_stop(&run->deadline);
         act_fail(run->act, err_new(ERR_CLOSED, "the shell was closed"));
     }
+}
+
+/* --- nobody wants it any more --- */
+
+static void on_interrupted(void *arg, const struct shell_result *r)
+{
+    struct exec_shell *s = arg;
+
+    (void)r;
+    s->taken = false;
+    next_in_queue(s);
+}
+
+/* The next command waits until this one has ended, or was silent for a while. */
+static bool run_interrupt(struct exec_shell *s)
+{
+    struct err *error;
+
+    shell_interrupt(s->shell);
+    error = shell_run(s->shell, &(struct shell_request){.done = on_interrupted, .arg = s});
+    err_free(error); /* then the next one is told what runs */
+    return !error;
+}
+
+static void run_stop(struct act *act)
+{
+    struct run_act *run = act->user;
+    struct exec_shell *s = run->shell;
+
+    if (!list_empty(&run->link)) {
+        list_del(&run->link);
+        loop_timer_stop(&run->deadline);
+        return;
+    }
+    exec_shell_hold(s);
+    s->taken = false;
+    if (run->git.tool) {
+        tool_stop(run->git.tool);
+        exec_shell_release(s);
+    } else {
+        shell_forget(s->shell);
+        if (s->name[0] && act->action.run.command.len && !act->action.run.is_input)
+            s->taken = run_interrupt(s);
+    }
+    if (!s->name[0])
+        exec_shell_close(s);
+    else
+        next_in_queue(s);
+    exec_shell_release(s);
 }
 
 ACT_HANDLER(run) = {.type = WIRE_ACT_RUN, .start = run_start};

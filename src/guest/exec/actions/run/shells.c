@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "guest/exec/act.h"
+#include "guest/exec/answers.h"
 #include "guest/exec/actions/run/exec_shell.h"
 #include "guest/exec/inner.h"
 #include "guest/live/live_sse.h"
@@ -159,7 +159,7 @@ static fallible handle_run(struct http_req *req)
     struct exec_shell *s;
 
     TRY(shells_find(req, &s));
-    return act_handle_run(req, str_of(s->name));
+    return answers_handle_run(req, str_of(s->name));
 }
 
 static fallible find_open(struct http_req *req, struct exec_shell **ret_shell,

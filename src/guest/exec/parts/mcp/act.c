@@ -132,6 +132,14 @@ static void copy_member(struct arena *a, struct json *to, const struct json *fro
     json_set(to, key, copy);
 }
 
+static void call_tool_stop(struct act *act)
+{
+    struct tool_act *t = act->user;
+
+    loop_timer_stop(&t->deadline);
+    mcp_call_cancel(&t->call);
+}
+
 static fallible call_tool_start(struct act *act)
 {
     const struct wire_action *a = &act->action;
@@ -142,6 +150,8 @@ static fallible call_tool_start(struct act *act)
     copy_member(&act->arena, params, a->args, STR("arguments"));
     TRY(arena_check(&act->arena));
     *t = (struct tool_act){.act = act, .call = {.done = on_done}, .params = params};
+    act->user = t;
+    act->stop = call_tool_stop;
     own(err) e = mcp_call_start(act->exec->mcp->servers, &t->call, params);
     if (e)
         observe_error(t, str_of(err_text(e)));

@@ -58,6 +58,11 @@ static void on_cell_done(void *owner, const struct kernel_result *r)
     act_done(act, &o);
 }
 
+static void cell_stop(struct act *act)
+{
+    kernel_cancel(act->user);
+}
+
 static fallible run_ipython_start(struct act *act)
 {
     const struct wire_action *a = &act->action;
@@ -72,7 +77,10 @@ static fallible run_ipython_start(struct act *act)
     };
 
     TRY(check_plugin(act->exec));
-    return kernel_run(act->exec->kernel, &cell, &job);
+    TRY(kernel_run(act->exec->kernel, &cell, &job));
+    act->user = job;
+    act->stop = cell_stop;
+    return NULL;
 }
 
 static void python_close(struct exec *e)
