@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "net/listen.h"
+#include "sandbox/remote/inner.h"
 #include "test/test.h"
 
 static void put_object(struct world *w, const char *state, char *out, size_t size)
@@ -136,9 +137,9 @@ void world_open(struct world *w, const struct answer *script)
     w->host = (struct sbx_host){.loop = w->web.loop,
                                 .dialer = &w->web.dialer,
                                 .remote_url = w->url,
-                                .remote_key = "sesame",
-                                .remote_again_ms = WORLD_AGAIN_MS};
+                                .remote_key = "sesame"};
     CHECK_OK(sbx_driver_open(sbx_backend_find(STR("remote")), &w->host, &w->driver));
+    container_of(w->driver, struct remote_driver, base)->retry.first_ms = WORLD_AGAIN_MS;
     struct sbx_spec spec = {.id = "one", .on_gone = on_gone, .arg = w};
     CHECK_OK(sbx_create(w->driver, &spec, &w->s));
 }

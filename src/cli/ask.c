@@ -21,8 +21,6 @@
 #define WAIT_MS    (30 * 1000)      /* for what a server knows */
 #define IDLE_MS    (10 * 60 * 1000) /* an event stream may be silent for long; beats come */
 #define LATE_MS    2000             /* then somebody wonders */
-#define AGAIN_MS   500              /* between two tries */
-#define AGAIN_MAX  (60 * NS_PER_S)
 
 static bool has_host(struct str url)
 {
@@ -221,38 +219,29 @@ fallible ask_stream(struct ask *k, const struct ask_stream *s, int *ret_status)
     return NULL;
 }
 
-static void on_again(struct loop_timer *t)
+static void on_again(struct attempts *a)
 {
-    (void)t; /* it ended a turn */
+    (void)a; /* it ended a turn */
 }
 
-static fallible pause_for(struct ask *k, uint64_t ms)
+bool ask_once_more(struct ask *k, struct attempts *tries, struct err **e)
 {
-    struct loop_timer t = {0};
-
-    loop_timer_start(k->loop, &t, ms, on_again);
-    struct err *e = NULL;
-    while (!e && t.loop)
-        e = loop_turn(k->loop, -1);
-    loop_timer_stop(&t);
-    return e;
-}
-
-bool ask_once_more(struct ask *k, struct ask_again *again, struct err **e)
-{
-    uint64_t now = loop_now_ns(k->loop);
+    static const struct retry policy = {.within_ms = 60000, .first_ms = 500, .most_ms = 500};
 
     if (k->cut) {
-        again->since_ns = now;
+        attempts_begin(tries, k->loop);
         if (!k->cli->json)
             fd_print(k->cli->err, "croft %s: the connection was lost (%s); trying again\n",
                      k->cli->command ? k->cli->command->name : "", err_text(*e));
-    } else if (!again->since_ns || !(k->nobody || err_code(*e) == ERR_BUSY) ||
-               now - again->since_ns > AGAIN_MAX) {
+    } else if (!tries->begun_ns || !(k->nobody || err_code(*e) == ERR_BUSY)) {
         return false;
     }
-    err_free(*e);
-    *e = pause_for(k, AGAIN_MS);
+    if (!attempts_again(tries, k->loop, &policy, 0, on_again))
+        return false;
+    err_free(take(e));
+    while (!*e && tries->timer.loop)
+        *e = loop_turn(k->loop, -1);
+    attempts_stop(tries);
     return !*e;
 }
 

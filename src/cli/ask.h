@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "out/dial.h"
+#include "out/retry.h"
 
 #define ASK_SOCKET "server/api.sock" /* below the state directory */
 
@@ -79,12 +80,10 @@ fallible ask_stream(struct ask *k, const struct ask_stream *s, int *ret_status);
 fallible ask_refused(struct ask *k, int status, struct str text);
 bool ask_keep(void *buf, struct str piece); /* an `each` that gathers up to the buffer's limit */
 
-/* For who follows what does not end, and knows where to go on: whether to ask once more after e,
- * which is freed then. It says so, and waits between two tries, for a minute. */
-struct ask_again {
-    uint64_t since_ns; /* 0: nothing was cut */
-};
-bool ask_once_more(struct ask *k, struct ask_again *again, struct err **e);
+/* For a command that follows what does not end, and knows where to go on: whether to ask once more
+ * after e, which is freed then. It prints that, and waits between two attempts, for a minute after
+ * the connection was cut. tries: zero at first. */
+bool ask_once_more(struct ask *k, struct attempts *tries, struct err **e);
 
 /* The sandbox a person means: its id, its session, also as KEY/SESSION, or the beginning of an id
  * or session that only one has. ERR_CONFLICT names those that share a session, of several keys;

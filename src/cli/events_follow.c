@@ -137,11 +137,11 @@ static fallible follow_once(struct following *f)
 
 static fallible events_follow_server(struct following *f, struct cli *cli)
 {
-    struct ask_again again = {0};
+    struct attempts tries = {0};
 
     TRY(ask_open(&f->k, cli));
     struct err *e = follow_once(f);
-    while (e && ask_once_more(&f->k, &again, &e))
+    while (e && ask_once_more(&f->k, &tries, &e))
         e = follow_once(f);
     return e;
 }

@@ -117,7 +117,7 @@ static fallible logs_stream(struct job *j, const struct json *sandbox)
 
 static fallible logs_show(struct job *j, struct cli *cli, int argc, char **argv)
 {
-    struct ask_again again = {0};
+    struct attempts tries = {0};
     struct json *sandbox;
 
     TRY(ask_open(&j->k, cli));
@@ -128,7 +128,7 @@ static fallible logs_show(struct job *j, struct cli *cli, int argc, char **argv)
         return cli_wrong(cli, argc ? "one sandbox at a time" : "which sandbox?");
     TRY(ask_sandbox(&j->k, argv[0], &sandbox));
     struct err *e = logs_stream(j, sandbox);
-    while (e && j->last.len && ask_once_more(&j->k, &again, &e))
+    while (e && j->last.len && ask_once_more(&j->k, &tries, &e))
         e = logs_stream(j, sandbox);
     return e;
 }

@@ -89,7 +89,6 @@ struct sbx_host { /* what the program lends every driver; borrowed */
     const char *const *roots;
     /* remote: the other server, "http://host:3000", and a key of it; NULL: none. */
     const char *remote_url, *remote_key;
-    uint32_t remote_again_ms; /* the first wait before it is asked again, at most; 0: 500 */
     /* Who makes sandboxes has ended and they live on: nothing can be asked any more. May be NULL.
      */
     void (*on_lost)(void *arg);

@@ -36,6 +36,7 @@ struct http_req *call_end(struct call *c)
     dial_cancel(take(&c->dial));
     stream_close(take(&c->stream));
     loop_timer_stop(&c->timer);
+    attempts_stop(&c->dials);
     list_del(&c->link);
     c->target->open--;
     c->target->last_ns = loop_now_ns(p->loop);

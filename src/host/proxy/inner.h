@@ -9,6 +9,7 @@
 #include "net/server.h"
 #include "net/url.h"
 #include "out/dial.h"
+#include "out/retry.h"
 
 #define IDLE_PER_TARGET   8   /* unused connections to one sandbox */
 #define PARKED_PER_TARGET 128 /* so that one sandbox does not take the room of all */
@@ -90,8 +91,8 @@ struct call { /* one request and its answer */
     uint8_t kind, marked;        /* enum count_kind; of the mark of an answer that was cut */
     bool look, output, may_be_cut, whole;
     unsigned interim;
-    uint32_t again_ms; /* until the next attempt on a full backlog */
-    uint16_t inside;   /* port; 0: the sandbox's server */
+    struct attempts dials; /* on a full backlog */
+    uint16_t inside;       /* port; 0: the sandbox's server */
     uint8_t state;
     bool parked, reused, retried;
     bool answered; /* a byte came from inside */

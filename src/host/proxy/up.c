@@ -9,8 +9,6 @@
 #include "host/proxy/inner.h"
 #include "net/url.h"
 
-#define AGAIN_MS 5 /* doubled each time: a full backlog tells nobody when it has room */
-
 struct idle_up {
     struct stream *stream;
     struct proxy_target *target;
@@ -221,6 +219,37 @@ static fallible up_dial(struct call *c)
     return dial_start(c->p->config.dialer, &target, on_dialled, c, &c->dial);
 }
 
+static void connect_now(struct call *c);
+
+static void on_dial_again(struct attempts *a)
+{
+    struct call *c = container_of(a, struct call, dials);
+
+    if (c->target->state != PROXY_PAUSED) /* else call_resumed() does it */
+        connect_now(c);
+}
+
+/* A full backlog tells nobody when it has room. */
+static bool dial_later(struct call *c)
+{
+    const struct retry policy = {.within_ms = c->p->config.connect_ms, .first_ms = 5};
+
+    loop_timer_stop(&c->timer);
+    return attempts_again(&c->dials, c->p->loop, &policy, 0, on_dial_again);
+}
+
+static void connect_now(struct call *c)
+{
+    struct err *e = up_dial(c);
+
+    if (!e)
+        call_set_timer(c, c->p->config.connect_ms);
+    else if (err_errno(e) == EAGAIN && dial_later(c))
+        err_free(e);
+    else
+        call_fail(c, err_wrap(e, "connect to the sandbox"));
+}
+
 void up_connect(struct call *c)
 {
     struct stream *s = c->retried ? NULL : take_idle(c);
@@ -229,15 +258,6 @@ void up_connect(struct call *c)
         call_open(c, s, true);
         return;
     }
-    struct err *e = up_dial(c);
-    if (e && err_errno(e) == EAGAIN && c->again_ms < c->p->config.connect_ms) {
-        err_free(e);
-        c->again_ms = c->again_ms ? 2 * c->again_ms : AGAIN_MS;
-        call_set_timer(c, c->again_ms);
-        return;
-    }
-    if (e)
-        call_fail(c, err_wrap(e, "connect to the sandbox"));
-    else
-        call_set_timer(c, c->p->config.connect_ms);
+    attempts_begin(&c->dials, c->p->loop);
+    connect_now(c);
 }

@@ -54,8 +54,6 @@ static void on_call_timer(struct loop_timer *timer)
         call_reply_later(p, call_end(c), why);
     } else if (c->target->state == PROXY_PAUSED) { /* its clock stands still */
         call_set_timer(c, c->state == CALL_HEAD ? c->p->config.answer_ms : c->p->config.connect_ms);
-    } else if (c->state == CALL_DIAL && !c->dial) {
-        up_connect(c);
     } else {
         call_fail(c, err_new(ERR_TIMEOUT, "the sandbox did not answer in time"));
     }
@@ -161,8 +159,8 @@ void call_put_off(struct call *c, bool again)
     dial_cancel(take(&c->dial));
     stream_close(take(&c->stream));
     loop_timer_stop(&c->timer);
+    attempts_stop(&c->dials);
     c->state = CALL_WAIT;
     c->answered = false;
-    c->again_ms = 0;
     call_go_on(c);
 }

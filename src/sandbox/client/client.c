@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* client.c — see client.h. The waits between attempts are those foreign clients keep. */
+/* client.c — see client.h. */
 #include "sandbox/client/client.h"
 
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include "net/stream.h"
 #include "out/client.h"
 #include "out/dial.h"
+#include "out/retry.h"
 #include "wire/api.h"
 
 #define ANSWER_BYTES  (256u << 20)
@@ -23,8 +24,8 @@
 #define TIMEOUT_S     120
 #define TIMEOUT_MAX_S (7 * 86400.0)
 #define AGAIN_MS      4000
-#define AFTER_MAX_S   60   /* a longer Retry-After is not waited for */
-#define ALIVE_MS      5000 /* for one answer of /alive */
+#define AFTER_MAX_MS  60000 /* a longer Retry-After is not waited for */
+#define ALIVE_MS      5000  /* for one answer of /alive */
 #define PROBE_MIN_MS  50
 #define PROBE_MAX_MS  2000
 
@@ -44,15 +45,14 @@ struct call {
     action_done *done;
     void *arg;
     struct buf request, answer;
-    struct loop_timer timer; /* the next attempt */
+    struct attempts tries;
     struct http_call *http;
     struct loop_later first;
-    uint64_t deadline_ns; /* of a connect */
+    uint32_t within_ms; /* of a connect */
     uint32_t timeout_ms;
     double timeout_s;
-    unsigned attempts;
     int status;
-    uint64_t after_s; /* Retry-After */
+    uint64_t after_ms; /* Retry-After */
     bool connects, hidden;
     bool resuming, resumed; /* being resumed for this one; once was enough */
     struct wire_opt_int id;
@@ -95,7 +95,7 @@ fallible action_client_new(const struct action_client_config *config, struct act
 static void call_free(struct call *c)
 {
     list_del(&c->link);
-    loop_timer_stop(&c->timer);
+    attempts_stop(&c->tries);
     loop_later_cancel(&c->first);
     if (c->http)
         http_call_cancel(c->http);
@@ -183,25 +183,21 @@ static void client_observe(struct call *c)
 
 /* --- one attempt and the next --- */
 
-static void on_again(struct loop_timer *t)
+static void on_again(struct attempts *a)
 {
-    client_begin(container_of(t, struct call, timer));
+    client_begin(container_of(a, struct call, tries));
 }
 
-static void again_in(struct call *c, uint64_t wait_ms)
+/* The waits are 4, 4, 4, 8, 16 … s, as foreign clients keep them. */
+static bool client_again(struct call *c, unsigned attempts)
 {
-    loop_timer_start(c->client->loop, &c->timer, wait_ms, on_again);
-}
+    const uint32_t least_ms = c->client->config.again_ms;
+    const struct retry policy = {.attempts = attempts,
+                                 .first_ms = least_ms / 4,
+                                 .least_ms = least_ms,
+                                 .after_most_ms = AFTER_MAX_MS};
 
-/* 4, 4, 4, 8, 16 …: doubled from a quarter of the shortest, never under that, nor before the server
- * wants it. */
-static uint64_t wait_ms(const struct call *c)
-{
-    uint64_t least = c->client->config.again_ms, ms = (least << c->attempts) / 8;
-
-    if (ms < least)
-        ms = least;
-    return ms < c->after_s * 1000 ? c->after_s * 1000 : ms;
+    return attempts_again(&c->tries, c->client->loop, &policy, c->after_ms, on_again);
 }
 
 static bool was_refused(const struct err *e)
@@ -213,17 +209,13 @@ static bool was_refused(const struct err *e)
 
 static void on_connect_failed(struct call *c, struct err *error)
 {
-    uint64_t now = loop_now_ns(c->client->loop);
-    uint64_t next = PROBE_MIN_MS * (uint64_t)c->attempts;
+    const struct retry policy = {
+        .within_ms = c->within_ms, .first_ms = PROBE_MIN_MS, .most_ms = PROBE_MAX_MS};
 
-    if (next > PROBE_MAX_MS)
-        next = PROBE_MAX_MS;
-    if (now + next * NS_PER_MS < c->deadline_ns) {
+    if (attempts_again(&c->tries, c->client->loop, &policy, 0, on_again))
         err_free(error);
-        again_in(c, next);
-        return;
-    }
-    client_fail(c, ACTION_NOT_READY, err_wrap(error, "the server did not come up in time"));
+    else
+        client_fail(c, ACTION_NOT_READY, err_wrap(error, "the server did not come up in time"));
 }
 
 static void on_lost(struct call *c, struct err *error)
@@ -239,9 +231,8 @@ static void on_lost(struct call *c, struct err *error)
                     c->timeout_s));
     } else if (err_code(error) != ERR_UPSTREAM) {
         client_fail(c, ACTION_BAD, error);
-    } else if (c->attempts < attempts) {
+    } else if (client_again(c, attempts)) {
         err_free(error);
-        again_in(c, wait_ms(c));
     } else {
         client_fail(c, ACTION_DISCONNECTED, error);
     }
@@ -282,12 +273,11 @@ void action_client_resumed(struct action_client *client, struct err *e)
         return;
     }
     c->resuming = false;
-    c->after_s = 0;
     if (e)
         client_fail(c, ACTION_DISCONNECTED,
                     err_wrap(e, "Runtime is paused and could not be resumed"));
     else
-        again_in(c, 0);
+        loop_later(c->client->loop, &c->first, on_first);
 }
 
 static void client_refuse(struct call *c)
@@ -326,9 +316,7 @@ static void on_answer(struct call *c)
         on_connect_failed(c, err_new(ERR_UPSTREAM, "/alive answered %d", c->status));
     else if (c->status == 200)
         client_observe(c);
-    else if (c->status == 429 && c->attempts < LIMITED_ATTEMPTS && c->after_s <= AFTER_MAX_S)
-        again_in(c, wait_ms(c));
-    else if (!client_resume(c))
+    else if (!(c->status == 429 && client_again(c, LIMITED_ATTEMPTS)) && !client_resume(c))
         client_refuse(c);
 }
 
@@ -337,8 +325,7 @@ static void on_head(struct http_call *http, const struct http_head *head)
     struct call *c = http_call_owner(http);
 
     c->status = head->status;
-    if (!str_to_u64(http_header_get(head, STR("retry-after")), &c->after_s)) /* or a date */
-        c->after_s = 0;
+    c->after_ms = retry_after_ms(head);
 }
 
 static void on_body(struct http_call *http, struct str piece)
@@ -394,8 +381,7 @@ static void client_begin(struct call *c)
 {
     buf_reset(&c->answer);
     c->status = 0;
-    c->after_s = 0;
-    c->attempts++;
+    c->after_ms = 0;
     struct err *e = client_ask(c);
     if (!e)
         return;
@@ -423,6 +409,7 @@ static void client_enqueue(struct call *c)
 {
     bool idle = list_empty(&c->client->calls);
 
+    attempts_begin(&c->tries, c->client->loop);
     list_add(&c->client->calls, &c->link);
     if (idle)
         start_next(c->client);
@@ -435,7 +422,7 @@ fallible action_connect(struct action_client *client, uint32_t within_ms, action
 
     c->connects = true;
     c->timeout_ms = within_ms < ALIVE_MS ? within_ms : ALIVE_MS;
-    c->deadline_ns = loop_now_ns(client->loop) + within_ms * NS_PER_MS;
+    c->within_ms = within_ms;
     client_enqueue(c);
     return NULL;
 }

@@ -1,37 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /* call.c — calls to the server of a remote sandbox, and which of them are tried again.
  *
- * Again: what did not get through (refused, cut, 502, 504) and what the server put off (429, 503;
- * its Retry-After is a lower bound). Not: a call that timed out, for that was long enough, and what
- * the server refused for good. Waits are doubled and half of each is chance, so that many clients
- * of a server that comes back do not come all at once. */
+ * Again: what did not get through (refused, cut, 502, 504) and what the server put off (429, 503).
+ * Not: a call that timed out, for that was long enough, and what the server refused for good. */
 #include <stdio.h>
 
 #include "base/log.h"
-#include "base/rng.h"
 #include "net/stream.h"
 #include "sandbox/remote/inner.h"
 #include "wire/remote.h"
 
 static fallible send_call(struct remote_call *c);
 
-/* --- again --- */
-
-uint64_t remote_wait_ms(const struct remote_driver *d, unsigned attempt)
+static void on_again(struct attempts *a)
 {
-    const struct sbx_host *host = d->base.host;
-    uint64_t ms = host->remote_again_ms ? host->remote_again_ms : REMOTE_AGAIN_MS;
-
-    while (--attempt && ms < REMOTE_MOST_MS)
-        ms *= 2;
-    if (ms > REMOTE_MOST_MS)
-        ms = REMOTE_MOST_MS;
-    return ms - rng_below(d->rng, ms / 2 + 1);
-}
-
-static void on_again(struct loop_timer *t)
-{
-    struct remote_call *c = container_of(t, struct remote_call, again);
+    struct remote_call *c = container_of(a, struct remote_call, tries);
     struct err *e = send_call(c);
 
     if (e)
@@ -45,27 +28,17 @@ static bool is_passing(const struct remote_call *c, const struct err *e)
     return c->status == 429 || (c->status >= 502 && c->status <= 504);
 }
 
-static void wait_again(struct remote_call *c, uint64_t ms, const struct err *e)
+bool remote_call_again(struct remote_call *c, const struct err *e)
 {
-    log_warn("the server of a remote sandbox is asked again", KV("sandbox", c->who),
-             KV("path", c->path), KV("attempt", c->attempt), KV("status", c->status),
-             KV("wait_ms", ms), KV("error", e ? err_text(e) : ""));
-    loop_timer_start(c->driver->base.host->loop, &c->again, ms, on_again);
-}
+    const struct remote_driver *d = c->driver;
+    struct retry policy = d->retry;
 
-void remote_call_again(struct remote_call *c, const struct err *e)
-{
-    wait_again(c, remote_wait_ms(c->driver, c->attempt), e);
-}
-
-static bool try_again(struct remote_call *c, const struct err *e)
-{
-    if (!is_passing(c, e) || c->attempt >= c->attempts || c->after_s > REMOTE_AFTER_S)
+    policy.attempts = c->attempts;
+    if (!attempts_again(&c->tries, d->base.host->loop, &policy, c->after_ms, on_again))
         return false;
-    uint64_t ms = remote_wait_ms(c->driver, c->attempt);
-    if (ms < c->after_s * 1000)
-        ms = c->after_s * 1000;
-    wait_again(c, ms, e);
+    log_warn("the server of a remote sandbox is asked again", KV("sandbox", c->sandbox),
+             KV("path", c->path), KV("attempt", c->tries.count - 1), KV("status", c->status),
+             KV("wait_ms", c->tries.wait_ms), KV("error", e ? err_text(e) : ""));
     return true;
 }
 
@@ -103,8 +76,9 @@ static fallible error_of(const struct remote_call *c, const struct json *body)
 {
     struct err *e = remote_refusal(c->status, c->path, body);
 
-    if (e && c->status != 401 && c->after_s > REMOTE_AFTER_S)
-        return err_wrap(e, "to be asked again in %llu seconds", (unsigned long long)c->after_s);
+    if (e && c->status != 401 && c->after_ms > REMOTE_AFTER_MS)
+        return err_wrap(e, "to be asked again in %llu seconds",
+                        (unsigned long long)c->after_ms / 1000);
     return e;
 }
 
@@ -126,8 +100,7 @@ static void on_head(struct http_call *call, const struct http_head *head)
     c->status = head->status;
     if (!c->inside)
         call_learn(c->driver, head);
-    if (!str_to_u64(http_header_get(head, STR("retry-after")), &c->after_s))
-        c->after_s = 0; /* none, or a date: our own wait will do */
+    c->after_ms = retry_after_ms(head);
 }
 
 static void on_body(struct http_call *call, struct str piece)
@@ -142,7 +115,7 @@ static void on_answer(struct http_call *call, struct err *e)
     struct arena a;
 
     c->http = NULL;
-    if (try_again(c, e)) {
+    if (is_passing(c, e) && remote_call_again(c, e)) {
         err_free(e);
         return;
     }
@@ -153,8 +126,8 @@ static void on_answer(struct http_call *call, struct err *e)
         e = err_wrap(e, "the server cannot be reached");
     else
         e = error_of(c, body);
-    if (e && c->attempt > 1)
-        e = err_wrap(e, "%u attempts", c->attempt);
+    if (e && c->tries.count > 1)
+        e = err_wrap(e, "%u attempts", c->tries.count);
     c->answered(c, e ? NULL : body, e);
     arena_done(&a);
 }
@@ -177,8 +150,7 @@ static fallible send_call(struct remote_call *c)
         (int)sizeof url)
         return err_new(ERR_INVALID, "the address of the server is too long");
     c->status = 0;
-    c->after_s = 0;
-    c->attempt++;
+    c->after_ms = 0;
     buf_reset(&c->answer);
     c->answer.limit_bytes = c->as_it_is ? CHANGES_MAX : ANSWER_MAX;
     const struct http_call_spec spec = {
@@ -194,10 +166,10 @@ static fallible send_call(struct remote_call *c)
     return http_call_start(c->driver->client, &spec, &events, c, &c->http);
 }
 
-void remote_call_init(struct remote_call *c, struct remote_driver *d, const char *who)
+void remote_call_init(struct remote_call *c, struct remote_driver *d, const char *sandbox)
 {
     c->driver = d;
-    c->who = who;
+    c->sandbox = sandbox;
     c->attempts = REMOTE_ATTEMPTS;
     c->most_ms = REMOTE_CALL_MS;
     buf_init(&c->body, BODY_MAX);
@@ -206,7 +178,7 @@ void remote_call_init(struct remote_call *c, struct remote_driver *d, const char
 
 void remote_call_done(struct remote_call *c)
 {
-    loop_timer_stop(&c->again);
+    attempts_stop(&c->tries);
     if (c->http)
         http_call_cancel(take(&c->http));
     buf_done(&c->body);
@@ -221,7 +193,7 @@ fallible remote_call_send(struct remote_call *c, const char *method, const char 
     if (path != c->path)
         snprintf(c->path, sizeof c->path, "%s", path);
     c->answered = answered;
-    c->attempt = 0;
+    attempts_begin(&c->tries, c->driver->base.host->loop);
     return send_call(c);
 }
 

@@ -4,15 +4,14 @@
 
 #include "base/json.h"
 #include "out/client.h"
+#include "out/retry.h"
 #include "sandbox/sandbox.h"
 
 #define REMOTE_CALL_MS  180000 /* as the oldest clients wait for the API */
 #define REMOTE_ADOPT_MS 30000  /* for what there is, or uses; who asks waits with the rest */
 #define REMOTE_ALIVE_MS 5000   /* for one answer of /alive */
 #define REMOTE_ATTEMPTS 6
-#define REMOTE_AGAIN_MS 500   /* at most, before the second attempt; doubled for each after it */
-#define REMOTE_MOST_MS  30000 /* never more than that */
-#define REMOTE_AFTER_S  60    /* a longer Retry-After is not waited for: it is the caller's */
+#define REMOTE_AFTER_MS 60000 /* a longer Retry-After is not waited for: it is the caller's */
 #define ANSWER_MAX      (1u << 20)
 #define CHANGES_MAX     (32u << 20) /* of an answer about files */
 #define BODY_MAX        (4u << 20)
@@ -28,7 +27,7 @@ typedef void remote_answered(struct remote_call *c, const struct json *body, str
 
 struct remote_call { /* one at a time */
     struct remote_driver *driver;
-    const char *who; /* for the log */
+    const char *sandbox; /* for the log */
     const char *method;
     char path[256];
     const char *inside; /* it goes to this url, of a sandbox, without the server's key; NULL: not */
@@ -37,18 +36,18 @@ struct remote_call { /* one at a time */
     struct http_call *http;
     struct buf answer;
     int status;
-    unsigned attempt, attempts;
+    struct attempts tries;
+    unsigned attempts; /* at most; 0: until it is answered */
     uint32_t most_ms;
-    uint64_t after_s; /* Retry-After */
-    struct loop_timer again;
+    uint64_t after_ms; /* Retry-After */
     remote_answered *answered;
 };
 
 struct remote_driver {
     struct sbx_driver base;
     struct http_client *client;
-    struct rng *rng; /* of the jitter */
-    bool croft;      /* on the other side: its additions can be used */
+    struct retry retry; /* but for the number of attempts, which is a call's */
+    bool croft;         /* on the other side: its additions can be used */
     struct remote_call hello;
     struct list asks;     /* of questions, see stored.c */
     struct list readings; /* of logs, see log.c */
@@ -84,7 +83,7 @@ struct remote {
     /* the operation under way */
     struct loop_timer timer;
     uint64_t give_up_ns, poll_ms;
-    unsigned unreached;          /* times its url could not be reached */
+    struct attempts reaching;    /* its url */
     bool resumed, looked;        /* what is done once */
     char wanted[SBX_ID_MAX + 1]; /* the snapshot that is taken */
 };
@@ -95,13 +94,13 @@ static inline struct remote_driver *remote_driver_of(const struct remote *r)
 }
 
 /* --- call.c --- */
-void remote_call_init(struct remote_call *c, struct remote_driver *d, const char *who);
+void remote_call_init(struct remote_call *c, struct remote_driver *d, const char *sandbox);
 void remote_call_done(struct remote_call *c); /* no answer comes any more; twice is fine */
 /* The body is what is in c->body; the path may be c->path. answered never comes from inside. */
 fallible remote_call_send(struct remote_call *c, const char *method, const char *path,
                           remote_answered *answered);
-/* Of a call that has failed for any reason: the same once more, after a wait that grows. */
-void remote_call_again(struct remote_call *c, const struct err *e);
+/* Of a call that has failed: the same once more, after a wait. False: it was tried often enough. */
+bool remote_call_again(struct remote_call *c, const struct err *e);
 
 /* The body is what is in r->body. All calls may come twice: /start and its like are told apart by
  * the session, the others by the runtime's id, and the second has nothing left to do. */
@@ -115,8 +114,6 @@ fallible remote_call_body(struct remote *r, const char *what, remote_then *then)
 fallible remote_call_name(struct remote *r, const char *what, struct str name, remote_then *then);
 /* Is the sandbox's own server alive? Asked once. */
 fallible remote_call_alive(struct remote *r, remote_then *then);
-/* How long before the attempt after this one, the first is 1: grows, and is never the same. */
-uint64_t remote_wait_ms(const struct remote_driver *d, unsigned attempt);
 
 /* What the server refused, with its words; NULL: it did not. */
 fallible remote_refusal(int status, const char *path, const struct json *body);

@@ -3,13 +3,11 @@
  *
  * The API has no events, so a start that is not ready at once is asked after, ever less often.
  * POST /start is safe to repeat: the session's runtime is found again. */
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/rng.h"
 #include "net/local.h"
 #include "net/stream.h"
 #include "net/url.h"
@@ -57,9 +55,15 @@ static void on_hello(struct remote_call *c, const struct json *body, struct err 
 {
     (void)body;
     if (e && c->driver->base.unsure)
-        remote_call_again(c, e);
+        remote_call_again(c, e); /* and again, until it is */
     err_free(e);
 }
+
+static const struct retry retry = {.attempts = REMOTE_ATTEMPTS,
+                                   .first_ms = 500,
+                                   .most_ms = 30000,
+                                   .after_most_ms = REMOTE_AFTER_MS,
+                                   .jitter = true};
 
 static void remote_drop(struct remote_driver *d)
 {
@@ -80,11 +84,11 @@ static fallible remote_open(const struct sbx_host *host, struct sbx_driver **ret
     d->base.caps = CAPS;
     d->base.host = host;
     d->base.unsure = d->base.forgets = true; /* until it shows to be a croft */
-    d->rng = rng_system();
+    d->retry = retry;
     list_init(&d->asks);
     list_init(&d->readings);
     remote_call_init(&d->hello, d, "");
-    d->hello.attempts = UINT_MAX;
+    d->hello.attempts = 0;
     d->hello.most_ms = REMOTE_ADOPT_MS;
     e = remote_call_send(&d->hello, "GET", "/health", on_hello);
     if (e) {
@@ -101,6 +105,7 @@ static void remote_let_go(struct sbx *s)
     struct remote *r = remote_of(s);
 
     loop_timer_stop(&r->timer);
+    attempts_stop(&r->reaching);
     remote_call_done(&r->call);
     free(take(&r->from));
     free(take(&r->last_words));

@@ -11,7 +11,7 @@
 #include "test/remote_kit.h"
 #include "test/test.h"
 
-TEST(remote_asks_again_after_waits_that_grow_and_differ)
+TEST(remote_asks_again_after_waits_that_grow)
 {
     struct world w = {0};
     const struct answer script[] = {{"POST /start", 503, "busy"},
@@ -27,19 +27,6 @@ TEST(remote_asks_again_after_waits_that_grow_and_differ)
     CHECK(ms >= 750 && ms <= 1500 + 100);
     world_must(&w, sbx_stop);
     world_must(&w, sbx_remove);
-    const struct remote_driver *d = container_of(w.driver, struct remote_driver, base);
-    bool differ = false;
-    for (unsigned attempt = 1; attempt < 60; attempt++) {
-        uint64_t most = attempt < 20 ? (uint64_t)WORLD_AGAIN_MS << (attempt - 1) : REMOTE_MOST_MS,
-                 one, other;
-        if (most > REMOTE_MOST_MS)
-            most = REMOTE_MOST_MS;
-        one = remote_wait_ms(d, attempt);
-        other = remote_wait_ms(d, attempt);
-        CHECK(one >= most / 2 && one <= most && other >= most / 2 && other <= most);
-        differ |= one != other;
-    }
-    CHECK(differ);
     world_close(&w);
 }
 

@@ -38,7 +38,7 @@ static void on_listed(struct remote *r, const struct json *body, struct err *e)
 static void on_taken(struct remote *r, const struct json *body, struct err *e)
 {
     (void)body;
-    if (!e || err_code(e) != ERR_CONFLICT || r->call.attempt < 2) {
+    if (!e || err_code(e) != ERR_CONFLICT || r->call.tries.count < 2) {
         if (e && err_code(e) == ERR_NOT_FOUND)
             remote_end_if_gone(r, e);
         else
@@ -145,7 +145,7 @@ fallible remote_snapshot_list(struct sbx_question *q)
 static void on_removed(struct remote_call *c, const struct json *body, struct err *e)
 {
     (void)body;
-    if (e && err_code(e) == ERR_NOT_FOUND && c->attempt > 1) { /* by the attempt before */
+    if (e && err_code(e) == ERR_NOT_FOUND && c->tries.count > 1) { /* by the attempt before */
         err_free(e);
         e = NULL;
     }

@@ -80,7 +80,7 @@ void remote_begin_waiting(struct remote *r)
 {
     r->give_up_ns = loop_now_ns(loop_of(r)) + START_MS * NS_PER_MS;
     r->poll_ms = POLL_MIN_MS;
-    r->unreached = 0;
+    attempts_begin(&r->reaching, loop_of(r));
     r->resumed = r->looked = false;
 }
 
@@ -113,6 +113,11 @@ static bool look_later(struct remote *r)
     return true;
 }
 
+static void on_reach_again(struct attempts *a)
+{
+    wait_look(container_of(a, struct remote, reaching));
+}
+
 /* Ready is who can be reached from here: "127.0.0.1" of another machine cannot. */
 static void on_alive(struct remote *r, const struct json *body, struct err *e)
 {
@@ -122,13 +127,9 @@ static void on_alive(struct remote *r, const struct json *body, struct err *e)
         return;
     }
     bool unreached = r->call.status == 0;
-    if (unreached && ++r->unreached < REMOTE_ATTEMPTS) {
-        err_free(e);
-        loop_timer_start(loop_of(r), &r->timer, remote_wait_ms(remote_driver_of(r), r->unreached),
-                         on_poll);
-        return;
-    }
-    if (!unreached && look_later(r)) {
+    if (unreached ? attempts_again(&r->reaching, loop_of(r), &remote_driver_of(r)->retry, 0,
+                                   on_reach_again)
+                  : look_later(r)) {
         err_free(e);
         return;
     }
