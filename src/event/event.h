@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* event.h — one record of a conversation's history, and where producers send it.
  *
- * A producer appends to a sink and is told later, in order, when its record is safe. It does not
- * know whether the sink is a file beside it (event/log.h) or a host behind a control channel. */
+ * A producer appends to a sink and is told later, in order, when its record is safe. What need not
+ * be kept, such as a token of an answer, it sends live: to those who listen now. It does not know
+ * whether the sink is a file beside it (event/log.h) or a host behind a control channel. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,10 +19,11 @@
 #define EVENT_ID_MAX     128
 
 struct event_record {
-    uint64_t seq;       /* 1, 2, 3 … without holes; given by the sink, ignored when appending */
-    uint64_t wall_ns;   /* since 1970; 0 when appending: stamped by the sink */
-    struct str kind;    /* a short word, 1 to EVENT_KIND_MAX bytes */
-    struct str id;      /* the producer's own name for it, such as a UUID; may be empty */
+    uint64_t seq;     /* 1, 2, 3 … without holes; given by the sink, ignored when appending; 0 of
+                       * a live one */
+    uint64_t wall_ns; /* since 1970; 0 when appending: stamped by the sink */
+    struct str kind;  /* a short word, 1 to EVENT_KIND_MAX bytes */
+    struct str id;    /* the producer's own name for it, such as a UUID; may be empty */
     struct str payload; /* opaque, usually JSON */
 };
 
@@ -41,6 +43,7 @@ struct event_sink;
 struct event_sink_ops {
     fallible (*append)(struct event_sink *sink, const struct event_record *r,
                        struct event_append *a);
+    fallible (*live)(struct event_sink *sink, const struct event_record *r);
 };
 
 /* The first member of what implements it; calls done of each append in the order they were made,
@@ -57,6 +60,14 @@ static inline fallible event_append(struct event_sink *sink, const struct event_
                                     struct event_append *a)
 {
     return sink->ops->append(sink, r, a);
+}
+
+/* Delivers the record to the subscribers of this moment and never stores it: after what was
+ * appended before it, before what is appended after it. Copied. Losing one is no error: a
+ * subscriber that is slow gets a count. ERR_INVALID, ERR_TOO_LARGE, ERR_CLOSED. */
+static inline fallible event_live(struct event_sink *sink, const struct event_record *r)
+{
+    return sink->ops->live(sink, r);
 }
 
 /* Forgets the callback; the record itself may still be written. Before append or twice is fine if

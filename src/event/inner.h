@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* inner.h — what log.c, read.c and sub.c share. Not for users. */
+/* inner.h — what log.c, live.c, read.c and sub.c share. Not for users. */
 #pragma once
 
 #include "event/file.h"
@@ -19,6 +19,8 @@ struct event_log {
     struct event_options options;
     struct event_file file;
     struct list subs;
+    struct list lives; /* struct event_live that a subscriber has not taken, the oldest first */
+    uint64_t live_count, live_bytes;
 
     struct event_batch batches[2];
     struct event_batch *gather; /* being filled */
@@ -39,5 +41,12 @@ struct event_log {
     struct err *flight_err;
 };
 
-void event_subs_notice(struct event_log *log); /* something new is durable */
+void event_subs_notice(struct event_log *log); /* something new is to be had */
+void event_sub_pump(struct event_sub *s);      /* soon */
 void event_subs_end(struct event_log *log, const struct err *why);
+
+/* live.c: gives s what is due before its next record, until it pauses or *gone. */
+void event_lives_give(struct event_sub *s, const bool *gone);
+void event_lives_leave(struct event_sub *s); /* it takes no more */
+/* A commit failed: what waits for its records waits for the last durable one. */
+void event_lives_fall_back(struct event_log *log);

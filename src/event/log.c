@@ -171,6 +171,7 @@ static void flight_failed(struct event_log *log, struct list *told)
     loop_timer_stop(&log->delay);
     log->gather->chain = log->file.chain;
     log->flight = NULL;
+    event_lives_fall_back(log);
 }
 
 static void flight_landed(struct event_log *log, struct list *told)
@@ -292,7 +293,12 @@ static fallible sink_append(struct event_sink *sink, const struct event_record *
     return event_log_append(container_of(sink, struct event_log, sink), r, a);
 }
 
-static const struct event_sink_ops log_sink_ops = {sink_append};
+static fallible sink_live(struct event_sink *sink, const struct event_record *r)
+{
+    return event_log_live(container_of(sink, struct event_log, sink), r);
+}
+
+static const struct event_sink_ops log_sink_ops = {sink_append, sink_live};
 
 struct event_sink *event_log_sink(struct event_log *log)
 {
@@ -323,6 +329,7 @@ fallible event_log_open(struct loop *loop, int dir, struct str name,
     log->loop = loop;
     log->options = settled_options(options);
     list_init(&log->subs);
+    list_init(&log->lives);
     for (size_t i = 0; i < ARRAY_LEN(log->batches); i++) {
         buf_init(&log->batches[i].bytes, EVENT_CUT_MAX);
         buf_init(&log->batches[i].entries, EVENT_CUT_MAX);

@@ -10,6 +10,7 @@
 #include "event/event.h"
 #include "loop/loop.h"
 
+struct event_live;
 struct event_log;
 struct rng;
 
@@ -55,6 +56,8 @@ struct event_sink *event_log_sink(struct event_log *log); /* lives as long as th
  * append gets ERR_IO until the log is opened again. Reading goes on in both cases. */
 fallible event_log_append(struct event_log *log, const struct event_record *r,
                           struct event_append *a);
+/* As event_live on its sink. */
+fallible event_log_live(struct event_log *log, const struct event_record *r);
 
 struct event_info {
     uint64_t last_seq; /* durable; 0: empty */
@@ -91,7 +94,9 @@ fallible event_log_read(struct event_log *log, const struct event_query *q,
 /* Embedded in its owner; the first part is filled in before event_sub_start and may hold zeros. */
 struct event_sub {
     void (*on_record)(struct event_sub *s, const struct event_record *r);
-    void (*on_live)(struct event_sub *s); /* history is through, once; may be NULL */
+    /* A live record; missed: how many before it were dropped since the last. NULL: none wanted. */
+    void (*on_live)(struct event_sub *s, const struct event_record *r, uint64_t missed);
+    void (*on_caught_up)(struct event_sub *s); /* history is through, once; may be NULL */
     /* Dropped: too slow (ERR_LIMIT), log closed (ERR_CLOSED), unreadable. Already stopped; why is
      * borrowed. May be NULL. */
     void (*on_end)(struct event_sub *s, const struct err *why);
@@ -103,13 +108,19 @@ struct event_sub {
     struct event_log *log; /* NULL: stopped */
     struct list link;
     struct loop_later pump;
-    uint64_t at;              /* offset of the record after `after` */
-    uint64_t since, since_at; /* durable end when it subscribed: history before is not queue */
-    bool paused, live;
+    uint64_t at;                /* offset of the record after `after` */
+    uint64_t since, since_at;   /* durable end when it subscribed: history before is not queue */
+    struct event_live *live_at; /* the next one for it; NULL: none waits */
+    uint64_t live_missed;
+    bool paused, caught_up;
     bool *gone; /* while pumping: set when stopped from its own callback */
 };
 #define EVENT_QUEUE_RECORDS 4096
 #define EVENT_QUEUE_BYTES   (64u << 20)
+/* Live records that may wait in a log, together; then the oldest is dropped for whoever has not
+ * taken it. They are in memory as long as somebody has not. */
+#define EVENT_LIVE_RECORDS 4096
+#define EVENT_LIVE_BYTES   (1u << 20)
 
 /* History after s->after, then every record once it is durable, without gap or repetition, from the
  * end of this turn on. The waiting records are those in the file: a subscriber costs no memory, and

@@ -81,7 +81,14 @@ static fallible remote_append(struct event_sink *sink, const struct event_record
     return NULL;
 }
 
-static const struct event_sink_ops remote_ops = {remote_append};
+static fallible remote_live(struct event_sink *sink, const struct event_record *rec)
+{
+    struct remote *r = container_of(sink, struct remote, sink);
+
+    return r->cut ? err_new(ERR_CLOSED, "the channel broke") : event_log_live(r->log, rec);
+}
+
+static const struct event_sink_ops remote_ops = {remote_append, remote_live};
 
 /* --- the producer: knows event.h only --- */
 
@@ -212,5 +219,7 @@ TEST(both_sinks_refuse_the_same_records)
     open_both(&k, &r);
     CHECK_ERR(event_append(&r.sink, &rec, NULL), ERR_INVALID, "kind");
     CHECK_ERR(event_append(event_log_sink(k.log), &rec, NULL), ERR_INVALID, "kind");
+    CHECK_ERR(event_live(&r.sink, &rec), ERR_INVALID, "kind");
+    CHECK_ERR(event_live(event_log_sink(k.log), &rec), ERR_INVALID, "kind");
     kit_done(&k);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sub.c — live subscribers: each is a place in the file and pumps a piece per turn.
+/* sub.c — subscribers: each is a place in the file and pumps a piece per turn.
  *
- * Nothing is queued in memory: history and live records are read the same way, so there is no
- * hand-over between them at which one could be lost or come twice. */
+ * No record that is kept is queued in memory: old and new ones are read the same way, so there is
+ * no hand-over between them at which one could be lost or come twice. For the others see live.c. */
 #include "event/inner.h"
 #include "event/log.h"
 
@@ -11,7 +11,7 @@
 
 static void on_pump(struct loop_later *l);
 
-static void pump_soon(struct event_sub *s)
+void event_sub_pump(struct event_sub *s)
 {
     loop_later(s->log->loop, &s->pump, on_pump);
 }
@@ -21,6 +21,7 @@ void event_sub_stop(struct event_sub *s)
     if (!s->log)
         return;
     loop_later_cancel(&s->pump);
+    event_lives_leave(s);
     list_del(&s->link);
     s->log = NULL;
     if (s->gone)
@@ -44,7 +45,7 @@ void event_subs_end(struct event_log *log, const struct err *why)
 void event_subs_notice(struct event_log *log)
 {
     LIST_EACH(s, &log->subs, struct event_sub, link)
-        pump_soon(s);
+        event_sub_pump(s);
 }
 
 void event_sub_pause(struct event_sub *s)
@@ -58,7 +59,7 @@ void event_sub_resume(struct event_sub *s)
         return;
     s->paused = false;
     if (s->log)
-        pump_soon(s);
+        event_sub_pump(s);
 }
 
 /* What came since it subscribed and was not taken. */
@@ -83,6 +84,7 @@ static fallible sub_pump(struct event_sub *s, struct event_reader *rd, const boo
     struct event_log *log = s->log;
     uint64_t begin = rd->at;
 
+    event_lives_give(s, gone);
     while (!*gone && !s->paused && rd->at < rd->end && rd->at - begin < TURN_BYTES) {
         struct event_chain chain = {.seq = s->after};
         struct event_view v;
@@ -99,6 +101,7 @@ static fallible sub_pump(struct event_sub *s, struct event_reader *rd, const boo
         s->at = rd->at;
         if (event_filter_match(s->filter, &v.r))
             s->on_record(s, &v.r);
+        event_lives_give(s, gone);
     }
     return NULL;
 }
@@ -138,11 +141,11 @@ static void on_pump(struct loop_later *l)
     if (s->paused)
         return;
     if (s->at < s->log->file.end) {
-        pump_soon(s);
-    } else if (!s->live) {
-        s->live = true;
-        if (s->on_live)
-            s->on_live(s);
+        event_sub_pump(s);
+    } else if (!s->caught_up) {
+        s->caught_up = true;
+        if (s->on_caught_up)
+            s->on_caught_up(s);
     }
 }
 
@@ -160,11 +163,13 @@ fallible event_sub_start(struct event_log *log, struct event_sub *s)
         s->queue_bytes = EVENT_QUEUE_BYTES;
     s->since = log->file.chain.seq;
     s->since_at = log->file.end;
-    s->paused = s->live = false;
+    s->paused = s->caught_up = false;
+    s->live_at = NULL;
+    s->live_missed = 0;
     s->gone = NULL;
     s->pump = (struct loop_later){0};
     s->log = log;
     list_add(&log->subs, &s->link);
-    pump_soon(s);
+    event_sub_pump(s);
     return NULL;
 }

@@ -10,7 +10,7 @@ struct reader {
     struct buf got;
     struct kit *k;
     uint64_t last;
-    unsigned records, live, ended;
+    unsigned records, caught_up, ended;
     unsigned pause_every; /* 0: never */
     enum err_code why;
     bool stop_at_first, free_log;
@@ -37,9 +37,9 @@ static void on_record(struct event_sub *s, const struct event_record *r)
     }
 }
 
-static void on_live(struct event_sub *s)
+static void on_caught_up(struct event_sub *s)
 {
-    container_of(s, struct reader, sub)->live++;
+    container_of(s, struct reader, sub)->caught_up++;
 }
 
 static void on_end(struct event_sub *s, const struct err *why)
@@ -54,7 +54,7 @@ static void on_end(struct event_sub *s, const struct err *why)
 static void subscribe(struct kit *k, struct reader *rd, uint64_t after)
 {
     rd->sub.on_record = on_record;
-    rd->sub.on_live = on_live;
+    rd->sub.on_caught_up = on_caught_up;
     rd->sub.on_end = on_end;
     rd->sub.after = rd->last = after;
     rd->k = k;
@@ -76,7 +76,7 @@ TEST(a_subscriber_gets_history_and_then_what_becomes_durable)
     kit_push(&k, &w, STR("four"));
     kit_turns(&k, 4);
     CHECK_STR(buf_str(&rd.got), "2:2 3:3 4:four ");
-    CHECK_INT(rd.live, 1);
+    CHECK_INT(rd.caught_up, 1);
     event_sub_stop(&rd.sub);
     event_sub_stop(&rd.sub);
     kit_append(&k, STR("five"));
@@ -138,10 +138,10 @@ TEST(a_paused_subscriber_goes_on_where_it_was)
         kit_turns(&k, 2);
         CHECK_INT(rd.records, i * 2);
     }
-    CHECK_INT(rd.live, 0);
+    CHECK_INT(rd.caught_up, 0);
     event_sub_resume(&rd.sub);
     kit_turns(&k, 2);
-    CHECK_INT(rd.live, 1);
+    CHECK_INT(rd.caught_up, 1);
     buf_done(&rd.got);
     kit_done(&k);
 }
