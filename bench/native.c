@@ -18,7 +18,7 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "base/rng.h"
-#include "host/bench/peers.h"
+#include "bench/kit/peers.h"
 #include "host/launcher/box.h"
 #include "host/launcher/launcher.h"
 

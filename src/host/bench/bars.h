@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /* bars.h — what `croft serve` promises of its speed, measured at one of the bench's own.
  *
- * Four measurements by name: tti, burst, exec, density. Peers and the other side of a ratio take
- * part in the same run and in turns. A bar that nothing was measured for is neither met nor missed.
- */
+ * Measurements have names: plain, tti, burst, exec, density. The other side of a ratio takes part
+ * in the same run and in turns. A bar that nothing was measured for is neither met nor missed. What
+ * fails counts as a failure, not as a time. */
 #pragma once
 
-#include "host/bench/bench.h"
+#include <stdbool.h>
+#include <stddef.h>
 
-#define BARS_ROWS   8
-#define BARS_MAX    5
-#define BARS_PHASES 8
-#define BARS_CROWD  5000u /* the most */
+#include "base/err.h"
+
+#define BARS_RUNS_MAX 10000u
+#define BARS_ROWS     8
+#define BARS_MAX      6
+#define BARS_CROWD    5000u /* the most */
+
+struct bench_row {
+    const char *what;
+    double *ms; /* sorted when all is done */
+    size_t count, failed, room;
+};
 
 struct bar {
     const char *what, *unit;
@@ -24,16 +33,13 @@ struct bars {
     size_t row_count;
     struct bar bars[BARS_MAX];
     size_t bar_count;
-    double phase_ms[BARS_PHASES]; /* of the start that is the median */
-    bool has_phases;
     char failure[300]; /* the first one; "": none */
-    char note[300];    /* what a figure comes from; "": nothing to say */
+    char note[300];    /* "": nothing to say */
 };
 
-extern const char *const bars_phases[BARS_PHASES];
-
 struct bars_plan {
-    const char *tmp, *self; /* as in struct bench_plan */
+    const char *tmp;  /* where a directory for everything is made, as scratch.h wants it */
+    const char *self; /* path of croft */
     unsigned runs, crowd;
     void (*progress)(void *arg, const char *what);
     void *arg;
@@ -44,3 +50,5 @@ fallible bars_run(const char *name, const struct bars_plan *plan, struct bars *r
 void bars_done(struct bars *b);
 bool bars_known(const char *name);
 bool bar_met(const struct bar *b);
+/* part 0 is the least, 1 the most; 0 when nothing was measured. */
+double bench_at(const struct bench_row *r, double part);

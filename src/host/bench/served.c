@@ -153,23 +153,23 @@ fallible served_set_pool(struct served *s, unsigned target)
     return served_wait_full(s);
 }
 
-fallible served_rss_kb(const struct served *s, uint64_t *ret_kb)
+fallible served_kb(pid_t pid, const char *file, const char *field, uint64_t *ret_kb)
 {
-    char path[40];
+    char path[60];
     own_done(buf) text;
     struct str rest, line, name;
 
     buf_init(&text, 1u << 16);
-    snprintf(path, sizeof path, "/proc/%d/status", (int)s->pid);
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
     TRY(fd_read_file(path, &text));
     for (rest = buf_str(&text); rest.len;) {
         str_cut(&rest, '\n', &line);
-        if (!str_cut(&line, ':', &name) || !str_eq(name, STR("VmRSS")))
+        if (!str_cut(&line, ':', &name) || !str_eq(name, str_of(field)))
             continue;
         line = str_trim(line);
         str_cut(&line, ' ', &name);
         if (str_to_u64(name, ret_kb))
             return NULL;
     }
-    return err_new(ERR_INTERNAL, "'%s' has no VmRSS", path);
+    return err_new(ERR_INTERNAL, "'%s' has no %s", path, field);
 }

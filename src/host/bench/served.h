@@ -30,4 +30,5 @@ fallible served_ask(struct served *s, const char *method, const char *target, co
                     struct json **ret_json);
 fallible served_set_pool(struct served *s, unsigned target);
 fallible served_wait_full(struct served *s); /* until the pool has what it wants */
-fallible served_rss_kb(const struct served *s, uint64_t *ret_kb);
+/* A line of /proc/PID/status or smaps_rollup, such as VmRSS. */
+fallible served_kb(pid_t pid, const char *file, const char *field, uint64_t *ret_kb);

@@ -19,41 +19,10 @@
 #define ROW_BYTES  4120       /* a claim's record takes a block; a row and its frame took these */
 #define FILE_BYTES (1u << 20) /* laid out before, as the ring is */
 
-struct timeline {
-    double end_ms, phase_ms[BARS_PHASES];
-};
-
 struct tti_rows {
     struct bench_row *claim, *disk, *next, *after, *first, *bash, *late, *late_bash;
     int file; /* where the state is; as long as it will be */
-    struct timeline *lines;
-    size_t line_count;
 };
-
-static fallible read_timeline(struct served *s, const struct life *l, struct timeline *t)
-{
-    char text[80];
-    struct json *o;
-
-    snprintf(text, sizeof text, "/croft/v1/sandboxes/%s", l->id);
-    TRY(served_ask(s, "GET", text, NULL, &o));
-    const struct json *line = json_get(o, STR("timeline"));
-    t->end_ms = l->end_ms;
-    for (size_t i = 0; line && i < BARS_PHASES; i++) {
-        snprintf(text, sizeof text, "%s_ns", bars_phases[i]);
-        t->phase_ms[i] = (double)json_get_int(line, text, 0) / 1e6;
-    }
-    if (t->phase_ms[BARS_PHASES - 1] <= 0) /* the server did not see it: as we did */
-        t->phase_ms[BARS_PHASES - 1] = l->end_ms - l->claim_ms;
-    return NULL;
-}
-
-static int by_end(const void *a, const void *b)
-{
-    double x = ((const struct timeline *)a)->end_ms, y = ((const struct timeline *)b)->end_ms;
-
-    return (x > y) - (x < y);
-}
 
 /* --- what the disk alone takes --- */
 
@@ -101,8 +70,6 @@ static fallible one_of_each(struct served *s, struct bars *b, struct tti_rows *r
     TRY(lives_run(&ours, l, &ms));
     bars_count(b, r->claim, l->claim_ms, l);
     bars_count(b, r->first, l->end_ms, l);
-    if (!l->error)
-        TRY(read_timeline(s, l, &r->lines[r->line_count++]));
     TRY(served_wait_full(s));
     TRY(write_and_sync(r));
     TRY(lives_run(&peer, &p, &ms));
@@ -205,7 +172,6 @@ static fallible tti_staggered(struct served *s, const struct bars_plan *plan, st
 
 fallible bars_tti(struct served *s, const struct bars_plan *plan, struct bars *b)
 {
-    own_free struct timeline *lines = mem_new(plan->runs * sizeof *lines);
     struct tti_rows r = {
         .claim = bars_add_row(b, "POST /start to its answer, warm", plan->runs),
         .disk = bars_add_row(b, "  a write and its sync alone", plan->runs),
@@ -215,7 +181,6 @@ fallible bars_tti(struct served *s, const struct bars_plan *plan, struct bars *b
         .bash = bars_add_row(b, "  bash on a pty, the same", plan->runs),
         .late = bars_add_row(b, "one every 20 ms, to the output", plan->runs),
         .late_bash = bars_add_row(b, "  bash on a pty, one every 20 ms", plan->runs),
-        .lines = lines,
     };
 
     TRY(served_set_pool(s, POOL));
@@ -241,10 +206,5 @@ fallible bars_tti(struct served *s, const struct bars_plan *plan, struct bars *b
              bars_median(r.first) - bars_median(r.bash), r.first->count && r.bash->count);
     bars_set(bars_add_bar(b, "one every 20 ms, over a bash's, p50", 1, "ms"),
              bars_median(r.late) - bars_median(r.late_bash), r.late->count && r.late_bash->count);
-    b->has_phases = r.line_count > 0;
-    if (r.line_count) {
-        qsort(lines, r.line_count, sizeof *lines, by_end);
-        memcpy(b->phase_ms, lines[r.line_count / 2].phase_ms, sizeof b->phase_ms);
-    }
     return NULL;
 }

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bench.c — see bench.h. */
-#include "host/bench/bench.h"
-
+/* bench/sandbox.c — what the launcher does with a sandbox, and whole commands, beside the peers
+ * that are installed: bubblewrap, crun, runc and a dockerd of its own.
+ *
+ * Everything is measured from outside, through the launcher's messages and by whole processes. What
+ * fails counts as a failure, not as a time. Peers take part in turns, slow ones less often.
+ * CROFT_BENCH_RUNS says how often each thing is done (100). */
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,9 +20,12 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/own.h"
+#include "bench/kit/kit.h"
+#include "bench/kit/peers.h"
 #include "host/launcher/launcher.h"
 #include "host/tree/tree.h"
 
+#define RUNS       100
 #define WAIT_MS    30000
 #define SEALS      (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
@@ -26,7 +34,45 @@
 #define TREE_FILES 50 /* in each */
 #define FILE_BYTES (50u << 10)
 
-static const struct bench_row no_rows[BENCH_ROWS] = {
+enum {
+    BENCH_START,  /* request to a server that listens inside */
+    BENCH_REMOVE, /* a running one, with all it left */
+    BENCH_PAUSE,  /* idle */
+    BENCH_PAUSE_DOCKER,
+    BENCH_RESUME,
+    BENCH_RESUME_DOCKER,
+    BENCH_COMMAND, /* croft run -- true, exec to exit */
+    BENCH_COMMAND_BWRAP,
+    BENCH_ANSWER,      /* croft run, exec to the answer of a static program inside */
+    BENCH_ANSWER_PEER, /* one row for each peer */
+    BENCH_SNAPSHOT = BENCH_ANSWER_PEER + PEERS,
+    BENCH_SNAPSHOT_CP,
+    BENCH_ROWS
+};
+
+struct row {
+    const char *what;
+    const char *peer; /* who did it; NULL: croft */
+    int of;           /* of a peer: the row of croft's that does the same */
+    double *ms;       /* sorted when all is done */
+    size_t count, failed, room;
+    double bar_ms;    /* of the p50; 0: none */
+    double bar_ratio; /* of a peer: croft's p50 over its own at most; 0: none */
+};
+
+struct bench {
+    struct row rows[BENCH_ROWS];
+    double lives_per_s; /* start, answer, remove, one after the other */
+    struct peer peers[PEERS];
+};
+
+struct bench_plan {
+    char state[SCRATCH_DIR + 16]; /* where sandboxes are kept meanwhile */
+    char self[PEERS_PATH];        /* path of croft */
+    unsigned runs;
+};
+
+static const struct row no_rows[BENCH_ROWS] = {
     [BENCH_START] = {.what = "start, until a server listens inside"},
     [BENCH_REMOVE] = {.what = "end and remove"},
     [BENCH_PAUSE] = {.what = "pause", .bar_ms = 1},
@@ -43,23 +89,18 @@ static const struct bench_row no_rows[BENCH_ROWS] = {
     [BENCH_SNAPSHOT_CP] = {.what = "cp -a of the same", .peer = "cp", .of = BENCH_SNAPSHOT},
 };
 
-static double now_ms(void)
-{
-    return (double)clock_mono_ns(&clock_system) / 1e6;
-}
-
-static void bench_add(struct bench_row *r, double ms)
+static void bench_add(struct row *r, double ms)
 {
     if (r->count < r->room)
         r->ms[r->count++] = ms;
 }
 
-static void bench_note(struct bench_row *r, double begin_ms)
+static void bench_note(struct row *r, double begin_ms)
 {
-    bench_add(r, now_ms() - begin_ms);
+    bench_add(r, kit_now_ms() - begin_ms);
 }
 
-void bench_count(struct bench_row *r, double ms, struct err *e)
+static void bench_count(struct row *r, double ms, struct err *e)
 {
     if (e)
         r->failed++;
@@ -75,27 +116,21 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-void bench_sort(struct bench_row *r)
+static void bench_sort(struct row *r)
 {
     qsort(r->ms, r->count, sizeof *r->ms, by_size);
 }
 
-double bench_at(const struct bench_row *r, double part)
+static double bench_at(const struct row *r, double part)
 {
     return r->count ? r->ms[(size_t)(part * (double)(r->count - 1) + 0.5)] : 0;
 }
 
-double bench_ratio(const struct bench *b, const struct bench_row *r)
+static double bench_ratio(const struct bench *b, const struct row *r)
 {
-    const struct bench_row *ours = &b->rows[r->of];
+    const struct row *ours = &b->rows[r->of];
 
     return r->peer && r->count && ours->count ? bench_at(ours, .5) / bench_at(r, .5) : 0;
-}
-
-void bench_done(struct bench *b)
-{
-    for (size_t i = 0; i < BENCH_ROWS; i++)
-        free(b->rows[i].ms);
 }
 
 static void bench_init(struct bench *b, unsigned runs)
@@ -146,9 +181,9 @@ static fallible bench_tell(int sock, enum native_op op)
     return bench_ask(sock, &req, NULL, NULL);
 }
 
-static fallible tell_timed(int sock, enum native_op op, struct bench_row *r)
+static fallible tell_timed(int sock, enum native_op op, struct row *r)
 {
-    double begin = now_ms();
+    double begin = kit_now_ms();
 
     TRY(bench_tell(sock, op));
     bench_note(r, begin);
@@ -172,7 +207,7 @@ static fallible bench_start(int sock, int block)
 
 static fallible one_life(int sock, int block, bool can_pause, struct bench *b)
 {
-    double begin = now_ms();
+    double begin = kit_now_ms();
     struct err *e = bench_start(sock, block);
 
     if (!e)
@@ -211,7 +246,7 @@ static fallible run_lives(int sock, const struct bench_plan *plan, struct bench 
     TRY(one_life(sock, block, can_pause, b));
     for (size_t i = 0; i < BENCH_ROWS; i++)
         b->rows[i].count = 0;
-    double begin = now_ms();
+    double begin = kit_now_ms();
     for (unsigned i = 0; i < plan->runs; i++) {
         struct err *e = one_life(sock, block, can_pause, b);
         b->rows[BENCH_START].failed += e != NULL;
@@ -219,7 +254,7 @@ static fallible run_lives(int sock, const struct bench_plan *plan, struct bench 
             return e;
         err_free(e);
     }
-    b->lives_per_s = plan->runs / ((now_ms() - begin) / 1e3);
+    b->lives_per_s = plan->runs / ((kit_now_ms() - begin) / 1e3);
     return NULL;
 }
 
@@ -240,7 +275,7 @@ static fallible bench_lives(const struct bench_plan *plan, struct bench *b)
 
 /* --- whole processes --- */
 
-static void run_whole(const struct peers *p, const char *const *argv, struct bench_row *r)
+static void run_whole(const struct peers *p, const char *const *argv, struct row *r)
 {
     double ms = 0;
     struct err *e = peers_call(p, argv, &ms);
@@ -360,9 +395,9 @@ static fallible run_snapshots(int sock, const struct peers *p, struct bench *b)
     snprintf(to, sizeof to, "%s/state/box/bench/u", p->scratch.dir);
     TRY(bench_fill(to));
     for (unsigned i = 0; i < SNAPSHOTS; i++) {
-        double begin = now_ms();
+        double begin = kit_now_ms();
         struct err *e = take_snapshot(sock, i);
-        bench_count(&b->rows[BENCH_SNAPSHOT], now_ms() - begin, e);
+        bench_count(&b->rows[BENCH_SNAPSHOT], kit_now_ms() - begin, e);
         snprintf(to, sizeof to, "%s/copy", p->scratch.dir);
         e = bench_copy(p, to, &ms);
         bench_count(&b->rows[BENCH_SNAPSHOT_CP], ms, e);
@@ -400,34 +435,106 @@ static fallible bench_measure(const struct bench_plan *plan, struct peers *p, st
         b->rows[BENCH_ANSWER_PEER + i].of = BENCH_ANSWER;
     }
     setenv("CROFT_SERVER_STATE_DIR", plan->state, 1); /* croft run's */
-    plan->progress(plan->arg, "sandboxes, one after the other");
+    puts("sandboxes, one after the other");
     TRY(bench_lives(plan, b));
-    plan->progress(plan->arg, "docker pause");
+    puts("docker pause");
     bench_docker_pause(plan, p, b);
-    plan->progress(plan->arg, "whole commands");
+    puts("whole commands");
     bench_commands(plan, p, b);
-    plan->progress(plan->arg, "answers from inside, all peers in turns");
+    puts("answers from inside, all peers in turns");
     bench_answers(plan, p, b);
-    plan->progress(plan->arg, "snapshots");
+    puts("snapshots");
     return bench_snapshots(p, b);
 }
 
-fallible bench_run(const struct bench_plan *plan, struct bench *ret_bench)
+/* --- what it prints --- */
+
+static double bench_success(const struct row *r)
 {
+    return (double)r->count / (double)(r->count + r->failed);
+}
+
+static bool was_tried(const struct row *r)
+{
+    return r->count || r->failed;
+}
+
+static void put_bars(const struct bench *b, const struct row *r)
+{
+    double ratio = bench_ratio(b, r);
+
+    if (ratio > 0)
+        printf("  %8.4fx", ratio);
+    if (ratio > 0 && r->bar_ratio > 0)
+        printf("  bar %.1fx: %s", r->bar_ratio, ratio <= r->bar_ratio ? "held" : "missed");
+    if (r->bar_ms > 0 && r->count)
+        printf("             bar %.1f ms: %s", r->bar_ms,
+               bench_at(r, .5) <= r->bar_ms ? "held" : "missed");
+}
+
+static void put_head(const struct utsname *u)
+{
+    printf("Linux %s, %d processors, %s\n\n", u->release, get_nprocs(),
+           geteuid() == 0 ? "root" : "not root");
+    printf("%-40s %8s %8s %8s %8s %5s %5s  croft/peer\n", "milliseconds", "min", "p50", "p95",
+           "p99", "N", "ok");
+}
+
+static void put_figures(const struct row *r)
+{
+    printf("%s%-*s %8.3f %8.3f %8.3f %8.3f %5zu %4.0f%%", r->peer ? "  " : "", r->peer ? 38 : 40,
+           r->what, bench_at(r, 0), bench_at(r, .5), bench_at(r, .95), bench_at(r, .99), r->count,
+           100 * bench_success(r));
+}
+
+static void put_text(const struct bench *b, const struct utsname *u)
+{
+    put_head(u);
+    for (size_t i = 0; i < BENCH_ROWS; i++) {
+        const struct row *r = &b->rows[i];
+        if (!was_tried(r))
+            continue;
+        put_figures(r);
+        put_bars(b, r);
+        putchar('\n');
+    }
+    for (size_t i = 0; i < PEERS; i++)
+        if (!b->peers[i].there)
+            printf("without %s: %s\n", b->peers[i].name, b->peers[i].why);
+}
+
+static void bench_find_self(char self[PEERS_PATH])
+{
+    ssize_t n = readlink("/proc/self/exe", self, PEERS_PATH - 16);
+
+    kit_check(n > 0, "find croft");
+    self[n] = '\0';
+    for (unsigned up = 0; up < 2; up++) /* build/bench/sandbox */
+        *strrchr(self, '/') = '\0';
+    strncat(self, "/croft", 7);
+}
+
+int main(void)
+{
+    const char *runs = getenv("CROFT_BENCH_RUNS");
+    struct bench_plan plan = {.runs = runs ? (unsigned)atoi(runs) : RUNS};
+    static struct bench b;
+    struct utsname u;
     struct peers p;
 
-    plan->progress(plan->arg, "looking for peers, starting a dockerd if there is one");
-    TRY(peers_open(&p, plan->tmp));
-    bench_init(ret_bench, plan->runs);
-    struct err *e = bench_measure(plan, &p, ret_bench);
-    struct err *left = peers_close(&p);
-    if (!e)
-        e = left;
-    else
-        err_free(left);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    bench_find_self(plan.self);
+    puts("looking for peers, starting a dockerd if there is one");
+    kit_must(peers_open(&p, "/var/tmp"));
+    snprintf(plan.state, sizeof plan.state, "%s/lives", p.scratch.dir);
+    bench_init(&b, plan.runs);
+    struct err *e = bench_measure(&plan, &p, &b), *left = peers_close(&p);
+    kit_must(e);
+    kit_must(left);
     for (size_t i = 0; i < BENCH_ROWS; i++)
-        bench_sort(&ret_bench->rows[i]);
-    if (e)
-        bench_done(ret_bench);
-    return e;
+        bench_sort(&b.rows[i]);
+    uname(&u);
+    put_text(&b, &u);
+    printf("bench/sandbox: %.0f lives a second, one after the other\n", b.lives_per_s);
+    return 0;
 }

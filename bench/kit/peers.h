@@ -35,6 +35,7 @@ struct peer {
 struct peers {
     struct scratch scratch;
     struct peer at[PEERS];
+    char group[SCRATCH_DIR];    /* control groups of this name, in any hierarchy, are ours */
     char root[SCRATCH_DIR + 8]; /* the root file system: croft-guest and empty directories */
     unsigned next;              /* containers get new names */
     int own_mounts, cwd;
@@ -57,6 +58,9 @@ bool peers_turn(const struct peer *peer, unsigned turn, unsigned turns);
 bool peers_find(const char *name, char out[PEERS_PATH]);
 /* Of a file in the scratch; false: it says nothing. */
 bool peers_last_line(const struct peers *p, const char *name, char out[PEERS_WHY_SIZE]);
+
+/* groups.c: ends who is in them. False: some are left. */
+bool peers_remove_groups(const char *name);
 
 /* --- docker.c: a dockerd of our own, and nothing of it in the machine's namespaces --- */
 fallible docker_open(struct peers *p);

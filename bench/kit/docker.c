@@ -22,7 +22,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/own.h"
-#include "host/bench/peers.h"
+#include "bench/kit/peers.h"
 #include "host/kernel/sys.h"
 
 #define IMAGE     "croft-bench"
@@ -68,7 +68,7 @@ static void make_view(const char *dir)
         docker_cover(dir, "/opt");
 }
 
-static _Noreturn void exec_daemon(const struct scratch *s, const char *program)
+static _Noreturn void exec_daemon(const struct peers *p, const char *program)
 {
     char data[PEERS_PATH], exec[PEERS_PATH], pidfile[PEERS_PATH], group[PEERS_PATH], pid[16];
     char path[4096];
@@ -88,10 +88,10 @@ static _Noreturn void exec_daemon(const struct scratch *s, const char *program)
                                 "--log-level=warn",
                                 NULL};
 
-    snprintf(data, sizeof data, "--data-root=%s/data", s->dir);
-    snprintf(exec, sizeof exec, "--exec-root=%s/exec", s->dir);
-    snprintf(pidfile, sizeof pidfile, "--pidfile=%s/dockerd.pid", s->dir);
-    snprintf(group, sizeof group, "--cgroup-parent=/%s", s->group);
+    snprintf(data, sizeof data, "--data-root=%s/data", p->scratch.dir);
+    snprintf(exec, sizeof exec, "--exec-root=%s/exec", p->scratch.dir);
+    snprintf(pidfile, sizeof pidfile, "--pidfile=%s/dockerd.pid", p->scratch.dir);
+    snprintf(group, sizeof group, "--cgroup-parent=/%s", p->group);
     snprintf(path, sizeof path, "%s:/usr/sbin:/sbin:/usr/bin:/bin",
              getenv("PATH") ? getenv("PATH") : "");
     snprintf(pid, sizeof pid, "%d", (int)getpid());
@@ -103,8 +103,7 @@ static _Noreturn void exec_daemon(const struct scratch *s, const char *program)
 }
 
 /* A pid 1 hears only what it waits for: no signal is lost to its default. */
-static _Noreturn void docker_keep(const struct scratch *s, const char *program,
-                                  const sigset_t *heard)
+static _Noreturn void docker_keep(const struct peers *p, const char *program, const sigset_t *heard)
 {
     sigset_t none;
     pid_t daemon = fork();
@@ -112,7 +111,7 @@ static _Noreturn void docker_keep(const struct scratch *s, const char *program,
     if (daemon == 0) {
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
-        exec_daemon(s, program);
+        exec_daemon(p, program);
     }
     close(LISTEN_AT); /* or a client of a dead daemon would wait for ever */
     if (daemon < 0)
@@ -127,7 +126,7 @@ static _Noreturn void docker_keep(const struct scratch *s, const char *program,
     }
 }
 
-static _Noreturn void be_keeper(const struct scratch *s, const char *program, int listener)
+static _Noreturn void be_keeper(const struct peers *p, const char *program, int listener)
 {
     sigset_t heard;
     char log[PEERS_PATH];
@@ -138,14 +137,14 @@ static _Noreturn void be_keeper(const struct scratch *s, const char *program, in
     sigaddset(&heard, SIGTERM);
     sigaddset(&heard, SIGCHLD);
     sigprocmask(SIG_SETMASK, &heard, NULL);
-    snprintf(log, sizeof log, "%s/dockerd.log", s->dir);
+    snprintf(log, sizeof log, "%s/dockerd.log", p->scratch.dir);
     int out = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600), in = open("/dev/null", O_RDONLY);
     int copy = fcntl(listener, F_DUPFD, 10); /* out of the way of its own new number */
     if (out < 0 || in < 0 || copy < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0 ||
         dup2(copy, LISTEN_AT) < 0 || sys_close_range(LISTEN_AT + 1, ~0u, 0) < 0)
         _exit(125);
-    make_view(s->dir);
-    docker_keep(s, program, &heard);
+    make_view(p->scratch.dir);
+    docker_keep(p, program, &heard);
 }
 
 static fallible start_keeper(const struct peers *p, const char *program, int listener)
@@ -159,7 +158,7 @@ static fallible start_keeper(const struct peers *p, const char *program, int lis
     if (pid < 0)
         return err_sys("make namespaces for dockerd");
     if (pid == 0)
-        be_keeper(&p->scratch, program, listener);
+        be_keeper(p, program, listener);
     own_fd handed = pidfd;
     return scratch_hand(&p->scratch, handed);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* peers.c — see peers.h. */
-#include "host/bench/peers.h"
+#include "bench/kit/peers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,9 @@
 #include "base/fd.h"
 #include "base/own.h"
 
-#define ANSWER "croft-guest "
+#define ANSWER         "croft-guest "
+#define GROUP_TRIES    50 /* what another process' death may hold up */
+#define GROUP_PAUSE_MS 100
 
 extern char **environ;
 extern const char croft_guest_start[], croft_guest_end[];
@@ -254,7 +256,7 @@ static fallible make_bundle(const struct peers *p, const char *name)
     if (dir < 0)
         return err_sys("open '%s'", p->scratch.dir);
     TRY(fd_make_dirs(dir, str_of(name), 0700, &bundle));
-    snprintf(text, sizeof text, config_format, p->root, p->scratch.group, name);
+    snprintf(text, sizeof text, config_format, p->root, p->group, name);
     return fd_replace_file(bundle, "config.json", str_of(text), 0600);
 }
 
@@ -320,6 +322,7 @@ fallible peers_open(struct peers *p, const char *tmp)
     for (size_t i = 0; i < PEERS; i++)
         p->at[i].mounts = -1;
     TRY(scratch_open(&p->scratch, tmp));
+    snprintf(p->group, sizeof p->group, "%s", strrchr(p->scratch.dir, '/') + 1);
     struct err *e = make_root(p);
     p->own_mounts = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
     p->cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -340,5 +343,11 @@ fallible peers_close(struct peers *p)
         own_close_p(&p->at[i].mounts);
     own_close_p(&p->own_mounts);
     own_close_p(&p->cwd);
-    return scratch_close(&p->scratch);
+    struct err *e = scratch_close(&p->scratch);
+    for (unsigned i = 0; !e && !peers_remove_groups(p->group); i++) {
+        if (i == GROUP_TRIES)
+            e = err_new(ERR_INTERNAL, "control groups '%s' could not be removed", p->group);
+        poll(NULL, 0, GROUP_PAUSE_MS);
+    }
+    return e;
 }

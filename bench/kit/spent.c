@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* spent.c — see spent.h. */
-#include "host/bench/spent.h"
+#include "bench/kit/spent.h"
 
 #include <dirent.h>
 #include <stdio.h>
