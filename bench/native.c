@@ -21,6 +21,7 @@
 #include "bench/kit/peers.h"
 #include "host/launcher/box.h"
 #include "host/launcher/launcher.h"
+#include "host/launcher/reuse/reuse.h"
 
 #define RUNS        200
 #define DOCKER_RUNS 20
@@ -121,7 +122,8 @@ static void bench_open(struct bench *b, const char *self)
     char *build = dirname(dirname(dir));
     snprintf(b->croft, sizeof b->croft, "%.4000s/croft", build);
     must(box_host_open(&b->h, b->state, rng_system()));
-    must(box_host_many(&b->h));                        /* as a launcher does */
+    must(box_host_many(&b->h)); /* as a launcher does */
+    b->h.reuse = reuse_new(&b->h, NULL);
     b->root = open(b->peers.root, O_PATH | O_CLOEXEC); /* the same as the peers have */
     b->block = memfd_create("args", MFD_CLOEXEC);
     must(fd_write_all(b->block, str_n("--version", 10)));
@@ -289,7 +291,7 @@ static void bench_rate(struct bench *b)
     enum { EACH = 150, HANDS = 2 };
     pid_t hands[HANDS];
 
-    box_host_rest(&b->h); /* each hand has its own */
+    reuse_clear(b->h.reuse); /* each hand has its own */
     uint64_t t = now();
     for (unsigned h = 0; h < HANDS; h++) {
         hands[h] = fork();
@@ -299,7 +301,7 @@ static void bench_rate(struct bench *b)
             must(box_host_forked(&b->h));
             for (unsigned i = 0; i < EACH; i++)
                 cold(b, &c, NULL);
-            box_host_rest(&b->h);
+            reuse_clear(b->h.reuse);
             _exit(0);
         }
     }

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,32 +116,12 @@ void census_wait_deleted(const char *state)
     }
 }
 
-/* A launcher holds the namespaces of those it ended for a moment, and that of a used slot. */
-static unsigned namespaces_held(const char *fds)
-{
-    DIR *d = opendir(fds);
-    char path[400], to[64];
-    unsigned count = 0;
-
-    CHECK(d);
-    for (struct dirent *e; (e = readdir(d));) {
-        snprintf(path, sizeof path, "%s/%s", fds, e->d_name);
-        ssize_t n = readlink(path, to, sizeof to - 1);
-        count += n > 5 && strncmp(to, "net:[", 5) == 0;
-    }
-    closedir(d);
-    return count;
-}
-
 void census_take(struct census *c, pid_t pid, const char *state)
 {
     char path[64];
 
     snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
-    unsigned held;
-    while ((held = namespaces_held(path)) > 1)
-        sched_yield();
-    c->fds = count_entries(path) - held;
+    c->fds = count_entries(path);
     snprintf(path, sizeof path, "/proc/%d/mountinfo", (int)pid);
     c->mounts = count_lines(path);
     c->children = count_children(pid);

@@ -23,6 +23,7 @@
 #include "host/record/record.h"
 #include "host/kernel/sys.h"
 #include "host/launcher/mounts.h"
+#include "host/launcher/reuse/reuse.h"
 #include "host/tree/tree.h"
 
 void box_group_name(unsigned slot, char out[BOX_NAME])
@@ -49,7 +50,7 @@ void box_forget_slot(struct box_host *h, unsigned slot)
 {
     char group[BOX_NAME];
 
-    layer_cache_drop(h, slot);
+    reuse_drop_layers(h, slot);
     box_group_name(slot, group);
     struct err *e = cg_remove(&h->cg, group);
     if (!e)
@@ -60,12 +61,11 @@ void box_forget_slot(struct box_host *h, unsigned slot)
 void box_clear_fd_slot(struct box_host *h)
 {
     fd_slot_clear(&h->fd_slot);
-    box_net_drop(h, &h->net_given);
 }
 
 bool box_is_untidy(const struct box_host *h)
 {
-    return h->holder.pid || h->fd_slot.waits >= 0 || h->net_given >= 0;
+    return h->holder.pid || h->fd_slot.waits >= 0;
 }
 
 void box_tidy(struct box_host *h)
@@ -96,7 +96,6 @@ static fallible box_spawn(struct box_host *h, struct box_spare *e)
     mem_trim_stack(); /* or it is copied, and copied again by who writes to it first */
     pid_t pid = sys_clone3(&args);
     if (pid == 0) {
-        e->net = e->net && setns(h->net_given, CLONE_NEWNET) == 0; /* else it makes its own */
         if (h->bare >= 0 && setns(h->bare, CLONE_NEWNS) < 0)
             _exit(125);
         box_child(h, e, fd_slot_leave(&h->fd_slot));
@@ -144,7 +143,7 @@ fallible box_prepare_spare(struct box_host *h, const char *claim, struct box_spa
     struct box_spare e = no_spare;
 
     box_clear_fd_slot(h);
-    if (!box_used_slot_take(h, &e))
+    if (!reuse_take_slot(h, &e))
         TRY(claim_slot(h, claim, &e.slot));
     uint64_t begun = clock_mono_ns(&clock_system);
     struct err *err = box_make_spare(h, &e);
@@ -423,10 +422,9 @@ fallible box_begin(struct box_host *h, struct box_spare *e, const struct box_spe
                     .disk = -1,
                     .home = -1,
                     .userns = -1,
-                    .net = -1,
                     .limits = spec->req->limits,
                     .cpu_ns = e->cpu_ns,
-                    .worn = !h->many || spec->req->flags & NATIVE_NESTED};
+                    .worn = !h->reuse || spec->req->flags & NATIVE_NESTED};
     const char *id = spec->req->id;
 
     b.phase_ns[NATIVE_NAMESPACES] = e->made_ns;
@@ -486,7 +484,7 @@ fallible box_kill(const struct box_host *h, const struct box *b)
         return err_sys("kill sandbox '%s'", b->id);
     /* All others go with pid 1. A frozen v1 group dies when it thaws, and who inherited a sandbox
      * takes nothing for granted. Not otherwise: Linux 6.18 kills whoever is cloned into a group
-     * that was killed once, and this one may become a used slot. */
+     * that was killed once, and this one may be used again. */
     return b->worn && cg_has(&h->cg, CG_FREEZER) ? cg_kill(&h->cg, group) : NULL;
 }
 
@@ -512,12 +510,11 @@ fallible box_remove(struct box_host *h, struct box *b, bool keep)
     if (h->names >= 0 && !b->nameless)
         identity_drop(h->names, b->id);
     b->nameless = true;
-    bool used = box_used_slot_keep(h, b);
+    bool used = reuse_put_slot(h, b);
     own_close_p(&b->userns);
     b->userns = -1;
-    box_net_drop(h, &b->net);
     if (!used) {
-        layer_cache_drop(h, b->slot);
+        reuse_drop_layers(h, b->slot);
         TRY(cg_remove(&h->cg, group));
     }
     if (!keep)

@@ -21,28 +21,18 @@
 #include "host/subids/subids.h"
 #include "sandbox/native/msg.h"
 
-#define BOX_FDS        8
-#define BOX_PREFIX     512
-#define BOX_ROOTS      8
-#define BOX_NAME       16
-#define BOX_STATE      4096
-#define BOX_PLACE      "mnt"   /* in the state: where things are mounted by who sees it alone, */
-#define BOX_LOOK       "look"  /* and where a launcher's children do, which see each other's */
-#define BOX_GONE       "gone"  /* in the state: what has been removed and is not deleted yet */
-#define BOX_UPPER      "upper" /* in box/<ID>: layers of a root file system that is one overlay */
-#define BOX_WORK       "work"
-#define BOX_LOWERS     128   /* layers of one overlay */
-#define BOX_WAIT_MS    30000 /* for a start or a freeze on a machine that is on its knees */
-#define BOX_USED_SLOTS 32
-
-/* What outlives a sandbox and costs most of its making: range of ids, user namespace, groups. Of
- * one that left no trace in them the next one is made; see box_used_slot.c. */
-struct used_slot {
-    unsigned slot;
-    int userns, net;             /* net: its network namespace, -1: not there */
-    struct native_limits limits; /* what its groups are set to */
-    uint64_t cpu_ns;             /* what its groups have counted */
-};
+#define BOX_FDS     8
+#define BOX_PREFIX  512
+#define BOX_ROOTS   8
+#define BOX_NAME    16
+#define BOX_STATE   4096
+#define BOX_PLACE   "mnt"   /* in the state: where things are mounted by who sees it alone, */
+#define BOX_LOOK    "look"  /* and where a launcher's children do, which see each other's */
+#define BOX_GONE    "gone"  /* in the state: what has been removed and is not deleted yet */
+#define BOX_UPPER   "upper" /* in box/<ID>: layers of a root file system that is one overlay */
+#define BOX_WORK    "work"
+#define BOX_LOWERS  128   /* layers of one overlay */
+#define BOX_WAIT_MS 30000 /* for a start or a freeze on a machine that is on its knees */
 
 /* What all sandboxes of a process share. */
 struct box_host {
@@ -61,19 +51,12 @@ struct box_host {
     char boot[40]; /* which run of the machine this is */
     struct fd_slot fd_slot;
     struct ids_holder holder;
-    bool many; /* box_host_many(): */
-    int bare;  /* a mount namespace with nothing in it, see box_bare.c; -1: none */
-    int names; /* a file system in memory for their names, see identity.h; -1: none */
-    struct used_slot used_slots[BOX_USED_SLOTS];
-    unsigned used_slot_count;
-    uint64_t
-        *net_new;  /* what a network namespace nobody has used looks like; shared with children */
-    int net_given; /* to the last spare, which may not have left our descriptors yet; -1: none */
-    int nets[BOX_USED_SLOTS]; /* those that go, see box_net_let_go() */
-    unsigned net_count;
-    int noted;                       /* the box/<ID>/root made last, */
-    char noted_id[72];               /* and what it says; -1: none */
-    struct layer_cache *layer_cache; /* see layer_cache.c; NULL: nothing is */
+    bool many;           /* box_host_many(): */
+    int bare;            /* a mount namespace with nothing in it, see box_bare.c; -1: none */
+    int names;           /* a file system in memory for their names, see identity.h; -1: none */
+    int noted;           /* the box/<ID>/root made last, */
+    char noted_id[72];   /* and what it says; -1: none */
+    struct reuse *reuse; /* parts of removed sandboxes; NULL: none is used again */
 };
 
 fallible box_host_open(struct box_host *h, const char *state, struct rng *rng);
@@ -85,9 +68,8 @@ void box_host_close(struct box_host *h);
  * group within the last minute, so sandboxes are spread over the disk (a "top directory"). With a
  * journal they stay together, for each group of inodes must be read once. */
 void box_host_spread(const struct box_host *h);
-/* The same; used slots are kept, and namespaces of mounts start empty. */
+/* The same; namespaces of mounts start empty, and names are in memory. */
 fallible box_host_many(struct box_host *h);
-void box_host_rest(struct box_host *h); /* drops all used slots; before a fork, and at the end */
 /* In a child that makes sandboxes too: what both would wait for is its own from now on. */
 fallible box_host_forked(struct box_host *h);
 
@@ -136,8 +118,7 @@ struct box_spare {
     unsigned slot;
     pid_t pid; /* 0: none */
     int pidfd, sock, userns;
-    bool net;   /* it was given a used slot's, to be entered if nobody has used it */
-    bool again; /* made of a used slot */
+    bool again; /* its slot was another sandbox's */
     struct native_limits limits;
     uint64_t cpu_ns;
     uint64_t made_ns;    /* how long that took */
@@ -153,7 +134,7 @@ struct box {
     /* Where its upper layers are, if not in box/<ID>, and that directory with the same ids, for who
      * wants to take something out; whoever does not closes them. -1: not there. */
     int disk, home;
-    int userns, net;             /* for its used slot, -1: not there */
+    int userns;                  /* for the next one with its slot, -1: not there */
     struct native_limits limits; /* of its groups */
     uint64_t cpu_ns;             /* what those before it used, of what its groups count */
     bool worn;                   /* its slot is not used again */
@@ -190,14 +171,6 @@ fallible box_end(struct box_host *h, struct box_spare *e, unsigned flags, int wa
  * kill it. */
 fallible box_claim(struct box_host *h, struct box *b, const struct box_spec *spec,
                    const struct native_request *was);
-/* Before a kill, of a child of ours: its network namespace may go to its used slot. */
-void box_net_hold(const struct box_host *h, struct box *b);
-/* To take one down the kernel looks through all connections of the machine, once for as many as go
- * together: with box_host_many() they wait for this, or for being BOX_USED_SLOTS. */
-void box_net_let_go(struct box_host *h);
-/* Lets the copies of layers of one range go that nobody has used since then; false: there is none.
- */
-bool layer_cache_tidy(struct box_host *h, uint64_t before_ns, bool *ret_more);
 fallible box_kill(const struct box_host *h, const struct box *b);
 fallible box_pause(const struct box_host *h, struct box *b, bool paused);
 /* Once pid 1 is dead: groups, claim and directory. keep leaves the directory to those who want the

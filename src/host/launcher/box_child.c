@@ -103,25 +103,12 @@ static fallible own_net(void)
     return bring_up_loopback();
 }
 
-/* That of a used slot is entered already; whoever used it stays alone with it. Read by our own
- * proc. */
-static fallible settle_net(const struct box_host *h, bool given)
-{
-    if (given && box_net_is_new(h))
-        return NULL;
-    if (given)
-        TRY(own_net());
-    TRY(open_low_ports());
-    box_net_note_new(h);
-    return NULL;
-}
-
-static fallible make_proc(const struct box_host *h, bool net, const struct mounts_memory *memory)
+static fallible make_proc(const struct mounts_memory *memory)
 {
     /* Over the old one: it is moved into the new root with its masks. */
     if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         return err_sys("mount proc");
-    TRY(settle_net(h, net));
+    TRY(open_low_ports());
     TRY(mask_all(masked_files, ARRAY_LEN(masked_files), memory->null));
     TRY(mask_all(masked_dirs, ARRAY_LEN(masked_dirs), memory->none));
     if (mount("/proc/sys", "/proc/sys", NULL, MS_BIND, NULL) < 0 ||
@@ -161,15 +148,14 @@ static fallible first_half(const struct box_host *h, const struct box_spare *e,
     if (!e->again)
         TRY(cg_make(&h->cg, group));
     TRY(cg_join_v1(&h->cg, group));
-    if (!e->net)
-        TRY(own_net());
+    TRY(own_net());
     if (unshare(CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | (h->bare >= 0 ? CLONE_NEWNS : 0)) <
         0)
         return sys_not_of_disk(err_sys("make namespaces"));
     if (h->bare < 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return err_sys("keep mounts to ourselves");
     TRY(make_memory(h, e->slot, memory));
-    struct err *err = make_proc(h, e->net, memory);
+    struct err *err = make_proc(memory);
     own_close_p(&memory->none);
     own_close_p(&memory->null);
     return err;

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -19,6 +18,7 @@
 #include "base/own.h"
 #include "host/launcher/box_inner.h"
 #include "host/kernel/sys.h"
+#include "host/launcher/reuse/reuse.h"
 #include "host/launcher/mounts.h"
 #include "host/record/record.h"
 
@@ -169,7 +169,6 @@ void box_host_look(struct box_host *h, const char *state)
                            .ids = -1,
                            .exe = -1,
                            .look = -1,
-                           .net_given = -1,
                            .names = -1,
                            .bare = -1,
                            .noted = -1,
@@ -244,15 +243,10 @@ void box_host_spread(const struct box_host *h)
 fallible box_host_many(struct box_host *h)
 {
     static const char *const memory[] = {"mode=700", NULL};
-    void *page =
-        mmap(NULL, sizeof *h->net_new, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     h->many = !h->user;
-    h->net_new = page == MAP_FAILED ? NULL : page; /* then each sandbox makes its own */
-    if (h->many && !h->by_path) { /* of one that is mounted nowhere older kernels take no layer */
+    if (h->many && !h->by_path) /* of one that is mounted nowhere older kernels take no layer */
         err_free(mounts_new("tmpfs", memory, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID, &h->names));
-        h->layer_cache = layer_cache_new();
-    }
     box_host_spread(h);
     return h->many ? box_bare_open(h) : NULL;
 }
@@ -266,13 +260,9 @@ fallible box_host_forked(struct box_host *h)
 void box_host_close(struct box_host *h)
 {
     box_tidy(h);
-    box_host_rest(h);
-    layer_cache_clear(h);
-    free(h->layer_cache);
-    h->layer_cache = NULL;
-    if (h->net_new)
-        munmap(h->net_new, sizeof *h->net_new);
-    h->net_new = NULL;
+    reuse_clear(h->reuse);
+    reuse_free(h->reuse);
+    h->reuse = NULL;
     own_close_p(&h->dir);
     own_close_p(&h->boxes);
     own_close_p(&h->ids);

@@ -46,35 +46,6 @@ _Noreturn void box_child(const struct box_host *h, struct box_spare *e, int sock
 /* Groups and claim of a slot nobody lives in. */
 void box_forget_slot(struct box_host *h, unsigned slot);
 
-/* --- box_used_slot.c --- */
-
-/* False: none is there, or nothing is to be kept. */
-bool box_used_slot_take(struct box_host *h, struct box_spare *e);
-bool box_used_slot_keep(struct box_host *h, struct box *b);
-
 /* --- box_bare.c --- */
 
 fallible box_bare_open(struct box_host *h);
-
-/* --- layer_cache.c --- */
-
-#define LAYER_CACHE_ROOTS  4 /* of a sandbox, and layers of each, that are kept */
-#define LAYER_CACHE_LAYERS 4
-#define LAYER_CACHE_HOME   (LAYER_CACHE_ROOTS * LAYER_CACHE_LAYERS) /* state/box; writable */
-#define LAYER_CACHE_COPIES (LAYER_CACHE_HOME + 1)
-
-struct layer_cache *layer_cache_new(void);
-/* A copy of dir's mount with the ids of a slot, by its number: a kept one, if that is of the same
- * id (else those of the slot go) and directory. The caller's to close. n LAYER_CACHE_COPIES, or no
- * id: none is kept. */
-fallible layer_cache_copy(struct box_host *h, unsigned slot, const char *id, unsigned n, int dir,
-                          int userns, int *ret_mount);
-void layer_cache_drop(struct box_host *h, unsigned slot); /* with the slot */
-void layer_cache_clear(struct box_host *h);
-
-/* --- box_net.c --- */
-
-void box_net_drop(struct box_host *h, int *net);
-/* In the child, which reads its own /proc: does the namespace it is in look as a new one does? */
-bool box_net_is_new(const struct box_host *h);
-void box_net_note_new(const struct box_host *h); /* it is one */

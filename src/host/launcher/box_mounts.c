@@ -13,6 +13,7 @@
 #include "host/launcher/disk.h"
 #include "host/launcher/identity.h"
 #include "host/launcher/mounts.h"
+#include "host/launcher/reuse/reuse.h"
 #include "host/tree/tree.h"
 
 #define LENT "lent" /* beside upper layers, while overlays are made of them */
@@ -35,8 +36,9 @@ struct build {
     int dir;     /* box/<ID> */
     int shifted; /* what upper layers are in, through an idmapped mount */
     int userns;
-    unsigned slot;
     const char *machine_id;
+    bool reuses;                   /* copies of layers, which are: */
+    struct reuse_part copies;      /* see reuse/layers.c */
     char at[BOX_STATE + BOX_NAME]; /* where layers are lent, in shifted; "": no need to */
 };
 
@@ -64,30 +66,23 @@ struct stack {
     size_t count;
 };
 
-/* Of layers: those of its root file systems alone, for who starts as it was made. What is lent is
- * attached, and what is left open is not ours. */
-static bool mounts_keeps(const struct build *b)
-{
-    return b->spec->root_count && !b->h->by_path && !b->h->user &&
-           !(b->spec->flags & BOX_LEAVE_LAYERS);
-}
-
-/* LAYER_CACHE_COPIES: it is not. */
-static unsigned kept_number(const struct build *b, const struct box_root *r, size_t layer)
+static fallible copy_layer(struct build *b, const struct box_root *r, size_t layer, int *ret_mount)
 {
     size_t root = 0;
 
     while (root < b->spec->root_count && b->spec->roots + root != r)
         root++;
-    bool kept = mounts_keeps(b) && root < b->spec->root_count && root < LAYER_CACHE_ROOTS &&
-                !r->frozen && layer < LAYER_CACHE_LAYERS;
-    return kept ? (unsigned)(root * LAYER_CACHE_LAYERS + layer) : LAYER_CACHE_COPIES;
+    if (!b->reuses || root >= b->spec->root_count || root >= REUSE_ROOTS || r->frozen ||
+        layer >= REUSE_LAYERS_EACH)
+        return mounts_clone(r->lowers[layer], b->userns, true, ret_mount);
+    return reuse_copy_layer(&b->copies, (unsigned)(root * REUSE_LAYERS_EACH + layer),
+                            r->lowers[layer], b->userns, ret_mount);
 }
 
 /* Layers are idmapped copies; without a range of ids to shift into, the directories themselves.
  * names is reached through such a copy already. at: where they are lent, NULL: nowhere. */
-static fallible clone_lowers(const struct build *b, const struct box_root *r, int names,
-                             const char *at, struct stack *lowers)
+static fallible clone_lowers(struct build *b, const struct box_root *r, int names, const char *at,
+                             struct stack *lowers)
 {
     if (r->lower_count + (names >= 0) > BOX_LOWERS)
         return err_new(ERR_LIMIT, "%zu layers, at most %d", r->lower_count, BOX_LOWERS);
@@ -101,8 +96,7 @@ static fallible clone_lowers(const struct build *b, const struct box_root *r, in
         if (b->h->user)
             mount = fcntl(r->lowers[i], F_DUPFD_CLOEXEC, 0);
         else
-            TRY(layer_cache_copy(b->h, b->slot, b->spec->root_id, kept_number(b, r, i),
-                                 r->lowers[i], b->userns, &mount));
+            TRY(copy_layer(b, r, i, &mount));
         if (mount < 0)
             return err_sys("copy a descriptor");
         lowers->fds[lowers->count++] = mount;
@@ -112,8 +106,8 @@ static fallible clone_lowers(const struct build *b, const struct box_root *r, in
     return NULL;
 }
 
-static fallible mounts_stack(const struct build *b, const struct box_root *r, bool throw_away,
-                             int names, int *ret_mount)
+static fallible mounts_stack(struct build *b, const struct box_root *r, bool throw_away, int names,
+                             int *ret_mount)
 {
     struct stack lowers = {.count = 0};
     own_fd upper = -1, work = -1;
@@ -137,7 +131,7 @@ static fallible mounts_stack(const struct build *b, const struct box_root *r, bo
     return e;
 }
 
-static fallible build_mount(const struct build *b, unsigned n, int *ret_mount)
+static fallible build_mount(struct build *b, unsigned n, int *ret_mount)
 {
     const struct native_mount *m = &b->spec->req->mounts[n];
     int source = b->spec->sources[n];
@@ -217,16 +211,49 @@ static void take_home_back(struct build *b)
 }
 
 /* box/<ID> with the sandbox's ids. */
-static fallible open_home(const struct build *b, int *ret_home)
+static fallible open_home(struct build *b, int *ret_home)
 {
     own_fd all = -1;
 
-    if (!b->h->layer_cache || !mounts_keeps(b) || !b->spec->root_id || !*b->spec->root_id)
+    if (!b->reuses)
         return mounts_clone(b->dir, b->userns, false, ret_home);
-    TRY(layer_cache_copy(b->h, b->slot, b->spec->root_id, LAYER_CACHE_HOME, b->h->boxes, b->userns,
-                         &all));
+    TRY(reuse_copy_layer(&b->copies, REUSE_HOME, b->h->boxes, b->userns, &all));
     *ret_home = openat(all, b->spec->req->id, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return *ret_home < 0 ? err_sys("open its directory") : NULL;
+}
+
+/* Copies of layers that are attached, left open or an ordinary user's are not used again. */
+static bool may_reuse(const struct box_host *h, const struct box_spec *spec)
+{
+    return h->reuse && !h->by_path && spec->root_count && !(spec->flags & BOX_LEAVE_LAYERS) &&
+           spec->root_id && *spec->root_id;
+}
+
+static fallible build_as_owner(struct build *b, const struct box *box, struct box_cargo *c)
+{
+    struct ids_range ids = box_ids(b->h, box->slot);
+
+    TRY(ids_enter(&ids));
+    struct err *err = b->h->by_path ? lend_home(b) : NULL;
+    if (!err)
+        err = build_all(b, c);
+    if (b->at[0])
+        take_home_back(b);
+    struct err *back = ids_leave();
+    if (!err)
+        return back;
+    err_free(back);
+    return err;
+}
+
+static fallible build_in_home(struct build *b, struct box *box, struct box_cargo *c)
+{
+    const struct box_spec *spec = b->spec;
+
+    TRY(open_home(b, &box->home));
+    TRY(disk_open(b->h, spec->disk, b->dir, spec->req->limits.disk_bytes, b->userns, &box->disk));
+    b->shifted = box->disk >= 0 ? box->disk : box->home;
+    return build_as_owner(b, box, c);
 }
 
 fallible box_build(struct box_host *h, const struct box_spec *spec, struct box *box, int userns,
@@ -236,23 +263,13 @@ fallible box_build(struct box_host *h, const struct box_spec *spec, struct box *
                       .spec = spec,
                       .dir = dir,
                       .userns = h->user ? -1 : userns,
-                      .slot = box->slot,
-                      .machine_id = machine_id};
+                      .machine_id = machine_id,
+                      .reuses = may_reuse(h, spec)};
 
-    TRY(open_home(&b, &box->home));
-    TRY(disk_open(h, spec->disk, dir, spec->req->limits.disk_bytes, b.userns, &box->disk));
-    b.shifted = box->disk >= 0 ? box->disk : box->home;
-    struct ids_range ids = box_ids(h, box->slot);
-    TRY(ids_enter(&ids));
-    struct err *err = h->by_path ? lend_home(&b) : NULL;
-    if (!err)
-        err = build_all(&b, c);
-    if (b.at[0])
-        take_home_back(&b);
-    struct err *back = ids_leave();
-    if (err) {
-        err_free(back);
-        return err;
-    }
-    return back;
+    if (b.reuses)
+        reuse_take_layers(h, box->slot, spec->root_id, &b.copies);
+    struct err *e = build_in_home(&b, box, c);
+    if (b.reuses)
+        reuse_put(h->reuse, REUSE_LAYERS, &b.copies);
+    return e;
 }

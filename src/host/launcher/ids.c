@@ -75,8 +75,8 @@ static bool has_no_projects(void)
     return fd < 0 || read(fd, &byte, 1) == 0;
 }
 
-/* Whoever is in the namespace may write this one, once, and who comes after it in its used slot
- * would read that. Where we have none ourselves nobody below us can have any. */
+/* A process inside may write this one, once, and the next sandbox of the slot would read that.
+ * Where the launcher has none itself, no namespace below it can have any. */
 static fallible fill_projects(int proc)
 {
     static const char line[] = "0 0 1\n";

@@ -82,7 +82,6 @@ struct launcher {
     struct box_spare spares[64];
     unsigned spare_count;
     struct loop_later refill;
-    struct loop_timer rest; /* used slots nobody needed for a while go */
     struct launcher_fresh {
         struct loop_io changed; /* inotify; stopped: nobody looks */
         struct loop_timer quiet, deep;
@@ -94,10 +93,7 @@ struct launcher {
         struct rootfs layers; /* as long as nothing changes; none: mount_count is 0 */
         uint64_t looked_ns;
     } fresh;
-    struct loop_io written;   /* inotify: logs of sandboxes; stopped: nobody looks */
-    struct loop_timer linger; /* of network namespaces */
-    bool lingers;
-    struct loop_timer cache_age; /* of copies of layers */
+    struct loop_io written; /* inotify: logs of sandboxes; stopped: nobody looks */
     struct deleter deleter;
     struct launcher_image images[LAUNCHER_IMAGES]; /* as long as the store does not change */
     unsigned image_next;
@@ -116,7 +112,7 @@ struct launcher_fds {
  * it can, or has gone already. */
 fallible launcher_do(struct launcher *l, const struct native_request *r, struct launcher_fds *in,
                      struct native_reply *reply, struct launcher_fds *out, bool *ret_later);
-/* Claimed in our name, for it may become a used slot and then another sandbox. */
+/* Claimed in the launcher's name, for its slot may be used again by another sandbox. */
 fallible launcher_prepare_spare(struct launcher *l, struct box_spare *ret_spare);
 struct launcher_box *launcher_find(struct launcher *l, const char *id);
 void launcher_answer(struct launcher *l, struct native_reply *reply, struct err *e,
@@ -164,8 +160,6 @@ fallible launcher_open_log(const struct launcher *l, int dir, bool again, const 
 
 /* --- life.c --- */
 
-void launcher_rest_later(
-    struct launcher *l); /* what is kept of the dead goes, unless somebody dies */
 void launcher_insert(struct launcher *l, struct launcher_box *b);
 void launcher_forget(struct launcher *l, struct launcher_box *b); /* and frees it */
 /* On failure the sandbox is dead: what nobody would see dying may not live. keep: its files stay,
@@ -264,12 +258,6 @@ void launcher_log_end(struct launcher *l);
 void deleter_open(struct launcher *l);
 fallible deleter_discard(struct launcher *l, const char *id); /* box/<ID> is nobody's from now on */
 void deleter_drain(struct launcher *l);                       /* at the end; ends it */
-
-/* --- net.c --- */
-
-void launcher_net_hold(struct launcher_box *b);  /* before it is killed */
-void launcher_net_linger(struct launcher *l);    /* some may have to go */
-void launcher_layers_linger(struct launcher *l); /* the same of copies of layers */
 
 /* --- strip.c --- */
 

@@ -26,6 +26,7 @@
 #include "base/own.h"
 #include "base/rng.h"
 #include "host/launcher/inner.h"
+#include "host/launcher/reuse/reuse.h"
 #include "host/launcher/slice.h"
 
 #define LAUNCHER_SOCKET "launcher"
@@ -232,7 +233,6 @@ static void on_refill(struct loop_later *later)
     want = want < ARRAY_LEN(l->spares) ? want : ARRAY_LEN(l->spares);
     if (l->ending || l->no_spares || l->spare_count >= want) {
         box_tidy(&l->host);
-        launcher_net_linger(l);
         return;
     }
     struct err *e = launcher_prepare_spare(l, &l->spares[l->spare_count]);
@@ -412,6 +412,8 @@ static fallible launcher_open(struct launcher *l)
     TRY(box_host_open(&l->host, l->policy->state, rng_system()));
     if (l->policy->spares) /* else nothing is kept ready */
         TRY(box_host_many(&l->host));
+    if (l->host.many && reuse_by_default())
+        l->host.reuse = reuse_new(&l->host, l->loop);
     shed_mounts(l);
     TRY(open_roots(&l->own)); /* an ordinary user is in a new namespace only now */
     TRY(lock_state(l));

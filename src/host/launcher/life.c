@@ -22,6 +22,7 @@
 #include "host/record/record.h"
 #include "host/launcher/disk.h"
 #include "host/launcher/inner.h"
+#include "host/launcher/reuse/reuse.h"
 #include "host/snaps/whole.h"
 
 void launcher_insert(struct launcher *l, struct launcher_box *b)
@@ -67,22 +68,6 @@ void launcher_drop_log(const struct launcher *l, const char *id)
 
 /* --- death --- */
 
-#define REST_MS 10000
-
-static void on_rest(struct loop_timer *t);
-
-void launcher_rest_later(struct launcher *l)
-{
-    loop_timer_start(l->loop, &l->rest, REST_MS, on_rest);
-}
-
-static void on_rest(struct loop_timer *t)
-{
-    struct launcher *l = container_of(t, struct launcher, rest);
-
-    box_host_rest(&l->host);
-}
-
 static fallible release_slot(struct launcher_box *b)
 {
     struct launcher *l = b->launcher;
@@ -91,9 +76,6 @@ static fallible release_slot(struct launcher_box *b)
         return NULL;
     TRY(box_remove(&l->host, &b->box, true));
     b->holds_slot = false;
-    launcher_net_linger(l);
-    if (l->host.used_slot_count)
-        launcher_rest_later(l);
     return NULL;
 }
 
@@ -411,6 +393,6 @@ void launcher_drop_all(struct launcher *l)
             log_warn("sandbox not removed", KV_ERR(e));
         err_free(e);
     }
-    box_host_rest(&l->host);
+    reuse_clear(l->host.reuse);
     deleter_drain(l);
 }

@@ -453,7 +453,6 @@ static fallible ops_end(struct launcher *l, struct launcher_box *b, uint64_t tag
         return err_new(ERR_BUSY, "it is being killed, and %d wait for that already: try again",
                        LAUNCHER_KILLERS);
     if (!b->killers) {
-        launcher_net_hold(b);
         TRY(box_kill(&l->host, &b->box));
     }
     b->tell_when_dead = *ret_later = true;
@@ -468,7 +467,6 @@ static fallible end_and_remove(struct launcher *l, struct launcher_box *b, uint6
         launcher_remove(l, b, reply);
         return NULL;
     }
-    launcher_net_hold(b);
     TRY(box_kill(&l->host, &b->box));
     b->remove_when_dead = true;
     b->remove_unasked = false;

@@ -50,8 +50,6 @@ static void start_finish(struct launcher_start *st, int wait_ms)
     loop_timer_stop(&st->late);
     b->start = NULL;
     struct err *e = box_end(&l->host, &g->spare, g->flags, wait_ms, &b->box);
-    launcher_net_linger(l);
-    launcher_layers_linger(l);
     own_close_p(&b->box.disk); /* it has them mounted */
     own_close_p(&b->box.home);
     b->box.disk = b->box.home = -1;

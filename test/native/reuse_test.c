@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* used_slot_test.c — of what a sandbox leaves, the next one is made, and sees nothing of the last.
- */
+/* reuse_test.c — the next sandbox is made of parts of the last, and sees nothing of it. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,11 +8,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/own.h"
 #include "host/launcher/box_inner.h"
+#include "host/launcher/reuse/reuse.h"
 #include "host/tree/tree.h"
 #include "test/native/kit.h"
+#include "test/native/launcher_kit.h"
 #include "test/test.h"
 
 #define MNT_ID_UNIQUE 0x4000  /* STATX_, since Linux 6.8 */
@@ -32,6 +34,9 @@ static void open_many(struct kit *k)
     if (!cg_has(&k->h.cg, CG_MEMORY) || !cg_has(&k->h.cg, CG_PIDS))
         SKIP("no control groups that count memory and processes");
     CHECK_OK(box_host_many(&k->h));
+    k->h.reuse = reuse_new(&k->h, NULL);
+    if (!k->h.reuse)
+        SKIP("too few files may be open");
 }
 
 static void run(struct kit *k, const struct native_limits *limits, const char *script,
@@ -72,13 +77,13 @@ TEST(a_sandbox_made_of_a_used_slot_has_the_limits_it_asked_for)
 
     open_many(&k);
     run(&k, &tight, "exit 0", &first, NULL);
-    CHECK_INT(k.h.used_slot_count, 1);
+    CHECK_INT(reuse_count(k.h.reuse, REUSE_SLOT), 1);
     CHECK_INT(number(&k, CG_PIDS, first.slot, "pids.max", "pids.max"), 40);
     kit_prepare(&k, &b, "t1", "exit 0");
     b.req.limits = none;
     kit_start(&k, &b, &second);
     CHECK_INT(second.slot, first.slot);
-    CHECK_INT(k.h.used_slot_count, 0);
+    CHECK_INT(reuse_count(k.h.reuse, REUSE_SLOT), 0);
     CHECK(second.cpu_ns > 0);
     CHECK(number(&k, CG_PIDS, second.slot, "pids.max", "pids.max") == UINT64_MAX);
     CHECK(number(&k, CG_MEMORY, second.slot, "memory.limit_in_bytes", "memory.max") == UINT64_MAX);
@@ -107,15 +112,15 @@ TEST(a_used_slot_that_shows_any_trace_is_not_used_again)
     CHECK_OK(box_pause(&k.h, &box, true));
     CHECK_OK(box_kill(&k.h, &box));
     CHECK_INT(kit_end(&k, &b, &box, NULL), 128 + SIGKILL);
-    CHECK_INT(k.h.used_slot_count, 0);
+    CHECK_INT(reuse_count(k.h.reuse, REUSE_SLOT), 0);
     /* something was killed in it for want of memory */
     run(&k, &small, "(head -c 64m /dev/zero | tail -c 64m >/dev/null) 2>/dev/null; exit 0", &box,
         NULL);
-    CHECK_INT(k.h.used_slot_count, 0);
+    CHECK_INT(reuse_count(k.h.reuse, REUSE_SLOT), 0);
     /* it went well: the next is made of it, and so on */
     for (unsigned i = 0; i < 3; i++) {
         run(&k, &none, "exit 0", &box, NULL);
-        CHECK_INT(k.h.used_slot_count, 1);
+        CHECK_INT(reuse_count(k.h.reuse, REUSE_SLOT), 1);
     }
     kit_close(&k);
 }
@@ -167,76 +172,101 @@ TEST(sandboxes_of_the_same_layers_note_them_by_one_link)
     kit_close(&k);
 }
 
-static uint64_t copy_of_dir(struct kit *k, unsigned slot, const char *id, unsigned n, int dir)
+/* Copy n of the layers `id` for a slot, as a build makes it: which mount that is. */
+static uint64_t copy_of_dir(struct kit *k, uint32_t slot, const char *id, unsigned n, int dir)
 {
+    struct reuse_part p;
     struct statx x;
     int fd = -1;
 
-    CHECK_OK(layer_cache_copy(&k->h, slot, id, n, dir, -1, &fd));
+    reuse_take_layers(&k->h, slot, id, &p);
+    CHECK_OK(reuse_copy_layer(&p, n, dir, -1, &fd));
+    reuse_put(k->h.reuse, REUSE_LAYERS, &p);
     CHECK_INT(statx(fd, "", AT_EMPTY_PATH, MNT_ID_UNIQUE, &x), 0);
     close(fd);
     return x.stx_mnt_id;
 }
 
-static uint64_t copy_of(struct kit *k, unsigned slot, const char *id, unsigned n)
+static uint64_t copy_of(struct kit *k, uint32_t slot, const char *id, unsigned n)
 {
     return copy_of_dir(k, slot, id, n, k->root);
 }
 
-TEST(copies_of_layers_are_kept_for_the_same_range_and_layers)
+TEST(copies_of_layers_are_used_again_for_the_same_slot_and_layers)
 {
     struct kit k;
 
     open_many(&k);
-    if (!k.h.layer_cache)
-        SKIP("layers are lent here, or descriptors are few: none is kept");
+    if (k.h.by_path)
+        SKIP("layers are lent here");
     uint64_t first = copy_of(&k, 7, "gen-a", 0);
     CHECK(copy_of(&k, 7, "gen-a", 0) == first);
     CHECK(copy_of(&k, 7, "gen-a", 1) != first);
     CHECK(copy_of(&k, 8, "gen-a", 0) != first);
-    CHECK(copy_of(&k, 7, "", 0) != copy_of(&k, 7, "", 0));
-    CHECK(copy_of(&k, 7, "gen-a", LAYER_CACHE_COPIES) !=
-          copy_of(&k, 7, "gen-a", LAYER_CACHE_COPIES));
     CHECK(copy_of(&k, 7, "gen-a", 0) == first);
     uint64_t other = copy_of(&k, 7, "gen-b", 0);
     CHECK(other != first);
-    layer_cache_drop(&k.h, 7);
+    reuse_drop_layers(&k.h, 7);
     CHECK(copy_of(&k, 7, "gen-b", 0) != other);
-    first = copy_of(&k, 8, "gen-a", 0);
-    for (unsigned i = 0; i < 300; i++) /* more than there is room for: the oldest go */
-        copy_of(&k, 1000 + i, "gen-a", 0);
-    CHECK(copy_of(&k, 8, "gen-a", 0) != first);
-    bool more = true;
-    CHECK(!layer_cache_tidy(&k.h, 0, &more) && more);
-    unsigned dropped = 0;
-    while (layer_cache_tidy(&k.h, UINT64_MAX, &more))
-        dropped++;
-    CHECK(!more);
-    CHECK_INT(dropped, 256);
     kit_close(&k);
 }
 
-TEST(a_copy_of_layers_is_not_kept_for_other_directories_of_the_same_id)
+TEST(a_copy_of_layers_is_not_used_for_other_directories_of_the_same_id)
 {
     struct kit k;
-    struct stat kept, wanted;
     own_fd dir = test_dir_fd();
-    int fd = -1;
 
     CHECK_INT(mkdirat(dir, "again", 0755), 0);
     own_fd again = openat(dir, "again", O_PATH | O_DIRECTORY | O_CLOEXEC);
     open_many(&k);
-    if (!k.h.layer_cache)
-        SKIP("layers are lent here, or descriptors are few: none is kept");
+    if (k.h.by_path)
+        SKIP("layers are lent here");
     uint64_t first = copy_of(&k, 7, LAYERS, 0), beside = copy_of(&k, 7, LAYERS, 1);
     uint64_t second = copy_of_dir(&k, 7, LAYERS, 0, again);
     CHECK(second != first);
     CHECK(copy_of_dir(&k, 7, LAYERS, 0, again) == second);
     CHECK(copy_of(&k, 7, LAYERS, 1) == beside);
-    CHECK_OK(layer_cache_copy(&k.h, 7, LAYERS, 0, again, -1, &fd));
-    CHECK(fstat(fd, &kept) == 0 && fstat(again, &wanted) == 0);
-    CHECK_INT(kept.st_ino, wanted.st_ino);
-    close(fd);
+    kit_close(&k);
+}
+
+TEST(of_parts_that_are_more_than_there_is_room_for_the_oldest_goes)
+{
+    struct kit k;
+    struct reuse_part p;
+
+    open_many(&k);
+    for (uint32_t i = 0; i <= REUSE_MOST; i++) {
+        reuse_part_init(&p, i);
+        p.fds[0] = open("/", O_PATH | O_CLOEXEC);
+        reuse_put(k.h.reuse, REUSE_LAYERS, &p);
+    }
+    CHECK_INT(reuse_count(k.h.reuse, REUSE_LAYERS), REUSE_MOST);
+    CHECK(!reuse_take(k.h.reuse, REUSE_LAYERS, 0, &p));
+    CHECK(!reuse_take(k.h.reuse, REUSE_SLOT, REUSE_ANY, &p));
+    CHECK(reuse_take(k.h.reuse, REUSE_LAYERS, REUSE_ANY, &p));
+    CHECK_INT(p.slot, REUSE_MOST);
+    reuse_part_done(&p);
+    kit_close(&k); /* which finds every descriptor closed */
+}
+
+TEST(parts_that_nobody_takes_for_a_while_go_one_at_a_time)
+{
+    struct kit k;
+    struct reuse_part p;
+
+    open_many(&k);
+    for (uint32_t i = 0; i < 2; i++) {
+        reuse_part_init(&p, i);
+        reuse_put(k.h.reuse, REUSE_LAYERS, &p);
+    }
+    uint64_t now = clock_mono_ns(&clock_system), late = now + 2 * REUSE_AGE_MS * NS_PER_MS;
+    uint64_t wait_ms = reuse_tidy(k.h.reuse, now);
+    CHECK(wait_ms > 0 && wait_ms <= REUSE_AGE_MS);
+    CHECK_INT(reuse_count(k.h.reuse, REUSE_LAYERS), 2);
+    CHECK_INT(reuse_tidy(k.h.reuse, late), 1);
+    CHECK_INT(reuse_count(k.h.reuse, REUSE_LAYERS), 1);
+    CHECK_INT(reuse_tidy(k.h.reuse, late), 0);
+    CHECK_INT(reuse_count(k.h.reuse, REUSE_LAYERS), 0);
     kit_close(&k);
 }
 
@@ -278,7 +308,7 @@ static void fail_from_used_slot(bool of_others)
         struct kit_box b;
         struct box box;
         run(&k, &none, "exit 0", &box, NULL);
-        CHECK_INT(k.h.used_slot_count, 1);
+        CHECK_INT(reuse_count(k.h.reuse, REUSE_SLOT), 1);
         kit_prepare(&k, &b, "t1", "exit 0");
         b.spec.root_id = of_others ? "gen-b" : LAYERS;
         fault_at(n);
@@ -291,7 +321,7 @@ static void fail_from_used_slot(bool of_others)
         if (e) {
             CHECK(fault_fired()); /* nothing else is wrong with it */
             CHECK(strchr(err_text(e), ':') != NULL);
-            CHECK_INT(k.h.used_slot_count, 0);
+            CHECK_INT(reuse_count(k.h.reuse, REUSE_SLOT), 0);
             kit_check_empty("state/ids");
             kit_forget(&b);
         } else {
@@ -346,7 +376,7 @@ TEST_LIMIT(a_call_may_fail_while_a_start_is_undone_and_nothing_is_left, 120)
             CHECK(e && strstr(err_text(e), "fewer arguments than announced"));
         err_free(e);
         kit_check_empty("state/box");
-        box_host_rest(&k.h);
+        reuse_clear(k.h.reuse);
         CHECK_OK(box_sweep(&k.h, false));
         kit_check_empty("state/ids");
     }
@@ -374,65 +404,73 @@ TEST(a_start_whose_process_failed_tells_why)
     kit_close(&k);
 }
 
-/* --- its network
- * ---------------------------------------------------------------------------------- */
-
-/* Lives until it has said which network namespace it is in, after what it does there. */
-static void name_of_net(struct kit *k, const char *what, char out[static 64])
+/* Runs one that lives until it is killed; gives a descriptor of its network namespace. */
+static int end_with_net(struct kit *k, unsigned *ret_slot)
 {
-    char script[256];
     struct kit_box b;
     struct box box;
-    size_t n = 0;
+    char path[64];
 
-    snprintf(script, sizeof script, "%s; readlink /proc/self/ns/net; exec sleep 1000", what);
-    kit_prepare(k, &b, "t1", script);
+    kit_prepare(k, &b, "t1", "exec sleep 1000");
     kit_start(k, &b, &box);
-    while (n < 63 && (!n || out[n - 1] != '\n'))
-        CHECK_INT(read(b.out, out + n++, 1), 1);
-    out[n] = '\0';
-    box_net_hold(&k->h, &box);
+    snprintf(path, sizeof path, "/proc/%d/ns/net", (int)box.pid);
+    int net = open(path, O_RDONLY | O_CLOEXEC);
+    *ret_slot = box.slot;
     CHECK_OK(box_kill(&k->h, &box));
     CHECK_INT(kit_end(k, &b, &box, NULL), 128 + SIGKILL);
-    CHECK_INT(k->h.used_slot_count, 1);
+    CHECK(net >= 0);
+    return net;
 }
 
-TEST(a_network_nobody_used_serves_the_next_sandbox_and_is_whole_there)
+TEST(a_sandbox_made_of_a_used_slot_has_a_network_of_its_own)
 {
     struct kit k;
-    char first[64], second[64];
+    struct stat first, second;
+    unsigned slot, again;
 
     open_many(&k);
-    name_of_net(&k, "true", first);
-    /* lo is up, low ports are free, no address of anybody's is there */
-    name_of_net(&k,
-                "grep -q '^ *lo: *0 ' /proc/net/dev && cat "
-                "/proc/sys/net/ipv4/ip_unprivileged_port_start | grep -qx 0 && "
-                "grep -q 00000000000000000000000000000001 /proc/net/if_inet6 || exec echo broken",
-                second);
-    CHECK_STR(str_of(second), first);
+    own_fd net = end_with_net(&k, &slot); /* open, so that its number is not another's */
+    CHECK_INT(reuse_count(k.h.reuse, REUSE_SLOT), 1);
+    own_fd next = end_with_net(&k, &again);
+    CHECK_INT(again, slot);
+    CHECK(fstat(net, &first) == 0 && fstat(next, &second) == 0);
+    CHECK(first.st_ino != second.st_ino);
+    own_close_p(&net);
+    own_close_p(&next);
+    net = next = -1;
     kit_close(&k);
 }
 
-TEST(a_network_that_was_used_goes_with_its_sandbox)
+static uint32_t first_id(pid_t pid)
 {
-    /* A connection, a datagram, and both to where there is no way. */
-    static const char *const uses[] = {
-        "bash -c '</dev/tcp/127.0.0.1/9' 2>/dev/null", "bash -c 'echo x >/dev/udp/127.0.0.1/9'",
-        "bash -c '</dev/tcp/::1/9' 2>/dev/null", "bash -c '</dev/tcp/10.1.2.3/9' 2>/dev/null",
-        "bash -c 'echo x >/dev/udp/10.1.2.3/9' 2>/dev/null"};
-    struct kit k;
-    char before[64], after[64];
+    char path[64];
+    unsigned inside = 0, outside = 0;
 
-    open_many(&k);
-    name_of_net(&k, "true", before);
-    for (size_t i = 0; i < ARRAY_LEN(uses); i++) {
-        name_of_net(&k, uses[i], after);
-        CHECK_STR(str_of(after), before); /* it was new when it came */
-        name_of_net(&k, "true", after);
-        printf("%s: %s", uses[i], after);
-        CHECK(strcmp(before, after) != 0);
-        memcpy(before, after, sizeof before);
+    snprintf(path, sizeof path, "/proc/%d/uid_map", (int)pid);
+    FILE *f = fopen(path, "re");
+    CHECK(f && fscanf(f, "%u %u", &inside, &outside) == 2);
+    fclose(f);
+    return outside;
+}
+
+/* The fourth at the latest: one spare process is ahead of each removal. */
+TEST(a_launcher_uses_slots_again_but_not_under_the_address_sanitizer)
+{
+    struct rig r;
+    struct kit k;
+    uint32_t ids[4];
+    bool again = false;
+
+    open_many(&k); /* skips where nothing can be used again */
+    kit_close(&k);
+    rig_open(&r, 1);
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+        rig_start(&r, "a");
+        ids[i] = first_id(rig_tell(&r, NATIVE_INSPECT, "a").pid);
+        rig_tell(&r, NATIVE_REMOVE, "a");
+        for (size_t n = 0; n < i; n++)
+            again |= ids[n] == ids[i];
     }
-    kit_close(&k);
+    CHECK_INT(again, reuse_by_default());
+    rig_close(&r);
 }
