@@ -2,7 +2,7 @@
 /* burst.c — many starts at once beside as many bashes, and the rate of starts and stops. */
 #include <spawn.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/mem.h"
@@ -11,6 +11,7 @@
 
 #define BURST  100
 #define ROUNDS 5
+#define USERS  32
 
 extern char **environ;
 
@@ -34,7 +35,7 @@ static fallible burst_of_bashes(size_t n, double *ret_ms)
     return good ? NULL : err_new(ERR_INTERNAL, "a 'bash -c :' did not end well");
 }
 
-enum { WALL, BASH, FIRST, EACH, WHOLE, LIVES }; /* rows of a burst */
+enum { WALL, BASH, FIRST, EACH, WHOLE, LIVES, CROWD, LOOP }; /* rows */
 
 static void count_all(struct bars *b, int row, double ms, const struct life *l, size_t n)
 {
@@ -86,10 +87,45 @@ static fallible burst_lives(struct served *s, struct bars *b, size_t n)
     return NULL;
 }
 
+/* As many as n users start, each the next when it has the one before; warm to begin with. */
+static fallible burst_crowd(struct served *s, struct bars *b, int row, size_t count, size_t users)
+{
+    struct lives_plan plan = {s, LIVES_START, count, users, 0};
+    own_free struct life *l = mem_new(count * sizeof *l);
+    size_t good = 0;
+    double ms;
+
+    lives_init(l, count);
+    TRY(served_wait_full(s));
+    TRY(lives_run(&plan, l, &ms));
+    count_all(b, row, ms, l, count);
+    for (size_t i = 0; i < count; i++)
+        good += !l[i].error;
+    struct bar *bar = bars_add_bar(
+        b, row == CROWD ? "1,000 at once that succeed" : "2,000 by 32 that succeed", 100, "%");
+    bar->at_least = true;
+    bars_set(bar, 100.0 * (double)good / (double)count, true);
+    TRY(bars_stop_all(s, l, count));
+    lives_done(l, count);
+    return NULL;
+}
+
+/* A connection each. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
 fallible bars_burst(struct served *s, const struct bars_plan *plan, struct bars *b)
 {
     size_t n = plan->runs < BURST ? plan->runs : BURST, lives = 4 * n;
     struct bench_row *r = b->rows;
+    double begin;
 
     bars_add_row(b, "all at once, until the last runs", ROUNDS);
     bars_add_row(b, "  as many 'bash -c :' at once", ROUNDS);
@@ -97,16 +133,24 @@ fallible bars_burst(struct served *s, const struct bars_plan *plan, struct bars 
     bars_add_row(b, "one of those starts", ROUNDS * n);
     bars_add_row(b, "start and stop, 16 at once", ROUNDS * lives);
     bars_add_row(b, "four times as many of those, all", ROUNDS);
+    bars_add_row(b, "1,000 at once, until the last runs", 1);
+    bars_add_row(b, "2,000 by 32 users, one after another", 1);
+    raise_descriptor_limit();
     TRY(served_set_pool(s, (unsigned)n));
     bars_say(plan, "all at once, and as many bashes");
-    double begin = lives_now_ms();
+    begin = lives_now_ms();
     for (unsigned i = 0; bars_go_on(begin, i, 1, ROUNDS); i++)
         TRY(burst_once(s, n, b));
     bars_say(plan, "start and stop");
     begin = lives_now_ms();
     for (unsigned i = 0; bars_go_on(begin, i, 1, ROUNDS); i++)
         TRY(burst_lives(s, b, lives));
+    bars_say(plan, "1,000 at once, then 2,000 by 32 users");
+    TRY(served_set_pool(s, 10 * (unsigned)n));
+    TRY(burst_crowd(s, b, CROWD, 10 * n, 10 * n));
+    TRY(burst_crowd(s, b, LOOP, 20 * n, USERS));
     bars_sort(b);
+    bars_set(bars_add_bar(b, "1,000 at once", 800, "ms"), bars_median(&r[CROWD]), r[CROWD].count);
     struct bar *good = bars_add_bar(b, "starts at once that succeed", 100, "%");
     good->at_least = true;
     bars_set(good, 100.0 * (double)r[EACH].count / (double)(r[EACH].count + r[EACH].failed), true);
