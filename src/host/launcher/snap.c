@@ -56,6 +56,12 @@ static fallible run_flatten(struct launcher_job *j)
     return snaps_sweep(j->launcher->host.dir);
 }
 
+static fallible run_remove(struct launcher_job *j)
+{
+    TRY(snap_fence(j, -1));
+    return whole_remove(j->launcher->host.dir, j->name);
+}
+
 static void start_or_warn(struct launcher *l, const char *name, const char *id,
                           fallible (*run)(struct launcher_job *j));
 
@@ -92,8 +98,8 @@ static void on_snap_ended(struct launcher_job *j, struct err *e)
     struct launcher_fds none = {.count = 0};
 
     e = launcher_job_move_on(j, e);
-    if (j->reply.op == NATIVE_SNAPSHOT && !e)
-        start_or_warn(l, j->name, "", run_flatten);
+    if (j->reply.op == NATIVE_SNAPSHOT && !e) /* the next server may have looked for it already */
+        start_or_warn(l, j->name, "", j->unasked ? run_remove : run_flatten);
     if (j->id[0] && !e)
         e = snap_restand(l, j);
     launcher_job_answer(j, e, &none);
@@ -252,12 +258,6 @@ fallible launcher_snapshot(struct launcher *l, struct launcher_box *b,
 }
 
 /* --- the others --- */
-
-static fallible run_remove(struct launcher_job *j)
-{
-    TRY(snap_fence(j, -1));
-    return whole_remove(j->launcher->host.dir, j->name);
-}
 
 fallible launcher_snapshot_remove(struct launcher *l, const struct native_request *r,
                                   bool *ret_later)
