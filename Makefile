@@ -231,7 +231,7 @@ format: ## clang-format everything
 
 # --- fuzzing: make fuzz TARGET=json SECONDS=600 -----------------------------------------------------
 
-fuzz_code := $(filter-out src/host/% src/cli/%,$(code)) $(filter-out %_test.c,$(wildcard src/host/config/yaml*.c src/host/proxy/name.c src/host/proxy/peek.c src/host/runtime/words.c src/host/build/form.c src/host/build/hear.c src/host/keys/body.c src/host/subids/parse.c src/host/store/record.c))
+fuzz_code := $(filter-out src/host/% src/cli/%,$(code)) $(filter-out %_test.c,$(wildcard src/host/config/yaml*.c src/host/proxy/name.c src/host/proxy/peek.c src/host/runtime/words.c src/host/build/form.c src/host/build/hear.c src/host/keys/body.c src/host/subids/parse.c))
 
 $(O)/fuzz/%.o: %.c Makefile | $(O)/.deps
 	@mkdir -p $(@D)

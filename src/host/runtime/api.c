@@ -49,7 +49,6 @@ static fallible handle_start(struct http_req *req)
 
     TRY(asking_new(req, api_put, &a));
     TRY(api_check(req, KEY_RUNTIME, &a->key));
-    manager_expect_start(api_of(req)->manager);
     TRY(body_json(req, &body));
     TRY(wire_decode_start(body, &a->start));
     return asking_start(a);

@@ -164,9 +164,7 @@ uint32_t gate_shell_later(struct manager *m, uint64_t now_ns);
 bool gate_is_crowded(const struct manager *m, uint64_t now_ns); /* there is no processor free */
 
 /* --- row.c --- */
-/* meanwhile(r) is called once, before it returns: while the disk writes, if that can be. */
-void row_insert(struct runtime *r, const struct wire_start *start, store_done *done,
-                void (*meanwhile)(void *r));
+void row_insert(struct runtime *r, const struct wire_start *start, store_done *done);
 void row_update(struct runtime *r, store_done *done); /* status, detail, restarts; done NULL */
 void row_set_port(struct runtime *r);
 /* That clients show, and those from before. */

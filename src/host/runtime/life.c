@@ -496,12 +496,8 @@ static void ask_launcher(struct runtime *r)
     queue_wait(r, r->warm, pass_start);
 }
 
-static void begin_sandbox(void *arg)
+static void begin_sandbox(struct runtime *r)
 {
-    struct runtime *r = arg;
-
-    if (r->await)
-        return;
     manager_emit(r, RUNTIME_EVENT_STARTING, "");
     ask_launcher(r);
 }
@@ -516,7 +512,10 @@ void runtime_begin(struct runtime *r, const struct wire_start *start, struct run
     r->manager->claiming += r->warm;
     runtime_set_request(r, ask->request);
     runtime_watch(r, ask);
-    row_insert(r, start, on_start_row, begin_sandbox); /* first: the disk works while we do */
+    bool awaits = r->await;
+    row_insert(r, start, on_start_row);
+    if (!awaits)
+        begin_sandbox(r);
 }
 
 /* --- again, after it ended by itself --- */

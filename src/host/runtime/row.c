@@ -7,9 +7,6 @@
 #include "host/runtime/inner.h"
 
 #define JSON_BYTES (4u << 20)
-#define CROWD      8 /* the launcher has so many to do: nobody is told soon */
-#define GATHER_MS  3
-#define ALONE      2 /* claims, or others that the launcher works for */
 
 static struct store_value row_text(const char *s)
 {
@@ -29,26 +26,7 @@ static struct store_value json_text(struct buf *b, const struct json *v)
     return store_text(buf_str(b));
 }
 
-/* Somebody waits for it. In a crowd that waits for the launcher most of all a sync for each would
- * only make all wait longer. */
-static void send_off(const struct manager *m)
-{
-    if (m->at_launcher >= m->refilling + CROWD)
-        store_gather(m->config.store, GATHER_MS);
-    else
-        store_hurry(m->config.store);
-}
-
-/* Of a cold start the row is not what takes long. */
-static bool is_alone(const struct runtime *r)
-{
-    const struct manager *m = r->manager;
-
-    return r->warm && m->claiming <= ALONE && m->at_launcher <= m->refilling + ALONE;
-}
-
-void row_insert(struct runtime *r, const struct wire_start *start, store_done *done,
-                void (*meanwhile)(void *r))
+void row_insert(struct runtime *r, const struct wire_start *start, store_done *done)
 {
     own_done(buf) command;
     own_done(buf) environment;
@@ -90,14 +68,7 @@ void row_insert(struct runtime *r, const struct wire_start *start, store_done *d
         " image_config)"
         " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,"
         "?22,?23)";
-    struct store *store = r->manager->config.store;
-    if (is_alone(r)) {
-        store_write_alone(store, sql, v, ARRAY_LEN(v), done, r, meanwhile);
-        return;
-    }
-    store_write(store, sql, v, ARRAY_LEN(v), done, r);
-    send_off(r->manager);
-    meanwhile(r);
+    store_write(r->manager->config.store, sql, v, ARRAY_LEN(v), done, r);
 }
 
 /* Microseconds, in the order of enum runtime_phase, then how it was started and why not warm;
@@ -173,8 +144,6 @@ void row_update(struct runtime *r, store_done *done)
                 "UPDATE runtimes SET status=?2, status_detail=?3, changed_ms=?4, restart_count=?5,"
                 " stopped_ms=?6, timeline=coalesce(?7, timeline), restart_reasons=?8 WHERE seq=?1",
                 v, ARRAY_LEN(v), done, r);
-    if (done)
-        send_off(r->manager);
 }
 
 void row_set_port(struct runtime *r)

@@ -201,8 +201,6 @@ void manager_answer_starts(struct manager *m);
 void manager_free(struct manager *m); /* forgets what is left: it lives on */
 OWNABLE(manager)
 
-/* One is on its way, from somebody who may ask for it: the rows get ready. */
-void manager_expect_start(struct manager *m);
 /* An error returned: nothing was begun. Otherwise ask->done comes, once, later; the ask is the
  * caller's and must live so long. A start of a session that has a runtime gives that one. */
 fallible manager_start(struct manager *m, const struct key *key, const struct wire_start *start,

@@ -115,7 +115,6 @@ fallible manager_remove_snapshot(struct manager *m, struct snapshot *s, store_do
     s->arg = arg;
     store_write(m->config.store, "UPDATE snapshots SET name=?2||id WHERE id=?1", v, ARRAY_LEN(v),
                 on_hidden, s);
-    store_hurry(m->config.store);
     return NULL;
 }
 
@@ -240,7 +239,6 @@ static void on_taken(void *arg, struct sbx *sbx, const struct err *e)
     }
     store_write(r->manager->config.store, "UPDATE snapshots SET name=?2 WHERE id=?1", v,
                 ARRAY_LEN(v), on_named, r);
-    store_hurry(r->manager->config.store);
 }
 
 static void pass_snapshot(struct runtime *r)
@@ -278,7 +276,6 @@ void runtime_begin_snapshot(struct runtime *r, struct snapshot *s)
                 "INSERT INTO snapshots (id, key_name, name, sandbox, image, created_ms)"
                 " VALUES (?1,?2,?6||?1,?3,?4,?5)",
                 v, ARRAY_LEN(v), on_noted, r);
-    store_hurry(r->manager->config.store);
 }
 
 static fallible check_name(struct str name)

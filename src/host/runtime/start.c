@@ -209,11 +209,6 @@ static fallible start_make(struct manager *m, struct tenant *t, const struct wir
     return NULL;
 }
 
-void manager_expect_start(struct manager *m)
-{
-    store_expect(m->config.store);
-}
-
 /* builds NULL: its image is there. */
 static fallible start_one(struct manager *m, const struct key *key, const struct wire_start *start,
                           struct builds *builds, struct runtime_ask *ask)

@@ -19,7 +19,6 @@ struct writer {
     struct rows_kit *k;
     uint64_t *next, mine;
     int tell;
-    bool alone;
 };
 
 static void write_next(struct writer *w);
@@ -42,11 +41,6 @@ static size_t text_of(uint64_t n, char out[4096])
     return len;
 }
 
-static void nothing(void *arg)
-{
-    (void)arg;
-}
-
 static void write_next(struct writer *w)
 {
     char name[32], text[4096];
@@ -55,13 +49,9 @@ static void write_next(struct writer *w)
     snprintf(name, sizeof name, "%llu", (unsigned long long)w->mine);
     struct store_value v[] = {store_text(str_of(name)),
                               store_text(str_n(text, text_of(w->mine, text)))};
-    if (w->alone)
-        store_write_alone(w->k->store, INSERT, v, 2, on_done, w, nothing);
-    else
-        store_write(w->k->store, INSERT, v, 2, on_done, w);
+    store_write(w->k->store, INSERT, v, 2, on_done, w);
 }
 
-/* Every other writer writes alone, as far as that goes: ahead, or the long way. */
 static _Noreturn void child(const char *path, uint64_t next, int tell, bool threads)
 {
     struct rows_kit k = {0};
@@ -74,7 +64,7 @@ static _Noreturn void child(const char *path, uint64_t next, int tell, bool thre
         loop_forbid_threads(k.loop);
     rows_open(&k);
     for (unsigned i = 0; i < OUTSTANDING; i++) {
-        w[i] = (struct writer){.k = &k, .next = &next, .tell = tell, .alone = i % 2};
+        w[i] = (struct writer){.k = &k, .next = &next, .tell = tell};
         write_next(&w[i]);
     }
     err_free(loop_run(k.loop));

@@ -105,13 +105,13 @@ static fallible make_file(const char *path)
     return NULL;
 }
 
-static fallible open_one(const char *path, const char *vfs, sqlite3 **ret_db)
+static fallible open_one(const char *path, sqlite3 **ret_db)
 {
     sqlite3 *db = NULL;
     int rc = sqlite3_open_v2(path, &db,
                              SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
                                  SQLITE_OPEN_NOFOLLOW,
-                             vfs);
+                             NULL);
     struct err *e = rc == SQLITE_OK ? NULL : store_err(db, path, rc);
 
     if (!e) {
@@ -196,20 +196,16 @@ fallible store_open_files(struct store *s)
     size_t version;
 
     TRY(make_file(s->path));
-    if (!store_vfs_open(&s->vfs))
-        return err_no_memory();
-    TRY(open_one(s->path, s->vfs.name, &s->db));
+    TRY(open_one(s->path, &s->db));
     TRY(store_schema_check(s->db, s->path, &version));
     TRY(want_word(s->db, s->path, "PRAGMA journal_mode=WAL", "wal", ERR_UNSUPPORTED,
                   "its file system cannot keep a write-ahead log"));
     TRY(check_sound(s->db, s->path));
-    if (version >= STORE_AHEAD_SCHEMA) /* records are of the schema they were written by */
-        TRY(store_ahead_open(s));
+    if (version >= STORE_AHEAD_FIRST && version <= STORE_AHEAD_LAST)
+        TRY(store_ahead_check(s->db, s->path));
     TRY(store_schema_apply(s->db, s->path));
     lay_out_log(s->db, s->path);
-    if (version < STORE_AHEAD_SCHEMA)
-        TRY(store_ahead_open(s));
-    TRY(open_one(s->path, s->vfs.name, &s->reader));
+    TRY(open_one(s->path, &s->reader));
     sqlite3_busy_timeout(s->reader, STORE_READ_BUSY_MS);
     return NULL;
 }

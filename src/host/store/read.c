@@ -49,7 +49,6 @@ fallible store_read(struct store *s, const char *sql, const struct store_value *
     struct err *e = NULL;
     own_free struct store_value *got = NULL;
 
-    TRY(store_settle(s));
     int rc = sqlite3_prepare_v2(s->reader, sql, -1, &stmt, NULL);
     if (rc == SQLITE_OK)
         rc = store_bind(stmt, values, count);

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* schema.c — the tables, as numbered steps. A step that was landed is never edited: add one. */
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/buf.h"
+#include "base/fd.h"
 #include "base/own.h"
 #include "host/store/inner.h"
 
@@ -136,11 +140,13 @@ static const char *const steps[] = {
     " restart_reasons, stopped_ms, timeline FROM runtimes ORDER BY created_ms, id;"
     "DROP TABLE runtimes;"
     "ALTER TABLE started RENAME TO runtimes;",
-    /* 9: which records of the file beside it (see ahead.c) are of this database, and in it */
+    /* 9: a second file had rows that were not in the database yet; this says how far it came */
     "CREATE TABLE ahead (id TEXT NOT NULL, seq INTEGER NOT NULL) STRICT;"
     "INSERT INTO ahead VALUES (lower(hex(randomblob(16))), 0);",
     /* 10: those before session_key that open as long as it was not used, with spaces between */
     "ALTER TABLE runtimes ADD COLUMN old_keys TEXT;",
+    /* 11: that file is gone */
+    "DROP TABLE ahead;",
 };
 
 static fallible get_int(sqlite3 *db, const char *path, const char *sql, int64_t *ret_value)
@@ -203,4 +209,67 @@ fallible store_schema_apply(sqlite3 *db, const char *path)
     if (e && !sqlite3_get_autocommit(db))
         err_free(store_exec(db, path, "ROLLBACK")); /* the first error is the story */
     return e;
+}
+
+/* --- what schemas 9 and 10 kept beside the database --- */
+
+#define AHEAD_BLOCK 4096
+#define AHEAD_MAGIC "croftgo1"
+
+struct ahead_head { /* of a record; each begins a block */
+    char magic[8];
+    char id[40]; /* of its database */
+    uint64_t seq;
+};
+
+static fallible get_ahead_id(sqlite3 *db, const char *path, char id[40])
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v2(db, "SELECT id FROM ahead", -1, &stmt, NULL);
+
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(stmt);
+    struct err *e = rc == SQLITE_ROW ? NULL : store_err(db, path, rc);
+    if (!e)
+        snprintf(id, 40, "%s", (const char *)sqlite3_column_text(stmt, 0));
+    sqlite3_finalize(stmt);
+    return e;
+}
+
+static bool has_newer_record(struct str file, const char id[40], uint64_t seq)
+{
+    struct ahead_head head;
+
+    for (size_t at = 0; at + sizeof head <= file.len; at += AHEAD_BLOCK) {
+        memcpy(&head, file.p + at, sizeof head);
+        if (!memcmp(head.magic, AHEAD_MAGIC, sizeof head.magic) &&
+            !strncmp(head.id, id, sizeof head.id) && head.seq > seq)
+            return true;
+    }
+    return false;
+}
+
+fallible store_ahead_check(sqlite3 *db, const char *path)
+{
+    char id[40] = "", name[4096];
+    own_done(buf) file;
+    int64_t seq;
+
+    buf_init(&file, 1u << 20);
+    snprintf(name, sizeof name, "%s-ahead", path);
+    own(err) none = fd_read_file(name, &file);
+    if (none && err_code(none) == ERR_NOT_FOUND)
+        return NULL;
+    if (none)
+        return err_copy(none);
+    TRY(get_ahead_id(db, path, id));
+    TRY(get_int(db, path, "SELECT seq FROM ahead", &seq));
+    if (has_newer_record(buf_str(&file), id, (uint64_t)seq))
+        return err_new(
+            ERR_UNSUPPORTED,
+            "database '%s': rows are only in '%s', which this croft does not read: start "
+            "and stop the croft that wrote it once, then try again",
+            path, name);
+    unlink(name);
+    return NULL;
 }

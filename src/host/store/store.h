@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* store.h — the host's own rows, in SQLite.
  *
- * One worker writes; what is asked for meanwhile goes out together in the next transaction (WAL,
- * synchronous=FULL), so a thousand waiting rows cost one sync. What one who waits alone asks for is
- * on disk before that, in a file beside it. done is called on the loop when the row is on disk.
- * Reads happen at start and in rare commands; they see what was acknowledged. */
+ * One worker writes; what is asked for meanwhile goes into the next batch, one transaction (WAL,
+ * synchronous=FULL), so a thousand waiting rows cost one sync. done is called on the loop when the
+ * row is on disk. Reads happen at start and in rare commands; they see what was acknowledged. */
 #pragma once
 
 #include <stdbool.h>
@@ -60,25 +59,6 @@ struct loop *store_loop(const struct store *s);
  * later from the loop, except that a store that is closing or has no memory says so at once. */
 void store_write(struct store *s, const char *sql, const struct store_value *values, size_t count,
                  store_done *done, void *arg);
-/* Something will be asked for in this turn of the loop that somebody waits for: the worker wakes up
- * and begins, so that it need not do so then. */
-void store_expect(struct store *s);
-/* What was asked for so far goes out now, and not at the end of the turn: somebody waits for it. */
-void store_hurry(struct store *s);
-/* A write that somebody waits for alone, and that does not depend on what was asked for before it.
- * Where the disk was quick of late (STORE_QUICK_*) the caller waits for it, so that no thread has
- * to be woken up, nor has to wake the loop; what that can cost is one slow sync, during which the
- * loop stands still, and then the worker has them again. meanwhile(arg) is called once, before this
- * returns: while the disk writes, if that can be. It may ask for writes, but not close the store.
- * Also then done is called later, from the loop. That it breaks a constraint is only logged. */
-void store_write_alone(struct store *s, const char *sql, const struct store_value *values,
-                       size_t count, store_done *done, void *arg, void (*meanwhile)(void *arg));
-#define STORE_QUICK_US    1000        /* a sync that takes no longer is quick, */
-#define STORE_QUICK_RUN   4           /* and a disk that had so many in a row */
-#define STORE_QUICK_BYTES (32u << 10) /* more than these are the worker's in any case */
-/* What is asked for goes out in so many ms, together, unless somebody is in a hurry: where many
- * wait for other things anyway, each sync is processor time that they wait for too. */
-void store_gather(struct store *s, uint64_t ms);
 /* Blocks. row's values are borrowed until it returns; its error ends the reading. */
 fallible store_read(struct store *s, const char *sql, const struct store_value *values,
                     size_t count,

@@ -256,7 +256,6 @@ static fallible handle_create(struct http_req *req)
     TRY(asking_new(req, v1_put, &a));
     TRY(v1_check(req, KEY_RUNTIME, &a->key));
     TRY(body_json(req, &body));
-    manager_expect_start(api_of(req)->manager);
     TRY(wire_check_known(body, "", known));
     TRY(wire_decode_start(body, &a->start));
     TRY(v1_take_from(req, a->key, body, &a->start));
