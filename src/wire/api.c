@@ -209,3 +209,19 @@ void wire_put_token(struct jw *w, struct str token)
             jw_null(w, "token");
     }
 }
+
+void wire_put_git_change(struct jw *w, struct str status, struct str path)
+{
+    JW_OBJECT(w, NULL) {
+        jw_str(w, "status", status);
+        jw_str(w, "path", path);
+    }
+}
+
+void wire_put_git_diff(struct jw *w, struct str modified, struct str original)
+{
+    JW_OBJECT(w, NULL) {
+        jw_str(w, "modified", modified);
+        jw_str(w, "original", original);
+    }
+}

@@ -65,3 +65,7 @@ void wire_put_state(struct jw *w, struct str name, const char *status, const cha
 
 /* --- GET /vscode/connection_token --- */
 void wire_put_token(struct jw *w, struct str token); /* .p NULL: null */
+
+/* --- what the scripts of the git panel print: one changed file, and the two texts of one --- */
+void wire_put_git_change(struct jw *w, struct str status, struct str path);
+void wire_put_git_diff(struct jw *w, struct str modified, struct str original);

@@ -225,3 +225,92 @@ void wire_put_mcp_updated(struct jw *w, struct str router_error_log)
         jw_str(w, "router_error_log", router_error_log);
     }
 }
+
+/* --- the result of a call --- */
+
+static const struct json nothing = {.type = JSON_NULL};
+
+/* Members under the names of the client's classes, in their order; those it does not know last. */
+static void put_members(struct jw *w, const struct json *o, const char *names)
+{
+    for (struct str rest = str_of(names), name; rest.len;) {
+        str_cut(&rest, ' ', &name);
+        const struct json *v = json_get(o, name);
+        jw_key(w, str_from(name, name.p[0] == '_'));
+        jw_value(w, NULL, v ? v : &nothing);
+    }
+    for (const struct json *v = o->first; v; v = v->next) {
+        if (str_fits(v->key, names, str_eq))
+            continue;
+        jw_key(w, v->key);
+        jw_value(w, NULL, v);
+    }
+}
+
+static void put_block(struct jw *w, const struct json *block)
+{
+    struct str type = json_get_str(block, "type", STR(""));
+    const char *names = "type";
+
+    if (str_eq(type, STR("text")))
+        names = "type text annotations _meta";
+    else if (str_fits(type, "image audio", str_eq))
+        names = "type data mimeType annotations _meta";
+    JW_OBJECT(w, NULL)
+        put_members(w, block, names);
+}
+
+void wire_put_mcp_client_result(struct jw *w, const struct json *r)
+{
+    const struct json *content = json_get(r, STR("content")), *meta = json_get(r, STR("_meta"));
+    const struct json *structured = json_get(r, STR("structuredContent"));
+    JW_OBJECT(w, NULL) {
+        jw_value(w, "meta", meta ? meta : &nothing);
+        JW_ARRAY(w, "content")
+            for (const struct json *b = content && content->type == JSON_ARRAY ? content->first
+                                                                               : NULL;
+                 b; b = b->next)
+                put_block(w, b);
+        jw_value(w, "structuredContent", structured ? structured : &nothing);
+        jw_bool(w, "isError", json_get_bool(r, "isError", false));
+    }
+}
+
+void wire_put_mcp_client_error(struct jw *w, struct str why)
+{
+    JW_OBJECT(w, NULL) {
+        jw_bool(w, "isError", true);
+        jw_str(w, "error", why);
+        JW_ARRAY(w, "content") {
+        }
+    }
+}
+
+void wire_put_mcp_failure(struct jw *w, struct str why)
+{
+    JW_OBJECT(w, NULL) {
+        JW_ARRAY(w, "content")
+            JW_OBJECT(w, NULL) {
+                jw_cstr(w, "type", "text");
+                jw_str(w, "text", why);
+            }
+        jw_bool(w, "isError", true);
+    }
+}
+
+void wire_put_mcp_initialized(struct jw *w, const char *version)
+{
+    JW_OBJECT(w, NULL) {
+        jw_cstr(w, "protocolVersion", version);
+        JW_OBJECT(w, "capabilities") {
+            JW_OBJECT(w, "tools")
+                jw_bool(w, "listChanged", true);
+            JW_OBJECT(w, "logging") {
+            }
+        }
+        JW_OBJECT(w, "serverInfo") {
+            jw_cstr(w, "name", "croft");
+            jw_cstr(w, "version", CROFT_VERSION);
+        }
+    }
+}

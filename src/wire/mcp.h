@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* mcp.h — bodies of /update_mcp_server: the stdio servers a sandbox shall run.
+/* mcp.h — servers of tools (Model Context Protocol): which shall run, and what a call gives.
  *
- * `args` may come as one shell-quoted string, `env` as "K=V,K2=V2"; both are lists here. */
+ * In the bodies of /update_mcp_server `args` may come as one shell-quoted string, `env` as
+ * "K=V,K2=V2"; both are lists here. */
 #pragma once
 
 #include "base/arena.h"
@@ -27,6 +28,13 @@ void wire_put_mcp_servers(struct jw *w, const struct wire_mcp_servers *servers);
 /* Same name, command, args, and env in any order. */
 bool wire_mcp_server_equal(const struct wire_mcp_server *x, const struct wire_mcp_server *y);
 void wire_put_mcp_updated(struct jw *w, struct str router_error_log);
+
+/* What a tool gave, or why it gave nothing, as Python's client has it in an observation. */
+void wire_put_mcp_client_result(struct jw *w, const struct json *result);
+void wire_put_mcp_client_error(struct jw *w, struct str why);
+/* The same as the result of tools/call, for the model to read; the result of initialize. */
+void wire_put_mcp_failure(struct jw *w, struct str why);
+void wire_put_mcp_initialized(struct jw *w, const char *version);
 
 /* Words as a POSIX shell splits them (Python's shlex.split, comments off), as an array of strings.
  */

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "guest/transfer/inner.h"
+#include "wire/api.h"
 
 #define FIRST (4u << 10)
 #define PIECE STREAM_HIGH
@@ -113,12 +114,12 @@ fallible transfer_download_files(struct http_req *req)
     if (!d)
         return arena_check(&req->arena);
     if (!path.p) {
-        transfer_reply_missing(req, "query", "path");
+        transfer_reply_problem(req, wire_problem_missing("query", "path", NULL));
         return NULL;
     }
     if (!str_starts(path, STR("/")))
         return err_new(ERR_INVALID, "Path must be an absolute path");
-    transfer_parse_bool(http_req_query(req, "exact"), &exact); /* our own: see zip.h */
+    wire_parse_bool(http_req_query(req, "exact"), &exact); /* our own: see zip.h */
     TRY(open_zip(req->owner, path, exact, &zip));
     TRY(zip_out_next(zip, piece, sizeof piece, &n));
     put_disposition(req, transfer_base_name(path));

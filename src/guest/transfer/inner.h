@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* inner.h — what the handlers of transfer share: paths of clients, refusals in upstream's words. */
+/* inner.h — what the handlers of transfer share: paths of clients, and refusals. */
 #pragma once
 
 #include "guest/transfer/transfer.h"
 #include "net/server.h"
+#include "wire/problem.h"
 
 /* Opens an absolute path of a client's, within the boundary if there is one. Never waits for a
  * peer, as opening a FIFO would. */
@@ -15,8 +16,4 @@ fallible transfer_open_above(const struct transfer *t, struct str path, int *ret
 bool transfer_is_missing(const struct err *e);  /* what os.path.exists calls no file */
 struct str transfer_base_name(struct str path); /* slashes at the end do not count */
 
-/* 422 with pydantic's list as Python prints it. place: "query" or "body". */
-void transfer_reply_missing(struct http_req *req, const char *place, const char *field);
-void transfer_reply_bad_bool(struct http_req *req, const char *field, struct str value);
-/* As pydantic reads a bool; false when it is none. */
-bool transfer_parse_bool(struct str s, bool *ret_value);
+void transfer_reply_problem(struct http_req *req, struct wire_problem problem);

@@ -86,72 +86,14 @@ struct str transfer_base_name(struct str path)
     return str_from(path, start);
 }
 
-/* --- refusals --- */
-
-static void add_repr(struct buf *b, struct str s)
-{
-    char quote = str_find_char(s, '\'') >= 0 && str_find_char(s, '"') < 0 ? '"' : '\'';
-
-    buf_add_char(b, quote);
-    for (size_t i = 0; i < s.len; i++) {
-        unsigned char c = (unsigned char)s.p[i];
-        if (c == '\\' || c == (unsigned char)quote)
-            buf_addf(b, "\\%c", c);
-        else if (c == '\n' || c == '\r' || c == '\t')
-            buf_addf(b, "\\%c", c == '\n' ? 'n' : c == '\r' ? 'r' : 't');
-        else if (c < 0x20 || c == 0x7f)
-            buf_addf(b, "\\x%02x", c);
-        else
-            buf_add_char(b, (char)c);
-    }
-    buf_add_char(b, quote);
-}
-
-static fallible put_errors(struct http_req *req, struct jw *w, const void *errors)
+static fallible put_problem(struct http_req *req, struct jw *w, const void *problem)
 {
     (void)req;
-    JW_OBJECT(w, NULL) {
-        jw_cstr(w, "detail", "Invalid request parameters");
-        jw_str(w, "errors", buf_str(errors));
-    }
+    wire_put_problems(w, problem, 1);
     return NULL;
 }
 
-void transfer_reply_missing(struct http_req *req, const char *place, const char *field)
+void transfer_reply_problem(struct http_req *req, struct wire_problem problem)
 {
-    own_done(buf) b;
-
-    buf_init(&b, 4096);
-    buf_addf(&b,
-             "[{'type': 'missing', 'loc': ('%s', '%s'), 'msg': 'Field required', 'input': None}]",
-             place, field);
-    http_reply_with(req, 422, put_errors, &b);
-}
-
-void transfer_reply_bad_bool(struct http_req *req, const char *field, struct str value)
-{
-    own_done(buf) b;
-
-    buf_init(&b, 16u << 10);
-    buf_addf(&b,
-             "[{'type': 'bool_parsing', 'loc': ('query', '%s'), 'msg': 'Input should be a valid "
-             "boolean, unable to interpret input', 'input': ",
-             field);
-    add_repr(&b, str_first(value, 1000));
-    buf_add_cstr(&b, "}]");
-    http_reply_with(req, 422, put_errors, &b);
-}
-
-bool transfer_parse_bool(struct str s, bool *ret_value)
-{
-    static const char *const words[2][6] = {{"0", "off", "f", "false", "n", "no"},
-                                            {"1", "on", "t", "true", "y", "yes"}};
-
-    for (int v = 0; v < 2; v++)
-        for (size_t i = 0; i < ARRAY_LEN(words[v]); i++)
-            if (str_eq_nocase(s, str_of(words[v][i]))) {
-                *ret_value = v;
-                return true;
-            }
-    return false;
+    http_reply_with(req, 422, put_problem, &problem);
 }

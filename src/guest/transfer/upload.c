@@ -15,6 +15,7 @@
 #include "guest/stale/stale.h"
 #include "guest/transfer/inner.h"
 #include "guest/zip/place.h"
+#include "wire/api.h"
 
 struct incoming {
     struct http_req *req;
@@ -72,11 +73,9 @@ static void upload_finish(struct incoming *in, struct err *e)
     buf_init(&body, 64u << 10);
     jw_init(&w, &body, JW_WEB);
     if (!e) {
-        JW_OBJECT(&w, NULL) {
-            jw_str(&w, "filename", in->file->name);
-            jw_str(&w, "destination", in->destination);
-            jw_bool(&w, "recursive", in->recursive);
-        }
+        wire_put_upload(&w, &(struct wire_upload){.filename = in->file->name,
+                                                  .destination = in->destination,
+                                                  .recursive = in->recursive});
         e = buf_check(&body);
     }
     clean_up(in);
@@ -190,7 +189,7 @@ static fallible on_form_end(struct incoming *in)
     if (!in->file) {
         clean_up(in);
         in->req->on_gone = NULL;
-        transfer_reply_missing(in->req, "body", "file");
+        transfer_reply_problem(in->req, wire_problem_missing("body", "file", NULL));
         return NULL;
     }
     if (in->recursive && !str_ends(in->file->name, STR(".zip")))
@@ -244,9 +243,10 @@ static bool read_query(struct http_req *req, struct incoming *in)
     in->destination = http_req_query(req, "destination");
     if (!in->destination.p)
         in->destination = STR("/");
-    transfer_parse_bool(http_req_query(req, "exact"), &in->exact);
-    if (recursive.p && !transfer_parse_bool(recursive, &in->recursive)) {
-        transfer_reply_bad_bool(req, "recursive", recursive);
+    wire_parse_bool(http_req_query(req, "exact"), &in->exact);
+    if (recursive.p && !wire_parse_bool(recursive, &in->recursive)) {
+        const struct json sent = {.type = JSON_STR, .s = str_first(recursive, 1000)};
+        transfer_reply_problem(req, wire_problem_not_bool("query", "recursive", &sent));
         return false;
     }
     return true;
@@ -271,7 +271,7 @@ fallible transfer_upload_file(struct http_req *req)
     if (!str_starts(in->destination, STR("/")))
         return err_new(ERR_INVALID, "Destination must be an absolute path");
     if (!type.p || !str_eq_nocase(str_first(type, 10), STR("multipart/"))) {
-        transfer_reply_missing(req, "body", "file");
+        transfer_reply_problem(req, wire_problem_missing("body", "file", NULL));
         return NULL;
     }
     struct err *e = make_staging(in);

@@ -11,6 +11,7 @@
 #include "guest/exec/inner.h"
 #include "guest/shell/shell_text.h"
 #include "guest/tool/tool.h"
+#include "wire/api.h"
 
 EMBED(git, "src/guest/exec/actions/run/git.sh");
 
@@ -99,10 +100,7 @@ static void put_changes(struct buf *out, const struct change *list, size_t count
             buf_init(&path, GIT_PRINT_BYTES);
             buf_add(&path, list[i].prefix);
             buf_add(&path, list[i].path);
-            JW_OBJECT(&w, NULL) {
-                jw_str(&w, "status", list[i].status);
-                jw_str(&w, "path", buf_str(&path));
-            }
+            wire_put_git_change(&w, list[i].status, buf_str(&path));
         }
     }
 }
@@ -200,10 +198,7 @@ bool git_print_diff(struct arena *a, struct str texts, struct str *ret_printed)
         return false;
     add_lines(&lines, modified);
     jw_init(&w, &out, JW_PYTHON);
-    JW_OBJECT(&w, NULL) {
-        jw_str(&w, "modified", lines.len ? buf_str(&lines) : STR(""));
-        jw_str(&w, "original", shell_text_strip(original));
-    }
+    wire_put_git_diff(&w, lines.len ? buf_str(&lines) : STR(""), shell_text_strip(original));
     *ret_printed = arena_copy(a, buf_str(&out));
     return !buf_failed(&out) && !a->failed;
 }

@@ -4,6 +4,7 @@
 
 #include "guest/exec/act.h"
 #include "guest/exec/parts/mcp/face.h"
+#include "wire/mcp.h"
 #include "wire/rpc.h"
 
 #define CONTENT_BYTES (64u << 20)
@@ -31,63 +32,8 @@ static void observe_error(struct tool_act *t, struct str why)
 
     buf_init(&out, CONTENT_BYTES);
     jw_init(&w, &out, JW_PYTHON);
-    JW_OBJECT(&w, NULL) {
-        jw_bool(&w, "isError", true);
-        jw_str(&w, "error", why);
-        JW_ARRAY(&w, "content") {
-        }
-    }
+    wire_put_mcp_client_error(&w, why);
     act_observe(t, &out);
-}
-
-/* Members under the names of the client's classes, in their order; those it does not know last. */
-static void put_members(struct jw *w, const struct json *o, const char *names)
-{
-    static const struct json nothing = {.type = JSON_NULL};
-
-    for (struct str rest = str_of(names), name; rest.len;) {
-        str_cut(&rest, ' ', &name);
-        const struct json *v = json_get(o, name);
-        jw_key(w, str_from(name, name.p[0] == '_'));
-        jw_value(w, NULL, v ? v : &nothing);
-    }
-    for (const struct json *v = o->first; v; v = v->next) {
-        if (str_fits(v->key, names, str_eq))
-            continue;
-        jw_key(w, v->key);
-        jw_value(w, NULL, v);
-    }
-}
-
-static void put_block(struct jw *w, const struct json *block)
-{
-    struct str type = json_get_str(block, "type", STR(""));
-    const char *names = "type";
-
-    if (str_eq(type, STR("text")))
-        names = "type text annotations _meta";
-    else if (str_fits(type, "image audio", str_eq))
-        names = "type data mimeType annotations _meta";
-    JW_OBJECT(w, NULL)
-        put_members(w, block, names);
-}
-
-static void put_result(struct jw *w, const struct json *r)
-{
-    const struct json *content = json_get(r, STR("content")), *meta = json_get(r, STR("_meta"));
-    const struct json *structured = json_get(r, STR("structuredContent"));
-    static const struct json nothing = {.type = JSON_NULL};
-
-    JW_OBJECT(w, NULL) {
-        jw_value(w, "meta", meta ? meta : &nothing);
-        JW_ARRAY(w, "content")
-            for (const struct json *b = content && content->type == JSON_ARRAY ? content->first
-                                                                               : NULL;
-                 b; b = b->next)
-                put_block(w, b);
-        jw_value(w, "structuredContent", structured ? structured : &nothing);
-        jw_bool(w, "isError", json_get_bool(r, "isError", false));
-    }
 }
 
 static void on_done(struct mcp_call *c, const struct rpc *answer, const struct err *why)
@@ -103,7 +49,7 @@ static void on_done(struct mcp_call *c, const struct rpc *answer, const struct e
         return;
     }
     jw_init(&w, &out, JW_PYTHON);
-    put_result(&w, answer->result);
+    wire_put_mcp_client_result(&w, answer->result);
     act_observe(t, &out);
 }
 

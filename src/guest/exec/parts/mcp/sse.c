@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "guest/exec/parts/mcp/face.h"
 #include "net/server.h"
+#include "wire/mcp.h"
 #include "wire/rpc.h"
 
 #define SESSIONS_MAX  64
@@ -161,16 +162,14 @@ static void sse_initialize(struct session *s, const struct rpc *m)
     struct str asked = json_get_str(m->params, "protocolVersion", STR(""));
     const char *version = versions[0];
     own_done(buf) text;
+    struct jw w;
 
     for (size_t i = 0; i < ARRAY_LEN(versions); i++)
         if (str_eq(asked, str_of(versions[i])))
             version = versions[i];
     buf_init(&text, 1024);
-    buf_addf(&text,
-             "{\"protocolVersion\":\"%s\",\"capabilities\":{\"tools\":{\"listChanged\":true},"
-             "\"logging\":{}},\"serverInfo\":{\"name\":\"croft\",\"version\":\"" CROFT_VERSION
-             "\"}}",
-             version);
+    jw_init(&w, &text, JW_WEB);
+    wire_put_mcp_initialized(&w, version);
     send_answer(s, RPC_RESULT, m->id, buf_str(&text));
 }
 
@@ -182,14 +181,7 @@ static void send_failure(struct session *s, const struct json *id, const struct 
 
     buf_init(&text, 64u << 10);
     jw_init(&w, &text, JW_WEB);
-    JW_OBJECT(&w, NULL) {
-        JW_ARRAY(&w, "content")
-            JW_OBJECT(&w, NULL) {
-                jw_cstr(&w, "type", "text");
-                jw_cstr(&w, "text", err_text(why));
-            }
-        jw_bool(&w, "isError", true);
-    }
+    wire_put_mcp_failure(&w, str_of(err_text(why)));
     send_answer(s, RPC_RESULT, id, buf_str(&text));
 }
 
