@@ -2,8 +2,9 @@
 /* event.h — one record of a conversation's history, and where producers send it.
  *
  * A producer appends to a sink and is told later, in order, when its record is safe. What need not
- * be kept, such as a token of an answer, it sends live: to those who listen now. It does not know
- * whether the sink is a file beside it (event/log.h) or a host behind a control channel. */
+ * be kept, such as a token of an answer, it sends live, to the subscribers of the moment. It does
+ * not know whether the sink is a file beside it (event/log.h) or a host behind a control channel.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -52,8 +53,8 @@ struct event_sink {
     const struct event_sink_ops *ops;
 };
 
-/* Copies the record. a->done must be set; a may be NULL if nobody waits. An error returned here
- * means nothing was appended and done will not be called: ERR_INVALID, ERR_TOO_LARGE, ERR_BUSY
+/* Copies the record. a->done must be set; a may be NULL: then no callback comes. An error returned
+ * here means nothing was appended and done will not be called: ERR_INVALID, ERR_TOO_LARGE, ERR_BUSY
  * (too much is waiting for the disk: try again after the next done), ERR_IO (the sink failed for
  * good), ERR_CLOSED. */
 static inline fallible event_append(struct event_sink *sink, const struct event_record *r,
@@ -78,7 +79,7 @@ static inline void event_append_cancel(struct event_append *a)
         list_del(&a->link);
 }
 
-/* Sizes and kind of a record somebody sent; what every sink checks first. */
+/* Sizes and kind; every sink checks them first. */
 fallible event_record_check(const struct event_record *r, size_t limit_bytes);
 
 /* --- choosing --- */

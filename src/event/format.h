@@ -7,8 +7,8 @@
  * index  header: magic[8] version u32 entry u32 zero[16], the hash in the log's header
  *        entry:  offset u64, first 8 bytes of the record's hash
  *
- * The marker is random per log and never leaves the host: a payload cannot imitate a record for
- * whoever looks for one behind damage. synced is the last id known to be on disk when the record
+ * The marker is random per log and never leaves the host: a payload cannot imitate a record to
+ * a search behind damage. synced is the last id known to be on disk when the record
  * was written, which tells one unfinished commit from damage to acknowledged records. */
 #pragma once
 

@@ -2,7 +2,7 @@
 /* log.h — the append-only file of one conversation: group commit, pages, live subscribers.
  *
  * Acknowledged means on disk. Every record carries the SHA-256 of the one before it: damage is
- * always seen, and rewritten history by whoever kept an earlier head (the hashes have no key). One
+ * always seen, and rewritten history with the help of an earlier head (the hashes have no key). One
  * process has a log open at a time. The index NAME.idx beside it makes opening and the newest page
  * cheap, and is rebuilt when it is wrong. */
 #pragma once
@@ -52,7 +52,7 @@ struct event_sink *event_log_sink(struct event_log *log); /* lives as long as th
 
 /* As event_append on its sink; a->seq is the id right away. If a commit fails, everything appended
  * by then fails with it, in order, and ids go on after the last durable one. A failed write (full
- * disk) leaves the log usable; after a failed fdatasync nobody knows what the disk holds, so every
+ * disk) leaves the log usable; after a failed fdatasync it is unknown what the disk holds, so every
  * append gets ERR_IO until the log is opened again. Reading goes on in both cases. */
 fallible event_log_append(struct event_log *log, const struct event_record *r,
                           struct event_append *a);
@@ -117,8 +117,8 @@ struct event_sub {
 };
 #define EVENT_QUEUE_RECORDS 4096
 #define EVENT_QUEUE_BYTES   (64u << 20)
-/* Live records that may wait in a log, together; then the oldest is dropped for whoever has not
- * taken it. They are in memory as long as somebody has not. */
+/* Live records that may wait in a log, together. One more drops the oldest for all subscribers that
+ * have not taken it. They are in memory until all have. */
 #define EVENT_LIVE_RECORDS 4096
 #define EVENT_LIVE_BYTES   (1u << 20)
 

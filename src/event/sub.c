@@ -7,7 +7,7 @@
 #include "event/log.h"
 
 #define PIECE_BYTES (64u << 10)
-#define TURN_BYTES  (256u << 10) /* read per subscriber and turn, so that nobody starves */
+#define TURN_BYTES  (256u << 10) /* read per subscriber and turn, so that none starves */
 
 static void on_pump(struct loop_later *l);
 
@@ -130,7 +130,7 @@ static void on_pump(struct loop_later *l)
     struct err *e = pump_turn(s, &gone);
 
     if (gone) {
-        err_free(e); /* nobody is left to hear it */
+        err_free(e); /* it was stopped: none is left to hear it */
         return;
     }
     if (e) {

@@ -18,7 +18,7 @@ struct check {
     uint64_t size;
     int log, index;
     uint64_t acked; /* entries of the index, EVENT_COUNT_UNKNOWN without */
-    void (*fn)(void *arg, const struct event_record *r); /* NULL: nobody is told */
+    void (*fn)(void *arg, const struct event_record *r); /* may be NULL */
     void *arg;
     struct event_entry entries[ENTRIES_AT_ONCE];
     uint64_t loaded_from, loaded; /* ids in entries */

@@ -186,7 +186,7 @@ static fallible find_free(const struct account_place *place, uid_t first, uid_t 
                    first, TRIES - 1);
 }
 
-/* By any line that begins so, one that is broken too. Without a passwd nobody can be told apart. */
+/* By any line that begins so, one that is broken too. Without a passwd there is no telling. */
 static fallible is_taken(int dir, const char *name, bool *ret)
 {
     own_done(buf) text = {0};
@@ -215,13 +215,13 @@ static fallible account_make_user(const struct account_place *place, struct pass
     struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
     if (fd < 0 || fcntl(fd, F_SETLK, &all) < 0)
-        return err_sys("lock '%s/.pwd.lock', which who changes users holds", place->etc);
+        return err_sys("lock '%s/.pwd.lock', which programs that change users hold", place->etc);
     if (own) {
         bool taken;
         TRY(is_taken(dir, "openhands", &taken));
         snprintf(u->name, sizeof u->name, taken ? "u%u" : "openhands", u->uid);
         TRY(is_taken(dir, u->name, &taken));
-        if (taken) /* a rule for that name would be somebody else's */
+        if (taken) /* a rule for that name would be another user's */
             return err_new(ERR_CONFLICT, "'%s' is another user", u->name);
     } else {
         TRY(find_free(place, u->uid, &u->uid));

@@ -13,13 +13,12 @@ struct account_place {
     const char *homes; /* "/home" */
 };
 
-/* With that number, or the next one nobody has. In the root group and, where that exists, in sudo,
+/* With that number, or the next free one. In the root group and, where that exists, in sudo,
  * which then needs no password. The line in passwd comes last: after a crash half-way the next
  * start does it all again. */
 fallible account_make(const struct account_place *place, struct str name, uid_t uid,
                       struct passwd_user *ret_user);
-/* For a number that has no line, whose home is made: in the files of which all but passwd may be
- * missing, by the name "openhands", or "u" and the number where that is somebody's. It may sudo by
- * a rule of its own, so its groups stay those that were asked for. On failure u->name may be set.
- */
+/* Gives a number without a line in passwd an account; its home is there. Its name is "openhands",
+ * or "u" and the number where that name is taken. A rule of its own lets it sudo, so its groups
+ * stay those asked for. Only passwd must exist. On failure u->name may be set. */
 fallible account_of_number(const struct account_place *place, struct passwd_user *u);

@@ -135,7 +135,7 @@ static fallible copy_one(int from, int to, const char *name, uid_t uid, gid_t gi
             return err_sys("open '%s'", name);
         TRY(copy_below(a, b, uid, gid, depth + 1));
     } else {
-        return NULL; /* nobody wants a copy of a device */
+        return NULL; /* devices are not copied */
     }
     if (fchownat(to, name, uid, gid, AT_SYMLINK_NOFOLLOW) < 0)
         return err_sys("chown '%s'", name);

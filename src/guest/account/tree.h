@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tree.h — directories as a whole: given to somebody, copied. Never through a link. */
+/* tree.h — directories as a whole: given to a user, copied. Never through a link. */
 #pragma once
 
 #include <sys/types.h>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* live.h — output as it is written, for whoever watches: the last of it is kept, each reader goes
- * at its own pace.
+/* live.h — output as it is written: the last of it is kept, and readers take it at their own pace.
  *
- * Bytes are counted from the first ever written. A reader has no queue of its own: it reads what is
- * kept, and one that falls behind that is told so and dropped. Nobody slows the writer. */
+ * Bytes are counted from the first ever written. A reader has no queue of its own. One that wants
+ * bytes that are no longer kept is told so and dropped; the writer never waits. */
 #pragma once
 
 #include <stdbool.h>

@@ -14,7 +14,7 @@
 
 #define EVENT_BYTES (16u << 10)       /* of output in one event */
 #define CODED_BYTES (8 * EVENT_BYTES) /* as JSON a byte takes up to six */
-#define BEAT_MS     15000             /* a comment, so that nobody takes the silence for death */
+#define BEAT_MS     15000             /* a comment: silence would look like a dead server */
 
 struct watch { /* in the arena of its request */
     struct live_reader reader;
@@ -162,7 +162,7 @@ fallible live_sse(struct live *l, struct loop *loop, struct http_req *req)
     TRY(live_attach(l, &w->reader));
     req->user = w;
     req->on_drain = on_drain;
-    req->on_gone = req->on_hangup = live_sse_gone; /* whoever watches has nothing more to say */
+    req->on_gone = req->on_hangup = live_sse_gone; /* a reader sends no more */
     http_reply_header(req, STR("cache-control"), STR("no-store"));
     http_reply_begin(req, 200, STR("text/event-stream"), HTTP_LENGTH_UNKNOWN);
     if (from < w->reader.at) {

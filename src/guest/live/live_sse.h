@@ -18,4 +18,5 @@ struct loop;
 /* Answers req, now and for as long as the peer stays. Begins at Last-Event-ID, or ?after=, or with
  * the oldest byte kept. */
 fallible live_sse(struct live *l, struct loop *loop, struct http_req *req);
-void live_sse_gone(struct http_req *req); /* its on_gone and on_hangup, for who has his own */
+void live_sse_gone(
+    struct http_req *req); /* its on_gone and on_hangup, for a handler with its own */

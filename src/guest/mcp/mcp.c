@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* mcp.c — the servers as one: which run, whose tool a name is, and calls on their way. */
+/* mcp.c — the servers as one: which run, which has a tool of a name, and the calls under way. */
 #include "guest/mcp/mcp.h"
 
 #include <stdio.h>
@@ -174,7 +174,7 @@ void mcp_put_tools(const struct mcp *m, struct jw *w)
                     put_tool(w, s, t);
 }
 
-/* What name is to this server, .p NULL when it is nobody's business here. */
+/* The name of a tool as its server has it; .p NULL: not a tool of this server. */
 static struct str own_name(const struct mcp_server *s, struct str name)
 {
     struct str prefix = s->config.name;

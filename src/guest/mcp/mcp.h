@@ -32,7 +32,7 @@ struct mcp_config { /* all is borrowed for the life of the set */
     const struct proc_user *user;
     struct spawner *spawner;
     void (*on_change)(void *owner); /* a server is ready, has failed, or has other tools */
-    void (*on_note)(void *owner, const struct rpc *note); /* what a server says to everybody */
+    void (*on_note)(void *owner, const struct rpc *note); /* a note of a server to all clients */
     void *owner;
 };
 
@@ -48,7 +48,7 @@ void mcp_put_errors(const struct mcp *m, struct buf *out);
 void mcp_put_states(const struct mcp *m, struct jw *w); /* an array */
 void mcp_put_tools(const struct mcp *m, struct jw *w);  /* {"tools":[…]} */
 
-struct mcp_call { /* embedded in its owner, who may free it in done */
+struct mcp_call { /* embedded in its owner, which may free it in done */
     /* answer: RPC_RESULT or RPC_ERROR; NULL: why there is none */
     void (*done)(struct mcp_call *c, const struct rpc *answer, const struct err *why);
     void (*progress)(struct mcp_call *c, const struct json *params); /* may be NULL */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* server.c — one server: its process, the handshake, its tools, and answers to whom they belong.
- * One message is one line; what it writes to standard error is kept for the story of its death. */
+/* server.c — one server: its process, the handshake, its tools, and the calls it answers. One
+ * message is one line. What it writes to standard error becomes the reason of its failure. */
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -288,7 +288,7 @@ static void on_line(struct mcp_server *s, struct str line)
     own(err) e = rpc_parse(&a, line, &m);
     if (e && err_code(e) != ERR_INVALID && err_code(e) != ERR_UNPROCESSABLE)
         server_fail(
-            s, err_wrap(take(&e), "read what it sent")); /* whose answer it was is lost with it */
+            s, err_wrap(take(&e), "read what it sent")); /* the call it answered is lost with it */
     else if (e)
         log_warn("not a message of a tool server", KV("line", str_first(line, 200)), KV_ERR(e));
     else if (m.kind == RPC_REQUEST)

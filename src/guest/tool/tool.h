@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* tool.h — a program run once, to its end: its input given, its output gathered, its time limited.
  *
- * It ends with everything it started, whoever still holds its pipe. */
+ * At its end everything it started is killed, whatever still holds its pipe. */
 #pragma once
 
 #include <stdbool.h>
