@@ -9,7 +9,11 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "host/runtime/hooks.h"
 #include "host/runtime/inner.h"
+#include "host/runtime/row.h"
+#include "host/runtime/snapshots.h"
+#include "host/runtime/start.h"
 
 #define UNKNOWN_MOST 8    /* ended at a time */
 #define FAR_MS       2000 /* that another machine is waited for before anybody is answered */
@@ -223,175 +227,116 @@ static void open_port(struct runtime *r)
 static void is_gone(struct runtime *r, const char *why)
 {
     r->manager->counters.lost++;
-    proxy_remove(r->manager->config.proxy, &r->target);
     runtime_set_detail(r, "%s", why);
-    runtime_move(r, RUNTIME_STOPPED);
-    row_update(r, NULL);
-}
-
-static void on_gone_removed(void *arg, struct sbx *s, const struct err *e)
-{
-    struct runtime *r = arg;
-
-    (void)s;
-    (void)e; /* there is nothing of it */
-    r->sbx = NULL;
-    r->op = RUNTIME_NO_OP;
-    queue_leave(r->manager);
-    adopted_one(r->manager);
-    runtime_next(r);
-}
-
-static void adopt_settle(struct runtime *r, enum runtime_status status, enum proxy_state state)
-{
-    r->status.now = status; /* as it is, not as it was left */
-    r->manager->counters.adopted++;
-    open_port(r);
-    bool reachable = status == RUNTIME_RUNNING || runtime_is_far(r); /* else when it is resumed */
-    own(err) e = reachable ? runtime_set_addresses(r) : NULL;
-    if (e)
-        log_error("a runtime cannot be reached", KV("id", r->id), KV_ERR(e));
-    proxy_set_state(r->manager->config.proxy, &r->target, state);
-    idle_watch(r);
-    if (r->published && !runtime_is_far(r))
-        probe_start(r);
+    runtime_enter(r, RUNTIME_STOPPED, r->detail);
 }
 
 static void begin_unborn(struct runtime *r)
 {
     open_port(r);
-    runtime_begin_from_row(r);
+    start_from_row(r);
 }
 
 /* The machine that has it does not answer: it may well live. A resume looks for it again. */
 static void is_out_of_reach(struct runtime *r, const struct err *e)
 {
-    queue_leave(r->manager);
-    r->op = RUNTIME_NO_OP;
     r->lived = true; /* it is not forgotten as one that never ran */
-    runtime_drop_spec(r);
     open_port(r);
     runtime_set_detail(r, "%s", err_text(e));
-    if (r->status.now != RUNTIME_ERROR)
-        runtime_move(r, RUNTIME_ERROR);
-    row_update(r, NULL);
-    proxy_set_state(r->manager->config.proxy, &r->target, PROXY_PAUSED);
-    adopted_one(r->manager);
-    runtime_next(r);
+    runtime_enter(r, RUNTIME_ERROR, r->detail);
 }
 
 /* Told as started, and ended before anybody noted that it ran: of a claim pid 1 is told behind the
  * answer, so that whoever killed its launcher in between took it along. */
-static bool is_unborn(const struct runtime *r, const struct sbx *s)
+static bool is_unborn(const struct runtime *r)
 {
-    return s->state.now == SBX_WARM ||
-           (s->state.now == SBX_STOPPED && r->status.now == RUNTIME_STARTING &&
-            r->spec->sbx.face != SBX_FACE_COMMAND);
+    enum sbx_state now = r->sbx->state.now;
+
+    return now == SBX_WARM || (now == SBX_STOPPED && r->status.now == RUNTIME_STARTING &&
+                               r->op.spec->sbx.face != SBX_FACE_COMMAND);
 }
 
-/* Known by its name from now on, and paused to who asks: it may not be answered for long. */
-static void adopt_look_for(struct runtime *r)
+static void lives_on(struct runtime *r, enum runtime_status status)
 {
-    r->looked_for = true;
+    bool reachable = status == RUNTIME_RUNNING || runtime_is_far(r); /* else when it is resumed */
+
+    r->manager->counters.adopted++;
     open_port(r);
-    proxy_set_state(r->manager->config.proxy, &r->target, PROXY_PAUSED);
+    own(err) e = reachable ? runtime_set_addresses(r) : NULL;
+    if (e)
+        log_error("a runtime cannot be reached", KV("id", r->id), KV_ERR(e));
+    runtime_enter(r, status, NULL);
+    if (r->published && !runtime_is_far(r))
+        probe_start(r);
 }
 
-static void take_over(struct runtime *r, struct sbx *s, const struct err *e)
+static void has_ended(struct runtime *r)
 {
-    if (e && r->manager->config.driver->lost)
-        return; /* it lives on, and its row stays as it is, for the next server */
-    if (e && r->status.now == RUNTIME_STARTING) { /* acknowledged, never begun */
-        queue_leave(r->manager);
-        begin_unborn(r);
-        adopted_one(r->manager);
+    open_port(r);
+    if (r->status.now == RUNTIME_ERROR || r->status.now == RUNTIME_PAUSED) {
+        runtime_enter(r, r->status.now, NULL);
         return;
     }
+    runtime_set_detail(r, "it ended while no server was there");
+    runtime_enter(r, RUNTIME_ERROR, r->detail);
+}
+
+bool adopt_answered(struct runtime *r, const struct err *e)
+{
+    if (e && r->manager->config.driver->lost)
+        return false; /* it lives on, and its row stays as it is, for the next server */
+    if (e && r->status.now == RUNTIME_STARTING)
+        return true; /* acknowledged, never begun */
     if (e && runtime_is_far(r) && err_code(e) != ERR_NOT_FOUND) {
         is_out_of_reach(r, e);
-        return;
+        return true;
     }
     if (e) { /* no process, no files */
         is_gone(r, "its sandbox was gone when the server started");
-        struct err *why = sbx_remove(s, on_gone_removed, r);
-        if (why)
-            on_gone_removed(r, s, why);
-        err_free(why);
-        return;
+        return true;
     }
-    queue_leave(r->manager);
-    r->op = RUNTIME_NO_OP;
-    r->lived = !is_unborn(r, s); /* as far as anybody knows */
-    if (!r->lived) {             /* acknowledged, and not bound */
-        open_port(r);
-        r->status.now = RUNTIME_STARTING;
-        r->warm = s->state.now == SBX_WARM;
-        runtime_begin_from_row(r);
-        adopted_one(r->manager);
-        runtime_next(r);
-        return;
-    }
-    runtime_drop_spec(r);
-    switch (s->state.now) {
-    case SBX_RUNNING:
-        adopt_settle(r, RUNTIME_RUNNING, PROXY_OPEN);
-        break;
-    case SBX_PAUSED:
-        adopt_settle(r, RUNTIME_PAUSED, PROXY_PAUSED);
-        break;
-    default:
-        open_port(r);
-        if (r->status.now != RUNTIME_ERROR && r->status.now != RUNTIME_PAUSED) {
-            runtime_set_detail(r, "it ended while no server was there");
-            runtime_move(r, RUNTIME_ERROR);
-            row_update(r, NULL);
-        }
-        proxy_set_state(r->manager->config.proxy, &r->target,
-                        r->status.now == RUNTIME_ERROR ? PROXY_FAILED : PROXY_PAUSED);
-        idle_watch(r);
-    }
-    adopted_one(r->manager);
-    runtime_next(r);
+    r->lived = !is_unborn(r); /* as far as anybody knows */
+    if (!r->lived) {          /* acknowledged, and not bound */
+        r->start.warm = r->sbx->state.now == SBX_WARM;
+        runtime_enter(r, RUNTIME_STARTING, NULL);
+    } else if (r->sbx->state.now == SBX_RUNNING)
+        lives_on(r, RUNTIME_RUNNING);
+    else if (r->sbx->state.now == SBX_PAUSED)
+        lives_on(r, RUNTIME_PAUSED);
+    else
+        has_ended(r);
+    return true;
 }
 
-static void on_adopted(void *arg, struct sbx *s, const struct err *e)
+void adopt_end(struct runtime *r)
 {
-    struct runtime *r = arg;
-    bool late = r->looked_for && r->manager->ending; /* an end that passed it by */
+    struct manager *m = r->manager;
+    bool end = m->ending && runtime_is_far(r); /* the manager's end passed it by */
 
-    r->looked_for = false;
-    take_over(r, s, e);
-    if (late)
+    if (r->status.now == RUNTIME_STARTING) {
+        begin_unborn(r);
+    } else {
+        runtime_drop_spec(r);
+        operation_finish(r);
+        runtime_clear(r); /* of one that is gone */
+    }
+    adopted_one(m);
+    if (end)
         manager_end_one(r);
 }
 
-static void pass_adopt(struct runtime *r)
+fallible adopt_make_spec(struct runtime *r, struct arena *a, const struct json *record,
+                         struct wire_start *ret_start)
 {
-    struct err *e = sbx_adopt(r->sbx, on_adopted, r);
+    char image[SPEC_IMAGE];
 
-    if (!e)
-        return;
-    on_adopted(r, r->sbx, e);
-    err_free(e);
-}
-
-fallible runtime_make_spec(struct runtime *r, struct arena *a, const struct json *record,
-                           struct wire_start *ret_start)
-{
-    struct wire_start start;
-    char image[START_IMAGE];
-
-    TRY(runtime_read_spec(r, a, &start));
+    TRY(runtime_read_spec(r, a, ret_start));
     if (record) {
-        start.image_config = json_get(record, STR("config"));
-        start.no_bash = json_get_bool(record, "no_bash", false);
+        ret_start->image_config = json_get(record, STR("config"));
+        ret_start->no_bash = json_get_bool(record, "no_bash", false);
     }
-    TRY(start_known_image(r->manager, start.image, image));
-    r->spec = mem_new(sizeof *r->spec);
-    TRY(spec_make(r, &start, image, r->spec));
-    r->published = r->spec->sbx.face == SBX_FACE_COMMAND ? r->spec->sbx.port : 0;
-    *ret_start = start;
-    return NULL;
+    TRY(spec_image(r->manager, ret_start->image, image));
+    return start_make_spec(r, ret_start, image);
 }
 
 /* The sandbox as it was asked for: should it end, it can be started again. */
@@ -401,7 +346,7 @@ static fallible make_sandbox(struct runtime *r)
     struct wire_start start;
 
     arena_init(&a, 16u << 20);
-    TRY(runtime_make_spec(r, &a, NULL, &start));
+    TRY(adopt_make_spec(r, &a, NULL, &start));
     if (r->status.now != RUNTIME_STARTING)
         start.from = (struct str){0}; /* it has files of its own */
     struct err *e = start_new_sandbox(r, &start);
@@ -410,7 +355,7 @@ static fallible make_sandbox(struct runtime *r)
     /* A directory it has mounted is not granted any more: that is no reason to end it. */
     log_warn("a sandbox can be taken over, and not started again", KV("id", r->id), KV_ERR(e));
     err_free(e);
-    r->spec->sbx.mount_count = 0;
+    r->op.spec->sbx.mount_count = 0;
     return start_new_sandbox(r, &start);
 }
 
@@ -455,10 +400,9 @@ static void adopt_one(struct runtime *r)
         return;
     }
     if (there) {
-        r->op = RUNTIME_START;
-        if (runtime_is_far(r))
-            adopt_look_for(r);
-        queue_wait(r, true, pass_adopt);
+        if (runtime_is_far(r)) /* known by its name from now on: it may not be answered for long */
+            open_port(r);
+        operation_begin(r, RUNTIME_ADOPT);
         return;
     }
     begin_unborn(r);

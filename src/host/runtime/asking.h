@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "host/runtime/api.h"
+#include "host/runtime/manager.h"
 #include "host/runtime/runtime.h"
 #include "net/server.h"
 
@@ -23,4 +24,4 @@ static inline struct runtime_api *api_of(struct http_req *req)
 
 /* ask.done answers with what put puts, or with the error. */
 fallible asking_new(struct http_req *req, http_put *put, struct asking **ret_asking);
-fallible asking_start(struct asking *a); /* of a->start, for a->key */
+fallible asking_start(struct asking *a); /* start.c: of a->start, for a->key */

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "host/build/build.h"
 #include "host/runtime/inner.h"
+#include "host/runtime/start.h"
 
 #define SPEC_BYTES (16u << 20)
 
@@ -37,7 +38,7 @@ void await_free_all(struct manager *m)
 
 void await_drop(struct runtime *r)
 {
-    struct await *a = take(&r->await);
+    struct await *a = take(&r->start.await);
 
     if (!a)
         return;
@@ -57,7 +58,7 @@ void await_new(struct runtime *r, struct builds *builds)
     list_init(&a->waiter.link);
     list_add(&r->manager->awaits, &a->link);
     r->manager->awaiting++;
-    r->await = a;
+    r->start.await = a;
     if (builds)
         runtime_set_detail(r, "image '%.200s' is being built: it starts when that is done",
                            r->image);
@@ -94,7 +95,7 @@ static fallible make_sandbox(struct runtime *r, struct str record)
 
     arena_init(&a, SPEC_BYTES);
     TRY(json_parse(&a, arena_copy(&a, record), NULL, &tree));
-    TRY(runtime_make_spec(r, &a, tree, &start));
+    TRY(adopt_make_spec(r, &a, tree, &start));
     TRY(start_new_sandbox(r, &start));
     note_config(r, start.image_config);
     return NULL;
@@ -112,13 +113,13 @@ static void await_begin_start(struct runtime *r, struct str record)
         return;
     }
     const char *why =
-        r->await->builds ? "its image had to be built first" : "begun again by a new server";
+        r->start.await->builds ? "its image had to be built first" : "begun again by a new server";
     await_drop(r);
     pool_missed(m, r->image, POOL_NO_POOL);
     r->miss = POOL_NO_POOL;
-    runtime_set_detail(r, "cold: %s%s%s", why, r->spec->note ? "; " : "",
-                       r->spec->note ? r->spec->note : "");
-    runtime_begin_from_row(r);
+    runtime_set_detail(r, "cold: %s%s%s", why, r->op.spec->note ? "; " : "",
+                       r->op.spec->note ? r->op.spec->note : "");
+    start_from_row(r);
 }
 
 /* --- it is not here yet --- */
@@ -183,7 +184,7 @@ static void on_image(void *arg, const char *record, size_t count, const struct e
 
 void await_begin(struct runtime *r)
 {
-    struct await *a = r->await;
+    struct await *a = r->start.await;
     struct err *e;
 
     loop_timer_stop(&a->bound);

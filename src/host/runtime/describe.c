@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* describe.c — a runtime as clients see it. */
+#include "host/runtime/hooks.h"
 #include "host/runtime/inner.h"
 
 #define LAST_WORDS 4096

@@ -3,23 +3,9 @@
  * wanted while it is paused, or does not answer; and where the proxy finds it. */
 #include "base/log.h"
 #include "base/mem.h"
+#include "host/runtime/hooks.h"
 #include "host/runtime/inner.h"
-
-/* Is the operation under way told of its end, and tells? Questions do not look at that, and of
- * others the half that is missing may be the row. */
-static bool is_told(const struct runtime *r, const struct sbx *s)
-{
-    switch (r->op) {
-    case RUNTIME_NO_OP:
-    case RUNTIME_MEASURE:
-    case RUNTIME_LOOK:
-    case RUNTIME_FILES:
-    case RUNTIME_SNAPSHOT:
-        return false;
-    default:
-        return s->op || (r->pending & PENDING_SANDBOX);
-    }
-}
+#include "host/runtime/row.h"
 
 #define ONE_DEATH_NS                                                                               \
     (10 * NS_PER_S) /* a server's connections break before we hear of its sandbox */
@@ -38,11 +24,11 @@ void runtime_on_gone(void *arg, struct sbx *s)
 {
     struct runtime *r = arg;
 
-    if (is_told(r, s))
+    if (operation_tells_end(r))
         return;
     forget_death(r);
     r->manager->counters.gone++;
-    if (!r->op)
+    if (!r->op.kind)
         runtime_set_request(r, (struct str){0});
     struct err *e = err_new(ERR_CLOSED, "%s", s->failure ? s->failure : "it ended");
     runtime_fail(r, e);
@@ -52,7 +38,7 @@ void runtime_on_gone(void *arg, struct sbx *s)
 
 void runtime_measure(struct runtime *r)
 {
-    if (r->status.now == RUNTIME_RUNNING && !r->op && !r->own.op && list_empty(&r->asks))
+    if (r->status.now == RUNTIME_RUNNING && !r->op.kind && !r->own.op && list_empty(&r->asks))
         runtime_ask_own(r, RUNTIME_MEASURE);
 }
 
@@ -70,7 +56,7 @@ void runtime_on_trouble(struct proxy_target *t)
     struct runtime *r = container_of(t, struct runtime, target);
     uint64_t now = loop_now_ns(r->manager->config.loop);
 
-    if (r->status.now != RUNTIME_RUNNING || r->op || now - r->looked_ns < LOOK_NS)
+    if (r->status.now != RUNTIME_RUNNING || r->op.kind || now - r->looked_ns < LOOK_NS)
         return;
     r->looked_ns = now;
     runtime_ask_own(r, RUNTIME_LOOK);

@@ -9,7 +9,9 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "host/runtime/hooks.h"
 #include "host/runtime/inner.h"
+#include "host/runtime/row.h"
 #include "out/client.h"
 #include "wire/shells.h"
 
@@ -22,7 +24,7 @@
 static uint64_t idle_ms(const struct runtime *r)
 {
     uint64_t now = loop_now_ns(r->manager->config.loop);
-    uint64_t last = r->target.last_ns > r->since_ns ? r->target.last_ns : r->since_ns;
+    uint64_t last = r->target.last_ns > r->idle.since_ns ? r->target.last_ns : r->idle.since_ns;
 
     if (r->target.open)
         return 0;
@@ -93,7 +95,7 @@ static void on_idle(struct loop_timer *t);
 
 static void look_again(struct runtime *r, uint64_t after_ms)
 {
-    loop_timer_start(r->manager->config.loop, &r->idle, after_ms, on_idle);
+    loop_timer_start(r->manager->config.loop, &r->idle.timer, after_ms, on_idle);
 }
 
 /* What is begun may fail, and nobody else would try it again. If it does not, its new status sets
@@ -111,13 +113,13 @@ static void idle_act(struct runtime *r)
         return;
     }
     log_info("idle", KV("id", r->id), KV("was", sm_name(&r->status)), KV("then", words[op]));
-    if (!r->idle_tries)
+    if (!r->idle.tries)
         ++*(op == RUNTIME_PAUSE  ? &c->idle_pauses
             : op == RUNTIME_HALT ? &c->idle_stops
                                  : &c->idle_deletes);
-    look_again(r, (uint64_t)AGAIN_MS << r->idle_tries);
-    if (r->idle_tries < AGAIN_MOST)
-        r->idle_tries++;
+    look_again(r, (uint64_t)AGAIN_MS << r->idle.tries);
+    if (r->idle.tries < AGAIN_MOST)
+        r->idle.tries++;
     runtime_ask_own(r, op);
 }
 
@@ -127,22 +129,22 @@ static void on_seen_head(struct http_call *call, const struct http_head *head)
 {
     struct runtime *r = http_call_owner(call);
 
-    r->seen_status = head->status;
+    r->idle.seen_status = head->status;
 }
 
 static void on_seen_body(struct http_call *call, struct str piece)
 {
     struct runtime *r = http_call_owner(call);
 
-    buf_add(r->seen, piece);
+    buf_add(r->idle.seen, piece);
 }
 
 static void forget_seen(struct runtime *r)
 {
-    r->looking = NULL;
-    buf_done(r->seen);
-    free(r->seen);
-    r->seen = NULL;
+    r->idle.looking = NULL;
+    buf_done(r->idle.seen);
+    free(r->idle.seen);
+    r->idle.seen = NULL;
 }
 
 static void say_silent(const struct runtime *r, const struct err *e)
@@ -158,10 +160,11 @@ static fallible seen_running(const struct runtime *r, bool *ret_known, bool *ret
     own_done(arena) a = {0};
 
     *ret_known = *ret_runs = false;
-    if (r->seen_status >= 500)
-        return err_new(ERR_UPSTREAM, "it answered with %d", r->seen_status);
+    if (r->idle.seen_status >= 500)
+        return err_new(ERR_UPSTREAM, "it answered with %d", r->idle.seen_status);
     arena_init(&a, SEEN_BYTES * 4);
-    own(err) e = r->seen_status == 200 ? json_parse(&a, buf_str(r->seen), NULL, &body) : NULL;
+    own(err) e =
+        r->idle.seen_status == 200 ? json_parse(&a, buf_str(r->idle.seen), NULL, &body) : NULL;
     *ret_known = body != NULL;
     *ret_runs = body && wire_anything_runs(body);
     return NULL;
@@ -185,10 +188,10 @@ static void on_seen(struct http_call *call, struct err *e)
     forget_seen(r);
     if (!allowed)
         return;
-    if (runs || r->ran) /* it ended since the last look: its idle time begins now */
-        r->since_ns = loop_now_ns(r->manager->config.loop);
-    r->ran = runs;
-    if (idle_ms(r) < allowed || r->op || (!known && idle_ms(r) < 2 * allowed))
+    if (runs || r->idle.ran) /* it ended since the last look: its idle time begins now */
+        r->idle.since_ns = loop_now_ns(r->manager->config.loop);
+    r->idle.ran = runs;
+    if (idle_ms(r) < allowed || r->op.kind || (!known && idle_ms(r) < 2 * allowed))
         look_again(r, allowed);
     else
         idle_act(r);
@@ -214,26 +217,26 @@ static bool look_inside(struct runtime *r)
 
     if (r->status.now != RUNTIME_RUNNING || !r->manager->config.client)
         return false; /* nothing runs */
-    own(err) e = http_call_start(r->manager->config.client, &spec, &events, r, &r->looking);
+    own(err) e = http_call_start(r->manager->config.client, &spec, &events, r, &r->idle.looking);
     if (e) {
         say_silent(r, e);
         look_again(r, allowed_ms(r));
         return true;
     }
-    r->seen_status = 0;
-    r->seen = mem_new(sizeof *r->seen);
-    buf_init(r->seen, SEEN_BYTES);
+    r->idle.seen_status = 0;
+    r->idle.seen = mem_new(sizeof *r->idle.seen);
+    buf_init(r->idle.seen, SEEN_BYTES);
     return true;
 }
 
 static void on_idle(struct loop_timer *t)
 {
-    struct runtime *r = container_of(t, struct runtime, idle);
+    struct runtime *r = container_of(t, struct runtime, idle.timer);
     uint64_t allowed = allowed_ms(r), idle = idle_ms(r);
 
-    if (!allowed || r->looking)
+    if (!allowed || r->idle.looking)
         return;
-    bool busy = r->op || r->removing || r->hidden || !list_empty(&r->asks);
+    bool busy = r->op.kind || r->hidden || !list_empty(&r->asks);
     if (idle < allowed || busy) {
         look_again(r, idle < allowed ? allowed - idle : 1000);
         return;
@@ -248,10 +251,10 @@ static void on_idle(struct loop_timer *t)
 
 static void on_age(struct loop_timer *t)
 {
-    struct runtime *r = container_of(t, struct runtime, age);
+    struct runtime *r = container_of(t, struct runtime, idle.age);
     bool pauses = can_pause(r);
 
-    if (r->op || r->removing || r->hidden || !list_empty(&r->asks)) {
+    if (r->op.kind || r->hidden || !list_empty(&r->asks)) {
         loop_timer_start(r->manager->config.loop, t, 1000, on_age);
         return;
     }
@@ -269,9 +272,10 @@ static void watch_age(struct runtime *r)
     uint64_t age = now > r->changed_ms ? now - r->changed_ms : 0; /* over restarts of the server */
 
     if (r->status.now == RUNTIME_RUNNING && most && !r->manager->ending)
-        loop_timer_start(r->manager->config.loop, &r->age, age < most ? most - age : 1, on_age);
+        loop_timer_start(r->manager->config.loop, &r->idle.age, age < most ? most - age : 1,
+                         on_age);
     else
-        loop_timer_stop(&r->age);
+        loop_timer_stop(&r->idle.age);
 }
 
 void idle_watch(struct runtime *r)
@@ -279,20 +283,20 @@ void idle_watch(struct runtime *r)
     uint64_t allowed = allowed_ms(r);
 
     watch_age(r);
-    r->since_ns = loop_now_ns(r->manager->config.loop);
-    r->idle_tries = 0;
+    r->idle.since_ns = loop_now_ns(r->manager->config.loop);
+    r->idle.tries = 0;
     if (allowed && !r->manager->ending)
-        loop_timer_start(r->manager->config.loop, &r->idle, allowed, on_idle);
+        loop_timer_start(r->manager->config.loop, &r->idle.timer, allowed, on_idle);
     else
-        loop_timer_stop(&r->idle);
+        loop_timer_stop(&r->idle.timer);
 }
 
 void idle_stop(struct runtime *r)
 {
-    loop_timer_stop(&r->idle);
-    loop_timer_stop(&r->age);
-    if (!r->looking)
+    loop_timer_stop(&r->idle.timer);
+    loop_timer_stop(&r->idle.age);
+    if (!r->idle.looking)
         return;
-    http_call_cancel(r->looking);
+    http_call_cancel(r->idle.looking);
     forget_seen(r);
 }

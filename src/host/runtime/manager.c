@@ -1,27 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /* manager.c — which runtimes there are: by id, by tenant and session. See runtime.h. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/mem.h"
-#include "base/rng.h"
+#include "host/runtime/hooks.h"
 #include "host/runtime/inner.h"
+#include "host/runtime/row.h"
+#include "host/runtime/snapshots.h"
+#include "host/runtime/start.h"
 
 #define STOPPED_MOST 1000 /* stopped runtimes that can still be looked at */
-
-/* The one table of what may follow what. */
-static const struct sm_state states[] = {
-    [RUNTIME_STARTING] = {"starting",
-                          TO(RUNTIME_RUNNING) | TO(RUNTIME_STOPPED) | TO(RUNTIME_ERROR)},
-    [RUNTIME_RUNNING] = {"running", TO(RUNTIME_PAUSED) | TO(RUNTIME_STOPPED) | TO(RUNTIME_ERROR)},
-    [RUNTIME_PAUSED] = {"paused", TO(RUNTIME_STARTING) | TO(RUNTIME_RUNNING) | TO(RUNTIME_STOPPED) |
-                                      TO(RUNTIME_ERROR)},
-    [RUNTIME_STOPPED] = {"stopped", 0},
-    [RUNTIME_ERROR] = {"error", TO(RUNTIME_STARTING) | TO(RUNTIME_STOPPED)},
-};
 
 const char *const runtime_phase_names[RUNTIME_PHASES] = {
     [RUNTIME_PHASE_QUEUE] = "queue",
@@ -111,66 +101,6 @@ struct tenant *tenant_get(struct manager *m, const char *name)
 
 /* --- runtimes --- */
 
-void runtime_make_id(char id[RUNTIME_ID_LEN + 1])
-{
-    uint64_t bits = 0;
-
-    for (unsigned i = 0; i < RUNTIME_ID_LEN; i++, bits /= 26) {
-        if (i % 8 == 0) /* 26^8 is far below 2^64: no letter is likelier than another */
-            bits = rng_u64(rng_system());
-        id[i] = (char)('a' + bits % 26);
-    }
-    id[RUNTIME_ID_LEN] = '\0';
-}
-
-void runtime_set_text(char **to, const char *text)
-{
-    free(*to);
-    *to = text ? mem_dup_cstr(text) : NULL;
-}
-
-void runtime_set_request(struct runtime *r, struct str id)
-{
-    free(r->request);
-    r->request = id.len ? mem_new(id.len + 1) : NULL; /* it has a bound */
-    if (id.len)
-        memcpy(r->request, id.p, id.len);
-}
-
-void runtime_set_detail(struct runtime *r, const char *fmt, ...)
-{
-    char text[512];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    runtime_set_text(&r->detail, text);
-}
-
-struct runtime *runtime_new(struct manager *m, struct tenant *t, const char *id)
-{
-    struct runtime *r = mem_new(sizeof *r);
-
-    snprintf(r->id, sizeof r->id, "%s", id);
-    r->manager = m;
-    r->tenant = t;
-    list_init(&r->link);
-    list_init(&r->order);
-    list_init(&r->asks);
-    list_init(&r->watchers);
-    list_init(&r->queued);
-    sm_init(&r->status, states, "runtime", RUNTIME_STARTING);
-    r->target.id = r->id;
-    return r;
-}
-
-/* One that failed is there like one that is paused: it has a port, files, and can be resumed. */
-static bool is_live(const struct runtime *r)
-{
-    return r->status.now != RUNTIME_STOPPED;
-}
-
 static void forget_session(struct runtime *r)
 {
     struct map *sessions = &r->tenant->sessions;
@@ -188,35 +118,10 @@ void manager_add(struct manager *m, struct runtime *r)
     map_put(&r->tenant->sessions, str_of(r->session_id), r);
     map_put(&m->ids, str_of(r->id), r);
     list_add(&r->tenant->runtimes, &r->link);
-    if (is_live(r)) {
+    if (runtime_is_live(r)) {
         r->tenant->live++;
         m->live++;
     }
-}
-
-void runtime_free(struct runtime *r)
-{
-    loop_timer_stop(&r->grace);
-    loop_timer_stop(&r->note);
-    idle_stop(r);
-    probe_stop(r);
-    await_drop(r);
-    proxy_remove(r->manager->config.proxy, &r->target);
-    list_del(&r->link);
-    list_del(&r->order);
-    list_del(&r->queued);
-    free(r->session_id);
-    free(r->image);
-    free(r->detail);
-    free(r->pool);
-    free(r->wants);
-    free(r->next_key);
-    free(r->far_key);
-    free(r->far);
-    free(r->request);
-    err_free(r->failed);
-    runtime_drop_spec(r);
-    free(r);
 }
 
 void manager_hide(struct runtime *r)
@@ -236,7 +141,7 @@ void manager_drop(struct runtime *r)
 
     if (r->status.now == RUNTIME_STOPPED && !list_empty(&r->order))
         m->stopped_count--;
-    if (is_live(r)) {
+    if (runtime_is_live(r)) {
         r->tenant->live--;
         m->live--;
     }
@@ -249,31 +154,6 @@ void manager_drop(struct runtime *r)
     }
     runtime_refuse_all(r);
     runtime_free(r);
-}
-
-/* Counts follow the status; what is stopped can be looked at for a while. */
-void runtime_move(struct runtime *r, enum runtime_status to)
-{
-    struct manager *m = r->manager;
-    bool was = is_live(r);
-
-    loop_timer_stop(&r->note);
-    sm_move(&r->status, to, r->id);
-    if (to != RUNTIME_RUNNING && to != RUNTIME_STARTING)
-        runtime_claim_over(r);
-    await_drop(r);
-    if (to == RUNTIME_STOPPED || to == RUNTIME_ERROR)
-        probe_stop(r);
-    r->changed_ms = manager_now_ms(m);
-    if (was != is_live(r)) {
-        r->tenant->live += was ? -1u : 1u;
-        m->live += was ? -1u : 1u;
-    }
-    if (to == RUNTIME_STOPPED) {
-        list_add(&m->stopped, &r->order);
-        m->stopped_count++;
-    }
-    idle_watch(r);
 }
 
 /* --- finding --- */
@@ -339,9 +219,14 @@ const char *runtime_key_name(const struct runtime *r)
     return r->tenant->name;
 }
 
-bool runtime_is_halted(const struct runtime *r)
+struct sbx_driver *manager_driver(const struct manager *m)
 {
-    return r->status.now == RUNTIME_PAUSED && r->sbx && r->sbx->state.now == SBX_STOPPED;
+    return m->config.driver;
+}
+
+struct proxy *manager_proxy(const struct manager *m)
+{
+    return m->config.proxy;
 }
 
 /* --- the end --- */
@@ -353,7 +238,7 @@ void manager_prune(struct manager *m)
         return;
     while (m->stopped_count > STOPPED_MOST) {
         struct runtime *old = LIST_FIRST(&m->stopped, struct runtime, order);
-        if (old->op || old->sbx || !list_empty(&old->asks) || old->own.op)
+        if (old->op.kind || old->sbx || !list_empty(&old->asks) || old->own.op)
             return; /* the next time */
         row_delete(old);
         manager_drop(old);
@@ -372,7 +257,7 @@ void manager_free(struct manager *m)
     recent_stop(m);
     MAP_EACH(slot, &m->ids) {
         struct runtime *r = slot->value;
-        r->from = NULL; /* it stays for the next server, who starts from it */
+        r->op.from = NULL; /* it stays for the next server, who starts from it */
         runtime_free(r);
     }
     MAP_EACH(slot, &m->tenants) {
@@ -396,7 +281,8 @@ static void on_check_end(struct loop_later *l)
 
     MAP_EACH(slot, &m->ids) {
         const struct runtime *r = slot->value;
-        busy |= r->op || (!r->keep && r->sbx && !runtime_is_halted(r) && !runtime_stays_there(r));
+        busy |=
+            r->op.kind || (!r->keep && r->sbx && !runtime_is_halted(r) && !runtime_stays_there(r));
     }
     if (busy || !m->ended)
         return;

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "host/runtime/inner.h"
+#include "host/runtime/start.h"
 
 #define REFILL_PAUSE_MS 200 /* after a failure; doubled each time, up to: */
 #define REFILL_MAX_MS   30000
@@ -474,7 +475,7 @@ fallible pool_set(struct manager *m, const struct pool_config *config)
 {
     struct pool *p = pool_find(m, config->wire.name);
     own_done(buf) text;
-    char image[START_IMAGE];
+    char image[SPEC_IMAGE];
     struct jw w;
 
     buf_init(&text, 1u << 20);
@@ -482,8 +483,7 @@ fallible pool_set(struct manager *m, const struct pool_config *config)
     wire_put_warm_config(&w, &config->wire);
     TRY(pool_check(config));
     TRY_WRAP(buf_check(&text), "pool." STR_FMT, STR_ARG(config->wire.name));
-    TRY_WRAP(start_known_image(m, config->wire.image, image), "pool." STR_FMT,
-             STR_ARG(config->wire.name));
+    TRY_WRAP(spec_image(m, config->wire.image, image), "pool." STR_FMT, STR_ARG(config->wire.name));
     if (p && strcmp(p->image, image) != 0) {
         pool_close(p); /* what it holds is of no use to the new one */
         p = NULL;

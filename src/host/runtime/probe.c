@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "host/runtime/hooks.h"
 #include "host/runtime/inner.h"
+#include "host/runtime/start.h"
 #include "net/listen.h"
 
 #define FIRST_MS 10u
@@ -47,8 +49,9 @@ static void on_answer(struct loop_io *io)
         is_silent(r);
         return;
     }
-    r->listens = true;
-    if (r->status.now == RUNTIME_RUNNING && r->begun_ns) /* else it was ready for another server */
+    r->probe.listens = true;
+    if (r->status.now == RUNTIME_RUNNING &&
+        r->start.begun_ns) /* else it was ready for another server */
         runtime_is_ready(r);
 }
 
@@ -91,7 +94,7 @@ static void probe_begin(struct runtime *r)
 void probe_start(struct runtime *r)
 {
     probe_stop(r);
-    r->listens = false;
+    r->probe.listens = false;
     r->probe.tries = 0;
     probe_begin(r);
 }

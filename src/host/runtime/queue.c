@@ -19,23 +19,17 @@ static unsigned queue_most(const struct manager *m)
     return m->config.driver->caps & SBX_IS_HERE ? LAUNCHER_MOST : LAUNCHER_FAR_MOST;
 }
 
-static void queue_pass(struct manager *m, struct runtime *r)
-{
-    list_del(&r->queued);
-    m->at_launcher++;
-    r->pass(r);
-}
-
-void queue_wait(struct runtime *r, bool urgent, void (*fn)(struct runtime *r))
+bool queue_enter(struct runtime *r, bool urgent)
 {
     struct manager *m = r->manager;
 
-    r->pass = fn;
     if (m->at_launcher < queue_most(m) && list_empty(&m->urgent) &&
-        (urgent || list_empty(&m->waiting)))
-        queue_pass(m, r);
-    else
-        list_add(urgent ? &m->urgent : &m->waiting, &r->queued);
+        (urgent || list_empty(&m->waiting))) {
+        m->at_launcher++;
+        return true;
+    }
+    list_add(urgent ? &m->urgent : &m->waiting, &r->op.queued);
+    return false;
 }
 
 bool queue_try(struct manager *m)
@@ -55,7 +49,10 @@ static void on_queue_next(struct loop_later *l)
         struct list *first = !list_empty(&m->urgent) ? &m->urgent : &m->waiting;
         if (list_empty(first))
             break;
-        queue_pass(m, LIST_FIRST(first, struct runtime, queued));
+        struct runtime *r = LIST_FIRST(first, struct runtime, op.queued);
+        list_del(&r->op.queued);
+        m->at_launcher++;
+        operation_call(r);
     }
     pool_end_next(m);
     pool_trim(m);

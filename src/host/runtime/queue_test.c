@@ -21,11 +21,6 @@ TEST(a_shell_waits_longer_only_where_many_are_claimed_at_once)
     CHECK_INT(later(1u << 30, 24, 0), BIND_LATER_MAX);
 }
 
-static void pass(struct runtime *r)
-{
-    r->pending = 1;
-}
-
 TEST(where_nobody_else_is_busy_there_is_no_crowd)
 {
     struct manager few = {.at_launcher = 6, .refilling = 4, .claiming = 2, .crowd_ns = NS_PER_S};
@@ -47,10 +42,9 @@ TEST(slow_starts_elsewhere_do_not_hold_up_the_rest)
 
         list_init(&m.urgent);
         list_init(&m.waiting);
-        list_init(&r.queued);
-        queue_wait(&r, false, pass);
-        CHECK_INT(r.pending, !here);
-        list_del(&r.queued);
+        list_init(&r.op.queued);
+        CHECK_INT(queue_enter(&r, false), !here);
+        list_del(&r.op.queued);
     }
 }
 

@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/runtime/hooks.h"
 #include "host/runtime/inner.h"
+#include "host/runtime/row.h"
+#include "host/runtime/start.h"
 
 #define JSON_BYTES (4u << 20)
 
@@ -238,9 +241,9 @@ static fallible on_row(void *arg, const struct store_value *v, size_t count)
     (void)count;
     copy_text(id, sizeof id, &v[0]);
     copy_text(tenant, sizeof tenant, &v[2]);
-    struct runtime *r = runtime_new(reading->m, tenant_get(reading->m, tenant), id);
+    struct runtime *r =
+        runtime_new(reading->m, tenant_get(reading->m, tenant), id, status_of(v[3].text));
     r->session_id = dup_text(&v[1]);
-    r->status.now = status_of(v[3].text);
     r->detail = dup_text(&v[4]);
     r->image = dup_text(&v[5]);
     copy_text(r->session_key, sizeof r->session_key, &v[6]);

@@ -11,7 +11,10 @@
 #include "base/own.h"
 #include "base/rng.h"
 #include "host/keys/keys.h"
+#include "host/runtime/hooks.h"
 #include "host/runtime/inner.h"
+#include "host/runtime/row.h"
+#include "host/runtime/start.h"
 #include "net/server.h"
 
 /* May it act on the runtime, and says so as V0 clients do? */
@@ -75,23 +78,8 @@ static void add_old_key(char old[2][RUNTIME_KEY_LEN + 1], const char *key)
     memcpy(old[old[0][0] ? 1 : 0], key, RUNTIME_KEY_LEN + 1);
 }
 
-/* Only for a client that is told: a sandbox that a request woke up is known by its old key. */
-bool runtime_rotate_key(struct runtime *r, store_done *done)
-{
-    char old[2][RUNTIME_KEY_LEN + 1];
-
-    if (!r->manager->config.rotate || !r->asked || r->asked == &r->own)
-        return false;
-    r->next_key = mem_new(sizeof r->session_key);
-    rng_token(rng_system(), r->next_key, sizeof r->session_key);
-    r->pending |= PENDING_KEY;
-    memcpy(old, r->old_keys, sizeof old);
-    add_old_key(old, r->session_key);
-    row_set_key(r, r->next_key, old, done);
-    return true;
-}
-
-void runtime_rotated(struct runtime *r, const struct err *e)
+/* What is not on disk is not its key. */
+static void key_take(struct runtime *r, const struct err *e)
 {
     own_free char *key = take(&r->next_key);
     bool forgets = r->forgets;
@@ -106,4 +94,32 @@ void runtime_rotated(struct runtime *r, const struct err *e)
     runtime_set_keys(r);
     if (forgets)
         row_set_key(r, r->session_key, r->old_keys, NULL);
+}
+
+/* Who asked may have a key that was changed, or an error, and not the old key as if it were new. */
+static void on_key_written(void *arg, struct err *e)
+{
+    struct runtime *r = arg;
+
+    key_take(r, e);
+    if (e)
+        start_answer_watchers(r, e);
+    else
+        start_tell_watchers(r);
+    operation_wrote(r, e);
+}
+
+/* Only for a client that is told: a sandbox that a request woke up is known by its old key. */
+void runtime_rotate_key(struct runtime *r)
+{
+    char old[2][RUNTIME_KEY_LEN + 1];
+
+    if (!r->manager->config.rotate || !r->op.asked || r->op.asked == &r->own)
+        return;
+    r->next_key = mem_new(sizeof r->session_key);
+    rng_token(rng_system(), r->next_key, sizeof r->session_key);
+    r->op.writes++;
+    memcpy(old, r->old_keys, sizeof old);
+    add_old_key(old, r->session_key);
+    row_set_key(r, r->next_key, old, on_key_written);
 }

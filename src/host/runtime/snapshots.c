@@ -138,9 +138,9 @@ void snapshot_let_go(struct snapshot *s)
 
 void runtime_hold(struct runtime *r, struct str id)
 {
-    struct snapshot *was = r->from;
+    struct snapshot *was = r->op.from;
 
-    r->from = snapshots_hold(r->manager, id);
+    r->op.from = snapshots_hold(r->manager, id);
     snapshot_let_go(was);
 }
 
@@ -197,58 +197,52 @@ fallible snapshots_load(struct manager *m)
 static void tell_taken(const struct runtime *r)
 {
     const char *kind = r->sbx->state.now == SBX_STOPPED ? "stopped" : "running";
-    uint64_t ns = clock_mono_ns(loop_clock(r->manager->config.loop)) - r->begun_ns;
+    uint64_t ns = clock_mono_ns(loop_clock(r->manager->config.loop)) - r->start.begun_ns;
 
     LIST_EACH(s, &r->manager->subscribers, struct runtime_subscriber, link)
         if (s->on_snapshot)
             s->on_snapshot(s, kind, ns, r->sbx->copied_bytes);
 }
 
-static void end_snapshot(struct runtime *r, struct err *e)
+void snapshot_end(struct runtime *r)
 {
-    struct snapshot *s = take(&r->snapshot);
+    struct snapshot *s = take(&r->op.snapshot);
 
     s->taken_now = false;
-    if (!e && is_going(s))
-        e = err_new(ERR_CONFLICT, "snapshot '%s' was removed while it was taken", s->name);
-    if (e)
-        manager_drop_frozen(s);
+    if (!r->op.failed && is_going(s))
+        operation_fail(
+            r, err_new(ERR_CONFLICT, "snapshot '%s' was removed while it was taken", s->name));
+    if (r->op.failed)
+        manager_drop_frozen(s); /* what the answer was lost of may be there */
     else
         tell_taken(r);
-    runtime_finish(r, e);
+    operation_finish(r);
 }
 
 static void on_named(void *arg, struct err *e)
 {
-    end_snapshot(arg, e);
+    operation_wrote(arg, e);
 }
 
-static void on_taken(void *arg, struct sbx *sbx, const struct err *e)
+bool snapshot_answered(struct runtime *r, const struct err *e)
 {
-    struct runtime *r = arg;
-    const struct snapshot *s = r->snapshot;
+    const struct snapshot *s = r->op.snapshot;
     const struct store_value v[] = {store_text(str_of(s->id)), store_text(str_of(s->name))};
 
-    (void)sbx;
-    queue_leave(r->manager);
-    if (!e)
-        runtime_heard(r);
-    if (e || is_hidden(s)) {
-        end_snapshot(r, e ? err_copy(e) : NULL); /* what the answer was lost of may be there */
-        return;
-    }
+    operation_fail(r, e ? err_copy(e) : NULL);
+    if (e || is_hidden(s))
+        return true;
+    r->op.writes++;
     store_write(r->manager->config.store, "UPDATE snapshots SET name=?2 WHERE id=?1", v,
                 ARRAY_LEN(v), on_named, r);
+    return true;
 }
 
-static void pass_snapshot(struct runtime *r)
+fallible snapshot_call(struct sbx *s, sbx_done *done, void *arg)
 {
-    struct err *e = sbx_snapshot(r->sbx, str_of(r->snapshot->id), on_taken, r);
+    const struct runtime *r = arg;
 
-    if (!e)
-        return;
-    on_taken(r, r->sbx, e);
-    err_free(e);
+    return sbx_snapshot(s, str_of(r->op.snapshot->id), done, arg);
 }
 
 static void on_noted(void *arg, struct err *e)
@@ -256,22 +250,25 @@ static void on_noted(void *arg, struct err *e)
     struct runtime *r = arg;
 
     if (!e) {
-        queue_wait(r, true, pass_snapshot);
+        operation_enqueue(r);
         return;
     }
-    end_snapshot(r, e);
+    operation_fail(r, e);
+    operation_settle(r);
 }
 
-void runtime_begin_snapshot(struct runtime *r, struct snapshot *s)
+void snapshot_begin(struct runtime *r)
 {
+    struct snapshot *s = take(&r->op.asked->snapshot);
     const struct store_value v[] = {
         store_text(str_of(s->id)),         store_text(str_of(s->tenant)),
         store_text(str_of(s->sandbox)),    store_text(str_of(s->image)),
         store_int((int64_t)s->created_ms), store_text(STR(SNAPSHOT_HIDDEN)),
     };
 
-    r->snapshot = s;
-    r->begun_ns = clock_mono_ns(loop_clock(r->manager->config.loop));
+    r->op.snapshot = s;
+    r->start.begun_ns = clock_mono_ns(loop_clock(r->manager->config.loop));
+    operation_note(r);
     store_write(r->manager->config.store,
                 "INSERT INTO snapshots (id, key_name, name, sandbox, image, created_ms)"
                 " VALUES (?1,?2,?6||?1,?3,?4,?5)",

@@ -6,7 +6,9 @@
  * removed by the next server, should this one be killed meanwhile. */
 #pragma once
 
+#include "host/keys/keys.h"
 #include "host/runtime/runtime.h"
+#include "host/store/store.h"
 
 #define SNAPSHOT_NAME_MAX 63
 
@@ -45,3 +47,13 @@ void manager_each_snapshot(const struct manager *m, const struct key *key,
  * not answered yet, so it stays. */
 fallible manager_remove_snapshot(struct manager *m, struct snapshot *s, store_done *done,
                                  void *arg);
+
+/* --- for runtime/ alone --- */
+
+fallible snapshots_load(struct manager *m);
+void snapshots_free(struct manager *m);
+void snapshots_sweep(struct manager *m); /* when all are adopted: what nobody wants, once */
+/* It is being started from the snapshot of this id, if there is one: that stays so long. */
+void runtime_hold(struct runtime *r, struct str id);
+void snapshot_let_go(struct snapshot *s);            /* NULL is fine */
+void runtime_drop_snapshot(struct runtime_ask *ask); /* of one that is not begun after all */

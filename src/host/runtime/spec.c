@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "host/images/config.h"
+#include "host/runtime/hooks.h"
 #include "host/runtime/inner.h"
+#include "host/runtime/start.h"
 #include "host/runtime/words.h"
 
 #define SPEC_BYTES (8u << 20)
@@ -17,6 +19,43 @@ void spec_done(struct spec *s)
 {
     arena_done(&s->arena);
 }
+
+/* --- its image --- */
+
+/* Names of the policy, or with ":latest" behind. */
+static const char *policy_image(const struct manager *m, struct str image)
+{
+    const char *const *names = m->config.driver->host->images;
+
+    if (str_eq(image, STR("host")))
+        return "host";
+    for (; names && *names; names++) {
+        struct str name = str_of(*names);
+        if (str_eq(name, image) ||
+            (str_starts(name, image) && str_eq(str_from(name, image.len), STR(":latest"))))
+            return *names;
+    }
+    return NULL;
+}
+
+bool manager_has_image(const struct manager *m, struct str image)
+{
+    return policy_image(m, image) != NULL;
+}
+
+/* Whether a store has it is known to the driver alone, when the sandbox starts. */
+fallible spec_image(const struct manager *m, struct str image, char ret_known[SPEC_IMAGE])
+{
+    const char *known = policy_image(m, image);
+    struct str name = known ? str_of(known) : image;
+
+    if (!name.len || name.len >= SPEC_IMAGE || memchr(name.p, '\0', name.len))
+        return err_new(ERR_UNPROCESSABLE, "image: wanted 1 to %d characters", SPEC_IMAGE - 1);
+    snprintf(ret_known, SPEC_IMAGE, STR_FMT, STR_ARG(name));
+    return NULL;
+}
+
+/* --- its environment --- */
 
 /* Keys are ours to give, whatever a client sends. */
 static bool is_ours(struct str name)

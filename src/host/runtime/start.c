@@ -1,17 +1,125 @@
 // SPDX-License-Identifier: Apache-2.0
-/* start.c — who gets a runtime, and which: the session's own, a warm one, a new one. */
+/* start.c — a start, from top to bottom as it happens here: is its image here, has the session a
+ * runtime already, which sandbox does it get, its row and the backend side by side, the answer.
+ *
+ * The launcher's part is launcher/claim.c and launcher/start.c, pid 1's guest/init. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "host/build/build.h"
+#include "host/runtime/asking.h"
+#include "host/runtime/hooks.h"
 #include "host/runtime/inner.h"
+#include "host/runtime/row.h"
+#include "host/runtime/snapshots.h"
+#include "host/runtime/start.h"
+#include "wire/bind.h"
+
+#define GRACE_MS 25 /* a start that is ready so soon is told as running */
+#define CLAIM_MS                                                                                   \
+    1000 /* the same of a claim: among a hundred its turn comes, and nobody asks meanwhile */
+
+static uint64_t now_ns(const struct runtime *r)
+{
+    return clock_mono_ns(loop_clock(r->manager->config.loop));
+}
+
+static uint32_t us_since(const struct runtime *r, uint64_t ns)
+{
+    return (uint32_t)((now_ns(r) - ns) / 1000);
+}
+
+/* --- 1: is its image here? --- */
+
+/* What it says of itself; of the text of a record. */
+static fallible take_config(struct asking *a, struct str record)
+{
+    struct json *tree;
+
+    TRY(json_parse(&a->req->arena, arena_copy(&a->req->arena, record), NULL, &tree));
+    a->start.image_config = json_get(tree, STR("config"));
+    a->start.image_id = json_get_str(tree, "id", (struct str){0});
+    a->start.no_bash = json_get_bool(tree, "no_bash", false);
+    return NULL;
+}
+
+/* It is told as starting, and starts when its image is there; whose build it is sees that in the
+ * events. */
+static fallible begin_when_built(struct asking *a)
+{
+    struct runtime_api *f = api_of(a->req);
+
+    if (manager_build_wait_ms(f->manager))
+        return manager_start_when_built(f->manager, a->key, &a->start, f->builds, &a->ask);
+    return err_new(ERR_BUSY,
+                   "image: '" STR_FMT "' is being built: start it when /build_status says SUCCESS",
+                   STR_ARG(str_first(a->start.image, 200)));
+}
+
+static fallible begin_asked(struct asking *a)
+{
+    return manager_start(api_of(a->req)->manager, a->key, &a->start, &a->ask);
+}
+
+static fallible image_answered(struct asking *a, const char *record, size_t count,
+                               const struct err *why)
+{
+    struct str image = str_first(a->start.image, 200);
+    bool missing = why && (err_code(why) == ERR_NOT_FOUND || err_code(why) == ERR_INVALID);
+
+    if (missing && builds_under_way(api_of(a->req)->builds, a->start.image))
+        return begin_when_built(a);
+    if (missing)
+        return err_new(ERR_UNPROCESSABLE,
+                       "image: '" STR_FMT "' is not here; 'host' is this machine's own system, "
+                       "'croft image ls' lists the others, 'croft image import' adds one",
+                       STR_ARG(image));
+    if (why)
+        return err_wrap(err_copy(why), "image '" STR_FMT "'", STR_ARG(image));
+    if (count)
+        TRY(take_config(a, str_of(record)));
+    return begin_asked(a);
+}
+
+static void on_image(void *arg, const char *record, size_t count, const struct err *why)
+{
+    struct asking *a = arg;
+    struct err *e = image_answered(a, record, count, why);
+
+    if (e)
+        http_reply_err(a->req, e);
+}
+
+/* The session's own, whatever it is made of. */
+static bool is_there(const struct asking *a)
+{
+    const struct runtime *r =
+        manager_find_session(api_of(a->req)->manager, a->key, a->start.session_id);
+
+    return r && r->status.now != RUNTIME_STOPPED && r->status.now != RUNTIME_ERROR;
+}
+
+/* An image that is not here is refused now, and not found out by a sandbox that does not start. */
+fallible asking_start(struct asking *a)
+{
+    struct manager *m = api_of(a->req)->manager;
+
+    if (is_there(a) || manager_has_image(m, a->start.image) ||
+        !(manager_driver(m)->caps & SBX_IS_HERE))
+        return begin_asked(a); /* what another machine has, it knows */
+    return sbx_image_ask(manager_driver(m), a->start.image, on_image, a);
+}
+
+/* --- 2: the session's own, or room for a new one? --- */
 
 /* False: it needs a new one. */
 static bool use_existing(struct runtime *r, struct runtime_ask *ask)
 {
-    bool ending = r->op == RUNTIME_REMOVE;
+    bool ending = r->op.kind == RUNTIME_REMOVE;
 
     LIST_EACH(next, &r->asks, struct runtime_ask, link)
         ending |= next->op == RUNTIME_REMOVE;
@@ -23,7 +131,7 @@ static bool use_existing(struct runtime *r, struct runtime_ask *ask)
         if (r->status.now == RUNTIME_RUNNING && runtime_is_far(r))
             manager_ask(r, RUNTIME_RESUME, ask); /* should it have been paused or ended there */
         else
-            runtime_watch(r, ask);
+            start_watch(r, ask);
         return true;
     case RUNTIME_PAUSED:
         manager_ask(r, RUNTIME_RESUME, ask);
@@ -58,156 +166,9 @@ static fallible check_room(const struct manager *m, unsigned live)
     return NULL;
 }
 
-static void give_to(struct runtime *r, const struct wire_start *start)
-{
-    r->session_id = strndup(start->session_id.p, start->session_id.len);
-    r->image = strndup(start->image.p, start->image.len);
-    r->factor = (uint16_t)start->resource_factor;
-    r->keep = r->manager->config.keep;
-    r->wants = wants_text(start->wants);
-    r->created_ms = r->changed_ms = manager_now_ms(r->manager);
-}
-
-/* Names of the policy, or with ":latest" behind. */
-static const char *policy_image(const struct manager *m, struct str image)
-{
-    const char *const *names = m->config.driver->host->images;
-
-    if (str_eq(image, STR("host")))
-        return "host";
-    for (; names && *names; names++) {
-        struct str name = str_of(*names);
-        if (str_eq(name, image) ||
-            (str_starts(name, image) && str_eq(str_from(name, image.len), STR(":latest"))))
-            return *names;
-    }
-    return NULL;
-}
-
-bool manager_has_image(const struct manager *m, struct str image)
-{
-    return policy_image(m, image) != NULL;
-}
-
-struct sbx_driver *manager_driver(const struct manager *m)
-{
-    return m->config.driver;
-}
-
-struct proxy *manager_proxy(const struct manager *m)
-{
-    return m->config.proxy;
-}
-
-/* Whether a store has it is known to the driver alone, when the sandbox starts. */
-fallible start_known_image(const struct manager *m, struct str image, char ret_known[START_IMAGE])
-{
-    const char *known = policy_image(m, image);
-    struct str name = known ? str_of(known) : image;
-
-    if (!name.len || name.len >= START_IMAGE || memchr(name.p, '\0', name.len))
-        return err_new(ERR_UNPROCESSABLE, "image: wanted 1 to %d characters", START_IMAGE - 1);
-    snprintf(ret_known, START_IMAGE, STR_FMT, STR_ARG(name));
-    return NULL;
-}
-
-/* Above the files of a snapshot, if there is one. */
-fallible start_new_sandbox(struct runtime *r, const struct wire_start *start)
-{
-    struct sbx_driver *d = r->manager->config.driver;
-
-    if (!start->from.p)
-        return sbx_create(d, &r->spec->sbx, &r->sbx);
-    TRY(sbx_fork(d, start->from, &r->spec->sbx, &r->sbx));
-    runtime_hold(r, start->from);
-    return NULL;
-}
-
-static void tell_where_from(struct runtime *r, const char *pool, enum pool_miss miss)
-{
-    const char *note = r->spec->note;
-
-    r->miss = (uint8_t)miss;
-    r->launch = r->warm ? RUNTIME_WARM : miss == POOL_FORK ? RUNTIME_FORK : RUNTIME_COLD;
-    if (r->warm)
-        runtime_set_detail(r, "warm: from pool '%s'%s%s", pool, note ? "; " : "", note ? note : "");
-    else
-        runtime_set_detail(r, "cold: %s%s%s", pool_miss_words[miss], note ? "; " : "",
-                           note ? note : "");
-    runtime_set_text(&r->pool, r->warm ? pool : NULL);
-}
-
-/* A warm one by preference; r gets its id. A pool gives it away only when nothing can fail. */
-static fallible find_sandbox(struct manager *m, struct runtime *r, const struct wire_start *start)
-{
-    enum pool_miss miss;
-    const char *pool = NULL;
-    char image[START_IMAGE];
-
-    TRY(start_known_image(m, start->image, image));
-    struct sbx *warm = NULL;
-    if (start->from.p)
-        miss = POOL_FORK;
-    else if (wants_need_a_new_one(m, start))
-        miss = POOL_DISK;
-    else
-        warm = pool_look(m, image, &pool, &miss);
-    if (warm)
-        memcpy(r->id, warm->id, sizeof r->id);
-    else
-        runtime_make_id(r->id);
-    r->warm = warm != NULL;
-    TRY(proxy_add(m->config.proxy, &r->target, 0));
-    r->port = r->target.port;
-    r->spec = mem_new(sizeof *r->spec);
-    TRY(spec_make(r, start, image, r->spec));
-    r->published = r->spec->sbx.face == SBX_FACE_COMMAND ? r->spec->sbx.port : 0;
-    tell_where_from(r, pool, miss);
-    if (warm) {
-        pool_give(m, warm);
-        warm->on_gone = runtime_on_gone; /* it may end before it is claimed */
-        warm->arg = r;
-        r->sbx = warm;
-        return NULL;
-    }
-    pool_missed(m, image, miss);
-    return start_new_sandbox(r, start);
-}
-
-/* None yet: what can be said of the request without its image is said now. */
-static fallible find_none(struct manager *m, struct runtime *r, const struct wire_start *start,
-                          struct builds *builds)
-{
-    char image[START_IMAGE];
-
-    TRY(start_known_image(m, start->image, image));
-    runtime_make_id(r->id);
-    TRY(proxy_add(m->config.proxy, &r->target, 0));
-    r->port = r->target.port;
-    r->spec = mem_new(sizeof *r->spec);
-    TRY(spec_make(r, start, image, r->spec));
-    runtime_drop_spec(r);
-    await_new(r, builds);
-    return NULL;
-}
-
 static fallible start_make(struct manager *m, struct tenant *t, const struct wire_start *start,
-                           struct builds *builds, struct runtime **ret)
-{
-    struct runtime *r = runtime_new(m, t, "");
-
-    rng_token(rng_system(), r->session_key, sizeof r->session_key);
-    memcpy(r->inner_key, r->session_key, sizeof r->inner_key);
-    give_to(r, start);
-    runtime_set_hooks(r);
-    struct err *e = builds ? find_none(m, r, start, builds) : find_sandbox(m, r, start);
-    if (e) {
-        runtime_free(r);
-        return e;
-    }
-    *ret = r;
-    return NULL;
-}
+                           struct builds *builds, struct runtime **ret);
+static void start_begin(struct runtime *r, const struct wire_start *start, struct runtime_ask *ask);
 
 /* builds NULL: its image is there. */
 static fallible start_one(struct manager *m, const struct key *key, const struct wire_start *start,
@@ -233,7 +194,7 @@ static fallible start_one(struct manager *m, const struct key *key, const struct
     manager_add(m, r);
     if (goes)
         runtime_ask_own(old, RUNTIME_REMOVE); /* what it left goes */
-    runtime_begin(r, start, ask);
+    start_begin(r, start, ask);
     return NULL;
 }
 
@@ -253,4 +214,482 @@ fallible manager_start_when_built(struct manager *m, const struct key *key,
                        "(server.most_starts)",
                        m->awaiting);
     return start_one(m, key, start, builds, ask);
+}
+
+/* --- 3: which sandbox? --- */
+
+/* Above the files of a snapshot, if there is one. */
+fallible start_new_sandbox(struct runtime *r, const struct wire_start *start)
+{
+    struct sbx_driver *d = r->manager->config.driver;
+
+    if (!start->from.p)
+        return sbx_create(d, &r->op.spec->sbx, &r->sbx);
+    TRY(sbx_fork(d, start->from, &r->op.spec->sbx, &r->sbx));
+    runtime_hold(r, start->from);
+    return NULL;
+}
+
+fallible start_make_spec(struct runtime *r, const struct wire_start *start, const char *image)
+{
+    r->op.spec = mem_new(sizeof *r->op.spec);
+    TRY(spec_make(r, start, image, r->op.spec));
+    r->published = r->op.spec->sbx.face == SBX_FACE_COMMAND ? r->op.spec->sbx.port : 0;
+    return NULL;
+}
+
+static fallible take_port_and_spec(struct runtime *r, const struct wire_start *start,
+                                   const char *image)
+{
+    TRY(proxy_add(r->manager->config.proxy, &r->target, 0));
+    r->port = r->target.port;
+    return start_make_spec(r, start, image);
+}
+
+static void tell_where_from(struct runtime *r, const char *pool, enum pool_miss miss)
+{
+    const char *note = r->op.spec->note;
+
+    r->miss = (uint8_t)miss;
+    r->launch = r->start.warm ? RUNTIME_WARM : miss == POOL_FORK ? RUNTIME_FORK : RUNTIME_COLD;
+    if (r->start.warm)
+        runtime_set_detail(r, "warm: from pool '%s'%s%s", pool, note ? "; " : "", note ? note : "");
+    else
+        runtime_set_detail(r, "cold: %s%s%s", pool_miss_words[miss], note ? "; " : "",
+                           note ? note : "");
+    runtime_set_text(&r->pool, r->start.warm ? pool : NULL);
+}
+
+/* A warm one by preference; r gets its id. A pool gives it away only when nothing can fail. */
+static fallible find_sandbox(struct manager *m, struct runtime *r, const struct wire_start *start,
+                             const char *image)
+{
+    enum pool_miss miss = POOL_HIT;
+    const char *pool = NULL;
+    struct sbx *warm = NULL;
+
+    if (start->from.p)
+        miss = POOL_FORK;
+    else if (wants_need_a_new_one(m, start))
+        miss = POOL_DISK;
+    else
+        warm = pool_look(m, image, &pool, &miss);
+    if (warm)
+        memcpy(r->id, warm->id, sizeof r->id);
+    else
+        runtime_make_id(r->id);
+    r->start.warm = warm != NULL;
+    TRY(take_port_and_spec(r, start, image));
+    tell_where_from(r, pool, miss);
+    if (warm) {
+        pool_give(m, warm);
+        warm->on_gone = runtime_on_gone; /* it may end before it is claimed */
+        warm->arg = r;
+        r->sbx = warm;
+        return NULL;
+    }
+    pool_missed(m, image, miss);
+    return start_new_sandbox(r, start);
+}
+
+/* None yet: what can be said of the request without its image is said now. */
+static fallible find_none(struct runtime *r, const struct wire_start *start, const char *image,
+                          struct builds *builds)
+{
+    runtime_make_id(r->id);
+    TRY(take_port_and_spec(r, start, image));
+    runtime_drop_spec(r);
+    await_new(r, builds);
+    return NULL;
+}
+
+static fallible start_make(struct manager *m, struct tenant *t, const struct wire_start *start,
+                           struct builds *builds, struct runtime **ret)
+{
+    char image[SPEC_IMAGE];
+
+    TRY(spec_image(m, start->image, image));
+    struct runtime *r = runtime_new(m, t, "", RUNTIME_STARTING);
+    r->session_id = strndup(start->session_id.p, start->session_id.len);
+    r->image = strndup(start->image.p, start->image.len);
+    r->factor = (uint16_t)start->resource_factor;
+    r->keep = m->config.keep;
+    r->wants = wants_text(start->wants);
+    r->created_ms = r->changed_ms = manager_now_ms(m);
+    rng_token(rng_system(), r->session_key, sizeof r->session_key);
+    memcpy(r->inner_key, r->session_key, sizeof r->inner_key);
+    runtime_set_hooks(r);
+    struct err *e = builds ? find_none(r, start, image, builds) : find_sandbox(m, r, start, image);
+    if (e) {
+        runtime_free(r);
+        return e;
+    }
+    *ret = r;
+    return NULL;
+}
+
+void runtime_drop_spec(struct runtime *r)
+{
+    struct spec *spec = take(&r->op.spec);
+
+    if (spec)
+        spec_done(spec);
+    free(spec);
+    snapshot_let_go(take(&r->op.from));
+}
+
+/* --- 4: its row and the backend, side by side --- */
+
+static void on_row(void *arg, struct err *e)
+{
+    struct runtime *r = arg;
+
+    r->phase_us[RUNTIME_PHASE_ROW] = us_since(r, r->start.begun_ns);
+    if (e) {
+        log_warn("a start was not written down", KV("id", r->id), KV("request_id", r->request),
+                 KV_ERR(e));
+        r->manager->counters.failures++;
+    }
+    r->durable = !e;
+    start_tell_watchers(r);
+    operation_wrote(r, e);
+}
+
+static void on_first(struct proxy_target *t, uint64_t ns)
+{
+    struct runtime *r = container_of(t, struct runtime, target);
+
+    r->phase_us[RUNTIME_PHASE_FIRST_COMMAND] = (uint32_t)(ns / 1000);
+    LIST_EACH(s, &r->manager->subscribers, struct runtime_subscriber, link)
+        if (s->on_first)
+            s->on_first(s, r);
+    runtime_note_running(r);
+}
+
+/* The first command may come as soon as anybody knows of it, and waits then. */
+static void ask_backend(struct runtime *r)
+{
+    r->manager->starting++;
+    r->target.on_first = on_first;
+    operation_enqueue(r);
+}
+
+static void start_begin(struct runtime *r, const struct wire_start *start, struct runtime_ask *ask)
+{
+    r->start.begun_ns = now_ns(r);
+    r->start.counted = r->start.warm;
+    r->manager->claiming += r->start.warm;
+    runtime_set_request(r, ask->request);
+    operation_open(r, RUNTIME_START);
+    start_watch(r, ask);
+    r->op.writes++;
+    row_insert(r, start, on_row); /* first: the disk works while we do */
+    if (r->start.await) {
+        operation_settle(r); /* its sandbox is begun when its image is there */
+        return;
+    }
+    manager_emit(r, RUNTIME_EVENT_STARTING, "");
+    ask_backend(r);
+}
+
+fallible start_call(struct sbx *s, sbx_done *done, void *arg)
+{
+    struct runtime *r = arg;
+    uint32_t later_ms = gate_shell_later(r->manager, now_ns(r));
+
+    r->phase_us[RUNTIME_PHASE_QUEUE] = us_since(r, r->start.begun_ns);
+    if (r->start.warm)
+        r->op.spec->sbx.later_ms = later_ms;
+    s->late = r->miss == POOL_EMPTY && later_ms > BIND_ALONE_MS;
+    return r->start.warm ? sbx_claim(s, &r->op.spec->sbx, done, arg) : sbx_start(s, done, arg);
+}
+
+/* --- 5: the backend has answered --- */
+
+/* A warm one that was not well: the same runtime starts cold. */
+static void on_unwarmed(void *arg, struct sbx *s, const struct err *e)
+{
+    struct runtime *r = arg;
+
+    (void)s;
+    (void)e; /* told by the start, if it matters */
+    r->sbx = NULL;
+    own(err) why = sbx_create(r->manager->config.driver, &r->op.spec->sbx, &r->sbx);
+    queue_leave(r->manager);
+    if (!why)
+        operation_enqueue(r);
+    else if (start_answered(r, why))
+        operation_settle(r);
+}
+
+static void on_unclaimed(void *arg, struct sbx *s, const struct err *e)
+{
+    struct runtime *r = arg;
+    own(err) why = e ? err_copy(e) : sbx_remove(s, on_unwarmed, r);
+
+    if (!why)
+        return;
+    queue_leave(r->manager);
+    if (start_answered(r, why))
+        operation_settle(r);
+}
+
+/* Refused before it was bound it still waits, and nobody would end it. */
+static bool start_cold_after_all(struct runtime *r, const struct err *why)
+{
+    struct manager *m = r->manager;
+    bool waits = r->sbx && r->sbx->state.now == SBX_WARM;
+
+    if (!r->start.warm || r->op.retried || !r->sbx || m->config.driver->lost ||
+        !(waits || r->sbx->state.now == SBX_STOPPED))
+        return false;
+    r->op.retried = true;
+    r->start.warm = false;
+    runtime_claim_over(r);
+    start_tell_watchers(r);
+    r->launch = RUNTIME_COLD;
+    r->miss = err_code(why) == ERR_GONE ? POOL_STALE : POOL_UNWELL;
+    if (r->miss == POOL_STALE)
+        pool_end_stale(m, r->pool);
+    runtime_set_text(&r->pool, NULL);
+    runtime_set_detail(r, "cold: %s: %s", pool_miss_words[r->miss], err_text(why));
+    own(err) e = waits ? sbx_stop(r->sbx, on_unclaimed, r) : sbx_remove(r->sbx, on_unwarmed, r);
+    m->at_launcher += !e;
+    return !e;
+}
+
+static void note_phases(struct runtime *r)
+{
+    static const uint8_t of[SBX_PHASES] = {[SBX_PHASE_QUEUE] = RUNTIME_PHASE_QUEUE,
+                                           [SBX_PHASE_NAMESPACES] = RUNTIME_PHASE_NAMESPACES,
+                                           [SBX_PHASE_MOUNTS] = RUNTIME_PHASE_MOUNTS,
+                                           [SBX_PHASE_EXEC] = RUNTIME_PHASE_EXEC,
+                                           [SBX_PHASE_READY] = RUNTIME_PHASE_READY};
+    struct sbx_info info;
+
+    sbx_inspect(r->sbx, &info);
+    for (unsigned i = 0; i < SBX_PHASES; i++)
+        r->phase_us[of[i]] += (uint32_t)(info.phase_ns[i] / 1000);
+    if (r->start.warm)
+        r->phase_us[RUNTIME_PHASE_CLAIM] = us_since(r, r->sbx->begun_ns);
+}
+
+/* NULL: it runs, and can be reached. */
+static fallible why_not(struct runtime *r, const struct err *e)
+{
+    if (e)
+        return err_copy(e);
+    if (r->sbx->state.now == SBX_STOPPED) /* it was ready, and then not any more */
+        return err_new(ERR_CLOSED, "%s", r->sbx->failure ? r->sbx->failure : "it ended");
+    return runtime_set_addresses(r);
+}
+
+static void now_runs(struct runtime *r)
+{
+    runtime_enter(r, RUNTIME_RUNNING, "");
+    if (r->published && !runtime_is_far(r)) {
+        r->lived = true;
+        probe_start(r);
+    } else if (!r->sbx->binding)
+        runtime_is_ready(r);
+}
+
+bool start_answered(struct runtime *r, const struct err *e)
+{
+    struct manager *m = r->manager;
+
+    if (e && start_cold_after_all(r, e))
+        return false;
+    if (r->sbx)
+        note_phases(r);
+    if (r->start.warm && !e)
+        pool_count_hit(m, r->pool);
+    own(err) why = why_not(r, e);
+    if (why && m->config.driver->lost) { /* its row says that it is to be started */
+        start_answer_watchers(r, why);
+        return false;
+    }
+    m->starting--;
+    if (r->op.retried && !why) /* what cannot be started cold either was not for the pool to bear */
+        pool_missed(m, r->op.spec->sbx.image ? r->op.spec->sbx.image : "host", r->miss);
+    else if (r->op.retried)
+        r->miss = POOL_HIT;
+    if (why)
+        runtime_fail(r, why); /* and that is how it is told */
+    else
+        now_runs(r);
+    return true;
+}
+
+/* --- 6: who waits is told --- */
+
+static void tell_answered(struct runtime *r)
+{
+    r->start.answered = true;
+    LIST_EACH(s, &r->manager->subscribers, struct runtime_subscriber, link)
+        if (s->on_answer)
+            s->on_answer(s, r, now_ns(r) - r->start.begun_ns);
+}
+
+void start_answer_watchers(struct runtime *r, const struct err *e)
+{
+    loop_timer_stop(&r->start.grace);
+    if (!e && !r->start.answered && r->op.kind == RUNTIME_START && !list_empty(&r->start.watchers))
+        tell_answered(r);
+    LIST_EACH(ask, &r->start.watchers, struct runtime_ask, link) {
+        list_del(&ask->link);
+        runtime_answer(ask, r, e ? err_copy(e) : NULL);
+    }
+}
+
+static void on_grace(struct loop_timer *t)
+{
+    struct runtime *r = container_of(t, struct runtime, start.grace);
+
+    start_answer_watchers(r, NULL);
+    runtime_claim_over(r);
+}
+
+/* Its row and its key are on disk; a server that is about to listen is worth a moment. */
+void start_tell_watchers(struct runtime *r)
+{
+    if (!r->durable || r->next_key || list_empty(&r->start.watchers))
+        return;
+    if (r->status.now != RUNTIME_STARTING)
+        start_answer_watchers(r, NULL);
+    else if (!r->start.grace.loop)
+        loop_timer_start(r->manager->config.loop, &r->start.grace,
+                         r->start.warm ? CLAIM_MS : GRACE_MS, on_grace);
+}
+
+void start_watch(struct runtime *r, struct runtime_ask *ask)
+{
+    sbx_wait_over(&ask->waiter); /* for its row, not for the launcher */
+    ask->op = RUNTIME_START;
+    if (r->durable && !r->next_key && r->status.now != RUNTIME_STARTING) {
+        runtime_answer_later(ask, r, NULL);
+        return;
+    }
+    list_add(&r->start.watchers, &ask->link);
+    start_tell_watchers(r);
+}
+
+/* Not even a moment's wait is left. Who has no row is nobody the next server knows. */
+void manager_answer_starts(struct manager *m)
+{
+    own(err) lost = err_new(ERR_BUSY, "this server ends, and the start was not written down: try "
+                                      "again at the next one");
+
+    MAP_EACH(slot, &m->ids) {
+        struct runtime *r = slot->value;
+        start_answer_watchers(r, r->durable ? NULL : lost);
+    }
+}
+
+/* --- 7: the end --- */
+
+/* It has no row, so nobody was told of it, or only that it could not be. */
+static void undo_start(struct runtime *r)
+{
+    manager_hide(r);
+    runtime_enter(r, RUNTIME_STOPPED, NULL);
+    start_answer_watchers(r, r->op.failed);
+    if (r->sbx && r->sbx->state.now == SBX_RUNNING)
+        runtime_ask_own(r, RUNTIME_REMOVE); /* its turn comes below */
+    if (!r->sbx) {
+        manager_drop(r);
+        return;
+    }
+    operation_finish(r);
+    runtime_clear(r);
+}
+
+void runtime_claim_over(struct runtime *r)
+{
+    if (!r->start.counted)
+        return;
+    r->start.counted = false;
+    loop_timer_stop(&r->start.grace);
+    if (!--r->manager->claiming)
+        pool_claims_over(r->manager);
+}
+
+/* The pool is filled up behind whoever was waiting, and not beside what the sandbox has to do
+ * before it listens; one that hangs is not waited for. */
+void start_end(struct runtime *r)
+{
+    r->start.warm = false;
+    runtime_drop_spec(r);
+    if (!r->durable) {
+        undo_start(r);
+        return;
+    }
+    start_tell_watchers(r);
+    if (r->start.counted && r->sbx && r->sbx->binding)
+        loop_timer_start(r->manager->config.loop, &r->start.grace, CLAIM_MS, on_grace);
+    else
+        runtime_claim_over(r);
+    operation_finish(r);
+    if (r->start.await) /* it may have been removed */
+        await_begin(r);
+}
+
+void runtime_is_ready(struct runtime *r)
+{
+    r->ready_us = us_since(r, r->start.begun_ns);
+    r->lived = true;
+    manager_emit(r, RUNTIME_EVENT_READY, "");
+    log_debug("timeline", KV("id", r->id), KV("request_id", r->request),
+              KV("queue_us", r->phase_us[RUNTIME_PHASE_QUEUE]),
+              KV("claim_us", r->phase_us[RUNTIME_PHASE_CLAIM]),
+              KV("exec_us", r->phase_us[RUNTIME_PHASE_EXEC]),
+              KV("ready_us", r->phase_us[RUNTIME_PHASE_READY]),
+              KV("row_us", r->phase_us[RUNTIME_PHASE_ROW]));
+}
+
+/* It was told as running, and what came for it waited. */
+void runtime_on_listens(void *arg, struct sbx *s)
+{
+    struct runtime *r = arg;
+    struct sbx_info info;
+
+    sbx_inspect(s, &info);
+    r->phase_us[RUNTIME_PHASE_READY] = (uint32_t)(info.phase_ns[SBX_PHASE_READY] / 1000);
+    runtime_claim_over(r);
+    r->lived = true;
+    if (r->status.now == RUNTIME_RUNNING && r->op.kind != RUNTIME_RESUME) /* it told the same */
+        runtime_is_ready(r);
+}
+
+/* --- other beginnings --- */
+
+/* Asked for by a resume, after it ended. */
+void start_again(struct runtime *r)
+{
+    struct runtime_ask *ask = r->op.asked;
+
+    r->restarts += r->restarts < UINT8_MAX;
+    r->server_died = false;
+    r->died_ns = 0;
+    memset(r->phase_us, 0, sizeof r->phase_us);
+    r->launch = RUNTIME_AGAIN;
+    r->miss = POOL_HIT;
+    r->start.warm = false;
+    runtime_set_detail(r, "cold: it had ended and was started again");
+    operation_open(r, RUNTIME_START);
+    runtime_rotate_key(r);
+    r->op.asked = NULL;
+    runtime_enter(r, RUNTIME_STARTING, "");
+    if (ask)
+        start_watch(r, ask);
+    ask_backend(r);
+}
+
+/* Its row was acknowledged before, by a server before us too; r->op.spec is made from it. */
+void start_from_row(struct runtime *r)
+{
+    r->start.begun_ns = now_ns(r);
+    operation_open(r, RUNTIME_START);
+    runtime_enter(r, RUNTIME_STARTING, "");
+    ask_backend(r);
 }

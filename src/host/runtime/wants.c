@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "host/config/settings.h"
 #include "host/runtime/inner.h"
+#include "host/runtime/start.h"
 
 #define WANTS_BYTES (64u << 10)
 

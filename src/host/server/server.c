@@ -20,6 +20,7 @@
 #include "host/proxy/name.h"
 #include "host/proxy/proxy.h"
 #include "host/runtime/api.h"
+#include "host/runtime/manager.h"
 #include "host/runtime/runtime.h"
 #include "host/server/backing.h"
 #include "host/server/launch.h"

@@ -9,6 +9,7 @@
 #include "host/ops/journal.h"
 #include "host/ops/metrics.h"
 #include "host/runtime/api.h"
+#include "host/runtime/manager.h"
 #include "host/runtime/runtime.h"
 
 /* --- events --- */
@@ -20,7 +21,7 @@ static const char *backend_of(const struct runtime *r)
 
 static void observe_start(struct metrics *m, const struct runtime *r)
 {
-    bool resume = r->op == RUNTIME_RESUME;
+    bool resume = r->op.kind == RUNTIME_RESUME;
     const char *launch = runtime_launch_names[resume ? RUNTIME_AGAIN : r->launch];
 
     metrics_observe_ns(m, METRIC_START_SECONDS, (uint64_t)r->ready_us * 1000,

@@ -8,6 +8,7 @@
 #include "host/runtime/api.h"
 #include "host/runtime/events.h"
 #include "host/runtime/pool.h"
+#include "host/runtime/manager.h"
 #include "host/runtime/runtime.h"
 #include "host/v1/inner.h"
 #include "net/server.h"

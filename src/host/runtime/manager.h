@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/* manager.h — all runtimes of a server: who may start one, which there are, how they are taken over
+ * from the server before. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "sandbox/spec.h"
+
+struct builds;
+struct http_client;
+struct json;
+struct key;
+struct keys;
+struct loop;
+struct manager;
+struct proxy;
+struct runtime;
+struct runtime_ask;
+struct sbx_driver;
+struct settings_mount;
+struct store;
+struct wire_start;
+struct wire_wants;
+
+struct manager_config {
+    struct loop *loop;
+    struct store *store;
+    struct keys *keys;
+    struct proxy *proxy;
+    struct sbx_driver *driver;
+    struct http_client *client;          /* to ask inside; NULL: nobody is asked */
+    struct str base_url;                 /* of this server, as clients reach it; no last slash */
+    bool by_path;                        /* urls are below base_url instead of a listener each */
+    struct str domain;                   /* urls are http://ID.domain instead; with a port */
+    struct sbx_limits limits;            /* of factor 1 */
+    const struct settings_mount *mounts; /* what may be asked for; borrowed */
+    size_t mount_count;
+    unsigned most, queue; /* sandboxes at once; starts that may wait */
+    unsigned recent;      /* kept warm of an image that no pool has */
+    uint64_t recent_ms;   /* if it is started again within this */
+    unsigned snapshots;   /* of one tenant; 0: no limit */
+    uint64_t pause_after_ms, stop_after_ms, delete_after_ms; /* 0: never */
+    uint64_t failed_after_ms; /* one that never ran, and so has nothing to keep, is stopped */
+    uint64_t max_age_ms;      /* since it runs, in use or not: it is paused then; 0: never */
+    bool keep, park;
+    bool per_sandbox;       /* metrics of each */
+    bool rotate;            /* a client that resumes a runtime gets a new session key */
+    uint64_t build_wait_ms; /* that a start waits for an image which is being built; 0: 503 */
+    struct str registry_prefix;
+};
+
+fallible manager_new(const struct manager_config *config, struct manager **ret_manager);
+/* Joins the rows with what lives; done when it is known which runtimes there are, or after a few
+ * seconds: a machine elsewhere that does not answer holds up only what it has. */
+fallible manager_adopt(struct manager *m, void (*done)(void *arg, struct err *e), void *arg);
+/* Bounds and times of config, from now on; the rest of it does not change. */
+void manager_reconfigure(struct manager *m, const struct manager_config *config);
+/* Stops what is not to be kept, ends what is warm; done when all of that is gone. */
+void manager_shutdown(struct manager *m, void (*done)(void *arg), void *arg);
+/* Before the loop's end, and after the store's: who waits for a start is told how far it came. */
+void manager_answer_starts(struct manager *m);
+void manager_free(struct manager *m); /* forgets what is left: it lives on */
+OWNABLE(manager)
+
+/* An error returned: nothing was begun. Otherwise ask->done comes, once, later; the ask is the
+ * caller's and must live so long. A start of a session that has a runtime gives that one. */
+fallible manager_start(struct manager *m, const struct key *key, const struct wire_start *start,
+                       struct runtime_ask *ask);
+/* The same of an image that is being built: it is there, and starts when that is done. */
+fallible manager_start_when_built(struct manager *m, const struct key *key,
+                                  const struct wire_start *start, struct builds *builds,
+                                  struct runtime_ask *ask);
+uint64_t manager_build_wait_ms(const struct manager *m);
+/* NULL: no such, or another tenant's. key NULL: of anybody. */
+struct runtime *manager_find_id(const struct manager *m, const struct key *key, struct str id);
+struct runtime *manager_find_session(const struct manager *m, const struct key *key,
+                                     struct str session_id);
+/* Those of a key, oldest first; key NULL: of all. Stopped ones are left out unless asked for. */
+void manager_each(struct manager *m, const struct key *key, bool stopped,
+                  void (*fn)(void *arg, struct runtime *r), void *arg);
+
+bool manager_counts_each(const struct manager *m); /* for metrics */
+struct str manager_registry_prefix(const struct manager *m);
+struct sbx_driver *manager_driver(const struct manager *m);
+struct proxy *manager_proxy(const struct manager *m);
+/* Without asking the driver: the machine's own, and what the policy lists. */
+bool manager_has_image(const struct manager *m, struct str image);
+/* May the key have this in a sandbox here? ERR_UNPROCESSABLE and ERR_FORBIDDEN name the field. */
+fallible manager_check_wants(const struct manager *m, const struct key *key,
+                             const struct wire_wants *wants);
+/* May the key have the changes of this runtime put into the directories it works on? Its own scopes
+ * and the settings of now count, whoever started it. */
+fallible manager_check_apply(const struct runtime *r, const struct key *key,
+                             const struct json *paths); /* plain ones; NULL: everything */
