@@ -6,6 +6,7 @@
  * and left at once; the mounts' by a child, which dies there. */
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -107,6 +108,8 @@ static fallible go_in(const struct visit *v)
 
 static _Noreturn void go_in_and_die(const struct visit *v, int sock)
 {
+    signal(SIGALRM, SIG_DFL);
+    alarm(BOX_WAIT_MS / 1000); /* the launcher waits for this child */
     struct err *e = go_in(v);
     struct box_report r = {.kind = REPORT_ERROR};
 

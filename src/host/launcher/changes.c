@@ -27,6 +27,8 @@
 #include "host/launcher/mounts.h"
 #include "host/record/record.h"
 #include "host/launcher/job.h"
+#include "host/launcher/snap.h"
+#include "host/launcher/start.h"
 #include "host/worker/worker.h"
 #include "sandbox/backend.h"
 #include "wire/files.h"
@@ -541,7 +543,7 @@ fallible launcher_changes(struct launcher *l, struct launcher_box *b,
     own_fd dir = -1;
 
     TRY(launcher_check_block(in, 1, false));
-    if (b->tell_when_dead || b->remove_when_dead)
+    if (b->killers || b->removal)
         return err_new(ERR_BUSY, "sandbox '%s' is being ended", b->box.id);
     if (launcher_job_count(l, run_diff) + launcher_job_count(l, run_apply) >= SBX_LOOKS_AT_ONCE)
         return err_new(ERR_BUSY, "the changes of %d sandboxes are being looked at: try again",

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "host/launcher/inner.h"
+#include "host/launcher/start.h"
 #include "wire/bind.h"
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)

@@ -45,27 +45,28 @@ static fallible forget_old(struct launcher *l)
 
     if (fstatat(l->host.dir, "images", &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? NULL : err_sys("look at the store of images");
-    if (st.st_mtim.tv_sec == l->images_changed.tv_sec &&
-        st.st_mtim.tv_nsec == l->images_changed.tv_nsec)
+    if (st.st_mtim.tv_sec == l->image_names.changed.tv_sec &&
+        st.st_mtim.tv_nsec == l->image_names.changed.tv_nsec)
         return NULL;
-    memset(l->images, 0, sizeof l->images);
-    l->images_changed = st.st_mtim;
+    memset(l->image_names.at, 0, sizeof l->image_names.at);
+    l->image_names.changed = st.st_mtim;
     return NULL;
 }
 
-static fallible look_up(struct launcher *l, const char *name, struct launcher_image **ret_entry)
+static fallible look_up(struct launcher *l, const char *name, struct image_name **ret_entry)
 {
+    struct image_names *names = &l->image_names;
     own_done(arena) a;
     struct image image;
 
     arena_init(&a, RECORDS_BYTES);
-    for (unsigned i = 0; i < LAUNCHER_IMAGES; i++)
-        if (strcmp(l->images[i].name, name) == 0) {
-            *ret_entry = &l->images[i];
+    for (unsigned i = 0; i < ARRAY_LEN(names->at); i++)
+        if (strcmp(names->at[i].name, name) == 0) {
+            *ret_entry = &names->at[i];
             return NULL;
         }
     TRY(images_find_sure(l->host.dir, name, &a, &image));
-    struct launcher_image *entry = &l->images[l->image_next++ % LAUNCHER_IMAGES];
+    struct image_name *entry = &names->at[names->next++ % ARRAY_LEN(names->at)];
     snprintf(entry->name, sizeof entry->name, "%s", name);
     snprintf(entry->id, sizeof entry->id, STR_FMT, STR_ARG(image.id));
     *ret_entry = entry;
@@ -75,7 +76,7 @@ static fallible look_up(struct launcher *l, const char *name, struct launcher_im
 fallible launcher_image_resolve(struct launcher *l, struct native_request *r, bool again)
 {
     char path[NATIVE_ID_MAX + 8], id[72];
-    struct launcher_image *entry;
+    struct image_name *entry;
 
     snprintf(path, sizeof path, "%s/image", r->id);
     ssize_t n = again ? readlinkat(l->host.boxes, path, id, sizeof id) : -1;

@@ -33,8 +33,13 @@ void launcher_job_free(struct launcher_job *j);
 /* Of one that has ended; takes e and fds over. What nobody waits for is told to nobody, the next
  * server least of all: the log has what failed. */
 void launcher_job_answer(struct launcher_job *j, struct err *e, struct launcher_fds *fds);
+void launcher_end_jobs(struct launcher *l);
+void launcher_jobs_unasked(struct launcher *l); /* the server that asked for them is gone */
 unsigned launcher_job_count(const struct launcher *l, fallible (*run)(struct launcher_job *j));
-/* snap.c: a snapshot's child was ended before it was done. */
+
+/* --- snap.c --- */
+
+/* A snapshot's child was ended before it was done. */
 void launcher_snap_cut(struct launcher_job *j);
 /* The same, while the sandbox b, whose files they are, stands still; j->dir is its directory.
  * Refused where it cannot. */

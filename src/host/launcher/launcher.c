@@ -26,8 +26,11 @@
 #include "base/own.h"
 #include "base/rng.h"
 #include "host/launcher/inner.h"
+#include "host/launcher/job.h"
+#include "host/launcher/names.h"
 #include "host/launcher/reuse/reuse.h"
 #include "host/launcher/slice.h"
+#include "host/launcher/start.h"
 
 #define LAUNCHER_SOCKET "launcher"
 #define REQUESTS        8
@@ -82,16 +85,15 @@ static void on_server_gone(struct launcher *l)
     launcher_settle_all(l);
     launcher_jobs_unasked(l);
     LIST_EACH(b, &l->boxes, struct launcher_box, link) {
-        b->tell_when_dead = false;
-        b->remove_unasked = true;
         b->killers = 0;
+        b->removal = b->removal ? REMOVAL_UNASKED : REMOVAL_NONE;
         if (b->state != NATIVE_WAITING)
             continue;
         struct err *e = box_kill(&l->host, &b->box); /* what nobody claimed is nobody's */
         if (e)
             log_warn("sandbox not killed", KV("id", b->box.id), KV_ERR(e));
         err_free(e);
-        b->remove_when_dead = true;
+        b->removal = REMOVAL_UNASKED;
     }
     l->ending = !l->policy->persist || !launcher_any_alive(l);
 }
@@ -212,37 +214,6 @@ static void on_request(struct loop_io *io)
     } while (p->count);
     if (p->gone)
         on_server_gone(l);
-}
-
-/* --- spares
- * -------------------------------------------------------------------------------------- */
-
-fallible launcher_prepare_spare(struct launcher *l, struct box_spare *ret_spare)
-{
-    char claim[32];
-
-    snprintf(claim, sizeof claim, "+%d", (int)getpid());
-    return box_prepare_spare(&l->host, claim, ret_spare);
-}
-
-static void on_refill(struct loop_later *later)
-{
-    struct launcher *l = container_of(later, struct launcher, refill);
-    unsigned want = l->policy->spares;
-
-    want = want < ARRAY_LEN(l->spares) ? want : ARRAY_LEN(l->spares);
-    if (l->ending || l->no_spares || l->spare_count >= want) {
-        box_tidy(&l->host);
-        return;
-    }
-    struct err *e = launcher_prepare_spare(l, &l->spares[l->spare_count]);
-    if (e) {
-        l->no_spares = true; /* the next start makes its own, and tries again */
-        log_warn("no spare process", KV_ERR(e));
-        err_free(e);
-        return;
-    }
-    l->spare_count++;
 }
 
 /* --- the next server
@@ -425,7 +396,7 @@ static fallible launcher_open(struct launcher *l)
         TRY(loop_io_start(l->loop, &l->knock, l->listener, EPOLLIN, on_knock));
     }
     deleter_open(l);
-    launcher_fresh_start(l);
+    host_layers_start(l);
     launcher_log_start(l);
     return loop_io_start(l->loop, &l->io, l->sock, EPOLLIN, on_request);
 }
@@ -433,15 +404,9 @@ static fallible launcher_open(struct launcher *l)
 static fallible launcher_run(struct launcher *l)
 {
     TRY(launcher_open(l));
-    loop_later(l->loop, &l->refill, on_refill);
     while (!l->ending) {
-        /* One spare per idle turn, so that a request never waits for more than one. */
-        bool short_of = !l->no_spares && l->spare_count < l->policy->spares &&
-                        l->spare_count < ARRAY_LEN(l->spares);
-        bool again = short_of || box_is_untidy(&l->host);
-        TRY(loop_turn(l->loop, again ? 0 : -1));
-        if (again)
-            loop_later(l->loop, &l->refill, on_refill);
+        bool more = spares_refill(l);
+        TRY(loop_turn(l->loop, more ? 0 : -1));
     }
     return NULL;
 }
@@ -461,7 +426,7 @@ static _Noreturn void launcher_main(const struct launcher_policy *policy, int so
     list_init(&l.boxes);
     map_init(&l.by_id);
     list_init(&l.jobs);
-    rootfs_init(&l.fresh.layers);
+    rootfs_init(&l.host_layers.layers);
     l.host.dir = l.host.boxes = l.host.ids = l.host.exe = l.host.look = l.host.cg.v2 = -1;
     l.host.names = l.host.bare = l.host.noted = -1;
     signal(SIGINT, SIG_IGN); /* a Ctrl-C is for the server, which tells us */

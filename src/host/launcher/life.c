@@ -22,7 +22,11 @@
 #include "host/record/record.h"
 #include "host/launcher/disk.h"
 #include "host/launcher/inner.h"
+#include "host/launcher/job.h"
+#include "host/launcher/names.h"
 #include "host/launcher/reuse/reuse.h"
+#include "host/launcher/snap.h"
+#include "host/launcher/start.h"
 #include "host/snaps/whole.h"
 
 void launcher_insert(struct launcher *l, struct launcher_box *b)
@@ -38,32 +42,6 @@ bool launcher_any_alive(const struct launcher *l)
         if (b->state != NATIVE_EXITED)
             return true;
     return false;
-}
-
-/* --- sockets --- */
-
-void launcher_socket_name(const char *id, enum launcher_name kind, char out[LAUNCHER_SOCKET_NAME])
-{
-    snprintf(out, LAUNCHER_SOCKET_NAME, "%s.%c", id, kind);
-}
-
-static void life_drop(const struct launcher *l, const char *id, enum launcher_name kind)
-{
-    char name[LAUNCHER_SOCKET_NAME];
-
-    launcher_socket_name(id, kind, name);
-    unlinkat(l->sockets, name, 0); /* not there: nothing to do */
-}
-
-void launcher_drop_sockets(const struct launcher *l, const char *id)
-{
-    life_drop(l, id, LAUNCHER_NAME_SERVER);
-    life_drop(l, id, LAUNCHER_NAME_CONNECT);
-}
-
-void launcher_drop_log(const struct launcher *l, const char *id)
-{
-    life_drop(l, id, LAUNCHER_NAME_LOG);
 }
 
 /* --- death --- */
@@ -118,7 +96,7 @@ static void life_tell(struct launcher_box *b)
     struct native_reply removed = {.op = NATIVE_REMOVE, .tag = b->remove_tag};
     struct launcher_fds none = {.count = 0};
 
-    if (b->told && !b->tell_when_dead && !b->remove_when_dead && l->sock >= 0) {
+    if (b->told && !b->killers && !b->removal && l->sock >= 0) {
         killed.op = NATIVE_DIED;
         memcpy(killed.ids[0], b->box.id, NATIVE_ID_MAX);
         launcher_answer(l, &killed, NULL, &none);
@@ -127,10 +105,9 @@ static void life_tell(struct launcher_box *b)
         killed.tag = b->kill_tags[i];
         launcher_answer(l, &killed, NULL, &none);
     }
-    b->tell_when_dead = false;
     b->killers = 0;
-    if (b->remove_when_dead)
-        launcher_remove(l, b, b->remove_unasked ? NULL : &removed);
+    if (b->removal)
+        launcher_remove(l, b, b->removal == REMOVAL_ASKED ? &removed : NULL);
     if (l->sock < 0 && !launcher_any_alive(l))
         l->ending = true; /* nobody asks, nothing runs */
 }
@@ -202,7 +179,7 @@ fallible launcher_delete(struct launcher *l, struct launcher_box *b)
     launcher_forget(l, b);
     if (stands && !l->ending)
         launcher_sweep_layers(l);
-    launcher_fresh_swept(l);
+    host_layers_box_gone(l);
     if (!e)
         return dir;
     err_free(dir); /* one story is enough */
@@ -371,11 +348,10 @@ static void stop_watching(struct launcher_box *b)
 void launcher_drop_all(struct launcher *l)
 {
     launcher_settle_all(l);
-    launcher_fresh_end(l);
+    host_layers_end(l);
     launcher_log_end(l);
     launcher_end_jobs(l);
-    while (l->spare_count)
-        box_drop_spare(&l->host, &l->spares[--l->spare_count]);
+    spares_drop(l);
     LIST_EACH(b, &l->boxes, struct launcher_box, link) {
         bool alive = b->state != NATIVE_EXITED;
         if (alive)

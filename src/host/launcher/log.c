@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "host/launcher/inner.h"
+#include "host/launcher/names.h"
 
 #define MOST_BYTES (4 << 20)  /* on the disk; then all but the newest go */
 #define KEPT_BYTES (2 << 20)  /* more than anybody is shown at once (v1/logs.c) */

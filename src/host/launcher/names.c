@@ -12,6 +12,31 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "host/launcher/inner.h"
+#include "host/launcher/names.h"
+
+void launcher_socket_name(const char *id, enum launcher_name kind, char out[LAUNCHER_SOCKET_NAME])
+{
+    snprintf(out, LAUNCHER_SOCKET_NAME, "%s.%c", id, kind);
+}
+
+static void names_drop(const struct launcher *l, const char *id, enum launcher_name kind)
+{
+    char name[LAUNCHER_SOCKET_NAME];
+
+    launcher_socket_name(id, kind, name);
+    unlinkat(l->sockets, name, 0); /* not there: nothing to do */
+}
+
+void launcher_drop_sockets(const struct launcher *l, const char *id)
+{
+    names_drop(l, id, LAUNCHER_NAME_SERVER);
+    names_drop(l, id, LAUNCHER_NAME_CONNECT);
+}
+
+void launcher_drop_log(const struct launcher *l, const char *id)
+{
+    names_drop(l, id, LAUNCHER_NAME_LOG);
+}
 
 /* Connecting takes the right to write to the socket: it is the server's alone. */
 fallible launcher_address(const struct launcher *l, const char *id, enum launcher_name kind,

@@ -17,6 +17,9 @@
 #include "base/own.h"
 #include "host/launcher/disk.h"
 #include "host/launcher/inner.h"
+#include "host/launcher/names.h"
+#include "host/launcher/snap.h"
+#include "host/launcher/start.h"
 #include "host/tree/tree.h"
 
 /* Where pid 1 finds what it is given. */
@@ -84,7 +87,7 @@ static fallible open_image(struct launcher *l, struct making *m)
     if (stored)
         TRY(launcher_image_open(l, &m->req, &m->rootfs));
     else if (!path)
-        TRY(launcher_fresh_open(l, &m->rootfs));
+        TRY(host_layers_open(l, &m->rootfs));
     else {
         int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (dir < 0)
@@ -172,17 +175,6 @@ static fallible ops_prepare(struct launcher *l, struct making *m, const struct l
     return make_ends(m);
 }
 
-static fallible take_spare(struct launcher *l, struct box_spare *ret_spare)
-{
-    l->no_spares = false;
-    if (!l->spare_count)
-        return launcher_prepare_spare(l, ret_spare);
-    *ret_spare = l->spares[0]; /* the oldest: the most likely to have finished its half */
-    l->spare_count--;
-    memmove(l->spares, l->spares + 1, l->spare_count * sizeof *l->spares);
-    return NULL;
-}
-
 static fallible make_in_dir(struct launcher *l, struct making *m, struct launcher_box *b)
 {
     own_fd dir = openat(l->host.boxes, m->req.id, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -195,7 +187,7 @@ static fallible make_in_dir(struct launcher *l, struct making *m, struct launche
     }
     TRY(launcher_listen_at(l, dir, m->req.id, LAUNCHER_NAME_SERVER, &m->spec.fds[AT_LISTEN]));
     TRY(launcher_listen_at(l, dir, m->req.id, LAUNCHER_NAME_CONNECT, &m->spec.fds[AT_TUNNEL]));
-    TRY(take_spare(l, &m->spare));
+    TRY(spares_take(l, &m->spare));
     m->spec.flags = BOX_DIR_MADE | BOX_LAUNCHER | (l->policy->persist ? BOX_PERSIST : 0) |
                     (m->rootfs.joined ? BOX_JOINED : 0);
     b->disk = m->spec.disk;
@@ -455,7 +447,7 @@ static fallible ops_end(struct launcher *l, struct launcher_box *b, uint64_t tag
     if (!b->killers) {
         TRY(box_kill(&l->host, &b->box));
     }
-    b->tell_when_dead = *ret_later = true;
+    *ret_later = true;
     b->kill_tags[b->killers++] = tag;
     return NULL;
 }
@@ -468,8 +460,7 @@ static fallible end_and_remove(struct launcher *l, struct launcher_box *b, uint6
         return NULL;
     }
     TRY(box_kill(&l->host, &b->box));
-    b->remove_when_dead = true;
-    b->remove_unasked = false;
+    b->removal = REMOVAL_ASKED;
     b->remove_tag = tag;
     return NULL;
 }

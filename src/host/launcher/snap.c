@@ -23,6 +23,7 @@
 #include "host/record/record.h"
 #include "host/launcher/inner.h"
 #include "host/launcher/job.h"
+#include "host/launcher/snap.h"
 #include "host/snaps/fence.h"
 #include "host/snaps/whole.h"
 #include "host/tree/tree.h"
@@ -234,7 +235,7 @@ fallible launcher_snapshot(struct launcher *l, struct launcher_box *b,
 {
     own_fd dir = -1;
 
-    if (b->tell_when_dead || b->remove_when_dead)
+    if (b->killers || b->removal)
         return err_new(ERR_BUSY, "sandbox '%s' is being ended", b->box.id);
     TRY(whole_check_new(l->host.dir, r->snapshot));
     TRY(open_box(l, b->box.id, &dir));

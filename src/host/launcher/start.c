@@ -9,6 +9,8 @@
 #include "base/mem.h"
 #include "base/own.h"
 #include "host/launcher/inner.h"
+#include "host/launcher/names.h"
+#include "host/launcher/start.h"
 
 struct launcher_start {
     struct launcher_begun begun;
