@@ -26,7 +26,7 @@ static void put_json(struct buf *out)
                 jw_cstr(&w, "warning", b->warning);
                 JW_ARRAY(&w, "capabilities") {
                     for (unsigned bit = 0; (name = sbx_cap_name(bit)); bit++)
-                        if (b->caps & (1u << bit))
+                        if (sbx_backend_caps(b) & (1u << bit))
                             jw_cstr(&w, NULL, name);
                 }
             }
@@ -46,7 +46,7 @@ static void put_text(struct buf *out)
             buf_addf(out, "%-10s ! %s\n", "", b->warning);
         buf_addf(out, "%-10s", "");
         for (unsigned bit = 0; (name = sbx_cap_name(bit)); bit++)
-            if (b->caps & (1u << bit))
+            if (sbx_backend_caps(b) & (1u << bit))
                 buf_addf(out, " %s", name);
         buf_add_char(out, '\n');
     }

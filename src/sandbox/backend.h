@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* backend.h — one interface to every way of running a sandbox.
  *
- * A backend is a row and a folder beside this file. What it cannot do it does not claim: callers
- * read its flags, and what it lacks is refused by name before the backend is asked. One operation
- * of a sandbox at a time; each ends in its callback, and readiness and death are events. */
+ * A backend is a row and a folder beside this file: nine calls that each has, and groups of calls
+ * for what more it offers. What it lacks is refused by name before the backend is asked. One
+ * operation of a sandbox at a time; each ends in its callback, and readiness and death are events.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -138,66 +139,107 @@ struct sbx_listed { /* a sandbox the backend has, known to this program or not *
 typedef void sbx_list_done(void *arg, const struct sbx_listed *all, size_t count,
                            const struct err *e); /* all borrowed */
 
+/* What more a backend can do comes in groups of calls; a row names those it has. */
+
+struct sbx_pause_calls {
+    fallible (*pause)(struct sbx *s);
+    fallible (*resume)(struct sbx *s);
+};
+
+struct sbx_claim_calls {
+    fallible (*bind)(struct sbx *s, const struct sbx_spec *spec);
+    fallible (*claim)(struct sbx *s, const struct sbx_spec *spec); /* NULL: none are kept warm */
+};
+
+/* Sandboxes that outlive the program which started them. */
+struct sbx_survivor_calls {
+    fallible (*adopt)(struct sbx *s); /* sets s->found first */
+    fallible (*look)(struct sbx *s);  /* the same; NULL: it is what we made it */
+    /* All that are there; names are struct sbx_listed. NULL: it cannot tell. */
+    fallible (*list)(struct sbx_question *q);
+    /* At once: what a program before us left of sandboxes that are not known, beyond what list()
+     * shows. NULL: nothing is left. */
+    void (*sweep)(struct sbx_driver *d, bool (*known)(const void *arg, const char *id),
+                  const void *arg);
+};
+
+struct sbx_log_calls {
+    void (*newest)(struct sbx *s, struct buf *out);
+    /* See follow.h. Watching twice is fine; from then on sbx_said() comes when there is more. read:
+     * how many bytes are the file's, the first. */
+    size_t (*read)(struct sbx *s, struct sbx_place *at, struct buf *out);
+    void (*end)(struct sbx *s, struct sbx_place *ret_end);
+    fallible (*watch)(struct sbx *s, bool on);
+    /* Instead of these three, where each reader has a connection of its own to another machine; the
+     * driver then calls on_begin, on_more and sbx_follower_end(). Close: without that. */
+    fallible (*open)(struct sbx_follower *f, const struct sbx_log_from *from);
+    void (*next)(struct sbx_follower *f, struct buf *out);
+    void (*close)(struct sbx_follower *f);
+    void (*moved)(struct sbx *s); /* its state is another; NULL: that is no matter */
+};
+
+struct sbx_snapshot_calls {
+    fallible (*make)(struct sbx *s, struct str name);
+    fallible (*fork)(struct sbx_driver *d, struct str snapshot, const struct sbx_spec *spec,
+                     struct sbx *s);
+    fallible (*list)(struct sbx_question *q);
+    fallible (*remove)(struct sbx_question *q);
+};
+
+struct sbx_image_calls { /* of a store */
+    fallible (*find)(struct sbx_question *q);
+    fallible (*import)(struct sbx_question *q);
+};
+
+struct sbx_file_calls { /* its changes; see sbx_files() */
+    fallible (*diff)(struct sbx *s, struct str text);
+    fallible (*apply)(struct sbx *s, struct str text);
+    fallible (*rollback)(struct sbx *s, struct str to);
+};
+
+struct sbx_port_calls {
+    fallible (*expose)(struct sbx *s, uint16_t port, struct sbx_address *ret_address);
+};
+
+/* A backend's row. Calls on a sandbox end in sbx_finish, those on a question in
+ * sbx_question_finish, at once or later; an error returned is that. */
 struct sbx_backend {
     const char *name, *summary;
     const char *warning; /* said in every place a person looks; NULL: none */
-    unsigned caps;       /* at most; driver->caps is what holds on this machine */
-    const char *remedy;  /* where that is less: "a croft at the other side"; NULL: none known */
+    const char *remedy;  /* for what it lacks here: "a croft at the other side"; NULL: none */
+    unsigned caps;       /* at most, beside those of its groups of calls */
+    unsigned depends;    /* of all of these: the driver says in its own caps which hold here */
+    size_t size;         /* of its sandbox's struct, which begins with struct sbx */
+
     fallible (*open)(const struct sbx_host *host, struct sbx_driver **ret_driver);
     void (*close)(struct sbx_driver *d); /* no sandbox is left */
+    fallible (*create)(struct sbx_driver *d, const struct sbx_spec *spec, struct sbx *s);
     /* The driver's part of one that is left when its driver closes; what it stands for may live on.
      * Also after remove: twice is fine. */
     void (*let_go)(struct sbx *s);
-    fallible (*create)(struct sbx_driver *d, const struct sbx_spec *spec, struct sbx *s);
-    /* Each ends in sbx_finish, at once or later; an error returned is that. */
     fallible (*start)(struct sbx *s);
     fallible (*stop)(struct sbx *s);
-    fallible (*pause)(struct sbx *s);
-    fallible (*resume)(struct sbx *s);
-    fallible (*adopt)(struct sbx *s); /* sets s->found first */
-    fallible (*look)(struct sbx *s);  /* the same; NULL: it is what we made it */
-    fallible (*snapshot)(struct sbx *s, struct str name);
-    fallible (*measure)(struct sbx *s); /* fills s->usage; NULL: it cannot */
-    /* What it changed; NULL: it cannot tell. text: see sbx_files(). Fills s->said. */
-    fallible (*files)(struct sbx *s, enum sbx_files what, struct str text);
-    /* Each ends in sbx_question_finish, at once or later; an error returned is that. */
-    fallible (*list)(struct sbx_question *q); /* its names are struct sbx_listed */
-    /* At once: what a program before us left of sandboxes that are not known, beyond what list()
-     * shows. NULL: there is nothing of the kind. */
-    void (*sweep)(struct sbx_driver *d, bool (*known)(const void *arg, const char *id),
-                  const void *arg);
-    fallible (*snapshot_list)(struct sbx_question *q);
-    fallible (*snapshot_remove)(struct sbx_question *q);
-    fallible (*image_find)(struct sbx_question *q); /* NULL: it has no store of images */
-    fallible (*image_import)(struct sbx_question *q);
     /* Of one that does not run: all it left, and the driver's part of s. Errors are for the log:
      * the sandbox is gone for its caller. */
     fallible (*remove)(struct sbx *s);
     void (*inspect)(struct sbx *s, struct sbx_info *info); /* fills what the driver knows */
-    void (*logs)(struct sbx *s, struct buf *out);
-    /* See follow.h. NULL: what it says cannot be followed. Watching twice is fine; from then on
-     * sbx_said() comes when there is more. log_read: how many bytes are the file's, the first. */
-    size_t (*log_read)(struct sbx *s, struct sbx_place *at, struct buf *out);
-    void (*log_end)(struct sbx *s, struct sbx_place *ret_end);
-    fallible (*log_watch)(struct sbx *s, bool on);
-    /* Instead of these three, where each reader has a way of his own to what is elsewhere; the
-     * driver then calls on_begin, on_more and sbx_follower_end(). Close: without that. */
-    fallible (*log_open)(struct sbx_follower *f, const struct sbx_log_from *from);
-    void (*log_next)(struct sbx_follower *f, struct buf *out);
-    void (*log_close)(struct sbx_follower *f);
-    void (*log_moved)(struct sbx *s); /* its state is another */
-    fallible (*expose)(struct sbx *s, uint16_t port, struct sbx_address *ret_address);
-    fallible (*bind)(struct sbx *s, const struct sbx_spec *spec);
-    fallible (*claim)(struct sbx *s, const struct sbx_spec *spec);
-    fallible (*fork)(struct sbx_driver *d, struct str snapshot, const struct sbx_spec *spec,
-                     struct sbx *s);
-    size_t size; /* of its struct, which begins with struct sbx */
+    fallible (*measure)(struct sbx *s);                    /* fills s->usage; NULL: nobody counts */
+
+    const struct sbx_pause_calls *pauses; /* NULL: not offered, of this and the following */
+    const struct sbx_claim_calls *claims;
+    const struct sbx_survivor_calls *survivors;
+    const struct sbx_log_calls *logs;
+    const struct sbx_snapshot_calls *snapshots;
+    const struct sbx_image_calls *images;
+    const struct sbx_file_calls *files;
+    const struct sbx_port_calls *ports;
 };
 #define SBX_BACKEND(id) ROW(sbx_backends, struct sbx_backend, id)
 
 /* NULL after the last, NULL when there is none of this name. */
 const struct sbx_backend *sbx_backend_at(size_t index);
 const struct sbx_backend *sbx_backend_find(struct str name);
+unsigned sbx_backend_caps(const struct sbx_backend *b); /* at most; a driver's are what holds */
 
 struct sbx_driver {
     const struct sbx_backend *backend;

@@ -29,16 +29,6 @@ bool sbx_place_parse(struct str text, struct sbx_place *ret_at)
     return true;
 }
 
-static fallible need_log(const struct sbx *s)
-{
-    const struct sbx_backend *b = s->driver->backend;
-
-    TRY(sbx_need(s->driver, SBX_CAN_LOG, "keep a log"));
-    if (b->log_read || b->log_open)
-        return NULL;
-    return err_new(ERR_UNSUPPORTED, "backend '%s' keeps no log that can be followed", b->name);
-}
-
 /* The place that many bytes before to, where so many were read as were said, behind the file's. */
 static struct sbx_place place_before(const struct sbx_place *to, size_t said, size_t back)
 {
@@ -54,13 +44,13 @@ static void find_tail(struct sbx *s, uint64_t lines, struct sbx_place *ret_at)
     struct sbx_place from = {0}, to;
 
     buf_init(&text, NEWEST_BYTES);
-    s->driver->backend->log_end(s, &from);
+    s->driver->backend->logs->end(s, &from);
     size_t said = from.said > SAID_BYTES ? SAID_BYTES : (size_t)from.said;
     size_t file = NEWEST_BYTES > said ? NEWEST_BYTES - said : 0;
     from.said -= said;
     from.file -= from.file > file ? file : from.file;
     to = from;
-    size_t of_file = s->driver->backend->log_read(s, &to, &text);
+    size_t of_file = s->driver->backend->logs->read(s, &to, &text);
     size_t n = text.len;
     if (lines && n && text.p[n - 1] == '\n')
         n--;
@@ -75,7 +65,7 @@ static fallible follow_here(struct sbx *s, const struct sbx_log_from *from, stru
     if (!from->has_place)
         find_tail(s, from->lines, &f->at);
     if (from->follow)
-        TRY(f->backend->log_watch(s, true));
+        TRY(f->calls->watch(s, true));
     f->open = true;
     if (from->follow)
         list_add(&s->followers, &f->link);
@@ -87,13 +77,13 @@ static fallible follow_here(struct sbx *s, const struct sbx_log_from *from, stru
 
 fallible sbx_follow(struct sbx *s, const struct sbx_log_from *from, struct sbx_follower *f)
 {
-    TRY(need_log(s));
+    TRY(sbx_need(s->driver, SBX_CAN_LOG, "keep a log"));
     if (from->follow && s->state.now == SBX_STOPPED)
         return err_new(ERR_CONFLICT, "sandbox '%s' has ended: it says nothing more", s->id);
     list_init(&f->link);
     f->sbx = s;
-    f->backend = s->driver->backend;
-    return f->backend->log_open ? f->backend->log_open(f, from) : follow_here(s, from, f);
+    f->calls = s->driver->backend->logs;
+    return f->calls->open ? f->calls->open(f, from) : follow_here(s, from, f);
 }
 
 void sbx_unfollow(struct sbx_follower *f)
@@ -102,18 +92,18 @@ void sbx_unfollow(struct sbx_follower *f)
         return;
     f->open = false;
     list_del(&f->link);
-    if (f->backend->log_close)
-        f->backend->log_close(f);
+    if (f->calls->close)
+        f->calls->close(f);
     else if (list_empty(&f->sbx->followers))
-        err_free(f->backend->log_watch(f->sbx, false)); /* it is only that nobody listens */
+        err_free(f->calls->watch(f->sbx, false)); /* it is only that nobody listens */
 }
 
 void sbx_log_next(struct sbx_follower *f, struct buf *out)
 {
-    if (f->backend->log_next)
-        f->backend->log_next(f, out);
+    if (f->calls->next)
+        f->calls->next(f, out);
     else
-        f->backend->log_read(f->sbx, &f->at, out);
+        f->calls->read(f->sbx, &f->at, out);
 }
 
 /* --- for drivers --- */
@@ -138,20 +128,22 @@ void sbx_followers_end(struct sbx *s)
     while (!list_empty(&s->followers))
         sbx_follower_end(LIST_FIRST(&s->followers, struct sbx_follower, link), NULL);
     if (any)
-        err_free(s->driver->backend->log_watch(s, false)); /* nobody listens */
+        err_free(s->driver->backend->logs->watch(s, false)); /* nobody listens */
 }
 
 void sbx_followers_moved(struct sbx *s)
 {
-    if (s->driver->backend->log_moved)
-        s->driver->backend->log_moved(s);
+    const struct sbx_log_calls *calls = s->driver->backend->logs;
+
+    if (calls && calls->moved)
+        calls->moved(s);
     if (list_empty(&s->followers))
         return;
     if (s->state.now == SBX_STOPPED) {
         sbx_followers_end(s);
         return;
     }
-    struct err *e = s->driver->backend->log_watch(s, true); /* it may have a log only now */
+    struct err *e = calls->watch(s, true); /* it may have a log only now */
     if (e)
         log_warn("a log is not followed", KV("id", s->id), KV_ERR(e));
     err_free(e);

@@ -14,7 +14,7 @@
 #include "base/str.h"
 
 struct sbx;
-struct sbx_backend;
+struct sbx_log_calls;
 
 /* How much was read: of what pid 1 and our server wrote, and of what a command did. */
 struct sbx_place {
@@ -43,7 +43,7 @@ struct sbx_follower { /* the caller's: zero, but for the callbacks */
 
     struct list link;
     struct sbx *sbx;
-    const struct sbx_backend *backend;
+    const struct sbx_log_calls *calls;
     void *mine; /* the driver's */
     bool open;
 };

@@ -109,7 +109,7 @@ fallible sbx_list(struct sbx_driver *d, sbx_list_done *done, void *arg)
                        d->backend->name);
     struct sbx_question *q = question_new(d, arg);
     q->listed = done;
-    question_pose(q, d->backend->list);
+    question_pose(q, d->backend->survivors->list);
     return NULL;
 }
 
@@ -141,27 +141,33 @@ static fallible question_ask(struct sbx_driver *d, fallible (*call)(struct sbx_q
 fallible sbx_snapshot_list(struct sbx_driver *d, sbx_answered *done, void *arg)
 {
     TRY(sbx_need(d, SBX_CAN_SNAPSHOT, "take snapshots"));
-    return question_ask(d, d->backend->snapshot_list, "snapshot", STR(""), -1, false, done, arg);
+    return question_ask(d, d->backend->snapshots->list, "snapshot", STR(""), -1, false, done, arg);
 }
 
 fallible sbx_snapshot_remove(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg)
 {
     TRY(sbx_need(d, SBX_CAN_SNAPSHOT, "take snapshots"));
-    return question_ask(d, d->backend->snapshot_remove, "snapshot", name, -1, false, done, arg);
+    return question_ask(d, d->backend->snapshots->remove, "snapshot", name, -1, false, done, arg);
 }
 
 fallible sbx_image_find(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg)
 {
-    return question_ask(d, d->backend->image_find, "image", name, -1, false, done, arg);
+    const struct sbx_image_calls *calls = d->backend->images;
+
+    return question_ask(d, calls ? calls->find : NULL, "image", name, -1, false, done, arg);
 }
 
 fallible sbx_image_ask(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg)
 {
-    return question_ask(d, d->backend->image_find, "image", name, -1, true, done, arg);
+    const struct sbx_image_calls *calls = d->backend->images;
+
+    return question_ask(d, calls ? calls->find : NULL, "image", name, -1, true, done, arg);
 }
 
 fallible sbx_image_import(struct sbx_driver *d, int file, struct str name, sbx_answered *done,
                           void *arg)
 {
-    return question_ask(d, d->backend->image_import, "image", name, file, false, done, arg);
+    const struct sbx_image_calls *calls = d->backend->images;
+
+    return question_ask(d, calls ? calls->import : NULL, "image", name, file, false, done, arg);
 }

@@ -74,6 +74,21 @@ const struct sbx_backend *sbx_backend_find(struct str name)
     return NULL;
 }
 
+/* A group of calls is a capability. */
+static unsigned caps_of_calls(const struct sbx_backend *b)
+{
+    return (b->pauses ? SBX_CAN_PAUSE : 0) | (b->claims ? SBX_CAN_BIND : 0) |
+           (b->claims && b->claims->claim ? SBX_CAN_CLAIM : 0) |
+           (b->survivors ? SBX_CAN_ADOPT : 0) |
+           (b->survivors && b->survivors->list ? SBX_CAN_LIST : 0) | (b->logs ? SBX_CAN_LOG : 0) |
+           (b->snapshots ? SBX_CAN_SNAPSHOT : 0) | (b->ports ? SBX_CAN_EXPOSE : 0);
+}
+
+unsigned sbx_backend_caps(const struct sbx_backend *b)
+{
+    return b->caps | caps_of_calls(b);
+}
+
 fallible sbx_driver_open(const struct sbx_backend *backend, const struct sbx_host *host,
                          struct sbx_driver **ret_driver)
 {
@@ -82,6 +97,7 @@ fallible sbx_driver_open(const struct sbx_backend *backend, const struct sbx_hos
     TRY_WRAP(backend->open(host, &d), "backend '%s'", backend->name);
     d->backend = backend;
     d->host = host;
+    d->caps |= caps_of_calls(backend) & ~backend->depends;
     list_init(&d->all);
     map_init(&d->by_id);
     list_init(&d->questions);
@@ -161,12 +177,13 @@ fallible sbx_need(const struct sbx_driver *d, unsigned cap, const char *what)
 {
     if ((d->caps & cap) == cap)
         return NULL;
-    if (d->unsure && (d->backend->caps & cap) == cap)
+    bool could = (sbx_backend_caps(d->backend) & cap) == cap;
+    if (d->unsure && could)
         return err_new(ERR_BUSY,
                        "whether backend '%s' can %s here is not known yet: who works for "
                        "it has not answered so far",
                        d->backend->name, what);
-    bool could = d->backend->remedy && (d->backend->caps & cap) == cap;
+    could = could && d->backend->remedy;
     return err_new(ERR_UNSUPPORTED, "backend '%s' cannot %s here%s%s", d->backend->name, what,
                    could ? ": that needs " : "", could ? d->backend->remedy : "");
 }
@@ -241,7 +258,7 @@ fallible sbx_fork(struct sbx_driver *d, struct str snapshot, const struct sbx_sp
 
     TRY(sbx_need(d, SBX_CAN_SNAPSHOT, "fork"));
     TRY(sandbox_make(d, spec, &s));
-    struct err *e = d->backend->fork(d, snapshot, spec, s);
+    struct err *e = d->backend->snapshots->fork(d, snapshot, spec, s);
     if (e) {
         sbx_free(s);
         return err_wrap(e, "fork '%.*s'", STR_ARG(snapshot));
@@ -330,6 +347,7 @@ fallible sbx_start(struct sbx *s, sbx_done *done, void *arg)
     return NULL;
 }
 
+/* call is NULL only of a backend that cannot, which is refused. */
 static fallible sandbox_ask(struct sbx *s, enum sbx_op op, fallible (*call)(struct sbx *s),
                             sbx_done *done, void *arg)
 {
@@ -342,7 +360,9 @@ static fallible sandbox_ask(struct sbx *s, enum sbx_op op, fallible (*call)(stru
 
 fallible sbx_adopt(struct sbx *s, sbx_done *done, void *arg)
 {
-    return sandbox_ask(s, SBX_ADOPT, s->driver->backend->adopt, done, arg);
+    const struct sbx_survivor_calls *calls = s->driver->backend->survivors;
+
+    return sandbox_ask(s, SBX_ADOPT, calls ? calls->adopt : NULL, done, arg);
 }
 
 fallible sbx_claim(struct sbx *s, const struct sbx_spec *spec, sbx_done *done, void *arg)
@@ -353,7 +373,7 @@ fallible sbx_claim(struct sbx *s, const struct sbx_spec *spec, sbx_done *done, v
     if (!e)
         e = check_user(s->driver, spec);
     if (!e)
-        e = s->driver->backend->claim(s, spec);
+        e = s->driver->backend->claims->claim(s, spec);
     if (e) {
         sbx_finish(s, e);
         return NULL;
@@ -378,20 +398,26 @@ fallible sbx_stop(struct sbx *s, sbx_done *done, void *arg)
 
 fallible sbx_pause(struct sbx *s, sbx_done *done, void *arg)
 {
-    return sandbox_ask(s, SBX_PAUSE, s->driver->backend->pause, done, arg);
+    const struct sbx_pause_calls *calls = s->driver->backend->pauses;
+
+    return sandbox_ask(s, SBX_PAUSE, calls ? calls->pause : NULL, done, arg);
 }
 
 fallible sbx_resume(struct sbx *s, sbx_done *done, void *arg)
 {
-    return sandbox_ask(s, SBX_RESUME, s->driver->backend->resume, done, arg);
+    const struct sbx_pause_calls *calls = s->driver->backend->pauses;
+
+    return sandbox_ask(s, SBX_RESUME, calls ? calls->resume : NULL, done, arg);
 }
 
 fallible sbx_look(struct sbx *s, sbx_done *done, void *arg)
 {
-    if (!s->driver->backend->look)
+    const struct sbx_survivor_calls *calls = s->driver->backend->survivors;
+
+    if (!calls || !calls->look)
         return err_new(ERR_UNSUPPORTED, "backend '%s' tells by itself what a sandbox is",
                        s->driver->backend->name);
-    return sandbox_ask(s, SBX_LOOK, s->driver->backend->look, done, arg);
+    return sandbox_ask(s, SBX_LOOK, calls->look, done, arg);
 }
 
 void sbx_found_paused(struct sbx *s)
@@ -418,17 +444,13 @@ fallible sbx_measure(struct sbx *s, sbx_done *done, void *arg)
     if (!s->driver->backend->measure)
         return err_new(ERR_UNSUPPORTED, "backend '%s' does not count what a sandbox uses",
                        s->driver->backend->name);
-    TRY(sandbox_begin(s, SBX_MEASURE, done, arg));
-    struct err *e = s->driver->backend->measure(s);
-    if (e)
-        sbx_finish(s, e);
-    return NULL;
+    return sandbox_ask(s, SBX_MEASURE, s->driver->backend->measure, done, arg);
 }
 
 fallible sbx_snapshot(struct sbx *s, struct str name, sbx_done *done, void *arg)
 {
     TRY(sandbox_begin(s, SBX_SNAPSHOT, done, arg));
-    struct err *e = s->driver->backend->snapshot(s, name);
+    struct err *e = s->driver->backend->snapshots->make(s, name);
     if (e)
         sbx_finish(s, e);
     return NULL;
@@ -436,12 +458,16 @@ fallible sbx_snapshot(struct sbx *s, struct str name, sbx_done *done, void *arg)
 
 fallible sbx_files(struct sbx *s, enum sbx_files what, struct str text, sbx_done *done, void *arg)
 {
-    if (!s->driver->backend->files)
+    const struct sbx_file_calls *calls = s->driver->backend->files;
+
+    if (!calls)
         return err_new(ERR_UNSUPPORTED, "backend '%s' does not know what a sandbox changed",
                        s->driver->backend->name);
     TRY(sandbox_begin(s, SBX_FILES, done, arg));
     free(take(&s->said));
-    struct err *e = s->driver->backend->files(s, what, text);
+    struct err *e = what == SBX_FILES_DIFF    ? calls->diff(s, text)
+                    : what == SBX_FILES_APPLY ? calls->apply(s, text)
+                                              : calls->rollback(s, text);
     if (e)
         sbx_finish(s, e);
     return NULL;
@@ -475,7 +501,7 @@ fallible sbx_bind(struct sbx *s, const struct sbx_spec *spec)
         return err_new(ERR_CONFLICT, "sandbox '%s' is %s: only a new one can be bound", s->id,
                        sm_name(&s->state));
     TRY(check_limits(s->driver, &spec->limits));
-    return err_wrap(s->driver->backend->bind(s, spec), "bind sandbox '%s'", s->id);
+    return err_wrap(s->driver->backend->claims->bind(s, spec), "bind sandbox '%s'", s->id);
 }
 
 static fallible need_running(const struct sbx *s)
@@ -491,13 +517,13 @@ fallible sbx_expose(struct sbx *s, uint16_t port, struct sbx_address *ret_addres
     TRY(need_running(s));
     if (port == 0)
         return err_new(ERR_INVALID, "port 0 cannot be reached: name one from 1 to 65535");
-    return s->driver->backend->expose(s, port, ret_address);
+    return s->driver->backend->ports->expose(s, port, ret_address);
 }
 
 fallible sbx_logs(struct sbx *s, struct buf *out)
 {
     TRY(sbx_need(s->driver, SBX_CAN_LOG, "keep a log"));
-    s->driver->backend->logs(s, out);
+    s->driver->backend->logs->newest(s, out);
     return buf_check(out);
 }
 

@@ -42,7 +42,7 @@ void contract_run(const struct contract_backend *b, unsigned caps, void (*row)(s
     const struct sbx_backend *backend = sbx_backend_find(str_of(b->name));
 
     CHECK(backend != NULL);
-    if ((backend->caps & caps) != caps)
+    if ((sbx_backend_caps(backend) & caps) != caps)
         SKIP("backend '%s' does not claim it", b->name);
     setenv("CROFT_TEST_SECRET", "host-only", 1);
     make_state_dir(&c);

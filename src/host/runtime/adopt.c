@@ -134,10 +134,10 @@ static bool may_say_more(const void *arg, const char *id)
 
 static void unknown_collect(struct manager *m, const struct sbx_listed *all, size_t count)
 {
-    const struct sbx_backend *backend = m->config.driver->backend;
+    const struct sbx_survivor_calls *calls = m->config.driver->backend->survivors;
 
-    if (backend->sweep)
-        backend->sweep(m->config.driver, may_say_more, m);
+    if (calls && calls->sweep)
+        calls->sweep(m->config.driver, may_say_more, m);
     for (size_t i = 0; i < count; i++) {
         if (is_known(m, all[i].id))
             continue;
@@ -368,7 +368,7 @@ static bool waited_for_image(struct runtime *r)
     struct wire_start start = {0};
 
     arena_init(&a, 16u << 20);
-    if (!(d->caps & SBX_IS_HERE) || !d->backend->image_find ||
+    if (!(d->caps & SBX_IS_HERE) || !d->backend->images ||
         manager_has_image(r->manager, str_of(r->image)))
         return false;
     err_free(runtime_read_spec(r, &a, &start)); /* told when its sandbox is made */

@@ -23,7 +23,6 @@
 #define STOP_MS      5000
 #define START_MS     30000
 #define EXIT_NO_EXEC 127
-#define CAPS         (SBX_CAN_EXPOSE | SBX_CAN_BIND | SBX_CAN_LOG | SBX_CAN_MOUNT | SBX_IS_HERE)
 #define URL          "http://localhost"
 
 static const char *const start_args[] = {"croft-guest", "init",        "--ready-fd",
@@ -80,7 +79,7 @@ static fallible local_open(const struct sbx_host *host, struct sbx_driver **ret_
     own_fd dir = -1;
     TRY(fd_make_dirs(state, STR("local"), 0700, &dir));
     struct local_driver *d = mem_new(sizeof *d);
-    d->base.caps = CAPS;
+    d->base.caps = SBX_CAN_MOUNT | SBX_IS_HERE;
     d->dir = take_fd(&dir);
     if (asprintf(&d->path, "%s/local", host->state_dir) < 0)
         abort();
@@ -488,20 +487,20 @@ SBX_BACKEND(local) = {
     .name = "local",
     .summary = "a plain process of this machine, in a directory of its own",
     .warning = "no isolation: commands run as you, on your files, with your network",
-    .caps = CAPS,
+    .caps = SBX_CAN_MOUNT | SBX_IS_HERE,
     .size = sizeof(struct local),
     .open = local_open,
     .close = local_close,
-    .let_go = local_let_go,
     .create = local_create,
+    .let_go = local_let_go,
     .start = local_start,
     .stop = local_stop,
     .remove = local_remove,
     .inspect = local_inspect,
-    .logs = local_logs,
-    .log_read = local_log_read,
-    .log_end = local_log_end,
-    .log_watch = local_log_watch,
-    .expose = local_expose,
-    .bind = local_bind,
+    .claims = &(const struct sbx_claim_calls){.bind = local_bind},
+    .logs = &(const struct sbx_log_calls){.newest = local_logs,
+                                          .read = local_log_read,
+                                          .end = local_log_end,
+                                          .watch = local_log_watch},
+    .ports = &(const struct sbx_port_calls){.expose = local_expose},
 };

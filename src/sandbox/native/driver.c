@@ -16,10 +16,9 @@
 
 #define START_MS 60000 /* a machine on its knees */
 #define CAPS_MAX                                                                                   \
-    (SBX_CAN_PAUSE | SBX_CAN_SNAPSHOT | SBX_CAN_EXPOSE | SBX_CAN_BIND | SBX_CAN_LOG |              \
-     SBX_LIMITS_MEMORY | SBX_LIMITS_PIDS | SBX_LIMITS_CPU | SBX_LIMITS_DISK | SBX_HIDES_FILES |    \
-     SBX_HIDES_PROCESSES | SBX_HIDES_NETWORK | SBX_CAN_ADOPT | SBX_CAN_MOUNT | SBX_IS_HERE |       \
-     SBX_CAN_CLAIM | SBX_CAN_LIST | SBX_CAN_USER | SBX_LIMITS_FILES)
+    (SBX_LIMITS_MEMORY | SBX_LIMITS_PIDS | SBX_LIMITS_CPU | SBX_LIMITS_DISK | SBX_LIMITS_FILES |   \
+     SBX_HIDES_FILES | SBX_HIDES_PROCESSES | SBX_HIDES_NETWORK | SBX_CAN_MOUNT | SBX_IS_HERE |     \
+     SBX_CAN_USER)
 #define FLAGS (NATIVE_TELL | NATIVE_FILE_LOG)
 
 struct native *native_of(struct sbx *s)
@@ -67,7 +66,7 @@ static fallible native_open(const struct sbx_host *host, struct sbx_driver **ret
     if (host->outputs && mkdir(host->outputs, 0700) < 0 && errno != EEXIST)
         return err_sys("make '%s'", host->outputs);
     struct native_driver *d = mem_new(sizeof *d);
-    d->base.caps = host->native_caps & CAPS_MAX;
+    d->base.caps = host->native_caps & (CAPS_MAX | SBX_CAN_PAUSE);
     list_init(&d->watched);
     struct err *e = native_calls_start(d, host->loop, host->launcher);
     if (e) {
@@ -512,33 +511,34 @@ SBX_BACKEND(native) = {
     .name = "native",
     .summary = "namespaces, control groups, seccomp and Landlock of this kernel",
     .caps = CAPS_MAX,
+    .depends = SBX_CAN_PAUSE,
     .size = sizeof(struct native),
     .open = native_open,
     .close = native_close,
-    .let_go = native_let_go,
     .create = native_create,
+    .let_go = native_let_go,
     .start = native_start,
     .stop = native_stop,
-    .pause = native_pause,
-    .resume = native_resume,
-    .adopt = native_adopt,
-    .snapshot = native_snapshot,
-    .measure = native_measure,
-    .files = native_files,
-    .snapshot_list = native_snapshot_list,
-    .snapshot_remove = native_snapshot_remove,
-    .image_find = native_image_find,
-    .image_import = native_image_import,
-    .fork = native_fork,
     .remove = native_remove,
     .inspect = native_inspect,
-    .logs = native_logs,
-    .log_read = native_log_read,
-    .log_end = native_log_end,
-    .log_watch = native_log_watch,
-    .expose = native_expose,
-    .bind = native_bind,
-    .claim = native_claim,
-    .list = native_list,
-    .sweep = native_sweep,
+    .measure = native_measure,
+    .pauses = &(const struct sbx_pause_calls){.pause = native_pause, .resume = native_resume},
+    .claims = &(const struct sbx_claim_calls){.bind = native_bind, .claim = native_claim},
+    .survivors = &(const struct sbx_survivor_calls){.adopt = native_adopt,
+                                                    .list = native_list,
+                                                    .sweep = native_sweep},
+    .logs = &(const struct sbx_log_calls){.newest = native_logs,
+                                          .read = native_log_read,
+                                          .end = native_log_end,
+                                          .watch = native_log_watch},
+    .snapshots = &(const struct sbx_snapshot_calls){.make = native_snapshot,
+                                                    .fork = native_fork,
+                                                    .list = native_snapshot_list,
+                                                    .remove = native_snapshot_remove},
+    .images = &(const struct sbx_image_calls){.find = native_image_find,
+                                              .import = native_image_import},
+    .files = &(const struct sbx_file_calls){.diff = native_diff,
+                                            .apply = native_apply,
+                                            .rollback = native_rollback},
+    .ports = &(const struct sbx_port_calls){.expose = native_expose},
 };

@@ -24,6 +24,13 @@ fallible native_set_snapshot(char to[NATIVE_ID_MAX], struct str name)
     return NULL;
 }
 
+static fallible check_files(const struct native *n)
+{
+    return n->known ? NULL
+                    : err_new(ERR_CONFLICT, "sandbox '%s' has no files before its first start",
+                              n->base.id);
+}
+
 static void on_taken(struct native *n, const struct native_reply *r, int *fds, struct err *e)
 {
     n->base.copied_bytes = 0;
@@ -37,8 +44,7 @@ fallible native_snapshot(struct sbx *s, struct str name)
     struct native *n = native_of(s);
     struct native_request req = {.op = NATIVE_SNAPSHOT};
 
-    if (!n->known)
-        return err_new(ERR_CONFLICT, "sandbox '%s' has no files before its first start", s->id);
+    TRY(check_files(n));
     TRY(native_set_snapshot(req.snapshot, name));
     return native_ask(n, &req, NULL, 0, on_taken);
 }
@@ -64,21 +70,32 @@ static void on_said(struct native *n, const struct native_reply *r, int *fds, st
     sbx_finish(&n->base, e);
 }
 
-fallible native_files(struct sbx *s, enum sbx_files what, struct str text)
+static fallible files_ask(struct native *n, enum native_op op, struct str text)
 {
-    struct native *n = native_of(s);
-    struct native_request req = {.op = what == SBX_FILES_DIFF    ? NATIVE_DIFF
-                                       : what == SBX_FILES_APPLY ? NATIVE_APPLY
-                                                                 : NATIVE_ROLLBACK};
+    struct native_request req = {.op = op};
     own_fd block = -1;
 
-    if (!n->known)
-        return err_new(ERR_CONFLICT, "sandbox '%s' has no files before its first start", s->id);
-    if (what == SBX_FILES_ROLLBACK) {
-        if (text.len)
-            TRY(native_set_snapshot(req.snapshot, text));
-        return native_ask(n, &req, NULL, 0, native_on_done);
-    }
+    TRY(check_files(n));
     TRY(native_seal(text, &block));
     return native_ask(n, &req, &block, 1, on_said);
+}
+
+fallible native_diff(struct sbx *s, struct str text)
+{
+    return files_ask(native_of(s), NATIVE_DIFF, text);
+}
+
+fallible native_apply(struct sbx *s, struct str text)
+{
+    return files_ask(native_of(s), NATIVE_APPLY, text);
+}
+
+fallible native_rollback(struct sbx *s, struct str to)
+{
+    struct native_request req = {.op = NATIVE_ROLLBACK};
+
+    TRY(check_files(native_of(s)));
+    if (to.len)
+        TRY(native_set_snapshot(req.snapshot, to));
+    return native_ask(native_of(s), &req, NULL, 0, native_on_done);
 }

@@ -100,7 +100,9 @@ void native_on_done(struct native *n, const struct native_reply *r, int *fds, st
 /* --- files.c --- */
 fallible native_set_snapshot(char to[NATIVE_ID_MAX], struct str name);
 fallible native_snapshot(struct sbx *s, struct str name);
-fallible native_files(struct sbx *s, enum sbx_files what, struct str text);
+fallible native_diff(struct sbx *s, struct str text);
+fallible native_apply(struct sbx *s, struct str text);
+fallible native_rollback(struct sbx *s, struct str to);
 
 /* NATIVE_DIED came: of whom, and how. */
 void native_died(struct native_driver *d, const struct native_reply *r);

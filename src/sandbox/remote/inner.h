@@ -120,7 +120,9 @@ fallible remote_refusal(int status, const char *path, const struct json *body);
 
 /* --- look.c --- */
 fallible remote_measure(struct sbx *s);
-fallible remote_files(struct sbx *s, enum sbx_files what, struct str text);
+fallible remote_diff(struct sbx *s, struct str text);
+fallible remote_apply(struct sbx *s, struct str text);
+fallible remote_rollback(struct sbx *s, struct str to);
 
 /* --- log.c --- */
 fallible remote_log_open(struct sbx_follower *f, const struct sbx_log_from *from);

@@ -68,14 +68,24 @@ static void on_said(struct remote *r, const struct json *body, struct err *e)
         sbx_finish(&r->base, NULL);
 }
 
-static fallible look_diff(struct remote *r, struct str text)
+static fallible check_files(const struct remote *r)
 {
+    TRY(sbx_need(r->base.driver, REMOTE_CROFT_CAPS, "tell what a sandbox changed, or undo it"));
+    if (r->runtime_id[0])
+        return NULL;
+    return err_new(ERR_CONFLICT, "sandbox '%s' was never started: it has no files", r->base.id);
+}
+
+fallible remote_diff(struct sbx *s, struct str text)
+{
+    struct remote *r = container_of(s, struct remote, base);
     own_done(arena) a;
     struct json *asked;
     struct wire_files f;
     char what[80];
 
     arena_init(&a, BODY_MAX);
+    TRY(check_files(r));
     TRY(json_parse(&a, text, NULL, &asked));
     TRY(wire_decode_files(asked, &f));
     snprintf(what, sizeof what, "/diff?offset=%llu&limit=%llu", (unsigned long long)f.offset,
@@ -93,26 +103,22 @@ static void on_back(struct remote *r, const struct json *body, struct err *e)
 }
 
 /* Snapshots are known here by their names there. */
-static fallible look_rollback(struct remote *r, struct str to)
+fallible remote_rollback(struct sbx *s, struct str to)
 {
+    struct remote *r = container_of(s, struct remote, base);
     struct jw w;
 
+    TRY(check_files(r));
     buf_reset(&r->call.body);
     jw_init(&w, &r->call.body, JW_WEB);
     wire_put_remote_to(&w, to);
     return remote_call_body(r, "/rollback", on_back);
 }
 
-fallible remote_files(struct sbx *s, enum sbx_files what, struct str text)
+fallible remote_apply(struct sbx *s, struct str text)
 {
-    struct remote *r = container_of(s, struct remote, base);
-
-    if (what == SBX_FILES_APPLY)
-        return err_new(ERR_UNSUPPORTED,
-                       "a sandbox of backend 'remote' has no directory of this machine to apply "
-                       "its changes to; 'croft cp' brings its files here");
-    TRY(sbx_need(s->driver, REMOTE_CROFT_CAPS, "tell what a sandbox changed, or undo it"));
-    if (!r->runtime_id[0])
-        return err_new(ERR_CONFLICT, "sandbox '%s' was never started: it has no files", s->id);
-    return what == SBX_FILES_DIFF ? look_diff(r, text) : look_rollback(r, text);
+    (void)s, (void)text;
+    return err_new(ERR_UNSUPPORTED,
+                   "a sandbox of backend 'remote' has no directory of this machine to apply "
+                   "its changes to; 'croft cp' brings its files here");
 }

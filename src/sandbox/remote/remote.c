@@ -18,8 +18,8 @@
 #include "wire/wants.h"
 
 #define CAPS                                                                                       \
-    (SBX_CAN_USER | SBX_CAN_PAUSE | SBX_CAN_ADOPT | SBX_HIDES_FILES | SBX_HIDES_PROCESSES |        \
-     SBX_HIDES_NETWORK | SBX_LIMITS_MEMORY | SBX_LIMITS_PIDS | SBX_LIMITS_CPU | SBX_LIMITS_DISK)
+    (SBX_CAN_USER | SBX_HIDES_FILES | SBX_HIDES_PROCESSES | SBX_HIDES_NETWORK |                    \
+     SBX_LIMITS_MEMORY | SBX_LIMITS_PIDS | SBX_LIMITS_CPU | SBX_LIMITS_DISK)
 
 static struct remote *remote_of(struct sbx *s)
 {
@@ -470,31 +470,32 @@ static fallible remote_expose(struct sbx *s, uint16_t port, struct sbx_address *
 SBX_BACKEND(remote) = {
     .name = "remote",
     .summary = "sandboxes of another machine, through its runtime API",
-    .caps = CAPS | REMOTE_CROFT_CAPS,
     .remedy = "a croft at the other side",
+    .caps = CAPS,
+    .depends = REMOTE_CROFT_CAPS,
     .size = sizeof(struct remote),
     .open = remote_open,
     .close = remote_close,
-    .let_go = remote_let_go,
     .create = remote_create,
+    .let_go = remote_let_go,
     .start = remote_start,
     .stop = remote_stop,
-    .pause = remote_pause,
-    .resume = remote_resume,
-    .adopt = remote_adopt,
-    .look = remote_look,
     .remove = remote_remove,
     .inspect = remote_inspect,
     .measure = remote_measure,
-    .files = remote_files,
-    .logs = remote_logs,
-    .log_open = remote_log_open,
-    .log_next = remote_log_next,
-    .log_close = remote_log_close,
-    .log_moved = remote_log_moved,
-    .expose = remote_expose,
-    .fork = remote_fork,
-    .snapshot = remote_snapshot,
-    .snapshot_list = remote_snapshot_list,
-    .snapshot_remove = remote_snapshot_remove,
+    .pauses = &(const struct sbx_pause_calls){.pause = remote_pause, .resume = remote_resume},
+    .survivors = &(const struct sbx_survivor_calls){.adopt = remote_adopt, .look = remote_look},
+    .logs = &(const struct sbx_log_calls){.newest = remote_logs,
+                                          .open = remote_log_open,
+                                          .next = remote_log_next,
+                                          .close = remote_log_close,
+                                          .moved = remote_log_moved},
+    .snapshots = &(const struct sbx_snapshot_calls){.make = remote_snapshot,
+                                                    .fork = remote_fork,
+                                                    .list = remote_snapshot_list,
+                                                    .remove = remote_snapshot_remove},
+    .files = &(const struct sbx_file_calls){.diff = remote_diff,
+                                            .apply = remote_apply,
+                                            .rollback = remote_rollback},
+    .ports = &(const struct sbx_port_calls){.expose = remote_expose},
 };
