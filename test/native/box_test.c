@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "base/rng.h"
+#include "host/launcher/box_sweep.h"
 #include "test/native/kit.h"
 #include "test/test.h"
 

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "host/launcher/box_inner.h"
+#include "host/launcher/box_sweep.h"
 #include "host/launcher/reuse/reuse.h"
 #include "host/tree/tree.h"
 #include "test/native/kit.h"

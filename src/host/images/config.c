@@ -25,7 +25,7 @@ static fallible check_env(const struct json *env)
     return NULL;
 }
 
-/* "", "root", "0", "0:0": who it is anyway. */
+/* "", "root", "0", "0:0": the user it is anyway. */
 static bool is_root(struct str user)
 {
     struct str rest = user, name;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* config.h — what an image says of itself: the environment, place and user of what runs in it.
  *
- * Whoever built the image wrote it, so it is input. Who asks for a sandbox has the last word. */
+ * The image's maker wrote it, so it is input. What a start asks for goes first. */
 #pragma once
 
 #include "base/err.h"

@@ -28,7 +28,7 @@ struct image {
 struct image_import {
     const char *name;     /* NULL: as the archive says */
     uint64_t limit_bytes; /* of all it unpacks to; 0: LAYER_BYTES_DEFAULT */
-    /* After each layer, for people who wait; may be NULL. */
+    /* After each layer, to show progress; may be NULL. */
     void (*progress)(void *arg, size_t done, size_t count, bool shared);
     void *arg;
     uint64_t left_out; /* written: devices and fifos */
@@ -46,7 +46,7 @@ fallible images_find(int state, const char *which, struct arena *a, struct image
 fallible images_find_sure(int state, const char *which, struct arena *a, struct image *ret);
 /* By its whole id: one record is read. */
 fallible images_get(int state, struct str id, struct arena *a, struct image *ret);
-/* The file that says what it is, to be read by whoever may not see the store: an object with "id",
+/* The file that says what it is, for a server that may not see the store: an object with "id",
  * "name", "bytes", "made_wall_ns", "layers", "config" and, if it is true, "no_bash". */
 fallible images_open_record(int state, const struct image *image, int *ret_fd);
 /* Layers no other image has go too. in_use is asked for every image; NULL: nothing is. */

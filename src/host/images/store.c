@@ -33,7 +33,7 @@ static fallible open_parts(struct imagestore *s, int state, bool change)
     if (!change)
         return NULL;
     TRY(tree_lock(s->dir, &s->lock));
-    return tree_empty(s->tmp); /* of one who did not finish: nobody else is at work now */
+    return tree_empty(s->tmp); /* of an import that was cut short: none is under way now */
 }
 
 fallible imagestore_open(int state, bool change, struct imagestore *ret)

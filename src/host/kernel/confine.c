@@ -49,7 +49,7 @@ static const int denied[] = {
     SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex};
 
 static const unsigned personalities[] = {0, 0x8, 0x20000, 0x20008, 0x40000, 0xffffffff};
-static const unsigned ioctls[] = {TIOCSTI, TIOCLINUX}; /* typing into somebody else's terminal */
+static const unsigned ioctls[] = {TIOCSTI, TIOCLINUX}; /* typing into another session's terminal */
 
 #define NEW_NAMESPACES                                                                             \
     (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |  \
@@ -89,7 +89,7 @@ static void add_choice(struct confine_filter *f, int call, unsigned arg, const u
     confine_answer(f, hit);
 }
 
-/* Unix; IPv4 and IPv6 without the protocols nobody inside needs; of netlink the routes alone. */
+/* Unix; IPv4 and IPv6 with the protocols that programs inside need; of netlink the routes alone. */
 static void add_socket(struct confine_filter *f)
 {
     confine_add(f, JEQ, SYS_socket, 0, 14);
@@ -155,8 +155,7 @@ void confine_build(struct confine_filter *f, bool nested)
     confine_answer(f, SECCOMP_RET_ERRNO | ENOSYS); /* i386 calls have other numbers: none of them */
     confine_load(f, offsetof(struct seccomp_data, nr));
     confine_add(f, BPF_JMP | BPF_JGE | BPF_K, UNKNOWN, 2, 0);
-    confine_add(f, JEQ, SYS_io_setup, 1,
-                0); /* of events the machine has one number for everybody */
+    confine_add(f, JEQ, SYS_io_setup, 1, 0); /* the machine has one set of events for all */
     confine_add(f, JEQ, SYS_clone3, 0,
                 1); /* flags lie in memory, out of reach: libc falls back to clone */
     confine_answer(f, SECCOMP_RET_ERRNO | ENOSYS);

@@ -93,7 +93,7 @@ static fallible box_spawn(struct box_host *h, struct box_spare *e)
                               .pidfd = (uintptr_t)&e->pidfd,
                               .exit_signal = SIGCHLD,
                               .cgroup = group >= 0 ? (uint64_t)group : 0};
-    mem_trim_stack(); /* or it is copied, and copied again by who writes to it first */
+    mem_trim_stack(); /* else the child copies it, and copies it again when it writes there */
     pid_t pid = sys_clone3(&args);
     if (pid == 0) {
         if (h->bare >= 0 && setns(h->bare, CLONE_NEWNS) < 0)
@@ -127,7 +127,7 @@ static fallible claim_slot(struct box_host *h, const char *claim, unsigned *ret_
         if (!e && !taken)
             return NULL;
         struct err *back = ids_release(h->ids, *ret_slot);
-        if (back) { /* once more: what stays is nobody's until the next sweep */
+        if (back) { /* once more; what stays is the next sweep's */
             err_free(back);
             back = ids_release(h->ids, *ret_slot);
         }
@@ -260,7 +260,7 @@ static fallible listen_to(const struct box_spare *e, int wait_ms, int *ret_tty, 
     }
 }
 
-/* An order that found nobody: why is the child's to tell, if it came to that. */
+/* The child had ended before it was told what to become: why, it may have said itself. */
 static fallible why_not_sent(const struct box_spare *e, struct err *err)
 {
     int tty = -1;
@@ -363,7 +363,7 @@ static fallible box_order_start(struct box_host *h, struct box_spare *e,
         err = box_limit(h, e, &spec->req->limits);
     if (!err)
         err = box_build(h, spec, box, e->userns, dir, life.machine_id, &c);
-    box_clear_fd_slot(h); /* or we would hold the end whose closing we wait for */
+    box_clear_fd_slot(h); /* or the launcher would hold the end that is to close */
     if (!err && (err = send_order(e, spec, &c)))
         err = why_not_sent(e, err);
     box_cargo_done(&c);
@@ -407,7 +407,7 @@ static void undo_start(struct box_host *h, struct box_spare *e, unsigned flags, 
     e->pid = 0;
     if (h->names >= 0)
         identity_drop(h->names, id);
-    if (!(flags & BOX_DIR_MADE)) /* who made it knows what else is in it */
+    if (!(flags & BOX_DIR_MADE)) /* its maker knows what else is in it */
         remove_unstarted(h, id);
     box_drop_spare(h, e);
 }
@@ -482,9 +482,9 @@ fallible box_kill(const struct box_host *h, const struct box *b)
     box_group_name(b->slot, group);
     if (sys_pidfd_kill(b->pidfd, SIGKILL) < 0 && errno != ESRCH)
         return err_sys("kill sandbox '%s'", b->id);
-    /* All others go with pid 1. A frozen v1 group dies when it thaws, and who inherited a sandbox
-     * takes nothing for granted. Not otherwise: Linux 6.18 kills whoever is cloned into a group
-     * that was killed once, and this one may be used again. */
+    /* All others go with pid 1; a frozen v1 group dies when it thaws, and of an adopted sandbox
+     * nothing is certain. Other groups are not killed as a whole, for they may be used again:
+     * Linux 6.18 kills every process that is cloned into a group that was killed once. */
     return b->worn && cg_has(&h->cg, CG_FREEZER) ? cg_kill(&h->cg, group) : NULL;
 }
 

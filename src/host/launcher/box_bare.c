@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* box_bare.c — a mount namespace with nothing in it, of which a launcher's sandboxes have copies.
+/* box_bare.c — a mount namespace with nothing in it, which a launcher's sandboxes start with copies
+ * of.
  *
  * A copy of the machine's would have to be left by pivot_root(), which looks at every process of
- * the machine (0.7 ms with 1,000 sandboxes), and all its mounts be copied and dropped again, behind
- * a grace period. In a copy of this one the new root is mounted over '/': below it there is an
- * empty file system, read-only. Whoever got out of his root would find himself there again, because
- * no path leads from a mount on '/' to what it covers. */
+ * the machine (0.7 ms with 1,000 sandboxes). All its mounts would be copied and dropped again,
+ * behind a grace period.
+ *
+ * In a copy of this one the new root is mounted over '/': below it is an empty file system,
+ * read-only. A process that got out of its root would be there again, because no path leads from a
+ * mount on '/' to what it covers. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -56,7 +59,7 @@ static _Noreturn void make_and_wait(const struct box_host *h, int sock)
     if (e)
         snprintf(r.text, sizeof r.text, "%s", err_text(e));
     (void)!send(sock, &r, sizeof r, MSG_NOSIGNAL);
-    (void)!read(sock, &r, 1); /* until it is opened, or nobody is there to do that */
+    (void)!read(sock, &r, 1); /* until the launcher has opened it, or is gone */
     _exit(0);
 }
 

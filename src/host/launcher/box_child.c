@@ -65,9 +65,9 @@ static fallible bring_up_loopback(void)
     return NULL;
 }
 
-/* Nobody inside has a say over the network namespace, so low ports are for everybody. Written by
- * our own proc: in the machine's the kernel keeps a name like this for every network namespace, and
- * looks through all of them. */
+/* The host owns the network namespace, so low ports are for every user inside. Written by our own
+ * proc: in the machine's the kernel keeps a name like this for every network namespace, and looks
+ * through all of them. */
 static fallible open_low_ports(void)
 {
     return write_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
@@ -531,6 +531,7 @@ _Noreturn void box_child(const struct box_host *h, struct box_spare *spare, int 
     struct box_report r = {
         .kind = REPORT_ERROR, .code = err_code(e), .errnum = (uint32_t)err_errno(e)};
     snprintf(r.text, sizeof r.text, "%s", err_text(e));
-    err_free(fd_send(in.sock, str_n(&r, sizeof r), NULL, 0)); /* nobody there: nobody to tell */
+    err_free(fd_send(in.sock, str_n(&r, sizeof r), NULL,
+                     0)); /* the launcher is gone: then it is not told */
     _exit(125);
 }

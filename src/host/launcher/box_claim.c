@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* box_claim.c — what a warm sandbox still lacks, put into it from outside.
  *
- * Its namespaces are the host's, so we may enter them; nobody but pid 1 and its dormant server
- * lives there, but nothing here relies on that. The host name's namespace is entered by ourselves
- * and left at once; the mounts' by a child, which dies there. */
+ * The host owns its namespaces, so the launcher may enter them. The host name's is entered by a
+ * child, and the mounts' too: it ends there, after 30 s at the latest. Only pid 1 and its server
+ * live inside, but nothing here relies on that. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>

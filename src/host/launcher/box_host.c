@@ -111,7 +111,7 @@ static int last_fd(const struct box_host *h)
     return last;
 }
 
-/* Root has its layers mounted for a moment; an ordinary user is in a namespace of his own. */
+/* Root has its layers mounted for a moment; an ordinary user is in a namespace of its own. */
 static fallible open_alone(struct box_host *h)
 {
     TRY(open_state(h->state, &h->dir));
@@ -190,7 +190,7 @@ fallible box_host_open(struct box_host *h, const char *state, struct rng *rng)
     if (state[0] != '/' || strlen(state) >= sizeof h->state - 64)
         return err_new(ERR_INVALID, "state directory '%s': wanted an absolute path", state);
     box_host_look(h, NULL);
-    umask(022); /* what is private is made so; the rest everybody inside must be able to use */
+    umask(022); /* what is private is made so; the rest is for every user inside */
     strcpy(h->state, state);
     h->rng = rng;
     confine_build(&h->filter, false);

@@ -43,7 +43,7 @@ struct box_report {
 /* The spare's process; does not return. */
 _Noreturn void box_child(const struct box_host *h, struct box_spare *e, int sock);
 
-/* Groups and claim of a slot nobody lives in. */
+/* Groups and claim of a slot that no sandbox has. */
 void box_forget_slot(struct box_host *h, unsigned slot);
 
 /* --- box_bare.c --- */

@@ -207,7 +207,7 @@ static void take_home_back(struct build *b)
 {
     *strrchr(b->at, '/') = '\0';
     mounts_take_back(b->at);
-    unlinkat(b->shifted, LENT, AT_REMOVEDIR); /* if it stays it is empty and nobody's */
+    unlinkat(b->shifted, LENT, AT_REMOVEDIR); /* if it stays it is empty and does no harm */
 }
 
 /* box/<ID> with the sandbox's ids. */

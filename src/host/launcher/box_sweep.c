@@ -19,6 +19,7 @@
 #include "base/str.h"
 #include "host/launcher/box.h"
 #include "host/record/record.h"
+#include "host/launcher/box_sweep.h"
 #include "host/launcher/setid.h"
 #include "host/kernel/sys.h"
 #include "host/tree/inner.h"
@@ -47,7 +48,7 @@ fallible box_note_writable(const struct box_host *h, const char *id, unsigned i,
     return NULL;
 }
 
-/* As root alone: an ordinary user's set-id file is his own. */
+/* As root alone: an ordinary user's set-id file gives nothing but that user. */
 static void strip_writable(const struct box_host *h, const char *id, uint64_t since_wall_ns)
 {
     own_fd dir = open_box(h, id);
@@ -71,7 +72,7 @@ static void strip_writable(const struct box_host *h, const char *id, uint64_t si
 
 /* --- directories of sandboxes --- */
 
-/* Layers of mounts and notes of them, and the record: the rest of one that has ended serves nobody.
+/* Layers of mounts, notes of them, and the record stay: nothing else of an ended sandbox is of use.
  */
 static bool is_worth_keeping(const char *name)
 {
@@ -109,8 +110,9 @@ fallible box_clear_dir(const struct box_host *h, const char *id)
     return keep ? thin_out(dir) : tree_remove(h->boxes, id);
 }
 
-/* No record, or one that death tore, is nobody's: all zero. One that cannot be read, or is another
- * version's, is an error: to take it for none would end what lives and clear its files. */
+/* No record, or a torn one, belongs to no sandbox: all zero. One that cannot be read, or is of
+ * another version, is an error: to take it for none would end a living sandbox and clear its files.
+ */
 static fallible read_record(const struct box_host *h, const char *id, struct record *ret_record)
 {
     own_fd dir = open_box(h, id);
@@ -125,7 +127,7 @@ static fallible read_record(const struct box_host *h, const char *id, struct rec
     return NULL;
 }
 
-/* A launcher's are its successor's to judge: whoever uses it may want to start it again. */
+/* A launcher's sandboxes are left to the next launcher: their user may want to start them again. */
 static fallible sweep_dir(const struct box_host *h, const char *id)
 {
     struct record r;

@@ -70,7 +70,7 @@ static fallible make_dir(int parent, const char *name)
     return NULL;
 }
 
-/* Whichever hierarchy knows everybody: v2 always, else any. */
+/* The hierarchy that lists every process: v2, else any. */
 static int any_parent(const struct cg *cg)
 {
     int parent = cg->v2;
@@ -80,7 +80,7 @@ static int any_parent(const struct cg *cg)
     return parent;
 }
 
-/* An ordinary user has no such attributes, and his groups to himself. */
+/* An ordinary user has no such attributes, and its groups for itself. */
 #define OWNER "trusted.croft"
 
 fallible cg_claim(const struct cg *cg, const char *name, bool *ret_taken)
@@ -352,10 +352,10 @@ static fallible read_procs(const struct cg *cg, const char *name, struct buf *in
     char path[NATIVE_ID_MAX + 32];
 
     if (any_parent(cg) < 0)
-        return NULL; /* an ordinary user's: nobody is listed anywhere */
+        return NULL; /* an ordinary user's: no process is listed anywhere */
     snprintf(path, sizeof path, "%s/cgroup.procs", name);
     own_fd fd = openat(any_parent(cg), path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) /* to take it for empty would end who lives in it */
+    if (fd < 0) /* to take it for empty would end the processes in it */
         return errno == ENOENT ? NULL : err_sys("open '%s'", path);
     return err_wrap(fd_read_all(fd, into), "read '%s'", path);
 }
@@ -432,7 +432,8 @@ static fallible end_process(pid_t pid, int timeout_ms)
 
 fallible cg_end(const struct cg *cg, const char *name, int timeout_ms)
 {
-    /* Killed as a whole where that can be done; else again for those who were born meanwhile. */
+    /* Killed as a whole where the kernel can; else again, for processes that were cloned meanwhile.
+     */
     for (unsigned round = 0; round < 100; round++) {
         own_done(buf) text;
         pid_t pid;
@@ -455,7 +456,8 @@ static fallible remove_group(const struct cg *cg, int parent, const char *name)
     return NULL;
 }
 
-/* The claim goes last, and stays if anything else does: whoever takes it next makes the others. */
+/* The claim goes last, and stays if anything else does: the next sandbox that takes it makes the
+ * others. */
 fallible cg_remove(const struct cg *cg, const char *name)
 {
     int claim = any_parent(cg);

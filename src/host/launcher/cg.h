@@ -26,23 +26,23 @@ struct cg {
     bool plain;     /* plain files instead of a kernel's, for tests: made when missing */
     struct cg_owner {
         uint64_t device, inode;
-    } owner; /* whose groups are claimed: a state directory */
+    } owner; /* the owner of the groups: a state directory */
 };
 
-/* base is where the hierarchies are mounted, "/sys/fs/cgroup"; member what /proc/self/cgroup says,
- * for who may not use the machine's groups, or empty. What is missing is not an error: ask
- * cg_has(). */
+/* base is where the hierarchies are mounted, "/sys/fs/cgroup". member is the text of
+ * /proc/self/cgroup for a user that may not use the machine's groups, or empty. What is missing is
+ * not an error: ask cg_has(). */
 void cg_open(struct cg *cg, const char *base, struct str member, bool plain);
 void cg_close(struct cg *cg);
 bool cg_has(const struct cg *cg, enum cg_controller c);
 const char *cg_word(enum cg_controller c); /* "memory", … */
-/* "v2", "v1", either "delegated to you", or "none": who enforces it. */
+/* What enforces it: "v2", "v1", either "delegated to you", or "none". */
 const char *cg_mechanism(const struct cg *cg, enum cg_controller c);
 
-/* Takes the name for good on this machine; *ret_taken: somebody has it. */
+/* Takes the name for good on this machine; *ret_taken: another state has it. */
 fallible cg_claim(const struct cg *cg, const char *name, bool *ret_taken);
-/* Was it claimed for another owner? Then a claim of ours outlived our group: who was killed between
- * giving back the one and the other. False also when nobody noted whose it is. */
+/* Was it claimed for another owner? Then a claim of this state outlived its group: its launcher was
+ * killed between giving back the one and the other. False also when the owner was not noted. */
 bool cg_is_anothers(const struct cg *cg, const char *name);
 /* The v2 part, apart, because a child is born into it: gives the group's directory, or -1. */
 fallible cg_make_v2(const struct cg *cg, const char *name, int *ret_dir);
@@ -52,15 +52,15 @@ fallible cg_make(const struct cg *cg, const char *name); /* the others */
 fallible cg_limit(const struct cg *cg, const char *name, const struct native_limits *was,
                   const struct native_limits *limits);
 /* Those of limits that v2 enforces, or the others. Where v2 is mounted with nsdelegate, as systemd
- * does, nobody inside a group's own namespace may write the former, whoever it is. */
+ * does, no process inside a group's own namespace may write the former. */
 struct native_limits cg_part(const struct cg *cg, const struct native_limits *limits, bool v2);
 fallible cg_join_v1(const struct cg *cg, const char *name); /* the caller */
 
 fallible cg_freeze(const struct cg *cg, const char *name, bool frozen, int timeout_ms);
 fallible cg_kill(const struct cg *cg, const char *name); /* nothing to do on pure v1 */
-/* Does anything live in it? Without control groups nobody knows: false. */
+/* Does any process live in it? False without control groups. */
 fallible cg_populated(const struct cg *cg, const char *name, bool *ret_populated);
-/* Is this process in it? Without control groups nobody knows: true. */
+/* Is this process in it? True without control groups. */
 fallible cg_holds(const struct cg *cg, const char *name, pid_t pid, bool *ret_inside);
 /* The first `max` of its processes; none without control groups. */
 fallible cg_list(const struct cg *cg, const char *name, pid_t *pids, size_t max, size_t *ret_count);
@@ -75,9 +75,8 @@ fallible cg_open_oom(const struct cg *cg, const char *name, int *ret_fd);
 fallible cg_read_oom(int fd, uint64_t *ret_kills);
 /* How often a process could not be made in it, for its limit; 0 also when that is not counted. */
 uint64_t cg_pids_denied(const struct cg *cg, const char *name);
-/* Nobody lives in it, nobody was ever killed in it for want of memory, and at most so many bytes
- * are still charged to it; *ret_cpu_ns is what it has counted. False also when that is not known.
- */
+/* No process is in it, none was ever killed in it for want of memory, and at most so many bytes are
+ * still charged to it. *ret_cpu_ns is what it has counted. False also when that is not known. */
 bool cg_is_bare(const struct cg *cg, const char *name, uint64_t most_bytes, uint64_t *ret_cpu_ns);
 /* What it uses now; what is not counted here is 0. */
 void cg_usage(const struct cg *cg, const char *name, struct native_usage *ret_usage);

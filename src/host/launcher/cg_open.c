@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cg_open.c — which control groups are ours to use: the machine's, for root; for others the group
- * they are in, where somebody gave it to them (systemd does, to a user's services and scopes). */
+/* cg_open.c — which control groups croft may use: the machine's, as root; else the group it is in,
+ * if that was delegated (as systemd does, to a user's services and scopes). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -53,8 +53,8 @@ static int open_ours(int parent)
     return openat(parent, OURS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* In a group of somebody else's the kernel refuses as long as processes are in it: we go aside. It
- * refuses still if others are there too, and then that controller is not to be had. */
+/* In a delegated group the kernel refuses as long as processes are in it, so croft moves to a group
+ * below. It still refuses if other processes are there: then that controller is not to be had. */
 static bool hand_on(const struct cg *cg, int dir, const char *word)
 {
     char plus[16];
@@ -103,7 +103,7 @@ static bool find_path(struct str member, const char *controller, struct str *ret
     return false;
 }
 
-/* -1: not known, or the hierarchy's root, which is nobody's to give. */
+/* -1: not known, or the hierarchy's root, which cannot be delegated. */
 static int open_member(int top, struct str member, const char *controller)
 {
     char path[4096];
@@ -139,9 +139,9 @@ static void open_all(struct cg *cg, int base, struct str member)
     }
 }
 
-/* All sandboxes together are one group, and by default it weighs as much as one process: on a busy
- * machine one that takes what it can would leave its neighbours nothing. What an administrator
- * chose stays; that the kernel refuses harms nobody. */
+/* All sandboxes together are one group, which by default weighs as much as one process: on a busy
+ * machine it would get next to nothing. An administrator's own weight stays. A refusal of the
+ * kernel does no harm. */
 static void cg_weigh(const struct cg *cg)
 {
     bool v2 = cg->on_v2[CG_CPU];
@@ -158,8 +158,8 @@ static void cg_weigh(const struct cg *cg)
     (void)cg_put(cg, dir, file, text);
 }
 
-/* The limits of many sandboxes add up to more processes than the machine has numbers for: a part of
- * those stays for everybody else. Again, what an administrator chose stays. */
+/* The limits of many sandboxes add up to more processes than the machine has numbers for, so a part
+ * of those stays for all other programs. An administrator's own limit stays. */
 static void spare_pids(const struct cg *cg)
 {
     int dir = cg->on_v2[CG_PIDS] ? cg->v2 : cg->v1[CG_PIDS];

@@ -114,7 +114,7 @@ static fallible add_root(struct looking *look, const struct rootfs_mount *m)
 
     snprintf(x->where, sizeof x->where, "%s%s", m->where[0] ? "/" : "", m->where);
     TRY(open_uppers(look, x, m->upper, m->lowers, m->frozen));
-    x->src.since_ns = CHANGES_NEVER; /* what is below is nobody's to conflict with */
+    x->src.since_ns = CHANGES_NEVER; /* nothing else changes what is below */
     TRY(changes_merge(look->j->launcher, m, &x->src.lower));
     look->count++;
     return NULL;
@@ -143,7 +143,7 @@ static fallible add_mount(struct looking *look, unsigned n)
              m->target);
     record_places(&look->record, n, x->places);
     x->src.places = x->places;
-    if (!x->other) /* whose notes they are not */
+    if (!x->other) /* the notes are of that directory */
         x->src.notes = overlay_open_notes(look->j->dir, n, look->j->run == run_apply);
     look->count++;
     return NULL;

@@ -145,14 +145,14 @@ static fallible claim_box(struct launcher *l, struct launcher_box *b, const stru
 static void end_half_bound(struct launcher *l, struct launcher_box *b)
 {
     b->box.worn = true; /* its groups may not have the limits that were noted */
-    struct err *lives = box_kill(&l->host, &b->box); /* nobody else's */
+    struct err *lives = box_kill(&l->host, &b->box); /* no other process may use it */
     if (lives)
         log_warn("sandbox not killed", KV("id", b->box.id), KV_ERR(lives));
     err_free(lives);
 }
 
-/* The connection is closed with what came: its end wakes pid 1 once more. Should that one have no
- * room for a byte, it is killed, and its end is told as any other. */
+/* The connection is closed with what came: its end wakes pid 1 once more. A pid 1 that has no room
+ * for a byte is killed, and its end is told as any other. */
 static void claim_give(struct launcher *l, struct launcher_box *b, struct launcher_fds *in)
 {
     static const char byte = BIND_BYTE;
@@ -165,8 +165,8 @@ static void claim_give(struct launcher *l, struct launcher_box *b, struct launch
     end_half_bound(l, b);
 }
 
-/* Who claims is answered before pid 1 is told: it and its server have more to do than we, and
- * would do that first where they wake up on our processor. */
+/* The server is answered before pid 1 is told: the sandbox has more to do than the launcher, and
+ * might do that first on the same processor. */
 fallible launcher_claim(struct launcher *l, struct launcher_box *b, const struct native_request *r,
                         struct launcher_fds *in, struct native_reply *reply, bool *ret_later)
 {

@@ -159,7 +159,7 @@ static fallible deleter_start(struct launcher *l)
     j->dir = -1;
     d->job = j;
     d->hurries = false;
-    (void)setpriority(PRIO_PROCESS, (id_t)j->child.pid, NICENESS); /* nobody waits for it */
+    (void)setpriority(PRIO_PROCESS, (id_t)j->child.pid, NICENESS); /* no request waits for it */
     d->tell = take_fd(&tell);
     return NULL;
 }

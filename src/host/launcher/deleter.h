@@ -22,5 +22,6 @@ struct deleter {
 };
 
 void deleter_open(struct launcher *l);
-fallible deleter_discard(struct launcher *l, const char *id); /* box/<ID> is nobody's from now on */
-void deleter_drain(struct launcher *l);                       /* at the end; ends it */
+fallible deleter_discard(struct launcher *l,
+                         const char *id); /* box/<ID> is no sandbox's from now on */
+void deleter_drain(struct launcher *l);   /* at the end; ends it */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* disk.h — a limit on what one sandbox writes to disk, by whatever this machine has for it.
+/* disk.h — a limit on what one sandbox writes to disk, by one of three mechanisms.
  *
- * project: the state directory's file system counts what belongs to a sandbox (ext4, xfs).
- * tmpfs: its files are in memory, counted there, and gone with it: for who takes out what is to
- * stay. loop: its files are in an ext4 image of their own, box/<ID>/disk, which lasts as they
- * would. Nobody pays for a limit that was not asked for. */
+ * project: the state directory's file system counts what belongs to a sandbox (ext4, xfs). tmpfs:
+ * its files are in memory, counted there, and go with it. loop: its files are in an ext4 image of
+ * their own, box/<ID>/disk, which lasts as long as they would. A limit that was not asked for costs
+ * nothing. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 #include "host/launcher/box.h"
 
 #define DISK_IMAGE      "disk"
-#define DISK_NOTE       "project" /* a link, whose text is the project's number */
+#define DISK_NOTE       "project" /* a link; its text is the project's number */
 #define DISK_LEAST_LOOP (16u << 20)
 #define DISK_LEAST      (1u << 20)
 
@@ -29,8 +29,8 @@ enum native_disk disk_of(int box); /* what the files of a sandbox that is there 
 /* What doctor prints: every mechanism there is here. */
 const char *disk_describe(const struct box_host *h);
 
-/* A mount whose root takes the place of box/<ID> for upper layers, its ids shifted (userns -1:
- * not); -1 where they are in that directory as ever. */
+/* A mount that takes the place of box/<ID> for upper layers, its ids shifted (userns -1: not); -1
+ * where they are in that directory. */
 fallible disk_open(const struct box_host *h, enum native_disk disk, int box, uint64_t bytes,
                    int userns, int *ret_mount);
 /* Of one that runs, and stands still meanwhile: the file system of its image once more, as its

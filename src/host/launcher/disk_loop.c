@@ -104,7 +104,7 @@ static fallible make_template(int dir, const char *name, uint64_t bytes)
     return e;
 }
 
-/* Which of them goes is of no matter: the next who wants it makes it again. */
+/* Any of them may go: the next sandbox that needs it makes it again. */
 static fallible forget_templates(int dir)
 {
     own_done(buf) names = {0};
@@ -181,7 +181,7 @@ static fallible loop_image_attach(int image, int *ret_loop, char out_path[32])
             *ret_loop = take_fd(&loop);
             return NULL;
         }
-        if (errno != EBUSY) /* somebody was faster */
+        if (errno != EBUSY) /* another launcher was faster */
             return err_sys("give '%s' its image", out_path);
     }
     return err_new(ERR_BUSY, "no loop device stays free");

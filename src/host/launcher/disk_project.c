@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* disk_project.c — project quotas: every file below a marked directory counts for its project, and
- * nobody in another user namespace can change a mark. The number is random and lasts as long as the
- * sandbox's directory: frozen layers keep counting for it. */
+/* disk_project.c — project quotas: every file below a marked directory counts for its project.
+ *
+ * No process in another user namespace can change a mark. The number is random and lasts as long as
+ * the sandbox's directory: frozen layers keep counting for it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -27,7 +28,8 @@ static int project_quota(int fd, int what, uint32_t project, void *arg)
     return (int)syscall(SYS_quotactl_fd, fd, QCMD((unsigned)what, PRJQUOTA), project, arg);
 }
 
-/* ext4 made for quotas counts even when it was mounted without prjquota; then it refuses nobody. */
+/* ext4 made for quotas counts even when it was mounted without prjquota; then it refuses nothing.
+ */
 bool disk_has_projects(int state)
 {
     struct fs_quota_statv now = {.qs_version = FS_QSTATV_VERSION1};

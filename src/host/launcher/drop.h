@@ -13,7 +13,8 @@
 struct launcher_user {
     uid_t uid;
     gid_t gid;
-    bool shared; /* `nobody`, as whom other programs run too: they can reach what is the server's */
+    bool shared; /* it is `nobody`: other programs run as that user too and can reach the server's
+                    files */
 };
 
 #define LAUNCHER_OWN_USER                                                                          \
@@ -21,8 +22,8 @@ struct launcher_user {
     "of its own with 'useradd --system --no-create-home croft', stop it with its sandboxes, "      \
     "'chown -hR croft: STATE/server' of its state directory, and start it again"
 
-/* The machine's user `croft`, else `nobody`; ERR_NOT_FOUND when it has neither. before: who owns
- * what a server left, which is to be read again; -1: there is nothing. */
+/* The machine's user `croft`, else `nobody`; ERR_NOT_FOUND when it has neither. before: the owner
+ * of what an earlier server left, which is to be read again; -1: there is nothing. */
 fallible launcher_find_user(uid_t before, struct launcher_user *ret_user);
 uid_t launcher_user_before(int state); /* that, by the state directory */
 /* No groups, no capabilities (nor a bounding set to gain any from), no set-uid programs, no core

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* host_layers.c — the layers of the host's own system, made again when the machine has changed,
- * before a sandbox needs them.
+/* host_layers.c — the layers of the host's own system, made again when the machine has changed.
  *
- * A start looks whether its layers fit the machine, by inotify and once a second by looking, and
- * would make them itself, which takes a second or more. So somebody looks at the first quiet moment
- * after a change (a child: nobody waits for it), and deep into /usr at times, for permissions that
- * changed there. Sandboxes that run keep the layers they stand on; the last one that goes takes
- * them along. */
+ * A start looks whether its layers fit the machine (by inotify, and once a second by looking) and
+ * would make them itself, which takes a second or more. So a child looks at the first quiet moment
+ * after a change, and at times deep into /usr, for permissions that changed there.
+ *
+ * Sandboxes that run keep the layers they stand on; old layers go with the last of them. */
 #include <errno.h>
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -143,7 +142,7 @@ fallible host_layers_open(struct launcher *l, struct rootfs *ret)
 void host_layers_box_gone(struct launcher *l)
 {
     l->host_layers.swept =
-        l->host_layers.under_way; /* who looks now may have seen the sandbox still */
+        l->host_layers.under_way; /* the look that is under way may have seen the sandbox still */
     if (l->host_layers.old && !l->ending)
         host_layers_look(l);
 }

@@ -74,7 +74,8 @@ static fallible put_all(int layer, const char *hostname, const char *machine_id)
 fallible identity_make(int parent, const char *name, const char *hostname, const char *machine_id,
                        int *ret_layer)
 {
-    mode_t before = umask(022); /* ours may be stricter; these are for everybody inside */
+    mode_t before =
+        umask(022); /* the launcher's may be stricter; these are for every user inside */
     own_fd layer = -1;
     struct err *e = make_dir(parent, name, &layer);
 

@@ -157,18 +157,19 @@ void ids_disown(const struct ids_owner *o)
     if (o->me == geteuid())
         return;
     struct err *e = try_act_as(o->me);
-    if (e) { /* neither root nor nobody: the next launcher takes over */
+    if (e) { /* stuck between two users: the next launcher takes over */
         log_error("cannot be who we were", KV_ERR(e));
         _exit(1);
     }
     prctl(PR_SET_DUMPABLE, o->dumpable == 1 ? 1 : 0);
 }
 
-/* The namespace exists when clone returns; nobody has to wait for its first process, which shares
- * our memory (no page tables are copied), runs nothing, and is killed once the descriptor is ours.
- * Whatever is used up in a namespace is charged to the user who made it as well: watches, queued
- * signals, message queues, processes. So that is to be the range's own root, not the machine's, who
- * would have none left if one sandbox took them all; and each has its own. */
+/* The namespace exists when clone returns. Its first process shares the launcher's memory (no page
+ * tables are copied), runs nothing, and is killed once the descriptor is there.
+ *
+ * The kernel charges what is used up in a namespace to the user that made it as well: watches,
+ * queued signals, message queues, processes. That is the range's own root, so that one sandbox
+ * cannot use up another's. */
 fallible ids_make_userns(struct ids_holder *h, const struct ids_range *r, int *ret_ns)
 {
     const int flags = CLONE_VM | CLONE_NEWUSER | SIGCHLD;

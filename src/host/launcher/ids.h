@@ -32,8 +32,8 @@ struct ids_range {
         sub_count; /* what follows, if it lies elsewhere: an ordinary user's */
 };
 
-/* The first process of the last namespace that was made: dying or dead, and not reaped until the
- * next one is made, or ids_reap(), so that nobody waits for its turn to die. */
+/* The first process of the last namespace that was made: dying or dead. It is reaped when the next
+ * one is made, or by ids_reap(), so that the launcher does not wait for its end. */
 struct ids_holder {
     pid_t pid; /* 0: none */
     pid_t parent;
@@ -44,9 +44,9 @@ void ids_reap(struct ids_holder *h);
 /* A user namespace, child of ours, held by a descriptor alone. */
 fallible ids_make_userns(struct ids_holder *h, const struct ids_range *r, int *ret_ns);
 
-/* Between the two we are, with the capabilities we have, the owner of namespaces that are made, who
- * may look at and limit what is in them: root may lack the capabilities that others need for that.
- * No way back ends the process. */
+/* Between the two the process is, with the capabilities it has, the owner of namespaces that are
+ * made, which may look at and limit what is in them. Root may lack the capabilities that others
+ * need for that. If there is no way back the process ends. */
 struct ids_owner {
     uid_t me;
     int dumpable;

@@ -121,7 +121,7 @@ fallible launcher_job_start(struct launcher_job *j)
     j->heard = ends[0];
     own_fd out = ends[1];
     box_clear_fd_slot(
-        &j->launcher->host); /* or the child holds an end whose EOF tells of an exec */
+        &j->launcher->host); /* else the child holds an end that must close at an exec */
     pid_t launcher = getpid(), pid = fork();
     if (pid == 0)
         job_child(j, launcher, out);

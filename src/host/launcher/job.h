@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* job.h — children of the launcher that work on files, so that nobody waits for it: copying,
- * flattening, sweeping, importing. They die with the launcher. */
+/* job.h — children of the launcher that work on files while it goes on: copying, flattening,
+ * sweeping, importing. They die with the launcher. */
 #pragma once
 
 #include "host/launcher/inner.h"
@@ -9,7 +9,7 @@ struct launcher_job {
     struct loop_child child;
     struct list link;
     struct launcher *launcher;
-    struct launcher_box *box; /* whose copy is made; NULL: nobody's */
+    struct launcher_box *box; /* the sandbox that is copied; NULL: none */
     /* In the child. It may fill reply.text for the launcher. */
     fallible (*run)(struct launcher_job *j);
     /* In the launcher; e is the callee's. The job is freed after it. */
@@ -20,8 +20,8 @@ struct launcher_job {
     int asked, result; /* of changes.c: what is wanted, where the answer goes; else -1 */
     char name[NATIVE_IMAGE_MAX];
     char id[NATIVE_ID_MAX];    /* of the sandbox that stands on the long stack; empty: none */
-    struct native_reply reply; /* op 0: nobody waits */
-    bool unasked;              /* who asked is gone */
+    struct native_reply reply; /* op 0: no request waits */
+    bool unasked;              /* the server that asked is gone */
     bool thaw;
     uint64_t since_wall_ns; /* of strip.c */
 };
@@ -30,7 +30,7 @@ struct launcher_job *launcher_job_new(struct launcher *l, fallible (*run)(struct
                                       void (*ended)(struct launcher_job *j, struct err *e));
 fallible launcher_job_start(struct launcher_job *j); /* on failure it is still the caller's */
 void launcher_job_free(struct launcher_job *j);
-/* Of one that has ended; takes e and fds over. What nobody waits for is told to nobody, the next
+/* It has ended; takes e and fds over. An answer that no request waits for is not sent, to the next
  * server least of all: the log has what failed. */
 void launcher_job_answer(struct launcher_job *j, struct err *e, struct launcher_fds *fds);
 void launcher_end_jobs(struct launcher *l);
@@ -41,8 +41,8 @@ unsigned launcher_job_count(const struct launcher *l, fallible (*run)(struct lau
 
 /* A snapshot's child was ended before it was done. */
 void launcher_snap_cut(struct launcher_job *j);
-/* The same, while the sandbox b, whose files they are, stands still; j->dir is its directory.
- * Refused where it cannot. */
+/* launcher_job_start() while the sandbox b, whose files they are, stands still; j->dir is its
+ * directory. Refused where it cannot. */
 fallible launcher_job_start_still(struct launcher *l, struct launcher_box *b,
                                   struct launcher_job *j);
 /* In the child: where the upper layers of a sandbox are that has an image of its own, to be read.

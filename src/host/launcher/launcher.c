@@ -37,7 +37,7 @@
 #define REQUESTS_TURN                                                                              \
     32 /* then it is others' turn: ends of sandboxes, signals, the next server                     \
         */
-#define ANSWER_WAIT_MS 5000 /* for a server that reads; while one does not, we stand still */
+#define ANSWER_WAIT_MS 5000 /* the bound of this wait; until then the launcher stands still */
 
 /* --- answers
  * -------------------------------------------------------------------------------------- */
@@ -59,7 +59,7 @@ void launcher_answer(struct launcher *l, struct native_reply *reply, struct err 
         snprintf(reply->text, sizeof reply->text, "%s", err_text(e));
         err_free(e);
     }
-    if (l->sock < 0) { /* who asked is gone */
+    if (l->sock < 0) { /* the server that asked is gone */
         close_fds(fds);
         return;
     }
@@ -68,7 +68,7 @@ void launcher_answer(struct launcher *l, struct native_reply *reply, struct err 
         lost = fd_send(l->sock, str_n(reply, sizeof *reply), fds->fds, fds->count);
     if (lost) {
         log_warn("answer lost", KV_ERR(lost));
-        shutdown(l->sock, SHUT_RDWR); /* it does not read, or is dead: we hear of it in a moment */
+        shutdown(l->sock, SHUT_RDWR); /* it does not read, or is dead: on_request() hears of it */
     }
     err_free(lost);
     close_fds(fds);
@@ -89,7 +89,7 @@ static void on_server_gone(struct launcher *l)
         b->removal = b->removal ? REMOVAL_UNASKED : REMOVAL_NONE;
         if (b->state != NATIVE_WAITING)
             continue;
-        struct err *e = box_kill(&l->host, &b->box); /* what nobody claimed is nobody's */
+        struct err *e = box_kill(&l->host, &b->box); /* no later server can claim it */
         if (e)
             log_warn("sandbox not killed", KV("id", b->box.id), KV_ERR(e));
         err_free(e);
@@ -154,7 +154,8 @@ struct launcher_inbox { /* what has come and was not done yet, in the order it c
     bool gone; /* nothing comes any more */
 };
 
-/* A claim has a client that waits, an end makes room for others, a start takes a millisecond. */
+/* A claim has a client that waits, an end makes room for other sandboxes, a start takes a
+ * millisecond. */
 static unsigned request_rank(const struct request *r)
 {
     enum native_op op = r->e ? 0 : (enum native_op)r->m.req.op;
@@ -167,7 +168,7 @@ static unsigned request_rank(const struct request *r)
                : 2;
 }
 
-/* What concerns the same sandbox keeps its order. */
+/* Requests for the same sandbox keep their order. */
 static bool may_overtake(const struct launcher_inbox *p, unsigned i)
 {
     for (unsigned k = 0; k < i; k++)
@@ -186,7 +187,7 @@ static struct request *request_take(struct launcher_inbox *p)
     struct request *r = p->at[best];
     p->count--;
     memmove(&p->at[best], &p->at[best + 1], (p->count - best) * sizeof *p->at);
-    p->at[p->count] = r; /* whose place is free now */
+    p->at[p->count] = r; /* its place is free now */
     return r;
 }
 
@@ -290,7 +291,7 @@ static fallible open_sockets(struct launcher *l)
         return err_sys("open '/'");
     TRY(fd_make_dirs(given ? root : l->host.dir, given ? str_of(given + 1) : STR("run"),
                      given ? 0711 : 0700, &l->sockets));
-    /* Nobody but us may put anything there: we connect by these names ourselves. */
+    /* No other user may put anything there: the launcher connects by these names itself. */
     if (fstat(l->sockets, &st) < 0 || fchmod(l->sockets, given ? 0711 : 0700) < 0)
         return err_sys("close the directory of sockets to others");
     if (st.st_uid != geteuid())
@@ -309,9 +310,9 @@ static void on_alarm(int signo)
     (void)signo; /* it interrupts, that is all */
 }
 
-/* A lock of the process, which spares do not inherit: it ends with us, whoever lives on. (Of one
- * that was killed it may last for a moment longer, until a child it had just cloned left the table
- * of descriptors: fd_slot.h.) */
+/* A lock of the process, which spares do not inherit: it ends with the launcher. After a kill it
+ * may last for a moment longer, until a child that was just cloned has left the table of
+ * descriptors (fd_slot.h). */
 static fallible wait_for_lock(int fd)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

@@ -40,9 +40,9 @@ struct launcher_policy {
      * the next server as long as a sandbox lives, and files stay until they are removed. */
     bool persist;
     /* Where sandboxes listen ("ID.s", "ID.c") and, with persist, the launcher ("launcher"):
-     * absolute; NULL: state/run. Everybody may pass through it, the server alone can connect. */
+     * absolute; NULL: state/run. All users may pass through it, only the server can connect. */
     const char *sockets;
-    uid_t server; /* who that is, if we are root */
+    uid_t server; /* its user, if the launcher is root */
 };
 
 /* Gives the server's end of the socket. Sandboxes that a killed launcher left in this state are

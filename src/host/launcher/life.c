@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* life.c — the launcher's sandboxes from birth to burial, and those it inherits.
+/* life.c — the ends of the launcher's sandboxes, and those of an earlier launcher.
  *
- * Groups and ids go when a sandbox ends, its directory when it is removed: one that has ended
- * holds files and nothing else. A sandbox of a launcher that was killed is nobody's child of ours:
- * we see it die by its pidfd, but not how. */
+ * Groups and ids go when a sandbox ends, its directory when it is removed: between the two it is
+ * files and nothing else. A sandbox of a launcher that was killed is no child of this one: its
+ * pidfd tells that it ended, not how. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +20,7 @@
 #include "base/mem.h"
 #include "base/own.h"
 #include "host/record/record.h"
+#include "host/launcher/box_sweep.h"
 #include "host/launcher/disk.h"
 #include "host/launcher/inner.h"
 #include "host/launcher/job.h"
@@ -109,7 +110,7 @@ static void life_tell(struct launcher_box *b)
     if (b->removal)
         launcher_remove(l, b, b->removal == REMOVAL_ASKED ? &removed : NULL);
     if (l->sock < 0 && !launcher_any_alive(l))
-        l->ending = true; /* nobody asks, nothing runs */
+        l->ending = true; /* no server is there, no sandbox runs */
 }
 
 static void on_box_dead(struct loop_child *c)
@@ -218,7 +219,7 @@ static bool slot_in_use(void *arg, unsigned slot)
     return false;
 }
 
-/* Whoever took it is dead, and nobody else would let the sandbox go on. */
+/* The launcher that froze it is dead, and only this one can let the sandbox go on. */
 static bool was_for_snapshot(const struct launcher *l, const char *id)
 {
     own_fd dir = openat(l->host.boxes, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -262,7 +263,7 @@ static fallible look_at(struct launcher *l, const char *id)
     struct err *e = box_adopt(&l->host, id, &box, &r, &alive);
 
     if (e && err_code(e) == ERR_NOT_FOUND) {
-        err_free(e); /* another program's, see box_sweep(), or nobody's yet */
+        err_free(e); /* a croft run's, see box_sweep(), or of a start that was cut short */
         return box_clear_unrecorded(&l->host, id);
     }
     if (e)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* log.c — what pid 1 and the server of a sandbox write, cut when there is too much of it.
  *
- * The file is ours, outside every limit of the sandbox, and whoever sends requests can make it
- * grow. Its oldest part becomes a hole: places in it stay what they are, for readers and for who
- * appends, and the disk has its blocks back. One watch of the directory hears of all of them, and
- * of each cut too: what a cut leaves, be it laid out beyond the end, is no reason for the next. */
+ * The log is outside every limit of the sandbox, and every request can make it grow. Its oldest
+ * part becomes a hole: places in it stay what they are for readers and writers, and the disk has
+ * its blocks back.
+ *
+ * One watch of the directory hears of all logs, and of each cut too. What a cut leaves, even if it
+ * is laid out beyond the end, is no reason for the next cut. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,7 +25,7 @@
 #define STEP_BYTES (1 << 20)  /* that come before it is cut again */
 #define ALIGNED    (64 << 10) /* a block half in the hole would be zeros, not a hole */
 
-/* Not every file system has holes: then all goes, who reads begins again, who appends is at 0. */
+/* Not every file system has holes: then all goes, readers begin again, and writers are at 0. */
 static bool make_hole(int fd, off_t end)
 {
     if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, end) == 0)
@@ -46,8 +48,8 @@ static off_t bytes_left(int fd, const struct stat *before)
     return bytes_of(&st) - (st.st_size > before->st_size ? st.st_size - before->st_size : 0);
 }
 
-/* Of bytes on the disk, not of its size: who makes it sparse and writes before its end is cut,
- * too. */
+/* By bytes on the disk, not by size: a log that was made sparse and is written before its end is
+ * cut too. */
 static void log_cut(const struct launcher *l, struct launcher_box *b)
 {
     char name[LAUNCHER_SOCKET_NAME];
@@ -120,7 +122,7 @@ void launcher_log_start(struct launcher *l)
     if (e)
         log_warn("logs of sandboxes are cut at the next start only", KV_ERR(e));
     err_free(e);
-    cut_all(l); /* what was written while nobody watched */
+    cut_all(l); /* what was written while it was not watched */
 }
 
 void launcher_log_end(struct launcher *l)

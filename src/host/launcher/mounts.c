@@ -100,7 +100,7 @@ fallible mounts_lend(int mount, const char *at)
 
 void mounts_take_back(const char *at)
 {
-    /* It is there and nobody else looks; what could fail at all is worth a second try. */
+    /* It is there, and no other process uses it; what can fail at all is worth a second try. */
     if (umount2(at, MNT_DETACH) < 0)
         (void)umount2(at, MNT_DETACH);
 }
@@ -232,7 +232,7 @@ static fallible mounts_part(int fs, const char *name, uint64_t attr_set, int *re
 
 fallible mounts_memory(const char *at, bool user, struct mounts_memory *ret_memory)
 {
-    /* Whose it is is told by its options, to everybody inside: root's, not the range's. */
+    /* The owner is told by its options: root as seen inside, not the range's. */
     const char *const options[] = {"mode=755", "size=64m", user ? NULL : "uid=0", "gid=0", NULL};
     const uint64_t sealed = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC;
     own_fd fs = -1, dev = -1, shm = -1, null = -1;

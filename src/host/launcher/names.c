@@ -56,8 +56,8 @@ static bool is_servers_own(const struct launcher *l)
     return l->policy->server == 0 || l->host.user;
 }
 
-/* bind() in dir, then under its name in the directory of sockets: nobody sees it before it is the
- * server's. */
+/* bind() in dir, then under its name in the directory of sockets: it is the server's before it can
+ * be seen. */
 static fallible listen_in(const struct launcher *l, int type, int dir, const char *at,
                           const char *name, int *ret_fd)
 {
@@ -86,9 +86,9 @@ fallible launcher_listen(const struct launcher *l, int type, const char *name, i
     return listen_in(l, type, l->sockets, name, name, ret_fd);
 }
 
-/* What a sandbox has in the directory of sockets is made in its own directory if that is in the
- * same mount: these lie apart, while in one directory every new inode would pass by all that were
- * deleted there lately (box_host_spread()). */
+/* A sandbox's sockets are made in its own directory if that is in the same mount, and moved. These
+ * directories lie apart, while in one directory every new inode would pass by all that were deleted
+ * there lately (box_host_spread()). */
 fallible launcher_listen_at(const struct launcher *l, int dir, const char *id,
                             enum launcher_name kind, int *ret_fd)
 {

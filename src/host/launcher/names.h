@@ -20,7 +20,7 @@ fallible launcher_address(const struct launcher *l, const char *id, enum launche
                           struct sockaddr_un *ret);
 /* A socket in the directory of sockets, the server's to connect to. */
 fallible launcher_listen(const struct launcher *l, int type, const char *name, int *ret_fd);
-/* The same, and the log, of the sandbox whose directory is dir; again: it had a life before. */
+/* The same, and the log, of the sandbox with the directory dir; again: it had a life before. */
 fallible launcher_listen_at(const struct launcher *l, int dir, const char *id,
                             enum launcher_name kind, int *ret_fd);
 fallible launcher_open_log(const struct launcher *l, int dir, bool again, const char *id,

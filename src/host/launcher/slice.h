@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* slice.h — who answers goes before who works.
+/* slice.h — the launcher and the server are scheduled before the sandboxes.
  *
- * Whoever asks for short slices of the processor gets them early (Linux 6.12; older ones do not
- * mind), and no more time in all: what sandboxes have to do does not delay the news of them. */
+ * A process that asks for short slices of the processor gets them early (from Linux 6.12; older
+ * kernels ignore it), and no more time in all. So what sandboxes have to do does not delay the news
+ * of them. */
 #pragma once
 
 #include <stdbool.h>

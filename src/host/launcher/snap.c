@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* snap.c — snapshots of the launcher's sandboxes, and those that go on from one.
+/* snap.c — snapshots of the launcher's sandboxes, and sandboxes that go on from one.
  *
- * What takes as long as a guest's tree is large is done by a child, so that nobody waits for it:
- * copying, flattening, sweeping. It is root, for overlay's own attributes are hidden from every
- * other user namespace, behind a fence (snaps/fence.h). It dies with us. */
+ * Copying, flattening and sweeping take as long as a guest's tree is large, so a child does them.
+ * It is root, for overlay's own attributes are hidden from every other user namespace, and behind a
+ * fence (snaps/fence.h). It dies with the launcher. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -147,7 +147,7 @@ void launcher_snap_cut(struct launcher_job *j)
 
 /* --- taking one --- */
 
-/* What it has of the host's own directories would not be in it, and nobody would be told. */
+/* What it changed in the host's own directories would be missing from it, without a word. */
 static fallible check_mounts(int box)
 {
     struct record r;

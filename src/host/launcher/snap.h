@@ -22,7 +22,7 @@ fallible launcher_stand(const struct launcher *l, const struct native_request *r
 fallible launcher_add_layers(const struct launcher *l, const struct native_request *r,
                              struct rootfs *fs, struct snaps_stack below[NATIVE_MOUNTS]);
 bool launcher_stands(const struct launcher *l, const char *id);
-void launcher_sweep_layers(struct launcher *l); /* those nobody stands on, behind our back */
+void launcher_sweep_layers(struct launcher *l); /* by a child: those that no sandbox stands on */
 
 /* Of one that has ended: its files are as when it began, or the snapshot's. */
 fallible launcher_rollback(struct launcher *l, struct launcher_box *b,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* start.c — a sandbox between the order to its spare and the exec of its pid 1.
+/* start.c — a sandbox between the order to its spare process and the exec of its pid 1.
  *
- * The spare works on its own for a millisecond, on a busy machine for many: whoever else asks
- * something is answered meanwhile. Who asks something of this very sandbox waits for it. */
+ * That takes the spare a millisecond, on a busy machine many, and the launcher does other requests
+ * meanwhile. A request for this very sandbox waits for it. */
 #include <stdlib.h>
 #include <string.h>
 

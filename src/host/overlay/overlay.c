@@ -125,7 +125,7 @@ bool overlay_read_note(int box, unsigned n, char out[PATH_MAX])
     return len > 0;
 }
 
-/* The path was one without links: whoever put one in since would send our writes elsewhere. */
+/* The path was one without links: a link put in since would send what croft writes elsewhere. */
 static fallible open_source(const char *path, int *ret_fd)
 {
     char link[40], now[PATH_MAX];
@@ -181,8 +181,8 @@ static fallible open_layer(int state, struct overlays *k, unsigned n, const char
     return NULL;
 }
 
-/* While a sandbox lives it holds a range of ids: a link with its name. So does one whose croft was
- * killed, until it is swept. */
+/* While a sandbox lives it holds a range of ids: a link with its name. One whose croft was killed
+ * holds it too, until it is swept. */
 static fallible is_claimed(int state, const char *id, bool *ret_claimed)
 {
     own_done(buf) names = {0};
@@ -202,7 +202,7 @@ static fallible is_claimed(int state, const char *id, bool *ret_claimed)
     return NULL;
 }
 
-/* By its record, as the sweep does: one without, or whose record we cannot read, may live. */
+/* By its record, as the sweep does: a sandbox without one, or with an unreadable one, may live. */
 static bool may_live(int box)
 {
     own_free struct record *r = mem_new(sizeof *r);
@@ -279,7 +279,7 @@ static bool has_changes(int box, unsigned n)
 struct choice {
     char id[OVERLAY_ID_MAX];
     struct timespec made;
-    struct buf others; /* all there are, for who asks in vain */
+    struct buf others; /* all there are, for the error */
 };
 
 static void overlay_consider(struct choice *c, int boxes, const char *id, const char *here)

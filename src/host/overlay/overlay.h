@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* overlay.h — changes that sandboxes left behind: state/box/ID/mNu is the layer over a directory,
- * mNs a link whose text names that directory, and mNi one that says which directory that was.
+/* overlay.h — layers over directories of the host, in which a sandbox's changes to them are.
  *
- * A sandbox that runs has both too: its changes can be looked at and applied, not dropped. */
+ * state/box/ID/mNu is the layer of mount N, mNs a link whose text names the directory, and mNi one
+ * that says which directory that was. The changes can be looked at and applied while the sandbox
+ * runs, and dropped when it has ended. */
 #pragma once
 
 #include <limits.h>
@@ -46,7 +47,7 @@ fallible overlay_note(int box, unsigned n, const char *path);
 /* Notes which directory that is, whatever its name will be: the first one noted counts, for the
  * layer's changes are those of it. */
 fallible overlay_note_which(int box, unsigned n, int source, bool user);
-/* Whether an ordinary user mounted it, which is whoever asks in sandboxes of older versions. */
+/* Whether an ordinary user mounted it; sandboxes of older versions are taken for the caller's. */
 bool overlay_by_user(int box, unsigned n);
 /* The same by a note that was read elsewhere: the text of a link. */
 fallible overlay_note_text(int box, unsigned n, const char *which);
@@ -59,7 +60,7 @@ fallible overlay_refuse_other(void); /* ERR_CONFLICT: so it is */
  * can be made. */
 int overlay_open_notes(int box, unsigned n, bool create);
 void overlay_forget_which(int box, unsigned n);
-/* Nothing changed there: it is nobody's last sandbox from now on, although it is still removed. */
+/* Nothing changed there: it is no longer the last sandbox over it, although it is still removed. */
 void overlay_forget(int box, unsigned n);
 
 /* The same for the image it runs on, so that this is not removed under it. */
@@ -79,7 +80,7 @@ bool overlay_read_note(int box, unsigned n, char out[PATH_MAX]);
 /* id NULL: the one that was last made over the directory here (an absolute path) or one above it.
  * ERR_NOT_FOUND says what there is instead. */
 fallible overlay_open(int state, const char *id, const char *here, struct overlays *ret);
-/* The same without its layers, for whoever drops it: the directories may be gone by now. */
+/* The same without its layers, to drop it: the directories may be gone by now. */
 fallible overlay_open_box(int state, const char *id, const char *here, struct overlays *ret);
 void overlays_done(struct overlays *k);
 struct changes_source overlay_source(const struct overlay_layer *l); /* borrows */

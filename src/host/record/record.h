@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* record.h — what is known of a sandbox when everybody who made it is dead: box/<ID>/record,
- * written by rename before the sandbox runs. Fixed size, machine-local, never sent anywhere. */
+/* record.h — what is known of a sandbox when its maker is dead: box/<ID>/record, written by rename
+ * before the sandbox runs. Fixed size, machine-local, never sent anywhere. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,7 +18,7 @@
 
 enum {
     RECORD_LAUNCHER = 1u << 0, /* a launcher made it, and the next one answers for it */
-    RECORD_PERSIST = 1u << 1,  /* its files stay when it has ended, until somebody removes it */
+    RECORD_PERSIST = 1u << 1,  /* its files stay when it has ended, until it is removed */
     RECORD_JOINED = 1u << 2,   /* its /usr is in the root's overlay, if it has the host's */
 };
 
@@ -41,13 +41,13 @@ struct record {
 fallible record_write(int dir, const struct record *life, const struct native_request *req);
 /* By the kernel's own number of it, or when it began, in ticks. */
 fallible record_which(pid_t pid, int pidfd, uint64_t *ret_which);
-/* pidfd: of r->pid, who may be another by now. */
+/* pidfd: of r->pid, which may be another process by now. */
 fallible record_is(const struct record *r, int pidfd, bool *ret_same);
 /* Where the kernel does not say (""), pid, start time and group must do; but to know it once and
  * not the next time would make every living sandbox one of another boot: that is an error. */
 fallible record_boot(char out[static RECORD_BOOT]);
-/* Those of older versions too. ERR_UNSUPPORTED for one of a version we do not know, which is
- * somebody's all the same; ERR_CORRUPT for what is no record. */
+/* Those of older versions too. ERR_UNSUPPORTED for one of an unknown version, which may be a living
+ * sandbox's all the same; ERR_CORRUPT for what is no record. */
 fallible record_read(int dir, struct record *ret_record);
 /* Where others are mounted inside mount n, relative to it; NULL at the end. Borrows. */
 void record_places(const struct record *r, unsigned n, const char *ret[NATIVE_MOUNTS + 1]);

@@ -65,7 +65,7 @@ static bool is_ours(int terminal)
 {
     pid_t group = tcgetpgrp(terminal);
 
-    return group < 0 || group == getpgrp(); /* < 0: it is nobody's whom we know */
+    return group < 0 || group == getpgrp(); /* < 0: in none that can be seen from here */
 }
 
 /* Field by field: what lies between them is not the kernel's. */
@@ -75,10 +75,10 @@ static bool is_same(const struct termios *a, const struct termios *b)
            a->c_lflag == b->c_lflag && memcmp(a->c_cc, b->c_cc, sizeof a->c_cc) == 0;
 }
 
-/* --- who reads what we write --- */
+/* --- what reads our output --- */
 
-/* Opened to read keys from: by the name that is everybody's own terminal, or to be read alone. What
- * a shell opened for all of a line ("exec 3>&1") is neither. */
+/* Opened to read keys from: by /dev/tty, or to be read alone. What a shell opened for all of a line
+ * ("exec 3>&1") is neither. */
 static bool is_for_keys(pid_t pid, int fd)
 {
     char path[64], text[256];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* given.h — the three descriptors a sandbox gets of ours. What it sets on them is set for everybody
- * who has them, the shell we were started from included. */
+/* given.h — the three descriptors that a sandbox gets of croft run's. A flag set on one is set for
+ * every process that has it, the calling shell included. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,6 +21,6 @@ struct given {
 fallible given_check(const int fds[GIVEN_FDS]);
 
 void given_note(struct given *g, const int fds[GIVEN_FDS]);
-/* A terminal's modes only where nobody else can have set them: we are in the foreground, and no
- * pager in our line of commands reads what we write. */
+/* A terminal's modes, only where no other process can have set them: croft run is in the
+ * foreground, and no pager in the line of commands reads its output. */
 void given_restore(const struct given *g);

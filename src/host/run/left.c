@@ -28,8 +28,8 @@ int left_listen(void)
     return fd;
 }
 
-/* Appended in one call: two who end at once do not mix lines. Who tells holds the lock while it
- * reads and unlinks: what is added then goes into the next file. */
+/* Appended in one call: two runs that end at once do not mix lines. The run that says them holds
+ * the lock while it reads and unlinks: what is added then goes into the next file. */
 static void add_to(int state, const char *name, struct str text)
 {
     struct stat st = {.st_nlink = 0};
@@ -120,7 +120,7 @@ static void left_tell_one(int state, struct str events, int fd)
             buf_add(&told, said);
     }
     add_to(state, TOLD, str_n(told.p + before, told.len - before));
-    err_free(fd_write_all(fd, buf_str(&out))); /* nobody left to tell */
+    err_free(fd_write_all(fd, buf_str(&out))); /* the terminal is gone */
 }
 
 void left_tell(const char *state, int fd)
@@ -135,7 +135,7 @@ void left_tell(const char *state, int fd)
     if (left < 0)
         return;
     if (flock(left, LOCK_EX) < 0 || fstat(left, &st) < 0 || !st.st_nlink)
-        return; /* somebody else says it */
+        return; /* another run says it */
     err_free(fd_read_all(left, &events));
     unlinkat(dir, LEFT, 0);
     own_close_p(&left);

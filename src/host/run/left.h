@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* left.h — what could not be tidied up behind a run. That is found by a child nobody waits for, so
- * the next 'croft run' says it: state/left holds it until then, and state/left.told what was said
- * within a day, which is not said again. */
+/* left.h — what could not be tidied up behind a run. A child finds that after the run's end, so the
+ * next 'croft run' says it.
+ *
+ * state/left holds it until then, and state/left.told what was said within a day, which is not said
+ * again. */
 #pragma once
 
 #include "base/err.h"

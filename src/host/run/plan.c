@@ -12,6 +12,7 @@
 #include "base/own.h"
 #include "host/images/images.h"
 #include "host/overlay/overlay.h"
+#include "host/launcher/box_sweep.h"
 #include "host/launcher/disk.h"
 #include "host/snaps/whole.h"
 
@@ -59,7 +60,7 @@ void plan_done(struct plan *p)
         own_close_p(&p->spec.sources[i]);
 }
 
-/* Before anything runs: whoever is killed leaves a note for the sweep. */
+/* Before anything runs: a run that is killed has left a note for the sweep. */
 static fallible make_dir(const struct box_host *h, const struct run_spec *s, struct plan *p)
 {
     if (p->made)
@@ -129,8 +130,8 @@ static fallible plan_fork(const struct box_host *h, const struct run_spec *s, st
     return NULL;
 }
 
-/* Its root file system goes on from the snapshot's, whose layers are noted in its directory first:
- * nobody may sweep them from then on. */
+/* Its root file system goes on from the snapshot's. The layers are noted in its directory first:
+ * from then on they are not swept. */
 static fallible plan_whole(const struct box_host *h, const struct run_spec *s, struct plan *p)
 {
     own_fd whole = -1;
@@ -180,7 +181,7 @@ static fallible plan_root(const struct box_host *h, const struct run_spec *s, st
     return NULL;
 }
 
-/* Gives false when a default has nobody to enforce it. */
+/* Gives false when nothing here can enforce a default. */
 static bool plan_limits(const struct box_host *h, const struct run_spec *s,
                         struct native_limits *limits)
 {
@@ -214,7 +215,7 @@ static fallible plan_fds(const struct run_spec *s, struct plan *p)
     return NULL;
 }
 
-/* So that diff and apply find the directories again, whoever is killed. */
+/* So that diff and apply find the directories again, after a kill too. */
 static fallible note_sources(const struct box_host *h, const struct run_spec *s, struct plan *p)
 {
     bool any = s->from || s->image;

@@ -28,12 +28,13 @@ struct pump {
     bool raw;
     bool told;  /* to end */
     bool ended; /* it did */
-    bool mute;  /* nothing comes any more, or nobody can hear it */
+    bool mute;  /* nothing comes any more, or the reader is gone */
     struct termios before;
     struct pollfd at[AT_COUNT];
-    char typed[4096]; /* and not yet taken: who does not read must still be heard */
+    char typed[4096]; /* and not yet taken: a sandbox that does not read its input still has its
+                         output heard */
     size_t typed_len;
-    char *said; /* and not yet shown: who does not look must not keep signals from us */
+    char *said; /* and not yet shown: a reader that is slow must not keep signals from the relay */
     size_t said_from, said_len;
 };
 
@@ -101,7 +102,7 @@ static void give_typed(struct pump *p)
 {
     ssize_t n = write(p->r->master, p->typed, p->typed_len);
 
-    if (n < 0) /* nobody is there any more, or nobody has read yet */
+    if (n < 0) /* the other side is gone, or has not read yet */
         n = errno == EAGAIN || errno == EINTR ? 0 : (ssize_t)p->typed_len;
     p->typed_len -= (size_t)n;
     memmove(p->typed, p->typed + n, p->typed_len);
@@ -148,7 +149,7 @@ static void pass_bytes(struct pump *p)
         give_said(p);
     else if (!p->said_len && master & ~POLLOUT)
         take_said(p);
-    if (p->at[AT_IN].revents && (p->typed_len || p->ended)) /* hung up, or nobody reads it */
+    if (p->at[AT_IN].revents && (p->typed_len || p->ended)) /* hung up, or it is not read */
         p->at[AT_IN].fd = -1;
     else if (p->at[AT_IN].revents)
         take_typed(p);
@@ -158,8 +159,8 @@ static void pass_bytes(struct pump *p)
         give_typed(p);
 }
 
-/* The dead send nothing more, but what they sent may still be on its way. It is waited for, unless
- * we are to end as well and nobody takes any of it. */
+/* The sandbox has ended, but what it sent may still be on its way. That is waited for, unless croft
+ * run is to end too and its output is not read. */
 static fallible relay_pump(struct pump *p, bool *ret_unread)
 {
     for (;;) {
@@ -181,7 +182,8 @@ static fallible relay_pump(struct pump *p, bool *ret_unread)
     }
 }
 
-/* The same terminal, opened once more: what we set is not set for everybody who shares ours. */
+/* The same terminal, opened once more: flags of this description are not seen by other processes.
+ */
 static fallible open_out(const struct relay *r, int *ret_fd)
 {
     char path[64];
@@ -192,7 +194,8 @@ static fallible open_out(const struct relay *r, int *ret_fd)
     *ret_fd = open(path, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
     if (*ret_fd >= 0)
         return NULL;
-    *ret_fd = fcntl(r->out, F_DUPFD_CLOEXEC, 3); /* somebody else's: whoever calls sets ours back */
+    *ret_fd =
+        fcntl(r->out, F_DUPFD_CLOEXEC, 3); /* another process's: the caller sets croft run's back */
     if (*ret_fd < 0)
         return err_sys("copy the terminal's descriptor");
     return fd_set_nonblocking(*ret_fd);

@@ -19,7 +19,7 @@ struct relay {
  * before we have come so far. */
 void relay_hold(sigset_t *ret_before);
 
-/* Returns at the end, when the last output has been written, or, after a signal that ends, when
- * nobody reads it: then *ret_unread. Window size and signals are passed on; the terminal is put
- * back as it was. The flags of out may be changed. */
+/* Returns at the end, when the last output has been written. After a signal that ends, it returns
+ * also when the output is not read: then *ret_unread. Window size and signals are passed on; the
+ * terminal is put back as it was. The flags of out may be changed. */
 fallible relay_run(const struct relay *r, bool *ret_unread);

@@ -21,6 +21,7 @@
 #include "host/images/images.h"
 #include "host/overlay/overlay.h"
 #include "host/launcher/box.h"
+#include "host/launcher/box_sweep.h"
 #include "host/launcher/disk.h"
 #include "host/launcher/identity.h"
 #include "host/launcher/layers.h"
@@ -113,8 +114,8 @@ static fallible thin_out(const struct run_spec *s, const struct plan *p, int dir
     return tree_remove(dir, IDENTITY_DIR);
 }
 
-/* Root's alone: an ordinary user's set-id file is his own. One that fails keeps none from the next.
- */
+/* As root alone: an ordinary user's set-id file gives nothing but that user. One that fails does
+ * not stop the next. */
 static fallible strip_set_ids(const struct box_host *h, const struct run_spec *s,
                               const struct plan *p)
 {
@@ -147,9 +148,9 @@ static fallible run_tidy(struct box_host *h, const struct run_spec *s, const str
     return box_sweep(h, true);
 }
 
-/* Nobody waits for the removal: a child does it, which holds nothing of the caller's. It is forked
- * while the command runs, and starts at a word of ours. It shares our lock on the state, so whoever
- * wants to see everything gone waits for that. */
+/* A child removes the sandbox, so that croft run ends at once. It holds no descriptor of the
+ * caller's. It is forked while the command runs, starts at a byte from croft run, and shares the
+ * lock on the state: a sweep that wants all gone waits for it. */
 struct deleter {
     pid_t pid; /* -1: none */
     int word;
@@ -168,7 +169,7 @@ static _Noreturn void deleter_live(struct box_host *h, const struct run_spec *s,
     for (int fd = 0; fd <= 2; fd++) /* what is opened next must not be where errors go */
         none < 0 ? close(fd) : dup2(none, fd);
     if (recv(word, &byte, 1, 0) != 1)
-        _exit(0); /* somebody else does it, or the next sweep */
+        _exit(0); /* croft run itself does it, or the next sweep */
     int gathered = left_listen();
     struct err *e = run_tidy(h, s, p, b, false);
     left_keep(h->dir, gathered, e);
@@ -223,12 +224,12 @@ static fallible deleter_end(struct deleter *deleter, struct box_host *h, const s
         ;
     int gathered = left_listen();
     struct err *e = run_tidy(h, s, p, b, keep);
-    left_keep(h->dir, gathered, NULL); /* an error is told by who called us */
+    left_keep(h->dir, gathered, NULL); /* the caller tells an error */
     return e;
 }
 
-/* A word of pid 1: everybody else in there is dead, and so is it in a moment. Without one it died
- * in some other way, or was not asked. */
+/* A word of pid 1: all other processes inside are dead, and so is it in a moment. Without one it
+ * died in some other way, or was not asked. */
 static fallible wait_end(const struct plan *p, const struct box *b, struct run_result *result)
 {
     siginfo_t info;

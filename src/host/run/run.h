@@ -53,7 +53,7 @@ struct run_result {
     uint64_t start_ns, run_ns;
     enum native_disk disk; /* what limited its disk space */
     bool unlimited;        /* the default limits cannot be enforced here */
-    bool unread;           /* we were told to end, and nobody reads the terminal */
+    bool unread;           /* told to end while the terminal is not read */
     bool kept;             /* an overlay mount has changes, kept in the sandbox's directory */
 };
 

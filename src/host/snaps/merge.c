@@ -151,7 +151,7 @@ static fallible put_node(struct merger *m, const struct node *n)
         return m->link ? merge_share(m, n, dir, name) : put_file(m, n, dir, name);
     case NODE_LINK:
         return m->link ? merge_share(m, n, dir, name) : put_link(m, n, dir, name);
-    case NODE_SPECIAL: /* sockets are nobody's once their maker is gone */
+    case NODE_SPECIAL: /* a socket is of no use without its maker */
         if (S_ISDIR(n->mode))
             return err_new(ERR_FORBIDDEN, "the directory is closed");
         if (!S_ISFIFO(n->mode))

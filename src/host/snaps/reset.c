@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* reset.c — a sandbox's files are again what they were: see whole_reset().
  *
- * An upper is put aside, an empty one made in its place, and only then is the old one removed:
- * whoever dies in between, the next who resets finds all it needs. */
+ * An upper is put aside, an empty one made in its place, and only then is the old one removed.
+ * After a kill in between, the next reset finds all it needs. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -66,9 +66,9 @@ static fallible put_aside(int box, const char *upper)
     if (!whole_is_upper(upper))
         return NULL;
     snprintf(aside, sizeof aside, ASIDE "%s", upper);
-    TRY(tree_remove(box, aside)); /* of one who was killed here: what is to go is in both */
+    TRY(tree_remove(box, aside)); /* of a reset that was cut short: what is to go is in both */
     whole_note_of(upper, note);
-    TRY(forget_note(box, note)); /* first: who goes on from here finds no upper to ask for */
+    TRY(forget_note(box, note)); /* first: the next reset finds no upper to ask for */
     if (renameat(box, upper, box, aside) < 0)
         return err_sys("put its changes aside");
     forget_which(box, upper);

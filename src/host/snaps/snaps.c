@@ -229,7 +229,7 @@ static fallible take_one(const struct snapstore *s, int box, unsigned n, bool co
     TRY(snapstore_link(box, which, noted));
     snap->which = arena_copy(a, str_of(noted));
     TRY(read_noted(s, box, n, a, snap));
-    if (snap->layer_count == SNAPS_LAYERS_MAX - 1) /* nobody has done it since layer 20 */
+    if (snap->layer_count == SNAPS_LAYERS_MAX - 1) /* it has not been done since layer 20 */
         TRY_WRAP(snapstore_flatten(s, a, snap), "flatten its layers");
     TRY(snapstore_layer_name(a, &layer));
     if (copy && !snap->layer_count)
@@ -306,7 +306,7 @@ fallible snaps_flatten(int state, int box, unsigned n, const char *name)
 
 /* --- letting go --- */
 
-struct used { /* every layer somebody stands on, by name */
+struct used { /* every layer that is stood on, by name */
     struct map map;
     struct arena a;
 };
@@ -353,7 +353,7 @@ static fallible set_aside(const struct snapstore *s, int gone)
     for (const char *name = names.p; !e && count--; name += strlen(name) + 1) {
         if (map_get(&u.map, str_of(name)))
             continue;
-        if (strcmp(name, ".new") == 0) /* of one who was killed */
+        if (strcmp(name, ".new") == 0) /* of a snapshot that was cut short */
             e = tree_remove(s->layers, name);
         else if (renameat(s->layers, name, gone, name) < 0)
             e = err_sys("set layer '%.100s' aside", name);

@@ -35,8 +35,8 @@ struct snap {
 fallible snaps_take(int state, int box, unsigned n, const char *name, bool copy, struct arena *a,
                     struct snap *ret);
 /* Makes one layer of a stack that has grown long, for the snapshot and the stopped sandbox it was
- * taken of; sharing files by hard links, some 10 us each. Whoever stands on the old layers keeps
- * them. Off the path of whoever took it. */
+ * taken of. Files are shared by hard links, some 10 us each. Sandboxes on the old layers keep them.
+ * It runs after the snapshot was answered. */
 fallible snaps_flatten(int state, int box, unsigned n, const char *name);
 fallible snaps_find(int state, const char *name, struct arena *a, struct snap *ret);
 /* In the order of their names. */

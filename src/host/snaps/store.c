@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* store.c — layers and notes of who stands on them; see inner.h. */
+/* store.c — layers, and notes of what stands on them; see inner.h. */
 #include "host/snaps/inner.h"
 
 #include <errno.h>
@@ -123,7 +123,7 @@ static fallible write_next(int box, const char *note, const struct snap *s)
     if (!buf_cstr(&text))
         return err_no_memory();
     next_name(note, next);
-    unlinkat(box, next, 0); /* of one who was killed here */
+    unlinkat(box, next, 0); /* of a call that was cut short */
     if (symlinkat(text.p, box, next) < 0)
         return err_sys("note the layers");
     return NULL;
@@ -155,7 +155,7 @@ fallible snapstore_read_plain(int box, const char *note, struct arena *a, struct
     return parse_stack(a, str_of(text), ret);
 }
 
-/* Somebody died between announcing a frozen layer and noting it: is it there? */
+/* A process died between announcing a frozen layer and noting it: is it there? */
 static fallible store_recover(const struct snapstore *s, int box, const char *note, struct arena *a)
 {
     struct snap next = {.layer_count = 0};
@@ -265,8 +265,8 @@ fallible snapstore_empty(int box, const char *upper, const struct stat *like)
     return fchmod(fd, like->st_mode & 07777) < 0 ? err_sys("set the empty layer's mode") : NULL;
 }
 
-/* Announced, exchanged, noted: whoever dies in between, nothing is lost, and the next who looks
- * sees at worst one layer more, an empty one. */
+/* Announced, exchanged, noted: after a kill in between nothing is lost, and the next look sees at
+ * worst one layer more, an empty one. */
 fallible snapstore_freeze(const struct snapstore *s, int box, const char *upper, const char *note,
                           const struct snap *with)
 {
@@ -287,7 +287,7 @@ void snapstore_keep_since(struct snap *snap, int dir, const char *name)
     struct statx x;
 
     if (snap->since_ns || statx(dir, name, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &x) < 0 ||
-        !(x.stx_mask & STATX_BTIME)) /* who compares will say so */
+        !(x.stx_mask & STATX_BTIME)) /* a comparison will say so */
         return;
     snap->since_ns = (uint64_t)x.stx_btime.tv_sec * NS_PER_S + x.stx_btime.tv_nsec;
 }
@@ -299,7 +299,7 @@ void snapstore_push(struct snap *snap, struct str name)
     snap->layer_count++;
 }
 
-/* A stack that has grown long becomes one layer; who stands on the old ones keeps them. */
+/* A stack that has grown long becomes one layer; sandboxes on the old ones keep them. */
 fallible snapstore_flatten(const struct snapstore *s, struct arena *a, struct snap *snap)
 {
     struct snaps_stack stack;

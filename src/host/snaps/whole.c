@@ -176,7 +176,7 @@ static fallible take_part(void *arg, const char *upper)
 
     whole_note_of(upper, note);
     TRY(snapstore_read(&w->s, t->box, note, &w->a, &stack));
-    if (stack.layer_count == SNAPS_LAYERS_MAX - 1) /* nobody has done it since layer 20 */
+    if (stack.layer_count == SNAPS_LAYERS_MAX - 1) /* it has not been done since layer 20 */
         TRY_WRAP(snapstore_flatten(&w->s, &w->a, &stack), "flatten its layers");
     TRY(snapstore_layer_name(&w->a, &layer));
     if (t->copy && !stack.layer_count)
@@ -502,7 +502,7 @@ fallible whole_sweep(int state)
     return e ? e : snaps_sweep(state);
 }
 
-/* --- who stands on what --- */
+/* --- what stands on what --- */
 
 struct using
 {

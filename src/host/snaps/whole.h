@@ -17,8 +17,8 @@
 
 /* ERR_CONFLICT: the name is taken. */
 fallible whole_check_new(int state, const char *name);
-/* Of the sandbox whose directory is box, which must not write meanwhile; uppers: where its upper
- * layers are, mostly box. copy: it exists still, or they are elsewhere, and they are copied; else
+/* Of the sandbox with the directory box, which must not write meanwhile; uppers: where its upper
+ * layers are, mostly box. copy: they are copied, for it exists still, or they are elsewhere. Else
  * they are frozen in place, which costs the same for any size. ret_taken may be NULL. */
 struct whole_taken {
     size_t deepest; /* layers of its tallest stack */
@@ -28,7 +28,7 @@ fallible whole_take(int state, int box, int uppers, const char *name, bool copy,
                     struct whole_taken *ret_taken);
 /* Its directory, with the file "record" of the sandbox it was taken of. */
 fallible whole_open(int state, const char *name, int *ret_dir);
-/* A new sandbox, whose directory is box, stands on it from now on. */
+/* A new sandbox, with the directory box, stands on it from now on. */
 fallible whole_stand(int state, const char *name, int box);
 /* The layers below an upper of this sandbox; none when it stands on nothing. */
 fallible whole_layers(int state, int box, const char *upper, struct snaps_stack *ret);
@@ -39,12 +39,12 @@ bool whole_has(int dir, const char *upper); /* a snapshot's directory, or a sand
 /* Has a root file system made of these mounts a place for each part of the snapshot? */
 fallible whole_check_fits(int whole, struct rootfs *fs);
 
-/* One layer of each stack that has grown long, by hard links. Who stands on the old ones keeps
- * them. */
+/* One layer of each stack that has grown long, by hard links. Sandboxes on the old ones keep them.
+ */
 fallible whole_flatten(int state, const char *name);
 /* After it: the sandbox it was taken of, which must not run, stands on the short stacks too. */
 fallible whole_restand(int state, const char *name, int box);
-/* Who stands on its layers keeps them; the others go. */
+/* Sandboxes on its layers keep those; the others go. */
 fallible whole_remove(int state, const char *name);
 /* Names one after the other, each with its NUL, in no order. */
 fallible whole_list(int state, struct buf *names, size_t *ret_count);
@@ -53,8 +53,8 @@ fallible whole_list(int state, struct buf *names, size_t *ret_count);
  */
 #define WHOLE_RESET "reset"
 fallible whole_reset(int state, int box, const char *name);
-/* What one that was killed left half made, and layers nobody stands on. Nobody takes one meanwhile.
- */
+/* What a snapshot that was cut short left, and layers that nothing stands on. None is taken
+ * meanwhile. */
 fallible whole_sweep(int state);
 
 /* --- for snaps.c: every layer a snapshot or a sandbox stands on --- */

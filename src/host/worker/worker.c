@@ -2,7 +2,8 @@
 /* worker.c — see worker.h.
  *
  * As root the worker's ids are the host's own first 64 Ki, in a namespace where they carry no power
- * beyond the files it can reach; as an ordinary user it is root of one id, or of his range. */
+ * beyond the files it can reach. As an ordinary user it is root of one id, or of that user's range.
+ */
 #include "host/worker/worker.h"
 
 #include <errno.h>
@@ -106,7 +107,7 @@ _Noreturn static void inside(const struct worker_job *job, const struct pipes *p
     if (unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS) < 0)
         e = err_sys("make the worker's namespaces");
     if (!e && (write(p->ready[1], "r", 1) != 1 || read(p->go[0], &byte, 1) != 1))
-        _exit(1); /* the one who asked is gone */
+        _exit(1); /* the process that asked is gone */
     if (!e)
         e = err_wrap(worker_confine(job, p), "confine the worker");
     if (!e)
@@ -237,8 +238,8 @@ fallible worker_run(const struct worker_job *job, struct buf *answer)
 
 /* --- a fence --- */
 
-/* As KEEP_CAPS, and: to read what nobody may, to make whiteouts, and overlay's attributes. What
- * else the last of these is good for, the filter of system calls forbids. */
+/* As KEEP_CAPS, and: to read any file, to make whiteouts, and overlay's attributes. What else the
+ * last of these is good for, the filter of system calls forbids. */
 #define FENCE_CAPS     (KEEP_CAPS | 1ull << 2 | 1ull << 27 | 1ull << 21)
 #define LANDLOCK_MOVES 2 /* since this version files may move */
 

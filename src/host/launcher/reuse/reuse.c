@@ -25,7 +25,7 @@ struct reuse {
     struct box_host *host;
     struct loop *loop;
     struct loop_timer age;
-    struct entry entries[REUSE_MOST]; /* the oldest first; beyond count: whose part is free */
+    struct entry entries[REUSE_MOST]; /* the oldest first; beyond count: of parts that are free */
     unsigned count;
     struct reuse_part parts[REUSE_MOST];
 };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* slot.c — the range of ids, the user namespace and the control groups of a sandbox, used again.
  *
- * To make and remove them is a third of a short life's processor time. Nobody inside can see or
+ * To make and remove them is a third of a short life's processor time. No process inside can see or
  * change them: ids are not on disk, and the groups' numbers are the host's. A limit or a count
- * could reach the next sandbox, so a part remembers both. A slot whose groups hold memory, stand
- * still or have run out of memory is not used again. */
+ * could reach the next sandbox, so a part remembers both. A slot with groups that hold memory,
+ * stand still or have run out of memory is not used again. */
 #include "base/own.h"
 #include "host/launcher/box_inner.h"
 #include "host/launcher/reuse/reuse.h"
