@@ -102,7 +102,7 @@ struct settings {
     struct str backend;           /* of the sandboxes of a server */
     struct str api_key;           /* asked for on every face; needed off loopback */
     struct str domain;            /* sandboxes answer at ID.domain too; unset: not */
-    uint64_t most_starts;         /* that wait or are under way */
+    uint64_t most_starts;         /* that wait in line */
     uint64_t warm_recent;         /* sandboxes of an image that no pool has */
     uint64_t warm_recent_for;     /* ms after its last start */
     uint64_t most_sandboxes;      /* at once, warm ones included */

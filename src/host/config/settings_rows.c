@@ -29,9 +29,9 @@ static const struct cfg_row rows[] = {
         "a "
         "dot.",
         .flag = ""),
-    CFG_UINT(settings, most_starts, "server.most_starts", 256,
-             "Starts that may wait or be under way; more are told to come back.", .flag = "",
-             .min = 1, .max = 100000),
+    CFG_UINT(settings, most_starts, "server.most_starts", 10000,
+             "Starts that may wait in line; more are told to come back.", .flag = "", .min = 1,
+             .max = 100000),
     CFG_UINT(settings, most_sandboxes, "server.most_sandboxes", 8000,
              "Sandboxes at once, warm ones included.", .flag = "", .min = 1, .max = 100000),
     CFG_UINT(settings, warm_recent, "server.warm_recent", 2,

@@ -15,6 +15,7 @@ struct asking { /* in the arena of its request */
     http_put *put;         /* of the runtime; NULL: 204, no body */
     const struct key *key; /* of a start: */
     struct wire_start start;
+    struct start_place place;
 };
 
 static inline struct runtime_api *api_of(struct http_req *req)

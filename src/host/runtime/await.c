@@ -44,7 +44,6 @@ void await_drop(struct runtime *r)
         return;
     loop_timer_stop(&a->bound);
     builds_wait_drop(&a->waiter);
-    a->manager->awaiting--;
     a->r = NULL;
     if (!a->asking)
         await_free(a);
@@ -57,7 +56,6 @@ void await_new(struct runtime *r, struct builds *builds)
     *a = (struct await){.manager = r->manager, .r = r, .builds = builds};
     list_init(&a->waiter.link);
     list_add(&r->manager->awaits, &a->link);
-    r->manager->awaiting++;
     r->start.await = a;
     if (builds)
         runtime_set_detail(r, "image '%.200s' is being built: it starts when that is done",

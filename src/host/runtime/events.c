@@ -80,16 +80,17 @@ const struct runtime_counters *manager_counters(const struct manager *m)
 void manager_gauges(const struct manager *m, struct runtime_gauges *ret)
 {
     *ret = (struct runtime_gauges){.live = m->live,
-                                   .starting = m->starting,
                                    .stopped = m->stopped_count,
                                    .warm = pool_count(m),
                                    .at_launcher = m->at_launcher};
     MAP_EACH(slot, &m->ids) {
         unsigned now = ((const struct runtime *)slot->value)->status.now;
+        ret->starting += now == RUNTIME_STARTING;
         ret->running += now == RUNTIME_RUNNING;
         ret->paused += now == RUNTIME_PAUSED;
         ret->error += now == RUNTIME_ERROR;
     }
+    ret->waiting = m->line_count;
     for (const struct list *l = m->waiting.next; l != &m->waiting; l = l->next)
         ret->waiting++;
     for (const struct list *l = m->urgent.next; l != &m->urgent; l = l->next)

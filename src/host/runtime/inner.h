@@ -22,19 +22,26 @@ struct tenant {
     char name[KEY_NAME_SIZE];
     struct map sessions; /* of struct runtime; stopped ones too until they are replaced */
     struct list runtimes;
-    unsigned live;    /* not stopped */
-    unsigned looking; /* of its runtimes whose changes are being looked at */
-    uint32_t parked;  /* requests that wait for one of them; the proxy counts */
+    struct list line;    /* its starts in line */
+    struct list in_turn; /* among the tenants that have some */
+    unsigned live;       /* not stopped */
+    unsigned looking;    /* of its runtimes whose changes are being looked at */
+    uint32_t parked;     /* requests that wait for one of them; the proxy counts */
 };
 
 struct manager {
     struct manager_config config;
     struct map ids, tenants;
     struct list stopped; /* oldest first */
-    unsigned stopped_count, live, starting, claiming, looking;
-    unsigned awaiting; /* starts whose image is being built */
+    unsigned stopped_count, live, claiming, looking;
+    unsigned starting; /* that the backend has not answered */
     struct list awaits;
     int64_t last_row;
+
+    struct list line; /* tenants that have starts in line, in turn */
+    unsigned line_count;
+    struct sbx_waiter line_waiter; /* for all of them */
+    struct loop_later line_turn;
 
     unsigned at_launcher; /* requests the launcher has now */
     uint64_t crowd_ns;    /* when as many claims as came had been at a quiet pace */
@@ -102,6 +109,7 @@ bool queue_enter(struct runtime *r, bool urgent);
 /* For what can wait: only when nobody else does. */
 bool queue_try(struct manager *m);
 void queue_leave(struct manager *m);
+unsigned queue_most(const struct manager *m);
 /* How long the shell of one that is claimed now is to wait for all the others, ms. Counts it. */
 uint32_t gate_shell_later(struct manager *m, uint64_t now_ns);
 bool gate_is_crowded(const struct manager *m, uint64_t now_ns); /* there is no processor free */

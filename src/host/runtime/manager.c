@@ -37,6 +37,7 @@ fallible manager_new(const struct manager_config *config, struct manager **ret_m
     map_init(&m->ids);
     map_init(&m->tenants);
     list_init(&m->stopped);
+    list_init(&m->line);
     list_init(&m->urgent);
     list_init(&m->waiting);
     list_init(&m->snapshots);
@@ -53,7 +54,7 @@ fallible manager_new(const struct manager_config *config, struct manager **ret_m
 void manager_reconfigure(struct manager *m, const struct manager_config *config)
 {
     m->config.most = config->most;
-    m->config.queue = config->queue;
+    m->config.most_starts = config->most_starts;
     m->config.recent = config->recent;
     m->config.recent_ms = config->recent_ms;
     m->config.snapshots = config->snapshots;
@@ -95,6 +96,8 @@ struct tenant *tenant_get(struct manager *m, const char *name)
     snprintf(t->name, sizeof t->name, "%s", name);
     map_init(&t->sessions);
     list_init(&t->runtimes);
+    list_init(&t->line);
+    list_init(&t->in_turn);
     map_put(&m->tenants, str_of(t->name), t);
     return t;
 }
@@ -199,11 +202,6 @@ void manager_each(struct manager *m, const struct key *key, bool stopped,
         each_of(slot->value, stopped, fn, arg);
 }
 
-uint64_t manager_build_wait_ms(const struct manager *m)
-{
-    return m->config.build_wait_ms;
-}
-
 bool manager_counts_each(const struct manager *m)
 {
     return m->config.per_sandbox;
@@ -249,6 +247,7 @@ void manager_free(struct manager *m)
 {
     if (!m)
         return;
+    loop_later_cancel(&m->line_turn);
     loop_later_cancel(&m->queue_next);
     loop_later_cancel(&m->refill);
     loop_later_cancel(&m->check_end);
@@ -311,6 +310,8 @@ void manager_shutdown(struct manager *m, void (*done)(void *arg), void *arg)
     m->ending = true;
     m->ended = done;
     m->ended_arg = arg;
+    own(err) ending = err_new(ERR_BUSY, "the server is being stopped");
+    line_refuse_all(m, ending);
     pool_drain(m);
     MAP_EACH(slot, &m->ids) {
         struct runtime *r = slot->value;

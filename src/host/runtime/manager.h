@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/list.h"
 #include "base/str.h"
 #include "sandbox/spec.h"
 
@@ -40,7 +41,8 @@ struct manager_config {
     struct sbx_limits limits;            /* of factor 1 */
     const struct settings_mount *mounts; /* what may be asked for; borrowed */
     size_t mount_count;
-    unsigned most, queue; /* sandboxes at once; starts that may wait */
+    unsigned most;        /* sandboxes at once */
+    unsigned most_starts; /* in line */
     unsigned recent;      /* kept warm of an image that no pool has */
     uint64_t recent_ms;   /* if it is started again within this */
     unsigned snapshots;   /* of one tenant; 0: no limit */
@@ -67,15 +69,20 @@ void manager_answer_starts(struct manager *m);
 void manager_free(struct manager *m); /* forgets what is left: it lives on */
 OWNABLE(manager)
 
-/* An error returned: nothing was begun. Otherwise ask->done comes, once, later; the ask is the
- * caller's and must live so long. A start of a session that has a runtime gives that one. */
-fallible manager_start(struct manager *m, const struct key *key, const struct wire_start *start,
-                       struct runtime_ask *ask);
-/* The same of an image that is being built: it is there, and starts when that is done. */
-fallible manager_start_when_built(struct manager *m, const struct key *key,
-                                  const struct wire_start *start, struct builds *builds,
-                                  struct runtime_ask *ask);
-uint64_t manager_build_wait_ms(const struct manager *m);
+struct start_place { /* of a start, in line if it must wait; the caller's until ask->done */
+    struct runtime_ask *ask;
+    const struct key *key;
+    const struct wire_start *start;
+    struct builds *builds; /* its image is being built, it starts when that is done; NULL: not */
+    struct list link;
+};
+
+/* An error returned: nothing was begun, the line or the machine is full. Otherwise ask->done comes,
+ * once, later. A start of a session that has a runtime gives that one. */
+fallible manager_start(struct manager *m, struct start_place *p);
+/* Nobody waits for it any more: if it is still in line it loses its place, and ask->done comes. Its
+ * link was made by list_init(). */
+void manager_start_give_up(struct manager *m, struct start_place *p);
 /* NULL: no such, or another tenant's. key NULL: of anybody. */
 struct runtime *manager_find_id(const struct manager *m, const struct key *key, struct str id);
 struct runtime *manager_find_session(const struct manager *m, const struct key *key,

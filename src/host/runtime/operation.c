@@ -63,7 +63,6 @@ static fallible resume_may(struct runtime *r)
     TRY(runtime_check_mounts(r));
     if (!has_ended(r))
         return NULL;
-    TRY(start_check_queue(r->manager));
     return keys_admit_again(r->manager->config.keys, str_of(r->tenant->name));
 }
 

@@ -14,7 +14,7 @@
 #define LATER_EACH_MS 2
 
 /* Another machine works on many at once, and each waits for it alone. */
-static unsigned queue_most(const struct manager *m)
+unsigned queue_most(const struct manager *m)
 {
     return m->config.driver->caps & SBX_IS_HERE ? LAUNCHER_MOST : LAUNCHER_FAR_MOST;
 }
@@ -35,7 +35,8 @@ bool queue_enter(struct runtime *r, bool urgent)
 bool queue_try(struct manager *m)
 {
     /* Half of it stays free for people. */
-    if (m->at_launcher >= queue_most(m) / 2 || !list_empty(&m->urgent) || !list_empty(&m->waiting))
+    if (m->at_launcher >= queue_most(m) / 2 || !list_empty(&m->urgent) ||
+        !list_empty(&m->waiting) || m->line_count)
         return false;
     m->at_launcher++;
     return true;

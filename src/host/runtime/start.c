@@ -47,32 +47,21 @@ static fallible take_config(struct asking *a, struct str record)
     return NULL;
 }
 
-/* It is told as starting, and starts when its image is there; whose build it is sees that in the
- * events. */
-static fallible begin_when_built(struct asking *a)
-{
-    struct runtime_api *f = api_of(a->req);
-
-    if (manager_build_wait_ms(f->manager))
-        return manager_start_when_built(f->manager, a->key, &a->start, f->builds, &a->ask);
-    return err_new(ERR_BUSY,
-                   "image: '" STR_FMT "' is being built: start it when /build_status says SUCCESS",
-                   STR_ARG(str_first(a->start.image, 200)));
-}
-
-static fallible begin_asked(struct asking *a)
-{
-    return manager_start(api_of(a->req)->manager, a->key, &a->start, &a->ask);
-}
-
 static fallible image_answered(struct asking *a, const char *record, size_t count,
                                const struct err *why)
 {
     struct str image = str_first(a->start.image, 200);
     bool missing = why && (err_code(why) == ERR_NOT_FOUND || err_code(why) == ERR_INVALID);
 
-    if (missing && builds_under_way(api_of(a->req)->builds, a->start.image))
-        return begin_when_built(a);
+    if (missing && builds_under_way(api_of(a->req)->builds, a->start.image)) {
+        if (!api_of(a->req)->manager->config.build_wait_ms)
+            return err_new(ERR_BUSY,
+                           "image: '" STR_FMT
+                           "' is being built: start it when /build_status says SUCCESS",
+                           STR_ARG(image));
+        a->place.builds = api_of(a->req)->builds; /* it is told as starting until then */
+        return manager_start(api_of(a->req)->manager, &a->place);
+    }
     if (missing)
         return err_new(ERR_UNPROCESSABLE,
                        "image: '" STR_FMT "' is not here; 'host' is this machine's own system, "
@@ -82,7 +71,7 @@ static fallible image_answered(struct asking *a, const char *record, size_t coun
         return err_wrap(err_copy(why), "image '" STR_FMT "'", STR_ARG(image));
     if (count)
         TRY(take_config(a, str_of(record)));
-    return begin_asked(a);
+    return manager_start(api_of(a->req)->manager, &a->place);
 }
 
 static void on_image(void *arg, const char *record, size_t count, const struct err *why)
@@ -94,13 +83,11 @@ static void on_image(void *arg, const char *record, size_t count, const struct e
         http_reply_err(a->req, e);
 }
 
-/* The session's own, whatever it is made of. */
-static bool is_there(const struct asking *a)
+static void on_asker_gone(struct http_req *req)
 {
-    const struct runtime *r =
-        manager_find_session(api_of(a->req)->manager, a->key, a->start.session_id);
+    struct asking *a = req->user;
 
-    return r && r->status.now != RUNTIME_STOPPED && r->status.now != RUNTIME_ERROR;
+    manager_start_give_up(api_of(req)->manager, &a->place);
 }
 
 /* An image that is not here is refused now, and not found out by a sandbox that does not start. */
@@ -108,85 +95,69 @@ fallible asking_start(struct asking *a)
 {
     struct manager *m = api_of(a->req)->manager;
 
-    if (is_there(a) || manager_has_image(m, a->start.image) ||
-        !(manager_driver(m)->caps & SBX_IS_HERE))
-        return begin_asked(a); /* what another machine has, it knows */
-    return sbx_image_ask(manager_driver(m), a->start.image, on_image, a);
+    a->place = (struct start_place){.ask = &a->ask, .key = a->key, .start = &a->start};
+    list_init(&a->place.link);
+    a->req->user = a;
+    a->req->on_gone = a->req->on_hangup = on_asker_gone;
+    if (start_is_there(m, &a->place) || manager_has_image(m, a->start.image) ||
+        !(m->config.driver->caps & SBX_IS_HERE))
+        return manager_start(m, &a->place); /* what another machine has, it knows */
+    return sbx_image_ask(m->config.driver, a->start.image, on_image, a);
 }
 
-/* --- 2: the session's own, or room for a new one? --- */
+/* --- 2: whose turn is it? See line.c. Then: the session's own, or room for a new one? --- */
 
-/* False: it needs a new one. */
-static bool use_existing(struct runtime *r, struct runtime_ask *ask)
+static struct runtime *session_of(struct manager *m, const struct start_place *p)
 {
-    bool ending = r->op.kind == RUNTIME_REMOVE;
+    return manager_find_session(m, p->key, p->start->session_id);
+}
 
-    LIST_EACH(next, &r->asks, struct runtime_ask, link)
-        ending |= next->op == RUNTIME_REMOVE;
-    if (ending)
-        return false;
-    switch ((enum runtime_status)r->status.now) {
-    case RUNTIME_STARTING:
-    case RUNTIME_RUNNING:
-        if (r->status.now == RUNTIME_RUNNING && runtime_is_far(r))
-            manager_ask(r, RUNTIME_RESUME, ask); /* should it have been paused or ended there */
-        else
-            start_watch(r, ask);
-        return true;
-    case RUNTIME_PAUSED:
+bool start_is_there(struct manager *m, const struct start_place *p)
+{
+    const struct runtime *r = session_of(m, p);
+    bool ending = r && r->op.kind == RUNTIME_REMOVE;
+
+    if (r)
+        LIST_EACH(next, &r->asks, struct runtime_ask, link)
+            ending |= next->op == RUNTIME_REMOVE;
+    return r && !ending && r->status.now != RUNTIME_STOPPED &&
+           (r->status.now != RUNTIME_ERROR || runtime_is_out_of_reach(r));
+}
+
+/* One elsewhere may have been paused or ended there. */
+static void use_existing(struct runtime *r, struct runtime_ask *ask)
+{
+    bool runs = r->status.now == RUNTIME_RUNNING && !runtime_is_far(r);
+
+    if (runs || r->status.now == RUNTIME_STARTING)
+        start_watch(r, ask);
+    else
         manager_ask(r, RUNTIME_RESUME, ask);
-        return true;
-    case RUNTIME_ERROR:
-        if (!runtime_is_out_of_reach(r))
-            break;
-        manager_ask(r, RUNTIME_RESUME, ask); /* it is looked for by its session */
-        return true;
-    case RUNTIME_STOPPED:
-        break;
-    }
-    return false;
 }
 
-fallible start_check_queue(const struct manager *m)
+static fallible start_make(struct manager *m, struct tenant *t, const struct start_place *p,
+                           struct runtime **ret);
+static void start_begin(struct runtime *r, const struct start_place *p);
+
+fallible start_now(struct manager *m, const struct start_place *p)
 {
-    if (m->ending)
-        return err_new(ERR_BUSY, "the server is being stopped");
-    if (m->starting >= m->config.queue)
-        return err_new(ERR_BUSY, "%u starts are under way, which is the most (server.most_starts)",
-                       m->starting);
-    return NULL;
-}
+    struct tenant *t = tenant_get(m, key_tenant(p->key));
+    struct runtime *old = session_of(m, p), *r;
 
-static fallible check_room(const struct manager *m, unsigned live)
-{
-    TRY(start_check_queue(m));
-    if (live >= m->config.most)
-        return err_new(ERR_LIMIT,
-                       "%u runtimes are there, which is the most (server.most_sandboxes)", live);
-    return NULL;
-}
-
-static fallible start_make(struct manager *m, struct tenant *t, const struct wire_start *start,
-                           struct builds *builds, struct runtime **ret);
-static void start_begin(struct runtime *r, const struct wire_start *start, struct runtime_ask *ask);
-
-/* builds NULL: its image is there. */
-static fallible start_one(struct manager *m, const struct key *key, const struct wire_start *start,
-                          struct builds *builds, struct runtime_ask *ask)
-{
-    struct tenant *t = tenant_get(m, key_tenant(key));
-    struct runtime *old = map_get(&t->sessions, start->session_id), *r;
-
-    list_init(&ask->link);
-    if (old && use_existing(old, ask))
+    if (start_is_there(m, p)) {
+        use_existing(old, p->ask);
         return NULL;
-    TRY(wants_check_factor(m, start));
+    }
+    TRY(wants_check_factor(m, p->start));
     unsigned goes = old && old->status.now == RUNTIME_ERROR; /* its place is taken */
-    TRY(check_room(m, m->live - goes));
-    TRY(keys_admit(m->config.keys, key, t->live - goes));
-    struct err *e = start_make(m, t, start, builds, &r);
+    if (m->live - goes >= m->config.most)
+        return err_new(ERR_LIMIT,
+                       "%u runtimes are there, which is the most (server.most_sandboxes)",
+                       m->live - goes);
+    TRY(keys_admit(m->config.keys, p->key, t->live - goes));
+    struct err *e = start_make(m, t, p, &r);
     if (e) {
-        keys_give_back(m->config.keys, key);
+        keys_give_back(m->config.keys, p->key);
         m->counters.refused++;
         return e;
     }
@@ -194,26 +165,8 @@ static fallible start_one(struct manager *m, const struct key *key, const struct
     manager_add(m, r);
     if (goes)
         runtime_ask_own(old, RUNTIME_REMOVE); /* what it left goes */
-    start_begin(r, start, ask);
+    start_begin(r, p);
     return NULL;
-}
-
-fallible manager_start(struct manager *m, const struct key *key, const struct wire_start *start,
-                       struct runtime_ask *ask)
-{
-    return start_one(m, key, start, NULL, ask);
-}
-
-fallible manager_start_when_built(struct manager *m, const struct key *key,
-                                  const struct wire_start *start, struct builds *builds,
-                                  struct runtime_ask *ask)
-{
-    if (m->awaiting >= m->config.queue)
-        return err_new(ERR_BUSY,
-                       "%u starts wait for images that are being built, which is the most "
-                       "(server.most_starts)",
-                       m->awaiting);
-    return start_one(m, key, start, builds, ask);
 }
 
 /* --- 3: which sandbox? --- */
@@ -303,9 +256,10 @@ static fallible find_none(struct runtime *r, const struct wire_start *start, con
     return NULL;
 }
 
-static fallible start_make(struct manager *m, struct tenant *t, const struct wire_start *start,
-                           struct builds *builds, struct runtime **ret)
+static fallible start_make(struct manager *m, struct tenant *t, const struct start_place *p,
+                           struct runtime **ret)
 {
+    const struct wire_start *start = p->start;
     char image[SPEC_IMAGE];
 
     TRY(spec_image(m, start->image, image));
@@ -319,7 +273,8 @@ static fallible start_make(struct manager *m, struct tenant *t, const struct wir
     rng_token(rng_system(), r->session_key, sizeof r->session_key);
     memcpy(r->inner_key, r->session_key, sizeof r->inner_key);
     runtime_set_hooks(r);
-    struct err *e = builds ? find_none(r, start, image, builds) : find_sandbox(m, r, start, image);
+    struct err *e =
+        p->builds ? find_none(r, start, image, p->builds) : find_sandbox(m, r, start, image);
     if (e) {
         runtime_free(r);
         return e;
@@ -374,16 +329,16 @@ static void ask_backend(struct runtime *r)
     operation_enqueue(r);
 }
 
-static void start_begin(struct runtime *r, const struct wire_start *start, struct runtime_ask *ask)
+static void start_begin(struct runtime *r, const struct start_place *p)
 {
     r->start.begun_ns = now_ns(r);
     r->start.counted = r->start.warm;
     r->manager->claiming += r->start.warm;
-    runtime_set_request(r, ask->request);
+    runtime_set_request(r, p->ask->request);
     operation_open(r, RUNTIME_START);
-    start_watch(r, ask);
+    start_watch(r, p->ask);
     r->op.writes++;
-    row_insert(r, start, on_row); /* first: the disk works while we do */
+    row_insert(r, p->start, on_row); /* first: the disk works while we do */
     if (r->start.await) {
         operation_settle(r); /* its sandbox is begun when its image is there */
         return;
@@ -510,6 +465,7 @@ bool start_answered(struct runtime *r, const struct err *e)
         return false;
     }
     m->starting--;
+    line_go_on(m);
     if (r->op.retried && !why) /* what cannot be started cold either was not for the pool to bear */
         pool_missed(m, r->op.spec->sbx.image ? r->op.spec->sbx.image : "host", r->miss);
     else if (r->op.retried)
@@ -580,6 +536,7 @@ void manager_answer_starts(struct manager *m)
     own(err) lost = err_new(ERR_BUSY, "this server ends, and the start was not written down: try "
                                       "again at the next one");
 
+    line_refuse_all(m, lost);
     MAP_EACH(slot, &m->ids) {
         struct runtime *r = slot->value;
         start_answer_watchers(r, r->durable ? NULL : lost);

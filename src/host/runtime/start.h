@@ -25,7 +25,9 @@ void start_again(struct runtime *r);
 void start_from_row(struct runtime *r);
 fallible start_make_spec(struct runtime *r, const struct wire_start *start, const char *image);
 fallible start_new_sandbox(struct runtime *r, const struct wire_start *start); /* of op.spec */
-fallible start_check_queue(const struct manager *m); /* ERR_BUSY: not one more now */
+/* Its turn has come. An error returned: nothing was begun. */
+fallible start_now(struct manager *m, const struct start_place *p);
+bool start_is_there(struct manager *m, const struct start_place *p); /* its session has one */
 void runtime_drop_spec(struct runtime *r);
 /* To be answered when its row is on disk and, if that takes a moment only, it can be reached. */
 void start_watch(struct runtime *r, struct runtime_ask *ask);
@@ -35,6 +37,10 @@ void start_answer_watchers(struct runtime *r, const struct err *e);
 void runtime_claim_over(struct runtime *r);
 void runtime_on_listens(void *arg, struct sbx *s);
 void runtime_is_ready(struct runtime *r);
+
+/* --- line.c --- */
+void line_go_on(struct manager *m); /* the backend is ready for one more */
+void line_refuse_all(struct manager *m, const struct err *why);
 
 /* --- wants.c --- */
 /* From a row's text; what it holds was checked when it was written. */

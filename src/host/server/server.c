@@ -219,7 +219,7 @@ static struct manager_config manager_settings(const struct server *s)
                                    .mounts = r->mounts,
                                    .mount_count = r->mount_count,
                                    .most = (unsigned)r->most_sandboxes,
-                                   .queue = (unsigned)r->most_starts,
+                                   .most_starts = (unsigned)r->most_starts,
                                    .recent = (unsigned)r->warm_recent,
                                    .recent_ms = r->warm_recent_for,
                                    .snapshots = (unsigned)r->tenant.most_snapshots,

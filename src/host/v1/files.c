@@ -187,7 +187,8 @@ fallible v1_handle_snapshot_delete(struct http_req *req)
 struct fork {
     struct runtime_ask ask;
     struct forks *all;
-    struct str session;
+    struct wire_start start;
+    struct start_place place;
     struct runtime *runtime; /* NULL: it failed */
 };
 
@@ -265,14 +266,29 @@ static void on_frozen(struct runtime_ask *ask, struct runtime *r, struct err *e)
     f->waiting = f->count + 1; /* ours: none may be the last before all were asked for */
     for (size_t i = 0; i < f->count; i++) {
         struct fork *one = &f->each[i];
-        f->start.session_id = one->session;
-        one->all = f;
+        struct str session = one->start.session_id;
+        one->start = f->start;
+        one->start.session_id = session;
         one->ask.done = on_forked;
         one->ask.request = http_req_id(f->req);
-        struct err *why = manager_start(m, &f->key, &f->start, &one->ask);
+        struct err *why = manager_start(m, &one->place);
         if (why)
             on_forked(&one->ask, NULL, why);
     }
+    if (--f->waiting == 0)
+        files_finish(f);
+}
+
+/* Those still in line lose their places. */
+static void on_forks_gone(struct http_req *req)
+{
+    struct forks *f = req->user;
+
+    if (!f->waiting) /* the snapshot is being taken */
+        return;
+    f->waiting++;
+    for (size_t i = 0; i < f->count; i++)
+        manager_start_give_up(api_of(req)->manager, &f->each[i].place);
     if (--f->waiting == 0)
         files_finish(f);
 }
@@ -283,10 +299,15 @@ static fallible name_forks(struct forks *f, struct str session)
 
     rng_token(rng_system(), token, sizeof token);
     f->name = arena_printf(&f->req->arena, SNAPSHOT_HIDDEN "%s", token);
-    for (size_t i = 0; i < f->count; i++)
-        f->each[i].session =
+    for (size_t i = 0; i < f->count; i++) {
+        struct fork *one = &f->each[i];
+        one->all = f;
+        one->start.session_id =
             arena_printf(&f->req->arena, STR_FMT "-%s-%zu",
                          STR_ARG(str_first(session, WIRE_SESSION_MAX - 20)), token, i + 1);
+        one->place = (struct start_place){.ask = &one->ask, .key = &f->key, .start = &one->start};
+        list_init(&one->place.link);
+    }
     return arena_check(&f->req->arena);
 }
 
@@ -309,6 +330,8 @@ fallible v1_handle_fork(struct http_req *req)
     if (!f)
         return arena_check(&req->arena);
     f->req = req;
+    req->user = f;
+    req->on_gone = req->on_hangup = on_forks_gone;
     f->key = *key;
     f->ask.done = on_frozen;
     f->ask.request = http_req_id(req);
