@@ -26,7 +26,7 @@ struct sbx;
 struct sbx_follower;
 struct sbx_log_from;
 struct sbx_place;
-struct sbx_question;
+struct sbx_query;
 struct sbx_driver; /* a backend at work; its own struct begins with this */
 
 enum sbx_cap { /* bits */
@@ -52,12 +52,12 @@ enum sbx_cap { /* bits */
 };
 const char *sbx_cap_name(unsigned bit); /* "pause"; NULL: no such bit */
 
-/* SBX_WARM: finished, with nothing of anybody's in it; its server waits for sbx_claim(). */
+/* SBX_WARM: finished, and bound to no client; its server waits for sbx_claim(). */
 enum sbx_state { SBX_CREATED, SBX_STARTING, SBX_RUNNING, SBX_PAUSED, SBX_STOPPED, SBX_WARM };
 
 /* What a start is made of. Only what a backend can tell apart is not 0. */
 enum sbx_phase {
-    SBX_PHASE_QUEUE, /* before anybody worked on it */
+    SBX_PHASE_QUEUE, /* before work on it began */
     SBX_PHASE_NAMESPACES,
     SBX_PHASE_MOUNTS,
     SBX_PHASE_EXEC,
@@ -94,7 +94,7 @@ struct sbx_host { /* what the program lends every driver; borrowed */
      */
     void (*on_lost)(void *arg);
     void *lost_arg;
-    uint32_t silence_ms;       /* see patience.h; 0: whoever waits does so for ever */
+    uint32_t silence_ms;       /* see waiters.h; 0: whoever waits does so for ever */
     uint32_t most_waiting;     /* the same; 0: no bound */
     const char *const *images; /* names, in the order of its policy, ended by NULL; NULL: "host" */
 };
@@ -121,12 +121,12 @@ struct sbx_info {
 
 /* What is done with the changes of a sandbox. */
 enum sbx_files {
-    SBX_FILES_DIFF,     /* text: JSON, wire/files.h; s->said is the list, JSON */
-    SBX_FILES_APPLY,    /* the same; s->said is what was done */
+    SBX_FILES_DIFF,     /* text: JSON, wire/files.h; s->report is the list, JSON */
+    SBX_FILES_APPLY,    /* the same; s->report is what was done */
     SBX_FILES_ROLLBACK, /* text: the snapshot to go back to; empty: to the beginning */
 };
 
-struct sbx_usage { /* 0: nobody counts it */
+struct sbx_usage { /* 0: not counted */
     uint64_t memory_bytes, cpu_ns, pids, oom_kills;
 };
 
@@ -156,7 +156,7 @@ struct sbx_survivor_calls {
     fallible (*adopt)(struct sbx *s); /* sets s->found first */
     fallible (*look)(struct sbx *s);  /* the same; NULL: it is what we made it */
     /* All that are there; names are struct sbx_listed. NULL: it cannot tell. */
-    fallible (*list)(struct sbx_question *q);
+    fallible (*list)(struct sbx_query *q);
     /* At once: what a program before us left of sandboxes that are not known, beyond what list()
      * shows. NULL: nothing is left. */
     void (*sweep)(struct sbx_driver *d, bool (*known)(const void *arg, const char *id),
@@ -165,8 +165,8 @@ struct sbx_survivor_calls {
 
 struct sbx_log_calls {
     void (*newest)(struct sbx *s, struct buf *out);
-    /* See follow.h. Watching twice is fine; from then on sbx_said() comes when there is more. read:
-     * how many bytes are the file's, the first. */
+    /* See follow.h. Watching twice is fine; from then on sbx_log_grew() comes when there is more.
+     * read: how many bytes are the file's, the first. */
     size_t (*read)(struct sbx *s, struct sbx_place *at, struct buf *out);
     void (*end)(struct sbx *s, struct sbx_place *ret_end);
     fallible (*watch)(struct sbx *s, bool on);
@@ -182,13 +182,13 @@ struct sbx_snapshot_calls {
     fallible (*make)(struct sbx *s, struct str name);
     fallible (*fork)(struct sbx_driver *d, struct str snapshot, const struct sbx_spec *spec,
                      struct sbx *s);
-    fallible (*list)(struct sbx_question *q);
-    fallible (*remove)(struct sbx_question *q);
+    fallible (*list)(struct sbx_query *q);
+    fallible (*remove)(struct sbx_query *q);
 };
 
 struct sbx_image_calls { /* of a store */
-    fallible (*find)(struct sbx_question *q);
-    fallible (*import)(struct sbx_question *q);
+    fallible (*find)(struct sbx_query *q);
+    fallible (*import)(struct sbx_query *q);
 };
 
 struct sbx_file_calls { /* its changes; see sbx_files() */
@@ -201,11 +201,11 @@ struct sbx_port_calls {
     fallible (*expose)(struct sbx *s, uint16_t port, struct sbx_address *ret_address);
 };
 
-/* A backend's row. Calls on a sandbox end in sbx_finish, those on a question in
- * sbx_question_finish, at once or later; an error returned is that. */
+/* A backend's row. Calls on a sandbox end in sbx_finish, those on a query in
+ * sbx_query_finish, at once or later; an error returned is that. */
 struct sbx_backend {
     const char *name, *summary;
-    const char *warning; /* said in every place a person looks; NULL: none */
+    const char *warning; /* printed wherever a person looks; NULL: none */
     const char *remedy;  /* for what it lacks here: "a croft at the other side"; NULL: none */
     unsigned caps;       /* at most, beside those of its groups of calls */
     unsigned depends;    /* of all of these: the driver says in its own caps which hold here */
@@ -223,7 +223,7 @@ struct sbx_backend {
      * the sandbox is gone for its caller. */
     fallible (*remove)(struct sbx *s);
     void (*inspect)(struct sbx *s, struct sbx_info *info); /* fills what the driver knows */
-    fallible (*measure)(struct sbx *s);                    /* fills s->usage; NULL: nobody counts */
+    fallible (*measure)(struct sbx *s); /* fills s->usage; NULL: it does not count */
 
     const struct sbx_pause_calls *pauses; /* NULL: not offered, of this and the following */
     const struct sbx_claim_calls *claims;
@@ -247,14 +247,14 @@ struct sbx_driver {
     unsigned caps;
     bool lost;             /* see sbx_host.on_lost */
     bool forgets;          /* the files of what is stopped are gone: no start again */
-    bool unsure;           /* caps may become more: who works for it has not answered yet */
+    bool unsure;           /* caps may become more: the other server has not answered yet */
     struct list all;       /* its sandboxes */
     struct map by_id;      /* the same */
-    struct list questions; /* without an answer so far, oldest first */
-    unsigned asking;       /* of those: the backend has them */
-    struct list waiters;   /* see patience.h */
+    struct list queries;   /* without an answer so far, oldest first */
+    unsigned queries_sent; /* of those: the backend has them */
+    struct list waiters;   /* see waiters.h */
     unsigned waiting;      /* so many */
-    bool silent;           /* who works for it answers nobody */
+    bool silent;           /* its launcher answers nothing */
     bool ending;           /* it is about to be closed */
     unsigned sandboxes;
 };

@@ -6,14 +6,14 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "sandbox/said.h"
+#include "sandbox/output.h"
 #include "sandbox/sandbox.h"
 
 #define NEWEST_BYTES (1u << 20)
 
 size_t sbx_place_format(const struct sbx_place *at, char out[SBX_PLACE_MAX])
 {
-    return (size_t)snprintf(out, SBX_PLACE_MAX, "%" PRIu64 ".%" PRIu64, at->file, at->said);
+    return (size_t)snprintf(out, SBX_PLACE_MAX, "%" PRIu64 ".%" PRIu64, at->file, at->output);
 }
 
 bool sbx_place_parse(struct str text, struct sbx_place *ret_at)
@@ -21,7 +21,7 @@ bool sbx_place_parse(struct str text, struct sbx_place *ret_at)
     struct sbx_place at = {0};
     struct str file;
 
-    if (str_cut(&text, '.', &file) && !str_to_u64(text, &at.said))
+    if (str_cut(&text, '.', &file) && !str_to_u64(text, &at.output))
         return false;
     if (!str_to_u64(file, &at.file))
         return false;
@@ -29,12 +29,12 @@ bool sbx_place_parse(struct str text, struct sbx_place *ret_at)
     return true;
 }
 
-/* The place that many bytes before to, where so many were read as were said, behind the file's. */
-static struct sbx_place place_before(const struct sbx_place *to, size_t said, size_t back)
+/* The place that many bytes before to. Of what was read, the last output bytes were a command's. */
+static struct sbx_place place_before(const struct sbx_place *to, size_t output, size_t back)
 {
-    if (back <= said)
-        return (struct sbx_place){to->file, to->said - back};
-    return (struct sbx_place){to->file - (back - said), to->said - said};
+    if (back <= output)
+        return (struct sbx_place){to->file, to->output - back};
+    return (struct sbx_place){to->file - (back - output), to->output - output};
 }
 
 /* Where its last lines begin. */
@@ -45,9 +45,9 @@ static void find_tail(struct sbx *s, uint64_t lines, struct sbx_place *ret_at)
 
     buf_init(&text, NEWEST_BYTES);
     s->driver->backend->logs->end(s, &from);
-    size_t said = from.said > SAID_BYTES ? SAID_BYTES : (size_t)from.said;
-    size_t file = NEWEST_BYTES > said ? NEWEST_BYTES - said : 0;
-    from.said -= said;
+    size_t output = from.output > OUTPUT_BYTES ? OUTPUT_BYTES : (size_t)from.output;
+    size_t file = NEWEST_BYTES > output ? NEWEST_BYTES - output : 0;
+    from.output -= output;
     from.file -= from.file > file ? file : from.file;
     to = from;
     size_t of_file = s->driver->backend->logs->read(s, &to, &text);
@@ -95,7 +95,7 @@ void sbx_unfollow(struct sbx_follower *f)
     if (f->calls->close)
         f->calls->close(f);
     else if (list_empty(&f->sbx->followers))
-        err_free(f->calls->watch(f->sbx, false)); /* it is only that nobody listens */
+        err_free(f->calls->watch(f->sbx, false)); /* no reader is left to tell */
 }
 
 void sbx_log_next(struct sbx_follower *f, struct buf *out)
@@ -108,7 +108,7 @@ void sbx_log_next(struct sbx_follower *f, struct buf *out)
 
 /* --- for drivers --- */
 
-void sbx_said(struct sbx *s)
+void sbx_log_grew(struct sbx *s)
 {
     LIST_EACH(f, &s->followers, struct sbx_follower, link)
         f->on_more(f);
@@ -128,7 +128,7 @@ void sbx_followers_end(struct sbx *s)
     while (!list_empty(&s->followers))
         sbx_follower_end(LIST_FIRST(&s->followers, struct sbx_follower, link), NULL);
     if (any)
-        err_free(s->driver->backend->logs->watch(s, false)); /* nobody listens */
+        err_free(s->driver->backend->logs->watch(s, false)); /* no reader is left to tell */
 }
 
 void sbx_followers_moved(struct sbx *s)
@@ -147,5 +147,5 @@ void sbx_followers_moved(struct sbx *s)
     if (e)
         log_warn("a log is not followed", KV("id", s->id), KV_ERR(e));
     err_free(e);
-    sbx_said(s);
+    sbx_log_grew(s);
 }

@@ -18,7 +18,7 @@ struct sbx_log_calls;
 
 /* How much was read: of what pid 1 and our server wrote, and of what a command did. */
 struct sbx_place {
-    uint64_t file, said;
+    uint64_t file, output;
 };
 #define SBX_PLACE_MAX 44 /* "1200.331" and its NUL */
 size_t sbx_place_format(const struct sbx_place *at, char out[SBX_PLACE_MAX]);
@@ -37,7 +37,7 @@ struct sbx_follower { /* the caller's: zero, but for the callbacks */
     void (*on_begin)(struct sbx_follower *f);
     void (*on_more)(struct sbx_follower *f); /* there may be more; not for what is there at first */
     /* Last, once: that was all, it ended or goes away (e NULL), or cannot be followed further. What
-     * it said can still be read, in here. f is not touched after. e borrowed. */
+     * it wrote can still be read, in here. f is not touched after. e borrowed. */
     void (*on_end)(struct sbx_follower *f, const struct err *e);
     struct sbx_place at; /* what was read so far */
 
@@ -57,6 +57,6 @@ void sbx_log_next(struct sbx_follower *f, struct buf *out);
 /* --- for drivers, and sandbox.c --- */
 /* The last callback; e borrowed. */
 void sbx_follower_end(struct sbx_follower *f, const struct err *e);
-void sbx_said(struct sbx *s);
+void sbx_log_grew(struct sbx *s);
 void sbx_followers_moved(struct sbx *s); /* its state is another */
 void sbx_followers_end(struct sbx *s);

@@ -100,7 +100,7 @@ fallible sbx_driver_open(const struct sbx_backend *backend, const struct sbx_hos
     d->caps |= caps_of_calls(backend) & ~backend->depends;
     list_init(&d->all);
     map_init(&d->by_id);
-    list_init(&d->questions);
+    list_init(&d->queries);
     list_init(&d->waiters);
     if (backend->warning)
         log_warn(backend->warning, KV("backend", backend->name));
@@ -108,13 +108,13 @@ fallible sbx_driver_open(const struct sbx_backend *backend, const struct sbx_hos
     return NULL;
 }
 
-/* Nobody is told: who asked or follows may be gone by now. */
+/* Without a callback: callers and readers may be gone by now. */
 static void sandbox_forget(struct sbx *s)
 {
     loop_later_cancel(&s->answer);
     err_free(s->result);
     free(s->failure);
-    free(s->said);
+    free(s->report);
     list_del(&s->sibling);
     map_del(&s->driver->by_id, str_of(s->id));
     s->driver->sandboxes--;
@@ -130,9 +130,9 @@ void sbx_driver_close(struct sbx_driver *d)
             d->backend->let_go(s);
         sandbox_forget(s);
     }
-    /* Last: what a driver has of a question may be in a list that let_go takes a sandbox off. */
-    LIST_EACH(q, &d->questions, struct sbx_question, sibling)
-        sbx_question_drop(q);
+    /* Last: a query may be in a list of the driver that let_go takes a sandbox off. */
+    LIST_EACH(q, &d->queries, struct sbx_query, sibling)
+        sbx_query_drop(q);
     map_done(&d->by_id);
     d->backend->close(d);
 }
@@ -180,8 +180,8 @@ fallible sbx_need(const struct sbx_driver *d, unsigned cap, const char *what)
     bool could = (sbx_backend_caps(d->backend) & cap) == cap;
     if (d->unsure && could)
         return err_new(ERR_BUSY,
-                       "whether backend '%s' can %s here is not known yet: who works for "
-                       "it has not answered so far",
+                       "whether backend '%s' can %s here is not known yet: the other "
+                       "server has not answered so far",
                        d->backend->name, what);
     could = could && d->backend->remedy;
     return err_new(ERR_UNSUPPORTED, "backend '%s' cannot %s here%s%s", d->backend->name, what,
@@ -387,7 +387,7 @@ fallible sbx_claim(struct sbx *s, const struct sbx_spec *spec, sbx_done *done, v
 void sbx_listens(struct sbx *s)
 {
     s->binding = false;
-    if (s->op != SBX_CLAIM && s->on_listens) /* else who waits for the claim sees it */
+    if (s->op != SBX_CLAIM && s->on_listens) /* else the claim's callback sees it */
         s->on_listens(s->arg, s);
 }
 
@@ -464,7 +464,7 @@ fallible sbx_files(struct sbx *s, enum sbx_files what, struct str text, sbx_done
         return err_new(ERR_UNSUPPORTED, "backend '%s' does not know what a sandbox changed",
                        s->driver->backend->name);
     TRY(sandbox_begin(s, SBX_FILES, done, arg));
-    free(take(&s->said));
+    free(take(&s->report));
     struct err *e = what == SBX_FILES_DIFF    ? calls->diff(s, text)
                     : what == SBX_FILES_APPLY ? calls->apply(s, text)
                                               : calls->rollback(s, text);
@@ -492,7 +492,7 @@ void sbx_gone(struct sbx *s, const char *fmt, ...)
         s->on_gone(s->arg, s);
 }
 
-/* --- questions --- */
+/* --- without an operation --- */
 
 fallible sbx_bind(struct sbx *s, const struct sbx_spec *spec)
 {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "sandbox/backend.h"
-#include "sandbox/patience.h"
+#include "sandbox/waiters.h"
 
 #define SBX_ID_MAX  63
 #define SBX_KEY_MAX 255
@@ -39,12 +39,12 @@ struct sbx { /* drivers embed it first */
     char *failure;
     enum sbx_state found;   /* by SBX_ADOPT, and by a SBX_CLAIM that failed */
     bool warm;              /* its next start ends in SBX_WARM */
-    bool late;              /* and it may have no server yet: who connects waits until it has */
+    bool late;              /* and it may have no server yet: connections wait until it has */
     bool binding;           /* claimed, and its server does not listen yet */
     uint64_t begun_ns;      /* the operation under way */
     struct sbx_usage usage; /* of the last sbx_measure() */
-    uint64_t copied_bytes;  /* by the last sbx_snapshot(); 0: none, or nobody says */
-    char *said;             /* by the last sbx_files(); NULL: nothing */
+    uint64_t copied_bytes;  /* by the last sbx_snapshot(); 0: none, or not known */
+    char *report;           /* by the last sbx_files(); NULL: nothing */
     struct list followers;  /* see follow.h */
 };
 
@@ -65,7 +65,7 @@ fallible sbx_start(struct sbx *s, sbx_done *done, void *arg);
 fallible sbx_adopt(struct sbx *s, sbx_done *done, void *arg);
 /* Binds environment, key, user, directory, hostname, limits, mounts and command of a warm one and
  * lets its server begin; done when all of that is in its hands. It can be reached from then on:
- * while s->binding who connects waits, until on_listens or, if it fails after all, on_gone. A
+ * while s->binding connections wait, until on_listens or, if it fails after all, on_gone. A
  * command as given runs when it is done. spec's id, image and warm do not count; on_gone,
  * on_listens and arg are spec's from now on. Refused before anything was bound it is warm as
  * before, after that it is stopped: what was bound to one is never given to another. */
@@ -75,17 +75,17 @@ fallible sbx_list(struct sbx_driver *d, sbx_list_done *done, void *arg);
 fallible sbx_stop(struct sbx *s, sbx_done *done, void *arg);
 fallible sbx_pause(struct sbx *s, sbx_done *done, void *arg);
 fallible sbx_resume(struct sbx *s, sbx_done *done, void *arg);
-/* What is it now, should somebody else have changed it? Its state is then that, and if it has ended
- * on_gone comes. ERR_UNSUPPORTED: nobody else can. */
+/* Asks for its state, which others may have changed; if it has ended, on_gone comes.
+ * ERR_UNSUPPORTED: only we can change it. */
 fallible sbx_look(struct sbx *s, sbx_done *done, void *arg);
-/* It answers 503, so somebody else has paused it, where that can be (not SBX_IS_HERE): from now on
- * it is paused, and can be resumed. Anything but running is left as it is. */
+/* It answers 503: others have paused it, where they can (not SBX_IS_HERE). From now on it is paused
+ * and can be resumed. One that is not running is left as it is. */
 void sbx_found_paused(struct sbx *s);
 fallible sbx_snapshot(struct sbx *s, struct str name, sbx_done *done, void *arg);
 bool sbx_is_snapshot_name(struct str name); /* as of an id, and not a dash first */
 /* Its changes; it stands still meanwhile, and must have ended to be rolled back. */
 fallible sbx_files(struct sbx *s, enum sbx_files what, struct str text, sbx_done *done, void *arg);
-/* What it uses now, in s->usage when done. ERR_UNSUPPORTED: nobody here can tell. */
+/* What it uses now, in s->usage when done. ERR_UNSUPPORTED: the backend does not count. */
 fallible sbx_measure(struct sbx *s, sbx_done *done, void *arg);
 /* What a started server gets at claim, before it is started: environment, key, workspace. */
 fallible sbx_bind(struct sbx *s, const struct sbx_spec *spec);
@@ -97,42 +97,43 @@ fallible sbx_remove(struct sbx *s, sbx_done *done, void *arg);
 
 /* Snapshots of a driver, in the order of their names: names one after the other, each with its NUL,
  * borrowed for the call; e borrowed. done is called once, never from inside. */
-typedef void sbx_answered(void *arg, const char *names, size_t count, const struct err *e);
-fallible sbx_snapshot_list(struct sbx_driver *d, sbx_answered *done, void *arg);
+typedef void sbx_query_done(void *arg, const char *names, size_t count, const struct err *e);
+fallible sbx_snapshot_list(struct sbx_driver *d, sbx_query_done *done, void *arg);
 /* Sandboxes that were forked from it keep what they stand on. ERR_NOT_FOUND: there is none. */
-fallible sbx_snapshot_remove(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg);
+fallible sbx_snapshot_remove(struct sbx_driver *d, struct str name, sbx_query_done *done,
+                             void *arg);
 
 /* Images of a driver's store. names is then what is known of it, JSON as host/images writes it;
  * ERR_NOT_FOUND: there is none. */
-fallible sbx_image_find(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg);
-/* The same for who waits for the answer, see patience.h: ERR_BUSY. */
-fallible sbx_image_ask(struct sbx_driver *d, struct str name, sbx_answered *done, void *arg);
+fallible sbx_image_find(struct sbx_driver *d, struct str name, sbx_query_done *done, void *arg);
+/* The same for a caller that waits for the answer, see waiters.h: ERR_BUSY. */
+fallible sbx_image_ask(struct sbx_driver *d, struct str name, sbx_query_done *done, void *arg);
 /* file: an archive, a regular file, borrowed for the call. names is then its id. */
-fallible sbx_image_import(struct sbx_driver *d, int file, struct str name, sbx_answered *done,
+fallible sbx_image_import(struct sbx_driver *d, int file, struct str name, sbx_query_done *done,
                           void *arg);
 
 /* --- for drivers --- */
 
 /* Something asked of a driver that is not about one of its sandboxes. */
-struct sbx_question {
+struct sbx_query {
     struct sbx_driver *driver;
     struct list sibling;
     char name[256];   /* what it is about; empty: everything */
     int file;         /* what is given with it, inside the call; -1: nothing */
     struct buf names; /* the answer: each with its NUL */
     size_t count;
-    void *mine;                               /* the driver's; freed with the question */
-    fallible (*call)(struct sbx_question *q); /* until it is asked; NULL: the backend has it */
-    sbx_answered *done;
+    void *mine;                            /* the driver's; freed with the query */
+    fallible (*call)(struct sbx_query *q); /* until it is asked; NULL: the backend has it */
+    sbx_query_done *done;
     sbx_list_done *listed; /* instead of done */
     void *arg;
-    struct sbx_waiter waiter; /* of who waits for it, if he does */
+    struct sbx_waiter waiter; /* its caller, if that waits */
     struct loop_later answer;
     struct err *result;
 };
 
-void sbx_question_finish(struct sbx_question *q, struct err *e); /* takes e over */
-void sbx_question_drop(struct sbx_question *q);                  /* without an answer */
+void sbx_query_finish(struct sbx_query *q, struct err *e); /* takes e over */
+void sbx_query_drop(struct sbx_query *q);                  /* without an answer */
 /* ERR_UNSUPPORTED unless it has all of cap; ERR_BUSY while that is not known yet. */
 fallible sbx_need(const struct sbx_driver *d, unsigned cap, const char *what);
 void sbx_finish(struct sbx *s, struct err *e);     /* the operation under way; takes e over */

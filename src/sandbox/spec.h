@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* spec.h — what somebody wants a sandbox to be, in words that hold for every backend. What a
- * backend lacks it refuses by name. */
+/* spec.h — what a sandbox is to be, in words that hold for every backend. What a backend lacks it
+ * refuses by name. */
 #pragma once
 
 #include <stdbool.h>

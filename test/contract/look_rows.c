@@ -37,9 +37,9 @@ static void check_changed(struct contract *c, struct sbx *s, const char *text, c
                           bool is)
 {
     CHECK_OK(contract_files(c, s, SBX_FILES_DIFF, text));
-    CHECK(s->said != NULL);
-    if ((strstr(s->said, path) != NULL) != is)
-        FAIL("'%s' of '%s' is %sin %s", path, text, is ? "not " : "", s->said);
+    CHECK(s->report != NULL);
+    if ((strstr(s->report, path) != NULL) != is)
+        FAIL("'%s' of '%s' is %sin %s", path, text, is ? "not " : "", s->report);
 }
 
 void contract_tells_and_undoes_what_it_changed(struct contract *c)

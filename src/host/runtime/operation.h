@@ -34,7 +34,7 @@ enum runtime_op {
     RUNTIME_SNAPSHOT, /* by manager_snapshot() */
     RUNTIME_MEASURE,  /* then r->sbx->usage is of now */
     RUNTIME_LOOK,     /* of one elsewhere: what it is now */
-    RUNTIME_FILES,    /* ask->files and ask->text; then r->sbx->said is the answer */
+    RUNTIME_FILES,    /* ask->files and ask->text; then r->sbx->report is the answer */
     RUNTIME_REMOVE,   /* it ends for good */
     RUNTIME_CLEAR,    /* behind RUNTIME_REMOVE: its files go; never asked for */
     RUNTIME_ADOPT,    /* a sandbox of the server before us; never asked for */

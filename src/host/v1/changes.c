@@ -18,7 +18,7 @@
 static void on_said(struct runtime_ask *ask, struct runtime *r, struct err *e)
 {
     struct http_req *req = container_of(ask, struct asking, ask)->req;
-    own_free char *said = !e && r->sbx ? take(&r->sbx->said) : NULL;
+    own_free char *said = !e && r->sbx ? take(&r->sbx->report) : NULL;
 
     if (!e && !said)
         e = err_new(ERR_INTERNAL, "nobody said what it changed");

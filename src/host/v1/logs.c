@@ -75,8 +75,8 @@ static bool send_piece(struct reading *g)
     }
     struct str whole = g->ended ? text : whole_characters(text);
     size_t cut = text.len - whole.len;
-    if (at->said - before.said >= cut) /* the end of the piece is of the command, if it spoke */
-        at->said -= cut;
+    if (at->output - before.output >= cut) /* the end of the piece is of the command, if it spoke */
+        at->output -= cut;
     else
         at->file -= cut;
     if (whole.len)

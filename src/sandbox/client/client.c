@@ -268,7 +268,7 @@ void action_client_resumed(struct action_client *client, struct err *e)
     struct call *c =
         list_empty(&client->calls) ? NULL : LIST_FIRST(&client->calls, struct call, link);
 
-    if (!c || !c->resuming) { /* who asked is gone */
+    if (!c || !c->resuming) { /* that action is gone */
         err_free(e);
         return;
     }

@@ -17,7 +17,7 @@
 #include "net/listen.h"
 #include "sandbox/environment.h"
 #include "sandbox/follow.h"
-#include "sandbox/said.h"
+#include "sandbox/output.h"
 #include "sandbox/sandbox.h"
 
 #define STOP_MS      5000
@@ -45,7 +45,7 @@ struct local {
     pid_t pid; /* 0: none */
     struct loop_child child;
     struct loop_io ready;
-    struct said said;
+    struct sbx_output output;
     struct loop_timer deadline;
 };
 
@@ -206,7 +206,7 @@ static void local_let_go(struct sbx *s)
     free(take(&l->workspace));
     buf_done(&l->env);
     buf_done(&l->args);
-    said_done(&l->said);
+    sbx_output_done(&l->output);
 }
 
 static void local_release(struct sbx *s)
@@ -261,7 +261,7 @@ static fallible local_create(struct sbx_driver *driver, const struct sbx_spec *s
     l->dir = -1;
     buf_init(&l->env, ENVIRONMENT_BYTES);
     buf_init(&l->args, ENVIRONMENT_BYTES);
-    said_init(&l->said);
+    sbx_output_init(&l->output);
     struct err *e = set_up(l, spec);
     if (e)
         local_release(s);
@@ -310,20 +310,20 @@ static void on_too_slow(struct loop_timer *t)
 static void on_child(struct loop_child *c)
 {
     struct local *l = container_of(c, struct local, child);
-    const char *who = l->command ? "command" : "server";
+    const char *what = l->command ? "command" : "server";
 
     kill(-l->pid, SIGKILL); /* what is left of its group */
     l->pid = 0;
     loop_timer_stop(&l->deadline);
     stop_io(&l->ready);
-    said_stop(&l->said);
+    sbx_output_stop(&l->output);
     unlinkat(l->dir, "sock", 0);
     if (l->base.op == SBX_STOP)
         sbx_finish(&l->base, NULL);
     else if (c->code == CLD_EXITED)
-        sbx_gone(&l->base, "the %s left with exit status %d", who, c->status);
+        sbx_gone(&l->base, "the %s left with exit status %d", what, c->status);
     else
-        sbx_gone(&l->base, "the %s was ended by signal %d", who, c->status);
+        sbx_gone(&l->base, "the %s was ended by signal %d", what, c->status);
 }
 
 /* fds become 1, 2, 3 and 4. */
@@ -359,7 +359,7 @@ static fallible local_watch(struct local *l, int *ready, int *out)
 
     TRY(loop_io_start(loop, &l->ready, *ready, EPOLLIN, on_ready));
     take_fd(ready);
-    TRY(said_start(&l->said, loop, take_fd(out)));
+    TRY(sbx_output_start(&l->output, loop, take_fd(out)));
     return loop_child_start(loop, &l->child, l->pid, -1, on_child);
 }
 
@@ -370,7 +370,7 @@ static void give_up(struct local *l)
     waitpid(l->pid, NULL, 0);
     l->pid = 0;
     stop_io(&l->ready);
-    said_stop(&l->said);
+    sbx_output_stop(&l->output);
 }
 
 static fallible listen_at(struct local *l, int *ret_fd)
@@ -435,7 +435,7 @@ static fallible local_stop(struct sbx *s)
     return NULL;
 }
 
-/* --- questions --- */
+/* --- what it is --- */
 
 static void local_inspect(struct sbx *s, struct sbx_info *info)
 {
@@ -449,29 +449,29 @@ static void local_inspect(struct sbx *s, struct sbx_info *info)
 
 static void local_logs(struct sbx *s, struct buf *out)
 {
-    said_copy(&local_of(s)->said, out);
+    sbx_output_copy(&local_of(s)->output, out);
 }
 
 static size_t local_log_read(struct sbx *s, struct sbx_place *at, struct buf *out)
 {
     at->file = 0;
-    said_read(&local_of(s)->said, &at->said, out);
+    sbx_output_read(&local_of(s)->output, &at->output, out);
     return 0;
 }
 
 static void local_log_end(struct sbx *s, struct sbx_place *ret_end)
 {
-    *ret_end = (struct sbx_place){.said = local_of(s)->said.total};
+    *ret_end = (struct sbx_place){.output = local_of(s)->output.total};
 }
 
-static void on_said(struct said *o)
+static void on_output(struct sbx_output *o)
 {
-    sbx_said(&container_of(o, struct local, said)->base);
+    sbx_log_grew(&container_of(o, struct local, output)->base);
 }
 
 static fallible local_log_watch(struct sbx *s, bool on)
 {
-    local_of(s)->said.on_more = on ? on_said : NULL;
+    local_of(s)->output.on_more = on ? on_output : NULL;
     return NULL;
 }
 

@@ -134,7 +134,7 @@ static void on_watch(struct loop_timer *t)
     struct native_driver *d = container_of(t, struct native_driver, watch);
 
     if (list_empty(&d->asked))
-        return; /* who asks next starts it */
+        return; /* the next request starts it */
     if (++d->quiet == LOOKS / 2)
         call_ping(d);
     if (d->quiet >= LOOKS)
@@ -268,6 +268,6 @@ fallible native_calls_start(struct native_driver *d, struct loop *loop, int laun
     list_init(&d->late);
     list_init(&d->ping.link);
     TRY(fd_set_nonblocking(launcher));
-    d->last_tag = rng_u64(rng_system()) >> 1; /* answers to a server before us are nobody's */
+    d->last_tag = rng_u64(rng_system()) >> 1; /* answers to a server before us match no request */
     return loop_io_start(loop, &d->io, launcher, EPOLLIN, on_launcher);
 }

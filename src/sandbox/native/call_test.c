@@ -21,7 +21,7 @@ struct far { /* the launcher's side */
     struct sbx_driver *driver;
 };
 
-struct said {
+struct sbx_output {
     unsigned times;
     enum err_code code;
     char text[300];
@@ -104,9 +104,9 @@ static unsigned far_pass(struct far *f, unsigned seconds, bool answers)
     return pings;
 }
 
-static void on_said(void *arg, const char *names, size_t count, const struct err *e)
+static void on_output(void *arg, const char *names, size_t count, const struct err *e)
 {
-    struct said *s = arg;
+    struct sbx_output *s = arg;
 
     (void)names, (void)count;
     s->times++;
@@ -115,9 +115,9 @@ static void on_said(void *arg, const char *names, size_t count, const struct err
     snprintf(s->text, sizeof s->text, "%s", e ? err_text(e) : "");
 }
 
-static struct native_request far_asked(struct far *f, struct said *s)
+static struct native_request far_asked(struct far *f, struct sbx_output *s)
 {
-    CHECK_OK(sbx_image_ask(f->driver, STR("debian:12"), on_said, s));
+    CHECK_OK(sbx_image_ask(f->driver, STR("debian:12"), on_output, s));
     far_turn(f);
     struct native_request req = far_hear(f);
     CHECK_INT(req.op, NATIVE_IMAGE_FIND);
@@ -127,7 +127,7 @@ static struct native_request far_asked(struct far *f, struct said *s)
 TEST(native_waits_as_long_as_it_takes_for_a_launcher_that_works)
 {
     struct far f;
-    struct said s = {0};
+    struct sbx_output s = {0};
 
     far_open(&f);
     struct native_request req = far_asked(&f, &s);
@@ -143,7 +143,7 @@ TEST(native_waits_as_long_as_it_takes_for_a_launcher_that_works)
 TEST(native_tells_those_who_wait_that_the_launcher_does_not_answer)
 {
     struct far f;
-    struct said s = {0}, later = {0};
+    struct sbx_output s = {0}, later = {0};
 
     far_open(&f);
     struct native_request req = far_asked(&f, &s);
@@ -151,8 +151,8 @@ TEST(native_tells_those_who_wait_that_the_launcher_does_not_answer)
     CHECK_INT(s.times, 1);
     CHECK_INT(s.code, ERR_BUSY);
     CHECK_HAS(str_of(s.text), "the launcher has not answered for 8000 ms (server.launcher_wait)");
-    CHECK_ERR(sbx_image_ask(f.driver, STR("debian:12"), on_said, &later), ERR_BUSY, "try again");
-    CHECK_OK(sbx_image_find(f.driver, STR("debian:12"), on_said, &later)); /* who has time */
+    CHECK_ERR(sbx_image_ask(f.driver, STR("debian:12"), on_output, &later), ERR_BUSY, "try again");
+    CHECK_OK(sbx_image_find(f.driver, STR("debian:12"), on_output, &later)); /* who has time */
     far_answer(&f, &req);
     CHECK_INT(s.times, 1); /* nobody's any more */
     req = far_hear(&f);
@@ -170,7 +170,7 @@ TEST(native_tells_those_who_wait_that_the_launcher_does_not_answer)
 TEST(native_does_not_blame_the_launcher_for_a_time_it_stood_still_itself)
 {
     struct far f;
-    struct said s = {0};
+    struct sbx_output s = {0};
 
     far_open(&f);
     struct native_request req = far_asked(&f, &s);
@@ -186,11 +186,11 @@ TEST(native_does_not_blame_the_launcher_for_a_time_it_stood_still_itself)
 TEST(native_lets_no_more_wait_than_it_is_told)
 {
     struct far f;
-    struct said s[2] = {0}, more = {0};
+    struct sbx_output s[2] = {0}, more = {0};
 
     far_open(&f);
     struct native_request one = far_asked(&f, &s[0]), two = far_asked(&f, &s[1]);
-    own(err) e = sbx_image_ask(f.driver, STR("debian:12"), on_said, &more);
+    own(err) e = sbx_image_ask(f.driver, STR("debian:12"), on_output, &more);
     CHECK_INT(err_code(e), ERR_BUSY);
     CHECK_HAS(str_of(err_text(e)), "server.most_waiting");
     far_answer(&f, &one);

@@ -108,17 +108,17 @@ static void native_let_go(struct sbx *s)
     list_del(&n->call.link);
     list_del(&n->slow.link);
     loop_timer_stop(&n->deadline);
-    if (n->said)
-        said_done(n->said);
-    free(n->said);
-    n->said = NULL; /* its log may be asked for until it is freed itself */
+    if (n->output)
+        sbx_output_done(n->output);
+    free(n->output);
+    n->output = NULL; /* its log may be asked for until it is freed itself */
     free(take(&n->workspace));
     free(take(&n->mounts));
     free(take(&n->block));
     free(take(&n->image_name));
-    if (n->output > 0)
-        own_close(n->output);
-    n->output = 0;
+    if (n->out_pipe > 0)
+        own_close(n->out_pipe);
+    n->out_pipe = 0;
 }
 
 static void driver_release(struct native *n)
@@ -164,8 +164,8 @@ static void end_life(struct native *n)
     loop_timer_stop(&n->deadline);
     list_del(&n->slow.link); /* the next life's end is not told by it */
     stop_io(&n->ready);
-    if (n->said)
-        said_stop(n->said);
+    if (n->output)
+        sbx_output_stop(n->output);
     n->pid = 0;
     n->base.binding = false;
 }
@@ -210,8 +210,8 @@ static bool is_awaited(const struct native *n)
     return n->base.op == SBX_START || n->base.op == SBX_CLAIM || n->base.binding;
 }
 
-/* It said nothing for so long; a stop by us that looks like an accident, and is told as one, unless
- * it is being stopped or has ended anyway. */
+/* It did not listen in time, so we killed it: told as an accident, unless it is being stopped or
+ * has ended anyway. */
 static void on_killed_slow(struct native_call *c, const struct native_reply *r, int *fds,
                            struct err *e)
 {
@@ -228,7 +228,7 @@ static void on_killed_slow(struct native_call *c, const struct native_reply *r, 
             start_deadline(n);
         return;
     }
-    list_del(&n->call.link); /* nobody waits for that answer now */
+    list_del(&n->call.link); /* that answer is of no use now */
     end_life(n);
     sbx_gone(s, "the server did not listen in time");
 }
@@ -266,10 +266,10 @@ void native_died(struct native_driver *d, const struct native_reply *r)
         on_ready(&n->ready); /* what ended so soon may have been ready before */
     if (s->op == SBX_STOP || s->op == SBX_REMOVE || s->state.now == SBX_STOPPED)
         return;
-    const char *who = n->command ? "command" : "server";
+    const char *what = n->command ? "command" : "server";
     const char *oom = r->oom_kills ? "; its memory was used up" : "";
     char words[300];
-    list_del(&n->call.link); /* nobody waits for that answer now */
+    list_del(&n->call.link); /* that answer is of no use now */
     n->known = true;         /* also of one whose adoption this overtook: it left files */
     end_life(n);
     native_last_words(s, words, sizeof words);
@@ -279,7 +279,7 @@ void native_died(struct native_driver *d, const struct native_reply *r)
     else if (r->signal)
         sbx_gone(s, "pid 1 was ended by signal %u%s", r->signal, oom);
     else
-        sbx_gone(s, "the %s left with exit status %u%s%s", who, r->exit_code, oom, words);
+        sbx_gone(s, "the %s left with exit status %u%s%s", what, r->exit_code, oom, words);
 }
 
 static void note_start(struct native *n, const struct native_reply *r)
@@ -358,8 +358,8 @@ static fallible ask_made(struct native *n, struct native_request *req,
         TRY(native_make_block(n, req, &block));
         fds[count++] = block;
         if (n->command) {
-            out = n->output ? n->output : -1;
-            n->output = 0;
+            out = n->out_pipe ? n->out_pipe : -1;
+            n->out_pipe = 0;
             if (out < 0)
                 TRY(native_open_output(n, &out));
             fds[count++] = out;
@@ -367,8 +367,8 @@ static fallible ask_made(struct native *n, struct native_request *req,
         }
     }
     struct err *e = native_ask(n, req, fds, count, answered);
-    if (e && n->said)
-        said_stop(n->said);
+    if (e && n->output)
+        sbx_output_stop(n->output);
     return e;
 }
 
@@ -480,12 +480,12 @@ static fallible native_remove(struct sbx *s)
 
     if (n->known && !e)
         return NULL;
-    driver_release(n); /* it never ran, or there is nobody left who could help */
+    driver_release(n); /* it never ran, or there is no launcher any more */
     sbx_finish(s, e);
     return NULL;
 }
 
-/* --- questions --- */
+/* --- what it is --- */
 
 static void native_inspect(struct sbx *s, struct sbx_info *info)
 {

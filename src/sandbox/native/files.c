@@ -53,7 +53,7 @@ fallible native_snapshot(struct sbx *s, struct str name)
 
 #define SAID_MAX (32u << 20)
 
-static void on_said(struct native *n, const struct native_reply *r, int *fds, struct err *e)
+static void on_output(struct native *n, const struct native_reply *r, int *fds, struct err *e)
 {
     own_done(buf) text;
 
@@ -64,8 +64,8 @@ static void on_said(struct native *n, const struct native_reply *r, int *fds, st
     if (!e)
         e = fd_read_all(fds[0], &text);
     if (!e) {
-        n->base.said = mem_new(text.len + 1);
-        memcpy(n->base.said, text.p, text.len);
+        n->base.report = mem_new(text.len + 1);
+        memcpy(n->base.report, text.p, text.len);
     }
     sbx_finish(&n->base, e);
 }
@@ -77,7 +77,7 @@ static fallible files_ask(struct native *n, enum native_op op, struct str text)
 
     TRY(check_files(n));
     TRY(native_seal(text, &block));
-    return native_ask(n, &req, &block, 1, on_said);
+    return native_ask(n, &req, &block, 1, on_output);
 }
 
 fallible native_diff(struct sbx *s, struct str text)

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "sandbox/follow.h"
-#include "sandbox/said.h"
+#include "sandbox/output.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/native/msg.h"
 
@@ -52,11 +52,11 @@ struct native {
     size_t block_len, args_at;
     bool command, nested;
     bool has_output; /* maybe, a file in host->outputs */
-    int output;      /* of a command, until it is started; 0: none */
+    int out_pipe;    /* of a command, until it is started; 0: none */
     char *workspace; /* on the host; NULL: none */
 
-    struct said *said;          /* of a command; our server's words are in a file; NULL: none */
-    struct native_watch *watch; /* of its log; NULL: nobody follows it */
+    struct sbx_output *output;  /* of a command; our server's words are in a file; NULL: none */
+    struct native_watch *watch; /* of its log; NULL: no reader follows it */
     struct loop_io ready;       /* until the server listens */
     struct loop_timer deadline;
     pid_t pid;
@@ -91,7 +91,7 @@ void native_set_address(const struct native *n, const char *kind, struct sbx_add
 struct native *native_of(struct sbx *s);
 struct native_driver *native_driver_of(const struct native *n);
 
-/* One question to the launcher at a time; answered has what it said. */
+/* One request to the launcher at a time; answered gets its reply. */
 fallible native_ask(struct native *n, struct native_request *req, const int *fds, size_t count,
                     void (*answered)(struct native *n, const struct native_reply *r, int *fds,
                                      struct err *e));
@@ -104,7 +104,7 @@ fallible native_diff(struct sbx *s, struct str text);
 fallible native_apply(struct sbx *s, struct str text);
 fallible native_rollback(struct sbx *s, struct str to);
 
-/* NATIVE_DIED came: of whom, and how. */
+/* NATIVE_DIED came. */
 void native_died(struct native_driver *d, const struct native_reply *r);
 
 /* --- make.c --- */
@@ -118,8 +118,8 @@ fallible native_make_block(const struct native *n, struct native_request *req, i
 
 fallible native_seal(struct str text, int *ret_fd); /* a sealed memory file, at its beginning */
 
-fallible native_list(struct sbx_question *q);
-fallible native_snapshot_list(struct sbx_question *q);
-fallible native_snapshot_remove(struct sbx_question *q);
-fallible native_image_find(struct sbx_question *q);
-fallible native_image_import(struct sbx_question *q);
+fallible native_list(struct sbx_query *q);
+fallible native_snapshot_list(struct sbx_query *q);
+fallible native_snapshot_remove(struct sbx_query *q);
+fallible native_image_find(struct sbx_query *q);
+fallible native_image_import(struct sbx_query *q);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* log.c — what a native sandbox says: pid 1 and our server into a file that the launcher made, a
- * command into a pipe whose newest words are kept. The file is watched, not asked. */
+/* log.c — the log of a native sandbox: pid 1 and our server write to a file that the launcher made,
+ * a command to a pipe whose newest bytes are kept. The file is watched by inotify. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "sandbox/native/inner.h"
 
 #define LAST_BYTES 4096
-#define KEPT       ".said" /* behind the name of its pipe */
+#define RING       ".said" /* behind the name of its pipe */
 #define URL        "http://localhost"
 
 struct native_watch {
@@ -89,15 +89,15 @@ size_t native_log_read(struct sbx *s, struct sbx_place *at, struct buf *out)
 
     read_file(n, &at->file, out);
     size_t of_file = out->len - before;
-    if (n->said)
-        said_read(n->said, &at->said, out);
+    if (n->output)
+        sbx_output_read(n->output, &at->output, out);
     return of_file;
 }
 
 void native_log_end(struct sbx *s, struct sbx_place *ret_end)
 {
     const struct native *n = native_of(s);
-    struct sbx_place end = {.said = n->said ? n->said->total : 0};
+    struct sbx_place end = {.output = n->output ? n->output->total : 0};
 
     int fd = open_file(n, &end.file);
     own_close_p(&fd);
@@ -113,11 +113,11 @@ void native_logs(struct sbx *s, struct buf *out)
     native_log_end(s, &end);
     uint64_t at = end.file > room ? end.file - room : 0;
     read_file(n, &at, out);
-    if (n->said)
-        said_copy(n->said, out);
+    if (n->output)
+        sbx_output_copy(n->output, out);
 }
 
-/* Of pid 1 and our server, when they could not do what they were told: it is the last they said. */
+/* The last line of pid 1 or our server tells why they could not do what they were told. */
 void native_last_words(struct sbx *s, char *text, size_t size)
 {
     static const char *const ours[] = {"action-server: ", "croft-guest: "};
@@ -148,7 +148,7 @@ static void on_notices(struct loop_io *io)
         const struct inotify_event *event = (const struct inotify_event *)p;
         LIST_EACH(w, &d->watched, struct native_watch, link)
             if (w->number == event->wd || event->wd < 0) /* some were lost: all are told */
-                sbx_said(&w->native->base);
+                sbx_log_grew(&w->native->base);
         p += sizeof *event + event->len;
     }
 }
@@ -175,9 +175,9 @@ void native_log_close(struct native_driver *d)
 
 /* --- what a command writes --- */
 
-static void on_said(struct said *o)
+static void on_output(struct sbx_output *o)
 {
-    sbx_said(&((struct native *)o->owner)->base);
+    sbx_log_grew(&((struct native *)o->owner)->base);
 }
 
 static void output_path(const struct native *n, const char *end, char path[PATH_MAX])
@@ -186,35 +186,35 @@ static void output_path(const struct native *n, const char *end, char path[PATH_
 }
 
 /* For the next server, should this one be killed. */
-static void keep_said(struct native *n, bool make)
+static void keep_output(struct native *n, bool make)
 {
     char path[PATH_MAX];
 
-    output_path(n, KEPT, path);
+    output_path(n, RING, path);
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (make ? O_CREAT : 0), 0600);
     if (fd >= 0)
-        said_keep_in(n->said, fd);
+        sbx_output_keep_in(n->output, fd);
     else if (make)
         log_warn("what a command says is not kept", KV("id", n->base.id),
                  KV("why", strerror(errno)));
 }
 
-static void need_said(struct native *n, bool make)
+static void need_output(struct native *n, bool make)
 {
-    if (!n->said) {
-        n->said = mem_new(sizeof *n->said);
-        said_init(n->said);
-        n->said->owner = n;
-        n->said->on_more = n->watch ? on_said : NULL;
+    if (!n->output) {
+        n->output = mem_new(sizeof *n->output);
+        sbx_output_init(n->output);
+        n->output->owner = n;
+        n->output->on_more = n->watch ? on_output : NULL;
         if (n->base.driver->host->outputs)
-            keep_said(n, make);
+            keep_output(n, make);
     }
 }
 
 static fallible read_from(struct native *n, int fd)
 {
-    need_said(n, true);
-    return said_start(n->said, n->base.driver->host->loop, fd);
+    need_output(n, true);
+    return sbx_output_start(n->output, n->base.driver->host->loop, fd);
 }
 
 static int open_output(const struct native *n, bool make, int flags)
@@ -261,7 +261,7 @@ void native_join_output(struct native *n)
     bool kept = n->base.driver->host->outputs != NULL;
 
     if (kept)
-        need_said(n, false);
+        need_output(n, false);
     int fd = kept && n->pid ? open_output(n, false, O_RDONLY | O_NONBLOCK) : -1;
     own(err) e = fd < 0 ? NULL : read_from(n, fd);
 
@@ -277,7 +277,7 @@ void native_drop_output(struct native *n)
         return;
     output_path(n, "", path);
     unlink(path); /* not there: nothing to do */
-    output_path(n, KEPT, path);
+    output_path(n, RING, path);
     unlink(path);
 }
 
@@ -295,7 +295,7 @@ void native_sweep(struct sbx_driver *d, bool (*known)(const void *arg, const cha
             continue;
         snprintf(name, sizeof name, STR_FMT, STR_ARG(id));
         if (!known(arg, name) && unlinkat(dirfd(dir), e->d_name, 0) < 0)
-            log_warn("what a command said stays", KV("file", e->d_name),
+            log_warn("the output of a command stays", KV("file", e->d_name),
                      KV("why", strerror(errno)));
     }
     if (dir)
@@ -308,8 +308,8 @@ static void stop_watching(struct native *n)
 {
     struct native_watch *w = take(&n->watch);
 
-    if (n->said)
-        n->said->on_more = NULL;
+    if (n->output)
+        n->output->on_more = NULL;
     if (!w)
         return;
     list_del(&w->link);
@@ -334,8 +334,8 @@ fallible native_log_watch(struct sbx *s, bool on)
         *n->watch = (struct native_watch){.native = n, .number = -1};
         list_add(&d->watched, &n->watch->link);
     }
-    if (n->said)
-        n->said->on_more = on_said;
+    if (n->output)
+        n->output->on_more = on_output;
     native_set_address(n, "l", &a);
     int number = inotify_add_watch(d->notices.fd, a.unix_path, IN_MODIFY | IN_DONT_FOLLOW);
     if (number < 0 && errno != ENOENT) /* none: before its start, or it is a command's */

@@ -162,7 +162,7 @@ static bool has_option(const char *const *argv, const char *name)
     return false;
 }
 
-/* Our server is told in its own words where its shells start and who runs them. */
+/* The flags of our server: where its shells start, and as which user. */
 static uint32_t put_server(struct buf *b, const struct sbx_spec *spec, const char *user)
 {
     static const char *const ours[] = {"action-server", NULL};
@@ -270,8 +270,8 @@ fallible native_set_new(struct native *n, const struct sbx_spec *spec)
     TRY(set_image(n, spec->image));
     n->nested = spec->nested;
     if (spec->output)
-        n->output = fcntl(spec->output, F_DUPFD_CLOEXEC, 3);
-    if (n->output < 0)
+        n->out_pipe = fcntl(spec->output, F_DUPFD_CLOEXEC, 3);
+    if (n->out_pipe < 0)
         return err_sys("copy the pipe of its output");
     return native_set_spec(n, spec);
 }

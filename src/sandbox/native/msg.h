@@ -40,7 +40,7 @@ enum native_op {
     /* All files of the sandbox as they are now, under the name `snapshot`. One that runs stands
      * still meanwhile. */
     NATIVE_SNAPSHOT,
-    NATIVE_SNAPSHOT_REMOVE, /* who was started from it keeps what is below */
+    NATIVE_SNAPSHOT_REMOVE, /* sandboxes started from it keep what is below */
     NATIVE_SNAPSHOT_LIST,   /* names after `snapshot`, in order */
     /* The image that the store has by the name, or the id, `image_name`: answers with a descriptor
      * of its record (host/images), to be read. */
@@ -68,7 +68,7 @@ enum native_op {
     NATIVE_OP_END
 };
 
-/* The op of a message nobody asked for, tag 0: the sandbox ids[0], for which there was TELL, has
+/* The op of a message without a request, tag 0: the sandbox ids[0], for which there was TELL, has
  * ended, as INSPECT would say. Not when it was killed or removed: the answer to that tells. */
 #define NATIVE_DIED 100u
 
@@ -84,14 +84,14 @@ enum native_flag {
     NATIVE_TELL = 1u << 5,
     NATIVE_FILE_LOG = 1u << 6, /* output goes to the file ID.l beside its sockets, the server's */
     /* Of a start: it may make namespaces of its own, below its own, and mount in them. For what
-     * builds images; Landlock, under which nobody mounts, is left away. */
+     * builds images; Landlock, which forbids mounts, is left away. */
     NATIVE_NESTED = 1u << 7,
     /* Of a start: there may be no server before somebody connects, or a moment has passed. */
     NATIVE_LATE = 1u << 8,
     NATIVE_FLAGS = (1u << 9) - 1
 };
 
-/* In a reply: it was not the launcher's child when it ended, so nobody knows how. */
+/* In a reply: it was not the launcher's child when it ended, so its code is not known. */
 #define NATIVE_CODE_UNKNOWN 1u
 
 enum native_mount_mode { NATIVE_RO = 1, NATIVE_RW, NATIVE_OVERLAY };
@@ -138,7 +138,7 @@ struct native_request {
     struct native_mount mounts[NATIVE_MOUNTS];
 };
 
-struct native_usage { /* 0: nobody counts it */
+struct native_usage { /* 0: not counted */
     uint64_t memory_bytes, cpu_ns, pids;
 };
 

@@ -10,14 +10,14 @@
 
 struct stored {
     struct native_call call;
-    struct sbx_question *question;
+    struct sbx_query *query;
 };
 
-static struct stored *stored_new(struct sbx_question *q)
+static struct stored *stored_new(struct sbx_query *q)
 {
     struct stored *s = mem_new(sizeof *s);
 
-    s->question = q;
+    s->query = q;
     list_init(&s->call.link);
     q->mine = s;
     return s;
@@ -27,7 +27,7 @@ static fallible stored_ask(struct stored *s, enum native_op op, const char *name
                            void (*fn)(struct native_call *c, const struct native_reply *r, int *fds,
                                       struct err *e))
 {
-    struct native_driver *d = container_of(s->question->driver, struct native_driver, base);
+    struct native_driver *d = container_of(s->query->driver, struct native_driver, base);
     struct native_request req = {.op = op};
 
     snprintf(op == NATIVE_LIST ? req.id : req.snapshot, NATIVE_ID_MAX, "%s", name);
@@ -38,7 +38,7 @@ static fallible stored_ask(struct stored *s, enum native_op op, const char *name
 static void on_names(struct native_call *c, const struct native_reply *r, int *fds, struct err *e)
 {
     struct stored *s = container_of(c, struct stored, call);
-    struct sbx_question *q = s->question;
+    struct sbx_query *q = s->query;
     uint32_t n = e || r->count > NATIVE_LIST_MAX ? 0 : r->count;
     const char *last = "";
 
@@ -52,10 +52,10 @@ static void on_names(struct native_call *c, const struct native_reply *r, int *f
     if (n == NATIVE_LIST_MAX && !e)
         e = stored_ask(s, NATIVE_SNAPSHOT_LIST, last, on_names);
     if (e || n < NATIVE_LIST_MAX)
-        sbx_question_finish(q, e);
+        sbx_query_finish(q, e);
 }
 
-fallible native_snapshot_list(struct sbx_question *q)
+fallible native_snapshot_list(struct sbx_query *q)
 {
     return stored_ask(stored_new(q), NATIVE_SNAPSHOT_LIST, "", on_names);
 }
@@ -68,7 +68,7 @@ static const enum sbx_state states[] = {[NATIVE_RUNNING] = SBX_RUNNING,
 static void on_list(struct native_call *c, const struct native_reply *r, int *fds, struct err *e)
 {
     struct stored *s = container_of(c, struct stored, call);
-    struct sbx_question *q = s->question;
+    struct sbx_query *q = s->query;
     uint32_t n = e || r->count > NATIVE_LIST_MAX ? 0 : r->count;
     struct sbx_listed one = {.id = ""};
 
@@ -83,10 +83,10 @@ static void on_list(struct native_call *c, const struct native_reply *r, int *fd
     if (n == NATIVE_LIST_MAX && !e)
         e = stored_ask(s, NATIVE_LIST, one.id, on_list);
     if (e || n < NATIVE_LIST_MAX)
-        sbx_question_finish(q, e);
+        sbx_query_finish(q, e);
 }
 
-fallible native_list(struct sbx_question *q)
+fallible native_list(struct sbx_query *q)
 {
     return stored_ask(stored_new(q), NATIVE_LIST, "", on_list);
 }
@@ -94,10 +94,10 @@ fallible native_list(struct sbx_question *q)
 static void on_removed(struct native_call *c, const struct native_reply *r, int *fds, struct err *e)
 {
     (void)r, (void)fds;
-    sbx_question_finish(container_of(c, struct stored, call)->question, e);
+    sbx_query_finish(container_of(c, struct stored, call)->query, e);
 }
 
-fallible native_snapshot_remove(struct sbx_question *q)
+fallible native_snapshot_remove(struct sbx_query *q)
 {
     if (strlen(q->name) >= NATIVE_ID_MAX || !native_id_ok(q->name, sizeof q->name))
         return err_new(ERR_NOT_FOUND, "no snapshot '%.80s'", q->name);
@@ -110,7 +110,7 @@ static fallible ask_image(struct stored *s, enum native_op op,
                           void (*fn)(struct native_call *c, const struct native_reply *r, int *fds,
                                      struct err *e))
 {
-    const struct sbx_question *q = s->question;
+    const struct sbx_query *q = s->query;
     struct native_driver *d = container_of(q->driver, struct native_driver, base);
     struct native_request req = {.op = op};
 
@@ -121,7 +121,7 @@ static fallible ask_image(struct stored *s, enum native_op op,
 
 static void on_record(struct native_call *c, const struct native_reply *r, int *fds, struct err *e)
 {
-    struct sbx_question *q = container_of(c, struct stored, call)->question;
+    struct sbx_query *q = container_of(c, struct stored, call)->query;
 
     (void)r;
     if (!e && fds[0] < 0)
@@ -132,10 +132,10 @@ static void on_record(struct native_call *c, const struct native_reply *r, int *
         buf_add_char(&q->names, '\0');
         q->count = 1;
     }
-    sbx_question_finish(q, e);
+    sbx_query_finish(q, e);
 }
 
-fallible native_image_find(struct sbx_question *q)
+fallible native_image_find(struct sbx_query *q)
 {
     return ask_image(stored_new(q), NATIVE_IMAGE_FIND, on_record);
 }
@@ -143,17 +143,17 @@ fallible native_image_find(struct sbx_question *q)
 static void on_imported(struct native_call *c, const struct native_reply *r, int *fds,
                         struct err *e)
 {
-    struct sbx_question *q = container_of(c, struct stored, call)->question;
+    struct sbx_query *q = container_of(c, struct stored, call)->query;
 
     (void)fds;
     if (!e) {
         buf_add_mem(&q->names, r->text, strlen(r->text) + 1);
         q->count = 1;
     }
-    sbx_question_finish(q, e);
+    sbx_query_finish(q, e);
 }
 
-fallible native_image_import(struct sbx_question *q)
+fallible native_image_import(struct sbx_query *q)
 {
     return ask_image(stored_new(q), NATIVE_IMAGE_IMPORT, on_imported);
 }

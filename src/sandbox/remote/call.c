@@ -82,7 +82,7 @@ static fallible error_of(const struct remote_call *c, const struct json *body)
     return e;
 }
 
-/* Any answer shows who is there. */
+/* Any answer shows whether a croft is there. */
 static void call_learn(struct remote_driver *d, const struct http_head *head)
 {
     d->base.unsure = false;
@@ -156,7 +156,7 @@ static fallible send_call(struct remote_call *c)
     const struct http_call_spec spec = {
         .method = str_of(c->method),
         .url = str_of(url),
-        .headers = c->inside ? &once : headers, /* nobody here asks inside again */
+        .headers = c->inside ? &once : headers, /* one request; the connection is not kept */
         .header_count = c->inside || !host->remote_key ? 1 : 2,
         .body = c->body.len ? buf_str(&c->body) : (struct str){0},
         .total_ms = c->most_ms,
@@ -216,8 +216,8 @@ static fallible call_begin_request(struct remote *r, const char *method, const c
     r->then = then;
     c->inside = inside;
     c->as_it_is = r->base.op == SBX_FILES;
-    /* a server that starts asks for all it had: what does not answer must not hold up the rest; who
-     * only looks is told at once, and what is next can be done */
+    /* One attempt to adopt: a server that starts asks for all it had, one must not hold up the
+     * rest. And one to measure or to look at files: the caller can ask again. */
     c->attempts = inside || adopts || looks ? 1 : REMOTE_ATTEMPTS;
     bool quick = adopts || r->base.op == SBX_MEASURE;
     c->most_ms = inside ? REMOTE_ALIVE_MS : quick ? REMOTE_ADOPT_MS : REMOTE_CALL_MS;

@@ -8,7 +8,7 @@
 #include "sandbox/sandbox.h"
 
 #define REMOTE_CALL_MS  180000 /* as the oldest clients wait for the API */
-#define REMOTE_ADOPT_MS 30000  /* for what there is, or uses; who asks waits with the rest */
+#define REMOTE_ADOPT_MS 30000  /* for what there is, or uses; the rest of a start-up waits */
 #define REMOTE_ALIVE_MS 5000   /* for one answer of /alive */
 #define REMOTE_ATTEMPTS 6
 #define REMOTE_AFTER_MS 60000 /* a longer Retry-After is not waited for: it is the caller's */
@@ -49,7 +49,7 @@ struct remote_driver {
     struct retry retry; /* but for the number of attempts, which is a call's */
     bool croft;         /* on the other side: its additions can be used */
     struct remote_call hello;
-    struct list asks;     /* of questions, see stored.c */
+    struct list asks;     /* of queries, see stored.c */
     struct list readings; /* of logs, see log.c */
 };
 
@@ -130,13 +130,13 @@ void remote_log_next(struct sbx_follower *f, struct buf *out);
 void remote_log_close(struct sbx_follower *f);
 void remote_log_moved(struct sbx *s);
 void remote_log_left(struct remote *r);             /* it is removed; what is read goes on */
-void remote_drop_readings(struct remote_driver *d); /* nobody is told */
+void remote_drop_readings(struct remote_driver *d); /* without a callback */
 void remote_logs(struct sbx *s, struct buf *out);
 
 /* --- stored.c --- */
 fallible remote_snapshot(struct sbx *s, struct str name);
-fallible remote_snapshot_list(struct sbx_question *q);
-fallible remote_snapshot_remove(struct sbx_question *q);
+fallible remote_snapshot_list(struct sbx_query *q);
+fallible remote_snapshot_remove(struct sbx_query *q);
 void remote_drop_asks(struct remote_driver *d); /* they are not answered any more */
 
 /* --- wait.c --- */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* log.c — the log of a remote sandbox, which its server has: each reader has a request of his own
- * there, in events, so that places here are that server's.
+/* log.c — the log of a remote sandbox. Its server has the log: each reader has a request there, in
+ * events, so that places here are that server's.
  *
- * What its reader has not taken is kept up to a bound, then the other side is not read. */
+ * Text its reader has not taken is kept up to a bound; then the request is not read further. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,12 +29,12 @@ struct piece { /* an event; its place is reached when all of it was taken */
 struct reading {
     struct list link;
     struct remote_driver *driver;
-    struct remote *remote; /* NULL: it was removed, what it said is still read */
+    struct remote *remote; /* NULL: it was removed, its log is still read */
     struct sbx_follower *follower;
     struct sbx_log_from from;
     struct http_call *http; /* NULL: it has not run yet */
     int status;
-    bool begun, ended; /* on_begin was called; the server said that it ended */
+    bool begun, ended; /* on_begin was called; the server told the end */
     struct sse_parser events;
     struct buf refusal;
     struct list pieces;
@@ -108,7 +108,7 @@ static void on_event(void *ctx, const struct sse_event *e)
 static void on_head(struct http_call *call, const struct http_head *head)
 {
     struct reading *g = http_call_owner(call);
-    struct sbx_place at = {0}; /* none: it has said nothing */
+    struct sbx_place at = {0}; /* none: the log is empty */
 
     g->status = head->status;
     if (g->status != 200 || g->begun)
@@ -145,7 +145,7 @@ static fallible refusal_of(const struct reading *g)
 
     arena_init(&a, 16 * (size_t)REFUSAL_BYTES);
     err_free(json_parse(&a, buf_str(&g->refusal), NULL, &body)); /* its status tells, then */
-    struct err *e = remote_refusal(g->status, "what a sandbox said", body);
+    struct err *e = remote_refusal(g->status, "the log", body);
     return e ? e : err_new(ERR_UPSTREAM, "the server answered a log with %d", g->status);
 }
 
@@ -218,7 +218,7 @@ static struct reading *reading_new(struct remote *r, struct sbx_follower *f,
     return g;
 }
 
-/* What never ran has said nothing; what starts is followed when it runs. */
+/* One that never ran has an empty log; one that starts is followed when it runs. */
 fallible remote_log_open(struct sbx_follower *f, const struct sbx_log_from *from)
 {
     struct remote *r = container_of(f->sbx, struct remote, base);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* look.c — what only the other server can see of a sandbox, if it is a croft: what it uses,
- * and what it changed, which goes out as it came. Asked for once: who looks is told that it cannot
- * be had now. */
+ * and what it changed, which goes out as it came. One attempt each: the caller hears at once that
+ * there is no answer now. */
 #include <stdio.h>
 
 #include "sandbox/remote/inner.h"
@@ -38,7 +38,7 @@ fallible remote_measure(struct sbx *s)
 /* --- what it changed --- */
 
 /* It is called by our id here. */
-static fallible take_said(struct remote *r)
+static fallible take_report(struct remote *r)
 {
     struct buf *answer = &r->call.answer;
     struct str rest = wire_remote_after_sandbox(buf_str(answer), str_of(r->runtime_id));
@@ -53,15 +53,15 @@ static fallible take_said(struct remote *r)
     TRY(buf_check(&text));
     buf_done(answer); /* it was large, and is not needed for what is asked next */
     buf_init(answer, CHANGES_MAX);
-    r->base.said = buf_steal(&text);
+    r->base.report = buf_steal(&text);
     return NULL;
 }
 
-static void on_said(struct remote *r, const struct json *body, struct err *e)
+static void on_output(struct remote *r, const struct json *body, struct err *e)
 {
     (void)body;
     if (!e)
-        e = take_said(r);
+        e = take_report(r);
     if (e)
         remote_end_if_gone(r, e);
     else
@@ -90,7 +90,7 @@ fallible remote_diff(struct sbx *s, struct str text)
     TRY(wire_decode_files(asked, &f));
     snprintf(what, sizeof what, "/diff?offset=%llu&limit=%llu", (unsigned long long)f.offset,
              (unsigned long long)f.limit);
-    return remote_call_croft(r, "GET", what, on_said);
+    return remote_call_croft(r, "GET", what, on_output);
 }
 
 /* --- and undone --- */

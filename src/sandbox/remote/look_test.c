@@ -99,7 +99,7 @@ TEST(remote_hands_on_what_the_other_server_says_of_changes)
     world_open(&w, script);
     world_must(&w, sbx_start);
     world_must(&w, diff);
-    CHECK_STR(str_of(w.s->said), "{\"sandbox\":\"one\",\"total\" : 0}"); /* to the byte */
+    CHECK_STR(str_of(w.s->report), "{\"sandbox\":\"one\",\"total\" : 0}"); /* to the byte */
     world_must_fail(&w, diff, ERR_UPSTREAM, "not about its sandbox");
     world_must_fail(&w, diff, ERR_BUSY, "the server: as many as may be at once");
     world_must_fail(&w, diff, ERR_UPSTREAM, "not about its sandbox");

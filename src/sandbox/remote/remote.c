@@ -50,7 +50,7 @@ static fallible check_host(const struct sbx_host *host)
     return NULL;
 }
 
-/* Who is there is seen by any answer; until there is one, it is asked for. */
+/* Any answer shows whether a croft is there; until there is one, it is asked for. */
 static void on_hello(struct remote_call *c, const struct json *body, struct err *e)
 {
     (void)body;
@@ -284,7 +284,7 @@ static void on_found(struct remote *r, const struct json *body, struct err *e)
 {
     if (e && err_code(e) == ERR_NOT_FOUND)
         e = err_wrap(e, "Could not find existing runtime for SID: %s", r->base.id);
-    r->there = !e || err_code(e) != ERR_NOT_FOUND; /* who could not be asked may have it */
+    r->there = !e || err_code(e) != ERR_NOT_FOUND; /* a server that did not answer may have it */
     remote_on_object(r, body, e);
 }
 
@@ -300,7 +300,7 @@ static fallible remote_adopt(struct sbx *s)
 
 /* --- and the rest of a life --- */
 
-/* A refusal for what it is now: somebody else may have done it, or ended it. */
+/* Refused in its state now: another client may have done the same, or ended it. */
 static void on_state(struct remote *r, const struct json *body, struct err *e)
 {
     bool stops = r->base.op == SBX_STOP;

@@ -67,11 +67,11 @@ fallible remote_snapshot(struct sbx *s, struct str name)
     return remote_call_name(r, "/snapshot", name, on_taken);
 }
 
-/* --- questions --- */
+/* --- queries --- */
 
 struct ask {
     struct remote_call call;
-    struct sbx_question *question;
+    struct sbx_query *query;
     struct list link;
 };
 
@@ -88,13 +88,13 @@ void remote_drop_asks(struct remote_driver *d)
         ask_free(a);
 }
 
-static fallible stored_ask(struct sbx_question *q, const char *method, const char *path,
+static fallible stored_ask(struct sbx_query *q, const char *method, const char *path,
                            remote_answered *answered)
 {
     struct remote_driver *d = container_of(q->driver, struct remote_driver, base);
     struct ask *a = mem_new(sizeof *a);
 
-    a->question = q;
+    a->query = q;
     list_add(&d->asks, &a->link);
     remote_call_init(&a->call, d, "");
     struct err *e = remote_call_send(&a->call, method, path, answered);
@@ -107,7 +107,7 @@ static void stored_finish(struct remote_call *c, struct err *e)
 {
     struct ask *a = container_of(c, struct ask, call);
 
-    sbx_question_finish(a->question, e);
+    sbx_query_finish(a->query, e);
     ask_free(a);
 }
 
@@ -118,7 +118,7 @@ static int by_name(const void *a, const void *b)
 
 static void on_names(struct remote_call *c, const struct json *body, struct err *e)
 {
-    struct sbx_question *q = container_of(c, struct ask, call)->question;
+    struct sbx_query *q = container_of(c, struct ask, call)->query;
     const struct json *first = wire_remote_snapshots(body);
     struct str sandbox;
     size_t count = 0, n = 0;
@@ -137,7 +137,7 @@ static void on_names(struct remote_call *c, const struct json *body, struct err 
     stored_finish(c, e);
 }
 
-fallible remote_snapshot_list(struct sbx_question *q)
+fallible remote_snapshot_list(struct sbx_query *q)
 {
     return stored_ask(q, "GET", SNAPSHOTS, on_names);
 }
@@ -152,7 +152,7 @@ static void on_removed(struct remote_call *c, const struct json *body, struct er
     stored_finish(c, e);
 }
 
-fallible remote_snapshot_remove(struct sbx_question *q)
+fallible remote_snapshot_remove(struct sbx_query *q)
 {
     char path[sizeof SNAPSHOTS + sizeof q->name];
 

@@ -118,7 +118,7 @@ static void on_reach_again(struct attempts *a)
     wait_look(container_of(a, struct remote, reaching));
 }
 
-/* Ready is who can be reached from here: "127.0.0.1" of another machine cannot. */
+/* It is ready when it can be reached from here: "127.0.0.1" of another machine cannot. */
 static void on_alive(struct remote *r, const struct json *body, struct err *e)
 {
     (void)body;
@@ -197,7 +197,7 @@ static void wait_found(struct remote *r, enum sbx_state state)
     sbx_finish(&r->base, NULL);
 }
 
-/* Ended there, by itself or by somebody else; its files may still be had by a start. */
+/* It ended there, by itself or by another client. A start may still find its files. */
 static void tell_end(struct remote *r, const struct wire_remote *o)
 {
     if (o->state == WIRE_REMOTE_STOPPED)
@@ -226,7 +226,7 @@ void remote_on_object(struct remote *r, const struct json *body, struct err *e)
     bool adopts = r->base.op == SBX_ADOPT;
     struct wire_remote o;
 
-    /* Asked twice, or by somebody else too: what counts is what it is now. */
+    /* Asked twice, or by another client too: its state now counts. */
     if (e && err_code(e) == ERR_CONFLICT && r->runtime_id[0] && !r->looked) {
         r->looked = true;
         err_free(e);
@@ -245,7 +245,7 @@ void remote_on_object(struct remote *r, const struct json *body, struct err *e)
         o.state = WIRE_REMOTE_READY;
     switch (o.state) {
     case WIRE_REMOTE_WAIT:
-        if (adopts) /* who wants it resumes it, and waits */
+        if (adopts) /* a client that wants it resumes it, and waits */
             wait_found(r, SBX_PAUSED);
         else
             wait_for_it(r, &o);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* patience.c — see patience.h. */
-#include "sandbox/patience.h"
+/* waiters.c — see waiters.h. */
+#include "sandbox/waiters.h"
 
 #include "base/log.h"
 #include "sandbox/backend.h"
@@ -40,7 +40,7 @@ fallible sbx_check_silent(const struct sbx_driver *d, const char *then)
         d->host->silence_ms, then);
 }
 
-/* What one is told may end the wait of others. */
+/* give_up may end the wait of others. */
 static void give_up_all(struct sbx_driver *d)
 {
     for (struct sbx_waiter *w; (w = LIST_FIRST(&d->waiters, struct sbx_waiter, link));) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* said.c — see said.h. */
-#include "sandbox/said.h"
+/* output.c — see output.h. */
+#include "sandbox/output.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -10,12 +10,12 @@
 
 #define READ_SIZE (16u << 10)
 
-void said_init(struct said *o)
+void sbx_output_init(struct sbx_output *o)
 {
-    buf_init(&o->text, SAID_BYTES);
+    buf_init(&o->text, OUTPUT_BYTES);
 }
 
-static void close_pipe(struct said *o)
+static void close_pipe(struct sbx_output *o)
 {
     if (!o->io.loop)
         return;
@@ -23,14 +23,14 @@ static void close_pipe(struct said *o)
     own_close(o->io.fd);
 }
 
-static void drop_file(struct said *o)
+static void drop_file(struct sbx_output *o)
 {
     if (o->file > 0)
         own_close(o->file);
     o->file = 0;
 }
 
-void said_done(struct said *o)
+void sbx_output_done(struct sbx_output *o)
 {
     close_pipe(o);
     drop_file(o);
@@ -39,33 +39,33 @@ void said_done(struct said *o)
 
 /* --- the file: how many bytes there were, then the newest of them --- */
 
-void said_keep_in(struct said *o, int fd)
+void sbx_output_keep_in(struct sbx_output *o, int fd)
 {
-    own_free char *ring = mem_new(SAID_BYTES);
+    own_free char *ring = mem_new(OUTPUT_BYTES);
     uint64_t total = 0;
 
     drop_file(o);
     o->file = fd;
     if (pread(fd, &total, sizeof total, 0) != sizeof total)
         return;
-    size_t n = total < SAID_BYTES ? (size_t)total : SAID_BYTES, at = total % SAID_BYTES;
+    size_t n = total < OUTPUT_BYTES ? (size_t)total : OUTPUT_BYTES, at = total % OUTPUT_BYTES;
     if (pread(fd, ring, n, sizeof total) != (ssize_t)n)
         return;
-    if (n == SAID_BYTES)
+    if (n == OUTPUT_BYTES)
         buf_add_mem(&o->text, ring + at, n - at);
     buf_add_mem(&o->text, ring, at);
     o->total = total;
 }
 
-static bool write_at(const struct said *o, struct str text, size_t at)
+static bool write_at(const struct sbx_output *o, struct str text, size_t at)
 {
     return pwrite(o->file, text.p, text.len, (off_t)(sizeof o->total + at)) == (ssize_t)text.len;
 }
 
 /* Without room on the disk it is in memory only, as it would be without a file. */
-static void write_file(struct said *o, struct str text)
+static void write_file(struct sbx_output *o, struct str text)
 {
-    size_t at = o->total % SAID_BYTES, room = SAID_BYTES - at;
+    size_t at = o->total % OUTPUT_BYTES, room = OUTPUT_BYTES - at;
     uint64_t total = o->total + text.len;
 
     if (o->file <= 0)
@@ -76,10 +76,10 @@ static void write_file(struct said *o, struct str text)
         drop_file(o);
 }
 
-static void said_keep(struct said *o, struct str text)
+static void output_keep(struct sbx_output *o, struct str text)
 {
-    if (o->text.len + text.len > SAID_BYTES)
-        buf_consume(&o->text, o->text.len + text.len - SAID_BYTES);
+    if (o->text.len + text.len > OUTPUT_BYTES)
+        buf_consume(&o->text, o->text.len + text.len - OUTPUT_BYTES);
     buf_add(&o->text, text);
     write_file(o, text);
     o->total += text.len;
@@ -88,13 +88,13 @@ static void said_keep(struct said *o, struct str text)
 }
 
 /* False when nothing more is there. */
-static bool read_once(struct said *o)
+static bool read_once(struct sbx_output *o)
 {
     char page[READ_SIZE];
     ssize_t n = read(o->io.fd, page, sizeof page);
 
     if (n > 0)
-        said_keep(o, str_n(page, (size_t)n));
+        output_keep(o, str_n(page, (size_t)n));
     else if (n == 0 || errno != EAGAIN)
         close_pipe(o);
     return n > 0;
@@ -102,10 +102,10 @@ static bool read_once(struct said *o)
 
 static void on_readable(struct loop_io *io)
 {
-    read_once(container_of(io, struct said, io));
+    read_once(container_of(io, struct sbx_output, io));
 }
 
-fallible said_start(struct said *o, struct loop *loop, int fd)
+fallible sbx_output_start(struct sbx_output *o, struct loop *loop, int fd)
 {
     own_fd mine = fd;
 
@@ -116,14 +116,14 @@ fallible said_start(struct said *o, struct loop *loop, int fd)
     return NULL;
 }
 
-void said_stop(struct said *o)
+void sbx_output_stop(struct sbx_output *o)
 {
-    for (size_t got = 0; o->io.loop && got < SAID_BYTES && read_once(o); got += READ_SIZE)
+    for (size_t got = 0; o->io.loop && got < OUTPUT_BYTES && read_once(o); got += READ_SIZE)
         ;
     close_pipe(o);
 }
 
-void said_copy(const struct said *o, struct buf *out)
+void sbx_output_copy(const struct sbx_output *o, struct buf *out)
 {
     struct str text = buf_str(&o->text);
     size_t room = out->limit_bytes - out->len;
@@ -133,7 +133,7 @@ void said_copy(const struct said *o, struct buf *out)
     buf_add(out, text);
 }
 
-void said_read(const struct said *o, uint64_t *at, struct buf *out)
+void sbx_output_read(const struct sbx_output *o, uint64_t *at, struct buf *out)
 {
     uint64_t first = o->total - o->text.len;
 

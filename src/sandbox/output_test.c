@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sandbox/said.h"
+#include "sandbox/output.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,25 +20,25 @@ static int open_ring(void)
 /* Lines of 8 bytes, from..to; gives what a said made on the file before knows in the end. */
 static void say(struct loop *loop, unsigned from, unsigned to, struct buf *out)
 {
-    struct said o = {.file = 0};
+    struct sbx_output o = {.file = 0};
     char line[16];
     int ends[2];
 
-    said_init(&o);
-    said_keep_in(&o, open_ring());
+    sbx_output_init(&o);
+    sbx_output_keep_in(&o, open_ring());
     for (unsigned i = from; i < to;) {
         CHECK_INT(pipe2(ends, O_CLOEXEC), 0);
-        CHECK_OK(said_start(&o, loop, ends[0]));
+        CHECK_OK(sbx_output_start(&o, loop, ends[0]));
         for (unsigned n = 0; n < 1000 && i < to; n++, i++) {
             snprintf(line, sizeof line, "%07u\n", i);
             CHECK_INT(write(ends[1], line, 8), 8);
         }
         close(ends[1]);
-        said_stop(&o);
+        sbx_output_stop(&o);
     }
-    said_copy(&o, out);
+    sbx_output_copy(&o, out);
     CHECK_INT(o.total, (uint64_t)to * 8);
-    said_done(&o);
+    sbx_output_done(&o);
 }
 
 TEST(said_is_whole_for_the_next_program_however_much_there_was)
@@ -49,12 +49,12 @@ TEST(said_is_whole_for_the_next_program_however_much_there_was)
     CHECK_OK(loop_new(&clock_system, &loop));
     for (size_t i = 1; i < ARRAY_LEN(counts); i++) {
         own_done(buf) was, is;
-        buf_init(&was, SAID_BYTES);
-        buf_init(&is, SAID_BYTES);
+        buf_init(&was, OUTPUT_BYTES);
+        buf_init(&is, OUTPUT_BYTES);
         say(loop, counts[i - 1], counts[i], &was);
         say(loop, counts[i], counts[i], &is); /* says nothing */
         CHECK_STR(buf_str(&is), buf_str(&was));
-        CHECK_INT(is.len, counts[i] < 8192 ? counts[i] * 8 : SAID_BYTES);
+        CHECK_INT(is.len, counts[i] < 8192 ? counts[i] * 8 : OUTPUT_BYTES);
     }
 }
 
@@ -64,7 +64,7 @@ TEST(said_begins_anew_where_its_file_is_not_whole)
     own_done(buf) out;
     int fd = open_ring();
 
-    buf_init(&out, SAID_BYTES);
+    buf_init(&out, OUTPUT_BYTES);
     CHECK_OK(loop_new(&clock_system, &loop));
     CHECK_INT(write(fd, "\xff\xff\xff\xff\xff\xff\xff\x7fx", 9), 9);
     close(fd);
