@@ -424,7 +424,7 @@ fallible box_begin(struct box_host *h, struct box_spare *e, const struct box_spe
                     .userns = -1,
                     .limits = spec->req->limits,
                     .cpu_ns = e->cpu_ns,
-                    .worn = !h->reuse || spec->req->flags & NATIVE_NESTED};
+                    .single_use = !h->reuse || spec->req->flags & NATIVE_NESTED};
     const char *id = spec->req->id;
 
     b.phase_ns[NATIVE_NAMESPACES] = e->made_ns;
@@ -455,7 +455,7 @@ fallible box_end(struct box_host *h, struct box_spare *e, unsigned flags, int wa
         return err;
     }
     b->pidfd = take_fd(&e->pidfd);
-    if (!b->worn)
+    if (!b->single_use)
         b->userns = take_fd(&e->userns);
     close_spare(e);
     return NULL;
@@ -485,14 +485,14 @@ fallible box_kill(const struct box_host *h, const struct box *b)
     /* All others go with pid 1; a frozen v1 group dies when it thaws, and of an adopted sandbox
      * nothing is certain. Other groups are not killed as a whole, for they may be used again:
      * Linux 6.18 kills every process that is cloned into a group that was killed once. */
-    return b->worn && cg_has(&h->cg, CG_FREEZER) ? cg_kill(&h->cg, group) : NULL;
+    return b->single_use && cg_has(&h->cg, CG_FREEZER) ? cg_kill(&h->cg, group) : NULL;
 }
 
 fallible box_pause(const struct box_host *h, struct box *b, bool paused)
 {
     char group[BOX_NAME];
 
-    b->worn = true;
+    b->single_use = true;
     box_group_name(b->slot, group);
     return cg_freeze(&h->cg, group, paused, BOX_WAIT_MS);
 }
@@ -507,9 +507,9 @@ fallible box_remove(struct box_host *h, struct box *b, bool keep)
     own_close_p(&b->disk);
     own_close_p(&b->home);
     b->pidfd = b->tty = b->disk = b->home = -1;
-    if (h->names >= 0 && !b->nameless)
+    if (h->names >= 0 && !b->names_dropped)
         identity_drop(h->names, b->id);
-    b->nameless = true;
+    b->names_dropped = true;
     bool used = reuse_put_slot(h, b);
     own_close_p(&b->userns);
     b->userns = -1;

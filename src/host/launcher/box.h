@@ -89,8 +89,8 @@ struct box {
     int userns;                  /* for the next one with its slot, -1: not there */
     struct native_limits limits; /* of its groups */
     uint64_t cpu_ns;             /* what those before it used, of what its groups count */
-    bool worn;                   /* its slot is not used again */
-    bool nameless;               /* its names are gone: those in their place are its next life's */
+    bool single_use;             /* its slot is not used again */
+    bool names_dropped;          /* its names are gone: those in their place are its next life's */
     uint64_t phase_ns[NATIVE_PHASES];
 };
 

@@ -35,8 +35,8 @@ static fallible limit_each(const pid_t *pids, size_t count, uint32_t most)
     return NULL;
 }
 
-/* Pid 1 and its server have it from their birth; what they fork inherits it. As the owner of its
- * namespace: root may lack the capability that others need for that. */
+/* Pid 1 and its server have had it since they began; what they fork inherits it. As the owner of
+ * its namespace: root may lack the capability that others need for that. */
 static fallible limit_files(const struct box_host *h, const struct box *b, uint32_t most)
 {
     pid_t pids[16];

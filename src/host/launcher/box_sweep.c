@@ -329,7 +329,8 @@ static fallible open_living(const struct box_host *h, const struct record *r, in
 fallible box_adopt(struct box_host *h, const char *id, struct box *ret_box,
                    struct record *ret_record, bool *ret_alive)
 {
-    struct box b = {.tty = -1, .pidfd = -1, .disk = -1, .home = -1, .userns = -1, .worn = true};
+    struct box b = {
+        .tty = -1, .pidfd = -1, .disk = -1, .home = -1, .userns = -1, .single_use = true};
     struct record r;
 
     TRY(read_record(h, id, &r));

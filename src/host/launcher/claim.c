@@ -144,7 +144,7 @@ static fallible claim_box(struct launcher *l, struct launcher_box *b, const stru
 
 static void end_half_bound(struct launcher *l, struct launcher_box *b)
 {
-    b->box.worn = true; /* its groups may not have the limits that were noted */
+    b->box.single_use = true; /* its groups may not have the limits that were noted */
     struct err *lives = box_kill(&l->host, &b->box); /* no other process may use it */
     if (lives)
         log_warn("sandbox not killed", KV("id", b->box.id), KV_ERR(lives));
@@ -183,7 +183,7 @@ fallible launcher_claim(struct launcher *l, struct launcher_box *b, const struct
     if (!e && (e = claim_box(l, b, &spec))) {
         reply->state = NATIVE_EXITED;
         end_half_bound(l, b);
-        b->told = false; /* by this answer */
+        b->tells_end = false; /* by this answer */
     } else if (!e) {
         b->state = reply->state = NATIVE_RUNNING;
         free(b->waits);

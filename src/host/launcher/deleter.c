@@ -103,10 +103,10 @@ static void deleter_failed(struct launcher *l, struct err *e)
 {
     struct deleter *d = &l->deleter;
 
-    if (!d->told)
+    if (!d->logged)
         log_warn("nobody deletes the files of removed sandboxes; tried again every second",
                  KV("waiting", deleter_waiting(d)), KV_ERR(e));
-    d->told = d->told ? d->told : 1;
+    d->logged = d->logged ? d->logged : 1;
     err_free(e);
     if (deleter_waiting(d) && !l->ending)
         loop_timer_start(l->loop, &d->again, AGAIN_MS, on_again);
@@ -118,12 +118,12 @@ static bool has_room(struct deleter *d)
     uint64_t waiting = deleter_waiting(d);
 
     if (!waiting)
-        d->told = 0;
-    if (waiting >= MOST_WAITING && d->told == 1) {
+        d->logged = 0;
+    if (waiting >= MOST_WAITING && d->logged == 1) {
         log_warn("too many removed sandboxes wait to be deleted: each removal takes as long as its "
                  "files do",
                  KV("waiting", waiting));
-        d->told = 2;
+        d->logged = 2;
     }
     return waiting < MOST_WAITING;
 }

@@ -17,7 +17,7 @@ struct deleter {
         uint64_t put, done;
     } * count;
     struct loop_timer again; /* it could not be started, or died */
-    uint8_t told;            /* logged: 1: that; 2: and that there is no room for more */
+    uint8_t logged;          /* 1: that; 2: and that there is no room for more */
     bool hurries;            /* it has so much to do that it is no longer nice */
 };
 

@@ -44,7 +44,7 @@ static void listen_again(struct host_layers *h)
 {
     if (h->changed.loop)
         err_free(rootfs_host_watch(h->changed.fd)); /* what was there at first is watched still */
-    h->deaf = false;
+    h->unwatched = false;
 }
 
 static void on_made(struct launcher_job *j, struct err *e)
@@ -107,7 +107,7 @@ static void on_changed(struct loop_io *io)
     if (!any)
         return;
     rootfs_done(&l->host_layers.layers);
-    l->host_layers.deaf = true;
+    l->host_layers.unwatched = true;
     loop_timer_start(l->loop, &l->host_layers.quiet, QUIET_MS, on_quiet);
 }
 
@@ -128,7 +128,7 @@ fallible host_layers_open(struct launcher *l, struct rootfs *ret)
     if (!h->changed.loop)
         return rootfs_host_open(l->host.dir, ret);
     on_changed(&h->changed);
-    if (h->deaf)
+    if (h->unwatched)
         listen_again(h);
     if (now - h->looked_ns > LOOK_MS * NS_PER_MS)
         rootfs_done(&h->layers);

@@ -14,7 +14,7 @@ struct host_layers {
     bool swept;           /* a sandbox was removed since this look began */
     bool used;            /* a sandbox was made of the layers since they were looked at deeply */
     bool old;             /* there are older layers, kept for sandboxes that stand on them */
-    bool deaf;            /* something was replaced, and what is there now is not watched yet */
+    bool unwatched;       /* something was replaced, and what is there now is not watched yet */
     struct rootfs layers; /* as long as nothing changes; none: mount_count is 0 */
     uint64_t looked_ns;
 };

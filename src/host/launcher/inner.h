@@ -33,7 +33,7 @@ struct launcher_box {
     struct loop_io orphan; /* in its place, of a sandbox that another launcher made */
     bool adopted;
     bool holds_slot;              /* groups and ids, given back when it ends */
-    bool told;                    /* its end is told by NATIVE_DIED */
+    bool tells_end;               /* by NATIVE_DIED */
     int control;                  /* to its pid 1 until it is claimed; else -1 */
     struct native_request *waits; /* what it was started with, until it is claimed */
     struct launcher_start *start; /* its pid 1 has not been exec'd yet; NULL: it has */
@@ -54,7 +54,7 @@ struct launcher {
     struct launcher_policy own;           /* with roots as the launcher sees them */
     const struct launcher_policy *policy; /* that */
     struct box_host host;
-    struct loop_io io, knock;
+    struct loop_io io, next_server;
     struct launcher_inbox *inbox; /* requests; on the stack every fork would copy them */
     int sock;                     /* the server's, -1: none */
     int listener;                 /* where the next server comes, -1: nowhere */

@@ -222,7 +222,7 @@ static void on_request(struct loop_io *io)
 
 /* A server that died is not in the way of the next, even if we have not come to its end: what it
  * asked last is done first. */
-static void hear_out(struct launcher *l)
+static void finish_dead_server(struct launcher *l)
 {
     struct pollfd p = {.fd = l->sock, .events = POLLRDHUP};
 
@@ -239,7 +239,7 @@ static fallible take_server(struct launcher *l, int *conn)
         return err_sys("see who it is");
     if (who.uid != l->policy->server && who.uid != geteuid())
         return err_new(ERR_FORBIDDEN, "user %u is not the server", who.uid);
-    hear_out(l);
+    finish_dead_server(l);
     if (l->sock >= 0)
         return err_new(ERR_BUSY, "the launcher has a server");
     TRY(loop_io_start(l->loop, &l->io, *conn, EPOLLIN, on_request));
@@ -248,9 +248,9 @@ static fallible take_server(struct launcher *l, int *conn)
     return NULL;
 }
 
-static void on_knock(struct loop_io *io)
+static void on_next_server(struct loop_io *io)
 {
-    struct launcher *l = container_of(io, struct launcher, knock);
+    struct launcher *l = container_of(io, struct launcher, next_server);
     own_fd conn = accept4(io->fd, NULL, NULL, SOCK_CLOEXEC);
 
     if (conn < 0)
@@ -394,7 +394,7 @@ static fallible launcher_open(struct launcher *l)
     TRY(loop_signal_start(l->loop, &l->term, SIGTERM, on_term));
     if (l->policy->persist) {
         TRY(launcher_listen(l, SOCK_SEQPACKET, LAUNCHER_SOCKET, &l->listener));
-        TRY(loop_io_start(l->loop, &l->knock, l->listener, EPOLLIN, on_knock));
+        TRY(loop_io_start(l->loop, &l->next_server, l->listener, EPOLLIN, on_next_server));
     }
     deleter_open(l);
     host_layers_start(l);

@@ -45,7 +45,7 @@ bool launcher_any_alive(const struct launcher *l)
     return false;
 }
 
-/* --- death --- */
+/* --- an end --- */
 
 static fallible release_slot(struct launcher_box *b)
 {
@@ -97,7 +97,7 @@ static void life_tell(struct launcher_box *b)
     struct native_reply removed = {.op = NATIVE_REMOVE, .tag = b->remove_tag};
     struct launcher_fds none = {.count = 0};
 
-    if (b->told && !b->killers && !b->removal && l->sock >= 0) {
+    if (b->tells_end && !b->killers && !b->removal && l->sock >= 0) {
         killed.op = NATIVE_DIED;
         memcpy(killed.ids[0], b->box.id, NATIVE_ID_MAX);
         launcher_answer(l, &killed, NULL, &none);
@@ -156,7 +156,7 @@ fallible launcher_watch(struct launcher *l, struct launcher_box *b, bool keep)
     return e;
 }
 
-/* --- burial --- */
+/* --- removal --- */
 
 void launcher_forget(struct launcher *l, struct launcher_box *b)
 {
@@ -207,7 +207,7 @@ void launcher_remove(struct launcher *l, struct launcher_box *b, struct native_r
     err_free(e);
 }
 
-/* --- inheritance --- */
+/* --- those of an earlier launcher --- */
 
 static bool slot_in_use(void *arg, unsigned slot)
 {
@@ -227,7 +227,7 @@ static bool was_for_snapshot(const struct launcher *l, const char *id)
     return dir >= 0 && unlinkat(dir, LAUNCHER_THAW, 0) == 0;
 }
 
-static fallible life_inherit(struct launcher *l, const struct box *box, bool alive)
+static fallible life_adopt(struct launcher *l, const struct box *box, bool alive)
 {
     struct launcher_box *b = mem_new(sizeof *b);
     char group[BOX_NAME];
@@ -270,7 +270,7 @@ static fallible look_at(struct launcher *l, const char *id)
         return e;
     if (alive)
         log_info("sandbox adopted", KV("id", id));
-    return alive || r.flags & RECORD_PERSIST ? life_inherit(l, &box, alive)
+    return alive || r.flags & RECORD_PERSIST ? life_adopt(l, &box, alive)
                                              : box_clear_dir(&l->host, id);
 }
 

@@ -285,7 +285,7 @@ static struct launcher_box *new_box(struct launcher *l, const struct native_requ
     *b = (struct launcher_box){.launcher = l,
                                .state = warm ? NATIVE_WAITING : NATIVE_RUNNING,
                                .holds_slot = true,
-                               .told = r->flags & NATIVE_TELL,
+                               .tells_end = r->flags & NATIVE_TELL,
                                .control = -1};
     return b;
 }
@@ -374,7 +374,7 @@ static fallible ops_adopt(struct launcher *l, struct launcher_box *b, bool tell,
                           struct native_reply *reply, struct launcher_fds *out)
 {
     TRY(ops_inspect(l, b, reply));
-    b->told = tell;
+    b->tells_end = tell;
     if (b->state == NATIVE_EXITED || tell)
         return NULL;
     int watched = b->adopted ? b->orphan.fd : b->child.io.fd;

@@ -375,7 +375,7 @@ fallible launcher_add_layers(const struct launcher *l, const struct native_reque
     return NULL;
 }
 
-/* --- burial --- */
+/* --- removal --- */
 
 bool launcher_stands(const struct launcher *l, const char *id)
 {

@@ -16,7 +16,7 @@ struct launcher_start {
     struct launcher_begun begun;
     struct launcher_box *box;
     struct loop_io io;
-    struct loop_timer late;
+    struct loop_timer deadline;
 };
 
 /* Nothing of a new one is left. */
@@ -36,7 +36,7 @@ static void start_describe(struct launcher_box *b, struct launcher_begun *g,
     out->fds[out->count++] = take_fd(&g->ready);
     if (b->waits)
         b->control = take_fd(&g->control);
-    else if (!b->told)
+    else if (!b->tells_end)
         out->fds[out->count++] = take_fd(&g->control);
 }
 
@@ -49,7 +49,7 @@ static void start_finish(struct launcher_start *st, int wait_ms)
     struct launcher_fds out = {.count = 0};
 
     loop_io_stop(&st->io);
-    loop_timer_stop(&st->late);
+    loop_timer_stop(&st->deadline);
     b->start = NULL;
     struct err *e = box_end(&l->host, &g->spare, g->flags, wait_ms, &b->box);
     own_close_p(&b->box.disk); /* it has them mounted */
@@ -81,9 +81,9 @@ static void on_told(struct loop_io *io)
     start_finish(container_of(io, struct launcher_start, io), BOX_WAIT_MS);
 }
 
-static void on_late(struct loop_timer *t)
+static void on_deadline(struct loop_timer *t)
 {
-    start_finish(container_of(t, struct launcher_start, late), 0);
+    start_finish(container_of(t, struct launcher_start, deadline), 0);
 }
 
 void launcher_start_watch(struct launcher *l, struct launcher_box *b,
@@ -104,7 +104,7 @@ void launcher_start_watch(struct launcher *l, struct launcher_box *b,
     }
     /* What this turn took so far is not the child's: it may have been the machine's layers. */
     uint64_t spent_ns = clock_mono_ns(&clock_system) - loop_now_ns(l->loop);
-    loop_timer_start(l->loop, &st->late, BOX_WAIT_MS + spent_ns / NS_PER_MS, on_late);
+    loop_timer_start(l->loop, &st->deadline, BOX_WAIT_MS + spent_ns / NS_PER_MS, on_deadline);
 }
 
 void launcher_start_settle(struct launcher_box *b)

@@ -32,7 +32,7 @@ bool reuse_put_slot(struct box_host *h, struct box *b)
 
     reuse_part_init(&p, b->slot);
     box_group_name(b->slot, group);
-    if (!h->reuse || b->worn || b->userns < 0 ||
+    if (!h->reuse || b->single_use || b->userns < 0 ||
         !cg_is_bare(&h->cg, group, CHARGED_BYTES, &p.cpu_ns))
         return false;
     p.limits = b->limits;
