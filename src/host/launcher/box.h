@@ -115,9 +115,9 @@ fallible box_begin(struct box_host *h, struct box_spare *e, const struct box_spe
                    struct box *ret_box);
 fallible box_end(struct box_host *h, struct box_spare *e, unsigned flags, int wait_ms,
                  struct box *b);
-/* Binds a warm sandbox, in which pid 1 runs and nothing else: limits, host name and mounts of spec
- * as far as they differ from `was`, what it was started with. On failure it is half bound: kill it.
- */
+/* Binds a warm sandbox, in which only pid 1 and its server run. Limits, host name and mounts become
+ * those of spec, as far as they differ from `was`, with which it was started. On failure it is half
+ * bound: kill it. */
 fallible box_claim(struct box_host *h, struct box *b, const struct box_spec *spec,
                    const struct native_request *was);
 fallible box_kill(const struct box_host *h, const struct box *b);

@@ -37,7 +37,7 @@ static fallible make_dir(int parent, const char *name, int *ret_dir)
     return NULL;
 }
 
-/* Others may at most pass through, which a server needs that is not root (0711): an upper layer can
+/* Others may at most pass through (0711), which a server needs that is not root. An upper layer can
  * hold real set-uid files, and every directory of the launcher's in it is 0700. */
 static fallible open_state(const char *path, int *ret_dir)
 {

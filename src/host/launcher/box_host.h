@@ -47,9 +47,9 @@ fallible box_host_open(struct box_host *h, const char *state, struct rng *rng);
  * not be there; NULL: none. */
 void box_host_look(struct box_host *h, const char *state);
 void box_host_close(struct box_host *h);
-/* For a program that makes many sandboxes: they are spread over the disk (a "top directory") on
- * ext4 without a journal, where a new inode passes by all that were freed in its group within the
- * last minute. With a journal they stay together, for each group of inodes must be read once. */
+/* For a program that makes many sandboxes: on ext4 without a journal they are spread over the disk
+ * (a "top directory"). There a new inode passes by all that were freed in its group within the last
+ * minute. With a journal they stay together, for each group of inodes must be read once. */
 void box_host_spread(const struct box_host *h);
 /* The same; namespaces of mounts start empty, and names are in memory. */
 fallible box_host_many(struct box_host *h);

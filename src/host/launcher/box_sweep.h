@@ -19,11 +19,10 @@ fallible box_note_writable(const struct box_host *h, const char *id, unsigned i,
  * all its children are gone. gone: state/gone is emptied too, for a program that has no deleter. */
 fallible box_sweep(struct box_host *h, bool gone);
 
-/* What a launcher that was killed left, for the one that holds the lock of launchers now.
- * box_adopt(): a sandbox by its name; *ret_alive says whether its process lives, is the one of the
- * record, and is in its control group: only then are slot, pid and pidfd set. ERR_NOT_FOUND for
- * what no launcher made. box_clear_claims(): ends and forgets what holds a slot and is not in use.
- */
+/* What a launcher that was killed left, for the next one, which holds the lock of launchers.
+ * box_adopt() finds a sandbox by its name; ERR_NOT_FOUND for what no launcher made. *ret_alive: its
+ * process lives, is the one of the record, and is in its control group; only then are slot, pid and
+ * pidfd set. */
 fallible box_adopt(struct box_host *h, const char *id, struct box *ret_box,
                    struct record *ret_record, bool *ret_alive);
 fallible box_clear_claims(struct box_host *h, bool (*in_use)(void *arg, unsigned slot), void *arg);

@@ -208,9 +208,9 @@ struct native_limits cg_part(const struct cg *cg, const struct native_limits *li
 /* --- joining
  * -------------------------------------------------------------------------------------- */
 
-/* By "tasks", not "cgroup.procs": both move all of a process with one thread, but moving a whole
- * process by the latter stops every fork and exec of the machine, and waits for an RCU grace period
- * to do so: ten milliseconds where there is work. */
+/* By "tasks", not "cgroup.procs"; both move all of a process with one thread. To move a whole
+ * process the kernel stops every fork and exec of the machine for an RCU grace period: ten
+ * milliseconds on a busy one. */
 fallible cg_join_v1(const struct cg *cg, const char *name)
 {
     for (unsigned c = 0; c < CG_COUNT; c++) {
@@ -237,8 +237,8 @@ static fallible read_at(int dir, const char *file, struct buf *into)
 
 #define LOOK_AGAIN_US 100
 
-/* A change of cgroup.events raises POLLPRI; but of two within 10 ms the kernel tells the second
- * only when these are over, so until then we also look, half as often each time. */
+/* A change of cgroup.events raises POLLPRI. Of two within 10 ms the kernel tells the second only
+ * after these, so until then the file is looked at too, half as often each time. */
 static fallible wait_event(int events, const char *name, uint64_t left_ns, unsigned looks)
 {
     struct pollfd p = {.fd = events, .events = POLLPRI};

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cg.h — control groups of sandboxes: cgroup v2, v1, and the hybrid of both.
  *
- * Limits go to whichever hierarchy holds the controller; freezing and killing go to v2 where it is
- * mounted, else to v1's freezer. A sandbox has one group per hierarchy, croft/NAME, and none below
- * it: each group that counts memory costs 16 bytes for every file system mounted on the machine,
- * so the price of two in every sandbox grows with the square of the crowd. Everything here is a
- * plain file write, so it is tested on plain directories. */
+ * Limits go to the hierarchy that holds the controller; freezing and killing go to v2 where it is
+ * mounted, else to v1's freezer. Everything here is a plain file write, so it is tested on plain
+ * directories.
+ *
+ * A sandbox has one group per hierarchy, croft/NAME, and none below it. Each group that counts
+ * memory costs 16 bytes for every file system mounted on the machine, so a second group would cost
+ * with the square of the number of sandboxes. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* changes.c — what a sandbox changed, listed and taken over, for a server that can see
- * neither its layers nor the directories it worked on.
+/* changes.c — what a sandbox changed, listed and applied for a server that can see neither its
+ * layers nor the directories it worked on.
  *
- * A child does it while the sandbox stands still. It opens the layers and what is below them first,
- * then goes behind a fence from where it can read these, write the directories the policy lets it,
- * and nothing else; only there does it read what a guest left and what is asked for. Its answer is
- * a memory file, passed on unread. */
+ * A child does it while the sandbox stands still. It opens the layers and what is below them, and
+ * then goes behind a fence: it can read these and write the directories that the policy lets it.
+ * Only there does it read what a guest left and what was asked for. Its answer is a memory file,
+ * passed on unread. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

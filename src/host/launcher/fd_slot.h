@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* fd_slot.h — a clone by a process with thousands of descriptors that copies only a few of them.
  *
- * The child shares our table and leaves it first of all, with what is below the slot and with the
- * slot, where its own descriptor is put before. A copy of all would cost each sandbox time to make,
- * to close, and a table of that size for life. */
+ * The child shares the table and leaves it first of all. It takes along what is below the slot, and
+ * the slot, where its own descriptor was put before. A copy of all would cost each sandbox time to
+ * make and to close, and a table of that size for life. */
 #pragma once
 
 #include <stdint.h>
@@ -27,6 +27,6 @@ fallible fd_slot_put(struct fd_slot *s, int fd);
 void fd_slot_given(struct fd_slot *s, int pidfd);
 /* In the child: gives its descriptor, -1 when it could not leave and must end. */
 int fd_slot_leave(const struct fd_slot *s);
-/* Waits until the child has left, or is dead, and takes its descriptor off the slot: before
- * anybody waits for the other end of it, and before its pidfd is closed. */
+/* Waits until the child has left, or is dead, and takes its descriptor off the slot. Call it before
+ * a wait for that descriptor's other end, and before the child's pidfd is closed. */
 void fd_slot_clear(struct fd_slot *s);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* ids.h — the private range of 64 Ki user ids each sandbox has, and its user namespace.
+/* ids.h — the private range of 64 Ki user ids of each sandbox (its slot), and its user namespace.
  *
- * A range is claimed by a symlink named after it, which holds the sandbox's id: one system call,
- * exclusive between every croft on the machine, and readable both ways after a crash. Layers are
- * idmapped, so these ids never reach a disk. */
+ * A range is claimed by a symlink that is named after it and holds the sandbox's id: one system
+ * call, exclusive between every croft on the machine, and readable both ways after a crash. Layers
+ * are idmapped, so these ids never reach a disk. */
 #pragma once
 
 #include <stdint.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* image.c — images of the store, those included that came after the fork.
  *
- * The server cannot see the store: it asks for a name and reads the record it is given, starts by
- * id, and hands in archives, which a child of ours unpacks by workers as 'croft image import' does.
- * What has a record is whole, so that an id is all there is to check. */
+ * The server cannot see the store. It asks for a name and reads the record it is given, starts by
+ * id, and hands in archives. A child unpacks these by workers, as 'croft image import' does. What
+ * has a record is whole, so only the id is checked. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -220,7 +220,7 @@ static void on_request(struct loop_io *io)
 /* --- the next server
  * ------------------------------------------------------------------------------ */
 
-/* A server that died is not in the way of the next, even if we have not come to its end: what it
+/* A server that died does not keep the next one out, even if its end was not heard of yet. What it
  * asked last is done first. */
 static void finish_dead_server(struct launcher *l)
 {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* launcher.h — the one privileged process, which makes sandboxes for a server it does not trust.
  *
- * Forked first, before anything a stranger wrote is read; single-threaded, in a session and a mount
- * namespace of its own. What it may do was decided by its policy before the fork: a server names
- * roots and images by index, asks for limits below the ceilings, and gets nothing else whatever it
- * sends. */
+ * It is forked first, before any input is read; single-threaded, in a session and a mount namespace
+ * of its own. Its policy is fixed before the fork. A server names roots and images by index, asks
+ * for limits below the ceilings, and gets nothing else whatever it sends. */
 #pragma once
 
 #include <stdbool.h>
@@ -36,7 +35,7 @@ struct launcher_policy {
     struct native_limits otherwise, ceiling; /* otherwise: for what is not asked for; 0: no bound */
     unsigned most;                           /* sandboxes at once */
     unsigned spares;                         /* kept ready */
-    /* When the server goes: false, the launcher ends its sandboxes and itself; true, it waits for
+    /* When the server goes: false, the launcher ends its sandboxes and itself. True, it waits for
      * the next server as long as a sandbox lives, and files stay until they are removed. */
     bool persist;
     /* Where sandboxes listen ("ID.s", "ID.c") and, with persist, the launcher ("launcher"):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* mounts.h — the mounts a sandbox is made of, each built detached: nothing is ever attached to the
- * host's tree, so nothing can be left there. */
+/* mounts.h — the mounts a sandbox is made of, each built detached. None is ever attached to the
+ * host's tree, so none can be left there. */
 #pragma once
 
 #include <stdbool.h>
@@ -51,6 +51,6 @@ fallible mounts_user_dev(int dev, int root);
 /* A new file system of a kind, with options "key=value" or "key" in a NULL-ended list. */
 fallible mounts_new(const char *type, const char *const *options, unsigned attr, int *ret_mount);
 
-/* Attaches the mount at path in root, a directory or a file that is made when missing; links on the
- * way are refused, so that an image cannot send a mount elsewhere. */
+/* Attaches the mount at path in root, a directory or a file that is made when missing. Links on the
+ * way are refused: an image cannot send a mount elsewhere. */
 fallible mounts_attach(int mount, int root, const char *path, bool file);

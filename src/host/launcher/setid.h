@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* setid.h — what a sandbox of root's left in a directory of the host's, mounted writable, that
- * would run there as root: set-id bits and file capabilities. They are taken off when it has ended.
- */
+/* setid.h — set-id bits and file capabilities that a sandbox left in a writable directory of the
+ * host's, where they would run as root. They are taken off when it has ended. */
 #pragma once
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* strip.c — set-id files that a sandbox left in directories it had writable: setid.h, by a
- * child for each directory, which can reach that one and nothing else. */
+/* strip.c — takes set-id files out of directories that a sandbox had writable (setid.h), by a child
+ * for each directory, which can reach that one and nothing else. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

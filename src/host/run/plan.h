@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plan.h — what 'croft run' is to start: everything looked up and opened, nothing begun but the
+/* plan.h — what 'croft run' is to start: everything looked up and opened. Nothing is begun but the
  * sandbox's directory, if something must be noted in it first. */
 #pragma once
 

@@ -148,9 +148,9 @@ static fallible run_tidy(struct box_host *h, const struct run_spec *s, const str
     return box_sweep(h, true);
 }
 
-/* A child removes the sandbox, so that croft run ends at once. It holds no descriptor of the
- * caller's. It is forked while the command runs, starts at a byte from croft run, and shares the
- * lock on the state: a sweep that wants all gone waits for it. */
+/* A child removes the sandbox, so that croft run ends at once. It is forked while the command runs,
+ * holds no descriptor of the caller's, and starts at a byte from croft run. It shares the lock on
+ * the state: a sweep that wants all gone waits for it. */
 struct deleter {
     pid_t pid; /* -1: none */
     int word;

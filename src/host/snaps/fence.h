@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* fence.h — for a child that copies, flattens or sweeps layers, which a guest wrote: it can reach
- * the store of layers and one sandbox's directory from then on, and nothing else of the machine. */
+/* fence.h — for a child that copies, flattens or sweeps layers, which a guest wrote. From then on
+ * it can reach the store of layers and one sandbox's directory, and nothing else of the machine. */
 #pragma once
 
 #include "base/err.h"

@@ -8,8 +8,8 @@
 
 #include "base/err.h"
 
-/* Fills the empty directory with what the layers, topmost first, say together: whiteouts and opaque
- * directories included, so that it stands in for them over any lower directory. link: files are
- * shared with the layers, which then must never change; otherwise their bytes are copied, and
+/* Fills the empty directory with what the layers, topmost first, say together. It stands in for
+ * them over any lower directory, so it has their whiteouts and opaque directories. link: files are
+ * shared with the layers, which then must never change. Otherwise their bytes are copied, and
  * *copied_bytes, unless it is NULL, grows by them. */
 fallible merge_layers(const int *layers, size_t count, bool link, int into, uint64_t *copied_bytes);

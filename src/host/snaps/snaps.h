@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* snaps.h — snapshots of a sandbox's copy of a directory, and what forks start from.
  *
- * A snapshot is a list of frozen layers over the directory: the upper layer of a sandbox that has
- * stopped is renamed and never written again, and the sandbox goes on with an empty one above it.
- * That costs the same for any size. Of a sandbox that runs, and is paused meanwhile, its upper
- * layer is copied: only what it changed. Layers are shared by all that stand on them;
- * state/snap/layers has them, state/snap/NAME.json says which a snapshot is. */
+ * A snapshot is a list of frozen layers over the directory. The upper layer of a stopped sandbox is
+ * renamed and never written again; the sandbox goes on with an empty one above it. That costs the
+ * same for any size. A sandbox that runs is paused, and its upper layer, only what it changed, is
+ * copied.
+ *
+ * Layers are shared by all that stand on them: state/snap/layers has them, state/snap/NAME.json
+ * says which a snapshot is. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* worker.h — a short-lived process that reads what strangers wrote, so that we do not.
+/* worker.h — a short-lived process that reads what strangers wrote, so that the caller does not.
  *
- * It has a user namespace and a network of its own, one directory as its root, the descriptors it
- * was given, the capabilities to own files there, and some fifty system calls. It answers through a
- * pipe; what it says is input too. Blocks until it ends: not for a loop's thread. */
+ * It has a user namespace and a network of its own, one directory as its root, and the descriptors
+ * it was given. It keeps the capabilities to own files there and some fifty system calls. It
+ * answers through a pipe; what it says is input too. Blocks until it ends: not for a loop's thread.
+ */
 #pragma once
 
 #include <stddef.h>
@@ -24,9 +25,9 @@ struct worker_job {
 /* Appends the answer, up to the buffer's limit. */
 fallible worker_run(const struct worker_job *job, struct buf *answer);
 
-/* The same walls around this very process, for good, but for the user namespace: overlay's own
- * attributes can be seen in none but the host's. In its place Landlock, where there is one: of the
- * files below root, which becomes its "/", it may change those below work and read those below
+/* The same walls around this very process, for good, without the user namespace: overlay's own
+ * attributes can be seen in none but the host's. Landlock takes its place, where there is one. Of
+ * the files below root, which becomes its "/", it may change those below work and read those below
  * look. Nothing but fds, these and standard error stays open. */
 struct worker_fence {
     int root, work[3], look; /* -1 is passed over */
