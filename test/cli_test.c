@@ -131,9 +131,9 @@ TEST(cli_config_reads_the_openhands_template)
     run_croft(&r, ARGS("config", "--config", path), NULL);
     CHECK_STR(buf_str(&r.err), "");
     CHECK_INT(r.code, 0);
-    CHECK_HAS(buf_str(&r.out), "sandbox.close_delay = 300  # file:");
+    CHECK_HAS(buf_str(&r.out), "# sandbox.close_delay (file:");
     CHECK_HAS(buf_str(&r.out), "server.listen = \"127.0.0.1:3000\"  # default\n");
-    CHECK_HAS(buf_str(&r.out), "core.jwt_secret = \"***\"  # file:");
+    CHECK_HAS(buf_str(&r.out), "# core.jwt_secret (file:");
     CHECK_HAS(buf_str(&r.out), "# security.enable_security_analyzer (file:");
 }
 
@@ -141,12 +141,12 @@ TEST(cli_config_prints_what_it_reads)
 {
     own_done(ran) a, b;
 
-    run_croft(&a, ARGS("config"), ARGS("SANDBOX_VOLUMES=/x:/y"));
+    run_croft(&a, ARGS("config"), ARGS("SANDBOX_REMOTE_RUNTIME_API_URL=http://x:1"));
     CHECK_INT(a.code, 0);
     run_croft(&b, ARGS("config", "--config", write_file("again.toml", buf_cstr(&a.out))), NULL);
     CHECK_STR(buf_str(&b.err), "");
     CHECK_INT(b.code, 0);
-    CHECK_HAS(buf_str(&b.out), "sandbox.volumes = \"/x:/y\"  # file:");
+    CHECK_HAS(buf_str(&b.out), "sandbox.remote_runtime_api_url = \"http://x:1\"  # file:");
 }
 
 static struct str json_field(const struct json *all, const char *key, const char *name)

@@ -10,6 +10,7 @@
 #include "base/cfg_family.h"
 #include "base/cfg_row.h"
 
+#define ACCEPTED   STR("accepted, not used by croft")
 #define NOTE_DEPTH 3 /* parts of a foreign key that are listed; deeper tables count as one */
 
 struct where {
@@ -175,8 +176,8 @@ fallible cfg_init(struct cfg *c, struct arena *a, const struct cfg_table *tables
 static const struct cfg_family *find_family(const struct cfg *c, struct str section)
 {
     for (size_t i = 0; i < c->family_count; i++)
-        if (str_eq(str_of(c->families[i].section), section))
-            return &c->families[i];
+        if (str_eq(str_of(c->families[i]->section), section))
+            return c->families[i];
     return NULL;
 }
 
@@ -289,8 +290,6 @@ static struct nearest start_search(struct str wanted)
 struct load {
     struct cfg *c;
     const char *source;
-    const struct cfg_foreign *foreign;
-    size_t foreign_count;
 };
 
 static fallible unknown_key(const struct load *l, struct str key)
@@ -306,12 +305,12 @@ static fallible unknown_key(const struct load *l, struct str key)
         cfg_consider(&n, str_n(w.row->key, len));
     }
     for (size_t i = 0; section && i < l->c->family_count; i++)
-        cfg_consider(&n, str_of(l->c->families[i].section));
-    for (size_t i = 0; i < l->foreign_count; i++) {
+        cfg_consider(&n, str_of(l->c->families[i]->section));
+    for (size_t i = 0; i < l->c->foreign_count; i++) {
         if (section)
-            cfg_consider(&n, str_of(l->foreign[i].section));
-        for (const char *const *k = l->foreign[i].keys; k && *k && !section; k++) {
-            struct str full = arena_printf(l->c->arena, "%s.%s", l->foreign[i].section, *k);
+            cfg_consider(&n, str_of(l->c->foreign[i].section));
+        for (const char *const *k = l->c->foreign[i].keys; k && *k && !section; k++) {
+            struct str full = arena_printf(l->c->arena, "%s.%s", l->c->foreign[i].section, *k);
             if (full.p)
                 cfg_consider(&n, full);
         }
@@ -329,16 +328,16 @@ static fallible unknown_key(const struct load *l, struct str key)
 
 static bool is_foreign(const struct load *l, struct str key)
 {
-    for (size_t i = 0; i < l->foreign_count; i++) {
-        struct str section = str_of(l->foreign[i].section);
+    for (size_t i = 0; i < l->c->foreign_count; i++) {
+        struct str section = str_of(l->c->foreign[i].section);
         if (!str_starts(key, section))
             continue;
         struct str rest = str_from(key, section.len);
-        if (!l->foreign[i].keys && (rest.len == 0 || rest.p[0] == '.'))
+        if (!l->c->foreign[i].keys && (rest.len == 0 || rest.p[0] == '.'))
             return true;
-        if (!l->foreign[i].keys || rest.len == 0 || rest.p[0] != '.')
+        if (!l->c->foreign[i].keys || rest.len == 0 || rest.p[0] != '.')
             continue;
-        for (const char *const *k = l->foreign[i].keys; *k; k++)
+        for (const char *const *k = l->c->foreign[i].keys; *k; k++)
             if (str_eq(str_from(rest, 1), str_of(*k)))
                 return true;
     }
@@ -354,8 +353,8 @@ static bool is_section(const struct load *l, struct str key)
         if (row.len > key.len && row.p[key.len] == '.' && str_starts(row, key))
             return true;
     }
-    for (size_t i = 0; i < l->foreign_count; i++)
-        if (str_eq(str_of(l->foreign[i].section), key))
+    for (size_t i = 0; i < l->c->foreign_count; i++)
+        if (str_eq(str_of(l->c->foreign[i].section), key))
             return true;
     return find_family(l->c, key) != NULL;
 }
@@ -369,7 +368,7 @@ static struct str cfg_join(const struct load *l, struct str path, struct str key
 static fallible note_foreign(struct load *l, const struct json *v, struct str key, unsigned parts)
 {
     if (v->type != JSON_OBJECT || parts >= NOTE_DEPTH)
-        return cfg_note(l->c, key, l->source, STR("accepted, not used by croft"));
+        return cfg_note(l->c, key, l->source, ACCEPTED);
     for (const struct json *m = v->first; m; m = m->next) {
         struct str full = cfg_join(l, key, m->key);
         TRY(arena_check(l->c->arena));
@@ -413,11 +412,10 @@ static fallible load_table(struct load *l, const struct json *table, struct str 
     return NULL;
 }
 
-fallible cfg_load_tree(struct cfg *c, const struct json *tree, const char *source,
-                       const struct cfg_foreign *foreign, size_t foreign_count)
+fallible cfg_load_tree(struct cfg *c, const struct json *tree, const char *source)
 {
     struct str kept = arena_copy(c->arena, str_of(source));
-    struct load l = {c, kept.p, foreign, foreign_count};
+    struct load l = {c, kept.p};
 
     TRY(arena_check(c->arena));
     if (tree->type == JSON_NULL)
@@ -482,6 +480,33 @@ static fallible note_near_misses(struct cfg *c, const char *const *envp)
     return arena_check(c->arena);
 }
 
+void cfg_foreign_env(const struct cfg_foreign *f, const char *key, char *out)
+{
+    char full[CFG_NAME_MAX];
+    bool core = strcmp(f->section, "core") == 0;
+
+    snprintf(full, sizeof full, "%s%s%s", core ? "" : f->section, core ? "" : ".", key);
+    put_upper(out, "", full);
+}
+
+static fallible note_foreign_env(struct cfg *c, const char *const *envp)
+{
+    char name[CFG_NAME_MAX];
+
+    for (size_t i = 0; i < c->foreign_count; i++)
+        for (const char *const *k = c->foreign[i].keys; k && *k; k++) {
+            cfg_foreign_env(&c->foreign[i], *k, name);
+            const char *value = cfg_env_get(envp, name);
+            if (!value || !*value)
+                continue;
+            struct str key = arena_printf(c->arena, "%s.%s", c->foreign[i].section, *k);
+            struct str source = arena_printf(c->arena, "env:%s", name);
+            TRY(arena_check(c->arena));
+            TRY(cfg_note(c, key, source.p, ACCEPTED));
+        }
+    return NULL;
+}
+
 fallible cfg_load_env(struct cfg *c, const char *const *envp)
 {
     char name[CFG_NAME_MAX];
@@ -499,6 +524,7 @@ fallible cfg_load_env(struct cfg *c, const char *const *envp)
         if (e)
             TRY(skip_foreign(c, &w, name, source.p, e));
     }
+    TRY(note_foreign_env(c, envp));
     return note_near_misses(c, envp);
 }
 

@@ -82,11 +82,21 @@ struct cfg_row {
 #define CFG_DICT(s, m, key, otherwise, help, ...)                                                  \
     CFG_ROW_(CFG_TYPE_DICT, s, m, key, otherwise, help, __VA_ARGS__)
 
-/* One table of rows with the struct it fills; a program loads several. */
+/* One table of rows with the struct it fills; a program loads several. See cfg_table.h. */
+struct cfg;
 struct cfg_table {
     const struct cfg_row *rows;
     size_t count;
     void *into;
+    size_t size; /* of that struct, where whoever loads it makes it */
+    bool first;  /* printed before what other tables have of the same section */
+    /* What no row can say, when all is read; may put values right. NULL: nothing. */
+    fallible (*check)(const struct cfg *c, void *into);
+};
+
+struct cfg_foreign {
+    const char *section;     /* "llm"; also matches "llm.*" tables */
+    const char *const *keys; /* known upstream keys of a shared section; NULL: every key */
 };
 
 /* Where each value came from, what was accepted without being ours. */
@@ -97,23 +107,21 @@ struct cfg {
     struct json *notes;   /* array of {"key","source","note"}: accepted but not ours, or skipped */
     const char **sources; /* one per row over all tables: "default", "file:croft.toml",
                              "env:CROFT_SERVER_PORT", "flag:--port" */
-    const struct cfg_family
-        *families; /* see cfg_family.h; set after cfg_init, before a tree is loaded */
+    /* Set after cfg_init, before anything is loaded: see cfg_family.h, and the names of settings
+     * that are not ours and are accepted, in files and variables. */
+    const struct cfg_family *const *families;
     size_t family_count;
+    const struct cfg_foreign *foreign;
+    size_t foreign_count;
     struct cfg_named *named;
 };
 
 fallible cfg_init(struct cfg *c, struct arena *a, const struct cfg_table *tables, size_t count);
 
-struct cfg_foreign {
-    const char *section;     /* "llm"; also matches "llm.*" tables */
-    const char *const *keys; /* known upstream keys of a shared section; NULL: every key */
-};
 /* A tree from TOML, YAML or JSON; it must live as long as the arena. source is "file:NAME". Unknown
  * keys: an error that names the nearest; sections and keys listed as foreign: accepted and noted.
  */
-fallible cfg_load_tree(struct cfg *c, const struct json *tree, const char *source,
-                       const struct cfg_foreign *foreign, size_t foreign_count);
+fallible cfg_load_tree(struct cfg *c, const struct json *tree, const char *source);
 /* NULL when envp, which may be NULL too, has no such variable. */
 const char *cfg_env_get(const char *const *envp, const char *name);
 /* envp as for execve; values in Python literal syntax for lists and dicts, JSON too; our own lists
@@ -123,6 +131,8 @@ fallible cfg_load_env(struct cfg *c, const char *const *envp);
  * and *argc shrinks. Stops at "--" (which stays). Unknown flags: an error that names the nearest.
  */
 fallible cfg_load_flags(struct cfg *c, int *argc, char **argv);
+/* The variable of a foreign key, in CFG_NAME_MAX bytes: SECTION_KEY, or KEY for [core]. */
+void cfg_foreign_env(const struct cfg_foreign *f, const char *key, char *out);
 /* The source of a key's value, NULL when no row has it. */
 const char *cfg_source(const struct cfg *c, const char *key);
 

@@ -5,12 +5,14 @@
 
 #include "base/cfg.h"
 
+struct cfg_named;
 struct cfg_family {
     const char *section;        /* "pool" */
     const struct cfg_row *rows; /* their keys are the last part: "image" */
     size_t count;
-    size_t size;   /* of the struct */
-    unsigned most; /* names there may be */
+    size_t size;                                                       /* of the struct */
+    unsigned most;                                                     /* names there may be */
+    fallible (*check)(const struct cfg *c, const struct cfg_named *n); /* as of a table */
 };
 
 struct cfg_named { /* one of them, in the order they were met */

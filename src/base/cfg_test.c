@@ -51,6 +51,8 @@ static void setup(struct fixture *f)
     arena_init(&f->arena, 4u << 20);
     f->table = (struct cfg_table){sample_rows, ARRAY_LEN(sample_rows), &f->s};
     CHECK_OK(cfg_init(&f->c, &f->arena, &f->table, 1));
+    f->c.foreign = foreign;
+    f->c.foreign_count = ARRAY_LEN(foreign);
 }
 
 static void fixture_done(struct fixture *f)
@@ -63,7 +65,7 @@ static fallible load_toml(struct fixture *f, const char *text)
     struct json *tree;
 
     TRY(toml_parse(&f->arena, str_of(text), &tree));
-    return cfg_load_tree(&f->c, tree, "file:croft.toml", foreign, ARRAY_LEN(foreign));
+    return cfg_load_tree(&f->c, tree, "file:croft.toml");
 }
 
 static fallible load_env(struct fixture *f, const char *one)
@@ -247,6 +249,19 @@ TEST(cfg_foreign_variables_follow_the_rules_of_openhands)
     CHECK_HAS(json_get_str(f.c.notes->first, "note", STR("")),
               "skipped: sandbox.timeout (env:SANDBOX_"
               "TIMEOUT): 'soon' is not a whole number");
+}
+
+TEST(cfg_variables_of_settings_that_are_not_used_are_listed)
+{
+    static const char *const env[] = {"DISABLE_COLOR=1", "RUNTIME=", "LLM_MODEL=x", NULL};
+    own_done(fixture) f;
+
+    setup(&f);
+    CHECK_OK(cfg_load_env(&f.c, env));
+    CHECK_INT(f.c.notes->count, 1); /* what is empty is not set; [llm] has any name */
+    CHECK_STR(json_get_str(f.c.notes->first, "key", STR("")), "core.disable_color");
+    CHECK_STR(json_get_str(f.c.notes->first, "source", STR("")), "env:DISABLE_COLOR");
+    CHECK_STR(json_get_str(f.c.notes->first, "note", STR("")), "accepted, not used by croft");
 }
 
 TEST(cfg_a_variable_close_to_one_of_ours_is_noted)

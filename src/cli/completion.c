@@ -21,11 +21,14 @@ static void put_flags_of(struct buf *out, const struct cfg_table *t, const char 
 static void put_flags(struct buf *out, const struct cli_command *c, const char *before,
                       const char *after)
 {
-    struct cfg_table settings = settings_table(NULL);
+    own_done(arena) a;
 
+    arena_init(&a, 1u << 20);
     put_flags_of(out, &c->options, before, after);
-    if (c->takes_settings)
+    if (c->takes_settings) {
+        struct cfg_table settings = settings_rows(&a);
         put_flags_of(out, &settings, before, after);
+    }
     buf_addf(out, "%shelp%s", before, after);
 }
 

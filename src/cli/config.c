@@ -22,18 +22,18 @@ static struct str config_field(const struct json *note, const char *key)
     return json_get_str(note, key, STR(""));
 }
 
-static void put_json(const struct settings_loaded *l, struct buf *out)
+static void put_json(const struct settings *s, struct buf *out)
 {
     own_done(buf) values;
     struct jw w;
 
     buf_init(&values, 4u << 20);
-    cfg_put_values(&l->cfg, &values, true);
+    cfg_put_values(&s->cfg, &values, true);
     jw_init(&w, out, JW_SPACED);
     JW_OBJECT(&w, NULL) {
-        jw_value(&w, "files", l->files);
+        jw_value(&w, "files", s->files);
         jw_raw(&w, "settings", buf_str(&values));
-        jw_value(&w, "notes", l->cfg.notes);
+        jw_value(&w, "notes", s->cfg.notes);
     }
     buf_add_char(out, '\n');
 }
@@ -45,39 +45,38 @@ static void put_notes(const struct json *notes, struct buf *out)
                  STR_ARG(config_field(n, "source")), STR_ARG(config_field(n, "note")));
 }
 
-static void put_text(const struct settings_loaded *l, struct buf *out)
+static void put_text(const struct settings *s, struct buf *out)
 {
-    for (const struct json *f = l->files->first; f; f = f->next)
+    for (const struct json *f = s->files->first; f; f = f->next)
         buf_addf(out, "# read " STR_FMT "\n", STR_ARG(f->s));
-    cfg_put_values(&l->cfg, out, false);
-    if (l->cfg.notes->count)
+    cfg_put_values(&s->cfg, out, false);
+    if (s->cfg.notes->count)
         buf_add_cstr(out, "\n");
-    put_notes(l->cfg.notes, out);
+    put_notes(s->cfg.notes, out);
 }
 
 static int config_run(struct cli *cli, int argc, char **argv)
 {
-    own_done(settings_loaded) l = {0};
+    own_done(settings) s = {0};
     own_done(buf) out;
-    struct settings s;
     struct config_options o;
     struct cfg_table options = {rows, ARRAY_LEN(rows), &o};
 
     buf_init(&out, 16u << 20);
-    struct err *e = settings_begin(&l, &s, &options, &argc, argv);
+    struct err *e = settings_begin(&s, &options, &argc, argv);
     if (!e)
         e = cli_no_more(argc, argv);
     if (e)
         return cli_misuse(cli, e);
-    e = settings_load(&l, o.config, cli->envp);
+    e = settings_load(&s, o.config, cli->envp);
     if (e)
         return cli_fail(cli, e);
     if (o.check)
         return CLI_OK;
     if (o.json)
-        put_json(&l, &out);
+        put_json(&s, &out);
     else
-        put_text(&l, &out);
+        put_text(&s, &out);
     return cli_put(cli, &out);
 }
 

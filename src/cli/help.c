@@ -53,7 +53,9 @@ void cli_put_help(const struct cli_command *c, struct buf *out)
         cfg_put_help(&c->options, out);
     }
     if (c->takes_settings) {
-        struct cfg_table t = settings_table(NULL);
+        own_done(arena) a;
+        arena_init(&a, 1u << 20);
+        struct cfg_table t = settings_rows(&a);
         buf_add_cstr(out, "\nsettings ('croft config' lists those without a flag):\n");
         cfg_put_help(&t, out);
     }

@@ -38,10 +38,37 @@ static void put_command(struct buf *out, const struct cli_command *c)
     cfg_put_man(&c->options, out);
 }
 
+/* Names that are accepted and not used, so that a file of OpenHands' can be read as it is. */
+static void put_foreign(struct buf *out)
+{
+    buf_add_cstr(out, ".PP\nOf OpenHands' own settings these are accepted, in files and variables, "
+                      "and not used:\n");
+    for (size_t i = 0; i < settings_foreign_count; i++) {
+        const struct cfg_foreign *f = &settings_foreign[i];
+        if (!f->keys)
+            buf_addf(out, "[%s]%s\n", f->section, i + 1 < settings_foreign_count ? "," : ".");
+        for (const char *const *k = f->keys; k && *k; k++)
+            buf_addf(out, "%s.%s,\n", f->section, *k);
+    }
+}
+
+static void put_settings(struct buf *out)
+{
+    own_done(arena) a;
+    size_t count;
+
+    arena_init(&a, 1u << 20);
+    const struct cfg_table settings = settings_rows(&a);
+    const struct cfg_family *const *families = settings_families(&a, &count);
+    cfg_put_man(&settings, out);
+    for (size_t i = 0; i < count; i++)
+        cfg_put_family_man(families[i], out);
+    put_foreign(out);
+}
+
 static void put_page(struct buf *out)
 {
     const struct cli_command *c;
-    struct cfg_table settings = settings_table(NULL);
 
     buf_add_cstr(out, ".\\\" Made by 'croft man' from the tables in the source; do not edit.\n"
                       ".TH CROFT 1 \"\" \"croft " CROFT_VERSION "\" \"User Commands\"\n"
@@ -54,12 +81,9 @@ static void put_page(struct buf *out)
                  ".SH SETTINGS\nEach line gives the key in a file, the flag if there is one, "
                  "and the variable.\nA dot separates section and name: \\fBserver.listen\\fR is "
                  "\\fBlisten\\fR in the section \\fB[server]\\fR.\n");
-    cfg_put_man(&settings, out);
-    for (size_t i = 0; i < settings_family_count; i++)
-        cfg_put_family_man(&settings_families[i], out);
+    put_settings(out);
     buf_add_cstr(
         out,
-        ".TP\n\\fISANDBOX_ENV_X\\fR\nSets the variable X in every sandbox.\n"
         ".SH FILES\n.TP\n.I /etc/croft/croft.toml\nSettings of the machine.\n"
         ".TP\n.I $XDG_CONFIG_HOME/croft/croft.toml\nSettings of the user; ~/.config without XDG.\n"
         ".SH ENVIRONMENT\n"

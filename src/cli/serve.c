@@ -9,12 +9,26 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "host/config/settings.h"
+#include "host/server/backing.h"
 #include "host/server/server.h"
 #include "sandbox/backend.h"
 
 #define KEY_BYTES 4096
 
 extern const char croft_guest_start[], croft_guest_end[];
+
+struct log_settings {
+    struct str level, format;
+};
+
+static const struct cfg_row log_rows[] = {
+    CFG_STR(log_settings, level, "log.level", "info", "How much to report.", .flag = "log-level",
+            .choices = "debug|info|warn|error|off"),
+    CFG_STR(log_settings, format, "log.format", "auto",
+            "Form of the log: auto is text on a terminal and JSON lines otherwise.",
+            .flag = "log-format", .choices = "auto|text|json"),
+};
+CFG_TABLE(log) = {log_rows, ARRAY_LEN(log_rows), .size = sizeof(struct log_settings)};
 
 struct serve_options {
     struct str config, state, api_key_file, remote_url, remote_key_file;
@@ -46,13 +60,13 @@ static fallible read_key(const char *flag, struct str path, struct arena *a, str
                         : err_new(ERR_INVALID, "%s '" STR_FMT "' is empty", flag, STR_ARG(path));
 }
 
-/* The first that is there: the file, CROFT_API_KEY, the setting. */
-static fallible find_key(const struct serve_options *o, const struct settings *s, struct arena *a,
-                         const char *const *envp, struct str *ret_key)
+/* The first that is there: the file, CROFT_API_KEY; else the setting counts. */
+static fallible find_key(const struct serve_options *o, struct arena *a, const char *const *envp,
+                         struct str *ret_key)
 {
     const char *named = cfg_env_get(envp, "CROFT_API_KEY");
 
-    *ret_key = s->api_key;
+    *ret_key = (struct str){0};
     if (named && !*named)
         return err_new(ERR_INVALID, "CROFT_API_KEY is empty: give it a key, or unset it to serve "
                                     "this machine alone without one");
@@ -66,10 +80,10 @@ static fallible find_key(const struct serve_options *o, const struct settings *s
 static fallible find_backend(struct cli *cli, const struct serve_options *o,
                              const struct settings *s, struct arena *a, struct server_config *c)
 {
-    const struct sbx_backend *b = sbx_backend_find(s->backend);
-    struct str url = o->remote_url.p ? o->remote_url : s->sandbox.remote_runtime_api_url;
-    struct str key = s->sandbox.api_key;
-    bool remote = str_eq(s->backend, STR("remote"));
+    const struct sbx_backend *b = sbx_backend_find(backing_name(s));
+    struct str url = o->remote_url.p ? o->remote_url : backing_remote_url(s);
+    struct str key = backing_remote_key(s);
+    bool remote = str_eq(backing_name(s), STR("remote"));
 
     if (b && b->warning)
         fd_print(cli->err, "croft serve: backend '%s': %s\n", b->name, b->warning);
@@ -108,7 +122,6 @@ struct reading {
     struct cli *cli;
     char *argv[ARGS_MAX + 1];
     int argc;
-    struct settings_loaded loaded;
     struct settings settings;
     struct serve_options options;
     struct reading *next; /* the newest is the first's next */
@@ -123,10 +136,10 @@ static fallible read_all(struct reading *r, bool *ret_usage)
 
     memcpy(argv, r->argv, sizeof argv);
     *ret_usage = true;
-    TRY(settings_begin(&r->loaded, &r->settings, &options, &argc, argv));
+    TRY(settings_begin(&r->settings, &options, &argc, argv));
     TRY(cli_no_more(argc, argv));
     *ret_usage = false;
-    return settings_load(&r->loaded, r->options.config, r->cli->envp);
+    return settings_load(&r->settings, r->options.config, r->cli->envp);
 }
 
 static fallible serve_reload_settings(void *arg, const struct settings **ret_settings)
@@ -139,7 +152,7 @@ static fallible serve_reload_settings(void *arg, const struct settings **ret_set
     memcpy(r->argv, first->argv, sizeof r->argv);
     struct err *e = read_all(r, &usage);
     if (e) {
-        settings_loaded_done(&r->loaded);
+        settings_done(&r->settings);
         free(r);
         return e;
     }
@@ -153,7 +166,7 @@ static void free_readings(struct reading *r)
 {
     for (struct reading *next; r; r = next) {
         next = r->next;
-        settings_loaded_done(&r->loaded);
+        settings_done(&r->settings);
         free(r);
     }
 }
@@ -162,7 +175,8 @@ static fallible serve_begin(struct cli *cli, struct reading *r)
 {
     const struct serve_options *o = &r->options;
     const struct settings *s = &r->settings;
-    struct arena *a = &r->loaded.arena;
+    struct arena *a = &r->settings.arena;
+    const struct log_settings *log = settings_of(s, CFG_TABLE_OF(log));
     enum log_level level = LOG_INFO;
     enum log_format format = LOG_AUTO;
     struct str state;
@@ -172,11 +186,11 @@ static fallible serve_begin(struct cli *cli, struct reading *r)
                               .reload = serve_reload_settings,
                               .arg = r};
 
-    log_level_parse(s->log_level, &level);
-    if (!str_eq(s->log_format, STR("auto")))
-        format = str_eq(s->log_format, STR("text")) ? LOG_TEXT : LOG_JSON;
+    log_level_parse(log->level, &level);
+    if (!str_eq(log->format, STR("auto")))
+        format = str_eq(log->format, STR("text")) ? LOG_TEXT : LOG_JSON;
     log_setup(cli->err, level, format);
-    TRY(find_key(o, s, a, cli->envp, &c.api_key));
+    TRY(find_key(o, a, cli->envp, &c.api_key));
     TRY(find_backend(cli, o, s, a, &c));
     TRY(find_state(o, s, a, cli->envp, &state));
     while (state.len > 1 && state.p[state.len - 1] == '/')

@@ -14,18 +14,17 @@
 fallible cli_state_path(struct cli *cli, struct arena *a, struct str *ret_path)
 {
     struct settings s;
-    struct settings_loaded l;
     struct str path = {0};
     int none = 0;
-    struct err *e = settings_begin(&l, &s, NULL, &none, NULL);
+    struct err *e = settings_begin(&s, NULL, &none, NULL);
 
     if (!e)
-        e = settings_load(&l, (struct str){0}, cli->envp);
+        e = settings_load(&s, (struct str){0}, cli->envp);
     if (!e)
         e = settings_state_dir(&s, a, cli->envp, geteuid() == 0, &path);
     if (!e)
         path = arena_copy(a, path); /* the settings' own memory goes */
-    settings_loaded_done(&l);
+    settings_done(&s);
     if (e)
         return e;
     TRY(arena_check(a));

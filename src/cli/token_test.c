@@ -97,7 +97,7 @@ static _Noreturn void serve(const char *state, int ready)
     snprintf(path, sizeof path, "%s/croft.db", state);
     CHECK_OK(store_open(s.loop, path, &s.store));
     CHECK_OK(keys_open(s.store, &s.keys));
-    router_add(router, keys_routes, keys_route_count, s.keys);
+    router_add(router, keys_routes, KEYS_ROUTES, s.keys);
     struct http_server_config c = {.router = router};
     CHECK_OK(http_server_new(net, &c, &server));
     snprintf(path, sizeof path, "unix:%s/server/api.sock", state);

@@ -182,7 +182,7 @@ static void flight_landed(struct event_log *log, struct list *told)
     f->chain = b->chain;
     f->end += b->bytes.len;
     log->commits++;
-    if (log->options.on_commit)
+    if (log->options.on_commit && !log->closing)
         log->options.on_commit(log->options.arg, b->count, log->flight_sync_ns);
     if (log->flight_indexed) {
         f->indexed = f->chain.seq;

@@ -23,7 +23,8 @@ struct event_options {
     bool check_all;     /* walk the whole chain when opening, not only the tail */
     bool must_exist;    /* ERR_NOT_FOUND rather than a new log */
     struct rng *rng;    /* NULL: the system's */
-    /* After each commit, on the loop: how many records, and how long the disk took. May be NULL. */
+    /* After each commit, on the loop, until the log is freed: how many records, and how long the
+     * disk took. May be NULL. */
     void (*on_commit)(void *arg, uint64_t records, uint64_t sync_ns);
     void *arg;
 };

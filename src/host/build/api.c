@@ -282,9 +282,8 @@ static fallible handle_build(struct http_req *req)
     return NULL;
 }
 
-const struct route build_routes[] = {
+const struct route build_routes[BUILD_ROUTES] = {
     {"GET", "/image_exists", handle_exists, 0, 0},
     {"POST", "/build", handle_build, ROUTE_STREAM, BUILDS_CONTEXT / 3 * 4 + (1u << 20)},
     {"GET", "/build_status", handle_status, 0, 0},
 };
-const size_t build_route_count = ARRAY_LEN(build_routes);

@@ -122,13 +122,13 @@ void build_drop(struct build *b)
 
 static void build_tell(const struct build *b, bool failed, const char *message)
 {
-    const struct builds_config *c = &b->builds->config;
+    const struct builds *all = b->builds;
 
-    if (c->on_news)
-        c->on_news(c->arg, &(struct build_news){.key_name = b->key_name,
-                                                .request = b->request,
-                                                .message = message,
-                                                .failed = failed});
+    if (all->on_news)
+        all->on_news(all->news_arg, &(struct build_news){.key_name = b->key_name,
+                                                         .request = b->request,
+                                                         .message = message,
+                                                         .failed = failed});
 }
 
 static bool is_tagged(const struct list *builds, struct str image)
@@ -309,6 +309,18 @@ fallible builds_open(const struct builds_config *config, struct builds **ret_bui
     TRY(build_rows_recover(all));
     *ret_builds = take(&owned);
     return NULL;
+}
+
+void builds_tell(struct builds *b, void (*on_news)(void *arg, const struct build_news *news),
+                 void *arg)
+{
+    b->on_news = on_news;
+    b->news_arg = arg;
+}
+
+struct str builds_prefix(const struct builds *b)
+{
+    return b->config.registry_prefix;
 }
 
 void builds_reconfigure(struct builds *all, const struct builds_config *config)

@@ -43,8 +43,6 @@ struct builds_config {
     unsigned most;              /* that wait, or whose context is being sent */
     unsigned most_of_key;       /* of these one key's: the others find a place */
     unsigned most_sent;         /* contexts that one key may be sending */
-    void (*on_news)(void *arg, const struct build_news *news); /* may be NULL */
-    void *arg;
 };
 
 /* Is there what builds? A launcher lets nobody nest sandboxes on a machine without. */
@@ -55,6 +53,10 @@ fallible builds_open(const struct builds_config *config, struct builds **ret_bui
 void builds_reconfigure(struct builds *b, const struct builds_config *config);
 void builds_free(struct builds *b); /* those under way are given up; before the driver is closed */
 OWNABLE(builds)
+/* Each news from now on. */
+void builds_tell(struct builds *b, void (*on_news)(void *arg, const struct build_news *news),
+                 void *arg);
+struct str builds_prefix(const struct builds *b); /* of now, see builds_config */
 /* Is an image of this name, or "x" of "x:latest", waiting or worked on? */
 bool builds_under_way(const struct builds *b, struct str image);
 /* Until one has ended, whichever: done once, unless it is dropped before. */
@@ -66,5 +68,9 @@ void builds_wait(struct builds *b, struct builds_waiter *w);
 void builds_wait_drop(struct builds_waiter *w); /* twice is fine */
 
 /* GET /image_exists, POST /build, GET /build_status; owned by builds. */
-extern const struct route build_routes[];
-extern const size_t build_route_count;
+#define BUILD_ROUTES 3
+extern const struct route build_routes[BUILD_ROUTES];
+
+/* The part "build". */
+struct host;
+struct builds *builds_of(const struct host *h);

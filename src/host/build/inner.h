@@ -58,6 +58,8 @@ struct build {
 
 struct builds {
     struct builds_config config;
+    void (*on_news)(void *arg, const struct build_news *news); /* NULL: nobody wants them */
+    void *news_arg;
     char *path;
     int dir;
     int64_t opened_ms;  /* wall clock: rows that are older are of a server before us */

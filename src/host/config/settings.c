@@ -2,56 +2,30 @@
 /* settings.c — the files, the environment and the flags, in order; see settings.h. */
 #include "host/config/settings.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/toml.h"
 #include "host/config/yaml.h"
-#include "net/url.h"
 
 #define SYSTEM_FILE "/etc/croft/croft.toml"
 #define ARENA_LIMIT (64u << 20)
 
-/* Keys of OpenHands' that no part of croft reads. */
-static const char *const core_keys[] = {
-    "cli_multiline_input",
-    "daytona_api_key",
-    "daytona_api_url",
-    "daytona_target",
-    "disable_color",
-    "e2b_api_key",
-    "enable_cli_session",
-    "enable_default_condenser",
-    "file_store_web_hook_batch",
-    "file_store_web_hook_headers",
-    "file_store_web_hook_url",
-    "max_budget_per_task",
-    "modal_api_token_id",
-    "modal_api_token_secret",
-    "replay_trajectory_path",
-    "runloop_api_key",
-    "save_screenshots_in_trajectory",
-    "save_trajectory_path",
-    "search_api_key",
-    NULL,
+ROWS_OF(cfg_tables, struct cfg_table)
+ROWS_OF(cfg_families, struct cfg_family)
+
+struct state_settings {
+    struct str dir; /* unset: by XDG, see settings_state_dir */
 };
-static const char *const sandbox_keys[] = {"box_type", "container_image", "persist_sandbox", NULL};
-static const char *const security_keys[] = {"enable_security_analyzer", NULL};
-static const struct cfg_foreign foreign[] = {
-    {"core", core_keys},
-    {"sandbox", sandbox_keys},
-    {"security", security_keys},
-    {"llm", NULL},
-    {"agent", NULL},
-    {"extended", NULL},
-    {"condenser", NULL},
-    {"mcp", NULL},
-    {"model_routing", NULL},
-    {"cli", NULL},
-    {"eval", NULL},
-    {"evaluation", NULL},
-    {"router_config", NULL},
+
+static const struct cfg_row state_rows[] = {
+    CFG_STR(state_settings, dir, "server.state_dir", NULL,
+            "Where conversations, sandboxes and keys are kept; by XDG when unset."),
 };
+CFG_TABLE(state) = {state_rows, ARRAY_LEN(state_rows), .size = sizeof(struct state_settings),
+                    .first = true};
 
 static const char *dir_from(const char *const *envp, const char *name)
 {
@@ -60,8 +34,7 @@ static const char *dir_from(const char *const *envp, const char *name)
     return dir && *dir ? dir : NULL;
 }
 
-/* --- files --------------------------------------------------------------------------------------
- */
+/* --- files --- */
 
 static fallible settings_parse(struct arena *a, struct str name, struct str text,
                                struct json **ret_tree)
@@ -73,217 +46,225 @@ static fallible settings_parse(struct arena *a, struct str name, struct str text
     return toml_parse(a, text, ret_tree);
 }
 
-fallible settings_load_file(struct settings_loaded *l, const char *path)
+fallible settings_load_file(struct settings *s, const char *path)
 {
     own_done(buf) file;
     struct json *tree;
 
     buf_init(&file, TOML_MAX_SIZE);
     TRY_WRAP(fd_read_file(path, &file), "configuration");
-    struct str text = arena_copy(&l->arena, buf_str(&file)); /* the tree points into it */
-    struct str source = arena_printf(&l->arena, "file:%s", path);
-    json_push(l->files, json_new_str(&l->arena, arena_copy(&l->arena, str_of(path))));
-    TRY(arena_check(&l->arena));
-    TRY_WRAP(settings_parse(&l->arena, str_of(path), text, &tree), "%s", path);
-    return cfg_load_tree(&l->cfg, tree, source.p, foreign, ARRAY_LEN(foreign));
+    struct str text = arena_copy(&s->arena, buf_str(&file)); /* the tree points into it */
+    struct str source = arena_printf(&s->arena, "file:%s", path);
+    json_push(s->files, json_new_str(&s->arena, arena_copy(&s->arena, str_of(path))));
+    TRY(arena_check(&s->arena));
+    TRY_WRAP(settings_parse(&s->arena, str_of(path), text, &tree), "%s", path);
+    return cfg_load_tree(&s->cfg, tree, source.p);
 }
 
 /* A file that need not be there. */
-static fallible load_if_there(struct settings_loaded *l, const char *path)
+static fallible load_if_there(struct settings *s, const char *path)
 {
-    return access(path, F_OK) == 0 ? settings_load_file(l, path) : NULL;
+    return access(path, F_OK) == 0 ? settings_load_file(s, path) : NULL;
 }
 
-static fallible load_user_file(struct settings_loaded *l, const char *const *envp)
+static fallible load_user_file(struct settings *s, const char *const *envp)
 {
     const char *xdg = dir_from(envp, "XDG_CONFIG_HOME"), *home = dir_from(envp, "HOME");
     struct str path;
 
     if (!xdg && !home)
         return NULL;
-    path = xdg ? arena_printf(&l->arena, "%s/croft/croft.toml", xdg)
-               : arena_printf(&l->arena, "%s/.config/croft/croft.toml", home);
-    TRY(arena_check(&l->arena));
-    return load_if_there(l, path.p);
+    path = xdg ? arena_printf(&s->arena, "%s/croft/croft.toml", xdg)
+               : arena_printf(&s->arena, "%s/.config/croft/croft.toml", home);
+    TRY(arena_check(&s->arena));
+    return load_if_there(s, path.p);
 }
 
-/* --- the environment ----------------------------------------------------------------------------
- */
+/* --- the tables of all modules --- */
 
-/* SANDBOX_ENV_<X>=v sets X in every sandbox. */
-static fallible collect_env(struct settings *s, struct arena *a, const char *const *envp)
+/* Sections in the order they are printed; others follow, and those of OpenHands come last. */
+static size_t section_place(const struct cfg_row *row)
 {
-    s->sandbox.env = json_new(a, JSON_OBJECT);
-    for (; envp && *envp; envp++) {
-        struct str value = str_of(*envp), name;
-        if (!str_starts(value, STR("SANDBOX_ENV_")))
-            continue;
-        value = str_from(value, sizeof "SANDBOX_ENV_" - 1);
-        if (!str_cut(&value, '=', &name) || !name.len)
-            continue;
-        json_set(s->sandbox.env, arena_copy(a, name), json_new_str(a, arena_copy(a, value)));
+    static const char *const sections[] = {"log.",     "server.",    "limits.", "idle.",
+                                           "journal.", "telemetry.", "tenant."};
+    size_t i = 0;
+
+    if (row->foreign)
+        return ARRAY_LEN(sections) + 1;
+    while (i < ARRAY_LEN(sections) && !str_starts(str_of(row->key), str_of(sections[i])))
+        i++;
+    return i;
+}
+
+static int compare_slices(const void *left, const void *right)
+{
+    const struct cfg_table *a = left, *b = right;
+    size_t x = section_place(a->rows), y = section_place(b->rows);
+
+    if (x != y)
+        return x < y ? -1 : 1;
+    return a->first != b->first ? b->first - a->first : strcmp(a->rows->key, b->rows->key);
+}
+
+static bool same_section(const struct cfg_row *a, const struct cfg_row *b)
+{
+    size_t n = strcspn(a->key, ".") + 1;
+
+    return strncmp(a->key, b->key, n) == 0;
+}
+
+/* Tables cut where another section begins, and sorted: the linker has no order. NULL: no memory. */
+static struct cfg_table *cut_tables(struct arena *a, void *const *into, size_t *ret_count)
+{
+    size_t rows = 0, count = 0;
+
+    for (size_t t = 0; t < ROWS_LEN(cfg_tables); t++)
+        rows += ROWS_AT(cfg_tables, t)->count;
+    struct cfg_table *slices = arena_alloc(a, (rows + 1) * sizeof *slices); /* one for options */
+    for (size_t t = 0; slices && t < ROWS_LEN(cfg_tables); t++) {
+        const struct cfg_table *from = ROWS_AT(cfg_tables, t);
+        for (size_t i = 0; i < from->count; i++)
+            if (i && same_section(&from->rows[i - 1], &from->rows[i]))
+                slices[count - 1].count++;
+            else
+                slices[count++] = (struct cfg_table){&from->rows[i], 1, into ? into[t] : NULL,
+                                                     .first = from->first};
     }
-    return arena_check(a);
+    if (slices)
+        qsort(slices, count, sizeof *slices, compare_slices);
+    *ret_count = count;
+    return slices;
 }
 
-/* --- pools and mounts ---------------------------------------------------------------------------
- */
-
-static fallible add_pool(struct settings_loaded *l, const struct cfg_named *n)
+struct cfg_table settings_rows(struct arena *a)
 {
-    struct settings *s = l->settings;
-    struct settings_pool *p = n->into;
+    size_t count, at = 0, rows = 0;
+    struct cfg_table *slices = cut_tables(a, NULL, &count);
 
-    p->name = n->name;
-    if (!p->ceiling)
-        p->ceiling = p->target;
-    if (p->ceiling < p->target) {
-        struct str key = arena_printf(&l->arena, "pool." STR_FMT ".ceiling", STR_ARG(n->name));
-        return err_new(ERR_INVALID, STR_FMT " (%s): it is %llu, and the target is %llu",
-                       STR_ARG(key), cfg_source(&l->cfg, key.p), (unsigned long long)p->ceiling,
-                       (unsigned long long)p->target);
+    for (size_t i = 0; slices && i < count; i++)
+        rows += slices[i].count;
+    struct cfg_row *all = arena_alloc(a, (rows + 1) * sizeof *all);
+    for (size_t i = 0; slices && all && i < count; i++) {
+        memcpy(all + at, slices[i].rows, slices[i].count * sizeof *all);
+        at += slices[i].count;
     }
-    s->pools[s->pool_count++] = *p;
-    return NULL;
+    return (struct cfg_table){all, at, NULL};
 }
 
-static unsigned mode_bit(const struct json *word)
+static int compare_families(const void *left, const void *right)
 {
-    static const struct {
-        const char *word;
-        unsigned may;
-    } modes[] = {{"ro", SETTINGS_RO},
-                 {"overlay", SETTINGS_OVERLAY},
-                 {"apply", SETTINGS_APPLY | SETTINGS_OVERLAY},
-                 {"rw", SETTINGS_RW}};
+    const struct cfg_family *const *a = left, *const *b = right;
 
-    for (size_t i = 0; word->type == JSON_STR && i < ARRAY_LEN(modes); i++)
-        if (str_eq(word->s, str_of(modes[i].word)))
-            return modes[i].may;
-    return 0;
+    return strcmp((*a)->section, (*b)->section);
 }
 
-static fallible add_mount(struct settings_loaded *l, const struct cfg_named *n)
+const struct cfg_family *const *settings_families(struct arena *a, size_t *ret_count)
 {
-    struct settings *s = l->settings;
-    struct settings_mount *m = n->into;
+    size_t count = ROWS_LEN(cfg_families);
+    const struct cfg_family **all = arena_alloc(a, (count + 1) * sizeof *all);
 
-    m->name = n->name;
-    while (m->path.len > 1 && m->path.p[m->path.len - 1] == '/')
-        m->path.len--;
-    if (m->path.len < 2 || m->path.len > SETTINGS_MOUNT_PATH || m->path.p[0] != '/' ||
-        str_find(m->path, STR("/../")) >= 0 || str_find(m->path, STR("//")) >= 0 ||
-        str_find(m->path, STR("\n")) >= 0)
-        return err_new(ERR_INVALID,
-                       "mount." STR_FMT ".path: wanted an absolute, plain path of at most %d bytes",
-                       STR_ARG(n->name), SETTINGS_MOUNT_PATH);
-    m->path = str_of(arena_cstr(&l->arena, m->path));
-    for (const struct json *word = m->modes->first; word; word = word->next) {
-        if (!mode_bit(word))
-            return err_new(ERR_INVALID, "mount." STR_FMT ".modes: wanted ro, overlay, apply, rw",
-                           STR_ARG(n->name));
-        m->may |= mode_bit(word);
-    }
-    for (const struct json *key = m->keys->first; key; key = key->next)
-        if (key->type != JSON_STR)
-            return err_new(ERR_INVALID, "mount." STR_FMT ".keys: wanted names of keys",
-                           STR_ARG(n->name));
-    s->mounts[s->mount_count++] = *m;
-    return arena_check(&l->arena);
+    *ret_count = all ? count : 0;
+    for (size_t i = 0; i < *ret_count; i++)
+        all[i] = ROWS_AT(cfg_families, i);
+    if (all)
+        qsort(all, count, sizeof *all, compare_families);
+    return all;
 }
 
-static fallible collect_named(struct settings_loaded *l)
+const void *settings_of(const struct settings *s, const struct cfg_table *table)
 {
-    struct settings *s = l->settings;
+    size_t i = 0;
 
-    s->pools = arena_alloc(&l->arena, SETTINGS_POOLS * sizeof *s->pools);
-    s->mounts = arena_alloc(&l->arena, SETTINGS_MOUNTS * sizeof *s->mounts);
-    TRY(arena_check(&l->arena));
-    for (const struct cfg_named *n = l->cfg.named; n; n = n->next)
-        TRY(strcmp(n->family->section, "mount") == 0 ? add_mount(l, n) : add_pool(l, n));
-    return NULL;
+    while (ROWS_AT(cfg_tables, i) != table)
+        i++;
+    return s->tables[i];
 }
 
-/* --- how clients reach us -----------------------------------------------------------------------
- */
-
-static bool is_domain(struct str s)
+const void *settings_named(const struct settings *s, const struct cfg_family *family,
+                           size_t *ret_count)
 {
-    for (size_t i = 0; i < s.len; i++) {
-        char c = s.p[i], before = i ? s.p[i - 1] : 0;
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || str_is_digit(c);
-        if (!letter && c != '-' && !(c == '.' && before && before != '.'))
-            return false;
-    }
-    return s.len <= SETTINGS_DOMAIN && !str_ends(s, STR(".")) && !str_ends(s, STR("-"));
+    size_t i = 0;
+
+    while (ROWS_AT(cfg_families, i) != family)
+        i++;
+    *ret_count = s->families[i].count;
+    return s->families[i].at;
 }
 
-/* A port in it would be compared with names, and no sandbox be found by them. */
-static fallible check_names(const struct settings_loaded *l)
-{
-    struct settings *s = l->settings;
-    struct url u;
+/* --- all of it --- */
 
-    if (!s->public_url.len) /* a variable that is there and empty */
-        s->public_url = (struct str){0};
-    if (s->domain.len && !is_domain(s->domain))
-        return err_new(ERR_INVALID,
-                       "server.domain (%s): '" STR_FMT "': wanted a name like run.example.com, "
-                       "without scheme and port; urls get the port of server.listen, or scheme and "
-                       "port of server.public_url where that is set",
-                       cfg_source(&l->cfg, "server.domain"), STR_ARG(str_first(s->domain, 300)));
-    if (!s->public_url.p)
-        return NULL;
-    struct err *e = url_parse(s->public_url, &u);
-    if (!e && (str_eq(u.scheme, STR("http")) || str_eq(u.scheme, STR("https"))))
-        return NULL;
-    err_free(e);
-    return err_new(ERR_INVALID,
-                   "server.public_url (%s): wanted an address like https://croft.example.com",
-                   cfg_source(&l->cfg, "server.public_url"));
+static fallible settings_alloc(struct settings *s)
+{
+    s->files = json_new(&s->arena, JSON_ARRAY);
+    s->tables = arena_zalloc(&s->arena, (ROWS_LEN(cfg_tables) + 1) * sizeof *s->tables);
+    s->families = arena_zalloc(&s->arena, (ROWS_LEN(cfg_families) + 1) * sizeof *s->families);
+    TRY(arena_check(&s->arena));
+    for (size_t i = 0; i < ROWS_LEN(cfg_tables); i++)
+        s->tables[i] = arena_zalloc(&s->arena, ROWS_AT(cfg_tables, i)->size);
+    return arena_check(&s->arena);
 }
 
-/* --- all of it ----------------------------------------------------------------------------------
- */
-
-fallible settings_begin(struct settings_loaded *l, struct settings *s,
-                        const struct cfg_table *options, int *argc, char **argv)
+fallible settings_begin(struct settings *s, const struct cfg_table *options, int *argc, char **argv)
 {
-    size_t count = 1;
+    size_t count;
 
-    *l = (struct settings_loaded){.settings = s};
     *s = (struct settings){0};
-    arena_init(&l->arena, ARENA_LIMIT);
-    l->tables[0] = settings_table(s);
+    arena_init(&s->arena, ARENA_LIMIT);
+    TRY(settings_alloc(s));
+    struct cfg_table *slices = cut_tables(&s->arena, s->tables, &count);
+    TRY(arena_check(&s->arena));
     if (options)
-        l->tables[count++] = *options;
-    l->files = json_new(&l->arena, JSON_ARRAY);
-    TRY(arena_check(&l->arena));
-    TRY(cfg_init(&l->cfg, &l->arena, l->tables, count));
-    l->cfg.families = settings_families;
-    l->cfg.family_count = settings_family_count;
-    return cfg_load_flags(&l->cfg, argc,
+        slices[count++] = *options;
+    TRY(cfg_init(&s->cfg, &s->arena, slices, count));
+    s->cfg.families = settings_families(&s->arena, &s->cfg.family_count);
+    s->cfg.foreign = settings_foreign;
+    s->cfg.foreign_count = settings_foreign_count;
+    TRY(arena_check(&s->arena));
+    return cfg_load_flags(&s->cfg, argc,
                           argv); /* first, to learn --config; they win all the same */
 }
 
-fallible settings_load(struct settings_loaded *l, struct str config_file, const char *const *envp)
+static fallible collect_family(struct settings *s, const struct cfg_family *f,
+                               struct cfg_array *all)
 {
-    TRY(load_if_there(l, SYSTEM_FILE));
-    TRY(load_user_file(l, envp));
-    if (config_file.p) {
-        const char *path = arena_cstr(&l->arena, config_file);
-        TRY(arena_check(&l->arena));
-        TRY(settings_load_file(l, path));
+    all->at = arena_zalloc(&s->arena, f->most * f->size);
+    TRY(arena_check(&s->arena));
+    for (const struct cfg_named *n = s->cfg.named; n; n = n->next) {
+        if (n->family != f)
+            continue;
+        if (f->check)
+            TRY(f->check(&s->cfg, n));
+        memcpy((char *)all->at + all->count++ * f->size, n->into, f->size);
     }
-    TRY(cfg_load_env(&l->cfg, envp));
-    TRY(collect_named(l));
-    TRY(check_names(l));
-    return collect_env(l->settings, &l->arena, envp);
+    return NULL;
 }
 
-void settings_loaded_done(struct settings_loaded *l)
+static fallible settings_check(struct settings *s)
 {
-    arena_done(&l->arena);
+    for (size_t i = 0; i < ROWS_LEN(cfg_families); i++)
+        TRY(collect_family(s, ROWS_AT(cfg_families, i), &s->families[i]));
+    for (size_t i = 0; i < ROWS_LEN(cfg_tables); i++)
+        if (ROWS_AT(cfg_tables, i)->check)
+            TRY(ROWS_AT(cfg_tables, i)->check(&s->cfg, s->tables[i]));
+    return arena_check(&s->arena);
+}
+
+fallible settings_load(struct settings *s, struct str config_file, const char *const *envp)
+{
+    TRY(load_if_there(s, SYSTEM_FILE));
+    TRY(load_user_file(s, envp));
+    if (config_file.p) {
+        const char *path = arena_cstr(&s->arena, config_file);
+        TRY(arena_check(&s->arena));
+        TRY(settings_load_file(s, path));
+    }
+    TRY(cfg_load_env(&s->cfg, envp));
+    return settings_check(s);
+}
+
+void settings_done(struct settings *s)
+{
+    arena_done(&s->arena);
 }
 
 /* So that what is below "/" begins with one, too. */
@@ -301,8 +282,10 @@ fallible settings_state_dir(const struct settings *s, struct arena *a, const cha
 {
     const char *xdg = dir_from(envp, "XDG_STATE_HOME"), *home = dir_from(envp, "HOME");
 
-    if (s->state_dir.p)
-        *ret_path = s->state_dir;
+    const struct state_settings *own = settings_of(s, CFG_TABLE_OF(state));
+
+    if (own->dir.p)
+        *ret_path = own->dir;
     else if (root && !xdg)
         *ret_path = STR("/var/lib/croft");
     else if (xdg)

@@ -122,9 +122,8 @@ static fallible on_revoke(struct http_req *req)
     return e;
 }
 
-const struct route keys_routes[] = {
+const struct route keys_routes[KEYS_ROUTES] = {
     {"GET", "/croft/v1/tokens", on_list, 0, 0},
     {"POST", "/croft/v1/tokens", on_create, 0, 64u << 10},
     {"DELETE", "/croft/v1/tokens/{name}", on_revoke, 0, 0},
 };
-const size_t keys_route_count = ARRAY_LEN(keys_routes);

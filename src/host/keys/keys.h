@@ -98,5 +98,9 @@ fallible keys_check(struct keys *k, struct http_req *req, unsigned scope,
                     const struct key **ret_key);
 
 /* GET, POST /croft/v1/tokens; DELETE /croft/v1/tokens/{name}; for KEY_ADMIN. Owned by keys. */
-extern const struct route keys_routes[];
-extern const size_t keys_route_count;
+#define KEYS_ROUTES 3
+extern const struct route keys_routes[KEYS_ROUTES];
+
+/* The part "keys". */
+struct host;
+struct keys *keys_of(const struct host *h);

@@ -305,7 +305,7 @@ static void site_start(struct site *s)
     snprintf(path, sizeof path, "%s/croft.db", test_dir());
     CHECK_OK(store_open(s->web.loop, path, &s->store));
     CHECK_OK(keys_open(s->store, &s->keys));
-    router_add(s->web.router, keys_routes, keys_route_count, s->keys);
+    router_add(s->web.router, keys_routes, KEYS_ROUTES, s->keys);
 }
 
 static void site_finish(struct site *s)

@@ -3,6 +3,7 @@
 #include "host/ops/docs.h"
 
 #include "base/embed.h"
+#include "host/part/part.h"
 #include "net/server.h"
 
 EMBED(openapi, "src/host/ops/openapi.json");
@@ -43,3 +44,5 @@ const struct route docs_routes[DOCS_ROUTES] = {
     {"GET", "/openapi.json", get_openapi, ROUTE_OPEN, 0},
     {"GET", "/docs", get_docs, ROUTE_OPEN, 0},
 };
+
+HOST_PART(docs) = {.name = "docs", .routes = docs_routes, .route_count = DOCS_ROUTES};

@@ -91,11 +91,10 @@ void count_answered(struct call *c, struct str piece)
 /* What never got inside was no action. */
 void count_end(const struct call *c)
 {
-    const struct proxy_config *config = &c->p->config;
+    const struct proxy_watch *watch = &c->p->watch;
 
     if ((c->kind == COUNT_ACTION || c->kind == COUNT_RUN) && c->state >= CALL_HEAD &&
-        config->on_action)
-        config->on_action(config->ctx, c->action ? c->action : "other",
-                          c->whole ? c->result : "lost",
-                          clock_mono_ns(loop_clock(c->p->loop)) - c->asked_ns);
+        watch->on_action)
+        watch->on_action(watch->ctx, c->action ? c->action : "other", c->whole ? c->result : "lost",
+                         clock_mono_ns(loop_clock(c->p->loop)) - c->asked_ns);
 }

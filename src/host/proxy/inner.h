@@ -41,6 +41,7 @@ struct closed_port {
 
 struct proxy {
     struct proxy_config config;
+    struct proxy_watch watch;
     struct net *net;
     struct loop *loop;
     struct http_server *server; /* of all listeners */

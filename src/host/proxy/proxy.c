@@ -457,7 +457,8 @@ static void on_listener_answer(void *ctx, const struct http_req *req, int status
 {
     const struct proxy *p = ctx;
 
-    p->config.on_answer(p->config.ctx, req, status, ns);
+    if (p->watch.on_answer)
+        p->watch.on_answer(p->watch.ctx, req, status, ns);
 }
 
 fallible proxy_new(const struct proxy_config *config, struct proxy **ret_proxy)
@@ -480,7 +481,7 @@ fallible proxy_new(const struct proxy_config *config, struct proxy **ret_proxy)
     struct http_server_config sc = {
         .ctx = p,
         .intercept = listener_intercept,
-        .on_answer = config->on_answer ? on_listener_answer : NULL,
+        .on_answer = on_listener_answer,
         .limits = {.connections = CLIENTS_MAX},
     };
     struct err *e = http_server_new(p->net, &sc, &p->server);
@@ -490,6 +491,11 @@ fallible proxy_new(const struct proxy_config *config, struct proxy **ret_proxy)
     }
     *ret_proxy = p;
     return NULL;
+}
+
+void proxy_watch(struct proxy *p, const struct proxy_watch *watch)
+{
+    p->watch = *watch;
 }
 
 void proxy_free(struct proxy *p)

@@ -90,18 +90,24 @@ struct proxy_stats {             /* since it began, but for relays */
     uint64_t drops[PROXY_DROPS]; /* of them that broke: which side did; or the sandbox went */
 };
 
-struct proxy_config { /* zero: the default */
-    struct dialer *dialer;
-    /* Every answer on listeners of ours, when it is complete, for counting; may be NULL. */
+struct proxy_watch { /* for counting; each may be NULL */
+    /* Every answer on listeners of ours, when it is complete. */
     void (*on_answer)(void *ctx, const struct http_req *req, int status, uint64_t ns);
     /* Every action and command that reached a sandbox; result: ok, error, refused (its server said
-     * 4xx), lost (no whole answer). Both are words of a short list. May be NULL. */
+     * 4xx), lost (no whole answer). Both are words of a short list. */
     void (*on_action)(void *ctx, const char *action, const char *result, uint64_t ns);
+    void *ctx;
+};
+
+#define PROXY_DOMAIN_MAX 253 /* characters a name has at most */
+
+struct proxy_config { /* zero: the default */
+    struct dialer *dialer;
     /* Is it a key of the API's? As a bearer it stays outside. NULL: those that begin as ours do. */
     bool (*is_key)(void *ctx, struct str secret);
     /* Are there several, who share the places to park? Else one may have them all. NULL: yes. */
     bool (*has_tenants)(void *ctx);
-    void *ctx;
+    void *ctx;           /* of these two */
     struct str domain;   /* "runtime.example.com", or "-runtime.example.com"; empty: not by name */
     const char *address; /* of listeners; 127.0.0.1 */
     /* Listeners get ports from this range, in turn; 0: the 12,000 below those of outgoing
@@ -123,6 +129,14 @@ struct proxy_config { /* zero: the default */
 fallible proxy_new(const struct proxy_config *config, struct proxy **ret_proxy);
 void proxy_free(struct proxy *p); /* all targets are removed */
 OWNABLE(proxy)
+/* From now on; one at a time. */
+void proxy_watch(struct proxy *p, const struct proxy_watch *watch);
+
+/* The part "proxy", and server.domain. */
+struct host;
+struct settings;
+struct proxy *proxy_of(const struct host *h);
+struct str proxy_domain(const struct settings *s);
 
 /* Opens its listener. Port 0: any; another: exactly that one, ERR_CONFLICT when it is taken. The
  * owner has zeroed the proxy's part of t. */

@@ -10,6 +10,11 @@
 #define BODY_BYTES (4u << 20)
 #define BATCH_MOST 1000
 
+static const struct runtime_api *api_of(const struct http_req *req)
+{
+    return req->owner;
+}
+
 static fallible api_check(struct http_req *req, unsigned scope, const struct key **ret_key)
 {
     return keys_check(api_of(req)->keys, req, scope, ret_key);
@@ -47,7 +52,7 @@ static fallible handle_start(struct http_req *req)
     struct asking *a = NULL;
     struct json *body;
 
-    TRY(asking_new(req, api_put, &a));
+    TRY(asking_new(api_of(req), req, api_put, &a));
     TRY(api_check(req, KEY_RUNTIME, &a->key));
     TRY(body_json(req, &body));
     TRY(wire_decode_start(body, &a->start));
@@ -68,7 +73,7 @@ static fallible api_ask(struct http_req *req, enum runtime_op op)
     if (!r)
         return id.p ? not_found(id)
                     : err_new(ERR_NOT_FOUND, "runtime_id is null: there is no such runtime");
-    TRY(asking_new(req, api_put, &a));
+    TRY(asking_new(api_of(req), req, api_put, &a));
     manager_ask(r, op, &a->ask);
     return NULL;
 }
@@ -258,7 +263,7 @@ static fallible handle_warm_configs(struct http_req *req)
     return NULL;
 }
 
-const struct route runtime_routes[] = {
+const struct route runtime_routes[RUNTIME_ROUTES] = {
     {"GET", "/health", handle_health, .flags = ROUTE_OPEN},
     {"GET", "/alive", handle_health, .flags = ROUTE_OPEN},
     {"GET", "/liveness", handle_health, .flags = ROUTE_OPEN},
@@ -274,4 +279,3 @@ const struct route runtime_routes[] = {
     {"GET", "/registry_prefix", handle_prefix},
     {"GET", "/api/warm-runtime-configs", handle_warm_configs},
 };
-const size_t runtime_route_count = ARRAY_LEN(runtime_routes);

@@ -4,21 +4,24 @@
 #pragma once
 
 #include "host/keys/keys.h"
+#include "host/part/part.h"
+#include "host/proxy/proxy.h"
 #include "net/router.h"
 
 struct builds;
-struct journal;
+struct http_client;
 struct manager;
-struct metrics;
 
-/* What the routes below and those of /croft/v1 work with: their owner. */
+/* The part "runtime": what the routes below, and those of /croft/v1, work with. */
 struct runtime_api {
+    struct host *host;
     struct keys *keys;
     struct manager *manager;
     struct builds *builds;
-    struct journal *journal; /* NULL: none */
-    struct metrics *metrics; /* NULL: none */
+    struct http_client *client;
+    char domain[PROXY_DOMAIN_MAX + 8]; /* with the port clients come by, if they must say it */
+    struct part_answer begun, ended;   /* to whoever waits for it */
 };
 
-extern const struct route runtime_routes[];
-extern const size_t runtime_route_count;
+#define RUNTIME_ROUTES 14
+extern const struct route runtime_routes[RUNTIME_ROUTES];

@@ -14,12 +14,14 @@ static void on_done(struct runtime_ask *ask, struct runtime *r, struct err *e)
         http_reply(a->req, 204, STR(""), STR(""));
 }
 
-fallible asking_new(struct http_req *req, http_put *put, struct asking **ret_asking)
+fallible asking_new(const struct runtime_api *api, struct http_req *req, http_put *put,
+                    struct asking **ret_asking)
 {
     struct asking *a = arena_new(&req->arena, struct asking);
 
     if (!a)
         return arena_check(&req->arena);
+    a->api = api;
     a->req = req;
     a->put = put;
     a->ask.done = on_done;

@@ -11,6 +11,7 @@
 
 struct asking { /* in the arena of its request */
     struct runtime_ask ask;
+    const struct runtime_api *api;
     struct http_req *req;
     http_put *put;         /* of the runtime; NULL: 204, no body */
     const struct key *key; /* of a start: */
@@ -18,11 +19,7 @@ struct asking { /* in the arena of its request */
     struct start_place place;
 };
 
-static inline struct runtime_api *api_of(struct http_req *req)
-{
-    return req->owner;
-}
-
 /* ask.done answers with what put puts, or with the error. */
-fallible asking_new(struct http_req *req, http_put *put, struct asking **ret_asking);
+fallible asking_new(const struct runtime_api *api, struct http_req *req, http_put *put,
+                    struct asking **ret_asking);
 fallible asking_start(struct asking *a); /* start.c: of a->start, for a->key */

@@ -23,7 +23,7 @@ struct proxy;
 struct runtime;
 struct runtime_ask;
 struct sbx_driver;
-struct settings_mount;
+struct grant;
 struct store;
 struct wire_start;
 struct wire_wants;
@@ -34,12 +34,12 @@ struct manager_config {
     struct keys *keys;
     struct proxy *proxy;
     struct sbx_driver *driver;
-    struct http_client *client;          /* to ask inside; NULL: nobody is asked */
-    struct str base_url;                 /* of this server, as clients reach it; no last slash */
-    bool by_path;                        /* urls are below base_url instead of a listener each */
-    struct str domain;                   /* urls are http://ID.domain instead; with a port */
-    struct sbx_limits limits;            /* of factor 1 */
-    const struct settings_mount *mounts; /* what may be asked for; borrowed */
+    struct http_client *client; /* to ask inside; NULL: nobody is asked */
+    struct str base_url;        /* of this server, as clients reach it; no last slash */
+    bool by_path;               /* urls are below base_url instead of a listener each */
+    struct str domain;          /* urls are http://ID.domain instead; with a port */
+    struct sbx_limits limits;   /* of factor 1 */
+    const struct grant *mounts; /* what may be asked for; borrowed */
     size_t mount_count;
     unsigned most;        /* sandboxes at once */
     unsigned most_starts; /* in line */

@@ -53,14 +53,14 @@ static fallible image_answered(struct asking *a, const char *record, size_t coun
     struct str image = str_first(a->start.image, 200);
     bool missing = why && (err_code(why) == ERR_NOT_FOUND || err_code(why) == ERR_INVALID);
 
-    if (missing && builds_under_way(api_of(a->req)->builds, a->start.image)) {
-        if (!api_of(a->req)->manager->config.build_wait_ms)
+    if (missing && builds_under_way(a->api->builds, a->start.image)) {
+        if (!a->api->manager->config.build_wait_ms)
             return err_new(ERR_BUSY,
                            "image: '" STR_FMT
                            "' is being built: start it when /build_status says SUCCESS",
                            STR_ARG(image));
-        a->place.builds = api_of(a->req)->builds; /* it is told as starting until then */
-        return manager_start(api_of(a->req)->manager, &a->place);
+        a->place.builds = a->api->builds; /* it is told as starting until then */
+        return manager_start(a->api->manager, &a->place);
     }
     if (missing)
         return err_new(ERR_UNPROCESSABLE,
@@ -71,7 +71,7 @@ static fallible image_answered(struct asking *a, const char *record, size_t coun
         return err_wrap(err_copy(why), "image '" STR_FMT "'", STR_ARG(image));
     if (count)
         TRY(take_config(a, str_of(record)));
-    return manager_start(api_of(a->req)->manager, &a->place);
+    return manager_start(a->api->manager, &a->place);
 }
 
 static void on_image(void *arg, const char *record, size_t count, const struct err *why)
@@ -87,13 +87,13 @@ static void on_asker_gone(struct http_req *req)
 {
     struct asking *a = req->user;
 
-    manager_start_give_up(api_of(req)->manager, &a->place);
+    manager_start_give_up(a->api->manager, &a->place);
 }
 
 /* An image that is not here is refused now, and not found out by a sandbox that does not start. */
 fallible asking_start(struct asking *a)
 {
-    struct manager *m = api_of(a->req)->manager;
+    struct manager *m = a->api->manager;
 
     a->place = (struct start_place){.ask = &a->ask, .key = a->key, .start = &a->start};
     list_init(&a->place.link);

@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "host/config/settings.h"
+#include "host/server/grants.h"
 #include "host/runtime/inner.h"
 #include "host/runtime/start.h"
 
@@ -138,9 +138,7 @@ static bool is_named(const struct json *keys, const struct key *key)
 
 static unsigned mode_bit(struct str mode)
 {
-    return str_eq(mode, STR("ro"))   ? SETTINGS_RO
-           : str_eq(mode, STR("rw")) ? SETTINGS_RW
-                                     : SETTINGS_OVERLAY;
+    return str_eq(mode, STR("ro")) ? GRANT_RO : str_eq(mode, STR("rw")) ? GRANT_RW : GRANT_OVERLAY;
 }
 
 /* Of one directory within another the inner counts, as it does for the launcher. */
@@ -160,11 +158,11 @@ static size_t inner_len(const struct manager *m, struct str source)
 static fallible check_mount(const struct manager *m, const struct key *key,
                             const struct wire_mount *w, size_t at)
 {
-    const struct settings_mount *found = NULL;
+    const struct grant *found = NULL;
     size_t inner = inner_len(m, w->source);
 
     for (size_t i = 0; i < m->config.mount_count; i++) {
-        const struct settings_mount *has = &m->config.mounts[i];
+        const struct grant *has = &m->config.mounts[i];
         if (has->path.len != inner || !is_below(w->source, has->path) || !is_named(has->keys, key))
             continue;
         found = has;
@@ -231,12 +229,12 @@ static fallible look_at_target(const struct manager *m, const struct key *key,
 
     *ret_may = false;
     for (size_t i = 0; i < m->config.mount_count; i++) {
-        const struct settings_mount *has = &m->config.mounts[i];
+        const struct grant *has = &m->config.mounts[i];
         bool named = is_named(has->keys, key) || key->scopes & KEY_ADMIN;
         if (has->path.len != inner || !is_below(w->source, has->path) || !named)
             continue;
         found = true;
-        *ret_may |= has->may & (SETTINGS_APPLY | SETTINGS_RW);
+        *ret_may |= has->may & (GRANT_APPLY | GRANT_RW);
     }
     if (found)
         return NULL;

@@ -4,31 +4,85 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/mem.h"
 #include "host/config/settings.h"
+#include "host/part/part.h"
+#include "host/server/grants.h"
+#include "host/server/launch.h"
 #include "host/server/layout.h"
+#include "host/server/server.h"
+#include "host/tree/tree.h"
 #include "sandbox/backend.h"
+#include "sandbox/sandbox.h"
+
+struct backing_settings {
+    struct str name;
+    uint64_t most_waiting;  /* requests that wait for it */
+    uint64_t launcher_wait; /* ms, for one that answers nobody */
+};
+
+static const struct cfg_row rows[] = {
+    CFG_STR(
+        backing_settings, name, "server.backend", "native",
+        "Where sandboxes are made: here (native), by the server of another machine (remote, see "
+        "[sandbox] remote_runtime_api_url), or as plain processes that nothing isolates (local).",
+        .flag = "backend", .choices = "native|remote|local"),
+    CFG_UINT(
+        backing_settings, most_waiting, "server.most_waiting", 4096,
+        "Requests that may wait for a sandbox to be changed, or for what is known of an image; "
+        "more are told to come back.",
+        .flag = "", .min = 1, .max = 100000),
+    CFG_MS(backing_settings, launcher_wait, "server.launcher_wait", "20s",
+           "When the launcher has answered nobody for so long, those who wait for it are told 503, "
+           "and others at once, until it does. What it was asked it may still do; work that takes "
+           "longer is waited for.",
+           .flag = "", .min = 100, .max = 600000),
+};
+CFG_TABLE(backing) = {rows, ARRAY_LEN(rows), .size = sizeof(struct backing_settings)};
+
+struct remote_settings {
+    struct str url, key;
+};
+
+static const struct cfg_row remote_rows[] = {
+    CFG_STR(remote_settings, url, "sandbox.remote_runtime_api_url", "http://localhost:8000",
+            "Runtime API of the remote backend.", .foreign = true),
+    CFG_SECRET(remote_settings, key, "sandbox.api_key", "Key of the Runtime API.", .foreign = true),
+};
+CFG_TABLE(remote) = {remote_rows, ARRAY_LEN(remote_rows), .size = sizeof(struct remote_settings)};
+
+static const struct backing_settings *own_settings(const struct settings *s)
+{
+    return settings_of(s, CFG_TABLE_OF(backing));
+}
+
+struct str backing_name(const struct settings *s)
+{
+    return own_settings(s)->name;
+}
 
 bool backing_is_native(const struct settings *s)
 {
-    return str_eq(s->backend, STR("native"));
+    return str_eq(backing_name(s), STR("native"));
 }
 
-fallible backing_check(const struct settings *s)
+struct str backing_remote_url(const struct settings *s)
 {
-    if (backing_is_native(s))
-        return NULL;
-    if (s->mount_count)
-        return err_new(ERR_INVALID, "[mount." STR_FMT "] needs backend 'native'",
-                       STR_ARG(s->mounts[0].name));
-    if (s->pool_count)
-        return err_new(ERR_INVALID, "[pool." STR_FMT "] needs backend 'native'%s",
-                       STR_ARG(s->pools[0].name),
-                       str_eq(s->backend, STR("remote")) ? "; the other server has pools" : "");
-    return NULL;
+    const struct remote_settings *own = settings_of(s, CFG_TABLE_OF(remote));
+
+    return own->url;
+}
+
+struct str backing_remote_key(const struct settings *s)
+{
+    const struct remote_settings *own = settings_of(s, CFG_TABLE_OF(remote));
+
+    return own->key;
 }
 
 /* Rows of one backend mean nothing to another: to it, all their sandboxes would be gone. States
@@ -59,20 +113,126 @@ fallible backing_claim(const struct layout *l, struct str backend)
     return missing ? fd_replace_file(dir, "backend", backend, 0600) : NULL;
 }
 
-fallible backing_lend(struct backing *b, struct str backend, struct str guest,
-                      struct sbx_host *host)
+/* --- the part --- */
+
+struct backing {
+    struct sbx_host host; /* what the driver is lent */
+    struct sbx_driver *driver;
+    struct str name;
+    const char *roots[LAUNCHER_ROOTS + 1];
+};
+
+struct sbx_driver *backend_of(const struct host *h)
 {
-    if (!str_eq(backend, STR("local")))
-        return NULL;
+    const struct backing *b = host_part(h, "backend");
+
+    return b->driver;
+}
+
+static void set_patience(struct backing *b, const struct settings *s)
+{
+    b->host.silence_ms = (uint32_t)own_settings(s)->launcher_wait;
+    b->host.most_waiting = (uint32_t)own_settings(s)->most_waiting;
+}
+
+/* Backend local starts croft-guest, which it gets as a file without a name. */
+static fallible lend_guest(struct backing *b, struct str guest)
+{
     own_fd fd = memfd_create("croft-guest", MFD_CLOEXEC);
+
     if (fd < 0)
         return err_sys("make a file for croft-guest");
     TRY(fd_write_all(fd, guest));
-    host->guest_fd = b->guest = take_fd(&fd);
+    b->host.guest_fd = take_fd(&fd);
     return NULL;
 }
 
-void backing_close(struct backing *b)
+static void lend_all(struct backing *b, const struct host *h)
 {
-    own_close_p(&b->guest);
+    bool native = backing_is_native(h->settings);
+
+    for (size_t i = 0; i < h->launch->root_count; i++)
+        b->roots[i] = h->launch->roots[i][0] ? h->launch->roots[i] : "(none)";
+    b->host = (struct sbx_host){.loop = h->loop,
+                                .dialer = h->dialer,
+                                /* without it all but its own is the launcher's */
+                                .state_dir = native ? h->layout->state : h->layout->own,
+                                .guest_fd = -1,
+                                .envp = h->config->envp,
+                                .launcher = h->launch->sock,
+                                .sockets = h->layout->sockets,
+                                .outputs = h->layout->outputs,
+                                .native_caps = h->launch->caps,
+                                .native_lacks = native ? h->launch->lacks : NULL,
+                                .on_lost = h->on_lost,
+                                .lost_arg = (void *)h,
+                                .roots = b->roots,
+                                .remove_tree = tree_remove,
+                                .remote_url = h->config->remote_url,
+                                .remote_key = h->config->remote_key};
+    set_patience(b, h->settings);
 }
+
+static void backing_close(void *backing)
+{
+    struct backing *b = backing;
+
+    if (b->driver)
+        sbx_driver_close(b->driver);
+    own_close_p(&b->host.guest_fd);
+    free(b);
+}
+
+static fallible backing_try_open(struct backing *b, struct host *h)
+{
+    size_t count;
+    const struct grant *grants = grants_of(h->settings, &count);
+
+    b->name = backing_name(h->settings);
+    if (count && !backing_is_native(h->settings))
+        return err_new(ERR_INVALID, "[mount." STR_FMT "] needs backend 'native'",
+                       STR_ARG(grants[0].name));
+    TRY(backing_claim(h->layout, b->name));
+    lend_all(b, h);
+    if (str_eq(b->name, STR("local")))
+        TRY(lend_guest(b, h->config->guest));
+    return sbx_driver_open(sbx_backend_find(b->name), &b->host, &b->driver);
+}
+
+static fallible backing_open(struct host *h, void **ret_state)
+{
+    struct backing *b = mem_new(sizeof *b);
+
+    *b = (struct backing){.host = {.guest_fd = -1}};
+    struct err *e = backing_try_open(b, h);
+    if (e)
+        backing_close(b);
+    else
+        *ret_state = b;
+    return e;
+}
+
+static fallible backing_reload(void *backing, struct host *h)
+{
+    struct backing *b = backing;
+
+    if (!str_eq(backing_name(h->settings), b->name))
+        return err_new(ERR_INVALID, "server.backend is another: that needs a new server");
+    set_patience(b, h->settings);
+    return NULL;
+}
+
+static void backing_settle(void *backing)
+{
+    struct backing *b = backing;
+
+    sbx_wait_end(b->driver);
+}
+
+HOST_PART(backend) = {
+    .name = "backend",
+    .open = backing_open,
+    .reload = backing_reload,
+    .settle = backing_settle,
+    .close = backing_close,
+};

@@ -19,16 +19,53 @@
 #include "host/launcher/launcher.h"
 #include "host/launcher/layers.h"
 #include "host/launcher/slice.h"
+#include "host/server/grants.h"
 #include "host/server/roots.h"
 
 #define ENDING_MOST 256 /* that are not gone yet: the server's own bound is the one people meet */
 #define SPARES      16
 #define ANSWER_MS   60000 /* a launcher that takes over thousands of sandboxes, on a slow day */
 
+struct launch_settings {
+    uint64_t memory, disk, pids, open_files; /* of a sandbox of resource_factor 1; 0: none */
+    double cpus;
+    uint64_t most; /* sandboxes at once */
+};
+
+static const struct cfg_row rows[] = {
+    CFG_SIZE(launch_settings, memory, "limits.memory", "3G",
+             "Memory of a sandbox; resource_factor multiplies it. 0 is no limit.", .flag = ""),
+    CFG_DOUBLE(launch_settings, cpus, "limits.cpus", 2,
+               "Processors of a sandbox; resource_factor multiplies it. 0 is no limit.", .flag = "",
+               .max = 4096),
+    CFG_UINT(launch_settings, pids, "limits.pids", 4096,
+             "Processes and threads of a sandbox. 0 is no limit.", .flag = "", .max = 4194304),
+    CFG_SIZE(launch_settings, disk, "limits.disk", "0",
+             "What a sandbox may write to its disk; 'croft doctor' says by what means, and without "
+             "project quotas a start takes some 10 ms longer. 0 is no limit.",
+             .flag = ""),
+    CFG_UINT(launch_settings, open_files, "limits.open_files", 0,
+             "Files a process of a sandbox may have open. 0 is as the host has it.", .flag = "",
+             .max = 1048576),
+    CFG_UINT(launch_settings, most, "server.most_sandboxes", 8000,
+             "Sandboxes at once, warm ones included.", .flag = "", .min = 1, .max = 100000),
+};
+CFG_TABLE(launch) = {rows, ARRAY_LEN(rows), .size = sizeof(struct launch_settings)};
+
+static const struct launch_settings *own_settings(const struct settings *s)
+{
+    return settings_of(s, CFG_TABLE_OF(launch));
+}
+
+unsigned launch_most(const struct settings *s)
+{
+    return (unsigned)own_settings(s)->most;
+}
+
 /* What the machine gives; a limit that nobody would enforce is said, not pretended. */
 static void launch_look(struct launch *l, const struct layout *where, const struct settings *s)
 {
-    const struct settings_limits *r = &s->limits;
+    const struct launch_settings *r = own_settings(s);
     struct box_host h;
 
     box_host_look(&h, where->state);
@@ -61,16 +98,16 @@ static bool is_within(const char *path, const char *dir)
     return strncmp(path, dir, n) == 0 && (!path[n] || path[n] == '/');
 }
 
-static fallible open_mount(const struct layout *where, const struct settings_mount *m,
+static fallible open_mount(const struct layout *where, const struct grant *m,
                            struct launcher_root *ret)
 {
     char real[PATH_MAX], state[PATH_MAX];
     static const struct {
         unsigned may, modes;
-    } bits[] = {{SETTINGS_RO, 1u << NATIVE_RO},
-                {SETTINGS_RW, 1u << NATIVE_RW},
-                {SETTINGS_OVERLAY, 1u << NATIVE_OVERLAY},
-                {SETTINGS_APPLY, LAUNCHER_APPLY}};
+    } bits[] = {{GRANT_RO, 1u << NATIVE_RO},
+                {GRANT_RW, 1u << NATIVE_RW},
+                {GRANT_OVERLAY, 1u << NATIVE_OVERLAY},
+                {GRANT_APPLY, LAUNCHER_APPLY}};
 
     if (!realpath(m->path.p, real) || !realpath(where->state, state))
         return err_sys("mount." STR_FMT ".path '%s'", STR_ARG(m->name), m->path.p);
@@ -90,7 +127,7 @@ static fallible open_mount(const struct layout *where, const struct settings_mou
             ret->modes |= bits[i].modes;
     return NULL;
 }
-_Static_assert(SETTINGS_MOUNTS < LAUNCHER_ROOTS, "every mount has a place in the policy");
+_Static_assert(GRANTS_MOST < LAUNCHER_ROOTS, "every mount has a place in the policy");
 
 static struct launcher_policy policy_of(const struct layout *where, const struct settings *s)
 {
@@ -105,7 +142,7 @@ static struct launcher_policy policy_of(const struct layout *where, const struct
         .nested = builds_possible(),
         .stored_images = true,
         .import_images = true,
-        .most = (unsigned)s->most_sandboxes + ENDING_MOST,
+        .most = launch_most(s) + ENDING_MOST,
         .spares = SPARES,
         .persist = true,
         .sockets = where->sockets,
@@ -219,16 +256,18 @@ static fallible join_or_fork(struct launch *l, const struct layout *where,
 static fallible launch_find(struct launch *l, const struct layout *where, const struct settings *s)
 {
     struct launcher_policy policy = policy_of(where, s);
-    unsigned numbers[SETTINGS_MOUNTS];
+    unsigned numbers[GRANTS_MOST];
     struct err *e = NULL;
+    size_t count;
+    const struct grant *grants = grants_of(s, &count);
 
     *l = (struct launch){.sock = -1};
     launch_look(l, where, s);
-    if (s->mount_count)
-        e = roots_number(where->state, s, numbers);
-    for (size_t i = 0; !e && i < s->mount_count; i++) {
+    if (count)
+        e = roots_number(where->state, grants, count, numbers);
+    for (size_t i = 0; !e && i < count; i++) {
         struct launcher_root *root = &policy.roots[numbers[i]];
-        e = open_mount(where, &s->mounts[i], root);
+        e = open_mount(where, &grants[i], root);
         if (policy.root_count <= numbers[i])
             policy.root_count = numbers[i] + 1;
     }

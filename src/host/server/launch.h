@@ -19,6 +19,7 @@ struct launch {
     size_t root_count;
 };
 
+unsigned launch_most(const struct settings *s); /* sandboxes at once */
 /* As who we are, before privileges go and before any other descriptor is opened: the launcher
  * inherits what is open. */
 fallible launch_open(struct launch *l, const struct layout *where, const struct settings *s);

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "host/config/settings.h"
 #include "host/launcher/launcher.h"
+#include "host/server/grants.h"
 
-#define FILE_MAX (LAUNCHER_ROOTS * (SETTINGS_MOUNT_PATH + 1))
+#define FILE_MAX (LAUNCHER_ROOTS * (GRANTS_PATH_MAX + 1))
 
 /* 0: it is not there. *ret_lines: how many are. */
 static unsigned line_of(struct str text, struct str path, unsigned *ret_lines)
@@ -42,7 +42,8 @@ static fallible write_file(int dir, const struct buf *text)
     return NULL;
 }
 
-fallible roots_number(const char *state, const struct settings *s, unsigned *numbers)
+fallible roots_number(const char *state, const struct grant *grants, size_t count,
+                      unsigned *numbers)
 {
     own_done(buf) text;
     bool changed = false;
@@ -56,15 +57,15 @@ fallible roots_number(const char *state, const struct settings *s, unsigned *num
         return err_sys("open 'roots'");
     if (fd >= 0)
         TRY_WRAP(fd_read_all(fd, &text), "'roots'");
-    for (size_t i = 0; i < s->mount_count; i++) {
-        unsigned lines, n = line_of(buf_str(&text), s->mounts[i].path, &lines);
+    for (size_t i = 0; i < count; i++) {
+        unsigned lines, n = line_of(buf_str(&text), grants[i].path, &lines);
         if (!n && lines + 1 >= LAUNCHER_ROOTS)
             return err_new(ERR_LIMIT,
                            "mount." STR_FMT ": %u directories have had a number, which is all "
                            "there are; when no sandbox and no snapshot is left, remove '%s/roots'",
-                           STR_ARG(s->mounts[i].name), lines, state);
+                           STR_ARG(grants[i].name), lines, state);
         if (!n) {
-            buf_addf(&text, STR_FMT "\n", STR_ARG(s->mounts[i].path));
+            buf_addf(&text, STR_FMT "\n", STR_ARG(grants[i].path));
             n = lines + 1;
             changed = true;
         }

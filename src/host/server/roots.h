@@ -3,9 +3,12 @@
  * snapshots hold. STATE/roots says which for good: a line for each number, from 1 on. */
 #pragma once
 
+#include <stddef.h>
+
 #include "base/err.h"
 
-struct settings;
+struct grant;
 
-/* numbers[i]: of s->mounts[i]; what is new is added to the file. */
-fallible roots_number(const char *state, const struct settings *s, unsigned *numbers);
+/* numbers[i]: of grants[i]; what is new is added to the file. */
+fallible roots_number(const char *state, const struct grant *grants, size_t count,
+                      unsigned *numbers);

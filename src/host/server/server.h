@@ -13,7 +13,7 @@ struct settings;
 struct server_config {
     const struct settings *settings;
     const char *state;                   /* absolute */
-    struct str api_key;                  /* the first key; .p NULL: none is given */
+    struct str api_key;                  /* the first key; .p NULL: that of the settings, if any */
     const char *remote_url, *remote_key; /* of backend remote; the key NULL: none */
     struct str guest;                    /* croft-guest, for backend local */
     const char *const *envp;
@@ -23,6 +23,6 @@ struct server_config {
     void *arg;
 };
 
-/* Until SIGTERM or SIGINT. Listens on what a service manager passes, instead of settings->listen.
- */
+struct str server_address(const struct settings *s); /* server.listen */
+/* Until SIGTERM or SIGINT. Listens on what a service manager passes, instead of server.listen. */
 fallible server_run(const struct server_config *config);

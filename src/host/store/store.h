@@ -54,6 +54,10 @@ fallible store_open(struct loop *loop, const char *path, struct store **ret_stor
 void store_close(struct store *s);
 struct loop *store_loop(const struct store *s);
 
+/* The part "store". */
+struct host;
+struct store *store_of(const struct host *h);
+
 /* sql is one statement with ?1, ?2, …; it and the values are copied. Writes are done in the order
  * they were asked for; one that breaks a constraint fails alone. done, which may be NULL, is called
  * later from the loop, except that a store that is closing or has no memory says so at once. */

@@ -33,7 +33,7 @@ static fallible changes_begin(struct http_req *req, struct runtime *r, enum sbx_
 {
     struct asking *a = NULL;
 
-    TRY(asking_new(req, v1_put, &a));
+    TRY(asking_new(v1_api(req), req, v1_put, &a));
     if (files != SBX_FILES_ROLLBACK)
         a->ask.done = on_said;
     a->ask.files = files;
@@ -123,7 +123,7 @@ static fallible find_beginning(struct http_req *req, const struct runtime *r, st
 
     TRY(runtime_read_spec(r, &req->arena, &start));
     *ret_id = start.from;
-    if (start.from.p && !manager_has_snapshot(api_of(req)->manager, start.from))
+    if (start.from.p && !manager_has_snapshot(v1_api(req)->manager, start.from))
         return err_new(
             ERR_CONFLICT,
             "the snapshot it began from is gone; name another with 'to' ('croft snapshot "
@@ -147,7 +147,7 @@ fallible v1_handle_rollback(struct http_req *req)
     else {
         struct key owner = {.scopes = 0}; /* of a tenant's sandbox, whoever asks */
         snprintf(owner.name, sizeof owner.name, "%s", runtime_key_name(r));
-        const struct snapshot *s = manager_find_snapshot(api_of(req)->manager, &owner, to);
+        const struct snapshot *s = manager_find_snapshot(v1_api(req)->manager, &owner, to);
         if (!s)
             return err_new(ERR_NOT_FOUND, "snapshot '" STR_FMT "' not found",
                            STR_ARG(str_first(to, 100)));

@@ -41,7 +41,7 @@ static fallible find_snapshot(struct http_req *req, const struct key *key, struc
     struct search x = {.name = name, .tenant = tenant, .a = &req->arena};
     struct key owner = {.scopes = 0};
 
-    manager_each_snapshot(api_of(req)->manager, v1_whose(key), search_one, &x);
+    manager_each_snapshot(v1_api(req)->manager, v1_whose(key), search_one, &x);
     TRY(arena_check(&req->arena));
     if (!x.found)
         return no_snapshot(name);
@@ -51,7 +51,7 @@ static fallible find_snapshot(struct http_req *req, const struct key *key, struc
                        "; say whose, as KEY/NAME in 'from', by ?key= elsewhere",
                        STR_ARG(str_first(name, 100)), STR_ARG(x.list));
     snprintf(owner.name, sizeof owner.name, "%s", x.found->tenant);
-    *ret = manager_find_snapshot(api_of(req)->manager, &owner, name);
+    *ret = manager_find_snapshot(v1_api(req)->manager, &owner, name);
     return NULL;
 }
 
@@ -150,7 +150,7 @@ static fallible put_snapshots(struct http_req *req, struct jw *w, const void *ke
 
     JW_OBJECT(w, NULL)
         JW_ARRAY(w, "snapshots")
-            manager_each_snapshot(api_of(req)->manager, v1_whose(key), put_snapshot, &l);
+            manager_each_snapshot(v1_api(req)->manager, v1_whose(key), put_snapshot, &l);
     return NULL;
 }
 
@@ -179,7 +179,7 @@ fallible v1_handle_snapshot_delete(struct http_req *req)
     TRY(v1_check(req, KEY_RUNTIME, &key));
     struct snapshot *s;
     TRY(find_snapshot(req, key, http_req_query(req, "key"), name, &s));
-    return manager_remove_snapshot(api_of(req)->manager, s, on_hidden, req);
+    return manager_remove_snapshot(v1_api(req)->manager, s, on_hidden, req);
 }
 
 /* --- forks: a snapshot nobody sees, and starts from it --- */
@@ -219,7 +219,7 @@ static fallible put_forks(struct http_req *req, struct jw *w, const void *forks)
 /* Who takes it may go on without us: then nobody will want it. */
 static void drop_frozen(const struct forks *f)
 {
-    struct manager *m = api_of(f->req)->manager;
+    struct manager *m = v1_api(f->req)->manager;
     struct snapshot *s = manager_find_snapshot(m, v1_whose(&f->key), f->name);
 
     if (s)
@@ -253,7 +253,7 @@ static void on_forked(struct runtime_ask *ask, struct runtime *r, struct err *e)
 static void on_frozen(struct runtime_ask *ask, struct runtime *r, struct err *e)
 {
     struct forks *f = container_of(ask, struct forks, ask);
-    struct manager *m = api_of(f->req)->manager;
+    struct manager *m = v1_api(f->req)->manager;
     const struct snapshot *s = e ? NULL : manager_find_snapshot(m, v1_whose(&f->key), f->name);
 
     (void)r;
@@ -288,7 +288,7 @@ static void on_forks_gone(struct http_req *req)
         return;
     f->waiting++;
     for (size_t i = 0; i < f->count; i++)
-        manager_start_give_up(api_of(req)->manager, &f->each[i].place);
+        manager_start_give_up(v1_api(req)->manager, &f->each[i].place);
     if (--f->waiting == 0)
         files_finish(f);
 }
@@ -341,7 +341,7 @@ fallible v1_handle_fork(struct http_req *req)
     TRY(name_forks(f, session));
     TRY(runtime_read_spec(r, &req->arena, &f->start));
     if (f->start.wants) /* what it was given once may not be had any more */
-        TRY(manager_check_wants(api_of(req)->manager, key, f->start.wants));
+        TRY(manager_check_wants(v1_api(req)->manager, key, f->start.wants));
     manager_freeze(r, f->name, &f->ask);
     return NULL;
 }

@@ -5,6 +5,20 @@
 #include "base/json.h"
 #include "host/runtime/asking.h"
 
+struct watch;
+
+struct v1 { /* the part */
+    struct runtime_api *api;
+    struct watch *watch;
+};
+
+static inline const struct runtime_api *v1_api(const struct http_req *req)
+{
+    const struct v1 *v = req->owner;
+
+    return v->api;
+}
+
 fallible v1_check(struct http_req *req, unsigned scope, const struct key **ret_key);
 bool v1_is_welcome(const struct http_req *req);    /* its key was not revoked since */
 const struct key *v1_whose(const struct key *key); /* whose runtimes: an administrator sees all */

@@ -11,6 +11,7 @@
 #include "host/runtime/manager.h"
 #include "host/runtime/runtime.h"
 #include "host/v1/inner.h"
+#include "host/watch/watch.h"
 #include "net/server.h"
 
 #define PAGE_BYTES (16u << 20)
@@ -56,9 +57,9 @@ static void set_passed(struct metrics *m, const struct proxy_stats *s)
         metrics_set(m, METRIC_WS_DROPPED, (double)s->drops[i], METRIC_LABELS(proxy_drop_names[i]));
 }
 
-static void set_all(struct runtime_api *f, const struct runtime_gauges *g)
+static void set_all(struct metrics *m, const struct manager *of, const struct runtime_gauges *g)
 {
-    const struct runtime_counters *c = manager_counters(f->manager);
+    const struct runtime_counters *c = manager_counters(of);
     const struct {
         const char *name;
         unsigned n;
@@ -66,14 +67,11 @@ static void set_all(struct runtime_api *f, const struct runtime_gauges *g)
                   {"error", g->error},       {"stopped", g->stopped}, {"warm", g->warm}};
 
     for (size_t i = 0; i < ARRAY_LEN(states); i++)
-        metrics_set(f->metrics, METRIC_SANDBOXES, states[i].n,
-                    METRIC_LABELS(manager_driver(f->manager)->backend->name, states[i].name));
-    metrics_set(f->metrics, METRIC_IDLE_TRANSITIONS, (double)c->idle_pauses,
-                METRIC_LABELS("paused"));
-    metrics_set(f->metrics, METRIC_IDLE_TRANSITIONS, (double)c->idle_stops,
-                METRIC_LABELS("stopped"));
-    metrics_set(f->metrics, METRIC_IDLE_TRANSITIONS, (double)c->idle_deletes,
-                METRIC_LABELS("deleted"));
+        metrics_set(m, METRIC_SANDBOXES, states[i].n,
+                    METRIC_LABELS(manager_driver(of)->backend->name, states[i].name));
+    metrics_set(m, METRIC_IDLE_TRANSITIONS, (double)c->idle_pauses, METRIC_LABELS("paused"));
+    metrics_set(m, METRIC_IDLE_TRANSITIONS, (double)c->idle_stops, METRIC_LABELS("stopped"));
+    metrics_set(m, METRIC_IDLE_TRANSITIONS, (double)c->idle_deletes, METRIC_LABELS("deleted"));
 }
 
 /* --- each sandbox --- */
@@ -108,7 +106,7 @@ static void measure_one(void *arg, struct runtime *r)
  * is of the time before. */
 static void put_each(struct http_req *req, struct buf *out)
 {
-    struct runtime_api *f = api_of(req);
+    const struct runtime_api *f = v1_api(req);
     const struct key *key;
     struct err *e = keys_check(f->keys, req, KEY_RUNTIME | KEY_READ, &key);
 
@@ -128,22 +126,22 @@ static void put_each(struct http_req *req, struct buf *out)
 fallible v1_handle_metrics(struct http_req *req)
 {
     own_done(buf) out;
-    struct runtime_api *f = api_of(req);
+    const struct v1 *v = req->owner;
+    struct manager *m = v->api->manager;
+    struct metrics *metrics = v->watch->metrics;
     struct runtime_gauges g;
     struct pool_info recent;
 
     buf_init(&out, PAGE_BYTES);
-    if (!f->metrics)
-        return err_new(ERR_NOT_FOUND, "this server counts nothing");
-    manager_gauges(f->manager, &g);
-    set_all(f, &g);
-    pool_each(f->manager, set_pool_gauges, f->metrics);
-    pool_sum_recent(f->manager, &recent);
-    set_pool_gauges(f->metrics, &recent);
-    set_misses(f->metrics, "", pool_misses_of_none(f->manager));
-    set_passed(f->metrics, proxy_stats(manager_proxy(f->manager)));
-    metrics_put(f->metrics, &out);
-    if (manager_counts_each(f->manager))
+    manager_gauges(m, &g);
+    set_all(metrics, m, &g);
+    pool_each(m, set_pool_gauges, metrics);
+    pool_sum_recent(m, &recent);
+    set_pool_gauges(metrics, &recent);
+    set_misses(metrics, "", pool_misses_of_none(m));
+    set_passed(metrics, proxy_stats(manager_proxy(m)));
+    metrics_put(metrics, &out);
+    if (manager_counts_each(m))
         put_each(req, &out);
     TRY(buf_check(&out));
     http_reply(req, 200, STR("text/plain; version=0.0.4; charset=utf-8"), buf_str(&out));

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* v1.c — see v1.h. A sandbox of another tenant is answered exactly like one that never was. */
-#include "host/v1/v1.h"
-
+/* v1.c — /croft/v1: what croft adds to the Runtime API. The same runtimes, by the same rules. A
+ * sandbox of another tenant is answered exactly like one that never was. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "host/ops/body.h"
 #include "host/ops/journal.h"
 #include "host/runtime/api.h"
 #include "host/runtime/pool.h"
 #include "host/runtime/runtime.h"
 #include "host/v1/inner.h"
+#include "host/watch/watch.h"
 #include "net/server.h"
 #include "wire/known.h"
 
@@ -19,7 +21,7 @@
 
 fallible v1_check(struct http_req *req, unsigned scope, const struct key **ret_key)
 {
-    return keys_check(api_of(req)->keys, req, scope, ret_key);
+    return keys_check(v1_api(req)->keys, req, scope, ret_key);
 }
 
 /* Whose runtimes: an administrator sees everybody's. */
@@ -34,7 +36,7 @@ fallible v1_find(struct http_req *req, unsigned scope, struct runtime **ret)
     const struct key *key;
 
     TRY(v1_check(req, scope, &key));
-    struct runtime *r = manager_find_id(api_of(req)->manager, v1_whose(key), id);
+    struct runtime *r = manager_find_id(v1_api(req)->manager, v1_whose(key), id);
     if (!r)
         return err_new(ERR_NOT_FOUND, "sandbox '" STR_FMT "' not found",
                        STR_ARG(str_first(id, 100)));
@@ -120,7 +122,7 @@ static fallible put_as(struct http_req *req, struct jw *w, const struct runtime 
     struct wire_sandbox s;
 
     TRY(v1_describe(r, &req->arena, &s));
-    if (!keys_may_act(api_of(req)->keys, req))
+    if (!keys_may_act(v1_api(req)->keys, req))
         s.runtime.session_api_key = (struct str){0};
     if (!listed) {
         s.runtime.pod_logs = runtime_last_words(r, &req->arena);
@@ -168,7 +170,7 @@ static fallible put_list(struct http_req *req, struct jw *w, const void *key)
 
     JW_OBJECT(w, NULL)
         JW_ARRAY(w, "sandboxes")
-            manager_each(api_of(req)->manager, v1_whose(key), status.p != NULL, list_one, &l);
+            manager_each(v1_api(req)->manager, v1_whose(key), status.p != NULL, list_one, &l);
     return l.e;
 }
 
@@ -189,7 +191,7 @@ static fallible v1_ask(struct http_req *req, enum runtime_op op, bool quiet)
     struct asking *a = NULL;
 
     TRY(v1_find(req, KEY_RUNTIME, &r));
-    TRY(asking_new(req, quiet ? NULL : v1_put, &a));
+    TRY(asking_new(v1_api(req), req, quiet ? NULL : v1_put, &a));
     manager_ask(r, op, &a->ask);
     return NULL;
 }
@@ -224,7 +226,7 @@ static fallible take_wants(struct http_req *req, const struct key *key, const st
     TRY(wire_decode_wants(body, wants, &any));
     if (!any)
         return NULL;
-    TRY(manager_check_wants(api_of(req)->manager, key, wants));
+    TRY(manager_check_wants(v1_api(req)->manager, key, wants));
     start->wants = wants;
     return NULL;
 }
@@ -253,7 +255,7 @@ static fallible handle_create(struct http_req *req)
     struct asking *a = NULL;
     struct json *body;
 
-    TRY(asking_new(req, v1_put, &a));
+    TRY(asking_new(v1_api(req), req, v1_put, &a));
     TRY(v1_check(req, KEY_RUNTIME, &a->key));
     TRY(body_json(req, &body));
     TRY(wire_check_known(body, "", known));
@@ -302,7 +304,7 @@ static fallible handle_stats(struct http_req *req)
     struct asking *a = NULL;
 
     TRY(v1_find(req, KEY_RUNTIME | KEY_READ, &r));
-    TRY(asking_new(req, v1_put, &a));
+    TRY(asking_new(v1_api(req), req, v1_put, &a));
     a->ask.done = on_measured;
     manager_ask(r, RUNTIME_MEASURE, &a->ask);
     return NULL;
@@ -348,7 +350,7 @@ static fallible put_pools(struct http_req *req, struct jw *w, const void *key)
 {
     JW_OBJECT(w, NULL)
         JW_ARRAY(w, "pools")
-            pool_each(api_of(req)->manager, v1_whose(key) ? put_common_pool : put_pool, w);
+            pool_each(v1_api(req)->manager, v1_whose(key) ? put_common_pool : put_pool, w);
     return NULL;
 }
 
@@ -379,7 +381,7 @@ static fallible put_pool_of_path(struct http_req *req, struct jw *w, const void 
     struct pool_wanted wanted = {.name = http_req_param(req, "name"), .w = w};
 
     (void)none;
-    pool_each(api_of(req)->manager, put_wanted, &wanted);
+    pool_each(v1_api(req)->manager, put_wanted, &wanted);
     return NULL;
 }
 
@@ -392,7 +394,7 @@ static fallible handle_set_pool(struct http_req *req)
     TRY(v1_check(req, KEY_ADMIN, &key));
     TRY(body_json(req, &body));
     TRY(wire_check_known(body, "", known));
-    TRY(pool_change(api_of(req)->manager, http_req_param(req, "name"), body));
+    TRY(pool_change(v1_api(req)->manager, http_req_param(req, "name"), body));
     http_reply_with(req, 200, put_pool_of_path, NULL);
     return NULL;
 }
@@ -401,25 +403,22 @@ static fallible handle_set_pool(struct http_req *req)
 
 bool v1_is_welcome(const struct http_req *req)
 {
-    const struct runtime_api *f = req->owner;
-
-    return keys_shown(f->keys, req) != NULL;
+    return keys_shown(v1_api(req)->keys, req) != NULL;
 }
 
 static fallible handle_events(struct http_req *req)
 {
+    const struct v1 *v = req->owner;
     const struct key *key;
 
     TRY(v1_check(req, KEY_RUNTIME | KEY_READ, &key));
-    if (!api_of(req)->journal)
-        return err_new(ERR_UNSUPPORTED, "this server keeps no journal");
     const struct key *only = v1_whose(key);
-    return journal_follow(api_of(req)->journal, req,
-                          only ? str_of(key_tenant(only)) : (struct str){0}, v1_is_welcome);
+    return journal_follow(v->watch->journal, req, only ? str_of(key_tenant(only)) : (struct str){0},
+                          v1_is_welcome);
 }
 
 #define SANDBOXES "/croft/v1/sandboxes"
-const struct route v1_routes[] = {
+static const struct route routes[] = {
     {"GET", SANDBOXES, handle_list},
     {"POST", SANDBOXES, handle_create, .body_bytes = BODY_BYTES},
     {"GET", SANDBOXES "/{id}", handle_get},
@@ -442,4 +441,26 @@ const struct route v1_routes[] = {
     {"GET", "/metrics", v1_handle_metrics, .flags = ROUTE_OPEN},
     {"GET", "/internal/metrics", v1_handle_metrics, .flags = ROUTE_OPEN},
 };
-const size_t v1_route_count = ARRAY_LEN(v1_routes);
+
+static fallible v1_open(struct host *h, void **ret_state)
+{
+    struct v1 *v = mem_new(sizeof *v);
+
+    *v = (struct v1){.api = host_part(h, "runtime"), .watch = watch_of(h)};
+    *ret_state = v;
+    return NULL;
+}
+
+static void v1_close(void *v1)
+{
+    free(v1);
+}
+
+HOST_PART(v1) = {
+    .name = "v1",
+    .needs = PART_NEEDS("runtime", "watch"),
+    .routes = routes,
+    .route_count = ARRAY_LEN(routes),
+    .open = v1_open,
+    .close = v1_close,
+};

@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /* watch.c — see watch.h. */
-#include "host/server/watch.h"
+#include "host/watch/watch.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/fd.h"
 #include "base/log.h"
+#include "base/mem.h"
+#include "host/config/settings.h"
 #include "host/ops/journal.h"
 #include "host/ops/metrics.h"
+#include "host/part/part.h"
 #include "host/runtime/api.h"
 #include "host/runtime/manager.h"
 #include "host/runtime/runtime.h"
+#include "host/server/layout.h"
+#include "net/server.h"
 
 /* --- events --- */
 
@@ -54,8 +63,6 @@ static void on_commit(void *arg, uint64_t records, uint64_t sync_ns)
 {
     struct watch *w = arg;
 
-    if (!w->metrics)
-        return; /* the last of a server that ends */
     metrics_add(w->metrics, METRIC_EVENTS, (double)records, NULL);
     metrics_observe_ns(w->metrics, METRIC_EVENT_FSYNC, sync_ns, NULL);
 }
@@ -92,18 +99,18 @@ static bool was_denied(int status)
 }
 
 /* Who it was is known by the key alone; without one it is nobody's, and seen by who administers. */
-static void watch_audit(const struct runtime_api *f, const struct http_req *req, int status)
+static void watch_audit(const struct watch *w, const struct http_req *req, int status)
 {
     char action[32], text[16];
-    const struct key *key = status == 401 ? NULL : keys_shown(f->keys, req);
+    const struct key *key = status == 401 ? NULL : keys_shown(w->keys, req);
 
     snprintf(action, sizeof action, STR_FMT, STR_ARG(str_first(req->head.method, 16)));
     snprintf(text, sizeof text, "%d", status);
-    journal_add(f->journal, &(struct journal_note){
+    journal_add(w->journal, &(struct journal_note){
                                 .kind = JOURNAL_AUDIT,
                                 .tenant = key ? str_of(key_tenant(key)) : STR(""),
                                 .actor = key ? str_of(key->name) : STR(""),
-                                .paced = !key || !keys_any(f->keys),
+                                .paced = !key || !keys_any(w->keys),
                                 .action = str_of(action),
                                 .object = str_first(req->path, 512),
                                 .decision = was_denied(status) ? STR("denied") : STR("allowed"),
@@ -127,7 +134,7 @@ static void watch_say(const char *face, const struct http_req *req, int status, 
         log_event(level, "request", fields);
 }
 
-static void watch_count(const struct runtime_api *f, const char *face, const struct http_req *req,
+static void watch_count(const struct watch *w, const char *face, const struct http_req *req,
                         int status, uint64_t ns)
 {
     static const char *const methods[] = {"GET", "POST", "DELETE", "PATCH",
@@ -142,54 +149,85 @@ static void watch_count(const struct runtime_api *f, const char *face, const str
     snprintf(code, sizeof code, "%d", status);
     if (strcmp(http_reason(status), "Unknown") == 0) /* sandboxes may make them up */
         snprintf(code, sizeof code, "other");
-    metrics_add(f->metrics, METRIC_HTTP_REQUESTS, 1, METRIC_LABELS(face, method, code));
-    metrics_observe_ns(f->metrics, METRIC_HTTP_SECONDS, ns, METRIC_LABELS(face, method));
+    metrics_add(w->metrics, METRIC_HTTP_REQUESTS, 1, METRIC_LABELS(face, method, code));
+    metrics_observe_ns(w->metrics, METRIC_HTTP_SECONDS, ns, METRIC_LABELS(face, method));
 }
 
-void watch_sandbox_answer(void *ctx, const struct http_req *req, int status, uint64_t ns)
+static void watch_sandbox_answer(void *ctx, const struct http_req *req, int status, uint64_t ns)
 {
-    const struct runtime_api *f = ctx;
+    const struct watch *w = ctx;
 
-    if (f->metrics)
-        watch_count(f, "sandbox", req, status, ns);
+    watch_count(w, "sandbox", req, status, ns);
 }
 
-void watch_action(void *ctx, const char *action, const char *result, uint64_t ns)
+static void watch_action(void *ctx, const char *action, const char *result, uint64_t ns)
 {
-    const struct runtime_api *f = ctx;
+    const struct watch *w = ctx;
 
-    if (!f->metrics)
-        return;
-    metrics_add(f->metrics, METRIC_ACTIONS, 1, METRIC_LABELS(action, result));
-    metrics_observe_ns(f->metrics, METRIC_ACTION_SECONDS, ns, METRIC_LABELS(action));
+    metrics_add(w->metrics, METRIC_ACTIONS, 1, METRIC_LABELS(action, result));
+    metrics_observe_ns(w->metrics, METRIC_ACTION_SECONDS, ns, METRIC_LABELS(action));
 }
 
-void watch_answer(const struct runtime_api *f, const struct http_req *req, int status, uint64_t ns)
+static void watch_answer(void *watch, const struct http_req *req, int status, uint64_t ns)
 {
-    if (!f->metrics)
-        return;
+    const struct watch *w = watch;
     const char *face = req->passed_on                             ? "sandbox"
                        : str_starts(req->path, STR("/croft/v1/")) ? "croft"
                                                                   : "runtime";
-    watch_count(f, face, req, status, ns);
+    watch_count(w, face, req, status, ns);
     if (status == 401 || status == 403 || status == 429)
-        metrics_add(f->metrics, METRIC_DENIALS, 1,
+        metrics_add(w->metrics, METRIC_DENIALS, 1,
                     METRIC_LABELS(status == 401   ? "key"
                                   : status == 403 ? "scope"
                                                   : "limit"));
     bool refused = status == 401 || status == 403;
     if (strcmp(face, "sandbox") != 0 && (refused || changes_something(req->head.method)))
-        watch_audit(f, req, status);
+        watch_audit(w, req, status);
 }
 
-/* --- life --- */
+/* --- the part --- */
 
-fallible watch_open(struct watch *w, struct loop *loop, int dir, uint64_t keep_bytes,
-                    struct manager *m, struct runtime_api *api)
+struct watch_settings {
+    uint64_t keep; /* bytes of the journal; 0: everything */
+};
+
+static const struct cfg_row rows[] = {
+    CFG_SIZE(watch_settings, keep, "journal.keep", "256M",
+             "What is kept of the journal, the newest; it has a few kilobytes for each start and "
+             "stop. 0 is everything.",
+             .flag = "", .max = INT64_MAX),
+};
+CFG_TABLE(watch) = {rows, ARRAY_LEN(rows), .size = sizeof(struct watch_settings)};
+
+struct watch *watch_of(const struct host *h)
 {
-    const struct journal_config journal = {
-        .loop = loop, .dir = dir, .keep_bytes = keep_bytes, .on_commit = on_commit, .arg = w};
+    return host_part(h, "watch");
+}
 
+static void watch_close(void *state)
+{
+    struct watch *w = state;
+
+    if (w->events.fn)
+        manager_unsubscribe(&w->events);
+    proxy_watch(w->proxy, &(struct proxy_watch){0}); /* sandboxes' clients are still answered */
+    journal_free(w->journal);
+    metrics_free(take(&w->metrics));
+    free(w);
+}
+
+/* A journal that cannot be opened is an error: it is the audit. */
+static fallible watch_try_open(struct watch *w, const struct host *h)
+{
+    const struct watch_settings *s = settings_of(h->settings, CFG_TABLE_OF(watch));
+    const struct runtime_api *api = host_part(h, "runtime");
+    own_fd dir = open(h->layout->own, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct journal_config journal = {
+        .loop = h->loop, .keep_bytes = s->keep, .on_commit = on_commit, .arg = w};
+
+    if (dir < 0)
+        return err_sys("open '%s'", h->layout->own);
+    journal.dir = dir;
     w->metrics = metrics_new();
     TRY(journal_open(&journal, &w->journal));
     metrics_set(w->metrics, METRIC_BUILD_INFO, 1,
@@ -198,16 +236,38 @@ fallible watch_open(struct watch *w, struct loop *loop, int dir, uint64_t keep_b
     w->events.on_first = on_first;
     w->events.on_answer = on_answer;
     w->events.on_snapshot = on_snapshot;
-    manager_subscribe(m, &w->events);
-    api->journal = w->journal;
-    api->metrics = w->metrics;
+    manager_subscribe(api->manager, &w->events);
+    proxy_watch(w->proxy, &(struct proxy_watch){watch_sandbox_answer, watch_action, w});
     return NULL;
 }
 
-void watch_close(struct watch *w)
+static fallible watch_open(struct host *h, void **ret_state)
 {
-    if (w->events.fn)
-        manager_unsubscribe(&w->events);
-    journal_free(w->journal);
-    metrics_free(take(&w->metrics));
+    struct watch *w = mem_new(sizeof *w);
+
+    *w = (struct watch){.keys = keys_of(h), .proxy = proxy_of(h)};
+    struct err *e = watch_try_open(w, h);
+    if (e)
+        watch_close(w);
+    else
+        *ret_state = w;
+    return e;
 }
+
+static fallible watch_reload(void *state, struct host *h)
+{
+    const struct watch_settings *s = settings_of(h->settings, CFG_TABLE_OF(watch));
+    const struct watch *w = state;
+
+    journal_keep(w->journal, s->keep);
+    return NULL;
+}
+
+HOST_PART(watch) = {
+    .name = "watch",
+    .needs = PART_NEEDS("keys", "proxy", "runtime"),
+    .open = watch_open,
+    .reload = watch_reload,
+    .close = watch_close,
+    .on_answer = watch_answer,
+};

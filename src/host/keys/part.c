@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+/* part.c — the keys of a server: who may ask anything of it at all. */
+#include "host/config/settings.h"
+#include "host/keys/keys.h"
+#include "host/part/part.h"
+#include "host/server/server.h"
+
+struct keys_settings {
+    struct str api_key;                        /* the first key, if none is given otherwise */
+    uint64_t most_runtimes, starts_per_minute; /* of keys that were made without; 0: no limit */
+};
+
+static const struct cfg_row rows[] = {
+    CFG_SECRET(keys_settings, api_key, "server.api_key",
+               "Key that clients must show; needed to listen beyond loopback.", .flag = ""),
+    CFG_UINT(keys_settings, most_runtimes, "tenant.most_runtimes", 0,
+             "Live runtimes of a key that was made without a limit of its own. 0 is no limit.",
+             .flag = "", .max = 1000000),
+    CFG_UINT(keys_settings, starts_per_minute, "tenant.starts_per_minute", 0,
+             "Starts in a minute of a key that was made without a limit of its own. 0 is no limit.",
+             .flag = "", .max = 60000),
+};
+CFG_TABLE(keys) = {rows, ARRAY_LEN(rows), .size = sizeof(struct keys_settings)};
+
+struct keys *keys_of(const struct host *h)
+{
+    return host_part(h, "keys");
+}
+
+static fallible keys_reload(void *keys, struct host *h)
+{
+    const struct keys_settings *s = settings_of(h->settings, CFG_TABLE_OF(keys));
+
+    keys_set_defaults(keys, (uint32_t)s->most_runtimes, (uint32_t)s->starts_per_minute);
+    return NULL;
+}
+
+static fallible check_reach(const struct keys *k, const struct host *h)
+{
+    if (h->local || keys_any(k))
+        return NULL;
+    return err_new(ERR_FORBIDDEN,
+                   "'" STR_FMT "' can be reached from elsewhere and there is no key: set "
+                   "CROFT_API_KEY or --api-key-file, or make one with 'croft token'",
+                   STR_ARG(server_address(h->settings)));
+}
+
+static fallible keys_part_open(struct host *h, void **ret_state)
+{
+    const struct keys_settings *s = settings_of(h->settings, CFG_TABLE_OF(keys));
+    struct str first = h->config->api_key.p ? h->config->api_key : s->api_key;
+    own(keys) k = NULL;
+
+    TRY_WRAP(keys_open(store_of(h), &k), "rows");
+    TRY(keys_reload(k, h));
+    if (first.p)
+        TRY_WRAP(keys_ensure(k, "default", first, KEY_ALL), "rows");
+    TRY_WRAP(check_reach(k, h), "rows");
+    *ret_state = take(&k);
+    return NULL;
+}
+
+static void keys_part_close(void *keys)
+{
+    keys_free(keys);
+}
+
+/* Before a byte of the body is kept for somebody. Which scope it takes the handler knows. */
+static fallible keys_auth(void *keys, struct http_req *req)
+{
+    const struct key *key;
+
+    return keys_check(keys, req, KEY_ALL, &key);
+}
+
+HOST_PART(keys) = {
+    .name = "keys",
+    .needs = PART_NEEDS("store"),
+    .routes = keys_routes,
+    .route_count = KEYS_ROUTES,
+    .open = keys_part_open,
+    .reload = keys_reload,
+    .close = keys_part_close,
+    .auth = keys_auth,
+};

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+/* part.c — the runtimes of a server, and their API. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "host/build/build.h"
+#include "host/config/settings.h"
+#include "host/part/part.h"
+#include "host/runtime/api.h"
+#include "host/runtime/events.h"
+#include "host/runtime/manager.h"
+#include "host/runtime/pools.h"
+#include "host/runtime/runtime.h"
+#include "host/server/backing.h"
+#include "host/server/grants.h"
+#include "host/server/launch.h"
+#include "net/url.h"
+#include "out/client.h"
+
+struct runtime_settings {
+    uint64_t most_starts;     /* that wait in line */
+    uint64_t warm_recent;     /* sandboxes of an image that no pool has */
+    uint64_t warm_recent_for; /* ms after its last start */
+    struct str public_url;    /* how clients reach us; sandboxes are then below it */
+    bool resume_on_request;   /* a request to a paused sandbox wakes it */
+    bool rotate_session_key;  /* at resume */
+    uint64_t build_wait;      /* ms that a start waits for its image */
+    uint64_t pause_after, stop_after, delete_after, failed_after, max_age; /* ms; 0: never */
+    bool per_sandbox;                                                      /* metrics of each */
+    uint64_t most_snapshots; /* of every key; 0: no limit */
+    bool keep;               /* what runs at a clean end */
+};
+
+static const struct cfg_row rows[] = {
+    CFG_MS(runtime_settings, build_wait, "server.build_wait", "60s",
+           "A start whose image is being built is told as starting, waits so long for it, and has "
+           "failed then. Clients wait 120 s or more. 0 is not at all: such a start is 503.",
+           .flag = "", .max = 600000),
+    CFG_UINT(runtime_settings, most_starts, "server.most_starts", 10000,
+             "Starts that may wait in line; more are told to come back.", .flag = "", .min = 1,
+             .max = 100000),
+    CFG_STR(
+        runtime_settings, public_url, "server.public_url", NULL,
+        "How clients reach this server, http:// or https://; the url of a sandbox is then below "
+        "it.",
+        .flag = ""),
+    CFG_BOOL(runtime_settings, resume_on_request, "server.resume_on_request", false,
+             "A request to a paused sandbox wakes it, instead of being answered 503.", .flag = ""),
+    CFG_BOOL(runtime_settings, rotate_session_key, "server.rotate_session_key", false,
+             "A resume answers with a new session key and the old one is refused. OpenHands' V0 "
+             "clients keep the old one: with a key of the API beside it, that may act on the "
+             "sandbox, it is accepted until the new one is used. Its SDK would be locked out.",
+             .flag = ""),
+    CFG_UINT(runtime_settings, warm_recent, "server.warm_recent", 2,
+             "Sandboxes kept ready of an image that no [pool] has and that is started again within "
+             "warm_recent_for; of four images at most. 0 is none.",
+             .flag = "", .max = 64),
+    CFG_MS(runtime_settings, warm_recent_for, "server.warm_recent_for", "10m",
+           "They are kept so long after the last start of it.", .flag = ""),
+    CFG_MS(runtime_settings, pause_after, "idle.pause_after", "0s",
+           "A runtime nobody used so long is paused, where its backend can; a command run as given "
+           "uses it as long as it runs. 0 is never.",
+           .flag = ""),
+    CFG_MS(runtime_settings, stop_after, "idle.stop_after", "0s",
+           "A runtime nobody used so long is stopped. 0 is never.", .flag = ""),
+    CFG_MS(runtime_settings, delete_after, "idle.delete_after", "0s",
+           "A runtime that nobody used and that did not run for so long, because it is paused, "
+           "stopped "
+           "or failed, is removed with its files; one that runs never is. 0 is never.",
+           .flag = ""),
+    CFG_MS(runtime_settings, failed_after, "idle.failed_after", "10m",
+           "A runtime that could not be started is stopped after so long: until then it can be "
+           "looked at and resumed, and counts. 0 is never.",
+           .flag = ""),
+    CFG_MS(
+        runtime_settings, max_age, "idle.max_age", "0s",
+        "A runtime that has run so long since its start or last resume is paused, in use or not; "
+        "OpenHands' own service takes 12h. 0 is never.",
+        .flag = ""),
+    CFG_BOOL(runtime_settings, per_sandbox, "telemetry.per_sandbox", false,
+             "/metrics has processor time and memory of each sandbox too, for who shows a key that "
+             "may see it: two series each, as measured at the time before.",
+             .flag = ""),
+    CFG_UINT(runtime_settings, most_snapshots, "tenant.most_snapshots", 256,
+             "Snapshots of a key, a fork under way being one; one more is 429. Their bytes are not "
+             "counted: each may be as large as limits.disk. 0 is no limit.",
+             .flag = "", .max = 1000000),
+    CFG_BOOL(runtime_settings, keep, "sandbox.keep_runtime_alive", false,
+             "Leave a sandbox running when its conversation closes.", .foreign = true),
+};
+
+static fallible check_url(const struct cfg *c, void *into)
+{
+    struct runtime_settings *s = into;
+    struct url u;
+
+    if (!s->public_url.len) /* a variable that is there and empty */
+        s->public_url = (struct str){0};
+    if (!s->public_url.p)
+        return NULL;
+    struct err *e = url_parse(s->public_url, &u);
+    if (!e && (str_eq(u.scheme, STR("http")) || str_eq(u.scheme, STR("https"))))
+        return NULL;
+    err_free(e);
+    return err_new(ERR_INVALID,
+                   "server.public_url (%s): wanted an address like https://croft.example.com",
+                   cfg_source(c, "server.public_url"));
+}
+CFG_TABLE(runtime) = {rows, ARRAY_LEN(rows), .size = sizeof(struct runtime_settings),
+                      .check = check_url};
+
+/* Names below the domain lead to the same port as our own url, or as what stands before us. */
+static void name_domain(struct runtime_api *api, const struct host *h)
+{
+    const struct runtime_settings *s = settings_of(h->settings, CFG_TABLE_OF(runtime));
+    struct str domain = proxy_domain(h->settings);
+    struct url u;
+    struct err *e = url_parse(s->public_url.p ? s->public_url : str_of(h->url), &u);
+    bool usual = e || !u.port || u.port == (url_is_tls(&u) ? 443 : 80);
+
+    err_free(e); /* a socket passed to us may have no port */
+    snprintf(api->domain, sizeof api->domain, STR_FMT, STR_ARG(domain));
+    if (domain.len && !usual)
+        snprintf(api->domain + domain.len, sizeof api->domain - domain.len, ":%u", u.port);
+}
+
+static struct manager_config make_config(const struct runtime_api *api, const struct host *h)
+{
+    const struct runtime_settings *s = settings_of(h->settings, CFG_TABLE_OF(runtime));
+    struct manager_config c = {.loop = h->loop,
+                               .store = store_of(h),
+                               .keys = api->keys,
+                               .proxy = proxy_of(h),
+                               .driver = backend_of(h),
+                               .client = api->client,
+                               .base_url = s->public_url.p ? s->public_url : str_of(h->url),
+                               .by_path = s->public_url.p != NULL || !h->local,
+                               .domain = str_of(api->domain),
+                               .limits = h->launch->limits,
+                               .most = launch_most(h->settings),
+                               .most_starts = (unsigned)s->most_starts,
+                               .recent = (unsigned)s->warm_recent,
+                               .recent_ms = s->warm_recent_for,
+                               .snapshots = (unsigned)s->most_snapshots,
+                               .pause_after_ms = s->pause_after,
+                               .stop_after_ms = s->stop_after,
+                               .delete_after_ms = s->delete_after,
+                               .failed_after_ms = s->failed_after,
+                               .max_age_ms = s->max_age,
+                               .keep = s->keep,
+                               .per_sandbox = s->per_sandbox,
+                               .park = s->resume_on_request,
+                               .rotate = s->rotate_session_key,
+                               .build_wait_ms = s->build_wait,
+                               .registry_prefix = builds_prefix(api->builds)};
+
+    c.mounts = grants_of(h->settings, &c.mount_count);
+    while (c.base_url.len && c.base_url.p[c.base_url.len - 1] == '/')
+        c.base_url.len--;
+    return c;
+}
+
+static void on_build_news(void *arg, const struct build_news *n)
+{
+    manager_emit_for(arg, n->key_name, n->request,
+                     n->failed ? RUNTIME_EVENT_ERROR : RUNTIME_EVENT_BUILDING, n->message);
+}
+
+static void runtime_part_close(void *state)
+{
+    struct runtime_api *api = state;
+
+    manager_free(api->manager);
+    http_client_free(api->client);
+    free(api);
+}
+
+static fallible runtime_try_open(struct runtime_api *api, const struct host *h)
+{
+    const struct runtime_settings *s = settings_of(h->settings, CFG_TABLE_OF(runtime));
+
+    if (!h->local && !s->public_url.p && !proxy_domain(h->settings).len)
+        log_info("sandboxes are told to clients by this address; server.public_url is another",
+                 KV("url", h->url));
+    TRY(http_client_new(h->dialer, &(struct http_client_config){.idle_ms = 1}, &api->client));
+    name_domain(api, h);
+    struct manager_config c = make_config(api, h);
+    TRY(manager_new(&c, &api->manager));
+    builds_tell(api->builds, on_build_news, api->manager);
+    return NULL;
+}
+
+static fallible runtime_part_open(struct host *h, void **ret_state)
+{
+    struct runtime_api *api = mem_new(sizeof *api);
+
+    *api = (struct runtime_api){.host = h, .keys = keys_of(h), .builds = builds_of(h)};
+    struct err *e = runtime_try_open(api, h);
+    if (e)
+        runtime_part_close(api);
+    else
+        *ret_state = api;
+    return e;
+}
+
+static void on_adopted(void *state, struct err *e)
+{
+    struct runtime_api *api = state;
+
+    if (!e)
+        e = pools_open(api->manager, api->host->settings);
+    api->begun.done(api->begun.arg, e);
+}
+
+static void runtime_begin(void *state, part_done *done, void *arg)
+{
+    struct runtime_api *api = state;
+
+    api->begun = (struct part_answer){done, arg};
+    struct err *e = manager_adopt(api->manager, on_adopted, api);
+    if (e)
+        done(arg, e);
+}
+
+static fallible runtime_reload(void *state, struct host *h)
+{
+    const struct runtime_api *api = state;
+    struct manager_config c = make_config(api, h);
+
+    manager_reconfigure(api->manager, &c);
+    TRY(pools_open(api->manager, h->settings));
+    pools_drop(api->manager, h->settings);
+    return NULL;
+}
+
+static void on_shut_down(void *state)
+{
+    struct runtime_api *api = state;
+
+    api->ended.done(api->ended.arg, NULL);
+}
+
+static void runtime_end(void *state, part_done *done, void *arg)
+{
+    struct runtime_api *api = state;
+
+    api->ended = (struct part_answer){done, arg};
+    manager_shutdown(api->manager, on_shut_down, api);
+}
+
+static void runtime_settle(void *state)
+{
+    const struct runtime_api *api = state;
+
+    manager_answer_starts(api->manager);
+}
+
+HOST_PART(runtime) = {
+    .name = "runtime",
+    .needs = PART_NEEDS("backend", "store", "keys", "proxy", "build"),
+    .routes = runtime_routes,
+    .route_count = RUNTIME_ROUTES,
+    .open = runtime_part_open,
+    .begin = runtime_begin,
+    .reload = runtime_reload,
+    .end = runtime_end,
+    .settle = runtime_settle,
+    .close = runtime_part_close,
+};

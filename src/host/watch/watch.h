@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/* watch.h — what a server notes of itself: numbers, the journal, who asked for what. A part,
+ * "watch". */
+#pragma once
+
+#include "host/runtime/events.h"
+
+struct host;
+struct journal;
+struct keys;
+struct metrics;
+struct proxy;
+
+struct watch {
+    struct metrics *metrics;
+    struct journal *journal;
+    struct keys *keys;
+    struct proxy *proxy;
+    struct runtime_subscriber events;
+};
+
+struct watch *watch_of(const struct host *h);
