@@ -77,6 +77,7 @@ wrap := $(foreach f,$(wrapped),-Wl,--wrap=$(f))
 host_obj  := $(code:%.c=$(O)/host/%.o)
 guest_obj := $(guest:%.c=$(O)/guest/%.o)
 guest_main := guest guest_libc guest_sys
+guest_strip = strip -R .comment $@.tmp && $(O)/tools/unsection $@.tmp
 test_obj  := $(tests:%.c=$(O)/host/%.o)
 san_obj   := $(code:%.c=$(O)/asan/%.o)
 san_test_obj  := $(tests:%.c=$(O)/asan/%.o)
@@ -85,7 +86,7 @@ $(test_obj): host_opt := -O0 -Wno-maybe-uninitialized
 $(san_test_obj): san_opt := -O0 -Wno-maybe-uninitialized
 san_guest_obj := $(patsubst %.c,$(O)/asan/%.o,$(guest) $(guest_less))
 
-.PHONY: all help run test check-plain check-asan soak layers lint format fuzz fuzz-build fuzz-short bench \
+.PHONY: all help run test check-plain check-asan soak shape layers lint format fuzz fuzz-build fuzz-short bench \
         install clean deps deps-test vm vm-systemd
 all: $(O)/croft $(O)/croft-guest ## build both programs
 
@@ -94,14 +95,14 @@ help: ## this list
 
 # --- programs -------------------------------------------------------------------------------------
 
-$(O)/croft: $(host_obj) $(O)/host/src/main/croft.o $(O)/host/embed.o
+$(O)/croft: $(host_obj) $(O)/host/src/main/croft.o $(O)/host/embed.o $(host_more)
 	@echo "  LINK  $@"
 	@$(CC) $(host_ldflags) -o $@ $^ $(host_libs)
 
-$(O)/croft-guest: $(guest_obj) $(guest_main:%=$(O)/guest/src/main/%.o) src/main/guest.ld | $(O)/tools/unsection
+$(O)/croft-guest: $(guest_obj) $(guest_main:%=$(O)/guest/src/main/%.o) $(guest_more) src/main/guest.ld | $(O)/tools/unsection
 	@echo "  LINK  $@"
 	@$(MUSL) $(guest_ldflags) -o $@.tmp $(filter %.o,$^)
-	@strip -R .comment $@.tmp && $(O)/tools/unsection $@.tmp && mv $@.tmp $@
+	@$(guest_strip) && mv $@.tmp $@
 
 $(O)/asan/croft: $(san_obj) $(O)/asan/src/main/croft.o $(O)/asan/embed.o
 	@echo "  LINK  $@"
@@ -219,6 +220,15 @@ soak: $(O)/croft $(O)/croft-guest $(O)/test-croft ## 10,000 sandboxes made and r
 	@CROFT_SOAK_CLAIMS=1000 $(O)/test-croft --jobs 1 many_claims_leave_nothing
 	@CROFT_SOAK_SERVER_KILLS=50 $(O)/test-croft --jobs 1 serve_killed_under_load
 	@CROFT_SOAK_PAUSES=1000 $(O)/test-croft --jobs 1 serve_pause_test
+
+# Built so that every function that runs outside base, loop and net notes itself.
+S := $(O)/shape
+way := -O0 -finstrument-functions -finstrument-functions-exclude-file-list=src/base,src/loop,src/net,src/main -Wno-maybe-uninitialized
+shape: ## counts of how the tree reads, and the way of one warm start, beside the tree before
+	@tools/shape
+	@$(MAKE) -s O=$(S) host_opt='$(way)' guest_opt='$(way) -fno-pie' guest_ldflags='-static -no-pie -Wl,--gc-sections' guest_strip=true \
+	    host_more=$(S)/host/tools/way_log.o guest_more=$(S)/guest/tools/way_log.o $(S)/croft >$(S).log 2>&1 || { tail -n 40 $(S).log; exit 1; }
+	@tools/way $(S)
 
 layers: ## prove the include order of the folders
 	@tools/layers
