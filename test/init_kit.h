@@ -33,7 +33,8 @@ struct kit {
     struct arena arena;
     bool pid_one;     /* in a namespace of its own */
     const char *user; /* --username; NULL: none */
-    bool unused;      /* its server may rest */
+    bool unused;      /* its server may end */
+    const char *sub;  /* directory of its own, where there are several; NULL: none */
 };
 
 static inline int kit_listen(const struct kit *k, struct wire *w, const char *name)
@@ -69,7 +70,8 @@ static inline void kit_open_with(struct kit *k, const char *const *before)
     const char *argv[32] = {0};
     size_t n = 0;
 
-    snprintf(k->dir, sizeof k->dir, "%s", test_dir());
+    snprintf(k->dir, sizeof k->dir, "%s/%s", test_dir(), k->sub ? k->sub : "");
+    mkdir(k->dir, 0755);
     arena_init(&k->arena, 64u << 20);
     snprintf(view, sizeof view, "%s/view", k->dir);
     snprintf(path, sizeof path, "%s/oom", k->dir);

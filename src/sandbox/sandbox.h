@@ -39,7 +39,6 @@ struct sbx { /* drivers embed it first */
     char *failure;
     enum sbx_state found;   /* by SBX_ADOPT, and by a SBX_CLAIM that failed */
     bool warm;              /* its next start ends in SBX_WARM */
-    bool late;              /* and it may have no server yet: connections wait until it has */
     bool binding;           /* claimed, and its server does not listen yet */
     uint64_t begun_ns;      /* the operation under way */
     struct sbx_usage usage; /* of the last sbx_measure() */

@@ -54,7 +54,6 @@ struct sbx_spec {            /* copied as far as needed */
     bool warm;   /* only image and limits count: the rest comes with sbx_claim() */
     /* Of a claim: what it must stand on, ERR_GONE otherwise. NULL: whatever it stands on. */
     const char *image_id;
-    uint32_t later_ms; /* of a claim: that its shell may wait, for others need the processors */
     /* The sandbox ended without being asked to; its state is SBX_STOPPED. May be NULL. */
     void (*on_gone)(void *arg, struct sbx *s);
     /* After a claim that was done while s->binding: its server listens now. May be NULL. */

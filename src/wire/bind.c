@@ -25,7 +25,7 @@ static fallible bind_split(struct wire_bind *b, size_t len)
         return err_new(ERR_CORRUPT, "too short");
     memcpy(&h, b->bytes, sizeof h);
     if (h.magic != BIND_MAGIC || h.flags > BIND_COMMAND || h.argc < 1 || h.argc > BIND_LIST_MAX ||
-        h.envc > BIND_LIST_MAX || h.later_ms > BIND_LATER_MAX || end[-1])
+        h.envc > BIND_LIST_MAX || end[-1])
         return err_new(ERR_CORRUPT, "a bad head");
     size_t count = 2u + h.argc + h.envc;
     char **list = b->argv = mem_try((count + 2) * sizeof *list);
@@ -43,7 +43,6 @@ static fallible bind_split(struct wire_bind *b, size_t len)
         return err_new(ERR_CORRUPT, "a bad end, or directory");
     b->env = list + h.argc + 1;
     b->argc = h.argc;
-    b->later_ms = h.later_ms;
     b->command = h.flags;
     return NULL;
 }

@@ -11,18 +11,15 @@
 #include "base/err.h"
 #include "base/str.h"
 
-#define BIND_MAGIC     0x32444e42u /* "BND2" */
+#define BIND_MAGIC     0x33444e42u /* "BND3" */
 #define BIND_BYTES_MAX (4u << 20)
 #define BIND_LIST_MAX  4096u /* arguments, variables: each */
 #define BIND_BYTE      'b'   /* goes with the descriptor, over the control connection */
-#define BIND_LATER_MAX 60000u
-#define BIND_ALONE_MS  1u /* later_ms of one for whose shell there is a processor */
 
 enum { BIND_COMMAND = 1 }; /* flags: run the arguments as they are, instead of our server */
 
 struct bind_head {
     uint32_t magic, flags, argc, envc;
-    uint32_t later_ms; /* that the shell may wait; 0: it starts with the claim */
 };
 
 struct wire_bind {
@@ -31,7 +28,7 @@ struct wire_bind {
     const char *cwd;  /* ""; or absolute */
     const char *user; /* ""; or a number, or two with ':' between */
     char **argv, **env;
-    uint32_t argc, later_ms;
+    uint32_t argc;
 };
 
 /* Takes bytes over, from malloc; on failure too. */

@@ -24,7 +24,7 @@ static char *block(struct bind_head h, const char *strings, size_t len)
     "ls\0"                                                                                         \
     "-l\0"                                                                                         \
     "A=b\0"
-#define HEAD ((struct bind_head){BIND_MAGIC, BIND_COMMAND, 2, 1, 70})
+#define HEAD ((struct bind_head){BIND_MAGIC, BIND_COMMAND, 2, 1})
 
 TEST(bind_gives_what_was_written)
 {
@@ -37,7 +37,6 @@ TEST(bind_gives_what_was_written)
     CHECK_OK(wire_bind_read(fd, &b));
     CHECK(b.command);
     CHECK_INT(b.argc, 2);
-    CHECK_INT(b.later_ms, 70);
     CHECK_STR(b.cwd, "/w");
     CHECK_STR(b.user, "7:8");
     CHECK_STR(b.argv[0], "ls");
@@ -65,7 +64,6 @@ TEST(bind_refuses_what_is_not_whole)
         {{BIND_MAGIC, 0, 1, UINT32_MAX}, STRINGS, sizeof STRINGS - 1},
         {{BIND_MAGIC, 0, 2, 1}, "w\0\0ls\0-l\0A=b\0", 13}, /* a relative directory */
         {{BIND_MAGIC, 0, 2, 1}, "", 0},
-        {{BIND_MAGIC, 0, 2, 1, BIND_LATER_MAX + 1}, STRINGS, sizeof STRINGS - 1}, /* never */
     };
     struct wire_bind b;
 

@@ -69,7 +69,7 @@ TEST(a_claim_that_makes_no_sense_ends_the_sandbox)
     rig_close(&r);
 }
 
-/* Of a warm one: pid 1 has no other child before a command is asked for. */
+/* Of one that answered: pid 1 has no other child before a command is asked for. */
 static pid_t server_of(pid_t pid)
 {
     char path[64], text[64] = "";
@@ -104,28 +104,19 @@ static unsigned shared_sockets(pid_t pid, int fd, pid_t other)
 }
 
 /* It is a copy of pid 1, which ran no program: what is pid 1's alone it must not have. */
-TEST(a_dormant_server_has_its_own_descriptors_and_no_others)
+TEST(a_first_server_has_its_own_descriptors_and_no_others)
 {
     enum { LISTEN = 3, CONNECT, CONTROL }; /* of pid 1, as the launcher numbers them */
     struct rig r;
 
     rig_open(&r, 0);
-    pid_t pid = claim_warm(&r, "w", 0), server = server_of(pid);
+    pid_t pid = claim_warm(&r, "w", 0);
+    claim_now(&r, "w");
+    pid_t server = server_of(pid);
     CHECK_INT(shared_sockets(pid, LISTEN, server), 1);
     CHECK_INT(shared_sockets(pid, CONNECT, server), 0);
     CHECK_INT(shared_sockets(pid, CONTROL, server), 0);
     CHECK_INT(getsid(server), server);
-    rig_close(&r);
-}
-
-TEST(a_warm_sandbox_ends_with_its_dormant_server)
-{
-    struct rig r;
-
-    rig_open(&r, 0);
-    pid_t pid = claim_warm(&r, "w", NATIVE_TELL);
-    CHECK_INT(kill(server_of(pid), SIGKILL), 0);
-    CHECK_INT(next_word(&r).op, NATIVE_DIED);
     rig_close(&r);
 }
 
@@ -135,8 +126,8 @@ TEST(a_claimed_server_that_dies_is_started_again_as_what_it_was)
 
     rig_open(&r, 0);
     pid_t pid = claim_warm(&r, "w", NATIVE_TELL);
-    pid_t server = server_of(pid);
     claim_now(&r, "w");
+    pid_t server = server_of(pid);
     own_fd gone = (int)syscall(SYS_pidfd_open, server, 0);
     CHECK_INT(kill(server, SIGKILL), 0);
     CHECK_OK(fd_wait(gone, POLLIN, CLAIM_WAIT_MS));

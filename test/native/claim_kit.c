@@ -41,22 +41,17 @@ pid_t claim_warm(struct rig *r, const char *id, unsigned flags)
     return reply.pid;
 }
 
-int claim_block_later(uint32_t later_ms)
+int claim_block(void)
 {
     static const char strings[] =
         "\0\0action-server\0--working-dir\0/workspace\0PATH=/usr/bin:/bin\0HOME=/tmp";
-    const struct bind_head head = {BIND_MAGIC, 0, 3, 2, later_ms};
+    const struct bind_head head = {BIND_MAGIC, 0, 3, 2};
     int fd = memfd_create("bind", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     CHECK_OK(fd_write_all(fd, str_n(&head, sizeof head)));
     CHECK_OK(fd_write_all(fd, str_n(strings, sizeof strings)));
     CHECK_INT(fcntl(fd, F_ADD_SEALS, SEALS), 0);
     return fd;
-}
-
-int claim_block(void)
-{
-    return claim_block_later(0);
 }
 
 static void wait_listening(struct rig *r)
@@ -68,21 +63,21 @@ static void wait_listening(struct rig *r)
     CHECK_INT(byte, '1');
 }
 
-void claim_later(struct rig *r, const char *id, uint32_t later_ms)
+void claim_bind(struct rig *r, const char *id)
 {
     struct native_request req = claim_ask(NATIVE_CLAIM, id, 0);
     struct native_reply reply;
-    own_fd block = claim_block_later(later_ms);
+    own_fd block = claim_block();
     int fds[2];
 
     rig_ask(r, &req, &block, 1, &reply, fds);
     CHECK_STR(str_of(reply.text), "");
     CHECK_INT(reply.state, NATIVE_RUNNING);
     wait_listening(r);
-    rig_check_answers(r, id);
 }
 
 void claim_now(struct rig *r, const char *id)
 {
-    claim_later(r, id, 0);
+    claim_bind(r, id);
+    rig_check_answers(r, id);
 }

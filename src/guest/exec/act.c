@@ -81,7 +81,7 @@ void act_start(struct act *act,
     act->done = done;
     act->ctx = ctx;
     list_add(&exec->acts, &act->link);
-    exec->last_action_ns = loop_now_ns(exec->loop);
+    exec->clock.last_action_ns = loop_now_ns(exec->loop);
     if (exec->policy.allow && !exec->policy.allow(exec->policy.ctx, act))
         return;
     if (h)

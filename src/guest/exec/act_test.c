@@ -38,7 +38,7 @@ static void kit_open(struct kit *k)
                                  .envp = env,
                                  .ready_fd = -1}};
     CHECK_OK(loop_new(&clock_system, &k->loop));
-    CHECK_OK(exec_new(k->loop, NULL, &k->exec));
+    CHECK_OK(exec_new(k->loop, &k->exec));
     CHECK_OK(exec_open(k->exec, &k->config));
 }
 

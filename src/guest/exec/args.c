@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* args.c — the command line of the action server: ours, and the one foreign clients send. */
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -7,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cfg.h"
@@ -16,9 +18,9 @@
 #include "base/passwd.h"
 #include "guest/exec/exec.h"
 #include "guest/held/held.h"
+#include "guest/exec/plugin.h"
 #include "guest/usage/usage.h"
 #include "loop/loop.h"
-#include "wire/bind.h"
 
 #define DEFAULT_SOFT_S 10
 #define VIEWER_URL     "/tmp/oh-server-url"
@@ -36,9 +38,6 @@ struct args {
     char *key;
     char listen[200], *cwd;
     struct held held;
-    struct wire_bind bound;
-    struct loop *loop;
-    struct exec *exec;
 };
 
 static fallible parse_option(struct args *a, struct str name, const char *value)
@@ -186,43 +185,58 @@ static int skip_name(int argc, char **argv)
     return skip ? skip : argc && strcmp(argv[0], "action-server") == 0;
 }
 
-fallible exec_check(const char *const *argv, const char *const *envp)
+/* It is there, or can be made; by everybody: whoever commands run as may enter it. */
+static bool is_usable_dir(struct str dir, bool by_everybody)
 {
-    struct args a = {.looks = true, .held = {.listen_fd = 0}}; /* there is a socket already */
+    char path[512];
+    struct stat st;
+    bool writable = access("/", W_OK) == 0;
+
+    if (dir.len >= sizeof path)
+        return false;
+    memcpy(path, dir.len ? dir.p : "", dir.len);
+    path[dir.len] = '\0';
+    for (char *end = path; *end;) {
+        end += 1 + strcspn(end + 1, "/");
+        char after = *end;
+        *end = '\0';
+        if (stat(path, &st) < 0)
+            return errno == ENOENT && writable;
+        if (!S_ISDIR(st.st_mode) || (by_everybody && !(st.st_mode & S_IXOTH)))
+            return false;
+        writable = access(path, W_OK) == 0;
+        *end = after;
+    }
+    return true;
+}
+
+static fallible args_look(struct args *a, const char *const *argv, const char *const *envp)
+{
+    struct passwd_user user;
     int argc = 0;
 
     while (argv[argc])
         argc++;
     int skip = skip_name(argc, (char **)argv);
-    TRY(read_timeout(&a, envp));
-    return args_parse(&a, argc - skip, (char **)argv + skip);
+    TRY(read_timeout(a, envp));
+    TRY(args_parse(a, argc - skip, (char **)argv + skip));
+    return a->config.user.len ? passwd_find(PASSWD_ETC, a->config.user, &user) : NULL;
 }
 
-/* In a warm sandbox: who we are comes with its claim. What is looked at then is looked at before,
- * so that the kernel has it at hand. */
-static fallible args_await(struct args *a, int *argc, char ***argv, const char *const **envp)
+bool exec_may_wait(const char *const *argv, const char *const *envp)
 {
-    int fd;
+    static const char *const said[] = {"SANDBOX_GROUP_ID", "INIT_PLUGIN_TIMEOUT",
+                                       "RUNTIME_MEMORY_MONITOR"};
+    struct args a = {.looks = true, .held = {.listen_fd = 0}}; /* there is a socket already */
+    own(err) e = args_look(&a, argv, envp);
+    bool may =
+        !e && is_usable_dir(a.config.working_dir, a.config.user.len || a.config.username.len);
 
-    (void)access(PASSWD_ETC "/passwd", F_OK);
-    (void)access("/workspace", F_OK);
-    if (a->held.tells && a->config.ready_fd >= 0 && write(a->config.ready_fd, "w", 1) != 1)
-        return err_sys("tell that we wait");
-    TRY(held_await(&a->held, &fd));
-    own_fd block = fd;
-    TRY(wire_bind_read(block, &a->bound));
-    int skip = skip_name((int)a->bound.argc, a->bound.argv);
-    a->config.later_ms = a->bound.later_ms;
-    *argc = (int)a->bound.argc - skip;
-    *argv = a->bound.argv + skip;
-    *envp = (const char *const *)a->bound.env;
-    return NULL;
-}
-
-static fallible args_prepare(struct args *a)
-{
-    TRY(loop_new(&clock_system, &a->loop));
-    return exec_new(a->loop, a->config.held, &a->exec);
+    for (size_t i = 0; i < ARRAY_LEN(said); i++)
+        may = may && !cfg_env_get(envp, said[i]);
+    for (size_t i = 0; i < a.plugins_len; i++)
+        may = may && plugin_is_lazy(a.plugins[i]);
+    return may;
 }
 
 static void set_log(const char *const *envp)
@@ -238,7 +252,10 @@ static void set_log(const char *const *envp)
 int exec_main(int argc, char **argv, const char *const *envp)
 {
     struct args a = {.config = {.ready_fd = -1, .uid = EXEC_NO_UID}, .held = {.listen_fd = -1}};
+    struct loop *loop = NULL;
+    struct exec *exec = NULL;
     bool served = false;
+
     prctl(PR_SET_DUMPABLE, 0); /* the key is in our memory, and descriptors nobody else may have */
     if (argc == 1 && strcmp(argv[0], "--help") == 0) {
         usage_print(STDOUT_FILENO);
@@ -247,12 +264,6 @@ int exec_main(int argc, char **argv, const char *const *envp)
     set_log(envp);
     signal(SIGPIPE, SIG_IGN);
     struct err *e = open_held(&a, argc, argv);
-    if (!e && a.held.awaits) {
-        e = args_prepare(&a);
-        if (!e)
-            e = args_await(&a, &argc, &argv, &envp);
-        set_log(envp);
-    }
     if (!e)
         e = read_env(&a, envp);
     if (!e)
@@ -264,17 +275,18 @@ int exec_main(int argc, char **argv, const char *const *envp)
         else
             e = err_sys("current directory");
     }
-    if (!e && !a.exec)
-        e = args_prepare(&a);
     if (!e)
-        e = exec_run(a.exec, &a.config, &served);
-    exec_free(a.exec);
-    loop_free(a.loop);
+        e = loop_new(&clock_system, &loop);
+    if (!e)
+        e = exec_new(loop, &exec);
+    if (!e)
+        e = exec_run(exec, &a.config, &served);
+    exec_free(exec);
+    loop_free(loop);
     free(a.key);
     free(a.cwd);
     if (a.config.held)
         held_done(&a.held);
-    wire_bind_done(&a.bound);
     if (!e)
         return 0;
     int code = served ? EXIT_FAILED : err_code(e) == ERR_INVALID ? EXIT_MISUSE : EXIT_NO_START;

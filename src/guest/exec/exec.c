@@ -22,13 +22,14 @@
 #include "guest/stale/stale.h"
 #include "net/router.h"
 #include "net/server.h"
-#include "wire/bind.h"
 
 #define HELD_UNDO  "undo " /* and where it is */
 #define UNDO_LEN   (sizeof HELD_UNDO - 1)
 #define UNDO_PATH  "/tmp/" STALE_UNDO "XXXXXX"
 #define BODY_BYTES (128u << 20)
-#define REST_MS    1000
+#define HELD_CLOCK "clock " /* and struct exec_clock: what /server_info counts from */
+#define CLOCK_LEN  (sizeof HELD_CLOCK - 1)
+#define IDLE_MS    2000
 
 struct exec *exec_of(const struct http_req *req)
 {
@@ -90,18 +91,26 @@ static void close_history(struct exec *e)
     own_close(e->undo.fd);
 }
 
-/* Says where it listens and sweeps what killed servers left; it delays nobody. */
+/* What killed servers left. */
+static void sweep_stale(struct exec *e)
+{
+    const char *const places[] = {"/tmp", "/dev/shm", e->working_dir};
+
+    e->swept = true;
+    for (size_t i = 0; i < ARRAY_LEN(places); i++)
+        stale_sweep(places[i], clock_wall_ns(&clock_system) / NS_PER_S);
+}
+
 static void on_settled(struct loop_later *l)
 {
-    const struct exec *e = container_of(l, struct exec, settled);
-    const char *const places[] = {"/tmp", "/dev/shm", e->working_dir};
+    struct exec *e = container_of(l, struct exec, settled);
     char name[160] = "?";
 
     err_free(listen_name(e->door, false, name, sizeof name)); /* then it stays without */
     log_info("action server listens", KV("address", name), KV("dir", e->config->working_dir),
              KV("user", e->start.known ? e->start.account.name : "?"));
-    for (size_t i = 0; i < ARRAY_LEN(places); i++)
-        stale_sweep(places[i], clock_wall_ns(&clock_system) / NS_PER_S);
+    if (!e->config->held || e->config->held->again)
+        sweep_stale(e); /* the first in a sandbox has time for that */
 }
 
 ROWS_OF(exec_parts, struct exec_part)
@@ -113,42 +122,26 @@ static void add_parts(struct exec *e)
             ROWS_AT(exec_parts, i)->add_routes(e);
 }
 
-static fallible begin_parts(struct exec *e, bool late)
-{
-    for (size_t i = 0; i < ROWS_LEN(exec_parts); i++) {
-        const struct exec_part *p = ROWS_AT(exec_parts, i);
-        if (p->start && p->late == late)
-            TRY(p->start(e));
-    }
-    return NULL;
-}
-
 /* Ends when all that was asked for is ready or has failed, or by a signal: starting is not 0 then.
  */
 static fallible start_parts(struct exec *e)
 {
-    e->lacks_late = e->config->held != NULL; /* there they come with who has the key */
-    TRY(begin_parts(e, false));
-    if (!e->lacks_late)
-        TRY(begin_parts(e, true));
+    for (size_t i = 0; i < ROWS_LEN(exec_parts); i++) {
+        const struct exec_part *p = ROWS_AT(exec_parts, i);
+        if (p->start)
+            TRY(p->start(e));
+    }
     return e->starting ? loop_run(e->loop) : NULL;
 }
 
 static fallible check_key(void *exec, struct http_req *req)
 {
-    struct exec *e = exec;
+    const struct exec *e = exec;
     struct str key = http_req_header(req, STR("x-session-api-key"));
 
     if (e->config->session_key.len && !(key.p && hash_equal(key, e->config->session_key)))
         return err_new(ERR_FORBIDDEN, "Invalid API Key");
-    e->used = true;
-    if (!e->lacks_late)
-        return NULL;
-    e->lacks_late = false;
-    loop_later(e->loop, &e->settled, on_settled);
-    if (e->config->later_ms == BIND_ALONE_MS)
-        exec_start_shell(e); /* it takes longest, and goes on beside us */
-    return begin_parts(e, true);
+    return NULL;
 }
 
 static void close_parts(struct exec *e)
@@ -202,37 +195,68 @@ static fallible take_requests(struct exec *e, int fd)
     return http_server_listen(e->server, fd);
 }
 
-fallible exec_tell_ready(struct exec *e)
+/* EPIPE: nobody waits. */
+static fallible tell_ready(struct exec *e)
 {
-    if (e->ready_fd >= 0 && write(e->ready_fd, "1", 1) != 1 && errno != EPIPE)
-        return err_sys("tell that the server listens"); /* EPIPE: nobody waits */
-    own_close(take_fd(&e->ready_fd));
-    return NULL;
+    own_fd ready = take_fd(&e->ready_fd);
+
+    if (ready >= 0 && write(ready, "1", 1) != 1 && errno != EPIPE)
+        return err_sys("tell that the server listens");
+    return e->config->held ? held_ready(e->config->held) : NULL;
 }
 
-static void on_shell_due(struct loop_timer *t)
+/* --- the end of a server that nobody uses --- */
+
+static bool is_busy(const struct exec *e)
 {
-    exec_start_shell(container_of(t, struct exec, due));
+    if (http_server_connections(e->server) || !answers_are_idle(e->answers))
+        return true;
+    for (size_t i = 0; i < ROWS_LEN(exec_parts); i++)
+        if (ROWS_AT(exec_parts, i)->is_busy && ROWS_AT(exec_parts, i)->is_busy(e))
+            return true;
+    return exec_shells_are_used(e) || spawn_count_work(e->spawner);
 }
 
-/* Claimed: its shell starts while its client comes to the first request. Where many were claimed at
- * once the processors have no time for that before all are told: then after a while, or with the
- * first command, whichever comes first. */
-static void start_claimed(struct exec *e)
+/* Of the server before us; its clock is ours. */
+static void take_clock(struct exec *e, struct held *held)
 {
-    if (e->config->later_ms)
-        loop_timer_start(e->loop, &e->due, e->config->later_ms, on_shell_due);
-    else
-        exec_start_shell(e);
+    own(held_item) old = held_take(held, STR(HELD_CLOCK));
+
+    if (!old)
+        return;
+    if (old->len == CLOCK_LEN + sizeof e->clock)
+        memcpy(&e->clock, old->data + CLOCK_LEN, sizeof e->clock);
+    held_drop(held, old->id);
 }
 
-/* Pid 1 has the socket, and with it whoever comes from now on. */
-static void on_unused(struct loop_timer *t)
+static fallible put_clock(struct exec *e, struct held *held)
 {
-    const struct exec *e = container_of(t, struct exec, due);
+    char text[CLOCK_LEN + sizeof e->clock] = HELD_CLOCK;
 
-    if (!e->used && !http_server_connections(e->server))
-        _exit(HELD_RESTS);
+    memcpy(text + CLOCK_LEN, &e->clock, sizeof e->clock);
+    return held_put(held, held_new_id(held), str_n(text, sizeof text), NULL, 0, 0);
+}
+
+/* Idle twice in a row: once may be between two requests. Whoever connects from now on is in the
+ * queue of the socket, and that is pid 1's too. */
+static void on_tick(struct loop_timer *t)
+{
+    struct exec *e = container_of(t, struct exec, tick);
+    struct held *held = e->config->held;
+
+    if (!e->swept)
+        sweep_stale(e); /* now it delays nobody's first request */
+    if (!held || !held->listens)
+        return;
+    bool idle = !is_busy(e);
+    if (idle && e->was_idle) {
+        struct err *error = put_clock(e, held);
+        if (!error)
+            _exit(HELD_IDLE);
+        err_free(error); /* pid 1 is gone: that is told soon */
+    }
+    e->was_idle = idle;
+    loop_timer_start(e->loop, t, IDLE_MS, on_tick);
 }
 
 /* Nobody is answered before all is ready. */
@@ -252,17 +276,11 @@ static fallible exec_serve(struct exec *e, bool *ret_served)
         return error;
     }
     TRY(take_requests(e, fd));
-    if (held && held->awaits)
-        start_claimed(e);
-    TRY(exec_tell_ready(e));
-    if (held)
-        TRY(held_ready(held));
-    if (held && held->may_rest && !held->awaits && !e->config->plugins[0])
-        loop_timer_start(e->loop, &e->due, REST_MS, on_unused);
+    TRY(tell_ready(e));
     *ret_served = true;
     e->door = fd;
-    if (!e->lacks_late)
-        loop_later(e->loop, &e->settled, on_settled);
+    loop_later(e->loop, &e->settled, on_settled);
+    loop_timer_start(e->loop, &e->tick, IDLE_MS, on_tick);
     return loop_run(e->loop);
 }
 
@@ -270,7 +288,7 @@ void exec_close(struct exec *e)
 {
     loop_signal_stop(&e->term);
     loop_signal_stop(&e->interrupt);
-    loop_timer_stop(&e->due);
+    loop_timer_stop(&e->tick);
     exec_close_shells(e);
     close_parts(e);
     http_server_free(e->server);
@@ -291,11 +309,17 @@ static void set_owner(struct exec *e)
 
 fallible exec_open(struct exec *e, const struct exec_config *config)
 {
+    uint64_t now = loop_now_ns(e->loop);
+
     e->config = config;
     e->ready_fd = config->ready_fd;
     e->spawner = config->held ? &config->held->spawner : NULL;
-    loop_look_at_clock(e->loop); /* a claim may have been long in coming */
-    e->start_ns = e->last_action_ns = e->cpu_sample_ns = loop_now_ns(e->loop);
+    e->clock = (struct exec_clock){now, now};
+    e->cpu_sample_ns = now;
+    if (config->held) {
+        take_history(e, config->held);
+        take_clock(e, config->held);
+    }
     e->editor.workdir = config->working_dir;
     TRY(start_all(&e->start, config));
     e->working_dir = e->start.dir;
@@ -319,7 +343,7 @@ fallible exec_run(struct exec *e, const struct exec_config *config, bool *ret_se
     return error;
 }
 
-fallible exec_new(struct loop *loop, struct held *held, struct exec **ret_exec)
+fallible exec_new(struct loop *loop, struct exec **ret_exec)
 {
     struct exec *e = mem_new(sizeof *e);
 
@@ -333,8 +357,6 @@ fallible exec_new(struct loop *loop, struct held *held, struct exec **ret_exec)
     add_parts(e);
     e->answers = answers_new(e);
     struct err *error = net_new(loop, &e->net);
-    if (held)
-        take_history(e, held);
     if (error)
         exec_free(e);
     else

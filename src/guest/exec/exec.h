@@ -28,17 +28,15 @@ struct exec_config {
     const char *const *plugins; /* names, as asked for; NULL at the end */
     struct str session_key;     /* X-Session-API-Key; empty: none */
     uint64_t soft_timeout_ms;
-    uint32_t later_ms; /* that the shell of a claimed sandbox may wait for its first command */
     const char *const *envp;
     struct held *held; /* what pid 1 holds for us; NULL: there is none of ours */
     int ready_fd;      /* gets one byte when the server listens; -1: nobody waits; taken over */
 };
 
-/* All that does not depend on what it is to be. held: NULL, or config's. */
 struct exec;
-fallible exec_new(struct loop *loop, struct held *held, struct exec **ret_exec);
-/* Serves until SIGTERM or SIGINT, once. *ret_served tells, after a failure too, whether it came so
- * far. */
+fallible exec_new(struct loop *loop, struct exec **ret_exec);
+/* Serves until SIGTERM or SIGINT, once, or ends the process with HELD_IDLE when nobody uses it and
+ * pid 1 has its socket. *ret_served tells, after a failure too, whether it came so far. */
 fallible exec_run(struct exec *e, const struct exec_config *config, bool *ret_served);
 void exec_free(struct exec *e);
 OWNABLE(exec)
@@ -74,7 +72,8 @@ OWNABLE(exec)
 /* "action-server" and what follows it on the command line; gives the exit code. Also understands
  * the line foreign clients send (python -u -m openhands.runtime.action_execution_server …). */
 int exec_main(int argc, char **argv, const char *const *envp);
-/* Would it refuse this line, with or without "action-server", for its words alone? */
-fallible exec_check(const char *const *argv, const char *const *envp);
+/* May the server of this line, with or without "action-server", be made when somebody connects? Not
+ * one that has to start plugins, or whose words are wrong or may turn out to be. */
+bool exec_may_wait(const char *const *argv, const char *const *envp);
 /* Is this that foreign line? Gives the index behind the module's name, or 0. */
 int exec_foreign_args(int argc, char **argv);

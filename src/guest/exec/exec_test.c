@@ -43,7 +43,7 @@ static struct err *start_and_stop(const char *address, const char *url, unsigned
     CHECK_OK(loop_io_start(loop, &io, ready[0], EPOLLIN, on_ready));
     fault_at(n);
     struct exec *exec = NULL;
-    struct err *e = exec_new(loop, NULL, &exec);
+    struct err *e = exec_new(loop, &exec);
     if (!e)
         e = exec_run(exec, &c, &served);
     else

@@ -110,8 +110,8 @@ fallible exec_handle_info(struct http_req *req)
     struct exec *e = req->owner;
     uint64_t now = loop_now_ns(e->loop);
     struct wire_server_info info = {
-        .uptime = (double)(now - e->start_ns) / 1e9,
-        .idle_time = (double)(now - e->last_action_ns) / 1e9,
+        .uptime = (double)(now - e->clock.start_ns) / 1e9,
+        .idle_time = (double)(now - e->clock.last_action_ns) / 1e9,
         .resources = {cpu_percent(e), info_memory(), info_disk(), info_io()},
     };
 

@@ -36,10 +36,12 @@ struct exec {
     struct act_policy policy; /* allow NULL: every action may start */
     struct answers *answers;
     struct loop_signal term, interrupt;
-    struct loop_timer due; /* of a claimed one: its shell; of another: its rest */
-    bool used;             /* somebody with the key came */
-    int ready_fd;          /* config's, until the byte is written */
-    uint64_t start_ns, last_action_ns;
+    struct loop_timer tick; /* is it used? */
+    bool swept, was_idle;   /* by, and at, a tick before */
+    int ready_fd;           /* config's, until the byte is written */
+    struct exec_clock {
+        uint64_t start_ns, last_action_ns;
+    } clock;
 
     const char *working_dir;        /* config's, terminated */
     struct spawner *spawner;        /* NULL: fork here */
@@ -52,7 +54,6 @@ struct exec {
     struct kernel *kernel; /* started by the first cell */
     struct plugins *plugins;
     struct mcp_face *mcp; /* servers of tools and who talks to them */
-    bool lacks_late;      /* parts, and what is done when it has settled: nobody came yet */
     struct loop_later settled;
     int door;          /* the server's */
     unsigned starting; /* plugins that are neither ready nor failed; nobody is served before */
@@ -71,7 +72,8 @@ struct exec_part {
     void (*add_routes)(struct exec *e); /* each may be NULL */
     fallible (*start)(struct exec *e);  /* before the server takes requests */
     void (*close)(struct exec *e);
-    bool late; /* a claimed sandbox need not have it before the first request that has the key */
+    /* Does it hold what would end with the server? */
+    bool (*is_busy)(const struct exec *e);
 };
 #define EXEC_PART(id) ROW(exec_parts, struct exec_part, id)
 
@@ -79,7 +81,6 @@ struct exec_part {
  * once, exec_close: nothing runs after it. */
 fallible exec_open(struct exec *e, const struct exec_config *config);
 void exec_close(struct exec *e);
-fallible exec_tell_ready(struct exec *e); /* whoever waits for it; once */
 /* info.c */
 struct http_req;
 fallible exec_handle_info(struct http_req *req);
@@ -90,6 +91,6 @@ fallible exec_open_kernel(struct exec *e);
  * and all actions. */
 fallible exec_open_shells(struct exec *e);
 void exec_close_shells(struct exec *e);
-void exec_start_shell(struct exec *e); /* ahead of its first command */
+bool exec_shells_are_used(const struct exec *e); /* there is one, or its output */
 /* Where relative paths of read and write start: the default shell's directory. */
 struct str exec_cwd(const struct exec *e);

@@ -36,5 +36,7 @@ struct plugin_kind {
 void plugin_ready(struct plugin *p);
 void plugin_fail(struct plugin *p, struct err *why); /* takes why over; also one that was ready */
 
+/* Is there a kind of that name, and is it lazy? */
+bool plugin_is_lazy(const char *name);
 /* NULL: not wanted. */
 struct plugin *plugin_find(const struct exec *e, const char *name);

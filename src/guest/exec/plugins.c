@@ -152,22 +152,26 @@ static fallible plugins_start(struct exec *e)
     e->plugins = mem_new(sizeof *e->plugins + ROWS_LEN(plg_plugins) * sizeof e->plugins->at[0]);
     e->plugins->limit_s = limit_s;
     TRY(plugins_choose(e));
-    if (e->lacks_late && !e->config->plugins[0]) {
-        e->starting = 0; /* nobody named them: by their first use is soon enough */
-        return NULL;
-    }
     loop_timer_start(e->loop, &e->plugins->deadline, limit_s * 1000, on_deadline);
     start_what_may(e);
     return NULL;
 }
 
-/* Those that are lazy are ready or have failed at once. */
-static fallible plugins_start_late(struct exec *e)
+/* A lazy one starts with its first use, and that is another part's. */
+static bool plugins_are_busy(const struct exec *e)
 {
     for (size_t i = 0; i < e->plugins->count; i++)
-        e->starting += e->plugins->at[i].status == PLUGIN_PENDING;
-    start_what_may(e);
-    return NULL;
+        if (!e->plugins->at[i].kind->lazy)
+            return true;
+    return false;
+}
+
+bool plugin_is_lazy(const char *name)
+{
+    const struct plugin_kind *kind;
+    own(err) e = find_kind(name, &kind);
+
+    return !e && kind->lazy;
 }
 
 static void plugins_close(struct exec *e)
@@ -210,6 +214,7 @@ static void plugins_add_routes(struct exec *e)
     router_add(e->router, routes, ARRAY_LEN(routes), e);
 }
 
-EXEC_PART(plugins) = {
-    .add_routes = plugins_add_routes, .start = plugins_start, .close = plugins_close};
-EXEC_PART(plugins_late) = {.start = plugins_start_late, .late = true};
+EXEC_PART(plugins) = {.add_routes = plugins_add_routes,
+                      .start = plugins_start,
+                      .close = plugins_close,
+                      .is_busy = plugins_are_busy};

@@ -63,7 +63,7 @@ fallible start_workdir(struct start *s, const struct exec_config *c)
     if (dir < 0 || fstat(dir, &st) < 0)
         return err_sys("--working-dir '%.200s'", s->dir);
     /* once in the life of a sandbox: what root made there since is root's */
-    bool to_give = s->give && !(c->held && !list_empty(&c->held->items));
+    bool to_give = s->give && !(c->held && c->held->again);
     bool ours = c->held != NULL; /* elsewhere mounts may be meant to be given */
     if (to_give && s->dir[strspn(s->dir, "/")] && (made || !ours || proc_ours(dir)))
         workdir_give(s, dir, ours, &st);

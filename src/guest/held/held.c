@@ -80,10 +80,9 @@ static void take_hello(struct held *k, const struct held_message *m, size_t len,
 {
     size_t at = 0, oom = m->id >> HELD_OOM_SHIFT;
 
-    k->awaits = m->id & HELD_AWAITS;
-    k->may_rest = m->id & HELD_MAY_REST;
-    k->tells = m->id & HELD_TELLS;
     k->inside = m->id & HELD_INSIDE;
+    k->again = m->id & HELD_AGAIN;
+    k->listens = m->id & HELD_HAS_LISTEN;
     spawner_init(&k->spawner, at < count ? fds[at++] : -1);
     if ((m->id & HELD_HAS_LISTEN) && at < count)
         k->listen_fd = fds[at++];
@@ -115,20 +114,6 @@ ON_ITS_OWN fallible held_open(struct held *k, int sock)
         else if (m.kind == HELD_END)
             return fd_set_nonblocking(sock);
     }
-}
-
-ON_ITS_OWN fallible held_await(struct held *k, int *ret_fd)
-{
-    struct held_message m;
-    int fds[FD_PASS_MAX];
-    size_t len, count;
-
-    TRY(fd_wait(k->sock, POLLIN, -1));
-    TRY(held_recv(k->sock, &m, &len, fds, &count));
-    if (len == SIZE_MAX || m.kind != HELD_BIND || count != 1)
-        return err_new(ERR_CLOSED, "pid 1 is gone");
-    *ret_fd = fds[0];
-    return NULL;
 }
 
 void held_done(struct held *k)

@@ -28,18 +28,16 @@ enum held_kind {
     HELD_EXIT,  /* to the server: a process ended */
     HELD_DROP,  /* to pid 1 */
     HELD_READY, /* to pid 1: the server listens */
-    HELD_BIND,  /* to a server that awaits its claim: a memory file, see wire/bind.h */
 };
 enum {
     HELD_HAS_LISTEN = 1,
     HELD_HAS_READY = 2,
-    HELD_AWAITS = 4,
-    HELD_MAY_REST = 8, /* it may exit with HELD_RESTS: the next connection starts it again */
-    HELD_TELLS = 16,   /* that it waits for a claim; otherwise pid 1 has told already */
-    HELD_INSIDE = 32,  /* pid 1 is that: all files are those of a sandbox */
-    HELD_OOM_SHIFT = 6 /* a number */
+    HELD_AGAIN = 4,    /* a server was there before */
+    HELD_INSIDE = 8,   /* pid 1 is that: all files are those of a sandbox */
+    HELD_OOM_SHIFT = 4 /* a number */
 };
-#define HELD_RESTS 79 /* the exit code of a server nobody has asked for anything */
+#define HELD_IDLE   79       /* the exit code of a server that nobody uses: pid 1 has its socket */
+#define HELD_VIEWER "viewer" /* an item: the file viewer's socket, at which pid 1 waits as well */
 
 struct held_message {
     uint32_t kind, id;
@@ -82,16 +80,14 @@ struct held {
     size_t oom_len;
     struct str session_key; /* ours */
     struct list items;
-    bool awaits; /* a claim, see held_await() */
-    bool may_rest, tells, inside;
+    bool inside, again; /* as the bits say */
+    bool listens;       /* pid 1 has our socket: we may end with HELD_IDLE */
     uint32_t last_id;
     void (*on_gone)(struct held *k); /* pid 1 has died */
 };
 
 /* Waits for the hello and everything that was held. sock is taken over. */
 fallible held_open(struct held *k, int sock);
-/* The memory file with what we are to be; the caller's. Waits as long as pid 1 is there. */
-fallible held_await(struct held *k, int *ret_fd);
 void held_done(struct held *k); /* what nobody took is closed */
 fallible held_watch(struct held *k, struct loop *loop, void (*on_gone)(struct held *k));
 

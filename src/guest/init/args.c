@@ -33,8 +33,6 @@ fallible init_parse_user(struct init_config *c, const char *text)
     return NULL;
 }
 
-static const char *const dormant[] = {"action-server", NULL};
-
 static fallible add_fd(int *list, size_t *len, size_t max, const char *name, const char *value)
 {
     if (*len == max)
@@ -78,19 +76,15 @@ static fallible args_parse(struct init_config *c, int argc, char **argv)
 
     for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
         bool exec = strcmp(argv[i], "--exec") == 0, await = strcmp(argv[i], "--await") == 0;
-        bool late = strcmp(argv[i], "--late") == 0;
         c->exec |= exec;
         c->await |= await;
-        c->late |= late;
-        if (exec || await || late)
+        if (exec || await)
             continue;
         TRY(parse_option(c, argv[i], i + 1 < argc ? argv[i + 1] : NULL));
         i++;
     }
-    if (c->await) {
-        c->argv = dormant;
+    if (c->await)
         return c->control_fd >= 0 ? NULL : err_new(ERR_INVALID, "--await needs --control-fd");
-    }
     if (i + 1 >= argc)
         return err_new(ERR_INVALID, "name what to run after --");
     c->argv = (const char *const *)argv + i + 1;

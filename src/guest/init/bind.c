@@ -2,8 +2,6 @@
 /* bind.c — the host's connection: a byte is answered by a byte, and once a claim comes. Its end is
  * not ours, unless we still wait for that: nobody can claim us any more. */
 #include <errno.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,18 +11,10 @@
 
 #define EXIT_UNBOUND 1
 
-/* The dormant server is not wanted. */
 static fallible bind_command(struct init *in)
 {
     struct init_config *c = in->config;
 
-    loop_timer_stop(&in->restart);
-    if (in->job) {
-        kill(in->job, SIGKILL);
-        spawn_reap(in->job);
-    }
-    in->job = 0;
-    init_wire_close(in);
     c->exec = true;
     if (in->bound.user[0])
         TRY(init_parse_user(c, in->bound.user));
@@ -46,14 +36,7 @@ static fallible be_bound(struct init *in, int fds[2])
         init_take_key(c, in->bound.env);
     if (fds[1] >= 0 && (dup2(fds[1], STDOUT_FILENO) < 0 || dup2(fds[1], STDERR_FILENO) < 0))
         return err_sys("dup2");
-    if (in->bound.command)
-        return bind_command(in);
-    struct rlimit files; /* ours are the claim's by now; a server may have come just before */
-    if (in->job && getrlimit(RLIMIT_NOFILE, &files) == 0)
-        prlimit(in->job, RLIMIT_NOFILE, &files, NULL);
-    in->bind_fd = take_fd(&fds[0]);
-    init_tell_claim(in);
-    return NULL;
+    return in->bound.command ? bind_command(in) : init_begin(in);
 }
 
 static void give_up(struct init *in, struct err *e)

@@ -24,9 +24,8 @@
 #include "guest/proc/proc.h"
 
 #define SERVER_STOP_MS  15000 /* it ends its shells first */
-#define SERVER_START_MS 60000 /* who was told already that it listens waits so long at most */
-#define LATE_MS         1000
-#define RESTART_MS      25 /* doubled with each death in a row */
+#define SERVER_START_MS 60000 /* a client that connected waits for it so long at most */
+#define RESTART_MS      25    /* doubled with each death in a row */
 #define FORKER_AGAIN_MS 200
 #define SERVER_ARGS_MAX 256
 #define EXIT_GAVE_UP    1
@@ -45,72 +44,65 @@ static void init_finish(struct init *in, int exit_code)
     loop_stop(in->loop);
 }
 
-/* The server is wanted: by who connects, or it is time. */
 static void on_restart(struct loop_timer *t)
 {
     struct init *in = container_of(t, struct init, restart);
-    struct err *e = NULL;
-    bool held = in->held;
+    struct err *e;
 
     loop_timer_stop(t);
-    loop_io_stop(&in->inbound);
-    in->held = false;
-    if (held && !in->stopping) /* the host believes that it listens: nobody else looks */
-        loop_timer_start(in->loop, &in->kill, SERVER_START_MS, on_kill_time);
-    if (in->job)
-        init_wire_pump(in);
-    else
-        e = start_server(in);
+    e = start_server(in);
     if (!e)
         return;
     log_error("the server cannot be started", KV_ERR(e));
     err_free(e);
-    if (held)
-        init_restart(in, EXIT_GAVE_UP);
-    else
-        init_finish(in, EXIT_GAVE_UP);
+    init_restart(in, EXIT_GAVE_UP);
+}
+
+/* The host believes that a server listens, so nobody else ends one that never does. */
+static void server_wanted(struct init *in)
+{
+    loop_io_stop(&in->inbound);
+    loop_io_stop(&in->viewer);
+    loop_timer_start(in->loop, &in->kill, SERVER_START_MS, on_kill_time);
+    on_restart(&in->restart);
 }
 
 static void on_inbound(struct loop_io *io)
 {
-    on_restart(&container_of(io, struct init, inbound)->restart);
+    server_wanted(container_of(io, struct init, inbound));
 }
 
-static bool watch_inbound(struct init *in)
+static void on_viewer(struct loop_io *io)
 {
+    server_wanted(container_of(io, struct init, viewer));
+}
+
+/* The next connection makes a server: to its own socket, or to that of the file viewer. */
+static void await_client(struct init *in)
+{
+    int viewer = init_find_socket(in, STR(HELD_VIEWER));
     struct err *e =
         loop_io_start(in->loop, &in->inbound, in->config->listen_fd, EPOLLIN, on_inbound);
-    bool ok = !e;
 
+    if (!e && viewer >= 0)
+        e = loop_io_start(in->loop, &in->viewer, viewer, EPOLLIN, on_viewer);
+    if (e)
+        server_wanted(in);
     err_free(e);
-    return ok;
 }
 
-/* One that would be refused for its words never listens, and is to say so at once. */
-static bool is_sound(const struct init_config *c)
+fallible init_begin(struct init *in)
 {
-    own(err) e = c->program ? NULL : exec_check(c->argv, c->env);
+    const struct init_config *c = in->config;
 
-    return !e;
-}
-
-/* The socket is open: who connects is answered, only not by anybody who is there already. */
-static bool init_hold(struct init *in, uint64_t ms)
-{
-    if (!is_sound(in->config) || !watch_inbound(in))
-        return false;
+    if (c->listen_fd < 0 || (!c->program && !exec_may_wait(c->argv, c->env)))
+        return start_server(in);
     own_fd ready = take_fd(&in->config->ready_fd);
     if (ready >= 0 && write(ready, "1", 1) != 1 && errno != EPIPE)
-        log_warn("nobody is told that we listen", KV("errno", errno));
-    loop_timer_start(in->loop, &in->restart, ms, on_restart);
-    in->held = true;
-    return true;
-}
-
-void init_tell_claim(struct init *in)
-{
-    if (in->bound.later_ms <= BIND_ALONE_MS || !init_hold(in, in->bound.later_ms / 2))
-        on_restart(&in->restart);
+        return err_sys("tell that the sandbox listens");
+    await_client(in);
+    init_settle(in);
+    return NULL;
 }
 
 /* At once the first time; slower with each death that follows, and then not at all. */
@@ -143,35 +135,27 @@ static void close_requests(struct init *in)
         own_close(take_fd(&in->requests[i]));
 }
 
-/* Half the memory of a sandbox that nobody has used yet. */
-static void init_rest(struct init *in)
-{
-    close_requests(in);
-    init_settle(in);
-    if (!watch_inbound(in))
-        init_restart(in, HELD_RESTS);
-}
-
 static void on_job_end(struct init *in, const siginfo_t *info)
 {
     bool exited = info->si_code == CLD_EXITED;
-    bool rests = exited && info->si_status == HELD_RESTS && !in->config->exec;
-    int code = rests ? 0 : exited ? info->si_status : 128 + info->si_status;
+    int code = exited ? info->si_status : 128 + info->si_status;
 
     in->job = 0;
     if (!in->config->exec) {
         init_wire_close(in);
         init_kill_born(in, false);
     }
-    if (in->config->await)
-        init_finish(in,
-                    code ? code : EXIT_GAVE_UP); /* what waits for its claim is whole, or gone */
-    else if (rests && !in->stopping)
-        init_rest(in);
-    else if (in->config->exec || in->stopping || (exited && (code == 0 || !in->ready)))
+    if (in->config->exec || in->stopping) {
+        init_finish(in, code == HELD_IDLE && exited && !in->config->exec ? 0 : code);
+    } else if (exited && code == HELD_IDLE) {
+        close_requests(in);
+        init_settle(in);
+        await_client(in);
+    } else if (exited && (code == 0 || !in->ready)) {
         init_finish(in, code);
-    else
+    } else {
         init_restart(in, code);
+    }
 }
 
 /* --- children --- */
@@ -198,18 +182,13 @@ static void on_forker_again(struct loop_timer *t)
     forker_failed(in, await_request(in));
 }
 
-void init_want_forker(struct init *in)
-{
-    if (!in->wanted.loop)
-        return; /* it is there, or about to be tried again */
-    loop_io_stop(&in->wanted);
-    in->forker_ns = loop_now_ns(in->loop);
-    forker_failed(in, init_start_forker(in));
-}
-
 static void on_forker_wanted(struct loop_io *io)
 {
-    init_want_forker(container_of(io, struct init, wanted));
+    struct init *in = container_of(io, struct init, wanted);
+
+    loop_io_stop(io);
+    in->forker_ns = loop_now_ns(in->loop);
+    forker_failed(in, init_start_forker(in));
 }
 
 static fallible await_request(struct init *in)
@@ -337,7 +316,7 @@ static fallible start_program(struct init *in, int wire, const char *const *argv
     return spawn_fork(&plan, &in->job);
 }
 
-/* Once for all servers until one rests. */
+/* Once for all servers until one was idle. */
 static fallible open_requests(struct init *in)
 {
     if (in->requests[0] >= 0)
@@ -354,8 +333,11 @@ static fallible start_server(struct init *in)
     struct err *e = NULL;
     int theirs, n = 1;
 
-    for (const char *const *a = c->argv; *a && n <= SERVER_ARGS_MAX; a++)
+    for (const char *const *a = c->argv; *a; a++) {
+        if (n > SERVER_ARGS_MAX)
+            return err_new(ERR_LIMIT, "more than %d words for the server", SERVER_ARGS_MAX);
         argv[n++] = *a;
+    }
     argv[n++] = "--init-fd";
     argv[n++] = "3";
     TRY(open_requests(in)); /* a process, and so memory: none before it is needed */
@@ -456,16 +438,12 @@ fallible init_start_command(struct init *in)
     return NULL;
 }
 
-/* In a crowd it is likely to be asked for nothing before it ends, or not for long: no server is
- * made in vain. */
-static fallible start_late(struct init *in)
+/* There is no server yet: all it needs comes with the claim. */
+static fallible await_claim(struct init *in)
 {
-    const struct init_config *c = in->config;
+    int fd = in->config->ready_fd;
 
-    if (!c->await)
-        return init_hold(in, LATE_MS) ? NULL : start_server(in);
-    loop_timer_start(in->loop, &in->restart, LATE_MS, on_restart);
-    return c->ready_fd < 0 || write(c->ready_fd, "w", 1) == 1 ? NULL : err_sys("tell that we wait");
+    return fd < 0 || write(fd, "w", 1) == 1 ? NULL : err_sys("tell that we wait");
 }
 
 static fallible start_all(struct init *in)
@@ -480,13 +458,12 @@ static fallible start_all(struct init *in)
         TRY(loop_io_start(in->loop, &in->control_io, c->control_fd, EPOLLIN, init_on_control));
     if (c->connect_fd >= 0)
         TRY(tunnels_start(&in->tunnels, in->loop, c->connect_fd));
-    return c->exec ? init_start_command(in) : c->late ? start_late(in) : start_server(in);
+    return c->exec ? init_start_command(in) : c->await ? await_claim(in) : init_begin(in);
 }
 
 fallible init_start(struct init *in, struct init_config *config)
 {
-    *in = (struct init){
-        .config = config, .bind_fd = -1, .wire = -1, .requests = {-1, -1}, .births = {-1, -1}};
+    *in = (struct init){.config = config, .wire = -1, .requests = {-1, -1}, .births = {-1, -1}};
     list_init(&in->items);
     tunnels_init(&in->tunnels);
     if (getpid() != 1 && prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
@@ -554,6 +531,7 @@ void init_done(struct init *in)
     loop_later_cancel(&in->settled);
     loop_io_stop(&in->wanted);
     loop_io_stop(&in->inbound);
+    loop_io_stop(&in->viewer);
     for (size_t i = 0; i < 2; i++) {
         own_close(in->requests[i]);
         own_close(in->births[i]);

@@ -67,43 +67,7 @@ TEST(init_start_that_fails_leaves_nothing)
     close(control[1]);
 }
 
-/* Whether pid 1 has a forker, before anybody asked for one, when its server listens. */
-static bool has_forker(bool claimed, uint32_t later_ms)
-{
-    static const char *const argv[] = {"-c", "exec sleep 1000", NULL}, *const env[] = {NULL};
-    const struct held_message ready = {.kind = HELD_READY};
-    struct init_config c = {.listen_fd = -1,
-                            .ready_fd = -1,
-                            .connect_fd = -1,
-                            .control_fd = -1,
-                            .program = "/bin/sh",
-                            .argv = argv,
-                            .env = env};
-    struct init in;
-    int server;
-
-    CHECK_OK(init_start(&in, &c));
-    init_wire_close(&in);
-    CHECK_OK(init_wire_open(&in, &server)); /* we are it */
-    in.bound = (struct wire_bind){.bytes = claimed ? strdup("") : NULL, .later_ms = later_ms};
-    CHECK_OK(held_send(server, &ready, 0, NULL, 0));
-    while (!in.ready)
-        CHECK_OK(loop_turn(in.loop, -1));
-    bool there = in.forker > 0;
-    init_done(&in);
-    close(server);
-    return there;
-}
-
-TEST(the_forker_comes_with_a_claim_whose_shell_does_not_wait_and_else_with_a_command)
-{
-    CHECK(has_forker(true, 0));
-    CHECK(has_forker(true, BIND_ALONE_MS));
-    CHECK(!has_forker(true, BIND_ALONE_MS + 1));
-    CHECK(!has_forker(false, 0)); /* started with all it needs, and nobody asks */
-}
-
-static struct init_config waiting_config(bool late)
+static struct init_config idle_config(bool await)
 {
     static const char *const argv[] = {"-c", "exec sleep 1000", NULL}, *const env[] = {NULL};
 
@@ -111,35 +75,10 @@ static struct init_config waiting_config(bool late)
                                 .ready_fd = -1,
                                 .connect_fd = -1,
                                 .control_fd = -1,
-                                .await = true,
-                                .late = late,
+                                .await = await,
                                 .program = "/bin/sh",
                                 .argv = argv,
                                 .env = env};
-}
-
-TEST(what_waits_for_its_claim_says_so_before_its_server_which_may_come_late)
-{
-    struct init_config c = waiting_config(true);
-    struct init in;
-    int ready[2];
-    char byte = 0;
-
-    CHECK_INT(pipe2(ready, O_CLOEXEC), 0);
-    c.ready_fd = ready[1];
-    CHECK_OK(init_start(&in, &c));
-    CHECK_INT(read(ready[0], &byte, 1), 1);
-    CHECK_INT(byte, 'w');
-    CHECK_INT(in.job, 0);
-    while (!in.job)
-        CHECK_OK(loop_turn(in.loop, -1));
-    init_done(&in);
-    close(ready[0]);
-    close(ready[1]);
-    c = waiting_config(false);
-    CHECK_OK(init_start(&in, &c));
-    CHECK(in.job > 0);
-    init_done(&in);
 }
 
 static int listen_here(struct sockaddr_un *at)
@@ -161,25 +100,6 @@ static int connect_to(const struct sockaddr_un *at)
     return fd;
 }
 
-static bool was_told(int server)
-{
-    struct held_message m = {.kind = 0};
-    int fds[FD_PASS_MAX];
-    size_t len, count;
-    bool told = false;
-
-    for (;;) {
-        struct err *e = held_recv(server, &m, &len, fds, &count);
-        if (e) {
-            err_free(e);
-            return told;
-        }
-        told |= m.kind == HELD_BIND;
-        while (count--)
-            close(fds[count]);
-    }
-}
-
 static void check_byte(int ready, char byte)
 {
     char c = 0;
@@ -189,92 +109,94 @@ static void check_byte(int ready, char byte)
     CHECK_INT(c, byte);
 }
 
-/* later_ms: far more than this test may take, or so little that nobody need connect. words: of the
- * claim, for our own server; NULL: of another program. held: they are right, and it is a crowd. */
-static void check_crowd(uint32_t later_ms, bool connects, const char *const *words, bool held)
+TEST(what_waits_for_its_claim_says_so_and_has_no_server)
 {
-    struct init_config c = waiting_config(false);
+    struct init_config c = idle_config(true);
+    struct init in;
+    int ready[2];
+
+    CHECK_INT(pipe2(ready, O_CLOEXEC), 0);
+    c.ready_fd = ready[1];
+    CHECK_OK(init_start(&in, &c));
+    check_byte(ready[0], 'w');
+    CHECK_INT(in.job, 0);
+    init_done(&in);
+    close(ready[0]);
+    close(ready[1]);
+}
+
+TEST(the_first_connection_makes_the_server)
+{
+    struct init_config c = idle_config(false);
     struct sockaddr_un at;
     struct init in;
-    int server, ready[2];
+    int ready[2];
 
     c.listen_fd = listen_here(&at);
     CHECK_INT(pipe2(ready, O_CLOEXEC), 0);
-    CHECK_OK(init_start(&in, &c));
     c.ready_fd = ready[1];
-    init_wire_close(&in);
-    CHECK_OK(init_wire_open(&in, &server)); /* we are it */
-    in.bound = (struct wire_bind){.later_ms = later_ms};
-    in.bind_fd = dup(server);
-    c.await = false;
-    if (words) {
-        c.program = NULL;
-        c.argv = words;
-    }
-    init_tell_claim(&in);
-    check_byte(ready[0], held ? '1' : 0); /* else the server says so */
-    CHECK_INT(was_told(server), !held);
-    own_fd client = connects ? connect_to(&at) : -1;
-    while (in.held)
+    CHECK_OK(init_start(&in, &c));
+    check_byte(ready[0], '1');
+    CHECK_INT(in.job, 0);
+    CHECK_OK(loop_turn(in.loop, 0));
+    CHECK(!in.job && !in.kill.loop);
+    own_fd client = connect_to(&at);
+    while (!in.job)
         CHECK_OK(loop_turn(in.loop, -1));
-    CHECK_INT(was_told(server), held);
+    CHECK(in.kill.loop); /* nobody else ends it if it never listens */
+    CHECK(!in.inbound.loop);
     init_done(&in);
-    close(server);
     close(ready[0]);
-    own_close(c.ready_fd);
     close(c.listen_fd);
 }
 
-TEST(a_claim_in_a_crowd_listens_at_once_and_its_server_hears_of_it_when_wanted_or_in_time)
+/* Waits: until somebody connects. Otherwise a server is made at once and speaks for itself. */
+static void check_words(bool waits, const char *const *words)
 {
-    check_crowd(BIND_LATER_MAX, true, NULL, true);
-    check_crowd(BIND_ALONE_MS + 1, false, NULL, true);
-    check_crowd(BIND_ALONE_MS, false, NULL, false);
+    struct init_config c = idle_config(false);
+    struct sockaddr_un at;
+    struct init in;
+    int ready[2];
+
+    c.program = NULL;
+    c.argv = words;
+    c.listen_fd = listen_here(&at);
+    CHECK_INT(pipe2(ready, O_CLOEXEC), 0);
+    c.ready_fd = ready[1];
+    CHECK_OK(init_start(&in, &c));
+    CHECK_INT(in.job > 0, !waits);
+    if (waits)
+        check_byte(ready[0], '1');
+    init_done(&in);
+    close(ready[0]);
+    own_close(c.ready_fd);
+    close(c.listen_fd);
 }
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define FOREIGN    "python3", "-u", "-m", "openhands.runtime.action_execution_server"
 
 /* Nobody is told that what cannot start listens. */
-TEST(a_claim_in_a_crowd_whose_words_are_wrong_is_its_servers_to_refuse_at_once)
+TEST(a_server_whose_words_are_wrong_is_made_at_once_to_refuse_them)
 {
-    check_crowd(BIND_LATER_MAX, true, WORDS("action-server"), true);
-    check_crowd(BIND_LATER_MAX, true,
-                WORDS(FOREIGN, "60000", "--working-dir", "/w", "--plugins", "jupyter", "vscode",
-                      "--username", "al", "--user-id=1000", "--no-enable-browser"),
-                true);
-    check_crowd(BIND_LATER_MAX, false, WORDS("action-server", "--bogus", "1"), false);
-    check_crowd(BIND_LATER_MAX, false, WORDS(FOREIGN, "60000", "--user-id=many"), false);
-    check_crowd(BIND_LATER_MAX, false, WORDS(FOREIGN, "60000", "60001"), false);
-    check_crowd(BIND_LATER_MAX, false, WORDS(FOREIGN, "--working-dir"), false);
+    check_words(true, WORDS("action-server"));
+    check_words(true,
+                WORDS(FOREIGN, "60000", "--working-dir", "/usr/bin", "--plugins", "agent_skills",
+                      "jupyter", "--username", "al", "--user-id=1000", "--no-enable-browser"));
+    check_words(true, WORDS("action-server", "--user", "12345:7"));
+    check_words(false, WORDS("action-server", "--user", "nobody-of-that-name"));
+    check_words(false, WORDS("action-server", "--bogus", "1"));
+    check_words(false, WORDS("action-server", "--working-dir", "/etc/passwd"));
+    check_words(true, WORDS("action-server", "--working-dir", "/usr/is/not/there/yet"));
+    check_words(false, WORDS(FOREIGN, "60000", "--user-id=many"));
+    check_words(false, WORDS(FOREIGN, "60000", "60001"));
+    check_words(false, WORDS(FOREIGN, "--working-dir"));
+    check_words(false, WORDS(FOREIGN, "60000", "--plugins", "no-such-plugin"));
 }
 
-TEST(what_starts_late_listens_at_once_and_has_its_server_when_wanted_or_in_time)
+TEST(a_server_with_a_plugin_to_start_is_made_at_once)
 {
-    for (int connects = 0; connects < 2; connects++) {
-        struct init_config c = waiting_config(true);
-        struct sockaddr_un at;
-        struct init in;
-        int ready[2];
-
-        c.await = false;
-        c.listen_fd = listen_here(&at);
-        CHECK_INT(pipe2(ready, O_CLOEXEC), 0);
-        c.ready_fd = ready[1];
-        CHECK_OK(init_start(&in, &c));
-        check_byte(ready[0], '1');
-        CHECK_INT(in.job, 0);
-        own_fd client = connects ? connect_to(&at) : -1;
-        if (connects)
-            loop_timer_stop(&in.restart); /* it does not come by that */
-        CHECK(!in.kill.loop);
-        while (!in.job)
-            CHECK_OK(loop_turn(in.loop, -1));
-        CHECK(in.kill.loop); /* nobody else ends it if it never listens */
-        init_done(&in);
-        close(ready[0]);
-        close(c.listen_fd);
-    }
+    check_words(false, WORDS(FOREIGN, "60000", "--plugins", "vscode"));
 }
 
 TEST(held_gives_back_what_was_put_and_refuses_too_much)
@@ -297,7 +219,7 @@ TEST(held_gives_back_what_was_put_and_refuses_too_much)
     CHECK_OK(held_open(&k, ends[1]));
     CHECK_STR(k.session_key, "key");
     CHECK_INT(k.oom_len, 1);
-    CHECK(k.inside && !k.awaits && !k.may_rest && !k.tells);
+    CHECK(k.inside && !k.again && !k.listens);
     CHECK_INT(k.listen_fd, -1);
     CHECK(!held_take(&k, STR("undo ")));
     struct held_item *t = held_take(&k, STR("shell "));

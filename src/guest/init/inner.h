@@ -29,7 +29,6 @@ struct init_config {
     char short_key[128];
     bool exec;       /* one command, no server */
     bool await;      /* all of the above comes with the claim, see wire/bind.h */
-    bool late;       /* the server comes later; we tell that we wait, or listen */
     const char *cwd; /* of the job */
     struct proc_user user;
     struct passwd_user account;
@@ -51,8 +50,6 @@ struct init_signal {
 struct init {
     struct init_config *config;
     struct wire_bind bound;
-    int bind_fd;       /* not yet told to the server; -1: none */
-    bool held;         /* and not to be told yet */
     struct loop *loop; /* in loop_room: pid 1 has no heap, which is pages, and tables for them */
     _Alignas(max_align_t) char loop_room[LOOP_ROOM];
     struct init_signal signals[INIT_SIGNALS];
@@ -68,7 +65,7 @@ struct init {
     pid_t job; /* the server, or the command; 0: between two servers */
     int wire;  /* to the server; -1: none */
     struct loop_io wire_io;
-    struct loop_io inbound; /* the server rests, or is not told its claim: somebody connects */
+    struct loop_io inbound, viewer; /* there is no server, and somebody connects */
     bool hello_sent, end_sent;
     bool ready; /* a server once was */
     struct loop_later settled;
@@ -100,11 +97,10 @@ fallible init_serve(struct init *in, int *ret_code); /* until the job is over */
 void init_done(struct init *in);
 
 fallible init_start_command(struct init *in);
-/* To the server, who is made if there is none: now, or in a crowd with the first connection, or
- * when the others have had their time. Most that are claimed in a crowd are not used at once, some
- * never. */
-void init_tell_claim(struct init *in);
-void init_want_forker(struct init *in); /* unless there is one */
+/* Says that the sandbox listens; the first connection makes the server. One that has no socket from
+ * outside, that has to start plugins, or whose words are wrong, is made now and speaks for itself.
+ */
+fallible init_begin(struct init *in);
 
 /* bind.c: what comes over the control connection, the claim above all */
 void init_on_control(struct loop_io *io);
@@ -124,3 +120,4 @@ void init_read_births(struct init *in);
 void init_note_end(struct init *in, pid_t pid, int code, int status);
 void init_kill_born(struct init *in, bool all); /* or but for what is kept */
 void init_drop_items(struct init *in);
+int init_find_socket(const struct init *in, struct str name); /* an item's; -1: there is none */

@@ -132,14 +132,13 @@ static bool say_hello(struct init *in)
     const struct init_config *c = in->config;
     struct held_message m = {.kind = HELD_HELLO,
                              .id = (uint32_t)c->oom_len << HELD_OOM_SHIFT |
-                                   (c->await || in->bind_fd >= 0 ? HELD_AWAITS : 0) |
-                                   (c->await && !c->late ? HELD_TELLS : 0) |
-                                   (getpid() == 1 ? HELD_INSIDE : 0)};
+                                   (getpid() == 1 ? HELD_INSIDE : 0) |
+                                   (in->ready ? HELD_AGAIN : 0)};
     int fds[3 + HELD_OOM_MAX] = {in->requests[0]};
     size_t n = 1;
 
     if (c->listen_fd >= 0) {
-        m.id |= HELD_HAS_LISTEN | (in->ready ? 0 : HELD_MAY_REST);
+        m.id |= HELD_HAS_LISTEN;
         fds[n++] = c->listen_fd;
     }
     if (c->ready_fd >= 0 && !in->ready) {
@@ -187,11 +186,6 @@ static bool say_all(struct init *in)
     if (!in->end_sent &&
         !(in->end_sent = wire_say(in, &(struct held_message){.kind = HELD_END}, 0, NULL, 0)))
         return false;
-    if (in->bind_fd >= 0 && !in->held) {
-        if (!wire_say(in, &(struct held_message){.kind = HELD_BIND}, 0, &in->bind_fd, 1))
-            return false;
-        own_close(take_fd(&in->bind_fd));
-    }
     return say_ends(in);
 }
 
@@ -240,8 +234,6 @@ static int wire_hear(struct init *in)
         in->ready = true;
         if (!in->stopping)
             loop_timer_stop(&in->kill);
-        if (in->bound.bytes && in->bound.later_ms <= BIND_ALONE_MS)
-            init_want_forker(in);                  /* its shell is about to be */
         own_close(take_fd(&in->config->ready_fd)); /* the byte is written */
         init_settle(in);
     }
@@ -287,8 +279,16 @@ void init_wire_close(struct init *in)
         errnum = wire_hear(in);
     while (errnum == 0 || errnum == ECONNRESET);
     loop_io_stop(&in->wire_io);
-    own_close(take_fd(&in->bind_fd)); /* the next server gets it as arguments */
     own_close(take_fd(&in->wire));
+}
+
+int init_find_socket(const struct init *in, struct str name)
+{
+    LIST_EACH(t, &in->items, struct held_item, link) {
+        if (str_eq(str_n(t->data, t->len), name) && t->fds_len)
+            return t->fds[0];
+    }
+    return -1;
 }
 
 void init_drop_items(struct init *in)

@@ -485,6 +485,11 @@ fallible kernel_new(const struct kernel_config *c, struct kernel **ret_kernel)
     return NULL;
 }
 
+bool kernel_is_used(const struct kernel *k)
+{
+    return k->sm.now != K_NONE || k->lost || !list_empty(&k->jobs);
+}
+
 static void on_freeing(struct loop_later *l)
 {
     struct kernel *k = container_of(l, struct kernel, freeing);

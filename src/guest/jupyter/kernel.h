@@ -56,6 +56,8 @@ fallible kernel_new(const struct kernel_config *config, struct kernel **ret_kern
 void kernel_free(struct kernel *k); /* ends the process; nothing is called any more */
 OWNABLE(kernel)
 
+/* It has started, or is about to: there may be something to lose. */
+bool kernel_is_used(const struct kernel *k);
 /* Is there a Python, and the kernel that was named? Starts nothing. */
 fallible kernel_probe(struct kernel *k);
 /* Queued behind earlier cells; the cell is copied. done never comes before this returns. */

@@ -44,7 +44,6 @@ struct shell_config {       /* zero: the default; strings are copied */
     uint64_t (*oom_kills)(void *arg); /* a counter that grows when a process was killed */
     /* As the programs wrote it, live; true: no more for a moment, so that they wait. */
     bool (*on_output)(void *arg, struct str bytes);
-    void (*on_asked)(void *arg);  /* the forker forks a bash: what had better not wait for that */
     void (*on_closed)(void *arg); /* after shell_close: everything is gone */
     void *arg;
 };

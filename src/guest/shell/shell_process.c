@@ -120,8 +120,6 @@ static void on_asked(void *arg)
 {
     struct shell *s = arg;
 
-    if (s->config.on_asked)
-        s->config.on_asked(s->config.arg);
     err_free(make_files(s)); /* what fails is tried again, and told */
 }
 

@@ -2,8 +2,8 @@
 /* box_claim.c — what a warm sandbox still lacks, put into it from outside.
  *
  * The host owns its namespaces, so the launcher may enter them. The host name's is entered by a
- * child, and the mounts' too: it ends there, after 30 s at the latest. Only pid 1 and its server
- * live inside, but nothing here relies on that. */
+ * child, and the mounts' too: it ends there, after 30 s at the latest. Only pid 1
+ * lives inside, but nothing here relies on that. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -35,8 +35,8 @@ static fallible limit_each(const pid_t *pids, size_t count, uint32_t most)
     return NULL;
 }
 
-/* Pid 1 and its server have had it since they began; what they fork inherits it. As the owner of
- * its namespace: root may lack the capability that others need for that. */
+/* Pid 1 has had it since it began; what it forks inherits it. As the owner of its namespace: root
+ * may lack the capability that others need for that. */
 static fallible limit_files(const struct box_host *h, const struct box *b, uint32_t most)
 {
     pid_t pids[16];

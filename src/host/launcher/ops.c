@@ -151,8 +151,6 @@ static void name_args(struct making *m, bool counted)
         m->args[n++] = "--oom-fd";
         m->args[n++] = "7";
     }
-    if (m->req.flags & NATIVE_LATE)
-        m->args[n++] = "--late";
     if (m->req.flags & NATIVE_WARM)
         m->args[n++] = "--await";
     else if (!(m->req.flags & NATIVE_OWN_ARGS))

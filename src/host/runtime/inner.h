@@ -44,7 +44,6 @@ struct manager {
     struct loop_later line_turn;
 
     unsigned at_launcher; /* requests the launcher has now */
-    uint64_t crowd_ns;    /* when as many claims as came had been at a quiet pace */
     struct list urgent, waiting;
     struct loop_later queue_next;
 
@@ -110,9 +109,6 @@ bool queue_enter(struct runtime *r, bool urgent);
 bool queue_try(struct manager *m);
 void queue_leave(struct manager *m);
 unsigned queue_most(const struct manager *m);
-/* How long the shell of one that is claimed now is to wait for all the others, ms. Counts it. */
-uint32_t gate_shell_later(struct manager *m, uint64_t now_ns);
-bool gate_is_crowded(const struct manager *m, uint64_t now_ns); /* there is no processor free */
 
 /* Its sandbox is another machine's: what was known of it may have changed there. */
 static inline bool runtime_is_far(const struct runtime *r)

@@ -215,10 +215,8 @@ static bool make_warm(struct pool *p)
     w->pool = p;
     list_init(&w->link);
     struct err *e = sbx_create(m->config.driver, &spec, &w->sbx);
-    if (!e) {
-        w->sbx->late = gate_is_crowded(m, clock_mono_ns(loop_clock(m->config.loop)));
+    if (!e)
         e = sbx_start(w->sbx, on_warm_started, w); /* of a new one nothing is under way */
-    }
     if (e) {
         log_warn("no warm sandbox", KV("pool", p->name), KV_ERR(e));
         err_free(e);

@@ -17,7 +17,6 @@
 #include "host/runtime/row.h"
 #include "host/runtime/snapshots.h"
 #include "host/runtime/start.h"
-#include "wire/bind.h"
 
 #define GRACE_MS 25 /* a start that is ready so soon is told as running */
 #define CLAIM_MS                                                                                   \
@@ -350,12 +349,8 @@ static void start_begin(struct runtime *r, const struct start_place *p)
 fallible start_call(struct sbx *s, sbx_done *done, void *arg)
 {
     struct runtime *r = arg;
-    uint32_t later_ms = gate_shell_later(r->manager, now_ns(r));
 
     r->phase_us[RUNTIME_PHASE_QUEUE] = us_since(r, r->start.begun_ns);
-    if (r->start.warm)
-        r->op.spec->sbx.later_ms = later_ms;
-    s->late = r->miss == POOL_EMPTY && later_ms > BIND_ALONE_MS;
     return r->start.warm ? sbx_claim(s, &r->op.spec->sbx, done, arg) : sbx_start(s, done, arg);
 }
 

@@ -378,7 +378,6 @@ static fallible native_start(struct sbx *s)
     struct native_request req = {.op = NATIVE_START, .flags = FLAGS};
 
     req.flags |= s->warm ? NATIVE_WARM : n->command ? NATIVE_OWN_ARGS : 0;
-    req.flags |= s->late && !n->command ? NATIVE_LATE : 0;
     n->bound = n->listens = false;
     return ask_made(n, &req, on_started);
 }

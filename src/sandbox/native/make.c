@@ -214,8 +214,7 @@ static fallible set_block(struct native *n, const struct sbx_spec *spec)
 {
     static const char *const kept[] = {"LANG", "LC_ALL", "TERM", "TZ", NULL};
     bool command = spec->face == SBX_FACE_COMMAND;
-    struct bind_head head = {
-        .magic = BIND_MAGIC, .flags = command ? BIND_COMMAND : 0, .later_ms = spec->later_ms};
+    struct bind_head head = {.magic = BIND_MAGIC, .flags = command ? BIND_COMMAND : 0};
     char user[USER_BYTES] = "";
     own_done(buf) env, b;
 

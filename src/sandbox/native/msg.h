@@ -13,7 +13,7 @@
 #include "base/err.h"
 
 #define NATIVE_MAGIC     0x54465243u /* "CRFT" */
-#define NATIVE_VERSION   7
+#define NATIVE_VERSION   8
 #define NATIVE_ID_MAX    64
 #define NATIVE_PATH_MAX  256
 #define NATIVE_MOUNTS    8
@@ -76,8 +76,8 @@ enum native_flag {
     NATIVE_NO_NEW_PRIVS = 1u << 0, /* sudo and set-uid programs gain nothing inside */
     NATIVE_FD_LOG = 1u << 1,
     NATIVE_TUNNEL = 1u << 2,
-    /* Of a start: pid 1 and its server wait for NATIVE_CLAIM; there is no block. The ready pipe
-     * gets one byte now and one when the server listens. */
+    /* Of a start: pid 1 waits for NATIVE_CLAIM; there is no block. The ready pipe gets one byte now
+     * and one when the sandbox listens. */
     NATIVE_WARM = 1u << 3,
     NATIVE_OWN_ARGS = 1u << 4, /* the block begins with options of pid 1, and has its "--" */
     /* Of a start or adoption: NATIVE_DIED instead of a control connection or pidfd. */
@@ -86,9 +86,7 @@ enum native_flag {
     /* Of a start: it may make namespaces of its own, below its own, and mount in them. For what
      * builds images; Landlock, which forbids mounts, is left away. */
     NATIVE_NESTED = 1u << 7,
-    /* Of a start: there may be no server before somebody connects, or a moment has passed. */
-    NATIVE_LATE = 1u << 8,
-    NATIVE_FLAGS = (1u << 9) - 1
+    NATIVE_FLAGS = (1u << 8) - 1
 };
 
 /* In a reply: it was not the launcher's child when it ended, so its code is not known. */

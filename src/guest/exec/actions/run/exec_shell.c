@@ -128,11 +128,6 @@ static bool on_shell_output(void *arg, struct str bytes)
     return false;
 }
 
-static void on_shell_asked(void *arg)
-{
-    err_free(exec_tell_ready(((struct exec_shell *)arg)->exec)); /* what fails is tried again */
-}
-
 static uint64_t count_oom_kills(void *arg)
 {
     return held_oom_kills(((const struct exec_shell *)arg)->exec->config->held);
@@ -167,7 +162,6 @@ static struct shell_config config_of(struct exec_shell *s)
         .rows = s->rows,
         .leaves = s->watched,
         .on_output = s->name[0] ? on_shell_output : NULL,
-        .on_asked = on_shell_asked,
         .on_closed = on_shell_closed,
         .oom_kills = e->config->held ? count_oom_kills : NULL,
         .arg = s,
@@ -212,9 +206,12 @@ void exec_shell_close(struct exec_shell *s)
     exec_shell_release(s);
 }
 
-void exec_start_shell(struct exec *e)
+bool exec_shells_are_used(const struct exec *e)
 {
-    err_free(exec_shell_start(e->main)); /* the first command tries again, and tells */
+    LIST_EACH(s, &e->shells, struct exec_shell, link)
+        if (s != e->main || s->open || live_end(&s->live) || !list_empty(&s->queue))
+            return true;
+    return false;
 }
 
 void exec_close_shells(struct exec *e)
@@ -247,7 +244,7 @@ static fallible exec_shell_adopt(struct exec *e, struct held_item *t)
     return error;
 }
 
-/* Sessions the server before us had; one that cannot be had starts anew with its next command. */
+/* Shells the server before us had; one that cannot be had starts anew with its next command. */
 static void adopt_all(struct exec *e)
 {
     for (struct held_item *t; (t = held_take(e->config->held, STR(HELD_AS)));) {

@@ -122,6 +122,11 @@ static fallible face_start(struct exec *e)
     return NULL;
 }
 
+static bool face_is_busy(const struct exec *e)
+{
+    return !mcp_is_empty(e->mcp->servers) || !list_empty(&e->mcp->sessions);
+}
+
 static void face_close(struct exec *e)
 {
     struct mcp_face *f = take(&e->mcp);
@@ -150,4 +155,7 @@ static void mcp_add_routes(struct exec *e)
     router_add(e->router, routes, ARRAY_LEN(routes), e);
 }
 
-EXEC_PART(mcp) = {.add_routes = mcp_add_routes, .start = face_start, .close = face_close};
+EXEC_PART(mcp) = {.add_routes = mcp_add_routes,
+                  .start = face_start,
+                  .close = face_close,
+                  .is_busy = face_is_busy};

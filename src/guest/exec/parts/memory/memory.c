@@ -115,4 +115,9 @@ static void memory_close(struct exec *e)
     free(take(&e->memory));
 }
 
-EXEC_PART(memory) = {.start = memory_start, .close = memory_close};
+static bool memory_is_busy(const struct exec *e)
+{
+    return e->memory;
+}
+
+EXEC_PART(memory) = {.start = memory_start, .close = memory_close, .is_busy = memory_is_busy};

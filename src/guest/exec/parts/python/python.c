@@ -88,5 +88,10 @@ static void python_close(struct exec *e)
     kernel_free(take(&e->kernel));
 }
 
-EXEC_PART(python) = {.close = python_close};
+static bool python_is_busy(const struct exec *e)
+{
+    return e->kernel && kernel_is_used(e->kernel);
+}
+
+EXEC_PART(python) = {.close = python_close, .is_busy = python_is_busy};
 ACT_HANDLER(run_ipython) = {.type = WIRE_ACT_RUN_IPYTHON, .start = run_ipython_start};

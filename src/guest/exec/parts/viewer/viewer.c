@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "guest/exec/inner.h"
+#include "guest/held/held.h"
 #include "net/router.h"
 #include "net/server.h"
 
@@ -46,6 +47,22 @@ static fallible find_port(struct str listen, int *ret_fd)
         err_free(e); /* taken: another one */
     }
     return listen_open(STR("127.0.0.1:0"), ret_fd);
+}
+
+/* The one of the server before us, which is with pid 1: its address goes on. */
+static fallible find_socket(struct exec *e, int *ret_fd)
+{
+    struct held *held = e->config->held;
+    own(held_item) old = held ? held_take(held, STR(HELD_VIEWER)) : NULL;
+
+    if (old && old->fds_len) {
+        *ret_fd = take_fd(&old->fds[0]);
+        return NULL;
+    }
+    TRY(find_port(e->config->listen, ret_fd));
+    if (held)
+        err_free(held_put(held, held_new_id(held), STR(HELD_VIEWER), ret_fd, 1, 0));
+    return NULL;
 }
 
 /* By rename: the name lies in a directory where everybody may have put something before. */
@@ -85,7 +102,7 @@ static fallible open_viewer(struct exec *e, struct viewer *v)
     config.router = v->router = router_new(&(struct router_config){0});
     transfer_add_viewer_routes(v->router, &e->transfer);
     TRY(http_server_new(e->net, &config, &v->server));
-    TRY(find_port(e->config->listen, &fd));
+    TRY(find_socket(e, &fd));
     struct err *error = listen_name(fd, false, name, sizeof name);
     if (error) {
         listen_close(fd);
@@ -115,6 +132,11 @@ static fallible viewer_start(struct exec *e)
     return NULL;
 }
 
+static bool viewer_is_busy(const struct exec *e)
+{
+    return e->viewer && e->viewer->server && http_server_connections(e->viewer->server);
+}
+
 static void viewer_close(struct exec *e)
 {
     struct viewer *v = take(&e->viewer);
@@ -128,4 +150,4 @@ static void viewer_close(struct exec *e)
     free(v);
 }
 
-EXEC_PART(viewer) = {.start = viewer_start, .close = viewer_close, .late = true};
+EXEC_PART(viewer) = {.start = viewer_start, .close = viewer_close, .is_busy = viewer_is_busy};
