@@ -3,6 +3,8 @@
 #include "host/runtime/events.h"
 
 #include "base/log.h"
+#include "host/ops/journal.h"
+#include "host/ops/metrics.h"
 #include "host/runtime/inner.h"
 
 static const struct {
@@ -19,57 +21,100 @@ static const struct {
     [RUNTIME_EVENT_BUILDING] = {"info", "STATUS$BUILDING_RUNTIME"},
 };
 
-void manager_subscribe(struct manager *m, struct runtime_subscriber *s)
-{
-    list_add(&m->subscribers, &s->link);
-}
+/* --- what is told --- */
 
-void manager_unsubscribe(struct runtime_subscriber *s)
+static void events_log(const struct journal_note *n, enum runtime_event_status kind)
 {
-    list_del(&s->link);
-}
-
-static void events_emit(struct manager *m, struct runtime_event *event)
-{
-    const struct runtime *r = event->runtime;
     /* On the way there, and there: the second is enough for most. */
-    bool passing = event->kind == RUNTIME_EVENT_STARTING || event->kind == RUNTIME_EVENT_STARTED;
+    bool passing = kind == RUNTIME_EVENT_STARTING || kind == RUNTIME_EVENT_STARTED;
     enum log_level level = passing ? LOG_DEBUG : LOG_INFO;
-
-    event->level = kinds[event->kind].level;
-    event->status = kinds[event->kind].status;
-    event->message = event->message ? event->message : "";
-    event->wall_ms = manager_now_ms(m);
-    const struct log_kv fields[] = {KV("id", r ? r->id : ""),
-                                    KV("session", r ? r->session_id : ""),
-                                    KV("key", event->key),
-                                    KV("status", event->status),
-                                    KV("request_id", event->request),
-                                    KV("message", event->message),
+    const struct log_kv fields[] = {KV("id", n->sandbox),
+                                    KV("session", n->session),
+                                    KV("key", n->tenant),
+                                    KV("status", n->status),
+                                    KV("request_id", n->request),
+                                    KV("message", n->message),
                                     {0}};
+
     if (log_enabled(level))
         log_event(level, "runtime", fields);
-    LIST_EACH(s, &m->subscribers, struct runtime_subscriber, link)
-        s->fn(s, event);
 }
 
-void manager_emit(struct runtime *r, enum runtime_event_status kind, const char *message)
+static void events_emit(const struct manager *m, enum runtime_event_status kind,
+                        struct journal_note n)
 {
-    struct runtime_event event = {.message = message,
-                                  .kind = kind,
-                                  .runtime = r,
-                                  .key = r->tenant->name,
-                                  .request = r->request};
-
-    events_emit(r->manager, &event);
+    n.kind = JOURNAL_STATUS;
+    n.level = str_of(kinds[kind].level);
+    n.status = str_of(kinds[kind].status);
+    events_log(&n, kind);
+    if (m->config.journal)
+        journal_add(m->config.journal, &n);
 }
 
 void manager_emit_for(struct manager *m, const char *key, const char *request,
                       enum runtime_event_status kind, const char *message)
 {
-    struct runtime_event event = {.message = message, .kind = kind, .key = key, .request = request};
+    events_emit(m, kind,
+                (struct journal_note){
+                    .tenant = str_of(key), .request = str_of(request), .message = str_of(message)});
+}
 
-    events_emit(m, &event);
+static void observe_start(const struct runtime *r);
+
+void manager_emit(struct runtime *r, enum runtime_event_status kind, const char *message)
+{
+    if (kind == RUNTIME_EVENT_READY)
+        observe_start(r);
+    events_emit(r->manager, kind,
+                (struct journal_note){.tenant = str_of(r->tenant->name),
+                                      .sandbox = str_of(r->id),
+                                      .session = str_of(r->session_id),
+                                      .request = str_of(r->request),
+                                      .message = str_of(message)});
+}
+
+/* --- what is counted --- */
+
+static const char *backend_of(const struct runtime *r)
+{
+    return manager_driver(r->manager)->backend->name;
+}
+
+static void runtime_observe(const struct runtime *r, enum metric id, uint64_t ns,
+                            const char *const *labels)
+{
+    if (r->manager->config.metrics)
+        metrics_observe_ns(r->manager->config.metrics, id, ns, labels);
+}
+
+static void observe_start(const struct runtime *r)
+{
+    bool resume = r->op.kind == RUNTIME_RESUME;
+
+    runtime_observe(
+        r, METRIC_START_SECONDS, (uint64_t)r->ready_us * 1000,
+        METRIC_LABELS(backend_of(r), runtime_launch_names[resume ? RUNTIME_AGAIN : r->launch]));
+}
+
+void runtime_observe_answer(const struct runtime *r, uint64_t ns)
+{
+    runtime_observe(r, METRIC_CLAIM_SECONDS, ns,
+                    METRIC_LABELS(r->pool ? r->pool : "", runtime_launch_names[r->launch]));
+}
+
+void runtime_observe_first(const struct runtime *r)
+{
+    runtime_observe(r, METRIC_FIRST_SECONDS,
+                    (uint64_t)r->phase_us[RUNTIME_PHASE_FIRST_COMMAND] * 1000,
+                    METRIC_LABELS(backend_of(r), runtime_launch_names[r->launch]));
+}
+
+void runtime_observe_snapshot(const struct runtime *r, const char *kind, uint64_t ns)
+{
+    runtime_observe(r, METRIC_SNAPSHOT_SECONDS, ns, METRIC_LABELS(kind, "create"));
+    if (r->manager->config.metrics)
+        metrics_observe_bytes(r->manager->config.metrics, METRIC_SNAPSHOT_BYTES,
+                              r->sbx->copied_bytes, METRIC_LABELS(kind, "create"));
 }
 
 const struct runtime_counters *manager_counters(const struct manager *m)

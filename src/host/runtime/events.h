@@ -5,7 +5,6 @@
 
 #include <stdint.h>
 
-#include "base/list.h"
 #include "base/str.h"
 
 struct manager;
@@ -24,34 +23,16 @@ enum runtime_event_status {
     RUNTIME_EVENTS
 };
 
-struct runtime_event {
-    const char *level;  /* "info", "error" */
-    const char *status; /* "STATUS$READY" */
-    const char *message;
-    enum runtime_event_status kind;
-    uint64_t wall_ms;
-    const struct runtime
-        *runtime;              /* as it is now; NULL: there is none, see RUNTIME_EVENT_BUILDING */
-    const char *key, *request; /* whose it is; the id of who asked, or NULL */
-};
-
-struct runtime_subscriber { /* the caller's */
-    void (*fn)(struct runtime_subscriber *s, const struct runtime_event *event);
-    void (*on_first)(struct runtime_subscriber *s, const struct runtime *r); /* command; or NULL */
-    /* Who asked for it is being told that it is there, so long after he did; or NULL. */
-    void (*on_answer)(struct runtime_subscriber *s, const struct runtime *r, uint64_t ns);
-    /* One was taken, of a sandbox that was "running" or "stopped", whose files were copied or
-     * frozen where they are; or NULL. */
-    void (*on_snapshot)(struct runtime_subscriber *s, const char *kind, uint64_t ns,
-                        uint64_t copied_bytes);
-    struct list link;
-};
-void manager_subscribe(struct manager *m, struct runtime_subscriber *s);
-void manager_unsubscribe(struct runtime_subscriber *s);
+/* Into the log and the journal, which whoever wants to know follows (ops/journal.h). */
 void manager_emit(struct runtime *r, enum runtime_event_status kind, const char *message);
 /* Of what a key does before it has a runtime; request may be NULL. */
 void manager_emit_for(struct manager *m, const char *key, const char *request,
                       enum runtime_event_status kind, const char *message);
+
+/* For /metrics: it was answered after ns; its first command was; a snapshot of it was taken. */
+void runtime_observe_answer(const struct runtime *r, uint64_t ns);
+void runtime_observe_first(const struct runtime *r);
+void runtime_observe_snapshot(const struct runtime *r, const char *kind, uint64_t ns);
 
 struct runtime_counters {
     uint64_t starts, hits, stops, pauses, resumes, failures, refused, adopted, lost;

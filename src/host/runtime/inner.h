@@ -59,7 +59,6 @@ struct manager {
     struct recent recent;
     bool swept; /* snapshots that nobody wants, of a server before us */
 
-    struct list subscribers;
     struct runtime_counters counters;
     uint64_t misses[POOL_MISSES]; /* of no pool */
 

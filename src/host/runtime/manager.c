@@ -44,7 +44,6 @@ fallible manager_new(const struct manager_config *config, struct manager **ret_m
     list_init(&m->pools);
     list_init(&m->warm_ends);
     list_init(&m->warm_asked);
-    list_init(&m->subscribers);
     list_init(&m->unknowns);
     list_init(&m->awaits);
     *ret_manager = m;

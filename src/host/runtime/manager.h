@@ -17,8 +17,10 @@ struct http_client;
 struct json;
 struct key;
 struct keys;
+struct journal;
 struct loop;
 struct manager;
+struct metrics;
 struct proxy;
 struct runtime;
 struct runtime_ask;
@@ -33,6 +35,8 @@ struct manager_config {
     struct store *store;
     struct keys *keys;
     struct proxy *proxy;
+    struct journal *journal; /* NULL: none */
+    struct metrics *metrics; /* the same */
     struct sbx_driver *driver;
     struct http_client *client; /* to ask inside; NULL: nobody is asked */
     struct str base_url;        /* of this server, as clients reach it; no last slash */

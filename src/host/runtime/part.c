@@ -16,6 +16,7 @@
 #include "host/server/backing.h"
 #include "host/server/grants.h"
 #include "host/server/launch.h"
+#include "host/watch/watch.h"
 #include "net/url.h"
 #include "out/client.h"
 
@@ -133,6 +134,8 @@ static struct manager_config make_config(const struct runtime_api *api, const st
                                .store = store_of(h),
                                .keys = api->keys,
                                .proxy = proxy_of(h),
+                               .journal = watch_of(h)->journal,
+                               .metrics = watch_of(h)->metrics,
                                .driver = backend_of(h),
                                .client = api->client,
                                .base_url = s->public_url.p ? s->public_url : str_of(h->url),
@@ -259,7 +262,7 @@ static void runtime_settle(void *state)
 
 HOST_PART(runtime) = {
     .name = "runtime",
-    .needs = PART_NEEDS("backend", "store", "keys", "proxy", "build"),
+    .needs = PART_NEEDS("backend", "store", "keys", "proxy", "build", "watch"),
     .routes = runtime_routes,
     .route_count = RUNTIME_ROUTES,
     .open = runtime_part_open,

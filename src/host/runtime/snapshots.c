@@ -194,14 +194,12 @@ fallible snapshots_load(struct manager *m)
 
 /* --- taking one --- */
 
-static void tell_taken(const struct runtime *r)
+static void observe_taken(const struct runtime *r)
 {
     const char *kind = r->sbx->state.now == SBX_STOPPED ? "stopped" : "running";
     uint64_t ns = clock_mono_ns(loop_clock(r->manager->config.loop)) - r->start.begun_ns;
 
-    LIST_EACH(s, &r->manager->subscribers, struct runtime_subscriber, link)
-        if (s->on_snapshot)
-            s->on_snapshot(s, kind, ns, r->sbx->copied_bytes);
+    runtime_observe_snapshot(r, kind, ns);
 }
 
 void snapshot_end(struct runtime *r)
@@ -215,7 +213,7 @@ void snapshot_end(struct runtime *r)
     if (r->op.failed)
         manager_drop_frozen(s); /* what the answer was lost of may be there */
     else
-        tell_taken(r);
+        observe_taken(r);
     operation_finish(r);
 }
 

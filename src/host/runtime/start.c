@@ -314,9 +314,7 @@ static void on_first(struct proxy_target *t, uint64_t ns)
     struct runtime *r = container_of(t, struct runtime, target);
 
     r->phase_us[RUNTIME_PHASE_FIRST_COMMAND] = (uint32_t)(ns / 1000);
-    LIST_EACH(s, &r->manager->subscribers, struct runtime_subscriber, link)
-        if (s->on_first)
-            s->on_first(s, r);
+    runtime_observe_first(r);
     runtime_note_running(r);
 }
 
@@ -474,19 +472,14 @@ bool start_answered(struct runtime *r, const struct err *e)
 
 /* --- 6: who waits is told --- */
 
-static void tell_answered(struct runtime *r)
-{
-    r->start.answered = true;
-    LIST_EACH(s, &r->manager->subscribers, struct runtime_subscriber, link)
-        if (s->on_answer)
-            s->on_answer(s, r, now_ns(r) - r->start.begun_ns);
-}
-
 void start_answer_watchers(struct runtime *r, const struct err *e)
 {
     loop_timer_stop(&r->start.grace);
-    if (!e && !r->start.answered && r->op.kind == RUNTIME_START && !list_empty(&r->start.watchers))
-        tell_answered(r);
+    if (!e && !r->start.answered && r->op.kind == RUNTIME_START &&
+        !list_empty(&r->start.watchers)) {
+        r->start.answered = true;
+        runtime_observe_answer(r, now_ns(r) - r->start.begun_ns);
+    }
     LIST_EACH(ask, &r->start.watchers, struct runtime_ask, link) {
         list_del(&ask->link);
         runtime_answer(ask, r, e ? err_copy(e) : NULL);

@@ -14,50 +14,11 @@
 #include "host/config/settings.h"
 #include "host/ops/journal.h"
 #include "host/ops/metrics.h"
+#include "host/keys/keys.h"
 #include "host/part/part.h"
-#include "host/runtime/api.h"
-#include "host/runtime/manager.h"
-#include "host/runtime/runtime.h"
+#include "host/proxy/proxy.h"
 #include "host/server/layout.h"
 #include "net/server.h"
-
-/* --- events --- */
-
-static const char *backend_of(const struct runtime *r)
-{
-    return manager_driver(r->manager)->backend->name;
-}
-
-static void observe_start(struct metrics *m, const struct runtime *r)
-{
-    bool resume = r->op.kind == RUNTIME_RESUME;
-    const char *launch = runtime_launch_names[resume ? RUNTIME_AGAIN : r->launch];
-
-    metrics_observe_ns(m, METRIC_START_SECONDS, (uint64_t)r->ready_us * 1000,
-                       METRIC_LABELS(backend_of(r), launch));
-}
-
-static void on_answer(struct runtime_subscriber *s, const struct runtime *r, uint64_t ns)
-{
-    metrics_observe_ns(container_of(s, struct watch, events)->metrics, METRIC_CLAIM_SECONDS, ns,
-                       METRIC_LABELS(r->pool ? r->pool : "", runtime_launch_names[r->launch]));
-}
-
-static void on_first(struct runtime_subscriber *s, const struct runtime *r)
-{
-    metrics_observe_ns(container_of(s, struct watch, events)->metrics, METRIC_FIRST_SECONDS,
-                       (uint64_t)r->phase_us[RUNTIME_PHASE_FIRST_COMMAND] * 1000,
-                       METRIC_LABELS(backend_of(r), runtime_launch_names[r->launch]));
-}
-
-static void on_snapshot(struct runtime_subscriber *s, const char *kind, uint64_t ns,
-                        uint64_t copied_bytes)
-{
-    struct metrics *m = container_of(s, struct watch, events)->metrics;
-
-    metrics_observe_ns(m, METRIC_SNAPSHOT_SECONDS, ns, METRIC_LABELS(kind, "create"));
-    metrics_observe_bytes(m, METRIC_SNAPSHOT_BYTES, copied_bytes, METRIC_LABELS(kind, "create"));
-}
 
 static void on_commit(void *arg, uint64_t records, uint64_t sync_ns)
 {
@@ -65,23 +26,6 @@ static void on_commit(void *arg, uint64_t records, uint64_t sync_ns)
 
     metrics_add(w->metrics, METRIC_EVENTS, (double)records, NULL);
     metrics_observe_ns(w->metrics, METRIC_EVENT_FSYNC, sync_ns, NULL);
-}
-
-static void on_event(struct runtime_subscriber *s, const struct runtime_event *e)
-{
-    struct watch *w = container_of(s, struct watch, events);
-    const struct runtime *r = e->runtime;
-
-    if (e->kind == RUNTIME_EVENT_READY)
-        observe_start(w->metrics, r);
-    journal_add(w->journal, &(struct journal_note){.kind = JOURNAL_STATUS,
-                                                   .tenant = str_of(e->key),
-                                                   .sandbox = str_of(r ? r->id : ""),
-                                                   .session = str_of(r ? r->session_id : ""),
-                                                   .level = str_of(e->level),
-                                                   .status = str_of(e->status),
-                                                   .message = str_of(e->message),
-                                                   .request = str_of(e->request)});
 }
 
 /* --- requests --- */
@@ -208,8 +152,6 @@ static void watch_close(void *state)
 {
     struct watch *w = state;
 
-    if (w->events.fn)
-        manager_unsubscribe(&w->events);
     proxy_watch(w->proxy, &(struct proxy_watch){0}); /* sandboxes' clients are still answered */
     journal_free(w->journal);
     metrics_free(take(&w->metrics));
@@ -220,7 +162,6 @@ static void watch_close(void *state)
 static fallible watch_try_open(struct watch *w, const struct host *h)
 {
     const struct watch_settings *s = settings_of(h->settings, CFG_TABLE_OF(watch));
-    const struct runtime_api *api = host_part(h, "runtime");
     own_fd dir = open(h->layout->own, O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct journal_config journal = {
         .loop = h->loop, .keep_bytes = s->keep, .on_commit = on_commit, .arg = w};
@@ -232,11 +173,6 @@ static fallible watch_try_open(struct watch *w, const struct host *h)
     TRY(journal_open(&journal, &w->journal));
     metrics_set(w->metrics, METRIC_BUILD_INFO, 1,
                 METRIC_LABELS(CROFT_VERSION, metrics_commit, "glibc"));
-    w->events.fn = on_event;
-    w->events.on_first = on_first;
-    w->events.on_answer = on_answer;
-    w->events.on_snapshot = on_snapshot;
-    manager_subscribe(api->manager, &w->events);
     proxy_watch(w->proxy, &(struct proxy_watch){watch_sandbox_answer, watch_action, w});
     return NULL;
 }
@@ -265,7 +201,7 @@ static fallible watch_reload(void *state, struct host *h)
 
 HOST_PART(watch) = {
     .name = "watch",
-    .needs = PART_NEEDS("keys", "proxy", "runtime"),
+    .needs = PART_NEEDS("keys", "proxy"),
     .open = watch_open,
     .reload = watch_reload,
     .close = watch_close,

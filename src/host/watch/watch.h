@@ -3,8 +3,6 @@
  * "watch". */
 #pragma once
 
-#include "host/runtime/events.h"
-
 struct host;
 struct journal;
 struct keys;
@@ -16,7 +14,6 @@ struct watch {
     struct journal *journal;
     struct keys *keys;
     struct proxy *proxy;
-    struct runtime_subscriber events;
 };
 
 struct watch *watch_of(const struct host *h);
