@@ -2,6 +2,7 @@
 /* store_kit.h — a store in the test's directory, driven turn by turn. */
 #pragma once
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -65,13 +66,28 @@ static inline void rows_done(struct rows_kit *k)
     loop_free(k->loop);
 }
 
+/* A table of the tests' own: unique names, and pages by a number. */
+extern const struct store_table *const rows_table;
+
+static inline void rows_change(struct rows_kit *k, struct rows_wait *w, const char *name,
+                               const char *value, enum store_when when)
+{
+    const struct store_field field = {"value", store_text(str_of(value))};
+    const struct store_change c = {.table = rows_table,
+                                   .key = store_text(str_of(name)),
+                                   .fields = &field,
+                                   .count = 1,
+                                   .when = when};
+
+    *w = (struct rows_wait){0};
+    store_change(k->store, &c, 1, rows_on_done, w);
+}
+
+/* A new one. */
 static inline void rows_put(struct rows_kit *k, struct rows_wait *w, const char *name,
                             const char *value)
 {
-    struct store_value v[] = {store_text(str_of(name)), store_text(str_of(value))};
-
-    *w = (struct rows_wait){0};
-    store_write(k->store, "INSERT INTO meta (name, value) VALUES (?1, ?2)", v, 2, rows_on_done, w);
+    rows_change(k, w, name, value, STORE_IF_NEW);
 }
 
 static inline void rows_wait(struct rows_kit *k, const struct rows_wait *w)
@@ -80,23 +96,23 @@ static inline void rows_wait(struct rows_kit *k, const struct rows_wait *w)
         CHECK_OK(loop_turn(k->loop, 1000));
 }
 
-static inline fallible rows_collect(void *arg, const struct store_value *values, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (values[i].type == STORE_INT)
-            buf_addf(arg, "%lld ", (long long)values[i].i);
-        else if (values[i].type == STORE_NULL)
-            buf_add_cstr(arg, "null ");
-        else
-            buf_addf(arg, STR_FMT " ", STR_ARG(values[i].text));
-    }
-    return NULL;
-}
-
-/* "name value name value " */
+/* By SQLite itself, "name value name value ": what is on disk. */
 static inline struct str rows_read(struct rows_kit *k, const char *sql, struct buf *into)
 {
+    sqlite3_stmt *stmt;
+    sqlite3 *db;
+    int rc;
+
     buf_reset(into);
-    CHECK_OK(store_read(k->store, sql, NULL, 0, rows_collect, into));
+    CHECK_INT(sqlite3_open(k->path, &db), SQLITE_OK);
+    CHECK_INT(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
+    while ((rc = sqlite3_step(stmt)) == SQLITE_ROW)
+        for (int i = 0; i < sqlite3_column_count(stmt); i++) {
+            const char *text = (const char *)sqlite3_column_text(stmt, i);
+            buf_addf(into, "%s ", text ? text : "null");
+        }
+    CHECK_INT(rc, SQLITE_DONE);
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
     return buf_str(into);
 }

@@ -66,19 +66,6 @@ struct job {
 
 /* --- without a server --- */
 
-static fallible open_rows(struct job *j)
-{
-    struct str state;
-
-    TRY(cli_state_path(j->cli, j->a, &state));
-    TRY(layout_open(&j->layout, state.p));
-    if (j->layout.separate) /* the file is the server's, and what opens it is he */
-        TRY(launcher_drop_privileges(&j->layout.user));
-    TRY(loop_new(&clock_system, &j->loop));
-    TRY(store_open(j->loop, j->layout.rows, &j->store));
-    return keys_open(j->store, &j->keys);
-}
-
 static void on_told(void *arg, struct err *e)
 {
     struct job *j = arg;
@@ -93,6 +80,21 @@ static fallible wait_told(struct job *j)
         TRY(loop_turn(j->loop, -1));
     j->told = false;
     return take(&j->err);
+}
+
+static fallible open_rows(struct job *j)
+{
+    struct str state;
+
+    TRY(cli_state_path(j->cli, j->a, &state));
+    TRY(layout_open(&j->layout, state.p));
+    if (j->layout.separate) /* the file is the server's, and what opens it is he */
+        TRY(launcher_drop_privileges(&j->layout.user));
+    TRY(loop_new(&clock_system, &j->loop));
+    TRY(store_open(j->loop, j->layout.rows, &j->store));
+    j->keys = keys_new(j->store);
+    keys_load(j->keys, on_told, j);
+    return wait_told(j);
 }
 
 static void put_key(void *arg, const struct key *key)

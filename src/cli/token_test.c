@@ -81,12 +81,19 @@ struct site {
     struct loop *loop;
 };
 
+static void on_loaded(void *arg, struct err *e)
+{
+    CHECK_OK(e);
+    *(bool *)arg = true;
+}
+
 static _Noreturn void serve(const char *state, int ready)
 {
     struct site s = {0};
     struct net *net;
     struct router *router = router_new(NULL);
     struct http_server *server;
+    bool loaded = false;
     char path[400];
     int fd;
 
@@ -96,7 +103,10 @@ static _Noreturn void serve(const char *state, int ready)
     CHECK_OK(net_new(s.loop, &net));
     snprintf(path, sizeof path, "%s/croft.db", state);
     CHECK_OK(store_open(s.loop, path, &s.store));
-    CHECK_OK(keys_open(s.store, &s.keys));
+    s.keys = keys_new(s.store);
+    keys_load(s.keys, on_loaded, &loaded);
+    while (!loaded)
+        CHECK_OK(loop_turn(s.loop, 1000));
     router_add(router, keys_routes, KEYS_ROUTES, s.keys);
     struct http_server_config c = {.router = router};
     CHECK_OK(http_server_new(net, &c, &server));

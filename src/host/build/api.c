@@ -105,19 +105,26 @@ static fallible put_status(struct http_req *req, struct jw *w, const void *statu
     return NULL;
 }
 
+static void on_status(void *arg, const struct build_row *row, struct err *e)
+{
+    struct http_req *req = arg;
+
+    if (e)
+        http_reply_err(req, e);
+    else
+        http_reply_with(req, 200, put_status, row);
+}
+
 static fallible handle_status(struct http_req *req)
 {
     struct builds *b;
     const struct key *key;
-    struct build_row row;
 
     TRY(api_check(req, KEY_RUNTIME | KEY_READ, &b, &key));
     struct str id = http_req_query(req, "build_id");
     if (!id.len)
         return err_new(ERR_UNPROCESSABLE, "build_id: it is missing");
-    TRY(build_row_read(b, id, key, &row));
-    http_reply_with(req, 200, put_status, &row);
-    free(row.error);
+    build_row_read(b, id, key, on_status, req);
     return NULL;
 }
 

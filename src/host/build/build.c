@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -53,7 +54,7 @@ static void on_next(struct loop_later *l)
         list_add(&all->working, &b->link);
         all->working_count++;
         b->status = BUILD_WORKING;
-        build_row_write(b, NULL, NULL);
+        build_row_update(b);
         build_run(b);
     }
 }
@@ -145,11 +146,33 @@ static bool is_tagged(const struct list *builds, struct str image)
 
 /* --- whose a name is --- */
 
-static bool is_same_image(struct str a, struct str b)
+struct owner {
+    int64_t made_ms;
+    char key_name[KEY_NAME_SIZE];
+    char image[];
+};
+
+/* "x" of "x:latest". */
+static struct str plain_name(struct str image)
 {
-    a.len -= str_ends(a, STR(":latest")) ? 7 : 0;
-    b.len -= str_ends(b, STR(":latest")) ? 7 : 0;
-    return str_eq(a, b);
+    image.len -= str_ends(image, STR(":latest")) ? 7 : 0;
+    return image;
+}
+
+void build_set_owner(struct builds *all, struct str image, struct str key_name, int64_t made_ms)
+{
+    struct str name = plain_name(image);
+    struct owner *o = map_get(&all->owners, name);
+
+    if (o && o->made_ms > made_ms)
+        return;
+    if (!o) {
+        o = mem_new(sizeof *o + name.len + 1);
+        memcpy(o->image, name.p, name.len);
+        map_put(&all->owners, str_n(o->image, name.len), o);
+    }
+    o->made_ms = made_ms;
+    snprintf(o->key_name, sizeof o->key_name, STR_FMT, STR_ARG(key_name));
 }
 
 /* The tags of b that other has too, a bit each. */
@@ -159,21 +182,20 @@ static unsigned shared_tags(const struct build *b, const struct build *other)
 
     for (unsigned i = 0; i < b->tag_count; i++)
         for (unsigned j = 0; j < other->tag_count; j++)
-            if (is_same_image(str_of(b->tags[i]), str_of(other->tags[j])))
+            if (str_eq(plain_name(str_of(b->tags[i])), plain_name(str_of(other->tags[j]))))
                 bits |= 1u << i;
     return bits;
 }
 
 fallible build_check_owner(struct build *b, unsigned tag, const struct err *missing)
 {
-    bool owns = false;
+    const struct owner *owner = map_get(&b->builds->owners, plain_name(str_of(b->tags[tag])));
 
     if (missing && err_code(missing) == ERR_NOT_FOUND)
         return NULL;
     if (missing)
         return err_copy(missing);
-    TRY(build_row_owns(b->builds, str_of(b->tags[tag]), b->key_name, &owns));
-    if (owns || b->admin || (b->made & 1u << tag))
+    if (b->admin || (owner && strcmp(owner->key_name, b->key_name) == 0))
         return NULL;
     return err_new(ERR_CONFLICT, "%s: there is an image '%s' that key '%s' did not build",
                    tag ? "tags" : "target_image", b->tags[tag], b->key_name);
@@ -196,14 +218,6 @@ fallible build_check_others(const struct build *b)
 {
     TRY(check_others_in(b, &b->builds->waiting));
     return check_others_in(b, &b->builds->working);
-}
-
-/* Its row says so too, but only when it is on disk. */
-static void tell_same_key(const struct build *done, const struct list *builds)
-{
-    LIST_EACH(b, builds, struct build, link)
-        if (strcmp(b->key_name, done->key_name) == 0)
-            b->made |= shared_tags(b, done);
 }
 
 bool builds_under_way(const struct builds *b, struct str image)
@@ -247,7 +261,7 @@ void build_queue(struct build *b, store_done *done, void *arg)
     list_del(&b->link);
     list_add(&all->waiting, &b->link);
     all->waiting_count++;
-    build_row_write(b, done, arg);
+    build_row_insert(b, done, arg);
     snprintf(text, sizeof text, "building image '%.200s' (build %s)", b->tags[0], b->id);
     build_tell(b, false, text);
     loop_later(all->config.loop, &all->next, on_next);
@@ -268,10 +282,11 @@ void build_end(struct build *b, enum build_status status, const char *fmt, ...)
         b->error = strdup(text);
     log_info("build ended", KV("build", (const char *)b->id), KV("image", (const char *)b->tags[0]),
              KV("status", build_status_word(status)), KV("request_id", (const char *)b->request));
-    build_row_write(b, NULL, NULL);
+    build_row_update(b);
     if (status == BUILD_SUCCESS) {
-        tell_same_key(b, &all->waiting);
-        tell_same_key(b, &all->working);
+        int64_t now = (int64_t)(clock_wall_ns(loop_clock(all->config.loop)) / NS_PER_MS);
+        for (unsigned i = 0; i < b->tag_count; i++)
+            build_set_owner(all, str_of(b->tags[i]), str_of(b->key_name), now);
     } else {
         snprintf(text, sizeof text, "image '%.200s' was not built (build %s): %.400s", b->tags[0],
                  b->id, b->error ? b->error : build_status_word(status));
@@ -293,6 +308,7 @@ fallible builds_open(const struct builds_config *config, struct builds **ret_bui
     list_init(&all->waiting);
     list_init(&all->working);
     list_init(&all->waiters);
+    map_init(&all->owners);
     all->config.dir = all->path;
     if (!all->config.timeout_ms)
         all->config.timeout_ms = 30 * 60 * 1000;
@@ -306,7 +322,6 @@ fallible builds_open(const struct builds_config *config, struct builds **ret_bui
     if (all->dir < 0)
         return err_sys("open '%s'", all->path);
     TRY_WRAP(tree_empty(all->dir), "'%s'", all->path); /* of a server before us */
-    TRY(build_rows_recover(all));
     *ret_builds = take(&owned);
     return NULL;
 }
@@ -343,6 +358,9 @@ void builds_free(struct builds *all)
     }
     LIST_EACH(b, &all->waiting, struct build, link)
         build_drop(b);
+    MAP_EACH(slot, &all->owners)
+        free(slot->value);
+    map_done(&all->owners);
     own_close_p(&all->dir);
     free(all->path);
     free(all);

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/str.h"
+#include "host/store/store.h"
 #include "net/router.h"
 #include "sandbox/spec.h"
 
@@ -19,7 +20,6 @@ struct builds;
 struct keys;
 struct loop;
 struct sbx_driver;
-struct store;
 
 #define BUILDS_AT_ONCE 2
 #define BUILDS_CONTEXT (2ull << 30) /* bytes of a context, decoded */
@@ -47,8 +47,10 @@ struct builds_config {
 
 /* Is there what builds? A launcher lets nobody nest sandboxes on a machine without. */
 bool builds_possible(void);
-/* Builds that a server before us did not finish are INTERNAL_ERROR from now on. */
 fallible builds_open(const struct builds_config *config, struct builds **ret_builds);
+/* First: who built what. Builds that a server before us did not finish are INTERNAL_ERROR when it
+ * is done. */
+void builds_load(struct builds *b, store_done *done, void *arg);
 /* Bounds and prefix of config, for what comes from now on; the rest of it does not change. */
 void builds_reconfigure(struct builds *b, const struct builds_config *config);
 void builds_free(struct builds *b); /* those under way are given up; before the driver is closed */

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/list.h"
+#include "base/map.h"
 #include "host/build/build.h"
 #include "host/keys/keys.h"
 #include "host/ops/request_id.h"
@@ -36,8 +37,7 @@ struct build {
     enum build_status status;
     char tags[BUILD_TAGS][BUILD_NAME]; /* the first is the image's name, the others too */
     unsigned tag_count, tags_done;
-    unsigned made; /* a bit for each tag that a build of the same key made meanwhile */
-    bool admin;    /* may replace what others built */
+    bool admin; /* may replace what others built */
     char *error;
 
     int dir;        /* dir/ID: the context */
@@ -62,7 +62,7 @@ struct builds {
     void *news_arg;
     char *path;
     int dir;
-    int64_t opened_ms;  /* wall clock: rows that are older are of a server before us */
+    struct map owners;  /* of struct owner, by the name of an image */
     struct list posted; /* whose context comes, or whose names are looked for */
     struct list waiting, working;
     struct list waiters; /* for the end of any */
@@ -79,6 +79,8 @@ fallible build_check_room(const struct builds *b, const char *key_name);
 /* A directory of its own; QUEUED is on disk when done says so. */
 fallible build_new(struct builds *b, const char *key_name, struct build **ret_build);
 void build_drop(struct build *b); /* of one that was never queued */
+/* The last build of this image was this key's, at that time. */
+void build_set_owner(struct builds *all, struct str image, struct str key_name, int64_t made_ms);
 /* A name that is taken is its maker's to give again: an image of somebody else's must not change
  * under those who start it. missing: what looking for the image said. */
 fallible build_check_owner(struct build *b, unsigned tag, const struct err *missing);
@@ -100,13 +102,10 @@ fallible build_hear(struct build *b, struct str piece);
 /* --- rows.c --- */
 struct build_row {
     char status[32], image[BUILD_NAME];
-    int64_t changed_ms;
     char *error; /* NULL: none */
 };
-void build_row_write(struct build *b, store_done *done, void *arg);
-/* Of that key, or of all; ERR_NOT_FOUND. */
-fallible build_row_read(struct builds *b, struct str id, const struct key *key,
-                        struct build_row *ret);
-/* Did a build of this key make the image of this name, the last time one did? */
-fallible build_row_owns(struct builds *b, struct str image, const char *key_name, bool *ret_owns);
-fallible build_rows_recover(struct builds *b);
+void build_row_insert(struct build *b, store_done *done, void *arg);
+void build_row_update(struct build *b); /* status and error */
+/* Of that key, or of all; ERR_NOT_FOUND. The row is lent for the call. */
+void build_row_read(struct builds *b, struct str id, const struct key *key,
+                    void (*done)(void *arg, const struct build_row *row, struct err *e), void *arg);

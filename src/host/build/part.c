@@ -73,6 +73,11 @@ static fallible build_part_open(struct host *h, void **ret_state)
     return NULL;
 }
 
+static void build_part_begin(void *builds, part_done *done, void *arg)
+{
+    builds_load(builds, done, arg);
+}
+
 static fallible build_part_reload(void *builds, struct host *h)
 {
     const struct builds_config config = make_config(h);
@@ -92,6 +97,7 @@ HOST_PART(build) = {
     .routes = build_routes,
     .route_count = BUILD_ROUTES,
     .open = build_part_open,
+    .begin = build_part_begin,
     .reload = build_part_reload,
     .close = build_part_close,
 };

@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "host/keys/keys.h"
+#include "host/part/part.h"
 
 struct key_entry {
     struct key key;
@@ -28,4 +29,8 @@ struct keys {
     bool any;
     uint32_t most_runtimes, starts_per_minute; /* of keys that have no quota of their own */
     struct key_entry open;                     /* who needs no key */
+    store_done *load_done;
+    void *load_arg;
+    const struct host *host; /* of the part; else NULL */
+    struct part_answer begun;
 };

@@ -15,6 +15,18 @@
 #define SECRET_SHORT 16
 #define SECRET_MOST  512
 
+STORE_TABLE(api_keys) = {.name = "api_keys",
+                         .columns = {{"name", STORE_TEXT, true},
+                                     {"hash", STORE_BLOB, true},
+                                     {"scopes", STORE_INT, true},
+                                     {"most_runtimes", STORE_INT, true},
+                                     {"starts_per_minute", STORE_INT, true},
+                                     {"made_ms", STORE_INT, true},
+                                     {"revoked_ms", STORE_INT, true},
+                                     {"tenant", STORE_TEXT, false}}, /* NULL: its own */
+                         .indexes = {{{"hash"}, true}, {{"made_ms"}, false}}};
+#define TABLE (&store_tables_api_keys)
+
 static struct str hash_of(const struct key_entry *e)
 {
     return str_n(e->hash, sizeof e->hash);
@@ -50,11 +62,11 @@ static void entry_drop(struct keys *k, struct key_entry *e)
 
 /* --- loading --- */
 
-static fallible on_row(void *arg, const struct store_value *v, size_t count)
+static fallible on_row(void *arg, const struct store_value *v)
 {
     struct keys *k = arg;
 
-    if (count != 8 || v[7].text.len >= KEY_NAME_SIZE || v[0].text.len >= KEY_NAME_SIZE ||
+    if (v[7].text.len >= KEY_NAME_SIZE || v[0].text.len >= KEY_NAME_SIZE ||
         v[1].text.len != SHA256_LEN)
         return err_new(ERR_CORRUPT, "table api_keys: the row '" STR_FMT "' is damaged",
                        STR_ARG(str_first(v[0].text, KEY_NAME_SIZE)));
@@ -73,22 +85,32 @@ static fallible on_row(void *arg, const struct store_value *v, size_t count)
     return NULL;
 }
 
-fallible keys_open(struct store *s, struct keys **ret_keys)
+static void on_loaded(void *arg, struct err *e)
 {
-    own(keys) k = mem_new(sizeof *k);
+    struct keys *k = arg;
+
+    k->load_done(k->load_arg, e ? err_wrap(e, "load the keys") : NULL);
+}
+
+struct keys *keys_new(struct store *s)
+{
+    struct keys *k = mem_new(sizeof *k);
 
     k->store = s;
     map_init(&k->by_name);
     map_init(&k->by_hash);
     list_init(&k->all);
     k->open.key = (struct key){.name = "default", .scopes = KEY_ALL};
-    TRY_WRAP(store_read(s,
-                        "SELECT name, hash, scopes, most_runtimes, starts_per_minute, made_ms,"
-                        " revoked_ms, tenant FROM api_keys ORDER BY made_ms, name",
-                        NULL, 0, on_row, k),
-             "load the keys");
-    *ret_keys = take(&k);
-    return NULL;
+    return k;
+}
+
+void keys_load(struct keys *k, store_done *done, void *arg)
+{
+    const struct store_query oldest_first = {.table = TABLE, .index = &TABLE->indexes[1]};
+
+    k->load_done = done;
+    k->load_arg = arg;
+    store_find(k->store, &oldest_first, on_row, on_loaded, k);
 }
 
 void keys_free(struct keys *k)
@@ -190,18 +212,18 @@ static fallible check_new(const struct keys *k, const struct key *want)
 
 static void write_entry(struct keys *k, const struct key_entry *e, store_done *done, void *arg)
 {
-    struct store_value v[] = {
-        store_text(str_of(e->key.name)),       store_blob(hash_of(e)),
-        store_int((int64_t)e->key.scopes),     store_int((int64_t)e->key.most_runtimes),
-        store_int(e->key.starts_per_minute),   store_int((int64_t)e->key.made_ms),
-        store_int((int64_t)e->key.revoked_ms), store_text(str_of(e->key.of)),
+    const struct store_field fields[] = {
+        {"hash", store_blob(hash_of(e))},
+        {"scopes", store_int((int64_t)e->key.scopes)},
+        {"most_runtimes", store_int((int64_t)e->key.most_runtimes)},
+        {"starts_per_minute", store_int(e->key.starts_per_minute)},
+        {"made_ms", store_int((int64_t)e->key.made_ms)},
+        {"revoked_ms", store_int((int64_t)e->key.revoked_ms)},
+        {"tenant", e->key.of[0] ? store_text(str_of(e->key.of)) : store_null()},
     };
 
-    store_write(k->store,
-                "INSERT OR REPLACE INTO api_keys (name, hash, scopes, most_runtimes,"
-                " starts_per_minute, made_ms, revoked_ms, tenant)"
-                " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, nullif(?8, ''))",
-                v, ARRAY_LEN(v), done, arg);
+    store_put(k->store, TABLE, store_text(str_of(e->key.name)), fields, ARRAY_LEN(fields), done,
+              arg);
 }
 
 static void on_created(void *arg, struct err *err)

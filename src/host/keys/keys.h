@@ -46,7 +46,8 @@ static inline const char *key_tenant(const struct key *key)
 }
 
 struct keys;
-fallible keys_open(struct store *s, struct keys **ret_keys); /* loads the rows */
+struct keys *keys_new(struct store *s);
+void keys_load(struct keys *k, store_done *done, void *arg); /* first; done when all are there */
 void keys_free(struct keys *k);                              /* after store_close */
 OWNABLE(keys)
 

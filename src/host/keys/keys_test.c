@@ -20,12 +20,23 @@ struct kit {
     struct keys *keys;
 };
 
+static struct keys *load(struct rows_kit *rows)
+{
+    struct keys *keys = keys_new(rows->store);
+    struct rows_wait w = {0};
+
+    keys_load(keys, rows_on_done, &w);
+    rows_wait(rows, &w);
+    CHECK_STR(w.text, "");
+    return keys;
+}
+
 static void start(struct kit *k)
 {
     log_setup(2, LOG_OFF, LOG_TEXT);
     rows_init(&k->rows);
     rows_open(&k->rows);
-    CHECK_OK(keys_open(k->rows.store, &k->keys));
+    k->keys = load(&k->rows);
 }
 
 static void finish(struct kit *k)
@@ -39,7 +50,7 @@ static void again(struct kit *k)
     rows_close(&k->rows);
     keys_free(k->keys);
     rows_open(&k->rows);
-    CHECK_OK(keys_open(k->rows.store, &k->keys));
+    k->keys = load(&k->rows);
 }
 
 static void make(struct kit *k, const char *name, unsigned scopes, char secret[KEY_SECRET_SIZE])
@@ -304,7 +315,7 @@ static void site_start(struct site *s)
     loop_forbid_threads(s->web.loop);
     snprintf(path, sizeof path, "%s/croft.db", test_dir());
     CHECK_OK(store_open(s->web.loop, path, &s->store));
-    CHECK_OK(keys_open(s->store, &s->keys));
+    s->keys = load(&(struct rows_kit){.loop = s->web.loop, .store = s->store});
     router_add(s->web.router, keys_routes, KEYS_ROUTES, s->keys);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* part.c — the keys of a server: who may ask anything of it at all. */
 #include "host/config/settings.h"
-#include "host/keys/keys.h"
+#include "host/keys/inner.h"
 #include "host/part/part.h"
 #include "host/server/server.h"
 
@@ -47,17 +47,39 @@ static fallible check_reach(const struct keys *k, const struct host *h)
 
 static fallible keys_part_open(struct host *h, void **ret_state)
 {
-    const struct keys_settings *s = settings_of(h->settings, CFG_TABLE_OF(keys));
-    struct str first = h->config->api_key.p ? h->config->api_key : s->api_key;
-    own(keys) k = NULL;
+    struct keys *k = keys_new(store_of(h));
 
-    TRY_WRAP(keys_open(store_of(h), &k), "rows");
-    TRY(keys_reload(k, h));
+    k->host = h;
+    *ret_state = k;
+    return keys_reload(k, h);
+}
+
+/* All are known: the first one is made, or somebody could ask who has none. */
+static fallible keys_part_check(struct keys *k)
+{
+    const struct keys_settings *s = settings_of(k->host->settings, CFG_TABLE_OF(keys));
+    struct str first = k->host->config->api_key.p ? k->host->config->api_key : s->api_key;
+
     if (first.p)
-        TRY_WRAP(keys_ensure(k, "default", first, KEY_ALL), "rows");
-    TRY_WRAP(check_reach(k, h), "rows");
-    *ret_state = take(&k);
-    return NULL;
+        TRY(keys_ensure(k, "default", first, KEY_ALL));
+    return check_reach(k, k->host);
+}
+
+static void on_keys(void *arg, struct err *e)
+{
+    struct keys *k = arg;
+
+    if (!e)
+        e = keys_part_check(k);
+    k->begun.done(k->begun.arg, e ? err_wrap(e, "rows") : NULL);
+}
+
+static void keys_part_begin(void *keys, part_done *done, void *arg)
+{
+    struct keys *k = keys;
+
+    k->begun = (struct part_answer){done, arg};
+    keys_load(k, on_keys, k);
 }
 
 static void keys_part_close(void *keys)
@@ -79,6 +101,7 @@ HOST_PART(keys) = {
     .routes = keys_routes,
     .route_count = KEYS_ROUTES,
     .open = keys_part_open,
+    .begin = keys_part_begin,
     .reload = keys_reload,
     .close = keys_part_close,
     .auth = keys_auth,

@@ -15,6 +15,7 @@
 #include "host/runtime/snapshots.h"
 #include "host/runtime/start.h"
 
+#define SPEC_BYTES   (16u << 20)
 #define UNKNOWN_MOST 8    /* ended at a time */
 #define FAR_MS       2000 /* that another machine is waited for before anybody is answered */
 
@@ -25,9 +26,17 @@ struct unknown { /* a sandbox nobody knows */
     char id[64];
 };
 
+struct asked { /* what a runtime that may live was started with */
+    struct arena arena;
+    struct wire_start start;
+    struct err *err; /* its row is damaged */
+};
+
 struct adopting {
+    struct map asked; /* of struct asked, by the id of its runtime */
     struct map there; /* ids the backend has; values are not looked at */
     struct sbx_listed *all;
+    bool new_boot;                          /* the machine was started anew */
     bool listed;                            /* otherwise each is asked for */
     unsigned waiting;                       /* runtimes not looked at yet */
     void (*done)(void *arg, struct err *e); /* NULL: it was told */
@@ -176,6 +185,13 @@ static void free_all(struct adopting *a)
 {
     loop_timer_stop(&a->enough);
     loop_later_cancel(&a->later);
+    MAP_EACH(slot, &a->asked) {
+        struct asked *asked = slot->value;
+        arena_done(&asked->arena);
+        err_free(asked->err);
+        free(asked);
+    }
+    map_done(&a->asked);
     map_done(&a->there);
     free(a->all);
     free(a);
@@ -325,28 +341,27 @@ void adopt_end(struct runtime *r)
         manager_end_one(r);
 }
 
-fallible adopt_make_spec(struct runtime *r, struct arena *a, const struct json *record,
-                         struct wire_start *ret_start)
+fallible adopt_make_spec(struct runtime *r, struct wire_start *start, const struct json *record)
 {
     char image[SPEC_IMAGE];
 
-    TRY(runtime_read_spec(r, a, ret_start));
     if (record) {
-        ret_start->image_config = json_get(record, STR("config"));
-        ret_start->no_bash = json_get_bool(record, "no_bash", false);
+        start->image_config = json_get(record, STR("config"));
+        start->no_bash = json_get_bool(record, "no_bash", false);
     }
-    TRY(spec_image(r->manager, ret_start->image, image));
-    return start_make_spec(r, ret_start, image);
+    TRY(spec_image(r->manager, start->image, image));
+    return start_make_spec(r, start, image);
 }
 
 /* The sandbox as it was asked for: should it end, it can be started again. */
 static fallible make_sandbox(struct runtime *r)
 {
-    own_done(arena) a;
-    struct wire_start start;
+    const struct asked *asked = map_get(&r->manager->adopting->asked, str_of(r->id));
+    struct wire_start start = asked->start;
 
-    arena_init(&a, 16u << 20);
-    TRY(adopt_make_spec(r, &a, NULL, &start));
+    if (asked->err)
+        return err_copy(asked->err);
+    TRY(adopt_make_spec(r, &start, NULL));
     if (r->status.now != RUNTIME_STARTING)
         start.from = (struct str){0}; /* it has files of its own */
     struct err *e = start_new_sandbox(r, &start);
@@ -364,17 +379,14 @@ static fallible make_sandbox(struct runtime *r)
 static bool waited_for_image(struct runtime *r)
 {
     const struct sbx_driver *d = r->manager->config.driver;
-    own_done(arena) a;
-    struct wire_start start = {0};
+    const struct asked *asked = map_get(&r->manager->adopting->asked, str_of(r->id));
 
-    arena_init(&a, 16u << 20);
     if (!(d->caps & SBX_IS_HERE) || !d->backend->images ||
         manager_has_image(r->manager, str_of(r->image)))
         return false;
-    err_free(runtime_read_spec(r, &a, &start)); /* told when its sandbox is made */
-    if (start.from.p)
-        runtime_hold(r, start.from);
-    return !start.image_config;
+    if (asked->start.from.p)
+        runtime_hold(r, asked->start.from);
+    return !asked->start.image_config;
 }
 
 static void adopt_one(struct runtime *r)
@@ -411,15 +423,25 @@ static void adopt_one(struct runtime *r)
 
 /* --- all of them --- */
 
-static fallible on_row(struct manager *m, struct runtime *r)
+static void keep_asked(struct manager *m, const struct runtime *r, const struct store_value *row)
+{
+    struct asked *asked = mem_new(sizeof *asked);
+
+    arena_init(&asked->arena, SPEC_BYTES);
+    asked->err = row_spec(row, &asked->arena, &asked->start);
+    map_put(&m->adopting->asked, str_of(r->id), asked);
+}
+
+static void on_row(struct manager *m, struct runtime *r, const struct store_value *row)
 {
     manager_add(m, r);
-    if (r->status.now == RUNTIME_STOPPED) {
-        list_add(&m->stopped, &r->order);
-        m->stopped_count++;
-        idle_watch(r);
+    if (r->status.now != RUNTIME_STOPPED) {
+        keep_asked(m, r, row);
+        return;
     }
-    return NULL;
+    list_add(&m->stopped, &r->order);
+    m->stopped_count++;
+    idle_watch(r);
 }
 
 static void on_listed(void *arg, const struct sbx_listed *all, size_t count, const struct err *e)
@@ -460,22 +482,66 @@ static void stop_all(struct manager *m)
     }
 }
 
-fallible manager_adopt(struct manager *m, void (*done)(void *arg, struct err *e), void *arg)
+static void adopt_fail(struct manager *m, struct err *e)
 {
-    bool new_boot;
+    struct adopting *a = take(&m->adopting);
 
-    TRY(store_boot_changed(m->config.store, &new_boot));
-    TRY_WRAP(row_load(m, on_row), "the rows of runtimes");
-    TRY_WRAP(snapshots_load(m), "the rows of snapshots");
-    if (new_boot && (m->config.driver->caps & SBX_IS_HERE))
+    a->done(a->arg, e);
+    free_all(a);
+}
+
+static void adopt_list(struct manager *m)
+{
+    if (!(m->config.driver->caps & SBX_CAN_LIST)) {
+        on_listed(m, NULL, 0, NULL);
+        return;
+    }
+    struct err *e = sbx_list(m->config.driver, on_listed, m);
+    if (e)
+        adopt_fail(m, e);
+}
+
+static void on_snapshots(void *arg, struct err *e)
+{
+    struct manager *m = arg;
+
+    if (e) {
+        adopt_fail(m, err_wrap(e, "the rows of snapshots"));
+        return;
+    }
+    if (m->adopting->new_boot && (m->config.driver->caps & SBX_IS_HERE))
         stop_all(m);
     store_note_boot(m->config.store, NULL, NULL);
+    adopt_list(m);
+}
+
+static void on_rows(void *arg, struct err *e)
+{
+    struct manager *m = arg;
+
+    if (e)
+        adopt_fail(m, e);
+    else
+        snapshots_load(m, on_snapshots);
+}
+
+static void on_boot(void *arg, bool changed, struct err *e)
+{
+    struct manager *m = arg;
+
+    m->adopting->new_boot = changed;
+    if (e)
+        adopt_fail(m, e);
+    else
+        row_load(m, on_row, on_rows);
+}
+
+void manager_adopt(struct manager *m, void (*done)(void *arg, struct err *e), void *arg)
+{
     m->adopting = mem_new(sizeof *m->adopting);
+    map_init(&m->adopting->asked);
     map_init(&m->adopting->there);
     m->adopting->done = done;
     m->adopting->arg = arg;
-    if (m->config.driver->caps & SBX_CAN_LIST)
-        return sbx_list(m->config.driver, on_listed, m);
-    on_listed(m, NULL, 0, NULL);
-    return NULL;
+    store_boot_changed(m->config.store, on_boot, m);
 }

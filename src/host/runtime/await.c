@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "host/build/build.h"
 #include "host/runtime/inner.h"
+#include "host/runtime/row.h"
 #include "host/runtime/start.h"
 
 #define SPEC_BYTES (16u << 20)
@@ -72,38 +73,28 @@ static void await_fail(struct runtime *r, struct err *e)
 
 /* --- it is here --- */
 
-static void note_config(const struct runtime *r, const struct json *config)
+/* The image is here; what it is for is being read. */
+struct beginning {
+    struct await *await;
+    struct arena arena;
+    struct json *record; /* of the image */
+};
+
+static fallible make_sandbox(struct runtime *r, struct wire_start *start, const struct json *record)
 {
-    own_done(buf) text = {0};
-
-    if (!config)
-        return;
-    buf_init(&text, SPEC_BYTES);
-    json_write(&text, config, JW_WEB);
-    const struct store_value v[] = {store_int(r->row), store_text(buf_str(&text))};
-    store_write(r->manager->config.store, "UPDATE runtimes SET image_config=?2 WHERE seq=?1", v,
-                ARRAY_LEN(v), NULL, NULL);
-}
-
-static fallible make_sandbox(struct runtime *r, struct str record)
-{
-    own_done(arena) a;
-    struct wire_start start;
-    struct json *tree;
-
-    arena_init(&a, SPEC_BYTES);
-    TRY(json_parse(&a, arena_copy(&a, record), NULL, &tree));
-    TRY(adopt_make_spec(r, &a, tree, &start));
-    TRY(start_new_sandbox(r, &start));
-    note_config(r, start.image_config);
+    TRY(adopt_make_spec(r, start, record));
+    TRY(start_new_sandbox(r, start));
+    if (start->image_config)
+        row_set_config(r, start->image_config);
     return NULL;
 }
 
 /* Killed before the row has what the image says of itself, the next server looks for it again. */
-static void await_begin_start(struct runtime *r, struct str record)
+static void await_begin_start(struct runtime *r, struct wire_start *start,
+                              const struct json *record)
 {
     struct manager *m = r->manager;
-    struct err *e = make_sandbox(r, record);
+    struct err *e = make_sandbox(r, start, record);
 
     if (e) {
         runtime_drop_spec(r);
@@ -118,6 +109,41 @@ static void await_begin_start(struct runtime *r, struct str record)
     runtime_set_detail(r, "cold: %s%s%s", why, r->op.spec->note ? "; " : "",
                        r->op.spec->note ? r->op.spec->note : "");
     start_from_row(r);
+}
+
+static void on_spec(void *arg, struct wire_start *start, struct err *e)
+{
+    struct beginning *b = arg;
+    struct await *a = b->await;
+
+    a->asking = false;
+    if (!a->r || a->manager->ending) { /* its row stays as it is, for the next server */
+        if (!a->r)
+            await_free(a);
+        err_free(e);
+    } else if (e)
+        await_fail(a->r, e);
+    else
+        await_begin_start(a->r, start, b->record);
+    arena_done(&b->arena);
+    free(b);
+}
+
+static void await_read_row(struct await *a, struct str record)
+{
+    struct beginning *b = mem_new(sizeof *b);
+
+    b->await = a;
+    arena_init(&b->arena, SPEC_BYTES);
+    struct err *e = json_parse(&b->arena, arena_copy(&b->arena, record), NULL, &b->record);
+    if (!e) {
+        a->asking = true;
+        runtime_read_spec(a->r, &b->arena, on_spec, b);
+        return;
+    }
+    arena_done(&b->arena);
+    free(b);
+    await_fail(a->r, e);
 }
 
 /* --- it is not here yet --- */
@@ -164,7 +190,7 @@ static void on_image(void *arg, const char *record, size_t count, const struct e
     else if (a->manager->ending)
         return; /* its row stays as it is, for the next server */
     else if (!why && count)
-        await_begin_start(r, str_of(record));
+        await_read_row(a, str_of(record));
     else if (!why || (err_code(why) != ERR_NOT_FOUND && err_code(why) != ERR_INVALID))
         await_fail(r, why ? err_wrap(err_copy(why), "image '%.200s'", r->image)
                           : err_new(ERR_NOT_FOUND, "image '%.200s' has no record", r->image));

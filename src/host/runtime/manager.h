@@ -63,7 +63,7 @@ struct manager_config {
 fallible manager_new(const struct manager_config *config, struct manager **ret_manager);
 /* Joins the rows with what lives; done when it is known which runtimes there are, or after a few
  * seconds: a machine elsewhere that does not answer holds up only what it has. */
-fallible manager_adopt(struct manager *m, void (*done)(void *arg, struct err *e), void *arg);
+void manager_adopt(struct manager *m, void (*done)(void *arg, struct err *e), void *arg);
 /* Bounds and times of config, from now on; the rest of it does not change. */
 void manager_reconfigure(struct manager *m, const struct manager_config *config);
 /* Stops what is not to be kept, ends what is warm; done when all of that is gone. */

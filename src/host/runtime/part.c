@@ -222,9 +222,7 @@ static void runtime_begin(void *state, part_done *done, void *arg)
     struct runtime_api *api = state;
 
     api->begun = (struct part_answer){done, arg};
-    struct err *e = manager_adopt(api->manager, on_adopted, api);
-    if (e)
-        done(arg, e);
+    manager_adopt(api->manager, on_adopted, api);
 }
 
 static fallible runtime_reload(void *state, struct host *h)

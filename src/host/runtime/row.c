@@ -4,12 +4,83 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "host/runtime/hooks.h"
 #include "host/runtime/inner.h"
 #include "host/runtime/row.h"
 #include "host/runtime/start.h"
 
 #define JSON_BYTES (4u << 20)
+
+STORE_TABLE(runtimes) = {
+    .name = "runtimes",
+    .columns = {{"seq", STORE_INT, true}, /* the manager's number of it: in the order of starts */
+                {"id", STORE_TEXT, true},
+                {"session_id", STORE_TEXT, true},
+                {"key_name", STORE_TEXT, true},
+                {"status", STORE_TEXT, true},
+                {"status_detail", STORE_TEXT, false},
+                {"image", STORE_TEXT, true},
+                {"command", STORE_TEXT, false}, /* JSON: array, string or null, as asked */
+                {"working_dir", STORE_TEXT, false},
+                {"environment", STORE_TEXT, false}, /* JSON object */
+                {"session_key", STORE_TEXT, true},  /* clients read it back: it is not hashed */
+                {"resource_factor", STORE_INT, true},
+                {"run_as_user", STORE_INT, false},
+                {"run_as_group", STORE_INT, false},
+                {"fs_group", STORE_INT, false},
+                {"pool", STORE_TEXT, false}, /* it was claimed from; NULL: cold */
+                {"keep", STORE_INT, true},
+                {"port", STORE_INT, false}, /* of its loopback listener */
+                {"created_ms", STORE_INT, true},
+                {"changed_ms", STORE_INT, true},
+                {"snapshot", STORE_TEXT, false},     /* it was started from; NULL: none */
+                {"wants", STORE_TEXT, false},        /* JSON object: limits, hostname, mounts */
+                {"image_config", STORE_TEXT, false}, /* JSON object: Env, WorkingDir, User */
+                {"inner_key", STORE_TEXT, false},    /* NULL: session_key is */
+                {"restart_count", STORE_INT, true},
+                {"restart_reasons", STORE_TEXT, false}, /* JSON array */
+                {"stopped_ms", STORE_INT, false},
+                {"timeline", STORE_TEXT, false},  /* JSON: phases of its start */
+                {"old_keys", STORE_TEXT, false}}, /* before session_key, until that is used */
+};
+#define TABLE (&store_tables_runtimes)
+enum {
+    SEQ,
+    ID,
+    SESSION,
+    KEY_OF,
+    STATUS,
+    DETAIL,
+    IMAGE,
+    COMMAND,
+    WORKING_DIR,
+    ENVIRONMENT,
+    SESSION_KEY,
+    FACTOR,
+    USER,
+    GROUP,
+    FS_GROUP,
+    POOL,
+    KEEP,
+    PORT,
+    CREATED,
+    CHANGED,
+    SNAPSHOT,
+    WANTS,
+    IMAGE_CONFIG,
+    INNER_KEY,
+    RESTARTS,
+    RESTART_REASONS,
+    STOPPED,
+    TIMELINE,
+    OLD_KEYS,
+};
+
+static struct store *row_store(const struct runtime *r)
+{
+    return r->manager->config.store;
+}
 
 static struct store_value row_text(const char *s)
 {
@@ -18,13 +89,13 @@ static struct store_value row_text(const char *s)
 
 static struct store_value number_or_null(int64_t n)
 {
-    return n < 0 ? (struct store_value){.type = STORE_NULL} : store_int(n);
+    return n < 0 ? store_null() : store_int(n);
 }
 
 static struct store_value json_text(struct buf *b, const struct json *v)
 {
     if (!v)
-        return (struct store_value){.type = STORE_NULL};
+        return store_null();
     json_write(b, v, JW_WEB);
     return store_text(buf_str(b));
 }
@@ -39,39 +110,42 @@ void row_insert(struct runtime *r, const struct wire_start *start, store_done *d
     buf_init(&environment, JSON_BYTES);
     buf_init(&config, JSON_BYTES);
     r->row = ++r->manager->last_row;
-    const struct store_value v[] = {
-        store_int(r->row),
-        row_text(r->id),
-        row_text(r->session_id),
-        row_text(r->tenant->name),
-        row_text(sm_name(&r->status)),
-        row_text(r->detail),
-        row_text(r->image),
-        json_text(&command, start->command),
-        store_text(start->working_dir),
-        json_text(&environment, start->environment),
-        row_text(r->session_key),
-        store_int(r->factor),
-        number_or_null(start->run_as_user),
-        number_or_null(start->run_as_group),
-        number_or_null(start->fs_group),
-        row_text(r->pool),
-        store_int(r->keep),
-        store_int(r->port),
-        store_int((int64_t)r->created_ms),
-        store_int((int64_t)r->changed_ms),
-        store_text(start->from),
-        row_text(r->wants),
-        json_text(&config, start->image_config),
+    const struct store_field fields[] = {
+        {"id", row_text(r->id)},
+        {"session_id", row_text(r->session_id)},
+        {"key_name", row_text(r->tenant->name)},
+        {"status", row_text(sm_name(&r->status))},
+        {"status_detail", row_text(r->detail)},
+        {"image", row_text(r->image)},
+        {"command", json_text(&command, start->command)},
+        {"working_dir", store_text(start->working_dir)},
+        {"environment", json_text(&environment, start->environment)},
+        {"session_key", row_text(r->session_key)},
+        {"resource_factor", store_int(r->factor)},
+        {"run_as_user", number_or_null(start->run_as_user)},
+        {"run_as_group", number_or_null(start->run_as_group)},
+        {"fs_group", number_or_null(start->fs_group)},
+        {"pool", row_text(r->pool)},
+        {"keep", store_int(r->keep)},
+        {"port", store_int(r->port)},
+        {"created_ms", store_int((int64_t)r->created_ms)},
+        {"changed_ms", store_int((int64_t)r->changed_ms)},
+        {"snapshot", store_text(start->from)},
+        {"wants", row_text(r->wants)},
+        {"image_config", json_text(&config, start->image_config)},
     };
-    static const char sql[] =
-        "INSERT INTO runtimes (seq, id, session_id, key_name, status, status_detail, image,"
-        " command, working_dir, environment, session_key, resource_factor, run_as_user,"
-        " run_as_group, fs_group, pool, keep, port, created_ms, changed_ms, snapshot, wants,"
-        " image_config)"
-        " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,"
-        "?22,?23)";
-    store_write(r->manager->config.store, sql, v, ARRAY_LEN(v), done, r);
+    const struct store_change row = {.table = TABLE,
+                                     .key = store_int(r->row),
+                                     .fields = fields,
+                                     .count = ARRAY_LEN(fields),
+                                     .when = STORE_IF_NEW};
+    store_change(row_store(r), &row, 1, done, r);
+}
+
+static void row_set(const struct runtime *r, const struct store_field *fields, size_t count,
+                    store_done *done, void *arg)
+{
+    store_update(row_store(r), TABLE, store_int(r->row), fields, count, done, arg);
 }
 
 /* Microseconds, in the order of enum runtime_phase, then how it was started and why not warm;
@@ -85,7 +159,7 @@ static struct store_value row_timeline(const struct runtime *r, struct buf *b)
         buf_addf(b, "%c%u", i ? ',' : '[', r->phase_us[i]);
     }
     buf_addf(b, ",\"%s\",\"%s\"]", runtime_launch_names[r->launch], pool_miss_names[r->miss]);
-    return any ? store_text(buf_str(b)) : (struct store_value){.type = STORE_NULL};
+    return any ? store_text(buf_str(b)) : store_null();
 }
 
 /* -1: none of them, or not in quotes. */
@@ -133,28 +207,30 @@ void row_update(struct runtime *r, store_done *done)
 
     buf_init(&phases, 256);
     bool stopped = r->status.now == RUNTIME_STOPPED;
-    const struct store_value v[] = {
-        store_int(r->row),
-        row_text(sm_name(&r->status)),
-        row_text(r->detail),
-        store_int((int64_t)r->changed_ms),
-        store_int(r->restarts),
-        stopped ? store_int((int64_t)r->changed_ms) : (struct store_value){.type = STORE_NULL},
-        row_timeline(r, &phases),
-        row_text(r->server_died ? "[\"died\"]" : NULL),
+    struct store_value timeline = row_timeline(r, &phases);
+    const struct store_field fields[] = {
+        {"status", row_text(sm_name(&r->status))},
+        {"status_detail", row_text(r->detail)},
+        {"changed_ms", store_int((int64_t)r->changed_ms)},
+        {"restart_count", store_int(r->restarts)},
+        {"stopped_ms", stopped ? store_int((int64_t)r->changed_ms) : store_null()},
+        {"restart_reasons", row_text(r->server_died ? "[\"died\"]" : NULL)},
+        {"timeline", timeline}, /* last: of one that did not start the old one stays */
     };
-    store_write(r->manager->config.store,
-                "UPDATE runtimes SET status=?2, status_detail=?3, changed_ms=?4, restart_count=?5,"
-                " stopped_ms=?6, timeline=coalesce(?7, timeline), restart_reasons=?8 WHERE seq=?1",
-                v, ARRAY_LEN(v), done, r);
+    row_set(r, fields, ARRAY_LEN(fields) - (timeline.type == STORE_NULL), done, r);
 }
 
 void row_set_port(struct runtime *r)
 {
-    const struct store_value v[] = {store_int(r->row), store_int(r->port)};
+    row_set(r, &(struct store_field){"port", store_int(r->port)}, 1, NULL, NULL);
+}
 
-    store_write(r->manager->config.store, "UPDATE runtimes SET port=?2 WHERE seq=?1", v,
-                ARRAY_LEN(v), NULL, NULL);
+void row_set_config(const struct runtime *r, const struct json *config)
+{
+    own_done(buf) text;
+
+    buf_init(&text, JSON_BYTES);
+    row_set(r, &(struct store_field){"image_config", json_text(&text, config)}, 1, NULL, NULL);
 }
 
 void row_set_key(struct runtime *r, const char *key, const char old[2][RUNTIME_KEY_LEN + 1],
@@ -163,33 +239,28 @@ void row_set_key(struct runtime *r, const char *key, const char old[2][RUNTIME_K
     char both[2 * (RUNTIME_KEY_LEN + 1)];
 
     snprintf(both, sizeof both, "%s%s%s", old[0], old[1][0] ? " " : "", old[1]);
-    const struct store_value v[] = {store_int(r->row), row_text(key), row_text(r->inner_key),
-                                    row_text(both)};
-    store_write(r->manager->config.store,
-                "UPDATE runtimes SET session_key=?2, inner_key=?3, old_keys=?4 WHERE seq=?1", v,
-                ARRAY_LEN(v), done, r);
+    const struct store_field fields[] = {{"session_key", row_text(key)},
+                                         {"inner_key", row_text(r->inner_key)},
+                                         {"old_keys", row_text(both)}};
+    row_set(r, fields, ARRAY_LEN(fields), done, r);
 }
 
 void row_forget_old_keys(struct runtime *r)
 {
-    const struct store_value v[] = {store_int(r->row)};
-
-    store_write(r->manager->config.store, "UPDATE runtimes SET old_keys=NULL WHERE seq=?1", v, 1,
-                NULL, NULL);
+    row_set(r, &(struct store_field){"old_keys", store_null()}, 1, NULL, NULL);
 }
 
 void row_delete(const struct runtime *r)
 {
-    const struct store_value v[] = {store_int(r->row)};
-
-    store_write(r->manager->config.store, "DELETE FROM runtimes WHERE seq=?1", v, 1, NULL, NULL);
+    store_delete(row_store(r), TABLE, store_int(r->row), NULL, NULL);
 }
 
 /* --- reading --- */
 
 struct reading {
     struct manager *m;
-    fallible (*fn)(struct manager *m, struct runtime *r);
+    row_fn *fn;
+    store_done *done;
 };
 
 static char *dup_text(const struct store_value *v)
@@ -233,57 +304,55 @@ static enum runtime_status status_of(struct str word)
     return RUNTIME_ERROR;
 }
 
-static fallible on_row(void *arg, const struct store_value *v, size_t count)
+static fallible on_row(void *arg, const struct store_value *v)
 {
     struct reading *reading = arg;
     char id[RUNTIME_ID_LEN + 1], tenant[KEY_NAME_SIZE];
 
-    (void)count;
-    copy_text(id, sizeof id, &v[0]);
-    copy_text(tenant, sizeof tenant, &v[2]);
+    copy_text(id, sizeof id, &v[ID]);
+    copy_text(tenant, sizeof tenant, &v[KEY_OF]);
     struct runtime *r =
-        runtime_new(reading->m, tenant_get(reading->m, tenant), id, status_of(v[3].text));
-    r->session_id = dup_text(&v[1]);
-    r->detail = dup_text(&v[4]);
-    r->image = dup_text(&v[5]);
-    copy_text(r->session_key, sizeof r->session_key, &v[6]);
-    copy_text(r->inner_key, sizeof r->inner_key, &v[v[15].type == STORE_TEXT ? 15 : 6]);
-    read_old_keys(r, &v[19]);
+        runtime_new(reading->m, tenant_get(reading->m, tenant), id, status_of(v[STATUS].text));
+    r->session_id = dup_text(&v[SESSION]);
+    r->detail = dup_text(&v[DETAIL]);
+    r->image = dup_text(&v[IMAGE]);
+    copy_text(r->session_key, sizeof r->session_key, &v[SESSION_KEY]);
+    copy_text(r->inner_key, sizeof r->inner_key,
+              &v[v[INNER_KEY].type == STORE_TEXT ? INNER_KEY : SESSION_KEY]);
+    read_old_keys(r, &v[OLD_KEYS]);
     runtime_set_keys(r);
-    r->factor = (uint16_t)v[7].i;
-    r->keep = v[8].i != 0;
-    r->port = (uint16_t)v[9].i;
-    r->restarts = (uint8_t)v[10].i;
-    r->server_died = v[17].type == STORE_TEXT;
-    r->created_ms = (uint64_t)v[11].i;
-    r->changed_ms = (uint64_t)v[12].i;
-    r->pool = dup_text(&v[13]);
+    r->factor = (uint16_t)v[FACTOR].i;
+    r->keep = v[KEEP].i != 0;
+    r->port = (uint16_t)v[PORT].i;
+    r->restarts = (uint8_t)v[RESTARTS].i;
+    r->server_died = v[RESTART_REASONS].type == STORE_TEXT;
+    r->created_ms = (uint64_t)v[CREATED].i;
+    r->changed_ms = (uint64_t)v[CHANGED].i;
+    r->pool = dup_text(&v[POOL]);
     r->launch = r->pool ? RUNTIME_WARM : RUNTIME_COLD;
-    r->wants = dup_text(&v[14]);
-    read_timeline(r, &v[16]);
-    r->row = reading->m->last_row = v[18].i;
+    r->wants = dup_text(&v[WANTS]);
+    read_timeline(r, &v[TIMELINE]);
+    r->row = reading->m->last_row = v[SEQ].i;
     r->durable = true;
-    return reading->fn(reading->m, r);
+    reading->fn(reading->m, r, v);
+    return NULL;
 }
 
-fallible row_load(struct manager *m, fallible (*fn)(struct manager *m, struct runtime *r))
+static void on_rows(void *arg, struct err *e)
 {
-    struct reading reading = {m, fn};
+    struct reading *reading = arg;
 
-    return store_read(
-        m->config.store,
-        "SELECT id, session_id, key_name, status, status_detail, image, session_key,"
-        " resource_factor, keep, port, restart_count, created_ms, changed_ms, pool,"
-        " wants, inner_key, timeline, restart_reasons, seq, old_keys FROM runtimes ORDER BY"
-        " seq",
-        NULL, 0, on_row, &reading);
+    reading->done(reading->m, e ? err_wrap(e, "the rows of runtimes") : NULL);
+    free(reading);
 }
 
-struct spec_reading {
-    struct arena *a;
-    struct wire_start *start;
-    bool found;
-};
+void row_load(struct manager *m, row_fn *fn, store_done *done)
+{
+    struct reading *reading = mem_new(sizeof *reading);
+
+    *reading = (struct reading){m, fn, done};
+    store_each(m->config.store, TABLE, on_row, on_rows, reading);
+}
 
 static fallible read_json(struct arena *a, const struct store_value *v, const struct json **ret)
 {
@@ -295,43 +364,69 @@ static fallible read_json(struct arena *a, const struct store_value *v, const st
     return arena_check(a);
 }
 
-static fallible on_spec(void *arg, const struct store_value *v, size_t count)
+static int64_t number_of(const struct store_value *v)
+{
+    return v->type == STORE_INT ? v->i : -1;
+}
+
+static struct str text_of(struct arena *a, const struct store_value *v)
+{
+    return v->type == STORE_TEXT ? arena_copy(a, v->text) : (struct str){0};
+}
+
+fallible row_spec(const struct store_value *v, struct arena *a, struct wire_start *ret)
+{
+    struct wire_start start = {.image = text_of(a, &v[IMAGE]),
+                               .session_id = text_of(a, &v[SESSION]),
+                               .working_dir = text_of(a, &v[WORKING_DIR]),
+                               .resource_factor = v[FACTOR].i,
+                               .run_as_user = number_of(&v[USER]),
+                               .run_as_group = number_of(&v[GROUP]),
+                               .fs_group = number_of(&v[FS_GROUP]),
+                               .from = text_of(a, &v[SNAPSHOT])};
+
+    TRY(read_json(a, &v[COMMAND], &start.command));
+    TRY(read_json(a, &v[ENVIRONMENT], &start.environment));
+    TRY(read_json(a, &v[IMAGE_CONFIG], &start.image_config));
+    if (v[WANTS].type == STORE_TEXT)
+        TRY(wants_read(a, v[WANTS].text, &start.wants));
+    TRY(arena_check(a));
+    *ret = start;
+    return NULL;
+}
+
+struct spec_reading {
+    struct arena *a;
+    struct wire_start start;
+    char id[RUNTIME_ID_LEN + 1];
+    runtime_spec_done *done;
+    void *arg;
+};
+
+static fallible on_spec(void *arg, const struct store_value *v)
 {
     struct spec_reading *s = arg;
 
-    (void)count;
-    s->found = true;
-    s->start->image = arena_copy(s->a, v[0].text);
-    s->start->session_id = arena_copy(s->a, v[1].text);
-    TRY(read_json(s->a, &v[2], &s->start->command));
-    if (v[3].type == STORE_TEXT)
-        s->start->working_dir = arena_copy(s->a, v[3].text);
-    TRY(read_json(s->a, &v[4], &s->start->environment));
-    s->start->resource_factor = v[5].i;
-    s->start->run_as_user = v[6].type == STORE_INT ? v[6].i : -1;
-    s->start->run_as_group = v[7].type == STORE_INT ? v[7].i : -1;
-    s->start->fs_group = v[8].type == STORE_INT ? v[8].i : -1;
-    if (v[9].type == STORE_TEXT)
-        s->start->from = arena_copy(s->a, v[9].text);
-    if (v[10].type == STORE_TEXT)
-        TRY(wants_read(s->a, v[10].text, &s->start->wants));
-    TRY(read_json(s->a, &v[11], &s->start->image_config));
-    return arena_check(s->a);
+    return row_spec(v, s->a, &s->start);
 }
 
-fallible runtime_read_spec(const struct runtime *r, struct arena *a, struct wire_start *ret)
+static void on_spec_read(void *arg, struct err *e)
 {
-    struct wire_start start = {0};
-    struct spec_reading s = {.a = a, .start = &start};
-    const struct store_value row = store_int(r->row);
+    struct spec_reading *s = arg;
 
-    TRY(store_read(r->manager->config.store,
-                   "SELECT image, session_id, command, working_dir, environment, resource_factor,"
-                   " run_as_user, run_as_group, fs_group, snapshot, wants, image_config"
-                   " FROM runtimes WHERE seq=?1",
-                   &row, 1, on_spec, &s));
-    if (!s.found)
-        return err_new(ERR_NOT_FOUND, "runtime '%s' has no row", r->id);
-    *ret = start;
-    return NULL;
+    if (e && err_code(e) == ERR_NOT_FOUND) {
+        err_free(e);
+        e = err_new(ERR_NOT_FOUND, "runtime '%s' has no row", s->id);
+    }
+    s->done(s->arg, &s->start, e);
+    free(s);
+}
+
+void runtime_read_spec(const struct runtime *r, struct arena *a, runtime_spec_done *done, void *arg)
+{
+    struct spec_reading *s = mem_new(sizeof *s);
+
+    *s = (struct spec_reading){.a = a, .done = done, .arg = arg};
+    memcpy(s->id, r->id, sizeof s->id);
+    store_get(row_store(r), TABLE, store_int(r->row), on_spec, on_spec_read, s);
 }

@@ -13,4 +13,9 @@ void row_set_key(struct runtime *r, const char *key, const char old[2][RUNTIME_K
                  store_done *done);
 void row_forget_old_keys(struct runtime *r);
 void row_delete(const struct runtime *r);
-fallible row_load(struct manager *m, fallible (*fn)(struct manager *m, struct runtime *r));
+void row_set_config(const struct runtime *r, const struct json *config); /* of its image */
+/* All rows, in the order of their starts; row is for row_spec(). */
+typedef void row_fn(struct manager *m, struct runtime *r, const struct store_value *row);
+void row_load(struct manager *m, row_fn *fn, store_done *done); /* whose arg is m */
+/* What it was started with; it lies in the arena. */
+fallible row_spec(const struct store_value *row, struct arena *a, struct wire_start *ret);

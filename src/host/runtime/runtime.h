@@ -140,5 +140,8 @@ struct str runtime_last_words(const struct runtime *r, struct arena *a);
 const char *runtime_key_name(const struct runtime *r);
 /* Paused, and without a process: a resume starts it again. */
 bool runtime_is_halted(const struct runtime *r);
-/* What it was started with, read from its row: rare. */
-fallible runtime_read_spec(const struct runtime *r, struct arena *a, struct wire_start *ret);
+/* What it was started with, read from its row into the arena, which must live as long; the runtime
+ * may be gone when that is done. */
+typedef void runtime_spec_done(void *arg, struct wire_start *start, struct err *e);
+void runtime_read_spec(const struct runtime *r, struct arena *a, runtime_spec_done *done,
+                       void *arg);

@@ -10,6 +10,18 @@
 #include "base/mem.h"
 #include "host/runtime/inner.h"
 
+STORE_TABLE(snapshots) = {
+    .name = "snapshots",
+    .columns = {{"id", STORE_TEXT, true}, /* by which the backend knows it */
+                {"key_name", STORE_TEXT, true},
+                {"name", STORE_TEXT, true},
+                {"sandbox", STORE_TEXT, true},
+                {"image", STORE_TEXT, true},
+                {"created_ms", STORE_INT, true}},
+    .indexes = {{{"key_name", "name"}, true}, {{"created_ms"}, false}},
+};
+#define TABLE (&store_tables_snapshots)
+
 static bool is_of(const struct snapshot *s, const struct key *key)
 {
     return !key || strcmp(s->tenant, key_tenant(key)) == 0;
@@ -61,7 +73,6 @@ static void snapshots_forget(struct snapshot *s)
 static void on_files_gone(void *arg, const char *names, size_t count, const struct err *e)
 {
     struct snapshot *s = arg;
-    const struct store_value id = store_text(str_of(s->id));
 
     (void)names, (void)count;
     s->removing = false;
@@ -69,7 +80,7 @@ static void on_files_gone(void *arg, const char *names, size_t count, const stru
         log_warn("files of a snapshot stay until the next server", KV("id", s->id), KV_ERR(e));
         return;
     }
-    store_write(s->manager->config.store, "DELETE FROM snapshots WHERE id=?1", &id, 1, NULL, NULL);
+    store_delete(s->manager->config.store, TABLE, store_text(str_of(s->id)), NULL, NULL);
     snapshots_forget(s);
 }
 
@@ -99,22 +110,36 @@ static void on_hidden(void *arg, struct err *e)
     store_done *done = take(&s->done);
     void *done_arg = s->arg;
 
+    if (e && err_code(e) == ERR_NOT_FOUND) /* it was not begun: its row will be hidden anyway */
+        err_free(take(&e));
     s->unwanted |= !e;
     let_go(s);
     done(done_arg, e);
 }
 
+static void snapshot_rename(const struct snapshot *s, const char *name, store_done *done, void *arg)
+{
+    const struct store_field field = {"name", store_text(str_of(name))};
+
+    store_update(s->manager->config.store, TABLE, store_text(str_of(s->id)), &field, 1, done, arg);
+}
+
+static void hidden_name(const struct snapshot *s, char name[SNAPSHOT_NAME_MAX + 1])
+{
+    snprintf(name, SNAPSHOT_NAME_MAX + 1, SNAPSHOT_HIDDEN "%s", s->id);
+}
+
 fallible manager_remove_snapshot(struct manager *m, struct snapshot *s, store_done *done, void *arg)
 {
-    const struct store_value v[] = {store_text(str_of(s->id)), store_text(STR(SNAPSHOT_HIDDEN))};
+    char name[SNAPSHOT_NAME_MAX + 1];
 
     if (m->config.driver->unsure) /* without its row nobody would find it there again */
         return err_new(ERR_BUSY, "who has the files of snapshot '%s' has not answered so far",
                        s->name);
     s->done = done;
     s->arg = arg;
-    store_write(m->config.store, "UPDATE snapshots SET name=?2||id WHERE id=?1", v, ARRAY_LEN(v),
-                on_hidden, s);
+    hidden_name(s, name);
+    snapshot_rename(s, name, on_hidden, s);
     return NULL;
 }
 
@@ -166,12 +191,11 @@ static void snapshots_copy(char *to, size_t size, struct str s)
     snprintf(to, size, STR_FMT, STR_ARG(s));
 }
 
-static fallible on_row(void *arg, const struct store_value *v, size_t count)
+static fallible on_row(void *arg, const struct store_value *v)
 {
     struct manager *m = arg;
     struct snapshot *s = mem_new(sizeof *s);
 
-    (void)count;
     snapshots_copy(s->id, sizeof s->id, v[0].text);
     snapshots_copy(s->tenant, sizeof s->tenant, v[1].text);
     snapshots_copy(s->name, sizeof s->name, v[2].text);
@@ -184,12 +208,11 @@ static fallible on_row(void *arg, const struct store_value *v, size_t count)
     return NULL;
 }
 
-fallible snapshots_load(struct manager *m)
+void snapshots_load(struct manager *m, store_done *done)
 {
-    return store_read(m->config.store,
-                      "SELECT id, key_name, name, sandbox, image, created_ms FROM snapshots"
-                      " ORDER BY created_ms, id",
-                      NULL, 0, on_row, m);
+    const struct store_query oldest_first = {.table = TABLE, .index = &TABLE->indexes[1]};
+
+    store_find(m->config.store, &oldest_first, on_row, done, m);
 }
 
 /* --- taking one --- */
@@ -225,14 +248,12 @@ static void on_named(void *arg, struct err *e)
 bool snapshot_answered(struct runtime *r, const struct err *e)
 {
     const struct snapshot *s = r->op.snapshot;
-    const struct store_value v[] = {store_text(str_of(s->id)), store_text(str_of(s->name))};
 
     operation_fail(r, e ? err_copy(e) : NULL);
     if (e || is_hidden(s))
         return true;
     r->op.writes++;
-    store_write(r->manager->config.store, "UPDATE snapshots SET name=?2 WHERE id=?1", v,
-                ARRAY_LEN(v), on_named, r);
+    snapshot_rename(s, s->name, on_named, r);
     return true;
 }
 
@@ -258,19 +279,19 @@ static void on_noted(void *arg, struct err *e)
 void snapshot_begin(struct runtime *r)
 {
     struct snapshot *s = take(&r->op.asked->snapshot);
-    const struct store_value v[] = {
-        store_text(str_of(s->id)),         store_text(str_of(s->tenant)),
-        store_text(str_of(s->sandbox)),    store_text(str_of(s->image)),
-        store_int((int64_t)s->created_ms), store_text(STR(SNAPSHOT_HIDDEN)),
-    };
+    char name[SNAPSHOT_NAME_MAX + 1];
 
     r->op.snapshot = s;
     r->start.begun_ns = clock_mono_ns(loop_clock(r->manager->config.loop));
     operation_note(r);
-    store_write(r->manager->config.store,
-                "INSERT INTO snapshots (id, key_name, name, sandbox, image, created_ms)"
-                " VALUES (?1,?2,?6||?1,?3,?4,?5)",
-                v, ARRAY_LEN(v), on_noted, r);
+    hidden_name(s, name);
+    const struct store_field fields[] = {{"key_name", store_text(str_of(s->tenant))},
+                                         {"name", store_text(str_of(name))},
+                                         {"sandbox", store_text(str_of(s->sandbox))},
+                                         {"image", store_text(str_of(s->image))},
+                                         {"created_ms", store_int((int64_t)s->created_ms)}};
+    store_put(r->manager->config.store, TABLE, store_text(str_of(s->id)), fields, ARRAY_LEN(fields),
+              on_noted, r);
 }
 
 static fallible check_name(struct str name)

@@ -50,7 +50,7 @@ fallible manager_remove_snapshot(struct manager *m, struct snapshot *s, store_do
 
 /* --- for runtime/ alone --- */
 
-fallible snapshots_load(struct manager *m);
+void snapshots_load(struct manager *m, store_done *done); /* whose arg is m */
 void snapshots_free(struct manager *m);
 void snapshots_sweep(struct manager *m); /* when all are adopted: what nobody wants, once */
 /* It is being started from the snapshot of this id, if there is one: that stays so long. */

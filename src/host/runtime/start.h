@@ -63,6 +63,5 @@ void await_drop(struct runtime *r);  /* it is not waited for any more, if it was
 void await_free_all(struct manager *m);
 
 /* --- adopt.c --- */
-/* op.spec, of its row and of the record of its image; NULL: what the row has of that. */
-fallible adopt_make_spec(struct runtime *r, struct arena *a, const struct json *record,
-                         struct wire_start *ret_start);
+/* op.spec, of what its row says and of the record of its image; NULL: what the row has of that. */
+fallible adopt_make_spec(struct runtime *r, struct wire_start *start, const struct json *record);

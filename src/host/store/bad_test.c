@@ -15,7 +15,7 @@
 #include "host/store/inner.h"
 #include "test/store_kit.h"
 
-#define ALL "SELECT name, value FROM meta ORDER BY name"
+#define ALL "SELECT name, value FROM things ORDER BY name"
 
 static void start(struct rows_kit *k)
 {
@@ -271,7 +271,7 @@ TEST(a_file_that_another_process_holds_is_busy_and_then_works_again)
     buf_init(&got, 4096);
     rows_open(&k);
     hold(&h, k.path);
-    sqlite3_busy_timeout(k.store->db, 20);
+    sqlite3_busy_timeout(k.store->write.db, 20);
     rows_put(&k, &w[0], "a", "1");
     CHECK_STR(rows_read(&k, ALL, &got), ""); /* readers are not held up */
     rows_wait(&k, &w[0]);
@@ -294,7 +294,7 @@ TEST(writes_wait_for_another_process_while_the_loop_goes_on)
     start(&k);
     rows_open(&k);
     hold(&h, k.path);
-    sqlite3_busy_timeout(k.store->db, 60000);
+    sqlite3_busy_timeout(k.store->write.db, 60000);
     rows_put(&k, &w[0], "a", "1");
     for (int i = 0; i < 20; i++)
         CHECK_OK(loop_turn(k.loop, 1));
@@ -342,7 +342,7 @@ TEST(a_full_disk_is_said_and_loses_nothing_that_was_told)
     CHECK(kept > 10);
     char count[16];
     snprintf(count, sizeof count, "%u ", kept);
-    CHECK_STR(rows_read(&k, "SELECT count(*) FROM meta", &got), count);
+    CHECK_STR(rows_read(&k, "SELECT count(*) FROM things", &got), count);
     CHECK_INT(mount(NULL, dir, "tmpfs", MS_REMOUNT, "size=8m"), 0); /* room again */
     rows_put(&k, &w, "last", "1");
     rows_wait(&k, &w);
@@ -350,7 +350,7 @@ TEST(a_full_disk_is_said_and_loses_nothing_that_was_told)
     rows_close(&k);
     rows_open(&k);
     snprintf(count, sizeof count, "%u ", kept + 1);
-    CHECK_STR(rows_read(&k, "SELECT count(*) FROM meta", &got), count);
+    CHECK_STR(rows_read(&k, "SELECT count(*) FROM things", &got), count);
     rows_done(&k);
 }
 
@@ -415,7 +415,7 @@ TEST_LIMIT(a_write_survives_the_failure_of_any_call, 120)
             struct rows_wait again;
             char want[64], sql_text[128];
             const char *name = i ? b : a;
-            snprintf(sql_text, sizeof sql_text, "SELECT name FROM meta WHERE name='%s'", name);
+            snprintf(sql_text, sizeof sql_text, "SELECT name FROM things WHERE name='%s'", name);
             snprintf(want, sizeof want, "%s ", w[i].failed ? "" : name);
             CHECK_STR(rows_read(&k, sql_text, &got), w[i].failed ? "" : want);
             failed += w[i].failed;

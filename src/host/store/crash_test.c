@@ -13,7 +13,6 @@
 
 #define OUTSTANDING 16
 #define ROUNDS      50
-#define INSERT      "INSERT INTO meta VALUES (?1, ?2)"
 
 struct writer {
     struct rows_kit *k;
@@ -47,9 +46,8 @@ static void write_next(struct writer *w)
 
     w->mine = (*w->next)++;
     snprintf(name, sizeof name, "%llu", (unsigned long long)w->mine);
-    struct store_value v[] = {store_text(str_of(name)),
-                              store_text(str_n(text, text_of(w->mine, text)))};
-    store_write(w->k->store, INSERT, v, 2, on_done, w);
+    const struct store_field field = {"value", store_text(str_n(text, text_of(w->mine, text)))};
+    store_put(w->k->store, rows_table, store_text(str_of(name)), &field, 1, on_done, w);
 }
 
 static _Noreturn void child(const char *path, uint64_t next, int tell, bool threads)
@@ -110,17 +108,17 @@ static void one_life(const char *path, uint64_t next, uint64_t acks, int linger_
 }
 
 struct look {
+    struct rows_wait w; /* first: what is told of it */
     struct acked *acked;
     uint64_t found, next;
 };
 
-static fallible on_row(void *arg, const struct store_value *v, size_t count)
+static fallible on_row(void *arg, const struct store_value *v)
 {
     struct look *l = arg;
     uint64_t n;
     char text[4096];
 
-    CHECK_INT(count, 2);
     CHECK(str_to_u64(v[0].text, &n));
     CHECK_STR(v[1].text, str_n(text, text_of(n, text)));
     l->found += l->acked->seen[n];
@@ -146,7 +144,9 @@ TEST_LIMIT(rows_told_to_be_on_disk_survive_kills_at_random_moments, 180)
                  &acked);
         struct look l = {.acked = &acked, .next = next};
         rows_open(&k);
-        CHECK_OK(store_read(k.store, "SELECT name, value FROM meta", NULL, 0, on_row, &l));
+        store_each(k.store, rows_table, on_row, rows_on_done, &l);
+        rows_wait(&k, &l.w);
+        CHECK_STR(l.w.text, "");
         if (l.found != acked.count)
             FAIL("round %u: %llu acknowledged, %llu there", round, (unsigned long long)acked.count,
                  (unsigned long long)l.found);

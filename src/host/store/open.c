@@ -196,16 +196,16 @@ fallible store_open_files(struct store *s)
     size_t version;
 
     TRY(make_file(s->path));
-    TRY(open_one(s->path, &s->db));
-    TRY(store_schema_check(s->db, s->path, &version));
-    TRY(want_word(s->db, s->path, "PRAGMA journal_mode=WAL", "wal", ERR_UNSUPPORTED,
+    TRY(open_one(s->path, &s->write.db));
+    TRY(store_schema_check(s->write.db, s->path, &version));
+    TRY(want_word(s->write.db, s->path, "PRAGMA journal_mode=WAL", "wal", ERR_UNSUPPORTED,
                   "its file system cannot keep a write-ahead log"));
-    TRY(check_sound(s->db, s->path));
+    TRY(check_sound(s->write.db, s->path));
     if (version >= STORE_AHEAD_FIRST && version <= STORE_AHEAD_LAST)
-        TRY(store_ahead_check(s->db, s->path));
-    TRY(store_schema_apply(s->db, s->path));
-    lay_out_log(s->db, s->path);
-    TRY(open_one(s->path, &s->reader));
-    sqlite3_busy_timeout(s->reader, STORE_READ_BUSY_MS);
+        TRY(store_ahead_check(s->write.db, s->path));
+    TRY(store_schema_apply(s->write.db, s->path));
+    lay_out_log(s->write.db, s->path);
+    TRY(open_one(s->path, &s->read.db));
+    sqlite3_busy_timeout(s->read.db, STORE_READ_BUSY_MS);
     return NULL;
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* schema.c — the tables, as numbered steps. A step that was landed is never edited: add one. */
+/* schema.c — tables as their modules declare them, and what changed in ways that adding cannot do.
+ *
+ * A fresh database is made from the declarations alone. An older one goes through the numbered
+ * steps it has not had, then gets what is missing. A step that was landed is never edited. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,6 +11,8 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "host/store/inner.h"
+
+ROWS_OF(store_tables, struct store_table)
 
 #define APPLICATION 0x63726674 /* "crft" in the file's header */
 
@@ -184,14 +189,91 @@ fallible store_schema_check(sqlite3 *db, const char *path, size_t *ret_version)
     return NULL;
 }
 
+/* --- what is declared --- */
+
+static void put_column(struct buf *sql, const struct store_column *c, bool key, bool created)
+{
+    static const char *const types[] = {"", "INTEGER", "TEXT", "BLOB"};
+
+    buf_addf(sql, "%s %s", c->name, types[c->type]);
+    if (key)
+        buf_add_cstr(sql, " PRIMARY KEY");
+    else if (c->required && c->type == STORE_INT)
+        buf_add_cstr(sql, " NOT NULL DEFAULT 0");
+    else if (c->required && created)
+        buf_add_cstr(sql, " NOT NULL");
+}
+
+static void put_table(struct buf *sql, const struct store_table *t)
+{
+    buf_addf(sql, "CREATE TABLE %s (", t->name);
+    for (size_t i = 0; i < store_column_count(t); i++) {
+        if (i)
+            buf_add_char(sql, ',');
+        put_column(sql, &t->columns[i], i == 0, true);
+    }
+    buf_addf(sql, ") STRICT%s;", t->columns[0].type == STORE_INT ? "" : ", WITHOUT ROWID");
+}
+
+static fallible put_missing(struct buf *sql, sqlite3 *db, const char *path,
+                            const struct store_table *t)
+{
+    char ask[200];
+    int64_t there;
+
+    for (size_t i = 0; i < store_column_count(t); i++) {
+        snprintf(ask, sizeof ask, "SELECT count(*) FROM pragma_table_info('%s') WHERE name='%s'",
+                 t->name, t->columns[i].name);
+        TRY(get_int(db, path, ask, &there));
+        if (there)
+            continue;
+        buf_addf(sql, "ALTER TABLE %s ADD COLUMN ", t->name);
+        put_column(sql, &t->columns[i], false, false);
+        buf_add_char(sql, ';');
+    }
+    return NULL;
+}
+
+static void put_indexes(struct buf *sql, const struct store_table *t)
+{
+    for (size_t i = 0; i < ARRAY_LEN(t->indexes) && t->indexes[i].columns[0]; i++) {
+        const struct store_index *x = &t->indexes[i];
+        const char *a = x->columns[0], *b = x->columns[1];
+        buf_addf(sql, "CREATE %sINDEX IF NOT EXISTS %s_by_%s%s%s ON %s (%s%s%s);",
+                 x->unique ? "UNIQUE " : "", t->name, a, b ? "_" : "", b ? b : "", t->name, a,
+                 b ? "," : "", b ? b : "");
+    }
+}
+
+static fallible table_apply(sqlite3 *db, const char *path, const struct store_table *t)
+{
+    own_done(buf) sql;
+    char ask[200];
+    int64_t there;
+
+    buf_init(&sql, 64u << 10);
+    snprintf(ask, sizeof ask, "SELECT count(*) FROM pragma_table_info('%s')", t->name);
+    TRY(get_int(db, path, ask, &there));
+    if (there)
+        TRY(put_missing(&sql, db, path, t));
+    else
+        put_table(&sql, t);
+    put_indexes(&sql, t);
+    TRY(buf_check(&sql));
+    return store_exec(db, path, buf_cstr(&sql));
+}
+
 static fallible schema_apply(sqlite3 *db, const char *path)
 {
     size_t version;
     char sql[64];
 
     TRY(store_schema_check(db, path, &version));
-    for (size_t at = version; at < ARRAY_LEN(steps); at++)
+    for (size_t at = version; version && at < ARRAY_LEN(steps); at++)
         TRY_WRAP(store_exec(db, path, steps[at]), "schema step %zu", at + 1);
+    for (size_t i = 0; i < ROWS_LEN(store_tables); i++)
+        TRY_WRAP(table_apply(db, path, ROWS_AT(store_tables, i)), "table %s",
+                 ROWS_AT(store_tables, i)->name);
     if (version == ARRAY_LEN(steps))
         return NULL;
     snprintf(sql, sizeof sql, "PRAGMA user_version=%zu", ARRAY_LEN(steps));

@@ -10,7 +10,20 @@
 #include "host/store/inner.h"
 #include "test/store_kit.h"
 
-#define ALL "SELECT name, value FROM meta ORDER BY name"
+#define ALL "SELECT name, value FROM things ORDER BY name"
+
+STORE_TABLE(things) = {
+    .name = "things",
+    .columns = {{"name", STORE_TEXT, true},
+                {"value", STORE_TEXT, false},
+                {"number", STORE_INT, true},
+                {"mark", STORE_BLOB, false}},
+    .indexes = {{{"number"}, false}, {{"value", "number"}, false}, {{"mark"}, true}}};
+const struct store_table *const rows_table = &store_tables_things;
+#define THINGS rows_table
+
+STORE_TABLE(numbers) = {.name = "numbers",
+                        .columns = {{"seq", STORE_INT, true}, {"text", STORE_TEXT, false}}};
 
 static void start(struct rows_kit *k, struct buf *got)
 {
@@ -47,14 +60,9 @@ TEST(writes_are_done_in_the_order_they_were_asked_for)
 
     start(&k, &got);
     for (int i = 0; i < 100; i++) {
-        struct store_value v[2];
         snprintf(name, sizeof name, "n%d", i % 3);
         snprintf(value, sizeof value, "%d", i);
-        v[0] = store_text(str_of(name));
-        v[1] = store_text(str_of(value));
-        w[i] = (struct rows_wait){0};
-        store_write(k.store, "INSERT OR REPLACE INTO meta VALUES (?1, ?2)", v, 2, rows_on_done,
-                    &w[i]);
+        rows_change(&k, &w[i], name, value, STORE_ANY);
     }
     rows_wait(&k, &w[99]);
     for (int i = 0; i < 100; i++)
@@ -73,37 +81,14 @@ TEST(one_that_breaks_a_constraint_fails_alone)
     rows_put(&k, &w[0], "a", "1");
     rows_put(&k, &w[1], "a", "2");
     rows_put(&k, &w[2], "b", "3");
-    w[3] = (struct rows_wait){0};
-    store_write(k.store, "INSERT INTO nowhere VALUES (1)", NULL, 0, rows_on_done, &w[3]);
+    rows_change(&k, &w[3], "c", "4", STORE_IF_THERE);
     rows_wait(&k, &w[3]);
     CHECK(!w[0].failed && !w[2].failed);
     CHECK(w[1].failed && w[1].code == ERR_CONFLICT);
-    CHECK_HAS(w[1].text, "UNIQUE constraint failed: meta.name");
-    CHECK_HAS(w[3].text, "no such table: nowhere");
+    CHECK_HAS(w[1].text, "UNIQUE constraint failed: things.name");
+    CHECK(w[3].failed && w[3].code == ERR_NOT_FOUND);
+    CHECK_HAS(w[3].text, "table things: the row is gone");
     CHECK_STR(rows_read(&k, ALL, &got), "a 1 b 3 ");
-    rows_done(&k);
-}
-
-TEST(values_of_every_type_come_back_as_they_were)
-{
-    struct rows_kit k;
-    struct rows_wait w = {0};
-    own_done(buf) got;
-    struct store_value v[] = {
-        store_text(STR("k")), store_blob(STR("\0\1\2")),
-        store_int(INT64_MIN), store_int(1),
-        store_int(2),         store_int(0),
-    };
-
-    start(&k, &got);
-    store_write(k.store,
-                "INSERT INTO api_keys (name, hash, scopes, most_runtimes, made_ms, revoked_ms)"
-                " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                v, 6, rows_on_done, &w);
-    rows_wait(&k, &w);
-    CHECK_STR(w.text, "");
-    CHECK_STR(rows_read(&k, "SELECT name, hex(hash), scopes, NULL, '' FROM api_keys", &got),
-              "k 000102 -9223372036854775808 null  ");
     rows_done(&k);
 }
 
@@ -147,10 +132,10 @@ TEST(who_is_told_may_close_the_store)
     struct rows_wait w;
     own_done(buf) got;
     struct closer c = {.k = &k};
-    struct store_value v[] = {store_text(STR("x")), store_text(STR("y"))};
+    const struct store_field field = {"value", store_text(STR("y"))};
 
     start(&k, &got);
-    store_write(k.store, "INSERT INTO meta VALUES (?1, ?2)", v, 2, close_it, &c);
+    store_put(k.store, THINGS, store_text(STR("x")), &field, 1, close_it, &c);
     rows_put(&k, &w, "a", "1");
     rows_wait(&k, &w);
     CHECK(c.calls == 1 && !w.failed);
@@ -175,7 +160,7 @@ TEST(a_full_queue_refuses_and_forgets_nothing)
         CHECK_INT(w[i].failed, i >= STORE_QUEUE);
     CHECK_INT(w[STORE_QUEUE].code, ERR_BUSY);
     CHECK_HAS(w[STORE_QUEUE].text, "4096 writes wait already");
-    CHECK_STR(rows_read(&k, "SELECT count(*) FROM meta", &got), "4096 ");
+    CHECK_STR(rows_read(&k, "SELECT count(*) FROM things", &got), "4096 ");
     rows_done(&k);
 }
 
@@ -224,9 +209,7 @@ TEST(the_log_does_not_grow_without_end)
     memset(value, 'x', 39999);
     value[39999] = 0;
     for (int i = 0; i < 1000; i++) { /* 40 MB through it */
-        struct store_value v[] = {store_text(STR("a")), store_text(str_of(value))};
-        w = (struct rows_wait){0};
-        store_write(k.store, "INSERT OR REPLACE INTO meta VALUES (?1, ?2)", v, 2, rows_on_done, &w);
+        rows_change(&k, &w, "a", value, STORE_ANY);
         rows_wait(&k, &w);
         CHECK_STR(w.text, "");
     }
@@ -259,25 +242,53 @@ TEST(the_log_has_its_bytes_before_they_are_needed)
     rows_done(&k);
 }
 
+/* By SQLite itself, as another program would. */
+static void sql(const struct rows_kit *k, const char *text)
+{
+    sqlite3 *db;
+
+    CHECK_INT(sqlite3_open(k->path, &db), SQLITE_OK);
+    CHECK_INT(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
+    CHECK_INT(sqlite3_close(db), SQLITE_OK);
+}
+
+struct boot_answer {
+    unsigned calls;
+    bool changed;
+};
+
+static void on_boot(void *arg, bool changed, struct err *e)
+{
+    struct boot_answer *b = arg;
+
+    CHECK_OK(e);
+    b->calls++;
+    b->changed = changed;
+}
+
+static bool is_another_boot(struct rows_kit *k)
+{
+    struct boot_answer b = {0};
+
+    store_boot_changed(k->store, on_boot, &b);
+    while (!b.calls)
+        CHECK_OK(loop_turn(k->loop, 1000));
+    return b.changed;
+}
+
 TEST(a_machine_that_was_started_anew_is_noticed)
 {
     struct rows_kit k;
-    struct rows_wait w = {0}, v = {0};
+    struct rows_wait w = {0};
     own_done(buf) got;
-    bool changed = true;
 
     start(&k, &got);
-    CHECK_OK(store_boot_changed(k.store, &changed));
-    CHECK(!changed);
+    CHECK(!is_another_boot(&k));
     store_note_boot(k.store, rows_on_done, &w);
     rows_wait(&k, &w);
-    CHECK_OK(store_boot_changed(k.store, &changed));
-    CHECK(!changed);
-    store_write(k.store, "UPDATE meta SET value='another' WHERE name='boot'", NULL, 0, rows_on_done,
-                &v);
-    rows_wait(&k, &v);
-    CHECK_OK(store_boot_changed(k.store, &changed));
-    CHECK(changed);
+    CHECK(!is_another_boot(&k));
+    sql(&k, "UPDATE meta SET value='another' WHERE name='boot'");
+    CHECK(is_another_boot(&k));
     rows_done(&k);
 }
 
@@ -302,17 +313,17 @@ TEST(behind_a_large_batch_the_next_one_gathers_and_is_written_all_the_same)
     rows_wait(&k, &crowd[19]);
     CHECK(k.store->gathering.loop);
     rows_put(&k, &w, "a", "1");
-    CHECK(!k.store->working);
+    CHECK(!k.store->writer.working);
     rows_wait(&k, &w);
     CHECK(!w.failed);
-    CHECK_STR(rows_read(&k, "SELECT count(*) FROM meta", &got), "21 ");
+    CHECK_STR(rows_read(&k, "SELECT count(*) FROM things", &got), "21 ");
     put_many(&k, crowd, 20, 'd');
     rows_wait(&k, &crowd[19]);
     rows_put(&k, &w, "b", "1");
     rows_close(&k); /* while it gathers */
     CHECK(w.calls == 1 && !w.failed);
     rows_open(&k);
-    CHECK_STR(rows_read(&k, "SELECT count(*) FROM meta", &got), "42 ");
+    CHECK_STR(rows_read(&k, "SELECT count(*) FROM things", &got), "42 ");
     rows_done(&k);
 }
 
@@ -341,14 +352,11 @@ TEST(runtimes_of_an_older_croft_are_there_in_the_order_of_their_starts)
 {
     struct rows_kit k;
     own_done(buf) got;
-    sqlite3 *db;
 
     log_setup(2, LOG_OFF, LOG_TEXT);
     buf_init(&got, 1u << 20);
     rows_init(&k);
-    CHECK_INT(sqlite3_open(k.path, &db), SQLITE_OK);
-    CHECK_INT(sqlite3_exec(db, OLD_RUNTIMES, NULL, NULL, NULL), SQLITE_OK);
-    CHECK_INT(sqlite3_close(db), SQLITE_OK);
+    sql(&k, OLD_RUNTIMES);
     rows_open(&k);
     CHECK_STR(rows_read(&k,
                         "SELECT seq, id, session_id, status, session_key, port, created_ms, wants,"
@@ -376,19 +384,13 @@ TEST(rows_that_an_older_croft_left_beside_its_database_are_not_lost_silently)
     struct rows_kit k;
     struct rows_wait w;
     own_done(buf) got;
-    sqlite3 *db;
 
     start(&k, &got);
     rows_put(&k, &w, "a", "1");
     rows_wait(&k, &w);
     rows_close(&k);
-    CHECK_INT(sqlite3_open(k.path, &db), SQLITE_OK);
-    CHECK_INT(sqlite3_exec(db,
-                           "CREATE TABLE ahead (id TEXT NOT NULL, seq INTEGER NOT NULL) STRICT;"
-                           "INSERT INTO ahead VALUES ('us', 7); PRAGMA user_version=10",
-                           NULL, NULL, NULL),
-              SQLITE_OK);
-    CHECK_INT(sqlite3_close(db), SQLITE_OK);
+    sql(&k, "CREATE TABLE ahead (id TEXT NOT NULL, seq INTEGER NOT NULL) STRICT;"
+            "INSERT INTO ahead VALUES ('us', 7); PRAGMA user_version=10");
     put_ahead(&k, 8);
     CHECK_ERR(store_open(k.loop, k.path, &k.store), ERR_UNSUPPORTED,
               "start and stop the croft that wrote it once");

@@ -117,18 +117,27 @@ fallible v1_handle_apply(struct http_req *req)
 /* --- rollback --- */
 
 /* Where it began: its image alone, or a snapshot, which must still be there. */
-static fallible find_beginning(struct http_req *req, const struct runtime *r, struct str *ret_id)
+static fallible roll_to_beginning(struct http_req *req, const struct wire_start *start)
 {
-    struct wire_start start;
+    struct runtime *r;
 
-    TRY(runtime_read_spec(r, &req->arena, &start));
-    *ret_id = start.from;
-    if (start.from.p && !manager_has_snapshot(v1_api(req)->manager, start.from))
+    if (start->from.p && !manager_has_snapshot(v1_api(req)->manager, start->from))
         return err_new(
             ERR_CONFLICT,
             "the snapshot it began from is gone; name another with 'to' ('croft snapshot "
             "ls' lists them)");
-    return NULL;
+    TRY(v1_find(req, KEY_RUNTIME, &r)); /* it may have gone meanwhile */
+    return changes_begin(req, r, SBX_FILES_ROLLBACK, start->from.p ? start->from : STR(""));
+}
+
+static void on_spec(void *arg, struct wire_start *start, struct err *e)
+{
+    struct http_req *req = arg;
+
+    if (!e)
+        e = roll_to_beginning(req, start);
+    if (e)
+        http_reply_err(req, e);
 }
 
 fallible v1_handle_rollback(struct http_req *req)
@@ -136,23 +145,23 @@ fallible v1_handle_rollback(struct http_req *req)
     const struct key *key;
     struct runtime *r;
     struct json *body;
-    struct str to = {0}, id = STR("");
+    struct str to = {0}, id;
 
     TRY(v1_find(req, KEY_RUNTIME, &r));
     TRY(v1_check(req, KEY_RUNTIME, &key));
     TRY(take_body(req, &body));
     TRY(json_take_str(body, "to", &to));
-    if (!to.p)
-        TRY(find_beginning(req, r, &id));
-    else {
-        struct key owner = {.scopes = 0}; /* of a tenant's sandbox, whoever asks */
-        snprintf(owner.name, sizeof owner.name, "%s", runtime_key_name(r));
-        const struct snapshot *s = manager_find_snapshot(v1_api(req)->manager, &owner, to);
-        if (!s)
-            return err_new(ERR_NOT_FOUND, "snapshot '" STR_FMT "' not found",
-                           STR_ARG(str_first(to, 100)));
-        id = arena_copy(&req->arena, str_of(s->id));
-        TRY(arena_check(&req->arena));
+    if (!to.p) {
+        runtime_read_spec(r, &req->arena, on_spec, req);
+        return NULL;
     }
+    struct key owner = {.scopes = 0}; /* of a tenant's sandbox, whoever asks */
+    snprintf(owner.name, sizeof owner.name, "%s", runtime_key_name(r));
+    const struct snapshot *s = manager_find_snapshot(v1_api(req)->manager, &owner, to);
+    if (!s)
+        return err_new(ERR_NOT_FOUND, "snapshot '" STR_FMT "' not found",
+                       STR_ARG(str_first(to, 100)));
+    id = arena_copy(&req->arena, str_of(s->id));
+    TRY(arena_check(&req->arena));
     return changes_begin(req, r, SBX_FILES_ROLLBACK, id);
 }

@@ -311,6 +311,29 @@ static fallible name_forks(struct forks *f, struct str session)
     return arena_check(&f->req->arena);
 }
 
+/* What it was given once may not be had any more, and it may have gone meanwhile. */
+static fallible freeze_for_fork(struct forks *f)
+{
+    struct runtime *r;
+
+    TRY(v1_find(f->req, KEY_RUNTIME, &r));
+    if (f->start.wants)
+        TRY(manager_check_wants(v1_api(f->req)->manager, &f->key, f->start.wants));
+    manager_freeze(r, f->name, &f->ask);
+    return NULL;
+}
+
+static void on_fork_spec(void *arg, struct wire_start *start, struct err *e)
+{
+    struct forks *f = arg;
+
+    f->start = *start;
+    if (!e)
+        e = freeze_for_fork(f);
+    if (e)
+        http_reply_err(f->req, e);
+}
+
 fallible v1_handle_fork(struct http_req *req)
 {
     struct runtime *r;
@@ -339,9 +362,6 @@ fallible v1_handle_fork(struct http_req *req)
     f->each = arena_zalloc(&req->arena, f->count * sizeof *f->each);
     TRY(arena_check(&req->arena));
     TRY(name_forks(f, session));
-    TRY(runtime_read_spec(r, &req->arena, &f->start));
-    if (f->start.wants) /* what it was given once may not be had any more */
-        TRY(manager_check_wants(v1_api(req)->manager, key, f->start.wants));
-    manager_freeze(r, f->name, &f->ask);
+    runtime_read_spec(r, &req->arena, on_fork_spec, f);
     return NULL;
 }
