@@ -106,7 +106,7 @@ static void unknown_begin(struct unknown *j)
     struct err *e = sbx_create(j->m->config.driver, &spec, &j->sbx);
 
     list_del(&j->link);
-    j->m->at_launcher++;
+    j->m->queue.called++;
     if (!e)
         e = sbx_adopt(j->sbx, on_unknown_adopted, j);
     if (!e)

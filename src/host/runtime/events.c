@@ -127,7 +127,7 @@ void manager_gauges(const struct manager *m, struct runtime_gauges *ret)
     *ret = (struct runtime_gauges){.live = m->live,
                                    .stopped = m->stopped_count,
                                    .warm = pool_count(m),
-                                   .at_launcher = m->at_launcher};
+                                   .at_launcher = m->queue.called};
     MAP_EACH(slot, &m->ids) {
         unsigned now = ((const struct runtime *)slot->value)->status.now;
         ret->starting += now == RUNTIME_STARTING;
@@ -135,9 +135,9 @@ void manager_gauges(const struct manager *m, struct runtime_gauges *ret)
         ret->paused += now == RUNTIME_PAUSED;
         ret->error += now == RUNTIME_ERROR;
     }
-    ret->waiting = m->line_count;
-    for (const struct list *l = m->waiting.next; l != &m->waiting; l = l->next)
+    ret->waiting = m->line.count;
+    for (const struct list *l = m->queue.waiting.next; l != &m->queue.waiting; l = l->next)
         ret->waiting++;
-    for (const struct list *l = m->urgent.next; l != &m->urgent; l = l->next)
+    for (const struct list *l = m->queue.urgent.next; l != &m->queue.urgent; l = l->next)
         ret->waiting++;
 }

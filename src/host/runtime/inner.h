@@ -29,38 +29,35 @@ struct tenant {
     uint32_t parked;     /* requests that wait for one of them; the proxy counts */
 };
 
+struct line {                 /* see line.c */
+    struct list tenants;      /* that have starts in line, in turn */
+    unsigned count;           /* starts */
+    struct sbx_waiter waiter; /* for all of them */
+    struct loop_later turn;
+};
+
+struct queue {                   /* see queue.c */
+    unsigned called;             /* requests the launcher has now */
+    struct list urgent, waiting; /* operations */
+    struct loop_later next;
+};
+
 struct manager {
     struct manager_config config;
     struct map ids, tenants;
     struct list stopped; /* oldest first */
-    unsigned stopped_count, live, claiming, looking;
+    unsigned stopped_count, live, looking;
     unsigned starting; /* that the backend has not answered */
     struct list awaits;
     int64_t last_row;
 
-    struct list line; /* tenants that have starts in line, in turn */
-    unsigned line_count;
-    struct sbx_waiter line_waiter; /* for all of them */
-    struct loop_later line_turn;
-
-    unsigned at_launcher; /* requests the launcher has now */
-    struct list urgent, waiting;
-    struct loop_later queue_next;
-
+    struct line line;
+    struct queue queue;
+    struct pools pools;
     struct list snapshots;
-
-    struct list pools;
-    struct list warm_ends;  /* of pools, waiting for the launcher */
-    struct list warm_asked; /* that the launcher makes or ends now */
-    struct loop_later refill;
-    struct loop_timer refill_again, calm;
-    uint64_t busy_ns;                 /* since when claims come without a pause; 0: none does */
-    unsigned refill_fails, refilling; /* refilling: that are being started */
-    struct recent recent;
     bool swept; /* snapshots that nobody wants, of a server before us */
 
     struct runtime_counters counters;
-    uint64_t misses[POOL_MISSES]; /* of no pool */
 
     struct list unknowns; /* sandboxes nobody knows, being ended */
     unsigned unknown_count;

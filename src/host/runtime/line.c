@@ -27,8 +27,8 @@ static void line_leave(struct manager *m, struct start_place *p)
     list_del(&p->link);
     if (list_empty(&t->line))
         list_del(&t->in_turn);
-    if (!--m->line_count)
-        sbx_wait_over(&m->line_waiter);
+    if (!--m->line.count)
+        sbx_wait_over(&m->line.waiter);
 }
 
 static void line_answer(struct manager *m, struct start_place *p, struct err *e)
@@ -39,8 +39,8 @@ static void line_answer(struct manager *m, struct start_place *p, struct err *e)
 
 void line_refuse_all(struct manager *m, const struct err *why)
 {
-    while (!list_empty(&m->line)) {
-        struct tenant *t = LIST_FIRST(&m->line, struct tenant, in_turn);
+    while (!list_empty(&m->line.tenants)) {
+        struct tenant *t = LIST_FIRST(&m->line.tenants, struct tenant, in_turn);
         line_answer(m, LIST_FIRST(&t->line, struct start_place, link), err_copy(why));
     }
 }
@@ -48,7 +48,7 @@ void line_refuse_all(struct manager *m, const struct err *why)
 /* The backend is silent, or about to be closed. */
 static void on_line_give_up(struct sbx_waiter *w)
 {
-    struct manager *m = container_of(w, struct manager, line_waiter);
+    struct manager *m = container_of(w, struct manager, line.waiter);
     own(err) why = sbx_check_silent(m->config.driver, NOTHING_BEGUN);
 
     line_refuse_all(m, why);
@@ -66,13 +66,13 @@ static fallible line_check_key(const struct manager *m, const struct start_place
 
 static void on_turn(struct loop_later *l)
 {
-    struct manager *m = container_of(l, struct manager, line_turn);
+    struct manager *m = container_of(l, struct manager, line.turn);
 
-    for (unsigned i = 0; i < TURN_MOST && m->line_count && has_room(m); i++) {
-        struct tenant *t = LIST_FIRST(&m->line, struct tenant, in_turn);
+    for (unsigned i = 0; i < TURN_MOST && m->line.count && has_room(m); i++) {
+        struct tenant *t = LIST_FIRST(&m->line.tenants, struct tenant, in_turn);
         struct start_place *p = LIST_FIRST(&t->line, struct start_place, link);
         list_del(&t->in_turn);
-        list_add(&m->line, &t->in_turn); /* behind the others */
+        list_add(&m->line.tenants, &t->in_turn); /* behind the others */
         line_leave(m, p);
         struct err *e = line_check_key(m, p);
         if (!e)
@@ -85,23 +85,23 @@ static void on_turn(struct loop_later *l)
 
 void line_go_on(struct manager *m)
 {
-    if (m->line_count && has_room(m))
-        loop_later(m->config.loop, &m->line_turn, on_turn);
+    if (m->line.count && has_room(m))
+        loop_later(m->config.loop, &m->line.turn, on_turn);
 }
 
 static fallible line_join(struct manager *m, struct start_place *p)
 {
     struct tenant *t = tenant_of(m, p);
 
-    if (m->line_count >= m->config.most_starts)
+    if (m->line.count >= m->config.most_starts)
         return err_new(ERR_BUSY, "%u starts wait, which is the most (server.most_starts)",
-                       m->line_count);
+                       m->line.count);
     TRY(sbx_check_silent(m->config.driver, NOTHING_BEGUN));
-    if (!m->line_count) /* one waits for all */
-        TRY(sbx_wait(m->config.driver, &m->line_waiter, on_line_give_up));
-    m->line_count++;
+    if (!m->line.count) /* one waits for all */
+        TRY(sbx_wait(m->config.driver, &m->line.waiter, on_line_give_up));
+    m->line.count++;
     if (list_empty(&t->line))
-        list_add(&m->line, &t->in_turn);
+        list_add(&m->line.tenants, &t->in_turn);
     list_add(&t->line, &p->link);
     return NULL;
 }
@@ -112,7 +112,7 @@ fallible manager_start(struct manager *m, struct start_place *p)
     list_init(&p->ask->link);
     if (m->ending)
         return err_new(ERR_BUSY, "the server is being stopped");
-    if (start_is_there(m, p) || (has_room(m) && !m->line_count))
+    if (start_is_there(m, p) || (has_room(m) && !m->line.count))
         return start_now(m, p);
     return line_join(m, p);
 }

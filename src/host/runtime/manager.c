@@ -37,13 +37,13 @@ fallible manager_new(const struct manager_config *config, struct manager **ret_m
     map_init(&m->ids);
     map_init(&m->tenants);
     list_init(&m->stopped);
-    list_init(&m->line);
-    list_init(&m->urgent);
-    list_init(&m->waiting);
+    list_init(&m->line.tenants);
+    list_init(&m->queue.urgent);
+    list_init(&m->queue.waiting);
     list_init(&m->snapshots);
-    list_init(&m->pools);
-    list_init(&m->warm_ends);
-    list_init(&m->warm_asked);
+    list_init(&m->pools.all);
+    list_init(&m->pools.ends);
+    list_init(&m->pools.asked);
     list_init(&m->unknowns);
     list_init(&m->awaits);
     *ret_manager = m;
@@ -246,12 +246,12 @@ void manager_free(struct manager *m)
 {
     if (!m)
         return;
-    loop_later_cancel(&m->line_turn);
-    loop_later_cancel(&m->queue_next);
-    loop_later_cancel(&m->refill);
+    loop_later_cancel(&m->line.turn);
+    loop_later_cancel(&m->queue.next);
+    loop_later_cancel(&m->pools.refill);
     loop_later_cancel(&m->check_end);
-    loop_timer_stop(&m->refill_again);
-    loop_timer_stop(&m->calm);
+    loop_timer_stop(&m->pools.refill_again);
+    loop_timer_stop(&m->pools.calm);
     recent_stop(m);
     MAP_EACH(slot, &m->ids) {
         struct runtime *r = slot->value;
@@ -275,7 +275,7 @@ void manager_free(struct manager *m)
 static void on_check_end(struct loop_later *l)
 {
     struct manager *m = container_of(l, struct manager, check_end);
-    bool busy = m->unknown_count || pool_count(m) || m->at_launcher;
+    bool busy = m->unknown_count || pool_count(m) || m->queue.called;
 
     MAP_EACH(slot, &m->ids) {
         const struct runtime *r = slot->value;

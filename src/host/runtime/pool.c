@@ -117,18 +117,18 @@ static void end_warm(struct warm *w)
         p->ready--;
         p->making++;
     }
-    list_add(&p->manager->warm_ends, &w->link);
+    list_add(&p->manager->pools.ends, &w->link);
     pool_end_next(p->manager);
 }
 
 /* A pool that is drained has more of them than the launcher's socket holds. */
 void pool_end_next(struct manager *m)
 {
-    while (m->at_launcher < LAUNCHER_MOST && !list_empty(&m->warm_ends)) {
-        struct warm *w = LIST_FIRST(&m->warm_ends, struct warm, link);
+    while (m->queue.called < LAUNCHER_MOST && !list_empty(&m->pools.ends)) {
+        struct warm *w = LIST_FIRST(&m->pools.ends, struct warm, link);
         list_del(&w->link);
-        list_add(&m->warm_asked, &w->link);
-        m->at_launcher++;
+        list_add(&m->pools.asked, &w->link);
+        m->queue.called++;
         own(err) e = sbx_stop(w->sbx, on_warm_stopped, w);
         if (e)
             remove_warm(w);
@@ -139,16 +139,17 @@ void pool_end_next(struct manager *m)
 
 static void on_refill_again(struct loop_timer *t)
 {
-    pool_refill(container_of(t, struct manager, refill_again));
+    pool_refill(container_of(t, struct manager, pools.refill_again));
 }
 
 static void refill_later(struct manager *m)
 {
-    uint64_t ms = (uint64_t)REFILL_PAUSE_MS << (m->refill_fails < 8 ? m->refill_fails : 8);
+    uint64_t ms = (uint64_t)REFILL_PAUSE_MS
+                  << (m->pools.refill_fails < 8 ? m->pools.refill_fails : 8);
 
-    m->refill_fails++;
-    loop_timer_start(m->config.loop, &m->refill_again, ms < REFILL_MAX_MS ? ms : REFILL_MAX_MS,
-                     on_refill_again);
+    m->pools.refill_fails++;
+    loop_timer_start(m->config.loop, &m->pools.refill_again,
+                     ms < REFILL_MAX_MS ? ms : REFILL_MAX_MS, on_refill_again);
 }
 
 /* What nobody asked for may not hold up the others. */
@@ -178,17 +179,17 @@ static void on_warm_started(void *arg, struct sbx *s, const struct err *e)
     struct pool *p = w->pool;
     struct manager *m = p->manager;
 
-    m->refilling--;
+    m->pools.refilling--;
     queue_leave(m);
     if (e) {
         log_warn("no warm sandbox", KV("pool", p->name), KV_ERR(e));
         not_made(p);
-        m->at_launcher++;
+        m->queue.called++;
         remove_warm(w);
         return;
     }
     (void)s;
-    m->refill_fails = 0;
+    m->pools.refill_fails = 0;
     p->made++;
     p->making--;
     p->ready++;
@@ -225,9 +226,9 @@ static bool make_warm(struct pool *p)
         not_made(p);
         return false;
     }
-    list_add(&m->warm_asked, &w->link);
+    list_add(&m->pools.asked, &w->link);
     p->making++;
-    m->refilling++;
+    m->pools.refilling++;
     return true;
 }
 
@@ -238,11 +239,11 @@ static bool make_warm(struct pool *p)
  * empty by then, who comes next is started cold. */
 unsigned pool_pace(const struct manager *m, unsigned ready, unsigned want, uint64_t now_ns)
 {
-    if (m->claiming > REFILL_MOST)
+    if (m->pools.claiming > REFILL_MOST)
         return 0;
-    if (!m->busy_ns || ready <= want / 4)
+    if (!m->pools.busy_ns || ready <= want / 4)
         return REFILL_MOST;
-    return now_ns - m->busy_ns >= STREAM_MS * NS_PER_MS;
+    return now_ns - m->pools.busy_ns >= STREAM_MS * NS_PER_MS;
 }
 
 static uint64_t now_ns(const struct manager *m)
@@ -257,11 +258,11 @@ static struct pool *pool_neediest(struct manager *m)
     unsigned most = 0;
     uint64_t now = now_ns(m);
 
-    LIST_EACH(p, &m->pools, struct pool, link) {
+    LIST_EACH(p, &m->pools.all, struct pool, link) {
         unsigned have = p->ready + p->making;
         unsigned want = p->target < p->ceiling ? p->target : p->ceiling;
         if (p->closed || have >= want || want - have <= most ||
-            m->refilling >= pool_pace(m, p->ready, want, now))
+            m->pools.refilling >= pool_pace(m, p->ready, want, now))
             continue;
         most = want - have;
         found = p;
@@ -271,10 +272,10 @@ static struct pool *pool_neediest(struct manager *m)
 
 static void on_refill(struct loop_later *l)
 {
-    struct manager *m = container_of(l, struct manager, refill);
+    struct manager *m = container_of(l, struct manager, pools.refill);
     struct pool *p;
 
-    if (m->refill_again.loop || m->ending || !pool_can_be(m))
+    if (m->pools.refill_again.loop || m->ending || !pool_can_be(m))
         return;
     while (m->live + pool_count(m) < m->config.most && (p = pool_neediest(m)) && queue_try(m))
         if (!make_warm(p)) {
@@ -285,25 +286,25 @@ static void on_refill(struct loop_later *l)
 
 static void on_calm(struct loop_timer *t)
 {
-    struct manager *m = container_of(t, struct manager, calm);
+    struct manager *m = container_of(t, struct manager, pools.calm);
 
-    if (m->claiming)
+    if (m->pools.claiming)
         return; /* the end of that looks again */
-    m->busy_ns = 0;
+    m->pools.busy_ns = 0;
     pool_refill(m);
 }
 
 void pool_claims_over(struct manager *m)
 {
     if (!m->ending)
-        loop_timer_start(m->config.loop, &m->calm, CALM_MS, on_calm);
+        loop_timer_start(m->config.loop, &m->pools.calm, CALM_MS, on_calm);
     pool_refill(m);
 }
 
 void pool_refill(struct manager *m)
 {
-    if (!m->ending && !list_empty(&m->pools))
-        loop_later(m->config.loop, &m->refill, on_refill);
+    if (!m->ending && !list_empty(&m->pools.all))
+        loop_later(m->config.loop, &m->pools.refill, on_refill);
 }
 
 /* --- taking one --- */
@@ -312,7 +313,7 @@ static struct pool *pool_of(struct manager *m, const char *image)
 {
     struct pool *other = NULL;
 
-    LIST_EACH(p, &m->pools, struct pool, link)
+    LIST_EACH(p, &m->pools.all, struct pool, link)
         if (!p->closed && strcmp(p->image, image) == 0) {
             if (p->ready)
                 return p;
@@ -337,11 +338,11 @@ void pool_missed(struct manager *m, const char *image, enum pool_miss miss)
 {
     struct pool *p = pool_of(m, image);
 
-    ++*(p ? &p->misses[miss] : &m->misses[miss]);
+    ++*(p ? &p->misses[miss] : &m->pools.misses[miss]);
     if (p)
         p->used_ns = now_ns(m);
     if (p && pool_is_recent(p))
-        m->recent.misses[miss]++;
+        m->pools.recent.misses[miss]++;
     if (m->live + pool_count(m) >= m->config.most)
         recent_close(m, NULL); /* there is no room for what nobody asked for */
     else if (!p && miss == POOL_NO_POOL)
@@ -351,7 +352,7 @@ void pool_missed(struct manager *m, const char *image, enum pool_miss miss)
 
 const uint64_t *pool_misses_of_none(const struct manager *m)
 {
-    return m->misses;
+    return m->pools.misses;
 }
 
 void pool_give(struct manager *m, struct sbx *warm)
@@ -362,15 +363,15 @@ void pool_give(struct manager *m, struct sbx *warm)
     list_del(&w->link);
     p->ready--;
     p->used_ns = now_ns(m);
-    if (!m->busy_ns)
-        m->busy_ns = p->used_ns;
+    if (!m->pools.busy_ns)
+        m->pools.busy_ns = p->used_ns;
     free(w); /* its sandbox is the runtime's from here on */
     pool_refill(m);
 }
 
 static struct pool *pool_find(const struct manager *m, struct str name)
 {
-    LIST_EACH(p, &m->pools, struct pool, link)
+    LIST_EACH(p, &m->pools.all, struct pool, link)
         if (!p->closed && str_eq(str_of(p->name), name))
             return p;
     return NULL;
@@ -383,7 +384,7 @@ void pool_count_hit(struct manager *m, const char *name)
     if (p)
         p->hits++;
     if (p && pool_is_recent(p))
-        m->recent.hits++;
+        m->pools.recent.hits++;
 }
 
 /* --- configuration --- */
@@ -391,13 +392,13 @@ void pool_count_hit(struct manager *m, const char *name)
 /* As many as the launcher may be asked for now; pool_trim() has the rest. */
 static void end_newest(struct pool *p, unsigned keep)
 {
-    while (p->ready > keep && p->manager->at_launcher < LAUNCHER_MOST)
+    while (p->ready > keep && p->manager->queue.called < LAUNCHER_MOST)
         end_warm(container_of(p->sandboxes.prev, struct warm, link));
 }
 
 void pool_trim(struct manager *m)
 {
-    LIST_EACH(p, &m->pools, struct pool, link)
+    LIST_EACH(p, &m->pools.all, struct pool, link)
         end_newest(p, p->closed ? 0 : p->target < p->ceiling ? p->target : p->ceiling);
 }
 
@@ -465,7 +466,7 @@ struct pool *pool_new(struct manager *m, struct str name, const char *image)
     memcpy(p->name, name.p, name.len);
     p->image = mem_dup_cstr(image);
     list_init(&p->sandboxes);
-    list_add(&m->pools, &p->link);
+    list_add(&m->pools.all, &p->link);
     return p;
 }
 
@@ -506,7 +507,7 @@ bool pool_remove(struct manager *m, struct str name)
 
 void pool_each(struct manager *m, void (*fn)(void *arg, const struct pool_info *info), void *arg)
 {
-    LIST_EACH(p, &m->pools, struct pool, link) {
+    LIST_EACH(p, &m->pools.all, struct pool, link) {
         struct pool_info info = {.name = str_of(p->name),
                                  .image = str_of(p->image),
                                  .wire = p->wire ? str_of(p->wire) : (struct str){0},
@@ -527,17 +528,17 @@ unsigned pool_count(const struct manager *m)
 {
     unsigned n = 0;
 
-    LIST_EACH(p, &m->pools, const struct pool, link)
+    LIST_EACH(p, &m->pools.all, const struct pool, link)
         n += p->ready + p->making;
     return n;
 }
 
 void pool_drain(struct manager *m)
 {
-    loop_timer_stop(&m->refill_again);
-    loop_timer_stop(&m->calm);
+    loop_timer_stop(&m->pools.refill_again);
+    loop_timer_stop(&m->pools.calm);
     recent_stop(m);
-    LIST_EACH(p, &m->pools, struct pool, link)
+    LIST_EACH(p, &m->pools.all, struct pool, link)
         pool_close(p);
 }
 
@@ -551,9 +552,9 @@ static void free_warm(struct list *all)
 
 void pool_free_all(struct manager *m)
 {
-    free_warm(&m->warm_ends);
-    free_warm(&m->warm_asked);
-    LIST_EACH(p, &m->pools, struct pool, link) {
+    free_warm(&m->pools.ends);
+    free_warm(&m->pools.asked);
+    LIST_EACH(p, &m->pools.all, struct pool, link) {
         free_warm(&p->sandboxes);
         free_pool(p);
     }

@@ -28,6 +28,19 @@ struct recent {
     uint64_t hits, misses[POOL_MISSES]; /* of all of them, those that are gone too */
 };
 
+struct pools {
+    struct list all;
+    struct list ends;  /* sandboxes that wait for the launcher to end them */
+    struct list asked; /* that the launcher makes or ends now */
+    struct loop_later refill;
+    struct loop_timer refill_again, calm;
+    unsigned claiming;                /* starts that have one, and do not listen yet */
+    uint64_t busy_ns;                 /* since when claims come without a pause; 0: none does */
+    unsigned refill_fails, refilling; /* refilling: that are being started */
+    uint64_t misses[POOL_MISSES];     /* of no pool */
+    struct recent recent;
+};
+
 /* --- pool.c --- */
 /* The oldest warm one of this image, NULL and why; pool_give() when it is to be had for good. */
 struct sbx *pool_look(struct manager *m, const char *image, const char **ret_pool,

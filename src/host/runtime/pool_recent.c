@@ -37,23 +37,23 @@ static void recent_watch(struct manager *m)
 {
     uint64_t first = UINT64_MAX, now = now_ns(m);
 
-    LIST_EACH(p, &m->pools, const struct pool, link)
+    LIST_EACH(p, &m->pools.all, const struct pool, link)
         if (is_open(p) && p->used_ns < first)
             first = p->used_ns;
-    loop_timer_stop(&m->recent.timer);
+    loop_timer_stop(&m->pools.recent.timer);
     if (first == UINT64_MAX || m->ending)
         return;
     uint64_t end = first + window_ns(m);
-    loop_timer_start(m->config.loop, &m->recent.timer, end > now ? (end - now) / NS_PER_MS + 1 : 0,
-                     on_timer);
+    loop_timer_start(m->config.loop, &m->pools.recent.timer,
+                     end > now ? (end - now) / NS_PER_MS + 1 : 0, on_timer);
 }
 
 static void on_timer(struct loop_timer *t)
 {
-    struct manager *m = container_of(t, struct manager, recent.timer);
+    struct manager *m = container_of(t, struct manager, pools.recent.timer);
     uint64_t now = now_ns(m);
 
-    LIST_EACH(p, &m->pools, struct pool, link)
+    LIST_EACH(p, &m->pools.all, struct pool, link)
         if (is_open(p) && now - p->used_ns >= window_ns(m))
             pool_close(p);
     recent_watch(m);
@@ -61,21 +61,21 @@ static void on_timer(struct loop_timer *t)
 
 void recent_close(struct manager *m, const char *image)
 {
-    LIST_EACH(p, &m->pools, struct pool, link)
+    LIST_EACH(p, &m->pools.all, struct pool, link)
         if (is_open(p) && (!image || strcmp(p->image, image) == 0))
             pool_close(p);
 }
 
 void recent_stop(struct manager *m)
 {
-    loop_timer_stop(&m->recent.timer);
+    loop_timer_stop(&m->pools.recent.timer);
     for (unsigned i = 0; i < RECENT_SEEN; i++)
-        free(take(&m->recent.seen[i].image));
+        free(take(&m->pools.recent.seen[i].image));
 }
 
 void recent_reconfigure(struct manager *m)
 {
-    LIST_EACH(p, &m->pools, struct pool, link)
+    LIST_EACH(p, &m->pools.all, struct pool, link)
         if (is_open(p) && m->config.recent)
             pool_set_size(p, m->config.recent, m->config.recent);
     if (!m->config.recent)
@@ -90,7 +90,7 @@ static bool make_room(struct manager *m, uint64_t between_ns, uint64_t now)
     struct pool *oldest = NULL;
     unsigned count = 0;
 
-    LIST_EACH(p, &m->pools, struct pool, link) {
+    LIST_EACH(p, &m->pools.all, struct pool, link) {
         if (!is_open(p))
             continue;
         count++;
@@ -107,7 +107,7 @@ static bool make_room(struct manager *m, uint64_t between_ns, uint64_t now)
 
 static bool is_taken(const struct manager *m, const char *name)
 {
-    LIST_EACH(p, &m->pools, const struct pool, link)
+    LIST_EACH(p, &m->pools.all, const struct pool, link)
         if (!p->closed && strcmp(p->name, name) == 0)
             return true;
     return false;
@@ -136,32 +136,32 @@ void recent_saw(struct manager *m, const char *image)
     if (!m->config.recent || m->ending || !pool_can_be(m))
         return;
     for (unsigned i = 0; i < RECENT_SEEN; i++) {
-        const char *other = m->recent.seen[i].image;
+        const char *other = m->pools.recent.seen[i].image;
         if (other && strcmp(other, image) == 0) {
             at = i;
             break;
         }
-        if (m->recent.seen[i].seen_ns < m->recent.seen[at].seen_ns)
+        if (m->pools.recent.seen[i].seen_ns < m->pools.recent.seen[at].seen_ns)
             at = i;
     }
-    char *was = take(&m->recent.seen[at].image);
-    uint64_t between_ns = now - m->recent.seen[at].seen_ns;
+    char *was = take(&m->pools.recent.seen[at].image);
+    uint64_t between_ns = now - m->pools.recent.seen[at].seen_ns;
     bool again = was && strcmp(was, image) == 0 && between_ns < window_ns(m);
     free(was);
     if (again && make_room(m, between_ns, now)) {
-        m->recent.seen[at].seen_ns = 0;
+        m->pools.recent.seen[at].seen_ns = 0;
         recent_add(m, image, now);
         return;
     }
-    m->recent.seen[at].image = mem_dup_cstr(image);
-    m->recent.seen[at].seen_ns = now;
+    m->pools.recent.seen[at].image = mem_dup_cstr(image);
+    m->pools.recent.seen[at].seen_ns = now;
 }
 
 void pool_sum_recent(struct manager *m, struct pool_info *ret)
 {
-    *ret = (struct pool_info){.name = STR("recent:all"), .hits = m->recent.hits};
-    memcpy(ret->misses, m->recent.misses, sizeof ret->misses);
-    LIST_EACH(p, &m->pools, const struct pool, link) {
+    *ret = (struct pool_info){.name = STR("recent:all"), .hits = m->pools.recent.hits};
+    memcpy(ret->misses, m->pools.recent.misses, sizeof ret->misses);
+    LIST_EACH(p, &m->pools.all, const struct pool, link) {
         if (!is_open(p))
             continue;
         ret->target += p->target;

@@ -6,7 +6,7 @@ static const uint64_t begun_ns = NS_PER_S;
 
 static unsigned pace(unsigned claiming, unsigned ready, uint64_t busy_ms)
 {
-    struct manager m = {.claiming = claiming, .busy_ns = begun_ns};
+    struct manager m = {.pools.claiming = claiming, .pools.busy_ns = begun_ns};
 
     return pool_pace(&m, ready, 32, begun_ns + busy_ms * NS_PER_MS);
 }

@@ -16,36 +16,36 @@ bool queue_enter(struct runtime *r, bool urgent)
 {
     struct manager *m = r->manager;
 
-    if (m->at_launcher < queue_most(m) && list_empty(&m->urgent) &&
-        (urgent || list_empty(&m->waiting))) {
-        m->at_launcher++;
+    if (m->queue.called < queue_most(m) && list_empty(&m->queue.urgent) &&
+        (urgent || list_empty(&m->queue.waiting))) {
+        m->queue.called++;
         return true;
     }
-    list_add(urgent ? &m->urgent : &m->waiting, &r->op.queued);
+    list_add(urgent ? &m->queue.urgent : &m->queue.waiting, &r->op.queued);
     return false;
 }
 
 bool queue_try(struct manager *m)
 {
     /* Half of it stays free for people. */
-    if (m->at_launcher >= queue_most(m) / 2 || !list_empty(&m->urgent) ||
-        !list_empty(&m->waiting) || m->line_count)
+    if (m->queue.called >= queue_most(m) / 2 || !list_empty(&m->queue.urgent) ||
+        !list_empty(&m->queue.waiting) || m->line.count)
         return false;
-    m->at_launcher++;
+    m->queue.called++;
     return true;
 }
 
 static void on_queue_next(struct loop_later *l)
 {
-    struct manager *m = container_of(l, struct manager, queue_next);
+    struct manager *m = container_of(l, struct manager, queue.next);
 
-    while (m->at_launcher < queue_most(m)) {
-        struct list *first = !list_empty(&m->urgent) ? &m->urgent : &m->waiting;
+    while (m->queue.called < queue_most(m)) {
+        struct list *first = !list_empty(&m->queue.urgent) ? &m->queue.urgent : &m->queue.waiting;
         if (list_empty(first))
             break;
         struct runtime *r = LIST_FIRST(first, struct runtime, op.queued);
         list_del(&r->op.queued);
-        m->at_launcher++;
+        m->queue.called++;
         operation_call(r);
     }
     pool_end_next(m);
@@ -56,6 +56,6 @@ static void on_queue_next(struct loop_later *l)
 
 void queue_leave(struct manager *m)
 {
-    m->at_launcher--;
-    loop_later(m->config.loop, &m->queue_next, on_queue_next);
+    m->queue.called--;
+    loop_later(m->config.loop, &m->queue.next, on_queue_next);
 }

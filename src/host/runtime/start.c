@@ -330,7 +330,7 @@ static void start_begin(struct runtime *r, const struct start_place *p)
 {
     r->start.begun_ns = now_ns(r);
     r->start.counted = r->start.warm;
-    r->manager->claiming += r->start.warm;
+    r->manager->pools.claiming += r->start.warm;
     runtime_set_request(r, p->ask->request);
     operation_open(r, RUNTIME_START);
     start_watch(r, p->ask);
@@ -402,7 +402,7 @@ static bool start_cold_after_all(struct runtime *r, const struct err *why)
     runtime_set_text(&r->pool, NULL);
     runtime_set_detail(r, "cold: %s: %s", pool_miss_words[r->miss], err_text(why));
     own(err) e = waits ? sbx_stop(r->sbx, on_unclaimed, r) : sbx_remove(r->sbx, on_unwarmed, r);
-    m->at_launcher += !e;
+    m->queue.called += !e;
     return !e;
 }
 
@@ -555,7 +555,7 @@ void runtime_claim_over(struct runtime *r)
         return;
     r->start.counted = false;
     loop_timer_stop(&r->start.grace);
-    if (!--r->manager->claiming)
+    if (!--r->manager->pools.claiming)
         pool_claims_over(r->manager);
 }
 
