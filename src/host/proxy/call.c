@@ -119,10 +119,9 @@ static void tell_lost(const struct call *c)
     t->on_lost(t);
 }
 
-/* Nothing came on a connection used before: most likely it was closed inside already. What may be
- * repeated is, once. Whether the rest was done nobody here knows: the client sees what it would see
- * without us, a connection that broke, and 502 would tell it not to ask again for an answer that is
- * kept inside. */
+/* Nothing came on a connection used before: most likely it was closed inside already. A request
+ * that may be repeated is, once. For any other the client's connection breaks, as it would without
+ * us: 502 would tell it not to ask again for an answer that is kept inside. */
 void call_lost(struct call *c, struct err *e)
 {
     bool again = may_repeat(c->req);
@@ -159,8 +158,8 @@ static void on_client_gone(struct http_req *req)
     http_reply_abort(call_end(req->user));
 }
 
-/* It may have gone, or wait all the same. The sandbox must know: an answer that nobody took is kept
- * there for whoever asks again. But who has most likely gone is not worth waking it. */
+/* It may have gone, or wait all the same. The sandbox is told, for it keeps an answer that was not
+ * taken. A paused one is not woken for it. */
 static void on_client_hangup(struct http_req *req)
 {
     struct call *c = req->user;
@@ -443,7 +442,7 @@ fallible call_take(struct proxy *p, struct proxy_target *t, struct http_req *req
     req->on_hangup = on_client_hangup;
     req->on_drain = on_client_drain;
     req->on_body = on_client_body;
-    http_body_pause(req); /* until there is somebody to take it */
+    http_body_pause(req); /* until the sandbox takes it */
     call_go_on(c);
     return NULL;
 }

@@ -73,7 +73,7 @@ static void put_line(struct buf *b, struct str name, struct str value)
 
 /* --- in --- */
 
-/* A key that was changed outside; what the sandbox knows is nobody's to show. */
+/* A key that was changed outside; the sandbox's own may not be shown. */
 static struct str key_inside(struct proxy_target *t, struct str shown)
 {
     if (hash_equal(shown, str_of(t->key))) {
@@ -160,7 +160,7 @@ static struct str peer_address(struct str peer)
     return n ? str_first(peer, n - 1) : STR("unknown");
 }
 
-/* Whoever is on this machine may be another proxy and is believed; nobody else is. */
+/* A peer on this machine may be another proxy and is believed; no other is. */
 static void put_forwarded(struct buf *b, const struct call *c, const struct proxy_name *name)
 {
     struct str peer = http_req_peer(c->req);

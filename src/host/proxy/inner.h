@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* inner.h — what the files of the proxy share; nobody else includes it. */
+/* inner.h — for the files of the proxy alone. */
 #pragma once
 
 #include "base/map.h"
@@ -14,7 +14,7 @@
 #define IDLE_PER_TARGET   8   /* unused connections to one sandbox */
 #define PARKED_PER_TARGET 128 /* so that one sandbox does not take the room of all */
 #define SPARE_CALLS       64  /* kept for the next requests */
-#define SPARE_PORTS       16  /* opened before somebody waits for one, */
+#define SPARE_PORTS       16  /* opened before a start waits for one, */
 #define SPARE_MS          3   /* and so long after one was taken */
 #define CLOSED_PORTS      256 /* of sandboxes that are gone, which say so */
 
@@ -34,7 +34,7 @@ struct proxy_port {
 };
 
 struct closed_port {
-    struct http_listener *listener; /* NULL: somebody needed its port */
+    struct http_listener *listener; /* NULL: a new target needed its port */
     uint64_t until_ns;
     uint16_t port;
 };
@@ -49,7 +49,7 @@ struct proxy {
     struct list targets;
     uint64_t last_tag;
     uint16_t next_port;
-    struct proxy_port ports[SPARE_PORTS]; /* of nobody yet */
+    struct proxy_port ports[SPARE_PORTS]; /* without a target yet */
     unsigned port_count;
     struct loop_timer more_ports;
     struct closed_port closed[CLOSED_PORTS]; /* a ring, oldest first */
@@ -120,9 +120,8 @@ void call_unpark(struct call *c);                                              /
 void call_reply_later(struct proxy *p, struct http_req *req, const char *why); /* 503 */
 /* The processes that it was sent to were ended by order, or those that follow do not run yet. */
 bool call_is_put_off(const struct call *c);
-/* As a new one then: parked, or told to come back. One that cannot be made again here is told that
- * in any case: whether it was done nobody knows, and its kept answer went with the processes; its
- * client alone can say whether to send it once more. */
+/* The request waits as a new one, or is told to come back. One that must not be repeated is told to
+ * come back: its answer went with the processes, and its client alone can send it again. */
 void call_put_off(struct call *c, bool again);
 
 /* count.c: what passes, for whoever counts; each costs a comparison where there is nothing to. */

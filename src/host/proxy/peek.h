@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 
-#define PEEK_BYTES 4096 /* nobody looks further */
+#define PEEK_BYTES 4096 /* no search goes further */
 
 /* The value of a member of an object that is nested so deep (1: the outermost), if it is a plain
  * string and all of it is there. Empty otherwise; nothing is said of the rest of the text. */

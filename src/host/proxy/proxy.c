@@ -190,7 +190,7 @@ static bool find_named(const struct proxy *p, struct http_req *req, struct proxy
         return true;
     }
     *ret_target = name_by_first(req->path, n) ? proxy_find(p, n->id) : NULL;
-    return *ret_target != NULL; /* else it is a path of ours, or nobody's */
+    return *ret_target != NULL; /* else it is a path of ours, or unknown */
 }
 
 fallible proxy_handle(struct proxy *p, struct http_req *req)
@@ -300,7 +300,7 @@ static void on_more_ports(struct loop_timer *t)
         e = open_listener(p, 0, &p->ports[p->port_count]);
         p->port_count += !e;
     }
-    err_free(e); /* who needs one is told */
+    err_free(e); /* a start that needs one is told */
 }
 
 /* One that is open already, if any will do or it is the one; the next ones come when whoever needs

@@ -5,10 +5,11 @@
  * A target is found by a loopback listener of its own, by "/sandbox/ID/…" or by "ID.domain" (and
  * "vscode-ID.domain", "/sandbox/ID/work-1/…"). Bodies stream both ways in bounded memory; after an
  * upgrade bytes are relayed. What a client sees: 404 no such sandbox, 503 with Retry-After paused
- * or not started in time, 502 nobody listens inside, 504 no answer in time. A connection that is
- * lost inside after it took a request that must not be repeated is lost outside too: clients that
- * know of such cuts send again, and the sandbox gives them the answer it kept. Where the sandbox
- * was ended by order, and that answer with it, they are told 503 like all who come then. */
+ * or not started in time, 502 nobody listens inside, 504 no answer in time.
+ *
+ * If the connection inside is lost under a request that must not be repeated, the one outside is
+ * cut too: clients send again, and the sandbox gives them the answer it kept. If the sandbox was
+ * ended by order, they are told 503. */
 #pragma once
 
 #include <stdbool.h>
@@ -74,7 +75,7 @@ struct proxy_target { /* a sandbox as the proxy sees it; embedded in its owner *
     struct list link;
     struct list calls, parked; /* requests under way; held back */
     struct list relays;        /* upgraded connections */
-    struct list idle;          /* connections to it that nobody uses */
+    struct list idle;          /* unused connections to it */
     unsigned idlers, waiting;  /* in idle, in parked */
     bool woken;
     uint64_t lost_ns; /* requests from before it were that server's too */

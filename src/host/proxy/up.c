@@ -16,7 +16,7 @@ struct idle_up {
     uint16_t inside;
 };
 
-/* --- those nobody uses --- */
+/* --- unused ones --- */
 
 static void idle_drop(struct idle_up *u)
 {
@@ -229,7 +229,7 @@ static void on_dial_again(struct attempts *a)
         connect_now(c);
 }
 
-/* A full backlog tells nobody when it has room. */
+/* A full backlog does not tell when it has room. */
 static bool dial_later(struct call *c)
 {
     const struct retry policy = {.within_ms = c->p->config.connect_ms, .first_ms = 5};

@@ -152,7 +152,7 @@ void call_put_off(struct call *c, bool again)
     struct proxy *p = c->p;
     const char *why = why_later(c->target);
 
-    if (!again || c->half_closed) { /* who has most likely gone is not worth waking it */
+    if (!again || c->half_closed) { /* a client that has most likely gone does not wake it */
         call_reply_later(p, call_end(c), why);
         return;
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* adopt.c — a new server: the rows of the one before are joined with what lives.
  *
- * Both: the runtime goes on, on the same port. A row that was acknowledged and has no process yet
- * is started; one whose process is gone is stopped. What has no row, warm ones above all, is ended.
+ * A runtime that has both goes on, on the same port. A row that was acknowledged and has no process
+ * yet is started; one whose process is gone is stopped. A sandbox without a row is ended.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 #define UNKNOWN_MOST 8    /* ended at a time */
 #define FAR_MS       2000 /* that another machine is waited for before anybody is answered */
 
-struct unknown { /* a sandbox nobody knows */
+struct unknown { /* a sandbox without a row */
     struct manager *m;
     struct list link;
     struct sbx *sbx;
@@ -130,8 +130,8 @@ static bool is_known(const void *arg, const char *id)
     return r && r->status.now != RUNTIME_STOPPED;
 }
 
-/* Not of one whose row says that it lives and whose sandbox is gone: a server was killed before it
- * had written down the end, and nobody will end it again. */
+/* What a sandbox says is still read if it lives, or is to be started. A server may have been killed
+ * before it wrote down the end of one that is gone. */
 static bool may_say_more(const void *arg, const char *id)
 {
     const struct manager *m = arg;
@@ -228,7 +228,7 @@ static void open_port(struct runtime *r)
         return;
     struct err *e = proxy_add(r->manager->config.proxy, &r->target, r->port);
 
-    if (e && err_code(e) == ERR_CONFLICT) { /* somebody took it meanwhile */
+    if (e && err_code(e) == ERR_CONFLICT) { /* another program took it meanwhile */
         log_warn("a runtime gets another port", KV("id", r->id), KV_ERR(e));
         err_free(e);
         e = proxy_add(r->manager->config.proxy, &r->target, 0);
@@ -262,8 +262,8 @@ static void is_out_of_reach(struct runtime *r, const struct err *e)
     runtime_enter(r, RUNTIME_ERROR, r->detail);
 }
 
-/* Told as started, and ended before anybody noted that it ran: of a claim pid 1 is told behind the
- * answer, so that whoever killed its launcher in between took it along. */
+/* Acknowledged, and never begun as far as the row says. Pid 1 is told of a claim behind the answer:
+ * a launcher that was killed in between took the sandbox along. */
 static bool is_unborn(const struct runtime *r)
 {
     enum sbx_state now = r->sbx->state.now;

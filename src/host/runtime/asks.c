@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* asks.c — what is asked of a runtime waits its turn, and who asked is answered once. */
+/* asks.c — asks of a runtime wait their turn; each is answered once. */
 #include "base/log.h"
 #include "base/own.h"
 #include "host/runtime/inner.h"
@@ -94,7 +94,7 @@ void manager_ask(struct runtime *r, enum runtime_op op, struct runtime_ask *ask)
     runtime_next(r);
 }
 
-/* Of one that is dropped. */
+/* Its runtime is dropped. */
 void runtime_refuse_all(struct runtime *r)
 {
     LIST_EACH(ask, &r->asks, struct runtime_ask, link) {

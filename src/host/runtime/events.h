@@ -23,9 +23,9 @@ enum runtime_event_status {
     RUNTIME_EVENTS
 };
 
-/* Into the log and the journal, which whoever wants to know follows (ops/journal.h). */
+/* Into the log and the journal, which others follow (ops/journal.h). */
 void manager_emit(struct runtime *r, enum runtime_event_status kind, const char *message);
-/* Of what a key does before it has a runtime; request may be NULL. */
+/* The same without a runtime; request may be NULL. */
 void manager_emit_for(struct manager *m, const char *key, const char *request,
                       enum runtime_event_status kind, const char *message);
 

@@ -10,7 +10,7 @@
 #define ONE_DEATH_NS                                                                               \
     (10 * NS_PER_S) /* a server's connections break before we hear of its sandbox */
 
-/* It was not the server alone that died: nobody started it again. */
+/* The whole sandbox died, and not the server alone. */
 static void forget_death(struct runtime *r)
 {
     if (!r->died_ns || loop_now_ns(r->manager->config.loop) - r->died_ns > ONE_DEATH_NS)
@@ -103,7 +103,7 @@ static void set_far_ports(struct runtime *r)
         struct err *e = sbx_expose(r->sbx, ports[i], &f->address);
         f->port = ports[i];
         r->target.far_count += e == NULL;
-        err_free(e); /* it cannot be reached, and who asks is told */
+        err_free(e); /* it cannot be reached, and requests are told so */
     }
 }
 

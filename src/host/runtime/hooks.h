@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* hooks.h — a runtime from outside: what its sandbox and the proxy tell it, who uses it, how it is
- * described. */
+/* hooks.h — a runtime from outside: what its sandbox and the proxy tell it, its use, its key, its
+ * description. */
 #pragma once
 
 #include "host/runtime/inner.h"
@@ -22,7 +22,7 @@ void probe_start(struct runtime *r);
 void probe_look(struct runtime *r); /* once more, if it did not so far */
 void probe_stop(struct runtime *r);
 
-/* It runs a command as given, and nobody listens on the port of that. */
+/* It runs a command as given, and that does not listen on its port. */
 static inline bool runtime_is_silent(const struct runtime *r)
 {
     return r->published && !r->probe.listens && !runtime_is_far(r) &&

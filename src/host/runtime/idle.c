@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* idle.c — what nobody uses is paused, then stopped; what does not run is removed later.
+/* idle.c — a runtime that is not used is paused, then stopped; one that does not run is removed.
  *
  * A timer per runtime, set for the earliest time something may be due; when it fires, what happened
  * meanwhile is looked at. Use costs nothing: the proxy notes the last byte of each target anyway.
@@ -78,7 +78,7 @@ static uint64_t allowed_ms(const struct runtime *r)
     return 0;
 }
 
-/* What is due first of what may still be done to it. */
+/* What is due next. */
 static enum runtime_op idle_due(const struct runtime *r)
 {
     uint64_t allowed = allowed_ms(r);
@@ -98,8 +98,7 @@ static void look_again(struct runtime *r, uint64_t after_ms)
     loop_timer_start(r->manager->config.loop, &r->idle.timer, after_ms, on_idle);
 }
 
-/* What is begun may fail, and nobody else would try it again. If it does not, its new status sets
- * the timer anew. */
+/* Should it fail, the timer tries it again. Otherwise its new status sets the timer anew. */
 static void idle_act(struct runtime *r)
 {
     static const char *const words[] = {
@@ -170,8 +169,8 @@ static fallible seen_running(const struct runtime *r, bool *ret_known, bool *ret
     return NULL;
 }
 
-/* Who does not answer may be too busy for it. Who cannot say gets a second period before he is
- * taken for idle. */
+/* One that does not answer may be busy, and counts as used. One that answers and cannot say is idle
+ * after a second period. */
 static void on_seen(struct http_call *call, struct err *e)
 {
     struct runtime *r = http_call_owner(call);

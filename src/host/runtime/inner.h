@@ -55,11 +55,11 @@ struct manager {
     struct queue queue;
     struct pools pools;
     struct list snapshots;
-    bool swept; /* snapshots that nobody wants, of a server before us */
+    bool swept; /* unwanted snapshots of the server before us */
 
     struct runtime_counters counters;
 
-    struct list unknowns; /* sandboxes nobody knows, being ended */
+    struct list unknowns; /* sandboxes without rows, being ended */
     unsigned unknown_count;
     struct adopting *adopting;
     bool ending;
@@ -70,11 +70,11 @@ struct manager {
 
 /* --- manager.c --- */
 struct tenant *tenant_get(struct manager *m, const char *name); /* made when it is new */
-/* Known from now on; the session's old one, if any, is not found by it any more. */
+/* Found from now on, instead of the session's old one. */
 void manager_add(struct manager *m, struct runtime *r);
 void manager_drop(struct runtime *r);  /* forgets it and frees it */
 void manager_prune(struct manager *m); /* forgets the oldest of those that were stopped */
-/* Not found any more, though not gone: to be dropped. */
+/* Not found any more, until it is dropped. */
 void manager_hide(struct runtime *r);
 void manager_check_end(struct manager *m);
 void manager_end_one(struct runtime *r); /* of a manager that is ending: unless it is to stay */
@@ -101,7 +101,7 @@ void runtime_make_id(char id[RUNTIME_ID_LEN + 1]);
 /* --- queue.c --- */
 /* May its operation be called now? If not, operation_call() comes as soon as it may. */
 bool queue_enter(struct runtime *r, bool urgent);
-/* For what can wait: only when nobody else does. */
+/* For the pools: only when nothing else waits. */
 bool queue_try(struct manager *m);
 void queue_leave(struct manager *m);
 unsigned queue_most(const struct manager *m);

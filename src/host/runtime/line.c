@@ -120,5 +120,5 @@ fallible manager_start(struct manager *m, struct start_place *p)
 void manager_start_give_up(struct manager *m, struct start_place *p)
 {
     if (!list_empty(&p->link))
-        line_answer(m, p, err_new(ERR_CLOSED, "who asked for it has gone"));
+        line_answer(m, p, err_new(ERR_CLOSED, "the client has gone"));
 }

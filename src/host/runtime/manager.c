@@ -255,7 +255,7 @@ void manager_free(struct manager *m)
     recent_stop(m);
     MAP_EACH(slot, &m->ids) {
         struct runtime *r = slot->value;
-        r->op.from = NULL; /* it stays for the next server, who starts from it */
+        r->op.from = NULL; /* it stays for the next server, which starts from it */
         runtime_free(r);
     }
     MAP_EACH(slot, &m->tenants) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* manager.h — all runtimes of a server: who may start one, which there are, how they are taken over
- * from the server before. */
+/* manager.h — all runtimes of a server: starting one, finding one, taking over those of the server
+ * before. */
 #pragma once
 
 #include <stdbool.h>
@@ -38,7 +38,7 @@ struct manager_config {
     struct journal *journal; /* NULL: none */
     struct metrics *metrics; /* the same */
     struct sbx_driver *driver;
-    struct http_client *client; /* to ask inside; NULL: nobody is asked */
+    struct http_client *client; /* to ask inside; NULL: it is not asked */
     struct str base_url;        /* of this server, as clients reach it; no last slash */
     bool by_path;               /* urls are below base_url instead of a listener each */
     struct str domain;          /* urls are http://ID.domain instead; with a port */
@@ -68,7 +68,7 @@ void manager_adopt(struct manager *m, void (*done)(void *arg, struct err *e), vo
 void manager_reconfigure(struct manager *m, const struct manager_config *config);
 /* Stops what is not to be kept, ends what is warm; done when all of that is gone. */
 void manager_shutdown(struct manager *m, void (*done)(void *arg), void *arg);
-/* Before the loop's end, and after the store's: who waits for a start is told how far it came. */
+/* Before the loop's end, and after the store's: starts that wait are answered. */
 void manager_answer_starts(struct manager *m);
 void manager_free(struct manager *m); /* forgets what is left: it lives on */
 OWNABLE(manager)

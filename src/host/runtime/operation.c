@@ -26,7 +26,7 @@ static uint64_t now_ns(const struct runtime *r)
 
 /* --- pause, resume, halt: what the backend's answer means --- */
 
-/* It ended meanwhile: why is the story, and not that it cannot be paused then. */
+/* If it ended meanwhile, the answer says why it ended. */
 static void fail_with_its_end(struct runtime *r, const struct err *e)
 {
     if (r->sbx->state.now != SBX_STOPPED) {
@@ -74,7 +74,7 @@ static void resume_begin(struct runtime *r)
         return;
     }
     if (r->status.now == RUNTIME_RUNNING)
-        sbx_found_paused(r->sbx); /* elsewhere; or so it seems to who asks for it */
+        sbx_found_paused(r->sbx); /* elsewhere; or so it seems to the client */
     operation_enqueue(r);
 }
 
@@ -140,7 +140,7 @@ static bool look_answered(struct runtime *r, const struct err *e)
     return question_answered(r, e);
 }
 
-/* What is mounted cannot be taken away from under its processes. */
+/* Files cannot be rolled back under its processes. */
 static fallible files_check(const struct runtime *r)
 {
     bool back = r->op.asked->files == SBX_FILES_ROLLBACK;
@@ -262,7 +262,7 @@ static void clear_end(struct runtime *r)
     if (r->durable)
         operation_finish(r);
     else
-        manager_drop(r); /* nobody was ever told of it */
+        manager_drop(r); /* it was never acknowledged */
 }
 
 /* --- the table --- */
@@ -382,8 +382,8 @@ void operation_call(struct runtime *r)
         on_answered(r, r->sbx, e);
 }
 
-/* Who asked waits for the disk at most from now on, and not for the backend: should that fall
- * silent, the answer is still given, a new session key above all. */
+/* From now on the ask waits for the disk at most: should the backend fall silent, it is still
+ * answered, with a new session key above all. */
 static void stop_waiting_for_backend(struct runtime *r)
 {
     if (r->op.asked)

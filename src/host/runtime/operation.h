@@ -50,7 +50,7 @@ struct runtime_ask {
     struct sbx_waiter waiter;
     struct err *error;
     struct snapshot *snapshot; /* of RUNTIME_SNAPSHOT, until it is begun */
-    struct str request;        /* its id, for who reads the log; .p NULL: nobody's */
+    struct str request;        /* its id, for the log; .p NULL: none */
     enum sbx_files files;      /* of RUNTIME_FILES */
     struct str text;           /* the same; borrowed */
 };
@@ -69,7 +69,7 @@ enum operation_state {
 struct operation { /* under way; all zero but state: none */
     enum runtime_op kind;
     struct sm state;
-    struct runtime_ask *asked; /* NULL: nobody waits for it any more */
+    struct runtime_ask *asked; /* NULL: none waits for it any more */
     struct list queued;        /* for the launcher */
     unsigned writes;           /* on their way to the disk */
     struct err *failed;        /* the first error of the backend and the disk */
@@ -83,7 +83,7 @@ struct operation { /* under way; all zero but state: none */
 /* --- for runtime/ alone --- */
 
 void operation_init(struct operation *op);
-/* One that nobody asked for begins; none is under way. */
+/* Begins one without an ask; none is under way. */
 void operation_begin(struct runtime *r, enum runtime_op kind);
 /* The same without its first step: operation_enqueue(), or operation_settle(), is the caller's. */
 void operation_open(struct runtime *r, enum runtime_op kind);
@@ -95,9 +95,9 @@ void operation_settle(struct runtime *r);
 void operation_fail(struct runtime *r, struct err *e); /* the first counts; takes e over */
 /* A write of it is on disk, or is not; r->op.writes were begun. Takes e over. */
 void operation_wrote(struct runtime *r, struct err *e);
-/* Over: who asked is told, what is asked next begins. */
+/* It is over: its ask is answered, the next one begins. */
 void operation_finish(struct runtime *r);
-/* What is asked begins. NULL and *ret_begun false: it is so already. */
+/* Begins what the ask says. NULL and *ret_begun false: it is so already. */
 fallible operation_try(struct runtime *r, struct runtime_ask *ask, bool *ret_begun);
 bool operation_is_so(const struct runtime *r, enum runtime_op kind);
 void runtime_clear(struct runtime *r); /* the files of one that is removed go, behind everybody */
@@ -109,7 +109,7 @@ bool operation_tells_end(const struct runtime *r); /* should the sandbox end now
 
 /* --- asks.c --- */
 #define NOTHING_BEGUN "nothing was begun, try again"
-void runtime_ask_own(struct runtime *r, enum runtime_op op); /* nobody waits for it */
+void runtime_ask_own(struct runtime *r, enum runtime_op op); /* by the server itself */
 void runtime_refuse_all(struct runtime *r);
 void runtime_next(struct runtime *r); /* what is asked next, if nothing is under way */
 void runtime_answer(struct runtime_ask *ask, struct runtime *r, struct err *e);

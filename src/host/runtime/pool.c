@@ -14,7 +14,7 @@
 #define REFILL_MAX_MS   30000
 #define REFILL_MOST     4  /* being made at once: more would only stand in each other's way */
 #define CALM_MS         10 /* what was claimed last has the processors for its first command */
-#define STREAM_MS       50 /* who claims for so long without a pause does not stop soon */
+#define STREAM_MS       50 /* claims that come so long without a pause go on */
 
 struct warm { /* a sandbox of a pool */
     struct pool *pool;
@@ -152,7 +152,7 @@ static void refill_later(struct manager *m)
                      ms < REFILL_MAX_MS ? ms : REFILL_MAX_MS, on_refill_again);
 }
 
-/* What nobody asked for may not hold up the others. */
+/* A pool that no setting names may not hold up the others. */
 static void not_made(struct pool *p)
 {
     p->failed++;
@@ -167,7 +167,7 @@ static void on_warm_gone(void *arg, struct sbx *s)
     struct warm *w = arg;
 
     if (!w->ready || w->ending)
-        return; /* who made it, or ends it, is told */
+        return; /* its start, or its end, is told */
     log_warn("a warm sandbox ended", KV("id", s->id), KV("why", s->failure ? s->failure : "?"));
     w->pool->failed++;
     end_warm(w);
@@ -232,11 +232,11 @@ static bool make_warm(struct pool *p)
     return true;
 }
 
-/* Behind one claim comes the next, or a first command: what is made meanwhile takes the launcher
- * and a processor from them. So a pool is filled when nobody came for a moment, unless little of it
- * is left. A stream that has no pauses has one made beside it at a time, so that it can go on for
- * ever if it is slow enough. Behind many at once it is filled when they are through; should it be
- * empty by then, who comes next is started cold. */
+/* A pool is filled when no claim came for a moment, or when little of it is left. Beside a stream
+ * of claims without pauses one sandbox is made at a time; beside many claims at once none.
+ *
+ * Behind a claim comes the next one or a first command, and a sandbox that is made meanwhile takes
+ * the launcher and a processor from them. */
 unsigned pool_pace(const struct manager *m, unsigned ready, unsigned want, uint64_t now_ns)
 {
     if (m->pools.claiming > REFILL_MOST)
@@ -344,7 +344,7 @@ void pool_missed(struct manager *m, const char *image, enum pool_miss miss)
     if (p && pool_is_recent(p))
         m->pools.recent.misses[miss]++;
     if (m->live + pool_count(m) >= m->config.most)
-        recent_close(m, NULL); /* there is no room for what nobody asked for */
+        recent_close(m, NULL); /* there is no room for them */
     else if (!p && miss == POOL_NO_POOL)
         recent_saw(m, image);
     pool_refill(m);

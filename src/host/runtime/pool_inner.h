@@ -8,7 +8,7 @@ struct pool {
     struct manager *manager;
     struct list link;
     char name[POOL_NAME_MAX + 1];
-    char *image, *wire; /* wire NULL: nobody asked for it */
+    char *image, *wire; /* wire NULL: no setting names it */
     unsigned target, ceiling, ready, making;
     bool closed;           /* goes when its last sandbox is gone */
     struct list sandboxes; /* ready ones, oldest first */
@@ -53,7 +53,7 @@ void pool_refill(struct manager *m);                      /* soon, behind what i
 void pool_trim(struct manager *m); /* ends what is too many, as far as the launcher may be asked */
 /* How many may be being made now for a pool that has so many ready. */
 unsigned pool_pace(const struct manager *m, unsigned ready, unsigned want, uint64_t now_ns);
-void pool_claims_over(struct manager *m); /* nobody waits for one now: it is filled up again */
+void pool_claims_over(struct manager *m); /* no claim waits: they are filled up again */
 void pool_end_next(struct manager *m);    /* of those that are to end, what may be asked for now */
 void pool_drain(struct manager *m);
 void pool_free_all(struct manager *m);

@@ -2,7 +2,7 @@
 /* probe.c — does a command that is run as given listen on its port?
  *
  * Nothing tells that of a foreign program, so it is connected to: a few times after its start, each
- * wait twice the one before, and from then on when somebody looks at the runtime. */
+ * wait twice the one before, and from then on when the runtime is looked at. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -125,8 +125,7 @@ bool runtime_is_halted(const struct runtime *r)
     return r->status.now == RUNTIME_PAUSED && r->sbx && r->sbx->state.now == SBX_STOPPED;
 }
 
-/* What the proxy makes of it: it is held back as long as an operation wants that, and is as its
- * status says otherwise. */
+/* The proxy's state follows from the operation, if that says one, and from the status else. */
 void runtime_tell_proxy(struct runtime *r)
 {
     static const enum proxy_state of[] = {[RUNTIME_STARTING] = PROXY_STARTING,
@@ -145,7 +144,7 @@ void runtime_tell_proxy(struct runtime *r)
         proxy_set_state(r->manager->config.proxy, &r->target, state);
 }
 
-/* What clients show of an error: that memory ran out, that it is gone, or that it never came. */
+/* Clients show that memory ran out, that it is gone, or that it never came. */
 static enum runtime_event_status kind_of_error(const struct runtime *r)
 {
     if (r->sbx && r->sbx->usage.oom_kills)
@@ -201,7 +200,7 @@ static void on_wrote(void *arg, struct err *e)
     if (e)
         log_warn("a change was not written down", KV("id", r->id), KV("request_id", r->request),
                  KV_ERR(e));
-    r->unsaid = e && r->status.now == RUNTIME_STOPPED; /* who asks once more has it written */
+    r->unsaid = e && r->status.now == RUNTIME_STOPPED; /* asked once more, it is written again */
     operation_wrote(r, e);
 }
 
@@ -219,8 +218,8 @@ static void on_note(struct loop_timer *t)
     row_update(container_of(t, struct runtime, note), NULL);
 }
 
-/* That there was a process: a row that still says "starting" is begun by the next server. Nobody
- * waits for it, and of one that is stopped at once nobody needs it. */
+/* A row that still says "starting" is begun by the next server. No answer waits for this write, and
+ * a runtime that is stopped at once does without it. */
 void runtime_note_running(struct runtime *r)
 {
     loop_timer_start(r->manager->config.loop, &r->note, NOTE_MS, on_note);
@@ -238,7 +237,7 @@ void runtime_enter(struct runtime *r, enum runtime_status status, const char *wh
     runtime_tell_proxy(r);
     if (r->hidden || (!moved && !why))
         return;
-    start_tell_watchers(r); /* who waits is told before all others */
+    start_tell_watchers(r); /* first */
     if (why)
         manager_emit(r, kind, why);
     if (r->op.kind == RUNTIME_START && status == RUNTIME_RUNNING)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* runtime.h — runtimes: sandboxes that somebody asked for, by session, with rows that outlive us.
+/* runtime.h — runtimes: sandboxes that clients asked for, by session, with rows that outlive us.
  *
  * A runtime has one operation under way and a queue of what is asked of it next. It is visible from
  * the moment it is asked for; an answer acknowledges it only when its row is on disk. Its id is the
@@ -57,20 +57,20 @@ enum runtime_phase {
 extern const char *const runtime_phase_names[RUNTIME_PHASES];
 
 struct runtime_start {       /* how it started, or starts */
-    struct list watchers;    /* struct runtime_ask: who waits for the row, and a little longer */
+    struct list watchers;    /* struct runtime_ask: they wait for the row, and a little longer */
     struct loop_timer grace; /* so much longer */
     struct await *await;     /* for its image, which is being built; NULL: not */
     uint64_t begun_ns;       /* of a resume too */
     bool warm;               /* it is being claimed */
     bool counted;            /* the pool waits for that */
-    bool answered;           /* whom it was started for knows of it */
+    bool answered;           /* the start was answered */
 };
 
 struct runtime_probe { /* see probe.c */
     struct loop_io io;
     struct loop_timer again;
     uint8_t tries;
-    bool listens; /* somebody, on the published port */
+    bool listens; /* on the published port */
 };
 
 struct runtime_idle { /* see idle.c */
@@ -95,7 +95,7 @@ struct runtime {
     char session_key[RUNTIME_KEY_LEN + 1]; /* that clients show */
     char inner_key[RUNTIME_KEY_LEN + 1];   /* that the sandbox knows, and wants to be shown */
     bool forgets;                          /* old_keys, though some are on their way to the row */
-    char old_keys[2][RUNTIME_KEY_LEN + 1]; /* from before session_key, which nobody showed yet */
+    char old_keys[2][RUNTIME_KEY_LEN + 1]; /* from before session_key, until that is shown */
     char *far_key;                         /* the same, of another machine's making; NULL: none */
     char *next_key; /* for session_key, as soon as it is on disk; NULL: none */
     uint64_t created_ms, changed_ms;
@@ -119,7 +119,7 @@ struct runtime {
     struct proxy_far *far;    /* ports of one elsewhere; NULL: none */
     struct operation op;      /* under way */
     struct list asks;         /* what comes next */
-    char *request;            /* the id of who asked for it, or for the last one; NULL: none */
+    char *request;            /* the id of the request for it, or for the last one; NULL: none */
     struct runtime_ask own;   /* what the idle policy asks, a shutdown, a request that waits */
     enum runtime_op own_next; /* and then this */
     struct runtime_start start;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* session_key.c — the key that opens a sandbox, and another at each resume where that is wanted.
  *
- * V0 clients do not read it from the answer to their resume: they go on with the one they know. So
- * those from before still open, until the new one was shown once, to who shows with them a key of
- * the API that would be told the new one anyway: nobody gets in who could not. */
+ * V0 clients do not read the new key from the answer to their resume. So an old key still opens
+ * until the new one was shown once, if a key of the API is shown beside it that would be told the
+ * new one anyway. */
 #include <string.h>
 
 #include "base/hash.h"
@@ -71,14 +71,13 @@ void runtime_set_keys(struct runtime *r)
     r->target.on_key = old ? on_new_key : NULL;
 }
 
-/* Of one that was never shown the one before it may still be in use, or it itself since somebody
- * read it. */
+/* The oldest of two stays: a client may still use it. */
 static void add_old_key(char old[2][RUNTIME_KEY_LEN + 1], const char *key)
 {
     memcpy(old[old[0][0] ? 1 : 0], key, RUNTIME_KEY_LEN + 1);
 }
 
-/* What is not on disk is not its key. */
+/* A key that is not on disk is not its key. */
 static void key_take(struct runtime *r, const struct err *e)
 {
     own_free char *key = take(&r->next_key);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* snapshots.h — files of sandboxes kept under names, each tenant's its own.
  *
- * To the backend a snapshot has an id nobody can guess; the name is a row. The row is there before
- * the files, with a name that nobody sees (":…"), and after them: what such a row tells of is
- * removed by the next server, should this one be killed meanwhile. */
+ * To the backend a snapshot has an id that cannot be guessed; the name is a row. The row is on disk
+ * before the files, under a hidden name (":…"). Should the server be killed meanwhile, the next one
+ * removes the files of hidden rows. */
 #pragma once
 
 #include "host/keys/keys.h"
@@ -19,7 +19,7 @@ struct snapshot {
     char *image;
     uint64_t created_ms;
     bool taken_now; /* an ask or a runtime points here */
-    bool unwanted;  /* nobody sees it, and it goes when it is taken and nobody is started from it */
+    bool unwanted;  /* hidden; it goes when it is taken and no runtime is started from it */
     bool removing;
     unsigned starting; /* runtimes, from it */
     struct manager *manager;
@@ -31,8 +31,8 @@ struct snapshot {
 /* The name is checked at once. ask->done comes when the files are kept and the row is on disk; the
  * sandbox goes on from where it was. ERR_CONFLICT: the name is taken. */
 fallible manager_snapshot(struct runtime *r, struct str name, struct runtime_ask *ask);
-/* The same for starts from it that follow at once. Nobody sees it, and it counts in no quota. The
- * name begins with SNAPSHOT_HIDDEN, and is used once. */
+/* The same for starts from it that follow at once. It is hidden, and counts in no quota. The name
+ * begins with SNAPSHOT_HIDDEN, and is used once. */
 #define SNAPSHOT_HIDDEN ":"
 void manager_freeze(struct runtime *r, struct str name, struct runtime_ask *ask);
 void manager_drop_frozen(struct snapshot *s); /* when they have been asked for */
@@ -42,9 +42,8 @@ struct snapshot *manager_find_snapshot(const struct manager *m, const struct key
 bool manager_has_snapshot(const struct manager *m, struct str id); /* by the backend's name */
 void manager_each_snapshot(const struct manager *m, const struct key *key,
                            void (*fn)(void *arg, const struct snapshot *s), void *arg);
-/* Not found from now on; who was started from it keeps what it stands on. One that is being taken
- * goes when it is. done when that is on disk; the files go later. ERR_BUSY: who has its files has
- * not answered yet, so it stays. */
+/* Not found from now on; runtimes that were started from it keep their files. done when that is on
+ * disk; the files go later. ERR_BUSY: the backend that has its files has not answered yet. */
 fallible manager_remove_snapshot(struct manager *m, struct snapshot *s, store_done *done,
                                  void *arg);
 
@@ -52,7 +51,7 @@ fallible manager_remove_snapshot(struct manager *m, struct snapshot *s, store_do
 
 void snapshots_load(struct manager *m, store_done *done); /* whose arg is m */
 void snapshots_free(struct manager *m);
-void snapshots_sweep(struct manager *m); /* when all are adopted: what nobody wants, once */
+void snapshots_sweep(struct manager *m); /* once, when all are adopted: those that are unwanted */
 /* It is being started from the snapshot of this id, if there is one: that stays so long. */
 void runtime_hold(struct runtime *r, struct str id);
 void snapshot_let_go(struct snapshot *s);            /* NULL is fine */

@@ -91,7 +91,7 @@ static void set_default(struct variables *v, const char *name, const char *value
         spec_set(v, str_of(name), str_of(value));
 }
 
-/* What was asked for stays. */
+/* The environment that was asked for goes first. */
 static void add_image(struct variables *v, const struct json *env)
 {
     struct str pair, name;
@@ -114,7 +114,7 @@ static void add_ours(struct variables *v, const struct runtime *r)
                  {"WORKER_2", RUNTIME_WORKER + 1}};
     char number[8];
 
-    bool far = runtime_is_far(r); /* then these are the other server's, and ours nobody's there */
+    bool far = runtime_is_far(r); /* then these are the other server's to set */
 
     if (!far) {
         spec_set(v, STR("OH_SESSION_API_KEYS_0"), str_of(r->inner_key));
@@ -181,14 +181,14 @@ static void set_number(struct spec *s, const struct wire_start *start, bool far)
                                                     : uid;
 
     s->sbx.has_user = far ? start->run_as_user >= 0 : uid > 0 || gid > 0 || start->fs_group >= 0;
-    s->sbx.has_group = far && start->run_as_group >= 0; /* who it is else, its image says there */
+    s->sbx.has_group = far && start->run_as_group >= 0; /* else its image says which, there */
     s->sbx.uid = (uint32_t)uid;
     s->sbx.gid = (uint32_t)gid;
     s->sbx.has_fs_group = start->fs_group >= 0;
     s->sbx.fs_group = s->sbx.has_fs_group ? (uint32_t)start->fs_group : 0;
 }
 
-/* A number, with the groups that were asked for; else whom the image names, with the same. */
+/* The number that was asked for, or the user that the image names; with the groups asked for. */
 static void set_user(struct spec *s, const struct wire_start *start, struct str image_user,
                      bool far)
 {
@@ -268,7 +268,7 @@ static void add_note(struct spec *s, const char *text)
     s->note = s->note ? arena_printf(&s->arena, "%s; %s", s->note, text).p : text;
 }
 
-/* What was asked for and is not so: who started it reads it in status_detail. */
+/* What was asked for and is not so; clients read it in status_detail. */
 static void add_notes(const struct runtime *r, const struct wire_start *start, struct spec *s)
 {
     bool ours = s->sbx.face != SBX_FACE_COMMAND; /* our server answers */
@@ -306,7 +306,7 @@ fallible spec_make(const struct runtime *r, const struct wire_start *start, cons
         .factor = (uint16_t)factor,
         .on_gone = runtime_on_gone,
         .on_listens = runtime_on_listens,
-        .arg = (void *)r, /* whose sandbox it becomes */
+        .arg = (void *)r, /* it becomes this one's sandbox */
     };
     if (start->image_id.p)
         ret->sbx.image_id = arena_cstr(&ret->arena, start->image_id);

@@ -18,9 +18,8 @@
 #include "host/runtime/snapshots.h"
 #include "host/runtime/start.h"
 
-#define GRACE_MS 25 /* a start that is ready so soon is told as running */
-#define CLAIM_MS                                                                                   \
-    1000 /* the same of a claim: among a hundred its turn comes, and nobody asks meanwhile */
+#define GRACE_MS 25   /* a start that is ready so soon is told as running */
+#define CLAIM_MS 1000 /* the same of a claim, whose turn comes among a hundred */
 
 static uint64_t now_ns(const struct runtime *r)
 {
@@ -34,7 +33,7 @@ static uint32_t us_since(const struct runtime *r, uint64_t ns)
 
 /* --- 1: is its image here? --- */
 
-/* What it says of itself; of the text of a record. */
+/* What the image says of itself. */
 static fallible take_config(struct asking *a, struct str record)
 {
     struct json *tree;
@@ -104,7 +103,7 @@ fallible asking_start(struct asking *a)
     return sbx_image_ask(m->config.driver, a->start.image, on_image, a);
 }
 
-/* --- 2: whose turn is it? See line.c. Then: the session's own, or room for a new one? --- */
+/* --- 2: its turn has come (line.c): the session's own, or room for a new one? --- */
 
 static struct runtime *session_of(struct manager *m, const struct start_place *p)
 {
@@ -382,7 +381,7 @@ static void on_unclaimed(void *arg, struct sbx *s, const struct err *e)
         operation_settle(r);
 }
 
-/* Refused before it was bound it still waits, and nobody would end it. */
+/* One that was refused before it was bound still waits, and is ended first. */
 static bool start_cold_after_all(struct runtime *r, const struct err *why)
 {
     struct manager *m = r->manager;
@@ -470,7 +469,7 @@ bool start_answered(struct runtime *r, const struct err *e)
     return true;
 }
 
-/* --- 6: who waits is told --- */
+/* --- 6: the answer --- */
 
 void start_answer_watchers(struct runtime *r, const struct err *e)
 {
@@ -518,7 +517,7 @@ void start_watch(struct runtime *r, struct runtime_ask *ask)
     start_tell_watchers(r);
 }
 
-/* Not even a moment's wait is left. Who has no row is nobody the next server knows. */
+/* The next server knows only those that have a row. */
 void manager_answer_starts(struct manager *m)
 {
     own(err) lost = err_new(ERR_BUSY, "this server ends, and the start was not written down: try "
@@ -533,7 +532,7 @@ void manager_answer_starts(struct manager *m)
 
 /* --- 7: the end --- */
 
-/* It has no row, so nobody was told of it, or only that it could not be. */
+/* It has no row, so that it was not acknowledged. */
 static void undo_start(struct runtime *r)
 {
     manager_hide(r);

@@ -33,7 +33,7 @@ void runtime_drop_spec(struct runtime *r);
 void start_watch(struct runtime *r, struct runtime_ask *ask);
 void start_tell_watchers(struct runtime *r); /* if there is something to tell */
 void start_answer_watchers(struct runtime *r, const struct err *e);
-/* What was claimed has what it needs, or never will: the pool need not wait for it. */
+/* The pool need not wait for this claim any more. */
 void runtime_claim_over(struct runtime *r);
 void runtime_on_listens(void *arg, struct sbx *s);
 void runtime_is_ready(struct runtime *r);
@@ -50,13 +50,13 @@ char *wants_text(const struct wire_wants *wants); /* the caller's; NULL stays NU
 fallible wants_apply(const struct wire_wants *wants, struct spec *s);
 /* May its key still have its mounts? By the settings of now. */
 fallible runtime_check_mounts(const struct runtime *r);
-/* No warm sandbox has, or can still get, this. */
 /* More than the machine has is refused by the name of the field. */
 fallible wants_check_factor(const struct manager *m, const struct wire_start *start);
+/* No warm sandbox has, or can still get, this. */
 bool wants_need_a_new_one(const struct manager *m, const struct wire_start *start);
 
 /* --- await.c --- */
-/* Of a new one, without a sandbox and a spec: await_begin() when its row is on disk. */
+/* For a new runtime, without a sandbox and a spec; await_begin() follows its row. */
 void await_new(struct runtime *r, struct builds *builds);
 void await_begin(struct runtime *r); /* looks for the image, and waits if it has to */
 void await_drop(struct runtime *r);  /* it is not waited for any more, if it was */

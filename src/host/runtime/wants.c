@@ -141,7 +141,7 @@ static unsigned mode_bit(struct str mode)
     return str_eq(mode, STR("ro")) ? GRANT_RO : str_eq(mode, STR("rw")) ? GRANT_RW : GRANT_OVERLAY;
 }
 
-/* Of one directory within another the inner counts, as it does for the launcher. */
+/* If one granted directory is within another, the inner one counts, as for the launcher. */
 static size_t inner_len(const struct manager *m, struct str source)
 {
     size_t longest = 0;
@@ -154,7 +154,7 @@ static size_t inner_len(const struct manager *m, struct str source)
     return longest;
 }
 
-/* Of several grants of one directory whichever is the key's will do. */
+/* One grant is enough, of several of the same directory. */
 static fallible check_mount(const struct manager *m, const struct key *key,
                             const struct wire_mount *w, size_t at)
 {

@@ -102,7 +102,7 @@ fallible words_of(struct arena *a, const struct json *command, const char *const
     return NULL;
 }
 
-/* --- who is meant --- */
+/* --- which server is meant --- */
 
 static const char *last_part(const char *path)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* words.h — the command of a start: its words, and who is meant by it. */
+/* words.h — the command of a start: its words, and which server is meant by it. */
 #pragma once
 
 #include <stdbool.h>

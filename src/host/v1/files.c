@@ -16,7 +16,7 @@ static fallible no_snapshot(struct str name)
                    STR_ARG(str_first(name, 100)));
 }
 
-/* tenant .p NULL: any of those the key sees. A name is its tenant's: who sees several must say. */
+/* tenant .p NULL: any of those the key sees; with several of the name it must be said. */
 struct search {
     struct str name, tenant, list;
     struct arena *a;
@@ -182,7 +182,7 @@ fallible v1_handle_snapshot_delete(struct http_req *req)
     return manager_remove_snapshot(v1_api(req)->manager, s, on_hidden, req);
 }
 
-/* --- forks: a snapshot nobody sees, and starts from it --- */
+/* --- forks: a hidden snapshot, and starts from it --- */
 
 struct fork {
     struct runtime_ask ask;
@@ -216,7 +216,7 @@ static fallible put_forks(struct http_req *req, struct jw *w, const void *forks)
     return e;
 }
 
-/* Who takes it may go on without us: then nobody will want it. */
+/* One that is still being taken goes when it is. */
 static void drop_frozen(const struct forks *f)
 {
     struct manager *m = v1_api(f->req)->manager;

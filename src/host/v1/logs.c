@@ -9,7 +9,7 @@
 #include "net/sse.h"
 #include "sandbox/follow.h"
 
-#define REST_BYTES   (4u << 20) /* for who reads slowly, when it ends */
+#define REST_BYTES   (4u << 20) /* for slow readers, when it ends */
 #define PIECE_BYTES  (16u << 10)
 #define EVENT_BYTES  (8 * PIECE_BYTES)
 #define BEAT_MS      15000
@@ -147,7 +147,7 @@ static void send_rest(struct reading *g)
         ;
 }
 
-/* What is cut off ends without an end: who wants the rest asks again from its last place. */
+/* A follower that is cut off gets no end, and may ask again from its last place. */
 static void logs_fail(struct reading *g, const struct err *e)
 {
     if (!g->begun)
@@ -240,7 +240,7 @@ static fallible logs_begin(struct reading *g, struct sbx *s, const struct sbx_lo
     return e;
 }
 
-/* ?follow=true&since=PLACE&tail=LINES; events for who accepts text/event-stream. */
+/* ?follow=true&since=PLACE&tail=LINES; events, if text/event-stream is accepted. */
 fallible v1_handle_logs(struct http_req *req)
 {
     struct reading *g = arena_new(&req->arena, struct reading);

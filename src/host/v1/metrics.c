@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* metrics.c — the page for Prometheus: what others count is read when somebody asks. */
+/* metrics.c — the page for Prometheus: counts of others are read when it is asked for. */
 #include <stdio.h>
 
 #include "host/keys/keys.h"
@@ -87,7 +87,7 @@ static void put_one(void *arg, struct runtime *r)
     const struct sbx_usage *u = r->sbx ? &r->sbx->usage : NULL;
 
     if (!u || !u->cpu_ns || r->status.now != RUNTIME_RUNNING)
-        return; /* nobody has looked yet */
+        return; /* it was not measured yet */
     if (x->memory)
         buf_addf(x->out, "croft_sandbox_memory_bytes{sandbox=\"%s\"} %llu\n", r->id,
                  (unsigned long long)u->memory_bytes);
@@ -111,7 +111,7 @@ static void put_each(struct http_req *req, struct buf *out)
     struct err *e = keys_check(f->keys, req, KEY_RUNTIME | KEY_READ, &key);
 
     if (e) {
-        err_free(e); /* the rest is for him, too */
+        err_free(e); /* the rest of the page needs no key */
         return;
     }
     buf_addf(out, "# HELP croft_sandbox_cpu_seconds_total Processor time of a sandbox.\n"
