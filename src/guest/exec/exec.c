@@ -31,11 +31,6 @@
 #define CLOCK_LEN  (sizeof HELD_CLOCK - 1)
 #define IDLE_MS    2000
 
-struct exec *exec_of(const struct http_req *req)
-{
-    return req->owner;
-}
-
 static fallible handle_alive(struct http_req *req)
 {
     http_reply_json(req, 200, STR("{\"status\":\"ok\"}"));
@@ -45,7 +40,6 @@ static fallible handle_alive(struct http_req *req)
 static const struct route routes[] = {
     {"GET", "/alive", handle_alive, .flags = ROUTE_OPEN},
     {"GET", "/health", handle_alive, .flags = ROUTE_OPEN}, /* as clients of later servers ask */
-    {"GET", "/server_info", exec_handle_info, .flags = ROUTE_OPEN},
     {"POST", "/execute_action", answers_handle, .body_bytes = BODY_BYTES},
 };
 
@@ -115,23 +109,57 @@ static void on_settled(struct loop_later *l)
 
 ROWS_OF(exec_parts, struct exec_part)
 
+void *exec_part_state(const struct exec *e, const struct exec_part *part)
+{
+    size_t i = 0;
+
+    while (ROWS_AT(exec_parts, i) != part)
+        i++;
+    return e->part_states[i];
+}
+
 static void add_parts(struct exec *e)
 {
-    for (size_t i = 0; i < ROWS_LEN(exec_parts); i++)
-        if (ROWS_AT(exec_parts, i)->add_routes)
-            ROWS_AT(exec_parts, i)->add_routes(e);
+    e->part_states = mem_new(ROWS_LEN(exec_parts) * sizeof *e->part_states);
+    for (size_t i = 0; i < ROWS_LEN(exec_parts); i++) {
+        const struct exec_part *p = ROWS_AT(exec_parts, i);
+        if (p->state_bytes)
+            e->part_states[i] = mem_new(p->state_bytes);
+        if (p->add_routes)
+            p->add_routes(e, e->part_states[i]);
+    }
 }
 
 /* Ends when all that was asked for is ready or has failed, or by a signal: starting is not 0 then.
  */
 static fallible start_parts(struct exec *e)
 {
-    for (size_t i = 0; i < ROWS_LEN(exec_parts); i++) {
-        const struct exec_part *p = ROWS_AT(exec_parts, i);
-        if (p->start)
-            TRY(p->start(e));
-    }
+    for (size_t i = 0; i < ROWS_LEN(exec_parts); i++)
+        if (ROWS_AT(exec_parts, i)->start)
+            TRY(ROWS_AT(exec_parts, i)->start(e, e->part_states[i]));
     return e->starting ? loop_run(e->loop) : NULL;
+}
+
+static void close_parts(struct exec *e)
+{
+    for (size_t i = 0; i < ROWS_LEN(exec_parts); i++)
+        if (ROWS_AT(exec_parts, i)->close)
+            ROWS_AT(exec_parts, i)->close(e, e->part_states[i]);
+}
+
+static bool parts_are_busy(const struct exec *e)
+{
+    for (size_t i = 0; i < ROWS_LEN(exec_parts); i++)
+        if (ROWS_AT(exec_parts, i)->is_busy && ROWS_AT(exec_parts, i)->is_busy(e->part_states[i]))
+            return true;
+    return false;
+}
+
+static void free_parts(struct exec *e)
+{
+    for (size_t i = 0; i < ROWS_LEN(exec_parts); i++)
+        free(e->part_states[i]);
+    free(e->part_states);
 }
 
 static fallible check_key(void *exec, struct http_req *req)
@@ -142,13 +170,6 @@ static fallible check_key(void *exec, struct http_req *req)
     if (e->config->session_key.len && !(key.p && hash_equal(key, e->config->session_key)))
         return err_new(ERR_FORBIDDEN, "Invalid API Key");
     return NULL;
-}
-
-static void close_parts(struct exec *e)
-{
-    for (size_t i = 0; i < ROWS_LEN(exec_parts); i++)
-        if (ROWS_AT(exec_parts, i)->close)
-            ROWS_AT(exec_parts, i)->close(e);
 }
 
 static bool is_unix(int fd)
@@ -209,12 +230,8 @@ static fallible tell_ready(struct exec *e)
 
 static bool is_busy(const struct exec *e)
 {
-    if (http_server_connections(e->server) || !answers_are_idle(e->answers))
-        return true;
-    for (size_t i = 0; i < ROWS_LEN(exec_parts); i++)
-        if (ROWS_AT(exec_parts, i)->is_busy && ROWS_AT(exec_parts, i)->is_busy(e))
-            return true;
-    return exec_shells_are_used(e) || spawn_count_work(e->spawner);
+    return http_server_connections(e->server) || !answers_are_idle(e->answers) ||
+           parts_are_busy(e) || exec_shells_are_used(e) || spawn_count_work(e->spawner);
 }
 
 /* Of the server before us; its clock is ours. */
@@ -315,7 +332,6 @@ fallible exec_open(struct exec *e, const struct exec_config *config)
     e->ready_fd = config->ready_fd;
     e->spawner = config->held ? &config->held->spawner : NULL;
     e->clock = (struct exec_clock){now, now};
-    e->cpu_sample_ns = now;
     if (config->held) {
         take_history(e, config->held);
         take_clock(e, config->held);
@@ -372,6 +388,7 @@ void exec_free(struct exec *e)
     answers_free(e->answers);
     close_history(e);
     router_free(e->router);
+    free_parts(e);
     start_done(&e->start);
     own_close(e->ready_fd);
     free(e);

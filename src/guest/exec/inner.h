@@ -13,16 +13,11 @@
 
 struct answers;
 struct http_server;
-struct kernel;
-struct memory_watch;
-struct mcp_face;
 struct net;
-struct plugins;
 struct proc_user;
 struct router;
 struct exec_shell;
 struct spawner;
-struct viewer;
 
 struct exec {
     struct transfer transfer;
@@ -51,42 +46,30 @@ struct exec {
     struct exec_shell *main;        /* the one of actions that name none */
     unsigned shell_number;          /* of the last that was given a name by us */
     bool closing;
-    struct kernel *kernel; /* started by the first cell */
-    struct plugins *plugins;
-    struct mcp_face *mcp; /* servers of tools and who talks to them */
     struct loop_later settled;
     int door;          /* the server's */
-    unsigned starting; /* plugins that are neither ready nor failed; nobody is served before */
-    struct viewer *viewer;
-    struct memory_watch *memory;
+    unsigned starting; /* what parts still wait for: no request is taken before */
+    void **part_states;
     struct editor editor;
     struct editor_undo undo;
     char undo_path[32]; /* goes with the server */
-
-    uint64_t cpu_sample_ns, cpu_used_ns; /* for /server_info */
-    double cpu_percent;
 };
 
 /* What a build of the server may have or lack: a folder below parts/, ending in its row. */
 struct exec_part {
-    void (*add_routes)(struct exec *e); /* each may be NULL */
-    fallible (*start)(struct exec *e);  /* before the server takes requests */
-    void (*close)(struct exec *e);
-    /* Does it hold what would end with the server? */
-    bool (*is_busy)(const struct exec *e);
+    size_t state_bytes; /* of its own state: zeroed by exec_new, freed by exec_free; 0: none */
+    void (*add_routes)(struct exec *e, void *state); /* each may be NULL */
+    fallible (*start)(struct exec *e, void *state);  /* before the server takes requests */
+    void (*close)(struct exec *e, void *state);      /* of one that did not start too */
+    bool (*is_busy)(const void *state);              /* it holds what would end with the server */
 };
 #define EXEC_PART(id) ROW(exec_parts, struct exec_part, id)
+void *exec_part_state(const struct exec *e, const struct exec_part *part);
 
 /* Actions can be started from here on; what serves them is exec_run's. After a failure too, and
  * once, exec_close: nothing runs after it. */
 fallible exec_open(struct exec *e, const struct exec_config *config);
 void exec_close(struct exec *e);
-/* info.c */
-struct http_req;
-fallible exec_handle_info(struct http_req *req);
-struct exec *exec_of(const struct http_req *req); /* whose route it came by */
-/* parts/python/python.c: there is a kernel from now on; it is started by its first cell. */
-fallible exec_open_kernel(struct exec *e);
 /* actions/run/exec_shell.c: the default shell is there from start to end; closing ends every one,
  * and all actions. */
 fallible exec_open_shells(struct exec *e);

@@ -20,30 +20,35 @@ struct plugins {
     struct loop_timer deadline;
     uint64_t limit_s;
     size_t count;
-    struct plugin at[];
+    struct plugin *at;
 };
+
+static struct plugins *plugins_of(const struct exec *e);
 
 static const char *const status_words[] = {"pending", "starting", "ready", "failed"};
 
 struct plugin *plugin_find(const struct exec *e, const char *name)
 {
-    for (size_t i = 0; e->plugins && i < e->plugins->count; i++)
-        if (strcmp(e->plugins->at[i].kind->name, name) == 0)
-            return &e->plugins->at[i];
+    const struct plugins *all = plugins_of(e);
+
+    for (size_t i = 0; i < all->count; i++)
+        if (strcmp(all->at[i].kind->name, name) == 0)
+            return &all->at[i];
     return NULL;
 }
 
-static void start_what_may(struct exec *e);
+static void start_what_may(const struct plugins *all);
 
 static void plugins_settle(struct plugin *p, enum plugin_status status)
 {
+    struct plugins *all = plugins_of(p->exec);
     bool was_starting = p->status < PLUGIN_READY;
 
     p->status = status;
     if (was_starting && --p->exec->starting > 0) {
-        start_what_may(p->exec);
+        start_what_may(all);
     } else if (was_starting) {
-        loop_timer_stop(&p->exec->plugins->deadline);
+        loop_timer_stop(&all->deadline);
         if (!p->exec->server)
             loop_stop(p->exec->loop); /* exec.c waits for this */
     }
@@ -83,11 +88,11 @@ static void start_one(struct plugin *p)
     }
 }
 
-static void start_what_may(struct exec *e)
+static void start_what_may(const struct plugins *all)
 {
-    for (size_t i = 0; i < e->plugins->count; i++)
-        if (e->plugins->at[i].status == PLUGIN_PENDING)
-            start_one(&e->plugins->at[i]);
+    for (size_t i = 0; i < all->count; i++)
+        if (all->at[i].status == PLUGIN_PENDING)
+            start_one(&all->at[i]);
 }
 
 static void on_deadline(struct loop_timer *t)
@@ -117,9 +122,11 @@ static fallible find_kind(const char *name, const struct plugin_kind **ret_kind)
 
 static void plugins_want(struct exec *e, const struct plugin_kind *kind)
 {
+    struct plugins *all = plugins_of(e);
+
     if (plugin_find(e, kind->name))
         return; /* named twice */
-    e->plugins->at[e->plugins->count++] = (struct plugin){.kind = kind, .exec = e};
+    all->at[all->count++] = (struct plugin){.kind = kind, .exec = e};
     e->starting++;
 }
 
@@ -142,26 +149,29 @@ static fallible plugins_choose(struct exec *e)
     return NULL;
 }
 
-static fallible plugins_start(struct exec *e)
+static fallible plugins_start(struct exec *e, void *state)
 {
+    struct plugins *all = state;
     const char *limit = cfg_env_get(e->config->envp, "INIT_PLUGIN_TIMEOUT");
     uint64_t limit_s = DEFAULT_INIT_S;
 
     if (limit && *limit && (!str_to_u64(str_of(limit), &limit_s) || limit_s > 86400))
         return err_new(ERR_INVALID, "INIT_PLUGIN_TIMEOUT is '%.40s': seconds, up to 86400", limit);
-    e->plugins = mem_new(sizeof *e->plugins + ROWS_LEN(plg_plugins) * sizeof e->plugins->at[0]);
-    e->plugins->limit_s = limit_s;
+    all->at = mem_new(ROWS_LEN(plg_plugins) * sizeof *all->at);
+    all->limit_s = limit_s;
     TRY(plugins_choose(e));
-    loop_timer_start(e->loop, &e->plugins->deadline, limit_s * 1000, on_deadline);
-    start_what_may(e);
+    loop_timer_start(e->loop, &all->deadline, limit_s * 1000, on_deadline);
+    start_what_may(all);
     return NULL;
 }
 
 /* A lazy one starts with its first use, and that is another part's. */
-static bool plugins_are_busy(const struct exec *e)
+static bool plugins_are_busy(const void *state)
 {
-    for (size_t i = 0; i < e->plugins->count; i++)
-        if (!e->plugins->at[i].kind->lazy)
+    const struct plugins *all = state;
+
+    for (size_t i = 0; i < all->count; i++)
+        if (!all->at[i].kind->lazy)
             return true;
     return false;
 }
@@ -174,19 +184,20 @@ bool plugin_is_lazy(const char *name)
     return !e && kind->lazy;
 }
 
-static void plugins_close(struct exec *e)
+static void plugins_close(struct exec *e, void *state)
 {
-    struct plugins *all = take(&e->plugins);
+    struct plugins *all = state;
 
-    for (size_t i = 0; all && i < all->count; i++) {
+    (void)e;
+    for (size_t i = 0; i < all->count; i++) {
         struct plugin *p = &all->at[i];
         if (p->kind->close && p->status != PLUGIN_PENDING)
             p->kind->close(p);
         err_free(p->why);
     }
-    if (all)
-        loop_timer_stop(&all->deadline);
-    free(all);
+    loop_timer_stop(&all->deadline);
+    free(all->at);
+    *all = (struct plugins){0};
 }
 
 static fallible put_plugins(struct http_req *req, struct jw *w, const void *plugins)
@@ -203,18 +214,24 @@ static fallible put_plugins(struct http_req *req, struct jw *w, const void *plug
 
 static fallible handle_plugins(struct http_req *req)
 {
-    http_reply_with(req, 200, put_plugins, exec_of(req)->plugins);
+    http_reply_with(req, 200, put_plugins, req->owner);
     return NULL;
 }
 
-static void plugins_add_routes(struct exec *e)
+static void plugins_add_routes(struct exec *e, void *state)
 {
     static const struct route routes[] = {{"GET", "/croft/v1/plugins", handle_plugins}};
 
-    router_add(e->router, routes, ARRAY_LEN(routes), e);
+    router_add(e->router, routes, ARRAY_LEN(routes), state);
 }
 
-EXEC_PART(plugins) = {.add_routes = plugins_add_routes,
+EXEC_PART(plugins) = {.state_bytes = sizeof(struct plugins),
+                      .add_routes = plugins_add_routes,
                       .start = plugins_start,
                       .close = plugins_close,
                       .is_busy = plugins_are_busy};
+
+static struct plugins *plugins_of(const struct exec *e)
+{
+    return exec_part_state(e, &exec_parts_plugins);
+}

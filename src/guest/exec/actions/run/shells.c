@@ -250,8 +250,9 @@ static const struct route routes[] = {
     {"GET", SHELLS "/{name}/output", handle_output},
 };
 
-static void shells_add_routes(struct exec *e)
+static void shells_add_routes(struct exec *e, void *state)
 {
+    (void)state;
     router_add(e->router, routes, ARRAY_LEN(routes), e);
 }
 

@@ -3,8 +3,9 @@
 #include "guest/exec/inner.h"
 #include "guest/transfer/transfer.h"
 
-static void files_add_routes(struct exec *e)
+static void files_add_routes(struct exec *e, void *state)
 {
+    (void)state;
     transfer_add_routes(e->router, &e->transfer);
 }
 

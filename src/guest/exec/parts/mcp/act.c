@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "guest/exec/act.h"
-#include "guest/exec/parts/mcp/face.h"
+#include "guest/exec/parts/mcp/part.h"
 #include "wire/mcp.h"
 #include "wire/rpc.h"
 
@@ -98,7 +98,7 @@ static fallible call_tool_start(struct act *act)
     *t = (struct tool_act){.act = act, .call = {.done = on_done}, .params = params};
     act->user = t;
     act->stop = call_tool_stop;
-    own(err) e = mcp_call_start(act->exec->mcp->servers, &t->call, params);
+    own(err) e = mcp_call_start(mcp_part_servers(act->exec), &t->call, params);
     if (e)
         observe_error(t, str_of(err_text(e)));
     else if (a->has_timeout && a->timeout_s > 0)

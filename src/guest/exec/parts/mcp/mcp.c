@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* mcp.c — POST /update_mcp_server, and what became of the servers. An update is answered when each
  * is ready or has failed, or after a while: the client waits for a minute and no longer. */
-#include <stdlib.h>
-
-#include "base/mem.h"
-#include "guest/exec/parts/mcp/face.h"
+#include "guest/exec/parts/mcp/part.h"
 #include "net/router.h"
 #include "net/server.h"
 #include "wire/mcp.h"
@@ -13,7 +10,7 @@
 
 struct update {
     struct http_req *req;
-    struct mcp_face *face;
+    struct mcp_part *part;
     struct list link;
     struct loop_timer deadline;
 };
@@ -36,7 +33,7 @@ static void answer_update(struct update *u)
     list_del(&u->link);
     loop_timer_stop(&u->deadline);
     req->on_gone = NULL;
-    http_reply_with(req, 200, put_updated, u->face->servers);
+    http_reply_with(req, 200, put_updated, u->part->servers);
 }
 
 static void on_update_deadline(struct loop_timer *t)
@@ -55,7 +52,7 @@ static void on_update_gone(struct http_req *req)
 
 static fallible handle_update(struct http_req *req)
 {
-    struct mcp_face *f = exec_of(req)->mcp;
+    struct mcp_part *p = req->owner;
     struct update *u = arena_new(&req->arena, struct update);
     struct wire_mcp_servers servers;
     struct json *body;
@@ -63,28 +60,28 @@ static fallible handle_update(struct http_req *req)
     TRY(http_req_json(req, &body));
     TRY(arena_check(&req->arena));
     TRY(wire_decode_mcp_servers(&req->arena, body, &servers));
-    TRY(mcp_update(f->servers, &servers));
-    *u = (struct update){.req = req, .face = f};
-    list_add(&f->updates, &u->link);
+    TRY(mcp_update(p->servers, &servers));
+    *u = (struct update){.req = req, .part = p};
+    list_add(&p->updates, &u->link);
     req->user = u;
     req->on_gone = on_update_gone;
-    loop_timer_start(f->exec->loop, &u->deadline, UPDATE_MS, on_update_deadline);
+    loop_timer_start(p->exec->loop, &u->deadline, UPDATE_MS, on_update_deadline);
     return NULL; /* on_change comes after the turn, also when nothing had to be started */
 }
 
 static void on_change(void *owner)
 {
-    struct mcp_face *f = owner;
+    struct mcp_part *p = owner;
 
-    if (mcp_is_settled(f->servers))
-        while (!list_empty(&f->updates))
-            answer_update(container_of(f->updates.next, struct update, link));
-    mcp_sessions_changed(f);
+    if (mcp_is_settled(p->servers))
+        while (!list_empty(&p->updates))
+            answer_update(container_of(p->updates.next, struct update, link));
+    mcp_streams_changed(p);
 }
 
 static void on_note(void *owner, const struct rpc *note)
 {
-    mcp_sessions_note(owner, note);
+    mcp_streams_note(owner, note);
 }
 
 static fallible put_states(struct http_req *req, struct jw *w, const void *servers)
@@ -96,13 +93,15 @@ static fallible put_states(struct http_req *req, struct jw *w, const void *serve
 
 static fallible handle_states(struct http_req *req)
 {
-    http_reply_with(req, 200, put_states, exec_of(req)->mcp->servers);
+    const struct mcp_part *p = req->owner;
+
+    http_reply_with(req, 200, put_states, p->servers);
     return NULL;
 }
 
-static fallible face_start(struct exec *e)
+static fallible mcp_part_start(struct exec *e, void *state)
 {
-    struct mcp_face *f = mem_new(sizeof *f);
+    struct mcp_part *p = state;
     const struct mcp_config config = {
         .net = e->net,
         .env = e->env,
@@ -111,36 +110,37 @@ static fallible face_start(struct exec *e)
         .spawner = e->spawner,
         .on_change = on_change,
         .on_note = on_note,
-        .owner = f,
+        .owner = p,
     };
 
-    f->exec = e;
-    list_init(&f->updates);
-    list_init(&f->sessions);
-    f->servers = mcp_new(&config);
-    e->mcp = f;
+    p->exec = e;
+    list_init(&p->updates);
+    list_init(&p->streams);
+    p->servers = mcp_new(&config);
     return NULL;
 }
 
-static bool face_is_busy(const struct exec *e)
+static bool mcp_part_is_busy(const void *state)
 {
-    return !mcp_is_empty(e->mcp->servers) || !list_empty(&e->mcp->sessions);
+    const struct mcp_part *p = state;
+
+    return !mcp_is_empty(p->servers) || !list_empty(&p->streams);
 }
 
-static void face_close(struct exec *e)
+static void mcp_part_close(struct exec *e, void *state)
 {
-    struct mcp_face *f = take(&e->mcp);
+    struct mcp_part *p = state;
 
-    if (!f)
+    (void)e;
+    if (!p->servers)
         return;
-    while (!list_empty(&f->updates))
-        answer_update(container_of(f->updates.next, struct update, link));
-    mcp_sessions_close(f);
-    mcp_free(f->servers);
-    free(f);
+    while (!list_empty(&p->updates))
+        answer_update(container_of(p->updates.next, struct update, link));
+    mcp_streams_close(p);
+    mcp_free(p->servers);
 }
 
-static void mcp_add_routes(struct exec *e)
+static void mcp_part_add_routes(struct exec *e, void *state)
 {
     static const struct route routes[] = {
         {"POST", "/update_mcp_server", handle_update},
@@ -152,10 +152,18 @@ static void mcp_add_routes(struct exec *e)
         {"POST", "/messages/", mcp_handle_message},
     };
 
-    router_add(e->router, routes, ARRAY_LEN(routes), e);
+    router_add(e->router, routes, ARRAY_LEN(routes), state);
 }
 
-EXEC_PART(mcp) = {.add_routes = mcp_add_routes,
-                  .start = face_start,
-                  .close = face_close,
-                  .is_busy = face_is_busy};
+EXEC_PART(mcp) = {.state_bytes = sizeof(struct mcp_part),
+                  .add_routes = mcp_part_add_routes,
+                  .start = mcp_part_start,
+                  .close = mcp_part_close,
+                  .is_busy = mcp_part_is_busy};
+
+struct mcp *mcp_part_servers(const struct exec *e)
+{
+    const struct mcp_part *p = exec_part_state(e, &exec_parts_mcp);
+
+    return p->servers;
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* sse.c — sessions: a client reads events from one request and posts its messages in others. What
- * it asks is answered by us or by the server whose tool it is; its going cancels what it waits for.
+/* sse.c — streams, which MCP calls sessions: a client reads events from one request and posts its
+ * messages in others. What it asks is answered by us or by the server whose tool it is; its going
+ * cancels what it waits for.
  */
 #include "net/sse.h"
 
@@ -8,19 +9,19 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "guest/exec/parts/mcp/face.h"
+#include "guest/exec/parts/mcp/part.h"
 #include "net/server.h"
 #include "wire/mcp.h"
 #include "wire/rpc.h"
 
-#define SESSIONS_MAX  64
-#define ASKS_MAX      128 /* of one session */
+#define STREAMS_MAX   64
+#define ASKS_MAX      128 /* of one stream */
 #define MESSAGE_BYTES (16u << 20)
 #define PING_MS       15000
 #define SSE_TYPE      STR("text/event-stream; charset=utf-8")
 
-struct session {
-    struct mcp_face *face;
+struct mcp_stream {
+    struct mcp_part *part;
     struct http_req *req;
     struct list link;
     struct list asks;
@@ -30,7 +31,7 @@ struct session {
 };
 
 struct ask { /* a request of the client that waits for its answer */
-    struct session *session;
+    struct mcp_stream *stream;
     struct list link;
     struct mcp_call call;
     bool is_call; /* else it waits for the list of tools */
@@ -41,14 +42,14 @@ struct ask { /* a request of the client that waits for its answer */
 static void ask_free(struct ask *k)
 {
     list_del(&k->link);
-    k->session->ask_count--;
+    k->stream->ask_count--;
     arena_done(&k->arena);
     free(k);
 }
 
-/* --- one session --- */
+/* --- one stream --- */
 
-static void session_free(struct session *s)
+static void mcp_stream_free(struct mcp_stream *s)
 {
     LIST_EACH(k, &s->asks, struct ask, link) {
         if (k->is_call)
@@ -56,17 +57,17 @@ static void session_free(struct session *s)
         ask_free(k);
     }
     list_del(&s->link);
-    s->face->session_count--;
+    s->part->stream_count--;
     free(s);
 }
 
-static void on_session_gone(struct http_req *req)
+static void on_stream_gone(struct http_req *req)
 {
-    session_free(req->user);
+    mcp_stream_free(req->user);
     http_reply_abort(req);
 }
 
-static void send_event(struct session *s, struct str event, const struct buf *data)
+static void send_event(struct mcp_stream *s, struct str event, const struct buf *data)
 {
     own_done(buf) out;
 
@@ -76,7 +77,7 @@ static void send_event(struct session *s, struct str event, const struct buf *da
         http_reply_write(s->req, buf_str(&out));
 }
 
-static void send_message(struct session *s, const struct rpc *m)
+static void send_message(struct mcp_stream *s, const struct rpc *m)
 {
     own_done(buf) text;
 
@@ -89,7 +90,7 @@ static void send_message(struct session *s, const struct rpc *m)
     send_event(s, STR("message"), &text);
 }
 
-static void send_answer(struct session *s, enum rpc_kind kind, const struct json *id,
+static void send_answer(struct mcp_stream *s, enum rpc_kind kind, const struct json *id,
                         struct str raw)
 {
     send_message(s, &(struct rpc){.kind = kind, .id = id, .raw = raw});
@@ -97,66 +98,66 @@ static void send_answer(struct session *s, enum rpc_kind kind, const struct json
 
 static void on_ping(struct loop_timer *t)
 {
-    struct mcp_face *f = container_of(t, struct mcp_face, ping);
+    struct mcp_part *p = container_of(t, struct mcp_part, ping);
 
-    LIST_EACH(s, &f->sessions, struct session, link)
+    LIST_EACH(s, &p->streams, struct mcp_stream, link)
         http_reply_write(s->req, STR(": ping\n\n"));
-    if (f->session_count)
-        loop_timer_start(f->exec->loop, &f->ping, PING_MS, on_ping);
+    if (p->stream_count)
+        loop_timer_start(p->exec->loop, &p->ping, PING_MS, on_ping);
 }
 
 fallible mcp_handle_sse(struct http_req *req)
 {
-    struct mcp_face *f = exec_of(req)->mcp;
+    struct mcp_part *p = req->owner;
     own_done(buf) place;
 
     buf_init(&place, 256);
-    if (mcp_is_empty(f->servers))
+    if (mcp_is_empty(p->servers))
         return err_new(ERR_NOT_FOUND, "Not Found");
-    if (str_eq(req->head.method, STR("HEAD"))) { /* nobody would read the events */
+    if (str_eq(req->head.method, STR("HEAD"))) { /* it has no body for events */
         http_reply(req, 200, SSE_TYPE, STR(""));
         return NULL;
     }
-    if (f->session_count >= SESSIONS_MAX)
-        return err_new(ERR_LIMIT, "%d sessions are open already", SESSIONS_MAX);
-    struct session *s = mem_try(sizeof *s);
+    if (p->stream_count >= STREAMS_MAX)
+        return err_new(ERR_LIMIT, "%d sessions are open already", STREAMS_MAX);
+    struct mcp_stream *s = mem_try(sizeof *s);
     if (!s)
         return err_no_memory();
-    s->face = f;
+    s->part = p;
     s->req = req;
     list_init(&s->asks);
-    list_add(&f->sessions, &s->link);
-    f->session_count++;
+    list_add(&p->streams, &s->link);
+    p->stream_count++;
     rng_hex(rng_system(), s->id);
     req->user = s;
-    req->on_gone = on_session_gone;
+    req->on_gone = on_stream_gone;
     http_reply_header(req, STR("Cache-Control"), STR("no-store"));
     http_reply_header(req, STR("X-Accel-Buffering"), STR("no"));
     http_reply_begin(req, 200, SSE_TYPE, HTTP_LENGTH_UNKNOWN);
     buf_addf(&place, STR_FMT "/messages/?session_id=%s",
              STR_ARG(str_first(req->path, req->path.len - strlen("/sse"))), s->id);
     send_event(s, STR("endpoint"), &place);
-    if (!f->ping.loop)
-        loop_timer_start(f->exec->loop, &f->ping, PING_MS, on_ping);
+    if (!p->ping.loop)
+        loop_timer_start(p->exec->loop, &p->ping, PING_MS, on_ping);
     return NULL;
 }
 
 /* --- what it asks --- */
 
-static void put_tools(struct session *s, const struct json *id)
+static void put_tools(struct mcp_stream *s, const struct json *id)
 {
     own_done(buf) text;
     struct jw w;
 
     buf_init(&text, MESSAGE_BYTES);
     jw_init(&w, &text, JW_WEB);
-    mcp_put_tools(s->face->servers, &w);
+    mcp_put_tools(s->part->servers, &w);
     s->listed = true;
     bool whole = !buf_failed(&text);
     send_answer(s, whole ? RPC_RESULT : RPC_ERROR, id, whole ? buf_str(&text) : RPC_TOO_LARGE);
 }
 
-static void sse_initialize(struct session *s, const struct rpc *m)
+static void sse_initialize(struct mcp_stream *s, const struct rpc *m)
 {
     static const char *const versions[] = {"2025-06-18", "2025-03-26", "2024-11-05"};
     struct str asked = json_get_str(m->params, "protocolVersion", STR(""));
@@ -174,7 +175,7 @@ static void sse_initialize(struct session *s, const struct rpc *m)
 }
 
 /* What went wrong with a call is a result: the model shall read it. */
-static void send_failure(struct session *s, const struct json *id, const struct err *why)
+static void send_failure(struct mcp_stream *s, const struct json *id, const struct err *why)
 {
     own_done(buf) text;
     struct jw w;
@@ -192,14 +193,14 @@ static void on_call_done(struct mcp_call *c, const struct rpc *answer, const str
     if (answer) {
         struct rpc m = *answer;
         m.id = k->m.id;
-        send_message(k->session, &m);
+        send_message(k->stream, &m);
     } else {
-        send_failure(k->session, k->m.id, why);
+        send_failure(k->stream, k->m.id, why);
     }
     ask_free(k);
 }
 
-/* The token is the asker's own again. */
+/* With the token of the client again. */
 static void on_progress(struct mcp_call *c, const struct json *params)
 {
     struct ask *k = container_of(c, struct ask, call);
@@ -216,24 +217,24 @@ static void on_progress(struct mcp_call *c, const struct json *params)
             jw_key(&w, v->key);
             jw_value(&w, NULL, str_eq(v->key, STR("progressToken")) ? token : v);
         }
-    send_message(k->session, &(struct rpc){.kind = RPC_NOTE,
-                                           .method = STR("notifications/progress"),
-                                           .raw = buf_str(&text)});
+    send_message(k->stream, &(struct rpc){.kind = RPC_NOTE,
+                                          .method = STR("notifications/progress"),
+                                          .raw = buf_str(&text)});
 }
 
 static void start_call(struct ask *k)
 {
     k->call.done = on_call_done;
     k->call.progress = on_progress;
-    own(err) e = mcp_call_start(k->session->face->servers, &k->call, k->m.params);
+    own(err) e = mcp_call_start(k->stream->part->servers, &k->call, k->m.params);
     k->is_call = !e;
     if (!e)
         return;
-    send_failure(k->session, k->m.id, e);
+    send_failure(k->stream, k->m.id, e);
     ask_free(k);
 }
 
-static void sse_cancel(struct session *s, const struct rpc *m)
+static void sse_cancel(struct mcp_stream *s, const struct rpc *m)
 {
     const struct json *id = json_get(m->params, STR("requestId"));
 
@@ -249,7 +250,7 @@ static void sse_cancel(struct session *s, const struct rpc *m)
 /* Takes k over. */
 static void on_message(struct ask *k)
 {
-    struct session *s = k->session;
+    struct mcp_stream *s = k->stream;
     const struct rpc *m = &k->m;
 
     if (m->kind == RPC_REQUEST && str_eq(m->method, STR("tools/call"))) {
@@ -257,8 +258,8 @@ static void on_message(struct ask *k)
         return;
     }
     if (m->kind == RPC_REQUEST && str_eq(m->method, STR("tools/list"))) {
-        if (!mcp_is_settled(s->face->servers))
-            return; /* mcp_sessions_changed answers */
+        if (!mcp_is_settled(s->part->servers))
+            return; /* mcp_streams_changed answers */
         put_tools(s, m->id);
     } else if (m->kind == RPC_REQUEST && str_eq(m->method, STR("initialize"))) {
         sse_initialize(s, m);
@@ -283,7 +284,7 @@ static bool is_hex_id(struct str s)
     return s.len == RNG_HEX_LEN;
 }
 
-static fallible find_session(struct http_req *req, struct session **ret_session)
+static fallible find_stream(struct http_req *req, struct mcp_stream **ret_stream)
 {
     struct str id = http_req_query(req, "session_id");
 
@@ -291,22 +292,23 @@ static fallible find_session(struct http_req *req, struct session **ret_session)
         return err_new(ERR_INVALID, "session_id is required");
     if (!is_hex_id(id))
         return err_new(ERR_INVALID, "Invalid session ID");
-    LIST_EACH(s, &exec_of(req)->mcp->sessions, struct session, link)
+    const struct mcp_part *p = req->owner;
+    LIST_EACH(s, &p->streams, struct mcp_stream, link)
         if (str_eq(str_of(s->id), id)) {
-            *ret_session = s;
+            *ret_stream = s;
             return NULL;
         }
     return err_new(ERR_NOT_FOUND, "Could not find session");
 }
 
-static fallible read_message(struct session *s, struct str body, struct ask **ret_ask)
+static fallible read_message(struct mcp_stream *s, struct str body, struct ask **ret_ask)
 {
     if (s->ask_count >= ASKS_MAX)
         return err_new(ERR_LIMIT, "%d requests of this session are under way", ASKS_MAX);
     struct ask *k = mem_try(sizeof *k);
     if (!k)
         return err_no_memory();
-    k->session = s;
+    k->stream = s;
     arena_init(&k->arena, (size_t)8 * MESSAGE_BYTES);
     list_add(&s->asks, &k->link);
     s->ask_count++;
@@ -323,9 +325,9 @@ static fallible read_message(struct session *s, struct str body, struct ask **re
 
 fallible mcp_handle_message(struct http_req *req)
 {
-    struct session *s = NULL;
+    struct mcp_stream *s = NULL;
     struct ask *k = NULL;
-    own(err) e = find_session(req, &s);
+    own(err) e = find_stream(req, &s);
 
     if (!e)
         e = read_message(s, req->body, &k);
@@ -338,11 +340,11 @@ fallible mcp_handle_message(struct http_req *req)
 
 /* --- what all of them hear --- */
 
-void mcp_sessions_changed(struct mcp_face *f)
+void mcp_streams_changed(struct mcp_part *p)
 {
-    if (!mcp_is_settled(f->servers))
+    if (!mcp_is_settled(p->servers))
         return;
-    LIST_EACH(s, &f->sessions, struct session, link) {
+    LIST_EACH(s, &p->streams, struct mcp_stream, link) {
         if (s->listed)
             send_message(s, &(struct rpc){.kind = RPC_NOTE,
                                           .method = STR("notifications/tools/list_changed")});
@@ -354,19 +356,19 @@ void mcp_sessions_changed(struct mcp_face *f)
     }
 }
 
-void mcp_sessions_note(struct mcp_face *f, const struct rpc *note)
+void mcp_streams_note(struct mcp_part *p, const struct rpc *note)
 {
-    LIST_EACH(s, &f->sessions, struct session, link)
+    LIST_EACH(s, &p->streams, struct mcp_stream, link)
         send_message(s, note);
 }
 
-void mcp_sessions_close(struct mcp_face *f)
+void mcp_streams_close(struct mcp_part *p)
 {
-    loop_timer_stop(&f->ping);
-    LIST_EACH(s, &f->sessions, struct session, link) {
+    loop_timer_stop(&p->ping);
+    LIST_EACH(s, &p->streams, struct mcp_stream, link) {
         struct http_req *req = s->req;
         req->on_gone = NULL;
-        session_free(s);
+        mcp_stream_free(s);
         http_reply_end(req);
     }
 }

@@ -3,13 +3,11 @@
  * an hour at most, in the log. It only tells; limits are the sandbox's. */
 #include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/cfg.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "guest/exec/inner.h"
 
 #define TICK_MS   100
@@ -90,8 +88,9 @@ static void on_tick(struct loop_timer *t)
         loop_timer_start(m->loop, t, TICK_MS, on_tick);
 }
 
-static fallible memory_start(struct exec *e)
+static fallible memory_start(struct exec *e, void *state)
 {
+    struct memory_watch *m = state;
     const char *limit = cfg_env_get(e->config->envp, "RUNTIME_MAX_MEMORY_GB");
     uint64_t gb;
 
@@ -102,22 +101,23 @@ static fallible memory_start(struct exec *e)
         log_info("memory limit, told but not set here", KV("gb", gb));
     if (!start_flag(e->config->envp, "RUNTIME_MEMORY_MONITOR", false))
         return NULL;
-    e->memory = mem_new(sizeof *e->memory);
-    *e->memory = (struct memory_watch){.loop = e->loop, .top = e->spawner ? 1 : getpid()};
-    loop_timer_start(e->loop, &e->memory->timer, TICK_MS, on_tick);
+    *m = (struct memory_watch){.loop = e->loop, .top = e->spawner ? 1 : getpid()};
+    loop_timer_start(e->loop, &m->timer, TICK_MS, on_tick);
     return NULL;
 }
 
-static void memory_close(struct exec *e)
+static void memory_close(struct exec *e, void *state)
 {
-    if (e->memory)
-        loop_timer_stop(&e->memory->timer);
-    free(take(&e->memory));
+    (void)e;
+    loop_timer_stop(&((struct memory_watch *)state)->timer);
 }
 
-static bool memory_is_busy(const struct exec *e)
+static bool memory_is_busy(const void *state)
 {
-    return e->memory;
+    return ((const struct memory_watch *)state)->loop;
 }
 
-EXEC_PART(memory) = {.start = memory_start, .close = memory_close, .is_busy = memory_is_busy};
+EXEC_PART(memory) = {.state_bytes = sizeof(struct memory_watch),
+                     .start = memory_start,
+                     .close = memory_close,
+                     .is_busy = memory_is_busy};

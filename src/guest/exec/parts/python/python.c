@@ -5,11 +5,19 @@
 #include "base/rng.h"
 #include "guest/exec/act.h"
 #include "guest/exec/inner.h"
+#include "guest/exec/parts/python/python.h"
 #include "guest/exec/plugin.h"
 #include "guest/jupyter/kernel.h"
 
-fallible exec_open_kernel(struct exec *e)
+struct python {
+    struct kernel *kernel; /* NULL: not wanted yet */
+};
+
+static struct python *python_of(const struct exec *e);
+
+fallible python_kernel(struct exec *e, struct kernel **ret_kernel)
 {
+    struct python *p = python_of(e);
     struct kernel_config config = {
         .net = e->net,
         .rng = rng_system(),
@@ -20,17 +28,20 @@ fallible exec_open_kernel(struct exec *e)
         .skills = plugin_find(e, "agent_skills") != NULL,
     };
 
-    return e->kernel ? NULL : kernel_new(&config, &e->kernel);
+    if (!p->kernel)
+        TRY(kernel_new(&config, &p->kernel));
+    *ret_kernel = p->kernel;
+    return NULL;
 }
 
-/* The words of the original, for whoever left the plugin out. One that failed is tried again: a
- * Python may have been installed since. */
-static fallible check_plugin(struct exec *e)
+/* Without the plugin in the words of the original. One that failed is tried again: a Python may
+ * have been installed since. */
+static fallible find_kernel(struct exec *e, struct kernel **ret_kernel)
 {
     if (!plugin_find(e, "jupyter"))
         return err_new(ERR_INTERNAL, "Internal server error: JupyterRequirement not found. Unable "
                                      "to run IPython action.");
-    return exec_open_kernel(e);
+    return python_kernel(e, ret_kernel);
 }
 
 static struct json *images_of(struct act *act, const struct kernel_result *r)
@@ -66,6 +77,7 @@ static void cell_stop(struct act *act)
 static fallible run_ipython_start(struct act *act)
 {
     const struct wire_action *a = &act->action;
+    struct kernel *kernel;
     struct kernel_job *job;
     struct kernel_cell cell = {
         .code = a->run_ipython.code,
@@ -76,22 +88,32 @@ static fallible run_ipython_start(struct act *act)
         .owner = act,
     };
 
-    TRY(check_plugin(act->exec));
-    TRY(kernel_run(act->exec->kernel, &cell, &job));
+    TRY(find_kernel(act->exec, &kernel));
+    TRY(kernel_run(kernel, &cell, &job));
     act->user = job;
     act->stop = cell_stop;
     return NULL;
 }
 
-static void python_close(struct exec *e)
+static void python_close(struct exec *e, void *state)
 {
-    kernel_free(take(&e->kernel));
+    (void)e;
+    kernel_free(((struct python *)state)->kernel);
 }
 
-static bool python_is_busy(const struct exec *e)
+static bool python_is_busy(const void *state)
 {
-    return e->kernel && kernel_is_used(e->kernel);
+    const struct python *p = state;
+
+    return p->kernel && kernel_is_used(p->kernel);
 }
 
-EXEC_PART(python) = {.close = python_close, .is_busy = python_is_busy};
+EXEC_PART(python) = {
+    .state_bytes = sizeof(struct python), .close = python_close, .is_busy = python_is_busy};
+
+static struct python *python_of(const struct exec *e)
+{
+    return exec_part_state(e, &exec_parts_python);
+}
+
 ACT_HANDLER(run_ipython) = {.type = WIRE_ACT_RUN_IPYTHON, .start = run_ipython_start};

@@ -4,12 +4,10 @@
  */
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "base/rng.h"
 #include "guest/exec/inner.h"
 #include "guest/held/held.h"
@@ -65,7 +63,7 @@ static fallible find_socket(struct exec *e, int *ret_fd)
     return NULL;
 }
 
-/* By rename: the name lies in a directory where everybody may have put something before. */
+/* By rename: in /tmp the name may be there already, as a link or a file of another user. */
 static fallible viewer_tell(const char *file, const char *url)
 {
     char temp[300];
@@ -115,39 +113,40 @@ static fallible open_viewer(struct exec *e, struct viewer *v)
 }
 
 /* A server can do its work without it: what fails is told, no more. */
-static fallible viewer_start(struct exec *e)
+static fallible viewer_start(struct exec *e, void *state)
 {
     const char *file = e->config->viewer_url;
+    struct viewer *v = state;
 
     if (!file || !file[0])
         return NULL;
-    e->viewer = mem_new(sizeof *e->viewer);
-    *e->viewer = (struct viewer){0};
-    struct err *error = open_viewer(e, e->viewer);
+    struct err *error = open_viewer(e, v);
     if (!error)
-        error = viewer_tell(file, e->viewer->url);
+        error = viewer_tell(file, v->url);
     if (error)
         log_warn("no file viewer", KV_ERR(error));
     err_free(error);
     return NULL;
 }
 
-static bool viewer_is_busy(const struct exec *e)
+static bool viewer_is_busy(const void *state)
 {
-    return e->viewer && e->viewer->server && http_server_connections(e->viewer->server);
+    const struct viewer *v = state;
+
+    return v->server && http_server_connections(v->server);
 }
 
-static void viewer_close(struct exec *e)
+static void viewer_close(struct exec *e, void *state)
 {
-    struct viewer *v = take(&e->viewer);
+    const struct viewer *v = state;
 
-    if (!v)
-        return;
     if (v->url[0])
         viewer_untell(e->config->viewer_url, v->url);
     http_server_free(v->server);
     router_free(v->router);
-    free(v);
 }
 
-EXEC_PART(viewer) = {.start = viewer_start, .close = viewer_close, .is_busy = viewer_is_busy};
+EXEC_PART(viewer) = {.state_bytes = sizeof(struct viewer),
+                     .start = viewer_start,
+                     .close = viewer_close,
+                     .is_busy = viewer_is_busy};

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* jupyter.c — the plugin of Python cells: ready when a kernel could be started. It is started by
  * the first cell; until then it costs nothing. */
-#include "guest/exec/inner.h"
+#include "guest/exec/parts/python/python.h"
 #include "guest/exec/plugin.h"
 #include "guest/jupyter/kernel.h"
 
 static fallible jupyter_start(struct plugin *p)
 {
-    TRY(exec_open_kernel(p->exec));
-    TRY(kernel_probe(p->exec->kernel));
+    struct kernel *kernel;
+
+    TRY(python_kernel(p->exec, &kernel));
+    TRY(kernel_probe(kernel));
     plugin_ready(p);
     return NULL;
 }

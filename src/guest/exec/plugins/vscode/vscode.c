@@ -232,10 +232,11 @@ static fallible handle_token(struct http_req *req)
     return NULL;
 }
 
-static void vscode_add_routes(struct exec *e)
+static void vscode_add_routes(struct exec *e, void *state)
 {
     static const struct route routes[] = {{"GET", "/vscode/connection_token", handle_token}};
 
+    (void)state;
     router_add(e->router, routes, ARRAY_LEN(routes), e);
 }
 

@@ -8,10 +8,17 @@
 
 #include "base/fd.h"
 #include "guest/exec/inner.h"
+#include "net/router.h"
 #include "net/server.h"
 #include "wire/api.h"
 
 #define CPU_WINDOW_NS (100 * NS_PER_MS)
+
+struct info { /* the processor time of this process when it was last looked at */
+    struct exec *exec;
+    uint64_t sample_ns, used_ns;
+    double percent;
+};
 
 static uint64_t cpu_used_ns(void)
 {
@@ -21,17 +28,17 @@ static uint64_t cpu_used_ns(void)
     return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* Since the last time somebody asked, if that is a while ago; nobody waits for a window to pass. */
-static double cpu_percent(struct exec *e)
+/* Since the last request for it, if that is a while ago; no request waits for a window to pass. */
+static double cpu_percent(struct info *i, uint64_t now)
 {
-    uint64_t now = loop_now_ns(e->loop), used = cpu_used_ns();
+    uint64_t used = cpu_used_ns();
 
-    if (now - e->cpu_sample_ns >= CPU_WINDOW_NS) {
-        e->cpu_percent = 100.0 * (double)(used - e->cpu_used_ns) / (double)(now - e->cpu_sample_ns);
-        e->cpu_sample_ns = now;
-        e->cpu_used_ns = used;
+    if (now - i->sample_ns >= CPU_WINDOW_NS) {
+        i->percent = 100.0 * (double)(used - i->used_ns) / (double)(now - i->sample_ns);
+        i->sample_ns = now;
+        i->used_ns = used;
     }
-    return (double)(int64_t)(e->cpu_percent * 10 + 0.5) / 10;
+    return (double)(int64_t)(i->percent * 10 + 0.5) / 10;
 }
 
 static int64_t number_off(struct str *s)
@@ -105,16 +112,35 @@ static fallible put_info(struct http_req *req, struct jw *w, const void *info)
     return NULL;
 }
 
-fallible exec_handle_info(struct http_req *req)
+static fallible handle_info(struct http_req *req)
 {
-    struct exec *e = req->owner;
+    struct info *i = req->owner;
+    const struct exec *e = i->exec;
     uint64_t now = loop_now_ns(e->loop);
     struct wire_server_info info = {
         .uptime = (double)(now - e->clock.start_ns) / 1e9,
         .idle_time = (double)(now - e->clock.last_action_ns) / 1e9,
-        .resources = {cpu_percent(e), info_memory(), info_disk(), info_io()},
+        .resources = {cpu_percent(i, now), info_memory(), info_disk(), info_io()},
     };
 
     http_reply_with(req, 200, put_info, &info);
     return NULL;
 }
+
+static void info_add_routes(struct exec *e, void *state)
+{
+    static const struct route routes[] = {{"GET", "/server_info", handle_info, ROUTE_OPEN}};
+    struct info *i = state;
+
+    i->exec = e;
+    router_add(e->router, routes, ARRAY_LEN(routes), i);
+}
+
+static fallible info_start(struct exec *e, void *state)
+{
+    ((struct info *)state)->sample_ns = loop_now_ns(e->loop);
+    return NULL;
+}
+
+EXEC_PART(info) = {
+    .state_bytes = sizeof(struct info), .add_routes = info_add_routes, .start = info_start};
