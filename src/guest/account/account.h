@@ -2,6 +2,7 @@
 /* account.h — a user that is missing is written into the files that make one. */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -22,3 +23,8 @@ fallible account_make(const struct account_place *place, struct str name, uid_t 
  * or "u" and the number where that name is taken. A rule of its own lets it sudo, so its groups
  * stay those asked for. Only passwd must exist. On failure u->name may be set. */
 fallible account_of_number(const struct account_place *place, struct passwd_user *u);
+
+/* settle.c, as root: a home for a user without one, unless the environment names it. If all files
+ * are those of a sandbox (inside), also an account for a number that has none; *u is that then. */
+void account_settle(struct passwd_user *u, const char *home, bool inside);
+void account_settle_workspace(const struct passwd_user *u); /* /workspace is given to it */

@@ -9,12 +9,12 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "guest/proc/proc.h"
 
 #define DEPTH_MAX 128
 #define COPY_MAX  (16u << 20) /* of one file */
@@ -74,7 +74,7 @@ static void give_below(int dir, uid_t uid, gid_t gid, bool ours, struct tree_cou
         bool deeper = known && S_ISDIR(st.st_mode);
         own_fd sub =
             deeper ? openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-        if (ours && (sub >= 0 ? !proc_ours(sub) : is_mounted(dir, name)))
+        if (ours && (sub >= 0 ? !tree_is_ours(sub) : is_mounted(dir, name)))
             continue;
         if (!known || (deeper && sub < 0) ||
             ((st.st_uid != uid || st.st_gid != gid) &&
@@ -89,6 +89,14 @@ static void give_below(int dir, uid_t uid, gid_t gid, bool ours, struct tree_cou
         }
     }
     closedir(d);
+}
+
+bool tree_is_ours(int dir)
+{
+    struct statfs root, fs;
+
+    return statfs("/", &root) == 0 && fstatfs(dir, &fs) == 0 && fs.f_type == root.f_type &&
+           fs.f_flags == root.f_flags;
 }
 
 void tree_give(int dir, uid_t uid, gid_t gid, bool ours, struct tree_count *count)

@@ -89,8 +89,8 @@ fallible start_user(struct start *s, const struct exec_config *c)
         s->known = s->asked = true;
         s->give = root;
         if (root) {
-            proc_settle(&s->account, cfg_env_get(c->envp, "HOME"), c->held && c->held->inside);
-            proc_settle_workspace(&s->account);
+            account_settle(&s->account, cfg_env_get(c->envp, "HOME"), c->held && c->held->inside);
+            account_settle_workspace(&s->account);
         }
         s->group = s->account.also ? s->account.also - 1 : s->account.gid;
         return s->account.uid == geteuid() && s->account.gid == getegid() && !s->account.also

@@ -8,10 +8,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "guest/exec/start.h"
 #include "guest/account/tree.h"
+#include "guest/exec/start.h"
 #include "guest/held/held.h"
-#include "guest/proc/proc.h"
 
 /* As mkdir -p: what fails on the way shows when the last one is opened. */
 static void make_dirs(char *path)
@@ -65,7 +64,7 @@ fallible start_workdir(struct start *s, const struct exec_config *c)
     /* once in the life of a sandbox: what root made there since is root's */
     bool to_give = s->give && !(c->held && c->held->again);
     bool ours = c->held != NULL; /* elsewhere mounts may be meant to be given */
-    if (to_give && s->dir[strspn(s->dir, "/")] && (made || !ours || proc_ours(dir)))
+    if (to_give && s->dir[strspn(s->dir, "/")] && (made || !ours || tree_is_ours(dir)))
         workdir_give(s, dir, ours, &st);
     else if (to_give) /* the root of all, or the host's */
         log_warn("the working directory stays whose it is", KV("dir", s->dir));

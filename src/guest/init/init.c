@@ -18,10 +18,10 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "guest/account/account.h"
 #include "guest/exec/exec.h"
 #include "guest/init/inner.h"
 #include "guest/proc/env.h"
-#include "guest/proc/proc.h"
 
 #define SERVER_STOP_MS  15000 /* it ends its shells first */
 #define SERVER_START_MS 60000 /* a client that connected waits for it so long at most */
@@ -407,9 +407,9 @@ fallible init_start_command(struct init *in)
     arena_init(&a, 64u << 10);
     bool inside = getpid() == 1, served = c->connect_fd >= 0;
     if (c->has_user && (inside || served))
-        proc_settle(&in->config->account, proc_env_get((char *const *)c->env, "HOME"), inside);
+        account_settle(&in->config->account, proc_env_get((char *const *)c->env, "HOME"), inside);
     if (c->has_user && served)
-        proc_settle_workspace(&in->config->account);
+        account_settle_workspace(&in->config->account);
     TRY(enter_cwd(c));
     if (!proc_env_get((char *const *)c->env, "HOME")) { /* who is in the image is known here only */
         char *const home[] = {(char *)arena_printf(&a, "HOME=%s", user_home(c)).p, NULL};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* proc.h — a process that serves us (a kernel, a plugin): its own session, ended with everything it
- * started.
+/* proc.h — a process that serves us (a kernel, a plugin), in a process session of its own. It ends
+ * with everything it started.
  *
  * What it writes to descriptors 1 and 2 comes through one pipe, in the order it was written. */
 #pragma once
@@ -25,7 +25,7 @@ struct proc_config {
     int in_fd;               /* its input; 0, -1: nothing. Borrowed */
     int out_fd;              /* its output; 0, -1: comes here. Borrowed */
     bool quiet;              /* what it writes to descriptor 2 is dropped */
-    bool works;              /* what it starts is the work of who uses us, not ours */
+    bool works;              /* what it starts is the client's work, not ours */
     int extra_fd;            /* becomes descriptor 3; -1: none. Borrowed */
 };
 
@@ -40,15 +40,6 @@ struct proc {
     void (*on_exit)(struct proc *p);
     int code, status; /* in on_exit, as in loop_child */
 };
-
-/* A home for a user without one, unless the environment names it, and, if all files are those of a
- * sandbox (inside), an account for a number that has none; *u is that then. As root. */
-struct passwd_user;
-void proc_settle(struct passwd_user *u, const char *home, bool inside);
-void proc_settle_workspace(const struct passwd_user *u); /* /workspace is given to it */
-/* Mounted as the root is, which of all mounts only overlays of this sandbox are (host/launcher:
- * mounts.c). What is not is a directory of the host, whose files stay whose they are. */
-bool proc_ours(int dir);
 
 /* Zero *p first and set the callbacks. */
 fallible proc_start(struct proc *p, struct loop *loop, const struct proc_config *config);

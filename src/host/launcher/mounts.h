@@ -24,7 +24,7 @@ struct mounts_overlay {
     const char *at; /* with mounts_by_path(): a directory to mount it on for a moment */
 };
 /* Mounted with nodiratime, which a copy for a sandbox never is: so those inside know what is theirs
- * and what is a directory of the host (guest/proc: proc_ours). */
+ * and what is a directory of the host (guest/account: tree_is_ours). */
 fallible mounts_overlay(const struct mounts_overlay *o, int *ret_mount);
 
 /* Before Linux 6.13 an overlay takes its layers by path, and only those that are mounted in the

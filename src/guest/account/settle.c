@@ -1,28 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* settle.c — a user by number, whom no image knows, needs places to write to and a name: without a
- * line in passwd there is no sudo, no whoami, and no ssh. */
+/* settle.c — a user by number. It needs places to write to and a name: without a line in passwd
+ * there is no sudo, no whoami, and no ssh. */
+#include "guest/account/account.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/own.h"
-#include "guest/account/account.h"
-#include "guest/proc/proc.h"
+#include "guest/account/tree.h"
 
 #define WORKSPACE "/workspace"
-
-bool proc_ours(int dir)
-{
-    struct statfs root, fs;
-
-    return statfs("/", &root) == 0 && fstatfs(dir, &fs) == 0 && fs.f_type == root.f_type &&
-           fs.f_flags == root.f_flags;
-}
 
 /* A client's HOME is in its line too: a server that is started again goes by that. */
 static void give_account(struct passwd_user *u, const char *home)
@@ -30,7 +22,7 @@ static void give_account(struct passwd_user *u, const char *home)
     static const struct account_place place = {PASSWD_ETC, "/home"};
 
     own_fd etc = open(PASSWD_ETC, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (!proc_ours(etc)) /* a mount, and so somebody's who did not ask for users in it */
+    if (!tree_is_ours(etc)) /* a mount of the host: its owner asked for no users in it */
         return;
     if (home && (home[strcspn(home, ":\n")] || strlen(home) >= sizeof u->home))
         return;
@@ -44,7 +36,7 @@ static void give_account(struct passwd_user *u, const char *home)
     err_free(e);
 }
 
-void proc_settle(struct passwd_user *u, const char *home, bool inside)
+void account_settle(struct passwd_user *u, const char *home, bool inside)
 {
     if (!u->home[0] && !home) {
         snprintf(u->home, sizeof u->home, "/home/%u", u->uid);
@@ -56,12 +48,12 @@ void proc_settle(struct passwd_user *u, const char *home, bool inside)
         give_account(u, home);
 }
 
-void proc_settle_workspace(const struct passwd_user *u)
+void account_settle_workspace(const struct passwd_user *u)
 {
     own_fd dir = open(WORKSPACE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
 
-    if (proc_ours(dir) && fstat(dir, &st) == 0 &&
+    if (tree_is_ours(dir) && fstat(dir, &st) == 0 &&
         fchown(dir, u->uid, u->also ? u->also - 1 : u->gid) == 0 && u->also)
         fchmod(dir, (st.st_mode | 02070) & 07777); /* what is made there is the group's too */
 }
