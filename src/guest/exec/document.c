@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* document.c — see document.h. The editor runs twice: at first only to find out whether it comes as
- * far as wanting the Markdown, then with it. */
+/* document.c — see document.h. The editor runs twice: first to find out whether it wants
+ * the Markdown at all, then with it. */
 #include "guest/exec/document.h"
 
 #include "base/embed.h"

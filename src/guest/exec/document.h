@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* document.h — the editor's commands for actions; documents (.pdf, .docx …) are shown as Markdown.
  *
- * Python of the sandbox reads those, beside the loop, as the user commands run as. */
+ * The sandbox's own Python reads those, in a process of its own, as the user of commands. */
 #pragma once
 
 #include "base/err.h"

@@ -21,7 +21,7 @@ struct environ {
     size_t added_len;
 };
 
-/* Keys of this server, and sockets that were passed to it, are no business of its children. */
+/* Children get neither the keys of this server nor the sockets that were passed to it. */
 static bool is_secret(struct str entry)
 {
     struct str name;
@@ -43,7 +43,7 @@ static void environ_set(struct environ *v, const char *name, const char *value)
         v->added[v->added_len++] = arena_cstr(&v->s->arena, entry);
 }
 
-/* When nobody asked for a user, what the environment says of one stands. */
+/* Unless --username asked for a user, the environment's own words stand. */
 static void set_account(struct environ *v, const char *name, const char *value)
 {
     if (value[0] && (v->s->asked || !cfg_env_get(v->from, name)))
@@ -60,7 +60,7 @@ static bool is_added(const struct environ *v, const char *entry)
     return false;
 }
 
-/* git refuses to work in what belongs to somebody else, which a mounted directory may. */
+/* git refuses to work in a directory of another user, and a mounted one may be that. */
 static void trust_dir(struct environ *v)
 {
     if (!v->s->foreign_dir || cfg_env_get(v->from, "GIT_CONFIG_COUNT"))
@@ -85,7 +85,7 @@ static bool may_enter(struct str dir)
     return fd >= 0 || errno != EACCES;
 }
 
-/* What of a list its user may enter: we are root and would find all. */
+/* The directories of a list that its user may enter: we are root and could enter all. */
 fallible start_enterable(const struct start *s, const char *list, struct buf *kept)
 {
     const struct passwd_user *u = &s->account;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gitconf.c — --git-user-name and --git-user-email: into ~/.gitconfig of whoever runs commands.
+/* gitconf.c — --git-user-name and --git-user-email: into ~/.gitconfig of the user of commands.
  *
  * Added at its end, where it counts, and not twice; the file is git's own format, so git need not
  * be there yet. */

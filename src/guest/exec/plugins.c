@@ -165,7 +165,7 @@ static fallible plugins_start(struct exec *e, void *state)
     return NULL;
 }
 
-/* A lazy one starts with its first use, and that is another part's. */
+/* A lazy one starts with its first use; the part that uses it says whether it is busy. */
 static bool plugins_are_busy(const void *state)
 {
     const struct plugins *all = state;

@@ -116,7 +116,7 @@ static void on_shell_closed(void *arg)
     exec_shell_release(arg);
 }
 
-/* Whoever watches is never too slow for what ends with him. */
+/* A shell that ends with its reader waits for it: such a reader is never dropped as too slow. */
 static bool on_shell_output(void *arg, struct str bytes)
 {
     struct exec_shell *s = arg;
@@ -244,7 +244,8 @@ static fallible exec_shell_adopt(struct exec *e, struct held_item *t)
     return error;
 }
 
-/* Shells the server before us had; one that cannot be had starts anew with its next command. */
+/* The shells of the server before us. One that cannot be taken over starts anew with its next
+ * command. */
 static void adopt_all(struct exec *e)
 {
     for (struct held_item *t; (t = held_take(e->config->held, STR(HELD_AS)));) {
@@ -254,7 +255,7 @@ static void adopt_all(struct exec *e)
             err_free(error);
             spawn_kill_session(t->pid);
             held_drop(e->config->held, t->id);
-        } else if (kill(t->pid, 0) < 0) { /* of that the server before us may have been told */
+        } else if (kill(t->pid, 0) < 0) { /* its end may have been told to the server before us */
             spawner_exited(e->spawner, t->pid, CLD_KILLED, SIGKILL);
         }
         held_item_free(t);

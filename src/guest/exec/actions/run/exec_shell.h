@@ -30,10 +30,10 @@ struct exec_shell {
     struct shell *shell;                  /* NULL: the next command starts it */
     unsigned open;                        /* shells, until their processes are gone */
     struct list queue;                    /* run actions that wait for it */
-    bool taken;                           /* by one */
+    bool taken;                           /* one of them has it */
     bool gone;                            /* closed: freed with its last process */
     struct live live;                     /* what its programs write */
-    bool watched;                         /* it ends with who watches that */
+    bool watched;                         /* it ends with the reader of its output */
     struct exec_shell_pipe *pipe;         /* NULL: its input is the terminal's */
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* pipe.c — input of a shell's command through a fifo, as from a pipe: it ends, nothing echoes it,
- * and what the command leaves unread is nobody's. We hold both ends, so that opening it never waits
- * and writing never fails; who writes must know that the command has it open before the end. */
+ * and what the command leaves unread is lost. We hold both ends, so that opening never waits and
+ * writing never fails. A client sends the end only when the command has the fifo open. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -42,7 +42,7 @@ fallible exec_shell_pipe_new(struct exec_shell *s, struct str path)
     }
     p->fd = open(p->path, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
     if (p->fd >= 0 && fstat(p->fd, &st) == 0 && !S_ISFIFO(st.st_mode))
-        return err_sysno(EEXIST, "'pipe'"); /* somebody else's, since then */
+        return err_sysno(EEXIST, "'pipe'"); /* put there by another program, since then */
     if (p->fd < 0 || (user && fchown(p->fd, user->uid, user->gid) < 0))
         return err_sys("'pipe'");
     return NULL;
@@ -99,7 +99,7 @@ fallible exec_shell_pipe_send(struct exec_shell *s, struct http_req *req, struct
 
     if (p->req || p->fd < 0)
         return err_new(ERR_CONFLICT, "input is on its way, or has ended");
-    unlink(p->path); /* whoever may open it has */
+    unlink(p->path); /* those who may open it have */
     p->path[0] = '\0';
     TRY(loop_io_start(s->exec->loop, &p->io, p->fd, EPOLLOUT, on_pipe_ready));
     p->req = req;

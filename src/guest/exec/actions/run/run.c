@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* run.c — shell commands. A shell takes them one after the other, in the order they came; a
- * static one has a shell of its own and waits for nobody. */
+ * static one has a shell of its own and waits for no other. */
 #include <unistd.h>
 
 #include "guest/exec/act.h"
-#include "guest/exec/actions/run/git.h"
 #include "guest/exec/actions/run/exec_shell.h"
+#include "guest/exec/actions/run/git.h"
 #include "guest/exec/inner.h"
 #include "guest/proc/env.h"
 #include "guest/shell/shell.h"
@@ -116,7 +116,7 @@ static void on_git_done(struct git_job *git, int exit_code, struct str printed)
     exec_shell_release(s);
 }
 
-/* ret_done: the command is one of those. A cd that a later command would notice is bash's. */
+/* ret_done: the command is one of those. A cd that a later command would notice goes to bash. */
 static fallible run_git(struct run_act *run, bool *ret_done)
 {
     struct exec_shell *s = run->shell;
@@ -225,7 +225,7 @@ void run_fail_queue(struct exec_shell *s)
     }
 }
 
-/* --- nobody wants it any more --- */
+/* --- cancelled --- */
 
 static void on_interrupted(void *arg, const struct shell_result *r)
 {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* sse.c — streams, which MCP calls sessions: a client reads events from one request and posts its
- * messages in others. What it asks is answered by us or by the server whose tool it is; its going
- * cancels what it waits for.
- */
+ * messages in others. We answer, or the server that has the tool. A stream that goes cancels the
+ * calls it waits for. */
 #include "net/sse.h"
 
 #include <stdlib.h>
@@ -26,7 +25,7 @@ struct mcp_stream {
     struct list link;
     struct list asks;
     unsigned ask_count;
-    bool listed; /* it knows tools that may change */
+    bool listed; /* the client has a list of tools, which may change */
     char id[RNG_HEX_LEN + 1];
 };
 
@@ -174,7 +173,7 @@ static void sse_initialize(struct mcp_stream *s, const struct rpc *m)
     send_answer(s, RPC_RESULT, m->id, buf_str(&text));
 }
 
-/* What went wrong with a call is a result: the model shall read it. */
+/* A failed call has a result too: the model reads it. */
 static void send_failure(struct mcp_stream *s, const struct json *id, const struct err *why)
 {
     own_done(buf) text;

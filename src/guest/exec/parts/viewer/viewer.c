@@ -47,7 +47,7 @@ static fallible find_port(struct str listen, int *ret_fd)
     return listen_open(STR("127.0.0.1:0"), ret_fd);
 }
 
-/* The one of the server before us, which is with pid 1: its address goes on. */
+/* Pid 1 holds that of the server before us, so the address stays. */
 static fallible find_socket(struct exec *e, int *ret_fd)
 {
     struct held *held = e->config->held;
@@ -112,7 +112,7 @@ static fallible open_viewer(struct exec *e, struct viewer *v)
     return NULL;
 }
 
-/* A server can do its work without it: what fails is told, no more. */
+/* The server works without it: a failure is only logged. */
 static fallible viewer_start(struct exec *e, void *state)
 {
     const char *file = e->config->viewer_url;

@@ -33,8 +33,8 @@ static const char settings[] = "{\"workbench.colorTheme\":\"Default Dark Modern\
                                "\"workbench.startupEditor\":\"none\","
                                "\"chat.commandCenter.enabled\":false}\n";
 
-/* Settings that are there already are the user's own and stay. No link is followed: the folder
- * belongs to whoever works in the sandbox. */
+/* Settings that are there already are the user's own and stay. No link is followed: programs in the
+ * sandbox can write to the folder. */
 static fallible put_settings(const struct exec *e)
 {
     const char *base = cfg_env_get(e->config->envp, "WORKSPACE_BASE");
