@@ -19,8 +19,7 @@ struct where {
     size_t index; /* over all tables */
 };
 
-/* --- rows and their names -----------------------------------------------------------------------
- */
+/* --- rows and their names --- */
 
 bool cfg_row_is_option(const struct cfg_row *row)
 {
@@ -95,8 +94,7 @@ const char *cfg_source(const struct cfg *c, const char *key)
     return w.row ? c->sources[w.index] : NULL;
 }
 
-/* --- setting ------------------------------------------------------------------------------------
- */
+/* --- setting --- */
 
 static int cfg_rank(const char *source)
 {
@@ -170,8 +168,7 @@ fallible cfg_init(struct cfg *c, struct arena *a, const struct cfg_table *tables
     return set_defaults(c, 0);
 }
 
-/* --- tables that come by name -------------------------------------------------------------------
- */
+/* --- tables that come by name --- */
 
 static const struct cfg_family *find_family(const struct cfg *c, struct str section)
 {
@@ -255,8 +252,7 @@ static fallible meet_name(struct cfg *c, struct str section, struct str name, co
     return add_named(c, f, name);
 }
 
-/* --- near misses --------------------------------------------------------------------------------
- */
+/* --- near misses --- */
 
 struct nearest {
     struct str wanted, best;
@@ -323,8 +319,7 @@ static fallible unknown_key(const struct load *l, struct str key)
                    STR_ARG(shown), l->source, section ? "section" : "key");
 }
 
-/* --- trees --------------------------------------------------------------------------------------
- */
+/* --- trees --- */
 
 static bool is_foreign(const struct load *l, struct str key)
 {
@@ -426,8 +421,7 @@ fallible cfg_load_tree(struct cfg *c, const struct json *tree, const char *sourc
     return load_table(&l, tree, STR(""), 0);
 }
 
-/* --- variables ----------------------------------------------------------------------------------
- */
+/* --- variables --- */
 
 const char *cfg_env_get(const char *const *envp, const char *name)
 {
@@ -439,7 +433,7 @@ const char *cfg_env_get(const char *const *envp, const char *name)
     return NULL;
 }
 
-/* Upstream goes on without it; so do we, and say so. */
+/* OpenHands ignores such a value. So does croft, and lists it. */
 static fallible skip_foreign(struct cfg *c, const struct where *w, const char *name,
                              const char *source, struct err *e)
 {
@@ -451,7 +445,7 @@ static fallible skip_foreign(struct cfg *c, const struct where *w, const char *n
     return cfg_note(c, str_of(w->row->key), source, text);
 }
 
-/* CROFT_SERVER_PROT is nobody's, but close to ours: worth a word, not an error. */
+/* CROFT_SERVER_PROT is no variable of croft's, but close to one: listed, and not an error. */
 static fallible note_near_misses(struct cfg *c, const char *const *envp)
 {
     char name[CFG_NAME_MAX], best[CFG_NAME_MAX];
@@ -528,8 +522,7 @@ fallible cfg_load_env(struct cfg *c, const char *const *envp)
     return note_near_misses(c, envp);
 }
 
-/* --- flags --------------------------------------------------------------------------------------
- */
+/* --- flags --- */
 
 static struct where find_flag(const struct cfg *c, struct str name)
 {

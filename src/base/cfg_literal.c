@@ -51,8 +51,7 @@ static bool is_word(int c)
            c == '.';
 }
 
-/* --- strings ------------------------------------------------------------------------------------
- */
+/* --- strings --- */
 
 /* Up to max digits of the base; -1 if there are fewer than min. */
 static int64_t take_digits(struct lit *l, unsigned base, unsigned min, unsigned max)
@@ -182,8 +181,7 @@ static fallible read_string(struct lit *l, struct json **ret_value)
     return arena_check(l->arena);
 }
 
-/* --- numbers and names --------------------------------------------------------------------------
- */
+/* --- numbers and names --- */
 
 static bool to_int(struct str s, bool negative, int64_t *ret_value)
 {
@@ -264,8 +262,7 @@ static fallible read_name(struct lit *l, struct json **ret_value)
                                      : "a value should be here");
 }
 
-/* --- containers ---------------------------------------------------------------------------------
- */
+/* --- containers --- */
 
 /* Up to end, which is left where it stands; -1 is the end of the text. */
 static fallible read_items(struct lit *l, int end, struct json *array, bool *ret_comma)

@@ -134,8 +134,7 @@ void cfg_put_family_man(const struct cfg_family *f, struct buf *out)
     }
 }
 
-/* --- values -------------------------------------------------------------------------------------
- */
+/* --- values --- */
 
 static void put_json_value(struct jw *w, const struct cfg_row *row, const union cfg_value *v)
 {

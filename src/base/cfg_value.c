@@ -94,8 +94,7 @@ fallible cfg_parse_ms(struct str text, uint64_t *ret_ms)
     return NULL;
 }
 
-/* --- errors -------------------------------------------------------------------------------------
- */
+/* --- errors --- */
 
 static void describe_range(const struct cfg_row *row, const char *what, char *out, size_t size)
 {
@@ -169,8 +168,7 @@ static fallible bad_json(const struct cfg_row *row, const struct json *v)
                    want);
 }
 
-/* --- from text ----------------------------------------------------------------------------------
- */
+/* --- from text --- */
 
 static bool one_of(struct str word, const char *const *words)
 {
@@ -309,8 +307,7 @@ fallible cfg_value_from_text(struct arena *a, const struct cfg_row *row, struct 
     return NULL;
 }
 
-/* --- from a tree --------------------------------------------------------------------------------
- */
+/* --- from a tree --- */
 
 static bool json_to_number(const struct cfg_row *row, const struct json *v, union cfg_value *ret)
 {
@@ -367,8 +364,7 @@ fallible cfg_value_from_json(struct arena *a, const struct cfg_row *row, const s
     return NULL;
 }
 
-/* --- in the struct ------------------------------------------------------------------------------
- */
+/* --- in the struct --- */
 
 static size_t size_of(const struct cfg_row *row)
 {

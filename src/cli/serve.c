@@ -60,7 +60,7 @@ static fallible read_key(const char *flag, struct str path, struct arena *a, str
                         : err_new(ERR_INVALID, "%s '" STR_FMT "' is empty", flag, STR_ARG(path));
 }
 
-/* The first that is there: the file, CROFT_API_KEY; else the setting counts. */
+/* The key of --api-key-file, else CROFT_API_KEY; without both the setting counts. */
 static fallible find_key(const struct serve_options *o, struct arena *a, const char *const *envp,
                          struct str *ret_key)
 {
@@ -75,8 +75,7 @@ static fallible find_key(const struct serve_options *o, struct arena *a, const c
     return o->api_key_file.p ? read_key("--api-key-file", o->api_key_file, a, ret_key) : NULL;
 }
 
-/* Whom backend remote asks, and with what; and what has to be said of a backend, whatever the log
- * leaves out. */
+/* The url and key of backend remote. A backend's warning is printed whatever the log level is. */
 static fallible find_backend(struct cli *cli, const struct serve_options *o,
                              const struct settings *s, struct arena *a, struct server_config *c)
 {
@@ -115,8 +114,8 @@ static fallible find_state(const struct serve_options *o, const struct settings 
     return arena_check(a);
 }
 
-/* What the settings are made of, once more at SIGHUP: files, environment, flags. Flags are taken
- * out of an argv, so each reading has a copy. The server borrows from all of them, so they stay. */
+/* One reading of files, environment and flags; SIGHUP makes one more. Reading takes the flags out
+ * of an argv, so each has a copy. The server borrows from every reading, so all are kept. */
 #define ARGS_MAX 64
 struct reading {
     struct cli *cli;
@@ -127,7 +126,7 @@ struct reading {
     struct reading *next; /* the newest is the first's next */
 };
 
-/* *ret_usage: what was typed is wrong, not what was read. */
+/* *ret_usage: an error is in what was typed, not in what was read. */
 static fallible read_all(struct reading *r, bool *ret_usage)
 {
     struct cfg_table options = {rows, ARRAY_LEN(rows), &r->options};

@@ -264,7 +264,7 @@ static void put_allow(struct http_req *req, const struct node *n)
     buf_done(&list);
 }
 
-/* A preflight is answered for every path: whether it exists is nobody's business yet. */
+/* A preflight is answered the same for every path, because it shows no key. */
 static bool router_preflight(const struct router *r, struct http_req *req)
 {
     struct str method = http_req_header(req, STR("access-control-request-method"));
@@ -347,7 +347,7 @@ fallible router_find(const struct router *r, struct http_req *req, const struct 
     if (m.error)
         return m.error;
     const struct entry *e = n ? router_pick(n, req->head.method) : NULL;
-    if (!e) /* what is there and what is not is nobody's business without a key */
+    if (!e) /* without a key nobody learns which paths exist */
         TRY(r->config.auth ? r->config.auth(r->config.ctx, req) : NULL);
     if (!n && router_redirect(r, req, &m))
         return NULL;

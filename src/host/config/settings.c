@@ -225,7 +225,7 @@ fallible settings_begin(struct settings *s, const struct cfg_table *options, int
 }
 
 static fallible collect_family(struct settings *s, const struct cfg_family *f,
-                               struct cfg_array *all)
+                               struct settings_array *all)
 {
     all->at = arena_zalloc(&s->arena, f->most * f->size);
     TRY(arena_check(&s->arena));

@@ -10,15 +10,17 @@
 
 #include "base/cfg_table.h"
 
+struct settings_array {
+    void *at;
+    size_t count;
+};
+
 struct settings {       /* as they were read, once */
     struct arena arena; /* owns everything below */
     struct cfg cfg;
-    struct json *files; /* array: the names of the files read, in order */
-    void **tables;      /* a struct for each CFG_TABLE */
-    struct cfg_array {  /* of each CFG_FAMILY */
-        void *at;
-        size_t count;
-    } * families;
+    struct json *files;              /* array: the names of the files read, in order */
+    void **tables;                   /* a struct for each CFG_TABLE */
+    struct settings_array *families; /* one for each CFG_FAMILY */
 };
 
 /* Defaults and flags: what fails here was typed wrongly. options, which may be NULL, are the flags

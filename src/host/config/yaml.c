@@ -36,8 +36,7 @@ struct mapping {
 
 static fallible read_node(struct yaml *y, unsigned depth, struct json **ret_value);
 
-/* --- errors and events --------------------------------------------------------------------------
- */
+/* --- errors and events --- */
 
 static fallible wrong_at(yaml_mark_t at, const char *what, const char *more)
 {
@@ -75,8 +74,7 @@ static fallible count_node(struct yaml *y)
     return NULL;
 }
 
-/* --- anchors ------------------------------------------------------------------------------------
- */
+/* --- anchors --- */
 
 static struct str text_of(struct arena *a, const yaml_char_t *s, size_t len)
 {
@@ -141,8 +139,7 @@ static fallible read_alias(struct yaml *y, struct json **ret_value)
     return wrong_at(y->event.start_mark, "no anchor named ", name.p);
 }
 
-/* --- scalars ------------------------------------------------------------------------------------
- */
+/* --- scalars --- */
 
 static bool is_scalar_tag(struct str word)
 {
@@ -177,8 +174,7 @@ static fallible read_scalar(struct yaml *y, struct json **ret_value)
     return yaml_next(y);
 }
 
-/* --- collections --------------------------------------------------------------------------------
- */
+/* --- collections --- */
 
 static fallible read_sequence(struct yaml *y, unsigned depth, struct json **ret_value)
 {
@@ -367,8 +363,7 @@ static fallible read_node(struct yaml *y, unsigned depth, struct json **ret_valu
     return NULL;
 }
 
-/* --- the document -------------------------------------------------------------------------------
- */
+/* --- the document --- */
 
 static fallible read_stream(struct yaml *y, struct json **ret_value)
 {

@@ -85,8 +85,8 @@ struct str backing_remote_key(const struct settings *s)
     return own->key;
 }
 
-/* Rows of one backend mean nothing to another: to it, all their sandboxes would be gone. States
- * from before there was a choice are native. */
+/* Another backend would take all sandboxes of these rows for gone. A state directory without the
+ * file 'backend' is of native. */
 fallible backing_claim(const struct layout *l, struct str backend)
 {
     own_done(buf) was;
@@ -135,7 +135,7 @@ static void set_patience(struct backing *b, const struct settings *s)
     b->host.most_waiting = (uint32_t)own_settings(s)->most_waiting;
 }
 
-/* Backend local starts croft-guest, which it gets as a file without a name. */
+/* Backend local starts croft-guest from a file without a name. */
 static fallible lend_guest(struct backing *b, struct str guest)
 {
     own_fd fd = memfd_create("croft-guest", MFD_CLOEXEC);
@@ -155,7 +155,7 @@ static void lend_all(struct backing *b, const struct host *h)
         b->roots[i] = h->launch->roots[i][0] ? h->launch->roots[i] : "(none)";
     b->host = (struct sbx_host){.loop = h->loop,
                                 .dialer = h->dialer,
-                                /* without it all but its own is the launcher's */
+                                /* the launcher has the rest of the state directory */
                                 .state_dir = native ? h->layout->state : h->layout->own,
                                 .guest_fd = -1,
                                 .envp = h->config->envp,

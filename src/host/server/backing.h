@@ -16,5 +16,5 @@ bool backing_is_native(const struct settings *s);
 /* Of backend remote: the other server, and a key of it (.p NULL: none), by the settings. */
 struct str backing_remote_url(const struct settings *s);
 struct str backing_remote_key(const struct settings *s);
-/* The state is this backend's from now on; ERR_CONFLICT: it is another's. */
+/* Writes down that the state directory is of this backend. ERR_CONFLICT: it is of another. */
 fallible backing_claim(const struct layout *l, struct str backend);

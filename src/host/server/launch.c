@@ -22,9 +22,9 @@
 #include "host/server/grants.h"
 #include "host/server/roots.h"
 
-#define ENDING_MOST 256 /* that are not gone yet: the server's own bound is the one people meet */
+#define ENDING_MOST 256 /* sandboxes that end, beside server.most_sandboxes */
 #define SPARES      16
-#define ANSWER_MS   60000 /* a launcher that takes over thousands of sandboxes, on a slow day */
+#define ANSWER_MS   60000 /* enough for a launcher that takes over thousands of sandboxes */
 
 struct launch_settings {
     uint64_t memory, disk, pids, open_files; /* of a sandbox of resource_factor 1; 0: none */
@@ -62,7 +62,7 @@ unsigned launch_most(const struct settings *s)
     return (unsigned)own_settings(s)->most;
 }
 
-/* What the machine gives; a limit that nobody would enforce is said, not pretended. */
+/* What the machine can do. A limit that it cannot enforce is logged and left out. */
 static void launch_look(struct launch *l, const struct layout *where, const struct settings *s)
 {
     const struct launch_settings *r = own_settings(s);
@@ -149,14 +149,14 @@ static struct launcher_policy policy_of(const struct layout *where, const struct
         .server = where->separate ? where->user.uid : geteuid()};
 }
 
-/* Between question and answer may come that a sandbox died, and what a server before us asked for:
- * who adopts it asks that anyway. A refusal of us has no op. */
+/* Messages before the answer are dropped: deaths of sandboxes, and answers to the server before us.
+ * Adoption asks for both again. When the launcher refuses this server, its reply has no op. */
 static fallible launch_ask(int sock, uint32_t op, uint32_t index, struct native_reply *reply)
 {
     struct native_request req = {
         .magic = NATIVE_MAGIC, .version = NATIVE_VERSION, .op = op, .image = index, .tag = 1};
     size_t n = 0, count = 0;
-    int fds[FD_PASS_MAX]; /* not of ours */
+    int fds[FD_PASS_MAX]; /* of answers to another server */
 
     TRY(fd_send(sock, str_n(&req, sizeof req), NULL, 0));
     do {
@@ -177,7 +177,7 @@ static fallible launch_ask(int sock, uint32_t op, uint32_t index, struct native_
     return err_recode(err_new(ERR_INTERNAL, "%s", reply->text), (enum err_code)(reply->code - 1));
 }
 
-/* One question, so that we know it is there, and ours. */
+/* One question: is the launcher there, and of this croft? */
 static fallible launch_greet(int sock)
 {
     struct native_reply reply;
@@ -185,7 +185,7 @@ static fallible launch_greet(int sock)
     return launch_ask(sock, NATIVE_LIST, 0, &reply);
 }
 
-/* Roots are numbers to a launcher, and one that lives has those of its own start. */
+/* The launcher knows directories by numbers. One that lives has the numbers of its own start. */
 static fallible learn_roots(struct launch *l)
 {
     struct native_reply reply = {.count = 1};
@@ -213,7 +213,8 @@ static void tell_what_is_old(const struct launch *l, const struct launcher_polic
     }
 }
 
-/* It outlives us and holds what it inherits: our standard output must not be among that. */
+/* The launcher outlives the server and keeps what it inherits. Without this it would keep the
+ * server's standard output open. */
 static fallible fork_new(struct launch *l, const struct launcher_policy *policy)
 {
     own_fd out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -284,6 +285,6 @@ static fallible launch_find(struct launch *l, const struct layout *where, const 
 fallible launch_open(struct launch *l, const struct layout *where, const struct settings *s)
 {
     TRY(launch_find(l, where, s));
-    slice_short(true); /* our threads come later */
+    slice_short(true); /* before the server has threads */
     return NULL;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* launch.h — the launcher of a server: the one that lives, or a new one. */
+/* launch.h — the launcher of a server: one that lives already, or a new one. */
 #pragma once
 
 #include "host/launcher/launcher.h"
@@ -10,7 +10,7 @@ struct settings;
 
 struct launch {
     int sock;
-    pid_t pid;     /* of one we forked; 0: it was there */
+    pid_t pid;     /* of a new one; 0: it lived already */
     unsigned caps; /* of native sandboxes here */
     struct sbx_lack lacks[SBX_LACKS_MAX];
     struct sbx_limits limits; /* of factor 1: what is asked for and can be enforced */
@@ -20,6 +20,6 @@ struct launch {
 };
 
 unsigned launch_most(const struct settings *s); /* sandboxes at once */
-/* As who we are, before privileges go and before any other descriptor is opened: the launcher
- * inherits what is open. */
+/* Before the server gives up root, and before it opens other descriptors: the launcher inherits
+ * both. */
 fallible launch_open(struct launch *l, const struct layout *where, const struct settings *s);

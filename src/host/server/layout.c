@@ -24,7 +24,7 @@ static bool has_acl(const char *path)
     return getxattr(path, "system.posix_acl_access", NULL, 0) > 0;
 }
 
-/* Directories above the state: path is the number-th of them; false: there are not so many. */
+/* path is the number-th directory on the way to the state directory; false: there are fewer. */
 static bool way_at(const struct layout *l, int number, char *path, size_t size)
 {
     const char *at = l->state;
@@ -37,8 +37,8 @@ static bool way_at(const struct layout *l, int number, char *path, size_t size)
     return true;
 }
 
-/* The child becomes the server's user and tries: modes are not all that counts, there are access
- * lists, and the kernel knows them. Its exit code is the first that is closed, 0: none. */
+/* A child becomes the server's user and tries each directory, because access lists count too. Its
+ * exit code is the number of the first closed one, 0: none. */
 static _Noreturn void layout_walk(const struct layout *l)
 {
     char path[sizeof l->state];
@@ -53,7 +53,8 @@ static _Noreturn void layout_walk(const struct layout *l)
     _exit(0);
 }
 
-/* The server's user has to pass through what is above: an error of SQLite's would not say where. */
+/* Can the server's user pass through the directories above? An error of SQLite would not say which
+ * one is closed. */
 static fallible check_way(const struct layout *l)
 {
     char path[sizeof l->state];
@@ -100,7 +101,7 @@ static fallible open_state(struct layout *l, int *ret_dir)
     return NULL;
 }
 
-/* What lies in it was made by the server's user: nothing there is followed by root. */
+/* The server's user made what lies in it: root follows no link there. */
 static fallible open_own(const struct layout *l, int state, int *ret_dir)
 {
     if (mkdirat(state, "server", 0700) < 0 && errno != EEXIST)
@@ -125,7 +126,7 @@ static fallible open_builds(struct layout *l, int own)
     return l->builds_dir < 0 ? err_sys("open 'build'") : NULL;
 }
 
-/* A lock of the process: the launcher, forked later, does not inherit it, and it goes with us. */
+/* A lock of this process: the launcher does not inherit it, and it ends with the server. */
 static fallible layout_lock(int state, int *ret_lock)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

@@ -17,11 +17,11 @@
 struct layout {
     char state[4096], own[4200], sockets[4200], rows[4300], api[4300], builds[4300], outputs[4300];
     int builds_dir; /* O_PATH */
-    int lock;       /* one server for one state, held while we live */
+    int lock;       /* held while the server lives: one server for one state directory */
     bool separate;  /* root started it, so the server becomes `user` */
     struct launcher_user user;
 };
 
-/* Makes what is missing; as who we are, before privileges go. ERR_BUSY: it has a server. */
+/* Makes what is missing. Before the server gives up root. ERR_BUSY: another server uses it. */
 fallible layout_open(struct layout *l, const char *state);
 void layout_close(struct layout *l);

@@ -6,5 +6,5 @@
 #include <stdbool.h>
 
 void machine_raise_descriptors(void); /* to what it may have at most */
-/* Which address of ours others see; asked of the routes, nothing is sent. */
+/* The address by which others reach this machine, by its routes; nothing is sent. */
 bool machine_address(char out[static INET_ADDRSTRLEN]);

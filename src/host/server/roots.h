@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* roots.h — directories that sandboxes may mount have numbers, which records of sandboxes and
- * snapshots hold. STATE/roots says which for good: a line for each number, from 1 on. */
+/* roots.h — numbers of the directories that sandboxes may mount, for records of sandboxes and
+ * snapshots. STATE/roots keeps them for ever: a line for each number, from 1 on. */
 #pragma once
 
 #include <stddef.h>

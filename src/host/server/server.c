@@ -24,8 +24,8 @@
 #include "net/server.h"
 #include "out/dial.h"
 
-#define ANSWER_MS 1000  /* to those who asked something of a launcher that is gone */
-#define END_MS    50000 /* a clean end; what is not stopped by then lives on, for the next server */
+#define ANSWER_MS 1000  /* for answers to requests that wait for a launcher that is gone */
+#define END_MS    50000 /* of a clean end; sandboxes that still run then live on */
 
 struct server {
     const struct server_config *config;
@@ -62,7 +62,7 @@ struct str server_address(const struct settings *s)
     return own->listen;
 }
 
-/* --- before anything is read that a stranger wrote --- */
+/* --- root is given up, before anything is read that a stranger wrote --- */
 
 static fallible become_ordinary(struct server *s)
 {
@@ -77,8 +77,8 @@ static fallible become_ordinary(struct server *s)
 
 /* --- the listener --- */
 
-/* Whoever is elsewhere reaches this server alone: sandboxes by paths below it. Nobody can be sent
- * to the address that means all of them. */
+/* Clients elsewhere are told this address. One that means all interfaces leads nowhere from there,
+ * so the machine's own takes its place. */
 static void be_reachable(struct server *s)
 {
     char address[INET_ADDRSTRLEN];
@@ -125,7 +125,8 @@ static void server_fail(struct server *s, struct err *e)
     loop_stop(s->host.loop);
 }
 
-/* --- without a launcher nothing can be started or ended: the next server has a new one --- */
+/* --- the launcher is gone: nothing can be started or ended, and the next server has a new one ---
+ */
 
 static void give_up(struct server *s)
 {
@@ -144,7 +145,7 @@ static void on_answered(void *arg)
     give_up(arg);
 }
 
-/* Who waits is told, with a bound: what streams may have no end. */
+/* Requests that wait are answered first. This has a bound, because a stream may have no end. */
 static void on_lost(void *host)
 {
     struct server *s = container_of((struct host *)host, struct server, host);
@@ -161,7 +162,7 @@ static void on_watchdog(struct loop_timer *t)
 
     if (!every_ms)
         return;
-    err_free(notify_send(s->config->envp, "WATCHDOG=1")); /* it restarts us if it does not hear */
+    err_free(notify_send(s->config->envp, "WATCHDOG=1")); /* else it restarts the server */
     loop_timer_start(s->host.loop, t, every_ms, on_watchdog);
 }
 
@@ -198,7 +199,7 @@ static void on_ended(void *arg, struct err *e)
 {
     const struct server *s = arg;
 
-    err_free(e); /* an end has none */
+    err_free(e); /* never one, see part.h */
     loop_stop(s->host.loop);
 }
 
@@ -212,12 +213,12 @@ static void on_not_ended(struct loop_timer *t)
 
 static void server_end(struct server *s)
 {
-    if (s->ending) { /* asked twice: at once */
+    if (s->ending) { /* a second signal ends it at once */
         loop_stop(s->host.loop);
         return;
     }
     s->ending = true;
-    err_free(notify_send(s->config->envp, "STOPPING=1")); /* it asked for it */
+    err_free(notify_send(s->config->envp, "STOPPING=1")); /* the service manager knows anyway */
     log_info("stopping");
     loop_timer_start(s->host.loop, &s->last, END_MS, on_not_ended);
     parts_end(&s->host, on_ended, s);
@@ -235,7 +236,7 @@ static void on_interrupt(struct loop_signal *sig)
 
 /* --- settings anew --- */
 
-/* What cannot be read or makes no sense changes nothing. */
+/* Settings that cannot be read, or that a part refuses, leave those of before. */
 static fallible server_reload(struct server *s)
 {
     const struct settings *before = s->host.settings;
@@ -305,7 +306,7 @@ static void server_close(struct server *s)
     err_free(s->failed);
 }
 
-static fallible serve_server_run(struct server *s)
+static fallible server_try_run(struct server *s)
 {
     TRY(layout_open(&s->layout, s->config->state));
     if (backing_is_native(s->host.settings))
@@ -338,7 +339,7 @@ fallible server_run(const struct server_config *config)
     s.layout.lock = s.layout.builds_dir = -1;
     signal(SIGPIPE, SIG_IGN);
     machine_raise_descriptors();
-    struct err *e = serve_server_run(&s);
+    struct err *e = server_try_run(&s);
     own_close_p(&s.listener);
     own_close_p(&s.launch.sock);
     layout_close(&s.layout);

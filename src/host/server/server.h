@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* server.h — the process of `croft serve`.
  *
- * The launcher is forked first, or joined when one lives; then root is given up, if it was root;
- * only then is anything read that a stranger wrote. */
+ * It forks the launcher, or joins one that lives. Then it gives up root, if it was root. Only then
+ * does it read anything that a stranger wrote. */
 #pragma once
 
 #include "base/err.h"
@@ -24,5 +24,5 @@ struct server_config {
 };
 
 struct str server_address(const struct settings *s); /* server.listen */
-/* Until SIGTERM or SIGINT. Listens on what a service manager passes, instead of server.listen. */
+/* Runs until SIGTERM or SIGINT. Sockets from a service manager take the place of server.listen. */
 fallible server_run(const struct server_config *config);

@@ -36,13 +36,13 @@ static bool changes_something(struct str method)
            !str_eq(method, STR("OPTIONS"));
 }
 
-/* For want of a key, of a right to what is named, or of a quota. */
+/* No key, no right to what was named, or no quota left. */
 static bool was_denied(int status)
 {
     return status == 401 || status == 403 || status == 404 || status == 429;
 }
 
-/* Who it was is known by the key alone; without one it is nobody's, and seen by who administers. */
+/* The key alone says who asked. A record without a key is for administrators. */
 static void watch_audit(const struct watch *w, const struct http_req *req, int status)
 {
     char action[32], text[16];
@@ -62,11 +62,11 @@ static void watch_audit(const struct watch *w, const struct http_req *req, int s
                                 .request = http_req_id(req)});
 }
 
-/* What went well is said by what came of it. */
-static void watch_say(const char *face, const struct http_req *req, int status, uint64_t ns)
+/* Requests that succeed are logged for debugging only. */
+static void watch_say(const char *api, const struct http_req *req, int status, uint64_t ns)
 {
     enum log_level level = status >= 400 ? LOG_INFO : LOG_DEBUG;
-    const struct log_kv fields[] = {KV("face", face),
+    const struct log_kv fields[] = {KV("face", api),
                                     KV("method", req->head.method),
                                     KV("path", str_first(req->path, 512)),
                                     KV("status", status),
@@ -78,7 +78,7 @@ static void watch_say(const char *face, const struct http_req *req, int status, 
         log_event(level, "request", fields);
 }
 
-static void watch_count(const struct watch *w, const char *face, const struct http_req *req,
+static void watch_count(const struct watch *w, const char *api, const struct http_req *req,
                         int status, uint64_t ns)
 {
     static const char *const methods[] = {"GET", "POST", "DELETE", "PATCH",
@@ -86,15 +86,15 @@ static void watch_count(const struct watch *w, const char *face, const struct ht
     const char *method = "other";
     char code[16];
 
-    watch_say(face, req, status, ns);
+    watch_say(api, req, status, ns);
     for (size_t i = 0; i < ARRAY_LEN(methods); i++)
         if (str_eq(req->head.method, str_of(methods[i])))
             method = methods[i];
     snprintf(code, sizeof code, "%d", status);
     if (strcmp(http_reason(status), "Unknown") == 0) /* sandboxes may make them up */
         snprintf(code, sizeof code, "other");
-    metrics_add(w->metrics, METRIC_HTTP_REQUESTS, 1, METRIC_LABELS(face, method, code));
-    metrics_observe_ns(w->metrics, METRIC_HTTP_SECONDS, ns, METRIC_LABELS(face, method));
+    metrics_add(w->metrics, METRIC_HTTP_REQUESTS, 1, METRIC_LABELS(api, method, code));
+    metrics_observe_ns(w->metrics, METRIC_HTTP_SECONDS, ns, METRIC_LABELS(api, method));
 }
 
 static void watch_sandbox_answer(void *ctx, const struct http_req *req, int status, uint64_t ns)
@@ -115,17 +115,17 @@ static void watch_action(void *ctx, const char *action, const char *result, uint
 static void watch_answer(void *watch, const struct http_req *req, int status, uint64_t ns)
 {
     const struct watch *w = watch;
-    const char *face = req->passed_on                             ? "sandbox"
-                       : str_starts(req->path, STR("/croft/v1/")) ? "croft"
-                                                                  : "runtime";
-    watch_count(w, face, req, status, ns);
+    const char *api = req->passed_on                             ? "sandbox"
+                      : str_starts(req->path, STR("/croft/v1/")) ? "croft"
+                                                                 : "runtime";
+    watch_count(w, api, req, status, ns);
     if (status == 401 || status == 403 || status == 429)
         metrics_add(w->metrics, METRIC_DENIALS, 1,
                     METRIC_LABELS(status == 401   ? "key"
                                   : status == 403 ? "scope"
                                                   : "limit"));
     bool refused = status == 401 || status == 403;
-    if (strcmp(face, "sandbox") != 0 && (refused || changes_something(req->head.method)))
+    if (strcmp(api, "sandbox") != 0 && (refused || changes_something(req->head.method)))
         watch_audit(w, req, status);
 }
 

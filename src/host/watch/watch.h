@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* watch.h — what a server notes of itself: numbers, the journal, who asked for what. A part,
+/* watch.h — metrics and the journal of a server, and the audit of who asked for what. The part
  * "watch". */
 #pragma once
 
