@@ -17,11 +17,12 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "cli/exec.h"
+#include "wire/shells.h"
 
 enum { EXEC_OURS = 125 }; /* as docker has it: we failed, not the command */
 
 #define DAYS_MS      (7u * 24 * 3600 * 1000)
-#define DAYS_S       "604800"
+#define DAYS_S       604800
 #define EVENT_MAX    (1u << 20)
 #define GATHER_BYTES (64u << 20) /* of output that --json can hold */
 
@@ -328,16 +329,12 @@ static fallible make_shell(struct exec *x)
     TRY(arena_check(&x->k.arena));
     jw_init(&w, &body, JW_WEB);
     exec_get_size(&size);
-    JW_OBJECT(&w, NULL) {
-        jw_str(&w, "name", name);
-        jw_int(&w, "columns", size.ws_col);
-        jw_int(&w, "rows", size.ws_row);
-        jw_bool(&w, "watched", true);
-        if (x->pipe.p)
-            jw_str(&w, "pipe", x->pipe);
-        if (x->o.workdir.len)
-            jw_str(&w, "cwd", x->o.workdir);
-    }
+    wire_put_new_shell(&w, &(struct wire_new_shell){.name = name,
+                                                    .columns = size.ws_col,
+                                                    .rows = size.ws_row,
+                                                    .watched = true,
+                                                    .pipe = x->pipe,
+                                                    .cwd = x->o.workdir});
     TRY(buf_check(&body));
     TRY(ask_shell(x, "POST", STR("/croft/v1/shells"), buf_str(&body)));
     x->open = true;
@@ -357,11 +354,7 @@ static fallible exec_begin(struct exec *x, const char *const *argv)
     buf_init(&body, 8u << 20);
     put_line(x, &line, argv);
     jw_init(&w, &body, JW_WEB);
-    JW_OBJECT(&w, NULL) {
-        jw_str(&w, "command", buf_str(&line));
-        jw_bool(&w, "blocking", true);
-        jw_raw(&w, "timeout", STR(DAYS_S));
-    }
+    wire_put_shell_run(&w, buf_str(&line), DAYS_S);
     TRY(buf_check(&line));
     TRY(buf_check(&body));
     for (size_t i = 0; i < ARRAY_LEN(stop_signals); i++)

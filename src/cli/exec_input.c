@@ -5,6 +5,7 @@
 
 #include "base/b64.h"
 #include "cli/exec.h"
+#include "wire/shells.h"
 
 #define SIDE_OR(n, otherwise) ((n) ? (n) : (otherwise))
 
@@ -65,23 +66,9 @@ void exec_get_size(struct winsize *size)
 static void put_input(struct exec *x, struct jw *w, struct buf *coded)
 {
     b64_add(coded, buf_str(&x->queue));
-    JW_OBJECT(w, NULL) {
-        jw_str(w, "base64", buf_str(coded));
-        jw_bool(w, "end", x->tell_end);
-    }
+    wire_put_input(w, buf_str(coded), x->tell_end);
     x->tell_end = false;
     buf_reset(&x->queue);
-}
-
-static void put_size(struct jw *w)
-{
-    struct winsize size;
-
-    exec_get_size(&size);
-    JW_OBJECT(w, NULL) {
-        jw_int(w, "columns", size.ws_col);
-        jw_int(w, "rows", size.ws_row);
-    }
 }
 
 void exec_send_next(struct exec *x)
@@ -102,10 +89,13 @@ void exec_send_next(struct exec *x)
         return;
     }
     jw_init(&w, &body, JW_WEB);
-    if (size)
-        put_size(&w);
-    else
+    if (size) {
+        struct winsize now;
+        exec_get_size(&now);
+        wire_put_size(&w, now.ws_col, now.ws_row);
+    } else {
         put_input(x, &w, &coded);
+    }
     x->resized = false;
     struct err *e =
         exec_call(x, "POST", size ? "/resize" : "/input", buf_str(&body), &events, &x->send);

@@ -91,6 +91,26 @@ fallible wire_decode_new_shell(const struct json *body, struct wire_new_shell *r
     return NULL;
 }
 
+void wire_put_new_shell(struct jw *w, const struct wire_new_shell *n)
+{
+    JW_OBJECT(w, NULL) {
+        if (n->name.len)
+            jw_str(w, "name", n->name);
+        if (n->columns)
+            jw_int(w, "columns", n->columns);
+        if (n->rows)
+            jw_int(w, "rows", n->rows);
+        if (n->watched)
+            jw_bool(w, "watched", true);
+        if (n->pipe.len)
+            jw_str(w, "pipe", n->pipe);
+        if (n->cwd.len)
+            jw_str(w, "cwd", n->cwd);
+        if (n->env)
+            jw_value(w, "env", n->env);
+    }
+}
+
 fallible wire_decode_input(struct arena *a, const struct json *body, struct str *ret_bytes,
                            bool *ret_end)
 {
@@ -154,4 +174,29 @@ fallible wire_run_of(struct arena *a, const struct json *body, const struct json
     }
     *ret_event = event;
     return arena_check(a);
+}
+
+void wire_put_input(struct jw *w, struct str base64, bool end)
+{
+    JW_OBJECT(w, NULL) {
+        jw_str(w, "base64", base64);
+        jw_bool(w, "end", end);
+    }
+}
+
+void wire_put_size(struct jw *w, int64_t columns, int64_t rows)
+{
+    JW_OBJECT(w, NULL) {
+        jw_int(w, "columns", columns);
+        jw_int(w, "rows", rows);
+    }
+}
+
+void wire_put_shell_run(struct jw *w, struct str command, int64_t timeout_s)
+{
+    JW_OBJECT(w, NULL) {
+        jw_str(w, "command", command);
+        jw_bool(w, "blocking", true);
+        jw_int(w, "timeout", timeout_s);
+    }
 }

@@ -29,11 +29,15 @@ struct wire_new_shell { /* .p NULL and 0: not given */
 #define WIRE_SIDE_MAX 4096
 #define WIRE_ENV_MAX  256
 fallible wire_decode_new_shell(const struct json *body, struct wire_new_shell *ret_new);
+void wire_put_new_shell(struct jw *w, const struct wire_new_shell *n);
 
 /* What is typed: "text", or "base64" decoded into the arena; "end": nothing comes after it. */
 fallible wire_decode_input(struct arena *a, const struct json *body, struct str *ret_bytes,
                            bool *ret_end);
+void wire_put_input(struct jw *w, struct str base64, bool end);
 fallible wire_decode_keys(const struct json *body, const struct json **ret_keys); /* of strings */
 fallible wire_decode_size(const struct json *body, int64_t *ret_columns, int64_t *ret_rows);
+void wire_put_size(struct jw *w, int64_t columns, int64_t rows);
 /* The arguments of a run, with "timeout" among them, as the event an action server decodes. */
 fallible wire_run_of(struct arena *a, const struct json *body, const struct json **ret_event);
+void wire_put_shell_run(struct jw *w, struct str command, int64_t timeout_s); /* a blocking one */
