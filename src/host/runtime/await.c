@@ -105,7 +105,7 @@ static void await_begin_start(struct runtime *r, struct wire_start *start,
         r->start.await->builds ? "its image had to be built first" : "begun again by a new server";
     await_drop(r);
     pool_missed(m, r->image, POOL_NO_POOL);
-    r->miss = POOL_NO_POOL;
+    r->timeline.miss = POOL_NO_POOL;
     runtime_set_detail(r, "cold: %s%s%s", why, r->op.spec->note ? "; " : "",
                        r->op.spec->note ? r->op.spec->note : "");
     start_from_row(r);

@@ -60,11 +60,11 @@ fallible runtime_describe(const struct runtime *r, struct arena *a, struct wire_
         .runtime_id = str_of(r->id),
         .session_id = str_of(r->session_id),
         .url = runtime_url(r, a),
-        .session_api_key = str_of(r->session_key),
+        .session_api_key = str_of(r->keys.session),
         .status = str_of(sm_name(&r->status)),
         .pod_status = runtime_is_silent(r) ? STR("running") : str_of(pod_words[r->status.now]),
         .status_detail = str_of(r->detail),
-        .restart_count = r->restarts,
+        .restart_count = r->restarts.count,
     };
     char when[CLOCK_ISO_MAX];
     ret->changed_at =
@@ -74,8 +74,8 @@ fallible runtime_describe(const struct runtime *r, struct arena *a, struct wire_
     ret->work_hosts[1].url = describe_service(r, a, "work-2");
     ret->work_hosts[1].port = RUNTIME_WORKER + 1;
     ret->vscode_url = describe_service(r, a, "vscode");
-    if (r->restarts)
-        ret->restart_reason = r->server_died ? STR("its server died and was started again")
-                                             : STR("it had ended and was resumed");
+    if (r->restarts.count)
+        ret->restart_reason = r->restarts.server_died ? STR("its server died and was started again")
+                                                      : STR("it had ended and was resumed");
     return arena_check(a);
 }

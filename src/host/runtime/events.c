@@ -92,21 +92,23 @@ static void observe_start(const struct runtime *r)
     bool resume = r->op.kind == RUNTIME_RESUME;
 
     runtime_observe(
-        r, METRIC_START_SECONDS, (uint64_t)r->ready_us * 1000,
-        METRIC_LABELS(backend_of(r), runtime_launch_names[resume ? RUNTIME_AGAIN : r->launch]));
+        r, METRIC_START_SECONDS, (uint64_t)r->timeline.ready_us * 1000,
+        METRIC_LABELS(backend_of(r),
+                      runtime_launch_names[resume ? RUNTIME_AGAIN : r->timeline.launch]));
 }
 
 void runtime_observe_answer(const struct runtime *r, uint64_t ns)
 {
-    runtime_observe(r, METRIC_CLAIM_SECONDS, ns,
-                    METRIC_LABELS(r->pool ? r->pool : "", runtime_launch_names[r->launch]));
+    runtime_observe(
+        r, METRIC_CLAIM_SECONDS, ns,
+        METRIC_LABELS(r->pool ? r->pool : "", runtime_launch_names[r->timeline.launch]));
 }
 
 void runtime_observe_first(const struct runtime *r)
 {
     runtime_observe(r, METRIC_FIRST_SECONDS,
-                    (uint64_t)r->phase_us[RUNTIME_PHASE_FIRST_COMMAND] * 1000,
-                    METRIC_LABELS(backend_of(r), runtime_launch_names[r->launch]));
+                    (uint64_t)r->timeline.phase_us[RUNTIME_PHASE_FIRST_COMMAND] * 1000,
+                    METRIC_LABELS(backend_of(r), runtime_launch_names[r->timeline.launch]));
 }
 
 void runtime_observe_snapshot(const struct runtime *r, const char *kind, uint64_t ns)

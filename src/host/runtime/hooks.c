@@ -13,11 +13,12 @@
 /* The whole sandbox died, and not the server alone. */
 static void forget_death(struct runtime *r)
 {
-    if (!r->died_ns || loop_now_ns(r->manager->config.loop) - r->died_ns > ONE_DEATH_NS)
+    if (!r->restarts.died_ns ||
+        loop_now_ns(r->manager->config.loop) - r->restarts.died_ns > ONE_DEATH_NS)
         return;
-    r->died_ns = 0;
-    r->restarts--;
-    r->server_died = false;
+    r->restarts.died_ns = 0;
+    r->restarts.count--;
+    r->restarts.server_died = false;
 }
 
 void runtime_on_gone(void *arg, struct sbx *s)
@@ -70,11 +71,11 @@ static void on_server_lost(struct proxy_target *t)
 
     if (r->status.now != RUNTIME_RUNNING || r->published)
         return;
-    r->restarts += r->restarts < UINT8_MAX;
-    r->server_died = true;
-    r->died_ns = loop_now_ns(r->manager->config.loop);
+    r->restarts.count += r->restarts.count < UINT8_MAX;
+    r->restarts.server_died = true;
+    r->restarts.died_ns = loop_now_ns(r->manager->config.loop);
     log_warn("the server in a sandbox died under a request", KV("id", r->id),
-             KV("restarts", (unsigned)r->restarts));
+             KV("restarts", (unsigned)r->restarts.count));
     row_update(r, NULL);
 }
 
@@ -114,7 +115,7 @@ fallible runtime_set_addresses(struct runtime *r)
     sbx_inspect(r->sbx, &info);
     r->target.address = info.address;
     if (info.session_key) {
-        runtime_set_text(&r->far_key, info.session_key);
+        runtime_set_text(&r->keys.far, info.session_key);
         runtime_set_keys(r);
     }
     if (runtime_is_far(r)) {

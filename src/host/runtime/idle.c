@@ -201,7 +201,7 @@ static bool look_inside(struct runtime *r)
     static const struct http_call_events events = {
         .on_head = on_seen_head, .on_body = on_seen_body, .on_done = on_seen};
     const struct http_header key = {STR("X-Session-API-Key"),
-                                    str_of(r->far_key ? r->far_key : r->inner_key)};
+                                    str_of(r->keys.far ? r->keys.far : r->keys.inner)};
     char url[sizeof r->target.address.url + 20];
 
     snprintf(url, sizeof url, "%s/croft/v1/shells",

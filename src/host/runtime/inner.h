@@ -79,6 +79,7 @@ void manager_hide(struct runtime *r);
 void manager_check_end(struct manager *m);
 void manager_end_one(struct runtime *r); /* of a manager that is ending: unless it is to stay */
 uint64_t manager_now_ms(const struct manager *m);
+uint64_t manager_mono_ns(const struct manager *m);
 void adopting_free(struct manager *m); /* adopt.c: of one that ends amid it */
 
 /* --- runtime.c --- */

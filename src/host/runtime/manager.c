@@ -83,6 +83,11 @@ uint64_t manager_now_ms(const struct manager *m)
     return clock_wall_ns(loop_clock(m->config.loop)) / NS_PER_MS;
 }
 
+uint64_t manager_mono_ns(const struct manager *m)
+{
+    return clock_mono_ns(loop_clock(m->config.loop));
+}
+
 /* --- tenants --- */
 
 struct tenant *tenant_get(struct manager *m, const char *name)

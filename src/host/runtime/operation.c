@@ -19,11 +19,6 @@ static const struct sm_state states[] = {
     [OPERATION_WRITING] = {"writing", TO(OPERATION_NONE)},
 };
 
-static uint64_t now_ns(const struct runtime *r)
-{
-    return clock_mono_ns(loop_clock(r->manager->config.loop));
-}
-
 /* --- pause, resume, halt: what the backend's answer means --- */
 
 /* If it ended meanwhile, the answer says why it ended. */
@@ -68,7 +63,7 @@ static fallible resume_may(struct runtime *r)
 
 static void resume_begin(struct runtime *r)
 {
-    r->start.begun_ns = now_ns(r);
+    r->start.begun_ns = manager_mono_ns(r->manager);
     if (has_ended(r)) {
         start_again(r);
         return;
@@ -90,7 +85,7 @@ static bool resume_answered(struct runtime *r, const struct err *e)
     if (r->status.now == RUNTIME_RUNNING)
         return true; /* it was only asked after */
     r->manager->counters.resumes++;
-    r->ready_us = (uint32_t)((now_ns(r) - r->start.begun_ns) / 1000);
+    r->timeline.ready_us = (uint32_t)((manager_mono_ns(r->manager) - r->start.begun_ns) / 1000);
     runtime_rotate_key(r);
     runtime_enter(r, RUNTIME_RUNNING, "");
     return true;
@@ -235,7 +230,10 @@ static void remove_end(struct runtime *r)
 
 void runtime_clear(struct runtime *r)
 {
-    if (r->sbx && !r->op.kind && r->status.now == RUNTIME_STOPPED)
+    const unsigned ended = TO(SBX_CREATED) | TO(SBX_STOPPED);
+
+    if (r->sbx && (ended & TO(r->sbx->state.now)) && !r->op.kind &&
+        r->status.now == RUNTIME_STOPPED)
         operation_begin(r, RUNTIME_CLEAR);
 }
 
@@ -259,7 +257,7 @@ static bool clear_answered(struct runtime *r, const struct err *e)
 
 static void clear_end(struct runtime *r)
 {
-    if (r->durable)
+    if (r->durable || r->sbx)
         operation_finish(r);
     else
         manager_drop(r); /* it was never acknowledged */

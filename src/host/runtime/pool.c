@@ -246,17 +246,12 @@ unsigned pool_pace(const struct manager *m, unsigned ready, unsigned want, uint6
     return now_ns - m->pools.busy_ns >= STREAM_MS * NS_PER_MS;
 }
 
-static uint64_t now_ns(const struct manager *m)
-{
-    return clock_mono_ns(loop_clock(m->config.loop));
-}
-
 /* The pool that is furthest from its target goes first. */
 static struct pool *pool_neediest(struct manager *m)
 {
     struct pool *found = NULL;
     unsigned most = 0;
-    uint64_t now = now_ns(m);
+    uint64_t now = manager_mono_ns(m);
 
     LIST_EACH(p, &m->pools.all, struct pool, link) {
         unsigned have = p->ready + p->making;
@@ -340,7 +335,7 @@ void pool_missed(struct manager *m, const char *image, enum pool_miss miss)
 
     ++*(p ? &p->misses[miss] : &m->pools.misses[miss]);
     if (p)
-        p->used_ns = now_ns(m);
+        p->used_ns = manager_mono_ns(m);
     if (p && pool_is_recent(p))
         m->pools.recent.misses[miss]++;
     if (m->live + pool_count(m) >= m->config.most)
@@ -362,7 +357,7 @@ void pool_give(struct manager *m, struct sbx *warm)
 
     list_del(&w->link);
     p->ready--;
-    p->used_ns = now_ns(m);
+    p->used_ns = manager_mono_ns(m);
     if (!m->pools.busy_ns)
         m->pools.busy_ns = p->used_ns;
     free(w); /* its sandbox is the runtime's from here on */

@@ -14,11 +14,6 @@
 
 #define RECENT_POOLS 4
 
-static uint64_t now_ns(const struct manager *m)
-{
-    return clock_mono_ns(loop_clock(m->config.loop));
-}
-
 static uint64_t window_ns(const struct manager *m)
 {
     return m->config.recent_ms * NS_PER_MS;
@@ -35,7 +30,7 @@ static void on_timer(struct loop_timer *t);
 
 static void recent_watch(struct manager *m)
 {
-    uint64_t first = UINT64_MAX, now = now_ns(m);
+    uint64_t first = UINT64_MAX, now = manager_mono_ns(m);
 
     LIST_EACH(p, &m->pools.all, const struct pool, link)
         if (is_open(p) && p->used_ns < first)
@@ -51,7 +46,7 @@ static void recent_watch(struct manager *m)
 static void on_timer(struct loop_timer *t)
 {
     struct manager *m = container_of(t, struct manager, pools.recent.timer);
-    uint64_t now = now_ns(m);
+    uint64_t now = manager_mono_ns(m);
 
     LIST_EACH(p, &m->pools.all, struct pool, link)
         if (is_open(p) && now - p->used_ns >= window_ns(m))
@@ -130,7 +125,7 @@ static void recent_add(struct manager *m, const char *image, uint64_t now)
 
 void recent_saw(struct manager *m, const char *image)
 {
-    uint64_t now = now_ns(m);
+    uint64_t now = manager_mono_ns(m);
     unsigned at = 0; /* its own place, or the oldest */
 
     if (!m->config.recent || m->ending || !pool_can_be(m))

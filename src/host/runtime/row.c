@@ -120,7 +120,7 @@ void row_insert(struct runtime *r, const struct wire_start *start, store_done *d
         {"command", json_text(&command, start->command)},
         {"working_dir", store_text(start->working_dir)},
         {"environment", json_text(&environment, start->environment)},
-        {"session_key", row_text(r->session_key)},
+        {"session_key", row_text(r->keys.session)},
         {"resource_factor", store_int(r->factor)},
         {"run_as_user", number_or_null(start->run_as_user)},
         {"run_as_group", number_or_null(start->run_as_group)},
@@ -155,10 +155,11 @@ static struct store_value row_timeline(const struct runtime *r, struct buf *b)
     bool any = false;
 
     for (size_t i = 0; i < RUNTIME_PHASES; i++) {
-        any |= r->phase_us[i] > 0;
-        buf_addf(b, "%c%u", i ? ',' : '[', r->phase_us[i]);
+        any |= r->timeline.phase_us[i] > 0;
+        buf_addf(b, "%c%u", i ? ',' : '[', r->timeline.phase_us[i]);
     }
-    buf_addf(b, ",\"%s\",\"%s\"]", runtime_launch_names[r->launch], pool_miss_names[r->miss]);
+    buf_addf(b, ",\"%s\",\"%s\"]", runtime_launch_names[r->timeline.launch],
+             pool_miss_names[r->timeline.miss]);
     return any ? store_text(buf_str(b)) : store_null();
 }
 
@@ -181,8 +182,8 @@ static void read_launch(struct runtime *r, struct str rest)
     str_cut(&rest, ',', &word);
     int launch = find_word(word, runtime_launch_names, RUNTIME_LAUNCHES);
     int miss = find_word(rest, pool_miss_names, POOL_MISSES);
-    r->launch = launch < 0 ? r->launch : (uint8_t)launch;
-    r->miss = miss < 0 ? r->miss : (uint8_t)miss;
+    r->timeline.launch = launch < 0 ? r->timeline.launch : (uint8_t)launch;
+    r->timeline.miss = miss < 0 ? r->timeline.miss : (uint8_t)miss;
 }
 
 static void read_timeline(struct runtime *r, const struct store_value *v)
@@ -196,7 +197,7 @@ static void read_timeline(struct runtime *r, const struct store_value *v)
     for (size_t i = 0; i < RUNTIME_PHASES && rest.len; i++) {
         str_cut(&rest, ',', &word);
         if (str_to_u64(word, &us) && us <= UINT32_MAX)
-            r->phase_us[i] = (uint32_t)us;
+            r->timeline.phase_us[i] = (uint32_t)us;
     }
     read_launch(r, rest);
 }
@@ -212,9 +213,9 @@ void row_update(struct runtime *r, store_done *done)
         {"status", row_text(sm_name(&r->status))},
         {"status_detail", row_text(r->detail)},
         {"changed_ms", store_int((int64_t)r->changed_ms)},
-        {"restart_count", store_int(r->restarts)},
+        {"restart_count", store_int(r->restarts.count)},
         {"stopped_ms", stopped ? store_int((int64_t)r->changed_ms) : store_null()},
-        {"restart_reasons", row_text(r->server_died ? "[\"died\"]" : NULL)},
+        {"restart_reasons", row_text(r->restarts.server_died ? "[\"died\"]" : NULL)},
         {"timeline", timeline}, /* last: of one that did not start the old one stays */
     };
     row_set(r, fields, ARRAY_LEN(fields) - (timeline.type == STORE_NULL), done, r);
@@ -240,7 +241,7 @@ void row_set_key(struct runtime *r, const char *key, const char old[2][RUNTIME_K
 
     snprintf(both, sizeof both, "%s%s%s", old[0], old[1][0] ? " " : "", old[1]);
     const struct store_field fields[] = {{"session_key", row_text(key)},
-                                         {"inner_key", row_text(r->inner_key)},
+                                         {"inner_key", row_text(r->keys.inner)},
                                          {"old_keys", row_text(both)}};
     row_set(r, fields, ARRAY_LEN(fields), done, r);
 }
@@ -281,9 +282,9 @@ static void read_old_keys(struct runtime *r, const struct store_value *v)
 {
     struct str rest = v->type == STORE_TEXT ? v->text : STR(""), one;
 
-    for (size_t i = 0; i < ARRAY_LEN(r->old_keys) && rest.len; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(r->keys.old) && rest.len; i++) {
         str_cut(&rest, ' ', &one);
-        copy_text(r->old_keys[i], sizeof r->old_keys[i],
+        copy_text(r->keys.old[i], sizeof r->keys.old[i],
                   &(struct store_value){.type = STORE_TEXT, .text = one});
     }
 }
@@ -316,20 +317,20 @@ static fallible on_row(void *arg, const struct store_value *v)
     r->session_id = dup_text(&v[SESSION]);
     r->detail = dup_text(&v[DETAIL]);
     r->image = dup_text(&v[IMAGE]);
-    copy_text(r->session_key, sizeof r->session_key, &v[SESSION_KEY]);
-    copy_text(r->inner_key, sizeof r->inner_key,
+    copy_text(r->keys.session, sizeof r->keys.session, &v[SESSION_KEY]);
+    copy_text(r->keys.inner, sizeof r->keys.inner,
               &v[v[INNER_KEY].type == STORE_TEXT ? INNER_KEY : SESSION_KEY]);
     read_old_keys(r, &v[OLD_KEYS]);
     runtime_set_keys(r);
     r->factor = (uint16_t)v[FACTOR].i;
     r->keep = v[KEEP].i != 0;
     r->port = (uint16_t)v[PORT].i;
-    r->restarts = (uint8_t)v[RESTARTS].i;
-    r->server_died = v[RESTART_REASONS].type == STORE_TEXT;
+    r->restarts.count = (uint8_t)v[RESTARTS].i;
+    r->restarts.server_died = v[RESTART_REASONS].type == STORE_TEXT;
     r->created_ms = (uint64_t)v[CREATED].i;
     r->changed_ms = (uint64_t)v[CHANGED].i;
     r->pool = dup_text(&v[POOL]);
-    r->launch = r->pool ? RUNTIME_WARM : RUNTIME_COLD;
+    r->timeline.launch = r->pool ? RUNTIME_WARM : RUNTIME_COLD;
     r->wants = dup_text(&v[WANTS]);
     read_timeline(r, &v[TIMELINE]);
     r->row = reading->m->last_row = v[SEQ].i;

@@ -103,8 +103,8 @@ void runtime_free(struct runtime *r)
     free(r->detail);
     free(r->pool);
     free(r->wants);
-    free(r->next_key);
-    free(r->far_key);
+    free(r->keys.next);
+    free(r->keys.far);
     free(r->far);
     free(r->request);
     err_free(r->op.failed);

@@ -56,6 +56,27 @@ enum runtime_phase {
 };
 extern const char *const runtime_phase_names[RUNTIME_PHASES];
 
+struct runtime_keys {                  /* see session_key.c */
+    char session[RUNTIME_KEY_LEN + 1]; /* that clients show */
+    char inner[RUNTIME_KEY_LEN + 1];   /* that the sandbox knows, and wants to be shown */
+    char old[2][RUNTIME_KEY_LEN + 1];  /* from before session, until that is shown */
+    bool forgets;                      /* old, though some are on their way to the row */
+    char *far;                         /* inner, of another machine's making; NULL: none */
+    char *next;                        /* session, as soon as it is on disk; NULL: none */
+};
+
+struct runtime_restarts {
+    uint8_t count;
+    bool server_died; /* the last of them: pid 1 started only that again */
+    uint64_t died_ns; /* when that was seen, on the loop's clock; 0: never */
+};
+
+struct runtime_timeline {
+    uint8_t launch, miss; /* enum runtime_launch; enum pool_miss: why it is not warm */
+    uint32_t phase_us[RUNTIME_PHASES];
+    uint32_t ready_us; /* from the request to a server that listens, of a start or a resume */
+};
+
 struct runtime_start {       /* how it started, or starts */
     struct list watchers;    /* struct runtime_ask: they wait for the row, and a little longer */
     struct loop_timer grace; /* so much longer */
@@ -92,12 +113,7 @@ struct runtime {
     char *session_id, *image;
     char *detail, *pool; /* NULL: none; not from one */
     char *wants;         /* limits, host name, mounts it was started with, JSON; NULL: none */
-    char session_key[RUNTIME_KEY_LEN + 1]; /* that clients show */
-    char inner_key[RUNTIME_KEY_LEN + 1];   /* that the sandbox knows, and wants to be shown */
-    bool forgets;                          /* old_keys, though some are on their way to the row */
-    char old_keys[2][RUNTIME_KEY_LEN + 1]; /* from before session_key, until that is shown */
-    char *far_key;                         /* the same, of another machine's making; NULL: none */
-    char *next_key; /* for session_key, as soon as it is on disk; NULL: none */
+    struct runtime_keys keys;
     uint64_t created_ms, changed_ms;
     int64_t row; /* its number among all that were started */
     uint16_t factor;
@@ -108,13 +124,9 @@ struct runtime {
     bool unsaid;  /* though not that it was stopped */
     bool hidden;  /* not found any more, to be dropped */
     bool lived;   /* its server listened once: what failed has files to go on with */
-    uint8_t restarts;
-    bool server_died;     /* the last of them: pid 1 started only that again */
-    uint64_t died_ns;     /* when that was seen, on the loop's clock; 0: never */
-    uint8_t launch, miss; /* enum runtime_launch; enum pool_miss: why it is not warm */
-    uint32_t phase_us[RUNTIME_PHASES];
-    uint32_t ready_us; /* from the request to a server that listens, of a start or a resume */
-    struct sbx *sbx;   /* NULL: none any more */
+    struct runtime_restarts restarts;
+    struct runtime_timeline timeline;
+    struct sbx *sbx; /* NULL: none any more */
     struct proxy_target target;
     struct proxy_far *far;    /* ports of one elsewhere; NULL: none */
     struct operation op;      /* under way */

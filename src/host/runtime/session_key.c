@@ -34,17 +34,17 @@ static bool is_client_of(const struct runtime *r, struct http_req *req)
 static bool takes_old_key(struct proxy_target *t, struct http_req *req, struct str shown)
 {
     struct runtime *r = container_of(t, struct runtime, target);
-    char used[sizeof r->old_keys[0]];
-    bool first = hash_equal(shown, str_of(r->old_keys[0]));
+    char used[sizeof r->keys.old[0]];
+    bool first = hash_equal(shown, str_of(r->keys.old[0]));
 
-    if (!shown.len || (!first && !hash_equal(shown, str_of(r->old_keys[1]))) ||
+    if (!shown.len || (!first && !hash_equal(shown, str_of(r->keys.old[1]))) ||
         !is_client_of(r, req))
         return false;
     if (first)
         return true;
-    memcpy(used, r->old_keys[1], sizeof used);
-    memcpy(r->old_keys[1], r->old_keys[0], sizeof used);
-    memcpy(r->old_keys[0], used, sizeof used);
+    memcpy(used, r->keys.old[1], sizeof used);
+    memcpy(r->keys.old[1], r->keys.old[0], sizeof used);
+    memcpy(r->keys.old[0], used, sizeof used);
     return true;
 }
 
@@ -52,20 +52,20 @@ static void on_new_key(struct proxy_target *t)
 {
     struct runtime *r = container_of(t, struct runtime, target);
 
-    r->old_keys[0][0] = r->old_keys[1][0] = '\0';
+    r->keys.old[0][0] = r->keys.old[1][0] = '\0';
     t->takes_old = NULL;
-    r->forgets = r->next_key != NULL; /* they are on their way to the row */
-    if (!r->forgets)
+    r->keys.forgets = r->keys.next != NULL; /* they are on their way to the row */
+    if (!r->keys.forgets)
         row_forget_old_keys(r);
 }
 
 void runtime_set_keys(struct runtime *r)
 {
-    const char *inner = r->far_key ? r->far_key : r->inner_key;
-    bool same = strcmp(r->session_key, inner) == 0;
-    bool old = !same && r->old_keys[0][0];
+    const char *inner = r->keys.far ? r->keys.far : r->keys.inner;
+    bool same = strcmp(r->keys.session, inner) == 0;
+    bool old = !same && r->keys.old[0][0];
 
-    r->target.key = same ? NULL : r->session_key;
+    r->target.key = same ? NULL : r->keys.session;
     r->target.inner_key = same ? NULL : inner;
     r->target.takes_old = old ? takes_old_key : NULL;
     r->target.on_key = old ? on_new_key : NULL;
@@ -80,19 +80,19 @@ static void add_old_key(char old[2][RUNTIME_KEY_LEN + 1], const char *key)
 /* A key that is not on disk is not its key. */
 static void key_take(struct runtime *r, const struct err *e)
 {
-    own_free char *key = take(&r->next_key);
-    bool forgets = r->forgets;
+    own_free char *key = take(&r->keys.next);
+    bool forgets = r->keys.forgets;
 
-    r->forgets = false;
+    r->keys.forgets = false;
     if (e && forgets)
         row_forget_old_keys(r);
     if (e)
         return;
-    add_old_key(r->old_keys, r->session_key);
-    memcpy(r->session_key, key, sizeof r->session_key);
+    add_old_key(r->keys.old, r->keys.session);
+    memcpy(r->keys.session, key, sizeof r->keys.session);
     runtime_set_keys(r);
     if (forgets)
-        row_set_key(r, r->session_key, r->old_keys, NULL);
+        row_set_key(r, r->keys.session, r->keys.old, NULL);
 }
 
 /* Who asked may have a key that was changed, or an error, and not the old key as if it were new. */
@@ -115,10 +115,10 @@ void runtime_rotate_key(struct runtime *r)
 
     if (!r->manager->config.rotate || !r->op.asked || r->op.asked == &r->own)
         return;
-    r->next_key = mem_new(sizeof r->session_key);
-    rng_token(rng_system(), r->next_key, sizeof r->session_key);
+    r->keys.next = mem_new(sizeof r->keys.session);
+    rng_token(rng_system(), r->keys.next, sizeof r->keys.session);
     r->op.writes++;
-    memcpy(old, r->old_keys, sizeof old);
-    add_old_key(old, r->session_key);
-    row_set_key(r, r->next_key, old, on_key_written);
+    memcpy(old, r->keys.old, sizeof old);
+    add_old_key(old, r->keys.session);
+    row_set_key(r, r->keys.next, old, on_key_written);
 }

@@ -220,7 +220,7 @@ void snapshots_load(struct manager *m, store_done *done)
 static void observe_taken(const struct runtime *r)
 {
     const char *kind = r->sbx->state.now == SBX_STOPPED ? "stopped" : "running";
-    uint64_t ns = clock_mono_ns(loop_clock(r->manager->config.loop)) - r->start.begun_ns;
+    uint64_t ns = manager_mono_ns(r->manager) - r->start.begun_ns;
 
     runtime_observe_snapshot(r, kind, ns);
 }
@@ -282,7 +282,7 @@ void snapshot_begin(struct runtime *r)
     char name[SNAPSHOT_NAME_MAX + 1];
 
     r->op.snapshot = s;
-    r->start.begun_ns = clock_mono_ns(loop_clock(r->manager->config.loop));
+    r->start.begun_ns = manager_mono_ns(r->manager);
     operation_note(r);
     hidden_name(s, name);
     const struct store_field fields[] = {{"key_name", store_text(str_of(s->tenant))},

@@ -117,7 +117,7 @@ static void add_ours(struct variables *v, const struct runtime *r)
     bool far = runtime_is_far(r); /* then these are the other server's to set */
 
     if (!far) {
-        spec_set(v, STR("OH_SESSION_API_KEYS_0"), str_of(r->inner_key));
+        spec_set(v, STR("OH_SESSION_API_KEYS_0"), str_of(r->keys.inner));
         spec_set(v, STR("RUNTIME_ID"), str_of(r->id));
         spec_set(v, STR("OH_RUNTIME_ID"), str_of(r->id));
     }
@@ -297,7 +297,7 @@ fallible spec_make(const struct runtime *r, const struct wire_start *start, cons
     ret->sbx = (struct sbx_spec){
         .id = r->id,
         .image = strcmp(image, "host") == 0 ? NULL : arena_cstr(&ret->arena, str_of(image)),
-        .session_key = r->inner_key,
+        .session_key = r->keys.inner,
         .limits = {.memory_bytes = one->memory_bytes * (uint64_t)factor,
                    .disk_bytes = one->disk_bytes * (uint64_t)factor,
                    .pids = spec_times(one->pids, factor),

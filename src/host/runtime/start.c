@@ -21,14 +21,9 @@
 #define GRACE_MS 25   /* a start that is ready so soon is told as running */
 #define CLAIM_MS 1000 /* the same of a claim, whose turn comes among a hundred */
 
-static uint64_t now_ns(const struct runtime *r)
-{
-    return clock_mono_ns(loop_clock(r->manager->config.loop));
-}
-
 static uint32_t us_since(const struct runtime *r, uint64_t ns)
 {
-    return (uint32_t)((now_ns(r) - ns) / 1000);
+    return (uint32_t)((manager_mono_ns(r->manager) - ns) / 1000);
 }
 
 /* --- 1: is its image here? --- */
@@ -201,8 +196,10 @@ static void tell_where_from(struct runtime *r, const char *pool, enum pool_miss 
 {
     const char *note = r->op.spec->note;
 
-    r->miss = (uint8_t)miss;
-    r->launch = r->start.warm ? RUNTIME_WARM : miss == POOL_FORK ? RUNTIME_FORK : RUNTIME_COLD;
+    r->timeline.miss = (uint8_t)miss;
+    r->timeline.launch = r->start.warm       ? RUNTIME_WARM
+                         : miss == POOL_FORK ? RUNTIME_FORK
+                                             : RUNTIME_COLD;
     if (r->start.warm)
         runtime_set_detail(r, "warm: from pool '%s'%s%s", pool, note ? "; " : "", note ? note : "");
     else
@@ -268,8 +265,8 @@ static fallible start_make(struct manager *m, struct tenant *t, const struct sta
     r->keep = m->config.keep;
     r->wants = wants_text(start->wants);
     r->created_ms = r->changed_ms = manager_now_ms(m);
-    rng_token(rng_system(), r->session_key, sizeof r->session_key);
-    memcpy(r->inner_key, r->session_key, sizeof r->inner_key);
+    rng_token(rng_system(), r->keys.session, sizeof r->keys.session);
+    memcpy(r->keys.inner, r->keys.session, sizeof r->keys.inner);
     runtime_set_hooks(r);
     struct err *e =
         p->builds ? find_none(r, start, image, p->builds) : find_sandbox(m, r, start, image);
@@ -297,7 +294,7 @@ static void on_row(void *arg, struct err *e)
 {
     struct runtime *r = arg;
 
-    r->phase_us[RUNTIME_PHASE_ROW] = us_since(r, r->start.begun_ns);
+    r->timeline.phase_us[RUNTIME_PHASE_ROW] = us_since(r, r->start.begun_ns);
     if (e) {
         log_warn("a start was not written down", KV("id", r->id), KV("request_id", r->request),
                  KV_ERR(e));
@@ -312,7 +309,7 @@ static void on_first(struct proxy_target *t, uint64_t ns)
 {
     struct runtime *r = container_of(t, struct runtime, target);
 
-    r->phase_us[RUNTIME_PHASE_FIRST_COMMAND] = (uint32_t)(ns / 1000);
+    r->timeline.phase_us[RUNTIME_PHASE_FIRST_COMMAND] = (uint32_t)(ns / 1000);
     runtime_observe_first(r);
     runtime_note_running(r);
 }
@@ -327,7 +324,7 @@ static void ask_backend(struct runtime *r)
 
 static void start_begin(struct runtime *r, const struct start_place *p)
 {
-    r->start.begun_ns = now_ns(r);
+    r->start.begun_ns = manager_mono_ns(r->manager);
     r->start.counted = r->start.warm;
     r->manager->pools.claiming += r->start.warm;
     runtime_set_request(r, p->ask->request);
@@ -347,7 +344,7 @@ fallible start_call(struct sbx *s, sbx_done *done, void *arg)
 {
     struct runtime *r = arg;
 
-    r->phase_us[RUNTIME_PHASE_QUEUE] = us_since(r, r->start.begun_ns);
+    r->timeline.phase_us[RUNTIME_PHASE_QUEUE] = us_since(r, r->start.begun_ns);
     return r->start.warm ? sbx_claim(s, &r->op.spec->sbx, done, arg) : sbx_start(s, done, arg);
 }
 
@@ -394,12 +391,12 @@ static bool start_cold_after_all(struct runtime *r, const struct err *why)
     r->start.warm = false;
     runtime_claim_over(r);
     start_tell_watchers(r);
-    r->launch = RUNTIME_COLD;
-    r->miss = err_code(why) == ERR_GONE ? POOL_STALE : POOL_UNWELL;
-    if (r->miss == POOL_STALE)
+    r->timeline.launch = RUNTIME_COLD;
+    r->timeline.miss = err_code(why) == ERR_GONE ? POOL_STALE : POOL_UNWELL;
+    if (r->timeline.miss == POOL_STALE)
         pool_end_stale(m, r->pool);
     runtime_set_text(&r->pool, NULL);
-    runtime_set_detail(r, "cold: %s: %s", pool_miss_words[r->miss], err_text(why));
+    runtime_set_detail(r, "cold: %s: %s", pool_miss_words[r->timeline.miss], err_text(why));
     own(err) e = waits ? sbx_stop(r->sbx, on_unclaimed, r) : sbx_remove(r->sbx, on_unwarmed, r);
     m->queue.called += !e;
     return !e;
@@ -416,9 +413,9 @@ static void note_phases(struct runtime *r)
 
     sbx_inspect(r->sbx, &info);
     for (unsigned i = 0; i < SBX_PHASES; i++)
-        r->phase_us[of[i]] += (uint32_t)(info.phase_ns[i] / 1000);
+        r->timeline.phase_us[of[i]] += (uint32_t)(info.phase_ns[i] / 1000);
     if (r->start.warm)
-        r->phase_us[RUNTIME_PHASE_CLAIM] = us_since(r, r->sbx->begun_ns);
+        r->timeline.phase_us[RUNTIME_PHASE_CLAIM] = us_since(r, r->sbx->begun_ns);
 }
 
 /* NULL: it runs, and can be reached. */
@@ -459,9 +456,9 @@ bool start_answered(struct runtime *r, const struct err *e)
     m->starting--;
     line_go_on(m);
     if (r->op.retried && !why) /* what cannot be started cold either was not for the pool to bear */
-        pool_missed(m, r->op.spec->sbx.image ? r->op.spec->sbx.image : "host", r->miss);
+        pool_missed(m, r->op.spec->sbx.image ? r->op.spec->sbx.image : "host", r->timeline.miss);
     else if (r->op.retried)
-        r->miss = POOL_HIT;
+        r->timeline.miss = POOL_HIT;
     if (why)
         runtime_fail(r, why); /* and that is how it is told */
     else
@@ -477,7 +474,7 @@ void start_answer_watchers(struct runtime *r, const struct err *e)
     if (!e && !r->start.answered && r->op.kind == RUNTIME_START &&
         !list_empty(&r->start.watchers)) {
         r->start.answered = true;
-        runtime_observe_answer(r, now_ns(r) - r->start.begun_ns);
+        runtime_observe_answer(r, manager_mono_ns(r->manager) - r->start.begun_ns);
     }
     LIST_EACH(ask, &r->start.watchers, struct runtime_ask, link) {
         list_del(&ask->link);
@@ -496,7 +493,7 @@ static void on_grace(struct loop_timer *t)
 /* Its row and its key are on disk; a server that is about to listen is worth a moment. */
 void start_tell_watchers(struct runtime *r)
 {
-    if (!r->durable || r->next_key || list_empty(&r->start.watchers))
+    if (!r->durable || r->keys.next || list_empty(&r->start.watchers))
         return;
     if (r->status.now != RUNTIME_STARTING)
         start_answer_watchers(r, NULL);
@@ -509,7 +506,7 @@ void start_watch(struct runtime *r, struct runtime_ask *ask)
 {
     sbx_wait_over(&ask->waiter); /* for its row, not for the launcher */
     ask->op = RUNTIME_START;
-    if (r->durable && !r->next_key && r->status.now != RUNTIME_STARTING) {
+    if (r->durable && !r->keys.next && r->status.now != RUNTIME_STARTING) {
         runtime_answer_later(ask, r, NULL);
         return;
     }
@@ -580,15 +577,15 @@ void start_end(struct runtime *r)
 
 void runtime_is_ready(struct runtime *r)
 {
-    r->ready_us = us_since(r, r->start.begun_ns);
+    r->timeline.ready_us = us_since(r, r->start.begun_ns);
     r->lived = true;
     manager_emit(r, RUNTIME_EVENT_READY, "");
     log_debug("timeline", KV("id", r->id), KV("request_id", r->request),
-              KV("queue_us", r->phase_us[RUNTIME_PHASE_QUEUE]),
-              KV("claim_us", r->phase_us[RUNTIME_PHASE_CLAIM]),
-              KV("exec_us", r->phase_us[RUNTIME_PHASE_EXEC]),
-              KV("ready_us", r->phase_us[RUNTIME_PHASE_READY]),
-              KV("row_us", r->phase_us[RUNTIME_PHASE_ROW]));
+              KV("queue_us", r->timeline.phase_us[RUNTIME_PHASE_QUEUE]),
+              KV("claim_us", r->timeline.phase_us[RUNTIME_PHASE_CLAIM]),
+              KV("exec_us", r->timeline.phase_us[RUNTIME_PHASE_EXEC]),
+              KV("ready_us", r->timeline.phase_us[RUNTIME_PHASE_READY]),
+              KV("row_us", r->timeline.phase_us[RUNTIME_PHASE_ROW]));
 }
 
 /* It was told as running, and what came for it waited. */
@@ -598,7 +595,7 @@ void runtime_on_listens(void *arg, struct sbx *s)
     struct sbx_info info;
 
     sbx_inspect(s, &info);
-    r->phase_us[RUNTIME_PHASE_READY] = (uint32_t)(info.phase_ns[SBX_PHASE_READY] / 1000);
+    r->timeline.phase_us[RUNTIME_PHASE_READY] = (uint32_t)(info.phase_ns[SBX_PHASE_READY] / 1000);
     runtime_claim_over(r);
     r->lived = true;
     if (r->status.now == RUNTIME_RUNNING && r->op.kind != RUNTIME_RESUME) /* it told the same */
@@ -612,12 +609,12 @@ void start_again(struct runtime *r)
 {
     struct runtime_ask *ask = r->op.asked;
 
-    r->restarts += r->restarts < UINT8_MAX;
-    r->server_died = false;
-    r->died_ns = 0;
-    memset(r->phase_us, 0, sizeof r->phase_us);
-    r->launch = RUNTIME_AGAIN;
-    r->miss = POOL_HIT;
+    r->restarts.count += r->restarts.count < UINT8_MAX;
+    r->restarts.server_died = false;
+    r->restarts.died_ns = 0;
+    memset(r->timeline.phase_us, 0, sizeof r->timeline.phase_us);
+    r->timeline.launch = RUNTIME_AGAIN;
+    r->timeline.miss = POOL_HIT;
     r->start.warm = false;
     runtime_set_detail(r, "cold: it had ended and was started again");
     operation_open(r, RUNTIME_START);
@@ -632,7 +629,7 @@ void start_again(struct runtime *r)
 /* Its row was acknowledged before, by a server before us too; r->op.spec is made from it. */
 void start_from_row(struct runtime *r)
 {
-    r->start.begun_ns = now_ns(r);
+    r->start.begun_ns = manager_mono_ns(r->manager);
     operation_open(r, RUNTIME_START);
     runtime_enter(r, RUNTIME_STARTING, "");
     ask_backend(r);

@@ -98,8 +98,9 @@ static fallible v1_describe(const struct runtime *r, struct arena *a, struct wir
         .warning = b->warning ? str_of(b->warning) : (struct str){0},
         .face = r->published ? STR("command") : STR("action"),
         .pool = r->pool ? str_of(r->pool) : (struct str){0},
-        .launch = str_of(runtime_launch_names[r->launch]),
-        .miss = r->miss == POOL_HIT ? (struct str){0} : str_of(pool_miss_words[r->miss]),
+        .launch = str_of(runtime_launch_names[r->timeline.launch]),
+        .miss = r->timeline.miss == POOL_HIT ? (struct str){0}
+                                             : str_of(pool_miss_words[r->timeline.miss]),
         .key = str_of(runtime_key_name(r)),
         .created_at = v1_time(a, r->created_ms),
         .changed_at = v1_time(a, r->changed_ms),
@@ -111,7 +112,7 @@ static fallible v1_describe(const struct runtime *r, struct arena *a, struct wir
     };
     for (size_t i = 0; i < RUNTIME_PHASES; i++) {
         ret->phases[i].name = arena_printf(a, "%s_ns", runtime_phase_names[i]);
-        ret->phases[i].ns = (uint64_t)r->phase_us[i] * NS_PER_US;
+        ret->phases[i].ns = (uint64_t)r->timeline.phase_us[i] * NS_PER_US;
     }
     return runtime_describe(r, a, &ret->runtime);
 }
