@@ -86,7 +86,7 @@ $(test_obj): host_opt := -O0 -Wno-maybe-uninitialized
 $(san_test_obj): san_opt := -O0 -Wno-maybe-uninitialized
 san_guest_obj := $(patsubst %.c,$(O)/asan/%.o,$(guest) $(guest_less))
 
-.PHONY: all help run test check-plain check-asan soak shape layers lint format fuzz fuzz-build fuzz-short bench \
+.PHONY: all help run test check-plain check-asan soak shape layers lint format fuzz bench \
         install clean deps deps-test vm vm-systemd
 all: $(O)/croft $(O)/croft-guest ## build both programs
 
@@ -246,9 +246,12 @@ fuzz_code := $(filter-out src/host/% src/cli/%,$(code)) $(filter-out %_test.c,$(
 $(O)/fuzz/%.o: %.c Makefile | $(O)/.deps
 	@mkdir -p $(@D)
 	@echo "  FUZZ  $<"
-	@clang $(common) -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -c -o $@ $<
+	@clang $(common) -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all $(target) -c -o $@ $<
 
-$(O)/fuzz/run-%: $(fuzz_code:%.c=$(O)/fuzz/%.o) $(O)/fuzz/fuzz/%.o
+# One program for all targets, each under its own name: linking one for each took longer than to fuzz.
+$(fuzz:%=$(O)/fuzz/fuzz/%.o): target = -DLLVMFuzzerTestOneInput=fuzz_$(*F)
+$(O)/fuzz/tools/fuzz_all.o: target = -DTARGETS='$(patsubst %,TARGET(%),$(fuzz))'
+$(O)/fuzz/run: $(fuzz_code:%.c=$(O)/fuzz/%.o) $(fuzz:%=$(O)/fuzz/fuzz/%.o) $(O)/fuzz/tools/fuzz_all.o
 	@echo "  LINK  $@"
 	@clang -fsanitize=fuzzer,address,undefined -o $@ $^ -lyaml -lz -l:libzstd.a -l:liblzma.a -pthread
 
@@ -256,8 +259,7 @@ $(O)/fuzz/run-%: $(fuzz_code:%.c=$(O)/fuzz/%.o) $(O)/fuzz/fuzz/%.o
 
 TARGET  ?= $(fuzz)
 SECONDS ?= 60
-fuzz-build: $(fuzz:%=$(O)/fuzz/run-%)
-fuzz: fuzz-build ## fuzz each parser; TARGET=json SECONDS=600
+fuzz: $(O)/fuzz/run ## fuzz each parser; TARGET=json SECONDS=600
 	@tools/fuzz $(O) $(SECONDS) $(TARGET)
 
 # --- speed: make bench, or make bench B=json ----------------------------------------------------------

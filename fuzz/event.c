@@ -14,7 +14,6 @@
 #include "event/verify.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 static struct {
     struct loop *loop;
@@ -29,15 +28,14 @@ static void remove_dir(void)
     rmdir(fuzz.path);
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+static void make_dir(void)
 {
-    (void)argc;
-    (void)argv;
     log_setup(2, LOG_OFF, LOG_TEXT);
     if (!mkdtemp(fuzz.path) || loop_new(&clock_system, &fuzz.loop))
         abort();
     fuzz.dir = open(fuzz.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fuzz.dir < 0 || atexit(remove_dir);
+    if (fuzz.dir < 0 || atexit(remove_dir))
+        abort();
 }
 
 static int put(const char *name, const uint8_t *p, size_t n)
@@ -100,6 +98,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct event_verdict v;
     struct event_log *log = NULL;
 
+    if (!fuzz.loop)
+        make_dir();
     if (size < 2)
         return 0;
     uint8_t flags = data[0];
