@@ -322,8 +322,10 @@ static struct str followed(struct serve *s, const char *flags, const char *part)
 
     buf_init(&out, 1u << 20);
     program_run(ARGS("bash", "-c",
-                     serve_text(s, "grep -m 1 '%s' < <(exec $CROFT events follow %s 2>/dev/null)",
-                                part, flags)),
+                     serve_text(s,
+                                "exec 3< <(exec $CROFT events follow %s 2>/dev/null)\n"
+                                "grep -m 1 '%s' <&3; kill $!",
+                                flags, part)),
                 &out);
     return arena_copy(&s->arena, buf_str(&out));
 }
