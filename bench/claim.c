@@ -35,6 +35,7 @@ struct bench {
     struct loop *loop;
     struct net *net;
     struct dialer dialer;
+    struct sbx_launcher lent;
     struct sbx_host host;
     struct sbx_driver *driver;
     pid_t launcher;
@@ -87,9 +88,10 @@ static void bench_open(struct bench *b)
     snprintf(b->state, sizeof b->state, "%s/state", b->dir);
     b->host = (struct sbx_host){.state_dir = b->state,
                                 .remove_tree = tree_remove,
-                                .native_caps = ~0u,
+                                .launcher = &b->lent,
                                 .envp = (const char *const *)environ};
-    kit_must(launcher_fork(&policy, &b->host.launcher, &b->launcher));
+    b->lent.caps = ~0u;
+    kit_must(launcher_fork(&policy, &b->lent.sock, &b->launcher));
     kit_must(loop_new(&clock_system, &b->loop));
     kit_must(net_new(b->loop, &b->net));
     b->host.loop = b->loop;
@@ -103,7 +105,7 @@ static void bench_close(struct bench *b)
     sbx_driver_close(b->driver);
     net_free(b->net);
     loop_free(b->loop);
-    close(b->host.launcher);
+    close(b->lent.sock);
     waitpid(b->launcher, NULL, 0);
     kit_must(tree_remove(AT_FDCWD, b->dir));
 }

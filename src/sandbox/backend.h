@@ -71,32 +71,33 @@ struct sbx_lack {              /* a layer of isolation, or a limit, that is not 
     char why[160];
 };
 
+/* The process that makes sandboxes of this machine, for a backend that needs one. */
+struct sbx_launcher {
+    int sock;
+    const char *sockets; /* its directory of sockets; NULL: state_dir/run */
+    /* Its own directory, for what commands write: then they can go on writing without a reader, and
+     * the next program reads on. NULL: a pipe each, which ends with us. */
+    const char *outputs;
+    unsigned caps;                /* of its sandboxes, on this machine */
+    const struct sbx_lack *lacks; /* the layers that are not there; NULL: not known */
+    const char *const *roots;     /* directories it may mount from, absolute, in the order of its
+                                   * policy,     ended by NULL */
+};
+
 struct sbx_host { /* what the program lends every driver; borrowed */
     struct loop *loop;
     struct dialer *dialer;
     const char *state_dir; /* absolute; drivers keep their files in a directory of their name */
-    int guest_fd;          /* croft-guest, readable */
     const char *const *envp;
     fallible (*remove_tree)(int dir, const char *name);
-    /* native: the launcher's socket (-1: none), what it can do here, and the directories it may
-     * mount from, absolute, in the order of its policy, ended by NULL. */
-    int launcher;
-    const char *sockets; /* its directory of sockets; NULL: state_dir/run */
-    /* Its own directory, for what commands write: then they can go on writing while nobody reads,
-     * and the next program reads on. NULL: a pipe each, which ends with us. */
-    const char *outputs;
-    unsigned native_caps;
-    const struct sbx_lack *native_lacks; /* what of its layers is not there; NULL: nobody looked */
-    const char *const *roots;
-    /* remote: the other server, "http://host:3000", and a key of it; NULL: none. */
-    const char *remote_url, *remote_key;
-    /* Who makes sandboxes has ended and they live on: nothing can be asked any more. May be NULL.
-     */
+    const struct sbx_launcher *launcher; /* for SBX_NEEDS_LAUNCHER; NULL: there is none */
+    int guest_fd;                        /* croft-guest, readable, for SBX_NEEDS_GUEST */
+    /* What makes sandboxes has ended and they live on: it cannot be asked any more. May be NULL. */
     void (*on_lost)(void *arg);
     void *lost_arg;
-    uint32_t silence_ms;       /* see waiters.h; 0: whoever waits does so for ever */
-    uint32_t most_waiting;     /* the same; 0: no bound */
-    const char *const *images; /* names, in the order of its policy, ended by NULL; NULL: "host" */
+    uint32_t silence_ms;   /* see waiters.h; 0: waiters wait for ever */
+    uint32_t most_waiting; /* the same; 0: no bound */
+    const char *remote_url, *remote_key;
 };
 
 struct sbx_address {      /* of the action server, or of a port inside */
@@ -201,12 +202,18 @@ struct sbx_port_calls {
     fallible (*expose)(struct sbx *s, uint16_t port, struct sbx_address *ret_address);
 };
 
+enum { /* of the program; bits */
+       SBX_NEEDS_LAUNCHER = 1 << 0,
+       SBX_NEEDS_GUEST = 1 << 1, /* croft-guest as a file */
+};
+
 /* A backend's row. Calls on a sandbox end in sbx_finish, those on a query in
  * sbx_query_finish, at once or later; an error returned is that. */
 struct sbx_backend {
     const char *name, *summary;
     const char *warning; /* printed wherever a person looks; NULL: none */
     const char *remedy;  /* for what it lacks here: "a croft at the other side"; NULL: none */
+    unsigned needs;      /* SBX_NEEDS_… */
     unsigned caps;       /* at most, beside those of its groups of calls */
     unsigned depends;    /* of all of these: the driver says in its own caps which hold here */
     size_t size;         /* of its sandbox's struct, which begins with struct sbx */

@@ -46,8 +46,7 @@ void contract_run(const struct contract_backend *b, unsigned caps, void (*row)(s
         SKIP("backend '%s' does not claim it", b->name);
     setenv("CROFT_TEST_SECRET", "host-only", 1);
     make_state_dir(&c);
-    c.host =
-        (struct sbx_host){.state_dir = c.state_dir, .remove_tree = tree_remove, .launcher = -1};
+    c.host = (struct sbx_host){.state_dir = c.state_dir, .remove_tree = tree_remove};
     c.host.guest_fd = open(test_program("croft-guest"), O_RDONLY | O_CLOEXEC);
     CHECK(c.host.guest_fd >= 0);
     if (b->prepare)

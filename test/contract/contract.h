@@ -14,6 +14,7 @@ struct contract {
     struct loop *loop;
     struct net *net;
     struct dialer dialer;
+    struct sbx_launcher launcher;
     struct sbx_host host;
     struct sbx_driver *driver;
     unsigned gone;

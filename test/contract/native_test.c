@@ -30,15 +30,16 @@ void contract_native_fork(struct contract *c)
             .memory_bytes = 1u << 30, .pids = 500, .cpu_milli = 2000, .nofile = 4096};
     CHECK(fd >= 0);
     roots[0] = test_dir();
-    CHECK_OK(launcher_fork(&policy, &c->host.launcher, &launcher));
+    CHECK_OK(launcher_fork(&policy, &c->launcher.sock, &launcher));
     close(fd);
-    c->host.roots = roots;
-    c->host.native_caps = ~0u;
+    c->launcher.roots = roots;
+    c->launcher.caps = ~0u;
+    c->host.launcher = &c->launcher;
 }
 
 void contract_native_end(struct contract *c)
 {
-    close(c->host.launcher);
+    close(c->launcher.sock);
     CHECK_INT(program_wait(launcher), 0);
 }
 

@@ -24,7 +24,7 @@ static void become_nobody(struct contract *c, const char *layers)
         CHECK(prctl(PR_SET_DUMPABLE, 1) == 0); /* as one who logged in */
     }
     contract_native_fork(c);
-    c->host.native_caps = USER_CAPS;
+    c->launcher.caps = USER_CAPS;
 }
 
 static void with_one_id(struct contract *c)
@@ -36,7 +36,7 @@ static void with_a_range(struct contract *c)
 {
     kit_sub_ids(KIT_SUB_IDS);
     become_nobody(c, "test-state-range");
-    c->host.native_caps |= SBX_CAN_USER;
+    c->launcher.caps |= SBX_CAN_USER;
 }
 
 const struct contract_backend contract_native_user = {

@@ -324,6 +324,7 @@ TEST(a_state_has_one_launcher)
 
 struct served {
     struct loop *loop;
+    struct sbx_launcher launcher;
     struct sbx_host host;
     struct sbx_driver *driver;
     unsigned gone;
@@ -333,11 +334,9 @@ static void open_driver(struct served *v, struct rig *r)
 {
     *v = (struct served){.gone = 0};
     CHECK_OK(loop_new(&clock_system, &v->loop));
-    v->host = (struct sbx_host){.loop = v->loop,
-                                .launcher = r->sock,
-                                .state_dir = r->state,
-                                .native_caps = ~0u,
-                                .guest_fd = -1};
+    v->host = (struct sbx_host){
+        .loop = v->loop, .launcher = &v->launcher, .state_dir = r->state, .guest_fd = -1};
+    v->launcher = (struct sbx_launcher){.sock = r->sock, .caps = ~0u};
     CHECK_OK(sbx_driver_open(sbx_backend_find(STR("native")), &v->host, &v->driver));
 }
 

@@ -349,7 +349,7 @@ fallible adopt_make_spec(struct runtime *r, struct wire_start *start, const stru
         start->image_config = json_get(record, STR("config"));
         start->no_bash = json_get_bool(record, "no_bash", false);
     }
-    TRY(spec_image(r->manager, start->image, image));
+    TRY(spec_image(start->image, image));
     return start_make_spec(r, start, image);
 }
 
@@ -381,8 +381,7 @@ static bool waited_for_image(struct runtime *r)
     const struct sbx_driver *d = r->manager->config.driver;
     const struct asked *asked = map_get(&r->manager->adopting->asked, str_of(r->id));
 
-    if (!(d->caps & SBX_IS_HERE) || !d->backend->images ||
-        manager_has_image(r->manager, str_of(r->image)))
+    if (!(d->caps & SBX_IS_HERE) || !d->backend->images || spec_image_is_host(str_of(r->image)))
         return false;
     if (asked->start.from.p)
         runtime_hold(r, asked->start.from);

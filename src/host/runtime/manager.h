@@ -99,8 +99,8 @@ bool manager_counts_each(const struct manager *m); /* for metrics */
 struct str manager_registry_prefix(const struct manager *m);
 struct sbx_driver *manager_driver(const struct manager *m);
 struct proxy *manager_proxy(const struct manager *m);
-/* Without asking the driver: the machine's own, and what the policy lists. */
-bool manager_has_image(const struct manager *m, struct str image);
+/* The machine's own system: no store has to be asked for it. */
+bool spec_image_is_host(struct str image);
 /* May the key have this in a sandbox here? ERR_UNPROCESSABLE and ERR_FORBIDDEN name the field. */
 fallible manager_check_wants(const struct manager *m, const struct key *key,
                              const struct wire_wants *wants);

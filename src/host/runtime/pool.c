@@ -477,7 +477,7 @@ fallible pool_set(struct manager *m, const struct pool_config *config)
     wire_put_warm_config(&w, &config->wire);
     TRY(pool_check(config));
     TRY_WRAP(buf_check(&text), "pool." STR_FMT, STR_ARG(config->wire.name));
-    TRY_WRAP(spec_image(m, config->wire.image, image), "pool." STR_FMT, STR_ARG(config->wire.name));
+    TRY_WRAP(spec_image(config->wire.image, image), "pool." STR_FMT, STR_ARG(config->wire.name));
     if (p && strcmp(p->image, image) != 0) {
         pool_close(p); /* what it holds is of no use to the new one */
         p = NULL;

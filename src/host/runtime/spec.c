@@ -22,36 +22,17 @@ void spec_done(struct spec *s)
 
 /* --- its image --- */
 
-/* Names of the policy, or with ":latest" behind. */
-static const char *policy_image(const struct manager *m, struct str image)
+bool spec_image_is_host(struct str image)
 {
-    const char *const *names = m->config.driver->host->images;
-
-    if (str_eq(image, STR("host")))
-        return "host";
-    for (; names && *names; names++) {
-        struct str name = str_of(*names);
-        if (str_eq(name, image) ||
-            (str_starts(name, image) && str_eq(str_from(name, image.len), STR(":latest"))))
-            return *names;
-    }
-    return NULL;
-}
-
-bool manager_has_image(const struct manager *m, struct str image)
-{
-    return policy_image(m, image) != NULL;
+    return str_eq(image, STR("host"));
 }
 
 /* Whether a store has it is known to the driver alone, when the sandbox starts. */
-fallible spec_image(const struct manager *m, struct str image, char ret_known[SPEC_IMAGE])
+fallible spec_image(struct str image, char ret_known[SPEC_IMAGE])
 {
-    const char *known = policy_image(m, image);
-    struct str name = known ? str_of(known) : image;
-
-    if (!name.len || name.len >= SPEC_IMAGE || memchr(name.p, '\0', name.len))
+    if (!image.len || image.len >= SPEC_IMAGE || memchr(image.p, '\0', image.len))
         return err_new(ERR_UNPROCESSABLE, "image: wanted 1 to %d characters", SPEC_IMAGE - 1);
-    snprintf(ret_known, SPEC_IMAGE, STR_FMT, STR_ARG(name));
+    snprintf(ret_known, SPEC_IMAGE, STR_FMT, STR_ARG(image));
     return NULL;
 }
 

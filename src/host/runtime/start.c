@@ -92,7 +92,7 @@ fallible asking_start(struct asking *a)
     list_init(&a->place.link);
     a->req->user = a;
     a->req->on_gone = a->req->on_hangup = on_asker_gone;
-    if (start_is_there(m, &a->place) || manager_has_image(m, a->start.image) ||
+    if (start_is_there(m, &a->place) || spec_image_is_host(a->start.image) ||
         !(m->config.driver->caps & SBX_IS_HERE))
         return manager_start(m, &a->place); /* what another machine has, it knows */
     return sbx_image_ask(m->config.driver, a->start.image, on_image, a);
@@ -257,7 +257,7 @@ static fallible start_make(struct manager *m, struct tenant *t, const struct sta
     const struct wire_start *start = p->start;
     char image[SPEC_IMAGE];
 
-    TRY(spec_image(m, start->image, image));
+    TRY(spec_image(start->image, image));
     struct runtime *r = runtime_new(m, t, "", RUNTIME_STARTING);
     r->session_id = strndup(start->session_id.p, start->session_id.len);
     r->image = strndup(start->image.p, start->image.len);

@@ -117,6 +117,7 @@ fallible backing_claim(const struct layout *l, struct str backend)
 
 struct backing {
     struct sbx_host host; /* what the driver is lent */
+    struct sbx_launcher launcher;
     struct sbx_driver *driver;
     struct str name;
     const char *roots[LAUNCHER_ROOTS + 1];
@@ -135,7 +136,7 @@ static void set_patience(struct backing *b, const struct settings *s)
     b->host.most_waiting = (uint32_t)own_settings(s)->most_waiting;
 }
 
-/* Backend local starts croft-guest from a file without a name. */
+/* croft-guest as a file without a name. */
 static fallible lend_guest(struct backing *b, struct str guest)
 {
     own_fd fd = memfd_create("croft-guest", MFD_CLOEXEC);
@@ -147,26 +148,29 @@ static fallible lend_guest(struct backing *b, struct str guest)
     return NULL;
 }
 
-static void lend_all(struct backing *b, const struct host *h)
+static void lend_launcher(struct backing *b, const struct host *h)
 {
-    bool native = backing_is_native(h->settings);
-
     for (size_t i = 0; i < h->launch->root_count; i++)
         b->roots[i] = h->launch->roots[i][0] ? h->launch->roots[i] : "(none)";
+    b->launcher = (struct sbx_launcher){.sock = h->launch->sock,
+                                        .sockets = h->layout->sockets,
+                                        .outputs = h->layout->outputs,
+                                        .caps = h->launch->caps,
+                                        .lacks = h->launch->lacks,
+                                        .roots = b->roots};
+    b->host.launcher = &b->launcher;
+    b->host.state_dir = h->layout->state; /* which is the launcher's, all but our own */
+}
+
+static void lend_all(struct backing *b, const struct host *h)
+{
     b->host = (struct sbx_host){.loop = h->loop,
                                 .dialer = h->dialer,
-                                /* the launcher has the rest of the state directory */
-                                .state_dir = native ? h->layout->state : h->layout->own,
+                                .state_dir = h->layout->own,
                                 .guest_fd = -1,
                                 .envp = h->config->envp,
-                                .launcher = h->launch->sock,
-                                .sockets = h->layout->sockets,
-                                .outputs = h->layout->outputs,
-                                .native_caps = h->launch->caps,
-                                .native_lacks = native ? h->launch->lacks : NULL,
                                 .on_lost = h->on_lost,
                                 .lost_arg = (void *)h,
-                                .roots = b->roots,
                                 .remove_tree = tree_remove,
                                 .remote_url = h->config->remote_url,
                                 .remote_key = h->config->remote_key};
@@ -189,14 +193,17 @@ static fallible backing_try_open(struct backing *b, struct host *h)
     const struct grant *grants = grants_of(h->settings, &count);
 
     b->name = backing_name(h->settings);
+    const struct sbx_backend *backend = sbx_backend_find(b->name);
     if (count && !backing_is_native(h->settings))
         return err_new(ERR_INVALID, "[mount." STR_FMT "] needs backend 'native'",
                        STR_ARG(grants[0].name));
     TRY(backing_claim(h->layout, b->name));
     lend_all(b, h);
-    if (str_eq(b->name, STR("local")))
+    if (backend->needs & SBX_NEEDS_LAUNCHER)
+        lend_launcher(b, h);
+    if (backend->needs & SBX_NEEDS_GUEST)
         TRY(lend_guest(b, h->config->guest));
-    return sbx_driver_open(sbx_backend_find(b->name), &b->host, &b->driver);
+    return sbx_driver_open(backend, &b->host, &b->driver);
 }
 
 static fallible backing_open(struct host *h, void **ret_state)

@@ -72,7 +72,7 @@ static void add_lack(struct wire_sandbox *s, const char *name, const char *why, 
  */
 static void describe_walls(const struct sbx_driver *d, struct wire_sandbox *s)
 {
-    const struct sbx_lack *lack = d->host->native_lacks;
+    const struct sbx_lack *lack = d->host->launcher ? d->host->launcher->lacks : NULL;
     const char *name, *why = d->backend->warning;
 
     s->with_caps = true;

@@ -487,6 +487,7 @@ SBX_BACKEND(local) = {
     .name = "local",
     .summary = "a plain process of this machine, in a directory of its own",
     .warning = "no isolation: commands run as you, on your files, with your network",
+    .needs = SBX_NEEDS_GUEST,
     .caps = SBX_CAN_MOUNT | SBX_IS_HERE,
     .size = sizeof(struct local),
     .open = local_open,

@@ -161,7 +161,7 @@ fallible native_call(struct native_driver *d, struct native_call *c, struct nati
     if (d->base.lost)
         return call_gone();
     struct err *e = list_empty(&d->late)
-                        ? fd_send(d->base.host->launcher, str_n(req, sizeof *req), fds, count)
+                        ? fd_send(d->base.host->launcher->sock, str_n(req, sizeof *req), fds, count)
                         : send_later(d, req, fds, count);
     if (is_full(e)) {
         err_free(e);

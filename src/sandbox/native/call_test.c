@@ -17,11 +17,12 @@ struct far { /* the launcher's side */
     uint64_t now_ns;
     struct loop *loop;
     int launcher;
+    struct sbx_launcher other;
     struct sbx_host host;
     struct sbx_driver *driver;
 };
 
-struct sbx_output {
+struct outcome {
     unsigned times;
     enum err_code code;
     char text[300];
@@ -41,8 +42,9 @@ static void far_open(struct far *f)
     CHECK_OK(loop_new(&f->clock, &f->loop));
     CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
     f->launcher = pair[0];
+    f->other.sock = pair[1];
     f->host = (struct sbx_host){.loop = f->loop,
-                                .launcher = pair[1],
+                                .launcher = &f->other,
                                 .state_dir = "/nowhere",
                                 .silence_ms = WAIT_MS,
                                 .most_waiting = 2};
@@ -53,7 +55,7 @@ static void far_close(struct far *f)
 {
     sbx_driver_close(f->driver);
     close(f->launcher);
-    close(f->host.launcher);
+    close(f->other.sock);
     loop_free(f->loop);
 }
 
@@ -106,7 +108,7 @@ static unsigned far_pass(struct far *f, unsigned seconds, bool answers)
 
 static void on_output(void *arg, const char *names, size_t count, const struct err *e)
 {
-    struct sbx_output *s = arg;
+    struct outcome *s = arg;
 
     (void)names, (void)count;
     s->times++;
@@ -115,7 +117,7 @@ static void on_output(void *arg, const char *names, size_t count, const struct e
     snprintf(s->text, sizeof s->text, "%s", e ? err_text(e) : "");
 }
 
-static struct native_request far_asked(struct far *f, struct sbx_output *s)
+static struct native_request far_asked(struct far *f, struct outcome *s)
 {
     CHECK_OK(sbx_image_ask(f->driver, STR("debian:12"), on_output, s));
     far_turn(f);
@@ -127,7 +129,7 @@ static struct native_request far_asked(struct far *f, struct sbx_output *s)
 TEST(native_waits_as_long_as_it_takes_for_a_launcher_that_works)
 {
     struct far f;
-    struct sbx_output s = {0};
+    struct outcome s = {0};
 
     far_open(&f);
     struct native_request req = far_asked(&f, &s);
@@ -143,7 +145,7 @@ TEST(native_waits_as_long_as_it_takes_for_a_launcher_that_works)
 TEST(native_tells_those_who_wait_that_the_launcher_does_not_answer)
 {
     struct far f;
-    struct sbx_output s = {0}, later = {0};
+    struct outcome s = {0}, later = {0};
 
     far_open(&f);
     struct native_request req = far_asked(&f, &s);
@@ -170,7 +172,7 @@ TEST(native_tells_those_who_wait_that_the_launcher_does_not_answer)
 TEST(native_does_not_blame_the_launcher_for_a_time_it_stood_still_itself)
 {
     struct far f;
-    struct sbx_output s = {0};
+    struct outcome s = {0};
 
     far_open(&f);
     struct native_request req = far_asked(&f, &s);
@@ -186,7 +188,7 @@ TEST(native_does_not_blame_the_launcher_for_a_time_it_stood_still_itself)
 TEST(native_lets_no_more_wait_than_it_is_told)
 {
     struct far f;
-    struct sbx_output s[2] = {0}, more = {0};
+    struct outcome s[2] = {0}, more = {0};
 
     far_open(&f);
     struct native_request one = far_asked(&f, &s[0]), two = far_asked(&f, &s[1]);

@@ -61,14 +61,16 @@ static fallible ask_op(struct native *n, enum native_op op,
 
 static fallible native_open(const struct sbx_host *host, struct sbx_driver **ret_driver)
 {
-    if (host->launcher < 0)
+    const struct sbx_launcher *launcher = host->launcher;
+
+    if (!launcher)
         return err_new(ERR_UNSUPPORTED, "there is no launcher to ask");
-    if (host->outputs && mkdir(host->outputs, 0700) < 0 && errno != EEXIST)
-        return err_sys("make '%s'", host->outputs);
+    if (launcher->outputs && mkdir(launcher->outputs, 0700) < 0 && errno != EEXIST)
+        return err_sys("make '%s'", launcher->outputs);
     struct native_driver *d = mem_new(sizeof *d);
-    d->base.caps = host->native_caps & (CAPS_MAX | SBX_CAN_PAUSE);
+    d->base.caps = launcher->caps & (CAPS_MAX | SBX_CAN_PAUSE);
     list_init(&d->watched);
-    struct err *e = native_calls_start(d, host->loop, host->launcher);
+    struct err *e = native_calls_start(d, host->loop, launcher->sock);
     if (e) {
         free(d);
         return e;
@@ -509,6 +511,7 @@ static fallible native_expose(struct sbx *s, uint16_t port, struct sbx_address *
 SBX_BACKEND(native) = {
     .name = "native",
     .summary = "namespaces, control groups, seccomp and Landlock of this kernel",
+    .needs = SBX_NEEDS_LAUNCHER,
     .caps = CAPS_MAX,
     .depends = SBX_CAN_PAUSE,
     .size = sizeof(struct native),

@@ -51,7 +51,7 @@ struct native {
     char *block; /* of a claim; from args_at on that of a start */
     size_t block_len, args_at;
     bool command, nested;
-    bool has_output; /* maybe, a file in host->outputs */
+    bool has_output; /* maybe, a file in launcher->outputs */
     int out_pipe;    /* of a command, until it is started; 0: none */
     char *workspace; /* on the host; NULL: none */
 

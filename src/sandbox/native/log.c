@@ -31,9 +31,9 @@ void native_set_address(const struct native *n, const char *name, struct sbx_add
 {
     *ret = (struct sbx_address){.url = URL};
     const struct sbx_host *host = n->base.driver->host;
+    const char *sockets = host->launcher->sockets;
     snprintf(ret->unix_path, sizeof ret->unix_path, "%s%s/%s.%s",
-             host->sockets ? host->sockets : host->state_dir, host->sockets ? "" : "/run",
-             n->base.id, name);
+             sockets ? sockets : host->state_dir, sockets ? "" : "/run", n->base.id, name);
 }
 
 static int open_file(const struct native *n, uint64_t *ret_size)
@@ -182,7 +182,7 @@ static void on_output(struct sbx_output *o)
 
 static void output_path(const struct native *n, const char *end, char path[PATH_MAX])
 {
-    snprintf(path, PATH_MAX, "%s/%s%s", n->base.driver->host->outputs, n->base.id, end);
+    snprintf(path, PATH_MAX, "%s/%s%s", n->base.driver->host->launcher->outputs, n->base.id, end);
 }
 
 /* For the next server, should this one be killed. */
@@ -206,7 +206,7 @@ static void need_output(struct native *n, bool make)
         sbx_output_init(n->output);
         n->output->owner = n;
         n->output->on_more = n->watch ? on_output : NULL;
-        if (n->base.driver->host->outputs)
+        if (n->base.driver->host->launcher->outputs)
             keep_output(n, make);
     }
 }
@@ -230,7 +230,7 @@ static int open_output(const struct native *n, bool make, int flags)
 /* The sandbox holds both ends of its own, so that writing never fails for want of a reader. */
 static fallible open_fifo(struct native *n, int ends[2])
 {
-    const char *dir = n->base.driver->host->outputs;
+    const char *dir = n->base.driver->host->launcher->outputs;
 
     n->has_output = true;
     own_fd reader = open_output(n, true, O_RDONLY | O_NONBLOCK);
@@ -246,7 +246,7 @@ fallible native_open_output(struct native *n, int *ret_write)
 {
     int ends[2];
 
-    if (n->base.driver->host->outputs)
+    if (n->base.driver->host->launcher->outputs)
         TRY(open_fifo(n, ends));
     else if (pipe2(ends, O_CLOEXEC) < 0)
         return err_sys("pipe");
@@ -258,7 +258,7 @@ fallible native_open_output(struct native *n, int *ret_write)
 
 void native_join_output(struct native *n)
 {
-    bool kept = n->base.driver->host->outputs != NULL;
+    bool kept = n->base.driver->host->launcher->outputs != NULL;
 
     if (kept)
         need_output(n, false);
@@ -273,7 +273,7 @@ void native_drop_output(struct native *n)
 {
     char path[PATH_MAX];
 
-    if (!n->has_output || !n->base.driver->host->outputs)
+    if (!n->has_output || !n->base.driver->host->launcher->outputs)
         return;
     output_path(n, "", path);
     unlink(path); /* not there: nothing to do */
@@ -285,7 +285,8 @@ void native_drop_output(struct native *n)
 void native_sweep(struct sbx_driver *d, bool (*known)(const void *arg, const char *id),
                   const void *arg)
 {
-    DIR *dir = d->host->outputs ? opendir(d->host->outputs) : NULL;
+    const char *outputs = d->host->launcher->outputs;
+    DIR *dir = outputs ? opendir(outputs) : NULL;
 
     for (const struct dirent *e; dir && (e = readdir(dir));) {
         struct str rest = str_of(e->d_name), id;

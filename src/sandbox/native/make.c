@@ -46,10 +46,11 @@ static bool is_below(const char *path, const char *root, const char **ret_rest)
 static fallible find_root(const struct sbx_host *host, const char *what, const char *path,
                           struct native_mount *m)
 {
+    const char *const *roots = host->launcher->roots;
     const char *rest, *best = NULL;
 
-    for (uint32_t i = 0; host->roots && host->roots[i]; i++)
-        if (is_below(path, host->roots[i], &rest) && (!best || strlen(rest) < strlen(best))) {
+    for (uint32_t i = 0; roots && roots[i]; i++)
+        if (is_below(path, roots[i], &rest) && (!best || strlen(rest) < strlen(best))) {
             best = rest;
             m->root = i;
         }
@@ -113,18 +114,10 @@ static fallible set_mounts(struct native *n, const struct sbx_spec *spec)
 
 static fallible set_image(struct native *n, const char *name)
 {
-    const char *const *images = n->base.driver->host->images;
-
     n->image = 0;
     free(take(&n->image_name));
     if (!name || strcmp(name, "host") == 0)
         return NULL;
-    for (uint32_t i = 0; images && images[i]; i++) {
-        if (strcmp(images[i], name) != 0)
-            continue;
-        n->image = i;
-        return NULL;
-    }
     TRY(native_image_check(name)); /* the launcher's store has it, or the start fails */
     n->image = NATIVE_IMAGE_STORED;
     n->image_name = mem_dup_cstr(name);
