@@ -447,3 +447,37 @@ TEST(columns_tables_and_indexes_that_an_older_file_lacks_are_made)
               "api_keys things_by_mark things_by_number things_by_value_number ");
     rows_done(&k);
 }
+
+/* Told: all rows came. Refused: it may be asked for again. */
+TEST_LIMIT(a_read_survives_the_failure_of_any_call, 120)
+{
+    struct rows_kit k;
+    own_done(buf) got;
+    unsigned failed = 0;
+
+    start(&k, &got);
+    fill(&k, STORE_PAGE + 10);
+    loop_forbid_threads(k.loop);
+    for (unsigned n = 1;; n++) {
+        const struct store_value key = store_text(STR("000001"));
+        struct seen s = {.rows = 0};
+        buf_init(&s.names, 8u << 20);
+        fault_at(n);
+        store_find(k.store, &(struct store_query){rows_table, .key = &key}, on_row, rows_on_done,
+                   &s);
+        for (int i = 0; i < 10 && !s.w.calls; i++)
+            err_free(loop_turn(k.loop, 0));
+        bool fired = fault_fired();
+        fault_at(0);
+        rows_wait(&k, &s.w);
+        CHECK_INT(s.w.calls, 1);
+        failed += s.w.failed;
+        if (!s.w.failed)
+            CHECK_INT(s.rows, STORE_PAGE + 9);
+        buf_done(&s.names);
+        if (!fired)
+            break;
+    }
+    CHECK(failed > 3);
+    rows_done(&k);
+}
