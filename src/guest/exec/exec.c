@@ -100,7 +100,7 @@ static void on_settled(struct loop_later *l)
     struct exec *e = container_of(l, struct exec, settled);
     char name[160] = "?";
 
-    err_free(listen_name(e->door, false, name, sizeof name)); /* then it stays without */
+    err_free(listen_name(e->listen_fd, false, name, sizeof name)); /* then it stays without */
     log_info("action server listens", KV("address", name), KV("dir", e->config->working_dir),
              KV("user", e->start.known ? e->start.account.name : "?"));
     if (!e->config->held || e->config->held->again)
@@ -186,7 +186,7 @@ static void on_init_gone(struct held *k)
 }
 
 /* Without a key only who is on this machine is answered. */
-static fallible open_door(const struct exec *e, int *ret_fd)
+static fallible open_listener(const struct exec *e, int *ret_fd)
 {
     int fd;
 
@@ -286,7 +286,7 @@ static fallible exec_serve(struct exec *e, bool *ret_served)
     TRY(loop_signal_start(e->loop, &e->interrupt, SIGINT, on_term));
     if (held)
         TRY(held_watch(held, e->loop, on_init_gone));
-    TRY(open_door(e, &fd));
+    TRY(open_listener(e, &fd));
     struct err *error = start_parts(e);
     if (error || e->starting) {
         listen_close(fd);
@@ -295,7 +295,7 @@ static fallible exec_serve(struct exec *e, bool *ret_served)
     TRY(take_requests(e, fd));
     TRY(tell_ready(e));
     *ret_served = true;
-    e->door = fd;
+    e->listen_fd = fd;
     loop_later(e->loop, &e->settled, on_settled);
     loop_timer_start(e->loop, &e->tick, IDLE_MS, on_tick);
     return loop_run(e->loop);

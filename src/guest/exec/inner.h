@@ -47,7 +47,7 @@ struct exec {
     unsigned shell_number;          /* of the last that was given a name by us */
     bool closing;
     struct loop_later settled;
-    int door;          /* the server's */
+    int listen_fd;     /* the server has it */
     unsigned starting; /* what parts still wait for: no request is taken before */
     void **part_states;
     struct editor editor;
