@@ -25,6 +25,7 @@ fallible box_sweep(struct box_host *h, bool gone);
  * pidfd set. */
 fallible box_adopt(struct box_host *h, const char *id, struct box *ret_box,
                    struct record *ret_record, bool *ret_alive);
+/* Ends and forgets what holds a slot and is not in use. */
 fallible box_clear_claims(struct box_host *h, bool (*in_use)(void *arg, unsigned slot), void *arg);
 /* It does not run: its directory goes, unless it holds changes to files of the host's. */
 fallible box_clear_dir(const struct box_host *h, const char *id);
