@@ -159,12 +159,12 @@ static void check_walk(unsigned spares)
     rig_close(&r);
 }
 
-TEST(whoever_walks_out_of_a_root_that_was_pivoted_to_is_in_it_again)
+TEST(a_process_that_walks_out_of_a_root_that_was_pivoted_to_is_in_it_again)
 {
     check_walk(0);
 }
 
-TEST(whoever_walks_out_of_a_root_that_covers_an_empty_one_is_in_it_again)
+TEST(a_process_that_walks_out_of_a_root_that_covers_an_empty_one_is_in_it_again)
 {
     check_walk(1);
 }
@@ -484,7 +484,7 @@ TEST(a_taken_over_server_cannot_mount_over_what_holds_the_walls)
 }
 
 /* A server's deadline and somebody's stop: both wait for the same end, and both are told. */
-TEST(launcher_tells_everybody_who_wants_a_sandbox_to_end)
+TEST(launcher_answers_every_request_to_end_a_sandbox)
 {
     struct rig r;
     int none[FD_PASS_MAX];

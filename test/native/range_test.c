@@ -105,7 +105,7 @@ TEST_LIMIT(an_image_keeps_its_owners_in_a_range, 60)
     kit_check_empty("state/box");
 }
 
-TEST_LIMIT(who_has_no_range_is_refused_users_by_name, 120)
+TEST_LIMIT(a_user_without_a_range_is_refused_users_by_name, 120)
 {
     own_done(buf) out;
 

@@ -211,7 +211,7 @@ static void forget_last(struct rig *r)
     own_close_p(&r->control);
 }
 
-TEST_LIMIT(whoever_is_killed_at_random_nothing_is_lost_and_nothing_left, 3600)
+TEST_LIMIT(kills_at_random_lose_nothing_and_leave_nothing, 3600)
 {
     unsigned kills = from_env("CROFT_SOAK_KILLS", 10);
     struct soak s = {.groups = {.at = NULL}};

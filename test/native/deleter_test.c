@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gone_test.c — nobody waits for others' starts and removals, and what was removed goes from the
- * disk whoever dies meanwhile. */
+/* deleter_test.c — requests do not wait for other sandboxes, and what was removed goes from the
+ * disk whichever process dies meanwhile. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -73,7 +73,7 @@ TEST(what_a_killed_launcher_removed_is_deleted_by_the_next)
     rig_close(&r);
 }
 
-TEST(who_deletes_may_be_killed_and_the_next_removal_deletes_it_all)
+TEST(a_deleter_may_be_killed_and_the_next_removal_deletes_it_all)
 {
     struct rig r;
 
@@ -116,7 +116,7 @@ static void start_and_remove(struct rig *r, unsigned count)
     }
 }
 
-TEST_LIMIT(removed_files_do_not_pile_up_when_nobody_can_be_had_to_delete_them, 300)
+TEST_LIMIT(removed_files_do_not_pile_up_when_no_deleter_can_be_started, 300)
 {
     struct rig r;
 
@@ -130,8 +130,8 @@ TEST_LIMIT(removed_files_do_not_pile_up_when_nobody_can_be_had_to_delete_them, 3
     rig_close(&r);
 }
 
-/* It stands still, as who is nice does on a machine that has no time. */
-TEST_LIMIT(who_deletes_is_nice_until_too_many_wait_for_it, 120)
+/* It stands still, as a nice process does on a busy machine. */
+TEST_LIMIT(a_deleter_is_nice_until_too_many_wait_for_it, 120)
 {
     struct rig r;
 
@@ -185,7 +185,7 @@ static uint64_t next_answer(const struct rig *r)
 }
 
 /* The spare stands still, as one does on a busy machine. */
-TEST(nobody_waits_for_a_start_but_who_wants_that_sandbox)
+TEST(only_requests_for_a_starting_sandbox_wait_for_its_start)
 {
     struct rig r;
 
