@@ -45,11 +45,11 @@ struct builds_config {
     unsigned most_sent;         /* contexts that one key may be sending */
 };
 
-/* Is there what builds? A launcher lets nobody nest sandboxes on a machine without. */
+/* Is buildah installed? Without it the launcher lets no sandbox nest others. */
 bool builds_possible(void);
 fallible builds_open(const struct builds_config *config, struct builds **ret_builds);
-/* First: who built what. Builds that a server before us did not finish are INTERNAL_ERROR when it
- * is done. */
+/* First: loads the owners of images. Builds that the server before did not finish are
+ * INTERNAL_ERROR when it is done. */
 void builds_load(struct builds *b, store_done *done, void *arg);
 /* Bounds and prefix of config, for what comes from now on; the rest of it does not change. */
 void builds_reconfigure(struct builds *b, const struct builds_config *config);

@@ -14,7 +14,7 @@
 #define BUILD_ID_LEN  32
 #define BUILD_BASES   6 /* images that the FROMs of one Dockerfile may name */
 #define BUILD_TAGS    8
-#define BUILD_AGAIN_S 30 /* who is told that there are too many: a build takes minutes */
+#define BUILD_AGAIN_S 30 /* seconds until a refused client asks again: a build takes minutes */
 #define BUILD_NAME    256
 #define BUILD_LOG     (16u << 10) /* of its words, in the error */
 
@@ -31,7 +31,7 @@ const char *build_status_word(enum build_status s);
 struct build {
     char id[BUILD_ID_LEN + 1];
     char key_name[KEY_NAME_SIZE];
-    char request[REQUEST_ID_MAX + 1]; /* who asked for it */
+    char request[REQUEST_ID_MAX + 1]; /* the id of its request */
     struct builds *builds;
     struct list link; /* posted, waiting or working */
     enum build_status status;
@@ -58,12 +58,12 @@ struct build {
 
 struct builds {
     struct builds_config config;
-    void (*on_news)(void *arg, const struct build_news *news); /* NULL: nobody wants them */
+    void (*on_news)(void *arg, const struct build_news *news); /* NULL: they are dropped */
     void *news_arg;
     char *path;
     int dir;
     struct map owners;  /* of struct owner, by the name of an image */
-    struct list posted; /* whose context comes, or whose names are looked for */
+    struct list posted; /* their contexts come, or their names are looked up */
     struct list waiting, working;
     struct list waiters; /* for the end of any */
     uint64_t bytes;      /* of all contexts */
@@ -72,7 +72,7 @@ struct builds {
 };
 
 /* --- build.c --- */
-/* Whose turn it is: the first of a key that has the fewest at work; NULL: nobody waits. */
+/* The next one: the first of the key that has the fewest at work; NULL: none waits. */
 struct build *build_next(struct builds *all);
 /* For one more of this key, which build_new() then has. */
 fallible build_check_room(const struct builds *b, const char *key_name);
@@ -81,8 +81,8 @@ fallible build_new(struct builds *b, const char *key_name, struct build **ret_bu
 void build_drop(struct build *b); /* of one that was never queued */
 /* The last build of this image was this key's, at that time. */
 void build_set_owner(struct builds *all, struct str image, struct str key_name, int64_t made_ms);
-/* A name that is taken is its maker's to give again: an image of somebody else's must not change
- * under those who start it. missing: what looking for the image said. */
+/* A name that is taken belongs to the key that built the image: another key must not replace it.
+ * missing: what looking for the image said. */
 fallible build_check_owner(struct build *b, unsigned tag, const struct err *missing);
 /* ERR_CONFLICT: a build of another key, which waits or works, has one of its names. */
 fallible build_check_others(const struct build *b);

@@ -140,7 +140,7 @@ struct loading {
     void *arg;
 };
 
-/* Whose each image's name is: the key's whose build made it last. */
+/* An image's name belongs to the key that built it last. */
 static fallible load_owners(struct builds *b, const struct store_value *v)
 {
     own_done(arena) a;

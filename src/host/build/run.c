@@ -310,7 +310,7 @@ static void build_import(struct build *b)
     err_free(e);
 }
 
-/* It took its time: somebody may have imported an image of that name meanwhile. */
+/* An image of that name may have been imported while this one was built. */
 static void on_tag(void *arg, const char *record, size_t count, const struct err *missing)
 {
     struct build *b = arg;

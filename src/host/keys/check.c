@@ -5,7 +5,7 @@
 #include "net/local.h"
 #include "net/server.h"
 
-/* Who administers may make itself any key, and who makes runtimes may look at them. */
+/* admin could make itself any key, so it grants all; runtime grants read. */
 unsigned keys_grants(unsigned has)
 {
     if (has & KEY_ADMIN)

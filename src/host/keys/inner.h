@@ -28,7 +28,7 @@ struct keys {
     size_t count;
     bool any;
     uint32_t most_runtimes, starts_per_minute; /* of keys that have no quota of their own */
-    struct key_entry open;                     /* who needs no key */
+    struct key_entry open;                     /* of a peer that needs no key */
     store_done *load_done;
     void *load_arg;
     const struct host *host; /* of the part; else NULL */

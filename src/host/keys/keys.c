@@ -131,7 +131,7 @@ bool keys_any(const struct keys *k)
     return k->any;
 }
 
-/* The map's time depends on the digest alone, and knowing a digest helps nobody to a secret. */
+/* The time of the look-up depends on the digest alone, and a digest does not lead to a secret. */
 static struct key_entry *keys_find_secret(const struct keys *k, struct str secret)
 {
     uint8_t hash[SHA256_LEN];

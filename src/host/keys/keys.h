@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* keys.h — who may ask: named keys with scopes and quotas.
+/* keys.h — named keys with scopes and quotas: what a request may do.
  *
  * A secret is 256 random bits; the store has its SHA-256, which for a secret that nobody can guess
  * is as good as a slow hash and costs a microsecond per request. Keys are looked up by that digest
@@ -51,7 +51,7 @@ void keys_load(struct keys *k, store_done *done, void *arg); /* first; done when
 void keys_free(struct keys *k);                              /* after store_close */
 OWNABLE(keys)
 
-/* Has there ever been one? Those who revoke the last key do not open the door to all. */
+/* Has there ever been one? Revoking the last key does not open the server to all. */
 bool keys_any(const struct keys *k);
 /* NULL: unknown or revoked. A key lives as long as keys, revoked or not. */
 const struct key *keys_find(const struct keys *k, struct str secret);
@@ -65,7 +65,7 @@ fallible keys_create(struct keys *k, const struct key *want, char secret[KEY_SEC
                      store_done *done, void *arg);
 /* Not accepted from now on; done when that is on disk. Once more is fine. ERR_NOT_FOUND at once. */
 fallible keys_revoke(struct keys *k, struct str name, store_done *done, void *arg);
-/* ERR_CONFLICT: nobody could administer without it. */
+/* ERR_CONFLICT: it is the last one that can administer. */
 fallible keys_check_last(const struct keys *k, struct str name);
 /* A key whose secret comes from outside (CROFT_API_KEY): made, or its secret and scopes replaced.
  * Accepted at once. A secret that was revoked stays so, and that is said in the log. */

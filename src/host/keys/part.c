@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* part.c — the keys of a server: who may ask anything of it at all. */
+/* part.c — the keys of a server, as a part of the host. */
 #include "host/config/settings.h"
 #include "host/keys/inner.h"
 #include "host/part/part.h"
@@ -54,7 +54,7 @@ static fallible keys_part_open(struct host *h, void **ret_state)
     return keys_reload(k, h);
 }
 
-/* All are known: the first one is made, or somebody could ask who has none. */
+/* All rows are there. Makes the key of the settings; a server that others reach needs a key. */
 static fallible keys_part_check(struct keys *k)
 {
     const struct keys_settings *s = settings_of(k->host->settings, CFG_TABLE_OF(keys));

@@ -133,7 +133,7 @@ fallible manager_remove_snapshot(struct manager *m, struct snapshot *s, store_do
 {
     char name[SNAPSHOT_NAME_MAX + 1];
 
-    if (m->config.driver->unsure) /* without its row nobody would find it there again */
+    if (m->config.driver->unsure) /* without its row its files would not be found again */
         return err_new(ERR_BUSY, "who has the files of snapshot '%s' has not answered so far",
                        s->name);
     s->done = done;

@@ -25,13 +25,13 @@ struct store_conn {
         char *sql;
         sqlite3_stmt *stmt;
     } statements[STORE_STATEMENTS];
-    unsigned next;  /* whose statement goes, if there are too many */
+    unsigned next;  /* the slot that is used again, if there are too many */
     struct buf sql; /* of the statement that is being made */
 };
 
 struct store_job { /* behind the changes: their fields, and what the values hold */
     struct list link;
-    store_done *done; /* NULL: nobody is to be told */
+    store_done *done; /* NULL: no one waits */
     void *arg;
     struct err *err;
     size_t bytes, count;

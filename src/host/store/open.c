@@ -173,7 +173,7 @@ static int write_zeros(sqlite3_file *log, sqlite3_int64 size)
 
 /* The head of the log is laid out beforehand: a sync of what replaces bytes that are there has no
  * size and no place of the file to note as well, and takes half as long. Zeros are the end of the
- * log to whoever reads it. In a transaction, so that nobody else writes meanwhile. */
+ * log to a reader. In a transaction, so that no other process writes meanwhile. */
 static void lay_out_log(sqlite3 *db, const char *path)
 {
     sqlite3_file *log = NULL;

@@ -2,7 +2,7 @@
 /* store.c — group commit: while one batch is written and synced, the next one gathers.
  *
  * The writer is a thread, which touches the writing connection, the batch and nothing else. It
- * moves the log into the file (a checkpoint) on its own, when nobody writes. The reader likewise
+ * moves the log into the file (a checkpoint) in a quiet moment. The reader likewise
  * has the reading connection, and the reads that were handed to it. */
 #include "host/store/store.h"
 
@@ -15,7 +15,7 @@
 #include "host/store/inner.h"
 
 #define WAL_SOON  500  /* pages: moved when nothing was written for */
-#define QUIET_MS  100  /* so long: who writes next would wait for it */
+#define QUIET_MS  100  /* so long: the next write would wait for it */
 #define WAL_MOST  1500 /* moved although others wait */
 
 #define SQL_BYTES (16u << 10)
@@ -101,7 +101,7 @@ static struct store_job *job_new(const struct store_change *changes, size_t coun
     return w;
 }
 
-/* Was a row asked to change that is gone, and nobody waits? Then nothing is wrong. */
+/* A change of a row that is gone, for which no one waits, is no error. */
 static bool is_nothing(const struct store_job *w)
 {
     return !w->err || err_code(w->err) == ERR_NOT_FOUND;
@@ -395,7 +395,7 @@ void store_close(struct store *s)
     store_reads_end(s);
     thread_wait(&s->writer);
     batch_tell(s);
-    while (s->queued) { /* who is told may change one more */
+    while (s->queued) { /* a callee may change one more */
         s->wal_pages = 0;
         batch_take(s);
         store_batch_run(s);

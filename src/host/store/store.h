@@ -108,7 +108,7 @@ struct store_field {
 enum store_when {
     STORE_ANY,      /* a new row, or the given fields of one that is there */
     STORE_IF_NEW,   /* ERR_CONFLICT if the row is there */
-    STORE_IF_THERE, /* ERR_NOT_FOUND if it is not; if nobody is to be told, nothing */
+    STORE_IF_THERE, /* ERR_NOT_FOUND if it is not; without done that is no error */
 };
 
 struct store_change {
