@@ -8,14 +8,19 @@
 #define OURS 200 /* descriptors from there on are of the program that runs tests */
 
 /* Hang guard only. */
-static void await_end(const struct kit *k)
+static void await_end_of(const struct kit *k, const char *word)
 {
     uint64_t end = clock_mono_ns(&clock_system) + KIT_HANG_NS;
 
-    while (kit_find_child(kit_init(k), KIT_SERVER)) {
+    while (kit_find_child(kit_init(k), word)) {
         CHECK(clock_mono_ns(&clock_system) < end);
         poll(NULL, 0, 1);
     }
+}
+
+static void await_end(const struct kit *k)
+{
+    await_end_of(k, KIT_SERVER);
 }
 
 TEST(init_is_alone_until_the_first_client_and_again_when_nobody_uses_its_server)
@@ -25,8 +30,11 @@ TEST(init_is_alone_until_the_first_client_and_again_when_nobody_uses_its_server)
     kit_open_with(&k, ARGS());
     CHECK_INT(kit_find_child(k.pid, ""), 0);
     CHECK_HAS(kit_get(&k, "/alive"), "{\"status\":\"ok\"}");
+    kit_observe(&k, "\"command\":\"true\",\"is_static\":true,\"blocking\":true");
     CHECK(kit_server(&k) > 0);
+    CHECK(kit_find_child(k.pid, "forker") > 0);
     await_end(&k);
+    await_end_of(&k, "forker");
     CHECK_INT(kit_find_child(k.pid, ""), 0);
     CHECK_STR(kit_run(&k, "echo one; cd /usr; here=1"), "one");
     kit_kill_server(&k); /* a death after that is one like any other */

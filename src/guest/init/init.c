@@ -125,14 +125,19 @@ static void init_restart(struct init *in, int code)
     loop_timer_start(in->loop, &in->restart, wait_ms, on_restart);
 }
 
-/* Unless a forker has its end. */
-static void close_requests(struct init *in)
+static void forker_stop(struct init *in)
 {
-    if (!in->wanted.loop)
-        return;
+    if (in->forker > 0) {
+        kill(in->forker, SIGKILL);
+        spawn_reap(in->forker);
+    }
+    in->forker = 0;
     loop_io_stop(&in->wanted);
-    for (size_t i = 0; i < 2; i++)
+    loop_timer_stop(&in->forker_again);
+    for (size_t i = 0; i < 2; i++) {
         own_close(take_fd(&in->requests[i]));
+        own_close(take_fd(&in->births[i]));
+    }
 }
 
 static void on_job_end(struct init *in, const siginfo_t *info)
@@ -148,7 +153,7 @@ static void on_job_end(struct init *in, const siginfo_t *info)
     if (in->config->exec || in->stopping) {
         init_finish(in, code == HELD_IDLE && exited && !in->config->exec ? 0 : code);
     } else if (exited && code == HELD_IDLE) {
-        close_requests(in);
+        forker_stop(in);
         init_settle(in);
         await_client(in);
     } else if (exited && (code == 0 || !in->ready)) {
@@ -316,7 +321,7 @@ static fallible start_program(struct init *in, int wire, const char *const *argv
     return spawn_fork(&plan, &in->job);
 }
 
-/* Once for all servers until one was idle. */
+/* Once for all servers, until one ends because it is idle. */
 static fallible open_requests(struct init *in)
 {
     if (in->requests[0] >= 0)
@@ -515,10 +520,7 @@ void init_done(struct init *in)
     init_wire_close(in);
     if (in->births[0] >= 0)
         init_kill_born(in, true);
-    if (in->forker > 0) {
-        kill(in->forker, SIGKILL);
-        spawn_reap(in->forker);
-    }
+    forker_stop(in);
     end_orphans();
     while (waitpid(-1, NULL, WNOHANG) > 0)
         ;
@@ -529,12 +531,7 @@ void init_done(struct init *in)
     tunnels_stop(&in->tunnels);
     loop_io_stop(&in->control_io);
     loop_later_cancel(&in->settled);
-    loop_io_stop(&in->wanted);
     loop_io_stop(&in->inbound);
     loop_io_stop(&in->viewer);
-    for (size_t i = 0; i < 2; i++) {
-        own_close(in->requests[i]);
-        own_close(in->births[i]);
-    }
     loop_free(in->loop);
 }
