@@ -185,7 +185,7 @@ static int skip_name(int argc, char **argv)
     return skip ? skip : argc && strcmp(argv[0], "action-server") == 0;
 }
 
-/* It is there, or can be made; by everybody: whoever commands run as may enter it. */
+/* It is there, or can be made. by_everybody: any user may enter it. */
 static bool is_usable_dir(struct str dir, bool by_everybody)
 {
     char path[512];

@@ -182,10 +182,10 @@ static bool is_unix(int fd)
 
 static void on_init_gone(struct held *k)
 {
-    loop_stop(k->loop); /* nobody is left to restart us, or to reap */
+    loop_stop(k->loop); /* without pid 1 there is no restart, and no reaping */
 }
 
-/* Without a key only who is on this machine is answered. */
+/* Without a key only clients of this machine are answered. */
 static fallible open_listener(const struct exec *e, int *ret_fd)
 {
     int fd;
@@ -216,7 +216,7 @@ static fallible take_requests(struct exec *e, int fd)
     return http_server_listen(e->server, fd);
 }
 
-/* EPIPE: nobody waits. */
+/* EPIPE: the reader is gone. */
 static fallible tell_ready(struct exec *e)
 {
     own_fd ready = take_fd(&e->ready_fd);
@@ -226,7 +226,7 @@ static fallible tell_ready(struct exec *e)
     return e->config->held ? held_ready(e->config->held) : NULL;
 }
 
-/* --- the end of a server that nobody uses --- */
+/* --- the end of an idle server --- */
 
 static bool is_busy(const struct exec *e)
 {
@@ -254,15 +254,15 @@ static fallible put_clock(struct exec *e, struct held *held)
     return held_put(held, held_new_id(held), str_n(text, sizeof text), NULL, 0, 0);
 }
 
-/* Idle twice in a row: once may be between two requests. Whoever connects from now on is in the
- * queue of the socket, and that is pid 1's too. */
+/* Idle twice in a row: once may be between two requests. A client that connects from now on waits
+ * in the queue of the socket, and pid 1 has that socket too. */
 static void on_tick(struct loop_timer *t)
 {
     struct exec *e = container_of(t, struct exec, tick);
     struct held *held = e->config->held;
 
     if (!e->swept)
-        sweep_stale(e); /* now it delays nobody's first request */
+        sweep_stale(e); /* the first request has been answered */
     if (!held || !held->listens)
         return;
     bool idle = !is_busy(e);
@@ -276,7 +276,7 @@ static void on_tick(struct loop_timer *t)
     loop_timer_start(e->loop, t, IDLE_MS, on_tick);
 }
 
-/* Nobody is answered before all is ready. */
+/* No request is answered before all is ready. */
 static fallible exec_serve(struct exec *e, bool *ret_served)
 {
     struct held *held = e->config->held;

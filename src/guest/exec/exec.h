@@ -18,9 +18,9 @@ struct loop;
 struct exec_config {
     struct str listen;              /* address, see net/listen.h */
     struct str working_dir;         /* absolute: where shells start, root of relative paths */
-    struct str username;            /* who shells run as; empty: as this process does */
+    struct str username;            /* user of shells; empty: that of this process */
     uid_t uid;                      /* of username when it is made; owner of new files, when we are
-                                     * root; EXEC_NO_UID: 1000, and whoever runs commands */
+                                     * root; EXEC_NO_UID: 1000, and the user of commands */
     struct str user;                /* USER[:GROUP]: instead of both, somebody who need not have a
                                      * line in passwd; empty: none */
     struct str git_name, git_email; /* of commits; empty: as git finds them */
@@ -30,13 +30,13 @@ struct exec_config {
     uint64_t soft_timeout_ms;
     const char *const *envp;
     struct held *held; /* what pid 1 holds for us; NULL: there is none of ours */
-    int ready_fd;      /* gets one byte when the server listens; -1: nobody waits; taken over */
+    int ready_fd;      /* gets one byte when the server listens; -1: none; taken over */
 };
 
 struct exec;
 fallible exec_new(struct loop *loop, struct exec **ret_exec);
-/* Serves until SIGTERM or SIGINT, once, or ends the process with HELD_IDLE when nobody uses it and
- * pid 1 has its socket. *ret_served tells, after a failure too, whether it came so far. */
+/* Serves until SIGTERM or SIGINT, once, or ends the process with HELD_IDLE when it is idle and pid
+ * 1 has its socket. *ret_served tells, after a failure too, whether it came so far. */
 fallible exec_run(struct exec *e, const struct exec_config *config, bool *ret_served);
 void exec_free(struct exec *e);
 OWNABLE(exec)
@@ -72,8 +72,8 @@ OWNABLE(exec)
 /* "action-server" and what follows it on the command line; gives the exit code. Also understands
  * the line foreign clients send (python -u -m openhands.runtime.action_execution_server …). */
 int exec_main(int argc, char **argv, const char *const *envp);
-/* May the server of this line, with or without "action-server", be made when somebody connects? Not
- * one that has to start plugins, or whose words are wrong or may turn out to be. */
+/* May the server of this command line be made by the first connection? Not if it has to start
+ * plugins, or if something in the line is wrong or may turn out to be. */
 bool exec_may_wait(const char *const *argv, const char *const *envp);
 /* Is this that foreign line? Gives the index behind the module's name, or 0. */
 int exec_foreign_args(int argc, char **argv);

@@ -13,16 +13,16 @@ struct start {
     struct account_place place;
     struct arena arena; /* of all below that is not in the struct */
     /* user.c */
-    struct passwd_user account; /* whose the files are and whom the environment names */
+    struct passwd_user account; /* owner of the files, named in the environment */
     bool known;                 /* there is such an account */
     bool asked;                 /* by --username: the environment names it, whatever it said */
-    bool other;                 /* commands run as somebody who is not us */
+    bool other;                 /* commands run as another user than we */
     bool give;                  /* the working directory becomes the account's */
     gid_t group;                /* and that group's */
     struct proc_user user;      /* if other */
     /* workdir.c */
     const char *dir;
-    bool foreign_dir; /* it belongs to somebody else, all the same */
+    bool foreign_dir; /* it belongs to another user, all the same */
     /* environ.c */
     const char *const *env;
 };

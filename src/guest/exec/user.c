@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* user.c — who commands run as. Never more than was asked for: what cannot be done is refused. */
+/* user.c — the user of commands. Never more than was asked for: what cannot be done is refused. */
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -21,8 +21,7 @@ static fallible user_find(struct start *s, struct err *e)
     return err_wrap(e, "look up the user");
 }
 
-/* In a sandbox of somebody without further ids there is root and nobody else: no call takes another
- * number. */
+/* In a sandbox of a user without further ids there is root alone: no call takes another number. */
 static bool is_alone(uid_t uid)
 {
     setfsuid(uid);
@@ -31,7 +30,7 @@ static bool is_alone(uid_t uid)
     return alone;
 }
 
-/* Somebody who is there, or is made. Root only. */
+/* The user is found, or made. Root only. */
 static fallible user_ensure(struct start *s, const struct exec_config *c, uid_t uid)
 {
     if (s->known) {

@@ -9,8 +9,7 @@
 
 #include "base/mem.h"
 
-/* Part of whoever calls it, its message of 4 KB would be on that one's stack for as long as it
- * waits: for life. */
+/* Inlined, its message of 4 KB would be on the stack of a caller that waits: for life. */
 #define ON_ITS_OWN __attribute__((noinline))
 
 #define WAIT_MS    10000

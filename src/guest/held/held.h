@@ -36,7 +36,7 @@ enum {
     HELD_INSIDE = 8,   /* pid 1 is that: all files are those of a sandbox */
     HELD_OOM_SHIFT = 4 /* a number */
 };
-#define HELD_IDLE   79       /* the exit code of a server that nobody uses: pid 1 has its socket */
+#define HELD_IDLE   79       /* the exit code of an idle server: pid 1 has its socket */
 #define HELD_VIEWER "viewer" /* an item: the file viewer's socket, at which pid 1 waits as well */
 
 struct held_message {
@@ -53,7 +53,7 @@ fallible held_send(int sock, const struct held_message *m, size_t len, const int
 fallible held_recv(int sock, struct held_message *m, size_t *ret_len, int fds[FD_PASS_MAX],
                    size_t *ret_count);
 
-struct held_item { /* taken back from pid 1; whoever takes a descriptor leaves -1 */
+struct held_item { /* taken back from pid 1; a descriptor that is taken leaves -1 */
     struct list link;
     uint32_t id;
     pid_t pid;
@@ -88,7 +88,7 @@ struct held {
 
 /* Waits for the hello and everything that was held. sock is taken over. */
 fallible held_open(struct held *k, int sock);
-void held_done(struct held *k); /* what nobody took is closed */
+void held_done(struct held *k); /* what was not taken is closed */
 fallible held_watch(struct held *k, struct loop *loop, void (*on_gone)(struct held *k));
 
 uint32_t held_new_id(struct held *k);
@@ -98,7 +98,7 @@ fallible held_put(struct held *k, uint32_t id, struct str data, const int *fds, 
                   pid_t pid);
 void held_drop(struct held *k, uint32_t id);
 fallible held_ready(struct held *k);
-/* The first item whose data starts so, off the list; NULL: none is left. */
+/* The first item with this start of its data, off the list; NULL: none is left. */
 struct held_item *held_take(struct held *k, struct str prefix);
 /* How many processes of the sandbox were killed for lack of memory. */
 uint64_t held_oom_kills(const struct held *k);

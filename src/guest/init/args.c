@@ -100,7 +100,7 @@ void init_drop_key(struct init_config *c)
     c->key = (struct str){0};
 }
 
-/* The key goes to the server by another way; here nobody finds it in /proc. */
+/* The key goes to the server by another way, and does not show in /proc. */
 void init_take_key(struct init_config *c, char **envp)
 {
     static const char name[] = "SESSION_API_KEY=";
@@ -134,8 +134,8 @@ static int start_code(const struct init *in, const struct err *e)
     return err_code(e) == ERR_NOT_FOUND || err_errno(e) == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
 }
 
-/* Whoever waits for the processes need not wait for the kernel to take the namespaces apart. A fork
- * under way sees the signal and fails, so one round is enough. */
+/* The end of the processes is told before the kernel takes the namespaces apart. A fork under way
+ * sees the signal and fails, so one round is enough. */
 static void tell_end(const struct init_config *c, int code)
 {
     const unsigned char byte = (unsigned char)code;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bind.c — the host's connection: a byte is answered by a byte, and once a claim comes. Its end is
- * not ours, unless we still wait for that: nobody can claim us any more. */
+/* bind.c — the host's connection: a byte is answered by a byte, and once a claim comes. Its end
+ * ends a sandbox that still waits for its claim: none can come any more. */
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -17,7 +17,7 @@
 #define OUT_OF_THE_WAY 64
 enum { REQUESTS = 3, BIRTHS }; /* its only descriptors beside standard error */
 
-/* A directory, or its cgroup.procs opened by somebody who may: in a sandbox we may not. */
+/* A directory, or its cgroup.procs opened by the launcher: in a sandbox we may not. */
 static bool forker_join(int group)
 {
     own_fd fd = openat(group, "cgroup.procs", O_WRONLY | O_CLOEXEC);

@@ -58,7 +58,7 @@ static void on_restart(struct loop_timer *t)
     init_restart(in, EXIT_GAVE_UP);
 }
 
-/* The host believes that a server listens, so nobody else ends one that never does. */
+/* The host believes that a server listens: only we end one that never does. */
 static void server_wanted(struct init *in)
 {
     loop_io_stop(&in->inbound);
@@ -249,8 +249,8 @@ static void on_kill_time(struct loop_timer *t)
 }
 
 /* A command gets what we got, and with it those it waits for, if that is what a terminal does; the
- * server is asked to end. Nobody would continue a group that stopped by itself in a session without
- * a shell, so the kernel would not stop it. */
+ * server is asked to end. A group in a session without a shell is stopped by SIGSTOP: the kernel
+ * ignores the other stop signals there. */
 static void on_signal(struct loop_signal *s)
 {
     struct init *in = container_of(s, struct init_signal, signal)->in;
@@ -393,7 +393,7 @@ static const char *user_home(const struct init_config *c)
     return !c->has_user ? "/root" : c->user.home[0] ? c->user.home : "/";
 }
 
-/* Its key is its own to show to those who ask. */
+/* A command keeps its key in its environment. */
 fallible init_start_command(struct init *in)
 {
     const struct init_config *c = in->config;
@@ -416,7 +416,8 @@ fallible init_start_command(struct init *in)
     if (c->has_user && served)
         account_settle_workspace(&in->config->account);
     TRY(enter_cwd(c));
-    if (!proc_env_get((char *const *)c->env, "HOME")) { /* who is in the image is known here only */
+    if (!proc_env_get((char *const *)c->env,
+                      "HOME")) { /* the users of the image are known here only */
         char *const home[] = {(char *)arena_printf(&a, "HOME=%s", user_home(c)).p, NULL};
         plan.env = (const char *const *)proc_env_with(&a, (char *const *)c->env, home);
         TRY(arena_check(&a));

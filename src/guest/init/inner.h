@@ -54,8 +54,8 @@ struct init {
     _Alignas(max_align_t) char loop_room[LOOP_ROOM];
     struct init_signal signals[INIT_SIGNALS];
     struct loop_signal child;
-    /* Of the forker, -1 until a server is there: the server's end, its own end; each new one gets
-     * the same. And who was born, from the first one on. */
+    /* To the forker, -1 until a server is there: the server's end, the forker's end. Then the pipe
+     * on which each new process tells its number. */
     int requests[2], births[2];
     pid_t forker;          /* 0: none yet, or between two */
     uint64_t forker_ns;    /* when it was started */
@@ -65,7 +65,7 @@ struct init {
     pid_t job; /* the server, or the command; 0: between two servers */
     int wire;  /* to the server; -1: none */
     struct loop_io wire_io;
-    struct loop_io inbound, viewer; /* there is no server, and somebody connects */
+    struct loop_io inbound, viewer; /* watched while there is no server */
     bool hello_sent, end_sent;
     bool ready; /* a server once was */
     struct loop_later settled;
@@ -106,7 +106,7 @@ fallible init_begin(struct init *in);
 void init_on_control(struct loop_io *io);
 
 /* forker.c */
-/* Short ones are had early, and are no more time in all: who answers goes before who works. */
+/* A process with short slices gets its turn earlier, and no more time in all. */
 void init_set_slice(uint64_t ns);
 fallible init_start_forker(struct init *in);
 void init_be(const char *name); /* a child of ours: it dies with us */

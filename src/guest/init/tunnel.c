@@ -160,7 +160,7 @@ static bool tunnel_move(struct side *from, struct side *to)
     return true;
 }
 
-/* A side nobody asks anything of is not watched: its hang-up would be told again and again. */
+/* A side that is not wanted is not watched: its hang-up would be told again and again. */
 static bool tunnel_watch(struct side *s, const struct side *other)
 {
     uint32_t want =

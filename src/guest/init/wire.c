@@ -57,7 +57,7 @@ static void add_born(struct init *in, pid_t pid)
         size_t cap = in->born_cap + BORN_STEP;
         struct init_born *more = realloc(in->born, cap * sizeof *more);
         if (!more) {
-            spawn_kill_session(pid); /* whose end could never be told */
+            spawn_kill_session(pid); /* its end could never be told */
             return;
         }
         in->born = more;

@@ -29,7 +29,7 @@ static void stop_waiting(struct shell *s)
     loop_timer_stop(&s->hard);
 }
 
-/* By somebody who has no answer yet. */
+/* By a request without an answer yet. */
 static bool is_asked(const struct shell *s)
 {
     return s->waiting && !s->answer.waiting;

@@ -32,7 +32,7 @@ struct shell_config {       /* zero: the default; strings are copied */
     const struct proc_user *user; /* NULL: run as this process does; copied */
     struct spawner *spawner;      /* NULL: fork here */
     const char *init;             /* what every new bash runs first, quietly; not copied */
-    struct held *held;            /* pid 1, who holds it for the next server; NULL: nobody */
+    struct held *held;            /* pid 1 holds it for the next server; NULL: not */
     const char *held_name;        /* under this name, "shell " in front */
     struct rng *rng;              /* the system's */
     unsigned columns, rows;       /* 1000 each */

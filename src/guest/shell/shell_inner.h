@@ -26,8 +26,8 @@ enum shell_state {              /* of bash */
 enum command_state { /* of the command it was given */
                      CMD_NONE,
                      CMD_QUEUED,  /* for a bash that is starting */
-                     CMD_RUNNING, /* perhaps with nobody waiting for it */
-                     CMD_ENDED,   /* while nobody asked: its result waits */
+                     CMD_RUNNING, /* perhaps without a request that waits for it */
+                     CMD_ENDED,   /* without a request: its result waits */
                      CMD_HELD,    /* incomplete: bash has not seen it yet */
 };
 
@@ -84,8 +84,8 @@ struct shell {
     bool plain;      /* the last report had status 0 and no option that concerns us */
     bool stray;      /* more than lines for bash was typed: some of it may not have been read */
     char tail[96];   /* of what was read */
-    size_t unasked;  /* bytes read since nobody waits */
-    bool behind;     /* who takes the output says so */
+    size_t unasked;  /* bytes read since no request waits */
+    bool behind;     /* the taker of the output says so */
     struct term *term;
     uint64_t term_seen;
 
@@ -109,13 +109,13 @@ struct shell {
     bool keys_typed; /* into the running command: their echo belongs to it */
     bool probed;     /* asked for a report, since the last C-c */
     struct loop_later answer, gone;
-    struct shell_result result; /* so far; of a command that ended, for who asks next */
+    struct shell_result result; /* so far; of a command that ended, for the next request */
     struct shell_result due;    /* the answer once it is decided: it goes out after this turn */
     struct buf due_text;        /* its text, if the command ended meanwhile */
     struct arena arena;         /* parts and the like of that answer */
     struct err *error;
 
-    struct shell_page *page; /* what the next server needs to know; NULL: nobody keeps us */
+    struct shell_page *page; /* what the next server needs to know; NULL: it is not held */
     int page_fd;
     uint32_t held_id;
     uint64_t adopted_until_ns; /* so long the command we found may be asked for again */
@@ -125,7 +125,7 @@ struct shell {
 void shell_files_name(struct shell_files *f, const char *dir, const char *token);
 fallible shell_files_pick(struct shell_files *f, const char *base, struct rng *rng); /* names */
 fallible shell_files_make(struct shell_files *f, uid_t uid);
-/* False: somebody removed them. The command's matters if bash is to read it. */
+/* False: they were removed. The command's matters if bash is to read it. */
 bool shell_files_whole(struct shell_files *f, bool command);
 fallible shell_files_mend(struct shell_files *f); /* report_fd must not be watched */
 fallible shell_files_command(struct shell_files *f, struct str text);

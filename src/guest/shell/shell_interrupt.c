@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* shell_interrupt.c — C-c, until it has reached somebody.
+/* shell_interrupt.c — C-c, until it has reached a process.
  *
  * The terminal sends the signal to whoever is in the foreground at that moment, which may be a
  * process that has not come to its program yet, or nobody: so we look again. */

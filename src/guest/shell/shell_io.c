@@ -18,7 +18,7 @@
 #include "guest/shell/shell_inner.h"
 
 #define READ_BYTES     65536
-#define TURN_READS     8  /* per turn of the loop, so that a flood starves nobody */
+#define TURN_READS     8  /* per turn of the loop, so that a flood starves no other */
 #define DRAIN_READS    64 /* a pty holds far less; a background flood must not keep us here */
 #define PRE_MAX        (1u << 20)
 #define PRE_KEEP       256u
@@ -29,7 +29,7 @@
 #define BEHIND_MS      5
 
 /* Only a program that reads key by key waits for an answer of the terminal; otherwise it would be
- * echoed and end up in somebody's input. */
+ * echoed and end up in the input of a program. */
 static bool reads_keys(const struct shell *s)
 {
     struct termios t;

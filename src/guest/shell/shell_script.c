@@ -48,8 +48,8 @@ static const char report[] =
     "\"${CROFT_Q-} $CROFT_S ${!-} $$ $EUID $-${CROFT_X-}\" \"${PWD-}\" \"${PATH-}\" 1<>'%s'||"
     "\\builtin eval '"
     "\\builtin printf \"\\e]7771;%%s;%%s\\a\" \"${CROFT_Q-}\" \"$CROFT_S\" >/dev/tty'\n"
-    /* The report is out, what follows delays nobody. The dump is a write per variable. A new shell
-     * that has not read it yet must not make it. */
+    /* The report is out, what follows delays no answer. The dump is a write per variable. A new
+     * shell that has not read it yet must not make it. */
     "case ${CROFT_N-} in '');;*)"
     "{ \\builtin declare -px;\\builtin declare -p CROFT_Q;} >|'%s'||:;;esac\n"
     "PS1= PS2=\n"

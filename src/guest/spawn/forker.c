@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* forker.c — forks on behalf of the server. It keeps nothing: the new process reads the plan
- * itself and answers through the status pipe, so one that hangs delays nobody. */
+ * itself and answers through the status pipe, so one that hangs delays no other. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -37,7 +37,7 @@ static _Noreturn void grow_up(const int *fds, size_t len, int born)
 void spawn_forker(int requests, int born)
 {
     spawn_default_signals(1, 64); /* once for all that is forked here … */
-    signal(SIGPIPE, SIG_IGN);     /* … but for this one: who asked may be gone */
+    signal(SIGPIPE, SIG_IGN);     /* … but for this one: the asker may be gone */
     for (;;) {
         int fds[FIRST_FD + SPAWN_FDS_MAX];
         char byte;
@@ -45,7 +45,7 @@ void spawn_forker(int requests, int born)
         struct err *e = fd_recv(requests, &byte, 1, &len, fds, ARRAY_LEN(fds), &count);
         if (e || len == 0) {
             bool over = !e || err_errno(e);
-            err_free(e); /* one we cannot read costs its sender an answer, nobody else */
+            err_free(e); /* one we cannot read costs its sender an answer */
             if (over)
                 return;
             continue;

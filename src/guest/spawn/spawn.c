@@ -52,7 +52,7 @@ static void on_child(struct loop_child *child)
     c->fn(c);
 }
 
-/* Until the pipe is closed by exec, or by whoever died. *last stays empty if nothing was said. */
+/* Until the pipe is closed by exec, or by a death. *last stays empty if nothing was said. */
 static fallible read_status(int pipe, struct spawn_status *last)
 {
     struct spawn_status s;

@@ -37,7 +37,7 @@ struct spawn_plan {
     const int *fds; /* become 0, 1, 2 …; borrowed */
     size_t fds_len;
     bool tty;             /* descriptor 0 becomes the controlling terminal */
-    bool tty_if_free;     /* … unless it is somebody else's */
+    bool tty_if_free;     /* … unless another session has it */
     bool dies_with_maker; /* the server's death is its death */
     bool own;             /* serves us, with all it starts: see spawn_count_work */
     /* Called, if not NULL, while a forker forks: what need not be done before. Perhaps twice. */
@@ -60,18 +60,18 @@ struct spawn_child {
 };
 
 void spawner_init(struct spawner *s, int forker);
-/* What pid 1 says; a process nobody here waits for is fine. */
+/* What pid 1 says; a process that is not waited for is fine. */
 void spawner_exited(struct spawner *s, pid_t pid, int code, int status);
 
 fallible spawn_start(struct loop *loop, struct spawner *s, const struct spawn_plan *plan,
                      struct spawn_child *c, void (*fn)(struct spawn_child *c));
-/* A process started before us, whose end pid 1 will tell. */
+/* A process started before us: pid 1 will tell its end. */
 void spawn_adopt(struct spawner *s, struct spawn_child *c, pid_t pid,
                  void (*fn)(struct spawn_child *c));
 void spawn_end(struct spawn_child *c); /* kills its session, fn is not called; twice is fine */
 void spawn_kill_session(pid_t sid);    /* every process that stayed in it */
 
-/* Processes that run for whoever uses the sandbox, in the background too: all but pid 1, the
+/* Processes that run for the user of the sandbox, in the background too: all but pid 1, the
  * forker, the server, what it started, and what those of them that are `own` did. Where our pid 1
  * is none, in a sandbox that hides nothing, only what descends from it: not what another was asked
  * to start, by at or systemd-run. */
@@ -80,10 +80,10 @@ unsigned spawn_count_work(const struct spawner *s);
 /* In a new process: a session of its own, no signal blocked. */
 void spawn_alone(void);
 
-/* Forks here, and whoever calls reaps. */
+/* Forks here, and the caller reaps. */
 fallible spawn_fork(const struct spawn_plan *plan, pid_t *ret_pid);
 void spawn_reap(pid_t pid); /* of one that was killed: takes a moment, no more */
 
 /* The forker's life: forks what is asked for until the other end closes. born gets the number of
- * each process, written by itself before it runs anything; -1: nobody counts. */
+ * each process, written by itself before it runs anything; -1: they are not counted. */
 void spawn_forker(int requests, int born);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* stale.h — private directories whose owners were killed.
+/* stale.h — private directories of servers that were killed.
  *
  * The server's directories outside of the workspace (undo, shells, kernels) go when it ends. One
- * that is killed leaves them, so the next one looks: a directory of ours is somebody's as long as a
+ * that is killed leaves them, so the next one looks: a directory of ours is in use as long as a
  * descriptor that was marked with stale_hold, of it or of a file in it, is open anywhere, be it in
  * pid 1 alone. */
 #pragma once
@@ -18,6 +18,6 @@
 
 /* Not being able to is no harm but that the next server may sweep it in an hour. */
 void stale_hold(int fd);
-/* Removes what nobody holds and, but for uploads, nobody has touched for an hour; a bounded part of
+/* Removes what is not held and, but for uploads, was not touched for an hour; a bounded part of
  * it per call. */
 void stale_sweep(const char *place, uint64_t now_s);
