@@ -118,35 +118,83 @@ TEST(init_makes_a_server_for_who_opens_the_file_viewer)
     kit_close(&k);
 }
 
-/* One that nobody uses tells that as much time has passed. */
-TEST(init_lets_no_server_end_that_has_a_shell_a_stream_or_work)
+static void open_used(struct kit *k, const char *sub)
 {
-    struct kit shell = {.unused = true, .sub = "a"}, stream_kit = {.unused = true, .sub = "b"},
-               work = {.unused = true, .sub = "c"}, unused = {.unused = true, .sub = "d"};
-    const struct kit *used[] = {&shell, &stream_kit, &work};
-    pid_t server[3];
+    *k = (struct kit){.unused = true, .sub = sub};
+    kit_open_with(k, ARGS());
+}
 
-    kit_open_with(&shell, ARGS());
-    kit_open_with(&stream_kit, ARGS());
-    kit_open_with(&work, ARGS());
-    kit_run(&shell, "true");
-    own_fd stream = wire_connect(&stream_kit.wire);
-    wire_send(stream, STR("GET /mcp/sse HTTP/1.1\r\nHost: x\r\n"
-                          "X-Session-API-Key: hunter2\r\n\r\n"));
-    kit_observe(&work, "\"command\":\"setsid sh -c 'touch up; sleep 1000' > /dev/null 2>&1 & "
-                       "until [ -e up ]; do sleep 0.01; done\","
-                       "\"is_static\":true,\"blocking\":true");
-    for (int i = 0; i < 3; i++)
-        server[i] = kit_server(used[i]);
-    kit_open_with(&unused, ARGS());
+static void use_stream(struct kit *k, int *ret_fd)
+{
+    *ret_fd = wire_connect(&k->wire);
+    wire_send(*ret_fd, STR("GET /mcp/sse HTTP/1.1\r\nHost: x\r\n"
+                           "X-Session-API-Key: hunter2\r\n\r\n"));
+}
+
+static void use_background(struct kit *k)
+{
+    kit_observe(k, "\"command\":\"setsid sh -c 'touch up; sleep 1000' > /dev/null 2>&1 & "
+                   "until [ -e up ]; do sleep 0.01; done\",\"is_static\":true,\"blocking\":true");
+}
+
+/* The client leaves before the end of its command. */
+static void use_answer(struct kit *k)
+{
+    static const char body[] = "{\"action\":{\"action\":\"run\",\"args\":{\"command\":"
+                               "\"touch began; until [ -e go ]; do sleep 0.01; done\","
+                               "\"is_static\":true,\"blocking\":true}}}";
+    uint64_t end = clock_mono_ns(&clock_system) + KIT_HANG_NS;
+    char request[500], began[300], go[300];
+    own_fd client = wire_connect(&k->wire);
+
+    snprintf(request, sizeof request,
+             "POST /execute_action HTTP/1.1\r\nHost: x\r\nX-Session-API-Key: hunter2\r\n"
+             "Content-Length: %zu\r\n\r\n%s",
+             sizeof body - 1, body);
+    snprintf(began, sizeof began, "%s/began", k->dir);
+    snprintf(go, sizeof go, "%s/go", k->dir);
+    wire_send(client, str_of(request));
+    while (access(began, F_OK) < 0 && clock_mono_ns(&clock_system) < end)
+        poll(NULL, 0, 1);
+    own_close(take_fd(&client));
+    own_close(open(go, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+}
+
+static void use_python(struct kit *k)
+{
+    CHECK_HAS(kit_post(k, "/execute_action",
+                       "{\"action\":{\"action\":\"run_ipython\",\"args\":{\"code\":\"6*7\"}}}"),
+              "42");
+}
+
+/* One that is not used tells that as much time has passed. */
+TEST(init_lets_no_server_end_that_has_something_to_lose)
+{
+    enum { SHELL, STREAM, BACKGROUND, ANSWER, PYTHON, USED };
+    static const char *const subs[USED] = {"a", "b", "c", "d", "e"};
+    struct kit used[USED], unused;
+    pid_t server[USED];
+    int stream;
+
+    for (int i = 0; i < USED; i++)
+        open_used(&used[i], subs[i]);
+    kit_run(&used[SHELL], "true");
+    use_stream(&used[STREAM], &stream);
+    use_background(&used[BACKGROUND]);
+    use_answer(&used[ANSWER]);
+    use_python(&used[PYTHON]);
+    for (int i = 0; i < USED; i++)
+        server[i] = kit_server(&used[i]);
+    open_used(&unused, "unused");
     CHECK_HAS(kit_get(&unused, "/alive"), "{\"status\":\"ok\"}");
     await_end(&unused);
-    for (int i = 0; i < 3; i++)
-        CHECK_INT(kit_server(used[i]), server[i]);
-    kit_close(&shell);
-    kit_close(&stream_kit);
-    kit_close(&work);
+    for (int i = 0; i < USED; i++)
+        if (kit_find_child(used[i].pid, KIT_SERVER) != server[i])
+            FAIL("server %s has ended", subs[i]);
+    for (int i = 0; i < USED; i++)
+        kit_close(&used[i]);
     kit_close(&unused);
+    close(stream);
 }
 
 static unsigned count_links(const struct kit *k, const char *prefix)
