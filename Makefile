@@ -82,8 +82,8 @@ test_obj  := $(tests:%.c=$(O)/host/%.o)
 san_obj   := $(code:%.c=$(O)/asan/%.o)
 san_test_obj  := $(tests:%.c=$(O)/asan/%.o)
 # Tests run once and are built often. (What may be uninitialised takes an optimiser to know.)
-$(test_obj): host_opt := -O0 -Wno-maybe-uninitialized
-$(san_test_obj): san_opt := -O0 -Wno-maybe-uninitialized
+$(test_obj): host_opt := -O0 -g1 -Wno-maybe-uninitialized
+$(san_test_obj): san_opt := -O0 -g1 -Wno-maybe-uninitialized
 san_guest_obj := $(patsubst %.c,$(O)/asan/%.o,$(guest) $(guest_less))
 
 .PHONY: all help run test check-plain check-asan soak shape layers lint format fuzz bench \
