@@ -31,7 +31,7 @@ bool escape_next(struct str *text, struct escape_line *ret_line)
 }
 
 const char *const escape_traces[ESCAPE_TRACES] = {
-    [TRACE_CALL] = "call",   [TRACE_DONE] = "done", [TRACE_OPEN] = "open",
+    [TRACE_CALL] = "call",   [TRACE_DONE] = "done", [TRACE_MADE] = "made", [TRACE_OPEN] = "open",
     [TRACE_LIMIT] = "limit", [TRACE_TOLD] = "told", [TRACE_LEFT] = "left",
 };
 

@@ -10,6 +10,7 @@
 enum trace {
     TRACE_CALL,  /* the kernel's answer to the deed is not "not permitted" or "no such call" */
     TRACE_DONE,  /* the kernel did the deed */
+    TRACE_MADE,  /* as TRACE_CALL, and the kernel has that family of sockets and that protocol */
     TRACE_OPEN,  /* the deed gave a descriptor, and not one of /dev/null; "text busy" is as good */
     TRACE_LIMIT, /* after the deed a hard limit of the process is higher than before */
     TRACE_TOLD,  /* something that only the host knows is in what was printed */

@@ -162,6 +162,9 @@ static bool is_open(const struct watch_row *r, const struct task *t, long answer
         return answer != -EPERM && answer != -ENOSYS;
     case TRACE_DONE:
         return answer >= 0;
+    case TRACE_MADE:
+        return answer != -EPERM && answer != -ENOSYS && answer != -EAFNOSUPPORT &&
+               answer != -EPROTONOSUPPORT && answer != -ESOCKTNOSUPPORT && answer != -ENODEV;
     case TRACE_OPEN:
         return answer == -ETXTBSY || (answer >= 0 && !is_null(t->tid, answer));
     case TRACE_LIMIT:

@@ -49,7 +49,9 @@ static const int denied[] = {
     SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex};
 
 static const unsigned personalities[] = {0, 0x8, 0x20000, 0x20008, 0x40000, 0xffffffff};
-static const unsigned ioctls[] = {TIOCSTI, TIOCLINUX}; /* typing into another session's terminal */
+/* The first two type into another session's terminal. TIOCSETD makes the kernel load a line
+ * discipline; its argument lies in memory, out of reach, and a terminal begins as N_TTY. */
+static const unsigned ioctls[] = {TIOCSTI, TIOCLINUX, TIOCSETD};
 
 #define NEW_NAMESPACES                                                                             \
     (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |  \
@@ -89,9 +91,11 @@ static void add_choice(struct confine_filter *f, int call, unsigned arg, const u
     confine_answer(f, hit);
 }
 
-/* Unix; IPv4 and IPv6 with the protocols that programs inside need; of netlink the routes alone. */
+/* Unix; IPv4 and IPv6 with the protocols that programs inside need; of netlink the routes alone.
+ * socketpair() makes sockets of any family as well: its first three arguments are socket()'s. */
 static void add_socket(struct confine_filter *f)
 {
+    confine_add(f, JEQ, SYS_socketpair, 1, 0);
     confine_add(f, JEQ, SYS_socket, 0, 14);
     confine_load(f, ARG_LOW(0));
     confine_add(f, JEQ, AF_UNIX, 11, 0);

@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include "test/test.h"
@@ -44,12 +46,18 @@ static uint32_t run(const struct confine_filter *f, const struct seccomp_data *d
     FAIL("it runs past its end");
 }
 
-static uint32_t ask(const struct confine_filter *f, int call, uint64_t first, uint64_t second)
+static uint32_t ask_three(const struct confine_filter *f, int call, uint64_t first, uint64_t second,
+                          uint64_t third)
 {
-    struct seccomp_data d = {.nr = call, .arch = AUDIT_ARCH_X86_64, .args = {first, second}};
+    struct seccomp_data d = {.nr = call, .arch = AUDIT_ARCH_X86_64, .args = {first, second, third}};
     unsigned steps = 0;
 
     return run(f, &d, &steps);
+}
+
+static uint32_t ask(const struct confine_filter *f, int call, uint64_t first, uint64_t second)
+{
+    return ask_three(f, call, first, second, 0);
 }
 
 #define REFUSED           (SECCOMP_RET_ERRNO | EPERM)
@@ -129,7 +137,7 @@ static void check_every_call(bool nested)
         bool refused = is_in(never, ARRAY_LEN(never), call) ||
                        (!nested && is_in(unless_nested, ARRAY_LEN(unless_nested), call));
         bool absent = call == SYS_clone3 || call == SYS_io_setup || call > SYS_REMOVEXATTRAT;
-        if (call == SYS_socket)
+        if (call == SYS_socket || call == SYS_socketpair)
             continue;
         if (ask(&f, call, 0, 0) != (absent    ? SECCOMP_RET_ERRNO | ENOSYS
                                     : refused ? REFUSED
@@ -153,11 +161,34 @@ TEST(filter_looks_at_arguments_where_a_call_is_good_and_bad)
     CHECK_INT(ask(&f, SYS_clone, CLONE_VM, 0), SECCOMP_RET_ALLOW);
     CHECK_INT(ask(&f, SYS_ioctl, 0, TIOCSTI), REFUSED);
     CHECK_INT(ask(&f, SYS_ioctl, 0, TIOCGWINSZ), SECCOMP_RET_ALLOW);
+    CHECK_INT(ask(&f, SYS_ioctl, 0, TIOCSETD), REFUSED);
+    CHECK_INT(ask(&f, SYS_ioctl, 0, TIOCGETD), SECCOMP_RET_ALLOW);
     CHECK_INT(ask(&f, SYS_personality, 0x400, 0), REFUSED);
     CHECK_INT(ask(&f, 0x40000000 | SYS_getpid, 0, 0), SECCOMP_RET_ERRNO | ENOSYS);
     struct seccomp_data other = {.nr = SYS_getpid, .arch = AUDIT_ARCH_I386};
     unsigned steps = 0;
     CHECK_INT(run(&f, &other, &steps), SECCOMP_RET_ERRNO | ENOSYS);
+}
+
+TEST(filter_allows_the_same_families_to_a_pair_of_sockets_as_to_one)
+{
+    static const int calls[] = {SYS_socket, SYS_socketpair};
+    struct confine_filter f;
+
+    confine_build(&f, false);
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+        for (unsigned family = 0; family < 64; family++) {
+            bool known = family == AF_UNIX || family == AF_INET || family == AF_INET6 ||
+                         family == AF_NETLINK;
+            CHECK_INT(ask(&f, calls[i], family, SOCK_DGRAM),
+                      known ? SECCOMP_RET_ALLOW : SECCOMP_RET_ERRNO | EAFNOSUPPORT);
+        }
+        CHECK_INT(ask_three(&f, calls[i], AF_NETLINK, SOCK_RAW, 16),
+                  SECCOMP_RET_ERRNO | EPROTONOSUPPORT);
+        CHECK_INT(ask_three(&f, calls[i], AF_INET, SOCK_STREAM, IPPROTO_MPTCP),
+                  SECCOMP_RET_ERRNO | EPROTONOSUPPORT);
+        CHECK_INT(ask_three(&f, calls[i], AF_INET, SOCK_STREAM, IPPROTO_TCP), SECCOMP_RET_ALLOW);
+    }
 }
 
 /* The kernel runs it for every call when it is installed, at every start of a sandbox. */

@@ -143,3 +143,31 @@ SOCKET(ax25, AF_AX25, SOCK_DGRAM, 0)
 SOCKET(rxrpc, AF_RXRPC, SOCK_DGRAM, 2)
 SOCKET(nfc, AF_NFC, SOCK_SEQPACKET, 0)
 /* clang-format on */
+
+/* Most families have no pairs: the kernel makes two sockets, and only then says so. */
+static void try_socketpair(const void *data)
+{
+    const struct sock *s = data;
+    int fds[2];
+
+    probe_deed();
+    socketpair(s->domain, s->type, s->protocol, fds);
+}
+
+#define PAIR(id, ...)                                                                              \
+    PROBE(pair_##id) = {"5-sockets", "pair_" #id, TRACE_MADE, try_socketpair,                      \
+                        &(const struct sock){__VA_ARGS__}};
+
+/* clang-format off */
+PAIR(tipc, AF_TIPC, SOCK_SEQPACKET, 0)
+PAIR(vsock, AF_VSOCK, SOCK_STREAM, 0)
+PAIR(alg, AF_ALG, SOCK_SEQPACKET, 0)
+PAIR(xdp, 44, SOCK_RAW, 0)
+PAIR(smc, 43, SOCK_STREAM, 0)
+PAIR(bluetooth, AF_BLUETOOTH, SOCK_RAW, 1)
+PAIR(netlink_generic, AF_NETLINK, SOCK_RAW, 16)
+PAIR(netlink_sock_diag, AF_NETLINK, SOCK_RAW, 4)
+PAIR(netlink_netfilter, AF_NETLINK, SOCK_RAW, 12)
+PAIR(sctp, AF_INET, SOCK_STREAM, 132)
+PAIR(mptcp, AF_INET, SOCK_STREAM, 262)
+/* clang-format on */

@@ -252,18 +252,43 @@ static void try_block_device(const void *data)
 }
 PROBE(make_a_disk) = {"8-processes", "make_a_disk", TRACE_DONE, try_block_device, NULL};
 
-static void try_tiocsti(const void *data)
+/* A terminal of our own; -1: there are none. */
+static int own_terminal(void)
 {
     int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
 
-    (void)data;
     if (master < 0 || grantpt(master) < 0 || unlockpt(master) < 0)
+        return -1;
+    return open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
+}
+
+static void try_tiocsti(const void *data)
+{
+    int slave = own_terminal();
+
+    (void)data;
+    if (slave < 0)
         return;
-    int slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
     probe_deed();
     syscall(SYS_ioctl, slave, 0x5412 /* TIOCSTI */, "x");
 }
 PROBE(tiocsti) = {"8-processes", "tiocsti", TRACE_DONE, try_tiocsti, NULL};
+
+/* The kernel loads the module of a line discipline for whoever asks for it. */
+static void try_tiocsetd(const void *data)
+{
+    int slave = own_terminal();
+
+    if (slave < 0)
+        return;
+    probe_deed();
+    syscall(SYS_ioctl, slave, 0x5423 /* TIOCSETD */, data);
+}
+/* clang-format off */
+PROBE(ldisc_null) = {"4-calls", "line_discipline_null", TRACE_DONE, try_tiocsetd, &(const int){27}};
+PROBE(ldisc_ppp) = {"4-calls", "line_discipline_ppp", TRACE_CALL, try_tiocsetd, &(const int){3}};
+PROBE(ldisc_hdlc) = {"4-calls", "line_discipline_hdlc", TRACE_CALL, try_tiocsetd, &(const int){13}};
+/* clang-format on */
 
 static void try_raise_limit(const void *data)
 {
