@@ -8,3 +8,5 @@
 
 /* A column: "5s", "90m", "3h", "12d", and "-" for what is not yet. */
 void cli_put_age(struct buf *out, uint64_t wall_ns);
+/* The same characters for how long something takes, and no column. */
+void cli_put_span(struct buf *out, uint64_t ns);

@@ -84,6 +84,8 @@ static fallible apply_layer(struct job *j, const struct overlay_layer *l, struct
         return e;
     buf_addf(&j->out, "applied %zu to '%s'%s", how.applied, l->path,
              l->other ? ", another directory than the sandbox worked on" : "");
+    buf_add_cstr(&j->out, " from ");
+    overlay_put_run(&j->out, &j->kept.run);
     changes_put_skipped(&j->out, how.skipped, how.mounted);
     buf_add_char(&j->out, '\n');
     return NULL;
@@ -137,7 +139,7 @@ static fallible all_layers(struct job *j, layer_fn act)
     jw_init(&j->w, &j->out, JW_SPACED);
     if (j->o.json) {
         jw_begin_object(&j->w, NULL);
-        jw_cstr(&j->w, "sandbox", j->kept.id);
+        changes_put_run(&j->w, &j->kept.run);
         jw_begin_array(&j->w, "directories");
     }
     for (size_t i = 0; !e && i < j->kept.count; i++)
@@ -152,17 +154,26 @@ static fallible all_layers(struct job *j, layer_fn act)
 
 /* --- the three commands --- */
 
-static fallible changes_diff(struct job *j)
+/* On the side, as above. Somebody who named it knows. */
+static void say_which(const struct job *j)
 {
-    if (!j->o.json)
-        warn_of_others(j);
-    return all_layers(j, diff_layer);
+    own_done(buf) said;
+
+    buf_init(&said, 1u << 16);
+    buf_add_cstr(&said, "croft diff: ");
+    overlay_put_run(&said, &j->kept.run);
+    buf_add_char(&said, '\n');
+    err_free(fd_write_all(j->cli->err, buf_str(&said)));
 }
 
-static fallible changes_show_list(struct job *j)
+static fallible changes_diff(struct job *j)
 {
-    TRY(cli_open_state(j->cli, &j->state));
-    return changes_list(j->state, j->o.json, &j->out);
+    if (!j->o.json) {
+        warn_of_others(j);
+        if (!j->id)
+            say_which(j);
+    }
+    return all_layers(j, diff_layer);
 }
 
 static fallible changes_apply_run(struct job *j)
@@ -178,41 +189,72 @@ static fallible changes_rollback(struct job *j)
         return err_new(ERR_UNSUPPORTED,
                        "--to is for sandboxes of a server; 'croft run --from' goes on from a "
                        "snapshot here");
-    TRY(overlay_drop(j->state, &j->kept));
+    TRY(overlay_drop(j->state, &j->kept, OVERLAY_DROPPED));
     if (!j->o.json) {
-        buf_addf(&j->out, "dropped the changes of '%s'\n", j->kept.id);
+        buf_add_cstr(&j->out, "dropped the changes of ");
+        overlay_put_run(&j->out, &j->kept.run);
+        buf_add_char(&j->out, '\n');
         return NULL;
     }
     jw_init(&j->w, &j->out, JW_SPACED);
     JW_OBJECT(&j->w, NULL) {
-        jw_cstr(&j->w, "sandbox", j->kept.id);
+        changes_put_run(&j->w, &j->kept.run);
         jw_bool(&j->w, "dropped", true);
     }
     buf_add_char(&j->out, '\n');
     return NULL;
 }
 
-static fallible open_kept(struct job *j, bool layers)
+/* The last run left nothing to show, apply or drop; an older one is not meant. */
+static fallible say_nothing_left(struct job *j, const struct overlay_run *run)
+{
+    if (j->o.json) {
+        jw_init(&j->w, &j->out, JW_SPACED);
+        JW_OBJECT(&j->w, NULL) {
+            changes_put_run(&j->w, run);
+            JW_ARRAY(&j->w, "directories") {
+            }
+        }
+        buf_add_char(&j->out, '\n');
+        return NULL;
+    }
+    buf_add_cstr(&j->out, "the last run here, ");
+    overlay_put_run(&j->out, run);
+    buf_add_cstr(&j->out, run->end == OVERLAY_NOTHING ? ", changed nothing\n"
+                                                      : ", threw its changes away\n");
+    return NULL;
+}
+
+static fallible do_last(struct job *j, struct err *(*act)(struct job *))
 {
     char here[PATH_MAX];
+    struct overlay_run run;
 
-    TRY(cli_open_state(j->cli, &j->state));
-    return (layers ? overlay_open : overlay_open_box)(j->state, j->id, getcwd(here, sizeof here),
-                                                      &j->kept);
+    TRY(overlay_last(j->state, getcwd(here, sizeof here), &run));
+    if (run.end != OVERLAY_KEPT)
+        return say_nothing_left(j, &run);
+    TRY((act == changes_rollback ? overlay_open_box : overlay_open)(j->state, run.id, NULL,
+                                                                    &j->kept));
+    return act(j);
 }
 
 /* One that is not here may be a server's. */
-static fallible do_here_or_there(struct job *j, struct err *(*act)(struct job *), far_fn *far)
+static fallible do_named(struct job *j, struct err *(*act)(struct job *), far_fn *far)
 {
     struct far_ask there = {
         .json = j->o.json, .force = j->o.force, .paths = j->paths, .to = j->o.to};
-    struct err *e = j->o.list ? NULL : open_kept(j, act != changes_rollback);
+    struct err *e = (act == changes_rollback ? overlay_open_box : overlay_open)(j->state, j->id,
+                                                                                NULL, &j->kept);
 
+    return e ? far_try(j->cli, &there, j->id, far, &j->out, e) : act(j);
+}
+
+static fallible do_here_or_there(struct job *j, struct err *(*act)(struct job *), far_fn *far)
+{
+    TRY(cli_open_state(j->cli, &j->state));
     if (j->o.list)
-        return changes_show_list(j);
-    if (!e)
-        return act(j);
-    return j->id ? far_try(j->cli, &there, j->id, far, &j->out, e) : e;
+        return changes_list(j->cli, j->state, j->o.json, &j->out);
+    return j->id ? do_named(j, act, far) : do_last(j, act);
 }
 
 static int do_job(struct job *j, struct err *(*act)(struct job *), far_fn *far)
@@ -272,9 +314,10 @@ CLI_COMMAND(changes_diff) = {
     .summary = "list what a sandbox changed in its copy of a directory",
     .usage = "[SANDBOX | --list] [--json]",
     .help =
-        "Without a name: the sandbox that last worked on this directory. --list shows all\n"
-        "sandboxes whose changes are kept, those of a 'croft run' that was killed too. Each\n"
-        "change is one line that begins with a letter:\n"
+        "Without a name: the last run over this directory, whatever it changed. --list shows\n"
+        "all sandboxes whose changes are kept, those of a 'croft run' that was killed too, and\n"
+        "when they go ('run.keep' in the settings). Each change is one line that begins with a\n"
+        "letter:\n"
         "\n"
         "  A added          M modified     P permissions changed\n"
         "  T of another type               R renamed      D deleted\n"

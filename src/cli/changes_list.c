@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/plain.h"
 #include "cli/age.h"
+#include "cli/keep.h"
 #include "host/changes/changes.h"
 #include "host/overlay/overlay.h"
 
@@ -17,9 +18,27 @@ struct listing {
     struct buf *out;
     struct jw w;
     bool json;
-    const struct overlay_found *at;
+    const struct overlay_run *at;
+    uint64_t keep_ns; /* 0: for good */
     bool running;
 };
+
+void changes_put_run(struct jw *w, const struct overlay_run *run)
+{
+    char made[CLOCK_ISO_MAX];
+
+    jw_cstr(w, "sandbox", run->id);
+    jw_str(w, "made", str_n(made, clock_format_iso(run->wall_ns, true, made)));
+    if (run->command[0])
+        jw_cstr(w, "command", run->command);
+}
+
+static uint64_t goes_in_ns(const struct listing *l)
+{
+    uint64_t now = clock_wall_ns(&clock_system), end = l->at->wall_ns + l->keep_ns;
+
+    return end > now ? end - now : 0;
+}
 
 static void put_directory(struct listing *l, const char *path, bool other, const struct changes *c,
                           const struct err *why)
@@ -38,14 +57,24 @@ static void put_directory(struct listing *l, const char *path, bool other, const
     }
     plain_put_cell(l->out, str_of(l->at->id), 14);
     buf_add_cstr(l->out, "  ");
-    cli_put_age(l->out, l->at->made_wall_ns);
+    cli_put_age(l->out, l->at->wall_ns);
     plain_put_name(l->out, str_of(path));
     buf_add_cstr(l->out, other ? " (another directory now): " : ": ");
     if (c)
         changes_put_summary(l->out, c);
     else
         buf_addf(l->out, "cannot be compared: %s", err_text(why));
-    buf_add_cstr(l->out, l->running ? "; it runs\n" : "\n");
+    if (l->running)
+        buf_add_cstr(l->out, "; it runs");
+    else if (l->keep_ns) {
+        buf_add_cstr(l->out, "; goes in ");
+        cli_put_span(l->out, goes_in_ns(l));
+    }
+    if (l->at->command[0]) {
+        buf_add_cstr(l->out, "; ");
+        plain_put_name(l->out, str_of(l->at->command));
+    }
+    buf_add_char(l->out, '\n');
 }
 
 static void put_layer(struct listing *l, const struct overlay_layer *layer)
@@ -72,14 +101,16 @@ static void put_noted(struct listing *l, const struct overlays *k, const struct 
 
 static void put_sandbox(struct listing *l, const struct overlays *k, const struct err *why)
 {
-    char made[CLOCK_ISO_MAX];
+    char goes[CLOCK_ISO_MAX];
 
     l->running = k->running;
     if (l->json) {
         jw_begin_object(&l->w, NULL);
-        jw_cstr(&l->w, "sandbox", k->id);
-        jw_str(&l->w, "made", str_n(made, clock_format_iso(l->at->made_wall_ns, true, made)));
+        changes_put_run(&l->w, l->at);
         jw_bool(&l->w, "running", k->running);
+        if (l->keep_ns && !k->running)
+            jw_str(&l->w, "goes",
+                   str_n(goes, clock_format_iso(l->at->wall_ns + l->keep_ns, true, goes)));
         jw_begin_array(&l->w, "directories");
     }
     for (size_t i = 0; i < k->count; i++)
@@ -104,14 +135,15 @@ static void list_one(struct listing *l, int state)
     err_free(e);
 }
 
-fallible changes_list(int state, bool json, struct buf *out)
+fallible changes_list(struct cli *cli, int state, bool json, struct buf *out)
 {
     own_done(arena) a;
     struct listing l = {.out = out, .json = json};
-    struct overlay_found *list;
+    struct overlay_run *list;
     size_t count;
 
     arena_init(&a, 64u << 20);
+    TRY(keep_expire(cli, state, &l.keep_ns));
     TRY(overlay_list(state, &a, &list, &count));
     jw_init(&l.w, out, JW_SPACED);
     if (json)

@@ -7,4 +7,10 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-fallible changes_list(int state, bool json, struct buf *out);
+struct cli;
+struct jw;
+struct overlay_run;
+
+fallible changes_list(struct cli *cli, int state, bool json, struct buf *out);
+/* Members of an open object: which run it was. */
+void changes_put_run(struct jw *w, const struct overlay_run *run);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "host/overlay/overlay.h"
 #include "test/program.h"
@@ -57,9 +59,11 @@ TEST(diff_lists_changes_by_name_and_by_the_directory_we_are_in)
     CHECK_STR(buf_str(&got), "M  a\nD  d/b\nA  new\n!  pipe\n");
     go("work/d");
     CHECK_INT(croft(&got, "diff", NULL, NULL, NULL), 0);
-    CHECK_STR(buf_str(&got), "M  a\nD  d/b\nA  new\n!  pipe\n");
+    CHECK_HAS(buf_str(&got), "croft diff: box-1 of 20");
+    CHECK_HAS(buf_str(&got), "\nM  a\nD  d/b\nA  new\n!  pipe\n");
     CHECK_INT(croft(&got, "diff", "--json", NULL, NULL), 0);
-    CHECK_HAS(buf_str(&got), "{\"sandbox\": \"box-1\", \"directories\": [{\"directory\": \"");
+    CHECK_HAS(buf_str(&got), "{\"sandbox\": \"box-1\", \"made\": \"20");
+    CHECK_HAS(buf_str(&got), "\"directories\": [{\"directory\": \"");
     CHECK_HAS(buf_str(&got), "{\"kind\": \"modified\", \"path\": \"a\", \"type\": \"file\", "
                              "\"mode\": 420, \"size\": 4, \"old_size\": 2, \"conflict\": false}");
 }
@@ -99,9 +103,9 @@ TEST(apply_puts_changes_into_the_directory_and_rollback_drops_them)
     CHECK_HAS(buf_str(&got), "\"applied\": 2, \"skipped\": 1}]}");
     CHECK(access("d/b", F_OK) < 0);
     CHECK_INT(croft(&got, "diff", NULL, NULL, NULL), 0);
-    CHECK_STR(buf_str(&got), "!  pipe\n");
+    CHECK_HAS(buf_str(&got), "\n!  pipe\n");
     CHECK_INT(croft(&got, "rollback", NULL, NULL, NULL), 0);
-    CHECK_HAS(buf_str(&got), "dropped the changes of 'box-1'");
+    CHECK_HAS(buf_str(&got), "dropped the changes of box-1 of 20");
     go("state/croft/box");
     CHECK(access("box-1", F_OK) < 0);
 }
@@ -151,19 +155,114 @@ TEST(rollback_sweeps_the_layers_only_it_stood_on)
     CHECK(rmdir("layers") == 0); /* it is empty */
 }
 
-TEST(diff_passes_over_sandboxes_that_changed_nothing)
+/* Another box over the directory, whose run ended at that time. */
+static void make_run(const char *id, const char *command, uint64_t wall_s)
 {
+    char path[400], source[300];
+    struct timespec times[2] = {{(time_t)wall_s, 0}, {(time_t)wall_s, 0}};
+
+    snprintf(path, sizeof path, "%s/state/croft/box/%s", test_dir(), id);
+    snprintf(source, sizeof source, "%s/work", test_dir());
+    CHECK(mkdir(path, 0700) == 0 || errno == EEXIST);
+    own_fd box = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK(mkdirat(box, "m0u", 0755) == 0 || errno == EEXIST);
+    CHECK(mkdirat(box, "m0u/new", 0755) == 0 || errno == EEXIST);
+    CHECK(symlinkat(source, box, "m0s") == 0 || errno == EEXIST);
+    CHECK_OK(overlay_note_run(box, command));
+    CHECK(utimensat(box, "run", times, AT_SYMLINK_NOFOLLOW) == 0);
+}
+
+static void note_that_nothing_changed(const char *id, const char *command)
+{
+    struct overlay_run run = {.wall_ns = clock_wall_ns(&clock_system) + NS_PER_S,
+                              .end = OVERLAY_NOTHING};
+    char path[300];
+
+    snprintf(run.id, sizeof run.id, "%s", id);
+    snprintf(run.command, sizeof run.command, "%s", command);
+    snprintf(path, sizeof path, "%s/state/croft", test_dir());
+    own_fd state = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    snprintf(path, sizeof path, "%s/work", test_dir());
+    overlay_note_last(state, path, &run);
+}
+
+TEST(without_a_name_the_last_run_is_meant_even_when_it_changed_nothing)
+{
+    static const char *const verbs[] = {"diff", "apply", "rollback"};
     own_done(buf) got = {.limit_bytes = 65536};
-    char source[300];
 
     make_box();
-    go("state/croft/box");
-    CHECK(mkdir("later", 0700) == 0 && mkdir("later/m0u", 0755) == 0);
-    snprintf(source, sizeof source, "%s/work", test_dir());
-    CHECK(symlink(source, "later/m0s") == 0);
-    go("work");
-    CHECK_INT(croft(&got, "diff", NULL, NULL, NULL), 0);
+    note_that_nothing_changed("later", "make test");
+    go("work/d");
+    for (size_t i = 0; i < ARRAY_LEN(verbs); i++) {
+        CHECK_INT(croft(&got, verbs[i], NULL, NULL, NULL), 0);
+        CHECK_HAS(buf_str(&got), "the last run here, later of 20");
+        CHECK_HAS(buf_str(&got), " (make test), changed nothing\n");
+        CHECK_INT(croft(&got, verbs[i], "--json", NULL, NULL), 0);
+        CHECK_HAS(buf_str(&got), "{\"sandbox\": \"later\", \"made\": \"20");
+        CHECK_HAS(buf_str(&got), "\"command\": \"make test\", \"directories\": []}\n");
+    }
+    CHECK(access("b", F_OK) == 0 && access("../new", F_OK) < 0);
+    CHECK_INT(croft(&got, "diff", "box-1", NULL, NULL), 0);
     CHECK_STR(buf_str(&got), "M  a\nD  d/b\nA  new\n!  pipe\n");
+}
+
+TEST(rollback_twice_drops_one_run)
+{
+    own_done(buf) got = {.limit_bytes = 65536};
+
+    make_box();
+    make_run("older", "make", 1700000000);
+    go("work");
+    CHECK_INT(croft(&got, "rollback", NULL, NULL, NULL), 0);
+    CHECK_HAS(buf_str(&got), "dropped the changes of box-1 of 20");
+    CHECK_INT(croft(&got, "rollback", NULL, NULL, NULL), 1);
+    CHECK_HAS(buf_str(&got), "the changes of the last run here, box-1 of 20");
+    CHECK_HAS(buf_str(&got), ", were dropped; name one of: 'older' over '");
+    CHECK_INT(croft(&got, "apply", NULL, NULL, NULL), 1);
+    CHECK(access("../state/croft/box/older/m0u/new", F_OK) == 0);
+    CHECK_INT(croft(&got, "rollback", "older", NULL, NULL), 0);
+    CHECK_HAS(buf_str(&got), "dropped the changes of older of 2023-11-1");
+    CHECK_HAS(buf_str(&got), " (make)\n");
+    CHECK_INT(croft(&got, "diff", NULL, NULL, NULL), 1); /* a later one was the last */
+    CHECK_HAS(buf_str(&got), "box-1 of 20");
+    CHECK_HAS(buf_str(&got), "'croft run' makes one");
+}
+
+TEST(an_apply_to_an_older_run_does_not_make_it_the_last)
+{
+    own_done(buf) got = {.limit_bytes = 65536};
+
+    make_box();
+    make_run("box-1", "first", 1700000000);
+    make_run("second", "last", 1700000001);
+    go("work");
+    CHECK_INT(croft(&got, "apply", "box-1", "a", NULL), 0);
+    CHECK_HAS(buf_str(&got), " from box-1 of 2023-11-1");
+    CHECK_INT(croft(&got, "diff", NULL, NULL, NULL), 0);
+    CHECK_HAS(buf_str(&got), "croft diff: second of 2023-11-1");
+    CHECK_HAS(buf_str(&got), " (last)\nA  new/\n");
+}
+
+TEST(what_runs_changed_goes_by_age_and_the_list_says_when)
+{
+    own_done(buf) got = {.limit_bytes = 65536};
+    uint64_t now = clock_wall_ns(&clock_system) / NS_PER_S;
+
+    make_box();
+    make_run("box-1", "make test", now);
+    make_run("old", "make", now - 31 * 86400);
+    CHECK(setenv("CROFT_RUN_KEEP", "0", 1) == 0);
+    CHECK_INT(croft(&got, "diff", "--list", NULL, NULL), 0);
+    CHECK_HAS(buf_str(&got), "1 added; make\n");
+    CHECK(unsetenv("CROFT_RUN_KEEP") == 0);
+    CHECK_INT(croft(&got, "diff", "--list", NULL, NULL), 0);
+    CHECK_HAS(buf_str(&got), "; goes in 29d; make test\n");
+    CHECK(str_find(buf_str(&got), STR("old ")) < 0);
+    CHECK_INT(croft(&got, "diff", "--list", "--json", NULL), 0);
+    CHECK_HAS(buf_str(&got), "\"command\": \"make test\", \"running\": false, \"goes\": \"20");
+    go("state/croft/box");
+    CHECK(access("old", F_OK) < 0);
 }
 
 TEST(apply_does_not_follow_a_directory_that_became_a_link)
@@ -227,12 +326,12 @@ TEST(diff_lists_every_sandbox_that_has_left_changes)
     go("");
     CHECK_INT(croft(&got, "diff", "--list", NULL, NULL), 0);
     CHECK_HAS(buf_str(&got), "box-1 ");
-    CHECK_HAS(buf_str(&got), "/work: 1 added, 1 modified, 1 deleted, 1 special\n");
+    CHECK_HAS(buf_str(&got), "/work: 1 added, 1 modified, 1 deleted, 1 special; goes in ");
     CHECK(mkdir("state/croft/box/bare", 0755) == 0 && mkdir("state/croft/box/bare/m0u", 0755) == 0);
     CHECK(rename("work", "moved") == 0);
     CHECK_INT(croft(&got, "diff", "--list", "--json", NULL), 0);
     CHECK_HAS(buf_str(&got), "{\"sandbox\": \"box-1\", \"made\": \"20");
-    CHECK_HAS(buf_str(&got), "\"running\": false, \"directories\": [{\"directory\": \"");
+    CHECK_HAS(buf_str(&got), "\"running\": false, \"goes\": \"20");
     CHECK_HAS(buf_str(&got), "No such file or directory\"}]}]\n");
     CHECK_INT(croft(&got, "diff", "--list", "box-1", NULL), 2);
     CHECK_HAS(buf_str(&got), "name none");

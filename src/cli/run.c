@@ -17,6 +17,7 @@
 #include "base/passwd.h"
 #include "base/rng.h"
 #include "cli/cli.h"
+#include "cli/keep.h"
 #include "cli/run_limits.h"
 #include "cli/run_say.h"
 #include "cli/state.h"
@@ -314,6 +315,7 @@ static fallible count_changes(struct cli *cli, const char *id, struct changes *s
 {
     own_fd state = -1;
     own_done(overlays) k = {.dir = -1};
+    uint64_t keep_ns;
 
     TRY(cli_open_state(cli, &state));
     TRY(overlay_open(state, id, NULL, &k));
@@ -326,9 +328,11 @@ static fallible count_changes(struct cli *cli, const char *id, struct changes *s
         sum->count += c.count;
         changes_done(&c);
     }
-    if (sum->count)
+    if (sum->count) {
+        err_free(keep_expire(cli, state, &keep_ns)); /* 'croft diff --list' says it */
         return NULL;
-    TRY(overlay_drop(state, &k));
+    }
+    TRY(overlay_drop(state, &k, OVERLAY_NOTHING));
     *kept = false;
     return NULL;
 }

@@ -157,6 +157,31 @@ TEST(croft_run_changes_are_listed_applied_and_dropped)
     kit_check_empty("state/box");
 }
 
+TEST(croft_run_that_leaves_nothing_is_the_last_run_of_its_directory)
+{
+    own_done(buf) out;
+    own_fd dir = test_dir_fd();
+
+    buf_init(&out, 1u << 16);
+    CHECK_INT(mkdirat(dir, "ws", 0755), 0);
+    CHECK_INT(kit_run(ARGS("--name", "r1"), ARGS("sh", "-c", "echo x >made"), &out), 0);
+    CHECK_INT(kit_run(ARGS("--name", "r2"), ARGS("echo", "hello"), &out), 0);
+    CHECK_INT(fchdir(dir), 0);
+    CHECK_INT(chdir("ws"), 0);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "rollback"), &out), 0);
+    CHECK_HAS(buf_str(&out), "the last run here, r2 of 20");
+    CHECK_HAS(buf_str(&out), " (echo hello), changed nothing\n");
+    CHECK_INT(kit_run(ARGS("--name", "r3", "--discard"), ARGS("touch", "made"), &out), 0);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "apply"), &out), 0);
+    CHECK_HAS(buf_str(&out), " (touch made), threw its changes away\n");
+    CHECK_INT(kit_run(ARGS("--name", "r4"), ARGS("sh", "-c", "echo y >made"), &out), 0);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "diff"), &out), 0);
+    CHECK_HAS(buf_str(&out), "croft diff: r4 of 20");
+    CHECK_INT(program_run(ARGS(test_program("croft"), "rollback", "r4"), &out), 0);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "rollback", "r1"), &out), 0);
+    kit_check_empty("state/box");
+}
+
 TEST(croft_run_leaves_nothing_of_ours_inside)
 {
     own_done(buf) out;

@@ -242,6 +242,8 @@ static fallible open_one(int state, int boxes, const char *id, bool layers, stru
     if (!e && !(layers ? k.count : noted))
         e = err_new(ERR_NOT_FOUND, "sandbox '%s' has no copy of a directory", id);
     if (!e)
+        overlay_read_run(k.dir, id, &k.run);
+    if (!e)
         e = is_claimed(state, id, &k.claimed);
     k.running = !e && k.claimed && may_live(k.dir);
     if (e)
@@ -258,7 +260,6 @@ static bool is_over(const char *path, const char *here)
     return strncmp(path, here, n) == 0 && (here[n] == '\0' || here[n] == '/' || n == 1);
 }
 
-/* One that changed nothing is not meant; it may be on its way out. */
 static bool has_changes(int box, unsigned n)
 {
     own_done(buf) names = {0};
@@ -277,29 +278,29 @@ static bool has_changes(int box, unsigned n)
 }
 
 struct choice {
-    char id[OVERLAY_ID_MAX];
-    struct timespec made;
-    struct buf others; /* all there are, for the error */
+    struct overlay_run run; /* the last one over the directory */
+    bool any;
+    struct buf others; /* all that have changes, for the error */
 };
 
 static void overlay_consider(struct choice *c, int boxes, const char *id, const char *here)
 {
     own_fd box = openat(boxes, id, DIR_FLAGS, 0);
     char path[PATH_MAX];
-    struct stat st;
+    struct overlay_run run;
 
-    if (box < 0 || strlen(id) >= OVERLAY_ID_MAX || fstat(box, &st) < 0)
+    if (box < 0 || strlen(id) >= OVERLAY_ID_MAX)
         return;
+    overlay_read_run(box, id, &run);
     for (unsigned n = 0; n < OVERLAY_LAYERS_MAX; n++) {
-        if (!overlay_read_note(box, n, path) || !has_changes(box, n))
+        if (!overlay_read_note(box, n, path))
             continue;
-        buf_addf(&c->others, "%s'%s' over '%s'", c->others.len ? ", " : "", id, path);
-        bool newer = st.st_mtim.tv_sec != c->made.tv_sec ? st.st_mtim.tv_sec > c->made.tv_sec
-                                                         : st.st_mtim.tv_nsec > c->made.tv_nsec;
-        if (!here || !is_over(path, here) || (c->id[0] && !newer))
+        if (has_changes(box, n))
+            buf_addf(&c->others, "%s'%s' over '%s'", c->others.len ? ", " : "", id, path);
+        if (!here || !is_over(path, here) || (c->any && run.wall_ns <= c->run.wall_ns))
             continue;
-        strcpy(c->id, id);
-        c->made = st.st_mtim;
+        c->run = run;
+        c->any = true;
     }
 }
 
@@ -316,9 +317,9 @@ static fallible overlay_choose(int boxes, const char *here, struct choice *c)
 
 static int last_first(const void *x, const void *y)
 {
-    const struct overlay_found *a = x, *b = y;
+    const struct overlay_run *a = x, *b = y;
 
-    return (a->made_wall_ns < b->made_wall_ns) - (a->made_wall_ns > b->made_wall_ns);
+    return (a->wall_ns < b->wall_ns) - (a->wall_ns > b->wall_ns);
 }
 
 static bool has_any(int box)
@@ -331,8 +332,7 @@ static bool has_any(int box)
     return false;
 }
 
-fallible overlay_list(int state, struct arena *a, struct overlay_found **ret_list,
-                      size_t *ret_count)
+fallible overlay_list(int state, struct arena *a, struct overlay_run **ret_list, size_t *ret_count)
 {
     own_done(buf) names = {0};
     own_fd boxes = openat(state, "box", DIR_FLAGS, 0);
@@ -342,16 +342,12 @@ fallible overlay_list(int state, struct arena *a, struct overlay_found **ret_lis
         return err_sys("open the sandboxes' directory");
     if (boxes >= 0)
         TRY(tree_read_names(boxes, 16u << 20, &names, &count));
-    struct overlay_found *list = arena_zalloc(a, (count + 1) * sizeof *list);
+    struct overlay_run *list = arena_zalloc(a, (count + 1) * sizeof *list);
     TRY(arena_check(a));
     for (const char *name = names.p; count--; name += strlen(name) + 1) {
         own_fd box = strlen(name) < OVERLAY_ID_MAX ? openat(boxes, name, DIR_FLAGS, 0) : -1;
-        struct stat st;
-        if (box < 0 || fstat(box, &st) < 0 || !has_any(box))
-            continue;
-        strcpy(list[n].id, name);
-        list[n++].made_wall_ns =
-            (uint64_t)st.st_mtim.tv_sec * NS_PER_S + (uint64_t)st.st_mtim.tv_nsec;
+        if (box >= 0 && has_any(box))
+            overlay_read_run(box, name, &list[n++]);
     }
     qsort(list, n, sizeof *list, last_first);
     *ret_list = list;
@@ -359,10 +355,19 @@ fallible overlay_list(int state, struct arena *a, struct overlay_found **ret_lis
     return NULL;
 }
 
-static fallible nothing_there(const char *id, const struct choice *c)
+/* What else there is, when it is not the one that was meant. */
+static fallible nothing_there(const char *id, struct choice *c)
 {
     int shown = c->others.len > 400 ? 400 : (int)c->others.len;
+    own_done(buf) said;
 
+    buf_init(&said, 1u << 16);
+    if (c->any) {
+        overlay_put_run(&said, &c->run);
+        return err_new(ERR_NOT_FOUND, "the changes of the last run here, %.*s, were dropped%s%.*s",
+                       (int)said.len, said.p, shown ? "; name one of: " : "; 'croft run' makes one",
+                       shown, c->others.p);
+    }
     if (!c->others.len)
         return err_new(ERR_NOT_FOUND, "no sandbox has left changes; 'croft run' makes one");
     if (id)
@@ -373,24 +378,56 @@ static fallible nothing_there(const char *id, const struct choice *c)
                    c->others.p);
 }
 
+static fallible open_boxes(int state, int *ret_fd)
+{
+    *ret_fd = openat(state, "box", DIR_FLAGS, 0);
+    return *ret_fd < 0 && errno != ENOENT ? err_sys("open the sandboxes' directory") : NULL;
+}
+
+static fallible overlay_find(int state, int boxes, const char *id, const char *here,
+                             struct overlay_run *ret)
+{
+    struct overlay_run gone;
+    struct choice c = {0};
+
+    buf_init(&c.others, 64u << 10);
+    struct err *e = boxes < 0 ? NULL : overlay_choose(boxes, id ? NULL : here, &c);
+    if (!id && here && overlay_read_last(state, here, &gone) &&
+        (!c.any || gone.wall_ns >= c.run.wall_ns)) {
+        c.run = gone;
+        c.any = true;
+    }
+    if (!e && (!c.any || c.run.end == OVERLAY_DROPPED))
+        e = nothing_there(id, &c);
+    if (!e)
+        *ret = c.run;
+    buf_done(&c.others);
+    return e;
+}
+
+fallible overlay_last(int state, const char *here, struct overlay_run *ret)
+{
+    own_fd boxes = -1;
+
+    TRY(open_boxes(state, &boxes));
+    return overlay_find(state, boxes, NULL, here, ret);
+}
+
 static fallible open_any(int state, const char *id, const char *here, bool layers,
                          struct overlays *ret)
 {
-    struct choice c = {0};
-    own_fd boxes = openat(state, "box", DIR_FLAGS, 0);
+    struct overlay_run run;
+    own_fd boxes = -1;
 
-    if (boxes < 0 && errno != ENOENT)
-        return err_sys("open the sandboxes' directory");
+    TRY(open_boxes(state, &boxes));
     if (id && (!id[0] || strchr(id, '/') || id[0] == '.' || strlen(id) >= OVERLAY_ID_MAX))
         return err_new(ERR_INVALID, "'%.80s' is no name of a sandbox", id);
     if (id && boxes >= 0 && faccessat(boxes, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return open_one(state, boxes, id, layers, ret);
-    buf_init(&c.others, 64u << 10);
-    struct err *e = boxes < 0 ? NULL : overlay_choose(boxes, id ? NULL : here, &c);
-    if (!e)
-        e = c.id[0] ? open_one(state, boxes, c.id, layers, ret) : nothing_there(id, &c);
-    buf_done(&c.others);
-    return e;
+    TRY(overlay_find(state, boxes, id, here, &run));
+    if (run.end != OVERLAY_KEPT)
+        return err_new(ERR_NOT_FOUND, "the last run here, '%s', left no changes", run.id);
+    return open_one(state, boxes, run.id, layers, ret);
 }
 
 fallible overlay_open(int state, const char *id, const char *here, struct overlays *ret)
@@ -403,10 +440,22 @@ fallible overlay_open_box(int state, const char *id, const char *here, struct ov
     return open_any(state, id, here, false, ret);
 }
 
-fallible overlay_drop(int state, struct overlays *k)
+static void note_dropped(int state, const struct overlays *k, enum overlay_end end)
+{
+    struct overlay_run run = k->run;
+    char path[PATH_MAX];
+
+    run.end = end;
+    for (unsigned n = 0; n < OVERLAY_LAYERS_MAX; n++)
+        if (overlay_read_note(k->dir, n, path))
+            overlay_note_last(state, path, &run);
+}
+
+fallible overlay_drop(int state, struct overlays *k, enum overlay_end end)
 {
     if (k->running)
         return err_new(ERR_BUSY, "sandbox '%s' still runs; end it first", k->id);
+    note_dropped(state, k, end);
     own_fd boxes = openat(state, "box", DIR_FLAGS, 0);
     if (boxes < 0)
         return err_sys("open the sandboxes' directory");
@@ -423,4 +472,27 @@ fallible overlay_drop(int state, struct overlays *k)
     }
     TRY_WRAP(tree_remove(boxes, k->id), "drop sandbox '%s'", k->id);
     return snaps_sweep(state);
+}
+
+fallible overlay_expire(int state, uint64_t before_wall_ns)
+{
+    own_done(arena) a;
+    struct overlay_run *list;
+    size_t count;
+
+    arena_init(&a, 64u << 20);
+    TRY(overlay_list(state, &a, &list, &count));
+    for (size_t i = 0; i < count; i++) {
+        own_done(overlays) k = {.dir = -1};
+        if (list[i].wall_ns >= before_wall_ns)
+            continue;
+        struct err *e = overlay_open_box(state, list[i].id, NULL, &k);
+        if (!e && !k.running)
+            e = overlay_drop(state, &k, OVERLAY_DROPPED);
+        if (e && err_code(e) != ERR_NOT_FOUND) /* another dropped it */
+            return e;
+        err_free(e);
+    }
+    overlay_forget_last(state, before_wall_ns);
+    return NULL;
 }

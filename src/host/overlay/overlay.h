@@ -20,6 +20,31 @@
 #define OVERLAY_LAYERS_MAX 8
 #define OVERLAY_ID_MAX     64
 
+enum overlay_end { /* what became of a run's changes */
+                   OVERLAY_KEPT,
+                   OVERLAY_NOTHING,   /* it changed nothing */
+                   OVERLAY_DISCARDED, /* it was told to throw them away */
+                   OVERLAY_DROPPED,   /* by rollback, or by age */
+};
+
+#define OVERLAY_COMMAND_MAX 200 /* of a command, what is kept to name a run by it */
+struct overlay_run {
+    char id[OVERLAY_ID_MAX];
+    char command[OVERLAY_COMMAND_MAX]; /* "": not known */
+    uint64_t wall_ns;                  /* when it ended, or began if it was killed or runs */
+    enum overlay_end end;
+};
+void overlay_put_command(const char *const *argv, char out[OVERLAY_COMMAND_MAX]);
+fallible overlay_note_run(int box, const char *command);
+void overlay_note_end(int box); /* the run ended now */
+void overlay_read_run(int box, const char *id, struct overlay_run *ret);
+/* Notes that the run over that directory left nothing; a later one there counts more. */
+void overlay_note_last(int state, const char *dir, const struct overlay_run *run);
+bool overlay_read_last(int state, const char *here, struct overlay_run *ret);
+void overlay_forget_last(int state, uint64_t before_wall_ns);
+struct buf;
+void overlay_put_run(struct buf *out, const struct overlay_run *run); /* "ID of TIME (COMMAND)" */
+
 struct overlay_layer {
     unsigned mount;                   /* which of the sandbox's */
     char *path;                       /* the directory on the host */
@@ -35,6 +60,7 @@ struct overlay_layer {
 
 struct overlays {
     char id[OVERLAY_ID_MAX];
+    struct overlay_run run;
     int dir; /* box/ID */
     bool running;
     bool claimed; /* it runs, or was killed and the next sweep has not been here */
@@ -68,17 +94,16 @@ fallible overlay_note_image(int box, struct str id);
 bool overlay_image_in_use(int state, struct str id); /* true also when we cannot tell */
 
 /* All that have left changes, or make them now, the last one first; in a. */
-struct overlay_found {
-    char id[OVERLAY_ID_MAX];
-    uint64_t made_wall_ns; /* when it ended, or began if it was killed or runs */
-};
-fallible overlay_list(int state, struct arena *a, struct overlay_found **ret_list,
-                      size_t *ret_count);
+fallible overlay_list(int state, struct arena *a, struct overlay_run **ret_list, size_t *ret_count);
+/* Drops what runs changed that ended before; notes of the others' last runs go too. */
+fallible overlay_expire(int state, uint64_t before_wall_ns);
 /* The directory that mount n lies over; false: none, or it is not noted. */
 bool overlay_read_note(int box, unsigned n, char out[PATH_MAX]);
 
-/* id NULL: the one that was last made over the directory here (an absolute path) or one above it.
- * ERR_NOT_FOUND says what there is instead. */
+/* The last run over the directory here (an absolute path) or one above it, whatever it changed.
+ * ERR_NOT_FOUND when there was none, or its changes were dropped. */
+fallible overlay_last(int state, const char *here, struct overlay_run *ret);
+/* id NULL: that one. ERR_NOT_FOUND says what there is instead. */
 fallible overlay_open(int state, const char *id, const char *here, struct overlays *ret);
 /* The same without its layers, to drop it: the directories may be gone by now. */
 fallible overlay_open_box(int state, const char *id, const char *here, struct overlays *ret);
@@ -86,5 +111,5 @@ void overlays_done(struct overlays *k);
 struct changes_source overlay_source(const struct overlay_layer *l); /* borrows */
 void overlay_begin_notes(struct overlays *k);                        /* before an apply */
 /* Drops the changes and the sandbox's directory (which is the sweep's if it was killed); ERR_BUSY
- * while it runs. */
-fallible overlay_drop(int state, struct overlays *k);
+ * while it runs. `end` is what is noted of the run. */
+fallible overlay_drop(int state, struct overlays *k, enum overlay_end end);

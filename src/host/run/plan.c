@@ -228,6 +228,9 @@ static fallible note_sources(const struct box_host *h, const struct run_spec *s,
     own_fd dir = openat(h->boxes, s->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return err_sys("open the sandbox's directory");
+    char command[OVERLAY_COMMAND_MAX];
+    overlay_put_command(s->argv, command);
+    TRY(overlay_note_run(dir, command));
     for (size_t i = 0; i < s->mount_count && s->keep; i++) {
         if (s->mounts[i].mode == NATIVE_OVERLAY)
             TRY(overlay_note(dir, (unsigned)i, s->mounts[i].source));

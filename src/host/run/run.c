@@ -5,9 +5,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -271,6 +273,30 @@ static fallible count_hits(const struct box_host *h, const struct box *b, struct
     return oom >= 0 ? cg_read_oom(oom, &result->oom_kills) : NULL;
 }
 
+/* A run that leaves nothing is the last one over its directories all the same. */
+static void note_what_is_left(const struct box_host *h, const struct run_spec *s, int dir,
+                              bool kept)
+{
+    struct overlay_run run = {.wall_ns = clock_wall_ns(&clock_system),
+                              .end = s->keep ? OVERLAY_NOTHING : OVERLAY_DISCARDED};
+    char real[PATH_MAX];
+
+    if (kept) {
+        overlay_note_end(dir);
+        return;
+    }
+    snprintf(run.id, sizeof run.id, "%s", s->id);
+    overlay_put_command(s->argv, run.command);
+    for (size_t i = 0; i < s->mount_count; i++) {
+        if (s->mounts[i].mode != NATIVE_OVERLAY)
+            continue;
+        if (s->keep && dir >= 0)
+            overlay_forget(dir, (unsigned)i);
+        if (realpath(s->mounts[i].source, real))
+            overlay_note_last(h->dir, real, &run);
+    }
+}
+
 static fallible run_live(struct box_host *h, const struct run_spec *s, const struct plan *p,
                          struct box *b, struct run_result *result)
 {
@@ -298,8 +324,7 @@ static fallible run_live(struct box_host *h, const struct run_spec *s, const str
     if (b->disk >= 0)
         TRY(take_out_as(h, s, b));
     result->kept = dir >= 0 && has_changes(s, dir);
-    for (size_t i = 0; i < s->mount_count && s->keep && dir >= 0 && !result->kept; i++)
-        overlay_forget(dir, (unsigned)i);
+    note_what_is_left(h, s, dir, result->kept);
     if (dir >= 0 && (result->kept || s->image)) { /* what its root was made of may go from now on */
         unlinkat(dir, "image", 0);
         unlinkat(dir, "root", 0);
