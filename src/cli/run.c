@@ -32,8 +32,9 @@
 /* As docker has them: ours failed, cannot be run, not found, 128+n. */
 enum { RUN_OURS = 125 };
 
-#define MORE_MAX 64
-#define PIDS     4096
+#define MORE_MAX  64
+#define UNLIMITED "no limits\n" /* as it is noted that this was said */
+#define PIDS      4096
 
 struct run_options {
     bool json, no_workspace, no_new_privs, tty, discard;
@@ -490,6 +491,11 @@ static fallible run_fill(struct cli *cli, struct arena *a, const struct run_opti
     return arena_check(a);
 }
 
+static bool asks_limit(const struct run_options *o)
+{
+    return o->memory || o->disk || o->pids || o->nofile || o->cpus > 0;
+}
+
 /* The first run on a machine, or after it changed, takes seconds: say why. */
 static void run_announce(void *arg)
 {
@@ -542,6 +548,7 @@ static int run_command(struct cli *cli, int argc, char **argv)
         run_say_json(cli->err, &s, &r, known);
     else {
         left_tell(s.state, cli->err);
+        r.unlimited = r.unlimited && (asks_limit(&o) || left_is_new(s.state, STR(UNLIMITED)));
         run_say(cli->err, &s, &r, known);
     }
     return r.exit_code;

@@ -95,8 +95,8 @@ void run_say(int fd, const struct run_spec *s, const struct run_result *r,
 
     buf_init(&out, 1u << 16);
     if (r->unlimited)
-        buf_add_cstr(&out, "croft run: no limits on memory and processes here; "
-                           "'croft doctor' says how to get them\n");
+        buf_add_cstr(&out, "croft run: no limits on memory and processes here; with them: "
+                           "systemd-run --user --scope -p Delegate=yes croft run\n");
     put_hits(&out, r);
     if (r->kept)
         put_changes(&out, s->id, sum);

@@ -29,6 +29,7 @@ TEST_LIMIT(an_ordinary_user_has_sandboxes_too_and_hears_what_they_lack, 120)
     buf_reset(&out);
     CHECK_INT(kit_as_nobody(ARGS("run", "--name", "n1", "--", "touch", "made"), &out), 0);
     CHECK_HAS(buf_str(&out), "1 added in the copy");
+    CHECK(str_find(buf_str(&out), STR("no limits")) < 0); /* once a day */
     CHECK_INT(kit_as_nobody(ARGS("rollback", "n1"), &out), 0);
     buf_reset(&out);
     CHECK_INT(kit_as_nobody(ARGS("run", "--memory", "100M", "--bare", "--", "true"), &out), 125);
@@ -42,6 +43,21 @@ TEST_LIMIT(an_ordinary_user_has_sandboxes_too_and_hears_what_they_lack, 120)
     CHECK_HAS(buf_str(&out), "none: root inside is you");
     CHECK_HAS(buf_str(&out), "refused   connect to a server on this machine\n");
     kit_check_empty("state/box");
+}
+
+TEST_LIMIT(an_ordinary_user_hears_that_there_are_no_limits_once_a_day_or_when_asking_for_one, 120)
+{
+    own_done(buf) out;
+
+    buf_init(&out, 1u << 16);
+    kit_be_nobody();
+    CHECK_INT(kit_as_nobody(ARGS("run", "--bare", "--", "true"), &out), 0);
+    CHECK_HAS(buf_str(&out), "with them: systemd-run --user --scope -p Delegate=yes croft run\n");
+    buf_reset(&out);
+    CHECK_INT(kit_as_nobody(ARGS("run", "--bare", "--", "true"), &out), 0);
+    CHECK_STR(buf_str(&out), "");
+    CHECK_INT(kit_as_nobody(ARGS("run", "--bare", "--nofile", "200", "--", "true"), &out), 0);
+    CHECK_HAS(buf_str(&out), "no limits on memory and processes here");
 }
 
 TEST_LIMIT(croft_doctor_tries_the_walls_from_inside, 60)

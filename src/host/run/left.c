@@ -142,3 +142,18 @@ void left_tell(const char *state, int fd)
     left = -1;
     left_tell_one(dir, buf_str(&events), fd);
 }
+
+bool left_is_new(const char *state, struct str line)
+{
+    own_done(buf) told;
+    own_fd dir = open(state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    buf_init(&told, 2 * LEFT_MAX);
+    if (dir < 0)
+        return true;
+    read_told(dir, &told);
+    if (str_find(buf_str(&told), line) >= 0)
+        return false;
+    add_to(dir, TOLD, line);
+    return true;
+}

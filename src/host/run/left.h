@@ -6,7 +6,10 @@
  * again. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/err.h"
+#include "base/str.h"
 
 /* From here on what is logged is gathered. Gives where, for left_keep(); -1: it is lost. */
 int left_listen(void);
@@ -14,3 +17,5 @@ int left_listen(void);
 void left_keep(int state, int gathered, const struct err *e);
 /* Says on fd what is noted in the state directory of that path, as 'croft run' says things. */
 void left_tell(const char *state, int fd);
+/* Whether that line has not been said within a day; then it counts as said now. */
+bool left_is_new(const char *state, struct str line);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,4 +79,16 @@ TEST(what_a_run_leaves_while_another_tells_is_said_by_the_next)
     CHECK_HAS(buf_str(&said), "second");
     told(&said);
     CHECK_STR(buf_str(&said), "");
+}
+
+TEST(a_line_is_new_once_a_day)
+{
+    static const struct timespec long_ago[2] = {{1700000000, 0}, {1700000000, 0}};
+    own_fd dir = test_dir_fd();
+
+    CHECK(left_is_new(test_dir(), STR("no limits\n")));
+    CHECK(!left_is_new(test_dir(), STR("no limits\n")));
+    CHECK(left_is_new(test_dir(), STR("another\n")));
+    CHECK_INT(utimensat(dir, "left.told", long_ago, 0), 0);
+    CHECK(left_is_new(test_dir(), STR("no limits\n")));
 }
