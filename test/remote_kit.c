@@ -134,10 +134,9 @@ void world_open(struct world *w, const struct answer *script)
     w->script = script;
     web_open(&w->web, WEB_ROUTES(routes), NULL, &server);
     world_listen(w);
-    w->host = (struct sbx_host){.loop = w->web.loop,
-                                .dialer = &w->web.dialer,
-                                .remote_url = w->url,
-                                .remote_key = "sesame"};
+    w->host =
+        (struct sbx_host){.loop = w->web.loop, .dialer = &w->web.dialer, .settings = &w->settings};
+    w->settings = (struct remote_settings){.url = str_of(w->url), .key = STR("sesame")};
     CHECK_OK(sbx_driver_open(sbx_backend_find(STR("remote")), &w->host, &w->driver));
     container_of(w->driver, struct remote_driver, base)->retry.first_ms = WORLD_AGAIN_MS;
     struct sbx_spec spec = {.id = "one", .on_gone = on_gone, .arg = w};

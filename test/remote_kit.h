@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sandbox/remote/inner.h"
 #include "sandbox/sandbox.h"
 #include "test/web.h"
 
@@ -24,6 +25,7 @@ struct answer {
 
 struct world {
     struct web web;
+    struct remote_settings settings;
     struct sbx_host host;
     struct sbx_driver *driver;
     struct sbx *s;

@@ -49,9 +49,10 @@ struct cfg_row {
                          none for foreign rows; "": none */
     char letter;      /* "-f" on the command line of the command that reads it so; 0: none */
     const char *env;  /* NULL: CROFT_SECTION_NAME, as above for foreign rows */
-    const char *choices; /* "a|b|c" for strings; NULL: anything */
-    int64_t min, max;    /* for numbers; both 0: no bound beyond the type's */
-    bool foreign;        /* a key of OpenHands', with that project's rules */
+    const char *choices;                  /* "a|b|c" for strings; NULL: anything */
+    void (*put_choices)(struct buf *out); /* instead: where they are rows of another table */
+    int64_t min, max;                     /* for numbers; both 0: no bound beyond the type's */
+    bool foreign;                         /* a key of OpenHands', with that project's rules */
 };
 
 #define CFG_ROW_(type_, struct_, member_, key_, otherwise_, help_, ...)                            \

@@ -23,8 +23,11 @@ static bool put_left(const struct cfg_row *row, char *out, size_t size)
         return false;
     bool on = row->type == CFG_TYPE_BOOL && row->otherwise && strcmp(row->otherwise, "true") == 0;
     const char letter[] = {'-', row->letter, ',', ' ', '\0'};
+    own_done(buf) text;
+    buf_init(&text, CHOICES_BYTES);
+    const char *choices = cfg_row_choices(row, &text);
     snprintf(out, size, "%s--%s%s%s%s", row->letter ? letter : "", on ? "no-" : "", flag,
-             row->choices ? " " : "", row->choices ? row->choices : words[row->type]);
+             choices ? " " : "", choices ? choices : words[row->type]);
     return true;
 }
 
@@ -86,10 +89,14 @@ static void put_troff_font(struct buf *out, char font, const char *before, const
 
 static void put_man_tail(const struct cfg_row *row, bool choices, bool otherwise, struct buf *out)
 {
+    own_done(buf) text;
+
+    buf_init(&text, CHOICES_BYTES);
+    const char *words = cfg_row_choices(row, &text);
     put_troff(out, row->help);
-    if (row->choices && choices) {
+    if (words && choices) {
         buf_add_cstr(out, " One of ");
-        put_troff(out, row->choices);
+        put_troff(out, words);
         buf_add_char(out, '.');
     }
     if (row->otherwise && row->otherwise[0] && otherwise) {

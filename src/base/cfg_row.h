@@ -27,6 +27,9 @@ bool cfg_value_is_set(const struct cfg_row *row, const union cfg_value *v);
 /* Rows without a section are options of one command: flags, but not in files or variables. */
 bool cfg_row_is_option(const struct cfg_row *row);
 /* False: the row has none. out holds CFG_NAME_MAX bytes. */
-#define CFG_NAME_MAX 96
+#define CFG_NAME_MAX  96
+#define CHOICES_BYTES 4096u
 bool cfg_row_env(const struct cfg_row *row, char *out);
 bool cfg_row_flag(const struct cfg_row *row, char *out);
+/* "a|b|c", terminated, in out if it is not in the row; NULL: anything will do. */
+const char *cfg_row_choices(const struct cfg_row *row, struct buf *out);

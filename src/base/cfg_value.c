@@ -104,6 +104,15 @@ static void describe_range(const struct cfg_row *row, const char *what, char *ou
         snprintf(out, size, "%s", what);
 }
 
+const char *cfg_row_choices(const struct cfg_row *row, struct buf *out)
+{
+    if (!row->put_choices)
+        return row->choices;
+    buf_reset(out);
+    row->put_choices(out);
+    return buf_cstr(out);
+}
+
 static void describe_choices(const char *choices, char *out, size_t size)
 {
     int n = snprintf(out, size, "one of ");
@@ -128,8 +137,12 @@ static void value_describe(const struct cfg_row *row, char *out, size_t size)
         [CFG_TYPE_DICT] = "a table such as {'KEY': 'value'}",
     };
 
-    if (row->choices)
-        describe_choices(row->choices, out, size);
+    own_done(buf) text;
+
+    buf_init(&text, CHOICES_BYTES);
+    const char *choices = cfg_row_choices(row, &text);
+    if (choices)
+        describe_choices(choices, out, size);
     else if (row->type == CFG_TYPE_INT || (row->type == CFG_TYPE_UINT && row->max))
         describe_range(row, "a whole number", out, size);
     else if (row->type == CFG_TYPE_DOUBLE)
@@ -215,10 +228,14 @@ static bool number_fits(const struct cfg_row *row, const union cfg_value *v)
 
 static bool is_choice(const struct cfg_row *row, struct str text)
 {
-    struct str rest = row->choices ? str_of(row->choices) : STR(""), word;
+    own_done(buf) names;
+    struct str rest, word;
 
-    if (!row->choices)
+    buf_init(&names, CHOICES_BYTES);
+    const char *choices = cfg_row_choices(row, &names);
+    if (!choices)
         return true;
+    rest = str_of(choices);
     bool more = true;
     while (more) {
         more = str_cut(&rest, '|', &word);

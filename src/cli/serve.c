@@ -31,7 +31,7 @@ static const struct cfg_row log_rows[] = {
 CFG_TABLE(log) = {log_rows, ARRAY_LEN(log_rows), .size = sizeof(struct log_settings)};
 
 struct serve_options {
-    struct str config, state, api_key_file, remote_url, remote_key_file;
+    struct str config, state, api_key_file;
 };
 
 static const struct cfg_row rows[] = {
@@ -39,11 +39,6 @@ static const struct cfg_row rows[] = {
             "Where sandboxes, rows and keys are kept; the same as --state-dir."),
     CFG_STR(serve_options, api_key_file, "api-key-file", NULL,
             "A file with the first key; or set CROFT_API_KEY."),
-    CFG_STR(serve_options, remote_url, "remote-url", NULL,
-            "With --backend remote: the other server, such as https://croft.example; or set "
-            "[sandbox] remote_runtime_api_url."),
-    CFG_STR(serve_options, remote_key_file, "remote-key-file", NULL,
-            "A file with a key of the other server; or set SANDBOX_API_KEY."),
     CFG_STR(serve_options, config, "config", NULL,
             "Read this file as well: TOML, or YAML or JSON by its name."),
 };
@@ -75,27 +70,14 @@ static fallible find_key(const struct serve_options *o, struct arena *a, const c
     return o->api_key_file.p ? read_key("--api-key-file", o->api_key_file, a, ret_key) : NULL;
 }
 
-/* The url and key of backend remote. A backend's warning is printed whatever the log level is. */
-static fallible find_backend(struct cli *cli, const struct serve_options *o,
-                             const struct settings *s, struct arena *a, struct server_config *c)
+/* A backend's warning is printed whatever the log leaves out. */
+static fallible check_backend(struct cli *cli, const struct settings *s)
 {
-    const struct sbx_backend *b = sbx_backend_find(backing_name(s));
-    struct str url = o->remote_url.p ? o->remote_url : backing_remote_url(s);
-    struct str key = backing_remote_key(s);
-    bool remote = str_eq(backing_name(s), STR("remote"));
+    const struct sbx_backend *b = backing_row(s);
 
-    if (b && b->warning)
+    if (b->warning)
         fd_print(cli->err, "croft serve: backend '%s': %s\n", b->name, b->warning);
-    if (!remote && (o->remote_url.p || o->remote_key_file.p))
-        return err_new(ERR_INVALID, "--remote-url and --remote-key-file are for --backend remote");
-    if (remote && o->remote_key_file.p)
-        TRY(read_key("--remote-key-file", o->remote_key_file, a, &key));
-    while (url.len && url.p[url.len - 1] == '/')
-        url.len--;
-    c->remote_url = arena_cstr(a, url);
-    c->remote_key = key.len ? arena_cstr(a, key) : NULL;
-    c->guest = str_n(croft_guest_start, (size_t)(croft_guest_end - croft_guest_start));
-    return arena_check(a);
+    return backing_check(s);
 }
 
 static fallible find_state(const struct serve_options *o, const struct settings *s, struct arena *a,
@@ -190,7 +172,8 @@ static fallible serve_begin(struct cli *cli, struct reading *r)
         format = str_eq(log->format, STR("text")) ? LOG_TEXT : LOG_JSON;
     log_setup(cli->err, level, format);
     TRY(find_key(o, a, cli->envp, &c.api_key));
-    TRY(find_backend(cli, o, s, a, &c));
+    TRY(check_backend(cli, s));
+    c.guest = str_n(croft_guest_start, (size_t)(croft_guest_end - croft_guest_start));
     TRY(find_state(o, s, a, cli->envp, &state));
     while (state.len > 1 && state.p[state.len - 1] == '/')
         state.len--;

@@ -21,6 +21,7 @@
 #include "loop/loop.h"
 #include "sandbox/spec.h"
 
+struct cfg_table;
 struct dialer;
 struct sbx;
 struct sbx_follower;
@@ -87,6 +88,7 @@ struct sbx_launcher {
 struct sbx_host { /* what the program lends every driver; borrowed */
     struct loop *loop;
     struct dialer *dialer;
+    const void *settings;  /* the struct of its row's settings; NULL: it has none */
     const char *state_dir; /* absolute; drivers keep their files in a directory of their name */
     const char *const *envp;
     fallible (*remove_tree)(int dir, const char *name);
@@ -97,7 +99,6 @@ struct sbx_host { /* what the program lends every driver; borrowed */
     void *lost_arg;
     uint32_t silence_ms;   /* see waiters.h; 0: waiters wait for ever */
     uint32_t most_waiting; /* the same; 0: no bound */
-    const char *remote_url, *remote_key;
 };
 
 struct sbx_address {      /* of the action server, or of a port inside */
@@ -214,9 +215,10 @@ struct sbx_backend {
     const char *warning; /* printed wherever a person looks; NULL: none */
     const char *remedy;  /* for what it lacks here: "a croft at the other side"; NULL: none */
     unsigned needs;      /* SBX_NEEDS_… */
-    unsigned caps;       /* at most, beside those of its groups of calls */
-    unsigned depends;    /* of all of these: the driver says in its own caps which hold here */
-    size_t size;         /* of its sandbox's struct, which begins with struct sbx */
+    const struct cfg_table *settings; /* its own, a CFG_TABLE; NULL: none */
+    unsigned caps;                    /* at most, beside those of its groups of calls */
+    unsigned depends; /* of all of these: the driver says in its own caps which hold here */
+    size_t size;      /* of its sandbox's struct, which begins with struct sbx */
 
     fallible (*open)(const struct sbx_host *host, struct sbx_driver **ret_driver);
     void (*close)(struct sbx_driver *d); /* no sandbox is left */
@@ -246,6 +248,7 @@ struct sbx_backend {
 /* NULL after the last, NULL when there is none of this name. */
 const struct sbx_backend *sbx_backend_at(size_t index);
 const struct sbx_backend *sbx_backend_find(struct str name);
+void sbx_backend_put_names(struct buf *out);            /* "local|native|remote" */
 unsigned sbx_backend_caps(const struct sbx_backend *b); /* at most; a driver's are what holds */
 
 struct sbx_driver {

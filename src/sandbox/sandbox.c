@@ -74,6 +74,23 @@ const struct sbx_backend *sbx_backend_find(struct str name)
     return NULL;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void sbx_backend_put_names(struct buf *out)
+{
+    size_t count = ROWS_LEN(sbx_backends);
+    own_free const char **names = mem_new((count + 1) * sizeof *names);
+
+    for (size_t i = 0; i < count; i++)
+        names[i] = ROWS_AT(sbx_backends, i)->name;
+    qsort(names, count, sizeof *names, by_name);
+    for (size_t i = 0; i < count; i++)
+        buf_addf(out, "%s%s", i ? "|" : "", names[i]);
+}
+
 /* A group of calls is a capability. */
 static unsigned caps_of_calls(const struct sbx_backend *b)
 {

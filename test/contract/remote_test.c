@@ -9,12 +9,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sandbox/remote/inner.h"
 #include "test/contract/contract.h"
 #include "test/serve_kit.h"
 
 #define KEY "a-key-of-the-other-machine"
 
 static struct serve other;
+static struct remote_settings settings;
 
 static void start_server(struct contract *c)
 {
@@ -22,8 +24,9 @@ static void start_server(struct contract *c)
     setenv("CROFT_API_KEY", KEY, 1);
     serve_prepare(&other);
     serve_run(&other, (const char *const[]){"--log-level", "error", NULL});
-    c->host.remote_url = serve_text(&other, "http://127.0.0.1:%u", other.wire.port);
-    c->host.remote_key = KEY;
+    settings.url = str_of(serve_text(&other, "http://127.0.0.1:%u", other.wire.port));
+    settings.key = STR(KEY);
+    c->host.settings = &settings;
     c->port = 12000; /* which its server publishes */
 }
 

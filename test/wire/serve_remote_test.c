@@ -397,7 +397,7 @@ TEST(serve_takes_no_backend_for_granted)
     struct serve s = {.key = NULL};
 
     serve_prepare(&s);
-    refused(&s, "--backend docker", "native, remote, local");
+    refused(&s, "--backend docker", "local, native, remote");
     refused(&s, "--remote-url http://127.0.0.1:1", "for --backend remote");
     refused(&s, "--backend remote --remote-url http://elsewhere:3000", "API key is required");
     refused(&s, "--backend remote --remote-url nonsense", "remote_runtime_api_url");

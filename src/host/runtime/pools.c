@@ -68,7 +68,7 @@ static fallible refuse_pools(const struct sbx_backend *b, const struct named_poo
         return NULL;
     return err_new(ERR_INVALID, "[pool." STR_FMT "] needs backend 'native'%s",
                    STR_ARG(pools[0].name),
-                   strcmp(b->name, "remote") == 0 ? "; the other server has pools" : "");
+                   sbx_backend_caps(b) & SBX_IS_HERE ? "" : "; the other server has pools");
 }
 
 fallible pools_open(struct manager *m, const struct settings *settings)

@@ -20,6 +20,8 @@
 #include "sandbox/backend.h"
 #include "sandbox/sandbox.h"
 
+#define FIRST_BACKEND "native" /* of states from before there was a choice, and the default */
+
 struct backing_settings {
     struct str name;
     uint64_t most_waiting;  /* requests that wait for it */
@@ -27,11 +29,9 @@ struct backing_settings {
 };
 
 static const struct cfg_row rows[] = {
-    CFG_STR(
-        backing_settings, name, "server.backend", "native",
-        "Where sandboxes are made: here (native), by the server of another machine (remote, see "
-        "[sandbox] remote_runtime_api_url), or as plain processes that nothing isolates (local).",
-        .flag = "backend", .choices = "native|remote|local"),
+    CFG_STR(backing_settings, name, "server.backend", FIRST_BACKEND,
+            "What makes the sandboxes; 'croft backends' tells what each is and can do.",
+            .flag = "backend", .put_choices = sbx_backend_put_names),
     CFG_UINT(
         backing_settings, most_waiting, "server.most_waiting", 4096,
         "Requests that may wait for a sandbox to be changed, or for what is known of an image; "
@@ -45,44 +45,28 @@ static const struct cfg_row rows[] = {
 };
 CFG_TABLE(backing) = {rows, ARRAY_LEN(rows), .size = sizeof(struct backing_settings)};
 
-struct remote_settings {
-    struct str url, key;
-};
-
-static const struct cfg_row remote_rows[] = {
-    CFG_STR(remote_settings, url, "sandbox.remote_runtime_api_url", "http://localhost:8000",
-            "Runtime API of the remote backend.", .foreign = true),
-    CFG_SECRET(remote_settings, key, "sandbox.api_key", "Key of the Runtime API.", .foreign = true),
-};
-CFG_TABLE(remote) = {remote_rows, ARRAY_LEN(remote_rows), .size = sizeof(struct remote_settings)};
-
 static const struct backing_settings *own_settings(const struct settings *s)
 {
     return settings_of(s, CFG_TABLE_OF(backing));
 }
 
-struct str backing_name(const struct settings *s)
+const struct sbx_backend *backing_row(const struct settings *s)
 {
-    return own_settings(s)->name;
+    return sbx_backend_find(own_settings(s)->name); /* it is one of the choices */
 }
 
-bool backing_is_native(const struct settings *s)
+/* The flags of a backend's settings are for that backend. */
+fallible backing_check(const struct settings *s)
 {
-    return str_eq(backing_name(s), STR("native"));
-}
+    const struct sbx_backend *ours = backing_row(s), *b;
 
-struct str backing_remote_url(const struct settings *s)
-{
-    const struct remote_settings *own = settings_of(s, CFG_TABLE_OF(remote));
-
-    return own->url;
-}
-
-struct str backing_remote_key(const struct settings *s)
-{
-    const struct remote_settings *own = settings_of(s, CFG_TABLE_OF(remote));
-
-    return own->key;
+    for (size_t i = 0; (b = sbx_backend_at(i)); i++)
+        for (size_t k = 0; b != ours && b->settings && k < b->settings->count; k++) {
+            const char *source = cfg_source(&s->cfg, b->settings->rows[k].key);
+            if (source && str_starts(str_of(source), STR("flag:")))
+                return err_new(ERR_INVALID, "%s is for --backend %s", source + 5, b->name);
+        }
+    return NULL;
 }
 
 /* Another backend would take all sandboxes of these rows for gone. A state directory without the
@@ -100,7 +84,7 @@ fallible backing_claim(const struct layout *l, struct str backend)
         return e;
     err_free(e);
     if (missing)
-        buf_add(&was, access(l->rows, F_OK) == 0 ? STR("native") : backend);
+        buf_add(&was, access(l->rows, F_OK) == 0 ? STR(FIRST_BACKEND) : backend);
     struct str name = str_trim(buf_str(&was));
     if (!str_eq(name, backend))
         return err_new(ERR_CONFLICT,
@@ -119,7 +103,7 @@ struct backing {
     struct sbx_host host; /* what the driver is lent */
     struct sbx_launcher launcher;
     struct sbx_driver *driver;
-    struct str name;
+    const struct sbx_backend *backend;
     const char *roots[LAUNCHER_ROOTS + 1];
 };
 
@@ -171,9 +155,7 @@ static void lend_all(struct backing *b, const struct host *h)
                                 .envp = h->config->envp,
                                 .on_lost = h->on_lost,
                                 .lost_arg = (void *)h,
-                                .remove_tree = tree_remove,
-                                .remote_url = h->config->remote_url,
-                                .remote_key = h->config->remote_key};
+                                .remove_tree = tree_remove};
     set_patience(b, h->settings);
 }
 
@@ -192,13 +174,15 @@ static fallible backing_try_open(struct backing *b, struct host *h)
     size_t count;
     const struct grant *grants = grants_of(h->settings, &count);
 
-    b->name = backing_name(h->settings);
-    const struct sbx_backend *backend = sbx_backend_find(b->name);
-    if (count && !backing_is_native(h->settings))
-        return err_new(ERR_INVALID, "[mount." STR_FMT "] needs backend 'native'",
+    const struct sbx_backend *backend = backing_row(h->settings);
+    b->backend = backend;
+    if (count && !(backend->needs & SBX_NEEDS_LAUNCHER)) /* which alone may mount them */
+        return err_new(ERR_INVALID, "[mount." STR_FMT "] needs backend '" FIRST_BACKEND "'",
                        STR_ARG(grants[0].name));
-    TRY(backing_claim(h->layout, b->name));
+    TRY(backing_claim(h->layout, str_of(backend->name)));
     lend_all(b, h);
+    if (backend->settings)
+        b->host.settings = settings_of(h->settings, backend->settings);
     if (backend->needs & SBX_NEEDS_LAUNCHER)
         lend_launcher(b, h);
     if (backend->needs & SBX_NEEDS_GUEST)
@@ -223,7 +207,7 @@ static fallible backing_reload(void *backing, struct host *h)
 {
     struct backing *b = backing;
 
-    if (!str_eq(backing_name(h->settings), b->name))
+    if (backing_row(h->settings) != b->backend)
         return err_new(ERR_INVALID, "server.backend is another: that needs a new server");
     set_patience(b, h->settings);
     return NULL;

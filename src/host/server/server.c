@@ -309,7 +309,7 @@ static void server_close(struct server *s)
 static fallible server_try_run(struct server *s)
 {
     TRY(layout_open(&s->layout, s->config->state));
-    if (backing_is_native(s->host.settings))
+    if (backing_row(s->host.settings)->needs & SBX_NEEDS_LAUNCHER)
         TRY(launch_open(&s->launch, &s->layout, s->host.settings));
     TRY(notify_listen_fds(s->config->envp, s->passed, &s->passed_count));
     if (s->passed_count)

@@ -12,10 +12,9 @@ struct settings;
 
 struct server_config {
     const struct settings *settings;
-    const char *state;                   /* absolute */
-    struct str api_key;                  /* the first key; .p NULL: that of the settings, if any */
-    const char *remote_url, *remote_key; /* of backend remote; the key NULL: none */
-    struct str guest;                    /* croft-guest, for backend local */
+    const char *state;  /* absolute */
+    struct str api_key; /* the first key; .p NULL: that of the settings, if any */
+    struct str guest;   /* croft-guest, for backend local */
     const char *const *envp;
     int out; /* where the address is said, one line */
     /* Settings anew, at SIGHUP; good until the next time. NULL: none. */

@@ -138,16 +138,16 @@ static fallible send_call(struct remote_call *c)
 {
     static const struct http_call_events events = {
         .on_head = on_head, .on_body = on_body, .on_done = on_answer};
-    const struct sbx_host *host = c->driver->base.host;
+    const struct remote_settings *settings = c->driver->settings;
     static const struct http_header once = {STR_INIT("Connection"), STR_INIT("close")};
     const struct http_header headers[] = {
         {STR("Content-Type"), STR("application/json")},
-        {STR("X-API-Key"), str_of(host->remote_key ? host->remote_key : "")},
+        {STR("X-API-Key"), settings->key},
     };
+    struct str server = c->inside ? str_of(c->inside) : settings->url;
     char url[512];
 
-    if (snprintf(url, sizeof url, "%s%s", c->inside ? c->inside : host->remote_url, c->path) >=
-        (int)sizeof url)
+    if (snprintf(url, sizeof url, STR_FMT "%s", STR_ARG(server), c->path) >= (int)sizeof url)
         return err_new(ERR_INVALID, "the address of the server is too long");
     c->status = 0;
     c->after_ms = 0;
@@ -157,7 +157,7 @@ static fallible send_call(struct remote_call *c)
         .method = str_of(c->method),
         .url = str_of(url),
         .headers = c->inside ? &once : headers, /* one request; the connection is not kept */
-        .header_count = c->inside || !host->remote_key ? 1 : 2,
+        .header_count = c->inside || !settings->key.len ? 1 : 2,
         .body = c->body.len ? buf_str(&c->body) : (struct str){0},
         .total_ms = c->most_ms,
         .idle_ms = c->most_ms,

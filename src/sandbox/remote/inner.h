@@ -19,6 +19,11 @@
 /* What a croft at the other side can do, beside what others can. */
 #define REMOTE_CROFT_CAPS (SBX_CAN_SNAPSHOT | SBX_CAN_EXPOSE | SBX_CAN_LOG)
 
+struct remote_settings {
+    struct str url, key; /* of the other server, "http://host:3000"; a key of it, empty: none */
+    struct str key_file;
+};
+
 struct remote;
 struct remote_call;
 /* body borrowed; e is the callee's. One of both is NULL, or both: an empty answer. */
@@ -45,6 +50,7 @@ struct remote_call { /* one at a time */
 
 struct remote_driver {
     struct sbx_driver base;
+    const struct remote_settings *settings;
     struct http_client *client;
     struct retry retry; /* but for the number of attempts, which is a call's */
     bool croft;         /* on the other side: its additions can be used */

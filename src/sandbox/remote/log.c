@@ -174,8 +174,8 @@ static fallible put_url(const struct reading *g, char *url, size_t size)
         snprintf(where, sizeof where, "&since=%s", place);
     else if (g->from.lines != UINT64_MAX)
         snprintf(where, sizeof where, "&tail=%llu", (unsigned long long)g->from.lines);
-    int n = snprintf(url, size, "%s/croft/v1/sandboxes/%s/logs?follow=%s%s",
-                     g->driver->base.host->remote_url, g->remote->runtime_id,
+    int n = snprintf(url, size, STR_FMT "/croft/v1/sandboxes/%s/logs?follow=%s%s",
+                     STR_ARG(g->driver->settings->url), g->remote->runtime_id,
                      g->from.follow ? "true" : "false", where);
     return n < (int)size ? NULL : err_new(ERR_INVALID, "the address of the server is too long");
 }
@@ -184,10 +184,10 @@ static fallible log_ask(struct reading *g)
 {
     static const struct http_call_events events = {
         .on_head = on_head, .on_body = on_body, .on_done = on_done};
-    const char *key = g->driver->base.host->remote_key;
+    struct str key = g->driver->settings->key;
     const struct http_header headers[] = {
         {STR("Accept"), STR("text/event-stream")},
-        {STR("X-API-Key"), str_of(key ? key : "")},
+        {STR("X-API-Key"), key},
     };
     char url[512];
 
@@ -196,7 +196,7 @@ static fallible log_ask(struct reading *g)
         .method = STR("GET"),
         .url = str_of(url),
         .headers = headers,
-        .header_count = key ? 2 : 1,
+        .header_count = key.len ? 2 : 1,
         .idle_ms = BEATS_MS,
         .max_body_bytes = UINT64_MAX,
     };

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cfg_table.h"
+#include "base/fd.h"
 #include "base/mem.h"
 #include "net/local.h"
 #include "net/stream.h"
@@ -21,6 +23,8 @@
     (SBX_CAN_USER | SBX_HIDES_FILES | SBX_HIDES_PROCESSES | SBX_HIDES_NETWORK |                    \
      SBX_LIMITS_MEMORY | SBX_LIMITS_PIDS | SBX_LIMITS_CPU | SBX_LIMITS_DISK)
 
+#define KEY_BYTES 4096
+
 static struct remote *remote_of(struct sbx *s)
 {
     return container_of(s, struct remote, base);
@@ -28,23 +32,56 @@ static struct remote *remote_of(struct sbx *s)
 
 /* --- the driver --- */
 
+static const struct cfg_row rows[] = {
+    CFG_STR(remote_settings, url, "sandbox.remote_runtime_api_url", "http://localhost:8000",
+            "With --backend remote: the other server, such as https://croft.example.",
+            .flag = "remote-url", .foreign = true),
+    CFG_SECRET(remote_settings, key, "sandbox.api_key", "Key of the other server.",
+               .foreign = true),
+    CFG_STR(remote_settings, key_file, "remote-key-file", NULL,
+            "A file with a key of the other server; or set SANDBOX_API_KEY."),
+};
+
+/* The file is read here, while the program may still be root. */
+static fallible remote_check_settings(const struct cfg *c, void *into)
+{
+    struct remote_settings *s = into;
+    own_done(buf) file;
+
+    buf_init(&file, KEY_BYTES);
+    while (str_ends(s->url, STR("/")))
+        s->url.len--;
+    if (!s->key_file.p)
+        return NULL;
+    TRY_WRAP(fd_read_file(arena_cstr(c->arena, s->key_file), &file), "--remote-key-file");
+    s->key = arena_copy(c->arena, str_trim(buf_str(&file)));
+    TRY(arena_check(c->arena));
+    return s->key.len ? NULL
+                      : err_new(ERR_INVALID, "--remote-key-file '" STR_FMT "' is empty",
+                                STR_ARG(s->key_file));
+}
+
+CFG_TABLE(remote) = {rows, ARRAY_LEN(rows), .size = sizeof(struct remote_settings),
+                     .check = remote_check_settings};
+
 /* Keys go over the wire: what is no server is told before the first of them does. */
 static fallible check_host(const struct sbx_host *host)
 {
+    const struct remote_settings *s = host->settings;
     struct url u;
 
-    if (!host->remote_url || !host->remote_url[0])
+    if (!s->url.len)
         return err_new(ERR_INVALID, "it needs the address of a server: "
                                     "[sandbox] remote_runtime_api_url");
-    TRY_WRAP(url_parse(str_of(host->remote_url), &u), "[sandbox] remote_runtime_api_url");
+    TRY_WRAP(url_parse(s->url, &u), "[sandbox] remote_runtime_api_url");
     if (!str_eq(u.scheme, STR("http")) && !str_eq(u.scheme, STR("https")))
         return err_new(ERR_INVALID, "[sandbox] remote_runtime_api_url: http or https");
-    if (u.query.len || u.fragment.len || str_ends(str_of(host->remote_url), STR("/")))
-        return err_new(ERR_INVALID, "[sandbox] remote_runtime_api_url: an address without a slash "
-                                    "at its end, '?' and '#'");
+    if (u.query.len || u.fragment.len)
+        return err_new(ERR_INVALID, "[sandbox] remote_runtime_api_url: an address without '?' and "
+                                    "'#'");
     if (url_is_tls(&u))
         TRY_WRAP(dialer_load_tls(host->dialer), "TLS to the other server");
-    if (!local_is_name(u.host) && !(host->remote_key && host->remote_key[0]))
+    if (!local_is_name(u.host) && !s->key.len)
         return err_new(ERR_INVALID, "API key is required to use the remote runtime: [sandbox] "
                                     "api_key, or SANDBOX_API_KEY");
     return NULL;
@@ -83,6 +120,7 @@ static fallible remote_open(const struct sbx_host *host, struct sbx_driver **ret
     }
     d->base.caps = CAPS;
     d->base.host = host;
+    d->settings = host->settings;
     d->base.unsure = d->base.forgets = true; /* until it shows to be a croft */
     d->retry = retry;
     list_init(&d->asks);
@@ -471,6 +509,7 @@ SBX_BACKEND(remote) = {
     .name = "remote",
     .summary = "sandboxes of another machine, through its runtime API",
     .remedy = "a croft at the other side",
+    .settings = CFG_TABLE_OF(remote),
     .caps = CAPS,
     .depends = REMOTE_CROFT_CAPS,
     .size = sizeof(struct remote),

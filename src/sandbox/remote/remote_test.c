@@ -122,7 +122,7 @@ TEST(remote_tells_that_a_server_cannot_be_reached)
     world_open(&w, script);
     char nobody[100];
     snprintf(nobody, sizeof nobody, "http://127.0.0.1:%u", test_free_port());
-    w.host.remote_url = nobody;
+    w.settings.url = str_of(nobody);
     world_must_fail(&w, sbx_start, ERR_UPSTREAM, "6 attempts: the server cannot be reached");
     CHECK_HAS(w.error, "Connection refused");
     world_operate(&w, sbx_remove); /* whether it is there cannot be known: said, and gone here */

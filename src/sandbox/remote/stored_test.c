@@ -64,16 +64,16 @@ TEST(remote_asks_who_is_there_until_it_is_told_whatever_goes_wrong)
     learn(&w);
     snprintf(nobody, sizeof nobody, "http://127.0.0.1:%u", test_free_port());
     memset(bad + 7, 'a', sizeof bad - 8); /* too long to be asked at all */
-    w.host.remote_url = nobody;
+    w.settings.url = str_of(nobody);
     CHECK_OK(sbx_driver_open(sbx_backend_find(STR("remote")), &w.host, &other));
     web_turns(&w.web, 30);
-    w.host.remote_url = bad;
+    w.settings.url = str_of(bad);
     for (int i = 0; i < 5; i++) {
         web_pass(&w.web, 30000);
         web_turns(&w.web, 12);
         CHECK(other->unsure);
     }
-    w.host.remote_url = w.url;
+    w.settings.url = str_of(w.url);
     for (int i = 0; other->unsure && i < 1000; i++) {
         web_pass(&w.web, 100);
         web_turns(&w.web, 12);
