@@ -506,7 +506,7 @@ void contract_pauses_and_resumes(struct contract *c)
 {
     struct sbx *s = contract_started(c, NULL);
 
-    contract_command(c, s, NULL, "(while sleep 0.01; do echo tick; done > ticks) &");
+    contract_command(c, s, NULL, ": > ticks; (while sleep 0.01; do echo tick; done >> ticks) &");
     CHECK_OK(contract_pause(c, s));
     CHECK_ERR(sbx_pause(s, never, NULL), ERR_CONFLICT, "is paused");
     CHECK_OK(contract_resume(c, s));
