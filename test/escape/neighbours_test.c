@@ -133,6 +133,76 @@ TEST_LIMIT(a_sandbox_shares_no_lock_with_its_neighbour, LIMIT_S)
     contract_run(&contract_native, 0, lock_around);
 }
 
+/* A lock of an open file belongs to no process: the kernel shows it in every /proc/locks. */
+#define LOCK_AT "4711471147"
+static const char lock_openly[] =
+    "python3 -c '\nimport fcntl, struct, time\n"
+    "f = open(\"/tmp/locked\", \"w\"); l = struct.pack(\"hhqqi4x\", 1, 0, " LOCK_AT ", 1, 0)\n"
+    "fcntl.fcntl(f, 37, l)\n" /* F_OFD_SETLK */
+    "open(\"/tmp/up\", \"w\").write(\"x\\n\"); time.sleep(1000)' &\n"
+    "mkfifo /tmp/go; until [ -s /tmp/up ]; do read -t 0.05 <>/tmp/go; done";
+
+static void look_for_lock(struct contract *c)
+{
+    char text[4096];
+    own_done(buf) locks;
+    struct sbx *a = contract_started(c, NULL), *b = contract_started(c, NULL);
+
+    buf_init(&locks, 1u << 20);
+    braced(lock_openly, text, sizeof text);
+    contract_command(c, a, NULL, text);
+    CHECK_OK(fd_read_file("/proc/locks", &locks));
+    CHECK_HAS(buf_str(&locks), LOCK_AT); /* outside it is seen */
+    expect(c, b, "grep -c " LOCK_AT " /proc/locks", "0");
+    expect(c, b, "cat /proc/locks", "");
+    contract_end(c, a);
+    contract_end(c, b);
+}
+
+TEST_LIMIT(a_sandbox_sees_no_lock_of_its_neighbour, LIMIT_S)
+{
+    contract_run(&contract_native, 0, look_for_lock);
+}
+
+TEST_LIMIT(an_ordinary_users_sandbox_sees_no_lock_of_its_neighbour, LIMIT_S)
+{
+    contract_run(&contract_native_user, 0, look_for_lock);
+}
+
+/* --- what of the machine is in /proc --- */
+
+static const char list_proc[] = "cd /proc; for f in [!0-9]*; do [ $f -ef /dev/null ] && continue\n"
+                                "[ -d $f ] && { [ -n \"$(ls $f)\" ] && echo $f; continue; }\n"
+                                "head -c 1 $f >/dev/null 2>&1 && echo $f; done";
+
+static void list_what_proc_tells(struct contract *c)
+{
+    char text[4096];
+    struct str names, name;
+    own_done(buf) page;
+    struct sbx *s = contract_started(c, NULL);
+
+    buf_init(&page, 1u << 20);
+    CHECK_OK(fd_read_file(test_source("doc/security.md"), &page));
+    braced(list_proc, text, sizeof text);
+    struct answer told = contract_command(c, s, NULL, text);
+    CHECK_STR(told.error, "");
+    CHECK_HAS(str_of(told.text), "loadavg");
+    for (names = str_of(told.text); names.len;) {
+        char wanted[80];
+        str_cut(&names, '\n', &name);
+        snprintf(wanted, sizeof wanted, "`%.*s`", STR_ARG(name));
+        if (str_find(buf_str(&page), str_of(wanted)) < 0)
+            FAIL("doc/security.md does not say that /proc/%.*s is readable inside", STR_ARG(name));
+    }
+    contract_end(c, s);
+}
+
+TEST_LIMIT(all_that_proc_tells_inside_is_listed_in_the_security_page, LIMIT_S)
+{
+    contract_run(&contract_native, 0, list_what_proc_tells);
+}
+
 /* --- sockets: one way in, and none of the host's network --- */
 
 static bool is_of(pid_t pid, const char *ns)

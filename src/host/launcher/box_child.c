@@ -74,9 +74,9 @@ static fallible open_low_ports(void)
 }
 
 /* What is not the sandbox's business, readable or not. */
-static const char *const masked_files[] = {"/proc/kcore",         "/proc/keys",
-                                           "/proc/timer_list",    "/proc/sched_debug",
-                                           "/proc/latency_stats", "/proc/sysrq-trigger"};
+static const char *const masked_files[] = {
+    "/proc/kcore",       "/proc/keys",          "/proc/timer_list",   "/proc/locks",
+    "/proc/sched_debug", "/proc/latency_stats", "/proc/sysrq-trigger"};
 static const char *const masked_dirs[] = {"/proc/acpi", "/proc/asound", "/proc/scsi",
                                           "/proc/bus",  "/proc/irq",    "/proc/fs"};
 
