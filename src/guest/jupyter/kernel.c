@@ -425,12 +425,6 @@ void kernel_cancel(struct kernel_job *job)
     job_free(job);
 }
 
-void kernel_interrupt(struct kernel *k)
-{
-    if (has_cell(k))
-        k->engine->ops->interrupt(k->engine);
-}
-
 static char **copy_env(struct kernel *k, const struct kernel_config *c)
 {
     static char *const none[] = {NULL};

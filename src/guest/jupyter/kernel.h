@@ -64,5 +64,3 @@ fallible kernel_probe(struct kernel *k);
 fallible kernel_run(struct kernel *k, const struct kernel_cell *cell, struct kernel_job **ret_job);
 /* done does not come any more; a cell that runs is interrupted. */
 void kernel_cancel(struct kernel_job *job);
-/* Interrupts the cell that runs; its output then ends in KeyboardInterrupt. */
-void kernel_interrupt(struct kernel *k);

@@ -150,24 +150,6 @@ TEST(kernel_refuses_too_many_cells_and_odd_timeouts)
     kit_free(k);
 }
 
-TEST(kernel_interrupt_ends_the_cell_with_its_output)
-{
-    struct kit *k = kit_new();
-    char code[400], path[300];
-
-    snprintf(path, sizeof path, "%s/on", test_dir());
-    snprintf(code, sizeof code, "print('on', flush=True)\nopen('%s', 'w')\ntime.sleep(100)", path);
-    kit_run(k, "import time");
-    struct kit_answer *a = kit_ask(k, code);
-    while (access(path, F_OK) < 0)
-        CHECK_OK(loop_turn(k->loop, 50));
-    kernel_interrupt(k->kernel);
-    kit_wait(k);
-    CHECK_HAS(a->content, "on\n");
-    CHECK_HAS(a->content, "KeyboardInterrupt");
-    kit_free(k);
-}
-
 TEST(kernel_waiting_cell_is_answered_by_its_deadline)
 {
     struct kit *k = kit_new();

@@ -560,11 +560,6 @@ void shell_interrupt(struct shell *s)
         shell_interrupt_now(s);
 }
 
-bool shell_is_waiting(const struct shell *s)
-{
-    return s->waiting;
-}
-
 bool shell_is_running(const struct shell *s)
 {
     return s->command.now == CMD_RUNNING || s->command.now == CMD_QUEUED;

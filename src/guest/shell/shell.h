@@ -127,7 +127,6 @@ fallible shell_send_key(struct shell *s,
 /* The output so far is kept; what runs is told. */
 fallible shell_resize(struct shell *s, unsigned columns, unsigned rows);
 
-bool shell_is_waiting(const struct shell *s);    /* a request is */
 bool shell_is_running(const struct shell *s);    /* a command is, asked about or not */
 struct str shell_command(const struct shell *s); /* the one that runs; empty: none */
 struct str shell_cwd(const struct shell *s);     /* of the last command that completed */

@@ -60,13 +60,13 @@ static inline void kit_on_done(void *arg, const struct shell_result *r)
     struct buf b;
 
     buf_init(&b, 64u << 20);
-    shell_text_content(&b, &shell_style_execute_bash, r);
+    shell_text_content(&b, r, SHELL_TEXT_LIMIT);
     kit_set(&k->content, buf_str(&b));
     buf_reset(&b);
     shell_text_prefix(&b, r);
     kit_set(&k->prefix, buf_str(&b));
     buf_reset(&b);
-    shell_text_suffix(&b, &shell_style_execute_bash, r);
+    shell_text_suffix(&b, r);
     kit_set(&k->suffix, buf_str(&b));
     buf_done(&b);
     kit_set(&k->working_dir, r->meta.working_dir);

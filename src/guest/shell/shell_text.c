@@ -7,11 +7,6 @@
 #include "base/json.h"
 #include "base/utf8.h"
 
-const struct shell_style shell_style_execute_bash = {.tool = STR_INIT("execute_bash"),
-                                                     .limit_chars = 30000};
-const struct shell_style shell_style_terminal = {.tool = STR_INIT("terminal"),
-                                                 .limit_chars = 30000};
-
 static bool is_space(uint32_t c)
 {
     return (c >= 9 && c <= 13) || (c >= 28 && c <= 32) || c == 0x85 || c == 0xa0 || c == 0x1680 ||
@@ -49,17 +44,6 @@ static struct str strip_right(struct str s)
 struct str shell_text_strip(struct str s)
 {
     return strip_right(strip_left(s));
-}
-
-/* As strip_left, but what stands before the first character of a line stays. */
-static struct str strip_blank_lines(struct str s)
-{
-    struct str rest = strip_left(s);
-    size_t cut = s.len - rest.len;
-
-    while (cut > 0 && s.p[cut - 1] != '\n')
-        cut--;
-    return str_from(s, cut);
 }
 
 struct str shell_text_since(struct str before, struct str now, size_t dropped)
@@ -103,17 +87,16 @@ static void add_parts(struct buf *b, const struct shell_result *r)
     }
 }
 
-static struct str text_trimmed(const struct shell_style *style, const struct shell_result *r,
-                               struct str text)
+static struct str text_trimmed(const struct shell_result *r)
 {
-    text = style->keep_indent ? strip_blank_lines(text) : strip_left(text);
-    if (r->is_input && r->command.len && str_starts(strip_left(text), r->command) && !r->key)
-        text = strip_left(str_from(strip_left(text), r->command.len)); /* the echo of the input */
+    struct str text = strip_left(r->text);
+
+    if (r->is_input && r->command.len && str_starts(text, r->command) && !r->key)
+        text = strip_left(str_from(text, r->command.len)); /* the echo of the input */
     return strip_right(text);
 }
 
-void shell_text_content(struct buf *b, const struct shell_style *style,
-                        const struct shell_result *r)
+void shell_text_content(struct buf *b, const struct shell_result *r, size_t limit_chars)
 {
     struct buf whole;
 
@@ -132,9 +115,9 @@ void shell_text_content(struct buf *b, const struct shell_style *style,
     default:
         break;
     }
-    struct str text = text_trimmed(style, r, r->text), previous = shell_text_strip(r->previous);
+    struct str text = text_trimmed(r), previous = shell_text_strip(r->previous);
     if (previous.len == 0) {
-        shell_text_truncate(b, text, style->limit_chars);
+        shell_text_truncate(b, text, limit_chars);
         return;
     }
     buf_init(&whole, b->limit_bytes);
@@ -142,7 +125,7 @@ void shell_text_content(struct buf *b, const struct shell_style *style,
     if (text.len)
         buf_add_char(&whole, '\n');
     buf_add(&whole, text);
-    shell_text_truncate(b, buf_str(&whole), style->limit_chars);
+    shell_text_truncate(b, buf_str(&whole), limit_chars);
     b->no_memory |= whole.no_memory;
     buf_done(&whole);
 }
@@ -172,14 +155,13 @@ void shell_text_prefix(struct buf *b, const struct shell_result *r)
             count_lines(shell_text_strip(r->text)));
 }
 
-static void add_hint(struct buf *b, const struct shell_style *style)
+static void add_hint(struct buf *b)
 {
-    buf_addf(b,
-             "You may wait longer to see additional output by sending empty command '', send other "
-             "commands to interact with the current process, send keys (\"C-c\", \"C-z\", \"C-d\") "
-             "to interrupt/kill the previous command before sending your new command, or use the "
-             "timeout parameter in " STR_FMT " for future commands.]",
-             STR_ARG(style->tool));
+    buf_add_cstr(
+        b, "You may wait longer to see additional output by sending empty command '', send other "
+           "commands to interact with the current process, send keys (\"C-c\", \"C-z\", \"C-d\") "
+           "to interrupt/kill the previous command before sending your new command, or use the "
+           "timeout parameter in execute_bash for future commands.]");
 }
 
 static void add_completed(struct buf *b, const struct shell_result *r)
@@ -191,7 +173,7 @@ static void add_completed(struct buf *b, const struct shell_result *r)
     buf_add_char(b, ']');
 }
 
-void shell_text_suffix(struct buf *b, const struct shell_style *style, const struct shell_result *r)
+void shell_text_suffix(struct buf *b, const struct shell_result *r)
 {
     char seconds[JSON_DOUBLE_MAX];
 
@@ -202,12 +184,12 @@ void shell_text_suffix(struct buf *b, const struct shell_style *style, const str
     case SHELL_NO_CHANGE:
         buf_addf(b, "\n[The command has no new output after %llu seconds. ",
                  (unsigned long long)r->timeout_s);
-        add_hint(b, style);
+        add_hint(b);
         break;
     case SHELL_HARD_TIMEOUT:
         buf_addf(b, "\n[The command timed out after %.*s seconds. ",
                  (int)json_format_double(r->timeout_s, seconds), seconds);
-        add_hint(b, style);
+        add_hint(b);
         break;
     case SHELL_NOT_EXECUTED:
         buf_add_cstr(b, "\n[Your command \"");
@@ -216,7 +198,7 @@ void shell_text_suffix(struct buf *b, const struct shell_style *style, const str
                      "\" is NOT executed. The previous command is still running - You CANNOT send "
                      "new commands until the previous command is completed. By setting `is_input` "
                      "to `true`, you can interact with the current process: ");
-        add_hint(b, style);
+        add_hint(b);
         break;
     default:
         return;

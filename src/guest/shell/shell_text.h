@@ -6,21 +6,13 @@
 #include "base/str.h"
 #include "guest/shell/shell.h"
 
-struct shell_style {
-    struct str tool;    /* named in the hint: "execute_bash", "terminal" */
-    size_t limit_chars; /* of content, 0: none; 30000 upstream */
-    bool keep_indent;   /* of the first line of output; upstream loses it */
-};
-
-extern const struct shell_style shell_style_execute_bash, shell_style_terminal;
+#define SHELL_TEXT_LIMIT 30000 /* characters of content, as upstream */
 
 /* Each appends. Prefix and suffix are empty for SHELL_SEVERAL and SHELL_FAILED, whose content is
- * the text of an error. */
-void shell_text_content(struct buf *b, const struct shell_style *style,
-                        const struct shell_result *r);
+ * the text of an error. limit_chars 0: none. */
+void shell_text_content(struct buf *b, const struct shell_result *r, size_t limit_chars);
 void shell_text_prefix(struct buf *b, const struct shell_result *r);
-void shell_text_suffix(struct buf *b, const struct shell_style *style,
-                       const struct shell_result *r);
+void shell_text_suffix(struct buf *b, const struct shell_result *r);
 
 /* First half, a marker, last half, counted in code points. */
 void shell_text_truncate(struct buf *b, struct str text, size_t limit_chars);

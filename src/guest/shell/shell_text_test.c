@@ -4,57 +4,51 @@
 #include "guest/shell/shell_keys.h"
 #include "test/test.h"
 
-#define HINT(tool)                                                                                 \
+#define HINT                                                                                       \
     "You may wait longer to see additional output by sending empty command '', send other "        \
     "commands to interact with the current process, send keys (\"C-c\", \"C-z\", \"C-d\") to "     \
     "interrupt/kill the previous command before sending your new command, or use the timeout "     \
-    "parameter in " tool " for future commands.]"
+    "parameter in execute_bash for future commands.]"
 
-static void check_suffix(const struct shell_style *style, struct shell_result r, const char *want)
+static void check_suffix(struct shell_result r, const char *want)
 {
     struct buf b;
 
     buf_init(&b, 65536);
-    shell_text_suffix(&b, style, &r);
+    shell_text_suffix(&b, &r);
     CHECK_STR(buf_str(&b), want);
     buf_done(&b);
 }
 
 TEST(suffixes_are_upstreams_to_the_byte)
 {
-    const struct shell_style *bash = &shell_style_execute_bash, *tool = &shell_style_terminal;
-
-    check_suffix(bash, (struct shell_result){.meta.exit_code = 0},
+    check_suffix((struct shell_result){.meta.exit_code = 0},
                  "\n[The command completed with exit code 0.]");
-    check_suffix(bash, (struct shell_result){.meta.exit_code = 130, .key = 'c'},
+    check_suffix((struct shell_result){.meta.exit_code = 130, .key = 'c'},
                  "\n[The command completed with exit code 130. CTRL+C was sent.]");
-    check_suffix(bash, (struct shell_result){.status = SHELL_NO_CHANGE, .timeout_s = 10},
-                 "\n[The command has no new output after 10 seconds. " HINT("execute_bash"));
-    check_suffix(tool, (struct shell_result){.status = SHELL_NO_CHANGE, .timeout_s = 30},
-                 "\n[The command has no new output after 30 seconds. " HINT("terminal"));
-    check_suffix(bash, (struct shell_result){.status = SHELL_HARD_TIMEOUT, .timeout_s = 1},
-                 "\n[The command timed out after 1.0 seconds. " HINT("execute_bash"));
-    check_suffix(bash, (struct shell_result){.status = SHELL_HARD_TIMEOUT, .timeout_s = 2.5},
-                 "\n[The command timed out after 2.5 seconds. " HINT("execute_bash"));
-    check_suffix(bash, (struct shell_result){.status = SHELL_HARD_TIMEOUT, .timeout_s = 120},
-                 "\n[The command timed out after 120.0 seconds. " HINT("execute_bash"));
+    check_suffix((struct shell_result){.status = SHELL_NO_CHANGE, .timeout_s = 10},
+                 "\n[The command has no new output after 10 seconds. " HINT);
+    check_suffix((struct shell_result){.status = SHELL_HARD_TIMEOUT, .timeout_s = 1},
+                 "\n[The command timed out after 1.0 seconds. " HINT);
+    check_suffix((struct shell_result){.status = SHELL_HARD_TIMEOUT, .timeout_s = 2.5},
+                 "\n[The command timed out after 2.5 seconds. " HINT);
+    check_suffix((struct shell_result){.status = SHELL_HARD_TIMEOUT, .timeout_s = 120},
+                 "\n[The command timed out after 120.0 seconds. " HINT);
     check_suffix(
-        bash, (struct shell_result){.status = SHELL_NOT_EXECUTED, .command = STR("ls \"x\"")},
+        (struct shell_result){.status = SHELL_NOT_EXECUTED, .command = STR("ls \"x\"")},
         "\n[Your command \"ls \"x\"\" is NOT executed. The previous command is still "
         "running - You CANNOT send new commands until the previous command is completed. "
-        "By setting `is_input` to `true`, you can interact with the current process: " HINT(
-            "execute_bash"));
-    check_suffix(bash, (struct shell_result){.status = SHELL_NOTHING_RUNS}, "");
-    check_suffix(bash, (struct shell_result){.status = SHELL_SEVERAL}, "");
+        "By setting `is_input` to `true`, you can interact with the current process: " HINT);
+    check_suffix((struct shell_result){.status = SHELL_NOTHING_RUNS}, "");
+    check_suffix((struct shell_result){.status = SHELL_SEVERAL}, "");
 }
 
-static void check_content(const struct shell_style *style, struct shell_result r,
-                          const char *prefix, const char *content)
+static void check_content(struct shell_result r, const char *prefix, const char *content)
 {
     struct buf b;
 
     buf_init(&b, 1 << 20);
-    shell_text_content(&b, style, &r);
+    shell_text_content(&b, &r, SHELL_TEXT_LIMIT);
     CHECK_STR(buf_str(&b), content);
     buf_reset(&b);
     shell_text_prefix(&b, &r);
@@ -64,32 +58,26 @@ static void check_content(const struct shell_style *style, struct shell_result r
 
 TEST(content_is_trimmed_as_upstream_does)
 {
-    const struct shell_style *s = &shell_style_execute_bash;
-    struct shell_style indent = {.tool = STR_INIT("x"), .keep_indent = true};
-
-    check_content(s, (struct shell_result){.text = STR("\n \t x \n y \n\n")}, "", "x \n y");
-    check_content(s, (struct shell_result){.text = STR("\xc2\xa0\xe3\x80\x80x\xe2\x80\xa8")}, "",
-                  "x");
-    check_content(&indent, (struct shell_result){.text = STR("\n\n   x\n   y\n")}, "",
-                  "   x\n   y");
-    check_content(s, (struct shell_result){.text = STR("ls\nls\n"), .command = STR("ls")}, "",
+    check_content((struct shell_result){.text = STR("\n \t x \n y \n\n")}, "", "x \n y");
+    check_content((struct shell_result){.text = STR("\xc2\xa0\xe3\x80\x80x\xe2\x80\xa8")}, "", "x");
+    check_content((struct shell_result){.text = STR("ls\nls\n"), .command = STR("ls")}, "",
                   "ls\nls");
     check_content(
-        s, (struct shell_result){.text = STR(" hi\nhi"), .command = STR("hi"), .is_input = true},
-        "", "hi");
-    check_content(
-        s, (struct shell_result){.text = STR("  "), .command = STR("x"), .is_input = true}, "", "");
-    check_content(s, (struct shell_result){.previous = STR("old \n"), .text = STR("\nnew\n")},
+        (struct shell_result){.text = STR(" hi\nhi"), .command = STR("hi"), .is_input = true}, "",
+        "hi");
+    check_content((struct shell_result){.text = STR("  "), .command = STR("x"), .is_input = true},
+                  "", "");
+    check_content((struct shell_result){.previous = STR("old \n"), .text = STR("\nnew\n")},
                   "[Below is the output of the previous command.]\n", "old\nnew");
-    check_content(s, (struct shell_result){.status = SHELL_NO_CHANGE, .continued = true},
+    check_content((struct shell_result){.status = SHELL_NO_CHANGE, .continued = true},
                   "[Below is the output of the previous command.]\n", "");
-    check_content(s, (struct shell_result){.continued = true, .text = STR("x")}, "", "x");
-    check_content(s, (struct shell_result){.text = STR("a\nb\nc\n"), .dropped_lines = 7},
+    check_content((struct shell_result){.continued = true, .text = STR("x")}, "", "x");
+    check_content((struct shell_result){.text = STR("a\nb\nc\n"), .dropped_lines = 7},
                   "[Previous command outputs are truncated. Showing the last 3 lines of the output "
                   "below.]\n",
                   "a\nb\nc");
     own(err) e = err_new(ERR_IO, "disk full");
-    check_content(s, (struct shell_result){.status = SHELL_FAILED, .error = e}, "", "disk full");
+    check_content((struct shell_result){.status = SHELL_FAILED, .error = e}, "", "disk full");
 }
 
 TEST(truncation_counts_code_points)

@@ -232,8 +232,3 @@ fallible zip_in_new(int fd, const struct zip_in_config *config, struct zip_in **
     *ret_in = take(&z);
     return NULL;
 }
-
-uint64_t zip_in_files(const struct zip_in *z)
-{
-    return z->files;
-}

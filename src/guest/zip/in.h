@@ -44,7 +44,7 @@ struct zip_in {
     uint64_t index_at, index_end, count;
     struct zip_in_entry *entries; /* those that will be unpacked, in the order of their data */
     size_t entry_count, entry_cap;
-    uint64_t files, total_bytes;
+    uint64_t total_bytes;
     char *window;
     uint64_t window_at;
     size_t window_len;

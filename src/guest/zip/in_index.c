@@ -85,7 +85,6 @@ static fallible add_entry(struct zip_in *z, const struct zip_in_record *r, uint6
     z->entries[z->entry_count++] =
         (struct zip_in_entry){at, offset, offset + ZIP_LOCAL_SIZE + r->name.len + r->packed_bytes,
                               hash_of(buf_str(&z->path), dir)};
-    z->files += !dir;
     return NULL;
 }
 

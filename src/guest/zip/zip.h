@@ -83,4 +83,3 @@ OWNABLE(zip_in)
 fallible zip_in_step(struct zip_in *z, bool *ret_done);
 bool zip_in_placing(const struct zip_in *z);    /* all is unpacked, some may have their names */
 void zip_in_set_dir(struct zip_in *z, int dir); /* at the latest when it is placing */
-uint64_t zip_in_files(const struct zip_in *z);  /* entries that are, or will be, files */

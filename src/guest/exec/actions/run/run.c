@@ -32,8 +32,6 @@ static struct str text_of(struct buf *b)
 
 static void run_observe(struct act *act, const struct shell_result *r)
 {
-    const struct shell_style *style = &shell_style_execute_bash;
-    struct shell_style whole = *style;
     struct wire_observation o;
     own_done(buf) content;
     own_done(buf) prefix;
@@ -42,14 +40,13 @@ static void run_observe(struct act *act, const struct shell_result *r)
     buf_init(&content, 64u << 20);
     buf_init(&prefix, 64u << 20);
     buf_init(&suffix, 20u << 20);
-    whole.limit_chars = 0;
-    shell_text_content(&content, act->action.run.hidden ? &whole : style, r);
+    shell_text_content(&content, r, act->action.run.hidden ? 0 : SHELL_TEXT_LIMIT);
     if (r->status == SHELL_SEVERAL || r->status == SHELL_FAILED) {
         act_error(act, text_of(&content));
         return;
     }
     shell_text_prefix(&prefix, r);
-    shell_text_suffix(&suffix, style, r);
+    shell_text_suffix(&suffix, r);
     wire_observation_init(&o, WIRE_OBS_RUN);
     o.content = text_of(&content);
     o.run.command = r->status == SHELL_NOTHING_RUNS ? STR("") : r->command;
