@@ -22,7 +22,7 @@ void two_run_far_as(struct two *t, unsigned port, const char *key_file)
 
     wire_start_log(&t->far.wire, "croft",
                    ARGS("serve", "--listen", listen, "--state", t->far.state, "--log-level",
-                        "error", "--api-key-file", key_file),
+                        "error", "--api-key-file", key_file, "--at-exit", "delete"),
                    -1);
 }
 

@@ -87,6 +87,10 @@ void serve_run(struct serve *s, const char *const *args)
                             s->state, "--log-level", "warn"};
     size_t n = 7;
 
+    if (!s->at_exit) { /* so that nothing is left behind a test */
+        argv[n++] = "--at-exit";
+        argv[n++] = "delete";
+    }
     for (; args && *args; args++) {
         CHECK(n + 1 < ARRAY_LEN(argv));
         argv[n++] = *args;

@@ -14,6 +14,7 @@ struct serve {
     char state[300];
     const char *key;       /* sent as X-API-Key; NULL: none */
     struct arena arena;    /* of all answers */
+    bool at_exit;          /* its settings say what its end does; else it deletes all */
     int log;               /* 0: the test's own standard error */
     unsigned reloads;      /* so far */
     struct json *document; /* of the API; every answer of serve_ask() is held against it */

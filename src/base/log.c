@@ -167,6 +167,11 @@ bool log_enabled(enum log_level level)
     return level >= sink.level;
 }
 
+bool log_is_text(void)
+{
+    return !sink.json;
+}
+
 void log_event(enum log_level level, const char *msg, const struct log_kv *kv)
 {
     struct line l;

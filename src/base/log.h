@@ -104,6 +104,7 @@ static inline struct log_kv log_kv_err(const char *k, const struct err *v)
     } while (0)
 
 bool log_enabled(enum log_level level);
+bool log_is_text(void); /* for people */
 void log_event(enum log_level level, const char *msg, const struct log_kv *kv);
 
 /* fd is borrowed. LOG_AUTO asks whether it is a terminal. */

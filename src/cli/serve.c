@@ -152,6 +152,23 @@ static void free_readings(struct reading *r)
     }
 }
 
+#define PLAIN "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,@+"
+
+/* The command as it was typed; for a person to copy. */
+static const char *again_of(struct reading *r)
+{
+    struct str all = STR("croft serve");
+
+    for (int i = 0; i < r->argc; i++) {
+        struct str arg = str_of(r->argv[i]);
+        bool plain = arg.len && strspn(arg.p, PLAIN) == arg.len;
+        const char *quote = plain ? "" : "\"";
+        all = arena_printf(&r->settings.arena, STR_FMT " %s" STR_FMT "%s", STR_ARG(all), quote,
+                           STR_ARG(arg), quote);
+    }
+    return arena_cstr(&r->settings.arena, all);
+}
+
 static fallible serve_begin(struct cli *cli, struct reading *r)
 {
     const struct serve_options *o = &r->options;
@@ -164,6 +181,8 @@ static fallible serve_begin(struct cli *cli, struct reading *r)
     struct server_config c = {.settings = s,
                               .envp = cli->envp,
                               .out = cli->out,
+                              .err = cli->err,
+                              .again = again_of(r),
                               .reload = serve_reload_settings,
                               .arg = r};
 
@@ -211,9 +230,11 @@ CLI_COMMAND(serve_begin) = {
         "--api-key-file, others are made with 'croft token'. Also listens on the unix socket\n"
         "server/api.sock below the state directory. Started by root it becomes the user\n"
         "'croft', or 'nobody', after it has forked the process that makes sandboxes.\n"
-        "SIGTERM deletes what runs, with its files, unless keep_runtime_alive; what is paused,\n"
-        "or ended by 'croft stop', keeps them. Killed, it loses nothing: the\n"
-        "next one takes over what lives. SIGHUP reads the settings anew: pools, quotas, times and\n"
+        "At SIGTERM or Ctrl-C it ends the processes of all sandboxes and keeps their files: start "
+        "it\n"
+        "again, and 'croft resume' goes on with one. --at-exit keep lets them run on, --at-exit\n"
+        "delete removes them. Killed, it loses nothing: the next one takes over what lives. SIGHUP "
+        "reads the settings anew: pools, quotas, times and\n"
         "bounds. These wait for the next start: listen, state_dir, backend, api_key, domain and\n"
         "public_url of [server], [limits], [log], what [sandbox] says of another server, and "
         "where\n"

@@ -21,8 +21,8 @@ systemd-analyze security --no-pager croft.service | tail -n 1
 useradd --system --user-group --no-create-home --shell /usr/sbin/nologin croft
 mkdir -p /etc/croft
 echo "CROFT_API_KEY=$CROFT_API_KEY" >/etc/croft/environment && chmod 600 /etc/croft/environment
-settings() { printf '[sandbox]\nkeep_runtime_alive = %s\n[pool.default]\ntarget = %s\n' "$1" "$2" >/etc/croft/croft.toml; }
-settings true 1
+settings() { printf '[pool.default]\ntarget = %s\n' "$1" >/etc/croft/croft.toml; }
+settings 1
 systemctl daemon-reload
 
 echo "== start"
@@ -48,7 +48,7 @@ lives() { is "$(inside 'cat /workspace/note; kill -0 $(cat /workspace/pid) && ec
 check "a process of it lives" lives
 
 echo "== reload, daemon-reload"
-settings true 3
+settings 3
 check "systemctl reload is taken" systemctl reload croft
 check "and has the settings read anew" until_true "croft pool ls --json | grep -q '\"target\": *3'"
 systemctl daemon-reload
@@ -64,7 +64,8 @@ echo "== restart"
 was=$(prop MainPID)
 check "systemctl restart works" systemctl restart croft
 check "it is another server" bash -c "[ '$was' != '$(prop MainPID)' ]"
-check "the sandbox lived on" lives
+check "the sandbox lived on: the unit says at_exit = keep" lives
+check "the journal says what was left running" bash -c 'journalctl -u croft --no-pager | grep -q "left running"'
 
 echo "== kill -9 of the server"
 was=$(prop MainPID)
@@ -89,6 +90,19 @@ check "the watchdog replaces it" until_true "curl -m 5 -sSf $url/health && [ \$(
 check "the sandbox lived on" lives
 rm /run/systemd/system/croft.service.d/watchdog.conf && systemctl daemon-reload && systemctl restart croft
 
+echo "== restart that halts"
+echo CROFT_SERVER_AT_EXIT=halt >>/etc/croft/environment
+check "a restart reads the environment file" systemctl restart croft # this end still keeps
+check "a restart that halts works" systemctl restart croft
+check "the sandbox is halted" until_true "croft ps --all 2>/dev/null | grep -w a | grep -wE 'paused|stopped|halted'"
+check "it is resumed" croft resume a
+check "its file is there" is "$(inside 'cat /workspace/note')" kept
+sed -i /AT_EXIT/d /etc/croft/environment
+systemctl restart croft # halts once more; the next ends keep
+croft resume a b >/dev/null
+inside 'setsid -f sh -c "echo \$\$ >/workspace/pid; exec sleep 100000" >/dev/null 2>&1; sleep 1'
+check "a process of it lives" lives
+
 echo "== stop, with sandboxes that are to be kept"
 check "systemctl stop works" systemctl stop croft.service
 check "and is not a failure" is "$(prop Result)" success
@@ -101,8 +115,9 @@ check "the service runs" systemctl -q is-active croft.service
 check "the sandbox lived on" lives
 
 echo "== stop, with nothing to be kept"
-settings false 2
-check "systemctl reload is taken" systemctl reload croft
+settings 2
+echo CROFT_SERVER_AT_EXIT=delete >>/etc/croft/environment
+check "systemctl restart works" systemctl restart croft
 check "and has the settings read anew" until_true "croft pool ls --json | grep -q '\"target\": *2'"
 check "what was to be kept is removed when asked" croft rm a b
 check "another is started" ask $url/start -d '{"image":"host","session_id":"d","command":null}' -o /dev/null

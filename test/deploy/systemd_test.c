@@ -52,6 +52,7 @@ TEST(the_unit_lets_sandboxes_outlive_their_server)
 {
     CHECK_INT(shell("grep -qx KillMode=process deploy/systemd/croft.service"), 0);
     CHECK_INT(shell("grep -qx Delegate=yes deploy/systemd/croft.service"), 0);
+    CHECK_INT(shell("grep -qw CROFT_SERVER_AT_EXIT=keep deploy/systemd/croft.service"), 0);
 }
 
 TEST(the_unit_has_the_devices_disk_limits_need)

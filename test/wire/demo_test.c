@@ -32,6 +32,7 @@ TEST_LIMIT(the_demo_shows_a_sandbox_and_a_start_and_leaves_nothing, 120)
     CHECK_HAS(text, "42, computed by root on ");
     CHECK_HAS(text, "\n  ready          ");
     CHECK_HAS(text, "\n  first_command  ");
+    CHECK(str_ends(text, STR("croft serve: ended: 1 sandbox deleted with all files\n")));
     serve_reap();
     arena_done(&s.arena);
 }

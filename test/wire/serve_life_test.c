@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* serve_life_test.c — who ends a runtime: a clean end of the server, time, and nobody while it is
  * used. */
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -37,35 +38,140 @@ static bool has_files(struct serve *s, const struct json *r)
     return stat(serve_text(s, "%s/box/%s", s->state, serve_field(s, r, "runtime_id")), &st) == 0;
 }
 
-TEST_LIMIT(serve_ended_cleanly_keeps_what_is_to_be_kept_and_stops_the_rest, 120)
+/* Ends it, and wants this said. */
+static void end_and_read(struct serve *s, const int log[2], const char *said)
+{
+    own_done(buf) line;
+
+    buf_init(&line, 4096);
+    CHECK_INT(wire_stop(&s->wire), 0);
+    while (str_find(buf_str(&line), STR("\n")) < 0) {
+        ssize_t n = read(log[0], buf_reserve(&line, 512), 512);
+        CHECK(n > 0);
+        buf_commit(&line, (size_t)n);
+    }
+    CHECK_HAS(buf_str(&line), str_of(said));
+}
+
+static void run_at_exit(struct serve *s, const char *how, int log)
+{
+    s->at_exit = true;
+    s->log = log;
+    serve_run(s,
+              how ? ARGS("--log-format", "text", "--at-exit", how) : ARGS("--log-format", "text"));
+}
+
+TEST_LIMIT(serve_that_ends_halts_what_runs_and_says_how_to_go_on, 120)
 {
     struct serve s = {.key = NULL};
+    int log[2];
 
+    CHECK_INT(pipe2(log, O_CLOEXEC), 0);
     serve_prepare(&s);
-    serve_run_with(&s, "[sandbox]\nkeep_runtime_alive = true\n[pool.p]\ntarget = 0\n");
+    run_at_exit(&s, NULL, log[1]);
+    struct json *r = serve_start(&s, "work", ""), *rests = serve_start(&s, "rests", "");
+    CHECK_STR(serve_exec(&s, r, "echo words > /workspace/file; echo ok"), "ok");
+    serve_tell(&s, "/pause", rests);
+    end_and_read(&s, log,
+                 serve_text(&s,
+                            "croft serve: ended: 2 sandboxes halted with all files "
+                            "kept; go on with 'croft serve --listen 127.0.0.1:0 "
+                            "--state %s ",
+                            s.state));
+    serve_reap(); /* no process is left */
+    CHECK(has_files(&s, r));
+
+    run_at_exit(&s, NULL, log[1]);
+    CHECK_STR(status_of(&s, "work"), "paused");
+    serve_tell(&s, "/resume", r);
+    CHECK_STR(serve_exec(&s, serve_start(&s, "work", ""), "cat /workspace/file"), "words");
+    serve_tell(&s, "/stop", rests);
+    end_and_read(&s, log, "ended: 1 sandbox halted with all files kept; go on with 'croft serve ");
+    s.at_exit = false;
+    serve_run(&s, NULL);
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_that_ends_lets_sandboxes_run_on_where_it_was_told_to_keep, 120)
+{
+    struct serve s = {.key = NULL};
+    int log[2];
+
+    CHECK_INT(pipe2(log, O_CLOEXEC), 0);
+    serve_prepare(&s);
+    run_at_exit(&s, "keep", log[1]);
     struct json *kept = serve_start(&s, "kept", ""), *still = serve_start(&s, "still", "");
     CHECK_STR(serve_exec(&s, kept, "X=here; echo $$ > /tmp/shell; echo ok"), "ok");
     serve_tell(&s, "/pause", still);
-    serve_reload(&s,
-                 "[sandbox]\nkeep_runtime_alive = false\n"); /* of those that start from now on */
-    struct json *ended = serve_start(&s, "ended", "");
-    CHECK(has_files(&s, ended));
-    CHECK_INT(wire_stop(&s.wire), 0);
-    CHECK(!has_files(&s, ended));
+    end_and_read(&s, log, "ended: 2 sandboxes left running; go on with 'croft serve ");
 
+    s.at_exit = false;
     serve_run(&s, NULL);
-    CHECK_STR(status_of(&s, "ended"), "stopped");
-    CHECK_STR(status_of(&s, "still"), "paused");
     struct json *again = serve_want(&s, 200, "GET", "/sessions/kept", NULL);
     CHECK_STR(serve_field(&s, again, "status"), "running");
     CHECK_STR(serve_field(&s, again, "url"), serve_field(&s, kept, "url"));
     CHECK_STR(serve_exec(&s, again, "echo $X; test $$ = $(cat /tmp/shell) && echo same"),
               "here\nsame");
-    serve_tell(&s, "/resume", still);
-    CHECK_INT(serve_visit(&s, still, "/alive"), 200);
-    serve_tell(&s, "/stop", kept);
-    serve_tell(&s, "/stop", still);
+    CHECK_STR(status_of(&s, "still"), "paused");
     serve_close(&s);
+}
+
+TEST_LIMIT(serve_that_ends_deletes_what_runs_where_it_was_told_to, 120)
+{
+    struct serve s = {.key = NULL};
+    int log[2];
+
+    CHECK_INT(pipe2(log, O_CLOEXEC), 0);
+    serve_prepare(&s);
+    run_at_exit(&s, "delete", log[1]);
+    struct json *ended = serve_start(&s, "ended", "");
+    end_and_read(&s, log, "croft serve: ended: 1 sandbox deleted with all files\n");
+    CHECK(!has_files(&s, ended));
+    s.at_exit = false;
+    serve_run(&s, NULL);
+    CHECK_STR(status_of(&s, "ended"), "stopped");
+    serve_close(&s);
+}
+
+/* OpenHands' setting says it where server.at_exit does not; the settings of the end count. */
+TEST_LIMIT(serve_takes_keep_runtime_alive_for_what_its_end_does, 120)
+{
+    struct serve s = {.key = NULL};
+
+    serve_prepare(&s);
+    s.at_exit = true;
+    serve_run_with(&s, "[sandbox]\nkeep_runtime_alive = true\n[pool.p]\ntarget = 0\n");
+    serve_start(&s, "kept", "");
+    CHECK_INT(wire_stop(&s.wire), 0);
+    serve_run(&s, ARGS("--config", serve_text(&s, "%s/croft.toml", test_dir())));
+    CHECK_STR(status_of(&s, "kept"), "running");
+    serve_reload(&s, "[sandbox]\nkeep_runtime_alive = false\n");
+    CHECK_INT(wire_stop(&s.wire), 0);
+    serve_run(&s, ARGS("--config", serve_text(&s, "%s/croft.toml", test_dir())));
+    CHECK_STR(status_of(&s, "kept"), "paused");
+    serve_tell(&s, "/resume", serve_want(&s, 200, "GET", "/sessions/kept", NULL));
+    serve_reload(&s, "[sandbox]\nkeep_runtime_alive = true\n[server]\nat_exit = 'delete'\n");
+    serve_close(&s);
+}
+
+TEST_LIMIT(serve_refuses_another_word_for_its_end_by_name, 120)
+{
+    struct serve s = {.key = NULL};
+    own_done(buf) said;
+    int log[2];
+
+    buf_init(&said, 65536);
+    CHECK_INT(pipe2(log, O_CLOEXEC), 0);
+    serve_prepare(&s);
+    s.log = log[1];
+    serve_run_with(&s, "");
+    own_fd dir = test_dir_fd();
+    CHECK_OK(fd_replace_file(dir, "croft.toml", STR("[server]\nat_exit = 'later'\n"), 0644));
+    CHECK_INT(kill(s.wire.pid, SIGHUP), 0);
+    serve_read_until(log[0], "server.at_exit");
+    serve_read_until(log[0], "'later'");
+    serve_close(&s);
+    CHECK_INT(program_run(ARGS(test_program("croft"), "serve", "--at-exit", "later"), &said), 2);
 }
 
 TEST_LIMIT(serve_stops_what_is_idle_longer_and_a_resume_finds_its_files, 120)

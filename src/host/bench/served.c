@@ -26,8 +26,8 @@
 static fallible served_spawn(struct served *s, const char *self, int out)
 {
     char home[SCRATCH_DIR + 8], path[1024], log[SCRATCH_DIR + 16];
-    const char *const argv[] = {self,      "serve",  "--listen", "127.0.0.1:0",
-                                "--state", s->state, NULL};
+    const char *const argv[] = {self,     "serve",     "--listen", "127.0.0.1:0", "--state",
+                                s->state, "--at-exit", "delete",   NULL};
     const char *const envp[] = {home, path, NULL};
     posix_spawn_file_actions_t a;
 

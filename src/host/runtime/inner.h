@@ -63,6 +63,7 @@ struct manager {
     unsigned unknown_count;
     struct adopting *adopting;
     bool ending;
+    uint64_t stops_before; /* that it was */
     void (*ended)(void *arg);
     void *ended_arg;
     struct loop_later check_end;

@@ -64,7 +64,7 @@ void manager_reconfigure(struct manager *m, const struct manager_config *config)
     m->config.max_age_ms = config->max_age_ms;
     m->config.mounts = config->mounts; /* a launcher that lives grants no more than it did */
     m->config.mount_count = config->mount_count;
-    m->config.keep = config->keep; /* of those that start from now on */
+    m->config.at_exit = config->at_exit;
     m->config.rotate = config->rotate;
     m->config.per_sandbox = config->per_sandbox;
     m->config.build_wait_ms = config->build_wait_ms;
@@ -206,6 +206,11 @@ void manager_each(struct manager *m, const struct key *key, bool stopped,
         each_of(slot->value, stopped, fn, arg);
 }
 
+bool manager_keeps(const struct manager *m)
+{
+    return m->config.at_exit == AT_EXIT_KEEP;
+}
+
 bool manager_counts_each(const struct manager *m)
 {
     return m->config.per_sandbox;
@@ -277,6 +282,29 @@ void manager_free(struct manager *m)
     free(m);
 }
 
+/* A backend that takes nothing over has nothing to go on with. */
+static enum manager_at_exit at_exit(const struct manager *m)
+{
+    return m->config.driver->backend->survivors ? m->config.at_exit : AT_EXIT_DELETE;
+}
+
+/* What its end is at the end of the server; RUNTIME_NO_OP: it stays as it is. */
+static enum runtime_op end_of(const struct runtime *r)
+{
+    enum manager_at_exit how = at_exit(r->manager);
+
+    if (how == AT_EXIT_KEEP || r->status.now == RUNTIME_STOPPED || runtime_is_halted(r) ||
+        runtime_stays_there(r))
+        return RUNTIME_NO_OP;
+    if (how == AT_EXIT_DELETE)
+        return r->status.now == RUNTIME_PAUSED ? RUNTIME_HALT : RUNTIME_REMOVE;
+    if (r->start.await) /* its image is being built: the next server goes on */
+        return RUNTIME_NO_OP;
+    if (r->status.now == RUNTIME_ERROR)
+        return r->lived ? RUNTIME_NO_OP : RUNTIME_REMOVE;
+    return r->manager->config.driver->forgets ? RUNTIME_PAUSE : RUNTIME_HALT;
+}
+
 static void on_check_end(struct loop_later *l)
 {
     struct manager *m = container_of(l, struct manager, check_end);
@@ -284,8 +312,7 @@ static void on_check_end(struct loop_later *l)
 
     MAP_EACH(slot, &m->ids) {
         const struct runtime *r = slot->value;
-        busy |=
-            r->op.kind || (!r->keep && r->sbx && !runtime_is_halted(r) && !runtime_stays_there(r));
+        busy |= r->op.kind || (r->sbx && end_of(r));
     }
     if (busy || !m->ended)
         return;
@@ -300,18 +327,34 @@ void manager_check_end(struct manager *m)
         loop_later(m->config.loop, &m->check_end, on_check_end);
 }
 
-/* Whoever paused one wants to go on with its files. */
 void manager_end_one(struct runtime *r)
 {
-    if (r->keep || r->status.now == RUNTIME_STOPPED)
-        return;
-    if (!runtime_is_halted(r) && !runtime_stays_there(r))
-        runtime_ask_own(r, r->status.now == RUNTIME_PAUSED ? RUNTIME_HALT : RUNTIME_REMOVE);
+    enum runtime_op op = end_of(r);
+
+    if (op)
+        runtime_ask_own(r, op);
+}
+
+void manager_count_left(const struct manager *m, struct manager_left *ret)
+{
+    *ret = (struct manager_left){.deleted = (unsigned)(m->counters.stops - m->stops_before)};
+    MAP_EACH(slot, &m->ids) {
+        const struct runtime *r = slot->value;
+        if (r->status.now == RUNTIME_STOPPED)
+            continue;
+        bool halted =
+            runtime_is_halted(r) || (r->status.now == RUNTIME_ERROR && !runtime_is_out_of_reach(r));
+        ret->halted += halted;
+        ret->live += !halted;
+        if (halted && !ret->one)
+            ret->one = r->session_id;
+    }
 }
 
 void manager_shutdown(struct manager *m, void (*done)(void *arg), void *arg)
 {
     m->ending = true;
+    m->stops_before = m->counters.stops;
     m->ended = done;
     m->ended_arg = arg;
     own(err) ending = err_new(ERR_BUSY, "the server is being stopped");

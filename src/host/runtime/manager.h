@@ -30,6 +30,14 @@ struct store;
 struct wire_start;
 struct wire_wants;
 
+/* What becomes of those that run when the server ends. */
+enum manager_at_exit { AT_EXIT_HALT, AT_EXIT_KEEP, AT_EXIT_DELETE };
+
+struct manager_left { /* what the end of a server leaves */
+    unsigned live, halted, deleted;
+    const char *one; /* session of one that is halted; NULL: none */
+};
+
 struct manager_config {
     struct loop *loop;
     struct store *store;
@@ -53,7 +61,8 @@ struct manager_config {
     uint64_t pause_after_ms, stop_after_ms, delete_after_ms; /* 0: never */
     uint64_t failed_after_ms; /* one that never ran, and so has nothing to keep, is stopped */
     uint64_t max_age_ms;      /* since it runs, in use or not: it is paused then; 0: never */
-    bool keep, park;
+    enum manager_at_exit at_exit;
+    bool park;
     bool per_sandbox;       /* metrics of each */
     bool rotate;            /* a client that resumes a runtime gets a new session key */
     uint64_t build_wait_ms; /* that a start waits for an image which is being built; 0: 503 */
@@ -66,8 +75,10 @@ fallible manager_new(const struct manager_config *config, struct manager **ret_m
 void manager_adopt(struct manager *m, void (*done)(void *arg, struct err *e), void *arg);
 /* Bounds and times of config, from now on; the rest of it does not change. */
 void manager_reconfigure(struct manager *m, const struct manager_config *config);
-/* Stops what is not to be kept, ends what is warm; done when all of that is gone. */
+/* Does with what runs as at_exit says, and ends what is warm. */
 void manager_shutdown(struct manager *m, void (*done)(void *arg), void *arg);
+/* What is there after that, or when nobody waited for it. */
+void manager_count_left(const struct manager *m, struct manager_left *ret);
 /* Before the loop's end, and after the store's: starts that wait are answered. */
 void manager_answer_starts(struct manager *m);
 void manager_free(struct manager *m); /* forgets what is left: it lives on */
@@ -95,6 +106,7 @@ struct runtime *manager_find_session(const struct manager *m, const struct key *
 void manager_each(struct manager *m, const struct key *key, bool stopped,
                   void (*fn)(void *arg, struct runtime *r), void *arg);
 
+bool manager_keeps(const struct manager *m);       /* what runs, at its end */
 bool manager_counts_each(const struct manager *m); /* for metrics */
 struct str manager_registry_prefix(const struct manager *m);
 struct sbx_driver *manager_driver(const struct manager *m);

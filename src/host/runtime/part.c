@@ -2,7 +2,10 @@
 /* part.c — the runtimes of a server, and their API. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/buf.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "host/build/build.h"
@@ -16,6 +19,7 @@
 #include "host/server/backing.h"
 #include "host/server/grants.h"
 #include "host/server/launch.h"
+#include "host/server/server.h"
 #include "host/watch/watch.h"
 #include "net/url.h"
 #include "out/client.h"
@@ -31,7 +35,8 @@ struct runtime_settings {
     uint64_t pause_after, stop_after, delete_after, failed_after, max_age; /* ms; 0: never */
     bool per_sandbox;                                                      /* metrics of each */
     uint64_t most_snapshots; /* of every key; 0: no limit */
-    bool keep;               /* what runs at a clean end */
+    struct str at_exit;      /* what becomes of those that run */
+    bool keep_alive;
 };
 
 static const struct cfg_row rows[] = {
@@ -47,6 +52,13 @@ static const struct cfg_row rows[] = {
         "How clients reach this server, http:// or https://; the url of a sandbox is then below "
         "it.",
         .flag = ""),
+    CFG_STR(
+        runtime_settings, at_exit, "server.at_exit", "halt",
+        "What a clean end of the server does with sandboxes that run: halt ends their processes "
+        "and keeps their files, and a resume starts them again; keep lets them run on, and the "
+        "next server takes them over; delete removes them with their files. Kill it, and they "
+        "run on.",
+        .choices = "halt|keep|delete"),
     CFG_BOOL(runtime_settings, resume_on_request, "server.resume_on_request", false,
              "A request to a paused sandbox wakes it, instead of being answered 503.", .flag = ""),
     CFG_BOOL(runtime_settings, rotate_session_key, "server.rotate_session_key", false,
@@ -88,15 +100,23 @@ static const struct cfg_row rows[] = {
              "Snapshots of a key, a fork under way being one; one more is 429. Their bytes are not "
              "counted: each may be as large as limits.disk. 0 is no limit.",
              .flag = "", .max = 1000000),
-    CFG_BOOL(runtime_settings, keep, "sandbox.keep_runtime_alive", false,
-             "Leave a sandbox running when its conversation closes.", .foreign = true),
+    CFG_BOOL(runtime_settings, keep_alive, "sandbox.keep_runtime_alive", false,
+             "Where server.at_exit is not set: true is keep, and false is halt.", .foreign = true),
 };
 
-static fallible check_url(const struct cfg *c, void *into)
+/* OpenHands ends a runtime that is not to be kept alive, and its files stay. */
+static void read_keep_alive(const struct cfg *c, struct runtime_settings *s)
+{
+    if (s->keep_alive && strcmp(cfg_source(c, "server.at_exit"), "default") == 0)
+        s->at_exit = STR("keep");
+}
+
+static fallible runtime_settings_check(const struct cfg *c, void *into)
 {
     struct runtime_settings *s = into;
     struct url u;
 
+    read_keep_alive(c, s);
     if (!s->public_url.len) /* a variable that is there and empty */
         s->public_url = (struct str){0};
     if (!s->public_url.p)
@@ -110,7 +130,7 @@ static fallible check_url(const struct cfg *c, void *into)
                    cfg_source(c, "server.public_url"));
 }
 CFG_TABLE(runtime) = {rows, ARRAY_LEN(rows), .size = sizeof(struct runtime_settings),
-                      .check = check_url};
+                      .check = runtime_settings_check};
 
 /* Names below the domain lead to the same port as our own url, or as what stands before us. */
 static void name_domain(struct runtime_api *api, const struct host *h)
@@ -125,6 +145,13 @@ static void name_domain(struct runtime_api *api, const struct host *h)
     snprintf(api->domain, sizeof api->domain, STR_FMT, STR_ARG(domain));
     if (domain.len && !usual)
         snprintf(api->domain + domain.len, sizeof api->domain - domain.len, ":%u", u.port);
+}
+
+static enum manager_at_exit at_exit_of(struct str word)
+{
+    return str_eq(word, STR("keep"))     ? AT_EXIT_KEEP
+           : str_eq(word, STR("delete")) ? AT_EXIT_DELETE
+                                         : AT_EXIT_HALT;
 }
 
 static struct manager_config make_config(const struct runtime_api *api, const struct host *h)
@@ -152,7 +179,7 @@ static struct manager_config make_config(const struct runtime_api *api, const st
                                .delete_after_ms = s->delete_after,
                                .failed_after_ms = s->failed_after,
                                .max_age_ms = s->max_age,
-                               .keep = s->keep,
+                               .at_exit = at_exit_of(s->at_exit),
                                .per_sandbox = s->per_sandbox,
                                .park = s->resume_on_request,
                                .rotate = s->rotate_session_key,
@@ -251,11 +278,45 @@ static void runtime_end(void *state, part_done *done, void *arg)
     manager_shutdown(api->manager, on_shut_down, api);
 }
 
+static void put_count(struct buf *line, unsigned count, const char *what)
+{
+    if (count)
+        buf_addf(line, "%s%u sandbox%s %s", line->len ? ", " : "", count, count == 1 ? "" : "es",
+                 what);
+}
+
+/* To whoever ended the server: what is left, and the command that goes on from it. */
+static void say_what_is_left(const struct runtime_api *api)
+{
+    const struct server_config *config = api->host->config;
+    struct manager_left left;
+    own_done(buf) line;
+
+    buf_init(&line, 65536);
+    manager_count_left(api->manager, &left);
+    put_count(&line, left.live, "left running");
+    put_count(&line, left.halted, "halted with all files kept");
+    put_count(&line, left.deleted, "deleted with all files");
+    if (!line.len)
+        buf_add_cstr(&line, "no sandbox was there");
+    if (left.live || left.halted)
+        buf_addf(&line, "; go on with '%s'", config->again);
+    if (left.halted)
+        buf_addf(&line, ", then 'croft resume %s'", left.halted == 1 ? left.one : "NAME");
+    const char *text = buf_cstr(&line);
+    if (text && log_is_text())
+        fd_print(config->err, "croft serve: ended: %s\n", text);
+    else if (text)
+        log_info("ended", KV("left", text));
+}
+
 static void runtime_settle(void *state)
 {
     const struct runtime_api *api = state;
 
     manager_answer_starts(api->manager);
+    if (api->ended.done)
+        say_what_is_left(api);
 }
 
 HOST_PART(runtime) = {

@@ -30,8 +30,7 @@ STORE_TABLE(runtimes) = {
                 {"run_as_group", STORE_INT, false},
                 {"fs_group", STORE_INT, false},
                 {"pool", STORE_TEXT, false}, /* it was claimed from; NULL: cold */
-                {"keep", STORE_INT, true},
-                {"port", STORE_INT, false}, /* of its loopback listener */
+                {"port", STORE_INT, false},  /* of its loopback listener */
                 {"created_ms", STORE_INT, true},
                 {"changed_ms", STORE_INT, true},
                 {"snapshot", STORE_TEXT, false},     /* it was started from; NULL: none */
@@ -62,7 +61,6 @@ enum {
     GROUP,
     FS_GROUP,
     POOL,
-    KEEP,
     PORT,
     CREATED,
     CHANGED,
@@ -126,7 +124,6 @@ void row_insert(struct runtime *r, const struct wire_start *start, store_done *d
         {"run_as_group", number_or_null(start->run_as_group)},
         {"fs_group", number_or_null(start->fs_group)},
         {"pool", row_text(r->pool)},
-        {"keep", store_int(r->keep)},
         {"port", store_int(r->port)},
         {"created_ms", store_int((int64_t)r->created_ms)},
         {"changed_ms", store_int((int64_t)r->changed_ms)},
@@ -323,7 +320,6 @@ static fallible on_row(void *arg, const struct store_value *v)
     read_old_keys(r, &v[OLD_KEYS]);
     runtime_set_keys(r);
     r->factor = (uint16_t)v[FACTOR].i;
-    r->keep = v[KEEP].i != 0;
     r->port = (uint16_t)v[PORT].i;
     r->restarts.count = (uint8_t)v[RESTARTS].i;
     r->restarts.server_died = v[RESTART_REASONS].type == STORE_TEXT;

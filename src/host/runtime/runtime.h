@@ -119,11 +119,10 @@ struct runtime {
     uint16_t factor;
     uint16_t port;      /* of its listener, also when that is closed */
     uint16_t published; /* port inside of a command run as given; 0: our own server answers */
-    bool keep;
-    bool durable; /* its row is on disk */
-    bool unsaid;  /* though not that it was stopped */
-    bool hidden;  /* not found any more, to be dropped */
-    bool lived;   /* its server listened once: what failed has files to go on with */
+    bool durable;       /* its row is on disk */
+    bool unsaid;        /* though not that it was stopped */
+    bool hidden;        /* not found any more, to be dropped */
+    bool lived;         /* its server listened once: what failed has files to go on with */
     struct runtime_restarts restarts;
     struct runtime_timeline timeline;
     struct sbx *sbx; /* NULL: none any more */

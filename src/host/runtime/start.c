@@ -262,7 +262,6 @@ static fallible start_make(struct manager *m, struct tenant *t, const struct sta
     r->session_id = strndup(start->session_id.p, start->session_id.len);
     r->image = strndup(start->image.p, start->image.len);
     r->factor = (uint16_t)start->resource_factor;
-    r->keep = m->config.keep;
     r->wants = wants_text(start->wants);
     r->created_ms = r->changed_ms = manager_now_ms(m);
     rng_token(rng_system(), r->keys.session, sizeof r->keys.session);

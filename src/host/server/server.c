@@ -219,7 +219,7 @@ static void server_end(struct server *s)
     }
     s->ending = true;
     err_free(notify_send(s->config->envp, "STOPPING=1")); /* the service manager knows anyway */
-    log_info("stopping");
+    log_debug("stopping");
     loop_timer_start(s->host.loop, &s->last, END_MS, on_not_ended);
     parts_end(&s->host, on_ended, s);
 }

@@ -16,7 +16,9 @@ struct server_config {
     struct str api_key; /* the first key; .p NULL: that of the settings, if any */
     struct str guest;   /* croft-guest, for backend local */
     const char *const *envp;
-    int out; /* where the address is said, one line */
+    int out;           /* where the address is said, one line */
+    int err;           /* where it says how it ended, where the log is for people */
+    const char *again; /* the command that starts it again */
     /* Settings anew, at SIGHUP; good until the next time. NULL: none. */
     fallible (*reload)(void *arg, const struct settings **ret_settings);
     void *arg;

@@ -104,7 +104,7 @@ static fallible v1_describe(const struct runtime *r, struct arena *a, struct wir
         .key = str_of(runtime_key_name(r)),
         .created_at = v1_time(a, r->created_ms),
         .changed_at = v1_time(a, r->changed_ms),
-        .keep = r->keep,
+        .keep = manager_keeps(r->manager),
         .halted = runtime_is_halted(r),
         .resource_factor = r->factor,
         .has = has,
