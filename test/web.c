@@ -39,6 +39,7 @@ void web_open(struct web *w, const struct route *routes, size_t count,
 void web_close(struct web *w)
 {
     http_server_free(w->server);
+    dialer_done(&w->dialer);
     net_free(w->net);
     loop_free(w->loop);
     router_free(w->router);
