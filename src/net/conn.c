@@ -38,6 +38,7 @@ void request_destroy(struct request *r)
 {
     arena_done(&r->pub.arena);
     buf_done(&r->headers);
+    buf_done(&r->json);
     buf_done(&r->body);
     free(r);
 }
@@ -55,6 +56,7 @@ static void request_recycle(struct request *r)
     struct buf headers = r->headers;
     arena_reset(&arena);
     buf_reset(&headers);
+    buf_done(&r->json);
     buf_done(&r->body);
     *r = (struct request){.pub = {.arena = arena}, .headers = headers};
     r->next = s->spare;

@@ -181,21 +181,27 @@ void http_reply_json(struct http_req *req, int status, struct str json)
     http_reply(req, status, STR("application/json"), json);
 }
 
-void http_reply_with(struct http_req *req, int status, http_put *put, const void *arg)
+struct jw *http_reply_writer(struct http_req *req)
 {
-    own_done(buf) out;
-    struct jw w;
+    struct request *r = request_of(req);
 
-    buf_init(&out, MAX_JSON);
-    buf_reserve(&out, USUAL_JSON);
-    jw_init(&w, &out, JW_WEB);
-    struct err *e = put(req, &w, arg);
-    if (!e)
-        e = buf_check(&out);
+    buf_init(&r->json, MAX_JSON);
+    buf_reserve(&r->json, USUAL_JSON);
+    jw_init(&r->writer, &r->json, JW_WEB);
+    return &r->writer;
+}
+
+void http_reply_written(struct http_req *req, int status)
+{
+    struct request *r = request_of(req);
+    own_done(buf) json = r->json; /* the request may be gone with its answer */
+    struct err *e = buf_check(&json);
+
+    r->json = (struct buf){0};
     if (e)
         http_reply_err(req, e);
     else
-        http_reply_json(req, status, buf_str(&out));
+        http_reply_json(req, status, buf_str(&json));
 }
 
 static void put_detail(struct buf *out, const struct err *e)

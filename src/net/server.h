@@ -120,9 +120,10 @@ bool http_req_is_cut(struct http_req *req);
 void http_reply_header(struct http_req *req, struct str name, struct str value);
 void http_reply(struct http_req *req, int status, struct str content_type, struct str body);
 void http_reply_json(struct http_req *req, int status, struct str json);
-/* Answers with the JSON that put writes of arg, or with the error put returns. */
-typedef fallible http_put(struct http_req *req, struct jw *w, const void *arg);
-void http_reply_with(struct http_req *req, int status, http_put *put, const void *arg);
+/* Answers with the JSON that is written between the two. An error may be answered instead of the
+ * second; what was written is dropped then. */
+struct jw *http_reply_writer(struct http_req *req);
+void http_reply_written(struct http_req *req, int status);
 /* {"detail": text} with the code's status; takes e over. 429 and 503 have a retry-after: what
  * err_again() said, or 1 s. */
 void http_reply_err(struct http_req *req, struct err *e);

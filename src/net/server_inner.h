@@ -77,6 +77,8 @@ struct request {
     const struct route *route;
     struct buf body;
     struct buf headers; /* of the answer, as they go out */
+    struct buf json;    /* of an answer that is being written */
+    struct jw writer;   /* into it */
     struct str reason;  /* of somebody else's answer; .p NULL: it is ours */
     uint64_t start_ns;
     uint64_t sent_bytes, promised_bytes, body_bytes, body_limit;

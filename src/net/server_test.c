@@ -474,16 +474,15 @@ TEST(targets_are_split_into_path_and_query)
     web_close(&w);
 }
 
-static fallible put_letter(struct http_req *req, struct jw *w, const void *letter)
-{
-    JW_OBJECT(w, NULL)
-        jw_str(w, "letter", str_n(letter, 1));
-    return str_eq(req->query, STR("fail")) ? err_new(ERR_NOT_FOUND, "no letter") : NULL;
-}
-
 static fallible write_letter(struct http_req *req)
 {
-    http_reply_with(req, 201, put_letter, "x");
+    struct jw *w = http_reply_writer(req);
+
+    JW_OBJECT(w, NULL)
+        jw_str(w, "letter", STR("x"));
+    if (str_eq(req->query, STR("fail")))
+        return err_new(ERR_NOT_FOUND, "no letter");
+    http_reply_written(req, 201);
     return NULL;
 }
 

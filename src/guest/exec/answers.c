@@ -195,13 +195,6 @@ static void attach_retry(struct answer *a, struct http_req *req)
     answer_free(a);
 }
 
-static fallible put_problem(struct http_req *req, struct jw *w, const void *problem)
-{
-    (void)req;
-    wire_put_problems(w, problem, 1);
-    return NULL;
-}
-
 /* Into the action's own memory: the request may be gone long before it ends. */
 static fallible decode_body(struct act *act, struct str body, struct wire_problem *problem)
 {
@@ -256,10 +249,12 @@ static fallible start_request(struct answers *all, struct act *act, struct http_
     struct answer *a = NULL;
     struct err *error = decode_body(act, req->body, &problem);
 
-    if (problem.type)
-        http_reply_with(req, 422, put_problem, &problem);
-    else if (!error)
+    if (problem.type) {
+        wire_put_problems(http_reply_writer(req), &problem, 1);
+        http_reply_written(req, 422);
+    } else if (!error) {
         error = answer_new(all, act, digest, &a);
+    }
     if (!a) {
         act_cancel(act);
         return error;

@@ -200,21 +200,16 @@ static void plugins_close(struct exec *e, void *state)
     *all = (struct plugins){0};
 }
 
-static fallible put_plugins(struct http_req *req, struct jw *w, const void *plugins)
+static fallible handle_plugins(struct http_req *req)
 {
-    const struct plugins *all = plugins;
+    const struct plugins *all = req->owner;
+    struct jw *w = http_reply_writer(req);
 
-    (void)req;
     JW_ARRAY(w, NULL)
         for (size_t i = 0; i < all->count; i++)
             wire_put_state(w, str_of(all->at[i].kind->name), status_words[all->at[i].status],
                            all->at[i].why ? err_text(all->at[i].why) : NULL);
-    return NULL;
-}
-
-static fallible handle_plugins(struct http_req *req)
-{
-    http_reply_with(req, 200, put_plugins, req->owner);
+    http_reply_written(req, 200);
     return NULL;
 }
 

@@ -98,21 +98,15 @@ static fallible list_dir(const struct transfer *t, struct str path, struct names
     return e;
 }
 
-static fallible put_names(struct http_req *req, struct jw *w, const void *names)
+static fallible reply_names(struct http_req *req, const struct names *n)
 {
-    const struct names *n = names;
+    struct jw *w = http_reply_writer(req);
 
-    (void)req;
     JW_ARRAY(w, NULL) {
         for (size_t i = 0; i < n->count; i++)
             jw_str(w, NULL, n->p[i].text);
     }
-    return NULL;
-}
-
-static fallible reply_names(struct http_req *req, const struct names *n)
-{
-    http_reply_with(req, 200, put_names, n);
+    http_reply_written(req, 200);
     return NULL;
 }
 

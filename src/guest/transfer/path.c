@@ -86,14 +86,8 @@ struct str transfer_base_name(struct str path)
     return str_from(path, start);
 }
 
-static fallible put_problem(struct http_req *req, struct jw *w, const void *problem)
-{
-    (void)req;
-    wire_put_problems(w, problem, 1);
-    return NULL;
-}
-
 void transfer_reply_problem(struct http_req *req, struct wire_problem problem)
 {
-    http_reply_with(req, 422, put_problem, &problem);
+    wire_put_problems(http_reply_writer(req), &problem, 1);
+    http_reply_written(req, 422);
 }

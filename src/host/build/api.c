@@ -20,41 +20,25 @@ static fallible api_check(struct http_req *req, unsigned scope, struct builds **
 
 /* --- is there such an image? --- */
 
-static void put_image(struct jw *w, const struct json *record)
+/* The machine's own system exists without a record. */
+static void answer_exists(struct http_req *req, bool exists, const struct json *record)
 {
+    struct jw *w = http_reply_writer(req);
     char text[CLOCK_ISO_MAX];
     uint64_t made = (uint64_t)json_get_int(record, "made_wall_ns", 0);
 
-    JW_OBJECT(w, "image") {
-        jw_str(w, "upload_time", str_n(text, clock_format_iso(made, true, text)));
-        jw_int(w, "image_size_bytes", json_get_int(record, "bytes", 0));
-    }
-}
-
-/* Also for the machine's own system, which has no record. */
-struct image_found {
-    bool exists;
-    const struct json *record;
-};
-
-static fallible put_found(struct http_req *req, struct jw *w, const void *found)
-{
-    const struct image_found *f = found;
-
-    (void)req;
     JW_OBJECT(w, NULL) {
-        jw_bool(w, "exists", f->exists);
-        if (f->exists)
-            put_image(w, f->record);
-        else
+        jw_bool(w, "exists", exists);
+        if (exists) {
+            JW_OBJECT(w, "image") {
+                jw_str(w, "upload_time", str_n(text, clock_format_iso(made, true, text)));
+                jw_int(w, "image_size_bytes", json_get_int(record, "bytes", 0));
+            }
+        } else {
             jw_null(w, "image");
+        }
     }
-    return NULL;
-}
-
-static void answer_exists(struct http_req *req, bool exists, const struct json *record)
-{
-    http_reply_with(req, 200, put_found, &(struct image_found){exists, record});
+    http_reply_written(req, 200);
 }
 
 static void on_found(void *arg, const char *text, size_t count, const struct err *e)
@@ -91,28 +75,22 @@ static fallible handle_exists(struct http_req *req)
 
 /* --- how is a build? --- */
 
-static fallible put_status(struct http_req *req, struct jw *w, const void *status)
+static void on_status(void *arg, const struct build_row *row, struct err *e)
 {
-    const struct build_row *row = status;
+    struct http_req *req = arg;
 
-    (void)req;
+    if (e) {
+        http_reply_err(req, e);
+        return;
+    }
+    struct jw *w = http_reply_writer(req);
     JW_OBJECT(w, NULL) {
         jw_cstr(w, "status", row->status);
         jw_cstr(w, "image", row->image);
         if (row->error)
             jw_cstr(w, "error", row->error);
     }
-    return NULL;
-}
-
-static void on_status(void *arg, const struct build_row *row, struct err *e)
-{
-    struct http_req *req = arg;
-
-    if (e)
-        http_reply_err(req, e);
-    else
-        http_reply_with(req, 200, put_status, row);
+    http_reply_written(req, 200);
 }
 
 static fallible handle_status(struct http_req *req)
@@ -146,24 +124,18 @@ static void posting_free(struct posting *p)
     free(p);
 }
 
-static fallible put_queued(struct http_req *req, struct jw *w, const void *posting)
-{
-    const struct posting *p = posting;
-
-    (void)req;
-    JW_OBJECT(w, NULL)
-        jw_cstr(w, "build_id", p->id);
-    return NULL;
-}
-
 static void on_queued(void *arg, struct err *e)
 {
     struct posting *p = arg;
 
-    if (e)
+    if (e) {
         http_reply_err(p->req, e);
-    else
-        http_reply_with(p->req, 200, put_queued, p);
+    } else {
+        struct jw *w = http_reply_writer(p->req);
+        JW_OBJECT(w, NULL)
+            jw_cstr(w, "build_id", p->id);
+        http_reply_written(p->req, 200);
+    }
     posting_free(p);
 }
 

@@ -24,23 +24,16 @@ static void put_listed(void *w, const struct key *key)
     keys_put_one(w, NULL, key, NULL);
 }
 
-static fallible put_list(struct http_req *req, struct jw *w, const void *keys)
-{
-    (void)req;
-    JW_OBJECT(w, NULL) {
-        JW_ARRAY(w, "tokens") {
-            keys_list(keys, put_listed, w);
-        }
-    }
-    return NULL;
-}
-
 static fallible on_list(struct http_req *req)
 {
     struct keys *k;
 
     TRY(api_admin(req, &k));
-    http_reply_with(req, 200, put_list, k);
+    struct jw *w = http_reply_writer(req);
+    JW_OBJECT(w, NULL)
+        JW_ARRAY(w, "tokens")
+            keys_list(k, put_listed, w);
+    http_reply_written(req, 200);
     return NULL;
 }
 
@@ -51,16 +44,6 @@ struct change {
     int status;
 };
 
-static fallible put_changed(struct http_req *req, struct jw *w, const void *change)
-{
-    const struct change *c = change;
-
-    (void)req;
-    keys_put_one(w, NULL, keys_find_name(c->keys, str_of(c->name)),
-                 c->secret[0] ? c->secret : NULL);
-    return NULL;
-}
-
 static void on_changed(void *arg, struct err *e)
 {
     struct change *c = arg;
@@ -70,7 +53,9 @@ static void on_changed(void *arg, struct err *e)
     } else {
         log_info(c->secret[0] ? "key made" : "key revoked", KV("key", (const char *)c->name),
                  KV("request_id", http_req_id(c->req)));
-        http_reply_with(c->req, c->status, put_changed, c);
+        keys_put_one(http_reply_writer(c->req), NULL, keys_find_name(c->keys, str_of(c->name)),
+                     c->secret[0] ? c->secret : NULL);
+        http_reply_written(c->req, c->status);
     }
     explicit_bzero(c->secret, sizeof c->secret);
     free(c);

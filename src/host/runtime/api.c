@@ -35,9 +35,16 @@ static fallible put_as(struct http_req *req, struct jw *w, const struct runtime 
     return NULL;
 }
 
-static fallible api_put(struct http_req *req, struct jw *w, const void *runtime)
+static fallible api_put(struct http_req *req, struct jw *w, const struct runtime *r)
 {
-    return put_as(req, w, runtime, false);
+    return put_as(req, w, r, false);
+}
+
+static fallible api_reply(struct http_req *req, const struct runtime *r)
+{
+    TRY(api_put(req, http_reply_writer(req), r));
+    http_reply_written(req, 200);
+    return NULL;
 }
 
 static fallible not_found(struct str id)
@@ -104,8 +111,7 @@ static fallible handle_runtime(struct http_req *req)
     const struct runtime *r = manager_find_id(api_of(req)->manager, key, id);
     if (!r)
         return not_found(id);
-    http_reply_with(req, 200, api_put, r);
-    return NULL;
+    return api_reply(req, r);
 }
 
 static fallible handle_session(struct http_req *req)
@@ -118,8 +124,7 @@ static fallible handle_session(struct http_req *req)
     if (!r)
         return err_new(ERR_NOT_FOUND, "session '" STR_FMT "' not found",
                        STR_ARG(str_first(id, 100)));
-    http_reply_with(req, 200, api_put, r);
-    return NULL;
+    return api_reply(req, r);
 }
 
 static fallible put_session(struct http_req *req, struct jw *w, const struct key *key,
@@ -155,22 +160,18 @@ static fallible put_named(struct http_req *req, struct jw *w, const struct key *
     return NULL;
 }
 
-static fallible put_batch(struct http_req *req, struct jw *w, const void *key)
-{
-    struct err *e = NULL;
-
-    JW_ARRAY(w, NULL)
-        e = put_named(req, w, key);
-    return e;
-}
-
 static fallible handle_batch(struct http_req *req)
 {
     const struct key *key;
+    struct err *e = NULL;
 
     TRY(api_check(req, KEY_RUNTIME | KEY_READ, &key));
-    http_reply_with(req, 200, put_batch, key);
-    return NULL;
+    struct jw *w = http_reply_writer(req);
+    JW_ARRAY(w, NULL)
+        e = put_named(req, w, key);
+    if (!e)
+        http_reply_written(req, 200);
+    return e;
 }
 
 struct listing {
@@ -189,26 +190,22 @@ static void list_one(void *arg, struct runtime *r)
         l->e = put_as(l->req, l->w, r, true);
 }
 
-static fallible put_list(struct http_req *req, struct jw *w, const void *key)
-{
-    struct listing l = {.req = req, .w = w};
-
-    JW_OBJECT(w, NULL) {
-        JW_ARRAY(w, "runtimes") {
-            manager_each(api_of(req)->manager, key, false, list_one, &l);
-        }
-        jw_uint(w, "total", l.total);
-    }
-    return l.e;
-}
-
 static fallible handle_list(struct http_req *req)
 {
+    struct listing l = {.req = req};
     const struct key *key;
 
     TRY(api_check(req, KEY_RUNTIME | KEY_READ, &key));
-    http_reply_with(req, 200, put_list, key);
-    return NULL;
+    l.w = http_reply_writer(req);
+    JW_OBJECT(l.w, NULL) {
+        JW_ARRAY(l.w, "runtimes") {
+            manager_each(api_of(req)->manager, key, false, list_one, &l);
+        }
+        jw_uint(l.w, "total", l.total);
+    }
+    if (!l.e)
+        http_reply_written(req, 200);
+    return l.e;
 }
 
 /* --- the rest --- */
@@ -219,21 +216,15 @@ static fallible handle_health(struct http_req *req)
     return NULL;
 }
 
-static fallible put_prefix(struct http_req *req, struct jw *w, const void *none)
-{
-    (void)none;
-    JW_OBJECT(w, NULL) {
-        jw_str(w, "registry_prefix", manager_registry_prefix(api_of(req)->manager));
-    }
-    return NULL;
-}
-
 static fallible handle_prefix(struct http_req *req)
 {
     const struct key *key;
 
     TRY(api_check(req, KEY_RUNTIME | KEY_READ, &key));
-    http_reply_with(req, 200, put_prefix, NULL);
+    struct jw *w = http_reply_writer(req);
+    JW_OBJECT(w, NULL)
+        jw_str(w, "registry_prefix", manager_registry_prefix(api_of(req)->manager));
+    http_reply_written(req, 200);
     return NULL;
 }
 
@@ -243,23 +234,16 @@ static void put_config(void *arg, const struct pool_info *info)
         jw_raw(arg, NULL, info->wire);
 }
 
-static fallible put_configs(struct http_req *req, struct jw *w, const void *none)
-{
-    (void)none;
-    JW_OBJECT(w, NULL) {
-        JW_ARRAY(w, "configs") {
-            pool_each(api_of(req)->manager, put_config, w);
-        }
-    }
-    return NULL;
-}
-
 static fallible handle_warm_configs(struct http_req *req)
 {
     const struct key *key;
 
     TRY(api_check(req, KEY_RUNTIME | KEY_READ, &key));
-    http_reply_with(req, 200, put_configs, NULL);
+    struct jw *w = http_reply_writer(req);
+    JW_OBJECT(w, NULL)
+        JW_ARRAY(w, "configs")
+            pool_each(api_of(req)->manager, put_config, w);
+    http_reply_written(req, 200);
     return NULL;
 }
 

@@ -87,25 +87,19 @@ struct taking {
     struct str name;
 };
 
-static fallible put_taken(struct http_req *req, struct jw *w, const void *taking)
-{
-    const struct taking *t = taking;
-
-    (void)req;
-    JW_OBJECT(w, NULL)
-        jw_str(w, "name", t->name);
-    return NULL;
-}
-
 static void on_taken(struct runtime_ask *ask, struct runtime *r, struct err *e)
 {
     struct taking *t = container_of(ask, struct taking, ask);
 
     (void)r;
-    if (e)
+    if (e) {
         http_reply_err(t->req, e);
-    else
-        http_reply_with(t->req, 200, put_taken, t);
+        return;
+    }
+    struct jw *w = http_reply_writer(t->req);
+    JW_OBJECT(w, NULL)
+        jw_str(w, "name", t->name);
+    http_reply_written(t->req, 200);
 }
 
 fallible v1_handle_snapshot(struct http_req *req)
@@ -144,22 +138,16 @@ static void put_snapshot(void *arg, const struct snapshot *s)
     }
 }
 
-static fallible put_snapshots(struct http_req *req, struct jw *w, const void *key)
-{
-    struct listing l = {.a = &req->arena, .w = w};
-
-    JW_OBJECT(w, NULL)
-        JW_ARRAY(w, "snapshots")
-            manager_each_snapshot(v1_api(req)->manager, v1_whose(key), put_snapshot, &l);
-    return NULL;
-}
-
 fallible v1_handle_snapshots(struct http_req *req)
 {
     const struct key *key;
 
     TRY(v1_check(req, KEY_RUNTIME | KEY_READ, &key));
-    http_reply_with(req, 200, put_snapshots, key);
+    struct listing l = {.a = &req->arena, .w = http_reply_writer(req)};
+    JW_OBJECT(l.w, NULL)
+        JW_ARRAY(l.w, "snapshots")
+            manager_each_snapshot(v1_api(req)->manager, v1_whose(key), put_snapshot, &l);
+    http_reply_written(req, 200);
     return NULL;
 }
 
@@ -203,16 +191,16 @@ struct forks {
     struct err *failed; /* the first */
 };
 
-static fallible put_forks(struct http_req *req, struct jw *w, const void *forks)
+static fallible put_forks(const struct forks *f)
 {
-    const struct forks *f = forks;
+    struct jw *w = http_reply_writer(f->req);
     struct err *e = NULL;
 
     JW_OBJECT(w, NULL)
         JW_ARRAY(w, "sandboxes")
             for (size_t i = 0; i < f->count && !e; i++)
                 if (f->each[i].runtime)
-                    e = v1_put(req, w, f->each[i].runtime);
+                    e = v1_put(f->req, w, f->each[i].runtime);
     return e;
 }
 
@@ -230,10 +218,11 @@ static void drop_frozen(const struct forks *f)
 static void files_finish(struct forks *f)
 {
     drop_frozen(f); /* whoever took it has answered */
-    if (f->failed)
-        http_reply_err(f->req, take(&f->failed));
+    struct err *e = f->failed ? take(&f->failed) : put_forks(f);
+    if (e)
+        http_reply_err(f->req, e);
     else
-        http_reply_with(f->req, 200, put_forks, f);
+        http_reply_written(f->req, 200);
 }
 
 static void on_forked(struct runtime_ask *ask, struct runtime *r, struct err *e)

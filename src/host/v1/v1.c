@@ -133,9 +133,9 @@ static fallible put_as(struct http_req *req, struct jw *w, const struct runtime 
     return NULL;
 }
 
-fallible v1_put(struct http_req *req, struct jw *w, const void *runtime)
+fallible v1_put(struct http_req *req, struct jw *w, const struct runtime *r)
 {
-    return put_as(req, w, runtime, false);
+    return put_as(req, w, r, false);
 }
 
 static fallible handle_get(struct http_req *req)
@@ -143,7 +143,8 @@ static fallible handle_get(struct http_req *req)
     struct runtime *r;
 
     TRY(v1_find(req, KEY_RUNTIME | KEY_READ, &r));
-    http_reply_with(req, 200, v1_put, r);
+    TRY(v1_put(req, http_reply_writer(req), r));
+    http_reply_written(req, 200);
     return NULL;
 }
 
@@ -163,25 +164,21 @@ static void list_one(void *arg, struct runtime *r)
 }
 
 /* ?status=all, or one of its words; without: those that are not stopped. */
-static fallible put_list(struct http_req *req, struct jw *w, const void *key)
+static fallible handle_list(struct http_req *req)
 {
     struct str status = http_req_query(req, "status");
     bool all = str_eq(status, STR("all"));
-    struct listing l = {.req = req, .status = all ? (struct str){0} : status, .w = w};
-
-    JW_OBJECT(w, NULL)
-        JW_ARRAY(w, "sandboxes")
-            manager_each(v1_api(req)->manager, v1_whose(key), status.p != NULL, list_one, &l);
-    return l.e;
-}
-
-static fallible handle_list(struct http_req *req)
-{
+    struct listing l = {.req = req, .status = all ? (struct str){0} : status};
     const struct key *key;
 
     TRY(v1_check(req, KEY_RUNTIME | KEY_READ, &key));
-    http_reply_with(req, 200, put_list, key);
-    return NULL;
+    l.w = http_reply_writer(req);
+    JW_OBJECT(l.w, NULL)
+        JW_ARRAY(l.w, "sandboxes")
+            manager_each(v1_api(req)->manager, v1_whose(key), status.p != NULL, list_one, &l);
+    if (!l.e)
+        http_reply_written(req, 200);
+    return l.e;
 }
 
 /* --- what is asked of it --- */
@@ -275,28 +272,23 @@ static void put_counted(struct jw *w, const char *key, bool counted, uint64_t n)
         jw_null(w, key);
 }
 
-static fallible put_usage(struct http_req *req, struct jw *w, const void *usage)
+static void on_measured(struct runtime_ask *ask, struct runtime *r, struct err *e)
 {
-    const struct sbx_usage *u = usage;
+    struct http_req *req = container_of(ask, struct asking, ask)->req;
 
-    (void)req;
+    if (e) {
+        http_reply_err(req, e);
+        return;
+    }
+    const struct sbx_usage *u = &r->sbx->usage;
+    struct jw *w = http_reply_writer(req);
     JW_OBJECT(w, NULL) {
         put_counted(w, "memory_bytes", u->memory_bytes, u->memory_bytes);
         put_counted(w, "cpu_ns", u->cpu_ns, u->cpu_ns);
         put_counted(w, "pids", u->pids, u->pids);
         put_counted(w, "oom_kills", u->memory_bytes, u->oom_kills);
     }
-    return NULL;
-}
-
-static void on_measured(struct runtime_ask *ask, struct runtime *r, struct err *e)
-{
-    struct http_req *req = container_of(ask, struct asking, ask)->req;
-
-    if (e)
-        http_reply_err(req, e);
-    else
-        http_reply_with(req, 200, put_usage, &r->sbx->usage);
+    http_reply_written(req, 200);
 }
 
 static fallible handle_stats(struct http_req *req)
@@ -347,20 +339,16 @@ static void put_common_pool(void *arg, const struct pool_info *info)
 }
 
 /* Which images others start again and again is for administrators to know. */
-static fallible put_pools(struct http_req *req, struct jw *w, const void *key)
-{
-    JW_OBJECT(w, NULL)
-        JW_ARRAY(w, "pools")
-            pool_each(v1_api(req)->manager, v1_whose(key) ? put_common_pool : put_pool, w);
-    return NULL;
-}
-
 static fallible handle_pools(struct http_req *req)
 {
     const struct key *key;
 
     TRY(v1_check(req, KEY_RUNTIME | KEY_READ, &key));
-    http_reply_with(req, 200, put_pools, key);
+    struct jw *w = http_reply_writer(req);
+    JW_OBJECT(w, NULL)
+        JW_ARRAY(w, "pools")
+            pool_each(v1_api(req)->manager, v1_whose(key) ? put_common_pool : put_pool, w);
+    http_reply_written(req, 200);
     return NULL;
 }
 
@@ -377,26 +365,20 @@ static void put_wanted(void *arg, const struct pool_info *info)
         put_pool(p->w, info);
 }
 
-static fallible put_pool_of_path(struct http_req *req, struct jw *w, const void *none)
-{
-    struct pool_wanted wanted = {.name = http_req_param(req, "name"), .w = w};
-
-    (void)none;
-    pool_each(v1_api(req)->manager, put_wanted, &wanted);
-    return NULL;
-}
-
 static fallible handle_set_pool(struct http_req *req)
 {
     static const char *const known[] = {"target", "ceiling", NULL};
+    struct pool_wanted wanted = {.name = http_req_param(req, "name")};
     const struct key *key;
     struct json *body;
 
     TRY(v1_check(req, KEY_ADMIN, &key));
     TRY(body_json(req, &body));
     TRY(wire_check_known(body, "", known));
-    TRY(pool_change(v1_api(req)->manager, http_req_param(req, "name"), body));
-    http_reply_with(req, 200, put_pool_of_path, NULL);
+    TRY(pool_change(v1_api(req)->manager, wanted.name, body));
+    wanted.w = http_reply_writer(req);
+    pool_each(v1_api(req)->manager, put_wanted, &wanted);
+    http_reply_written(req, 200);
     return NULL;
 }
 

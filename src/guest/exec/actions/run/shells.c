@@ -40,31 +40,23 @@ static void shells_put(struct jw *w, const struct exec_shell *s)
     wire_put_shell(w, NULL, &v);
 }
 
-static fallible put_answer(struct http_req *req, struct jw *w, const void *shell)
+void shells_answer(struct http_req *req, int status, const struct exec_shell *s)
+{
+    shells_put(http_reply_writer(req), s);
+    http_reply_written(req, status);
+}
+
+static fallible handle_list(struct http_req *req)
 {
     const struct exec *e = req->owner;
+    struct jw *w = http_reply_writer(req);
 
-    if (shell) {
-        shells_put(w, shell);
-        return NULL;
-    }
     wire_begin_shells(w);
     LIST_EACH(one, &e->shells, struct exec_shell, link)
         if (one->name[0] && !one->gone)
             shells_put(w, one);
     wire_end_shells(w, e->spawner ? spawn_count_work(e->spawner) : 0);
-    return NULL;
-}
-
-/* s NULL: all of them. */
-void shells_answer(struct http_req *req, int status, const struct exec_shell *s)
-{
-    http_reply_with(req, status, put_answer, s);
-}
-
-static fallible handle_list(struct http_req *req)
-{
-    shells_answer(req, 200, NULL);
+    http_reply_written(req, 200);
     return NULL;
 }
 

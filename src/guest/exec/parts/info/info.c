@@ -105,13 +105,6 @@ static struct wire_io info_io(void)
     return io;
 }
 
-static fallible put_info(struct http_req *req, struct jw *w, const void *info)
-{
-    (void)req;
-    wire_put_server_info(w, info);
-    return NULL;
-}
-
 static fallible handle_info(struct http_req *req)
 {
     struct info *i = req->owner;
@@ -123,7 +116,8 @@ static fallible handle_info(struct http_req *req)
         .resources = {cpu_percent(i, now), info_memory(), info_disk(), info_io()},
     };
 
-    http_reply_with(req, 200, put_info, &info);
+    wire_put_server_info(http_reply_writer(req), &info);
+    http_reply_written(req, 200);
     return NULL;
 }
 

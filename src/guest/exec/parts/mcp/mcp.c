@@ -15,25 +15,18 @@ struct update {
     struct loop_timer deadline;
 };
 
-static fallible put_updated(struct http_req *req, struct jw *w, const void *servers)
-{
-    own_done(buf) log;
-
-    (void)req;
-    buf_init(&log, 1u << 20);
-    mcp_put_errors(servers, &log);
-    wire_put_mcp_updated(w, log.len ? buf_str(&log) : STR(""));
-    return NULL;
-}
-
 static void answer_update(struct update *u)
 {
     struct http_req *req = u->req;
+    own_done(buf) log;
 
     list_del(&u->link);
     loop_timer_stop(&u->deadline);
     req->on_gone = NULL;
-    http_reply_with(req, 200, put_updated, u->part->servers);
+    buf_init(&log, 1u << 20);
+    mcp_put_errors(u->part->servers, &log);
+    wire_put_mcp_updated(http_reply_writer(req), log.len ? buf_str(&log) : STR(""));
+    http_reply_written(req, 200);
 }
 
 static void on_update_deadline(struct loop_timer *t)
@@ -84,18 +77,12 @@ static void on_note(void *owner, const struct rpc *note)
     mcp_streams_note(owner, note);
 }
 
-static fallible put_states(struct http_req *req, struct jw *w, const void *servers)
-{
-    (void)req;
-    mcp_put_states(servers, w);
-    return NULL;
-}
-
 static fallible handle_states(struct http_req *req)
 {
     const struct mcp_part *p = req->owner;
 
-    http_reply_with(req, 200, put_states, p->servers);
+    mcp_put_states(p->servers, http_reply_writer(req));
+    http_reply_written(req, 200);
     return NULL;
 }
 

@@ -216,19 +216,13 @@ static void vscode_close(struct plugin *p)
     free(v);
 }
 
-static fallible put_token(struct http_req *req, struct jw *w, const void *exec)
-{
-    const struct plugin *p = plugin_find(exec, "vscode");
-    const struct vscode *v = p ? p->user : NULL;
-
-    (void)req;
-    wire_put_token(w, str_of(v ? v->token : NULL));
-    return NULL;
-}
-
 static fallible handle_token(struct http_req *req)
 {
-    http_reply_with(req, 200, put_token, req->owner);
+    const struct plugin *p = plugin_find(req->owner, "vscode");
+    const struct vscode *v = p ? p->user : NULL;
+
+    wire_put_token(http_reply_writer(req), str_of(v ? v->token : NULL));
+    http_reply_written(req, 200);
     return NULL;
 }
 
