@@ -6,7 +6,8 @@
 
 static bool is_plain(struct str name)
 {
-    if (!utf8_valid(name) || !name.len || name.p[0] == '"' || str_find(name, STR(" -> ")) >= 0)
+    if (!utf8_valid(name) || !name.len || name.p[0] == '"' || name.p[0] == ' ' ||
+        name.p[name.len - 1] == ' ' || str_find(name, STR(" -> ")) >= 0)
         return false; /* an arrow is ours */
     while (name.len) {
         uint32_t cp;
