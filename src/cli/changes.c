@@ -45,16 +45,28 @@ struct job {
     const char *const *paths; /* NULL: all */
     int state;
     struct overlays kept;
-    bool done; /* something was applied, whatever failed then */
+    bool done;        /* something was applied, whatever failed then */
+    struct err *deep; /* not all could be looked at */
     struct buf out;
     struct jw w;
 };
 
 /* --- what to do with one directory --- */
 
+/* The rest is done all the same. */
+static void note_deep(struct job *j, const struct overlay_layer *l, const struct changes *c)
+{
+    struct err *e = err_wrap(changes_refuse_deep(c), "'%s'", l->path);
+
+    if (j->deep)
+        err_free(e);
+    else
+        j->deep = e;
+}
+
 static fallible diff_layer(struct job *j, const struct overlay_layer *l, struct changes *c)
 {
-    (void)l;
+    note_deep(j, l, c);
     if (!j->o.json)
         changes_put_text(&j->out, c);
     return NULL;
@@ -73,12 +85,16 @@ static fallible apply_layer(struct job *j, const struct overlay_layer *l, struct
                            "%s' lists them",
                            j->paths[i], j->kept.id);
     struct err *e = err_wrap(changes_apply(&src, c, &how), "'%s'", l->path);
+    if (how.deep && !e)
+        note_deep(j, l, c);
     j->done |= how.applied > 0;
     if (j->o.json) {
         jw_uint(&j->w, "applied", how.applied);
         jw_uint(&j->w, "skipped", how.skipped);
         if (how.mounted)
             jw_uint(&j->w, "mounted", how.mounted);
+        if (how.deep)
+            jw_uint(&j->w, "deep", how.deep);
     }
     if (j->o.json || e)
         return e;
@@ -86,7 +102,7 @@ static fallible apply_layer(struct job *j, const struct overlay_layer *l, struct
              l->other ? ", another directory than the sandbox worked on" : "");
     buf_add_cstr(&j->out, " from ");
     overlay_put_run(&j->out, &j->kept.run);
-    changes_put_skipped(&j->out, how.skipped, how.mounted);
+    changes_put_skipped(&j->out, how.skipped - how.deep, how.mounted);
     buf_add_char(&j->out, '\n');
     return NULL;
 }
@@ -242,7 +258,7 @@ static fallible do_last(struct job *j, struct err *(*act)(struct job *))
 static fallible do_named(struct job *j, struct err *(*act)(struct job *), far_fn *far)
 {
     struct far_ask there = {
-        .json = j->o.json, .force = j->o.force, .paths = j->paths, .to = j->o.to};
+        .json = j->o.json, .force = j->o.force, .paths = j->paths, .to = j->o.to, .rest = &j->deep};
     struct err *e = (act == changes_rollback ? overlay_open_box : overlay_open)(j->state, j->id,
                                                                                 NULL, &j->kept);
 
@@ -262,6 +278,10 @@ static int do_job(struct job *j, struct err *(*act)(struct job *), far_fn *far)
     buf_init(&j->out, 1u << 30);
     struct err *e = do_here_or_there(j, act, far);
     int code = e && !(j->o.json && j->done) ? CLI_OK : cli_put(j->cli, &j->out);
+    if (e)
+        err_free(take(&j->deep));
+    else
+        e = take(&j->deep);
     if (e)
         code = cli_fail(j->cli, e);
     overlays_done(&j->kept);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -363,4 +364,32 @@ TEST(apply_that_failed_says_what_it_did_in_json_too)
     CHECK_INT(croft(&got, "apply", "box-1", "--json", NULL), 1);
     CHECK_HAS(buf_str(&got), "2 of 4 changes were applied before this");
     CHECK_HAS(buf_str(&got), "\"applied\": 2");
+}
+
+TEST(what_lies_too_deep_is_said_and_is_a_failure)
+{
+    own_done(buf) got = {.limit_bytes = 1u << 20};
+    char name[201];
+
+    memset(name, 'e', 200);
+    name[200] = '\0';
+    make_box();
+    go("state/croft/box/box-1/m0u");
+    int at = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (unsigned i = 0; i < 24; i++) {
+        CHECK_INT(mkdirat(at, name, 0755), 0);
+        int next = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        close(at);
+        at = next;
+    }
+    close(at);
+    CHECK_INT(croft(&got, "diff", "box-1", NULL, NULL), 1);
+    CHECK_HAS(buf_str(&got), "M  a\nD  d/b\n");
+    CHECK_HAS(buf_str(&got), "1 lie too deep to be looked into");
+    CHECK_INT(croft(&got, "apply", "box-1", "new", NULL), 0); /* it was not asked for */
+    CHECK_INT(croft(&got, "apply", "box-1", NULL, NULL), 1);
+    CHECK_HAS(buf_str(&got), "too deep to be looked into, so what is in them was left out: ");
+    CHECK_HAS(buf_str(&got), "applied ");
+    go("work");
+    CHECK_INT(access(name, F_OK), 0);
 }

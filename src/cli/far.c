@@ -90,13 +90,21 @@ static void put_page(struct far *f, struct jw *w, const struct json *page)
     }
 }
 
+static fallible refuse_deep(int64_t count)
+{
+    return err_new(ERR_TOO_LARGE,
+                   "%" PRId64 " lie too deep to be looked into, so what is in them was "
+                   "left out",
+                   count);
+}
+
 /* All pages, as one. */
 fallible far_diff(struct far *f, const char *name)
 {
     struct json *sandbox;
     struct ask_answer page;
     struct jw w;
-    int64_t next = 0;
+    int64_t next = 0, deep = 0;
 
     TRY(ask_sandbox(&f->k, name, &sandbox));
     jw_init(&w, f->out, JW_SPACED);
@@ -112,6 +120,8 @@ fallible far_diff(struct far *f, const char *name)
             jw_begin_array(&w, "changes");
         }
         put_page(f, &w, page.body);
+        const struct json *counts = json_get(page.body, STR("counts"));
+        deep = counts ? json_get_int(counts, "deep", 0) : 0;
         next = json_get_int(page.body, "next", -1);
     }
     if (f->a->json) {
@@ -119,6 +129,8 @@ fallible far_diff(struct far *f, const char *name)
         jw_end_object(&w);
         buf_add_char(f->out, '\n');
     }
+    if (deep && f->a->rest)
+        *f->a->rest = refuse_deep(deep);
     return NULL;
 }
 
@@ -130,7 +142,7 @@ static void put_target(struct buf *out, const struct json *d)
     plain_put_name(out, text_of(d, "target"));
     buf_addf(out, "'%s",
              json_get(d, STR("other_directory")) ? ", another one than the sandbox worked on" : "");
-    changes_put_skipped(out, (size_t)json_get_int(d, "skipped", 0),
+    changes_put_skipped(out, (size_t)(json_get_int(d, "skipped", 0) - json_get_int(d, "deep", 0)),
                         (size_t)json_get_int(d, "mounted", 0));
     buf_add_char(out, '\n');
 }
@@ -141,6 +153,17 @@ static void put_applied(struct buf *out, const struct json *body)
 
     for (const struct json *d = list ? list->first : NULL; d; d = d->next)
         put_target(out, d);
+}
+
+static void note_deep(struct far *f, const struct json *body)
+{
+    const struct json *list = json_get(body, STR("directories"));
+    int64_t deep = 0;
+
+    for (const struct json *d = list ? list->first : NULL; d; d = d->next)
+        deep += json_get_int(d, "deep", 0);
+    if (deep && f->a->rest)
+        *f->a->rest = refuse_deep(deep);
 }
 
 static fallible far_post(struct far *f, const char *name, const char *rest, const struct buf *body,
@@ -174,6 +197,7 @@ fallible far_apply(struct far *f, const char *name)
     TRY(far_post(f, name, "/apply", &body, &r));
     if (!f->a->json)
         put_applied(f->out, r.body);
+    note_deep(f, r.body);
     return NULL;
 }
 

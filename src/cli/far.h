@@ -15,6 +15,7 @@ struct far_ask {
     bool json, force;
     const char *const *paths; /* of apply; NULL: all */
     struct str to, name;      /* of rollback; of a snapshot; .p NULL: not given */
+    struct err **rest;        /* what was left out, in the end; NULL: nobody asks */
 };
 fallible far_try(struct cli *cli, const struct far_ask *a, const char *name, far_fn *fn,
                  struct buf *out, struct err *local);

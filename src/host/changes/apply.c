@@ -25,6 +25,7 @@ struct applier {
     struct changes_apply *how;
     struct lookup to;
     struct moved moved;
+    struct map links; /* by change_link: one that is there already under another name */
     struct buf notes;
 };
 
@@ -76,7 +77,7 @@ static fallible still_as_seen(const struct applier *a, const struct change *c, c
     bool same = was == s->there;
 
     if (same && was && !S_ISDIR(c->old_mode))
-        same = same_time(s->old.st_ctim, c->old_changed);
+        same = same_time(s->old.st_ctim, c->old_changed) || moved_is_touched(&a->moved, &s->old);
     return same || a->how->force ? NULL : changed_now();
 }
 
@@ -100,6 +101,25 @@ static void note_going(struct applier *a, int dir, const char *name, const struc
         origin = origin_of(dir, name, key);
     if (origin.p)
         notes_add_origin(&a->notes, origin);
+}
+
+/* A file that has other names: taking this one away changes its time, which is no change of theirs.
+ */
+static int hold_old(const struct spot *s)
+{
+    bool several = s->there && S_ISREG(s->old.st_mode) && s->old.st_nlink > 1;
+
+    return several ? openat(s->dir, s->name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0) : -1;
+}
+
+static void note_touched(struct applier *a, int fd)
+{
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || !st.st_nlink)
+        return;
+    notes_add(&a->notes, &st);
+    moved_touch(&a->moved, &st);
 }
 
 struct remover {
@@ -143,6 +163,7 @@ static fallible clear_spot(struct applier *a, const struct spot *s)
 
     if (!s->there)
         return NULL;
+    own_fd old = hold_old(s);
     struct err *e = look_at_going(a, s);
     if (e && a->how->force) { /* no matter what is there */
         err_free(e);
@@ -152,6 +173,8 @@ static fallible clear_spot(struct applier *a, const struct spot *s)
         e = tree_remove(s->dir, s->name);
     if (e)
         a->notes.len = noted; /* it is still there */
+    else
+        note_touched(a, old);
     return e;
 }
 
@@ -260,17 +283,58 @@ static fallible name_it(struct applier *a, const struct change *c, const struct 
     return NULL;
 }
 
+/* The file is there under another name, which the sandbox gave it too. Gives false when it is not,
+ * or cannot have one more. */
+static bool link_entry(struct applier *a, const struct change *c, const struct spot *s)
+{
+    const struct change *other =
+        c->link.inode ? map_get(&a->links, str_n(&c->link, sizeof c->link)) : NULL;
+    struct stat seen, now;
+    const char *name;
+    int dir;
+    struct lookup at;
+
+    if (!other || other == c)
+        return false;
+    lookup_init(&at, a->src->lower);
+    struct err *e = lookup_parent(&at, other->path, &dir, &name);
+    bool linked =
+        !e && fstatat(dir, name, &seen, AT_SYMLINK_NOFOLLOW) == 0 &&
+        (same_time(seen.st_ctim, other->old_changed) || moved_is_touched(&a->moved, &seen)) &&
+        linkat(dir, name, s->dir, s->temp, 0) == 0;
+    if (linked &&
+        (fstatat(s->dir, s->temp, &now, AT_SYMLINK_NOFOLLOW) < 0 || now.st_ino != seen.st_ino)) {
+        unlinkat(s->dir, s->temp, 0);
+        linked = false;
+    }
+    if (linked)
+        moved_touch(&a->moved, &now);
+    err_free(e); /* then it is copied */
+    lookup_done(&at);
+    return linked;
+}
+
+static fallible write_entry(struct applier *a, const struct change *c, const struct spot *s)
+{
+    if (S_ISLNK(c->mode))
+        return write_link(c, s);
+    return link_entry(a, c, s) ? NULL : write_file(a, c, s);
+}
+
 static fallible put_entry(struct applier *a, const struct change *c, const struct spot *s)
 {
-    struct err *e = S_ISLNK(c->mode) ? write_link(c, s) : write_file(a, c, s);
+    struct err *e = write_entry(a, c, s);
     size_t noted = a->notes.len;
+    own_fd old = hold_old(s);
 
     if (s->there)
         note_going(a, s->dir, s->name, &s->old);
     if (!e)
         e = name_it(a, c, s);
-    if (!e)
+    if (!e) {
+        note_touched(a, old);
         return NULL;
+    }
     a->notes.len = noted;
     unlinkat(s->dir, s->temp, 0);
     return e;
@@ -379,8 +443,28 @@ static bool is_done(struct changes_apply *how, const struct change *c)
     if (!c->chosen)
         return false;
     how->mounted += c->mounted;
-    how->skipped += c->mounted || c->kind == CHANGE_SPECIAL;
-    return !c->mounted && c->kind != CHANGE_SPECIAL;
+    how->deep += c->kind == CHANGE_DEEP;
+    bool out = c->mounted || c->kind == CHANGE_SPECIAL || c->kind == CHANGE_DEEP;
+    how->skipped += out;
+    return !out;
+}
+
+static void link_known(struct applier *a, const struct change *c)
+{
+    struct str key = str_n(&c->link, sizeof c->link);
+
+    if (!map_get(&a->links, key))
+        map_put(&a->links, key, (void *)(uintptr_t)c);
+}
+
+/* Names that are there, and stay. */
+static void link_known_all(struct applier *a, const struct changes *c)
+{
+    for (size_t i = 0; i < c->linked_count; i++)
+        link_known(a, &c->linked[i]);
+    for (size_t i = 0; i < c->count; i++)
+        if (c->list[i].chosen && c->list[i].kind == CHANGE_MODE && c->list[i].link.inode)
+            link_known(a, &c->list[i]);
 }
 
 /* At once: whoever changes the file after us makes a conflict. */
@@ -392,6 +476,10 @@ static fallible note_file(struct applier *a, const struct change *c)
         return NULL;
     TRY(lookup_stat(&a->to, c->path, &st));
     notes_add(&a->notes, &st);
+    if (st.st_nlink > 1 || c->link.inode)
+        moved_touch(&a->moved, &st);
+    if (c->link.inode)
+        link_known(a, c);
     return NULL;
 }
 
@@ -424,7 +512,8 @@ static fallible check_renamed(struct applier *a, const struct change *c)
         return NULL;
     }
     TRY(e);
-    return same_time(st.st_ctim, c->old_changed) ? NULL : changed_now();
+    bool same = same_time(st.st_ctim, c->old_changed) || moved_is_touched(&a->moved, &st);
+    return same ? NULL : changed_now();
 }
 
 static fallible check_removal(struct applier *a, const struct change *c)
@@ -527,7 +616,7 @@ fallible changes_apply(const struct changes_source *src, struct changes *c,
     struct applier a = {.src = src, .how = how};
     size_t conflicts = changes_select(c, how);
 
-    how->applied = how->skipped = how->mounted = 0;
+    how->applied = how->skipped = how->mounted = how->deep = 0;
     if (conflicts && !how->force)
         return changes_refuse(c, conflicts);
     size_t chosen = 0;
@@ -539,9 +628,12 @@ fallible changes_apply(const struct changes_source *src, struct changes *c,
     lookup_init(&a.to, src->lower);
     buf_init(&a.notes, NOTES_BYTES);
     struct err *e = moved_init(&a.moved, src);
+    map_init(&a.links);
+    link_known_all(&a, c);
     if (!e)
         e = apply_all(&a, c);
     note_dirs(&a, c);
+    map_done(&a.links);
     moved_done(&a.moved);
     buf_done(&a.notes);
     lookup_done(&a.to);

@@ -217,8 +217,11 @@ TEST(changes_deeper_than_any_path_are_shown_where_they_begin)
     close(at);
     struct str text = scan(&k);
     CHECK(str_starts(text, STR("A  a\nA  ddd/\n")) && str_ends(text, STR("\nA  z\n")));
-    CHECK_INT(k.c.kinds[CHANGE_SPECIAL], 1);
-    apply(&k);
+    CHECK_INT(k.c.kinds[CHANGE_DEEP], 1);
+    struct changes_apply how = {0};
+    CHECK_OK(changes_apply(&k.src, &k.c, &how));
+    CHECK_INT(how.deep, 1);
+    CHECK_ERR(changes_refuse_deep(&k.c), ERR_TOO_LARGE, "too deep");
     sh(&k, k.lower, "test -f a && test -f z && test -d ddd/ddd");
     kit_done(&k);
 }
@@ -381,6 +384,16 @@ TEST(changes_that_fail_half_way_say_how_far_they_came)
     kit_done(&k);
 }
 
+TEST(changes_with_names_that_begin_or_end_with_a_space_are_quoted)
+{
+    struct kit k;
+
+    kit_init(&k);
+    sh(&k, k.upper, "echo 1 >' a' && echo 1 >'b ' && echo 1 >'c d'");
+    CHECK_STR(scan(&k), "A  \" a\"\nA  \"b \"\nA  c d\n");
+    kit_done(&k);
+}
+
 TEST(changes_with_names_that_pretend_are_quoted)
 {
     struct kit k;
@@ -502,5 +515,81 @@ TEST(changes_are_not_what_was_made_to_mount_on)
     sh(&k, k.upper, "mkdir -p out a/b/in used/x had/m && : >file && echo 1 >used/y && mkdir outer");
     k.src.places = (const char *const[]){"out", "a/b/in", "used/x", "had/m", "file", NULL};
     CHECK_STR(scan(&k), "A  outer/\nA  used/\nA  used/y\n");
+    kit_done(&k);
+}
+
+/* Until a file made now is younger than what the kit says the sandbox began at. */
+static void pass_now(const struct kit *k)
+{
+    struct stat st;
+
+    do {
+        own_fd fd = open(test_dir(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        CHECK(fd >= 0 && fstat(fd, &st) == 0);
+    } while ((uint64_t)st.st_ctim.tv_sec * NS_PER_S + (uint64_t)st.st_ctim.tv_nsec <=
+             k->src.since_ns);
+}
+
+TEST(changes_that_are_hard_links_are_no_conflict_and_come_out_as_links)
+{
+    struct kit k;
+
+    kit_init(&k);
+    sh(&k, k.lower, "echo old >a; echo two >c");
+    k.src.since_ns = clock_wall_ns(&clock_system);
+    pass_now(&k);
+    mount_merged(&k);
+    k.src.notes = open(test_dir(), O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
+    sh(&k, k.merged, "ln a b; ln -f a c; mkdir d; echo new >d/x; ln d/x d/y; ln d/x z");
+    CHECK_STR(scan(&k), "A  b\nM  c\nA  d/\nA  d/x\nA  d/y\nA  z\n");
+    apply(&k);
+    sh(&k, k.lower, "test a -ef b && test a -ef c && test d/x -ef d/y && test d/x -ef z");
+    sh(&k, k.lower, "test \"$(cat a d/x)\" = \"$(printf 'old\\nnew')\"");
+    CHECK_STR(scan(&k), "");
+    sh(&k, k.merged, "echo more >a; echo more >z; ln a e");
+    CHECK_STR(scan(&k), "M  a\nM  b\nM  c\nM  d/x\nM  d/y\nA  e\nM  z\n");
+    apply(&k);
+    sh(&k, k.lower, "test a -ef b && test a -ef e && test d/x -ef z && ! test a -ef z");
+    close(k.src.notes);
+    kit_done(&k);
+}
+
+TEST(changes_of_two_names_of_one_file_of_the_directory_are_applied_both)
+{
+    struct kit k;
+
+    kit_init(&k);
+    sh(&k, k.lower, "echo old >a; ln a b; mkdir d; ln a d/c; echo g >g; ln g h");
+    k.src.since_ns = clock_wall_ns(&clock_system);
+    pass_now(&k);
+    mount_merged(&k);
+    sh(&k, k.merged, "echo one >a; echo three >b; rm -r d; rm g; echo i >h");
+    CHECK_STR(scan(&k), "M  a\nM  b\nD  d/\nD  g\nM  h\n");
+    const char *const first[] = {"a", NULL};
+    struct changes_apply how = {.paths = first};
+    k.src.notes = open(test_dir(), O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
+    CHECK_OK(changes_apply(&k.src, &k.c, &how));
+    CHECK_STR(scan(&k), "M  b\nD  d/\nD  g\nM  h\n"); /* nor is the rest */
+    apply(&k);
+    sh(&k, k.lower, "test \"$(cat a b h)\" = \"$(printf 'one\\nthree\\ni')\" && ! test -e d");
+    close(k.src.notes);
+    kit_done(&k);
+}
+
+TEST(changes_written_through_a_hard_link_meanwhile_are_a_conflict_still)
+{
+    struct kit k;
+
+    kit_init(&k);
+    sh(&k, k.lower, "echo old >a; ln a b");
+    k.src.since_ns = clock_wall_ns(&clock_system);
+    pass_now(&k);
+    mount_merged(&k);
+    sh(&k, k.merged, "ln a e; echo new >b");
+    CHECK_STR(scan(&k), "M  b\nA  e\n");
+    sh(&k, k.lower, "echo mine >>a");
+    struct changes_apply how = {0};
+    CHECK_ERR(changes_apply(&k.src, &k.c, &how), ERR_CONFLICT, "moment ago");
+    sh(&k, k.lower, "grep -q mine b");
     kit_done(&k);
 }

@@ -26,10 +26,15 @@ enum change_kind {
     CHANGE_RENAMED,  /* an added file with the bytes of one that was deleted, which is not listed */
     CHANGE_DELETED,  /* of a directory: with all in it */
     CHANGE_SPECIAL,  /* a device, socket or fifo, or what cannot be read: shown, never applied */
+    CHANGE_DEEP,     /* a directory too deep to be gone into: shown, never applied */
     CHANGE_KINDS
 };
 extern const char *const change_words[CHANGE_KINDS];
 extern const char change_letters[CHANGE_KINDS + 1];
+
+struct change_link { /* a file of a layer that has several names; 0: one name */
+    uint64_t inode, layer;
+};
 
 struct change {
     enum change_kind kind;
@@ -44,6 +49,7 @@ struct change {
     struct timespec old_changed; /* when the directory's own entry, or from, last changed */
     uint8_t layer;               /* which of the uppers has it */
     struct str origin; /* added: what overlay wrote when it copied it up; .p NULL: a new one */
+    struct change_link link;
 };
 
 #define CHANGES_MAX_LAYERS 128
@@ -70,6 +76,9 @@ struct changes {
     struct arena arena;
     struct change *list; /* in the order of the paths */
     size_t count, conflicts, kinds[CHANGE_KINDS];
+    /* What did not change, but has other names in the layer, which are perhaps new. */
+    struct change *linked;
+    size_t linked_count;
 };
 
 #define CHANGES_MAX    1000000    /* entries of a layer; more is ERR_TOO_LARGE */
@@ -86,7 +95,7 @@ struct changes_apply {
     const char *const *paths; /* only these and what is below them; NULL ends; NULL: all */
     /* written */
     size_t applied, skipped;
-    size_t mounted; /* of those skipped */
+    size_t mounted, deep; /* of those skipped */
 };
 /* Whether something of that name, or below it, changed. */
 bool changes_have(const struct changes *c, struct str path);
@@ -101,6 +110,9 @@ fallible changes_refuse(const struct changes *c, size_t conflicts);
  * Nothing is deleted before all that is new is there. */
 fallible changes_apply(const struct changes_source *src, struct changes *c,
                        struct changes_apply *how);
+
+/* What was left out because it is too deep: ERR_TOO_LARGE; NULL: nothing was. */
+fallible changes_refuse_deep(const struct changes *c);
 
 struct buf;
 struct jw;

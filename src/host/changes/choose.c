@@ -52,6 +52,24 @@ bool changes_have(const struct changes *c, struct str path)
     return false;
 }
 
+fallible changes_refuse_deep(const struct changes *c)
+{
+    const struct change *first = NULL;
+
+    for (size_t i = c->count; i--;)
+        if (c->list[i].kind == CHANGE_DEEP)
+            first = &c->list[i];
+    if (!first)
+        return NULL;
+    struct str top = first->path;
+    ptrdiff_t slash = str_find_char(top, '/');
+    return err_new(ERR_TOO_LARGE,
+                   "%zu lie too deep to be looked into, so what is in them was left "
+                   "out: paths of over %u bytes below '" STR_FMT "'",
+                   c->kinds[CHANGE_DEEP], PATH_LEN_MAX,
+                   STR_ARG(str_first(top, slash > 0 && slash < 200 ? (size_t)slash : 200)));
+}
+
 fallible changes_refuse(const struct changes *c, size_t conflicts)
 {
     for (size_t i = 0; i < c->count; i++)

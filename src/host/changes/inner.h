@@ -5,14 +5,16 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
+#include "base/map.h"
 #include "host/changes/changes.h"
 
-enum node_kind { NODE_WHITEOUT, NODE_DIR, NODE_FILE, NODE_LINK, NODE_SPECIAL };
+enum node_kind { NODE_WHITEOUT, NODE_DIR, NODE_FILE, NODE_LINK, NODE_SPECIAL, NODE_DEEP };
 
 struct node { /* one entry of the layers, as if they were one */
     struct str path;
     mode_t mode;
     uint64_t size;
+    uint64_t inode; /* of a file with several names; else 0 */
     uint8_t kind, layer;
     bool opaque; /* a directory: nothing of what is below shows */
 };
@@ -80,7 +82,11 @@ void notes_write(int fd, const struct buf *from);
 struct moved { /* what counts as a change of somebody else's */
     struct timespec since;
     struct notes notes;
+    struct map touched; /* files with several names, one of which we put or took away */
 };
+/* We changed it just now, and nobody else meanwhile. */
+void moved_touch(struct moved *m, const struct stat *st);
+bool moved_is_touched(const struct moved *m, const struct stat *st);
 fallible moved_init(struct moved *m, const struct changes_source *src);
 void moved_done(struct moved *m);
 bool moved_is(const struct moved *m, const struct stat *st);

@@ -150,13 +150,12 @@ static fallible look_at_file(const struct reader *r, const struct tree_at *at, s
 static fallible enter_dir(const struct reader *r, const struct tree_at *at, struct node *node,
                           bool *skip)
 {
-    struct err *e = NULL;
-
-    node->kind = NODE_DIR;
     *skip = !r->deep && at->path.len > PATH_LEN_MAX;
-    if (!*skip)
-        e = look_at_dir(r, at, node);
-    *skip |= e && is_closed(e);
+    node->kind = *skip ? NODE_DEEP : NODE_DIR;
+    if (*skip)
+        return NULL;
+    struct err *e = look_at_dir(r, at, node);
+    *skip = e && is_closed(e);
     if (!*skip)
         return e;
     err_free(e);
@@ -182,6 +181,7 @@ static fallible read_one(struct tree_visitor *v, enum tree_when when, const stru
         break;
     case S_IFREG:
         node.kind = NODE_FILE;
+        node.inode = st->st_nlink > 1 ? st->st_ino : 0;
         node.size = (uint64_t)st->st_size;
         if (st->st_blocks == 0) /* only then can it be more than it seems */
             TRY(look_at_file(r, at, &node));

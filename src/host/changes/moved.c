@@ -4,9 +4,11 @@
  * Asked twice: by the scan, and by apply before it takes something away. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "host/changes/inner.h"
 #include "host/tree/tree.h"
 
@@ -28,13 +30,36 @@ static fallible since_of(const struct changes_source *src, struct timespec *ret)
 fallible moved_init(struct moved *m, const struct changes_source *src)
 {
     *m = (struct moved){0};
+    map_init(&m->touched);
     TRY(since_of(src, &m->since));
     return notes_read(src->notes, &m->notes);
 }
 
 void moved_done(struct moved *m)
 {
+    MAP_EACH(slot, &m->touched)
+        free(slot->value);
+    map_done(&m->touched);
     notes_done(&m->notes);
+}
+
+void moved_touch(struct moved *m, const struct stat *st)
+{
+    struct note *n = map_get(&m->touched, str_n(&st->st_ino, sizeof st->st_ino));
+    bool fresh = !n;
+
+    if (fresh)
+        n = mem_new(sizeof *n);
+    *n = (struct note){st->st_ino, st->st_ctim.tv_sec, st->st_ctim.tv_nsec};
+    if (fresh)
+        map_put(&m->touched, str_n(&n->inode, sizeof n->inode), n);
+}
+
+bool moved_is_touched(const struct moved *m, const struct stat *st)
+{
+    const struct note *n = map_get(&m->touched, str_n(&st->st_ino, sizeof st->st_ino));
+
+    return n && n->s == st->st_ctim.tv_sec && n->ns == st->st_ctim.tv_nsec;
 }
 
 static bool moved_later(struct timespec a, struct timespec b)
@@ -44,7 +69,8 @@ static bool moved_later(struct timespec a, struct timespec b)
 
 bool moved_is(const struct moved *m, const struct stat *st)
 {
-    return moved_later(st->st_ctim, m->since) && !notes_have(&m->notes, st);
+    return moved_later(st->st_ctim, m->since) && !notes_have(&m->notes, st) &&
+           !moved_is_touched(m, st);
 }
 
 bool moved_is_written(const struct moved *m, const struct stat *st)

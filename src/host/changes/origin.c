@@ -107,6 +107,28 @@ static fallible look_at(struct seeker *k, const struct change *c)
     return NULL;
 }
 
+/* The sandbox gave a file that is still there another name. */
+static fallible see_linked(struct seeker *k, const struct changes *c)
+{
+    const char *name;
+    int dir;
+
+    for (size_t i = 0; i < c->linked_count && k->lost.count; i++) {
+        TRY(lookup_parent(&k->lower, c->linked[i].path, &dir, &name));
+        origin_seen(k, dir, name);
+    }
+    return NULL;
+}
+
+/* Of an ordinary user's overlay it is known only that there is such a file. */
+static bool has_linked(const struct changes *c, const struct change *x)
+{
+    for (size_t i = 0; i < c->linked_count && x->link.inode; i++)
+        if (memcmp(&c->linked[i].link, &x->link, sizeof x->link) == 0)
+            return true;
+    return false;
+}
+
 static fallible origin_seek(struct seeker *k, const struct notes *notes, struct changes *c)
 {
     bool took = c->kinds[CHANGE_DELETED] || c->kinds[CHANGE_REPLACED] || notes_have_removed(notes);
@@ -120,8 +142,9 @@ static fallible origin_seek(struct seeker *k, const struct notes *notes, struct 
         if (x->origin.len)
             map_put(&k->lost, x->origin, x);
         else
-            x->conflict |= !took;
+            x->conflict |= !took && !has_linked(c, x);
     }
+    TRY(see_linked(k, c));
     for (size_t i = 0; i < c->count && k->lost.count; i++)
         TRY(look_at(k, &c->list[i]));
     for (size_t i = 0; i < c->count && k->lost.count; i++) {

@@ -9,9 +9,9 @@
 #include "base/utf8.h"
 #include "host/changes/inner.h"
 
-const char *const change_words[CHANGE_KINDS] = {"added",   "modified", "mode",   "replaced",
-                                                "renamed", "deleted",  "special"};
-const char change_letters[CHANGE_KINDS + 1] = "AMPTRD!";
+const char *const change_words[CHANGE_KINDS] = {"added",   "modified", "mode",    "replaced",
+                                                "renamed", "deleted",  "special", "deep"};
+const char change_letters[CHANGE_KINDS + 1] = "AMPTRD!!";
 
 void changes_put_text(struct buf *out, const struct changes *c)
 {

@@ -21,27 +21,30 @@ struct scan {
     struct moved moved;
     struct lookup lower, *uppers;
     struct nodes nodes;
-    size_t cap;
+    size_t cap, linked_cap;
     struct str opaque;  /* the directory we are below that hides the lower one; .p NULL: none */
     struct str mounted; /* the same for one of the lower's that something is mounted on */
     struct str fresh;   /* ... and for one that the sandbox made */
     char *piece[2];
 };
 
-static fallible scan_add(struct scan *s, const struct change *change)
+static fallible list_add(struct change **list, size_t *count, size_t *cap, const struct change *c)
 {
-    struct changes *c = s->c;
-
-    if (c->count == s->cap) {
-        size_t cap = s->cap ? 2 * s->cap : 64;
-        struct change *more = realloc(c->list, cap * sizeof *more);
+    if (*count == *cap) {
+        size_t more_cap = *cap ? 2 * *cap : 64;
+        struct change *more = realloc(*list, more_cap * sizeof *more);
         if (!more)
             return err_no_memory();
-        c->list = more;
-        s->cap = cap;
+        *list = more;
+        *cap = more_cap;
     }
-    c->list[c->count++] = *change;
+    (*list)[(*count)++] = *c;
     return NULL;
+}
+
+static fallible scan_add(struct scan *s, const struct change *c)
+{
+    return list_add(&s->c->list, &s->c->count, &s->cap, c);
 }
 
 static fallible read_piece(int fd, off_t at, char *into, size_t *ret_len)
@@ -195,7 +198,10 @@ static fallible look_for_origin(struct scan *s, const struct node *n, struct cha
 static fallible on_new(struct scan *s, const struct node *n, const struct stat *old,
                        struct change *c)
 {
-    c->kind = n->kind == NODE_SPECIAL ? CHANGE_SPECIAL : old ? CHANGE_REPLACED : CHANGE_ADDED;
+    c->kind = n->kind == NODE_SPECIAL ? CHANGE_SPECIAL
+              : n->kind == NODE_DEEP  ? CHANGE_DEEP
+              : old                   ? CHANGE_REPLACED
+                                      : CHANGE_ADDED;
     TRY(old ? moved_look(&s->moved, &s->lower, c->path, old, &c->conflict, &c->mounted)
             : look_for_origin(s, n, c));
     return scan_add(s, c);
@@ -206,6 +212,7 @@ static fallible on_mounted(struct scan *s, const struct node *n, const struct st
 {
     struct change c = {.kind = n->kind == NODE_WHITEOUT  ? CHANGE_DELETED
                                : n->kind == NODE_SPECIAL ? CHANGE_SPECIAL
+                               : n->kind == NODE_DEEP    ? CHANGE_DEEP
                                : old                     ? CHANGE_REPLACED
                                                          : CHANGE_ADDED,
                        .conflict = true,
@@ -277,16 +284,19 @@ static fallible on_node(struct scan *s, const struct node *n)
                        .size = n->size,
                        .old_size = S_ISREG(old.st_mode) ? (uint64_t)old.st_size : 0,
                        .old_changed = old.st_ctim,
-                       .layer = n->layer};
+                       .layer = n->layer,
+                       .link = {n->inode, n->inode ? n->layer : 0}};
     if (n->kind == NODE_LINK)
         TRY(lookup_link(&s->uppers[n->layer], n->path, &s->c->arena, &c.target));
     if (!there && is_bare_place(s, n))
         return NULL;
-    if (!there || n->kind == NODE_SPECIAL || type_of(n->mode) != type_of(old.st_mode))
+    if (!there || n->kind >= NODE_SPECIAL || type_of(n->mode) != type_of(old.st_mode))
         return on_new(s, n, there ? &old : NULL, &c);
     TRY(scan_compare(s, n, &old, &c, &same));
     if (!same)
         TRY(scan_add(s, &c));
+    else if (n->inode)
+        TRY(list_add(&s->c->linked, &s->c->linked_count, &s->linked_cap, &c));
     bool below = s->opaque.p && path_beneath(n->path, s->opaque);
     if (n->kind == NODE_DIR && (n->opaque || below)) {
         if (!below)
@@ -368,6 +378,7 @@ fallible changes_scan(const struct changes_source *src, struct changes *ret)
 void changes_done(struct changes *c)
 {
     free(c->list);
+    free(c->linked);
     arena_done(&c->arena);
     *c = (struct changes){0};
 }

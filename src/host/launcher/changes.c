@@ -488,6 +488,8 @@ static void put_applied(struct jw *w, const struct looking *look, const struct t
                     jw_uint(w, "skipped", all[i].how.skipped);
                     if (all[i].how.mounted)
                         jw_uint(w, "mounted", all[i].how.mounted);
+                    if (all[i].how.deep)
+                        jw_uint(w, "deep", all[i].how.deep);
                 }
     }
 }
