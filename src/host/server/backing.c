@@ -114,7 +114,7 @@ struct sbx_driver *backend_of(const struct host *h)
     return b->driver;
 }
 
-static void set_patience(struct backing *b, const struct settings *s)
+static void set_wait_bounds(struct backing *b, const struct settings *s)
 {
     b->host.silence_ms = (uint32_t)own_settings(s)->launcher_wait;
     b->host.most_waiting = (uint32_t)own_settings(s)->most_waiting;
@@ -156,7 +156,7 @@ static void lend_all(struct backing *b, const struct host *h)
                                 .on_lost = h->on_lost,
                                 .lost_arg = (void *)h,
                                 .remove_tree = tree_remove};
-    set_patience(b, h->settings);
+    set_wait_bounds(b, h->settings);
 }
 
 static void backing_close(void *backing)
@@ -209,7 +209,7 @@ static fallible backing_reload(void *backing, struct host *h)
 
     if (backing_row(h->settings) != b->backend)
         return err_new(ERR_INVALID, "server.backend is another: that needs a new server");
-    set_patience(b, h->settings);
+    set_wait_bounds(b, h->settings);
     return NULL;
 }
 
