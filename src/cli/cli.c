@@ -60,7 +60,7 @@ fallible cli_unknown_command(const char *name)
 /* --- saying things ------------------------------------------------------------------------------
  */
 
-int cli_put_raw(struct cli *cli, struct str data)
+static int cli_put_raw(struct cli *cli, struct str data)
 {
     struct err *e = fd_write_all(cli->out, data);
 

@@ -62,7 +62,6 @@ const struct cli_command *cli_command_find(const char *name);
 /* Writes data to out; a reader that has gone away is not an error. Gives the exit code. If out is
  * a terminal, it gets nothing that it would act on: names and answers are a stranger's. */
 int cli_put(struct cli *cli, const struct buf *data);
-int cli_put_raw(struct cli *cli, struct str data); /* as it is, whatever out is */
 /* Says "croft NAME: <error>" on err, frees e and gives the exit code; NULL gives CLI_OK. */
 int cli_fail(struct cli *cli, struct err *e);
 /* The same for wrong usage, with a pointer to --help. */

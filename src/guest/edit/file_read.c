@@ -43,7 +43,9 @@ static struct str media_type(struct str path)
     return (struct str){NULL, 0};
 }
 
-void file_read_select(size_t n, int64_t start, int64_t end, size_t *ret_first, size_t *ret_last)
+/* [*first, *last) of n lines: the arithmetic of the original, odd ends included. */
+static void file_read_select(size_t n, int64_t start, int64_t end, size_t *ret_first,
+                             size_t *ret_last)
 {
     int64_t lines = (int64_t)n;
     start = start < 0 ? 0 : start > lines ? lines : start;

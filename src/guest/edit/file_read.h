@@ -23,6 +23,3 @@ fallible file_read(const struct edit_space *s, const struct file_read_args *args
 /* What every read asks first, whatever its implementation: fills in ERROR_BINARY_FILE and says
  * true. Documents the editor can convert pass. */
 bool file_read_refuses(const struct edit_space *s, struct str path, struct edit_result *ret_result);
-
-/* [*first, *last) of n lines: the arithmetic of the original, odd ends included. */
-void file_read_select(size_t n, int64_t start, int64_t end, size_t *ret_first, size_t *ret_last);

@@ -8,7 +8,7 @@
 
 #include "base/utf8.h"
 
-bool py_is_space(uint32_t cp)
+static bool py_is_space(uint32_t cp)
 {
     return (cp >= 0x09 && cp <= 0x0d) || (cp >= 0x1c && cp <= 0x20) || cp == 0x85 || cp == 0xa0 ||
            cp == 0x1680 || (cp >= 0x2000 && cp <= 0x200a) || cp == 0x2028 || cp == 0x2029 ||

@@ -10,7 +10,6 @@
 #include "base/buf.h"
 #include "base/json.h"
 
-bool py_is_space(uint32_t cp);      /* str.isspace */
 struct str py_strip(struct str s);  /* str.strip() */
 struct str py_rstrip(struct str s); /* str.rstrip() */
 

@@ -12,7 +12,7 @@
 
 #include "base/fd.h"
 #include "base/rng.h"
-#include "guest/edit/space_inner.h"
+#include "guest/edit/space.h"
 
 #define LINKS_MAX  40
 #define NO_REPLACE 1u /* RENAME_NOREPLACE, which musl does not name */

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "guest/edit/space_inner.h"
 
 #define OPEN_ALWAYS (O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
 
@@ -114,8 +113,7 @@ static fallible below_root(const struct edit_space *s, struct str path, struct s
     return NULL;
 }
 
-fallible space_open_mode(const struct edit_space *s, struct str path, int flags, mode_t mode,
-                         int *ret_fd)
+fallible space_open(const struct edit_space *s, struct str path, int flags, int *ret_fd)
 {
     char text[PATH_MAX];
     flags |= (flags & O_PATH) ? O_CLOEXEC : OPEN_ALWAYS;
@@ -123,7 +121,7 @@ fallible space_open_mode(const struct edit_space *s, struct str path, int flags,
     if (s->root.len) {
         struct str rest = STR(".");
         TRY(below_root(s, path, &rest));
-        return fd_open_beneath(s->root_fd, rest, flags, mode, ret_fd);
+        return fd_open_beneath(s->root_fd, rest, flags, 0, ret_fd);
     }
     if (path.len && memchr(path.p, '\0', path.len))
         return err_new(ERR_INVALID, "the path holds a NUL byte");
@@ -131,16 +129,11 @@ fallible space_open_mode(const struct edit_space *s, struct str path, int flags,
         return err_sysno(ENAMETOOLONG, "open a path of %zu bytes", path.len);
     memcpy(text, path.p, path.len);
     text[path.len] = '\0';
-    int fd = open(text, flags, mode);
+    int fd = open(text, flags);
     if (fd < 0)
         return err_sys("open '%s'", text);
     *ret_fd = fd;
     return NULL;
-}
-
-fallible space_open(const struct edit_space *s, struct str path, int flags, int *ret_fd)
-{
-    return space_open_mode(s, path, flags, 0, ret_fd);
 }
 
 fallible space_stat(const struct edit_space *s, struct str path, struct stat *ret_st)

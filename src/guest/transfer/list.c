@@ -126,7 +126,8 @@ static bool read_path(struct http_req *req, struct str *ret_path)
     return !path || path->type == JSON_STR || path->type == JSON_NULL;
 }
 
-fallible transfer_list_files(struct http_req *req)
+/* POST /list_files {"path": …}: names, directories first with a slash; [] for whatever fails. */
+static fallible transfer_list_files(struct http_req *req)
 {
     const struct transfer *t = req->owner;
     struct names names = {.arena = &req->arena};

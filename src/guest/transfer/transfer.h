@@ -25,8 +25,6 @@ struct transfer {
     struct zip_limits limits; /* of archives that are unpacked */
 };
 
-/* POST /list_files {"path": …}: names, directories first with a slash; [] for whatever fails. */
-fallible transfer_list_files(struct http_req *req);
 /* POST /upload_file?destination=&recursive=: a form with the part "file", streamed to disk. A zip
  * is unpacked. All or nothing: until the form is whole and the archive checked, everything lies in
  * one hidden directory beside the destination, which is gone when the answer comes. */
@@ -36,5 +34,4 @@ fallible transfer_download_files(struct http_req *req);
 void transfer_add_routes(struct router *r, struct transfer *t);
 
 /* The viewer is a server of its own, on loopback, without a key: GET / and GET /view?path=. */
-fallible transfer_view(struct http_req *req);
 void transfer_add_viewer_routes(struct router *r, struct transfer *t);

@@ -236,7 +236,7 @@ static fallible view_file(struct http_req *req, struct str path)
     return failed;
 }
 
-fallible transfer_view(struct http_req *req)
+static fallible transfer_view(struct http_req *req)
 {
     struct str path = http_req_query(req, "path");
 

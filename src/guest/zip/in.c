@@ -108,7 +108,7 @@ static fallible read_end64(struct zip_in *z, struct end *e)
     return NULL;
 }
 
-fallible zip_in_find_index(struct zip_in *z)
+static fallible zip_in_find_index(struct zip_in *z)
 {
     struct end e = {0};
     const char *p = "";

@@ -82,7 +82,6 @@ enum zip_in_name { ZIP_NAME_FILE, ZIP_NAME_DIR, ZIP_NAME_UNSAFE, ZIP_NAME_NOTHIN
 /* --- in.c --- */
 /* len bytes of the archive at a place; valid until the next call. */
 fallible zip_in_window(struct zip_in *z, uint64_t at, size_t len, const char **ret_p);
-fallible zip_in_find_index(struct zip_in *z);
 fallible zip_in_read_record(struct zip_in *z, uint64_t at, struct zip_in_record *ret_record);
 /* Makes z->path of the record's name. */
 fallible zip_in_read_path(struct zip_in *z, const struct zip_in_record *r,

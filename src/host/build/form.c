@@ -16,6 +16,13 @@
 
 enum field { FIELD_OTHER, FIELD_CONTEXT, FIELD_TARGET, FIELD_TAGS };
 
+/* Base64 in pieces, white space between allowed */
+struct form_b64 {
+    char held[4];
+    unsigned count;
+    bool ended; /* padding was there */
+};
+
 struct form {
     struct multipart *parser;
     struct build *build;
@@ -38,7 +45,7 @@ static fallible decode_held(struct form_b64 *d, struct buf *out)
 }
 
 /* Whole quanta in one go; what is split, or near the end, by fours. */
-fallible form_b64_add(struct form_b64 *d, struct str text, struct buf *out)
+static fallible form_b64_add(struct form_b64 *d, struct str text, struct buf *out)
 {
     while (text.len) {
         size_t run = 0, most = d->count ? 0 : text.len & ~(size_t)3;
@@ -63,7 +70,7 @@ fallible form_b64_add(struct form_b64 *d, struct str text, struct buf *out)
     return buf_check(out);
 }
 
-fallible form_b64_end(const struct form_b64 *d)
+static fallible form_b64_end(const struct form_b64 *d)
 {
     return d->count ? err_new(ERR_INVALID, "base64: it ends in the middle") : NULL;
 }

@@ -14,12 +14,3 @@ void form_free(struct form *f);
 OWNABLE(form)
 fallible form_feed(struct form *f, struct str piece);
 fallible form_end(struct form *f); /* ERR_UNPROCESSABLE names the field that is missing or wrong */
-
-/* Base64 in pieces, white space between allowed; ERR_INVALID. For the form, and its fuzz target. */
-struct form_b64 {
-    char held[4];
-    unsigned count;
-    bool ended; /* padding was there */
-};
-fallible form_b64_add(struct form_b64 *d, struct str text, struct buf *out);
-fallible form_b64_end(const struct form_b64 *d);

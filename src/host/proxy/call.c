@@ -122,7 +122,7 @@ static void tell_lost(const struct call *c)
 /* Nothing came on a connection used before: most likely it was closed inside already. A request
  * that may be repeated is, once. For any other the client's connection breaks, as it would without
  * us: 502 would tell it not to ask again for an answer that is kept inside. */
-void call_lost(struct call *c, struct err *e)
+static void call_lost(struct call *c, struct err *e)
 {
     bool again = may_repeat(c->req);
     bool whole = again && c->req->head.framing == HTTP_NO_BODY;

@@ -18,14 +18,6 @@
 #define SPARE_MS          3   /* and so long after one was taken */
 #define CLOSED_PORTS      256 /* of sandboxes that are gone, which say so */
 
-struct proxy_listener { /* a listener */
-    struct proxy_listener *next;
-    struct proxy_target *target;
-    struct http_listener *listener;
-    uint64_t tag;
-    uint16_t inside; /* 0: the sandbox's server */
-};
-
 struct proxy_port {
     struct http_listener *listener;
     uint64_t
@@ -107,8 +99,6 @@ void call_cut(struct call *c, struct err *e); /* answers e if that is still poss
 void call_free_spares(struct proxy *p);
 void call_open(struct call *c, struct stream *s, bool reused); /* up.c has a connection */
 void call_fail(struct call *c, struct err *e);
-/* The connection inside was lost; e is why. */
-void call_lost(struct call *c, struct err *e);
 /* Lets go of everything but the request, which is given back to be answered. */
 struct http_req *call_end(struct call *c);
 

@@ -82,8 +82,6 @@ static fallible check_names(const struct proxy *p, const struct http_req *req)
     struct str origin = http_req_header(req, STR("origin"));
     ptrdiff_t at = origin.p ? str_find(origin, STR("://")) : -1;
 
-    if (p->config.any_host)
-        return NULL;
     if (host.p && !host_is_ours(p, host))
         return err_new(ERR_FORBIDDEN, "Host '" STR_FMT "' is not this machine",
                        STR_ARG(str_first(host, 80)));
@@ -117,23 +115,22 @@ static bool is_of_another(const struct proxy *p, const struct proxy_target *t, s
 static fallible on_listener_request(struct http_req *req)
 {
     struct proxy *p = req->owner;
-    const struct proxy_listener *d = map_get(&p->by_tag, str_n(&req->tag, sizeof req->tag));
+    struct proxy_target *t = map_get(&p->by_tag, str_n(&req->tag, sizeof req->tag));
     struct proxy_name name = {.service = -1, .path = req->path};
 
     TRY(check_names(p, req));
-    if (!d) {
+    if (!t) {
         http_reply_header(req, STR("connection"), STR("close"));
         return err_new(ERR_NOT_FOUND, "this sandbox is gone");
     }
-    const struct proxy_target *t = d->target;
     struct proxy_name first;
-    if (!d->inside && name_by_first(req->path, &first)) {
+    if (name_by_first(req->path, &first)) {
         if (str_eq(first.id, str_of(t->id)))
             name = first;
         else if (is_of_another(p, t, first.id))
             return err_new(ERR_NOT_FOUND, "no such sandbox here");
     }
-    return call_take(p, d->target, req, d->inside ? d->inside : inside_of(t, &name), &name);
+    return call_take(p, t, req, inside_of(t, &name), &name);
 }
 
 static fallible check_target(const struct http_req *req)
@@ -193,8 +190,9 @@ static bool find_named(const struct proxy *p, struct http_req *req, struct proxy
     return *ret_target != NULL; /* else it is a path of ours, or unknown */
 }
 
-fallible proxy_handle(struct proxy *p, struct http_req *req)
+static fallible on_main_request(struct http_req *req)
 {
+    struct proxy *p = req->owner;
     struct proxy_target *t = NULL;
     struct proxy_name n;
 
@@ -203,11 +201,6 @@ fallible proxy_handle(struct proxy *p, struct http_req *req)
     if (!t)
         return err_new(ERR_NOT_FOUND, "no such sandbox");
     return call_take(p, t, req, inside_of(t, &n), &n);
-}
-
-static fallible on_main_request(struct http_req *req)
-{
-    return proxy_handle(req->owner, req);
 }
 
 fallible proxy_intercept(struct proxy *p, struct http_req *req, const struct route **ret_route)
@@ -320,34 +313,6 @@ static fallible take_port(struct proxy *p, uint16_t port, struct proxy_port *ret
     return NULL;
 }
 
-static fallible target_add_listener(struct proxy *p, struct proxy_target *t, uint16_t inside,
-                                    uint16_t *port)
-{
-    struct proxy_port at;
-
-    TRY(take_port(p, *port, &at));
-    struct proxy_listener *d = mem_new(sizeof *d);
-    *d = (struct proxy_listener){t->listeners, t, at.listener, at.tag, inside};
-    t->listeners = d;
-    map_put(&p->by_tag, str_n(&d->tag, sizeof d->tag), d);
-    *port = at.port;
-    return NULL;
-}
-
-static void target_close_listeners(struct proxy *p, struct proxy_target *t)
-{
-    while (t->listeners) {
-        struct proxy_listener *d = t->listeners;
-        t->listeners = d->next;
-        map_del(&p->by_tag, str_n(&d->tag, sizeof d->tag));
-        if (d->inside)
-            http_server_unlisten(d->listener);
-        else
-            closed_port_add(p, d->listener, t->port);
-        free(d);
-    }
-}
-
 /* --- targets --- */
 
 static bool is_added(const struct proxy *p, const struct proxy_target *t)
@@ -355,10 +320,14 @@ static bool is_added(const struct proxy *p, const struct proxy_target *t)
     return proxy_find(p, str_of(t->id)) == t;
 }
 
-void proxy_add_quiet(struct proxy *p, struct proxy_target *t)
+fallible proxy_add(struct proxy *p, struct proxy_target *t, uint16_t port)
 {
-    t->listeners = NULL;
-    t->port = 0;
+    struct proxy_port at;
+
+    TRY(take_port(p, port, &at));
+    t->listener = at.listener;
+    t->tag = at.tag;
+    t->port = at.port;
     t->open = t->idlers = t->waiting = 0;
     t->woken = false;
     t->last_ns = loop_now_ns(p->loop);
@@ -368,23 +337,8 @@ void proxy_add_quiet(struct proxy *p, struct proxy_target *t)
     list_init(&t->idle);
     list_add(&p->targets, &t->link);
     map_put(&p->by_id, str_of(t->id), t);
-}
-
-fallible proxy_add(struct proxy *p, struct proxy_target *t, uint16_t port)
-{
-    proxy_add_quiet(p, t);
-    struct err *e = target_add_listener(p, t, 0, &port);
-    if (e) {
-        proxy_remove(p, t);
-        return e;
-    }
-    t->port = port;
+    map_put(&p->by_tag, str_n(&t->tag, sizeof t->tag), t);
     return NULL;
-}
-
-fallible proxy_add_inner(struct proxy *p, struct proxy_target *t, uint16_t inside, uint16_t *port)
-{
-    return target_add_listener(p, t, inside, port);
 }
 
 static void cut_calls(struct list *calls)
@@ -407,7 +361,8 @@ void proxy_remove(struct proxy *p, struct proxy_target *t)
     if (!is_added(p, t))
         return;
     t->state = PROXY_GONE;
-    target_close_listeners(p, t);
+    map_del(&p->by_tag, str_n(&t->tag, sizeof t->tag));
+    closed_port_add(p, t->listener, t->port);
     map_del(&p->by_id, str_of(t->id));
     list_del(&t->link);
     let_go(t);

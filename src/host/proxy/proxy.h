@@ -24,7 +24,7 @@
 struct dialer;
 struct http_req;
 struct proxy;
-struct proxy_listener;
+struct http_listener;
 struct route;
 
 /* Failed: it ended by itself; 502, which no client takes for a pause. */
@@ -71,7 +71,8 @@ struct proxy_target { /* a sandbox as the proxy sees it; embedded in its owner *
     void (*on_first)(struct proxy_target *t, uint64_t ns);
 
     /* the proxy's own */
-    struct proxy_listener *listeners; /* its listeners */
+    struct http_listener *listener;
+    uint64_t tag; /* of requests of its listener */
     struct list link;
     struct list calls, parked; /* requests under way; held back */
     struct list relays;        /* upgraded connections */
@@ -114,9 +115,8 @@ struct proxy_config { /* zero: the default */
     /* Listeners get ports from this range, in turn; 0: the 12,000 below those of outgoing
      * connections, which would take them while a server restarts. */
     uint16_t port_first, port_last;
-    uint8_t spare_ports; /* 0, at most 16: opened beforehand, for targets that take any */
-    bool any_host; /* own listeners answer to any Host; otherwise to this machine's and domain's */
-    bool tls;      /* the main server's connections are: X-Forwarded-Proto */
+    uint8_t spare_ports;    /* 0, at most 16: opened beforehand, for targets that take any */
+    bool tls;               /* the main server's connections are: X-Forwarded-Proto */
     uint32_t most_parked;   /* 1024: requests that wait for a sandbox; of one, 128; parked_of */
     uint32_t park_ms;       /* 30 s: for a resume */
     uint32_t start_ms;      /* 60 s: for a start */
@@ -142,10 +142,6 @@ struct str proxy_domain(const struct settings *s);
 /* Opens its listener. Port 0: any; another: exactly that one, ERR_CONFLICT when it is taken. The
  * owner has zeroed the proxy's part of t. */
 fallible proxy_add(struct proxy *p, struct proxy_target *t, uint16_t port);
-/* The same without a listener: by name and path only. */
-void proxy_add_quiet(struct proxy *p, struct proxy_target *t);
-/* One more listener, for a port inside. *port 0: any; then it says which. */
-fallible proxy_add_inner(struct proxy *p, struct proxy_target *t, uint16_t inside, uint16_t *port);
 /* Requests under way are answered 404 or cut, later ones for a while too; then its listener is
  * closed, or when its port is needed. Twice is fine. */
 void proxy_remove(struct proxy *p, struct proxy_target *t);
@@ -156,5 +152,3 @@ struct proxy_target *proxy_find(const struct proxy *p, struct str id); /* NULL: 
 /* For the main server's config.intercept: gives the route of a request that names a sandbox, by
  * Host or path, known or not. It owns that route. */
 fallible proxy_intercept(struct proxy *p, struct http_req *req, const struct route **ret_route);
-/* The same for a ROUTE_STREAM handler: ERR_NOT_FOUND when the request names none. */
-fallible proxy_handle(struct proxy *p, struct http_req *req);

@@ -420,7 +420,7 @@ TEST(a_listener_does_not_take_urls_of_other_sandboxes)
     struct pkit k;
 
     pkit_open(&k, NULL, NULL, 0);
-    proxy_add_quiet(k.proxy, &other);
+    CHECK_OK(proxy_add(k.proxy, &other, 0));
     CHECK_HAS(pkit_ask(&k, GET("/" PKIT_ID "/a")).body, "GET /a\n");
     CHECK_HAS(pkit_ask(&k, GET("/aaaaaaaaaaaaaaa/a")).body, "GET /aaaaaaaaaaaaaaa/a\n");
     CHECK_INT(pkit_ask(&k, GET("/aaaaaaaaaaaaaaaa/a")).status, 404);
@@ -500,26 +500,6 @@ TEST(ports_inside_are_asked_of_pid_1)
                                     "\r\nGET /x HTTP/1.1\r\n");
     CHECK_STR(web_ask(&k.web, GET("/sandbox/" PKIT_ID "/work-2/")).body, "again");
     CHECK_INT(k.raw.accepted, 1); /* the same connection */
-    pkit_close(&k);
-}
-
-TEST(a_port_inside_has_a_listener_of_its_own)
-{
-    static const struct raw_script script = {
-        .answers = {STR_INIT("HTTP/1.1 200 Connection established\r\n\r\n"),
-                    STR_INIT("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")}};
-    uint16_t port = 0;
-    struct web_client c;
-    struct pkit k;
-
-    pkit_open(&k, NULL, &script, 1);
-    CHECK_OK(proxy_add_inner(k.proxy, &k.t, 60001, &port));
-    CHECK(port != 0 && port != k.t.port);
-    pkit_dial(&k, port, &c, 4096);
-    CHECK(web_send(&k.web, &c, GET("/x")));
-    CHECK_STR(pkit_take(&k, &c).body, "hello");
-    CHECK_HAS(buf_str(&k.raw.seen), "CONNECT localhost:60001 ");
-    web_close_client(&c);
     pkit_close(&k);
 }
 

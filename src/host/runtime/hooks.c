@@ -43,7 +43,7 @@ void runtime_measure(struct runtime *r)
         runtime_ask_own(r, RUNTIME_MEASURE);
 }
 
-void runtime_on_wake(struct proxy_target *t)
+static void runtime_on_wake(struct proxy_target *t)
 {
     runtime_ask_own(container_of(t, struct runtime, target), RUNTIME_RESUME);
 }
@@ -52,7 +52,7 @@ void runtime_on_wake(struct proxy_target *t)
  * second. */
 #define LOOK_NS NS_PER_S
 
-void runtime_on_trouble(struct proxy_target *t)
+static void runtime_on_trouble(struct proxy_target *t)
 {
     struct runtime *r = container_of(t, struct runtime, target);
     uint64_t now = loop_now_ns(r->manager->config.loop);

@@ -8,8 +8,6 @@
 /* --- hooks.c --- */
 fallible runtime_set_addresses(struct runtime *r); /* where the proxy finds it */
 void runtime_on_gone(void *arg, struct sbx *s);
-void runtime_on_wake(struct proxy_target *t);
-void runtime_on_trouble(struct proxy_target *t);
 void runtime_set_hooks(struct runtime *r); /* what the proxy asks of it */
 
 /* --- session_key.c --- */
