@@ -20,7 +20,7 @@
 #define ANSWER_MAX (64u << 20)
 #define WAIT_MS    (30 * 1000)      /* for what a server knows */
 #define IDLE_MS    (10 * 60 * 1000) /* an event stream may be silent for long; beats come */
-#define LATE_MS    2000             /* then somebody wonders */
+#define LATE_MS    2000             /* until a person is told to wait */
 
 static bool has_host(struct str url)
 {
@@ -146,7 +146,7 @@ static void on_late(struct loop_timer *t)
              p->k->cli->command ? p->k->cli->command->name : "");
     plain_put_name(&line, ask_where(p->k));
     buf_add_char(&line, '\n');
-    err_free(fd_write_all(p->k->cli->err, buf_str(&line))); /* nobody left to tell */
+    err_free(fd_write_all(p->k->cli->err, buf_str(&line))); /* nowhere left to report it */
 }
 
 static fallible no_server(struct ask *k, const struct ask_stream *s, struct err *e)

@@ -23,31 +23,31 @@ struct ask {
     struct http_client *client;
     struct dialer dialer;
     struct str url, unix_path, key; /* unix_path.p NULL: by url */
-    bool nobody;                    /* the last question: nobody listens there */
+    bool nobody;                    /* the last question: no server listens there */
     bool cut;                       /* its answer had begun, and did not end */
-    bool tells;                     /* that an answer is late, to who sits there */
+    bool tells;                     /* a person at a terminal is told that an answer is late */
     uint32_t wait_ms, late_ms;
 };
 
 fallible ask_open(struct ask *k, struct cli *cli);
 void ask_close(struct ask *k); /* of one that was opened, or zeroed */
 
-/* What takes more than two seconds is said on a terminal. */
+/* On a terminal, a wait of more than two seconds is announced. */
 struct ask_answer {
     int status;
     struct json *body; /* NULL: there was none */
     struct str text;
 };
-/* body.p NULL: none; otherwise JSON. A status of 300 and more is an error with the server's detail,
- * or says that this is no croft server, as does what is no JSON; no server there is one that says
- * how to start it. */
+/* body: JSON; body.p NULL: none. These are errors: a status of 300 and more, with the server's
+ * detail; an answer that is not JSON, so not from a croft server; no server, with how to start
+ * one. */
 fallible ask_json(struct ask *k, const char *method, struct str path, struct str body,
                   struct ask_answer *ret_answer);
 /* The same of what a server does and not only knows: that lasts as long as it has to. */
 fallible ask_work(struct ask *k, const char *method, struct str path, struct str body,
                   struct ask_answer *ret_answer);
-/* The server inside a sandbox. It is reached through the one that keeps it, whose address is all
- * that we know to be right from here. */
+/* The server inside a sandbox. It is reached through the server that runs the sandbox, because only
+ * that server's address is known to be right here. */
 struct ask_inside {
     struct str path; /* "/sandbox/ID" */
     struct str key;
@@ -80,9 +80,11 @@ fallible ask_stream(struct ask *k, const struct ask_stream *s, int *ret_status);
 fallible ask_refused(struct ask *k, int status, struct str text);
 bool ask_keep(void *buf, struct str piece); /* an `each` that gathers up to the buffer's limit */
 
-/* For a command that follows what does not end, and knows where to go on: whether to ask once more
- * after e, which is freed then. It prints that, and waits between two attempts, for a minute after
- * the connection was cut. tries: zero at first. */
+/* Whether to ask again after e, which is then freed. For a command that follows an endless answer
+ * and knows where to go on.
+ *
+ * It prints the error and waits between attempts. After the connection was cut it tries for a
+ * minute. tries: zero at first. */
 bool ask_once_more(struct ask *k, struct attempts *tries, struct err **e);
 
 /* The sandbox a person means: its id, its session, also as KEY/SESSION, or the beginning of an id

@@ -15,8 +15,7 @@
 
 ROWS_OF(cli_commands, struct cli_command)
 
-/* --- the table ----------------------------------------------------------------------------------
- */
+/* --- the table --- */
 
 /* The linker's order is that of the object files; ours is by name. The table is small. */
 const struct cli_command *cli_command_at(size_t index)
@@ -57,8 +56,7 @@ fallible cli_unknown_command(const char *name)
     return err_new(ERR_INVALID, "unknown command '%.80s'; 'croft help' lists them", name);
 }
 
-/* --- saying things ------------------------------------------------------------------------------
- */
+/* --- saying things --- */
 
 static int cli_put_raw(struct cli *cli, struct str data)
 {
@@ -99,7 +97,7 @@ static void cli_say(struct cli *cli, const struct err *e, const char *more)
             jw_cstr(&w, "command", cli->command ? cli->command->name : NULL);
         }
         buf_add_char(&line, '\n');
-        err_free(fd_write_all(cli->err, buf_str(&line))); /* nobody left to tell */
+        err_free(fd_write_all(cli->err, buf_str(&line))); /* nowhere left to report it */
         return;
     }
     buf_add_cstr(&line, cli->color ? "\033[31mcroft" : "croft");
@@ -108,7 +106,7 @@ static void cli_say(struct cli *cli, const struct err *e, const char *more)
     buf_add_cstr(&line, cli->color ? ":\033[0m " : ": ");
     utf8_add_shown(&line, str_of(err_text(e))); /* guests and archives chose names in it */
     buf_addf(&line, "\n%s", more);
-    err_free(fd_write_all(cli->err, buf_str(&line))); /* nobody left to tell */
+    err_free(fd_write_all(cli->err, buf_str(&line))); /* nowhere left to report it */
 }
 
 int cli_fail(struct cli *cli, struct err *e)
@@ -136,7 +134,7 @@ int cli_misuse(struct cli *cli, struct err *e)
     return CLI_USAGE;
 }
 
-/* "-x" is nobody's name; "./-x", or "-- -x", is. */
+/* No name begins with "-". "./-x" does not, and "-- -x" says that flags have ended. */
 static fallible refuse_letters(int argc, char **argv)
 {
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
@@ -172,8 +170,7 @@ fallible cli_no_more(int argc, char **argv)
     return NULL;
 }
 
-/* --- running ------------------------------------------------------------------------------------
- */
+/* --- running --- */
 
 static bool has_flag(const char *flag, int argc, char **argv)
 {
@@ -191,7 +188,7 @@ static int cli_run(struct cli *cli, const struct cli_command *c, int argc, char 
     buf_init(&help, 1u << 20);
     arena_init(&a, 64u << 20);
     cli->command = c;
-    if (!c->takes_settings) /* those have no letters, and values that may look like some */
+    if (!c->takes_settings) /* settings have no letters, and their values may look like some */
         argv = letters_spell_out(c, &a, &argc, argv);
     cli->json = has_flag("--json", argc, argv);
     if (!has_flag("--help", argc, argv) && !has_flag("-h", argc, argv))

@@ -43,7 +43,8 @@ struct cli_command {
     const char *help;    /* more; NULL: none. Prose is wrapped; indented lines stay. */
     /* Flags of its own, for --help and the man page; options.into is not used. */
     struct cfg_table options;
-    /* Of a command that runs another: what follows so many words is that one's, flags and all. */
+    /* For a command that runs another command: the arguments after this many words are that
+     * one's. */
     unsigned own_words;
     bool takes_settings; /* --help shows the flags of the settings too */
     /* argv without the name of the command; gives the exit code. */
@@ -66,9 +67,9 @@ int cli_put(struct cli *cli, const struct buf *data);
 int cli_fail(struct cli *cli, struct err *e);
 /* The same for wrong usage, with a pointer to --help. */
 int cli_misuse(struct cli *cli, struct err *e);
-/* Takes the command's own flags out of argv into its options, whose text then lives in a. */
+/* Takes the command's own flags out of argv into its options. Their text then lives in a. */
 fallible cli_flags(struct cli *cli, struct arena *a, void *options, int *argc, char **argv);
-/* An error of who called: cli_fail says it as cli_misuse does. */
+/* An error of the caller's: cli_fail says it as cli_misuse does. */
 fallible cli_wrong(struct cli *cli, const char *what);
 fallible cli_no_more(int argc, char **argv); /* refuses arguments that are left */
 void cli_put_list(struct buf *out);          /* of the commands, by group */

@@ -218,7 +218,7 @@ static fallible cp_upload(struct copy *c, struct str into)
     return cp_told(c, c->status, &c->answer);
 }
 
-/* What is neither file, directory nor link has no copy. */
+/* Only files, directories and links are copied. */
 static void tell_left_out(void *arg, struct str path)
 {
     struct copy *c = arg;
@@ -228,7 +228,7 @@ static void tell_left_out(void *arg, struct str path)
     buf_add_cstr(&line, "croft cp: left out, for it is no file, directory or link: ");
     plain_put_name(&line, path);
     buf_add_char(&line, '\n');
-    err_free(fd_write_all(c->k.cli->err, buf_str(&line))); /* nobody left to tell */
+    err_free(fd_write_all(c->k.cli->err, buf_str(&line))); /* nowhere left to report it */
 }
 
 static fallible copy_in(struct copy *c, struct str from, struct str to)

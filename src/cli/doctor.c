@@ -25,7 +25,7 @@ static const struct cfg_row rows[] = {
 static const char *const verdicts[] = {
     [DOCTOR_HELD] = "refused", [DOCTOR_OPEN] = "POSSIBLE", [DOCTOR_UNKNOWN] = "unknown"};
 
-/* As whom a server would run that is started now; NULL: as who starts it. */
+/* The user as which a server would run if it started now. NULL: the user that starts it. */
 static const struct launcher_user *server_user(const struct box_host *h, const char *state,
                                                struct launcher_user *room)
 {

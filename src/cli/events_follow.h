@@ -9,6 +9,6 @@ struct events_follow {
     struct str kind;  /* .p NULL: all */
     bool json;
 };
-/* What was asked for in a wrong way. */
+/* Refuses wrong flags. */
 fallible events_follow_check(const struct events_follow *how);
 int events_follow(struct cli *cli, const struct events_follow *how);

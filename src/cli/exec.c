@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* exec.c — croft exec and croft shell: a command in a server's sandbox, on a terminal of its own.
  *
- * The command runs in a shell of the sandbox's server that nobody else uses and that ends with us.
- * Three requests are under way: its output as events, the run, whose answer is the exit code, and
- * what comes in. That is typed only if it comes from a terminal: typed bytes which a command leaves
- * unread are the shell's, to be run. Otherwise they go through a pipe, once the command has it. */
+ * The command runs in a new shell of the server inside, which ends with us. Three requests are
+ * under way: the output as events; the run, whose answer is the exit code; and the input.
+ *
+ * Input from a terminal is typed. Other input goes through a pipe, once the command has it: typed
+ * bytes that a command leaves unread would be run by the shell. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -96,7 +97,7 @@ static void put_bytes(struct exec *x, struct str bytes)
     struct err *e = buf_check(&out);
     if (!e)
         e = put_plain(x, buf_str(&out));
-    if (e && err_errno(e) == EPIPE) { /* whoever read it has gone, and the command goes too */
+    if (e && err_errno(e) == EPIPE) { /* the reader has gone, and the command goes too */
         err_free(e);
         x->code = 128 + SIGPIPE;
         x->over = true;
@@ -129,7 +130,7 @@ static void put_rest(struct exec *x)
     if (x->mark.p)
         put_bytes(x, buf_str(&x->before));
     if (x->held_cr)
-        err_free(put_plain(x, STR("\r"))); /* nobody left to tell */
+        err_free(put_plain(x, STR("\r"))); /* nowhere left to report it */
 }
 
 static void put_json(struct exec *x, const char *sandbox)
@@ -270,8 +271,8 @@ static void put_quoted(struct buf *out, const char *arg)
     buf_add_cstr(out, "' ");
 }
 
-/* In a subshell, out of which nothing goes by which the sandbox's server watches its own shells: a
- * shell that we start would report its first prompt as the end of itself. */
+/* The line runs in a subshell without the variables by which the server inside watches its shells.
+ * A shell that we start would otherwise report its first prompt as the end of itself. */
 static void put_line(const struct exec *x, struct buf *line, const char *const *argv)
 {
     const char *term = x->tty_out ? cfg_env_get(x->k.cli->envp, "TERM") : "dumb";
@@ -378,7 +379,7 @@ static void exec_finish(struct exec *x)
     for (size_t i = 0; i < ARRAY_LEN(calls); i++)
         if (calls[i])
             http_call_cancel(calls[i]);
-    if (x->open) /* it would go with who watches it; that is asked for, not left to be noticed */
+    if (x->open) /* it would end with its watcher, but later: the server has to notice first */
         err_free(ask_shell(x, "DELETE", x->shell, (struct str){0})); /* it may be gone with all */
     if (x->watch)
         http_call_cancel(x->watch);

@@ -246,7 +246,8 @@ fallible far_remove_snapshot(struct far *f, const char *name)
 {
     struct ask_answer r;
 
-    const char *slash = strrchr(name, '/'); /* KEY/NAME, for who sees those of all keys */
+    const char *slash = strrchr(name, '/'); /* KEY/NAME, for a client that sees the sandboxes of all
+                                             * keys */
     struct str key = str_n(name, slash ? (size_t)(slash - name) : 0);
     if (strpbrk(name, "?#% &"))
         return err_new(ERR_NOT_FOUND, "no snapshot '%.80s'", name);

@@ -74,7 +74,7 @@ static void on_progress(void *arg, size_t done, size_t count, bool shared)
     buf_addf(&line, "croft image: layer %zu of %zu%s\n", done, count,
              shared ? ", already here" : "");
     if (count > 1)
-        err_free(fd_write_all(j->cli->err, buf_str(&line))); /* nobody left to tell */
+        err_free(fd_write_all(j->cli->err, buf_str(&line))); /* nowhere left to report it */
 }
 
 static fallible image_import_archive(void *arg, const char *path)
@@ -95,7 +95,7 @@ static fallible image_import_archive(void *arg, const char *path)
         err_free(fd_write_all(
             j->cli->err, STR("croft image: there is no /bin/bash in it: 'croft run --image' and "
                              "commands run as given work, the shells of agents and of 'croft "
-                             "exec' do not\n"))); /* nobody left to tell */
+                             "exec' do not\n"))); /* nowhere left to report it */
     return NULL;
 }
 

@@ -37,7 +37,7 @@ static bool is_long_with_value(const struct cli_command *c, const char *arg)
     return false;
 }
 
-/* False: not all of them are letters of flags, and nothing was put. */
+/* False: some of them are not letters of flags, and nothing was put. */
 static bool put_letters(struct spelling *s, const char *letters, bool *ret_wants_value)
 {
     int was = s->count;

@@ -27,7 +27,7 @@ static fallible life_one(struct ask *k, const char *name, const char *method, co
     return NULL;
 }
 
-/* What can be done is done; each failure is said. */
+/* Does all that can be done, and prints each failure. */
 static int life_each(struct cli *cli, int argc, char **argv, const char *method, const char *what)
 {
     struct life_options o = {0};

@@ -14,8 +14,8 @@ struct logs_options {
 struct job {
     struct ask k;
     struct logs_options o;
-    /* Of --json, and where a person follows: their ids are places to go on from. Others get the
-     * bytes as they are, of which nobody knows where they end. */
+    /* Parsed for --json, and where a person follows: the events' ids are places to go on from.
+     * Other readers get the bytes as they are, and those do not show where an event ends. */
     struct sse_parser events;
     struct buf out, last; /* last: such an id; empty: none yet */
     int code;

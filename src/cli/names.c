@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* names.c — croft names: what may come next on a command line, one name a line.
+/* names.c — croft names: prints what may come next on a command line, one name a line.
  *
- * A shell may expand what it is offered, so names that could mean anything to one are left out:
- * whoever starts a sandbox chooses what it is called. */
+ * Names with other than plain characters are left out: a shell may expand what it is offered, and
+ * any client chooses the name of its sandbox. */
 #include "cli/names.h"
 
 #include <ctype.h>
@@ -15,7 +15,7 @@
 #include "cli/state.h"
 #include "host/snaps/snaps.h"
 
-#define PATIENCE_MS 2000 /* of who pressed a key */
+#define PATIENCE_MS 2000 /* a person has pressed a key and waits */
 
 struct names {
     struct ask k;

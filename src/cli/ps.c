@@ -26,7 +26,7 @@ static void put_age(struct buf *out, struct str created)
     cli_put_age(out, ns);
 }
 
-#define NO_KEYS STR("default") /* whose they are on a server without keys, or its first key's */
+#define NO_KEYS STR("default") /* of a server without keys, or its first key */
 
 /* Then SESSION alone may not tell which is meant, and KEY/SESSION does. */
 static bool are_of_keys(const struct json *s)

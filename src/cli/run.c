@@ -87,8 +87,7 @@ static const struct cfg_row rows[] = {
              "At the end, an object about the run on standard error."),
 };
 
-/* --- flags that may be given again
- * ------------------------------------------------------------------ */
+/* --- flags that may be given again --- */
 
 struct more {
     const char *env[MORE_MAX + 8];
@@ -132,8 +131,8 @@ static fallible add_mount(struct more *m, const char *text, enum native_mount_mo
     return arena_check(m->a);
 }
 
-/* What is named from here, and not where inside: at the same place seen from there. In the
- * workspace (NULL: none) it is what the command knows by that name. */
+/* A mount without a target appears inside at the path it has here. Below the workspace (NULL: none)
+ * it appears at the path the command knows. */
 static fallible place_mounts(struct more *m, const char *workspace)
 {
     size_t n = workspace ? strlen(workspace) : 0;
@@ -186,15 +185,14 @@ static fallible take_more(struct more *m, int *argc, char **argv)
     return NULL;
 }
 
-/* What was taken out left copies at the end. */
+/* Flags that were taken out left copies at the end. */
 static const char *const *command_of(int argc, char **argv)
 {
     argv[argc] = NULL;
     return (const char *const *)argv + 1;
 }
 
-/* --- what goes in
- * --------------------------------------------------------------------------------- */
+/* --- what goes in --- */
 
 static bool has_env(const struct more *m, const char *text)
 {
@@ -207,7 +205,7 @@ static bool has_env(const struct more *m, const char *text)
     return false;
 }
 
-/* What was asked for with --env, or by the image, stays. */
+/* A variable set with --env or by the image stays. */
 static fallible add_default(struct more *m, const char *text)
 {
     return text && has_env(m, text) ? NULL : add_env(m, text);
@@ -250,7 +248,8 @@ static bool is_home(const char *path)
     return yes;
 }
 
-/* What croft keeps is nobody's inside, and must not be in a copy that is applied one day. */
+/* Hides croft's own state: it must not be seen inside, nor copied, for a copy may be applied
+ * later. */
 static fallible hide_state(struct more *m, const char *workspace, const char *state)
 {
     size_t n = strlen(workspace);
@@ -307,11 +306,10 @@ static fallible add_workspace(struct more *m, const struct run_options *o, const
     return hide_state(m, path, state);
 }
 
-/* --- what to say
- * ---------------------------------------------------------------------------------- */
+/* --- what to say --- */
 
-/* Only what is kept is looked at: a run that changed nothing pays nothing. What was written as it
- * had been before is no change, and not kept either. */
+/* Looks only at changes that are kept, so a run without changes pays nothing. A file written back
+ * as it was is no change, and is dropped. */
 static fallible count_changes(struct cli *cli, const char *id, struct changes *sum, bool *kept)
 {
     own_fd state = -1;
@@ -338,15 +336,14 @@ static fallible count_changes(struct cli *cli, const char *id, struct changes *s
     return NULL;
 }
 
-/* --- what the store has
- * --------------------------------------------------------------------------- */
+/* --- what the store has --- */
 
 struct stored {
     struct image image;
     struct snap snap;
 };
 
-/* Files of two directories would be mixed, in a copy: that may be wanted, and harms nobody before
+/* Warns when the copy would mix files of two directories. It may be wanted, and does no harm before
  * an apply, which refuses it. */
 static fallible check_directory(const struct cli *cli, const char *name, const struct snap *snap)
 {
@@ -364,7 +361,7 @@ static fallible check_directory(const struct cli *cli, const char *name, const s
     return NULL;
 }
 
-/* Of a directory, or of a whole sandbox, whose files are all in it: the directory too. */
+/* Finds a snapshot of a directory, or of a whole sandbox, which contains the directory too. */
 static fallible find_snapshot(const struct cli *cli, int state, struct arena *a,
                               struct run_options *o, struct stored *ret, struct run_spec *s)
 {
@@ -412,7 +409,7 @@ static fallible find_stored(struct cli *cli, struct arena *a, struct run_options
     return arena_check(a);
 }
 
-/* What an image runs when nothing else is said: its entry point and command, or a shell. */
+/* The image's default: its entry point and command, or a shell. */
 static fallible image_command(struct arena *a, const struct image *image,
                               const char *const **ret_argv)
 {
@@ -501,7 +498,7 @@ static void run_announce(void *arg)
 {
     struct cli *cli = arg;
 
-    err_free(fd_write_all(cli->err, /* nobody left to tell */
+    err_free(fd_write_all(cli->err, /* nowhere left to report it */
                           STR("croft run: making layers of this machine's system, once; this takes "
                               "a few seconds\n")));
 }

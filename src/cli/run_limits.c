@@ -38,7 +38,7 @@ static fallible check_size(const char *flag, uint64_t asked, uint64_t least, uin
                    (unsigned long long)most >> 20);
 }
 
-/* Of the directory, or of what it will be made in. */
+/* The disk of the directory, or of the one it will be made in. */
 static bool find_disk(const char *state, struct statvfs *ret)
 {
     char path[4096];
@@ -53,7 +53,7 @@ static bool find_disk(const char *state, struct statvfs *ret)
     return true;
 }
 
-/* No more than there is: a limit that limits nothing is a mistake of who asked for it. */
+/* Refuses more than the machine has: a limit that limits nothing is a mistake. */
 fallible run_limits_check(const struct run_limits *o, const char *state)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);

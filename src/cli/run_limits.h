@@ -12,7 +12,7 @@ struct run_limits { /* 0: as it comes */
 };
 
 uint64_t run_all_memory(void); /* of the machine, bytes */
-/* An error names the flag, the least and the most. state: whose disk counts. */
+/* An error names the flag, the least and the most. state: the directory on the disk that counts. */
 fallible run_limits_check(const struct run_limits *limits, const char *state);
-/* What failed, with the state directory's name when its disk is full; NULL stays NULL. */
+/* Adds the state directory's name to an error if its disk is full. NULL stays NULL. */
 fallible run_limits_explain(struct err *e, const char *state);

@@ -54,7 +54,7 @@ void run_say_json(int fd, const struct run_spec *s, const struct run_result *r,
                     jw_uint(&w, change_words[i], sum->kinds[i]);
     }
     buf_add_char(&out, '\n');
-    err_free(err_wrap(fd_write_all(fd, buf_str(&out)), "say")); /* nobody left to tell */
+    err_free(err_wrap(fd_write_all(fd, buf_str(&out)), "say")); /* nowhere left to report it */
 }
 
 static void put_changes(struct buf *out, const char *id, const struct changes *sum)
@@ -100,5 +100,5 @@ void run_say(int fd, const struct run_spec *s, const struct run_result *r,
     put_hits(&out, r);
     if (r->kept)
         put_changes(&out, s->id, sum);
-    err_free(fd_write_all(fd, buf_str(&out))); /* nobody left to tell */
+    err_free(fd_write_all(fd, buf_str(&out))); /* nowhere left to report it */
 }

@@ -6,7 +6,7 @@ struct changes;
 struct run_result;
 struct run_spec;
 
-/* sum: what is kept; NULL: thrown away unseen, or more than can be listed. */
+/* sum: the changes kept. NULL: they were dropped unseen, or are too many to list. */
 void run_say(int fd, const struct run_spec *s, const struct run_result *r,
              const struct changes *sum);
 void run_say_json(int fd, const struct run_spec *s, const struct run_result *r,

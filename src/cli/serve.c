@@ -96,8 +96,8 @@ static fallible find_state(const struct serve_options *o, const struct settings 
     return arena_check(a);
 }
 
-/* One reading of files, environment and flags; SIGHUP makes one more. Reading takes the flags out
- * of an argv, so each has a copy. The server borrows from every reading, so all are kept. */
+/* One reading of files, environment and flags; each SIGHUP makes another. Reading takes the flags
+ * out of an argv, so each reading has a copy. The server borrows from all of them until it ends. */
 #define ARGS_MAX 64
 struct reading {
     struct cli *cli;

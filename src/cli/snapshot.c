@@ -101,7 +101,7 @@ static void put_one(struct job *j, const struct shown *s)
     buf_add_char(&j->out, '\n');
 }
 
-/* A child of its own, when the stack has grown long: nobody waits for it. */
+/* Flattens a long stack in a child that goes on alone. */
 static void flatten_behind(const struct job *j, const struct overlays *k, const struct snap *s)
 {
     pid_t pid = s->layer_count > SNAPS_FLATTEN_AT ? fork() : -1;

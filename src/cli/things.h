@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* things.h — commands about things that have names: make one, list them, remove some. */
+/* things.h — commands about named objects, such as images: make one, list them, remove some. */
 #pragma once
 
 #include "base/err.h"

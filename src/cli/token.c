@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* token.c — croft token create, ls and rm: the keys of a server.
  *
- * A server that runs is asked; the database of one that does not is changed directly, while the
- * lock of the state keeps a server from starting. Both answer the same JSON. */
+ * A running server is asked. Otherwise its database is changed directly, under the lock of the
+ * state, which keeps a server from starting. Both give the same JSON. */
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -88,7 +88,7 @@ static fallible open_rows(struct job *j)
 
     TRY(cli_state_path(j->cli, j->a, &state));
     TRY(layout_open(&j->layout, state.p));
-    if (j->layout.separate) /* the file is the server's, and what opens it is he */
+    if (j->layout.separate) /* the file belongs to the server's user, and only that one opens it */
         TRY(launcher_drop_privileges(&j->layout.user));
     TRY(loop_new(&clock_system, &j->loop));
     TRY(store_open(j->loop, j->layout.rows, &j->store));
@@ -164,7 +164,7 @@ static fallible token_ask(struct job *j, struct str body, const char *name, stru
     if (!j->running)
         return ask_here(j, body, name, ret_json);
     if (name) {
-        for (const char *p = name; *p; p++) /* a name with a slash is nobody's */
+        for (const char *p = name; *p; p++) /* no key has a name with a slash */
             if (*p <= ' ' || strchr("/?#%", *p))
                 return err_new(ERR_NOT_FOUND, "there is no key '%s'", name);
         path = arena_printf(j->a, "/croft/v1/tokens/%s%s", name, j->o.force ? "?force=true" : "");
@@ -275,7 +275,7 @@ static bool is_there(const struct job *j)
         return true;
     struct err *e = addr_unix(j->ask.unix_path, &at, &len);
     own_fd fd = e ? -1 : socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    err_free(e); /* then nobody listens there */
+    err_free(e); /* then no server listens there */
     return fd >= 0 && connect(fd, (const struct sockaddr *)&at, len) == 0;
 }
 
