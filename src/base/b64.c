@@ -53,7 +53,7 @@ void b64_add(struct buf *b, struct str data)
         buf_commit(b, b64_encode(data.p, data.len, to, false, true));
 }
 
-/* Four letters to three bytes; UINT32_MAX if any is not a letter. */
+/* Four characters to three bytes; UINT32_MAX if any is not of the alphabet. */
 static uint32_t b64_quad(const uint8_t *in)
 {
     uint32_t a = values[in[0]], b = values[in[1]], c = values[in[2]], d = values[in[3]];
@@ -72,7 +72,7 @@ static fallible b64_refuse(struct str text, size_t from)
     return err_new(ERR_INVALID, "base64: wrong end");
 }
 
-/* The last four letters, of which up to two are padding. */
+/* The last four characters, of which up to two are padding. */
 static bool last_quad(const uint8_t *in, uint8_t **to)
 {
     unsigned pad = in[3] != '=' ? 0 : in[2] != '=' ? 1 : 2;

@@ -9,12 +9,14 @@
  *
  * Key "server.port" is [server] port in a file, CROFT_SERVER_PORT in the environment (or .env) and
  * --port (or .flag) on the command line. A key without a section is an option of one command: a
- * flag only. Later wins: built-in, files in order, environment, flags; the order of the calls below
- * does not matter, only that of files among themselves.
+ * flag only.
  *
- * An empty variable counts as unset. Rows marked foreign follow OpenHands: SECTION_NAME, or NAME
- * for [core], in the environment; there a value of the wrong type is noted and skipped, and only
- * "true" and "1" are true. Everything else that is wrong is an error. */
+ * Later wins: built-in, files in order, environment, flags. The order of the calls below does not
+ * matter, only that of files among themselves. An empty variable counts as unset.
+ *
+ * Rows marked foreign follow OpenHands: SECTION_NAME, or NAME for [core], in the environment. There
+ * a value of the wrong type is noted and skipped, and only "true" and "1" are true. Any other fault
+ * is an error. */
 #pragma once
 
 #include <stdbool.h>
@@ -89,9 +91,9 @@ struct cfg_table {
     const struct cfg_row *rows;
     size_t count;
     void *into;
-    size_t size; /* of that struct, where whoever loads it makes it */
+    size_t size; /* of that struct, where the loader makes it */
     bool first;  /* printed before what other tables have of the same section */
-    /* What no row can say, when all is read; may put values right. NULL: nothing. */
+    /* Checks across rows, when all is read; may correct values. NULL: none. */
     fallible (*check)(const struct cfg *c, void *into);
 };
 
@@ -100,7 +102,7 @@ struct cfg_foreign {
     const char *const *keys; /* known upstream keys of a shared section; NULL: every key */
 };
 
-/* Where each value came from, what was accepted without being ours. */
+/* Where each value came from, and which foreign settings were accepted. */
 struct cfg {
     struct arena *arena; /* values live here */
     const struct cfg_table *tables;

@@ -6,7 +6,7 @@
  *   static const struct cfg_row rows[] = {CFG_SIZE(journal_settings, keep, "journal.keep", ...)};
  *   CFG_TABLE(journal) = {rows, ARRAY_LEN(rows), .size = sizeof(struct journal_settings)};
  *
- * Who loads them (host/config/settings.h) gives the struct back for CFG_TABLE_OF(journal). */
+ * The loader (host/config/settings.h) gives the struct back for CFG_TABLE_OF(journal). */
 #pragma once
 
 #include "base/cfg_family.h"

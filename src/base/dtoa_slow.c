@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* dtoa_slow.c — see dtoa_slow.h. Reading makes a guess, then compares the decimal with the middle
- * between two doubles, both as whole numbers, and goes on to the neighbour while it is nearer. */
+/* dtoa_slow.c — see dtoa_slow.h. Reading makes a guess and compares the decimal with the middle
+ * between two doubles, both as whole numbers. It goes on to the neighbour while that is nearer. */
 #include "base/dtoa_slow.h"
 
 #include <stdbool.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* dtoa_slow.h — powers of ten and hard decimals worked out exactly in long numbers: microseconds
- * each, and two kilobytes where a table and libc's strtod take seventeen. For croft-guest. */
+/* dtoa_slow.h — powers of ten and hard decimals, worked out exactly in long numbers. It takes
+ * microseconds each and two kilobytes; a table and libc's strtod take seventeen. For
+ * croft-guest. */
 #pragma once
 
 #include <stdint.h>

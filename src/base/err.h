@@ -61,7 +61,7 @@ fallible err_no_memory(void) __attribute__((returns_nonnull));
 fallible err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The same error under another code, for a caller that knows better what it means. */
 fallible err_recode(struct err *e, enum err_code code);
-/* It may go well in so many seconds; 0: nobody knows. */
+/* It may succeed after so many seconds; 0: unknown. */
 fallible err_again(struct err *e, unsigned seconds);
 /* An independent copy, for one failure that several waiters must hear of. */
 fallible err_copy(const struct err *e);

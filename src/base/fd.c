@@ -111,7 +111,8 @@ fallible fd_replace_file(int dir, const char *name, struct str data, mode_t mode
 
     if (!is_file_name(name))
         return err_new(ERR_INVALID, "'%s' is not the name of a file", name);
-    rng_hex(rng_system(), temp + strlen(temp)); /* not guessed by whoever may write here too */
+    rng_hex(rng_system(), temp + strlen(temp)); /* a process that may write here too cannot guess
+                                                 * it */
     own_fd fd = openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0)
         return err_sys("create a file beside '%s'", name);

@@ -19,7 +19,7 @@ fallible fd_open_beneath_walk(int dir, struct str path, int flags, mode_t mode, 
 fallible fd_make_dirs(int dir, struct str path, mode_t mode, int *ret_fd);
 
 fallible fd_write_all(int fd, struct str data);
-/* For people, on stdout or stderr; a failure has nobody left to hear of it. */
+/* For people, on stdout or stderr; a failure has nowhere to be reported. */
 void fd_print(int fd, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Appends up to the buffer's limit; more is ERR_TOO_LARGE. */
 fallible fd_read_all(int fd, struct buf *into);
@@ -32,8 +32,8 @@ fallible fd_replace_file(int dir, const char *name, struct str data, mode_t mode
 void fd_remove_tree(int dir, const char *name);
 
 fallible fd_set_nonblocking(int fd);
-/* An option's value: the number of an open descriptor over 2; it becomes close-on-exec. Standard
- * error is where trouble is told: its number must not become somebody's. */
+/* An option's value: the number of an open descriptor over 2, which becomes close-on-exec. Standard
+ * error must stay what it is: errors go there. */
 fallible fd_parse(const char *option, const char *text, int *ret_fd);
 /* Waits for POLLIN/POLLOUT on one descriptor outside a loop; ERR_TIMEOUT when time is up. */
 fallible fd_wait(int fd, short events, int timeout_ms);

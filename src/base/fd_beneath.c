@@ -2,9 +2,10 @@
 /* fd_beneath.c — opening a path a stranger chose without leaving the directory we hold.
  *
  * The kernel does it with openat2. The walk does the same where that call is missing (old kernels,
- * gVisor, seccomp filters): it holds a descriptor for every directory on the way, so ".." returns
- * to where we came from whatever was renamed meanwhile. "." is the directory itself; "" is no path.
- */
+ * gVisor, seccomp filters). It holds a descriptor for every directory on the way, so ".." returns
+ * to where we came from whatever was renamed meanwhile.
+ *
+ * "." is the directory itself; "" is no path. */
 #include "base/fd.h"
 
 #include <errno.h>
@@ -67,7 +68,7 @@ fallible fd_open_beneath(int dir, struct str path, int flags, mode_t mode, int *
         if (errnum != EAGAIN) /* a rename somewhere while ".." was being resolved */
             return err_sysno(errnum, "open '%s'", text);
     }
-    /* also when somebody renames all the time: the walk cannot be starved */
+    /* also against a process that renames all the time: the walk cannot be starved */
     return fd_open_beneath_walk(dir, path, flags, mode, ret_fd);
 }
 
@@ -152,8 +153,8 @@ static int beneath_leave(struct walk *w)
     return 0;
 }
 
-/* After an open with O_NOFOLLOW did not get through: was it for a link that is to be followed?
- * If it is none any more, somebody replaced it; that look counts as a link. */
+/* Whether an open with O_NOFOLLOW failed on a link that is to be followed. If it is no link any
+ * more, another process replaced it; that look counts as a link. */
 static int follow_last(struct walk *w, const char *name, int errnum)
 {
     struct stat st;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* format.c — see format.h. A double is a whole number of 53 bits shifted: its digits are worked out
- * in a long number, for any double, without rounding on the way. */
+/* format.c — see format.h. A double is a whole number of 53 bits, shifted. Its digits are worked
+ * out in a long number, for any double, without rounding on the way. */
 #include "base/format.h"
 
 #include <stdbool.h>

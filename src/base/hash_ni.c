@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* hash_ni.c — SHA-256 with the x86 SHA instructions.
  *
- * Whether they are there is asked once per process: cpuid traps to the hypervisor in a virtual
- * machine and takes 7.5 µs there, as long as hashing 10 KB. The answer is the one mutable static
- * outside the log: it never changes once known, any thread finds the same, and an ifunc, which
- * would need no variable, does not exist in musl. */
+ * The processor is asked for them once per process: in a virtual machine cpuid traps to the
+ * hypervisor and takes 7.5 µs, as long as hashing 10 KB.
+ *
+ * The answer is the one mutable static outside the log. Every thread finds the same, and it never
+ * changes. An ifunc would need no variable, but musl has none. */
 #include "base/hash_impl.h"
 
 #if defined(__x86_64__)

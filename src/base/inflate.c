@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* inflate.c — every step takes at most STEP_BITS bits, and is begun only when they are there: so a
- * stream can be cut anywhere without a step having to be undone. */
+/* inflate.c — every step takes at most STEP_BITS bits, and begins only when they are there. So a
+ * stream can be cut anywhere, and no step has to be undone. */
 #include "base/inflate.h"
 
 #include <endian.h>
@@ -273,7 +273,7 @@ static bool one_step(struct inflate *z, struct str *in)
     }
 }
 
-/* Room for one step, with what may be referred to kept before it. */
+/* Makes room for one step, and keeps before it the bytes that may be referred to. */
 static void make_room(struct inflate *z)
 {
     if (z->len < FULL)

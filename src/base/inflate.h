@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* inflate.h — raw deflate data (RFC 1951) unpacked, in pieces of any size.
  *
- * What comes out lies in the window of the reader itself: nothing is copied twice, and 64 KB is all
- * it ever needs. It is a tenth of zlib's size, which is why it is here. */
+ * Output lies in the reader's own window of 64 KB: nothing is copied twice. The code is a tenth of
+ * zlib's size, which is why it is here. */
 #pragma once
 
 #include <stdbool.h>

@@ -53,8 +53,9 @@ struct json_limits {
 fallible json_parse(struct arena *a, struct str text, const struct json_limits *limits,
                     struct json **ret_value);
 
-/* --- reading a tree; NULL and wrong types are answered with NULL or the default; 30.0 is an
- * integer, 30.5 is not --- */
+/* --- reading a tree --- */
+
+/* NULL and wrong types are answered with NULL or the default. 30.0 is an integer, 30.5 is not. */
 struct json *json_get(const struct json *object, struct str key);
 struct json *json_at(const struct json *array, size_t index);
 struct str json_get_str(const struct json *object, const char *key, struct str otherwise);

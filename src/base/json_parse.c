@@ -276,8 +276,8 @@ static const char *set_double(struct parser *s, struct json *v, double d, struct
     return text.p + text.len;
 }
 
-/* The digits went beyond what dtoa_nearest can take. What follows a number in the text cannot
- * continue it for strtod either; at the very end there is nothing to stop it. */
+/* For numbers with more digits than dtoa_nearest takes. In the text, no byte after a number can
+ * continue it for strtod; a number at the very end is copied, to end it. */
 static const char *set_double_slowly(struct parser *s, struct json *v, struct str text)
 {
     const char *copy = text.p;
@@ -304,7 +304,7 @@ static bool read_exponent(const char **p, const char *end, int64_t *ret_exp10)
     return true;
 }
 
-/* from: the sign or first digit; p: the '.' or 'e' behind the whole part, whose digits are m. */
+/* from: the sign or first digit. p: the '.' or 'e' behind the whole part. m: that part's digits. */
 static const char *read_real(struct parser *s, const char *from, const char *p, uint64_t m,
                              struct json *v)
 {
@@ -453,8 +453,8 @@ static const char *open_one(struct parser *s, const char *p, struct json *v)
     return skip_space(p + 1, s->end);
 }
 
-/* Behind a value: closes what ends here and gives the start of the next value; NULL with no error
- * when the document is complete, whose end goes to *ret_end. */
+/* Behind a value: closes the containers that end here and gives the start of the next value. At the
+ * document's end it gives NULL with no error, and the end in *ret_end. */
 static inline const char *next_value(struct parser *s, const char *p, const char **ret_end)
 {
     const char *end = s->end;

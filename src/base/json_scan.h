@@ -72,8 +72,8 @@ static inline const char *json_copy_plain(const char *p, const char *end, char *
     return p;
 }
 
-/* Length of the UTF-8 sequence at p, whose first byte is not ASCII; 0 if it is ill-formed. With
- * surrogates, the three bytes of a lone surrogate pass too (WTF-8). */
+/* The length of the UTF-8 sequence at p, which begins with a byte that is not ASCII; 0 if it is
+ * ill-formed. With surrogates, the three bytes of a lone surrogate pass too (WTF-8). */
 static inline unsigned json_utf8_len(const char *p, const char *end, bool surrogates)
 {
     const unsigned char *u = (const unsigned char *)p;

@@ -196,8 +196,8 @@ static inline char *put_escape(char *to, const char **p, const char *end, bool a
     return to + put_ascii_escape(to, (unsigned char)*(*p)++);
 }
 
-/* What comes out is never shorter than what goes in, so asking for room for the rest as it stands
- * (and its quote) never refuses a text that would have fitted. */
+/* Output is never shorter than input. So reserving room for the rest of the input and its quote
+ * never refuses a text that would have fitted. */
 static inline void put_string_mode(struct buf *b, struct str s, bool ascii)
 {
     const char *p = s.len ? s.p : "", *end = p + s.len;
@@ -255,7 +255,7 @@ static void put_line(struct jw *w)
     buf_commit(w->out, n + 1);
 }
 
-/* What stands between the last value and this one. */
+/* The separator between the last value and this one. */
 static void put_separator(struct jw *w)
 {
     if (w->depth == 0)

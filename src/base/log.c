@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* log.c — one write(2) per event from a buffer on the stack: logging never allocates and never
+/* log.c — one write(2) per event from a buffer on the stack. Logging never allocates and never
  * fails; a line that is too long is cut and says so. */
 #include "base/log.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* mem.c — cleared memory; see mem.h for who may abort. */
+/* mem.c — cleared memory; see mem.h for when it may abort. */
 #include "base/mem.h"
 
 #include <stdint.h>
@@ -36,7 +36,7 @@ char *mem_dup_cstr(const char *s)
     return memcpy(mem_new(size), s, size);
 }
 
-/* What is left is the page we are in; nothing else is ever mapped near. */
+/* The page we are in is left; nothing else is ever mapped near. */
 __attribute__((noinline)) void mem_trim_stack(void)
 {
     const uintptr_t page = 4096, deep = 64 * page;

@@ -9,6 +9,7 @@
 
 void *mem_new(size_t size) __attribute__((malloc, returns_nonnull, alloc_size(1)));
 void *mem_try(size_t size) __attribute__((malloc, alloc_size(1), warn_unused_result));
-/* Gives the machine back what was used of the stack below the caller: for who waits from now on. */
+/* Gives used pages of the stack below the caller back to the machine: for a process about to
+ * wait. */
 void mem_trim_stack(void);
 char *mem_dup_cstr(const char *s) __attribute__((malloc, returns_nonnull));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* passwd.h — users and groups, read from the files in a directory like /etc and from nowhere else.
  *
- * What libc would load for this (name services, resolvers) has no place in a static program. A line
- * that is not well formed is not there. */
+ * libc would load name services and resolvers for this, which a static program cannot. A malformed
+ * line is ignored. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,9 +24,10 @@ struct passwd_user {
 /* ERR_NOT_FOUND when there is none, or no file. The first line that fits counts. */
 fallible passwd_by_name(const char *etc, struct str name, struct passwd_user *ret_user);
 fallible passwd_by_uid(const char *etc, uid_t uid, struct passwd_user *ret_user);
-/* NAME, UID or either with :GROUP, as images name their user; a number needs no line, and has group
- * 0 then, whose files such images let it write. A group is a name or a number. After one more ':'
- * comes a further group; the first may then be empty. */
+/* NAME or UID, either with :GROUP, as images name their user. A group is a name or a number. After
+ * one more ':' comes a further group; the first may then be empty.
+ *
+ * A number needs no line. It then has group 0, whose files such images let it write. */
 fallible passwd_find(const char *etc, struct str text, struct passwd_user *ret_user);
 /* A name or a number. */
 fallible passwd_group(const char *etc, struct str group, gid_t *ret_gid);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* plain.h — text that somebody else chose, for a person's terminal: it must not act on it.
+/* plain.h — foreign text for a person's terminal, which must not act on it.
  *
- * What is escaped: controls, bytes that are not UTF-8, and what turns the direction of writing or
- * has no width. */
+ * Escaped are controls, bytes that are not UTF-8, and characters without width or that change the
+ * direction of writing. */
 #pragma once
 
 #include "base/buf.h"

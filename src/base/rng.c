@@ -107,7 +107,7 @@ void rng_token(struct rng *r, char *out, size_t size)
     size_t have = 0, at = 0;
 
     for (size_t i = 0; i + 1 < size; i++, drawn[at] /= sizeof letters - 1) {
-        if (i % 5 == 0 && ++at >= have) { /* 62^5 is far below 2^64: no letter is likelier */
+        if (i % 5 == 0 && ++at >= have) { /* 62^5 is far below 2^64: no character is likelier */
             size_t more = (size - 1 - i + 4) / 5;
             have = more < ARRAY_LEN(drawn) ? more : ARRAY_LEN(drawn);
             r->fill(r, drawn, have * sizeof *drawn);

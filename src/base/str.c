@@ -130,7 +130,7 @@ static bool is_decimal(char c)
 
 bool str_to_double(struct str s, double *ret_value)
 {
-    char text[512], *end; /* the longest double that is exact has 767 digits; nobody sends it */
+    char text[512], *end; /* the longest exact double has 767 digits; no client sends it */
 
     if (s.len == 0 || s.len >= sizeof text)
         return false;

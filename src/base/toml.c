@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* toml.c — tables, keys, arrays and the rules on defining things twice; see toml.h.
  *
- * One hash table over all members of all tables answers "is it there, and how did it come to be",
- * so a file of a million keys costs a million look-ups whatever its shape. */
+ * One hash table over the members of all tables says whether a member is there and how it was made.
+ * So a file of a million keys costs a million look-ups, whatever its shape. */
 #include "base/toml_reader.h"
 
 #include <stdarg.h>
@@ -15,8 +15,7 @@
 
 static fallible read_value(struct toml *t, unsigned depth, struct json **ret_value);
 
-/* --- errors -------------------------------------------------------------------------------------
- */
+/* --- errors --- */
 
 fallible toml_error(const struct toml *t, size_t at, const char *fmt, ...)
 {
@@ -55,8 +54,7 @@ fallible toml_expected(const struct toml *t, const char *want)
     return toml_error(t, t->at, "'%.*s' where %s should be", (int)n, t->text.p + t->at, want);
 }
 
-/* --- members ------------------------------------------------------------------------------------
- */
+/* --- members --- */
 
 static uint32_t hash_of(const struct toml *t, const struct json *parent, struct str key)
 {
@@ -135,8 +133,7 @@ static fallible add_new(struct toml *t, struct json *parent, struct str key, enu
     return NULL;
 }
 
-/* --- white space --------------------------------------------------------------------------------
- */
+/* --- white space --- */
 
 static void skip_blanks(struct toml *t)
 {
@@ -187,8 +184,7 @@ static fallible skip_lines(struct toml *t)
     return NULL;
 }
 
-/* --- keys ---------------------------------------------------------------------------------------
- */
+/* --- keys --- */
 
 /* Takes a '.' with the blanks around it. */
 static bool take_dot(struct toml *t)
@@ -269,8 +265,7 @@ static fallible read_pair(struct toml *t, struct json *table, unsigned depth)
     return toml_add(t, table, part, value, TOML_VALUE);
 }
 
-/* --- headers ------------------------------------------------------------------------------------
- */
+/* --- headers --- */
 
 /* One step of a header's path. */
 static fallible enter_header(struct toml *t, struct json **table, unsigned *depth, size_t at,
@@ -345,8 +340,7 @@ static fallible read_header(struct toml *t)
     return repeated ? open_repeated(t, table, at, part) : open_table(t, table, at, part);
 }
 
-/* --- values -------------------------------------------------------------------------------------
- */
+/* --- values --- */
 
 static fallible read_array(struct toml *t, unsigned depth, struct json **ret_value)
 {
@@ -417,8 +411,7 @@ static fallible read_value(struct toml *t, unsigned depth, struct json **ret_val
     }
 }
 
-/* --- the document -------------------------------------------------------------------------------
- */
+/* --- the document --- */
 
 static fallible check_utf8(const struct toml *t)
 {

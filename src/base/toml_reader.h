@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* toml_reader.h — what the files of the TOML reader share; nobody else includes it. */
+/* toml_reader.h — shared by the files of the TOML reader, included by no other. */
 #pragma once
 
 #include "base/toml.h"

@@ -173,7 +173,7 @@ static fallible read_body(struct toml *t, const struct kind *k, char *out, size_
     return NULL;
 }
 
-/* Where the closing quotes are, or the end: bounds the copy. */
+/* The place of the closing quotes, or the end: bounds the copy. */
 static size_t source_length(const struct toml *t, const struct kind *k)
 {
     size_t at = t->at;

@@ -13,8 +13,7 @@ static bool is_word_char(int c)
            c == '-' || c == '+' || c == '.' || c == ':';
 }
 
-/* --- dates and times ----------------------------------------------------------------------------
- */
+/* --- dates and times --- */
 
 /* Takes exactly n digits. */
 static bool take_number(struct str *s, size_t n, unsigned *ret_value)
@@ -130,8 +129,7 @@ static fallible make_moment(struct toml *t, struct str word, struct json **ret_v
     return *ret_value ? NULL : arena_check(t->arena);
 }
 
-/* --- numbers ------------------------------------------------------------------------------------
- */
+/* --- numbers --- */
 
 /* Digits with single underscores between them; gives how many characters, 0 if none fit. */
 static size_t word_digits(struct str s, unsigned base)
@@ -259,8 +257,7 @@ static fallible read_number(struct toml *t, size_t at, struct str word, struct j
     return is_float ? read_float(t, word, ret_value) : make_int(t, at, s, 10, negative, ret_value);
 }
 
-/* --- the word -----------------------------------------------------------------------------------
- */
+/* --- the word --- */
 
 static bool looks_like_date(struct str s)
 {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* event.h — one record of a conversation's history, and where producers send it.
  *
- * A producer appends to a sink and is told later, in order, when its record is safe. What need not
- * be kept, such as a token of an answer, it sends live, to the subscribers of the moment. It does
- * not know whether the sink is a file beside it (event/log.h) or a host behind a control channel.
- */
+ * A producer appends to a sink and is told later, in order, when its record is safe. A record that
+ * need not be stored, such as a token of an answer, is sent live, to the subscribers of the moment.
+ *
+ * A producer does not know the sink: a file beside it (event/log.h), or a host behind a control
+ * channel. */
 #pragma once
 
 #include <stdbool.h>
@@ -53,10 +54,11 @@ struct event_sink {
     const struct event_sink_ops *ops;
 };
 
-/* Copies the record. a->done must be set; a may be NULL: then no callback comes. An error returned
- * here means nothing was appended and done will not be called: ERR_INVALID, ERR_TOO_LARGE, ERR_BUSY
- * (too much is waiting for the disk: try again after the next done), ERR_IO (the sink failed for
- * good), ERR_CLOSED. */
+/* Copies the record. a->done must be set; without a (NULL) there is no callback. An error means
+ * that nothing was appended, and done will not be called.
+ *
+ * ERR_INVALID, ERR_TOO_LARGE; ERR_BUSY: too much waits for the disk, try again after the next done;
+ * ERR_IO: the sink failed for good; ERR_CLOSED. */
 static inline fallible event_append(struct event_sink *sink, const struct event_record *r,
                                     struct event_append *a)
 {

@@ -68,8 +68,8 @@ struct event_reader {
 };
 void event_reader_init(struct event_reader *rd, int fd, uint64_t marker, uint64_t at, uint64_t end);
 void event_reader_done(struct event_reader *rd);
-/* *ret_why is NULL for a record whose lengths are sound, EVENT_READER_END at the end, or what is
- * wrong with the record at rd->at, which then stays. The view lasts until the next call. */
+/* *ret_why: NULL for a record whose lengths are sound; EVENT_READER_END at the end; otherwise the
+ * fault of the record at rd->at, where the reader stays. The view lasts until the next call. */
 extern const char EVENT_READER_END[];
 fallible event_reader_next(struct event_reader *rd, struct event_view *ret_view,
                            const char **ret_why);

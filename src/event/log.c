@@ -150,8 +150,8 @@ static void log_tell(struct list *waiting, const struct err *why)
     }
 }
 
-/* What a failed commit leaves, and what was written behind it meanwhile, must not come back as
- * history: its appenders are told so. */
+/* Cuts off a failed commit, and the records written behind it: they must not come back as history.
+ * Their appenders get an error. */
 static void flight_failed(struct event_log *log, struct list *told)
 {
     struct event_batch *b = log->flight;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* log.h — the append-only file of one conversation: group commit, pages, live subscribers.
  *
- * Acknowledged means on disk. Every record carries the SHA-256 of the one before it: damage is
- * always seen, and rewritten history with the help of an earlier head (the hashes have no key). One
- * process has a log open at a time. The index NAME.idx beside it makes opening and the newest page
- * cheap, and is rebuilt when it is wrong. */
+ * Acknowledged means on disk. Every record carries the SHA-256 of the one before it, so damage is
+ * always seen. The hashes have no key: rewritten history is seen only with an earlier head.
+ *
+ * One process has a log open at a time. The index NAME.idx beside it makes opening and the newest
+ * page cheap. A wrong index is rebuilt. */
 #pragma once
 
 #include "event/event.h"
@@ -30,7 +31,7 @@ struct event_options {
 };
 #define EVENT_PENDING_MAX (64u << 20)
 
-/* What opening had to repair; also logged as a warning. */
+/* Repairs made by opening; also logged as a warning. */
 struct event_repair {
     uint64_t cut_bytes;     /* of a torn tail; 0: nothing was cut */
     uint64_t cut_offset;    /* where it began */

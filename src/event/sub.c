@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* sub.c — subscribers: each is a place in the file and pumps a piece per turn.
  *
- * No record that is kept is queued in memory: old and new ones are read the same way, so there is
- * no hand-over between them at which one could be lost or come twice. For the others see live.c. */
+ * Stored records are not queued in memory. Old and new ones are read the same way, so there is no
+ * hand-over at which one could be lost or come twice. For live records see live.c. */
 #include "event/inner.h"
 #include "event/log.h"
 
@@ -62,7 +62,7 @@ void event_sub_resume(struct event_sub *s)
         event_sub_pump(s);
 }
 
-/* What came since it subscribed and was not taken. */
+/* Refuses a subscriber that lags behind by more records or bytes than its queue allows. */
 static fallible check_lag(const struct event_sub *s)
 {
     const struct event_file *f = &s->log->file;

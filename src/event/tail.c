@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* tail.c — looks behind a broken record for whole ones.
  *
- * Only one commit can be unfinished, and its pages may reach the disk in any order: a whole record
- * behind a hole is no damage if it belongs to the same commit. That needs two witnesses, the index
- * (which learns of a record after the sync) and `synced` in the record. Without an index a whole
- * record behind a broken one counts as damage. */
+ * Only one commit can be unfinished, and its pages may reach the disk in any order. So a whole
+ * record behind a hole is no damage if it belongs to that commit.
+ *
+ * Two witnesses must say so: the index, which learns of a record after the sync, and `synced` in
+ * the record. Without an index a whole record behind a broken one counts as damage. */
 #include "event/tail.h"
 
 #include <endian.h>

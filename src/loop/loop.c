@@ -136,7 +136,7 @@ fallible loop_turn(struct loop *l, int timeout_ms)
     if (n < 0 && errno != EINTR)
         return err_sys("epoll_wait");
     loop_look_at_clock(l);
-    l->event_count = n < 0 ? 0 : n; /* before the timers, who may stop what it came for */
+    l->event_count = n < 0 ? 0 : n; /* before the timers, which may stop what the event came for */
     loop_timers_run(l);
     for (; l->event_at < l->event_count; l->event_at++) {
         struct loop_io *io = l->events[l->event_at].data.ptr;

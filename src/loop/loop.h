@@ -19,7 +19,7 @@
 struct loop;
 
 fallible loop_new(const struct clock *clock, struct loop **ret_loop);
-/* In room of the caller's, aligned as for anything, for who has nothing else on the heap. */
+/* In room of the caller's, aligned for any type: for a caller with nothing else on the heap. */
 #define LOOP_ROOM 2048
 fallible loop_new_in(void *room, const struct clock *clock, struct loop **ret_loop);
 void loop_free(struct loop *loop); /* waits for work that is running */
@@ -30,7 +30,8 @@ void loop_stop(struct loop *loop);
 /* One turn: waits up to timeout_ms (-1: as long as it takes) and calls what is due. */
 fallible loop_turn(struct loop *loop, int timeout_ms);
 uint64_t loop_now_ns(const struct loop *loop); /* monotonic, as of this turn */
-void loop_look_at_clock(struct loop *loop);    /* for who waited elsewhere, between two turns */
+void loop_look_at_clock(struct loop *loop);    /* for a caller that waited elsewhere, between two
+                                                * turns */
 const struct clock *loop_clock(const struct loop *loop);
 
 /* --- descriptors; level-triggered --- */

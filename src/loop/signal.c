@@ -68,7 +68,7 @@ static void on_child_readable(struct loop_io *io)
 
     if (waitid(P_PIDFD, (id_t)io->fd, &info, WEXITED | WNOHANG) < 0) {
         info.si_code =
-            CLD_EXITED; /* somebody else reaped it: the status is gone, the fact is not */
+            CLD_EXITED; /* another waiter reaped it: the status is gone, the fact is not */
         info.si_status = -1;
     } else if (info.si_pid == 0) {
         return;

@@ -100,7 +100,7 @@ static void conn_drop_request(struct conn *c)
         r->pub.on_gone(&r->pub);
 }
 
-/* The connection is over; its stream is closed, or somebody else's. */
+/* The connection is over; its stream is closed, or has another owner. */
 static void conn_end(struct conn *c)
 {
     struct http_server *s = c->server;
@@ -440,7 +440,8 @@ static void on_conn_eof(struct stream *stream)
 {
     struct conn *c = stream_owner(stream);
 
-    if (c->state == CONN_BODY && !c->body.done) /* nothing whole can come; who can is told */
+    if (c->state == CONN_BODY && !c->body.done) /* nothing whole can come; a handler that can be
+                                                 * told is */
         body_failed(c, c->req, err_new(ERR_INVALID, "the body ends too early"));
     else if (c->state == CONN_HEAD || c->state == CONN_DISCARD)
         conn_close_when_sent(c); /* answers may still be on their way */

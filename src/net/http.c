@@ -125,7 +125,7 @@ static fallible parse_field(struct str line, struct http_header *ret)
     return NULL;
 }
 
-/* What framing needs of the headers, gathered in one pass. */
+/* The headers that framing needs, gathered in one pass. */
 struct framing {
     unsigned hosts, lengths, encodings;
     struct str length, encoding;

@@ -98,7 +98,7 @@ static fallible trailer_byte(struct http_body *b, char c)
         else
             b->state = CH_TRAILER_NAME;
         return NULL;
-    case CH_TRAILER_NAME: /* "GET / HTTP/1.1" here is a request that somebody else would see */
+    case CH_TRAILER_NAME: /* "GET / HTTP/1.1" here would be a request to another parser */
         if (c == ':')
             b->state = CH_TRAILER_VALUE;
         else if (!http_is_token(str_n(&c, 1)))

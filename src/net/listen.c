@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* listen.c — see listen.h. No resolver is asked here: a name that is not "localhost" is refused, so
- * a server never listens where somebody else's DNS says. */
+/* listen.c — see listen.h. No resolver is asked: a name other than "localhost" is refused, so a
+ * foreign DNS never decides where a server listens. */
 #include "net/listen.h"
 
 #include <arpa/inet.h>
@@ -88,7 +88,7 @@ static fallible parse_tcp(struct str address, struct sockaddr_storage *ret, sock
     return NULL;
 }
 
-/* A socket file that nobody answers on is left over from a crash and may be replaced. */
+/* A socket file on which no server answers is left over from a crash and may be replaced. */
 static fallible remove_stale(const struct sockaddr_storage *addr, socklen_t len)
 {
     const struct sockaddr_un *un = (const struct sockaddr_un *)addr;
@@ -205,7 +205,7 @@ bool listen_is_loopback(int fd)
     return addr.ss_family == AF_UNIX;
 }
 
-/* On a listening unix socket the kernel's "peer" is whoever called listen. */
+/* On a listening unix socket the kernel's "peer" is the process that called listen. */
 static bool made_here(int fd)
 {
     struct ucred maker;
@@ -228,9 +228,10 @@ void listen_close(int fd)
     own_close(fd);
 }
 
-/* A port nobody listens on yet may be the one the kernel takes for our own end: then we would be
- * connected to ourselves, and who wants to listen is refused. Kernels that cannot (before 6.3) say
- * so, and take any: see is_itself(). */
+/* Keeps the kernel from giving our own end the port that we connect to. If no server listens there
+ * yet, we would be connected to ourselves, and that server could not listen.
+ *
+ * Kernels before 6.3 cannot, and ignore it: see is_itself(). */
 static void avoid_itself(int fd, const struct sockaddr_storage *addr)
 {
     unsigned port = ntohs(((const struct sockaddr_in *)addr)->sin_port); /* in6 has it there too */
@@ -240,8 +241,7 @@ static void avoid_itself(int fd, const struct sockaddr_storage *addr)
         setsockopt(fd, IPPROTO_IP, LOCAL_PORT_RANGE, &range, sizeof range);
 }
 
-/* Where the range is another, or the kernel cannot. Its port is free again as soon as it is closed.
- */
+/* Checks after the fact, for other ranges and older kernels. The port is free again once closed. */
 static bool is_itself(int fd, const struct sockaddr_storage *addr, socklen_t len)
 {
     static const struct linger none = {.l_onoff = 1};

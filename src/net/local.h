@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* local.h — is a request meant for this machine?
  *
- * A server without a key trusts whoever reaches it. On loopback that is every program here, and
- * every web page a browser here shows: a page can send requests (Origin tells whose page it is) and
- * can make its own name lead to 127.0.0.1 (Host tells which name was used). */
+ * A server without a key trusts every client that reaches it. On loopback that is every program
+ * here, and every web page in a browser here.
+ *
+ * A page can send requests: Origin names the page. A page can also make its own name lead to
+ * 127.0.0.1: Host names what was asked for. */
 #pragma once
 
 #include <stdbool.h>

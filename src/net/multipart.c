@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* multipart.c — finds parts; what their heads say is in multipart_head.c.
+/* multipart.c — finds parts; multipart_head.c reads their heads.
  *
- * The delimiter is CRLF "--" boundary, and a boundary holds no CR. So a match that breaks off can
- * begin again only at the byte that broke it, and of a match cut by the end of a piece only its
- * length is kept: the bytes themselves are ours already. */
+ * The delimiter is CRLF "--" boundary, and a boundary holds no CR. So after a partial match a new
+ * one can begin only at the byte that broke it. A match cut by the end of a piece is remembered by
+ * its length alone: its bytes are known. */
 #include "net/multipart.h"
 
 #include "base/mem.h"

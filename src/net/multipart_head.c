@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* multipart_head.c — headers with parameters, as browsers, curl and Python write them.
  *
- * In a quoted value \" and \\ stand for the second character (curl, Python) and %22 for a quote
- * (browsers); any other backslash or percent sign is itself, since browsers escape neither.
- * filename*= (RFC 5987, UTF-8 only) counts when there is no filename=, though RFC 7578 forbids it:
+ * In a quoted value \" and \\ stand for the second character (curl, Python), and %22 for a quote
+ * (browsers). Any other backslash or percent sign is itself: browsers escape neither.
+ *
+ * filename*= (RFC 5987, UTF-8 only) counts when there is no filename=. RFC 7578 forbids it, but
  * some clients send nothing else for a name beyond ASCII. */
 #include "net/multipart_head.h"
 
@@ -154,7 +155,7 @@ static fallible check_text(struct str s, const char *what)
     return NULL;
 }
 
-/* What follows the last slash of either kind; browsers of old sent the whole path. */
+/* Cuts the name after its last slash of either kind: old browsers sent the whole path. */
 static fallible plain_filename(struct str *name)
 {
     TRY(check_text(*name, "filename"));

@@ -66,9 +66,10 @@ static bool has_body(int status)
     return status >= 200 && status != 204 && status != 304;
 }
 
-/* Is so much of the body still to come that reading it, to reach the next request, is not worth it?
- * Or may it never come: a client that waited for "100 Continue" need not send it after a refusal,
- * and what it sends instead cannot be told from a body. */
+/* Whether to close instead of reading the rest of a body to reach the next request.
+ *
+ * It may be too long. It may also never come: after a refusal a client that waits for "100
+ * Continue" need not send it, and what it sends instead looks like a body. */
 static bool body_too_long_to_skip(const struct request *r)
 {
     const struct conn *c = r->conn;
@@ -130,7 +131,7 @@ static void tell_answer(const struct request *r)
 
     if (!s || !(s->config.access_log || s->config.on_answer))
         return;
-    /* Of now: the turn it came in may be the one it is answered in. */
+    /* Measured now: the turn the request came in may be the one it is answered in. */
     uint64_t ns = clock_mono_ns(loop_clock(net_loop(s->net))) - r->start_ns;
     if (s->config.on_answer)
         s->config.on_answer(s->config.ctx, &r->pub, r->status, ns);
@@ -213,7 +214,7 @@ static void put_detail(struct buf *out, const struct err *e)
         jw_cstr(&w, "detail", err_text(e));
 }
 
-/* Who is told to come back is told when: soon, unless the handler has said. */
+/* Answers that ask a client to come back say when: soon, unless the handler has set a time. */
 static bool is_for_later(int status)
 {
     return status == 429 || status == 503;

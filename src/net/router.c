@@ -67,7 +67,7 @@ void router_free(struct router *r)
     free(r);
 }
 
-/* Where segment is among the sorted kids, or should be. */
+/* The place of segment among the sorted kids, or where it belongs. */
 static size_t kid_place(const struct node *n, struct str segment, bool *ret_found)
 {
     size_t lo = 0, hi = n->kid_count;
@@ -347,7 +347,7 @@ fallible router_find(const struct router *r, struct http_req *req, const struct 
     if (m.error)
         return m.error;
     const struct entry *e = n ? router_pick(n, req->head.method) : NULL;
-    if (!e) /* without a key nobody learns which paths exist */
+    if (!e) /* a client without a key does not learn which paths exist */
         TRY(r->config.auth ? r->config.auth(r->config.ctx, req) : NULL);
     if (!n && router_redirect(r, req, &m))
         return NULL;

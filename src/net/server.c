@@ -131,7 +131,7 @@ static bool is_quiet(const struct conn *c)
            unread == 0;
 }
 
-/* When there is no room left, who has asked for nothing longest makes some. */
+/* When there is no room left, closes the connection that has asked nothing for the longest time. */
 static bool make_room(struct http_server *s)
 {
     for (unsigned i = 0; i < LOOK_AT && !list_empty(&s->idle); i++) {
@@ -192,8 +192,8 @@ static void on_acceptable(struct loop_io *io)
     }
 }
 
-/* Linux gives them to all connections that come there; an answer may take hours, or be a stream
- * that says nothing, and nobody else would notice. Unix sockets need none. */
+/* Connections inherit it. An answer may take hours or be a silent stream, and nothing else would
+ * notice a dead peer. Unix sockets need none. */
 static void set_keepalive(int listen_fd)
 {
     int one = 1, idle_s = KEEPALIVE_S;

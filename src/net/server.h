@@ -37,9 +37,9 @@ struct http_server_config {
     const struct router *router;
     struct http_limits limits;
     void *ctx; /* of the two hooks below */
-    /* Asked before anything else is looked at, Host included; what it gives is the request's route,
-     * its owner is in req->owner, and no auth is asked. NULL or nothing given: the router decides.
-     */
+    /* Called before any other check, Host included. It may give the request's route, with the
+     * route's owner in req->owner; auth is then skipped. NULL, or no route given: the router
+     * decides. */
     fallible (*intercept)(void *ctx, struct http_req *req, const struct route **ret_route);
     bool access_log;
     /* Every answer of a handler, when it is complete: for counting. May be NULL. */
@@ -82,9 +82,9 @@ struct http_req {
     struct http_server *server;
     void *owner;    /* of the route, see router_add() */
     void *user;     /* the handler's own */
-    struct str id;  /* of the request, given by who serves; .p NULL: see http_req_id */
+    struct str id;  /* the request's id, set by a handler; .p NULL: see http_req_id */
     uint64_t tag;   /* of the listener; 0: none was given */
-    bool passed_on; /* set by who intercepts: somebody else answers, with keys of his own */
+    bool passed_on; /* set by an intercept: another program answers, with keys of its own */
 
     /* The connection is lost: called at most once, before or while the answer is due. The answer is
      * still required and goes nowhere. */
@@ -128,9 +128,9 @@ void http_reply_written(struct http_req *req, int status);
  * err_again() said, or 1 s. */
 void http_reply_err(struct http_req *req, struct err *e);
 
-/* A whole 1xx head, as it goes out; dropped when it is too late for one. */
+/* A whole 1xx head, sent as it is; dropped once the answer has begun. */
 void http_reply_interim(struct http_req *req, struct str head);
-/* The answer is somebody else's: this reason, and neither Date nor Server of ours. Copied. */
+/* The answer of another program: this reason, and no Date or Server of ours. Copied. */
 void http_reply_foreign(struct http_req *req, struct str reason);
 
 #define HTTP_LENGTH_UNKNOWN UINT64_MAX
@@ -148,7 +148,8 @@ void http_reply_end(struct http_req *req); /* req is gone after this */
 /* The answer cannot be finished: cuts the connection so that the peer notices. */
 void http_reply_abort(struct http_req *req);
 
-/* Takes the connection out of HTTP, for WebSocket and CONNECT: the caller owns the stream (set its
- * events at once) and writes the answer's head itself. req is gone after this; copy what you need
- * first. NULL when the peer is gone already. */
+/* Takes the connection out of HTTP, for WebSocket and CONNECT. The caller owns the stream: it sets
+ * the stream's events at once and writes the answer's head itself.
+ *
+ * req is gone after this: copy before. NULL: the peer has gone. */
 struct stream *http_take_stream(struct http_req *req);

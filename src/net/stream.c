@@ -15,7 +15,7 @@
 #define READS_IN_ROW 2                /* then others have their turn */
 #define FILTER_READS 16               /* the same, of filters that give 16 KB at a time */
 #define LINGER_MS    2000             /* for the peer to take our last bytes */
-#define LINGER_BYTES (64u << 20)      /* of a body that was refused: who still sends it sees why */
+#define LINGER_BYTES (64u << 20)      /* of a refused body: its sender still gets the answer */
 
 bool stream_failed(const struct stream *s)
 {
@@ -69,7 +69,7 @@ static void close_now(struct stream *s)
 void stream_fail_soon(struct stream *s, struct err *why)
 {
     if (s->state != ST_OPEN)
-        close_now(s); /* nobody is left to be told */
+        close_now(s); /* no owner is left to be told */
     if (s->failed || s->state != ST_OPEN) {
         err_free(why);
         return;
@@ -78,8 +78,8 @@ void stream_fail_soon(struct stream *s, struct err *why)
     stream_later(s);
 }
 
-/* Tells epoll what we wait for now. Reading is taken out only when input comes that nobody wants,
- * so a handler that pauses for a moment costs no system call. */
+/* Tells epoll what we wait for now. Reading is taken out only when unwanted input comes, so a
+ * handler that pauses for a moment costs no system call. */
 static void update_want(struct stream *s)
 {
     if (s->state == ST_CLOSED || !s->io.loop)
@@ -190,7 +190,7 @@ static bool send_out(struct stream *s)
         stream_touch(s);
     }
     if (!stream_pending(s) && s->high)
-        s->out.len = s->out_at = 0; /* for whoever waits for on_drain */
+        s->out.len = s->out_at = 0; /* for an owner that waits for on_drain */
     else if (!stream_pending(s))
         stream_out_release(s);
     else if (s->out_at >= STREAM_READ_SIZE && s->out_at >= s->out.len / 2)
@@ -317,7 +317,7 @@ static void read_some(struct stream *s)
     }
 }
 
-/* Past any filter: nobody asks what it would have said. */
+/* Reads past any filter: the bytes are dropped. */
 static void stream_discard(struct stream *s)
 {
     ssize_t n = recv(s->io.fd, s->net->page, STREAM_READ_SIZE, MSG_DONTWAIT);
@@ -356,7 +356,7 @@ static void on_io(struct loop_io *io)
     if (s->blocked && (ready & write_needs(s)))
         stream_flush(s);
     if (s->state == ST_SENDING && (ready & (EPOLLHUP | EPOLLERR))) {
-        close_now(s); /* nobody is there to take the rest */
+        close_now(s); /* the peer takes no more */
     } else if (s->state == ST_SENDING && (ready & EPOLLRDHUP)) {
         s->hung_up = true; /* a half-closed peer still reads */
         update_want(s);
@@ -411,7 +411,7 @@ static void on_later(struct loop_later *l)
     if (s->failed) {
         s->events->on_error(s, take(&s->failed));
         if (s->state == ST_OPEN)
-            stream_close(s); /* a stream that failed is of no use to anybody */
+            stream_close(s); /* a failed stream cannot be used */
         return;
     }
     if (s->deliver_due && s->state == ST_OPEN)

@@ -17,7 +17,7 @@
 
 struct stream;
 
-/* What all streams of a loop share. */
+/* Shared by all streams of a loop. */
 struct net;
 fallible net_new(struct loop *loop, struct net **ret_net);
 /* Closes what is still there, also what is only being sent; before the loop. */
@@ -92,12 +92,12 @@ void stream_pass(struct stream *s, struct str data);
 /* Room for n bytes directly in the queue; NULL when over the limit. Then stream_commit. */
 char *stream_reserve(struct stream *s, size_t n);
 void stream_commit(struct stream *s, size_t n);
-/* What is queued leaves now and not after the turn: its owner has more to do, its peer waits. */
+/* Sends queued output now and not after the turn: the peer waits, and the owner has more to do. */
 void stream_push(struct stream *s);
 size_t stream_pending(const struct stream *s);
 bool stream_failed(const struct stream *s); /* writes go nowhere; on_error is about to come */
-/* Output beyond this makes the stream fail (default 16 MB): whoever can wait watches STREAM_HIGH.
- */
+/* More output than this makes the stream fail (default 16 MB). An owner that can wait watches
+ * STREAM_HIGH. */
 void stream_set_out_limit(struct stream *s, size_t limit_bytes);
 
 void stream_pause(struct stream *s);  /* no more on_data */

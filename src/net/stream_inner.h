@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* stream_inner.h — what stream.c and stream_out.c share; nobody else includes it. */
+/* stream_inner.h — shared by stream.c and stream_out.c, included by no other. */
 #pragma once
 
 #include "base/list.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* stream_out.c — what streams of a net share, and their output: queues that exist only while there
- * is something in them, in buffers that go from one writer to the next. */
+/* stream_out.c — what streams of a net share, and their output. A queue exists only while it holds
+ * bytes, in a buffer that goes from one writer to the next. */
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -114,7 +114,7 @@ static size_t send_at_once(struct stream *s, struct str data)
     struct msghdr m = {.msg_iov = parts + !queued, .msg_iovlen = queued ? 2 : 1};
 
     if (s->filter || s->blocked || s->high || s->failed || s->state != ST_OPEN)
-        return 0; /* who waits for on_drain is told of it by the flush alone */
+        return 0; /* on_drain is called by the flush alone */
     ssize_t n = sendmsg(s->io.fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n <= 0)
         return 0;

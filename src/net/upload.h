@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* upload.h — a form to disk as it arrives: files into a directory, fields in memory.
  *
- * All or nothing: files are written under temporary names and get their own when the form is
- * whole; upload_free removes what did not get that far. A file that exists is replaced. Writing is
- * plain write(2) on the loop: it ends in the page cache and costs about what copying costs; a disk
- * that is behind slows one piece of STREAM_READ_SIZE at a time. Nothing is synced. */
+ * All or nothing: files have temporary names until the form is whole, and upload_free removes those
+ * that did not get that far. A file that exists is replaced.
+ *
+ * Writing is plain write(2) on the loop, into the page cache. A slow disk delays one piece of
+ * STREAM_READ_SIZE at a time. Nothing is synced. */
 #pragma once
 
 #include <stdint.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* url.c — RFC 3986 without its leniency: what two parsers could read differently is refused.
+/* url.c — RFC 3986 without its leniency: text that two parsers could read differently is refused.
  *
- * A host whose last label is a number must be a dotted quad, so "127.1" and "0x7f.1", which some
- * resolvers take for the loopback, never pass as a name. */
+ * A host whose last label is a number must be a dotted quad. Some resolvers take "127.1" and
+ * "0x7f.1" for the loopback: these never pass as a name. */
 #include "net/url.h"
 
 #include <arpa/inet.h>

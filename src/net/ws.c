@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* ws.c — a WebSocket on a stream, the same for both roles once it is open.
  *
- * Owners hear of an end only from the loop, never from inside a call of theirs: ws_send to a list
- * of peers may drop one without the list changing under the walk. */
+ * Owners hear of an end only from the loop, never inside a call of theirs. So ws_send to a list of
+ * peers may drop one without changing the list under the walk. */
 #include "net/ws.h"
 
 #include <stdlib.h>
@@ -254,8 +254,8 @@ static const struct stream_events stream_events = {
 
 /* --- life --- */
 
-/* Silence is no proof of death while we do not read, nor while the peer still takes what waits in
- * the queue in front of our ping. */
+/* Silence proves nothing while we do not read, or while the peer still takes the output queued
+ * before our ping. */
 static bool is_excused(struct ws *ws)
 {
     size_t pending = stream_pending(ws->stream);

@@ -36,7 +36,8 @@ struct ws_events {
     void (*on_open)(struct ws *ws); /* client only; may be NULL */
     void (*on_message)(struct ws *ws, enum ws_kind kind, struct str data);
     void (*on_drain)(struct ws *ws); /* may be NULL */
-    /* Last callback, once, whoever closed; ws is freed after it. For 1006 reason says why. */
+    /* The last callback, called once for an end from either side; ws is freed after it. For 1006
+     * reason says why. */
     void (*on_close)(struct ws *ws, int code, struct str reason);
 };
 

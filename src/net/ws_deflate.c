@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* ws_deflate.c — zlib, one message at a time; see ws_deflate.h for the choices.
  *
- * A sender cuts 00 00 ff ff off each message and the receiver puts it back: with it the data must
- * end exactly between two blocks, which is how a message cut short is found out. */
+ * A sender cuts 00 00 ff ff off each message, and the receiver puts it back. Then the data must end
+ * exactly between two blocks: so a message cut short is found. */
 #include "net/ws_deflate.h"
 
 #include <stdlib.h>

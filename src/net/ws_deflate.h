@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* ws_deflate.h — permessage-deflate (RFC 7692): the compression and what was agreed about it.
+/* ws_deflate.h — permessage-deflate (RFC 7692): the compression and the terms agreed.
  *
- * We never keep a context between messages when the choice is ours: a connection that says nothing
- * then owns no zlib state, at the price of a few percent on short messages (those below
- * WS_DEFLATE_MIN are not compressed at all). Our own windows are 4 KB, which makes a deflater 38 KB
- * for the time of one ws_send; we ask peers for the same. Only a server that insists on contexts
- * makes its client keep an inflater (up to 40 KB) for the life of the connection. */
+ * When the choice is ours, no context is kept between messages: an idle connection owns no zlib
+ * state. Short messages grow by a few percent; those below WS_DEFLATE_MIN are not compressed.
+ *
+ * Our windows are 4 KB, which makes a deflater 38 KB for the time of one ws_send. We ask peers for
+ * the same. A server that insists on contexts costs its client an inflater of up to 40 KB. */
 #pragma once
 
 #include <stdbool.h>

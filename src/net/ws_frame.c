@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* ws_frame.c — RFC 6455 section 5, as a machine that eats any split of its input.
+/* ws_frame.c — RFC 6455 section 5, as a machine that takes any split of its input.
  *
- * Checks run in the order the bytes come, never by what happens to be in the buffer: only so is the
- * outcome independent of the splits. */
+ * Checks run in the order of the bytes, never by what the buffer happens to hold. So the outcome
+ * does not depend on the splits. */
 #include "net/ws_frame.h"
 
 #include <string.h>
@@ -121,8 +121,8 @@ static bool check_second_byte(struct ws_reader *r, struct ws_event *ev)
     return false;
 }
 
-/* Of the whole message as sent. Compressed data may be longer than what it holds, but not for ever:
- * empty blocks inflate to nothing. */
+/* The limit of the whole message as sent. Compressed data may be longer than its content, but not
+ * without end: empty blocks inflate to nothing. */
 static uint64_t wire_limit(const struct ws_reader *r)
 {
     return r->compressed ? (uint64_t)r->limit_bytes * 2 + 1024 : r->limit_bytes;
@@ -346,7 +346,7 @@ static bool take_payload(struct ws_reader *r, struct str *in, struct ws_event *e
     return r->left == 0 && end_frame(r, ev);
 }
 
-/* What lives no longer than a message; called between messages. */
+/* Frees what lasts no longer than a message; called between messages. */
 static void let_go(struct ws_reader *r)
 {
     buf_done(&r->message);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* ws_handshake.c — RFC 6455 section 4 and the parameters of RFC 7692 section 7.1.
  *
- * client_max_window_bits is the odd one: in an offer it may stand without a value, in an answer
- * not, and a server may only answer with it what was offered. */
+ * client_max_window_bits is the exception: an offer may have it without a value, an answer may not.
+ * A server may answer with it only if it was offered. */
 #include "net/ws_handshake.h"
 
 #include "base/b64.h"

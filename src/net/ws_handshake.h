@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* ws_handshake.h — the opening handshake of both sides, heads only; no I/O.
  *
- * A header that is not well formed refuses the handshake; an offer that is well formed but that we
- * cannot keep is declined and the next one looked at (RFC 7692, section 5.1). */
+ * A malformed header refuses the handshake. A well-formed offer that we cannot take is declined,
+ * and the next one is tried (RFC 7692, section 5.1). */
 #pragma once
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 #define WS_KEY_LEN    24
 #define WS_ACCEPT_LEN 28
 
-/* What proves that a server has read the key. */
+/* The proof that a server has read the key. */
 void ws_accept_for(struct str key, char out[WS_ACCEPT_LEN]);
 
 /* ERR_INVALID, or ERR_UPGRADE for what another request could do better. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* ws_inner.h — what ws.c and ws_connect.c share; nobody else includes it. */
+/* ws_inner.h — shared by ws.c and ws_connect.c, included by no other. */
 #pragma once
 
 #include "loop/loop.h"

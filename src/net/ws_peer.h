@@ -38,7 +38,7 @@ void ws_rig_until(struct ws_rig *r, bool (*done)(void *ctx), void *ctx);
 struct ws_peer {
     struct ws_rig *rig;
     int fd;
-    enum ws_role role; /* whose frames it reads: WS_CLIENT when it plays the client */
+    enum ws_role role; /* the role whose frames it reads: WS_CLIENT when it plays the client */
     struct ws_reader reader;
     struct buf head; /* of the handshake it received */
     struct buf told; /* events, close reasons left out */

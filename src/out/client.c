@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* client.c — the life of a call: connect or reuse, send, read, tell. See client.h.
+/* client.c — the life of a call: connect or reuse, send, read, report. See client.h.
  *
- * A call that is over stays in memory until the end of the turn: stream callbacks up the stack
- * look at its state before they go on. */
+ * A call that is over stays in memory until the end of the turn: stream callbacks up the stack look
+ * at its state before they go on. */
 #include "out/client.h"
 
 #include "base/mem.h"
@@ -82,13 +82,14 @@ static void call_fail(struct http_call *c, struct err *e)
     c->events->on_done(c, err_wrap(e, STR_FMT, STR_ARG(c->what)));
 }
 
-/* What the connection did, as the caller should see it: ours stays ours, the rest is the peer's. */
+/* The connection's error as the caller should see it: our faults stay ours, others are the
+ * peer's. */
 static struct err *as_upstream(struct err *e)
 {
     switch (err_code(e)) {
     case ERR_TIMEOUT:
     case ERR_NO_MEMORY:
-    case ERR_INVALID: /* a host or path that nobody can have */
+    case ERR_INVALID: /* an impossible host or path */
     case ERR_UNSUPPORTED:
     case ERR_LIMIT:
     case ERR_BUSY:
@@ -404,8 +405,8 @@ static size_t on_call_data(struct stream *s, struct str data)
     return data.len - in.len;
 }
 
-/* The connection is lost. Nothing of an answer came on a connection used before: most likely the
- * server had closed it already, so what is safe to repeat is sent once more on a new one. */
+/* The connection is lost. If it had been used before and no answer came, the server had most likely
+ * closed it. Then a request that is safe to repeat is sent once more on a new connection. */
 static void call_lost(struct http_call *c, struct err *why)
 {
     static const struct str safe[] = {STR_INIT("GET"), STR_INIT("HEAD"), STR_INIT("OPTIONS"),

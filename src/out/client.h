@@ -26,7 +26,7 @@ void http_client_free(struct http_client *client); /* cancels calls without tell
 OWNABLE(http_client)
 
 struct http_call_events {
-    /* Of the final answer; head is valid inside only. May be NULL. */
+    /* Called for the final answer; head is valid only inside. May be NULL. */
     void (*on_head)(struct http_call *call, const struct http_head *head);
     void (*on_body)(struct http_call *call, struct str piece); /* may be NULL */
     /* Request body from a producer: write with http_call_write, end with http_call_write_end. */
@@ -52,9 +52,10 @@ struct http_call_spec {
     uint64_t max_body_bytes; /* of the answer; 0: 64 MB; more is ERR_TOO_LARGE. UINT64_MAX: any */
 };
 
-/* The spec is copied as far as needed. Never calls back before it returns. A request that fails on
- * a reused connection before any byte of the answer is sent once more on a new one if it is safe
- * (GET, HEAD, OPTIONS, PUT, DELETE with no streamed body). */
+/* The spec is copied as far as needed. Never calls back before it returns.
+ *
+ * A safe request (GET, HEAD, OPTIONS, PUT, DELETE with no streamed body) that fails on a reused
+ * connection before any byte of the answer is sent once more on a new one. */
 fallible http_call_start(struct http_client *client, const struct http_call_spec *spec,
                          const struct http_call_events *events, void *owner,
                          struct http_call **ret_call);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* client_inner.h — what the files of the client share; nobody else includes it. */
+/* client_inner.h — shared by the files of the client, included by no other. */
 #pragma once
 
 #include "base/list.h"

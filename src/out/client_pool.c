@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* client_pool.c — connections nobody uses at the moment. A fixed table of lists: putting one away
- * allocates one small block, and failing to is only a connection closed. */
+/* client_pool.c — connections that are not in use. A fixed table of lists: putting one away
+ * allocates one small block, and if that fails the connection is closed. */
 #include "out/client_inner.h"
 
 #include <errno.h>
@@ -55,7 +55,7 @@ static void on_idle_eof(struct stream *s)
 
 static void on_idle_error(struct stream *s, struct err *why)
 {
-    err_free(why); /* nobody waits for this connection */
+    err_free(why); /* no call waits for this connection */
     pool_drop(stream_owner(s));
 }
 

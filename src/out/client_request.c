@@ -76,7 +76,7 @@ static void put_head(struct buf *b, const struct http_call_spec *spec, const str
     buf_add_cstr(b, "\r\n");
 }
 
-/* Where to connect, and what to call it; neither password nor query is repeated in errors. */
+/* The target of a call, and its name in errors, which repeats neither password nor query. */
 static fallible keep_target(struct http_call *c, const struct http_call_spec *spec,
                             const struct url *u)
 {

@@ -2,8 +2,8 @@
 /* dial.h — connections to other programs: to a host, by name or number, or to a unix path, plain or
  * with TLS.
  *
- * The addresses of a name are tried in the resolver's order; one that does not answer gets its
- * share of the time, so that the next has a chance. */
+ * The addresses of a name are tried in the resolver's order. Each gets a share of the time, so that
+ * after a silent one the next has a chance. */
 #pragma once
 
 #include <stdbool.h>
@@ -38,8 +38,10 @@ struct dial_target {
 };
 
 /* done gets either e, to free, or s, to close, whose events it sets; never before this returns. The
- * target is copied. What is refused at once, such as a unix path where nobody listens, is an error
- * of this call. With TLS, done comes before the handshake; s fails if that does. */
+ * target is copied. An immediate refusal, such as a unix path without a server, is an error of this
+ * call.
+ *
+ * With TLS, done comes before the handshake; s fails if that does. */
 fallible dial_start(struct dialer *dialer, const struct dial_target *target,
                     void (*done)(void *owner, struct err *e, struct stream *s), void *owner,
                     struct dial **ret_dial);

@@ -37,7 +37,7 @@ struct openssl {
 #undef OPENSSL_SLOT
 };
 
-/* What this process has loaded, once for all who speak TLS in it. */
+/* The library as loaded by this process, once for all its users. */
 extern struct openssl openssl;
 fallible openssl_load(void);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* resolve.c — see resolve.h. getaddrinfo cannot be interrupted, so a request that nobody wants any
- * more lives on, without an owner, until its thread is done. */
+/* resolve.c — see resolve.h. getaddrinfo cannot be interrupted, so a cancelled request lives on,
+ * without an owner, until its thread is done. */
 #include "out/resolve.h"
 
 #include <errno.h>

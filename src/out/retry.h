@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* retry.h — doing again what failed: how often and when is a value, carried out by one helper.
+/* retry.h — repeats of failed calls: how often and when is a value, carried out by one helper.
  *
- * Waits are doubled. With jitter up to half of each is left out by chance, so that many clients of
- * a server that comes back do not come all at once. */
+ * Each wait is twice the last. With jitter, up to half of a wait is left out at random, so that the
+ * clients of a server that comes back do not come all at once. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,7 +18,7 @@ struct retry {              /* 0: no bound */
     uint32_t first_ms;      /* the wait before the second attempt */
     uint32_t least_ms;      /* of each wait, without jitter */
     uint32_t most_ms;       /* of each wait */
-    uint32_t after_most_ms; /* who is asked to wait longer does not try again */
+    uint32_t after_most_ms; /* a longer wait that is asked for ends the tries */
     bool jitter;
 };
 

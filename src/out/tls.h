@@ -30,6 +30,6 @@ struct tls_client;
 fallible tls_client_new(const char *ca_file, struct tls_client **ret_client);
 void tls_client_free(struct tls_client *client);
 OWNABLE(tls_client)
-/* For a stream on which nothing was said yet. host, a name or an address, must be in the peer's
- * certificate; the stream fails with the reason otherwise, before any byte of ours is sent. */
+/* For a stream that has carried nothing yet. host, a name or an address, must be in the peer's
+ * certificate. Otherwise the stream fails with the reason before any byte of ours is sent. */
 fallible tls_client_filter(struct tls_client *client, struct stream *s, struct str host);

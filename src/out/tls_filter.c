@@ -105,7 +105,7 @@ static ssize_t tls_broken(struct tls_conn *t, int errnum)
     return -1;
 }
 
-/* What a call that gave no byte means. 0: the peer said goodbye. */
+/* Explains a call that gave no byte. 0: the peer closed properly. */
 static ssize_t tls_explain(struct tls_conn *t, int result, uint32_t *ret_want)
 {
     switch (SSL_get_error(t->ssl, result)) {
@@ -142,8 +142,8 @@ static ssize_t tls_read(void *state, int fd, void *p, size_t n, uint32_t *ret_wa
     int result = SSL_read_ex(t->ssl, p, n, &got);
     if (result != 1)
         return tls_explain(t, result, ret_want);
-    /* Several records in one call, but not before the handshake is over: a write takes part in that
-     * and must not leave data in here which no read is going to ask for. */
+    /* Read several records in one call, but only after the handshake: a write takes part in that,
+     * and must not leave data in here that no read will ask for. */
     SSL_set_read_ahead(t->ssl, 1);
     return (ssize_t)got;
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* tls_inner.h — what tls.c (certificates) and tls_filter.c (bytes) share; nobody else includes it.
- */
+/* tls_inner.h — shared by tls.c (certificates) and tls_filter.c (bytes), included by no other. */
 #pragma once
 
 #include "out/openssl.h"
 
 struct stream;
 
-/* One set of certificates and rules. Shared by whoever made it and every connection begun with it:
+/* One set of certificates and rules. Shared by its maker and every connection begun with it:
  * OpenSSL calls the BIO methods until the last of these is gone. */
 struct tls_ctx {
     SSL_CTX *ssl;

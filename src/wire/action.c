@@ -49,8 +49,8 @@ void wire_action_init(struct wire_action *action, enum wire_action_type type)
 
 /* --- decoding --- */
 
-/* An editor call in the clothes of Python code, as old streams have it: its arguments count. What
- * cannot be read is dropped, as everything else in that field is. */
+/* An editor call written as Python code, as old streams have it. Its arguments count. Unreadable
+ * code is dropped, like the rest of that field. */
 static fallible read_editor_call(struct arena *a, const struct json *code,
                                  const struct json **ret_args)
 {

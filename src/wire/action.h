@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* action.h — actions: what an agent asks a sandbox (or its controller) to do.
  *
- * Those a sandbox runs have a struct; the others keep their arguments as a tree that holds every
- * field, defaults filled in, in the order of the wire. Strings and trees point into the document
- * that was decoded: keep it and its arena. Unknown arguments are dropped. */
+ * Actions that a sandbox runs have a struct. The others keep their arguments as a tree that holds
+ * every field, defaults filled in, in the order of the wire. Unknown arguments are dropped.
+ *
+ * Strings and trees point into the decoded document: keep it and its arena. */
 #pragma once
 
 #include "wire/event.h"

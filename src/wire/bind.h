@@ -2,7 +2,7 @@
 /* bind.h — what a warm sandbox is given at its claim, as bytes in a sealed memory file.
  *
  * A head, then strings, each ended by NUL: working directory, user, arguments, environment. The
- * host writes it, nobody but the sandbox reads it: pid 1, and the server it hands it to. */
+ * host writes it. Only pid 1 reads it, and the server inside, to which pid 1 hands it. */
 #pragma once
 
 #include <stdbool.h>

@@ -51,7 +51,7 @@ struct wire_field {
         (table), ARRAY_LEN(table)                                                                  \
     }
 
-/* Where members come from: the first that has a name wins, `without` has none. */
+/* The source of members: the first that has a name wins; `without` has none. */
 struct wire_members {
     const struct json *over, *object;
     const char *without;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* files.h — what is asked about the changes of a sandbox: which page of them, or which to take over
- * and how. The body of a request, and what a server hands on to who works on the files. */
+/* files.h — requests about the changes of a sandbox: one page of them, or which to take over and
+ * how. It is the body of a request, and what a server hands on to the process that does the
+ * work. */
 #pragma once
 
 #include "base/json.h"

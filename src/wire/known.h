@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* known.h — members of a body that nobody knows: in our own API a misspelt one is refused. */
+/* known.h — unknown members of a body: in our own API a misspelt one is refused. */
 #pragma once
 
 #include "base/json.h"

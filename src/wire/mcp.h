@@ -29,7 +29,7 @@ void wire_put_mcp_servers(struct jw *w, const struct wire_mcp_servers *servers);
 bool wire_mcp_server_equal(const struct wire_mcp_server *x, const struct wire_mcp_server *y);
 void wire_put_mcp_updated(struct jw *w, struct str router_error_log);
 
-/* What a tool gave, or why it gave nothing, as Python's client has it in an observation. */
+/* The result of a tool, or why there is none, as Python's client writes it in an observation. */
 void wire_put_mcp_client_result(struct jw *w, const struct json *result);
 void wire_put_mcp_client_error(struct jw *w, struct str why);
 /* The same as the result of tools/call, for the model to read; the result of initialize. */

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* observation.h — observations: what an action led to.
  *
- * Those a sandbox makes have a struct; the others keep their extras as a tree that holds every
- * field, defaults filled in, in the order of the wire. Strings and trees point into the document
- * that was decoded: keep it and its arena. Unknown extras are dropped: a stock client crashes on
- * them. */
+ * Observations that a sandbox makes have a struct. The others keep their extras as a tree that
+ * holds every field, defaults filled in, in the order of the wire. Unknown extras are dropped: a
+ * stock client crashes on them.
+ *
+ * Strings and trees point into the decoded document: keep it and its arena. */
 #pragma once
 
 #include "wire/event.h"

@@ -129,7 +129,7 @@ static void add_key(struct buf *out, const struct json *in, const struct json *v
     buf_add(out, STR(": "));
 }
 
-/* What closes after v; gives what comes next, NULL at the end. */
+/* Puts the closing brackets after v; gives the next value, NULL at the end. */
 static const struct json *add_closing(struct buf *out, struct buf *open, const struct json *v)
 {
     while (open->len && !v->next) {

@@ -2,9 +2,11 @@
 /* pyrepr_table.c — which characters Python 3.12 prints as themselves: Unicode 15.0, every category
  * but C* and Z*, and the space.
  *
- * Printable begins and ends in turn at places that are stored as the steps from one to the next,
- * seven bits to a byte, the lowest first, the top bit set on all but the last: a quarter of what
- * the places themselves take. Every 64th place, which begins a run, is in a list of its own. */
+ * Runs of printable and other characters alternate. Their borders are stored as steps from one to
+ * the next, seven bits to a byte, the lowest first, the top bit set on all but the last. That is a
+ * quarter of the borders themselves.
+ *
+ * Every 64th border, which begins a run, is in a list of its own. */
 #include "base/own.h"
 #include "wire/pyrepr.h"
 

@@ -89,7 +89,7 @@ static void add_port(struct wire_remote *r, struct str url, int64_t port)
     r->ports[r->port_count++].port = (uint16_t)port;
 }
 
-/* Nobody depends on them: what is none of that is left out. */
+/* Ports are optional: malformed ones are left out. */
 static void take_ports(const struct json *body, struct wire_remote *r)
 {
     const struct json *hosts = json_get(body, STR("work_hosts"));

@@ -54,11 +54,11 @@ void wire_decode_remote_snapshot(const struct json *one, struct str *ret_name,
 /* One event of a croft's log: a text, and the place behind it. */
 fallible wire_decode_remote_said(const struct json *one, struct str *ret_place,
                                  struct str *ret_text);
-struct wire_remote_usage { /* 0: nobody counts it */
+struct wire_remote_usage { /* 0: not counted */
     uint64_t memory_bytes, cpu_ns, pids, oom_kills;
 };
 fallible wire_decode_remote_usage(const struct json *body, struct wire_remote_usage *ret);
-/* What follows {"sandbox":"ID" in an answer about files, which begins so; .p NULL: it does not. */
+/* The text after {"sandbox":"ID" in an answer about files; .p NULL: it does not begin so. */
 struct str wire_remote_after_sandbox(struct str text, struct str id);
 /* The text of {"detail": …}; empty when there is none. */
 struct str wire_remote_detail(const struct json *body);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* row.h — short words for tables of struct wire_field; for the files that hold tables.
  *
- * OF names the struct whose members they are: #define OF wire_run. Fields that live in a tree have
- * no offset: their table redefines AT to the name alone. */
+ * OF names the struct of the members: #define OF wire_run. Fields that live in a tree have no
+ * offset: their table redefines AT to the name alone. */
 #pragma once
 
 #include "wire/field.h"

@@ -91,7 +91,8 @@ static fallible decode_environment(const struct json *body, const struct json **
     return NULL;
 }
 
-/* What no image can have; what this one lacks or closes is known when it is entered. */
+/* Refuses places that no image can have. What this image lacks or closes is known when it is
+ * entered. */
 static fallible check_place(struct str path)
 {
     static const struct str kernels[] = {STR_INIT("/proc/"), STR_INIT("/sys/")};

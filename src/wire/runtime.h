@@ -26,7 +26,7 @@ struct wire_start {
 #define WIRE_SESSION_MAX 256
 #define WIRE_IMAGE_MAX   512
 
-/* Points into the body. What is refused is named: "environment.PATH: wanted a string". */
+/* Points into the body. An error names the member: "environment.PATH: wanted a string". */
 fallible wire_decode_start(const struct json *body, struct wire_start *ret_start);
 /* {"runtime_id": …}; .p NULL: it is null, which clients send when their start had failed. */
 fallible wire_decode_runtime_id(const struct json *body, struct str *ret_id);
@@ -68,7 +68,7 @@ struct wire_sandbox {
     struct str image, backend, key, created_at, changed_at;
     struct str pool;   /* it came from; .p NULL: none */
     struct str launch; /* how: warm, cold, fork, resume */
-    struct str miss;   /* why it is not warm; .p NULL: it is, or nobody knows any more */
+    struct str miss;   /* why it is not warm; .p NULL: it is, or the reason is lost */
     bool keep;
     bool halted; /* "paused", and of that its files alone */
     int64_t resource_factor;

@@ -22,7 +22,7 @@ struct wire_new_shell { /* .p NULL and 0: not given */
     struct str name, cwd;
     struct str
         pipe;     /* absolute: a fifo is made there, and input goes into it, not to the terminal */
-    bool watched; /* it ends with whoever watches its output */
+    bool watched; /* it ends with the client that watches its output */
     const struct json *env; /* an object of strings, its names fit for variables; may be NULL */
     int64_t columns, rows;
 };
@@ -31,7 +31,7 @@ struct wire_new_shell { /* .p NULL and 0: not given */
 fallible wire_decode_new_shell(const struct json *body, struct wire_new_shell *ret_new);
 void wire_put_new_shell(struct jw *w, const struct wire_new_shell *n);
 
-/* What is typed: "text", or "base64" decoded into the arena; "end": nothing comes after it. */
+/* Input to type: "text", or "base64" decoded into the arena; "end": nothing comes after it. */
 fallible wire_decode_input(struct arena *a, const struct json *body, struct str *ret_bytes,
                            bool *ret_end);
 void wire_put_input(struct jw *w, struct str base64, bool end);

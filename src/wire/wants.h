@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* wants.h — what POST /croft/v1/sandboxes may ask for beyond a start: limits, a host name, and
- * directories of the host. What is impossible anywhere is refused here; what this server does not
- * grant, where that is known. */
+ * directories of the host. Impossible values are refused here; what this server does not grant is
+ * refused by the server. */
 #pragma once
 
 #include "base/json.h"
