@@ -41,8 +41,7 @@ struct crowd {
     pid_t pid; /* of the last one */
 };
 
-/* --- the machine's memory
- * -------------------------------------------------------------------------- */
+/* --- the machine's memory --- */
 
 /* Those before COUNTED_END are memory nobody can take back, and named. The first is the kernel's
  * own verdict; of what it could take back it leaves out half, up to some 160 MB: on a machine that
@@ -124,8 +123,7 @@ static double slab_kb(const struct memory *m)
     return m->kb[SLAB] + m->kb[RECLAIMABLE];
 }
 
-/* --- the kernel's caches: which of them grew
- * ------------------------------------------------------------------- */
+/* --- the kernel's caches: which of them grew --- */
 
 #define CACHES     400
 #define CACHES_TOP 40
@@ -214,8 +212,7 @@ static unsigned count_fds(pid_t pid)
     return n - 2;
 }
 
-/* --- the crowd
- * ------------------------------------------------------------------------------------- */
+/* --- the crowd --- */
 
 static void crowd_open(struct crowd *c, unsigned most)
 {
@@ -363,8 +360,7 @@ static void crowd_close(struct crowd *c)
     kit_must(tree_remove(AT_FDCWD, c->state));
 }
 
-/* --- what is the kernel's price
- * ------------------------------------------------------------------- */
+/* --- what is the kernel's price --- */
 
 /* A network namespace of its own is the dearest thing a sandbox has; nothing of ours is in it. */
 static void show_floor(void)
@@ -431,8 +427,7 @@ static void leave_v1_out(void)
                                                : "no limit of any kind is in these figures");
 }
 
-/* --- the bars
- * ------------------------------------------------------------------------------------- */
+/* --- the bars --- */
 
 static void show_memory(const struct crowd *c, const struct memory *was, bool v1)
 {

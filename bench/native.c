@@ -45,8 +45,7 @@ static uint64_t now(void)
     return clock_mono_ns(&clock_system);
 }
 
-/* --- tables
- * --------------------------------------------------------------------------------------- */
+/* --- tables --- */
 
 struct column {
     const char *name;
@@ -101,8 +100,7 @@ static void verdict(const char *what, double got, double bar, const char *unit)
     printf("  %-44s %.3f %s, bar %.3f: %s\n", what, got, unit, bar, got <= bar ? "held" : "MISSED");
 }
 
-/* --- our side
- * ------------------------------------------------------------------------------------- */
+/* --- our side --- */
 
 struct bench {
     struct box_host h;
@@ -192,8 +190,7 @@ static void cold(struct bench *b, struct column *c, struct box_spare *e)
     finish(b, &box);
 }
 
-/* --- peers
- * ---------------------------------------------------------------------------------------- */
+/* --- peers --- */
 
 static void whole(const struct bench *b, const char *const *argv, struct column *c)
 {
@@ -203,8 +200,7 @@ static void whole(const struct bench *b, const char *const *argv, struct column 
     count(c, ms, e);
 }
 
-/* --- the bars
- * ------------------------------------------------------------------------------------- */
+/* --- the bars --- */
 
 static void bench_cold(struct bench *b)
 {
@@ -318,8 +314,7 @@ static void bench_rate(struct bench *b)
                          : "MISSED");
 }
 
-/* --- a ready sandbox
- * ------------------------------------------------------------------------------ */
+/* --- a ready sandbox --- */
 
 static void ask(int sock, struct native_request *req, const int *fd, struct native_reply *reply,
                 int fds[2])

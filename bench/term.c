@@ -54,8 +54,7 @@ static void scan(struct str bytes)
     sink = sum;
 }
 
-/* --- what is rendered --------------------------------------------------------------------------
- */
+/* --- what is rendered --- */
 
 static void put_plain(struct buf *b, unsigned i)
 {
@@ -94,8 +93,7 @@ static void fill(struct buf *b, void (*put)(struct buf *, unsigned))
         put(b, i);
 }
 
-/* --- tmux --------------------------------------------------------------------------------------
- */
+/* --- tmux --- */
 
 /* Time of a shell command, or a negative number. */
 static double shell_seconds(const char *command)

@@ -169,8 +169,7 @@ TEST(a_process_that_walks_out_of_a_root_that_covers_an_empty_one_is_in_it_again)
     check_walk(1);
 }
 
-/* --- a taken-over server
- * -------------------------------------------------------------------------- */
+/* --- a taken-over server --- */
 
 TEST(a_taken_over_server_gets_no_root_mode_or_image_that_policy_does_not_name)
 {

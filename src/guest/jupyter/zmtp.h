@@ -51,8 +51,10 @@ void zmtp_done(struct zmtp *z);
  * z->message, valid until the next call. ZMTP_FAIL: z->why says it, for good. */
 enum zmtp_event zmtp_next(struct zmtp *z, struct str *rest);
 
-/* --- what we say, each when the peer has said its part: libzmq's PUB hangs up on a READY and a
- * subscription that come together with the greeting --- */
+/* --- our side --- */
+
+/* Each is sent after the peer's part: libzmq's PUB hangs up on a READY and a subscription that come
+ * together with the greeting. */
 void zmtp_put_greeting(struct buf *out);
 void zmtp_put_ready(struct buf *out, enum zmtp_role role); /* after ZMTP_GREETED */
 void zmtp_put_subscription(struct buf *out);               /* to everything; after ZMTP_READY */

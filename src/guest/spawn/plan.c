@@ -125,8 +125,9 @@ bool spawn_parse(struct str bytes, struct spawn_job *ret)
     return true;
 }
 
-/* --- becoming: system calls only, and none that a test may make fail, for it would fail twice ---
- */
+/* --- becoming --- */
+
+/* System calls only, and none that a test may make fail, for it would fail twice. */
 
 void spawn_tell(int status, int errnum, enum spawn_step step)
 {

@@ -12,8 +12,7 @@ static unsigned at_most(unsigned n, unsigned limit)
     return n < limit ? n : limit;
 }
 
-/* --- moving ------------------------------------------------------------------------------------
- */
+/* --- moving --- */
 
 static void move_x(struct term *t, unsigned x)
 {
@@ -88,8 +87,7 @@ static void clear_tabs(struct term *t, unsigned which)
         memset(t->tab_stops, 0, t->columns * sizeof *t->tab_stops);
 }
 
-/* --- erasing -----------------------------------------------------------------------------------
- */
+/* --- erasing --- */
 
 /* A row that is not drawn to its end does not go on in the next one. */
 static void control_erase(struct term *t, unsigned x, unsigned end)
@@ -154,8 +152,7 @@ static void insert_rows(struct term *t, unsigned n, bool remove)
         term_scroll_down(t, t->at.y, n);
 }
 
-/* --- modes -------------------------------------------------------------------------------------
- */
+/* --- modes --- */
 
 static void save_cursor(struct term *t)
 {
@@ -240,8 +237,7 @@ static void set_margins(struct term *t, unsigned top, unsigned bottom)
     move_y(t, 0);
 }
 
-/* --- replies -----------------------------------------------------------------------------------
- */
+/* --- replies --- */
 
 static void report_status(struct term *t, unsigned what)
 {
@@ -264,8 +260,7 @@ static void report_attributes(struct term *t, unsigned what)
         buf_add_cstr(&t->replies, "\033[>0;0;0c");
 }
 
-/* --- dispatch ----------------------------------------------------------------------------------
- */
+/* --- dispatch --- */
 
 void term_control(struct term *t, char c)
 {

@@ -47,8 +47,7 @@ static void draw_advance(struct term *t, unsigned n)
         t->at.x = t->columns - 1;
 }
 
-/* --- ASCII -------------------------------------------------------------------------------------
- */
+/* --- ASCII --- */
 
 static void write_ascii(struct term *t, unsigned x, struct str text)
 {
@@ -90,8 +89,7 @@ void term_draw_ascii(struct term *t, struct str text)
         term_draw(t, draw_translate(t, text.p[i]));
 }
 
-/* --- everything else ---------------------------------------------------------------------------
- */
+/* --- everything else --- */
 
 /* Whether cp belongs to the emoji before it: after a joiner, or a skin tone. */
 static bool draw_continues(struct term *t, uint32_t cp)

@@ -45,8 +45,7 @@ static size_t colour_length(const char *p, size_t n)
     return i < n && p[i] == 'm' ? i + 1 : 0;
 }
 
-/* --- characters --------------------------------------------------------------------------------
- */
+/* --- characters --- */
 
 /* False: c starts something new, and what came before it was no character. */
 static bool take_utf8_byte(struct term *t, char c)
@@ -99,8 +98,7 @@ static size_t take_text(struct term *t, const char *p, size_t n)
     return len;
 }
 
-/* --- sequences ---------------------------------------------------------------------------------
- */
+/* --- sequences --- */
 
 /* Control characters work in the middle of a sequence; some end it. */
 static void take_control(struct term *t, char c)

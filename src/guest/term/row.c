@@ -14,8 +14,7 @@
 #define IN_MARKS          0x40000000u
 #define CLUSTER_MAX_BYTES 64
 
-/* --- memory ------------------------------------------------------------------------------------
- */
+/* --- memory --- */
 
 void term_row_clear(struct term_row *r)
 {
@@ -71,8 +70,7 @@ static bool make_cells(struct term_row *r)
     return true;
 }
 
-/* --- columns -----------------------------------------------------------------------------------
- */
+/* --- columns --- */
 
 static void row_fill(struct term_row *r, unsigned x, unsigned end)
 {
@@ -178,8 +176,7 @@ void term_row_delete(struct term_row *r, unsigned x, unsigned n)
     r->len -= n;
 }
 
-/* --- clusters ----------------------------------------------------------------------------------
- */
+/* --- clusters --- */
 
 static struct str cluster_at(const struct term_row *r, uint32_t cell)
 {
@@ -287,8 +284,7 @@ bool term_row_cluster(const struct term_row *r, unsigned x, uint32_t *ret_first,
     return true;
 }
 
-/* --- text --------------------------------------------------------------------------------------
- */
+/* --- text --- */
 
 bool term_row_is_blank(const struct term_row *r)
 {

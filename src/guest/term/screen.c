@@ -51,8 +51,7 @@ void term_screen_grow(struct term *t)
     limit_history(t);
 }
 
-/* --- rows to history ---------------------------------------------------------------------------
- */
+/* --- rows to history --- */
 
 static void push_row(struct term *t, const struct term_row *r, bool wrapped)
 {
@@ -88,8 +87,7 @@ static void push_rows(struct term *t, unsigned y, unsigned n)
     }
 }
 
-/* --- scrolling ---------------------------------------------------------------------------------
- */
+/* --- scrolling --- */
 
 static void screen_reverse(struct term *t, unsigned y, unsigned end)
 {
@@ -192,8 +190,7 @@ void term_reverse_line_feed(struct term *t)
         t->at.y--;
 }
 
-/* --- erasing -----------------------------------------------------------------------------------
- */
+/* --- erasing --- */
 
 /* One more than the last row with something on it. */
 static unsigned drawn_rows(const struct term *t, const struct term_screen *s)
@@ -243,8 +240,7 @@ void term_show_alternate(struct term *t, bool on)
     term_screen_close(t, &t->alt);
 }
 
-/* --- text --------------------------------------------------------------------------------------
- */
+/* --- text --- */
 
 static void end_text_line(struct buf *out, size_t start)
 {

@@ -31,8 +31,7 @@ void box_group_name(unsigned slot, char out[BOX_NAME])
     snprintf(out, BOX_NAME, "s%u", slot);
 }
 
-/* --- spares
- * -------------------------------------------------------------------------------------- */
+/* --- spares --- */
 
 #define CLAIM_TRIES 256
 
@@ -176,8 +175,7 @@ void box_drop_spare(struct box_host *h, struct box_spare *e)
     box_forget_slot(h, slot);
 }
 
-/* --- start
- * ---------------------------------------------------------------------------------------- */
+/* --- start --- */
 
 static fallible put_prefix(struct box_order *o, const char *const *list)
 {
@@ -472,8 +470,7 @@ fallible box_start(struct box_host *h, struct box_spare *e, const struct box_spe
     return NULL;
 }
 
-/* --- life and end
- * --------------------------------------------------------------------------------- */
+/* --- life and end --- */
 
 fallible box_kill(const struct box_host *h, const struct box *b)
 {

@@ -31,8 +31,7 @@
 #define TTY_GROUP 5
 #define TERMINALS "max=64" /* the machine has some 3,000 for all sandboxes */
 
-/* --- the first half: alone
- * ------------------------------------------------------------------------ */
+/* --- the first half: alone --- */
 
 static void reset_signals(void)
 {
@@ -161,8 +160,7 @@ static fallible first_half(const struct box_host *h, const struct box_spare *e,
     return err;
 }
 
-/* --- the second half: by order
- * -------------------------------------------------------------------- */
+/* --- the second half: by order --- */
 
 struct inside {
     const struct box_host *h;
@@ -332,8 +330,7 @@ static fallible set_limits(const struct native_request *r)
     return NULL;
 }
 
-/* --- descriptors
- * ---------------------------------------------------------------------------------- */
+/* --- descriptors --- */
 
 /* A terminal of the sandbox's own: its master goes to the caller, its slave is stdin to stderr. It
  * belongs to no session yet: the command's takes it, for only there are jobs and keys that signal.
@@ -418,8 +415,7 @@ static fallible place_fds(struct inside *in)
     return NULL;
 }
 
-/* --- arguments
- * ------------------------------------------------------------------------------------ */
+/* --- arguments --- */
 
 static char *child_split(char *at, const char *end, const char **into, uint32_t count)
 {

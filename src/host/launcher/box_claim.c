@@ -22,8 +22,7 @@
 #include "host/record/record.h"
 #include "host/kernel/sys.h"
 
-/* --- limits
- * --------------------------------------------------------------------------------------- */
+/* --- limits --- */
 
 static fallible limit_each(const pid_t *pids, size_t count, uint32_t most)
 {
@@ -64,8 +63,7 @@ static fallible set_limits(const struct box_host *h, const struct box *b,
     return now->nofile && now->nofile != was->nofile ? limit_files(h, b, now->nofile) : NULL;
 }
 
-/* --- inside
- * --------------------------------------------------------------------------------------- */
+/* --- inside --- */
 
 struct visit {
     const struct box_host *h;

@@ -60,8 +60,7 @@ const char *cg_mechanism(const struct cg *cg, enum cg_controller c)
                           : "v1";
 }
 
-/* --- making
- * --------------------------------------------------------------------------------------- */
+/* --- making --- */
 
 static fallible make_dir(int parent, const char *name)
 {
@@ -147,8 +146,7 @@ fallible cg_make(const struct cg *cg, const char *name)
     return NULL;
 }
 
-/* --- limits
- * --------------------------------------------------------------------------------------- */
+/* --- limits --- */
 
 static fallible set_limit(const struct cg *cg, const char *name, enum cg_controller c,
                           const char *v1_file, const char *v2_file, const char *text)
@@ -205,8 +203,7 @@ struct native_limits cg_part(const struct cg *cg, const struct native_limits *li
     return part;
 }
 
-/* --- joining
- * -------------------------------------------------------------------------------------- */
+/* --- joining --- */
 
 /* By "tasks", not "cgroup.procs"; both move all of a process with one thread. To move a whole
  * process the kernel stops every fork and exec of the machine for an RCU grace period: ten
@@ -223,8 +220,7 @@ fallible cg_join_v1(const struct cg *cg, const char *name)
     return NULL;
 }
 
-/* --- freezing, killing
- * ---------------------------------------------------------------------------- */
+/* --- freezing, killing --- */
 
 static fallible read_at(int dir, const char *file, struct buf *into)
 {
@@ -312,8 +308,7 @@ fallible cg_kill(const struct cg *cg, const char *name)
     return cg_set(cg, name, dir, "cgroup.kill", "1");
 }
 
-/* --- the end
- * -------------------------------------------------------------------------------------- */
+/* --- the end --- */
 
 static fallible has_process(int parent, const char *path, bool *ret_any)
 {
@@ -342,8 +337,7 @@ fallible cg_populated(const struct cg *cg, const char *name, bool *ret_populated
     return NULL;
 }
 
-/* --- those who live in it
- * -------------------------------------------------------------------------- */
+/* --- those who live in it --- */
 
 #define PROCS_MAX (1u << 20)
 
@@ -473,8 +467,7 @@ fallible cg_remove(const struct cg *cg, const char *name)
     return first ? first : remove_group(cg, claim, name);
 }
 
-/* --- out of memory
- * -------------------------------------------------------------------------------- */
+/* --- out of memory --- */
 
 fallible cg_open_oom(const struct cg *cg, const char *name, int *ret_fd)
 {

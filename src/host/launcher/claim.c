@@ -16,8 +16,7 @@
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
-/* --- policy
- * --------------------------------------------------------------------------------------- */
+/* --- policy --- */
 
 static fallible claim_bound(const char *what, uint64_t ceiling, uint64_t asked)
 {
@@ -97,8 +96,7 @@ fallible launcher_open_sources(const struct launcher *l, const struct native_req
     return NULL;
 }
 
-/* --- claims
- * --------------------------------------------------------------------------------------- */
+/* --- claims --- */
 
 /* Where its files are was decided when it was started. */
 static fallible may_use_disk(const struct launcher_box *b, const struct native_request *r)

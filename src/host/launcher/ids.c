@@ -16,8 +16,7 @@
 #include "host/kernel/confine.h"
 #include "host/kernel/sys.h"
 
-/* --- ranges
- * --------------------------------------------------------------------------------------- */
+/* --- ranges --- */
 
 #define NEAR_SLOTS 4096u /* at first; keeps ids below 2^31 while there is room */
 #define TRIES      256u
@@ -49,8 +48,7 @@ fallible ids_release(int dir, unsigned slot)
     return NULL;
 }
 
-/* --- the user namespace
- * --------------------------------------------------------------------------- */
+/* --- the user namespace --- */
 
 static fallible write_map(int proc, const char *file, const struct ids_range *r, uint32_t base,
                           uint32_t sub)
@@ -188,8 +186,7 @@ fallible ids_make_userns(struct ids_holder *h, const struct ids_range *r, int *r
     return e;
 }
 
-/* --- files of the range's root
- * -------------------------------------------------------------------- */
+/* --- files of the range's root --- */
 
 static fallible files_as(uint32_t uid, uint32_t gid)
 {

@@ -39,8 +39,7 @@
         */
 #define ANSWER_WAIT_MS 5000 /* the bound of this wait; until then the launcher stands still */
 
-/* --- answers
- * -------------------------------------------------------------------------------------- */
+/* --- answers --- */
 
 static void close_fds(struct launcher_fds *f)
 {
@@ -74,8 +73,7 @@ void launcher_answer(struct launcher *l, struct native_reply *reply, struct err 
     close_fds(fds);
 }
 
-/* --- requests
- * ------------------------------------------------------------------------------------- */
+/* --- requests --- */
 
 static void on_server_gone(struct launcher *l)
 {
@@ -217,8 +215,7 @@ static void on_request(struct loop_io *io)
         on_server_gone(l);
 }
 
-/* --- the next server
- * ------------------------------------------------------------------------------ */
+/* --- the next server --- */
 
 /* A server that died does not keep the next one out, even if its end was not heard of yet. What it
  * asked last is done first. */
@@ -300,8 +297,7 @@ static fallible open_sockets(struct launcher *l)
     return is_near(l->sockets, l->host.boxes, &l->sockets_near);
 }
 
-/* --- life
- * ----------------------------------------------------------------------------------------- */
+/* --- life --- */
 
 #define LOCK_WAIT_S 5 /* for one that is ending its sandboxes */
 

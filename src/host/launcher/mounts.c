@@ -17,8 +17,7 @@
 
 #define OPTIONS_MAX 4096 /* of mount(), with the NUL */
 
-/* --- copies
- * --------------------------------------------------------------------------------------- */
+/* --- copies --- */
 
 fallible mounts_clone(int dir, int userns, bool read_only, int *ret_mount)
 {
@@ -38,8 +37,7 @@ fallible mounts_clone(int dir, int userns, bool read_only, int *ret_mount)
     return NULL;
 }
 
-/* --- new file systems
- * ----------------------------------------------------------------------------- */
+/* --- new file systems --- */
 
 /* The kernel tells why in the context's log, "e overlay: …" per line. */
 static fallible fs_err(int fs, const char *what)
@@ -90,8 +88,7 @@ fallible mounts_new(const char *type, const char *const *options, unsigned attr,
     return fs_create(fs, attr, type, ret_mount);
 }
 
-/* --- overlays of older kernels
- * ---------------------------------------------------------------------- */
+/* --- overlays of older kernels --- */
 
 fallible mounts_lend(int mount, const char *at)
 {
@@ -167,8 +164,7 @@ fallible mounts_overlay(const struct mounts_overlay *o, int *ret_mount)
         "mount the overlay", ret_mount);
 }
 
-/* --- in memory
- * ----------------------------------------------------------------------------------------- */
+/* --- in memory --- */
 
 static const struct {
     const char *name;
@@ -257,8 +253,7 @@ fallible mounts_memory(const char *at, bool user, struct mounts_memory *ret_memo
     return NULL;
 }
 
-/* --- putting them in place
- * ------------------------------------------------------------------------ */
+/* --- putting them in place --- */
 
 static int open_plain(int root, const char *path)
 {

@@ -30,8 +30,7 @@ static const char *const pid1_args[] = {"croft-guest",  "init", "--listen-fd",  
                                         "--connect-fd", "4",    "--control-fd", "5",
                                         "--ready-fd",   "6"};
 
-/* --- finding
- * -------------------------------------------------------------------------------------- */
+/* --- finding --- */
 
 struct launcher_box *launcher_find(struct launcher *l, const char *id)
 {
@@ -48,8 +47,7 @@ static fallible ops_find(struct launcher *l, const char *id, struct launcher_box
     return *ret_box ? NULL : err_new(ERR_NOT_FOUND, "no sandbox '%s'", id);
 }
 
-/* --- starting
- * ------------------------------------------------------------------------------------- */
+/* --- starting --- */
 
 struct making {
     struct native_request req;
@@ -326,8 +324,7 @@ static fallible ops_start(struct launcher *l, const struct native_request *r,
     return e;
 }
 
-/* --- the rest
- * ------------------------------------------------------------------------------------- */
+/* --- the rest --- */
 
 static fallible pause_or_resume(struct launcher *l, struct launcher_box *b, bool pause)
 {

@@ -37,8 +37,7 @@
 #include "host/snaps/snaps.h"
 #include "host/snaps/whole.h"
 
-/* --- what is left
- * --------------------------------------------------------------------------------- */
+/* --- what is left --- */
 
 static bool is_empty(int parent, const char *name)
 {
