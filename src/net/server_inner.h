@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* server_inner.h — what server.c (reading) and reply.c (answering) share; nobody else includes it.
- */
+/* server_inner.h — shared by server.c (reading) and reply.c (answering), included by no other. */
 #pragma once
 
 #include "base/clock.h"
@@ -9,7 +8,7 @@
 #include "net/server.h"
 
 #define SPARE_REQUESTS   64
-#define CONN_DISCARD_MAX (256u << 10) /* of a body nobody wants; more closes the connection */
+#define CONN_DISCARD_MAX (256u << 10) /* of an unwanted body; more closes the connection */
 
 struct http_listener {
     struct http_server *server;
@@ -40,7 +39,7 @@ struct http_server {
 
 enum conn_state {
     CONN_HEAD,    /* between requests, or inside a head */
-    CONN_BODY,    /* of a request whose handler waits for it or takes it in pieces */
+    CONN_BODY,    /* the handler waits for the body, or takes it in pieces */
     CONN_BUSY,    /* the handler has all it needs and has not answered */
     CONN_DISCARD, /* answered before its body was read */
     CONN_CLOSING, /* only sends what is queued */
@@ -79,7 +78,7 @@ struct request {
     struct buf headers; /* of the answer, as they go out */
     struct buf json;    /* of an answer that is being written */
     struct jw writer;   /* into it */
-    struct str reason;  /* of somebody else's answer; .p NULL: it is ours */
+    struct str reason;  /* of a foreign answer; .p NULL: it is ours */
     uint64_t start_ns;
     uint64_t sent_bytes, promised_bytes, body_bytes, body_limit;
     int status;
@@ -109,4 +108,4 @@ fallible conn_new(struct http_server *s, int fd, uint64_t tag);
 
 /* server.c */
 void server_lost_conn(struct http_server *s);
-void server_wake(struct http_server *s); /* there may be room for who waits */
+void server_wake(struct http_server *s); /* there may be room for a waiting connection */

@@ -23,9 +23,10 @@ struct settings {       /* as they were read, once */
     struct settings_array *families; /* one for each CFG_FAMILY */
 };
 
-/* Defaults and flags: what fails here was typed wrongly. options, which may be NULL, are the flags
- * of the calling command and are filled too. What is left in argv are the arguments. Whatever comes
- * out of it, settings_done() ends it. */
+/* Reads defaults and flags; an error here is one of the command line. options, which may be NULL,
+ * are the flags of the calling command and are filled too. Arguments stay in argv.
+ *
+ * settings_done() ends it, also after an error. */
 fallible settings_begin(struct settings *s, const struct cfg_table *options, int *argc,
                         char **argv);
 /* Everything else; config_file is what --config named, or not set. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* yaml.c — libyaml's events into a tree; see yaml.h.
  *
- * Hostile input: depth, nodes and bytes are bounded, an alias may not stand inside its own anchor,
- * and each mapping of many keys gets a hash while it is built. */
+ * For hostile input: depth, nodes and bytes are bounded, an alias may not stand inside its own
+ * anchor, and each mapping of many keys gets a hash while it is built. */
 #include "host/config/yaml.h"
 
 #include <yaml.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* api.c — /croft/v1/tokens: who administers makes, lists and revokes keys. The secret is in the
+/* api.c — /croft/v1/tokens: an administrator makes, lists and revokes keys. The secret is in the
  * answer that makes a key and nowhere else. */
 #include <stdio.h>
 #include <stdlib.h>

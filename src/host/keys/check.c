@@ -13,8 +13,8 @@ unsigned keys_grants(unsigned has)
     return has & KEY_RUNTIME ? has | KEY_READ : has;
 }
 
-/* What a sandbox serves is a page of this machine too, on another port or below another path: a
- * browser says whose page it is that asks, and only our own may. */
+/* Accepts pages of this server only. A sandbox serves pages from this machine too, on another port
+ * or below another path; a browser says which page asks. */
 static fallible check_page(const struct http_req *req)
 {
     struct str host = http_req_header(req, STR("host"));
@@ -63,7 +63,7 @@ static struct str shown_secret(const struct http_req *req)
     return (struct str){0};
 }
 
-/* Of two keys one would count here and the other to whoever stands before us. */
+/* Refuses two keys: a program in front of us might count the other one. */
 static fallible check_once(const struct http_req *req)
 {
     static const struct str names[] = {STR_INIT("X-API-Key"), STR_INIT("Authorization")};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* inner.h — what the files of keys/ share; nobody else includes it. */
+/* inner.h — shared by the files of keys/, included by no other. */
 #pragma once
 
 #include "base/hash.h"

@@ -243,7 +243,7 @@ static void on_created(void *arg, struct err *err)
         err_free(err);
 }
 
-/* Of a key of a key it is the first one's too. */
+/* A key made from a key belongs to the same tenant as that one. */
 static fallible find_tenant(const struct keys *k, const struct key *want, char ret[KEY_NAME_SIZE])
 {
     const struct key *of = want->of[0] ? keys_find_name(k, str_of(want->of)) : NULL;
@@ -328,7 +328,7 @@ static fallible check_secret(struct str secret)
     return NULL;
 }
 
-/* Who revoked it meant it, though a file somewhere still has the secret. */
+/* A revoked secret stays revoked, though a file may still have it. */
 static bool was_revoked(const struct keys *k, const uint8_t hash[SHA256_LEN])
 {
     LIST_EACH(e, &k->all, struct key_entry, link)

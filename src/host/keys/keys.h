@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* keys.h — named keys with scopes and quotas: what a request may do.
  *
- * A secret is 256 random bits; the store has its SHA-256, which for a secret that nobody can guess
- * is as good as a slow hash and costs a microsecond per request. Keys are looked up by that digest
- * and compared in constant time. While no key exists, peers on this machine need none. */
+ * A secret is 256 random bits, and the store has its SHA-256. For a secret that cannot be guessed
+ * this is as good as a slow hash, and costs a microsecond per request.
+ *
+ * Keys are looked up by that digest and compared in constant time. While no key exists, peers on
+ * this machine need none. */
 #pragma once
 
 #include <stdbool.h>
@@ -33,13 +35,14 @@ enum key_scope {
 
 struct key {
     char name[KEY_NAME_SIZE];
-    char of[KEY_NAME_SIZE]; /* the key whose tenant it is, see key_tenant(); empty: its own */
+    char of[KEY_NAME_SIZE]; /* the key of its tenant, see key_tenant(); empty: its own */
     unsigned scopes;
     uint64_t made_ms, revoked_ms;              /* wall clock; 0: not revoked */
     uint32_t most_runtimes, starts_per_minute; /* 0: no limit */
 };
 
-/* Whose runtimes, events, snapshots, builds and quotas: of the first key it was made of. */
+/* The tenant, which owns runtimes, events, snapshots, builds and quotas: the first of the keys that
+ * this one was made from. */
 static inline const char *key_tenant(const struct key *key)
 {
     return key->of[0] ? key->of : key->name;
@@ -67,8 +70,8 @@ fallible keys_create(struct keys *k, const struct key *want, char secret[KEY_SEC
 fallible keys_revoke(struct keys *k, struct str name, store_done *done, void *arg);
 /* ERR_CONFLICT: it is the last one that can administer. */
 fallible keys_check_last(const struct keys *k, struct str name);
-/* A key whose secret comes from outside (CROFT_API_KEY): made, or its secret and scopes replaced.
- * Accepted at once. A secret that was revoked stays so, and that is said in the log. */
+/* Makes a key whose secret comes from outside (CROFT_API_KEY), or replaces its secret and scopes.
+ * Accepted at once. A revoked secret stays revoked, and the log says so. */
 fallible keys_ensure(struct keys *k, const char *name, struct str secret, unsigned scopes);
 
 /* Quotas of keys that have none of their own; 0: no limit. */
@@ -81,19 +84,21 @@ fallible keys_admit_again(struct keys *k, struct str tenant);
 void keys_give_back(struct keys *k, const struct key *key);
 
 /* {"name": …, "scopes": ["runtime"], "most_runtimes": 5, "starts_per_minute": 0}; default scopes:
- * runtime and read. With "of" it is one more key of that one's tenant: its scopes are of those that
- * one has (default: read), and there are no quotas but the tenant's. ERR_UNPROCESSABLE names the
- * field. */
+ * runtime and read.
+ *
+ * With "of" the key joins that key's tenant. Its scopes are some of that key's (default: read), and
+ * its quotas are the tenant's. ERR_UNPROCESSABLE names the field. */
 fallible keys_parse_want(const struct json *body, struct key *ret_want);
 /* As the routes answer; secret may be NULL. */
 void keys_put_one(struct jw *w, const char *name, const struct key *key, const char *secret);
 
-/* X-API-Key, or Authorization: Bearer. Without any: 401, unless no key exists and the peer is of
- * this machine, who is then key "default" with every scope. 403 when the scope is missing. Either
- * of several scopes will do. */
-/* Of a request, whatever it may do; NULL: none, or not accepted. */
+/* X-API-Key, or Authorization: Bearer. Any one of several scopes will do; 403 when none is there.
+ *
+ * Without a key: 401, unless no key exists and the peer is on this machine. That peer is key
+ * "default" with every scope. */
+/* The key of a request, whatever it may do; NULL: none, or not accepted. */
 const struct key *keys_shown(const struct keys *k, const struct http_req *req);
-/* May it act, or only look? Who only looks is not told what opens a sandbox. */
+/* May it act, or only look? A key that only looks is not told the keys of sandboxes. */
 bool keys_may_act(const struct keys *k, const struct http_req *req);
 fallible keys_check(struct keys *k, struct http_req *req, unsigned scope,
                     const struct key **ret_key);

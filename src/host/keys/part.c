@@ -87,7 +87,7 @@ static void keys_part_close(void *keys)
     keys_free(keys);
 }
 
-/* Before a byte of the body is kept for somebody. Which scope it takes the handler knows. */
+/* Any key will do here, before a byte of the body is stored. The handler checks the scope. */
 static fallible keys_auth(void *keys, struct http_req *req)
 {
     const struct key *key;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* journal.h — what happened on this host: every change of a sandbox's state, and who asked for
- * what. Kept in event logs, so that it cannot be rewritten unnoticed (croft events verify), up to
- * a bound, the newest (ops/trail.h), and followed as server-sent events.
+/* journal.h — what happened on this host: every change of a sandbox's state, and every request of a
+ * client, with its key.
  *
- * A tenant sees what concerns it; whoever may administer sees all. */
+ * It is kept in event logs, so that it cannot be rewritten unnoticed (croft events verify). The
+ * newest are kept, up to a bound (ops/trail.h). Clients follow it as server-sent events.
+ *
+ * A tenant sees its own records; an administrator sees all. */
 #pragma once
 
 #include "base/err.h"
@@ -21,15 +23,15 @@ enum journal_kind { JOURNAL_STATUS, JOURNAL_AUDIT };
 
 struct journal_note { /* what is empty is left out */
     enum journal_kind kind;
-    struct str tenant;                 /* whom it concerns: seen by all its keys */
+    struct str tenant;                 /* the tenant concerned: all its keys see it */
     struct str actor;                  /* which of them did it; empty: the tenant */
     struct str sandbox, session;       /* */
     struct str level, status, message; /* as callbacks have them: info, STATUS$READY, text */
-    struct str action, object;         /* who did what is the tenant, */
+    struct str action, object;         /* done by the tenant, */
     struct str decision, rule;         /* allowed or denied, and by which rule */
     struct str request;                /* its id */
-    bool paced; /* anybody can cause it: JOURNAL_BURST of them, then one in JOURNAL_PACE_MS, which
-                 * says how many were left out */
+    bool paced; /* any client can cause it: JOURNAL_BURST of them, then one in JOURNAL_PACE_MS,
+                 * which says how many were left out */
 };
 
 struct journal_config {
@@ -46,8 +48,8 @@ OWNABLE(journal)
 
 void journal_keep(struct journal *j, uint64_t keep_bytes); /* from now on */
 
-/* Gathered and written within a few milliseconds; nobody waits for it. A journal that cannot be
- * written is said in the log, once, and stops nothing. */
+/* Gathers records and writes them within a few milliseconds; the caller does not wait. A failure is
+ * logged once, and stops nothing. */
 void journal_add(struct journal *j, const struct journal_note *n);
 
 /* GET …/events: from Last-Event-ID (or ?after=N|now) on, then as they happen; 410 when what comes

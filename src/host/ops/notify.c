@@ -86,7 +86,6 @@ unsigned notify_watchdog_ms(const char *const *envp)
 {
     long usec = 0;
 
-    err_free(
-        notify_number(envp, "WATCHDOG_USEC", 1L << 40, &usec)); /* nonsense: nobody is waiting */
+    err_free(notify_number(envp, "WATCHDOG_USEC", 1L << 40, &usec)); /* nonsense: none is set */
     return (unsigned)(usec / 2000);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* request_id.h — a name for every request, by which its lines in the log, its records in the
- * journal and what happens inside a sandbox for it are found. */
+/* request_id.h — an id for every request. It finds the request's lines in the log, its records in
+ * the journal, and its traces inside a sandbox. */
 #pragma once
 
 #include <stdbool.h>

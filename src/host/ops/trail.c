@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* trail.c — see trail.h. The last record of a log carries the seal: when it is on disk, or lost,
- * nothing more comes in that log and who follows goes on in the next. */
+/* trail.c — see trail.h. The last record of a log is its seal. When the seal is on disk, or lost,
+ * nothing more comes in that log, and subscribers go on in the next. */
 #include "host/ops/trail.h"
 
 #include <dirent.h>
@@ -28,7 +28,7 @@ struct trail_log {
     struct list link; /* oldest first; the last is the one written to */
     uint64_t base;    /* number of the record before its first */
     char name[NAME_BYTES];
-    struct event_log *log; /* NULL: nobody has asked for it yet */
+    struct event_log *log; /* NULL: not opened yet */
     uint64_t bytes;
     bool settled; /* nothing more comes: of one that is not the last */
     bool sealing; /* its last record is on the way, or was to be */
@@ -280,7 +280,8 @@ static void trail_settle(struct trail_log *l)
     remove_old(l->trail);
 }
 
-/* Of the last record of a log, or of one after which no other log could be made. */
+/* The last record of a log is on disk, or lost. A log after which no other could be made is used
+ * on. */
 static void on_sealed(struct event_append *a, const struct err *why)
 {
     struct trail_log *l = container_of(a, struct trail_log, seal);

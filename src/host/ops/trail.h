@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* trail.h — one history in several event logs, so that the oldest of it can go.
+/* trail.h — one history in several event logs, so that its oldest part can be removed.
  *
- * NAME, then NAME.N: N is the number of the last record before it. Numbers grow and are used once;
- * a commit that failed may leave a gap. What was acknowledged stays until more than keep_bytes came
- * after it, but for an eighth; it goes by whole logs, the oldest first. A log that is full is
- * sealed: the next one has a record (TRAIL_SEAL) with the hash of its last, so that all of them
- * together cannot be rewritten unnoticed either. A seal that a kill kept from the disk is put when
- * the history is opened again. */
+ * Logs are NAME, then NAME.N, where N is the number of the last record before it. Numbers grow and
+ * are used once; a failed commit may leave a gap.
+ *
+ * Whole logs are removed, the oldest first, once more than keep_bytes, less an eighth, came after
+ * them. A full log is sealed: the next one has a record (TRAIL_SEAL) with the hash of its last. So
+ * the logs together cannot be rewritten unnoticed either.
+ *
+ * If a kill kept a seal from the disk, opening the history writes it. */
 #pragma once
 
 #include "event/log.h"
@@ -29,7 +31,7 @@ void trail_free(struct trail *t); /* as event_log_free */
 OWNABLE(trail)
 
 void trail_keep(struct trail *t, uint64_t keep_bytes); /* from now on */
-/* As event_log_append; nobody is told of the commit but options.on_commit. */
+/* As event_log_append, but only options.on_commit is told of the commit. */
 fallible trail_append(struct trail *t, const struct event_record *r);
 uint64_t trail_last(const struct trail *t);   /* the number of the newest on disk; 0: none */
 uint64_t trail_newest(const struct trail *t); /* of the newest that was appended */

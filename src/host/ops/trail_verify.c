@@ -24,7 +24,7 @@ struct seal { /* what a record says of a log */
 
 struct walk {
     struct trail_verdict *v;
-    const struct trail_part *in; /* whose records are read */
+    const struct trail_part *in; /* the log whose records are read */
 };
 
 const char *trail_seal_word(enum trail_seal_state s)
@@ -122,7 +122,8 @@ static void verify_fault(struct trail_verdict *v, const struct trail_part *p, co
     snprintf(v->why, sizeof v->why, "%s", why);
 }
 
-/* Logs come oldest first, so what is sealed was read before. What is older than all is not kept. */
+/* Checks a seal. Logs come oldest first, so the sealed log was read before; if not, it was
+ * removed. */
 static void on_record(void *arg, const struct event_record *r)
 {
     struct walk *w = arg;

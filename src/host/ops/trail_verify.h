@@ -29,7 +29,8 @@ struct trail_verdict {
     char why[200];                /* what is wrong with it */
 };
 
-/* name in dir, and name.N. ERR_NOT_FOUND: there is none. What is wrong inside is in the verdict. */
+/* Checks name in dir, and name.N. Faults inside are in the verdict. ERR_NOT_FOUND: there is
+ * none. */
 fallible trail_verify(int dir, const char *name, struct arena *a, struct trail_verdict *ret);
 const char *trail_seal_word(enum trail_seal_state s); /* "open", "sealed", … */
 

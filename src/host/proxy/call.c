@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* call.c — a request on its way in and its answer on the way out. What one side does not take, the
- * other is not asked for: each side has at most STREAM_HIGH and one piece waiting. */
+/* call.c — a request on its way in and its answer on the way out. One side is read only as fast as
+ * the other takes: each has at most STREAM_HIGH and one piece waiting. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "host/proxy/inner.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* count.c — what sandboxes are asked to do, seen from outside: the word in the first bytes of a
- * request, the word in the first bytes of its answer, and the time between. Nothing inside is asked
- * and nothing inside is believed: a word that is not in the list is "other". */
+/* count.c — the actions of sandboxes, counted from outside. It reads the word in the first bytes of
+ * a request, the word in the first bytes of its answer, and the time between.
+ *
+ * The sandbox is not asked, and not believed: a word that is not in the list is "other". */
 #include "host/proxy/inner.h"
 #include "host/proxy/peek.h"
 
@@ -88,7 +89,7 @@ void count_answered(struct call *c, struct str piece)
         look_for_cut(c, piece);
 }
 
-/* What never got inside was no action. */
+/* A request that never got inside was no action. */
 void count_end(const struct call *c)
 {
     const struct proxy_watch *watch = &c->p->watch;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* head.c — heads on their way through: what is between two machines only stays behind, keys of ours
- * above all, and the sandbox learns who asked and by which name. Framing is made anew. */
+/* head.c — heads on their way through. Headers between two machines stay behind, and so do our
+ * keys. The sandbox learns the client's address and the name it used. Framing is made anew. */
 #include "base/hash.h"
 #include "host/proxy/inner.h"
 #include "net/local.h"
@@ -19,7 +19,7 @@ static const struct str hop_by_hop[] = {
     STR_INIT("proxy-authenticate"),
 };
 
-/* Of requests: ours to say, or not for the sandbox. */
+/* Request headers that we set ourselves, or that are not for the sandbox. */
 static const struct str not_inside[] = {
     STR_INIT("x-api-key"),         STR_INIT("x-forwarded-for"),    STR_INIT("x-forwarded-host"),
     STR_INIT("x-forwarded-proto"), STR_INIT("x-forwarded-prefix"), STR_INIT("forwarded"),
@@ -281,9 +281,10 @@ static struct str client_location(const struct call *c, struct str value)
     return arena_printf(&c->req->arena, STR_FMT STR_FMT, STR_ARG(c->prefix), STR_ARG(value));
 }
 
-/* Cookies know no ports and no sandboxes: one for all of "/" would be sent to every other sandbox
- * of this host, and to the API. (One whose name begins with "__Host-" is refused by clients then:
- * it cannot be had for less than a host.) */
+/* Puts a cookie's path below the sandbox's. Cookies know no ports and no sandboxes: one for "/"
+ * would go to every other sandbox of this host, and to the API.
+ *
+ * Clients then refuse a cookie named "__Host-…", which must be for a whole host. */
 static struct str client_cookie(const struct call *c, struct str value)
 {
     struct arena *a = &c->req->arena;

@@ -20,8 +20,7 @@
 
 struct proxy_port {
     struct http_listener *listener;
-    uint64_t
-        tag; /* until it has a target, nobody's: a request is answered as to one that is gone */
+    uint64_t tag; /* has no target yet: a request gets the answer for one that is gone */
     uint16_t port;
 };
 
@@ -62,7 +61,7 @@ enum call_state {
     CALL_BODY,
 };
 
-/* What a request is to the numbers; COUNT_SHELL: none of them, but a command. */
+/* How a request is counted. COUNT_SHELL: not as an action, but as a command. */
 enum count_kind { COUNT_NOTHING, COUNT_ACTION, COUNT_RUN, COUNT_SHELL, COUNT_LIVE };
 
 struct call { /* one request and its answer */
@@ -102,7 +101,7 @@ void call_fail(struct call *c, struct err *e);
 /* Lets go of everything but the request, which is given back to be answered. */
 struct http_req *call_end(struct call *c);
 
-/* wait.c: requests whose sandbox is not ready for them. */
+/* wait.c: requests whose sandbox cannot take them yet. */
 void call_go_on(struct call *c);           /* its target's state changed */
 void call_resumed(struct proxy_target *t); /* for calls that were under way */
 void call_set_timer(struct call *c, uint32_t ms);
@@ -114,7 +113,7 @@ bool call_is_put_off(const struct call *c);
  * come back: its answer went with the processes, and its client alone can send it again. */
 void call_put_off(struct call *c, bool again);
 
-/* count.c: what passes, for whoever counts; each costs a comparison where there is nothing to. */
+/* count.c: sees what passes; each call costs a comparison when nothing is counted. */
 void count_begin(struct call *c);
 void count_asked(struct call *c, struct str piece);
 void count_head(struct call *c, const struct http_head *h);
@@ -135,7 +134,7 @@ void closed_ports_drop_all(struct proxy *p);
 
 /* head.c: heads as they go in and come out. */
 fallible head_to_sandbox(const struct call *c, const struct proxy_name *name, struct str *ret_head);
-/* The same for a sandbox elsewhere, whose url is known only now. */
+/* The same for a sandbox of another server: its url is known only now. */
 fallible head_to_far(const struct call *c, struct str *head);
 void head_to_client(const struct call *c, const struct http_head *h);
 struct str head_of_upgrade(const struct call *c, const struct http_head *h); /* 101; in scratch */

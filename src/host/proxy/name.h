@@ -24,13 +24,13 @@ bool name_by_path(struct str path, struct proxy_name *ret_name);
 bool name_by_first(struct str path, struct proxy_name *ret_name);
 /* Has it the form of a runtime's id, 16 small letters? */
 bool name_is_id(struct str word);
-/* "LABEL.domain[:port]", without regard to case; gives the label in small letters. It is an id, or
- * "SERVICE-ID": who knows the ids decides. A domain that begins with "-" is joined without a dot.
- */
+/* "LABEL.domain[:port]", without regard to case; gives the label in small letters: an id, or
+ * "SERVICE-ID". The caller, which knows the ids, decides. A domain that begins with "-" is joined
+ * without a dot. */
 bool name_by_host(struct str host, struct str domain, char label[NAME_ID_MAX],
                   struct str *ret_label);
-/* A target with a host must have the same as Host: ERR_INVALID. What is before us may look at the
- * one, and we at the other. */
+/* A target with a host must have the same as Host: ERR_INVALID. A program in front of us may look
+ * at the other one. */
 fallible name_check_target(struct str target, struct str host);
 /* Is host one of those, whether its label can be an id or not? */
 bool name_is_below(struct str host, struct str domain);

@@ -2,7 +2,8 @@
 /* peek.c — see peek.h. Strings and brackets are told apart, and nothing else is looked at. */
 #include "host/proxy/peek.h"
 
-/* What is between the quotes, which text begins behind; .p NULL: it does not end here. */
+/* The rest of a string, up to its closing quote; text then begins behind it. .p NULL: the string
+ * does not end here. */
 static struct str take_string(struct str *text)
 {
     for (size_t i = 0; i < text->len; i++) {

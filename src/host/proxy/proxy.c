@@ -22,7 +22,7 @@ static uint32_t or_default(uint32_t value, uint32_t fallback)
     return value ? value : fallback;
 }
 
-/* Where there is no such room, whatever the kernel gives. */
+/* Takes the ports below those of outgoing connections. Without room there the kernel chooses. */
 static void default_ports(struct proxy_config *c)
 {
     own_done(buf) text;
@@ -101,8 +101,11 @@ static uint16_t inside_of(const struct proxy_target *t, const struct proxy_name 
     return t->services[n->service] ? t->services[n->service] : usual[n->service];
 }
 
-/* A port may have been another sandbox's before: its urls lead to nobody, not to this one. Paths of
- * our own server are known to be no ids; of a program's only those of sandboxes that are there. */
+/* Whether id names another sandbox. A port may have belonged to another one before: its old urls
+ * must not lead to this one.
+ *
+ * No path of our own server looks like an id. A program's paths may: there only ids of existing
+ * sandboxes count. */
 static bool is_of_another(const struct proxy *p, const struct proxy_target *t, struct str id)
 {
     if (proxy_find(p, id))
@@ -296,8 +299,8 @@ static void on_more_ports(struct loop_timer *t)
     err_free(e); /* a start that needs one is told */
 }
 
-/* One that is open already, if any will do or it is the one; the next ones come when whoever needs
- * this one has been answered, and not beside what still has to be done for that. */
+/* Takes an open listener, if any port will do or the port is among them. The timer opens the next
+ * ones: only after the start that needs this one was answered. */
 static fallible take_port(struct proxy *p, uint16_t port, struct proxy_port *ret)
 {
     unsigned i = p->port_count;

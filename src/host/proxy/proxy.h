@@ -2,14 +2,19 @@
 /* proxy.h — the one way into sandboxes: HTTP from clients to the unix socket of a sandbox's server,
  * and by CONNECT through its pid 1 to ports that programs open inside.
  *
- * A target is found by a loopback listener of its own, by "/sandbox/ID/…" or by "ID.domain" (and
- * "vscode-ID.domain", "/sandbox/ID/work-1/…"). Bodies stream both ways in bounded memory; after an
- * upgrade bytes are relayed. What a client sees: 404 no such sandbox, 503 with Retry-After paused
- * or not started in time, 502 nobody listens inside, 504 no answer in time.
+ * A target is found by a loopback listener of its own, by "/sandbox/ID/…" or by "ID.domain". The
+ * forms "vscode-ID.domain" and "/sandbox/ID/work-1/…" lead to its services. Bodies stream both ways
+ * in bounded memory; after an upgrade bytes are relayed.
  *
- * If the connection inside is lost under a request that must not be repeated, the one outside is
- * cut too: clients send again, and the sandbox gives them the answer it kept. If the sandbox was
- * ended by order, they are told 503. */
+ * Answers of the proxy's own:
+ * 404  no such sandbox
+ * 502  no server listens inside
+ * 503  paused or not started in time, with Retry-After
+ * 504  no answer in time
+ *
+ * A connection inside may be lost under a request that must not be repeated. Then the connection
+ * outside is cut too: the client sends again, and the server inside gives the answer it stored. If
+ * the sandbox was ended by order, the client gets 503. */
 #pragma once
 
 #include <stdbool.h>
@@ -38,8 +43,8 @@ struct proxy_far { /* a port inside a sandbox elsewhere, and the url that leads 
 
 struct proxy_target { /* a sandbox as the proxy sees it; embedded in its owner */
     const char *id;   /* borrowed until proxy_remove */
-    /* Of its server: unix_path; with tunnel_port, of pid 1's socket. Without one, the url of a
-     * sandbox elsewhere: requests are then by that name, and below its path. */
+    /* Of its server: unix_path; with tunnel_port, of pid 1's socket. Without unix_path, the url of
+     * a sandbox of another server: requests then have that name, and go below its path. */
     struct sbx_address address;
     struct sbx_address inner;    /* of pid 1's socket, for CONNECT: unix_path */
     const struct proxy_far *far; /* of one elsewhere instead: what can be reached; borrowed */
@@ -49,20 +54,19 @@ struct proxy_target { /* a sandbox as the proxy sees it; embedded in its owner *
     uint16_t services[PROXY_SERVICES]; /* ports inside; 0: 60001, 12000, 12001 */
     unsigned open;                     /* requests and upgraded connections under way */
     uint64_t last_ns;                  /* last byte either way, on the loop's clock */
-    /* What clients show as X-Session-API-Key, and what goes in for it; NULL: it goes in as it is.
-     * Borrowed. Whoever shows the inner one is refused inside, but for takes_old. */
+    /* key: what clients send as X-Session-API-Key. inner_key: what goes inside in its place; NULL:
+     * the same. Borrowed. A client that sends inner_key is refused inside, except by takes_old. */
     const char *key, *inner_key;
-    /* What is shown in the header: is it a key from before that still opens, for this request? May
-     * be NULL: none does. */
+    /* Is the key sent an earlier one that is still accepted for this request? NULL: none is. */
     bool (*takes_old)(struct proxy_target *t, struct http_req *req, struct str shown);
     /* key was shown; the proxy forgets it then. May be NULL. */
     void (*on_key)(struct proxy_target *t);
     bool park; /* paused: hold requests and ask for a resume */
-    /* How many are held for its tenant, who has no more places than it leaves free; borrowed, the
-     * proxy counts. NULL: nobody shares them. */
+    /* How many requests are held for its tenant, which gets only some of the free places. Borrowed;
+     * the proxy counts. NULL: not shared. */
     uint32_t *parked_of;
     void (*on_wake)(struct proxy_target *t); /* a request waits; once per pause; may be NULL */
-    /* Elsewhere, there was no answer, or one that a server gives whose sandbox is not running. May
+    /* A sandbox of another server did not answer, or that server says that it is not running. May
      * be NULL. */
     void (*on_trouble)(struct proxy_target *t);
     void (*on_lost)(struct proxy_target *t); /* its server ended under a request; may be NULL */
@@ -87,7 +91,7 @@ extern const char *const proxy_drop_names[PROXY_DROPS];
 
 struct proxy_stats {             /* since it began, but for relays */
     uint64_t output_bytes[2];    /* of commands, as encoded: in their answers; live */
-    uint64_t cut;                /* answers whose output was too long for them */
+    uint64_t cut;                /* action answers whose output was cut for length */
     uint64_t relays;             /* upgraded connections now */
     uint64_t drops[PROXY_DROPS]; /* of them that broke: which side did; or the sandbox went */
 };
@@ -107,7 +111,7 @@ struct proxy_config { /* zero: the default */
     struct dialer *dialer;
     /* Is it a key of the API's? As a bearer it stays outside. NULL: those that begin as ours do. */
     bool (*is_key)(void *ctx, struct str secret);
-    /* Are there several, who share the places to park? Else one may have them all. NULL: yes. */
+    /* Do several tenants share the places to park? Else one may have them all. NULL: yes. */
     bool (*has_tenants)(void *ctx);
     void *ctx;           /* of these two */
     struct str domain;   /* "runtime.example.com", or "-runtime.example.com"; empty: not by name */

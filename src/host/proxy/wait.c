@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* wait.c — a request whose sandbox is not ready for it: it is parked, or told to come back. What is
- * under way when a sandbox is paused is held, and its clock stands. */
+/* wait.c — a request whose sandbox is not ready is parked, or told to come back. Requests under way
+ * when a sandbox is paused are held, and their timers stand. */
 #include <stdio.h>
 
 #include "host/proxy/inner.h"
@@ -64,8 +64,8 @@ void call_set_timer(struct call *c, uint32_t ms)
     loop_timer_start(c->p->loop, &c->timer, ms, on_call_timer);
 }
 
-/* What waited for room in the backlog need not wait out its time; the clocks of the others begin
- * anew, for theirs stood still. */
+/* A request that waited for room in the backlog connects at once. The timers of the others, which
+ * stood still, begin anew. */
 void call_resumed(struct proxy_target *t)
 {
     LIST_EACH(c, &t->calls, struct call, link) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* accounts.c — passwd, group, shadow, gshadow and sudoers of a sandbox: the host's system accounts,
- * no person's name, no password, and one user who may become root. */
+ * no person's name, no password, and one user that may become root. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -87,7 +87,7 @@ static void on_user(struct accounts *a, const struct row *r)
     if (!str_to_u64(r->field[3], &gid))
         return;
     if (r->id == 0 && (a->root || !str_eq(r->field[0], STR("root"))))
-        return; /* a second name of root would be a way in nobody looks at */
+        return; /* a second name of root would be an unwatched way in */
     a->root = a->root || r->id == 0;
     a->nobody = a->nobody || r->id == NOBODY;
     add_user(a, r->field[0], r->id, gid, r->id ? r->field[4] : STR("root"),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* etc.c — a synthetic /etc: named things of the host's, the rest made up.
+/* etc.c — a synthetic /etc: some files of the host's, the rest made up.
  *
- * The list is an allow-list: what is not on it is not in a sandbox. Of what is on it only files
- * that everybody may read are taken. ARCHITECTURE.md repeats the list for readers. */
+ * The list names the host's files that a sandbox may have, and of these only files that every user
+ * may read are taken. ARCHITECTURE.md repeats the list for readers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -130,7 +130,7 @@ static fallible make_up(int etc)
                    STR("127.0.0.1\tlocalhost\n127.0.1.1\tcroft\n"
                        "::1\tlocalhost ip6-localhost ip6-loopback\n"),
                    0644));
-    /* Nobody listens there: a lookup fails at once instead of waiting for a network. */
+    /* No resolver listens there: a lookup fails at once instead of waiting for a network. */
     TRY(take_write(etc, "resolv.conf", STR("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n"),
                    0644));
     TRY(take_write(etc, "fstab", STR(""), 0644));

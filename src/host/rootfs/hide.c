@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* hide.c — a layer of whiteouts over a host directory.
  *
- * The root of a sandbox owns the idmapped layers, so permission bits do not stop it: what not
- * everybody on the host may read must not be there. Anybody may make a whiteout (0:0). */
+ * The root of a sandbox owns the idmapped layers, so permission bits do not stop it. Files that not
+ * every user of the host may read must be hidden. Any user may make a whiteout (0:0). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* home.c — what useradd would have given the homes, but for one line: Debian's .bashrc asks
- * dircolors for its table at every start of a shell, and to run that program takes as long as all
- * else a shell does until its prompt (1.3 of 2.9 ms). It is asked here, once for all sandboxes. */
+/* home.c — what useradd would have given the homes, but for one line.
+ *
+ * Debian's .bashrc runs dircolors at every start of a shell, which takes as long as all else a
+ * shell does until its prompt (1.3 of 2.9 ms). Here dircolors runs once for all sandboxes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -58,5 +58,6 @@ struct take {
 /* path is a file, a link or a directory with all in it; one that is not there is no error. */
 fallible take_path(const struct take *t, const char *path);
 fallible take_write(int dir, const char *name, struct str data, mode_t mode);
-/* Makes it if it is missing; owner and mode either way. An ordinary user's 0 is himself. */
+/* Makes it if it is missing; sets owner and mode either way. For an ordinary user, uid 0 is that
+ * user. */
 fallible take_dir(int dir, const char *name, mode_t mode, uid_t uid, gid_t gid);

@@ -3,8 +3,10 @@
  * sandbox.
  *
  * That layer's root is /usr itself. So in the base above it /usr/NAME is a directory that redirects
- * to /NAME, and the layer's names at the root are hidden: by whiteouts, and by making every
- * directory there opaque. Root's only: an ordinary user's overlays follow no redirects. */
+ * to /NAME. The layer's names at the root are hidden: by whiteouts, and by making every directory
+ * there opaque.
+ *
+ * For root only: an ordinary user's overlays follow no redirects. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

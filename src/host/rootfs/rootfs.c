@@ -21,7 +21,7 @@
 #include "host/tree/inner.h"
 #include "host/tree/tree.h"
 
-#define TRIES 3 /* while somebody installs packages on the host */
+#define TRIES 3 /* while packages are being installed on the host */
 
 void rootfs_init(struct rootfs *r)
 {
@@ -200,7 +200,7 @@ static fallible is_noted(int boxes, const char *gen, bool *ret)
     return NULL;
 }
 
-/* Only when nobody holds it, nor can come to while we look. */
+/* Removes layers that no process holds or can come to hold while we look. */
 static fallible prune_one(int dir, int boxes, const char *gen)
 {
     own_fd fd = openat(dir, gen, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -383,7 +383,7 @@ static fallible open_at(int state, int host, void (*on_making)(void *arg), void 
         struct err *e = open_generation(dir, host, gen, ret);
         if (!e || err_errno(e) != ENOENT || i == TRIES)
             return e;
-        err_free(e); /* somebody saw the machine change, and removed it while we opened it */
+        err_free(e); /* another process saw the machine change, and removed it while we opened it */
     }
 }
 
@@ -519,6 +519,6 @@ bool rootfs_host_has_old(int state)
 
     for (const char *name = names.p; !e && count--; name += strlen(name) + 1)
         gens += str_starts(str_of(name), STR("gen-"));
-    err_free(e); /* then the next who makes layers removes them */
+    err_free(e); /* then the next process that makes layers removes them */
     return gens > 1;
 }

@@ -48,12 +48,14 @@ struct rootfs_mount *rootfs_add_mount(struct rootfs *r, const char *where, const
                                       const char *work);
 void rootfs_add_lower(struct rootfs_mount *m, int fd);
 
-/* The machine's own system, by the allow-list. What croft makes of it (a synthetic /etc, the
- * package database, whiteouts for what not everybody may read) is kept below state/rootfs and made
- * again when the machine changed; looking costs some 50 stat calls, making about a second. As an
- * ordinary user there are no whiteouts: the kernel then refuses what the user may not read. */
+/* The machine's own system, by the allow-list. Croft adds a synthetic /etc, the package database,
+ * and whiteouts over files that not every user may read. An ordinary user needs no whiteouts: there
+ * the kernel refuses.
+ *
+ * They are stored below state/rootfs and made again when the machine changed. To look takes some 50
+ * stat calls, to make them about a second. */
 fallible rootfs_host_open(int state, struct rootfs *ret);
-/* The same; on_making is called before they are made, which somebody may want to be told. */
+/* The same; calls on_making before layers are made, so that the wait can be announced. */
 fallible rootfs_host_open_or_make(int state, void (*on_making)(void *arg), void *arg,
                                   struct rootfs *ret);
 /* Sandboxes and snapshots that were made before /usr was joined have an upper layer for it: their
@@ -76,7 +78,8 @@ fallible rootfs_host_prune(int state);
 /* Does it have any but the current ones to remove, now or when their last sandbox has gone? */
 bool rootfs_host_has_old(int state);
 
-/* Watches, by inotify, what the look above looks at, and where what is missing would appear: an
- * event says that it may be worth another. Who heard one watches again, for what was replaced is no
- * longer watched. Of a change on another machine, or a mount, inotify tells nothing. */
+/* Watches, by inotify, the paths that the look above reads, and where missing ones would appear. An
+ * event means that another look may be worth it; then watch again, for replaced paths are lost.
+ *
+ * inotify does not report changes made on another machine, nor mounts. */
 fallible rootfs_host_watch(int inotify);

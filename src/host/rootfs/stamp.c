@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* stamp.c — has the machine changed since the layers were made?
  *
- * Installing a package touches dpkg's status and the directories it puts files in, so the times of
- * a few dozen paths stand for the rest. A permission that changes deep inside /usr is not seen:
- * that is what rootfs_host_refresh is for. */
+ * Installing a package touches dpkg's status and the directories of its files, so the times of a
+ * few dozen paths stand for the rest. A changed permission deep inside /usr is not seen: for that
+ * there is rootfs_host_refresh. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -145,7 +145,7 @@ fallible stamp_take(int host, char out[STAMP_LEN + 1])
     return NULL;
 }
 
-/* What is not there is watched for where it would appear: in the nearest directory that is. */
+/* A missing path is watched where it would appear: in the nearest directory that exists. */
 static bool stamp_watch(int inotify, char *path)
 {
     for (char *end;; *end = '\0') {
