@@ -89,18 +89,14 @@ static void check_servers(struct arena *a, const struct json *body)
 static void check_bodies(struct arena *a, const struct json *body)
 {
     struct wire_server_info info;
-    struct wire_upload upload;
     struct wire_problem problem;
     const struct json *event;
-    struct str path;
     struct jw w;
     own_done(buf) out;
 
     buf_init(&out, OUT_MAX);
     jw_init(&w, &out, JW_WEB);
     err_free(wire_decode_server_info(a, body, &info)); /* either answer is fine */
-    err_free(wire_decode_upload(a, body, &upload));
-    err_free(wire_decode_list_files(body, &path));
     if (wire_find_action(body, &event, &problem))
         return check_event(a, event);
     wire_put_problems(&w, &problem, 1);

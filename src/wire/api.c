@@ -82,13 +82,6 @@ struct str wire_find_detail(const struct json *body)
     return json_get_str(body, "detail", STR(""));
 }
 
-void wire_put_alive(struct jw *w, bool is_ready)
-{
-    JW_OBJECT(w, NULL) {
-        jw_str(w, "status", is_ready ? STR("ok") : STR("not initialized"));
-    }
-}
-
 bool wire_find_action(const struct json *body, const struct json **ret_event,
                       struct wire_problem *ret_problem)
 {
@@ -105,13 +98,6 @@ bool wire_find_action(const struct json *body, const struct json **ret_event,
     else
         *ret_event = event;
     return event && event->type == JSON_OBJECT;
-}
-
-void wire_put_execute(struct jw *w, const struct json *event)
-{
-    JW_OBJECT(w, NULL) {
-        jw_value(w, "action", event);
-    }
 }
 
 void wire_put_execute_action(struct jw *w, const struct wire_action *action)
@@ -136,45 +122,9 @@ fallible wire_decode_server_info(struct arena *a, const struct json *body,
     return NULL;
 }
 
-fallible wire_decode_list_files(const struct json *body, struct str *ret_path)
-{
-    struct str path = {0};
-
-    TRY(check_object(body));
-    TRY(json_take_str(body, "path", &path));
-    *ret_path = path;
-    return NULL;
-}
-
-void wire_put_list_files(struct jw *w, struct str path)
-{
-    JW_OBJECT(w, NULL) {
-        if (path.p)
-            jw_str(w, "path", path);
-    }
-}
-
-void wire_put_names(struct jw *w, const struct str *names, size_t count)
-{
-    JW_ARRAY(w, NULL) {
-        for (size_t i = 0; i < count; i++)
-            jw_str(w, NULL, names[i]);
-    }
-}
-
 void wire_put_upload(struct jw *w, const struct wire_upload *upload)
 {
     api_put(w, &upload_fields, upload);
-}
-
-fallible wire_decode_upload(struct arena *a, const struct json *body,
-                            struct wire_upload *ret_upload)
-{
-    struct wire_upload upload;
-
-    TRY(api_decode(a, body, &upload_fields, &upload));
-    *ret_upload = upload;
-    return NULL;
 }
 
 bool wire_parse_bool(struct str text, bool *ret_value)

@@ -9,12 +9,10 @@
 
 void wire_put_detail(struct jw *w, struct str detail); /* {"detail":…}: every error but 422 */
 struct str wire_find_detail(const struct json *body);  /* of such a body; empty: it has none */
-void wire_put_alive(struct jw *w, bool is_ready);
 
 /* {"action":{…}} of /execute_action. False: *ret_problem says what the 422 must say. */
 bool wire_find_action(const struct json *body, const struct json **ret_event,
                       struct wire_problem *ret_problem);
-void wire_put_execute(struct jw *w, const struct json *event); /* the same, to send */
 struct wire_action;
 void wire_put_execute_action(struct jw *w, const struct wire_action *action);
 
@@ -44,19 +42,12 @@ void wire_put_server_info(struct jw *w, const struct wire_server_info *info);
 fallible wire_decode_server_info(struct arena *a, const struct json *body,
                                  struct wire_server_info *ret_info);
 
-/* --- POST /list_files: the path asked for, .p NULL when none; answered with an array --- */
-fallible wire_decode_list_files(const struct json *body, struct str *ret_path);
-void wire_put_list_files(struct jw *w, struct str path);
-void wire_put_names(struct jw *w, const struct str *names, size_t count);
-
 /* --- POST /upload_file --- */
 struct wire_upload {
     struct str filename, destination;
     bool recursive;
 };
 void wire_put_upload(struct jw *w, const struct wire_upload *upload);
-fallible wire_decode_upload(struct arena *a, const struct json *body,
-                            struct wire_upload *ret_upload);
 /* true/false in a query as pydantic reads it: 1 0 true false on off yes no t f y n. */
 bool wire_parse_bool(struct str text, bool *ret_value);
 
