@@ -29,6 +29,7 @@ struct kit {
     struct wire wire, tunnel; /* the server's socket; the one for CONNECT */
     pid_t pid;                /* of init, as we see it */
     int control, oom, log;
+    int memory; /* what its control group counts; 0: nothing */
     char dir[200];
     struct arena arena;
     bool pid_one;     /* in a namespace of its own */
@@ -103,18 +104,24 @@ static inline void kit_open_with(struct kit *k, const char *const *before)
                                 k->dir,
                                 "--viewer-url",
                                 view};
-    for (size_t i = 0; i < ARRAY_LEN(rest); i++)
+    for (size_t i = 0; i < ARRAY_LEN(rest); i++) {
+        if (k->memory && strcmp(rest[i], "--") == 0) {
+            argv[n++] = "--memory-fd";
+            argv[n++] = "8";
+        }
         argv[n++] = rest[i];
+    }
     if (k->user) {
         argv[n++] = "--username";
         argv[n++] = k->user;
     }
-    k->pid = program_start(&(struct program){
-        .argv = argv,
-        .env = ARGS("SESSION_API_KEY=hunter2", "NO_CHANGE_TIMEOUT_SECONDS=1", "PATH=/usr/bin:/bin",
-                    "HOME=/tmp", "LOG_LEVEL=warn"),
-        .fds = (int[]){-1, -1, k->log, listen_fd, ready[1], connect_fd, control[1], k->oom},
-        .fd_count = 8});
+    k->pid = program_start(
+        &(struct program){.argv = argv,
+                          .env = ARGS("SESSION_API_KEY=hunter2", "NO_CHANGE_TIMEOUT_SECONDS=1",
+                                      "PATH=/usr/bin:/bin", "HOME=/tmp", "LOG_LEVEL=warn"),
+                          .fds = (int[]){-1, -1, k->log, listen_fd, ready[1], connect_fd,
+                                         control[1], k->oom, k->memory},
+                          .fd_count = k->memory ? 9 : 8});
     close(listen_fd);
     close(connect_fd);
     close(ready[1]);

@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "test/test.h"
 
-#define FDS_MAX 8
+#define FDS_MAX 12
 #define HIGH_FD 100 /* above any number that is asked for */
 
 /* In the child. First out of each other's way, then to their places. */

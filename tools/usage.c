@@ -19,6 +19,7 @@ int main(void)
           "  --await             what to run comes with a claim, by that connection\n"
           "  --work-cgroup-fd N  a cgroup of shells and commands, or cgroup.procs; several\n"
           "  --oom-fd N          its memory.events or memory.oom_control; several\n"
+          "  --memory-fd N       its memory.current or memory.usage_in_bytes\n"
           "\n"
           "usage: croft-guest --version | --help\n",
           stdout);

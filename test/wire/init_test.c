@@ -181,6 +181,24 @@ TEST(init_says_when_memory_ran_out)
     kit_close(&k);
 }
 
+TEST(init_gives_the_memory_monitor_what_the_control_group_counts)
+{
+    struct kit k = {0};
+    bool said = false;
+    char path[300];
+
+    snprintf(path, sizeof path, "%s/now", test_dir());
+    own_fd now = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    CHECK_OK(fd_write_all(now, STR("123904000\n")));
+    k.memory = now;
+    kit_open_with(&k, ARGS("env", "RUNTIME_MEMORY_MONITOR=1", "LOG_LEVEL=info"));
+    while (!said) {
+        CHECK_STR(kit_run(&k, "echo on"), "on");
+        said = str_find(kit_log(&k), STR("\"kb\":121000")) >= 0;
+    }
+    kit_close(&k);
+}
+
 TEST(init_joins_the_cgroups_of_the_work_or_says_why_not)
 {
     own_done(buf) said;

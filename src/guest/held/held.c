@@ -87,6 +87,8 @@ static void take_hello(struct held *k, const struct held_message *m, size_t len,
         k->listen_fd = fds[at++];
     if ((m->id & HELD_HAS_READY) && at < count)
         k->ready_fd = fds[at++];
+    if ((m->id & HELD_HAS_MEMORY) && at < count)
+        k->memory_fd = fds[at++];
     while (k->oom_len < oom && k->oom_len < HELD_OOM_MAX && at < count)
         k->oom_fds[k->oom_len++] = fds[at++];
     if (len)
@@ -95,7 +97,7 @@ static void take_hello(struct held *k, const struct held_message *m, size_t len,
 
 ON_ITS_OWN fallible held_open(struct held *k, int sock)
 {
-    *k = (struct held){.sock = sock, .listen_fd = -1, .ready_fd = -1};
+    *k = (struct held){.sock = sock, .listen_fd = -1, .ready_fd = -1, .memory_fd = -1};
     spawner_init(&k->spawner, -1);
     list_init(&k->items);
     for (;;) {
@@ -127,6 +129,7 @@ void held_done(struct held *k)
     own_close(k->spawner.forker);
     own_close(k->listen_fd);
     own_close(k->ready_fd);
+    own_close(k->memory_fd);
     for (size_t i = 0; i < k->oom_len; i++)
         own_close(k->oom_fds[i]);
 }
@@ -230,4 +233,12 @@ uint64_t held_oom_kills(const struct held *k)
         sum += n > 0 ? held_parse_oom(str_n(text, (size_t)n)) : 0;
     }
     return sum;
+}
+
+bool held_memory(const struct held *k, uint64_t *ret_bytes)
+{
+    char text[32];
+    ssize_t n = k->memory_fd >= 0 ? pread(k->memory_fd, text, sizeof text, 0) : -1;
+
+    return n > 0 && str_to_u64(str_trim(str_n(text, (size_t)n)), ret_bytes);
 }

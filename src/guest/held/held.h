@@ -32,9 +32,10 @@ enum held_kind {
 enum {
     HELD_HAS_LISTEN = 1,
     HELD_HAS_READY = 2,
-    HELD_AGAIN = 4,    /* a server was there before */
-    HELD_INSIDE = 8,   /* pid 1 is that: all files are those of a sandbox */
-    HELD_OOM_SHIFT = 4 /* a number */
+    HELD_AGAIN = 4,  /* a server was there before */
+    HELD_INSIDE = 8, /* pid 1 is that: all files are those of a sandbox */
+    HELD_HAS_MEMORY = 16,
+    HELD_OOM_SHIFT = 5 /* a number */
 };
 #define HELD_IDLE   79       /* the exit code of an idle server: pid 1 has its socket */
 #define HELD_VIEWER "viewer" /* an item: the file viewer's socket, at which pid 1 waits as well */
@@ -76,6 +77,7 @@ struct held {
     struct loop_io io;
     struct spawner spawner;
     int listen_fd, ready_fd; /* -1: none; the server takes them */
+    int memory_fd;           /* what the sandbox uses; -1: not counted */
     int oom_fds[HELD_OOM_MAX];
     size_t oom_len;
     struct str session_key; /* ours */
@@ -102,5 +104,7 @@ fallible held_ready(struct held *k);
 struct held_item *held_take(struct held *k, struct str prefix);
 /* How many processes of the sandbox were killed for lack of memory. */
 uint64_t held_oom_kills(const struct held *k);
+/* What its control group counts; false: nobody counts. */
+bool held_memory(const struct held *k, uint64_t *ret_bytes);
 /* The counter in a memory.events or memory.oom_control. */
 uint64_t held_parse_oom(struct str text);

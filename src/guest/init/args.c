@@ -47,11 +47,9 @@ static fallible parse_option(struct init_config *c, const char *name, const char
     const struct {
         const char *name;
         int *to;
-    } single[] = {{"--listen-fd", &c->listen_fd},
-                  {"--ready-fd", &c->ready_fd},
-                  {"--end-fd", &c->end_fd},
-                  {"--connect-fd", &c->connect_fd},
-                  {"--control-fd", &c->control_fd}};
+    } single[] = {{"--listen-fd", &c->listen_fd},   {"--ready-fd", &c->ready_fd},
+                  {"--end-fd", &c->end_fd},         {"--connect-fd", &c->connect_fd},
+                  {"--control-fd", &c->control_fd}, {"--memory-fd", &c->memory_fd}};
 
     if (!value)
         return err_new(ERR_INVALID, "%.80s needs a value", name);
@@ -151,8 +149,12 @@ static void tell_end(const struct init_config *c, int code)
 
 int init_main(int argc, char **argv, char **envp)
 {
-    struct init_config c = {
-        .listen_fd = -1, .connect_fd = -1, .control_fd = -1, .ready_fd = -1, .end_fd = -1};
+    struct init_config c = {.listen_fd = -1,
+                            .connect_fd = -1,
+                            .control_fd = -1,
+                            .ready_fd = -1,
+                            .end_fd = -1,
+                            .memory_fd = -1};
     struct init in;
     int code;
 

@@ -75,6 +75,7 @@ static struct init_config idle_config(bool await)
                                 .ready_fd = -1,
                                 .connect_fd = -1,
                                 .control_fd = -1,
+                                .memory_fd = -1,
                                 .await = await,
                                 .program = "/bin/sh",
                                 .argv = argv,

@@ -17,8 +17,8 @@
 #define INIT_SERVER_SIGNALS 6 /* the first ones: all that concern a server */
 
 struct init_config {
-    int listen_fd, connect_fd, control_fd, ready_fd, end_fd; /* -1: none */
-    int cgroup_fds[INIT_CGROUPS_MAX];                        /* directories the work belongs to */
+    int listen_fd, connect_fd, control_fd, ready_fd, end_fd, memory_fd; /* -1: none */
+    int cgroup_fds[INIT_CGROUPS_MAX]; /* directories the work belongs to */
     size_t cgroup_len;
     int oom_fds[HELD_OOM_MAX];
     size_t oom_len;

@@ -134,7 +134,7 @@ static bool say_hello(struct init *in)
                              .id = (uint32_t)c->oom_len << HELD_OOM_SHIFT |
                                    (getpid() == 1 ? HELD_INSIDE : 0) |
                                    (in->ready ? HELD_AGAIN : 0)};
-    int fds[3 + HELD_OOM_MAX] = {in->requests[0]};
+    int fds[4 + HELD_OOM_MAX] = {in->requests[0]};
     size_t n = 1;
 
     if (c->listen_fd >= 0) {
@@ -144,6 +144,10 @@ static bool say_hello(struct init *in)
     if (c->ready_fd >= 0 && !in->ready) {
         m.id |= HELD_HAS_READY;
         fds[n++] = c->ready_fd;
+    }
+    if (c->memory_fd >= 0) {
+        m.id |= HELD_HAS_MEMORY;
+        fds[n++] = c->memory_fd;
     }
     memcpy(fds + n, c->oom_fds, c->oom_len * sizeof *fds);
     memcpy(m.data, c->key.len ? c->key.p : "", c->key.len);

@@ -63,7 +63,8 @@ struct box_spec {
     unsigned fd_count;
     unsigned short tty_rows, tty_cols; /* with BOX_TTY: its size, before anybody asks; 0: none */
     enum native_disk disk;             /* what limits req's disk space, by disk_choose() */
-    unsigned oom_at; /* a descriptor: its counter of kills, opened inside; 0: none */
+    unsigned oom_at; /* a descriptor: its counter of kills, opened inside, and behind it what it
+                      * uses; 0: none */
 };
 
 struct box_spare {

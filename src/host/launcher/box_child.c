@@ -169,7 +169,7 @@ struct inside {
     size_t fd_count, at; /* at: the next one not used yet */
     char *block;
     const char **argv, **env;
-    int sock, oom;
+    int sock, oom, memory_now;
     struct mounts_memory memory;
 };
 
@@ -373,14 +373,18 @@ static fallible child_lift(int *fd)
     return NULL;
 }
 
-/* The counter of kills, while we may still open it: pid 1 only reads a number. */
+/* The counter of kills and what is used, while we may still open them: inside they are only read.
+ */
 static fallible open_oom(struct inside *in)
 {
     char group[BOX_NAME];
 
-    in->oom = -1;
+    in->oom = in->memory_now = -1;
+    if (!in->order.oom_at)
+        return NULL;
     box_group_name(in->order.slot, group);
-    return in->order.oom_at ? cg_open_oom(&in->h->cg, group, &in->oom) : NULL;
+    TRY(cg_open_oom(&in->h->cg, group, &in->oom));
+    return cg_open_memory(&in->h->cg, group, &in->memory_now);
 }
 
 static fallible place_fds(struct inside *in)
@@ -392,6 +396,8 @@ static fallible place_fds(struct inside *in)
         TRY(child_lift(&in->fds[i]));
     if (in->oom >= 0)
         TRY(child_lift(&in->oom));
+    if (in->memory_now >= 0)
+        TRY(child_lift(&in->memory_now));
     if (in->order.flags & BOX_TTY)
         TRY(make_tty(in, &slave));
     own_fd null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -406,8 +412,9 @@ static fallible place_fds(struct inside *in)
         last = (int)i;
     }
     TRY(child_place(in->oom, (int)in->order.oom_at));
-    if (in->oom >= 0 && (int)in->order.oom_at > last)
-        last = (int)in->order.oom_at;
+    TRY(child_place(in->memory_now, (int)in->order.oom_at + 1));
+    if (in->memory_now >= 0 && (int)in->order.oom_at + 1 > last)
+        last = (int)in->order.oom_at + 1;
     if (slave > 2)
         own_close(slave);
     if (sys_close_range((unsigned)last + 1, ~0u, CLOSE_RANGE_CLOEXEC) < 0)

@@ -469,17 +469,29 @@ fallible cg_remove(const struct cg *cg, const char *name)
 
 /* --- out of memory --- */
 
-fallible cg_open_oom(const struct cg *cg, const char *name, int *ret_fd)
+#define CG_MEMORY_NOW(v2) ((v2) ? "memory.current" : "memory.usage_in_bytes")
+
+static fallible open_of_memory(const struct cg *cg, const char *name, const char *file, int *ret_fd)
 {
-    bool v2 = cg->on_v2[CG_MEMORY];
     char path[NATIVE_ID_MAX + 48];
 
     *ret_fd = -1;
     if (!cg_has(cg, CG_MEMORY))
         return NULL;
-    snprintf(path, sizeof path, "%s/%s", name, v2 ? "memory.events" : "memory.oom_control");
-    *ret_fd = openat(v2 ? cg->v2 : cg->v1[CG_MEMORY], path, O_RDONLY | O_CLOEXEC);
+    snprintf(path, sizeof path, "%s/%s", name, file);
+    *ret_fd = openat(cg->on_v2[CG_MEMORY] ? cg->v2 : cg->v1[CG_MEMORY], path, O_RDONLY | O_CLOEXEC);
     return *ret_fd < 0 ? err_sys("open '%s'", path) : NULL;
+}
+
+fallible cg_open_oom(const struct cg *cg, const char *name, int *ret_fd)
+{
+    return open_of_memory(cg, name, cg->on_v2[CG_MEMORY] ? "memory.events" : "memory.oom_control",
+                          ret_fd);
+}
+
+fallible cg_open_memory(const struct cg *cg, const char *name, int *ret_fd)
+{
+    return open_of_memory(cg, name, CG_MEMORY_NOW(cg->on_v2[CG_MEMORY]), ret_fd);
 }
 
 /* Both files have a line "oom_kill N". */
@@ -527,8 +539,8 @@ static bool read_memory(const struct cg *cg, const char *name, uint64_t *ret_byt
 {
     bool v2 = cg->on_v2[CG_MEMORY];
 
-    return find_number(v2 ? cg->v2 : cg->v1[CG_MEMORY], name,
-                       v2 ? "memory.current" : "memory.usage_in_bytes", STR(""), ret_bytes);
+    return find_number(v2 ? cg->v2 : cg->v1[CG_MEMORY], name, CG_MEMORY_NOW(v2), STR(""),
+                       ret_bytes);
 }
 
 static bool read_pids(const struct cg *cg, const char *name, uint64_t *ret_pids)

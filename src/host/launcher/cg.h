@@ -74,6 +74,8 @@ fallible cg_remove(const struct cg *cg, const char *name);
 
 /* Read-only counter of out-of-memory kills, -1: not counted here. */
 fallible cg_open_oom(const struct cg *cg, const char *name, int *ret_fd);
+/* Read-only, the bytes it uses; -1: not counted here. */
+fallible cg_open_memory(const struct cg *cg, const char *name, int *ret_fd);
 fallible cg_read_oom(int fd, uint64_t *ret_kills);
 /* How often a process could not be made in it, for its limit; 0 also when that is not counted. */
 uint64_t cg_pids_denied(const struct cg *cg, const char *name);

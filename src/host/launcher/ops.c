@@ -23,7 +23,7 @@
 #include "host/tree/tree.h"
 
 /* Where pid 1 finds what it is given. */
-enum { AT_LOG = 1, AT_LISTEN = 3, AT_TUNNEL, AT_CONTROL, AT_READY, AT_OOM, AT_END };
+enum { AT_LOG = 1, AT_LISTEN = 3, AT_TUNNEL, AT_CONTROL, AT_READY, AT_OOM, AT_MEMORY, AT_END };
 
 #define PID1_ARGS 16
 static const char *const pid1_args[] = {"croft-guest",  "init", "--listen-fd",  "3",
@@ -148,6 +148,8 @@ static void name_args(struct making *m, bool counted)
     if (counted) {
         m->args[n++] = "--oom-fd";
         m->args[n++] = "7";
+        m->args[n++] = "--memory-fd";
+        m->args[n++] = "8";
     }
     if (m->req.flags & NATIVE_WARM)
         m->args[n++] = "--await";

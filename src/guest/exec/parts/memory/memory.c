@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* memory.c — RUNTIME_MEMORY_MONITOR: what the server and all below it use, ten times a second for
- * an hour at most, in the log. It only tells; limits are the sandbox's. */
+/* memory.c — RUNTIME_MEMORY_MONITOR: what the sandbox uses, ten times a second for an hour at most,
+ * in the log. It only tells; limits are the sandbox's.
+ *
+ * Reading smaps_rollup of a process that dies holds its memory. At the limit the kernel then kills
+ * another one. So usage is the control group's; processes are measured seldom, and not after a
+ * kill. */
 #include <dirent.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -9,16 +13,20 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "guest/exec/inner.h"
+#include "guest/held/held.h"
 
 #define TICK_MS   100
 #define TICKS_MAX (3600 * 1000 / TICK_MS)
 #define DEPTH_MAX 64
+#define SELDOM    100 /* ticks, with a control group; every tenth without */
 
 struct memory_watch {
     struct loop *loop;
     struct loop_timer timer;
     unsigned ticks;
-    pid_t top; /* of the tree */
+    pid_t top;               /* of the tree */
+    const struct held *held; /* NULL: nothing counts */
+    uint64_t kills;          /* by the last tick */
 };
 
 struct sum {
@@ -80,10 +88,18 @@ static void add_tree(struct sum *sum, pid_t pid, unsigned depth)
 static void on_tick(struct loop_timer *t)
 {
     struct memory_watch *m = container_of(t, struct memory_watch, timer);
+    uint64_t bytes = 0, kills = m->held ? held_oom_kills(m->held) : 0;
+    bool counted = m->held && held_memory(m->held, &bytes);
     struct sum sum = {0};
 
-    add_tree(&sum, m->top, 0);
-    log_info("[Memory usage]", KV("kb", sum.kb), KV("processes", sum.processes));
+    if (kills == m->kills && m->ticks % (counted ? SELDOM : SELDOM / 10) == 0) {
+        add_tree(&sum, m->top, 0);
+        log_info("[Memory usage]", KV("kb", counted ? bytes >> 10 : sum.kb),
+                 KV("processes", sum.processes), KV("processes_kb", sum.kb));
+    } else if (counted) {
+        log_info("[Memory usage]", KV("kb", bytes >> 10));
+    }
+    m->kills = kills;
     if (++m->ticks < TICKS_MAX)
         loop_timer_start(m->loop, t, TICK_MS, on_tick);
 }
@@ -101,7 +117,8 @@ static fallible memory_start(struct exec *e, void *state)
         log_info("memory limit, told but not set here", KV("gb", gb));
     if (!start_flag(e->config->envp, "RUNTIME_MEMORY_MONITOR", false))
         return NULL;
-    *m = (struct memory_watch){.loop = e->loop, .top = e->spawner ? 1 : getpid()};
+    *m = (struct memory_watch){
+        .loop = e->loop, .top = e->spawner ? 1 : getpid(), .held = e->config->held};
     loop_timer_start(e->loop, &m->timer, TICK_MS, on_tick);
     return NULL;
 }
