@@ -20,7 +20,7 @@ static fallible bars_fill(struct served *s, unsigned n, char id[40])
     double ms;
 
     lives_init(l, n);
-    TRY(served_set_pool(s, BARS_USERS));
+    TRY(served_set_pool(s, n < BARS_USERS ? n : BARS_USERS));
     TRY(lives_run(&plan, l, &ms));
     snprintf(id, 40, "%s", l[n / 2].id);
     for (unsigned i = 0; i < n && !e; i++)

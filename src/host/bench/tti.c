@@ -183,7 +183,7 @@ fallible bars_tti(struct served *s, const struct bars_plan *plan, struct bars *b
         .late_bash = bars_add_row(b, "  bash on a pty, one every 20 ms", plan->runs),
     };
 
-    TRY(served_set_pool(s, POOL));
+    TRY(served_set_pool(s, plan->runs < POOL ? plan->runs : POOL));
     bars_say(plan, "starts and bashes in turns");
     own_fd file = -1;
     TRY(open_file(s, &file));
