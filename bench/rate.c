@@ -126,7 +126,7 @@ int main(void)
     double best = 0;
 
     find_croft(croft);
-    kit_must(served_open(&s, "/var/tmp", croft));
+    kit_must(served_open(&s, "/var/tmp", croft, NULL));
     kit_must(served_set_pool(&s, POOL));
     start_crowd(&s, crowd ? (size_t)atoi(crowd) : 0);
     print_median_start(&s);

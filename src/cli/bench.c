@@ -14,11 +14,16 @@
 
 struct bench_options {
     uint64_t runs;
+    struct str state;
     bool json;
 };
 
 static const struct cfg_row rows[] = {
     CFG_UINT(bench_options, runs, "runs", 100, "Times each thing is done, up to 10,000."),
+    CFG_STR(
+        bench_options, state, "state", NULL,
+        "Directory for the states of the servers, which is kept: a later run then starts sooner. "
+        "Default: a temporary one."),
     CFG_BOOL(bench_options, json, "json", false, "Print a JSON object."),
 };
 
@@ -156,13 +161,14 @@ static const char *find_self(char path[4096])
 }
 
 static fallible bench_measure(struct cli *cli, const struct bench_options *o, const char *name,
-                              struct buf *out)
+                              const char *state, struct buf *out)
 {
     struct bars b;
     struct utsname u;
     char self[4096];
     struct bars_plan plan = {.tmp = tmp_dir(cli),
                              .self = find_self(self),
+                             .state = state,
                              .runs = (unsigned)o->runs,
                              .progress = on_progress,
                              .arg = cli};
@@ -196,7 +202,7 @@ static int bench_run_command(struct cli *cli, int argc, char **argv)
         e = err_new(ERR_INVALID, "--runs: from 1 to %u", BARS_RUNS_MAX);
     if (e)
         return cli_misuse(cli, e);
-    e = bench_measure(cli, &o, name, &out);
+    e = bench_measure(cli, &o, name, o.state.p ? arena_cstr(&a, o.state) : NULL, &out);
     return e ? cli_fail(cli, e) : cli_put(cli, &out);
 }
 
@@ -204,7 +210,7 @@ CLI_COMMAND(bench) = {
     .name = "bench",
     .group = CLI_HERE,
     .summary = "measure how fast sandboxes are on this machine",
-    .usage = "[tti|burst|exec|density] [--runs N] [--json]",
+    .usage = "[tti|burst|exec|density] [--runs N] [--state DIR] [--json]",
     .help =
         "Starts a 'croft serve' of its own, with default settings, measures, and removes all it\n"
         "made. The other side of a ratio is measured in the same run and in turns, so that the\n"

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,10 +16,20 @@
 #include "test/program.h"
 #include "test/test.h"
 
+static char state[280]; /* for --state: layers are shared with other tests */
+
 static void be_ready(void)
 {
+    static char first[300], second[300];
+
     kit_need_root();
     setenv("TMPDIR", test_dir(), 1);
+    snprintf(state, sizeof state, "%s/state", test_dir());
+    CHECK_INT(mkdir(state, 0755), 0);
+    snprintf(first, sizeof first, "%s/first", state);
+    snprintf(second, sizeof second, "%s/second", state);
+    kit_share_layers(first);
+    kit_share_layers(second);
     CHECK_INT(chmod(test_dir(), 0711), 0); /* the server, which is nobody, passes through */
 }
 
@@ -49,10 +60,24 @@ static void check_no_process(const char *name)
         own_fd fd = open(path, O_RDONLY | O_CLOEXEC);
         ssize_t n = fd >= 0 ? read(fd, text, sizeof text) : 0;
         if (n > 0 && memmem(text, (size_t)n, name, strlen(name)))
-            FAIL("process %s is left", e->d_name);
+            FAIL("process %s is left: %.300s", e->d_name, text);
     }
     if (d)
         closedir(d);
+}
+
+/* A launcher ends behind its server, and holds this lock until then. */
+static void settle(const char *server)
+{
+    char path[400];
+
+    snprintf(path, sizeof path, "%s/%s/box", state, server);
+    own_fd box = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (box < 0)
+        return; /* it was killed before there was a launcher */
+    CHECK_INT(flock(box, LOCK_EX), 0);
+    snprintf(path, sizeof path, "state/%s/box", server);
+    kit_check_empty(path);
 }
 
 static void check_nothing_left(const char *scratch)
@@ -60,20 +85,22 @@ static void check_nothing_left(const char *scratch)
     char name[64];
 
     CHECK(!find_name(test_dir(), "croft-bench-", name));
+    settle("first");
     check_no_process(scratch);
 }
 
 /* The scratch is gone, and with it the server and its sandboxes. */
 static void check_bench(const char *const *args, const char *const *wanted)
 {
-    const char *argv[16] = {test_program("croft"), "bench"};
+    const char *argv[16] = {NULL, "bench", "--state", state};
     own_done(buf) out;
     char left[64];
 
     be_ready();
+    argv[0] = test_program("croft");
     setenv("CROFT_BENCH_CROWD", "12", 1);
     for (size_t i = 0; args[i]; i++)
-        argv[i + 2] = args[i];
+        argv[i + 4] = args[i];
     buf_init(&out, 1u << 16);
     CHECK_INT(program_run(argv, &out), 0);
     for (size_t i = 0; wanted[i]; i++)
@@ -81,6 +108,8 @@ static void check_bench(const char *const *args, const char *const *wanted)
     CHECK_INT(str_find(buf_str(&out), STR("failure")), -1);
     CHECK_INT(str_find(buf_str(&out), STR("not measured")), -1);
     CHECK(!find_name(test_dir(), "croft-bench-", left));
+    settle("first");
+    settle("second");
     check_no_process(test_dir());
 }
 
@@ -100,7 +129,9 @@ TEST_LIMIT(croft_bench_names_the_peer_it_has_to_do_without, 120)
     be_ready();
     setenv("PATH", test_dir(), 1);
     buf_init(&out, 1u << 16);
-    CHECK_INT(program_run(ARGS(test_program("croft"), "bench", "--runs", "1"), &out), 0);
+    CHECK_INT(
+        program_run(ARGS(test_program("croft"), "bench", "--state", state, "--runs", "1"), &out),
+        0);
     CHECK_HAS(buf_str(&out),
               "without bwrap: not installed; Debian's package 'bubblewrap' brings it");
     CHECK_HAS(buf_str(&out), "not measured");
@@ -130,7 +161,8 @@ static void kill_bench(int signo, const char *when)
     be_ready();
     buf_init(&seen, 1u << 16);
     CHECK_INT(pipe2(out, O_CLOEXEC), 0);
-    struct program p = {.argv = ARGS(test_program("croft"), "bench", "--runs", "60"),
+    struct program p = {.argv =
+                            ARGS(test_program("croft"), "bench", "--state", state, "--runs", "60"),
                         .fds = (const int[]){-1, out[1], out[1]},
                         .fd_count = 3};
     pid_t pid = program_start(&p);

@@ -145,6 +145,16 @@ bool bars_known(const char *name)
     return kind_of(name) < ARRAY_LEN(kinds);
 }
 
+fallible bars_open(const struct bars_plan *plan, const char *name, struct served *s)
+{
+    char state[SERVED_STATE];
+
+    if (!plan->state)
+        return served_open(s, plan->tmp, plan->self, NULL);
+    snprintf(state, sizeof state, "%s/%s", plan->state, name);
+    return served_open(s, plan->tmp, plan->self, state);
+}
+
 fallible bars_run(const char *name, const struct bars_plan *plan, struct bars *ret_bars)
 {
     size_t kind = kind_of(name);
@@ -154,7 +164,7 @@ fallible bars_run(const char *name, const struct bars_plan *plan, struct bars *r
         return err_new(ERR_NOT_FOUND, "no measurement '%.40s'", name);
     *ret_bars = (struct bars){.row_count = 0};
     bars_say(plan, "starting a server");
-    struct err *e = served_open(&s, plan->tmp, plan->self);
+    struct err *e = bars_open(plan, "first", &s);
     if (!e)
         e = kinds[kind].run(&s, plan, ret_bars);
     struct err *left = served_close(&s);

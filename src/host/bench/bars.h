@@ -38,8 +38,9 @@ struct bars {
 };
 
 struct bars_plan {
-    const char *tmp;  /* where a directory for everything is made, as scratch.h wants it */
-    const char *self; /* path of croft */
+    const char *tmp;   /* where a directory for everything is made, as scratch.h wants it */
+    const char *self;  /* path of croft */
+    const char *state; /* servers keep their states below it; NULL: in what is made below tmp */
     unsigned runs, crowd;
     void (*progress)(void *arg, const char *what);
     void *arg;

@@ -24,6 +24,8 @@ void bars_say(const struct bars_plan *plan, const char *what);
 /* Whether another run fits in; i have been done since begin. */
 bool bars_go_on(double begin_ms, unsigned i, unsigned least, unsigned most);
 
+/* A server whose state has this name below the plan's. */
+fallible bars_open(const struct bars_plan *plan, const char *name, struct served *s);
 fallible bars_stop_all(struct served *s, struct life *l, size_t n);
 /* Until what was stopped is gone and the pool is full. */
 fallible bars_settle(struct served *s);

@@ -107,7 +107,7 @@ static fallible measure_density(struct served *crowd, struct served *few,
 fallible bars_density(struct served *crowd, const struct bars_plan *plan, struct bars *b)
 {
     struct served few;
-    struct err *e = served_open(&few, plan->tmp, plan->self);
+    struct err *e = bars_open(plan, "second", &few);
 
     if (!e) {
         bars_say(plan, "a server with few sandboxes, and one with all");

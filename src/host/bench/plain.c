@@ -59,13 +59,9 @@ static fallible plain_commands(struct served *s, const struct bars_plan *plan, s
         "/bin",   "--symlink",     "usr/lib",   "/lib", "--symlink", "usr/lib64", "/lib64",
         "--proc", "/proc",         "--dev",     "/dev", "true",      NULL};
     const char *const ours[] = {plan->self, "run", "--bare", "--discard", "--", "true", NULL};
-    char state[SCRATCH_DIR + 16];
     double ms;
 
-    snprintf(state, sizeof state, "%s/run", s->scratch.dir);
-    setenv("CROFT_SERVER_STATE_DIR", state, 1);
-    TRY(run_whole(s, ours,
-                  &ms)); /* makes the layers of this machine's system, which happens once */
+    setenv("CROFT_SERVER_STATE_DIR", s->state, 1);
     struct err *e = run_whole(s, peer, &ms);
     bool there = !e || err_errno(e) != ENOENT;
     if (!there)

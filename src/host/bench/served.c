@@ -81,13 +81,16 @@ static fallible served_start(struct served *s, const char *self)
     return talk_tcp(&s->api, s->port);
 }
 
-fallible served_open(struct served *s, const char *tmp, const char *self)
+fallible served_open(struct served *s, const char *tmp, const char *self, const char *state)
 {
     *s = (struct served){.api.fd = -1, .scratch.janitor = -1};
     buf_init(&s->api.in, 0);
     arena_init(&s->arena, ARENA_MAX);
     TRY(scratch_open(&s->scratch, tmp));
-    snprintf(s->state, sizeof s->state, "%s/state", s->scratch.dir);
+    if (state)
+        snprintf(s->state, sizeof s->state, "%s", state);
+    else
+        snprintf(s->state, sizeof s->state, "%s/state", s->scratch.dir);
     return served_start(s, self);
 }
 

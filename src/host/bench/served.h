@@ -11,9 +11,11 @@
 #include "host/bench/scratch.h"
 #include "host/bench/talk.h"
 
+#define SERVED_STATE 512
+
 struct served {
     struct scratch scratch;
-    char state[SCRATCH_DIR + 16];
+    char state[SERVED_STATE];
     pid_t pid; /* of the server itself; 0: none */
     uint16_t port;
     struct talk api; /* for questions whose time does not count */
@@ -21,7 +23,7 @@ struct served {
     unsigned sessions; /* names given out */
 };
 
-fallible served_open(struct served *s, const char *tmp, const char *self);
+fallible served_open(struct served *s, const char *tmp, const char *self, const char *state);
 /* SIGTERM, its end, and nothing left: an error says what is. For one that did not open as well. */
 fallible served_close(struct served *s);
 
