@@ -410,6 +410,8 @@ static bool is_named(const struct exact *e, const struct json *s, struct str ses
 {
     struct str key = json_get_str(s, "key", STR(""));
 
+    if (str_find_char(session, '/') >= 0)
+        return false; /* it would take the place of another key's KEY/NAME: by its id only */
     if (str_eq(session, e->want))
         return true;
     return e->want.len == key.len + 1 + session.len && str_starts(e->want, key) &&
@@ -448,13 +450,14 @@ fallible ask_sandbox(struct ask *k, const char *name, struct json **ret_sandbox)
             note_same(&same, s, id);
         if (stopped)
             continue;
-        struct str shown = session.len ? session : id;
+        bool by_id = str_find_char(session, '/') >= 0;
+        struct str shown = session.len && !by_id ? session : id;
         unsigned d = str_distance(want, shown);
         if (d < distance) {
             near = shown;
             distance = d;
         }
-        if (want.len && (str_starts(id, want) || str_starts(session, want))) {
+        if (want.len && (str_starts(id, want) || (!by_id && str_starts(session, want)))) {
             found = s;
             begin++;
         }

@@ -310,6 +310,24 @@ TEST(v1_snapshot_that_is_removed_while_it_is_taken_is_gone)
     serve_close(&s);
 }
 
+TEST(v1_names_work_as_ids_and_fork_and_snapshot_need_no_body)
+{
+    struct serve s = {0};
+
+    open_with_mounts(&s);
+    struct json *r = serve_start(&s, "a", "");
+    const char *id = serve_field(&s, r, "runtime_id");
+    struct json *taken = serve_want(&s, 200, "POST", SANDBOXES "/a/snapshot", NULL);
+    CHECK_HAS(json_get_str(taken, "name", STR("")), "snap-");
+    serve_want(&s, 200, "POST", SANDBOXES "/a/fork", NULL);
+    CHECK_STR(serve_field(&s, serve_want(&s, 200, "GET", SANDBOXES "/a", NULL), "runtime_id"), id);
+    CHECK_STR(serve_field(&s, serve_want(&s, 200, "GET", "/runtime/a", NULL), "runtime_id"), id);
+    serve_want(&s, 200, "POST", "/pause", "{'runtime_id':'a'}");
+    serve_want(&s, 200, "POST", "/resume", "{'runtime_id':'a'}");
+    serve_refused(&s, 404, "not found", "POST", "/pause", "{'runtime_id':'b'}");
+    serve_close(&s);
+}
+
 TEST(v1_rollback_leads_to_the_beginning_and_to_a_snapshot)
 {
     struct serve s = {0};

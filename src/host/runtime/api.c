@@ -76,7 +76,7 @@ static fallible api_ask(struct http_req *req, enum runtime_op op)
     TRY(api_check(req, KEY_RUNTIME, &key));
     TRY(body_json(req, &body));
     TRY(wire_decode_runtime_id(body, &id));
-    struct runtime *r = id.p ? manager_find_id(api_of(req)->manager, key, id) : NULL;
+    struct runtime *r = id.p ? manager_find(api_of(req)->manager, key, id) : NULL;
     if (!r)
         return id.p ? not_found(id)
                     : err_new(ERR_NOT_FOUND, "runtime_id is null: there is no such runtime");
@@ -108,7 +108,7 @@ static fallible handle_runtime(struct http_req *req)
     const struct key *key;
 
     TRY(api_check(req, KEY_RUNTIME | KEY_READ, &key));
-    const struct runtime *r = manager_find_id(api_of(req)->manager, key, id);
+    const struct runtime *r = manager_find(api_of(req)->manager, key, id);
     if (!r)
         return not_found(id);
     return api_reply(req, r);

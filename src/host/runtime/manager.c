@@ -185,6 +185,34 @@ struct runtime *manager_find_session(const struct manager *m, const struct key *
     return t ? map_get(&t->sessions, session_id) : NULL;
 }
 
+/* Of all tenants': the only one of that name, or KEY/NAME. */
+static struct runtime *find_anybodys(const struct manager *m, struct str name)
+{
+    struct str rest = name, tenant;
+    struct runtime *found = NULL;
+    unsigned count = 0;
+
+    if (str_cut(&rest, '/', &tenant)) {
+        const struct tenant *t = map_get(&m->tenants, tenant);
+        return t && str_find_char(rest, '/') < 0 ? map_get(&t->sessions, rest) : NULL;
+    }
+    MAP_EACH(slot, &m->tenants) {
+        struct runtime *r = map_get(&((const struct tenant *)slot->value)->sessions, name);
+        found = r ? r : found;
+        count += r != NULL;
+    }
+    return count == 1 ? found : NULL;
+}
+
+struct runtime *manager_find(const struct manager *m, const struct key *key, struct str name)
+{
+    struct runtime *r = manager_find_id(m, key, name);
+
+    if (r || !key)
+        return r ? r : find_anybodys(m, name);
+    return str_find_char(name, '/') < 0 ? manager_find_session(m, key, name) : NULL;
+}
+
 static void each_of(struct tenant *t, bool stopped, void (*fn)(void *arg, struct runtime *r),
                     void *arg)
 {

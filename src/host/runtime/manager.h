@@ -102,6 +102,9 @@ void manager_start_give_up(struct manager *m, struct start_place *p);
 struct runtime *manager_find_id(const struct manager *m, const struct key *key, struct str id);
 struct runtime *manager_find_session(const struct manager *m, const struct key *key,
                                      struct str session_id);
+/* By id or session name, and KEY/NAME when key is NULL. A session with a slash in its name is found
+ * by its id alone: it would take the place of another key's. */
+struct runtime *manager_find(const struct manager *m, const struct key *key, struct str name);
 /* Those of a key, oldest first; key NULL: of all. Stopped ones are left out unless asked for. */
 void manager_each(struct manager *m, const struct key *key, bool stopped,
                   void (*fn)(void *arg, struct runtime *r), void *arg);

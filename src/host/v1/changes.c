@@ -88,7 +88,7 @@ fallible v1_handle_diff(struct http_req *req)
 
 /* --- apply --- */
 
-static fallible take_body(struct http_req *req, struct json **ret)
+fallible v1_take_body(struct http_req *req, struct json **ret)
 {
     if (req->head.framing == HTTP_NO_BODY || !req->body.len) {
         *ret = json_new(&req->arena, JSON_OBJECT);
@@ -107,7 +107,7 @@ fallible v1_handle_apply(struct http_req *req)
 
     TRY(v1_find(req, KEY_RUNTIME, &r));
     TRY(v1_check(req, KEY_RUNTIME, &key));
-    TRY(take_body(req, &body));
+    TRY(v1_take_body(req, &body));
     TRY(wire_check_known(body, "", known));
     TRY(wire_decode_files(body, &asked));
     TRY(manager_check_apply(r, key, asked.paths));
@@ -149,7 +149,7 @@ fallible v1_handle_rollback(struct http_req *req)
 
     TRY(v1_find(req, KEY_RUNTIME, &r));
     TRY(v1_check(req, KEY_RUNTIME, &key));
-    TRY(take_body(req, &body));
+    TRY(v1_take_body(req, &body));
     TRY(json_take_str(body, "to", &to));
     if (!to.p) {
         runtime_read_spec(r, &req->arena, on_spec, req);

@@ -102,6 +102,14 @@ static void on_taken(struct runtime_ask *ask, struct runtime *r, struct err *e)
     http_reply_written(t->req, 200);
 }
 
+static struct str new_name(struct arena *a)
+{
+    char hex[RNG_HEX_LEN + 1];
+
+    rng_hex(rng_system(), hex);
+    return arena_printf(a, "snap-%.8s", hex);
+}
+
 fallible v1_handle_snapshot(struct http_req *req)
 {
     struct runtime *r;
@@ -109,14 +117,16 @@ fallible v1_handle_snapshot(struct http_req *req)
     struct taking *t = arena_new(&req->arena, struct taking);
 
     TRY(v1_find(req, KEY_RUNTIME, &r));
-    TRY(body_json(req, &body));
+    TRY(v1_take_body(req, &body));
     TRY(wire_check_known(body, "", (const char *const[]){"name", NULL}));
     if (!t)
         return arena_check(&req->arena);
     t->req = req;
     t->ask.done = on_taken;
     t->ask.request = http_req_id(req);
-    TRY(json_want_str(body, "name", &t->name));
+    t->name = new_name(&req->arena);
+    TRY(json_take_str(body, "name", &t->name));
+    TRY(arena_check(&req->arena));
     return manager_snapshot(r, t->name, &t->ask);
 }
 
@@ -334,7 +344,7 @@ fallible v1_handle_fork(struct http_req *req)
 
     TRY(v1_find(req, KEY_RUNTIME, &r));
     TRY(v1_check(req, KEY_RUNTIME, &key));
-    TRY(body_json(req, &body));
+    TRY(v1_take_body(req, &body));
     TRY(wire_check_known(body, "", (const char *const[]){"count", "session_id", NULL}));
     TRY(json_take_int(body, "count", 1, FORKS_MOST, &count));
     session = str_of(r->session_id);

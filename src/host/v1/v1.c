@@ -36,7 +36,7 @@ fallible v1_find(struct http_req *req, unsigned scope, struct runtime **ret)
     const struct key *key;
 
     TRY(v1_check(req, scope, &key));
-    struct runtime *r = manager_find_id(v1_api(req)->manager, v1_whose(key), id);
+    struct runtime *r = manager_find(v1_api(req)->manager, v1_whose(key), id);
     if (!r)
         return err_new(ERR_NOT_FOUND, "sandbox '" STR_FMT "' not found",
                        STR_ARG(str_first(id, 100)));
