@@ -17,6 +17,7 @@
 #include "base/rng.h"
 #include "cli/ask.h"
 #include "guest/zip/zip.h"
+#include "host/tree/tree.h"
 #include "loop/loop.h"
 #include "net/stream.h"
 #include "net/url.h"
@@ -42,7 +43,8 @@ static const struct cfg_row rows[] = {
 struct copy {
     struct ask k;
     struct copy_options o;
-    uint64_t bytes; /* of the archive that travelled */
+    uint64_t bytes;    /* of the archive that travelled */
+    unsigned too_long; /* entries that were left out */
     struct ask_inside inside;
     /* of an upload */
     struct http_call *call;
@@ -53,7 +55,16 @@ struct copy {
     struct err *failed;
 };
 
-/* "SANDBOX:PATH", or a path here; "./a:b" is one of ours. */
+/* A sandbox of another key, and not a directory here: for that there is "./". */
+static bool is_key_and_name(struct str before, struct str path)
+{
+    struct str rest = before, key;
+
+    return str_cut(&rest, '/', &key) && key.len && rest.len && str_find_char(rest, '/') < 0 &&
+           key.p[0] != '.' && key.p[0] != '~' && str_starts(path, STR("/"));
+}
+
+/* "SANDBOX:PATH" or "KEY/NAME:PATH", or a path here; "./a:b" is one of ours. */
 static struct place place_of(const char *text)
 {
     struct str all = str_of(text), before = all;
@@ -61,9 +72,10 @@ static struct place place_of(const char *text)
 
     if (colon > 0)
         before = str_first(all, (size_t)colon);
-    if (colon <= 0 || str_find_char(before, '/') >= 0)
+    struct str path = str_from(all, colon < 0 ? all.len : (size_t)colon + 1);
+    if (colon <= 0 || (str_find_char(before, '/') >= 0 && !is_key_and_name(before, path)))
         return (struct place){.path = all};
-    return (struct place){before, str_from(all, (size_t)colon + 1)};
+    return (struct place){before, path};
 }
 
 static struct str last_part(struct str path)
@@ -218,14 +230,17 @@ static fallible cp_upload(struct copy *c, struct str into)
     return cp_told(c, c->status, &c->answer);
 }
 
-/* Only files, directories and links are copied. */
+/* Only files, directories and links are copied, and of paths those that an archive can hold. */
 static void tell_left_out(void *arg, struct str path)
 {
     struct copy *c = arg;
     own_done(buf) line;
+    bool too_long = path.len > ZIP_PATH_MAX;
 
+    c->too_long += too_long;
     buf_init(&line, 1u << 17);
-    buf_add_cstr(&line, "croft cp: left out, for it is no file, directory or link: ");
+    buf_add_cstr(&line, too_long ? "croft cp: left out, for its path is over 4096 bytes long: "
+                                 : "croft cp: left out, for it is no file, directory or link: ");
     plain_put_name(&line, path);
     buf_add_char(&line, '\n');
     err_free(fd_write_all(c->k.cli->err, buf_str(&line))); /* nowhere left to report it */
@@ -296,8 +311,10 @@ static fallible aside_make(int dir, struct aside *ret)
 static fallible aside_remove(int dir, struct aside *a, struct err *e)
 {
     own_close(a->fd);
-    if (unlinkat(dir, a->name, AT_REMOVEDIR) < 0 && !e)
-        e = err_sys("remove '%s'", a->name);
+    struct err *left = tree_remove(dir, a->name); /* a refused archive may have put some into it */
+    if (!e)
+        return left;
+    err_free(left);
     return e;
 }
 
@@ -357,10 +374,8 @@ static fallible place_file(struct copy *c, int archive, struct str name, struct 
     TRY(arena_check(&c->k.arena));
     TRY(aside_make(dir, &there)); /* its own name may be another file's here */
     struct err *e = cp_unpack(c, archive, there.fd, false);
-    if (!e && renameat(there.fd, called, dir, wanted) < 0) {
+    if (!e && renameat(there.fd, called, dir, wanted) < 0)
         e = err_sys("name it '%s'", wanted);
-        unlinkat(there.fd, called, 0);
-    }
     return aside_remove(dir, &there, e);
 }
 
@@ -421,6 +436,11 @@ static fallible cp_copy(struct copy *c, int argc, char **argv)
     TRY(ask_inside(&c->k, sandbox, &c->inside));
     TRY_WRAP(from.sandbox.p ? copy_out(c, from.path, to.path) : copy_in(c, from.path, to.path),
              "'%s' to '%s'", argv[0], argv[1]);
+    if (c->too_long)
+        return err_new(ERR_TOO_LARGE,
+                       "%u with paths of over 4096 bytes were left out; the rest is "
+                       "copied",
+                       c->too_long);
     return NULL;
 }
 
@@ -467,11 +487,13 @@ CLI_COMMAND(cp) = {
     .summary = "copy files into a server's sandbox, or out of it",
     .usage = "SANDBOX:PATH PATH | PATH SANDBOX:PATH",
     .help =
-        "One of them is SANDBOX:PATH, its path absolute. A directory that is there gets the copy\n"
+        "One of them is SANDBOX:PATH or KEY/NAME:PATH, its path absolute; './a:b' is a path here.\n"
+        "A directory that is there gets the copy\n"
         "inside it, as cp -r does; 'dir/.' copies what is in dir. Permissions and times (to the\n"
         "second) are kept, set-id bits and owners are not. Links below what is copied go as "
         "links;\n"
-        "fifos, sockets and devices are left out, and named.\n"
+        "fifos, sockets and devices are left out, and named. So are paths of over 4096 bytes, and\n"
+        "then the exit code is 1.\n"
         "\n"
         "  croft cp src demo:/workspace           croft cp demo:/workspace/out.txt .\n",
     .options = {.rows = rows, .count = ARRAY_LEN(rows)},

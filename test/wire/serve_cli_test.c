@@ -111,6 +111,66 @@ TEST(serve_cli_says_as_json_what_it_ran_and_copied)
     serve_close(&s);
 }
 
+TEST(serve_cli_reaches_a_session_with_a_slash_by_its_id_only)
+{
+    struct serve s = {0};
+
+    s.key = "first-key-that-is-long-enough";
+    setenv("CROFT_API_KEY", s.key, 1);
+    serve_open(&s);
+    CHECK_STR(at_server(&s), "demo");
+    const char *ours = s.key;
+    s.key = serve_make_key(&s, "{'name':'ta','scopes':['runtime']}");
+    serve_exec(&s, serve_start(&s, "squat", ""), "echo theirs > /workspace/who");
+    s.key = ours;
+    struct json *r = serve_start(&s, "ta/squat", "");
+    serve_exec(&s, r, "echo ours > /workspace/who");
+    check("croft exec ta/squat -- cat /workspace/who", 0, "theirs\n");
+    check("cd $D && croft cp ta/squat:/workspace/who who && cat who", 0, "theirs\n");
+    check("cd $D && croft cp who ta/squat:/workspace/again && croft exec ta/squat -- ls /workspace",
+          0, "again  who\n");
+    check(serve_text(&s, "croft exec %s -- cat /workspace/who", serve_field(&s, r, "runtime_id")),
+          0, "ours\n");
+    check_has("cd $D && croft cp who ./ta:/x 2>&1", "one of FROM and TO is SANDBOX:PATH");
+    serve_close(&s);
+}
+
+TEST(serve_cli_copies_all_but_paths_that_are_too_long_and_names_them)
+{
+    static const char deep[] =
+        "i=0; while [ $i -lt 24 ]; do d=$(printf %200s | tr ' ' d); mkdir $d; "
+        "cd -P $d; i=$((i+1)); done";
+    struct serve s = {0};
+
+    serve_open(&s);
+    CHECK_STR(at_server(&s), "demo");
+    check(serve_text(&s,
+                     "croft exec --interactive demo -- sh <<'E'\nmkdir /workspace/far\n"
+                     "cd /workspace/far\necho b >zz\n%s\nE\n",
+                     deep),
+          0, "");
+    check("cd $D && croft cp demo:/workspace/far . 2>err; echo $?; "
+          "grep -c '^croft cp: left out, for its path is over 4096 bytes long: ' err; cat far/zz",
+          0, "1\n1\nb\n");
+    serve_close(&s);
+}
+
+TEST(serve_cli_leaves_nothing_of_its_own_when_a_copy_is_refused)
+{
+    struct serve s = {0};
+
+    serve_open(&s);
+    CHECK_STR(at_server(&s), "demo");
+    check("croft exec demo -- sh -c 'mkdir -p /workspace/t/e; echo 1 >/workspace/t/e/f; echo 2 "
+          ">/workspace/t/g'",
+          0, "");
+    check(
+        "mkdir -p $D/to/t && echo mine >$D/to/t/e && croft cp demo:/workspace/t $D/to 2>/dev/null; "
+        "echo $?; find $D/to -name '.croft-*'; cat $D/to/t/e",
+        0, "1\nmine\n");
+    serve_close(&s);
+}
+
 TEST(serve_cli_copies_files_and_trees_both_ways)
 {
     struct serve s = {0};

@@ -13,7 +13,6 @@
 #include "guest/zip/place.h"
 #include "guest/zip/zip.h"
 
-#define ZIP_PATH_MAX   4096u
 #define ZIP_WINDOW     (256u << 10)
 #define ZIP_UNPACK_BUF (64u << 10)
 

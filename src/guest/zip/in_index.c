@@ -94,8 +94,12 @@ static fallible check_record(struct zip_in *z, uint64_t at, size_t *ret_bytes)
     enum zip_in_name kind;
 
     TRY(zip_in_read_record(z, at, &r));
-    TRY(zip_in_read_path(z, &r, &kind));
     *ret_bytes = r.record_bytes;
+    if (z->config.left_out && r.name.len > ZIP_PATH_MAX) {
+        z->config.left_out(z->config.arg, r.name);
+        return NULL;
+    }
+    TRY(zip_in_read_path(z, &r, &kind));
     if (kind == ZIP_NAME_UNSAFE && !z->config.skip_unsafe)
         return err_new(ERR_INVALID, "entry '" STR_FMT "' would lead out of the directory",
                        STR_ARG(str_first(r.name, 200)));

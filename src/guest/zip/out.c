@@ -189,6 +189,13 @@ static fallible put_next(struct zip_out *z)
         z->state = ZIP_OUT_INDEX;
         return NULL;
     }
+    if (exact && w.path.len > ZIP_PATH_MAX) {
+        zip_walk_pass(z->walk); /* named by whoever reads the archive, if nobody here does */
+        if (z->config.left_out) {
+            z->config.left_out(z->config.arg, w.path);
+            return NULL;
+        }
+    }
     if (S_ISREG(w.st.st_mode))
         return put_regular(z, &w);
     if (S_ISLNK(w.st.st_mode))

@@ -140,6 +140,11 @@ static fallible walk_enter(struct zip_walk *w)
     return walk_push(w, fd);
 }
 
+void zip_walk_pass(struct zip_walk *w)
+{
+    w->enter = false;
+}
+
 static bool is_dots(const char *name)
 {
     return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));

@@ -24,6 +24,7 @@ struct zip_walk;
 fallible zip_walk_new(int dir, struct zip_walk **ret_walk);
 void zip_walk_free(struct zip_walk *w);
 OWNABLE(zip_walk)
+void zip_walk_pass(struct zip_walk *w); /* the entry given last is not gone into */
 /* Directories come before what they hold. *ret_more is false at the end. What vanishes meanwhile is
  * passed over. */
 fallible zip_walk_next(struct zip_walk *w, struct zip_walk_entry *ret_entry, bool *ret_more);

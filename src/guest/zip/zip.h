@@ -17,6 +17,8 @@
 
 /* Files are stored, as zipfile does by default: a transfer over loopback or a fast network gains
  * nothing by packing. */
+#define ZIP_PATH_MAX 4096u /* of an entry; a longer one is left out of an exact archive */
+
 struct zip_out_config { /* zero: files only; a link to one is that file, others are left out */
     /* All of a tree, its top too ("./"): directories, links as links, and empty entries for what
      * has no content, such as a fifo. */
