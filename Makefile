@@ -203,10 +203,10 @@ run: all ## build, then show what it does
 	@tools/deps run
 	@tools/demo $(O)/croft
 
-test: deps-test ## every test, plain and under ASan+UBSan, layers, lint, a short fuzz
-	@tools/test $(O)
+test: deps-test ## all a landing must pass; T=name: the tests of that name, plain and under ASan+UBSan
+	@T='$(T)' tools/test $(O)
 
-check-plain: $(O)/croft $(O)/croft-guest $(O)/test-croft ## tests only, as built; T=name filters
+check-plain: $(O)/croft $(O)/croft-guest $(O)/test-croft ## tests only, as built; T=name filters, T==name is exactly that one
 	$(O)/test-croft $(T)
 
 check-asan: $(O)/asan/croft $(O)/asan/croft-guest $(O)/asan/test-croft ## tests under ASan+UBSan; T=name filters

@@ -3,7 +3,8 @@
  *
  *   test-croft [--list] [--jobs N] [--slow N] [--junit FILE] [--summary FILE] [WORD …]
  *
- * A test runs if its "folder/file.name" holds any WORD. Output is shown only for failures. --slow
+ * A test runs if its "folder/file.name" holds any WORD, or its name is NAME of a WORD "=NAME".
+ * A WORD that fits no test is a mistake. Output is shown only for failures. --slow
  * lists the N tests that took longest, with the processor time of all that each of them started.
  * CROFT_TEST_SLOW=N waits N times as long before anything counts as hung, for emulated machines. */
 #include "test/test.h"
@@ -61,15 +62,37 @@ static const char *short_file(const char *file)
     return strncmp(file, "src/", 4) == 0 ? file + 4 : file;
 }
 
-static bool wanted(const struct options *o, const struct test *t)
+static bool word_fits(const char *word, const struct test *t)
 {
     char full[256];
 
     snprintf(full, sizeof full, "%s.%s", short_file(t->file), t->name);
+    if (word[0] == '=')
+        return strcmp(t->name, word + 1) == 0 || strcmp(full, word + 1) == 0;
+    return strstr(full, word);
+}
+
+static bool wanted(const struct options *o, const struct test *t)
+{
     for (int i = 0; i < o->word_count; i++)
-        if (strstr(full, o->words[i]))
+        if (word_fits(o->words[i], t))
             return true;
     return o->word_count == 0;
+}
+
+static bool words_fit(const struct options *o)
+{
+    bool all = true;
+
+    for (int i = 0; i < o->word_count; i++) {
+        bool any = false;
+        for (size_t j = 0; j < ROWS_LEN(tests) && !any; j++)
+            any = word_fits(o->words[i], ROWS_AT(tests, j));
+        if (!any)
+            fprintf(stderr, "no test fits '%s'\n", o->words[i]);
+        all = all && any;
+    }
+    return all;
 }
 
 static void start(struct run *r, const struct test *t)
@@ -237,6 +260,10 @@ int main(int argc, char **argv)
     struct options o = parse(argc, argv);
     struct totals totals = {.took = mem_new(ROWS_LEN(tests) * sizeof *totals.took)};
 
+    if (!words_fit(&o)) {
+        free(totals.took);
+        return 2;
+    }
     if (o.list) {
         for (size_t i = 0; i < ROWS_LEN(tests); i++)
             if (wanted(&o, ROWS_AT(tests, i)))
