@@ -18,7 +18,7 @@ COMMIT  := $(or $(shell git rev-parse --short=12 HEAD 2>/dev/null),unknown)
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
-ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0) # on all processors, unless somebody says on how many
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0) # on all processors, unless -j says on how many
 MAKEFLAGS += -j$(shell nproc)
 endif
 
@@ -49,7 +49,7 @@ test_libs    := $(host_libs) -lssl -lcrypto
 
 # The whole guest is optimised at once, for size. Functions with a character buffer are guarded; the
 # guard of -strong, in all that take an address, would cost 17 KB more. zlib stays out: base/inflate
-# reads, nothing writes. No relro: in a static program at a fixed place nobody applies it, and its
+# reads, nothing writes. No relro: in a static program at a fixed place nothing applies it, and its
 # alignment costs a page of file and of memory. Pages count as small: else the linker moves the data to
 # a page of its own as soon as it would end in a second one, and the file grows by as much as 2 KB.
 guest_opt     := -Oz -flto -flto-partition=one -fno-pie -fno-unwind-tables -fno-asynchronous-unwind-tables \

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* bench/crowd.c — many idle native sandboxes, each with a server that listens, before the first
  * command: what one takes and where that is, and what one more costs when there are many. Memory
- * is looked at twice: while servers wait, and when those that nobody used rest (guest/init).
+ * is looked at twice: while servers wait, and when the unused ones have ended (guest/init).
  *
- * CROFT_BENCH_CROWD=5000 says how many (100), CROFT_BENCH_V2=1 leaves v1's control groups out. The
- * machine's memory is everybody's: run it alone. Needs root. */
+ * CROFT_BENCH_CROWD=5000 says how many (100), CROFT_BENCH_V2=1 leaves v1's control groups out. It
+ * looks at the memory of the whole machine: run it alone. Needs root. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -325,7 +325,7 @@ static bool start_nginx(struct way *w)
         execlp("nginx", "nginx", "-c", path, (char *)NULL);
         _exit(127);
     }
-    for (int i = 0; i < 500; i++) { /* it tells nobody when it listens */
+    for (int i = 0; i < 500; i++) { /* it does not tell when it listens */
         struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(w->port)};
         in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         int probe = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -52,7 +52,7 @@ enum {
 
 struct row {
     const char *what;
-    const char *peer; /* who did it; NULL: croft */
+    const char *peer; /* that did it; NULL: croft */
     int of;           /* of a peer: the row of croft's that does the same */
     double *ms;       /* sorted when all is done */
     size_t count, failed, room;

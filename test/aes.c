@@ -47,7 +47,7 @@ static void add_all(const char **list, size_t *n, const char *const *more)
     list[*n] = NULL;
 }
 
-/* A listening socket on a port nobody has, for the server to take over. */
+/* A listening socket on a free port, for the server to take over. */
 static int listen_somewhere(struct aes *a)
 {
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

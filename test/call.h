@@ -29,7 +29,7 @@ void call_fix_init(struct call_fix *f, const struct raw_script *scripts, size_t 
 void call_fix_init_at(struct call_fix *f, const struct raw_script *scripts, size_t count,
                       const char *address);
 void call_fix_done(struct call_fix *f);
-/* A client alone, on somebody's loop; http_client_free is all its end. */
+/* A client on a loop of the caller's. http_client_free ends it. */
 void call_fix_client(struct call_fix *f, struct loop *loop, struct net *net);
 void raw_close_all(struct call_fix *f); /* the server's connections, and lets the client see it */
 

@@ -104,7 +104,7 @@ static bool strike_deep(const char *name, int errnum)
     return atomic_load_explicit(&fault->deep, memory_order_relaxed) && strike(name, errnum);
 }
 
-/* Signal handlers are put back one by one, those too that cannot be: nobody minds a failure. */
+/* Signal handlers are put back one by one, those too that cannot be: a failure has no effect. */
 static bool strike_number(const char *name, long number, int errnum)
 {
     if (name[0] == 's' && number == SYS_rt_sigaction)

@@ -21,14 +21,14 @@
 #include "test/support.h"
 #include "test/test.h"
 
-#define GRACE_S    3          /* for janitors, who tidy up behind a test that failed */
+#define GRACE_S    3          /* for janitors, which tidy up behind a test that failed */
 #define END_S      60         /* for what was killed to be gone */
 #define GROUPS_MAX (1u << 20) /* bytes of names */
 
 /* --- control groups of sandboxes that are ended --- */
 
-/* "N:NAMES:/PATH", one line per hierarchy; ours are croft/sSLOT, the same in each. Who is dead and
- * not yet waited for is in v2's still, but in v1's no more. */
+/* "N:NAMES:/PATH", one line per hierarchy; ours are croft/sSLOT, the same in each. A dead
+ * process that is not waited for yet is still in those of v2, not in those of v1. */
 static void note_groups(pid_t pid, struct buf *groups)
 {
     char path[64];
@@ -103,7 +103,7 @@ static void let_end(unsigned seconds)
     }
 }
 
-/* Who is killed leaves his children to us: until there are none. */
+/* A killed process leaves its children to us: until there are none. */
 static void end_rest(pid_t test, bool failed)
 {
     own_done(buf) groups = {0};

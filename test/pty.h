@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* pty.h — a program on a terminal, with somebody who types and reads. */
+/* pty.h — a program on a terminal; the test types and reads. */
 #pragma once
 
 #include <sys/types.h>

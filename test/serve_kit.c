@@ -75,7 +75,7 @@ void serve_prepare(struct serve *s)
     kit_need_root();
     CHECK(test_own_network()); /* a server that is started again finds its ports free */
     begin(s);
-    CHECK_INT(chmod(test_dir(), 0711), 0); /* the server, who is nobody, passes through */
+    CHECK_INT(chmod(test_dir(), 0711), 0); /* the server, of user nobody, passes through */
     kit_share_layers(s->state);
     CHECK_INT(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     setenv("HOME", test_dir(), 1);
@@ -178,7 +178,7 @@ pid_t serve_launcher(const struct serve *s)
     return (pid_t)strtol(text.p, NULL, 10);
 }
 
-/* Whose files a clean end keeps. */
+/* Those whose files a clean end keeps. */
 static void remove_paused(struct serve *s)
 {
     struct serve_answer a = serve_ask(s, "GET", "/list", NULL);

@@ -37,7 +37,7 @@ void serve_open(struct serve *s); /* both */
 void serve_kill(struct serve *s); /* SIGKILL, and wait for its end */
 void serve_close(struct serve *s);
 pid_t serve_launcher(const struct serve *s); /* of one that forked it */
-/* Somebody else writes to its rows, until that process is ended. */
+/* Another process writes to its rows, until it is ended. */
 pid_t serve_lock_rows(struct serve *s);
 void serve_unlock_rows(pid_t locker);
 void serve_reap(void); /* waits for every child and orphan of the test */

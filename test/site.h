@@ -27,7 +27,7 @@ void site_open(struct site *site, const struct http_limits *limits);
 void site_close(struct site *site); /* when its last connection is gone */
 /* Runs client in a child and the server here until the child ends, which must be well. */
 void site_visit(struct site *site, void (*client)(const struct site *site));
-/* Turns the loop until nobody is connected. */
+/* Turns the loop until no client is connected. */
 void site_wait_empty(struct site *site);
 
 /* --- in the child; a failed CHECK ends it --- */

@@ -71,7 +71,7 @@ void test_check_err(const char *file, int line, const char *what, struct err *e,
 void fault_at(unsigned n);
 /* From here on children count too: one fault in all of them together. */
 void fault_share(void);
-/* From here on calls fail as well that only one who makes walls minds: ids, capabilities, filters,
+/* From here on calls fail as well that matter to what makes walls only: ids, capabilities, filters,
  * owners, descriptors. */
 void fault_deep(void);
 /* Every call of this name fails until it is NULL; not counted. */
@@ -90,15 +90,15 @@ int test_dir_fd(void);
 unsigned test_slow(void); /* how many times as long as usual to wait before something hangs */
 /* Path of a built program, "croft" or "croft-guest", of the build under test. */
 const char *test_program(const char *name);
-/* From here on alone in a pid namespace, where that is allowed: for who looks through all processes
- * again and again, and would take minutes on a machine with thousands. */
+/* From here on alone in a pid namespace, where that is allowed: for a test that looks through all
+ * processes often, which would take minutes on a machine with thousands. */
 void test_alone(void);
 /* From here on in a network of its own, whose ports no other test takes. False: not allowed. */
 bool test_own_network(void);
 /* Open descriptors of this process, for leak checks. */
 unsigned test_open_fds(void);
-/* A port of this machine that nobody has, and that the kernel gives to nobody who lets it choose:
- * another number in each process, so no other test's either. */
+/* A free port of this machine, outside the range that the kernel chooses from. Each process gets
+ * another number, so no other test has it either. */
 unsigned test_free_port(void);
 /* Path of a file in the source tree, for data ("test/json/cases.txt"). */
 const char *test_source(const char *relative);

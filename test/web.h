@@ -56,6 +56,6 @@ struct web_answer web_take(struct web *w, struct web_client *c);
 /* One request on a connection of its own; c holds the rest and is closed. */
 struct web_answer web_ask(struct web *w, struct str request);
 
-/* A listener at a path in the test's directory, and a client who comes there. */
+/* A listener at a path in the test's directory, and a client that connects to it. */
 const char *web_serve_unix(struct web *w);
 void web_dial(struct web *w, struct web_client *c, const char *path);

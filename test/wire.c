@@ -103,7 +103,7 @@ static bool read_more(int fd, struct buf *into)
 
     CHECK(to != NULL);
     ssize_t n;
-    do /* who was stopped and goes on is told so, for there is a time limit */
+    do /* a process that was stopped and goes on gets EINTR, for there is a time limit */
         n = recv(fd, to, most, 0);
     while (n < 0 && errno == EINTR);
     if (n < 0 && errno == ECONNRESET)

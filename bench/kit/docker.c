@@ -3,8 +3,8 @@
  *
  * It lives in mount, pid and network namespaces of its own: killing their pid 1, the keeper, ends
  * containerd, shims and containers with it. What it writes outside its directories (/run, a key in
- * /etc, plug-ins in /opt) lands in the scratch. It is given its socket, so a client may ask before
- * it listens: nobody polls. */
+ * /etc, plug-ins in /opt) lands in the scratch. It is given its socket: a client may
+ * connect before it listens, and does not poll. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -27,7 +27,7 @@
 
 #define IMAGE     "croft-bench"
 #define IDLE      "croft-bench-idle"
-#define LISTEN_AT 3 /* where who is given sockets looks for the first */
+#define LISTEN_AT 3 /* the first socket that is passed in */
 
 extern char **environ;
 

@@ -24,7 +24,7 @@ static void kill_members(int dir)
     buf_init(&text, 1u << 16);
     if (fd < 0)
         return;
-    err_free(fd_read_all(fd, &text)); /* who is missed is met at the next try */
+    err_free(fd_read_all(fd, &text)); /* the next try meets the rest */
     for (rest = buf_str(&text); rest.len;) {
         str_cut(&rest, '\n', &line);
         if (str_to_u64(line, &pid) && pid > 1 && pid < INT32_MAX)

@@ -59,7 +59,7 @@ bool peers_find(const char *name, char out[PEERS_PATH]);
 /* Of a file in the scratch; false: it says nothing. */
 bool peers_last_line(const struct peers *p, const char *name, char out[PEERS_WHY_SIZE]);
 
-/* groups.c: ends who is in them. False: some are left. */
+/* groups.c: ends the processes in them and removes them. False: some are left. */
 bool peers_remove_groups(const char *name);
 
 /* --- docker.c: a dockerd of our own, and nothing of it in the machine's namespaces --- */

@@ -13,5 +13,5 @@ struct spent { /* ms, since each of them began */
 void spent_look(pid_t server, struct spent *ret);
 /* What was spent since before, on each of count. */
 struct spent spent_since(pid_t server, const struct spent *before, double count);
-/* In words: what a start and stop takes, and who takes it. */
+/* In words: the processor time of a start and stop, by process. */
 void spent_say(const struct spent *each, char *text, size_t size);

@@ -30,7 +30,7 @@ static void be_ready(void)
     snprintf(second, sizeof second, "%s/second", state);
     kit_share_layers(first);
     kit_share_layers(second);
-    CHECK_INT(chmod(test_dir(), 0711), 0); /* the server, which is nobody, passes through */
+    CHECK_INT(chmod(test_dir(), 0711), 0); /* the server, of user nobody, passes through */
 }
 
 /* The first name in a directory that begins so; false: none. */
@@ -137,7 +137,7 @@ TEST_LIMIT(croft_bench_names_the_peer_it_has_to_do_without, 120)
     CHECK_HAS(buf_str(&out), "not measured");
 }
 
-/* Reads until it has said so; the rest goes on being read until nobody can say more. */
+/* Reads until it has said so; without `what`, until no process can say more. */
 static void read_until(int fd, struct buf *seen, const char *what)
 {
     char part[512];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bars_inner.h — what the measurements of bars.h share; nobody else includes it. */
+/* bars_inner.h — what the measurements of bars.h share. */
 #pragma once
 
 #include "host/bench/bars.h"
 #include "host/bench/lives.h"
 
 #define BARS_LEAST 10 /* runs, on a machine however busy */
-#define BARS_USERS 16 /* who start and stop at once */
+#define BARS_USERS 16 /* that start and stop at once */
 
 /* A time, or one failure more; e is taken over. */
 void bench_count(struct bench_row *r, double ms, struct err *e);
@@ -24,7 +24,7 @@ void bars_say(const struct bars_plan *plan, const char *what);
 /* Whether another run fits in; i have been done since begin. */
 bool bars_go_on(double begin_ms, unsigned i, unsigned least, unsigned most);
 
-/* A server whose state has this name below the plan's. */
+/* A server; its state has this name below the plan's. */
 fallible bars_open(const struct bars_plan *plan, const char *name, struct served *s);
 fallible bars_stop_all(struct served *s, struct life *l, size_t n);
 /* Until what was stopped is gone and the pool is full. */

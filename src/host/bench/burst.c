@@ -46,8 +46,8 @@ static void count_all(struct bars *b, int row, double ms, const struct life *l, 
     bars_count(b, &b->rows[row], ms, &l[i]);
 }
 
-/* The bashes come before the stops, and behind a command in each, for which shells that waited have
- * started: nothing but what we measure is under way beside either. */
+/* In this order: starts, a first command in each, bashes, stops. So neither the starts nor the
+ * bashes run beside shells that still start, or beside removals. */
 static fallible burst_once(struct served *s, size_t n, struct bars *b)
 {
     struct lives_plan ours = {s, LIVES_START, n, n, 0}, first = {s, LIVES_FIRST, n, n, 0};
@@ -70,7 +70,7 @@ static fallible burst_once(struct served *s, size_t n, struct bars *b)
     return bars_settle(s);
 }
 
-/* Started and stopped again by a few users, as fast as it goes: the pool fills meanwhile. */
+/* A few users start and stop as fast as they can, while the pool fills. */
 static fallible burst_lives(struct served *s, struct bars *b, size_t n)
 {
     struct lives_plan plan = {s, LIVES_WHOLE, n, n < BARS_USERS ? n : BARS_USERS, 0};
@@ -87,7 +87,8 @@ static fallible burst_lives(struct served *s, struct bars *b, size_t n)
     return NULL;
 }
 
-/* As many as n users start, each the next when it has the one before; warm to begin with. */
+/* Each of so many users starts a sandbox when it has the one before. The pool is full to begin
+ * with. */
 static fallible burst_crowd(struct served *s, struct bars *b, int row, size_t count, size_t users)
 {
     struct lives_plan plan = {s, LIVES_START, count, users, 0};

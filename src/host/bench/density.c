@@ -32,7 +32,7 @@ static fallible bars_fill(struct served *s, unsigned n, char id[40])
     return e;
 }
 
-/* Few, all, all, few: each is as often behind the other, whose removal goes on meanwhile. */
+/* Few, all, all, few: a removal still runs beside the next request, equally often on each side. */
 static unsigned whose_turn(unsigned i)
 {
     return i % 4 == 1 || i % 4 == 2;

@@ -264,7 +264,7 @@ static fallible lives_look(struct life *l)
     return lives_tell(l, LOOKING, "GET", target, NULL);
 }
 
-/* Those whose time has come. Gives the ms until the next one's, -1: none waits for a time. */
+/* Begins those that are due. Gives the ms until the next is due, -1: none waits for a time. */
 static int begin_due(struct crowd *c)
 {
     double next = -1;

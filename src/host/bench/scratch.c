@@ -52,7 +52,7 @@ static _Noreturn void be_janitor(const struct scratch *s, int word)
     size_t count = 0, n = 0, got = 0;
     char byte;
 
-    for (;;) { /* until nobody holds the other end */
+    for (;;) { /* until no process holds the other end */
         struct err *e = fd_recv(word, &byte, 1, &n, fds, 1, &got);
         bool over = e || n == 0;
         err_free(e);

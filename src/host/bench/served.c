@@ -18,11 +18,11 @@
 
 #define READY_MS  60000
 #define END_MS    600000 /* thousands of sandboxes are ended meanwhile */
-#define LOOK_MS   1      /* between two looks at the pool, whose time does not count */
+#define LOOK_MS   1      /* between two looks at the pool, outside of what is measured */
 #define LOOKS     60000
 #define ARENA_MAX (16u << 20)
 
-/* Nothing of the user's settings: no key, no pools, no address. */
+/* Without the settings of the user: no key, no pools, no address. */
 static fallible served_spawn(struct served *s, const char *self, int out)
 {
     char home[SCRATCH_DIR + 8], path[1024], log[SCRATCH_DIR + 16];

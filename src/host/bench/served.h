@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* served.h — a `croft serve` of the bench's own: the real program, a free port, a scratch for its
- * state, the settings nobody changed. */
+/* served.h — a `croft serve` of the bench's own: the real program with default settings, on a free
+ * port, with a scratch directory for its state. */
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +18,7 @@ struct served {
     char state[SERVED_STATE];
     pid_t pid; /* of the server itself; 0: none */
     uint16_t port;
-    struct talk api; /* for questions whose time does not count */
+    struct talk api; /* for requests that are not measured */
     struct arena arena;
     unsigned sessions; /* names given out */
 };

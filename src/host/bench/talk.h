@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* talk.h — one kept connection of a bench to a server: a request, then its answer.
  *
- * Plain sockets and no loop, so that little of the bench's own is in a time. Who waits for many
- * polls the descriptors and calls talk_read() for those that can be read. */
+ * Plain sockets and no loop: little of a measured time is the bench's own. To wait for several,
+ * poll their descriptors and call talk_read() for those that can be read. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,9 +27,9 @@ void talk_close(struct talk *t);
 /* key: for X-Session-API-Key, body: JSON; NULL: none. */
 fallible talk_send(struct talk *t, const char *method, const char *target, const char *key,
                    const char *body);
-/* Takes what has come; *ret_whole: status and body are there until the next talk_send(). A status
- * of 300 and more is an error that holds the body's first letters. */
+/* Reads what has come. With *ret_whole, status and body are there until the next talk_send(). A
+ * status of 300 and more is an error that holds the body's first letters. */
 fallible talk_read(struct talk *t, bool *ret_whole);
-/* Both, and the wait between them. */
+/* Sends, waits and reads. */
 fallible talk_ask(struct talk *t, const char *method, const char *target, const char *key,
                   const char *body);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* tti.c — from a request to the output of the first command, beside bashes.
  *
- * A claim is measured twice: on a machine that was idle before each, whose processors and disk have
- * to wake up first, and one after another without a pause. The bar is held against both. */
+ * A claim is measured twice: after a pause each, when processors and disk have to wake up first,
+ * and one after another without a pause. The bar holds for both. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
