@@ -9,12 +9,15 @@
 #include "cli/changes_list.h"
 #include "cli/cli.h"
 #include "cli/far.h"
+#include "cli/patch.h"
 #include "cli/state.h"
 #include "host/changes/changes.h"
 #include "host/overlay/overlay.h"
 
+#define PRINT_AT (1u << 20)
+
 struct changes_options {
-    bool json, force, list;
+    bool json, force, list, patch;
     struct str to;
 };
 
@@ -22,6 +25,11 @@ static const struct cfg_row rows[] = {
     CFG_BOOL(changes_options, list, "list", false,
              "Every sandbox here that has left changes, the last one first: name, age, directory, "
              "how much changed."),
+    CFG_BOOL(
+        changes_options, patch, "patch", false,
+        "Also the lines that changed, as patch(1) takes them. A file that is binary or over 1 MiB "
+        "is only named.",
+        .letter = 'p'),
     CFG_BOOL(changes_options, json, "json", false, "Print a JSON object; with --list an array."),
 };
 static const struct cfg_row apply_rows[] = {
@@ -43,10 +51,12 @@ struct job {
     struct changes_options o;
     const char *id;
     const char *const *paths; /* NULL: all */
+    const char *const *words; /* id and paths, as they were given */
     int state;
     struct overlays kept;
     bool done;        /* something was applied, whatever failed then */
     struct err *deep; /* not all could be looked at */
+    int code;         /* of what was printed before the end */
     struct buf out;
     struct jw w;
 };
@@ -64,9 +74,38 @@ static void note_deep(struct job *j, const struct overlay_layer *l, const struct
         j->deep = e;
 }
 
+/* Printed as it goes: it may be more than there is memory for. */
+static fallible patch_layer(struct job *j, const struct overlay_layer *l, const struct changes *c)
+{
+    struct changes_source src = overlay_source(l);
+
+    for (size_t i = 0; i < c->count && !j->code; i++) {
+        changes_put_line(&j->out, &c->list[i]);
+        TRY(patch_put(&j->out, &src, &c->list[i]));
+        if (j->out.len < PRINT_AT)
+            continue;
+        j->code = cli_put(j->cli, &j->out);
+        buf_reset(&j->out);
+    }
+    return NULL;
+}
+
+static fallible check_paths(const struct job *j, const struct changes *c, const char *so)
+{
+    /* of several directories none need have them all */
+    for (size_t i = 0; j->paths && j->kept.count == 1 && j->paths[i]; i++)
+        if (!changes_have(c, str_of(j->paths[i])))
+            return err_new(ERR_NOT_FOUND,
+                           "'%.200s' is not among the changes%s; 'croft diff %s' lists them",
+                           j->paths[i], so, j->kept.id);
+    return NULL;
+}
+
 static fallible diff_layer(struct job *j, const struct overlay_layer *l, struct changes *c)
 {
     note_deep(j, l, c);
+    if (j->o.patch)
+        return patch_layer(j, l, c);
     if (!j->o.json)
         changes_put_text(&j->out, c);
     return NULL;
@@ -77,13 +116,7 @@ static fallible apply_layer(struct job *j, const struct overlay_layer *l, struct
     struct changes_source src = overlay_source(l);
     struct changes_apply how = {.force = j->o.force, .paths = j->paths};
 
-    /* of several directories none need have them all */
-    for (size_t i = 0; j->paths && j->kept.count == 1 && j->paths[i]; i++)
-        if (!changes_have(c, str_of(j->paths[i])))
-            return err_new(ERR_NOT_FOUND,
-                           "'%.200s' is not among the changes, so none were applied; 'croft diff "
-                           "%s' lists them",
-                           j->paths[i], j->kept.id);
+    TRY(check_paths(j, c, ", so none were applied"));
     struct err *e = err_wrap(changes_apply(&src, c, &how), "'%s'", l->path);
     if (how.deep && !e)
         note_deep(j, l, c);
@@ -115,6 +148,13 @@ static fallible one_layer(struct job *j, const struct overlay_layer *l, layer_fn
     struct changes c;
 
     TRY_WRAP(changes_scan(&src, &c), "'%s'", l->path);
+    struct err *none = act == diff_layer ? check_paths(j, &c, "") : NULL;
+    if (none) {
+        changes_done(&c);
+        return none;
+    }
+    if (act == diff_layer)
+        changes_keep(&c, j->paths);
     if (j->o.json) {
         jw_begin_object(&j->w, NULL);
         jw_cstr(&j->w, "directory", l->path);
@@ -254,14 +294,43 @@ static fallible do_last(struct job *j, struct err *(*act)(struct job *))
     return act(j);
 }
 
-/* One that is not here may be a server's. */
+static bool last_run_has(struct job *j, const char *path)
+{
+    own_done(overlays) k = {.dir = -1};
+    char here[PATH_MAX];
+    bool has = false;
+    struct err *e = overlay_open(j->state, NULL, getcwd(here, sizeof here), &k);
+
+    for (size_t i = 0; !e && !has && i < k.count; i++) {
+        struct changes_source src = overlay_source(&k.layers[i]);
+        struct changes c;
+        e = changes_scan(&src, &c);
+        has = !e && changes_have(&c, str_of(path));
+        if (!e)
+            changes_done(&c);
+    }
+    err_free(e); /* the name's own error is told */
+    return has;
+}
+
+/* One that is not here may be a path that the last run changed, or a server's. */
 static fallible do_named(struct job *j, struct err *(*act)(struct job *), far_fn *far)
 {
-    struct far_ask there = {
-        .json = j->o.json, .force = j->o.force, .paths = j->paths, .to = j->o.to, .rest = &j->deep};
+    struct far_ask there = {.json = j->o.json,
+                            .force = j->o.force,
+                            .patch = j->o.patch,
+                            .paths = j->paths,
+                            .to = j->o.to,
+                            .rest = &j->deep};
     struct err *e = (act == changes_rollback ? overlay_open_box : overlay_open)(j->state, j->id,
                                                                                 NULL, &j->kept);
 
+    if (e && act == changes_diff && last_run_has(j, j->id)) {
+        err_free(e);
+        j->id = NULL;
+        j->paths = j->words;
+        return do_last(j, act);
+    }
     return e ? far_try(j->cli, &there, j->id, far, &j->out, e) : act(j);
 }
 
@@ -282,6 +351,7 @@ static int do_job(struct job *j, struct err *(*act)(struct job *), far_fn *far)
         err_free(take(&j->deep));
     else
         e = take(&j->deep);
+    code = code ? code : j->code;
     if (e)
         code = cli_fail(j->cli, e);
     overlays_done(&j->kept);
@@ -293,7 +363,7 @@ static int do_job(struct job *j, struct err *(*act)(struct job *), far_fn *far)
 static int changes_run(struct cli *cli, int argc, char **argv, struct err *(*act)(struct job *),
                        far_fn *far)
 {
-    bool takes_paths = act == changes_apply_run;
+    bool takes_paths = act != changes_rollback;
     own_done(arena) a;
     struct job j = {.cli = cli, .state = -1, .kept.dir = -1};
 
@@ -301,13 +371,16 @@ static int changes_run(struct cli *cli, int argc, char **argv, struct err *(*act
     struct err *e = cli_flags(cli, &a, &j.o, &argc, argv);
     if (!e && argc && j.o.list)
         e = err_new(ERR_INVALID, "--list is of all sandboxes: name none");
+    if (!e && j.o.patch && (j.o.json || j.o.list))
+        e = err_new(ERR_INVALID, "--patch prints lines of one run: not with --json or --list");
     if (!e && argc > 1 && !takes_paths)
         e = cli_no_more(argc - 1, argv + 1);
     if (e)
         return cli_misuse(cli, e);
     j.id = argc ? argv[0] : NULL;
+    argv[argc] = NULL;
+    j.words = (const char *const *)argv;
     if (argc > 1) {
-        argv[argc] = NULL;
         j.paths = (const char *const *)argv + 1;
     }
     return do_job(&j, act, far);
@@ -332,12 +405,12 @@ CLI_COMMAND(changes_diff) = {
     .name = "diff",
     .group = CLI_HERE,
     .summary = "list what a sandbox changed in its copy of a directory",
-    .usage = "[SANDBOX | --list] [--json]",
+    .usage = "[SANDBOX | --list] [PATH ...] [--patch] [--json]",
     .help =
         "Without a name: the last run over this directory, whatever it changed. --list shows\n"
         "all sandboxes whose changes are kept, those of a 'croft run' that was killed too, and\n"
         "when they go ('run.keep' in the settings). Each change is one line that begins with a\n"
-        "letter:\n"
+        "letter. PATHs show those and what is below them; --patch shows lines:\n"
         "\n"
         "  A added          M modified     P permissions changed\n"
         "  T of another type               R renamed      D deleted\n"

@@ -81,7 +81,7 @@ TEST(diff_without_a_sandbox_says_what_there_is)
     CHECK_HAS(buf_str(&got), "no sandbox 'box-2' has left changes; there are: 'box-1'");
     CHECK_INT(croft(&got, "diff", "../x", NULL, NULL), 1);
     CHECK_HAS(buf_str(&got), "is no name of a sandbox");
-    CHECK_INT(croft(&got, "diff", "a", "b", NULL), 2);
+    CHECK_INT(croft(&got, "diff", "a", "b", NULL), 1);
     CHECK_INT(croft(&got, "rollback", "box-1", NULL, NULL), 0);
     CHECK_INT(croft(&got, "diff", NULL, NULL, NULL), 1);
     CHECK_HAS(buf_str(&got), "'croft run' makes one");
@@ -392,4 +392,71 @@ TEST(what_lies_too_deep_is_said_and_is_a_failure)
     CHECK_HAS(buf_str(&got), "applied ");
     go("work");
     CHECK_INT(access(name, F_OK), 0);
+}
+
+/* --- lines --- */
+
+TEST(diff_shows_lines_as_patch_takes_them)
+{
+    static const char script[] =
+        "cd %s && echo 3 >work/d/stays && mkdir p && cp -a work p/ && seq 30 >work/n && printf "
+        "'x\ny' >work/end && "
+        "cp work/n work/end p/work/ && cd state/croft/box/box-1/m0u && rm pipe && "
+        "(echo 0; seq 14; echo fifteen; seq 16 30; echo) >n && printf 'x\nz' >end && "
+        "printf '\n\n' >blank && cd %s && croft diff --patch box-1 >lines && "
+        "(cd p/work && patch -sp1 <../../lines) && (cd work && croft apply box-1 --force "
+        ">/dev/null) "
+        "&& diff -r work p/work && echo same";
+    own_done(buf) got = {.limit_bytes = 65536};
+    char line[1500];
+
+    if (program_run(ARGS("sh", "-c", "command -v patch"), &got) != 0)
+        SKIP("there is no patch(1)");
+    buf_reset(&got);
+    make_box();
+    const char *program = test_program("croft");
+    snprintf(line, sizeof line, "PATH=%.*s:$PATH; ", (int)(strrchr(program, '/') - program),
+             program);
+    size_t n = strlen(line);
+    snprintf(line + n, sizeof line - n, script, test_dir(), test_dir());
+    CHECK_INT(program_run(ARGS("bash", "-c", line), &got), 0);
+    CHECK_STR(buf_str(&got), "same\n");
+}
+
+TEST(diff_shows_one_path_when_one_is_named)
+{
+    own_done(buf) got = {.limit_bytes = 65536};
+
+    make_box();
+    CHECK_INT(croft(&got, "diff", "box-1", "d", NULL), 0);
+    CHECK_STR(buf_str(&got), "D  d/b\n");
+    CHECK_INT(croft(&got, "diff", "box-1", "a", "--patch"), 0);
+    CHECK_STR(buf_str(&got), "M  a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+one\n");
+    CHECK_INT(croft(&got, "diff", "box-1", "d", "--json"), 0);
+    CHECK_HAS(buf_str(&got), "\"deleted\": 1");
+    CHECK_HAS(buf_str(&got), "\"added\": 0");
+    go("work");
+    CHECK_INT(croft(&got, "diff", "d/b", NULL, NULL), 0); /* of the last run */
+    CHECK_HAS(buf_str(&got), "croft diff: box-1 of 20");
+    CHECK_HAS(buf_str(&got), "\nD  d/b\n");
+    CHECK_INT(croft(&got, "diff", "box-1", "nosuch", NULL), 1);
+    CHECK_HAS(buf_str(&got), "'nosuch' is not among the changes; 'croft diff box-1' lists them");
+    CHECK_INT(croft(&got, "diff", "box-1", "--patch", "--json"), 2);
+}
+
+TEST(diff_says_of_what_it_cannot_show_by_lines_why)
+{
+    own_done(buf) got = {.limit_bytes = 65536};
+
+    make_box();
+    go("state/croft/box/box-1/m0u");
+    own_fd big = open("big", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    CHECK(ftruncate(big, 1 << 30) == 0 && pwrite(big, "x", 1, 0) == 1);
+    own_fd binary = open("binary", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    CHECK_INT(write(binary, "a\0b\n", 4), 4);
+    CHECK_INT(croft(&got, "diff", "box-1", "big", "--patch"), 0);
+    CHECK_STR(buf_str(&got),
+              "A  big\n/dev/null and b/big differ: too large to be shown by lines\n");
+    CHECK_INT(croft(&got, "diff", "box-1", "binary", "--patch"), 0);
+    CHECK_STR(buf_str(&got), "A  binary\n/dev/null and b/binary differ: binary\n");
 }

@@ -78,11 +78,23 @@ static void put_change(struct buf *out, const struct json *c)
     buf_add_char(out, '\n');
 }
 
+static bool is_asked(const struct far_ask *a, struct str path)
+{
+    for (size_t i = 0; a->paths && a->paths[i]; i++) {
+        struct str p = str_of(a->paths[i]);
+        if (str_eq(path, p) || (str_starts(path, p) && path.p[p.len] == '/'))
+            return true;
+    }
+    return !a->paths;
+}
+
 static void put_page(struct far *f, struct jw *w, const struct json *page)
 {
     const struct json *list = json_get(page, STR("changes"));
 
     for (const struct json *c = list ? list->first : NULL; c; c = c->next) {
+        if (!is_asked(f->a, text_of(c, "path")))
+            continue;
         if (f->a->json)
             jw_value(w, NULL, c);
         else
@@ -106,6 +118,10 @@ fallible far_diff(struct far *f, const char *name)
     struct jw w;
     int64_t next = 0, deep = 0;
 
+    if (f->a->patch)
+        return err_new(ERR_UNSUPPORTED,
+                       "--patch is for runs of 'croft run'; 'croft cp' brings a file of '%s' here",
+                       name);
     TRY(ask_sandbox(&f->k, name, &sandbox));
     jw_init(&w, f->out, JW_SPACED);
     for (bool first = true; next >= 0; first = false) {

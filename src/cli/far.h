@@ -12,8 +12,8 @@
 struct far;
 typedef fallible far_fn(struct far *f, const char *name);
 struct far_ask {
-    bool json, force;
-    const char *const *paths; /* of apply; NULL: all */
+    bool json, force, patch;
+    const char *const *paths; /* of diff and apply; NULL: all */
     struct str to, name;      /* of rollback; of a snapshot; .p NULL: not given */
     struct err **rest;        /* what was left out, in the end; NULL: nobody asks */
 };

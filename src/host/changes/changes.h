@@ -18,6 +18,8 @@
 #include "base/err.h"
 #include "base/str.h"
 
+struct buf;
+
 enum change_kind {
     CHANGE_ADDED,
     CHANGE_MODIFIED, /* other bytes, or a link that points elsewhere */
@@ -99,6 +101,12 @@ struct changes_apply {
 };
 /* Whether something of that name, or below it, changed. */
 bool changes_have(const struct changes *c, struct str path);
+/* Leaves only those named and what is below them; paths NULL: all. */
+void changes_keep(struct changes *c, const char *const *paths);
+/* The bytes of a changed file: the directory's (old) or the sandbox's. They may have changed since
+ * the scan, or gone: ERR_NOT_FOUND; ERR_CONFLICT when it is no file now; ERR_TOO_LARGE. */
+fallible changes_read(const struct changes_source *src, const struct change *c, bool old,
+                      size_t limit_bytes, struct buf *out);
 /* Which of them apply would take: those named, and the new directories these lie in. Gives how many
  * are in conflict. */
 size_t changes_select(struct changes *c, const struct changes_apply *how);
@@ -114,9 +122,9 @@ fallible changes_apply(const struct changes_source *src, struct changes *c,
 /* What was left out because it is too deep: ERR_TOO_LARGE; NULL: nothing was. */
 fallible changes_refuse_deep(const struct changes *c);
 
-struct buf;
 struct jw;
 void changes_put_text(struct buf *out, const struct changes *c);
+void changes_put_line(struct buf *out, const struct change *x); /* one of them */
 
 void changes_put_counts(struct jw *w, const struct changes *c); /* a member of an open object */
 void changes_put_json(struct jw *w, const struct changes *c);   /* the same, and all of them */

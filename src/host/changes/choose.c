@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* choose.c — which of the changes are meant, and what to say when they cannot be had. */
+#include <string.h>
+
 #include "host/changes/inner.h"
 
 static struct str plain_path(struct str p)
@@ -23,6 +25,24 @@ static bool is_wanted(const struct changes_apply *how, const struct change *c)
         if (is_named(plain_path(str_of(how->paths[i])), c))
             return true;
     return !how->paths;
+}
+
+void changes_keep(struct changes *c, const char *const *paths)
+{
+    const struct changes_apply how = {.paths = paths};
+    size_t kept = 0;
+
+    c->conflicts = 0;
+    memset(c->kinds, 0, sizeof c->kinds);
+    for (size_t i = 0; i < c->count; i++) {
+        const struct change *x = &c->list[i];
+        if (!is_wanted(&how, x))
+            continue;
+        c->conflicts += x->conflict;
+        c->kinds[x->kind]++;
+        c->list[kept++] = *x;
+    }
+    c->count = kept;
 }
 
 /* From the end: what is in a directory follows it, so the last one chosen tells. */

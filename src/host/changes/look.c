@@ -180,3 +180,37 @@ fallible lookup_link(struct lookup *l, struct str path, struct arena *a, struct 
     *ret = arena_copy(a, str_n(text, (size_t)n));
     return ret->p ? NULL : err_no_memory();
 }
+
+fallible changes_read(const struct changes_source *src, const struct change *c, bool old,
+                      size_t limit_bytes, struct buf *out)
+{
+    struct lookup l;
+    own_fd fd = -1;
+    struct stat st;
+
+    if (old)
+        lookup_init(&l, src->lower);
+    else
+        lookup_init_layer(&l, src->uppers[c->layer]);
+    struct err *e =
+        lookup_open(&l, old && c->kind == CHANGE_RENAMED ? c->from : c->path, S_IFREG, &fd);
+    lookup_done(&l);
+    TRY(e);
+    if (fstat(fd, &st) < 0)
+        return err_sys("look at it");
+    if ((uint64_t)st.st_size > limit_bytes)
+        return err_new(ERR_TOO_LARGE, "%llu bytes", (unsigned long long)st.st_size);
+    for (size_t n = 1; n;) { /* it may grow meanwhile */
+        char piece[16384];
+        ssize_t got = read(fd, piece, sizeof piece);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return err_sys("read");
+        n = (size_t)got;
+        if (out->len + n > limit_bytes)
+            return err_new(ERR_TOO_LARGE, "more than %zu bytes", limit_bytes);
+        buf_add(out, str_n(piece, n));
+    }
+    return buf_check(out);
+}

@@ -13,27 +13,30 @@ const char *const change_words[CHANGE_KINDS] = {"added",   "modified", "mode",  
                                                 "renamed", "deleted",  "special", "deep"};
 const char change_letters[CHANGE_KINDS + 1] = "AMPTRD!!";
 
+void changes_put_line(struct buf *out, const struct change *x)
+{
+    mode_t mode = x->mode ? x->mode : x->old_mode;
+    buf_addf(out, "%c%c ", change_letters[x->kind], x->conflict ? '!' : ' ');
+    if (x->kind == CHANGE_RENAMED) {
+        plain_put_name(out, x->from);
+        buf_add_cstr(out, " -> ");
+    }
+    plain_put_name(out, x->path);
+    if (S_ISDIR(mode))
+        buf_add_char(out, '/');
+    if (S_ISLNK(x->mode)) {
+        buf_add_cstr(out, " -> ");
+        plain_put_name(out, x->target);
+    }
+    if (x->kind == CHANGE_MODE)
+        buf_addf(out, " %03o -> %03o", x->old_mode & 0777, x->mode & 0777);
+    buf_add_char(out, '\n');
+}
+
 void changes_put_text(struct buf *out, const struct changes *c)
 {
-    for (size_t i = 0; i < c->count; i++) {
-        const struct change *x = &c->list[i];
-        mode_t mode = x->mode ? x->mode : x->old_mode;
-        buf_addf(out, "%c%c ", change_letters[x->kind], x->conflict ? '!' : ' ');
-        if (x->kind == CHANGE_RENAMED) {
-            plain_put_name(out, x->from);
-            buf_add_cstr(out, " -> ");
-        }
-        plain_put_name(out, x->path);
-        if (S_ISDIR(mode))
-            buf_add_char(out, '/');
-        if (S_ISLNK(x->mode)) {
-            buf_add_cstr(out, " -> ");
-            plain_put_name(out, x->target);
-        }
-        if (x->kind == CHANGE_MODE)
-            buf_addf(out, " %03o -> %03o", x->old_mode & 0777, x->mode & 0777);
-        buf_add_char(out, '\n');
-    }
+    for (size_t i = 0; i < c->count; i++)
+        changes_put_line(out, &c->list[i]);
 }
 
 static const char *type_word(mode_t mode)
