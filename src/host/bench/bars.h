@@ -2,7 +2,7 @@
 /* bars.h — what `croft serve` promises of its speed, measured at one of the bench's own.
  *
  * Measurements have names: plain, tti, burst, exec, density. The other side of a ratio takes part
- * in the same run and in turns. A bar that nothing was measured for is neither met nor missed. What
+ * in the same run, in turns. A bar without a measurement is neither met nor missed. A run that
  * fails counts as a failure, not as a time. */
 #pragma once
 

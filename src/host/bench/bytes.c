@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* bytes.c — a large file of a sandbox, by the server's proxy and by a relay that knows no HTTP and
- * does nothing but read and write: both in front of the same socket, in turns. */
+/* bytes.c — a large file of a sandbox, by the server's proxy and by a relay that only reads and
+ * writes. Both stand in front of the same socket, and take turns. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* lives.h — many users of one server at once, each from POST /start on; and the bashes they are
- * held against.
+/* lives.h — many users of one server at once, each from POST /start on, and the bashes they are
+ * compared with.
  *
- * All of them are served by one poll(), without threads: their times are of the server, not of the
- * bench. What goes wrong in one is that one's error. */
+ * One poll() serves all of them, without threads, so that times are the server's and not the
+ * bench's. An error in one life is that life's. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* talk.h — one kept connection of a bench to a server: a request, then its answer.
+/* talk.h — a bench's open connection to a server: a request, then its answer.
  *
  * Plain sockets and no loop: little of a measured time is the bench's own. To wait for several,
  * poll their descriptors and call talk_read() for those that can be read. */

@@ -78,9 +78,8 @@ static fallible one_of_each(struct served *s, struct bars *b, struct tti_rows *r
     return NULL;
 }
 
-/* One sandbox, then one bash, and again. What goes on in the machine while a stopped one is removed
- * is not to fall on the next claim: those that ran are stopped later, BATCH at a time;
- * after_stops() has the other case. */
+/* One sandbox, then one bash, in turns. Sandboxes are stopped later, BATCH at a time, so that no
+ * removal disturbs the next claim; after_stops() measures that case. */
 static fallible tti_in_turns(struct served *s, const struct bars_plan *plan, struct bars *b,
                              struct tti_rows *r)
 {

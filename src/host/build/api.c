@@ -177,8 +177,8 @@ static void on_peer_gone(struct http_req *req)
     http_reply_err(req, err_new(ERR_CLOSED, "the client went away"));
 }
 
-/* What the machine's administrator imports is called as everywhere, "debian:12": no tenant's name
- * may come to mean that to others, not even while it is free. */
+/* Names such as "debian:12" are the administrator's. A tenant may not give its images such a name,
+ * even while it is free: others would take it for the administrator's. */
 static fallible check_name(const struct posting *p, const char *field, struct str name)
 {
     struct str prefix = p->build->builds->config.registry_prefix;

@@ -235,7 +235,7 @@ void builds_wait_drop(struct builds_waiter *w)
     list_del(&w->link);
 }
 
-/* Who waits again waits for the next end. */
+/* Calls all waiters. One that waits again is called at the next end. */
 static void tell_waiters(struct builds *all)
 {
     struct list now;

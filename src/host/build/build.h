@@ -40,7 +40,7 @@ struct builds_config {
     uint64_t timeout_ms;        /* of one; 0: half an hour */
     uint64_t image_bytes;       /* of a result's archive; 0: 16 GiB */
     uint64_t context_bytes;     /* of all contexts that are there at a time; 0: 8 GiB */
-    unsigned most;              /* that wait, or whose context is being sent */
+    unsigned most;              /* builds that wait, or whose context is being sent */
     unsigned most_of_key;       /* of these one key's: the others find a place */
     unsigned most_sent;         /* contexts that one key may be sending */
 };

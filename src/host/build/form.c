@@ -102,7 +102,7 @@ static fallible add_bytes(struct build *b, size_t count)
     uint64_t room = all->config.context_bytes;
     uint64_t most = room < BUILDS_CONTEXT ? room : BUILDS_CONTEXT;
 
-    /* What is there may be more than that by now: settings are read anew. */
+    /* The sum may be over the limit already: settings may have changed since. */
     if (b->bytes > most || count > most - b->bytes)
         return err_new(ERR_TOO_LARGE, "context: more than %llu bytes", (unsigned long long)most);
     if (all->bytes > room || count > room - all->bytes)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* inner.h — what the files of build/ share; nobody else includes it. */
+/* inner.h — shared by the files of build/, included by no other. */
 #pragma once
 
 #include "base/buf.h"
@@ -106,6 +106,6 @@ struct build_row {
 };
 void build_row_insert(struct build *b, store_done *done, void *arg);
 void build_row_update(struct build *b); /* status and error */
-/* Of that key, or of all; ERR_NOT_FOUND. The row is lent for the call. */
+/* A row of this key's, or of any; ERR_NOT_FOUND. The row is lent for the call. */
 void build_row_read(struct builds *b, struct str id, const struct key *key,
                     void (*done)(void *arg, const struct build_row *row, struct err *e), void *arg);

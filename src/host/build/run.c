@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* run.c — one build: a sandbox says which base images it wants, another one builds, the launcher
- * imports. What they say is a stranger's: lines with a mark, then as many bytes as it announced. */
+ * imports. Sandboxes send foreign input: lines with a mark, then as many bytes as announced. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* apply.c — a sandbox's changes go into the directory they were made over.
  *
- * Runs as whoever asked for it. What comes through is bytes, names, permissions without set-id bits
- * and the time of the last change; owner and attributes are those of the old file, or the owner is
- * who owns the directory a new one is put in. */
+ * It runs as the user that asked for it. Bytes, names, permissions without set-id bits and the time
+ * of the last change come through.
+ *
+ * Owner and attributes are those of the old file. A new file belongs to the owner of its
+ * directory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -183,8 +185,8 @@ static bool is_own_attribute(const char *name)
     return strncmp(name, "user.", 5) == 0 || strcmp(name, ACL) == 0;
 }
 
-/* What its owner wrote on the old file stays on the new one. Not what speaks of the bytes, such as
- * capabilities; and nothing that the sandbox wrote. */
+/* Attributes that the owner set on the old file go to the new one. Attributes about the bytes, such
+ * as capabilities, do not, and neither does anything that the sandbox wrote. */
 static fallible keep_attributes(const struct spot *s, int to)
 {
     own_fd from = -1;
@@ -423,7 +425,7 @@ static fallible put_one(struct applier *a, const struct change *c)
     return put_dir(a, c, &s);
 }
 
-/* What takes a directory away comes last: if something fails before, nothing is gone. */
+/* Removals come last: if a step fails before, nothing is gone. */
 static bool is_removal(const struct change *c)
 {
     return c->kind == CHANGE_DELETED || (c->kind == CHANGE_REPLACED && S_ISDIR(c->old_mode));
@@ -467,7 +469,7 @@ static void link_known_all(struct applier *a, const struct changes *c)
             link_known(a, &c->list[i]);
 }
 
-/* At once: whoever changes the file after us makes a conflict. */
+/* Noted at once: a later change by another program is a conflict. */
 static fallible note_file(struct applier *a, const struct change *c)
 {
     struct stat st;
@@ -507,7 +509,7 @@ static fallible check_renamed(struct applier *a, const struct change *c)
     struct stat st;
     struct err *e = lookup_stat(&a->to, c->from, &st);
 
-    if (e && err_code(e) == ERR_NOT_FOUND) { /* somebody was quicker */
+    if (e && err_code(e) == ERR_NOT_FOUND) { /* another process was quicker */
         err_free(e);
         return NULL;
     }
@@ -530,8 +532,8 @@ static fallible check_removal(struct applier *a, const struct change *c)
     return moved ? changed_now() : NULL;
 }
 
-/* Writing took its time, and somebody may have used it. All of it before the first removal, which
- * changes the times of what it leaves. */
+/* Looks again, because files may have changed while we wrote. All checks come before the first
+ * removal, which changes the times of its neighbours. */
 static fallible check_removals(struct applier *a, const struct changes *c)
 {
     lookup_forget(&a->to);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* changes.h — what a sandbox changed below a copy-on-write directory: list it, put it into the
- * directory, or find out that the directory has moved on meanwhile.
+ * directory, or find out that the directory has changed meanwhile.
  *
- * The layers are what a guest left behind, so every entry is input. They are read without following
- * a link and need not be quiet: whatever is swapped meanwhile is refused, not believed. Mount with
- * redirect_dir=off and metacopy=off; a layer that has such entries is refused. Of a layer that is
- * ours, directories the guest closed are opened for us; user.croft.mode says how they were. */
+ * A guest wrote the layers, so every entry is input. They are read without following a link, and
+ * may change meanwhile: a swapped entry is refused, not believed.
+ *
+ * Mount with redirect_dir=off and metacopy=off; a layer that has such entries is refused. In a
+ * layer of the user's own, directories that the guest closed are opened for us; user.croft.mode
+ * says how they were. */
 #pragma once
 
 #include <stdbool.h>
@@ -55,7 +57,7 @@ struct change {
 };
 
 #define CHANGES_MAX_LAYERS 128
-#define CHANGES_NEVER      ((uint64_t)INT64_MAX) /* as since_ns: nobody else changes it */
+#define CHANGES_NEVER      ((uint64_t)INT64_MAX) /* as since_ns: no other program changes it */
 
 struct changes_source {
     const int *uppers; /* topmost first */
@@ -65,8 +67,8 @@ struct changes_source {
     /* Anything of the directory's that changed later is a conflict. 0: when the oldest upper was
      * made; of a copy it must be said, that is younger. */
     uint64_t since_ns; /* wall clock */
-    /* Where apply notes what it did, so that nobody takes that for a change of somebody else's: a
-     * file opened to read and append. 0: nowhere. */
+    /* A file opened to read and append, where apply notes its own changes, so that they do not
+     * count as foreign ones. 0: none. */
     int notes;
     /* Places below the directory, NULL at the end, where the sandbox had something mounted: what is
      * still empty there is no change. NULL: none. */
@@ -110,7 +112,7 @@ fallible changes_read(const struct changes_source *src, const struct change *c, 
 /* Which of them apply would take: those named, and the new directories these lie in. Gives how many
  * are in conflict. */
 size_t changes_select(struct changes *c, const struct changes_apply *how);
-/* What to say then: ERR_CONFLICT. */
+/* The error that says so: ERR_CONFLICT. */
 fallible changes_refuse(const struct changes *c, size_t conflicts);
 /* Puts the changes into the directory, as the caller: no set-id bit, no owner and no attribute of
  * the guest's comes through; new files belong to the owner of the directory they are in. Each file
@@ -129,7 +131,7 @@ void changes_put_line(struct buf *out, const struct change *x); /* one of them *
 void changes_put_counts(struct jw *w, const struct changes *c); /* a member of an open object */
 void changes_put_json(struct jw *w, const struct changes *c);   /* the same, and all of them */
 void changes_put_one(struct jw *w, const struct change *x);     /* an object */
-/* What apply did not do, in words, "" when it did all. */
+/* The changes that apply left out, in words; "" when it did all. */
 void changes_put_skipped(struct buf *out, size_t skipped, size_t mounted);
 /* "3 added, 1 deleted", "no changes" */
 void changes_put_summary(struct buf *out, const struct changes *c);

@@ -72,14 +72,14 @@ fallible notes_read(int fd, struct notes *ret);
 void notes_done(struct notes *n);
 bool notes_have(const struct notes *n, const struct stat *st);
 bool notes_have_removed(const struct notes *n);
-/* What was copied up from a file that we removed: the sandbox had moved it. */
+/* Was an entry copied up from a file that we removed? Then the sandbox had moved it. */
 bool notes_have_origin(const struct notes *n, struct str origin);
 void notes_add_origin(struct buf *to, struct str origin);
 void notes_add(struct buf *to, const struct stat *st); /* NULL: something was removed */
 void notes_write(int fd, const struct buf *from);
 
 /* --- moved.c --- */
-struct moved { /* what counts as a change of somebody else's */
+struct moved { /* what counts as a foreign change */
     struct timespec since;
     struct notes notes;
     struct map touched; /* files with several names, one of which we put or took away */
@@ -90,20 +90,21 @@ bool moved_is_touched(const struct moved *m, const struct stat *st);
 fallible moved_init(struct moved *m, const struct changes_source *src);
 void moved_done(struct moved *m);
 bool moved_is(const struct moved *m, const struct stat *st);
-/* Not a directory, and its bytes changed: who takes other names of it away changes the rest. */
+/* A file, not a directory, whose bytes changed. The bytes of its other names changed with them. */
 bool moved_is_written(const struct moved *m, const struct stat *st);
-/* What path is or, of a directory, any of what would go with it. */
+/* Looks at path and, for a directory, at all that would go with it. */
 fallible moved_look(const struct moved *m, struct lookup *lower, struct str path,
                     const struct stat *st, bool *ret_moved, bool *ret_mounted);
 fallible entry_is_mount(int dir, const char *name, bool *ret_mount); /* what is gone is none */
 
 /* --- origin.c --- */
 #define ORIGIN_MAX 129 /* the kernel's MAX_HANDLE_SZ, and a type */
-/* What overlay would note if it copied that file up; .p NULL: it has nothing of the kind. */
+/* The origin that overlay would note if it copied the file up; .p NULL: none. */
 struct str origin_of(int dir, const char *name, char key[ORIGIN_MAX]);
-/* What overlay noted of an entry that it copied up; .p NULL: none. */
+/* The origin that overlay noted for a copied-up entry; .p NULL: none. */
 fallible origin_read(int fd, bool user, struct arena *a, struct str *ret);
-/* Who was copied up from a file that is no more where it was: a conflict, unless it was moved. */
+/* An entry copied up from a file that is gone from its place is a conflict, unless the sandbox
+ * moved it. */
 fallible origins_check(const struct changes_source *src, const struct notes *notes,
                        struct changes *c);
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* layers.c — the upper layers of an overlay as one list of entries.
  *
- * A whiteout is a 0:0 device or, in layers made without privilege, an empty file with an attribute;
- * an opaque directory hides what the layers below have of it. Only attributes of the family that
- * the kernel used count, which depends on who mounted: those of the other one, user.overlay under
- * root's mounts, are the guest's to write. */
+ * A whiteout is a 0:0 device or, in layers made without privilege, an empty file with an attribute.
+ * An opaque directory hides the entries that layers below have of it.
+ *
+ * The process that mounted decides which family of attributes the kernel used, and only that one
+ * counts. The guest may write the other: user.overlay under root's mounts. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -203,7 +204,7 @@ static fallible read_layer(const struct changes_source *src, size_t layer, struc
     return tree_walk(src->uppers[layer], &r.v);
 }
 
-/* What the upper list says over the lower one. */
+/* Merges two lists; entries of the upper one win. */
 static fallible layers_merge(const struct nodes *above, const struct nodes *below,
                              struct nodes *ret)
 {

@@ -136,7 +136,7 @@ fallible lookup_open(struct lookup *l, struct str path, mode_t type, int *ret_fd
     return NULL;
 }
 
-/* By the inode: whoever still runs in there may put a link in the name's place meanwhile. */
+/* Checks the inode: a process that still runs in there may put a link in the name's place. */
 int open_closed(int dir, const char *name, const struct stat *st)
 {
     bool is_dir = S_ISDIR(st->st_mode);

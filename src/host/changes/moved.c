@@ -123,7 +123,7 @@ fallible moved_look(const struct moved *m, struct lookup *lower, struct str path
             e = tree_walk(fd, &n.v);
         if (e && !is_closed(e))
             return e;
-        n.found |= e != NULL; /* nobody can tell */
+        n.found |= e != NULL; /* unknown: counts as moved */
         err_free(e);
     }
     *ret_mounted = n.mounted;

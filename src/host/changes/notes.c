@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* notes.c — which changes of the directory are our own: an apply of some changes must not make
+/* notes.c — which changes of the directory are our own. Applying some changes must not make
  * conflicts of the others, nor of what the sandbox does next.
  *
- * A note is an inode number and the time of its change: as long as nobody else changes that file,
- * it has both. Notes are hints: without one there is a conflict too many, never one too few. */
+ * A note is an inode number and the time of its change. A file that no other program changed has
+ * both. Without a note there is a conflict too many, never one too few. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

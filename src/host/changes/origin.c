@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* origin.c — entries of a layer that were copied up from the directory, where they are no more.
+/* origin.c — entries of a layer that were copied up from files that have left their place.
  *
- * Overlay writes a file handle of the lower file into what it copies up, and that stays with it
- * when the sandbox moves it: then the old name is gone in the layer, and the directory's file of
- * that name has that very handle. If none has it, somebody removed or moved the file in the
- * directory, and the sandbox's version must not bring it back unasked. Overlays of ordinary users
- * note that there was a copy, not of what; there the doubt is the sandbox's if it took any file
- * away. */
+ * Overlay writes a file handle of the lower file into its copy, and the handle stays when the
+ * sandbox moves the copy. Then the old name is gone in the layer, and the directory's file of that
+ * name has that handle.
+ *
+ * If no file has it, the file was removed or moved in the directory, and the sandbox's version must
+ * not bring it back unasked.
+ *
+ * Overlays of ordinary users note that there was a copy, not of which file. There a sandbox that
+ * took any file away gets the benefit of the doubt. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -61,7 +64,7 @@ struct str origin_of(int dir, const char *name, char key[ORIGIN_MAX])
     return str_n(key, 1 + f.h.handle_bytes);
 }
 
-/* Whoever came from this file was moved by the sandbox. */
+/* The sandbox moved the entry that came from this file. */
 static void origin_seen(struct seeker *k, int dir, const char *name)
 {
     char key[ORIGIN_MAX];

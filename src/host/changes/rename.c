@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* rename.c — an added file that has the bytes of a deleted one is that file under a new name.
  *
- * Only for people who read the list; applying a rename is an add and a delete. Files inside deleted
- * directories count too; those stay listed as the directory. */
+ * Only for people that read the list: to apply a rename is an add and a delete. Files inside
+ * deleted directories count too, though the list shows the directory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -66,7 +66,7 @@ static fallible walk_one(struct tree_visitor *v, enum tree_when when, const stru
                                      .change = NONE});
 }
 
-/* What cannot be read is not recognised; that is all. */
+/* A file that cannot be read is not recognised, and that is no error. */
 static fallible unless_closed(struct err *e)
 {
     if (!e || !is_closed(e))

@@ -65,7 +65,7 @@ static fallible read_piece(int fd, off_t at, char *into, size_t *ret_len)
     return NULL;
 }
 
-/* Where bytes come next, or the end of the file; a guest's empty terabytes are not read. */
+/* The place of the next bytes, or the end of the file: a guest's empty terabytes are not read. */
 static off_t next_data(int fd, off_t at, off_t end)
 {
     off_t data = lseek(fd, at, SEEK_DATA);
@@ -173,8 +173,8 @@ static fallible on_opaque(struct scan *s, const struct node *dir)
     return NULL;
 }
 
-/* Copied up from a place where there is nothing now? Somebody took it away, or it was moved here
- * from where it was. A directory is never moved: overlay would need a redirect. */
+/* Finds an entry copied up from a place that is empty now: its file was removed, or the sandbox
+ * moved the entry here. A directory is never moved: overlay would need a redirect. */
 static fallible look_for_origin(struct scan *s, const struct node *n, struct change *c)
 {
     own_fd fd = -1;
@@ -207,7 +207,7 @@ static fallible on_new(struct scan *s, const struct node *n, const struct stat *
     return scan_add(s, c);
 }
 
-/* A sandbox sees what lies under a mount, and that is what it changed. Nobody else sees it. */
+/* The sandbox saw and changed what lies under a mount here. No other program sees that. */
 static fallible on_mounted(struct scan *s, const struct node *n, const struct stat *old)
 {
     struct change c = {.kind = n->kind == NODE_WHITEOUT  ? CHANGE_DELETED
@@ -306,7 +306,7 @@ static fallible on_node(struct scan *s, const struct node *n)
     return NULL;
 }
 
-/* One entry that cannot be read keeps nobody from the others. */
+/* An entry that cannot be read does not stop the others. */
 static fallible on_any(struct scan *s, const struct node *n)
 {
     struct err *e = on_node(s, n);

@@ -181,8 +181,8 @@ static fallible open_layer(int state, struct overlays *k, unsigned n, const char
     return NULL;
 }
 
-/* While a sandbox lives it holds a range of ids: a link with its name. One whose croft was killed
- * holds it too, until it is swept. */
+/* A sandbox holds a range of ids while it lives: a link with its name. After its croft was killed
+ * it holds the range until it is swept. */
 static fallible is_claimed(int state, const char *id, bool *ret_claimed)
 {
     own_done(buf) names = {0};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* overlay.h — layers over directories of the host, in which a sandbox's changes to them are.
+/* overlay.h — layers over directories of the host, which hold a sandbox's changes to them.
  *
- * state/box/ID/mNu is the layer of mount N, mNs a link whose text names the directory, and mNi one
- * that says which directory that was. The changes can be looked at and applied while the sandbox
- * runs, and dropped when it has ended. */
+ * In state/box/ID, mNu is the layer of mount N, the text of the link mNs names the directory, and
+ * mNi says which directory that was. Changes can be listed and applied while the sandbox runs, and
+ * dropped when it has ended. */
 #pragma once
 
 #include <limits.h>
@@ -68,7 +68,7 @@ struct overlays {
     size_t count;
 };
 
-/* Notes that mount n of the sandbox whose directory is box lies over path. */
+/* Notes that mount n, of the sandbox with the directory box, lies over path. */
 fallible overlay_note(int box, unsigned n, const char *path);
 /* Notes which directory that is, whatever its name will be: the first one noted counts, for the
  * layer's changes are those of it. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* parse.c — lines "who:first:count" of /etc/subuid, "inside outside count" of a uid_map. */
+/* parse.c — lines "user:first:count" of /etc/subuid, "inside outside count" of a uid_map. */
 #include "host/subids/subids.h"
 
 static bool parse_number(struct str s, uint32_t *ret)

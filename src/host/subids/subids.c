@@ -27,7 +27,7 @@
 #include "base/own.h"
 
 #define FILE_MAX     (1u << 20)
-#define TOOL_WAIT_MS 30000 /* it may ask a directory service who we are */
+#define TOOL_WAIT_MS 30000 /* it may ask a directory service for our name */
 #define TOOL_SAYS    512
 
 /* --- what there is --- */
@@ -40,7 +40,7 @@ static bool read_range(const char *path, const char *name, uint32_t id, uint32_t
     buf_init(&text, FILE_MAX);
     struct err *e = fd_read_file(path, &text);
     bool found = !e && subids_parse(buf_str(&text), str_of(name), id, ret_first, ret_count);
-    err_free(e); /* not there: it gives nobody anything */
+    err_free(e); /* no such file: no ids */
     return found;
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* subids.h — the ids that /etc/subuid and /etc/subgid give an ordinary user, mapped by newuidmap.
  *
- * Root inside is the user himself, so that what root makes in a directory of his is his; users 1
- * and up are his further ids. All his sandboxes have the same: he may not shift the ids of a layer,
- * so those on disk are those of every sandbox that stands on it. */
+ * Root inside is the user, so files that root makes in the user's directories belong to the user.
+ * Users 1 and up are the user's further ids.
+ *
+ * All sandboxes of a user have the same ids. The user may not shift the ids of a layer, so those on
+ * disk must be those of every sandbox above it. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,16 +29,18 @@ struct subids {
     "run croft as root; or install newuidmap (Debian: uidmap) and have root give you ids that "    \
     "nobody has: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 YOU"
 
-/* None for root, who needs none. */
+/* Gives none for root, which needs none. */
 void subids_find(struct subids *ret_ids);
 
-/* What an id inside is here: its own for root, the only one for a user without a range. */
+/* The id here of an id inside: the same for root, the only one for a user without a range. */
 uint32_t subids_uid(const struct subids *s, uint32_t inside);
 uint32_t subids_gid(const struct subids *s, uint32_t inside);
 
-/* A user namespace in which this process keeps its ids and may do everything with them and its
- * range, and a mount namespace. A second time only the latter. What was opened before is of no use
- * for mounts after. Without a range it has one id. No thread may run. */
+/* Enters a user namespace, in which this process keeps its ids and may do everything with them and
+ * its range, and a mount namespace. A second call enters only the latter. Without a range there is
+ * one id.
+ *
+ * Descriptors opened before cannot be used for mounts after. No thread may run. */
 fallible subids_enter(const struct subids *s);
 /* The range can be given away by this very process. */
 bool subids_entered(const struct subids *s);

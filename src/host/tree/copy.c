@@ -13,7 +13,7 @@
 
 #define PIECE (256u << 10)
 
-/* For file systems whose files cannot be copied in the kernel. */
+/* For file systems that do not copy in the kernel. */
 static fallible copy_by_hand(int from, int to, off_t end)
 {
     own_free char *piece = mem_try(PIECE);

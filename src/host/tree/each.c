@@ -148,7 +148,7 @@ fallible tree_each(int root, tree_look look, void *arg)
         if (!e)
             e = each_walk(&w);
         tree_descent_done(&w.d);
-        if (!e || err_code(e) != ERR_CONFLICT) /* somebody moved the directory we were in */
+        if (!e || err_code(e) != ERR_CONFLICT) /* another process moved the directory we were in */
             break;
     }
     if (!e)

@@ -45,7 +45,7 @@ static fallible not_opened(const char *name)
     return err_sys("open '%.200s'", name);
 }
 
-/* Who is confined pays for each name by its depth: what lies deep goes to the top first. */
+/* Moves a deep entry to the top first: a confined process pays for each name by its depth. */
 static bool remove_lift(struct remover *r, const char *name)
 {
     char up[32];

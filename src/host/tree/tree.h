@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* tree.h — directory trees by descriptor: walk, copy, remove.
  *
- * A tree a guest wrote is input: any name, any depth, any kind of file. Nothing here follows a link
- * or builds a path for the kernel, and a deep tree costs memory, not descriptors. Nobody else may
- * move directories of the tree meanwhile; if somebody does, the walk ends with ERR_CONFLICT. */
+ * A tree that a guest wrote is input: any name, any depth, any kind of file. Nothing here follows a
+ * link or builds a path for the kernel. A deep tree costs memory, not descriptors.
+ *
+ * No other process may move the tree's directories meanwhile; if one does, the walk ends with
+ * ERR_CONFLICT. */
 #pragma once
 
 #include <stdbool.h>
@@ -47,16 +49,16 @@ fallible tree_each(int root, tree_look look, void *arg);
 /* Whether something is mounted on name in dir, seen from here. */
 fallible tree_is_mount(int dir, const char *name, bool *ret_mount);
 
-/* Removes name in dir and all below it, of any size; a name that is not there is no error. What is
- * mounted in it is not gone into: ERR_CONFLICT, and what was not yet removed stays. */
+/* Removes name in dir and all below it, of any size; a missing name is no error. A mount below it
+ * ends the removal with ERR_CONFLICT, and the rest stays. */
 fallible tree_remove(int dir, const char *name);
 fallible tree_empty(int dir); /* all in it; dir itself stays */
 
 /* Copies the bytes of a regular file by descriptor, from its start; shares blocks where it can. */
 fallible tree_copy_bytes(int from, int to);
 
-/* Gives name in dir ("": dir itself) the owner of another. An ordinary user gives away only to ids
- * he has: the rest stays his. */
+/* Gives name in dir ("": dir itself) the owner of another file. An ordinary user can give files
+ * only to ids of its own: other files stay the user's. */
 fallible tree_chown_like(int dir, const char *name, const struct stat *like);
 
 /* Waits for the exclusive lock of a store: dir/.lock, until the descriptor is closed. */

@@ -116,7 +116,7 @@ fallible v1_handle_apply(struct http_req *req)
 
 /* --- rollback --- */
 
-/* Where it began: its image alone, or a snapshot, which must still be there. */
+/* Rolls back to the image alone, or to the snapshot it began from, which must still be there. */
 static fallible roll_to_beginning(struct http_req *req, const struct wire_start *start)
 {
     struct runtime *r;
@@ -155,7 +155,7 @@ fallible v1_handle_rollback(struct http_req *req)
         runtime_read_spec(r, &req->arena, on_spec, req);
         return NULL;
     }
-    struct key owner = {.scopes = 0}; /* of a tenant's sandbox, whoever asks */
+    struct key owner = {.scopes = 0}; /* the sandbox's tenant, also when an administrator asks */
     snprintf(owner.name, sizeof owner.name, "%s", runtime_key_name(r));
     const struct snapshot *s = manager_find_snapshot(v1_api(req)->manager, &owner, to);
     if (!s)

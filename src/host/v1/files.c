@@ -193,7 +193,7 @@ struct fork {
 struct forks {
     struct runtime_ask ask; /* of the snapshot */
     struct http_req *req;
-    struct key key; /* a copy: whose the source is */
+    struct key key; /* a copy; the tenant of the source */
     struct wire_start start;
     struct str name; /* of the snapshot */
     struct fork *each;
@@ -224,10 +224,10 @@ static void drop_frozen(const struct forks *f)
         manager_drop_frozen(s);
 }
 
-/* What was started stays, also when another could not be. */
+/* Sandboxes that started stay, also when another could not start. */
 static void files_finish(struct forks *f)
 {
-    drop_frozen(f); /* whoever took it has answered */
+    drop_frozen(f); /* the request that took it was answered */
     struct err *e = f->failed ? take(&f->failed) : put_forks(f);
     if (e)
         http_reply_err(f->req, e);
@@ -310,7 +310,7 @@ static fallible name_forks(struct forks *f, struct str session)
     return arena_check(&f->req->arena);
 }
 
-/* What it was given once may not be had any more, and it may have gone meanwhile. */
+/* The source may have gone meanwhile, and its wants may not be granted any more. */
 static fallible freeze_for_fork(struct forks *f)
 {
     struct runtime *r;

@@ -43,6 +43,6 @@ fallible v1_handle_snapshot(struct http_req *req);
 fallible v1_handle_fork(struct http_req *req);
 fallible v1_handle_snapshots(struct http_req *req);
 fallible v1_handle_snapshot_delete(struct http_req *req);
-/* "from" of a start: a snapshot of the key's, whose image it then has. */
+/* "from" of a start: a snapshot of the key's tenant. The start then has the snapshot's image. */
 fallible v1_take_from(struct http_req *req, const struct key *key, const struct json *body,
                       struct wire_start *start);

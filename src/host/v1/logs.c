@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* logs.c — what a sandbox says: the newest of it, or from a place on and as it is said, as plain
- * bytes or as server-sent events whose ids are places.
+/* logs.c — the log of a sandbox: its newest part, or from a place on and as it is written. It goes
+ * out as plain bytes, or as server-sent events whose ids are places.
  *
- * A reader is sent more when it took what it has; one that takes nothing for long is cut off. */
+ * A reader gets more once it took what it has; one that takes nothing for long is cut off. */
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "host/v1/inner.h"
@@ -25,7 +25,7 @@ struct reading { /* in the arena of its request */
 
 /* --- what is sent --- */
 
-/* Without the beginning of a character whose rest is to come. */
+/* Cuts off a last character that is not complete yet. */
 static struct str whole_characters(struct str text)
 {
     size_t n = text.len;
@@ -139,7 +139,7 @@ static void on_gone(struct http_req *req)
     http_reply_abort(req);
 }
 
-/* What there is now, whatever waits already. */
+/* Sends the rest of the log, whatever is queued already. */
 static void send_rest(struct reading *g)
 {
     g->ended = true;

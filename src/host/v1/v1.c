@@ -24,7 +24,7 @@ fallible v1_check(struct http_req *req, unsigned scope, const struct key **ret_k
     return keys_check(v1_api(req)->keys, req, scope, ret_key);
 }
 
-/* Whose runtimes: an administrator sees everybody's. */
+/* The key whose runtimes it sees; NULL: an administrator, which sees all. */
 const struct key *v1_whose(const struct key *key)
 {
     return key && (key->scopes & KEY_ADMIN) ? NULL : key;
@@ -54,7 +54,7 @@ struct str v1_time(struct arena *a, uint64_t wall_ms)
     return arena_copy(a, str_n(text, n));
 }
 
-/* What a sandbox may be without; the rest is what can be done with one. */
+/* Walls that a sandbox may lack; the other flags are about what it can do. */
 #define WALLS                                                                                      \
     (SBX_LIMITS_MEMORY | SBX_LIMITS_PIDS | SBX_LIMITS_CPU | SBX_LIMITS_DISK | SBX_HIDES_FILES |    \
      SBX_HIDES_PROCESSES | SBX_HIDES_NETWORK | SBX_CAN_PAUSE | SBX_CAN_USER | SBX_LIMITS_FILES)
@@ -68,8 +68,8 @@ static void add_lack(struct wire_sandbox *s, const char *name, const char *why, 
                                .remedy = remedy ? str_of(remedy) : (struct str){0}};
 }
 
-/* Of native the layers as `croft doctor` names them, of any other backend what it does not claim.
- */
+/* For native, the layers as `croft doctor` names them; for other backends, what they do not
+ * claim. */
 static void describe_walls(const struct sbx_driver *d, struct wire_sandbox *s)
 {
     const struct sbx_lack *lack = d->host->launcher ? d->host->launcher->lacks : NULL;
@@ -263,7 +263,7 @@ static fallible handle_create(struct http_req *req)
     return asking_start(a);
 }
 
-/* Null: nobody counts it, as where an ordinary user has no control groups. */
+/* Null: not counted, as for an ordinary user without control groups. */
 static void put_counted(struct jw *w, const char *key, bool counted, uint64_t n)
 {
     if (counted)
