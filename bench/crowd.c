@@ -43,9 +43,10 @@ struct crowd {
 
 /* --- the machine's memory --- */
 
-/* Those before COUNTED_END are memory nobody can take back, and named. The first is the kernel's
- * own verdict; of what it could take back it leaves out half, up to some 160 MB: on a machine that
- * was just started half of every cached file and inode seems to be lost. */
+/* Those before COUNTED_END are memory that cannot be taken back, and have names.
+ *
+ * The first is the kernel's own figure. It leaves out half of what it could take back, up to some
+ * 160 MB: on a fresh machine half of every cached file and inode seems to be lost. */
 enum {
     AVAILABLE,
     SLAB,

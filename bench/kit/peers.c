@@ -92,7 +92,8 @@ static fallible peers_failed(const struct peers *p, const char *program, int sta
                    last);
 }
 
-/* The scratch waits for whoever holds its word: a container must not be half made when it goes. */
+/* The scratch directory waits for every process that holds its word: it must not go while a
+ * container is half made. */
 static fallible peers_spawn(const struct peers *p, const char *const *argv, int out, pid_t *ret_pid)
 {
     posix_spawn_file_actions_t a;

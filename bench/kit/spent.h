@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* spent.h — the processor time that a server, its launcher, the bench and the whole machine have
- * spent: what a rate comes from, on a machine whose processors are all busy. */
+/* spent.h — the processor time of a server, its launcher, the bench and the whole machine. It
+ * explains a rate on a machine whose processors are all busy. */
 #pragma once
 
 #include <sys/types.h>

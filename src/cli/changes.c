@@ -210,7 +210,7 @@ static fallible all_layers(struct job *j, layer_fn act)
 
 /* --- the three commands --- */
 
-/* On the side, as above. Somebody who named it knows. */
+/* On the side, as above. A user that named it knows. */
 static void say_which(const struct job *j)
 {
     own_done(buf) said;

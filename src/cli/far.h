@@ -15,7 +15,7 @@ struct far_ask {
     bool json, force, patch;
     const char *const *paths; /* of diff and apply; NULL: all */
     struct str to, name;      /* of rollback; of a snapshot; .p NULL: not given */
-    struct err **rest;        /* what was left out, in the end; NULL: nobody asks */
+    struct err **rest;        /* the parts left out; NULL: the caller does not ask */
 };
 fallible far_try(struct cli *cli, const struct far_ask *a, const char *name, far_fn *fn,
                  struct buf *out, struct err *local);

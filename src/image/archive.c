@@ -31,8 +31,8 @@ struct reader {
 
 /* --- members --- */
 
-/* Of two of one name the later counts, as for whoever unpacks it: 'tar -r' and some builds repeat
- * members. What a layer is, its digest in the configuration says. */
+/* Of two members of one name the later counts, as for programs that unpack: 'tar -r' and some
+ * builds repeat members. The digest in the configuration says which bytes a layer has. */
 static fallible add_member(struct reader *r, const struct tar *t, const struct tar_entry *e)
 {
     if (r->seen++ >= MEMBERS_MAX)

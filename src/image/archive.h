@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* archive.h — what is in a file somebody calls an image: a docker archive, an OCI archive, or the
+/* archive.h — the contents of a file given as an image: a docker archive, an OCI archive, or the
  * tar of a root file system. Finds the pieces; unpacks nothing. */
 #pragma once
 
@@ -31,6 +31,6 @@ bool archive_is_image(const char *first_name);
 /* fd is a seekable file that holds an uncompressed image archive of `size` bytes. */
 fallible archive_read(int fd, uint64_t size, struct archive *ret);
 
-/* What of the configuration matters to who runs it, as one JSON object with the keys of OCI. */
+/* The parts of the configuration that matter to run it, as one JSON object with the keys of OCI. */
 struct buf;
 fallible archive_config(struct str config, struct buf *ret_json);

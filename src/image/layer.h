@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* layer.h — one layer of an image, unpacked into an empty directory as overlay wants it.
  *
- * ".wh.NAME" becomes a whiteout, ".wh..wh..opq" a note that the directory hides what is below it:
- * the attribute for that needs privilege the one who unpacks should not have. Devices and fifos are
- * left out. Of two entries of one name the later counts, as where 'tar -r' has added it: it takes
- * the place of the first, never its target, and not that of a directory with files in it. Such an
- * entry, one that would go through a link, or one of an id a sandbox does not have, ends the
- * import. */
+ * ".wh.NAME" becomes a whiteout. ".wh..wh..opq" becomes a note that the directory hides what is
+ * below it: the attribute for that needs privilege, which this process should not have. Devices and
+ * fifos are left out.
+ *
+ * Of two entries of one name the later counts, as after 'tar -r'. It takes the place of the first,
+ * never of its target.
+ *
+ * These end the import: a later entry in the place of a directory with files, one that would go
+ * through a link, and one of an id that a sandbox does not have. */
 #pragma once
 
 #include <stdbool.h>
@@ -34,6 +37,6 @@ struct layer_sink {
     fallible (*opaque)(struct layer_sink *s, struct str path);
 };
 
-/* from may be compressed. owners: give files to whom the archive says; without, all are ours. */
+/* from may be compressed. owners: give files the archive's owners; without, all are ours. */
 fallible layer_unpack(struct source *from, int dir, bool owners, const struct layer_limits *limits,
                       struct layer_sink *sink, struct layer_result *ret);

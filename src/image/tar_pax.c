@@ -68,7 +68,8 @@ static fallible apply_one(struct tar *t, struct str key, struct str value)
     if (str_starts(key, STR("GNU.sparse.")))
         return pax_bad(t, "sparse files are not read; make the archive without --sparse");
     if (str_eq(key, STR("mtime"))) {
-        bool before = value.len && value.p[0] == '-'; /* 1970: nobody needs to know exactly */
+        bool before = value.len && value.p[0] == '-'; /* taken as 1970: the exact time does not
+                                                       * matter */
         if (!before && !set_number(value, &n))
             return pax_bad(t, "an extended header's mtime is no number");
         e->mtime_s = before || n > INT64_MAX / 2 ? 0 : (int64_t)n;

@@ -45,7 +45,8 @@ enum sbx_cap { /* bits */
                SBX_HIDES_NETWORK = 1 << 11,
                SBX_CAN_ADOPT = 1 << 12, /* sandboxes that outlived the program that started them */
                SBX_CAN_CLAIM = 1 << 13, /* warm ones, see sbx_claim */
-               SBX_CAN_LIST = 1 << 14,  /* what is there, whoever started it */
+               SBX_CAN_LIST = 1 << 14,  /* the sandboxes that exist, whichever program started
+                                         * them */
                SBX_CAN_MOUNT = 1 << 15, /* directories of this machine: workspace, mounts */
                SBX_IS_HERE = 1 << 16,   /* its processes and files are this machine's */
                SBX_CAN_USER = 1 << 17,  /* run as any user, see sbx_spec.has_user */

@@ -9,7 +9,8 @@
 
 struct sbx;
 
-/* Who answers: our action server, or a command that is run as given and listens itself. */
+/* The program that answers: our action server, or a command that is run as given and listens
+ * itself. */
 enum sbx_face { SBX_FACE_ACTION, SBX_FACE_COMMAND };
 
 enum sbx_mount_mode { SBX_MOUNT_RO, SBX_MOUNT_RW, SBX_MOUNT_OVERLAY };

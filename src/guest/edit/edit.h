@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* edit.h — what the file commands share: how far they reach, whose files they make, what they
- * answer. Nothing here knows HTTP or JSON; a wire layer turns a result into an observation. */
+/* edit.h — shared by the file commands: how far they reach, the owner of files they make, their
+ * answers. Nothing here knows HTTP or JSON; a wire layer turns a result into an observation. */
 #pragma once
 
 #include <stddef.h>
@@ -15,7 +15,7 @@ struct edit_space {
         root;    /* the workspace boundary, absolute and normal; empty: any path of the sandbox */
     int root_fd; /* that directory, held open; looked at only when root is set */
     struct str cwd; /* where relative paths of read and write start */
-    uid_t uid;      /* who owns new files and directories; EDIT_NO_OWNER leaves it */
+    uid_t uid;      /* the owner of new files and directories; EDIT_NO_OWNER leaves it */
     gid_t gid;
 };
 #define EDIT_NO_OWNER ((uid_t)-1)

@@ -22,7 +22,8 @@ struct lint_args {
     struct str path;               /* says the language; nothing is read from it */
     struct str old_text, new_text; /* copied */
     const char *search_path;       /* PATH of the tools */
-    const struct proc_user *user;  /* who runs them: a compiler reads any file that is included */
+    const struct proc_user *user;  /* the user they run as: a compiler reads any file that is
+                                    * included */
     struct spawner *spawner;
     unsigned timeout_ms; /* 0: LINT_TIMEOUT_MS */
     /* Called once, never from within lint_start; may free l. text is "\nNo linting issues found in

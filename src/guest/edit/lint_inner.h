@@ -27,7 +27,7 @@ struct lint_checker {
     void (*check)(struct arena *a, struct str text, struct lint_issues *into);
 };
 
-/* NULL for a language nobody checks. */
+/* NULL: no checker for this language. */
 const struct lint_checker *lint_checker_of(struct str path);
 /* The command line, any script unpacked into the arena. */
 fallible lint_fill_argv(const struct lint_checker *c, struct arena *a,

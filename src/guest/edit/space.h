@@ -36,9 +36,11 @@ struct space_save {
     struct str old_data; /* put back if data can only be written in place and that fails */
     mode_t mode;         /* of a new file */
 };
-/* Old content or new content, never a mixture. An old file keeps mode, owner and group; links are
- * followed, not replaced. *ret_owner_err (not NULL if a new file could not be given its owner and
- * mode) is the caller's; ret_owner_err may be NULL when nobody cares. */
+/* Writes old or new content, never a mixture. An old file keeps mode, owner and group; links are
+ * followed, not replaced.
+ *
+ * *ret_owner_err, the caller's to free, is set if a new file could not be given its owner and mode.
+ * ret_owner_err may be NULL. */
 fallible space_save(const struct edit_space *s, const struct space_save *save,
                     struct err **ret_owner_err);
 /* Makes the directories missing above path, owned by the space's user. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* act.h — actions: each is started by a call and ends in one observation.
  *
- * Whoever asks makes an act, decodes the action into it and starts it. It runs to its end or until
- * it is cancelled. HTTP is one of those who ask, see answers.h. */
+ * A caller makes an act, decodes the action into it and starts it. It runs to its end or until it
+ * is cancelled. HTTP is one of the callers, see answers.h. */
 #pragma once
 
 #include <stdbool.h>
@@ -47,7 +47,7 @@ void act_start(struct act *act,
  * waits in a queue leaves it, a program beside the loop is killed. */
 void act_cancel(struct act *act);
 
-/* Asked before every action, whoever started it. */
+/* Asked before every action of every caller. */
 struct act_policy {
     /* False: the action does not start, and this function has ended it with act_done, act_error or
      * act_fail. */

@@ -19,7 +19,7 @@ struct http_req;
 struct answers *answers_new(struct exec *exec);
 void answers_free(struct answers *all); /* after act_close_all; NULL is fine */
 OWNABLE(answers)
-/* No action runs, whoever started it, and no answer is kept. */
+/* No action runs, of any caller, and no answer is held. */
 bool answers_are_idle(const struct answers *all);
 
 fallible answers_handle(struct http_req *req); /* POST /execute_action */

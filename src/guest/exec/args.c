@@ -256,7 +256,8 @@ int exec_main(int argc, char **argv, const char *const *envp)
     struct exec *exec = NULL;
     bool served = false;
 
-    prctl(PR_SET_DUMPABLE, 0); /* the key is in our memory, and descriptors nobody else may have */
+    prctl(PR_SET_DUMPABLE, 0); /* our memory holds the key, and our descriptors are for no other
+                                * process */
     if (argc == 1 && strcmp(argv[0], "--help") == 0) {
         usage_print(STDOUT_FILENO);
         return 0;

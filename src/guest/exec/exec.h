@@ -21,7 +21,7 @@ struct exec_config {
     struct str username;            /* user of shells; empty: that of this process */
     uid_t uid;                      /* of username when it is made; owner of new files, when we are
                                      * root; EXEC_NO_UID: 1000, and the user of commands */
-    struct str user;                /* USER[:GROUP]: instead of both, somebody who need not have a
+    struct str user;                /* USER[:GROUP]: instead of both, a user that need not have a
                                      * line in passwd; empty: none */
     struct str git_name, git_email; /* of commits; empty: as git finds them */
     const char *viewer_url;     /* the file that tells where the file viewer is; "": no viewer */

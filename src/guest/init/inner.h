@@ -97,9 +97,9 @@ fallible init_serve(struct init *in, int *ret_code); /* until the job is over */
 void init_done(struct init *in);
 
 fallible init_start_command(struct init *in);
-/* Says that the sandbox listens; the first connection makes the server. One that has no socket from
- * outside, that has to start plugins, or whose words are wrong, is made now and speaks for itself.
- */
+/* Says that the sandbox listens; the first connection makes the server inside. Without a socket
+ * from outside, with plugins to start or with wrong words, the server is made now, and says so
+ * itself. */
 fallible init_begin(struct init *in);
 
 /* bind.c: what comes over the control connection, the claim above all */

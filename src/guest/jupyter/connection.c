@@ -73,7 +73,7 @@ fallible connection_init(struct connection *c, const char *run_dir, struct rng *
         c->dir[0] = '\0';
         return err_new(ERR_INVALID, "'%s' is too long a place for sockets", run_dir);
     }
-    if (mkdir(c->dir, 0700) < 0) { /* a name nobody can guess; an existing one is refused */
+    if (mkdir(c->dir, 0700) < 0) { /* the name cannot be guessed; an existing one is refused */
         struct err *e = err_sys("create '%s'", c->dir);
         c->dir[0] = '\0';
         return e;
@@ -97,6 +97,6 @@ void connection_done(struct connection *c)
         unlink(path);
     }
     unlink(c->file);
-    rmdir(c->dir); /* stays if somebody put more in: not ours to judge */
+    rmdir(c->dir); /* stays if another process put files in */
     c->dir[0] = '\0';
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* connection.h — where a kernel's sockets are: a private directory, the connection file and the
- * key in it. No port is taken and nobody but the kernel's user can reach it. */
+/* connection.h — where a kernel's sockets are: a private directory, the connection file and the key
+ * in it. No port is taken, and only the kernel's user can reach it. */
 #pragma once
 
 #include "base/err.h"

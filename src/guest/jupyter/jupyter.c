@@ -151,7 +151,7 @@ static void on_oversize(struct jupyter *j, const struct zmtp_message *z, struct 
                  (unsigned long long)z->dropped_bytes);
         j->events->on_text(j->owner, str_of(note));
     }
-    err_free(e); /* a message of nobody */
+    err_free(e); /* a message without a reader */
 }
 
 static fallible jupyter_handle(struct jupyter *j, const struct zmtp_message *z, struct arena *a)

@@ -354,8 +354,9 @@ static void on_stuck_tick(struct loop_timer *t)
 {
     struct kernel *k = container_of(t, struct kernel, stuck);
 
-    /* One that came between two cells was ignored. But whoever is interrupted each second while he
-     * tells of an interrupt, on a busy machine, never comes to an end. */
+    /* An interrupt between two cells was ignored: send another. On a busy machine a kernel that is
+     * interrupted each second, while it reports an interrupt, never finishes: so wait longer each
+     * time. */
     if (++k->stuck_ticks < STUCK_LIMIT) {
         k->engine->ops->interrupt(k->engine);
         loop_timer_start(net_loop(k->net), &k->stuck, (k->stuck_ticks + 1) * STUCK_TICK_MS,

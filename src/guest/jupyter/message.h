@@ -24,7 +24,7 @@ fallible message_put(const struct message_out *m, struct str key, struct buf *st
 struct message {
     struct str type;
     struct str parent_id;    /* "" when there is none */
-    struct str content_text; /* JSON, not parsed yet: most messages are somebody else's */
+    struct str content_text; /* JSON, not parsed yet: most messages are for other readers */
 };
 
 /* Refuses what is not signed with key, and what is no message. A message that lost bytes to the

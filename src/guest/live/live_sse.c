@@ -44,7 +44,7 @@ static void send_event(struct watch *w, struct str event, struct str data)
     loop_timer_start(w->loop, &w->beat, BEAT_MS, on_beat);
 }
 
-/* Without the start of a character whose rest is still to come. */
+/* Cuts off a last character that is not complete yet. */
 static struct str whole_characters(struct str s)
 {
     for (size_t n = 1; n <= 3 && n <= s.len; n++) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* shell_files.c — the private directory: command text in, report out.
  *
- * Others may pass through the directory but not list it, so that a shell of another user inside the
- * session (su) can report too while nobody can guess the names. */
+ * Other users may pass through the directory but not list it. So a shell of another user inside the
+ * session (su) can report too, and the names cannot be guessed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

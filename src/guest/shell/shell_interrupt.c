@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* shell_interrupt.c — C-c, until it has reached a process.
  *
- * The terminal sends the signal to whoever is in the foreground at that moment, which may be a
- * process that has not come to its program yet, or nobody: so we look again. */
+ * The terminal sends the signal to its foreground processes. At that moment there may be none, or
+ * one that has not come to its program yet: so we look again. */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -97,9 +97,10 @@ static void on_interrupt_check(struct loop_timer *t)
     }
 }
 
-/* A C-c that falls between the end of a job and bash taking the terminal back reaches nobody, and a
- * loop of short jobs runs on. It is typed again if another job is then in the foreground; a program
- * that merely takes its time to end is left alone. */
+/* A C-c between the end of a job and bash taking the terminal back reaches no process, and a loop
+ * of short jobs runs on. So it is typed again if another job is then in the foreground.
+ *
+ * A program that only takes its time to end is left alone. */
 void shell_interrupt_now(struct shell *s)
 {
     own_done(buf) b = {.limit_bytes = STATUS_MAX};

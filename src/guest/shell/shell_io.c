@@ -216,8 +216,8 @@ static void write_master(struct shell *s)
     watch_master(s);
 }
 
-/* A flood nobody waits for: let the terminal fill and its writer wait. What carries bytes from one
- * end to the other are threads of the kernel, which no limit of a sandbox holds. */
+/* Lets the terminal fill and its writer wait, for output that no request waits for. Threads of the
+ * kernel carry these bytes, and no limit of a sandbox holds those. */
 static void shell_rest(struct shell *s, size_t read)
 {
     s->unasked = s->waiting ? 0 : s->unasked + read;

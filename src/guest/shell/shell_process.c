@@ -195,7 +195,8 @@ void shell_end_process(struct shell *s)
         kill(s->pid, SIGKILL);
     }
     for (size_t i = 0; i < s->sids_len; i++)
-        if (kill(s->sids[i], 0) < 0 && errno == ESRCH) /* or the number belongs to somebody else */
+        if (kill(s->sids[i], 0) < 0 && errno == ESRCH) /* or the number belongs to another
+                                                        * process */
             spawn_kill_session(s->sids[i]);
     s->sids_len = 0;
 }

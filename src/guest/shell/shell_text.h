@@ -8,8 +8,8 @@
 
 #define SHELL_TEXT_LIMIT 30000 /* characters of content, as upstream */
 
-/* Each appends. Prefix and suffix are empty for SHELL_SEVERAL and SHELL_FAILED, whose content is
- * the text of an error. limit_chars 0: none. */
+/* Each appends. Prefix and suffix are empty for SHELL_SEVERAL and SHELL_FAILED: there the content
+ * is the text of an error. limit_chars 0: none. */
 void shell_text_content(struct buf *b, const struct shell_result *r, size_t limit_chars);
 void shell_text_prefix(struct buf *b, const struct shell_result *r);
 void shell_text_suffix(struct buf *b, const struct shell_result *r);

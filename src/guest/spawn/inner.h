@@ -43,8 +43,8 @@ fallible spawn_pack(struct buf *b, const struct spawn_plan *plan);
 /* The strings stay where they are; free(ret->argv) after use. False: not a plan. */
 bool spawn_parse(struct str bytes, struct spawn_job *ret);
 void spawn_default_signals(int from, int to); /* blocked ones stay blocked */
-/* In the new process, whose signals have their defaults but for SIGPIPE: never returns. Takes the
- * numbers in fds apart. */
+/* Called in the new process; never returns. Its signals have their defaults, except SIGPIPE. Takes
+ * the numbers in fds apart. */
 _Noreturn void spawn_become(const struct spawn_job *job, const int *fds, size_t fds_len,
                             int status);
 void spawn_tell(int status, int errnum, enum spawn_step step);

@@ -269,7 +269,8 @@ void spawn_kill_session(pid_t sid)
     }
 }
 
-/* Ours is a subreaper, so that nobody leaves it, where it is not pid 1 and there are others. */
+/* Where our init is not pid 1, only its descendants are ours. It is a subreaper: they stay below.
+ */
 static bool is_below(pid_t pid, pid_t init)
 {
     if (init <= 1)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* row.c — a wide character is its code point and, to the right, HALF; nobody may leave one without
- * the other, so every edit first mends both of its edges.
+/* row.c — a wide character is its code point and, to the right, HALF. No edit may leave one without
+ * the other, so each first mends both of its edges.
  *
- * Clusters live in a pool per row. What is overwritten leaves garbage there, which is collected
- * when the pool is full: a row's memory is bounded whatever is drawn on it. */
+ * Clusters live in a pool per row. Overwritten ones stay there as garbage, which is collected when
+ * the pool is full: a row's memory is bounded whatever is drawn on it. */
 #include "guest/term/row.h"
 
 #include <stdlib.h>

@@ -77,8 +77,8 @@ static fallible put_whole(struct zip_out *z, struct str content)
     return buf_check(&z->head);
 }
 
-/* Of /proc and /sys: nobody knows their size before they are read. In a tree they are left as they
- * say: there are thousands, and some end never. */
+/* Files of /proc and /sys do not tell their size before they are read. In a tree they are packed as
+ * they say: there are thousands, and some never end. */
 static bool has_hidden_bytes(const struct zip_out *z, int fd)
 {
     char byte;

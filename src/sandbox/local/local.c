@@ -363,7 +363,7 @@ static fallible local_watch(struct local *l, int *ready, int *out)
     return loop_child_start(loop, &l->child, l->pid, -1, on_child);
 }
 
-/* Nobody would be told of its end. */
+/* Kills a process whose end could not be reported. */
 static void give_up(struct local *l)
 {
     kill(l->pid, SIGKILL);

@@ -67,7 +67,7 @@ static bool is_end(const struct err *e)
     return e && (err_errno(e) == EPIPE || err_errno(e) == ECONNRESET);
 }
 
-/* It will have no answer: whoever waits for one is told. */
+/* It will have no answer: tells the caller that waits for one. */
 static void fail_call(struct native_driver *d, uint64_t tag, struct err *e)
 {
     int none[2] = {-1, -1};

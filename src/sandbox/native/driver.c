@@ -272,7 +272,7 @@ void native_died(struct native_driver *d, const struct native_reply *r)
     const char *oom = r->oom_kills ? "; its memory was used up" : "";
     char words[300];
     list_del(&n->call.link); /* that answer is of no use now */
-    n->known = true;         /* also of one whose adoption this overtook: it left files */
+    n->known = true;         /* also of a sandbox that ended before it was adopted: it left files */
     end_life(n);
     native_last_words(s, words, sizeof words);
     s->usage.oom_kills = r->oom_kills;

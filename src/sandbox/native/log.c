@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* log.c — the log of a native sandbox: pid 1 and our server write to a file that the launcher made,
- * a command to a pipe whose newest bytes are kept. The file is watched by inotify. */
+/* log.c — the log of a native sandbox. Pid 1 and our server write to a file that the launcher made;
+ * a command writes to a pipe whose newest bytes are stored. The file is watched by inotify. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

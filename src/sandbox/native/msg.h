@@ -48,10 +48,12 @@ enum native_op {
     /* fds: an archive as 'docker save' writes it, a regular file. Answered when it is in the store,
      * named `image_name`; text is its id. */
     NATIVE_IMAGE_IMPORT,
-    /* A warm one gets its limits, host name and mounts; fds: what it is bound to (wire/bind.h), a
-     * sealed memfd that goes to pid 1 unread, and with FD_LOG a pipe for a command's output. Only
-     * once, and only one that stands on the image whose id `image_name` is, if that is not empty.
-     * Refused with state NATIVE_WAITING nothing was done; after any other failure it dies. */
+    /* Gives a warm sandbox its limits, host name and mounts. fds: what it is bound to
+     * (wire/bind.h), a sealed memfd that goes to pid 1 unread, and with FD_LOG a pipe for a
+     * command's output.
+     *
+     * Possible once only. If `image_name` is not empty, the sandbox must stand on the image of that
+     * id. Refused with state NATIVE_WAITING, nothing was done; after any other failure it ends. */
     NATIVE_CLAIM,
     /* The directory that root number `image` of the policy is: text its path, count how many roots
      * there are, flags what may be done there. For a server that came after the launcher. */
@@ -108,7 +110,7 @@ struct native_limits {
     uint32_t pad;
 };
 
-/* Of a new sandbox: the image of the store whose name or id is `path`, as NATIVE_OVERLAY. */
+/* For a new sandbox, as NATIVE_OVERLAY: the image of the store with the name or id `path`. */
 #define NATIVE_ROOT_IMAGE UINT32_MAX
 
 struct native_mount {
@@ -118,7 +120,7 @@ struct native_mount {
     char target[NATIVE_PATH_MAX]; /* absolute, in the sandbox */
 };
 
-/* The image of the store whose name or id is `image_name`. */
+/* The image of the store with the name or id `image_name`. */
 #define NATIVE_IMAGE_STORED UINT32_MAX
 
 struct native_request {

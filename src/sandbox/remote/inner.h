@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* inner.h — what the files of remote/ share; nobody else includes it. */
+/* inner.h — shared by the files of remote/, included by no other. */
 #pragma once
 
 #include "base/json.h"

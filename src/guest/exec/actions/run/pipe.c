@@ -99,7 +99,7 @@ fallible exec_shell_pipe_send(struct exec_shell *s, struct http_req *req, struct
 
     if (p->req || p->fd < 0)
         return err_new(ERR_CONFLICT, "input is on its way, or has ended");
-    unlink(p->path); /* those who may open it have */
+    unlink(p->path); /* those that may open it have */
     p->path[0] = '\0';
     TRY(loop_io_start(s->exec->loop, &p->io, p->fd, EPOLLOUT, on_pipe_ready));
     p->req = req;
